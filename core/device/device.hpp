@@ -1,0 +1,62 @@
+// core/device/device.hpp: the devices of this process, by number and by name, and memory on them.
+#pragma once
+#include <adjoin/abi/core.h>
+#include <adjoin/abi/device.h>
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "core/status.hpp"
+
+namespace adjoin {
+
+constexpr int kMaxKinds = 23;            // device numbers 1..23; the key's bit is the number - 1
+constexpr int32_t kMetaType = 24;        // shapes without data; bit 23
+constexpr uint64_t kBackendKeys = (1ull << 24) - 1;
+
+struct DeviceMemory;  // the cache of one device, core/memory
+
+// One physical device of a kind: what Storage points at.
+struct Device {
+  DLDevice id;
+  uint32_t flags;              // AJ_DEV_...
+  uint32_t pad;
+  aj_device_vtbl vtbl;         // a copy clamped to what the plugin filled
+  DeviceMemory* memory;
+  void* default_stream;
+  uint64_t key() const { return 1ull << (id.device_type - 1); }
+  bool host() const { return flags & AJ_DEV_HOST_MEMORY; }
+};
+
+// Finds a device that is there already; NULL if not. Hot: an array look-up.
+Device* device_at(DLDevice id);
+// Finds or opens device `id.device_id` of a kind; says what is missing.
+aj_status* device_open(DLDevice id, Device** out);
+Device* meta_device();
+
+// Registers a kind (from a plugin's transaction). The number is the DLPack code where there is one and it is free.
+aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin);
+void device_kind_remove(std::string_view name, std::string_view plugin);  // rollback
+aj_status* device_kind_find(std::string_view name, int32_t* out_type);     // loads the plugin that provides it
+std::string_view device_kind_name(int32_t type);
+int32_t device_kind_peek(std::string_view name);                           // 0 if not loaded; loads nothing
+aj_status* device_kind_count(int32_t type, int32_t* out);
+// The host device with AJ_DEV_HOST_FALLBACK and the highest priority; loads providers of "device:cpu"-like names is not its job.
+Device* host_fallback_device();
+aj_status* set_device_provider(std::string_view device, std::string_view plugin);
+std::string device_text(DLDevice id);  // "cuda:0"; "cpu" for id 0 of a host device
+
+// Memory: bytes may be 0 (a valid address comes back). `got` receives the size to hand to device_free.
+aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got);
+void device_free(Device* d, void* p, uint64_t got);
+
+// A synchronous copy of bytes between any two devices (staged through the host if neither can reach the other).
+aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes);
+aj_status* device_synchronize(Device* d);
+
+void devices_fork_prepare();
+void devices_fork_parent();
+void devices_fork_child();
+
+}  // namespace adjoin

@@ -1,0 +1,86 @@
+// core/dispatch/op.hpp: an op as the core keeps it: schema, kind, kernels by key, derivative.
+#pragma once
+#include <adjoin/abi/autograd.h>
+#include <adjoin/abi/op.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/status.hpp"
+
+namespace adjoin {
+
+enum KeyBit { kLazyBit = 31, kAutogradBit = 33, kTransformBit = 40, kAutocastBit = 44, kCaptureBit = 52,
+              kFunctionBit = 56, kProfilerBit = 60 };
+constexpr uint64_t kAutogradKey = 1ull << kAutogradBit;
+constexpr uint64_t kFunctionalKeys = ~((1ull << 24) - 1);
+
+struct Param {
+  std::string name;
+  int32_t base = 0, list = 0;
+  uint32_t flags = 0;       // AJ_PARAM_...
+  uint64_t dtypes = 0;
+  char alias = 0;           // letter of "(a)"
+  aj_value value{};         // default
+  std::shared_ptr<void> keep;  // memory behind a list or string default
+};
+
+struct Schema {
+  std::string text, space, ident, overload, name;  // name = [space::]ident[.overload]
+  std::vector<Param> params, results;
+  bool writes = false;      // some parameter is "(x!)"
+  bool result_is_first = false;  // the result aliases parameter 0, which is written
+};
+aj_status* parse_schema(std::string_view text, Schema* out);
+
+struct Kernel {
+  aj_kernel_fn fn;
+  void* self;
+  uint32_t flags;           // AJ_KERNEL_..., kKernelBody
+  int32_t priority;
+  uint64_t dtypes;
+  int32_t (*can_run)(void* self, const aj_call* call);
+  const Kernel* next;       // the next candidate by priority
+  std::string provider, key;
+  uint32_t nparams;         // of the schema it was built with
+};
+constexpr uint32_t kKernelBody = 1u << 31;     // the op's own composite
+constexpr uint32_t kKernelFallback = 1u << 30; // one for every op at a key
+constexpr uint32_t kKernelHost = 1u << 29;     // the host's, through copies
+
+// The derivative of a row or plugin, copied; strings kept.
+struct Vjp {
+  aj_vjp_def def;
+  std::string name;
+  std::vector<aj_save> save;
+};
+
+using RunFn = aj_status* (*)(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args, uint32_t nargs,
+                             aj_value* rets, uint32_t nrets);
+
+enum class Kind : uint8_t { unary, unary_float, unary_bool, binary, binary_float, compare, pointwise, reduce, reduce_float,
+                            reduce_bool, reduce_index, scan, view, linear, custom };
+
+}  // namespace adjoin
+
+struct aj_op {
+  std::atomic<const adjoin::Kernel*> table[64];  // resolved; NULL leads to resolve()
+  std::atomic<uint64_t> mask;                    // keys where this op, or a fallback, has something
+  adjoin::RunFn run;
+  std::atomic<const adjoin::Vjp*> vjp;
+  adjoin::Kind kind;
+  bool ordered, has_body, in_place_ok, float_results;
+  uint16_t nparams, nresults;
+  uint32_t flags;                                // AJ_OP_...
+  uint32_t index;                                // in the registry
+  uint32_t cost;                                 // ns per 1,000 elements, from the tag
+  aj_status* (*infer)(void* self, aj_call* call);
+  aj_kernel_fn body;
+  void* self;
+  adjoin::Kernel body_kernel;
+  adjoin::Schema schema;
+  std::string doc, kind_name, tags, test, provider;
+  std::vector<const adjoin::Kernel*> kernels;    // all registered, under the registry's lock
+};

@@ -1,0 +1,128 @@
+// core/plugin/note.cpp: a plugin's note, read from its file and judged before any of its code runs.
+#include "core/plugin/note.hpp"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace adjoin::plugin {
+namespace {
+
+constexpr uint32_t kMustUnderstand = 0xffff;
+constexpr uint32_t kSanitizers = AJ_BUILD_ASAN | AJ_BUILD_TSAN | AJ_BUILD_MSAN;
+
+std::string version_text(unsigned major, unsigned minor) { return std::to_string(major) + "." + std::to_string(minor); }
+
+std::string sanitizer_names(uint32_t flags) {
+  std::string text;
+  if (flags & AJ_BUILD_ASAN) text += "address ";
+  if (flags & AJ_BUILD_TSAN) text += "thread ";
+  if (flags & AJ_BUILD_MSAN) text += "memory ";
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+template <size_t N>
+bool terminated(const char (&text)[N]) {
+  return std::memchr(text, 0, N) != nullptr;
+}
+
+}  // namespace
+
+Host this_host() {
+  Host host;
+  if (const char* pretend = secure_getenv("ADJOIN_ABI_PRETEND_MINOR"))
+    host.minor = static_cast<uint16_t>(std::clamp(std::atoi(pretend), 0, AJ_ABI_MINOR));
+  return host;
+}
+
+std::string read_note(const ElfFile& file, aj_plugin_note* out) {
+  const ElfSection* section = file.section(AJ_PLUGIN_SECTION);
+  if (!section) return "not a plugin: it has no section " AJ_PLUGIN_SECTION;
+  if (section->type != SHT_PROGBITS || section->size < sizeof *out)
+    return "bad note: the section " AJ_PLUGIN_SECTION " has " + std::to_string(section->size) + " bytes, a note has " +
+           std::to_string(sizeof *out);
+  std::vector<uint8_t> bytes;
+  if (auto bad = file.read_section(*section, &bytes); !bad.empty()) return bad;
+  aj_plugin_note note;
+  std::memcpy(&note, bytes.data(), sizeof note);
+  if (std::memcmp(note.magic, AJ_PLUGIN_MAGIC, sizeof note.magic) != 0) return "bad note: it does not begin with " AJ_PLUGIN_MAGIC;
+  if (note.struct_size != sizeof note)
+    return "bad note: its struct_size is " + std::to_string(note.struct_size) + ", wanted " + std::to_string(sizeof note);
+  if (!terminated(note.name) || !terminated(note.version) || !terminated(note.vendor) || !terminated(note.license) ||
+      !terminated(note.provides) || !terminated(note.requires_))
+    return "bad note: a text in it does not end";
+  if (!good_name(note.name))
+    return "bad note: its name is not a word of a-z, 0-9, '_' and '-' that begins with a letter";
+  *out = note;
+  return {};
+}
+
+std::string judge_note(const aj_plugin_note& note, const Host& host) {
+  std::string serves = ", this libadjoin serves " + version_text(host.major, host.minor);
+  if (note.abi_major != host.major)
+    return "built for ABI " + version_text(note.abi_major, note.minor_built) + serves + "; install a build for ABI " +
+           std::to_string(host.major);
+  if (note.minor_min > host.minor) return "needs ABI " + version_text(note.abi_major, note.minor_min) + serves;
+  if (note.machine != 0 && note.machine != host_machine())
+    return "its note says ELF machine " + std::to_string(note.machine) + ", this one is " + std::to_string(host_machine());
+  constexpr uint32_t kKnown = kSanitizers | AJ_BUILD_DEBUG;
+  if (uint32_t unknown = note.build_flags & kMustUnderstand & ~kKnown)
+    return "has build flags that this libadjoin does not know: " + std::to_string(unknown);
+  if (uint32_t more = note.build_flags & kSanitizers & ~host.build_flags)
+    return "built with the " + sanitizer_names(more) + " sanitizer, this libadjoin is not; rebuild one of them";
+  for (std::string_view what : split(note.provides, ';'))
+    if (what.find(':') == std::string_view::npos || what.front() == ':' || what.back() == ':')
+      return "bad note: provides '" + std::string(what) + "', wanted KIND:NAME";
+  return {};
+}
+
+SymbolReport check_symbols(const ElfFile& file) {
+  SymbolReport report;
+  std::vector<ElfSymbol> symbols;
+  report.fatal = file.dynamic_symbols(&symbols);
+  if (!report.fatal.empty()) return report;
+  bool note = false, init = false;
+  for (ElfSymbol& s : symbols) {
+    if (s.unique) report.unique.push_back(s.name);
+    if (!s.defined) {
+      if (s.name.starts_with("aj_")) report.imports.push_back(s.name);
+    } else if (s.name == "aj_plugin_note_v1") {
+      note = true;
+    } else if (s.name == "aj_plugin_init_v1") {
+      init = true;
+    } else if (s.name != "aj_plugin_drain_v1" && s.name != "_init" && s.name != "_fini") {
+      report.exports.push_back(s.name);
+    }
+  }
+  if (!note) report.fatal = "does not export its note aj_plugin_note_v1";
+  if (!init) report.fatal = "does not export aj_plugin_init_v1";
+  return report;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool provides(const aj_plugin_note& note, std::string_view what) {
+  for (std::string_view one : split(note.provides, ';'))
+    if (one == what) return true;
+  return false;
+}
+
+bool good_name(std::string_view name) {
+  auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  if (name.empty() || !lower(name.front())) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [&](char c) { return lower(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
+}
+
+}  // namespace adjoin::plugin

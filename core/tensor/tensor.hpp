@@ -1,0 +1,163 @@
+// core/tensor/tensor.hpp: what stands around the public 72 bytes of a tensor, and the memory that tensors share.
+//
+// One 64-byte-aligned block: [TensorPriv 64][aj_tensor 72][dims 80][Storage 48, not in a view][pad to 320][data <= 704].
+#pragma once
+#include <adjoin/abi/core.h>
+
+#include <atomic>
+#include <span>
+
+#include "core/device/device.hpp"
+#include "core/memory/small.hpp"
+#include "core/tensor/dtype.hpp"
+
+namespace adjoin {
+
+struct Node;   // core/autograd/node.hpp
+struct Meta;   // gradient, hooks and engine slots of a leaf: core/autograd/node.hpp
+
+enum StorageFlags : uint16_t {
+  kStorageInBlock = 1,     // stands inside a tensor's block
+  kStorageDataInBlock = 2, // its bytes too
+  kStorageForeign = 4,     // a ForeignStorage: memory of somebody else
+  kStorageReadOnly = 8,
+  kStorageMeta = 16,       // no bytes
+  kStorageInference = 32,
+};
+
+struct Storage {
+  std::atomic<uint32_t> refs;
+  uint32_t version;
+  void* data;
+  uint64_t bytes;       // size of the memory (what device_free wants)
+  Device* device;
+  void* stream;         // stream it was allocated on
+  uint32_t writer_line; // last writer of a recorded tensor: line and op, for messages
+  uint16_t flags;
+  uint16_t writer_op;   // op index + 1
+};
+static_assert(sizeof(Storage) == 48);
+
+struct ForeignStorage : Storage {
+  void* ctx;
+  void (*drop)(void* ctx);
+};
+
+enum ViewKind : uint8_t {
+  kNotView = 0,
+  kView = 1,
+  kViewMulti = 2,      // one result of split, unbind, chunk
+  kViewNoGrad = 3,     // made with recording off
+  kViewInference = 4,
+  kViewChain = 5,      // dtype-changing: cannot be replayed by as_strided
+};
+
+enum TensorFlags : uint16_t {
+  kOwnStorage = 1,     // the block holds a Storage, on which this tensor keeps one reference to its end
+  kFrontendOwned = 2,  // the frontend's word is to be dropped with the tensor
+  kSideDims = 4,       // shape and strides are in a block of their own (more than 5 dimensions)
+  kRetainsGrad = 8,
+  kUncounted = 16,     // made by .data: its writes do not count
+  kWrappedNumber = 32, // a 0-dim tensor that promotes as a number
+};
+
+struct TensorPriv {
+  Storage* storage;
+  Node* node;          // what made it; NULL for a leaf
+  Meta* meta;          // NULL unless a leaf that requires grad, or hooks
+  void* frontend;
+  int64_t numel;
+  uint32_t out_nr;     // which result of node
+  uint16_t flags;
+  uint8_t dtype;       // AJ_DT_ index
+  uint8_t view_kind;
+  aj_tensor* base;     // root of a view (owned), else NULL
+  uint32_t rebase;     // base: how often its history was rewritten; view: the count last seen
+  uint16_t frontend_id;
+  uint8_t small_cls;   // size class of the block
+  uint8_t pad;
+};
+static_assert(sizeof(TensorPriv) == 64);
+
+constexpr int kInlineDims = 5;
+constexpr int kMaxDims = 64;
+struct Block {
+  TensorPriv priv;
+  aj_tensor t;
+  int64_t dims[2 * kInlineDims];
+  Storage own;  // absent in a view's block
+};
+constexpr uint32_t kDataOffset = 320;
+constexpr uint32_t kInlineBytes = kSmallMax - kDataOffset;
+constexpr uint32_t kViewBlock = 256;
+static_assert(offsetof(Block, t) == 64 && sizeof(Block) <= kDataOffset);
+static_assert(offsetof(Block, own) == 216);
+
+inline TensorPriv& priv(aj_tensor* t) { return reinterpret_cast<Block*>(reinterpret_cast<char*>(t) - 64)->priv; }
+inline const TensorPriv& priv(const aj_tensor* t) { return priv(const_cast<aj_tensor*>(t)); }
+inline Storage& storage(const aj_tensor* t) { return *priv(t).storage; }
+inline Device* device(const aj_tensor* t) { return priv(t).storage->device; }
+inline std::atomic<uint32_t>& refs(aj_object* o) { return *reinterpret_cast<std::atomic<uint32_t>*>(&o->refs_private); }
+inline std::span<const int64_t> shape(const aj_tensor* t) { return {t->dl.shape, size_t(t->dl.ndim)}; }
+inline std::span<const int64_t> strides(const aj_tensor* t) { return {t->dl.strides, size_t(t->dl.ndim)}; }
+inline bool requires_grad(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_REQUIRES_GRAD; }
+inline bool is_dense(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_DENSE; }
+inline bool same_device(DLDevice a, DLDevice b) { return a.device_type == b.device_type && a.device_id == b.device_id; }
+
+void tensor_destroy(aj_tensor* t);
+void storage_destroy(Storage* s);
+void object_destroy(aj_object* o);  // objects other than tensors
+
+inline void retain(aj_object* o) { if (o) refs(o).fetch_add(1, std::memory_order_relaxed); }
+inline void retain(aj_tensor* t) { retain(reinterpret_cast<aj_object*>(t)); }
+// A count of 1 is ours alone: no locked instruction.
+inline bool drop_ref(std::atomic<uint32_t>& r) {
+  if (r.load(std::memory_order_acquire) == 1) return true;
+  return r.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+inline void release(aj_tensor* t) { if (t && drop_ref(refs(&t->obj))) tensor_destroy(t); }
+void release(aj_object* o);
+inline void storage_release(Storage* s) { if (drop_ref(s->refs)) storage_destroy(s); }
+
+// Owns one reference.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(aj_tensor* steal) : t_(steal) {}
+  Ref(Ref&& o) noexcept : t_(o.t_) { o.t_ = nullptr; }
+  Ref& operator=(Ref&& o) noexcept { std::swap(t_, o.t_); return *this; }
+  ~Ref() { adjoin::release(t_); }
+  static Ref borrow(aj_tensor* t) { retain(t); return Ref(t); }
+  aj_tensor* get() const { return t_; }
+  aj_tensor* operator->() const { return t_; }
+  explicit operator bool() const { return t_; }
+  aj_tensor* take() { aj_tensor* t = t_; t_ = nullptr; return t; }
+  aj_tensor** out() { adjoin::release(t_); t_ = nullptr; return &t_; }
+ private:
+  aj_tensor* t_ = nullptr;
+};
+
+// Dense, uninitialised. Hot: one block when the data fit into it.
+aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> shape, aj_tensor** out);
+aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int64_t> shape,
+                              std::span<const int64_t> strides, aj_tensor** out);
+// Shares the memory of `of`; `data` is the address of element 0. Takes no reference on a base: see view_attach.
+aj_status* tensor_alias(aj_tensor* of, const DType& dtype, std::span<const int64_t> shape,
+                        std::span<const int64_t> strides, void* data, aj_tensor** out);
+// Makes `v` (from tensor_alias) a view of `of`'s root, with the bookkeeping that in-place writes need.
+void view_attach(aj_tensor* v, aj_tensor* of, uint8_t view_kind);
+aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint64_t flags, void* ctx,
+                          void (*drop)(void*), aj_tensor** out);
+// Replaces shape and strides (resize_, set_, squeeze_); recomputes numel and the dense flag.
+aj_status* tensor_set_dims(aj_tensor* t, std::span<const int64_t> shape, std::span<const int64_t> strides);
+void tensor_set_storage(aj_tensor* t, Storage* borrowed, void* data);
+bool dense_strides(std::span<const int64_t> shape, std::span<const int64_t> strides);
+void c_strides(std::span<const int64_t> shape, int64_t* out);
+// Do two tensors share bytes? 0 no, 1 the very same elements, 2 partly.
+int overlap(const aj_tensor* a, const aj_tensor* b);
+bool overlaps_itself(const aj_tensor* t);
+inline void bump_version(aj_tensor* t) {
+  if (!(priv(t).flags & kUncounted)) storage(t).version++;
+}
+
+}  // namespace adjoin

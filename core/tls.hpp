@@ -1,0 +1,42 @@
+// core/tls.hpp: everything a thread keeps, in one struct, reached without a call (initial-exec TLS).
+#pragma once
+#include <cstdint>
+
+#include "core/status.hpp"
+
+namespace adjoin {
+
+constexpr int kSmallClasses = 8;  // 64 128 192 256 384 512 768 1024 bytes
+
+struct FreeList {
+  void* head;
+  uint32_t count, pad;
+};
+
+struct SavedHooks;  // a stack, core/autograd
+
+struct Tls {
+  FreeList small[kSmallClasses];
+  uint64_t include, exclude;        // dispatch keys added to and removed from each call
+  uint64_t seq, seq_end;            // recording order, taken in blocks
+  uint32_t line, site;              // the user's place for the next recorded node
+  uint8_t grad_off, inference, in_backward, deterministic_pad;  // zero-initialised: recording is on by default
+  int32_t thread_index;             // 0 for any thread that is not a worker of the pool
+  void* node_free_head;             // chains freed without recursion, core/autograd
+  uint8_t node_freeing, in_parallel, registered, pad1;
+  uint32_t pad2;
+  SavedHooks* saved_hooks;
+  void* memory_cache;               // the thread's cache of medium blocks, core/memory
+  DLDevice stream_device;           // the one device whose current stream is cached in `stream`
+  void* stream;
+  void* current_node;               // while a node runs: for messages and anomaly mode
+  const char* running_plugin;       // whose code is being run, to name it if the process dies
+};
+static_assert(sizeof(Tls) <= 512, "must fit glibc's static TLS surplus");
+
+extern thread_local Tls tls __attribute__((tls_model("initial-exec")));
+
+// Called once per thread before its first use of a free list or a cache: arranges that they are given back at its end.
+void register_thread();
+
+}  // namespace adjoin
