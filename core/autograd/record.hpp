@@ -5,6 +5,8 @@
 
 namespace adjoin {
 
+constexpr int32_t kNodeType = 200;  // aj_node.obj.type
+
 // After an op that made new results: gives them a node (or does nothing if no result can carry a gradient).
 aj_status* record(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
 
@@ -28,6 +30,7 @@ void record_write_cancel(PendingWrite* p);
 aj_status* check_write(const aj_op* op, aj_tensor* target);
 
 void node_release(Node* n);      // for tensor_destroy
+void node_destroy(aj_object* node_view);  // an object of type kNodeType (200) whose count fell to zero
 void meta_destroy(Meta* m);
 
 }  // namespace adjoin

@@ -1,0 +1,85 @@
+// core/status.cpp: error values and how values look inside their messages.
+#include "core/status.hpp"
+
+#include <charconv>
+#include <cstring>
+#include <new>
+
+#include "core/device/device.hpp"
+#include "core/tensor/dtype.hpp"
+
+namespace adjoin {
+namespace {
+
+aj_status no_memory{AJ_OUT_OF_MEMORY, true, "OutOfMemoryError", "out of memory while reporting an error", "", nullptr};
+
+std::string_view kind_of(int32_t code) {
+  switch (code) {
+    case AJ_CANCELLED: return "KeyboardInterrupt";
+    case AJ_OUT_OF_RANGE: return "IndexError";
+    case AJ_WRONG_TYPE: return "TypeError";
+    case AJ_UNIMPLEMENTED: return "NotImplementedError";
+    case AJ_OUT_OF_MEMORY: return "OutOfMemoryError";
+    default: return "RuntimeError";
+  }
+}
+
+template <class T>
+void append_number(std::string& out, T v) {
+  char buffer[32];
+  auto end = std::to_chars(buffer, buffer + sizeof buffer, v).ptr;
+  out.append(buffer, end);
+}
+
+}  // namespace
+
+aj_status* make_status(int32_t code, std::string_view kind, std::string_view message, const char* file, uint64_t line) {
+  try {
+    std::string where;
+    if (file && *file) where = text(file, ":", line);
+    if (kind.empty()) kind = kind_of(code);
+    return new aj_status{code == AJ_OK ? int32_t(AJ_UNKNOWN) : code, false, std::string(kind), std::string(message), where, nullptr};
+  } catch (...) {
+    return &no_memory;
+  }
+}
+
+void free_status(aj_status* s) {
+  while (s && !s->is_static) {
+    aj_status* cause = s->cause;
+    delete s;
+    s = cause;
+  }
+}
+
+aj_status* prefix(aj_status* steal, std::string_view before) {
+  if (steal && !steal->is_static) steal->message.insert(0, before);
+  return steal;
+}
+
+void append(std::string& out, std::string_view s) { out += s; }
+void append(std::string& out, const char* s) { out += s ? s : ""; }
+void append(std::string& out, int64_t v) { append_number(out, v); }
+void append(std::string& out, uint64_t v) { append_number(out, v); }
+void append(std::string& out, double v) { append_number(out, v); }
+
+void append(std::string& out, DLDataType d) {
+  if (const DType* t = find_dtype(d)) {
+    out += t->name;
+  } else {
+    out += text("dtype(code ", int32_t(d.code), ", ", int32_t(d.bits), " bits)");
+  }
+}
+
+void append(std::string& out, DLDevice d) { out += device_text(d); }
+
+void append(std::string& out, std::span<const int64_t> shape) {
+  out += '[';
+  for (size_t i = 0; i < shape.size(); i++) {
+    if (i) out += ", ";
+    append_number(out, shape[i]);
+  }
+  out += ']';
+}
+
+}  // namespace adjoin

@@ -1,0 +1,83 @@
+// core/tensor/overlap.cpp: do tensors share bytes?
+#include <algorithm>
+#include <vector>
+
+#include "core/tensor/tensor.hpp"
+
+namespace adjoin {
+namespace {
+
+struct Extent {
+  const char *lo, *hi;  // hi is one past the last byte
+};
+
+Extent extent(const aj_tensor* t) {
+  const char* lo = static_cast<const char*>(t->dl.data);
+  const char* hi = lo;
+  int64_t bytes = dt(priv(t).dtype).bytes;
+  for (int i = 0; i < t->dl.ndim; i++) {
+    int64_t reach = (t->dl.shape[i] - 1) * t->dl.strides[i] * bytes;
+    (reach < 0 ? lo : hi) += reach;
+  }
+  return {lo, hi + bytes};
+}
+
+}  // namespace
+
+bool overlaps_itself(const aj_tensor* t) {
+  if (is_dense(t)) return false;
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  for (int i = 0; i < t->dl.ndim; i++)
+    if (t->dl.shape[i] > 1) dims.emplace_back(std::abs(t->dl.strides[i]), t->dl.shape[i]);
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;  // of all smaller dimensions together
+  for (auto [stride, size] : dims) {
+    if (stride <= reach) return priv(t).numel > 1;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+int overlap(const aj_tensor* a, const aj_tensor* b) {
+  if (priv(a).storage != priv(b).storage) return 0;
+  if (priv(a).numel == 0 || priv(b).numel == 0) return 0;
+  Extent x = extent(a), y = extent(b);
+  if (x.hi <= y.lo || y.hi <= x.lo) return 0;
+  bool same_walk = a->dl.data == b->dl.data && priv(a).dtype == priv(b).dtype &&
+                   std::ranges::equal(shape(a), shape(b)) && std::ranges::equal(strides(a), strides(b));
+  if (same_walk) return 1;
+  // Columns of one matrix interleave without sharing an element: equal steps, different remainders.
+  int64_t step = 0, bytes = std::min(dt(priv(a).dtype).bytes, dt(priv(b).dtype).bytes);
+  if (priv(a).dtype != priv(b).dtype) return 2;
+  for (const aj_tensor* t : {a, b})
+    for (int i = 0; i < t->dl.ndim; i++)
+      if (t->dl.shape[i] > 1) {
+        int64_t s = std::abs(t->dl.strides[i] * bytes);
+        if (s == 0) continue;
+        while (s) { int64_t r = step % s; step = s; s = r; }
+      }
+  int64_t apart = std::abs(static_cast<const char*>(a->dl.data) - static_cast<const char*>(b->dl.data));
+  if (step && apart % step != 0 && apart % step >= bytes && step - apart % step >= bytes) return 0;
+  // A matrix cut into blocks of rows and columns: compare per dimension where strides agree.
+  if (a->dl.ndim == b->dl.ndim && std::ranges::equal(strides(a), strides(b))) {
+    std::vector<int> order(size_t(a->dl.ndim));
+    for (int i = 0; i < a->dl.ndim; i++) order[size_t(i)] = i;
+    std::sort(order.begin(), order.end(), [&](int i, int j) { return a->dl.strides[i] > a->dl.strides[j]; });
+    int64_t rest = (static_cast<const char*>(b->dl.data) - static_cast<const char*>(a->dl.data)) / bytes;
+    int64_t below = 0;
+    for (int i : order) below += (std::max(a->dl.shape[i], b->dl.shape[i]) - 1) * std::abs(a->dl.strides[i]);
+    for (int i : order) {
+      int64_t s = a->dl.strides[i];
+      if (s <= 0) return 2;
+      below -= (std::max(a->dl.shape[i], b->dl.shape[i]) - 1) * s;
+      int64_t d = rest / s;
+      rest -= d * s;
+      if (rest < 0 && -rest > below) rest += s, d -= 1;
+      if (rest > 0 && rest > below) rest -= s, d += 1;
+      if (d >= a->dl.shape[i] || -d >= b->dl.shape[i]) return 0;
+    }
+  }
+  return 2;
+}
+
+}  // namespace adjoin

@@ -1,0 +1,342 @@
+// core/tensor/tensor.cpp: making tensors and letting them go.
+#include "core/tensor/tensor.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "core/autograd/record.hpp"
+#include "core/frontend.hpp"
+#include "core/object.hpp"
+
+namespace adjoin {
+namespace {
+
+aj_status* no_block() { return fail(AJ_OUT_OF_MEMORY, "tensor: the system has no memory for a tensor's header"); }
+
+// The header of a block: everything but storage and dims.
+inline Block* block_new(uint32_t bytes, const DType& dtype, Device* d, int32_t ndim, uint16_t flags) {
+  int cls = small_class(bytes);
+  auto* b = static_cast<Block*>(small_alloc(cls));
+  if (__builtin_expect(!b, 0)) return nullptr;
+  TensorPriv& p = b->priv;
+  p.node = nullptr;
+  p.meta = nullptr;
+  p.frontend = nullptr;
+  p.out_nr = 0;
+  p.flags = flags;
+  p.dtype = dtype.index;
+  p.view_kind = kNotView;
+  p.base = nullptr;
+  p.rebase = 0;
+  p.frontend_id = 0;
+  p.small_cls = uint8_t(cls);
+  refs(&b->t.obj).store(1, std::memory_order_relaxed);
+  b->t.obj.type = AJ_TENSOR;
+  b->t.obj.flags = AJ_TENSOR_STRIDED;
+  b->t.dl.device = d->id;
+  b->t.dl.ndim = ndim;
+  b->t.dl.dtype = dtype.dl;
+  b->t.dl.byte_offset = 0;
+  b->t.keys = d->key();
+  if (__builtin_expect(ndim <= kInlineDims, 1)) {
+    b->t.dl.shape = b->dims;
+    b->t.dl.strides = b->dims + ndim;
+    return b;
+  }
+  auto* side = static_cast<int64_t*>(std::malloc(size_t(ndim) * 2 * sizeof(int64_t)));
+  if (!side) {
+    small_free(cls, b);
+    return nullptr;
+  }
+  p.flags |= kSideDims;
+  b->t.dl.shape = side;
+  b->t.dl.strides = side + ndim;
+  return b;
+}
+
+void block_free(Block* b) { small_free(b->priv.small_cls, b); }
+
+void side_dims_free(Block* b) {
+  if (b->priv.flags & kSideDims) std::free(b->t.dl.shape);
+}
+
+aj_status* bad_shape(std::span<const int64_t> shape) {
+  if (shape.size() > size_t(kMaxDims))
+    return fail(AJ_INVALID_ARGUMENT, "tensor: ", uint64_t(shape.size()), " dimensions; at most ", kMaxDims, " are possible");
+  for (int64_t n : shape)
+    if (n < 0) return fail(AJ_INVALID_ARGUMENT, "tensor: negative size in shape ", shape);
+  return fail(AJ_OUT_OF_MEMORY, "tensor: shape ", shape, " has more bytes than 2^63");
+}
+
+// Elements of a shape; false if it is no shape or too large for `bytes` each.
+inline bool count(std::span<const int64_t> shape, uint32_t bytes, int64_t* numel) {
+  int64_t n = 1;
+  bool empty = false, over = false;
+  for (int64_t s : shape) {
+    if (s < 0) return false;
+    empty |= s == 0;
+    over |= __builtin_mul_overflow(n, s ? s : 1, &n);
+  }
+  *numel = empty ? 0 : n;
+  int64_t total;
+  return !(over || __builtin_mul_overflow(n, int64_t(bytes), &total)) && shape.size() <= size_t(kMaxDims);
+}
+
+void storage_init(Storage* s, Device* d, uint16_t flags) {
+  s->refs.store(1, std::memory_order_relaxed);
+  s->version = 0;
+  s->device = d;
+  s->stream = nullptr;
+  s->writer_line = 0;
+  s->flags = flags;
+  s->writer_op = 0;
+}
+
+void finish_tensor(Block* b, Storage* s, int64_t numel, void* data, bool dense) {
+  b->priv.storage = s;
+  b->priv.numel = numel;
+  b->t.dl.data = data;
+  b->t.obj.flags |= (dense ? AJ_TENSOR_DENSE : 0u) | (s->flags & kStorageReadOnly ? AJ_TENSOR_READ_ONLY : 0u) |
+                    (s->flags & kStorageInference ? AJ_TENSOR_INFERENCE : 0u);
+}
+
+// A block with its own storage of `bytes`.
+aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_t numel, uint64_t bytes, Block** out) {
+  bool meta = d->id.device_type == kMetaType;
+  bool inside = bytes <= kInlineBytes && (d->host() || bytes == 0 || meta);
+  Block* b = block_new(kDataOffset + (inside && !meta ? uint32_t(bytes) : 0), dtype, d, ndim, kOwnStorage);
+  if (!b) return no_block();
+  Storage* s = &b->own;
+  uint16_t flags = uint16_t(kStorageInBlock | (tls.inference ? kStorageInference : 0));
+  if (meta) {
+    storage_init(s, d, flags | kStorageMeta);
+    s->data = nullptr;
+    s->bytes = bytes;
+  } else if (inside) {
+    storage_init(s, d, flags | kStorageDataInBlock);
+    s->data = reinterpret_cast<char*>(b) + kDataOffset;
+    s->bytes = bytes;
+  } else {
+    storage_init(s, d, flags);
+    if (aj_status* failed = device_alloc(d, bytes, &s->data, &s->bytes)) {
+      side_dims_free(b);
+      block_free(b);
+      return failed;
+    }
+  }
+  finish_tensor(b, s, numel, s->data, true);
+  *out = b;
+  return nullptr;
+}
+
+void storage_bytes_free(Storage* s) {
+  if (s->flags & kStorageForeign) {
+    auto* f = static_cast<ForeignStorage*>(s);
+    if (f->drop) f->drop(f->ctx);
+  } else if (!(s->flags & (kStorageDataInBlock | kStorageMeta))) {
+    device_free(s->device, s->data, s->bytes);
+  }
+}
+
+}  // namespace
+
+void c_strides(std::span<const int64_t> shape, int64_t* out) {
+  int64_t step = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    out[i] = step;
+    step *= shape[i] > 1 ? shape[i] : 1;
+  }
+}
+
+bool dense_strides(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  int64_t step = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 0) return true;
+    if (shape[i] == 1) continue;
+    if (strides[i] != step) return false;
+    step *= shape[i];
+  }
+  return true;
+}
+
+aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> shape, aj_tensor** out) {
+  int64_t numel;
+  if (__builtin_expect(!count(shape, dtype.bytes, &numel), 0)) return bad_shape(shape);
+  Block* b;
+  AJ_TRY(tensor_with_bytes(d, dtype, int32_t(shape.size()), numel, uint64_t(numel) * dtype.bytes, &b));
+  int64_t step = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    b->t.dl.shape[i] = shape[i];
+    b->t.dl.strides[i] = step;
+    step *= shape[i] > 1 ? shape[i] : 1;
+  }
+  *out = &b->t;
+  return nullptr;
+}
+
+aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int64_t> shape,
+                              std::span<const int64_t> strides, aj_tensor** out) {
+  int64_t numel;
+  if (!count(shape, dtype.bytes, &numel)) return bad_shape(shape);
+  int64_t last = 0;
+  for (size_t i = 0; i < shape.size(); i++) {
+    if (strides[i] < 0) return fail(AJ_INVALID_ARGUMENT, "tensor: negative stride in ", strides);
+    int64_t reach;
+    if (__builtin_mul_overflow(shape[i] ? shape[i] - 1 : 0, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
+      return bad_shape(shape);
+  }
+  int64_t bytes;
+  if (__builtin_mul_overflow(numel ? last + 1 : 0, int64_t(dtype.bytes), &bytes)) return bad_shape(shape);
+  Block* b;
+  AJ_TRY(tensor_with_bytes(d, dtype, int32_t(shape.size()), numel, uint64_t(bytes), &b));
+  std::copy(shape.begin(), shape.end(), b->t.dl.shape);
+  std::copy(strides.begin(), strides.end(), b->t.dl.strides);
+  if (!dense_strides(shape, strides)) b->t.obj.flags &= ~uint32_t(AJ_TENSOR_DENSE);
+  *out = &b->t;
+  return nullptr;
+}
+
+aj_status* tensor_alias(aj_tensor* of, const DType& dtype, std::span<const int64_t> shape,
+                        std::span<const int64_t> strides, void* data, aj_tensor** out) {
+  int64_t numel;
+  if (__builtin_expect(!count(shape, dtype.bytes, &numel), 0)) return bad_shape(shape);
+  Storage* s = priv(of).storage;
+  Block* b = block_new(kViewBlock, dtype, s->device, int32_t(shape.size()), 0);
+  if (!b) return no_block();
+  s->refs.fetch_add(1, std::memory_order_relaxed);
+  bool dense = true;
+  int64_t step = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    b->t.dl.shape[i] = shape[i];
+    b->t.dl.strides[i] = strides[i];
+    dense &= shape[i] == 1 || strides[i] == step;
+    step *= shape[i];
+  }
+  finish_tensor(b, s, numel, data, dense || numel == 0);
+  b->t.keys = of->keys & ~(1ull << 33);  // the tape's key is given by the tape
+  *out = &b->t;
+  return nullptr;
+}
+
+void view_attach(aj_tensor* v, aj_tensor* of, uint8_t view_kind) {
+  aj_tensor* root = priv(of).base ? priv(of).base : of;
+  retain(root);
+  TensorPriv& p = priv(v);
+  p.base = root;
+  p.rebase = priv(root).rebase;
+  uint8_t inherited = priv(of).view_kind;  // a view of an odd view stays odd
+  p.view_kind = view_kind == kView && inherited > kView ? inherited : view_kind;
+  p.flags |= priv(of).flags & kUncounted;
+  v->obj.flags |= AJ_TENSOR_VIEW;
+}
+
+aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint64_t flags, void* ctx,
+                          void (*drop)(void*), aj_tensor** out) {
+  const DType* dtype = find_dtype(like->dtype);
+  if (!dtype) return fail(AJ_WRONG_TYPE, "tensor_from_memory: unknown dtype ", like->dtype);
+  std::span<const int64_t> shape{like->shape, size_t(like->ndim)};
+  int64_t numel;
+  if (like->ndim < 0 || !count(shape, dtype->bytes, &numel)) return bad_shape(shape);
+  Block* b = block_new(kViewBlock, *dtype, d, like->ndim, 0);
+  auto* s = b ? new (std::nothrow) ForeignStorage : nullptr;
+  if (!s) {
+    if (b) side_dims_free(b), block_free(b);
+    return no_block();
+  }
+  storage_init(s, d, uint16_t(kStorageForeign | (flags & AJ_TENSOR_READ_ONLY ? kStorageReadOnly : 0)));
+  s->data = static_cast<char*>(like->data);
+  s->bytes = bytes;
+  s->ctx = ctx;
+  s->drop = drop;
+  std::copy(shape.begin(), shape.end(), b->t.dl.shape);
+  if (like->strides) {
+    std::copy_n(like->strides, like->ndim, b->t.dl.strides);
+  } else {
+    c_strides(shape, b->t.dl.strides);
+  }
+  finish_tensor(b, s, numel, static_cast<char*>(like->data) + like->byte_offset,
+                dense_strides(shape, {b->t.dl.strides, shape.size()}));
+  *out = &b->t;
+  return nullptr;
+}
+
+void storage_destroy(Storage* s) {
+  storage_bytes_free(s);
+  if (s->flags & kStorageInBlock) {
+    block_free(reinterpret_cast<Block*>(reinterpret_cast<char*>(s) - offsetof(Block, own)));
+  } else if (s->flags & kStorageForeign) {
+    delete static_cast<ForeignStorage*>(s);
+  }
+}
+
+void tensor_destroy(aj_tensor* t) {
+  TensorPriv& p = priv(t);
+  auto* b = reinterpret_cast<Block*>(&p);
+  if (__builtin_expect((p.flags & kFrontendOwned) != 0, 0)) frontend_drop(p.frontend_id, p.frontend);
+  if (p.node) node_release(p.node);
+  if (__builtin_expect(p.meta != nullptr, 0)) meta_destroy(p.meta);
+  if (p.base) release(p.base);
+  if (__builtin_expect((p.flags & kSideDims) != 0, 0)) std::free(t->dl.shape);
+  Storage* s = p.storage;
+  if (__builtin_expect((p.flags & kOwnStorage) != 0, 1)) {
+    if (__builtin_expect(s != &b->own, 0)) storage_release(s);
+    if (drop_ref(b->own.refs)) storage_destroy(&b->own);  // frees the block, now or with its last view
+    return;
+  }
+  storage_release(s);
+  block_free(b);
+}
+
+aj_status* tensor_set_dims(aj_tensor* t, std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  TensorPriv& p = priv(t);
+  int64_t numel;
+  if (!count(shape, dt(p.dtype).bytes, &numel)) return bad_shape(shape);
+  auto* b = reinterpret_cast<Block*>(&p);
+  int64_t copy[2 * kMaxDims];  // the caller's spans may be our own arrays
+  std::copy(shape.begin(), shape.end(), copy);
+  std::copy(strides.begin(), strides.end(), copy + kMaxDims);
+  size_t n = shape.size();
+  int64_t* home = b->dims;
+  if (n > size_t(kInlineDims)) {
+    home = static_cast<int64_t*>(std::malloc(n * 2 * sizeof(int64_t)));
+    if (!home) return no_block();
+  }
+  side_dims_free(b);
+  p.flags = uint16_t(n > size_t(kInlineDims) ? p.flags | kSideDims : p.flags & ~kSideDims);
+  std::copy_n(copy, n, home);
+  std::copy_n(copy + kMaxDims, n, home + n);
+  t->dl.ndim = int32_t(n);
+  t->dl.shape = home;
+  t->dl.strides = home + n;
+  p.numel = numel;
+  bool dense = dense_strides({home, n}, {home + n, n});
+  t->obj.flags = dense ? t->obj.flags | AJ_TENSOR_DENSE : t->obj.flags & ~uint32_t(AJ_TENSOR_DENSE);
+  return nullptr;
+}
+
+void tensor_set_storage(aj_tensor* t, Storage* s, void* data) {
+  TensorPriv& p = priv(t);
+  auto* b = reinterpret_cast<Block*>(&p);
+  Storage* old = p.storage;
+  if (s != &b->own) s->refs.fetch_add(1, std::memory_order_relaxed);
+  p.storage = s;
+  t->dl.data = data;
+  t->dl.device = s->device->id;
+  t->keys = (t->keys & ~kBackendKeys) | s->device->key();
+  if (old == s) {
+    if (s != &b->own) storage_release(s);
+    return;
+  }
+  if ((p.flags & kOwnStorage) && old == &b->own) {
+    // The block's reference on it stays to the tensor's end; its bytes may go now if nobody else looks at them.
+    if (old->refs.load(std::memory_order_acquire) == 1) {
+      storage_bytes_free(old);
+      old->flags |= kStorageMeta;
+      old->data = nullptr;
+    }
+    return;
+  }
+  storage_release(old);
+}
+
+}  // namespace adjoin
