@@ -36,6 +36,8 @@ typedef struct aj_plugins { /* EXTENSIBLE */
   aj_status* (*why)(aj_str name_or_provides, aj_object** out); /* a string object: what was looked for, found, and decided */
   aj_status* (*disable)(aj_str name);                       /* drains it; its kernels are not chosen any more */
   aj_status* (*search_path)(aj_object** out);               /* a string object, one folder a line */
+  aj_status* (*add_folder)(aj_str path);                    /* a frontend's own; it comes after ADJOIN_PLUGIN_PATH */
+  aj_status* (*lint)(aj_str path, aj_object** out);         /* a string object: a broken rule on symbols a line, or "" */
 } aj_plugins;
 
 #ifdef __cplusplus

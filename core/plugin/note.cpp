@@ -24,9 +24,11 @@ std::string sanitizer_names(uint32_t flags) {
   return text;
 }
 
+// Ends inside its field, and cannot move a terminal's cursor when it is shown.
 template <size_t N>
-bool terminated(const char (&text)[N]) {
-  return std::memchr(text, 0, N) != nullptr;
+bool clean(const char (&text)[N]) {
+  const char* end = static_cast<const char*>(std::memchr(text, 0, N));
+  return end && std::none_of(text, end, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 }  // namespace
@@ -51,9 +53,9 @@ std::string read_note(const ElfFile& file, aj_plugin_note* out) {
   if (std::memcmp(note.magic, AJ_PLUGIN_MAGIC, sizeof note.magic) != 0) return "bad note: it does not begin with " AJ_PLUGIN_MAGIC;
   if (note.struct_size != sizeof note)
     return "bad note: its struct_size is " + std::to_string(note.struct_size) + ", wanted " + std::to_string(sizeof note);
-  if (!terminated(note.name) || !terminated(note.version) || !terminated(note.vendor) || !terminated(note.license) ||
-      !terminated(note.provides) || !terminated(note.requires_))
-    return "bad note: a text in it does not end";
+  if (!clean(note.name) || !clean(note.version) || !clean(note.vendor) || !clean(note.license) ||
+      !clean(note.provides) || !clean(note.requires_))
+    return "bad note: a text in it does not end, or has control characters";
   if (!good_name(note.name))
     return "bad note: its name is not a word of a-z, 0-9, '_' and '-' that begins with a letter";
   *out = note;
