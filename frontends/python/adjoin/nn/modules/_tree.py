@@ -1,0 +1,166 @@
+"""adjoin.nn.modules._tree: walking a module's parameters, buffers and children by name."""
+
+import adjoin
+
+
+class Tree:
+    """The part of Module that finds parts: iterators, look-ups by dotted name, modes and gradients."""
+
+    # Look-ups by dotted name
+
+    def get_submodule(self, target):
+        """The module at a dotted name such as ``"net.0.conv"``; the empty name is this module."""
+        module = self
+        for item in target.split(".") if target else ():
+            if not hasattr(module, item):
+                raise AttributeError(f"{module._get_name()} has no attribute `{item}`")
+            module = getattr(module, item)
+            if not isinstance(module, Tree):
+                raise AttributeError(f"`{item}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target, module, strict=False):
+        """Puts ``module`` at a dotted name; with ``strict`` there has to be one already."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Tree):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        parent_name, _, name = target.rpartition(".")
+        parent = self.get_submodule(parent_name)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Tree):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target):
+        """The parameter at a dotted name."""
+        return self._get_tensor(target, "_parameters", "an nn.Parameter")
+
+    def get_buffer(self, target):
+        """The buffer at a dotted name."""
+        return self._get_tensor(target, "_buffers", "a buffer")
+
+    def _get_tensor(self, target, kind, what):
+        parent, _, name = target.rpartition(".")
+        module = self.get_submodule(parent)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if name not in getattr(module, kind):
+            raise AttributeError(f"`{name}` is not {what}")
+        return getattr(module, kind)[name]
+
+    # Iterators
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """Yields (dotted name, module), this module first; each module once unless told otherwise."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, path, remove_duplicate)
+
+    def _named_members(self, get_members, prefix="", recurse=True, remove_duplicate=True):
+        seen = set()
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        else:
+            modules = [(prefix, self)]
+        for path, module in modules:
+            for name, member in get_members(module):
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield (f"{path}.{name}" if path else name), member
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        """Yields (dotted name, parameter); a shared parameter once, under its first name."""
+        yield from self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
+
+    def parameters(self, recurse=True):
+        """Yields every parameter once."""
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        """Yields (dotted name, buffer)."""
+        yield from self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
+
+    def buffers(self, recurse=True):
+        """Yields every buffer once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_children(self):
+        """Yields (name, child) of the modules directly below, each once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self):
+        """Yields the modules directly below, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def modules(self):
+        """Yields this module and all below, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    # Modes and gradients
+
+    def train(self, mode=True):
+        """Sets ``training`` here and below; layers like dropout and batch norm act by it."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """The same as ``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Freezes or unfreezes every parameter."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Drops the gradients of all parameters, or zeroes them in place."""
+        for param in self.parameters():
+            if param.grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+            else:
+                if param.grad.grad_fn is not None:
+                    param.grad.detach_()
+                else:
+                    param.grad.requires_grad_(False)
+                param.grad.zero_()
+
+    def apply(self, fn):
+        """Calls ``fn`` on every module, children first, and returns this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def share_memory(self):
+        """Moves parameters and buffers to memory that other processes see."""
+        return self._apply(adjoin.Tensor.share_memory_)

@@ -1,0 +1,142 @@
+"""adjoin.nn.modules.conv: convolution (cross-correlation, in fact) over one and two dimensions."""
+
+import math
+
+import adjoin
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+from .utils import _pair, _single
+
+__all__ = ["Conv1d", "Conv2d"]
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    """What all convolutions share; weight is (out_channels, in_channels / groups, *kernel_size)."""
+
+    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "in_channels",
+                     "out_channels", "kernel_size"]  # fmt: skip
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+                 bias, padding_mode, device, dtype):  # fmt: skip
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(
+                    f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
+                )
+            if padding == "same" and any(s != 1 for s in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(
+                f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = False
+        self.output_padding = (0,) * len(kernel_size)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._set_paddings()
+        shape = (out_channels, in_channels // groups, *kernel_size)
+        self.weight = Parameter(adjoin.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(adjoin.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _set_paddings(self):
+        """Splits the padding into what pad() does before and what the convolution does itself."""
+        if self.padding == "valid":
+            before = after = (0,) * len(self.kernel_size)
+        elif self.padding == "same":
+            total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+            before = [size // 2 for size in total]
+            after = [size - size // 2 for size in total]
+        else:
+            before = after = self.padding
+        sides = list(zip(before, after, strict=True))
+        # pad() counts from the last dimension to the first.
+        self._reversed_padding_repeated_twice = [size for pair in reversed(sides) for size in pair]
+        # Unequal sides and other values than zero are beyond the convolution itself.
+        self._pads_first = self.padding_mode != "zeros" or list(before) != list(after)
+        self._own_padding = (0,) * len(self.kernel_size) if self._pads_first else tuple(before)
+
+    def reset_parameters(self):
+        # A slope of sqrt(5) makes the bound 1 / sqrt(fan_in), the customary one.
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def _pad_first(self, input):
+        mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
+        return F.pad(input, self._reversed_padding_repeated_twice, mode=mode)
+
+    def extra_repr(self):
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != (0,) * len(self.kernel_size):
+            text += f", padding={self.padding}"
+        if self.dilation != (1,) * len(self.kernel_size):
+            text += f", dilation={self.dilation}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+        self._set_paddings()
+
+
+class Conv1d(_ConvNd):
+    """Input (N, C_in, L) or (C_in, L), output (N, C_out, L_out) or (C_out, L_out)."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1,
+                 groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):  # fmt: skip
+        padding = padding if isinstance(padding, str) else _single(padding)
+        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), padding,
+                         _single(dilation), groups, bias, padding_mode, device, dtype)  # fmt: skip
+
+    def forward(self, input):
+        if self._pads_first:
+            input = self._pad_first(input)
+        return F.conv1d(input, self.weight, self.bias, self.stride, self._own_padding,
+                        self.dilation, self.groups)  # fmt: skip
+
+
+class Conv2d(_ConvNd):
+    """Input (N, C_in, H, W) or (C_in, H, W), output (N, C_out, H_out, W_out) or without N."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1,
+                 groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):  # fmt: skip
+        padding = padding if isinstance(padding, str) else _pair(padding)
+        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), padding,
+                         _pair(dilation), groups, bias, padding_mode, device, dtype)  # fmt: skip
+
+    def forward(self, input):
+        if self._pads_first:
+            input = self._pad_first(input)
+        return F.conv2d(input, self.weight, self.bias, self.stride, self._own_padding,
+                        self.dilation, self.groups)  # fmt: skip

@@ -1,0 +1,57 @@
+"""adjoin.nn.modules.dropout: layers that zero at random while training."""
+
+from .. import functional as F
+from .module import Module
+
+__all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
+
+
+class _Dropout(Module):
+    __constants__ = ["p", "inplace"]
+
+    def __init__(self, p=0.5, inplace=False):
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def _drop(self, function, input):
+        if not self.training:
+            return input
+        result = function(input, self.p, True)
+        return input.copy_(result) if self.inplace else result
+
+    def extra_repr(self):
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
+    """Zeroes each element with probability p and scales the others by 1 / (1 - p); any shape.
+
+    Srivastava et al., Dropout, 2014.
+    """
+
+    def forward(self, input):
+        return self._drop(F.dropout, input)
+
+
+class Dropout1d(_Dropout):
+    """Zeroes whole channels of (N, C, L) or (C, L)."""
+
+    def forward(self, input):
+        return self._drop(F.dropout1d, input)
+
+
+class Dropout2d(_Dropout):
+    """Zeroes whole channels of (N, C, H, W) or (C, H, W)."""
+
+    def forward(self, input):
+        return self._drop(F.dropout2d, input)
+
+
+class Dropout3d(_Dropout):
+    """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+
+    def forward(self, input):
+        return self._drop(F.dropout3d, input)

@@ -1,0 +1,109 @@
+"""adjoin.nn.modules.padding: layers that add a border."""
+
+from .. import functional as F
+from .module import Module
+from .utils import ntuple
+
+__all__ = [
+    "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "ReflectionPad1d",
+    "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "ZeroPad1d", "ZeroPad2d",
+]  # fmt: skip
+
+
+class _Pad(Module):
+    """``padding`` is one number or (before, after) per dimension, from the last one backwards."""
+
+    __constants__ = ["padding"]
+    _sides, _mode = 0, "constant"
+
+    def __init__(self, padding):
+        super().__init__()
+        self.padding = ntuple(self._sides)(padding)
+
+    def forward(self, input):
+        return F.pad(input, self.padding, mode=self._mode)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    __constants__ = ["padding", "value"]
+
+    def __init__(self, padding, value):
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input):
+        return F.pad(input, self.padding, mode="constant", value=self.value)
+
+    def extra_repr(self):
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPad):
+    """Adds ``value`` at both ends of the last dimension."""
+
+    _sides = 2
+
+
+class ConstantPad2d(_ConstantPad):
+    """Adds ``value`` around the last two dimensions."""
+
+    _sides = 4
+
+
+class ZeroPad1d(ConstantPad1d):
+    """Adds zeros at both ends of the last dimension."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class ZeroPad2d(ConstantPad2d):
+    """Adds zeros around the last two dimensions."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class ReflectionPad1d(_Pad):
+    """Mirrors the values without repeating the edge."""
+
+    _sides, _mode = 2, "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    """Mirrors the values without repeating the edge."""
+
+    _sides, _mode = 4, "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    """Repeats the edge."""
+
+    _sides, _mode = 2, "replicate"
+
+
+class ReplicationPad2d(_Pad):
+    """Repeats the edge."""
+
+    _sides, _mode = 4, "replicate"
+
+
+class CircularPad1d(_Pad):
+    """Continues at the opposite edge."""
+
+    _sides, _mode = 2, "circular"
+
+
+class CircularPad2d(_Pad):
+    """Continues at the opposite edge."""
+
+    _sides, _mode = 4, "circular"

@@ -1,0 +1,64 @@
+"""adjoin.nn.parameter: tensors that a Module recognises: Parameter and Buffer."""
+
+import adjoin
+
+
+class Parameter(adjoin.Tensor):
+    """A tensor that becomes one of a Module's parameters when it is set as an attribute.
+
+    Shares the memory of ``data``; requires grad unless told otherwise.
+    """
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = adjoin.empty(0)
+        if not isinstance(data, adjoin.Tensor):
+            raise TypeError(
+                f"Parameter: data is a {type(data).__name__}, a tensor is wanted; "
+                "make one with adjoin.tensor(data)"
+            )
+        return adjoin.Tensor._make_subclass(cls, data.detach(), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        copy = type(self)(self.data.clone(), self.requires_grad)
+        memo[id(self)] = copy
+        if self.__dict__:
+            copy.__dict__.update(self.__dict__)
+        return copy
+
+    def __repr__(self):
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol):
+        return _rebuild_parameter, (type(self), self.data, self.requires_grad, dict(self.__dict__))
+
+
+def _rebuild_parameter(cls, data, requires_grad, attributes):
+    parameter = cls(data, requires_grad)
+    parameter.__dict__.update(attributes)
+    return parameter
+
+
+class _BufferMeta(type):
+    """Makes ``isinstance(x, Buffer)`` true for a tensor that Buffer() has marked."""
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, adjoin.Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(metaclass=_BufferMeta):
+    """``Buffer(data, persistent=True)``: a tensor that becomes a buffer when set as a Module's attribute.
+
+    What comes back is a tensor of its own over the same memory; ``persistent=False`` keeps it
+    out of ``state_dict``.
+    """
+
+    def __new__(cls, data=None, *, persistent=True):
+        if data is None:
+            data = adjoin.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer

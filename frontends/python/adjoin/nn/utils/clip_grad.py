@@ -1,0 +1,54 @@
+"""adjoin.nn.utils.clip_grad: gradients made smaller together, or one by one."""
+
+import math
+
+import adjoin
+
+
+def _listed(parameters):
+    return [parameters] if isinstance(parameters, adjoin.Tensor) else list(parameters)
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The norm of all ``tensors`` as if they were one vector, as a 0-dim tensor."""
+    tensors = _listed(tensors)
+    norm_type = float(norm_type)
+    if not tensors:
+        return adjoin.tensor(0.0)
+    norms = [tensor.norm(norm_type) for tensor in tensors]
+    device = norms[0].device
+    total = adjoin.stack([norm.to(device) for norm in norms]).norm(norm_type)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
+            "it cannot be clipped. To disable this error and scale the gradients by the "
+            "non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales the gradients so that ``total_norm`` becomes at most ``max_norm``."""
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for parameter in _listed(parameters):
+        if parameter.grad is not None:
+            parameter.grad.mul_(scale.to(parameter.grad.device))
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scales all gradients, in place, so that their norm together is at most ``max_norm``; returns the norm before."""
+    parameters = _listed(parameters)
+    with adjoin.no_grad():
+        grads = [p.grad for p in parameters if p.grad is not None]
+        total = get_total_norm(grads, norm_type, error_if_nonfinite)
+        clip_grads_with_norm_(parameters, max_norm, total)
+    return total
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """Clamps every element of every gradient to [-clip_value, clip_value], in place."""
+    clip_value = float(clip_value)
+    with adjoin.no_grad():
+        for parameter in _listed(parameters):
+            if parameter.grad is not None:
+                parameter.grad.clamp_(min=-clip_value, max=clip_value)

@@ -1,0 +1,316 @@
+"""adjoin.optim.optimizer: what all optimizers share: groups, state, hooks, saving and loading."""
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from copy import deepcopy
+
+import adjoin
+
+from ..utils.hooks import RemovableHandle
+
+_global_pre_hooks = OrderedDict()
+_global_post_hooks = OrderedDict()
+
+
+class _Required:
+    """The default of a setting that every group has to give."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+def register_optimizer_step_pre_hook(hook):
+    """``hook(optimizer, args, kwargs)`` runs before every optimizer's step."""
+    handle = RemovableHandle(_global_pre_hooks)
+    _global_pre_hooks[handle.id] = hook
+    return handle
+
+
+def register_optimizer_step_post_hook(hook):
+    """``hook(optimizer, args, kwargs)`` runs after every optimizer's step."""
+    handle = RemovableHandle(_global_post_hooks)
+    _global_post_hooks[handle.id] = hook
+    return handle
+
+
+def _with_hooks(step):
+    """Wraps a step so that hooks run around it and schedules see that it was called."""
+
+    @functools.wraps(step)
+    def hooked(self, *args, **kwargs):
+        for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+            result = hook(self, args, kwargs)
+            if result is not None:
+                if not isinstance(result, tuple) or len(result) != 2:
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), "
+                        f"but got {result}."
+                    )
+                args, kwargs = result
+        outcome = step(self, *args, **kwargs)
+        self._opt_called = True
+        for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
+            hook(self, args, kwargs)
+        return outcome
+
+    hooked.hooked = True
+    return hooked
+
+
+class Optimizer:
+    """Base of optimizers: parameters in groups, each with its settings, and a state per parameter.
+
+    ``params`` is an iterable of tensors, of (name, tensor) pairs, or of dictionaries with the key
+    "params" and settings that differ from ``defaults``. A subclass defines ``step``.
+    """
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        step = cls.__dict__.get("step")
+        if step is not None and not getattr(step, "hooked", False):
+            cls.step = _with_hooks(step)
+
+    def __init__(self, params, defaults):
+        self.defaults = defaults
+        self._init_hooks()
+        if isinstance(params, adjoin.Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, "
+                f"but got {type(params).__name__}"
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _init_hooks(self):
+        for name in (
+            "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
+            "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
+            "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
+        ):  # fmt: skip
+            self.__dict__.setdefault(name, OrderedDict())
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._init_hooks()
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self):
+        lines = []
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"\nParameter Group {i}\n")
+            lines += [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+        return f"{type(self).__name__} ({''.join(lines)})"
+
+    def add_param_group(self, param_group):
+        """Adds a group: a dictionary with "params" and any settings; the defaults fill in the rest."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, adjoin.Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering "
+                "of tensors in sets will change between runs. Please use a list instead."
+            )
+        params = list(params)
+        if any(isinstance(param, tuple) for param in params):
+            if not all(isinstance(param, tuple) for param in params):
+                raise ValueError("all optimizer params should be with/without names.")
+            param_group["param_names"] = [name for name, _ in params]
+            params = [param for _, param in params]
+        param_group["params"] = params
+        for param in params:
+            if not isinstance(param, adjoin.Tensor):
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}"
+                )
+            if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                )
+            param_group.setdefault(name, default)
+        if len({id(param) for param in params}) != len(params):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; "
+                "in future, this will cause an error",
+                stacklevel=3,
+            )
+        known = {id(param) for group in self.param_groups for param in group["params"]}
+        if any(id(param) in known for param in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups and ("param_names" in param_group) != (
+            "param_names" in self.param_groups[0]
+        ):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                "with names to the optimizer without names, or the other way round"
+            )
+        self.param_groups.append(param_group)
+
+    def zero_grad(self, set_to_none=True):
+        """Drops every parameter's gradient, or zeroes it in place."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                if set_to_none:
+                    param.grad = None
+                else:
+                    if param.grad.grad_fn is not None:
+                        param.grad.detach_()
+                    else:
+                        param.grad.requires_grad_(False)
+                    param.grad.zero_()
+
+    def step(self, closure=None):
+        """Updates the parameters once; ``closure`` computes the loss again where that is needed."""
+        raise NotImplementedError
+
+    def _step_groups(self, closure):
+        """What nearly every step is: the loss, then ``_update`` for each parameter with a gradient."""
+        loss = None
+        if closure is not None:
+            with adjoin.enable_grad():
+                loss = closure()
+        with adjoin.no_grad():
+            for group in self.param_groups:
+                settings = {k: v for k, v in group.items() if k not in ("params", "param_names")}
+                for param in group["params"]:
+                    grad = param.grad
+                    if grad is not None:
+                        self._update(param, grad, self.state[param], **settings)
+        return loss
+
+    # Saving and loading
+
+    def state_dict(self):
+        """{"state": {number: state}, "param_groups": [settings and numbers]}; numbers count parameters over all groups."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        numbers = {}
+        groups = []
+        for group in self.param_groups:
+            for param in group["params"]:
+                numbers.setdefault(id(param), len(numbers))
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            groups.append(packed)
+        state = {
+            (numbers[id(key)] if isinstance(key, adjoin.Tensor) else key): value
+            for key, value in self.state.items()
+        }
+        result = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            replaced = hook(self, result)
+            result = result if replaced is None else replaced
+        return result
+
+    def load_state_dict(self, state_dict):
+        """Takes what state_dict() returned, here or in PyTorch; state goes to its parameter's device and dtype."""
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            replaced = hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
+        groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved, strict=True)):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of "
+                "optimizer's group"
+            )
+        params = {}
+        for group, old in zip(groups, saved, strict=True):
+            params.update(zip(old["params"], group["params"], strict=True))
+        state = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = _cast(params[key], value)
+            else:
+                state[key] = value
+        for group, old in zip(groups, saved, strict=True):
+            old["params"] = group["params"]
+            if "param_names" in group and "param_names" not in old:
+                old["param_names"] = group["param_names"]
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    # Hooks
+
+    def _hook(self, name, hook, prepend=False):
+        hooks = getattr(self, name)
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_step_pre_hook(self, hook):
+        """``hook(optimizer, args, kwargs)`` runs before step and may return new ones."""
+        return self._hook("_optimizer_step_pre_hooks", hook)
+
+    def register_step_post_hook(self, hook):
+        """``hook(optimizer, args, kwargs)`` runs after step."""
+        return self._hook("_optimizer_step_post_hooks", hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """``hook(optimizer)`` runs before state_dict()."""
+        return self._hook("_optimizer_state_dict_pre_hooks", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """``hook(optimizer, state_dict)`` may edit or replace what state_dict() returns."""
+        return self._hook("_optimizer_state_dict_post_hooks", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """``hook(optimizer, state_dict)`` may edit or replace what is loaded."""
+        return self._hook("_optimizer_load_state_dict_pre_hooks", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """``hook(optimizer)`` runs after load_state_dict()."""
+        return self._hook("_optimizer_load_state_dict_post_hooks", hook, prepend)
+
+
+def _cast(param, value, key=None):
+    """Loaded state as its parameter wants it; "step" stays as it is, for it counts."""
+    if isinstance(value, adjoin.Tensor):
+        if key == "step":
+            return value.clone()
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device, copy=True)
+        return value.to(device=param.device, copy=True)
+    if isinstance(value, dict):
+        return {k: _cast(param, v, k) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cast(param, v) for v in value)
+    return value
+
+
+def check_settings(settings):
+    """Raises for the first {name: (value, whether it is allowed)} that is not allowed."""
+    for name, (value, allowed) in settings.items():
+        if not allowed:
+            raise ValueError(f"Invalid {name}: {value}")
+
+
+def as_float(value):
+    """A learning rate or the like that may be a 0-dim tensor, as a float."""
+    return value.item() if isinstance(value, adjoin.Tensor) else value

@@ -1,0 +1,53 @@
+"""adjoin.optim.sgd: stochastic gradient descent, with momentum as in Sutskever et al., 2013."""
+
+from .optimizer import Optimizer, as_float, check_settings
+
+
+class SGD(Optimizer):
+    """``p -= lr v`` with ``v = momentum v + (1 - dampening) (grad + weight_decay p)``.
+
+    The first step is not dampened; Nesterov's form uses ``grad + momentum v``.
+    """
+
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *,
+                 maximize=False, foreach=None, differentiable=False, fused=None):  # fmt: skip
+        check_settings({
+            "learning rate": (lr, as_float(lr) >= 0),
+            "momentum value": (momentum, momentum >= 0),
+            "weight_decay value": (weight_decay, weight_decay >= 0),
+        })  # fmt: skip
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
+                        nesterov=nesterov, maximize=maximize, foreach=foreach,
+                        differentiable=differentiable, fused=fused)  # fmt: skip
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("nesterov", False)
+            group.setdefault("maximize", False)
+            group.setdefault("foreach", None)
+            group.setdefault("differentiable", False)
+            group.setdefault("fused", None)
+
+    def step(self, closure=None):
+        """Updates every parameter that has a gradient; returns what closure() returned."""
+        return self._step_groups(closure)
+
+    @staticmethod
+    def _update(param, grad, state, *, lr, momentum, dampening, weight_decay, nesterov, maximize,
+                **_):  # fmt: skip
+        if maximize:
+            grad = -grad
+        if weight_decay:
+            grad = grad.add(param, alpha=weight_decay)
+        if momentum:
+            buf = state.get("momentum_buffer")
+            if buf is None:
+                buf = state["momentum_buffer"] = grad.clone()
+            else:
+                buf.mul_(momentum).add_(grad, alpha=1 - dampening)
+            grad = grad.add(buf, alpha=momentum) if nesterov else buf
+        param.add_(grad, alpha=-as_float(lr))
