@@ -1,133 +1,227 @@
-// core/plugin/loader.cpp: runs a plugin's first code: dlopen and init.
+// core/plugin/loader.cpp: finds and loads what is asked for; two of libadjoin's symbols and the interface "aj.plugins".
 #include "core/plugin/loader.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <boost/dll/shared_library.hpp>
-#include <cctype>
-#include <cstdlib>
+#include <atomic>
 #include <cstring>
 #include <exception>
-#include <memory>
+#include <vector>
 
 #include "core/dispatch/registry.hpp"
 #include "core/interfaces.hpp"
-#include "core/plugin/guard.hpp"
-#include "core/plugin/present.hpp"
-#include "core/plugin/requires.hpp"
+#include "core/plugin/catalog.hpp"
+#include "core/plugin/load.hpp"
+#include "core/plugin/lock.hpp"
+#include "core/plugin/trust.hpp"
 #include "core/status.hpp"
 
-namespace adjoin::plugin {
+namespace adjoin {
 namespace {
 
-using Library = boost::dll::shared_library;
+using plugin::Candidate;
+using plugin::catalog;
+using plugin::load_lock;
+using plugin::Locked;
 
-const void* query_for_plugin(const char* name, uint32_t major) { return present(name, core_query(name, major)); }
+const aj_core& core_table() { return *static_cast<const aj_core*>(core_query("aj.core", AJ_ABI_MAJOR)); }
 
-// ADJOIN_OPTIONS_NAME, with lines that end at ';' or at a line's end.
-std::string user_options(const std::string& name) {
-  std::string variable = "ADJOIN_OPTIONS_";
-  for (char c : name) variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  const char* value = secure_getenv(variable.c_str());
-  std::string options = value ? value : "";
-  std::replace(options.begin(), options.end(), ';', '\n');
-  return options;
-}
-
-// A C++ exception out of init is a defect of the plugin that can still be reported; a thread's cancellation is none.
-aj_status* call_init(aj_plugin_init_fn init, const aj_plugin_env* env) {
+// No exception of ours may leave through a table.
+template <class F>
+aj_status* guarded(F body) {
   try {
-    return init(env);
-  } catch (abi::__forced_unwind&) {
-    throw;
+    return body();
   } catch (const std::exception& e) {
-    return fail(AJ_INTERNAL, "its init threw an exception: ", e.what());
-  } catch (...) {
-    return fail(AJ_INTERNAL, "its init threw something that is no std::exception");
+    return fail(AJ_INTERNAL, "plugins: ", e.what());
   }
 }
 
-aj_status* run_init(const Candidate& c, aj_plugin_init_fn init) {
-  aj_registrar transaction(c.name);
-  std::string options = user_options(c.name);
-  aj_plugin_env env = {};
-  env.struct_size = sizeof env;
-  env.minor = this_host().minor;
-  env.core = static_cast<const aj_core*>(query_for_plugin("aj.core", AJ_ABI_MAJOR));
-  env.query = query_for_plugin;
-  env.registrar = &transaction;
-  env.def_device = registrar_def_device;
-  env.def_service = registrar_def_service;
-  env.path = str(c.path);
-  env.options = str(options);
-  AJ_TRY(call_init(init, static_cast<const aj_plugin_env*>(present("env", &env))));
-  return transaction.commit();
+// "device:acme" reads as "device 'acme'".
+std::string spoken(std::string_view what) {
+  size_t colon = what.find(':');
+  if (colon == std::string_view::npos) return text("'", what, "'");
+  return text(what.substr(0, colon), " '", what.substr(colon + 1), "'");
 }
 
-aj_status* open_library(const Candidate& c, Library** out) {
-  // Never unloaded: Library's destructor would dlclose while threads and objects of the plugin may live.
-  try {
-    *out = new Library(c.path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+aj_plugin_info info_of(const Candidate& c) {
+  aj_plugin_info info = {};
+  const Candidate* shadow = catalog().shadowing(&c);
+  info.state = static_cast<uint32_t>(shadow ? AJ_PLUGIN_SHADOWED : c.state);
+  info.name = str(plugin::intern(c.name));
+  info.path = str(plugin::intern(c.path));
+  info.reason = str(shadow ? plugin::intern("the same name stands earlier in the search path: " + shadow->path) : c.reason());
+  if (!c.has_note) return info;
+  info.version = str(plugin::intern(c.note.version));
+  info.vendor = str(plugin::intern(c.note.vendor));
+  info.license = str(plugin::intern(c.note.license));
+  info.provides = str(plugin::intern(c.note.provides));
+  info.abi_major = c.note.abi_major;
+  info.minor_min = c.note.minor_min;
+  info.minor_built = c.note.minor_built;
+  info.build_flags = c.note.build_flags;
+  return info;
+}
+
+aj_status* inspect(aj_str path, aj_plugin_info* io) {
+  return guarded([&]() -> aj_status* {
+    if (!io || io->struct_size < AJ_END_OF(aj_plugin_info, reserved2))
+      return fail(AJ_INVALID_ARGUMENT, "aj_plugins.inspect: aj_plugin_info.struct_size is too small");
+    Candidate c;
+    std::string given(view(path)), real = plugin::real_path(given);
+    c.path = real.empty() ? given : real;
+    c.folder = c.path.substr(0, c.path.rfind('/'));
+    c.origin = plugin::Origin::kAsked;
+    plugin::examine(&c, plugin::Policy::from_environment());
+    Locked lock(load_lock());
+    aj_plugin_info info = info_of(c);
+    info.struct_size = io->struct_size;
+    std::memcpy(io, &info, std::min<size_t>(io->struct_size, sizeof info));
     return nullptr;
-  } catch (abi::__forced_unwind&) {
-    throw;
-  } catch (const std::exception& e) {  // what() ends with dlerror's text
-    return fail(AJ_UNAVAILABLE, "cannot be loaded: ", e.what());
-  } catch (...) {
-    return fail(AJ_UNAVAILABLE, "cannot be loaded: its constructors threw an exception");
-  }
+  });
 }
 
-aj_status* open_and_init(Candidate* c) {
-  InitGuard guard(c->label());
-  Library* library = nullptr;
-  AJ_TRY(open_library(*c, &library));
-  void* handle = library->native();
-  const void* note = dlsym(handle, "aj_plugin_note_v1");
-  if (!note || std::memcmp(note, &c->note, sizeof c->note) != 0)
-    return fail(AJ_PRECONDITION, "the note that it exports is not the one in its file");
-  auto init = reinterpret_cast<aj_plugin_init_fn>(dlsym(handle, "aj_plugin_init_v1"));
-  if (!init) return fail(AJ_PRECONDITION, "does not export aj_plugin_init_v1");
-  AJ_TRY(run_init(*c, init));
-  c->drain = reinterpret_cast<aj_plugin_drain_fn>(dlsym(handle, "aj_plugin_drain_v1"));
-  return nullptr;
+aj_status* why(aj_str what, aj_object** out) {
+  return guarded([&] {
+    Locked lock(load_lock());
+    return core_table().string_new(str(explain(catalog(), view(what))), out);
+  });
 }
 
-aj_status* load_required(const Candidate& c) {
-  for (std::string_view name : required_plugins(c.note)) {
-    aj_status* last = nullptr;
-    bool loaded = false;
-    for (Candidate* other : catalog().named(name)) {
-      if (catalog().shadowing(other)) continue;
-      free_status(last);
-      last = load(other);
-      loaded |= last == nullptr;
+aj_status* disable(aj_str name) {
+  return guarded([&]() -> aj_status* {
+    Locked lock(load_lock());
+    std::vector<Candidate*> found = catalog().named(view(name));
+    if (found.empty()) return fail(AJ_NOT_FOUND, "plugins: no plugin is called '", name, "'");
+    for (Candidate* c : found) {
+      if (c->initialising) return fail(AJ_PRECONDITION, "plugins: ", c->label(), " is being initialised");
+      if (c->state == AJ_PLUGIN_LOADED) {
+        AJ_TRY(disable_provider(c->name));
+        if (c->drain) AJ_TRY(c->drain());
+      }
+      if (c->state == AJ_PLUGIN_LOADED || c->state == AJ_PLUGIN_FOUND) c->set(AJ_PLUGIN_DISABLED, "disabled by request");
     }
-    if (loaded) continue;
-    if (last) return fail(AJ_PRECONDITION, "needs plugin '", name, "': ", last->message);
-    return fail(AJ_PRECONDITION, "needs plugin '", name, "', which is not installed");
-  }
-  return nullptr;
+    return nullptr;
+  });
+}
+
+aj_status* search_path(aj_object** out) {
+  return guarded([&] {
+    Locked lock(load_lock());
+    std::string lines;
+    for (const plugin::Folder& f : catalog().folders()) lines += f.path + "\n";
+    return core_table().string_new(str(lines), out);
+  });
+}
+
+aj_status* add_folder(aj_str path) {
+  return guarded([&]() -> aj_status* {
+    std::string folder(view(path));
+    if (folder.empty() || folder.front() != '/')
+      return fail(AJ_INVALID_ARGUMENT, "plugins: the folder '", folder, "' is not an absolute path");
+    Locked lock(load_lock());
+    catalog().discover();
+    catalog().add_folder({folder, plugin::Origin::kFrontend, {}});
+    return nullptr;
+  });
+}
+
+aj_status* lint(aj_str path, aj_object** out) {
+  return guarded([&] {
+    plugin::ElfFile file;
+    std::string lines = file.open(std::string(view(path)));
+    if (lines.empty()) {
+      plugin::SymbolReport report = plugin::check_symbols(file);
+      if (!report.fatal.empty()) lines += report.fatal + "\n";
+      for (const std::string& s : report.exports) lines += "exports " + s + "; hide it, with a version script\n";
+      for (const std::string& s : report.imports) lines += "needs the symbol " + s + "; use the tables that init receives\n";
+      for (const std::string& s : report.unique) lines += "has the unique symbol " + s + "; compile with -fno-gnu-unique\n";
+    } else {
+      lines += "\n";
+    }
+    return core_table().string_new(str(lines), out);
+  });
+}
+
+constexpr aj_plugins kTable = {sizeof(aj_plugins), AJ_ABI_MINOR, inspect, why, disable, search_path, add_folder, lint};
+
+void warn_if_others_may_write(const Candidate& c) {
+  std::string who = plugin::who_else_may_write(c.path);
+  if (!who.empty()) core_table().log(1, str("plugins"), str(text("loading ", c.label(), " although ", who)));
+}
+
+aj_status* load_asked(const char* path) {
+  if (!path || !*path) return fail(AJ_INVALID_ARGUMENT, "aj_load_plugin: the path is empty");
+  Locked lock(load_lock());
+  catalog().discover();
+  Candidate* c = catalog().add_asked(path);
+  if (c->state == AJ_PLUGIN_LOADED) return nullptr;
+  for (const Candidate* other : catalog().named(c->name))
+    if (other != c && other->state == AJ_PLUGIN_LOADED)
+      return fail(AJ_ALREADY_EXISTS, "plugin ", c->label(), ": ", other->label(), " is loaded already");
+  if (c->state == AJ_PLUGIN_FOUND) warn_if_others_may_write(*c);
+  return plugin::load(c);
 }
 
 }  // namespace
 
-aj_status* load(Candidate* c) {
-  if (c->state == AJ_PLUGIN_LOADED) return nullptr;
-  if (c->initialising) return fail(AJ_PRECONDITION, "plugin ", c->label(), ": is being initialised and needs itself");
-  if (c->state != AJ_PLUGIN_FOUND)
-    return fail(AJ_UNAVAILABLE, "plugin ", c->label(), ": ", state_name(c->state), ": ", c->reason());
-  c->initialising = true;
-  aj_status* bad = load_required(*c);
-  if (!bad) bad = open_and_init(c);
-  c->initialising = false;
-  if (!bad) {
-    c->set(AJ_PLUGIN_LOADED, "");
+void discover_plugins() {
+  static std::atomic<bool> done{false};
+  if (done.load(std::memory_order_acquire)) return;
+  aj_status* ignored = guarded([]() -> aj_status* {
+    Locked lock(load_lock());
+    catalog().discover();
     return nullptr;
-  }
-  c->set(AJ_PLUGIN_FAILED, bad->message);
-  return prefix(bad, text("plugin ", c->label(), ": "));
+  });
+  free_status(ignored);
+  done.store(true, std::memory_order_release);
 }
 
-}  // namespace adjoin::plugin
+aj_status* load_provider_of(std::string_view what) {
+  return guarded([&]() -> aj_status* {
+    Locked lock(load_lock());
+    catalog().discover();
+    bool loaded = false;
+    for (Candidate* c : catalog().offering(what)) {
+      if (c->initialising || catalog().shadowing(c)) continue;
+      if (c->state == AJ_PLUGIN_FOUND) free_status(plugin::load(c));
+      loaded |= c->state == AJ_PLUGIN_LOADED;
+    }
+    if (loaded) return nullptr;
+    return fail(AJ_NOT_FOUND, spoken(what), ": ", why_nobody(catalog(), what));
+  });
+}
+
+std::string why_not(std::string_view what) {
+  Locked lock(load_lock());
+  return why_nobody(catalog(), what);
+}
+
+std::string plugin_label(std::string_view name) {
+  Locked lock(load_lock());
+  for (const Candidate* c : catalog().named(name))
+    if (c->state == AJ_PLUGIN_LOADED || c->initialising) return c->label();
+  return std::string(name);
+}
+
+const aj_plugins* plugins_table() { return &kTable; }
+
+}  // namespace adjoin
+
+extern "C" aj_status* aj_load_plugin(const char* path) {
+  return adjoin::guarded([&] { return adjoin::load_asked(path); });
+}
+
+extern "C" aj_status* aj_list_plugins(int32_t (*visit)(void* self, const aj_plugin_info* info), void* self) {
+  return adjoin::guarded([&]() -> aj_status* {
+    std::vector<aj_plugin_info> infos;
+    {
+      adjoin::Locked lock(adjoin::load_lock());
+      adjoin::catalog().discover();
+      for (const adjoin::Candidate* c : adjoin::catalog().all()) infos.push_back(adjoin::info_of(*c));
+    }
+    for (aj_plugin_info& info : infos) {
+      info.struct_size = sizeof info;
+      if (visit(self, &info) != 0) break;
+    }
+    return nullptr;
+  });
+}

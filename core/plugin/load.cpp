@@ -1,0 +1,133 @@
+// core/plugin/load.cpp: runs a plugin's first code: dlopen and init.
+#include "core/plugin/load.hpp"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <boost/dll/shared_library.hpp>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+
+#include "core/dispatch/registry.hpp"
+#include "core/interfaces.hpp"
+#include "core/plugin/guard.hpp"
+#include "core/plugin/present.hpp"
+#include "core/plugin/requires.hpp"
+#include "core/status.hpp"
+
+namespace adjoin::plugin {
+namespace {
+
+using Library = boost::dll::shared_library;
+
+const void* query_for_plugin(const char* name, uint32_t major) { return present(name, core_query(name, major)); }
+
+// ADJOIN_OPTIONS_NAME, with lines that end at ';' or at a line's end.
+std::string user_options(const std::string& name) {
+  std::string variable = "ADJOIN_OPTIONS_";
+  for (char c : name) variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const char* value = secure_getenv(variable.c_str());
+  std::string options = value ? value : "";
+  std::replace(options.begin(), options.end(), ';', '\n');
+  return options;
+}
+
+// A C++ exception out of init is a defect of the plugin that can still be reported; a thread's cancellation is none.
+aj_status* call_init(aj_plugin_init_fn init, const aj_plugin_env* env) {
+  try {
+    return init(env);
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& e) {
+    return fail(AJ_INTERNAL, "its init threw an exception: ", e.what());
+  } catch (...) {
+    return fail(AJ_INTERNAL, "its init threw something that is no std::exception");
+  }
+}
+
+aj_status* run_init(const Candidate& c, aj_plugin_init_fn init) {
+  aj_registrar transaction(c.name);
+  std::string options = user_options(c.name);
+  aj_plugin_env env = {};
+  env.struct_size = sizeof env;
+  env.minor = this_host().minor;
+  env.core = static_cast<const aj_core*>(query_for_plugin("aj.core", AJ_ABI_MAJOR));
+  env.query = query_for_plugin;
+  env.registrar = &transaction;
+  env.def_device = def_device;
+  env.def_service = def_service;
+  env.path = str(c.path);
+  env.options = str(options);
+  AJ_TRY(call_init(init, static_cast<const aj_plugin_env*>(present("env", &env))));
+  return transaction.commit();
+}
+
+aj_status* open_library(const Candidate& c, Library** out) {
+  // Never unloaded: Library's destructor would dlclose while threads and objects of the plugin may live.
+  try {
+    *out = new Library(c.path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    return nullptr;
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& e) {  // what() ends with dlerror's text
+    return fail(AJ_UNAVAILABLE, "cannot be loaded: ", e.what());
+  } catch (...) {
+    return fail(AJ_UNAVAILABLE, "cannot be loaded: its constructors threw an exception");
+  }
+}
+
+aj_status* open_and_init(Candidate* c) {
+  InitGuard guard(c->label());
+  Library* library = nullptr;
+  AJ_TRY(open_library(*c, &library));
+  void* handle = library->native();
+  const void* note = dlsym(handle, "aj_plugin_note_v1");
+  if (!note || std::memcmp(note, &c->note, sizeof c->note) != 0)
+    return fail(AJ_PRECONDITION, "the note that it exports is not the one in its file");
+  auto init = reinterpret_cast<aj_plugin_init_fn>(dlsym(handle, "aj_plugin_init_v1"));
+  if (!init) return fail(AJ_PRECONDITION, "does not export aj_plugin_init_v1");
+  AJ_TRY(run_init(*c, init));
+  c->drain = reinterpret_cast<aj_plugin_drain_fn>(dlsym(handle, "aj_plugin_drain_v1"));
+  return nullptr;
+}
+
+aj_status* load_required(const Candidate& c) {
+  for (std::string_view name : required_plugins(c.note)) {
+    aj_status* last = nullptr;
+    bool loaded = false;
+    for (Candidate* other : catalog().named(name)) {
+      if (catalog().shadowing(other)) continue;
+      free_status(last);
+      last = load(other);
+      loaded |= last == nullptr;
+    }
+    if (loaded) continue;
+    if (last) return fail(AJ_PRECONDITION, "needs plugin '", name, "': ", last->message);
+    return fail(AJ_PRECONDITION, "needs plugin '", name, "', which is not installed");
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+aj_status* load(Candidate* c) {
+  if (c->state == AJ_PLUGIN_LOADED) return nullptr;
+  if (c->initialising) return fail(AJ_PRECONDITION, "plugin ", c->label(), ": is being initialised and needs itself");
+  if (c->state != AJ_PLUGIN_FOUND)
+    return fail(AJ_UNAVAILABLE, "plugin ", c->label(), ": ", state_name(c->state), ": ", c->reason());
+  c->initialising = true;
+  aj_status* bad = load_required(*c);
+  if (!bad) bad = open_and_init(c);
+  c->initialising = false;
+  if (!bad) {
+    c->set(AJ_PLUGIN_LOADED, "");
+    return nullptr;
+  }
+  c->set(AJ_PLUGIN_FAILED, bad->message);
+  return prefix(bad, text("plugin ", c->label(), ": "));
+}
+
+}  // namespace adjoin::plugin
