@@ -11,7 +11,7 @@
 
 // Hidden whatever the flags of whoever compiles: a weak symbol that two plugins export would be one object in the process.
 // The attribute counts for the one namespace body it stands on, so every file of the kit opens the namespace like this.
-#define AJ_HIDDEN __attribute__((visibility("hidden")))
+#define AJ_HIDDEN [[gnu::visibility("hidden")]]
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {

@@ -1,10 +1,11 @@
-// adjoin/kit/loops.hpp: pointwise kernels over a plan, and what a kernel table says about them.
+// adjoin/kit/loops.hpp: pointwise kernels over a plan.
 //
 // A functor and a type make only their inner loops, over contiguous rows; the walk, and the casting of operands in blocks on
 // the stack, are compiled once for all of them.
 #ifndef ADJOIN_KIT_LOOPS_HPP
 #define ADJOIN_KIT_LOOPS_HPP
 #include <adjoin/kit/convert.hpp>
+#include <adjoin/kit/kernel.hpp>
 
 #if defined(__clang__)
 #define AJ_IVDEP _Pragma("clang loop vectorize(assume_safety)")
@@ -14,16 +15,6 @@
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
-
-struct Spec {  // how a kernel may be called
-  aj_kernel_fn fn;
-  uint64_t dtypes;
-  uint32_t flags;
-};
-struct Kernel {  // a row of a kernel table
-  const char* op;
-  Spec spec;
-};
 
 constexpr int kMaxOps = 8;
 constexpr int64_t kBlock = 512;  // elements: four blocks of complex128 fit the first-level cache
