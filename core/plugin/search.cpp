@@ -26,10 +26,13 @@ void add_absolute(std::vector<Folder>* folders, std::string path, Origin origin)
 void add_own(std::vector<Folder>* folders) {
   Dl_info info;
   if (!dladdr(reinterpret_cast<const void*>(&search_folders), &info) || !info.dli_fname) return;
-  std::string named = info.dli_fname, real = real_path(named);
+  std::string real = real_path(info.dli_fname);
+  if (real.empty()) return;
   // libadjoin may be a link in a folder of links, with plugins linked beside it.
-  if (named.front() == '/') add_absolute(folders, folder_of(named) + "/adjoin/" + kFolder, Origin::kOwn);
-  if (!real.empty() && real != named) add_absolute(folders, folder_of(real) + "/adjoin/" + kFolder, Origin::kOwn);
+  std::string beside = real_path(folder_of(info.dli_fname));
+  if (info.dli_fname[0] == '/' && !beside.empty() && beside != folder_of(real))
+    add_absolute(folders, beside + "/adjoin/" + kFolder, Origin::kOwn);
+  add_absolute(folders, folder_of(real) + "/adjoin/" + kFolder, Origin::kOwn);
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+// frontends/cli/config.cpp: `adjoin config`: flags and folders for who builds a plugin.
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "cli.hpp"
+
+namespace adjoin::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path library_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void*>(&aj_get_interface), &info) || !info.dli_fname)
+    throw std::runtime_error("config: the file of libadjoin cannot be found");
+  return fs::canonical(info.dli_fname).parent_path();
+}
+
+// From libadjoin upwards: lib and lib/x86_64-linux-gnu both lead to the same include.
+fs::path include_folder() {
+  fs::path at = library_folder();
+  for (int up = 0; up < 3; ++up) {
+    at = at.parent_path();
+    if (fs::exists(at / "include/adjoin/abi/base.h")) return at / "include";
+  }
+  throw std::runtime_error("config: no include/adjoin/abi/base.h above " + library_folder().string());
+}
+
+std::string plugin_folder() { return library_folder() / "adjoin/plugins-1"; }
+
+std::string abi_version() {
+  uint32_t v = aj_abi_version();
+  return std::to_string(v >> 16) + "." + std::to_string(v & 0xffff);
+}
+
+struct Item {
+  const char* name;
+  const char* about;
+  std::string (*value)();
+};
+const Item kItems[] = {
+    {"abi", "the contract that this libadjoin serves", abi_version},
+    {"cflags", "for the compiler; there is nothing to link", [] { return "-I" + include_folder().string(); }},
+    {"includedir", "the headers' folder", [] { return include_folder().string(); }},
+    {"libdir", "the folder of libadjoin.so", [] { return library_folder().string(); }},
+    {"plugindir", "the folder of the plugins installed with it", plugin_folder},
+    {"version", "of adjoin", [] { return std::string(ADJOIN_VERSION); }},
+};
+
+}  // namespace
+
+int config_command(const Words& words) {
+  Arguments args("adjoin config [--cflags] [--plugindir] [--version] ... [--json]",
+                 "Prints what is asked for, one line each; everything if nothing is.\n"
+                 "  cc -shared -fPIC $(adjoin config --cflags) acme.c -o libaj_acme.so");
+  for (const Item& item : kItems) args.add()(item.name, item.about);
+  args.add()("json", "prints JSON");
+  if (!args.parse(words)) return 0;
+  bool all = true;
+  for (const Item& item : kItems) all &= !args.has(item.name);
+  std::vector<std::pair<const char*, std::string>> members;
+  std::vector<std::vector<std::string>> rows;
+  for (const Item& item : kItems) {
+    if (!all && !args.has(item.name)) continue;
+    members.emplace_back(item.name, quote(item.value()));
+    if (all)
+      rows.push_back({item.name, item.value()});
+    else
+      rows.push_back({item.value()});
+  }
+  if (args.has("json"))
+    std::cout << json(members) << '\n';
+  else
+    print_table(rows);
+  return 0;
+}
+
+}  // namespace adjoin::cli

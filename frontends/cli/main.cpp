@@ -1,0 +1,55 @@
+// frontends/cli/main.cpp: the command `adjoin`: chooses the part that does the work.
+#include <iostream>
+
+#include "cli.hpp"
+
+namespace adjoin::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "usage: adjoin COMMAND [options]\n"
+    "\n"
+    "  adjoin plugins list          every plugin that was found, and what was decided about it\n"
+    "  adjoin plugins check FILE    reads a plugin's note, tries it in a child process, says a verdict\n"
+    "  adjoin plugins why NAME      why a plugin or a device does or does not serve\n"
+    "  adjoin ops [NAME]            the ops, or everything about one\n"
+    "  adjoin config                flags and folders for who builds a plugin\n"
+    "\n"
+    "  --version  prints the version and ends; --help after any command tells more; --json prints for programs\n";
+
+struct Command {
+  const char* name;
+  int (*run)(const Words&);
+};
+constexpr Command kCommands[] = {{"config", config_command}, {"ops", ops_command}, {"plugins", plugins_command}};
+
+int run(const Words& words) {
+  if (words.empty()) throw UsageError("which command?\n" + std::string(kHelp));
+  const std::string& first = words.front();
+  if (first == "--help" || first == "-h" || first == "help") {
+    std::cout << kHelp;
+    return 0;
+  }
+  Words rest(words.begin() + 1, words.end());
+  if (first == "--version") return config_command({"--version"});
+  for (const Command& command : kCommands)
+    if (first == command.name) return command.run(rest);
+  throw UsageError("there is no command '" + first + "'\n" + kHelp);
+}
+
+}  // namespace
+}  // namespace adjoin::cli
+
+int main(int argc, char** argv) {
+  try {
+    int code = adjoin::cli::run({argv + 1, argv + argc});
+    std::cout.flush();
+    return std::cout ? code : 1;
+  } catch (const adjoin::cli::UsageError& e) {
+    std::cerr << "adjoin: " << e.what() << '\n';
+    return 2;
+  } catch (const std::exception& e) {
+    std::cerr << "adjoin: " << e.what() << '\n';
+    return 1;
+  }
+}

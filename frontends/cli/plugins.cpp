@@ -1,0 +1,165 @@
+// frontends/cli/plugins.cpp: `adjoin plugins`: what was found, why it serves or not, and whether a file is a good plugin.
+#include <stdlib.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "cli.hpp"
+#include "trial.hpp"
+
+namespace adjoin::cli {
+namespace {
+
+std::string to_json(const aj_plugin_info& p) {
+  auto abi = std::to_string(p.abi_major) + "." + std::to_string(p.minor_built);
+  return json({{"name", quote(text(p.name))},         {"version", quote(text(p.version))},
+               {"state", quote(state_name(p.state))}, {"reason", quote(text(p.reason))},
+               {"path", quote(text(p.path))},         {"provides", quote_all(split(text(p.provides), ';'))},
+               {"vendor", quote(text(p.vendor))},     {"license", quote(text(p.license))},
+               {"abi", quote(abi)}});
+}
+
+int list(const Words& words) {
+  Arguments args("adjoin plugins list [--json]",
+                 "Lists every plugin of the search path without running any. 'found' means: will be loaded when what it\n"
+                 "provides is first needed.");
+  args.add()("json", "prints JSON");
+  if (!args.parse(words)) return 0;
+  std::vector<aj_plugin_info> infos = list_plugins();
+  if (args.has("json")) {
+    std::vector<std::string> items;
+    for (const aj_plugin_info& p : infos) items.push_back(to_json(p));
+    std::cout << json_list(items) << '\n';
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const aj_plugin_info& p : infos) {
+    rows.push_back({text(p.name), text(p.version), state_name(p.state), text(p.provides), text(p.path)});
+    if (p.reason.len) rows.push_back({"  " + text(p.reason)});
+  }
+  if (rows.empty()) {
+    aj_object* folders = nullptr;
+    check(plugins().search_path(&folders));
+    std::cout << "no plugins; searched:\n" << take(folders);
+    return 0;
+  }
+  // A reason is as long as it is: it does not widen the first column.
+  std::vector<std::vector<std::string>> table;
+  for (auto& row : rows) {
+    if (row.size() > 1) {
+      table.push_back(row);
+      continue;
+    }
+    print_table(table);
+    std::cout << row[0] << '\n';
+    table.clear();
+  }
+  print_table(table);
+  return 0;
+}
+
+int why(const Words& words) {
+  Arguments args("adjoin plugins why NAME [--json]",
+                 "NAME is a plugin, a device, or what a note calls it (device:acme, ops:acme, service:aj.blas/cpu).");
+  args.add()("json", "prints JSON");
+  args.positional("name", 1);
+  if (!args.parse(words)) return 0;
+  if (!args.has("name")) throw UsageError("plugins why: which NAME?");
+  std::string name = args.get<Words>("name").front();
+  aj_object* reasons = nullptr;
+  check(plugins().why(borrow(name), &reasons));
+  std::string lines = take(reasons);
+  if (args.has("json"))
+    std::cout << json({{"name", quote(name)}, {"lines", quote_all(split(lines, '\n'))}}) << '\n';
+  else
+    std::cout << lines;
+  return 0;
+}
+
+struct Report {
+  aj_plugin_info info;
+  std::vector<std::string> broken;  // rules on symbols
+  Trial trial;
+  std::string verdict;              // "ok" or what is wrong
+};
+
+Report examine(const std::string& path, double timeout) {
+  Report report = {};
+  report.info.struct_size = sizeof report.info;
+  check(plugins().inspect(borrow(path), &report.info));
+  if (report.info.state != AJ_PLUGIN_FOUND) {
+    report.verdict = std::string(state_name(report.info.state)) + ": " + text(report.info.reason);
+    return report;
+  }
+  aj_object* lines = nullptr;
+  check(plugins().lint(borrow(path), &lines));
+  report.broken = split(take(lines), '\n');
+  report.trial = try_in_child(path, timeout);
+  if (!report.trial.ok)
+    report.verdict = report.trial.what;
+  else if (!report.broken.empty())
+    report.verdict = "loads, but " + report.broken.front();
+  else
+    report.verdict = "ok";
+  return report;
+}
+
+void print(const Report& report, const std::string& path) {
+  const aj_plugin_info& p = report.info;
+  std::vector<std::vector<std::string>> rows = {{"file", path}};
+  if (p.version.len || p.abi_major) {
+    std::string abi = std::to_string(p.abi_major) + ".";
+    rows.push_back({"note", text(p.name) + " " + text(p.version) + " by " + text(p.vendor) + ", " + text(p.license) +
+                                ", built for ABI " + abi + std::to_string(p.minor_built) + ", runs on " + abi +
+                                std::to_string(p.minor_min)});
+    rows.push_back({"provides", text(p.provides)});
+  }
+  for (const std::string& rule : report.broken) rows.push_back({"symbols", rule});
+  if (!report.trial.what.empty()) rows.push_back({"load", report.trial.what});
+  rows.push_back({"verdict", report.verdict});
+  print_table(rows);
+}
+
+int check_file(const Words& words) {
+  Arguments args("adjoin plugins check FILE [--timeout SECONDS] [--json]",
+                 "Reads the plugin's note as libadjoin does, looks at its symbols, then loads it in a child process, which a\n"
+                 "crash, an exit() or an endless init may take with it. Exit code 0: a good plugin; 1: the verdict says why not.");
+  args.add()("timeout", options::value<double>()->default_value(20), "seconds that loading may take");
+  args.add()("json", "prints JSON");
+  args.positional("file", 1);
+  if (!args.parse(words)) return 0;
+  if (!args.has("file")) throw UsageError("plugins check: which FILE?");
+  // The question is whether the file is good, not whether this user's policy wants it.
+  unsetenv("ADJOIN_PLUGINS");
+  std::string path = std::filesystem::weakly_canonical(args.get<Words>("file").front());
+  Report report = examine(path, args.get<double>("timeout"));
+  bool ok = report.verdict == "ok";
+  if (args.has("json"))
+    std::cout << json({{"file", quote(path)},
+                       {"ok", ok ? "true" : "false"},
+                       {"verdict", quote(report.verdict)},
+                       {"symbols", quote_all(report.broken)},
+                       {"load", quote(report.trial.what)},
+                       {"plugin", to_json(report.info)}})
+              << '\n';
+  else
+    print(report, path);
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+int plugins_command(const Words& words) {
+  const std::string usage = "usage: adjoin plugins list | check FILE | why NAME; each has --help";
+  if (words.empty()) throw UsageError("plugins: which of its commands?\n" + usage);
+  Words rest(words.begin() + 1, words.end());
+  if (words[0] == "list") return list(rest);
+  if (words[0] == "check") return check_file(rest);
+  if (words[0] == "why") return why(rest);
+  if (words[0] == kTrialCommand) return run_trial(rest);
+  if (words[0] != "--help" && words[0] != "-h") throw UsageError("plugins: there is no '" + words[0] + "'\n" + usage);
+  std::cout << usage << '\n';
+  return 0;
+}
+
+}  // namespace adjoin::cli
