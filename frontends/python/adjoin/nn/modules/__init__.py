@@ -1,17 +1,30 @@
 """adjoin.nn.modules: every layer, by family; the names are public in adjoin.nn."""
 
-from .activation import *  # noqa: F403
-from .attention import *  # noqa: F403
-from .batchnorm import *  # noqa: F403
-from .container import *  # noqa: F403
-from .conv import *  # noqa: F403
-from .dropout import *  # noqa: F403
-from .flatten import *  # noqa: F403
-from .linear import *  # noqa: F403
-from .loss import *  # noqa: F403
-from .module import Module  # noqa: F401
-from .normalization import *  # noqa: F403
-from .padding import *  # noqa: F403
-from .pooling import *  # noqa: F403
-from .sparse import *  # noqa: F403
-from .transformer import *  # noqa: F403
+from . import (
+    activation,
+    attention,
+    batchnorm,
+    container,
+    conv,
+    dropout,
+    flatten,
+    instancenorm,
+    linear,
+    loss,
+    normalization,
+    padding,
+    pooling,
+    sparse,
+    transformer,
+)
+from .module import Module
+
+_FAMILIES = (
+    activation, attention, batchnorm, container, conv, dropout, flatten, instancenorm, linear, loss,
+    normalization, padding, pooling, sparse, transformer,
+)  # fmt: skip
+
+__all__ = ["Module"]
+for _family in _FAMILIES:
+    __all__ += _family.__all__
+    globals().update((name, getattr(_family, name)) for name in _family.__all__)

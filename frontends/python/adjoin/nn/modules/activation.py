@@ -40,16 +40,12 @@ class _InPlace(Module):
 class ReLU(_InPlace):
     """max(0, x)."""
 
-    __constants__ = ["inplace"]
-
     def forward(self, input):
         return F.relu_(input) if self.inplace else F.relu(input)
 
 
 class Hardtanh(_InPlace):
     """x clamped to [min_val, max_val]."""
-
-    __constants__ = ["min_val", "max_val", "inplace"]
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
         super().__init__(inplace)
@@ -86,8 +82,6 @@ class ReLU6(Hardtanh):
 class LeakyReLU(_InPlace):
     """x where positive, negative_slope x elsewhere."""
 
-    __constants__ = ["inplace", "negative_slope"]
-
     def __init__(self, negative_slope=1e-2, inplace=False):
         super().__init__(inplace)
         self.negative_slope = negative_slope
@@ -101,8 +95,6 @@ class LeakyReLU(_InPlace):
 
 class ELU(_InPlace):
     """x where positive, alpha (exp(x) - 1) elsewhere (Clevert et al., 2015)."""
-
-    __constants__ = ["alpha", "inplace"]
 
     def __init__(self, alpha=1.0, inplace=False):
         super().__init__(inplace)
@@ -125,16 +117,12 @@ class CELU(ELU):
 class SELU(_InPlace):
     """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
 
-    __constants__ = ["inplace"]
-
     def forward(self, input):
         return self._run("selu", input)
 
 
 class SiLU(_InPlace):
     """x sigmoid(x) (Elfwing et al., 2017)."""
-
-    __constants__ = ["inplace"]
 
     def forward(self, input):
         return self._run("silu", input)
@@ -143,16 +131,12 @@ class SiLU(_InPlace):
 class Mish(_InPlace):
     """x tanh(softplus(x)) (Misra, 2019)."""
 
-    __constants__ = ["inplace"]
-
     def forward(self, input):
         return self._run("mish", input)
 
 
 class Hardswish(_InPlace):
     """x relu6(x + 3) / 6 (Howard et al., 2019)."""
-
-    __constants__ = ["inplace"]
 
     def forward(self, input):
         return self._run("hardswish", input)
@@ -164,8 +148,6 @@ class Hardswish(_InPlace):
 class Hardsigmoid(_InPlace):
     """relu6(x + 3) / 6."""
 
-    __constants__ = ["inplace"]
-
     def forward(self, input):
         return self._run("hardsigmoid", input)
 
@@ -175,8 +157,6 @@ class Hardsigmoid(_InPlace):
 
 class Threshold(_InPlace):
     """x where above the threshold, ``value`` elsewhere."""
-
-    __constants__ = ["threshold", "value", "inplace"]
 
     def __init__(self, threshold, value, inplace=False):
         super().__init__(inplace)
@@ -192,8 +172,6 @@ class Threshold(_InPlace):
 
 class GELU(Module):
     """x times the normal distribution function of x; "tanh" approximates it (Hendrycks, Gimpel, 2016)."""
-
-    __constants__ = ["approximate"]
 
     def __init__(self, approximate="none"):
         super().__init__()
@@ -222,8 +200,6 @@ class Tanh(Module):
 
 class Softplus(Module):
     """log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold."""
-
-    __constants__ = ["beta", "threshold"]
 
     def __init__(self, beta=1.0, threshold=20.0):
         super().__init__()
@@ -261,8 +237,6 @@ class Tanhshrink(Module):
 class Hardshrink(Module):
     """x, but zero in [-lambd, lambd]."""
 
-    __constants__ = ["lambd"]
-
     def __init__(self, lambd=0.5):
         super().__init__()
         self.lambd = lambd
@@ -284,8 +258,6 @@ class Softshrink(Hardshrink):
 class GLU(Module):
     """a sigmoid(b), where a and b are the halves of x along ``dim`` (Dauphin et al., 2016)."""
 
-    __constants__ = ["dim"]
-
     def __init__(self, dim=-1):
         super().__init__()
         self.dim = dim
@@ -299,8 +271,6 @@ class GLU(Module):
 
 class PReLU(Module):
     """x where positive, weight x elsewhere, with one learned weight or one per channel (He et al., 2015)."""
-
-    __constants__ = ["num_parameters"]
 
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
         super().__init__()
@@ -321,8 +291,6 @@ class PReLU(Module):
 
 
 class _Softmax(Module):
-    __constants__ = ["dim"]
-
     def __init__(self, dim=None):
         super().__init__()
         self.dim = dim

@@ -25,8 +25,6 @@ class MultiheadAttention(Module):
     (N, L, S) averaged over heads or (N, heads, L, S), or None where they are not asked for.
     """
 
-    __constants__ = ["batch_first"]
-
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False,
                  add_zero_attn=False, kdim=None, vdim=None, batch_first=False, device=None,
                  dtype=None):  # fmt: skip

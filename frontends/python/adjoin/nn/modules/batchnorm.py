@@ -7,21 +7,16 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["BatchNorm1d", "BatchNorm2d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
-class _BatchNorm(Module):
-    """``(x - mean) / sqrt(var + eps) * weight + bias`` per channel, dimension 1.
-
-    Training uses the batch's own statistics and keeps running ones, with the unbiased variance;
-    evaluation uses the running ones.
-    """
+class _NormBase(Module):
+    """What batch and instance norms share: affine parameters and running statistics per channel."""
 
     _version = 2  # since 2 with num_batches_tracked
-    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
-                 device=None, dtype=None):  # fmt: skip
+    def __init__(self, num_features, eps, momentum, affine, track_running_stats, device, dtype,
+                 bias):  # fmt: skip
         super().__init__()
         factory = {"device": device, "dtype": dtype}
         self.num_features = num_features
@@ -29,12 +24,9 @@ class _BatchNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        if affine:
-            self.weight = Parameter(adjoin.empty(num_features, **factory))
-            self.bias = Parameter(adjoin.empty(num_features, **factory))
-        else:
-            self.register_parameter("weight", None)
-            self.register_parameter("bias", None)
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            tensor = Parameter(adjoin.empty(num_features, **factory)) if wanted else None
+            self.register_parameter(name, tensor)
         if track_running_stats:
             self.register_buffer("running_mean", adjoin.zeros(num_features, **factory))
             self.register_buffer("running_var", adjoin.ones(num_features, **factory))
@@ -55,12 +47,40 @@ class _BatchNorm(Module):
 
     def reset_parameters(self):
         self.reset_running_stats()
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def _check_input_dim(self, input):
         raise NotImplementedError
+
+    def extra_repr(self):
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
+        version = local_metadata.get("version")
+        if (version is None or version < 2) and self.track_running_stats:
+            state_dict.setdefault(
+                prefix + "num_batches_tracked", adjoin.tensor(0, dtype=adjoin.int64)
+            )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+
+class _BatchNorm(_NormBase):
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` per channel, dimension 1.
+
+    Training uses the batch's own statistics and keeps running ones, with the unbiased variance;
+    evaluation uses the running ones.
+    """
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
+                 device=None, dtype=None, *, bias=True):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
+                         bias)  # fmt: skip
 
     def forward(self, input):
         self._check_input_dim(input)
@@ -82,20 +102,6 @@ class _BatchNorm(Module):
             self.eps,
         )
 
-    def extra_repr(self):
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
-
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
-        version = local_metadata.get("version")
-        if (version is None or version < 2) and self.track_running_stats:
-            state_dict.setdefault(
-                prefix + "num_batches_tracked", adjoin.tensor(0, dtype=adjoin.int64)
-            )
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
-
 
 class BatchNorm1d(_BatchNorm):
     """Input (N, C) or (N, C, L)."""
@@ -111,3 +117,11 @@ class BatchNorm2d(_BatchNorm):
     def _check_input_dim(self, input):
         if input.dim() != 4:
             raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class BatchNorm3d(_BatchNorm):
+    """Input (N, C, D, H, W)."""
+
+    def _check_input_dim(self, input):
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")

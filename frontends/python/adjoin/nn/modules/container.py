@@ -251,7 +251,7 @@ def _pairs(source, who):
         return list(source.items())
     if not isinstance(source, Iterable):
         raise TypeError(
-            f"{who}s.update should be called with an iterable of key/value pairs, "
+            f"{who}.update should be called with an iterable of key/value pairs, "
             f"but got {type(source).__name__}"
         )
     pairs = []
@@ -354,8 +354,6 @@ class ParameterDict(Module):
             self.update(parameters)
 
     def __getitem__(self, key):
-        if key not in self._keys:
-            raise KeyError(key)
         return getattr(self, str(key))
 
     def __setitem__(self, key, value):

@@ -1,4 +1,4 @@
-"""adjoin.nn.modules.conv: convolution (cross-correlation, in fact) over one and two dimensions."""
+"""adjoin.nn.modules.conv: convolutions (cross-correlations, in fact) and their transposes."""
 
 import math
 
@@ -8,9 +8,9 @@ from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .module import Module
-from .utils import _pair, _single
+from .utils import _pair, _single, _triple, ntuple
 
-__all__ = ["Conv1d", "Conv2d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -18,11 +18,8 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(Module):
     """What all convolutions share; weight is (out_channels, in_channels / groups, *kernel_size)."""
 
-    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "in_channels",
-                     "out_channels", "kernel_size"]  # fmt: skip
-
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
-                 bias, padding_mode, device, dtype):  # fmt: skip
+                 bias, padding_mode, device, dtype, transposed=False, output_padding=None):  # fmt: skip
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -47,12 +44,13 @@ class _ConvNd(Module):
         self.stride = stride
         self.padding = padding
         self.dilation = dilation
-        self.transposed = False
-        self.output_padding = (0,) * len(kernel_size)
+        self.transposed = transposed
+        self.output_padding = output_padding or (0,) * len(kernel_size)
         self.groups = groups
         self.padding_mode = padding_mode
         self._set_paddings()
-        shape = (out_channels, in_channels // groups, *kernel_size)
+        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
+        shape = (first, second // groups, *kernel_size)
         self.weight = Parameter(adjoin.empty(shape, device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(adjoin.empty(out_channels, device=device, dtype=dtype))
@@ -96,6 +94,8 @@ class _ConvNd(Module):
             text += f", padding={self.padding}"
         if self.dilation != (1,) * len(self.kernel_size):
             text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * len(self.kernel_size):
+            text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"
         if self.bias is None:
@@ -140,3 +140,84 @@ class Conv2d(_ConvNd):
             input = self._pad_first(input)
         return F.conv2d(input, self.weight, self.bias, self.stride, self._own_padding,
                         self.dilation, self.groups)  # fmt: skip
+
+
+class Conv3d(_ConvNd):
+    """Input (N, C_in, D, H, W) or (C_in, D, H, W), output with C_out channels."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1,
+                 groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):  # fmt: skip
+        padding = padding if isinstance(padding, str) else _triple(padding)
+        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), padding,
+                         _triple(dilation), groups, bias, padding_mode, device, dtype)  # fmt: skip
+
+    def forward(self, input):
+        if self._pads_first:
+            input = self._pad_first(input)
+        return F.conv3d(input, self.weight, self.bias, self.stride, self._own_padding,
+                        self.dilation, self.groups)  # fmt: skip
+
+
+class _ConvTranspose(_ConvNd):
+    """The gradient of a convolution as a layer; weight is (in_channels, out_channels / groups, *kernel_size).
+
+    ``output_size`` of a call chooses among the sizes that the strided convolution would map to the input's.
+    """
+
+    _dims, _function = 0, ""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
+                 groups=1, bias=True, dilation=1, padding_mode="zeros", device=None,
+                 dtype=None):  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        sizes = [ntuple(self._dims)(value)
+                 for value in (kernel_size, stride, padding, dilation)]  # fmt: skip
+        super().__init__(in_channels, out_channels, *sizes, groups, bias, padding_mode, device, dtype,
+                         True, ntuple(self._dims)(output_padding))  # fmt: skip
+
+    def forward(self, input, output_size=None):
+        extra = self.output_padding
+        if output_size is not None:
+            extra = self._output_padding(input, list(output_size))
+        return getattr(F, self._function)(input, self.weight, self.bias, self.stride, self.padding,
+                                          extra, self.groups, self.dilation)  # fmt: skip
+
+    def _output_padding(self, input, output_size):
+        count = len(self.kernel_size)
+        if len(output_size) not in (count, input.dim()):
+            raise ValueError(
+                f"{type(self).__name__}: output_size has {len(output_size)} elements, "
+                f"{count} or {input.dim()} are wanted"
+            )
+        smallest = [
+            (size - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1
+            for d, size in enumerate(input.shape[-count:])
+        ]
+        largest = [size + step - 1 for size, step in zip(smallest, self.stride, strict=True)]
+        wanted = output_size[-count:]
+        for low, size, high in zip(smallest, wanted, largest, strict=True):
+            if not low <= size <= high:
+                raise ValueError(
+                    f"requested an output size of {wanted}, but valid sizes range from {smallest} "
+                    f"to {largest} (for an input of {list(input.shape[-count:])})"
+                )
+        return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """Input (N, C_in, L) or (C_in, L)."""
+
+    _dims, _function = 1, "conv_transpose1d"
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """Input (N, C_in, H, W) or (C_in, H, W)."""
+
+    _dims, _function = 2, "conv_transpose2d"
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """Input (N, C_in, D, H, W) or (C_in, D, H, W)."""
+
+    _dims, _function = 3, "conv_transpose3d"

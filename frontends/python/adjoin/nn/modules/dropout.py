@@ -7,8 +7,6 @@ __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
 
 
 class _Dropout(Module):
-    __constants__ = ["p", "inplace"]
-
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
         if not 0.0 <= p <= 1.0:

@@ -8,8 +8,6 @@ __all__ = ["Flatten", "Unflatten"]
 class Flatten(Module):
     """Joins dimensions ``start_dim`` to ``end_dim`` into one; the batch dimension stays by default."""
 
-    __constants__ = ["start_dim", "end_dim"]
-
     def __init__(self, start_dim=1, end_dim=-1):
         super().__init__()
         self.start_dim = start_dim

@@ -25,8 +25,6 @@ class Identity(Module):
 class Linear(Module):
     """``y = x W^T + b``: input (*, in_features), output (*, out_features), W (out_features, in_features)."""
 
-    __constants__ = ["in_features", "out_features"]
-
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
         self.in_features = in_features
@@ -57,8 +55,6 @@ class Linear(Module):
 
 class Bilinear(Module):
     """``y_k = x1 A_k x2 + b_k``: inputs (*, in1) and (*, in2), output (*, out), A (out, in1, in2)."""
-
-    __constants__ = ["in1_features", "in2_features", "out_features"]
 
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()

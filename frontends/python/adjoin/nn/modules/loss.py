@@ -43,8 +43,6 @@ def _legacy_reduction(size_average, reduce):
 class L1Loss(_Loss):
     """|input - target|."""
 
-    __constants__ = ["reduction"]
-
     def forward(self, input, target):
         return F.l1_loss(input, target, reduction=self.reduction)
 
@@ -52,16 +50,12 @@ class L1Loss(_Loss):
 class MSELoss(_Loss):
     """(input - target)^2."""
 
-    __constants__ = ["reduction"]
-
     def forward(self, input, target):
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
     """Half the squared error over beta where that is below beta, the absolute one less beta/2 beyond."""
-
-    __constants__ = ["reduction"]
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
@@ -74,8 +68,6 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """Half the squared error below delta, delta (|error| - delta/2) beyond (Huber, 1964)."""
 
-    __constants__ = ["reduction", "delta"]
-
     def __init__(self, reduction="mean", delta=1.0):
         super().__init__(reduction=reduction)
         self.delta = delta
@@ -87,8 +79,6 @@ class HuberLoss(_Loss):
 class KLDivLoss(_Loss):
     """target (log target - input), where input holds log probabilities; "batchmean" divides by N."""
 
-    __constants__ = ["reduction"]
-
     def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
@@ -99,8 +89,6 @@ class KLDivLoss(_Loss):
 
 class NLLLoss(_WeightedLoss):
     """-weight[target] input[target]: log probabilities (N, C, *) and classes (N, *)."""
-
-    __constants__ = ["ignore_index", "reduction"]
 
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
                  reduction="mean"):  # fmt: skip
@@ -115,8 +103,6 @@ class NLLLoss(_WeightedLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """Negative log likelihood of softmax(input): logits (N, C, *), targets (N, *) of classes or (N, C, *) of probabilities."""
 
-    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
-
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
                  reduction="mean", label_smoothing=0.0):  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
@@ -130,8 +116,6 @@ class CrossEntropyLoss(_WeightedLoss):
 
 class BCELoss(_WeightedLoss):
     """Binary cross entropy of probabilities; the logarithms are clamped at -100."""
-
-    __constants__ = ["reduction"]
 
     def forward(self, input, target):
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
@@ -155,8 +139,6 @@ class BCEWithLogitsLoss(_Loss):
 class MarginRankingLoss(_Loss):
     """max(0, -target (input1 - input2) + margin), target 1 or -1."""
 
-    __constants__ = ["margin", "reduction"]
-
     def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -169,8 +151,6 @@ class MarginRankingLoss(_Loss):
 class CosineEmbeddingLoss(_Loss):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1: inputs (N, D), target (N)."""
 
-    __constants__ = ["margin", "reduction"]
-
     def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -182,8 +162,6 @@ class CosineEmbeddingLoss(_Loss):
 
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm of the difference."""
-
-    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
     def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None,
                  reduction="mean"):  # fmt: skip

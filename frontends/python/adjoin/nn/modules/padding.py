@@ -13,7 +13,6 @@ __all__ = [
 class _Pad(Module):
     """``padding`` is one number or (before, after) per dimension, from the last one backwards."""
 
-    __constants__ = ["padding"]
     _sides, _mode = 0, "constant"
 
     def __init__(self, padding):
@@ -28,8 +27,6 @@ class _Pad(Module):
 
 
 class _ConstantPad(_Pad):
-    __constants__ = ["padding", "value"]
-
     def __init__(self, padding, value):
         super().__init__(padding)
         self.value = value

@@ -2,14 +2,18 @@
 
 from .. import functional as F
 from .module import Module
+from .utils import _single
 
-__all__ = ["AdaptiveAvgPool2d", "AvgPool2d", "MaxPool2d"]
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d",
+    "MaxPool1d", "MaxPool2d",
+]  # fmt: skip
 
 
-class MaxPool2d(Module):
-    """The largest value of each window: input (N, C, H, W) or (C, H, W); stride is the window by default."""
+class _MaxPool(Module):
+    """The largest value of each window; stride is the window by default."""
 
-    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
+    _function = ""
 
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False,
                  ceil_mode=False):  # fmt: skip
@@ -22,7 +26,7 @@ class MaxPool2d(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input):
-        pool = F.max_pool2d_with_indices if self.return_indices else F.max_pool2d
+        pool = getattr(F, self._function + ("_with_indices" if self.return_indices else ""))
         return pool(input, self.kernel_size, self.stride, self.padding, self.dilation,
                     ceil_mode=self.ceil_mode)  # fmt: skip
 
@@ -33,11 +37,39 @@ class MaxPool2d(Module):
         )
 
 
+class MaxPool1d(_MaxPool):
+    """Input (N, C, L) or (C, L)."""
+
+    _function = "max_pool1d"
+
+
+class MaxPool2d(_MaxPool):
+    """Input (N, C, H, W) or (C, H, W)."""
+
+    _function = "max_pool2d"
+
+
+class AvgPool1d(Module):
+    """The mean of each window: input (N, C, L) or (C, L); stride is the window by default."""
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+        super().__init__()
+        self.kernel_size = _single(kernel_size)
+        self.stride = _single(kernel_size if stride is None else stride)
+        self.padding = _single(padding)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input):
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)  # fmt: skip
+
+    def extra_repr(self):
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
 class AvgPool2d(Module):
     """The mean of each window: input (N, C, H, W) or (C, H, W); stride is the window by default."""
-
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad",
-                     "divisor_override"]  # fmt: skip
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                  divisor_override=None):  # fmt: skip
@@ -57,10 +89,8 @@ class AvgPool2d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AdaptiveAvgPool2d(Module):
-    """Means over windows chosen so that the output has ``output_size``; None keeps a dimension."""
-
-    __constants__ = ["output_size"]
+class _AdaptivePool(Module):
+    _function = ""
 
     def __init__(self, output_size):
         super().__init__()
@@ -69,9 +99,27 @@ class AdaptiveAvgPool2d(Module):
     def forward(self, input):
         size = self.output_size
         if not isinstance(size, int):
-            kept = input.shape[-2:]
+            kept = input.shape[-len(size) :]
             size = [own if wanted is None else wanted for own, wanted in zip(kept, size, strict=True)]
-        return F.adaptive_avg_pool2d(input, size)
+        return getattr(F, self._function)(input, size)
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptivePool):
+    """Means over windows chosen so that (N, C, L) becomes (N, C, output_size)."""
+
+    _function = "adaptive_avg_pool1d"
+
+
+class AdaptiveAvgPool2d(_AdaptivePool):
+    """Means over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a dimension."""
+
+    _function = "adaptive_avg_pool2d"
+
+
+class AdaptiveMaxPool2d(_AdaptivePool):
+    """Maxima over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a dimension."""
+
+    _function = "adaptive_max_pool2d"

@@ -16,11 +16,6 @@ class Embedding(Module):
     The row ``padding_idx`` starts at zero and gets no gradient.
     """
 
-    __constants__ = [
-        "num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type",
-        "scale_grad_by_freq", "sparse",
-    ]  # fmt: skip
-
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0,
                  scale_grad_by_freq=False, sparse=False, _weight=None, _freeze=False, device=None,
                  dtype=None):  # fmt: skip
@@ -61,7 +56,7 @@ class Embedding(Module):
         return F.embedding(
             input,
             self.weight,
-            padding_idx=-1 if self.padding_idx is None else self.padding_idx,
+            self.padding_idx,
             scale_grad_by_freq=self.scale_grad_by_freq,
             sparse=self.sparse,
         )

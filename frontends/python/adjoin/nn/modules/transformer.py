@@ -20,8 +20,6 @@ class TransformerEncoderLayer(Module):
     (N, L, d_model); the output has the same shape. Masks as in MultiheadAttention.
     """
 
-    __constants__ = ["norm_first"]
-
     def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu",
                  layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None,
                  dtype=None):  # fmt: skip
@@ -59,8 +57,6 @@ class TransformerEncoderLayer(Module):
 
 class TransformerEncoder(Module):
     """``num_layers`` copies of a layer, one after the other, and a final normalization if given."""
-
-    __constants__ = ["norm"]
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True,
                  mask_check=True):  # fmt: skip
