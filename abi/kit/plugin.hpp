@@ -105,9 +105,10 @@ class Registrar {
     check(env_->def_device(env_->registrar, &table));
     return *this;
   }
-  template <size_t N>
-  Registrar& kernels(const char* key, const Kernel (&table)[N], int32_t priority = 0) {
-    for (const Kernel& row : table) {
+  // table ends with a row that names no op.
+  Registrar& kernels(const char* key, const Kernel* table, int32_t priority = 0) {
+    for (; table->op; ++table) {
+      const Kernel& row = *table;
       aj_kernel_def k = {};
       k.struct_size = sizeof k;
       k.flags = row.spec.flags;

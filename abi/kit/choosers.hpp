@@ -1,0 +1,122 @@
+// adjoin/kit/choosers.hpp: functors that depend on a call's other arguments: alpha, rounding_mode, a slope, a bound.
+//
+// Places of arguments are those of the rows in core/ops.
+#ifndef ADJOIN_KIT_CHOOSERS_HPP
+#define ADJOIN_KIT_CHOOSERS_HPP
+#include <adjoin/kit/loops.hpp>
+#include <adjoin/kit/scalar_math.hpp>
+#include <adjoin/kit/view.hpp>
+
+namespace adjoin {
+namespace AJ_HIDDEN kit {
+
+// The value of a number operand of the plan, if it is one.
+template <class T>
+const T* number_operand(const aj_call* call, uint32_t op) {
+  const aj_operand& o = call->plan->ops[op];
+  return (o.flags & AJ_OPERAND_NUMBER) && same(o.dtype, dtype_of<T>) ? static_cast<const T*>(o.data) : nullptr;
+}
+
+struct AddChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    T alpha = number<T>(Args(call)[2]);
+    alpha == T(1) ? go(scalar::Add{}) : go(scalar::AddScaled<T>{alpha});
+  }
+};
+struct SubChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    T alpha = number<T>(Args(call)[2]);
+    alpha == T(1) ? go(scalar::Sub{}) : go(scalar::AddScaled<T>{scalar::Neg{}(alpha)});
+  }
+};
+struct DivChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    std::string_view mode = Args(call).string(2);
+    if constexpr (!is_integer<T>)
+      if (mode.empty()) return go(scalar::Div{});
+    if constexpr (!is_complex<T>) {
+      if (mode == "floor") return go(scalar::FloorDivide{});
+      if (mode == "trunc") return go(scalar::TruncDivide{});
+    }
+    raise(AJ_INVALID_ARGUMENT, "rounding_mode is '", mode, "' for ", dtype_of<T>,
+          "; None, 'floor' and 'trunc' are known, the last two for real numbers only");
+  }
+};
+struct PowChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    if (const T* e = number_operand<T>(call, 2)) {
+      if constexpr (std::is_integral_v<T>) {
+        if (*e < T(0)) raise(AJ_INVALID_ARGUMENT, "integers have no negative powers: the exponent is ", int64_t(*e), "; use floats");
+      }
+      struct Second {  // of an operand that is known already
+        T operator()(T x, T) const { return scalar::Square{}(x); }
+      };
+      struct Third {
+        T operator()(T x, T) const { return scalar::Cube{}(x); }
+      };
+      if (*e == T(2)) return go(Second{});
+      if (*e == T(3)) return go(Third{});
+    }
+    go(scalar::Pow{});
+  }
+};
+struct ClampChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    const aj_operand* ops = call->plan->ops;
+    go(scalar::Clamp{ops[2].data != nullptr, ops[3].data != nullptr});
+  }
+};
+struct RoundChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    int64_t decimals = Args(call).integer(1);
+    if (decimals == 0 || is_integer<T>) return go(scalar::Round{});
+    if constexpr (!is_integer<T>) go(scalar::RoundDecimals<T>{T(std::pow(10.0, std::abs(double(decimals)))), decimals < 0});
+  }
+};
+struct AddCMulChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) { go(scalar::AddCMul<T>{number<T>(Args(call)[3])}); }
+};
+struct AddCDivChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) { go(scalar::AddCDiv<T>{number<T>(Args(call)[3])}); }
+};
+struct GeluChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    std::string_view how = Args(call).string(1);
+    if (how == "none") return go(scalar::Gelu{});
+    if (how == "tanh") return go(scalar::GeluTanh{});
+    raise(AJ_INVALID_ARGUMENT, "approximate is '", how, "'; 'none' and 'tanh' are known");
+  }
+};
+struct EluChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) { go(scalar::Elu<T>{number<T>(Args(call)[1])}); }
+};
+struct LeakyReluChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) { go(scalar::LeakyRelu<T>{number<T>(Args(call)[1])}); }
+};
+struct SoftplusChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    go(scalar::Softplus<T>{number<T>(Args(call)[1]), number<T>(Args(call)[2])});
+  }
+};
+struct HardtanhChooser {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    go(scalar::Hardtanh<T>{number<T>(Args(call)[1]), number<T>(Args(call)[2])});
+  }
+};
+
+}  // namespace kit
+}  // namespace adjoin
+#endif
