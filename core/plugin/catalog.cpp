@@ -81,7 +81,8 @@ void examine(Candidate* c, const Policy& policy) {
       bad = who + "; only places that nobody else may write are searched";
   if (!bad.empty()) return c->set(AJ_PLUGIN_REFUSED, std::move(bad));
   bad = policy.refuses(c->name, file.fd(), c->origin == Origin::kAsked);
-  c->set(bad.empty() ? AJ_PLUGIN_FOUND : AJ_PLUGIN_DISABLED, std::move(bad));
+  int32_t state = bad.empty() ? AJ_PLUGIN_FOUND : AJ_PLUGIN_DISABLED;
+  c->set(state, std::move(bad));
 }
 
 void Catalog::discover() {

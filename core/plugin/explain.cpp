@@ -27,11 +27,11 @@ std::string searched(const Catalog& list) {
   return text.empty() ? "no folder" : text;
 }
 
-// A file that is too broken to have a note may still be meant: its own name says so.
+// A file that was refused may be meant though its note, if it has one, does not say so: its own name does.
 std::vector<Candidate*> concerned(const Catalog& list, std::string_view what) {
   std::vector<Candidate*> found = list.offering(what);
   for (Candidate* c : list.named(name_of(what)))
-    if (!c->has_note) found.push_back(c);
+    if (c->state == AJ_PLUGIN_REFUSED && std::find(found.begin(), found.end(), c) == found.end()) found.push_back(c);
   return found;
 }
 

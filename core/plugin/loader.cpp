@@ -207,6 +207,7 @@ const aj_plugins* plugins_table() { return &kTable; }
 }  // namespace adjoin
 
 extern "C" aj_status* aj_load_plugin(const char* path) {
+  adjoin::start();
   return adjoin::guarded([&] { return adjoin::load_asked(path); });
 }
 

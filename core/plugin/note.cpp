@@ -24,11 +24,31 @@ std::string sanitizer_names(uint32_t flags) {
   return text;
 }
 
-// Ends inside its field, and cannot move a terminal's cursor when it is shown.
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// How many bytes the UTF-8 character at `at` has; 0 if it is none, or a control character that could move a cursor.
+size_t character(const char* at, const char* end) {
+  auto c = static_cast<unsigned char>(*at);
+  if (c < 0x80) return c >= 0x20 && c != 0x7f;
+  size_t n = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  if (n == 0 || static_cast<size_t>(end - at) < n || !std::all_of(at + 1, at + n, continues)) return 0;
+  auto second = static_cast<unsigned char>(at[1]);
+  bool longer_than_needed = (c == 0xe0 && second < 0xa0) || (c == 0xf0 && second < 0x90);
+  bool no_character = (c == 0xed && second >= 0xa0) || (c == 0xf4 && second >= 0x90) || (c == 0xc2 && second < 0xa0);
+  return longer_than_needed || no_character ? 0 : n;
+}
+
+// Ends inside its field, and can be shown anywhere.
 template <size_t N>
 bool clean(const char (&text)[N]) {
   const char* end = static_cast<const char*>(std::memchr(text, 0, N));
-  return end && std::none_of(text, end, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (!end) return false;
+  for (const char* at = text; at < end;) {
+    size_t n = character(at, end);
+    if (n == 0) return false;
+    at += n;
+  }
+  return true;
 }
 
 }  // namespace
@@ -55,7 +75,7 @@ std::string read_note(const ElfFile& file, aj_plugin_note* out) {
     return "bad note: its struct_size is " + std::to_string(note.struct_size) + ", wanted " + std::to_string(sizeof note);
   if (!clean(note.name) || !clean(note.version) || !clean(note.vendor) || !clean(note.license) ||
       !clean(note.provides) || !clean(note.requires_))
-    return "bad note: a text in it does not end, or has control characters";
+    return "bad note: a text in it does not end, or is not UTF-8, or has control characters";
   if (!good_name(note.name))
     return "bad note: its name is not a word of a-z, 0-9, '_' and '-' that begins with a letter";
   *out = note;

@@ -32,6 +32,7 @@ class Arguments {
 
   // False if help was asked for, and has been printed.
   bool parse(const Words& words);
+  UsageError misuse(const std::string& text) const { return UsageError(text + "\nusage: " + usage_); }
   bool has(const char* name) const { return values_.count(name) > 0; }
   template <class T>
   const T& get(const char* name) const {

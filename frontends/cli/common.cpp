@@ -15,6 +15,20 @@ const T& interface(const char* name) {
   return *static_cast<const T*>(table);
 }
 
+bool is_utf8(std::string_view s) {
+  size_t wanted = 0;
+  for (unsigned char c : s) {
+    if (wanted > 0) {
+      if ((c & 0xc0) != 0x80) return false;
+      --wanted;
+    } else if (c >= 0x80) {
+      if (c < 0xc2 || c > 0xf4) return false;
+      wanted = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    }
+  }
+  return wanted == 0;
+}
+
 }  // namespace
 
 const aj_core& core() { return interface<aj_core>("aj.core"); }
@@ -37,7 +51,7 @@ bool Arguments::parse(const Words& words) {
     options::store(options::command_line_parser(words).options(all).positional(places_).run(), values_);
     options::notify(values_);
   } catch (const options::error& e) {
-    throw UsageError(std::string(e.what()) + "\nusage: " + usage_);
+    throw misuse(e.what());
   }
   if (!has("help")) return true;
   std::cout << "usage: " << usage_ << "\n\n" << about_ << "\n\n" << shown_;
@@ -89,10 +103,16 @@ const char* state_name(uint32_t state) {
   }
 }
 
+// A name of a file need not be UTF-8, JSON must be: such bytes become the lone surrogates that Python makes of them.
 std::string quote(std::string_view s) {
   std::string out = "\"";
+  bool utf8 = is_utf8(s);
   for (unsigned char c : s) {
-    if (c == '"' || c == '\\') {
+    if (c >= 0x80 && !utf8) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\udc%02x", c);
+      out += code;
+    } else if (c == '"' || c == '\\') {
       out += '\\';
       out += static_cast<char>(c);
     } else if (c == '\n') {

@@ -64,7 +64,7 @@ int why(const Words& words) {
   args.add()("json", "prints JSON");
   args.positional("name", 1);
   if (!args.parse(words)) return 0;
-  if (!args.has("name")) throw UsageError("plugins why: which NAME?");
+  if (!args.has("name")) throw args.misuse("plugins why: which NAME?");
   std::string name = args.get<Words>("name").front();
   aj_object* reasons = nullptr;
   check(plugins().why(borrow(name), &reasons));
@@ -128,7 +128,7 @@ int check_file(const Words& words) {
   args.add()("json", "prints JSON");
   args.positional("file", 1);
   if (!args.parse(words)) return 0;
-  if (!args.has("file")) throw UsageError("plugins check: which FILE?");
+  if (!args.has("file")) throw args.misuse("plugins check: which FILE?");
   // The question is whether the file is good, not whether this user's policy wants it.
   unsetenv("ADJOIN_PLUGINS");
   std::string path = std::filesystem::weakly_canonical(args.get<Words>("file").front());

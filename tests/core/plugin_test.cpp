@@ -170,6 +170,10 @@ TEST(PluginNote, JudgesEachField) {
   EXPECT_EQ(judge_changed([](auto& n) { n.build_flags = 1u << 20; }), "");
   expect_has(judge_changed([](auto& n) { std::memset(n.name, 'a', sizeof n.name); }), "does not end");
   expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\033[2J"); }), "control characters");
+  expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\xff"); }), "not UTF-8");
+  expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\xe2\x82"); }), "not UTF-8");
+  expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\xed\xa0\x80"); }), "not UTF-8");
+  EXPECT_EQ(judge_changed([](auto& n) { std::strcpy(n.vendor, "Soci\xc3\xa9t\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"); }), "");
   expect_has(judge_changed([](auto& n) { std::strcpy(n.name, "../x"); }), "its name is not a word");
   expect_has(judge_changed([](auto& n) { n.name[0] = 0; }), "its name is not a word");
   expect_has(judge_changed([](auto& n) { std::strcpy(n.provides, "acme"); }), "wanted KIND:NAME");
