@@ -191,8 +191,9 @@ template <class... R>
 std::tuple<R...> run_many(const aj_op* op, const aj_value* args, uint32_t n) {
   aj_value rets[sizeof...(R)] = {};
   check(env.op->call(op, args, n, rets, sizeof...(R)));
-  aj_value* next = rets;
-  return std::tuple<R...>{take<R>(*next++)...};
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return std::tuple<R...>(take<R>(rets[I])...);
+  }(std::index_sequence_for<R...>{});
 }
 inline void run_void(const aj_op* op, const aj_value* args, uint32_t n) { check(env.op->call(op, args, n, nullptr, 0)); }
 // out=: the result is written into `to`. In place when `to` is the first argument.

@@ -94,6 +94,10 @@ inline Scalar operator/(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return a.to_complex() / b.to_complex();
   return a.to_double() / b.to_double();
 }
+inline bool operator==(const Scalar& a, const Scalar& b) {
+  if (a.is_none() || b.is_none()) return a.is_none() && b.is_none();
+  return a.is_integer() && b.is_integer() ? a.to_int() == b.to_int() : a.to_complex() == b.to_complex();
+}
 inline Scalar operator-(const Scalar& a) { return Scalar(int64_t(0)) - a; }
 
 class Tensor {
