@@ -60,6 +60,9 @@ struct Vjp {
 using RunFn = aj_status* (*)(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args, uint32_t nargs,
                              aj_value* rets, uint32_t nrets);
 
+// A value's tag as a bit: tags below 16 as they are, objects from 16 on.
+inline uint32_t tag_bit(int32_t tag) { return 1u << ((tag < 32 ? tag : tag - 48) & 31); }
+
 enum class Kind : uint8_t { unary, unary_float, unary_bool, binary, binary_float, compare, pointwise, reduce, reduce_float,
                             reduce_bool, reduce_index, scan, view, linear, custom };
 
@@ -82,5 +85,15 @@ struct aj_op {
   adjoin::Kernel body_kernel;
   adjoin::Schema schema;
   std::string doc, kind_name, tags, test, provider;
+  // Read off the schema once:
+  uint8_t noperands, operands[15];               // parameters that are tensors or numbers to compute with, outputs apart
+  int8_t p_dim, p_keepdim, p_dtype, p_rounding;  // places of parameters with a meaning to the core; -1
+  bool real_result;                              // tag: a complex input gives a real result
+  bool has_dims, checks_dtypes;                  // some argument needs a look before anybody sees it
+  uint32_t tags_ok[32];                          // per parameter: which value tags it takes as they are, see tag_bit
+  bool crosses_devices;                          // tag: arguments may be on different devices
+  uint64_t tensor_params;                        // bit i: parameter i is a tensor, an operand or a list of tensors
+  uint32_t grad_results;                         // bit i: result i may carry a gradient
+  uint8_t dim_extra;                             // tag "dim:+1": dimensions may point one past the last
   std::vector<const adjoin::Kernel*> kernels;    // all registered, under the registry's lock
 };

@@ -1,6 +1,7 @@
 // core/tensor/tensor.cpp: making tensors and letting them go.
 #include "core/tensor/tensor.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 

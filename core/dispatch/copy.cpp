@@ -1,0 +1,29 @@
+// core/dispatch/copy.cpp: copy_ between devices: cast and pack on the source, move bytes, unpack on the target.
+#include "core/dispatch/call.hpp"
+#include "core/dispatch/kinds.hpp"
+
+namespace adjoin {
+
+aj_status* copy_across(aj_tensor* to, aj_tensor* from) {
+  if (device(from)->id.device_type == kMetaType)
+    return fail(AJ_INVALID_ARGUMENT, "copy_: the source is a meta tensor, which has no data");
+  if (device(to)->id.device_type == kMetaType) return nullptr;
+  if (from->dl.ndim > to->dl.ndim) return fail(AJ_INVALID_ARGUMENT, "copy_: shape ", shape(from), " does not fit into ", shape(to));
+  for (int d = 1; d <= from->dl.ndim; d++) {
+    int64_t n = from->dl.shape[from->dl.ndim - d];
+    if (n != 1 && n != to->dl.shape[to->dl.ndim - d])
+      return fail(AJ_INVALID_ARGUMENT, "copy_: shape ", shape(from), " does not fit into ", shape(to));
+  }
+  Ref packed, landing;
+  const DType& type = dt(priv(to).dtype);
+  if (is_dense(from) && priv(from).dtype == type.index) packed = Ref::borrow(from);
+  else AJ_TRY(cast_to(from, type, packed.out()));
+  bool straight = is_dense(to) && priv(to).numel == priv(from).numel;
+  if (straight) landing = Ref::borrow(to);
+  else AJ_TRY(tensor_new(device(to), type, shape(from), landing.out()));
+  uint64_t bytes = uint64_t(priv(from).numel) * type.bytes;
+  if (bytes) AJ_TRY(device_copy(device(to), landing->dl.data, device(from), packed->dl.data, bytes));
+  return straight ? nullptr : copy_into(to, landing.get());
+}
+
+}  // namespace adjoin

@@ -1,0 +1,126 @@
+// core/dispatch/generic.cpp: ops whose infer says the outputs: views, products, convolutions; and bodies.
+#include "core/autograd/record.hpp"
+#include "core/dispatch/call.hpp"
+#include "core/dispatch/kinds.hpp"
+#include "core/dispatch/settings.hpp"
+#include "core/object.hpp"
+
+namespace adjoin {
+namespace {
+
+// Releases what a failed call had made.
+struct Cleaner {
+  Frame* f;
+  bool done = false;
+  ~Cleaner() {
+    if (!done)
+      for (uint32_t i = 0; i < f->call.nrets; i++) release_value(f->made[i]);
+    if (f->views) {
+      for (aj_value& v : *f->views) release_value(v);
+      delete f->views;
+    }
+  }
+};
+
+// Copies into given tensors what could not be written straight, and hands out owned results.
+aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
+  for (uint32_t i = 0; i < nrets; i++) {
+    aj_value given = f->given[i];
+    if (given.tag != AJ_TENSOR) continue;
+    if (f->made[i].tag != AJ_TENSOR) return fail(AJ_INTERNAL, f->op->schema.ident, ": result ", i, " is no tensor, out= was given");
+    aj_tensor* made = f->made[i].v.tensor;
+    if (made == given.v.tensor) continue;
+    if (shape(given.v.tensor).size() != shape(made).size() || !std::equal(shape(made).begin(), shape(made).end(), shape(given.v.tensor).begin()))
+      AJ_TRY(resize(given.v.tensor, shape(made)));
+    AJ_TRY(copy_into(given.v.tensor, made));
+    release(made);
+    retain(given.v.tensor);
+    f->made[i] = given;
+  }
+  for (uint32_t i = 0; i < nrets; i++) rets[i] = f->made[i];
+  return nullptr;
+}
+
+aj_status* run_body(Frame* f, const Kernel* k, aj_value* rets, uint32_t nrets) {
+  Cleaner cleaner{f};
+  AJ_TRY(run_kernel(f->op, k, &f->call, 0));
+  for (uint32_t i = 0; i < nrets; i++)
+    if (f->made[i].tag == AJ_NONE && f->op->schema.results[i].base == AJ_PARAM_TENSOR && !(f->op->schema.results[i].flags & AJ_PARAM_OPTIONAL))
+      return fail(AJ_INTERNAL, f->op->schema.ident, ": its body returned no result ", i);
+  AJ_TRY(hand_out(f, rets, nrets));
+  cleaner.done = true;
+  return nullptr;
+}
+
+uint64_t bytes_of(const aj_value* v, uint32_t n) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (v[i].tag == AJ_TENSOR) bytes += uint64_t(priv(v[i].v.tensor).numel) * dt(priv(v[i].v.tensor).dtype).bytes;
+  return bytes;
+}
+
+int compute_dtype(const aj_value* args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    if (args[i].tag == AJ_TENSOR) return priv(args[i].v.tensor).dtype;
+    if (args[i].tag == AJ_TENSORS)
+      for (uint32_t j = 0; j < args[i].aux; j++)
+        if (args[i].v.tensors[j]) return priv(args[i].v.tensors[j]).dtype;
+  }
+  return -1;
+}
+
+}  // namespace
+
+aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                       uint32_t nrets) {
+  Frame f(op, keys, args, nargs, nrets);
+  for (uint32_t i = 0; i < nrets; i++) f.given[i] = rets[i];
+  AJ_TRY(device_of(op, keys, args, nargs, &f.device));
+  f.call.device = f.device->id;
+  f.call.stream = f.device->default_stream;
+  if (head->flags & kKernelBody) return run_body(&f, head, rets, nrets);
+  if (f.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
+  Cleaner cleaner{&f};
+  if (op->infer && !(op->flags & AJ_OP_ALLOCATES)) AJ_TRY(op->infer(op->self, &f.call));
+  const Kernel* k;
+  AJ_TRY(pick_kernel(op, head, compute_dtype(args, nargs), &f.call, &k));
+  if (k->flags & kKernelBody) {
+    for (uint32_t i = 0; i < nrets; i++) {
+      release_value(f.made[i]);
+      f.made[i] = none();
+      f.given[i] = rets[i];
+    }
+    cleaner.done = true;
+    return run_body(&f, k, rets, nrets);
+  }
+  if (!(f.call.flags & AJ_CALL_META) || k != head || !k->provider.empty()) {
+    uint64_t bytes = bytes_of(args, nargs) + bytes_of(f.made, nrets);
+    AJ_TRY(run_kernel(op, k, &f.call, bytes / 4));
+  }
+  AJ_TRY(hand_out(&f, rets, nrets));
+  cleaner.done = true;
+  return nullptr;
+}
+
+aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                    uint32_t nrets) {
+  if (head && (head->flags & kKernelBody) && !op->infer) return run_generic(op, head, keys, args, nargs, rets, nrets);
+  Frame f(op, keys, args, nargs, nrets);
+  f.device = device(args[0].v.tensor);
+  f.call.device = f.device->id;
+  Cleaner cleaner{&f};
+  AJ_TRY(op->infer(op->self, &f.call));
+  if (op->schema.results[0].list) {
+    aj_object* list;
+    std::vector<aj_value> items;
+    if (f.views) items.swap(*f.views);
+    AJ_TRY(list_new_stealing(items.data(), uint32_t(items.size()), &list));
+    f.made[0] = {AJ_LIST_OBJ, 0, {0}};
+    f.made[0].v.object = list;
+  }
+  for (uint32_t i = 0; i < nrets; i++) rets[i] = f.made[i];
+  cleaner.done = true;
+  return nullptr;
+}
+
+}  // namespace adjoin

@@ -1,0 +1,55 @@
+// core/dispatch/kinds.hpp: the ways in which an op is run: pointwise, reduce, scan, view, generic.
+#pragma once
+#include "core/dispatch/op.hpp"
+#include "core/tensor/tensor.hpp"
+
+namespace adjoin {
+
+aj_status* run_pointwise(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
+aj_status* run_reduce(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
+aj_status* run_scan(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
+aj_status* run_view(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
+aj_status* run_generic(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
+
+aj_status* set_kind(aj_op* op);              // from kind_name
+bool has_own_shapes(const aj_op* op);        // the kind says the shapes, no infer needed
+extern const Kernel meta_kernel;             // serves the meta device: shapes were all
+
+constexpr int kMaxOperands = 16;
+constexpr int kMaxResults = 8;
+
+// The call as kernels see it, and what the core keeps beside it. `call` stands first: declare() finds the rest from it.
+struct Frame {
+  aj_call call;
+  aj_op* op;
+  Device* device;
+  aj_value made[kMaxResults];   // what the kernel fills
+  aj_value given[kMaxResults];  // out= tensors that must wait for a copy
+  std::vector<aj_value>* views; // results of a view op that returns a list
+  Frame(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, uint32_t nrets);
+};
+
+// The device that serves: that of the tensors, else of a device argument, else the default.
+aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, Device** out);
+// All tensors must be on d; 0-dim host tensors may join, `moved` then holds their copies.
+aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs);
+
+// Picks the first candidate that takes the compute dtype and agrees; the error lists what there is.
+aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call, const Kernel** out);
+
+// Calls a kernel, names the plugin while it runs, parks the frontend's lock if it may take long.
+aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t estimate_ns);
+
+aj_status* declare(aj_call* call, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t* shape, const int64_t* strides);
+aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg, DLDataType dtype, int32_t ndim,
+                        const int64_t* shape, const int64_t* strides, int64_t offset);
+
+// An output of this shape: new, or the given one checked (and resized when it is empty). `direct` says that the kernel may
+// write it; otherwise *out is a new tensor to be copied into the given one afterwards.
+aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::span<const int64_t> shape,
+                          const int64_t* strides, const aj_value& given, bool casts, aj_tensor** out, bool* direct);
+aj_status* copy_across(aj_tensor* to, aj_tensor* from);  // between devices
+aj_status* copy_into(aj_tensor* to, aj_tensor* from);  // copy_ without recording
+aj_status* cast_to(aj_tensor* t, const DType& dtype, aj_tensor** out);  // without recording
+
+}  // namespace adjoin

@@ -1,0 +1,217 @@
+// core/dispatch/output.cpp: results: new ones, given ones, copies into given ones; devices and kernels of a call.
+#include <algorithm>
+#include <cstring>
+
+#include "core/autograd/record.hpp"
+#include "core/dispatch/call.hpp"
+#include "core/dispatch/kinds.hpp"
+#include "core/dispatch/registry.hpp"
+#include "core/dispatch/settings.hpp"
+#include "core/frontend.hpp"
+#include "core/interfaces.hpp"
+
+namespace adjoin {
+
+Frame::Frame(aj_op* o, uint64_t keys, const aj_value* args, uint32_t nargs, uint32_t nrets) {
+  call.struct_size = sizeof(aj_call);
+  call.flags = settings.deterministic ? AJ_CALL_DETERMINISTIC : 0;
+  call.core = &core_table;
+  call.op = o;
+  call.args = args;
+  call.rets = made;
+  call.nargs = nargs;
+  call.nrets = nrets;
+  call.keys = keys;
+  call.stream = nullptr;
+  call.plan = nullptr;
+  op = o;
+  device = nullptr;
+  views = nullptr;
+  for (uint32_t i = 0; i < nrets; i++) made[i] = given[i] = none();
+}
+
+namespace {
+
+[[gnu::cold]] aj_status* mixed_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    const aj_tensor* t = args[i].tag == AJ_TENSOR ? args[i].v.tensor : nullptr;
+    if (t && device(t) != d)
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", op->schema.params[i].name, "' is on ", device(t)->id,
+                  ", the others are on ", d->id, "; move it with .to('", d->id, "')");
+  }
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": tensors of a list are on several devices; move them to ", d->id);
+}
+
+}  // namespace
+
+aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, Device** out) {
+  Device* zero_dim = nullptr;
+  for (uint32_t i = 0; i < nargs; i++) {
+    if (args[i].tag == AJ_TENSOR) {
+      const aj_tensor* t = args[i].v.tensor;
+      if (t->dl.ndim) {
+        *out = device(t);
+        return nullptr;
+      }
+      if (!zero_dim || zero_dim->host()) zero_dim = device(t);
+    } else if (args[i].tag == AJ_TENSORS) {
+      for (uint32_t j = 0; j < args[i].aux; j++)
+        if (args[i].v.tensors[j]) {
+          *out = device(args[i].v.tensors[j]);
+          return nullptr;
+        }
+    }
+  }
+  if (zero_dim) {
+    *out = zero_dim;
+    return nullptr;
+  }
+  for (uint32_t i = 0; i < nargs; i++)
+    if (args[i].tag == AJ_DEVICE) return device_open(args[i].v.device, out);
+  (void)op, (void)keys;
+  return default_device(out);
+}
+
+aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    if (args[i].tag == AJ_TENSOR) {
+      const aj_tensor* t = args[i].v.tensor;
+      if (device(t) != d && !(t->dl.ndim == 0 && device(t)->host())) return mixed_devices(op, d, args, nargs);
+    } else if (args[i].tag == AJ_TENSORS) {
+      for (uint32_t j = 0; j < args[i].aux; j++) {
+        const aj_tensor* t = args[i].v.tensors[j];
+        if (t && device(t) != d && !(t->dl.ndim == 0 && device(t)->host())) return mixed_devices(op, d, args, nargs);
+      }
+    }
+  }
+  return nullptr;
+}
+
+aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call, const Kernel** out) {
+  for (const Kernel* k = head; k; k = k->next) {
+    if (k->dtypes && compute >= 0 && !(k->dtypes >> compute & 1)) continue;
+    if (k->can_run && !k->can_run(k->self, call)) continue;
+    if (settings.deterministic && (k->flags & AJ_KERNEL_NONDETERMINISTIC)) continue;
+    *out = k;
+    return nullptr;
+  }
+  std::string device = call->device.device_type ? text(device_kind_name(call->device.device_type)) : "device";
+  std::string have = kernel_dtypes(op, call->device.device_type ? call->device.device_type - 1 : 0);
+  if (compute >= 0 && !have.empty())
+    return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ", dt(compute).name, "; it has ", have,
+                "; cast with .to(...)");
+  return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",
+              settings.deterministic ? " in the deterministic mode" : "", "; candidates declined");
+}
+
+aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t estimate_ns) {
+  const char* before = tls.running_plugin;
+  if (!k->provider.empty()) tls.running_plugin = k->provider.c_str();
+  void* parked = nullptr;
+  bool park = !(k->flags & kKernelBody) && (estimate_ns > 50000 || (k->flags & AJ_KERNEL_BLOCKS_HOST));
+  if (park) parked = frontend_park();
+  aj_status* s;
+  try {
+    s = k->fn(k->self, call);
+  } catch (const std::exception& e) {  // a kernel may not throw; ours is the last place to say who did
+    s = fail(AJ_INTERNAL, op->schema.ident, ": plugin '", k->provider, "' let an exception out of its kernel: ", e.what());
+  } catch (...) {
+#ifdef __GLIBCXX__
+    if (!std::current_exception()) throw;  // a forced unwinding (thread cancellation) goes on
+#endif
+    s = fail(AJ_INTERNAL, op->schema.ident, ": plugin '", k->provider, "' let an unknown exception out of its kernel");
+  }
+  if (park) frontend_unpark(parked);
+  tls.running_plugin = before;
+  return s;
+}
+
+aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::span<const int64_t> shape,
+                          const int64_t* strides, const aj_value& given, bool casts, aj_tensor** out, bool* direct) {
+  *direct = true;
+  auto fresh = [&] {
+    return strides ? tensor_new_strided(d, dtype, shape, {strides, shape.size()}, out) : tensor_new(d, dtype, shape, out);
+  };
+  if (given.tag != AJ_TENSOR) return fresh();
+  aj_tensor* t = given.v.tensor;
+  if (device(t) != d)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out is on ", device(t)->id, ", the inputs are on ", d->id);
+  if (!can_cast(dtype.index, priv(t).dtype))
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dtype.dl, ", which cannot be cast to out's ", t->dl.dtype);
+  if (!std::ranges::equal(adjoin::shape(t), shape)) {
+    if (priv(t).numel != 0)
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out has shape ", adjoin::shape(t), ", the result has ", shape,
+                  "; pass an empty tensor or one of that shape");
+    AJ_TRY(resize(t, shape));
+  }
+  if (casts || priv(t).dtype == dtype.index) {
+    retain(t);
+    *out = t;
+    return nullptr;
+  }
+  *direct = false;
+  return fresh();
+}
+
+aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const int64_t* shape, const int64_t* strides) {
+  Frame* f = reinterpret_cast<Frame*>(call);
+  if (i >= call->nrets) return fail(AJ_OUT_OF_RANGE, f->op->schema.ident, ": declares output ", i, " of ", call->nrets);
+  if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares ", ndim, " dimensions");
+  const DType* dtype = find_dtype(dl);
+  if (!dtype) return fail(AJ_WRONG_TYPE, f->op->schema.ident, ": declares the unknown ", dl);
+  std::span<const int64_t> sizes{shape, size_t(ndim)};
+  for (int64_t n : sizes)
+    if (n < 0)
+      return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": the result would have the shape ", sizes, "; sizes must not be negative");
+  aj_value given = f->given[i];
+  bool buffered = false;
+  if (given.tag == AJ_TENSOR)  // a kernel of this kind may read its inputs after it began to write
+    for (uint32_t a = 0; a < call->nargs; a++) {
+      if (call->args[a].tag == AJ_TENSOR) buffered |= overlap(call->args[a].v.tensor, given.v.tensor) != 0;
+      if (call->args[a].tag == AJ_TENSORS)
+        for (uint32_t j = 0; j < call->args[a].aux; j++)
+          if (aj_tensor* t = call->args[a].v.tensors[j]) buffered |= overlap(t, given.v.tensor) != 0;
+    }
+  aj_tensor* out;
+  bool direct;
+  AJ_TRY(prepare_output(f->op, f->device, *dtype, sizes, strides, given, false, &out, &direct));
+  if (buffered && direct) {
+    release(out);
+    AJ_TRY(strides ? tensor_new_strided(f->device, *dtype, sizes, {strides, sizes.size()}, &out)
+                   : tensor_new(f->device, *dtype, sizes, &out));
+  } else if (direct && given.tag == AJ_TENSOR) {
+    f->given[i] = none();  // written straight
+  }
+  f->made[i] = value(out);
+  return nullptr;
+}
+
+aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg, DLDataType dl, int32_t ndim,
+                        const int64_t* shape, const int64_t* strides, int64_t offset) {
+  Frame* f = reinterpret_cast<Frame*>(call);
+  if (arg >= call->nargs || call->args[arg].tag != AJ_TENSOR)
+    return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of argument ", arg, ", which is no tensor");
+  aj_tensor* of = call->args[arg].v.tensor;
+  const DType* dtype = find_dtype(dl);
+  if (!dtype || ndim < 0 || ndim > kMaxDims)
+    return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of dtype ", dl, " with ", ndim, " dimensions");
+  char* data = static_cast<char*>(of->dl.data) + offset * dt(priv(of).dtype).bytes;
+  aj_tensor* out;
+  AJ_TRY(tensor_alias(of, *dtype, {shape, size_t(ndim)}, {strides, size_t(ndim)}, data, &out));
+  bool list = f->op->schema.results[0].list != 0;
+  uint8_t kind = list || f->op->nresults > 1 ? kViewMulti
+                 : dtype->index != priv(of).dtype ? kViewChain
+                 : tls.grad_off ? kViewNoGrad : kView;
+  view_attach(out, of, kind);
+  if (!list) {
+    if (i >= call->nrets) return release(out), fail(AJ_OUT_OF_RANGE, f->op->schema.ident, ": declares output ", i);
+    f->made[i] = value(out);
+    return nullptr;
+  }
+  if (!f->views) f->views = new std::vector<aj_value>(count, none());
+  if (i >= f->views->size()) return release(out), fail(AJ_OUT_OF_RANGE, f->op->schema.ident, ": declares element ", i, " of ", count);
+  (*f->views)[i] = value(out);
+  return nullptr;
+}
+
+}  // namespace adjoin

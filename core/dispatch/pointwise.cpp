@@ -1,0 +1,271 @@
+// core/dispatch/pointwise.cpp: ops that compute each element by itself.
+#include <algorithm>
+#include <cstring>
+
+#include "core/dispatch/call.hpp"
+#include "core/dispatch/plan.hpp"
+#include "core/dispatch/promote.hpp"
+#include "core/dispatch/settings.hpp"
+
+namespace adjoin {
+namespace {
+
+struct Inputs {
+  const aj_op* op;
+  const aj_value* args;
+  Device* device = nullptr;
+  aj_tensor* first = nullptr;  // first tensor with dimensions, else first tensor
+  bool alike = true;           // every tensor dense, of one shape and dtype, on one device
+};
+
+inline bool same_dims(const aj_tensor* a, const aj_tensor* b) {
+  if (a->dl.ndim != b->dl.ndim) return false;
+  for (int i = 0; i < a->dl.ndim; i++)
+    if (a->dl.shape[i] != b->dl.shape[i]) return false;
+  return true;
+}
+
+inline void look(Inputs* in, aj_tensor* t) {
+  if (!in->first) {
+    in->first = t;
+    in->device = device(t);
+    in->alike = is_dense(t);
+    return;
+  }
+  const aj_tensor* f = in->first;
+  in->alike &= priv(t).dtype == priv(f).dtype && is_dense(t) && device(t) == in->device && same_dims(t, f);
+  if (t->dl.ndim && !f->dl.ndim) in->first = t, in->device = device(t);
+}
+
+aj_status* broadcast(const Inputs& in, int64_t* shape, int* ndim) {
+  int n = 0;
+  for (int i = 0; i < in.op->noperands; i++)
+    if (in.args[in.op->operands[i]].tag == AJ_TENSOR) n = std::max(n, in.args[in.op->operands[i]].v.tensor->dl.ndim);
+  std::fill_n(shape, n, 1);
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag != AJ_TENSOR) continue;
+    const aj_tensor* t = v.v.tensor;
+    for (int d = 0; d < t->dl.ndim; d++) {
+      int64_t& s = shape[n - t->dl.ndim + d];
+      int64_t m = t->dl.shape[d];
+      if (m == s || m == 1) continue;
+      if (s != 1) {
+        std::string shapes;
+        for (int j = 0; j < in.op->noperands; j++) {
+          const aj_value& w = in.args[in.op->operands[j]];
+          if (w.tag == AJ_TENSOR)
+            shapes += text(shapes.empty() ? "" : " and ", in.op->schema.params[in.op->operands[j]].name, " is ", adjoin::shape(w.v.tensor));
+        }
+        return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": shapes cannot be broadcast: ", shapes, "; sizes ", s, " and ",
+                    m, " differ at dimension ", n - t->dl.ndim + d);
+      }
+      s = m;
+    }
+  }
+  *ndim = n;
+  return nullptr;
+}
+
+int promoted(const Inputs& in) {
+  const aj_op* op = in.op;
+  Promotion p;
+  for (int i = 0; i < op->noperands; i++) {
+    const aj_value& v = in.args[op->operands[i]];
+    uint64_t only = op->schema.params[op->operands[i]].dtypes;
+    if (only && !(only & (only - 1))) continue;  // exactly one dtype: a condition, an index
+    if (v.tag == AJ_TENSOR) p.add(v.v.tensor);
+    else if (v.tag != AJ_NONE) p.add(v);
+  }
+  return p.result();
+}
+
+// The dtype of the result for one that operands compute in.
+int result_dtype(const aj_op* op, const aj_value* args, int* compute) {
+  bool keep = op->p_rounding >= 0 && args[op->p_rounding].tag != AJ_NONE;
+  bool to_float = op->kind == Kind::unary_float || op->kind == Kind::binary_float;
+  if (to_float && !keep && dt(*compute).cls <= AJ_CLASS_INTEGER) *compute = default_dtype();
+  if (op->kind == Kind::unary_bool || op->kind == Kind::compare) return AJ_DT_BOOL;
+  if (op->real_result) return real_of(*compute);
+  uint64_t only = op->schema.results[0].dtypes;
+  if (only && !(only & (only - 1))) return __builtin_ctzll(only);
+  return *compute;
+}
+
+inline int arithmetic(int dtype) { return dtype == AJ_DT_FLOAT16 || dtype == AJ_DT_BFLOAT16 ? int(AJ_DT_FLOAT32) : dtype; }
+
+// Strides of a new result: those of the first operand that has the result's shape, if it is dense in another order.
+const int64_t* kept_order(const Inputs& in, std::span<const int64_t> shape, int64_t* buffer) {
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag != AJ_TENSOR || !std::ranges::equal(adjoin::shape(v.v.tensor), shape)) continue;
+    const aj_tensor* t = v.v.tensor;
+    if (is_dense(t)) return nullptr;
+    int order[kMaxDims], n = int(shape.size());
+    for (int d = 0; d < n; d++) order[d] = d;
+    std::stable_sort(order, order + n, [&](int a, int b) { return t->dl.strides[a] > t->dl.strides[b]; });
+    int64_t step = 1;
+    for (int d = n - 1; d >= 0; d--) {
+      buffer[order[d]] = step;
+      step *= std::max<int64_t>(1, shape[size_t(order[d])]);
+    }
+    return buffer;
+  }
+  return nullptr;
+}
+
+aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
+  if (overlaps_itself(out))
+    return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": the tensor to write has elements that share memory (an expanded one?); clone it first");
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag == AJ_TENSOR && overlap(v.v.tensor, out) == 2)
+      return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": argument '", in.op->schema.params[in.op->operands[i]].name,
+                  "' shares part of its memory with the tensor to write; clone it first");
+  }
+  return nullptr;
+}
+
+struct Temporaries {
+  Ref held[kMaxOperands];
+  int n = 0;
+};
+
+// Fills operands [1, ...): tensors, numbers, absent ones; casts where the kernel does not.
+aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Temporaries* temps) {
+  int at = 1;
+  for (int i = 0; i < in.op->noperands; i++, at++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag == AJ_NONE) {
+      p->add_absent(at);
+      continue;
+    }
+    uint64_t only = in.op->schema.params[in.op->operands[i]].dtypes;
+    bool fixed = only && !(only & (only - 1));
+    if (v.tag != AJ_TENSOR) {
+      p->add_number(at, v, fixed ? __builtin_ctzll(only) : compute);
+      continue;
+    }
+    aj_tensor* t = v.v.tensor;
+    if (device(t) != in.device) {  // a 0-dim host tensor joins as the number it holds
+      double c[2];
+      p->add_number(at, read_number(t, c), fixed ? priv(t).dtype : compute);
+      continue;
+    }
+    if (!casts && !fixed && priv(t).dtype != compute) {
+      Ref& held = temps->held[temps->n++];
+      AJ_TRY(cast_to(t, dt(compute), held.out()));
+      t = held.get();
+    }
+    p->add_tensor(at, t, false);
+  }
+  p->plan.nops = uint32_t(at);
+  return nullptr;
+}
+
+aj_status* no_tensor(const aj_op* op) {
+  return fail(AJ_WRONG_TYPE, op->schema.ident, ": at least one argument must be a tensor; pass adjoin.tensor(...)");
+}
+
+}  // namespace
+
+aj_status* run_pointwise(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                         uint32_t nrets) {
+  if (head->flags & kKernelBody) return run_generic(op, head, keys, args, nargs, rets, nrets);
+  Inputs in{op, args};
+  bool fixed_dtypes = false;
+  for (int i = 0; i < op->noperands; i++) {
+    const aj_value& v = args[op->operands[i]];
+    if (v.tag == AJ_TENSOR) look(&in, v.v.tensor);
+    fixed_dtypes |= op->schema.params[op->operands[i]].dtypes != 0;
+  }
+  bool writes_first = op->schema.result_is_first;
+  aj_tensor* target = writes_first ? args[0].v.tensor : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor : nullptr;
+  if (writes_first) in.device = device(target);
+  if (op->crosses_devices && in.first && device(in.first) != in.device) {
+    AJ_TRY(copy_across(target, in.first));
+    retain(target);
+    rets[0] = value(target);
+    return nullptr;
+  }
+  if (!in.first && !writes_first) return no_tensor(op);
+  if (!writes_first && target && in.first->dl.ndim == 0 && target->dl.ndim && device(target) != in.device) in.device = device(target);
+
+  int compute;
+  bool numbers = false;
+  for (int i = 0; i < op->noperands; i++) numbers |= args[op->operands[i]].tag != AJ_TENSOR;
+  if (writes_first) compute = priv(target).dtype;
+  else if (in.alike && !numbers && !fixed_dtypes) compute = priv(in.first).dtype;
+  else compute = promoted(in);
+  if (compute < 0) return fail(AJ_WRONG_TYPE, op->schema.ident, ": the operands' dtypes have no common one; cast with .to(...)");
+  int result = writes_first ? compute : result_dtype(op, args, &compute);
+
+  Frame f(op, keys, args, nargs, nrets);
+  f.device = in.device;
+  f.call.device = in.device->id;
+  if (in.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
+  if (target && (target == args[0].v.tensor) && args[0].tag == AJ_TENSOR) f.call.flags |= AJ_CALL_IN_PLACE;
+  const Kernel* k = head;
+  int work = k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
+  if (__builtin_expect(k->next != nullptr || k->can_run || (k->dtypes && !(k->dtypes >> work & 1)) || settings.deterministic, 0)) {
+    AJ_TRY(pick_kernel(op, head, work, &f.call, &k));
+    if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
+    work = k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
+  }
+  bool casts = k->flags & AJ_KERNEL_CASTS;
+
+  Plan p(work);
+  Temporaries temps;
+  AJ_TRY(add_inputs(in, &p, work, casts, &temps));
+  Ref out;
+  bool direct = true;
+  if (__builtin_expect(in.alike && !target && !op->ordered, 1)) {  // the common case: one dense walk
+    aj_tensor* made;
+    AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
+    out = Ref(made);
+    p.add_tensor(0, made, true);
+    p.flat(priv(made).numel);
+  } else {
+    int64_t dims[kMaxDims], order[kMaxDims];
+    int ndim = 0;
+    AJ_TRY(broadcast(in, dims, &ndim));
+    std::span<const int64_t> full{dims, size_t(ndim)};
+    if (target) {
+      bool fits = !writes_first && f.call.flags & AJ_CALL_IN_PLACE ? std::ranges::equal(shape(target), full) : true;
+      if (writes_first) {  // the source is broadcast to the target
+        fits = ndim <= target->dl.ndim;
+        for (int d = 0; fits && d < ndim; d++)
+          fits = dims[d] == 1 || dims[d] == target->dl.shape[target->dl.ndim - ndim + d];
+        if (fits) full = shape(target);
+      }
+      if (!fits)
+        return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ", shape(target),
+                    ", the operands broadcast to ", full, "; the shapes must agree");
+      AJ_TRY(refuse_overlap(in, target));
+    }
+    aj_tensor* made;
+    if (writes_first) {
+      retain(target);
+      made = target;
+    } else {
+      const int64_t* strides = target || op->ordered ? nullptr : kept_order(in, full, order);
+      AJ_TRY(prepare_output(op, in.device, dt(result), full, strides, rets[0], casts, &made, &direct));
+    }
+    out = Ref(made);
+    p.add_tensor(0, made, true);
+    p.walk(full, int(p.plan.nops));
+    if (!op->ordered) p.sort_dims(0, int(p.plan.ndim), 0);
+    p.coalesce(-1);
+  }
+  p.finish(op->ordered);
+  f.made[0] = value(out.get());
+  AJ_TRY(run_plan(op, k, &f.call, in.device, &p));
+  if (!direct) {
+    AJ_TRY(copy_into(target, out.get()));
+    out = Ref::borrow(target);
+  }
+  rets[0] = value(out.take());
+  return nullptr;
+}
+
+}  // namespace adjoin

@@ -1,0 +1,319 @@
+// core/dispatch/registry.cpp: definitions come in through transactions, look-ups go out without a lock on the call path.
+#include "core/dispatch/registry.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "core/device/device.hpp"
+#include "core/dispatch/call.hpp"
+#include "core/dispatch/kinds.hpp"
+#include "core/dispatch/thunk.hpp"
+#include "core/plugin/loader.hpp"
+#include "core/service/services.hpp"
+
+namespace adjoin {
+namespace {
+
+struct Registry {
+  std::shared_mutex lock;
+  std::vector<aj_op*> ops;
+  std::unordered_map<std::string, aj_op*> by_name;
+  std::vector<aj_registrar::PendingKernel*> orphans;  // kernels of ops that nobody has defined yet
+  std::vector<aj_registrar::PendingVjp> orphan_vjps;
+  std::unordered_map<std::string, int> keys;          // functionality keys by name
+  const Kernel* fallbacks[64] = {};
+  uint64_t fallback_mask = 0;
+  std::vector<std::string> disabled;
+
+  Registry() {
+    keys = {{"lazy", kLazyBit}, {"autograd", kAutogradBit}, {"transform", kTransformBit}, {"autocast", kAutocastBit},
+            {"capture", kCaptureBit}, {"function", kFunctionBit}, {"profiler", kProfilerBit}};
+  }
+};
+
+Registry& registry() {
+  static auto* r = new Registry;  // never destroyed: calls may outlive static destructors
+  return *r;
+}
+
+constexpr std::pair<int, int> kPlaces[] = {{24, 30}, {34, 43}};  // below, above autograd
+
+// A key's bit; a device's name gives its backend bit. -1 if unknown.
+int key_bit(std::string_view name) {
+  auto found = registry().keys.find(std::string(name));
+  if (found != registry().keys.end()) return found->second;
+  if (name == "meta") return kMetaType - 1;
+  int32_t type = device_kind_peek(name);
+  return type ? type - 1 : -1;
+}
+
+void attach_kernel(aj_op* op, aj_registrar::PendingKernel* p) {
+  Kernel* k = adapt_schema(op, p->built_schema, new Kernel(p->kernel));
+  auto at = std::find_if(op->kernels.begin(), op->kernels.end(),
+                         [&](const Kernel* o) { return o->priority < k->priority; });
+  op->kernels.insert(at, k);
+  int bit = key_bit(k->key);
+  if (bit >= 24) op->mask.fetch_or(1ull << bit);
+}
+
+aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, aj_op* op) {
+  for (const Kernel* k : op->kernels)
+    if (k->key == p.key && k->provider == r->plugin && k->priority == p.kernel.priority)
+      return fail(AJ_ALREADY_EXISTS, p.op, ": plugin '", r->plugin, "' defines its ", p.key, " kernel twice");
+  return p.built_schema.empty() ? nullptr : check_built_schema(op, p.built_schema, r->plugin);
+}
+
+}  // namespace
+
+aj_op* op_by_index(uint32_t i) {
+  std::shared_lock guard(registry().lock);
+  return i < registry().ops.size() ? registry().ops[i] : nullptr;
+}
+uint32_t op_count() {
+  std::shared_lock guard(registry().lock);
+  return uint32_t(registry().ops.size());
+}
+const aj_op* op_at(uint32_t i) { return op_by_index(i); }
+
+const aj_op* find_op(std::string_view name) {
+  if (name.starts_with("aj::")) name.remove_prefix(4);
+  {
+    std::shared_lock guard(registry().lock);
+    auto found = registry().by_name.find(std::string(name));
+    if (found != registry().by_name.end()) return found->second;
+  }
+  size_t colon = name.find("::");
+  if (colon == name.npos) return nullptr;
+  aj_status* failed = load_provider_of(text("ops:", name.substr(0, colon)));
+  free_status(failed);
+  if (failed) return nullptr;
+  std::shared_lock guard(registry().lock);
+  auto found = registry().by_name.find(std::string(name));
+  return found == registry().by_name.end() ? nullptr : found->second;
+}
+
+uint64_t key_mask(aj_str name) {
+  std::shared_lock guard(registry().lock);
+  int bit = key_bit(view(name));
+  return bit < 0 ? 0 : 1ull << bit;
+}
+
+std::string key_name(int bit) {
+  if (bit < 24) return bit == kMetaType - 1 ? "meta" : std::string(device_kind_name(bit + 1));
+  std::shared_lock guard(registry().lock);
+  for (auto& [name, b] : registry().keys)
+    if (b == bit) return name;
+  return text("key ", bit);
+}
+
+aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
+  if (!d || d->struct_size < AJ_END_OF(aj_op_def, self))
+    return fail(AJ_INVALID_ARGUMENT, "def_op: aj_op_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
+                uint64_t(AJ_END_OF(aj_op_def, self)), " is needed");
+  if (d->flags & 0xfff8) return fail(AJ_UNIMPLEMENTED, "def_op: ", d->schema, ": unknown flags ", d->flags);
+  auto op = std::make_unique<aj_op>();
+  AJ_TRY(parse_schema(view(d->schema), &op->schema));
+  op->flags = d->flags;
+  op->doc = view(d->doc);
+  op->kind_name = d->kind.len ? view(d->kind) : "custom";
+  op->tags = view(d->tags);
+  op->test = view(d->test);
+  op->provider = r->plugin;
+  op->infer = d->infer;
+  op->body = d->body;
+  op->self = d->self;
+  AJ_TRY(set_kind(op.get()));
+  init_op(op.get());
+  for (aj_op* other : r->ops)
+    if (other->schema.name == op->schema.name)
+      return fail(AJ_ALREADY_EXISTS, op->schema.name, ": plugin '", r->plugin, "' defines it twice");
+  r->ops.push_back(op.release());
+  return nullptr;
+}
+
+aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
+  if (!d || d->struct_size < AJ_END_OF(aj_kernel_def, can_run) || !d->fn)
+    return fail(AJ_INVALID_ARGUMENT, "def_kernel: aj_kernel_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
+                uint64_t(AJ_END_OF(aj_kernel_def, can_run)), " and a function are needed");
+  if (d->flags & 0xffc0) return fail(AJ_UNIMPLEMENTED, "def_kernel: ", d->op, ": unknown flags ", d->flags);
+  std::string name(view(d->op));
+  if (name.starts_with("aj::")) name.erase(0, 4);
+  r->kernels.push_back({name, std::string(view(d->key)), std::string(view(d->built_schema)),
+                        Kernel{d->fn, d->self, d->flags & 0xffff, d->priority, d->dtypes, d->can_run, nullptr, r->plugin,
+                               std::string(view(d->key)), 0}});
+  return nullptr;
+}
+
+aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self) {
+  if (!fn) return fail(AJ_INVALID_ARGUMENT, "def_fallback: ", key, ": no function");
+  r->fallbacks.push_back({"", std::string(view(key)), "",
+                          Kernel{fn, self, kKernelFallback, 0, 0, nullptr, nullptr, r->plugin, std::string(view(key)), 0}});
+  return nullptr;
+}
+
+aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_mask) {
+  if (place < AJ_KEY_BELOW_AUTOGRAD || place > AJ_KEY_ABOVE_AUTOGRAD || name.len == 0)
+    return fail(AJ_INVALID_ARGUMENT, "def_key: '", name, "': a name, and a place below or above autograd are needed");
+  std::unique_lock guard(registry().lock);
+  if (key_bit(view(name)) >= 0) return fail(AJ_ALREADY_EXISTS, "def_key: there is a key or device named '", name, "' already");
+  auto [first, last] = kPlaces[place - 1];
+  for (int bit = first; bit <= last; bit++) {
+    bool taken = bit == kTransformBit;
+    for (auto& [other, b] : registry().keys) taken |= b == bit;
+    if (taken) continue;
+    registry().keys[std::string(view(name))] = bit;
+    r->keys.emplace_back(view(name));
+    *out_mask = 1ull << bit;
+    return nullptr;
+  }
+  return fail(AJ_OUT_OF_RANGE, "def_key: '", name, "': all ", last - first + 1, " keys of that place are taken");
+}
+
+aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d) {
+  if (!d || d->struct_size < AJ_END_OF(aj_vjp_def, self))
+    return fail(AJ_INVALID_ARGUMENT, "def_vjp: aj_vjp_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
+                uint64_t(AJ_END_OF(aj_vjp_def, self)), " is needed");
+  if (d->flags & 0xfff8) return fail(AJ_UNIMPLEMENTED, "def_vjp: ", d->op, ": unknown flags ", d->flags);
+  auto* v = new Vjp{};
+  std::memcpy(&v->def, d, std::min<size_t>(d->struct_size, sizeof v->def));
+  v->def.struct_size = sizeof v->def;
+  v->name = view(d->op);
+  if (v->name.starts_with("aj::")) v->name.erase(0, 4);
+  v->save.assign(d->save, d->save + (d->save ? d->nsave : 0));
+  v->def.op = str(v->name);
+  v->def.save = v->save.data();
+  r->vjps.push_back({v->name, v});
+  return nullptr;
+}
+
+aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
+  if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count) || !v->name.len)
+    return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ", v ? v->struct_size : 0, ", at least ",
+                uint64_t(AJ_END_OF(aj_device_vtbl, count)), " and a name are needed");
+  AJ_TRY(device_kind_add(v, r->plugin));
+  r->devices.emplace_back(view(v->name));
+  return nullptr;
+}
+
+aj_status* def_service(aj_registrar* r, const aj_service_def* d) {
+  if (!d || d->struct_size < sizeof(aj_service_def) || !d->table || !d->slot.len || !d->name.len)
+    return fail(AJ_INVALID_ARGUMENT, "def_service: aj_service_def: a slot, a name and a table are needed");
+  AJ_TRY(service_add(*d, r->plugin));
+  r->service_names.emplace_back(view(d->slot));
+  return nullptr;
+}
+
+const Kernel* resolve(aj_op* op, int bit) {
+  std::unique_lock guard(registry().lock);
+  std::vector<const Kernel*> chain;
+  std::string key;
+  if (bit < 24) key = bit == kMetaType - 1 ? "meta" : std::string(device_kind_name(bit + 1));
+  for (const Kernel* k : op->kernels) {
+    bool on = bit < 24 ? k->key == key : key_bit(k->key) == bit;
+    if (on && std::ranges::find(registry().disabled, k->provider) == registry().disabled.end()) chain.push_back(k);
+  }
+  if (bit == kMetaType - 1 && chain.empty() && (op->infer || has_own_shapes(op))) chain.push_back(&meta_kernel);
+  if (bit < 24 && op->has_body) chain.push_back(&op->body_kernel);
+  if (bit >= 24 && chain.empty() && registry().fallbacks[bit]) chain.push_back(registry().fallbacks[bit]);
+  const Kernel* head = nullptr;
+  for (size_t i = chain.size(); i-- > 0;) {
+    auto* link = new Kernel(*chain[i]);  // chains that are replaced stay: a call may be inside
+    link->next = head;
+    head = link;
+  }
+  op->table[bit].store(head, std::memory_order_release);
+  return head;
+}
+
+void forget_resolved() {
+  for (aj_op* op : registry().ops)
+    for (auto& entry : op->table) entry.store(nullptr, std::memory_order_release);
+}
+
+aj_status* disable_provider(std::string_view plugin) {
+  std::unique_lock guard(registry().lock);
+  registry().disabled.emplace_back(plugin);
+  forget_resolved();
+  return nullptr;
+}
+
+std::string kernel_dtypes(const aj_op* op, int bit) {
+  std::shared_lock guard(registry().lock);
+  uint64_t mask = 0;
+  std::string key = bit < 24 ? std::string(device_kind_name(bit + 1)) : "";
+  for (const Kernel* k : op->kernels)
+    if (k->key == key) mask |= k->dtypes ? k->dtypes : 0;
+  std::string out;
+  for (int i = 0; i < 64; i++)
+    if (mask >> i & 1 && dtypes[i].name) out += (out.empty() ? "" : ", ") + std::string(dtypes[i].name);
+  return out;
+}
+
+}  // namespace adjoin
+
+using namespace adjoin;
+
+aj_status* aj_registrar::commit() {
+  Registry& g = registry();
+  std::unique_lock guard(g.lock);
+  for (aj_op* op : ops)
+    if (auto found = g.by_name.find(op->schema.name); found != g.by_name.end())
+      return fail(AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
+                  found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
+                  " already; plugin '", plugin, "' must choose another name");
+  auto find = [&](const std::string& name) -> aj_op* {
+    auto found = g.by_name.find(name);
+    if (found != g.by_name.end()) return found->second;
+    for (aj_op* op : ops)
+      if (op->schema.name == name) return op;
+    return nullptr;
+  };
+  for (auto& k : kernels) {
+    if (aj_op* op = find(k.op)) AJ_TRY(check_kernel(this, k, op));
+  }
+  for (auto& v : vjps)
+    if (aj_op* op = find(v.op); op && op->vjp.load())
+      return fail(AJ_ALREADY_EXISTS, v.op, ": has a derivative already; plugin '", plugin, "' may not replace it");
+  for (auto& f : fallbacks)
+    if (int bit = key_bit(f.key); bit < 24)
+      return fail(AJ_NOT_FOUND, "def_fallback: no functionality key '", f.key, "'; define it with def_key first");
+  // Nothing can fail from here on.
+  for (aj_op* op : ops) {
+    op->index = uint32_t(g.ops.size());
+    op->mask.fetch_or(kBackendKeys | kAutogradKey | g.fallback_mask);
+    g.ops.push_back(op);
+    g.by_name[op->schema.name] = op;
+    std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) { return k->op == op->schema.name && (attach_kernel(op, k), true); });
+    std::erase_if(g.orphan_vjps, [&](PendingVjp& v) { return v.op == op->schema.name && (op->vjp = v.vjp, true); });
+  }
+  for (auto& k : kernels) {
+    if (aj_op* op = find(k.op)) attach_kernel(op, &k);
+    else g.orphans.push_back(new PendingKernel(k));
+  }
+  for (auto& v : vjps) {
+    if (aj_op* op = find(v.op)) op->vjp = v.vjp;
+    else g.orphan_vjps.push_back(v);
+  }
+  for (auto& f : fallbacks) {
+    int bit = key_bit(f.key);
+    g.fallbacks[bit] = new Kernel(f.kernel);
+    g.fallback_mask |= 1ull << bit;
+    for (aj_op* op : g.ops) op->mask.fetch_or(1ull << bit);
+  }
+  forget_resolved();
+  committed = true;
+  return nullptr;
+}
+
+aj_registrar::~aj_registrar() {
+  if (committed) return;
+  for (aj_op* op : ops) delete op;
+  for (auto& v : vjps) delete v.vjp;
+  for (auto& d : devices) device_kind_remove(d, plugin);
+  if (!service_names.empty()) service_remove(plugin);
+  std::unique_lock guard(registry().lock);
+  for (auto& k : keys) registry().keys.erase(k);
+}

@@ -1,0 +1,61 @@
+// core/dispatch/registry.hpp: all ops, kernels, keys and derivatives of the process, and transactions that add to them.
+#pragma once
+#include <adjoin/abi/device.h>
+#include <adjoin/abi/service.h>
+
+#include <string>
+#include <vector>
+
+#include "core/dispatch/op.hpp"
+
+// What a plugin's init collects. commit() makes all of it visible at once or, on an error, none.
+struct aj_registrar {
+  explicit aj_registrar(std::string plugin_name) : plugin(std::move(plugin_name)) {}
+  ~aj_registrar();
+  aj_status* commit();
+
+  struct PendingKernel {
+    std::string op, key, built_schema;
+    adjoin::Kernel kernel;
+  };
+  struct PendingVjp {
+    std::string op;
+    adjoin::Vjp* vjp;
+  };
+  std::string plugin;
+  std::vector<aj_op*> ops;
+  std::vector<PendingKernel> kernels;
+  std::vector<PendingVjp> vjps;
+  std::vector<PendingKernel> fallbacks;
+  std::vector<std::string> devices;         // added at once, taken back unless committed
+  std::vector<std::string> keys;
+  std::vector<aj_service_def> services;     // names kept in service_names
+  std::vector<std::string> service_names;
+  bool committed = false;
+};
+
+namespace adjoin {
+
+aj_status* def_op(aj_registrar* r, const aj_op_def* d);
+aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d);
+aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self);
+aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_mask);
+aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d);
+aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v);
+aj_status* def_service(aj_registrar* r, const aj_service_def* d);
+
+uint64_t key_mask(aj_str name);             // functionality keys and loaded devices
+std::string key_name(int bit);
+uint32_t op_count();
+const aj_op* op_at(uint32_t i);
+aj_status* disable_provider(std::string_view plugin);  // its kernels are not chosen any more
+
+// Fills table[bit] for an op: candidates by priority, then the body. NULL if there is none.
+const Kernel* resolve(aj_op* op, int bit);
+void forget_resolved();                     // after any change of the registry
+aj_status* no_kernel(const aj_op* op, int bit, uint64_t keys);  // the error, or NULL after the host served the call
+std::string kernel_dtypes(const aj_op* op, int bit);
+
+void init_op(aj_op* op);                    // reads tags and schema into the fields of the call path
+
+}  // namespace adjoin

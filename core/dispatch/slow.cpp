@@ -1,0 +1,285 @@
+// core/dispatch/slow.cpp: the rare branches of a call: settling arguments, odd devices, boxed kernels, writing forms.
+#include "core/dispatch/slow.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/autograd/record.hpp"
+#include "core/dispatch/call.hpp"
+#include "core/dispatch/kinds.hpp"
+#include "core/dispatch/registry.hpp"
+#include "core/dispatch/settings.hpp"
+
+namespace adjoin {
+namespace {
+
+std::string tag_name(int32_t tag) {
+  switch (tag) {
+    case AJ_NONE: return "None";
+    case AJ_BOOL: return "bool";
+    case AJ_INT: return "int";
+    case AJ_FLOAT: return "float";
+    case AJ_COMPLEX: return "complex";
+    case AJ_DTYPE: return "dtype";
+    case AJ_DEVICE: return "device";
+    case AJ_STRING: return "str";
+    case AJ_INTS: return "list of int";
+    case AJ_FLOATS: return "list of float";
+    case AJ_BOOLS: return "list of bool";
+    case AJ_TENSORS: return "list of Tensor";
+    case AJ_TENSOR: return "Tensor";
+    default: return text("value of tag ", tag);
+  }
+}
+
+struct Settling {
+  const aj_op* op;
+  Settled* s;
+  int64_t* next;
+  int64_t* room(size_t n) {
+    if (next + n > s->ints + 64) return nullptr;
+    int64_t* p = next;
+    next += n;
+    return p;
+  }
+};
+
+// A value in another form that means the same: a whole number as a float, one number as a list.
+aj_status* convert(Settling* st, const Param& p, aj_value* v) {
+  bool number = v->tag == AJ_INT || v->tag == AJ_BOOL;
+  if (p.base == AJ_PARAM_FLOAT && !p.list && number) {
+    *v = value(double(v->v.i));
+    return nullptr;
+  }
+  if (!p.list && v->tag == AJ_BOOL && (p.base == AJ_PARAM_INT || p.base == AJ_PARAM_SIZE)) {
+    *v = value(int64_t(v->v.i));
+    return nullptr;
+  }
+  if (!p.list && v->tag == AJ_INT && p.base == AJ_PARAM_BOOL) {
+    *v = value(v->v.i != 0);
+    return nullptr;
+  }
+  bool ints = p.list && (p.base == AJ_PARAM_INT || p.base == AJ_PARAM_DIM || p.base == AJ_PARAM_SIZE);
+  if (ints && (v->tag == AJ_INT || v->tag == AJ_INTS)) {
+    int64_t one = v->tag == AJ_INT ? v->v.i : v->aux == 1 ? v->v.ints[0] : 0;
+    if (v->tag == AJ_INTS && (v->aux != 1 || p.list <= 1)) {
+      if (p.list > 1 && v->aux != uint32_t(p.list))
+        return fail(AJ_INVALID_ARGUMENT, st->op->schema.ident, ": argument '", p.name, "' has ", v->aux, " values; 1 or ", p.list, " are wanted");
+      return nullptr;
+    }
+    size_t n = p.list > 0 ? size_t(p.list) : 1;
+    int64_t* to = st->room(n);
+    if (!to) return fail(AJ_INVALID_ARGUMENT, st->op->schema.ident, ": argument '", p.name, "' is too long");
+    for (size_t i = 0; i < n; i++) to[i] = one;
+    *v = value(std::span<const int64_t>(to, n));
+    return nullptr;
+  }
+  if (p.list && p.base == AJ_PARAM_FLOAT && v->tag == AJ_INTS) return nullptr;
+  return fail(AJ_WRONG_TYPE, st->op->schema.ident, ": argument '", p.name, "' is a ", tag_name(v->tag), "; see its signature: ",
+              st->op->schema.text);
+}
+
+aj_status* wrap_one(const aj_op* op, const Param& p, int64_t ndim, int64_t* d) {
+  int64_t n = ndim + op->dim_extra;
+  int64_t range = n ? n : 1;  // a 0-dim tensor takes 0 and -1
+  if (*d < -range || *d >= range)
+    return fail(AJ_OUT_OF_RANGE, op->schema.ident, ": ", p.name, " ", *d, " is out of range for ", ndim, " dimensions; it must be in [",
+                -range, ", ", range - 1, "]");
+  if (*d < 0) *d += range;
+  return nullptr;
+}
+
+const aj_tensor* first_tensor(const aj_value* args, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (args[i].tag == AJ_TENSOR) return args[i].v.tensor;
+    if (args[i].tag == AJ_TENSORS)
+      for (uint32_t j = 0; j < args[i].aux; j++)
+        if (args[i].v.tensors[j]) return args[i].v.tensors[j];
+  }
+  return nullptr;
+}
+
+aj_status* wrap_dims(Settling* st, aj_value* args, uint32_t nargs) {
+  const aj_op* op = st->op;
+  const aj_tensor* t = first_tensor(args, nargs);
+  int64_t ndim = t ? t->dl.ndim : 0;
+  for (uint32_t i = 0; i < nargs; i++) {
+    const Param& p = op->schema.params[i];
+    if (p.base != AJ_PARAM_DIM) continue;
+    if (args[i].tag == AJ_INT) AJ_TRY(wrap_one(op, p, ndim, &args[i].v.i));
+    if (args[i].tag != AJ_INTS) continue;
+    uint32_t n = args[i].aux;
+    if (n > uint32_t(kMaxDims)) return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", n, " dimensions in ", p.name);
+    int64_t* to = st->room(n);
+    if (!to) return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": too many dimensions in ", p.name);
+    for (uint32_t j = 0; j < n; j++) {
+      to[j] = args[i].v.ints[j];
+      AJ_TRY(wrap_one(op, p, ndim, &to[j]));
+    }
+    args[i].v.ints = to;
+  }
+  return nullptr;
+}
+
+aj_status* check_dtype(const aj_op* op, const Param& p, const aj_tensor* t) {
+  if (!p.dtypes || !t || p.dtypes >> priv(t).dtype & 1) return nullptr;
+  std::string wanted;
+  for (int i = 0; i < AJ_DT_REGISTERED; i++)
+    if (p.dtypes >> i & 1) wanted += (wanted.empty() ? "" : ", ") + std::string(dt(i).name);
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ", t->dl.dtype, "; it must be ", wanted);
+}
+
+}  // namespace
+
+aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets, Settled* s) {
+  const auto& params = op->schema.params;
+  if (*nargs > params.size())
+    return fail(AJ_WRONG_TYPE, op->schema.ident, ": ", *nargs, " arguments given, at most ", uint64_t(params.size()), " are possible: ",
+                op->schema.text);
+  if (nrets != op->nresults)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", nrets, " results asked for, there are ", op->nresults);
+  aj_value* to = s->few;
+  if (params.size() > 24) {
+    s->many.resize(params.size());
+    to = s->many.data();
+  }
+  std::copy_n(*args, *nargs, to);
+  Settling st{op, s, s->ints};
+  for (size_t i = 0; i < params.size(); i++) {
+    const Param& p = params[i];
+    if (i >= *nargs || (to[i].tag == AJ_NONE && !(p.flags & AJ_PARAM_OPTIONAL))) {
+      if (!(p.flags & AJ_PARAM_HAS_DEFAULT) && !(p.flags & AJ_PARAM_OPTIONAL))
+        return fail(AJ_WRONG_TYPE, op->schema.ident, ": argument '", p.name, "' is missing: ", op->schema.text);
+      to[i] = p.value;
+    }
+    if (!(op->tags_ok[i] & tag_bit(to[i].tag))) AJ_TRY(convert(&st, p, &to[i]));
+    if (op->checks_dtypes && to[i].tag == AJ_TENSOR) AJ_TRY(check_dtype(op, p, to[i].v.tensor));
+    if (op->checks_dtypes && to[i].tag == AJ_TENSORS)
+      for (uint32_t j = 0; j < to[i].aux; j++) AJ_TRY(check_dtype(op, p, to[i].v.tensors[j]));
+  }
+  *args = to;
+  *nargs = uint32_t(params.size());
+  return op->has_dims ? wrap_dims(&st, to, *nargs) : nullptr;
+}
+
+aj_status* one_backend(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys) {
+  Device* d;
+  if (op->crosses_devices && args[0].tag == AJ_TENSOR) d = device(args[0].v.tensor);
+  else {
+    AJ_TRY(device_of(op, *keys, args, nargs, &d));
+    AJ_TRY(check_devices(op, d, args, nargs));
+  }
+  *keys = d->key();
+  return nullptr;
+}
+
+aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys) {
+  Device* d;
+  AJ_TRY(device_of(op, 0, args, nargs, &d));
+  *keys = d->key();
+  return nullptr;
+}
+
+aj_status* missing_kernel(aj_op* op, int bit, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  (void)bit;
+  Device* d;
+  AJ_TRY(device_of(op, 0, args, nargs, &d));
+  return serve_missing(op, d, args, nargs, rets, nrets);
+}
+
+aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  uint64_t functional = keys & kFunctionalKeys & ~kAutogradKey;
+  int top = 63 - __builtin_clzll(functional);
+  bool rec = (keys & kAutogradKey) && top < kAutogradBit;
+  const Kernel* k = op->table[top].load(std::memory_order_acquire);
+  if (!k) k = resolve(op, top);
+  uint64_t below = keys & ((1ull << top) - 1);
+  if (!k) return redispatch(op, below | (rec ? 0 : keys & kAutogradKey), args, nargs, rets, nrets);
+  Frame f(op, below, args, nargs, nrets);
+  f.call.rets = rets;
+  AJ_TRY(device_of(op, keys, args, nargs, &f.device));
+  f.call.device = f.device->id;
+  uint64_t before = tls.exclude;
+  uint8_t grad_off = tls.grad_off;
+  tls.exclude |= 1ull << top;  // a fallback that calls ops does not meet itself
+  if (rec) tls.grad_off = 1;
+  aj_status* s = run_kernel(op, k, &f.call, 0);
+  tls.exclude = before;
+  tls.grad_off = grad_off;
+  AJ_TRY(s);
+  return rec ? record(op, args, nargs, rets, nrets) : nullptr;
+}
+
+namespace {
+
+void bump_written(const aj_op* op, const aj_value* args) {
+  for (size_t i = 0; i < op->schema.params.size(); i++)
+    if ((op->schema.params[i].flags & AJ_PARAM_WRITTEN) && args[i].tag == AJ_TENSOR) bump_version(args[i].v.tensor);
+}
+
+// The in-place form of a composite: the body records by itself, then its result is copied, recorded too.
+aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets) {
+  static const aj_op* copy = find_op("copy_");
+  aj_value made = none();
+  AJ_TRY(call(op, args, nargs, &made, 1));
+  aj_value both[2] = {args[0], made};
+  aj_status* s = call(copy, both, 2, rets, 1);
+  release_value(made);
+  return s;
+}
+
+aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec,
+                    RunStep run) {
+  bool any = rec;
+  for (uint32_t i = 0; i < nrets; i++)
+    if (rets[i].tag == AJ_TENSOR) {
+      any |= !tls.grad_off && requires_grad(rets[i].v.tensor);
+      AJ_TRY(check_write(op, rets[i].v.tensor));
+      if (overlaps_itself(rets[i].v.tensor))
+        return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out has elements that share memory (an expanded tensor?); clone it first");
+    } else if (rets[i].tag != AJ_NONE) {
+      return fail(AJ_WRONG_TYPE, op->schema.ident, ": out must be a tensor");
+    }
+  if (any)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out= cannot be differentiated, and an argument requires grad; use no_grad() or drop out=");
+  aj_value given[kMaxResults];
+  std::copy_n(rets, nrets, given);
+  AJ_TRY(run(op, keys, args, nargs, rets, nrets, false));
+  for (uint32_t i = 0; i < nrets; i++)
+    if (given[i].tag == AJ_TENSOR) bump_version(given[i].v.tensor);
+  return nullptr;
+}
+
+}  // namespace
+
+aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
+                        bool rec, RunStep run) {
+  aj_tensor* target = op->schema.result_is_first ? args[0].v.tensor : nullptr;
+  bool in_place = !target && nrets && rets[0].tag == AJ_TENSOR && args[0].tag == AJ_TENSOR && rets[0].v.tensor == args[0].v.tensor;
+  if (in_place) {
+    target = args[0].v.tensor;
+    if (!op->in_place_ok) return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": has no in-place form; assign the result instead");
+  }
+  bool out = false;
+  for (uint32_t i = 0; i < nrets; i++) out |= rets[i].tag != AJ_NONE;
+  if (!target && out) return out_form(op, keys, args, nargs, rets, nrets, rec, run);
+  if (!target) {
+    AJ_TRY(run(op, keys, args, nargs, rets, nrets, rec));
+    bump_written(op, args);
+    return nullptr;
+  }
+  AJ_TRY(check_write(op, target));
+  bool composite = op->has_body && !op->vjp.load(std::memory_order_acquire);
+  if (composite && in_place && rec) return body_in_place(op, args, nargs, rets);
+  if (composite && !in_place) return run(op, keys, args, nargs, rets, nrets, rec);
+  PendingWrite pending;
+  if (rec) AJ_TRY(record_write_begin(op, args, nargs, target, &pending));
+  if (aj_status* s = run(op, keys, args, nargs, rets, nrets, false)) {
+    if (rec) record_write_cancel(&pending);
+    return s;
+  }
+  bump_version(target);
+  return rec ? record_write_end(op, args, nargs, rets, nrets, &pending) : nullptr;
+}
+
+}  // namespace adjoin

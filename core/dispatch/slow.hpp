@@ -1,0 +1,31 @@
+// core/dispatch/slow.hpp: the rare branches of a call.
+#pragma once
+#include <vector>
+
+#include "core/dispatch/op.hpp"
+
+namespace adjoin {
+
+// Arguments after defaults are filled in and dimensions wrapped; memory for those that changed.
+struct Settled {
+  aj_value few[24];
+  int64_t ints[64];
+  std::vector<aj_value> many;
+  Settled() {}  // nothing is initialised: most calls do not need it
+};
+aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets, Settled* s);
+
+// Several backends among the tensors: 0-dim host tensors may join the others' device.
+aj_status* one_backend(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys);
+aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys);
+aj_status* missing_kernel(aj_op* op, int bit, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
+
+// Kernels at functionality keys, one for every op; they redispatch.
+aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
+
+using RunStep = aj_status* (*)(aj_op*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t, bool);
+// out= and in-place forms, rows with "(a!)".
+aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
+                        bool rec, RunStep run);
+
+}  // namespace adjoin

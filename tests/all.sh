@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# tests/all.sh: what `./run test` runs, from the staged install; says what it leaves out.
+set -euo pipefail
+full=0
+[ "${1:-}" = --full ] && { full=1; shift; }
+export ADJOIN_TEST_FULL=$full
+failed=()
+step() {
+  local name=$1
+  shift
+  local from=$SECONDS
+  if "$@"; then echo "-- $name: passed in $((SECONDS - from)) s"; else failed+=("$name"); echo "-- $name: FAILED"; fi
+}
+tree=build/release
+
+step lint bash tests/lint/all.sh
+step "C++ tests" meson test -C $tree --no-rebuild --print-errorlogs --suite adjoin
+step "contract" python -m pytest -q tests/abi
+step "Python tests" python -m pytest -q tests/core tests/ops tests/python tests/cli
+if [ "${ADJOIN_TEST_SANITIZERS:-1}" = 1 ]; then
+  step "ASan and UBSan build" ./run build asan
+  step "ASan and UBSan tests" bash tests/sanitized.sh build/asan
+  step "TSan build" ./run build tsan
+  step "TSan tests" bash tests/sanitized.sh build/tsan
+fi
+if python -c 'import torch' 2>/dev/null; then
+  step "beside PyTorch" python -m pytest -q tests/compat
+else
+  echo "-- left out: tests/compat, which needs PyTorch in .venv (pip install torch)"
+fi
+echo "-- left out: everything that needs a GPU"
+if ((${#failed[@]})); then
+  printf -- '-- FAILED: %s\n' "${failed[@]}"
+  exit 1
+fi
+echo "-- all passed"

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# tests/sanitized.sh TREE: the C++ tests of a sanitizer build; with AddressSanitizer some Python tests too.
+set -euo pipefail
+tree=$1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS=halt_on_error=1
+meson test -C "$tree" --no-rebuild --print-errorlogs --suite adjoin -t 4
+case $tree in
+  *asan)
+    stage=$PWD/$tree/stage/usr/local
+    preload="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so) $(gcc -print-file-name=libstdc++.so.6)"
+    # The interpreter itself keeps memory to its end; leaks of ours are looked for by the C++ tests.
+    ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \
+      python -m pytest -q -x tests/python tests/ops -m 'not slow' -k "${ADJOIN_ASAN_TESTS:-tensor or index or autograd or binder or values}"
+    ;;
+esac
