@@ -10,7 +10,8 @@ constexpr int kSmallClasses = 8;  // 64 128 192 256 384 512 768 1024 bytes
 
 struct FreeList {
   void* head;
-  uint32_t count, pad;
+  uint32_t count;
+  uint32_t limit;  // above it half is given back; 0 until the thread is registered, so the first free registers it
 };
 
 struct SavedHooks;  // a stack, core/autograd
@@ -31,6 +32,7 @@ struct Tls {
   void* stream;
   void* current_node;               // while a node runs: for messages and anomaly mode
   const char* running_plugin;       // whose code is being run, to name it if the process dies
+  const aj_op* running_op;          // the op whose results are allocated: for the report of who owns memory
 };
 static_assert(sizeof(Tls) <= 512, "must fit glibc's static TLS surplus");
 

@@ -23,6 +23,7 @@ struct Device {
   uint32_t flags;              // AJ_DEV_...
   uint32_t pad;
   aj_device_vtbl vtbl;         // a copy clamped to what the plugin filled
+  const char* plugin;          // who provides it
   DeviceMemory* memory;
   void* default_stream;
   uint64_t key() const { return 1ull << (id.device_type - 1); }
@@ -35,7 +36,9 @@ Device* device_at(DLDevice id);
 aj_status* device_open(DLDevice id, Device** out);
 Device* meta_device();
 
-// Registers a kind (from a plugin's transaction). The number is the DLPack code where there is one and it is free.
+// Registers a kind (from a plugin's transaction). The number is the DLPack code where there is one and it is free. A second
+// provider of a name becomes active if its priority is higher and no device of the kind is in use yet; the others are reached
+// as "name@plugin", with a number of their own.
 aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin);
 void device_kind_remove(std::string_view name, std::string_view plugin);  // rollback
 aj_status* device_kind_find(std::string_view name, int32_t* out_type);     // loads the plugin that provides it
@@ -44,7 +47,7 @@ int32_t device_kind_peek(std::string_view name);                           // 0 
 aj_status* device_kind_count(int32_t type, int32_t* out);
 // The host device with AJ_DEV_HOST_FALLBACK and the highest priority; loads providers of "device:cpu"-like names is not its job.
 Device* host_fallback_device();
-aj_status* set_device_provider(std::string_view device, std::string_view plugin);
+aj_status* set_device_provider(std::string_view device, std::string_view plugin);  // policy; "" is by priority again
 std::string device_text(DLDevice id);  // "cuda:0"; "cpu" for id 0 of a host device
 
 // Memory: bytes may be 0 (a valid address comes back). `got` receives the size to hand to device_free.
@@ -54,6 +57,10 @@ void device_free(Device* d, void* p, uint64_t got);
 // A synchronous copy of bytes between any two devices (staged through the host if neither can reach the other).
 aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes);
 aj_status* device_synchronize(Device* d);
+
+// The stream of this thread's next calls on a device; NULL is the device's own default stream.
+aj_status* stream_current(DLDevice id, void** out_native);
+aj_status* stream_set(DLDevice id, void* native);
 
 void devices_fork_prepare();
 void devices_fork_parent();

@@ -1,0 +1,274 @@
+// core/device/device.cpp: kinds of devices by name and number, and the devices that are open.
+#include "core/device/device.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/device/registry.hpp"
+#include "core/memory/memory.hpp"
+#include "core/plugin/loader.hpp"
+#include "core/thread/fork.hpp"
+
+namespace adjoin {
+namespace {
+
+constexpr uint32_t kKnownFlags = AJ_DEV_HOST_MEMORY | AJ_DEV_HOST_THREADS | AJ_DEV_SYNCHRONOUS | AJ_DEV_OPAQUE_POINTERS |
+                                 AJ_DEV_PEER_COPY;
+std::atomic<Device*> fallback_device{nullptr};
+
+aj_status* check(const aj_device_vtbl* v) {
+  if (!v || !AJ_HAS_FN(v, aj_device_vtbl, count))
+    return fail(AJ_INVALID_ARGUMENT, "def_device: a name and count are needed");
+  std::string_view name = view(v->name);
+  auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  if (name.empty() || name.size() > 32 || name[0] < 'a' || !std::all_of(name.begin(), name.end(), plain))
+    return fail(AJ_INVALID_ARGUMENT, "def_device: the name '", name, "' is not of the form [a-z][a-z0-9_]*");
+  if (name == "meta") return fail(AJ_INVALID_ARGUMENT, "def_device: the name 'meta' is libadjoin's own");
+  if (uint32_t unknown = v->flags & 0xffff & ~kKnownFlags)
+    return fail(AJ_UNIMPLEMENTED, "def_device: device '", name, "' sets flags that this libadjoin does not know: ", unknown);
+  return nullptr;
+}
+
+std::shared_ptr<Provider> clamp(const aj_device_vtbl* v, std::string_view plugin) {
+  auto p = std::make_shared<Provider>();
+  p->name = view(v->name);
+  p->plugin = plugin;
+  std::memset(&p->vtbl, 0, sizeof p->vtbl);
+  std::memcpy(&p->vtbl, v, std::min<size_t>(v->struct_size, sizeof p->vtbl));
+  p->vtbl.struct_size = sizeof p->vtbl;
+  p->vtbl.name = str(p->name);
+  return p;
+}
+
+// "acme@plugin": a number of its own for a provider that is not the active one. Wants the lock.
+int32_t other_provider(DeviceRegistry& r, std::string_view name, std::string_view plugin) {
+  for (auto& p : r.providers) {
+    if (p->name != name || p->plugin != plugin) continue;
+    int32_t active = r.number_of(name);
+    if (active && r.kinds[active].load()->provider == p) return active;
+    int32_t number = r.free_number(0);
+    if (number) r.kinds[number] = new DeviceKind{std::string(name) + "@" + std::string(plugin), p};
+    return number;
+  }
+  return 0;
+}
+
+aj_status* open_locked(DeviceRegistry& r, DeviceKind* kind, DLDevice id, Device** out) {
+  if ((*out = r.devices[id.device_type][id.device_id].load(std::memory_order_relaxed))) return nullptr;
+  auto d = std::make_unique<Device>();
+  *d = Device{};
+  d->id = id;
+  d->vtbl = kind->provider->vtbl;
+  d->flags = d->vtbl.flags;
+  d->plugin = kind->provider->plugin.c_str();
+  if (!(d->memory = memory_new(d.get()))) return fail(AJ_OUT_OF_RANGE, "device ", id, ": too many devices are open");
+  kind->opened = true;
+  fork_install();
+  r.devices[id.device_type][id.device_id].store(*out = d.release(), std::memory_order_release);
+  return nullptr;
+}
+
+}  // namespace
+
+DeviceRegistry& device_registry() {
+  static auto* r = new DeviceRegistry;
+  return *r;
+}
+
+int32_t DeviceRegistry::number_of(std::string_view name) const {
+  for (int32_t n = 1; n <= kMaxKinds; n++)
+    if (DeviceKind* k = kinds[n].load(std::memory_order_acquire); k && k->name == name) return n;
+  return 0;
+}
+
+int32_t DeviceRegistry::free_number(int32_t wanted) const {
+  if (wanted >= 1 && wanted <= kMaxKinds && !kinds[wanted].load()) return wanted;
+  for (int32_t n = kMaxKinds; n >= 1; n--)
+    if (!kinds[n].load()) return n;
+  return 0;
+}
+
+Provider* DeviceRegistry::best(std::string_view name) const {
+  std::string_view wanted;
+  for (auto& [device, plugin] : preferred)
+    if (device == name) wanted = plugin;
+  Provider* best = nullptr;
+  for (auto& p : providers) {
+    if (p->name != name) continue;
+    if (p->plugin == wanted) return p.get();
+    if (!best || p->vtbl.priority > best->vtbl.priority) best = p.get();
+  }
+  return best;
+}
+
+namespace {
+
+// After any change of providers or preferences; devices that are open keep theirs.
+void choose_active(DeviceRegistry& r, std::string_view name) {
+  int32_t number = r.number_of(name);
+  Provider* best = r.best(name);
+  if (!number || r.kinds[number].load()->opened) return;
+  DeviceKind* next = nullptr;
+  if (best)
+    for (auto& p : r.providers)
+      if (p.get() == best) next = new DeviceKind{std::string(name), p};
+  r.kinds[number].store(next, std::memory_order_release);
+}
+
+}  // namespace
+
+aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin) {
+  AJ_TRY(check(v));
+  DeviceRegistry& r = device_registry();
+  std::string_view name = view(v->name);
+  std::lock_guard held(r.lock);
+  for (auto& p : r.providers)
+    if (p->name == name && p->plugin == plugin)
+      return fail(AJ_ALREADY_EXISTS, "def_device: plugin ", plugin, " has defined device '", name, "' already");
+  auto p = clamp(v, plugin);
+  if (!r.number_of(name)) {
+    int32_t number = r.free_number(v->dlpack_type);
+    if (!number)
+      return fail(AJ_OUT_OF_RANGE, "def_device: '", name, "' would be the ", kMaxKinds + 1, "th kind of device; a process has ",
+                  kMaxKinds);
+    r.kinds[number].store(new DeviceKind{std::string(name), p}, std::memory_order_release);
+  }
+  r.providers.push_back(std::move(p));
+  choose_active(r, name);
+  fallback_device = nullptr;
+  return nullptr;
+}
+
+void device_kind_remove(std::string_view name, std::string_view plugin) {
+  DeviceRegistry& r = device_registry();
+  std::lock_guard held(r.lock);
+  std::string other = std::string(name) + "@" + std::string(plugin);
+  if (int32_t n = r.number_of(other); n && !r.kinds[n].load()->opened) r.kinds[n] = nullptr;
+  std::erase_if(r.providers, [&](auto& p) { return p->name == name && p->plugin == plugin; });
+  choose_active(r, name);
+  fallback_device = nullptr;
+}
+
+aj_status* set_device_provider(std::string_view device, std::string_view plugin) {
+  DeviceRegistry& r = device_registry();
+  std::lock_guard held(r.lock);
+  int32_t n = r.number_of(device);
+  DeviceKind* kind = n ? r.kinds[n].load() : nullptr;
+  if (kind && kind->opened && !plugin.empty() && kind->provider->plugin != plugin)
+    return fail(AJ_PRECONDITION, "device '", device, "' is in use by plugin ", kind->provider->plugin,
+                "; choose the provider before the first tensor, or name it: '", device, "@", plugin, "'");
+  std::erase_if(r.preferred, [&](auto& p) { return p.first == device; });
+  if (!plugin.empty()) r.preferred.emplace_back(device, plugin);
+  choose_active(r, device);
+  fallback_device = nullptr;
+  return nullptr;
+}
+
+int32_t device_kind_peek(std::string_view name) {
+  if (name == "meta") return kMetaType;
+  DeviceRegistry& r = device_registry();
+  if (int32_t n = r.number_of(name)) return n;
+  size_t at = name.find('@');
+  if (at == std::string_view::npos) return 0;
+  std::lock_guard held(r.lock);
+  return other_provider(r, name.substr(0, at), name.substr(at + 1));
+}
+
+aj_status* device_kind_find(std::string_view name, int32_t* out_type) {
+  if ((*out_type = device_kind_peek(name))) return nullptr;
+  std::string base(name.substr(0, name.find('@')));
+  if (aj_status* s = load_provider_of("device:" + base))
+    return prefix(s, text("device '", name, "': "));
+  if ((*out_type = device_kind_peek(name))) return nullptr;
+  std::string have;
+  DeviceRegistry& r = device_registry();
+  std::lock_guard held(r.lock);
+  for (auto& p : r.providers)
+    if (p->name == base) have += (have.empty() ? "" : ", ") + base + "@" + p->plugin;
+  return fail(AJ_NOT_FOUND, "device '", name, "': no loaded plugin provides it; there is ", have.empty() ? "none" : have);
+}
+
+std::string_view device_kind_name(int32_t type) {
+  if (type == kMetaType) return "meta";
+  if (type < 1 || type > kMaxKinds) return {};
+  DeviceKind* k = device_registry().kinds[type].load(std::memory_order_acquire);
+  return k ? std::string_view(k->name) : std::string_view();
+}
+
+aj_status* device_kind_count(int32_t type, int32_t* out) {
+  *out = 1;
+  if (type == kMetaType) return nullptr;
+  DeviceKind* k = type >= 1 && type <= kMaxKinds ? device_registry().kinds[type].load(std::memory_order_acquire) : nullptr;
+  if (!k) return fail(AJ_NOT_FOUND, "device_count: no device kind has the number ", type);
+  const aj_device_vtbl& v = k->provider->vtbl;
+  return v.count(v.self, out);
+}
+
+Device* device_at(DLDevice id) {
+  auto type = uint32_t(id.device_type), index = uint32_t(id.device_id);
+  if (__builtin_expect(type > uint32_t(kMetaType) || index >= uint32_t(kMaxDevices), 0)) return nullptr;
+  if (type == uint32_t(kMetaType)) return index == 0 ? meta_device() : nullptr;
+  static DeviceRegistry& r = device_registry();
+  return r.devices[type][index].load(std::memory_order_acquire);
+}
+
+Device* meta_device() {
+  static Device* d = [] {
+    auto* m = new Device{};
+    m->id = {kMetaType, 0};
+    m->flags = AJ_DEV_SYNCHRONOUS;
+    m->plugin = "";
+    return m;
+  }();
+  return d;
+}
+
+aj_status* device_open(DLDevice id, Device** out) {
+  if ((*out = device_at(id))) return nullptr;
+  std::string_view name = device_kind_name(id.device_type);
+  if (name.empty()) return fail(AJ_NOT_FOUND, "device: no device kind has the number ", int32_t(id.device_type));
+  int32_t count = 0;
+  AJ_TRY(device_kind_count(id.device_type, &count));
+  if (id.device_id < 0 || id.device_id >= std::min(count, id.device_type == kMetaType ? 1 : kMaxDevices))
+    return fail(AJ_OUT_OF_RANGE, "device '", name, ":", int32_t(id.device_id), "': there ",
+                count == 1 ? text("is 1 ", name, " device") : text("are ", count, " ", name, " devices"));
+  DeviceRegistry& r = device_registry();
+  std::lock_guard held(r.lock);
+  DeviceKind* kind = r.kinds[id.device_type].load();
+  if (!kind) return fail(AJ_NOT_FOUND, "device: '", name, "' was taken back by its plugin");
+  return open_locked(r, kind, id, out);
+}
+
+Device* host_fallback_device() {
+  if (Device* d = fallback_device.load(std::memory_order_acquire)) return d;
+  DeviceRegistry& r = device_registry();
+  int32_t best = 0, priority = 0;
+  {
+    std::lock_guard held(r.lock);
+    for (int32_t n = 1; n <= kMaxKinds; n++) {
+      DeviceKind* k = r.kinds[n].load();
+      if (!k) continue;
+      const aj_device_vtbl& v = k->provider->vtbl;
+      if (!(v.flags & AJ_DEV_HOST_MEMORY) || !(v.flags & AJ_DEV_HOST_FALLBACK)) continue;
+      if (!best || v.priority > priority) best = n, priority = v.priority;
+    }
+  }
+  Device* d = nullptr;
+  if (!best) return nullptr;
+  if (aj_status* s = device_open({best, 0}, &d)) {
+    free_status(s);
+    return nullptr;
+  }
+  fallback_device.store(d, std::memory_order_release);
+  return d;
+}
+
+std::string device_text(DLDevice id) {
+  std::string_view name = device_kind_name(id.device_type);
+  if (name.empty()) return text("device ", int32_t(id.device_type), ":", int32_t(id.device_id));
+  Device* d = device_at(id);
+  if (id.device_type == kMetaType || (id.device_id == 0 && d && d->host())) return std::string(name);
+  return text(name, ":", int32_t(id.device_id));
+}
+
+}  // namespace adjoin

@@ -1,0 +1,40 @@
+// core/device/registry.hpp: kinds of devices, their providers, their numbers.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/device/device.hpp"
+
+namespace adjoin {
+
+constexpr int kMaxDevices = 64;  // of one kind
+
+// One plugin's word for one name.
+struct Provider {
+  std::string name, plugin;
+  aj_device_vtbl vtbl;
+};
+
+// A device number: a name, and the provider that is active for it.
+struct DeviceKind {
+  std::string name;  // "acme", or "acme@plugin" for one that is not active
+  std::shared_ptr<Provider> provider;
+  bool opened = false;  // tensors may exist: the provider stays
+};
+
+struct DeviceRegistry {
+  std::mutex lock;
+  std::vector<std::shared_ptr<Provider>> providers;
+  std::atomic<DeviceKind*> kinds[kMetaType + 1]{};  // by number; a kind that is taken back is kept in memory
+  std::atomic<Device*> devices[kMetaType + 1][kMaxDevices]{};
+  std::vector<std::pair<std::string, std::string>> preferred;  // device, plugin
+
+  int32_t number_of(std::string_view name) const;
+  int32_t free_number(int32_t wanted) const;  // 0: none left
+  Provider* best(std::string_view name) const;
+};
+DeviceRegistry& device_registry();
+
+}  // namespace adjoin

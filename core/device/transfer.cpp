@@ -1,0 +1,140 @@
+// core/device/transfer.cpp: bytes between devices, waiting for devices, the streams that a thread works on.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "core/device/registry.hpp"
+#include "core/tls.hpp"
+
+namespace adjoin {
+namespace {
+
+constexpr uint64_t kStage = 4 << 20;
+
+// Only devices other than the one in tls: few threads use two devices that have streams.
+using Streams = std::vector<std::pair<DLDevice, void*>>;
+thread_local Streams* streams = nullptr;
+struct StreamsEnd {
+  ~StreamsEnd() { delete std::exchange(streams, nullptr); }
+};
+
+bool same(DLDevice a, DLDevice b) { return a.device_type == b.device_type && a.device_id == b.device_id; }
+
+void** stream_slot(DLDevice id, bool make) {
+  if (streams)
+    for (auto& [device, stream] : *streams)
+      if (same(device, id)) return &stream;
+  if (!make) return nullptr;
+  static thread_local StreamsEnd end;
+  (void)end;
+  if (!streams) streams = new Streams;
+  return &streams->emplace_back(id, nullptr).second;
+}
+
+aj_status* wait_for_stream(Device* d) {
+  if ((d->flags & AJ_DEV_SYNCHRONOUS) || !d->vtbl.stream_sync) return nullptr;
+  void* stream = nullptr;
+  AJ_TRY(stream_current(d->id, &stream));
+  return d->vtbl.stream_sync(d->vtbl.self, d->id.device_id, stream);
+}
+
+aj_status* copy_by(Device* worker, Device* dst, void* to, Device* src, const void* from, uint64_t bytes) {
+  if (!worker->vtbl.copy)
+    return fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ", worker->plugin, " has no 'copy'");
+  aj_copy c{};
+  c.struct_size = sizeof c;
+  c.dst = to;
+  c.src = from;
+  c.dst_device = dst->id;
+  c.src_device = src->id;
+  c.width = c.dst_pitch = c.src_pitch = bytes;
+  c.height = 1;
+  return worker->vtbl.copy(worker->vtbl.self, &c);
+}
+
+bool host_pointer(const Device* d) { return d->host() && !(d->flags & AJ_DEV_OPAQUE_POINTERS); }
+
+// In the table that copies, other devices are only "the host" or of the same kind, so a foreign host device is named as it is.
+aj_status* staged(Device* dst, char* to, Device* src, const char* from, uint64_t bytes) {
+  if ((dst->flags | src->flags) & AJ_DEV_OPAQUE_POINTERS)
+    return fail(AJ_UNIMPLEMENTED, "copy: from ", src->id, " to ", dst->id, " in pieces needs pointers that can be counted on");
+  std::unique_ptr<char[]> stage(new (std::nothrow) char[std::min(bytes, kStage)]);
+  if (!stage) return fail(AJ_OUT_OF_MEMORY, "copy: no memory to stage ", std::min(bytes, kStage), " bytes");
+  Device host{};
+  host.id = {kDLCPU, 0};
+  if (Device* d = host_fallback_device()) host.id = d->id;
+  for (uint64_t at = 0; at < bytes; at += kStage) {
+    uint64_t n = std::min(kStage, bytes - at);
+    AJ_TRY(copy_by(src, &host, stage.get(), src, from + at, n));
+    AJ_TRY(copy_by(dst, dst, to + at, &host, stage.get(), n));
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes) {
+  if (bytes == 0 || to == from) return nullptr;
+  if (host_pointer(dst) && host_pointer(src)) {
+    std::memmove(to, from, bytes);
+    return nullptr;
+  }
+  AJ_TRY(wait_for_stream(src));
+  if (dst != src) AJ_TRY(wait_for_stream(dst));
+  if (dst == src || host_pointer(src)) return copy_by(dst, dst, to, src, from, bytes);
+  if (host_pointer(dst)) return copy_by(src, dst, to, src, from, bytes);
+  if (dst->id.device_type == src->id.device_type && (dst->flags & AJ_DEV_PEER_COPY)) return copy_by(dst, dst, to, src, from, bytes);
+  return staged(dst, static_cast<char*>(to), src, static_cast<const char*>(from), bytes);
+}
+
+aj_status* device_synchronize(Device* d) {
+  if ((d->flags & AJ_DEV_SYNCHRONOUS) || !d->vtbl.stream_sync) return nullptr;
+  return d->vtbl.stream_sync(d->vtbl.self, d->id.device_id, nullptr);
+}
+
+aj_status* stream_current(DLDevice id, void** out_native) {
+  if (!same(tls.stream_device, id)) {
+    void** slot = stream_slot(id, false);
+    tls.stream_device = id;
+    tls.stream = slot ? *slot : nullptr;
+  }
+  *out_native = tls.stream;
+  return nullptr;
+}
+
+aj_status* stream_set(DLDevice id, void* native) {
+  Device* d;
+  AJ_TRY(device_open(id, &d));
+  if (native && !d->vtbl.stream_sync)
+    return fail(AJ_UNIMPLEMENTED, "stream_set: device ", id, " has no streams");
+  *stream_slot(id, true) = native;
+  if (same(tls.stream_device, id)) tls.stream = native;
+  return nullptr;
+}
+
+void devices_fork_prepare() {
+  DeviceRegistry& r = device_registry();
+  r.lock.lock();
+  for (auto& p : r.providers)
+    if (p->vtbl.fork_prepare)
+      if (aj_status* s = p->vtbl.fork_prepare(p->vtbl.self)) free_status(s);  // a fork cannot be refused
+}
+
+void devices_fork_parent() {
+  DeviceRegistry& r = device_registry();
+  for (auto& p : r.providers)
+    if (p->vtbl.fork_parent) p->vtbl.fork_parent(p->vtbl.self);
+  r.lock.unlock();
+}
+
+void devices_fork_child() {
+  DeviceRegistry& r = device_registry();
+  for (auto& p : r.providers)
+    if (p->vtbl.fork_child) p->vtbl.fork_child(p->vtbl.self);
+  r.lock.unlock();
+}
+
+}  // namespace adjoin

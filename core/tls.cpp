@@ -1,0 +1,41 @@
+// core/tls.cpp: the state of each thread, and what is given back when a thread ends.
+#include "core/tls.hpp"
+
+#include <pthread.h>
+
+#include <mutex>
+
+#include "core/memory/memory.hpp"
+#include "core/memory/small.hpp"
+#include "core/thread/fork.hpp"
+
+namespace adjoin {
+
+thread_local Tls tls __attribute__((tls_model("initial-exec"))) = {};
+
+namespace {
+
+// A key of pthreads, because its destructor runs after those of thread_local objects, which may still free tensors.
+pthread_key_t end_key;
+std::once_flag end_key_once;
+
+void thread_end(void*) {
+  tls.registered = 0;
+  for (FreeList& list : tls.small) list.limit = 0;
+  memory_thread_end();
+  small_thread_end();
+}
+
+}  // namespace
+
+void register_thread() {
+  if (tls.registered) return;
+  std::call_once(end_key_once, [] { pthread_key_create(&end_key, thread_end); });
+  fork_install();
+  tls.registered = 1;
+  for (FreeList& list : tls.small) list.limit = kSmallKeep;
+  small_thread_begin();
+  pthread_setspecific(end_key, &tls);
+}
+
+}  // namespace adjoin
