@@ -272,18 +272,3 @@ def test_why_tells_every_candidate(tmp_path):
     assert f"searched $ADJOIN_PLUGIN_PATH {tmp_path}/a: 1 plugin" in got.stdout
     lines = json.loads(adjoin("plugins", "why", "nothing", "--json").stdout)["lines"]
     assert lines[0] == "no plugin is called 'nothing' or provides it"
-
-
-@pytest.mark.parametrize("words", [["--help"], ["plugins", "--help"], ["plugins", "list", "--help"],
-                                   ["plugins", "check", "--help"], ["plugins", "why", "--help"], ["ops", "--help"],
-                                   ["config", "--help"]])
-def test_every_command_has_help(words):
-    got = adjoin(*words)
-    assert got.returncode == 0 and got.stdout.startswith("usage: adjoin") and got.stderr == ""
-
-
-@pytest.mark.parametrize("words", [[], ["fly"], ["plugins"], ["plugins", "fly"], ["plugins", "check"], ["plugins", "why"],
-                                   ["config", "--fly"], ["ops", "a", "b"]])
-def test_wrong_use_is_code_2(words):
-    got = adjoin(*words)
-    assert got.returncode == 2 and "usage: adjoin" in got.stderr and got.stdout == ""
