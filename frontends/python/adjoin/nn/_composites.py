@@ -1,4 +1,5 @@
-"""adjoin.nn._composites: functions of nn.functional that are made of other ops and have no row of their own."""
+"""adjoin.nn._composites: functions of nn.functional that are made of other ops and have no row
+of their own."""
 
 import adjoin
 
@@ -122,7 +123,8 @@ def glu(input, dim=-1):
 
 
 def prelu(input, weight):
-    """x where positive, weight x elsewhere; weight has one element, or one per channel (dimension 1)."""
+    """x where positive, weight x elsewhere; weight has one element, or one per channel
+    (dimension 1)."""
     if weight.numel() != 1:
         channels = input.size(1) if input.dim() > 1 else input.size(0)
         if weight.numel() != channels:
@@ -202,7 +204,8 @@ def bilinear(input1, input2, weight, bias=None):
 
 
 def one_hot(tensor, num_classes=-1):
-    """Integers (*) -> int64 (*, num_classes) with a 1 at each index; -1 takes the largest plus one."""
+    """Integers (*) -> int64 (*, num_classes) with a 1 at each index; -1 takes the largest plus
+    one."""
     if tensor.dtype != adjoin.int64:
         raise RuntimeError(
             f"one_hot: the indices are {tensor.dtype}, int64 is wanted; cast with .long()"
@@ -234,11 +237,16 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if weight is None:
         return reduced(loss, reduction)
     loss = loss * weight
-    return loss.sum() / weight.expand_as(loss).sum() if reduction == "mean" else reduced(loss, reduction)
+    return (
+        loss.sum() / weight.expand_as(loss).sum()
+        if reduction == "mean"
+        else reduced(loss, reduction)
+    )
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """target (log target - input), input in logarithms; "batchmean" sums and divides by the first size."""
+    """target (log target - input), input in logarithms; "batchmean" sums and divides by the
+    first size."""
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -274,4 +282,3 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     if swap:
         far = adjoin.minimum(far, pairwise_distance(positive, negative, p, eps))
     return reduced((near - far + margin).clamp(min=0), reduction)
-

@@ -1,7 +1,7 @@
 """adjoin.nn.functional: the ops of a network as functions.
 
-An op of the registry named ``nn::x`` is ``functional.x``, the op object itself and no wrapper; what no
-row says is Python, in ``_composites``. Other ops are found too, so ``functional.tanh`` works.
+An op of the registry named ``nn::x`` is ``functional.x``, the op object itself and no wrapper; what
+no row says is Python, in ``_composites``. Other ops are found too, so ``functional.tanh`` works.
 """
 
 from . import _composites

@@ -1,4 +1,5 @@
-"""adjoin.nn.init: initial values; every function writes its tensor in place, unrecorded, and returns it."""
+"""adjoin.nn.init: initial values; every function writes its tensor in place, unrecorded, and
+returns it."""
 
 import math
 import warnings
@@ -114,9 +115,7 @@ def _calculate_fan_in_and_fan_out(tensor):
 def _calculate_correct_fan(tensor, mode):
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(
-            f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']"
-        )
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
@@ -152,7 +151,8 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
 
 
 def orthogonal_(tensor, gain=1, generator=None):
-    """Orthonormal rows or columns, whichever are fewer, of the tensor as (size 0, rest) (Saxe et al., 2013)."""
+    """Orthonormal rows or columns, whichever are fewer, of the tensor as (size 0, rest) (Saxe et
+    al., 2013)."""
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -168,12 +168,15 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 def _orthonormal_columns(matrix):
-    """Gram-Schmidt, twice per column, which is as orthogonal as Householder's way for a random matrix.
+    """Gram-Schmidt, twice per column, which is as orthogonal as Householder's way for a random
+    matrix.
 
     A positive diagonal of R is built in, so that the result is uniform over orthogonal matrices.
     """
     rows, columns = matrix.shape
-    basis = adjoin.zeros(columns, rows, dtype=matrix.dtype)  # one vector per row, so they are contiguous
+    basis = adjoin.zeros(
+        columns, rows, dtype=matrix.dtype
+    )  # one vector per row, so they are contiguous
     for i in range(columns):
         vector = matrix[:, i]
         for _ in range(2):
@@ -184,7 +187,8 @@ def _orthonormal_columns(matrix):
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Normal, with the fraction ``sparsity`` of every column set to zero; two dimensions (Martens, 2010)."""
+    """Normal, with the fraction ``sparsity`` of every column set to zero; two dimensions
+    (Martens, 2010)."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

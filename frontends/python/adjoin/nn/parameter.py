@@ -49,10 +49,11 @@ class _BufferMeta(type):
 
 
 class Buffer(metaclass=_BufferMeta):
-    """``Buffer(data, persistent=True)``: a tensor that becomes a buffer when set as a Module's attribute.
+    """``Buffer(data, persistent=True)``: a tensor that becomes a buffer when set as a Module's
+    attribute.
 
-    What comes back is a tensor of its own over the same memory; ``persistent=False`` keeps it
-    out of ``state_dict``.
+    What comes back is a tensor of its own over the same memory; ``persistent=False`` keeps it out
+    of ``state_dict``.
     """
 
     def __new__(cls, data=None, *, persistent=True):

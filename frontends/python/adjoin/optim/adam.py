@@ -8,10 +8,12 @@ from .optimizer import Optimizer, as_float, check_settings
 
 
 class Adam(Optimizer):
-    """``p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)`` with running means m of grad and v of grad^2.
+    """``p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)`` with running means m of grad and v
+    of grad^2.
 
-    ``weight_decay`` adds to the gradient, or, decoupled, shrinks the parameter. ``amsgrad`` divides by the
-    largest v so far (Reddi et al., 2018). ``foreach``, ``fused`` and ``capturable`` are accepted and change nothing.
+    ``weight_decay`` adds to the gradient, or, decoupled, shrinks the parameter. ``amsgrad`` divides
+    by the largest v so far (Reddi et al., 2018). ``foreach``, ``fused`` and ``capturable`` are
+    accepted and change nothing.
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False,

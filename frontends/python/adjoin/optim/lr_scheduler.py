@@ -87,7 +87,8 @@ class LRScheduler:
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. "
                 "In PyTorch 1.1.0 and later, you should call them in the opposite order: "
-                "`optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in "
+                "`optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will "
+                "result in "
                 "skipping the first value of the learning rate schedule.",
                 stacklevel=2,
             )
@@ -238,7 +239,8 @@ class LinearLR(LRScheduler):
                  last_epoch=-1):  # fmt: skip
         if not 0 < start_factor <= 1:
             raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
+                "Starting multiplicative factor expected to be greater than 0 and less or "
+                "equal to 1."
             )
         if not 0 <= end_factor <= 1:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
@@ -306,7 +308,8 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the rate down to ``eta_min`` along half a cosine of ``T_max`` epochs (Loshchilov and Hutter, 2016)."""
+    """From the rate down to ``eta_min`` along half a cosine of ``T_max`` epochs (Loshchilov and
+    Hutter, 2016)."""
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):  # noqa: N803
         self.T_max = T_max
@@ -341,16 +344,21 @@ class SequentialLR(LRScheduler):
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         if len(schedulers) < 1:
-            raise ValueError("SequentialLR expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(
+                "SequentialLR expects at least one scheduler to be chained, but got no scheduler."
+            )
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the "
-                f"number of milestone points, but got number of schedulers {len(schedulers)} and the "
+                "Sequential Schedulers expects number of schedulers provided to be one more "
+                "than the "
+                f"number of milestone points, but got number of schedulers {len(schedulers)} "
+                "and the "
                 f"number of milestones to be equal to {len(milestones)}"
             )
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
             raise ValueError(
-                "SequentialLR expects all schedulers to belong to the same optimizer as the one given"
+                "SequentialLR expects all schedulers to belong to the same optimizer as the "
+                "one given"
             )
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)

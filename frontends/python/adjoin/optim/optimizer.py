@@ -116,7 +116,8 @@ class Optimizer:
         return f"{type(self).__name__} ({''.join(lines)})"
 
     def add_param_group(self, param_group):
-        """Adds a group: a dictionary with "params" and any settings; the defaults fill in the rest."""
+        """Adds a group: a dictionary with "params" and any settings; the defaults fill in the
+        rest."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
@@ -124,7 +125,8 @@ class Optimizer:
             params = [params]
         elif isinstance(params, set):
             raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering "
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering "
                 "of tensors in sets will change between runs. Please use a list instead."
             )
         params = list(params)
@@ -137,14 +139,16 @@ class Optimizer:
         for param in params:
             if not isinstance(param, adjoin.Tensor):
                 raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}"
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    f"{type(param).__name__}"
                 )
             if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                    "parameter group didn't specify a value of required optimization "
+                    f"parameter {name}"
                 )
             param_group.setdefault(name, default)
         if len({id(param) for param in params}) != len(params):
@@ -185,7 +189,8 @@ class Optimizer:
         raise NotImplementedError
 
     def _step_groups(self, closure):
-        """What nearly every step is: the loss, then ``_update`` for each parameter with a gradient."""
+        """What nearly every step is: the loss, then ``_update`` for each parameter with a
+        gradient."""
         loss = None
         if closure is not None:
             with adjoin.enable_grad():
@@ -202,7 +207,8 @@ class Optimizer:
     # Saving and loading
 
     def state_dict(self):
-        """{"state": {number: state}, "param_groups": [settings and numbers]}; numbers count parameters over all groups."""
+        """{"state": {number: state}, "param_groups": [settings and numbers]}; numbers count
+        parameters over all groups."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         numbers = {}
@@ -224,7 +230,8 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict):
-        """Takes what state_dict() returned, here or in PyTorch; state goes to its parameter's device and dtype."""
+        """Takes what state_dict() returned, here or in PyTorch; state goes to its parameter's
+        device and dtype."""
         state_dict = dict(state_dict)
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             replaced = hook(self, state_dict)

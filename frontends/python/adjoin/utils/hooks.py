@@ -8,10 +8,11 @@ _ids = itertools.count()
 
 
 class RemovableHandle:
-    """Removes one hook from the dictionary it was put into; also a context manager that does so on exit.
+    """Removes one hook from the dictionary it was put into; also a context manager that does so on
+    exit.
 
-    ``hooks_dict`` must be an ``OrderedDict``, which unlike ``dict`` can be referred to weakly. Entries
-    with the same id in the dictionaries of ``extra_dict`` go with it.
+    ``hooks_dict`` must be an ``OrderedDict``, which unlike ``dict`` can be referred to weakly.
+    Entries with the same id in the dictionaries of ``extra_dict`` go with it.
     """
 
     next_id = 0  # readers expect the attribute; ids themselves come from a shared counter
@@ -40,7 +41,8 @@ class RemovableHandle:
 
     def __setstate__(self, state):
         hooks, self.id, extras = state
-        # A dictionary that did not survive is replaced by an empty one, so that remove() stays harmless.
+        # A dictionary that did not survive is replaced by an empty one, so that remove() stays
+        # harmless.
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if e is None else e) for e in extras)
 

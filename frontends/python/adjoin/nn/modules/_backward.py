@@ -1,4 +1,5 @@
-"""adjoin.nn.modules._backward: hooks on a module's backward: gates that its inputs and outputs pass."""
+"""adjoin.nn.modules._backward: hooks on a module's backward: gates that its inputs and outputs
+pass."""
 
 import functools
 
@@ -7,7 +8,8 @@ from adjoin.autograd import Function
 
 
 class _Gate(Function):
-    """The identity in forward; in backward, ``on_grads`` sees all gradients together and returns them."""
+    """The identity in forward; in backward, ``on_grads`` sees all gradients together and returns
+    them."""
 
     @staticmethod
     def forward(ctx, on_grads, *tensors):
@@ -22,7 +24,8 @@ class _Gate(Function):
 
 
 def _through_gate(on_grads, values):
-    """Sends the tensors among ``values`` through one gate; returns the values and their places, or None."""
+    """Sends the tensors among ``values`` through one gate; returns the values and their places,
+    or None."""
     places = [i for i, value in enumerate(values) if isinstance(value, adjoin.Tensor)]
     tensors = [values[i] for i in places]
     if not adjoin.is_grad_enabled() or not any(t.requires_grad for t in tensors):
@@ -41,7 +44,8 @@ def _at_places(grads, places, count):
 
 
 class BackwardGates:
-    """Runs one call's full backward hooks: ``pre`` on the output gradients, ``hooks`` when those of the inputs are there."""
+    """Runs one call's full backward hooks: ``pre`` on the output gradients, ``hooks`` when those
+    of the inputs are there."""
 
     def __init__(self, module, hooks, pre):
         self.module, self.hooks, self.pre = module, hooks, pre

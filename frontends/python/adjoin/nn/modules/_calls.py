@@ -49,17 +49,20 @@ def _run_registration_hooks(kind, module, name, value):
 
 
 def register_module_buffer_registration_hook(hook):
-    """``hook(module, name, buffer)`` runs when any module registers a buffer, and may replace it."""
+    """``hook(module, name, buffer)`` runs when any module registers a buffer, and may replace
+    it."""
     return _register(_registration["buffer"], hook)
 
 
 def register_module_module_registration_hook(hook):
-    """``hook(module, name, submodule)`` runs when any module registers a child, and may replace it."""
+    """``hook(module, name, submodule)`` runs when any module registers a child, and may replace
+    it."""
     return _register(_registration["module"], hook)
 
 
 def register_module_parameter_registration_hook(hook):
-    """``hook(module, name, param)`` runs when any module registers a parameter, and may replace it."""
+    """``hook(module, name, param)`` runs when any module registers a parameter, and may replace
+    it."""
     return _register(_registration["parameter"], hook)
 
 
@@ -79,7 +82,8 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
 
 
 def register_module_backward_hook(hook):
-    """``hook(module, grad_input, grad_output)`` of one node only; the full hook is the sound one."""
+    """``hook(module, grad_input, grad_output)`` of one node only; the full hook is the sound
+    one."""
     global _global_backward_full
     if _global_backward_full is True:
         raise RuntimeError(_GLOBAL_MIX)
@@ -93,7 +97,8 @@ def register_module_full_backward_pre_hook(hook):
 
 
 def register_module_full_backward_hook(hook):
-    """``hook(module, grad_input, grad_output)`` runs when every module's input gradients are ready."""
+    """``hook(module, grad_input, grad_output)`` runs when every module's input gradients are
+    ready."""
     global _global_backward_full
     if _global_backward_full is False:
         raise RuntimeError(_GLOBAL_MIX)
@@ -155,7 +160,8 @@ class Calls:
         if gates:
             if not isinstance(result, (adjoin.Tensor, tuple)):
                 warnings.warn(
-                    "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                    "For backward hooks to be called, module output should be a Tensor or a "
+                    "tuple of "
                     f"Tensors but received {type(result)}",
                     stacklevel=4,
                 )
@@ -168,7 +174,11 @@ class Calls:
         """After a failure: hooks registered with always_call still run, each once."""
         for hooks, always, with_kwargs in (
             (_global_forward, _global_forward_always, _global_forward_with_kwargs),
-            (self._forward_hooks, self._forward_hooks_always_called, self._forward_hooks_with_kwargs),
+            (
+                self._forward_hooks,
+                self._forward_hooks_always_called,
+                self._forward_hooks_with_kwargs,
+            ),
         ):
             for key, hook in list(hooks.items()):
                 if key not in always or key in called:
@@ -179,7 +189,8 @@ class Calls:
                     hook(self, args, *more, None)
                 except Exception as error:  # the first failure is the one to report
                     warnings.warn(
-                        "module forward hook with ``always_call=True`` raised an exception that was "
+                        "module forward hook with ``always_call=True`` raised an exception "
+                        "that was "
                         f"silenced as another error was raised in forward: {error}",
                         stacklevel=4,
                     )
@@ -187,12 +198,14 @@ class Calls:
     # Registering
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-        """``hook(module, args)``, or ``hook(module, args, kwargs)``, runs before forward; may replace them."""
+        """``hook(module, args)``, or ``hook(module, args, kwargs)``, runs before forward; may
+        replace them."""
         flag = self._forward_pre_hooks_with_kwargs if with_kwargs else None
         return _register(self._forward_pre_hooks, hook, prepend=prepend, with_kwargs=flag)
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-        """``hook(module, args[, kwargs], output)`` runs after forward and may replace the output."""
+        """``hook(module, args[, kwargs], output)`` runs after forward and may replace the
+        output."""
         return _register(
             self._forward_hooks,
             hook,
@@ -202,18 +215,21 @@ class Calls:
         )
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
-        """``hook(module, grad_output)`` runs before the module's gradients are computed; may replace them."""
+        """``hook(module, grad_output)`` runs before the module's gradients are computed; may
+        replace them."""
         return _register(self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook, prepend=False):
-        """``hook(module, grad_input, grad_output)`` runs when the input gradients are ready; may replace them."""
+        """``hook(module, grad_input, grad_output)`` runs when the input gradients are ready; may
+        replace them."""
         if self._is_full_backward_hook is False:
             raise RuntimeError(_MODULE_MIX)
         self._is_full_backward_hook = True
         return _register(self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook):
-        """The old kind, which sees the gradients of the last op only; use register_full_backward_hook()."""
+        """The old kind, which sees the gradients of the last op only; use
+        register_full_backward_hook()."""
         if self._is_full_backward_hook is True:
             raise RuntimeError(_MODULE_MIX)
         self._is_full_backward_hook = False
@@ -240,6 +256,5 @@ def _as_args_and_kwargs(result, args, kwargs):
     if isinstance(result, tuple) and len(result) == 2:
         return result
     raise RuntimeError(
-        "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-        f"but got {result}."
+        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
     )

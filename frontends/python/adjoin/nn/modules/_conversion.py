@@ -9,7 +9,8 @@ class Conversion:
     """The part of Module that changes where its tensors are and what they hold."""
 
     def _apply(self, fn, recurse=True):
-        """Replaces every parameter's, gradient's and buffer's data by ``fn`` of it; parameters stay the same objects."""
+        """Replaces every parameter's, gradient's and buffer's data by ``fn`` of it; parameters
+        stay the same objects."""
         if recurse:
             for module in self.children():
                 module._apply(fn)

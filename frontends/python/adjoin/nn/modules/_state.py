@@ -1,4 +1,5 @@
-"""adjoin.nn.modules._state: state dicts of modules: writing, reading, their hooks and their messages."""
+"""adjoin.nn.modules._state: state dicts of modules: writing, reading, their hooks and their
+messages."""
 
 import itertools
 import warnings
@@ -39,7 +40,8 @@ class State:
     # Writing
 
     def get_extra_state(self):
-        """What to save beside parameters and buffers; a subclass that defines it defines set_extra_state too."""
+        """What to save beside parameters and buffers; a subclass that defines it defines
+        set_extra_state too."""
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called."
         )
@@ -193,12 +195,14 @@ class State:
             value = value[0]  # scalars were saved with one dimension long ago
         if tensor.shape != value.shape:
             return (
-                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
+                f"size mismatch for {key}: copying a param with shape {value.shape} from "
+                "checkpoint, "
                 f"the shape in current model is {tensor.shape}."
             )
         if tensor.device.type == "meta" and value.device.type != "meta" and not assign:
             warnings.warn(
-                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter "
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter "
                 "in the current model, which is a no-op. (Did you mean to pass `assign=True` to "
                 "assign items in the state dictionary to their corresponding key in the module "
                 "instead of copying them in place?)",
@@ -226,8 +230,8 @@ class State:
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies a state dict into the module; returns its missing and unexpected keys.
 
-        With ``strict`` such keys are an error. ``assign`` puts the given tensors in place instead of
-        copying into the module's own, so their dtype and device come along.
+        With ``strict`` such keys are an error. ``assign`` puts the given tensors in place instead
+        of copying into the module's own, so their dtype and device come along.
         """
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -254,7 +258,8 @@ class State:
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
                     raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                        "expected "
                         "to return new values, if incompatible_keys need to be modified, "
                         "it should be done inplace."
                     )

@@ -4,7 +4,8 @@ import adjoin
 
 
 class Tree:
-    """The part of Module that finds parts: iterators, look-ups by dotted name, modes and gradients."""
+    """The part of Module that finds parts: iterators, look-ups by dotted name, modes and
+    gradients."""
 
     # Look-ups by dotted name
 
@@ -53,7 +54,8 @@ class Tree:
     # Iterators
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        """Yields (dotted name, module), this module first; each module once unless told otherwise."""
+        """Yields (dotted name, module), this module first; each module once unless told
+        otherwise."""
         memo = set() if memo is None else memo
         if self in memo:
             return

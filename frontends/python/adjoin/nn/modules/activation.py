@@ -171,7 +171,8 @@ class Threshold(_InPlace):
 
 
 class GELU(Module):
-    """x times the normal distribution function of x; "tanh" approximates it (Hendrycks, Gimpel, 2016)."""
+    """x times the normal distribution function of x; "tanh" approximates it (Hendrycks, Gimpel,
+    2016)."""
 
     def __init__(self, approximate="none"):
         super().__init__()
@@ -270,7 +271,8 @@ class GLU(Module):
 
 
 class PReLU(Module):
-    """x where positive, weight x elsewhere, with one learned weight or one per channel (He et al., 2015)."""
+    """x where positive, weight x elsewhere, with one learned weight or one per channel (He et
+    al., 2015)."""
 
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
         super().__init__()

@@ -84,7 +84,8 @@ class MultiheadAttention(Module):
         batched = query.dim() == 3
         if query.dim() not in (2, 3):
             raise AssertionError(
-                f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D tensor"
+                "query should be unbatched 2D or batched 3D tensor but received "
+                f"{query.dim()}-D tensor"
             )
         if is_causal and attn_mask is None:
             raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
@@ -99,7 +100,8 @@ class MultiheadAttention(Module):
         q, k, v, attn_mask, key_padding_mask = self._extend(q, k, v, attn_mask, key_padding_mask)
         n, length, source = q.size(0), q.size(1), k.size(1)
         q, k, v = (
-            t.reshape(n, t.size(1), self.num_heads, self.head_dim).transpose(1, 2) for t in (q, k, v)
+            t.reshape(n, t.size(1), self.num_heads, self.head_dim).transpose(1, 2)
+            for t in (q, k, v)
         )
         mask = self._mask(attn_mask, key_padding_mask, q, n, length, source)
         dropout = self.dropout if self.training else 0.0
@@ -150,7 +152,8 @@ class MultiheadAttention(Module):
         return q, k, v, attn_mask, key_padding_mask
 
     def _mask(self, attn_mask, key_padding_mask, q, n, length, source):
-        """Both masks as one that is added to the scores, broadcastable to (N, heads, L, S); or None."""
+        """Both masks as one that is added to the scores, broadcastable to (N, heads, L, S); or
+        None."""
         mask = None
         if attn_mask is not None:
             mask = _additive(attn_mask, q.dtype)
@@ -158,7 +161,8 @@ class MultiheadAttention(Module):
                 wanted = (n * self.num_heads, length, source)
                 if tuple(mask.shape) != wanted:
                     raise RuntimeError(
-                        f"The shape of the 3D attn_mask is {tuple(mask.shape)}, but should be {wanted}."
+                        f"The shape of the 3D attn_mask is {tuple(mask.shape)}, but should be "
+                        f"{wanted}."
                     )
                 mask = mask.view(n, self.num_heads, length, source)
             elif tuple(mask.shape) != (length, source):

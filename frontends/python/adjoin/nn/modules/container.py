@@ -82,7 +82,8 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Calls its modules one after the other: ``Sequential(a, b)`` or ``Sequential(OrderedDict(first=a))``."""
+    """Calls its modules one after the other: ``Sequential(a, b)`` or
+    ``Sequential(OrderedDict(first=a))``."""
 
     def __init__(self, *args):
         super().__init__()

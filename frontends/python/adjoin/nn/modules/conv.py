@@ -19,7 +19,8 @@ class _ConvNd(Module):
     """What all convolutions share; weight is (out_channels, in_channels / groups, *kernel_size)."""
 
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
-                 bias, padding_mode, device, dtype, transposed=False, output_padding=None):  # fmt: skip
+                 bias, padding_mode, device, dtype, transposed=False,
+                 output_padding=None):  # fmt: skip
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -36,7 +37,8 @@ class _ConvNd(Module):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
             raise ValueError(
-                f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'"
+                f"padding_mode must be one of {_PADDING_MODES}, but got "
+                f"padding_mode='{padding_mode}'"
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -89,7 +91,8 @@ class _ConvNd(Module):
         return F.pad(input, self._reversed_padding_repeated_twice, mode=mode)
 
     def extra_repr(self):
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+        text += f", stride={self.stride}"
         if self.padding != (0,) * len(self.kernel_size):
             text += f", padding={self.padding}"
         if self.dilation != (1,) * len(self.kernel_size):
@@ -159,22 +162,24 @@ class Conv3d(_ConvNd):
 
 
 class _ConvTranspose(_ConvNd):
-    """The gradient of a convolution as a layer; weight is (in_channels, out_channels / groups, *kernel_size).
+    """The gradient of a convolution as a layer; weight is (in_channels, out_channels / groups,
+    *kernel_size).
 
-    ``output_size`` of a call chooses among the sizes that the strided convolution would map to the input's.
+    ``output_size`` of a call chooses among the sizes that the strided convolution would map to the
+    input's.
     """
 
     _dims, _function = 0, ""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
-                 groups=1, bias=True, dilation=1, padding_mode="zeros", device=None,
-                 dtype=None):  # fmt: skip
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0,
+                 output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros",
+                 device=None, dtype=None):  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         sizes = [ntuple(self._dims)(value)
                  for value in (kernel_size, stride, padding, dilation)]  # fmt: skip
-        super().__init__(in_channels, out_channels, *sizes, groups, bias, padding_mode, device, dtype,
-                         True, ntuple(self._dims)(output_padding))  # fmt: skip
+        super().__init__(in_channels, out_channels, *sizes, groups, bias, padding_mode, device,
+                         dtype, True, ntuple(self._dims)(output_padding))  # fmt: skip
 
     def forward(self, input, output_size=None):
         extra = self.output_padding
@@ -191,7 +196,10 @@ class _ConvTranspose(_ConvNd):
                 f"{count} or {input.dim()} are wanted"
             )
         smallest = [
-            (size - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1
+            (size - 1) * self.stride[d]
+            - 2 * self.padding[d]
+            + self.dilation[d] * (self.kernel_size[d] - 1)
+            + 1
             for d, size in enumerate(input.shape[-count:])
         ]
         largest = [size + step - 1 for size, step in zip(smallest, self.stride, strict=True)]

@@ -6,7 +6,8 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Joins dimensions ``start_dim`` to ``end_dim`` into one; the batch dimension stays by default."""
+    """Joins dimensions ``start_dim`` to ``end_dim`` into one; the batch dimension stays by
+    default."""
 
     def __init__(self, start_dim=1, end_dim=-1):
         super().__init__()

@@ -1,4 +1,5 @@
-"""adjoin.nn.modules.instancenorm: normalization of each channel of each example (Ulyanov et al., 2016)."""
+"""adjoin.nn.modules.instancenorm: normalization of each channel of each example (Ulyanov et al.,
+2016)."""
 
 from .. import functional as F
 from .batchnorm import _NormBase
@@ -9,8 +10,8 @@ __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 class _InstanceNorm(_NormBase):
     _dims = 0
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False,
-                 device=None, dtype=None, *, bias=True):  # fmt: skip
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False,
+                 track_running_stats=False, device=None, dtype=None, *, bias=True):  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
                          bias)  # fmt: skip
 

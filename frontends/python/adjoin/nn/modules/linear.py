@@ -23,7 +23,8 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """``y = x W^T + b``: input (*, in_features), output (*, out_features), W (out_features, in_features)."""
+    """``y = x W^T + b``: input (*, in_features), output (*, out_features), W (out_features,
+    in_features)."""
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
@@ -54,9 +55,12 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """``y_k = x1 A_k x2 + b_k``: inputs (*, in1) and (*, in2), output (*, out), A (out, in1, in2)."""
+    """``y_k = x1 A_k x2 + b_k``: inputs (*, in1) and (*, in2), output (*, out), A (out, in1,
+    in2)."""
 
-    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(
+        self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None
+    ):
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got {in1_features}")

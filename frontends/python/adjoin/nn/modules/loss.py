@@ -55,7 +55,8 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Half the squared error over beta where that is below beta, the absolute one less beta/2 beyond."""
+    """Half the squared error over beta where that is below beta, the absolute one less beta/2
+    beyond."""
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
@@ -77,7 +78,8 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target (log target - input), where input holds log probabilities; "batchmean" divides by N."""
+    """target (log target - input), where input holds log probabilities; "batchmean" divides by
+    N."""
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
         super().__init__(size_average, reduce, reduction)
@@ -101,7 +103,8 @@ class NLLLoss(_WeightedLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Negative log likelihood of softmax(input): logits (N, C, *), targets (N, *) of classes or (N, C, *) of probabilities."""
+    """Negative log likelihood of softmax(input): logits (N, C, *), targets (N, *) of classes or
+    (N, C, *) of probabilities."""
 
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
                  reduction="mean", label_smoothing=0.0):  # fmt: skip
@@ -111,7 +114,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
     def forward(self, input, target):
         return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index,
-                               reduction=self.reduction, label_smoothing=self.label_smoothing)  # fmt: skip
+                               reduction=self.reduction,
+                               label_smoothing=self.label_smoothing)  # fmt: skip
 
 
 class BCELoss(_WeightedLoss):
@@ -122,7 +126,8 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of sigmoid(input), without overflow; pos_weight multiplies the positive part."""
+    """Binary cross entropy of sigmoid(input), without overflow; pos_weight multiplies the
+    positive part."""
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean",
                  pos_weight=None):  # fmt: skip
@@ -161,7 +166,8 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm of the difference."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm of the
+    difference."""
 
     def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None,
                  reduction="mean"):  # fmt: skip
@@ -170,4 +176,5 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor, positive, negative):
         return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p,
-                                     eps=self.eps, swap=self.swap, reduction=self.reduction)  # fmt: skip
+                                     eps=self.eps, swap=self.swap,
+                                     reduction=self.reduction)  # fmt: skip

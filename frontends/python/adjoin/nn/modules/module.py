@@ -5,8 +5,9 @@ from collections import OrderedDict
 import adjoin
 
 from ..parameter import Buffer, Parameter
-from ._calls import Calls, _run_registration_hooks
 from ._calls import (  # noqa: F401  (public here, as in PyTorch)
+    Calls,
+    _run_registration_hooks,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -31,8 +32,9 @@ _ORDERED = (
 class Module(Calls, State, Conversion, Tree):
     """A network or a part of one: parameters, buffers, child modules and a ``forward``.
 
-    Tensors of class ``Parameter``, modules and buffers that are set as attributes are registered; everything
-    else is an ordinary attribute. Subclasses call ``super().__init__()`` first and define ``forward``.
+    Tensors of class ``Parameter``, modules and buffers that are set as attributes are registered;
+    everything else is an ordinary attribute. Subclasses call ``super().__init__()`` first and
+    define ``forward``.
     """
 
     dump_patches = False
@@ -50,7 +52,9 @@ class Module(Calls, State, Conversion, Tree):
                 raise TypeError(
                     f"{own}.__init__() takes 1 positional argument but {len(args) + 1} were given"
                 )
-        state = self.__dict__  # filled directly: __setattr__ would look for parts that do not exist yet
+        state = (
+            self.__dict__
+        )  # filled directly: __setattr__ would look for parts that do not exist yet
         state["training"] = True
         state["_non_persistent_buffers_set"] = set()
         state["_is_full_backward_hook"] = None
@@ -70,7 +74,8 @@ class Module(Calls, State, Conversion, Tree):
     # Registering parts
 
     def register_buffer(self, name, tensor, persistent=True):
-        """Adds a tensor that is state but not trained; ``persistent=False`` keeps it out of the state dict."""
+        """Adds a tensor that is state but not trained; ``persistent=False`` keeps it out of the
+        state dict."""
         self._check_new_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, adjoin.Tensor):
             raise TypeError(
@@ -94,8 +99,10 @@ class Module(Calls, State, Conversion, Tree):
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(
-                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
-                f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
+                "be created "
+                f"explicitly. To express '{name}' as a function of another Tensor, compute the "
+                "value in "
                 "the forward() method."
             )
         self._parameters[name] = _run_registration_hooks("parameter", self, name, param)
@@ -224,7 +231,13 @@ class Module(Calls, State, Conversion, Tree):
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
     def __dir__(self):
-        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        names = [
+            *dir(type(self)),
+            *self.__dict__,
+            *self._parameters,
+            *self._modules,
+            *self._buffers,
+        ]
         return sorted(name for name in names if not name[:1].isdigit())
 
     # Text
@@ -233,7 +246,8 @@ class Module(Calls, State, Conversion, Tree):
         return type(self).__name__
 
     def extra_repr(self):
-        """What stands between the brackets of the module's text: its settings, on one line or several."""
+        """What stands between the brackets of the module's text: its settings, on one line or
+        several."""
         return ""
 
     def __repr__(self):

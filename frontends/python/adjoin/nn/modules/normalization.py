@@ -50,7 +50,8 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalizes each of ``num_groups`` groups of channels over itself (Wu and He, 2018): input (N, C, *)."""
+    """Normalizes each of ``num_groups`` groups of channels over itself (Wu and He, 2018): input
+    (N, C, *)."""
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *,
                  bias=True):  # fmt: skip
@@ -90,7 +91,9 @@ class RMSNorm(Module):
     ``eps=None`` is the machine epsilon of the input's dtype.
     """
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+    def __init__(
+        self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None
+    ):
         super().__init__()
         if isinstance(normalized_shape, numbers.Integral):
             normalized_shape = (normalized_shape,)

@@ -52,7 +52,9 @@ class MaxPool2d(_MaxPool):
 class AvgPool1d(Module):
     """The mean of each window: input (N, C, L) or (C, L); stride is the window by default."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    def __init__(
+        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
+    ):
         super().__init__()
         self.kernel_size = _single(kernel_size)
         self.stride = _single(kernel_size if stride is None else stride)
@@ -100,7 +102,9 @@ class _AdaptivePool(Module):
         size = self.output_size
         if not isinstance(size, int):
             kept = input.shape[-len(size) :]
-            size = [own if wanted is None else wanted for own, wanted in zip(kept, size, strict=True)]
+            size = [
+                own if wanted is None else wanted for own, wanted in zip(kept, size, strict=True)
+            ]
         return getattr(F, self._function)(input, size)
 
     def extra_repr(self):
@@ -114,12 +118,14 @@ class AdaptiveAvgPool1d(_AdaptivePool):
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """Means over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a dimension."""
+    """Means over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a
+    dimension."""
 
     _function = "adaptive_avg_pool2d"
 
 
 class AdaptiveMaxPool2d(_AdaptivePool):
-    """Maxima over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a dimension."""
+    """Maxima over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a
+    dimension."""
 
     _function = "adaptive_max_pool2d"

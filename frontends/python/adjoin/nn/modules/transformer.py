@@ -16,8 +16,8 @@ __all__ = ["TransformerEncoder", "TransformerEncoderLayer"]
 class TransformerEncoderLayer(Module):
     """Self-attention and a two-layer network, each with dropout, a residual and a LayerNorm.
 
-    ``norm_first`` normalizes the inputs of the two parts, not the sums. src (L, N, d_model), batch first
-    (N, L, d_model); the output has the same shape. Masks as in MultiheadAttention.
+    ``norm_first`` normalizes the inputs of the two parts, not the sums. src (L, N, d_model), batch
+    first (N, L, d_model); the output has the same shape. Masks as in MultiheadAttention.
     """
 
     def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu",

@@ -2,7 +2,8 @@
 
 
 def ntuple(count):
-    """A function that makes a tuple of ``count`` out of a number, and a tuple out of anything else."""
+    """A function that makes a tuple of ``count`` out of a number, and a tuple out of anything
+    else."""
 
     def parse(value):
         if isinstance(value, (int, float)):
@@ -13,4 +14,3 @@ def ntuple(count):
 
 
 _single, _pair, _triple, _quadruple = (ntuple(count) for count in (1, 2, 3, 4))
-

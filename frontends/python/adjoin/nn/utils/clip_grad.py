@@ -20,7 +20,8 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     total = adjoin.stack([norm.to(device) for norm in norms]).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
+            f"The total norm of order {norm_type} for gradients from `parameters` is "
+            "non-finite, so "
             "it cannot be clipped. To disable this error and scale the gradients by the "
             "non-finite norm anyway, set `error_if_nonfinite=False`"
         )
@@ -36,7 +37,8 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scales all gradients, in place, so that their norm together is at most ``max_norm``; returns the norm before."""
+    """Scales all gradients, in place, so that their norm together is at most ``max_norm``;
+    returns the norm before."""
     parameters = _listed(parameters)
     with adjoin.no_grad():
         grads = [p.grad for p in parameters if p.grad is not None]

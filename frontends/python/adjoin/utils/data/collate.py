@@ -42,15 +42,16 @@ def _like(kind, data, plain):
 
 
 def default_collate(batch):
-    """Stacks a list of examples: tensors and arrays along a new first dimension, numbers into a tensor,
-    mappings and sequences part by part; strings stay a list."""
+    """Stacks a list of examples: tensors and arrays along a new first dimension, numbers into a
+    tensor, mappings and sequences part by part; strings stay a list."""
     first = batch[0]
     if isinstance(first, adjoin.Tensor):
         return adjoin.stack(batch, 0)
     if _is_array(first):
         if first.dtype.kind in "SUO":
             raise TypeError(
-                "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
+                "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or "
+                "lists; "
                 f"found {first.dtype}"
             )
         return adjoin.stack([adjoin.as_tensor(value) for value in batch], 0)

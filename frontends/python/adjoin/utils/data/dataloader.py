@@ -25,8 +25,9 @@ def get_worker_info():
 class DataLoader:
     """Iterates over a data set in batches; every ``iter()`` starts a new pass.
 
-    Give ``batch_size`` with ``shuffle`` or a ``sampler``, or a ``batch_sampler``; ``batch_size=None`` gives
-    single examples. ``collate_fn`` makes a batch of a list of examples. Examples are loaded in the calling process.
+    Give ``batch_size`` with ``shuffle`` or a ``sampler``, or a ``batch_sampler``;
+    ``batch_size=None`` gives single examples. ``collate_fn`` makes a batch of a list of examples.
+    Examples are loaded in the calling process.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None,
@@ -36,18 +37,21 @@ class DataLoader:
                  in_order=True):  # fmt: skip
         if num_workers < 0:
             raise ValueError(
-                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+                "num_workers option should be non-negative; use num_workers=0 to disable "
+                "multiprocessing."
             )
         if num_workers > 0:
             raise NotImplementedError(
-                f"DataLoader: num_workers is {num_workers}, but worker processes are not part of this "
+                f"DataLoader: num_workers is {num_workers}, but worker processes are not part "
+                "of this "
                 "version; pass num_workers=0 to load in the calling process"
             )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if prefetch_factor is not None or persistent_workers:
             raise ValueError(
-                "DataLoader: prefetch_factor and persistent_workers need num_workers > 0; leave them out"
+                "DataLoader: prefetch_factor and persistent_workers need num_workers > 0; "
+                "leave them out"
             )
         self.dataset = dataset
         self.num_workers = num_workers
@@ -68,7 +72,11 @@ class DataLoader:
 
     def _choose_samplers(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
         if self._iterable:
-            for name, value in (("shuffle", shuffle), ("sampler", sampler), ("batch_sampler", batch_sampler)):
+            for name, value in (
+                ("shuffle", shuffle),
+                ("sampler", sampler),
+                ("batch_sampler", batch_sampler),
+            ):
                 if value not in (None, False):
                     raise ValueError(
                         "DataLoader with IterableDataset: expected unspecified "
@@ -85,7 +93,8 @@ class DataLoader:
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
             raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+                "batch_size=None option disables auto-batching and is mutually exclusive with "
+                "drop_last"
             )
         if sampler is None:
             if self._iterable:
@@ -134,7 +143,8 @@ class DataLoader:
             count += 1
             if self.batch_size and hasattr(self.dataset, "__len__") and count == len(self) + 1:
                 warnings.warn(
-                    f"Length of IterableDataset {self.dataset} was reported to be {len(self.dataset)}, "
+                    f"Length of IterableDataset {self.dataset} was reported to be "
+                    f"{len(self.dataset)}, "
                     "but more samples have been fetched.",
                     stacklevel=3,
                 )

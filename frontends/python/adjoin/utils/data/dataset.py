@@ -50,12 +50,14 @@ class TensorDataset(Dataset):
 
 
 class StackDataset(Dataset):
-    """Data sets side by side: an example is a tuple, or a dictionary when they were given by name."""
+    """Data sets side by side: an example is a tuple, or a dictionary when they were given by
+    name."""
 
     def __init__(self, *args, **kwargs):
         if bool(args) == bool(kwargs):
             raise ValueError(
-                "StackDataset: data sets are given by position or by name; pass one kind, at least one"
+                "StackDataset: data sets are given by position or by name; pass one kind, at "
+                "least one"
             )
         self.datasets = args or kwargs
         parts = args or tuple(kwargs.values())
@@ -140,7 +142,8 @@ class Subset(Dataset):
 
 
 def random_split(dataset, lengths, generator=None):
-    """Cuts a data set at random into parts of the given lengths, or of the given shares, which sum to 1."""
+    """Cuts a data set at random into parts of the given lengths, or of the given shares, which
+    sum to 1."""
     lengths = list(lengths)
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, share in enumerate(lengths):

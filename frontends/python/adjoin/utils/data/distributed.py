@@ -8,12 +8,15 @@ from .sampler import Sampler
 
 
 class DistributedSampler(Sampler):
-    """Every ``num_replicas``-th index from ``rank`` on, of a permutation that ``seed + epoch`` fixes.
+    """Every ``num_replicas``-th index from ``rank`` on, of a permutation that ``seed + epoch``
+    fixes.
 
     Without ``drop_last`` the first indices are repeated until the parts are equally long.
     """
 
-    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+    def __init__(
+        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
+    ):
         if num_replicas is None or rank is None:
             raise RuntimeError(
                 "DistributedSampler: num_replicas and rank are not given and no process group can "

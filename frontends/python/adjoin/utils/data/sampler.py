@@ -7,7 +7,8 @@ import adjoin
 
 
 class Sampler:
-    """An iterable of keys into a data set; a subclass defines ``__iter__`` and, if it can, ``__len__``."""
+    """An iterable of keys into a data set; a subclass defines ``__iter__`` and, if it can,
+    ``__len__``."""
 
     def __class_getitem__(cls, item):
         return cls
@@ -30,7 +31,8 @@ class SequentialSampler(Sampler):
 
 
 def _private_generator(generator):
-    """The given generator, or one seeded from the global one, so that an epoch draws from it only once."""
+    """The given generator, or one seeded from the global one, so that an epoch draws from it
+    only once."""
     if generator is not None:
         return generator
     own = adjoin.Generator()
@@ -39,18 +41,22 @@ def _private_generator(generator):
 
 
 class RandomSampler(Sampler):
-    """A fresh permutation each time, or draws with replacement; ``num_samples`` may exceed the data's size."""
+    """A fresh permutation each time, or draws with replacement; ``num_samples`` may exceed the
+    data's size."""
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         if not isinstance(replacement, bool):
-            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+            raise TypeError(
+                f"replacement should be a boolean value, but got replacement={replacement}"
+            )
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
         if not isinstance(self.num_samples, int) or self.num_samples < 0:
             raise ValueError(
-                f"num_samples should be a non-negative integer value, but got num_samples={self.num_samples}"
+                "num_samples should be a non-negative integer value, but got "
+                f"num_samples={self.num_samples}"
             )
 
     @property
@@ -115,7 +121,9 @@ class WeightedRandomSampler(Sampler):
 
     def __iter__(self):
         weights = self.weights.tolist()
-        draws = adjoin.rand(self.num_samples, dtype=adjoin.float64, generator=self.generator).tolist()
+        draws = adjoin.rand(
+            self.num_samples, dtype=adjoin.float64, generator=self.generator
+        ).tolist()
         return iter(_weighted(weights, draws, self.replacement))
 
     def __len__(self):
@@ -134,7 +142,8 @@ def _weighted(weights, draws, replacement):
     for draw in draws:
         if ends is None or not replacement:
             ends = list(itertools.accumulate(weights))
-            # A draw times the total may round up to the last end: no index beyond the last positive weight.
+            # A draw times the total may round up to the last end: no index beyond the last positive
+            # weight.
             last = max(i for i, weight in enumerate(weights) if weight > 0)
         index = min(bisect.bisect_right(ends, draw * ends[-1]), last)
         chosen.append(index)

@@ -1,0 +1,1 @@
+"""adjoin.demo: programs that show the library at work: ``python -m adjoin.demo.digits``."""

@@ -1,0 +1,195 @@
+"""adjoin.utils.checkpoint: memory traded for time: a part of the forward is run again in the
+backward.
+
+Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016.
+"""
+
+import contextlib
+import warnings
+
+import adjoin
+from adjoin.autograd import Function
+from adjoin.autograd.graph import saved_tensors_hooks
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function did not save what the first one had saved."""
+
+
+class _Enough(Exception):
+    """Ends the second run once everything that was asked for has been saved."""
+
+
+def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinism_check="default",
+               debug=False, early_stop=True, preserve_rng_state=True, **kwargs):  # fmt: skip
+    """``function(*args, **kwargs)``, of which only the arguments are kept for backward.
+
+    Backward runs the function again, from the same random state, to get what its ops save. The
+    function has to compute the same the second time. ``use_reentrant=True`` runs a backward inside
+    the backward: it needs an argument that requires grad, takes no keywords and cannot be
+    differentiated twice. ``context_fn`` gives two contexts, for the first and the second run.
+    """
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
+        )
+    if use_reentrant:
+        if kwargs:
+            raise ValueError(
+                f"Unexpected keyword arguments: {','.join(kwargs)}; pass use_reentrant=False "
+                "for them"
+            )
+        if context_fn is not None or debug:
+            raise ValueError(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            )
+        return _Reentrant.apply(function, preserve_rng_state, *args)
+    if not adjoin.is_grad_enabled():
+        return function(*args, **kwargs)
+    first, second = context_fn() if context_fn else (contextlib.nullcontext(),) * 2
+    frame = _Frame(
+        function, args, kwargs, second, preserve_rng_state, early_stop, determinism_check
+    )
+    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=False, **kwargs):
+    """Runs modules or functions in order, in ``segments`` of which all but the last are
+    checkpointed."""
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
+    if isinstance(functions, adjoin.nn.Sequential):
+        functions = list(functions.children())
+    size = len(functions) // segments
+
+    def run(start, end):
+        def forward(value):
+            for function in functions[start:end]:
+                value = function(value)
+            return value
+
+        return forward
+
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(run(start, end), input, use_reentrant=use_reentrant,
+                           preserve_rng_state=preserve)  # fmt: skip
+    return run(end, len(functions))(input)
+
+
+class _RandomState:
+    """The state of the generator that a function may draw from, to be put back for its second
+    run."""
+
+    def __init__(self):
+        self.state = adjoin.get_rng_state()
+
+    @contextlib.contextmanager
+    def restored(self):
+        now = adjoin.get_rng_state()
+        adjoin.set_rng_state(self.state)
+        try:
+            yield
+        finally:
+            adjoin.set_rng_state(now)
+
+
+class _Saved:
+    """Stands for the n-th tensor that the function saved, and remembers what it looked like."""
+
+    def __init__(self, number, tensor):
+        self.number = number
+        self.looks = _looks(tensor)
+
+
+def _looks(tensor):
+    return tuple(tensor.shape), tensor.dtype, str(tensor.device)
+
+
+class _Frame:
+    """One checkpointed call: hooks that save nothing, and that compute all when one is asked
+    for."""
+
+    def __init__(self, function, args, kwargs, context, preserve, early_stop, check):
+        self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
+        self.random = _RandomState() if preserve else None
+        self.early_stop, self.check = early_stop, check
+        self.count = 0
+        self.again = {}  # number -> tensor, filled by a second run, emptied as backward takes them
+
+    def pack(self, tensor):
+        saved = _Saved(self.count, tensor)
+        self.count += 1
+        return saved
+
+    def unpack(self, saved):
+        if saved.number not in self.again:
+            self._run_again()
+        if saved.number not in self.again:
+            raise CheckpointError(
+                f"checkpoint: the first run saved {self.count} tensors and the second "
+                f"{len(self.again)}; the function has to do the same both times"
+            )
+        tensor = self.again.pop(saved.number)
+        if self.check == "default" and _looks(tensor) != saved.looks:
+            raise CheckpointError(
+                f"checkpoint: saved tensor {saved.number} was {saved.looks} in the first run "
+                "and is "
+                f"{_looks(tensor)} in the second; the function has to do the same both times"
+            )
+        return tensor
+
+    def _run_again(self):
+        self.again = {}
+
+        def keep(tensor):
+            number = len(self.again)
+            self.again[number] = tensor.detach()
+            if self.early_stop and len(self.again) == self.count:
+                raise _Enough
+            return tensor.detach()
+
+        random = self.random.restored() if self.random else contextlib.nullcontext()
+        hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
+        with adjoin.enable_grad(), random, self.context, hooks, contextlib.suppress(_Enough):
+            self.function(*self.args, **self.kwargs)
+
+
+class _Reentrant(Function):
+    @staticmethod
+    def forward(ctx, function, preserve, *args):
+        ctx.function, ctx.random = function, _RandomState() if preserve else None
+        places = [i for i, arg in enumerate(args) if isinstance(arg, adjoin.Tensor)]
+        if not any(args[i].requires_grad for i in places):
+            warnings.warn(
+                "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=4
+            )
+        ctx.places = places
+        ctx.others = [None if i in places else arg for i, arg in enumerate(args)]
+        ctx.save_for_backward(*(args[i] for i in places))
+        with adjoin.no_grad():
+            return function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        args = list(ctx.others)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            args[place] = tensor.detach().requires_grad_(tensor.requires_grad)
+        random = ctx.random.restored() if ctx.random else contextlib.nullcontext()
+        with adjoin.enable_grad(), random:
+            outputs = ctx.function(*args)
+        outputs = (outputs,) if isinstance(outputs, adjoin.Tensor) else outputs
+        pairs = [
+            (out, grad)
+            for out, grad in zip(outputs, grads, strict=True)
+            if isinstance(out, adjoin.Tensor) and out.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
+        adjoin.autograd.backward([out for out, _ in pairs], [grad for _, grad in pairs])
+        return (None, None, *(a.grad if isinstance(a, adjoin.Tensor) else None for a in args))
