@@ -1,0 +1,126 @@
+// frontends/python/src/conversion.cpp: to() with all its ways of being called, cpu() and its like.
+#include "methods.hpp"
+#include "op.hpp"
+#include "parse.hpp"
+
+namespace adjoin::py {
+namespace {
+
+Row to_row("to");
+
+struct Target {
+  bool has_dtype = false, has_device = false;
+  DLDataType dtype{};
+  DLDevice device{};
+};
+
+// What stands in the first place: a dtype, a device, or another tensor.
+bool read_target(PyObject* o, Target& to) {
+  if (o == Py_None) return true;
+  if (as_dtype(o, &to.dtype)) return to.has_dtype = true;
+  if (is_tensor(o)) {
+    to = {true, true, tensor_of(o)->dl.dtype, tensor_of(o)->dl.device};
+    return true;
+  }
+  if (PyLong_CheckExact(o)) {
+    PyErr_SetString(PyExc_RuntimeError, "to: a bare index names no device; write 'cuda:0' or its like");
+    return false;
+  }
+  if (as_device(o, &to.device)) return to.has_device = true;
+  if (!PyErr_Occurred())
+    PyErr_Format(PyExc_TypeError, "to(): argument must be adjoin.dtype, adjoin.device, str or Tensor, not %s",
+                 Py_TYPE(o)->tp_name);
+  return false;
+}
+
+bool is_there(const aj_tensor* t, const Target& to) {
+  DLDevice now = t->dl.device, want = concrete(to.device);
+  bool moves = to.has_device && (now.device_type != want.device_type || now.device_id != want.device_id);
+  return !moves && (!to.has_dtype || same(t->dl.dtype, to.dtype));
+}
+
+aj_value device_value(DLDevice d) {
+  aj_value v{};
+  v.tag = AJ_DEVICE;
+  v.v.device = concrete(d);
+  return v;
+}
+
+PyObject* convert_tensor(PyObject* self, const Target& to, bool non_blocking, bool copy, PyObject* format) {
+  aj_tensor* t = tensor_of(self);
+  aj_value none{}, layout{};
+  if (given(format)) {
+    if (Py_TYPE(format) != &memory_format_type) {
+      PyErr_SetString(PyExc_TypeError, "to(): argument 'memory_format' must be adjoin.memory_format");
+      return nullptr;
+    }
+    layout.tag = AJ_MEMORY_FORMAT;
+    layout.v.i = reinterpret_cast<TagObject*>(format)->value;
+  } else if (!copy && is_there(t, to)) {
+    return Py_NewRef(self);
+  }
+  aj_tensor* result = call_row(to_row, t, to.has_dtype ? value(to.dtype) : none,
+                               to.has_device ? device_value(to.device) : none, non_blocking, copy, layout);
+  return result ? wrap(result) : nullptr;
+}
+
+PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("to", 4, 0, {"first", "second", "third", "fourth", "dtype", "device", "other",
+                                                "non_blocking", "copy", "memory_format"});
+  PyObject* a[10];
+  Target target;
+  if (!is_exact_tensor(self) && overrides(Py_TYPE(self))) {
+    std::vector<PyObject*> all{self};
+    all.insert(all.end(), args, args + n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+    return call_override(PyDict_GetItemString(tensor_type.tp_dict, "to"), all.data(), n + 1, kwnames);
+  }
+  if (likely(n == 1 && !kwnames)) {
+    if (!read_target(args[0], target)) return nullptr;
+    return convert_tensor(self, target, false, false, nullptr);
+  }
+  if (!signature.parse(args, n, kwnames, a)) return nullptr;
+  int next = 0;
+  for (; next < 2 && a[next] && !PyBool_Check(a[next]); ++next)
+    if (!read_target(a[next], target)) return nullptr;
+  for (int i = 4; i < 7; ++i)
+    if (a[i] && !read_target(a[i], target)) return nullptr;
+  bool non_blocking = truth(a[7] ? a[7] : next < 4 ? a[next] : nullptr, false);
+  bool copy = truth(a[8] ? a[8] : next < 3 ? a[next + 1] : nullptr, false);
+  return convert_tensor(self, target, non_blocking, copy, a[9]);
+}
+
+PyObject* move_to(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("cpu", 2, 0, {"device", "non_blocking", "memory_format"});
+  PyObject* a[3];
+  Target target;
+  if (!signature.parse(args, n, kwnames, a)) return nullptr;
+  target.has_device = true;
+  target.device.device_id = -1;
+  if (a[0] && PyLong_CheckExact(a[0])) {
+    target.device.device_id = static_cast<int32_t>(PyLong_AsLong(a[0]));
+    if (failed(core->device_find(str(name), &target.device.device_type))) return nullptr;
+  } else if (given(a[0])) {
+    if (!read_target(a[0], target)) return nullptr;
+  } else if (failed(core->device_find(str(name), &target.device.device_type))) {
+    return nullptr;
+  }
+  return convert_tensor(self, target, truth(a[1], false), false, a[2]);
+}
+
+PyObject* cpu(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return move_to(self, "cpu", args, n, kwnames);
+}
+PyObject* cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return move_to(self, "cuda", args, n, kwnames);
+}
+
+}  // namespace
+
+PyMethodDef conversion_methods[] = {
+    {"to", method(to), METH_FASTCALL | METH_KEYWORDS, "The tensor in another dtype, on another device, or both."},
+    {"cpu", method(cpu), METH_FASTCALL | METH_KEYWORDS, "The tensor in the host's memory."},
+    {"cuda", method(cuda), METH_FASTCALL | METH_KEYWORDS, "The tensor on a CUDA device."},
+    {},
+};
+
+}  // namespace adjoin::py

@@ -1,0 +1,232 @@
+// frontends/python/src/device.cpp: the device object, and the default device that factory functions use.
+#include "device.hpp"
+
+#include "errors.hpp"
+
+namespace adjoin::py {
+
+DLDevice default_device = {0, 0};
+
+namespace {
+
+DeviceObject* cast(PyObject* o) { return reinterpret_cast<DeviceObject*>(o); }
+
+PyObject* make(DLDevice d) {
+  auto* o = PyObject_New(DeviceObject, &device_type);
+  if (!o) return nullptr;
+  o->device = d;
+  o->entered = nullptr;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+bool parse(std::string_view text, DLDevice* out) {
+  size_t colon = text.find(':');
+  std::string_view name = text.substr(0, colon);
+  out->device_id = -1;
+  if (colon != std::string_view::npos) {
+    std::string_view digits = text.substr(colon + 1);
+    int64_t id = 0;
+    bool good = !digits.empty() && digits.size() < 6;
+    for (char c : digits) {
+      good = good && c >= '0' && c <= '9';
+      id = id * 10 + (c - '0');
+    }
+    if (!good) {
+      PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: wanted a name, or name:index",
+                   std::string(text).c_str());
+      return false;
+    }
+    out->device_id = static_cast<int32_t>(id);
+  }
+  return !failed(core->device_find(str(name), &out->device_type));
+}
+
+PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  PyObject *type, *index = Py_None;
+  constexpr const char* names[] = {"type", "index", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index)) return nullptr;
+  DLDevice d;
+  if (!as_device(type, &d)) {
+    if (!PyErr_Occurred())
+      PyErr_Format(PyExc_TypeError, "device(): argument 'type' must be str or device, not %s", Py_TYPE(type)->tp_name);
+    return nullptr;
+  }
+  if (index != Py_None) {
+    if (d.device_id >= 0) {
+      PyErr_SetString(PyExc_RuntimeError, "device: the index is given twice: in the name and as an argument");
+      return nullptr;
+    }
+    long id = PyLong_AsLong(index);
+    if (id == -1 && PyErr_Occurred()) return nullptr;
+    if (id < 0) {
+      PyErr_Format(PyExc_RuntimeError, "device: index %ld is negative", id);
+      return nullptr;
+    }
+    d.device_id = static_cast<int32_t>(id);
+  }
+  return make(d);
+}
+
+void dealloc(PyObject* self) {
+  Py_XDECREF(cast(self)->entered);
+  PyObject_Free(self);
+}
+
+PyObject* name_of(PyObject* self, void*) { return to_python(core->device_name(cast(self)->device.device_type)); }
+
+PyObject* index_of(PyObject* self, void*) {
+  int32_t id = cast(self)->device.device_id;
+  return id < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(id);
+}
+
+PyObject* to_text(PyObject* self) {
+  Ref name(name_of(self, nullptr));
+  if (!name) return nullptr;
+  int32_t id = cast(self)->device.device_id;
+  return id < 0 ? name.release() : PyUnicode_FromFormat("%U:%d", name.get(), id);
+}
+
+PyObject* repr(PyObject* self) {
+  Ref name(name_of(self, nullptr));
+  if (!name) return nullptr;
+  int32_t id = cast(self)->device.device_id;
+  if (id < 0) return PyUnicode_FromFormat("device(type='%U')", name.get());
+  return PyUnicode_FromFormat("device(type='%U', index=%d)", name.get(), id);
+}
+
+Py_hash_t hash(PyObject* self) {
+  DLDevice d = cast(self)->device;
+  return static_cast<Py_hash_t>(d.device_type) * 1000003 + d.device_id;
+}
+
+PyObject* compare_devices(PyObject* a, PyObject* b, int op) {
+  if ((op != Py_EQ && op != Py_NE) || Py_TYPE(b) != &device_type) Py_RETURN_NOTIMPLEMENTED;
+  DLDevice x = cast(a)->device, y = cast(b)->device;
+  bool equal = x.device_type == y.device_type && x.device_id == y.device_id;
+  return PyBool_FromLong(equal == (op == Py_EQ));
+}
+
+PyObject* reduce(PyObject* self, PyObject*) {
+  Ref text(to_text(self));
+  return text ? Py_BuildValue("O(O)", &device_type, text.get()) : nullptr;
+}
+
+PyObject* enter(PyObject* self, PyObject*) {
+  DeviceObject* o = cast(self);
+  if (!o->entered && !(o->entered = PyList_New(0))) return nullptr;
+  Ref old(Py_BuildValue("ii", default_device.device_type, default_device.device_id));
+  if (!old || PyList_Append(o->entered, old.get()) < 0) return nullptr;
+  default_device = concrete(o->device);
+  return Py_NewRef(self);
+}
+
+PyObject* leave(PyObject* self, PyObject*) {
+  DeviceObject* o = cast(self);
+  Py_ssize_t n = o->entered ? PyList_GET_SIZE(o->entered) : 0;
+  if (n == 0) {
+    PyErr_SetString(PyExc_RuntimeError, "device: left without having been entered");
+    return nullptr;
+  }
+  PyObject* old = PyList_GET_ITEM(o->entered, n - 1);
+  default_device.device_type = static_cast<int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(old, 0)));
+  default_device.device_id = static_cast<int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(old, 1)));
+  if (PyList_SetSlice(o->entered, n - 1, n, nullptr) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyGetSetDef properties[] = {
+    {"type", name_of, nullptr, "The name of the device's kind.", nullptr},
+    {"index", index_of, nullptr, "Which one of its kind, or None.", nullptr},
+    {},
+};
+PyMethodDef methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__enter__", enter, METH_NOARGS, nullptr},
+    {"__exit__", leave, METH_VARARGS, nullptr},
+    {},
+};
+
+PyObject* set_default(PyObject*, PyObject* o) {
+  if (o == Py_None) {
+    default_device = {0, 0};
+    Py_RETURN_NONE;
+  }
+  DLDevice d;
+  if (!as_device(o, &d)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "set_default_device(): argument 'device' must be str or device");
+    return nullptr;
+  }
+  default_device = concrete(d);
+  Py_RETURN_NONE;
+}
+
+PyObject* get_default(PyObject*, PyObject*) {
+  if (default_device.device_type) return device_object(default_device);
+  return make({kDLCPU, -1});
+}
+
+PyObject* count(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) return nullptr;
+  int32_t type = 0, n = 0;
+  if (failed(core->device_find(str(text), &type)) || failed(core->device_count(type, &n))) return nullptr;
+  return PyLong_FromLong(n);
+}
+
+PyMethodDef functions[] = {
+    {"set_default_device", set_default, METH_O, "Where factory functions make tensors; None lets the core decide."},
+    {"get_default_device", get_default, METH_NOARGS, "Where factory functions make tensors."},
+    {"device_count", count, METH_O, "How many devices of a name there are."},
+    {},
+};
+
+}  // namespace
+
+PyTypeObject device_type = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "adjoin.device",
+    .tp_basicsize = sizeof(DeviceObject),
+    .tp_dealloc = dealloc,
+    .tp_repr = repr,
+    .tp_hash = hash,
+    .tp_str = to_text,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Where a tensor's memory is: a name and an index. As a context manager: the default of factory functions.",
+    .tp_richcompare = compare_devices,
+    .tp_methods = methods,
+    .tp_getset = properties,
+    .tp_new = new_device,
+};
+
+PyObject* device_object(DLDevice d) {
+  static PyObject* recent[2];
+  static DLDevice recent_device[2];
+  if (d.device_type == kDLCPU) d.device_id = -1;  // there is one, and PyTorch does not number it
+  int slot = d.device_type != kDLCPU;
+  PyObject*& cached = recent[slot];
+  DLDevice& key = recent_device[slot];
+  if (likely(cached && key.device_type == d.device_type && key.device_id == d.device_id)) return Py_NewRef(cached);
+  PyObject* fresh = make(d);
+  if (!fresh) return nullptr;
+  Py_XDECREF(std::exchange(cached, Py_NewRef(fresh)));
+  key = d;
+  return fresh;
+}
+
+bool as_device(PyObject* o, DLDevice* out) {
+  if (Py_TYPE(o) == &device_type) {
+    *out = cast(o)->device;
+    return true;
+  }
+  if (!PyUnicode_Check(o)) return false;
+  Py_ssize_t n;
+  const char* text = PyUnicode_AsUTF8AndSize(o, &n);
+  return text && parse({text, static_cast<size_t>(n)}, out);
+}
+
+int init_device(PyObject* module) {
+  if (PyModule_AddFunctions(module, functions) < 0) return -1;
+  return add_type(module, &device_type, "device");
+}
+
+}  // namespace adjoin::py

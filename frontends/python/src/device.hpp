@@ -1,0 +1,28 @@
+// frontends/python/src/device.hpp: devices as Python objects; names become numbers of this process in the core.
+#pragma once
+
+#include "py.hpp"
+
+namespace adjoin::py {
+
+struct DeviceObject {
+  PyObject_HEAD
+  DLDevice device;   // device_id -1: no index was said
+  PyObject* entered; // the default devices that `with` replaced, innermost last; NULL before the first
+};
+extern PyTypeObject device_type;
+
+// The device of a tensor, new reference.
+PyObject* device_object(DLDevice device);
+
+// A device object or a name; an int is an index of the first accelerator. False with an error set if the name is bad, without
+// one if o is no device at all.
+bool as_device(PyObject* o, DLDevice* out);
+
+// For the core, which knows no missing index.
+inline DLDevice concrete(DLDevice d) { return {d.device_type, d.device_id < 0 ? 0 : d.device_id}; }
+
+// Where factory functions make tensors when nobody says; device_type 0: the core decides.
+extern DLDevice default_device;
+
+}  // namespace adjoin::py

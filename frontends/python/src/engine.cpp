@@ -1,0 +1,164 @@
+// frontends/python/src/engine.cpp: backward() and grad(): Python's sequences become one request to the engine.
+#include "engine.hpp"
+
+#include "parse.hpp"
+
+namespace adjoin::py {
+namespace {
+
+// A tensor or a sequence of them, borrowed from `kept`.
+struct Tensors {
+  Ref kept;
+  std::vector<aj_tensor*> all;
+};
+
+bool collect(const char* who, PyObject* o, bool none_allowed, Tensors& out) {
+  if (is_tensor(o)) {
+    out.all.push_back(tensor_of(o));
+    return true;
+  }
+  out.kept = Ref(PySequence_Tuple(o));
+  if (!out.kept) {
+    PyErr_Format(PyExc_TypeError, "%s: wanted a Tensor or a sequence of them, not %s", who, Py_TYPE(o)->tp_name);
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(out.kept.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(out.kept.get(), i);
+    if (is_tensor(item)) {
+      out.all.push_back(tensor_of(item));
+    } else if (item == Py_None && none_allowed) {
+      out.all.push_back(nullptr);
+    } else {
+      PyErr_Format(PyExc_TypeError, "%s: element %zd must be Tensor, not %s", who, i, Py_TYPE(item)->tp_name);
+      return false;
+    }
+  }
+  return true;
+}
+
+uint32_t flags_of(bool retain, bool create, bool allow_unused, bool zero_unused) {
+  uint32_t f = 0;
+  if (retain) f |= AJ_BACKWARD_RETAIN_GRAPH;
+  if (create) f |= AJ_BACKWARD_CREATE_GRAPH;
+  if (allow_unused) f |= AJ_BACKWARD_ALLOW_UNUSED;
+  if (zero_unused) f |= AJ_BACKWARD_ZERO_UNUSED;
+  return f;
+}
+
+PyObject* backward(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("backward", 5, 1,
+                                   {"tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs"});
+  PyObject* a[6];
+  if (!signature.parse(args, n, kwnames, a)) return nullptr;
+  bool create = truth(a[3], false);
+  bool retain = given(a[2]) ? truth(a[2], false) : create;
+  PyObject* grads = given(a[1]) ? a[1] : given(a[4]) ? a[4] : nullptr;
+  if (is_tensor(a[0])) return run_backward(&a[0], 1, grads && is_tensor(grads) ? &grads : nullptr, a[5], retain, create);
+  Ref roots(PySequence_Tuple(a[0])), with(grads && !is_tensor(grads) ? PySequence_Tuple(grads) : nullptr);
+  if (!roots || PyErr_Occurred()) return nullptr;
+  Py_ssize_t count = PyTuple_GET_SIZE(roots.get());
+  if (with && PyTuple_GET_SIZE(with.get()) != count)
+    return PyErr_Format(PyExc_RuntimeError, "backward: %zd tensors and %zd gradients", count, PyTuple_GET_SIZE(with.get()));
+  PyObject* const* items = PySequence_Fast_ITEMS(roots.get());
+  PyObject* const* with_items = with ? PySequence_Fast_ITEMS(with.get()) : grads ? &grads : nullptr;
+  return run_backward(items, count, with_items, a[5], retain, create);
+}
+
+PyObject* to_tuple(std::vector<aj_tensor*>& out) {
+  Ref t(PyTuple_New(static_cast<Py_ssize_t>(out.size())));
+  for (size_t i = 0; i < out.size(); ++i) {
+    aj_tensor* g = std::exchange(out[i], nullptr);
+    PyObject* item = t ? wrap_or_none(g) : nullptr;
+    if (item) PyTuple_SET_ITEM(t.get(), static_cast<Py_ssize_t>(i), item);
+  }
+  return PyErr_Occurred() ? nullptr : t.release();
+}
+
+PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("grad", 6, 2, {"outputs", "inputs", "grad_outputs", "retain_graph", "create_graph",
+                                                  "allow_unused", "only_inputs", "is_grads_batched", "materialize_grads"});
+  PyObject* a[9];
+  if (!signature.parse(args, n, kwnames, a)) return nullptr;
+  if (truth(a[7], false)) {
+    PyErr_SetString(PyExc_NotImplementedError, "grad: is_grads_batched needs vmap, which adjoin does not have yet");
+    return nullptr;
+  }
+  Tensors outputs, inputs, with;
+  if (!collect("grad: outputs", a[0], false, outputs) || !collect("grad: inputs", a[1], false, inputs)) return nullptr;
+  if (given(a[2]) && !collect("grad: grad_outputs", a[2], true, with)) return nullptr;
+  if (given(a[2]) && with.all.size() != outputs.all.size())
+    return PyErr_Format(PyExc_RuntimeError, "grad: %zu outputs and %zu gradients", outputs.all.size(), with.all.size());
+  bool create = truth(a[4], false), materialize = truth(a[8], false);
+  if (materialize && given(a[5]) && !truth(a[5], true)) {
+    PyErr_SetString(PyExc_ValueError, "grad: allow_unused=False contradicts materialize_grads=True");
+    return nullptr;
+  }
+  bool allow = truth(a[5], false) || materialize;
+  std::vector<aj_tensor*> out(inputs.all.size(), nullptr);
+  auto b = sized<aj_backward>();
+  b.flags = flags_of(given(a[3]) ? truth(a[3], false) : create, create, allow, materialize);
+  b.roots = outputs.all.data();
+  b.grads = given(a[2]) ? with.all.data() : nullptr;
+  b.inputs = inputs.all.data();
+  b.out = out.data();
+  b.nroots = static_cast<uint32_t>(outputs.all.size());
+  b.ninputs = static_cast<uint32_t>(inputs.all.size());
+  if (b.ninputs == 0) {
+    PyErr_SetString(PyExc_ValueError, "grad: inputs is empty");
+    return nullptr;
+  }
+  return failed(autograd->backward(&b)) ? nullptr : to_tuple(out);
+}
+
+PyMethodDef functions[] = {
+    {"backward", method(backward), METH_FASTCALL | METH_KEYWORDS,
+     "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\nAccumulates the "
+     "gradients of tensors into .grad of the leaves."},
+    {"grad", method(grad), METH_FASTCALL | METH_KEYWORDS,
+     "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None)\n--\n\nThe "
+     "gradients of outputs with respect to inputs."},
+    {},
+};
+
+}  // namespace
+
+PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* grads, PyObject* inputs, bool retain,
+                       bool create) {
+  aj_tensor* few[2 * 4];
+  std::vector<aj_tensor*> many;
+  aj_tensor** all = few;
+  if (n > 4) {
+    many.resize(static_cast<size_t>(2 * n));
+    all = many.data();
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* g = grads ? grads[i] : Py_None;
+    if (!is_tensor(roots[i]) || (g != Py_None && !is_tensor(g))) {
+      PyErr_SetString(PyExc_TypeError, "backward: wanted tensors, and tensors or None as their gradients");
+      return nullptr;
+    }
+    all[i] = tensor_of(roots[i]);
+    all[n + i] = g == Py_None ? nullptr : tensor_of(g);
+  }
+  Tensors only;
+  if (given(inputs)) {
+    if (!collect("backward: inputs", inputs, false, only)) return nullptr;
+    if (only.all.empty()) {
+      PyErr_SetString(PyExc_RuntimeError, "backward: inputs is empty");
+      return nullptr;
+    }
+  }
+  auto b = sized<aj_backward>();
+  b.flags = flags_of(retain, create, false, false);
+  b.roots = all;
+  b.grads = grads ? all + n : nullptr;
+  b.inputs = only.all.empty() ? nullptr : only.all.data();
+  b.nroots = static_cast<uint32_t>(n);
+  b.ninputs = static_cast<uint32_t>(only.all.size());
+  if (failed(autograd->backward(&b))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+int init_engine(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace adjoin::py

@@ -1,0 +1,25 @@
+// frontends/python/src/errors.hpp: statuses of the core as Python exceptions, and back.
+#pragma once
+
+#include "py.hpp"
+
+namespace adjoin::py {
+
+// Sets the exception that a status stands for and frees it; always returns NULL. A Python exception that passed through the
+// core comes out as the same object.
+PyObject* raise(aj_status* steal);
+
+// Takes the current Python exception; the result goes to the core.
+aj_status* status_from_python();
+
+// True when s is an error, which is then set.
+inline bool failed(aj_status* s) {
+  if (likely(!s)) return false;
+  raise(s);
+  return true;
+}
+
+// The text of a string object, which is released.
+PyObject* take_string(aj_object* steal);
+
+}  // namespace adjoin::py

@@ -1,0 +1,150 @@
+// frontends/python/src/factory.cpp: tensor, as_tensor, asarray, from_numpy and frombuffer.
+#include "buffer.hpp"
+#include "convert.hpp"
+#include "device.hpp"
+#include "dtype.hpp"
+#include "parse.hpp"
+
+namespace adjoin::py {
+namespace {
+
+struct Wanted {
+  DLDataType dtype_value;
+  const DLDataType* dtype = nullptr;
+  DLDevice device_value;
+  const DLDevice* device = nullptr;
+};
+
+bool read_wanted(const char* function, PyObject* dtype, PyObject* device, Wanted& w) {
+  if (given(dtype)) {
+    if (!as_dtype(dtype, &w.dtype_value)) {
+      PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be adjoin.dtype, not %s", function,
+                   Py_TYPE(dtype)->tp_name);
+      return false;
+    }
+    w.dtype = &w.dtype_value;
+  }
+  if (given(device)) {
+    if (!as_device(device, &w.device_value)) {
+      if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'device' must be adjoin.device or str, not %s", function,
+                     Py_TYPE(device)->tp_name);
+      return false;
+    }
+    w.device_value = concrete(w.device_value);
+    w.device = &w.device_value;
+  }
+  return true;
+}
+
+DLDevice place(const Wanted& w, PyObject* data) {
+  if (w.device) return *w.device;
+  if (data && is_tensor(data)) return tensor_of(data)->dl.device;
+  return default_device.device_type ? default_device : DLDevice{kDLCPU, 0};
+}
+
+PyObject* finish(aj_tensor* t, bool wants_grad) {
+  if (!t) return nullptr;
+  if (wants_grad && failed(autograd->set_requires_grad(t, 1))) {
+    core->release(t);
+    return nullptr;
+  }
+  return wrap(t);
+}
+
+PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("tensor", 1, 1, {"data", "dtype", "device", "requires_grad", "pin_memory"});
+  PyObject* a[5];
+  Wanted w;
+  if (!signature.parse(args, n, kwnames, a) || !read_wanted("tensor", a[1], a[2], w)) return nullptr;
+  return finish(tensor_from_data(a[0], w.dtype, place(w, a[0])), truth(a[3], false));
+}
+
+// Shares memory where it can.
+aj_tensor* shared(PyObject* data, const Wanted& w) {
+  if (is_tensor(data)) {
+    core->retain(tensor_of(data));
+    return cast_to(tensor_of(data), w.dtype, w.device);
+  }
+  bool plain = PyFloat_Check(data) || PyLong_Check(data) || PyList_Check(data) || PyTuple_Check(data);
+  aj_tensor* t = plain ? nullptr : tensor_on_memory(data);
+  if (!t && PyErr_Occurred()) return nullptr;
+  if (!t) return tensor_from_data(data, w.dtype, place(w, nullptr));
+  DLDevice d = place(w, nullptr);
+  return cast_to(t, w.dtype, w.device || default_device.device_type ? &d : nullptr);
+}
+
+PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("as_tensor", 3, 1, {"data", "dtype", "device"});
+  PyObject* a[3];
+  Wanted w;
+  if (!signature.parse(args, n, kwnames, a) || !read_wanted("as_tensor", a[1], a[2], w)) return nullptr;
+  if (is_tensor(a[0]) && !w.dtype && !w.device) return Py_NewRef(a[0]);
+  return finish(shared(a[0], w), false);
+}
+
+PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("asarray", 1, 1, {"obj", "dtype", "device", "copy", "requires_grad"});
+  PyObject* a[5];
+  Wanted w;
+  if (!signature.parse(args, n, kwnames, a) || !read_wanted("asarray", a[1], a[2], w)) return nullptr;
+  bool copy = given(a[3]) && truth(a[3], false);
+  aj_tensor* t = copy ? tensor_from_data(a[0], w.dtype, place(w, a[0])) : shared(a[0], w);
+  return finish(t, truth(a[4], false));
+}
+
+PyObject* from_numpy(PyObject*, PyObject* array) {
+  aj_tensor* t = view_of_memory(array);
+  if (t) return wrap(t);
+  if (PyErr_Occurred()) return nullptr;
+  return PyErr_Format(PyExc_TypeError, "from_numpy(): argument must be numpy.ndarray, not %s", Py_TYPE(array)->tp_name);
+}
+
+// The bytes from offset on as one dimension of count elements.
+PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("frombuffer", 1, 2, {"buffer", "dtype", "count", "offset", "requires_grad"});
+  PyObject* a[5];
+  Wanted w;
+  if (!signature.parse(args, n, kwnames, a) || !read_wanted("frombuffer", a[1], nullptr, w)) return nullptr;
+  Ref bytes(PyMemoryView_FromObject(a[0]));
+  if (bytes) bytes = Ref(PyObject_CallMethod(bytes.get(), "cast", "s", "B"));
+  HeldTensor all(bytes ? view_of_memory(bytes.get()) : nullptr);
+  if (!all) return nullptr;
+  int64_t item = item_bytes(*w.dtype), length = all->dl.shape[0];
+  int64_t count = given(a[2]) ? PyLong_AsLongLong(a[2]) : -1, offset = given(a[3]) ? PyLong_AsLongLong(a[3]) : 0;
+  if (PyErr_Occurred()) return nullptr;
+  if (count < 0) count = (length - offset) / item;
+  if (offset < 0 || offset >= length || offset + count * item > length) {
+    return PyErr_Format(PyExc_ValueError, "frombuffer: %lld elements of %lld bytes from offset %lld do not fit into %lld "
+                                          "bytes", static_cast<long long>(count), static_cast<long long>(item),
+                        static_cast<long long>(offset), static_cast<long long>(length));
+  }
+  int64_t one = 1;
+  DLTensor like{data_of(all.get()) + offset, {kDLCPU, 0}, 1, *w.dtype, &count, &one, 0};
+  aj_tensor* kept = all.release();
+  aj_tensor* t = nullptr;
+  uint64_t flags = kept->obj.flags & AJ_TENSOR_READ_ONLY;
+  auto drop = [](void* context) { core->release(context); };
+  if (failed(core->tensor_from_memory(&like, static_cast<uint64_t>(count * item), flags, kept, drop, &t))) return nullptr;
+  return finish(t, truth(a[4], false));
+}
+
+PyMethodDef functions[] = {
+    {"tensor", method(make_tensor), METH_FASTCALL | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\nA new tensor with a copy of the data."},
+    {"as_tensor", method(as_tensor), METH_FASTCALL | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None)\n--\n\nThe data as a tensor, on the same memory where that is possible."},
+    {"asarray", method(asarray), METH_FASTCALL | METH_KEYWORDS,
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\nAny object that holds numbers as a "
+     "tensor."},
+    {"from_numpy", from_numpy, METH_O, "from_numpy(ndarray, /)\n--\n\nA tensor on an array's memory."},
+    {"frombuffer", method(frombuffer), METH_FASTCALL | METH_KEYWORDS,
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA tensor on the memory of a buffer."},
+    {},
+};
+
+}  // namespace
+
+int init_convert(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace adjoin::py

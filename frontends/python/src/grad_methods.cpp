@@ -1,0 +1,197 @@
+// frontends/python/src/grad_methods.cpp: the tensor's side of the tape: grad, requires_grad, detach, backward, hooks.
+#include "engine.hpp"
+#include "hooks.hpp"
+#include "methods.hpp"
+#include "node.hpp"
+#include "parse.hpp"
+
+namespace adjoin::py {
+namespace {
+
+PyObject* get_requires_grad(PyObject* self, void*) {
+  aj_tensor* t = tensor_of(self);
+  if (!requires_grad(t) && t->obj.flags & AJ_TENSOR_VIEW) {  // its base may have got a history since
+    HeldNode node;
+    uint32_t result;
+    if (aj_status* s = autograd->tensor_node(t, node.out(), &result)) core->status_free(s);
+  }
+  return PyBool_FromLong(requires_grad(t));
+}
+
+int set_requires_grad(PyObject* self, PyObject* value, void*) {
+  if (!value || !PyBool_Check(value)) {
+    PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool");
+    return -1;
+  }
+  return failed(autograd->set_requires_grad(tensor_of(self), value == Py_True)) ? -1 : 0;
+}
+
+PyObject* get_is_leaf(PyObject* self, void*) {
+  uint32_t flags = tensor_of(self)->obj.flags;
+  return PyBool_FromLong(!(flags & AJ_TENSOR_REQUIRES_GRAD) || flags & AJ_TENSOR_LEAF);
+}
+
+PyObject* get_grad(PyObject* self, void*) {
+  aj_tensor* g = nullptr;
+  return failed(autograd->grad(tensor_of(self), &g)) ? nullptr : wrap_or_none(g);
+}
+
+int set_grad(PyObject* self, PyObject* value, void*) {
+  if (value && value != Py_None && !is_tensor(value)) {
+    PyErr_Format(PyExc_TypeError, "grad: assigned must be Tensor or None, not %s", Py_TYPE(value)->tp_name);
+    return -1;
+  }
+  if (value == self) {
+    PyErr_SetString(PyExc_RuntimeError, "grad: a tensor cannot be its own gradient");
+    return -1;
+  }
+  aj_tensor* g = value && value != Py_None ? tensor_of(value) : nullptr;
+  return failed(autograd->set_grad(tensor_of(self), g)) ? -1 : 0;
+}
+
+PyObject* get_grad_fn(PyObject* self, void*) {
+  HeldNode node;
+  uint32_t result = 0;
+  aj_tensor* t = tensor_of(self);
+  if (!(t->obj.flags & (AJ_TENSOR_REQUIRES_GRAD | AJ_TENSOR_VIEW))) Py_RETURN_NONE;
+  if (failed(autograd->tensor_node(t, node.out(), &result))) return nullptr;
+  return node_object(node.release());
+}
+
+PyObject* get_output_nr(PyObject* self, void*) {
+  HeldNode node;
+  uint32_t result = 0;
+  if (failed(autograd->tensor_node(tensor_of(self), node.out(), &result))) return nullptr;
+  return PyLong_FromUnsignedLong(result);
+}
+
+PyObject* get_retains_grad(PyObject* self, void*) {
+  return PyBool_FromLong(autograd->retains_grad(tensor_of(self)) != 0);
+}
+
+PyObject* get_data(PyObject* self, void*) {
+  aj_tensor* t = nullptr;
+  return failed(autograd->data(tensor_of(self), &t)) ? nullptr : wrap(t);
+}
+
+int set_data(PyObject* self, PyObject* value, void*) {
+  if (!value || !is_tensor(value)) {
+    PyErr_SetString(PyExc_TypeError, "data: assigned must be a Tensor");
+    return -1;
+  }
+  return failed(autograd->set_data(tensor_of(self), tensor_of(value))) ? -1 : 0;
+}
+
+PyObject* get_version(PyObject* self, void*) {
+  return PyLong_FromUnsignedLongLong(core->tensor_version(tensor_of(self)));
+}
+
+PyObject* get_base(PyObject* self, void*) {
+  aj_tensor* t = nullptr;
+  return failed(autograd->base(tensor_of(self), &t)) ? nullptr : wrap_or_none(t);
+}
+
+PyObject* get_is_view(PyObject* self, PyObject*) {
+  return PyBool_FromLong((tensor_of(self)->obj.flags & AJ_TENSOR_VIEW) != 0);
+}
+
+PyObject* is_inference(PyObject* self, PyObject*) {
+  return PyBool_FromLong((tensor_of(self)->obj.flags & AJ_TENSOR_INFERENCE) != 0);
+}
+
+PyObject* detach(PyObject* self, PyObject*) {
+  aj_tensor* t = nullptr;
+  return failed(autograd->detach(tensor_of(self), &t)) ? nullptr : wrap(t);
+}
+
+PyObject* detach_in_place(PyObject* self, PyObject*) {
+  return failed(autograd->detach_in_place(tensor_of(self))) ? nullptr : Py_NewRef(self);
+}
+
+PyObject* requires_grad_in_place(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("requires_grad_", 1, 0, {"requires_grad"});
+  PyObject* a[1];
+  if (!signature.parse(args, n, kwnames, a)) return nullptr;
+  if (failed(autograd->set_requires_grad(tensor_of(self), truth(a[0], true)))) return nullptr;
+  return Py_NewRef(self);
+}
+
+PyObject* retain_grad(PyObject* self, PyObject*) {
+  if (failed(autograd->retain_grad(tensor_of(self)))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("backward", 4, 0, {"gradient", "retain_graph", "create_graph", "inputs"});
+  PyObject* a[4];
+  if (!signature.parse(args, n, kwnames, a)) return nullptr;
+  bool create = truth(a[2], false);
+  bool retain = given(a[1]) ? truth(a[1], false) : create;
+  return run_backward(&self, 1, given(a[0]) ? &a[0] : nullptr, a[3], retain, create);
+}
+
+PyObject* register_hook(PyObject* self, PyObject* f) { return hook_on_tensor(self, f, AJ_HOOK_TENSOR); }
+
+PyObject* register_post_accumulate(PyObject* self, PyObject* f) {
+  return hook_on_tensor(self, f, AJ_HOOK_POST_ACCUMULATE);
+}
+
+PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static const Signature signature("_make_subclass", 3, 2, {"cls", "data", "require_grad"});
+  PyObject* a[3];
+  if (!signature.parse(args, n, kwnames, a)) return nullptr;
+  if (!PyType_Check(a[0]) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a[0]), &tensor_type) || !is_tensor(a[1])) {
+    PyErr_SetString(PyExc_TypeError, "_make_subclass: wanted a subclass of Tensor and a tensor");
+    return nullptr;
+  }
+  HeldTensor t;
+  if (failed(autograd->detach(tensor_of(a[1]), t.out()))) return nullptr;
+  if (truth(a[2], false) && failed(autograd->set_requires_grad(t.get(), 1))) return nullptr;
+  return wrap_as(reinterpret_cast<PyTypeObject*>(a[0]), t.release());
+}
+
+Row alias_row("alias");
+
+PyObject* as_subclass(PyObject* self, PyObject* cls) {
+  if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_type)) {
+    PyErr_SetString(PyExc_TypeError, "as_subclass: wanted a subclass of Tensor");
+    return nullptr;
+  }
+  aj_tensor* t = call_row(alias_row, tensor_of(self));
+  return t ? wrap_as(reinterpret_cast<PyTypeObject*>(cls), t) : nullptr;
+}
+
+}  // namespace
+
+PyGetSetDef grad_properties[] = {
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operations on the tensor are recorded.", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operation made the tensor.", nullptr},
+    {"grad", get_grad, set_grad, "What backward has accumulated, or None.", nullptr},
+    {"grad_fn", get_grad_fn, nullptr, "The node of the graph that made the tensor, or None.", nullptr},
+    {"output_nr", get_output_nr, nullptr, "Which result of grad_fn the tensor is.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, "Whether a tensor that is no leaf keeps its gradient.", nullptr},
+    {"data", get_data, set_data, "The same memory without history; its writes are not noticed.", nullptr},
+    {"_version", get_version, nullptr, "How often the memory was written.", nullptr},
+    {"_base", get_base, nullptr, "The tensor that a view looks at, or None.", nullptr},
+    {},
+};
+
+PyMethodDef grad_methods[] = {
+    {"_is_view", get_is_view, METH_NOARGS, nullptr},
+    {"is_inference", is_inference, METH_NOARGS, "Whether the tensor was made in inference mode."},
+    {"detach", detach, METH_NOARGS, "The same memory without history."},
+    {"detach_", detach_in_place, METH_NOARGS, "Forgets the history."},
+    {"requires_grad_", method(requires_grad_in_place), METH_FASTCALL | METH_KEYWORDS, "Starts or ends recording."},
+    {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient in .grad although the tensor is no leaf."},
+    {"backward", method(backward), METH_FASTCALL | METH_KEYWORDS,
+     "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\nAccumulates gradients into "
+     ".grad of the leaves."},
+    {"register_hook", register_hook, METH_O, "f(grad) runs when the gradient is known, and may replace it."},
+    {"register_post_accumulate_grad_hook", register_post_accumulate, METH_O,
+     "f(tensor) runs after its gradient was accumulated."},
+    {"_make_subclass", method(make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"as_subclass", as_subclass, METH_O, "The same tensor as an object of a subclass."},
+    {},
+};
+
+}  // namespace adjoin::py

@@ -1,0 +1,15 @@
+// frontends/python/src/hooks.hpp: Python functions that run with gradients.
+#pragma once
+
+#include "tensor.hpp"
+
+namespace adjoin::py {
+
+// Each returns a handle whose remove() takes the hook away; NULL with an error set.
+PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind);
+PyObject* hook_on_node(aj_node* n, PyObject* f, int32_t kind);
+
+// A tuple of gradients, None where there is none.
+PyObject* grads_tuple(aj_tensor* const* grads, uint32_t n);
+
+}  // namespace adjoin::py

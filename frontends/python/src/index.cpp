@@ -1,0 +1,180 @@
+// frontends/python/src/index.cpp: x[key], x[key] = value, len, in, and iteration.
+#include "index.hpp"
+
+#include "convert.hpp"
+#include "dtype.hpp"
+#include "methods.hpp"
+#include "op.hpp"
+
+namespace adjoin::py {
+namespace {
+
+Row select_row("select"), index_row("index"), index_put_row("index_put_"), fill_row("fill_"), copy_row("copy_"),
+    masked_fill_row("masked_fill_"), eq_row("eq"), any_row("any");
+
+aj_value as_list(const Indexed& x, std::vector<aj_tensor*>& pointers) {
+  pointers.reserve(x.tensors.size());
+  for (const HeldTensor& t : x.tensors) pointers.push_back(t.get());
+  aj_value v{};
+  v.tag = AJ_TENSORS;
+  v.aux = static_cast<uint32_t>(pointers.size());
+  v.v.tensors = pointers.data();
+  return v;
+}
+
+// A subclass with its own __torch_function__ sees the access as a call of Tensor's slot.
+PyObject* override_access(const char* name, PyObject* const* args, Py_ssize_t n) {
+  PyObject* slot = PyDict_GetItemString(tensor_type.tp_dict, name);
+  return call_override(slot, args, n, nullptr);
+}
+
+PyObject* subscript(PyObject* self, PyObject* key) {
+  if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self)))) {
+    PyObject* args[] = {self, key};
+    return override_access("__getitem__", args, 2);
+  }
+  aj_tensor* t = tensor_of(self);
+  if (likely(PyLong_CheckExact(key) && t->dl.ndim > 0)) {
+    int overflow;
+    int64_t index = PyLong_AsLongLongAndOverflow(key, &overflow);
+    int64_t n = t->dl.shape[0];
+    if (likely(!overflow && index >= -n && index < n)) {
+      aj_tensor* row = call_row(select_row, t, int64_t{0}, index);
+      return row ? wrap(row) : nullptr;
+    }
+  }
+  Indexed x = apply_key(t, key);
+  if (!x.view) return nullptr;
+  if (!x.advanced()) return wrap(x.view.release());
+  std::vector<aj_tensor*> pointers;
+  aj_tensor* result = call_row(index_row, x.view.get(), as_list(x, pointers));
+  return result ? wrap(result) : nullptr;
+}
+
+// Leading dimensions of size 1 that the target lacks do not count: x[0] = ones(1, 3).
+HeldTensor without_leading_ones(aj_tensor* v, int wanted) {
+  int extra = v->dl.ndim - wanted;
+  bool ones = extra > 0;
+  for (int i = 0; i < extra; ++i) ones = ones && v->dl.shape[i] == 1;
+  if (!ones) {
+    core->retain(v);
+    return HeldTensor(v);
+  }
+  Ref o(wrap_borrowed(v));
+  Ref shape(size_object(v->dl.shape + extra, wanted));
+  Ref changed(o && shape ? PyObject_CallMethod(o.get(), "reshape", "(O)", shape.get()) : nullptr);
+  if (!changed) return HeldTensor();
+  core->retain(tensor_of(changed.get()));
+  return HeldTensor(tensor_of(changed.get()));
+}
+
+HeldTensor value_tensor(PyObject* value, aj_tensor* target) {
+  if (is_tensor(value)) {
+    core->retain(tensor_of(value));
+    return HeldTensor(tensor_of(value));
+  }
+  return HeldTensor(tensor_from_data(value, &target->dl.dtype, target->dl.device));
+}
+
+bool done(aj_tensor* result) {
+  if (result) core->release(result);
+  return result != nullptr;
+}
+
+bool assign_view(aj_tensor* target, PyObject* value, const aj_value* number) {
+  if (number) return done(call_row(fill_row, target, *number));
+  HeldTensor v = value_tensor(value, target);
+  if (v) v = without_leading_ones(v.get(), target->dl.ndim);
+  return v && done(call_row(copy_row, target, v.get()));
+}
+
+// x[mask] = number, with a mask of x's own shape.
+bool is_whole_mask(const Indexed& x) {
+  if (x.tensors.size() != 1 || !x.tensors[0]) return false;
+  const aj_tensor* m = x.tensors[0].get();
+  return m->dl.dtype.code == kDLBool && m->dl.ndim == x.view->dl.ndim;
+}
+
+bool assign_at(const Indexed& x, PyObject* value, const aj_value* number) {
+  if (number && is_whole_mask(x)) return done(call_row(masked_fill_row, x.view.get(), x.tensors[0].get(), *number));
+  HeldTensor v = value_tensor(value, x.view.get());
+  if (!v) return false;
+  if (!same(v->dl.dtype, x.view->dl.dtype)) {
+    Ref o(wrap_borrowed(v.get()));
+    Ref dtype = Ref::borrow(reinterpret_cast<PyObject*>(dtype_object(x.view->dl.dtype)));
+    Ref changed(o && dtype ? PyObject_CallMethod(o.get(), "to", "(O)", dtype.get()) : nullptr);
+    if (!changed) return false;
+    core->retain(tensor_of(changed.get()));
+    v = HeldTensor(tensor_of(changed.get()));
+  }
+  std::vector<aj_tensor*> pointers;
+  return done(call_row(index_put_row, x.view.get(), as_list(x, pointers), v.get()));
+}
+
+int assign(PyObject* self, PyObject* key, PyObject* value) {
+  if (!value) {
+    PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
+    return -1;
+  }
+  if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self)))) {
+    PyObject* args[] = {self, key, value};
+    Ref result(override_access("__setitem__", args, 3));
+    return result ? 0 : -1;
+  }
+  Scratch scratch;
+  aj_value number;
+  bool is_number = as_number(value, &number, scratch);
+  if (PyErr_Occurred()) return -1;
+  aj_tensor* t = tensor_of(self);
+  if (PyLong_CheckExact(key) && t->dl.ndim > 0) {
+    HeldTensor row(call_row(select_row, t, int64_t{0}, int64_t{PyLong_AsLongLong(key)}));
+    return row && assign_view(row.get(), value, is_number ? &number : nullptr) ? 0 : -1;
+  }
+  Indexed x = apply_key(t, key);
+  if (!x.view) return -1;
+  const aj_value* n = is_number ? &number : nullptr;
+  bool good = x.advanced() ? assign_at(x, value, n) : assign_view(x.view.get(), value, n);
+  return good ? 0 : -1;
+}
+
+Py_ssize_t length(PyObject* self) {
+  aj_tensor* t = tensor_of(self);
+  if (t->dl.ndim > 0) return t->dl.shape[0];
+  PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+  return -1;
+}
+
+int contains(PyObject* self, PyObject* item) {
+  Scratch scratch;
+  aj_value v;
+  if (is_tensor(item)) {
+    v = value(tensor_of(item));
+  } else if (!as_number(item, &v, scratch)) {
+    if (!PyErr_Occurred())
+      PyErr_Format(PyExc_RuntimeError, "in: a tensor contains numbers and tensors, not %s", Py_TYPE(item)->tp_name);
+    return -1;
+  }
+  HeldTensor equal(call_row(eq_row, tensor_of(self), v));
+  HeldTensor some(equal ? call_row(any_row, equal.get()) : nullptr);
+  Ref result(some ? wrap(some.release()) : nullptr);
+  return result ? PyObject_IsTrue(result.get()) : -1;
+}
+
+}  // namespace
+
+PySequenceMethods sequence_methods = {.sq_length = length, .sq_contains = contains};
+PyMappingMethods mapping_methods = {.mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = assign};
+
+PyObject* iterate(PyObject* self) {
+  if (tensor_of(self)->dl.ndim == 0) {
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d tensor");
+    return nullptr;
+  }
+  PyObject* unbind = find_function("unbind");
+  Ref parts(unbind ? PyObject_CallOneArg(unbind, self) : nullptr);
+  return parts ? PyObject_GetIter(parts.get()) : nullptr;
+}
+
+int init_index(PyObject*) { return 0; }
+
+}  // namespace adjoin::py

@@ -1,0 +1,40 @@
+// frontends/python/src/line.hpp: where in the user's program a recorded call stands, as a 32-bit number.
+#pragma once
+
+#include "py.hpp"
+
+namespace adjoin::py {
+
+struct LineEntry {
+  PyCodeObject* code;  // held as long as the process lives
+  int lasti;
+  uint32_t id;
+  bool ours;           // inside the package: the user's line is further out
+};
+extern LineEntry line_cache[1024];
+
+LineEntry* line_miss(PyCodeObject* code, int lasti);
+
+inline LineEntry* line_of(PyFrameObject* frame) {
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  Py_DECREF(code);  // the frame holds it
+  int lasti = PyFrame_GetLasti(frame);
+  auto slot = ((reinterpret_cast<uintptr_t>(code) >> 5) ^ static_cast<unsigned>(lasti) * 7) & 1023;
+  LineEntry* e = &line_cache[slot];
+  if (likely(e->code == code && e->lasti == lasti)) return e;
+  return line_miss(code, lasti);
+}
+
+// The line kept by the outermost module call of ours on this thread, 0 if there is none.
+extern thread_local uint32_t call_site;
+
+// Tells the core the line of the call that is about to be recorded.
+void note_line();
+
+// The user's present line; 0 if there is none.
+uint32_t user_line();
+
+aj_status* describe_line(uint32_t line, aj_object** out);
+PyObject* line_text(uint32_t line);
+
+}  // namespace adjoin::py

@@ -1,0 +1,142 @@
+// frontends/python/src/module.cpp: the module adjoin._C: opens libadjoin, takes its tables, joins as a frontend.
+#include <dlfcn.h>
+
+#include "line.hpp"
+#include "methods.hpp"
+
+namespace adjoin::py {
+
+const aj_core* core;
+const aj_dispatch* dispatch;
+const aj_autograd* autograd;
+const aj_plugins* plugins;
+int32_t frontend_id;
+
+namespace {
+
+using Interface = const void* (*)(const char*, uint32_t);
+
+std::string folder_of_module() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<void*>(&folder_of_module), &info);
+  std::string path = info.dli_fname ? info.dli_fname : "";
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+// In a wheel the library is inside the package, in an installed tree beside lib/pythonX.Y.
+void* open_library() {
+  std::string here = folder_of_module();
+  std::string reasons;
+  for (const char* place : {"lib/libadjoin.so", "../../../libadjoin.so", "../../../../lib/libadjoin.so", ""}) {
+    std::string path = *place ? here + place : "libadjoin.so";
+    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+    reasons += std::string("\n  ") + dlerror();
+  }
+  PyErr_Format(PyExc_ImportError, "adjoin: libadjoin.so is nowhere: reinstall adjoin; tried:%s", reasons.c_str());
+  return nullptr;
+}
+
+template <class T>
+int take(Interface get, const char* name, const T** out) {
+  *out = static_cast<const T*>(get(name, 1));
+  if (*out) return 0;
+  PyErr_Format(PyExc_ImportError, "adjoin: libadjoin.so has no interface '%s' of version 1", name);
+  return -1;
+}
+
+void* park() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
+
+void unpark(void* state) {
+  if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+}
+
+void collect() {
+  Gil gil;
+  PyGC_Collect();
+}
+
+int32_t interrupted() {
+  Gil gil;
+  if (PyErr_CheckSignals() == 0) return 0;
+  core->status_free(status_from_python());  // kept as the thread's pending exception
+  return 1;
+}
+
+int join() {
+  auto f = sized<aj_frontend>();
+  f.name = str("python");
+  f.park = park;
+  f.unpark = unpark;
+  f.drop = drop_word;
+  f.describe_line = describe_line;
+  f.collect = collect;
+  f.interrupted = interrupted;
+  return failed(core->frontend_register(&f, &frontend_id)) ? -1 : 0;
+}
+
+void* library;
+
+int load() {
+  if (core) return 0;
+  library = open_library();
+  if (!library) return -1;
+  auto get = reinterpret_cast<Interface>(library_symbol("aj_get_interface"));
+  if (!get) {
+    PyErr_SetString(PyExc_ImportError, "adjoin: libadjoin.so lacks aj_get_interface: another library of that name?");
+    return -1;
+  }
+  if (take(get, "aj.core", &core) < 0 || take(get, "aj.op", &dispatch) < 0 || take(get, "aj.autograd", &autograd) < 0)
+    return -1;
+  if (take(get, "aj.plugins", &plugins) < 0) PyErr_Clear();
+  return 0;
+}
+
+int fill(PyObject* module) {
+  constexpr int (*parts[])(PyObject*) = {
+      init_dtype,  init_device, init_size, init_generator, init_tensor,   init_override, init_ops,         init_numbers,
+      init_index,  init_convert, init_interop, init_modes,  init_node,      init_hooks,  init_engine,
+      init_function, init_module_base, init_runtime,
+  };
+  for (auto part : parts)
+    if (part(module) < 0) return -1;
+  return 0;
+}
+
+PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "adjoin._C",
+    .m_doc = "The native part of adjoin: tensors, ops and the tape, through the tables of libadjoin.",
+    .m_size = -1,
+};
+
+}  // namespace
+
+void* library_symbol(const char* name) { return dlsym(library, name); }
+
+PyObject* helper(const char* module, const char* name) {
+  Ref m(PyImport_ImportModule(module));
+  if (!m) return nullptr;
+  PyObject* found = PyDict_GetItemString(PyModule_GetDict(m.get()), name);
+  if (!found) PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%s'", module, name);
+  return found;  // the module holds it
+}
+
+PyObject* call_helper(const char* module, const char* name, PyObject* const* args, size_t n) {
+  PyObject* f = helper(module, name);
+  return f ? PyObject_Vectorcall(f, args, n, nullptr) : nullptr;
+}
+
+int add_type(PyObject* module, PyTypeObject* type, const char* name) {
+  if (PyType_Ready(type) < 0) return -1;
+  return PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(type));
+}
+
+}  // namespace adjoin::py
+
+PyMODINIT_FUNC PyInit__C() {
+  using namespace adjoin::py;
+  if (load() < 0) return nullptr;
+  Ref module(PyModule_Create(&definition));
+  if (!module || init_errors(module.get()) < 0 || join() < 0 || fill(module.get()) < 0) return nullptr;
+  return module.release();
+}

@@ -1,0 +1,136 @@
+// frontends/python/src/module_base.cpp: ModuleBase, whose call goes straight to forward while no hook is set.
+#include "line.hpp"
+#include "parse.hpp"
+
+namespace adjoin::py {
+namespace {
+
+struct ModuleObject {
+  PyObject_HEAD
+  vectorcallfunc call;
+};
+
+PyObject *forward_name, *full_name, *hook_names[4];
+PyObject* global_hooks;  // a tuple of dictionaries
+
+bool is_empty(PyObject* d) { return !d || (PyDict_Check(d) && PyDict_GET_SIZE(d) == 0); }
+
+bool has_hooks(PyObject* self) {
+  for (Py_ssize_t i = 0; global_hooks && i < PyTuple_GET_SIZE(global_hooks); ++i)
+    if (!is_empty(PyTuple_GET_ITEM(global_hooks, i))) return true;
+  PyObject** place = _PyObject_GetDictPtr(self);
+  if (!place || !*place) return true;  // __init__ did not run: the long way says so
+  for (PyObject* name : hook_names) {
+    PyObject* hooks = PyDict_GetItemWithError(*place, name);
+    if (!hooks || !is_empty(hooks)) return true;
+  }
+  return false;
+}
+
+// The line that called the outermost module, so that what modules record is known by the user's line.
+class SiteScope {
+ public:
+  SiteScope() {
+    if (!autograd->grad_mode()) return;
+    PyFrameObject* frame = PyEval_GetFrame();
+    LineEntry* e = frame ? line_of(frame) : nullptr;
+    if (!e || e->ours) return;
+    set_ = true;
+    old_ = std::exchange(call_site, e->id);
+  }
+  ~SiteScope() {
+    if (set_) call_site = old_;
+  }
+
+ private:
+  bool set_ = false;
+  uint32_t old_ = 0;
+};
+
+PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf), nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  SiteScope scope;
+  PyObject* name = likely(!has_hooks(self)) ? forward_name : full_name;
+  if (nargsf & PY_VECTORCALL_ARGUMENTS_OFFSET) {
+    auto** from = const_cast<PyObject**>(args) - 1;
+    PyObject* kept = std::exchange(from[0], self);
+    PyObject* result = PyObject_VectorcallMethod(name, from, static_cast<size_t>(n + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+    from[0] = kept;
+    return result;
+  }
+  PyObject* few[8];
+  std::unique_ptr<PyObject*[]> many;
+  PyObject** all = few;
+  if (n + nkw + 1 > 8) {
+    many = std::make_unique<PyObject*[]>(static_cast<size_t>(n + nkw + 1));
+    all = many.get();
+  }
+  all[0] = self;
+  for (Py_ssize_t i = 0; i < n + nkw; ++i) all[i + 1] = args[i];
+  return PyObject_VectorcallMethod(name, all, static_cast<size_t>(n + 1), kwnames);
+}
+
+PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* o = type->tp_alloc(type, 0);
+  if (o) reinterpret_cast<ModuleObject*>(o)->call = call_module;
+  return o;
+}
+
+int traverse(PyObject*, visitproc, void*) { return 0; }
+int clear(PyObject*) { return 0; }
+
+void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Py_TYPE(self)->tp_free(self);
+}
+
+// A class made in Python does not inherit the fast call in 3.11, although it inherits the function behind it.
+PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if (type->tp_call == PyVectorcall_Call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef methods[] = {
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
+    {},
+};
+
+PyTypeObject base_type = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "adjoin._C.ModuleBase",
+    .tp_basicsize = sizeof(ModuleObject),
+    .tp_dealloc = dealloc,
+    .tp_vectorcall_offset = offsetof(ModuleObject, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "What nn.Module inherits: calling it calls forward, or _call_impl when there are hooks.",
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_methods = methods,
+    .tp_new = make,
+};
+
+// The dictionaries of hooks for every module; while one of them has an entry, each call takes the long way.
+PyObject* watch_global_hooks(PyObject*, PyObject* dicts) {
+  Ref all(PySequence_Tuple(dicts));
+  if (!all) return nullptr;
+  Py_XDECREF(std::exchange(global_hooks, all.release()));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"watch_global_module_hooks", watch_global_hooks, METH_O, nullptr}, {}};
+
+}  // namespace
+
+int init_module_base(PyObject* module) {
+  forward_name = PyUnicode_InternFromString("forward");
+  full_name = PyUnicode_InternFromString("_call_impl");
+  constexpr const char* names[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"};
+  for (int i = 0; i < 4; ++i) hook_names[i] = PyUnicode_InternFromString(names[i]);
+  if (add_type(module, &base_type, "ModuleBase") < 0) return -1;
+  return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace adjoin::py

@@ -1,0 +1,173 @@
+// frontends/python/src/node.cpp: what Python sees of a recorded step: its name, its edges, its hooks, what it saved.
+#include "node.hpp"
+
+#include <cctype>
+
+#include "function.hpp"
+#include "hooks.hpp"
+#include "line.hpp"
+#include "methods.hpp"
+
+namespace adjoin::py {
+namespace {
+
+aj_node* node_of(PyObject* self) {
+  aj_node* n = reinterpret_cast<NodeObject*>(self)->node;
+  if (!n) PyErr_SetString(PyExc_RuntimeError, "grad_fn: this node is gone: its graph was freed");
+  return n;
+}
+
+// "mul" becomes MulBackward0, as people know it; names with capitals are somebody's own.
+std::string shown_name(std::string_view raw) {
+  for (char c : raw)
+    if (std::isupper(static_cast<unsigned char>(c))) return std::string(raw);
+  size_t space = raw.find("::");
+  if (space != std::string_view::npos) raw.remove_prefix(space + 2);
+  raw = raw.substr(0, raw.find('.'));
+  std::string name;
+  bool up = true;
+  for (char c : raw) {
+    if (c != '_') name += up ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    up = c == '_';
+  }
+  bool plain = name == "AccumulateGrad" || name == "CopySlices";
+  return plain ? name : name + "Backward0";
+}
+
+PyObject* name(PyObject* self, PyObject*) {
+  aj_node* n = node_of(self);
+  return n ? node_name_text(n) : nullptr;
+}
+
+PyObject* repr(PyObject* self) {
+  if (!reinterpret_cast<NodeObject*>(self)->node) return PyUnicode_FromString("<Node, freed>");
+  Ref text(name(self, nullptr));
+  return text ? PyUnicode_FromFormat("<%U object at %p>", text.get(), self) : nullptr;
+}
+
+PyObject* next_functions(PyObject* self, void*) {
+  aj_node* n = node_of(self);
+  if (!n) return nullptr;
+  uint32_t count = autograd->node_edges(n);
+  Ref all(PyTuple_New(count));
+  for (uint32_t i = 0; all && i < count; ++i) {
+    HeldNode next;
+    uint32_t result = 0;
+    if (failed(autograd->node_edge(n, i, next.out(), &result))) return nullptr;
+    Ref object(node_object(next.release()));
+    PyObject* pair = object ? Py_BuildValue("OI", object.get(), result) : nullptr;
+    if (!pair) return nullptr;
+    PyTuple_SET_ITEM(all.get(), i, pair);
+  }
+  return all.release();
+}
+
+PyObject* variable(PyObject* self, void*) {
+  aj_node* n = node_of(self);
+  if (!n) return nullptr;
+  aj_tensor* t = autograd->node_variable(n);
+  if (t) return wrap_borrowed(t);
+  PyErr_SetString(PyExc_AttributeError, "variable: only nodes that accumulate into a leaf have one");
+  return nullptr;
+}
+
+PyObject* line(PyObject* self, void*) {
+  aj_node* n = node_of(self);
+  return n ? line_text(autograd->node_line(n)) : nullptr;
+}
+
+PyObject* sequence(PyObject* self, PyObject*) {
+  aj_node* n = node_of(self);
+  return n ? PyLong_FromUnsignedLongLong(autograd->node_sequence(n)) : nullptr;
+}
+
+PyObject* saved(PyObject* self, void*) {
+  aj_node* n = node_of(self);
+  if (!n) return nullptr;
+  Ref list(PyList_New(0));
+  for (uint32_t i = 0; list; ++i) {
+    aj_value v{};
+    if (aj_status* s = autograd->node_saved(n, i, &v)) {
+      bool end = core->status_code(s) == AJ_NOT_FOUND;
+      if (!end) return raise(s);
+      core->status_free(s);
+      break;
+    }
+    Ref item(take_value(v));
+    if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
+  }
+  return list ? PyList_AsTuple(list.get()) : nullptr;
+}
+
+PyObject* register_hook(PyObject* self, PyObject* f) {
+  aj_node* n = node_of(self);
+  return n ? hook_on_node(n, f, AJ_HOOK_NODE_POST) : nullptr;
+}
+
+PyObject* register_prehook(PyObject* self, PyObject* f) {
+  aj_node* n = node_of(self);
+  return n ? hook_on_node(n, f, AJ_HOOK_NODE_PRE) : nullptr;
+}
+
+PyObject* compare_nodes(PyObject* a, PyObject* b, int op) {
+  if ((op != Py_EQ && op != Py_NE) || !PyObject_TypeCheck(b, &node_type)) Py_RETURN_NOTIMPLEMENTED;
+  bool equal = reinterpret_cast<NodeObject*>(a)->node == reinterpret_cast<NodeObject*>(b)->node;
+  return PyBool_FromLong(equal == (op == Py_EQ));
+}
+
+Py_hash_t hash(PyObject* self) { return _Py_HashPointer(reinterpret_cast<NodeObject*>(self)->node); }
+
+void dealloc(PyObject* self) {
+  if (aj_node* n = reinterpret_cast<NodeObject*>(self)->node) core->release(n);
+  PyObject_Free(self);
+}
+
+PyGetSetDef properties[] = {
+    {"next_functions", next_functions, nullptr, "(node, result number) of each input; None where no gradient goes.", nullptr},
+    {"variable", variable, nullptr, "The leaf that gradients are accumulated into.", nullptr},
+    {"line", line, nullptr, "Where the user's program recorded this.", nullptr},
+    {"saved", saved, nullptr, "What is kept for the derivative.", nullptr},
+    {},
+};
+
+PyMethodDef methods[] = {
+    {"name", name, METH_NOARGS, "The name of the node."},
+    {"_sequence_nr", sequence, METH_NOARGS, "The order of recording."},
+    {"register_hook", register_hook, METH_O, "f(grad_inputs, grad_outputs) runs after the node, and may replace grad_inputs."},
+    {"register_prehook", register_prehook, METH_O, "f(grad_outputs) runs before the node, and may replace them."},
+    {},
+};
+
+}  // namespace
+
+PyTypeObject node_type = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "adjoin.autograd.graph.Node",
+    .tp_basicsize = sizeof(NodeObject),
+    .tp_dealloc = dealloc,
+    .tp_repr = repr,
+    .tp_hash = hash,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_doc = "A recorded step of the graph.",
+    .tp_richcompare = compare_nodes,
+    .tp_methods = methods,
+    .tp_getset = properties,
+};
+
+PyObject* node_name_text(aj_node* n) {
+  return PyUnicode_FromString(shown_name(view(autograd->node_name(n))).c_str());
+}
+
+PyObject* node_object(aj_node* steal) {
+  if (!steal) Py_RETURN_NONE;
+  HeldNode held(steal);
+  if (PyObject* context = context_of(steal)) return Py_NewRef(context);
+  auto* o = PyObject_New(NodeObject, &node_type);
+  if (!o) return nullptr;
+  o->node = held.release();
+  return reinterpret_cast<PyObject*>(o);
+}
+
+int init_node(PyObject* module) { return add_type(module, &node_type, "Node"); }
+
+}  // namespace adjoin::py

@@ -1,0 +1,163 @@
+// frontends/python/src/number.cpp: Python's operators, which fill the frame of their row without a program.
+#include "line.hpp"
+#include "methods.hpp"
+#include "op.hpp"
+#include "value.hpp"
+
+namespace adjoin::py {
+namespace {
+
+constexpr int kSlotParams = 8;
+
+bool quick_operand(PyObject* o, aj_value* v, uint64_t& keys) {
+  if (likely(is_exact_tensor(o))) {
+    aj_tensor* t = tensor_of(o);
+    v->tag = AJ_TENSOR;
+    v->aux = 0;
+    v->v.tensor = t;
+    keys |= t->keys;
+    return true;
+  }
+  return plain_number(o, v);
+}
+
+PyObject* finish(const Program& p, const aj_value* v, uint64_t keys, PyObject* in_place) {
+  aj_value ret;
+  ret.tag = AJ_NONE;
+  ret.aux = 0;
+  if (in_place) ret = v[0];
+  if (keys & kAutogradKey && autograd->grad_mode()) note_line();
+  if (aj_status* s = dispatch->call(p.op, v, p.nparams, &ret, 1); unlikely(s != nullptr)) return raise(s);
+  if (likely(!in_place)) return wrap(ret.v.tensor);
+  core->release(ret.v.tensor);
+  return Py_NewRef(in_place);
+}
+
+// Subclasses, NumPy's numbers, and what is no operand at all.
+PyObject* slow(const Program& p, const char* name, PyObject* const* args, int n, bool in_place) {
+  Frame f;
+  f.keys = 0;
+  for (int i = 0; i < n; ++i) {
+    Match m = convert(p.params[i], args[i], &f.values[i], f);
+    if (m == Match::Error) return nullptr;
+    if (m == Match::Override || (m == Match::No && any_override(args, n))) {
+      PyObject* function = find_function(name);
+      return function ? call_override(function, args, n, nullptr) : nullptr;
+    }
+    if (m == Match::No || args[i] == Py_None) Py_RETURN_NOTIMPLEMENTED;
+  }
+  for (int i = n; i < p.nparams; ++i) f.values[i] = p.params[i].value;
+  return finish(p, f.values, f.keys, in_place ? args[0] : nullptr);
+}
+
+PyObject* binary(Row& row, PyObject* a, PyObject* b) {
+  const Program* p = row.get();
+  if (unlikely(!p)) return nullptr;
+  aj_value v[kSlotParams];
+  uint64_t keys = 0;
+  if (unlikely(!quick_operand(a, &v[0], keys) || !quick_operand(b, &v[1], keys))) {
+    PyObject* args[] = {a, b};
+    return slow(*p, row.name(), args, 2, false);
+  }
+  for (int i = 2; i < p->nparams; ++i) v[i] = p->params[i].value;
+  return finish(*p, v, keys, nullptr);
+}
+
+PyObject* in_place(Row& row, PyObject* a, PyObject* b) {
+  const Program* p = row.get();
+  if (unlikely(!p)) return nullptr;
+  aj_value v[kSlotParams];
+  uint64_t keys = 0;
+  if (unlikely(!is_exact_tensor(a) || !quick_operand(a, &v[0], keys) || !quick_operand(b, &v[1], keys))) {
+    PyObject* args[] = {a, b};
+    return slow(*p, row.name(), args, 2, true);
+  }
+  for (int i = 2; i < p->nparams; ++i) v[i] = p->params[i].value;
+  return finish(*p, v, keys, a);
+}
+
+PyObject* unary(Row& row, PyObject* a) {
+  const Program* p = row.get();
+  if (unlikely(!p)) return nullptr;
+  aj_value v[kSlotParams];
+  uint64_t keys = 0;
+  if (unlikely(!is_exact_tensor(a))) return slow(*p, row.name(), &a, 1, false);
+  quick_operand(a, &v[0], keys);
+  for (int i = 1; i < p->nparams; ++i) v[i] = p->params[i].value;
+  return finish(*p, v, keys, nullptr);
+}
+
+Row add_row("add"), sub_row("sub"), mul_row("mul"), div_row("div"), floor_row("floor_divide"), rem_row("remainder"),
+    pow_row("pow"), matmul_row("matmul"), and_row("bitwise_and"), or_row("bitwise_or"), xor_row("bitwise_xor"),
+    shl_row("bitwise_left_shift"), shr_row("bitwise_right_shift"), neg_row("neg"), pos_row("positive"), abs_row("abs"),
+    not_row("bitwise_not");
+Row compare_rows[] = {Row("lt"), Row("le"), Row("eq"), Row("ne"), Row("gt"), Row("ge")};  // in the order of Py_LT ...
+
+template <Row& row>
+PyObject* binary_slot(PyObject* a, PyObject* b) {
+  return binary(row, a, b);
+}
+template <Row& row>
+PyObject* in_place_slot(PyObject* a, PyObject* b) {
+  return in_place(row, a, b);
+}
+template <Row& row>
+PyObject* unary_slot(PyObject* a) {
+  return unary(row, a);
+}
+
+PyObject* power(PyObject* a, PyObject* b, PyObject*) { return binary(pow_row, a, b); }
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place(pow_row, a, b); }
+
+// matmul has no in-place form: a new tensor takes the name.
+PyObject* div_mod(PyObject* a, PyObject* b) {
+  Ref quotient(binary(floor_row, a, b));
+  if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
+  Ref rest(binary(rem_row, a, b));
+  return rest ? PyTuple_Pack(2, quotient.get(), rest.get()) : nullptr;
+}
+
+}  // namespace
+
+PyNumberMethods number_methods = {
+    .nb_add = binary_slot<add_row>,
+    .nb_subtract = binary_slot<sub_row>,
+    .nb_multiply = binary_slot<mul_row>,
+    .nb_remainder = binary_slot<rem_row>,
+    .nb_divmod = div_mod,
+    .nb_power = power,
+    .nb_negative = unary_slot<neg_row>,
+    .nb_positive = unary_slot<pos_row>,
+    .nb_absolute = unary_slot<abs_row>,
+    .nb_bool = tensor_bool,
+    .nb_invert = unary_slot<not_row>,
+    .nb_lshift = binary_slot<shl_row>,
+    .nb_rshift = binary_slot<shr_row>,
+    .nb_and = binary_slot<and_row>,
+    .nb_xor = binary_slot<xor_row>,
+    .nb_or = binary_slot<or_row>,
+    .nb_int = tensor_int,
+    .nb_float = tensor_float,
+    .nb_inplace_add = in_place_slot<add_row>,
+    .nb_inplace_subtract = in_place_slot<sub_row>,
+    .nb_inplace_multiply = in_place_slot<mul_row>,
+    .nb_inplace_remainder = in_place_slot<rem_row>,
+    .nb_inplace_power = in_place_power,
+    .nb_inplace_lshift = in_place_slot<shl_row>,
+    .nb_inplace_rshift = in_place_slot<shr_row>,
+    .nb_inplace_and = in_place_slot<and_row>,
+    .nb_inplace_xor = in_place_slot<xor_row>,
+    .nb_inplace_or = in_place_slot<or_row>,
+    .nb_floor_divide = binary_slot<floor_row>,
+    .nb_true_divide = binary_slot<div_row>,
+    .nb_inplace_floor_divide = in_place_slot<floor_row>,
+    .nb_inplace_true_divide = in_place_slot<div_row>,
+    .nb_index = tensor_index,
+    .nb_matrix_multiply = binary_slot<matmul_row>,
+};
+
+PyObject* compare(PyObject* a, PyObject* b, int op) { return binary(compare_rows[op], a, b); }
+
+int init_numbers(PyObject*) { return 0; }
+
+}  // namespace adjoin::py

@@ -1,0 +1,226 @@
+// frontends/python/src/op.cpp: the callable object of an op: the overloads in turn, the message when none fits, its texts.
+#include "op.hpp"
+
+namespace adjoin::py {
+namespace {
+
+OpObject* cast(PyObject* o) { return reinterpret_cast<OpObject*>(o); }
+
+const char* type_words(const Param& p) {
+  constexpr const char* single[] = {"Tensor", "Tensor or number", "number", "int", "int", "int", "float", "bool",
+                                    "str", "adjoin.dtype", "adjoin.device", "adjoin.layout", "adjoin.memory_format",
+                                    "Generator"};
+  constexpr const char* list[] = {"tuple of Tensors", "tuple of Tensors", "tuple of numbers", "tuple of ints",
+                                  "tuple of ints", "tuple of ints", "tuple of floats", "tuple of bools", "str", "", "", "",
+                                  "", ""};
+  return p.list ? list[p.kind] : single[p.kind];
+}
+
+// A sequence is described by the element that spoils it.
+PyObject* words_of(PyObject* o, const Param& p) {
+  if (p.list && (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Fast_GET_SIZE(o) > 0) {
+    PyObject* item = PySequence_Fast_ITEMS(o)[0];
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+      PyObject* candidate = PySequence_Fast_ITEMS(o)[i];
+      bool tensor_wanted = p.kind == AJ_PARAM_TENSOR;
+      if (tensor_wanted ? !is_tensor(candidate) : !PyLong_CheckExact(candidate)) {
+        item = candidate;
+        break;
+      }
+    }
+    return PyUnicode_FromFormat("%s of %s", Py_TYPE(o)->tp_name, Py_TYPE(item)->tp_name);
+  }
+  return PyUnicode_FromString(Py_TYPE(o)->tp_name);
+}
+
+PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n) {
+  PyObject* name = op->name;
+  PyObject* param = f.at >= 0 ? p.params[f.at].name : nullptr;
+  switch (f.why) {
+    case kTooMany: {
+      const char* some = p.npositional == p.nrequired ? "" : "up to ";
+      return PyErr_Format(PyExc_TypeError, "%U() takes %s%d positional arguments but %zd were given", name, some,
+                          p.npositional, n);
+    }
+    case kMissingArgument:
+      return PyErr_Format(PyExc_TypeError, "%U() missing 1 required argument: '%U'", name, param);
+    case kUnknownKeyword:
+      return PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'", name, f.what);
+    case kTwice:
+      return PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", name, param);
+    default: break;
+  }
+  Ref got(words_of(f.what, p.params[f.at]));
+  if (!got) return nullptr;
+  return PyErr_Format(PyExc_TypeError, "%U(): argument '%U' must be %s, not %U", name, param,
+                      type_words(p.params[f.at]), got.get());
+}
+
+PyObject* repr(PyObject* self) {
+  bool method = Py_TYPE(self) == &op_method_type;
+  if (method) return PyUnicode_FromFormat("<method '%U' of 'adjoin.Tensor' objects>", cast(self)->name);
+  return PyUnicode_FromFormat("<op %U of %U>", cast(self)->name, cast(self)->module);
+}
+
+PyObject* bind_to(PyObject* self, PyObject* object, PyObject*) {
+  return object ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+PyObject* get_name(PyObject* self, void*) { return Py_NewRef(cast(self)->name); }
+PyObject* get_qualname(PyObject* self, void*) {
+  if (Py_TYPE(self) == &op_method_type) return PyUnicode_FromFormat("Tensor.%U", cast(self)->name);
+  return Py_NewRef(cast(self)->name);
+}
+PyObject* get_module(PyObject* self, void*) { return Py_NewRef(cast(self)->module); }
+
+std::string default_text(const Param& p) {
+  switch (p.value.tag) {
+    case AJ_NONE: return "None";
+    case AJ_BOOL: return p.value.v.i ? "True" : "False";
+    case AJ_INT: return std::to_string(p.value.v.i);
+    case AJ_STRING: return "'" + std::string(p.value.v.str, p.value.aux) + "'";
+    default: break;
+  }
+  if (p.value.tag == AJ_INTS || p.value.tag == AJ_FLOATS || p.value.tag == AJ_FLOAT) {
+    Ref o(p.value.tag == AJ_FLOAT ? PyFloat_FromDouble(p.value.v.f) : plain_value(p.value));
+    Ref text(o ? PyObject_Repr(o.get()) : nullptr);
+    const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    if (words) return words;
+    PyErr_Clear();
+  }
+  return "...";
+}
+
+// "(input, other, *, alpha=1)": inspect makes a signature of it.
+std::string signature_of(const Program& p) {
+  std::string text = "(";
+  bool keyword_only = false;
+  for (int i = 0; i < p.nparams; ++i) {
+    const Param& q = p.params[i];
+    if (i) text += ", ";
+    if (q.keyword_only && !keyword_only) {
+      text += "*, ";
+      keyword_only = true;
+    }
+    text += PyUnicode_AsUTF8(q.name);
+    if (q.value.tag != kMissing) text += "=" + default_text(q);
+  }
+  if (p.out) text += keyword_only ? ", out=None" : p.nparams ? ", *, out=None" : "*, out=None";
+  return text + ")";
+}
+
+PyObject* get_signature(PyObject* self, void*) {
+  return PyUnicode_FromString(signature_of(*cast(self)->first).c_str());
+}
+
+PyObject* get_doc(PyObject* self, void*) {
+  std::string text;
+  for (Program* p = cast(self)->first; p; p = p->next) {
+    auto info = sized<aj_op_info>();
+    if (failed(dispatch->op_info(p->op, &info))) return nullptr;
+    if (!text.empty()) text += "\n\n";
+    text += std::string(view(info.schema)) + "\n\n" + std::string(view(info.doc));
+  }
+  return PyUnicode_FromString(text.c_str());
+}
+
+PyObject* get_schemas(PyObject* self, void*) {
+  Ref list(PyList_New(0));
+  for (Program* p = cast(self)->first; list && p; p = p->next) {
+    auto info = sized<aj_op_info>();
+    if (failed(dispatch->op_info(p->op, &info))) return nullptr;
+    Ref text(to_python(info.schema));
+    if (!text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
+  }
+  return list.release();
+}
+
+PyObject* reduce(PyObject* self, PyObject*) { return get_qualname(self, nullptr); }
+
+void dealloc(PyObject* self) {
+  Py_XDECREF(cast(self)->name);
+  Py_XDECREF(cast(self)->module);
+  PyObject_Free(self);
+}
+
+PyGetSetDef properties[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
+    {"__module__", get_module, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__text_signature__", get_signature, nullptr, nullptr, nullptr},
+    {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
+    {},
+};
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
+
+}  // namespace
+
+PyTypeObject op_type = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "adjoin.Op",
+    .tp_basicsize = sizeof(OpObject),
+    .tp_dealloc = dealloc,
+    .tp_vectorcall_offset = offsetof(OpObject, call),
+    .tp_repr = repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_methods = methods,
+    .tp_getset = properties,
+};
+
+PyTypeObject op_method_type = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "adjoin.OpMethod",
+    .tp_basicsize = sizeof(OpObject),
+    .tp_dealloc = dealloc,
+    .tp_vectorcall_offset = offsetof(OpObject, call),
+    .tp_repr = repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_methods = methods,
+    .tp_getset = properties,
+    .tp_descr_get = bind_to,
+};
+
+PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  OpObject* op = cast(self);
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  Frame f;
+  for (const Program* p = op->first; p; p = p->next) {
+    switch (bind(*p, args, n, kwnames, f)) {
+      case Match::Bound:
+        if (likely(!op->in_place)) return run(*p, f, nullptr);
+        if (p->in_place && n > 0 && is_tensor(args[0])) return run(*p, f, args[0]);
+        break;
+      case Match::Override: return call_override(self, args, n, kwnames);
+      case Match::Error: return nullptr;
+      case Match::No: break;
+    }
+  }
+  return explain_mismatch(op, args, n, kwnames);
+}
+
+// The overload that understood most of the arguments says what is wrong.
+PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  if (any_override(args, n + nkw)) return call_override(reinterpret_cast<PyObject*>(op), args, n, kwnames);
+  const Program* best = nullptr;
+  int most = -1;
+  Frame f;
+  for (const Program* p = op->first; p; p = p->next) {
+    if (bind(*p, args, n, kwnames, f) != Match::No) continue;
+    int score = 2 * f.converted + (f.why == kWrongType);
+    if (score <= most) continue;
+    most = score;
+    best = p;
+  }
+  if (!best) {
+    return PyErr_Format(PyExc_TypeError, "%U(): argument 'input' must be Tensor, not %s", op->name,
+                        n ? Py_TYPE(args[0])->tp_name : "nothing");
+  }
+  bind(*best, args, n, kwnames, f);
+  return complain(op, *best, f, n);
+}
+
+}  // namespace adjoin::py

@@ -1,0 +1,214 @@
+// frontends/python/src/properties.cpp: what a tensor says about itself: shape, strides, dtype, place.
+#include "device.hpp"
+#include "dtype.hpp"
+#include "methods.hpp"
+#include "op.hpp"
+#include "parse.hpp"
+
+namespace adjoin::py {
+namespace {
+
+Row transpose_row("transpose"), permute_row("permute"), t_row("t"), adjoint_row("adjoint"), real_row("real"),
+    imag_row("imag");
+
+PyObject* get_shape(PyObject* self, void*) {
+  aj_tensor* t = tensor_of(self);
+  return size_object(t->dl.shape, t->dl.ndim);
+}
+
+PyObject* get_dtype(PyObject* self, void*) {
+  return Py_XNewRef(reinterpret_cast<PyObject*>(dtype_object(tensor_of(self)->dl.dtype)));
+}
+
+PyObject* get_device(PyObject* self, void*) { return device_object(tensor_of(self)->dl.device); }
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self)->dl.ndim); }
+PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(item_bytes(tensor_of(self)->dl.dtype)); }
+PyObject* get_nbytes(PyObject* self, void*) {
+  aj_tensor* t = tensor_of(self);
+  return PyLong_FromLongLong(core->tensor_numel(t) * item_bytes(t->dl.dtype));
+}
+
+PyObject* get_layout(PyObject* self, void*) {
+  return Py_NewRef(layout_object(is_strided(tensor_of(self)) ? AJ_LAYOUT_STRIDED : AJ_LAYOUT_OPAQUE));
+}
+
+// is_cuda, is_cpu: whether the device has the name after "is_".
+PyObject* is_device(PyObject* self, void* name) {
+  std::string_view device = view(core->device_name(tensor_of(self)->dl.device.device_type));
+  return PyBool_FromLong(device == static_cast<const char*>(name));
+}
+
+PyObject* always_false(PyObject*, void*) { Py_RETURN_FALSE; }
+PyObject* always_none(PyObject*, void*) { Py_RETURN_NONE; }
+
+PyObject* wrap_new(aj_tensor* t) { return t ? wrap(t) : nullptr; }
+
+PyObject* get_matrix_transpose(PyObject* self, void*) {
+  return wrap_new(call_row(transpose_row, tensor_of(self), -2, -1));
+}
+
+PyObject* get_transpose(PyObject* self, void*) {
+  aj_tensor* t = tensor_of(self);
+  if (t->dl.ndim <= 2) return wrap_new(call_row(t_row, t));
+  int64_t order[64];
+  for (int i = 0; i < t->dl.ndim; ++i) order[i] = t->dl.ndim - 1 - i;
+  return wrap_new(call_row(permute_row, t, value(order, static_cast<size_t>(t->dl.ndim))));
+}
+
+PyObject* get_adjoint(PyObject* self, void*) { return wrap_new(call_row(adjoint_row, tensor_of(self))); }
+
+bool is_complex(const aj_tensor* t) { return t->dl.dtype.code == kDLComplex; }
+
+PyObject* get_real(PyObject* self, void*) {
+  aj_tensor* t = tensor_of(self);
+  return is_complex(t) ? wrap_new(call_row(real_row, t)) : Py_NewRef(self);
+}
+
+PyObject* get_imag(PyObject* self, void*) {
+  if (is_complex(tensor_of(self))) return wrap_new(call_row(imag_row, tensor_of(self)));
+  PyErr_SetString(PyExc_RuntimeError, "imag: the tensor is not complex and has no imaginary part");
+  return nullptr;
+}
+
+int32_t wrap_dim(int64_t dim, int32_t ndim) {
+  if (dim >= -ndim && dim < ndim) return static_cast<int32_t>(dim < 0 ? dim + ndim : dim);
+  PyErr_Format(PyExc_IndexError, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
+               ndim ? -ndim : -1, ndim ? ndim - 1 : 0, static_cast<long long>(dim));
+  return -1;
+}
+
+PyObject* one_or_all(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool strides) {
+  aj_tensor* t = tensor_of(self);
+  const int64_t* values = strides ? t->dl.strides : t->dl.shape;
+  if (likely(n == 1 && !kwnames && PyLong_CheckExact(args[0]))) {
+    int32_t dim = wrap_dim(PyLong_AsLong(args[0]), t->dl.ndim);
+    return dim < 0 ? nullptr : PyLong_FromLongLong(values[dim]);
+  }
+  static const Signature signature("size", 1, 0, {"dim"});
+  PyObject* a[1];
+  if (!signature.parse(args, n, kwnames, a)) return nullptr;
+  if (!given(a[0])) return strides ? tuple_of(values, t->dl.ndim) : size_object(values, t->dl.ndim);
+  long wanted = PyLong_AsLong(a[0]);
+  if (wanted == -1 && PyErr_Occurred()) return nullptr;
+  int32_t dim = wrap_dim(wanted, t->dl.ndim);
+  return dim < 0 ? nullptr : PyLong_FromLongLong(values[dim]);
+}
+
+PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return one_or_all(self, args, n, kwnames, false);
+}
+PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return one_or_all(self, args, n, kwnames, true);
+}
+PyObject* dim(PyObject* self, PyObject*) { return get_ndim(self, nullptr); }
+PyObject* numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(core->tensor_numel(tensor_of(self))); }
+PyObject* element_size(PyObject* self, PyObject*) { return get_itemsize(self, nullptr); }
+
+PyObject* data_ptr(PyObject* self, PyObject*) {
+  aj_tensor* t = tensor_of(self);
+  return PyLong_FromVoidPtr(core->tensor_numel(t) ? data_of(t) : nullptr);
+}
+
+bool dense_in(const aj_tensor* t, int64_t format) {
+  if (format != AJ_FORMAT_CHANNELS_LAST && format != AJ_FORMAT_CHANNELS_LAST_3D) return t->obj.flags & AJ_TENSOR_DENSE;
+  int nd = format == AJ_FORMAT_CHANNELS_LAST ? 4 : 5;
+  if (t->dl.ndim != nd || !is_strided(t)) return false;
+  int64_t expected = 1;
+  for (int i = 0; i < nd; ++i) {
+    int d = i == 0 ? 1 : i == nd - 1 ? 0 : nd - i;  // channels, then space from the last, then the batch
+    if (t->dl.shape[d] == 1) continue;
+    if (t->dl.strides[d] != expected) return false;
+    expected *= t->dl.shape[d];
+  }
+  return true;
+}
+
+PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  int64_t format = AJ_FORMAT_CONTIGUOUS;
+  if (unlikely(n || kwnames)) {
+    static const Signature signature("is_contiguous", 1, 0, {"memory_format"});
+    PyObject* a[1];
+    if (!signature.parse(args, n, kwnames, a)) return nullptr;
+    if (given(a[0])) {
+      if (Py_TYPE(a[0]) != &memory_format_type)
+        return PyErr_Format(PyExc_TypeError, "is_contiguous(): argument 'memory_format' must be memory_format, not %s",
+                            Py_TYPE(a[0])->tp_name);
+      format = reinterpret_cast<TagObject*>(a[0])->value;
+    }
+  }
+  return PyBool_FromLong(dense_in(tensor_of(self), format));
+}
+
+PyObject* storage_offset(PyObject* self, PyObject*) {
+  aj_tensor* t = tensor_of(self);
+  void* data;
+  uint64_t bytes, offset, id;
+  if (failed(core->tensor_storage(t, &data, &bytes, &offset, &id))) return nullptr;
+  return PyLong_FromLongLong(static_cast<int64_t>(offset) / item_bytes(t->dl.dtype));
+}
+
+// (address, bytes, id) of the memory under the tensor, for storage objects.
+PyObject* storage_info(PyObject* self, PyObject*) {
+  void* data;
+  uint64_t bytes, offset, id;
+  if (failed(core->tensor_storage(tensor_of(self), &data, &bytes, &offset, &id))) return nullptr;
+  return Py_BuildValue("KKKK", reinterpret_cast<unsigned long long>(data), bytes, offset, id);
+}
+
+PyObject* is_floating_point(PyObject* self, PyObject*) {
+  DtypeObject* d = dtype_object(tensor_of(self)->dl.dtype);
+  return d ? PyBool_FromLong(d->kind == AJ_CLASS_FLOAT) : nullptr;
+}
+PyObject* is_complex_method(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(self))); }
+PyObject* is_signed(PyObject* self, PyObject*) {
+  uint8_t code = tensor_of(self)->dl.dtype.code;
+  return PyBool_FromLong(code != kDLUInt && code != kDLBool);
+}
+
+}  // namespace
+
+PyGetSetDef shape_properties[] = {
+    {"shape", get_shape, nullptr, "The sizes of all dimensions.", nullptr},
+    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
+    {"device", get_device, nullptr, "Where the memory is.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of an element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"layout", get_layout, nullptr, "How the elements lie in memory.", nullptr},
+    {"is_cpu", is_device, nullptr, nullptr, const_cast<char*>("cpu")},
+    {"is_cuda", is_device, nullptr, nullptr, const_cast<char*>("cuda")},
+    {"is_meta", is_device, nullptr, nullptr, const_cast<char*>("meta")},
+    {"is_sparse", always_false, nullptr, nullptr, nullptr},
+    {"is_sparse_csr", always_false, nullptr, nullptr, nullptr},
+    {"is_quantized", always_false, nullptr, nullptr, nullptr},
+    {"is_nested", always_false, nullptr, nullptr, nullptr},
+    {"is_mkldnn", always_false, nullptr, nullptr, nullptr},
+    {"names", always_none, nullptr, nullptr, nullptr},
+    {"T", get_transpose, nullptr, "The tensor with its dimensions in reverse order.", nullptr},
+    {"mT", get_matrix_transpose, nullptr, "The tensor with its last two dimensions exchanged.", nullptr},
+    {"H", get_adjoint, nullptr, "The matrix transposed and conjugated.", nullptr},
+    {"mH", get_adjoint, nullptr, "The matrices transposed and conjugated.", nullptr},
+    {"real", get_real, nullptr, "The real part, a view.", nullptr},
+    {"imag", get_imag, nullptr, "The imaginary part, a view.", nullptr},
+    {},
+};
+
+PyMethodDef shape_methods[] = {
+    {"size", method(size), METH_FASTCALL | METH_KEYWORDS, "All sizes, or that of one dimension."},
+    {"stride", method(stride), METH_FASTCALL | METH_KEYWORDS, "All strides in elements, or that of one dimension."},
+    {"dim", dim, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", dim, METH_NOARGS, "The number of dimensions."},
+    {"numel", numel, METH_NOARGS, "The number of elements."},
+    {"nelement", numel, METH_NOARGS, "The number of elements."},
+    {"element_size", element_size, METH_NOARGS, "Bytes of an element."},
+    {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
+    {"is_contiguous", method(is_contiguous), METH_FASTCALL | METH_KEYWORDS, "Whether the elements lie in order without gaps."},
+    {"storage_offset", storage_offset, METH_NOARGS, "Elements from the begin of the memory to the first."},
+    {"_storage_info", storage_info, METH_NOARGS, nullptr},
+    {"is_floating_point", is_floating_point, METH_NOARGS, nullptr},
+    {"is_complex", is_complex_method, METH_NOARGS, nullptr},
+    {"is_signed", is_signed, METH_NOARGS, nullptr},
+    {},
+};
+
+}  // namespace adjoin::py

@@ -1,0 +1,140 @@
+// frontends/python/src/py.hpp: what every part of the native module shares: the tables, owned references, small helpers.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <adjoin/abi/capi.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace adjoin::py {
+
+extern const aj_core* core;
+extern const aj_dispatch* dispatch;
+extern const aj_autograd* autograd;
+extern const aj_plugins* plugins;
+extern int32_t frontend_id;
+
+constexpr uint64_t kAutogradKey = uint64_t{1} << 33;
+
+inline bool likely(bool x) { return __builtin_expect(x, 1); }
+inline bool unlikely(bool x) { return __builtin_expect(x, 0); }
+
+// An owned reference to a Python object.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  Ref(Ref&& other) noexcept : object_(other.release()) {}
+  Ref& operator=(Ref&& other) noexcept {
+    PyObject* old = object_;
+    object_ = other.release();
+    Py_XDECREF(old);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object_); }
+  static Ref borrow(PyObject* object) {
+    Py_XINCREF(object);
+    return Ref(object);
+  }
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// An owned reference to a tensor or another counted object of the core.
+template <class T>
+class Held {
+ public:
+  Held() = default;
+  explicit Held(T* owned) : object_(owned) {}
+  Held(Held&& other) noexcept : object_(other.release()) {}
+  Held& operator=(Held&& other) noexcept {
+    T* old = object_;
+    object_ = other.release();
+    if (old) core->release(old);
+    return *this;
+  }
+  ~Held() {
+    if (object_) core->release(object_);
+  }
+  T* get() const { return object_; }
+  T* release() { return std::exchange(object_, nullptr); }
+  T** out() { return &object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  T* operator->() const { return object_; }
+
+ private:
+  T* object_ = nullptr;
+};
+using HeldTensor = Held<aj_tensor>;
+using HeldObject = Held<aj_object>;
+
+// Takes the interpreter's lock on whatever thread the core calls from.
+class Gil {
+ public:
+  Gil() : state_(PyGILState_Ensure()) {}
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(const Gil&) = delete;
+  Gil& operator=(const Gil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+using FastCallKw = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+inline PyCFunction method(FastCall f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)); }
+inline PyCFunction method(FastCallKw f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)); }
+inline PyCFunction method(PyCFunction f) { return f; }
+
+inline aj_str str(std::string_view s) { return {s.data(), s.size()}; }
+inline std::string_view view(aj_str s) { return {s.data, s.len}; }
+inline PyObject* to_python(aj_str s) { return PyUnicode_FromStringAndSize(s.data, static_cast<Py_ssize_t>(s.len)); }
+
+template <class T>
+T sized() {
+  T t{};
+  t.struct_size = sizeof(T);
+  return t;
+}
+
+// An attribute of a module of the package, imported when first asked for. Borrowed; NULL with an error set.
+PyObject* helper(const char* module, const char* name);
+PyObject* call_helper(const char* module, const char* name, PyObject* const* args, size_t n);
+
+// A symbol of libadjoin.so, NULL if it lacks it.
+void* library_symbol(const char* name);
+
+// Adds a type to the module after making it ready.
+int add_type(PyObject* module, PyTypeObject* type, const char* name);
+
+// What the module's parts add to it; each returns 0, or -1 with an error set.
+int init_errors(PyObject* module);
+int init_dtype(PyObject* module);
+int init_device(PyObject* module);
+int init_size(PyObject* module);
+int init_generator(PyObject* module);
+int init_tensor(PyObject* module);
+int init_ops(PyObject* module);
+int init_numbers(PyObject* module);
+int init_index(PyObject* module);
+int init_convert(PyObject* module);
+int init_interop(PyObject* module);
+int init_modes(PyObject* module);
+int init_node(PyObject* module);
+int init_hooks(PyObject* module);
+int init_engine(PyObject* module);
+int init_function(PyObject* module);
+int init_module_base(PyObject* module);
+int init_override(PyObject* module);
+int init_runtime(PyObject* module);
+
+}  // namespace adjoin::py

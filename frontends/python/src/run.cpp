@@ -1,0 +1,187 @@
+// frontends/python/src/run.cpp: a bound call goes to the core, and its results come back as Python objects.
+#include "line.hpp"
+#include "op.hpp"
+
+#include <structseq.h>
+
+namespace adjoin::py {
+namespace {
+
+PyObject* list_of(aj_object* steal) {
+  HeldObject held(steal);
+  uint32_t n = 0;
+  const aj_value* items = core->list_get(steal, &n);
+  PyObject* t = PyTuple_New(n);
+  if (!t) return nullptr;
+  for (uint32_t i = 0; i < n; ++i) {
+    aj_value v = items[i];
+    if (v.tag >= AJ_TENSOR && v.v.ptr) core->retain(const_cast<void*>(v.v.ptr));
+    PyObject* item = take_value(v);
+    if (!item) {
+      Py_DECREF(t);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(t, i, item);
+  }
+  return t;
+}
+
+PyObject* from_floats(const double* values, uint32_t n) {
+  Ref list(PyList_New(n));
+  if (!list) return nullptr;
+  for (uint32_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, PyFloat_FromDouble(values[i]));
+  return list.release();
+}
+
+// max(...) returns something that prints as adjoin.return_types.max(values=..., indices=...).
+PyTypeObject* make_named(const Program& p) {
+  auto info = sized<aj_op_info>();
+  if (failed(dispatch->op_info(p.op, &info))) return nullptr;
+  std::string_view name = view(info.name);
+  auto* full = new std::string("adjoin.return_types." + std::string(name.substr(0, name.find('.'))));
+  auto* fields = new PyStructSequence_Field[kMaxResults + 1]();  // kept: the type points into both
+  int n = 0;
+  for (uint32_t i = 0; i < p.nresults; ++i) {
+    if (p.hidden >> i & 1) continue;
+    auto r = sized<aj_param>();
+    if (failed(dispatch->op_result(p.op, i, &r))) return nullptr;
+    fields[n++] = {(new std::string(view(r.name)))->c_str(), nullptr};
+  }
+  PyStructSequence_Desc d{full->c_str(), nullptr, fields, n};
+  return PyStructSequence_NewType(&d);
+}
+
+PyObject* several(const Program& p, aj_value* rets) {
+  auto& mutable_p = const_cast<Program&>(p);
+  if (!p.named && !(mutable_p.named = make_named(p))) return nullptr;
+  Ref t(PyStructSequence_New(p.named));
+  if (!t) return nullptr;
+  int n = 0;
+  for (uint32_t i = 0; i < p.nresults; ++i) {
+    if (p.hidden >> i & 1) continue;
+    PyObject* item = take_value(std::exchange(rets[i], aj_value{}));
+    if (!item) return nullptr;
+    PyStructSequence_SET_ITEM(t.get(), n++, item);
+  }
+  return t.release();
+}
+
+void drop_value(aj_value v) {
+  if (v.tag >= AJ_TENSOR && v.v.ptr) core->release(const_cast<void*>(v.v.ptr));
+}
+
+// out= may be a tensor or, for several results, a tuple of them.
+bool set_out(const Program& p, PyObject* out, aj_value* rets) {
+  bool tuple = PyTuple_Check(out) || PyList_Check(out);
+  Py_ssize_t n = tuple ? PySequence_Fast_GET_SIZE(out) : 1;
+  if (n != p.nvisible) {
+    PyErr_Format(PyExc_TypeError, "argument 'out' must be %d tensors, not %zd", p.nvisible, n);
+    return false;
+  }
+  Py_ssize_t k = 0;
+  for (int i = 0; i < p.nresults; ++i) {
+    if (p.hidden >> i & 1) continue;
+    PyObject* o = tuple ? PySequence_Fast_ITEMS(out)[k++] : out;
+    if (!is_tensor(o)) {
+      PyErr_Format(PyExc_TypeError, "argument 'out' must be Tensor, not %s", Py_TYPE(o)->tp_name);
+      return false;
+    }
+    rets[i].tag = AJ_TENSOR;
+    rets[i].aux = 0;
+    rets[i].v.tensor = tensor_of(o);
+  }
+  return true;
+}
+
+PyObject* results(const Program& p, aj_value* rets) {
+  if (p.nvisible > 1) {
+    PyObject* t = several(p, rets);
+    for (int i = 0; i < p.nresults; ++i) drop_value(rets[i]);
+    return t;
+  }
+  PyObject* shown = nullptr;
+  for (int i = 0; i < p.nresults; ++i) {
+    if (p.hidden >> i & 1) {
+      drop_value(rets[i]);
+    } else {
+      shown = take_value(rets[i]);
+    }
+  }
+  return shown || PyErr_Occurred() ? shown : Py_NewRef(Py_None);
+}
+
+PyObject* mark_requires_grad(PyObject* result) {
+  if (result && is_tensor(result) && failed(autograd->set_requires_grad(tensor_of(result), 1))) Py_CLEAR(result);
+  return result;
+}
+
+}  // namespace
+
+PyObject* take_value(aj_value v) {
+  if (likely(v.tag == AJ_TENSOR)) return wrap_or_none(v.v.tensor);
+  switch (v.tag) {
+    case AJ_NONE: Py_RETURN_NONE;
+    case AJ_BOOL: return PyBool_FromLong(v.v.i != 0);
+    case AJ_INT: return PyLong_FromLongLong(v.v.i);
+    case AJ_FLOAT: return PyFloat_FromDouble(v.v.f);
+    case AJ_COMPLEX: return PyComplex_FromDoubles(v.v.c128[0], v.v.c128[1]);
+    case AJ_STRING: return PyUnicode_FromStringAndSize(v.v.str, v.aux);
+    case AJ_STRING_OBJ: return take_string(v.v.object);
+    case AJ_LIST_OBJ: return list_of(v.v.object);
+    default: return plain_value(v);
+  }
+}
+
+PyObject* plain_value(aj_value v) {
+  switch (v.tag) {
+    case AJ_DTYPE: return Py_XNewRef(reinterpret_cast<PyObject*>(dtype_object(v.v.dtype)));
+    case AJ_DEVICE: return device_object(v.v.device);
+    case AJ_INTS: return tuple_of(v.v.ints, static_cast<int32_t>(v.aux));
+    case AJ_FLOATS: return from_floats(v.v.floats, v.aux);
+    case AJ_TENSORS: {
+      PyObject* t = PyTuple_New(v.aux);
+      for (uint32_t i = 0; t && i < v.aux; ++i) {
+        aj_tensor* item = v.v.tensors[i];
+        PyTuple_SET_ITEM(t, i, item ? wrap_borrowed(item) : Py_NewRef(Py_None));
+      }
+      return t;
+    }
+    case AJ_LAYOUT: return Py_NewRef(layout_object(v.v.i));
+    default: drop_value(v); Py_RETURN_NONE;
+  }
+}
+
+bool call_program(const Program& p, aj_value* values, size_t given, aj_value* rets, bool in_place) {
+  uint64_t keys = 0;
+  for (size_t i = 0; i < given; ++i)
+    if (values[i].tag == AJ_TENSOR) keys |= values[i].v.tensor->keys;
+  for (size_t i = given; i < p.nparams; ++i) values[i] = p.params[i].value;
+  if (in_place) rets[0] = values[0];
+  if (keys & kAutogradKey && autograd->grad_mode()) note_line();
+  return !failed(dispatch->call(p.op, values, p.nparams, rets, p.nresults));
+}
+
+PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
+  aj_value rets[kMaxResults];
+  for (int i = 0; i < p.nresults; ++i) {
+    rets[i].tag = AJ_NONE;
+    rets[i].aux = 0;
+  }
+  if (in_place) {
+    rets[0].tag = AJ_TENSOR;
+    rets[0].v.tensor = tensor_of(in_place);
+  } else if (unlikely(f.out != nullptr) && !set_out(p, f.out, rets)) {
+    return nullptr;
+  }
+  if (f.keys & kAutogradKey && autograd->grad_mode()) note_line();
+  if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults); unlikely(s != nullptr)) return raise(s);
+  if (likely(p.nresults == 1 && rets[0].tag == AJ_TENSOR && !f.set_requires_grad)) {
+    if (!in_place) return wrap_or_none(rets[0].v.tensor);
+    core->release(rets[0].v.tensor);
+    return Py_NewRef(in_place);
+  }
+  PyObject* result = results(p, rets);
+  return f.set_requires_grad ? mark_requires_grad(result) : result;
+}
+
+}  // namespace adjoin::py

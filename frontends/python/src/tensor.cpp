@@ -1,0 +1,215 @@
+// frontends/python/src/tensor.cpp: the life of a tensor's Python object: recycling, identity, the turn of ownership.
+#include "tensor.hpp"
+
+#include "methods.hpp"
+
+namespace adjoin::py {
+namespace {
+
+constexpr int kRecycled = 64;
+TensorObject* recycled[kRecycled];
+int recycled_count = 0;
+
+TensorObject* new_object() {
+  if (likely(recycled_count > 0)) {
+    TensorObject* o = recycled[--recycled_count];
+    PyObject_Init(reinterpret_cast<PyObject*>(o), &tensor_type);
+    return o;
+  }
+  TensorObject* o = PyObject_GC_New(TensorObject, &tensor_type);
+  if (!o) return nullptr;
+  o->dict = o->weakrefs = nullptr;
+  o->kept = false;
+  return o;
+}
+
+// A tensor that has an object gives that one: its own kept one comes back to life, or another reference to a live one.
+PyObject* wrap_again(aj_tensor* steal, TensorObject* o) {
+  auto* object = reinterpret_cast<PyObject*>(o);
+  if (o->kept) {
+    o->kept = false;
+    core->set_frontend_word(steal, frontend_id, o, 0);
+    return object;  // the count that the tensor held, and its reference in exchange
+  }
+  Py_INCREF(object);
+  core->release(steal);
+  return object;
+}
+
+// An object that carries something of the user's outlives its last reference while the tensor lives: the tensor keeps it.
+bool keep_alive(TensorObject* o) {
+  bool carries = Py_TYPE(o) != &tensor_type || o->weakrefs || (o->dict && PyDict_GET_SIZE(o->dict));
+  if (likely(!carries) || core->tensor_unique(o->tensor)) return false;
+  auto* object = reinterpret_cast<PyObject*>(o);
+  Py_SET_REFCNT(object, 1);
+  // subtype_dealloc gives up the reference to a heap type after this function, whatever it did.
+  if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_INCREF(Py_TYPE(o));
+  o->kept = true;
+  core->set_frontend_word(o->tensor, frontend_id, o, 1);
+  core->release(o->tensor);
+  return true;
+}
+
+void dealloc(PyObject* self) {
+  auto* o = reinterpret_cast<TensorObject*>(self);
+  if (likely(o->tensor != nullptr) && keep_alive(o)) return;
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
+  if (unlikely(o->weakrefs != nullptr)) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(o->dict);
+  if (aj_tensor* t = std::exchange(o->tensor, nullptr)) {
+    core->set_frontend_word(t, frontend_id, nullptr, 0);
+    core->release(t);
+  }
+  if (likely(Py_TYPE(self) == &tensor_type && recycled_count < kRecycled)) {
+    recycled[recycled_count++] = o;
+  } else {
+    Py_TYPE(self)->tp_free(self);
+  }
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<TensorObject*>(self)->dict);
+  return 0;
+}
+
+int clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<TensorObject*>(self)->dict);
+  return 0;
+}
+
+// A plain tensor enters the collector when it gets a dictionary: only then can it be part of a cycle.
+void track(PyObject* self) {
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+}
+
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  int rc = PyObject_GenericSetAttr(self, name, value);
+  if (reinterpret_cast<TensorObject*>(self)->dict) track(self);
+  return rc;
+}
+
+PyObject* get_dict(PyObject* self, void*) {
+  PyObject* d = PyObject_GenericGetDict(self, nullptr);
+  if (d) track(self);
+  return d;
+}
+
+int set_dict(PyObject* self, PyObject* value, void*) {
+  int rc = PyObject_GenericSetDict(self, value, nullptr);
+  if (rc == 0) track(self);
+  return rc;
+}
+
+PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* build = helper("adjoin._tensor", "_construct");
+  if (!build) return nullptr;
+  Ref all(PyTuple_New(PyTuple_GET_SIZE(args) + 1));
+  if (!all) return nullptr;
+  PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(reinterpret_cast<PyObject*>(type)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+  return PyObject_Call(build, all.get(), kwargs);
+}
+
+int ignore_init(PyObject*, PyObject*, PyObject*) { return 0; }
+
+PyObject* represent(PyObject* self) { return call_helper("adjoin._tensor_str", "tensor_repr", &self, 1); }
+
+Py_hash_t hash(PyObject* self) { return _Py_HashPointer(self); }
+
+PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr}, {}};
+
+int add_properties(PyTypeObject* type, PyGetSetDef* list) {
+  for (; list->name; ++list) {
+    Ref d(PyDescr_NewGetSet(type, list));
+    if (!d || PyDict_SetItemString(type->tp_dict, list->name, d.get()) < 0) return -1;
+  }
+  return 0;
+}
+
+int add_methods(PyTypeObject* type, PyMethodDef* list) {
+  for (; list->ml_name; ++list) {
+    PyObject* made = list->ml_flags & METH_CLASS    ? PyDescr_NewClassMethod(type, list)
+                     : list->ml_flags & METH_STATIC ? PyCFunction_New(list, nullptr)
+                                                    : PyDescr_NewMethod(type, list);
+    Ref d(made);
+    if (d && list->ml_flags & METH_STATIC) d = Ref(PyStaticMethod_New(d.get()));
+    if (!d || PyDict_SetItemString(type->tp_dict, list->ml_name, d.get()) < 0) return -1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+PyTypeObject tensor_type = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "adjoin.Tensor",
+    .tp_basicsize = sizeof(TensorObject),
+    .tp_dealloc = dealloc,
+    .tp_repr = represent,
+    .tp_as_number = &number_methods,
+    .tp_as_sequence = &sequence_methods,
+    .tp_as_mapping = &mapping_methods,
+    .tp_hash = hash,
+    .tp_getattro = PyObject_GenericGetAttr,
+    .tp_setattro = set_attribute,
+    .tp_as_buffer = &buffer_methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "An array of one dtype on one device, which remembers how it was computed when a gradient may be asked for.",
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_richcompare = compare,
+    .tp_weaklistoffset = offsetof(TensorObject, weakrefs),
+    .tp_iter = iterate,
+    .tp_getset = dict_property,
+    .tp_dictoffset = offsetof(TensorObject, dict),
+    .tp_init = ignore_init,
+    .tp_new = make,
+};
+
+PyObject* wrap(aj_tensor* steal) {
+  if (auto* old = static_cast<TensorObject*>(core->frontend_word(steal, frontend_id))) return wrap_again(steal, old);
+  TensorObject* o = new_object();
+  if (unlikely(!o)) {
+    core->release(steal);
+    return nullptr;
+  }
+  o->tensor = steal;
+  core->set_frontend_word(steal, frontend_id, o, 0);
+  return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* wrap_as(PyTypeObject* type, aj_tensor* steal) {
+  if (type == &tensor_type) return wrap(steal);
+  auto* o = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
+  if (!o) {
+    core->release(steal);
+    return nullptr;
+  }
+  o->tensor = steal;
+  core->set_frontend_word(steal, frontend_id, o, 0);
+  return reinterpret_cast<PyObject*>(o);
+}
+
+void drop_word(void* word) {
+  if (!Py_IsInitialized()) return;
+  Gil gil;
+  auto* o = static_cast<TensorObject*>(word);
+  o->kept = false;
+  o->tensor = nullptr;
+  Py_DECREF(reinterpret_cast<PyObject*>(o));
+}
+
+int init_tensor(PyObject* module) {
+  if (add_type(module, &tensor_type, "Tensor") < 0) return -1;
+  // People hang methods onto Tensor, as they may in PyTorch.
+  tensor_type.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
+  for (PyGetSetDef* list : {shape_properties, grad_properties})
+    if (add_properties(&tensor_type, list) < 0) return -1;
+  for (PyMethodDef* list : {shape_methods, grad_methods, value_methods, exchange_methods, conversion_methods})
+    if (add_methods(&tensor_type, list) < 0) return -1;
+  PyType_Modified(&tensor_type);
+  return 0;
+}
+
+}  // namespace adjoin::py

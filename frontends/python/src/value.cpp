@@ -1,0 +1,222 @@
+// frontends/python/src/value.cpp: item, tolist and the conversions that Python asks of a tensor of one element.
+#include "value.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "dtype.hpp"
+#include "methods.hpp"
+
+namespace adjoin::py {
+
+float bfloat_to_float(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+uint16_t float_to_bfloat(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  if (x != x) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float half_to_float(uint16_t bits) {
+  float sign = bits & 0x8000 ? -1.0f : 1.0f;
+  int exponent = bits >> 10 & 31;
+  int fraction = bits & 0x3ff;
+  if (exponent == 31) return fraction ? NAN : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
+  return sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+}
+
+uint16_t float_to_half(float x) {
+  auto sign = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16 & 0x8000);
+  float a = std::fabs(x);
+  if (x != x) return sign | 0x7e00;
+  if (a >= 65520.0f) return sign | 0x7c00;
+  int exponent;
+  std::frexp(a, &exponent);
+  exponent = std::max(exponent, -13);  // below it the spacing stays 2^-24
+  auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(a, 11 - exponent)));
+  return static_cast<uint16_t>(sign | (static_cast<uint32_t>(exponent + 13) * 1024 + units));
+}
+
+namespace {
+
+template <class T>
+T load(const void* p) {
+  T x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
+PyObject* float_at(const void* p, unsigned bits) {
+  if (bits == 32) return PyFloat_FromDouble(load<float>(p));
+  if (bits == 64) return PyFloat_FromDouble(load<double>(p));
+  return PyFloat_FromDouble(half_to_float(load<uint16_t>(p)));
+}
+
+PyObject* int_at(const void* p, unsigned bits) {
+  switch (bits) {
+    case 64: return PyLong_FromLongLong(load<int64_t>(p));
+    case 32: return PyLong_FromLong(load<int32_t>(p));
+    case 16: return PyLong_FromLong(load<int16_t>(p));
+    default: return PyLong_FromLong(load<int8_t>(p));
+  }
+}
+
+PyObject* uint_at(const void* p, unsigned bits) {
+  switch (bits) {
+    case 64: return PyLong_FromUnsignedLongLong(load<uint64_t>(p));
+    case 32: return PyLong_FromUnsignedLong(load<uint32_t>(p));
+    case 16: return PyLong_FromLong(load<uint16_t>(p));
+    default: return PyLong_FromLong(load<uint8_t>(p));
+  }
+}
+
+// The only element of t, which may be on another device.
+bool read_one(aj_tensor* t, void* out) {
+  if (unlikely(core->tensor_numel(t) != 1)) {
+    PyErr_Format(PyExc_RuntimeError, "item: a tensor with %lld elements is no single number",
+                 static_cast<long long>(core->tensor_numel(t)));
+    return false;
+  }
+  auto bytes = static_cast<size_t>(item_bytes(t->dl.dtype));
+  if (likely(on_host(t) && is_strided(t))) {
+    std::memcpy(out, data_of(t), bytes);
+    return true;
+  }
+  return !failed(core->tensor_copy_bytes(t, out, bytes, 1));
+}
+
+struct Element {
+  alignas(16) char bytes[16];
+};
+
+}  // namespace
+
+PyObject* number_at(const void* p, DLDataType d) {
+  switch (d.code) {
+    case kDLFloat: return float_at(p, d.bits);
+    case kDLInt: return int_at(p, d.bits);
+    case kDLBool: return PyBool_FromLong(load<uint8_t>(p));
+    case kDLUInt: return uint_at(p, d.bits);
+    case kDLBfloat: return PyFloat_FromDouble(bfloat_to_float(load<uint16_t>(p)));
+    case kDLComplex: {
+      bool wide = d.bits == 128;
+      auto at = static_cast<const char*>(p);
+      double re = wide ? load<double>(at) : load<float>(at);
+      double im = wide ? load<double>(at + 8) : load<float>(at + 4);
+      return PyComplex_FromDoubles(re, im);
+    }
+    default: break;
+  }
+  DtypeObject* o = dtype_object(d);
+  return o ? PyErr_Format(PyExc_TypeError, "item: elements of %U are no Python numbers", o->name) : nullptr;
+}
+
+PyObject* item_of(aj_tensor* t) {
+  Element e;
+  return read_one(t, &e) ? number_at(&e, t->dl.dtype) : nullptr;
+}
+
+aj_tensor* host_copy(aj_tensor* t) {
+  if (on_host(t) && is_strided(t)) {
+    core->retain(t);
+    return t;
+  }
+  DLTensor like = t->dl;
+  like.device = {kDLCPU, 0};
+  like.strides = nullptr;
+  HeldTensor copy;
+  if (failed(core->tensor_empty(&like, 0, copy.out()))) return nullptr;
+  Ref source(wrap_borrowed(t));
+  if (!source) return nullptr;
+  Ref dense(PyObject_CallMethod(source.get(), "contiguous", nullptr));
+  if (!dense) return nullptr;
+  auto bytes = static_cast<uint64_t>(core->tensor_numel(t) * item_bytes(t->dl.dtype));
+  if (failed(core->tensor_copy_bytes(tensor_of(dense.get()), data_of(copy.get()), bytes, 1))) return nullptr;
+  return copy.release();
+}
+
+namespace {
+
+PyObject* nested(const char* data, const DLTensor& dl, int dim) {
+  if (dim == dl.ndim) return number_at(data, dl.dtype);
+  int64_t n = dl.shape[dim];
+  int64_t step = dl.strides[dim] * item_bytes(dl.dtype);
+  PyObject* list = PyList_New(n);
+  if (!list) return nullptr;
+  bool floats = dim + 1 == dl.ndim && same(dl.dtype, kFloat32);
+  for (int64_t i = 0; i < n; ++i) {
+    const char* at = data + i * step;
+    PyObject* item = floats ? PyFloat_FromDouble(load<float>(at)) : nested(at, dl, dim + 1);
+    if (unlikely(!item)) {
+      Py_DECREF(list);
+      return nullptr;
+    }
+    PyList_SET_ITEM(list, i, item);
+  }
+  return list;
+}
+
+PyObject* to_list(PyObject* self, PyObject*) {
+  HeldTensor t(host_copy(tensor_of(self)));
+  return t ? nested(data_of(t.get()), t->dl, 0) : nullptr;
+}
+
+PyObject* item(PyObject* self, PyObject*) { return item_of(tensor_of(self)); }
+
+PyObject* to_complex(PyObject* self, PyObject*) {
+  Ref number(item_of(tensor_of(self)));
+  if (!number || PyComplex_Check(number.get())) return number.release();
+  double x = PyFloat_AsDouble(number.get());
+  return PyErr_Occurred() ? nullptr : PyComplex_FromDoubles(x, 0);
+}
+
+}  // namespace
+
+int tensor_bool(PyObject* self) {
+  aj_tensor* t = tensor_of(self);
+  int64_t n = core->tensor_numel(t);
+  if (unlikely(n != 1)) {
+    PyErr_SetString(PyExc_RuntimeError, n == 0 ? "bool: the truth of an empty tensor is not defined"
+                                               : "bool: a tensor with more than one element is neither true nor false; "
+                                                 "use .any() or .all()");
+    return -1;
+  }
+  Element e;
+  if (!read_one(t, &e)) return -1;
+  if (same(t->dl.dtype, kFloat32)) return load<float>(&e) != 0;
+  Ref number(number_at(&e, t->dl.dtype));
+  return number ? PyObject_IsTrue(number.get()) : -1;
+}
+
+PyObject* tensor_float(PyObject* self) {
+  Ref number(item_of(tensor_of(self)));
+  if (!number || PyFloat_CheckExact(number.get())) return number.release();
+  return PyNumber_Float(number.get());
+}
+
+PyObject* tensor_int(PyObject* self) {
+  Ref number(item_of(tensor_of(self)));
+  if (!number || PyLong_CheckExact(number.get())) return number.release();
+  return PyNumber_Long(number.get());
+}
+
+PyObject* tensor_index(PyObject* self) {
+  aj_tensor* t = tensor_of(self);
+  bool integral = t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt || t->dl.dtype.code == kDLBool;
+  if (!integral || core->tensor_numel(t) != 1) {
+    PyErr_SetString(PyExc_TypeError, "index: only integer tensors of a single element can be converted to an index");
+    return nullptr;
+  }
+  return tensor_int(self);
+}
+
+PyMethodDef value_methods[] = {
+    {"item", item, METH_NOARGS, "The only element as a Python number."},
+    {"tolist", to_list, METH_NOARGS, "The elements as nested lists of Python numbers."},
+    {"__complex__", to_complex, METH_NOARGS, nullptr},
+    {},
+};
+
+}  // namespace adjoin::py
