@@ -17,7 +17,7 @@ class Ints {
  public:
   Ints() = default;  // None
   Ints(std::nullopt_t) {}
-  Ints(const int64_t* data, size_t n) : data_(data ? data : &one_), n_(n) {}
+  Ints(const int64_t* data, size_t n) : data_(data ? data : &kEmpty), n_(n) {}
   Ints(std::span<const int64_t> s) : Ints(s.data(), s.size()) {}
   Ints(const std::vector<int64_t>& v) : Ints(v.data(), v.size()) {}
   Ints(std::initializer_list<int64_t> l) : Ints(l.begin(), l.size()) {}
@@ -36,6 +36,7 @@ class Ints {
   operator std::span<const int64_t>() const { return {data(), n_}; }
 
  private:
+  static constexpr int64_t kEmpty = 0;  // where an empty list points: NULL is None
   const int64_t* data_ = nullptr;
   size_t n_ = 0;
   int64_t one_ = 0;
@@ -276,7 +277,11 @@ class Body : public Values {
   void ret(uint32_t i, const Scalar& s) const {
     aj_value& slot = call_->rets[i];
     slot = s.value();
-    if (s.is_complex()) raise(AJ_UNIMPLEMENTED, "a complex number cannot be a result");
+    if (!s.is_complex()) return;
+    static thread_local double z[2];  // to be read before the thread's next call
+    z[0] = s.to_complex().real();
+    z[1] = s.to_complex().imag();
+    slot.v.c128 = z;
   }
   void ret(uint32_t i, const std::vector<Tensor>& list) const {
     std::vector<aj_value> items;

@@ -241,6 +241,11 @@ class Generator {
   ~Generator() {
     if (g_) kit::env.core->release(g_);
   }
+  static Generator steal(aj_object* owned) {
+    Generator g;
+    g.g_ = owned;
+    return g;
+  }
   static const Generator& view(aj_object* const& g) { return reinterpret_cast<const Generator&>(g); }
   aj_object* get() const { return g_; }
   void manual_seed(uint64_t seed) const { kit::check(kit::env.core->generator_set(g_, seed, 0)); }

@@ -1,0 +1,49 @@
+// core/ops/activation.cpp: what activation.toml cannot say in a formula.
+#include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/ops.hpp>
+
+#include "core/ops/infer.hpp"
+
+namespace adjoin::ops {
+
+aj_status* gelu_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor &g = d.grad(0), &x = d.tensor(0);
+    if (d.text(1) == "none") {
+      Tensor cdf = erf(x * 0.7071067811865476) * 0.5 + 0.5;
+      return d.set(0, g * (cdf + x * exp(x * x * -0.5) * 0.3989422804014327));
+    }
+    const double k = 0.7978845608028654, c = 0.044715;  // sqrt(2 / pi), and the cubic term's weight
+    Tensor xx = x * x, t = tanh((x + x * xx * c) * k);
+    Tensor slope = x * (1 - t * t) * (xx * (3 * c * k) + k);
+    d.set(0, g * ((t + slope) * 0.5 + 0.5));
+  });
+}
+
+aj_status* glu_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& x = b.tensor(0);
+    int64_t dim = b.integer(1), n = x.size(dim);
+    want(n % 2 == 0, "dimension ", dim, " must have an even size: ", shown(x));
+    b.ret(0, slice(x, dim, 0, n / 2) * sigmoid(slice(x, dim, n / 2, n)));
+  });
+}
+
+aj_status* prelu_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &weight = b.tensor(1);
+    Tensor w = weight;
+    if (w.numel() == 1) {
+      w = reshape(w, Ints(nullptr, 0));
+    } else {
+      int64_t channels = x.ndim() > 1 ? x.size(1) : 1;
+      want(w.numel() == channels, "weight has ", w.numel(), " elements, input has ", channels, " channels: ", shown(x));
+      Sizes shape(size_t(x.ndim()), 1);
+      shape[1] = channels;
+      w = reshape(w, shape);
+    }
+    b.ret(0, where(gt(x, 0), x, w * x));
+  });
+}
+
+}  // namespace adjoin::ops

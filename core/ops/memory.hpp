@@ -1,0 +1,66 @@
+// core/ops/memory.hpp: fresh tensors in a given order of memory.
+#pragma once
+#include <adjoin/kit/ops.hpp>
+#include <algorithm>
+#include <numeric>
+
+#include "core/ops/infer.hpp"
+
+namespace adjoin::ops {
+
+inline Tensor empty_strides(std::span<const int64_t> shape, const int64_t* strides, DLDataType dtype, DLDevice device) {
+  for (int64_t n : shape) want(n >= 0, "sizes must not be negative: ", shown(shape));
+  DLTensor like{};
+  like.device = device;
+  like.ndim = int32_t(shape.size());
+  like.dtype = dtype;
+  like.shape = const_cast<int64_t*>(shape.data());
+  like.strides = const_cast<int64_t*>(strides);
+  aj_tensor* t = nullptr;
+  kit::check(kit::env.core->tensor_empty(&like, 0, &t));
+  return Tensor::steal(t);
+}
+inline Tensor empty_dense(const Ints& shape, DLDataType dtype, DLDevice device) {
+  return empty_strides(shape, nullptr, dtype, device);
+}
+
+// Strides without gaps whose dimensions lie in `order`, the outermost first.
+inline Sizes strides_in(std::span<const int64_t> shape, const std::vector<int>& order) {
+  Sizes strides(shape.size());
+  int64_t step = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[size_t(order[i])] = step;
+    step *= std::max<int64_t>(shape[size_t(order[i])], 1);
+  }
+  return strides;
+}
+
+inline Sizes strides_of(std::span<const int64_t> shape, MemoryFormat format) {
+  if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve) return c_strides(shape);
+  size_t dims = format == MemoryFormat::channels_last ? 4 : 5;
+  want(shape.size() == dims, "channels_last", dims == 5 ? "_3d" : "", " needs ", dims, " dimensions; the shape is ", shown(shape));
+  return strides_in(shape, dims == 4 ? std::vector<int>{0, 2, 3, 1} : std::vector<int>{0, 2, 3, 4, 1});
+}
+
+// Sizes of 0 and 1 do not fix a stride.
+inline bool is_in_order(const Tensor& t, MemoryFormat format) {
+  if (format == MemoryFormat::preserve) return true;
+  if (format == MemoryFormat::contiguous) return t.is_contiguous();
+  Sizes wanted = strides_of(t.shape(), format);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (t.shape()[i] > 1 && t.strides()[i] != wanted[i]) return false;
+  return true;
+}
+
+// Uninitialised, in the shape of t; `preserve` keeps the order of t's dimensions and drops gaps.
+inline Tensor empty_in_order(const Tensor& t, DLDataType dtype, DLDevice device, MemoryFormat format) {
+  if (format == MemoryFormat::contiguous || (format == MemoryFormat::preserve && t.is_contiguous()))
+    return empty_strides(t.shape(), nullptr, dtype, device);
+  if (format != MemoryFormat::preserve) return empty_strides(t.shape(), strides_of(t.shape(), format).data(), dtype, device);
+  std::vector<int> order(size_t(t.ndim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return t.strides()[size_t(a)] > t.strides()[size_t(b)]; });
+  return empty_strides(t.shape(), strides_in(t.shape(), order).data(), dtype, device);
+}
+
+}  // namespace adjoin::ops

@@ -1,0 +1,141 @@
+// core/ops/pointwise.cpp: derivatives with cases, and composites, of pointwise.toml.
+#include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/ops.hpp>
+#include <cmath>
+#include <limits>
+
+#include "core/ops/infer.hpp"
+
+namespace adjoin::ops {
+namespace {
+
+Tensor pow_input(const Tensor& g, const Operand& x, const Operand& e) {
+  if (e.is_tensor()) return g * kit::conj(where(eq(e, 0), 0, e * pow(x, e - 1)));
+  const Scalar& n = e.number();
+  if (n == 0) return zeros_like(g);
+  if (n == 1) return g;
+  if (n == 2) return g * kit::conj(x.tensor() * 2);
+  return g * kit::conj(pow(x, n - Scalar(1)) * n);
+}
+
+Tensor pow_exponent(const Tensor& g, const Operand& x, const Operand& e, const Tensor& out) {
+  auto harmless = [&] { return e.tensor().is_complex() ? eq(e, 0) : ge(e, 0); };  // 0 ** e is flat there
+  if (x.is_tensor()) {
+    Tensor slope = g * kit::conj(out * log(x.tensor()));
+    return where(logical_and(eq(x, 0), harmless()), 0, slope);
+  }
+  const Scalar& a = x.number();
+  Scalar factor = a.is_complex() ? Scalar(std::log(a.to_complex())) : Scalar(std::log(a.to_double()));
+  Tensor slope = g * kit::conj(out * factor);
+  return a == 0 ? where(harmless(), 0, slope) : slope;
+}
+
+Tensor both(const Tensor& a, const Tensor& b) { return logical_and(a, b); }
+
+}  // namespace
+
+aj_status* pow_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    if (d.need(0)) d.set(0, pow_input(d.grad(0), d.operand(0), d.operand(1)));
+    if (d.need(1)) d.set(1, pow_exponent(d.grad(0), d.operand(0), d.operand(1), d.tensor(2)));
+  });
+}
+
+// At a tie a number takes the whole gradient away and a tensor half of it, as in PyTorch; where both bounds are the tensor's
+// own value it passes whole. Where min is above max, max is the result.
+aj_status* clamp_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor &g = d.grad(0), &x = d.tensor(0);
+    Operand low = d.operand(1), high = d.operand(2);
+    auto above = [&] { return low.is_none() ? Tensor() : gt(x, low); };
+    auto below = [&] { return high.is_none() ? Tensor() : lt(x, high); };
+    Tensor a = above(), b = below(), inside = !a.defined() ? b : !b.defined() ? a : both(a, b);
+    if (!inside.defined()) return d.set(0, g);
+    if (!low.is_tensor() && !high.is_tensor()) return d.set(0, where(inside, g, 0));
+    Tensor no = zeros_like(x, boolean), yes = logical_not(no);
+    Tensor at_low = low.is_none() ? no : eq(x, low), at_high = high.is_none() ? no : eq(x, high);
+    Tensor valid = low.is_none() || high.is_none() ? yes : lt(low, high);
+    Tensor equal = low.is_none() || high.is_none() ? no : eq(low, high);
+    Tensor tie = logical_or(low.is_tensor() ? at_low : no, high.is_tensor() ? at_high : no);
+    Tensor half = g / 2;
+    if (d.need(0)) {
+      Tensor whole = logical_or(both(valid, inside), both(equal, at_low));
+      d.set(0, where(whole, g, where(both(valid, tie), half, 0)));
+    }
+    if (d.need(1)) {
+      Tensor whole = both(logical_or(valid, equal), lt(x, low));
+      d.set(1, where(whole, g, where(both(valid, at_low), half, 0)));
+    }
+    if (d.need(2)) {
+      Tensor whole = logical_or(gt(x, high), logical_not(logical_or(valid, equal)));
+      d.set(2, where(whole, g, where(both(valid, at_high), half, 0)));
+    }
+  });
+}
+
+// psi'(x): up by eight steps of the recurrence, then the asymptotic series; below 1/2 by reflection.
+aj_status* trigamma_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& x = b.tensor(0);
+    const double pi = 3.141592653589793;
+    Tensor low = lt(x, 0.5), y = where(low, 1 - x, x), sum;
+    for (int k = 0; k < 8; ++k) {
+      Tensor step = square(reciprocal(y + k));
+      sum = sum.defined() ? sum + step : step;
+    }
+    Tensor z = reciprocal(y + 8), zz = square(z);
+    Tensor series = z + zz * 0.5 + z * zz * (1.0 / 6 + zz * (-1.0 / 30 + zz * (1.0 / 42 - zz * (1.0 / 30))));
+    Tensor safe = where(low, x, 0.25);  // an integer would make the unused branch infinite, and its gradient NaN
+    sum = sum + series;
+    b.ret(0, where(low, square(pi / sin(safe * pi)) - sum, sum));
+  });
+}
+
+aj_status* logit_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor p = b.tensor(0);
+    if (b.given(1)) p = clamp(p, b.real(1), 1 - b.real(1));
+    b.ret(0, log(p / (1 - p)));
+  });
+}
+
+aj_status* float_power_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    auto is_complex = [&](uint32_t i) {
+      Operand x = b.operand(i);
+      return x.is_tensor() ? x.tensor().is_complex() : x.number().is_complex();
+    };
+    DLDataType wide = is_complex(0) || is_complex(1) ? complex128 : float64;
+    auto widen = [&](uint32_t i) { return b.operand(i).is_tensor() ? to(b.tensor(i), wide) : Tensor(); };
+    Tensor x = widen(0), e = widen(1);
+    b.ret(0, pow(x.defined() ? Operand(x) : b.operand(0), e.defined() ? Operand(e) : b.operand(1)));
+  });
+}
+
+aj_status* xlogy_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Operand x = b.operand(0), y = b.operand(1);
+    const Tensor& any = x.is_tensor() ? x.tensor() : y.tensor();
+    Tensor other = kit::as_tensor(y, any), none = both(eq(x, 0), logical_not(isnan(other)));
+    if (!x.is_tensor() && x.number() == 0) none = logical_not(isnan(other));
+    b.ret(0, x * log(where(none, 1, y)));  // log(1) instead of log(0): no NaN, and no gradient from there
+  });
+}
+
+aj_status* nan_to_num_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& x = b.tensor(0);
+    if (is_integral(x)) return b.ret(0, clone(x));
+    Tensor t = x.is_complex() ? view_as_real(x) : x;
+    DLDataType d = t.dtype();
+    double largest = d.bits == 64 ? std::numeric_limits<double>::max() : d.code == kDLBfloat ? 3.3895313892515355e38
+                     : d.bits == 16 ? 65504 : double(std::numeric_limits<float>::max());
+    const double inf = std::numeric_limits<double>::infinity();
+    Tensor y = where(isnan(t), b.maybe<double>(1).value_or(0), t);
+    y = where(eq(t, inf), b.maybe<double>(2).value_or(largest), y);
+    y = where(eq(t, -inf), b.maybe<double>(3).value_or(-largest), y);
+    b.ret(0, x.is_complex() ? view_as_complex(y) : y);
+  });
+}
+
+}  // namespace adjoin::ops
