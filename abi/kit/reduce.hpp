@@ -93,9 +93,11 @@ class Reduction {
 
   void write(int64_t output, const State& s) const {
     auto results = r_.finish(s, n_);
+    constexpr uint32_t count = std::tuple_size_v<decltype(results)>;
+    if (count > p_.nout) return put_one(p_.ops[0], output, std::get<count - 1>(results));  // the last is wanted alone
     [&]<size_t... I>(std::index_sequence<I...>) {
       (put_one(p_.ops[I], output, std::get<I>(results)), ...);
-    }(std::make_index_sequence<std::tuple_size_v<decltype(results)>>());
+    }(std::make_index_sequence<count>());
   }
   template <class V>
   void put_one(const aj_operand& o, int64_t output, const V& v) const {

@@ -63,7 +63,7 @@ aj_status* dropout(void*, aj_call* call) {
     visit_math<Join<stored_floating, complexes>>(p.compute, [&]<class T>() {
       Get<T> get = getter<T>(p.ops[1].dtype);
       Put<T> put = putter<T>(p.ops[0].dtype);
-      T scale = T(Real<T>(1 / (1 - drop)));
+      T scale = T(Real<T>(drop < 1 ? 1 / (1 - drop) : 0));
       for_elements(p, [&](char** at, int64_t i) {
         uint64_t element = uint64_t(p.first_index + i);
         bool keep = uniform_of(philox(element / 4).word[element % 4]) >= float(drop);

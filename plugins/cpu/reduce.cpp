@@ -1,0 +1,206 @@
+// plugins/cpu/reduce.cpp: reductions by the kit's tree.
+#include <adjoin/kit/reduce.hpp>
+#include <adjoin/kit/scalar.hpp>
+#include <adjoin/kit/view.hpp>
+
+#include "tables.hpp"
+
+namespace adjoin::cpu {
+namespace {
+
+template <class Type>
+struct Summing {
+  using T = Type;
+  using State = T;
+  State start() const { return T(0); }
+  void add(State& s, T x, int64_t) const { s = scalar::Add()(s, x); }
+  void join(State& s, State other) const { s = scalar::Add()(s, other); }
+  std::tuple<T> finish(State s, int64_t) const { return s; }
+};
+template <class Type>
+struct Averaging : Summing<Type> {
+  std::tuple<Type> finish(Type s, int64_t n) const { return s / Type(Real<Type>(n)); }
+};
+template <class Type>
+struct Multiplying {
+  using T = Type;
+  using State = T;
+  State start() const { return T(1); }
+  void add(State& s, T x, int64_t) const { s = scalar::Mul()(s, x); }
+  void join(State& s, State other) const { s = scalar::Mul()(s, other); }
+  std::tuple<T> finish(State s, int64_t) const { return s; }
+};
+template <class Type, bool All>
+struct Testing {
+  using T = Type;
+  using State = bool;
+  State start() const { return All; }
+  void add(State& s, T x, int64_t) const { s = All ? s & x : s | x; }
+  void join(State& s, State other) const { s = All ? s & other : s | other; }
+  std::tuple<bool> finish(State s, int64_t) const { return s; }
+};
+
+template <class T, bool Max>
+constexpr T worst() {
+  using L = std::numeric_limits<T>;
+  if constexpr (std::is_floating_point_v<T>) return Max ? -L::infinity() : L::infinity();
+  else return Max ? L::lowest() : L::max();
+}
+
+template <class Type, bool Max>
+struct Extreme {  // a NaN stays
+  using T = Type;
+  using State = T;
+  State start() const { return worst<T, Max>(); }
+  void add(State& s, T x, int64_t) const { s = Max ? scalar::Maximum()(s, x) : scalar::Minimum()(s, x); }
+  void join(State& s, State other) const { add(s, other, 0); }
+  std::tuple<T> finish(State s, int64_t) const { return s; }
+};
+
+template <class Type, bool Max>
+struct Place {  // the first of the best; a NaN is best
+  using T = Type;
+  struct State {
+    T value;
+    int64_t index;
+  };
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  State start() const { return {worst<T, Max>(), kNone}; }
+  static bool better(T a, T b) { return Max ? a > b : a < b; }
+  void add(State& s, T x, int64_t i) const { join(s, {x, i}); }
+  void join(State& s, State o) const {
+    bool nan = scalar::is_nan(s.value), other_nan = scalar::is_nan(o.value);
+    bool equal = (nan && other_nan) || s.value == o.value;
+    if (equal ? o.index < s.index : !nan && (other_nan || better(o.value, s.value))) s = o;
+  }
+  std::tuple<T, int64_t> finish(State s, int64_t) const { return {s.value, s.index}; }  // argmax has only the second
+};
+// Two passes over a leaf that lies in the cache; leaves joined by counts, means and squares.
+template <class Type>
+struct Variance {
+  using T = Type;
+  using R = Real<T>;
+  struct State {
+    T mean;
+    R squares, count;
+  };
+  double correction;
+
+  static R square(T d) {
+    if constexpr (is_complex<T>) return d.re * d.re + d.im * d.im;
+    else return d * d;
+  }
+  State start() const { return {T(0), 0, 0}; }
+  void add(State& s, T x, int64_t) const {
+    T d = x - s.mean;
+    s.count += 1;
+    s.mean = s.mean + d / T(s.count);
+    if constexpr (is_complex<T>) s.squares += d.re * (x.re - s.mean.re) + d.im * (x.im - s.mean.im);
+    else s.squares += d * (x - s.mean);
+  }
+  void join(State& a, State b) const {
+    R n = a.count + b.count;
+    if (b.count == 0) return;
+    T d = b.mean - a.mean;
+    a.mean = a.mean + d * T(b.count / n);
+    a.squares += b.squares + square(d) * a.count * b.count / n;
+    a.count = n;
+  }
+  State leaf(const T* x, int64_t n, int64_t) const {
+    T mean = reduce_leaf(Summing<T>(), x, n, 0) / T(R(n));
+    struct Squares {
+      using State = R;
+      using T = Type;
+      T mean;
+      State start() const { return 0; }
+      void add(State& s, T v, int64_t) const { s += square(v - mean); }
+      void join(State& s, State o) const { s += o; }
+    };
+    return {mean, reduce_leaf(Squares{mean}, x, n, 0), R(n)};
+  }
+  std::tuple<R> finish(State s, int64_t n) const {
+    double rest = double(n) - correction;
+    return n == 0 ? R(NAN) : R(double(s.squares) / (rest > 0 ? rest : 0));
+  }
+};
+
+template <class Type>
+struct Norm2 {
+  using T = Type;
+  using State = Real<T>;
+  State start() const { return 0; }
+  void add(State& s, T x, int64_t) const { s += Variance<T>::square(x); }
+  void join(State& s, State o) const { s += o; }
+  std::tuple<State> finish(State s, int64_t) const { return std::sqrt(s); }
+};
+template <class Type>
+struct Norm {  // of any order: 0 counts, infinities are the largest and the smallest
+  using T = Type;
+  using State = Real<T>;
+  double ord;
+  State start() const { return ord == -INFINITY ? worst<State, false>() : 0; }
+  void add(State& s, T x, int64_t) const {
+    State a = scalar::Abs()(x);
+    join(s, ord == 0 ? State(a != 0) : ord == 1 || std::isinf(ord) ? a : std::pow(a, State(ord)));
+  }
+  void join(State& s, State o) const {
+    s = ord == INFINITY ? scalar::Maximum()(s, o) : ord == -INFINITY ? scalar::Minimum()(s, o) : s + o;
+  }
+  std::tuple<State> finish(State s, int64_t) const {
+    return ord == 0 || ord == 1 || std::isinf(ord) ? s : std::pow(s, State(1 / ord));
+  }
+};
+
+// Integers of all widths are reduced as int64: a sixth of the code.
+template <class Set, template <class> class R>
+aj_status* fold(void*, aj_call* call) {
+  return guard(call, [&] { visit<Set>(call->plan->compute, [&]<class T>() { reduce(*call->plan, R<Sum<T>>()); }); });
+}
+template <class T> using AMax = Extreme<T, true>;
+template <class T> using AMin = Extreme<T, false>;
+template <class T> using First = Place<T, true>;
+template <class T> using FirstLeast = Place<T, false>;
+
+template <bool All>
+aj_status* truth(void*, aj_call* call) {
+  return guard(call, [&] { reduce(*call->plan, Testing<bool, All>()); });
+}
+
+aj_status* var(void*, aj_call* call) {
+  return guard(call, [&] {
+    double correction = Args(call).none(2) ? 1 : Args(call).real(2);
+    visit<floating_complex>(call->plan->compute, [&]<class T>() { reduce(*call->plan, Variance<T>{correction}); });
+  });
+}
+
+aj_status* vector_norm(void*, aj_call* call) {
+  return guard(call, [&] {
+    const aj_plan& p = *call->plan;
+    double ord = Args(call).real(1);
+    visit<floating_complex>(p.compute, [&]<class T>() {
+      if (ord == 2) reduce(p, Norm2<T>());
+      else reduce(p, Norm<T>{ord});
+    });
+  });
+}
+
+}  // namespace
+
+const Kernel reduce_kernels[] = {
+    {"sum", {&fold<all_types, Summing>, all_types::mask, AJ_KERNEL_CASTS}},
+    {"mean", {&fold<floating_complex, Averaging>, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"prod", {&fold<all_types, Multiplying>, all_types::mask, AJ_KERNEL_CASTS}},
+    {"var", {&var, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"vector_norm", {&vector_norm, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"amax", {&fold<reals_bool, AMax>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"amin", {&fold<reals_bool, AMin>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"max.dim", {&fold<reals_bool, First>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"min.dim", {&fold<reals_bool, FirstLeast>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"argmax", {&fold<reals_bool, First>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"argmin", {&fold<reals_bool, FirstLeast>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"all", {&truth<true>, 0, AJ_KERNEL_CASTS}},
+    {"any", {&truth<false>, 0, AJ_KERNEL_CASTS}},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::cpu
