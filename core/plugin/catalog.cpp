@@ -1,4 +1,5 @@
-// core/plugin/catalog.cpp: every plugin that was found, in search order, and what was decided about it.
+// core/plugin/catalog.cpp: every plugin that was found, in search order, and what was decided about
+// it.
 #include "core/plugin/catalog.hpp"
 
 #include <pthread.h>
@@ -34,7 +35,8 @@ std::string distrust(const Candidate& c) {
 
 LoadLock& load_lock() {
   static LoadLock* lock = [] {
-    pthread_atfork([] { load_lock().lock(); }, [] { load_lock().unlock(); }, [] { load_lock().unlock(); });
+    pthread_atfork([] { load_lock().lock(); }, [] { load_lock().unlock(); },
+                   [] { load_lock().unlock(); });
     return new LoadLock;
   }();
   return *lock;
@@ -121,7 +123,8 @@ Candidate* Catalog::add_asked(const std::string& path) {
   c->origin = Origin::kAsked;
   examine(c, policy_);
   if (Candidate* known = c->inode != 0 ? same_file(c) : nullptr) {
-    // Asking again may help: the file's place is no longer held against it, nor are policies that name only some.
+    // Asking again may help: the file's place is no longer held against it, nor are policies that
+    // name only some.
     if (known->state == AJ_PLUGIN_REFUSED || known->state == AJ_PLUGIN_DISABLED) {
       known->has_note = c->has_note;
       known->note = c->note;
@@ -167,7 +170,8 @@ const Candidate* Catalog::shadowing(const Candidate* c) const {
     if (other == c) {
       before = false;
     } else if (other->name == c->name) {
-      if (other->state == AJ_PLUGIN_LOADED || (before && other->state == AJ_PLUGIN_FOUND)) return other;
+      if (other->state == AJ_PLUGIN_LOADED || (before && other->state == AJ_PLUGIN_FOUND))
+        return other;
     }
   }
   return nullptr;

@@ -1,4 +1,5 @@
-// core/plugin/catalog.hpp: every plugin that was found, in search order, and what was decided about it.
+// core/plugin/catalog.hpp: every plugin that was found, in search order, and what was decided about
+// it.
 #pragma once
 
 #include <adjoin/abi/capi.h>
@@ -23,14 +24,14 @@ struct Candidate {
   uint64_t device = 0, inode = 0;
   bool has_note = false;
   aj_plugin_note note = {};
-  std::string name;               // the note's, or what the file's name promises
+  std::string name;  // the note's, or what the file's name promises
   int32_t state = AJ_PLUGIN_FOUND;
   bool initialising = false;
   aj_plugin_drain_fn drain = nullptr;
 
   void set(int32_t new_state, std::string why);
   const std::string& reason() const { return *reason_; }
-  std::string label() const;      // "acme 0.1 (/opt/libaj_acme.so)"
+  std::string label() const;  // "acme 0.1 (/opt/libaj_acme.so)"
 
  private:
   const std::string* reason_ = &intern({});
@@ -42,14 +43,16 @@ void examine(Candidate* c, const Policy& policy);
 // All functions below want load_lock() to be held.
 class Catalog {
  public:
-  void discover();                                // once
+  void discover();  // once
   void add_folder(Folder folder);
   Candidate* add_asked(const std::string& path);  // the one already known if it is the same file
 
   std::vector<Candidate*> all() const { return candidates_; }
-  std::vector<Candidate*> offering(std::string_view what) const;  // in search order, whatever their state
+  std::vector<Candidate*> offering(
+      std::string_view what) const;  // in search order, whatever their state
   std::vector<Candidate*> named(std::string_view name) const;
-  const Candidate* shadowing(const Candidate* c) const;  // an earlier one of the same name that serves, or null
+  const Candidate* shadowing(
+      const Candidate* c) const;  // an earlier one of the same name that serves, or null
   const std::vector<Folder>& folders() const { return folders_; }
 
  private:

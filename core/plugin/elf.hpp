@@ -1,4 +1,5 @@
-// core/plugin/elf.hpp: reads what a shared library says about itself from the file, so that nothing of it has to run.
+// core/plugin/elf.hpp: reads what a shared library says about itself from the file, so that nothing
+// of it has to run.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct ElfSymbol {
   bool unique = false;  // STB_GNU_UNIQUE: such a library can never be unmapped
 };
 
-// One shared library, open. Every offset that it names has been checked against the size of the file, so a truncated or
-// corrupt file is refused here: dlopen of such a file kills the process.
+// One shared library, open. Every offset that it names has been checked against the size of the
+// file, so a truncated or corrupt file is refused here: dlopen of such a file kills the process.
 class ElfFile {
  public:
   ElfFile() = default;
@@ -46,7 +47,9 @@ class ElfFile {
   std::string check_segments(uint64_t offset, uint32_t count);
   std::string read_section_table(uint64_t offset, uint32_t count, uint32_t names);
   std::string load_bytes(uint64_t offset, uint64_t size, void* out) const;
-  bool inside(uint64_t offset, uint64_t size) const { return size <= size_ && offset <= size_ - size; }
+  bool inside(uint64_t offset, uint64_t size) const {
+    return size <= size_ && offset <= size_ - size;
+  }
 
   int fd_ = -1;
   uint64_t size_ = 0, device_ = 0, inode_ = 0;

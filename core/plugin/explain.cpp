@@ -17,7 +17,8 @@ std::string verdict(const Catalog& list, const Candidate* c) {
 std::string loaded_names(const Catalog& list) {
   std::string text;
   for (const Candidate* c : list.all())
-    if (c->state == AJ_PLUGIN_LOADED) text += (text.empty() ? "" : ", ") + c->name + " " + c->note.version;
+    if (c->state == AJ_PLUGIN_LOADED)
+      text += (text.empty() ? "" : ", ") + c->name + " " + c->note.version;
   return text.empty() ? "nothing" : text;
 }
 
@@ -27,11 +28,13 @@ std::string searched(const Catalog& list) {
   return text.empty() ? "no folder" : text;
 }
 
-// A file that was refused may be meant though its note, if it has one, does not say so: its own name does.
+// A file that was refused may be meant though its note, if it has one, does not say so: its own
+// name does.
 std::vector<Candidate*> concerned(const Catalog& list, std::string_view what) {
   std::vector<Candidate*> found = list.offering(what);
   for (Candidate* c : list.named(name_of(what)))
-    if (c->state == AJ_PLUGIN_REFUSED && std::find(found.begin(), found.end(), c) == found.end()) found.push_back(c);
+    if (c->state == AJ_PLUGIN_REFUSED && std::find(found.begin(), found.end(), c) == found.end())
+      found.push_back(c);
   return found;
 }
 
@@ -39,13 +42,20 @@ std::vector<Candidate*> concerned(const Catalog& list, std::string_view what) {
 
 const char* state_name(int32_t state) {
   switch (state) {
-    case AJ_PLUGIN_FOUND: return "found";
-    case AJ_PLUGIN_LOADED: return "loaded";
-    case AJ_PLUGIN_REFUSED: return "refused";
-    case AJ_PLUGIN_FAILED: return "failed";
-    case AJ_PLUGIN_SHADOWED: return "shadowed";
-    case AJ_PLUGIN_DISABLED: return "disabled";
-    default: return "unknown";
+    case AJ_PLUGIN_FOUND:
+      return "found";
+    case AJ_PLUGIN_LOADED:
+      return "loaded";
+    case AJ_PLUGIN_REFUSED:
+      return "refused";
+    case AJ_PLUGIN_FAILED:
+      return "failed";
+    case AJ_PLUGIN_SHADOWED:
+      return "shadowed";
+    case AJ_PLUGIN_DISABLED:
+      return "disabled";
+    default:
+      return "unknown";
   }
 }
 
@@ -57,7 +67,8 @@ std::string why_nobody(const Catalog& list, std::string_view what) {
     text += (text.empty() ? "plugin " : "; plugin ") + c->label() + ": " + state;
   }
   if (!text.empty()) return text;
-  return "no plugin provides '" + name_of(what) + "'; loaded: " + loaded_names(list) + "; searched: " + searched(list);
+  return "no plugin provides '" + name_of(what) + "'; loaded: " + loaded_names(list) +
+         "; searched: " + searched(list);
 }
 
 std::string explain(const Catalog& list, std::string_view what) {
@@ -65,14 +76,17 @@ std::string explain(const Catalog& list, std::string_view what) {
   for (Candidate* c : list.all()) {
     bool offers = false;
     if (c->has_note)
-      for (std::string_view one : split(c->note.provides, ';')) offers |= one == what || name_of(one) == what;
+      for (std::string_view one : split(c->note.provides, ';'))
+        offers |= one == what || name_of(one) == what;
     if (offers || c->name == what || c->name == name_of(what)) found.push_back(c);
   }
   std::string text;
   for (const Candidate* c : found) {
     text += "plugin " + c->label() + ": " + verdict(list, c) + "\n";
-    if (c->has_note && *c->note.provides) text += std::string("  provides ") + c->note.provides + "\n";
-    if (c->has_note && *c->note.requires_) text += std::string("  requires ") + c->note.requires_ + "\n";
+    if (c->has_note && *c->note.provides)
+      text += std::string("  provides ") + c->note.provides + "\n";
+    if (c->has_note && *c->note.requires_)
+      text += std::string("  requires ") + c->note.requires_ + "\n";
   }
   if (found.empty()) text += "no plugin is called '" + std::string(what) + "' or provides it\n";
   text += "loaded: " + loaded_names(list) + "\n";
@@ -81,7 +95,9 @@ std::string explain(const Catalog& list, std::string_view what) {
     auto all = list.all();
     auto count = std::count_if(all.begin(), all.end(), here);
     text += "searched " + describe(f) + ": " +
-            (f.problem.empty() ? std::to_string(count) + (count == 1 ? " plugin" : " plugins") : f.problem) + "\n";
+            (f.problem.empty() ? std::to_string(count) + (count == 1 ? " plugin" : " plugins")
+                               : f.problem) +
+            "\n";
   }
   return text;
 }

@@ -1,4 +1,5 @@
-// core/plugin/guard.cpp: names the plugin whose first code is running when that code takes long or ends the process.
+// core/plugin/guard.cpp: names the plugin whose first code is running when that code takes long or
+// ends the process.
 #include "core/plugin/guard.hpp"
 
 #include <signal.h>
@@ -32,11 +33,13 @@ void at_exit() {
   if (const char* who = current.load()) say(who, ": called exit() while it was being loaded\n");
 }
 
-// The action is one-shot: returning repeats a fault, and abort() raises again, now with the default action.
+// The action is one-shot: returning repeats a fault, and abort() raises again, now with the default
+// action.
 void on_signal(int signal) {
   const char* who = current.load();
   if (!who) return;
-  say(who, signal == SIGABRT ? ": aborted while it was being loaded\n" : ": crashed while it was being loaded\n");
+  say(who, signal == SIGABRT ? ": aborted while it was being loaded\n"
+                             : ": crashed while it was being loaded\n");
 }
 
 // Handlers of the program's own, a debugger's or a sanitizer's, are left alone.
@@ -45,8 +48,8 @@ void take_signals() {
   (void)registered;
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     struct sigaction action = {};
-    replaced[i] = sigaction(kSignals[i], nullptr, &previous[i]) == 0 && !(previous[i].sa_flags & SA_SIGINFO) &&
-                  previous[i].sa_handler == SIG_DFL;
+    replaced[i] = sigaction(kSignals[i], nullptr, &previous[i]) == 0 &&
+                  !(previous[i].sa_flags & SA_SIGINFO) && previous[i].sa_handler == SIG_DFL;
     action.sa_handler = on_signal;
     action.sa_flags = static_cast<int>(SA_RESETHAND);
     if (replaced[i]) sigaction(kSignals[i], &action, nullptr);
@@ -64,7 +67,8 @@ void give_signals_back() {
 
 }  // namespace
 
-InitGuard::InitGuard(std::string label) : label_(std::move(label)), outer_(current.load()), owner_pid_(getpid()) {
+InitGuard::InitGuard(std::string label)
+    : label_(std::move(label)), outer_(current.load()), owner_pid_(getpid()) {
   if (!outer_) take_signals();
   current.store(label_.c_str());
   sigset_t all, old;
@@ -81,7 +85,8 @@ InitGuard::~InitGuard() {
   current.store(outer_);
   if (!outer_) give_signals_back();
   if (!watchdog_.joinable()) return;
-  if (getpid() != owner_pid_) {  // init forked, and the child came back here: the thread stayed behind
+  if (getpid() !=
+      owner_pid_) {  // init forked, and the child came back here: the thread stayed behind
     watchdog_.detach();
     return;
   }

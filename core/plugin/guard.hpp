@@ -1,4 +1,5 @@
-// core/plugin/guard.hpp: names the plugin whose first code is running when that code takes long or ends the process.
+// core/plugin/guard.hpp: names the plugin whose first code is running when that code takes long or
+// ends the process.
 #pragma once
 
 #include <condition_variable>
@@ -8,8 +9,9 @@
 
 namespace adjoin::plugin {
 
-// Stands around dlopen and init. Nothing in process survives exit(), abort() or a crash in there; what can be done is to say
-// who it was, before the process ends, and `adjoin plugins check` tries in a child.
+// Stands around dlopen and init. Nothing in process survives exit(), abort() or a crash in there;
+// what can be done is to say who it was, before the process ends, and `adjoin plugins check` tries
+// in a child.
 class InitGuard {
  public:
   explicit InitGuard(std::string label);

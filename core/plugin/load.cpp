@@ -23,19 +23,23 @@ namespace {
 
 using Library = boost::dll::shared_library;
 
-const void* query_for_plugin(const char* name, uint32_t major) { return present(name, core_query(name, major)); }
+const void* query_for_plugin(const char* name, uint32_t major) {
+  return present(name, core_query(name, major));
+}
 
 // ADJOIN_OPTIONS_NAME, with lines that end at ';' or at a line's end.
 std::string user_options(const std::string& name) {
   std::string variable = "ADJOIN_OPTIONS_";
-  for (char c : name) variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char c : name)
+    variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   const char* value = secure_getenv(variable.c_str());
   std::string options = value ? value : "";
   std::replace(options.begin(), options.end(), ';', '\n');
   return options;
 }
 
-// A C++ exception out of init is a defect of the plugin that can still be reported; a thread's cancellation is none.
+// A C++ exception out of init is a defect of the plugin that can still be reported; a thread's
+// cancellation is none.
 aj_status* call_init(aj_plugin_init_fn init, const aj_plugin_env* env) {
   try {
     return init(env);
@@ -66,7 +70,8 @@ aj_status* run_init(const Candidate& c, aj_plugin_init_fn init) {
 }
 
 aj_status* open_library(const Candidate& c, Library** out) {
-  // Never unloaded: Library's destructor would dlclose while threads and objects of the plugin may live.
+  // Never unloaded: Library's destructor would dlclose while threads and objects of the plugin may
+  // live.
   try {
     *out = new Library(c.path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
     return nullptr;
@@ -115,9 +120,11 @@ aj_status* load_required(const Candidate& c) {
 
 aj_status* load(Candidate* c) {
   if (c->state == AJ_PLUGIN_LOADED) return nullptr;
-  if (c->initialising) return fail(AJ_PRECONDITION, "plugin ", c->label(), ": is being initialised and needs itself");
+  if (c->initialising)
+    return fail(AJ_PRECONDITION, "plugin ", c->label(), ": is being initialised and needs itself");
   if (c->state != AJ_PLUGIN_FOUND)
-    return fail(AJ_UNAVAILABLE, "plugin ", c->label(), ": ", state_name(c->state), ": ", c->reason());
+    return fail(AJ_UNAVAILABLE, "plugin ", c->label(), ": ", state_name(c->state), ": ",
+                c->reason());
   c->initialising = true;
   aj_status* bad = load_required(*c);
   if (!bad) bad = open_and_init(c);

@@ -1,4 +1,5 @@
-// core/plugin/loader.cpp: finds and loads what is asked for; two of libadjoin's symbols and the interface "aj.plugins".
+// core/plugin/loader.cpp: finds and loads what is asked for; two of libadjoin's symbols and the
+// interface "aj.plugins".
 #include "core/plugin/loader.hpp"
 
 #include <algorithm>
@@ -23,7 +24,9 @@ using plugin::catalog;
 using plugin::load_lock;
 using plugin::Locked;
 
-const aj_core& core_table() { return *static_cast<const aj_core*>(core_query("aj.core", AJ_ABI_MAJOR)); }
+const aj_core& core_table() {
+  return *static_cast<const aj_core*>(core_query("aj.core", AJ_ABI_MAJOR));
+}
 
 // No exception of ours may leave through a table.
 template <class F>
@@ -48,7 +51,9 @@ aj_plugin_info info_of(const Candidate& c) {
   info.state = static_cast<uint32_t>(shadow ? AJ_PLUGIN_SHADOWED : c.state);
   info.name = str(plugin::intern(c.name));
   info.path = str(plugin::intern(c.path));
-  info.reason = str(shadow ? plugin::intern("the same name stands earlier in the search path: " + shadow->path) : c.reason());
+  info.reason = str(
+      shadow ? plugin::intern("the same name stands earlier in the search path: " + shadow->path)
+             : c.reason());
   if (!c.has_note) return info;
   info.version = str(plugin::intern(c.note.version));
   info.vendor = str(plugin::intern(c.note.vendor));
@@ -64,7 +69,8 @@ aj_plugin_info info_of(const Candidate& c) {
 aj_status* inspect(aj_str path, aj_plugin_info* io) {
   return guarded([&]() -> aj_status* {
     if (!io || io->struct_size < AJ_END_OF(aj_plugin_info, reserved2))
-      return fail(AJ_INVALID_ARGUMENT, "aj_plugins.inspect: aj_plugin_info.struct_size is too small");
+      return fail(AJ_INVALID_ARGUMENT,
+                  "aj_plugins.inspect: aj_plugin_info.struct_size is too small");
     Candidate c;
     std::string given(view(path)), real = plugin::real_path(given);
     c.path = real.empty() ? given : real;
@@ -92,12 +98,14 @@ aj_status* disable(aj_str name) {
     std::vector<Candidate*> found = catalog().named(view(name));
     if (found.empty()) return fail(AJ_NOT_FOUND, "plugins: no plugin is called '", name, "'");
     for (Candidate* c : found) {
-      if (c->initialising) return fail(AJ_PRECONDITION, "plugins: ", c->label(), " is being initialised");
+      if (c->initialising)
+        return fail(AJ_PRECONDITION, "plugins: ", c->label(), " is being initialised");
       if (c->state == AJ_PLUGIN_LOADED) {
         AJ_TRY(disable_provider(c->name));
         if (c->drain) AJ_TRY(c->drain());
       }
-      if (c->state == AJ_PLUGIN_LOADED || c->state == AJ_PLUGIN_FOUND) c->set(AJ_PLUGIN_DISABLED, "disabled by request");
+      if (c->state == AJ_PLUGIN_LOADED || c->state == AJ_PLUGIN_FOUND)
+        c->set(AJ_PLUGIN_DISABLED, "disabled by request");
     }
     return nullptr;
   });
@@ -116,7 +124,8 @@ aj_status* add_folder(aj_str path) {
   return guarded([&]() -> aj_status* {
     std::string folder(view(path));
     if (folder.empty() || folder.front() != '/')
-      return fail(AJ_INVALID_ARGUMENT, "plugins: the folder '", folder, "' is not an absolute path");
+      return fail(AJ_INVALID_ARGUMENT, "plugins: the folder '", folder,
+                  "' is not an absolute path");
     Locked lock(load_lock());
     catalog().discover();
     catalog().add_folder({folder, plugin::Origin::kFrontend, {}});
@@ -131,9 +140,12 @@ aj_status* lint(aj_str path, aj_object** out) {
     if (lines.empty()) {
       plugin::SymbolReport report = plugin::check_symbols(file);
       if (!report.fatal.empty()) lines += report.fatal + "\n";
-      for (const std::string& s : report.exports) lines += "exports " + s + "; hide it, with a version script\n";
-      for (const std::string& s : report.imports) lines += "needs the symbol " + s + "; use the tables that init receives\n";
-      for (const std::string& s : report.unique) lines += "has the unique symbol " + s + "; compile with -fno-gnu-unique\n";
+      for (const std::string& s : report.exports)
+        lines += "exports " + s + "; hide it, with a version script\n";
+      for (const std::string& s : report.imports)
+        lines += "needs the symbol " + s + "; use the tables that init receives\n";
+      for (const std::string& s : report.unique)
+        lines += "has the unique symbol " + s + "; compile with -fno-gnu-unique\n";
     } else {
       lines += "\n";
     }
@@ -141,11 +153,13 @@ aj_status* lint(aj_str path, aj_object** out) {
   });
 }
 
-constexpr aj_plugins kTable = {sizeof(aj_plugins), AJ_ABI_MINOR, inspect, why, disable, search_path, add_folder, lint};
+constexpr aj_plugins kTable = {sizeof(aj_plugins), AJ_ABI_MINOR, inspect, why, disable,
+                               search_path,        add_folder,   lint};
 
 void warn_if_others_may_write(const Candidate& c) {
   std::string who = plugin::who_else_may_write(c.path);
-  if (!who.empty()) core_table().log(1, str("plugins"), str(text("loading ", c.label(), " although ", who)));
+  if (!who.empty())
+    core_table().log(1, str("plugins"), str(text("loading ", c.label(), " although ", who)));
 }
 
 aj_status* load_asked(const char* path) {
@@ -156,7 +170,8 @@ aj_status* load_asked(const char* path) {
   if (c->state == AJ_PLUGIN_LOADED) return nullptr;
   for (const Candidate* other : catalog().named(c->name))
     if (other != c && other->state == AJ_PLUGIN_LOADED)
-      return fail(AJ_ALREADY_EXISTS, "plugin ", c->label(), ": ", other->label(), " is loaded already");
+      return fail(AJ_ALREADY_EXISTS, "plugin ", c->label(), ": ", other->label(),
+                  " is loaded already");
   if (c->state == AJ_PLUGIN_FOUND) warn_if_others_may_write(*c);
   return plugin::load(c);
 }
@@ -211,13 +226,15 @@ extern "C" aj_status* aj_load_plugin(const char* path) {
   return adjoin::guarded([&] { return adjoin::load_asked(path); });
 }
 
-extern "C" aj_status* aj_list_plugins(int32_t (*visit)(void* self, const aj_plugin_info* info), void* self) {
+extern "C" aj_status* aj_list_plugins(int32_t (*visit)(void* self, const aj_plugin_info* info),
+                                      void* self) {
   return adjoin::guarded([&]() -> aj_status* {
     std::vector<aj_plugin_info> infos;
     {
       adjoin::Locked lock(adjoin::load_lock());
       adjoin::catalog().discover();
-      for (const adjoin::Candidate* c : adjoin::catalog().all()) infos.push_back(adjoin::info_of(*c));
+      for (const adjoin::Candidate* c : adjoin::catalog().all())
+        infos.push_back(adjoin::info_of(*c));
     }
     for (aj_plugin_info& info : infos) {
       info.struct_size = sizeof info;

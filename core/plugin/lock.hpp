@@ -7,8 +7,8 @@
 
 namespace adjoin::plugin {
 
-// Recursive, because init may need another plugin. Not std::recursive_mutex: that one notes the kernel's number of a thread,
-// which a fork changes, so a child could not unlock what it inherited.
+// Recursive, because init may need another plugin. Not std::recursive_mutex: that one notes the
+// kernel's number of a thread, which a fork changes, so a child could not unlock what it inherited.
 class LoadLock {
  public:
   void lock() {

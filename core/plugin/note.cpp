@@ -13,7 +13,9 @@ namespace {
 constexpr uint32_t kMustUnderstand = 0xffff;
 constexpr uint32_t kSanitizers = AJ_BUILD_ASAN | AJ_BUILD_TSAN | AJ_BUILD_MSAN;
 
-std::string version_text(unsigned major, unsigned minor) { return std::to_string(major) + "." + std::to_string(minor); }
+std::string version_text(unsigned major, unsigned minor) {
+  return std::to_string(major) + "." + std::to_string(minor);
+}
 
 std::string sanitizer_names(uint32_t flags) {
   std::string text;
@@ -26,15 +28,18 @@ std::string sanitizer_names(uint32_t flags) {
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// How many bytes the UTF-8 character at `at` has; 0 if it is none, or a control character that could move a cursor.
+// How many bytes the UTF-8 character at `at` has; 0 if it is none, or a control character that
+// could move a cursor.
 size_t character(const char* at, const char* end) {
   auto c = static_cast<unsigned char>(*at);
   if (c < 0x80) return c >= 0x20 && c != 0x7f;
   size_t n = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-  if (n == 0 || static_cast<size_t>(end - at) < n || !std::all_of(at + 1, at + n, continues)) return 0;
+  if (n == 0 || static_cast<size_t>(end - at) < n || !std::all_of(at + 1, at + n, continues))
+    return 0;
   auto second = static_cast<unsigned char>(at[1]);
   bool longer_than_needed = (c == 0xe0 && second < 0xa0) || (c == 0xf0 && second < 0x90);
-  bool no_character = (c == 0xed && second >= 0xa0) || (c == 0xf4 && second >= 0x90) || (c == 0xc2 && second < 0xa0);
+  bool no_character = (c == 0xed && second >= 0xa0) || (c == 0xf4 && second >= 0x90) ||
+                      (c == 0xc2 && second < 0xa0);
   return longer_than_needed || no_character ? 0 : n;
 }
 
@@ -64,15 +69,17 @@ std::string read_note(const ElfFile& file, aj_plugin_note* out) {
   const ElfSection* section = file.section(AJ_PLUGIN_SECTION);
   if (!section) return "not a plugin: it has no section " AJ_PLUGIN_SECTION;
   if (section->type != SHT_PROGBITS || section->size < sizeof *out)
-    return "bad note: the section " AJ_PLUGIN_SECTION " has " + std::to_string(section->size) + " bytes, a note has " +
-           std::to_string(sizeof *out);
+    return "bad note: the section " AJ_PLUGIN_SECTION " has " + std::to_string(section->size) +
+           " bytes, a note has " + std::to_string(sizeof *out);
   std::vector<uint8_t> bytes;
   if (auto bad = file.read_section(*section, &bytes); !bad.empty()) return bad;
   aj_plugin_note note;
   std::memcpy(&note, bytes.data(), sizeof note);
-  if (std::memcmp(note.magic, AJ_PLUGIN_MAGIC, sizeof note.magic) != 0) return "bad note: it does not begin with " AJ_PLUGIN_MAGIC;
+  if (std::memcmp(note.magic, AJ_PLUGIN_MAGIC, sizeof note.magic) != 0)
+    return "bad note: it does not begin with " AJ_PLUGIN_MAGIC;
   if (note.struct_size != sizeof note)
-    return "bad note: its struct_size is " + std::to_string(note.struct_size) + ", wanted " + std::to_string(sizeof note);
+    return "bad note: its struct_size is " + std::to_string(note.struct_size) + ", wanted " +
+           std::to_string(sizeof note);
   if (!clean(note.name) || !clean(note.version) || !clean(note.vendor) || !clean(note.license) ||
       !clean(note.provides) || !clean(note.requires_))
     return "bad note: a text in it does not end, or is not UTF-8, or has control characters";
@@ -85,16 +92,19 @@ std::string read_note(const ElfFile& file, aj_plugin_note* out) {
 std::string judge_note(const aj_plugin_note& note, const Host& host) {
   std::string serves = ", this libadjoin serves " + version_text(host.major, host.minor);
   if (note.abi_major != host.major)
-    return "built for ABI " + version_text(note.abi_major, note.minor_built) + serves + "; install a build for ABI " +
-           std::to_string(host.major);
-  if (note.minor_min > host.minor) return "needs ABI " + version_text(note.abi_major, note.minor_min) + serves;
+    return "built for ABI " + version_text(note.abi_major, note.minor_built) + serves +
+           "; install a build for ABI " + std::to_string(host.major);
+  if (note.minor_min > host.minor)
+    return "needs ABI " + version_text(note.abi_major, note.minor_min) + serves;
   if (note.machine != 0 && note.machine != host_machine())
-    return "its note says ELF machine " + std::to_string(note.machine) + ", this one is " + std::to_string(host_machine());
+    return "its note says ELF machine " + std::to_string(note.machine) + ", this one is " +
+           std::to_string(host_machine());
   constexpr uint32_t kKnown = kSanitizers | AJ_BUILD_DEBUG;
   if (uint32_t unknown = note.build_flags & kMustUnderstand & ~kKnown)
     return "has build flags that this libadjoin does not know: " + std::to_string(unknown);
   if (uint32_t more = note.build_flags & kSanitizers & ~host.build_flags)
-    return "built with the " + sanitizer_names(more) + " sanitizer, this libadjoin is not; rebuild one of them";
+    return "built with the " + sanitizer_names(more) +
+           " sanitizer, this libadjoin is not; rebuild one of them";
   for (std::string_view what : split(note.provides, ';'))
     if (what.find(':') == std::string_view::npos || what.front() == ':' || what.back() == ':')
       return "bad note: provides '" + std::string(what) + "', wanted KIND:NAME";
@@ -143,8 +153,9 @@ bool provides(const aj_plugin_note& note, std::string_view what) {
 bool good_name(std::string_view name) {
   auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
   if (name.empty() || !lower(name.front())) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [&](char c) { return lower(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
+  return std::all_of(name.begin(), name.end(), [&](char c) {
+    return lower(c) || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
 }
 
 }  // namespace adjoin::plugin

@@ -19,17 +19,18 @@ struct Host {
 };
 Host this_host();
 
-// Each returns what is wrong, or an empty string. read_note gives a note whose strings end inside their fields, so it may be
-// shown even when judge_note refuses it.
+// Each returns what is wrong, or an empty string. read_note gives a note whose strings end inside
+// their fields, so it may be shown even when judge_note refuses it.
 std::string read_note(const ElfFile& file, aj_plugin_note* out);
 std::string judge_note(const aj_plugin_note& note, const Host& host);
 
-// Rules that a plugin breaks in what it exports and imports: they do not stop it from loading unless `fatal` says so.
+// Rules that a plugin breaks in what it exports and imports: they do not stop it from loading
+// unless `fatal` says so.
 struct SymbolReport {
-  std::vector<std::string> exports;   // beside its note, init and drain
-  std::vector<std::string> imports;   // undefined names that begin with aj_
-  std::vector<std::string> unique;    // STB_GNU_UNIQUE
-  std::string fatal;                  // no init, or no note, to call for
+  std::vector<std::string> exports;  // beside its note, init and drain
+  std::vector<std::string> imports;  // undefined names that begin with aj_
+  std::vector<std::string> unique;   // STB_GNU_UNIQUE
+  std::string fatal;                 // no init, or no note, to call for
 };
 SymbolReport check_symbols(const ElfFile& file);
 
@@ -37,7 +38,8 @@ SymbolReport check_symbols(const ElfFile& file);
 std::vector<std::string_view> split(std::string_view text, char separator);
 bool provides(const aj_plugin_note& note, std::string_view what);
 
-// A name is a word of a-z, 0-9, '_' and '-', beginning with a letter: it becomes part of files' and variables' names.
+// A name is a word of a-z, 0-9, '_' and '-', beginning with a letter: it becomes part of files' and
+// variables' names.
 bool good_name(std::string_view name);
 
 }  // namespace adjoin::plugin

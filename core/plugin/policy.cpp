@@ -29,7 +29,8 @@ Policy Policy::parse(std::string_view text) {
     policy.read_lock(std::string(text.substr(5)));
   } else {
     policy.kind_ = Kind::kNone;
-    policy.broken_ = "ADJOIN_PLUGINS is '" + policy.text_ + "', wanted all, none, only:NAME,NAME or lock:FILE";
+    policy.broken_ =
+        "ADJOIN_PLUGINS is '" + policy.text_ + "', wanted all, none, only:NAME,NAME or lock:FILE";
   }
   return policy;
 }
@@ -43,16 +44,19 @@ void Policy::read_lock(const std::string& path) {
     std::string name, digest, more;
     if (!(words >> name)) continue;
     words >> digest;
-    bool hex = digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+    bool hex =
+        digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
     if (!hex || words >> more || !digests_.emplace(name, digest).second)
-      broken_ = "the lock file '" + path + "', line " + std::to_string(n) + ": wanted NAME SHA256, each name once";
+      broken_ = "the lock file '" + path + "', line " + std::to_string(n) +
+                ": wanted NAME SHA256, each name once";
   }
 }
 
 std::string Policy::refuses(std::string_view name, int fd, bool asked) const {
   if (!broken_.empty()) return broken_;
   if (kind_ == Kind::kNone) return "ADJOIN_PLUGINS is none";
-  if (kind_ == Kind::kOnly && !asked && names_.find(name) == names_.end()) return "ADJOIN_PLUGINS is '" + text_ + "'";
+  if (kind_ == Kind::kOnly && !asked && names_.find(name) == names_.end())
+    return "ADJOIN_PLUGINS is '" + text_ + "'";
   if (kind_ != Kind::kLock) return {};
   auto locked = digests_.find(name);
   if (locked == digests_.end()) return "not in the lock file that ADJOIN_PLUGINS names";

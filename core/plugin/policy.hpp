@@ -8,14 +8,15 @@
 
 namespace adjoin::plugin {
 
-// "" all; "none"; "only:NAME,NAME"; "lock:FILE", a file of lines NAME SHA256 where '#' begins a comment. A text that is none
-// of these allows nothing: who writes a policy wants to be safe.
+// "" all; "none"; "only:NAME,NAME"; "lock:FILE", a file of lines NAME SHA256 where '#' begins a
+// comment. A text that is none of these allows nothing: who writes a policy wants to be safe.
 class Policy {
  public:
   static Policy parse(std::string_view text);
   static Policy from_environment();
 
-  // Why a plugin may not be loaded, or an empty string. `fd` is its file; `asked` tells that the user named the file.
+  // Why a plugin may not be loaded, or an empty string. `fd` is its file; `asked` tells that the
+  // user named the file.
   std::string refuses(std::string_view name, int fd, bool asked) const;
 
  private:

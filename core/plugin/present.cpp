@@ -1,4 +1,5 @@
-// core/plugin/present.cpp: shows plugins the tables as an older libadjoin would have them, for tests of the contract.
+// core/plugin/present.cpp: shows plugins the tables as an older libadjoin would have them, for
+// tests of the contract.
 #include "core/plugin/present.hpp"
 
 #include <adjoin/abi/capi.h>
@@ -40,7 +41,8 @@ bool truncating() {
 const void* copy_before_guard(const void* table, uint32_t size) {
   uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t body = (size + page - 1) / page * page;
-  void* mapped = mmap(nullptr, body + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      mmap(nullptr, body + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return table;
   char* copy = static_cast<char*>(mapped) + body - size;
   std::memcpy(copy, table, size);
@@ -61,7 +63,8 @@ const void* present(const char* name, const void* table) {
   std::memcpy(&size, table, sizeof size);
   for (const First& first : kFirst)
     if (first.name == name) size = static_cast<uint32_t>(std::min<uint64_t>(size, first.size));
-  if (std::string_view(name) == "env") return copy_before_guard(table, size);  // each init has its own, on the stack
+  if (std::string_view(name) == "env")
+    return copy_before_guard(table, size);  // each init has its own, on the stack
   auto [at, fresh] = copies->try_emplace(table, nullptr);
   if (fresh) at->second = copy_before_guard(table, size);
   return at->second;

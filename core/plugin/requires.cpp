@@ -1,4 +1,5 @@
-// core/plugin/requires.cpp: what a plugin says it cannot do without: "iface:aj.autograd>=0;plugin:cpu".
+// core/plugin/requires.cpp: what a plugin says it cannot do without:
+// "iface:aj.autograd>=0;plugin:cpu".
 #include "core/plugin/requires.hpp"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ std::string check_interface(std::string_view text) {
   if (!table) return "needs interface " + name + ", this libadjoin has none";
   uint32_t serves = std::min<uint32_t>(table->minor, this_host().minor);
   if (serves >= minor) return {};
-  return "needs interface " + name + " 1." + std::to_string(minor) + ", this libadjoin serves 1." + std::to_string(serves);
+  return "needs interface " + name + " 1." + std::to_string(minor) + ", this libadjoin serves 1." +
+         std::to_string(serves);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// core/plugin/requires.hpp: what a plugin says it cannot do without: "iface:aj.autograd>=0;plugin:cpu".
+// core/plugin/requires.hpp: what a plugin says it cannot do without:
+// "iface:aj.autograd>=0;plugin:cpu".
 #pragma once
 
 #include <adjoin/abi/plugin.h>

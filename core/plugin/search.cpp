@@ -53,7 +53,8 @@ std::string libadjoin_path() {
 std::vector<Folder> search_folders() {
   std::vector<Folder> folders;
   if (const char* list = secure_getenv("ADJOIN_PLUGIN_PATH"))
-    for (std::string_view path : split(list, ':')) add_absolute(&folders, std::string(path), Origin::kVariable);
+    for (std::string_view path : split(list, ':'))
+      add_absolute(&folders, std::string(path), Origin::kVariable);
   if (const char* data = secure_getenv("XDG_DATA_HOME"); data && *data == '/')
     add_absolute(&folders, std::string(data) + "/adjoin/" + kFolder, Origin::kUser);
   else if (const char* home = secure_getenv("HOME"); home && *home == '/')
@@ -66,11 +67,15 @@ std::vector<std::string> plugin_files(Folder* folder) {
   std::vector<std::string> files;
   if (!folder->problem.empty()) return files;
   std::error_code error;
-  for (std::filesystem::directory_iterator at(folder->path, error), end; !error && at != end; at.increment(error)) {
+  for (std::filesystem::directory_iterator at(folder->path, error), end; !error && at != end;
+       at.increment(error)) {
     std::string name = at->path().filename().string();
-    if (name.starts_with("libaj_") && name.ends_with(".so")) files.push_back(folder->path + "/" + name);
+    if (name.starts_with("libaj_") && name.ends_with(".so"))
+      files.push_back(folder->path + "/" + name);
   }
-  if (error) folder->problem = error == std::errc::no_such_file_or_directory ? "no such folder" : error.message();
+  if (error)
+    folder->problem =
+        error == std::errc::no_such_file_or_directory ? "no such folder" : error.message();
   std::sort(files.begin(), files.end());
   return files;
 }

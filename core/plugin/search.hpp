@@ -15,7 +15,8 @@ struct Folder {
   std::string problem;  // why nothing was read from it, if so
 };
 
-// The folders that the environment and the place of libadjoin itself say. The current folder is never one of them.
+// The folders that the environment and the place of libadjoin itself say. The current folder is
+// never one of them.
 std::vector<Folder> search_folders();
 
 // Files named libaj_*.so, sorted by name, as absolute paths; sets folder->problem.

@@ -50,7 +50,8 @@ std::string writers(const struct stat& st) {
 std::string who_else_may_write(const std::string& path) {
   for (std::string at = path; !at.empty();) {
     struct stat st;
-    if (lstat(at.c_str(), &st) != 0) return "'" + at + "' cannot be examined: " + std::strerror(errno);
+    if (lstat(at.c_str(), &st) != 0)
+      return "'" + at + "' cannot be examined: " + std::strerror(errno);
     if (std::string who = writers(st); !who.empty()) return "'" + at + "' " + who;
     if (at == "/") break;
     size_t slash = at.rfind('/');

@@ -14,7 +14,8 @@ namespace adjoin::cli {
 namespace options = boost::program_options;
 using Words = std::vector<std::string>;
 
-// Wrong use: told on stderr with exit code 2. Anything else that fails is a std::runtime_error: exit code 1.
+// Wrong use: told on stderr with exit code 2. Anything else that fails is a std::runtime_error:
+// exit code 1.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -23,7 +24,8 @@ int plugins_command(const Words& words);
 int ops_command(const Words& words);
 int config_command(const Words& words);
 
-// One command's options: `--help` and what the command adds. positional names the words without dashes, in order.
+// One command's options: `--help` and what the command adds. positional names the words without
+// dashes, in order.
 class Arguments {
  public:
   Arguments(std::string usage, std::string about);
@@ -32,7 +34,9 @@ class Arguments {
 
   // False if help was asked for, and has been printed.
   bool parse(const Words& words);
-  UsageError misuse(const std::string& text) const { return UsageError(text + "\nusage: " + usage_); }
+  UsageError misuse(const std::string& text) const {
+    return UsageError(text + "\nusage: " + usage_);
+  }
   bool has(const char* name) const { return values_.count(name) > 0; }
   template <class T>
   const T& get(const char* name) const {
@@ -52,7 +56,7 @@ const aj_plugins& plugins();
 
 inline std::string text(aj_str s) { return s.data ? std::string(s.data, s.len) : std::string(); }
 inline aj_str borrow(std::string_view s) { return {s.data(), s.size()}; }
-void check(aj_status* s);            // throws its message
+void check(aj_status* s);             // throws its message
 std::string take(aj_object* string);  // releases it
 
 std::vector<std::string> split(std::string_view text, char separator);

@@ -1,4 +1,5 @@
-// frontends/cli/common.cpp: options, tables, JSON and the interfaces of libadjoin for every command.
+// frontends/cli/common.cpp: options, tables, JSON and the interfaces of libadjoin for every
+// command.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -35,7 +36,8 @@ const aj_core& core() { return interface<aj_core>("aj.core"); }
 const aj_dispatch& dispatch() { return interface<aj_dispatch>("aj.op"); }
 const aj_plugins& plugins() { return interface<aj_plugins>("aj.plugins"); }
 
-Arguments::Arguments(std::string usage, std::string about) : usage_(std::move(usage)), about_(std::move(about)) {
+Arguments::Arguments(std::string usage, std::string about)
+    : usage_(std::move(usage)), about_(std::move(about)) {
   shown_.add_options()("help,h", "prints this and ends");
 }
 
@@ -48,7 +50,8 @@ bool Arguments::parse(const Words& words) {
   options::options_description all;
   all.add(shown_).add(hidden_);
   try {
-    options::store(options::command_line_parser(words).options(all).positional(places_).run(), values_);
+    options::store(options::command_line_parser(words).options(all).positional(places_).run(),
+                   values_);
     options::notify(values_);
   } catch (const options::error& e) {
     throw misuse(e.what());
@@ -93,17 +96,25 @@ std::vector<aj_plugin_info> list_plugins() {
 
 const char* state_name(uint32_t state) {
   switch (state) {
-    case AJ_PLUGIN_FOUND: return "found";
-    case AJ_PLUGIN_LOADED: return "loaded";
-    case AJ_PLUGIN_REFUSED: return "refused";
-    case AJ_PLUGIN_FAILED: return "failed";
-    case AJ_PLUGIN_SHADOWED: return "shadowed";
-    case AJ_PLUGIN_DISABLED: return "disabled";
-    default: return "unknown";
+    case AJ_PLUGIN_FOUND:
+      return "found";
+    case AJ_PLUGIN_LOADED:
+      return "loaded";
+    case AJ_PLUGIN_REFUSED:
+      return "refused";
+    case AJ_PLUGIN_FAILED:
+      return "failed";
+    case AJ_PLUGIN_SHADOWED:
+      return "shadowed";
+    case AJ_PLUGIN_DISABLED:
+      return "disabled";
+    default:
+      return "unknown";
   }
 }
 
-// A name of a file need not be UTF-8, JSON must be: such bytes become the lone surrogates that Python makes of them.
+// A name of a file need not be UTF-8, JSON must be: such bytes become the lone surrogates that
+// Python makes of them.
 std::string quote(std::string_view s) {
   std::string out = "\"";
   bool utf8 = is_utf8(s);
@@ -130,7 +141,8 @@ std::string quote(std::string_view s) {
 
 std::string json(const std::vector<std::pair<const char*, std::string>>& members) {
   std::string out;
-  for (const auto& [name, value] : members) out += (out.empty() ? "{" : ", ") + quote(name) + ": " + value;
+  for (const auto& [name, value] : members)
+    out += (out.empty() ? "{" : ", ") + quote(name) + ": " + value;
   return (out.empty() ? "{" : out) + "}";
 }
 

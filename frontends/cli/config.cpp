@@ -25,7 +25,8 @@ fs::path include_folder() {
     at = at.parent_path();
     if (fs::exists(at / "include/adjoin/abi/base.h")) return at / "include";
   }
-  throw std::runtime_error("config: no include/adjoin/abi/base.h above " + library_folder().string());
+  throw std::runtime_error("config: no include/adjoin/abi/base.h above " +
+                           library_folder().string());
 }
 
 std::string plugin_folder() { return library_folder() / "adjoin/plugins-1"; }
@@ -42,7 +43,8 @@ struct Item {
 };
 const Item kItems[] = {
     {"abi", "the contract that this libadjoin serves", abi_version},
-    {"cflags", "for the compiler; there is nothing to link", [] { return "-I" + include_folder().string(); }},
+    {"cflags", "for the compiler; there is nothing to link",
+     [] { return "-I" + include_folder().string(); }},
     {"includedir", "the headers' folder", [] { return include_folder().string(); }},
     {"libdir", "the folder of libadjoin.so", [] { return library_folder().string(); }},
     {"plugindir", "the folder of the plugins installed with it", plugin_folder},

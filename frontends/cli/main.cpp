@@ -10,18 +10,21 @@ constexpr const char* kHelp =
     "usage: adjoin COMMAND [options]\n"
     "\n"
     "  adjoin plugins list          every plugin that was found, and what was decided about it\n"
-    "  adjoin plugins check FILE    reads a plugin's note, tries it in a child process, says a verdict\n"
+    "  adjoin plugins check FILE    reads a plugin's note, tries it in a child process, says a "
+    "verdict\n"
     "  adjoin plugins why NAME      why a plugin or a device does or does not serve\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
     "  adjoin config                flags and folders for who builds a plugin\n"
     "\n"
-    "  --version  prints the version and ends; --help after any command tells more; --json prints for programs\n";
+    "  --version  prints the version and ends; --help after any command tells more; --json prints "
+    "for programs\n";
 
 struct Command {
   const char* name;
   int (*run)(const Words&);
 };
-constexpr Command kCommands[] = {{"config", config_command}, {"ops", ops_command}, {"plugins", plugins_command}};
+constexpr Command kCommands[] = {
+    {"config", config_command}, {"ops", ops_command}, {"plugins", plugins_command}};
 
 int run(const Words& words) {
   if (words.empty()) throw UsageError("which command?\n" + std::string(kHelp));

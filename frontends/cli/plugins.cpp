@@ -1,4 +1,5 @@
-// frontends/cli/plugins.cpp: `adjoin plugins`: what was found, why it serves or not, and whether a file is a good plugin.
+// frontends/cli/plugins.cpp: `adjoin plugins`: what was found, why it serves or not, and whether a
+// file is a good plugin.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -12,16 +13,21 @@ namespace {
 
 std::string to_json(const aj_plugin_info& p) {
   auto abi = std::to_string(p.abi_major) + "." + std::to_string(p.minor_built);
-  return json({{"name", quote(text(p.name))},         {"version", quote(text(p.version))},
-               {"state", quote(state_name(p.state))}, {"reason", quote(text(p.reason))},
-               {"path", quote(text(p.path))},         {"provides", quote_all(split(text(p.provides), ';'))},
-               {"vendor", quote(text(p.vendor))},     {"license", quote(text(p.license))},
+  return json({{"name", quote(text(p.name))},
+               {"version", quote(text(p.version))},
+               {"state", quote(state_name(p.state))},
+               {"reason", quote(text(p.reason))},
+               {"path", quote(text(p.path))},
+               {"provides", quote_all(split(text(p.provides), ';'))},
+               {"vendor", quote(text(p.vendor))},
+               {"license", quote(text(p.license))},
                {"abi", quote(abi)}});
 }
 
 int list(const Words& words) {
   Arguments args("adjoin plugins list [--json]",
-                 "Lists every plugin of the search path without running any. 'found' means: will be loaded when what it\n"
+                 "Lists every plugin of the search path without running any. 'found' means: will "
+                 "be loaded when what it\n"
                  "provides is first needed.");
   args.add()("json", "prints JSON");
   if (!args.parse(words)) return 0;
@@ -34,7 +40,8 @@ int list(const Words& words) {
   }
   std::vector<std::vector<std::string>> rows;
   for (const aj_plugin_info& p : infos) {
-    rows.push_back({text(p.name), text(p.version), state_name(p.state), text(p.provides), text(p.path)});
+    rows.push_back(
+        {text(p.name), text(p.version), state_name(p.state), text(p.provides), text(p.path)});
     if (p.reason.len) rows.push_back({"  " + text(p.reason)});
   }
   if (rows.empty()) {
@@ -60,7 +67,8 @@ int list(const Words& words) {
 
 int why(const Words& words) {
   Arguments args("adjoin plugins why NAME [--json]",
-                 "NAME is a plugin, a device, or what a note calls it (device:acme, ops:acme, service:aj.blas/cpu).");
+                 "NAME is a plugin, a device, or what a note calls it (device:acme, ops:acme, "
+                 "service:aj.blas/cpu).");
   args.add()("json", "prints JSON");
   args.positional("name", 1);
   if (!args.parse(words)) return 0;
@@ -80,7 +88,7 @@ struct Report {
   aj_plugin_info info;
   std::vector<std::string> broken;  // rules on symbols
   Trial trial;
-  std::string verdict;              // "ok" or what is wrong
+  std::string verdict;  // "ok" or what is wrong
 };
 
 Report examine(const std::string& path, double timeout) {
@@ -109,8 +117,9 @@ void print(const Report& report, const std::string& path) {
   std::vector<std::vector<std::string>> rows = {{"file", path}};
   if (p.version.len || p.abi_major) {
     std::string abi = std::to_string(p.abi_major) + ".";
-    rows.push_back({"note", text(p.name) + " " + text(p.version) + " by " + text(p.vendor) + ", " + text(p.license) +
-                                ", built for ABI " + abi + std::to_string(p.minor_built) + ", runs on " + abi +
+    rows.push_back({"note", text(p.name) + " " + text(p.version) + " by " + text(p.vendor) + ", " +
+                                text(p.license) + ", built for ABI " + abi +
+                                std::to_string(p.minor_built) + ", runs on " + abi +
                                 std::to_string(p.minor_min)});
     rows.push_back({"provides", text(p.provides)});
   }
@@ -122,9 +131,12 @@ void print(const Report& report, const std::string& path) {
 
 int check_file(const Words& words) {
   Arguments args("adjoin plugins check FILE [--timeout SECONDS] [--json]",
-                 "Reads the plugin's note as libadjoin does, looks at its symbols, then loads it in a child process, which a\n"
-                 "crash, an exit() or an endless init may take with it. Exit code 0: a good plugin; 1: the verdict says why not.");
-  args.add()("timeout", options::value<double>()->default_value(20), "seconds that loading may take");
+                 "Reads the plugin's note as libadjoin does, looks at its symbols, then loads it "
+                 "in a child process, which a\n"
+                 "crash, an exit() or an endless init may take with it. Exit code 0: a good "
+                 "plugin; 1: the verdict says why not.");
+  args.add()("timeout", options::value<double>()->default_value(20),
+             "seconds that loading may take");
   args.add()("json", "prints JSON");
   args.positional("file", 1);
   if (!args.parse(words)) return 0;
@@ -157,7 +169,8 @@ int plugins_command(const Words& words) {
   if (words[0] == "check") return check_file(rest);
   if (words[0] == "why") return why(rest);
   if (words[0] == kTrialCommand) return run_trial(rest);
-  if (words[0] != "--help" && words[0] != "-h") throw UsageError("plugins: there is no '" + words[0] + "'\n" + usage);
+  if (words[0] != "--help" && words[0] != "-h")
+    throw UsageError("plugins: there is no '" + words[0] + "'\n" + usage);
   std::cout << usage << '\n';
   return 0;
 }

@@ -1,4 +1,5 @@
-// frontends/cli/trial.cpp: loads a plugin in a child process, so that whatever it does is survived and told.
+// frontends/cli/trial.cpp: loads a plugin in a child process, so that whatever it does is survived
+// and told.
 #include "trial.hpp"
 
 #include <fcntl.h>
@@ -17,14 +18,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string plural(size_t n, const std::string& noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
+std::string plural(size_t n, const std::string& noun) {
+  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
 
 // The child becomes the leader of a process group, so that its own children end with it.
 pid_t start(const std::string& path, int write_end) {
   std::string fd = std::to_string(write_end);
   const char* words[] = {"adjoin", "plugins", kTrialCommand, path.c_str(), fd.c_str(), nullptr};
   pid_t child = fork();
-  if (child < 0) throw std::runtime_error(std::string("plugins check: cannot fork: ") + std::strerror(errno));
+  if (child < 0)
+    throw std::runtime_error(std::string("plugins check: cannot fork: ") + std::strerror(errno));
   if (child > 0) return child;
   setpgid(0, 0);
   execv("/proc/self/exe", const_cast<char**>(words));
@@ -99,7 +103,8 @@ std::string registered(const std::string& name, const std::string& promises) {
 
 Trial try_in_child(const std::string& path, double timeout_seconds) {
   int ends[2];
-  if (pipe(ends) != 0) throw std::runtime_error(std::string("plugins check: no pipe: ") + std::strerror(errno));
+  if (pipe(ends) != 0)
+    throw std::runtime_error(std::string("plugins check: no pipe: ") + std::strerror(errno));
   fcntl(ends[0], F_SETFD, FD_CLOEXEC);
   pid_t child = start(path, ends[1]);
   close(ends[1]);
@@ -112,8 +117,9 @@ Trial try_in_child(const std::string& path, double timeout_seconds) {
   if (outcome.late) {
     char seconds[32];
     snprintf(seconds, sizeof seconds, "%g", timeout_seconds);
-    return {false, std::string(loaded ? "does not let the process end" : "does not come back from loading") + " within " +
-                       seconds + " s"};
+    return {false, std::string(loaded ? "does not let the process end"
+                                      : "does not come back from loading") +
+                       " within " + seconds + " s"};
   }
   if (!loaded) return {false, ending(outcome, "while it is loaded")};
   if (outcome.status != 0) return {false, ending(outcome, "when the process ends")};
@@ -128,7 +134,8 @@ int run_trial(const Words& words) {
     check(aj_load_plugin(words[0].c_str()));
     std::string summary = "0 ops";
     for (const aj_plugin_info& p : list_plugins())
-      if (p.state == AJ_PLUGIN_LOADED && text(p.path) == words[0]) summary = registered(text(p.name), text(p.provides));
+      if (p.state == AJ_PLUGIN_LOADED && text(p.path) == words[0])
+        summary = registered(text(p.name), text(p.provides));
     write_all(fd, "ok " + summary + "\n");
   } catch (const std::exception& e) {
     write_all(fd, std::string("no ") + e.what() + "\n");

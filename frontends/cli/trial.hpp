@@ -1,4 +1,5 @@
-// frontends/cli/trial.hpp: loads a plugin in a child process, so that whatever it does is survived and told.
+// frontends/cli/trial.hpp: loads a plugin in a child process, so that whatever it does is survived
+// and told.
 #pragma once
 
 #include <string>

@@ -1,8 +1,10 @@
-/* tests/abi/cube.c: a plugin in C99: the op cube::cube with a kernel for the cpu and a derivative made of dispatched ops. */
+/* tests/abi/cube.c: a plugin in C99: the op cube::cube with a kernel for the cpu and a derivative
+ * made of dispatched ops. */
 #include <adjoin/abi/plugin.h>
 #include <string.h>
 
-AJ_PLUGIN_NOTE("cube", "0.1.0", "", "Apache-2.0", "ops:cube", "iface:aj.op>=0;iface:aj.autograd>=0");
+AJ_PLUGIN_NOTE("cube", "0.1.0", "", "Apache-2.0", "ops:cube",
+               "iface:aj.op>=0;iface:aj.autograd>=0");
 
 /* The core gives the whole walk, or any part of it, from any thread. */
 static aj_status* cube(void* self, aj_call* call) {
@@ -23,7 +25,8 @@ static aj_status* cube(void* self, aj_call* call) {
       double v = *(const double*)((const char*)x->data + from);
       *(double*)((char*)y->data + to) = v * v * v;
     }
-    for (uint32_t d = 0; d < call->plan->ndim && ++index[d] == call->plan->sizes[d]; ++d) index[d] = 0;
+    for (uint32_t d = 0; d < call->plan->ndim && ++index[d] == call->plan->sizes[d]; ++d)
+      index[d] = 0;
   }
   return 0;
 }

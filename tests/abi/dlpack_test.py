@@ -1,15 +1,19 @@
-"""tests/abi/dlpack_test.py: our declarations of DLPack have the layout of the real header, where one is to be found."""
+"""tests/abi/dlpack_test.py: our declarations of DLPack have the real header's layout."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
 from abi_tools import INCLUDE
 
-PLACES = [Path("/usr/include/dlpack/dlpack.h"), Path("/usr/local/include/dlpack/dlpack.h"),
-          *(Path(p) / "torch/include/ATen/dlpack.h" for p in sys.path if p),
-          *Path("/opt").glob("*/lib/python3*/site-packages/torch/include/ATen/dlpack.h")]
+PLACES = [
+    Path("/usr/include/dlpack/dlpack.h"),
+    Path("/usr/local/include/dlpack/dlpack.h"),
+    *(Path(p) / "torch/include/ATen/dlpack.h" for p in sys.path if p),
+    *Path("/opt").glob("*/lib/python3*/site-packages/torch/include/ATen/dlpack.h"),
+]
 
 # struct and fields; what an older header lacks is not compared, and said.
 STRUCTS = {
@@ -20,27 +24,59 @@ STRUCTS = {
     "DLPackVersion": ["major", "minor"],
     "DLManagedTensorVersioned": ["version", "manager_ctx", "deleter", "flags", "dl_tensor"],
     "DLPackExchangeAPIHeader": ["version", "prev_api"],
-    "DLPackExchangeAPI": ["header", "managed_tensor_allocator", "managed_tensor_from_py_object_no_sync",
-                          "managed_tensor_to_py_object_no_sync", "dltensor_from_py_object_no_sync", "current_work_stream"],
+    "DLPackExchangeAPI": [
+        "header",
+        "managed_tensor_allocator",
+        "managed_tensor_from_py_object_no_sync",
+        "managed_tensor_to_py_object_no_sync",
+        "dltensor_from_py_object_no_sync",
+        "current_work_stream",
+    ],
 }
-CODES = ["kDLCPU", "kDLCUDA", "kDLCUDAHost", "kDLROCM", "kDLROCMHost", "kDLExtDev", "kDLCUDAManaged", "kDLInt", "kDLUInt",
-         "kDLFloat", "kDLOpaqueHandle", "kDLBfloat", "kDLComplex", "kDLBool", "DLPACK_FLAG_BITMASK_READ_ONLY",
-         "DLPACK_FLAG_BITMASK_IS_COPIED"]
+CODES = [
+    "kDLCPU",
+    "kDLCUDA",
+    "kDLCUDAHost",
+    "kDLROCM",
+    "kDLROCMHost",
+    "kDLExtDev",
+    "kDLCUDAManaged",
+    "kDLInt",
+    "kDLUInt",
+    "kDLFloat",
+    "kDLOpaqueHandle",
+    "kDLBfloat",
+    "kDLComplex",
+    "kDLBool",
+    "DLPACK_FLAG_BITMASK_READ_ONLY",
+    "DLPACK_FLAG_BITMASK_IS_COPIED",
+]
 
 
 def measure(header, structs, codes, folder):
     """What a compiler says about a header: sizes, offsets, numbers."""
-    lines = [f'#include "{header}"', "#include <stddef.h>", "#include <stdio.h>", "int main(void) {"]
+    lines = [
+        f'#include "{header}"',
+        "#include <stddef.h>",
+        "#include <stdio.h>",
+        "int main(void) {",
+    ]
     for struct in structs:
         lines.append(f'printf("{struct} %zu\\n", sizeof({struct}));')
-        lines += [f'printf("{struct}.{f} %zu\\n", offsetof({struct}, {f}));' for f in STRUCTS[struct]]
+        lines += [
+            f'printf("{struct}.{f} %zu\\n", offsetof({struct}, {f}));' for f in STRUCTS[struct]
+        ]
     lines += [f'printf("{code} %ld\\n", (long)({code}));' for code in codes]
     file = folder / "measure.c"
     file.write_text("\n".join(lines) + "\n return 0; }\n")
-    built = subprocess.run(["gcc", str(file), "-o", str(folder / "measure")], capture_output=True, text=True)
+    built = subprocess.run(
+        ["gcc", str(file), "-o", str(folder / "measure")], capture_output=True, text=True
+    )
     if built.returncode != 0:
         return None
-    out = subprocess.run([str(folder / "measure")], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [str(folder / "measure")], capture_output=True, text=True, check=True
+    ).stdout
     return dict(line.rsplit(" ", 1) for line in out.splitlines())
 
 

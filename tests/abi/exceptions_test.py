@@ -1,9 +1,10 @@
-"""tests/abi/exceptions_test.py: what a plugin throws arrives as an error value, from every callback, whatever libstdc++ it uses."""
+"""tests/abi/exceptions_test.py: what a plugin throws arrives as an error value."""
 
 import shutil
 
 import pytest
-from abi_tools import build_plugin, compile_plugin, host  # noqa: F401
+
+from abi_tools import build_plugin, compile_plugin
 
 THROWS = r"""
 #include <adjoin/kit/kit.hpp>
@@ -42,13 +43,18 @@ static const aj_device_vtbl shaky = [] {
 AJ_PLUGIN(.name = "acme", .version = "0.1", .provides = "ops:acme;device:shaky") {
   plugin.op("acme::error(Tensor x) -> Tensor", "").kind("unary")
       .kernel("cpu", [](TensorView, MutView) { throw std::runtime_error("boom in the kernel"); });
-  plugin.op("acme::own(Tensor x) -> Tensor", "").kind("unary").kernel("cpu", [](TensorView, MutView) { throw Own(); });
-  plugin.op("acme::odd(Tensor x) -> Tensor", "").kind("unary").kernel("cpu", [](TensorView, MutView) { throw 7; });
+  plugin.op("acme::own(Tensor x) -> Tensor", "").kind("unary")
+      .kernel("cpu", [](TensorView, MutView) { throw Own(); });
+  plugin.op("acme::odd(Tensor x) -> Tensor", "").kind("unary")
+      .kernel("cpu", [](TensorView, MutView) { throw 7; });
   plugin.op("acme::memory(Tensor x) -> Tensor", "").kind("unary")
       .kernel("cpu", [](TensorView, MutView) { throw std::bad_alloc(); });
   plugin.op("acme::raise(Tensor x) -> Tensor", "").kind("unary")
-      .kernel("cpu", [](TensorView x, MutView) { raise(AJ_OUT_OF_RANGE, "the shape ", x, " is not liked"); });
-  plugin.op("acme::grad(Tensor x) -> Tensor", "").kind("unary").kernel("cpu", [](TensorView x, MutView y) { copy(x, y); })
+      .kernel("cpu", [](TensorView x, MutView) {
+        raise(AJ_OUT_OF_RANGE, "the shape ", x, " is not liked");
+      });
+  plugin.op("acme::grad(Tensor x) -> Tensor", "").kind("unary")
+      .kernel("cpu", [](TensorView x, MutView y) { copy(x, y); })
       .vjp([](Tensor) -> Tensor { throw std::runtime_error("boom in the derivative"); });
   plugin.op("acme::hooked(Tensor x) -> Tensor", "").kind("unary")
       .kernel("cpu", [](TensorView x, MutView y) {
@@ -60,8 +66,12 @@ AJ_PLUGIN(.name = "acme", .version = "0.1", .provides = "ops:acme;device:shaky")
   plugin.device(shaky);
 }
 """
-WAYS = {"shared": ("g++", []), "static": ("g++", ["-static-libstdc++", "-static-libgcc"]), "clang": ("clang++", []),
-        "clang static": ("clang++", ["-static-libstdc++", "-static-libgcc"])}
+WAYS = {
+    "shared": ("g++", []),
+    "static": ("g++", ["-static-libstdc++", "-static-libgcc"]),
+    "clang": ("clang++", []),
+    "clang static": ("clang++", ["-static-libstdc++", "-static-libgcc"]),
+}
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -69,20 +79,51 @@ def thrower(request, tmp_path_factory):
     compiler, flags = WAYS[request.param]
     if not shutil.which(compiler):
         pytest.skip(f"NOT TESTED: {compiler} is not installed")
-    return compile_plugin(tmp_path_factory.mktemp("throws"), THROWS, compiler=compiler, flags=["-std=c++20", *flags],
-                          suffix=".cpp")
+    return compile_plugin(
+        tmp_path_factory.mktemp("throws"),
+        THROWS,
+        compiler=compiler,
+        flags=["-std=c++20", *flags],
+        suffix=".cpp",
+    )
 
 
 def test_every_callback(thrower, host):
-    got = host("load", thrower, "call", "acme::error", "call", "acme::own", "call", "acme::odd", "call", "acme::memory",
-               "call", "acme::raise", "grad", "acme::grad", "grad", "acme::hooked", "device", "shaky", "call", "neg")
+    got = host(
+        "load",
+        thrower,
+        "call",
+        "acme::error",
+        "call",
+        "acme::own",
+        "call",
+        "acme::odd",
+        "call",
+        "acme::memory",
+        "call",
+        "acme::raise",
+        "grad",
+        "acme::grad",
+        "grad",
+        "acme::hooked",
+        "device",
+        "shaky",
+        "call",
+        "neg",
+    )
     lines = got.stdout.splitlines()
     assert got.returncode == 0, got.stderr
     assert lines[0] == "ok load"
-    wanted = [(13, "acme::error", "boom in the kernel"), (13, "acme::own", "an exception of the plugin's own"),
-              (13, "acme::odd", "no std::exception"), (8, "acme::memory", "out of host memory"),
-              (11, "acme::raise", "the shape [8] is not liked"), (13, "", "boom in the derivative"),
-              (13, "", "boom in the hook"), (None, "", "boom in mem_alloc")]
+    wanted = [
+        (13, "acme::error", "boom in the kernel"),
+        (13, "acme::own", "an exception of the plugin's own"),
+        (13, "acme::odd", "no std::exception"),
+        (8, "acme::memory", "out of host memory"),
+        (11, "acme::raise", "the shape [8] is not liked"),
+        (13, "", "boom in the derivative"),
+        (13, "", "boom in the hook"),
+        (None, "", "boom in mem_alloc"),
+    ]
     for line, (code, who, what) in zip(lines[1:9], wanted):
         assert line.startswith(f"error {code}: " if code else "error "), line
         assert who in line and what in line
@@ -90,8 +131,13 @@ def test_every_callback(thrower, host):
 
 
 @pytest.mark.parametrize("way", ["shared", "static"])
-@pytest.mark.parametrize("what,said", [('throw std::runtime_error("boom in init");', "its init threw an exception: boom in init"),
-                                       ("throw 7;", "its init threw something that is no std::exception")])
+@pytest.mark.parametrize(
+    "what,said",
+    [
+        ('throw std::runtime_error("boom in init");', "its init threw an exception: boom in init"),
+        ("throw 7;", "its init threw something that is no std::exception"),
+    ],
+)
 def test_a_raw_exception_out_of_init(way, what, said, tmp_path, host):
     compiler, flags = WAYS[way]
     text = f"""
@@ -99,7 +145,13 @@ def test_a_raw_exception_out_of_init(way, what, said, tmp_path, host):
         #include <stdexcept>
         AJ_PLUGIN_NOTE("acme", "0.1", "", "", "ops:acme", "");
         AJ_PLUGIN_INIT {{ (void)env; {what} }}"""
-    plugin = compile_plugin(tmp_path, text, compiler=compiler, flags=["-std=c++20", "-Wno-return-type", *flags], suffix=".cpp")
+    plugin = compile_plugin(
+        tmp_path,
+        text,
+        compiler=compiler,
+        flags=["-std=c++20", "-Wno-return-type", *flags],
+        suffix=".cpp",
+    )
     got = host("load", plugin, "call", "neg")
     assert got.returncode == 0, got.stderr
     lines = got.stdout.splitlines()
@@ -112,11 +164,13 @@ def test_a_raw_exception_out_of_a_constructor(tmp_path, host):
         #include <adjoin/abi/plugin.h>
         #include <stdexcept>
         AJ_PLUGIN_NOTE("acme", "0.1", "", "", "ops:acme", "");
-        static struct Thrower { Thrower() { throw std::runtime_error("boom in a constructor"); } } thrower;
+        static struct Thrower {
+          Thrower() { throw std::runtime_error("boom in a constructor"); }
+        } thrower;
         AJ_PLUGIN_INIT { (void)env; return nullptr; }"""
     plugin = compile_plugin(tmp_path, text, compiler="g++", flags=["-std=c++20"], suffix=".cpp")
     got = host("load", plugin)
-    # dlopen is C code: some systems let the exception through, others end the process; either way the plugin is named.
+    # dlopen is C code: the exception comes through it or ends the process; the plugin is named.
     assert "acme 0.1" in got.stdout + got.stderr
 
 
@@ -125,8 +179,12 @@ def test_what_a_hook_refuses_arrives(host):
 
 
 def test_exceptions_do_not_leak_statuses_of_others(tmp_path, host):
-    plugin = build_plugin(tmp_path, provides="ops:acme", init="""
-      aj_status* inner = env->core->status_new(AJ_UNAVAILABLE, AJ_STR_LIT(""), AJ_STR_LIT("no driver"), "", 0);
-      aj_status* outer = env->core->status_new(AJ_ABORTED, AJ_STR_LIT(""), AJ_STR_LIT("not started"), "acme.c", 7);
-      return env->core->status_with_cause(outer, inner);""")
+    plugin = build_plugin(
+        tmp_path,
+        provides="ops:acme",
+        init="""
+      aj_status* inner = complain(env->core, AJ_UNAVAILABLE, "no driver");
+      aj_status* outer = complain(env->core, AJ_ABORTED, "not started");
+      return env->core->status_with_cause(outer, inner);""",
+    )
     assert host("load", plugin).stdout == f"error 10: plugin acme 0.1 ({plugin}): not started\n"

@@ -1,6 +1,8 @@
-/* tests/abi/host.c: a program in C that uses libadjoin as any language would: loads plugins, calls ops, takes gradients.
+/* tests/abi/host.c: a program in C that uses libadjoin as any language would: loads plugins, calls
+ * ops, takes gradients.
  *
- * Its words are commands, run in order; each prints one line that begins with "ok" or "error CODE:". */
+ * Its words are commands, run in order; each prints one line that begins with "ok" or "error
+ * CODE:". */
 #define _GNU_SOURCE
 #include <adjoin/abi/capi.h>
 #include <inttypes.h>
@@ -29,8 +31,8 @@ static int report(aj_status* s) {
   return 0;
 }
 
-#define TRY(expr) \
-  do {            \
+#define TRY(expr)              \
+  do {                         \
     if (!report(expr)) return; \
   } while (0)
 
@@ -93,7 +95,8 @@ static aj_status* failing_hook(void* self, aj_tensor** grad) {
   return core->status_new(AJ_ABORTED, text(""), text("the hook said no"), "", 0);
 }
 
-/* d/dx of sum(op(x)), and of that again when order is 2: through create_graph, so derivatives are recorded ops. */
+/* d/dx of sum(op(x)), and of that again when order is 2: through create_graph, so derivatives are
+ * recorded ops. */
 static void run_grad(const char* name, int order, int hook) {
   aj_tensor *x = NULL, *y = NULL, *g = NULL, *ones = NULL;
   uint64_t id;

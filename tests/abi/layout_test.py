@@ -1,9 +1,10 @@
-"""tests/abi/layout_test.py: no struct of the contract moves, and none is left out of the file that says so."""
+"""tests/abi/layout_test.py: no struct of the contract moves, and none is left out."""
 
 import re
 import subprocess
 
 import pytest
+
 from abi_tools import HERE, INCLUDE, needs_clang
 
 
@@ -11,8 +12,18 @@ from abi_tools import HERE, INCLUDE, needs_clang
 @pytest.mark.parametrize("language", [("c", "c11"), ("c++", "c++17")])
 def test_layout_is_the_written_one(compiler, language):
     kind, standard = language
-    subprocess.run([compiler, "-x", kind, f"-std={standard}", "-fsyntax-only", f"-I{INCLUDE}", str(HERE / "layout.c")],
-                   check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-x",
+            kind,
+            f"-std={standard}",
+            "-fsyntax-only",
+            f"-I{INCLUDE}",
+            str(HERE / "layout.c"),
+        ],
+        check=True,
+    )
 
 
 def test_every_struct_is_in_the_layout_file():
@@ -28,7 +39,9 @@ def test_every_struct_is_in_the_layout_file():
 
 def test_extensible_structs_begin_with_their_size():
     for header in sorted((INCLUDE / "adjoin/abi").glob("*.h")):
-        for name, body in re.findall(r"typedef struct (\w+) \{ /\* EXTENSIBLE.*?\n(.*?)\n\} \1;", header.read_text(), re.S):
+        for name, body in re.findall(
+            r"typedef struct (\w+) \{ /\* EXTENSIBLE.*?\n(.*?)\n\} \1;", header.read_text(), re.S
+        ):
             assert re.match(r"\s*uint32_t struct_size[,;]", body), f"{header.name}: {name}"
 
 

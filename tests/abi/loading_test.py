@@ -1,4 +1,4 @@
-"""tests/abi/loading_test.py: what is found, in which order, what is refused before any of its code runs, and what is said."""
+"""tests/abi/loading_test.py: what is found, in which order, and what is refused unseen."""
 
 import hashlib
 import json
@@ -6,11 +6,12 @@ import os
 import shutil
 
 import pytest
-from abi_tools import PLUGINDIR, adjoin, build_plugin, host  # noqa: F401
+
+from abi_tools import PLUGINDIR, adjoin, build_plugin
 
 
 def listed(**extra):
-    """name -> entry of `adjoin plugins list`, without those installed; a name that occurs twice is a list."""
+    """name -> entry of `adjoin plugins list`, or a list of them; not the installed ones."""
     got = adjoin("plugins", "list", "--json", **extra)
     assert got.returncode == 0, got.stderr
     entries = {}
@@ -22,11 +23,15 @@ def listed(**extra):
 
 def constructor(mark):
     """Code that leaves a file behind when it runs."""
-    return f'__attribute__((constructor)) static void mark(void) {{ FILE* f = fopen("{mark}", "w"); if (f) fclose(f); }}'
+    body = f'FILE* f = fopen("{mark}", "w"); if (f) fclose(f);'
+    return f"__attribute__((constructor)) static void mark(void) {{ {body} }}"
 
 
 REFUSED = {
-    "newer minor": ({"minor_min": "7", "minor_built": "9"}, "needs ABI 1.7, this libadjoin serves 1.0"),
+    "newer minor": (
+        {"minor_min": "7", "minor_built": "9"},
+        "needs ABI 1.7, this libadjoin serves 1.0",
+    ),
     "other major": ({"major": "2"}, "built for ABI 2.0, this libadjoin serves 1.0"),
     "bad magic": ({"magic": '"AJPLUGX"'}, "it does not begin with AJPLUG1"),
     "no size": ({"struct_size": "0"}, "its struct_size is 0"),
@@ -35,7 +40,10 @@ REFUSED = {
     "sanitizer": ({"build_flags": "AJ_BUILD_ASAN | AJ_BUILD_TSAN"}, "sanitizer"),
     "unknown flags": ({"build_flags": "1u << 7"}, "does not know: 128"),
     "unknown interface": ({"requires": "iface:aj.teleport>=0"}, "needs interface aj.teleport"),
-    "newer interface": ({"requires": "iface:aj.autograd>=5"}, "needs interface aj.autograd 1.5, this libadjoin serves 1.0"),
+    "newer interface": (
+        {"requires": "iface:aj.autograd>=5"},
+        "needs interface aj.autograd 1.5, this libadjoin serves 1.0",
+    ),
     "unknown need": ({"requires": "moon:full"}, "requires 'moon:full'"),
     "bad provides": ({"provides": "acme"}, "wanted KIND:NAME"),
     "bad name": ({"name": "Acme!"}, "its name is not a word"),
@@ -48,7 +56,9 @@ def test_refused_before_any_code_runs(case, tmp_path, host):
     mark = tmp_path / "ran"
     note = dict(note)
     name = note.pop("name", "acme")
-    plugin = build_plugin(tmp_path, "acme", extra=constructor(mark), **note) if name == "acme" else None
+    plugin = (
+        build_plugin(tmp_path, "acme", extra=constructor(mark), **note) if name == "acme" else None
+    )
     if not plugin:
         plugin = tmp_path / "libaj_acme.so"
         build_plugin(tmp_path, "Acme!", extra=constructor(mark), **note).rename(plugin)
@@ -95,7 +105,8 @@ def test_things_that_are_no_files(tmp_path):
     (tmp_path / "libaj_self.so").symlink_to("libaj_self.so")
     found = listed(ADJOIN_PLUGIN_PATH=tmp_path)
     assert {n: found[n]["state"] for n in ("folder", "pipe", "gone", "self")} == dict.fromkeys(
-        ("folder", "pipe", "gone", "self"), "refused")
+        ("folder", "pipe", "gone", "self"), "refused"
+    )
 
 
 def test_missing_init(tmp_path):
@@ -107,7 +118,9 @@ def test_missing_init(tmp_path):
 
 
 def test_missing_library_names_it(tmp_path, host):
-    plugin = build_plugin(tmp_path, extra="int nowhere_defined(void);", init="return nowhere_defined() ? 0 : 0;")
+    plugin = build_plugin(
+        tmp_path, extra="int nowhere_defined(void);", init="return nowhere_defined() ? 0 : 0;"
+    )
     got = host("load", plugin)
     assert got.stdout.startswith("error ") and "nowhere_defined" in got.stdout
     assert got.stdout.count("\n") == 1
@@ -132,8 +145,12 @@ def test_a_refused_one_shadows_nobody(tmp_path):
 
 
 def test_a_failed_one_makes_room_for_the_next(tmp_path, host):
-    build_plugin(tmp_path / "a", version="1.0", provides="ops:acme",
-                 init='return env->core->status_new(AJ_UNAVAILABLE, AJ_STR_LIT(""), AJ_STR_LIT("no driver"), "", 0);')
+    build_plugin(
+        tmp_path / "a",
+        version="1.0",
+        provides="ops:acme",
+        init='return complain(env->core, AJ_UNAVAILABLE, "no driver");',
+    )
     build_plugin(tmp_path / "b", version="2.0", provides="ops:acme")
     got = host("find", "acme::x", "why", "acme", ADJOIN_PLUGIN_PATH=f"{tmp_path}/a:{tmp_path}/b")
     assert "failed: no driver" in got.stdout
@@ -175,13 +192,19 @@ def test_user_data_folder(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-@pytest.mark.parametrize("spoil,reason", [
-    (lambda folder, file: folder.chmod(0o777), "may be written by everybody"),
-    (lambda folder, file: file.chmod(0o666), "may be written by everybody"),
-    (lambda folder, file: os.chown(file, 12345, 0), "belongs to user 12345"),
-    (lambda folder, file: os.chown(folder, 12345, 0), "belongs to user 12345"),
-    (lambda folder, file: (os.chown(folder, 0, 12345), folder.chmod(0o775)), "may be written by group 12345"),
-])
+@pytest.mark.parametrize(
+    "spoil,reason",
+    [
+        (lambda folder, file: folder.chmod(0o777), "may be written by everybody"),
+        (lambda folder, file: file.chmod(0o666), "may be written by everybody"),
+        (lambda folder, file: os.chown(file, 12345, 0), "belongs to user 12345"),
+        (lambda folder, file: os.chown(folder, 12345, 0), "belongs to user 12345"),
+        (
+            lambda folder, file: (os.chown(folder, 0, 12345), folder.chmod(0o775)),
+            "may be written by group 12345",
+        ),
+    ],
+)
 def test_places_that_others_may_write(spoil, reason, tmp_path, host):
     mark = tmp_path / "ran"
     plugin = build_plugin(tmp_path / "here", extra=constructor(mark))
@@ -219,38 +242,60 @@ def test_policy(tmp_path, host):
     lock.write_text(f"# pinned\nacme {hashlib.sha256(plugin.read_bytes()).hexdigest()}\n")
     assert state(f"lock:{lock}")[0] == "found"
     lock.write_text(f"acme {'0' * 64}\n")
-    assert state(f"lock:{lock}")[0] == "disabled" and "the lock file says 0000" in state(f"lock:{lock}")[1]
-    assert "ADJOIN_PLUGINS is none" in host("device", "acme", ADJOIN_PLUGIN_PATH=tmp_path, ADJOIN_PLUGINS="none").stdout
+    assert (
+        state(f"lock:{lock}")[0] == "disabled"
+        and "the lock file says 0000" in state(f"lock:{lock}")[1]
+    )
+    assert (
+        "ADJOIN_PLUGINS is none"
+        in host("device", "acme", ADJOIN_PLUGIN_PATH=tmp_path, ADJOIN_PLUGINS="none").stdout
+    )
     assert host("load", plugin, ADJOIN_PLUGINS="only:cpu").stdout == "ok load\n"
     assert host("load", plugin, ADJOIN_PLUGINS="none").stdout.startswith("error ")
     assert host("load", plugin, ADJOIN_PLUGINS=f"lock:{lock}").stdout.startswith("error ")
 
 
 def test_options_and_path_reach_init(tmp_path, host):
-    plugin = build_plugin(tmp_path, "ac-me", init="""
-      printf("path %.*s\\noptions %.*s\\nminor %u %d\\n", (int)env->path.len, env->path.data, (int)env->options.len,
+    plugin = build_plugin(
+        tmp_path,
+        "ac-me",
+        init="""
+      printf("path %.*s\\noptions %.*s\\nminor %u %d\\n",
+             (int)env->path.len, env->path.data, (int)env->options.len,
              env->options.data, (unsigned)env->minor, (int)(env->struct_size >= sizeof *env));
       fflush(stdout);
-      return 0;""")
+      return 0;""",
+    )
     got = host("load", plugin, ADJOIN_OPTIONS_AC_ME="a=1;b=2")
     assert got.stdout == f"path {plugin}\noptions a=1\nb=2\nminor 0 1\nok load\n"
 
 
 def test_a_plugin_that_needs_another(tmp_path, host):
     build_plugin(tmp_path, "base", init='printf("base\\n"); fflush(stdout); return 0;')
-    build_plugin(tmp_path, "more", requires="plugin:base", init='printf("more\\n"); fflush(stdout); return 0;')
+    build_plugin(
+        tmp_path,
+        "more",
+        requires="plugin:base",
+        init='printf("more\\n"); fflush(stdout); return 0;',
+    )
     lonely = build_plugin(tmp_path, "lonely", requires="plugin:nobody")
     one = build_plugin(tmp_path, "one", requires="plugin:two")
     build_plugin(tmp_path, "two", requires="plugin:one")
     got = host("load", tmp_path / "libaj_more.so", ADJOIN_PLUGIN_PATH=tmp_path)
     assert got.stdout == "base\nmore\nok load\n"
-    assert "needs plugin 'nobody', which is not installed" in host("load", lonely, ADJOIN_PLUGIN_PATH=tmp_path).stdout
+    assert (
+        "needs plugin 'nobody', which is not installed"
+        in host("load", lonely, ADJOIN_PLUGIN_PATH=tmp_path).stdout
+    )
     assert "needs itself" in host("load", one, ADJOIN_PLUGIN_PATH=tmp_path).stdout
 
 
 def test_nobody_provides(tmp_path, host):
     got = host("device", "warp", ADJOIN_PLUGIN_PATH=tmp_path).stdout
-    assert "device 'warp': no plugin provides 'warp'; loaded: nothing; searched: $ADJOIN_PLUGIN_PATH " in got
+    assert (
+        "device 'warp': no plugin provides 'warp'; loaded: nothing; searched: $ADJOIN_PLUGIN_PATH "
+        in got
+    )
     assert str(PLUGINDIR) in got
 
 

@@ -5,9 +5,18 @@ import re
 import subprocess
 
 import pytest
+
 from abi_tools import INCLUDE, LIBDIR, PLUGINDIR, adjoin, build_plugin
 
-COMMANDS = [[], ["plugins"], ["plugins", "list"], ["plugins", "check"], ["plugins", "why"], ["ops"], ["config"]]
+COMMANDS = [
+    [],
+    ["plugins"],
+    ["plugins", "list"],
+    ["plugins", "check"],
+    ["plugins", "why"],
+    ["ops"],
+    ["config"],
+]
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -17,9 +26,21 @@ def test_every_command_has_help(words):
     assert max(map(len, got.stdout.splitlines())) <= 120
 
 
-@pytest.mark.parametrize("words", [[], ["fly"], ["plugins"], ["plugins", "fly"], ["plugins", "check"], ["plugins", "why"],
-                                   ["config", "--fly"], ["ops", "a", "b"], ["plugins", "check", "x", "--timeout", "soon"]],
-                         ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["fly"],
+        ["plugins"],
+        ["plugins", "fly"],
+        ["plugins", "check"],
+        ["plugins", "why"],
+        ["config", "--fly"],
+        ["ops", "a", "b"],
+        ["plugins", "check", "x", "--timeout", "soon"],
+    ],
+    ids=" ".join,
+)
 def test_wrong_use_is_code_2(words):
     got = adjoin(*words)
     assert got.returncode == 2 and "usage: adjoin" in got.stderr and got.stdout == ""
@@ -33,7 +54,11 @@ def test_version():
 
 def test_config():
     got = json.loads(adjoin("config", "--json").stdout)
-    assert got["includedir"] == str(INCLUDE) and got["libdir"] == str(LIBDIR) and got["plugindir"] == str(PLUGINDIR)
+    assert (
+        got["includedir"] == str(INCLUDE)
+        and got["libdir"] == str(LIBDIR)
+        and got["plugindir"] == str(PLUGINDIR)
+    )
     assert got["abi"] == "1.0"
     assert adjoin("config", "--cflags").stdout == f"-I{INCLUDE}\n"
     assert adjoin("config", "--plugindir", "--libdir").stdout == f"{LIBDIR}\n{PLUGINDIR}\n"
@@ -42,11 +67,17 @@ def test_config():
 
 
 def test_cflags_are_enough_to_build_a_plugin(tmp_path):
-    (tmp_path / "acme.c").write_text("#include <adjoin/abi/plugin.h>\n"
-                                     'AJ_PLUGIN_NOTE("acme", "0.1", "", "", "ops:acme", "");\n'
-                                     "AJ_PLUGIN_INIT { (void)env; return 0; }\n")
+    (tmp_path / "acme.c").write_text(
+        "#include <adjoin/abi/plugin.h>\n"
+        'AJ_PLUGIN_NOTE("acme", "0.1", "", "", "ops:acme", "");\n'
+        "AJ_PLUGIN_INIT { (void)env; return 0; }\n"
+    )
     flags = adjoin("config", "--cflags").stdout.split()
-    subprocess.run(["gcc", "-shared", "-fPIC", *flags, "acme.c", "-o", "libaj_acme.so"], cwd=tmp_path, check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", *flags, "acme.c", "-o", "libaj_acme.so"],
+        cwd=tmp_path,
+        check=True,
+    )
     got = adjoin("plugins", "check", tmp_path / "libaj_acme.so")
     assert got.returncode == 0, got.stdout
 
@@ -56,13 +87,17 @@ def test_list_names_what_is_installed():
     assert entries["cpu"]["state"] == "found" and "device:cpu" in entries["cpu"]["provides"]
     assert entries["reference"]["provides"] == ["device:reference"]
     text = adjoin("plugins", "list").stdout
-    assert re.search(r"^reference +\S+ +found +device:reference +/\S+libaj_reference\.so$", text, re.M)
+    assert re.search(
+        r"^reference +\S+ +found +device:reference +/\S+libaj_reference\.so$", text, re.M
+    )
 
 
 def test_list_shows_reasons(tmp_path):
     build_plugin(tmp_path, minor_min="4")
     text = adjoin("plugins", "list", ADJOIN_PLUGIN_PATH=tmp_path).stdout
-    assert re.search(r"^acme +0\.1 +refused .*\n  needs ABI 1\.4, this libadjoin serves 1\.0$", text, re.M)
+    assert re.search(
+        r"^acme +0\.1 +refused .*\n  needs ABI 1\.4, this libadjoin serves 1\.0$", text, re.M
+    )
 
 
 def test_list_without_any_plugin(tmp_path):

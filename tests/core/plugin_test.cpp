@@ -1,4 +1,5 @@
-// tests/core/plugin_test.cpp: the loader's eyes: ELF, notes, trust and policy, on files made here byte by byte.
+// tests/core/plugin_test.cpp: the loader's eyes: ELF, notes, trust and policy, on files made here
+// byte by byte.
 #include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -41,7 +42,8 @@ void put(Bytes* file, uint64_t at, const T& value) {
   std::memcpy(file->data() + at, &value, sizeof value);
 }
 
-Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t offset, uint64_t size, uint32_t link = 0) {
+Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t offset, uint64_t size,
+                   uint32_t link = 0) {
   Elf64_Shdr s = {};
   s.sh_name = name, s.sh_type = type, s.sh_offset = offset, s.sh_size = size, s.sh_link = link;
   return s;
@@ -55,10 +57,12 @@ Bytes make_plugin(const aj_plugin_note& note = good_note()) {
   Bytes file;
   Elf64_Ehdr h = {};
   std::memcpy(h.e_ident, ELFMAG, SELFMAG);
-  h.e_ident[EI_CLASS] = ELFCLASS64, h.e_ident[EI_DATA] = ELFDATA2LSB, h.e_ident[EI_VERSION] = EV_CURRENT;
+  h.e_ident[EI_CLASS] = ELFCLASS64, h.e_ident[EI_DATA] = ELFDATA2LSB,
+  h.e_ident[EI_VERSION] = EV_CURRENT;
   h.e_type = ET_DYN, h.e_machine = host_machine(), h.e_version = EV_CURRENT;
   h.e_phoff = sizeof h, h.e_shoff = kTable, h.e_ehsize = sizeof h;
-  h.e_phentsize = sizeof(Elf64_Phdr), h.e_phnum = 2, h.e_shentsize = sizeof(Elf64_Shdr), h.e_shnum = 5, h.e_shstrndx = 1;
+  h.e_phentsize = sizeof(Elf64_Phdr), h.e_phnum = 2, h.e_shentsize = sizeof(Elf64_Shdr),
+  h.e_shnum = 5, h.e_shstrndx = 1;
   put(&file, 0, h);
   Elf64_Phdr load = {}, dynamic = {};
   load.p_type = PT_LOAD, load.p_filesz = load.p_memsz = 1024, load.p_align = 4096;
@@ -75,7 +79,8 @@ Bytes make_plugin(const aj_plugin_note& note = good_note()) {
   put(&file, kSymbols + sizeof symbol, symbol);
   symbol.st_name = 19;
   put(&file, kSymbols + 2 * sizeof symbol, symbol);
-  const Elf64_Shdr table[] = {{}, section(1, SHT_STRTAB, kNames, names.size()),
+  const Elf64_Shdr table[] = {{},
+                              section(1, SHT_STRTAB, kNames, names.size()),
                               section(11, SHT_PROGBITS, kNote, sizeof note),
                               section(26, SHT_DYNSYM, kSymbols, 3 * sizeof symbol, 4),
                               section(34, SHT_STRTAB, kStrings, symbols.size())};
@@ -159,21 +164,30 @@ TEST(PluginNote, JudgesEachField) {
   expect_has(judge_changed([](auto& n) { n.magic[0] = 'X'; }), "does not begin with AJPLUG1");
   expect_has(judge_changed([](auto& n) { n.struct_size = 0; }), "struct_size is 0");
   expect_has(judge_changed([](auto& n) { n.struct_size = ~0u; }), "struct_size is 4294967295");
-  expect_has(judge_changed([](auto& n) { n.abi_major = 2; }), "built for ABI 2.0, this libadjoin serves 1.0");
-  expect_has(judge_changed([](auto& n) { n.minor_min = 7; }), "needs ABI 1.7, this libadjoin serves 1.0");
+  expect_has(judge_changed([](auto& n) { n.abi_major = 2; }),
+             "built for ABI 2.0, this libadjoin serves 1.0");
+  expect_has(judge_changed([](auto& n) { n.minor_min = 7; }),
+             "needs ABI 1.7, this libadjoin serves 1.0");
   EXPECT_EQ(judge_changed([](auto& n) { n.minor_min = 7; }, {1, 9, 0}), "");
   expect_has(judge_changed([](auto& n) { n.machine = EM_386; }), "ELF machine 3");
-  expect_has(judge_changed([](auto& n) { n.build_flags = AJ_BUILD_ASAN; }, {1, 0, 0}), "address sanitizer");
-  EXPECT_EQ(judge_changed([](auto& n) { n.build_flags = AJ_BUILD_ASAN; }, {1, 0, AJ_BUILD_ASAN}), "");
+  expect_has(judge_changed([](auto& n) { n.build_flags = AJ_BUILD_ASAN; }, {1, 0, 0}),
+             "address sanitizer");
+  EXPECT_EQ(judge_changed([](auto& n) { n.build_flags = AJ_BUILD_ASAN; }, {1, 0, AJ_BUILD_ASAN}),
+            "");
   EXPECT_EQ(judge_changed([](auto&) {}, {1, 0, AJ_BUILD_ASAN}), "");
   expect_has(judge_changed([](auto& n) { n.build_flags = 1u << 9; }), "does not know: 512");
   EXPECT_EQ(judge_changed([](auto& n) { n.build_flags = 1u << 20; }), "");
-  expect_has(judge_changed([](auto& n) { std::memset(n.name, 'a', sizeof n.name); }), "does not end");
-  expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\033[2J"); }), "control characters");
+  expect_has(judge_changed([](auto& n) { std::memset(n.name, 'a', sizeof n.name); }),
+             "does not end");
+  expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\033[2J"); }),
+             "control characters");
   expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\xff"); }), "not UTF-8");
   expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\xe2\x82"); }), "not UTF-8");
   expect_has(judge_changed([](auto& n) { std::strcpy(n.vendor, "\xed\xa0\x80"); }), "not UTF-8");
-  EXPECT_EQ(judge_changed([](auto& n) { std::strcpy(n.vendor, "Soci\xc3\xa9t\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"); }), "");
+  EXPECT_EQ(judge_changed([](auto& n) {
+              std::strcpy(n.vendor, "Soci\xc3\xa9t\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+            }),
+            "");
   expect_has(judge_changed([](auto& n) { std::strcpy(n.name, "../x"); }), "its name is not a word");
   expect_has(judge_changed([](auto& n) { n.name[0] = 0; }), "its name is not a word");
   expect_has(judge_changed([](auto& n) { std::strcpy(n.provides, "acme"); }), "wanted KIND:NAME");
@@ -240,12 +254,14 @@ TEST_F(PluginFiles, PolicyAllowsWhatItNames) {
   EXPECT_EQ(Policy::parse("only:cpu").refuses("acme", fd, true), "");
   expect_has(Policy::parse("onyl:cpu").refuses("cpu", fd, false), "wanted all, none, only:");
   const std::string digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-  std::string lock = write_file("lock", "# pinned\n\nacme " + digest + "  # abc\ncpu " + std::string(64, '0') + "\n");
+  std::string lock = write_file(
+      "lock", "# pinned\n\nacme " + digest + "  # abc\ncpu " + std::string(64, '0') + "\n");
   EXPECT_EQ(Policy::parse("lock:" + lock).refuses("acme", fd, true), "");
   expect_has(Policy::parse("lock:" + lock).refuses("cpu", fd, true), "its sha256 is ba7816bf");
   expect_has(Policy::parse("lock:" + lock).refuses("other", fd, true), "not in the lock file");
   expect_has(Policy::parse("lock:/nowhere").refuses("cpu", fd, true), "cannot be read");
-  expect_has(Policy::parse("lock:" + write_file("bad", "acme 12\n")).refuses("acme", fd, true), "line 1: wanted NAME SHA256");
+  expect_has(Policy::parse("lock:" + write_file("bad", "acme 12\n")).refuses("acme", fd, true),
+             "line 1: wanted NAME SHA256");
   close(fd);
 }
 
