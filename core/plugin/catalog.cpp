@@ -108,7 +108,7 @@ void Catalog::add_file(const Folder& folder, const std::string& path) {
   c->folder = folder.path;
   c->origin = folder.origin;
   examine(c, policy_);
-  if (c->inode != 0 && same_file(c)) {
+  if (same_file(c)) {
     delete c;
     return;
   }
@@ -122,7 +122,7 @@ Candidate* Catalog::add_asked(const std::string& path) {
   c->folder = parent(c->path);
   c->origin = Origin::kAsked;
   examine(c, policy_);
-  if (Candidate* known = c->inode != 0 ? same_file(c) : nullptr) {
+  if (Candidate* known = same_file(c)) {
     // Asking again may help: the file's place is no longer held against it, nor are policies that
     // name only some.
     if (known->state == AJ_PLUGIN_REFUSED || known->state == AJ_PLUGIN_DISABLED) {
@@ -139,8 +139,10 @@ Candidate* Catalog::add_asked(const std::string& path) {
 }
 
 Candidate* Catalog::same_file(const Candidate* c) const {
-  for (Candidate* other : candidates_)
-    if (other->device == c->device && other->inode == c->inode) return other;
+  for (Candidate* other : candidates_) {
+    bool same = other->device == c->device && other->inode == c->inode;
+    if (same && (c->inode != 0 || other->path == c->path)) return other;
+  }
   return nullptr;
 }
 

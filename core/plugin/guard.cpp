@@ -2,6 +2,7 @@
 // ends the process.
 #include "core/plugin/guard.hpp"
 
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ constexpr auto kPatience = std::chrono::seconds(5);
 constexpr int kSignals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 
 std::atomic<const char*> current{nullptr};
+std::atomic<pthread_t> loading_thread;
 struct sigaction previous[std::size(kSignals)];
 bool replaced[std::size(kSignals)];
 
@@ -30,7 +32,9 @@ void say(const char* who, const char* what) {
 }
 
 void at_exit() {
-  if (const char* who = current.load()) say(who, ": called exit() while it was being loaded\n");
+  const char* who = current.load();
+  // Another thread may end the program while this one loads: that is nobody's fault.
+  if (who && pthread_equal(loading_thread.load(), pthread_self())) say(who, ": called exit() while it was being loaded\n");
 }
 
 // The action is one-shot: returning repeats a fault, and abort() raises again, now with the default
@@ -38,8 +42,8 @@ void at_exit() {
 void on_signal(int signal) {
   const char* who = current.load();
   if (!who) return;
-  say(who, signal == SIGABRT ? ": aborted while it was being loaded\n"
-                             : ": crashed while it was being loaded\n");
+  say(who, signal == SIGABRT ? ": the process aborted while it was being loaded\n"
+                             : ": the process crashed while it was being loaded\n");
 }
 
 // Handlers of the program's own, a debugger's or a sanitizer's, are left alone.
@@ -70,6 +74,7 @@ void give_signals_back() {
 InitGuard::InitGuard(std::string label)
     : label_(std::move(label)), outer_(current.load()), owner_pid_(getpid()) {
   if (!outer_) take_signals();
+  loading_thread.store(pthread_self());
   current.store(label_.c_str());
   sigset_t all, old;
   sigfillset(&all);

@@ -35,6 +35,11 @@ def test_values_and_derivatives_from_c(cube, host):
     ], got.stdout + got.stderr
 
 
+def test_first_use_from_many_threads(cube, host):
+    got = host("threads", "cube::cube", ADJOIN_PLUGIN_PATH=cube)
+    assert got.stdout.splitlines() == ["ok cube::cube 1 8 27 64 125 216 343 512"] * 8, got.stderr
+
+
 def test_after_a_fork(cube, host):
     got = host(
         "call", "cube::cube", "fork", "cube::cube", "call", "cube::cube", ADJOIN_PLUGIN_PATH=cube

@@ -3,9 +3,8 @@
  *
  * Its words are commands, run in order; each prints one line that begins with "ok" or "error
  * CODE:". */
-#define _GNU_SOURCE
 #include <adjoin/abi/capi.h>
-#include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +75,11 @@ static aj_status* call_op(const char* name, aj_tensor* x, aj_tensor** out) {
 static void print_tensor(const char* what, aj_tensor* t) {
   float values[8];
   if (!report(core->tensor_copy_bytes(t, values, sizeof values, 1))) return;
-  printf("ok %s", what);
-  for (int i = 0; i < 8; ++i) printf(" %g", (double)values[i]);
-  printf("\n");
+  char line[256];
+  int n = snprintf(line, sizeof line, "ok %s", what);
+  for (int i = 0; i < 8; ++i)
+    n += snprintf(line + n, sizeof line - (size_t)n, " %g", (double)values[i]);
+  puts(line); /* one call: threads do not mix their lines */
 }
 
 static void run_call(const char* name) {
@@ -161,6 +162,18 @@ static void run_fork(const char* name) {
   if (status) printf("error %d: the child died\n", status);
 }
 
+static void* call_in_thread(void* name) {
+  run_call((const char*)name);
+  return NULL;
+}
+
+/* The first use of an op, from eight threads at once. */
+static void run_threads(const char* name) {
+  pthread_t threads[8];
+  for (int i = 0; i < 8; ++i) pthread_create(&threads[i], NULL, call_in_thread, (void*)name);
+  for (int i = 0; i < 8; ++i) pthread_join(threads[i], NULL);
+}
+
 static void run(const char* command, const char* word) {
   if (!strcmp(command, "load")) {
     TRY(aj_load_plugin(word));
@@ -185,6 +198,8 @@ static void run(const char* command, const char* word) {
     run_grad(word, 1, 1);
   } else if (!strcmp(command, "why")) {
     run_why(word);
+  } else if (!strcmp(command, "threads")) {
+    run_threads(word);
   } else if (!strcmp(command, "fork")) {
     run_fork(word);
   } else {
