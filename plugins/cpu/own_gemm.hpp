@@ -1,0 +1,58 @@
+// plugins/cpu/own_gemm.hpp: a blocked product of our own, for every type: what serves where no BLAS is found, and what is
+// faster than calling one for tiny problems.
+#ifndef ADJOIN_PLUGINS_CPU_OWN_GEMM_HPP
+#define ADJOIN_PLUGINS_CPU_OWN_GEMM_HPP
+#include <algorithm>
+#include <memory>
+
+#include <adjoin/kit/scalar.hpp>
+
+#include "gemm.hpp"
+
+namespace adjoin::cpu {
+
+constexpr int64_t kTileRows = 4;
+template <class T> constexpr int64_t kTileColumns = std::max<int64_t>(4, 64 / int64_t(sizeof(T)));
+
+// A tile of C in registers, all of k: a is [k][rows], b is [k][columns], both packed and padded with zeros.
+template <class T>
+inline void tile(int64_t k, const T* a, const T* b, T* sum) {
+  constexpr int64_t R = kTileRows, C = kTileColumns<T>;
+  T acc[R * C] = {};
+  for (int64_t p = 0; p < k; ++p, a += R, b += C)
+    for (int64_t i = 0; i < R; ++i)
+      for (int64_t j = 0; j < C; ++j) acc[i * C + j] = kit::scalar::Add()(acc[i * C + j], kit::scalar::Mul()(a[i], b[j]));
+  std::copy_n(acc, R * C, sum);
+}
+
+// Packs `width` rows (or columns) of op(x) side by side: out[p * width + i] = x(i, p).
+template <class T>
+void pack(Matrix<T> x, bool by_rows, int64_t count, int64_t width, int64_t k, T* out) {
+  int64_t step_i = by_rows != x.transposed ? x.ld : 1, step_p = by_rows != x.transposed ? 1 : x.ld;
+  for (int64_t p = 0; p < k; ++p)
+    for (int64_t i = 0; i < width; ++i) out[p * width + i] = i < count ? x.data[i * step_i + p * step_p] : T(0);
+}
+
+template <class T>
+void own_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c, int64_t ldc) {
+  using namespace kit::scalar;
+  constexpr int64_t R = kTileRows, C = kTileColumns<T>;
+  std::unique_ptr<T[]> left(new T[size_t((m + R - 1) / R * R * k)]), right(new T[size_t(C * k)]);
+  for (int64_t i = 0; i < m; i += R) pack(a.rows(i), true, std::min(R, m - i), R, k, &left[i * k]);
+  T sum[R * C];
+  for (int64_t j = 0; j < n; j += C) {
+    pack(b.columns(j), false, std::min(C, n - j), C, k, right.get());
+    for (int64_t i = 0; i < m; i += R) {
+      tile(k, &left[i * k], right.get(), sum);
+      for (int64_t r = 0; r < std::min(R, m - i); ++r)
+        for (int64_t s = 0; s < std::min(C, n - j); ++s) {
+          T& out = c[(i + r) * ldc + j + s];
+          T product = Mul()(alpha, sum[r * C + s]);
+          out = beta == T(0) ? product : Add()(product, Mul()(beta, out));
+        }
+    }
+  }
+}
+
+}  // namespace adjoin::cpu
+#endif
