@@ -47,7 +47,7 @@ int32_t other_provider(DeviceRegistry& r, std::string_view name, std::string_vie
     int32_t active = r.number_of(name);
     if (active && r.kinds[active].load()->provider == p) return active;
     int32_t number = r.free_number(0);
-    if (number) r.kinds[number] = new DeviceKind{std::string(name) + "@" + std::string(plugin), p};
+    if (number) r.kinds[number] = r.make(std::string(name) + "@" + std::string(plugin), p);
     return number;
   }
   return 0;
@@ -88,17 +88,22 @@ int32_t DeviceRegistry::free_number(int32_t wanted) const {
   return 0;
 }
 
-Provider* DeviceRegistry::best(std::string_view name) const {
+std::shared_ptr<Provider> DeviceRegistry::best(std::string_view name) const {
   std::string_view wanted;
   for (auto& [device, plugin] : preferred)
     if (device == name) wanted = plugin;
-  Provider* best = nullptr;
+  std::shared_ptr<Provider> best;
   for (auto& p : providers) {
     if (p->name != name) continue;
-    if (p->plugin == wanted) return p.get();
-    if (!best || p->vtbl.priority > best->vtbl.priority) best = p.get();
+    if (p->plugin == wanted) return p;
+    if (!best || p->vtbl.priority > best->vtbl.priority) best = p;
   }
   return best;
+}
+
+DeviceKind* DeviceRegistry::make(std::string name, std::shared_ptr<Provider> provider) {
+  made.push_back(std::make_unique<DeviceKind>(DeviceKind{std::move(name), std::move(provider)}));
+  return made.back().get();
 }
 
 namespace {
@@ -106,13 +111,9 @@ namespace {
 // After any change of providers or preferences; devices that are open keep theirs.
 void choose_active(DeviceRegistry& r, std::string_view name) {
   int32_t number = r.number_of(name);
-  Provider* best = r.best(name);
   if (!number || r.kinds[number].load()->opened) return;
-  DeviceKind* next = nullptr;
-  if (best)
-    for (auto& p : r.providers)
-      if (p.get() == best) next = new DeviceKind{std::string(name), p};
-  r.kinds[number].store(next, std::memory_order_release);
+  auto best = r.best(name);
+  r.kinds[number].store(best ? r.make(std::string(name), best) : nullptr, std::memory_order_release);
 }
 
 }  // namespace
@@ -131,7 +132,7 @@ aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin) {
     if (!number)
       return fail(AJ_OUT_OF_RANGE, "def_device: '", name, "' would be the ", kMaxKinds + 1, "th kind of device; a process has ",
                   kMaxKinds);
-    r.kinds[number].store(new DeviceKind{std::string(name), p}, std::memory_order_release);
+    r.kinds[number].store(r.make(std::string(name), p), std::memory_order_release);
   }
   r.providers.push_back(std::move(p));
   choose_active(r, name);

@@ -27,13 +27,15 @@ struct DeviceKind {
 struct DeviceRegistry {
   std::mutex lock;
   std::vector<std::shared_ptr<Provider>> providers;
-  std::atomic<DeviceKind*> kinds[kMetaType + 1]{};  // by number; a kind that is taken back is kept in memory
+  std::atomic<DeviceKind*> kinds[kMetaType + 1]{};  // by number
+  std::vector<std::unique_ptr<DeviceKind>> made;    // all that ever were: names were given out
   std::atomic<Device*> devices[kMetaType + 1][kMaxDevices]{};
   std::vector<std::pair<std::string, std::string>> preferred;  // device, plugin
 
   int32_t number_of(std::string_view name) const;
   int32_t free_number(int32_t wanted) const;  // 0: none left
-  Provider* best(std::string_view name) const;
+  std::shared_ptr<Provider> best(std::string_view name) const;
+  DeviceKind* make(std::string name, std::shared_ptr<Provider> provider);
 };
 DeviceRegistry& device_registry();
 

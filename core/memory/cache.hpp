@@ -68,7 +68,7 @@ struct DeviceMemory {
   uint64_t large_used = 0, medium_used = 0;      // medium: outside of thread caches, or of threads that ended
   uint64_t peak = 0, allocations = 0, system_allocations = 0, user_limit = 0;
   PeakSecond peaks[11]{};
-  uint32_t last_idle_scan = 0;
+  uint32_t last_idle_scan = 0, last_reclaim = 0;
   std::atomic<uint64_t> resident{0};             // a copy that other devices read without the lock
 
   uint64_t limit() const;

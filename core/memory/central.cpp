@@ -231,6 +231,10 @@ void apply_policy(DeviceMemory& m, uint32_t now) {
     m.last_idle_scan = now;
     m.segments.cool(UINT64_MAX, now - kIdleTicks + 1, idle_pages, &m);
   }
+  if (now - m.last_reclaim >= kIdleTicks) {
+    m.last_reclaim = now;
+    reclaim_slabs(m);
+  }
   publish(m);
 }
 

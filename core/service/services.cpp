@@ -24,8 +24,8 @@ struct Entry {
 
 struct Services {
   std::mutex lock;
-  // Sorted by priority. Entries stay in memory for ever: their names were given out.
-  std::map<std::string, std::vector<Entry*>, std::less<>> slots;
+  std::map<std::string, std::vector<Entry*>, std::less<>> slots;  // sorted by priority
+  std::vector<std::unique_ptr<Entry>> made;                       // all that ever were: names were given out
   std::map<std::string, std::string, std::less<>> chosen;
   std::set<std::string, std::less<>> asked;  // slots whose plugins were looked for
 };
@@ -114,7 +114,9 @@ aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
   for (const Entry* e : slot)
     if (e->name == view(d.name))
       return fail(AJ_ALREADY_EXISTS, "def_service: slot '", d.slot, "' has a '", d.name, "' already, from plugin ", e->plugin);
-  slot.push_back(new Entry{std::string(view(d.slot)), std::string(view(d.name)), std::string(plugin), d.priority, d.table});
+  s.made.push_back(std::make_unique<Entry>(
+      Entry{std::string(view(d.slot)), std::string(view(d.name)), std::string(plugin), d.priority, d.table}));
+  slot.push_back(s.made.back().get());
   sort(s, view(d.slot));
   return nullptr;
 }
