@@ -5,7 +5,7 @@
 namespace adjoin::py {
 namespace {
 
-PyObject *out_name, *requires_grad_name, *pin_memory_name;
+PyObject *out_name, *requires_grad_name, *pin_memory_name, *layout_name, *inplace_name;
 
 Match mismatch(Frame& f, Why why, int at, int converted, PyObject* what) {
   f.why = why;
@@ -41,12 +41,16 @@ bool common_keyword(const Program& p, PyObject* name, PyObject* value, Frame& f)
     if (value != Py_None) f.out = value;
     return true;
   }
+  if (p.network && PyUnicode_Compare(name, inplace_name) == 0) {
+    f.in_place = PyObject_IsTrue(value) == 1;
+    return true;
+  }
   if (!p.factory) return false;
   if (PyUnicode_Compare(name, requires_grad_name) == 0) {
     f.set_requires_grad = PyObject_IsTrue(value) == 1;
     return true;
   }
-  return PyUnicode_Compare(name, pin_memory_name) == 0;
+  return PyUnicode_Compare(name, pin_memory_name) == 0 || PyUnicode_Compare(name, layout_name) == 0;
 }
 
 Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names, Py_ssize_t positional, uint32_t given,
@@ -107,7 +111,7 @@ void set_defaults(const Program& p, int from, Frame& f) {
 Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Frame& f) {
   f.keys = 0;
   f.out = nullptr;
-  f.set_requires_grad = false;
+  f.set_requires_grad = f.in_place = false;
   f.scratch.reset();
   int bound = static_cast<int>(n);
   bool spread = p.varargs >= 0 && n > p.varargs;
@@ -144,7 +148,9 @@ int init_binding() {
   out_name = PyUnicode_InternFromString("out");
   requires_grad_name = PyUnicode_InternFromString("requires_grad");
   pin_memory_name = PyUnicode_InternFromString("pin_memory");
-  return out_name && requires_grad_name && pin_memory_name ? 0 : -1;
+  layout_name = PyUnicode_InternFromString("layout");
+  inplace_name = PyUnicode_InternFromString("inplace");
+  return PyErr_Occurred() ? -1 : 0;
 }
 
 }  // namespace adjoin::py

@@ -1,6 +1,4 @@
-// frontends/python/src/module.cpp: the module adjoin._C: opens libadjoin, takes its tables, joins as a frontend.
-#include <dlfcn.h>
-
+// frontends/python/src/module.cpp: the module adjoin._C: takes the tables of libadjoin, joins as a frontend.
 #include "line.hpp"
 #include "methods.hpp"
 
@@ -14,31 +12,9 @@ int32_t frontend_id;
 
 namespace {
 
-using Interface = const void* (*)(const char*, uint32_t);
-
-std::string folder_of_module() {
-  Dl_info info{};
-  dladdr(reinterpret_cast<void*>(&folder_of_module), &info);
-  std::string path = info.dli_fname ? info.dli_fname : "";
-  return path.substr(0, path.rfind('/') + 1);
-}
-
-// In a wheel the library is inside the package, in an installed tree beside lib/pythonX.Y.
-void* open_library() {
-  std::string here = folder_of_module();
-  std::string reasons;
-  for (const char* place : {"lib/libadjoin.so", "../../../libadjoin.so", "../../../../lib/libadjoin.so", ""}) {
-    std::string path = *place ? here + place : "libadjoin.so";
-    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
-    reasons += std::string("\n  ") + dlerror();
-  }
-  PyErr_Format(PyExc_ImportError, "adjoin: libadjoin.so is nowhere: reinstall adjoin; tried:%s", reasons.c_str());
-  return nullptr;
-}
-
 template <class T>
-int take(Interface get, const char* name, const T** out) {
-  *out = static_cast<const T*>(get(name, 1));
+int take(const char* name, const T** out) {
+  *out = static_cast<const T*>(aj_get_interface(name, 1));
   if (*out) return 0;
   PyErr_Format(PyExc_ImportError, "adjoin: libadjoin.so has no interface '%s' of version 1", name);
   return -1;
@@ -74,21 +50,11 @@ int join() {
   return failed(core->frontend_register(&f, &frontend_id)) ? -1 : 0;
 }
 
-void* library;
-
 int load() {
   if (core) return 0;
-  library = open_library();
-  if (!library) return -1;
-  auto get = reinterpret_cast<Interface>(library_symbol("aj_get_interface"));
-  if (!get) {
-    PyErr_SetString(PyExc_ImportError, "adjoin: libadjoin.so lacks aj_get_interface: another library of that name?");
-    return -1;
-  }
-  if (take(get, "aj.core", &core) < 0 || take(get, "aj.op", &dispatch) < 0 || take(get, "aj.autograd", &autograd) < 0)
-    return -1;
-  if (take(get, "aj.plugins", &plugins) < 0) PyErr_Clear();
-  return 0;
+  bool good = take("aj.core", &core) == 0 && take("aj.op", &dispatch) == 0 && take("aj.autograd", &autograd) == 0 &&
+              take("aj.plugins", &plugins) == 0;
+  return good ? 0 : -1;
 }
 
 int fill(PyObject* module) {
@@ -110,8 +76,6 @@ PyModuleDef definition = {
 };
 
 }  // namespace
-
-void* library_symbol(const char* name) { return dlsym(library, name); }
 
 PyObject* helper(const char* module, const char* name) {
   Ref m(PyImport_ImportModule(module));

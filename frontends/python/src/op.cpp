@@ -190,6 +190,7 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   for (const Program* p = op->first; p; p = p->next) {
     switch (bind(*p, args, n, kwnames, f)) {
       case Match::Bound:
+        if (unlikely(f.in_place)) return run_in_place(*p, f, n > 0 ? args[0] : wrap_borrowed(f.values[0].v.tensor));
         if (likely(!op->in_place)) return run(*p, f, nullptr);
         if (p->in_place && n > 0 && is_tensor(args[0])) return run(*p, f, args[0]);
         break;

@@ -36,6 +36,8 @@ const Program* find_program(const char* name, bool* in_place);
 PyObject* find_function(const char* name);
 
 PyObject* plain_value(aj_value v);
+// inplace=True: the derived form where there is one, else the result is copied into the first argument.
+PyObject* run_in_place(const Program& p, Frame& f, PyObject* first);
 PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
 Program* make_program(const aj_op* op, const aj_op_info& info);

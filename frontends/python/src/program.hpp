@@ -31,6 +31,7 @@ struct Program {
   int8_t device;         // where a factory's device stands, or -1
   bool factory;          // makes a tensor from nothing: takes requires_grad and pin_memory too
   bool out, in_place;    // has these forms
+  bool network;          // takes inplace=, as functions of nn.functional do
   bool function, method; // where it is shown
   PyTypeObject* named;   // the type of several results, made when first needed
   Program* next;
@@ -63,7 +64,7 @@ struct Frame {
   aj_value values[kMaxParams];
   uint64_t keys;            // of all tensor arguments
   PyObject* out;            // borrowed, or NULL
-  bool set_requires_grad;
+  bool set_requires_grad, in_place;
   int8_t at;                // on a mismatch: the parameter, or -1
   uint8_t converted;        // on a mismatch: how many arguments were right
   uint8_t why;              // on a mismatch: kTooMany ...

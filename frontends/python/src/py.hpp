@@ -110,9 +110,6 @@ T sized() {
 PyObject* helper(const char* module, const char* name);
 PyObject* call_helper(const char* module, const char* name, PyObject* const* args, size_t n);
 
-// A symbol of libadjoin.so, NULL if it lacks it.
-void* library_symbol(const char* name);
-
 // Adds a type to the module after making it ready.
 int add_type(PyObject* module, PyTypeObject* type, const char* name);
 

@@ -168,6 +168,8 @@ Program* make_program(const aj_op* op, const aj_op_info& info) {
   p->varargs = varargs_of(*p, tags);
   p->out = info.flags & AJ_INFO_OUT;
   p->in_place = info.flags & AJ_INFO_IN_PLACE;
+  p->network = p->nparams > 0 && p->params[0].kind == AJ_PARAM_TENSOR && p->params[0].list == 0 &&
+               (p->in_place || space_of(view(info.name)) == "nn");
   p->factory = has_tag(tags, "factory");
   bool internal = has_tag(tags, "internal") || space_of(view(info.name)) == "_";
   p->function = !internal && !has_tag(tags, "method-only");

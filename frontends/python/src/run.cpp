@@ -161,6 +161,16 @@ bool call_program(const Program& p, aj_value* values, size_t given, aj_value* re
   return !failed(dispatch->call(p.op, values, p.nparams, rets, p.nresults));
 }
 
+PyObject* run_in_place(const Program& p, Frame& f, PyObject* first) {
+  static Row copy_row("copy_");
+  f.in_place = false;
+  if (p.in_place) return run(p, f, first);
+  Ref result(run(p, f, nullptr));
+  if (!result) return nullptr;
+  HeldTensor written(call_row(copy_row, tensor_of(first), tensor_of(result.get())));
+  return written ? Py_NewRef(first) : nullptr;
+}
+
 PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
   aj_value rets[kMaxResults];
   for (int i = 0; i < p.nresults; ++i) {

@@ -31,13 +31,7 @@ PyObject* load_plugin(PyObject*, PyObject* path) {
   Ref text(PyOS_FSPath(path));
   std::string_view p;
   if (!text || !text_of(text.get(), &p)) return nullptr;
-  using Load = aj_status* (*)(const char*);
-  static auto load = reinterpret_cast<Load>(library_symbol("aj_load_plugin"));
-  if (!load) {
-    PyErr_SetString(PyExc_ImportError, "load_plugin: libadjoin.so lacks aj_load_plugin");
-    return nullptr;
-  }
-  if (failed(load(std::string(p).c_str())) || sync_ops() < 0) return nullptr;
+  if (failed(aj_load_plugin(std::string(p).c_str())) || sync_ops() < 0) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -48,16 +42,13 @@ PyObject* plugin_dict(const aj_plugin_info& i) {
 }
 
 PyObject* plugin_list(PyObject*, PyObject*) {
-  using Visit = int32_t (*)(void*, const aj_plugin_info*);
-  using List = aj_status* (*)(Visit, void*);
-  static auto list = reinterpret_cast<List>(library_symbol("aj_list_plugins"));
   Ref all(PyList_New(0));
-  if (!list || !all) return nullptr;
+  if (!all) return nullptr;
   auto visit = [](void* self, const aj_plugin_info* info) -> int32_t {
     Ref entry(plugin_dict(*info));
     return !entry || PyList_Append(static_cast<PyObject*>(self), entry.get()) < 0;
   };
-  return failed(list(visit, all.get())) || PyErr_Occurred() ? nullptr : all.release();
+  return failed(aj_list_plugins(visit, all.get())) || PyErr_Occurred() ? nullptr : all.release();
 }
 
 PyObject* why_plugin(PyObject*, PyObject* name) {
@@ -95,6 +86,35 @@ PyObject* op_info(PyObject*, PyObject* name) {
     if (!d || PyList_Append(list.get(), d.get()) < 0) return nullptr;
   }
   return list.release();
+}
+
+const aj_services* services() {
+  static auto* table = static_cast<const aj_services*>(aj_get_interface("aj.service", 1));
+  if (!table) PyErr_SetString(PyExc_NotImplementedError, "services: libadjoin.so has no interface 'aj.service'");
+  return table;
+}
+
+// services(slot): (name, file, priority) of each, the chosen one first.
+PyObject* service_list(PyObject*, PyObject* slot) {
+  std::string_view name;
+  if (!services() || !text_of(slot, &name)) return nullptr;
+  Ref list(PyList_New(0));
+  for (uint32_t i = 0; list && i < services()->count(str(name)); ++i) {
+    auto d = sized<aj_service_def>();
+    if (failed(services()->at(str(name), i, &d))) return nullptr;
+    auto* blas = name.starts_with("aj.blas/") ? static_cast<const aj_blas*>(d.table) : nullptr;
+    aj_str file = blas && AJ_HAS_FN(blas, aj_blas, path) ? blas->path(blas->self) : str("");
+    Ref entry(Py_BuildValue("(NNi)", to_python(d.name), to_python(file), d.priority));
+    if (!entry || PyList_Append(list.get(), entry.get()) < 0) return nullptr;
+  }
+  return list.release();
+}
+
+PyObject* choose_service(PyObject*, PyObject* args) {
+  const char *slot, *name;
+  if (!PyArg_ParseTuple(args, "ss", &slot, &name) || !services()) return nullptr;
+  if (failed(services()->choose(str(slot), str(name)))) return nullptr;
+  Py_RETURN_NONE;
 }
 
 PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(core->num_threads()); }
@@ -221,7 +241,14 @@ PyObject* tensor_resize(PyObject*, PyObject* args) {  // (tensor, size)
   return Py_NewRef(t);
 }
 
+PyObject* bump_version(PyObject*, PyObject* o) {
+  if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "increment_version: wanted a Tensor, not %s", Py_TYPE(o)->tp_name);
+  core->tensor_bump_version(tensor_of(o));
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"bump_version", bump_version, METH_O, nullptr},
     {"find_op", method(find_op), METH_FASTCALL, "The callable of a name of the registry, or None."},
     {"op_names", op_names, METH_NOARGS, "All names of the registry."},
     {"op_info", op_info, METH_O, "What the registry says of a name."},
@@ -229,6 +256,8 @@ PyMethodDef functions[] = {
     {"load_plugin", load_plugin, METH_O, "Loads a plugin from a file."},
     {"plugin_list", plugin_list, METH_NOARGS, "Every plugin that is known, and what became of it."},
     {"why_plugin", why_plugin, METH_O, "What was looked for, found, and decided."},
+    {"services", service_list, METH_O, "(name, file, priority) of each provider of a service."},
+    {"choose_service", choose_service, METH_VARARGS, "choose_service(slot, name)"},
     {"get_num_threads", get_threads, METH_NOARGS, "How many threads an op may use."},
     {"set_num_threads", set_threads, METH_O, "How many threads an op may use."},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of Python's floats."},

@@ -200,6 +200,19 @@ void drop_word(void* word) {
   Py_DECREF(reinterpret_cast<PyObject*>(o));
 }
 
+namespace {
+
+// Special names go into the dictionary without the type's slots being made anew: those are C and stay.
+PyObject* set_tensor_attribute(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2 || PyDict_SetItem(tensor_type.tp_dict, args[0], args[1]) < 0) return nullptr;
+  PyType_Modified(&tensor_type);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"set_tensor_attribute", method(set_tensor_attribute), METH_FASTCALL, nullptr}, {}};
+
+}  // namespace
+
 int init_tensor(PyObject* module) {
   if (add_type(module, &tensor_type, "Tensor") < 0) return -1;
   // People hang methods onto Tensor, as they may in PyTorch.
@@ -209,7 +222,7 @@ int init_tensor(PyObject* module) {
   for (PyMethodDef* list : {shape_methods, grad_methods, value_methods, exchange_methods, conversion_methods})
     if (add_methods(&tensor_type, list) < 0) return -1;
   PyType_Modified(&tensor_type);
-  return 0;
+  return PyModule_AddFunctions(module, functions);
 }
 
 }  // namespace adjoin::py

@@ -1,0 +1,120 @@
+"""adjoin: tensors, ops, gradients and networks, under PyTorch's names.
+
+Ops are not listed anywhere here: a name that is no part of the package is looked up in the registry
+of libadjoin, so an op from a plugin looks like a built-in one.
+"""
+
+import importlib
+import math
+
+from . import _C
+from ._C import (  # noqa: F401
+    DisableTorchFunctionSubclass,
+    Generator,
+    OutOfMemoryError,
+    Size,
+    Tensor,
+    as_tensor,
+    asarray,
+    bfloat16,
+    bool,
+    can_cast,
+    cdouble,
+    cfloat,
+    channels_last,
+    channels_last_3d,
+    complex64,
+    complex128,
+    contiguous_format,
+    device,
+    double,
+    dtype,
+    enable_grad,
+    float,
+    float16,
+    float32,
+    float64,
+    from_dlpack,
+    from_numpy,
+    frombuffer,
+    get_default_device,
+    get_default_dtype,
+    get_num_threads,
+    half,
+    inference_mode,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    layout,
+    load_plugin,
+    long,
+    memory_format,
+    no_grad,
+    preserve_format,
+    promote_types,
+    set_default_device,
+    set_default_dtype,
+    set_grad_enabled,
+    set_num_threads,
+    short,
+    sparse_coo,
+    sparse_csr,
+    strided,
+    tensor,
+    uint8,
+)
+from . import _tensor  # gives Tensor the methods that are written in Python
+from ._functions import *  # noqa: F403
+from ._tensor_str import set_printoptions  # noqa: F401
+from .random import (  # noqa: F401
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from .version import __version__
+
+inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
+
+_ROOMS = (
+    "autograd", "backends", "cuda", "linalg", "nn", "ops", "optim", "overrides", "random",
+    "serialization", "special", "storage", "testing", "utils", "version", "fft", "safetensors",
+)  # fmt: skip
+_ELSEWHERE = {
+    "save": "serialization", "load": "serialization",
+    "finfo": "_numeric", "iinfo": "_numeric",
+    "UntypedStorage": "storage", "TypedStorage": "storage",
+}  # fmt: skip
+
+
+def __getattr__(name):
+    if name in _ROOMS:
+        return importlib.import_module("." + name, __name__)
+    if name in _ELSEWHERE:
+        found = getattr(importlib.import_module("." + _ELSEWHERE[name], __name__), name)
+    else:
+        found = None if name.startswith("__") else _C.find_op(name, True)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
+    globals()[name] = found  # the next look-up is an ordinary one
+    return found
+
+
+def _hint(name):
+    if name.startswith("_"):
+        return ""
+    import difflib
+
+    close = difflib.get_close_matches(name, [*globals(), *_C.op_names()], n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def __dir__():
+    ops = [name for name in _C.op_names() if "::" not in name and "." not in name]
+    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *ops})

@@ -1,0 +1,133 @@
+"""adjoin._functions: functions of the top level that are no ops."""
+
+from . import _C
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "broadcast_shapes", "fallbacks", "is_complex",
+    "is_floating_point", "is_signed", "is_storage", "is_tensor", "numel", "plugins", "result_type",
+    "scalar_tensor", "set_default_tensor_type", "set_fallback", "set_num_interop_threads",
+    "get_num_interop_threads", "typename", "use_deterministic_algorithms", "is_nonzero",
+]  # fmt: skip
+
+_deterministic = False
+
+
+def is_tensor(obj):
+    """Whether obj is a tensor."""
+    return isinstance(obj, _C.Tensor)
+
+
+def is_storage(obj):
+    """Whether obj is a storage."""
+    from .storage import UntypedStorage
+
+    return isinstance(obj, UntypedStorage)
+
+
+def is_floating_point(input):
+    """Whether the elements are floating-point numbers."""
+    return input.is_floating_point()
+
+
+def is_complex(input):
+    """Whether the elements are complex numbers."""
+    return input.is_complex()
+
+
+def is_signed(input):
+    """Whether the elements can be negative."""
+    return input.is_signed()
+
+
+def is_nonzero(input):
+    """Whether the only element is not zero."""
+    return bool(input)
+
+
+def numel(input):
+    """The number of elements."""
+    return input.numel()
+
+
+def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
+    """A tensor without dimensions."""
+    dtype = dtype or _C.get_default_dtype()
+    return _C.tensor(value, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def typename(obj):
+    """The full name of an object's type."""
+    if isinstance(obj, _C.Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, type) else type(obj)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes have together."""
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    ndim = max((len(s) for s in shapes), default=0)
+    out = [1] * ndim
+    for shape in shapes:
+        for i, n in enumerate(shape, ndim - len(shape)):
+            if n != 1 and out[i] not in (1, n):
+                raise RuntimeError(
+                    f"broadcast_shapes: {list(shapes)} do not fit: {out[i]} and {n} at dimension {i}"
+                )
+            out[i] = n if n != 1 else out[i]
+    return _C.Size(out)
+
+
+def result_type(tensor1, tensor2):
+    """The dtype that arithmetic on both gives; numbers and tensors without dimensions are weak."""
+    one = _C.find_op("empty")
+    pair = [
+        one([0] * 1 if t.dim() else [], dtype=t.dtype) if isinstance(t, _C.Tensor) else t
+        for t in (tensor1, tensor2)
+    ]
+    if not any(isinstance(t, _C.Tensor) for t in pair):
+        pair = [_C.tensor(t) for t in pair]
+    out = _C.find_op("mul")(*pair)
+    return out.dtype
+
+
+def set_default_tensor_type(t):
+    """The dtype of Python's floats, by an old name such as ``adjoin.FloatTensor``."""
+    name = str(t).rsplit(".", 1)[-1]
+    _C.set_default_dtype({"FloatTensor": _C.float32, "DoubleTensor": _C.float64}[name])
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Products and convolutions give the same bits for any number of threads."""
+    global _deterministic
+    _deterministic = mode
+    _C.set_deterministic(mode)
+
+
+def are_deterministic_algorithms_enabled():
+    """Whether use_deterministic_algorithms is on."""
+    return _deterministic
+
+
+def set_num_interop_threads(n):
+    """Does nothing: ops run one after another, each on all threads."""
+
+
+def get_num_interop_threads():
+    """1: ops run one after another, each on all threads."""
+    return 1
+
+
+def fallbacks():
+    """The ops that ran on the host because their device lacks them."""
+    return _C.fallbacks()
+
+
+def set_fallback(policy, op="", device=""):
+    """What happens when a device lacks an op: "error", "warn", "host" or "host:100MB"."""
+    _C.set_fallback(policy, op, device)
+
+
+def plugins():
+    """Every plugin that was found, and what became of it."""
+    return _C.plugin_list()

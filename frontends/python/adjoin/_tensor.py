@@ -1,0 +1,267 @@
+"""adjoin._tensor: the methods of Tensor that are written in Python, and its construction from data."""
+
+from . import _C
+from ._C import Tensor
+
+
+# What _C calls for data that is no plain nested list
+
+
+def _plain_data(obj):
+    if hasattr(obj, "tolist"):
+        return obj.tolist()
+    if hasattr(obj, "__len__") and hasattr(obj, "__getitem__") and not isinstance(obj, (str, bytes)):
+        items = [obj[i] for i in range(len(obj))]
+        return [x if isinstance(x, (int, float)) else _plain_data(x) for x in items]
+    if hasattr(obj, "__index__"):
+        return obj.__index__()
+    if hasattr(obj, "__float__"):
+        return obj.__float__()
+    raise TypeError(f"tensor: elements must be numbers, not {type(obj).__name__}")
+
+
+def _dtype_of_data(obj):
+    """The dtype that arrays and tensors inside nested data ask for, or None."""
+    if isinstance(obj, (list, tuple)):
+        found = None
+        for item in obj:
+            dtype = _dtype_of_data(item)
+            if dtype is not None:
+                found = dtype if found is None else _C.promote_types(found, dtype)
+        return found
+    if isinstance(obj, Tensor):
+        return obj.dtype
+    if type(obj).__module__ == "numpy" and hasattr(obj, "dtype"):
+        return getattr(_C, obj.dtype.name, None)
+    return None
+
+
+def _from_array_protocol(obj):
+    """A tensor on the memory that ``__array_interface__`` or ``__array__`` offers."""
+    if hasattr(obj, "__array__"):
+        return _C.from_numpy(obj.__array__())
+    import numpy
+
+    return _C.from_numpy(numpy.asarray(obj))
+
+
+def _construct(cls, *args, device=None, dtype=None):
+    """``Tensor(2, 3)`` is uninitialised, ``Tensor([1, 2])`` holds the data; of the default dtype."""
+    dtype = dtype or _C.get_default_dtype()
+    if len(args) == 1 and not isinstance(args[0], int):
+        data = args[0]
+        if isinstance(data, _C.Size):
+            made = _C.find_op("empty")(data, dtype=dtype, device=device)
+        elif isinstance(data, Tensor):
+            made = data if cls is not Tensor else data.detach()
+        else:
+            made = _C.tensor(data, dtype=dtype, device=device)
+    else:
+        made = _C.find_op("empty")(args or (0,), dtype=dtype, device=device)
+    return made if cls is Tensor else Tensor._make_subclass(cls, made, made.requires_grad)
+
+
+# Methods
+
+
+def _convert(result, cls):
+    if isinstance(result, Tensor) and type(result) is Tensor:
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)) and type(result) is not _C.Size:
+        items = [_convert(item, cls) for item in result]
+        return type(result)(items) if type(result) in (tuple, list) else type(result)(tuple(items))
+    return result
+
+
+def _torch_function(cls, func, types, args=(), kwargs=None):
+    """Results of calls with a subclass are of that subclass; a subclass may do otherwise."""
+    if not all(issubclass(cls, t) or t is Tensor for t in types):
+        return NotImplemented
+    with _C.DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    return _convert(result, cls)
+
+
+def _rebuild(data, dtype, shape, strides, requires_grad):
+    t = _C.tensor([], dtype=dtype) if not data else _C.frombuffer(bytearray(data), dtype=dtype)
+    t = t.reshape(shape) if strides is None else t.as_strided(shape, strides)
+    return t.clone().requires_grad_(requires_grad) if requires_grad else t.clone()
+
+
+def _rebuild_subclass(cls, t, state):
+    t = Tensor._make_subclass(cls, t, t.requires_grad)
+    t.__dict__.update(state)
+    return t
+
+
+def _to_bytes(t):
+    flat = t.detach().cpu().contiguous().reshape(-1)
+    return bytes(memoryview(flat.view(_C.uint8))) if flat.numel() else b""
+
+
+def _reduce_ex(self, protocol):
+    args = (_to_bytes(self), self.dtype, tuple(self.shape), None, self.requires_grad)
+    if type(self) is Tensor and not self.__dict__:
+        return _rebuild, args
+    return _rebuild_subclass, (type(self), _rebuild(*args), dict(self.__dict__))
+
+
+def _deepcopy(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "deepcopy: the tensor was computed by recorded operations and cannot be copied with "
+            "its history; use .detach().clone()"
+        )
+    import copy
+
+    made = self.detach().clone().requires_grad_(self.requires_grad)
+    if self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
+    if type(self) is not Tensor:
+        made = Tensor._make_subclass(type(self), made, self.requires_grad)
+    memo[id(self)] = made
+    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+def _format(self, spec):
+    if self.dim() == 0 and type(self) is Tensor:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
+def _where(self, condition, other):
+    """Elements of self where the condition holds, of other elsewhere."""
+    return _C.find_op("where")(condition, self, other)
+
+
+_TYPES = {
+    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor", "uint8": "ByteTensor", "int8": "CharTensor",
+    "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor", "bool": "BoolTensor",
+    "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+}  # fmt: skip
+
+
+def _type(self, dtype=None, non_blocking=False):
+    """The name of the tensor's old type, or the tensor in another dtype."""
+    if dtype is None:
+        name = str(self.dtype).rsplit(".", 1)[-1]
+        where = "" if self.is_cpu else self.device.type + "."
+        return f"adjoin.{where}{_TYPES.get(name, name)}"
+    if isinstance(dtype, str):
+        name = dtype.rsplit(".", 1)[-1]
+        dtype = getattr(_C, next(k for k, v in _TYPES.items() if v == name))
+    return self.to(dtype, non_blocking=non_blocking)
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    """A tensor with a copy of the data, of this one's dtype and device."""
+    return _C.tensor(
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
+
+
+def _apply_in_place(self, function):
+    """Replaces each element by function(element); slow."""
+    flat = [function(x) for x in self.detach().reshape(-1).tolist()]
+    return self.copy_(_C.tensor(flat, dtype=self.dtype).reshape(self.shape))
+
+
+def _share_memory(self):
+    """Moves the memory to where other processes can see it: not made yet."""
+    raise NotImplementedError(
+        "share_memory_: adjoin has no shared memory between processes yet; send .numpy() instead"
+    )
+
+
+def _resize(self, *sizes, memory_format=None):
+    """Another shape; the memory grows if it must, new elements are uninitialised."""
+    if self.requires_grad:
+        raise RuntimeError("resize_: a tensor that requires grad cannot be resized")
+    sizes = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    return _C.tensor_resize(self, tuple(sizes))
+
+
+def _set(self, source=None, storage_offset=0, size=None, stride=None):
+    """The tensor takes the memory of another one."""
+    if source is None:
+        source, size, stride = _C.tensor([], dtype=self.dtype), (0,), (1,)
+    elif size is None:
+        storage_offset, size, stride = source.storage_offset(), source.shape, source.stride()
+    if stride is None:
+        stride = _C.find_op("empty")(size, device="meta").stride()
+    return _C.tensor_set(self, source, storage_offset, tuple(size), tuple(stride))
+
+
+def _untyped_storage(self):
+    """The memory under the tensor."""
+    from .storage import UntypedStorage
+
+    return UntypedStorage(self)
+
+
+def _is_set_to(self, tensor):
+    """Whether both look at the same memory in the same way."""
+    return (
+        self._storage_info()[2:] == tensor._storage_info()[2:]
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+    )
+
+
+def _is_shared(self):
+    return False
+
+
+def _is_pinned(self, device=None):
+    return False
+
+
+def _same(self, *args, **kwargs):
+    return self
+
+
+def _reversed(self):
+    return self if self.dim() == 0 else self.flip(0)
+
+
+def _dir(self):
+    return sorted({*dir(type(self)), *self.__dict__})
+
+
+_METHODS = {
+    "__torch_function__": classmethod(_torch_function),
+    "__reduce_ex__": _reduce_ex,
+    "__deepcopy__": _deepcopy,
+    "__format__": _format,
+    "__reversed__": _reversed,
+    "__dir__": _dir,
+    "where": _where,
+    "type": _type,
+    "new_tensor": _new_tensor,
+    "apply_": _apply_in_place,
+    "share_memory_": _share_memory,
+    "is_shared": _is_shared,
+    "is_pinned": _is_pinned,
+    "pin_memory": _same,
+    "record_stream": lambda self, stream: None,
+    "resize_": _resize,
+    "set_": _set,
+    "untyped_storage": _untyped_storage,
+    "is_set_to": _is_set_to,
+    "rename": _same,
+    "coalesce": _same,
+    "resolve_neg": _same,
+    "is_conj": lambda self: False,
+    "is_neg": lambda self: False,
+    "is_coalesced": lambda self: True,
+    "to_dense": _same,
+}
+
+for _name, _function in _METHODS.items():
+    if not isinstance(_function, classmethod):
+        _function.__name__ = _name
+    _C.set_tensor_attribute(_name, _function)

@@ -1,0 +1,179 @@
+"""adjoin._tensor_str: how tensors print: aligned columns, summarised when large."""
+
+import math
+
+from . import _C
+
+_options = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+_PROFILES = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+
+
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+):
+    """How tensors print; what is None stays as it is."""
+    if profile is not None:
+        _options.update(_PROFILES[profile])
+    given = {
+        "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }  # fmt: skip
+    _options.update({k: v for k, v in given.items() if v is not None})
+    _options["sci_mode"] = sci_mode
+
+
+class _Formatter:
+    """One width and one notation for all numbers of a tensor."""
+
+    def __init__(self, numbers, floating):
+        self.floating = floating
+        self.whole, self.scientific = False, False
+        if not floating:
+            self.width = max((len(str(x)) for x in numbers), default=1)
+            return
+        finite = [abs(x) for x in numbers if math.isfinite(x) and x != 0]
+        self.whole = all(x == math.floor(x) for x in finite)
+        if finite:
+            low, high = min(finite), max(finite)
+            wide = high / low > 1000 or high > 1e8
+            self.scientific = wide or (not self.whole and low < 1e-4)
+            if self.whole:
+                self.scientific = wide and high > 1e8
+        if _options["sci_mode"] is not None:
+            self.scientific = _options["sci_mode"]
+        self.width = max((len(self._text(x)) for x in numbers), default=1)
+
+    def _text(self, x):
+        if not self.floating:
+            return str(x)
+        if self.scientific:
+            return f"{x:.{_options['precision']}e}"
+        if self.whole and math.isfinite(x):
+            return f"{x:.0f}."
+        return f"{x:.{_options['precision']}f}"
+
+    def __call__(self, x):
+        return self._text(x).rjust(self.width)
+
+
+class _ComplexFormatter:
+    """Real and imaginary parts, each with its own width."""
+
+    def __init__(self, numbers):
+        self.real = _Formatter([x.real for x in numbers], True)
+        self.imag = _Formatter([abs(x.imag) for x in numbers], True)
+        self.width = self.real.width + self.imag.width + 2
+
+    def __call__(self, x):
+        sign = "-" if math.copysign(1, x.imag) < 0 else "+"
+        return f"{self.real(x.real)}{sign}{self.imag(abs(x.imag)).lstrip()}j".rjust(self.width)
+
+
+def _edges(t, n):
+    """t without the middle of every dimension longer than 2n."""
+    for dim, size in enumerate(t.shape):
+        if size > 2 * n:
+            keep = _C.find_op("cat")(
+                (t.narrow(dim, 0, n), t.narrow(dim, size - n, n)), dim
+            )
+            t = keep
+    return t
+
+
+def _flat(data):
+    if not isinstance(data, list):
+        return [data]
+    out = []
+    for item in data:
+        out.extend(_flat(item))
+    return out
+
+
+def _row(items, form, indent, skipped):
+    texts = [form(x) for x in items]
+    if skipped:
+        half = len(texts) // 2
+        texts = [*texts[:half], " ...", *texts[half:]]
+    per_line = max(1, (_options["linewidth"] - indent) // (form.width + 2))
+    lines = [texts[i : i + per_line] for i in range(0, len(texts), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(", ".join(line) for line in lines) + "]"
+
+
+def _nested(data, shape, form, indent, summarise):
+    """data: nested lists, cut to the edges if summarise; shape: the tensor's own."""
+    if not shape:
+        return form(data)
+    edge = _options["edgeitems"]
+    skipped = summarise and shape[0] > 2 * edge
+    if len(shape) == 1:
+        return _row(data, form, indent, skipped)
+    parts = [_nested(row, shape[1:], form, indent + 1, summarise) for row in data]
+    if skipped:
+        parts = [*parts[:edge], "...", *parts[edge:]]
+    between = "," + "\n" * (len(shape) - 1) + " " * (indent + 1)
+    return "[" + between.join(parts) + "]"
+
+
+def _body(t, indent):
+    summarise = t.numel() > _options["threshold"]
+    shown = _edges(t, _options["edgeitems"]) if summarise else t
+    data = shown.tolist()
+    numbers = _flat(data)
+    if t.is_complex():
+        form = _ComplexFormatter(numbers)
+    else:
+        form = _Formatter(numbers, t.is_floating_point())
+    return _nested(data, list(t.shape), form, indent, summarise)
+
+
+def _suffixes(self):
+    notes = []
+    if not self.is_cpu:
+        notes.append(f"device='{self.device}'")
+    usual = (_C.get_default_dtype(), _C.int64, _C.bool)
+    if self.numel() == 0:
+        if self.dim() != 1:
+            notes.append(f"size={tuple(self.shape)}")
+        usual = (_C.get_default_dtype(),)
+    if self.dtype not in usual and not (
+        self.is_complex() and self.dtype.to_real() == _C.get_default_dtype()
+    ):
+        notes.append(f"dtype={self.dtype}")
+    if self.grad_fn is not None:
+        name = self.grad_fn.name()
+        notes.append(f"grad_fn=<{name}>")
+    elif self.requires_grad:
+        notes.append("requires_grad=True")
+    return notes
+
+
+def tensor_repr(self):
+    """What repr(tensor) is."""
+    with _C.DisableTorchFunctionSubclass(), _C.no_grad():
+        notes = _suffixes(self)
+        name = "tensor(" if type(self) in (_C.Tensor,) else type(self).__name__ + "("
+        if type(self).__name__ == "Parameter":
+            name = "tensor("
+        if self.is_meta:
+            text = "..."
+            notes.insert(0, f"size={tuple(self.shape)}")
+        elif self.numel() == 0:
+            text = "[]"
+        else:
+            plain = self.detach().cpu()
+            if plain.dtype in (_C.float16, _C.bfloat16):
+                plain = plain.float()
+            text = _body(plain, len(name))
+    lines = text.rsplit("\n", 1)
+    for note in notes:
+        last = len(lines[-1]) + len(note) + 2 + (len(name) if len(lines) == 1 else 0)
+        if last > _options["linewidth"]:
+            text += ",\n" + " " * len(name) + note
+        else:
+            text += ", " + note
+        lines = text.rsplit("\n", 1)
+    return name + text + ")"

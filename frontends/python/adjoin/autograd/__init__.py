@@ -1,0 +1,30 @@
+"""adjoin.autograd: gradients: of recorded programs, of functions, and checks of both."""
+
+import importlib
+
+from .._C import (  # noqa: F401
+    backward,
+    enable_grad,
+    grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+from . import graph  # noqa: F401
+from .anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: F401
+from .function import Function  # noqa: F401
+
+_ROOMS = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "gradcheck", "graph")
+_CHECKS = ("gradcheck", "gradgradcheck")
+
+
+def __getattr__(name):
+    if name in _CHECKS:  # loaded when used: programs that train do not need it
+        return getattr(importlib.import_module(".gradcheck", __name__), name)
+    if name in _ROOMS:
+        return importlib.import_module("." + name, __name__)
+    if name == "Variable":
+        from .._C import Tensor
+
+        return Tensor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,29 @@
+"""adjoin.autograd.anomaly_mode: finding the forward line behind a failing backward."""
+
+from .. import _C
+
+
+class detect_anomaly:
+    """Inside, backward looks for NaN and shows the stack that recorded what failed."""
+
+    def __init__(self, check_nan=True):
+        self._flags = 1 | (2 if check_nan else 0)
+
+    def __enter__(self):
+        self._old = _C.set_anomaly_mode(self._flags)
+
+    def __exit__(self, *exc):
+        _C.set_anomaly_mode(self._old)
+
+
+class set_detect_anomaly:
+    """Turns the search on or off, for good or for a with statement."""
+
+    def __init__(self, mode, check_nan=True):
+        self._old = _C.set_anomaly_mode((1 | (2 if check_nan else 0)) if mode else 0)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc):
+        _C.set_anomaly_mode(self._old)

@@ -1,0 +1,97 @@
+"""adjoin.autograd.function: functions whose derivative is written in Python."""
+
+import functools
+
+from .. import _C
+from .._C import FunctionCtx  # noqa: F401
+
+
+def _default_setup_context(ctx, inputs, output):
+    raise NotImplementedError("setup_context is not implemented")
+
+
+class Function:
+    """A function with its own derivative: ``forward`` and ``backward`` are static methods.
+
+    ``Mine.apply(*args)`` runs ``forward(ctx, *args)``, or ``forward(*args)`` and then
+    ``setup_context(ctx, inputs, output)`` if that is defined. ``backward(ctx, *grads)`` returns one
+    gradient, or None, for each argument of forward.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(
+            f"{type(self).__name__}: a Function is not made but applied: {type(self).__name__}.apply(...)"
+        )
+
+    apply = classmethod(_C.apply_function)
+    setup_context = staticmethod(_default_setup_context)
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """What the function computes."""
+        raise NotImplementedError("a subclass of Function must define forward")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """The gradients of the arguments from those of the results."""
+        raise NotImplementedError("a subclass of Function must define backward to be differentiated")
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """Forward mode, which adjoin does not have yet."""
+        raise NotImplementedError("jvp: adjoin has no forward mode yet")
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """Batching, which adjoin does not have yet."""
+        raise NotImplementedError("vmap: adjoin has no vmap yet")
+
+
+class _Once(Function):
+    """Results of a backward that cannot be differentiated: a gradient through them raises."""
+
+    @staticmethod
+    def forward(ctx, *results):
+        out = tuple(r.detach() for r in results)
+        return out if len(out) > 1 else out[0]
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+
+def once_differentiable(function):
+    """For ``backward``: it runs unrecorded, and differentiating it again raises."""
+
+    @functools.wraps(function)
+    def run(ctx, *grads):
+        with _C.no_grad():
+            results = function(ctx, *grads)
+        tensors = [g for g in grads if isinstance(g, _C.Tensor)]
+        if not _C.is_grad_enabled() or not any(g.requires_grad for g in tensors):
+            return results
+        return _mark(results if isinstance(results, tuple) else (results,))
+
+    def _mark(results):
+        places = [i for i, r in enumerate(results) if isinstance(r, _C.Tensor)]
+        if not places:
+            return results
+        leaves = [results[i].detach().requires_grad_() for i in places]
+        marked = _Once.apply(*leaves)
+        marked = marked if isinstance(marked, tuple) else (marked,)
+        out = list(results)
+        for i, m in zip(places, marked):
+            out[i] = m
+        return tuple(out)
+
+    return run
+
+
+class InplaceFunction(Function):
+    """A Function; kept for programs that name it."""
+
+
+FunctionMeta = type

@@ -1,0 +1,83 @@
+"""adjoin.autograd.graph: nodes of the graph, and hooks for the tensors it saves."""
+
+from .. import _C
+from .._C import Node  # noqa: F401
+
+
+class saved_tensors_hooks:
+    """Inside, ``pack(tensor)`` decides what is kept of each saved tensor, and ``unpack`` gives the
+    tensor back when backward needs it."""
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self):
+        _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
+        return self
+
+    def __exit__(self, *exc):
+        _C.pop_saved_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Inside, saved tensors wait in the host's memory."""
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        super().__init__(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0]))
+
+
+class _Handles:
+    def __init__(self, handles):
+        self._handles = handles
+
+    def remove(self):
+        """Takes the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """``fn(grads)`` runs when the gradients of all tensors are known; with mode "any", ``fn(grad)``
+    when the first is."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"register_multi_grad_hook: mode is {mode!r}, 'all' or 'any' is wanted")
+    tensors = list(tensors)
+    grads = [None] * len(tensors)
+    seen = [0]
+
+    def hook_for(i):
+        def hook(grad):
+            grads[i] = grad
+            seen[0] += 1
+            if mode == "any":
+                if seen[0] == 1:
+                    fn(grad)
+            elif seen[0] == len(tensors):
+                fn(list(grads))
+            if seen[0] == len(tensors):
+                seen[0] = 0
+                grads[:] = [None] * len(tensors)
+
+        return hook
+
+    return _Handles([t.register_hook(hook_for(i)) for i, t in enumerate(tensors)])
+
+
+class GradientEdge:
+    """A place in the graph: a node and which of its results."""
+
+    def __init__(self, node, output_nr):
+        self.node, self.output_nr = node, output_nr
+
+
+def get_gradient_edge(tensor):
+    """The place in the graph where the gradient of a tensor arrives."""
+    return GradientEdge(tensor.grad_fn, tensor.output_nr)
+
+
+def increment_version(tensor):
+    """Tells the tape that the memory was written."""
+    tensors = (tensor,) if isinstance(tensor, _C.Tensor) else tensor
+    for t in tensors:
+        _C.bump_version(t)

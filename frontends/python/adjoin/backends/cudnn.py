@@ -1,0 +1,16 @@
+"""adjoin.backends.cudnn: whether cuDNN is there, and the switches programs set."""
+
+enabled = True
+deterministic = False
+benchmark = False
+allow_tf32 = False
+
+
+def is_available():
+    """Whether cuDNN is there."""
+    return False
+
+
+def is_built():
+    """The same as is_available(): backends are found at run time."""
+    return is_available()

@@ -1,0 +1,61 @@
+"""adjoin.random: seeds and states of the generators of random numbers."""
+
+import contextlib
+
+from . import _C
+
+default_generator = _C.default_generator()
+
+
+def _state_of(generator):
+    seed, offset = generator._get()
+    return _C.tensor(list(seed.to_bytes(8, "little") + offset.to_bytes(8, "little")), dtype=_C.uint8)
+
+
+def _set_state_of(generator, state):
+    data = bytes(state.tolist())
+    if len(data) != 16:
+        raise RuntimeError(f"set_state: the state has {len(data)} bytes, 16 are wanted")
+    generator._set(int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little"))
+    return generator
+
+
+def manual_seed(seed):
+    """Seeds the default generator of every device; returns the host's."""
+    _C.manual_seed(int(seed))
+    return default_generator
+
+
+def seed():
+    """Seeds every default generator from the system; returns the seed."""
+    number = default_generator.seed()
+    _C.manual_seed(number)
+    return number
+
+
+def initial_seed():
+    """The seed of the host's default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state():
+    """The state of the host's default generator, a tensor of bytes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state):
+    """Sets the state of the host's default generator."""
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices=None, enabled=True):
+    """The states of the generators are what they were before, after the with statement."""
+    generators = [default_generator, *(_C.default_generator(d) for d in devices or ())]
+    states = [g._get() for g in generators]
+    try:
+        yield
+    finally:
+        if enabled:
+            for generator, state in zip(generators, states):
+                generator._set(*state)

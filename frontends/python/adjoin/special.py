@@ -1,0 +1,13 @@
+"""adjoin.special: special functions: the ops of the registry whose names begin with ``special::``."""
+
+from .ops import _Space
+
+_space = _Space("special", __name__)
+
+
+def __getattr__(name):
+    return getattr(_space, name)
+
+
+def __dir__():
+    return dir(_space)

@@ -1,0 +1,4 @@
+"""adjoin.version: the version of the package."""
+
+__version__ = "0.1.0"
+cuda = None
