@@ -1,0 +1,135 @@
+"""Sample arguments of an op, from its row's `test` key and, where that is silent, from its kind."""
+
+import itertools
+import json
+import random
+
+import adjoin
+import schema
+
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+COMPLEX = ("complex64", "complex128")
+INTS = ("int64", "int32", "int16", "int8", "uint8")
+SHAPES = {
+    "unary": [[[3, 4]], [[]], [[0, 3]], [[2, 3, 4]], [[1, 5, 1]]],
+    "binary": [[[3, 4], [3, 4]], [[3, 4], [4]], [[2, 1, 3], [4, 1]], [[], [3]], [[0, 3], [3]], [[2, 3, 4], [1, 4]]],
+    "reduce": [[[3, 4]], [[2, 3, 4]], [[]]],
+}
+
+
+class Row:
+    """One op of the registry, with what its row says of testing it."""
+
+    def __init__(self, info):
+        self.info = info
+        self.name = info["name"]
+        self.ident = self.name.split("::")[-1].split(".")[0]
+        self.space = self.name.split("::")[0] if "::" in self.name else ""
+        self.params = schema.params(info["schema"])
+        self.test = json.loads(info["test"]) if info["test"] else None
+        self.kind = info["kind"]
+        self.tensors = [p for p in self.params if p.tensor]
+
+    def __repr__(self):
+        return self.name
+
+    @property
+    def call(self):
+        return adjoin._C.find_op(self.name)
+
+    def dtypes(self):
+        if self.test and "dtypes" in self.test:
+            return self.test["dtypes"]
+        return [*FLOATS, *COMPLEX, *INTS, "bool"]
+
+    def shapes(self):
+        """Lists of one shape for each tensor parameter; a list of tensors has a list of shapes."""
+        if self.test and "shapes" in self.test:
+            return self.test["shapes"]
+        needed = [p for p in self.tensors if not p.optional and p.default is None]
+        if self.kind.startswith(("reduce", "scan")):
+            return SHAPES["reduce"]
+        if len(needed) == 1:
+            return SHAPES["unary"]
+        if len(needed) == 2:
+            return SHAPES["binary"]
+        return [[[3, 4]] * len(needed), [[2, 1, 4], [3, 1], *[[4]] * (len(needed) - 2)], [[]] * len(needed)]
+
+    def arguments(self):
+        """Every combination of the row's non-tensor arguments."""
+        args = (self.test or {}).get("args", {})
+        for values in itertools.product(*args.values()):
+            yield dict(zip(args, values, strict=True))
+
+
+def values(rng, count, low, high):
+    """Numbers well apart from each other and from whole numbers, in random order: no ties, no kinks."""
+    step = (high - low) / (count + 1)
+    grid = [low + (i + 0.5 + 0.1 * rng.random()) * step for i in range(count)]
+    grid = [x + 0.013 * step if abs(x - round(x)) < 1e-3 else x for x in grid]
+    rng.shuffle(grid)
+    return grid
+
+
+def count_of(shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def make(rng, param, shape, dtype, test, device):
+    """A tensor for one parameter."""
+    n = count_of(shape)
+    only = param.dtypes
+    if param.name in test.get("ints", {}) or only in ("int64", "integral", "int32"):
+        bound = test.get("ints", {}).get(param.name, 2)
+        data, dtype = [rng.randrange(bound) for _ in range(n)], "int64"
+    elif only == "bool":
+        data, dtype = [rng.random() < 0.5 for _ in range(n)], "bool"
+    elif dtype == "bool":
+        data = [rng.random() < 0.5 for _ in range(n)]
+    elif dtype in INTS:
+        low, high = int(test.get("low", -4)), int(test.get("high", 5))
+        low = max(low, 0) if dtype == "uint8" else low
+        data = [rng.randint(low, max(high, low + 1)) for _ in range(n)]
+    elif dtype in COMPLEX:
+        low, high = test.get("low", -2), test.get("high", 2)
+        data = [complex(a, b) for a, b in zip(values(rng, n, low, high), values(rng, n, low, high), strict=True)]
+    else:
+        data = values(rng, n, test.get("low", -2), test.get("high", 2))
+    flat = adjoin.tensor(data, dtype=getattr(adjoin, dtype))
+    t = flat.reshape(shape) if n else adjoin.empty(shape, dtype=getattr(adjoin, dtype))
+    return t.to(device) if device != "cpu" else t
+
+
+def tensors(rng, row, shapes, dtype, device="cpu"):
+    """Keyword arguments for the tensor parameters that `shapes` covers."""
+    given = {}
+    for param, shape in zip(row.tensors, shapes, strict=False):
+        if shape is None:
+            continue
+        if param.list:
+            given[param.name] = [make(rng, param, s, dtype, row.test or {}, device) for s in shape]
+        else:
+            given[param.name] = make(rng, param, shape, dtype, row.test or {}, device)
+    return given
+
+
+def all_samples(row, dtype, seed=0, device="cpu"):
+    """(tensor keyword arguments, other keyword arguments), every combination."""
+    for shapes in row.shapes():
+        for other in row.arguments():
+            rng = random.Random(f"{seed}{row.name}{shapes}{other}")
+            yield tensors(rng, row, shapes, dtype, device), other
+
+
+def every_row():
+    rows = []
+    for name in adjoin._C.op_names():
+        if name.endswith("_") and adjoin._C.op_info(name) is None:
+            continue
+        for info in adjoin._C.op_info(name) or []:
+            if info["provider"] == "" and info["name"] not in {r.name for r in rows}:
+                rows.append(Row(info))
+    return rows
