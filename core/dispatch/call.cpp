@@ -26,8 +26,16 @@ inline uint64_t keys_of(const aj_op* op, const aj_value* args, uint32_t nargs, b
   return keys;
 }
 
+// Whose results are being allocated: for the report of who owns memory.
+struct Running {
+  const aj_op* before = tls.running_op;
+  explicit Running(const aj_op* op) { tls.running_op = op; }
+  ~Running() { tls.running_op = before; }
+};
+
 // Runs on the backend; `keys` holds backend bits only. Recording is decided.
 inline aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec) {
+  Running running(op);
   if (__builtin_expect((keys & (keys - 1)) != 0, 0)) {
     AJ_TRY(one_backend(op, args, nargs, &keys));
   } else if (__builtin_expect(keys == 0, 0)) {
