@@ -1,0 +1,200 @@
+// plugins/cpu/index.cpp: reading at indices, and writing where every element is written by one thread.
+#include <adjoin/kit/indexing.hpp>
+#include <adjoin/kit/parallel.hpp>
+#include <adjoin/kit/scalar.hpp>
+
+#include "tables.hpp"
+
+namespace adjoin::cpu {
+namespace {
+
+template <class T> const T* at(TensorView t) { return t.data<T>(); }
+
+void index_at(Args args) {
+  TensorView x = args.tensor(0);
+  MutView out = args.result(0);
+  IndexMap map(x.shape(), x.strides(), args.tensors(1));
+  int64_t chosen = int64_t(map.selected.size()), after = int64_t(map.after.size());
+  bool rows = after <= 1 || (map.after.back() - map.after.front() == after - 1);  // what is kept behind is contiguous
+  visit_size(x.dtype(), [&]<class T>() {
+    auto write = [&](T* to) {
+      parallel_for(int64_t(map.before.size()) * chosen, grain_of(after), [&](int64_t lo, int64_t hi) {
+        for (int64_t i = lo; i < hi; ++i) {
+          const T* from = x.data<T>() + map.before[i / chosen] + map.selected[i % chosen];
+          T* row = to + i * after;
+          if (rows) std::copy_n(from, after, row);
+          else for (int64_t q = 0; q < after; ++q) row[q] = from[map.after[q]];
+        }
+      });
+    };
+    if (out.dense()) return write(out.data<T>());
+    std::vector<T> dense(size_t(out.numel()));
+    write(dense.data());
+    std::vector<int64_t> to = offsets_of(out.shape(), out.strides());
+    for (size_t i = 0; i < dense.size(); ++i) out.data<T>()[to[i]] = dense[i];
+  });
+}
+
+// The output starts as the input, unless it is the input.
+template <class T>
+void start_from(TensorView x, MutView out) {
+  if (x.get() == out.get()) return;
+  if (x.dense() && out.dense()) {
+    parallel_for(x.numel(), 1 << 16, [&](int64_t lo, int64_t hi) { std::copy_n(x.data<T>() + lo, hi - lo, out.data<T>() + lo); });
+    return;
+  }
+  std::vector<int64_t> from = offsets_of(x.shape(), x.strides()), to = offsets_of(out.shape(), out.strides());
+  for (size_t i = 0; i < from.size(); ++i) out.data<T>()[to[i]] = x.data<T>()[from[i]];
+}
+
+void index_put_at(Args args) {
+  TensorView x = args.tensor(0), values = args.tensor(2);
+  MutView out = args.result(0);
+  IndexMap map(x.shape(), out.strides(), args.tensors(1));
+  int64_t chosen = int64_t(map.selected.size()), after = int64_t(map.after.size()), before = int64_t(map.before.size());
+  std::vector<int64_t> source = map.offsets_in(values, values.strides());
+  // Two indices may name one place, so a thread owns whole images (before) or columns (after), never indices.
+  bool by_before = before > 1;
+  int64_t pieces = by_before ? before : after;
+  auto put = [&](auto* to, const auto* from, auto combine) {
+    parallel_for(pieces, grain_of(by_before ? chosen * after : chosen), [&](int64_t lo, int64_t hi) {
+      for (int64_t p = by_before ? lo : 0; p < (by_before ? hi : before); ++p)
+        for (int64_t b = 0; b < chosen; ++b)
+          for (int64_t q = by_before ? 0 : lo; q < (by_before ? after : hi); ++q) {
+            auto& place = to[map.before[p] + map.selected[b] + map.after[q]];
+            place = combine(place, from[source[(p * chosen + b) * after + q]]);
+          }
+    });
+  };
+  if (!args.flag(3)) {
+    visit_size(x.dtype(), [&]<class T>() {
+      start_from<T>(x, out);
+      put(out.data<T>(), at<T>(values), [](T, T v) { return v; });
+    });
+    return;
+  }
+  visit<stored_numeric>(x.dtype(), [&]<class T>() {
+    start_from<T>(x, out);
+    put(out.data<T>(), at<T>(values), [](T a, T v) { return T(scalar::Add()(Math<T>(a), Math<T>(v))); });
+  });
+}
+
+// Calls f(outer, k, index value, n) in parallel over outer and checks every index first.
+std::vector<int64_t> checked(TensorView index, int64_t size, int64_t dim) {
+  Dense<int64_t> values(index);
+  std::vector<int64_t> list(values.data(), values.data() + index.numel());
+  for (int64_t i : list)
+    if (i < 0 || i >= size) index_error(i, size, dim);
+  return list;
+}
+
+void index_select(Args args) {
+  TensorView x = args.tensor(0);
+  MutView out = args.result(0);
+  int64_t dim = args.integer(1);
+  Lines l(x.shape(), dim);
+  std::vector<int64_t> index = checked(args.tensor(2), l.size, dim);
+  int64_t n = int64_t(index.size());
+  if (x.dense() && out.dense()) {
+    int64_t row = l.inner * bytes_of(x.dtype());
+    parallel_for(l.outer * n, grain_of(l.inner), [&](int64_t lo, int64_t hi) {
+      for (int64_t i = lo; i < hi; ++i)
+        std::memcpy(out.bytes() + i * row, x.bytes() + (i / n * l.size + index[i % n]) * row, row);
+    });
+    return;
+  }
+  visit<stored>(x.dtype(), [&]<class T>() {
+    Dense<T> in(x), to(out);
+    for (int64_t i = 0; i < l.outer * n; ++i)
+      std::copy_n(in.data() + (i / n * l.size + index[i % n]) * l.inner, l.inner, to.data() + i * l.inner);
+    to.commit();
+  });
+}
+
+void index_add(Args args) {
+  TensorView x = args.tensor(0), source = args.tensor(3);
+  MutView out = args.result(0);
+  int64_t dim = args.integer(1);
+  Lines l(x.shape(), dim);
+  std::vector<int64_t> index = checked(args.tensor(2), l.size, dim);
+  int64_t n = int64_t(index.size());
+  visit<stored_numeric>(x.dtype(), [&]<class S>() {
+    using T = Math<S>;
+    T alpha = number<T>(args[4]);
+    start_from<S>(x, out);
+    Dense<T> to(out, true), from(source);
+    int64_t blocks = (l.inner + 63) / 64;
+    parallel_for(l.outer * blocks, grain_of(n * std::min<int64_t>(l.inner, 64)), [&](int64_t lo, int64_t hi) {
+      for (int64_t i = lo; i < hi; ++i)
+        for (int64_t k = 0; k < n; ++k) {
+          T* a = to.data() + (i / blocks * l.size + index[k]) * l.inner;
+          const T* b = from.data() + (i / blocks * n + k) * l.inner;
+          for (int64_t j = i % blocks * 64; j < std::min(l.inner, i % blocks * 64 + 64); ++j)
+            a[j] = scalar::Add()(a[j], scalar::Mul()(alpha, b[j]));
+        }
+    });
+    to.commit();
+  });
+}
+
+void embedding_backward(Args args) {
+  TensorView grad = args.tensor(0), index = args.tensor(1);
+  MutView out = args.result(0);
+  int64_t rows = out.size(0), width = rows ? out.numel() / rows : 0, skip = args.integer(3);
+  std::vector<int64_t> list = checked(index, rows, 0);
+  visit<stored_floating>(grad.dtype(), [&]<class S>() {
+    using T = Math<S>;
+    Dense<T> dy(grad), to(out);
+    parallel_for(width, 64, [&](int64_t lo, int64_t hi) {  // a thread owns columns
+      for (int64_t r = 0; r < rows; ++r) std::fill(to.data() + r * width + lo, to.data() + r * width + hi, T(0));
+      for (size_t i = 0; i < list.size(); ++i) {
+        if (list[i] == skip) continue;
+        T* a = to.data() + list[i] * width;
+        const T* b = dy.data() + int64_t(i) * width;
+        for (int64_t j = lo; j < hi; ++j) a[j] += b[j];
+      }
+    });
+    to.commit();
+  });
+}
+
+void nonzero(Args args) {
+  TensorView x = args.tensor(0);
+  constexpr int64_t chunk = 1 << 15;
+  int64_t n = x.numel(), chunks = (n + chunk - 1) / chunk, dims = x.ndim();
+  std::vector<std::vector<int64_t>> found(size_t(std::max<int64_t>(chunks, 1)));
+  visit<stored>(x.dtype(), [&]<class S>() {
+    using T = Math<S>;
+    Dense<T> in(x);
+    parallel_for(n, chunk, [&](int64_t lo, int64_t hi) {
+      for (int64_t i = lo; i < hi; ++i)
+        if (scalar::is_true(in[i])) found[i / chunk].push_back(i);
+    });
+  });
+  int64_t shape[2] = {0, dims};
+  for (const auto& part : found) shape[0] += int64_t(part.size());
+  MutView out(new_tensor(x.device(), dtype_of<int64_t>, shape));
+  int64_t* to = out.data<int64_t>();
+  for (const auto& part : found)
+    for (int64_t i : part) {
+      for (int64_t d = dims - 1; d >= 0; i /= x.size(d--)) to[d] = i % x.size(d);
+      to += dims;
+    }
+  aj_value& ret = args.call()->rets[0];
+  ret.tag = AJ_TENSOR;
+  ret.v.tensor = out.get();
+}
+
+}  // namespace
+
+const Kernel index_kernels[] = {
+    {"index_at", custom<index_at>},
+    {"index_put_at", custom<index_put_at>},
+    {"index_select", custom<index_select>},
+    {"index_add", custom<index_add>},
+    {"embedding_backward", custom<embedding_backward>},
+    {"nonzero", custom<nonzero>},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::cpu

@@ -1,0 +1,124 @@
+// plugins/cpu/scatter.cpp: gather and scatter. Lines along the dimension are independent, so each belongs to one thread.
+#include <adjoin/kit/indexing.hpp>
+#include <adjoin/kit/parallel.hpp>
+#include <adjoin/kit/scalar.hpp>
+
+#include "tables.hpp"
+
+namespace adjoin::cpu {
+namespace {
+
+// The index's elements and, for each line of them along dim, where the line begins in the two tensors that it joins.
+struct Walk {
+  Walk(TensorView index, int64_t dim, Span shape, Span strides, Span other_strides) : values(index) {
+    int64_t n = index.ndim();
+    dim = dim < 0 ? dim + n : dim;
+    if (n == 0) shape = Span(&one, 1);
+    size = shape[n ? dim : 0];
+    length = n ? index.size(dim) : 1;
+    step = n ? strides[dim] : 0;
+    other_step = n && !other_strides.empty() ? other_strides[dim] : 0;
+    this->dim = n ? dim : 0;
+    std::vector<int64_t> sizes, own, to, other;
+    std::vector<int64_t> dense = dense_strides(index.shape());
+    for (int64_t d = 0; d < n; ++d) {
+      if (d == dim) continue;
+      sizes.push_back(index.size(d));
+      own.push_back(dense[d]);
+      to.push_back(strides[d]);
+      other.push_back(other_strides.empty() ? 0 : other_strides[d]);
+    }
+    lines = offsets_of(sizes, own);
+    places = offsets_of(sizes, to);
+    others = offsets_of(sizes, other);
+    index_step = n ? dense[dim] : 0;
+    if (index.numel() == 0) lines.clear();
+  }
+  // f(offset of the named element, offset at the index's own coordinates, number of the index's element)
+  template <class F>
+  void each(F f) {
+    parallel_for(int64_t(lines.size()), grain_of(length), [&](int64_t lo, int64_t hi) {
+      for (int64_t k = 0; k < length; ++k)
+        for (int64_t line = lo; line < hi; ++line) {
+          int64_t element = lines[line] + k * index_step, i = values[element];
+          if (i < 0 || i >= size) index_error(i, size, dim);
+          f(places[line] + i * step, others[line] + k * other_step, element);
+        }
+    });
+  }
+
+  static constexpr int64_t one = 1;
+  Dense<int64_t> values;
+  std::vector<int64_t> lines, places, others;
+  int64_t size, length, step, other_step, index_step, dim;
+};
+
+template <class T>
+void start_from(TensorView x, MutView out) {
+  if (x.get() == out.get()) return;
+  if (x.dense() && out.dense()) {
+    std::copy_n(x.data<T>(), x.numel(), out.data<T>());
+    return;
+  }
+  std::vector<int64_t> from = offsets_of(x.shape(), x.strides()), to = offsets_of(out.shape(), out.strides());
+  for (size_t i = 0; i < from.size(); ++i) out.data<T>()[to[i]] = x.data<T>()[from[i]];
+}
+
+void gather(Args args) {
+  TensorView x = args.tensor(0);
+  MutView out = args.result(0);
+  Walk walk(args.tensor(2), args.integer(1), x.shape(), x.strides(), out.strides());
+  visit_size(x.dtype(), [&]<class T>() {
+    const T* from = x.data<T>();
+    T* to = out.data<T>();
+    walk.each([&](int64_t place, int64_t at, int64_t) { to[at] = from[place]; });
+  });
+}
+
+void scatter(Args args) {
+  TensorView x = args.tensor(0), source;
+  MutView out = args.result(0);
+  alignas(16) char element[16];
+  if (args[3].tag == AJ_TENSOR) source = args.tensor(3);
+  else visit<stored>(x.dtype(), [&]<class T>() { *reinterpret_cast<T*>(element) = cast<T>(number<Math<T>>(args[3])); });
+  Walk walk(args.tensor(2), args.integer(1), x.shape(), out.strides(), source ? source.strides() : Span());
+  visit_size(x.dtype(), [&]<class T>() {
+    start_from<T>(x, out);
+    T value;
+    std::memcpy(&value, element, sizeof value);
+    const T* from = source ? source.data<T>() : &value;
+    T* to = out.data<T>();
+    walk.each([&](int64_t place, int64_t at, int64_t) { to[place] = from[at]; });
+  });
+}
+
+void scatter_add(Args args) {
+  TensorView x = args.tensor(0), source = args.tensor(3);
+  MutView out = args.result(0);
+  Walk walk(args.tensor(2), args.integer(1), x.shape(), out.strides(), source.strides());
+  visit<stored_numeric>(x.dtype(), [&]<class S>() {
+    start_from<S>(x, out);
+    const S* from = source.data<S>();
+    if constexpr (is_half<S>) {  // summed in float32 and rounded once
+      Dense<float> sum(out, true);
+      std::vector<int64_t> dense = dense_strides(out.shape());
+      Walk flat(args.tensor(2), args.integer(1), x.shape(), dense, source.strides());
+      flat.each([&](int64_t place, int64_t at, int64_t) { sum[place] += float(from[at]); });
+      sum.commit();
+    } else {
+      S* to = out.data<S>();
+      walk.each([&](int64_t place, int64_t at, int64_t) { to[place] = scalar::Add()(to[place], from[at]); });
+    }
+  });
+}
+
+}  // namespace
+
+const Kernel scatter_kernels[] = {
+    {"gather", custom<gather>},
+    {"scatter", custom<scatter>},
+    {"scatter_add", custom<scatter_add>},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::cpu
