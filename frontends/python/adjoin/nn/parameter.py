@@ -1,6 +1,7 @@
 """adjoin.nn.parameter: tensors that a Module recognises: Parameter and Buffer."""
 
 import adjoin
+from adjoin import _C
 
 
 class Parameter(adjoin.Tensor):
@@ -8,6 +9,9 @@ class Parameter(adjoin.Tensor):
 
     Shares the memory of ``data``; requires grad unless told otherwise.
     """
+
+    # Operations treat a parameter as the tensor that it is, and give plain tensors.
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:

@@ -25,7 +25,9 @@ class _InPlace(Module):
         self.inplace = inplace
 
     def _run(self, name, input, *args):
-        return getattr(F, name + "_" if self.inplace else name)(input, *args)
+        if self.inplace:
+            return getattr(F, name)(input, *args, inplace=True)
+        return getattr(F, name)(input, *args)
 
     def _settings(self):
         return ""
@@ -41,7 +43,7 @@ class ReLU(_InPlace):
     """max(0, x)."""
 
     def forward(self, input):
-        return F.relu_(input) if self.inplace else F.relu(input)
+        return input.relu_() if self.inplace else F.relu(input)
 
 
 class Hardtanh(_InPlace):
