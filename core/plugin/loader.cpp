@@ -45,9 +45,8 @@ std::string spoken(std::string_view what) {
   return text(what.substr(0, colon), " '", what.substr(colon + 1), "'");
 }
 
-aj_plugin_info info_of(const Candidate& c) {
+aj_plugin_info info_of(const Candidate& c, const Candidate* shadow) {
   aj_plugin_info info = {};
-  const Candidate* shadow = catalog().shadowing(&c);
   info.state = static_cast<uint32_t>(shadow ? AJ_PLUGIN_SHADOWED : c.state);
   info.name = str(plugin::intern(c.name));
   info.path = str(plugin::intern(c.path));
@@ -77,8 +76,7 @@ aj_status* inspect(aj_str path, aj_plugin_info* io) {
     c.folder = c.path.substr(0, c.path.rfind('/'));
     c.origin = plugin::Origin::kAsked;
     plugin::examine(&c, plugin::Policy::from_environment());
-    Locked lock(load_lock());
-    aj_plugin_info info = info_of(c);
+    aj_plugin_info info = info_of(c, nullptr);
     info.struct_size = io->struct_size;
     std::memcpy(io, &info, std::min<size_t>(io->struct_size, sizeof info));
     return nullptr;
@@ -234,7 +232,7 @@ extern "C" aj_status* aj_list_plugins(int32_t (*visit)(void* self, const aj_plug
       adjoin::Locked lock(adjoin::load_lock());
       adjoin::catalog().discover();
       for (const adjoin::Candidate* c : adjoin::catalog().all())
-        infos.push_back(adjoin::info_of(*c));
+        infos.push_back(adjoin::info_of(*c, adjoin::catalog().shadowing(c)));
     }
     for (aj_plugin_info& info : infos) {
       info.struct_size = sizeof info;
