@@ -25,20 +25,6 @@ namespace AJ_HIDDEN adjoin {
 
 using Error = kit::Error;
 
-// A device by name: "cpu", "cuda:1", "acme". Loads the plugin that provides it; the error says what was looked for.
-inline DLDevice device(std::string_view name) {
-  size_t colon = name.find(':');
-  int32_t id = 0, type = 0;
-  if (colon != name.npos) {
-    for (char c : name.substr(colon + 1)) {
-      if (c < '0' || c > '9' || id > 99999) kit::raise(AJ_INVALID_ARGUMENT, "device '", name, "': a number is wanted after the colon");
-      id = id * 10 + (c - '0');
-    }
-  }
-  kit::check(kit::env.core->device_find(kit::str(name.substr(0, colon)), &type));
-  return {type, id};
-}
-
 // The first of two devices that is there.
 inline DLDevice device_or(std::string_view wanted, std::string_view otherwise) {
   try {
