@@ -1,12 +1,12 @@
-// frontends/cpp/examples/digits.cpp: reads the network that `python -m adjoin.demo.digits` trained, and the digits held out
-// from its training, and compares what it reads in them with what the Python program had read.
+// frontends/cpp/examples/digits.cpp: reads the network that `python -m adjoin.demo.digits` trained,
+// and the digits held out from its training, and compares what it reads in them with what the
+// Python program had read.
 //
 //   digits WEIGHTS.safetensors HELD_OUT.safetensors [DEVICE]
+#include <adjoin/adjoin.hpp>
 #include <cstdio>
 #include <exception>
 #include <string>
-
-#include <adjoin/adjoin.hpp>
 
 namespace {
 
@@ -15,7 +15,8 @@ using Weights = std::map<std::string, Tensor>;
 
 const Tensor& find(const Weights& weights, const std::string& name) {
   auto it = weights.find(name);
-  if (it == weights.end()) adjoin::kit::raise(AJ_NOT_FOUND, "digits: the file has no tensor '", name, "'");
+  if (it == weights.end())
+    adjoin::kit::raise(AJ_NOT_FOUND, "digits: the file has no tensor '", name, "'");
   return it->second;
 }
 
@@ -23,8 +24,9 @@ const Tensor& find(const Weights& weights, const std::string& name) {
 Tensor block(const Weights& weights, const Tensor& x, const std::string& number) {
   Tensor y = adjoin::conv2d(x, find(weights, "conv" + number + ".weight"), {}, 1, 1);
   std::string norm = "norm" + number + ".";
-  y = adjoin::batch_norm(y, find(weights, norm + "running_mean"), find(weights, norm + "running_var"),
-                         find(weights, norm + "weight"), find(weights, norm + "bias"));
+  y = adjoin::batch_norm(y, find(weights, norm + "running_mean"),
+                         find(weights, norm + "running_var"), find(weights, norm + "weight"),
+                         find(weights, norm + "bias"));
   return adjoin::relu(y);
 }
 
@@ -33,10 +35,13 @@ Tensor forward(const Weights& weights, const Tensor& pictures) {
   Tensor x = block(weights, pictures, "1");
   x = adjoin::max_pool2d(block(weights, x, "2"), 2);
   x = adjoin::max_pool2d(block(weights, x, "3"), 2);
-  return adjoin::linear(adjoin::flatten(x, 1), find(weights, "out.weight"), find(weights, "out.bias"));
+  return adjoin::linear(adjoin::flatten(x, 1), find(weights, "out.weight"),
+                        find(weights, "out.bias"));
 }
 
-int64_t count_equal(const Tensor& a, const Tensor& b) { return adjoin::sum(adjoin::eq(a, b)).item<int64_t>(); }
+int64_t count_equal(const Tensor& a, const Tensor& b) {
+  return adjoin::sum(adjoin::eq(a, b)).item<int64_t>();
+}
 
 int run(const std::string& weights_path, const std::string& held_path, const std::string& device) {
   Weights weights = adjoin::load_safetensors(weights_path);
@@ -49,8 +54,10 @@ int run(const std::string& weights_path, const std::string& held_path, const std
   int64_t total = answers.numel();
   int64_t same = count_equal(answers, find(held, "predictions"));
   int64_t right = count_equal(answers, find(held, "labels"));
-  std::printf("C++ on %s: %lld of %lld predictions are those of the Python program; %lld are right\n", device.c_str(),
-              static_cast<long long>(same), static_cast<long long>(total), static_cast<long long>(right));
+  std::printf(
+      "C++ on %s: %lld of %lld predictions are those of the Python program; %lld are right\n",
+      device.c_str(), static_cast<long long>(same), static_cast<long long>(total),
+      static_cast<long long>(right));
   return same == total ? 0 : 1;
 }
 
