@@ -108,3 +108,15 @@ def test_clipping_and_vectors():
         nn.utils.clip_grad_norm_([a, b], 1.0, error_if_nonfinite=True)
     nn.utils.vector_to_parameters(adjoin.tensor([1.0, 2.0, 3.0]), [a, b])
     assert nn.utils.parameters_to_vector([a, b]).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_sequences_padded_and_back():
+    rnn = nn.utils.rnn
+    parts = [adjoin.ones(2, 3), adjoin.ones(4, 3), adjoin.ones(1, 3)]
+    padded = rnn.pad_sequence(parts, batch_first=True, padding_value=-1.0)
+    assert padded.shape == (3, 4, 3) and padded[2, 1:].tolist() == [[-1.0] * 3] * 3
+    assert rnn.pad_sequence(parts).shape == (4, 3, 3)
+    left = rnn.pad_sequence(parts, padding_side="left")
+    assert left[:, 2, 0].tolist() == [0.0, 0.0, 0.0, 1.0]
+    back = rnn.unpad_sequence(padded, adjoin.tensor([2, 4, 1]), batch_first=True)
+    assert [part.shape[0] for part in back] == [2, 4, 1]
