@@ -176,6 +176,8 @@ aj_status* read_params(Reader& r, Schema* s) {
       AJ_TRY(read_type(r, &p));
       p.name = r.ident();
       if (p.name.empty()) return r.wrong("a parameter's name");
+      for (const Param& other : s->params)
+        if (other.name == p.name) return r.wrong("a name that no other parameter has");
       if (keyword_only) p.flags |= AJ_PARAM_KEYWORD_ONLY;
       if (r.eat("=")) AJ_TRY(read_default(r, &p));
       s->writes |= (p.flags & AJ_PARAM_WRITTEN) != 0;
