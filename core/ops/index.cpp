@@ -1,0 +1,240 @@
+// core/ops/index.cpp: shapes of indexing, gathering and sorting, and indexing by anything that is an index.
+#include "core/ops/make.hpp"
+
+namespace adjoin::ops {
+namespace {
+
+void check_index(const Tensor& index, std::string_view name = "index") {
+  want(index.ndim() <= 1, name, " must be a vector, its shape is ", shown(index));
+}
+
+// gather and scatter: index may be smaller than t in every dimension but dim.
+void check_gather(const Tensor& t, const Tensor& index, int64_t dim, std::string_view name) {
+  int64_t n = std::max<int64_t>(t.ndim(), 1), m = std::max<int64_t>(index.ndim(), 1);
+  if (index.numel() == 0) return;
+  want(n == m, "index must have as many dimensions as ", name, ": ", shown(index), " and ", shown(t));
+  for (int64_t i = 0; i < index.ndim() && i < t.ndim(); ++i)
+    want(i == dim || index.size(i) <= t.size(i), "index ", shown(index), " is larger than ", name, " ", shown(t),
+         " in dimension ", i);
+}
+
+}  // namespace
+
+aj_status* index_at_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Tensors indices = c.tensors(1);
+    if (int64_t(indices.size()) > t.ndim())
+      kit::raise(AJ_OUT_OF_RANGE, "too many indices: ", indices.size(), " for shape ", shown(t));
+    Sizes common, shape;
+    int64_t first = -1, last = -1, count = 0;
+    for (int64_t i = 0; i < int64_t(indices.size()); ++i) {
+      if (!indices[i].defined()) continue;
+      want(indices[i].dtype() == int64, "indices must be int64, one is ", indices[i].dtype());
+      common = broadcast(common, indices[i].shape());
+      first = count++ ? first : i;
+      last = i;
+    }
+    // Indices beside each other put their common shape in their place, others put it first.
+    int64_t at = count == last - first + 1 ? first : 0;
+    if (count == 0) at = -1;
+    for (int64_t i = 0; i < t.ndim(); ++i) {
+      bool indexed = i < int64_t(indices.size()) && indices[i].defined();
+      if (i == at) shape.insert(shape.end(), common.begin(), common.end());
+      if (!indexed) shape.push_back(t.size(i));
+    }
+    c.out(0, t.dtype(), shape);
+  });
+}
+
+aj_status* index_put_at_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor &t = c.tensor(0), &values = c.tensor(2);
+    want(t.dtype() == values.dtype(), "values must be ", t.dtype(), ", they are ", values.dtype());
+    c.out(0, t.dtype(), t.shape());
+  });
+}
+
+aj_status* index_select_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor &t = c.tensor(0), &index = c.tensor(2);
+    check_index(index);
+    Sizes shape = sizes_of(t);
+    if (shape.empty()) want(index.numel() == 1, "index must have one element for a 0-dim tensor, it has ", index.numel());
+    else shape[c.integer(1)] = index.numel();
+    c.out(0, t.dtype(), shape);
+  });
+}
+
+aj_status* index_add_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor &t = c.tensor(0), &index = c.tensor(2), &source = c.tensor(3);
+    int64_t d = c.integer(1);
+    check_index(index);
+    want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
+    Sizes shape = sizes_of(t);
+    if (!shape.empty()) shape[d] = index.numel();
+    want(std::ranges::equal(source.shape(), shape) || (shape.empty() && source.numel() == 1 && index.numel() == 1),
+         "source must have shape ", shown(shape), ", it has ", shown(source));
+    c.out(0, t.dtype(), t.shape());
+  });
+}
+
+aj_status* gather_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    check_gather(c.tensor(0), c.tensor(2), c.integer(1), "input");
+    c.out(0, c.tensor(0).dtype(), c.tensor(2).shape());
+  });
+}
+
+aj_status* scatter_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor &t = c.tensor(0), &index = c.tensor(2);
+    Operand src = c.operand(3);
+    check_gather(t, index, c.integer(1), "input");
+    if (src.is_tensor()) {
+      check_gather(src.tensor(), index, -1, "src");
+      want(t.dtype() == src.tensor().dtype(), "src must be ", t.dtype(), ", it is ", src.tensor().dtype());
+    }
+    c.out(0, t.dtype(), t.shape());
+  });
+}
+
+aj_status* sort_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    want(!t.is_complex(), "complex numbers have no order");
+    c.out(0, t.dtype(), t.shape());
+    c.out(1, int64, t.shape());
+  });
+}
+
+aj_status* topk_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    int64_t k = c.integer(1), d = c.integer(2), n = t.ndim() ? t.size(d) : 1;
+    want(!t.is_complex(), "complex numbers have no order");
+    want(k >= 0 && k <= n, "k must be between 0 and the dimension's size ", n, ": ", k);
+    Sizes shape = sizes_of(t);
+    if (!shape.empty()) shape[d] = k;
+    c.out(0, t.dtype(), shape);
+    c.out(1, int64, shape);
+  });
+}
+
+namespace {
+
+// Indices as a backend wants them: int64 tensors of one common shape, on the tensor's device; a mask of n dimensions
+// becomes n indices.
+std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
+  std::vector<Tensor> out;
+  Sizes common;
+  for (const Tensor& index : given) {
+    if (!index.defined()) {
+      out.emplace_back();
+      continue;
+    }
+    Tensor here = index.device() == t.device() ? index : to(index, std::nullopt, t.device());
+    if (here.dtype() == boolean || here.dtype() == uint8) {
+      for (int64_t i = 0; i < here.ndim(); ++i) {
+        int64_t d = int64_t(out.size()) + i;
+        if (d >= t.ndim() || here.size(i) != t.size(d))
+          kit::raise(AJ_OUT_OF_RANGE, "the mask has shape ", shown(here), ", the tensor ", shown(t), " does not fit it at dimension ",
+                     d);
+      }
+      if (here.ndim() == 0) here = unsqueeze(here, 0);  // only reached for input with a dimension added by the caller
+      for (const Tensor& place : unbind(nonzero(here), 1)) out.push_back(place);
+    } else {
+      if (!is_integral(here))
+        kit::raise_as("IndexError", AJ_OUT_OF_RANGE, "indices must be integers or booleans, one is ", here.dtype());
+      out.push_back(here.dtype() == int64 ? here : to(here, int64));
+    }
+  }
+  if (int64_t(out.size()) > t.ndim())
+    kit::raise(AJ_OUT_OF_RANGE, "too many indices: ", out.size(), " for shape ", shown(t));
+  for (const Tensor& index : out)
+    if (index.defined()) common = broadcast(common, index.shape());
+  for (Tensor& index : out)
+    if (index.defined() && !std::ranges::equal(index.shape(), common)) index = expand(index, common);
+  return out;
+}
+
+bool in_place(const kit::Body& b) {
+  const aj_value& ret = b.call()->rets[0];
+  return ret.tag == AJ_TENSOR && ret.v.tensor == b.tensor(0).get();
+}
+
+}  // namespace
+
+aj_status* index_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    std::vector<Tensor> indices = plain_indices(b.tensor(0), b.tensors(1));
+    bool any = false;
+    for (const Tensor& index : indices) any |= index.defined();
+    b.ret(0, any ? index_at(b.tensor(0), indices) : alias(b.tensor(0)));
+  });
+}
+
+aj_status* index_put_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Tensors given = b.tensors(1);
+    Tensor values = b.tensor(2);
+    bool accumulate = b.flag(3);
+    if (!(values.device() == t.device()) && values.ndim() == 0) values = to(values, std::nullopt, t.device());
+    if (!(values.dtype() == t.dtype())) values = to(values, t.dtype());
+    bool one_mask = given.size() == 1 && given[0].defined() && given[0].dtype() == boolean && !accumulate &&
+                    values.ndim() == 0 && std::ranges::equal(given[0].shape(), t.shape());
+    if (one_mask) return b.ret(0, where(given[0], values, t));
+    std::vector<Tensor> indices = plain_indices(t, given);
+    static constinit kit::Op put("index_put_at");
+    const aj_value args[] = {kit::value(t), kit::value(Tensors(indices)), kit::value(values), kit::value(accumulate)};
+    if (in_place(b)) kit::run_into(put.get(), args, 4, t);
+    else b.ret(0, kit::run(put.get(), args, 4));
+  });
+}
+
+aj_status* index_copy_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &index = b.tensor(2), &source = b.tensor(3);
+    int64_t d = b.integer(1);
+    check_index(index);
+    want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
+    Sizes shape = sizes_of(t);
+    if (!shape.empty()) shape[d] = index.numel();
+    want(std::ranges::equal(source.shape(), shape), "source must have shape ", shown(shape), ", it has ", shown(source));
+    if (t.ndim() == 0) return b.ret(0, clone(source));
+    std::vector<Tensor> indices(size_t(d) + 1);
+    indices[d] = reshape(index, {-1});
+    b.ret(0, index_put(t, indices, source));
+  });
+}
+
+aj_status* index_fill_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &index = b.tensor(2);
+    int64_t d = b.integer(1);
+    Operand value = b.operand(3);
+    check_index(index);
+    want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ", shown(value.shape()));
+    Tensor filling = value.is_tensor() ? value.tensor() : number_of(t, value.number());
+    if (t.ndim() == 0) return b.ret(0, clone(filling));
+    std::vector<Tensor> indices(size_t(d) + 1);
+    indices[d] = reshape(index, {-1});
+    b.ret(0, index_put(t, indices, filling));
+  });
+}
+
+aj_status* scatter_src_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& index = b.tensor(2);
+    Ints shape = b.ints(3);
+    Tensor out = gather(b.tensor(0), b.integer(1), index);
+    if (std::ranges::equal(shape, index.shape())) return b.ret(0, out);
+    Sizes pad;
+    for (int64_t i = index.ndim() - 1; i >= 0; --i) pad.insert(pad.end(), {0, shape[i] - index.size(i)});
+    b.ret(0, constant_pad_nd(out, pad));
+  });
+}
+
+}  // namespace adjoin::ops

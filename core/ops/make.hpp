@@ -1,0 +1,26 @@
+// core/ops/make.hpp: short words for bodies: tensors like another one, and indexing by views.
+#pragma once
+#include <adjoin/kit/ops.hpp>
+
+#include "core/ops/infer.hpp"
+
+namespace adjoin::ops {
+
+inline Tensor filled(const Tensor& like, const Sizes& shape, const Scalar& x, DLDataType dtype) {
+  return full(shape, x, dtype, like.device());
+}
+inline Tensor zeros_of(const Tensor& like, const Sizes& shape) { return zeros(shape, like.dtype(), like.device()); }
+inline Tensor number_of(const Tensor& like, const Scalar& x) { return filled(like, {}, x, like.dtype()); }
+inline Tensor counting(const Tensor& like, int64_t n) { return arange(0, n, 1, int64, like.device()); }
+inline Tensor cut(const Tensor& t, int64_t dim, int64_t start, int64_t end, int64_t step = 1) {
+  return slice(t, dim, start, end, step);
+}
+
+// Sizes and amounts that a schema lets stand for n equal ones.
+inline Sizes n_of(Ints given, size_t n, std::string_view name) {
+  if (given.size() == 1) return Sizes(n, given[0]);
+  want(given.size() == n, name, " must be one number or ", n, ": ", shown(given));
+  return given.vec();
+}
+
+}  // namespace adjoin::ops

@@ -1,0 +1,148 @@
+// core/ops/select.cpp: picking by masks, flat places and order, by other ops.
+#include "core/ops/make.hpp"
+
+namespace adjoin::ops {
+
+aj_status* masked_fill_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Operand value = b.operand(2);
+    want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ", shown(value.shape()));
+    Tensor filling = !value.is_tensor()                       ? number_of(t, value.number())
+                     : value.tensor().dtype() == t.dtype() ? value.tensor()
+                                                           : to(value.tensor(), t.dtype());
+    b.ret(0, where(b.tensor(1), filling, t));
+  });
+}
+
+aj_status* masked_select_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Sizes shape = broadcast(b.tensor(0).shape(), b.tensor(1).shape());
+    Tensor t = expand(b.tensor(0), shape), mask = expand(b.tensor(1), shape);
+    if (shape.empty()) t = unsqueeze(t, 0), mask = unsqueeze(mask, 0);
+    std::vector<Tensor> indices{mask};
+    b.ret(0, index(t, indices));
+  });
+}
+
+aj_status* masked_scatter_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &source = b.tensor(2);
+    want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
+    Sizes shape = broadcast(t.shape(), b.tensor(1).shape());
+    std::vector<Tensor> places = unbind(nonzero(reshape(expand(b.tensor(1), shape), {-1})), 1);
+    int64_t n = places[0].numel();
+    want(source.numel() >= n, "mask takes ", n, " elements, source has ", source.numel());
+    Tensor values = cut(reshape(source, {-1}), 0, 0, n);
+    b.ret(0, reshape(index_put(reshape(expand(t, shape), {-1}), places, values), shape));
+  });
+}
+
+aj_status* take_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    std::vector<Tensor> indices{b.tensor(1)};
+    b.ret(0, index(reshape(b.tensor(0), {-1}), indices));
+  });
+}
+
+aj_status* take_along_dim_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &indices = b.tensor(1);
+    if (!b.given(2)) return b.ret(0, gather(reshape(t, {-1}), 0, reshape(indices, {-1})));
+    int64_t d = b.integer(2);
+    want(t.ndim() == indices.ndim(), "input and indices must have as many dimensions: ", shown(t), " and ", shown(indices));
+    Sizes a = sizes_of(t), i = sizes_of(indices);
+    a[d] = i[d] = 1;
+    Sizes common = broadcast(a, i);
+    Sizes wide = common, wide_index = common;
+    wide[d] = t.size(d);
+    wide_index[d] = indices.size(d);
+    b.ret(0, gather(expand(t, wide), d, expand(indices, wide_index)));
+  });
+}
+
+aj_status* where_nonzero_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    b.ret(0, unbind(nonzero(t.ndim() ? t : unsqueeze(t, 0)), 1));
+  });
+}
+
+aj_status* argsort_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, std::get<1>(sort(b.tensor(0).detach(), b.integer(1), b.flag(2), b.flag(3))));
+  });
+}
+
+aj_status* msort_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) { b.ret(0, std::get<0>(sort(b.tensor(0), 0))); });
+}
+
+namespace {
+
+// The k-th of a sorted dimension; when nan counts, a NaN anywhere wins.
+std::pair<Tensor, Tensor> kth(const Tensor& input, int64_t k, int64_t d, bool keepdim, bool nan_wins) {
+  Tensor t = input.ndim() ? input : unsqueeze(input, 0);
+  int64_t n = t.size(d);
+  want(k >= 1 && k <= n, "k must be between 1 and the dimension's size ", n, ": ", k);
+  auto [values, indices] = sort(t, d, false, true);
+  Tensor value = cut(values, d, k - 1, k), index = cut(indices, d, k - 1, k);
+  if (nan_wins && t.is_floating_point()) {
+    Tensor last = cut(values, d, n - 1, n), bad = isnan(last);
+    // The first NaN in place: how many sorted elements are none.
+    Tensor first = clamp(sum(logical_not(isnan(values)), {d}, true), Operand(), n - 1);
+    value = where(bad, last, value);
+    index = where(bad, gather(indices, d, first), index);
+  }
+  if (!keepdim || input.ndim() == 0) value = select(value, d, 0), index = select(index, d, 0);
+  return {value, index};
+}
+
+}  // namespace
+
+aj_status* kthvalue_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    auto [value, index] = kth(b.tensor(0), b.integer(1), b.integer(2), b.flag(3), false);
+    b.ret(0, value);
+    b.ret(1, index);
+  });
+}
+
+aj_status* median_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor flat = reshape(b.tensor(0), {-1});
+    want(flat.numel() > 0, "a tensor without elements has no median");
+    b.ret(0, kth(flat, (flat.numel() + 1) / 2, 0, false, true).first);
+  });
+}
+
+aj_status* median_dim_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    int64_t d = b.integer(1), n = t.ndim() ? t.size(d) : 1;
+    want(n > 0, "dimension ", d, " without elements has no median");
+    auto [value, index] = kth(t, (n + 1) / 2, d, b.flag(2), true);
+    b.ret(0, value);
+    b.ret(1, index);
+  });
+}
+
+aj_status* bincount_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &weights = b.tensor(1);
+    want(t.ndim() == 1 && is_integral(t), "a vector of integers is wanted, this is ", t.dtype(), " ", shown(t));
+    want(!weights.defined() || std::ranges::equal(weights.shape(), t.shape()), "weights must have input's shape ", shown(t));
+    Tensor places = to(t, int64);
+    int64_t n = b.integer(2);
+    if (t.numel() > 0) {
+      want(amin(places).item<int64_t>() >= 0, "input has negative elements");
+      n = std::max(n, amax(places).item<int64_t>() + 1);
+    }
+    Tensor amounts = !weights.defined()             ? ones(places.shape(), int64, t.device())
+                     : weights.is_floating_point() ? weights
+                                                   : to(weights, float64);
+    b.ret(0, index_add(zeros_of(amounts, {n}), 0, places, amounts));
+  });
+}
+
+}  // namespace adjoin::ops

@@ -1,0 +1,291 @@
+// core/ops/shape.cpp: joining, repeating and padding by views, copies and indices.
+#include "core/ops/make.hpp"
+
+namespace adjoin::ops {
+
+aj_status* cat_same_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    Tensors all = c.tensors(0);
+    want(all.size() > 0, "no tensors are given");
+    int64_t d = c.integer(1);
+    Sizes shape = sizes_of(all[0]);
+    want(d >= 0 && d < int64_t(shape.size()), "dimension ", d, " is out of range for shape ", shown(shape));
+    shape[d] = 0;
+    for (const Tensor& t : all) {
+      want(t.ndim() == int64_t(shape.size()) && t.dtype() == all[0].dtype(), "tensors differ in dimensions or dtype: ",
+           shown(all[0]), " ", all[0].dtype(), " and ", shown(t), " ", t.dtype());
+      for (int64_t i = 0; i < t.ndim(); ++i)
+        want(i == d || t.size(i) == shape[i], "sizes differ outside dimension ", d, ": ", shown(all[0]), " and ", shown(t));
+      shape[d] += t.size(d);
+    }
+    c.out(0, all[0].dtype(), shape);
+  });
+}
+
+// A vector without elements is passed over whatever its dimensions, as PyTorch does.
+aj_status* cat_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensors all = b.tensors(0);
+    want(all.size() > 0, "no tensors are given");
+    DLDataType dtype = all[0].dtype();
+    bool mixed = false;
+    std::vector<Tensor> kept;
+    for (const Tensor& t : all) {
+      if (!(t.dtype() == dtype)) {
+        kit::check(kit::env.core->dtype_promote(dtype, t.dtype(), &dtype));
+        mixed = true;
+      }
+      want(t.ndim() > 0, "a 0-dim tensor cannot be joined; use stack()");
+      if (t.ndim() != 1 || t.size(0) != 0) kept.push_back(t);
+    }
+    if (kept.empty()) kept.push_back(all[0]);
+    int64_t d = wrap_dim(b.integer(1), kept[0].ndim());
+    for (Tensor& t : kept) {
+      want(t.ndim() == kept[0].ndim(), "tensors differ in their number of dimensions: ", shown(kept[0]), " and ", shown(t));
+      for (int64_t i = 0; i < t.ndim(); ++i)
+        want(i == d || t.size(i) == kept[0].size(i), "sizes differ outside dimension ", d, ": ", shown(kept[0]), " and ",
+             shown(t));
+      if (mixed && !(t.dtype() == dtype)) t = to(t, dtype);
+    }
+    b.ret(0, cat_same(kept, d));
+  });
+}
+
+aj_status* cat_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    int64_t d = b.integer(2), at = 0;
+    std::vector<Tensor> pieces;
+    for (const Tensor& t : b.tensors(1)) {
+      pieces.push_back(cut(b.tensor(0), d, at, at + t.size(d)));
+      at += t.size(d);
+    }
+    b.ret(0, pieces);
+  });
+}
+
+namespace {
+
+std::vector<Tensor> mapped(Tensors all, auto f) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : all) out.push_back(f(t));
+  return out;
+}
+
+}  // namespace
+
+aj_status* stack_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensors all = b.tensors(0);
+    want(all.size() > 0, "no tensors are given");
+    int64_t d = wrap_dim(b.integer(1), all[0].ndim() + 1);
+    b.ret(0, cat(mapped(all, [&](const Tensor& t) {
+            want(std::ranges::equal(t.shape(), all[0].shape()), "shapes differ: ", shown(all[0]), " and ", shown(t));
+            return unsqueeze(t, d);
+          }), d));
+  });
+}
+
+aj_status* vstack_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, cat(mapped(b.tensors(0), [](const Tensor& t) {
+            return t.ndim() >= 2 ? t : reshape(t, {1, -1});
+          }), 0));
+  });
+}
+
+aj_status* hstack_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensors all = b.tensors(0);
+    want(all.size() > 0, "no tensors are given");
+    b.ret(0, cat(mapped(all, [](const Tensor& t) { return t.ndim() ? t : reshape(t, {1}); }), all[0].ndim() > 1));
+  });
+}
+
+aj_status* meshgrid_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensors all = b.tensors(0);
+    bool xy = b.text(1) == "xy" && all.size() >= 2;
+    want(b.text(1) == "ij" || b.text(1) == "xy", "indexing must be 'ij' or 'xy', it is '", b.text(1), "'");
+    Sizes shape;
+    for (const Tensor& t : all) {
+      want(t.ndim() <= 1, "vectors are wanted, this shape is ", shown(t));
+      shape.push_back(t.numel());
+    }
+    if (xy) std::swap(shape[0], shape[1]);
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < all.size(); ++i) {
+      Sizes one(all.size(), 1);
+      one[xy && i < 2 ? 1 - i : i] = all[i].numel();
+      out.push_back(expand(view(all[i], one), shape));
+    }
+    b.ret(0, out);
+  });
+}
+
+aj_status* repeat_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Ints repeats = b.ints(1);
+    int64_t added = int64_t(repeats.size()) - t.ndim();
+    want(added >= 0, "repeats ", shown(repeats), " must name each dimension of shape ", shown(t));
+    Sizes spread, wide, shape;
+    for (int64_t i = 0; i < int64_t(repeats.size()); ++i) {
+      want(repeats[i] >= 0, "a number of repeats is negative: ", shown(repeats));
+      int64_t size = i < added ? 1 : t.size(i - added);
+      spread.insert(spread.end(), {1, size});
+      wide.insert(wide.end(), {repeats[i], size});
+      shape.push_back(repeats[i] * size);
+    }
+    b.ret(0, reshape(clone(expand(reshape(t, spread), wide), MemoryFormat::contiguous), shape));
+  });
+}
+
+aj_status* tile_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Sizes dims = b.ints(1).vec();
+    int64_t missing = b.tensor(0).ndim() - int64_t(dims.size());
+    if (missing > 0) dims.insert(dims.begin(), size_t(missing), 1);
+    b.ret(0, repeat(b.tensor(0), dims));
+  });
+}
+
+aj_status* repeat_interleave_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    int64_t n = b.integer(1);
+    want(n >= 0, "repeats is negative: ", n);
+    Tensor t = b.given(2) ? b.tensor(0) : reshape(b.tensor(0), {-1});
+    int64_t d = b.given(2) ? b.integer(2) : 0;
+    if (t.ndim() == 0) t = reshape(t, {1});
+    Sizes wide = sizes_of(t), shape = wide;
+    wide.insert(wide.begin() + d + 1, n);
+    shape[d] *= n;
+    b.ret(0, reshape(clone(expand(unsqueeze(t, d + 1), wide), MemoryFormat::contiguous), shape));
+  });
+}
+
+aj_status* repeat_interleave_tensor_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor t = b.given(2) ? b.tensor(0) : reshape(b.tensor(0), {-1});
+    int64_t d = b.given(2) ? b.integer(2) : 0;
+    const Tensor& repeats = b.tensor(1);
+    want(is_integral(repeats) && repeats.ndim() <= 1, "repeats must be integers, one per element: ", repeats.dtype(), " ",
+         shown(repeats));
+    want(repeats.numel() == t.size(d) || repeats.numel() == 1, "repeats has ", repeats.numel(), " elements, dimension ", d,
+         " has ", t.size(d));
+    Tensor counts = expand(reshape(to(repeats, int64), {-1}), {t.size(d)}), ends = cumsum(counts, 0);
+    want(counts.numel() == 0 || amin(counts).item<int64_t>() >= 0, "a number of repeats is negative");
+    int64_t total = counts.numel() ? select(ends, 0, -1).item<int64_t>() : 0;
+    // Element j comes from as many places as have ended at j or before.
+    Tensor from = sum(le(unsqueeze(ends, 1), counting(t, total)), {0});
+    b.ret(0, index_select(t, d, from));
+  });
+}
+
+aj_status* roll_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Ints shifts = b.ints(1), dims = b.ints(2);
+    bool flat = dims.is_none() || dims.empty();
+    want(shifts.size() == (flat ? 1 : dims.size()), "shifts ", shown(shifts), " must be as many as dims");
+    Tensor out = flat ? reshape(t, {-1}) : t;
+    if (t.numel() == 0) return b.ret(0, clone(t));
+    for (size_t i = 0; i < shifts.size(); ++i) {
+      int64_t d = flat ? 0 : dims[i], n = out.size(d), cutoff = ((n - shifts[i]) % n + n) % n;
+      std::vector<Tensor> halves{cut(out, d, cutoff, n), cut(out, d, 0, cutoff)};
+      out = cat(halves, d);
+    }
+    b.ret(0, flat ? reshape(out, t.shape()) : out);
+  });
+}
+
+aj_status* flip_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor out = b.tensor(0);
+    Ints dims = b.ints(1);
+    std::vector<bool> seen(size_t(std::max<int64_t>(out.ndim(), 1)), false);
+    bool copied = false;
+    for (int64_t d : dims) {
+      want(!seen[d], "a dimension is named twice: ", shown(dims));
+      seen[d] = true;
+      if (out.ndim() == 0) continue;
+      out = index_select(out, d, arange(out.size(d) - 1, -1, -1, int64, out.device()));
+      copied = true;
+    }
+    b.ret(0, copied ? out : clone(out));
+  });
+}
+
+namespace {
+
+// Keeps the elements whose column minus row is at most (lower) or at least (upper) the diagonal.
+Tensor triangle(const Tensor& t, int64_t diagonal, bool lower) {
+  want(t.ndim() >= 2, "at least two dimensions are wanted, the shape is ", shown(t));
+  Tensor rows = unsqueeze(counting(t, t.size(-2)) + diagonal, 1), columns = counting(t, t.size(-1));
+  return where(lower ? le(columns, rows) : ge(columns, rows), t, number_of(t, 0));
+}
+
+}  // namespace
+
+aj_status* tril_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) { b.ret(0, triangle(b.tensor(0), b.integer(1), true)); });
+}
+
+aj_status* triu_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) { b.ret(0, triangle(b.tensor(0), b.integer(1), false)); });
+}
+
+namespace {
+
+Tensor on_diagonal(const Tensor& t, int64_t offset, int64_t first, int64_t second) {
+  want(t.ndim() > 0, "a 0-dim tensor has no last dimension");
+  int64_t d1 = wrap_dim(first, t.ndim() + 1), d2 = wrap_dim(second, t.ndim() + 1), side = t.size(-1) + std::abs(offset);
+  want(d1 != d2, "dim1 and dim2 are the same dimension ", d1);
+  Sizes shape = sizes_of(t);
+  shape.pop_back();
+  shape.insert(shape.begin() + std::min(d1, d2), side);
+  shape.insert(shape.begin() + std::max(d1, d2), side);
+  return diagonal_backward(t, shape, offset, d1, d2);
+}
+
+}  // namespace
+
+aj_status* diag_embed_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, on_diagonal(b.tensor(0), b.integer(1), b.integer(2), b.integer(3)));
+  });
+}
+
+aj_status* diag_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    want(t.ndim() == 1 || t.ndim() == 2, "a vector or a matrix is wanted, the shape is ", shown(t));
+    b.ret(0, t.ndim() == 1 ? on_diagonal(t, b.integer(1), 0, 1) : clone(diagonal(t, b.integer(1))));
+  });
+}
+
+aj_status* trace_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    want(b.tensor(0).ndim() == 2, "a matrix is wanted, the shape is ", shown(b.tensor(0)));
+    b.ret(0, sum(diagonal(b.tensor(0))));
+  });
+}
+
+aj_status* one_hot_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    int64_t n = b.integer(1);
+    if (t.numel() == 0) {
+      want(n > 0, "num_classes must be given for a tensor without elements");
+    } else {
+      want(amin(t).item<int64_t>() >= 0, "a class is negative");
+      int64_t largest = amax(t).item<int64_t>();
+      want(n == -1 || n > largest, "class ", largest, " is not below num_classes ", n);
+      if (n == -1) n = largest + 1;
+    }
+    Sizes shape = sizes_of(t);
+    shape.push_back(n);
+    b.ret(0, scatter(zeros_of(t, shape), -1, unsqueeze(t, -1), Scalar(1)));
+  });
+}
+
+}  // namespace adjoin::ops

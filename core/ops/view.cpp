@@ -1,0 +1,402 @@
+// core/ops/view.cpp: sizes, strides and offsets of views.
+#include "core/ops/infer.hpp"
+
+namespace adjoin::ops {
+namespace {
+
+struct Geometry {
+  explicit Geometry(const Tensor& t) : shape(sizes_of(t)), strides(t.strides().begin(), t.strides().end()) {}
+  void erase(int64_t d) {
+    shape.erase(shape.begin() + d);
+    strides.erase(strides.begin() + d);
+  }
+  Sizes shape, strides;
+};
+
+void declare(const Infer& c, const Geometry& g, int64_t offset = 0) {
+  c.view(c.tensor(0).dtype(), g.shape, g.strides, offset);
+}
+
+// Sizes with the one that is -1 worked out.
+Sizes filled_in(Ints asked, int64_t numel) {
+  Sizes shape = asked.vec();
+  int64_t known = 1, hole = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == -1) {
+      want(hole < 0, "only one size may be -1: ", shown(asked));
+      hole = int64_t(i);
+    } else {
+      want(shape[i] >= 0, "a size is negative: ", shown(asked));
+      known *= shape[i];
+    }
+  }
+  if (hole >= 0) {
+    want(known != 0, "the size -1 is ambiguous for a tensor of ", numel, " elements: ", shown(asked));
+    want(numel % known == 0, "shape ", shown(asked), " does not fit ", numel, " elements");
+    shape[hole] = numel / known;
+  }
+  want(product(shape) == numel, "shape ", shown(asked), " does not fit ", numel, " elements");
+  return shape;
+}
+
+// Strides that show a tensor in another shape without a copy; false if there are none. Dimensions of the old shape that
+// lie behind each other in memory form chunks; the new shape must cut within chunks.
+bool view_strides(const Tensor& t, const Sizes& shape, Sizes* strides) {
+  if (t.numel() == 0) {
+    *strides = std::equal(shape.begin(), shape.end(), t.shape().begin(), t.shape().end())
+                   ? Sizes(t.strides().begin(), t.strides().end())
+                   : c_strides(shape);
+    return true;
+  }
+  strides->assign(shape.size(), 1);
+  int64_t to = int64_t(shape.size()) - 1, chunk = 1, seen = 1;
+  if (t.ndim() == 0) return true;
+  int64_t base = t.stride(-1);
+  for (int64_t from = t.ndim() - 1; from >= 0; --from) {
+    chunk *= t.size(from);
+    bool ends = from == 0 || (t.size(from - 1) != 1 && t.stride(from - 1) != chunk * base);
+    if (!ends) continue;
+    for (; to >= 0 && (seen < chunk || shape[to] == 1); --to) {
+      (*strides)[to] = seen * base;
+      seen *= shape[to];
+    }
+    if (seen != chunk) return false;
+    if (from > 0) {
+      base = t.stride(from - 1);
+      chunk = seen = 1;
+    }
+  }
+  return to == -1;
+}
+
+}  // namespace
+
+bool viewable(const Tensor& t, Ints shape) {
+  Sizes strides;
+  return view_strides(t, filled_in(shape, t.numel()), &strides);
+}
+
+aj_status* alias_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) { declare(c, Geometry(c.tensor(0))); });
+}
+
+aj_status* view_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Sizes shape = filled_in(c.ints(1), t.numel()), strides;
+    want(view_strides(t, shape, &strides), "strides ", shown(t.strides()), " of a tensor of shape ", shown(t),
+         " do not allow a view of shape ", shown(shape), "; use reshape()");
+    c.view(t.dtype(), shape, strides);
+  });
+}
+
+aj_status* view_dtype_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    DLDataType to = c.dtype(1);
+    int64_t before = (t.dtype().bits + 7) / 8, after = (to.bits + 7) / 8;
+    Geometry g(t);
+    if (before == after) return c.view(to, g.shape, g.strides);
+    want(t.ndim() > 0, "a number of ", t.dtype(), " has another width than ", to, "; unsqueeze it first");
+    want(t.stride(-1) == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to, ": its stride is ",
+         t.stride(-1));
+    int64_t fine = std::max(before / after, int64_t(1)), coarse = std::max(after / before, int64_t(1));
+    want(g.shape.back() % coarse == 0 && (t.dl().byte_offset + uint64_t(t.dl().data)) % uint64_t(after) == 0,
+         "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to, ": it is ", g.shape.back());
+    for (size_t i = 0; i + 1 < g.strides.size(); ++i) {
+      want(g.strides[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ", t.dtype(), " as ", to, ": ",
+           shown(t.strides()));
+      g.strides[i] = g.strides[i] * fine / coarse;
+    }
+    g.shape.back() = g.shape.back() * fine / coarse;
+    c.view(to, g.shape, g.strides);
+  });
+}
+
+aj_status* as_strided_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Sizes shape = c.ints(1).vec(), strides = c.ints(2).vec();
+    want(shape.size() == strides.size(), "size and stride differ in length: ", shown(shape), " and ", shown(strides));
+    for (size_t i = 0; i < shape.size(); ++i)
+      want(shape[i] >= 0 && strides[i] >= 0, "negative sizes or strides: ", shown(shape), " and ", shown(strides));
+    int64_t offset = 0;
+    if (c.given(3)) {
+      uint64_t bytes = 0, begin = 0, id = 0;
+      void* data = nullptr;
+      kit::check(kit::env.core->tensor_storage(t.get(), &data, &bytes, &begin, &id));
+      want(c.integer(3) >= 0, "storage_offset is negative: ", c.integer(3));
+      offset = c.integer(3) - int64_t(begin) / ((t.dtype().bits + 7) / 8);
+    }
+    c.view(t.dtype(), shape, strides, offset);
+  });
+}
+
+aj_status* select_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    int64_t d = c.integer(1), index = c.integer(2);
+    want(t.ndim() > 0, "a 0-dim tensor has nothing to select from; use item()");
+    int64_t size = t.size(d), at = index < 0 ? index + size : index;
+    if (at < 0 || at >= size)
+      kit::raise(AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", d, " of size ", size);
+    Geometry g(t);
+    int64_t offset = at * g.strides[d];
+    g.erase(d);
+    declare(c, g, offset);
+  });
+}
+
+aj_status* slice_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    want(t.ndim() > 0, "a 0-dim tensor cannot be sliced");
+    int64_t d = c.integer(1), size = t.size(d), step = c.integer(4);
+    want(step > 0, "step must be positive: ", step);
+    auto place = [&](uint32_t i, int64_t otherwise) {
+      if (!c.given(i)) return otherwise;
+      int64_t x = c.integer(i);
+      return std::clamp<int64_t>(x < 0 ? x + size : x, 0, size);
+    };
+    int64_t start = place(2, 0), end = std::max(place(3, size), start);
+    Geometry g(t);
+    int64_t offset = start * g.strides[d];
+    g.shape[d] = (end - start) / step + ((end - start) % step != 0);
+    g.strides[d] *= step;
+    declare(c, g, offset);
+  });
+}
+
+aj_status* transpose_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    Geometry g(c.tensor(0));
+    if (!g.shape.empty()) {
+      std::swap(g.shape[c.integer(1)], g.shape[c.integer(2)]);
+      std::swap(g.strides[c.integer(1)], g.strides[c.integer(2)]);
+    }
+    declare(c, g);
+  });
+}
+
+aj_status* t_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    Geometry g(c.tensor(0));
+    want(g.shape.size() <= 2, "at most two dimensions are wanted, the shape is ", shown(g.shape), "; use transpose()");
+    std::reverse(g.shape.begin(), g.shape.end());
+    std::reverse(g.strides.begin(), g.strides.end());
+    declare(c, g);
+  });
+}
+
+aj_status* permute_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Ints dims = c.ints(1);
+    want(int64_t(dims.size()) == t.ndim(), "dims ", shown(dims), " must name each dimension of shape ", shown(t), " once");
+    Geometry from(t), g(t);
+    std::vector<bool> seen(dims.size());
+    for (size_t i = 0; i < dims.size(); ++i) {
+      want(!seen[dims[i]], "dimension ", dims[i], " is named twice: ", shown(dims));
+      seen[dims[i]] = true;
+      g.shape[i] = from.shape[dims[i]];
+      g.strides[i] = from.strides[dims[i]];
+    }
+    declare(c, g);
+  });
+}
+
+aj_status* squeeze_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    Geometry g(c.tensor(0));
+    for (size_t i = g.shape.size(); i-- > 0;)
+      if (g.shape[i] == 1) g.erase(int64_t(i));
+    declare(c, g);
+  });
+}
+
+aj_status* squeeze_dim_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    Geometry g(c.tensor(0));
+    Sizes dims = c.ints(1).vec();
+    std::sort(dims.rbegin(), dims.rend());
+    want(std::unique(dims.begin(), dims.end()) == dims.end(), "a dimension is named twice: ", shown(c.ints(1)));
+    for (int64_t d : dims)
+      if (d < int64_t(g.shape.size()) && g.shape[d] == 1) g.erase(d);
+    declare(c, g);
+  });
+}
+
+aj_status* unsqueeze_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    Geometry g(c.tensor(0));
+    int64_t n = int64_t(g.shape.size()), d = wrap_dim(c.integer(1), n + 1);
+    int64_t stride = d < n ? g.shape[d] * g.strides[d] : 1;
+    g.shape.insert(g.shape.begin() + d, 1);
+    g.strides.insert(g.strides.begin() + d, stride);
+    declare(c, g);
+  });
+}
+
+aj_status* expand_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Sizes shape = c.ints(1).vec(), strides(shape.size(), 0);
+    int64_t added = int64_t(shape.size()) - t.ndim();
+    want(added >= 0, "size ", shown(shape), " has fewer dimensions than shape ", shown(t));
+    for (int64_t i = 0; i < int64_t(shape.size()); ++i) {
+      int64_t from = i < added ? 1 : t.size(i - added);
+      want(shape[i] >= 0 || (shape[i] == -1 && i >= added), "a new size is negative: ", shown(c.ints(1)));
+      if (shape[i] == -1) shape[i] = from;
+      want(from == shape[i] || from == 1, "shape ", shown(t), " does not expand to ", shown(c.ints(1)), ": ", from,
+           " is neither 1 nor ", shape[i]);
+      if (i >= added && from == shape[i]) strides[i] = t.stride(i - added);
+    }
+    c.view(t.dtype(), shape, strides);
+  });
+}
+
+namespace {
+
+void split(const Infer& c, int64_t d, const Sizes& sizes) {
+  const Tensor& t = c.tensor(0);
+  Geometry g(t);
+  if (sizes.empty()) return c.no_items();
+  int64_t at = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    g.shape[d] = sizes[i];
+    c.item(uint32_t(i), uint32_t(sizes.size()), t.dtype(), g.shape, g.strides, at * g.strides[d]);
+    at += sizes[i];
+  }
+}
+
+}  // namespace
+
+aj_status* split_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    want(t.ndim() > 0, "a 0-dim tensor cannot be split");
+    int64_t each = c.integer(1), d = c.integer(2), size = t.size(d);
+    want(each > 0 || (each == 0 && size == 0), "split_size must be positive: ", each);
+    Sizes sizes;
+    for (int64_t at = 0; at < size; at += each) sizes.push_back(std::min(each, size - at));
+    if (sizes.empty()) sizes.push_back(0);
+    split(c, d, sizes);
+  });
+}
+
+aj_status* split_sizes_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    want(t.ndim() > 0, "a 0-dim tensor cannot be split");
+    Sizes sizes = c.ints(1).vec();
+    int64_t d = c.integer(2), sum = 0;
+    for (int64_t s : sizes) {
+      want(s >= 0, "a size is negative: ", shown(sizes));
+      sum += s;
+    }
+    want(sum == t.size(d), "sizes ", shown(sizes), " sum to ", sum, ", dimension ", d, " has ", t.size(d));
+    split(c, d, sizes);
+  });
+}
+
+aj_status* unbind_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    want(t.ndim() > 0, "a 0-dim tensor cannot be unbound");
+    int64_t d = c.integer(1), n = t.size(d), step = t.stride(d);
+    if (n == 0) return c.no_items();
+    Geometry g(t);
+    g.erase(d);
+    for (int64_t i = 0; i < n; ++i) c.item(uint32_t(i), uint32_t(n), t.dtype(), g.shape, g.strides, i * step);
+  });
+}
+
+aj_status* diagonal_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    int64_t offset = c.integer(1), a = c.integer(2), b = c.integer(3);
+    want(t.ndim() >= 2, "at least two dimensions are wanted, the shape is ", shown(t));
+    want(a != b, "dim1 and dim2 are the same dimension ", a);
+    Geometry g(t);
+    int64_t length = offset >= 0 ? std::min(t.size(a), t.size(b) - offset) : std::min(t.size(a) + offset, t.size(b));
+    length = std::max<int64_t>(length, 0);
+    int64_t begin = length == 0 ? 0 : offset >= 0 ? offset * t.stride(b) : -offset * t.stride(a);
+    int64_t step = t.stride(a) + t.stride(b);
+    g.erase(std::max(a, b));
+    g.erase(std::min(a, b));
+    g.shape.push_back(length);
+    g.strides.push_back(step);
+    declare(c, g, begin);
+  });
+}
+
+aj_status* unfold_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    int64_t d = c.integer(1), size = c.integer(2), step = c.integer(3), length = t.ndim() ? t.size(d) : 1;
+    want(size >= 0 && size <= length, "size must be between 0 and the dimension's ", length, ": ", size);
+    want(step > 0, "step must be positive: ", step);
+    Geometry g(t);
+    g.shape.push_back(size);
+    g.strides.push_back(t.ndim() ? t.stride(d) : 1);
+    if (t.ndim()) {
+      g.shape[d] = (length - size) / step + 1;
+      g.strides[d] *= step;
+    }
+    declare(c, g);
+  });
+}
+
+namespace {
+
+void part(const Infer& c, int64_t offset) {
+  const Tensor& t = c.tensor(0);
+  Geometry g(t);
+  if (t.is_complex())
+    for (int64_t& s : g.strides) s *= 2;
+  c.view(real_of(t.dtype()), g.shape, g.strides, offset);
+}
+
+}  // namespace
+
+aj_status* real_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) { part(c, 0); });
+}
+
+aj_status* imag_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    want(c.tensor(0).is_complex(), "a complex tensor is wanted, this one is ", c.tensor(0).dtype());
+    part(c, 1);
+  });
+}
+
+aj_status* view_as_real_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    want(t.is_complex(), "a complex tensor is wanted, this one is ", t.dtype());
+    Geometry g(t);
+    for (int64_t& s : g.strides) s *= 2;
+    g.shape.push_back(2);
+    g.strides.push_back(1);
+    c.view(real_of(t.dtype()), g.shape, g.strides);
+  });
+}
+
+aj_status* view_as_complex_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    bool wide = t.dtype() == float32 || t.dtype() == float64;
+    want(wide, "float32 or float64 is wanted, this tensor is ", t.dtype());
+    want(t.ndim() > 0 && t.size(-1) == 2, "the last size must be 2: ", shown(t));
+    want(t.stride(-1) == 1, "the last dimension must be dense: its stride is ", t.stride(-1));
+    Geometry g(t);
+    g.erase(t.ndim() - 1);
+    for (int64_t& s : g.strides) {
+      want(s % 2 == 0, "strides before the last must be even: ", shown(t.strides()));
+      s /= 2;
+    }
+    c.view(t.dtype() == float32 ? complex64 : complex128, g.shape, g.strides);
+  });
+}
+
+}  // namespace adjoin::ops
