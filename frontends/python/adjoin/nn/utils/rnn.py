@@ -4,9 +4,12 @@ import adjoin
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """Tensors (L_i, *) as one of (max L, N, *), or (N, max L, *), filled up with ``padding_value``."""
+    """Tensors (L_i, *) as one of (max L, N, *), or (N, max L, *), filled up with
+    ``padding_value``."""
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f"pad_sequence: padding_side is {padding_side!r}; left or right is wanted")
+        raise RuntimeError(
+            f"pad_sequence: padding_side is {padding_side!r}; left or right is wanted"
+        )
     sequences = list(sequences)
     if not sequences:
         raise RuntimeError("pad_sequence: received an empty list of sequences; give one at least")
