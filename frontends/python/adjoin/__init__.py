@@ -71,7 +71,6 @@ from . import _tensor  # gives Tensor the methods that are written in Python
 from ._functions import *  # noqa: F403
 from ._tensor_str import set_printoptions  # noqa: F401
 from .random import (  # noqa: F401
-    default_generator,
     get_rng_state,
     initial_seed,
     manual_seed,
@@ -88,7 +87,7 @@ _ROOMS = (
 )  # fmt: skip
 _ELSEWHERE = {
     "save": "serialization", "load": "serialization",
-    "finfo": "_numeric", "iinfo": "_numeric",
+    "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage",
 }  # fmt: skip
 

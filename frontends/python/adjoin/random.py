@@ -4,7 +4,17 @@ import contextlib
 
 from . import _C
 
-default_generator = _C.default_generator()
+
+
+def __getattr__(name):
+    if name == "default_generator":  # late: it loads the host's backend
+        globals()[name] = _C.default_generator()
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _default():
+    return globals().get("default_generator") or __getattr__("default_generator")
 
 
 def _state_of(generator):
@@ -23,35 +33,35 @@ def _set_state_of(generator, state):
 def manual_seed(seed):
     """Seeds the default generator of every device; returns the host's."""
     _C.manual_seed(int(seed))
-    return default_generator
+    return _default()
 
 
 def seed():
     """Seeds every default generator from the system; returns the seed."""
-    number = default_generator.seed()
+    number = _default().seed()
     _C.manual_seed(number)
     return number
 
 
 def initial_seed():
     """The seed of the host's default generator."""
-    return default_generator.initial_seed()
+    return _default().initial_seed()
 
 
 def get_rng_state():
     """The state of the host's default generator, a tensor of bytes."""
-    return default_generator.get_state()
+    return _default().get_state()
 
 
 def set_rng_state(new_state):
     """Sets the state of the host's default generator."""
-    default_generator.set_state(new_state)
+    _default().set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True):
     """The states of the generators are what they were before, after the with statement."""
-    generators = [default_generator, *(_C.default_generator(d) for d in devices or ())]
+    generators = [_default(), *(_C.default_generator(d) for d in devices or ())]
     states = [g._get() for g in generators]
     try:
         yield

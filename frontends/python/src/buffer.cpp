@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "device.hpp"
 #include "dtype.hpp"
 #include "methods.hpp"
 
@@ -33,7 +34,7 @@ bool describe(const Py_buffer& b, DLTensor& like, int64_t* shape, int64_t* strid
     strides[i] = bytes < 0 ? 1 : bytes / b.itemsize;
   }
   like.data = b.buf;
-  like.device = {kDLCPU, 0};
+  like.device = host_device();
   like.ndim = b.ndim;
   like.shape = shape;
   like.strides = strides;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "buffer.hpp"
+#include "device.hpp"
 #include "dtype.hpp"
 #include "op.hpp"
 #include "value.hpp"
@@ -175,7 +176,7 @@ DLDataType dtype_of(int category) {
 }
 
 aj_tensor* empty_on_host(DLDataType d, int ndim, int64_t* shape) {
-  DLTensor like{nullptr, {kDLCPU, 0}, ndim, d, shape, nullptr, 0};
+  DLTensor like{nullptr, host_device(), ndim, d, shape, nullptr, 0};
   aj_tensor* t = nullptr;
   return failed(core->tensor_empty(&like, 0, &t)) ? nullptr : t;
 }

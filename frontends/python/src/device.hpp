@@ -22,6 +22,9 @@ bool as_device(PyObject* o, DLDevice* out);
 // For the core, which knows no missing index.
 inline DLDevice concrete(DLDevice d) { return {d.device_type, d.device_id < 0 ? 0 : d.device_id}; }
 
+// Memory that Python can read. The first use loads the plugin that provides it.
+DLDevice host_device();
+
 // Where factory functions make tensors when nobody says; device_type 0: the core decides.
 extern DLDevice default_device;
 

@@ -40,7 +40,7 @@ bool read_wanted(const char* function, PyObject* dtype, PyObject* device, Wanted
 DLDevice place(const Wanted& w, PyObject* data) {
   if (w.device) return *w.device;
   if (data && is_tensor(data)) return tensor_of(data)->dl.device;
-  return default_device.device_type ? default_device : DLDevice{kDLCPU, 0};
+  return default_device.device_type ? default_device : host_device();
 }
 
 PyObject* finish(aj_tensor* t, bool wants_grad) {
@@ -120,7 +120,7 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
                         static_cast<long long>(offset), static_cast<long long>(length));
   }
   int64_t one = 1;
-  DLTensor like{data_of(all.get()) + offset, {kDLCPU, 0}, 1, *w.dtype, &count, &one, 0};
+  DLTensor like{data_of(all.get()) + offset, host_device(), 1, *w.dtype, &count, &one, 0};
   aj_tensor* kept = all.release();
   aj_tensor* t = nullptr;
   uint64_t flags = kept->obj.flags & AJ_TENSOR_READ_ONLY;

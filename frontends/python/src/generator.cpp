@@ -23,7 +23,7 @@ PyObject* make(aj_object* steal, DLDevice device) {
 }
 
 bool device_argument(PyObject* o, DLDevice* out) {
-  *out = {kDLCPU, 0};
+  *out = host_device();
   if (!o || o == Py_None) return true;
   if (as_device(o, out)) {
     *out = concrete(*out);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "device.hpp"
 #include "dtype.hpp"
 #include "methods.hpp"
 
@@ -124,7 +125,7 @@ aj_tensor* host_copy(aj_tensor* t) {
     return t;
   }
   DLTensor like = t->dl;
-  like.device = {kDLCPU, 0};
+  like.device = host_device();
   like.strides = nullptr;
   HeldTensor copy;
   if (failed(core->tensor_empty(&like, 0, copy.out()))) return nullptr;
