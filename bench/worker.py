@@ -7,6 +7,7 @@ import gc
 import importlib
 import json
 import sys
+import time
 import timeit
 
 from cases import CASES
@@ -25,7 +26,15 @@ class Open:
             self.count = max(self.count + 1, int(self.count * min(10, 1.2 * TARGET / max(took, 1e-9))))
 
     def sample(self):
-        return self.loop(self.count) / self.count / self.case.per
+        """The best of a few tries of which none may have lost the processor to somebody else."""
+        tries = []
+        for _ in range(5):
+            cpu, wall = time.process_time(), time.perf_counter()
+            tries.append(self.loop(self.count))
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            if cpu >= 0.97 * wall:
+                break
+        return min(tries) / self.count / self.case.per
 
 
 def main():
