@@ -2,6 +2,7 @@
 #include "core/plugin/load.hpp"
 
 #include <cxxabi.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
@@ -36,6 +37,12 @@ std::string user_options(const std::string& name) {
   std::string options = value ? value : "";
   std::replace(options.begin(), options.end(), ';', '\n');
   return options;
+}
+
+// A plugin that carries its own libgcc unwinds through our frames with both its copy and the
+// process's. The latter aborts unless it has been used before: any use will do.
+void wake_unwinder() {
+  _Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_END_OF_STACK; }, nullptr);
 }
 
 // A C++ exception out of init is a defect of the plugin that can still be reported; a thread's
@@ -86,6 +93,7 @@ aj_status* open_library(const Candidate& c, Library** out) {
 
 aj_status* open_and_init(Candidate* c) {
   InitGuard guard(c->label());
+  wake_unwinder();
   Library* library = nullptr;
   AJ_TRY(open_library(*c, &library));
   void* handle = library->native();

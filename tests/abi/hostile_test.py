@@ -68,7 +68,8 @@ def test_in_process_the_culprit_is_named(tmp_path, host):
     got = host("load", build_plugin(tmp_path, init="abort();"))
     assert got.returncode == -signal.SIGABRT
     assert re.search(
-        r"adjoin: plugin acme 0\.1 \(.*\): the process aborted while it was being loaded", got.stderr
+        r"adjoin: plugin acme 0\.1 \(.*\): the process aborted while it was being loaded",
+        got.stderr,
     )
 
 
