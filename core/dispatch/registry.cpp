@@ -13,6 +13,7 @@
 #include "core/dispatch/thunk.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/service/services.hpp"
+#include "core/thread/fork.hpp"
 
 namespace adjoin {
 namespace {
@@ -35,7 +36,11 @@ struct Registry {
 };
 
 Registry& registry() {
-  static auto* r = new Registry;  // never destroyed: calls may outlive static destructors
+  static auto* r = [] {  // never destroyed: calls may outlive static destructors
+    fork_hook_add({kForkRegistry, [] { registry().lock.lock(); }, [] { registry().lock.unlock(); },
+                   [] { new (&registry().lock) std::shared_mutex; }});  // a child is not the thread that locked
+    return new Registry;
+  }();
   return *r;
 }
 

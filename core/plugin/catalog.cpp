@@ -2,14 +2,13 @@
 // it.
 #include "core/plugin/catalog.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <set>
 
 #include "core/plugin/lock.hpp"
 #include "core/plugin/requires.hpp"
 #include "core/plugin/trust.hpp"
+#include "core/thread/fork.hpp"
 
 namespace adjoin::plugin {
 namespace {
@@ -35,8 +34,8 @@ std::string distrust(const Candidate& c) {
 
 LoadLock& load_lock() {
   static LoadLock* lock = [] {
-    pthread_atfork([] { load_lock().lock(); }, [] { load_lock().unlock(); },
-                   [] { load_lock().unlock(); });
+    fork_hook_add({kForkLoader, [] { load_lock().lock(); }, [] { load_lock().unlock(); },
+                   [] { load_lock().unlock(); }});
     return new LoadLock;
   }();
   return *lock;

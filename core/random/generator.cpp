@@ -30,7 +30,7 @@ struct Defaults {
 Defaults& defaults() {
   static auto* d = [] {
     auto* made = new Defaults;
-    fork_hook_add({[] { defaults().lock.lock(); }, [] { defaults().lock.unlock(); }, [] { defaults().lock.unlock(); }});
+    fork_hook_add({kForkLeaf, [] { defaults().lock.lock(); }, [] { defaults().lock.unlock(); }, [] { defaults().lock.unlock(); }});
     return made;
   }();
   return *d;

@@ -32,7 +32,7 @@ struct Services {
 Services& services() {
   static auto* s = [] {
     auto* made = new Services;
-    fork_hook_add({[] { services().lock.lock(); }, [] { services().lock.unlock(); }, [] { services().lock.unlock(); }});
+    fork_hook_add({kForkLeaf, [] { services().lock.lock(); }, [] { services().lock.unlock(); }, [] { services().lock.unlock(); }});
     return made;
   }();
   return *s;

@@ -1,8 +1,9 @@
-// core/thread/fork.cpp: one order of locks for a fork, outermost first: added hooks, devices, the pool, memory.
+// core/thread/fork.cpp: one order of locks for a fork, outermost first.
 #include "core/thread/fork.hpp"
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <vector>
@@ -25,9 +26,8 @@ Hooks& hooks() {
 
 void prepare() {
   hooks().lock.lock();
-  auto& all = hooks().all;
-  for (auto h = all.rbegin(); h != all.rend(); ++h)
-    if (h->prepare) h->prepare();
+  for (const ForkHook& h : hooks().all)
+    if (h.prepare) h.prepare();
   devices_fork_prepare();
   pool_fork_prepare();
   memory_fork_prepare();
@@ -37,8 +37,9 @@ void parent() {
   memory_fork_parent();
   pool_fork_parent();
   devices_fork_parent();
-  for (const ForkHook& h : hooks().all)
-    if (h.parent) h.parent();
+  auto& all = hooks().all;
+  for (auto h = all.rbegin(); h != all.rend(); ++h)
+    if (h->parent) h->parent();
   hooks().lock.unlock();
 }
 
@@ -46,16 +47,19 @@ void child() {
   memory_fork_child();
   pool_fork_child();
   devices_fork_child();
-  for (const ForkHook& h : hooks().all)
-    if (h.child) h.child();
+  auto& all = hooks().all;
+  for (auto h = all.rbegin(); h != all.rend(); ++h)
+    if (h->child) h->child();
   hooks().lock.unlock();
 }
 
 }  // namespace
 
 void fork_hook_add(const ForkHook& hook) {
+  fork_install();
   std::lock_guard held(hooks().lock);
-  hooks().all.push_back(hook);
+  auto& all = hooks().all;
+  all.insert(std::find_if(all.begin(), all.end(), [&](const ForkHook& h) { return h.order > hook.order; }), hook);
 }
 
 void fork_install() {

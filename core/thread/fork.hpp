@@ -3,16 +3,19 @@
 
 namespace adjoin {
 
-// prepare runs in the parent before, parent and child after the fork. A later one prepares earlier: locks that are taken
-// outside others are added last. To be called before threads need the lock, usually at the load of libadjoin.
+// Locks are taken outermost first. Added hooks come before those of devices, the pool and memory.
+enum ForkOrder { kForkLoader, kForkRegistry, kForkLeaf };
+
+// prepare runs in the parent before the fork, parent and child after it.
 struct ForkHook {
+  ForkOrder order;
   void (*prepare)();
   void (*parent)();
   void (*child)();
 };
 void fork_hook_add(const ForkHook& hook);
 
-// Makes fork() call the core: devices, the pool, memory, added hooks. Cheap when it has been done.
+// Makes fork() call the core. Cheap when it has been done.
 void fork_install();
 
 }  // namespace adjoin
