@@ -5,6 +5,14 @@
 
 namespace adjoin::ops {
 
+aj_status* conj_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor copy = clone(b.tensor(0));
+    if (copy.is_complex()) neg_(imag(copy));
+    b.ret(0, copy);
+  });
+}
+
 aj_status* complex_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &re = b.tensor(0), &im = b.tensor(1);

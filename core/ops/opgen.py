@@ -357,7 +357,7 @@ def ops_hpp(all_rows):
         text += ["", "namespace AJ_HIDDEN adjoin {" + (f"\nnamespace {space} {{" if space else ""), ""]
         for row in all_rows:
             here = "" if row.space in ("nn", "_") else row.space
-            if here == space and row.ident not in RESERVED | DTYPES.keys():
+            if here == space and row.ident not in RESERVED | DTYPES.keys() and "python-only" not in row.tags:
                 made = function(row)
                 if in_place(row) and row.name + "_" in names:
                     made = made[: made.index("\ninline const Tensor&")]

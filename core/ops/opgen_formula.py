@@ -178,7 +178,8 @@ class Formula:
         if name == "conj" and len(node.args) == 1:
             code, kind = self.compile(node.args[0])
             return (f"kit::conj({code})", kind) if kind in (*TENSORS, "Scalar") else (code, kind)
-        found = [r for s in ("", "nn::", "_::") for r in self.rows.get(s + name, [])]
+        found = [r for s in ("", "nn::", "_::") for r in self.rows.get(s + name, [])
+                 if "python-only" not in r.tags]
         if not found:
             close = difflib.get_close_matches(name, [n.rpartition("::")[2] for n in self.rows], n=1)
             self.fail(f"the formula calls '{name}', which is not an op"
@@ -212,15 +213,15 @@ class Formula:
             if p.name not in given:
                 if p.default is None:
                     return None, f"'{p.name}' is missing"
-                bound.append(p.cpp_default)
+                bound.append(p.cpp_type[6:-1] + "()" if p.cpp_default == "{}" else p.cpp_default)
                 continue
             text, code, kind = given[p.name]
             if not accepts(p, kind):
                 return None, f"'{text}' is {kind}, '{p.name}' wants {p.type}"
             if p.type == "Tensor" and kind == "Operand":
                 code = f"kit::as_tensor({code}, {self.like})"
-            if p.type == "Operand" and kind not in TENSORS:
-                code = f"Operand({code})"
+            if (p.type == "Operand" and kind not in TENSORS) or (p.type == "Scalar" and kind != "Scalar"):
+                code = f"{p.type}({code})"  # so that C++ finds the overload that was meant
             if kind == "list":
                 code = f"{CPP[p.type][6:-1]}{code}"
             if kind == "none":

@@ -12,14 +12,6 @@ aj_status* where(void*, aj_call* call) {
   });
 }
 
-aj_status* complex_of(void*, aj_call* call) {
-  return guard(call, [&] {
-    visit<complexes>(call->plan->ops[0].dtype, [&]<class T>() {
-      map<Real<T>, Real<T>>(*call->plan, [](Real<T> re, Real<T> im) { return T(re, im); });
-    });
-  });
-}
-
 }  // namespace
 
 const Kernel ternary_kernels[] = {
@@ -28,7 +20,6 @@ const Kernel ternary_kernels[] = {
     {"lerp", ternary<scalar::Lerp, floating_complex>},
     {"addcmul", ternary<AddCMulChooser, numeric>},
     {"addcdiv", ternary<AddCDivChooser, floating_complex>},
-    {"complex", {&complex_of, 0, kInner}},
     {nullptr, {}},
 };
 

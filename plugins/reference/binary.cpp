@@ -18,15 +18,6 @@ aj_status* assign(void*, aj_call* call) {
   });
 }
 
-aj_status* complex_of(void*, aj_call* call) {
-  return guard(call, [&] {
-    const aj_plan& p = *call->plan;
-    visit<complexes>(p.ops[0].dtype, [&]<class T>() {
-      map_elements<Real<T>, Real<T>>(p, [](Real<T> re, Real<T> im) { return T(re, im); });
-    });
-  });
-}
-
 }  // namespace
 
 const Kernel binary_kernels[] = {
@@ -64,7 +55,6 @@ const Kernel binary_kernels[] = {
     {"addcdiv", three<AddCDivChooser, floating_complex>},
     {"copy_", {&assign, stored::mask, AJ_KERNEL_CASTS}},
     {"fill_", {&assign, stored::mask, AJ_KERNEL_CASTS}},
-    {"complex", {&complex_of, 0, AJ_KERNEL_CASTS}},
     {nullptr, {}},
 };
 
