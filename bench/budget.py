@@ -23,17 +23,29 @@ def nanoseconds(statement, names):
 
 
 def from_c(program):
-    run = subprocess.run([program, "--benchmark_format=json", "--benchmark_min_time=0.05"], capture_output=True, text=True)
+    run = subprocess.run(
+        [program, "--benchmark_format=json", "--benchmark_min_time=0.05"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if run.returncode:
         print(f"budget: {program}: {run.stderr.strip().splitlines()[-1]}")
         return {}
-    return {b["run_name"].split("/")[0]: b["real_time"] for b in json.loads(run.stdout)["benchmarks"]
-            if b.get("aggregate_name") == "median"}
+    return {
+        b["run_name"].split("/")[0]: b["real_time"]
+        for b in json.loads(run.stdout)["benchmarks"]
+        if b.get("aggregate_name") == "median"
+    }
 
 
 def from_python():
     plain = {"a": adjoin.ones(64), "b": adjoin.ones(64), "add": adjoin.add, "nothing": lambda: None}
-    recorded = {**plain, "a": adjoin.ones(64, requires_grad=True), "b": adjoin.ones(64, requires_grad=True)}
+    recorded = {
+        **plain,
+        "a": adjoin.ones(64, requires_grad=True),
+        "b": adjoin.ones(64, requires_grad=True),
+    }
     figures = {
         "empty call": nanoseconds("nothing()", plain),
         "a + b": nanoseconds("a + b", plain),
@@ -70,8 +82,10 @@ def main():
         ("add(a, b, alpha=1)", python["add(a, b, alpha=1)"], 130, 250),
         ("recording, in a + b", recording, 50, None),
     ]
-    print(f"64 float32. An empty Python call: {python['empty call']:.0f} ns"
-          + (f"; NumPy's a + b: {numpy_add:.0f} ns" if numpy_add else ""))
+    print(
+        f"64 float32. An empty Python call: {python['empty call']:.0f} ns"
+        + (f"; NumPy's a + b: {numpy_add:.0f} ns" if numpy_add else "")
+    )
     print(f"{'':28} {'ns':>7} {'budget':>7} {'gate':>6} {'/ call':>7} {'/ NumPy':>8}")
     over = []
     for name, figure, budget, gate in table:
@@ -82,7 +96,9 @@ def main():
             over.append(name)
             marks = " OVER THE GATE"
         beside = f"{figure / numpy_add:8.2f}" if numpy_add else f"{'':8}"
-        print(f"{name:28} {figure:7.0f} {budget or '':>7} {gate or '':>6} {figure / python['empty call']:7.1f} {beside}{marks}")
+        print(
+            f"{name:28} {figure:7.0f} {budget or '':>7} {gate or '':>6} {figure / python['empty call']:7.1f} {beside}{marks}"
+        )
     return 1 if over else 0
 
 

@@ -3,8 +3,8 @@
 A case is a statement over names that its setup makes; `per` says how many ops the statement is.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 
 @dataclass
@@ -27,7 +27,14 @@ def pair(n, grad=False):
     def setup(T):
         a = T.ones(n).requires_grad_(grad)
         b = T.ones(n).requires_grad_(grad)
-        return {"a": a, "b": b, "c": T.empty(n), "f64": T.float64, "off": T.no_grad, "nothing": lambda: None}
+        return {
+            "a": a,
+            "b": b,
+            "c": T.empty(n),
+            "f64": T.float64,
+            "off": T.no_grad,
+            "nothing": lambda: None,
+        }
 
     return setup
 
@@ -116,7 +123,9 @@ MODULES = {
     "seq": lambda nn: nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16)),
 }
 for kind, make in MODULES.items():
-    case("ops", f"module_{kind}", "m(x)", lambda T, make=make: {"m": make(T.nn), "x": T.ones(4, 16)})
+    case(
+        "ops", f"module_{kind}", "m(x)", lambda T, make=make: {"m": make(T.nn), "x": T.ones(4, 16)}
+    )
 
 
 # ---- view: slicing, shapes, indexing

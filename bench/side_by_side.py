@@ -27,7 +27,10 @@ class Worker:
             env.pop("PYTHONPATH", None)
         self.process = subprocess.Popen(
             [python, str(HERE / "worker.py"), library, str(threads)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
         )
         self.library = library
 
@@ -36,7 +39,9 @@ class Worker:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"side_by_side: the worker of {self.library} ended while it did {request}")
+            raise SystemExit(
+                f"side_by_side: the worker of {self.library} ended while it did {request}"
+            )
         return json.loads(line)
 
     def end(self):
@@ -57,7 +62,11 @@ def measure(first, second, name, rounds):
         for worker in (first, second) if i % 2 else (second, first):
             sample = worker.ask("sample")
             if error := failure(sample):
-                return {"case": name, "suite": CASES[name].suite, "error": f"{worker.library}: {error}"}
+                return {
+                    "case": name,
+                    "suite": CASES[name].suite,
+                    "error": f"{worker.library}: {error}",
+                }
             times[worker].append(sample)
     for worker in (first, second):
         worker.ask("close")
@@ -89,7 +98,9 @@ def summary(results, limit_mean, limit_case):
     mean = geometric_mean(ratios)
     above = [r["case"] for r in judged(results) if r["ratio"] > limit_case]
     missing = [r["case"] for r in results if "error" in r]
-    lines.append(f"all: geometric mean {mean:.3f} of {len(ratios)} cases (wanted: at most {limit_mean})")
+    lines.append(
+        f"all: geometric mean {mean:.3f} of {len(ratios)} cases (wanted: at most {limit_mean})"
+    )
     lines.append(f"above {limit_case}: {', '.join(above) or 'none'}")
     lines.append(f"without a figure: {', '.join(missing) or 'none'}")
     return lines, mean <= limit_mean and not above and not missing
@@ -107,13 +118,24 @@ def plot(results, names, path):
     rows = sorted((r for r in results if "ratio" in r), key=lambda r: r["ratio"])
     figure, axes = plt.subplots(figsize=(9, 0.19 * len(rows) + 1.2))
     colors = {"ops": "tab:blue", "view": "tab:green", "create": "tab:orange"}
-    axes.barh(range(len(rows)), [r["ratio"] for r in rows], color=[colors.get(r["suite"], "gray") for r in rows])
+    axes.barh(
+        range(len(rows)),
+        [r["ratio"] for r in rows],
+        color=[colors.get(r["suite"], "gray") for r in rows],
+    )
     axes.set_yticks(range(len(rows)), [r["case"] for r in rows], fontsize=6)
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.axvline(geometric_mean([r["ratio"] for r in judged(results)]), color="black", linewidth=0.8, linestyle=":")
+    axes.axvline(
+        geometric_mean([r["ratio"] for r in judged(results)]),
+        color="black",
+        linewidth=0.8,
+        linestyle=":",
+    )
     axes.set_xlabel(f"time of {names[1]} / time of {names[0]} (dotted: geometric mean)")
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    axes.legend([plt.Rectangle((0, 0), 1, 1, color=c) for c in colors.values()], colors, loc="lower right")
+    axes.legend(
+        [plt.Rectangle((0, 0), 1, 1, color=c) for c in colors.values()], colors, loc="lower right"
+    )
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     print(f"side_by_side: wrote {path}")
@@ -145,7 +167,9 @@ def main():
     workers = [Worker(p, library, args.threads) for p, library in zip(pythons, args.libraries)]
     versions = [worker.ask("version") for worker in workers]
     titles = [f"{worker.library} {version}" for worker, version in zip(workers, versions)]
-    print(f"{titles[1]} beside {titles[0]}; {args.threads} thread(s); ns per op; ratio below 1: {titles[1]} is faster")
+    print(
+        f"{titles[1]} beside {titles[0]}; {args.threads} thread(s); ns per op; ratio below 1: {titles[1]} is faster"
+    )
     print(f"{'case':28} {titles[0]:>16} {titles[1]:>16} {'ratio':>7}   lowest .. highest")
     results = []
     for name in names:
@@ -156,15 +180,27 @@ def main():
         else:
             low, high = r["spread"]
             mark = " *" if r["ratio"] > args.worst and name not in NOT_JUDGED else ""
-            print(f"{name:28} {r['first_ns']:16.0f} {r['second_ns']:16.0f} {r['ratio']:7.2f}   {low:.2f} .. {high:.2f}{mark}",
-                  flush=True)
+            print(
+                f"{name:28} {r['first_ns']:16.0f} {r['second_ns']:16.0f} {r['ratio']:7.2f}   {low:.2f} .. {high:.2f}{mark}",
+                flush=True,
+            )
     for worker in workers:
         worker.end()
     lines, good = summary(results, args.mean, args.worst)
     print("\n".join(lines))
     args.out.mkdir(parents=True, exist_ok=True)
-    machine = {"processor": platform.processor() or platform.machine(), "cpus": os.cpu_count(), "system": platform.platform()}
-    record = {"libraries": titles, "threads": args.threads, "machine": machine, "results": results, "summary": lines}
+    machine = {
+        "processor": platform.processor() or platform.machine(),
+        "cpus": os.cpu_count(),
+        "system": platform.platform(),
+    }
+    record = {
+        "libraries": titles,
+        "threads": args.threads,
+        "machine": machine,
+        "results": results,
+        "summary": lines,
+    }
     (args.out / "side_by_side.json").write_text(json.dumps(record, indent=1) + "\n")
     plot(results, titles, args.out / "side_by_side.png")
     return 0 if good else 1

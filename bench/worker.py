@@ -23,7 +23,9 @@ class Open:
         self.count = 1
         self.loop(1)
         while (took := self.loop(self.count)) < TARGET:
-            self.count = max(self.count + 1, int(self.count * min(10, 1.2 * TARGET / max(took, 1e-9))))
+            self.count = max(
+                self.count + 1, int(self.count * min(10, 1.2 * TARGET / max(took, 1e-9)))
+            )
 
     def sample(self):
         """The best of a few tries of which none may have lost the processor to somebody else."""
@@ -56,7 +58,7 @@ def main():
                 answer = T.__version__
             else:
                 now = answer = None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told to whoever asked, whatever it is
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
 

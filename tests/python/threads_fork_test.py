@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import adjoin
 import pytest
@@ -15,7 +16,9 @@ from adjoin import nn
 
 def network(seed):
     adjoin.manual_seed(seed)
-    return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10))
+    return nn.Sequential(
+        nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10)
+    )
 
 
 def batch(seed):
@@ -36,28 +39,15 @@ def train(net, x, y, steps=50):
 
 
 def in_threads(functions):
-    results, threads = [None] * len(functions), []
-
-    def run(i):
-        try:
-            results[i] = functions[i]()
-        except BaseException as error:
-            results[i] = error
-
-    for i in range(len(functions)):
-        threads.append(threading.Thread(target=run, args=(i,)))
-        threads[-1].start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+    with ThreadPoolExecutor(len(functions)) as pool:
+        return [future.result() for future in [pool.submit(f) for f in functions]]
 
 
 def script(code, timeout=300, **kwargs):
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True,
-                          timeout=timeout, **kwargs)
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=timeout, **kwargs
+    )
 
 
 def in_use():
@@ -85,7 +75,9 @@ def test_many_threads_over_large_tensors():
             total = (x * 2 + 1).sum().item()
         return total
 
-    assert in_threads([lambda k=k: work(k) for k in range(6)]) == [300_000 * (2 * k + 1.0) for k in range(6)]
+    assert in_threads([lambda k=k: work(k) for k in range(6)]) == [
+        300_000 * (2 * k + 1.0) for k in range(6)
+    ]
 
 
 def test_backward_into_shared_parameters():
@@ -118,12 +110,8 @@ def test_grad_mode_belongs_to_the_thread():
 
 
 def child_trains(connection, seed):
-    try:
+    with connection:
         connection.send(train(network(seed), *batch(seed)))
-    except BaseException as error:
-        connection.send(repr(error))
-    finally:
-        connection.close()
 
 
 def from_child(seed):
@@ -254,7 +242,9 @@ def test_large_memory_comes_back_warm():
 
 def test_out_of_memory_is_an_exception_that_names_owners():
     kept = [adjoin.zeros(2_000_000) for _ in range(3)]
-    with pytest.raises(adjoin.OutOfMemoryError, match=r"out of memory: asked for .*in use .*limit "):
+    with pytest.raises(
+        adjoin.OutOfMemoryError, match=r"out of memory: asked for .*in use .*limit "
+    ):
         adjoin.empty(1 << 46)
     assert kept[0].sum().item() == 0
 
@@ -283,11 +273,17 @@ INTERRUPT = """
 """
 
 
-@pytest.mark.parametrize("prepare, op", [
-    ("x = adjoin.rand(40_000_000)", "adjoin.tan(adjoin.exp(x))"),
-    ("x = adjoin.randn(32, 64, 112, 112); w = adjoin.randn(64, 64, 3, 3)",
-     "adjoin.nn.functional.conv2d(x, w, padding=1)"),
-], ids=["pointwise", "conv2d"])
+@pytest.mark.parametrize(
+    "prepare, op",
+    [
+        ("x = adjoin.rand(40_000_000)", "adjoin.tan(adjoin.exp(x))"),
+        (
+            "x = adjoin.randn(32, 64, 112, 112); w = adjoin.randn(64, 64, 3, 3)",
+            "adjoin.nn.functional.conv2d(x, w, padding=1)",
+        ),
+    ],
+    ids=["pointwise", "conv2d"],
+)
 def test_ctrl_c_in_a_long_op(prepare, op):
     result = script(INTERRUPT.format(prepare=prepare, op=op))
     assert result.returncode == 0, result.stderr
@@ -342,8 +338,11 @@ CHAIN = """
 
 
 @pytest.mark.parametrize("step", ["y + 1", "y * x", "y.view(1) * 1.0"])
-@pytest.mark.parametrize("backward", ["", "y.sum().backward()", "y.sum().backward(retain_graph=True)"],
-                         ids=["unused", "backward", "retained"])
+@pytest.mark.parametrize(
+    "backward",
+    ["", "y.sum().backward()", "y.sum().backward(retain_graph=True)"],
+    ids=["unused", "backward", "retained"],
+)
 def test_a_chain_of_a_million_ops_is_freed_in_a_small_stack(step, backward):
     result = script(CHAIN.format(step=step, backward=backward))
     assert result.returncode == 0, f"{result.returncode}: {result.stderr}"
