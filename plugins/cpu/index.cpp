@@ -15,7 +15,8 @@ void index_at(Args args) {
   MutView out = args.result(0);
   IndexMap map(x.shape(), x.strides(), args.tensors(1));
   int64_t chosen = int64_t(map.selected.size()), after = int64_t(map.after.size());
-  bool rows = after <= 1 || (map.after.back() - map.after.front() == after - 1);  // what is kept behind is contiguous
+  bool rows = true;  // what is kept behind is contiguous
+  for (int64_t q = 0; q < after; ++q) rows &= map.after[q] == q;
   visit_size(x.dtype(), [&]<class T>() {
     auto write = [&](T* to) {
       parallel_for(int64_t(map.before.size()) * chosen, grain_of(after), [&](int64_t lo, int64_t hi) {
@@ -79,7 +80,7 @@ void index_put_at(Args args) {
   });
 }
 
-// Calls f(outer, k, index value, n) in parallel over outer and checks every index first.
+// An index in C order; nothing is read or written before all of it is known to be in range.
 std::vector<int64_t> checked(TensorView index, int64_t size, int64_t dim) {
   Dense<int64_t> values(index);
   std::vector<int64_t> list(values.data(), values.data() + index.numel());
