@@ -80,8 +80,8 @@ void calls(benchmark::State& state, const char* name, Args... args) {
   }
 }
 
-#define BENCH(name, ...)                                                \
-  void name(benchmark::State& state) { calls(state, __VA_ARGS__); }     \
+#define BENCH(name, ...)                                            \
+  void name(benchmark::State& state) { calls(state, __VA_ARGS__); } \
   BENCHMARK(name)->Repetitions(5)->ReportAggregatesOnly(true)
 
 BENCH(add_64, "add", value(ones({64})), value(ones({64})));

@@ -15,7 +15,8 @@ thread_local Tls tls __attribute__((tls_model("initial-exec"))) = {};
 
 namespace {
 
-// A key of pthreads, because its destructor runs after those of thread_local objects, which may still free tensors.
+// A key of pthreads, because its destructor runs after those of thread_local objects, which may
+// still free tensors.
 pthread_key_t end_key;
 std::once_flag end_key_once;
 

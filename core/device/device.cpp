@@ -12,8 +12,8 @@
 namespace adjoin {
 namespace {
 
-constexpr uint32_t kKnownFlags = AJ_DEV_HOST_MEMORY | AJ_DEV_HOST_THREADS | AJ_DEV_SYNCHRONOUS | AJ_DEV_OPAQUE_POINTERS |
-                                 AJ_DEV_PEER_COPY;
+constexpr uint32_t kKnownFlags = AJ_DEV_HOST_MEMORY | AJ_DEV_HOST_THREADS | AJ_DEV_SYNCHRONOUS |
+                                 AJ_DEV_OPAQUE_POINTERS | AJ_DEV_PEER_COPY;
 std::atomic<Device*> fallback_device{nullptr};
 
 aj_status* check(const aj_device_vtbl* v) {
@@ -21,11 +21,15 @@ aj_status* check(const aj_device_vtbl* v) {
     return fail(AJ_INVALID_ARGUMENT, "def_device: a name and count are needed");
   std::string_view name = view(v->name);
   auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  if (name.empty() || name.size() > 32 || name[0] < 'a' || !std::all_of(name.begin(), name.end(), plain))
-    return fail(AJ_INVALID_ARGUMENT, "def_device: the name '", name, "' is not of the form [a-z][a-z0-9_]*");
-  if (name == "meta") return fail(AJ_INVALID_ARGUMENT, "def_device: the name 'meta' is libadjoin's own");
+  if (name.empty() || name.size() > 32 || name[0] < 'a' ||
+      !std::all_of(name.begin(), name.end(), plain))
+    return fail(AJ_INVALID_ARGUMENT, "def_device: the name '", name,
+                "' is not of the form [a-z][a-z0-9_]*");
+  if (name == "meta")
+    return fail(AJ_INVALID_ARGUMENT, "def_device: the name 'meta' is libadjoin's own");
   if (uint32_t unknown = v->flags & 0xffff & ~kKnownFlags)
-    return fail(AJ_UNIMPLEMENTED, "def_device: device '", name, "' sets flags that this libadjoin does not know: ", unknown);
+    return fail(AJ_UNIMPLEMENTED, "def_device: device '", name,
+                "' sets flags that this libadjoin does not know: ", unknown);
   return nullptr;
 }
 
@@ -54,14 +58,16 @@ int32_t other_provider(DeviceRegistry& r, std::string_view name, std::string_vie
 }
 
 aj_status* open_locked(DeviceRegistry& r, DeviceKind* kind, DLDevice id, Device** out) {
-  if ((*out = r.devices[id.device_type][id.device_id].load(std::memory_order_relaxed))) return nullptr;
+  if ((*out = r.devices[id.device_type][id.device_id].load(std::memory_order_relaxed)))
+    return nullptr;
   auto d = std::make_unique<Device>();
   *d = Device{};
   d->id = id;
   d->vtbl = kind->provider->vtbl;
   d->flags = d->vtbl.flags;
   d->plugin = kind->provider->plugin.c_str();
-  if (!(d->memory = memory_new(d.get()))) return fail(AJ_OUT_OF_RANGE, "device ", id, ": too many devices are open");
+  if (!(d->memory = memory_new(d.get())))
+    return fail(AJ_OUT_OF_RANGE, "device ", id, ": too many devices are open");
   kind->opened = true;
   fork_install();
   r.devices[id.device_type][id.device_id].store(*out = d.release(), std::memory_order_release);
@@ -113,7 +119,8 @@ void choose_active(DeviceRegistry& r, std::string_view name) {
   int32_t number = r.number_of(name);
   if (!number || r.kinds[number].load()->opened) return;
   auto best = r.best(name);
-  r.kinds[number].store(best ? r.make(std::string(name), best) : nullptr, std::memory_order_release);
+  r.kinds[number].store(best ? r.make(std::string(name), best) : nullptr,
+                        std::memory_order_release);
 }
 
 }  // namespace
@@ -125,13 +132,14 @@ aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin) {
   std::lock_guard held(r.lock);
   for (auto& p : r.providers)
     if (p->name == name && p->plugin == plugin)
-      return fail(AJ_ALREADY_EXISTS, "def_device: plugin ", plugin, " has defined device '", name, "' already");
+      return fail(AJ_ALREADY_EXISTS, "def_device: plugin ", plugin, " has defined device '", name,
+                  "' already");
   auto p = clamp(v, plugin);
   if (!r.number_of(name)) {
     int32_t number = r.free_number(v->dlpack_type);
     if (!number)
-      return fail(AJ_OUT_OF_RANGE, "def_device: '", name, "' would be the ", kMaxKinds + 1, "th kind of device; a process has ",
-                  kMaxKinds);
+      return fail(AJ_OUT_OF_RANGE, "def_device: '", name, "' would be the ", kMaxKinds + 1,
+                  "th kind of device; a process has ", kMaxKinds);
     r.kinds[number].store(r.make(std::string(name), p), std::memory_order_release);
   }
   r.providers.push_back(std::move(p));
@@ -156,8 +164,9 @@ aj_status* set_device_provider(std::string_view device, std::string_view plugin)
   int32_t n = r.number_of(device);
   DeviceKind* kind = n ? r.kinds[n].load() : nullptr;
   if (kind && kind->opened && !plugin.empty() && kind->provider->plugin != plugin)
-    return fail(AJ_PRECONDITION, "device '", device, "' is in use by plugin ", kind->provider->plugin,
-                "; choose the provider before the first tensor, or name it: '", device, "@", plugin, "'");
+    return fail(
+        AJ_PRECONDITION, "device '", device, "' is in use by plugin ", kind->provider->plugin,
+        "; choose the provider before the first tensor, or name it: '", device, "@", plugin, "'");
   std::erase_if(r.preferred, [&](auto& p) { return p.first == device; });
   if (!plugin.empty()) r.preferred.emplace_back(device, plugin);
   choose_active(r, device);
@@ -186,7 +195,8 @@ aj_status* device_kind_find(std::string_view name, int32_t* out_type) {
   std::lock_guard held(r.lock);
   for (auto& p : r.providers)
     if (p->name == base) have += (have.empty() ? "" : ", ") + base + "@" + p->plugin;
-  return fail(AJ_NOT_FOUND, "device '", name, "': no loaded plugin provides it; there is ", have.empty() ? "none" : have);
+  return fail(AJ_NOT_FOUND, "device '", name, "': no loaded plugin provides it; there is ",
+              have.empty() ? "none" : have);
 }
 
 std::string_view device_kind_name(int32_t type) {
@@ -199,7 +209,9 @@ std::string_view device_kind_name(int32_t type) {
 aj_status* device_kind_count(int32_t type, int32_t* out) {
   *out = 1;
   if (type == kMetaType) return nullptr;
-  DeviceKind* k = type >= 1 && type <= kMaxKinds ? device_registry().kinds[type].load(std::memory_order_acquire) : nullptr;
+  DeviceKind* k = type >= 1 && type <= kMaxKinds
+                      ? device_registry().kinds[type].load(std::memory_order_acquire)
+                      : nullptr;
   if (!k) return fail(AJ_NOT_FOUND, "device_count: no device kind has the number ", type);
   const aj_device_vtbl& v = k->provider->vtbl;
   return v.count(v.self, out);
@@ -207,7 +219,8 @@ aj_status* device_kind_count(int32_t type, int32_t* out) {
 
 Device* device_at(DLDevice id) {
   auto type = uint32_t(id.device_type), index = uint32_t(id.device_id);
-  if (__builtin_expect(type > uint32_t(kMetaType) || index >= uint32_t(kMaxDevices), 0)) return nullptr;
+  if (__builtin_expect(type > uint32_t(kMetaType) || index >= uint32_t(kMaxDevices), 0))
+    return nullptr;
   if (type == uint32_t(kMetaType)) return index == 0 ? meta_device() : nullptr;
   static DeviceRegistry& r = device_registry();
   return r.devices[type][index].load(std::memory_order_acquire);
@@ -227,12 +240,15 @@ Device* meta_device() {
 aj_status* device_open(DLDevice id, Device** out) {
   if ((*out = device_at(id))) return nullptr;
   std::string_view name = device_kind_name(id.device_type);
-  if (name.empty()) return fail(AJ_NOT_FOUND, "device: no device kind has the number ", int32_t(id.device_type));
+  if (name.empty())
+    return fail(AJ_NOT_FOUND, "device: no device kind has the number ", int32_t(id.device_type));
   int32_t count = 0;
   AJ_TRY(device_kind_count(id.device_type, &count));
-  if (id.device_id < 0 || id.device_id >= std::min(count, id.device_type == kMetaType ? 1 : kMaxDevices))
-    return fail(AJ_OUT_OF_RANGE, "device '", name, ":", int32_t(id.device_id), "': there ",
-                count == 1 ? text("is 1 ", name, " device") : text("are ", count, " ", name, " devices"));
+  if (id.device_id < 0 ||
+      id.device_id >= std::min(count, id.device_type == kMetaType ? 1 : kMaxDevices))
+    return fail(
+        AJ_OUT_OF_RANGE, "device '", name, ":", int32_t(id.device_id), "': there ",
+        count == 1 ? text("is 1 ", name, " device") : text("are ", count, " ", name, " devices"));
   DeviceRegistry& r = device_registry();
   std::lock_guard held(r.lock);
   DeviceKind* kind = r.kinds[id.device_type].load();
@@ -268,7 +284,8 @@ std::string device_text(DLDevice id) {
   std::string_view name = device_kind_name(id.device_type);
   if (name.empty()) return text("device ", int32_t(id.device_type), ":", int32_t(id.device_id));
   Device* d = device_at(id);
-  if (id.device_type == kMetaType || (id.device_id == 0 && d && d->host())) return std::string(name);
+  if (id.device_type == kMetaType || (id.device_id == 0 && d && d->host()))
+    return std::string(name);
   return text(name, ":", int32_t(id.device_id));
 }
 

@@ -11,8 +11,8 @@
 
 namespace adjoin {
 
-constexpr int kMaxKinds = 23;            // device numbers 1..23; the key's bit is the number - 1
-constexpr int32_t kMetaType = 24;        // shapes without data; bit 23
+constexpr int kMaxKinds = 23;      // device numbers 1..23; the key's bit is the number - 1
+constexpr int32_t kMetaType = 24;  // shapes without data; bit 23
 constexpr uint64_t kBackendKeys = (1ull << 24) - 1;
 
 struct DeviceMemory;  // the cache of one device, core/memory
@@ -20,10 +20,10 @@ struct DeviceMemory;  // the cache of one device, core/memory
 // One physical device of a kind: what Storage points at.
 struct Device {
   DLDevice id;
-  uint32_t flags;              // AJ_DEV_...
+  uint32_t flags;  // AJ_DEV_...
   uint32_t pad;
-  aj_device_vtbl vtbl;         // a copy clamped to what the plugin filled
-  const char* plugin;          // who provides it
+  aj_device_vtbl vtbl;  // a copy clamped to what the plugin filled
+  const char* plugin;   // who provides it
   DeviceMemory* memory;
   void* default_stream;
   uint64_t key() const { return 1ull << (id.device_type - 1); }
@@ -36,25 +36,31 @@ Device* device_at(DLDevice id);
 aj_status* device_open(DLDevice id, Device** out);
 Device* meta_device();
 
-// Registers a kind (from a plugin's transaction). The number is the DLPack code where there is one and it is free. A second
-// provider of a name becomes active if its priority is higher and no device of the kind is in use yet; the others are reached
-// as "name@plugin", with a number of their own.
+// Registers a kind (from a plugin's transaction). The number is the DLPack code where there is one
+// and it is free. A second provider of a name becomes active if its priority is higher and no
+// device of the kind is in use yet; the others are reached as "name@plugin", with a number of their
+// own.
 aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin);
 void device_kind_remove(std::string_view name, std::string_view plugin);  // rollback
-aj_status* device_kind_find(std::string_view name, int32_t* out_type);     // loads the plugin that provides it
+aj_status* device_kind_find(std::string_view name,
+                            int32_t* out_type);  // loads the plugin that provides it
 std::string_view device_kind_name(int32_t type);
-int32_t device_kind_peek(std::string_view name);                           // 0 if not loaded; loads nothing
+int32_t device_kind_peek(std::string_view name);  // 0 if not loaded; loads nothing
 aj_status* device_kind_count(int32_t type, int32_t* out);
-// The host device with AJ_DEV_HOST_FALLBACK and the highest priority; loads providers of "device:cpu"-like names is not its job.
+// The host device with AJ_DEV_HOST_FALLBACK and the highest priority; loads providers of
+// "device:cpu"-like names is not its job.
 Device* host_fallback_device();
-aj_status* set_device_provider(std::string_view device, std::string_view plugin);  // policy; "" is by priority again
+aj_status* set_device_provider(std::string_view device,
+                               std::string_view plugin);  // policy; "" is by priority again
 std::string device_text(DLDevice id);  // "cuda:0"; "cpu" for id 0 of a host device
 
-// Memory: bytes may be 0 (a valid address comes back). `got` receives the size to hand to device_free.
+// Memory: bytes may be 0 (a valid address comes back). `got` receives the size to hand to
+// device_free.
 aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got);
 void device_free(Device* d, void* p, uint64_t got);
 
-// A synchronous copy of bytes between any two devices (staged through the host if neither can reach the other).
+// A synchronous copy of bytes between any two devices (staged through the host if neither can reach
+// the other).
 aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes);
 aj_status* device_synchronize(Device* d);
 

@@ -1,4 +1,5 @@
-// core/device/transfer.cpp: bytes between devices, waiting for devices, the streams that a thread works on.
+// core/device/transfer.cpp: bytes between devices, waiting for devices, the streams that a thread
+// works on.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -21,7 +22,9 @@ struct StreamsEnd {
   ~StreamsEnd() { delete std::exchange(streams, nullptr); }
 };
 
-bool same(DLDevice a, DLDevice b) { return a.device_type == b.device_type && a.device_id == b.device_id; }
+bool same(DLDevice a, DLDevice b) {
+  return a.device_type == b.device_type && a.device_id == b.device_id;
+}
 
 void** stream_slot(DLDevice id, bool make) {
   if (streams)
@@ -41,9 +44,11 @@ aj_status* wait_for_stream(Device* d) {
   return d->vtbl.stream_sync(d->vtbl.self, d->id.device_id, stream);
 }
 
-aj_status* copy_by(Device* worker, Device* dst, void* to, Device* src, const void* from, uint64_t bytes) {
+aj_status* copy_by(Device* worker, Device* dst, void* to, Device* src, const void* from,
+                   uint64_t bytes) {
   if (!worker->vtbl.copy)
-    return fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ", worker->plugin, " has no 'copy'");
+    return fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ",
+                worker->plugin, " has no 'copy'");
   aj_copy c{};
   c.struct_size = sizeof c;
   c.dst = to;
@@ -57,12 +62,15 @@ aj_status* copy_by(Device* worker, Device* dst, void* to, Device* src, const voi
 
 bool host_pointer(const Device* d) { return d->host() && !(d->flags & AJ_DEV_OPAQUE_POINTERS); }
 
-// In the table that copies, other devices are only "the host" or of the same kind, so a foreign host device is named as it is.
+// In the table that copies, other devices are only "the host" or of the same kind, so a foreign
+// host device is named as it is.
 aj_status* staged(Device* dst, char* to, Device* src, const char* from, uint64_t bytes) {
   if ((dst->flags | src->flags) & AJ_DEV_OPAQUE_POINTERS)
-    return fail(AJ_UNIMPLEMENTED, "copy: from ", src->id, " to ", dst->id, " in pieces needs pointers that can be counted on");
+    return fail(AJ_UNIMPLEMENTED, "copy: from ", src->id, " to ", dst->id,
+                " in pieces needs pointers that can be counted on");
   std::unique_ptr<char[]> stage(new (std::nothrow) char[std::min(bytes, kStage)]);
-  if (!stage) return fail(AJ_OUT_OF_MEMORY, "copy: no memory to stage ", std::min(bytes, kStage), " bytes");
+  if (!stage)
+    return fail(AJ_OUT_OF_MEMORY, "copy: no memory to stage ", std::min(bytes, kStage), " bytes");
   Device host{};
   host.id = {kDLCPU, 0};
   if (Device* d = host_fallback_device()) host.id = d->id;
@@ -86,7 +94,8 @@ aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uin
   if (dst != src) AJ_TRY(wait_for_stream(dst));
   if (dst == src || host_pointer(src)) return copy_by(dst, dst, to, src, from, bytes);
   if (host_pointer(dst)) return copy_by(src, dst, to, src, from, bytes);
-  if (dst->id.device_type == src->id.device_type && (dst->flags & AJ_DEV_PEER_COPY)) return copy_by(dst, dst, to, src, from, bytes);
+  if (dst->id.device_type == src->id.device_type && (dst->flags & AJ_DEV_PEER_COPY))
+    return copy_by(dst, dst, to, src, from, bytes);
   return staged(dst, static_cast<char*>(to), src, static_cast<const char*>(from), bytes);
 }
 
@@ -120,7 +129,8 @@ void devices_fork_prepare() {
   r.lock.lock();
   for (auto& p : r.providers)
     if (p->vtbl.fork_prepare)
-      if (aj_status* s = p->vtbl.fork_prepare(p->vtbl.self)) free_status(s);  // a fork cannot be refused
+      if (aj_status* s = p->vtbl.fork_prepare(p->vtbl.self))
+        free_status(s);  // a fork cannot be refused
 }
 
 void devices_fork_parent() {

@@ -1,4 +1,5 @@
-// core/memory/cache.cpp: device_alloc and device_free: the thread's cache first, then the device's, then what can be trimmed.
+// core/memory/cache.cpp: device_alloc and device_free: the thread's cache first, then the device's,
+// then what can be trimmed.
 #include "core/memory/cache.hpp"
 
 #include <cstdlib>
@@ -116,7 +117,8 @@ aj_status* alloc_medium(DeviceMemory& m, void* stream, uint64_t bytes, void** ou
     FreeList& list = c->lists[cls];
     uint64_t size = medium_size(cls);
     auto& free = m.central[nullptr].free[cls];
-    for (uint64_t more = std::min<uint64_t>(31, (256 << 10) / size); more > 0 && !free.empty(); more--) {
+    for (uint64_t more = std::min<uint64_t>(31, (256 << 10) / size); more > 0 && !free.empty();
+         more--) {
       *static_cast<void**>(free.back()) = list.head;
       list.head = free.back();
       list.count++;
@@ -141,7 +143,8 @@ aj_status* alloc_cached(DeviceMemory* m, uint64_t bytes, void** out, uint64_t* g
     AJ_TRY(refill(c, cls, bytes, out));
   }
   add_used(c, int64_t(size));
-  c->allocations.store(c->allocations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  c->allocations.store(c->allocations.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -186,7 +189,9 @@ aj_status* alloc_direct(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* g
 
 void free_direct(DeviceMemory& m, void* p, uint64_t got) {
   Device* d = m.device;
-  aj_status* s = d->vtbl.mem_free ? d->vtbl.mem_free(d->vtbl.self, d->id.device_id, p, got, AJ_MEM_DEVICE) : nullptr;
+  aj_status* s = d->vtbl.mem_free
+                     ? d->vtbl.mem_free(d->vtbl.self, d->id.device_id, p, got, AJ_MEM_DEVICE)
+                     : nullptr;
   if (s) free_status(s);
   m.large_used -= got;
 }
@@ -207,15 +212,18 @@ aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got) {
       *out = small_alloc(cls);
       return __builtin_expect(*out != nullptr, 1) ? nullptr : out_of_memory(*m, bytes, nullptr);
     }
-    if (bytes <= kMediumMax) return kPlainHeap ? alloc_plain(*m, bytes, out, got) : alloc_cached(m, bytes, out, got);
+    if (bytes <= kMediumMax)
+      return kPlainHeap ? alloc_plain(*m, bytes, out, got) : alloc_cached(m, bytes, out, got);
     return alloc_large(*m, nullptr, bytes, out, got);
   }
   if (!d->vtbl.mem_alloc)
-    return fail(AJ_UNIMPLEMENTED, device_kind_name(d->id.device_type), ": the device has no memory of its own to allocate");
+    return fail(AJ_UNIMPLEMENTED, device_kind_name(d->id.device_type),
+                ": the device has no memory of its own to allocate");
   if (m->direct) return alloc_direct(*m, bytes, out, got);
   void* stream = nullptr;
   AJ_TRY(stream_current(d->id, &stream));
-  return bytes <= kMediumMax ? alloc_medium(*m, stream, bytes, out, got) : alloc_large(*m, stream, bytes, out, got);
+  return bytes <= kMediumMax ? alloc_medium(*m, stream, bytes, out, got)
+                             : alloc_large(*m, stream, bytes, out, got);
 }
 
 void device_free(Device* d, void* p, uint64_t got) {
@@ -251,14 +259,16 @@ void memory_thread_end() {
 
 void memory_fork_prepare() {
   Memories& all = memories();
-  for (uint32_t i = 0, n = all.count.load(std::memory_order_acquire); i < n; i++) all.at[i].load()->lock.lock();
+  for (uint32_t i = 0, n = all.count.load(std::memory_order_acquire); i < n; i++)
+    all.at[i].load()->lock.lock();
   small_fork_prepare();
 }
 
 void memory_fork_parent() {
   small_fork_parent();
   Memories& all = memories();
-  for (uint32_t i = 0, n = all.count.load(std::memory_order_acquire); i < n; i++) all.at[i].load()->lock.unlock();
+  for (uint32_t i = 0, n = all.count.load(std::memory_order_acquire); i < n; i++)
+    all.at[i].load()->lock.unlock();
 }
 
 void memory_fork_child() {

@@ -1,7 +1,8 @@
 // core/memory/cache.hpp: the parts of a device's memory, shared by the files of this folder.
 //
-// Blocks of at most 1 KiB on host devices are the small heap's. Up to 1 MiB there are 4 sizes per power of two, cut from slabs
-// of 2 MiB: on host devices through a cache of each thread, elsewhere per stream. Above, whole chunks of segments.
+// Blocks of at most 1 KiB on host devices are the small heap's. Up to 1 MiB there are 4 sizes per
+// power of two, cut from slabs of 2 MiB: on host devices through a cache of each thread, elsewhere
+// per stream. Above, whole chunks of segments.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -16,14 +17,14 @@
 namespace adjoin {
 
 constexpr uint64_t kMediumMax = 1 << 20;
-constexpr int kMediumClasses = 48;               // 4 per power of two from 256 bytes to 1 MiB
+constexpr int kMediumClasses = 48;  // 4 per power of two from 256 bytes to 1 MiB
 constexpr uint64_t kSlab = 2 << 20;
 constexpr uint64_t kThreadCacheBytes = 8 << 20;
 constexpr uint64_t kWarmFloor = 256ull << 20;
 constexpr uint32_t kTicksPerSecond = 10;
 constexpr uint32_t kIdleTicks = 10 * kTicksPerSecond;
 
-inline int medium_class(uint64_t bytes) {        // 256 < bytes <= 1 MiB
+inline int medium_class(uint64_t bytes) {  // 256 < bytes <= 1 MiB
   int e = 63 - __builtin_clzll(bytes - 1);
   return (e - 8) * 4 + int((bytes - 1) >> (e - 2) & 3);
 }
@@ -31,19 +32,19 @@ inline uint64_t medium_size(int cls) { return uint64_t(5 + (cls & 3)) << (cls / 
 
 struct ThreadCache {
   DeviceMemory* memory;
-  ThreadCache* next;                             // the same thread's cache of another device
+  ThreadCache* next;  // the same thread's cache of another device
   Tls* owner;
   FreeList lists[kMediumClasses];
   uint64_t bytes;
-  std::atomic<int64_t> used;                     // handed out less taken back; negative in a thread that only frees
+  std::atomic<int64_t> used;  // handed out less taken back; negative in a thread that only frees
   std::atomic<uint64_t> allocations;
 };
 
-struct Central {                                 // of one stream; addresses are kept outside the blocks
+struct Central {  // of one stream; addresses are kept outside the blocks
   std::vector<void*> free[kMediumClasses];
 };
 
-struct Pending {                                 // freed, but a foreign stream may still use it
+struct Pending {  // freed, but a foreign stream may still use it
   void* p;
   uint64_t got;
   std::vector<void*> events;
@@ -57,22 +58,24 @@ struct PeakSecond {
 struct DeviceMemory {
   explicit DeviceMemory(Device* d);
   Device* device;
-  const bool host, direct;                       // direct: pointers are opaque, so nothing can be cut or cached
+  const bool host, direct;  // direct: pointers are opaque, so nothing can be cut or cached
   std::mutex lock;
   Segments segments;
-  std::unordered_map<void*, Central> central;    // by stream
+  std::unordered_map<void*, Central> central;  // by stream
   std::vector<ThreadCache*> caches;
-  std::unordered_map<void*, std::vector<void*>> foreign;  // block: streams other than its own that use it
+  std::unordered_map<void*, std::vector<void*>>
+      foreign;  // block: streams other than its own that use it
   std::atomic<uint32_t> foreign_count{0};
   std::vector<Pending> pending;
-  uint64_t large_used = 0, medium_used = 0;      // medium: outside of thread caches, or of threads that ended
+  uint64_t large_used = 0,
+           medium_used = 0;  // medium: outside of thread caches, or of threads that ended
   uint64_t peak = 0, allocations = 0, system_allocations = 0, user_limit = 0;
   PeakSecond peaks[11]{};
   uint32_t last_idle_scan = 0, last_reclaim = 0;
-  std::atomic<uint64_t> resident{0};             // a copy that other devices read without the lock
+  std::atomic<uint64_t> resident{0};  // a copy that other devices read without the lock
 
   uint64_t limit() const;
-  uint64_t in_use() const;                       // wants the lock
+  uint64_t in_use() const;  // wants the lock
   void note_peak(uint32_t now);
   uint64_t recent_peak(uint32_t now) const;
 };
@@ -84,15 +87,16 @@ struct Memories {
 };
 Memories& memories();
 
-uint32_t memory_ticks();                         // tenths of a second
-extern std::atomic<uint32_t> memory_ticks_ahead; // tests let time pass
+uint32_t memory_ticks();                          // tenths of a second
+extern std::atomic<uint32_t> memory_ticks_ahead;  // tests let time pass
 
 // central.cpp. All want the lock.
 using Place = Segments::Place;
 Place take_chunks(DeviceMemory& m, void* stream, uint64_t bytes, Use use, aj_status** why);
 void* take_medium(DeviceMemory& m, void* stream, int cls, aj_status** why);
 void give_block(DeviceMemory& m, void* p, uint64_t got);
-void flush_cache(DeviceMemory& m, ThreadCache* c, int divisor);  // gives 1/divisor of each list back
+void flush_cache(DeviceMemory& m, ThreadCache* c,
+                 int divisor);  // gives 1/divisor of each list back
 void reclaim_slabs(DeviceMemory& m);
 void apply_policy(DeviceMemory& m, uint32_t now);
 void cool_all(DeviceMemory& m);

@@ -13,8 +13,10 @@ std::atomic<uint32_t> memory_ticks_ahead{0};
 uint32_t memory_ticks() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-  return uint32_t(uint64_t(t.tv_sec) * kTicksPerSecond + uint64_t(t.tv_nsec) / (1'000'000'000 / kTicksPerSecond)) +
-         memory_ticks_ahead.load(std::memory_order_relaxed) + kIdleTicks;  // so that "10 s ago" is never below 0
+  return uint32_t(uint64_t(t.tv_sec) * kTicksPerSecond +
+                  uint64_t(t.tv_nsec) / (1'000'000'000 / kTicksPerSecond)) +
+         memory_ticks_ahead.load(std::memory_order_relaxed) +
+         kIdleTicks;  // so that "10 s ago" is never below 0
 }
 
 Memories& memories() {
@@ -40,7 +42,9 @@ DeviceMemory* memory_new(Device* d) {
   return m;
 }
 
-uint64_t DeviceMemory::limit() const { return user_limit ? user_limit : host ? host_memory_limit() : UINT64_MAX; }
+uint64_t DeviceMemory::limit() const {
+  return user_limit ? user_limit : host ? host_memory_limit() : UINT64_MAX;
+}
 
 uint64_t DeviceMemory::in_use() const {
   int64_t bytes = int64_t(large_used + medium_used);
@@ -98,7 +102,8 @@ void publish(DeviceMemory& m) {
   m.resident.store(m.segments.used() + m.segments.warm_free(), std::memory_order_relaxed);
 }
 
-// Before growing past 90 % of the limit, free memory loses its pages; past the limit the answer is no.
+// Before growing past 90 % of the limit, free memory loses its pages; past the limit the answer is
+// no.
 bool within_limit(DeviceMemory& m, uint64_t bytes) {
   uint64_t limit = m.limit();
   if (limit == UINT64_MAX) return true;
@@ -108,8 +113,10 @@ bool within_limit(DeviceMemory& m, uint64_t bytes) {
     uint64_t keep = rest < most ? most - rest : 0;
     // What is about to be taken may be warm itself, and is then counted twice: keep that much more.
     keep = std::min(keep + bytes, m.segments.warm_free());
-    if (m.host && m.device->vtbl.mem_idle) m.segments.cool(keep, 0, idle_pages, &m);
-    else m.segments.drop_free_segments(keep, free_raw, &m);
+    if (m.host && m.device->vtbl.mem_idle)
+      m.segments.cool(keep, 0, idle_pages, &m);
+    else
+      m.segments.drop_free_segments(keep, free_raw, &m);
     held = resident_with(m);
   }
   uint64_t used = held - m.segments.warm_free();
@@ -121,12 +128,14 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
   uint64_t least = m.host ? 64ull << 20 : 8ull << 20, granule = m.segments.granule();
   for (uint64_t size : {std::max(least, bytes), bytes}) {
     size = (size + granule - 1) / granule * granule;
-    if (m.limit() != UINT64_MAX && size > bytes && m.segments.reserved() + size > m.limit()) continue;
+    if (m.limit() != UINT64_MAX && size > bytes && m.segments.reserved() + size > m.limit())
+      continue;
     void* p = nullptr;
     aj_status* s = d->vtbl.mem_alloc(d->vtbl.self, d->id.device_id, size, AJ_MEM_DEVICE, &p);
     if (!s && (!p || reinterpret_cast<uintptr_t>(p) % 64 != 0)) {
       if (p) free_raw(&m, p, size);
-      s = fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc gave an address that is not aligned to 64 bytes");
+      s = fail(AJ_INTERNAL, device_kind_name(d->id.device_type),
+               ": mem_alloc gave an address that is not aligned to 64 bytes");
     }
     if (!s) {
       m.system_allocations++;
@@ -145,7 +154,8 @@ Place take_chunks(DeviceMemory& m, void* stream, uint64_t bytes, Use use, aj_sta
   uint64_t granule = m.segments.granule(), chunks = (bytes + granule - 1) / granule;
   if (chunks > UINT32_MAX || !within_limit(m, chunks * granule)) return {nullptr, 0};
   Place at = m.segments.take(stream, uint32_t(chunks), use);
-  if (!at.segment && grow(m, stream, chunks * granule, why)) at = m.segments.take(stream, uint32_t(chunks), use);
+  if (!at.segment && grow(m, stream, chunks * granule, why))
+    at = m.segments.take(stream, uint32_t(chunks), use);
   publish(m);
   return at;
 }
@@ -181,7 +191,8 @@ void flush_cache(DeviceMemory& m, ThreadCache* c, int divisor) {
   Central& central = m.central[nullptr];
   for (int cls = 0; cls < kMediumClasses; cls++) {
     FreeList& list = c->lists[cls];
-    uint32_t n = divisor == 1 ? UINT32_MAX : (list.count + uint32_t(divisor) - 1) / uint32_t(divisor);
+    uint32_t n =
+        divisor == 1 ? UINT32_MAX : (list.count + uint32_t(divisor) - 1) / uint32_t(divisor);
     for (; n > 0 && list.head; n--) {
       void* p = list.head;
       list.head = *static_cast<void**>(p);
@@ -206,8 +217,10 @@ void reclaim_slabs(DeviceMemory& m) {
         char* end = slab.segment->base + slab.index * m.segments.granule() + kSlab;
         size_t last = i;
         while (last < free.size() && free[last] < end) last++;
-        if (last - i == capacity) m.segments.give(slab, now);
-        else rest.insert(rest.end(), free.begin() + ptrdiff_t(i), free.begin() + ptrdiff_t(last));
+        if (last - i == capacity)
+          m.segments.give(slab, now);
+        else
+          rest.insert(rest.end(), free.begin() + ptrdiff_t(i), free.begin() + ptrdiff_t(last));
         i = last;
       }
       free = std::move(rest);
@@ -223,8 +236,10 @@ void apply_policy(DeviceMemory& m, uint32_t now) {
   if (m.segments.warm_free() > kWarmFloor) {
     uint64_t keep = std::max(kWarmFloor, m.recent_peak(now) / 2);
     if (m.segments.warm_free() > keep) {
-      if (can_idle) m.segments.cool(keep, 0, idle_pages, &m);
-      else m.segments.drop_free_segments(keep, free_raw, &m);
+      if (can_idle)
+        m.segments.cool(keep, 0, idle_pages, &m);
+      else
+        m.segments.drop_free_segments(keep, free_raw, &m);
     }
   }
   if (can_idle && now - m.last_idle_scan >= kTicksPerSecond && m.segments.warm_free()) {

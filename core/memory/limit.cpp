@@ -1,4 +1,5 @@
-// core/memory/limit.cpp: reads the limits of control groups, version 2 and 1, of this process's group and all above it.
+// core/memory/limit.cpp: reads the limits of control groups, version 2 and 1, of this process's
+// group and all above it.
 #include "core/memory/limit.hpp"
 
 #include <sys/sysinfo.h>
@@ -27,8 +28,9 @@ uint64_t number(std::string_view text) {
   return v;
 }
 
-// Calls f(folder) for the group of `controller` and every group above it. In a container the group's own path is often not
-// mounted, but the root of the mount is then the group itself, so missing folders are passed over.
+// Calls f(folder) for the group of `controller` and every group above it. In a container the
+// group's own path is often not mounted, but the root of the mount is then the group itself, so
+// missing folders are passed over.
 template <class F>
 void each_group(const char* root, const char* groups, std::string_view controller, F f) {
   std::ifstream file(groups);
@@ -96,7 +98,7 @@ int cgroup_cpu_limit(const char* root, const char* groups) {
 
 uint64_t host_memory_limit() {
   static const uint64_t found = [] {
-    struct sysinfo info{};
+    struct sysinfo info {};
     uint64_t limit = kNone;
     if (sysinfo(&info) == 0) limit = (uint64_t(info.totalram) + info.totalswap) * info.mem_unit;
     limit = std::min(limit, cgroup_memory_limit("/sys/fs/cgroup", "/proc/self/cgroup"));

@@ -5,10 +5,13 @@
 
 namespace adjoin {
 
-uint64_t parse_bytes(std::string_view text);  // "512MB", "2GiB", "1.5g", "4096"; 0 if it is none of these
-uint64_t host_memory_limit();                 // the smallest of memory, control groups (v2, v1) and ADJOIN_MEMORY_LIMIT
+uint64_t parse_bytes(
+    std::string_view text);  // "512MB", "2GiB", "1.5g", "4096"; 0 if it is none of these
+uint64_t
+host_memory_limit();  // the smallest of memory, control groups (v2, v1) and ADJOIN_MEMORY_LIMIT
 
-// The limit that control groups set, read below `root` for the groups that `groups` (a file like /proc/self/cgroup) names.
+// The limit that control groups set, read below `root` for the groups that `groups` (a file like
+// /proc/self/cgroup) names.
 uint64_t cgroup_memory_limit(const char* root, const char* groups);
 
 // CPUs that a control group's quota grants, rounded up; 0 if there is no quota.

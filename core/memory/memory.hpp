@@ -1,4 +1,5 @@
-// core/memory/memory.hpp: the cached memory of devices: what fills aj_core's memory entries, and what the core asks besides.
+// core/memory/memory.hpp: the cached memory of devices: what fills aj_core's memory entries, and
+// what the core asks besides.
 //
 // device_alloc and device_free (core/device/device.hpp) are the way in.
 #pragma once
@@ -17,11 +18,12 @@ aj_status* memory_release(DLDevice device);
 aj_status* memory_limit(DLDevice device, uint64_t bytes);  // 0: the default again
 aj_status* memory_reset_peak(DLDevice device);
 
-// `p` is about to be used on a stream that is not the one it was allocated on: its reuse will wait for that stream.
-// Nothing to do on host devices.
+// `p` is about to be used on a stream that is not the one it was allocated on: its reuse will wait
+// for that stream. Nothing to do on host devices.
 void memory_use(Device* d, void* p, void* stream);
 
-// What an out-of-memory error says after its first line: in use, cached, limit, the ten largest owners.
+// What an out-of-memory error says after its first line: in use, cached, limit, the ten largest
+// owners.
 std::string memory_report(Device* d);
 
 void memory_thread_end();

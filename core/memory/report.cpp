@@ -1,4 +1,5 @@
-// core/memory/report.cpp: statistics of a device's memory, and who holds it when there is none left.
+// core/memory/report.cpp: statistics of a device's memory, and who holds it when there is none
+// left.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -63,13 +64,16 @@ std::string largest_owners(DeviceMemory& m) {
   std::map<std::tuple<const aj_op*, uint32_t, uint64_t>, Sum> owners;
   {
     std::lock_guard held(m.lock);
-    m.segments.each_block([&](const Chunk& c, uint64_t bytes) { owners[{c.op, c.line, bytes}].count++; });
+    m.segments.each_block([&](const Chunk& c, uint64_t bytes) {
+      owners[{c.op, c.line, bytes}].count++;
+    });
   }
   using Entry = decltype(owners)::value_type;
   std::vector<const Entry*> order;
   for (const Entry& e : owners) order.push_back(&e);
   auto total = [](const Entry* e) { return e->second.count * std::get<2>(e->first); };
-  std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return total(a) > total(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto* a, auto* b) { return total(a) > total(b); });
   if (order.size() > 10) order.resize(10);
   std::string out;
   for (const Entry* e : order) {
@@ -99,8 +103,8 @@ std::string memory_report(Device* d) {
 }
 
 aj_status* out_of_memory(DeviceMemory& m, uint64_t asked, aj_status* steal_cause) {
-  aj_status* s = fail(AJ_OUT_OF_MEMORY, device_text(m.device->id), ": out of memory: asked for ", size_text(asked), "; ",
-                      memory_report(m.device));
+  aj_status* s = fail(AJ_OUT_OF_MEMORY, device_text(m.device->id), ": out of memory: asked for ",
+                      size_text(asked), "; ", memory_report(m.device));
   if (s->is_static) {
     if (steal_cause) free_status(steal_cause);
     return s;
@@ -121,7 +125,8 @@ aj_status* memory_stats(DLDevice device, aj_memory_stats* io) {
   all.limit = n.limit;
   all.allocations = n.allocations;
   all.system_allocations = n.system_allocations;
-  std::copy_n(reinterpret_cast<char*>(&all), std::min<size_t>(io->struct_size, sizeof all), reinterpret_cast<char*>(io));
+  std::copy_n(reinterpret_cast<char*>(&all), std::min<size_t>(io->struct_size, sizeof all),
+              reinterpret_cast<char*>(io));
   return nullptr;
 }
 

@@ -95,7 +95,8 @@ void Segments::cool(uint64_t keep, uint32_t before, Release release, void* self)
     Segment* s = std::prev(segments_.upper_bound(at))->second.get();
     auto first = uint32_t(uint64_t(at - s->base) / granule_);
     for (uint32_t i = first; i < first + length; i++)
-      if (s->chunk[i].warm) warm.push_back({s->chunk[i].freed_at, s->base + i * granule_, &s->chunk[i]});
+      if (s->chunk[i].warm)
+        warm.push_back({s->chunk[i].freed_at, s->base + i * granule_, &s->chunk[i]});
   }
   std::sort(warm.begin(), warm.end(), [](const Warm& a, const Warm& b) {
     return a.freed_at != b.freed_at ? a.freed_at < b.freed_at : a.at < b.at;
@@ -118,7 +119,8 @@ void Segments::drop_free_segments(uint64_t keep, Release release, void* self) {
   for (auto it = segments_.begin(); it != segments_.end();) {
     Segment* s = it->second.get();
     if (warm_free_ <= keep && keep > 0) return;
-    if (s->chunk[0].use != Use::free || s->chunk[0].length != s->chunks || !release(self, s->raw, s->raw_bytes)) {
+    if (s->chunk[0].use != Use::free || s->chunk[0].length != s->chunks ||
+        !release(self, s->raw, s->raw_bytes)) {
       ++it;
       continue;
     }

@@ -1,7 +1,9 @@
-// core/memory/segments.hpp: the large memory of one device: segments of equal chunks, cut into blocks, joined again when freed.
+// core/memory/segments.hpp: the large memory of one device: segments of equal chunks, cut into
+// blocks, joined again when freed.
 //
-// Which chunks are warm (backed by real pages or device memory) is known per chunk, so a block keeps its warm half when it is
-// split, joined or partly cooled. Every function wants the owner's lock.
+// Which chunks are warm (backed by real pages or device memory) is known per chunk, so a block
+// keeps its warm half when it is split, joined or partly cooled. Every function wants the owner's
+// lock.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,10 +18,10 @@ namespace adjoin {
 enum class Use : uint8_t { free, block, slab };
 
 struct Chunk {
-  uint32_t first = 0;      // index of the first chunk of this block
-  uint32_t length = 0;     // chunks of the block; kept at its first and last chunk
-  uint32_t freed_at = 0;   // tick
-  uint32_t line = 0;       // at the first chunk of a used block: who asked
+  uint32_t first = 0;     // index of the first chunk of this block
+  uint32_t length = 0;    // chunks of the block; kept at its first and last chunk
+  uint32_t freed_at = 0;  // tick
+  uint32_t line = 0;      // at the first chunk of a used block: who asked
   const aj_op* op = nullptr;
   Use use = Use::free;
   bool warm = false;
@@ -29,8 +31,8 @@ struct Chunk {
 struct Segment {
   char* base;
   uint32_t chunks;
-  void* stream;            // every block of it belongs to this stream
-  void* raw;               // what the device gave
+  void* stream;  // every block of it belongs to this stream
+  void* raw;     // what the device gave
   uint64_t raw_bytes;
   std::vector<Chunk> chunk;
 };
@@ -57,7 +59,8 @@ class Segments {
   Place find(const void* p);  // the block that holds p
   void add(void* raw, uint64_t raw_bytes, void* stream, bool warm);
 
-  // Cools free chunks: those freed before `before`, then the longest free ones until at most `keep` bytes are warm.
+  // Cools free chunks: those freed before `before`, then the longest free ones until at most `keep`
+  // bytes are warm.
   void cool(uint64_t keep, uint32_t before, Release release, void* self);
   // Gives up segments that are free as a whole, until at most `keep` warm bytes are free.
   void drop_free_segments(uint64_t keep, Release release, void* self);

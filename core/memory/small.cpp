@@ -1,7 +1,8 @@
 // core/memory/small.cpp: where the per-thread lists of small blocks are filled from and emptied to.
 //
-// A central list per class holds batches: chains of blocks whose first block also names the next batch and its own length, so
-// a whole batch changes hands in one exchange. Fresh blocks are cut from spans of 1 MiB.
+// A central list per class holds batches: chains of blocks whose first block also names the next
+// batch and its own length, so a whole batch changes hands in one exchange. Fresh blocks are cut
+// from spans of 1 MiB.
 #include "core/memory/small.hpp"
 
 #include <sys/mman.h>
@@ -108,7 +109,9 @@ void adopt(int cls, FreeList& list) {
 uint64_t trim_class(int cls) {
   Central& c = central[cls];
   uint64_t per_span = kSpan / kSmallSize[cls];
-  auto span_of = [](void* p) { return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(p) & ~(kSpan - 1)); };
+  auto span_of = [](void* p) {
+    return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(p) & ~(kSpan - 1));
+  };
   char* cutting = c.bump == c.end ? nullptr : span_of(c.bump);
   std::unordered_map<char*, uint64_t> free_in;
   std::vector<void*> blocks;
@@ -185,7 +188,8 @@ uint64_t small_in_use() {
   uint64_t bytes = 0;
   std::lock_guard held(shared().lock);
   for (int cls = 0; cls < kSmallClasses; cls++) {
-    for (Tls* t : shared().threads) blocks[cls] -= __atomic_load_n(&t->small[cls].count, __ATOMIC_RELAXED);
+    for (Tls* t : shared().threads)
+      blocks[cls] -= __atomic_load_n(&t->small[cls].count, __ATOMIC_RELAXED);
     bytes += uint64_t(std::max<int64_t>(blocks[cls], 0)) * kSmallSize[cls];
   }
   return bytes;

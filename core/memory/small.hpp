@@ -1,4 +1,5 @@
-// core/memory/small.hpp: blocks of at most 1 KiB (tensors, nodes) from per-thread free lists; no lock in the common case.
+// core/memory/small.hpp: blocks of at most 1 KiB (tensors, nodes) from per-thread free lists; no
+// lock in the common case.
 #pragma once
 #include "core/tls.hpp"
 
@@ -6,7 +7,8 @@ namespace adjoin {
 
 constexpr uint32_t kSmallSize[kSmallClasses] = {64, 128, 192, 256, 384, 512, 768, 1024};
 constexpr uint32_t kSmallMax = 1024;
-constexpr uint32_t kSmallKeep = 1024;  // entries per class and thread; above, half goes to the central list
+constexpr uint32_t kSmallKeep =
+    1024;  // entries per class and thread; above, half goes to the central list
 
 inline int small_class(uint32_t bytes) {
   if (bytes <= 256) return bytes <= 64 ? 0 : int((bytes + 63) / 64) - 1;
@@ -27,13 +29,13 @@ constexpr bool kSmallLists = true;
 #endif
 
 // 64-byte aligned; never NULL unless the system has no memory (the caller reports it).
-void* small_refill(int cls);            // takes a batch from the central list or the system
-void small_overflow(int cls);           // gives half of this thread's list back
+void* small_refill(int cls);   // takes a batch from the central list or the system
+void small_overflow(int cls);  // gives half of this thread's list back
 void* small_system_alloc(int cls);
 void small_system_free(void* p);
 
-// The stores below are ordered and whole: a fork may photograph this thread between any two of them, and its child walks the
-// list; memory_stats reads the count from elsewhere.
+// The stores below are ordered and whole: a fork may photograph this thread between any two of
+// them, and its child walks the list; memory_stats reads the count from elsewhere.
 inline void* small_alloc(int cls) {
   if constexpr (!kSmallLists) return small_system_alloc(cls);
   FreeList& list = tls.small[cls];
@@ -56,11 +58,12 @@ inline void small_free(int cls, void* p) {
   if (__builtin_expect(count > list.limit, 0)) small_overflow(cls);
 }
 
-uint64_t small_in_use();                // bytes of blocks that are not in any list
-uint64_t small_reserved();              // bytes taken from the system
-uint64_t small_trim();                  // empty pages of the central lists go back to the system; returns their bytes
-void small_thread_begin();              // the lists of this thread are known to the others
-void small_thread_end();                // they go to the central ones
+uint64_t small_in_use();    // bytes of blocks that are not in any list
+uint64_t small_reserved();  // bytes taken from the system
+uint64_t
+small_trim();  // empty pages of the central lists go back to the system; returns their bytes
+void small_thread_begin();  // the lists of this thread are known to the others
+void small_thread_end();    // they go to the central ones
 void small_fork_prepare();
 void small_fork_parent();
 void small_fork_child();

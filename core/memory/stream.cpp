@@ -1,4 +1,5 @@
-// core/memory/stream.cpp: a block that a foreign stream has used is not handed out again before that stream has passed.
+// core/memory/stream.cpp: a block that a foreign stream has used is not handed out again before
+// that stream has passed.
 #include <algorithm>
 
 #include "core/memory/cache.hpp"
@@ -57,7 +58,8 @@ void poll_pending(DeviceMemory& m, bool wait) {
   // An event that answers with an error has passed too: whoever asks the stream next is told.
   auto passed = [&](void* event) {
     int32_t done = 1;
-    if (wait && v.event_sync) drop(v.event_sync(v.self, dev, event));
+    if (wait && v.event_sync)
+      drop(v.event_sync(v.self, dev, event));
     else if (v.event_query)
       if (aj_status* s = v.event_query(v.self, dev, event, &done)) drop(s), done = 1;
     if (done && v.event_free) drop(v.event_free(v.self, dev, event));

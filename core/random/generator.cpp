@@ -1,4 +1,5 @@
-// core/random/generator.cpp: generators are 16 bytes of state: a seed and how many blocks were drawn.
+// core/random/generator.cpp: generators are 16 bytes of state: a seed and how many blocks were
+// drawn.
 #include "core/random/generator.hpp"
 
 #include <sys/random.h>
@@ -30,7 +31,8 @@ struct Defaults {
 Defaults& defaults() {
   static auto* d = [] {
     auto* made = new Defaults;
-    fork_hook_add({kForkLeaf, [] { defaults().lock.lock(); }, [] { defaults().lock.unlock(); }, [] { defaults().lock.unlock(); }});
+    fork_hook_add({kForkLeaf, [] { defaults().lock.lock(); }, [] { defaults().lock.unlock(); },
+                   [] { defaults().lock.unlock(); }});
     return made;
   }();
   return *d;
@@ -38,15 +40,18 @@ Defaults& defaults() {
 
 uint64_t unpredictable_seed() {
   uint64_t seed;
-  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed) return seed >> 1;  // fits a signed integer
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed)
+    return seed >> 1;  // fits a signed integer
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
-  return (uint64_t(t.tv_sec) * 1'000'000'007u ^ uint64_t(t.tv_nsec) ^ uint64_t(getpid()) << 40) >> 1;
+  return (uint64_t(t.tv_sec) * 1'000'000'007u ^ uint64_t(t.tv_nsec) ^ uint64_t(getpid()) << 40) >>
+         1;
 }
 
 aj_status* check(aj_object* g, const char* who, State** out) {
   if (!g || g->type != AJ_GENERATOR)
-    return fail(AJ_WRONG_TYPE, who, ": wanted a generator, got ", g ? text("an object of type ", g->type) : "nothing");
+    return fail(AJ_WRONG_TYPE, who, ": wanted a generator, got ",
+                g ? text("an object of type ", g->type) : "nothing");
   *out = static_cast<State*>(object_payload(g));
   return nullptr;
 }
@@ -62,7 +67,8 @@ aj_status* make(DLDevice device, uint64_t seed, aj_object** out) {
 aj_status* default_of(Defaults& d, DLDevice device, aj_object** out) {
   for (aj_object* g : d.all) {
     DLDevice have = static_cast<State*>(object_payload(g))->device;
-    if (have.device_type == device.device_type && have.device_id == device.device_id) return *out = g, nullptr;
+    if (have.device_type == device.device_type && have.device_id == device.device_id)
+      return *out = g, nullptr;
   }
   AJ_TRY(make(device, d.seeded ? d.seed : unpredictable_seed(), out));
   d.all.push_back(*out);
@@ -71,7 +77,9 @@ aj_status* default_of(Defaults& d, DLDevice device, aj_object** out) {
 
 }  // namespace
 
-aj_status* generator_new(DLDevice device, aj_object** out) { return make(device, unpredictable_seed(), out); }
+aj_status* generator_new(DLDevice device, aj_object** out) {
+  return make(device, unpredictable_seed(), out);
+}
 
 aj_status* generator_default(DLDevice device, aj_object** out) {
   Device* d;

@@ -1,4 +1,5 @@
-// core/random/generator.hpp: where random ops get their place in the Philox stream (the numbers are the kit's philox.hpp).
+// core/random/generator.hpp: where random ops get their place in the Philox stream (the numbers are
+// the kit's philox.hpp).
 #pragma once
 #include <adjoin/abi/core.h>
 
@@ -6,7 +7,8 @@
 
 namespace adjoin {
 
-aj_status* generator_new(DLDevice device, aj_object** out);      // seeded like the default one when nobody has seeded it
+aj_status* generator_new(DLDevice device,
+                         aj_object** out);  // seeded like the default one when nobody has seeded it
 aj_status* generator_default(DLDevice device, aj_object** out);  // out owns a reference
 aj_status* generator_get(aj_object* g, uint64_t* seed, uint64_t* offset);
 aj_status* generator_set(aj_object* g, uint64_t seed, uint64_t offset);

@@ -25,14 +25,15 @@ struct Entry {
 struct Services {
   std::mutex lock;
   std::map<std::string, std::vector<Entry*>, std::less<>> slots;  // sorted by priority
-  std::vector<std::unique_ptr<Entry>> made;                       // all that ever were: names were given out
+  std::vector<std::unique_ptr<Entry>> made;  // all that ever were: names were given out
   std::map<std::string, std::string, std::less<>> chosen;
   std::set<std::string, std::less<>> asked;  // slots whose plugins were looked for
 };
 Services& services() {
   static auto* s = [] {
     auto* made = new Services;
-    fork_hook_add({kForkLeaf, [] { services().lock.lock(); }, [] { services().lock.unlock(); }, [] { services().lock.unlock(); }});
+    fork_hook_add({kForkLeaf, [] { services().lock.lock(); }, [] { services().lock.unlock(); },
+                   [] { services().lock.unlock(); }});
     return made;
   }();
   return *s;
@@ -42,11 +43,15 @@ void sort(Services& s, std::string_view slot) {
   auto it = s.slots.find(slot);
   if (it == s.slots.end()) return;
   auto chosen = s.chosen.find(slot);
-  auto rank = [&](const Entry* e) { return chosen != s.chosen.end() && chosen->second == e->name ? INT64_MAX : int64_t(e->priority); };
-  std::stable_sort(it->second.begin(), it->second.end(), [&](auto* a, auto* b) { return rank(a) > rank(b); });
+  auto rank = [&](const Entry* e) {
+    return chosen != s.chosen.end() && chosen->second == e->name ? INT64_MAX : int64_t(e->priority);
+  };
+  std::stable_sort(it->second.begin(), it->second.end(),
+                   [&](auto* a, auto* b) { return rank(a) > rank(b); });
 }
 
-// The first question about a slot loads who offers it. Nobody there is no error: callers have a way of their own.
+// The first question about a slot loads who offers it. Nobody there is no error: callers have a way
+// of their own.
 void load_providers(std::string_view slot) {
   {
     std::lock_guard held(services().lock);
@@ -68,7 +73,8 @@ aj_status* at(aj_str slot, uint32_t i, aj_service_def* io) {
   auto it = services().slots.find(view(slot));
   uint32_t n = it == services().slots.end() ? 0 : uint32_t(it->second.size());
   if (i >= n)
-    return fail(AJ_NOT_FOUND, "service '", slot, "': number ", i, " was asked for, ", n == 0 ? "no plugin offers it" : text("there are ", n));
+    return fail(AJ_NOT_FOUND, "service '", slot, "': number ", i, " was asked for, ",
+                n == 0 ? "no plugin offers it" : text("there are ", n));
   const Entry* e = it->second[i];
   aj_service_def d{};
   d.struct_size = io->struct_size;
@@ -100,7 +106,8 @@ aj_status* choose(aj_str slot, aj_str name) {
       have += (have.empty() ? "" : ", ") + e->name;
     }
   }
-  return fail(AJ_NOT_FOUND, "service '", slot, "': no '", name, "' there; it has ", have.empty() ? "nothing" : have);
+  return fail(AJ_NOT_FOUND, "service '", slot, "': no '", name, "' there; it has ",
+              have.empty() ? "nothing" : have);
 }
 
 }  // namespace
@@ -113,9 +120,11 @@ aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
   auto& slot = s.slots[std::string(view(d.slot))];
   for (const Entry* e : slot)
     if (e->name == view(d.name))
-      return fail(AJ_ALREADY_EXISTS, "def_service: slot '", d.slot, "' has a '", d.name, "' already, from plugin ", e->plugin);
-  s.made.push_back(std::make_unique<Entry>(
-      Entry{std::string(view(d.slot)), std::string(view(d.name)), std::string(plugin), d.priority, d.table}));
+      return fail(AJ_ALREADY_EXISTS, "def_service: slot '", d.slot, "' has a '", d.name,
+                  "' already, from plugin ", e->plugin);
+  s.made.push_back(
+      std::make_unique<Entry>(Entry{std::string(view(d.slot)), std::string(view(d.name)),
+                                    std::string(plugin), d.priority, d.table}));
   slot.push_back(s.made.back().get());
   sort(s, view(d.slot));
   return nullptr;
@@ -124,7 +133,8 @@ aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
 void service_remove(std::string_view plugin) {
   Services& s = services();
   std::lock_guard held(s.lock);
-  for (auto& [slot, entries] : s.slots) std::erase_if(entries, [&](const Entry* e) { return e->plugin == plugin; });
+  for (auto& [slot, entries] : s.slots)
+    std::erase_if(entries, [&](const Entry* e) { return e->plugin == plugin; });
 }
 
 }  // namespace adjoin

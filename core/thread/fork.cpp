@@ -59,7 +59,9 @@ void fork_hook_add(const ForkHook& hook) {
   fork_install();
   std::lock_guard held(hooks().lock);
   auto& all = hooks().all;
-  all.insert(std::find_if(all.begin(), all.end(), [&](const ForkHook& h) { return h.order > hook.order; }), hook);
+  all.insert(
+      std::find_if(all.begin(), all.end(), [&](const ForkHook& h) { return h.order > hook.order; }),
+      hook);
 }
 
 void fork_install() {

@@ -1,4 +1,5 @@
-// core/thread/pool.cpp: up to eight regions at once over one set of workers, which spin for a moment and then sleep.
+// core/thread/pool.cpp: up to eight regions at once over one set of workers, which spin for a
+// moment and then sleep.
 #include "core/thread/pool.hpp"
 
 #include <dlfcn.h>
@@ -39,13 +40,14 @@ struct Inherited {
   const aj_op* running_op;
 
   static Inherited take() {
-    return {tls.include, tls.exclude, tls.line, tls.site, tls.grad_off, tls.inference, tls.in_backward, tls.current_node,
-            tls.running_plugin, tls.running_op};
+    return {tls.include,   tls.exclude,     tls.line,         tls.site,           tls.grad_off,
+            tls.inference, tls.in_backward, tls.current_node, tls.running_plugin, tls.running_op};
   }
   void give() const {
     tls.include = include, tls.exclude = exclude, tls.line = line, tls.site = site;
     tls.grad_off = grad_off, tls.inference = inference, tls.in_backward = in_backward;
-    tls.current_node = current_node, tls.running_plugin = running_plugin, tls.running_op = running_op;
+    tls.current_node = current_node, tls.running_plugin = running_plugin,
+    tls.running_op = running_op;
   }
 };
 
@@ -69,10 +71,10 @@ struct Pool {
   Region regions[kRegions];
   alignas(64) std::atomic<uint32_t> epoch{0};  // moves with each region that opens
   alignas(64) std::atomic<int32_t> sleeping{0}, spinning{0};
-  std::atomic<int> threads{0};                 // the caller included; 0: not decided
-  std::atomic<int> workers{0};                 // started
+  std::atomic<int> threads{0};  // the caller included; 0: not decided
+  std::atomic<int> workers{0};  // started
   std::atomic<bool> may_spin{false};
-  std::mutex lock;                             // starts workers
+  std::mutex lock;  // starts workers
 };
 Pool& pool() {
   static auto* p = new Pool;  // workers outlive static objects
@@ -102,7 +104,8 @@ inline void relax() {
 
 int granted_cpus() {
   cpu_set_t set;
-  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : int(std::thread::hardware_concurrency());
+  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                      : int(std::thread::hardware_concurrency());
   if (int quota = cgroup_cpu_limit("/sys/fs/cgroup", "/proc/self/cgroup")) n = std::min(n, quota);
   return std::clamp(n, 1, kMaxThreads);
 }
@@ -123,7 +126,9 @@ struct Asking {
     int64_t now = now_ns(CLOCK_MONOTONIC_COARSE);
     if (__builtin_expect(now < next, 1)) return nullptr;
     next = now + kAskNs;
-    return frontend_interrupted() ? fail_kind(AJ_CANCELLED, "KeyboardInterrupt", "interrupted by the user") : nullptr;
+    return frontend_interrupted()
+               ? fail_kind(AJ_CANCELLED, "KeyboardInterrupt", "interrupted by the user")
+               : nullptr;
   }
 };
 
@@ -138,10 +143,12 @@ void run_chunks(Region& r, Asking* asking) {
   }
 }
 
-aj_status* run_inline(int64_t n, int64_t grain, aj_status* (*body)(void*, int64_t, int64_t), void* self) {
+aj_status* run_inline(int64_t n, int64_t grain, aj_status* (*body)(void*, int64_t, int64_t),
+                      void* self) {
   bool outermost = !tls.in_parallel && n > grain;
   if (!outermost) {
-    for (int64_t lo = 0; lo < n; lo += std::min(grain, n - lo)) AJ_TRY(body(self, lo, lo + std::min(grain, n - lo)));
+    for (int64_t lo = 0; lo < n; lo += std::min(grain, n - lo))
+      AJ_TRY(body(self, lo, lo + std::min(grain, n - lo)));
     return nullptr;
   }
   Asking asking;
@@ -155,14 +162,16 @@ aj_status* run_inline(int64_t n, int64_t grain, aj_status* (*body)(void*, int64_
 void visit(Region& r, int index) {
   if (!r.open.load(std::memory_order_seq_cst)) return;
   r.inside.fetch_add(1, std::memory_order_seq_cst);
-  // Only now is it sure that the region stays: its opener closes first and then waits for those inside.
+  // Only now is it sure that the region stays: its opener closes first and then waits for those
+  // inside.
   if (r.open.load(std::memory_order_seq_cst) && index < r.threads) {
     r.inherited.give();
     tls.in_parallel = 1;
     run_chunks(r, nullptr);
     tls.in_parallel = 0;
   }
-  if (r.inside.fetch_sub(1, std::memory_order_seq_cst) == 1 && r.opener_sleeps.load(std::memory_order_seq_cst))
+  if (r.inside.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+      r.opener_sleeps.load(std::memory_order_seq_cst))
     futex_wake(r.inside, 1);
 }
 
@@ -237,7 +246,8 @@ void wait_until_left(Region& r) {
     if (end == 0) end = now + (pool().may_spin.load(std::memory_order_relaxed) ? 2 * kSpinNs : 0);
     if (now < end) continue;
     r.opener_sleeps.store(1, std::memory_order_seq_cst);
-    for (uint32_t left; (left = r.inside.load(std::memory_order_seq_cst)) != 0;) futex_wait(r.inside, left);
+    for (uint32_t left; (left = r.inside.load(std::memory_order_seq_cst)) != 0;)
+      futex_wait(r.inside, left);
     r.opener_sleeps.store(0, std::memory_order_relaxed);
   }
 }
@@ -252,7 +262,8 @@ aj_status* run_region(Pool& p, Region& r, int threads, int64_t n, int64_t grain,
   r.open.store(1, std::memory_order_seq_cst);
   p.epoch.fetch_add(1, std::memory_order_seq_cst);
   if (p.sleeping.load(std::memory_order_seq_cst) > 0)
-    futex_wake(p.epoch, r.chunks > threads || p.workers.load() >= threads ? INT_MAX : int(r.chunks - 1));
+    futex_wake(p.epoch,
+               r.chunks > threads || p.workers.load() >= threads ? INT_MAX : int(r.chunks - 1));
   tls.in_parallel = 1;
   Asking asking;
   run_chunks(r, &asking);
@@ -288,7 +299,8 @@ int num_threads() {
 
 aj_status* set_num_threads(int n) {
   if (n < 1 || n > kMaxThreads)
-    return fail(AJ_INVALID_ARGUMENT, "set_num_threads: ", n, " threads asked for, wanted 1 to ", kMaxThreads);
+    return fail(AJ_INVALID_ARGUMENT, "set_num_threads: ", n, " threads asked for, wanted 1 to ",
+                kMaxThreads);
   pool().may_spin = n <= granted_cpus();
   pool().threads = n;
   return nullptr;
@@ -300,13 +312,15 @@ bool worth_threads(uint64_t ns) {
   return ns >= 60'000 || pool().spinning.load(std::memory_order_relaxed) > 0;
 }
 
-aj_status* parallel_for(int64_t n, int64_t grain, aj_status* (*body)(void* self, int64_t lo, int64_t hi), void* self) {
+aj_status* parallel_for(int64_t n, int64_t grain,
+                        aj_status* (*body)(void* self, int64_t lo, int64_t hi), void* self) {
   if (n <= 0) return nullptr;
   if (grain < 1) grain = 1;
   int threads = n <= grain || tls.in_parallel ? 1 : num_threads();
   if (threads == 1) return run_inline(n, grain, body, self);
   Pool& p = pool();
-  if (__builtin_expect(p.workers.load(std::memory_order_acquire) < threads - 1, 0)) start_workers(p, threads - 1);
+  if (__builtin_expect(p.workers.load(std::memory_order_acquire) < threads - 1, 0))
+    start_workers(p, threads - 1);
   Region* r = claim(p);
   return r ? run_region(p, *r, threads, n, grain, body, self) : run_inline(n, grain, body, self);
 }

@@ -1,4 +1,5 @@
-// tests/core/device_test.cpp: numbers, names and providers of devices; copies between them; services beside them.
+// tests/core/device_test.cpp: numbers, names and providers of devices; copies between them;
+// services beside them.
 #include "core/device/device.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,8 @@ TEST(Device, NumbersFollowDlpackWhereTheyAreFree) {
 
 TEST(Device, BadDefinitionsAreRefused) {
   static Fake fake;
-  for (const char* name : {"", "Upper", "9x", "a:b", "a@b", "with space", "meta", "averyveryverylongnamethatnobodywouldtype"}) {
+  for (const char* name : {"", "Upper", "9x", "a:b", "a@b", "with space", "meta",
+                           "averyveryverylongnamethatnobodywouldtype"}) {
     aj_device_vtbl v = accelerator_vtbl(&fake, name);
     aj_status* s = device_kind_add(&v, "bad");
     ASSERT_NE(s, nullptr) << name;
@@ -48,7 +50,8 @@ TEST(Device, BadDefinitionsAreRefused) {
   EXPECT_NE(take_message(device_kind_add(&v, "bad")), "");
   EXPECT_NE(take_message(device_kind_add(nullptr, "bad")), "");
   v = accelerator_vtbl(&fake, "short_table");
-  v.struct_size = AJ_END_OF(aj_device_vtbl, count);  // the first fields only: what follows is not read
+  v.struct_size =
+      AJ_END_OF(aj_device_vtbl, count);  // the first fields only: what follows is not read
   ASSERT_EQ(device_kind_add(&v, "bad"), nullptr);
   Device* d = nullptr;
   ASSERT_EQ(device_open({device_kind_peek("short_table"), 0}, &d), nullptr);
@@ -59,7 +62,8 @@ TEST(Device, BadDefinitionsAreRefused) {
 
 TEST(Device, TheHighestPriorityIsActiveUntilInUse) {
   static Fake fake[3];
-  aj_device_vtbl low = accelerator_vtbl(&fake[0], "shared", 1), high = accelerator_vtbl(&fake[1], "shared", 5),
+  aj_device_vtbl low = accelerator_vtbl(&fake[0], "shared", 1),
+                 high = accelerator_vtbl(&fake[1], "shared", 5),
                  higher = accelerator_vtbl(&fake[2], "shared", 9);
   ASSERT_EQ(device_kind_add(&low, "low"), nullptr);
   EXPECT_NE(take_message(device_kind_add(&low, "low")).find("already"), std::string::npos);
@@ -90,7 +94,8 @@ TEST(Device, TheHighestPriorityIsActiveUntilInUse) {
 TEST(Device, OpeningSaysWhatIsMissing) {
   Device* d = nullptr;
   int32_t type = 0;
-  EXPECT_NE(take_message(device_kind_find("nosuchdevice", &type)).find("device 'nosuchdevice'"), std::string::npos);
+  EXPECT_NE(take_message(device_kind_find("nosuchdevice", &type)).find("device 'nosuchdevice'"),
+            std::string::npos);
   EXPECT_EQ(type, 0);
   DLDevice id = fake_accelerator().device->id;
   id.device_id = 1;
@@ -118,7 +123,8 @@ TEST(Device, AllKindsOfCopies) {
   ASSERT_EQ(device_open({type, 0}, &a), nullptr);
   ASSERT_EQ(device_open({type, 1}, &b), nullptr);
   uint64_t bytes = 9'000'001;  // more than two pieces of the stage
-  for (auto [dst, src] : std::vector<std::pair<Device*, Device*>>{{host, host}, {a, host}, {host, a}, {a, a}, {a, b}, {a, other}, {other, b}}) {
+  for (auto [dst, src] : std::vector<std::pair<Device*, Device*>>{
+           {host, host}, {a, host}, {host, a}, {a, a}, {a, b}, {a, other}, {other, b}}) {
     void *to, *from;
     uint64_t got_to, got_from;
     ASSERT_EQ(device_alloc(dst, bytes, &to, &got_to), nullptr);
@@ -152,7 +158,8 @@ TEST(Device, StreamsAreTheThreadsOwn) {
   ASSERT_EQ(stream_current(id, &now), nullptr);
   EXPECT_EQ(now, &one);
   ASSERT_EQ(stream_set(id, nullptr), nullptr);
-  EXPECT_NE(take_message(stream_set(fake_host().device->id, &one)).find("no streams"), std::string::npos);
+  EXPECT_NE(take_message(stream_set(fake_host().device->id, &one)).find("no streams"),
+            std::string::npos);
 }
 
 TEST(Services, ByPriorityOrByChoice) {

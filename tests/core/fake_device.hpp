@@ -1,4 +1,5 @@
-// tests/core/fake_device.hpp: devices for tests of the core: one on the host, one that behaves like an accelerator.
+// tests/core/fake_device.hpp: devices for tests of the core: one on the host, one that behaves like
+// an accelerator.
 #pragma once
 #include <sys/mman.h>
 
@@ -46,8 +47,10 @@ inline aj_status* fake_count(void* self, int32_t* out) {
 
 inline aj_status* fake_alloc(void* self, int32_t, uint64_t bytes, uint32_t, void** out) {
   Fake& f = fake_of(self);
-  if (f.live + bytes > f.capacity) return fail(AJ_OUT_OF_MEMORY, "fake: ", bytes, " bytes are not there");
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (f.live + bytes > f.capacity)
+    return fail(AJ_OUT_OF_MEMORY, "fake: ", bytes, " bytes are not there");
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return fail(AJ_OUT_OF_MEMORY, "fake: mmap refused ", bytes, " bytes");
   f.allocs++;
   f.live += bytes;
@@ -139,7 +142,9 @@ struct FakeKind {
   explicit FakeKind(const char* name, bool host) {
     aj_device_vtbl v = host ? host_vtbl(&fake, name) : accelerator_vtbl(&fake, name);
     int32_t type = 0;
-    if (device_kind_add(&v, "test") || !(type = device_kind_peek(name)) || device_open({type, 0}, &device)) std::abort();
+    if (device_kind_add(&v, "test") || !(type = device_kind_peek(name)) ||
+        device_open({type, 0}, &device))
+      std::abort();
   }
 };
 inline FakeKind& fake_host() {

@@ -1,4 +1,5 @@
-// tests/core/memory_test.cpp: blocks never overlap, come back warm, go back when they should; whatever threads and forks do.
+// tests/core/memory_test.cpp: blocks never overlap, come back warm, go back when they should;
+// whatever threads and forks do.
 #include "core/memory/memory.hpp"
 
 #include <gtest/gtest.h>
@@ -40,8 +41,10 @@ Held take(Device* d, uint64_t bytes, unsigned char mark) {
   EXPECT_GE(got, bytes);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(p) % 64, 0u);
   Held h{static_cast<unsigned char*>(p), bytes, got, mark};
-  if (bytes <= 4096) std::memset(p, mark, bytes);
-  else std::memset(p, mark, 64), std::memset(h.p + bytes - 64, mark, 64), h.p[bytes / 2] = mark;
+  if (bytes <= 4096)
+    std::memset(p, mark, bytes);
+  else
+    std::memset(p, mark, 64), std::memset(h.p + bytes - 64, mark, 64), h.p[bytes / 2] = mark;
   return h;
 }
 
@@ -95,7 +98,8 @@ TEST(Memory, ClassesCoverTheirSizes) {
     ASSERT_GE(medium_size(cls), bytes);
     ASSERT_TRUE(cls == 0 || medium_size(cls - 1) < bytes);
   }
-  for (uint32_t bytes = 0; bytes <= kSmallMax; bytes++) ASSERT_GE(kSmallSize[small_class(bytes)], bytes);
+  for (uint32_t bytes = 0; bytes <= kSmallMax; bytes++)
+    ASSERT_GE(kSmallSize[small_class(bytes)], bytes);
 }
 
 TEST(Memory, FuzzHost) { fuzz(fake_host().device, 1, 20000); }
@@ -124,8 +128,10 @@ TEST(Memory, ReleaseGivesEverythingBack) {
 
 TEST(Memory, ThreadsFuzzAtOnce) {
   std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < 4; i++) threads.emplace_back([i] { fuzz(fake_host().device, 10 + i, 4000); });
-  for (uint32_t i = 0; i < 2; i++) threads.emplace_back([i] { fuzz(fake_accelerator().device, 20 + i, 2000); });
+  for (uint32_t i = 0; i < 4; i++)
+    threads.emplace_back([i] { fuzz(fake_host().device, 10 + i, 4000); });
+  for (uint32_t i = 0; i < 2; i++)
+    threads.emplace_back([i] { fuzz(fake_accelerator().device, 20 + i, 2000); });
   for (auto& t : threads) t.join();
 }
 
@@ -147,8 +153,10 @@ TEST(Memory, OneThreadAllocatesAnotherFrees) {
         ASSERT_TRUE(intact(h));
         device_free(d, h.p, h.got);
       }
-      if (got.empty()) std::this_thread::yield();
-      else stop = false;
+      if (got.empty())
+        std::this_thread::yield();
+      else
+        stop = false;
     }
   });
   std::mt19937 rng(5);
@@ -165,7 +173,8 @@ TEST(Memory, OneThreadAllocatesAnotherFrees) {
   end = true;
   consumer.join();
   EXPECT_EQ(stats_of(d).in_use, before);
-  EXPECT_LE(small_reserved(), reserved + 8 * MiB) << "blocks did not come back from the thread that frees";
+  EXPECT_LE(small_reserved(), reserved + 8 * MiB)
+      << "blocks did not come back from the thread that frees";
 }
 
 TEST(Memory, ThreadsThatEndLeaveNothingBehind) {

@@ -1,4 +1,5 @@
-// tests/core/pool_test.cpp: every chunk exactly once, the same chunks for any number of threads, errors, nesting, forks.
+// tests/core/pool_test.cpp: every chunk exactly once, the same chunks for any number of threads,
+// errors, nesting, forks.
 #include "core/thread/pool.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,9 @@ namespace {
 
 template <class F>
 aj_status* each(int64_t n, int64_t grain, F f) {
-  auto body = [](void* self, int64_t lo, int64_t hi) -> aj_status* { return (*static_cast<F*>(self))(lo, hi); };
+  auto body = [](void* self, int64_t lo, int64_t hi) -> aj_status* {
+    return (*static_cast<F*>(self))(lo, hi);
+  };
   return parallel_for(n, grain, body, &f);
 }
 
@@ -32,17 +35,20 @@ struct Threads {
 
 TEST(Pool, ChunksDoNotDependOnThreads) {
   using Chunks = std::set<std::pair<int64_t, int64_t>>;
-  for (auto [n, grain] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {7, 3}, {64, 64}, {65, 64}, {10000, 7}, {5, 0}}) {
+  for (auto [n, grain] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {7, 3}, {64, 64}, {65, 64}, {10000, 7}, {5, 0}}) {
     Chunks first;
     for (int threads : {1, 2, 3, 8}) {
       Threads set(threads);
       std::mutex lock;
       Chunks seen;
-      ASSERT_EQ(each(n, grain, [&](int64_t lo, int64_t hi) -> aj_status* {
-        std::lock_guard held(lock);
-        EXPECT_TRUE(seen.emplace(lo, hi).second);
-        return nullptr;
-      }), nullptr);
+      ASSERT_EQ(each(n, grain,
+                     [&](int64_t lo, int64_t hi) -> aj_status* {
+                       std::lock_guard held(lock);
+                       EXPECT_TRUE(seen.emplace(lo, hi).second);
+                       return nullptr;
+                     }),
+                nullptr);
       if (threads == 1) first = seen;
       ASSERT_EQ(seen, first);
     }
@@ -57,17 +63,20 @@ TEST(Pool, ChunksDoNotDependOnThreads) {
 
 TEST(Pool, NothingToDo) {
   EXPECT_EQ(each(0, 10, [](int64_t, int64_t) { return fail(AJ_INTERNAL, "was called"); }), nullptr);
-  EXPECT_EQ(each(-5, 10, [](int64_t, int64_t) { return fail(AJ_INTERNAL, "was called"); }), nullptr);
+  EXPECT_EQ(each(-5, 10, [](int64_t, int64_t) { return fail(AJ_INTERNAL, "was called"); }),
+            nullptr);
 }
 
 TEST(Pool, ManyShortRegions) {
   Threads set(4);
   for (int i = 0; i < 20000; i++) {
     std::atomic<int64_t> sum{0};
-    ASSERT_EQ(each(16, 1, [&](int64_t lo, int64_t) -> aj_status* {
-      sum += lo;
-      return nullptr;
-    }), nullptr);
+    ASSERT_EQ(each(16, 1,
+                   [&](int64_t lo, int64_t) -> aj_status* {
+                     sum += lo;
+                     return nullptr;
+                   }),
+              nullptr);
     ASSERT_EQ(sum, 120);
   }
 }
@@ -79,12 +88,14 @@ TEST(Pool, WakesSleepingWorkers) {
     std::mutex lock;
     std::set<int> indices;
     for (int tries = 0; tries < 50 && indices.size() < 2; tries++)
-      ASSERT_EQ(each(64, 1, [&](int64_t, int64_t) -> aj_status* {
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
-        std::lock_guard held(lock);
-        indices.insert(tls.thread_index);
-        return nullptr;
-      }), nullptr);
+      ASSERT_EQ(each(64, 1,
+                     [&](int64_t, int64_t) -> aj_status* {
+                       std::this_thread::sleep_for(std::chrono::microseconds(100));
+                       std::lock_guard held(lock);
+                       indices.insert(tls.thread_index);
+                       return nullptr;
+                     }),
+                nullptr);
     EXPECT_GE(indices.size(), 2u) << "no worker took part";
     for (int index : indices) EXPECT_TRUE(index >= 0 && index < 4);
   }
@@ -109,16 +120,18 @@ TEST(Pool, TheEarliestErrorOfThoseThatHappened) {
 TEST(Pool, NestedCallsRunInline) {
   Threads set(4);
   std::atomic<int64_t> sum{0};
-  ASSERT_EQ(each(8, 1, [&](int64_t, int64_t) {
-    auto me = std::this_thread::get_id();
-    int index = tls.thread_index;
-    return each(100, 10, [&, me, index](int64_t lo, int64_t hi) -> aj_status* {
-      EXPECT_EQ(std::this_thread::get_id(), me);
-      EXPECT_EQ(tls.thread_index, index);
-      sum += hi - lo;
-      return nullptr;
-    });
-  }), nullptr);
+  ASSERT_EQ(each(8, 1,
+                 [&](int64_t, int64_t) {
+                   auto me = std::this_thread::get_id();
+                   int index = tls.thread_index;
+                   return each(100, 10, [&, me, index](int64_t lo, int64_t hi) -> aj_status* {
+                     EXPECT_EQ(std::this_thread::get_id(), me);
+                     EXPECT_EQ(tls.thread_index, index);
+                     sum += hi - lo;
+                     return nullptr;
+                   });
+                 }),
+            nullptr);
   EXPECT_EQ(sum, 800);
   EXPECT_FALSE(tls.in_parallel);
 }
@@ -128,11 +141,13 @@ TEST(Pool, WorkersSeeTheCallersModes) {
   tls.grad_off = 1;
   tls.exclude = 1ull << 44;
   std::atomic<int> wrong{0};
-  ASSERT_EQ(each(256, 1, [&](int64_t, int64_t) -> aj_status* {
-    if (!tls.grad_off || tls.exclude != 1ull << 44) wrong++;
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-    return nullptr;
-  }), nullptr);
+  ASSERT_EQ(each(256, 1,
+                 [&](int64_t, int64_t) -> aj_status* {
+                   if (!tls.grad_off || tls.exclude != 1ull << 44) wrong++;
+                   std::this_thread::sleep_for(std::chrono::microseconds(20));
+                   return nullptr;
+                 }),
+            nullptr);
   tls.grad_off = 0;
   tls.exclude = 0;
   EXPECT_EQ(wrong, 0);
@@ -158,17 +173,20 @@ TEST(Pool, TwelveRegionsAtOnce) {  // more than there is room for
 }
 
 TEST(Pool, NumberOfThreads) {
-  for (int n : {0, -1, 100000}) EXPECT_NE(take_message(set_num_threads(n)).find("set_num_threads"), std::string::npos);
+  for (int n : {0, -1, 100000})
+    EXPECT_NE(take_message(set_num_threads(n)).find("set_num_threads"), std::string::npos);
   {
     Threads set(3);
     EXPECT_EQ(num_threads(), 3);
     Threads less(2);
     std::atomic<int> beyond{0};
     for (int i = 0; i < 100; i++)
-      ASSERT_EQ(each(64, 1, [&](int64_t, int64_t) -> aj_status* {
-        if (tls.thread_index >= 2) beyond++;
-        return nullptr;
-      }), nullptr);
+      ASSERT_EQ(each(64, 1,
+                     [&](int64_t, int64_t) -> aj_status* {
+                       if (tls.thread_index >= 2) beyond++;
+                       return nullptr;
+                     }),
+                nullptr);
     EXPECT_EQ(beyond, 0);
   }
   setenv("ADJOIN_NUM_THREADS", "5", 1);
@@ -186,7 +204,8 @@ TEST(Pool, AForkedChildHasAPoolOfItsOwn) {
   Threads set(4);
   std::atomic<bool> end{false};
   std::thread busy([&] {
-    while (!end) EXPECT_EQ(each(64, 1, [](int64_t, int64_t) -> aj_status* { return nullptr; }), nullptr);
+    while (!end)
+      EXPECT_EQ(each(64, 1, [](int64_t, int64_t) -> aj_status* { return nullptr; }), nullptr);
   });
   for (int i = 0; i < 30; i++) {
     pid_t pid = fork();

@@ -1,14 +1,14 @@
-// tests/core/random_test.cpp: Philox gives the published words; generators count what they gave out.
-#include "core/random/generator.hpp"
-
-#include <adjoin/kit/philox.hpp>
+// tests/core/random_test.cpp: Philox gives the published words; generators count what they gave
+// out.
 #include <gtest/gtest.h>
 
+#include <adjoin/kit/philox.hpp>
 #include <cmath>
 #include <thread>
 #include <vector>
 
 #include "core/object.hpp"
+#include "core/random/generator.hpp"
 #include "tests/core/fake_device.hpp"
 
 namespace adjoin::test {
@@ -21,8 +21,12 @@ TEST(Philox, PublishedVectors) {
   };
   const Case cases[] = {
       {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-      {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+      {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+       {0xffffffff, 0xffffffff},
+       {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+       {0xa4093822, 0x299f31d0},
+       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
   };
   for (const Case& c : cases) {
     auto wide = [](uint32_t low, uint32_t high) { return low | uint64_t(high) << 32; };
@@ -58,7 +62,8 @@ TEST(Philox, MomentsOfUniformAndNormal) {
 }
 
 TEST(Philox, IntegersStayInRange) {
-  for (uint64_t range : {1ull, 2ull, 7ull, (1ull << 24) + 1, 3000000000ull, 1ull << 40, (1ull << 63) + 12345}) {
+  for (uint64_t range :
+       {1ull, 2ull, 7ull, (1ull << 24) + 1, 3000000000ull, 1ull << 40, (1ull << 63) + 12345}) {
     double sum = 0;
     for (uint64_t i = 0; i < 4000; i++) {
       uint64_t v = kit::integer_of(kit::Philox{3, 0}, i, range);
@@ -96,7 +101,8 @@ TEST(Generator, ManualSeedSeedsAllDefaults) {
   ASSERT_EQ(generator_default(fake_host().device->id, &same), nullptr);
   EXPECT_EQ(host, same);
   ASSERT_EQ(manual_seed(1234), nullptr);
-  ASSERT_EQ(generator_default(fake_accelerator().device->id, &acc), nullptr);  // made after the seed was set
+  ASSERT_EQ(generator_default(fake_accelerator().device->id, &acc),
+            nullptr);  // made after the seed was set
   uint64_t seed = 0;
   for (aj_object* g : {host, acc, static_cast<aj_object*>(nullptr)}) {
     EXPECT_EQ(draw(g, 3, &seed), 0u);
@@ -141,8 +147,10 @@ TEST(Generator, OtherObjectsAreRefused) {
   uint64_t seed, offset;
   aj_object* text = nullptr;
   ASSERT_EQ(string_new(str("no generator"), &text), nullptr);
-  EXPECT_NE(take_message(generator_draw(text, 1, &seed, &offset)).find("wanted a generator"), std::string::npos);
-  EXPECT_NE(take_message(generator_get(nullptr, &seed, &offset)).find("got nothing"), std::string::npos);
+  EXPECT_NE(take_message(generator_draw(text, 1, &seed, &offset)).find("wanted a generator"),
+            std::string::npos);
+  EXPECT_NE(take_message(generator_get(nullptr, &seed, &offset)).find("got nothing"),
+            std::string::npos);
   EXPECT_NE(take_message(generator_set(text, 1, 2)), "");
   any_release(text);
 }
