@@ -3,6 +3,7 @@
 
 #include <adjoin/kit/env.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +11,6 @@
 
 #include "core/autograd/table.hpp"
 #include "core/device/device.hpp"
-#include "core/device/stream.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
 #include "core/dispatch/registry.hpp"
@@ -158,9 +158,9 @@ aj_status* tensor_set_(aj_tensor* t, aj_tensor* source, int64_t offset, int32_t 
 aj_status* tensor_copy_bytes_(aj_tensor* t, void* host, uint64_t bytes, int32_t to_host) {
   uint64_t all = uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
   if (!is_dense(t) || bytes > all) return fail(AJ_INVALID_ARGUMENT, "copy_bytes: ", bytes, " bytes of a ", is_dense(t) ? "" : "strided ", "tensor of ", all);
-  Device* h;
-  AJ_TRY(default_host(&h));
   if (bytes == 0) return nullptr;
+  Device* h = device(t);
+  if (!h->host()) AJ_TRY(default_host(&h));
   return to_host ? device_copy(h, host, device(t), t->dl.data, bytes) : device_copy(device(t), t->dl.data, h, host, bytes);
 }
 int64_t tensor_numel_(const aj_tensor* t) { return priv(t).numel; }
