@@ -1,14 +1,14 @@
-// adjoin/kit/call.hpp: calling ops from C++, and reading a call from inside an op that is made of other ops.
+// adjoin/kit/call.hpp: calling ops from C++, and reading a call from inside an op that is made of
+// other ops.
 //
-// A call is an array of aj_value on the stack and an op looked up once. What fails throws kit::Error; kit::compose catches
-// what a body throws, so nothing unwinds across the contract.
+// A call is an array of aj_value on the stack and an op looked up once. What fails throws
+// kit::Error; kit::compose catches what a body throws, so nothing unwinds across the contract.
 #ifndef ADJOIN_KIT_CALL_HPP
 #define ADJOIN_KIT_CALL_HPP
+#include <adjoin/kit/tensor.hpp>
 #include <atomic>
 #include <string>
 #include <tuple>
-
-#include <adjoin/kit/tensor.hpp>
 
 namespace AJ_HIDDEN adjoin {
 
@@ -22,8 +22,7 @@ class Ints {
   Ints(const std::vector<int64_t>& v) : Ints(v.data(), v.size()) {}
   Ints(std::initializer_list<int64_t> l) : Ints(l.begin(), l.size()) {}
   template <Number T>
-    requires std::integral<T>
-  Ints(T x) : n_(1), one_(int64_t(x)), single_(true) {}
+  requires std::integral<T> Ints(T x) : n_(1), one_(int64_t(x)), single_(true) {}
 
   bool is_none() const { return !data_ && !single_; }
   const int64_t* data() const { return single_ ? &one_ : data_; }
@@ -159,7 +158,8 @@ R take(aj_value& v) {
     uint32_t n = 0;
     const aj_value* items = env.core->list_get(v.v.object, &n);
     R list;
-    for (uint32_t i = 0; i < n; ++i) list.push_back(Tensor::borrow(items[i].tag == AJ_TENSOR ? items[i].v.tensor : nullptr));
+    for (uint32_t i = 0; i < n; ++i)
+      list.push_back(Tensor::borrow(items[i].tag == AJ_TENSOR ? items[i].v.tensor : nullptr));
     drop(v);
     return list;
   } else if constexpr (std::same_as<R, std::string>) {
@@ -170,10 +170,14 @@ R take(aj_value& v) {
     return v.v.dtype;
   } else {
     Scalar s = Scalar::of(v);
-    if constexpr (std::same_as<R, Scalar>) return s;
-    else if constexpr (std::same_as<R, bool>) return s.to_bool();
-    else if constexpr (std::same_as<R, int64_t>) return s.to_int();
-    else return s.to_double();
+    if constexpr (std::same_as<R, Scalar>)
+      return s;
+    else if constexpr (std::same_as<R, bool>)
+      return s.to_bool();
+    else if constexpr (std::same_as<R, int64_t>)
+      return s.to_int();
+    else
+      return s.to_double();
   }
 }
 
@@ -194,9 +198,12 @@ std::tuple<R...> run_many(const aj_op* op, const aj_value* args, uint32_t n) {
   check(env.op->call(op, args, n, rets, sizeof...(R)));
   return [&]<size_t... I>(std::index_sequence<I...>) {
     return std::tuple<R...>(take<R>(rets[I])...);
-  }(std::index_sequence_for<R...>{});
+  }
+  (std::index_sequence_for<R...>{});
 }
-inline void run_void(const aj_op* op, const aj_value* args, uint32_t n) { check(env.op->call(op, args, n, nullptr, 0)); }
+inline void run_void(const aj_op* op, const aj_value* args, uint32_t n) {
+  check(env.op->call(op, args, n, nullptr, 0));
+}
 // out=: the result is written into `to`. In place when `to` is the first argument.
 inline const Tensor& run_into(const aj_op* op, const aj_value* args, uint32_t n, const Tensor& to) {
   aj_value ret = value(to);
@@ -233,7 +240,9 @@ class Values {
     if (v_[i].tag == AJ_INT) return Ints(v_[i].v.i);
     return Ints(v_[i].v.ints, v_[i].aux);
   }
-  Bools bools(uint32_t i) const { return Bools(reinterpret_cast<const bool*>(v_[i].v.bools), v_[i].aux); }
+  Bools bools(uint32_t i) const {
+    return Bools(reinterpret_cast<const bool*>(v_[i].v.bools), v_[i].aux);
+  }
   Floats floats(uint32_t i) const { return Floats(v_[i].v.floats, v_[i].aux); }
   Tensors tensors(uint32_t i) const {
     if (v_[i].tag == AJ_NONE) return {};
@@ -246,14 +255,22 @@ class Values {
   template <class T>
   std::optional<T> maybe(uint32_t i) const {
     if (v_[i].tag == AJ_NONE) return std::nullopt;
-    if constexpr (std::same_as<T, int64_t>) return integer(i);
-    else if constexpr (std::same_as<T, double>) return real(i);
-    else if constexpr (std::same_as<T, bool>) return flag(i);
-    else if constexpr (std::same_as<T, DLDataType>) return dtype(i);
-    else if constexpr (std::same_as<T, DLDevice>) return device(i);
-    else if constexpr (std::same_as<T, MemoryFormat>) return format(i);
-    else if constexpr (std::same_as<T, Layout>) return layout(i);
-    else return text(i);
+    if constexpr (std::same_as<T, int64_t>)
+      return integer(i);
+    else if constexpr (std::same_as<T, double>)
+      return real(i);
+    else if constexpr (std::same_as<T, bool>)
+      return flag(i);
+    else if constexpr (std::same_as<T, DLDataType>)
+      return dtype(i);
+    else if constexpr (std::same_as<T, DLDevice>)
+      return device(i);
+    else if constexpr (std::same_as<T, MemoryFormat>)
+      return format(i);
+    else if constexpr (std::same_as<T, Layout>)
+      return layout(i);
+    else
+      return text(i);
   }
 
  private:
@@ -293,7 +310,12 @@ class Body : public Values {
   }
   template <class... R>
   void ret_all(const std::tuple<R...>& results) const {
-    std::apply([&](const R&... r) { uint32_t i = 0; (ret(i++, r), ...); }, results);
+    std::apply(
+        [&](const R&... r) {
+          uint32_t i = 0;
+          (ret(i++, r), ...);
+        },
+        results);
   }
 
  private:

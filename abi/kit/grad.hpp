@@ -1,4 +1,5 @@
-// adjoin/kit/grad.hpp: writing a derivative with dispatched ops, so that it can be differentiated again.
+// adjoin/kit/grad.hpp: writing a derivative with dispatched ops, so that it can be differentiated
+// again.
 #ifndef ADJOIN_KIT_GRAD_HPP
 #define ADJOIN_KIT_GRAD_HPP
 #include <adjoin/kit/call.hpp>
@@ -6,13 +7,18 @@
 namespace AJ_HIDDEN adjoin {
 namespace kit {
 
-// What a derivative sees: saved values by place, gradients of the results, and which gradients are wanted.
+// What a derivative sees: saved values by place, gradients of the results, and which gradients are
+// wanted.
 class Grad : public Values {
  public:
   explicit Grad(aj_grad_call* call) : Values(call->saved), call_(call) {}
   aj_grad_call* call() const { return call_; }
-  const Tensor& grad(uint32_t i) const { return Tensor::view(call_->grad_out[i]); }  // undefined: zero
-  Tensors grads() const { return Tensors(reinterpret_cast<const Tensor*>(call_->grad_out), call_->ngrad_out); }
+  const Tensor& grad(uint32_t i) const {
+    return Tensor::view(call_->grad_out[i]);
+  }  // undefined: zero
+  Tensors grads() const {
+    return Tensors(reinterpret_cast<const Tensor*>(call_->grad_out), call_->ngrad_out);
+  }
   uint32_t inputs() const { return call_->ngrad_in; }
   bool need(uint32_t i) const { return call_->needs[i] != 0; }
   bool needs_any(uint32_t begin, uint32_t end) const {
@@ -41,7 +47,8 @@ aj_status* derivative(void*, aj_grad_call* call) {
 }
 
 [[noreturn]] inline void no_derivative(std::string_view op, std::string_view input) {
-  raise_as("NotImplementedError", AJ_UNIMPLEMENTED, op, ": there is no derivative for '", input, "'; detach it");
+  raise_as("NotImplementedError", AJ_UNIMPLEMENTED, op, ": there is no derivative for '", input,
+           "'; detach it");
 }
 
 inline void save_device(struct aj_saver* saver, const aj_value& argument) {
@@ -65,7 +72,8 @@ inline bool is_floating_dtype(DLDataType d) { return d.code == kDLFloat || d.cod
 inline Tensor as_tensor(const Operand& x, const Tensor& like) {
   if (x.is_tensor() || x.is_none()) return x.tensor();
   static constinit Op op("full");
-  const aj_value args[] = {value(Ints(nullptr, 0)), x.value(), value(like.dtype()), value(like.device())};
+  const aj_value args[] = {value(Ints(nullptr, 0)), x.value(), value(like.dtype()),
+                           value(like.device())};
   return run(op.get(), args, 4);
 }
 

@@ -1,9 +1,12 @@
-// adjoin/kit/tensor.hpp: Tensor, one pointer that counts, and the numbers that may stand in its place.
+// adjoin/kit/tensor.hpp: Tensor, one pointer that counts, and the numbers that may stand in its
+// place.
 //
-// The same class serves libadjoin, plugins and frontends: everything goes through the tables of kit::env. No function is
-// virtual and no type information crosses a library. An undefined Tensor is None.
+// The same class serves libadjoin, plugins and frontends: everything goes through the tables of
+// kit::env. No function is virtual and no type information crosses a library. An undefined Tensor
+// is None.
 #ifndef ADJOIN_KIT_TENSOR_HPP
 #define ADJOIN_KIT_TENSOR_HPP
+#include <adjoin/kit/error.hpp>
 #include <complex>
 #include <concepts>
 #include <initializer_list>
@@ -12,23 +15,31 @@
 #include <utility>
 #include <vector>
 
-#include <adjoin/kit/error.hpp>
-
 namespace AJ_HIDDEN adjoin {
 
-inline constexpr DLDataType boolean{kDLBool, 8, 1}, uint8{kDLUInt, 8, 1}, uint16{kDLUInt, 16, 1}, uint32{kDLUInt, 32, 1},
-    uint64{kDLUInt, 64, 1}, int8{kDLInt, 8, 1}, int16{kDLInt, 16, 1}, int32{kDLInt, 32, 1}, int64{kDLInt, 64, 1},
-    float16{kDLFloat, 16, 1}, bfloat16{kDLBfloat, 16, 1}, float32{kDLFloat, 32, 1}, float64{kDLFloat, 64, 1},
+inline constexpr DLDataType boolean{kDLBool, 8, 1}, uint8{kDLUInt, 8, 1}, uint16{kDLUInt, 16, 1},
+    uint32{kDLUInt, 32, 1}, uint64{kDLUInt, 64, 1}, int8{kDLInt, 8, 1}, int16{kDLInt, 16, 1},
+    int32{kDLInt, 32, 1}, int64{kDLInt, 64, 1}, float16{kDLFloat, 16, 1},
+    bfloat16{kDLBfloat, 16, 1}, float32{kDLFloat, 32, 1}, float64{kDLFloat, 64, 1},
     complex64{kDLComplex, 64, 1}, complex128{kDLComplex, 128, 1};
 
-inline bool operator==(DLDataType a, DLDataType b) { return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes; }
-inline bool operator==(DLDevice a, DLDevice b) { return a.device_type == b.device_type && a.device_id == b.device_id; }
+inline bool operator==(DLDataType a, DLDataType b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+inline bool operator==(DLDevice a, DLDevice b) {
+  return a.device_type == b.device_type && a.device_id == b.device_id;
+}
 
-enum class MemoryFormat : int32_t { contiguous = 0, preserve = 1, channels_last = 2, channels_last_3d = 3 };
+enum class MemoryFormat : int32_t {
+  contiguous = 0,
+  preserve = 1,
+  channels_last = 2,
+  channels_last_3d = 3
+};
 enum class Layout : int32_t { strided = 0, sparse_coo = 1, sparse_csr = 2, opaque = 3 };
 
 template <class T>
-concept Number = (std::integral<T> || std::floating_point<T>) && !std::same_as<T, bool>;
+concept Number = (std::integral<T> || std::floating_point<T>)&&!std::same_as<T, bool>;
 
 // A number, or None. It stays a number on its way into an op, so it promotes weakly.
 class Scalar {
@@ -47,12 +58,18 @@ class Scalar {
   // Copies: the value may point to memory of the caller's.
   static Scalar of(const aj_value& v) {
     switch (v.tag) {
-      case AJ_NONE: return {};
-      case AJ_BOOL: return v.v.i != 0;
-      case AJ_INT: return v.v.i;
-      case AJ_FLOAT: return v.v.f;
-      case AJ_COMPLEX: return std::complex<double>(v.v.c128[0], v.v.c128[1]);
-      default: kit::raise(AJ_WRONG_TYPE, "a number is wanted, the value has tag ", v.tag);
+      case AJ_NONE:
+        return {};
+      case AJ_BOOL:
+        return v.v.i != 0;
+      case AJ_INT:
+        return v.v.i;
+      case AJ_FLOAT:
+        return v.v.f;
+      case AJ_COMPLEX:
+        return std::complex<double>(v.v.c128[0], v.v.c128[1]);
+      default:
+        kit::raise(AJ_WRONG_TYPE, "a number is wanted, the value has tag ", v.tag);
     }
   }
 
@@ -78,7 +95,9 @@ class Scalar {
   double z_[2] = {0, 0};
 };
 
-inline Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
+inline Scalar conj(const Scalar& s) {
+  return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s;
+}
 
 // The common kind of two numbers decides in what F computes.
 template <class F>
@@ -87,16 +106,23 @@ Scalar combine(const Scalar& a, const Scalar& b, F f) {
   if (a.is_floating() || b.is_floating()) return f(a.to_double(), b.to_double());
   return f(a.to_int(), b.to_int());
 }
-inline Scalar operator+(const Scalar& a, const Scalar& b) { return combine(a, b, [](auto x, auto y) { return x + y; }); }
-inline Scalar operator-(const Scalar& a, const Scalar& b) { return combine(a, b, [](auto x, auto y) { return x - y; }); }
-inline Scalar operator*(const Scalar& a, const Scalar& b) { return combine(a, b, [](auto x, auto y) { return x * y; }); }
+inline Scalar operator+(const Scalar& a, const Scalar& b) {
+  return combine(a, b, [](auto x, auto y) { return x + y; });
+}
+inline Scalar operator-(const Scalar& a, const Scalar& b) {
+  return combine(a, b, [](auto x, auto y) { return x - y; });
+}
+inline Scalar operator*(const Scalar& a, const Scalar& b) {
+  return combine(a, b, [](auto x, auto y) { return x * y; });
+}
 inline Scalar operator/(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return a.to_complex() / b.to_complex();
   return a.to_double() / b.to_double();
 }
 inline bool operator==(const Scalar& a, const Scalar& b) {
   if (a.is_none() || b.is_none()) return a.is_none() && b.is_none();
-  return a.is_integer() && b.is_integer() ? a.to_int() == b.to_int() : a.to_complex() == b.to_complex();
+  return a.is_integer() && b.is_integer() ? a.to_int() == b.to_int()
+                                          : a.to_complex() == b.to_complex();
 }
 inline Scalar operator-(const Scalar& a) { return Scalar(int64_t(0)) - a; }
 
@@ -124,7 +150,8 @@ class Tensor {
     if (t) kit::env.core->retain(t);
     return steal(t);
   }
-  // The pointer itself seen as a Tensor: nothing is counted, and it is good for as long as the pointer stands.
+  // The pointer itself seen as a Tensor: nothing is counted, and it is good for as long as the
+  // pointer stands.
   static const Tensor& view(aj_tensor* const& t) { return reinterpret_cast<const Tensor&>(t); }
 
   aj_tensor* get() const { return t_; }
@@ -141,23 +168,30 @@ class Tensor {
   DLDataType dtype() const { return t_->dl.dtype; }
   DLDevice device() const { return t_->dl.device; }
   bool is_complex() const { return t_->dl.dtype.code == kDLComplex; }
-  bool is_floating_point() const { return t_->dl.dtype.code == kDLFloat || t_->dl.dtype.code == kDLBfloat; }
+  bool is_floating_point() const {
+    return t_->dl.dtype.code == kDLFloat || t_->dl.dtype.code == kDLBfloat;
+  }
   bool is_contiguous() const { return t_->obj.flags & AJ_TENSOR_DENSE; }
   bool is_leaf() const { return !requires_grad() || (t_->obj.flags & AJ_TENSOR_LEAF); }
   void* data_ptr() const { return static_cast<char*>(t_->dl.data) + t_->dl.byte_offset; }
   template <class T>
   T* data() const {
     if (int64_t(sizeof(T)) * 8 != t_->dl.dtype.bits)
-      kit::raise(AJ_WRONG_TYPE, "data: the tensor is ", dtype(), ", elements of ", sizeof(T), " bytes are asked for");
+      kit::raise(AJ_WRONG_TYPE, "data: the tensor is ", dtype(), ", elements of ", sizeof(T),
+                 " bytes are asked for");
     return static_cast<T*>(data_ptr());
   }
   template <class T>
   T item() const {
     Scalar s = number();
-    if constexpr (std::same_as<T, bool>) return s.to_bool();
-    else if constexpr (std::integral<T>) return T(s.to_int());
-    else if constexpr (std::floating_point<T>) return T(s.to_double());
-    else return T(s.to_complex());
+    if constexpr (std::same_as<T, bool>)
+      return s.to_bool();
+    else if constexpr (std::integral<T>)
+      return T(s.to_int());
+    else if constexpr (std::floating_point<T>)
+      return T(s.to_double());
+    else
+      return T(s.to_complex());
   }
   Scalar number() const;  // the one element
 
@@ -173,7 +207,8 @@ class Tensor {
   void backward(const Tensor& grad, bool retain_graph = false, bool create_graph = false) const {
     aj_backward run{};
     run.struct_size = sizeof run;
-    run.flags = retain_graph * uint32_t(AJ_BACKWARD_RETAIN_GRAPH) | create_graph * uint32_t(AJ_BACKWARD_CREATE_GRAPH);
+    run.flags = retain_graph * uint32_t(AJ_BACKWARD_RETAIN_GRAPH) |
+                create_graph * uint32_t(AJ_BACKWARD_CREATE_GRAPH);
     run.roots = &t_;
     run.grads = &grad.t_;
     run.nroots = 1;
@@ -183,7 +218,9 @@ class Tensor {
  private:
   int64_t wrap(int64_t dim) const {
     int64_t d = dim < 0 ? dim + ndim() : dim;
-    if (d < 0 || d >= ndim()) kit::raise(AJ_OUT_OF_RANGE, "dimension ", dim, " is out of range for ", ndim(), " dimensions");
+    if (d < 0 || d >= ndim())
+      kit::raise(AJ_OUT_OF_RANGE, "dimension ", dim, " is out of range for ", ndim(),
+                 " dimensions");
     return d;
   }
   Tensor out(aj_status* (*f)(aj_tensor*, aj_tensor**)) const {
@@ -215,7 +252,9 @@ class Operand {
   bool is_none() const { return !t_ && number_.is_none(); }
   const Tensor& tensor() const { return Tensor::view(t_); }
   const Scalar& number() const { return number_; }
-  std::span<const int64_t> shape() const { return t_ ? tensor().shape() : std::span<const int64_t>(); }
+  std::span<const int64_t> shape() const {
+    return t_ ? tensor().shape() : std::span<const int64_t>();
+  }
   aj_value value() const {
     if (!t_) return number_.value();
     aj_value v{AJ_TENSOR, 0, {0}};
@@ -246,7 +285,9 @@ class Generator {
     g.g_ = owned;
     return g;
   }
-  static const Generator& view(aj_object* const& g) { return reinterpret_cast<const Generator&>(g); }
+  static const Generator& view(aj_object* const& g) {
+    return reinterpret_cast<const Generator&>(g);
+  }
   aj_object* get() const { return g_; }
   void manual_seed(uint64_t seed) const { kit::check(kit::env.core->generator_set(g_, seed, 0)); }
 

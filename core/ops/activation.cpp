@@ -37,7 +37,8 @@ aj_status* prelu_body(void*, aj_call* call) {
       w = reshape(w, Ints(nullptr, 0));
     } else {
       int64_t channels = x.ndim() > 1 ? x.size(1) : 1;
-      want(w.numel() == channels, "weight has ", w.numel(), " elements, input has ", channels, " channels: ", shown(x));
+      want(w.numel() == channels, "weight has ", w.numel(), " elements, input has ", channels,
+           " channels: ", shown(x));
       Sizes shape(size_t(x.ndim()), 1);
       shape[1] = channels;
       w = reshape(w, shape);

@@ -10,7 +10,8 @@ aj_status* isclose_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &y = b.tensor(1);
     double rtol = b.real(2), atol = b.real(3);
-    want(x.dtype() == y.dtype(), "input is ", x.dtype(), " and other is ", y.dtype(), "; they must agree");
+    want(x.dtype() == y.dtype(), "input is ", x.dtype(), " and other is ", y.dtype(),
+         "; they must agree");
     want(rtol >= 0 && atol >= 0, "rtol and atol must not be negative: ", rtol, ", ", atol);
     Tensor close = eq(x, y);
     if (b.flag(4) && !is_integral(x)) close = logical_or(close, logical_and(isnan(x), isnan(y)));
@@ -26,7 +27,10 @@ aj_status* isclose_body(void*, aj_call* call) {
 
 aj_status* allclose_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, Scalar(all(isclose(b.tensor(0), b.tensor(1), b.real(2), b.real(3), b.flag(4))).item<bool>()));
+    b.ret(
+        0,
+        Scalar(
+            all(isclose(b.tensor(0), b.tensor(1), b.real(2), b.real(3), b.flag(4))).item<bool>()));
   });
 }
 
@@ -41,7 +45,8 @@ aj_status* equal_body(void*, aj_call* call) {
 aj_status* is_nonzero_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& x = b.tensor(0);
-    want(x.numel() == 1, "the truth of a tensor of shape ", shown(x), " is ambiguous; use any() or all()");
+    want(x.numel() == 1, "the truth of a tensor of shape ", shown(x),
+         " is ambiguous; use any() or all()");
     b.ret(0, Scalar(x.number().to_bool()));
   });
 }

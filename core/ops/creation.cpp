@@ -1,4 +1,5 @@
-// core/ops/creation.cpp: bodies of creation.toml: shapes, orders of memory and dtypes are decided here, kernels fill.
+// core/ops/creation.cpp: bodies of creation.toml: shapes, orders of memory and dtypes are decided
+// here, kernels fill.
 #include <adjoin/kit/grad.hpp>
 #include <algorithm>
 #include <bit>
@@ -29,7 +30,8 @@ Options options(const kit::Body& b, uint32_t at, std::optional<DLDataType> other
 }
 Options options_like(const kit::Body& b, uint32_t at) {
   const Tensor& t = b.tensor(0);
-  return {b.maybe<DLDataType>(at).value_or(t.dtype()), b.maybe<DLDevice>(at + 1).value_or(t.device())};
+  return {b.maybe<DLDataType>(at).value_or(t.dtype()),
+          b.maybe<DLDevice>(at + 1).value_or(t.device())};
 }
 
 Tensor filled(Tensor t, const Scalar& x) {
@@ -40,7 +42,8 @@ Tensor filled(Tensor t, const Scalar& x) {
 Tensor like(const kit::Body& b, uint32_t at) {
   const Tensor& t = b.tensor(0);
   auto [dtype, device] = options_like(b, at);
-  return empty_in_order(t, dtype, device, b.maybe<MemoryFormat>(at + 2).value_or(MemoryFormat::preserve));
+  return empty_in_order(t, dtype, device,
+                        b.maybe<MemoryFormat>(at + 2).value_or(MemoryFormat::preserve));
 }
 
 int64_t steps_between(const Scalar& start, const Scalar& end, const Scalar& step) {
@@ -75,7 +78,8 @@ aj_status* empty_strided_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     auto [dtype, device] = options(b, 2);
     Ints size = b.ints(0), stride = b.ints(1);
-    want(size.size() == stride.size(), "size has ", size.size(), " entries and stride ", stride.size());
+    want(size.size() == stride.size(), "size has ", size.size(), " entries and stride ",
+         stride.size());
     b.ret(0, empty_strides(size, stride.data(), dtype, device));
   });
 }
@@ -165,7 +169,8 @@ aj_status* linspace_body(void*, aj_call* call) {
 
 aj_status* eye_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    int64_t n = b.integer(0), m = b.maybe<int64_t>(1).value_or(n), diagonal = std::min(n, m), stride = m + 1;
+    int64_t n = b.integer(0), m = b.maybe<int64_t>(1).value_or(n), diagonal = std::min(n, m),
+            stride = m + 1;
     want(n >= 0 && m >= 0, "sizes must not be negative: n is ", n, ", m is ", m);
     auto [dtype, device] = options(b, 2);
     Tensor t = filled(empty_dense({n, m}, dtype, device), 0);
@@ -182,7 +187,8 @@ aj_status* eye_body(void*, aj_call* call) {
 aj_status* clone_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    Tensor copy = empty_in_order(t, t.dtype(), t.device(), b.maybe<MemoryFormat>(1).value_or(MemoryFormat::preserve));
+    Tensor copy = empty_in_order(t, t.dtype(), t.device(),
+                                 b.maybe<MemoryFormat>(1).value_or(MemoryFormat::preserve));
     b.ret(0, copy_(copy, t));
   });
 }
@@ -210,7 +216,8 @@ aj_status* to_body(void*, aj_call* call) {
 aj_status* to_copy_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    Tensor copy = empty_in_order(t, b.dtype(1), b.device(2), b.maybe<MemoryFormat>(3).value_or(MemoryFormat::preserve));
+    Tensor copy = empty_in_order(t, b.dtype(1), b.device(2),
+                                 b.maybe<MemoryFormat>(3).value_or(MemoryFormat::preserve));
     b.ret(0, copy_(copy, t));
   });
 }
@@ -218,8 +225,12 @@ aj_status* to_copy_body(void*, aj_call* call) {
 aj_status* item_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    want(t.numel() == 1, "a tensor of shape ", shown(t), " has ", t.numel(), " elements; only one is a number");
-    DLDataType wide = t.is_complex() ? complex128 : t.is_floating_point() ? float64 : t.dtype().code == kDLUInt ? uint64 : int64;
+    want(t.numel() == 1, "a tensor of shape ", shown(t), " has ", t.numel(),
+         " elements; only one is a number");
+    DLDataType wide = t.is_complex()              ? complex128
+                      : t.is_floating_point()     ? float64
+                      : t.dtype().code == kDLUInt ? uint64
+                                                  : int64;
     if (t.dtype() == boolean) wide = boolean;
     Tensor one = to(contiguous(t), wide);
     double bytes[2] = {0, 0};

@@ -8,7 +8,8 @@
 
 namespace adjoin::ops {
 
-inline Tensor empty_strides(std::span<const int64_t> shape, const int64_t* strides, DLDataType dtype, DLDevice device) {
+inline Tensor empty_strides(std::span<const int64_t> shape, const int64_t* strides,
+                            DLDataType dtype, DLDevice device) {
   for (int64_t n : shape) want(n >= 0, "sizes must not be negative: ", shown(shape));
   DLTensor like{};
   like.device = device;
@@ -36,10 +37,13 @@ inline Sizes strides_in(std::span<const int64_t> shape, const std::vector<int>& 
 }
 
 inline Sizes strides_of(std::span<const int64_t> shape, MemoryFormat format) {
-  if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve) return c_strides(shape);
+  if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve)
+    return c_strides(shape);
   size_t dims = format == MemoryFormat::channels_last ? 4 : 5;
-  want(shape.size() == dims, "channels_last", dims == 5 ? "_3d" : "", " needs ", dims, " dimensions; the shape is ", shown(shape));
-  return strides_in(shape, dims == 4 ? std::vector<int>{0, 2, 3, 1} : std::vector<int>{0, 2, 3, 4, 1});
+  want(shape.size() == dims, "channels_last", dims == 5 ? "_3d" : "", " needs ", dims,
+       " dimensions; the shape is ", shown(shape));
+  return strides_in(shape,
+                    dims == 4 ? std::vector<int>{0, 2, 3, 1} : std::vector<int>{0, 2, 3, 4, 1});
 }
 
 // Sizes of 0 and 1 do not fix a stride.
@@ -53,13 +57,16 @@ inline bool is_in_order(const Tensor& t, MemoryFormat format) {
 }
 
 // Uninitialised, in the shape of t; `preserve` keeps the order of t's dimensions and drops gaps.
-inline Tensor empty_in_order(const Tensor& t, DLDataType dtype, DLDevice device, MemoryFormat format) {
+inline Tensor empty_in_order(const Tensor& t, DLDataType dtype, DLDevice device,
+                             MemoryFormat format) {
   if (format == MemoryFormat::contiguous || (format == MemoryFormat::preserve && t.is_contiguous()))
     return empty_strides(t.shape(), nullptr, dtype, device);
-  if (format != MemoryFormat::preserve) return empty_strides(t.shape(), strides_of(t.shape(), format).data(), dtype, device);
+  if (format != MemoryFormat::preserve)
+    return empty_strides(t.shape(), strides_of(t.shape(), format).data(), dtype, device);
   std::vector<int> order(size_t(t.ndim()));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return t.strides()[size_t(a)] > t.strides()[size_t(b)]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return t.strides()[size_t(a)] > t.strides()[size_t(b)]; });
   return empty_strides(t.shape(), strides_in(t.shape(), order).data(), dtype, device);
 }
 

@@ -13,7 +13,7 @@ import re
 import sys
 
 from opgen_formula import DTYPES, TENSORS, Formula, repeated
-from opgen_rows import CPP, NO_INFER, PY, READ, RESERVED, RESULT, RowError, load, split_top
+from opgen_rows import CPP, PY, READ, RESERVED, RESULT, RowError, load, split_top
 
 
 def quote(text):
@@ -147,7 +147,7 @@ class Derivative:
             out.append(f"  const auto& {p.name}_device = k.device({len(self.save) + i});")
         if devices:
             places = [row.params.index(p) for p in devices]
-            self.more = (f"[](void*, const aj_call* done, aj_saver* s) {{ return kit::guard(std::string_view(), [&] {{ "
+            self.more = ("[](void*, const aj_call* done, aj_saver* s) { return kit::guard(std::string_view(), [&] { "
                          + " ".join(f"kit::save_device(s, done->args[{i}]);" for i in places) + " }); }")
         for name, i in self.grads.items():
             if name in used:

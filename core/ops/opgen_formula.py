@@ -4,10 +4,10 @@ import ast
 import difflib
 import json
 
-from opgen_rows import CPP, RESERVED
+from opgen_rows import CPP, RESERVED, words
 
-DTYPES = {"bool": "boolean"} | {d: d for d in "uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 "
-                                "float32 float64 complex64 complex128".split()}
+DTYPES = {"bool": "boolean"} | {d: d for d in words("uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 "
+                                                    "bfloat16 float32 float64 complex64 complex128")}
 CONSTANTS = {"inf": "std::numeric_limits<double>::infinity()", "nan": "std::numeric_limits<double>::quiet_NaN()",
              "pi": "3.141592653589793"}
 PROPS = {"shape": "ints", "ndim": "int", "numel": "int", "dtype": "dtype", "device": "device", "is_complex": "bool",

@@ -7,10 +7,15 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 
+
+def words(text):
+    return text.split()
+
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEYS = {"def", "doc", "kind", "infer", "body", "grad", "test", "tags"}
-KINDS = ("unary unary_float unary_bool binary binary_float compare pointwise reduce reduce_float reduce_bool "
-         "reduce_index scan view linear custom").split()
+KINDS = words("unary unary_float unary_bool binary binary_float compare pointwise reduce reduce_float reduce_bool "
+              "reduce_index scan view linear custom")
 NO_INFER = set(KINDS) - {"view", "linear", "custom"}
 BASES = {"Tensor": "Tensor", "Operand": "Operand", "Scalar": "Scalar", "int": "int", "dim": "int", "size": "int",
          "float": "float", "bool": "bool", "str": "str", "dtype": "dtype", "device": "device", "layout": "layout",
@@ -27,8 +32,8 @@ PY = {"Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int
       "bool": "bool", "str": "str", "ints": "Sequence[int]", "floats": "Sequence[float]", "bools": "Sequence[bool]",
       "Tensor[]": "Sequence[Tensor]", "dtype": "dtype", "device": "device | str", "layout": "layout",
       "memory_format": "memory_format", "Generator": "Generator"}
-RESERVED = set("bool char double float int long short and or not xor new delete default register signed unsigned "
-               "union this template namespace operator private public class const auto switch case".split())
+RESERVED = set(words("bool char double float int long short and or not xor new delete default register signed "
+                     "unsigned union this template namespace operator private public class const auto switch case"))
 
 
 class RowError(Exception):

@@ -19,13 +19,16 @@ Tensor pow_input(const Tensor& g, const Operand& x, const Operand& e) {
 }
 
 Tensor pow_exponent(const Tensor& g, const Operand& x, const Operand& e, const Tensor& out) {
-  auto harmless = [&] { return e.tensor().is_complex() ? eq(e, 0) : ge(e, 0); };  // 0 ** e is flat there
+  auto harmless = [&] {
+    return e.tensor().is_complex() ? eq(e, 0) : ge(e, 0);
+  };  // 0 ** e is flat there
   if (x.is_tensor()) {
     Tensor slope = g * kit::conj(out * log(x.tensor()));
     return where(logical_and(eq(x, 0), harmless()), 0, slope);
   }
   const Scalar& a = x.number();
-  Scalar factor = a.is_complex() ? Scalar(std::log(a.to_complex())) : Scalar(std::log(a.to_double()));
+  Scalar factor =
+      a.is_complex() ? Scalar(std::log(a.to_complex())) : Scalar(std::log(a.to_double()));
   Tensor slope = g * kit::conj(out * factor);
   return a == 0 ? where(harmless(), 0, slope) : slope;
 }
@@ -41,8 +44,9 @@ aj_status* pow_vjp(void*, aj_grad_call* call) {
   });
 }
 
-// At a tie a number takes the whole gradient away and a tensor half of it, as in PyTorch; where both bounds are the tensor's
-// own value it passes whole. Where min is above max, max is the result.
+// At a tie a number takes the whole gradient away and a tensor half of it, as in PyTorch; where
+// both bounds are the tensor's own value it passes whole. Where min is above max, max is the
+// result.
 aj_status* clamp_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
     const Tensor &g = d.grad(0), &x = d.tensor(0);
@@ -73,7 +77,8 @@ aj_status* clamp_vjp(void*, aj_grad_call* call) {
   });
 }
 
-// psi'(x): up by eight steps of the recurrence, then the asymptotic series; below 1/2 by reflection.
+// psi'(x): up by eight steps of the recurrence, then the asymptotic series; below 1/2 by
+// reflection.
 aj_status* trigamma_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& x = b.tensor(0);
@@ -84,8 +89,10 @@ aj_status* trigamma_body(void*, aj_call* call) {
       sum = sum.defined() ? sum + step : step;
     }
     Tensor z = reciprocal(y + 8), zz = square(z);
-    Tensor series = z + zz * 0.5 + z * zz * (1.0 / 6 + zz * (-1.0 / 30 + zz * (1.0 / 42 - zz * (1.0 / 30))));
-    Tensor safe = where(low, x, 0.25);  // an integer would make the unused branch infinite, and its gradient NaN
+    Tensor series =
+        z + zz * 0.5 + z * zz * (1.0 / 6 + zz * (-1.0 / 30 + zz * (1.0 / 42 - zz * (1.0 / 30))));
+    Tensor safe = where(
+        low, x, 0.25);  // an integer would make the unused branch infinite, and its gradient NaN
     sum = sum + series;
     b.ret(0, where(low, square(pi / sin(safe * pi)) - sum, sum));
   });
@@ -106,7 +113,9 @@ aj_status* float_power_body(void*, aj_call* call) {
       return x.is_tensor() ? x.tensor().is_complex() : x.number().is_complex();
     };
     DLDataType wide = is_complex(0) || is_complex(1) ? complex128 : float64;
-    auto widen = [&](uint32_t i) { return b.operand(i).is_tensor() ? to(b.tensor(i), wide) : Tensor(); };
+    auto widen = [&](uint32_t i) {
+      return b.operand(i).is_tensor() ? to(b.tensor(i), wide) : Tensor();
+    };
     Tensor x = widen(0), e = widen(1);
     b.ret(0, pow(x.defined() ? Operand(x) : b.operand(0), e.defined() ? Operand(e) : b.operand(1)));
   });
@@ -118,7 +127,8 @@ aj_status* xlogy_body(void*, aj_call* call) {
     const Tensor& any = x.is_tensor() ? x.tensor() : y.tensor();
     Tensor other = kit::as_tensor(y, any), none = both(eq(x, 0), logical_not(isnan(other)));
     if (!x.is_tensor() && x.number() == 0) none = logical_not(isnan(other));
-    b.ret(0, x * log(where(none, 1, y)));  // log(1) instead of log(0): no NaN, and no gradient from there
+    b.ret(0, x * log(where(none, 1,
+                           y)));  // log(1) instead of log(0): no NaN, and no gradient from there
   });
 }
 
@@ -128,8 +138,10 @@ aj_status* nan_to_num_body(void*, aj_call* call) {
     if (is_integral(x)) return b.ret(0, clone(x));
     Tensor t = x.is_complex() ? view_as_real(x) : x;
     DLDataType d = t.dtype();
-    double largest = d.bits == 64 ? std::numeric_limits<double>::max() : d.code == kDLBfloat ? 3.3895313892515355e38
-                     : d.bits == 16 ? 65504 : double(std::numeric_limits<float>::max());
+    double largest = d.bits == 64          ? std::numeric_limits<double>::max()
+                     : d.code == kDLBfloat ? 3.3895313892515355e38
+                     : d.bits == 16        ? 65504
+                                           : double(std::numeric_limits<float>::max());
     const double inf = std::numeric_limits<double>::infinity();
     Tensor y = where(isnan(t), b.maybe<double>(1).value_or(0), t);
     y = where(eq(t, inf), b.maybe<double>(2).value_or(largest), y);

@@ -1,5 +1,5 @@
-// core/ops/random.cpp: bodies of random.toml. Each draws (seed, offset) once and hands them to a Philox primitive, so the
-// numbers are the same on every device.
+// core/ops/random.cpp: bodies of random.toml. Each draws (seed, offset) once and hands them to a
+// Philox primitive, so the numbers are the same on every device.
 #include <cmath>
 #include <limits>
 
@@ -30,7 +30,8 @@ Draw draw(const Generator& g, const Tensor& t, bool wide) {
 bool is_wide(const Tensor& t) { return t.is_floating_point() && t.dtype().bits == 64; }
 
 void want_floating(const Tensor& t) {
-  want(t.is_floating_point(), "the numbers are not whole: input is ", t.dtype(), "; make it a floating dtype");
+  want(t.is_floating_point(), "the numbers are not whole: input is ", t.dtype(),
+       "; make it a floating dtype");
 }
 void want_probability(double p) { want(p >= 0 && p <= 1, "p must be between 0 and 1: ", p); }
 
@@ -71,11 +72,13 @@ int64_t end_of(DLDataType d) {
 
 // generator, dtype, device stand at `at`, `at` + 1, `at` + 2 of a factory.
 Tensor fresh(const kit::Body& b, const Ints& size, uint32_t at, DLDataType otherwise) {
-  return empty_dense(size, b.maybe<DLDataType>(at + 1).value_or(otherwise), b.maybe<DLDevice>(at + 2).value_or(b.call()->device));
+  return empty_dense(size, b.maybe<DLDataType>(at + 1).value_or(otherwise),
+                     b.maybe<DLDevice>(at + 2).value_or(b.call()->device));
 }
 Tensor fresh_like(const kit::Body& b, uint32_t at) {
   const Tensor& t = b.tensor(0);
-  return empty_in_order(t, b.maybe<DLDataType>(at + 1).value_or(t.dtype()), b.maybe<DLDevice>(at + 2).value_or(t.device()),
+  return empty_in_order(t, b.maybe<DLDataType>(at + 1).value_or(t.dtype()),
+                        b.maybe<DLDevice>(at + 2).value_or(t.device()),
                         b.maybe<MemoryFormat>(at + 3).value_or(MemoryFormat::preserve));
 }
 DLDataType default_dtype() { return kit::env.core->default_dtype(); }
@@ -89,10 +92,14 @@ Tensor uniform_for(const Tensor& t, const Generator& g) {
 }  // namespace
 
 aj_status* uniform_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, uniform(b.tensor(0), b.real(1), b.real(2), b.generator(3))); });
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, uniform(b.tensor(0), b.real(1), b.real(2), b.generator(3)));
+  });
 }
 aj_status* normal_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, gaussian(b.tensor(0), b.real(1), b.real(2), b.generator(3))); });
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, gaussian(b.tensor(0), b.real(1), b.real(2), b.generator(3)));
+  });
 }
 aj_status* random_all_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
@@ -142,7 +149,8 @@ aj_status* geometric_body(void*, aj_call* call) {
 aj_status* log_normal_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    b.ret(0, copy_(t, exp(gaussian(empty_dense(t.shape(), t.dtype(), t.device()), b.real(1), b.real(2), b.generator(3)))));
+    b.ret(0, copy_(t, exp(gaussian(empty_dense(t.shape(), t.dtype(), t.device()), b.real(1),
+                                   b.real(2), b.generator(3)))));
   });
 }
 aj_status* cauchy_body(void*, aj_call* call) {
@@ -153,10 +161,14 @@ aj_status* cauchy_body(void*, aj_call* call) {
 }
 
 aj_status* rand_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, uniform(fresh(b, b.ints(0), 1, default_dtype()), 0, 1, b.generator(1))); });
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, uniform(fresh(b, b.ints(0), 1, default_dtype()), 0, 1, b.generator(1)));
+  });
 }
 aj_status* randn_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, gaussian(fresh(b, b.ints(0), 1, default_dtype()), 0, 1, b.generator(1))); });
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, gaussian(fresh(b, b.ints(0), 1, default_dtype()), 0, 1, b.generator(1)));
+  });
 }
 aj_status* randint_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
@@ -164,13 +176,17 @@ aj_status* randint_body(void*, aj_call* call) {
   });
 }
 aj_status* rand_like_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, uniform(fresh_like(b, 1), 0, 1, b.generator(1))); });
+  return kit::compose(
+      call, [](kit::Body& b) { b.ret(0, uniform(fresh_like(b, 1), 0, 1, b.generator(1))); });
 }
 aj_status* randn_like_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, gaussian(fresh_like(b, 1), 0, 1, b.generator(1))); });
+  return kit::compose(
+      call, [](kit::Body& b) { b.ret(0, gaussian(fresh_like(b, 1), 0, 1, b.generator(1))); });
 }
 aj_status* randint_like_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, integers(fresh_like(b, 3), b.integer(1), b.integer(2), b.generator(3))); });
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, integers(fresh_like(b, 3), b.integer(1), b.integer(2), b.generator(3)));
+  });
 }
 
 // The order that sorts random numbers of 62 bits: equal ones are rarer than a wrong bit of memory.
@@ -178,7 +194,8 @@ aj_status* randperm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     int64_t n = b.integer(0);
     want(n >= 0, "n must not be negative: ", n);
-    Tensor keys = integers(empty_dense({n}, int64, b.maybe<DLDevice>(3).value_or(b.call()->device)), 0, int64_t(1) << 62, b.generator(1));
+    Tensor keys = integers(empty_dense({n}, int64, b.maybe<DLDevice>(3).value_or(b.call()->device)),
+                           0, int64_t(1) << 62, b.generator(1));
     b.ret(0, to(argsort(keys), b.maybe<DLDataType>(2).value_or(int64)));
   });
 }
@@ -188,23 +205,28 @@ aj_status* normal_tensor_body(void*, aj_call* call) {
     const Tensor& mean = b.tensor(0);
     Operand std = b.operand(1);
     Tensor shape = std.is_tensor() ? mean + std : mean;
-    Tensor z = gaussian(empty_dense(shape.shape(), mean.dtype(), mean.device()), 0, 1, b.generator(2));
+    Tensor z =
+        gaussian(empty_dense(shape.shape(), mean.dtype(), mean.device()), 0, 1, b.generator(2));
     b.ret(0, z * std + mean);
   });
 }
 aj_status* normal_float_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& std = b.tensor(1);
-    b.ret(0, gaussian(empty_dense(std.shape(), std.dtype(), std.device()), 0, 1, b.generator(2)) * std + b.real(0));
+    b.ret(0, gaussian(empty_dense(std.shape(), std.dtype(), std.device()), 0, 1, b.generator(2)) *
+                     std +
+                 b.real(0));
   });
 }
 aj_status* normal_size_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, gaussian(fresh(b, b.ints(2), 3, default_dtype()), b.real(0), b.real(1), b.generator(3)));
+    b.ret(0,
+          gaussian(fresh(b, b.ints(2), 3, default_dtype()), b.real(0), b.real(1), b.generator(3)));
   });
 }
 
-// Without replacement: the largest of weight / exponential. With: how many steps of the running sum lie below a number.
+// Without replacement: the largest of weight / exponential. With: how many steps of the running sum
+// lie below a number.
 aj_status* multinomial_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& w = b.tensor(0);
@@ -212,18 +234,21 @@ aj_status* multinomial_body(void*, aj_call* call) {
     want(w.ndim() == 1 || w.ndim() == 2, "input must have 1 or 2 dimensions: ", shown(w));
     want_floating(w);
     want(n > 0, "num_samples must be above 0: ", n);
-    want(all(logical_and(ge(w, 0), isfinite(w))).item<bool>(), "weights must be finite and not negative");
+    want(all(logical_and(ge(w, 0), isfinite(w))).item<bool>(),
+         "weights must be finite and not negative");
     want(all(gt(sum(w, -1), 0)).item<bool>(), "a row's weights have the sum 0");
     if (b.flag(2)) {
       Tensor sums = cumsum(w, -1);
       Sizes shape = sizes_of(w);
       shape.back() = n;
-      Tensor u = uniform(empty_dense(shape, w.dtype(), w.device()), 0, 1, b.generator(3)) * slice(sums, -1, classes - 1, classes);
+      Tensor u = uniform(empty_dense(shape, w.dtype(), w.device()), 0, 1, b.generator(3)) *
+                 slice(sums, -1, classes - 1, classes);
       Tensor index = sum(le(unsqueeze(sums, -2), unsqueeze(u, -1)), -1);
       return b.ret(0, clamp_max(index, classes - 1));
     }
     want(n <= classes, "cannot draw ", n, " of ", classes, " without replacement");
-    want(all(ge(sum(gt(w, 0), -1), n)).item<bool>(), "fewer than ", n, " weights of a row are above 0");
+    want(all(ge(sum(gt(w, 0), -1), n)).item<bool>(), "fewer than ", n,
+         " weights of a row are above 0");
     Tensor e = -log1p(-uniform_for(w, b.generator(3)));
     b.ret(0, std::get<1>(topk(w / clamp_min(e, 1e-30), n, -1)));
   });

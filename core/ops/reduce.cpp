@@ -1,4 +1,5 @@
-// core/ops/reduce.cpp: what reduce.toml cannot say in a formula: the way back from a reduced shape, products with zeros, norms.
+// core/ops/reduce.cpp: what reduce.toml cannot say in a formula: the way back from a reduced shape,
+// products with zeros, norms.
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <cmath>
@@ -33,7 +34,9 @@ bool has_zero(const Tensor& x) { return x.numel() && !all(x.detach()).item<bool>
 Tensor product_of_others(const Tensor& x, int64_t dim) {
   int64_t n = x.size(dim);
   Tensor one = ones_like(slice(x, dim, 0, 1));
-  auto before = [&](const Tensor& t) { return cat({one, cumprod(slice(t, dim, 0, n - 1), dim)}, dim); };
+  auto before = [&](const Tensor& t) {
+    return cat({one, cumprod(slice(t, dim, 0, n - 1), dim)}, dim);
+  };
   return before(x) * flip(before(flip(x, dim)), dim);
 }
 
@@ -42,7 +45,8 @@ Tensor prod_gradient(const Tensor& g, const Tensor& x, const Tensor& out, int64_
   return g * kit::conj(product_of_others(x, dim));
 }
 
-// Element k's share, with x[k] left out: n products of n elements; for inputs that contain zeros only.
+// Element k's share, with x[k] left out: n products of n elements; for inputs that contain zeros
+// only.
 Tensor cumprod_with_zeros(const Tensor& g, const Tensor& x, int64_t dim) {
   Tensor last = movedim(x, dim, -1), grad = movedim(g, dim, -1);
   int64_t n = last.size(-1);
@@ -53,7 +57,8 @@ Tensor cumprod_with_zeros(const Tensor& g, const Tensor& x, int64_t dim) {
   return movedim(sum(terms, -1), -1, dim);
 }
 
-Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& out, double p, const Ints& dim, bool keepdim) {
+Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& out, double p, const Ints& dim,
+                     bool keepdim) {
   auto all_of = [&](const Tensor& t) { return spread(t, x.shape(), dim, keepdim); };
   if (p == 0) return zeros_like(x);
   if (p == 1) return all_of(g) * sgn(x);
@@ -70,7 +75,8 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& out, double
 }  // namespace
 
 aj_status* unreduce_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, spread(b.tensor(0), b.ints(1), b.ints(2), b.flag(3))); });
+  return kit::compose(
+      call, [](kit::Body& b) { b.ret(0, spread(b.tensor(0), b.ints(1), b.ints(2), b.flag(3))); });
 }
 
 aj_status* unreduce_at_body(void*, aj_call* call) {
@@ -80,7 +86,8 @@ aj_status* unreduce_at_body(void*, aj_call* call) {
     if (shape.empty()) return b.ret(0, reshape(g, shape));
     int64_t dim = wrap_dim(b.integer(3), int64_t(shape.size()));
     bool kept = b.flag(4);
-    Tensor grad = kept ? g : unsqueeze(g, dim), at = kept ? b.tensor(1) : unsqueeze(b.tensor(1), dim);
+    Tensor grad = kept ? g : unsqueeze(g, dim),
+           at = kept ? b.tensor(1) : unsqueeze(b.tensor(1), dim);
     b.ret(0, scatter(zeros(shape, g.dtype(), g.device()), dim, at, Operand(grad)));
   });
 }
@@ -174,7 +181,8 @@ aj_status* aminmax_body(void*, aj_call* call) {
 
 aj_status* logsumexp_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor x = is_integral(b.tensor(0)) ? to(b.tensor(0), kit::env.core->default_dtype()) : b.tensor(0);
+    Tensor x =
+        is_integral(b.tensor(0)) ? to(b.tensor(0), kit::env.core->default_dtype()) : b.tensor(0);
     Ints dim = b.ints(1);
     bool kept = b.flag(2);
     if (x.numel() == 0) return b.ret(0, log(sum(exp(x), dim, kept)));
