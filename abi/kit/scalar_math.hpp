@@ -2,6 +2,7 @@
 #ifndef ADJOIN_KIT_SCALAR_MATH_HPP
 #define ADJOIN_KIT_SCALAR_MATH_HPP
 #include <adjoin/kit/scalar.hpp>
+#include <adjoin/kit/scalar_float.hpp>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -18,8 +19,6 @@ template <class T> inline Complex<T> ours(std::complex<T> z) { return {z.real(),
       else return std::fn(x);                                          \
     }                                                                  \
   };
-AJ_MATH_(Exp, exp)
-AJ_MATH_(Log, log)
 AJ_MATH_(Log10, log10)
 AJ_MATH_(Sqrt, sqrt)
 AJ_MATH_(Sin, sin)
@@ -30,10 +29,22 @@ AJ_MATH_(Acos, acos)
 AJ_MATH_(Atan, atan)
 AJ_MATH_(Sinh, sinh)
 AJ_MATH_(Cosh, cosh)
-AJ_MATH_(Tanh, tanh)
 AJ_MATH_(Asinh, asinh)
 AJ_MATH_(Acosh, acosh)
 AJ_MATH_(Atanh, atanh)
+#undef AJ_MATH_
+// float32 has vector code of its own.
+#define AJ_MATH_(Name, fn)                                                                      \
+  struct Name {                                                                                 \
+    template <class T> AJ_HD T operator()(T x) const {                                          \
+      if constexpr (is_complex<T>) return ours(std::fn(standard(x)));                           \
+      else if constexpr (std::is_same_v<T, float>) return float(scalar_float::fn(double(x)));   \
+      else return std::fn(x);                                                                   \
+    }                                                                                           \
+  };
+AJ_MATH_(Exp, exp)
+AJ_MATH_(Log, log)
+AJ_MATH_(Tanh, tanh)
 #undef AJ_MATH_
 #define AJ_MATH_(Name, fn)                                             \
   struct Name {                                                        \
@@ -79,9 +90,9 @@ struct Log1p {
 struct Rsqrt {
   template <class T> AJ_HD T operator()(T x) const { return T(1) / Sqrt{}(x); }
 };
-struct Sigmoid {  // float32 through double: exact to the last bit but one, and right where exp(-x) overflows
+struct Sigmoid {
   template <class T> AJ_HD T operator()(T x) const {
-    if constexpr (std::is_same_v<T, float>) return float(1.0 / (1.0 + std::exp(-double(x))));
+    if constexpr (std::is_same_v<T, float>) return float(scalar_float::sigmoid(double(x)));
     else if constexpr (is_complex<T>) return T(1) / (T(1) + Exp{}(-x));
     else return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
   }
@@ -171,11 +182,14 @@ struct Gelu {  // erfc: 1 + erf(x) would lose the digits of the left tail
 };
 struct GeluTanh {
   template <class T> AJ_HD T operator()(T x) const {
-    return T(0.5) * x * (1 + std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
+    return T(0.5) * x * (1 + Tanh{}(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
   }
 };
 struct Silu {
-  template <class T> AJ_HD T operator()(T x) const { return x / (T(1) + Exp{}(-x)); }
+  template <class T> AJ_HD T operator()(T x) const {
+    if constexpr (std::is_same_v<T, float>) return float(double(x) * scalar_float::sigmoid(double(x)));
+    else return x / (T(1) + Exp{}(-x));
+  }
 };
 template <class T>
 struct Elu {
