@@ -165,13 +165,16 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
       return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": the result would have the shape ", sizes, "; sizes must not be negative");
   aj_value given = f->given[i];
   bool buffered = false;
-  if (given.tag == AJ_TENSOR)  // a kernel of this kind may read its inputs after it began to write
-    for (uint32_t a = 0; a < call->nargs; a++) {
+  if (given.tag == AJ_TENSOR) {  // a kernel of this kind may read its inputs after it began to write
+    bool in_place = call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == given.v.tensor;
+    uint32_t first = in_place && f->op->tags.find("overwrites") != std::string::npos;
+    for (uint32_t a = first; a < call->nargs; a++) {
       if (call->args[a].tag == AJ_TENSOR) buffered |= overlap(call->args[a].v.tensor, given.v.tensor) != 0;
       if (call->args[a].tag == AJ_TENSORS)
         for (uint32_t j = 0; j < call->args[a].aux; j++)
           if (aj_tensor* t = call->args[a].v.tensors[j]) buffered |= overlap(t, given.v.tensor) != 0;
     }
+  }
   aj_tensor* out;
   bool direct;
   AJ_TRY(prepare_output(f->op, f->device, *dtype, sizes, strides, given, false, &out, &direct));
@@ -195,7 +198,7 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
   const DType* dtype = find_dtype(dl);
   if (!dtype || ndim < 0 || ndim > kMaxDims)
     return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of dtype ", dl, " with ", ndim, " dimensions");
-  char* data = static_cast<char*>(of->dl.data) + offset * dt(priv(of).dtype).bytes;
+  char* data = static_cast<char*>(of->dl.data) + offset * dtype->bytes;
   aj_tensor* out;
   AJ_TRY(tensor_alias(of, *dtype, {shape, size_t(ndim)}, {strides, size_t(ndim)}, data, &out));
   bool list = f->op->schema.results[0].list != 0;

@@ -159,11 +159,6 @@ std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
   return out;
 }
 
-bool in_place(const kit::Body& b) {
-  const aj_value& ret = b.call()->rets[0];
-  return ret.tag == AJ_TENSOR && ret.v.tensor == b.tensor(0).get();
-}
-
 }  // namespace
 
 aj_status* index_body(void*, aj_call* call) {
@@ -175,22 +170,45 @@ aj_status* index_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+Tensor fitting(const Tensor& values, const Tensor& t) {
+  Tensor v = values;
+  if (!(v.device() == t.device()) && v.ndim() == 0) v = to(v, std::nullopt, t.device());
+  return v.dtype() == t.dtype() ? v : to(v, t.dtype());
+}
+
+// One mask of the whole tensor and one value: where() needs no list of places.
+bool fills_mask(const kit::Body& b) {
+  const Tensor& t = b.tensor(0);
+  Tensors given = b.tensors(1);
+  return given.size() == 1 && given[0].defined() && given[0].dtype() == boolean && given[0].device() == t.device() &&
+         !b.flag(3) && b.tensor(2).numel() == 1 && b.tensor(2).ndim() <= 1 && std::ranges::equal(given[0].shape(), t.shape());
+}
+
+}  // namespace
+
 aj_status* index_put_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    Tensors given = b.tensors(1);
-    Tensor values = b.tensor(2);
-    bool accumulate = b.flag(3);
-    if (!(values.device() == t.device()) && values.ndim() == 0) values = to(values, std::nullopt, t.device());
-    if (!(values.dtype() == t.dtype())) values = to(values, t.dtype());
-    bool one_mask = given.size() == 1 && given[0].defined() && given[0].dtype() == boolean && !accumulate &&
-                    values.ndim() == 0 && std::ranges::equal(given[0].shape(), t.shape());
-    if (one_mask) return b.ret(0, where(given[0], values, t));
-    std::vector<Tensor> indices = plain_indices(t, given);
+    Tensor values = fitting(b.tensor(2), t);
+    if (fills_mask(b)) return b.ret(0, where(b.tensors(1)[0], reshape(values, Sizes()), t));
+    b.ret(0, index_put_at(t, plain_indices(t, b.tensors(1)), values, b.flag(3)));
+  });
+}
+
+aj_status* index_put_in_place_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Tensor values = fitting(b.tensor(2), t);
+    if (fills_mask(b)) {
+      copy_(t, where(b.tensors(1)[0], reshape(values, Sizes()), t));
+      return b.ret(0, t);
+    }
     static constinit kit::Op put("index_put_at");
-    const aj_value args[] = {kit::value(t), kit::value(Tensors(indices)), kit::value(values), kit::value(accumulate)};
-    if (in_place(b)) kit::run_into(put.get(), args, 4, t);
-    else b.ret(0, kit::run(put.get(), args, 4));
+    std::vector<Tensor> indices = plain_indices(t, b.tensors(1));
+    const aj_value args[] = {kit::value(t), kit::value(Tensors(indices)), kit::value(values), kit::value(b.flag(3))};
+    b.ret(0, kit::run_into(put.get(), args, 4, t));
   });
 }
 

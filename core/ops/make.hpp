@@ -16,6 +16,9 @@ inline Tensor cut(const Tensor& t, int64_t dim, int64_t start, int64_t end, int6
   return slice(t, dim, start, end, step);
 }
 
+// A real tensor is its own conjugate, without a copy.
+inline Tensor conjugate(const Tensor& t) { return t.is_complex() ? conj(t) : t; }
+
 // Sizes and amounts that a schema lets stand for n equal ones.
 inline Sizes n_of(Ints given, size_t n, std::string_view name) {
   if (given.size() == 1) return Sizes(n, given[0]);

@@ -226,7 +226,7 @@ aj_status* linear_body(void*, aj_call* call) {
 
 aj_status* linear_weight_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, mm(t(folded(b.tensor(0))), adjoin::conj(folded(b.tensor(1)))));
+    b.ret(0, mm(t(folded(b.tensor(0))), conjugate(folded(b.tensor(1)))));
   });
 }
 

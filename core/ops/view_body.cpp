@@ -29,7 +29,7 @@ aj_status* adjoint_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     want(t.ndim() >= 2, "at least two dimensions are wanted, the shape is ", shown(t));
-    b.ret(0, adjoin::conj(transpose(t, -2, -1)));
+    b.ret(0, conjugate(transpose(t, -2, -1)));
   });
 }
 

@@ -1,0 +1,285 @@
+// core/ops/loss.cpp: losses out of pointwise ops, gathers and sums.
+#include <cmath>
+
+#include "core/ops/make.hpp"
+
+namespace adjoin::ops {
+namespace {
+
+void check_reduction(std::string_view how) {
+  if (how != "mean" && how != "sum" && how != "none")
+    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "reduction must be 'mean', 'sum' or 'none', it is '", how, "'");
+}
+
+Tensor reduced(const Tensor& each, std::string_view how) {
+  check_reduction(how);
+  return how == "mean" ? mean(each) : how == "sum" ? sum(each) : each;
+}
+
+// Shapes that differ broadcast, as PyTorch does with a warning.
+struct Pair {
+  explicit Pair(const kit::Body& b) {
+    Sizes shape = broadcast(b.tensor(0).shape(), b.tensor(1).shape());
+    if (!std::ranges::equal(b.tensor(0).shape(), b.tensor(1).shape())) {
+      static constexpr std::string_view who = "loss";
+      std::string text = kit::text("input is ", shown(b.tensor(0)), ", target is ", shown(b.tensor(1)), ": they broadcast to ",
+                                   shown(shape), "; give both one shape");
+      kit::env.core->log(1, kit::str(who), kit::str(text));
+    }
+    input = expand(b.tensor(0), shape);
+    target = expand(b.tensor(1), shape);
+  }
+  Tensor input, target;
+};
+
+Tensor to_classes(const Tensor& t) {
+  want(is_integral(t) && t.dtype().code != kDLBool, "target classes must be int64, they are ", t.dtype());
+  return t.dtype() == int64 ? t : to(t, int64);
+}
+
+// Class dimension last but one kept in place: [C] or [N, C, ...] with target [] or [N, ...].
+struct Classes {
+  Classes(const Tensor& input, const Tensor& given, const Tensor& weight, int64_t ignore) {
+    dim = input.ndim() == 1 ? 0 : 1;
+    want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
+    Sizes shape = sizes_of(input);
+    classes = shape[dim];
+    shape.erase(shape.begin() + dim);
+    want(std::ranges::equal(given.shape(), shape), "input is ", shown(input), ", so target must have shape ", shown(shape),
+         ", it has ", shown(given));
+    want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes), "weight must have one element for each of the ",
+         classes, " classes");
+    target = to_classes(given);
+    kept = ne(target, ignore);
+    // An ignored class may lie anywhere: class 0 stands in for it and counts nothing.
+    safe = where(kept, target, number_of(target, 0));
+    if (target.numel() > 0 && target.device().device_type == input.device().device_type) check_range(ignore);
+    counts = weight.defined() ? index_select(weight, 0, reshape(safe, {-1})) : Tensor();
+    counts = counts.defined() ? where(kept, reshape(counts, target.shape()), number_of(counts, 0)) : to(kept, input.dtype());
+  }
+  Tensor picked(const Tensor& t) const { return squeeze(gather(t, dim, unsqueeze(safe, dim)), {dim}); }
+
+  int64_t dim, classes;
+  Tensor target, kept, safe, counts;
+
+ private:
+  void check_range(int64_t ignore) const {
+    NoGradGuard off;
+    if (all(logical_and(ge(safe, 0), lt(safe, classes))).item<bool>()) return;
+    Tensor bad = masked_select(safe, logical_or(lt(safe, 0), ge(safe, classes)));
+    kit::raise_as("IndexError", AJ_OUT_OF_RANGE, "target ", select(bad, 0, 0).item<int64_t>(), " is out of range for ", classes,
+                  " classes; ignore_index is ", ignore);
+  }
+};
+
+Tensor over_counts(const Tensor& total, const Tensor& counts) { return total / sum(counts); }
+
+Tensor nll(const Tensor& input, const Classes& c, std::string_view how) {
+  check_reduction(how);
+  Tensor each = where(c.kept, -(c.picked(input) * c.counts), number_of(input, 0));
+  if (how == "none") return each;
+  return how == "sum" ? sum(each) : over_counts(sum(each), c.counts);
+}
+
+}  // namespace
+
+aj_status* nll_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, nll(b.tensor(0), Classes(b.tensor(0), b.tensor(1), b.tensor(2), b.integer(3)), b.text(4)));
+  });
+}
+
+namespace {
+
+Tensor probability_cross_entropy(const Tensor& input, Tensor target, const Tensor& weight, std::string_view how, double smoothing) {
+  int64_t dim = input.ndim() == 1 ? 0 : 1, classes = input.size(dim);
+  want(std::ranges::equal(input.shape(), target.shape()), "probabilities must have input's shape ", shown(input),
+       ", target has ", shown(target));
+  if (smoothing > 0) target = target * (1 - smoothing) + smoothing / double(classes);
+  Tensor each = log_softmax(input, dim) * target;
+  if (weight.defined()) {
+    Sizes shape(size_t(input.ndim()), 1);
+    shape[dim] = classes;
+    each = each * view(weight, shape);
+  }
+  Tensor losses = -sum(each, {dim});
+  check_reduction(how);
+  if (how == "none") return losses;
+  if (how == "sum") return sum(losses);
+  return sum(losses) / double(input.numel() / std::max<int64_t>(classes, 1));
+}
+
+}  // namespace
+
+aj_status* cross_entropy_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &input = b.tensor(0), &target = b.tensor(1), &weight = b.tensor(2);
+    std::string_view how = b.text(4);
+    double smoothing = b.real(5);
+    want(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0 and 1: ", smoothing);
+    want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
+    if (target.is_floating_point()) return b.ret(0, probability_cross_entropy(input, target, weight, how, smoothing));
+    Classes c(input, target, weight, b.integer(3));
+    Tensor logs = log_softmax(input, c.dim), hard = nll(logs, c, how);
+    if (smoothing == 0) return b.ret(0, hard);
+    Tensor all = logs;
+    if (weight.defined()) {
+      Sizes shape(size_t(input.ndim()), 1);
+      shape[c.dim] = c.classes;
+      all = logs * view(weight, shape);
+    }
+    Tensor even = where(c.kept, -sum(all, {c.dim}), number_of(logs, 0));
+    if (how == "mean") even = over_counts(sum(even), c.counts);
+    else if (how == "sum") even = sum(even);
+    b.ret(0, hard * (1 - smoothing) + even * (smoothing / double(c.classes)));
+  });
+}
+
+aj_status* mse_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    Tensor d = p.input - p.target;
+    b.ret(0, reduced(d * d, b.text(2)));
+  });
+}
+
+aj_status* l1_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    b.ret(0, reduced(abs(p.input - p.target), b.text(2)));
+  });
+}
+
+aj_status* smooth_l1_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    double beta = b.real(3);
+    want(beta >= 0, "beta must not be negative: ", beta);
+    Tensor d = abs(p.input - p.target);
+    if (beta > 0) d = where(lt(d, beta), d * d * (0.5 / beta), d - 0.5 * beta);
+    b.ret(0, reduced(d, b.text(2)));
+  });
+}
+
+aj_status* huber_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    double delta = b.real(3);
+    want(delta > 0, "delta must be positive: ", delta);
+    Tensor d = abs(p.input - p.target);
+    b.ret(0, reduced(where(lt(d, delta), d * d * 0.5, (d - 0.5 * delta) * delta), b.text(2)));
+  });
+}
+
+aj_status* binary_cross_entropy_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    want(std::ranges::equal(x.shape(), target.shape()), "input is ", shown(x), ", target is ", shown(target),
+         ": give both one shape");
+    {
+      NoGradGuard off;
+      bool inside = all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
+      want(inside, "input must lie between 0 and 1; use binary_cross_entropy_with_logits for scores");
+    }
+    // Logarithms are cut at -100, so a sure wrong answer costs 100, not infinity.
+    Tensor each = -(target * clamp(log(x), -100) + (1 - target) * clamp(log1p(-x), -100));
+    if (b.given(2)) each = each * b.tensor(2);
+    b.ret(0, reduced(each, b.text(3)));
+  });
+}
+
+aj_status* binary_cross_entropy_with_logits_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    want(std::ranges::equal(x.shape(), target.shape()), "input is ", shown(x), ", target is ", shown(target),
+         ": give both one shape");
+    Tensor one = logaddexp(-x, number_of(x, 0));  // -log(sigmoid(x)): the loss where the target is 1
+    Tensor each = b.given(4) ? (1 - target) * x + (1 + (b.tensor(4) - 1) * target) * one : (1 - target) * x + one;
+    if (b.given(2)) each = each * b.tensor(2);
+    b.ret(0, reduced(each, b.text(3)));
+  });
+}
+
+aj_status* kl_div_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    std::string_view how = b.text(2);
+    Tensor each = b.flag(3) ? exp(p.target) * (p.target - p.input) : xlogy(p.target, p.target) - p.target * p.input;
+    if (how != "batchmean") return b.ret(0, reduced(each, how));
+    want(p.input.ndim() > 0, "'batchmean' needs a batch: input is a number");
+    b.ret(0, sum(each) / double(p.input.size(0)));
+  });
+}
+
+aj_status* poisson_nll_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    Tensor each = b.flag(2) ? exp(x) - target * x : x - target * log(x + b.real(4));
+    if (b.flag(3)) {  // Stirling's approximation, where it holds
+      Tensor stirling = target * log(target) - target + 0.5 * log(target * (2 * 3.141592653589793));
+      each = each + where(gt(target, 1), stirling, number_of(stirling, 0));
+    }
+    b.ret(0, reduced(each, b.text(5)));
+  });
+}
+
+aj_status* gaussian_nll_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    Tensor var = b.tensor(2), lift;
+    if (var.ndim() == x.ndim() - 1) var = unsqueeze(var, -1);
+    {
+      NoGradGuard off;
+      want(var.numel() == 0 || !any(lt(var, 0)).item<bool>(), "var has negative elements");
+      lift = clamp(b.real(4) - var, 0);
+    }
+    Tensor held = var + lift, d = x - target;  // eps at least; the derivative passes as if nothing were lifted
+    Tensor each = (log(held) + d * d / held) * 0.5;
+    if (b.flag(3)) each = each + 0.5 * std::log(2 * 3.141592653589793);
+    b.ret(0, reduced(each, b.text(5)));
+  });
+}
+
+aj_status* soft_margin_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, reduced(log1p(exp(-(b.tensor(1) * b.tensor(0)))), b.text(2)));
+  });
+}
+
+aj_status* hinge_embedding_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    Tensor zero = number_of(x, 0);
+    Tensor apart = where(ne(target, 1), clamp(b.real(2) - x, 0), zero), close = where(ne(target, -1), x, zero);
+    b.ret(0, reduced(apart + close, b.text(3)));
+  });
+}
+
+aj_status* margin_ranking_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, reduced(clamp(-(b.tensor(2) * (b.tensor(0) - b.tensor(1))) + b.real(3), 0), b.text(4)));
+  });
+}
+
+aj_status* cosine_embedding_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &y = b.tensor(1), &target = b.tensor(2);
+    int64_t d = x.ndim() - 1;
+    Tensor cosine = sum(x * y, {d}) / sqrt((sum(x * x, {d}) + 1e-12) * (sum(y * y, {d}) + 1e-12));
+    Tensor zero = number_of(cosine, 0);
+    Tensor each = where(eq(target, 1), 1 - cosine, zero) + where(eq(target, -1), clamp(cosine - b.real(3), 0), zero);
+    b.ret(0, reduced(each, b.text(4)));
+  });
+}
+
+aj_status* triplet_margin_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &anchor = b.tensor(0), &positive = b.tensor(1), &negative = b.tensor(2);
+    double p = b.real(4), eps = b.real(5);
+    Tensor near = pairwise_distance(anchor, positive, p, eps), far = pairwise_distance(anchor, negative, p, eps);
+    if (b.flag(6)) far = minimum(far, pairwise_distance(positive, negative, p, eps));
+    b.ret(0, reduced(clamp(near - far + b.real(3), 0), b.text(7)));
+  });
+}
+
+}  // namespace adjoin::ops

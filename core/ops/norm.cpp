@@ -1,0 +1,273 @@
+// core/ops/norm.cpp: normalizations: shapes, layers, and gradients that can be differentiated again.
+#include "core/ops/make.hpp"
+
+namespace adjoin::ops {
+namespace {
+
+void check_channels(const Tensor& t, int64_t channels, std::string_view name) {
+  want(!t.defined() || (t.ndim() == 1 && t.size(0) == channels), name, " must have shape [", channels, "], it has ",
+       t.defined() ? shown(t) : kit::Shape{});
+}
+
+Sizes all_but(int64_t ndim, int64_t kept) {
+  Sizes dims;
+  for (int64_t d = 0; d < ndim; ++d)
+    if (d != kept) dims.push_back(d);
+  return dims;
+}
+
+// A vector of channels as it stands against t.
+Tensor along(const Tensor& v, const Tensor& t, int64_t dim) {
+  Sizes shape(size_t(t.ndim()), 1);
+  shape[dim] = v.numel();
+  return view(v, shape);
+}
+
+bool recording(std::initializer_list<const Tensor*> tensors) {
+  if (!kit::env.autograd->grad_mode()) return false;
+  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor* t) { return t->defined() && t->requires_grad(); });
+}
+
+void check_normalized(const Tensor& t, Ints normalized) {
+  int64_t k = int64_t(normalized.size());
+  want(k > 0 && k <= t.ndim() && std::ranges::equal(t.shape().last(size_t(k)), normalized), "normalized_shape ", shown(normalized),
+       " is not how the shape ", shown(t), " of input ends");
+}
+
+// The part that batch and layer norm share: out of t, its statistics over dims and the gradient of the scaled result.
+struct Normalized {
+  Normalized(const Tensor& t, const Sizes& dims, double eps) : dims(dims) {
+    Tensor centred = t - mean(t, dims, true);
+    rstd = rsqrt(mean(centred * centred, dims, true) + eps);
+    hat = centred * rstd;
+  }
+  Tensor gradient(const Tensor& g) const { return rstd * (g - mean(g, dims, true) - hat * mean(g * hat, dims, true)); }
+  Sizes dims;
+  Tensor rstd, hat;
+};
+
+Tensor in(const Tensor& t, DLDataType dtype) { return t.dtype() == dtype ? t : to(t, dtype); }
+
+}  // namespace
+
+aj_status* batch_norm_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
+    int64_t n = t.size(1);
+    check_channels(c.tensor(1), n, "weight");
+    check_channels(c.tensor(2), n, "bias");
+    check_channels(c.tensor(3), n, "running_mean");
+    check_channels(c.tensor(4), n, "running_var");
+    bool training = c.flag(5);
+    want(training || (c.given(3) && c.given(4)), "running_mean and running_var are needed when not training");
+    Sizes stats{training ? n : 0};
+    c.out(0, t.dtype(), t.shape());
+    c.out(1, statistics_dtype(t.dtype()), stats);
+    c.out(2, statistics_dtype(t.dtype()), stats);
+  });
+}
+
+aj_status* batch_norm_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(1);
+    Bools needs = c.bools(9);
+    DLDataType dtype = c.given(2) ? c.tensor(2).dtype() : t.dtype();
+    Sizes none{0}, channels{t.size(1)};
+    c.out(0, t.dtype(), needs[0] ? t.shape() : none);
+    c.out(1, dtype, needs[1] ? channels : none);
+    c.out(2, dtype, needs[2] ? channels : none);
+  });
+}
+
+// Runs when this derivative is itself recorded; the saved mean and rstd depend on input, so they are made again.
+aj_status* batch_norm_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(1), &weight = b.tensor(2);
+    want(b.flag(7), "only statistics of the batch have this derivative");
+    Bools needs = b.bools(9);
+    DLDataType dtype = statistics_dtype(t.dtype());
+    Tensor g = in(b.tensor(0), dtype);
+    Normalized n(in(t, dtype), all_but(t.ndim(), 1), b.real(8));
+    Tensor scaled = weight.defined() ? g * along(weight, t, 1) : g, nothing = zeros_of(t, {0});
+    b.ret(0, needs[0] ? in(n.gradient(scaled), t.dtype()) : nothing);
+    b.ret(1, needs[1] ? sum(g * n.hat, n.dims) : nothing);
+    b.ret(2, needs[2] ? sum(g, n.dims) : nothing);
+  });
+}
+
+namespace {
+
+// With the statistics constant it is one product and one sum, of any derivative.
+Tensor with_constants(const Tensor& t, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias, double eps) {
+  Tensor scale = rsqrt(in(var, statistics_dtype(t.dtype())) + eps);
+  if (weight.defined()) scale = scale * weight;
+  Tensor shift = -(mean * scale);
+  if (bias.defined()) shift = shift + bias;
+  return in(t * along(scale, t, 1) + along(shift, t, 1), t.dtype());
+}
+
+}  // namespace
+
+aj_status* batch_norm_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &mean = b.tensor(1), &var = b.tensor(2), &weight = b.tensor(3), &bias = b.tensor(4);
+    bool training = b.flag(5);
+    want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
+    want(!training || t.numel() != t.size(1), "training wants more than one value per channel: input is ", shown(t));
+    if (!training && mean.defined() && var.defined() && recording({&t, &weight, &bias})) {
+      check_channels(mean, t.size(1), "running_mean");
+      check_channels(var, t.size(1), "running_var");
+      return b.ret(0, with_constants(t, mean, var, weight, bias, b.real(7)));
+    }
+    b.ret(0, std::get<0>(batch_norm_stats(t, weight, bias, mean, var, training, b.real(6), b.real(7))));
+  });
+}
+
+aj_status* layer_norm_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Ints normalized = c.ints(1);
+    check_normalized(t, normalized);
+    for (uint32_t i = 2; i < 4; ++i)
+      want(!c.given(i) || std::ranges::equal(c.tensor(i).shape(), normalized), i == 2 ? "weight" : "bias", " must have shape ",
+           shown(normalized), ", it has ", c.given(i) ? shown(c.tensor(i)) : kit::Shape{});
+    Sizes stats = sizes_of(t);
+    std::fill(stats.end() - int64_t(normalized.size()), stats.end(), 1);
+    c.out(0, t.dtype(), t.shape());
+    c.out(1, statistics_dtype(t.dtype()), stats);
+    c.out(2, statistics_dtype(t.dtype()), stats);
+  });
+}
+
+aj_status* layer_norm_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(1);
+    Bools needs = c.bools(7);
+    DLDataType dtype = c.given(5) ? c.tensor(5).dtype() : t.dtype();
+    Sizes none{0};
+    c.out(0, t.dtype(), needs[0] ? t.shape() : none);
+    c.out(1, dtype, needs[1] ? std::span<const int64_t>(c.ints(2)) : none);
+    c.out(2, dtype, needs[2] ? std::span<const int64_t>(c.ints(2)) : none);
+  });
+}
+
+// As that of batch norm; eps is not an argument here, so it is worked out of the saved rstd as a constant.
+aj_status* layer_norm_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(1), &weight = b.tensor(5);
+    Bools needs = b.bools(7);
+    DLDataType dtype = statistics_dtype(t.dtype());
+    int64_t k = int64_t(b.ints(2).size());
+    Sizes last, first;
+    for (int64_t d = 0; d < t.ndim(); ++d) (d < t.ndim() - k ? first : last).push_back(d);
+    Tensor g = in(b.tensor(0), dtype), x = in(t, dtype), eps;
+    {
+      NoGradGuard off;
+      Tensor centred = x.detach() - b.tensor(3), rstd = b.tensor(4).detach();
+      eps = reciprocal(rstd * rstd) - mean(centred * centred, last, true);
+    }
+    Tensor centred = x - mean(x, last, true), rstd = rsqrt(mean(centred * centred, last, true) + eps), hat = centred * rstd;
+    Tensor scaled = weight.defined() ? g * weight : g, nothing = zeros_of(t, {0});
+    if (needs[0]) {
+      Tensor made = rstd * (scaled - mean(scaled, last, true) - hat * mean(scaled * hat, last, true));
+      b.ret(0, in(made, t.dtype()));
+    } else {
+      b.ret(0, nothing);
+    }
+    auto total = [&](const Tensor& all) { return first.empty() ? all : sum(all, first); };
+    b.ret(1, needs[1] ? total(g * hat) : nothing);
+    b.ret(2, needs[2] ? total(g) : nothing);
+  });
+}
+
+aj_status* layer_norm_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, std::get<0>(layer_norm_stats(b.tensor(0), b.ints(1), b.tensor(2), b.tensor(3), b.real(4))));
+  });
+}
+
+namespace {
+
+// Groups of channels become rows of a layer norm.
+Tensor by_groups(const Tensor& t, int64_t groups, double eps) {
+  int64_t batch = t.size(0), each = t.numel() / std::max<int64_t>(batch * groups, 1);
+  Tensor rows = reshape(t, {batch, groups, each});
+  return reshape(std::get<0>(layer_norm_stats(rows, {each}, Tensor(), Tensor(), eps)), t.shape());
+}
+
+Tensor scaled_and_shifted(Tensor t, const Tensor& weight, const Tensor& bias) {
+  check_channels(weight, t.size(1), "weight");
+  check_channels(bias, t.size(1), "bias");
+  if (weight.defined()) t = t * along(weight, t, 1);
+  if (bias.defined()) t = t + along(bias, t, 1);
+  return t;
+}
+
+}  // namespace
+
+aj_status* group_norm_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    int64_t groups = b.integer(1);
+    want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
+    want(groups > 0 && t.size(1) % groups == 0, "the ", t.size(1), " channels of input must be divisible by num_groups ", groups);
+    b.ret(0, scaled_and_shifted(by_groups(t, groups, b.real(4)), b.tensor(2), b.tensor(3)));
+  });
+}
+
+aj_status* instance_norm_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &mean_ = b.tensor(1), &var_ = b.tensor(2);
+    double momentum = b.real(6), eps = b.real(7);
+    want(t.ndim() >= 3, "input must have batch, channels and places, its shape is ", shown(t));
+    if (!b.flag(5)) return b.ret(0, batch_norm(t, mean_, var_, b.tensor(3), b.tensor(4), false, momentum, eps));
+    want(t.numel() > t.size(0) * t.size(1), "more than one value per channel is wanted: input is ", shown(t));
+    if (mean_.defined() && var_.defined()) {
+      NoGradGuard off;
+      Sizes places;
+      for (int64_t d = 2; d < t.ndim(); ++d) places.push_back(d);
+      Tensor x = t.detach();
+      copy_(mean_, mean_ * (1 - momentum) + mean(mean(x, places), {0}) * momentum);
+      copy_(var_, var_ * (1 - momentum) + mean(var(x, places), {0}) * momentum);
+    }
+    b.ret(0, scaled_and_shifted(by_groups(t, t.size(1), eps), b.tensor(3), b.tensor(4)));
+  });
+}
+
+aj_status* rms_norm_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &weight = b.tensor(2);
+    check_normalized(t, b.ints(1));
+    DLDataType dtype = statistics_dtype(t.dtype());
+    Sizes dims;
+    for (int64_t d = t.ndim() - int64_t(b.ints(1).size()); d < t.ndim(); ++d) dims.push_back(d);
+    double eps = b.given(3) ? b.real(3) : dtype == float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+    Tensor x = in(t, dtype), made = in(x * rsqrt(mean(x * x, dims, true) + eps), t.dtype());
+    b.ret(0, weight.defined() ? made * weight : made);
+  });
+}
+
+aj_status* normalize_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Tensor length = clamp(vector_norm(t, b.scalar(1), {b.integer(2)}, true), b.real(3));
+    b.ret(0, t / expand(length, t.shape()));
+  });
+}
+
+aj_status* cosine_similarity_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Sizes shape = broadcast(b.tensor(0).shape(), b.tensor(1).shape());
+    Tensor x = expand(b.tensor(0), shape), y = expand(b.tensor(1), shape);
+    int64_t d = wrap_dim(b.integer(2), int64_t(shape.size()));
+    double eps = b.real(3);
+    auto unit = [&](const Tensor& t) {  // clamped without losing the derivative of the length
+      Tensor length = vector_norm(t, 2, {d}, true);
+      return t / clamp(length, eps);
+    };
+    b.ret(0, sum(unit(x) * unit(y), {d}));
+  });
+}
+
+}  // namespace adjoin::ops

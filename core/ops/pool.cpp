@@ -1,0 +1,184 @@
+// core/ops/pool.cpp: shapes of pooling, the layers' forms, and what pools by other ops.
+#include "core/ops/make.hpp"
+
+namespace adjoin::ops {
+namespace {
+
+int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
+  int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
+  int64_t out = room < 0 ? 0 : room / stride + 1;
+  if (ceil_mode && (out - 1) * stride >= in + padding) --out;  // the last window must begin within input or what is before it
+  return out;
+}
+
+void check_planes(const Tensor& t) {
+  want(t.ndim() == 3 || t.ndim() == 4, "input must have 3 or 4 dimensions, its shape is ", shown(t));
+}
+
+Sizes pooled_shape(const Tensor& t, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+  check_planes(t);
+  Sizes shape = sizes_of(t);
+  for (int64_t i = 0; i < 2; ++i) {
+    int64_t& size = shape[size_t(t.ndim() - 2 + i)];
+    want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0, "kernel_size, stride and dilation must be positive: ", shown(kernel),
+         ", ", shown(stride), ", ", shown(dilation));
+    want(padding[i] >= 0 && 2 * padding[i] <= kernel[i], "padding must be at most half of kernel_size: ", shown(padding), " and ",
+         shown(kernel));
+    int64_t in = size;
+    size = pooled_size(in, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
+    want(size > 0, "kernel_size ", shown(kernel), " is too large for input of shape ", shown(t));
+  }
+  return shape;
+}
+
+const int64_t kOnes[2] = {1, 1};
+
+}  // namespace
+
+aj_status* max_pool2d_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Sizes shape = pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), c.ints(4), c.flag(5));
+    c.out(0, t.dtype(), shape);
+    c.out(1, int64, shape);
+  });
+}
+
+aj_status* max_pool2d_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) { c.out(0, c.tensor(0).dtype(), c.ints(2)); });
+}
+
+aj_status* avg_pool2d_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    want(!c.given(6) || c.integer(6) != 0, "divisor_override must not be 0");
+    c.out(0, t.dtype(), pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)));
+  });
+}
+
+aj_status* pool_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) { c.out(0, c.tensor(0).dtype(), c.ints(1)); });
+}
+
+aj_status* adaptive_avg_pool2d_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    check_planes(t);
+    Ints size = c.ints(1);
+    Sizes shape = sizes_of(t);
+    for (int64_t i = 0; i < 2; ++i) {
+      want(size[i] >= 0, "output_size must not be negative: ", shown(size));
+      want(shape[size_t(t.ndim() - 2 + i)] > 0 || size[i] == 0, "input of shape ", shown(t), " has no elements to take means of");
+      shape[size_t(t.ndim() - 2 + i)] = size[i];
+    }
+    c.out(0, t.dtype(), shape);
+  });
+}
+
+aj_status* max_pool2d_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &g = b.tensor(0), &indices = b.tensor(1);
+    Ints shape = b.ints(2);
+    int64_t plane = shape[shape.size() - 1] * shape[shape.size() - 2], planes = product(shape) / std::max<int64_t>(plane, 1);
+    int64_t windows = g.size(-1) * g.size(-2);
+    Sizes flat{planes, windows};
+    b.ret(0, reshape(scatter_add(zeros_of(g, {planes, plane}), 1, reshape(indices, flat), reshape(g, flat)), shape));
+  });
+}
+
+namespace {
+
+Sizes stride_or(const kit::Body& b, uint32_t i, const Sizes& kernel) {
+  Ints given = b.ints(i);
+  return given.is_none() || given.empty() ? kernel : n_of(given, kernel.size(), "stride");
+}
+
+std::tuple<Tensor, Tensor> max_pool1d_of(const kit::Body& b) {
+  const Tensor& t = b.tensor(0);
+  want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ", shown(t));
+  Sizes kernel = n_of(b.ints(1), 1, "kernel_size"), stride = stride_or(b, 2, kernel);
+  int64_t padding = n_of(b.ints(3), 1, "padding")[0], dilation = n_of(b.ints(4), 1, "dilation")[0];
+  auto [out, indices] = max_pool2d_with_indices(unsqueeze(t, -2), {1, kernel[0]}, {1, stride[0]}, {0, padding}, {1, dilation},
+                                                b.flag(5));
+  return {squeeze(out, {-2}), squeeze(indices, {-2})};
+}
+
+Sizes output_size(const Tensor& t, Ints asked) {
+  check_planes(t);
+  Sizes size = n_of(asked, 2, "output_size");
+  for (int64_t i = 0; i < 2; ++i)
+    if (size[i] == -1) size[i] = t.size(t.ndim() - 2 + i);
+  return size;
+}
+
+}  // namespace
+
+aj_status* max_pool2d_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
+    b.ret(0, std::get<0>(max_pool2d_with_indices(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"),
+                                                 n_of(b.ints(4), 2, "dilation"), b.flag(5))));
+  });
+}
+
+aj_status* max_pool1d_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) { b.ret(0, std::get<0>(max_pool1d_of(b))); });
+}
+
+aj_status* max_pool1d_with_indices_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) { b.ret_all(max_pool1d_of(b)); });
+}
+
+aj_status* avg_pool2d_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
+    b.ret(0, avg_pool2d_forward(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"), b.flag(4), b.flag(5),
+                                b.maybe<int64_t>(6)));
+  });
+}
+
+aj_status* avg_pool1d_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ", shown(t));
+    Sizes kernel = n_of(b.ints(1), 1, "kernel_size"), stride = stride_or(b, 2, kernel);
+    Tensor out = avg_pool2d_forward(unsqueeze(t, -2), {1, kernel[0]}, {1, stride[0]}, {0, n_of(b.ints(3), 1, "padding")[0]},
+                                    b.flag(4), b.flag(5), std::nullopt);
+    b.ret(0, squeeze(out, {-2}));
+  });
+}
+
+aj_status* adaptive_avg_pool2d_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, adaptive_avg_pool2d_forward(b.tensor(0), output_size(b.tensor(0), b.ints(1))));
+  });
+}
+
+aj_status* adaptive_avg_pool1d_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ", shown(t));
+    b.ret(0, squeeze(adaptive_avg_pool2d_forward(unsqueeze(t, -2), {1, n_of(b.ints(1), 1, "output_size")[0]}), {-2}));
+  });
+}
+
+aj_status* adaptive_max_pool2d_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Sizes size = output_size(t, b.ints(1));
+    int64_t h = t.size(-2), w = t.size(-1);
+    std::vector<Tensor> rows;
+    for (int64_t i = 0; i < size[0]; ++i) {
+      Tensor band = cut(t, -2, i * h / size[0], ((i + 1) * h + size[0] - 1) / size[0]);
+      std::vector<Tensor> cells;
+      for (int64_t j = 0; j < size[1]; ++j) {
+        Tensor window = cut(band, -1, j * w / size[1], ((j + 1) * w + size[1] - 1) / size[1]);
+        cells.push_back(std::get<0>(max(flatten(window, -2, -1), -1)));
+      }
+      rows.push_back(stack(cells, -1));
+    }
+    b.ret(0, stack(rows, -2));
+  });
+}
+
+}  // namespace adjoin::ops
