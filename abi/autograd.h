@@ -23,6 +23,8 @@ enum {
   AJ_SAVE_DTYPE = 3,    /* argument's dtype, as AJ_DTYPE */
   AJ_SAVE_RESULT_SHAPE = 4
 };
+/* Added to what: a tensor is kept only if one of these arguments (bit i: argument i) needs a gradient, else saved[] has None. */
+#define AJ_SAVE_FOR(mask) ((int32_t)((uint32_t)(mask) << 8))
 
 typedef struct aj_grad_call { /* EXTENSIBLE */
   uint32_t struct_size, flags;

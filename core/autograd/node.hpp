@@ -29,6 +29,7 @@ enum NodeFlags : uint32_t {
   kNodeAccumulator = 1u << 7,  // stands for a leaf, made when somebody looks
   kNodeFreed = 1u << 8,        // saved values are gone
   kNodeForms = 1u << 9,        // words begin with the form of each result
+  kNodeZero = 1u << 10,        // gives no gradients: what was there before is overwritten
 };
 constexpr uint32_t kNodeValuesShift = 16;  // 8 bits: number of values
 constexpr uint32_t kNodeClassShift = 28;   // 4 bits: size class of the block
@@ -111,8 +112,15 @@ struct Retain {
   uint32_t nr;
 };
 
+struct Form {  // of a result, to make zeros
+  Device* device = nullptr;
+  uint8_t dtype = 0;
+  std::vector<int64_t> shape;
+};
+
 struct Custom {
   Vjp vjp;
+  std::vector<Form> forms;
   void* payload = nullptr;
   std::vector<Saved> saved;
   std::vector<aj_value> values;  // a tensor's v.u: index into saved
@@ -174,21 +182,16 @@ bool can_require_grad(int dtype);
 
 // Saving and unpacking: saved.cpp.
 aj_status* save_tensor(Node* n, aj_tensor* t, bool is_result, uint32_t nr, Saved* out);
-aj_status* unpack(Node* n, Saved* s, bool with_history, Node* outer, aj_tensor** out);  // owned
 void saved_release(Saved* s);
 void node_free_saved(Node* n);  // after its backward; a second use raises
-aj_status* check_version(Node* n, const Saved* s);
-void saved_hooks_retain(SavedHooks* h);
-void saved_hooks_release(SavedHooks* h);
 
 // Runs a node's own derivative: grad_out has nresults entries, borrowed; grad_in nedges entries, owned results. hooks and
 // checks are the engine's. `outer`: of a write through a view, the node that unpacked results belong to.
-aj_status* node_apply(Node* n, aj_tensor* const* grad_out, aj_tensor** grad_in, const uint8_t* needs, bool create,
+aj_status* node_apply(Node* n, aj_tensor* const* grad_out, aj_tensor** grad_in, const uint8_t* needs, bool create, bool keep,
                       Node* outer);
 // Shape, dtype and realness of a returned gradient: fitted to the input, or an error.
 aj_status* fit_gradient(Node* n, uint32_t input, aj_tensor** io);
 
-void move_retains(aj_tensor* t, Node* from, Node* to, uint32_t nr);
 std::string place_of(const Node* n);  // " recorded at FILE:LINE", or ""
 
 }  // namespace adjoin
