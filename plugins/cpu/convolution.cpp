@@ -29,11 +29,14 @@ class Unrolled {
   void unroll(const T* big, int64_t channels, int64_t lo, int64_t hi, T* cols) const {
     walk(channels, lo, hi, [&](int64_t channel, int64_t at, int64_t from, int64_t step, int64_t n, int64_t skip, int64_t rest) {
       T* to = cols + at;
-      std::fill_n(to, skip, T(0));
       const T* p = big + channel * g_.big_pixels() + from;
-      if (step == 1) std::copy_n(p, n, to + skip);
-      else for (int64_t i = 0; i < n; ++i) to[skip + i] = p[i * step];
-      std::fill_n(to + skip + n, rest, T(0));
+      for (int64_t i = 0; i < skip; ++i) *to++ = T(0);
+      if (step == 1) {
+        for (int64_t i = 0; i < n; ++i) *to++ = p[i];
+      } else {
+        for (int64_t i = 0; i < n; ++i) *to++ = p[i * step];
+      }
+      for (int64_t i = 0; i < rest; ++i) *to++ = T(0);
     });
   }
   // The other way: adds cols to the image.
@@ -50,27 +53,27 @@ class Unrolled {
   template <class F>
   void walk(int64_t channels, int64_t lo, int64_t hi, F f) const {
     const ConvGeometry& g = g_;
-    int64_t width = hi - lo, taps = g.taps();
+    int64_t width = hi - lo, taps = g.taps(), line = g.small[2], stride = g.stride[2];
     for (int64_t r = 0; r < channels * taps; ++r) {
       int64_t k = r % taps, shift[3];
       for (int d = 2; d >= 0; k /= g.kernel[d--]) shift[d] = k % g.kernel[d] * g.dilation[d] - g.pad[d];
-      for (int64_t s = lo; s < hi;) {
-        int64_t x = s % g.small[2], n = std::min(hi - s, g.small[2] - x);
-        int64_t y = s / g.small[2] % g.small[1] * g.stride[1] + shift[1], z = s / g.small[2] / g.small[1] * g.stride[0] + shift[0];
-        int64_t at = r * width + s - lo;
-        s += n;
+      // Pixels x of a line read x * stride + shift: those inside are [begin, end).
+      int64_t begin = std::clamp<int64_t>((stride - 1 - shift[2]) / stride, 0, line);
+      int64_t end = g.big[2] > shift[2] ? std::clamp<int64_t>((g.big[2] - shift[2] + stride - 1) / stride, begin, line) : begin;
+      int64_t x = lo % line, row = lo / line % g.small[1], plane = lo / line / g.small[1];
+      for (int64_t s = lo, at = r * width; s < hi;) {
+        int64_t n = std::min(hi - s, line - x), y = row * g.stride[1] + shift[1], z = plane * g.stride[0] + shift[0];
         if (y < 0 || y >= g.big[1] || z < 0 || z >= g.big[0]) {
           f(r / taps, at, 0, 1, 0, n, 0);
-          continue;
+        } else {
+          int64_t first = std::clamp(begin, x, x + n), last = std::clamp(end, first, x + n);
+          int64_t from = first < last ? (z * g.big[1] + y) * g.big[2] + first * stride + shift[2] : 0;
+          f(r / taps, at, from, stride, last - first, first - x, x + n - last);
         }
-        // Pixels x .. x + n of the line read x * stride + shift: those inside are [first, last).
-        int64_t stride = g.stride[2], first = x, last = x + n;
-        if (shift[2] < 0) first = std::max(first, (-shift[2] + stride - 1) / stride);
-        last = std::min(last, g.big[2] > shift[2] ? (g.big[2] - shift[2] + stride - 1) / stride : 0);
-        first = std::min(first, x + n);
-        last = std::max(last, first);
-        int64_t from = (z * g.big[1] + y) * g.big[2] + first * stride + shift[2];
-        f(r / taps, at, first < last ? from : 0, stride, last - first, first - x, x + n - last);
+        s += n;
+        at += n;
+        x = 0;
+        if (++row == g.small[1]) row = 0, ++plane;
       }
     }
   }
