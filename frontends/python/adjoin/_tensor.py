@@ -132,6 +132,11 @@ def _format(self, spec):
     return object.__format__(self, spec)
 
 
+def _array_wrap(self, array, context=None, return_scalar=False):
+    """What NumPy's functions give for a tensor is a tensor."""
+    return _C.as_tensor(array)
+
+
 def _where(self, condition, other):
     """Elements of self where the condition holds, of other elsewhere."""
     return _C.find_op("where")(condition, self, other)
@@ -239,6 +244,7 @@ _METHODS = {
     "__format__": _format,
     "__reversed__": _reversed,
     "__dir__": _dir,
+    "__array_wrap__": _array_wrap,
     "where": _where,
     "type": _type,
     "new_tensor": _new_tensor,

@@ -160,7 +160,7 @@ def tensor_repr(self):
             name = "tensor("
         if self.is_meta:
             text = "..."
-            notes.insert(0, f"size={tuple(self.shape)}")
+            notes.insert(1, f"size={tuple(self.shape)}")
         elif self.numel() == 0:
             text = "[]"
         else:

@@ -91,7 +91,11 @@ PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// Without it copy and pickle refuse an object that is larger than Python knows.
+PyObject* new_arguments(PyObject*, PyObject*) { return PyTuple_New(0); }
+
 PyMethodDef methods[] = {
+    {"__getnewargs__", new_arguments, METH_NOARGS, nullptr},
     {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
     {},

@@ -113,6 +113,10 @@ PyObject* get_signature(PyObject* self, void*) {
   return PyUnicode_FromString(signature_of(*cast(self)->first).c_str());
 }
 
+PyObject* get_signature_object(PyObject* self, void*) {
+  return call_helper("adjoin._signature", "signature_of", &self, 1);
+}
+
 PyObject* get_doc(PyObject* self, void*) {
   std::string text;
   for (Program* p = cast(self)->first; p; p = p->next) {
@@ -149,6 +153,7 @@ PyGetSetDef properties[] = {
     {"__module__", get_module, nullptr, nullptr, nullptr},
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
     {"__text_signature__", get_signature, nullptr, nullptr, nullptr},
+    {"__signature__", get_signature_object, nullptr, nullptr, nullptr},
     {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
     {},
 };

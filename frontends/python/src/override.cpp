@@ -113,7 +113,7 @@ PyObject* call_from_python(PyObject*, PyObject* const* a, Py_ssize_t n) {
   note_types(found, PySequence_Fast_ITEMS(a[1]), PyTuple_GET_SIZE(a[1]));
   Ref types(types_tuple(found));
   for (PyObject* o : found) {
-    Ref f(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(o)), protocol));
+    Ref f(PyObject_GetAttr(o, protocol));
     Ref result(f && types ? PyObject_CallFunctionObjArgs(f.get(), a[0], types.get(), a[2], a[3], nullptr) : nullptr);
     if (!result || result.get() != Py_NotImplemented) return result.release();
   }

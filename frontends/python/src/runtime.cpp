@@ -278,10 +278,12 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-int init_ops(PyObject*) { return init_binding() < 0 ? -1 : sync_ops(); }
+int init_ops(PyObject*) {
+  if (PyType_Ready(&op_type) < 0 || PyType_Ready(&op_method_type) < 0) return -1;
+  return init_binding() < 0 ? -1 : sync_ops();
+}
 
 int init_runtime(PyObject* module) {
-  if (PyType_Ready(&op_type) < 0) return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 import adjoin
 
+from ... import _C
 from ...utils.hooks import RemovableHandle
 from ._backward import BackwardGates, hook_first_node
 
@@ -106,23 +107,14 @@ def register_module_full_backward_hook(hook):
     return _register(_global_backward, hook)
 
 
-class Calls:
-    """The part of Module that runs ``forward`` and what is hooked to it."""
+# ModuleBase calls forward at once unless one of these or one of the module's own dictionaries has a hook.
+_C.watch_global_module_hooks(
+    (_global_forward, _global_forward_pre, _global_backward, _global_backward_pre)
+)
 
-    def __call__(self, *args, **kwargs):
-        # Nearly every call takes this way, so the test is flat and nothing is prepared before it.
-        if not (
-            self._forward_hooks
-            or self._forward_pre_hooks
-            or self._backward_hooks
-            or self._backward_pre_hooks
-            or _global_forward
-            or _global_forward_pre
-            or _global_backward
-            or _global_backward_pre
-        ):
-            return self.forward(*args, **kwargs)
-        return self._call_impl(*args, **kwargs)
+
+class Calls(_C.ModuleBase):
+    """The part of Module that runs ``forward`` and what is hooked to it."""
 
     def _call_impl(self, *args, **kwargs):
         called = set()
