@@ -25,7 +25,12 @@ static aj_str text(const char* s) {
 static int report(aj_status* s) {
   if (!s) return 1;
   aj_str m = core->status_message(s);
-  printf("error %d: %.*s\n", core->status_code(s), (int)m.len, m.data);
+  printf("error %d: %.*s", core->status_code(s), (int)m.len, m.data);
+  for (const aj_status* c = core->status_cause(s); c; c = core->status_cause(c)) {
+    m = core->status_message(c);
+    printf("; because %.*s", (int)m.len, m.data);
+  }
+  printf("\n");
   core->status_free(s);
   return 0;
 }
@@ -128,14 +133,18 @@ static void run_grad(const char* name, int order, int hook) {
   core->release(ones);
 }
 
+/* Later commands use the device, unless it could not be used here. */
 static void run_device(const char* name) {
+  const char* before = device_name;
   int32_t type, count;
   aj_tensor* x = NULL;
   TRY(core->device_find(text(name), &type));
   TRY(core->device_count(type, &count));
   device_name = name;
-  TRY(make_input(&x));
-  print_tensor(name, x);
+  if (report(make_input(&x)))
+    print_tensor(name, x);
+  else
+    device_name = before;
   core->release(x);
 }
 
