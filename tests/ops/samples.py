@@ -46,7 +46,8 @@ class Row:
         """Lists of one shape for each tensor parameter; a list of tensors has a list of shapes."""
         if self.test and "shapes" in self.test:
             return self.test["shapes"]
-        needed = [p for p in self.tensors if not p.optional and p.default is None]
+        args = (self.test or {}).get("args", {})
+        needed = [p for p in self.tensors if not p.optional and p.default is None and p.name not in args]
         if self.kind.startswith(("reduce", "scan")):
             return SHAPES["reduce"]
         if len(needed) == 1:
@@ -59,7 +60,21 @@ class Row:
         """Every combination of the row's non-tensor arguments."""
         args = (self.test or {}).get("args", {})
         for values in itertools.product(*args.values()):
-            yield dict(zip(args, values, strict=True))
+            yield {k: self.argument(k, v) for k, v in zip(args, values, strict=True)}
+
+    def argument(self, name, value):
+        """A value of the row's `args`: what JSON cannot say stands there as text."""
+        param = next(p for p in self.params if p.name == name)
+        if value == "None":
+            return None
+        return getattr(adjoin, value) if param.base == "dtype" and value is not None else value
+
+    @property
+    def lacks_arguments(self):
+        """Does a parameter without default have no sample?"""
+        args = (self.test or {}).get("args", {})
+        return [p.name for p in self.params
+                if not p.tensor and not p.optional and p.default is None and p.name not in args]  # fmt: skip
 
 
 def values(rng, count, low, high):
@@ -106,7 +121,8 @@ def make(rng, param, shape, dtype, test, device):
 def tensors(rng, row, shapes, dtype, device="cpu"):
     """Keyword arguments for the tensor parameters that `shapes` covers."""
     given = {}
-    for param, shape in zip(row.tensors, shapes, strict=False):
+    in_args = (row.test or {}).get("args", {})
+    for param, shape in zip([p for p in row.tensors if p.name not in in_args], shapes, strict=False):
         if shape is None:
             continue
         if param.list:
