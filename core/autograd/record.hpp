@@ -29,6 +29,13 @@ void record_write_cancel(PendingWrite* p);
 // Refusals that hold with recording off too: writing to an inference tensor outside, read-only memory.
 aj_status* check_write(const aj_op* op, aj_tensor* target);
 
+// A view whose base was written since: its place on the tape is made anew before anybody asks for it.
+aj_status* refresh_views(const aj_value* args, uint32_t nargs, uint64_t* keys);
+// Writing through a view concerns a base that requires grad, even when the view was made with recording off.
+inline bool write_concerns_base(const aj_tensor* target) {
+  return (target->obj.flags & AJ_TENSOR_VIEW) && requires_grad(priv(target).base);
+}
+
 void node_release(Node* n);      // for tensor_destroy
 void node_destroy(aj_object* node_view);  // an object of type kNodeType (200) whose count fell to zero
 void meta_destroy(Meta* m);

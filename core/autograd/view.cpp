@@ -256,6 +256,19 @@ aj_status* view_refresh(aj_tensor* t) {
   return nullptr;
 }
 
+aj_status* refresh_views(const aj_value* args, uint32_t nargs, uint64_t* keys) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    uint32_t n = args[i].tag == AJ_TENSOR ? 1 : args[i].tag == AJ_TENSORS ? args[i].aux : 0;
+    for (uint32_t j = 0; j < n; j++) {
+      aj_tensor* t = args[i].tag == AJ_TENSOR ? args[i].v.tensor : args[i].v.tensors[j];
+      if (!t || !view_is_stale(t)) continue;
+      AJ_TRY(view_refresh(t));
+      *keys |= t->keys;
+    }
+  }
+  return nullptr;
+}
+
 aj_status* record_view(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
   if (op->vjp.load(std::memory_order_acquire)) return record(op, args, nargs, rets, nrets);
   aj_tensor* of = args[0].v.tensor;

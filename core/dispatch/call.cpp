@@ -9,20 +9,25 @@
 namespace adjoin {
 namespace {
 
-// Keys of all tensors; `ok` turns false if an argument needs a look.
-inline uint64_t keys_of(const aj_op* op, const aj_value* args, uint32_t nargs, bool* ok) {
+// Keys of all tensors; `ok` turns false if an argument needs a look; `flags` is the OR of the tensors'.
+inline uint64_t keys_of(const aj_op* op, const aj_value* args, uint32_t nargs, bool* ok, uint32_t* flags) {
   uint64_t keys = 0;
-  uint32_t fits = 1;
+  uint32_t fits = 1, all = 0;
   for (uint32_t i = 0; i < nargs; i++) fits &= (op->tags_ok[i] & tag_bit(args[i].tag)) != 0;
   *ok = fits;
   for (uint32_t i = 0; i < nargs; i++) {
     if (args[i].tag == AJ_TENSOR) {
       keys |= args[i].v.tensor->keys;
+      all |= args[i].v.tensor->obj.flags;
     } else if (args[i].tag == AJ_TENSORS) {
       for (uint32_t j = 0; j < args[i].aux; j++)
-        if (const aj_tensor* t = args[i].v.tensors[j]) keys |= t->keys;
+        if (const aj_tensor* t = args[i].v.tensors[j]) {
+          keys |= t->keys;
+          all |= t->obj.flags;
+        }
     }
   }
+  *flags = all;
   return keys;
 }
 
@@ -79,7 +84,9 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
   aj_op* op = const_cast<aj_op*>(const_op);
   Settled settled;
   bool ok = true;
-  uint64_t keys = nargs <= op->nparams ? keys_of(op, args, nargs, &ok) : 0;
+  uint32_t flags = 0;
+  uint64_t keys = nargs <= op->nparams ? keys_of(op, args, nargs, &ok, &flags) : 0;
+  if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0)) AJ_TRY(refresh_views(args, nargs, &keys));
   if (__builtin_expect(!ok || nargs != op->nparams || nrets != op->nresults || op->has_dims || op->checks_dtypes, 0))
     AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
   keys = (keys | tls.include) & ~tls.exclude & op->mask.load(std::memory_order_relaxed);
@@ -92,7 +99,8 @@ aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* arg
   Settled settled;
   AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
   bool ok;
-  uint64_t now = keys_of(op, args, nargs, &ok);  // the caller may have put other tensors in
+  uint32_t flags;
+  uint64_t now = keys_of(op, args, nargs, &ok, &flags);  // the caller may have put other tensors in
   uint64_t keys = ((now & kBackendKeys) | (given & (now | tls.include | kAutogradKey) & kFunctionalKeys)) & op->mask.load();
   if (!(now & kAutogradKey)) keys &= ~kAutogradKey;
   return call_keys(op, keys, args, nargs, rets, nrets);

@@ -273,8 +273,13 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   if (composite && in_place && rec) return body_in_place(op, args, nargs, rets);
   if (composite && !in_place) return run(op, keys, args, nargs, rets, nrets, rec);
   PendingWrite pending;
+  rec |= !tls.grad_off && write_concerns_base(target);
   if (rec) AJ_TRY(record_write_begin(op, args, nargs, target, &pending));
-  if (aj_status* s = run(op, keys, args, nargs, rets, nrets, false)) {
+  uint8_t grad_off = tls.grad_off;
+  if (rec) tls.grad_off |= 1;  // a body serves here as a kernel
+  aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
+  tls.grad_off = grad_off;
+  if (s) {
     if (rec) record_write_cancel(&pending);
     return s;
   }
