@@ -20,7 +20,10 @@ _CHECKS = ("gradcheck", "gradgradcheck")
 
 def __getattr__(name):
     if name in _CHECKS:  # loaded when used: programs that train do not need it
-        return getattr(importlib.import_module(".gradcheck", __name__), name)
+        module = importlib.import_module(".gradcheck", __name__)
+        # Importing put the module in the function's place.
+        globals().update({check: getattr(module, check) for check in _CHECKS})
+        return globals()[name]
     if name in _ROOMS:
         return importlib.import_module("." + name, __name__)
     if name == "Variable":
