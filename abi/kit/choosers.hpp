@@ -17,17 +17,25 @@ const T* number_operand(const aj_call* call, uint32_t op) {
   return (o.flags & AJ_OPERAND_NUMBER) && same(o.dtype, dtype_of<T>) ? static_cast<const T*>(o.data) : nullptr;
 }
 
+// A factor that must not lose its fraction.
+template <class T>
+T alpha_of(const aj_value& alpha) {
+  if (is_integer<T> && alpha.tag != AJ_INT && alpha.tag != AJ_BOOL)
+    raise(AJ_INVALID_ARGUMENT, "alpha must be a whole number, since the tensors are; cast one to a floating dtype");
+  return number<T>(alpha);
+}
+
 struct AddChooser {
   template <class T>
   static void choose(const aj_call* call, auto go) {
-    T alpha = number<T>(Args(call)[2]);
+    T alpha = alpha_of<T>(Args(call)[2]);
     alpha == T(1) ? go(scalar::Add{}) : go(scalar::AddScaled<T>{alpha});
   }
 };
 struct SubChooser {
   template <class T>
   static void choose(const aj_call* call, auto go) {
-    T alpha = number<T>(Args(call)[2]);
+    T alpha = alpha_of<T>(Args(call)[2]);
     alpha == T(1) ? go(scalar::Sub{}) : go(scalar::AddScaled<T>{scalar::Neg{}(alpha)});
   }
 };

@@ -6,7 +6,7 @@
 namespace adjoin::tape {
 namespace {
 
-Op op_add("add"), op_copy("copy_"), op_fill("fill_"), op_clone("clone"), op_to("to.dtype"), op_real("real"),
+Op op_add("add"), op_copy("copy_"), op_fill("fill_"), op_clone("clone"), op_to("to"), op_real("real"),
     op_reshape("reshape"), op_sum("sum"), op_strided("as_strided"), op_isnan("isnan"), op_any("any");
 
 }  // namespace

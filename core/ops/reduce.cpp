@@ -186,7 +186,7 @@ aj_status* logsumexp_body(void*, aj_call* call) {
     Ints dim = b.ints(1);
     bool kept = b.flag(2);
     if (x.numel() == 0) return b.ret(0, log(sum(exp(x), dim, kept)));
-    Tensor top = amax(x, dim, true);
+    Tensor top = amax(x.is_complex() ? real(x) : x, dim, true);
     top = where(isfinite(top), top, 0);
     Tensor total = log(sum(exp(x - top), dim, true)) + top;
     b.ret(0, kept || x.ndim() == 0 ? total : squeeze(total, dim));
