@@ -223,7 +223,7 @@ class Formula:
             if (p.type == "Operand" and kind not in TENSORS) or (p.type == "Scalar" and kind != "Scalar"):
                 code = f"{p.type}({code})"  # so that C++ finds the overload that was meant
             if kind == "list":
-                code = f"{CPP[p.type][6:-1]}{code}"
+                code = f"{CPP[p.type][6:-1]}{'(nullptr, 0)' if code == '{}' else code}"  # {} would be None
             if kind == "none":
                 code = "std::nullopt" if p.type.endswith("?") else f"{CPP[p.type.removesuffix('?')][6:-1]}()"
             bound.append(code)

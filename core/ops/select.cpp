@@ -88,10 +88,10 @@ std::pair<Tensor, Tensor> kth(const Tensor& input, int64_t k, int64_t d, bool ke
   auto [values, indices] = sort(t, d, false, true);
   Tensor value = cut(values, d, k - 1, k), index = cut(indices, d, k - 1, k);
   if (nan_wins && t.is_floating_point()) {
-    Tensor last = cut(values, d, n - 1, n), bad = isnan(last);
+    Tensor bad = isnan(cut(values, d, n - 1, n));
     // The first NaN in place: how many sorted elements are none.
     Tensor first = clamp(sum(logical_not(isnan(values)), {d}, true), Operand(), n - 1);
-    value = where(bad, last, value);
+    value = where(bad, gather(values, d, first), value);
     index = where(bad, gather(indices, d, first), index);
   }
   if (!keepdim || input.ndim() == 0) value = select(value, d, 0), index = select(index, d, 0);
