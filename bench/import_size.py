@@ -5,6 +5,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 PROBE = """
@@ -56,12 +57,9 @@ def tree_bytes(folder):
 
 
 def stripped_bytes(library):
-    copy = subprocess.run(
-        ["strip", "--strip-unneeded", "-o", "/dev/stdout", str(library)],
-        check=False,
-        capture_output=True,
-    )
-    return len(copy.stdout) if copy.returncode == 0 and copy.stdout else library.stat().st_size
+    with tempfile.NamedTemporaryFile() as copy:
+        run = subprocess.run(["strip", "-o", copy.name, str(library)], check=False)
+        return (Path(copy.name) if run.returncode == 0 else library).stat().st_size
 
 
 def main():
