@@ -31,6 +31,7 @@ class Derivative:
     def __init__(self, rows, row):
         self.rows, self.row, self.grad = rows, row, row.table.get("grad")
         self.save, self.more, self.flags, self.code, self.function = [], "nullptr", [], [], "nullptr"
+        self.users = {}  # of a tensor that is saved: places of the arguments whose gradients need it
         if isinstance(self.grad, str) and self.grad.startswith("cpp:"):
             self.grad = {"*": self.grad}
         if self.grad == "none" or "no-grad" in row.tags:
@@ -63,8 +64,12 @@ class Derivative:
             self.row.fail("a derivative in C++ is \"cpp:f\" or \"cpp:f(saved, ...)\"", text)
         self.function = "adjoin::ops::" + m[1]
         names = [p.name for p in self.row.params] if m[2] is None else split_top(m[2])
+        places = {p.name: i for i, p in enumerate(self.row.params)}
         for name in names:
+            name, _, user = name.partition(" for ")
             name, _, prop = name.partition(".")
+            if user:
+                self.users[name] = {places[user]}
             if not self.row.param(name) or prop not in ("", "shape", "dtype"):
                 self.row.fail(f"cannot save '{name}{'.' * bool(prop)}{prop}'", text)
             self.save.append((name, prop))
@@ -88,6 +93,11 @@ class Derivative:
         row, scope = self.row, self.scope()
         made = [Formula(self.rows, row, text, scope, set(self.grads), next(iter(self.grads))) for _, text in entries]
         whole = set(self.grads)
+        places = {p.name: i for i, p in enumerate(row.params)}
+        for (names, _), f in zip(entries, made):
+            for node in ast.walk(f.tree):
+                if isinstance(node, ast.Name):
+                    self.users.setdefault(node.id, set()).update(places[n] for n in names)
         for f in made:
             parents = {id(c): n for n in ast.walk(f.tree) for c in ast.iter_child_nodes(n)}
             whole |= {n.id for n in ast.walk(f.tree)
@@ -194,6 +204,7 @@ class Derivative:
             if at is None:
                 at = [r.name for r in row.results].index(name)
                 what = {"": "RESULT", "shape": "RESULT_SHAPE"}.get(prop) or row.fail(f"cannot save {name}.{prop}")
+            what += self.only_for(name) if not prop else ""
             saves.append(f"{{AJ_SAVE_{what}, {at}}}")
         if saves:
             out.append(f"static const aj_save {row.cname}_save[] = {{{', '.join(saves)}}};")
@@ -202,6 +213,14 @@ class Derivative:
         entry = (f"    {{sizeof(aj_vjp_def), {flags}, AJ_STR_LIT({quote(row.name)}), {save}, 0, {self.more}, "
                  f"{self.function}, nullptr, nullptr, nullptr, nullptr}},")
         return out, entry
+
+    def only_for(self, name):
+        """A tensor is kept only while a gradient that reads it is wanted."""
+        p, users = self.row.param(name), self.users.get(name, set())
+        every = {i for i, q in enumerate(self.row.params) if q.differentiable}
+        if not users or users == every or max(users) > 23 or not (p.tensor or p in self.row.results):
+            return ""
+        return f" | AJ_SAVE_FOR({sum(1 << i for i in users)}u)"
 
     def saves(self):
         return ", ".join(n + "." * bool(p) + p for n, p in self.save) or "nothing"
