@@ -204,7 +204,7 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
 }
 
 aj_status* def_service(aj_registrar* r, const aj_service_def* d) {
-  if (!d || d->struct_size < sizeof(aj_service_def) || !d->table || !d->slot.len || !d->name.len)
+  if (!d || d->struct_size < AJ_END_OF(aj_service_def, table) || !d->table || !d->slot.len || !d->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_service: aj_service_def: a slot, a name and a table are needed");
   AJ_TRY(service_add(*d, r->plugin));
   r->service_names.emplace_back(view(d->slot));

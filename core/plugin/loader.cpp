@@ -38,13 +38,6 @@ aj_status* guarded(F body) {
   }
 }
 
-// "device:acme" reads as "device 'acme'".
-std::string spoken(std::string_view what) {
-  size_t colon = what.find(':');
-  if (colon == std::string_view::npos) return text("'", what, "'");
-  return text(what.substr(0, colon), " '", what.substr(colon + 1), "'");
-}
-
 aj_plugin_info info_of(const Candidate& c, const Candidate* shadow) {
   aj_plugin_info info = {};
   info.state = static_cast<uint32_t>(shadow ? AJ_PLUGIN_SHADOWED : c.state);
@@ -199,7 +192,7 @@ aj_status* load_provider_of(std::string_view what) {
       loaded |= c->state == AJ_PLUGIN_LOADED;
     }
     if (loaded) return nullptr;
-    return fail(AJ_NOT_FOUND, spoken(what), ": ", why_nobody(catalog(), what));
+    return fail(AJ_NOT_FOUND, why_nobody(catalog(), what));
   });
 }
 
