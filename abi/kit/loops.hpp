@@ -25,7 +25,10 @@ void for_rows(const aj_plan& p, F&& f) {
   if (p.numel == 0) return;
   char* at[kMaxOps];
   for (uint32_t k = 0; k < p.nops; ++k) at[k] = static_cast<char*>(p.ops[k].data);
-  int64_t n = p.ndim ? p.sizes[0] : 1, index[64] = {};
+  int64_t n = p.ndim ? p.sizes[0] : 1;
+  if (p.ndim <= 1) return f(at, n);  // the common case pays for no counters
+  int64_t index[64];
+  for (uint32_t d = 1; d < p.ndim; ++d) index[d] = 0;
   for (;;) {
     f(at, n);
     uint32_t d = 1;

@@ -126,9 +126,12 @@ aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
   return nullptr;
 }
 
-struct Temporaries {
-  Ref held[kMaxOperands];
+struct Temporaries {  // places are made when they are used: most calls use none
+  aj_tensor* held[kMaxOperands];
   int n = 0;
+  ~Temporaries() {
+    while (n) release(held[--n]);
+  }
 };
 
 // Fills operands [1, ...): tensors, numbers, absent ones; casts where the kernel does not.
@@ -153,9 +156,8 @@ aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Tempor
       continue;
     }
     if (!casts && !fixed && priv(t).dtype != compute) {
-      Ref& held = temps->held[temps->n++];
-      AJ_TRY(cast_to(t, dt(compute), held.out()));
-      t = held.get();
+      AJ_TRY(cast_to(t, dt(compute), &t));
+      temps->held[temps->n++] = t;
     }
     p->add_tensor(at, t, false);
   }
