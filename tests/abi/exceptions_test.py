@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from abi_tools import build_plugin, compile_plugin
+from abi_tools import DEFINE_TWICE, TWICE, build_plugin, compile_plugin, source
 
 THROWS = r"""
 #include <adjoin/kit/kit.hpp>
@@ -150,6 +150,20 @@ def test_a_raw_exception_out_of_init(way, what, said, tmp_path, host):
     lines = got.stdout.splitlines()
     assert lines[0].startswith("error 13: ") and said in lines[0] and str(plugin) in lines[0]
     assert lines[1] == "ok neg -1 -2 -3 -4 -5 -6 -7 -8"
+
+
+@pytest.mark.parametrize("way", ["shared", "static"])
+def test_a_raw_exception_out_of_a_kernel(way, tmp_path, host):
+    compiler, flags = WAYS[way]
+    thrown = TWICE.replace("(void)self;", '(void)self; throw std::runtime_error("raw boom");', 1)
+    text = "#include <stdexcept>\n" + source(extra=thrown, init=DEFINE_TWICE + "return bad;")
+    note = "AJ_EXPORT const aj_plugin_note aj_plugin_note_v1;"
+    text = text.replace(note, f'extern "C" {{ extern {note} }}', 1)
+    flags = ["-std=c++20", "-Wno-missing-field-initializers", *flags]
+    plugin = compile_plugin(tmp_path, text, compiler=compiler, flags=flags, suffix=".cpp")
+    lines = host("load", plugin, "call", "acme::twice", "call", "neg").stdout.splitlines()
+    assert lines[1].startswith("error 13: ") and "'acme'" in lines[1] and "raw boom" in lines[1]
+    assert lines[2] == "ok neg -1 -2 -3 -4 -5 -6 -7 -8"
 
 
 def test_a_raw_exception_out_of_a_constructor(tmp_path, host):
