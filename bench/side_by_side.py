@@ -115,7 +115,7 @@ def plot(results, names, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    rows = sorted((r for r in results if "ratio" in r), key=lambda r: r["ratio"])
+    rows = sorted(judged(results), key=lambda r: r["ratio"])
     figure, axes = plt.subplots(figsize=(9, 0.19 * len(rows) + 1.2))
     colors = {"ops": "tab:blue", "view": "tab:green", "create": "tab:orange"}
     axes.barh(
@@ -126,7 +126,7 @@ def plot(results, names, path):
     axes.set_yticks(range(len(rows)), [r["case"] for r in rows], fontsize=6)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.axvline(
-        geometric_mean([r["ratio"] for r in judged(results)]),
+        geometric_mean([r["ratio"] for r in rows]),
         color="black",
         linewidth=0.8,
         linestyle=":",
