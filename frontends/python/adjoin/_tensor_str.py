@@ -45,7 +45,7 @@ class _Formatter:
                 self.scientific = wide and high > 1e8
         if _options["sci_mode"] is not None:
             self.scientific = _options["sci_mode"]
-        self.width = max((len(self._text(x)) for x in numbers), default=1)
+        self.width = max((len(self._text(x)) for x in numbers if math.isfinite(x)), default=1)
 
     def _text(self, x):
         if not self.floating:

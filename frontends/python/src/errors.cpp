@@ -40,8 +40,12 @@ PyObject* class_of(const aj_status* s) {
   return usable ? found : PyExc_RuntimeError;
 }
 
+// The tape may have added where the failing node was recorded; the exception is still the user's own.
 bool is_pending(const aj_status* s) {
-  return pending.value && view(core->status_message(s)) == pending.message;
+  if (!pending.value) return false;
+  std::string_view message = view(core->status_message(s));
+  return message.starts_with(pending.message) &&
+         (message.size() == pending.message.size() || message.substr(pending.message.size()).starts_with("; recorded at "));
 }
 
 PyObject* exception_of(const aj_status* s) {

@@ -6,7 +6,6 @@ namespace {
 
 struct Hook {
   PyObject* function;
-  aj_tensor* leaf;  // of a post-accumulate hook; the hook dies with it
 };
 
 void drop_hook(void* self) {
@@ -27,8 +26,7 @@ bool take_grad(PyObject* result, aj_tensor** io) {
   }
   aj_tensor* fresh = tensor_of(result);
   core->retain(fresh);
-  if (*io) core->release(*io);
-  *io = fresh;
+  *io = fresh;  // the core gives up what it was
   return true;
 }
 
@@ -39,10 +37,10 @@ aj_status* on_gradient(void* self, aj_tensor** io) {
   return result && take_grad(result.get(), io) ? nullptr : status_from_python();
 }
 
-aj_status* on_accumulated(void* self, aj_tensor**) {
+aj_status* on_accumulated(void* self, aj_tensor** io) {
   Gil gil;
   auto* h = static_cast<Hook*>(self);
-  Ref leaf(wrap_borrowed(h->leaf));
+  Ref leaf(wrap_borrowed(*io));
   Ref result(leaf ? PyObject_CallOneArg(h->function, leaf.get()) : nullptr);
   if (result && result.get() != Py_None)
     PyErr_SetString(PyExc_RuntimeError, "hook: a hook after accumulation must return None");
@@ -59,7 +57,7 @@ bool take_grads(PyObject* result, aj_tensor** io, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(result, i);
     if (item == Py_None) {
-      if (io[i]) core->release(std::exchange(io[i], nullptr));
+      io[i] = nullptr;
     } else if (!take_grad(item, &io[i])) {
       return false;
     }
@@ -216,7 +214,7 @@ PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind) {
   if (!callable(f)) return nullptr;
   aj_tensor* t = tensor_of(tensor);
   bool after = kind == AJ_HOOK_POST_ACCUMULATE;
-  auto* h = new Hook{Py_NewRef(f), after ? t : nullptr};
+  auto* h = new Hook{Py_NewRef(f)};
   uint64_t id = 0;
   if (failed(autograd->hook_tensor(t, kind, after ? on_accumulated : on_gradient, h, drop_hook, &id))) return nullptr;
   return handle(id);
@@ -224,7 +222,7 @@ PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind) {
 
 PyObject* hook_on_node(aj_node* n, PyObject* f, int32_t kind) {
   if (!callable(f)) return nullptr;
-  auto* h = new Hook{Py_NewRef(f), nullptr};
+  auto* h = new Hook{Py_NewRef(f)};
   uint64_t id = 0;
   if (failed(autograd->hook_node(n, kind, kind == AJ_HOOK_NODE_PRE ? before_node : after_node, h, drop_hook, &id)))
     return nullptr;
