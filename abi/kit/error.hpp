@@ -154,6 +154,7 @@ aj_status* guard(std::string_view who, F&& f) {
   }
 }
 
+// As users write it: without space and overload.
 inline std::string_view op_name(const aj_op* op) {
   aj_op_info info = {};
   info.struct_size = sizeof info;
@@ -161,7 +162,9 @@ inline std::string_view op_name(const aj_op* op) {
     env.core->status_free(s);
     return {};
   }
-  return view_of(info.name);
+  std::string_view name = view_of(info.name);
+  name.remove_prefix(name.rfind(':') + 1);
+  return name.substr(0, name.find('.'));
 }
 
 // For kernels: the name is looked up only when something went wrong.

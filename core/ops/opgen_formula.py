@@ -128,6 +128,8 @@ class Formula:
             for side, kind in ((node.left, ta), (node.right, tb)):
                 if kind not in (*TENSORS, "Scalar", "int", "float", "bool"):
                     self.fail(f"'{ast.unparse(side)}' is no operand")
+            if "Tensor" not in (ta, tb) and ({ta, tb} != {"Operand"} or ast.dump(node.left) == ast.dump(node.right)):
+                self.fail(f"'{ast.unparse(node)}' may be one of two numbers; begin with a tensor, such as g")
             return (f"({a} {BINARY[op]} {b})" if op in BINARY else f"adjoin::{CALLS[op]}({a}, {b})"), "Tensor"
         numbers = ("Scalar", "float", "int", "bool")
         if ta not in numbers or tb not in numbers or op not in (*BINARY, ast.FloorDiv):
