@@ -9,8 +9,8 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
-#include <memory>
 
 #include "core/dispatch/registry.hpp"
 #include "core/interfaces.hpp"
@@ -23,6 +23,7 @@ namespace adjoin::plugin {
 namespace {
 
 using Library = boost::dll::shared_library;
+namespace load_mode = boost::dll::load_mode;
 
 const void* query_for_plugin(const char* name, uint32_t major) {
   return present(name, core_query(name, major));
@@ -76,11 +77,14 @@ aj_status* run_init(const Candidate& c, aj_plugin_init_fn init) {
   return transaction.commit();
 }
 
-aj_status* open_library(const Candidate& c, Library** out) {
-  // Never unloaded: Library's destructor would dlclose while threads and objects of the plugin may
-  // live.
+// Never unloaded: Library's destructor would dlclose while threads and objects of the plugin may
+// live.
+aj_status* open_library(const Candidate& c, void** out_handle) {
+  static auto* libraries = new std::deque<Library>;
   try {
-    *out = new Library(c.path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    Library library(c.path, load_mode::rtld_now | load_mode::rtld_local);
+    *out_handle = library.native();
+    libraries->push_back(std::move(library));
     return nullptr;
   } catch (abi::__forced_unwind&) {
     throw;
@@ -94,9 +98,8 @@ aj_status* open_library(const Candidate& c, Library** out) {
 aj_status* open_and_init(Candidate* c) {
   InitGuard guard(c->label());
   wake_unwinder();
-  Library* library = nullptr;
-  AJ_TRY(open_library(*c, &library));
-  void* handle = library->native();
+  void* handle = nullptr;
+  AJ_TRY(open_library(*c, &handle));
   const void* note = dlsym(handle, "aj_plugin_note_v1");
   if (!note || std::memcmp(note, &c->note, sizeof c->note) != 0)
     return fail(AJ_PRECONDITION, "the note that it exports is not the one in its file");
@@ -109,17 +112,16 @@ aj_status* open_and_init(Candidate* c) {
 
 aj_status* load_required(const Candidate& c) {
   for (std::string_view name : required_plugins(c.note)) {
-    aj_status* last = nullptr;
     bool loaded = false;
+    std::string why = "which is not installed";
     for (Candidate* other : catalog().named(name)) {
-      if (catalog().shadowing(other)) continue;
-      free_status(last);
-      last = load(other);
-      loaded |= last == nullptr;
+      if (loaded || catalog().shadowing(other)) continue;
+      aj_status* bad = load(other);
+      loaded = bad == nullptr;
+      if (bad) why = "but " + bad->message;
+      free_status(bad);
     }
-    if (loaded) continue;
-    if (last) return fail(AJ_PRECONDITION, "needs plugin '", name, "': ", last->message);
-    return fail(AJ_PRECONDITION, "needs plugin '", name, "', which is not installed");
+    if (!loaded) return fail(AJ_PRECONDITION, "needs plugin '", name, "', ", why);
   }
   return nullptr;
 }
