@@ -265,7 +265,8 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   if (!target && out) return out_form(op, keys, args, nargs, rets, nrets, rec, run);
   if (!target) {
     AJ_TRY(run(op, keys, args, nargs, rets, nrets, rec));
-    bump_written(op, args);
+    // A recorded body has saved what its own ops wrote and read: their versions are the right ones already.
+    if (!rec || !op->has_body || op->vjp.load(std::memory_order_acquire)) bump_written(op, args);
     return nullptr;
   }
   AJ_TRY(check_write(op, target));
