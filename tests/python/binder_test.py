@@ -114,7 +114,7 @@ def test_unsupported_operands_are_left_to_the_other_side():
     with pytest.raises(TypeError, match="unsupported operand"):
         a + "x"
     with pytest.raises(TypeError):
-        a < "x"
+        _ = a < "x"
 
 
 def test_op_objects():
@@ -136,9 +136,9 @@ def test_a_function_in_a_class_is_not_bound():
 
 def test_unknown_names():
     with pytest.raises(AttributeError, match="did you mean 'relu'"):
-        aj.rellu
+        _ = aj.rellu
     with pytest.raises(AttributeError, match="no op named"):
-        aj.ops.rellu
+        _ = aj.ops.rellu
     assert not hasattr(aj, "select_backward") and "exp" in dir(aj)
 
 

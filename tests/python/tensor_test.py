@@ -160,7 +160,7 @@ def test_subclasses():
 
 
 class Logged(aj.Tensor):
-    seen = []
+    seen = []  # noqa: RUF012
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -259,4 +259,4 @@ def test_methods_can_be_added():
 
 def test_hash_is_identity():
     a, b = aj.zeros(1), aj.zeros(1)
-    assert len({a, b, a}) == 2 and (a == None) is False  # noqa: E711
+    assert len({a, b, a}) == 2 and (a == None) is False

@@ -7,7 +7,10 @@ of libadjoin, so an op from a plugin looks like a built-in one.
 import importlib
 import math
 
-from . import _C
+from . import (
+    _C,
+    _tensor,  # noqa: F401  (gives Tensor the methods that are written in Python)
+)
 from ._C import (  # noqa: F401
     DisableTorchFunctionSubclass,
     Generator,
@@ -67,8 +70,7 @@ from ._C import (  # noqa: F401
     tensor,
     uint8,
 )
-from . import _tensor  # gives Tensor the methods that are written in Python
-from ._functions import *  # noqa: F403
+from ._functions import *
 from ._tensor_str import set_printoptions  # noqa: F401
 from .random import (  # noqa: F401
     get_rng_state,
@@ -77,16 +79,15 @@ from .random import (  # noqa: F401
     seed,
     set_rng_state,
 )
-from .version import __version__
+from .version import __version__  # noqa: F401
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
     "autograd", "backends", "cuda", "linalg", "nn", "ops", "optim", "overrides", "random",
-    "serialization", "special", "storage", "testing", "utils", "version", "fft", "safetensors",
+    "special", "storage", "testing", "utils", "version", "fft", "safetensors",
 )  # fmt: skip
 _ELSEWHERE = {
-    "save": "serialization", "load": "serialization",
     "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage",
 }  # fmt: skip
@@ -97,6 +98,8 @@ def __getattr__(name):
         return importlib.import_module("." + name, __name__)
     if name in _ELSEWHERE:
         found = getattr(importlib.import_module("." + _ELSEWHERE[name], __name__), name)
+    elif name.endswith("Tensor"):
+        found = importlib.import_module("._legacy", __name__).named.get(name)
     else:
         found = None if name.startswith("__") else _C.find_op(name, True)
     if found is None:

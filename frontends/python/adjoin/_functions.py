@@ -3,10 +3,29 @@
 from . import _C
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "broadcast_shapes", "fallbacks", "is_complex",
-    "is_floating_point", "is_signed", "is_storage", "is_tensor", "numel", "plugins", "result_type",
-    "scalar_tensor", "set_default_tensor_type", "set_fallback", "set_num_interop_threads",
-    "get_num_interop_threads", "typename", "use_deterministic_algorithms", "is_nonzero",
+    "are_deterministic_algorithms_enabled",
+    "broadcast_shapes",
+    "fallbacks",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "is_complex",
+    "is_floating_point",
+    "is_nonzero",
+    "is_signed",
+    "is_storage",
+    "is_tensor",
+    "nonzero",
+    "numel",
+    "plugins",
+    "result_type",
+    "scalar_tensor",
+    "set_default_tensor_type",
+    "set_fallback",
+    "set_float32_matmul_precision",
+    "set_num_interop_threads",
+    "tensordot",
+    "typename",
+    "use_deterministic_algorithms",
 ]  # fmt: skip
 
 _deterministic = False
@@ -78,6 +97,23 @@ def broadcast_shapes(*shapes):
     return _C.Size(out)
 
 
+def nonzero(input, *, as_tuple=False):
+    """The indices of elements that are not zero: one row each, or one tensor per dimension."""
+    return tuple(_C.find_op("where.nonzero")(input)) if as_tuple else _C.find_op("nonzero")(input)
+
+
+def tensordot(a, b, dims=2):
+    """Sums of products over the last dims dimensions of a and the first of b, or over pairs."""
+    if isinstance(dims, int):
+        return _C.find_op("tensordot")(a, b, dims)
+    of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    of_a, of_b = [d % a.ndim for d in of_a], [d % b.ndim for d in of_b]
+    rest_a = [d for d in range(a.ndim) if d not in of_a]
+    rest_b = [d for d in range(b.ndim) if d not in of_b]
+    op = _C.find_op("tensordot")
+    return op(a.permute(rest_a + of_a), b.permute(of_b + rest_b), len(of_a))
+
+
 def result_type(tensor1, tensor2):
     """The dtype that arithmetic on both gives; numbers and tensors without dimensions are weak."""
     one = _C.find_op("empty")
@@ -107,6 +143,17 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 def are_deterministic_algorithms_enabled():
     """Whether use_deterministic_algorithms is on."""
     return _deterministic
+
+
+def set_float32_matmul_precision(precision):
+    """Checks the word and changes nothing: products of float32 are always computed in float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"set_float32_matmul_precision: {precision!r} is not highest, high or medium")
+
+
+def get_float32_matmul_precision():
+    """highest: products of float32 are computed in float32."""
+    return "highest"
 
 
 def set_num_interop_threads(n):

@@ -3,7 +3,6 @@
 from . import _C
 from ._C import Tensor
 
-
 # What _C calls for data that is no plain nested list
 
 
@@ -137,6 +136,13 @@ def _array_wrap(self, array, context=None, return_scalar=False):
     return _C.as_tensor(array)
 
 
+def _nonzero(self, *, as_tuple=False):
+    """The indices of elements that are not zero: one row each, or one tensor per dimension."""
+    from ._functions import nonzero
+
+    return nonzero(self, as_tuple=as_tuple)
+
+
 def _where(self, condition, other):
     """Elements of self where the condition holds, of other elsewhere."""
     return _C.find_op("where")(condition, self, other)
@@ -169,6 +175,11 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     )
 
 
+def _new_legacy(self, *args, device=None):
+    """An uninitialised tensor of a size, or one with the data, of this one's dtype."""
+    return Tensor(*args, dtype=self.dtype, device=device or self.device)
+
+
 def _apply_in_place(self, function):
     """Replaces each element by function(element); slow."""
     flat = [function(x) for x in self.detach().reshape(-1).tolist()]
@@ -199,6 +210,26 @@ def _set(self, source=None, storage_offset=0, size=None, stride=None):
     if stride is None:
         stride = _C.find_op("empty")(size, device="meta").stride()
     return _C.tensor_set(self, source, storage_offset, tuple(size), tuple(stride))
+
+
+def _in_place_view(name):
+    """squeeze_ and its like: the tensor itself takes the shape and strides that the view has."""
+
+    def change(self, *args, **kwargs):
+        if self.requires_grad:
+            raise RuntimeError(
+                f"{name}_: a tensor that requires grad keeps its shape; use {name}() and the result"
+            )
+        view = getattr(self, name)(*args, **kwargs)
+        return _C.tensor_set(self, self, view.storage_offset(), tuple(view.shape), view.stride())
+
+    change.__doc__ = f"{name}() on the tensor itself."
+    return change
+
+
+def _get_device(self):
+    """The index of the device, -1 on the host."""
+    return -1 if self.is_cpu else self.device.index or 0
 
 
 def _untyped_storage(self):
@@ -245,6 +276,7 @@ _METHODS = {
     "__reversed__": _reversed,
     "__dir__": _dir,
     "__array_wrap__": _array_wrap,
+    "nonzero": _nonzero,
     "where": _where,
     "type": _type,
     "new_tensor": _new_tensor,
@@ -257,6 +289,9 @@ _METHODS = {
     "resize_": _resize,
     "set_": _set,
     "untyped_storage": _untyped_storage,
+    "storage": _untyped_storage,
+    "get_device": _get_device,
+    "new": _new_legacy,
     "is_set_to": _is_set_to,
     "rename": _same,
     "coalesce": _same,
@@ -266,6 +301,9 @@ _METHODS = {
     "is_coalesced": lambda self: True,
     "to_dense": _same,
 }
+
+_VIEWS = ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims", "as_strided")
+_METHODS.update({name + "_": _in_place_view(name) for name in _VIEWS})
 
 for _name, _function in _METHODS.items():
     if not isinstance(_function, classmethod):

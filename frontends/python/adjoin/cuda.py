@@ -16,6 +16,23 @@ def is_available():
     return device_count() > 0
 
 
+def current_device():
+    """The number of the device that "cuda" means."""
+    return 0
+
+
+def set_device(device):
+    """Only the first device can be the current one yet."""
+    index = device if isinstance(device, int) else _C.device(device).index
+    if index:
+        raise NotImplementedError("cuda.set_device: name the device instead: device='cuda:1'")
+
+
+def is_bf16_supported():
+    """Whether the device computes in bfloat16."""
+    return is_available()
+
+
 def is_initialized():
     """Whether a CUDA device has been used."""
     return False

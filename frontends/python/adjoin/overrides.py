@@ -3,8 +3,10 @@
 from ._C import (  # noqa: F401
     DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
-    handle_torch_function as _handle,
     has_torch_function,
+)
+from ._C import (
+    handle_torch_function as _handle,
 )
 
 

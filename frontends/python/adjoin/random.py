@@ -5,7 +5,6 @@ import contextlib
 from . import _C
 
 
-
 def __getattr__(name):
     if name == "default_generator":  # late: it loads the host's backend
         globals()[name] = _C.default_generator()

@@ -42,7 +42,7 @@ def _decorate_generator(make, function):
                     with make():
                         generator.close()
                     raise
-                except BaseException as e:
+                except BaseException as e:  # noqa: BLE001  (it belongs to the generator)
                     with make():
                         sent = generator.throw(e)
                 else:

@@ -1,5 +1,7 @@
 """adjoin.autograd.gradcheck: gradients, first and second, against finite differences."""
 
+import math
+
 from .. import _C
 from .._C import Tensor, grad
 
@@ -92,7 +94,7 @@ def _parts(z):
 
 
 def _close(a, b, atol, rtol):
-    return a == b or abs(a - b) <= atol + rtol * abs(b) or (a != a and b != b)
+    return a == b or abs(a - b) <= atol + rtol * abs(b) or (math.isnan(a) and math.isnan(b))
 
 
 def _compare(rows, columns, which, x_complex, out_complex, atol, rtol):
