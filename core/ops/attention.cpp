@@ -55,11 +55,13 @@ aj_status* scaled_dot_product_attention_body(void*, aj_call* call) {
       } else {
         want(mask.is_floating_point(), "attn_mask must be bool or floating, it is ", mask.dtype());
         scores = scores + mask;
-        hidden = all(eq(scores.detach(), kMinusInf), {-1}, true);
+        hidden = all(eq(mask.detach(), kMinusInf), {-1}, true);
       }
     }
+    // A row that sees no key gives zeros, and gradients of zero: its scores never reach the softmax.
+    if (hidden.defined()) scores = where(hidden, number_of(scores, 0), scores);
     Tensor weights = softmax(scores, -1);
-    if (hidden.defined()) weights = where(hidden, number_of(weights, 0), weights);  // a row that sees no key gives zeros
+    if (hidden.defined()) weights = where(hidden, number_of(weights, 0), weights);
     if (p > 0) weights = dropout(weights, p, true);
     b.ret(0, matmul(weights, value));
   });

@@ -171,6 +171,14 @@ aj_status* huber_loss_body(void*, aj_call* call) {
   });
 }
 
+// Logarithms are cut at -100, so a sure wrong answer costs 100, not infinity.
+aj_status* bce_each_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    b.ret(0, -(target * clamp(log(x), -100) + (1 - target) * clamp(log1p(-x), -100)));
+  });
+}
+
 aj_status* binary_cross_entropy_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &target = b.tensor(1);
@@ -181,8 +189,7 @@ aj_status* binary_cross_entropy_body(void*, aj_call* call) {
       bool inside = all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
       want(inside, "input must lie between 0 and 1; use binary_cross_entropy_with_logits for scores");
     }
-    // Logarithms are cut at -100, so a sure wrong answer costs 100, not infinity.
-    Tensor each = -(target * clamp(log(x), -100) + (1 - target) * clamp(log1p(-x), -100));
+    Tensor each = bce_each(x, target);
     if (b.given(2)) each = each * b.tensor(2);
     b.ret(0, reduced(each, b.text(3)));
   });

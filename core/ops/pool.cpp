@@ -93,6 +93,12 @@ Sizes stride_or(const kit::Body& b, uint32_t i, const Sizes& kernel) {
   return given.is_none() || given.empty() ? kernel : n_of(given, kernel.size(), "stride");
 }
 
+std::tuple<Tensor, Tensor> max_pool2d_of(const kit::Body& b) {
+  Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
+  return max_pool2d_with_indices(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"),
+                                 n_of(b.ints(4), 2, "dilation"), b.flag(5));
+}
+
 std::tuple<Tensor, Tensor> max_pool1d_of(const kit::Body& b) {
   const Tensor& t = b.tensor(0);
   want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ", shown(t));
@@ -115,14 +121,20 @@ Sizes output_size(const Tensor& t, Ints asked) {
 
 aj_status* max_pool2d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
-    b.ret(0, std::get<0>(max_pool2d_with_indices(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"),
-                                                 n_of(b.ints(4), 2, "dilation"), b.flag(5))));
+    want(!b.flag(6), "return_indices=True has its own function; call max_pool2d_with_indices");
+    b.ret(0, std::get<0>(max_pool2d_of(b)));
   });
 }
 
+aj_status* max_pool2d_layer_with_indices_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) { b.ret_all(max_pool2d_of(b)); });
+}
+
 aj_status* max_pool1d_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, std::get<0>(max_pool1d_of(b))); });
+  return kit::compose(call, [](kit::Body& b) {
+    want(!b.flag(6), "return_indices=True has its own function; call max_pool1d_with_indices");
+    b.ret(0, std::get<0>(max_pool1d_of(b)));
+  });
 }
 
 aj_status* max_pool1d_with_indices_body(void*, aj_call* call) {
