@@ -100,11 +100,11 @@ def thrower(request, tmp_path_factory):
 
 
 CALLBACKS = [  # command, code, who is named, what arrives
-    ("call acme::error", 13, "acme::error", "boom in the kernel"),
-    ("call acme::own", 13, "acme::own", "an exception of the plugin's own"),
-    ("call acme::odd", 13, "acme::odd", "no std::exception"),
-    ("call acme::memory", 8, "acme::memory", "out of host memory"),
-    ("call acme::raise", 11, "acme::raise", "the shape [8] is not liked"),
+    ("call acme::error", 13, "error: ", "boom in the kernel"),
+    ("call acme::own", 13, "own: ", "an exception of the plugin's own"),
+    ("call acme::odd", 13, "odd: ", "no std::exception"),
+    ("call acme::memory", 8, "memory: ", "out of host memory"),
+    ("call acme::raise", 11, "raise: ", "the shape [8] is not liked"),
     ("grad acme::grad", 13, "", "boom in the derivative"),
     ("grad acme::hooked", 13, "", "boom in the hook"),
     ("device shaky", 8, "shaky", "boom in mem_alloc"),
