@@ -25,23 +25,12 @@ Plan::Plan(int compute) {
   plan.ops = ops;
 }
 
-void Plan::add_tensor(int at, aj_tensor* t, bool write) {
-  uint32_t aligned = reinterpret_cast<uintptr_t>(t->dl.data) % 64 ? 0u : uint32_t(AJ_OPERAND_ALIGNED64);
-  ops[at] = {t->dl.data, strides[at], t, t->dl.dtype, (write ? uint32_t(AJ_OPERAND_WRITE) : 0u) | aligned};
-}
-
 void Plan::add_number(int at, const aj_value& v, int compute) {
   store_number(numbers[at], compute, v);
   ops[at] = {numbers[at], strides[at], nullptr, dt(compute).dl, AJ_OPERAND_NUMBER};
 }
 
 void Plan::add_absent(int at) { ops[at] = {nullptr, strides[at], nullptr, plan.compute, AJ_OPERAND_NUMBER}; }
-
-void Plan::flat(int64_t numel) {
-  plan.ndim = 1;
-  sizes[0] = numel;
-  for (uint32_t i = 0; i < plan.nops; i++) strides[i][0] = ops[i].tensor ? ops[i].dtype.bits / 8 : 0;
-}
 
 void Plan::walk(std::span<const int64_t> shape, int nops) {
   int n = int(shape.size());

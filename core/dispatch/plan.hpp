@@ -1,5 +1,7 @@
 // core/dispatch/plan.hpp: builds the walk over operands: broadcast, order, coalesce, cut for threads.
 #pragma once
+#include <bit>
+
 #include "core/dispatch/kinds.hpp"
 
 namespace adjoin {
@@ -17,14 +19,32 @@ struct Plan {
   void add_tensor(int at, aj_tensor* t, bool write);
   void add_number(int at, const aj_value& v, int compute);
   void add_absent(int at);
-  // One dimension over the whole of dense operands.
-  void flat(int64_t numel);
   // Dimensions of `shape`, innermost first.
   void walk(std::span<const int64_t> shape, int nops);
   void sort_dims(int from, int to, int by_operand);
   void coalesce(int from);
   void finish(bool ordered);
+  // Instead of walk() and finish(), for tensors that are all dense and of one shape: one dimension.
+  void finish_dense(int64_t numel);
 };
+
+inline void Plan::add_tensor(int at, aj_tensor* t, bool write) {
+  uint32_t aligned = reinterpret_cast<uintptr_t>(t->dl.data) % 64 ? 0u : uint32_t(AJ_OPERAND_ALIGNED64);
+  ops[at] = {t->dl.data, strides[at], t, t->dl.dtype, (write ? uint32_t(AJ_OPERAND_WRITE) : 0u) | aligned};
+}
+
+inline void Plan::finish_dense(int64_t numel) {
+  plan.ndim = 1;
+  plan.numel = sizes[0] = numel;
+  uint32_t want = std::bit_cast<uint32_t>(plan.compute), different = 0;
+  for (uint32_t i = 0; i < plan.nops; i++) {
+    strides[i][0] = ops[i].tensor ? ops[i].dtype.bits / 8 : 0;
+    if (ops[i].tensor) different |= std::bit_cast<uint32_t>(ops[i].dtype) ^ want;
+  }
+  const aj_operand& last = ops[plan.nops - 1];
+  plan.flags = AJ_PLAN_FLAT | (different ? 0u : AJ_PLAN_SAME_DTYPE) |
+               (!last.tensor && last.data && plan.nops > plan.nout ? AJ_PLAN_LAST_NUMBER : 0u);
+}
 
 void store_number(char* to, int dtype, const aj_value& v);
 // Reads a 0-dim tensor in host memory as a number.

@@ -226,7 +226,7 @@ aj_status* run_pointwise(aj_op* op, const Kernel* head, uint64_t keys, const aj_
     AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
     out = Ref(made);
     p.add_tensor(0, made, true);
-    p.flat(priv(made).numel);
+    p.finish_dense(priv(made).numel);
   } else {
     int64_t dims[kMaxDims], order[kMaxDims];
     int ndim = 0;
@@ -258,8 +258,8 @@ aj_status* run_pointwise(aj_op* op, const Kernel* head, uint64_t keys, const aj_
     p.walk(full, int(p.plan.nops));
     if (!op->ordered) p.sort_dims(0, int(p.plan.ndim), 0);
     p.coalesce(-1);
+    p.finish(op->ordered);
   }
-  p.finish(op->ordered);
   f.made[0] = value(out.get());
   AJ_TRY(run_plan(op, k, &f.call, in.device, &p));
   if (!direct) {
