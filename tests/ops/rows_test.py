@@ -12,7 +12,7 @@ import samples
 ROWS = [r for r in samples.every_row() if not r.name.startswith("_::")]
 TENSOR_ROWS = [r for r in ROWS if r.tensors and r.test is not None and not r.lacks_arguments]
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 5e-3, "bfloat16": 4e-2, "complex128": 1e-9, "complex64": 5e-5}
-RANDOM = {"dropout_philox"}
+NO_DERIVATIVE = {"dropout_philox", "zero_"}  # random; constant
 
 
 def flat(result):
@@ -198,7 +198,7 @@ def test_in_place(row):
 
 
 def differentiable(row):
-    return row.info["differentiable"] and row.name not in RANDOM
+    return row.info["differentiable"] and row.name not in NO_DERIVATIVE
 
 
 def gradient_sample(row, given, other):
