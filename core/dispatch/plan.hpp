@@ -42,8 +42,8 @@ inline void Plan::finish_dense(int64_t numel) {
     if (ops[i].tensor) different |= std::bit_cast<uint32_t>(ops[i].dtype) ^ want;
   }
   const aj_operand& last = ops[plan.nops - 1];
-  plan.flags = AJ_PLAN_FLAT | (different ? 0u : AJ_PLAN_SAME_DTYPE) |
-               (!last.tensor && last.data && plan.nops > plan.nout ? AJ_PLAN_LAST_NUMBER : 0u);
+  plan.flags = AJ_PLAN_FLAT | (different ? 0u : uint32_t(AJ_PLAN_SAME_DTYPE)) |
+               (!last.tensor && last.data && plan.nops > plan.nout ? uint32_t(AJ_PLAN_LAST_NUMBER) : 0u);
 }
 
 void store_number(char* to, int dtype, const aj_value& v);
