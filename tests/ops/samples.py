@@ -65,7 +65,7 @@ class Row:
     def argument(self, name, value):
         """A value of the row's `args`: what JSON cannot say stands there as text."""
         param = next(p for p in self.params if p.name == name)
-        if value == "none" and param.base != "str":
+        if value in ("none", "None") and param.base != "str":
             return None
         return getattr(adjoin, value) if param.base == "dtype" and value is not None else value
 
