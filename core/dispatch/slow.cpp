@@ -217,13 +217,19 @@ void bump_written(const aj_op* op, const aj_value* args) {
     if ((op->schema.params[i].flags & AJ_PARAM_WRITTEN) && args[i].tag == AJ_TENSOR) bump_version(args[i].v.tensor);
 }
 
-// The in-place form of a composite: the body records by itself, then its result is copied, recorded too.
+// The in-place form of a composite: the body records by itself on a copy, since it may save what is about to be
+// overwritten; then its result is copied back, recorded too.
 aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets) {
-  static const aj_op* copy = find_op("copy_");
-  aj_value made = none();
-  AJ_TRY(call(op, args, nargs, &made, 1));
+  static const aj_op *copy = find_op("copy_"), *clone = find_op("clone");
+  std::vector<aj_value> own(args, args + nargs);
+  aj_value before = none(), made = none();
+  AJ_TRY(call(clone, args, 1, &before, 1));
+  own[0] = before;
+  aj_status* s = call(op, own.data(), nargs, &made, 1);
+  release_value(before);
+  if (s) return s;
   aj_value both[2] = {args[0], made};
-  aj_status* s = call(copy, both, 2, rets, 1);
+  s = call(copy, both, 2, rets, 1);
   release_value(made);
   return s;
 }
