@@ -6,10 +6,8 @@
 namespace adjoin::cpu {
 
 const Kernel math_kernels[] = {
-    {"exp", unary<scalar::Exp, floating_complex>},
     {"exp2", unary<scalar::Exp2, floating_complex>},
     {"expm1", unary<scalar::Expm1, floating_complex>},
-    {"log", unary<scalar::Log, floating_complex>},
     {"log2", unary<scalar::Log2, floating_complex>},
     {"log10", unary<scalar::Log10, floating_complex>},
     {"log1p", unary<scalar::Log1p, floating_complex>},
@@ -23,7 +21,6 @@ const Kernel math_kernels[] = {
     {"atan", unary<scalar::Atan, floating_complex>},
     {"sinh", unary<scalar::Sinh, floating_complex>},
     {"cosh", unary<scalar::Cosh, floating_complex>},
-    {"tanh", unary<scalar::Tanh, floating_complex>},
     {"asinh", unary<scalar::Asinh, floating_complex>},
     {"acosh", unary<scalar::Acosh, floating_complex>},
     {"atanh", unary<scalar::Atanh, floating_complex>},

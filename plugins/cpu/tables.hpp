@@ -27,7 +27,7 @@ extern template struct Convert<Complex128>;
 namespace cpu {
 using namespace kit;  // NOLINT: this library is made of it
 
-extern const Kernel unary_kernels[], math_kernels[], special_kernels[], binary_kernels[], integer_kernels[], compare_kernels[],
+extern const Kernel unary_kernels[], exp_kernels[], math_kernels[], special_kernels[], binary_kernels[], integer_kernels[], compare_kernels[],
     ternary_kernels[], copy_kernels[], reduce_kernels[], scan_kernels[], random_kernels[], product_kernels[],
     convolution_kernels[], pool_kernels[], norm_kernels[], softmax_kernels[], index_kernels[], scatter_kernels[], cat_kernels[],
     sort_kernels[];
