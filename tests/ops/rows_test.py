@@ -203,12 +203,13 @@ def differentiable(row):
 
 def gradient_sample(row, given, other):
     """A function of the floating inputs alone, and those inputs; None if nothing of it can be differentiated."""
+    statistics = {p.name for p in row.params[1:] if p.written}  # written beside the result: not differentiable
     inputs = []
-    for value in given.values():
+    for name, value in given.items():
         for t in value if isinstance(value, list) else [value]:
-            if t.dtype.is_floating_point or t.dtype.is_complex:
+            if (t.dtype.is_floating_point or t.dtype.is_complex) and name not in statistics:
                 inputs.append(t.detach().clone().requires_grad_())
-    if not inputs or sum(t.numel() for t in inputs) > 60:
+    if not inputs or sum(t.numel() for t in inputs) > 160:
         return None
 
     def function(*args):
@@ -217,7 +218,7 @@ def gradient_sample(row, given, other):
         for k, v in given.items():
             def take(t):
                 return args.pop(0) if t.dtype.is_floating_point or t.dtype.is_complex else t
-            fill[k] = [take(t) for t in v] if isinstance(v, list) else take(v)
+            fill[k] = v.clone() if k in statistics else [take(t) for t in v] if isinstance(v, list) else take(v)
         if row.params[0].written:
             fill[row.params[0].name] = fill[row.params[0].name] * 1  # a leaf may not be written
         results = run(row, fill, other)
