@@ -239,3 +239,35 @@ def test_registration_hooks():
     count = len(seen)
     Net()
     assert len(seen) == count
+
+
+def test_attributes_behind_a_getattr_of_ones_own():
+    class Wrapper(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(self.inner, name)
+
+    class Further(Wrapper):
+        pass
+
+    for kind in (Wrapper, Further):
+        wrapped = kind(nn.Linear(2, 3))
+        assert wrapped.in_features == 2 and wrapped.weight is wrapped.inner.weight
+        with pytest.raises(AttributeError, match="'Linear' object has no attribute 'nothing'"):
+            _ = wrapped.nothing
+
+
+def test_a_property_that_fails_is_not_hidden():
+    class Failing(nn.Module):
+        @property
+        def broken(self):
+            raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        _ = Failing().broken

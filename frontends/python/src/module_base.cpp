@@ -10,7 +10,7 @@ struct ModuleObject {
   vectorcallfunc call;
 };
 
-PyObject *forward_name, *full_name, *hook_names[4];
+PyObject *forward_name, *full_name, *getattr_name, *hook_names[4], *part_names[3];
 PyObject* global_hooks;  // a tuple of dictionaries
 
 bool is_empty(PyObject* d) { return !d || (PyDict_Check(d) && PyDict_GET_SIZE(d) == 0); }
@@ -70,6 +70,26 @@ PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
   return PyObject_VectorcallMethod(name, all, static_cast<size_t>(n + 1), kwnames);
 }
 
+// A parameter, buffer or child module of that name; a new reference, NULL with AttributeError if there is none.
+PyObject* get_part(PyObject* self, PyObject* name) {
+  PyObject** place = _PyObject_GetDictPtr(self);
+  for (PyObject* part : part_names) {
+    PyObject* parts = place && *place ? PyDict_GetItemWithError(*place, part) : nullptr;
+    PyObject* found = parts && PyDict_Check(parts) ? PyDict_GetItemWithError(parts, name) : nullptr;
+    if (found) return Py_NewRef(found);
+    if (PyErr_Occurred()) return nullptr;
+  }
+  return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+}
+
+// Most look-ups of a network are for its parts, so no AttributeError is made on the way to them.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
+  return found || PyErr_Occurred() ? found : get_part(self, name);
+}
+
+PyMethodDef part_method = {"__getattr__", get_part, METH_O, nullptr};
+
 PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* o = type->tp_alloc(type, 0);
   if (o) reinterpret_cast<ModuleObject*>(o)->call = call_module;
@@ -84,9 +104,14 @@ void dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-// A class made in Python does not inherit the fast call in 3.11, although it inherits the function behind it.
+extern PyTypeObject base_type;
+
+// A class made in Python does not inherit the fast call in 3.11, although it inherits the function behind it; and because
+// super().__getattr__ must exist, it gets the slow look-up, unless a __getattr__ of its own asks for that.
 PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  bool own = _PyType_Lookup(type, getattr_name) != PyDict_GetItem(base_type.tp_dict, getattr_name);
+  if (!own) type->tp_getattro = get_attribute;
   if (type->tp_call == PyVectorcall_Call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   Py_RETURN_NONE;
 }
@@ -108,6 +133,7 @@ PyTypeObject base_type = {
     .tp_dealloc = dealloc,
     .tp_vectorcall_offset = offsetof(ModuleObject, call),
     .tp_call = PyVectorcall_Call,
+    .tp_getattro = get_attribute,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = "What nn.Module inherits: calling it calls forward, or _call_impl when there are hooks.",
     .tp_traverse = traverse,
@@ -131,9 +157,14 @@ PyMethodDef functions[] = {{"watch_global_module_hooks", watch_global_hooks, MET
 int init_module_base(PyObject* module) {
   forward_name = PyUnicode_InternFromString("forward");
   full_name = PyUnicode_InternFromString("_call_impl");
+  getattr_name = PyUnicode_InternFromString("__getattr__");
+  constexpr const char* parts[] = {"_parameters", "_buffers", "_modules"};
+  for (int i = 0; i < 3; ++i) part_names[i] = PyUnicode_InternFromString(parts[i]);
   constexpr const char* names[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"};
   for (int i = 0; i < 4; ++i) hook_names[i] = PyUnicode_InternFromString(names[i]);
   if (add_type(module, &base_type, "ModuleBase") < 0) return -1;
+  Ref part(PyDescr_NewMethod(&base_type, &part_method));
+  if (!part || PyDict_SetItem(base_type.tp_dict, getattr_name, part.get()) < 0) return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

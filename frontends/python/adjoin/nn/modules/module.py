@@ -137,22 +137,7 @@ class Module(Calls, State, Conversion, Tree):
         if hasattr(self, name) and name not in known:
             raise KeyError(f"attribute '{name}' already exists")
 
-    # Attributes
-
-    def __getattr__(self, name):
-        # Reached only when the ordinary look-up found nothing.
-        state = self.__dict__
-        if "_parameters" in state:
-            parts = state["_parameters"]
-            if name in parts:
-                return parts[name]
-            parts = state["_buffers"]
-            if name in parts:
-                return parts[name]
-            parts = state["_modules"]
-            if name in parts:
-                return parts[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    # Attributes; that parts are found as attributes is ModuleBase's doing
 
     def __setattr__(self, name, value):
         state = self.__dict__
