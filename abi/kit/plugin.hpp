@@ -41,6 +41,16 @@ consteval aj_plugin_note make_note(const NoteText& t) {
   return n;
 }
 
+// For infer: every result has the shape and dtype of one argument.
+template <uint32_t Argument = 0>
+aj_status* like(void*, aj_call* call) {
+  return guard(call, [&] {
+    TensorView t = Args(call).tensor(Argument);
+    for (uint32_t i = 0; i < call->nrets; ++i)
+      check(dispatch().declare(call, i, t.dtype(), int32_t(t.ndim()), t.shape().data(), nullptr));
+  });
+}
+
 class OpBuilder {
  public:
   OpBuilder(const char* schema, const char* doc) : schema_(schema) {

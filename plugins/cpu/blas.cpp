@@ -67,9 +67,10 @@ class Library {
       tried += (tried.empty() ? "" : "; ") + file + ": " + (why ? why : "unknown error");
       handle_ = nullptr;  // left open: unloading a BLAS that has started threads is not safe
     }
-    bool asked = wish && *wish && std::string(wish) != "own";
-    std::string message = "no BLAS library, our own products serve (" + tried + ")";
-    core().log(asked ? 1 : 2, AJ_STR_LIT("cpu"), str(message));
+    if (!tried.empty()) {
+      std::string message = "no BLAS library, our own products serve (" + tried + ")";
+      core().log(wish && *wish ? 1 : 2, AJ_STR_LIT("cpu"), str(message));
+    }
     state_.store(kAbsent, std::memory_order_release);
   }
 
