@@ -16,7 +16,7 @@ struct Conv {  // the arguments that convolution and its derivative share, from 
       : stride(std::move(s)), padding(std::move(p)), dilation(std::move(d)), output_padding(n, 0), groups(g) {}
 
   Tensor operator()(const Tensor& x, const Tensor& w, const Tensor& bias = Tensor()) const {
-    return convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups);
+    return in_own_name([&] { return convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups); });
   }
   Sizes stride, padding, dilation, output_padding;
   bool transposed = false;

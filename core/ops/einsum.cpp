@@ -35,7 +35,7 @@ Labels parse(std::string_view text, int64_t ndim, int64_t* dots) {
       for (int64_t k = *dots; k-- > 0;) labels.push_back(kDots + Label(k));
       i += 2;
     } else {
-      want(std::isalpha(static_cast<unsigned char>(text[i])), "'", text, "' has a '", text[i], "' that is no letter");
+      want(std::isalpha(static_cast<unsigned char>(text[i])), "'", text, "' has a '", text.substr(i, 1), "' that is no letter");
       labels.push_back(text[i]);
     }
   }
@@ -181,8 +181,8 @@ struct Equation {
         i += 2;
         continue;
       }
-      want(sizes.count(text[i]), "the result names '", text[i], "', which no operand has");
-      want(!has(out, text[i]), "the result names '", text[i], "' twice");
+      want(sizes.count(text[i]), "the result names '", text.substr(i, 1), "', which no operand has");
+      want(!has(out, text[i]), "the result names '", text.substr(i, 1), "' twice");
       out.push_back(text[i]);
     }
   }

@@ -36,12 +36,14 @@ aj_status* embedding_body(void*, aj_call* call) {
     if (b.given(3)) renormalize(weight, flat, b.real(3), b.real(4));
     Sizes shape = sizes_of(indices);
     shape.push_back(weight.size(1));
-    b.ret(0, reshape(embedding_rows(weight, flat, padding), shape));
+    b.ret(0, reshape(in_own_name([&] { return embedding_rows(weight, flat, padding); }), shape));
   });
 }
 
 aj_status* embedding_rows_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, index_select(b.tensor(0), 0, b.tensor(1))); });
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, in_own_name([&] { return index_select(b.tensor(0), 0, b.tensor(1)); }));
+  });
 }
 
 aj_status* embedding_backward_shape(void*, aj_call* call) {

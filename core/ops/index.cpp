@@ -166,7 +166,7 @@ aj_status* index_body(void*, aj_call* call) {
     std::vector<Tensor> indices = plain_indices(b.tensor(0), b.tensors(1));
     bool any = false;
     for (const Tensor& index : indices) any |= index.defined();
-    b.ret(0, any ? index_at(b.tensor(0), indices) : alias(b.tensor(0)));
+    b.ret(0, any ? in_own_name([&] { return index_at(b.tensor(0), indices); }) : alias(b.tensor(0)));
   });
 }
 
@@ -193,7 +193,7 @@ aj_status* index_put_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     Tensor values = fitting(b.tensor(2), t);
     if (fills_mask(b)) return b.ret(0, where(b.tensors(1)[0], reshape(values, Sizes()), t));
-    b.ret(0, index_put_at(t, plain_indices(t, b.tensors(1)), values, b.flag(3)));
+    b.ret(0, in_own_name([&] { return index_put_at(t, plain_indices(t, b.tensors(1)), values, b.flag(3)); }));
   });
 }
 
@@ -208,7 +208,7 @@ aj_status* index_put_in_place_body(void*, aj_call* call) {
     static constinit kit::Op put("index_put_at");
     std::vector<Tensor> indices = plain_indices(t, b.tensors(1));
     const aj_value args[] = {kit::value(t), kit::value(Tensors(indices)), kit::value(values), kit::value(b.flag(3))};
-    b.ret(0, kit::run_into(put.get(), args, 4, t));
+    b.ret(0, in_own_name([&] { return kit::run_into(put.get(), args, 4, t); }));
   });
 }
 

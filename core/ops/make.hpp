@@ -19,6 +19,17 @@ inline Tensor cut(const Tensor& t, int64_t dim, int64_t start, int64_t end, int6
 // A real tensor is its own conjugate, without a copy.
 inline Tensor conjugate(const Tensor& t) { return t.is_complex() ? conj(t) : t; }
 
+// A primitive that the user did not call must not be named to them: its error is told as that of the op being served.
+template <class F>
+auto in_own_name(F&& f) {
+  try {
+    return f();
+  } catch (const kit::Error& e) {
+    size_t colon = e.message().find(": ");
+    throw kit::Error(e.code(), e.kind(), colon == std::string::npos ? e.message() : e.message().substr(colon + 2));
+  }
+}
+
 // Sizes and amounts that a schema lets stand for n equal ones.
 inline Sizes n_of(Ints given, size_t n, std::string_view name) {
   if (given.size() == 1) return Sizes(n, given[0]);

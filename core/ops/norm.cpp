@@ -120,7 +120,9 @@ aj_status* batch_norm_body(void*, aj_call* call) {
       check_channels(var, t.size(1), "running_var");
       return b.ret(0, with_constants(t, mean, var, weight, bias, b.real(7)));
     }
-    b.ret(0, std::get<0>(batch_norm_stats(t, weight, bias, mean, var, training, b.real(6), b.real(7))));
+    b.ret(0, in_own_name([&] {
+            return std::get<0>(batch_norm_stats(t, weight, bias, mean, var, training, b.real(6), b.real(7)));
+          }));
   });
 }
 
@@ -183,7 +185,9 @@ aj_status* layer_norm_backward_body(void*, aj_call* call) {
 
 aj_status* layer_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, std::get<0>(layer_norm_stats(b.tensor(0), b.ints(1), b.tensor(2), b.tensor(3), b.real(4))));
+    b.ret(0, in_own_name([&] {
+            return std::get<0>(layer_norm_stats(b.tensor(0), b.ints(1), b.tensor(2), b.tensor(3), b.real(4)));
+          }));
   });
 }
 

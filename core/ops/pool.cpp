@@ -95,8 +95,10 @@ Sizes stride_or(const kit::Body& b, uint32_t i, const Sizes& kernel) {
 
 std::tuple<Tensor, Tensor> max_pool2d_of(const kit::Body& b) {
   Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
-  return max_pool2d_with_indices(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"),
-                                 n_of(b.ints(4), 2, "dilation"), b.flag(5));
+  return in_own_name([&] {
+    return max_pool2d_with_indices(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"),
+                                   n_of(b.ints(4), 2, "dilation"), b.flag(5));
+  });
 }
 
 std::tuple<Tensor, Tensor> max_pool1d_of(const kit::Body& b) {
@@ -144,8 +146,10 @@ aj_status* max_pool1d_with_indices_body(void*, aj_call* call) {
 aj_status* avg_pool2d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
-    b.ret(0, avg_pool2d_forward(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"), b.flag(4), b.flag(5),
-                                b.maybe<int64_t>(6)));
+    b.ret(0, in_own_name([&] {
+            return avg_pool2d_forward(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"), b.flag(4),
+                                      b.flag(5), b.maybe<int64_t>(6));
+          }));
   });
 }
 

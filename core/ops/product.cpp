@@ -119,14 +119,14 @@ Tensor stacked(const Tensor& a, const Tensor& b) {
 aj_status* matmul_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& k) {
     const Tensor &a = k.tensor(0), &b = k.tensor(1);
-    want(a.ndim() > 0 && b.ndim() > 0, "both must have a dimension: input is ", shown(a), " and other is ", shown(b),
+    want(a.ndim() > 0 && b.ndim() > 0, "both must have a dimension: a is ", shown(a), " and b is ", shown(b),
          "; use * for numbers");
     same_dtype(a, b);
     if (b.ndim() == 1)
-      want(a.size(-1) == b.size(0), "input is ", shown(a), " and other is ", shown(b), ": the inner sizes ", a.size(-1), " and ",
+      want(a.size(-1) == b.size(0), "a is ", shown(a), " and b is ", shown(b), ": the inner sizes ", a.size(-1), " and ",
            b.size(0), " differ");
     else
-      check_inner(a, b, a.size(-1), "input", "other");
+      check_inner(a, b, a.size(-1), "a", "b");
     if (a.ndim() == 2 && b.ndim() == 2) return k.ret(0, mm(a, b));
     if (a.ndim() == 1 && b.ndim() == 1) return k.ret(0, dot(a, b));
     if (a.ndim() == 2 && b.ndim() == 1) return k.ret(0, matrix_times_vector(a, b));

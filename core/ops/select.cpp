@@ -11,6 +11,7 @@ aj_status* masked_fill_body(void*, aj_call* call) {
     Tensor filling = !value.is_tensor()                       ? number_of(t, value.number())
                      : value.tensor().dtype() == t.dtype() ? value.tensor()
                                                            : to(value.tensor(), t.dtype());
+    broadcast(b.tensor(1).shape(), t.shape());
     b.ret(0, where(b.tensor(1), filling, t));
   });
 }
