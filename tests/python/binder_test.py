@@ -47,7 +47,8 @@ def test_named_results():
     r = aj.sort(aj.tensor([2.0, 1.0]))
     assert r.values.tolist() == [1.0, 2.0] and r.indices.tolist() == [1, 0]
     assert type(r).__name__ == "sort" and type(r).__module__ == "adjoin.return_types"
-    assert repr(r).startswith("adjoin.return_types.sort(")
+    assert repr(r).startswith("adjoin.return_types.sort(") and type(r) is aj.return_types.sort
+    assert pickle.loads(pickle.dumps(r)).indices.tolist() == [1, 0]
 
 
 def test_lists_come_back_as_tuples():

@@ -93,6 +93,27 @@ def test_buffers():
         aj.frombuffer(b"\1\0\2\0", dtype=aj.int16, count=3)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_array_interface(dtype):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    ours, theirs = aj.from_numpy(x).__array_interface__, x.__array_interface__
+    assert ours["typestr"] == theirs["typestr"] and ours["data"][0] == theirs["data"][0]
+    assert not hasattr(aj.ones(1, requires_grad=True), "__array_interface__")
+
+
+class Offers:
+    """An array of another library."""
+
+    def __init__(self, array):
+        self.__array_interface__ = array.__array_interface__
+        self.kept = array
+
+
+def test_objects_with_an_array_interface():
+    x = np.arange(3.0)
+    assert aj.as_tensor(Offers(x)).data_ptr() == x.ctypes.data and aj.tensor(Offers(x)).tolist() == x.tolist()
+
+
 def test_dlpack():
     x = np.arange(6.0).reshape(2, 3)
     t = aj.from_dlpack(x)

@@ -84,7 +84,7 @@ from .version import __version__  # noqa: F401
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "autograd", "backends", "cuda", "linalg", "nn", "ops", "optim", "overrides", "random",
+    "autograd", "backends", "cuda", "linalg", "nn", "ops", "optim", "overrides", "random", "return_types",
     "special", "storage", "testing", "utils", "version", "fft", "safetensors",
 )  # fmt: skip
 _ELSEWHERE = {

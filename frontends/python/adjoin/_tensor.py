@@ -143,6 +143,21 @@ def _nonzero(self, *, as_tuple=False):
     return nonzero(self, as_tuple=as_tuple)
 
 
+def _array_interface(self):
+    if self.requires_grad or not self.is_cpu:
+        raise AttributeError("__array_interface__: only of host tensors that do not require grad")
+    kind = memoryview(self).format
+    letters = {"?": "b", "Zf": "c", "Zd": "c", "e": "f", "f": "f", "d": "f"}
+    letter = letters.get(kind, "i" if kind.islower() else "u")
+    return {
+        "version": 3,
+        "typestr": f"{'|' if self.itemsize == 1 else '<'}{letter}{self.itemsize}",
+        "shape": tuple(self.shape),
+        "strides": tuple(n * self.itemsize for n in self.stride()),
+        "data": (self.data_ptr(), False),
+    }
+
+
 def _where(self, condition, other):
     """Elements of self where the condition holds, of other elsewhere."""
     return _C.find_op("where")(condition, self, other)
@@ -276,6 +291,7 @@ _METHODS = {
     "__reversed__": _reversed,
     "__dir__": _dir,
     "__array_wrap__": _array_wrap,
+    "__array_interface__": property(_array_interface),
     "nonzero": _nonzero,
     "where": _where,
     "type": _type,
@@ -306,6 +322,6 @@ _VIEWS = ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims", "as_
 _METHODS.update({name + "_": _in_place_view(name) for name in _VIEWS})
 
 for _name, _function in _METHODS.items():
-    if not isinstance(_function, classmethod):
+    if not isinstance(_function, (classmethod, property)):
         _function.__name__ = _name
     _C.set_tensor_attribute(_name, _function)

@@ -206,10 +206,8 @@ aj_status* run_python_backward(void*, aj_grad_call* g) {
 }
 
 void drop_context(void* payload) {
-  if (!Py_IsInitialized()) return;
-  Gil gil;
   reinterpret_cast<NodeObject*>(payload)->node = nullptr;
-  Py_DECREF(static_cast<PyObject*>(payload));
+  drop_object(static_cast<PyObject*>(payload));
 }
 
 PyObject* context_of(aj_node* n) {

@@ -261,8 +261,13 @@ aj_tensor* tensor_from_data(PyObject* data, const DLDataType* dtype, DLDevice de
   }
   if (category_of(data) == kNothing && !is_sequence(data)) {
     aj_tensor* t = copy_of_memory(data);
-    if (!t && PyErr_Occurred()) return nullptr;
     if (t) return cast_to(t, dtype, &device);
+    if (PyErr_Occurred()) return nullptr;
+    if (aj_tensor* shared = tensor_on_memory(data)) {
+      Ref o(wrap(shared));
+      return o ? tensor_from_data(o.get(), dtype, device) : nullptr;
+    }
+    if (PyErr_Occurred()) return nullptr;
   }
   return from_python(data, dtype, device);
 }

@@ -10,10 +10,7 @@ struct Hook {
 
 void drop_hook(void* self) {
   auto* h = static_cast<Hook*>(self);
-  if (Py_IsInitialized()) {
-    Gil gil;
-    Py_DECREF(h->function);
-  }
+  drop_object(h->function);
   delete h;
 }
 
@@ -137,9 +134,7 @@ struct SavedPair {
 int32_t packed_type = 0;
 
 void drop_packed(void* payload) {
-  if (!Py_IsInitialized()) return;
-  Gil gil;
-  Py_XDECREF(*static_cast<PyObject**>(payload));
+  drop_object(*static_cast<PyObject**>(payload));
 }
 
 aj_status* pack(void* self, aj_tensor* t, aj_object** out) {
@@ -167,11 +162,8 @@ aj_status* unpack(void* self, aj_object* packed, aj_tensor** out) {
 
 void drop_pair(void* self) {
   auto* p = static_cast<SavedPair*>(self);
-  if (Py_IsInitialized()) {
-    Gil gil;
-    Py_DECREF(p->pack);
-    Py_DECREF(p->unpack);
-  }
+  drop_object(p->pack);
+  drop_object(p->unpack);
   delete p;
 }
 

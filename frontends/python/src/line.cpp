@@ -120,6 +120,7 @@ PyObject* line_text(uint32_t line) {
 }
 
 aj_status* describe_line(uint32_t line, aj_object** out) {
+  if (!is_python_thread()) return core->string_new(str(""), out);
   Gil gil;
   // May be asked for while an exception is on its way through the core.
   PyObject *type, *value, *traceback;

@@ -27,11 +27,13 @@ void unpark(void* state) {
 }
 
 void collect() {
+  if (!is_python_thread()) return;
   Gil gil;
   PyGC_Collect();
 }
 
 int32_t interrupted() {
+  if (!is_python_thread()) return 0;
   Gil gil;
   if (PyErr_CheckSignals() == 0) return 0;
   core->status_free(status_from_python());  // kept as the thread's pending exception
@@ -76,6 +78,17 @@ PyModuleDef definition = {
 };
 
 }  // namespace
+
+void drop_object(PyObject* object) {
+  if (!object || !Py_IsInitialized()) return;
+  auto later = [](void* o) {
+    Py_DECREF(static_cast<PyObject*>(o));
+    return 0;
+  };
+  if (!is_python_thread() && Py_AddPendingCall(later, object) == 0) return;
+  Gil gil;
+  Py_DECREF(object);
+}
 
 PyObject* helper(const char* module, const char* name) {
   Ref m(PyImport_ImportModule(module));

@@ -42,6 +42,8 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
 PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
 Program* make_program(const aj_op* op, const aj_op_info& info);
 PyObject* list_names();
+// The type of several results of a row; made when first needed. NULL with an error set.
+PyTypeObject* named_type(const Program& p);
 int init_binding();
 
 // A row that the front end calls by itself: looked up once, then a pointer.

@@ -89,6 +89,13 @@ class Gil {
   PyGILState_STATE state_;
 };
 
+// Whether this thread runs Python now and then. A worker of the pool does not, and must never wait for the interpreter's lock:
+// whoever holds it may be waiting for the worker.
+inline bool is_python_thread() { return PyGILState_GetThisThreadState() != nullptr; }
+
+// Gives up a reference on whatever thread the core calls from.
+void drop_object(PyObject* object);
+
 using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
 using FastCallKw = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 inline PyCFunction method(FastCall f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)); }

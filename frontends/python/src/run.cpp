@@ -51,10 +51,18 @@ PyTypeObject* make_named(const Program& p) {
   return PyStructSequence_NewType(&d);
 }
 
+}  // namespace
+
+PyTypeObject* named_type(const Program& p) {
+  if (unlikely(!p.named)) const_cast<Program&>(p).named = make_named(p);
+  return p.named;
+}
+
+namespace {
+
 PyObject* several(const Program& p, aj_value* rets) {
-  auto& mutable_p = const_cast<Program&>(p);
-  if (!p.named && !(mutable_p.named = make_named(p))) return nullptr;
-  Ref t(PyStructSequence_New(p.named));
+  PyTypeObject* type = named_type(p);
+  Ref t(type ? PyStructSequence_New(type) : nullptr);
   if (!t) return nullptr;
   int n = 0;
   for (uint32_t i = 0; i < p.nresults; ++i) {

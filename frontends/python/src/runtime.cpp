@@ -25,6 +25,16 @@ PyObject* find_op(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return Py_NewRef(in_place ? e->function_in_place : e->function);
 }
 
+PyObject* return_type(PyObject*, PyObject* name) {
+  std::string_view text;
+  bool in_place;
+  OpEntry* e = text_of(name, &text) ? find_entry(text, &in_place) : nullptr;
+  if (!e) return PyErr_Occurred() ? nullptr : Py_NewRef(Py_None);
+  for (Program* p = e->first; p; p = p->next)
+    if (p->nvisible > 1) return Py_XNewRef(reinterpret_cast<PyObject*>(named_type(*p)));
+  Py_RETURN_NONE;
+}
+
 PyObject* op_names(PyObject*, PyObject*) { return list_names(); }
 
 PyObject* load_plugin(PyObject*, PyObject* path) {
@@ -250,6 +260,7 @@ PyObject* bump_version(PyObject*, PyObject* o) {
 PyMethodDef functions[] = {
     {"bump_version", bump_version, METH_O, nullptr},
     {"find_op", method(find_op), METH_FASTCALL, "The callable of a name of the registry, or None."},
+    {"return_type", return_type, METH_O, "The type of what an op with several results returns, or None."},
     {"op_names", op_names, METH_NOARGS, "All names of the registry."},
     {"op_info", op_info, METH_O, "What the registry says of a name."},
     {"explain_op", method(explain_op), METH_FASTCALL, "Who would serve an op on a device, and why."},

@@ -192,12 +192,10 @@ PyObject* wrap_as(PyTypeObject* type, aj_tensor* steal) {
 }
 
 void drop_word(void* word) {
-  if (!Py_IsInitialized()) return;
-  Gil gil;
   auto* o = static_cast<TensorObject*>(word);
   o->kept = false;
   o->tensor = nullptr;
-  Py_DECREF(reinterpret_cast<PyObject*>(o));
+  drop_object(reinterpret_cast<PyObject*>(o));
 }
 
 namespace {

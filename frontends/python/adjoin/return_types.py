@@ -1,0 +1,11 @@
+"""adjoin.return_types: the types of what ops with several results return."""
+
+from . import _C
+
+
+def __getattr__(name):
+    found = None if name.startswith("__") else _C.return_type(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
