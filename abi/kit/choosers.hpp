@@ -1,4 +1,5 @@
-// adjoin/kit/choosers.hpp: functors that depend on a call's other arguments: alpha, rounding_mode, a slope, a bound.
+// adjoin/kit/choosers.hpp: functors that depend on a call's other arguments: alpha, rounding_mode,
+// a slope, a bound.
 //
 // Places of arguments are those of the rows in core/ops.
 #ifndef ADJOIN_KIT_CHOOSERS_HPP
@@ -14,14 +15,16 @@ namespace AJ_HIDDEN kit {
 template <class T>
 const T* number_operand(const aj_call* call, uint32_t op) {
   const aj_operand& o = call->plan->ops[op];
-  return (o.flags & AJ_OPERAND_NUMBER) && same(o.dtype, dtype_of<T>) ? static_cast<const T*>(o.data) : nullptr;
+  return (o.flags & AJ_OPERAND_NUMBER) && same(o.dtype, dtype_of<T>) ? static_cast<const T*>(o.data)
+                                                                     : nullptr;
 }
 
 // A factor that must not lose its fraction.
 template <class T>
 T alpha_of(const aj_value& alpha) {
   if (is_integer<T> && alpha.tag != AJ_INT && alpha.tag != AJ_BOOL)
-    raise(AJ_INVALID_ARGUMENT, "alpha must be a whole number, since the tensors are; cast one to a floating dtype");
+    raise(AJ_INVALID_ARGUMENT,
+          "alpha must be a whole number, since the tensors are; cast one to a floating dtype");
   return number<T>(alpha);
 }
 
@@ -58,7 +61,9 @@ struct PowChooser {
   static void choose(const aj_call* call, auto go) {
     if (const T* e = number_operand<T>(call, 2)) {
       if constexpr (std::is_integral_v<T>) {
-        if (*e < T(0)) raise(AJ_INVALID_ARGUMENT, "integers have no negative powers: the exponent is ", int64_t(*e), "; use floats");
+        if (*e < T(0))
+          raise(AJ_INVALID_ARGUMENT, "integers have no negative powers: the exponent is ",
+                int64_t(*e), "; use floats");
       }
       struct Second {  // of an operand that is known already
         T operator()(T x, T) const { return scalar::Square{}(x); }
@@ -84,16 +89,21 @@ struct RoundChooser {
   static void choose(const aj_call* call, auto go) {
     int64_t decimals = Args(call).integer(1);
     if (decimals == 0 || is_integer<T>) return go(scalar::Round{});
-    if constexpr (!is_integer<T>) go(scalar::RoundDecimals<T>{T(std::pow(10.0, std::abs(double(decimals)))), decimals < 0});
+    if constexpr (!is_integer<T>)
+      go(scalar::RoundDecimals<T>{T(std::pow(10.0, std::abs(double(decimals)))), decimals < 0});
   }
 };
 struct AddCMulChooser {
   template <class T>
-  static void choose(const aj_call* call, auto go) { go(scalar::AddCMul<T>{number<T>(Args(call)[3])}); }
+  static void choose(const aj_call* call, auto go) {
+    go(scalar::AddCMul<T>{number<T>(Args(call)[3])});
+  }
 };
 struct AddCDivChooser {
   template <class T>
-  static void choose(const aj_call* call, auto go) { go(scalar::AddCDiv<T>{number<T>(Args(call)[3])}); }
+  static void choose(const aj_call* call, auto go) {
+    go(scalar::AddCDiv<T>{number<T>(Args(call)[3])});
+  }
 };
 struct GeluChooser {
   template <class T>
@@ -106,11 +116,15 @@ struct GeluChooser {
 };
 struct EluChooser {
   template <class T>
-  static void choose(const aj_call* call, auto go) { go(scalar::Elu<T>{number<T>(Args(call)[1])}); }
+  static void choose(const aj_call* call, auto go) {
+    go(scalar::Elu<T>{number<T>(Args(call)[1])});
+  }
 };
 struct LeakyReluChooser {
   template <class T>
-  static void choose(const aj_call* call, auto go) { go(scalar::LeakyRelu<T>{number<T>(Args(call)[1])}); }
+  static void choose(const aj_call* call, auto go) {
+    go(scalar::LeakyRelu<T>{number<T>(Args(call)[1])});
+  }
 };
 struct SoftplusChooser {
   template <class T>

@@ -1,18 +1,17 @@
 // adjoin/kit/convert.hpp: one element, or a row of them, from any dtype to any other.
 //
-// The rows are 15 x 15 loops. A library of many files compiles them once: it declares Convert<T> extern in its files and
-// instantiates it in one of them.
+// The rows are 15 x 15 loops. A library of many files compiles them once: it declares Convert<T>
+// extern in its files and instantiates it in one of them.
 #ifndef ADJOIN_KIT_CONVERT_HPP
 #define ADJOIN_KIT_CONVERT_HPP
-#include <limits>
-
 #include <adjoin/kit/dtype.hpp>
+#include <limits>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
 
-// A float outside the integer's range, or NaN, becomes the smallest int32 (int64), as the processor's own conversion gives;
-// narrower integers are the low bits of that.
+// A float outside the integer's range, or NaN, becomes the smallest int32 (int64), as the
+// processor's own conversion gives; narrower integers are the low bits of that.
 template <class To, class From>
 AJ_HD inline To cast(From x) {
   if constexpr (std::is_same_v<To, From>) {
@@ -20,11 +19,15 @@ AJ_HD inline To cast(From x) {
   } else if constexpr (is_half<From>) {
     return cast<To>(float(x));
   } else if constexpr (is_complex<To>) {
-    if constexpr (is_complex<From>) return To(x);
-    else return To(cast<Real<To>>(x));
+    if constexpr (is_complex<From>)
+      return To(x);
+    else
+      return To(cast<Real<To>>(x));
   } else if constexpr (std::is_same_v<To, bool>) {
-    if constexpr (is_complex<From>) return x.re != 0 || x.im != 0;
-    else return x != From(0);
+    if constexpr (is_complex<From>)
+      return x.re != 0 || x.im != 0;
+    else
+      return x != From(0);
   } else if constexpr (is_complex<From>) {
     return cast<To>(x.re);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
@@ -32,7 +35,8 @@ AJ_HD inline To cast(From x) {
       if (x >= From(9223372036854775808.0) && x < From(18446744073709551616.0))
         return uint64_t(x - From(9223372036854775808.0)) + (uint64_t(1) << 63);
     }
-    using Through = std::conditional_t<sizeof(To) < 4 || std::is_same_v<To, int32_t>, int32_t, int64_t>;
+    using Through =
+        std::conditional_t<sizeof(To) < 4 || std::is_same_v<To, int32_t>, int32_t, int64_t>;
     constexpr Through low = std::numeric_limits<Through>::min();
     return To(x >= From(low) && x < -From(low) ? Through(x) : low);
   } else if constexpr (is_half<To>) {
@@ -47,10 +51,14 @@ template <class T>
 T number(const aj_value& v) {
   switch (v.tag) {
     case AJ_BOOL:
-    case AJ_INT: return cast<T>(v.v.i);
-    case AJ_FLOAT: return cast<T>(v.v.f);
-    case AJ_COMPLEX: return cast<T>(Complex128(v.v.c128[0], v.v.c128[1]));
-    default: raise(AJ_WRONG_TYPE, "a number is wanted, the value has tag ", v.tag);
+    case AJ_INT:
+      return cast<T>(v.v.i);
+    case AJ_FLOAT:
+      return cast<T>(v.v.f);
+    case AJ_COMPLEX:
+      return cast<T>(Complex128(v.v.c128[0], v.v.c128[1]));
+    default:
+      raise(AJ_WRONG_TYPE, "a number is wanted, the value has tag ", v.tag);
   }
 }
 
@@ -68,7 +76,8 @@ struct Convert {
           for (int64_t i = 0; i < n; ++i) to[i] = cast<T>(p[i]);
         }
       } else {
-        for (int64_t i = 0; i < n; ++i) to[i] = cast<T>(*reinterpret_cast<const From*>(from + i * stride));
+        for (int64_t i = 0; i < n; ++i)
+          to[i] = cast<T>(*reinterpret_cast<const From*>(from + i * stride));
       }
     });
   }

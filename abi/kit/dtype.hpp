@@ -1,11 +1,10 @@
 // adjoin/kit/dtype.hpp: element types in C++ and the one visitor from a run-time dtype to them.
 #ifndef ADJOIN_KIT_DTYPE_HPP
 #define ADJOIN_KIT_DTYPE_HPP
+#include <adjoin/kit/error.hpp>
 #include <bit>
 #include <cstdint>
 #include <type_traits>
-
-#include <adjoin/kit/error.hpp>
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -19,7 +18,8 @@
 namespace adjoin {
 namespace AJ_HIDDEN kit {
 
-// Storage types: arithmetic is done in float, with one rounding (to nearest, ties to even) on the way back.
+// Storage types: arithmetic is done in float, with one rounding (to nearest, ties to even) on the
+// way back.
 struct Half {
   uint16_t bits;
   Half() = default;
@@ -32,7 +32,8 @@ struct Half {
 #else
     uint32_t u = std::bit_cast<uint32_t>(f), a = u & 0x7fffffffu;
     uint32_t normal = (a + 0xfffu + ((a >> 13) & 1u) - 0x38000000u) >> 13;
-    // Below 2^-14: adding 0.5 puts the last bit of a half (2^-24) at the last bit of a float, and the adder rounds.
+    // Below 2^-14: adding 0.5 puts the last bit of a half (2^-24) at the last bit of a float, and
+    // the adder rounds.
     uint32_t tiny = std::bit_cast<uint32_t>(std::bit_cast<float>(a) + 0.5f) - 0x3f000000u;
     uint32_t h = a < 0x38800000u ? tiny : normal;
     h = a >= 0x477ff000u ? 0x7c00u : h;
@@ -63,7 +64,8 @@ struct BFloat16 {
   AJ_HD operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
 
-// Arithmetic without the recovery of infinities that std::complex does: that is what PyTorch computes, and it vectorizes.
+// Arithmetic without the recovery of infinities that std::complex does: that is what PyTorch
+// computes, and it vectorizes.
 template <class T>
 struct Complex {
   using value_type = T;
@@ -78,7 +80,8 @@ struct Complex {
   AJ_HD friend Complex operator*(Complex a, Complex b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
-  AJ_HD friend Complex operator/(Complex a, Complex b) {  // scaled by the larger part, so that squares don't overflow
+  AJ_HD friend Complex operator/(
+      Complex a, Complex b) {  // scaled by the larger part, so that squares don't overflow
     bool wide = (b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im);
     if (wide && b.re == 0 && b.im == 0) return {a.re / b.re, a.im / b.re};
     T r = wide ? b.im / b.re : b.re / b.im, d = wide ? b.re + b.im * r : b.re * r + b.im;
@@ -92,25 +95,41 @@ struct Complex {
 using Complex64 = Complex<float>;
 using Complex128 = Complex<double>;
 
-template <class T> inline constexpr bool is_complex = false;
-template <class T> inline constexpr bool is_complex<Complex<T>> = true;
-template <class T> inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-template <class T> inline constexpr bool is_floating = std::is_floating_point_v<T> || is_half<T>;
-template <class T> inline constexpr bool is_integer = std::is_integral_v<T>;  // bool too
+template <class T>
+inline constexpr bool is_complex = false;
+template <class T>
+inline constexpr bool is_complex<Complex<T>> = true;
+template <class T>
+inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T>
+inline constexpr bool is_floating = std::is_floating_point_v<T> || is_half<T>;
+template <class T>
+inline constexpr bool is_integer = std::is_integral_v<T>;  // bool too
 
-template <class T> struct RealOf { using type = T; };
-template <class T> struct RealOf<Complex<T>> { using type = T; };
-template <class T> using Real = typename RealOf<T>::type;
+template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class T>
+struct RealOf<Complex<T>> {
+  using type = T;
+};
+template <class T>
+using Real = typename RealOf<T>::type;
 
 // What arithmetic on T is done in (mechanics: halves in float32), and what its sums are kept in.
-template <class T> using Math = std::conditional_t<is_half<T>, float, T>;
-template <class T> using Sum = std::conditional_t<is_integer<T>, int64_t, Math<T>>;
+template <class T>
+using Math = std::conditional_t<is_half<T>, float, T>;
+template <class T>
+using Sum = std::conditional_t<is_integer<T>, int64_t, Math<T>>;
 
-template <class T> struct DTypeOf;
-#define AJ_DTYPE_ROW_(T, code_, bits_, index_)                  \
-  template <> struct DTypeOf<T> {                               \
-    static constexpr DLDataType value = {code_, bits_, 1};      \
-    static constexpr int index = index_;                        \
+template <class T>
+struct DTypeOf;
+#define AJ_DTYPE_ROW_(T, code_, bits_, index_)             \
+  template <>                                              \
+  struct DTypeOf<T> {                                      \
+    static constexpr DLDataType value = {code_, bits_, 1}; \
+    static constexpr int index = index_;                   \
   };
 AJ_DTYPE_ROW_(bool, kDLBool, 8, AJ_DT_BOOL)
 AJ_DTYPE_ROW_(uint8_t, kDLUInt, 8, AJ_DT_UINT8)
@@ -128,7 +147,8 @@ AJ_DTYPE_ROW_(uint16_t, kDLUInt, 16, AJ_DT_UINT16)
 AJ_DTYPE_ROW_(uint32_t, kDLUInt, 32, AJ_DT_UINT32)
 AJ_DTYPE_ROW_(uint64_t, kDLUInt, 64, AJ_DT_UINT64)
 #undef AJ_DTYPE_ROW_
-template <class T> inline constexpr DLDataType dtype_of = DTypeOf<T>::value;
+template <class T>
+inline constexpr DLDataType dtype_of = DTypeOf<T>::value;
 
 inline bool same(DLDataType a, DLDataType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
@@ -138,14 +158,18 @@ inline int64_t bytes_of(DLDataType d) { return (int64_t(d.bits) * d.lanes + 7) /
 // A set of types: what a kernel is compiled for.
 template <class... T>
 struct Types {
-  template <class U> static constexpr bool has = (std::is_same_v<U, T> || ...);
+  template <class U>
+  static constexpr bool has = (std::is_same_v<U, T> || ...);
   static constexpr uint64_t own_mask = ((uint64_t(1) << DTypeOf<T>::index) | ... | 0);
   // A kernel that casts serves halves where it computes in float.
   static constexpr uint64_t mask =
-      own_mask | (has<float> ? (uint64_t(1) << AJ_DT_FLOAT16) | (uint64_t(1) << AJ_DT_BFLOAT16) : 0);
-  template <class... U> static Types<T..., U...> with(Types<U...>);
+      own_mask |
+      (has<float> ? (uint64_t(1) << AJ_DT_FLOAT16) | (uint64_t(1) << AJ_DT_BFLOAT16) : 0);
+  template <class... U>
+  static Types<T..., U...> with(Types<U...>);
 };
-template <class A, class B> using Join = decltype(A::with(B{}));
+template <class A, class B>
+using Join = decltype(A::with(B{}));
 
 using integral = Types<uint8_t, int8_t, int16_t, int32_t, int64_t>;
 using bool_only = Types<bool>;
@@ -167,10 +191,11 @@ template <class Set>
 [[noreturn]] inline void refuse(DLDataType d) {
   std::string have;
   for (unsigned i = 0; i < 15; ++i) {
-    constexpr DLDataType all[] = {dtype_of<bool>, dtype_of<uint8_t>, dtype_of<int8_t>, dtype_of<int16_t>, dtype_of<int32_t>,
-                                  dtype_of<int64_t>, dtype_of<Half>, dtype_of<BFloat16>, dtype_of<float>, dtype_of<double>,
-                                  dtype_of<Complex64>, dtype_of<Complex128>, dtype_of<uint16_t>, dtype_of<uint32_t>,
-                                  dtype_of<uint64_t>};
+    constexpr DLDataType all[] = {dtype_of<bool>,     dtype_of<uint8_t>,   dtype_of<int8_t>,
+                                  dtype_of<int16_t>,  dtype_of<int32_t>,   dtype_of<int64_t>,
+                                  dtype_of<Half>,     dtype_of<BFloat16>,  dtype_of<float>,
+                                  dtype_of<double>,   dtype_of<Complex64>, dtype_of<Complex128>,
+                                  dtype_of<uint16_t>, dtype_of<uint32_t>,  dtype_of<uint64_t>};
     if (!(Set::own_mask >> i & 1)) continue;
     if (!have.empty()) have += ", ";
     put(have, all[i]);
@@ -194,38 +219,61 @@ decltype(auto) visit_one(DLDataType d, F& f) {
 template <class Set, class F>
 decltype(auto) visit(DLDataType d, F&& f) {
   switch (d.lanes == 1 ? (d.code << 8 | d.bits) : -1) {
-    case kDLBool << 8 | 8: return visit_one<Set, bool>(d, f);
-    case kDLUInt << 8 | 8: return visit_one<Set, uint8_t>(d, f);
-    case kDLInt << 8 | 8: return visit_one<Set, int8_t>(d, f);
-    case kDLInt << 8 | 16: return visit_one<Set, int16_t>(d, f);
-    case kDLInt << 8 | 32: return visit_one<Set, int32_t>(d, f);
-    case kDLInt << 8 | 64: return visit_one<Set, int64_t>(d, f);
-    case kDLFloat << 8 | 16: return visit_one<Set, Half>(d, f);
-    case kDLBfloat << 8 | 16: return visit_one<Set, BFloat16>(d, f);
-    case kDLFloat << 8 | 32: return visit_one<Set, float>(d, f);
-    case kDLFloat << 8 | 64: return visit_one<Set, double>(d, f);
-    case kDLComplex << 8 | 64: return visit_one<Set, Complex64>(d, f);
-    case kDLComplex << 8 | 128: return visit_one<Set, Complex128>(d, f);
-    case kDLUInt << 8 | 16: return visit_one<Set, uint16_t>(d, f);
-    case kDLUInt << 8 | 32: return visit_one<Set, uint32_t>(d, f);
-    case kDLUInt << 8 | 64: return visit_one<Set, uint64_t>(d, f);
-    default: return visit_one<Set, void>(d, f);
+    case kDLBool << 8 | 8:
+      return visit_one<Set, bool>(d, f);
+    case kDLUInt << 8 | 8:
+      return visit_one<Set, uint8_t>(d, f);
+    case kDLInt << 8 | 8:
+      return visit_one<Set, int8_t>(d, f);
+    case kDLInt << 8 | 16:
+      return visit_one<Set, int16_t>(d, f);
+    case kDLInt << 8 | 32:
+      return visit_one<Set, int32_t>(d, f);
+    case kDLInt << 8 | 64:
+      return visit_one<Set, int64_t>(d, f);
+    case kDLFloat << 8 | 16:
+      return visit_one<Set, Half>(d, f);
+    case kDLBfloat << 8 | 16:
+      return visit_one<Set, BFloat16>(d, f);
+    case kDLFloat << 8 | 32:
+      return visit_one<Set, float>(d, f);
+    case kDLFloat << 8 | 64:
+      return visit_one<Set, double>(d, f);
+    case kDLComplex << 8 | 64:
+      return visit_one<Set, Complex64>(d, f);
+    case kDLComplex << 8 | 128:
+      return visit_one<Set, Complex128>(d, f);
+    case kDLUInt << 8 | 16:
+      return visit_one<Set, uint16_t>(d, f);
+    case kDLUInt << 8 | 32:
+      return visit_one<Set, uint32_t>(d, f);
+    case kDLUInt << 8 | 64:
+      return visit_one<Set, uint64_t>(d, f);
+    default:
+      return visit_one<Set, void>(d, f);
   }
 }
 
-// For kernels that only move elements: by size, so that they are compiled five times and not fifteen.
+// For kernels that only move elements: by size, so that they are compiled five times and not
+// fifteen.
 struct Bytes16 {
   uint64_t words[2];
 };
 template <class F>
 decltype(auto) visit_size(DLDataType d, F&& f) {
   switch (bytes_of(d)) {
-    case 1: return f.template operator()<uint8_t>();
-    case 2: return f.template operator()<uint16_t>();
-    case 4: return f.template operator()<uint32_t>();
-    case 8: return f.template operator()<uint64_t>();
-    case 16: return f.template operator()<Bytes16>();
-    default: raise(AJ_UNIMPLEMENTED, "no kernel for elements of ", bytes_of(d), " bytes (", d, ")");
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    case 8:
+      return f.template operator()<uint64_t>();
+    case 16:
+      return f.template operator()<Bytes16>();
+    default:
+      raise(AJ_UNIMPLEMENTED, "no kernel for elements of ", bytes_of(d), " bytes (", d, ")");
   }
 }
 

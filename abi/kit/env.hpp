@@ -1,6 +1,7 @@
 // adjoin/kit/env.hpp: the interfaces that this shared library reached, and how it reached them.
 //
-// One Env per shared library: the namespace is hidden, so two plugins in a process never share (or overwrite) it.
+// One Env per shared library: the namespace is hidden, so two plugins in a process never share (or
+// overwrite) it.
 #ifndef ADJOIN_KIT_ENV_HPP
 #define ADJOIN_KIT_ENV_HPP
 #include <adjoin/abi/autograd.h>
@@ -9,8 +10,9 @@
 #include <adjoin/abi/op.h>
 #include <adjoin/abi/service.h>
 
-// Hidden whatever the flags of whoever compiles: a weak symbol that two plugins export would be one object in the process.
-// The attribute counts for the one namespace body it stands on, so every file of the kit opens the namespace like this.
+// Hidden whatever the flags of whoever compiles: a weak symbol that two plugins export would be one
+// object in the process. The attribute counts for the one namespace body it stands on, so every
+// file of the kit opens the namespace like this.
 #define AJ_HIDDEN [[gnu::visibility("hidden")]]
 
 namespace adjoin {
@@ -25,7 +27,8 @@ struct Env {
 
 inline Env env;
 
-// query: the member of aj_plugin_env in a plugin, aj_get_interface in a frontend. An interface that is absent stays NULL.
+// query: the member of aj_plugin_env in a plugin, aj_get_interface in a frontend. An interface that
+// is absent stays NULL.
 inline void bind(const void* (*query)(const char* name, uint32_t major)) {
   env.core = static_cast<const aj_core*>(query("aj.core", 1));
   env.op = static_cast<const aj_dispatch*>(query("aj.op", 1));

@@ -1,9 +1,10 @@
-// adjoin/kit/error.hpp: exceptions on this side of the contract, statuses on the other, and the one place that turns each
-// into the other.
+// adjoin/kit/error.hpp: exceptions on this side of the contract, statuses on the other, and the one
+// place that turns each into the other.
 #ifndef ADJOIN_KIT_ERROR_HPP
 #define ADJOIN_KIT_ERROR_HPP
 #include <cxxabi.h>
 
+#include <adjoin/kit/env.hpp>
 #include <charconv>
 #include <concepts>
 #include <cstring>
@@ -13,8 +14,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <adjoin/kit/env.hpp>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -31,8 +30,8 @@ inline void put(std::string& out, aj_str s) { out += view_of(s); }
 inline void put(std::string& out, bool b) { out += b ? "True" : "False"; }
 
 template <class T>
-  requires((std::integral<T> || std::floating_point<T>) && !std::same_as<T, bool>)
-void put(std::string& out, T number) {
+requires((std::integral<T> ||
+          std::floating_point<T>)&&!std::same_as<T, bool>) void put(std::string& out, T number) {
   char text[40];
   auto end = std::to_chars(text, text + sizeof text, number).ptr;
   out.append(text, end);
@@ -70,7 +69,8 @@ std::string text(const Part&... parts) {
   return out;
 }
 
-// A status as an exception. Copies share the status; the first to cross the boundary hands on the original, cause and all.
+// A status as an exception. Copies share the status; the first to cross the boundary hands on the
+// original, cause and all.
 class Error : public std::exception {
  public:
   Error(int32_t code, std::string_view kind, std::string message)
@@ -86,7 +86,8 @@ class Error : public std::exception {
 
  private:
   struct Body {
-    Body(int32_t c, std::string k, std::string m) : code(c), kind(std::move(k)), message(std::move(m)) {}
+    Body(int32_t c, std::string k, std::string m)
+        : code(c), kind(std::move(k)), message(std::move(m)) {}
     explicit Body(aj_status* s) : code(env.core->status_code(s)), status(s) {
       kind = view_of(env.core->status_kind(s));
       message = view_of(env.core->status_message(s));
@@ -124,8 +125,8 @@ inline void check(aj_status* status) {
   if (status) throw Error(status);
 }
 
-// The exception in flight as a status. `who` stands before the message of an error that was raised here; one that came
-// out of a table says already who it is.
+// The exception in flight as a status. `who` stands before the message of an error that was raised
+// here; one that came out of a table says already who it is.
 inline aj_status* status_of_exception(std::string_view who) {
   std::string prefix = who.empty() ? std::string() : std::string(who) + ": ";
   try {
@@ -140,7 +141,8 @@ inline aj_status* status_of_exception(std::string_view who) {
   } catch (const std::exception& e) {
     return make_status(AJ_INTERNAL, "", prefix + e.what());
   } catch (...) {
-    return make_status(AJ_INTERNAL, "", prefix + "an exception that is no std::exception left a callback");
+    return make_status(AJ_INTERNAL, "",
+                       prefix + "an exception that is no std::exception left a callback");
   }
 }
 

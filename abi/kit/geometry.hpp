@@ -6,19 +6,24 @@
 namespace adjoin {
 namespace AJ_HIDDEN kit {
 
-// A convolution joins a small image with a big one through a weight [groups * small_c, big_c, kernel]: tap k of position s of
-// the small image lies at s * stride - pad + k * dilation of the big one. Forward writes the small image (transposed: the
-// big one), the input's gradient the other one. One to three dimensions; missing ones have size 1 and stand first.
+// A convolution joins a small image with a big one through a weight [groups * small_c, big_c,
+// kernel]: tap k of position s of the small image lies at s * stride - pad + k * dilation of the
+// big one. Forward writes the small image (transposed: the big one), the input's gradient the other
+// one. One to three dimensions; missing ones have size 1 and stand first.
 struct ConvGeometry {
   int64_t batch, groups, small_c, big_c;  // channels of one group
   int64_t small[3] = {1, 1, 1}, big[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, pad[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};
 
-  ConvGeometry(TensorView small_image, TensorView big_image, TensorView weight, Span strides, Span pads, Span dilations,
-               int64_t n_groups)
-      : batch(small_image.size(0)), groups(n_groups), small_c(weight.size(0) / n_groups), big_c(weight.size(1)) {
+  ConvGeometry(TensorView small_image, TensorView big_image, TensorView weight, Span strides,
+               Span pads, Span dilations, int64_t n_groups)
+      : batch(small_image.size(0)),
+        groups(n_groups),
+        small_c(weight.size(0) / n_groups),
+        big_c(weight.size(1)) {
     int64_t n = weight.ndim() - 2;
-    if (n < 1 || n > 3) raise(AJ_UNIMPLEMENTED, "1 to 3 spatial dimensions are known, the weight is ", weight);
+    if (n < 1 || n > 3)
+      raise(AJ_UNIMPLEMENTED, "1 to 3 spatial dimensions are known, the weight is ", weight);
     for (int64_t d = 0; d < n; ++d) {
       int64_t to = 3 - n + d;
       small[to] = small_image.size(2 + d);
@@ -93,7 +98,8 @@ struct Lines {
 };
 
 [[noreturn]] inline void index_error(int64_t index, int64_t size, int64_t dim) {
-  raise_as("IndexError", AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", dim, " with size ", size);
+  raise_as("IndexError", AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", dim,
+           " with size ", size);
 }
 
 }  // namespace kit

@@ -1,9 +1,8 @@
 // adjoin/kit/indexing.hpp: where x[i, :, j] lies: offsets of what is indexed and of what is kept.
 #ifndef ADJOIN_KIT_INDEXING_HPP
 #define ADJOIN_KIT_INDEXING_HPP
-#include <vector>
-
 #include <adjoin/kit/geometry.hpp>
+#include <vector>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -28,8 +27,9 @@ inline std::vector<int64_t> offsets_of(Span shape, Span strides) {
   return list;
 }
 
-// Element (p, b, q) of the result lies at before[p] + selected[b] + after[q] of the input. The indices' dimensions stand
-// where the first of them was if they are neighbours, else in front. Indices are int64, broadcast, wrapped and checked.
+// Element (p, b, q) of the result lies at before[p] + selected[b] + after[q] of the input. The
+// indices' dimensions stand where the first of them was if they are neighbours, else in front.
+// Indices are int64, broadcast, wrapped and checked.
 struct IndexMap {
   std::vector<int64_t> before, selected, after, shape;  // shape: of the result
 
@@ -49,7 +49,8 @@ struct IndexMap {
       sizes[behind].push_back(in[d]);
       steps[behind].push_back(strides[d]);
     }
-    for (const auto& part : {sizes[0], common, sizes[1]}) shape.insert(shape.end(), part.begin(), part.end());
+    for (const auto& part : {sizes[0], common, sizes[1]})
+      shape.insert(shape.end(), part.begin(), part.end());
     before = offsets_of(sizes[0], steps[0]);
     after = offsets_of(sizes[1], steps[1]);
     selected = offsets_of(common, std::vector<int64_t>(common.size(), 0));
@@ -58,14 +59,16 @@ struct IndexMap {
       if (indices[d]) add(TensorView(indices[d]), common, int64_t(d), in[d], strides[d]);
   }
 
-  // For each element of the result, in C order, the offset of what is written there; values broadcast to the result.
+  // For each element of the result, in C order, the offset of what is written there; values
+  // broadcast to the result.
   std::vector<int64_t> offsets_in(TensorView values, Span strides) const {
     std::vector<int64_t> steps(shape.size(), 0);
     for (int64_t d = 1; d <= values.ndim(); ++d) {
       int64_t size = values.size(-d);
       if (size == 1) continue;
       if (size_t(d) > shape.size() || size != shape[shape.size() - size_t(d)])
-        raise(AJ_INVALID_ARGUMENT, "values of shape ", values, " don't broadcast to ", Shape{shape.data(), int64_t(shape.size())});
+        raise(AJ_INVALID_ARGUMENT, "values of shape ", values, " don't broadcast to ",
+              Shape{shape.data(), int64_t(shape.size())});
       steps[shape.size() - size_t(d)] = strides[size_t(values.ndim() - d)];
     }
     return offsets_of(shape, steps);
@@ -76,13 +79,16 @@ struct IndexMap {
     if (to.size() < shape.size()) to.insert(to.begin(), shape.size() - to.size(), 1);
     for (size_t i = 0; i < shape.size(); ++i) {
       int64_t &have = to[to.size() - 1 - i], size = shape[shape.size() - 1 - i];
-      if (have == 1) have = size;
+      if (have == 1)
+        have = size;
       else if (size != 1 && size != have)
-        raise_as("IndexError", AJ_INVALID_ARGUMENT, "shapes of indices don't broadcast: ", Shape{to.data(), int64_t(to.size())},
+        raise_as("IndexError", AJ_INVALID_ARGUMENT,
+                 "shapes of indices don't broadcast: ", Shape{to.data(), int64_t(to.size())},
                  " and ", Shape{shape.data(), int64_t(shape.size())});
     }
   }
-  void add(TensorView index, const std::vector<int64_t>& common, int64_t dim, int64_t size, int64_t stride) {
+  void add(TensorView index, const std::vector<int64_t>& common, int64_t dim, int64_t size,
+           int64_t stride) {
     std::vector<int64_t> steps(common.size(), 0);
     size_t pad = common.size() - size_t(index.ndim());
     for (int64_t d = 0; d < index.ndim(); ++d)

@@ -6,7 +6,8 @@
 namespace adjoin {
 namespace AJ_HIDDEN kit {
 
-struct Spec {  // how a kernel may be called: mask of AJ_DT_ bits (0: it checks by itself), flags AJ_KERNEL_...
+struct Spec {  // how a kernel may be called: mask of AJ_DT_ bits (0: it checks by itself), flags
+               // AJ_KERNEL_...
   aj_kernel_fn fn;
   uint64_t dtypes;
   uint32_t flags;

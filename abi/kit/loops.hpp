@@ -1,7 +1,7 @@
 // adjoin/kit/loops.hpp: pointwise kernels over a plan.
 //
-// A functor and a type make only their inner loops, over contiguous rows; the walk, and the casting of operands in blocks on
-// the stack, are compiled once for all of them.
+// A functor and a type make only their inner loops, over contiguous rows; the walk, and the casting
+// of operands in blocks on the stack, are compiled once for all of them.
 #ifndef ADJOIN_KIT_LOOPS_HPP
 #define ADJOIN_KIT_LOOPS_HPP
 #include <adjoin/kit/convert.hpp>
@@ -48,7 +48,8 @@ inline int64_t row_stride(const aj_plan& p, uint32_t op) {
   return p.ndim && p.ops[op].strides ? p.ops[op].strides[0] : 0;
 }
 
-// in[i] for i < n, or in[0] repeated where the mask that the loop was compiled for has the input's bit.
+// in[i] for i < n, or in[0] repeated where the mask that the loop was compiled for has the input's
+// bit.
 using RowFn = void (*)(const void* functor, void* out, const void* const* in, int64_t n);
 struct Rows {
   uint32_t inputs;
@@ -59,7 +60,8 @@ struct Rows {
 
 class RowDriver {
  public:
-  RowDriver(const aj_plan& p, const Rows& r, const void* functor) : p_(p), r_(r), functor_(functor) {
+  RowDriver(const aj_plan& p, const Rows& r, const void* functor)
+      : p_(p), r_(r), functor_(functor) {
     out_stride_ = row_stride(p, 0);
     direct_ = same(p.ops[0].dtype, r.out->dtype) && out_stride_ == r.out->size;
     for (uint32_t i = 0; i < r.inputs; ++i) {
@@ -124,8 +126,10 @@ struct Source {
   T first;
   explicit Source(const void* q) : p(static_cast<const T*>(q)), first(*p) {}
   T operator[](int64_t i) const {
-    if constexpr (Splat) return first;
-    else return p[i];
+    if constexpr (Splat)
+      return first;
+    else
+      return p[i];
   }
 };
 
@@ -136,17 +140,20 @@ void row(const void* functor, void* out, const void* const* in, int64_t n) {
       const F f = *static_cast<const F*>(functor);
       R* o = static_cast<R*>(out);
       AJ_IVDEP  // an operand is the output itself or does not touch it
-      for (int64_t i = 0; i < n; ++i) o[i] = f(source[i]...);
+          for (int64_t i = 0; i < n; ++i) o[i] = f(source[i]...);
     };
     loop(Source<(Mask >> I & 1) != 0, In>(in[I])...);
-  }(std::index_sequence_for<In...>());
+  }
+  (std::index_sequence_for<In...>());
 }
 
 template <class F, class R, class... In>
 inline constexpr Rows rows = [] {
   Rows r = {sizeof...(In), &typed<R>, {&typed<In>...}, {&row<0, F, R, In...>}};
-  if constexpr (sizeof...(In) == 2) r.by_mask[1] = &row<1, F, R, In...>, r.by_mask[2] = &row<2, F, R, In...>;
-  if constexpr (sizeof...(In) == 3) r.by_mask[4] = &row<4, F, R, In...>, r.by_mask[6] = &row<6, F, R, In...>;
+  if constexpr (sizeof...(In) == 2)
+    r.by_mask[1] = &row<1, F, R, In...>, r.by_mask[2] = &row<2, F, R, In...>;
+  if constexpr (sizeof...(In) == 3)
+    r.by_mask[4] = &row<4, F, R, In...>, r.by_mask[6] = &row<6, F, R, In...>;
   return r;
 }();
 
@@ -161,8 +168,10 @@ void map(const aj_plan& p, const F& f) {
 //   template <class T> static void choose(const aj_call* call, auto go) { go(Functor{...}); }
 template <class F, class T, class Go>
 void choose(const aj_call* call, Go&& go) {
-  if constexpr (requires { F::template choose<T>(call, go); }) F::template choose<T>(call, go);
-  else go(F{});
+  if constexpr (requires { F::template choose<T>(call, go); })
+    F::template choose<T>(call, go);
+  else
+    go(F{});
 }
 
 template <class F, class Set, int N>
@@ -170,18 +179,24 @@ aj_status* pointwise_kernel(void*, aj_call* call) {
   return guard(call, [&] {
     visit<Set>(call->plan->compute, [&]<class T>() {
       choose<F, T>(call, [&](auto f) {
-        if constexpr (N == 1) map<T>(*call->plan, f);
-        else if constexpr (N == 2) map<T, T>(*call->plan, f);
-        else map<T, T, T>(*call->plan, f);
+        if constexpr (N == 1)
+          map<T>(*call->plan, f);
+        else if constexpr (N == 2)
+          map<T, T>(*call->plan, f);
+        else
+          map<T, T, T>(*call->plan, f);
       });
     });
   });
 }
 
 constexpr uint32_t kInner = AJ_KERNEL_INNER | AJ_KERNEL_CASTS;
-template <class F, class Set> inline constexpr Spec unary = {&pointwise_kernel<F, Set, 1>, Set::mask, kInner};
-template <class F, class Set> inline constexpr Spec binary = {&pointwise_kernel<F, Set, 2>, Set::mask, kInner};
-template <class F, class Set> inline constexpr Spec ternary = {&pointwise_kernel<F, Set, 3>, Set::mask, kInner};
+template <class F, class Set>
+inline constexpr Spec unary = {&pointwise_kernel<F, Set, 1>, Set::mask, kInner};
+template <class F, class Set>
+inline constexpr Spec binary = {&pointwise_kernel<F, Set, 2>, Set::mask, kInner};
+template <class F, class Set>
+inline constexpr Spec ternary = {&pointwise_kernel<F, Set, 3>, Set::mask, kInner};
 
 }  // namespace kit
 }  // namespace adjoin

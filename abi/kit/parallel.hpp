@@ -1,9 +1,8 @@
 // adjoin/kit/parallel.hpp: the core's thread pool for lambdas that may throw.
 #ifndef ADJOIN_KIT_PARALLEL_HPP
 #define ADJOIN_KIT_PARALLEL_HPP
-#include <algorithm>
-
 #include <adjoin/kit/error.hpp>
+#include <algorithm>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {

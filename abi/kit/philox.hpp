@@ -1,12 +1,12 @@
-// adjoin/kit/philox.hpp: Philox 4x32-10, and how its words become numbers: the same on every backend.
+// adjoin/kit/philox.hpp: Philox 4x32-10, and how its words become numbers: the same on every
+// backend.
 //
-// key = seed; counter = (offset + block: 64 bits, stream: 64 bits). Element i of a tensor, in logical C order, takes word
-// i mod 4 of block i / 4; types of 64 bits take two words: block i / 2.
+// key = seed; counter = (offset + block: 64 bits, stream: 64 bits). Element i of a tensor, in
+// logical C order, takes word i mod 4 of block i / 4; types of 64 bits take two words: block i / 2.
 #ifndef ADJOIN_KIT_PHILOX_HPP
 #define ADJOIN_KIT_PHILOX_HPP
-#include <cmath>
-
 #include <adjoin/kit/dtype.hpp>
+#include <cmath>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -24,7 +24,8 @@ struct Philox {
     uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
     for (int round = 0; round < 10; ++round) {
       uint64_t a = uint64_t(0xD2511F53u) * c[0], b = uint64_t(0xCD9E8D57u) * c[2];
-      uint32_t next[4] = {uint32_t(b >> 32) ^ c[1] ^ k0, uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ k1, uint32_t(a)};
+      uint32_t next[4] = {uint32_t(b >> 32) ^ c[1] ^ k0, uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ k1,
+                          uint32_t(a)};
       for (int i = 0; i < 4; ++i) c[i] = next[i];
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
@@ -33,17 +34,20 @@ struct Philox {
   }
 };
 
-AJ_HD inline float uniform_of(uint32_t word) { return float(word >> 8) * 0x1p-24f; }      // [0, 1)
+AJ_HD inline float uniform_of(uint32_t word) { return float(word >> 8) * 0x1p-24f; }  // [0, 1)
 AJ_HD inline double uniform_of(uint64_t word) { return double(word >> 11) * 0x1p-53; }
 
-template <class T> inline constexpr int kPerBlock = sizeof(T) == 8 ? 2 : 4;  // elements of a block
+template <class T>
+inline constexpr int kPerBlock = sizeof(T) == 8 ? 2 : 4;  // elements of a block
 
 // Fills values[0 .. kPerBlock) of one block. T is float or double.
 template <class T>
 AJ_HD inline void uniform_block(const Philox::Block& b, T* values) {
   for (int i = 0; i < kPerBlock<T>; ++i) {
-    if constexpr (sizeof(T) == 8) values[i] = uniform_of(b.wide(i));
-    else values[i] = uniform_of(b.word[i]);
+    if constexpr (sizeof(T) == 8)
+      values[i] = uniform_of(b.wide(i));
+    else
+      values[i] = uniform_of(b.word[i]);
   }
 }
 
@@ -52,14 +56,16 @@ template <class T>
 AJ_HD inline void normal_block(const Philox::Block& b, T* values) {
   uniform_block(b, values);
   for (int i = 0; i < kPerBlock<T>; i += 2) {
-    T radius = std::sqrt(T(-2) * std::log(T(1) - values[i])), angle = T(6.283185307179586476925) * values[i + 1];
+    T radius = std::sqrt(T(-2) * std::log(T(1) - values[i])),
+      angle = T(6.283185307179586476925) * values[i + 1];
     values[i] = radius * std::cos(angle);
     values[i + 1] = radius * std::sin(angle);
   }
 }
 
-// An integer of [0, range) for element i, by multiply-high. A range over 2^24 rejects the few words that would favour some
-// values and draws again from the same place of the next stream; over 2^32 it takes two words.
+// An integer of [0, range) for element i, by multiply-high. A range over 2^24 rejects the few words
+// that would favour some values and draws again from the same place of the next stream; over 2^32
+// it takes two words.
 AJ_HD inline uint64_t integer_of(const Philox& philox, uint64_t i, uint64_t range) {
   for (uint64_t stream = 0;; ++stream) {
     if (range <= uint64_t(1) << 32) {

@@ -1,14 +1,16 @@
-// adjoin/kit/plugin.hpp: a plugin's note and init, and the registration of ops, kernels and derivatives from lambdas.
+// adjoin/kit/plugin.hpp: a plugin's note and init, and the registration of ops, kernels and
+// derivatives from lambdas.
 //
-// AJ_PLUGIN(.name = "squash", .version = "0.1.0", .provides = "ops:acme") { plugin.op(...).kernel(...).vjp(...); }
-// Nothing is registered before the braces end, and then all of it or nothing.
+// AJ_PLUGIN(.name = "squash", .version = "0.1.0", .provides = "ops:acme") {
+// plugin.op(...).kernel(...).vjp(...); } Nothing is registered before the braces end, and then all
+// of it or nothing.
 #ifndef ADJOIN_KIT_PLUGIN_HPP
 #define ADJOIN_KIT_PLUGIN_HPP
-#include <deque>
-
 #include <adjoin/abi/plugin.h>
+
 #include <adjoin/kit/adapt.hpp>
 #include <adjoin/kit/loops.hpp>
+#include <deque>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -77,7 +79,8 @@ class OpBuilder {
     kernels_.push_back(k);
     return *this;
   }
-  // [](TensorView x, int64_t k, Mut<TensorView> out) { ... }: arguments in the schema's order, results last.
+  // [](TensorView x, int64_t k, Mut<TensorView> out) { ... }: arguments in the schema's order,
+  // results last.
   template <class L>
   OpBuilder& kernel(const char* key, L lambda, int32_t priority = 0) {
     match<L>(schema_, "kernel");
@@ -149,7 +152,8 @@ class Registrar {
   std::deque<OpBuilder> ops_;
 };
 
-inline aj_status* define_plugin(const aj_plugin_env* from, const char* name, void (*fill)(Registrar&)) {
+inline aj_status* define_plugin(const aj_plugin_env* from, const char* name,
+                                void (*fill)(Registrar&)) {
   if (!from->core || !from->query) return nullptr;
   bind(from->query);
   if (!env.core) env.core = from->core;
@@ -164,12 +168,15 @@ inline aj_status* define_plugin(const aj_plugin_env* from, const char* name, voi
 }  // namespace kit
 }  // namespace adjoin
 
-#define AJ_PLUGIN(...)                                                                                          \
-  extern "C" AJ_EXPORT const aj_plugin_note aj_plugin_note_v1;                                                  \
-  __attribute__((section(AJ_PLUGIN_SECTION), used)) constinit const aj_plugin_note aj_plugin_note_v1 =          \
-      adjoin::kit::make_note({__VA_ARGS__});                                                                    \
-  static void aj_plugin_define(adjoin::kit::Registrar& plugin);                                                 \
-  AJ_PLUGIN_INIT { return adjoin::kit::define_plugin(env, aj_plugin_note_v1.name, &aj_plugin_define); }         \
+#define AJ_PLUGIN(...)                                                                 \
+  extern "C" AJ_EXPORT const aj_plugin_note aj_plugin_note_v1;                         \
+  __attribute__((section(AJ_PLUGIN_SECTION),                                           \
+                 used)) constinit const aj_plugin_note aj_plugin_note_v1 =             \
+      adjoin::kit::make_note({__VA_ARGS__});                                           \
+  static void aj_plugin_define(adjoin::kit::Registrar& plugin);                        \
+  AJ_PLUGIN_INIT {                                                                     \
+    return adjoin::kit::define_plugin(env, aj_plugin_note_v1.name, &aj_plugin_define); \
+  }                                                                                    \
   static void aj_plugin_define([[maybe_unused]] adjoin::kit::Registrar& plugin)
 
 #endif

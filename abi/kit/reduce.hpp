@@ -1,24 +1,25 @@
-// adjoin/kit/reduce.hpp: reductions over a plan by a fixed tree, so that the bits depend on shape and layout alone, never on
-// the number of threads.
+// adjoin/kit/reduce.hpp: reductions over a plan by a fixed tree, so that the bits depend on shape
+// and layout alone, never on the number of threads.
 //
-// Leaves of 4,096 elements in 64 lanes, folded 32, 16, ..., 1; leaves joined as a binary tree by index. Where the kept
-// dimension is the contiguous one, leaves of 64 rows added in order. A reducer R<T> has State, T (what elements are loaded
-// as), Out (a tuple of results' types) and
-//   State start(); void add(State&, T, int64_t index); void join(State&, const State& later); auto finish(State, int64_t n).
+// Leaves of 4,096 elements in 64 lanes, folded 32, 16, ..., 1; leaves joined as a binary tree by
+// index. Where the kept dimension is the contiguous one, leaves of 64 rows added in order. A
+// reducer R<T> has State, T (what elements are loaded as), Out (a tuple of results' types) and
+//   State start(); void add(State&, T, int64_t index); void join(State&, const State& later); auto
+//   finish(State, int64_t n).
 #ifndef ADJOIN_KIT_REDUCE_HPP
 #define ADJOIN_KIT_REDUCE_HPP
-#include <memory>
-#include <tuple>
-
 #include <adjoin/kit/convert.hpp>
 #include <adjoin/kit/parallel.hpp>
+#include <memory>
+#include <tuple>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
 
 constexpr int64_t kLeaf = 4096, kLanes = 64, kLeafRows = 64, kColumns = 128;
 
-// The nodes of the tree that still wait for a right neighbour: entry k covers 2^k leaves. `width` states side by side.
+// The nodes of the tree that still wait for a right neighbour: entry k covers 2^k leaves. `width`
+// states side by side.
 template <class R>
 class TreeStack {
  public:
@@ -26,7 +27,7 @@ class TreeStack {
   TreeStack(const R& r, int64_t width, int64_t leaves)
       : r_(r), width_(width), stack_(new State[(std::bit_width(uint64_t(leaves)) + 1) * width]) {}
   State* top() { return &stack_[depth_ * width_]; }  // room for the next leaf
-  void push() {                                      // what was written at top() is leaf number count_
+  void push() {  // what was written at top() is leaf number count_
     ++depth_;
     for (uint64_t c = count_++; c & 1; c >>= 1) merge();
   }
@@ -74,8 +75,8 @@ class Reduction {
   void run() {
     if (kept_ == 0) return;
     uint32_t c = p_.nreduced;
-    bool by_columns = n_ > 1 && c > 0 && c < p_.ndim && in_.strides[c] == bytes_of(in_.dtype) && p_.sizes[c] > 1 &&
-                      in_.strides[0] != in_.strides[c];
+    bool by_columns = n_ > 1 && c > 0 && c < p_.ndim && in_.strides[c] == bytes_of(in_.dtype) &&
+                      p_.sizes[c] > 1 && in_.strides[0] != in_.strides[c];
     by_columns ? columns() : outputs();
   }
 
@@ -94,19 +95,24 @@ class Reduction {
   void write(int64_t output, const State& s) const {
     auto results = r_.finish(s, n_);
     constexpr uint32_t count = std::tuple_size_v<decltype(results)>;
-    if (count > p_.nout) return put_one(p_.ops[0], output, std::get<count - 1>(results));  // the last is wanted alone
+    if (count > p_.nout)
+      return put_one(p_.ops[0], output, std::get<count - 1>(results));  // the last is wanted alone
     [&]<size_t... I>(std::index_sequence<I...>) {
       (put_one(p_.ops[I], output, std::get<I>(results)), ...);
-    }(std::make_index_sequence<count>());
+    }
+    (std::make_index_sequence<count>());
   }
   template <class V>
   void put_one(const aj_operand& o, int64_t output, const V& v) const {
     char* to = base(o) + offset(o, p_.nreduced, p_.ndim, output);
-    if (same(o.dtype, dtype_of<V>)) *reinterpret_cast<V*>(to) = v;
-    else Convert<V>::store(to, o.dtype, 0, &v, 1);
+    if (same(o.dtype, dtype_of<V>))
+      *reinterpret_cast<V*>(to) = v;
+    else
+      Convert<V>::store(to, o.dtype, 0, &v, 1);
   }
 
-  // Elements [lo, lo + n) of the reduction at `from`, contiguous: in place, or gathered into `buffer`.
+  // Elements [lo, lo + n) of the reduction at `from`, contiguous: in place, or gathered into
+  // `buffer`.
   const T* gather(char* from, int64_t lo, int64_t n, T* buffer) const {
     int64_t inner = p_.nreduced ? p_.sizes[0] : 1, stride = p_.nreduced ? in_.strides[0] : 0;
     if (n_ == inner && stride == int64_t(sizeof(T)) && same(in_.dtype, dtype_of<T>))
@@ -191,21 +197,23 @@ class Reduction {
     std::unique_ptr<State[]> part(new State[split ? outer * tiles * runs * kColumns : 1]);
     auto tile = [&](int64_t t, auto go) {  // go(pointer, first output, width)
       int64_t first = t % tiles * kColumns;
-      char* from = base(in_) + offset(in_, p_.nreduced + 1, p_.ndim, t / tiles) + first * in_.strides[p_.nreduced];
+      char* from = base(in_) + offset(in_, p_.nreduced + 1, p_.ndim, t / tiles) +
+                   first * in_.strides[p_.nreduced];
       go(from, t / tiles * inner + first, std::min(kColumns, inner - first));
     };
     auto put_all = [&](int64_t output, int64_t width, const State* s) {
       for (int64_t j = 0; j < width; ++j) write(output + j, s[j]);
     };
-    parallel_for(outer * tiles * runs, grain_of(std::min(kColumns, inner) * run), [&](int64_t lo, int64_t hi) {
-      for (int64_t i = lo; i < hi; ++i)
-        tile(i / runs, [&](char* from, int64_t output, int64_t width) {
-          State own[kColumns], *out = split ? &part[i * kColumns] : own;
-          int64_t row = i % runs * run;
-          block(from, width, row, std::min(n_, row + run), out);
-          if (!split) put_all(output, width, out);
-        });
-    });
+    parallel_for(outer * tiles * runs, grain_of(std::min(kColumns, inner) * run),
+                 [&](int64_t lo, int64_t hi) {
+                   for (int64_t i = lo; i < hi; ++i)
+                     tile(i / runs, [&](char* from, int64_t output, int64_t width) {
+                       State own[kColumns], *out = split ? &part[i * kColumns] : own;
+                       int64_t row = i % runs * run;
+                       block(from, width, row, std::min(n_, row + run), out);
+                       if (!split) put_all(output, width, out);
+                     });
+                 });
     for (int64_t t = 0; split && t < outer * tiles; ++t)
       tile(t, [&](char*, int64_t output, int64_t width) {
         TreeStack<R> stack(r_, width, runs);

@@ -1,11 +1,11 @@
-// adjoin/kit/scalar_float.hpp: exp, log and their kin for float32, computed in double without branches or calls, so that
-// compilers turn loops over them into vector code; within 0.51 ULP. Results leave float's range in the cast back to float.
+// adjoin/kit/scalar_float.hpp: exp, log and their kin for float32, computed in double without
+// branches or calls, so that compilers turn loops over them into vector code; within 0.51 ULP.
+// Results leave float's range in the cast back to float.
 #ifndef ADJOIN_KIT_SCALAR_FLOAT_HPP
 #define ADJOIN_KIT_SCALAR_FLOAT_HPP
+#include <adjoin/kit/dtype.hpp>
 #include <bit>
 #include <cstdint>
-
-#include <adjoin/kit/dtype.hpp>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -34,10 +34,12 @@ AJ_HD inline double exp(double x) {
 
 AJ_HD inline double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
-// Near zero the quotient of exponentials has lost its digits: there, the continued fraction x / (1 + x^2 / (3 + x^2 / ...)).
+// Near zero the quotient of exponentials has lost its digits: there, the continued fraction x / (1
+// + x^2 / (3 + x^2 / ...)).
 AJ_HD inline double tanh(double x) {
   double y = x * x;
-  double small = x * (135135.0 + y * (17325.0 + y * (378.0 + y))) / (135135.0 + y * (62370.0 + y * (3150.0 + y * 28.0)));
+  double small = x * (135135.0 + y * (17325.0 + y * (378.0 + y))) /
+                 (135135.0 + y * (62370.0 + y * (3150.0 + y * 28.0)));
   double large = 1.0 - 2.0 / (exp(2.0 * x) + 1.0);
   return y < 0.25 ? small : large;
 }
@@ -47,7 +49,8 @@ AJ_HD inline double log(double x) {
   constexpr double kLn2 = 0.69314718055994530942;
   constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcdu;
   uint64_t bits = std::bit_cast<uint64_t>(x), above = bits - kRootHalf;
-  // The exponent as a double without a conversion of 64-bit integers, which plain vector units lack.
+  // The exponent as a double without a conversion of 64-bit integers, which plain vector units
+  // lack.
   double e = std::bit_cast<double>((above >> 52) | 0x4330000000000000u) - 0x1p52;
   e = e > 2048.0 ? e - 4096.0 : e;
   double m = std::bit_cast<double>((above & 0x000fffffffffffffu) + kRootHalf);

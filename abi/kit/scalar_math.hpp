@@ -1,4 +1,5 @@
-// adjoin/kit/scalar_math.hpp: exponentials, trigonometry, special functions and activations of one element.
+// adjoin/kit/scalar_math.hpp: exponentials, trigonometry, special functions and activations of one
+// element.
 #ifndef ADJOIN_KIT_SCALAR_MATH_HPP
 #define ADJOIN_KIT_SCALAR_MATH_HPP
 #include <adjoin/kit/scalar.hpp>
@@ -8,16 +9,25 @@ namespace adjoin {
 namespace AJ_HIDDEN kit {
 namespace scalar {
 
-template <class T> inline std::complex<T> standard(Complex<T> z) { return {z.re, z.im}; }
-template <class T> inline Complex<T> ours(std::complex<T> z) { return {z.real(), z.imag()}; }
+template <class T>
+inline std::complex<T> standard(Complex<T> z) {
+  return {z.re, z.im};
+}
+template <class T>
+inline Complex<T> ours(std::complex<T> z) {
+  return {z.real(), z.imag()};
+}
 
 // libm's float functions keep to mechanics section 9; complex ones are the library's.
-#define AJ_MATH_(Name, fn)                                             \
-  struct Name {                                                        \
-    template <class T> AJ_HD T operator()(T x) const {                 \
-      if constexpr (is_complex<T>) return ours(std::fn(standard(x)));  \
-      else return std::fn(x);                                          \
-    }                                                                  \
+#define AJ_MATH_(Name, fn)                 \
+  struct Name {                            \
+    template <class T>                     \
+    AJ_HD T operator()(T x) const {        \
+      if constexpr (is_complex<T>)         \
+        return ours(std::fn(standard(x))); \
+      else                                 \
+        return std::fn(x);                 \
+    }                                      \
   };
 AJ_MATH_(Log10, log10)
 AJ_MATH_(Sqrt, sqrt)
@@ -34,40 +44,54 @@ AJ_MATH_(Acosh, acosh)
 AJ_MATH_(Atanh, atanh)
 #undef AJ_MATH_
 // float32 has vector code of its own.
-#define AJ_MATH_(Name, fn)                                                                      \
-  struct Name {                                                                                 \
-    template <class T> AJ_HD T operator()(T x) const {                                          \
-      if constexpr (is_complex<T>) return ours(std::fn(standard(x)));                           \
-      else if constexpr (std::is_same_v<T, float>) return float(scalar_float::fn(double(x)));   \
-      else return std::fn(x);                                                                   \
-    }                                                                                           \
+#define AJ_MATH_(Name, fn)                         \
+  struct Name {                                    \
+    template <class T>                             \
+    AJ_HD T operator()(T x) const {                \
+      if constexpr (is_complex<T>)                 \
+        return ours(std::fn(standard(x)));         \
+      else if constexpr (std::is_same_v<T, float>) \
+        return float(scalar_float::fn(double(x))); \
+      else                                         \
+        return std::fn(x);                         \
+    }                                              \
   };
 AJ_MATH_(Exp, exp)
 AJ_MATH_(Log, log)
 AJ_MATH_(Tanh, tanh)
 #undef AJ_MATH_
-#define AJ_MATH_(Name, fn)                                             \
-  struct Name {                                                        \
-    template <class T> AJ_HD T operator()(T x) const { return std::fn(x); } \
+#define AJ_MATH_(Name, fn)          \
+  struct Name {                     \
+    template <class T>              \
+    AJ_HD T operator()(T x) const { \
+      return std::fn(x);            \
+    }                               \
   };
 AJ_MATH_(Erf, erf)
 AJ_MATH_(Erfc, erfc)
 #undef AJ_MATH_
 
 struct Exp2 {
-  template <class T> AJ_HD T operator()(T x) const {
-    if constexpr (is_complex<T>) return Exp{}(x * T(Real<T>(0.69314718055994530942)));
-    else return std::exp2(x);
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    if constexpr (is_complex<T>)
+      return Exp{}(x * T(Real<T>(0.69314718055994530942)));
+    else
+      return std::exp2(x);
   }
 };
 struct Log2 {
-  template <class T> AJ_HD T operator()(T x) const {
-    if constexpr (is_complex<T>) return Log{}(x) * T(Real<T>(1.44269504088896340736));
-    else return std::log2(x);
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    if constexpr (is_complex<T>)
+      return Log{}(x)*T(Real<T>(1.44269504088896340736));
+    else
+      return std::log2(x);
   }
 };
 struct Expm1 {  // exp(a+ib) - 1 = expm1(a) cos b - 2 sin^2(b/2) + i exp(a) sin b
-  template <class T> AJ_HD T operator()(T x) const {
+  template <class T>
+  AJ_HD T operator()(T x) const {
     if constexpr (is_complex<T>) {
       auto half = std::sin(x.im / 2);
       return {std::expm1(x.re) * std::cos(x.im) - 2 * half * half, std::exp(x.re) * std::sin(x.im)};
@@ -77,10 +101,12 @@ struct Expm1 {  // exp(a+ib) - 1 = expm1(a) cos b - 2 sin^2(b/2) + i exp(a) sin 
   }
 };
 struct Log1p {
-  template <class T> AJ_HD T operator()(T x) const {
+  template <class T>
+  AJ_HD T operator()(T x) const {
     if constexpr (is_complex<T>) {
-      auto re = std::hypot(x.re, x.im) < Real<T>(0.5) ? std::log1p(x.re * (2 + x.re) + x.im * x.im) / 2
-                                                      : std::log(std::hypot(1 + x.re, x.im));
+      auto re = std::hypot(x.re, x.im) < Real<T>(0.5)
+                    ? std::log1p(x.re * (2 + x.re) + x.im * x.im) / 2
+                    : std::log(std::hypot(1 + x.re, x.im));
       return {re, std::atan2(x.im, 1 + x.re)};
     } else {
       return std::log1p(x);
@@ -88,18 +114,26 @@ struct Log1p {
   }
 };
 struct Rsqrt {
-  template <class T> AJ_HD T operator()(T x) const { return T(1) / Sqrt{}(x); }
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    return T(1) / Sqrt{}(x);
+  }
 };
 struct Sigmoid {
-  template <class T> AJ_HD T operator()(T x) const {
-    if constexpr (std::is_same_v<T, float>) return float(scalar_float::sigmoid(double(x)));
-    else if constexpr (is_complex<T>) return T(1) / (T(1) + Exp{}(-x));
-    else return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    if constexpr (std::is_same_v<T, float>)
+      return float(scalar_float::sigmoid(double(x)));
+    else if constexpr (is_complex<T>)
+      return T(1) / (T(1) + Exp{}(-x));
+    else
+      return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
   }
 };
 
 struct Lgamma {
-  template <class T> AJ_HD T operator()(T x) const {
+  template <class T>
+  AJ_HD T operator()(T x) const {
     int sign;
     return T(::lgamma_r(double(x), &sign));  // not lgamma(): that writes a global
   }
@@ -111,25 +145,34 @@ inline double digamma(double x) {
   if (x < 0) {
     double whole, part = std::modf(x, &whole);
     if (part == 0) return NAN;
-    return digamma(1 - x) - pi / std::tan(pi * part);  // of the fraction alone: pi x has lost digits for large |x|
+    return digamma(1 - x) -
+           pi / std::tan(pi * part);  // of the fraction alone: pi x has lost digits for large |x|
   }
   double shift = 0;
   for (; x < 10; x += 1) shift -= 1 / x;
   // The asymptotic series, with Bernoulli numbers B(2k) / 2k.
   double y = 1 / (x * x);
-  double series = y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
+  double series =
+      y * (1.0 / 12 - y * (1.0 / 120 -
+                           y * (1.0 / 252 -
+                                y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
   return shift + (std::isinf(x) ? x : std::log(x) - 0.5 / x - series);
 }
 struct Digamma {
-  template <class T> AJ_HD T operator()(T x) const { return T(digamma(double(x))); }
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    return T(digamma(double(x)));
+  }
 };
 
-// A closed guess (error 2e-3), then Halley's step on erf, or on erfc in the tails where erf has no digits left.
+// A closed guess (error 2e-3), then Halley's step on erf, or on erfc in the tails where erf has no
+// digits left.
 inline double erfinv(double y) {
   double a = std::fabs(y);
   if (!(a <= 1)) return NAN;
   if (a == 1) return std::copysign(INFINITY, y);
-  double tail = 1 - a, l = std::log(tail * (1 + a)), b = 2 / (3.14159265358979323846 * 0.147) + l / 2;
+  double tail = 1 - a, l = std::log(tail * (1 + a)),
+         b = 2 / (3.14159265358979323846 * 0.147) + l / 2;
   double x = std::sqrt(std::sqrt(b * b - l / 0.147) - b);
   for (int i = 0; i < 3 && a > 0; ++i) {
     double error = a < 0.5 ? std::erf(x) - a : tail - std::erfc(x);
@@ -139,25 +182,37 @@ inline double erfinv(double y) {
   return std::copysign(x, y);
 }
 struct Erfinv {
-  template <class T> AJ_HD T operator()(T x) const { return T(erfinv(double(x))); }
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    return T(erfinv(double(x)));
+  }
 };
 
 struct Atan2 {
-  template <class T> AJ_HD T operator()(T a, T b) const { return std::atan2(a, b); }
+  template <class T>
+  AJ_HD T operator()(T a, T b) const {
+    return std::atan2(a, b);
+  }
 };
 struct Hypot {
-  template <class T> AJ_HD T operator()(T a, T b) const { return std::hypot(a, b); }
+  template <class T>
+  AJ_HD T operator()(T a, T b) const {
+    return std::hypot(a, b);
+  }
 };
-// Factoring out the larger operand keeps exp() from overflowing. The equal case is apart because (-inf) - (-inf) is NaN.
+// Factoring out the larger operand keeps exp() from overflowing. The equal case is apart because
+// (-inf) - (-inf) is NaN.
 struct LogAddExp {
-  template <class T> AJ_HD T operator()(T a, T b) const {
+  template <class T>
+  AJ_HD T operator()(T a, T b) const {
     if (a == b) return a + T(0.69314718055994530942);
     T larger = a > b ? a : b;
     return larger + std::log1p(std::exp(-std::fabs(a - b)));
   }
 };
 struct Pow {
-  template <class T> AJ_HD T operator()(T a, T b) const {
+  template <class T>
+  AJ_HD T operator()(T a, T b) const {
     if constexpr (is_integer<T>) {
       if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? T(b % 2 == 0 ? 1 : -1) : T(0);
       Wide<T> result = 1, power = Wide<T>(a);
@@ -174,21 +229,31 @@ struct Pow {
   }
 };
 struct Cube {
-  template <class T> AJ_HD T operator()(T x) const { return Mul{}(Mul{}(x, x), x); }
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    return Mul{}(Mul{}(x, x), x);
+  }
 };
 
 struct Gelu {  // erfc: 1 + erf(x) would lose the digits of the left tail
-  template <class T> AJ_HD T operator()(T x) const { return T(0.5) * x * std::erfc(x * T(-0.70710678118654752440)); }
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    return T(0.5) * x * std::erfc(x * T(-0.70710678118654752440));
+  }
 };
 struct GeluTanh {
-  template <class T> AJ_HD T operator()(T x) const {
+  template <class T>
+  AJ_HD T operator()(T x) const {
     return T(0.5) * x * (1 + Tanh{}(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
   }
 };
 struct Silu {
-  template <class T> AJ_HD T operator()(T x) const {
-    if constexpr (std::is_same_v<T, float>) return float(double(x) * scalar_float::sigmoid(double(x)));
-    else return x / (T(1) + Exp{}(-x));
+  template <class T>
+  AJ_HD T operator()(T x) const {
+    if constexpr (std::is_same_v<T, float>)
+      return float(double(x) * scalar_float::sigmoid(double(x)));
+    else
+      return x / (T(1) + Exp{}(-x));
   }
 };
 template <class T>
@@ -204,7 +269,9 @@ struct LeakyRelu {
 template <class T>
 struct Softplus {
   T beta, threshold;
-  AJ_HD T operator()(T x) const { return x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta; }
+  AJ_HD T operator()(T x) const {
+    return x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta;
+  }
 };
 template <class T>
 struct Hardtanh {

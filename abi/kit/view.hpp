@@ -1,11 +1,11 @@
-// adjoin/kit/view.hpp: a borrowed look at a tensor, and at the arguments of a call, for kernels without a plan.
+// adjoin/kit/view.hpp: a borrowed look at a tensor, and at the arguments of a call, for kernels
+// without a plan.
 #ifndef ADJOIN_KIT_VIEW_HPP
 #define ADJOIN_KIT_VIEW_HPP
-#include <memory>
-#include <span>
-
 #include <adjoin/kit/convert.hpp>
 #include <adjoin/kit/kernel.hpp>
+#include <memory>
+#include <span>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -21,7 +21,9 @@ class TensorView {
   DLDevice device() const { return t_->dl.device; }
   int64_t ndim() const { return t_->dl.ndim; }
   std::span<const int64_t> shape() const { return {t_->dl.shape, size_t(ndim())}; }
-  std::span<const int64_t> strides() const { return {t_->dl.strides, size_t(ndim())}; }  // in elements
+  std::span<const int64_t> strides() const {
+    return {t_->dl.strides, size_t(ndim())};
+  }  // in elements
   int64_t size(int64_t d) const { return t_->dl.shape[d < 0 ? d + ndim() : d]; }
   int64_t stride(int64_t d) const { return t_->dl.strides[d < 0 ? d + ndim() : d]; }
   int64_t numel() const {
@@ -31,12 +33,17 @@ class TensorView {
   }
   bool dense() const { return t_->obj.flags & AJ_TENSOR_DENSE; }
   const char* bytes() const { return static_cast<const char*>(t_->dl.data) + t_->dl.byte_offset; }
-  template <class T> const T* data() const { return reinterpret_cast<const T*>(bytes()); }
+  template <class T>
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes());
+  }
 
  protected:
   aj_tensor* t_ = nullptr;
 };
-inline void put(std::string& out, const TensorView& t) { put(out, Shape{t.shape().data(), t.ndim()}); }
+inline void put(std::string& out, const TensorView& t) {
+  put(out, Shape{t.shape().data(), t.ndim()});
+}
 
 // A view that may be written through.
 template <class View>
@@ -44,7 +51,10 @@ class Mut : public View {
  public:
   using View::View;
   char* bytes() const { return const_cast<char*>(View::bytes()); }
-  template <class T> T* data() const { return reinterpret_cast<T*>(bytes()); }
+  template <class T>
+  T* data() const {
+    return reinterpret_cast<T*>(bytes());
+  }
 };
 using MutView = Mut<TensorView>;
 
@@ -55,7 +65,8 @@ class Args {
  public:
   explicit Args(const aj_call* call) : call_(call) {}
   const aj_value& operator[](uint32_t i) const {
-    if (i >= call_->nargs) raise(AJ_INTERNAL, "argument ", i, " is asked for, the call has ", call_->nargs);
+    if (i >= call_->nargs)
+      raise(AJ_INTERNAL, "argument ", i, " is asked for, the call has ", call_->nargs);
     return call_->args[i];
   }
   bool none(uint32_t i) const { return (*this)[i].tag == AJ_NONE; }
@@ -64,7 +75,9 @@ class Args {
     if ((*this)[i].tag != AJ_TENSOR) raise(AJ_WRONG_TYPE, "argument ", i, " is no tensor");
     return TensorView((*this)[i].v.tensor);
   }
-  std::span<aj_tensor* const> tensors(uint32_t i) const { return {(*this)[i].v.tensors, (*this)[i].aux}; }
+  std::span<aj_tensor* const> tensors(uint32_t i) const {
+    return {(*this)[i].v.tensors, (*this)[i].aux};
+  }
   int64_t integer(uint32_t i) const { return number<int64_t>((*this)[i]); }
   double real(uint32_t i) const { return number<double>((*this)[i]); }
   bool flag(uint32_t i) const { return (*this)[i].v.i != 0; }
@@ -91,14 +104,17 @@ inline constexpr Spec custom = {&plain_kernel<F>, Set::own_mask, 0};
 
 // A new dense tensor.
 inline aj_tensor* new_tensor(DLDevice device, DLDataType dtype, Span shape) {
-  DLTensor like = {nullptr, device, int32_t(shape.size()), dtype, const_cast<int64_t*>(shape.data()), nullptr, 0};
+  DLTensor like = {
+      nullptr, device, int32_t(shape.size()), dtype, const_cast<int64_t*>(shape.data()),
+      nullptr, 0};
   aj_tensor* out = nullptr;
   check(core().tensor_empty(&like, 0, &out));
   return out;
 }
 
-// A dense tensor of one dtype for kernels that want plain arrays: the view's own memory when it is that already, else a copy
-// made on construction (of an input) or written back on destruction by commit() (of an output).
+// A dense tensor of one dtype for kernels that want plain arrays: the view's own memory when it is
+// that already, else a copy made on construction (of an input) or written back on destruction by
+// commit() (of an output).
 template <class T>
 class Dense {
  public:
@@ -137,7 +153,8 @@ class Dense {
  private:
   template <class F>
   void move_rows(F f) {
-    int64_t n = view_.numel(), size = bytes_of(view_.dtype()), inner = view_.ndim() ? view_.size(-1) : 1;
+    int64_t n = view_.numel(), size = bytes_of(view_.dtype()),
+            inner = view_.ndim() ? view_.size(-1) : 1;
     char* base = const_cast<char*>(view_.bytes());
     int64_t step = view_.ndim() ? view_.stride(-1) * size : 0;
     for (int64_t at = 0; at < n; at += inner) {

@@ -1,16 +1,17 @@
-// plugins/cpu/blas.cpp: a BLAS that the user has, opened at the first product that is worth it. None is needed.
+// plugins/cpu/blas.cpp: a BLAS that the user has, opened at the first product that is worth it.
+// None is needed.
 //
-// ADJOIN_BLAS=openblas|mkl|blis|/path/to/lib.so names exactly one; unset, OpenBLAS and then BLIS are looked for. Libraries
-// are opened RTLD_LOCAL and called through pointers of their own, so no other BLAS in the process is reached by mistake.
+// ADJOIN_BLAS=openblas|mkl|blis|/path/to/lib.so names exactly one; unset, OpenBLAS and then BLIS
+// are looked for. Libraries are opened RTLD_LOCAL and called through pointers of their own, so no
+// other BLAS in the process is reached by mistake.
 #include <dlfcn.h>
 
+#include <adjoin/kit/convert.hpp>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <string>
 #include <vector>
-
-#include <adjoin/kit/convert.hpp>
 
 #include "gemm.hpp"
 #include "own_gemm.hpp"
@@ -25,7 +26,8 @@ enum : int { kRowMajor = 101, kNoTrans = 111, kTrans = 112, kConjTrans = 113 }; 
 class Library {
  public:
   static Library& get() {
-    static Library* one = new Library();  // never destroyed: threads may still multiply while the process exits
+    static Library* one =
+        new Library();  // never destroyed: threads may still multiply while the process exits
     return *one;
   }
   bool usable() {
@@ -35,7 +37,8 @@ class Library {
   aj_status* gemm(const aj_gemm& g) const {
     int code = g.dtype.code == kDLComplex ? 2 : 0;
     int which = code + (g.dtype.bits == (code ? 128 : 64));
-    if (!routine_[which]) return fail(AJ_UNIMPLEMENTED, "blas: ", name_, " has no product for ", g.dtype);
+    if (!routine_[which])
+      return fail(AJ_UNIMPLEMENTED, "blas: ", name_, " has no product for ", g.dtype);
     wide_ ? call<int64_t>(which, g) : call<int32_t>(which, g);
     return nullptr;
   }
@@ -47,7 +50,8 @@ class Library {
   const std::string& path() const { return path_; }
   void* symbol(const std::string& routine) const {
     if (!handle_) return nullptr;
-    for (const std::string& name : {routine + "_" + suffix_, routine + suffix_, routine + "_", routine})
+    for (const std::string& name :
+         {routine + "_" + suffix_, routine + suffix_, routine + "_", routine})
       if (void* found = dlsym(handle_, name.c_str())) return found;
     return nullptr;
   }
@@ -75,7 +79,8 @@ class Library {
   }
 
   static std::vector<std::string> candidates(const std::string& wish) {
-    const std::vector<std::string> openblas = {"libopenblas.so.0", "libopenblas.so", "libopenblas64_.so.0"},
+    const std::vector<std::string> openblas = {"libopenblas.so.0", "libopenblas.so",
+                                               "libopenblas64_.so.0"},
                                    blis = {"libblis.so.4", "libblis.so.3", "libblis.so"};
     if (wish.empty()) {
       auto both = openblas;
@@ -94,7 +99,9 @@ class Library {
     static const char* const suffixes[] = {"", "64_", "_64"};
     for (const char* prefix : prefixes)
       for (const char* suffix : suffixes) {
-        auto find = [&](const char* routine) { return dlsym(handle_, (std::string(prefix) + routine + suffix).c_str()); };
+        auto find = [&](const char* routine) {
+          return dlsym(handle_, (std::string(prefix) + routine + suffix).c_str());
+        };
         if (!find("cblas_sgemm")) continue;
         const char* names[] = {"cblas_sgemm", "cblas_dgemm", "cblas_cgemm", "cblas_zgemm"};
         for (int i = 0; i < 4; ++i) routine_[i] = find(names[i]);
@@ -116,32 +123,42 @@ class Library {
   // The pool is ours: on each of its threads the library computes alone.
   template <class Find>
   static void single_thread(Find find) {
-    for (const char* name : {"openblas_set_num_threads", "MKL_Set_Num_Threads", "omp_set_num_threads"})
+    for (const char* name :
+         {"openblas_set_num_threads", "MKL_Set_Num_Threads", "omp_set_num_threads"})
       if (void* set = find(name)) reinterpret_cast<void (*)(int)>(set)(1);
     if (void* set = find("bli_thread_set_num_threads")) reinterpret_cast<void (*)(long)>(set)(1);
   }
 
   template <class Int>
   void call(int which, const aj_gemm& g) const {
-    auto op = [](int32_t t) { return t == 0 ? int(kNoTrans) : t == 1 ? int(kTrans) : int(kConjTrans); };
+    auto op = [](int32_t t) {
+      return t == 0 ? int(kNoTrans) : t == 1 ? int(kTrans) : int(kConjTrans);
+    };
     int ta = op(g.trans_a), tb = op(g.trans_b);
-    Int m = Int(g.m), n = Int(g.n), k = Int(g.k), lda = Int(g.lda), ldb = Int(g.ldb), ldc = Int(g.ldc);
+    Int m = Int(g.m), n = Int(g.n), k = Int(g.k), lda = Int(g.lda), ldb = Int(g.ldb),
+        ldc = Int(g.ldc);
     auto run = [&]<class Number, class Scalar>(Number, Scalar alpha, Scalar beta) {
-      using F = void (*)(int, int, int, Int, Int, Int, Scalar, const void*, Int, const void*, Int, Scalar, void*, Int);
+      using F = void (*)(int, int, int, Int, Int, Int, Scalar, const void*, Int, const void*, Int,
+                         Scalar, void*, Int);
       int64_t size = bytes_of(g.dtype);
       for (int64_t i = 0; i < g.batch; ++i)
-        reinterpret_cast<F>(routine_[which])(kRowMajor, ta, tb, m, n, k, alpha,
-                                             static_cast<const char*>(g.a) + i * g.stride_a * size, lda,
-                                             static_cast<const char*>(g.b) + i * g.stride_b * size, ldb, beta,
-                                             static_cast<char*>(g.c) + i * g.stride_c * size, ldc);
+        reinterpret_cast<F>(routine_[which])(
+            kRowMajor, ta, tb, m, n, k, alpha,
+            static_cast<const char*>(g.a) + i * g.stride_a * size, lda,
+            static_cast<const char*>(g.b) + i * g.stride_b * size, ldb, beta,
+            static_cast<char*>(g.c) + i * g.stride_c * size, ldc);
     };
     Complex64 ca{float(g.alpha)}, cb{float(g.beta)};
     Complex128 za{g.alpha}, zb{g.beta};
     switch (which) {
-      case 0: return run(float(), float(g.alpha), float(g.beta));
-      case 1: return run(double(), g.alpha, g.beta);
-      case 2: return run(ca, static_cast<const void*>(&ca), static_cast<const void*>(&cb));
-      default: return run(za, static_cast<const void*>(&za), static_cast<const void*>(&zb));
+      case 0:
+        return run(float(), float(g.alpha), float(g.beta));
+      case 1:
+        return run(double(), g.alpha, g.beta);
+      case 2:
+        return run(ca, static_cast<const void*>(&ca), static_cast<const void*>(&cb));
+      default:
+        return run(za, static_cast<const void*>(&za), static_cast<const void*>(&zb));
     }
   }
 
@@ -158,7 +175,8 @@ bool product_dtype(DLDataType d) {
 }
 
 int32_t library_score(void*, const aj_gemm* g) {
-  if (!product_dtype(g->dtype) || g->m * g->n * g->k < 16 * 16 * 16) return 0;  // a call costs more than our own loops
+  if (!product_dtype(g->dtype) || g->m * g->n * g->k < 16 * 16 * 16)
+    return 0;  // a call costs more than our own loops
   Library& library = Library::get();
   if (!library.usable() || !library.has(*g)) return 0;
   int64_t largest = std::max({g->m, g->n, g->k, g->lda, g->ldb, g->ldc});
@@ -174,21 +192,24 @@ void* library_lapack(void*, aj_str routine) {
   return library.usable() ? library.symbol(std::string(view_of(routine))) : nullptr;
 }
 
-int32_t own_score(void*, const aj_gemm* g) { return product_dtype(g->dtype) && g->trans_a < 2 && g->trans_b < 2 ? 10 : 0; }
+int32_t own_score(void*, const aj_gemm* g) {
+  return product_dtype(g->dtype) && g->trans_a < 2 && g->trans_b < 2 ? 10 : 0;
+}
 aj_status* own_call(void*, const aj_gemm* g) {
   return guard("blas", [&] {
     visit<floating_complex>(g->dtype, [&]<class T>() {
       for (int64_t i = 0; i < g->batch; ++i)
-        own_gemm<T>(g->m, g->n, g->k, cast<T>(g->alpha), {static_cast<const T*>(g->a) + i * g->stride_a, g->lda, g->trans_a != 0},
-                    {static_cast<const T*>(g->b) + i * g->stride_b, g->ldb, g->trans_b != 0}, cast<T>(g->beta),
-                    static_cast<T*>(g->c) + i * g->stride_c, g->ldc);
+        own_gemm<T>(g->m, g->n, g->k, cast<T>(g->alpha),
+                    {static_cast<const T*>(g->a) + i * g->stride_a, g->lda, g->trans_a != 0},
+                    {static_cast<const T*>(g->b) + i * g->stride_b, g->ldb, g->trans_b != 0},
+                    cast<T>(g->beta), static_cast<T*>(g->c) + i * g->stride_c, g->ldc);
     });
   });
 }
 aj_str own_path(void*) { return str(plugin_path); }
 
-constexpr aj_blas table(aj_str name, decltype(aj_blas::score) score, decltype(aj_blas::gemm) gemm, decltype(aj_blas::path) path,
-                        decltype(aj_blas::lapack) lapack) {
+constexpr aj_blas table(aj_str name, decltype(aj_blas::score) score, decltype(aj_blas::gemm) gemm,
+                        decltype(aj_blas::path) path, decltype(aj_blas::lapack) lapack) {
   aj_blas b = {};
   b.struct_size = sizeof b;
   b.name = name;
@@ -202,6 +223,7 @@ constexpr aj_blas table(aj_str name, decltype(aj_blas::score) score, decltype(aj
 }  // namespace
 
 const aj_blas own_blas = table(AJ_STR_LIT("own"), own_score, own_call, own_path, nullptr);
-const aj_blas library_blas = table(AJ_STR_LIT("library"), library_score, library_gemm, library_path, library_lapack);
+const aj_blas library_blas =
+    table(AJ_STR_LIT("library"), library_score, library_gemm, library_path, library_lapack);
 
 }  // namespace adjoin::cpu

@@ -17,13 +17,18 @@ void cat(Args args) {
       if (t.ndim() == 1 && t.size(0) == 0) continue;  // an empty vector goes with everything
       Lines l(t.shape(), dim);
       auto rows = [&](const char* from) {
-        int64_t bytes = l.size * l.inner * size, step = whole.size * whole.inner * size, begin = at * l.inner * size;
+        int64_t bytes = l.size * l.inner * size, step = whole.size * whole.inner * size,
+                begin = at * l.inner * size;
         parallel_for(l.outer, grain_of(l.size * l.inner), [&](int64_t lo, int64_t hi) {
-          for (int64_t o = lo; o < hi; ++o) std::memcpy(to + o * step + begin, from + o * bytes, bytes);
+          for (int64_t o = lo; o < hi; ++o)
+            std::memcpy(to + o * step + begin, from + o * bytes, bytes);
         });
       };
-      if (t.dense()) rows(t.bytes());
-      else visit<stored>(t.dtype(), [&]<class T>() { rows(reinterpret_cast<const char*>(Dense<T>(t).data())); });
+      if (t.dense())
+        rows(t.bytes());
+      else
+        visit<stored>(t.dtype(),
+                      [&]<class T>() { rows(reinterpret_cast<const char*>(Dense<T>(t).data())); });
       at += l.size;
     }
   };

@@ -1,4 +1,5 @@
-// plugins/cpu/convert.cpp: rows of any dtype to any other: the one place where these loops are compiled.
+// plugins/cpu/convert.cpp: rows of any dtype to any other: the one place where these loops are
+// compiled.
 #include <adjoin/kit/convert.hpp>
 
 namespace adjoin {

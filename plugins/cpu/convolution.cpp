@@ -1,6 +1,8 @@
-// plugins/cpu/convolution.cpp: convolutions as matrix products over unrolled images, threaded over images, groups and blocks.
+// plugins/cpu/convolution.cpp: convolutions as matrix products over unrolled images, threaded over
+// images, groups and blocks.
 //
-// With cols = the taps of the big image under each pixel of the small one, [big_c * taps, pixels], the three products are
+// With cols = the taps of the big image under each pixel of the small one, [big_c * taps, pixels],
+// the three products are
 //   small = weight cols        (forward; transposed: input's gradient)
 //   big  += weight^T small     (input's gradient; transposed: forward), folded back
 //   weight += small cols^T     (weight's gradient)
@@ -13,7 +15,8 @@
 namespace adjoin::cpu {
 namespace {
 
-constexpr int64_t kScratch = 1 << 17;  // elements of cols at a time: they stay in the second-level cache
+constexpr int64_t kScratch =
+    1 << 17;  // elements of cols at a time: they stay in the second-level cache
 
 template <class T>
 class Unrolled {
@@ -27,47 +30,58 @@ class Unrolled {
 
   // Rows of `channels` channels, pixels [lo, hi); cols has row length hi - lo.
   void unroll(const T* big, int64_t channels, int64_t lo, int64_t hi, T* cols) const {
-    walk(channels, lo, hi, [&](int64_t channel, int64_t at, int64_t from, int64_t step, int64_t n, int64_t skip, int64_t rest) {
-      T* to = cols + at;
-      const T* p = big + channel * g_.big_pixels() + from;
-      for (int64_t i = 0; i < skip; ++i) *to++ = T(0);
-      if (step == 1) {
-        for (int64_t i = 0; i < n; ++i) *to++ = p[i];
-      } else {
-        for (int64_t i = 0; i < n; ++i) *to++ = p[i * step];
-      }
-      for (int64_t i = 0; i < rest; ++i) *to++ = T(0);
-    });
+    walk(channels, lo, hi,
+         [&](int64_t channel, int64_t at, int64_t from, int64_t step, int64_t n, int64_t skip,
+             int64_t rest) {
+           T* to = cols + at;
+           const T* p = big + channel * g_.big_pixels() + from;
+           for (int64_t i = 0; i < skip; ++i) *to++ = T(0);
+           if (step == 1) {
+             for (int64_t i = 0; i < n; ++i) *to++ = p[i];
+           } else {
+             for (int64_t i = 0; i < n; ++i) *to++ = p[i * step];
+           }
+           for (int64_t i = 0; i < rest; ++i) *to++ = T(0);
+         });
   }
   // The other way: adds cols to the image.
   void fold(const T* cols, int64_t channels, int64_t lo, int64_t hi, T* big) const {
-    walk(channels, lo, hi, [&](int64_t channel, int64_t at, int64_t from, int64_t step, int64_t n, int64_t skip, int64_t) {
-      T* p = big + channel * g_.big_pixels() + from;
-      const T* x = cols + at + skip;
-      for (int64_t i = 0; i < n; ++i) p[i * step] += x[i];
-    });
+    walk(channels, lo, hi,
+         [&](int64_t channel, int64_t at, int64_t from, int64_t step, int64_t n, int64_t skip,
+             int64_t) {
+           T* p = big + channel * g_.big_pixels() + from;
+           const T* x = cols + at + skip;
+           for (int64_t i = 0; i < n; ++i) p[i * step] += x[i];
+         });
   }
 
  private:
-  // For each channel, tap and line of pixels: f(channel, place in cols, first pixel, step, inside, before, behind).
+  // For each channel, tap and line of pixels: f(channel, place in cols, first pixel, step, inside,
+  // before, behind).
   template <class F>
   void walk(int64_t channels, int64_t lo, int64_t hi, F f) const {
     const ConvGeometry& g = g_;
     int64_t width = hi - lo, taps = g.taps(), line = g.small[2], stride = g.stride[2];
     for (int64_t r = 0; r < channels * taps; ++r) {
       int64_t k = r % taps, shift[3];
-      for (int d = 2; d >= 0; k /= g.kernel[d--]) shift[d] = k % g.kernel[d] * g.dilation[d] - g.pad[d];
+      for (int d = 2; d >= 0; k /= g.kernel[d--])
+        shift[d] = k % g.kernel[d] * g.dilation[d] - g.pad[d];
       // Pixels x of a line read x * stride + shift: those inside are [begin, end).
       int64_t begin = std::clamp<int64_t>((stride - 1 - shift[2]) / stride, 0, line);
-      int64_t end = g.big[2] > shift[2] ? std::clamp<int64_t>((g.big[2] - shift[2] + stride - 1) / stride, begin, line) : begin;
+      int64_t end =
+          g.big[2] > shift[2]
+              ? std::clamp<int64_t>((g.big[2] - shift[2] + stride - 1) / stride, begin, line)
+              : begin;
       int64_t x = lo % line, row = lo / line % g.small[1], plane = lo / line / g.small[1];
       for (int64_t s = lo, at = r * width; s < hi;) {
-        int64_t n = std::min(hi - s, line - x), y = row * g.stride[1] + shift[1], z = plane * g.stride[0] + shift[0];
+        int64_t n = std::min(hi - s, line - x), y = row * g.stride[1] + shift[1],
+                z = plane * g.stride[0] + shift[0];
         if (y < 0 || y >= g.big[1] || z < 0 || z >= g.big[0]) {
           f(r / taps, at, 0, 1, 0, n, 0);
         } else {
           int64_t first = std::clamp(begin, x, x + n), last = std::clamp(end, first, x + n);
-          int64_t from = first < last ? (z * g.big[1] + y) * g.big[2] + first * stride + shift[2] : 0;
+          int64_t from =
+              first < last ? (z * g.big[1] + y) * g.big[2] + first * stride + shift[2] : 0;
           f(r / taps, at, from, stride, last - first, first - x, x + n - last);
         }
         s += n;
@@ -84,65 +98,79 @@ class Unrolled {
 template <class T>
 class Convolution {
  public:
-  Convolution(const ConvGeometry& g) : g_(g), unrolled_(g), taps_(g.taps()), pixels_(g.small_pixels()) {}
+  Convolution(const ConvGeometry& g)
+      : g_(g),
+        unrolled_(g),
+        taps_(g.taps()),
+        pixels_(g.small_pixels()),
+        from_(g.small_c * g.big_c * taps_ * pixels_) {}
 
   // small (already holding the bias) += weight cols
   void to_small(const T* big, const T* weight, T* small) const {
-    int64_t rows = g_.big_c * taps_, step = std::clamp<int64_t>(kScratch / std::max<int64_t>(1, rows), 64, 1 << 16);
+    int64_t rows = g_.big_c * taps_,
+            step = std::clamp<int64_t>(kScratch / std::max<int64_t>(1, rows), 64, 1 << 16);
     int64_t blocks = (pixels_ + step - 1) / step;
-    parallel_for(g_.batch * g_.groups * blocks, grain_of(rows * std::min(step, pixels_) * g_.small_c, 1 << 18),
-                 [&](int64_t lo, int64_t hi) {
-                   std::unique_ptr<T[]> cols = scratch(rows * std::min(step, pixels_));
-                   for (int64_t i = lo; i < hi; ++i) {
-                     int64_t ng = i / blocks, from = i % blocks * step, to = std::min(pixels_, from + step);
-                     const T* image = big + ng * g_.big_c * g_.big_pixels();
-                     Matrix<T> x{image + from, std::max<int64_t>(1, pixels_)};
-                     if (!unrolled_.plain()) {
-                       unrolled_.unroll(image, g_.big_c, from, to, cols.get());
-                       x = {cols.get(), to - from};
-                     }
-                     gemm<T>(g_.small_c, to - from, rows, T(1), {weight_of(weight, ng), rows}, x, T(1),
-                             small + ng * g_.small_c * pixels_ + from, std::max<int64_t>(1, pixels_));
-                   }
-                 });
+    parallel_for(
+        g_.batch * g_.groups * blocks,
+        grain_of(rows * std::min(step, pixels_) * g_.small_c, 1 << 18),
+        [&](int64_t lo, int64_t hi) {
+          std::unique_ptr<T[]> cols = scratch(rows * std::min(step, pixels_));
+          for (int64_t i = lo; i < hi; ++i) {
+            int64_t ng = i / blocks, from = i % blocks * step, to = std::min(pixels_, from + step);
+            const T* image = big + ng * g_.big_c * g_.big_pixels();
+            Matrix<T> x{image + from, std::max<int64_t>(1, pixels_)};
+            if (!unrolled_.plain()) {
+              unrolled_.unroll(image, g_.big_c, from, to, cols.get());
+              x = {cols.get(), to - from};
+            }
+            gemm<T>(from_, g_.small_c, to - from, rows, T(1), {weight_of(weight, ng), rows}, x,
+                    T(1), small + ng * g_.small_c * pixels_ + from, std::max<int64_t>(1, pixels_));
+          }
+        });
   }
 
   // big (already holding the bias) += weight^T small
   void to_big(const T* small, const T* weight, T* big) const {
-    int64_t step = std::clamp<int64_t>(kScratch / std::max<int64_t>(1, g_.big_c * taps_), 64, 1 << 16);
+    int64_t step =
+        std::clamp<int64_t>(kScratch / std::max<int64_t>(1, g_.big_c * taps_), 64, 1 << 16);
     int64_t blocks = channel_blocks(), each = (g_.big_c + blocks - 1) / blocks;
-    parallel_for(g_.batch * g_.groups * blocks, grain_of(each * taps_ * pixels_ * g_.small_c, 1 << 18),
-                 [&](int64_t lo, int64_t hi) {
-                   std::unique_ptr<T[]> cols = scratch(each * taps_ * std::min(step, pixels_));
-                   for (int64_t i = lo; i < hi; ++i) {
-                     int64_t ng = i / blocks, channel = i % blocks * each, count = std::min(each, g_.big_c - channel);
-                     if (count <= 0) continue;
-                     T* image = big + (ng * g_.big_c + channel) * g_.big_pixels();
-                     Matrix<T> w{weight_of(weight, ng) + channel * taps_, g_.big_c * taps_, true};
-                     for (int64_t from = 0; from < pixels_; from += step) {
-                       int64_t n = std::min(step, pixels_ - from);
-                       Matrix<T> y{small + ng * g_.small_c * pixels_ + from, pixels_};
-                       if (unrolled_.plain()) {
-                         gemm<T>(count, n, g_.small_c, T(1), w, y, T(1), image + from, pixels_);
-                         continue;
-                       }
-                       gemm<T>(count * taps_, n, g_.small_c, T(1), w, y, T(0), cols.get(), n);
-                       unrolled_.fold(cols.get(), count, from, from + n, image);
-                     }
-                   }
-                 });
+    parallel_for(
+        g_.batch * g_.groups * blocks, grain_of(each * taps_ * pixels_ * g_.small_c, 1 << 18),
+        [&](int64_t lo, int64_t hi) {
+          std::unique_ptr<T[]> cols = scratch(each * taps_ * std::min(step, pixels_));
+          for (int64_t i = lo; i < hi; ++i) {
+            int64_t ng = i / blocks, channel = i % blocks * each,
+                    count = std::min(each, g_.big_c - channel);
+            if (count <= 0) continue;
+            T* image = big + (ng * g_.big_c + channel) * g_.big_pixels();
+            Matrix<T> w{weight_of(weight, ng) + channel * taps_, g_.big_c * taps_, true};
+            for (int64_t from = 0; from < pixels_; from += step) {
+              int64_t n = std::min(step, pixels_ - from);
+              Matrix<T> y{small + ng * g_.small_c * pixels_ + from, pixels_};
+              if (unrolled_.plain()) {
+                gemm<T>(from_, count, n, g_.small_c, T(1), w, y, T(1), image + from, pixels_);
+                continue;
+              }
+              gemm<T>(from_, count * taps_, n, g_.small_c, T(1), w, y, T(0), cols.get(), n);
+              unrolled_.fold(cols.get(), count, from, from + n, image);
+            }
+          }
+        });
   }
 
   // weight = sum over images of small cols^T: min(batch, 8) fixed parts, joined as a binary tree.
   void to_weight(const T* small, const T* big, T* weight) const {
-    int64_t parts = std::min<int64_t>(std::max<int64_t>(g_.batch, 1), 8), size = g_.groups * g_.small_c * g_.big_c * taps_;
-    int64_t step = std::clamp<int64_t>(kScratch / std::max<int64_t>(1, g_.big_c * taps_), 64, 1 << 16);
+    int64_t parts = std::min<int64_t>(std::max<int64_t>(g_.batch, 1), 8),
+            size = g_.groups * g_.small_c * g_.big_c * taps_;
+    int64_t step =
+        std::clamp<int64_t>(kScratch / std::max<int64_t>(1, g_.big_c * taps_), 64, 1 << 16);
     int64_t blocks = channel_blocks(), each = (g_.big_c + blocks - 1) / blocks;
     std::unique_ptr<T[]> sums(new T[size_t(parts * size)]());
     parallel_for(parts * g_.groups * blocks, 1, [&](int64_t lo, int64_t hi) {
       std::unique_ptr<T[]> cols = scratch(each * taps_ * std::min(step, pixels_));
       for (int64_t i = lo; i < hi; ++i) {
-        int64_t part = i / blocks / g_.groups, group = i / blocks % g_.groups, channel = i % blocks * each;
+        int64_t part = i / blocks / g_.groups, group = i / blocks % g_.groups,
+                channel = i % blocks * each;
         int64_t count = std::min(each, g_.big_c - channel);
         if (count <= 0) continue;
         T* to = sums.get() + part * size + group * g_.small_c * g_.big_c * taps_ + channel * taps_;
@@ -155,7 +183,8 @@ class Convolution {
               unrolled_.unroll(image, count, from, from + width, cols.get());
               x = {cols.get(), width, true};
             }
-            gemm<T>(g_.small_c, count * taps_, width, T(1), {small + ng * g_.small_c * pixels_ + from, pixels_}, x, T(1), to,
+            gemm<T>(from_, g_.small_c, count * taps_, width, T(1),
+                    {small + ng * g_.small_c * pixels_ + from, pixels_}, x, T(1), to,
                     g_.big_c * taps_);
           }
       }
@@ -167,9 +196,14 @@ class Convolution {
   }
 
  private:
-  const T* weight_of(const T* weight, int64_t ng) const { return weight + ng % g_.groups * g_.small_c * g_.big_c * taps_; }
-  std::unique_ptr<T[]> scratch(int64_t n) const { return std::unique_ptr<T[]>(unrolled_.plain() ? nullptr : new T[size_t(n)]); }
-  // Few images: channels are cut instead. By shape alone, so that the bits do not depend on the pool.
+  const T* weight_of(const T* weight, int64_t ng) const {
+    return weight + ng % g_.groups * g_.small_c * g_.big_c * taps_;
+  }
+  std::unique_ptr<T[]> scratch(int64_t n) const {
+    return std::unique_ptr<T[]>(unrolled_.plain() ? nullptr : new T[size_t(n)]);
+  }
+  // Few images: channels are cut instead. By shape alone, so that the bits do not depend on the
+  // pool.
   int64_t channel_blocks() const {
     int64_t tasks = g_.batch * g_.groups;
     return tasks >= 8 || g_.big_c < 16 ? 1 : std::min<int64_t>(8, g_.big_c / 8);
@@ -177,6 +211,7 @@ class Convolution {
   const ConvGeometry& g_;
   Unrolled<T> unrolled_;
   int64_t taps_, pixels_;
+  Providers from_;
 };
 
 template <class T>
@@ -203,13 +238,16 @@ void convolution(Args args) {
   TensorView x = args.tensor(0), w = args.tensor(1);
   MutView out = args.result(0);
   bool transposed = args.flag(6);
-  ConvGeometry g(transposed ? x : out, transposed ? out : x, w, args.ints(3), args.ints(4), args.ints(5), args.integer(8));
+  ConvGeometry g(transposed ? x : out, transposed ? out : x, w, args.ints(3), args.ints(4),
+                 args.ints(5), args.integer(8));
   visit<convolved>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> in(x), weight(w), y(out);
-    spread_bias(args.tensor(2), y.data(), g.batch, out.size(1), transposed ? g.big_pixels() : g.small_pixels());
+    spread_bias(args.tensor(2), y.data(), g.batch, out.size(1),
+                transposed ? g.big_pixels() : g.small_pixels());
     Convolution<T> conv(g);
-    transposed ? conv.to_big(in.data(), weight.data(), y.data()) : conv.to_small(in.data(), weight.data(), y.data());
+    transposed ? conv.to_big(in.data(), weight.data(), y.data())
+               : conv.to_small(in.data(), weight.data(), y.data());
     y.commit();
   });
 }
@@ -217,7 +255,8 @@ void convolution(Args args) {
 void convolution_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1), w = args.tensor(2);
   bool transposed = args.flag(6);
-  ConvGeometry g(transposed ? x : grad, transposed ? grad : x, w, args.ints(3), args.ints(4), args.ints(5), args.integer(8));
+  ConvGeometry g(transposed ? x : grad, transposed ? grad : x, w, args.ints(3), args.ints(4),
+                 args.ints(5), args.integer(8));
   int64_t channels = grad.size(1), pixels = transposed ? g.big_pixels() : g.small_pixels();
   visit<convolved>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
@@ -229,14 +268,16 @@ void convolution_backward(Args args) {
       const T* data = weight.data();
       conjugate(store, data, w.numel());
       std::fill_n(dx.data(), x.numel(), T(0));
-      transposed ? conv.to_small(dy.data(), data, dx.data()) : conv.to_big(dy.data(), data, dx.data());
+      transposed ? conv.to_small(dy.data(), data, dx.data())
+                 : conv.to_big(dy.data(), data, dx.data());
       dx.commit();
     }
     if (args.bit(9, 1)) {
       Dense<T> in(x), dw(args.result(1));
       const T* data = in.data();
       conjugate(store, data, x.numel());
-      transposed ? conv.to_weight(data, dy.data(), dw.data()) : conv.to_weight(dy.data(), data, dw.data());
+      transposed ? conv.to_weight(data, dy.data(), dw.data())
+                 : conv.to_weight(dy.data(), data, dw.data());
       dw.commit();
     }
     if (args.bit(9, 2)) {

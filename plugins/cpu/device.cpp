@@ -1,13 +1,12 @@
-// plugins/cpu/device.cpp: memory of the host. Large blocks are aligned to huge pages: fresh small pages cost more than the
-// work that fills them.
+// plugins/cpu/device.cpp: memory of the host. Large blocks are aligned to huge pages: fresh small
+// pages cost more than the work that fills them.
 #include "device.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include <adjoin/kit/error.hpp>
+#include <cstdlib>
 
 namespace adjoin::cpu {
 namespace {
@@ -38,28 +37,35 @@ aj_status* props(void*, int32_t, aj_device_props* io) {
 
 uint64_t rounded(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
-aj_status* out_of_memory(uint64_t bytes) { return fail(AJ_OUT_OF_MEMORY, "cpu: out of memory: asked for ", bytes, " bytes"); }
+aj_status* out_of_memory(uint64_t bytes) {
+  return fail(AJ_OUT_OF_MEMORY, "cpu: out of memory: asked for ", bytes, " bytes");
+}
 
 aj_status* mem_alloc(void*, int32_t, uint64_t bytes, uint32_t, void** out) {
   if (bytes > uint64_t(1) << 62) return out_of_memory(bytes);
   if (bytes < kHuge) {
-    *out = std::aligned_alloc(kAlign, rounded(bytes + 1, kAlign));  // never 0, so every tensor has an address
+    *out = std::aligned_alloc(
+        kAlign, rounded(bytes + 1, kAlign));  // never 0, so every tensor has an address
     return *out ? nullptr : out_of_memory(bytes);
   }
   uint64_t size = rounded(bytes, kHuge);
-  void* raw = mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* raw =
+      mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) return out_of_memory(bytes);
   auto begin = reinterpret_cast<uint64_t>(raw), aligned = rounded(begin, kHuge);
   if (aligned > begin) munmap(raw, aligned - begin);
-  if (uint64_t behind = begin + kHuge - aligned) munmap(reinterpret_cast<void*>(aligned + size), behind);
+  if (uint64_t behind = begin + kHuge - aligned)
+    munmap(reinterpret_cast<void*>(aligned + size), behind);
   *out = reinterpret_cast<void*>(aligned);
   madvise(*out, size, MADV_HUGEPAGE);
   return nullptr;
 }
 
 aj_status* mem_free(void*, int32_t, void* p, uint64_t bytes, uint32_t) {
-  if (bytes < kHuge) std::free(p);
-  else munmap(p, rounded(bytes, kHuge));
+  if (bytes < kHuge)
+    std::free(p);
+  else
+    munmap(p, rounded(bytes, kHuge));
   return nullptr;
 }
 
@@ -83,12 +89,15 @@ aj_status* copy(void*, const aj_copy* c) {
     return nullptr;
   }
   for (uint64_t row = 0; row < c->height; ++row)
-    std::memcpy(static_cast<char*>(c->dst) + row * c->dst_pitch, static_cast<const char*>(c->src) + row * c->src_pitch, c->width);
+    std::memcpy(static_cast<char*>(c->dst) + row * c->dst_pitch,
+                static_cast<const char*>(c->src) + row * c->src_pitch, c->width);
   return nullptr;
 }
 
-aj_status* fill(void*, int32_t, void* p, const void* pattern, uint64_t pattern_bytes, uint64_t bytes, void*) {
-  if (pattern_bytes == 0) return fail(AJ_INVALID_ARGUMENT, "cpu: the pattern to fill with is empty");
+aj_status* fill(void*, int32_t, void* p, const void* pattern, uint64_t pattern_bytes,
+                uint64_t bytes, void*) {
+  if (pattern_bytes == 0)
+    return fail(AJ_INVALID_ARGUMENT, "cpu: the pattern to fill with is empty");
   if (pattern_bytes == 1) {
     std::memset(p, *static_cast<const unsigned char*>(pattern), bytes);
     return nullptr;

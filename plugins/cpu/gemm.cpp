@@ -3,6 +3,7 @@
 
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
+#include <iterator>
 
 #include "own_gemm.hpp"
 
@@ -11,19 +12,39 @@ namespace {
 
 using namespace kit;
 
-// Looking a service up takes a lock: not for products that take less than a microsecond.
-constexpr int64_t kTiny = 8 * 8 * 8;
+constexpr int64_t kTiny = 8 * 8 * 8;  // a choice among providers would take longer than the product
 
-const aj_blas* best(const aj_gemm& g) {
+template <class T>
+void scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      c[i * ldc + j] = beta == T(0) ? T(0) : scalar::Mul()(beta, c[i * ldc + j]);
+}
+
+}  // namespace
+
+Providers::Providers(int64_t elements) {
   const aj_str slot = AJ_STR_LIT("aj.blas/cpu");
-  const aj_blas* found = &own_blas;
-  if (!env.services) return found;
-  int32_t top = 0;
-  for (uint32_t i = 0; i < services().count(slot); ++i) {
+  if (elements <= kTiny || !env.services) return;
+  int32_t first = 0;
+  uint32_t n = std::min<uint32_t>(services().count(slot), std::size(table_));
+  for (uint32_t i = 0; i < n; ++i) {
     aj_service_def def = {};
     def.struct_size = sizeof def;
     check(services().at(slot, i, &def));
-    auto* table = static_cast<const aj_blas*>(def.table);
+    if (i == 0)
+      first = def.priority;
+    else if (def.priority > first)
+      break;  // the first is not there by priority: somebody chose it, and it alone
+    table_[count_++] = static_cast<const aj_blas*>(def.table);
+  }
+}
+
+const aj_blas* Providers::best(const aj_gemm& g) const {
+  const aj_blas* found = &own_blas;
+  int32_t top = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const aj_blas* table = table_[i];
     int32_t score = AJ_HAS_FN(table, aj_blas, score) ? table->score(table->self, &g) : 0;
     if (score > top) top = score, found = table;
   }
@@ -31,15 +52,8 @@ const aj_blas* best(const aj_gemm& g) {
 }
 
 template <class T>
-void scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : scalar::Mul()(beta, c[i * ldc + j]);
-}
-
-}  // namespace
-
-template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c, int64_t ldc) {
+void gemm(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b,
+          T beta, T* c, int64_t ldc) {
   if (m <= 0 || n <= 0) return;
   if (k <= 0) return scale(m, n, beta, c, ldc);
   if constexpr (!is_integer<T>) {
@@ -60,7 +74,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T 
       g.lda = a.ld, g.ldb = b.ld, g.ldc = ldc;
       g.a = a.data, g.b = b.data, g.c = c;
       g.alpha = numbers[0], g.beta = numbers[1];
-      const aj_blas* blas = best(g);
+      const aj_blas* blas = from.best(g);
       if (blas != &own_blas) return check(blas->gemm(blas->self, &g));
     }
   }
@@ -68,8 +82,8 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T 
 }
 
 template <class T>
-void gemm_parallel(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c, int64_t ldc,
-                   bool by_shape) {
+void gemm_parallel(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a,
+                   Matrix<T> b, T beta, T* c, int64_t ldc, bool by_shape) {
   bool by_rows = m >= n;
   int64_t longer = by_rows ? m : n, strip = longer;
   if (by_shape) {
@@ -82,15 +96,19 @@ void gemm_parallel(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix
   parallel_for(longer, std::max<int64_t>(1, strip), [&](int64_t lo, int64_t hi) {
     for (; lo < hi; lo += strip) {
       int64_t size = std::min(strip, hi - lo);
-      if (by_rows) gemm(size, n, k, alpha, a.rows(lo), b, beta, c + lo * ldc, ldc);
-      else gemm(m, size, k, alpha, a, b.columns(lo), beta, c + lo, ldc);
+      if (by_rows)
+        gemm(from, size, n, k, alpha, a.rows(lo), b, beta, c + lo * ldc, ldc);
+      else
+        gemm(from, m, size, k, alpha, a, b.columns(lo), beta, c + lo, ldc);
     }
   });
 }
 
-#define AJ_GEMM_(T)                                                                                                          \
-  template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<T>, Matrix<T>, T, T*, int64_t);                                 \
-  template void gemm_parallel<T>(int64_t, int64_t, int64_t, T, Matrix<T>, Matrix<T>, T, T*, int64_t, bool);
+#define AJ_GEMM_(T)                                                                              \
+  template void gemm<T>(const Providers&, int64_t, int64_t, int64_t, T, Matrix<T>, Matrix<T>, T, \
+                        T*, int64_t);                                                            \
+  template void gemm_parallel<T>(const Providers&, int64_t, int64_t, int64_t, T, Matrix<T>,      \
+                                 Matrix<T>, T, T*, int64_t, bool);
 AJ_GEMM_(float)
 AJ_GEMM_(double)
 AJ_GEMM_(kit::Complex64)

@@ -1,7 +1,9 @@
-// plugins/cpu/gemm.hpp: C = alpha op(A) op(B) + beta C, by whichever provider of "aj.blas/cpu" is best for the problem.
+// plugins/cpu/gemm.hpp: C = alpha op(A) op(B) + beta C, by whichever provider of "aj.blas/cpu" is
+// best for the problem.
 #ifndef ADJOIN_PLUGINS_CPU_GEMM_HPP
 #define ADJOIN_PLUGINS_CPU_GEMM_HPP
 #include <adjoin/abi/service.h>
+
 #include <adjoin/kit/dtype.hpp>
 
 namespace adjoin::cpu {
@@ -12,18 +14,35 @@ struct Matrix {
   const T* data;
   int64_t ld;
   bool transposed = false;  // the element (i, j) lies at [j * ld + i]
-  Matrix rows(int64_t from) const { return {data + (transposed ? from : from * ld), ld, transposed}; }
-  Matrix columns(int64_t from) const { return {data + (transposed ? from * ld : from), ld, transposed}; }
+  Matrix rows(int64_t from) const {
+    return {data + (transposed ? from : from * ld), ld, transposed};
+  }
+  Matrix columns(int64_t from) const {
+    return {data + (transposed ? from * ld : from), ld, transposed};
+  }
+};
+
+// Who offers "aj.blas/cpu" now. Asking takes locks: once a kernel, not once a product.
+class Providers {
+ public:
+  explicit Providers(int64_t elements);  // m * n * k of the products to come: tiny ones ask nobody
+  const aj_blas* best(const aj_gemm& g) const;
+
+ private:
+  const aj_blas* table_[8];
+  uint32_t count_ = 0;
 };
 
 // On the calling thread. T: float, double, complex (services), integers (our own loops; they wrap).
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c, int64_t ldc);
+void gemm(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b,
+          T beta, T* c, int64_t ldc);
 
-// Over the pool: C is cut along its longer side, k never. by_shape: the cuts depend on the shape alone.
+// Over the pool: C is cut along its longer side, k never. by_shape: the cuts depend on the shape
+// alone.
 template <class T>
-void gemm_parallel(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c, int64_t ldc,
-                   bool by_shape);
+void gemm_parallel(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a,
+                   Matrix<T> b, T beta, T* c, int64_t ldc, bool by_shape);
 
 // The providers that this plugin registers, by falling priority; each begins with struct_size.
 extern const aj_blas own_blas, library_blas;

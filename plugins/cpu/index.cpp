@@ -1,4 +1,5 @@
-// plugins/cpu/index.cpp: reading at indices, and writing where every element is written by one thread.
+// plugins/cpu/index.cpp: reading at indices, and writing where every element is written by one
+// thread.
 #include <adjoin/kit/indexing.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
@@ -8,7 +9,10 @@
 namespace adjoin::cpu {
 namespace {
 
-template <class T> const T* at(TensorView t) { return t.data<T>(); }
+template <class T>
+const T* at(TensorView t) {
+  return t.data<T>();
+}
 
 void index_at(Args args) {
   TensorView x = args.tensor(0);
@@ -19,14 +23,17 @@ void index_at(Args args) {
   for (int64_t q = 0; q < after; ++q) rows &= map.after[q] == q;
   visit_size(x.dtype(), [&]<class T>() {
     auto write = [&](T* to) {
-      parallel_for(int64_t(map.before.size()) * chosen, grain_of(after), [&](int64_t lo, int64_t hi) {
-        for (int64_t i = lo; i < hi; ++i) {
-          const T* from = x.data<T>() + map.before[i / chosen] + map.selected[i % chosen];
-          T* row = to + i * after;
-          if (rows) std::copy_n(from, after, row);
-          else for (int64_t q = 0; q < after; ++q) row[q] = from[map.after[q]];
-        }
-      });
+      parallel_for(
+          int64_t(map.before.size()) * chosen, grain_of(after), [&](int64_t lo, int64_t hi) {
+            for (int64_t i = lo; i < hi; ++i) {
+              const T* from = x.data<T>() + map.before[i / chosen] + map.selected[i % chosen];
+              T* row = to + i * after;
+              if (rows)
+                std::copy_n(from, after, row);
+              else
+                for (int64_t q = 0; q < after; ++q) row[q] = from[map.after[q]];
+            }
+          });
     };
     if (out.dense()) return write(out.data<T>());
     std::vector<T> dense(size_t(out.numel()));
@@ -41,10 +48,13 @@ template <class T>
 void start_from(TensorView x, MutView out) {
   if (x.get() == out.get()) return;
   if (x.dense() && out.dense()) {
-    parallel_for(x.numel(), 1 << 16, [&](int64_t lo, int64_t hi) { std::copy_n(x.data<T>() + lo, hi - lo, out.data<T>() + lo); });
+    parallel_for(x.numel(), 1 << 16, [&](int64_t lo, int64_t hi) {
+      std::copy_n(x.data<T>() + lo, hi - lo, out.data<T>() + lo);
+    });
     return;
   }
-  std::vector<int64_t> from = offsets_of(x.shape(), x.strides()), to = offsets_of(out.shape(), out.strides());
+  std::vector<int64_t> from = offsets_of(x.shape(), x.strides()),
+                       to = offsets_of(out.shape(), out.strides());
   for (size_t i = 0; i < from.size(); ++i) out.data<T>()[to[i]] = x.data<T>()[from[i]];
 }
 
@@ -52,20 +62,23 @@ void index_put_at(Args args) {
   TensorView x = args.tensor(0), values = args.tensor(2);
   MutView out = args.result(0);
   IndexMap map(x.shape(), out.strides(), args.tensors(1));
-  int64_t chosen = int64_t(map.selected.size()), after = int64_t(map.after.size()), before = int64_t(map.before.size());
+  int64_t chosen = int64_t(map.selected.size()), after = int64_t(map.after.size()),
+          before = int64_t(map.before.size());
   std::vector<int64_t> source = map.offsets_in(values, values.strides());
-  // Two indices may name one place, so a thread owns whole images (before) or columns (after), never indices.
+  // Two indices may name one place, so a thread owns whole images (before) or columns (after),
+  // never indices.
   bool by_before = before > 1;
   int64_t pieces = by_before ? before : after;
   auto put = [&](auto* to, const auto* from, auto combine) {
-    parallel_for(pieces, grain_of(by_before ? chosen * after : chosen), [&](int64_t lo, int64_t hi) {
-      for (int64_t p = by_before ? lo : 0; p < (by_before ? hi : before); ++p)
-        for (int64_t b = 0; b < chosen; ++b)
-          for (int64_t q = by_before ? 0 : lo; q < (by_before ? after : hi); ++q) {
-            auto& place = to[map.before[p] + map.selected[b] + map.after[q]];
-            place = combine(place, from[source[(p * chosen + b) * after + q]]);
-          }
-    });
+    parallel_for(pieces, grain_of(by_before ? chosen * after : chosen),
+                 [&](int64_t lo, int64_t hi) {
+                   for (int64_t p = by_before ? lo : 0; p < (by_before ? hi : before); ++p)
+                     for (int64_t b = 0; b < chosen; ++b)
+                       for (int64_t q = by_before ? 0 : lo; q < (by_before ? after : hi); ++q) {
+                         auto& place = to[map.before[p] + map.selected[b] + map.after[q]];
+                         place = combine(place, from[source[(p * chosen + b) * after + q]]);
+                       }
+                 });
   };
   if (!args.flag(3)) {
     visit_size(x.dtype(), [&]<class T>() {
@@ -76,7 +89,8 @@ void index_put_at(Args args) {
   }
   visit<stored_numeric>(x.dtype(), [&]<class T>() {
     start_from<T>(x, out);
-    put(out.data<T>(), at<T>(values), [](T a, T v) { return T(scalar::Add()(Math<T>(a), Math<T>(v))); });
+    put(out.data<T>(), at<T>(values),
+        [](T a, T v) { return T(scalar::Add()(Math<T>(a), Math<T>(v))); });
   });
 }
 
@@ -107,7 +121,8 @@ void index_select(Args args) {
   visit<stored>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), to(out);
     for (int64_t i = 0; i < l.outer * n; ++i)
-      std::copy_n(in.data() + (i / n * l.size + index[i % n]) * l.inner, l.inner, to.data() + i * l.inner);
+      std::copy_n(in.data() + (i / n * l.size + index[i % n]) * l.inner, l.inner,
+                  to.data() + i * l.inner);
     to.commit();
   });
 }
@@ -125,15 +140,17 @@ void index_add(Args args) {
     start_from<S>(x, out);
     Dense<T> to(out, true), from(source);
     int64_t blocks = (l.inner + 63) / 64;
-    parallel_for(l.outer * blocks, grain_of(n * std::min<int64_t>(l.inner, 64)), [&](int64_t lo, int64_t hi) {
-      for (int64_t i = lo; i < hi; ++i)
-        for (int64_t k = 0; k < n; ++k) {
-          T* a = to.data() + (i / blocks * l.size + index[k]) * l.inner;
-          const T* b = from.data() + (i / blocks * n + k) * l.inner;
-          for (int64_t j = i % blocks * 64; j < std::min(l.inner, i % blocks * 64 + 64); ++j)
-            a[j] = scalar::Add()(a[j], scalar::Mul()(alpha, b[j]));
-        }
-    });
+    parallel_for(l.outer * blocks, grain_of(n * std::min<int64_t>(l.inner, 64)),
+                 [&](int64_t lo, int64_t hi) {
+                   for (int64_t i = lo; i < hi; ++i)
+                     for (int64_t k = 0; k < n; ++k) {
+                       T* a = to.data() + (i / blocks * l.size + index[k]) * l.inner;
+                       const T* b = from.data() + (i / blocks * n + k) * l.inner;
+                       for (int64_t j = i % blocks * 64;
+                            j < std::min(l.inner, i % blocks * 64 + 64); ++j)
+                         a[j] = scalar::Add()(a[j], scalar::Mul()(alpha, b[j]));
+                     }
+                 });
     to.commit();
   });
 }
@@ -147,7 +164,8 @@ void embedding_backward(Args args) {
     using T = Math<S>;
     Dense<T> dy(grad), to(out);
     parallel_for(width, 64, [&](int64_t lo, int64_t hi) {  // a thread owns columns
-      for (int64_t r = 0; r < rows; ++r) std::fill(to.data() + r * width + lo, to.data() + r * width + hi, T(0));
+      for (int64_t r = 0; r < rows; ++r)
+        std::fill(to.data() + r * width + lo, to.data() + r * width + hi, T(0));
       for (size_t i = 0; i < list.size(); ++i) {
         if (list[i] == skip) continue;
         T* a = to.data() + list[i] * width;

@@ -1,7 +1,6 @@
 // plugins/cpu/norm.cpp: batch norm over channels, layer norm over rows. Sums are kept in double.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
-
 #include <cmath>
 #include <vector>
 
@@ -38,7 +37,8 @@ double sum_of(int64_t n, F f) {
   return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-// [outer, channels, inner]. Where inner is 1, channels are the contiguous dimension and are taken in blocks.
+// [outer, channels, inner]. Where inner is 1, channels are the contiguous dimension and are taken
+// in blocks.
 struct Channels {
   Lines l;
   int64_t each;
@@ -50,11 +50,12 @@ struct Channels {
     constexpr int64_t block = 16;
     out.assign(size_t(l.size), 0);
     if (l.inner == 1) {
-      parallel_for((l.size + block - 1) / block, grain_of(each * block), [&](int64_t lo, int64_t hi) {
-        int64_t from = lo * block, to = std::min(l.size, hi * block);
-        for (int64_t o = 0; o < l.outer; ++o)
-          for (int64_t c = from; c < to; ++c) out[c] += double(f(o * l.size + c, c));
-      });
+      parallel_for((l.size + block - 1) / block, grain_of(each * block),
+                   [&](int64_t lo, int64_t hi) {
+                     int64_t from = lo * block, to = std::min(l.size, hi * block);
+                     for (int64_t o = 0; o < l.outer; ++o)
+                       for (int64_t c = from; c < to; ++c) out[c] += double(f(o * l.size + c, c));
+                   });
       return;
     }
     parallel_for(l.size, grain_of(each), [&](int64_t lo, int64_t hi) {
@@ -94,7 +95,8 @@ void batch_norm(Args args) {
       auto track = [&](uint32_t arg, const std::vector<double>& now, double unbias) {
         if (!args.tensor(arg)) return;
         auto running = values<double>(args.tensor(arg), ch.l.size, 0);
-        for (size_t c = 0; c < now.size(); ++c) running[c] = (1 - momentum) * running[c] + momentum * now[c] * unbias;
+        for (size_t c = 0; c < now.size(); ++c)
+          running[c] = (1 - momentum) * running[c] + momentum * now[c] * unbias;
         store(MutView(args.tensor(arg).get()), running);
       };
       track(3, mean, 1);
@@ -117,7 +119,8 @@ void batch_norm(Args args) {
   });
 }
 
-// dx = w rstd (dy - mean(dy) - xhat mean(dy xhat)) in training; w rstd dy where the statistics were constants.
+// dx = w rstd (dy - mean(dy) - xhat mean(dy xhat)) in training; w rstd dy where the statistics were
+// constants.
 void batch_norm_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1);
   Channels ch(x.shape());
@@ -125,7 +128,8 @@ void batch_norm_backward(Args args) {
   visit<stored_floating>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> in(x), dy(grad);
-    auto mean = values<double>(args.tensor(training ? 5 : 3), ch.l.size, 0), rstd = values<double>(args.tensor(training ? 6 : 4), ch.l.size, 1);
+    auto mean = values<double>(args.tensor(training ? 5 : 3), ch.l.size, 0),
+         rstd = values<double>(args.tensor(training ? 6 : 4), ch.l.size, 1);
     if (!training)
       for (double& r : rstd) r = 1 / std::sqrt(r + args.real(8));
     auto w = values<double>(args.tensor(2), ch.l.size, 1);
@@ -138,8 +142,10 @@ void batch_norm_backward(Args args) {
       Dense<T> dx(args.result(0));
       double n = double(ch.each);
       ch.each_row([&](int64_t at, int64_t count, int64_t c) {
-        T m = T(mean[c]), k = T(w[c] * rstd[c]), of_grad = T(training ? db[c] / n : 0), of_hat = T(training ? dw[c] / n * rstd[c] : 0);
-        for (int64_t i = at; i < at + count; ++i) dx[i] = k * (pg[i] - of_grad - (px[i] - m) * of_hat);
+        T m = T(mean[c]), k = T(w[c] * rstd[c]), of_grad = T(training ? db[c] / n : 0),
+          of_hat = T(training ? dw[c] / n * rstd[c] : 0);
+        for (int64_t i = at; i < at + count; ++i)
+          dx[i] = k * (pg[i] - of_grad - (px[i] - m) * of_hat);
       });
       dx.commit();
     }
@@ -168,7 +174,8 @@ void layer_norm(Args args) {
         const T* p = in.data() + r * n;
         T* to = out.data() + r * n;
         double m = sum_of(n, [&](int64_t i) { return p[i]; }) / double(n);
-        double var = sum_of(n, [&](int64_t i) { return (double(p[i]) - m) * (double(p[i]) - m); }) / double(n);
+        double var = sum_of(n, [&](int64_t i) { return (double(p[i]) - m) * (double(p[i]) - m); }) /
+                     double(n);
         mean[r] = m;
         rstd[r] = 1 / std::sqrt(var + eps);
         T shift = T(m), scale = T(rstd[r]);
@@ -187,7 +194,8 @@ void layer_norm_backward(Args args) {
   visit<stored_floating>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> in(x), dy(grad);
-    auto mean = values<double>(args.tensor(3), rows, 0), rstd = values<double>(args.tensor(4), rows, 1);
+    auto mean = values<double>(args.tensor(3), rows, 0),
+         rstd = values<double>(args.tensor(4), rows, 1);
     auto w = values<T>(args.tensor(5), n, 1);
     const T *px = in.data(), *pg = dy.data();
     if (args.bit(7, 0)) {
@@ -196,23 +204,30 @@ void layer_norm_backward(Args args) {
         for (int64_t r = lo; r < hi; ++r) {
           int64_t at = r * n;
           double sum = sum_of(n, [&](int64_t i) { return pg[at + i] * w[i]; }) / double(n);
-          double hat = sum_of(n, [&](int64_t i) { return double(pg[at + i] * w[i]) * (double(px[at + i]) - mean[r]); }) * rstd[r] / double(n);
+          double hat = sum_of(n,
+                              [&](int64_t i) {
+                                return double(pg[at + i] * w[i]) * (double(px[at + i]) - mean[r]);
+                              }) *
+                       rstd[r] / double(n);
           T of_grad = T(sum), of_hat = T(hat * rstd[r]), m = T(mean[r]), k = T(rstd[r]);
-          for (int64_t i = 0; i < n; ++i) dx[at + i] = k * (pg[at + i] * w[i] - of_grad - (px[at + i] - m) * of_hat);
+          for (int64_t i = 0; i < n; ++i)
+            dx[at + i] = k * (pg[at + i] * w[i] - of_grad - (px[at + i] - m) * of_hat);
         }
       });
       dx.commit();
     }
     if (!args.bit(7, 1) && !args.bit(7, 2)) return;
     std::vector<double> dw(size_t(n), 0), db(size_t(n), 0);
-    parallel_for(n, 64, [&](int64_t lo, int64_t hi) {  // each thread owns columns and walks all rows in order
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t i = lo; i < hi; ++i) {
-          double g = double(pg[r * n + i]);
-          db[i] += g;
-          dw[i] += g * (double(px[r * n + i]) - mean[r]) * rstd[r];
-        }
-    });
+    parallel_for(
+        n, 64,
+        [&](int64_t lo, int64_t hi) {  // each thread owns columns and walks all rows in order
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t i = lo; i < hi; ++i) {
+              double g = double(pg[r * n + i]);
+              db[i] += g;
+              dw[i] += g * (double(px[r * n + i]) - mean[r]) * rstd[r];
+            }
+        });
     if (args.bit(7, 1)) store(args.result(1), dw);
     if (args.bit(7, 2)) store(args.result(2), db);
   });

@@ -6,20 +6,24 @@
 namespace adjoin::cpu {
 namespace {
 
-// Four rows of 64 bytes: the compiler splits the vectors into what the processor has. (A lambda would not be cloned with the
-// function that it stands in, so the body is a macro.)
-#define AJ_TILE_(T, N)                                                                     \
-  using Vector = T __attribute__((vector_size(64), aligned(alignof(T))));                  \
-  Vector s0 = {}, s1 = {}, s2 = {}, s3 = {};                                               \
-  for (int64_t p = 0; p < k; ++p, a += 4, b += N) {                                        \
-    Vector y = *reinterpret_cast<const Vector*>(b);                                        \
-    s0 += a[0] * y, s1 += a[1] * y, s2 += a[2] * y, s3 += a[3] * y;                        \
-  }                                                                                        \
-  Vector* out = reinterpret_cast<Vector*>(sum);                                            \
+// Four rows of 64 bytes: the compiler splits the vectors into what the processor has. (A lambda
+// would not be cloned with the function that it stands in, so the body is a macro.)
+#define AJ_TILE_(T, N)                                                    \
+  using Vector = T __attribute__((vector_size(64), aligned(alignof(T)))); \
+  Vector s0 = {}, s1 = {}, s2 = {}, s3 = {};                              \
+  for (int64_t p = 0; p < k; ++p, a += 4, b += N) {                       \
+    Vector y = *reinterpret_cast<const Vector*>(b);                       \
+    s0 += a[0] * y, s1 += a[1] * y, s2 += a[2] * y, s3 += a[3] * y;       \
+  }                                                                       \
+  Vector* out = reinterpret_cast<Vector*>(sum);                           \
   out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3
 
-AJ_CLONES void tile32(int64_t k, const float* a, const float* b, float* sum) { AJ_TILE_(float, 16); }
-AJ_CLONES void tile64(int64_t k, const double* a, const double* b, double* sum) { AJ_TILE_(double, 8); }
+AJ_CLONES void tile32(int64_t k, const float* a, const float* b, float* sum) {
+  AJ_TILE_(float, 16);
+}
+AJ_CLONES void tile64(int64_t k, const double* a, const double* b, double* sum) {
+  AJ_TILE_(double, 8);
+}
 #undef AJ_TILE_
 
 }  // namespace

@@ -1,28 +1,29 @@
-// plugins/cpu/own_gemm.hpp: products of our own, for every type: what serves where no BLAS is found, and what is faster than
-// calling one for tiny problems.
+// plugins/cpu/own_gemm.hpp: products of our own, for every type: what serves where no BLAS is
+// found, and what is faster than calling one for tiny problems.
 #ifndef ADJOIN_PLUGINS_CPU_OWN_GEMM_HPP
 #define ADJOIN_PLUGINS_CPU_OWN_GEMM_HPP
+#include <adjoin/kit/scalar.hpp>
 #include <algorithm>
 #include <memory>
-
-#include <adjoin/kit/scalar.hpp>
 
 #include "gemm.hpp"
 
 namespace adjoin::cpu {
 
 constexpr int64_t kTileRows = 4;
-template <class T> constexpr int64_t kTileColumns = std::max<int64_t>(4, 64 / int64_t(sizeof(T)));
+template <class T>
+constexpr int64_t kTileColumns = std::max<int64_t>(4, 64 / int64_t(sizeof(T)));
 
-// A tile of C, all of k: a is [k][rows], b is [k][columns], both packed and padded with zeros. float32 and float64 have vector
-// code in own_gemm.cpp.
+// A tile of C, all of k: a is [k][rows], b is [k][columns], both packed and padded with zeros.
+// float32 and float64 have vector code in own_gemm.cpp.
 template <class T>
 inline void tile(int64_t k, const T* a, const T* b, T* sum) {
   constexpr int64_t R = kTileRows, C = kTileColumns<T>;
   std::fill_n(sum, R * C, T(0));
   for (int64_t p = 0; p < k; ++p, a += R, b += C)
     for (int64_t i = 0; i < R; ++i)
-      for (int64_t j = 0; j < C; ++j) sum[i * C + j] = kit::scalar::Add()(sum[i * C + j], kit::scalar::Mul()(a[i], b[j]));
+      for (int64_t j = 0; j < C; ++j)
+        sum[i * C + j] = kit::scalar::Add()(sum[i * C + j], kit::scalar::Mul()(a[i], b[j]));
 }
 void tile(int64_t k, const float* a, const float* b, float* sum);
 void tile(int64_t k, const double* a, const double* b, double* sum);
@@ -32,12 +33,14 @@ template <class T>
 void pack(Matrix<T> x, bool by_rows, int64_t count, int64_t width, int64_t k, T* out) {
   int64_t step_i = by_rows != x.transposed ? x.ld : 1, step_p = by_rows != x.transposed ? 1 : x.ld;
   for (int64_t p = 0; p < k; ++p)
-    for (int64_t i = 0; i < width; ++i) out[p * width + i] = i < count ? x.data[i * step_i + p * step_p] : T(0);
+    for (int64_t i = 0; i < width; ++i)
+      out[p * width + i] = i < count ? x.data[i * step_i + p * step_p] : T(0);
 }
 
 // No packing, no memory: a row of C at a time.
 template <class T>
-void tiny_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c, int64_t ldc) {
+void tiny_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c,
+               int64_t ldc) {
   using namespace kit::scalar;
   constexpr int64_t block = 16;
   int64_t a_row = a.transposed ? 1 : a.ld, a_step = a.transposed ? a.ld : 1;
@@ -64,7 +67,8 @@ void tiny_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> 
 }
 
 template <class T>
-void own_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c, int64_t ldc) {
+void own_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c,
+              int64_t ldc) {
   using namespace kit::scalar;
   if (m * n * k <= 4096) return tiny_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   constexpr int64_t R = kTileRows, C = kTileColumns<T>;

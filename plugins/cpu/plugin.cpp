@@ -1,4 +1,5 @@
-// plugins/cpu/plugin.cpp: the processor as a device, and BLAS as a service; a plugin like any other.
+// plugins/cpu/plugin.cpp: the processor as a device, and BLAS as a service; a plugin like any
+// other.
 #include <adjoin/kit/plugin.hpp>
 
 #include "device.hpp"
@@ -10,9 +11,11 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
   using namespace adjoin::cpu;
   plugin.device(device);
   for (const auto* table :
-       {unary_kernels, exp_kernels, math_kernels, special_kernels, binary_kernels, integer_kernels, compare_kernels, ternary_kernels,
-        copy_kernels, reduce_kernels, scan_kernels, random_kernels, product_kernels, convolution_kernels, pool_kernels,
-        norm_kernels, softmax_kernels, index_kernels, scatter_kernels, cat_kernels, sort_kernels})
+       {unary_kernels,   exp_kernels,     math_kernels,    special_kernels,     binary_kernels,
+        integer_kernels, compare_kernels, ternary_kernels, copy_kernels,        reduce_kernels,
+        scan_kernels,    random_kernels,  product_kernels, convolution_kernels, pool_kernels,
+        norm_kernels,    softmax_kernels, index_kernels,   scatter_kernels,     cat_kernels,
+        sort_kernels})
     plugin.kernels("cpu", table);
   plugin.service("aj.blas/cpu", "library", &library_blas, 100);
   plugin.service("aj.blas/cpu", "own", &own_blas, 0);

@@ -8,7 +8,8 @@ namespace {
 
 aj_status* where(void*, aj_call* call) {
   return guard(call, [&] {
-    visit<all_types>(call->plan->compute, [&]<class T>() { map<bool, T, T>(*call->plan, scalar::Where()); });
+    visit<all_types>(call->plan->compute,
+                     [&]<class T>() { map<bool, T, T>(*call->plan, scalar::Where()); });
   });
 }
 

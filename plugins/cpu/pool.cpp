@@ -74,9 +74,11 @@ void max_pool_backward(Args args) {
 
 using Range = PoolGeometry::Range;
 
-// Averages: windows(d, o) is what output o reads of dimension d, divide(oh, ow, rows, columns) what the sum is divided by.
+// Averages: windows(d, o) is what output o reads of dimension d, divide(oh, ow, rows, columns) what
+// the sum is divided by.
 template <class Windows, class Divide>
-void average(const PoolGeometry& g, TensorView from, MutView to, bool backward, Windows windows, Divide divide) {
+void average(const PoolGeometry& g, TensorView from, MutView to, bool backward, Windows windows,
+             Divide divide) {
   visit<stored_floating>(from.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> x(from), y(to);
@@ -90,8 +92,10 @@ void average(const PoolGeometry& g, TensorView from, MutView to, bool backward, 
           T n = T(divide(oh, ow, rows, columns)), sum = 0, share = backward ? *small / n : T(0);
           for (int64_t h = rows.lo; h < rows.hi; ++h)
             for (int64_t w = columns.lo; w < columns.hi; ++w) {
-              if (backward) image[h * g.in[1] + w] += share;
-              else sum += image[h * g.in[1] + w];
+              if (backward)
+                image[h * g.in[1] + w] += share;
+              else
+                sum += image[h * g.in[1] + w];
             }
           if (!backward) *small = sum / n;
         }
@@ -100,33 +104,40 @@ void average(const PoolGeometry& g, TensorView from, MutView to, bool backward, 
   });
 }
 
-void windows_average(const PoolGeometry& g, Args args, uint32_t options, TensorView from, MutView to, bool backward) {
+void windows_average(const PoolGeometry& g, Args args, uint32_t options, TensorView from,
+                     MutView to, bool backward) {
   bool count_pad = args.flag(options);
   int64_t given = args.none(options + 1) ? 0 : args.integer(options + 1);
   average(
       g, from, to, backward, [&](int d, int64_t o) { return g.inside(d, o); },
       [&](int64_t oh, int64_t ow, Range rows, Range columns) {
         if (given) return given;
-        return count_pad ? g.padded(0, oh) * g.padded(1, ow) : (rows.hi - rows.lo) * (columns.hi - columns.lo);
+        return count_pad ? g.padded(0, oh) * g.padded(1, ow)
+                         : (rows.hi - rows.lo) * (columns.hi - columns.lo);
       });
 }
 void avg_pool(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
-  windows_average(PoolGeometry(x.shape(), out.shape(), args.ints(1), args.ints(2), args.ints(3)), args, 5, x, out, false);
+  windows_average(PoolGeometry(x.shape(), out.shape(), args.ints(1), args.ints(2), args.ints(3)),
+                  args, 5, x, out, false);
 }
 void avg_pool_backward(Args args) {
   TensorView grad = args.tensor(0);
   MutView out = args.result(0);
-  windows_average(PoolGeometry(out.shape(), grad.shape(), args.ints(2), args.ints(3), args.ints(4)), args, 6, grad, out, true);
+  windows_average(PoolGeometry(out.shape(), grad.shape(), args.ints(2), args.ints(3), args.ints(4)),
+                  args, 6, grad, out, true);
 }
 
-void adaptive_average(TensorView big, TensorView small, TensorView from, MutView to, bool backward) {
+void adaptive_average(TensorView big, TensorView small, TensorView from, MutView to,
+                      bool backward) {
   constexpr int64_t unused[2] = {1, 1};
   PoolGeometry g(big.shape(), small.shape(), unused, unused, unused);
   average(
       g, from, to, backward, [&](int d, int64_t o) { return g.adaptive(o, g.out[d], g.in[d]); },
-      [](int64_t, int64_t, Range rows, Range columns) { return (rows.hi - rows.lo) * (columns.hi - columns.lo); });
+      [](int64_t, int64_t, Range rows, Range columns) {
+        return (rows.hi - rows.lo) * (columns.hi - columns.lo);
+      });
 }
 void adaptive_avg_pool(Args args) {
   MutView out = args.result(0);

@@ -8,12 +8,14 @@
 namespace adjoin::cpu {
 namespace {
 
-// A matrix of a tensor's last two dimensions as gemm reads it: in place if one of them is contiguous, else from a copy.
+// A matrix of a tensor's last two dimensions as gemm reads it: in place if one of them is
+// contiguous, else from a copy.
 template <class T>
 class Source {
  public:
   explicit Source(TensorView t, bool turn = false) {
-    int64_t n = t.ndim(), rows = t.size(-2), columns = t.size(-1), rs = t.stride(-2), cs = t.stride(-1);
+    int64_t n = t.ndim(), rows = t.size(-2), columns = t.size(-1), rs = t.stride(-2),
+            cs = t.stride(-1);
     batch_ = n == 3 ? t.stride(0) : 0;
     if (!same(t.dtype(), dtype_of<T>)) {
       set_copy(t, rows, columns);
@@ -26,7 +28,9 @@ class Source {
     }
     m_.transposed ^= turn;
   }
-  Matrix<T> operator[](int64_t batch) const { return {m_.data + batch * batch_, m_.ld, m_.transposed}; }
+  Matrix<T> operator[](int64_t batch) const {
+    return {m_.data + batch * batch_, m_.ld, m_.transposed};
+  }
 
  private:
   void set_copy(TensorView t, int64_t rows, int64_t columns) {
@@ -39,7 +43,8 @@ class Source {
   int64_t batch_ = 0;
 };
 
-// Where a product is written: in place if rows are contiguous, else into an array that commit() copies.
+// Where a product is written: in place if rows are contiguous, else into an array that commit()
+// copies.
 template <class T>
 class Target {
  public:
@@ -80,7 +85,8 @@ void mm(Args args) {
     using T = Math<S>;
     Source<T> x(a), y(b);
     Target<T> z(out);
-    gemm_parallel<T>(a.size(0), b.size(1), a.size(1), T(1), x[0], y[0], T(0), z[0], z.ld(), by_shape(args));
+    gemm_parallel<T>(Providers(a.size(0) * b.size(1) * a.size(1)), a.size(0), b.size(1), a.size(1),
+                     T(1), x[0], y[0], T(0), z[0], z.ld(), by_shape(args));
     z.commit();
   });
 }
@@ -93,13 +99,14 @@ void bmm(Args args) {
     using T = Math<S>;
     Source<T> x(a), y(b);
     Target<T> z(out);
+    Providers from(m * n * k);
     if (batch >= core().num_threads()) {
       parallel_for(batch, grain_of(m * n * k, 1 << 18), [&](int64_t lo, int64_t hi) {
-        for (; lo < hi; ++lo) gemm<T>(m, n, k, T(1), x[lo], y[lo], T(0), z[lo], z.ld());
+        for (; lo < hi; ++lo) gemm<T>(from, m, n, k, T(1), x[lo], y[lo], T(0), z[lo], z.ld());
       });
     } else {
       for (int64_t i = 0; i < batch; ++i)
-        gemm_parallel<T>(m, n, k, T(1), x[i], y[i], T(0), z[i], z.ld(), by_shape(args));
+        gemm_parallel<T>(from, m, n, k, T(1), x[i], y[i], T(0), z[i], z.ld(), by_shape(args));
     }
     z.commit();
   });
@@ -111,7 +118,8 @@ void spread(TensorView c, T* to, int64_t ld, int64_t m, int64_t n) {
   Dense<T> from(c);
   int64_t rows = c.ndim() == 2 ? c.size(0) : 1, columns = c.ndim() ? c.size(-1) : 1;
   for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) to[i * ld + j] = from[(rows == 1 ? 0 : i) * columns + (columns == 1 ? 0 : j)];
+    for (int64_t j = 0; j < n; ++j)
+      to[i * ld + j] = from[(rows == 1 ? 0 : i) * columns + (columns == 1 ? 0 : j)];
 }
 
 void addmm(Args args) {
@@ -124,7 +132,8 @@ void addmm(Args args) {
     Source<T> x(a), y(b);
     Target<T> z(out);
     if (!(beta == T(0)) && c.get() != out.get()) spread(c, z[0], z.ld(), m, n);
-    gemm_parallel<T>(m, n, k, alpha, x[0], y[0], beta, z[0], z.ld(), by_shape(args));
+    gemm_parallel<T>(Providers(m * n * k), m, n, k, alpha, x[0], y[0], beta, z[0], z.ld(),
+                     by_shape(args));
     z.commit();
   });
 }
@@ -137,8 +146,9 @@ void linear(Args args) {
     using T = Math<S>;
     Dense<T> in(x), z(out), weight(w);
     if (bias) spread(bias, z.data(), n, m, n);
-    gemm_parallel<T>(m, n, k, T(1), {in.data(), std::max<int64_t>(k, 1)}, {weight.data(), std::max<int64_t>(k, 1), true},
-                     T(bias ? 1 : 0), z.data(), std::max<int64_t>(n, 1), by_shape(args));
+    gemm_parallel<T>(Providers(m * n * k), m, n, k, T(1), {in.data(), std::max<int64_t>(k, 1)},
+                     {weight.data(), std::max<int64_t>(k, 1), true}, T(bias ? 1 : 0), z.data(),
+                     std::max<int64_t>(n, 1), by_shape(args));
     z.commit();
   });
 }

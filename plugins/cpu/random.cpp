@@ -26,7 +26,8 @@ void fill_blocks(const aj_plan& p, Make make) {
   });
 }
 
-// Calls use(j, block's value) for elements first + j, j < n, drawing each block of `per` elements once.
+// Calls use(j, block's value) for elements first + j, j < n, drawing each block of `per` elements
+// once.
 template <int per, class Draw>
 void walk_blocks(int64_t first, int64_t n, Draw draw) {
   for (int64_t j = 0; j < n;) {
@@ -49,7 +50,8 @@ aj_status* fill_floats(void*, aj_call* call) {
           T values[4];
           Normal ? normal_block(philox(block), values) : uniform_block(philox(block), values);
           for (int64_t k = 0; k < m; ++k)
-            out[j + k] = Normal ? values[in + k] * T(b) + T(a) : values[in + k] * (T(b) - T(a)) + T(a);
+            out[j + k] =
+                Normal ? values[in + k] * T(b) + T(a) : values[in + k] * (T(b) - T(a)) + T(a);
         });
       });
     });
@@ -62,12 +64,14 @@ aj_status* fill_integers(void*, aj_call* call) {
     uint64_t low = uint64_t(Args(call).integer(1)), range = uint64_t(Args(call).integer(2)) - low;
     fill_blocks<int64_t>(*call->plan, [&](int64_t* out, int64_t first, int64_t n) {
       if (range > (1u << 24)) {
-        for (int64_t j = 0; j < n; ++j) out[j] = int64_t(low + integer_of(philox, uint64_t(first + j), range));
+        for (int64_t j = 0; j < n; ++j)
+          out[j] = int64_t(low + integer_of(philox, uint64_t(first + j), range));
         return;
       }
       walk_blocks<4>(first, n, [&](uint64_t block, int64_t in, int64_t j, int64_t m) {
         Philox::Block words = philox(block);
-        for (int64_t k = 0; k < m; ++k) out[j + k] = int64_t(low + (words.word[in + k] * range >> 32));
+        for (int64_t k = 0; k < m; ++k)
+          out[j + k] = int64_t(low + (words.word[in + k] * range >> 32));
       });
     });
   });
@@ -79,14 +83,18 @@ aj_status* fill_steps(void*, aj_call* call) {
     auto fill = [&]<class T>(T) {
       T start = number<T>(Args(call)[1]), step = number<T>(Args(call)[2]);
       fill_blocks<T>(p, [&](T* out, int64_t first, int64_t n) {
-        for (int64_t j = 0; j < n; ++j) out[j] = scalar::Add()(start, scalar::Mul()(step, cast<T>(first + j)));
+        for (int64_t j = 0; j < n; ++j)
+          out[j] = scalar::Add()(start, scalar::Mul()(step, cast<T>(first + j)));
       });
     };
     switch (p.ops[0].dtype.code) {
       case kDLFloat:
-      case kDLBfloat: return fill(0.0);
-      case kDLComplex: return fill(Complex128(0));
-      default: return fill(int64_t(0));
+      case kDLBfloat:
+        return fill(0.0);
+      case kDLComplex:
+        return fill(Complex128(0));
+      default:
+        return fill(int64_t(0));
     }
   });
 }
@@ -106,7 +114,8 @@ aj_status* dropout(void*, aj_call* call) {
           walk_blocks<4>(i + lo, m, [&](uint64_t block, int64_t in, int64_t j, int64_t count) {
             Philox::Block words = philox(block);
             for (int64_t k = 0; k < count; ++k)
-              values[j + k] = uniform_of(words.word[in + k]) >= float(drop) ? values[j + k] * scale : T(0);
+              values[j + k] =
+                  uniform_of(words.word[in + k]) >= float(drop) ? values[j + k] * scale : T(0);
           });
           Convert<T>::store(at[0] + lo * to, p.ops[0].dtype, to, values, m);
         }

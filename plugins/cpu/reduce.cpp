@@ -43,8 +43,10 @@ struct Testing {
 template <class T, bool Max>
 constexpr T worst() {
   using L = std::numeric_limits<T>;
-  if constexpr (std::is_floating_point_v<T>) return Max ? -L::infinity() : L::infinity();
-  else return Max ? L::lowest() : L::max();
+  if constexpr (std::is_floating_point_v<T>)
+    return Max ? -L::infinity() : L::infinity();
+  else
+    return Max ? L::lowest() : L::max();
 }
 
 template <class Type, bool Max>
@@ -52,7 +54,9 @@ struct Extreme {  // a NaN stays
   using T = Type;
   using State = T;
   State start() const { return worst<T, Max>(); }
-  void add(State& s, T x, int64_t) const { s = Max ? scalar::Maximum()(s, x) : scalar::Minimum()(s, x); }
+  void add(State& s, T x, int64_t) const {
+    s = Max ? scalar::Maximum()(s, x) : scalar::Minimum()(s, x);
+  }
   void join(State& s, State other) const { add(s, other, 0); }
   std::tuple<T> finish(State s, int64_t) const { return s; }
 };
@@ -73,7 +77,9 @@ struct Place {  // the first of the best; a NaN is best
     bool equal = (nan && other_nan) || s.value == o.value;
     if (equal ? o.index < s.index : !nan && (other_nan || better(o.value, s.value))) s = o;
   }
-  std::tuple<T, int64_t> finish(State s, int64_t) const { return {s.value, s.index}; }  // argmax has only the second
+  std::tuple<T, int64_t> finish(State s, int64_t) const {
+    return {s.value, s.index};
+  }  // argmax has only the second
 };
 // Two passes over a leaf that lies in the cache; leaves joined by counts, means and squares.
 template <class Type>
@@ -87,16 +93,20 @@ struct Variance {
   double correction;
 
   static R square(T d) {
-    if constexpr (is_complex<T>) return d.re * d.re + d.im * d.im;
-    else return d * d;
+    if constexpr (is_complex<T>)
+      return d.re * d.re + d.im * d.im;
+    else
+      return d * d;
   }
   State start() const { return {T(0), 0, 0}; }
   void add(State& s, T x, int64_t) const {
     T d = x - s.mean;
     s.count += 1;
     s.mean = s.mean + d / T(s.count);
-    if constexpr (is_complex<T>) s.squares += d.re * (x.re - s.mean.re) + d.im * (x.im - s.mean.im);
-    else s.squares += d * (x - s.mean);
+    if constexpr (is_complex<T>)
+      s.squares += d.re * (x.re - s.mean.re) + d.im * (x.im - s.mean.im);
+    else
+      s.squares += d * (x - s.mean);
   }
   void join(State& a, State b) const {
     R n = a.count + b.count;
@@ -144,7 +154,9 @@ struct Norm {  // of any order: 0 counts, infinities are the largest and the sma
     join(s, ord == 0 ? State(a != 0) : ord == 1 || std::isinf(ord) ? a : std::pow(a, State(ord)));
   }
   void join(State& s, State o) const {
-    s = ord == INFINITY ? scalar::Maximum()(s, o) : ord == -INFINITY ? scalar::Minimum()(s, o) : s + o;
+    s = ord == INFINITY    ? scalar::Maximum()(s, o)
+        : ord == -INFINITY ? scalar::Minimum()(s, o)
+                           : s + o;
   }
   std::tuple<State> finish(State s, int64_t) const {
     return ord == 0 || ord == 1 || std::isinf(ord) ? s : std::pow(s, State(1 / ord));
@@ -154,12 +166,18 @@ struct Norm {  // of any order: 0 counts, infinities are the largest and the sma
 // Integers of all widths are reduced as int64: a sixth of the code.
 template <class Set, template <class> class R>
 aj_status* fold(void*, aj_call* call) {
-  return guard(call, [&] { visit<Set>(call->plan->compute, [&]<class T>() { reduce(*call->plan, R<Sum<T>>()); }); });
+  return guard(call, [&] {
+    visit<Set>(call->plan->compute, [&]<class T>() { reduce(*call->plan, R<Sum<T>>()); });
+  });
 }
-template <class T> using AMax = Extreme<T, true>;
-template <class T> using AMin = Extreme<T, false>;
-template <class T> using First = Place<T, true>;
-template <class T> using FirstLeast = Place<T, false>;
+template <class T>
+using AMax = Extreme<T, true>;
+template <class T>
+using AMin = Extreme<T, false>;
+template <class T>
+using First = Place<T, true>;
+template <class T>
+using FirstLeast = Place<T, false>;
 
 template <bool All>
 aj_status* truth(void*, aj_call* call) {
@@ -169,7 +187,8 @@ aj_status* truth(void*, aj_call* call) {
 aj_status* var(void*, aj_call* call) {
   return guard(call, [&] {
     double correction = Args(call).none(2) ? 1 : Args(call).real(2);
-    visit<floating_complex>(call->plan->compute, [&]<class T>() { reduce(*call->plan, Variance<T>{correction}); });
+    visit<floating_complex>(call->plan->compute,
+                            [&]<class T>() { reduce(*call->plan, Variance<T>{correction}); });
   });
 }
 
@@ -178,8 +197,10 @@ aj_status* vector_norm(void*, aj_call* call) {
     const aj_plan& p = *call->plan;
     double ord = Args(call).real(1);
     visit<floating_complex>(p.compute, [&]<class T>() {
-      if (ord == 2) reduce(p, Norm2<T>());
-      else reduce(p, Norm<T>{ord});
+      if (ord == 2)
+        reduce(p, Norm2<T>());
+      else
+        reduce(p, Norm<T>{ord});
     });
   });
 }

@@ -8,8 +8,9 @@
 namespace adjoin::cpu {
 namespace {
 
-template <class T> using Carry = std::conditional_t<std::is_same_v<T, float>, double,
-                                                    std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
+template <class T>
+using Carry = std::conditional_t<std::is_same_v<T, float>, double,
+                                 std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
 
 template <class F>
 aj_status* scan(void*, aj_call* call) {

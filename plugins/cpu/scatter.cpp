@@ -1,4 +1,5 @@
-// plugins/cpu/scatter.cpp: gather and scatter. Lines along the dimension are independent, so each belongs to one thread.
+// plugins/cpu/scatter.cpp: gather and scatter. Lines along the dimension are independent, so each
+// belongs to one thread.
 #include <adjoin/kit/indexing.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
@@ -8,9 +9,11 @@
 namespace adjoin::cpu {
 namespace {
 
-// The index's elements and, for each line of them along dim, where the line begins in the two tensors that it joins.
+// The index's elements and, for each line of them along dim, where the line begins in the two
+// tensors that it joins.
 struct Walk {
-  Walk(TensorView index, int64_t dim, Span shape, Span strides, Span other_strides) : values(index) {
+  Walk(TensorView index, int64_t dim, Span shape, Span strides, Span other_strides)
+      : values(index) {
     int64_t n = index.ndim();
     dim = dim < 0 ? dim + n : dim;
     if (n == 0) shape = Span(&one, 1);
@@ -34,7 +37,8 @@ struct Walk {
     index_step = n ? dense[dim] : 0;
     if (index.numel() == 0) lines.clear();
   }
-  // f(offset of the named element, offset at the index's own coordinates, number of the index's element)
+  // f(offset of the named element, offset at the index's own coordinates, number of the index's
+  // element)
   template <class F>
   void each(F f) {
     parallel_for(int64_t(lines.size()), grain_of(length), [&](int64_t lo, int64_t hi) {
@@ -60,7 +64,8 @@ void start_from(TensorView x, MutView out) {
     std::copy_n(x.data<T>(), x.numel(), out.data<T>());
     return;
   }
-  std::vector<int64_t> from = offsets_of(x.shape(), x.strides()), to = offsets_of(out.shape(), out.strides());
+  std::vector<int64_t> from = offsets_of(x.shape(), x.strides()),
+                       to = offsets_of(out.shape(), out.strides());
   for (size_t i = 0; i < from.size(); ++i) out.data<T>()[to[i]] = x.data<T>()[from[i]];
 }
 
@@ -79,9 +84,14 @@ void scatter(Args args) {
   TensorView x = args.tensor(0), source;
   MutView out = args.result(0);
   alignas(16) char element[16];
-  if (args[3].tag == AJ_TENSOR) source = args.tensor(3);
-  else visit<stored>(x.dtype(), [&]<class T>() { *reinterpret_cast<T*>(element) = cast<T>(number<Math<T>>(args[3])); });
-  Walk walk(args.tensor(2), args.integer(1), x.shape(), out.strides(), source ? source.strides() : Span());
+  if (args[3].tag == AJ_TENSOR)
+    source = args.tensor(3);
+  else
+    visit<stored>(x.dtype(), [&]<class T>() {
+      *reinterpret_cast<T*>(element) = cast<T>(number<Math<T>>(args[3]));
+    });
+  Walk walk(args.tensor(2), args.integer(1), x.shape(), out.strides(),
+            source ? source.strides() : Span());
   visit_size(x.dtype(), [&]<class T>() {
     start_from<T>(x, out);
     T value;
@@ -107,7 +117,9 @@ void scatter_add(Args args) {
       sum.commit();
     } else {
       S* to = out.data<S>();
-      walk.each([&](int64_t place, int64_t at, int64_t) { to[place] = scalar::Add()(to[place], from[at]); });
+      walk.each([&](int64_t place, int64_t at, int64_t) {
+        to[place] = scalar::Add()(to[place], from[at]);
+      });
     }
   });
 }

@@ -14,12 +14,13 @@ constexpr int64_t kWidth = 64;  // neighbouring lines that are walked together
 template <class F>
 void for_lines(const Lines& l, F f) {
   int64_t blocks = (l.inner + kWidth - 1) / kWidth;
-  parallel_for(l.outer * blocks, grain_of(l.size * std::min(l.inner, kWidth), 8192), [&](int64_t lo, int64_t hi) {
-    for (; lo < hi; ++lo) {
-      int64_t from = lo % blocks * kWidth;
-      f(lo / blocks * l.size * l.inner + from, std::min(kWidth, l.inner - from));
-    }
-  });
+  parallel_for(l.outer * blocks, grain_of(l.size * std::min(l.inner, kWidth), 8192),
+               [&](int64_t lo, int64_t hi) {
+                 for (; lo < hi; ++lo) {
+                   int64_t from = lo % blocks * kWidth;
+                   f(lo / blocks * l.size * l.inner + from, std::min(kWidth, l.inner - from));
+                 }
+               });
 }
 
 // Eight lanes, so that the loop is vector code; the order is fixed.
@@ -90,8 +91,10 @@ void softmax(Args args) {
     using T = Math<S>;
     Dense<T> in(x), y(out);
     for_lines(l, [&](int64_t at, int64_t width) {
-      if (l.inner == 1) softmax_row<Log>(in.data() + at, y.data() + at, l.size);
-      else softmax_columns<Log>(l, in.data() + at, y.data() + at, width);
+      if (l.inner == 1)
+        softmax_row<Log>(in.data() + at, y.data() + at, l.size);
+      else
+        softmax_columns<Log>(l, in.data() + at, y.data() + at, width);
     });
     y.commit();
   });

@@ -1,10 +1,9 @@
-// plugins/cpu/sort.cpp: sorting lines and their best elements; NaN is larger than every number, equal elements keep their order.
-#include <algorithm>
-
+// plugins/cpu/sort.cpp: sorting lines and their best elements; NaN is larger than every number,
+// equal elements keep their order.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
-
+#include <algorithm>
 #include <vector>
 
 #include "tables.hpp"
@@ -24,7 +23,8 @@ struct Before {
   bool operator()(const Item<T>& a, const Item<T>& b) const {
     bool first = Descending ? less(b.value, a.value) : less(a.value, b.value);
     bool second = Descending ? less(a.value, b.value) : less(b.value, a.value);
-    return first || (!second && a.index < b.index);  // total: an unstable algorithm gives the stable order
+    return first ||
+           (!second && a.index < b.index);  // total: an unstable algorithm gives the stable order
   }
 };
 
@@ -40,7 +40,8 @@ void best(std::vector<Item<T>>& line, int64_t keep) {
   }
 }
 
-void order(TensorView x, int64_t dim, bool descending, int64_t keep, MutView values, MutView indices) {
+void order(TensorView x, int64_t dim, bool descending, int64_t keep, MutView values,
+           MutView indices) {
   Lines l(x.shape(), dim);
   visit<Join<Join<reals_bool, halves>, wide_unsigned>>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
@@ -49,7 +50,8 @@ void order(TensorView x, int64_t dim, bool descending, int64_t keep, MutView val
     parallel_for(l.outer * l.inner, grain_of(l.size, 4096), [&](int64_t lo, int64_t hi) {
       std::vector<Item<T>> line(size_t(l.size));
       for (int64_t i = lo; i < hi; ++i) {
-        int64_t from = i / l.inner * l.size * l.inner + i % l.inner, to = i / l.inner * keep * l.inner + i % l.inner;
+        int64_t from = i / l.inner * l.size * l.inner + i % l.inner,
+                to = i / l.inner * keep * l.inner + i % l.inner;
         for (int64_t k = 0; k < l.size; ++k) line[k] = {in[from + k * l.inner], k};
         descending ? best<T, true>(line, keep) : best<T, false>(line, keep);
         for (int64_t k = 0; k < keep; ++k) {
@@ -65,10 +67,12 @@ void order(TensorView x, int64_t dim, bool descending, int64_t keep, MutView val
 
 void sort(Args args) {
   TensorView x = args.tensor(0);
-  order(x, args.integer(1), args.flag(2), Lines(x.shape(), args.integer(1)).size, args.result(0), args.result(1));
+  order(x, args.integer(1), args.flag(2), Lines(x.shape(), args.integer(1)).size, args.result(0),
+        args.result(1));
 }
 void topk(Args args) {
-  order(args.tensor(0), args.integer(2), args.flag(3), args.integer(1), args.result(0), args.result(1));
+  order(args.tensor(0), args.integer(2), args.flag(3), args.integer(1), args.result(0),
+        args.result(1));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// plugins/cpu/tables.hpp: the kernel tables of this plugin, one a file; each ends with an empty row. And conversions between
-// dtypes, which are compiled once, in convert.cpp.
+// plugins/cpu/tables.hpp: the kernel tables of this plugin, one a file; each ends with an empty
+// row. And conversions between dtypes, which are compiled once, in convert.cpp.
 #ifndef ADJOIN_PLUGINS_CPU_TABLES_HPP
 #define ADJOIN_PLUGINS_CPU_TABLES_HPP
 #include <adjoin/kit/convert.hpp>
@@ -27,10 +27,11 @@ extern template struct Convert<Complex128>;
 namespace cpu {
 using namespace kit;  // NOLINT: this library is made of it
 
-extern const Kernel unary_kernels[], exp_kernels[], math_kernels[], special_kernels[], binary_kernels[], integer_kernels[], compare_kernels[],
-    ternary_kernels[], copy_kernels[], reduce_kernels[], scan_kernels[], random_kernels[], product_kernels[],
-    convolution_kernels[], pool_kernels[], norm_kernels[], softmax_kernels[], index_kernels[], scatter_kernels[], cat_kernels[],
-    sort_kernels[];
+extern const Kernel unary_kernels[], exp_kernels[], math_kernels[], special_kernels[],
+    binary_kernels[], integer_kernels[], compare_kernels[], ternary_kernels[], copy_kernels[],
+    reduce_kernels[], scan_kernels[], random_kernels[], product_kernels[], convolution_kernels[],
+    pool_kernels[], norm_kernels[], softmax_kernels[], index_kernels[], scatter_kernels[],
+    cat_kernels[], sort_kernels[];
 
 }  // namespace cpu
 }  // namespace adjoin

@@ -7,14 +7,16 @@ namespace {
 
 aj_status* where(void*, aj_call* call) {
   return guard(call, [&] {
-    visit<all_types>(call->plan->compute, [&]<class T>() { map_elements<bool, T, T>(*call->plan, scalar::Where()); });
+    visit<all_types>(call->plan->compute,
+                     [&]<class T>() { map_elements<bool, T, T>(*call->plan, scalar::Where()); });
   });
 }
 
 // copy_ and fill_: the element's own dtypes, so that an int64 never goes through a float.
 aj_status* assign(void*, aj_call* call) {
   return guard(call, [&] {
-    visit<stored>(call->plan->ops[0].dtype, [&]<class T>() { map_elements<T>(*call->plan, scalar::Positive()); });
+    visit<stored>(call->plan->ops[0].dtype,
+                  [&]<class T>() { map_elements<T>(*call->plan, scalar::Positive()); });
   });
 }
 

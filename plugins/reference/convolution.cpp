@@ -7,7 +7,8 @@
 namespace adjoin::reference {
 namespace {
 
-template <class T> using Sums = std::vector<std::conditional_t<is_complex<T>, Complex128, double>>;
+template <class T>
+using Sums = std::vector<std::conditional_t<is_complex<T>, Complex128, double>>;
 
 // Calls f(small, big, weight) with the indices of the elements that meet.
 template <class F>
@@ -22,7 +23,8 @@ void for_meetings(const ConvGeometry& g, F f) {
             if (q < 0) continue;
             int64_t s = group * g.small_c + c;
             for (int64_t b = 0; b < g.big_c; ++b)
-              f((n * g.groups * g.small_c + s) * small + p, (n * g.groups * g.big_c + group * g.big_c + b) * big + q,
+              f((n * g.groups * g.small_c + s) * small + p,
+                (n * g.groups * g.big_c + group * g.big_c + b) * big + q,
                 (s * g.big_c + b) * taps + k);
           }
 }
@@ -38,7 +40,8 @@ void convolution(Args args) {
   TensorView x = args.tensor(0), w = args.tensor(1), bias = args.tensor(2);
   MutView out = args.result(0);
   bool transposed = args.flag(6);
-  ConvGeometry g(transposed ? x : out, transposed ? out : x, w, args.ints(3), args.ints(4), args.ints(5), args.integer(8));
+  ConvGeometry g(transposed ? x : out, transposed ? out : x, w, args.ints(3), args.ints(4),
+                 args.ints(5), args.integer(8));
   int64_t channels = out.size(1), pixels = transposed ? g.big_pixels() : g.small_pixels();
   visit_math<Join<stored_floating, complexes>>(x.dtype(), [&]<class T>() {
     using A = typename Sums<T>::value_type;
@@ -58,13 +61,16 @@ void convolution(Args args) {
 void convolution_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1), w = args.tensor(2);
   bool transposed = args.flag(6);
-  ConvGeometry g(transposed ? x : grad, transposed ? grad : x, w, args.ints(3), args.ints(4), args.ints(5), args.integer(8));
+  ConvGeometry g(transposed ? x : grad, transposed ? grad : x, w, args.ints(3), args.ints(4),
+                 args.ints(5), args.integer(8));
   int64_t channels = grad.size(1), pixels = transposed ? g.big_pixels() : g.small_pixels();
   visit_math<Join<stored_floating, complexes>>(x.dtype(), [&]<class T>() {
     using A = typename Sums<T>::value_type;
     auto conj = [](T z) {
-      if constexpr (is_complex<T>) return A(z.re, -double(z.im));
-      else return A(z);
+      if constexpr (is_complex<T>)
+        return A(z.re, -double(z.im));
+      else
+        return A(z);
     };
     Dense<T> dy(grad), in(x), weight(w);
     Sums<T> dx(x.numel(), A(0)), dw(w.numel(), A(0)), db(channels, A(0));

@@ -1,29 +1,35 @@
-// plugins/reference/element.hpp: one element after the other, in any dtype. The text a backend's author reads first.
+// plugins/reference/element.hpp: one element after the other, in any dtype. The text a backend's
+// author reads first.
 #ifndef ADJOIN_PLUGINS_REFERENCE_ELEMENT_HPP
 #define ADJOIN_PLUGINS_REFERENCE_ELEMENT_HPP
-#include <algorithm>
-#include <vector>
-
 #include <adjoin/kit/choosers.hpp>
 #include <adjoin/kit/philox.hpp>
+#include <algorithm>
+#include <vector>
 
 namespace adjoin::reference {
 using namespace adjoin::kit;  // NOLINT: this library is made of it
 
 // How an element of the operand's dtype is read as a T, and a T written.
-template <class T> using Get = T (*)(const char*);
-template <class T> using Put = void (*)(char*, T);
+template <class T>
+using Get = T (*)(const char*);
+template <class T>
+using Put = void (*)(char*, T);
 
 template <class T>
 Get<T> getter(DLDataType dtype) {
   Get<T> get = nullptr;
-  visit<stored>(dtype, [&]<class From>() { get = [](const char* p) { return cast<T>(*reinterpret_cast<const From*>(p)); }; });
+  visit<stored>(dtype, [&]<class From>() {
+    get = [](const char* p) { return cast<T>(*reinterpret_cast<const From*>(p)); };
+  });
   return get;
 }
 template <class T>
 Put<T> putter(DLDataType dtype) {
   Put<T> put = nullptr;
-  visit<stored>(dtype, [&]<class To>() { put = [](char* p, T x) { *reinterpret_cast<To*>(p) = cast<To>(x); }; });
+  visit<stored>(dtype, [&]<class To>() {
+    put = [](char* p, T x) { *reinterpret_cast<To*>(p) = cast<To>(x); };
+  });
   return put;
 }
 
@@ -58,7 +64,8 @@ void map_elements(const aj_plan& p, F f) {
     for_elements(p, [&](char** at, int64_t) {
       put(at[0], f((std::get<I>(get) ? std::get<I>(get)(at[I + 1]) : In(0))...));
     });
-  }(std::index_sequence_for<In...>());
+  }
+  (std::index_sequence_for<In...>());
 }
 
 template <class F, class Set, int N>
@@ -66,17 +73,23 @@ aj_status* pointwise(void*, aj_call* call) {
   return guard(call, [&] {
     visit_math<Set>(call->plan->compute, [&]<class T>() {
       choose<F, T>(call, [&](auto f) {
-        if constexpr (N == 1) map_elements<T>(*call->plan, f);
-        else if constexpr (N == 2) map_elements<T, T>(*call->plan, f);
-        else map_elements<T, T, T>(*call->plan, f);
+        if constexpr (N == 1)
+          map_elements<T>(*call->plan, f);
+        else if constexpr (N == 2)
+          map_elements<T, T>(*call->plan, f);
+        else
+          map_elements<T, T, T>(*call->plan, f);
       });
     });
   });
 }
 // kit's unary and binary do the same with fast inner loops.
-template <class F, class Set> constexpr Spec one = {&pointwise<F, Set, 1>, Set::mask, AJ_KERNEL_CASTS};
-template <class F, class Set> constexpr Spec two = {&pointwise<F, Set, 2>, Set::mask, AJ_KERNEL_CASTS};
-template <class F, class Set> constexpr Spec three = {&pointwise<F, Set, 3>, Set::mask, AJ_KERNEL_CASTS};
+template <class F, class Set>
+constexpr Spec one = {&pointwise<F, Set, 1>, Set::mask, AJ_KERNEL_CASTS};
+template <class F, class Set>
+constexpr Spec two = {&pointwise<F, Set, 2>, Set::mask, AJ_KERNEL_CASTS};
+template <class F, class Set>
+constexpr Spec three = {&pointwise<F, Set, 3>, Set::mask, AJ_KERNEL_CASTS};
 
 }  // namespace adjoin::reference
 #endif

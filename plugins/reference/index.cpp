@@ -93,8 +93,9 @@ void index_add(Args args) {
   });
 }
 
-// For gather and its kin: calls f(i, place, in_source) for element i of the index, where place is the element of a tensor of
-// `shape` that it names, and in_source the element of a tensor of `source` at the index's own coordinates.
+// For gather and its kin: calls f(i, place, in_source) for element i of the index, where place is
+// the element of a tensor of `shape` that it names, and in_source the element of a tensor of
+// `source` at the index's own coordinates.
 template <class F>
 void for_named(TensorView index, Span shape, Span source, int64_t dim, F f) {
   Dense<int64_t> values(index);
@@ -119,7 +120,8 @@ void gather(Args args) {
   MutView out = args.result(0);
   visit_math<stored>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), to(out);
-    for_named(index, x.shape(), {}, wrapped(args.integer(1), x.ndim()), [&](int64_t i, int64_t at, int64_t) { to[i] = in[at]; });
+    for_named(index, x.shape(), {}, wrapped(args.integer(1), x.ndim()),
+              [&](int64_t i, int64_t at, int64_t) { to[i] = in[at]; });
     to.commit();
   });
 }
@@ -137,7 +139,8 @@ void scatter(Args args) {
       for_named(index, x.shape(), {}, dim, [&](int64_t, int64_t at, int64_t) { to[at] = value; });
     } else {
       Dense<T> from(source);
-      for_named(index, x.shape(), source.shape(), dim, [&](int64_t, int64_t at, int64_t i) { to[at] = from[i]; });
+      for_named(index, x.shape(), source.shape(), dim,
+                [&](int64_t, int64_t at, int64_t i) { to[at] = from[i]; });
     }
     to.commit();
   });
@@ -182,7 +185,8 @@ void nonzero(Args args) {
   int64_t shape[2] = {int64_t(found.size()), x.ndim()};
   MutView out(new_tensor(x.device(), dtype_of<int64_t>, shape));
   for (int64_t k = 0; k < shape[0]; ++k)
-    for (int64_t d = x.ndim() - 1, rest = found[k]; d >= 0; rest /= x.size(d--)) out.data<int64_t>()[k * x.ndim() + d] = rest % x.size(d);
+    for (int64_t d = x.ndim() - 1, rest = found[k]; d >= 0; rest /= x.size(d--))
+      out.data<int64_t>()[k * x.ndim() + d] = rest % x.size(d);
   aj_value& ret = args.call()->rets[0];
   ret.tag = AJ_TENSOR;
   ret.v.tensor = out.get();

@@ -24,13 +24,16 @@ void store(MutView to, const std::vector<double>& v) {
 
 // Elements that share a mean: for batch norm those of a channel, for layer norm those of a row.
 struct Groups {
-  Groups(Span shape, bool of_channels, int64_t rows) : lines(shape, of_channels ? 1 : 0), channels(of_channels) {
+  Groups(Span shape, bool of_channels, int64_t rows)
+      : lines(shape, of_channels ? 1 : 0), channels(of_channels) {
     count = channels ? lines.size : rows;
     numel = lines.outer * lines.size * lines.inner;
     each = count ? numel / count : 0;
   }
   int64_t group(int64_t i) const { return channels ? i / lines.inner % lines.size : i / each; }
-  int64_t weight(int64_t i) const { return channels ? group(i) : i % each; }  // which weight and bias are applied
+  int64_t weight(int64_t i) const {
+    return channels ? group(i) : i % each;
+  }  // which weight and bias are applied
   int64_t weights() const { return channels ? count : each; }
   Lines lines;
   bool channels;
@@ -48,8 +51,8 @@ struct Moments {
   }
 };
 
-void normalize(const Groups& g, Args args, Dense<double>& x, const std::vector<double>& mean, const std::vector<double>& rstd,
-               TensorView weight, TensorView bias) {
+void normalize(const Groups& g, Args args, Dense<double>& x, const std::vector<double>& mean,
+               const std::vector<double>& rstd, TensorView weight, TensorView bias) {
   auto w = values(weight, g.weights(), 1), b = values(bias, g.weights(), 0);
   std::vector<double> out(size_t(g.numel));
   for (int64_t i = 0; i < g.numel; ++i)
@@ -69,7 +72,8 @@ void batch_norm(Args args) {
   bool training = args.flag(5);
   double momentum = args.real(6), eps = args.real(7);
   if (!training) {
-    auto mean = values(args.tensor(3), g.count, 0), rstd = reciprocal_root(values(args.tensor(4), g.count, 1), eps);
+    auto mean = values(args.tensor(3), g.count, 0),
+         rstd = reciprocal_root(values(args.tensor(4), g.count, 1), eps);
     normalize(g, args, in, mean, rstd, args.tensor(1), args.tensor(2));
     if (args.result(1).numel()) store(args.result(1), mean);
     if (args.result(2).numel()) store(args.result(2), rstd);
@@ -83,19 +87,23 @@ void batch_norm(Args args) {
   auto track = [&](uint32_t arg, const std::vector<double>& now, double unbias) {
     if (!args.tensor(arg)) return;
     auto running = values(args.tensor(arg), g.count, 0);
-    for (int64_t c = 0; c < g.count; ++c) running[c] = (1 - momentum) * running[c] + momentum * now[c] * unbias;
+    for (int64_t c = 0; c < g.count; ++c)
+      running[c] = (1 - momentum) * running[c] + momentum * now[c] * unbias;
     store(MutView(args.tensor(arg).get()), running);
   };
   track(3, m.mean, 1);
   track(4, m.var, double(g.each) / std::max(1.0, double(g.each) - 1));
 }
 
-// dx = w rstd (dy - mean(dy) - xhat mean(dy xhat)), the means over what shares a mean; without them when it is a constant.
-void normalize_backward(const Groups& g, Args args, TensorView grad, TensorView x, const std::vector<double>& mean,
-                        const std::vector<double>& rstd, TensorView weight, bool constant, uint32_t needs) {
+// dx = w rstd (dy - mean(dy) - xhat mean(dy xhat)), the means over what shares a mean; without them
+// when it is a constant.
+void normalize_backward(const Groups& g, Args args, TensorView grad, TensorView x,
+                        const std::vector<double>& mean, const std::vector<double>& rstd,
+                        TensorView weight, bool constant, uint32_t needs) {
   Dense<double> dy(grad), in(x);
   auto w = values(weight, g.weights(), 1);
-  std::vector<double> sum(size_t(g.count)), sum_hat(size_t(g.count)), dw(size_t(g.weights())), db(size_t(g.weights()));
+  std::vector<double> sum(size_t(g.count)), sum_hat(size_t(g.count)), dw(size_t(g.weights())),
+      db(size_t(g.weights()));
   auto hat = [&](int64_t i) { return (in[i] - mean[g.group(i)]) * rstd[g.group(i)]; };
   for (int64_t i = 0; i < g.numel; ++i) {
     double scaled = dy[i] * w[g.weight(i)];
@@ -108,7 +116,8 @@ void normalize_backward(const Groups& g, Args args, TensorView grad, TensorView 
     std::vector<double> dx(size_t(g.numel));
     for (int64_t i = 0; i < g.numel; ++i) {
       double scaled = dy[i] * w[g.weight(i)];
-      dx[i] = rstd[g.group(i)] * (constant ? scaled : scaled - sum[g.group(i)] - hat(i) * sum_hat[g.group(i)]);
+      dx[i] = rstd[g.group(i)] *
+              (constant ? scaled : scaled - sum[g.group(i)] - hat(i) * sum_hat[g.group(i)]);
     }
     store(args.result(0), dx);
   }
@@ -140,9 +149,11 @@ void layer_norm(Args args) {
 }
 
 void layer_norm_backward(Args args) {
-  TensorView grad = args.tensor(0), x = args.tensor(1), mean = args.tensor(3), rstd = args.tensor(4);
+  TensorView grad = args.tensor(0), x = args.tensor(1), mean = args.tensor(3),
+             rstd = args.tensor(4);
   Groups g(x.shape(), false, mean.numel());
-  normalize_backward(g, args, grad, x, values(mean, g.count, 0), values(rstd, g.count, 1), args.tensor(5), false, 7);
+  normalize_backward(g, args, grad, x, values(mean, g.count, 0), values(rstd, g.count, 1),
+                     args.tensor(5), false, 7);
 }
 
 // f(line of size values with stride inner)
@@ -178,7 +189,8 @@ void softmax_backward(Args args) {
   Dense<double> dy(grad), y(output), dx(out);
   for_lines(l, [&](int64_t at) {
     double sum = 0;
-    for (int64_t k = 0; k < l.size; ++k) sum += dy[at + k * l.inner] * (Log ? 1 : y[at + k * l.inner]);
+    for (int64_t k = 0; k < l.size; ++k)
+      sum += dy[at + k * l.inner] * (Log ? 1 : y[at + k * l.inner]);
     for (int64_t k = 0; k < l.size; ++k) {
       int64_t i = at + k * l.inner;
       dx[i] = Log ? dy[i] - std::exp(y[i]) * sum : y[i] * (dy[i] - sum);

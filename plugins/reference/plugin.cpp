@@ -1,7 +1,6 @@
-// plugins/reference/plugin.cpp: the device that every other one is compared with. It depends on nothing but the contract, and
-// plain loops win over fast ones here.
+// plugins/reference/plugin.cpp: the device that every other one is compared with. It depends on
+// nothing but the contract, and plain loops win over fast ones here.
 #include <adjoin/kit/plugin.hpp>
-
 #include <cstdlib>
 
 #include "tables.hpp"
@@ -42,30 +41,34 @@ aj_status* mem_free(void*, int32_t, void* p, uint64_t, uint32_t) {
 // Both ends are host memory: copies with another device are that device's business.
 aj_status* copy(void*, const aj_copy* c) {
   for (uint64_t row = 0; row < c->height; ++row)
-    std::memcpy(static_cast<char*>(c->dst) + row * c->dst_pitch, static_cast<const char*>(c->src) + row * c->src_pitch, c->width);
+    std::memcpy(static_cast<char*>(c->dst) + row * c->dst_pitch,
+                static_cast<const char*>(c->src) + row * c->src_pitch, c->width);
   return nullptr;
 }
 
-aj_status* fill(void*, int32_t, void* p, const void* pattern, uint64_t pattern_bytes, uint64_t bytes, void*) {
-  if (pattern_bytes == 0) return fail(AJ_INVALID_ARGUMENT, "reference: the pattern to fill with is empty");
+aj_status* fill(void*, int32_t, void* p, const void* pattern, uint64_t pattern_bytes,
+                uint64_t bytes, void*) {
+  if (pattern_bytes == 0)
+    return fail(AJ_INVALID_ARGUMENT, "reference: the pattern to fill with is empty");
   for (uint64_t at = 0; at < bytes; at += pattern_bytes)
     std::memcpy(static_cast<char*>(p) + at, pattern, std::min(pattern_bytes, bytes - at));
   return nullptr;
 }
 
-constexpr aj_device_vtbl device = [] {  // no streams, no events: this device has finished when a call returns
-  aj_device_vtbl v = {};
-  v.struct_size = sizeof v;
-  v.flags = AJ_DEV_HOST_MEMORY | AJ_DEV_SYNCHRONOUS;
-  v.name = AJ_STR_LIT("reference");
-  v.count = count;
-  v.props = props;
-  v.mem_alloc = mem_alloc;
-  v.mem_free = mem_free;
-  v.copy = copy;
-  v.fill = fill;
-  return v;
-}();
+constexpr aj_device_vtbl device =
+    [] {  // no streams, no events: this device has finished when a call returns
+      aj_device_vtbl v = {};
+      v.struct_size = sizeof v;
+      v.flags = AJ_DEV_HOST_MEMORY | AJ_DEV_SYNCHRONOUS;
+      v.name = AJ_STR_LIT("reference");
+      v.count = count;
+      v.props = props;
+      v.mem_alloc = mem_alloc;
+      v.mem_free = mem_free;
+      v.copy = copy;
+      v.fill = fill;
+      return v;
+    }();
 
 }  // namespace
 }  // namespace adjoin::reference
@@ -74,7 +77,8 @@ AJ_PLUGIN(.name = "reference", .version = "0.1.0", .vendor = "Adjoin", .license 
           .provides = "device:reference") {
   using namespace adjoin::reference;
   plugin.device(device);
-  for (const auto* table : {unary_kernels, binary_kernels, reduce_kernels, random_kernels, product_kernels,
-                            convolution_kernels, pool_kernels, norm_kernels, index_kernels, sort_kernels})
+  for (const auto* table :
+       {unary_kernels, binary_kernels, reduce_kernels, random_kernels, product_kernels,
+        convolution_kernels, pool_kernels, norm_kernels, index_kernels, sort_kernels})
     plugin.kernels("reference", table);
 }

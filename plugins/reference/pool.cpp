@@ -54,10 +54,12 @@ void for_average(const PoolGeometry& g, bool count_pad, int64_t divisor_override
   for (int64_t i = 0; i < g.planes * g.out_pixels(); ++i) {
     int64_t plane = i / g.out_pixels(), oh = i % g.out_pixels() / g.out[1], ow = i % g.out[1];
     auto rows = g.inside(0, oh), columns = g.inside(1, ow);
-    int64_t n = count_pad ? g.padded(0, oh) * g.padded(1, ow) : (rows.hi - rows.lo) * (columns.hi - columns.lo);
+    int64_t n = count_pad ? g.padded(0, oh) * g.padded(1, ow)
+                          : (rows.hi - rows.lo) * (columns.hi - columns.lo);
     if (divisor_override) n = divisor_override;
     for (int64_t h = rows.lo; h < rows.hi; ++h)
-      for (int64_t w = columns.lo; w < columns.hi; ++w) f(i, plane * g.in_pixels() + h * g.in[1] + w, n);
+      for (int64_t w = columns.lo; w < columns.hi; ++w)
+        f(i, plane * g.in_pixels() + h * g.in[1] + w, n);
   }
 }
 template <class F>
@@ -67,7 +69,8 @@ void for_adaptive(const PoolGeometry& g, F f) {
     auto rows = g.adaptive(oh, g.out[0], g.in[0]), columns = g.adaptive(ow, g.out[1], g.in[1]);
     int64_t n = (rows.hi - rows.lo) * (columns.hi - columns.lo);
     for (int64_t h = rows.lo; h < rows.hi; ++h)
-      for (int64_t w = columns.lo; w < columns.hi; ++w) f(i, plane * g.in_pixels() + h * g.in[1] + w, n);
+      for (int64_t w = columns.lo; w < columns.hi; ++w)
+        f(i, plane * g.in_pixels() + h * g.in[1] + w, n);
   }
 }
 
@@ -77,7 +80,9 @@ void average(TensorView from, MutView to, bool backward, Pairs pairs) {
   visit_math<stored_floating>(from.dtype(), [&]<class T>() {
     Dense<T> x(from), y(to);
     std::vector<double> sum(to.numel());
-    pairs([&](int64_t out, int64_t in, int64_t n) { sum[backward ? in : out] += double(x[backward ? out : in]) / double(n); });
+    pairs([&](int64_t out, int64_t in, int64_t n) {
+      sum[backward ? in : out] += double(x[backward ? out : in]) / double(n);
+    });
     for (int64_t i = 0; i < to.numel(); ++i) y[i] = T(sum[i]);
     y.commit();
   });
@@ -87,13 +92,15 @@ void avg_pool(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
   PoolGeometry g(x.shape(), out.shape(), args.ints(1), args.ints(2), args.ints(3));
-  average(x, out, false, [&](auto f) { for_average(g, args.flag(5), args.none(6) ? 0 : args.integer(6), f); });
+  average(x, out, false,
+          [&](auto f) { for_average(g, args.flag(5), args.none(6) ? 0 : args.integer(6), f); });
 }
 void avg_pool_backward(Args args) {
   TensorView grad = args.tensor(0);
   MutView out = args.result(0);
   PoolGeometry g(out.shape(), grad.shape(), args.ints(2), args.ints(3), args.ints(4));
-  average(grad, out, true, [&](auto f) { for_average(g, args.flag(6), args.none(7) ? 0 : args.integer(7), f); });
+  average(grad, out, true,
+          [&](auto f) { for_average(g, args.flag(6), args.none(7) ? 0 : args.integer(7), f); });
 }
 constexpr int64_t kNoWindow[2] = {1, 1};
 void adaptive_avg_pool(Args args) {

@@ -5,14 +5,16 @@
 namespace adjoin::reference {
 namespace {
 
-template <class T> using Wider = std::conditional_t<std::is_same_v<T, float>, double,
-                                                    std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
+template <class T>
+using Wider = std::conditional_t<std::is_same_v<T, float>, double,
+                                 std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
 using products = Join<stored_numeric, Types<>>;
 
 template <class T>
 Wider<T> dot(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t k) {
   Wider<T> sum(0);
-  for (int64_t i = 0; i < k; ++i) sum = scalar::Add()(sum, scalar::Mul()(Wider<T>(a[i * a_step]), Wider<T>(b[i * b_step])));
+  for (int64_t i = 0; i < k; ++i)
+    sum = scalar::Add()(sum, scalar::Mul()(Wider<T>(a[i * a_step]), Wider<T>(b[i * b_step])));
   return sum;
 }
 
@@ -23,7 +25,8 @@ void bmm(Args args) {
   visit_math<products>(a.dtype(), [&]<class T>() {
     Dense<T> x(a), y(b), z(out);
     for (int64_t i = 0; i < batch * m; ++i)
-      for (int64_t j = 0; j < n; ++j) z[i * n + j] = cast<T>(dot(&x[i * k], 1, &y[i / m * k * n + j], n, k));
+      for (int64_t j = 0; j < n; ++j)
+        z[i * n + j] = cast<T>(dot(&x[i * k], 1, &y[i / m * k * n + j], n, k));
     z.commit();
   });
 }
@@ -51,14 +54,16 @@ void addmm(Args args) {
 void linear(Args args) {
   TensorView x = args.tensor(0), w = args.tensor(1), bias = args.tensor(2);
   MutView out = args.result(0);
-  int64_t n = w.ndim() == 2 ? w.size(0) : 1, k = w.size(-1), m = k ? x.numel() / k : out.numel() / std::max<int64_t>(n, 1);
+  int64_t n = w.ndim() == 2 ? w.size(0) : 1, k = w.size(-1),
+          m = k ? x.numel() / k : out.numel() / std::max<int64_t>(n, 1);
   visit_math<products>(x.dtype(), [&]<class T>() {
     Dense<T> a(x), b(w), z(out);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) z[i * n + j] = cast<T>(dot(&a[i * k], 1, &b[j * k], 1, k));
     if (bias) {
       Dense<T> add(bias);
-      for (int64_t i = 0; i < m * n; ++i) z[i] = scalar::Add()(z[i], add[bias.numel() == 1 ? 0 : i % n]);
+      for (int64_t i = 0; i < m * n; ++i)
+        z[i] = scalar::Add()(z[i], add[bias.numel() == 1 ? 0 : i % n]);
     }
     z.commit();
   });

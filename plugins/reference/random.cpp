@@ -36,7 +36,8 @@ aj_status* fill_integers(void*, aj_call* call) {
     int64_t low = Args(call).integer(1), high = Args(call).integer(2);
     Put<int64_t> put = putter<int64_t>(p.ops[0].dtype);
     for_elements(p, [&](char** at, int64_t i) {
-      put(at[0], int64_t(uint64_t(low) + integer_of(philox, uint64_t(p.first_index + i), uint64_t(high) - uint64_t(low))));
+      put(at[0], int64_t(uint64_t(low) + integer_of(philox, uint64_t(p.first_index + i),
+                                                    uint64_t(high) - uint64_t(low))));
     });
   });
 }
@@ -45,7 +46,8 @@ aj_status* fill_steps(void*, aj_call* call) {
   return guard(call, [&] {
     const aj_plan& p = *call->plan;
     visit<stored>(p.ops[0].dtype, [&]<class S>() {
-      using T = std::conditional_t<is_integer<S>, int64_t, std::conditional_t<is_complex<S>, Complex128, double>>;
+      using T = std::conditional_t<is_integer<S>, int64_t,
+                                   std::conditional_t<is_complex<S>, Complex128, double>>;
       T start = number<T>(Args(call)[1]), step = number<T>(Args(call)[2]);
       Put<T> put = putter<T>(p.ops[0].dtype);
       for_elements(p, [&](char** at, int64_t i) {

@@ -1,4 +1,5 @@
-// plugins/reference/reduce.cpp: reductions and scans by plain loops. Sums of floats are kept in double, so they hardly round.
+// plugins/reference/reduce.cpp: reductions and scans by plain loops. Sums of floats are kept in
+// double, so they hardly round.
 #include "element.hpp"
 #include "tables.hpp"
 
@@ -28,8 +29,9 @@ void for_outputs(const aj_plan& p, Begin begin, Step step, End end) {
   }
 }
 
-template <class T> using Precise = std::conditional_t<std::is_same_v<T, float>, double,
-                                                      std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
+template <class T>
+using Precise = std::conditional_t<std::is_same_v<T, float>, double,
+                                   std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
 
 // F: start value, and f(accumulated, element).
 template <class Set, class F>
@@ -48,18 +50,36 @@ aj_status* fold(aj_call* call, F f) {
 }
 
 struct Plain {
-  template <class A> A finish(A sum, int64_t) const { return sum; }
+  template <class A>
+  A finish(A sum, int64_t) const {
+    return sum;
+  }
 };
 struct SumOf : Plain {
-  template <class A> A start() const { return A(0); }
-  template <class A> A operator()(A sum, A x) const { return scalar::Add()(sum, x); }
+  template <class A>
+  A start() const {
+    return A(0);
+  }
+  template <class A>
+  A operator()(A sum, A x) const {
+    return scalar::Add()(sum, x);
+  }
 };
 struct MeanOf : SumOf {
-  template <class A> A finish(A sum, int64_t n) const { return sum / A(Real<A>(n)); }
+  template <class A>
+  A finish(A sum, int64_t n) const {
+    return sum / A(Real<A>(n));
+  }
 };
 struct ProdOf : Plain {
-  template <class A> A start() const { return A(1); }
-  template <class A> A operator()(A sum, A x) const { return scalar::Mul()(sum, x); }
+  template <class A>
+  A start() const {
+    return A(1);
+  }
+  template <class A>
+  A operator()(A sum, A x) const {
+    return scalar::Mul()(sum, x);
+  }
 };
 
 aj_status* sum(void*, aj_call* call) { return fold<all_types>(call, SumOf()); }
@@ -81,10 +101,14 @@ aj_status* var(void*, aj_call* call) {  // Welford's recurrence
             A before = x - mean;
             mean = mean + before / A(Real<A>(++count));
             A after = x - mean;
-            if constexpr (is_complex<A>) squares += before.re * after.re + before.im * after.im;
-            else squares += before * after;
+            if constexpr (is_complex<A>)
+              squares += before.re * after.re + before.im * after.im;
+            else
+              squares += before * after;
           },
-          [&](char** to, int64_t n) { put(to[0], n == 0 ? NAN : squares / std::max(0.0, double(n) - correction)); });
+          [&](char** to, int64_t n) {
+            put(to[0], n == 0 ? NAN : squares / std::max(0.0, double(n) - correction));
+          });
     });
   });
 }
@@ -99,12 +123,18 @@ aj_status* vector_norm(void*, aj_call* call) {
           p, [&] { sum = ord == -INFINITY ? INFINITY : 0; },
           [&](T element, int64_t) {
             double x = double(scalar::Abs()(element));
-            if (ord == INFINITY) sum = scalar::Maximum()(sum, x);
-            else if (ord == -INFINITY) sum = scalar::Minimum()(sum, x);
-            else if (ord == 0) sum += x != 0;
-            else sum += std::pow(x, ord);
+            if (ord == INFINITY)
+              sum = scalar::Maximum()(sum, x);
+            else if (ord == -INFINITY)
+              sum = scalar::Minimum()(sum, x);
+            else if (ord == 0)
+              sum += x != 0;
+            else
+              sum += std::pow(x, ord);
           },
-          [&](char** to, int64_t) { put(to[0], ord == 0 || std::isinf(ord) ? sum : std::pow(sum, 1 / ord)); });
+          [&](char** to, int64_t) {
+            put(to[0], ord == 0 || std::isinf(ord) ? sum : std::pow(sum, 1 / ord));
+          });
     });
   });
 }
@@ -120,7 +150,8 @@ aj_status* extreme(void*, aj_call* call) {  // the first of the best; a NaN is b
       for_outputs<T>(
           p, [&] { where = -1; },
           [&](T x, int64_t i) {
-            if (where < 0 || (!scalar::is_nan(best) && (scalar::is_nan(x) || Better()(x, best)))) best = x, where = i;
+            if (where < 0 || (!scalar::is_nan(best) && (scalar::is_nan(x) || Better()(x, best))))
+              best = x, where = i;
           },
           [&](char** to, int64_t) {
             if (Values) put(to[0], best);

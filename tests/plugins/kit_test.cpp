@@ -1,24 +1,26 @@
-// tests/plugins/kit_test.cpp: the kit without libadjoin: numbers, conversions, the generator, the tree, lambdas and schemas.
+// tests/plugins/kit_test.cpp: the kit without libadjoin: numbers, conversions, the generator, the
+// tree, lambdas and schemas.
 #include <gtest/gtest.h>
-
-#include <thread>
-#include <vector>
 
 #include <adjoin/kit/kit.hpp>
 #include <adjoin/kit/philox.hpp>
 #include <adjoin/kit/reduce.hpp>
+#include <thread>
+#include <vector>
 
 namespace adjoin::kit {
 namespace {
 
 // A core that has threads and errors, and nothing else.
 int threads = 1;
-aj_status* run_chunks(int64_t n, int64_t grain, aj_status* (*body)(void*, int64_t, int64_t), void* self) {
+aj_status* run_chunks(int64_t n, int64_t grain, aj_status* (*body)(void*, int64_t, int64_t),
+                      void* self) {
   int64_t chunks = (n + grain - 1) / grain;
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t)
     pool.emplace_back([=] {  // last chunks first: nothing may depend on the order
-      for (int64_t i = chunks - 1 - t; i >= 0; i -= threads) body(self, i * grain, std::min(n, (i + 1) * grain));
+      for (int64_t i = chunks - 1 - t; i >= 0; i -= threads)
+        body(self, i * grain, std::min(n, (i + 1) * grain));
     });
   for (auto& t : pool) t.join();
   return nullptr;
@@ -29,7 +31,9 @@ struct FakeCore : testing::Test {
     core.struct_size = sizeof core;
     core.parallel_for = run_chunks;
     env.core = &core;
-    core.dtype_info = [](DLDataType, aj_dtype_info*) { return reinterpret_cast<aj_status*>(&core); };  // not known
+    core.dtype_info = [](DLDataType, aj_dtype_info*) {
+      return reinterpret_cast<aj_status*>(&core);
+    };  // not known
   }
   void TearDown() override { env.core = nullptr; }
 };
@@ -50,8 +54,10 @@ TEST_F(Kit, HalvesRoundTripAndRoundToEven) {
       EXPECT_EQ(BFloat16(float(b)).bits, h);
     }
   }
-  for (uint32_t h = 0; h < 0x7bff; ++h) {  // between two neighbours: the nearer one; in the middle the even one
-    float a = Half::to_float(uint16_t(h)), b = Half::to_float(uint16_t(h + 1)), middle = (a + b) / 2;
+  for (uint32_t h = 0; h < 0x7bff;
+       ++h) {  // between two neighbours: the nearer one; in the middle the even one
+    float a = Half::to_float(uint16_t(h)), b = Half::to_float(uint16_t(h + 1)),
+          middle = (a + b) / 2;
     EXPECT_EQ(Half(middle).bits, h % 2 ? h + 1 : h);
     EXPECT_EQ(Half(std::nextafter(middle, 0.0f)).bits, h);
     EXPECT_EQ(Half(std::nextafter(middle, INFINITY)).bits, h + 1);
@@ -96,8 +102,10 @@ TEST_F(Kit, PhiloxHasThePublishedAnswers) {
     auto b = Philox{key, 0}(low, high);
     return std::vector<uint32_t>(b.word, b.word + 4);
   };
-  EXPECT_EQ(words(0, 0, 0), (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(words(~0ull, ~0ull, ~0ull), (std::vector<uint32_t>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(words(0, 0, 0),
+            (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(words(~0ull, ~0ull, ~0ull),
+            (std::vector<uint32_t>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(words(0x85a308d3243f6a88, 0x0370734413198a2e, 0x299f31d0a4093822),
             (std::vector<uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
@@ -111,9 +119,10 @@ struct Total {
   std::tuple<float> finish(State s, int64_t) const { return s; }
 };
 
-// Sums over the reduced dimensions of `shape` (innermost first, the first nreduced of them) with the given strides.
-std::vector<float> sums(const std::vector<float>& data, std::vector<int64_t> sizes, std::vector<int64_t> strides,
-                        uint32_t nreduced) {
+// Sums over the reduced dimensions of `shape` (innermost first, the first nreduced of them) with
+// the given strides.
+std::vector<float> sums(const std::vector<float>& data, std::vector<int64_t> sizes,
+                        std::vector<int64_t> strides, uint32_t nreduced) {
   int64_t kept = 1, numel = 1;
   std::vector<int64_t> out_strides(sizes.size(), 0);
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -122,8 +131,9 @@ std::vector<float> sums(const std::vector<float>& data, std::vector<int64_t> siz
     if (d >= nreduced) out_strides[d] = 4 * kept, kept *= sizes[d];
   }
   std::vector<float> out(static_cast<size_t>(kept));
-  aj_operand ops[2] = {{out.data(), out_strides.data(), nullptr, dtype_of<float>, AJ_OPERAND_WRITE},
-                       {const_cast<float*>(data.data()), strides.data(), nullptr, dtype_of<float>, 0}};
+  aj_operand ops[2] = {
+      {out.data(), out_strides.data(), nullptr, dtype_of<float>, AJ_OPERAND_WRITE},
+      {const_cast<float*>(data.data()), strides.data(), nullptr, dtype_of<float>, 0}};
   aj_plan p = {};
   p.struct_size = sizeof p;
   p.ndim = uint32_t(sizes.size());
@@ -142,7 +152,8 @@ TEST_F(Kit, SumsHaveTheSameBitsForAnyNumberOfThreads) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = uniform_of(philox(i / 4).word[i % 4]) - 0.3f;
   int64_t n = int64_t(x.size());
   threads = 1;
-  auto all = sums(x, {n}, {1}, 1), rows = sums(x, {100'000, 10}, {1, 100'000}, 1), columns = sums(x, {100'000, 10}, {10, 1}, 1);
+  auto all = sums(x, {n}, {1}, 1), rows = sums(x, {100'000, 10}, {1, 100'000}, 1),
+       columns = sums(x, {100'000, 10}, {10, 1}, 1);
   for (threads = 2; threads < 6; ++threads) {
     EXPECT_EQ(all, sums(x, {n}, {1}, 1));
     EXPECT_EQ(rows, sums(x, {100'000, 10}, {1, 100'000}, 1));
@@ -155,7 +166,9 @@ TEST_F(Kit, SumsHaveTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST_F(Kit, SchemasAreReadForTheirParameters) {
-  auto bases = schema_bases("acme::f(Tensor(a!)? input, int[2]? k=None, *, Tensor<int64> i, float by=1.0, Scalar s=2) -> Tensor");
+  auto bases = schema_bases(
+      "acme::f(Tensor(a!)? input, int[2]? k=None, *, Tensor<int64> i, float by=1.0, Scalar s=2) -> "
+      "Tensor");
   EXPECT_EQ(bases, (std::deque<std::string>{"Tensor", "int[]", "Tensor", "float", "Scalar"}));
   EXPECT_TRUE(schema_bases("f() -> Tensor").empty());
   auto good = [](TensorView, int64_t, MutView) {};
@@ -165,7 +178,9 @@ TEST_F(Kit, SchemasAreReadForTheirParameters) {
     match<decltype(bad)>("f(Tensor x, int k) -> Tensor", "kernel");
     FAIL();
   } catch (const Error& e) {
-    EXPECT_EQ(e.message(), "f: the kernel's argument 1 wants float Scalar, the schema has int there: f(Tensor x, int k) -> Tensor");
+    EXPECT_EQ(e.message(),
+              "f: the kernel's argument 1 wants float Scalar, the schema has int there: f(Tensor "
+              "x, int k) -> Tensor");
   }
 }
 
@@ -181,7 +196,8 @@ TEST_F(Kit, DerivativesSaveWhatTheirParametersName) {
 }
 
 TEST_F(Kit, NotesAreMadeAtCompileTime) {
-  constexpr aj_plugin_note note = make_note({.name = "squash", .version = "1.2", .provides = "ops:acme"});
+  constexpr aj_plugin_note note =
+      make_note({.name = "squash", .version = "1.2", .provides = "ops:acme"});
   static_assert(note.struct_size == sizeof(aj_plugin_note));
   EXPECT_STREQ(note.magic, "AJPLUG1");
   EXPECT_STREQ(note.provides, "ops:acme");
