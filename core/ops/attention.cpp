@@ -42,10 +42,8 @@ aj_status* scaled_dot_product_attention_body(void*, aj_call* call) {
       key = for_all_heads(key, query.size(-3));
       value = for_all_heads(value, query.size(-3));
     }
-    // The root of the scale on both sides keeps halves in range.
     double scale = b.given(6) ? b.real(6) : 1 / std::sqrt(double(std::max<int64_t>(query.size(-1), 1)));
-    double root = std::sqrt(std::abs(scale));
-    Tensor scores = matmul(query * (scale < 0 ? -root : root), transpose(key, -2, -1) * root);
+    Tensor scores = matmul(query * scale, transpose(key, -2, -1));
     Tensor hidden;
     if (causal) scores = scores + causal_bias(scores, query.size(-2), key.size(-2));
     if (mask.defined()) {

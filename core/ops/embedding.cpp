@@ -52,7 +52,7 @@ aj_status* embedding_backward_shape(void*, aj_call* call) {
 
 aj_status* embedding_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor g = reshape(b.tensor(0), {-1, b.tensor(0).size(-1)}), indices = reshape(b.tensor(1), {-1});
+    Tensor indices = reshape(b.tensor(1), {-1}), g = reshape(b.tensor(0), {indices.numel(), b.tensor(0).size(-1)});
     int64_t padding = b.integer(3);
     if (padding >= 0) g = where(unsqueeze(ne(indices, padding), 1), g, number_of(g, 0));
     b.ret(0, index_add(zeros_of(g, {b.integer(2), g.size(1)}), 0, indices, g));

@@ -58,15 +58,19 @@ struct Classes {
     kept = ne(target, ignore);
     // An ignored class may lie anywhere: class 0 stands in for it and counts nothing.
     safe = where(kept, target, number_of(target, 0));
-    counts = weight.defined() ? checked([&] { return index_select(weight, 0, reshape(safe, {-1})); }) : Tensor();
-    counts = counts.defined() ? where(kept, reshape(counts, target.shape()), number_of(counts, 0)) : to(kept, input.dtype());
+    if (!weight.defined()) return;
+    counts = checked([&] { return index_select(weight, 0, reshape(safe, {-1})); });
+    counts = where(kept, reshape(counts, target.shape()), number_of(counts, 0));
   }
   Tensor picked(const Tensor& t) const {
     return checked([&] { return squeeze(gather(t, dim, unsqueeze(safe, dim)), {dim}); });
   }
 
+  // The mean over what counts.
+  Tensor average(const Tensor& each) const { return sum(each) / sum(counts.defined() ? counts : kept); }
+
   int64_t dim, classes;
-  Tensor target, kept, safe, counts;
+  Tensor target, kept, safe, counts;  // counts: undefined when every class counts 1
 
  private:
   template <class F>
@@ -80,13 +84,11 @@ struct Classes {
   }
 };
 
-Tensor over_counts(const Tensor& total, const Tensor& counts) { return total / sum(counts); }
-
 Tensor nll(const Tensor& input, const Classes& c, std::string_view how) {
   check_reduction(how);
-  Tensor each = where(c.kept, -(c.picked(input) * c.counts), number_of(input, 0));
-  if (how == "none") return each;
-  return how == "sum" ? sum(each) : over_counts(sum(each), c.counts);
+  Tensor picked = c.picked(input);
+  Tensor each = where(c.kept, c.counts.defined() ? picked * c.counts : picked, number_of(input, 0));
+  return -(how == "none" ? each : how == "sum" ? sum(each) : c.average(each));
 }
 
 }  // namespace
@@ -137,7 +139,7 @@ aj_status* cross_entropy_body(void*, aj_call* call) {
       all = logs * view(weight, shape);
     }
     Tensor even = where(c.kept, -sum(all, {c.dim}), number_of(logs, 0));
-    if (how == "mean") even = over_counts(sum(even), c.counts);
+    if (how == "mean") even = c.average(even);
     else if (how == "sum") even = sum(even);
     b.ret(0, hard * (1 - smoothing) + even * (smoothing / double(c.classes)));
   });

@@ -107,6 +107,14 @@ Tensor with_constants(const Tensor& t, const Tensor& mean, const Tensor& var, co
   return in(t * along(scale, t, 1) + along(shift, t, 1), t.dtype());
 }
 
+// The primitive may write its statistics, so a call counts as a change of them; when not training it is none.
+Tensor unwatched(const Tensor& t) {
+  if (!t.defined()) return t;
+  aj_tensor* data = nullptr;
+  kit::check(kit::env.autograd->data(t.get(), &data));
+  return Tensor::steal(data);
+}
+
 }  // namespace
 
 aj_status* batch_norm_body(void*, aj_call* call) {
@@ -120,8 +128,9 @@ aj_status* batch_norm_body(void*, aj_call* call) {
       check_channels(var, t.size(1), "running_var");
       return b.ret(0, with_constants(t, mean, var, weight, bias, b.real(7)));
     }
+    Tensor m = training ? mean : unwatched(mean), v = training ? var : unwatched(var);
     b.ret(0, in_own_name([&] {
-            return std::get<0>(batch_norm_stats(t, weight, bias, mean, var, training, b.real(6), b.real(7)));
+            return std::get<0>(batch_norm_stats(t, weight, bias, m, v, training, b.real(6), b.real(7)));
           }));
   });
 }

@@ -89,7 +89,9 @@ Tensor add_scaled(const Tensor& t, const Tensor& made, const Scalar& beta, const
   return add(beta.is_integer() && beta.to_int() == 1 ? t : t * beta, scaled);
 }
 
-Tensor folded(const Tensor& t) { return reshape(t, {-1, t.size(-1)}); }
+Tensor folded(const Tensor& t) {
+  return t.ndim() == 2 ? t : reshape(t, {product(t.shape().first(size_t(t.ndim() - 1))), t.size(-1)});
+}
 
 Tensor matrix_times_vector(const Tensor& m, const Tensor& v) { return squeeze(mm(m, unsqueeze(v, 1)), {1}); }
 
@@ -107,7 +109,12 @@ Tensor stacked(const Tensor& a, const Tensor& b) {
   int64_t n = product(batch), rows = left.size(-2), inner = left.size(-1), columns = b.size(-1);
   wide_a.insert(wide_a.end(), {rows, inner});
   wide_b.insert(wide_b.end(), {inner, columns});
-  Tensor flat = bmm(reshape(expand(left, wide_a), {n, rows, inner}), reshape(expand(b, wide_b), {n, inner, columns}));
+  auto as_stack = [&](const Tensor& t, const Sizes& wide) {
+    Tensor all = std::ranges::equal(t.shape(), wide) ? t : expand(t, wide);
+    return all.ndim() == 3 ? all : reshape(all, {n, wide[wide.size() - 2], wide.back()});
+  };
+  Tensor flat = bmm(as_stack(left, wide_a), as_stack(b, wide_b));
+  if (batch.size() == 1 && a.ndim() > 1) return flat;
   Sizes shape = batch;
   if (a.ndim() > 1) shape.push_back(rows);
   shape.push_back(columns);
