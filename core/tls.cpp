@@ -18,7 +18,6 @@ namespace {
 // A key of pthreads, because its destructor runs after those of thread_local objects, which may
 // still free tensors.
 pthread_key_t end_key;
-std::once_flag end_key_once;
 
 void thread_end(void*) {
   tls.registered = 0;
@@ -31,7 +30,9 @@ void thread_end(void*) {
 
 void register_thread() {
   if (tls.registered) return;
-  std::call_once(end_key_once, [] { pthread_key_create(&end_key, thread_end); });
+  // A local static and not std::call_once, which keeps its state in thread-local storage of libstdc++: built for the
+  // initial-exec model, we could then not be loaded after somebody else had loaded libstdc++ late.
+  [[maybe_unused]] static const int made = pthread_key_create(&end_key, thread_end);
   fork_install();
   tls.registered = 1;
   for (FreeList& list : tls.small) list.limit = kSmallKeep;
