@@ -351,8 +351,11 @@ def function(row):
     result = types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
     call = "kit::run" if types == ["Tensor"] else f"kit::run_as<{result}>" if len(types) == 1 else \
         f"kit::run_many<{', '.join(types)}>"
-    args = f"const aj_value args[] = {{{values}}};" if n else "const aj_value* args = nullptr;"
-    head = f"  static constinit kit::Op op({quote(row.name)});\n  {args}\n"
+    tags = {"ints": "AJ_INTS", "floats": "AJ_FLOATS", "bools": "AJ_BOOLS", "Tensor[]": "AJ_TENSORS"}
+    empty = [f"  if ({p.name}.is_none()) args[{i}].tag = {tags[p.type]};\n" for i, p in enumerate(row.params)
+             if p.type in tags and not p.optional and p.default is None]  # in f({}) an empty list is meant
+    args = f"{'' if empty else 'const '}aj_value args[] = {{{values}}};" if n else "const aj_value* args = nullptr;"
+    head = f"  static constinit kit::Op op({quote(row.name)});\n  {args}\n{''.join(empty)}"
     out = [f"inline {result} {row.ident}({params(lambda i, p: p.cpp_type)}) {{\n{head}  return {call}(op.get(), args, {n});\n}}"]
     if in_place(row):
         out.append(f"inline const Tensor& {row.ident}_("
