@@ -7,6 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+torch.set_num_threads(1)  # its threads wait by spinning, which costs ours their cores
+
 import adjoin  # noqa: E402
 from beside import copy_weights, near, ours  # noqa: E402
 
