@@ -93,13 +93,22 @@ def count_of(shape):
     return n
 
 
+def indices(rng, shape, bound):
+    """Whole numbers below bound; no two alike along a dimension where that is possible, for two writers of one place would
+    have no one result."""
+    order = list(range(bound))
+    rng.shuffle(order)
+    width = shape[-1] if len(shape) > 1 else 1
+    return [order[(i // width + i % width) % bound] for i in range(count_of(shape))]
+
+
 def make(rng, param, shape, dtype, test, device):
     """A tensor for one parameter."""
     n = count_of(shape)
     only = param.dtypes
     if param.name in test.get("ints", {}) or only in ("int64", "integral", "int32"):
         bound = test.get("ints", {}).get(param.name, 2)
-        data, dtype = [rng.randrange(bound) for _ in range(n)], "int64"
+        data, dtype = indices(rng, shape, bound), "int64"
     elif only == "bool":
         data, dtype = [rng.random() < 0.5 for _ in range(n)], "bool"
     elif dtype == "bool":
