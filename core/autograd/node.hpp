@@ -51,6 +51,7 @@ static_assert(sizeof(Edge) == 16);
 enum SavedFlags : uint32_t {
   kSavedOutput = 1,  // an alias without node of result `nr`
   kSavedPacked = 2,  // by hooks
+  kSavedNode = 4,    // an input that had a node
 };
 struct PackBox;
 struct Saved {

@@ -36,6 +36,9 @@ inline bool write_concerns_base(const aj_tensor* target) {
   return (target->obj.flags & AJ_TENSOR_VIEW) && requires_grad(priv(target).base);
 }
 
+// A view that nobody else shares memory with, of a base that only it holds, becomes a tensor of its own.
+void outlive_base(aj_tensor* view);
+
 void node_release(Node* n);      // for tensor_destroy
 void node_destroy(aj_object* node_view);  // an object of type kNodeType (200) whose count fell to zero
 void meta_destroy(Meta* m);

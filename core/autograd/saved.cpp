@@ -130,7 +130,7 @@ aj_status* save_tensor(Node*, aj_tensor* t, bool is_result, uint32_t nr, Saved* 
   }
   s->t = keep;
   s->version = storage(t).version;
-  s->flags = is_result ? kSavedOutput : 0u;
+  s->flags = is_result ? kSavedOutput : priv(t).node ? kSavedNode : 0u;
   s->nr = nr;
   return nullptr;
 }
@@ -212,6 +212,8 @@ aj_status* Unpacked::restore(Node* n, Held& h, bool with_history, Node* outer) {
       h.t = made.take();
     }
   }
+  if (with_history && (h.flags & kSavedNode) && !priv(h.t).node)
+    return fail(AJ_PRECONDITION, "backward: what ", node_name_of(n), " saved was taken off the tape by detach_(); use detach() before it");
   if (!(h.flags & kSavedOutput) || !with_history || !h.t) return nullptr;
   Ref alias(h.t);
   h.t = nullptr;
@@ -248,7 +250,7 @@ aj_status* Unpacked::take(Node* n, bool keep, bool with_history, Node* outer) {
     uint32_t m = from[i].tag == AJ_TENSOR ? 1 : from[i].tag == AJ_TENSORS ? from[i].aux : 0;
     for (uint32_t j = 0; j < m; j++, at++) {
       Held& h = held_[at];
-      if (__builtin_expect(h.pack || (with_history && (h.flags & kSavedOutput)), 0)) AJ_TRY(restore(n, h, with_history, outer));
+      if (__builtin_expect(h.pack || (with_history && h.flags), 0)) AJ_TRY(restore(n, h, with_history, outer));
       tensors_[at] = h.t;
     }
     if (from[i].tag == AJ_TENSOR) values_[i] = value(tensors_[at - 1]);

@@ -256,6 +256,18 @@ aj_status* view_refresh(aj_tensor* t) {
   return nullptr;
 }
 
+void outlive_base(aj_tensor* t) {
+  TensorPriv& p = priv(t);
+  aj_tensor* base = p.base;
+  if (refs(&base->obj).load(std::memory_order_acquire) != 1 || view_is_stale(t) || p.view_kind == kViewMulti) return;
+  if (p.storage->refs.load(std::memory_order_acquire) != 2) return;  // an alias that is no view: detach()
+  p.base = nullptr;
+  p.view_kind = kNotView;
+  p.rebase = 0;
+  t->obj.flags &= ~uint32_t(AJ_TENSOR_VIEW);
+  release(base);
+}
+
 aj_status* refresh_views(const aj_value* args, uint32_t nargs, uint64_t* keys) {
   for (uint32_t i = 0; i < nargs; i++) {
     uint32_t n = args[i].tag == AJ_TENSOR ? 1 : args[i].tag == AJ_TENSORS ? args[i].aux : 0;

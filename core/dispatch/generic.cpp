@@ -37,7 +37,11 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
     retain(given.v.tensor);
     f->made[i] = given;
   }
-  for (uint32_t i = 0; i < nrets; i++) rets[i] = f->made[i];
+  for (uint32_t i = 0; i < nrets; i++) {
+    rets[i] = f->made[i];
+    bool temporary = rets[i].tag == AJ_TENSOR && !f->op->schema.results[i].alias;
+    if (temporary && (rets[i].v.tensor->obj.flags & AJ_TENSOR_VIEW)) outlive_base(rets[i].v.tensor);
+  }
   return nullptr;
 }
 

@@ -94,24 +94,49 @@ int result_dtype(const aj_op* op, const aj_value* args, int* compute) {
 
 inline int arithmetic(int dtype) { return dtype == AJ_DT_FLOAT16 || dtype == AJ_DT_BFLOAT16 ? int(AJ_DT_FLOAT32) : dtype; }
 
-// Strides of a new result: those of the first operand that has the result's shape, if it is dense in another order.
+// Which of two dimensions is the inner one, by the first operand that tells: < 0 a, > 0 b, 0 nobody says.
+int inner_of(const int64_t (*strides)[kMaxDims], int nops, std::span<const int64_t> shape, int a, int b) {
+  for (int i = 0; i < nops; i++) {
+    int64_t x = strides[i][a], y = strides[i][b];
+    if (x == 0 || y == 0) continue;  // repeated: no order of its own
+    if (x != y) return x < y ? -1 : 1;
+    if (shape[size_t(a)] > shape[size_t(b)]) return 1;
+  }
+  return 0;
+}
+
+// Strides of a new result: dense, dimensions in the order of the operands' memory. NULL: C order.
 const int64_t* kept_order(const Inputs& in, std::span<const int64_t> shape, int64_t* buffer) {
+  int64_t strides[kMaxOperands][kMaxDims];
+  int order[kMaxDims], n = int(shape.size()), nops = 0;
   for (int i = 0; i < in.op->noperands; i++) {
     const aj_value& v = in.args[in.op->operands[i]];
-    if (v.tag != AJ_TENSOR || !std::ranges::equal(adjoin::shape(v.v.tensor), shape)) continue;
-    const aj_tensor* t = v.v.tensor;
-    if (is_dense(t)) return nullptr;
-    int order[kMaxDims], n = int(shape.size());
-    for (int d = 0; d < n; d++) order[d] = d;
-    std::stable_sort(order, order + n, [&](int a, int b) { return t->dl.strides[a] > t->dl.strides[b]; });
-    int64_t step = 1;
-    for (int d = n - 1; d >= 0; d--) {
-      buffer[order[d]] = step;
-      step *= std::max<int64_t>(1, shape[size_t(order[d])]);
+    if (v.tag != AJ_TENSOR) continue;
+    const DLTensor& t = v.v.tensor->dl;
+    for (int d = 0; d < n; d++) {
+      int own = d - (n - t.ndim);
+      strides[nops][d] = own < 0 || (t.shape[own] == 1 && shape[size_t(d)] != 1) ? 0 : t.strides[own];
     }
-    return buffer;
+    nops++;
   }
-  return nullptr;
+  for (int d = 0; d < n; d++) order[d] = n - 1 - d;  // innermost first
+  bool moved = false;
+  for (int i = 1; i < n; i++)
+    for (int at = i, d = i - 1; d >= 0; d--) {
+      int inner = inner_of(strides, nops, shape, order[d], order[at]);
+      if (inner < 0) break;
+      if (inner == 0) continue;
+      std::swap(order[d], order[at]);
+      at = d;
+      moved = true;
+    }
+  if (!moved) return nullptr;
+  int64_t step = 1;
+  for (int d = 0; d < n; d++) {
+    buffer[order[d]] = step;
+    step *= std::max<int64_t>(1, shape[size_t(order[d])]);
+  }
+  return buffer;
 }
 
 aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
