@@ -1,4 +1,5 @@
-// core/ops/conv.cpp: shapes of convolutions, the layers' forms, and gradients that are convolutions themselves.
+// core/ops/conv.cpp: shapes of convolutions, the layers' forms, and gradients that are convolutions
+// themselves.
 #include "core/ops/make.hpp"
 
 namespace adjoin::ops {
@@ -13,10 +14,16 @@ struct Conv {  // the arguments that convolution and its derivative share, from 
         transposed(v.flag(at + 3)),
         groups(v.integer(at + 5)) {}
   Conv(size_t n, Sizes s, Sizes p, Sizes d, int64_t g)
-      : stride(std::move(s)), padding(std::move(p)), dilation(std::move(d)), output_padding(n, 0), groups(g) {}
+      : stride(std::move(s)),
+        padding(std::move(p)),
+        dilation(std::move(d)),
+        output_padding(n, 0),
+        groups(g) {}
 
   Tensor operator()(const Tensor& x, const Tensor& w, const Tensor& bias = Tensor()) const {
-    return in_own_name([&] { return convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups); });
+    return in_own_name([&] {
+      return convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups);
+    });
   }
   Sizes stride, padding, dilation, output_padding;
   bool transposed = false;
@@ -29,14 +36,16 @@ Sizes shape_of(const Conv& c, const Tensor& x, const Tensor& w) {
   for (int64_t i = 0; i < n; ++i) {
     int64_t in = x.size(i + 2), reach = c.dilation[i] * (w.size(i + 2) - 1) + 1;
     if (c.transposed) {
-      want(c.output_padding[i] < std::max(c.stride[i], c.dilation[i]), "output_padding ", c.output_padding[i],
-           " must be below stride ", c.stride[i], " or dilation ", c.dilation[i]);
+      want(c.output_padding[i] < std::max(c.stride[i], c.dilation[i]), "output_padding ",
+           c.output_padding[i], " must be below stride ", c.stride[i], " or dilation ",
+           c.dilation[i]);
       shape.push_back((in - 1) * c.stride[i] - 2 * c.padding[i] + reach + c.output_padding[i]);
-      want(shape.back() >= 0, "input of shape ", shown(x), " gives a negative size in dimension ", i + 2);
+      want(shape.back() >= 0, "input of shape ", shown(x), " gives a negative size in dimension ",
+           i + 2);
     } else {
       int64_t room = in + 2 * c.padding[i] - reach;
-      want(room >= 0, "the kernel reaches over ", reach, " elements of dimension ", i + 2, ", padded input has ",
-           in + 2 * c.padding[i]);
+      want(room >= 0, "the kernel reaches over ", reach, " elements of dimension ", i + 2,
+           ", padded input has ", in + 2 * c.padding[i]);
       shape.push_back(room / c.stride[i] + 1);
     }
   }
@@ -45,20 +54,24 @@ Sizes shape_of(const Conv& c, const Tensor& x, const Tensor& w) {
 
 void check(const Conv& c, const Tensor& x, const Tensor& w) {
   int64_t n = x.ndim() - 2;
-  want(n >= 1 && n <= 3, "input must have batch, channels and 1 to 3 dimensions, its shape is ", shown(x));
+  want(n >= 1 && n <= 3, "input must have batch, channels and 1 to 3 dimensions, its shape is ",
+       shown(x));
   want(w.ndim() == x.ndim(), "weight must have ", x.ndim(), " dimensions, its shape is ", shown(w));
-  want(x.dtype() == w.dtype(), "input is ", x.dtype(), ", weight is ", w.dtype(), "; cast one with .to()");
+  want(x.dtype() == w.dtype(), "input is ", x.dtype(), ", weight is ", w.dtype(),
+       "; cast one with .to()");
   for (const Sizes* s : {&c.stride, &c.padding, &c.dilation, &c.output_padding})
-    want(int64_t(s->size()) == n, "stride, padding and dilation must hold ", n, " numbers each: ", shown(*s));
+    want(int64_t(s->size()) == n, "stride, padding and dilation must hold ", n,
+         " numbers each: ", shown(*s));
   for (int64_t i = 0; i < n; ++i)
     want(c.stride[i] > 0 && c.dilation[i] > 0 && c.padding[i] >= 0 && c.output_padding[i] >= 0,
-         "stride and dilation must be positive, padding not negative: ", shown(c.stride), ", ", shown(c.dilation), ", ",
-         shown(c.padding));
+         "stride and dilation must be positive, padding not negative: ", shown(c.stride), ", ",
+         shown(c.dilation), ", ", shown(c.padding));
   want(c.groups > 0, "groups must be positive: ", c.groups);
   int64_t channels = c.transposed ? w.size(0) : w.size(1) * c.groups;
-  want(x.size(1) == channels, "input ", shown(x), " has ", x.size(1), " channels, weight ", shown(w), " with groups ", c.groups,
-       " wants ", channels);
-  want(w.size(0) % c.groups == 0, "the first size of weight ", shown(w), " must be divisible by groups ", c.groups);
+  want(x.size(1) == channels, "input ", shown(x), " has ", x.size(1), " channels, weight ",
+       shown(w), " with groups ", c.groups, " wants ", channels);
+  want(w.size(0) % c.groups == 0, "the first size of weight ", shown(w),
+       " must be divisible by groups ", c.groups);
 }
 
 }  // namespace
@@ -70,8 +83,9 @@ aj_status* convolution_shape(void*, aj_call* call) {
     check(c, x, w);
     Sizes shape = shape_of(c, x, w);
     if (bias.defined())
-      want(bias.ndim() == 1 && bias.size(0) == shape[1] && bias.dtype() == x.dtype(), "bias must be ", x.dtype(), " of shape [",
-           shape[1], "], it is ", bias.dtype(), " ", shown(bias));
+      want(bias.ndim() == 1 && bias.size(0) == shape[1] && bias.dtype() == x.dtype(),
+           "bias must be ", x.dtype(), " of shape [", shape[1], "], it is ", bias.dtype(), " ",
+           shown(bias));
     k.out(0, x.dtype(), shape);
   });
 }
@@ -94,7 +108,8 @@ Tensor input_gradient(const Conv& c, const Tensor& g, const Tensor& x, const Ten
   back.transposed = !c.transposed;
   for (size_t i = 0; i < c.stride.size(); ++i) {
     int64_t reach = c.dilation[i] * (w.size(i + 2) - 1) + 1, out = g.size(i + 2);
-    back.output_padding[i] = c.transposed ? 0 : x.size(i + 2) - ((out - 1) * c.stride[i] - 2 * c.padding[i] + reach);
+    back.output_padding[i] =
+        c.transposed ? 0 : x.size(i + 2) - ((out - 1) * c.stride[i] - 2 * c.padding[i] + reach);
   }
   Tensor made = back(g, conjugate(w));
   for (int64_t d = 2; d < x.ndim(); ++d)  // an output_padding above the stride leaves a rest
@@ -102,8 +117,9 @@ Tensor input_gradient(const Conv& c, const Tensor& g, const Tensor& x, const Ten
   return made;
 }
 
-// The sum over batch and places of small * big moved by the kernel: batch and channels change places, stride and dilation
-// too. wide: [N, G * C, ...], small: [N, O, ...]; the result is [O, C, kernel].
+// The sum over batch and places of small * big moved by the kernel: batch and channels change
+// places, stride and dilation too. wide: [N, G * C, ...], small: [N, O, ...]; the result is [O, C,
+// kernel].
 Tensor weight_gradient(const Conv& c, const Tensor& wide, const Tensor& small, const Tensor& w) {
   int64_t batch = wide.size(0), channels = wide.size(1) / c.groups;
   Sizes split{batch, c.groups, channels}, order{2, 1, 0}, joined{channels, c.groups * batch};
@@ -130,8 +146,11 @@ aj_status* convolution_backward_body(void*, aj_call* call) {
     Bools needs = b.bools(9);
     Tensor nothing = zeros_of(x, {0});
     b.ret(0, needs[0] ? input_gradient(c, g, x, w) : nothing);
-    if (!needs[1]) b.ret(1, nothing);
-    else b.ret(1, c.transposed ? weight_gradient(c, g, conjugate(x), w) : weight_gradient(c, conjugate(x), g, w));
+    if (!needs[1])
+      b.ret(1, nothing);
+    else
+      b.ret(1, c.transposed ? weight_gradient(c, g, conjugate(x), w)
+                            : weight_gradient(c, conjugate(x), g, w));
     Sizes others{0};
     for (int64_t d = 2; d < g.ndim(); ++d) others.push_back(d);
     b.ret(2, needs[2] ? sum(g, others) : nothing);
@@ -143,14 +162,17 @@ namespace {
 // A layer's input without a batch gets one for the call.
 template <class F>
 Tensor batched(const Tensor& x, int64_t n, F f) {
-  want(x.ndim() == n + 1 || x.ndim() == n + 2, "input must have ", n + 1, " or ", n + 2, " dimensions, its shape is ", shown(x));
+  want(x.ndim() == n + 1 || x.ndim() == n + 2, "input must have ", n + 1, " or ", n + 2,
+       " dimensions, its shape is ", shown(x));
   return x.ndim() == n + 2 ? f(x) : squeeze(f(unsqueeze(x, 0)), {0});
 }
 
 aj_status* conv(aj_call* call, int64_t n) {
   return kit::compose(call, [&](kit::Body& b) {
-    Conv c(size_t(n), n_of(b.ints(3), n, "stride"), n_of(b.ints(4), n, "padding"), n_of(b.ints(5), n, "dilation"), b.integer(6));
-    b.ret(0, batched(b.tensor(0), n, [&](const Tensor& x) { return c(x, b.tensor(1), b.tensor(2)); }));
+    Conv c(size_t(n), n_of(b.ints(3), n, "stride"), n_of(b.ints(4), n, "padding"),
+           n_of(b.ints(5), n, "dilation"), b.integer(6));
+    b.ret(0,
+          batched(b.tensor(0), n, [&](const Tensor& x) { return c(x, b.tensor(1), b.tensor(2)); }));
   });
 }
 
@@ -159,8 +181,10 @@ aj_status* conv_padding(aj_call* call, int64_t n) {
   return kit::compose(call, [&](kit::Body& b) {
     const Tensor& w = b.tensor(1);
     std::string_view padding = b.text(4);
-    want(padding == "same" || padding == "valid", "padding must be 'same', 'valid' or numbers, it is '", padding, "'");
-    Conv c(size_t(n), n_of(b.ints(3), n, "stride"), Sizes(size_t(n), 0), n_of(b.ints(5), n, "dilation"), b.integer(6));
+    want(padding == "same" || padding == "valid",
+         "padding must be 'same', 'valid' or numbers, it is '", padding, "'");
+    Conv c(size_t(n), n_of(b.ints(3), n, "stride"), Sizes(size_t(n), 0),
+           n_of(b.ints(5), n, "dilation"), b.integer(6));
     want(w.ndim() == n + 2, "weight must have ", n + 2, " dimensions, its shape is ", shown(w));
     Sizes rest(size_t(2 * n), 0);
     bool uneven = false;
@@ -181,10 +205,12 @@ aj_status* conv_padding(aj_call* call, int64_t n) {
 
 aj_status* conv_transpose(aj_call* call, int64_t n) {
   return kit::compose(call, [&](kit::Body& b) {
-    Conv c(size_t(n), n_of(b.ints(3), n, "stride"), n_of(b.ints(4), n, "padding"), n_of(b.ints(7), n, "dilation"), b.integer(6));
+    Conv c(size_t(n), n_of(b.ints(3), n, "stride"), n_of(b.ints(4), n, "padding"),
+           n_of(b.ints(7), n, "dilation"), b.integer(6));
     c.output_padding = n_of(b.ints(5), n, "output_padding");
     c.transposed = true;
-    b.ret(0, batched(b.tensor(0), n, [&](const Tensor& x) { return c(x, b.tensor(1), b.tensor(2)); }));
+    b.ret(0,
+          batched(b.tensor(0), n, [&](const Tensor& x) { return c(x, b.tensor(1), b.tensor(2)); }));
   });
 }
 

@@ -29,13 +29,15 @@ Labels parse(std::string_view text, int64_t ndim, int64_t* dots) {
   size_t ellipsis = text.find("...");
   for (char c : text) named += std::isalpha(static_cast<unsigned char>(c)) != 0;
   *dots = ellipsis == text.npos ? 0 : ndim - named;
-  want(*dots >= 0 && named + *dots == ndim, "'", text, "' names ", named, " dimensions, the operand has ", ndim);
+  want(*dots >= 0 && named + *dots == ndim, "'", text, "' names ", named,
+       " dimensions, the operand has ", ndim);
   for (size_t i = 0; i < text.size(); ++i) {
     if (i == ellipsis) {
       for (int64_t k = *dots; k-- > 0;) labels.push_back(kDots + Label(k));
       i += 2;
     } else {
-      want(std::isalpha(static_cast<unsigned char>(text[i])), "'", text, "' has a '", text.substr(i, 1), "' that is no letter");
+      want(std::isalpha(static_cast<unsigned char>(text[i])), "'", text, "' has a '",
+           text.substr(i, 1), "' that is no letter");
       labels.push_back(text[i]);
     }
   }
@@ -47,8 +49,8 @@ Term without_repeats(Term term) {
   for (size_t i = 0; i < term.labels.size(); ++i)
     for (size_t j = i + 1; j < term.labels.size(); ++j)
       if (term.labels[i] == term.labels[j]) {
-        want(term.t.size(i) == term.t.size(j), "'", letters(term.labels), "' repeats a letter for sizes ", term.t.size(i), " and ",
-             term.t.size(j));
+        want(term.t.size(i) == term.t.size(j), "'", letters(term.labels),
+             "' repeats a letter for sizes ", term.t.size(i), " and ", term.t.size(j));
         Label same = term.labels[i];
         term.t = diagonal(term.t, 0, int64_t(i), int64_t(j));
         term.labels.erase(term.labels.begin() + long(j));
@@ -59,7 +61,9 @@ Term without_repeats(Term term) {
   return term;
 }
 
-bool has(const Labels& labels, Label l) { return std::find(labels.begin(), labels.end(), l) != labels.end(); }
+bool has(const Labels& labels, Label l) {
+  return std::find(labels.begin(), labels.end(), l) != labels.end();
+}
 
 int64_t size_of(const Term& term, Label l) {
   auto at = std::find(term.labels.begin(), term.labels.end(), l);
@@ -68,7 +72,8 @@ int64_t size_of(const Term& term, Label l) {
 
 Tensor in_order(const Term& term, const Labels& order) {
   Sizes dims;
-  for (Label l : order) dims.push_back(std::find(term.labels.begin(), term.labels.end(), l) - term.labels.begin());
+  for (Label l : order)
+    dims.push_back(std::find(term.labels.begin(), term.labels.end(), l) - term.labels.begin());
   return permute(term.t, dims);
 }
 
@@ -77,15 +82,18 @@ Term summed(Term term, const std::map<Label, int>& needed) {
   Sizes gone;
   Labels kept;
   for (size_t i = 0; i < term.labels.size(); ++i) {
-    if (needed.count(term.labels[i])) kept.push_back(term.labels[i]);
-    else gone.push_back(int64_t(i));
+    if (needed.count(term.labels[i]))
+      kept.push_back(term.labels[i]);
+    else
+      gone.push_back(int64_t(i));
   }
   if (!gone.empty()) term.t = sum(term.t, gone);
   term.labels = kept;
   return term;
 }
 
-// One product: labels of both that are needed later are a batch, the others of both are summed by bmm.
+// One product: labels of both that are needed later are a batch, the others of both are summed by
+// bmm.
 Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   std::map<Label, int> for_a = needed, for_b = needed;
   for (Label l : b.labels) for_a[l] = 1;
@@ -108,7 +116,8 @@ Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   a = summed(std::move(a), only_a);
   b = summed(std::move(b), only_b);
   Labels batch, inner, left, right;
-  for (Label l : a.labels) (!has(b.labels, l) ? left : needed.count(l) ? batch : inner).push_back(l);
+  for (Label l : a.labels)
+    (!has(b.labels, l) ? left : needed.count(l) ? batch : inner).push_back(l);
   for (Label l : b.labels)
     if (!has(a.labels, l)) right.push_back(l);
   Sizes shape;
@@ -130,7 +139,8 @@ Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   order_b.insert(order_b.end(), right.begin(), right.end());
   out.insert(out.end(), left.begin(), left.end());
   out.insert(out.end(), right.begin(), right.end());
-  Tensor made = bmm(reshape(in_order(a, order_a), {n, m, k}), reshape(in_order(b, order_b), {n, k, r}));
+  Tensor made =
+      bmm(reshape(in_order(a, order_a), {n, m, k}), reshape(in_order(b, order_b), {n, k, r}));
   return {reshape(made, shape), out};
 }
 
@@ -152,7 +162,8 @@ struct Equation {
     int64_t most = 0;
     size_t begin = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
-      want(begin <= inputs.size(), "'", given, "' has fewer terms than there are operands: ", operands.size());
+      want(begin <= inputs.size(), "'", given,
+           "' has fewer terms than there are operands: ", operands.size());
       size_t end = std::min(inputs.find(',', begin), inputs.size());
       int64_t dots = 0;
       Labels labels = parse(inputs.substr(begin, end - begin), operands[i].ndim(), &dots);
@@ -161,16 +172,20 @@ struct Equation {
       terms.push_back(without_repeats({operands[i], labels}));
       begin = end + 1;
     }
-    want(begin > inputs.size() && !terms.empty(), "'", given, "' has more terms than there are operands: ", operands.size());
+    want(begin > inputs.size() && !terms.empty(), "'", given,
+         "' has more terms than there are operands: ", operands.size());
     for (const Term& t : terms)
       for (size_t i = 0; i < t.labels.size(); ++i) {
         int64_t& size = sizes.try_emplace(t.labels[i], 1).first->second;
         int64_t here = t.t.size(int64_t(i));
-        want(size == 1 || here == 1 || size == here, "'", letters({t.labels[i]}), "' has sizes ", size, " and ", here);
+        want(size == 1 || here == 1 || size == here, "'", letters({t.labels[i]}), "' has sizes ",
+             size, " and ", here);
         size = size == 1 ? here : size;
       }
-    if (arrow != text.npos) output(std::string_view(text).substr(arrow + 2), most);
-    else implicit_output(most);
+    if (arrow != text.npos)
+      output(std::string_view(text).substr(arrow + 2), most);
+    else
+      implicit_output(most);
   }
 
  private:
@@ -181,7 +196,8 @@ struct Equation {
         i += 2;
         continue;
       }
-      want(sizes.count(text[i]), "the result names '", text.substr(i, 1), "', which no operand has");
+      want(sizes.count(text[i]), "the result names '", text.substr(i, 1),
+           "', which no operand has");
       want(!has(out, text[i]), "the result names '", text.substr(i, 1), "' twice");
       out.push_back(text[i]);
     }

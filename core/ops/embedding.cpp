@@ -5,7 +5,8 @@ namespace adjoin::ops {
 namespace {
 
 Tensor to_index(const Tensor& t) {
-  want(is_integral(t) && t.dtype().code != kDLBool, "indices must be integers, they are ", t.dtype());
+  want(is_integral(t) && t.dtype().code != kDLBool, "indices must be integers, they are ",
+       t.dtype());
   return t.dtype() == int64 ? t : to(t, int64);
 }
 
@@ -30,7 +31,8 @@ aj_status* embedding_body(void*, aj_call* call) {
     int64_t rows = weight.size(0), padding = -1;
     if (b.given(2)) {
       padding = b.integer(2);
-      want(padding >= -rows && padding < rows, "padding_idx ", padding, " is out of range for ", rows, " rows");
+      want(padding >= -rows && padding < rows, "padding_idx ", padding, " is out of range for ",
+           rows, " rows");
       if (padding < 0) padding += rows;
     }
     if (b.given(3)) renormalize(weight, flat, b.real(3), b.real(4));
@@ -47,12 +49,15 @@ aj_status* embedding_rows_body(void*, aj_call* call) {
 }
 
 aj_status* embedding_backward_shape(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) { c.out(0, c.tensor(0).dtype(), Sizes{c.integer(2), c.tensor(0).size(-1)}); });
+  return infer(call, [](const Infer& c) {
+    c.out(0, c.tensor(0).dtype(), Sizes{c.integer(2), c.tensor(0).size(-1)});
+  });
 }
 
 aj_status* embedding_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor indices = reshape(b.tensor(1), {-1}), g = reshape(b.tensor(0), {indices.numel(), b.tensor(0).size(-1)});
+    Tensor indices = reshape(b.tensor(1), {-1}),
+           g = reshape(b.tensor(0), {indices.numel(), b.tensor(0).size(-1)});
     int64_t padding = b.integer(3);
     if (padding >= 0) g = where(unsqueeze(ne(indices, padding), 1), g, number_of(g, 0));
     b.ret(0, index_add(zeros_of(g, {b.integer(2), g.size(1)}), 0, indices, g));
@@ -77,7 +82,8 @@ Draw draw_for(const Tensor& t) {
 }
 
 void check_p(double p) {
-  if (!(p >= 0 && p <= 1)) kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "p must be between 0 and 1: ", p);
+  if (!(p >= 0 && p <= 1))
+    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "p must be between 0 and 1: ", p);
 }
 
 }  // namespace
@@ -89,8 +95,10 @@ aj_status* dropout_body(void*, aj_call* call) {
     check_p(p);
     if (!b.flag(2) || p == 0) return b.ret(0, t);
     auto [seed, offset] = draw_for(t);
-    if (b.flag(3)) b.ret(0, dropout_philox_(t, p, seed, offset));
-    else b.ret(0, dropout_philox(t, p, seed, offset));
+    if (b.flag(3))
+      b.ret(0, dropout_philox_(t, p, seed, offset));
+    else
+      b.ret(0, dropout_philox(t, p, seed, offset));
   });
 }
 
@@ -107,8 +115,10 @@ aj_status* feature_dropout_body(void*, aj_call* call) {
     Tensor ones = filled(t, shape, 1, t.dtype());
     auto [seed, offset] = draw_for(ones);
     Tensor mask = dropout_philox(ones, p, seed, offset);
-    if (b.flag(3)) b.ret(0, mul_(t, mask));
-    else b.ret(0, t * mask);
+    if (b.flag(3))
+      b.ret(0, mul_(t, mask));
+    else
+      b.ret(0, t * mask);
   });
 }
 

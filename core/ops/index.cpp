@@ -1,4 +1,5 @@
-// core/ops/index.cpp: shapes of indexing, gathering and sorting, and indexing by anything that is an index.
+// core/ops/index.cpp: shapes of indexing, gathering and sorting, and indexing by anything that is
+// an index.
 #include "core/ops/make.hpp"
 
 namespace adjoin::ops {
@@ -12,10 +13,11 @@ void check_index(const Tensor& index, std::string_view name = "index") {
 void check_gather(const Tensor& t, const Tensor& index, int64_t dim, std::string_view name) {
   int64_t n = std::max<int64_t>(t.ndim(), 1), m = std::max<int64_t>(index.ndim(), 1);
   if (index.numel() == 0) return;
-  want(n == m, "index must have as many dimensions as ", name, ": ", shown(index), " and ", shown(t));
+  want(n == m, "index must have as many dimensions as ", name, ": ", shown(index), " and ",
+       shown(t));
   for (int64_t i = 0; i < index.ndim() && i < t.ndim(); ++i)
-    want(i == dim || index.size(i) <= t.size(i), "index ", shown(index), " is larger than ", name, " ", shown(t),
-         " in dimension ", i);
+    want(i == dim || index.size(i) <= t.size(i), "index ", shown(index), " is larger than ", name,
+         " ", shown(t), " in dimension ", i);
 }
 
 }  // namespace
@@ -60,8 +62,11 @@ aj_status* index_select_shape(void*, aj_call* call) {
     const Tensor &t = c.tensor(0), &index = c.tensor(2);
     check_index(index);
     Sizes shape = sizes_of(t);
-    if (shape.empty()) want(index.numel() == 1, "index must have one element for a 0-dim tensor, it has ", index.numel());
-    else shape[c.integer(1)] = index.numel();
+    if (shape.empty())
+      want(index.numel() == 1, "index must have one element for a 0-dim tensor, it has ",
+           index.numel());
+    else
+      shape[c.integer(1)] = index.numel();
     c.out(0, t.dtype(), shape);
   });
 }
@@ -74,7 +79,8 @@ aj_status* index_add_shape(void*, aj_call* call) {
     want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = index.numel();
-    want(std::ranges::equal(source.shape(), shape) || (shape.empty() && source.numel() == 1 && index.numel() == 1),
+    want(std::ranges::equal(source.shape(), shape) ||
+             (shape.empty() && source.numel() == 1 && index.numel() == 1),
          "source must have shape ", shown(shape), ", it has ", shown(source));
     c.out(0, t.dtype(), t.shape());
   });
@@ -94,7 +100,8 @@ aj_status* scatter_shape(void*, aj_call* call) {
     check_gather(t, index, c.integer(1), "input");
     if (src.is_tensor()) {
       check_gather(src.tensor(), index, -1, "src");
-      want(t.dtype() == src.tensor().dtype(), "src must be ", t.dtype(), ", it is ", src.tensor().dtype());
+      want(t.dtype() == src.tensor().dtype(), "src must be ", t.dtype(), ", it is ",
+           src.tensor().dtype());
     }
     c.out(0, t.dtype(), t.shape());
   });
@@ -124,8 +131,8 @@ aj_status* topk_shape(void*, aj_call* call) {
 
 namespace {
 
-// Indices as a backend wants them: int64 tensors of one common shape, on the tensor's device; a mask of n dimensions
-// becomes n indices.
+// Indices as a backend wants them: int64 tensors of one common shape, on the tensor's device; a
+// mask of n dimensions becomes n indices.
 std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
   std::vector<Tensor> out;
   Sizes common;
@@ -139,14 +146,16 @@ std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
       for (int64_t i = 0; i < here.ndim(); ++i) {
         int64_t d = int64_t(out.size()) + i;
         if (d >= t.ndim() || here.size(i) != t.size(d))
-          kit::raise(AJ_OUT_OF_RANGE, "the mask has shape ", shown(here), ", the tensor ", shown(t), " does not fit it at dimension ",
-                     d);
+          kit::raise(AJ_OUT_OF_RANGE, "the mask has shape ", shown(here), ", the tensor ", shown(t),
+                     " does not fit it at dimension ", d);
       }
-      if (here.ndim() == 0) here = unsqueeze(here, 0);  // only reached for input with a dimension added by the caller
+      if (here.ndim() == 0)
+        here = unsqueeze(here, 0);  // only reached for input with a dimension added by the caller
       for (const Tensor& place : unbind(nonzero(here), 1)) out.push_back(place);
     } else {
       if (!is_integral(here))
-        kit::raise_as("IndexError", AJ_OUT_OF_RANGE, "indices must be integers or booleans, one is ", here.dtype());
+        kit::raise_as("IndexError", AJ_OUT_OF_RANGE,
+                      "indices must be integers or booleans, one is ", here.dtype());
       out.push_back(here.dtype() == int64 ? here : to(here, int64));
     }
   }
@@ -155,7 +164,8 @@ std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
   for (const Tensor& index : out)
     if (index.defined()) common = broadcast(common, index.shape());
   for (Tensor& index : out)
-    if (index.defined() && !std::ranges::equal(index.shape(), common)) index = expand(index, common);
+    if (index.defined() && !std::ranges::equal(index.shape(), common))
+      index = expand(index, common);
   return out;
 }
 
@@ -166,7 +176,8 @@ aj_status* index_body(void*, aj_call* call) {
     std::vector<Tensor> indices = plain_indices(b.tensor(0), b.tensors(1));
     bool any = false;
     for (const Tensor& index : indices) any |= index.defined();
-    b.ret(0, any ? in_own_name([&] { return index_at(b.tensor(0), indices); }) : alias(b.tensor(0)));
+    b.ret(0,
+          any ? in_own_name([&] { return index_at(b.tensor(0), indices); }) : alias(b.tensor(0)));
   });
 }
 
@@ -182,8 +193,9 @@ Tensor fitting(const Tensor& values, const Tensor& t) {
 bool fills_mask(const kit::Body& b) {
   const Tensor& t = b.tensor(0);
   Tensors given = b.tensors(1);
-  return given.size() == 1 && given[0].defined() && given[0].dtype() == boolean && given[0].device() == t.device() &&
-         !b.flag(3) && b.tensor(2).numel() == 1 && b.tensor(2).ndim() <= 1 && std::ranges::equal(given[0].shape(), t.shape());
+  return given.size() == 1 && given[0].defined() && given[0].dtype() == boolean &&
+         given[0].device() == t.device() && !b.flag(3) && b.tensor(2).numel() == 1 &&
+         b.tensor(2).ndim() <= 1 && std::ranges::equal(given[0].shape(), t.shape());
 }
 
 }  // namespace
@@ -193,7 +205,9 @@ aj_status* index_put_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     Tensor values = fitting(b.tensor(2), t);
     if (fills_mask(b)) return b.ret(0, where(b.tensors(1)[0], reshape(values, Sizes()), t));
-    b.ret(0, in_own_name([&] { return index_put_at(t, plain_indices(t, b.tensors(1)), values, b.flag(3)); }));
+    b.ret(0, in_own_name([&] {
+            return index_put_at(t, plain_indices(t, b.tensors(1)), values, b.flag(3));
+          }));
   });
 }
 
@@ -207,7 +221,8 @@ aj_status* index_put_in_place_body(void*, aj_call* call) {
     }
     static constinit kit::Op put("index_put_at");
     std::vector<Tensor> indices = plain_indices(t, b.tensors(1));
-    const aj_value args[] = {kit::value(t), kit::value(Tensors(indices)), kit::value(values), kit::value(b.flag(3))};
+    const aj_value args[] = {kit::value(t), kit::value(Tensors(indices)), kit::value(values),
+                             kit::value(b.flag(3))};
     b.ret(0, in_own_name([&] { return kit::run_into(put.get(), args, 4, t); }));
   });
 }
@@ -220,7 +235,8 @@ aj_status* index_copy_body(void*, aj_call* call) {
     want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = index.numel();
-    want(std::ranges::equal(source.shape(), shape), "source must have shape ", shown(shape), ", it has ", shown(source));
+    want(std::ranges::equal(source.shape(), shape), "source must have shape ", shown(shape),
+         ", it has ", shown(source));
     if (t.ndim() == 0) return b.ret(0, clone(source));
     std::vector<Tensor> indices(size_t(d) + 1);
     indices[d] = reshape(index, {-1});
@@ -234,7 +250,8 @@ aj_status* index_fill_body(void*, aj_call* call) {
     int64_t d = b.integer(1);
     Operand value = b.operand(3);
     check_index(index);
-    want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ", shown(value.shape()));
+    want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ",
+         shown(value.shape()));
     Tensor filling = value.is_tensor() ? value.tensor() : number_of(t, value.number());
     if (t.ndim() == 0) return b.ret(0, clone(filling));
     std::vector<Tensor> indices(size_t(d) + 1);
@@ -250,7 +267,8 @@ aj_status* scatter_src_backward_body(void*, aj_call* call) {
     Tensor out = gather(b.tensor(0), b.integer(1), index);
     if (std::ranges::equal(shape, index.shape())) return b.ret(0, out);
     Sizes pad;
-    for (int64_t i = index.ndim() - 1; i >= 0; --i) pad.insert(pad.end(), {0, shape[i] - index.size(i)});
+    for (int64_t i = index.ndim() - 1; i >= 0; --i)
+      pad.insert(pad.end(), {0, shape[i] - index.size(i)});
     b.ret(0, constant_pad_nd(out, pad));
   });
 }

@@ -1,10 +1,9 @@
 // core/ops/infer.hpp: what functions that declare shapes, and bodies made of ops, have in common.
 #pragma once
+#include <adjoin/kit/call.hpp>
 #include <algorithm>
 #include <string>
 #include <vector>
-
-#include <adjoin/kit/call.hpp>
 
 namespace adjoin::ops {
 
@@ -25,11 +24,13 @@ void want(bool good, const Part&... parts) {
   if (!good) kit::raise(AJ_INVALID_ARGUMENT, parts...);
 }
 
-// For parameters that are not of the schema's type dim: those that count from another tensor's dimensions.
+// For parameters that are not of the schema's type dim: those that count from another tensor's
+// dimensions.
 inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
   int64_t n = std::max<int64_t>(ndim, 1), d = dim < 0 ? dim + n : dim;
   if (d < 0 || d >= n)
-    kit::raise(AJ_OUT_OF_RANGE, "dimension ", dim, " is out of range: it must be between ", -n, " and ", n - 1);
+    kit::raise(AJ_OUT_OF_RANGE, "dimension ", dim, " is out of range: it must be between ", -n,
+               " and ", n - 1);
   return d;
 }
 
@@ -48,8 +49,8 @@ inline Sizes broadcast(std::span<const int64_t> a, std::span<const int64_t> b) {
   Sizes out(std::max(a.size(), b.size()));
   for (size_t i = 0; i < out.size(); ++i) {
     int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    want(x == y || x == 1 || y == 1, "shapes ", shown(a), " and ", shown(b), " do not broadcast: ", x, " and ", y,
-         " differ");
+    want(x == y || x == 1 || y == 1, "shapes ", shown(a), " and ", shown(b),
+         " do not broadcast: ", x, " and ", y, " differ");
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;
@@ -66,9 +67,10 @@ class AJ_HIDDEN Infer : public kit::Values {
   void view(DLDataType dtype, const Sizes& shape, const Sizes& strides, int64_t offset = 0) const {
     item(0, 1, dtype, shape, strides, offset);
   }
-  void item(uint32_t i, uint32_t count, DLDataType dtype, const Sizes& shape, const Sizes& strides, int64_t offset) const {
-    kit::check(kit::env.op->declare_view(call_, i, count, 0, dtype, int32_t(shape.size()), shape.data(), strides.data(),
-                                         offset));
+  void item(uint32_t i, uint32_t count, DLDataType dtype, const Sizes& shape, const Sizes& strides,
+            int64_t offset) const {
+    kit::check(kit::env.op->declare_view(call_, i, count, 0, dtype, int32_t(shape.size()),
+                                         shape.data(), strides.data(), offset));
   }
   void no_items() const {
     aj_object* list = nullptr;

@@ -8,12 +8,14 @@ namespace {
 
 void check_reduction(std::string_view how) {
   if (how != "mean" && how != "sum" && how != "none")
-    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "reduction must be 'mean', 'sum' or 'none', it is '", how, "'");
+    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
+                  "reduction must be 'mean', 'sum' or 'none', it is '", how, "'");
 }
 
 // Is there something to look at? A meta tensor has only a shape.
 bool has_values(const Tensor& t) {
-  return t.numel() > 0 && kit::view_of(kit::env.core->device_name(t.device().device_type)) != "meta";
+  return t.numel() > 0 &&
+         kit::view_of(kit::env.core->device_name(t.device().device_type)) != "meta";
 }
 
 Tensor reduced(const Tensor& each, std::string_view how) {
@@ -27,8 +29,9 @@ struct Pair {
     Sizes shape = broadcast(b.tensor(0).shape(), b.tensor(1).shape());
     if (!std::ranges::equal(b.tensor(0).shape(), b.tensor(1).shape())) {
       static constexpr std::string_view who = "loss";
-      std::string text = kit::text("input is ", shown(b.tensor(0)), ", target is ", shown(b.tensor(1)), ": they broadcast to ",
-                                   shown(shape), "; give both one shape");
+      std::string text =
+          kit::text("input is ", shown(b.tensor(0)), ", target is ", shown(b.tensor(1)),
+                    ": they broadcast to ", shown(shape), "; give both one shape");
       kit::env.core->log(1, kit::str(who), kit::str(text));
     }
     input = expand(b.tensor(0), shape);
@@ -38,7 +41,8 @@ struct Pair {
 };
 
 Tensor to_classes(const Tensor& t) {
-  want(is_integral(t) && t.dtype().code != kDLBool, "target classes must be int64, they are ", t.dtype());
+  want(is_integral(t) && t.dtype().code != kDLBool, "target classes must be int64, they are ",
+       t.dtype());
   return t.dtype() == int64 ? t : to(t, int64);
 }
 
@@ -50,10 +54,10 @@ struct Classes {
     Sizes shape = sizes_of(input);
     classes = shape[dim];
     shape.erase(shape.begin() + dim);
-    want(std::ranges::equal(given.shape(), shape), "input is ", shown(input), ", so target must have shape ", shown(shape),
-         ", it has ", shown(given));
-    want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes), "weight must have one element for each of the ",
-         classes, " classes");
+    want(std::ranges::equal(given.shape(), shape), "input is ", shown(input),
+         ", so target must have shape ", shown(shape), ", it has ", shown(given));
+    want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes),
+         "weight must have one element for each of the ", classes, " classes");
     target = to_classes(given);
     kept = ne(target, ignore);
     // An ignored class may lie anywhere: class 0 stands in for it and counts nothing.
@@ -67,7 +71,9 @@ struct Classes {
   }
 
   // The mean over what counts.
-  Tensor average(const Tensor& each) const { return sum(each) / sum(counts.defined() ? counts : kept); }
+  Tensor average(const Tensor& each) const {
+    return sum(each) / sum(counts.defined() ? counts : kept);
+  }
 
   int64_t dim, classes;
   Tensor target, kept, safe, counts;  // counts: undefined when every class counts 1
@@ -95,16 +101,18 @@ Tensor nll(const Tensor& input, const Classes& c, std::string_view how) {
 
 aj_status* nll_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, nll(b.tensor(0), Classes(b.tensor(0), b.tensor(1), b.tensor(2), b.integer(3)), b.text(4)));
+    b.ret(0, nll(b.tensor(0), Classes(b.tensor(0), b.tensor(1), b.tensor(2), b.integer(3)),
+                 b.text(4)));
   });
 }
 
 namespace {
 
-Tensor probability_cross_entropy(const Tensor& input, Tensor target, const Tensor& weight, std::string_view how, double smoothing) {
+Tensor probability_cross_entropy(const Tensor& input, Tensor target, const Tensor& weight,
+                                 std::string_view how, double smoothing) {
   int64_t dim = input.ndim() == 1 ? 0 : 1, classes = input.size(dim);
-  want(std::ranges::equal(input.shape(), target.shape()), "probabilities must have input's shape ", shown(input),
-       ", target has ", shown(target));
+  want(std::ranges::equal(input.shape(), target.shape()), "probabilities must have input's shape ",
+       shown(input), ", target has ", shown(target));
   if (smoothing > 0) target = target * (1 - smoothing) + smoothing / double(classes);
   Tensor each = log_softmax(input, dim) * target;
   if (weight.defined()) {
@@ -128,7 +136,8 @@ aj_status* cross_entropy_body(void*, aj_call* call) {
     double smoothing = b.real(5);
     want(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0 and 1: ", smoothing);
     want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
-    if (target.is_floating_point()) return b.ret(0, probability_cross_entropy(input, target, weight, how, smoothing));
+    if (target.is_floating_point())
+      return b.ret(0, probability_cross_entropy(input, target, weight, how, smoothing));
     Classes c(input, target, weight, b.integer(3));
     Tensor logs = log_softmax(input, c.dim), hard = nll(logs, c, how);
     if (smoothing == 0) return b.ret(0, hard);
@@ -139,8 +148,10 @@ aj_status* cross_entropy_body(void*, aj_call* call) {
       all = logs * view(weight, shape);
     }
     Tensor even = where(c.kept, -sum(all, {c.dim}), number_of(logs, 0));
-    if (how == "mean") even = c.average(even);
-    else if (how == "sum") even = sum(even);
+    if (how == "mean")
+      even = c.average(even);
+    else if (how == "sum")
+      even = sum(even);
     b.ret(0, hard * (1 - smoothing) + even * (smoothing / double(c.classes)));
   });
 }
@@ -192,12 +203,13 @@ aj_status* bce_each_body(void*, aj_call* call) {
 aj_status* binary_cross_entropy_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &target = b.tensor(1);
-    want(std::ranges::equal(x.shape(), target.shape()), "input is ", shown(x), ", target is ", shown(target),
-         ": give both one shape");
+    want(std::ranges::equal(x.shape(), target.shape()), "input is ", shown(x), ", target is ",
+         shown(target), ": give both one shape");
     {
       NoGradGuard off;
       bool inside = !has_values(x) || all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
-      want(inside, "input must lie between 0 and 1; use binary_cross_entropy_with_logits for scores");
+      want(inside,
+           "input must lie between 0 and 1; use binary_cross_entropy_with_logits for scores");
     }
     Tensor each = bce_each(x, target);
     if (b.given(2)) each = each * b.tensor(2);
@@ -208,10 +220,12 @@ aj_status* binary_cross_entropy_body(void*, aj_call* call) {
 aj_status* binary_cross_entropy_with_logits_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &target = b.tensor(1);
-    want(std::ranges::equal(x.shape(), target.shape()), "input is ", shown(x), ", target is ", shown(target),
-         ": give both one shape");
-    Tensor one = logaddexp(-x, number_of(x, 0));  // -log(sigmoid(x)): the loss where the target is 1
-    Tensor each = b.given(4) ? (1 - target) * x + (1 + (b.tensor(4) - 1) * target) * one : (1 - target) * x + one;
+    want(std::ranges::equal(x.shape(), target.shape()), "input is ", shown(x), ", target is ",
+         shown(target), ": give both one shape");
+    Tensor one =
+        logaddexp(-x, number_of(x, 0));  // -log(sigmoid(x)): the loss where the target is 1
+    Tensor each = b.given(4) ? (1 - target) * x + (1 + (b.tensor(4) - 1) * target) * one
+                             : (1 - target) * x + one;
     if (b.given(2)) each = each * b.tensor(2);
     b.ret(0, reduced(each, b.text(3)));
   });
@@ -221,7 +235,8 @@ aj_status* kl_div_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Pair p(b);
     std::string_view how = b.text(2);
-    Tensor each = b.flag(3) ? exp(p.target) * (p.target - p.input) : xlogy(p.target, p.target) - p.target * p.input;
+    Tensor each = b.flag(3) ? exp(p.target) * (p.target - p.input)
+                            : xlogy(p.target, p.target) - p.target * p.input;
     if (how != "batchmean") return b.ret(0, reduced(each, how));
     want(p.input.ndim() > 0, "'batchmean' needs a batch: input is a number");
     b.ret(0, sum(each) / double(p.input.size(0)));
@@ -250,7 +265,8 @@ aj_status* gaussian_nll_loss_body(void*, aj_call* call) {
       want(!has_values(var) || !any(lt(var, 0)).item<bool>(), "var has negative elements");
       lift = clamp(b.real(4) - var, 0);
     }
-    Tensor held = var + lift, d = x - target;  // eps at least; the derivative passes as if nothing were lifted
+    Tensor held = var + lift,
+           d = x - target;  // eps at least; the derivative passes as if nothing were lifted
     Tensor each = (log(held) + d * d / held) * 0.5;
     if (b.flag(3)) each = each + 0.5 * std::log(2 * 3.141592653589793);
     b.ret(0, reduced(each, b.text(5)));
@@ -267,14 +283,16 @@ aj_status* hinge_embedding_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &target = b.tensor(1);
     Tensor zero = number_of(x, 0);
-    Tensor apart = where(ne(target, 1), clamp(b.real(2) - x, 0), zero), close = where(ne(target, -1), x, zero);
+    Tensor apart = where(ne(target, 1), clamp(b.real(2) - x, 0), zero),
+           close = where(ne(target, -1), x, zero);
     b.ret(0, reduced(apart + close, b.text(3)));
   });
 }
 
 aj_status* margin_ranking_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, reduced(clamp(-(b.tensor(2) * (b.tensor(0) - b.tensor(1))) + b.real(3), 0), b.text(4)));
+    b.ret(0,
+          reduced(clamp(-(b.tensor(2) * (b.tensor(0) - b.tensor(1))) + b.real(3), 0), b.text(4)));
   });
 }
 
@@ -284,7 +302,8 @@ aj_status* cosine_embedding_loss_body(void*, aj_call* call) {
     int64_t d = x.ndim() - 1;
     Tensor cosine = sum(x * y, {d}) / sqrt((sum(x * x, {d}) + 1e-12) * (sum(y * y, {d}) + 1e-12));
     Tensor zero = number_of(cosine, 0);
-    Tensor each = where(eq(target, 1), 1 - cosine, zero) + where(eq(target, -1), clamp(cosine - b.real(3), 0), zero);
+    Tensor each = where(eq(target, 1), 1 - cosine, zero) +
+                  where(eq(target, -1), clamp(cosine - b.real(3), 0), zero);
     b.ret(0, reduced(each, b.text(4)));
   });
 }
@@ -293,7 +312,8 @@ aj_status* triplet_margin_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &anchor = b.tensor(0), &positive = b.tensor(1), &negative = b.tensor(2);
     double p = b.real(4), eps = b.real(5);
-    Tensor near = pairwise_distance(anchor, positive, p, eps), far = pairwise_distance(anchor, negative, p, eps);
+    Tensor near = pairwise_distance(anchor, positive, p, eps),
+           far = pairwise_distance(anchor, negative, p, eps);
     if (b.flag(6)) far = minimum(far, pairwise_distance(positive, negative, p, eps));
     b.ret(0, reduced(clamp(near - far + b.real(3), 0), b.text(7)));
   });

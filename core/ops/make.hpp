@@ -9,9 +9,15 @@ namespace adjoin::ops {
 inline Tensor filled(const Tensor& like, const Sizes& shape, const Scalar& x, DLDataType dtype) {
   return full(shape, x, dtype, like.device());
 }
-inline Tensor zeros_of(const Tensor& like, const Sizes& shape) { return zeros(shape, like.dtype(), like.device()); }
-inline Tensor number_of(const Tensor& like, const Scalar& x) { return filled(like, {}, x, like.dtype()); }
-inline Tensor counting(const Tensor& like, int64_t n) { return arange(0, n, 1, int64, like.device()); }
+inline Tensor zeros_of(const Tensor& like, const Sizes& shape) {
+  return zeros(shape, like.dtype(), like.device());
+}
+inline Tensor number_of(const Tensor& like, const Scalar& x) {
+  return filled(like, {}, x, like.dtype());
+}
+inline Tensor counting(const Tensor& like, int64_t n) {
+  return arange(0, n, 1, int64, like.device());
+}
 inline Tensor cut(const Tensor& t, int64_t dim, int64_t start, int64_t end, int64_t step = 1) {
   return slice(t, dim, start, end, step);
 }
@@ -19,14 +25,16 @@ inline Tensor cut(const Tensor& t, int64_t dim, int64_t start, int64_t end, int6
 // A real tensor is its own conjugate, without a copy.
 inline Tensor conjugate(const Tensor& t) { return t.is_complex() ? conj(t) : t; }
 
-// A primitive that the user did not call must not be named to them: its error is told as that of the op being served.
+// A primitive that the user did not call must not be named to them: its error is told as that of
+// the op being served.
 template <class F>
 auto in_own_name(F&& f) {
   try {
     return f();
   } catch (const kit::Error& e) {
     size_t colon = e.message().find(": ");
-    throw kit::Error(e.code(), e.kind(), colon == std::string::npos ? e.message() : e.message().substr(colon + 2));
+    throw kit::Error(e.code(), e.kind(),
+                     colon == std::string::npos ? e.message() : e.message().substr(colon + 2));
   }
 }
 

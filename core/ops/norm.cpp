@@ -1,12 +1,13 @@
-// core/ops/norm.cpp: normalizations: shapes, layers, and gradients that can be differentiated again.
+// core/ops/norm.cpp: normalizations: shapes, layers, and gradients that can be differentiated
+// again.
 #include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 namespace {
 
 void check_channels(const Tensor& t, int64_t channels, std::string_view name) {
-  want(!t.defined() || (t.ndim() == 1 && t.size(0) == channels), name, " must have shape [", channels, "], it has ",
-       t.defined() ? shown(t) : kit::Shape{});
+  want(!t.defined() || (t.ndim() == 1 && t.size(0) == channels), name, " must have shape [",
+       channels, "], it has ", t.defined() ? shown(t) : kit::Shape{});
 }
 
 Sizes all_but(int64_t ndim, int64_t kept) {
@@ -25,23 +26,28 @@ Tensor along(const Tensor& v, const Tensor& t, int64_t dim) {
 
 bool recording(std::initializer_list<const Tensor*> tensors) {
   if (!kit::env.autograd->grad_mode()) return false;
-  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor* t) { return t->defined() && t->requires_grad(); });
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor* t) { return t->defined() && t->requires_grad(); });
 }
 
 void check_normalized(const Tensor& t, Ints normalized) {
   int64_t k = int64_t(normalized.size());
-  want(k > 0 && k <= t.ndim() && std::ranges::equal(t.shape().last(size_t(k)), normalized), "normalized_shape ", shown(normalized),
-       " is not how the shape ", shown(t), " of input ends");
+  want(k > 0 && k <= t.ndim() && std::ranges::equal(t.shape().last(size_t(k)), normalized),
+       "normalized_shape ", shown(normalized), " is not how the shape ", shown(t),
+       " of input ends");
 }
 
-// The part that batch and layer norm share: out of t, its statistics over dims and the gradient of the scaled result.
+// The part that batch and layer norm share: out of t, its statistics over dims and the gradient of
+// the scaled result.
 struct Normalized {
   Normalized(const Tensor& t, const Sizes& dims, double eps) : dims(dims) {
     Tensor centred = t - mean(t, dims, true);
     rstd = rsqrt(mean(centred * centred, dims, true) + eps);
     hat = centred * rstd;
   }
-  Tensor gradient(const Tensor& g) const { return rstd * (g - mean(g, dims, true) - hat * mean(g * hat, dims, true)); }
+  Tensor gradient(const Tensor& g) const {
+    return rstd * (g - mean(g, dims, true) - hat * mean(g * hat, dims, true));
+  }
   Sizes dims;
   Tensor rstd, hat;
 };
@@ -60,7 +66,8 @@ aj_status* batch_norm_shape(void*, aj_call* call) {
     check_channels(c.tensor(3), n, "running_mean");
     check_channels(c.tensor(4), n, "running_var");
     bool training = c.flag(5);
-    want(training || (c.given(3) && c.given(4)), "running_mean and running_var are needed when not training");
+    want(training || (c.given(3) && c.given(4)),
+         "running_mean and running_var are needed when not training");
     Sizes stats{training ? n : 0};
     c.out(0, t.dtype(), t.shape());
     c.out(1, statistics_dtype(t.dtype()), stats);
@@ -80,7 +87,8 @@ aj_status* batch_norm_backward_shape(void*, aj_call* call) {
   });
 }
 
-// Runs when this derivative is itself recorded; the saved mean and rstd depend on input, so they are made again.
+// Runs when this derivative is itself recorded; the saved mean and rstd depend on input, so they
+// are made again.
 aj_status* batch_norm_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(1), &weight = b.tensor(2);
@@ -99,7 +107,8 @@ aj_status* batch_norm_backward_body(void*, aj_call* call) {
 namespace {
 
 // With the statistics constant it is one product and one sum, of any derivative.
-Tensor with_constants(const Tensor& t, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor with_constants(const Tensor& t, const Tensor& mean, const Tensor& var, const Tensor& weight,
+                      const Tensor& bias, double eps) {
   Tensor scale = rsqrt(in(var, statistics_dtype(t.dtype())) + eps);
   if (weight.defined()) scale = scale * weight;
   Tensor shift = -(mean * scale);
@@ -107,7 +116,8 @@ Tensor with_constants(const Tensor& t, const Tensor& mean, const Tensor& var, co
   return in(t * along(scale, t, 1) + along(shift, t, 1), t.dtype());
 }
 
-// The primitive may write its statistics, so a call counts as a change of them; when not training it is none.
+// The primitive may write its statistics, so a call counts as a change of them; when not training
+// it is none.
 Tensor unwatched(const Tensor& t) {
   if (!t.defined()) return t;
   aj_tensor* data = nullptr;
@@ -119,10 +129,12 @@ Tensor unwatched(const Tensor& t) {
 
 aj_status* batch_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Tensor &t = b.tensor(0), &mean = b.tensor(1), &var = b.tensor(2), &weight = b.tensor(3), &bias = b.tensor(4);
+    const Tensor &t = b.tensor(0), &mean = b.tensor(1), &var = b.tensor(2), &weight = b.tensor(3),
+                 &bias = b.tensor(4);
     bool training = b.flag(5);
     want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
-    want(!training || t.numel() != t.size(1), "training wants more than one value per channel: input is ", shown(t));
+    want(!training || t.numel() != t.size(1),
+         "training wants more than one value per channel: input is ", shown(t));
     if (!training && mean.defined() && var.defined() && recording({&t, &weight, &bias})) {
       check_channels(mean, t.size(1), "running_mean");
       check_channels(var, t.size(1), "running_var");
@@ -130,7 +142,8 @@ aj_status* batch_norm_body(void*, aj_call* call) {
     }
     Tensor m = training ? mean : unwatched(mean), v = training ? var : unwatched(var);
     b.ret(0, in_own_name([&] {
-            return std::get<0>(batch_norm_stats(t, weight, bias, m, v, training, b.real(6), b.real(7)));
+            return std::get<0>(
+                batch_norm_stats(t, weight, bias, m, v, training, b.real(6), b.real(7)));
           }));
   });
 }
@@ -141,8 +154,9 @@ aj_status* layer_norm_shape(void*, aj_call* call) {
     Ints normalized = c.ints(1);
     check_normalized(t, normalized);
     for (uint32_t i = 2; i < 4; ++i)
-      want(!c.given(i) || std::ranges::equal(c.tensor(i).shape(), normalized), i == 2 ? "weight" : "bias", " must have shape ",
-           shown(normalized), ", it has ", c.given(i) ? shown(c.tensor(i)) : kit::Shape{});
+      want(!c.given(i) || std::ranges::equal(c.tensor(i).shape(), normalized),
+           i == 2 ? "weight" : "bias", " must have shape ", shown(normalized), ", it has ",
+           c.given(i) ? shown(c.tensor(i)) : kit::Shape{});
     Sizes stats = sizes_of(t);
     std::fill(stats.end() - int64_t(normalized.size()), stats.end(), 1);
     c.out(0, t.dtype(), t.shape());
@@ -163,7 +177,8 @@ aj_status* layer_norm_backward_shape(void*, aj_call* call) {
   });
 }
 
-// As that of batch norm; eps is not an argument here, so it is worked out of the saved rstd as a constant.
+// As that of batch norm; eps is not an argument here, so it is worked out of the saved rstd as a
+// constant.
 aj_status* layer_norm_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(1), &weight = b.tensor(5);
@@ -178,10 +193,12 @@ aj_status* layer_norm_backward_body(void*, aj_call* call) {
       Tensor centred = x.detach() - b.tensor(3), rstd = b.tensor(4).detach();
       eps = reciprocal(rstd * rstd) - mean(centred * centred, last, true);
     }
-    Tensor centred = x - mean(x, last, true), rstd = rsqrt(mean(centred * centred, last, true) + eps), hat = centred * rstd;
+    Tensor centred = x - mean(x, last, true),
+           rstd = rsqrt(mean(centred * centred, last, true) + eps), hat = centred * rstd;
     Tensor scaled = weight.defined() ? g * weight : g, nothing = zeros_of(t, {0});
     if (needs[0]) {
-      Tensor made = rstd * (scaled - mean(scaled, last, true) - hat * mean(scaled * hat, last, true));
+      Tensor made =
+          rstd * (scaled - mean(scaled, last, true) - hat * mean(scaled * hat, last, true));
       b.ret(0, in(made, t.dtype()));
     } else {
       b.ret(0, nothing);
@@ -195,7 +212,8 @@ aj_status* layer_norm_backward_body(void*, aj_call* call) {
 aj_status* layer_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     b.ret(0, in_own_name([&] {
-            return std::get<0>(layer_norm_stats(b.tensor(0), b.ints(1), b.tensor(2), b.tensor(3), b.real(4)));
+            return std::get<0>(
+                layer_norm_stats(b.tensor(0), b.ints(1), b.tensor(2), b.tensor(3), b.real(4)));
           }));
   });
 }
@@ -224,7 +242,8 @@ aj_status* group_norm_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     int64_t groups = b.integer(1);
     want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
-    want(groups > 0 && t.size(1) % groups == 0, "the ", t.size(1), " channels of input must be divisible by num_groups ", groups);
+    want(groups > 0 && t.size(1) % groups == 0, "the ", t.size(1),
+         " channels of input must be divisible by num_groups ", groups);
     b.ret(0, scaled_and_shifted(by_groups(t, groups, b.real(4)), b.tensor(2), b.tensor(3)));
   });
 }
@@ -234,8 +253,10 @@ aj_status* instance_norm_body(void*, aj_call* call) {
     const Tensor &t = b.tensor(0), &mean_ = b.tensor(1), &var_ = b.tensor(2);
     double momentum = b.real(6), eps = b.real(7);
     want(t.ndim() >= 3, "input must have batch, channels and places, its shape is ", shown(t));
-    if (!b.flag(5)) return b.ret(0, batch_norm(t, mean_, var_, b.tensor(3), b.tensor(4), false, momentum, eps));
-    want(t.numel() > t.size(0) * t.size(1), "more than one value per channel is wanted: input is ", shown(t));
+    if (!b.flag(5))
+      return b.ret(0, batch_norm(t, mean_, var_, b.tensor(3), b.tensor(4), false, momentum, eps));
+    want(t.numel() > t.size(0) * t.size(1), "more than one value per channel is wanted: input is ",
+         shown(t));
     if (mean_.defined() && var_.defined()) {
       NoGradGuard off;
       Sizes places;
@@ -255,7 +276,9 @@ aj_status* rms_norm_body(void*, aj_call* call) {
     DLDataType dtype = statistics_dtype(t.dtype());
     Sizes dims;
     for (int64_t d = t.ndim() - int64_t(b.ints(1).size()); d < t.ndim(); ++d) dims.push_back(d);
-    double eps = b.given(3) ? b.real(3) : dtype == float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+    double eps = b.given(3)         ? b.real(3)
+                 : dtype == float64 ? 2.220446049250313e-16
+                                    : 1.1920928955078125e-07;
     Tensor x = in(t, dtype), made = in(x * rsqrt(mean(x * x, dims, true) + eps), t.dtype());
     b.ret(0, weight.defined() ? made * weight : made);
   });

@@ -6,26 +6,31 @@ namespace {
 
 void check_pad(Ints pad, int64_t ndim) {
   want(pad.size() % 2 == 0, "pad must hold pairs: ", shown(pad));
-  want(int64_t(pad.size() / 2) <= ndim, "pad ", shown(pad), " is for more than the ", ndim, " dimensions of input");
+  want(int64_t(pad.size() / 2) <= ndim, "pad ", shown(pad), " is for more than the ", ndim,
+       " dimensions of input");
 }
 
 // The last `dims` dimensions grow by indices that reach back into them.
 Tensor pad_by_index(const Tensor& input, Ints pad, std::string_view mode) {
   Tensor out = input;
   for (size_t i = 0; i < pad.size() / 2; ++i) {
-    int64_t d = out.ndim() - 1 - int64_t(i), n = out.size(d), before = pad[2 * i], after = pad[2 * i + 1];
+    int64_t d = out.ndim() - 1 - int64_t(i), n = out.size(d), before = pad[2 * i],
+            after = pad[2 * i + 1];
     if (before == 0 && after == 0) continue;
     want(n > 0, "dimension ", d, " is empty");
     if (mode == "reflect")
-      want(before < n && after < n, "reflect needs less padding than the size ", n, " of dimension ", d, ": ", before, ", ",
-           after);
+      want(before < n && after < n, "reflect needs less padding than the size ", n,
+           " of dimension ", d, ": ", before, ", ", after);
     if (mode == "circular")
-      want(before <= n && after <= n, "circular needs no more padding than the size ", n, " of dimension ", d, ": ", before,
-           ", ", after);
+      want(before <= n && after <= n, "circular needs no more padding than the size ", n,
+           " of dimension ", d, ": ", before, ", ", after);
     Tensor at = arange(-before, n + after, 1, int64, out.device());
-    if (mode == "reflect") at = (n - 1) - abs(abs(at) - (n - 1));
-    else if (mode == "replicate") at = clamp(at, 0, n - 1);
-    else at = remainder(at, n);
+    if (mode == "reflect")
+      at = (n - 1) - abs(abs(at) - (n - 1));
+    else if (mode == "replicate")
+      at = clamp(at, 0, n - 1);
+    else
+      at = remainder(at, n);
     out = index_select(out, d, at);
   }
   return out;
@@ -39,12 +44,13 @@ aj_status* pad_body(void*, aj_call* call) {
     Ints pad = b.ints(1);
     std::string_view mode = b.text(2);
     check_pad(pad, t.ndim());
-    if (mode == "constant") return b.ret(0, constant_pad_nd(t, pad, b.given(3) ? b.scalar(3) : Scalar(0)));
+    if (mode == "constant")
+      return b.ret(0, constant_pad_nd(t, pad, b.given(3) ? b.scalar(3) : Scalar(0)));
     want(!b.given(3), "mode '", mode, "' takes no value");
     want(mode == "reflect" || mode == "replicate" || mode == "circular",
          "mode must be 'constant', 'reflect', 'replicate' or 'circular', it is '", mode, "'");
-    want(int64_t(pad.size() / 2) < t.ndim(), "mode '", mode, "' pads the dimensions after the first: pad is ", shown(pad),
-         ", input is ", shown(t));
+    want(int64_t(pad.size() / 2) < t.ndim(), "mode '", mode,
+         "' pads the dimensions after the first: pad is ", shown(pad), ", input is ", shown(t));
     b.ret(0, pad_by_index(t, pad, mode));
   });
 }
@@ -58,7 +64,8 @@ aj_status* constant_pad_nd_body(void*, aj_call* call) {
     for (size_t i = 0; i < pad.size() / 2; ++i) {
       int64_t d = t.ndim() - 1 - int64_t(i);
       shape[d] += pad[2 * i] + pad[2 * i + 1];
-      want(shape[d] >= 0, "pad ", shown(pad), " cuts more than dimension ", d, " of ", shown(t), " has");
+      want(shape[d] >= 0, "pad ", shown(pad), " cuts more than dimension ", d, " of ", shown(t),
+           " has");
     }
     Tensor out = filled(t, shape, b.scalar(2), t.dtype()), inside = out;
     for (size_t i = 0; i < pad.size() / 2; ++i) {

@@ -4,26 +4,31 @@
 namespace adjoin::ops {
 namespace {
 
-int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
+int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                    bool ceil_mode) {
   int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
   int64_t out = room < 0 ? 0 : room / stride + 1;
-  if (ceil_mode && (out - 1) * stride >= in + padding) --out;  // the last window must begin within input or what is before it
+  if (ceil_mode && (out - 1) * stride >= in + padding)
+    --out;  // the last window must begin within input or what is before it
   return out;
 }
 
 void check_planes(const Tensor& t) {
-  want(t.ndim() == 3 || t.ndim() == 4, "input must have 3 or 4 dimensions, its shape is ", shown(t));
+  want(t.ndim() == 3 || t.ndim() == 4, "input must have 3 or 4 dimensions, its shape is ",
+       shown(t));
 }
 
-Sizes pooled_shape(const Tensor& t, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+Sizes pooled_shape(const Tensor& t, Ints kernel, Ints stride, Ints padding, Ints dilation,
+                   bool ceil_mode) {
   check_planes(t);
   Sizes shape = sizes_of(t);
   for (int64_t i = 0; i < 2; ++i) {
     int64_t& size = shape[size_t(t.ndim() - 2 + i)];
-    want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0, "kernel_size, stride and dilation must be positive: ", shown(kernel),
-         ", ", shown(stride), ", ", shown(dilation));
-    want(padding[i] >= 0 && 2 * padding[i] <= kernel[i], "padding must be at most half of kernel_size: ", shown(padding), " and ",
-         shown(kernel));
+    want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0,
+         "kernel_size, stride and dilation must be positive: ", shown(kernel), ", ", shown(stride),
+         ", ", shown(dilation));
+    want(padding[i] >= 0 && 2 * padding[i] <= kernel[i],
+         "padding must be at most half of kernel_size: ", shown(padding), " and ", shown(kernel));
     int64_t in = size;
     size = pooled_size(in, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
     want(size > 0, "kernel_size ", shown(kernel), " is too large for input of shape ", shown(t));
@@ -52,7 +57,8 @@ aj_status* avg_pool2d_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     want(!c.given(6) || c.integer(6) != 0, "divisor_override must not be 0");
-    c.out(0, t.dtype(), pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)));
+    c.out(0, t.dtype(),
+          pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)));
   });
 }
 
@@ -68,7 +74,8 @@ aj_status* adaptive_avg_pool2d_shape(void*, aj_call* call) {
     Sizes shape = sizes_of(t);
     for (int64_t i = 0; i < 2; ++i) {
       want(size[i] >= 0, "output_size must not be negative: ", shown(size));
-      want(shape[size_t(t.ndim() - 2 + i)] > 0 || size[i] == 0, "input of shape ", shown(t), " has no elements to take means of");
+      want(shape[size_t(t.ndim() - 2 + i)] > 0 || size[i] == 0, "input of shape ", shown(t),
+           " has no elements to take means of");
       shape[size_t(t.ndim() - 2 + i)] = size[i];
     }
     c.out(0, t.dtype(), shape);
@@ -79,10 +86,13 @@ aj_status* max_pool2d_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &g = b.tensor(0), &indices = b.tensor(1);
     Ints shape = b.ints(2);
-    int64_t plane = shape[shape.size() - 1] * shape[shape.size() - 2], planes = product(shape) / std::max<int64_t>(plane, 1);
+    int64_t plane = shape[shape.size() - 1] * shape[shape.size() - 2],
+            planes = product(shape) / std::max<int64_t>(plane, 1);
     int64_t windows = g.size(-1) * g.size(-2);
     Sizes flat{planes, windows};
-    b.ret(0, reshape(scatter_add(zeros_of(g, {planes, plane}), 1, reshape(indices, flat), reshape(g, flat)), shape));
+    b.ret(0, reshape(scatter_add(zeros_of(g, {planes, plane}), 1, reshape(indices, flat),
+                                 reshape(g, flat)),
+                     shape));
   });
 }
 
@@ -96,18 +106,20 @@ Sizes stride_or(const kit::Body& b, uint32_t i, const Sizes& kernel) {
 std::tuple<Tensor, Tensor> max_pool2d_of(const kit::Body& b) {
   Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
   return in_own_name([&] {
-    return max_pool2d_with_indices(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"),
-                                   n_of(b.ints(4), 2, "dilation"), b.flag(5));
+    return max_pool2d_with_indices(b.tensor(0), kernel, stride_or(b, 2, kernel),
+                                   n_of(b.ints(3), 2, "padding"), n_of(b.ints(4), 2, "dilation"),
+                                   b.flag(5));
   });
 }
 
 std::tuple<Tensor, Tensor> max_pool1d_of(const kit::Body& b) {
   const Tensor& t = b.tensor(0);
-  want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ", shown(t));
+  want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ",
+       shown(t));
   Sizes kernel = n_of(b.ints(1), 1, "kernel_size"), stride = stride_or(b, 2, kernel);
   int64_t padding = n_of(b.ints(3), 1, "padding")[0], dilation = n_of(b.ints(4), 1, "dilation")[0];
-  auto [out, indices] = max_pool2d_with_indices(unsqueeze(t, -2), {1, kernel[0]}, {1, stride[0]}, {0, padding}, {1, dilation},
-                                                b.flag(5));
+  auto [out, indices] = max_pool2d_with_indices(unsqueeze(t, -2), {1, kernel[0]}, {1, stride[0]},
+                                                {0, padding}, {1, dilation}, b.flag(5));
   return {squeeze(out, {-2}), squeeze(indices, {-2})};
 }
 
@@ -147,8 +159,9 @@ aj_status* avg_pool2d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
     b.ret(0, in_own_name([&] {
-            return avg_pool2d_forward(b.tensor(0), kernel, stride_or(b, 2, kernel), n_of(b.ints(3), 2, "padding"), b.flag(4),
-                                      b.flag(5), b.maybe<int64_t>(6));
+            return avg_pool2d_forward(b.tensor(0), kernel, stride_or(b, 2, kernel),
+                                      n_of(b.ints(3), 2, "padding"), b.flag(4), b.flag(5),
+                                      b.maybe<int64_t>(6));
           }));
   });
 }
@@ -156,10 +169,12 @@ aj_status* avg_pool2d_body(void*, aj_call* call) {
 aj_status* avg_pool1d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ", shown(t));
+    want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ",
+         shown(t));
     Sizes kernel = n_of(b.ints(1), 1, "kernel_size"), stride = stride_or(b, 2, kernel);
-    Tensor out = avg_pool2d_forward(unsqueeze(t, -2), {1, kernel[0]}, {1, stride[0]}, {0, n_of(b.ints(3), 1, "padding")[0]},
-                                    b.flag(4), b.flag(5), std::nullopt);
+    Tensor out = avg_pool2d_forward(unsqueeze(t, -2), {1, kernel[0]}, {1, stride[0]},
+                                    {0, n_of(b.ints(3), 1, "padding")[0]}, b.flag(4), b.flag(5),
+                                    std::nullopt);
     b.ret(0, squeeze(out, {-2}));
   });
 }
@@ -173,8 +188,11 @@ aj_status* adaptive_avg_pool2d_body(void*, aj_call* call) {
 aj_status* adaptive_avg_pool1d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ", shown(t));
-    b.ret(0, squeeze(adaptive_avg_pool2d_forward(unsqueeze(t, -2), {1, n_of(b.ints(1), 1, "output_size")[0]}), {-2}));
+    want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ",
+         shown(t));
+    b.ret(0, squeeze(adaptive_avg_pool2d_forward(unsqueeze(t, -2),
+                                                 {1, n_of(b.ints(1), 1, "output_size")[0]}),
+                     {-2}));
   });
 }
 

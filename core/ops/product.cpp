@@ -5,16 +5,18 @@ namespace adjoin::ops {
 namespace {
 
 void same_dtype(const Tensor& a, const Tensor& b) {
-  want(a.dtype() == b.dtype(), "dtypes differ: ", a.dtype(), " and ", b.dtype(), "; cast one with .to()");
+  want(a.dtype() == b.dtype(), "dtypes differ: ", a.dtype(), " and ", b.dtype(),
+       "; cast one with .to()");
 }
 
 // The hint is given where the transpose of the second matrix would do.
 void check_inner(const Tensor& a, const Tensor& b, int64_t inner, std::string_view name_a = "input",
                  std::string_view name_b = "mat2") {
   int64_t rows = b.size(b.ndim() - 2), columns = b.size(-1);
-  std::string hint = inner == columns ? kit::text("; did you mean ", name_b, b.ndim() == 2 ? ".T?" : ".mT?") : "";
-  want(inner == rows, name_a, " is ", shown(a), " and ", name_b, " is ", shown(b), ": the inner sizes ", inner, " and ", rows,
-       " differ", hint);
+  std::string hint =
+      inner == columns ? kit::text("; did you mean ", name_b, b.ndim() == 2 ? ".T?" : ".mT?") : "";
+  want(inner == rows, name_a, " is ", shown(a), " and ", name_b, " is ", shown(b),
+       ": the inner sizes ", inner, " and ", rows, " differ", hint);
 }
 
 void want_dims(const Tensor& t, int64_t ndim, std::string_view name) {
@@ -40,8 +42,8 @@ aj_status* bmm_shape(void*, aj_call* call) {
     want_dims(a, 3, "input");
     want_dims(b, 3, "mat2");
     same_dtype(a, b);
-    want(a.size(0) == b.size(0), "input is ", shown(a), " and mat2 is ", shown(b), ": the stacks differ, ", a.size(0), " and ",
-         b.size(0));
+    want(a.size(0) == b.size(0), "input is ", shown(a), " and mat2 is ", shown(b),
+         ": the stacks differ, ", a.size(0), " and ", b.size(0));
     check_inner(a, b, a.size(2));
     c.out(0, a.dtype(), Sizes{a.size(0), a.size(1), b.size(2)});
   });
@@ -56,7 +58,8 @@ aj_status* addmm_shape(void*, aj_call* call) {
     same_dtype(t, a);
     check_inner(a, b, a.size(1), "mat1");
     Sizes shape{a.size(0), b.size(1)};
-    want(broadcast(t.shape(), shape) == shape, "input of shape ", shown(t), " does not broadcast to ", shown(shape));
+    want(broadcast(t.shape(), shape) == shape, "input of shape ", shown(t),
+         " does not broadcast to ", shown(shape));
     c.out(0, a.dtype(), shape);
   });
 }
@@ -67,13 +70,15 @@ aj_status* linear_shape(void*, aj_call* call) {
     want(x.ndim() >= 1, "input must have a dimension, it is a number");
     want_dims(w, 2, "weight");
     same_dtype(x, w);
-    want(x.size(-1) == w.size(1), "input is ", shown(x), " and weight is ", shown(w), ": the sizes ", x.size(-1), " and ",
-         w.size(1), " differ", x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "");
+    want(x.size(-1) == w.size(1), "input is ", shown(x), " and weight is ", shown(w),
+         ": the sizes ", x.size(-1), " and ", w.size(1), " differ",
+         x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "");
     Sizes shape = sizes_of(x);
     shape.back() = w.size(0);
     if (bias.defined()) {
       same_dtype(x, bias);
-      want(broadcast(bias.shape(), shape) == shape, "bias of shape ", shown(bias), " does not broadcast to ", shown(shape));
+      want(broadcast(bias.shape(), shape) == shape, "bias of shape ", shown(bias),
+           " does not broadcast to ", shown(shape));
     }
     c.out(0, x.dtype(), shape);
   });
@@ -90,10 +95,13 @@ Tensor add_scaled(const Tensor& t, const Tensor& made, const Scalar& beta, const
 }
 
 Tensor folded(const Tensor& t) {
-  return t.ndim() == 2 ? t : reshape(t, {product(t.shape().first(size_t(t.ndim() - 1))), t.size(-1)});
+  return t.ndim() == 2 ? t
+                       : reshape(t, {product(t.shape().first(size_t(t.ndim() - 1))), t.size(-1)});
 }
 
-Tensor matrix_times_vector(const Tensor& m, const Tensor& v) { return squeeze(mm(m, unsqueeze(v, 1)), {1}); }
+Tensor matrix_times_vector(const Tensor& m, const Tensor& v) {
+  return squeeze(mm(m, unsqueeze(v, 1)), {1});
+}
 
 // All cases with a stack on at least one side.
 Tensor stacked(const Tensor& a, const Tensor& b) {
@@ -104,7 +112,8 @@ Tensor stacked(const Tensor& a, const Tensor& b) {
     return view(flat, shape);
   }
   Tensor left = a.ndim() == 1 ? unsqueeze(a, 0) : a;
-  std::span<const int64_t> batch_a = left.shape().first(left.ndim() - 2), batch_b = b.shape().first(b.ndim() - 2);
+  std::span<const int64_t> batch_a = left.shape().first(left.ndim() - 2),
+                           batch_b = b.shape().first(b.ndim() - 2);
   Sizes batch = broadcast(batch_a, batch_b), wide_a = batch, wide_b = batch;
   int64_t n = product(batch), rows = left.size(-2), inner = left.size(-1), columns = b.size(-1);
   wide_a.insert(wide_a.end(), {rows, inner});
@@ -126,12 +135,12 @@ Tensor stacked(const Tensor& a, const Tensor& b) {
 aj_status* matmul_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& k) {
     const Tensor &a = k.tensor(0), &b = k.tensor(1);
-    want(a.ndim() > 0 && b.ndim() > 0, "both must have a dimension: a is ", shown(a), " and b is ", shown(b),
-         "; use * for numbers");
+    want(a.ndim() > 0 && b.ndim() > 0, "both must have a dimension: a is ", shown(a), " and b is ",
+         shown(b), "; use * for numbers");
     same_dtype(a, b);
     if (b.ndim() == 1)
-      want(a.size(-1) == b.size(0), "a is ", shown(a), " and b is ", shown(b), ": the inner sizes ", a.size(-1), " and ",
-           b.size(0), " differ");
+      want(a.size(-1) == b.size(0), "a is ", shown(a), " and b is ", shown(b), ": the inner sizes ",
+           a.size(-1), " and ", b.size(0), " differ");
     else
       check_inner(a, b, a.size(-1), "a", "b");
     if (a.ndim() == 2 && b.ndim() == 2) return k.ret(0, mm(a, b));
@@ -147,8 +156,8 @@ aj_status* mv_body(void*, aj_call* call) {
     const Tensor &m = b.tensor(0), &v = b.tensor(1);
     want_dims(m, 2, "input");
     want_dims(v, 1, "vec");
-    want(m.size(1) == v.size(0), "input is ", shown(m), " and vec is ", shown(v), ": the inner sizes ", m.size(1), " and ",
-         v.size(0), " differ");
+    want(m.size(1) == v.size(0), "input is ", shown(m), " and vec is ", shown(v),
+         ": the inner sizes ", m.size(1), " and ", v.size(0), " differ");
     b.ret(0, matrix_times_vector(m, v));
   });
 }
@@ -168,7 +177,8 @@ aj_status* inner_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& k) {
     const Tensor &a = k.tensor(0), &b = k.tensor(1);
     if (a.ndim() == 0 || b.ndim() == 0) return k.ret(0, a * b);
-    want(a.size(-1) == b.size(-1), "input is ", shown(a), " and other is ", shown(b), ": the last sizes differ");
+    want(a.size(-1) == b.size(-1), "input is ", shown(a), " and other is ", shown(b),
+         ": the last sizes differ");
     Sizes shape(a.shape().begin(), a.shape().end() - 1);
     shape.insert(shape.end(), b.shape().begin(), b.shape().end() - 1);
     k.ret(0, reshape(mm(folded(a), t(folded(b))), shape));
@@ -224,8 +234,9 @@ aj_status* linear_body(void*, aj_call* call) {
     const Tensor &x = b.tensor(0), &w = b.tensor(1), &bias = b.tensor(2);
     want(x.ndim() >= 1, "input must have a dimension, it is a number");
     want_dims(w, 2, "weight");
-    want(x.size(-1) == w.size(1), "input is ", shown(x), " and weight is ", shown(w), ": the sizes ", x.size(-1), " and ",
-         w.size(1), " differ", x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "");
+    want(x.size(-1) == w.size(1), "input is ", shown(x), " and weight is ", shown(w),
+         ": the sizes ", x.size(-1), " and ", w.size(1), " differ",
+         x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "");
     Tensor made = matmul(x, t(w));
     b.ret(0, bias.defined() ? made + bias : made);
   });
@@ -241,10 +252,12 @@ aj_status* bilinear_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &y = b.tensor(1), &w = b.tensor(2), &bias = b.tensor(3);
     want_dims(w, 3, "weight");
-    want(x.ndim() == y.ndim() && x.ndim() > 0, "inputs must have as many dimensions: ", shown(x), " and ", shown(y));
-    want(x.size(-1) == w.size(1) && y.size(-1) == w.size(2), "weight ", shown(w), " does not fit inputs ", shown(x), " and ",
-         shown(y));
-    int64_t rows = x.numel() / std::max<int64_t>(x.size(-1), 1), outs = w.size(0), m = w.size(1), n = w.size(2);
+    want(x.ndim() == y.ndim() && x.ndim() > 0, "inputs must have as many dimensions: ", shown(x),
+         " and ", shown(y));
+    want(x.size(-1) == w.size(1) && y.size(-1) == w.size(2), "weight ", shown(w),
+         " does not fit inputs ", shown(x), " and ", shown(y));
+    int64_t rows = x.numel() / std::max<int64_t>(x.size(-1), 1), outs = w.size(0), m = w.size(1),
+            n = w.size(2);
     // x @ weight for all k at once: [rows, m] @ [m, outs * n].
     Tensor half = mm(folded(x), reshape(permute(w, {1, 0, 2}), {m, outs * n}));
     Tensor made = squeeze(bmm(reshape(half, {rows, outs, n}), unsqueeze(folded(y), 2)), {2});
@@ -259,10 +272,12 @@ aj_status* tensordot_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& k) {
     const Tensor &a = k.tensor(0), &b = k.tensor(1);
     int64_t n = k.integer(2);
-    want(n >= 0 && n <= a.ndim() && n <= b.ndim(), "dims must be between 0 and the dimensions of both: ", n);
-    Sizes left(a.shape().begin(), a.shape().end() - n), right(b.shape().begin() + n, b.shape().end());
-    want(std::ranges::equal(a.shape().last(n), b.shape().first(n)), "a is ", shown(a), " and b is ", shown(b), ": the ", n,
-         " sizes to sum over differ");
+    want(n >= 0 && n <= a.ndim() && n <= b.ndim(),
+         "dims must be between 0 and the dimensions of both: ", n);
+    Sizes left(a.shape().begin(), a.shape().end() - n),
+        right(b.shape().begin() + n, b.shape().end());
+    want(std::ranges::equal(a.shape().last(n), b.shape().first(n)), "a is ", shown(a), " and b is ",
+         shown(b), ": the ", n, " sizes to sum over differ");
     int64_t inner = product(b.shape().first(n));
     Tensor made = mm(reshape(a, {product(left), inner}), reshape(b, {inner, product(right)}));
     left.insert(left.end(), right.begin(), right.end());

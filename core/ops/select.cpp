@@ -7,8 +7,9 @@ aj_status* masked_fill_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     Operand value = b.operand(2);
-    want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ", shown(value.shape()));
-    Tensor filling = !value.is_tensor()                       ? number_of(t, value.number())
+    want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ",
+         shown(value.shape()));
+    Tensor filling = !value.is_tensor()                    ? number_of(t, value.number())
                      : value.tensor().dtype() == t.dtype() ? value.tensor()
                                                            : to(value.tensor(), t.dtype());
     broadcast(b.tensor(1).shape(), t.shape());
@@ -51,7 +52,8 @@ aj_status* take_along_dim_body(void*, aj_call* call) {
     const Tensor &t = b.tensor(0), &indices = b.tensor(1);
     if (!b.given(2)) return b.ret(0, gather(reshape(t, {-1}), 0, reshape(indices, {-1})));
     int64_t d = b.integer(2);
-    want(t.ndim() == indices.ndim(), "input and indices must have as many dimensions: ", shown(t), " and ", shown(indices));
+    want(t.ndim() == indices.ndim(), "input and indices must have as many dimensions: ", shown(t),
+         " and ", shown(indices));
     Sizes a = sizes_of(t), i = sizes_of(indices);
     a[d] = i[d] = 1;
     Sizes common = broadcast(a, i);
@@ -82,7 +84,8 @@ aj_status* msort_body(void*, aj_call* call) {
 namespace {
 
 // The k-th of a sorted dimension; when nan counts, a NaN anywhere wins.
-std::pair<Tensor, Tensor> kth(const Tensor& input, int64_t k, int64_t d, bool keepdim, bool nan_wins) {
+std::pair<Tensor, Tensor> kth(const Tensor& input, int64_t k, int64_t d, bool keepdim,
+                              bool nan_wins) {
   Tensor t = input.ndim() ? input : unsqueeze(input, 0);
   int64_t n = t.size(d);
   want(k >= 1 && k <= n, "k must be between 1 and the dimension's size ", n, ": ", k);
@@ -131,15 +134,17 @@ aj_status* median_dim_body(void*, aj_call* call) {
 aj_status* bincount_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &weights = b.tensor(1);
-    want(t.ndim() == 1 && is_integral(t), "a vector of integers is wanted, this is ", t.dtype(), " ", shown(t));
-    want(!weights.defined() || std::ranges::equal(weights.shape(), t.shape()), "weights must have input's shape ", shown(t));
+    want(t.ndim() == 1 && is_integral(t), "a vector of integers is wanted, this is ", t.dtype(),
+         " ", shown(t));
+    want(!weights.defined() || std::ranges::equal(weights.shape(), t.shape()),
+         "weights must have input's shape ", shown(t));
     Tensor places = to(t, int64);
     int64_t n = b.integer(2);
     if (t.numel() > 0) {
       want(amin(places).item<int64_t>() >= 0, "input has negative elements");
       n = std::max(n, amax(places).item<int64_t>() + 1);
     }
-    Tensor amounts = !weights.defined()             ? ones(places.shape(), int64, t.device())
+    Tensor amounts = !weights.defined()            ? ones(places.shape(), int64, t.device())
                      : weights.is_floating_point() ? weights
                                                    : to(weights, float64);
     b.ret(0, index_add(zeros_of(amounts, {n}), 0, places, amounts));

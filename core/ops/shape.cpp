@@ -9,13 +9,16 @@ aj_status* cat_same_shape(void*, aj_call* call) {
     want(all.size() > 0, "no tensors are given");
     int64_t d = c.integer(1);
     Sizes shape = sizes_of(all[0]);
-    want(d >= 0 && d < int64_t(shape.size()), "dimension ", d, " is out of range for shape ", shown(shape));
+    want(d >= 0 && d < int64_t(shape.size()), "dimension ", d, " is out of range for shape ",
+         shown(shape));
     shape[d] = 0;
     for (const Tensor& t : all) {
-      want(t.ndim() == int64_t(shape.size()) && t.dtype() == all[0].dtype(), "tensors differ in dimensions or dtype: ",
-           shown(all[0]), " ", all[0].dtype(), " and ", shown(t), " ", t.dtype());
+      want(t.ndim() == int64_t(shape.size()) && t.dtype() == all[0].dtype(),
+           "tensors differ in dimensions or dtype: ", shown(all[0]), " ", all[0].dtype(), " and ",
+           shown(t), " ", t.dtype());
       for (int64_t i = 0; i < t.ndim(); ++i)
-        want(i == d || t.size(i) == shape[i], "sizes differ outside dimension ", d, ": ", shown(all[0]), " and ", shown(t));
+        want(i == d || t.size(i) == shape[i], "sizes differ outside dimension ", d, ": ",
+             shown(all[0]), " and ", shown(t));
       shape[d] += t.size(d);
     }
     c.out(0, all[0].dtype(), shape);
@@ -41,10 +44,11 @@ aj_status* cat_body(void*, aj_call* call) {
     if (kept.empty()) kept.push_back(all[0]);
     int64_t d = wrap_dim(b.integer(1), kept[0].ndim());
     for (Tensor& t : kept) {
-      want(t.ndim() == kept[0].ndim(), "tensors differ in their number of dimensions: ", shown(kept[0]), " and ", shown(t));
+      want(t.ndim() == kept[0].ndim(),
+           "tensors differ in their number of dimensions: ", shown(kept[0]), " and ", shown(t));
       for (int64_t i = 0; i < t.ndim(); ++i)
-        want(i == d || t.size(i) == kept[0].size(i), "sizes differ outside dimension ", d, ": ", shown(kept[0]), " and ",
-             shown(t));
+        want(i == d || t.size(i) == kept[0].size(i), "sizes differ outside dimension ", d, ": ",
+             shown(kept[0]), " and ", shown(t));
       if (mixed && !(t.dtype() == dtype)) t = to(t, dtype);
     }
     b.ret(0, cat_same(kept, d));
@@ -78,18 +82,23 @@ aj_status* stack_body(void*, aj_call* call) {
     Tensors all = b.tensors(0);
     want(all.size() > 0, "no tensors are given");
     int64_t d = wrap_dim(b.integer(1), all[0].ndim() + 1);
-    b.ret(0, cat(mapped(all, [&](const Tensor& t) {
-            want(std::ranges::equal(t.shape(), all[0].shape()), "shapes differ: ", shown(all[0]), " and ", shown(t));
-            return unsqueeze(t, d);
-          }), d));
+    b.ret(0, cat(mapped(all,
+                        [&](const Tensor& t) {
+                          want(std::ranges::equal(t.shape(), all[0].shape()),
+                               "shapes differ: ", shown(all[0]), " and ", shown(t));
+                          return unsqueeze(t, d);
+                        }),
+                 d));
   });
 }
 
 aj_status* vstack_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, cat(mapped(b.tensors(0), [](const Tensor& t) {
-            return t.ndim() >= 2 ? t : reshape(t, {1, -1});
-          }), 0));
+    b.ret(0, cat(mapped(b.tensors(0),
+                        [](const Tensor& t) {
+                          return t.ndim() >= 2 ? t : reshape(t, {1, -1});
+                        }),
+                 0));
   });
 }
 
@@ -97,7 +106,8 @@ aj_status* hstack_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensors all = b.tensors(0);
     want(all.size() > 0, "no tensors are given");
-    b.ret(0, cat(mapped(all, [](const Tensor& t) { return t.ndim() ? t : reshape(t, {1}); }), all[0].ndim() > 1));
+    b.ret(0, cat(mapped(all, [](const Tensor& t) { return t.ndim() ? t : reshape(t, {1}); }),
+                 all[0].ndim() > 1));
   });
 }
 
@@ -105,7 +115,8 @@ aj_status* meshgrid_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensors all = b.tensors(0);
     bool xy = b.text(1) == "xy" && all.size() >= 2;
-    want(b.text(1) == "ij" || b.text(1) == "xy", "indexing must be 'ij' or 'xy', it is '", b.text(1), "'");
+    want(b.text(1) == "ij" || b.text(1) == "xy", "indexing must be 'ij' or 'xy', it is '",
+         b.text(1), "'");
     Sizes shape;
     for (const Tensor& t : all) {
       want(t.ndim() <= 1, "vectors are wanted, this shape is ", shown(t));
@@ -168,12 +179,14 @@ aj_status* repeat_interleave_tensor_body(void*, aj_call* call) {
     Tensor t = b.given(2) ? b.tensor(0) : reshape(b.tensor(0), {-1});
     int64_t d = b.given(2) ? b.integer(2) : 0;
     const Tensor& repeats = b.tensor(1);
-    want(is_integral(repeats) && repeats.ndim() <= 1, "repeats must be integers, one per element: ", repeats.dtype(), " ",
-         shown(repeats));
-    want(repeats.numel() == t.size(d) || repeats.numel() == 1, "repeats has ", repeats.numel(), " elements, dimension ", d,
-         " has ", t.size(d));
-    Tensor counts = expand(reshape(to(repeats, int64), {-1}), {t.size(d)}), ends = cumsum(counts, 0);
-    want(counts.numel() == 0 || amin(counts).item<int64_t>() >= 0, "a number of repeats is negative");
+    want(is_integral(repeats) && repeats.ndim() <= 1,
+         "repeats must be integers, one per element: ", repeats.dtype(), " ", shown(repeats));
+    want(repeats.numel() == t.size(d) || repeats.numel() == 1, "repeats has ", repeats.numel(),
+         " elements, dimension ", d, " has ", t.size(d));
+    Tensor counts = expand(reshape(to(repeats, int64), {-1}), {t.size(d)}),
+           ends = cumsum(counts, 0);
+    want(counts.numel() == 0 || amin(counts).item<int64_t>() >= 0,
+         "a number of repeats is negative");
     int64_t total = counts.numel() ? select(ends, 0, -1).item<int64_t>() : 0;
     // Element j comes from as many places as have ended at j or before.
     Tensor from = sum(le(unsqueeze(ends, 1), counting(t, total)), {0});
@@ -186,7 +199,8 @@ aj_status* roll_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     Ints shifts = b.ints(1), dims = b.ints(2);
     bool flat = dims.is_none() || dims.empty();
-    want(shifts.size() == (flat ? 1 : dims.size()), "shifts ", shown(shifts), " must be as many as dims");
+    want(shifts.size() == (flat ? 1 : dims.size()), "shifts ", shown(shifts),
+         " must be as many as dims");
     Tensor out = flat ? reshape(t, {-1}) : t;
     if (t.numel() == 0) return b.ret(0, clone(t));
     for (size_t i = 0; i < shifts.size(); ++i) {
@@ -227,18 +241,21 @@ Tensor triangle(const Tensor& t, int64_t diagonal, bool lower) {
 }  // namespace
 
 aj_status* tril_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, triangle(b.tensor(0), b.integer(1), true)); });
+  return kit::compose(call,
+                      [](kit::Body& b) { b.ret(0, triangle(b.tensor(0), b.integer(1), true)); });
 }
 
 aj_status* triu_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) { b.ret(0, triangle(b.tensor(0), b.integer(1), false)); });
+  return kit::compose(call,
+                      [](kit::Body& b) { b.ret(0, triangle(b.tensor(0), b.integer(1), false)); });
 }
 
 namespace {
 
 Tensor on_diagonal(const Tensor& t, int64_t offset, int64_t first, int64_t second) {
   want(t.ndim() > 0, "a 0-dim tensor has no last dimension");
-  int64_t d1 = wrap_dim(first, t.ndim() + 1), d2 = wrap_dim(second, t.ndim() + 1), side = t.size(-1) + std::abs(offset);
+  int64_t d1 = wrap_dim(first, t.ndim() + 1), d2 = wrap_dim(second, t.ndim() + 1),
+          side = t.size(-1) + std::abs(offset);
   want(d1 != d2, "dim1 and dim2 are the same dimension ", d1);
   Sizes shape = sizes_of(t);
   shape.pop_back();

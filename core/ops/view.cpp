@@ -5,7 +5,8 @@ namespace adjoin::ops {
 namespace {
 
 struct Geometry {
-  explicit Geometry(const Tensor& t) : shape(sizes_of(t)), strides(t.strides().begin(), t.strides().end()) {}
+  explicit Geometry(const Tensor& t)
+      : shape(sizes_of(t)), strides(t.strides().begin(), t.strides().end()) {}
   void erase(int64_t d) {
     shape.erase(shape.begin() + d);
     strides.erase(strides.begin() + d);
@@ -31,7 +32,8 @@ Sizes filled_in(Ints asked, int64_t numel) {
     }
   }
   if (hole >= 0) {
-    want(known != 0, "the size -1 is ambiguous for a tensor of ", numel, " elements: ", shown(asked));
+    want(known != 0, "the size -1 is ambiguous for a tensor of ", numel,
+         " elements: ", shown(asked));
     want(numel % known == 0, "shape ", shown(asked), " does not fit ", numel, " elements");
     shape[hole] = numel / known;
   }
@@ -39,8 +41,9 @@ Sizes filled_in(Ints asked, int64_t numel) {
   return shape;
 }
 
-// Strides that show a tensor in another shape without a copy; false if there are none. Dimensions of the old shape that
-// lie behind each other in memory form chunks; the new shape must cut within chunks.
+// Strides that show a tensor in another shape without a copy; false if there are none. Dimensions
+// of the old shape that lie behind each other in memory form chunks; the new shape must cut within
+// chunks.
 bool view_strides(const Tensor& t, const Sizes& shape, Sizes* strides) {
   if (t.numel() == 0) {
     *strides = std::equal(shape.begin(), shape.end(), t.shape().begin(), t.shape().end())
@@ -84,8 +87,8 @@ aj_status* view_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     Sizes shape = filled_in(c.ints(1), t.numel()), strides;
-    want(view_strides(t, shape, &strides), "strides ", shown(t.strides()), " of a tensor of shape ", shown(t),
-         " do not allow a view of shape ", shown(shape), "; use reshape()");
+    want(view_strides(t, shape, &strides), "strides ", shown(t.strides()), " of a tensor of shape ",
+         shown(t), " do not allow a view of shape ", shown(shape), "; use reshape()");
     c.view(t.dtype(), shape, strides);
   });
 }
@@ -97,15 +100,19 @@ aj_status* view_dtype_view(void*, aj_call* call) {
     int64_t before = (t.dtype().bits + 7) / 8, after = (to.bits + 7) / 8;
     Geometry g(t);
     if (before == after) return c.view(to, g.shape, g.strides);
-    want(t.ndim() > 0, "a number of ", t.dtype(), " has another width than ", to, "; unsqueeze it first");
-    want(t.stride(-1) == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to, ": its stride is ",
-         t.stride(-1));
-    int64_t fine = std::max(before / after, int64_t(1)), coarse = std::max(after / before, int64_t(1));
-    want(g.shape.back() % coarse == 0 && (t.dl().byte_offset + uint64_t(t.dl().data)) % uint64_t(after) == 0,
-         "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to, ": it is ", g.shape.back());
+    want(t.ndim() > 0, "a number of ", t.dtype(), " has another width than ", to,
+         "; unsqueeze it first");
+    want(t.stride(-1) == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to,
+         ": its stride is ", t.stride(-1));
+    int64_t fine = std::max(before / after, int64_t(1)),
+            coarse = std::max(after / before, int64_t(1));
+    want(g.shape.back() % coarse == 0 &&
+             (t.dl().byte_offset + uint64_t(t.dl().data)) % uint64_t(after) == 0,
+         "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to,
+         ": it is ", g.shape.back());
     for (size_t i = 0; i + 1 < g.strides.size(); ++i) {
-      want(g.strides[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ", t.dtype(), " as ", to, ": ",
-           shown(t.strides()));
+      want(g.strides[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ",
+           t.dtype(), " as ", to, ": ", shown(t.strides()));
       g.strides[i] = g.strides[i] * fine / coarse;
     }
     g.shape.back() = g.shape.back() * fine / coarse;
@@ -117,9 +124,11 @@ aj_status* as_strided_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     Sizes shape = c.ints(1).vec(), strides = c.ints(2).vec();
-    want(shape.size() == strides.size(), "size and stride differ in length: ", shown(shape), " and ", shown(strides));
+    want(shape.size() == strides.size(), "size and stride differ in length: ", shown(shape),
+         " and ", shown(strides));
     for (size_t i = 0; i < shape.size(); ++i)
-      want(shape[i] >= 0 && strides[i] >= 0, "negative sizes or strides: ", shown(shape), " and ", shown(strides));
+      want(shape[i] >= 0 && strides[i] >= 0, "negative sizes or strides: ", shown(shape), " and ",
+           shown(strides));
     int64_t offset = 0;
     if (c.given(3)) {
       uint64_t bytes = 0, begin = 0, id = 0;
@@ -139,7 +148,8 @@ aj_status* select_view(void*, aj_call* call) {
     want(t.ndim() > 0, "a 0-dim tensor has nothing to select from; use item()");
     int64_t size = t.size(d), at = index < 0 ? index + size : index;
     if (at < 0 || at >= size)
-      kit::raise(AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", d, " of size ", size);
+      kit::raise(AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", d,
+                 " of size ", size);
     Geometry g(t);
     int64_t offset = at * g.strides[d];
     g.erase(d);
@@ -181,7 +191,8 @@ aj_status* transpose_view(void*, aj_call* call) {
 aj_status* t_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     Geometry g(c.tensor(0));
-    want(g.shape.size() <= 2, "at most two dimensions are wanted, the shape is ", shown(g.shape), "; use transpose()");
+    want(g.shape.size() <= 2, "at most two dimensions are wanted, the shape is ", shown(g.shape),
+         "; use transpose()");
     std::reverse(g.shape.begin(), g.shape.end());
     std::reverse(g.strides.begin(), g.strides.end());
     declare(c, g);
@@ -192,7 +203,8 @@ aj_status* permute_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     Ints dims = c.ints(1);
-    want(int64_t(dims.size()) == t.ndim(), "dims ", shown(dims), " must name each dimension of shape ", shown(t), " once");
+    want(int64_t(dims.size()) == t.ndim(), "dims ", shown(dims),
+         " must name each dimension of shape ", shown(t), " once");
     Geometry from(t), g(t);
     std::vector<bool> seen(dims.size());
     for (size_t i = 0; i < dims.size(); ++i) {
@@ -219,7 +231,8 @@ aj_status* squeeze_dim_view(void*, aj_call* call) {
     Geometry g(c.tensor(0));
     Sizes dims = c.ints(1).vec();
     std::sort(dims.rbegin(), dims.rend());
-    want(std::unique(dims.begin(), dims.end()) == dims.end(), "a dimension is named twice: ", shown(c.ints(1)));
+    want(std::unique(dims.begin(), dims.end()) == dims.end(),
+         "a dimension is named twice: ", shown(c.ints(1)));
     for (int64_t d : dims)
       if (d < int64_t(g.shape.size()) && g.shape[d] == 1) g.erase(d);
     declare(c, g);
@@ -245,10 +258,11 @@ aj_status* expand_view(void*, aj_call* call) {
     want(added >= 0, "size ", shown(shape), " has fewer dimensions than shape ", shown(t));
     for (int64_t i = 0; i < int64_t(shape.size()); ++i) {
       int64_t from = i < added ? 1 : t.size(i - added);
-      want(shape[i] >= 0 || (shape[i] == -1 && i >= added), "a new size is negative: ", shown(c.ints(1)));
+      want(shape[i] >= 0 || (shape[i] == -1 && i >= added),
+           "a new size is negative: ", shown(c.ints(1)));
       if (shape[i] == -1) shape[i] = from;
-      want(from == shape[i] || from == 1, "shape ", shown(t), " does not expand to ", shown(c.ints(1)), ": ", from,
-           " is neither 1 nor ", shape[i]);
+      want(from == shape[i] || from == 1, "shape ", shown(t), " does not expand to ",
+           shown(c.ints(1)), ": ", from, " is neither 1 nor ", shape[i]);
       if (i >= added && from == shape[i]) strides[i] = t.stride(i - added);
     }
     c.view(t.dtype(), shape, strides);
@@ -294,7 +308,8 @@ aj_status* split_sizes_view(void*, aj_call* call) {
       want(s >= 0, "a size is negative: ", shown(sizes));
       sum += s;
     }
-    want(sum == t.size(d), "sizes ", shown(sizes), " sum to ", sum, ", dimension ", d, " has ", t.size(d));
+    want(sum == t.size(d), "sizes ", shown(sizes), " sum to ", sum, ", dimension ", d, " has ",
+         t.size(d));
     split(c, d, sizes);
   });
 }
@@ -307,7 +322,8 @@ aj_status* unbind_view(void*, aj_call* call) {
     if (n == 0) return c.no_items();
     Geometry g(t);
     g.erase(d);
-    for (int64_t i = 0; i < n; ++i) c.item(uint32_t(i), uint32_t(n), t.dtype(), g.shape, g.strides, i * step);
+    for (int64_t i = 0; i < n; ++i)
+      c.item(uint32_t(i), uint32_t(n), t.dtype(), g.shape, g.strides, i * step);
   });
 }
 
@@ -318,7 +334,8 @@ aj_status* diagonal_view(void*, aj_call* call) {
     want(t.ndim() >= 2, "at least two dimensions are wanted, the shape is ", shown(t));
     want(a != b, "dim1 and dim2 are the same dimension ", a);
     Geometry g(t);
-    int64_t length = offset >= 0 ? std::min(t.size(a), t.size(b) - offset) : std::min(t.size(a) + offset, t.size(b));
+    int64_t length = offset >= 0 ? std::min(t.size(a), t.size(b) - offset)
+                                 : std::min(t.size(a) + offset, t.size(b));
     length = std::max<int64_t>(length, 0);
     int64_t begin = length == 0 ? 0 : offset >= 0 ? offset * t.stride(b) : -offset * t.stride(a);
     int64_t step = t.stride(a) + t.stride(b);
@@ -333,8 +350,10 @@ aj_status* diagonal_view(void*, aj_call* call) {
 aj_status* unfold_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    int64_t d = c.integer(1), size = c.integer(2), step = c.integer(3), length = t.ndim() ? t.size(d) : 1;
-    want(size >= 0 && size <= length, "size must be between 0 and the dimension's ", length, ": ", size);
+    int64_t d = c.integer(1), size = c.integer(2), step = c.integer(3),
+            length = t.ndim() ? t.size(d) : 1;
+    want(size >= 0 && size <= length, "size must be between 0 and the dimension's ", length, ": ",
+         size);
     want(step > 0, "step must be positive: ", step);
     Geometry g(t);
     g.shape.push_back(size);

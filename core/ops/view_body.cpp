@@ -20,7 +20,8 @@ aj_status* narrow_body(void*, aj_call* call) {
     int64_t d = b.integer(1), asked = b.integer(2), length = b.integer(3), size = t.size(d);
     int64_t start = asked < 0 ? asked + size : asked;
     if (start < 0 || length < 0 || start + length > size)
-      kit::raise(AJ_OUT_OF_RANGE, "start ", asked, " and length ", length, " leave dimension ", d, " of size ", size);
+      kit::raise(AJ_OUT_OF_RANGE, "start ", asked, " and length ", length, " leave dimension ", d,
+                 " of size ", size);
     b.ret(0, cut(t, d, start, start + length));
   });
 }
@@ -46,11 +47,13 @@ aj_status* movedim_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     Ints from = b.ints(1), to = b.ints(2);
-    want(from.size() == to.size(), "source and destination differ in length: ", shown(from), " and ", shown(to));
+    want(from.size() == to.size(), "source and destination differ in length: ", shown(from),
+         " and ", shown(to));
     Sizes order(size_t(t.ndim()), -1);
     std::vector<bool> moved(size_t(t.ndim()), false);
     for (size_t i = 0; i < from.size(); ++i) {
-      want(!moved[from[i]] && order[to[i]] < 0, "a dimension is named twice: ", shown(from), " to ", shown(to));
+      want(!moved[from[i]] && order[to[i]] < 0, "a dimension is named twice: ", shown(from), " to ",
+           shown(to));
       moved[from[i]] = true;
       order[to[i]] = from[i];
     }
@@ -121,8 +124,10 @@ aj_status* flatten_body(void*, aj_call* call) {
     if (first == last) return b.ret(0, t);
     Sizes shape;
     for (int64_t d = 0; d < t.ndim(); ++d) {
-      if (d > first && d <= last) shape.back() *= t.size(d);
-      else shape.push_back(t.size(d));
+      if (d > first && d <= last)
+        shape.back() *= t.size(d);
+      else
+        shape.push_back(t.size(d));
     }
     b.ret(0, reshape(t, shape));
   });
@@ -135,12 +140,14 @@ aj_status* unflatten_body(void*, aj_call* call) {
     Sizes sizes = b.ints(2).vec();
     want(!sizes.empty(), "sizes is empty");
     for (size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] == -1) hole = int64_t(i);
-      else known *= sizes[i];
+      if (sizes[i] == -1)
+        hole = int64_t(i);
+      else
+        known *= sizes[i];
     }
     if (hole >= 0 && known != 0) sizes[hole] = t.size(d) / known;
-    want(product(sizes) == t.size(d), "sizes ", shown(b.ints(2)), " do not multiply to ", t.size(d), ", the size of dimension ",
-         d);
+    want(product(sizes) == t.size(d), "sizes ", shown(b.ints(2)), " do not multiply to ", t.size(d),
+         ", the size of dimension ", d);
     Sizes shape = sizes_of(t);
     shape.erase(shape.begin() + d);
     shape.insert(shape.begin() + d, sizes.begin(), sizes.end());
@@ -161,7 +168,8 @@ aj_status* select_backward_body(void*, aj_call* call) {
 aj_status* slice_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor out = zeros_of(b.tensor(0), b.ints(1).vec());
-    copy_(slice(out, b.integer(2), b.maybe<int64_t>(3), b.maybe<int64_t>(4), b.integer(5)), b.tensor(0));
+    copy_(slice(out, b.integer(2), b.maybe<int64_t>(3), b.maybe<int64_t>(4), b.integer(5)),
+          b.tensor(0));
     b.ret(0, out);
   });
 }
@@ -181,7 +189,8 @@ aj_status* unfold_backward_body(void*, aj_call* call) {
     int64_t d = b.integer(2), size = b.integer(3), step = b.integer(4);
     if (shape.empty()) return b.ret(0, reshape(g, Sizes()));
     Tensor places = unfold(counting(g, shape[d]), 0, size, step);
-    Tensor windows = flatten(movedim(g, {-1}, {d + 1}), d, d + 1);  // the window behind its dimension
+    Tensor windows =
+        flatten(movedim(g, {-1}, {d + 1}), d, d + 1);  // the window behind its dimension
     b.ret(0, index_add(zeros_of(g, shape), d, reshape(places, {-1}), windows));
   });
 }
