@@ -95,9 +95,6 @@ Term summed(Term term, const std::map<Label, int>& needed) {
 // One product: labels of both that are needed later are a batch, the others of both are summed by
 // bmm.
 Term contract(Term a, Term b, const std::map<Label, int>& needed) {
-  std::map<Label, int> for_a = needed, for_b = needed;
-  for (Label l : b.labels) for_a[l] = 1;
-  for (Label l : a.labels) for_b[l] = 1;
   // A size of 1 broadcasts, so it is no partner of a sum.
   auto drop_ones = [](Term& t, const Term& other) {
     for (size_t i = t.labels.size(); i-- > 0;)
@@ -108,8 +105,6 @@ Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   };
   drop_ones(a, b);
   drop_ones(b, a);
-  a = summed(std::move(a), for_a);
-  b = summed(std::move(b), for_b);
   std::map<Label, int> only_a = needed, only_b = needed;
   for (Label l : b.labels) only_a[l] = 1;
   for (Label l : a.labels) only_b[l] = 1;
