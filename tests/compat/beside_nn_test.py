@@ -5,8 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import adjoin  # noqa: E402
-from beside import copy_weights, near, ours  # noqa: E402
+import adjoin
+from beside import copy_weights, near, ours
 
 IMAGE, LINE, ROWS = (3, 2, 6, 6), (3, 2, 6), (5, 6)
 LAYERS = [

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 
 torch.set_num_threads(1)  # its threads wait by spinning, which costs ours their cores
 
-import adjoin  # noqa: E402
-from beside import copy_weights, near, ours  # noqa: E402
+import adjoin
+from beside import copy_weights, near, ours
 
 
 def perceptron(nn):

@@ -10,7 +10,7 @@ from adjoin import safetensors
 
 pytest.importorskip("sklearn")
 
-from adjoin.demo import digits  # noqa: E402
+from adjoin.demo import digits
 
 
 def test_a_short_run(tmp_path, capsys):
@@ -28,7 +28,7 @@ def test_a_short_run(tmp_path, capsys):
 
 
 def test_held_out_quarter_is_fixed_and_apart():
-    pictures, labels, held, held_labels = digits.load_digits()
+    pictures, labels, _, held_labels = digits.load_digits()
     assert (len(labels), len(held_labels)) == (1348, 449)
     assert held_labels[:6].tolist() == [3, 7, 1, 5, 9, 3]
     assert float(pictures.min()) == 0 and float(pictures.max()) == 1

@@ -44,7 +44,7 @@ def _parts(tensors, metadata):
         if not isinstance(name, str) or name == "__metadata__":
             raise ValueError(f"safetensors: {name!r} cannot name a tensor; use another string")
         if not isinstance(tensor, adjoin.Tensor):
-            raise ValueError(
+            raise TypeError(
                 f"safetensors: {name!r} is a {type(tensor).__name__}; a tensor is wanted"
             )
         if tensor.dtype not in codes:
@@ -57,7 +57,7 @@ def _parts(tensors, metadata):
     if metadata:
         for key, value in metadata.items():
             if not isinstance(key, str) or not isinstance(value, str):
-                raise ValueError("safetensors: metadata maps strings to strings; convert it first")
+                raise TypeError("safetensors: metadata maps strings to strings; convert it first")
         header["__metadata__"] = dict(metadata)
     for name in order:
         tensor = tensors[name]

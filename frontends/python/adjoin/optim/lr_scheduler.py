@@ -311,7 +311,7 @@ class CosineAnnealingLR(LRScheduler):
     """From the rate down to ``eta_min`` along half a cosine of ``T_max`` epochs (Loshchilov and
     Hutter, 2016)."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):  # noqa: N803
+    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)

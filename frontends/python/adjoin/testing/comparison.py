@@ -187,7 +187,7 @@ def _tensor_difference(actual, expected, settings):
         # Infinities of one sign are equal, and their difference is NaN: equality counts first.
         close = (a == b) | ((apart <= atol + rtol * b.abs()) & (apart < float("inf")))
         if settings.equal_nan:
-            close = close | ((a != a) & (b != b))
+            close = close | (a.isnan() & b.isnan())
         if bool(close.all()):
             return None
         text = _describe(a.shape, close, apart, b.abs(), rtol, atol, _exact(actual, expected))
@@ -215,11 +215,8 @@ def _describe(shape, close, apart, size, rtol, atol, exact):
     wrong = close.logical_not()
     count, total = int(wrong.sum()), wrong.numel()
     scalar = len(shape) == 0
-    lines = [
-        f"{'Scalars' if scalar else 'Tensor-likes'} are not "
-        f"{'close' if rtol or atol else 'equal'}!",
-        "",
-    ]
+    what, how = ("Scalars" if scalar else "Tensor-likes"), ("close" if rtol or atol else "equal")
+    lines = [f"{what} are not {how}!", ""]
     if not scalar:
         lines.append(f"Mismatched elements: {count} / {total} ({100 * count / total:.1f}%)")
     relative = apart.to(adjoin.float64) / size.to(adjoin.float64)

@@ -35,7 +35,7 @@ class Panel(NamedTuple):
     x_label: str
     y_label: str
     lines: dict
-    ends: dict = {}
+    ends: dict | None = None
 
 
 def curves(path, panels, title=""):
@@ -44,7 +44,7 @@ def curves(path, panels, title=""):
     for axis, panel in zip(axes[0], panels, strict=True):
         for name, values in panel.lines.items():
             (line,) = axis.plot(range(1, len(values) + 1), values, linewidth=1.2, label=name)
-            if name in panel.ends:
+            if panel.ends and name in panel.ends:
                 axis.plot(len(values) + 1, panel.ends[name], "o", color=line.get_color())
         axis.set(title=panel.heading, xlabel=panel.x_label, ylabel=panel.y_label)
         axis.grid(True, linewidth=0.4, alpha=0.5)
@@ -77,7 +77,7 @@ def confusion(path, counts, names, title=""):
 
 def images(path, pictures, captions, title="", columns=8):
     """Grey pictures in a grid, each a list of rows of numbers, with a caption above it."""
-    columns = max(4, min(columns, len(pictures)))
+    columns = max(5, min(columns, len(pictures)))
     rows = max(1, -(-len(pictures) // columns))
     figure, axes = _figure(rows, columns, (1.25 * columns, 1.5 * rows + 0.5))
     for axis in (axis for row in axes for axis in row):
@@ -86,5 +86,5 @@ def images(path, pictures, captions, title="", columns=8):
         axis = axes[place // columns][place % columns]
         axis.imshow(picture, cmap="gray_r")
         axis.set_title(caption, fontsize=8)
-    figure.suptitle(title)
+    figure.suptitle(title, fontsize=10)
     figure.savefig(path)

@@ -107,7 +107,7 @@ def register_module_full_backward_hook(hook):
     return _register(_global_backward, hook)
 
 
-# ModuleBase calls forward at once unless one of these or one of the module's own dictionaries has a hook.
+# ModuleBase calls forward at once unless one of these, or of the module's own, has a hook.
 _C.watch_global_module_hooks(
     (_global_forward, _global_forward_pre, _global_backward, _global_backward_pre)
 )
@@ -179,7 +179,7 @@ class Calls(_C.ModuleBase):
                 more = (kwargs,) if key in with_kwargs else ()
                 try:
                     hook(self, args, *more, None)
-                except Exception as error:  # the first failure is the one to report
+                except Exception as error:  # noqa: BLE001  the first failure is the one to report
                     warnings.warn(
                         "module forward hook with ``always_call=True`` raised an exception "
                         "that was "

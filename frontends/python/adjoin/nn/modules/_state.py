@@ -219,7 +219,7 @@ class State:
                     else:
                         value = Parameter(value, requires_grad=tensor.requires_grad)
                 setattr(self, name, value)
-        except Exception as error:  # every fault is reported at the end, together
+        except Exception as error:  # noqa: BLE001  every fault is reported at the end, together
             return (
                 f'While copying the parameter named "{key}", whose dimensions in the model are '
                 f"{tensor.shape} and whose dimensions in the checkpoint are {value.shape}, "

@@ -17,7 +17,7 @@ class Tree:
                 raise AttributeError(f"{module._get_name()} has no attribute `{item}`")
             module = getattr(module, item)
             if not isinstance(module, Tree):
-                raise AttributeError(f"`{item}` is not an nn.Module")
+                raise AttributeError(f"`{item}` is not an nn.Module")  # noqa: TRY004  (PyTorch's class)
         return module
 
     def set_submodule(self, target, module, strict=False):
@@ -25,7 +25,7 @@ class Tree:
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Tree):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")  # noqa: TRY004  (PyTorch's class)
         parent_name, _, name = target.rpartition(".")
         parent = self.get_submodule(parent_name)
         if strict and not hasattr(parent, name):
@@ -126,7 +126,7 @@ class Tree:
     def train(self, mode=True):
         """Sets ``training`` here and below; layers like dropout and batch norm act by it."""
         if not isinstance(mode, bool):
-            raise ValueError("training mode is expected to be boolean")
+            raise ValueError("training mode is expected to be boolean")  # noqa: TRY004  (PyTorch's class)
         self.training = mode
         for module in self.children():
             module.train(mode)

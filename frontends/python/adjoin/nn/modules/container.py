@@ -108,17 +108,17 @@ class Sequential(_Numbered):
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(
+            raise ValueError(  # noqa: TRY004  (PyTorch's class)
                 "add operator supports only objects of Sequential class, "
-                f"but {str(type(other))} is given."
+                f"but {type(other)!s} is given."
             )
         return Sequential(*self, *other)
 
     def __iadd__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(
+            raise ValueError(  # noqa: TRY004  (PyTorch's class)
                 "add operator supports only objects of Sequential class, "
-                f"but {str(type(other))} is given."
+                f"but {type(other)!s} is given."
             )
         return self.extend(other)
 
@@ -141,7 +141,7 @@ class Sequential(_Numbered):
     def insert(self, index, module):
         """Puts ``module`` before the one at ``index``."""
         if not isinstance(module, Module):
-            raise AssertionError(f"module should be of type: {Module}")
+            raise AssertionError(f"module should be of type: {Module}")  # noqa: TRY004  (PyTorch's class)
         if not -len(self) <= index <= len(self):
             raise IndexError(f"Index out of range: {index}")
         modules = list(self._modules.values())
@@ -411,7 +411,7 @@ class ParameterDict(Module):
 
     def get(self, key, default=None):
         """The value at ``key``, or ``default``."""
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401  (get is this function)
 
     def fromkeys(self, keys, default=None):
         """A new ParameterDict with ``default`` under each key."""

@@ -19,7 +19,7 @@ class _InfiniteSampler(Sampler):
 
 def get_worker_info():
     """What a worker process knows of itself; None in the main process."""
-    return None
+    return
 
 
 class DataLoader:
@@ -135,12 +135,10 @@ class DataLoader:
         if not self._auto_collation:
             yield from examples
             return
-        count = 0
-        for keys in self.batch_sampler:
+        for count, keys in enumerate(self.batch_sampler, 1):
             batch = [example for _, example in zip(keys, examples, strict=False)]
             if not batch or (len(batch) < len(keys) and self.drop_last):
                 return
-            count += 1
             if self.batch_size and hasattr(self.dataset, "__len__") and count == len(self) + 1:
                 warnings.warn(
                     f"Length of IterableDataset {self.dataset} was reported to be "

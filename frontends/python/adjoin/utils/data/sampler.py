@@ -106,7 +106,7 @@ class WeightedRandomSampler(Sampler):
                 f"num_samples should be a positive integer value, but got num_samples={num_samples}"
             )
         if not isinstance(replacement, bool):
-            raise ValueError(
+            raise ValueError(  # noqa: TRY004  (PyTorch's class)
                 f"replacement should be a boolean value, but got replacement={replacement}"
             )
         self.weights = adjoin.as_tensor(weights, dtype=adjoin.float64)
@@ -161,7 +161,7 @@ class BatchSampler(Sampler):
                 f"batch_size should be a positive integer value, but got batch_size={batch_size}"
             )
         if not isinstance(drop_last, bool):
-            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")  # noqa: TRY004  (PyTorch's class)
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
