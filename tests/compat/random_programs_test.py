@@ -12,10 +12,11 @@ where detach_() took a saved input off the tape (here only second derivatives re
 import os
 import random
 
-import adjoin  # noqa: I001  (before torch: it needs room for thread-local data)
 import pytest
 
 torch = pytest.importorskip("torch")
+
+import adjoin  # noqa: E402
 
 PROGRAMS = int(os.environ.get("ADJOIN_RANDOM_PROGRAMS", "2000"))
 FIRST = int(os.environ.get("ADJOIN_RANDOM_SEED", "0"))
