@@ -16,7 +16,7 @@ tree=build/release
 step lint bash tests/lint/all.sh
 step "C++ tests" meson test -C $tree --no-rebuild --print-errorlogs --suite adjoin
 step "contract" python -m pytest -q tests/abi
-step "Python tests" python -m pytest -q tests/core tests/ops tests/python tests/cli
+step "Python tests" python -m pytest -q tests/core tests/ops tests/plugins tests/python tests/cli
 if [ "${ADJOIN_TEST_SANITIZERS:-1}" = 1 ]; then
   step "ASan and UBSan build" ./run build asan
   step "ASan and UBSan tests" bash tests/sanitized.sh build/asan

@@ -1,0 +1,37 @@
+"""tests/plugins/blas_test.py: products with any BLAS, with another one, and with none."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import adjoin, numpy
+adjoin.manual_seed(1)
+for dtype in (adjoin.float32, adjoin.float64, adjoin.complex64):
+    a, b = adjoin.randn(70, 90).to(dtype), adjoin.randn(90, 50).to(dtype)
+    for x, y in ((a, b), (a.t().contiguous().t(), b.t().contiguous().t())):
+        wanted = x.numpy().astype(complex) @ y.numpy().astype(complex)
+        assert abs((x @ y).numpy() - wanted).max() < 1e-3
+weight = adjoin.randn(8, 4, 3, 3)
+adjoin.nn.functional.conv2d(adjoin.randn(2, 4, 9, 9), weight, padding=1).sum().item()
+print("right")
+"""
+
+
+def run(blas):
+    env = {**os.environ, "ADJOIN_BLAS": blas}
+    return subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=env)
+
+
+@pytest.mark.parametrize("blas", ["", "own", "openblas", "blis", "mkl", "/no/such/library.so"])
+def test_products_are_right_whatever_is_asked_for(blas):
+    result = run(blas)
+    assert result.stdout == "right\n", result.stderr
+
+
+def test_a_library_that_was_named_and_is_missing_is_told():
+    result = run("/no/such/library.so")
+    assert "no BLAS library, our own products serve (/no/such/library.so: " in result.stderr
+    assert run("own").stderr == ""
