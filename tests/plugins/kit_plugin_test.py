@@ -8,7 +8,7 @@ import adjoin
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "abi"))
-from abi_tools import INCLUDE  # noqa: E402
+from abi_tools import INCLUDE
 
 BEGIN = """
 #include <adjoin/kit/kit.hpp>
@@ -48,7 +48,10 @@ AJ_PLUGIN(.name = "kitbad", .provides = "ops:kitbad") {
 }
 """
 )
-THROWS = BEGIN + 'AJ_PLUGIN(.name = "kitthrows") { throw std::runtime_error("no such luck"); }\n'
+THROWS = (
+    BEGIN
+    + 'AJ_PLUGIN(.name = "kitthrows") { throw std::runtime_error("no such luck"); }\n'
+)
 
 
 def build(folder, name, text):
@@ -95,7 +98,9 @@ def test_arguments_reach_a_lambda(good):
 
 
 def test_what_a_lambda_throws_is_an_error_that_names_the_op(good):
-    with pytest.raises(RuntimeError, match="shift: scale must not be negative, it is -1"):
+    with pytest.raises(
+        RuntimeError, match="shift: scale must not be negative, it is -1"
+    ):
         good.shift(adjoin.ones(3), scale=-1.0)
     with pytest.raises(
         NotImplementedError, match="shift: no kernel for int32; it has float32, float64"

@@ -6,7 +6,10 @@ import adjoin
 import numpy as np
 import pytest
 
-erf, lgamma = np.vectorize(math.erf), np.vectorize(lambda x: math.lgamma(x) if x > 0 else np.nan)
+erf, lgamma = (
+    np.vectorize(math.erf),
+    np.vectorize(lambda x: math.lgamma(x) if x > 0 else np.nan),
+)
 LIMITS = {
     "exp": (np.exp, 1),
     "exp2": (np.exp2, 1),
@@ -28,9 +31,13 @@ LIMITS = {
 
 def samples(n=200_000):
     made = np.random.default_rng(7)
-    patterns = made.integers(0, 2**32, n, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    patterns = (
+        made.integers(0, 2**32, n, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    )
     near = made.uniform(-10, 10, n).astype(np.float32)
-    special = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, -1e-45], np.float32)
+    special = np.array(
+        [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, -1e-45], np.float32
+    )
     return np.concatenate([patterns, near, special])
 
 
@@ -38,7 +45,9 @@ def distance(got, wanted):
     """In units of the last place of float32; infinite where one is NaN or infinite and the other is not."""
     with np.errstate(all="ignore"):
         rounded = wanted.astype(np.float32)
-        unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2.0**-126))).astype(np.float64)
+        unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2.0**-126))).astype(
+            np.float64
+        )
         away = np.abs(got.astype(np.float64) - wanted) / unit
     finite = np.isfinite(rounded)
     same = np.where(np.isnan(rounded), np.isnan(got), got == rounded)
