@@ -259,4 +259,4 @@ def test_methods_can_be_added():
 
 def test_hash_is_identity():
     a, b = aj.zeros(1), aj.zeros(1)
-    assert len({a, b, a}) == 2 and (a == None) is False
+    assert len({a, b, a}) == 2 and (a == None) is False  # noqa: E711
