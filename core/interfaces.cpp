@@ -194,7 +194,7 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
   bool creates = op->noperands == 0 && !s.writes;
   f.flags = op->flags | (op->in_place_ok ? AJ_INFO_IN_PLACE : 0u) | (op->vjp.load() ? AJ_INFO_DIFFERENTIABLE : 0u) |
             (op->has_body ? AJ_INFO_COMPOSITE : 0u) |
-            (tensors && !s.writes && op->kind != Kind::view && !creates && op->tags.find("no-out") == op->tags.npos ? AJ_INFO_OUT : 0u);
+            (tensors && !s.writes && op->kind != Kind::view && !creates && op->tags.find("no-out") == op->tags.npos ? uint32_t(AJ_INFO_OUT) : 0u);
   if (op->kind == Kind::view || (op->has_body && !op->vjp.load())) f.flags |= AJ_INFO_DIFFERENTIABLE;
   f.name = str(s.name), f.schema = str(s.text), f.doc = str(op->doc), f.kind = str(op->kind_name);
   f.tags = str(op->tags), f.test = str(op->test), f.provider = str(op->provider);
