@@ -1,5 +1,4 @@
-// core/frontend.cpp: the list of languages only grows, so reading it takes no
-// lock.
+// core/frontend.cpp: the list of languages only grows, so reading it takes no lock.
 #include "core/frontend.hpp"
 
 #include <algorithm>
@@ -22,111 +21,94 @@ Registered frontends[kMaxFrontends];
 std::atomic<int> count{0};
 std::mutex lock;
 
-std::atomic<const aj_frontend *> parker{
-    nullptr}; // the one language with a lock to let go
+std::atomic<const aj_frontend*> parker{nullptr};  // the one language with a lock to let go
 
-} // namespace
+}  // namespace
 
-aj_status *frontend_register(const aj_frontend *f, int32_t *out_id) {
+aj_status* frontend_register(const aj_frontend* f, int32_t* out_id) {
   if (!f || f->struct_size < AJ_END_OF(aj_frontend, name))
-    return fail(AJ_INVALID_ARGUMENT,
-                "frontend_register: aj_frontend: struct_size is ",
-                f ? f->struct_size : 0, ", at least ",
-                uint64_t(AJ_END_OF(aj_frontend, name)), " is needed");
+    return fail(AJ_INVALID_ARGUMENT, "frontend_register: aj_frontend: struct_size is ",
+                f ? f->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_frontend, name)),
+                " is needed");
   if (f->flags & 0xffff)
-    return fail(AJ_UNIMPLEMENTED, "frontend_register: unknown flags ",
-                f->flags & 0xffff);
+    return fail(AJ_UNIMPLEMENTED, "frontend_register: unknown flags ", f->flags & 0xffff);
   std::lock_guard guard(lock);
   int n = count.load();
   if (n == kMaxFrontends)
-    return fail(AJ_OUT_OF_RANGE, "frontend_register: '", f->name, "': all ",
-                kMaxFrontends, " places are taken");
-  bool parks =
-      AJ_HAS_FN(f, aj_frontend, park) && AJ_HAS_FN(f, aj_frontend, unpark);
+    return fail(AJ_OUT_OF_RANGE, "frontend_register: '", f->name, "': all ", kMaxFrontends,
+                " places are taken");
+  bool parks = AJ_HAS_FN(f, aj_frontend, park) && AJ_HAS_FN(f, aj_frontend, unpark);
   if (parks && parker.load())
-    return fail(
-        AJ_ALREADY_EXISTS, "frontend_register: '", f->name, "': '",
-        parker.load()->name,
-        "' has a lock to park already; a process can have one such language");
-  Registered &r = frontends[n];
+    return fail(AJ_ALREADY_EXISTS, "frontend_register: '", f->name, "': '", parker.load()->name,
+                "' has a lock to park already; a process can have one such language");
+  Registered& r = frontends[n];
   r.name = view(f->name);
   std::memcpy(&r.table, f, std::min<size_t>(f->struct_size, sizeof r.table));
   r.table.struct_size = sizeof r.table;
   r.table.name = str(r.name);
-  if (parks)
-    parker.store(&r.table, std::memory_order_release);
+  if (parks) parker.store(&r.table, std::memory_order_release);
   count.store(n + 1, std::memory_order_release);
   *out_id = n + 1;
   return nullptr;
 }
 
-void *frontend_word(const aj_tensor *t, int32_t id) {
+void* frontend_word(const aj_tensor* t, int32_t id) {
   return priv(t).frontend_id == id ? priv(t).frontend : nullptr;
 }
 
 // The word serves one language per tensor: a second one is not remembered.
-void set_frontend_word(aj_tensor *t, int32_t id, void *word, int32_t owned) {
-  TensorPriv &p = priv(t);
-  if (p.frontend && p.frontend_id != id)
-    return;
+void set_frontend_word(aj_tensor* t, int32_t id, void* word, int32_t owned) {
+  TensorPriv& p = priv(t);
+  if (p.frontend && p.frontend_id != id) return;
   p.frontend = word;
   p.frontend_id = word ? uint16_t(id) : 0;
-  p.flags = uint16_t(owned && word ? p.flags | kFrontendOwned
-                                   : p.flags & ~kFrontendOwned);
+  p.flags = uint16_t(owned && word ? p.flags | kFrontendOwned : p.flags & ~kFrontendOwned);
 }
 
-void frontend_drop(int32_t id, void *word) {
-  if (id < 1 || id > count.load(std::memory_order_acquire))
-    return;
-  if (auto drop = frontends[id - 1].table.drop)
-    drop(word);
+void frontend_drop(int32_t id, void* word) {
+  if (id < 1 || id > count.load(std::memory_order_acquire)) return;
+  if (auto drop = frontends[id - 1].table.drop) drop(word);
 }
 
-void *frontend_park() {
-  const aj_frontend *f = parker.load(std::memory_order_acquire);
+void* frontend_park() {
+  const aj_frontend* f = parker.load(std::memory_order_acquire);
   return f ? f->park() : nullptr;
 }
 
-void frontend_unpark(void *parked) {
-  if (parked)
-    parker.load(std::memory_order_acquire)->unpark(parked);
+void frontend_unpark(void* parked) {
+  if (parked) parker.load(std::memory_order_acquire)->unpark(parked);
 }
 
 int32_t frontend_interrupted() {
   int n = count.load(std::memory_order_acquire);
   for (int i = 0; i < n; i++)
     if (auto ask = frontends[i].table.interrupted)
-      if (ask())
-        return 1;
+      if (ask()) return 1;
   return 0;
 }
 
 void frontend_collect() {
   int n = count.load(std::memory_order_acquire);
   for (int i = 0; i < n; i++)
-    if (auto collect = frontends[i].table.collect)
-      collect();
+    if (auto collect = frontends[i].table.collect) collect();
 }
 
 std::string frontend_line(uint32_t line) {
-  if (!line)
-    return {};
+  if (!line) return {};
   int n = count.load(std::memory_order_acquire);
   for (int i = 0; i < n; i++) {
     auto describe = frontends[i].table.describe_line;
-    if (!describe)
-      continue;
-    aj_object *text = nullptr;
-    if (aj_status *s = describe(line, &text)) {
+    if (!describe) continue;
+    aj_object* text = nullptr;
+    if (aj_status* s = describe(line, &text)) {
       free_status(s);
       continue;
     }
     std::string found(view(string_get(text)));
     release(text);
-    if (!found.empty())
-      return found;
+    if (!found.empty()) return found;
   }
   return {};
 }
 
-} // namespace adjoin
+}  // namespace adjoin

@@ -11,4 +11,4 @@ inline uint32_t current_line() { return tls.site ? tls.site : tls.line; }
 // "train.py:41 in step"; "" for 0 and for lines that no frontend knows.
 inline std::string line_text(uint32_t line) { return frontend_line(line); }
 
-} // namespace adjoin
+}  // namespace adjoin

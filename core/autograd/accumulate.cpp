@@ -1,5 +1,4 @@
-// core/autograd/accumulate.cpp: adding up gradients: between nodes, and into a
-// leaf's .grad.
+// core/autograd/accumulate.cpp: adding up gradients: between nodes, and into a leaf's .grad.
 #include <algorithm>
 
 #include "core/autograd/engine.hpp"
@@ -9,78 +8,72 @@
 namespace adjoin {
 namespace {
 
-bool may_add_into(const aj_tensor *to, const aj_tensor *g) {
+bool may_add_into(const aj_tensor* to, const aj_tensor* g) {
   return exclusive(to) && is_dense(to) && priv(to).dtype == priv(g).dtype &&
          std::ranges::equal(shape(to), shape(g));
 }
 
 // A copy with the leaf's strides, which .grad keeps.
-aj_status *like_leaf(aj_tensor *leaf, aj_tensor *g, aj_tensor **out) {
-  if (is_dense(leaf) || overlaps_itself(leaf))
-    return tape::clone(g, out);
+aj_status* like_leaf(aj_tensor* leaf, aj_tensor* g, aj_tensor** out) {
+  if (is_dense(leaf) || overlaps_itself(leaf)) return tape::clone(g, out);
   Ref made;
-  AJ_TRY(tensor_new_strided(device(g), dt(priv(g).dtype), shape(leaf),
-                            strides(leaf), made.out()));
+  AJ_TRY(tensor_new_strided(device(g), dt(priv(g).dtype), shape(leaf), strides(leaf), made.out()));
   AJ_TRY(tape::copy_into(made.get(), g));
   *out = made.take();
   return nullptr;
 }
 
-aj_status *first_grad(aj_tensor *leaf, Meta *m, aj_tensor *g, bool create) {
-  if (!create && exclusive(g) &&
-      std::ranges::equal(strides(g), strides(leaf))) {
+aj_status* first_grad(aj_tensor* leaf, Meta* m, aj_tensor* g, bool create) {
+  if (!create && exclusive(g) && std::ranges::equal(strides(g), strides(leaf))) {
     m->grad = g;
     return nullptr;
   }
-  aj_tensor *copy = nullptr;
-  aj_status *s = like_leaf(leaf, g, &copy);
+  aj_tensor* copy = nullptr;
+  aj_status* s = like_leaf(leaf, g, &copy);
   release(g);
   m->grad = copy;
   return s;
 }
 
-} // namespace
+}  // namespace
 
-bool exclusive(const aj_tensor *t) {
-  const Storage &s = storage(t);
-  return refs(const_cast<aj_object *>(&t->obj))
-                 .load(std::memory_order_acquire) == 1 &&
+bool exclusive(const aj_tensor* t) {
+  const Storage& s = storage(t);
+  return refs(const_cast<aj_object*>(&t->obj)).load(std::memory_order_acquire) == 1 &&
          s.refs.load(std::memory_order_acquire) == 1 &&
          !(s.flags & (kStorageForeign | kStorageReadOnly)) && !requires_grad(t);
 }
 
-aj_status *accumulate(aj_tensor **slot, aj_tensor *g, bool create) {
+aj_status* accumulate(aj_tensor** slot, aj_tensor* g, bool create) {
   if (__builtin_expect(!*slot, 1)) {
     *slot = g;
     return nullptr;
   }
   if (!create && may_add_into(*slot, g)) {
-    aj_status *s = tape::add_into(*slot, g);
+    aj_status* s = tape::add_into(*slot, g);
     release(g);
     return s;
   }
   if (!create && may_add_into(g, *slot)) {
     std::swap(*slot, g);
-    aj_status *s = tape::add_into(*slot, g);
+    aj_status* s = tape::add_into(*slot, g);
     release(g);
     return s;
   }
-  aj_tensor *sum = nullptr;
-  aj_status *s = tape::add(*slot, g, &sum);
+  aj_tensor* sum = nullptr;
+  aj_status* s = tape::add(*slot, g, &sum);
   release(g);
   release(*slot);
   *slot = sum;
   return s;
 }
 
-aj_status *accumulate_grad(aj_tensor *leaf, aj_tensor *g, bool create) {
-  Meta *m = meta_of(leaf);
+aj_status* accumulate_grad(aj_tensor* leaf, aj_tensor* g, bool create) {
+  Meta* m = meta_of(leaf);
   SpinGuard guard(m->spin);
-  if (!m->grad)
-    return first_grad(leaf, m, g, create);
+  if (!m->grad) return first_grad(leaf, m, g, create);
   Ref held(g);
-  if (!create)
-    return tape::add_into(m->grad, g);
+  if (!create) return tape::add_into(m->grad, g);
   Ref sum;
   AJ_TRY(tape::add(m->grad, g, sum.out()));
   release(m->grad);
@@ -88,4 +81,4 @@ aj_status *accumulate_grad(aj_tensor *leaf, aj_tensor *g, bool create) {
   return nullptr;
 }
 
-} // namespace adjoin
+}  // namespace adjoin

@@ -1,5 +1,4 @@
-// core/autograd/node.cpp: making and freeing nodes, edges, and what a tensor
-// knows of its history.
+// core/autograd/node.cpp: making and freeing nodes, edges, and what a tensor knows of its history.
 #include "core/autograd/node.hpp"
 
 #include <cstdlib>
@@ -26,35 +25,27 @@ uint64_t take_seq() {
   return tls.seq++;
 }
 
-void free_custom(Node *n) {
-  Custom &c = *n->extra->custom;
-  for (Saved &s : c.saved)
-    saved_release(&s);
-  for (aj_value &v : c.values)
-    if (v.tag > AJ_TENSOR && v.tag != AJ_STREAM)
-      release(v.v.object);
-  if (c.vjp.def.drop && c.payload)
-    c.vjp.def.drop(c.payload);
+void free_custom(Node* n) {
+  Custom& c = *n->extra->custom;
+  for (Saved& s : c.saved) saved_release(&s);
+  for (aj_value& v : c.values)
+    if (v.tag > AJ_TENSOR && v.tag != AJ_STREAM) release(v.v.object);
+  if (c.vjp.def.drop && c.payload) c.vjp.def.drop(c.payload);
 }
 
-void node_free(Node *n) {
+void node_free(Node* n) {
   node_free_saved(n);
   for (uint32_t i = 0; i < n->nvalues(); i++) {
-    aj_value &v = n->values()[i];
-    if (v.tag > AJ_TENSOR && v.tag != AJ_STREAM)
-      release(v.v.object);
+    aj_value& v = n->values()[i];
+    if (v.tag > AJ_TENSOR && v.tag != AJ_STREAM) release(v.v.object);
   }
   if (n->extra) {
-    if (n->extra->custom)
-      free_custom(n);
+    if (n->extra->custom) free_custom(n);
     delete n->extra;
   }
-  if (n->flags & (kNodeOpView | kNodeStrided))
-    view_step_free(n->view);
-  if (n->flags & kNodeSlices)
-    slice_step_free(n->slices);
-  for (uint32_t i = 0; i < n->nedges; i++)
-    edge_release(n->edges()[i]);
+  if (n->flags & (kNodeOpView | kNodeStrided)) view_step_free(n->view);
+  if (n->flags & kNodeSlices) slice_step_free(n->slices);
+  for (uint32_t i = 0; i < n->nedges; i++) edge_release(n->edges()[i]);
   uint32_t cls = n->flags >> kNodeClassShift;
   if (cls == kNodeHeap) {
     std::free(n);
@@ -63,24 +54,19 @@ void node_free(Node *n) {
   }
 }
 
-} // namespace
+}  // namespace
 
-aj_status *no_node_memory() {
-  return fail(AJ_OUT_OF_MEMORY,
-              "autograd: out of memory: no room to record an op");
+aj_status* no_node_memory() {
+  return fail(AJ_OUT_OF_MEMORY, "autograd: out of memory: no room to record an op");
 }
 
-Node *node_alloc(uint32_t nedges, uint32_t nvalues, uint64_t bytes) {
-  uint64_t total =
-      sizeof(Node) + nedges * sizeof(Edge) + nvalues * sizeof(aj_value) + bytes;
-  uint32_t cls =
-      total <= kSmallMax ? uint32_t(small_class(uint32_t(total))) : kNodeHeap;
-  void *p = cls == kNodeHeap
-                ? std::aligned_alloc(64, (total + 63) & ~uint64_t(63))
-                : small_alloc(int(cls));
-  if (!p)
-    return nullptr;
-  Node *n = static_cast<Node *>(p);
+Node* node_alloc(uint32_t nedges, uint32_t nvalues, uint64_t bytes) {
+  uint64_t total = sizeof(Node) + nedges * sizeof(Edge) + nvalues * sizeof(aj_value) + bytes;
+  uint32_t cls = total <= kSmallMax ? uint32_t(small_class(uint32_t(total))) : kNodeHeap;
+  void* p = cls == kNodeHeap ? std::aligned_alloc(64, (total + 63) & ~uint64_t(63))
+                             : small_alloc(int(cls));
+  if (!p) return nullptr;
+  Node* n = static_cast<Node*>(p);
   n->refs.store(1, std::memory_order_relaxed);
   n->nresults = 1;
   n->type = kNodeType;
@@ -93,22 +79,19 @@ Node *node_alloc(uint32_t nedges, uint32_t nvalues, uint64_t bytes) {
   n->nedges = nedges;
   n->slot = nullptr;
   n->extra = nullptr;
-  std::memset(static_cast<void *>(n + 1), 0,
-              nedges * sizeof(Edge) + nvalues * sizeof(aj_value));
+  std::memset(static_cast<void*>(n + 1), 0, nedges * sizeof(Edge) + nvalues * sizeof(aj_value));
   return n;
 }
 
-// A node that dies while another one is being freed waits in a list, so that a
-// chain of any length needs no deep stack.
-void node_release(Node *n) {
-  if (!n || !drop_ref(n->refs))
-    return;
+// A node that dies while another one is being freed waits in a list, so that a chain of any length
+// needs no deep stack.
+void node_release(Node* n) {
+  if (!n || !drop_ref(n->refs)) return;
   n->slot = tls.node_free_head;
   tls.node_free_head = n;
-  if (tls.node_freeing)
-    return;
+  if (tls.node_freeing) return;
   tls.node_freeing = 1;
-  while (Node *dead = static_cast<Node *>(tls.node_free_head)) {
+  while (Node* dead = static_cast<Node*>(tls.node_free_head)) {
     tls.node_free_head = dead->slot;
     dead->slot = nullptr;
     node_free(dead);
@@ -116,36 +99,33 @@ void node_release(Node *n) {
   tls.node_freeing = 0;
 }
 
-void node_destroy(aj_object *o) {
-  Node *n = reinterpret_cast<Node *>(o);
-  n->refs.store(1, std::memory_order_relaxed); // its count fell to zero outside
+void node_destroy(aj_object* o) {
+  Node* n = reinterpret_cast<Node*>(o);
+  n->refs.store(1, std::memory_order_relaxed);  // its count fell to zero outside
   node_release(n);
 }
 
-void edge_release(Edge &e) {
-  void *target = e.target;
+void edge_release(Edge& e) {
+  void* target = e.target;
   e.target = nullptr;
-  if (!target)
-    return;
+  if (!target) return;
   if (e.flags & kEdgeLeaf)
-    release(static_cast<aj_tensor *>(target));
+    release(static_cast<aj_tensor*>(target));
   else
-    node_release(static_cast<Node *>(target));
+    node_release(static_cast<Node*>(target));
 }
 
-Meta *meta_of(aj_tensor *t) {
-  std::atomic_ref<Meta *> place(priv(t).meta);
-  Meta *m = place.load(std::memory_order_acquire);
-  if (m)
-    return m;
-  auto *made = new Meta;
-  if (place.compare_exchange_strong(m, made, std::memory_order_acq_rel))
-    return made;
+Meta* meta_of(aj_tensor* t) {
+  std::atomic_ref<Meta*> place(priv(t).meta);
+  Meta* m = place.load(std::memory_order_acquire);
+  if (m) return m;
+  auto* made = new Meta;
+  if (place.compare_exchange_strong(m, made, std::memory_order_acq_rel)) return made;
   delete made;
   return m;
 }
 
-void meta_destroy(Meta *m) {
+void meta_destroy(Meta* m) {
   if (m->retained_in) {
     forget_retain(m);
     node_release(m->retained_in);
@@ -157,18 +137,15 @@ void meta_destroy(Meta *m) {
 void SpinGuard::wait() {
   Parked parked;
   while (s_.exchange(1, std::memory_order_acquire)) {
-    while (s_.load(std::memory_order_relaxed))
-      __builtin_ia32_pause();
+    while (s_.load(std::memory_order_relaxed)) __builtin_ia32_pause();
   }
 }
 
-aj_status *edge_to(aj_tensor *t, Edge *out) {
+aj_status* edge_to(aj_tensor* t, Edge* out) {
   out->target = nullptr;
-  if (__builtin_expect(view_is_stale(t), 0))
-    AJ_TRY(view_refresh(t));
-  if (!requires_grad(t))
-    return nullptr;
-  TensorPriv &p = priv(t);
+  if (__builtin_expect(view_is_stale(t), 0)) AJ_TRY(view_refresh(t));
+  if (!requires_grad(t)) return nullptr;
+  TensorPriv& p = priv(t);
   if (p.node) {
     node_retain(p.node);
     out->target = p.node;
@@ -176,8 +153,7 @@ aj_status *edge_to(aj_tensor *t, Edge *out) {
     out->flags = 0;
     return nullptr;
   }
-  if (!p.meta)
-    meta_of(t);
+  if (!p.meta) meta_of(t);
   retain(t);
   out->target = t;
   out->nr = 0;
@@ -185,56 +161,45 @@ aj_status *edge_to(aj_tensor *t, Edge *out) {
   return nullptr;
 }
 
-void set_history(aj_tensor *t, Node *n, uint32_t nr) {
-  TensorPriv &p = priv(t);
+void set_history(aj_tensor* t, Node* n, uint32_t nr) {
+  TensorPriv& p = priv(t);
   node_retain(n);
-  Node *old = p.node;
+  Node* old = p.node;
   p.node = n;
   p.out_nr = nr;
-  t->obj.flags =
-      (t->obj.flags | AJ_TENSOR_REQUIRES_GRAD) & ~uint32_t(AJ_TENSOR_LEAF);
+  t->obj.flags = (t->obj.flags | AJ_TENSOR_REQUIRES_GRAD) & ~uint32_t(AJ_TENSOR_LEAF);
   t->keys |= kAutogradKey;
-  if (__builtin_expect(p.meta && p.meta->retained_in, 0))
-    move_retain(p.meta, n, nr);
-  if (__builtin_expect(old != nullptr, 0))
-    node_release(old);
+  if (__builtin_expect(p.meta && p.meta->retained_in, 0)) move_retain(p.meta, n, nr);
+  if (__builtin_expect(old != nullptr, 0)) node_release(old);
 }
 
 bool can_require_grad(int dtype) {
   return dt(dtype).cls == AJ_CLASS_FLOAT || dt(dtype).cls == AJ_CLASS_COMPLEX;
 }
 
-Extra &extra_of(Node *n) {
-  std::atomic_ref<Extra *> place(n->extra);
-  Extra *e = place.load(std::memory_order_acquire);
-  if (e)
-    return *e;
-  auto *made = new Extra;
-  if (place.compare_exchange_strong(e, made, std::memory_order_acq_rel))
-    return *made;
+Extra& extra_of(Node* n) {
+  std::atomic_ref<Extra*> place(n->extra);
+  Extra* e = place.load(std::memory_order_acquire);
+  if (e) return *e;
+  auto* made = new Extra;
+  if (place.compare_exchange_strong(e, made, std::memory_order_acq_rel)) return *made;
   delete made;
   return *e;
 }
 
-std::string_view node_name_of(const Node *n) {
-  if (n->flags & kNodeMissing)
-    return n->op->schema.ident;
-  if (n->flags & (kNodeOpView | kNodeStrided))
-    return view_step_name(n->view);
-  if (n->flags & kNodeSlices)
-    return "copy_slices";
-  if (n->flags & kNodeAccumulator)
-    return "accumulate_grad";
-  if (n->flags & kNodeIdentity)
-    return "alias";
-  if (n->flags & kNodeZero)
-    return "fill";
+std::string_view node_name_of(const Node* n) {
+  if (n->flags & kNodeMissing) return n->op->schema.ident;
+  if (n->flags & (kNodeOpView | kNodeStrided)) return view_step_name(n->view);
+  if (n->flags & kNodeSlices) return "copy_slices";
+  if (n->flags & kNodeAccumulator) return "accumulate_grad";
+  if (n->flags & kNodeIdentity) return "alias";
+  if (n->flags & kNodeZero) return "fill";
   return n->vjp->name;
 }
 
-std::string place_of(const Node *n) {
+std::string place_of(const Node* n) {
   std::string line = line_text(n->line);
   return line.empty() ? line : " recorded at " + line;
 }
 
-} // namespace adjoin
+}  // namespace adjoin

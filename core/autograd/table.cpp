@@ -13,13 +13,12 @@
 namespace adjoin {
 namespace {
 
-aj_status *save_value(aj_saver *s, const aj_value *v) {
+aj_status* save_value(aj_saver* s, const aj_value* v) {
   aj_value to = *v;
   if (v->tag == AJ_TENSORS) {
-    s->memory.emplace_back(new char[sizeof(void *) * (v->aux + 1)]);
-    auto *copy = reinterpret_cast<aj_tensor **>(s->memory.back().get());
-    for (uint32_t i = 0; i < v->aux; i++)
-      retain(copy[i] = v->v.tensors[i]);
+    s->memory.emplace_back(new char[sizeof(void*) * (v->aux + 1)]);
+    auto* copy = reinterpret_cast<aj_tensor**>(s->memory.back().get());
+    for (uint32_t i = 0; i < v->aux; i++) retain(copy[i] = v->v.tensors[i]);
     to.v.tensors = copy;
   } else if (uint64_t bytes = bytes_behind(*v)) {
     s->memory.emplace_back(new char[bytes]);
@@ -31,16 +30,17 @@ aj_status *save_value(aj_saver *s, const aj_value *v) {
   return nullptr;
 }
 
-} // namespace
+}  // namespace
 
-// Callbacks of users and allocations inside may throw; nothing passes the
-// table.
-template <auto F> struct Guarded;
-template <class... A, aj_status *(*F)(A...)> struct Guarded<F> {
-  static aj_status *call(A... a) {
+// Callbacks of users and allocations inside may throw; nothing passes the table.
+template <auto F>
+struct Guarded;
+template <class... A, aj_status* (*F)(A...)>
+struct Guarded<F> {
+  static aj_status* call(A... a) {
     try {
       return F(a...);
-    } catch (const std::exception &e) {
+    } catch (const std::exception& e) {
       return fail(AJ_INTERNAL, "autograd: ", e.what());
     }
   }
@@ -88,4 +88,4 @@ const aj_autograd autograd_table = {
     .node_results = Guarded<node_results>::call,
 };
 
-} // namespace adjoin
+}  // namespace adjoin

@@ -21,11 +21,10 @@ TEST_F(Tape, FreesWhatItSavedUnlessRetained) {
   Tensor x = leaf(2), y = sum(exp(x));
   y.backward(Tensor(), true);
   y.backward();
-  EXPECT_NE(error_of([&] {
-              y.backward();
-            }).find("already freed: pass retain_graph=True the first time"),
-            std::string::npos);
-  Tensor z = sum(x + x); // saves nothing, so it can be run again
+  EXPECT_NE(
+      error_of([&] { y.backward(); }).find("already freed: pass retain_graph=True the first time"),
+      std::string::npos);
+  Tensor z = sum(x + x);  // saves nothing, so it can be run again
   z.backward();
   EXPECT_EQ(error_of([&] { z.backward(); }), "");
 }
@@ -45,7 +44,7 @@ TEST_F(Tape, NamesWhoChangedASavedTensor) {
 TEST_F(Tape, SavesOnlyForGradientsThatAreWanted) {
   Tensor x = leaf(2), y = x * 1, constant = numbers(2);
   Tensor z = sum(y * constant);
-  add_(y, 1); // y is not needed for its own gradient
+  add_(y, 1);  // y is not needed for its own gradient
   z.backward();
   EXPECT_EQ(elements(x.grad()), Doubles({1, 2}));
 }
@@ -54,8 +53,7 @@ TEST_F(Tape, AFailedPassLeavesNothingBehind) {
   Tensor x = leaf(2), y = x * 1, bad = exp(y), good = sin(x);
   Tensor both = sum(bad) + sum(good);
   add_(bad, 1);
-  for (int i = 0; i < 2; i++)
-    EXPECT_NE(error_of([&] { both.backward(Tensor(), true); }), "");
+  for (int i = 0; i < 2; i++) EXPECT_NE(error_of([&] { both.backward(Tensor(), true); }), "");
   x.set_grad(Tensor());
   sum(good).backward(Tensor(), true);
   EXPECT_EQ(x.grad().numel(), 2);
@@ -72,11 +70,9 @@ TEST_F(Tape, GradientsOfChosenInputs) {
               gradients(sum(z), {other}, AJ_BACKWARD_RETAIN_GRAPH);
             }).find("allow_unused=True"),
             std::string::npos);
-  EXPECT_FALSE(gradients(sum(z), {other},
-                         AJ_BACKWARD_RETAIN_GRAPH | AJ_BACKWARD_ALLOW_UNUSED)[0]
-                   .defined());
-  EXPECT_EQ(elements(gradients(sum(z), {other}, AJ_BACKWARD_ZERO_UNUSED)[0]),
-            Doubles({0, 0}));
+  EXPECT_FALSE(
+      gradients(sum(z), {other}, AJ_BACKWARD_RETAIN_GRAPH | AJ_BACKWARD_ALLOW_UNUSED)[0].defined());
+  EXPECT_EQ(elements(gradients(sum(z), {other}, AJ_BACKWARD_ZERO_UNUSED)[0]), Doubles({0, 0}));
 }
 
 TEST_F(Tape, DerivativesOfDerivatives) {
@@ -92,11 +88,9 @@ TEST_F(Tape, DerivativesOfDerivatives) {
 
 TEST_F(Tape, RefusesRootsWithoutHistoryAndWrongGradients) {
   Tensor x = leaf(2);
-  EXPECT_NE(
-      error_of([&] { numbers(2).backward(); }).find("does not require grad"),
-      std::string::npos);
-  EXPECT_NE(error_of([&] { (x * 2).backward(); }).find("only for one element"),
+  EXPECT_NE(error_of([&] { numbers(2).backward(); }).find("does not require grad"),
             std::string::npos);
+  EXPECT_NE(error_of([&] { (x * 2).backward(); }).find("only for one element"), std::string::npos);
   EXPECT_NE(error_of([&] {
               (x * 2).backward(numbers(3));
             }).find("gradient 0 has shape [3], its root has [2]"),
@@ -110,22 +104,17 @@ TEST_F(Tape, RefusesRootsWithoutHistoryAndWrongGradients) {
             }).find("only floating and complex"),
             std::string::npos);
   Tensor y = x * 2;
-  EXPECT_NE(error_of([&] { y.requires_grad_(false); }).find("only a leaf"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { y.requires_grad_(false); }).find("only a leaf"), std::string::npos);
 }
 
 // A million ops, run and freed on a stack of 64 KiB.
-void *deep_chain(void *home) {
-  Tensor x = arange(1, 5, 1, float64, *static_cast<DLDevice *>(home))
-                 .requires_grad_(),
-         y = x;
-  for (int i = 0; i < 1'000'000; i++)
-    y = y * y.detach();
+void* deep_chain(void* home) {
+  Tensor x = arange(1, 5, 1, float64, *static_cast<DLDevice*>(home)).requires_grad_(), y = x;
+  for (int i = 0; i < 1'000'000; i++) y = y * y.detach();
   y = sum(y);
   {
     Tensor again = x * 2;
-    for (int i = 0; i < 100'000; i++)
-      again = again + 1;
+    for (int i = 0; i < 100'000; i++) again = again + 1;
     sum(again).backward();
   }
   bool right = elements(x.grad()) == Doubles({2, 2, 2, 2});
@@ -137,9 +126,9 @@ TEST_F(Tape, DeepChainsNeedNoStack) {
   pthread_attr_init(&attributes);
   ASSERT_EQ(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
   pthread_t thread;
-  sum(leaf(1)).backward(); // what is done once is done here
+  sum(leaf(1)).backward();  // what is done once is done here
   ASSERT_EQ(pthread_create(&thread, &attributes, deep_chain, &home), 0);
-  void *result = nullptr;
+  void* result = nullptr;
   pthread_join(thread, &result);
   EXPECT_EQ(result, &home);
   pthread_attr_destroy(&attributes);
@@ -152,19 +141,15 @@ TEST_F(Tape, ThreadsShareLeavesAndGraphs) {
   for (int t = 0; t < 4; t++)
     threads.emplace_back([&] {
       for (int i = 0; i < 200; i++) {
-        if (error_of([&] { shared.backward(Tensor(), true); }) != "")
-          wrong++;
-        if (error_of([&] { sum(w * w).backward(); }) != "")
-          wrong++;
+        if (error_of([&] { shared.backward(Tensor(), true); }) != "") wrong++;
+        if (error_of([&] { sum(w * w).backward(); }) != "") wrong++;
       }
     });
-  for (std::thread &t : threads)
-    t.join();
+  for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
   Tensor once = gradients(shared, {w})[0] + 2 * w.detach();
-  for (double ratio : elements(w.grad() / once))
-    EXPECT_NEAR(ratio, 800, 1e-9);
+  for (double ratio : elements(w.grad() / once)) EXPECT_NEAR(ratio, 800, 1e-9);
 }
 
-} // namespace
-} // namespace adjoin::test
+}  // namespace
+}  // namespace adjoin::test

@@ -20,8 +20,7 @@ TEST_F(Tape, WritingTheBaseChangesItsViews) {
 }
 
 TEST_F(Tape, ABufferStartsToRequireGrad) {
-  Tensor x = leaf(2), buffer = zeros({4}, float64, home),
-         v = narrow(buffer, 0, 2, 2);
+  Tensor x = leaf(2), buffer = zeros({4}, float64, home), v = narrow(buffer, 0, 2, 2);
   copy_(v, x);
   EXPECT_TRUE(buffer.requires_grad());
   sum(buffer * buffer).backward();
@@ -42,42 +41,34 @@ TEST_F(Tape, SecondDerivativesPassThroughWrites) {
   exp_(mul_(v, 0.5));
   Tensor g = gradients(sum(y * y), {x}, AJ_BACKWARD_CREATE_GRAPH)[0];
   Doubles second = elements(gradients(sum(g), {x})[0]);
-  EXPECT_NEAR(second[1], std::exp(2.0), 1e-12); // (exp(x/2)^2)'' = exp(x)
+  EXPECT_NEAR(second[1], std::exp(2.0), 1e-12);  // (exp(x/2)^2)'' = exp(x)
   EXPECT_EQ(second[3], 2);
 }
 
 TEST_F(Tape, RefusesWritesThatWouldLoseHistory) {
   Tensor x = leaf(4);
-  EXPECT_NE(
-      error_of([&] {
-        mul_(x, 2);
-      }).find("mul_: a leaf that requires grad is being written in place"),
-      std::string::npos);
-  EXPECT_NE(
-      error_of([&] { mul_(narrow(x, 0, 0, 2), 2); }).find("a view of a leaf"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              mul_(x, 2);
+            }).find("mul_: a leaf that requires grad is being written in place"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { mul_(narrow(x, 0, 0, 2), 2); }).find("a view of a leaf"),
+            std::string::npos);
   Tensor y = x * 1;
   std::vector<Tensor> parts = split(y, {2, 2}, 0);
-  EXPECT_NE(error_of([&] {
-              mul_(parts[0], 2);
-            }).find("one result of an op with several views"),
+  EXPECT_NE(error_of([&] { mul_(parts[0], 2); }).find("one result of an op with several views"),
             std::string::npos);
   Tensor quiet;
   {
     NoGradGuard off;
     quiet = narrow(y, 0, 0, 2);
-    mul_(x, 1); // nothing is recorded, nothing is refused
+    mul_(x, 1);  // nothing is recorded, nothing is refused
   }
-  EXPECT_NE(error_of([&] { mul_(quiet, 2); }).find("made with recording off"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { mul_(quiet, 2); }).find("made with recording off"), std::string::npos);
   mul_(y, 2);
-  EXPECT_NE(error_of([&] {
-              sum(parts[1]);
-            }).find("has a base that was written in place since"),
+  EXPECT_NE(error_of([&] { sum(parts[1]); }).find("has a base that was written in place since"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
-              kit::check(
-                  kit::env.autograd->detach_in_place(narrow(y, 0, 0, 1).get()));
+              kit::check(kit::env.autograd->detach_in_place(narrow(y, 0, 0, 1).get()));
             }).find("detach_"),
             std::string::npos);
 }
@@ -95,13 +86,12 @@ TEST_F(Tape, ViewsWithoutAFormula) {
 
 TEST_F(Tape, DetachSharesVersionsAndDataDoesNot) {
   Tensor x = leaf(2), y = x * 1, z = sum(y * y);
-  aj_tensor *data = nullptr;
+  aj_tensor* data = nullptr;
   kit::check(kit::env.autograd->data(y.get(), &data));
   mul_(Tensor::steal(data), 1);
   EXPECT_EQ(error_of([&] { z.backward(Tensor(), true); }), "");
   mul_(y.detach(), 1);
-  EXPECT_NE(error_of([&] { z.backward(); }).find("was changed in place"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { z.backward(); }).find("was changed in place"), std::string::npos);
 }
 
 TEST_F(Tape, InferenceTensorsStayOutside) {
@@ -110,11 +100,9 @@ TEST_F(Tape, InferenceTensorsStayOutside) {
   inside = numbers(2) * 2;
   EXPECT_FALSE((x * 2).requires_grad());
   kit::env.autograd->set_inference_mode(before);
-  EXPECT_NE(error_of([&] { x *inside; }).find("made in inference mode"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { add_(inside, 1); }).find("outside of it"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { x* inside; }).find("made in inference mode"), std::string::npos);
+  EXPECT_NE(error_of([&] { add_(inside, 1); }).find("outside of it"), std::string::npos);
 }
 
-} // namespace
-} // namespace adjoin::test
+}  // namespace
+}  // namespace adjoin::test
