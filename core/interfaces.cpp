@@ -192,10 +192,13 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
   bool tensors = !s.results.empty();
   for (const Param& r : s.results) tensors &= r.base == AJ_PARAM_TENSOR && !r.list;
   bool creates = op->noperands == 0 && !s.writes;
-  f.flags = op->flags | (op->in_place_ok ? AJ_INFO_IN_PLACE : 0u) | (op->vjp.load() ? AJ_INFO_DIFFERENTIABLE : 0u) |
-            (op->has_body ? AJ_INFO_COMPOSITE : 0u) |
-            (tensors && !s.writes && op->kind != Kind::view && !creates && op->tags.find("no-out") == op->tags.npos ? uint32_t(AJ_INFO_OUT) : 0u);
-  if (op->kind == Kind::view || (op->has_body && !op->vjp.load())) f.flags |= AJ_INFO_DIFFERENTIABLE;
+  bool has_out = tensors && !s.writes && op->kind != Kind::view && !creates && op->tags.find("no-out") == op->tags.npos;
+  bool derives = op->vjp.load() || op->kind == Kind::view || op->has_body;
+  f.flags = op->flags;
+  if (op->in_place_ok) f.flags |= AJ_INFO_IN_PLACE;
+  if (has_out) f.flags |= AJ_INFO_OUT;
+  if (derives) f.flags |= AJ_INFO_DIFFERENTIABLE;
+  if (op->has_body) f.flags |= AJ_INFO_COMPOSITE;
   f.name = str(s.name), f.schema = str(s.text), f.doc = str(op->doc), f.kind = str(op->kind_name);
   f.tags = str(op->tags), f.test = str(op->test), f.provider = str(op->provider);
   f.nparams = op->nparams, f.nresults = op->nresults;
