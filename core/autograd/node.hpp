@@ -55,6 +55,7 @@ enum SavedFlags : uint32_t {
   kSavedPacked = 2,  // by hooks
   kSavedNode = 4,    // an input that had a node
 };
+constexpr uint16_t kStorageSaved = 1u << 15;  // of a Storage: some node keeps a tensor on it
 struct PackBox;
 struct Saved {
   aj_tensor* t;
@@ -194,6 +195,9 @@ bool can_require_grad(int dtype);
 
 // Saving and unpacking: saved.cpp.
 aj_status* save_tensor(Node* n, aj_tensor* t, bool is_result, uint32_t nr, Saved* out);
+// A tensor that nodes before `from` saved has been written: they keep its memory for the error, but
+// not the tensor, whose history now leads to them.
+void untangle(Node* from, const aj_tensor* written);
 void saved_release(Saved* s);
 void node_free_saved(Node* n);  // after its backward; a second use raises
 

@@ -2,6 +2,8 @@
 // since is an error.
 #include "core/autograd/saved.hpp"
 
+#include <unordered_set>
+
 #include "core/autograd/write.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/registry.hpp"
@@ -60,6 +62,9 @@ std::string name_of_saved(const Node* n, uint32_t value, bool is_result) {
   return fail(AJ_PRECONDITION, "backward: what ", node_name_of(n),
               " saved was already freed: pass retain_graph=True the first time");
 }
+
+constexpr uint32_t kNoSaved = kNodeMissing | kNodeOpView | kNodeStrided | kNodeSlices | kNodeOnce |
+                              kNodeIdentity | kNodeAccumulator | kNodeZero;
 
 template <class F>
 aj_status* each_saved(Node* n, F&& f) {
@@ -120,6 +125,28 @@ aj_status* plain_alias(aj_tensor* t, aj_tensor** out) {
   return tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, out);
 }
 
+// Leaves and their views cannot be written while recording, so nothing has to be remembered of
+// them.
+void mark_saved(aj_tensor* t) {
+  aj_tensor* root = priv(t).base ? priv(t).base : t;
+  if (requires_grad(root) && !priv(root).node) return;
+  if (!(storage(t).flags & kStorageSaved)) storage(t).flags |= kStorageSaved;
+}
+
+aj_status* untangle_node(Node* n, const Storage* memory, std::vector<Ref>* dead) {
+  SpinGuard guard(stripe(n));
+  return each_saved(n, [&](uint32_t, Saved& s) -> aj_status* {
+    if (!s.t || (s.flags & kSavedOutput) || priv(s.t).storage != memory ||
+        s.version == memory->version)
+      return nullptr;
+    aj_tensor* memory_only;
+    AJ_TRY(plain_alias(s.t, &memory_only));
+    dead->emplace_back(s.t);
+    s.t = memory_only;
+    return nullptr;
+  });
+}
+
 }  // namespace
 
 aj_status* save_tensor(Node*, aj_tensor* t, bool is_result, uint32_t nr, Saved* s) {
@@ -132,6 +159,7 @@ aj_status* save_tensor(Node*, aj_tensor* t, bool is_result, uint32_t nr, Saved* 
     AJ_TRY(plain_alias(t, &keep));  // without the node: a node must not hold itself
   } else {
     retain(t);
+    mark_saved(t);
   }
   if (__builtin_expect(tls.saved_hooks != nullptr, 0)) {
     Ref held(keep);
@@ -142,6 +170,29 @@ aj_status* save_tensor(Node*, aj_tensor* t, bool is_result, uint32_t nr, Saved* 
   s->flags = is_result ? kSavedOutput : priv(t).node ? kSavedNode : 0u;
   s->nr = nr;
   return nullptr;
+}
+
+void untangle(Node* from, const aj_tensor* written) {
+  constexpr size_t kFar = 10000;  // a cycle longer than this is left to its fate
+  const Storage* memory = priv(written).storage;
+  if (!(memory->flags & kStorageSaved)) return;
+  std::unordered_set<Node*> seen{from};
+  std::vector<Node*> next{from};
+  std::vector<Ref> dead;  // released when no lock is held
+  while (!next.empty() && seen.size() < kFar) {
+    Node* n = next.back();
+    next.pop_back();
+    if (Node* inner = n->flags & kNodeSlices ? slice_inner(n) : nullptr)
+      free_status(untangle_node(inner, memory, &dead));
+    else if (!(n->flags & kNoSaved))
+      free_status(untangle_node(n, memory, &dead));
+    for (uint32_t i = 0; i < n->nedges; i++) {
+      const Edge& e = n->edges()[i];
+      if (!e.target || (e.flags & kEdgeLeaf)) continue;
+      if (seen.insert(static_cast<Node*>(e.target)).second)
+        next.push_back(static_cast<Node*>(e.target));
+    }
+  }
 }
 
 void saved_release(Saved* s) {
@@ -276,8 +327,7 @@ aj_status* Unpacked::take(Node* n, bool keep, bool with_history, Node* outer) {
 
 aj_status* unpack_one(Node* n, uint32_t i, aj_value* out) {
   bool custom = n->flags & kNodeCustom;
-  bool plain = !(n->flags & (kNodeMissing | kNodeOpView | kNodeStrided | kNodeSlices | kNodeOnce |
-                             kNodeIdentity | kNodeAccumulator));
+  bool plain = !(n->flags & kNoSaved);
   uint32_t count = custom ? uint32_t(n->extra->custom->values.size()) : plain ? n->nvalues() : 0;
   if (i >= count)
     return fail(AJ_NOT_FOUND, "node_saved: ", node_name_of(n), " has ", count,

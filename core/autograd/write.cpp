@@ -134,6 +134,7 @@ aj_status* attach_written(aj_tensor* t, Node* n, uint32_t self, uint32_t nr) {
   if (!(t->obj.flags & AJ_TENSOR_VIEW)) {
     set_history(t, n, nr);
     priv(t).rebase++;
+    untangle(n, t);
     node_release(n);
     return nullptr;
   }
@@ -144,6 +145,7 @@ aj_status* attach_written(aj_tensor* t, Node* n, uint32_t self, uint32_t nr) {
   aj_tensor* base = priv(t).base;
   set_history(base, outer, 0);
   priv(base).rebase++;
+  untangle(outer, t);
   node_release(outer);
   return view_refresh(t);
 }
@@ -218,6 +220,8 @@ aj_status* slice_apply(Node* n, aj_tensor* const* grad_out, aj_tensor** grad_in,
 }
 
 void slice_free_saved(SliceStep* s) { node_free_saved(s->inner); }
+
+Node* slice_inner(Node* n) { return n->slices->inner; }
 
 void slice_step_free(SliceStep* s) {
   node_release(s->inner);

@@ -13,6 +13,7 @@ aj_status* check_in_place(std::string_view who, aj_tensor* t);
 aj_status* slice_apply(Node* n, aj_tensor* const* grad_out, aj_tensor** grad_in,
                        const uint8_t* needs, bool create, bool keep);
 void slice_step_free(SliceStep* s);
+Node* slice_inner(Node* n);
 void slice_free_saved(SliceStep* s);
 aj_status* slice_result(Node* outer, aj_tensor* alias,
                         aj_tensor** out);  // a saved result of a write through a view

@@ -84,6 +84,27 @@ TEST_F(Tape, ViewsWithoutAFormula) {
   EXPECT_EQ(elements(x.grad()), Doubles({4, 0, 12, 0, 20}));
 }
 
+// Such a graph cannot be run, but it must not hold itself either.
+TEST_F(Tape, WritingWhatWasSavedMakesNoCycle) {
+  for (bool through_view : {false, true}) {
+    int dropped = 0;
+    {
+      Tensor x = leaf(4), y = x * 1;
+      uint64_t id;
+      auto drop = [](void* self) { ++*static_cast<int*>(self); };
+      auto hook = [](void*, aj_tensor**) -> aj_status* { return nullptr; };
+      kit::check(
+          kit::env.autograd->hook_tensor(y.get(), AJ_HOOK_TENSOR, hook, &dropped, drop, &id));
+      Tensor part = through_view ? narrow(y, 0, 0, 2) : y;
+      Tensor square = part * part;
+      add_(part, square);
+      EXPECT_NE(error_of([&] { sum(y).backward(); }).find("was changed in place"),
+                std::string::npos);
+    }
+    EXPECT_EQ(dropped, 1);
+  }
+}
+
 TEST_F(Tape, DetachSharesVersionsAndDataDoesNot) {
   Tensor x = leaf(2), y = x * 1, z = sum(y * y);
   aj_tensor* data = nullptr;
