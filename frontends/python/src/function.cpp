@@ -1,6 +1,8 @@
 // frontends/python/src/function.cpp: Function.apply: forward runs unrecorded, then its results become results of one node.
 #include "function.hpp"
 
+#include "line.hpp"
+
 #include <set>
 
 namespace adjoin::py {
@@ -73,6 +75,7 @@ class Application {
     def.op = node_name(cls_);
     def.vjp = run_python_backward;
     def.drop = drop_context;
+    if (recording_) note_line();
     Py_INCREF(ctx_.get());
     if (failed(autograd->node_new(&def, ctx_.get(), inputs_.data(), static_cast<uint32_t>(inputs_.size()), node_.out()))) {
       Py_DECREF(ctx_.get());
