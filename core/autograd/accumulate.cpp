@@ -15,9 +15,13 @@ bool may_add_into(const aj_tensor* to, const aj_tensor* g) {
 
 // A copy with the leaf's strides, which .grad keeps.
 aj_status* like_leaf(aj_tensor* leaf, aj_tensor* g, aj_tensor** out) {
-  if (is_dense(leaf) || overlaps_itself(leaf)) return tape::clone(g, out);
   Ref made;
-  AJ_TRY(tensor_new_strided(device(g), dt(priv(g).dtype), shape(leaf), strides(leaf), made.out()));
+  if (is_dense(leaf) || overlaps_itself(leaf)) {
+    AJ_TRY(tensor_new(device(g), dt(priv(g).dtype), shape(leaf), made.out()));
+  } else {
+    AJ_TRY(
+        tensor_new_strided(device(g), dt(priv(g).dtype), shape(leaf), strides(leaf), made.out()));
+  }
   AJ_TRY(tape::copy_into(made.get(), g));
   *out = made.take();
   return nullptr;

@@ -17,6 +17,15 @@ TEST_F(Tape, AccumulatesIntoLeaves) {
   EXPECT_EQ(elements(x.grad()), Doubles({5, 9, 13}));
 }
 
+TEST_F(Tape, GradientsHaveTheStridesOfTheirLeaf) {
+  Tensor x = reshape(numbers(6), {3, 2}).detach().requires_grad_();
+  sum(transpose(x, 0, 1) * 1).backward();
+  EXPECT_EQ(x.grad().stride(0), 2);
+  Tensor turned = transpose(reshape(numbers(6), {3, 2}), 0, 1).detach().requires_grad_();
+  sum(turned * 2).backward();
+  EXPECT_EQ(turned.grad().stride(0), 1);
+}
+
 TEST_F(Tape, FreesWhatItSavedUnlessRetained) {
   Tensor x = leaf(2), y = sum(exp(x));
   y.backward(Tensor(), true);
