@@ -224,8 +224,10 @@ const Kernel* resolve(aj_op* op, int bit) {
   if (bit < 24 && op->has_body) chain.push_back(&op->body_kernel);
   if (bit >= 24 && chain.empty() && registry().fallbacks[bit]) chain.push_back(registry().fallbacks[bit]);
   const Kernel* head = nullptr;
+  static auto* kept = new std::vector<const Kernel*>;  // chains that are replaced stay: a call may be inside
   for (size_t i = chain.size(); i-- > 0;) {
-    auto* link = new Kernel(*chain[i]);  // chains that are replaced stay: a call may be inside
+    auto* link = new Kernel(*chain[i]);
+    kept->push_back(link);
     link->next = head;
     head = link;
   }
