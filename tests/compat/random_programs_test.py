@@ -63,8 +63,10 @@ class Program:
         for lib in (adjoin, torch):
             t = lib.tensor(data, dtype=lib.float64).reshape(shape).clone()
             pair.append(t.requires_grad_() if requires_grad else t)
-        self.log.append(f"v{len(self.values)} = tensor({data}).reshape({shape})"
-                        + ".requires_grad_()" * requires_grad)
+        self.log.append(
+            f"v{len(self.values)} = tensor({data}).reshape({shape})"
+            + ".requires_grad_()" * requires_grad
+        )
         v = Value(pair, object(), object())
         self.values.append(v)
         if requires_grad:
@@ -75,8 +77,10 @@ class Program:
         """Is the outcome of using v the same by intention?"""
         if not recording:
             return True
-        if v.odd and any(store is v.store and when >= v.born and root is not v.root
-                         for store, when, root in self.writes):
+        if v.odd and any(
+            store is v.store and when >= v.born and root is not v.root
+            for store, when, root in self.writes
+        ):
             return False
         return not (v.silent and self.requires(v))
 
@@ -127,22 +131,30 @@ class Program:
 
     def unary(self, v, k, recording):
         name = self.rng.choice(UNARY)
-        pair = self.both(f"v{len(self.values)} = v{k}.{name}()",
-                         lambda i, lib: getattr(v.pair[i], name)(), recording)
+        pair = self.both(
+            f"v{len(self.values)} = v{k}.{name}()",
+            lambda i, lib: getattr(v.pair[i], name)(),
+            recording,
+        )
         if pair:
             self.add(pair)
 
     def binary(self, v, k, recording):
         w, j = self.choose(recording)
         name = self.rng.choice(BINARY)
-        pair = self.both(f"v{len(self.values)} = v{k}.{name}(v{j})",
-                         lambda i, lib: getattr(v.pair[i], name)(w.pair[i]), recording)
+        pair = self.both(
+            f"v{len(self.values)} = v{k}.{name}(v{j})",
+            lambda i, lib: getattr(v.pair[i], name)(w.pair[i]),
+            recording,
+        )
         if pair and pair[1].numel() <= 64:
             self.add(pair)
 
     def view(self, v, k, recording):
         text, run = self.a_view(v)
-        pair = self.both(f"v{len(self.values)} = v{k}{text}", lambda i, lib: run(v.pair[i]), recording)
+        pair = self.both(
+            f"v{len(self.values)} = v{k}{text}", lambda i, lib: run(v.pair[i]), recording
+        )
         if pair:
             copied = pair[1].untyped_storage().data_ptr() != v.pair[1].untyped_storage().data_ptr()
             if copied:
@@ -154,8 +166,24 @@ class Program:
         rng, shape = self.rng, v.shape
         n = len(shape)
         d = rng.randrange(n) if n else 0
-        kind = rng.choice(["index", "slice", "step", "transpose", "view", "unsqueeze", "squeeze", "expand",
-                           "narrow", "flatten", "permute", "reshape", "diagonal", "ellipsis"])
+        kind = rng.choice(
+            [
+                "index",
+                "slice",
+                "step",
+                "transpose",
+                "view",
+                "unsqueeze",
+                "squeeze",
+                "expand",
+                "narrow",
+                "flatten",
+                "permute",
+                "reshape",
+                "diagonal",
+                "ellipsis",
+            ]
+        )
         if kind == "index" and n:
             i = rng.randrange(shape[d]) if shape[d] else 0
             return f".select({d}, {i})", lambda t: t.select(d, i)
@@ -193,8 +221,11 @@ class Program:
         d = self.rng.randrange(len(v.shape))
         name, arg = self.rng.choice([("split", 1), ("split", 2), ("chunk", 2), ("unbind", None)])
         args = (d,) if arg is None else (arg, d)
-        lists = self.both(f"v{len(self.values)}, ... = v{k}.{name}{args}",
-                          lambda i, lib: getattr(v.pair[i], name)(*args), recording)
+        lists = self.both(
+            f"v{len(self.values)}, ... = v{k}.{name}{args}",
+            lambda i, lib: getattr(v.pair[i], name)(*args),
+            recording,
+        )
         if lists:
             assert len(lists[0]) == len(lists[1]), self.text("different numbers of results")
             for pair in list(zip(*lists))[:4]:
@@ -252,8 +283,17 @@ class Program:
         self.clock += 1
         recording = self.rng.random() < 0.8
         v, k = self.choose(recording)
-        kinds = [self.unary, self.binary, self.view, self.view, self.several_views, self.in_place,
-                 self.in_place, self.in_place, self.detach]
+        kinds = [
+            self.unary,
+            self.binary,
+            self.view,
+            self.view,
+            self.several_views,
+            self.in_place,
+            self.in_place,
+            self.in_place,
+            self.detach,
+        ]
         if self.rng.random() < 0.08 or v is None:
             self.new(self.rng.choice(SHAPES), self.rng.random() < 0.5)
         else:
@@ -285,22 +325,30 @@ class Program:
             return
 
         def grads(i, lib, **how):
-            return lib.autograd.grad(loss[i], [v.pair[i] for v in self.leaves], allow_unused=True, **how)
+            return lib.autograd.grad(
+                loss[i], [v.pair[i] for v in self.leaves], allow_unused=True, **how
+            )
 
         mode = self.rng.choice(["twice", "second", "once"])
         if mode == "second":
             self.second(grads)
             return
-        for retain in ([True, False] if mode == "twice" else [False]):
-            got = self.both(f"grad(loss, retain_graph={retain})",
-                            lambda i, lib: grads(i, lib, retain_graph=retain), lenient=self.overwritten)
+        for retain in [True, False] if mode == "twice" else [False]:
+            got = self.both(
+                f"grad(loss, retain_graph={retain})",
+                lambda i, lib: grads(i, lib, retain_graph=retain),
+                lenient=self.overwritten,
+            )
             if got is None:
                 return
             self.compare("gradient", got)
 
     def second(self, grads):
-        first = self.both("grad(loss, create_graph=True)", lambda i, lib: grads(i, lib, create_graph=True),
-                          lenient=self.overwritten)
+        first = self.both(
+            "grad(loss, create_graph=True)",
+            lambda i, lib: grads(i, lib, create_graph=True),
+            lenient=self.overwritten,
+        )
         if first is None:
             return
         self.compare("gradient", first)
@@ -324,8 +372,12 @@ class Program:
             theirs = zeros if theirs is None else theirs.detach()
             ours = zeros if ours is None else ours.detach()
             if not close(ours, theirs):
-                raise AssertionError(self.text(f"{what} of v{self.values.index(v)}: {ours.tolist()} "
-                                               f"against {theirs.tolist()}"))
+                raise AssertionError(
+                    self.text(
+                        f"{what} of v{self.values.index(v)}: {ours.tolist()} "
+                        f"against {theirs.tolist()}"
+                    )
+                )
 
     def run(self):
         for _ in range(2):
@@ -352,4 +404,6 @@ def test_random_programs(first):
             Program(seed).run()
         except AssertionError as e:
             failures.append(f"seed {seed}:\n{e}")
-    assert not failures, f"{len(failures)} of {BATCH} programs differ\n\n" + "\n\n".join(failures[:3])
+    assert not failures, f"{len(failures)} of {BATCH} programs differ\n\n" + "\n\n".join(
+        failures[:3]
+    )
