@@ -33,11 +33,12 @@ void prune(HookList* all, HookList* dead) {
 
 void add_hook(HookList* list, std::shared_ptr<Hook> h, uint64_t* id) {
   HookList dead;
+  auto& all = registry();  // made without our lock: its fork hook takes that of the others
   std::lock_guard guard(hooks_lock);
   prune(list, &dead);
   h->id = next_id++;
   if (id) *id = h->id;
-  registry()[h->id] = h;
+  all[h->id] = h;
   list->push_back(std::move(h));
 }
 
@@ -193,11 +194,12 @@ aj_status* hook_node(aj_node* abi, int32_t kind, aj_node_hook fn, void* self, vo
 aj_status* hook_remove(uint64_t id) {
   std::shared_ptr<Hook> h;
   {
+    auto& all = registry();
     std::lock_guard guard(hooks_lock);
-    auto at = registry().find(id);
-    if (at == registry().end()) return nullptr;  // removed before, or died with its tensor
+    auto at = all.find(id);
+    if (at == all.end()) return nullptr;  // removed before, or died with its tensor
     h = at->second.lock();
-    registry().erase(at);
+    all.erase(at);
   }
   if (h) h->removed = true;
   return nullptr;

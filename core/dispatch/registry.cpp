@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -29,7 +28,6 @@ struct Registry {
   const Kernel* fallbacks[64] = {};
   uint64_t fallback_mask = 0;
   std::vector<std::string> disabled;
-  std::deque<Kernel> links;                           // of chains; those of replaced ones stay: a call may be inside
 
   Registry() {
     keys = {{"lazy", kLazyBit}, {"autograd", kAutogradBit}, {"transform", kTransformBit}, {"autocast", kAutocastBit},
