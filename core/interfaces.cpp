@@ -138,7 +138,8 @@ aj_status* tensor_storage_(const aj_tensor* t, void** data, uint64_t* bytes, uin
   *bytes = s.bytes;
   if (!(s.flags & (kStorageForeign | kStorageMeta))) {  // what was asked for, not what the cache gave
     uint64_t reach = uint64_t(static_cast<char*>(t->dl.data) - static_cast<char*>(s.data)) + uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
-    if (!priv(t).base && is_dense(t)) *bytes = std::min<uint64_t>(reach, s.bytes);
+    bool owner = &s == &reinterpret_cast<const Block*>(&priv(t))->own;
+    if (owner && is_dense(t)) *bytes = std::min<uint64_t>(reach, s.bytes);
   }
   *offset = s.data ? uint64_t(static_cast<char*>(t->dl.data) - static_cast<char*>(s.data)) : 0;
   *id = reinterpret_cast<uint64_t>(&s);

@@ -129,14 +129,23 @@ aj_status* as_strided_view(void*, aj_call* call) {
     for (size_t i = 0; i < shape.size(); ++i)
       want(shape[i] >= 0 && strides[i] >= 0, "negative sizes or strides: ", shown(shape), " and ",
            shown(strides));
-    int64_t offset = 0;
-    if (c.given(3)) {
-      uint64_t bytes = 0, begin = 0, id = 0;
-      void* data = nullptr;
-      kit::check(kit::env.core->tensor_storage(t.get(), &data, &bytes, &begin, &id));
-      want(c.integer(3) >= 0, "storage_offset is negative: ", c.integer(3));
-      offset = c.integer(3) - int64_t(begin) / ((t.dtype().bits + 7) / 8);
+    uint64_t bytes = 0, begin = 0, id = 0;
+    void* data = nullptr;
+    kit::check(kit::env.core->tensor_storage(t.get(), &data, &bytes, &begin, &id));
+    int64_t item = (t.dtype().bits + 7) / 8, first = int64_t(begin) / item;
+    int64_t from = c.given(3) ? c.integer(3) : first, last = from;
+    want(from >= 0, "storage_offset is negative: ", from);
+    bool empty = false, over = false;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      int64_t reach = 0;
+      empty |= shape[i] == 0;
+      over |= shape[i] && __builtin_mul_overflow(shape[i] - 1, strides[i], &reach);
+      over |= __builtin_add_overflow(last, reach, &last);
     }
+    want(empty || (!over && last < int64_t(bytes) / item), "size ", shown(shape), ", stride ",
+         shown(strides), " and storage_offset ", from, " reach outside the memory of ",
+         int64_t(bytes) / item, " elements");
+    int64_t offset = from - first;
     c.view(t.dtype(), shape, strides, offset);
   });
 }

@@ -34,5 +34,5 @@ def render():
         marks = " ".join(rows[name].get(c, ".").rjust(len(c)) for c in CHECKS)
         kinds = "".join("fFhbcCiIsBu?"[DTYPES.index(d)] if d in dtypes.get(name, ()) else "." for d in DTYPES)
         lines.append(f"{name.ljust(width)}  {marks}  {kinds}")
-    lines.append(f"x checked, - does not apply, . not checked; dtypes in order {' '.join(DTYPES)}; {len(rows)} rows")
+    lines.append(f"x checked, e both backends refuse, r against the reference backend, - does not apply, . not checked; dtypes in order {' '.join(DTYPES)}; {len(rows)} rows")
     return "\n".join(lines) + "\n"

@@ -150,6 +150,50 @@ def test_empty_and_large(row):
         table.mark(row, check)
 
 
+def resized(shapes, old, new):
+    """The shapes with every size `old` replaced: sizes that had to agree still do."""
+    if isinstance(shapes, list):
+        return [resized(s, old, new) for s in shapes]
+    return new if shapes == old else shapes
+
+
+def largest(shapes):
+    if all(isinstance(s, int) for s in shapes):
+        return samples.count_of(shapes)
+    return max(largest(s) for s in shapes if s is not None)
+
+
+def outcome(row, given, other):
+    """Results, or the class of what it raised."""
+    try:
+        return run(row, given, other)
+    except (RuntimeError, IndexError, ValueError) as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("row", [r for r in TENSOR_ROWS if any(map(any, r.test.get("shapes", [])))], ids=str)
+def test_given_shapes_empty_and_large(row):
+    """The row's own shapes with one size 0, and with one size large: both backends agree, in values or in refusing."""
+    dtype = row.dtypes()[0]
+    shapes = next(s for s in row.shapes() if any(s))  # not only of 0-dim tensors
+    first = next(s for s in shapes if s)
+    size = first[0][0] if isinstance(first[0], list) else first[0]
+    other = next(iter(row.arguments()), {})
+    large = next(n for n in (1_201, 131, 37, 11, size) if largest(resized(shapes, size, n)) < 50_000)
+    for new, check in ((0, "empty"), (large, "large")):
+        given = samples.tensors(random.Random(new), row, resized(shapes, size, new), dtype)
+        there = {k: [t.to("reference") for t in v] if isinstance(v, list) else v.to("reference") for k, v in given.items()}
+        got, expected = outcome(row, given, other), outcome(row, there, other)
+        if isinstance(got, str) or isinstance(expected, str):
+            assert got == expected
+            table.mark(row, check, "e")
+            continue
+        for g, e in zip(got, expected, strict=True):
+            assert g.dtype == e.dtype
+            close(numbers(g), numbers(e), dtype, 100)
+        table.mark(row, check)
+
+
 @pytest.mark.parametrize("row", TENSOR_ROWS, ids=str)
 def test_meta(row):
     """Shapes and dtypes without data are those with data."""

@@ -129,3 +129,16 @@ def _random_part(rng, n):
         low, high = sorted(int(x) for x in rng.integers(-n - 1, n + 2, 2))
         return slice(low, high, int(rng.integers(1, 3)))
     return slice(None)
+
+
+def test_as_strided_stays_inside_the_memory():
+    x = aj.arange(6.0)
+    assert x.as_strided((2, 2), (3, 1), 1).tolist() == [[1.0, 2.0], [4.0, 5.0]]
+    assert x[2:4].as_strided((6,), (1,), 0).tolist() == x.tolist()  # the memory is the base's
+    assert x[2:4].detach().as_strided((6,), (1,), 0).tolist() == x.tolist()
+    for size, stride, offset in (((7,), (1,), 0), ((2, 2), (4, 2), 0), ((1,), (1,), 6), ((3,), (2**62,), 0)):
+        with pytest.raises(RuntimeError, match="as_strided: .* reach outside the memory of 6 elements"):
+            x.as_strided(size, stride, offset)
+    with pytest.raises(RuntimeError, match="reach outside the memory of 0 elements"):
+        aj.empty(0).as_strided((2, 2), (2, 1))
+    assert aj.empty(0).as_strided((0, 3), (3, 1)).shape == (0, 3)
