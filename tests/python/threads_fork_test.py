@@ -251,6 +251,7 @@ def test_out_of_memory_is_an_exception_that_names_owners():
 
 INTERRUPT = """
     import os, signal, threading, time
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
     import adjoin
     {prepare}
     def op():
@@ -297,6 +298,7 @@ def test_ctrl_c_in_a_long_op(prepare, op):
 def test_ctrl_c_in_backward():
     code = """
         import os, signal, threading, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         import adjoin
         x = adjoin.randn(256, 256, requires_grad=True)
         y = x
