@@ -62,9 +62,12 @@ void check(const Conv& c, const Tensor& x, const Tensor& w) {
   for (const Sizes* s : {&c.stride, &c.padding, &c.dilation, &c.output_padding})
     want(int64_t(s->size()) == n, "stride, padding and dilation must hold ", n,
          " numbers each: ", shown(*s));
+  constexpr int64_t kMost = 1 << 30;  // so that no size overflows
   for (int64_t i = 0; i < n; ++i)
-    want(c.stride[i] > 0 && c.dilation[i] > 0 && c.padding[i] >= 0 && c.output_padding[i] >= 0,
-         "stride and dilation must be positive, padding not negative: ", shown(c.stride), ", ",
+    want(c.stride[i] > 0 && c.dilation[i] > 0 && c.padding[i] >= 0 && c.output_padding[i] >= 0 &&
+             c.stride[i] <= kMost && c.dilation[i] <= kMost && c.padding[i] <= kMost &&
+             c.output_padding[i] <= kMost,
+         "stride and dilation must be positive, padding not negative, all at most 2^30: ", shown(c.stride), ", ",
          shown(c.dilation), ", ", shown(c.padding));
   want(c.groups > 0, "groups must be positive: ", c.groups);
   int64_t channels = c.transposed ? w.size(0) : w.size(1) * c.groups;

@@ -24,8 +24,10 @@ Sizes pooled_shape(const Tensor& t, Ints kernel, Ints stride, Ints padding, Ints
   Sizes shape = sizes_of(t);
   for (int64_t i = 0; i < 2; ++i) {
     int64_t& size = shape[size_t(t.ndim() - 2 + i)];
-    want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0,
-         "kernel_size, stride and dilation must be positive: ", shown(kernel), ", ", shown(stride),
+    constexpr int64_t kMost = 1 << 20;  // so that no size overflows and no window takes for ever
+    want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0 && kernel[i] <= kMost &&
+             stride[i] <= kMost && dilation[i] <= kMost,
+         "kernel_size, stride and dilation must be positive, at most 2^20: ", shown(kernel), ", ", shown(stride),
          ", ", shown(dilation));
     want(padding[i] >= 0 && 2 * padding[i] <= kernel[i],
          "padding must be at most half of kernel_size: ", shown(padding), " and ", shown(kernel));
