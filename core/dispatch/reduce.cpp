@@ -119,11 +119,18 @@ aj_status* reduced_shape(const aj_tensor* t, uint64_t mask, bool keepdim, int64_
   return nullptr;
 }
 
-// Chooses the kernel; makes the input's dtype fit it.
-aj_status* choose(aj_op* op, const Kernel* head, int compute, Frame* f, const Kernel** k) {
+// Sets the frame's device and chooses the kernel; where that one does not cast, *t becomes `cast`, which has its dtype.
+aj_status* choose(aj_op* op, const Kernel* head, int compute, Frame* f, const Kernel** k, aj_tensor** t, Ref* cast) {
+  f->device = device(*t);
+  f->call.device = f->device->id;
+  if (f->device->id.device_type == kMetaType) f->call.flags |= AJ_CALL_META;
   *k = head;
   bool plain = !head->next && !head->can_run && (!head->dtypes || head->dtypes >> compute & 1) && !settings.deterministic;
-  return plain ? nullptr : pick_kernel(op, head, compute, &f->call, k);
+  if (!plain) AJ_TRY(pick_kernel(op, head, compute, &f->call, k));
+  if ((*k)->flags & (AJ_KERNEL_CASTS | kKernelBody) || priv(*t).dtype == compute) return nullptr;
+  AJ_TRY(cast_to(*t, dt(compute), cast->out()));
+  *t = cast->get();
+  return nullptr;
 }
 
 struct Outputs {
@@ -131,8 +138,7 @@ struct Outputs {
   bool direct[2] = {true, true};
 };
 
-aj_status* finish(Frame* f, Outputs* outs, aj_value* rets, uint32_t n) {
-  (void)f;
+aj_status* finish(Outputs* outs, aj_value* rets, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     if (!outs->direct[i]) {
       aj_tensor* to = rets[i].v.tensor;
@@ -163,17 +169,10 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
     if (empty) return nothing_to_reduce(op, t);
   }
   Frame f(op, keys, args, nargs, nrets);
-  f.device = device(t);
-  f.call.device = f.device->id;
-  if (f.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
   const Kernel* k;
-  AJ_TRY(choose(op, head, compute, &f, &k));
-  if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
   Ref cast;
-  if (!(k->flags & AJ_KERNEL_CASTS) && priv(t).dtype != compute) {
-    AJ_TRY(cast_to(t, dt(compute), cast.out()));
-    t = cast.get();
-  }
+  AJ_TRY(choose(op, head, compute, &f, &k, &t, &cast));
+  if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
   Plan p(compute);
   p.plan.nout = nrets;
   p.plan.nops = nrets + 1;
@@ -202,7 +201,7 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
   }
   p.finish(op->ordered);
   AJ_TRY(run_plan(op, k, &f.call, f.device, &p));
-  return finish(&f, &outs, rets, nrets);
+  return finish(&outs, rets, nrets);
 }
 
 aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
@@ -212,17 +211,10 @@ aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
   int compute, result = 0;
   AJ_TRY(dtypes_of(op, args, t, &compute, &result));
   Frame f(op, keys, args, nargs, nrets);
-  f.device = device(t);
-  f.call.device = f.device->id;
-  if (f.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
   const Kernel* k;
-  AJ_TRY(choose(op, head, compute, &f, &k));
-  if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
   Ref cast;
-  if (!(k->flags & AJ_KERNEL_CASTS) && priv(t).dtype != compute) {
-    AJ_TRY(cast_to(t, dt(compute), cast.out()));
-    t = cast.get();
-  }
+  AJ_TRY(choose(op, head, compute, &f, &k, &t, &cast));
+  if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
   Plan p(compute);
   p.plan.nout = nrets;
   p.plan.nops = nrets + 1;
@@ -253,7 +245,7 @@ aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
   p.coalesce(1);
   p.finish(true);
   AJ_TRY(run_plan(op, k, &f.call, f.device, &p));
-  return finish(&f, &outs, rets, nrets);
+  return finish(&outs, rets, nrets);
 }
 
 }  // namespace adjoin
