@@ -191,7 +191,7 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
     f.made[i] = value(made);
   }
   p.add_tensor(int(nrets), t, false);
-  if (is_dense(t) && mask + 1 == (1ull << t->dl.ndim) && t->dl.ndim) {  // everything, in one walk
+  if (is_dense(t) && t->dl.ndim && __builtin_popcountll(mask) == t->dl.ndim) {  // everything, in one walk
     p.plan.ndim = p.plan.nreduced = 1;
     p.sizes[0] = priv(t).numel;
     for (uint32_t i = 0; i < nrets; i++) p.strides[i][0] = 0;

@@ -260,3 +260,9 @@ def test_methods_can_be_added():
 def test_hash_is_identity():
     a, b = aj.zeros(1), aj.zeros(1)
     assert len({a, b, a}) == 2 and (a == None) is False  # noqa: E711
+
+
+def test_sixty_four_dimensions_are_reduced():
+    x = aj.full([1] * 63 + [3], 2.0)
+    assert x.sum().item() == 6.0
+    assert x.sum(-1).shape == (1,) * 63
