@@ -4,11 +4,17 @@
 
 #include "device.hpp"
 #include "gemm.hpp"
+#include "isa.hpp"
 #include "tables.hpp"
 
 AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
           .provides = "device:cpu;service:aj.blas/cpu") {
   using namespace adjoin::cpu;
+  if (isa() == Isa::none)
+    throw adjoin::kit::Error(
+        AJ_UNAVAILABLE, "",
+        "cpu: vector kernels want a processor with SSE4.2 or later; the backend "
+        "'reference' runs on any");
   plugin.device(device);
   for (const auto* table :
        {unary_kernels,   exp_kernels,     math_kernels,    special_kernels,     binary_kernels,
