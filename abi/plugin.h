@@ -20,7 +20,7 @@ typedef struct aj_plugin_note { /* FROZEN. no pointers, so no relocations; in EL
   uint16_t abi_major, minor_min, minor_built, machine; /* minor_min = ADJOIN_TARGET_MINOR; machine = ELF e_machine, 0 any */
   uint32_t build_flags;                                /* AJ_BUILD_...: a sanitizer build is refused by a plain host */
   char name[64], version[32], vendor[64], license[32];
-  char provides[256];   /* "device:acme;ops:acme;service:aj.blas/cpu;extends:cpu": what makes libadjoin load it */
+  char provides[256];   /* "device:acme;ops:acme;service:aj.blas/cpu;kernel:cpu/convolution": what makes libadjoin load it */
   char requires_[128];  /* "iface:aj.autograd>=0;plugin:cpu" */
 } aj_plugin_note;
 enum { AJ_BUILD_ASAN = 1u << 0, AJ_BUILD_TSAN = 1u << 1, AJ_BUILD_MSAN = 1u << 2, AJ_BUILD_DEBUG = 1u << 16 };

@@ -212,6 +212,9 @@ aj_status* def_service(aj_registrar* r, const aj_service_def* d) {
 }
 
 const Kernel* resolve(aj_op* op, int bit) {
+  // Before the lock: a plugin that is loaded now registers its kernels.
+  if (bit < 24 && bit != kMetaType - 1)
+    load_extensions(text("kernel:", device_kind_name(bit + 1), "/", op->schema.name));
   std::unique_lock guard(registry().lock);
   std::vector<const Kernel*> chain;
   std::string key;

@@ -167,6 +167,18 @@ aj_status* load_asked(const char* path) {
   return plugin::load(c);
 }
 
+// Wants load_lock() to be held. Is one of them there now?
+bool load_all(std::string_view what) {
+  catalog().discover();
+  bool loaded = false;
+  for (Candidate* c : catalog().offering(what)) {
+    if (c->initialising || catalog().shadowing(c)) continue;
+    if (c->state == AJ_PLUGIN_FOUND) free_status(plugin::load(c));
+    loaded |= c->state == AJ_PLUGIN_LOADED;
+  }
+  return loaded;
+}
+
 }  // namespace
 
 void discover_plugins() {
@@ -184,16 +196,17 @@ void discover_plugins() {
 aj_status* load_provider_of(std::string_view what) {
   return guarded([&]() -> aj_status* {
     Locked lock(load_lock());
-    catalog().discover();
-    bool loaded = false;
-    for (Candidate* c : catalog().offering(what)) {
-      if (c->initialising || catalog().shadowing(c)) continue;
-      if (c->state == AJ_PLUGIN_FOUND) free_status(plugin::load(c));
-      loaded |= c->state == AJ_PLUGIN_LOADED;
-    }
-    if (loaded) return nullptr;
+    if (load_all(what)) return nullptr;
     return fail(AJ_NOT_FOUND, why_nobody(catalog(), what));
   });
+}
+
+void load_extensions(std::string_view what) {
+  free_status(guarded([&]() -> aj_status* {
+    Locked lock(load_lock());
+    load_all(what);
+    return nullptr;
+  }));
 }
 
 std::string why_not(std::string_view what) {

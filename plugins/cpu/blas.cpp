@@ -1,8 +1,8 @@
 // plugins/cpu/blas.cpp: a BLAS that the user has, opened at the first product that is worth it.
 // None is needed.
 //
-// ADJOIN_BLAS=openblas|mkl|blis|/path/to/lib.so names exactly one; unset, OpenBLAS and then BLIS
-// are looked for. Libraries are opened RTLD_LOCAL and called through pointers of their own, so no
+// ADJOIN_BLAS=openblas|mkl|blis|/path/to/lib.so names exactly one (own and onednn are no libraries
+// of this file); unset, OpenBLAS and then BLIS are looked for. Libraries are opened RTLD_LOCAL and called through pointers of their own, so no
 // other BLAS in the process is reached by mistake.
 #include <dlfcn.h>
 
@@ -87,7 +87,7 @@ class Library {
       both.insert(both.end(), blis.begin(), blis.end());
       return both;
     }
-    if (wish == "own") return {};
+    if (wish == "own" || wish == "onednn") return {};
     if (wish == "openblas") return openblas;
     if (wish == "blis") return blis;
     if (wish == "mkl") return {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"};

@@ -3,7 +3,9 @@
 
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
+#include <cstdlib>
 #include <iterator>
+#include <string>
 
 #include "own_gemm.hpp"
 
@@ -21,6 +23,19 @@ void scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
       c[i * ldc + j] = beta == T(0) ? T(0) : scalar::Mul()(beta, c[i * ldc + j]);
 }
 
+// ADJOIN_BLAS: a provider's name, or what the provider "library" opens; empty: whoever is fastest.
+const std::string& wish() {
+  static const std::string* text = [] {
+    const char* set = std::getenv("ADJOIN_BLAS");
+    return new std::string(set ? set : "");
+  }();
+  return *text;
+}
+bool wished(aj_str name) {
+  if (wish().empty()) return true;
+  return view_of(name) == (wish() == "onednn" || wish() == "own" ? wish() : "library");
+}
+
 }  // namespace
 
 Providers::Providers(int64_t elements) {
@@ -36,7 +51,7 @@ Providers::Providers(int64_t elements) {
       first = def.priority;
     else if (def.priority > first)
       break;  // the first is not there by priority: somebody chose it, and it alone
-    table_[count_++] = static_cast<const aj_blas*>(def.table);
+    if (wished(def.name)) table_[count_++] = static_cast<const aj_blas*>(def.table);
   }
 }
 

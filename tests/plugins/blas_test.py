@@ -32,7 +32,7 @@ def run(blas):
 
 
 @pytest.mark.parametrize(
-    "blas", ["", "own", "openblas", "blis", "mkl", "/no/such/library.so"]
+    "blas", ["", "own", "onednn", "openblas", "blis", "mkl", "/no/such/library.so"]
 )
 def test_products_are_right_whatever_is_asked_for(blas):
     result = run(blas)
