@@ -44,6 +44,26 @@ inline Sizes c_strides(std::span<const int64_t> shape) {
   return strides;
 }
 
+// Strides of [batch, channels, places...] whose channels are the contiguous dimension.
+inline Sizes channels_last_strides(std::span<const int64_t> shape) {
+  Sizes strides(shape.size());
+  int64_t step = std::max<int64_t>(shape[1], 1);
+  strides[1] = 1;
+  for (size_t i = shape.size(); i-- > 2; step *= std::max<int64_t>(shape[i], 1)) strides[i] = step;
+  strides[0] = step;
+  return strides;
+}
+
+// Four or five dimensions in that order, and not in C order as well. Sizes of 1 do not fix a
+// stride.
+inline bool is_channels_last(const Tensor& t) {
+  if (t.ndim() < 4 || t.ndim() > 5 || t.is_contiguous()) return false;
+  Sizes wanted = channels_last_strides(t.shape());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (t.shape()[i] != 1 && t.strides()[i] != wanted[i]) return false;
+  return true;
+}
+
 // The common shape of two that broadcast; both are shown when they don't.
 inline Sizes broadcast(std::span<const int64_t> a, std::span<const int64_t> b) {
   Sizes out(std::max(a.size(), b.size()));
@@ -63,6 +83,15 @@ class AJ_HIDDEN Infer : public kit::Values {
   aj_call* call() const { return call_; }
   void out(uint32_t i, DLDataType dtype, std::span<const int64_t> shape) const {
     kit::check(kit::env.op->declare(call_, i, dtype, int32_t(shape.size()), shape.data(), nullptr));
+  }
+  // In the order of memory of `like`: where its channels are the contiguous dimension, so are the
+  // output's.
+  void out_in_order(uint32_t i, DLDataType dtype, std::span<const int64_t> shape,
+                    const Tensor& like) const {
+    if (shape.size() != size_t(like.ndim()) || !is_channels_last(like)) return out(i, dtype, shape);
+    Sizes strides = channels_last_strides(shape);
+    kit::check(
+        kit::env.op->declare(call_, i, dtype, int32_t(shape.size()), shape.data(), strides.data()));
   }
   void view(DLDataType dtype, const Sizes& shape, const Sizes& strides, int64_t offset = 0) const {
     item(0, 1, dtype, shape, strides, offset);

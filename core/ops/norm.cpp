@@ -69,7 +69,7 @@ aj_status* batch_norm_shape(void*, aj_call* call) {
     want(training || (c.given(3) && c.given(4)),
          "running_mean and running_var are needed when not training");
     Sizes stats{training ? n : 0};
-    c.out(0, t.dtype(), t.shape());
+    c.out_in_order(0, t.dtype(), t.shape(), t);
     c.out(1, statistics_dtype(t.dtype()), stats);
     c.out(2, statistics_dtype(t.dtype()), stats);
   });
@@ -81,7 +81,7 @@ aj_status* batch_norm_backward_shape(void*, aj_call* call) {
     Bools needs = c.bools(9);
     DLDataType dtype = c.given(2) ? c.tensor(2).dtype() : t.dtype();
     Sizes none{0}, channels{t.size(1)};
-    c.out(0, t.dtype(), needs[0] ? t.shape() : none);
+    needs[0] ? c.out_in_order(0, t.dtype(), t.shape(), t) : c.out(0, t.dtype(), none);
     c.out(1, dtype, needs[1] ? channels : none);
     c.out(2, dtype, needs[2] ? channels : none);
   });

@@ -27,8 +27,8 @@ Sizes pooled_shape(const Tensor& t, Ints kernel, Ints stride, Ints padding, Ints
     constexpr int64_t kMost = 1 << 20;  // so that no size overflows and no window takes for ever
     want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0 && kernel[i] <= kMost &&
              stride[i] <= kMost && dilation[i] <= kMost,
-         "kernel_size, stride and dilation must be positive, at most 2^20: ", shown(kernel), ", ", shown(stride),
-         ", ", shown(dilation));
+         "kernel_size, stride and dilation must be positive, at most 2^20: ", shown(kernel), ", ",
+         shown(stride), ", ", shown(dilation));
     want(padding[i] >= 0 && 2 * padding[i] <= kernel[i],
          "padding must be at most half of kernel_size: ", shown(padding), " and ", shown(kernel));
     int64_t in = size;
@@ -46,26 +46,28 @@ aj_status* max_pool2d_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     Sizes shape = pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), c.ints(4), c.flag(5));
-    c.out(0, t.dtype(), shape);
-    c.out(1, int64, shape);
+    c.out_in_order(0, t.dtype(), shape, t);
+    c.out_in_order(1, int64, shape, t);
   });
 }
 
 aj_status* max_pool2d_backward_shape(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) { c.out(0, c.tensor(0).dtype(), c.ints(2)); });
+  return infer(
+      call, [](const Infer& c) { c.out_in_order(0, c.tensor(0).dtype(), c.ints(2), c.tensor(1)); });
 }
 
 aj_status* avg_pool2d_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     want(!c.given(6) || c.integer(6) != 0, "divisor_override must not be 0");
-    c.out(0, t.dtype(),
-          pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)));
+    c.out_in_order(0, t.dtype(),
+                   pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)), t);
   });
 }
 
 aj_status* pool_backward_shape(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) { c.out(0, c.tensor(0).dtype(), c.ints(1)); });
+  return infer(
+      call, [](const Infer& c) { c.out_in_order(0, c.tensor(0).dtype(), c.ints(1), c.tensor(0)); });
 }
 
 aj_status* adaptive_avg_pool2d_shape(void*, aj_call* call) {
@@ -80,7 +82,7 @@ aj_status* adaptive_avg_pool2d_shape(void*, aj_call* call) {
            " has no elements to take means of");
       shape[size_t(t.ndim() - 2 + i)] = size[i];
     }
-    c.out(0, t.dtype(), shape);
+    c.out_in_order(0, t.dtype(), shape, t);
   });
 }
 

@@ -17,11 +17,11 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
         "'reference' runs on any");
   plugin.device(device);
   for (const auto* table :
-       {unary_kernels,      exp_kernels,     math_kernels,    special_kernels,     binary_kernels,
-        integer_kernels,    compare_kernels, ternary_kernels, copy_kernels,        reduce_kernels,
-        scan_kernels,       random_kernels,  product_kernels, convolution_kernels, pool_kernels,
-        batch_norm_kernels, norm_kernels,    softmax_kernels, index_kernels,       scatter_kernels,
-        cat_kernels,        sort_kernels})
+       {unary_kernels,    exp_kernels,        math_kernels,    special_kernels,     binary_kernels,
+        integer_kernels,  compare_kernels,    ternary_kernels, copy_kernels,        reduce_kernels,
+        scan_kernels,     random_kernels,     product_kernels, convolution_kernels, pool_kernels,
+        pool_max_kernels, batch_norm_kernels, norm_kernels,    softmax_kernels,     index_kernels,
+        scatter_kernels,  cat_kernels,        sort_kernels})
     plugin.kernels("cpu", table);
   plugin.service("aj.blas/cpu", "library", &library_blas, 100);
   plugin.service("aj.blas/cpu", "own", &own_blas, 0);

@@ -1,90 +1,88 @@
-// plugins/cpu/pool.cpp: pooling, threaded over planes.
+// plugins/cpu/pool.cpp: averages of windows, over planes or, channels-last, over images.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
-#include <adjoin/kit/scalar.hpp>
 
+#include "layout.hpp"
 #include "tables.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pool.cpp"
+#include "simd.hpp"
+// after it, once per target
+#include "lanes.hpp"
 
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+
+template <class T>
+double sum_line(const T* p, size_t n) {
+  const hn::ScalableTag<T> d;
+  return sum_of(d, n, [&](size_t i, size_t count) HWY_ATTR { return load_n(d, p + i, count); });
+}
+
+// to[c] = scale * sum over a window's pixels of image[pixel, c]: leaves of 64 pixels, in order.
+template <class T>
+void average_pixel(const T* image, size_t width, size_t channels, PoolGeometry::Range rows,
+                   PoolGeometry::Range columns, T n, T* to) {
+  const hn::ScalableTag<T> d;
+  for (size_t c = 0; c < channels; c += hn::Lanes(d)) {
+    size_t count = channels - c, leaf = 0;
+    auto total = hn::Zero(d), sum = hn::Zero(d);
+    for (int64_t h = rows.lo; h < rows.hi; ++h)
+      for (int64_t w = columns.lo; w < columns.hi; ++w) {
+        size_t pixel = size_t(h) * width + size_t(w);
+        sum = hn::Add(sum, load_n(d, image + pixel * channels + c, count));
+        if (++leaf % 64 == 0) total = hn::Add(total, sum), sum = hn::Zero(d);
+      }
+    store_n(hn::Div(hn::Add(total, sum), hn::Set(d, n)), d, to + c, count);
+  }
+}
+
+// Adds g / n to every pixel of a window.
+template <class T>
+void share_pixel(const T* g, T n, size_t width, size_t channels, PoolGeometry::Range rows,
+                 PoolGeometry::Range columns, T* image) {
+  const hn::ScalableTag<T> d;
+  for (size_t c = 0; c < channels; c += hn::Lanes(d)) {
+    size_t count = channels - c;
+    auto share = hn::Div(load_n(d, g + c, count), hn::Set(d, n));
+    for (int64_t h = rows.lo; h < rows.hi; ++h)
+      for (int64_t w = columns.lo; w < columns.hi; ++w) {
+        T* p = image + (size_t(h) * width + size_t(w)) * channels + c;
+        store_n(hn::Add(load_n(d, p, count), share), d, p, count);
+      }
+  }
+}
+
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
 
-using maxable = Join<reals, halves>;
-
-template <class F>
-void for_planes(int64_t planes, int64_t pixels, F f) {
-  parallel_for(planes, grain_of(pixels), [&](int64_t lo, int64_t hi) {
-    for (; lo < hi; ++lo) f(lo);
-  });
-}
-
-void max_pool(Args args) {
-  TensorView x = args.tensor(0);
-  MutView out = args.result(0), indices = args.result(1);
-  PoolGeometry g(x.shape(), out.shape(), args.ints(1), args.ints(2), args.ints(3));
-  for (int d = 0; d < 2; ++d) g.dilation[d] = args.ints(4)[d];
-  visit<maxable>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
-    Dense<T> in(x), best(out);
-    Dense<int64_t> where(indices);
-    for_planes(g.planes, g.in_pixels(), [&](int64_t plane) {
-      const T* p = in.data() + plane * g.in_pixels();
-      T* to = best.data() + plane * g.out_pixels();
-      int64_t* at = where.data() + plane * g.out_pixels();
-      for (int64_t oh = 0; oh < g.out[0]; ++oh)
-        for (int64_t ow = 0; ow < g.out[1]; ++ow, ++to, ++at) {
-          int64_t h0 = oh * g.stride[0] - g.pad[0], w0 = ow * g.stride[1] - g.pad[1], found = -1;
-          T top = T(0);
-          for (int64_t kh = 0, h = h0; kh < g.kernel[0]; ++kh, h += g.dilation[0]) {
-            if (h < 0 || h >= g.in[0]) continue;
-            for (int64_t kw = 0, w = w0; kw < g.kernel[1]; ++kw, w += g.dilation[1]) {
-              if (w < 0 || w >= g.in[1]) continue;
-              T v = p[h * g.in[1] + w];
-              if (found < 0 || v > top || scalar::is_nan(v)) top = v, found = h * g.in[1] + w;
-            }
-          }
-          *to = top;
-          *at = found;
-        }
-    });
-    best.commit();
-    where.commit();
-  });
-}
-
-void max_pool_backward(Args args) {
-  TensorView grad = args.tensor(0);
-  MutView out = args.result(0);
-  int64_t in_pixels = out.size(-1) * out.size(-2), out_pixels = grad.size(-1) * grad.size(-2);
-  int64_t planes = in_pixels ? out.numel() / in_pixels : 0;
-  visit<maxable>(grad.dtype(), [&]<class S>() {
-    using T = Math<S>;
-    Dense<T> dy(grad), dx(out);
-    Dense<int64_t> where(args.tensor(1));
-    for_planes(planes, in_pixels, [&](int64_t plane) {
-      T* to = dx.data() + plane * in_pixels;
-      std::fill_n(to, in_pixels, T(0));
-      for (int64_t i = plane * out_pixels; i < (plane + 1) * out_pixels; ++i) {
-        if (where[i] < 0 || where[i] >= in_pixels) index_error(where[i], in_pixels, out.ndim() - 1);
-        to[where[i]] = scalar::Add()(to[where[i]], dy[i]);
-      }
-    });
-    dx.commit();
-  });
-}
-
 using Range = PoolGeometry::Range;
 
-// Averages: windows(d, o) is what output o reads of dimension d, divide(oh, ow, rows, columns) what
-// the sum is divided by.
-template <class Windows, class Divide>
-void average(const PoolGeometry& g, TensorView from, MutView to, bool backward, Windows windows,
-             Divide divide) {
-  visit<stored_floating>(from.dtype(), [&]<class S>() {
-    using T = Math<S>;
-    Dense<T> x(from), y(to);
-    for_planes(g.planes, g.in_pixels(), [&](int64_t plane) {
-      T* image = (backward ? y.data() : x.data()) + plane * g.in_pixels();
-      T* small = (backward ? x.data() : y.data()) + plane * g.out_pixels();
+// windows(d, o) is what output o reads of dimension d, divide(oh, ow, rows, columns) what its sum
+// is divided by.
+template <class T, class Windows, class Divide>
+void average_planes(const PoolGeometry& g, T* images, T* smalls, bool backward, Windows windows,
+                    Divide divide) {
+  parallel_for(g.planes, grain_of(g.in_pixels()), [&](int64_t lo, int64_t hi) {
+    for (int64_t plane = lo; plane < hi; ++plane) {
+      T* image = images + plane * g.in_pixels();
+      T* small = smalls + plane * g.out_pixels();
+      bool whole = g.out_pixels() == 1 && windows(0, 0).lo == 0 && windows(0, 0).hi == g.in[0] &&
+                   windows(1, 0).lo == 0 && windows(1, 0).hi == g.in[1];
+      if (whole) {
+        T n = T(divide(0, 0, windows(0, 0), windows(1, 0)));
+        if (backward)
+          std::fill_n(image, g.in_pixels(), *small / n);
+        else
+          *small = T(AJ_SIMD(sum_line<T>)(image, size_t(g.in_pixels()))) / n;
+        continue;
+      }
       if (backward) std::fill_n(image, g.in_pixels(), T(0));
       for (int64_t oh = 0; oh < g.out[0]; ++oh)
         for (int64_t ow = 0; ow < g.out[1]; ++ow, ++small) {
@@ -99,8 +97,59 @@ void average(const PoolGeometry& g, TensorView from, MutView to, bool backward, 
             }
           if (!backward) *small = sum / n;
         }
-    });
-    y.commit();
+    }
+  });
+}
+
+// Images [batch, height, width, channels].
+template <class T, class Windows, class Divide>
+void average_images(const PoolGeometry& g, int64_t channels, T* images, T* smalls, bool backward,
+                    Windows windows, Divide divide) {
+  int64_t batch = g.planes / std::max<int64_t>(channels, 1);
+  auto line = [&](int64_t n, int64_t oh) {
+    T* image = images + n * g.in_pixels() * channels;
+    T* small = smalls + (n * g.out[0] + oh) * g.out[1] * channels;
+    for (int64_t ow = 0; ow < g.out[1]; ++ow, small += channels) {
+      Range rows = windows(0, oh), columns = windows(1, ow);
+      T count = T(divide(oh, ow, rows, columns));
+      if (backward)
+        AJ_SIMD(share_pixel<T>)
+        (small, count, size_t(g.in[1]), size_t(channels), rows, columns, image);
+      else
+        AJ_SIMD(average_pixel<T>)
+        (image, size_t(g.in[1]), size_t(channels), rows, columns, count, small);
+    }
+  };
+  if (!backward)
+    return parallel_for(batch * g.out[0],
+                        grain_of(g.in_pixels() * channels / std::max<int64_t>(1, g.out[0])),
+                        [&](int64_t lo, int64_t hi) {
+                          for (; lo < hi; ++lo) line(lo / g.out[0], lo % g.out[0]);
+                        });
+  parallel_for(batch, grain_of(g.in_pixels() * channels), [&](int64_t lo, int64_t hi) {
+    for (; lo < hi; ++lo) {  // windows of one image may overlap
+      std::fill_n(images + lo * g.in_pixels() * channels, g.in_pixels() * channels, T(0));
+      for (int64_t oh = 0; oh < g.out[0]; ++oh) line(lo, oh);
+    }
+  });
+}
+
+template <class Windows, class Divide>
+void average(const PoolGeometry& g, TensorView from, MutView to, bool backward, Windows windows,
+             Divide divide) {
+  visit<stored_floating>(from.dtype(), [&]<class S>() {
+    using T = Math<S>;
+    if (channels_last(backward ? TensorView(to.get()) : from)) {
+      ChannelsLast x(from), y(to);
+      Dense<T> in(x.view()), out(y.writable());
+      average_images(g, from.size(1), backward ? out.data() : in.data(),
+                     backward ? in.data() : out.data(), backward, windows, divide);
+      return out.commit();
+    }
+    Dense<T> in(from), out(to);
+    average_planes(g, backward ? out.data() : in.data(), backward ? in.data() : out.data(),
+                   backward, windows, divide);
+    out.commit();
   });
 }
 
@@ -151,8 +200,6 @@ void adaptive_avg_pool_backward(Args args) {
 }  // namespace
 
 const Kernel pool_kernels[] = {
-    {"max_pool2d_with_indices", custom<max_pool, maxable>},
-    {"max_pool2d_backward", custom<max_pool_backward, maxable>},
     {"avg_pool2d_forward", custom<avg_pool, stored_floating>},
     {"avg_pool2d_backward", custom<avg_pool_backward, stored_floating>},
     {"adaptive_avg_pool2d_forward", custom<adaptive_avg_pool, stored_floating>},
@@ -161,3 +208,4 @@ const Kernel pool_kernels[] = {
 };
 
 }  // namespace adjoin::cpu
+#endif
