@@ -102,6 +102,17 @@ struct Lines {
            " with size ", size);
 }
 
+// Indices from 0; all are looked at before one is complained about, so that the loop is vector
+// code: the sign of i | (size - 1 - i) tells.
+inline void check_indices(const int64_t* index, int64_t n, int64_t size, int64_t dim) {
+  uint64_t outside = 0;
+  for (int64_t k = 0; k < n; ++k)
+    outside |= uint64_t(index[k]) | (uint64_t(size) - 1 - uint64_t(index[k]));
+  if (!(outside >> 63)) return;
+  for (int64_t k = 0; k < n; ++k)
+    if (index[k] < 0 || index[k] >= size) index_error(index[k], size, dim);
+}
+
 }  // namespace kit
 }  // namespace adjoin
 #endif

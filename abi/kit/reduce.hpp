@@ -6,6 +6,8 @@
 // reducer R<T> has State, T (what elements are loaded as), Out (a tuple of results' types) and
 //   State start(); void add(State&, T, int64_t index); void join(State&, const State& later); auto
 //   finish(State, int64_t n).
+// It may have State leaf(const T*, int64_t n, int64_t first) and void rows(State*, const char* x,
+// int64_t stride, int64_t rows, int64_t width, int64_t first): whole leaves of code of its own.
 #ifndef ADJOIN_KIT_REDUCE_HPP
 #define ADJOIN_KIT_REDUCE_HPP
 #include <adjoin/kit/convert.hpp>
@@ -16,7 +18,7 @@
 namespace adjoin {
 namespace AJ_HIDDEN kit {
 
-constexpr int64_t kLeaf = 4096, kLanes = 64, kLeafRows = 64, kColumns = 128;
+constexpr int64_t kLeaf = 4096, kLanes = 64, kLeafRows = 64, kColumns = 512;
 
 // The nodes of the tree that still wait for a right neighbour: entry k covers 2^k leaves. `width`
 // states side by side.
@@ -83,6 +85,7 @@ class Reduction {
  private:
   // Byte offset of element i of the dimensions [from, to), for operand o.
   int64_t offset(const aj_operand& o, uint32_t from, uint32_t to, int64_t i) const {
+    if (to == from + 1) return i * o.strides[from];
     int64_t at = 0;
     for (uint32_t d = from; d < to; ++d) {
       at += i % p_.sizes[d] * o.strides[d];
@@ -176,6 +179,13 @@ class Reduction {
     TreeStack<R> stack(r_, width, (hi - lo) / kLeafRows + 1);
     for (int64_t leaf = lo; leaf < hi; leaf += kLeafRows) {
       State* s = stack.top();
+      if constexpr (requires { r_.rows(s, from, width, width, width, lo); })
+        if (direct && p_.nreduced == 1) {
+          int64_t stride = in_.strides[0], rows = std::min(hi - leaf, kLeafRows);
+          r_.rows(s, from + leaf * stride, stride, rows, width, leaf);
+          stack.push();
+          continue;
+        }
       for (int64_t j = 0; j < width; ++j) s[j] = r_.start();
       for (int64_t i = leaf; i < std::min(hi, leaf + kLeafRows); ++i) {
         char* row = from + (p_.nreduced == 1 ? i * in_.strides[0] : offset(in_, 0, p_.nreduced, i));
@@ -190,7 +200,7 @@ class Reduction {
 
   void columns() const {
     int64_t inner = p_.sizes[p_.nreduced], outer = kept_ / inner;
-    int64_t tiles = (inner + kColumns - 1) / kColumns, run = 64 * kLeafRows;
+    int64_t tiles = (inner + kColumns - 1) / kColumns, run = 16 * kLeafRows;
     bool split = tiles * outer < 16 && n_ > run;
     if (!split) run = n_;
     int64_t runs = (n_ + run - 1) / run;

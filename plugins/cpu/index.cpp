@@ -4,6 +4,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
 
+#include "index_rows.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -95,12 +96,10 @@ void index_put_at(Args args) {
 }
 
 // An index in C order; nothing is read or written before all of it is known to be in range.
-std::vector<int64_t> checked(TensorView index, int64_t size, int64_t dim) {
+Dense<int64_t> checked(TensorView index, int64_t size, int64_t dim) {
   Dense<int64_t> values(index);
-  std::vector<int64_t> list(values.data(), values.data() + index.numel());
-  for (int64_t i : list)
-    if (i < 0 || i >= size) index_error(i, size, dim);
-  return list;
+  check_indices(values.data(), index.numel(), size, dim);
+  return values;
 }
 
 void index_select(Args args) {
@@ -108,13 +107,24 @@ void index_select(Args args) {
   MutView out = args.result(0);
   int64_t dim = args.integer(1);
   Lines l(x.shape(), dim);
-  std::vector<int64_t> index = checked(args.tensor(2), l.size, dim);
-  int64_t n = int64_t(index.size());
+  Dense<int64_t> list = checked(args.tensor(2), l.size, dim);
+  const int64_t* index = list.data();
+  int64_t n = args.tensor(2).numel();
   if (x.dense() && out.dense()) {
     int64_t row = l.inner * bytes_of(x.dtype());
+    if (row == 0) return;
     parallel_for(l.outer * n, grain_of(l.inner), [&](int64_t lo, int64_t hi) {
-      for (int64_t i = lo; i < hi; ++i)
-        std::memcpy(out.bytes() + i * row, x.bytes() + (i / n * l.size + index[i % n]) * row, row);
+      constexpr int64_t ahead = 8;
+      for (int64_t i = lo; i < hi;) {
+        int64_t k = i % n, end = std::min(n, k + hi - i);
+        const char* from = x.bytes() + i / n * l.size * row;
+        for (; k < end; ++k, ++i) {
+          if (k + ahead < end)
+            for (int64_t b = 0; b < std::min<int64_t>(row, 512); b += 64)
+              __builtin_prefetch(from + index[k + ahead] * row + b);
+          std::memcpy(out.bytes() + i * row, from + index[k] * row, size_t(row));
+        }
+      }
     });
     return;
   }
@@ -132,25 +142,13 @@ void index_add(Args args) {
   MutView out = args.result(0);
   int64_t dim = args.integer(1);
   Lines l(x.shape(), dim);
-  std::vector<int64_t> index = checked(args.tensor(2), l.size, dim);
-  int64_t n = int64_t(index.size());
+  Dense<int64_t> index = checked(args.tensor(2), l.size, dim);
   visit<stored_numeric>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
-    T alpha = number<T>(args[4]);
     start_from<S>(x, out);
     Dense<T> to(out, true), from(source);
-    int64_t blocks = (l.inner + 63) / 64;
-    parallel_for(l.outer * blocks, grain_of(n * std::min<int64_t>(l.inner, 64)),
-                 [&](int64_t lo, int64_t hi) {
-                   for (int64_t i = lo; i < hi; ++i)
-                     for (int64_t k = 0; k < n; ++k) {
-                       T* a = to.data() + (i / blocks * l.size + index[k]) * l.inner;
-                       const T* b = from.data() + (i / blocks * n + k) * l.inner;
-                       for (int64_t j = i % blocks * 64;
-                            j < std::min(l.inner, i % blocks * 64 + 64); ++j)
-                         a[j] = scalar::Add()(a[j], scalar::Mul()(alpha, b[j]));
-                     }
-                 });
+    add_rows(to.data(), l.outer, l.size, l.inner, from.data(), index.data(), args.tensor(2).numel(),
+             number<T>(args[4]), -1, false);
     to.commit();
   });
 }
@@ -158,21 +156,13 @@ void index_add(Args args) {
 void embedding_backward(Args args) {
   TensorView grad = args.tensor(0), index = args.tensor(1);
   MutView out = args.result(0);
-  int64_t rows = out.size(0), width = rows ? out.numel() / rows : 0, skip = args.integer(3);
-  std::vector<int64_t> list = checked(index, rows, 0);
+  int64_t rows = out.size(0), width = rows ? out.numel() / rows : 0;
+  Dense<int64_t> list = checked(index, rows, 0);
   visit<stored_floating>(grad.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> dy(grad), to(out);
-    parallel_for(width, 64, [&](int64_t lo, int64_t hi) {  // a thread owns columns
-      for (int64_t r = 0; r < rows; ++r)
-        std::fill(to.data() + r * width + lo, to.data() + r * width + hi, T(0));
-      for (size_t i = 0; i < list.size(); ++i) {
-        if (list[i] == skip) continue;
-        T* a = to.data() + list[i] * width;
-        const T* b = dy.data() + int64_t(i) * width;
-        for (int64_t j = lo; j < hi; ++j) a[j] += b[j];
-      }
-    });
+    add_rows(to.data(), 1, rows, width, dy.data(), list.data(), index.numel(), T(1),
+             args.integer(3), true);
     to.commit();
   });
 }

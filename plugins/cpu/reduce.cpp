@@ -3,10 +3,15 @@
 #include <adjoin/kit/scalar.hpp>
 #include <adjoin/kit/view.hpp>
 
+#include "reduce_leaf.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
 namespace {
+
+// Has vector code for its leaves.
+template <class T>
+concept InVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 template <class Type>
 struct Summing {
@@ -16,6 +21,13 @@ struct Summing {
   void add(State& s, T x, int64_t) const { s = scalar::Add()(s, x); }
   void join(State& s, State other) const { s = scalar::Add()(s, other); }
   std::tuple<T> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().sum(x, n);
+  }
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    leaves<T>().sum_rows(s, x, stride, rows, width);
+  }
 };
 template <class Type>
 struct Averaging : Summing<Type> {
@@ -29,6 +41,13 @@ struct Multiplying {
   void add(State& s, T x, int64_t) const { s = scalar::Mul()(s, x); }
   void join(State& s, State other) const { s = scalar::Mul()(s, other); }
   std::tuple<T> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().product(x, n);
+  }
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    leaves<T>().product_rows(s, x, stride, rows, width);
+  }
 };
 template <class Type, bool All>
 struct Testing {
@@ -38,6 +57,9 @@ struct Testing {
   void add(State& s, T x, int64_t) const { s = All ? s & x : s | x; }
   void join(State& s, State other) const { s = All ? s & other : s | other; }
   std::tuple<bool> finish(State s, int64_t) const { return s; }
+  bool leaf(const bool* x, int64_t n, int64_t) const {
+    return All == (std::memchr(x, All ? 0 : 1, size_t(n)) == nullptr);
+  }
 };
 
 template <class T, bool Max>
@@ -59,6 +81,13 @@ struct Extreme {  // a NaN stays
   }
   void join(State& s, State other) const { add(s, other, 0); }
   std::tuple<T> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return Max ? leaves<T>().largest(x, n) : leaves<T>().least(x, n);
+  }
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    (Max ? leaves<T>().largest_rows : leaves<T>().least_rows)(s, x, stride, rows, width);
+  }
 };
 
 template <class Type, bool Max>
@@ -80,6 +109,19 @@ struct Place {  // the first of the best; a NaN is best
   std::tuple<T, int64_t> finish(State s, int64_t) const {
     return {s.value, s.index};
   }  // argmax has only the second
+  State leaf(const T* x, int64_t n, int64_t first) const requires InVectors<T> {
+    State s;
+    s.index = first + (Max ? leaves<T>().first_largest : leaves<T>().first_least)(x, n, &s.value);
+    return s;
+  }
+  void rows(State* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t first) const requires InVectors<T> {
+    T value[kColumns];
+    int64_t place[kColumns];
+    (Max ? leaves<T>().first_largest_rows : leaves<T>().first_least_rows)(value, place, x, stride,
+                                                                          rows, width);
+    for (int64_t j = 0; j < width; ++j) s[j] = {value[j], first + place[j]};
+  }
 };
 // Two passes over a leaf that lies in the cache; leaves joined by counts, means and squares.
 template <class Type>
@@ -118,6 +160,7 @@ struct Variance {
   }
   State leaf(const T* x, int64_t n, int64_t) const {
     T mean = reduce_leaf(Summing<T>(), x, n, 0) / T(R(n));
+    if constexpr (InVectors<T>) return {mean, leaves<T>().squares(x, n, mean), R(n)};
     struct Squares {
       using State = R;
       using T = Type;
@@ -142,24 +185,52 @@ struct Norm2 {
   void add(State& s, T x, int64_t) const { s += Variance<T>::square(x); }
   void join(State& s, State o) const { s += o; }
   std::tuple<State> finish(State s, int64_t) const { return std::sqrt(s); }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().squares(x, n, 0);
+  }
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    leaves<T>().square_rows(s, x, stride, rows, width);
+  }
 };
 template <class Type>
-struct Norm {  // of any order: 0 counts, infinities are the largest and the smallest
+struct Norm1 {
+  using T = Type;
+  using State = Real<T>;
+  State start() const { return 0; }
+  void add(State& s, T x, int64_t) const { s += scalar::Abs()(x); }
+  void join(State& s, State o) const { s += o; }
+  std::tuple<State> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().absolutes(x, n);
+  }
+};
+template <class Type>
+struct NormMax {
+  using T = Type;
+  using State = Real<T>;
+  State start() const { return 0; }
+  void add(State& s, T x, int64_t) const { s = scalar::Maximum()(s, scalar::Abs()(x)); }
+  void join(State& s, State o) const { s = scalar::Maximum()(s, o); }
+  std::tuple<State> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return scalar::Maximum()(std::abs(leaves<T>().largest(x, n)),
+                             std::abs(leaves<T>().least(x, n)));
+  }
+};
+template <class Type>
+struct Norm {  // of any order: 0 counts, minus infinity is the smallest
   using T = Type;
   using State = Real<T>;
   double ord;
   State start() const { return ord == -INFINITY ? worst<State, false>() : 0; }
   void add(State& s, T x, int64_t) const {
     State a = scalar::Abs()(x);
-    join(s, ord == 0 ? State(a != 0) : ord == 1 || std::isinf(ord) ? a : std::pow(a, State(ord)));
+    join(s, ord == 0 ? State(a != 0) : std::isinf(ord) ? a : std::pow(a, State(ord)));
   }
-  void join(State& s, State o) const {
-    s = ord == INFINITY    ? scalar::Maximum()(s, o)
-        : ord == -INFINITY ? scalar::Minimum()(s, o)
-                           : s + o;
-  }
+  void join(State& s, State o) const { s = ord == -INFINITY ? scalar::Minimum()(s, o) : s + o; }
   std::tuple<State> finish(State s, int64_t) const {
-    return ord == 0 || ord == 1 || std::isinf(ord) ? s : std::pow(s, State(1 / ord));
+    return ord == 0 || std::isinf(ord) ? s : std::pow(s, State(1 / ord));
   }
 };
 
@@ -199,6 +270,10 @@ aj_status* vector_norm(void*, aj_call* call) {
     visit<floating_complex>(p.compute, [&]<class T>() {
       if (ord == 2)
         reduce(p, Norm2<T>());
+      else if (ord == 1)
+        reduce(p, Norm1<T>());
+      else if (ord == INFINITY)
+        reduce(p, NormMax<T>());
       else
         reduce(p, Norm<T>{ord});
     });

@@ -37,17 +37,20 @@ struct Walk {
     index_step = n ? dense[dim] : 0;
     if (index.numel() == 0) lines.clear();
   }
-  // f(offset of the named element, offset at the index's own coordinates, number of the index's
-  // element)
+  // f(offset of the named element, offset at the index's own coordinates)
   template <class F>
   void each(F f) {
     parallel_for(int64_t(lines.size()), grain_of(length), [&](int64_t lo, int64_t hi) {
-      for (int64_t k = 0; k < length; ++k)
-        for (int64_t line = lo; line < hi; ++line) {
-          int64_t element = lines[line] + k * index_step, i = values[element];
-          if (i < 0 || i >= size) index_error(i, size, dim);
-          f(places[line] + i * step, others[line] + k * other_step, element);
-        }
+      if (index_step != 1 && length > 1) return across(lo, hi, f);
+      for (int64_t line = lo; line < hi; ++line) {
+        const int64_t* index = values.data() + lines[line];
+        int64_t place = places[line], at = others[line];
+        check_indices(index, length, size, dim);
+        if (step == 1 && other_step == 1)
+          for (int64_t k = 0; k < length; ++k) f(place + index[k], at + k);
+        else
+          for (int64_t k = 0; k < length; ++k) f(place + index[k] * step, at + k * other_step);
+      }
     });
   }
 
@@ -55,6 +58,18 @@ struct Walk {
   Dense<int64_t> values;
   std::vector<int64_t> lines, places, others;
   int64_t size, length, step, other_step, index_step, dim;
+
+ private:
+  // Lines side by side.
+  template <class F>
+  void across(int64_t lo, int64_t hi, F f) {
+    for (int64_t k = 0; k < length; ++k)
+      for (int64_t line = lo; line < hi; ++line) {
+        int64_t i = values[lines[line] + k * index_step];
+        if (i < 0 || i >= size) index_error(i, size, dim);
+        f(places[line] + i * step, others[line] + k * other_step);
+      }
+  }
 };
 
 template <class T>
@@ -76,7 +91,7 @@ void gather(Args args) {
   visit_size(x.dtype(), [&]<class T>() {
     const T* from = x.data<T>();
     T* to = out.data<T>();
-    walk.each([&](int64_t place, int64_t at, int64_t) { to[at] = from[place]; });
+    walk.each([=](int64_t place, int64_t at) { to[at] = from[place]; });
   });
 }
 
@@ -98,7 +113,7 @@ void scatter(Args args) {
     std::memcpy(&value, element, sizeof value);
     const T* from = source ? source.data<T>() : &value;
     T* to = out.data<T>();
-    walk.each([&](int64_t place, int64_t at, int64_t) { to[place] = from[at]; });
+    walk.each([=](int64_t place, int64_t at) { to[place] = from[at]; });
   });
 }
 
@@ -113,13 +128,11 @@ void scatter_add(Args args) {
       Dense<float> sum(out, true);
       std::vector<int64_t> dense = dense_strides(out.shape());
       Walk flat(args.tensor(2), args.integer(1), x.shape(), dense, source.strides());
-      flat.each([&](int64_t place, int64_t at, int64_t) { sum[place] += float(from[at]); });
+      flat.each([&](int64_t place, int64_t at) { sum[place] += float(from[at]); });
       sum.commit();
     } else {
       S* to = out.data<S>();
-      walk.each([&](int64_t place, int64_t at, int64_t) {
-        to[place] = scalar::Add()(to[place], from[at]);
-      });
+      walk.each([=](int64_t place, int64_t at) { to[place] = scalar::Add()(to[place], from[at]); });
     }
   });
 }

@@ -1,0 +1,309 @@
+// plugins/cpu/reduce_leaf.cpp: leaves of the reduction tree in vector code.
+#include "reduce_leaf.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reduce_leaf.cpp"
+#include "simd.hpp"
+
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+constexpr int64_t kLanes = 64, kStrip = 512;
+
+// Each fold: what a missing element is, what an element does to a lane, how lanes join.
+template <class T>
+struct Sum {
+  T none() const { return T(0); }
+  template <class D, class V>
+  HWY_INLINE V add(D, V s, V x) const {
+    return hn::Add(s, x);
+  }
+  template <class D, class V>
+  HWY_INLINE V join(D, V s, V o) const {
+    return hn::Add(s, o);
+  }
+};
+template <class T>
+struct Squares : Sum<T> {
+  T mean;
+  T none() const { return mean; }
+  template <class D, class V>
+  HWY_INLINE V add(D d, V s, V x) const {
+    V c = hn::Sub(x, hn::Set(d, mean));
+    return hn::Add(s, hn::Mul(c, c));
+  }
+};
+template <class T>
+struct Absolutes : Sum<T> {
+  template <class D, class V>
+  HWY_INLINE V add(D, V s, V x) const {
+    return hn::Add(s, hn::Abs(x));
+  }
+};
+template <class T>
+struct Product {
+  T none() const { return T(1); }
+  template <class D, class V>
+  HWY_INLINE V add(D, V s, V x) const {
+    return hn::Mul(s, x);
+  }
+  template <class D, class V>
+  HWY_INLINE V join(D, V s, V o) const {
+    return hn::Mul(s, o);
+  }
+};
+template <class T, bool Max>
+struct Extreme {  // a NaN stays
+  T none() const {
+    return Max ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  }
+  template <class D, class V>
+  HWY_INLINE V add(D, V s, V x) const {
+    return hn::IfThenElse(hn::Or(Max ? hn::Gt(x, s) : hn::Lt(x, s), hn::IsNaN(x)), x, s);
+  }
+  template <class D, class V>
+  HWY_INLINE V join(D d, V s, V o) const {
+    return add(d, s, o);
+  }
+};
+template <class T>
+constexpr T start(const Product<T>&) {
+  return T(1);
+}
+template <class T>
+constexpr T start(const Sum<T>&) {
+  return T(0);
+}
+template <class T, bool Max>
+constexpr T start(const Extreme<T, Max>& f) {
+  return f.none();
+}
+
+// Element j goes to lane j mod 64; lanes are folded 32, 16, ..., 1. A short last row is filled up.
+template <class T, class F>
+T fold(const T* HWY_RESTRICT x, int64_t n, F f) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t L = HWY_LANES(T), V = kLanes / L;
+  hn::Vec<decltype(d)> s[V];
+  for (int64_t j = 0; j < V; ++j) s[j] = hn::Set(d, start(f));
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t j = 0; j < V; ++j) s[j] = f.add(d, s[j], hn::LoadU(d, x + i + j * L));
+  if (i < n) {
+    HWY_ALIGN T rest[kLanes];
+    for (int64_t j = 0; j < V; ++j) hn::Store(hn::Set(d, f.none()), d, rest + j * L);
+    std::copy_n(x + i, n - i, rest);
+    for (int64_t j = 0; j < V; ++j) s[j] = f.add(d, s[j], hn::Load(d, rest + j * L));
+  }
+  for (int64_t half = V / 2; half; half /= 2)
+    for (int64_t j = 0; j < half; ++j) s[j] = f.join(d, s[j], s[j + half]);
+  HWY_ALIGN T lane[L];
+  hn::Store(s[0], d, lane);
+  const hn::CappedTag<T, 1> one;
+  for (int64_t half = L / 2; half; half /= 2)
+    for (int64_t j = 0; j < half; ++j)
+      hn::Store(f.join(one, hn::Load(one, lane + j), hn::Load(one, lane + j + half)), one,
+                lane + j);
+  return lane[0];
+}
+
+template <class T>
+T sum(const T* x, int64_t n) {
+  return fold(x, n, Sum<T>());
+}
+template <class T>
+T squares(const T* x, int64_t n, T mean) {
+  return fold(x, n, Squares<T>{{}, mean});
+}
+template <class T>
+T absolutes(const T* x, int64_t n) {
+  return fold(x, n, Absolutes<T>());
+}
+template <class T>
+T product(const T* x, int64_t n) {
+  return fold(x, n, Product<T>());
+}
+
+// The order does not matter here, so NaN are only noted, and the processor's own maximum serves.
+template <bool Max, class T>
+T extreme(const T* HWY_RESTRICT x, int64_t n) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t L = HWY_LANES(T), V = 4;
+  T best = Extreme<T, Max>().none();
+  bool nan = false;
+  int64_t i = 0;
+  if (n >= L) {
+    auto s0 = hn::LoadU(d, x), s1 = s0, s2 = s0, s3 = s0;
+    auto bad = hn::IsNaN(s0);
+    auto pick = [](auto s, auto v) HWY_ATTR { return Max ? hn::Max(s, v) : hn::Min(s, v); };
+    for (; i + V * L <= n; i += V * L) {
+      auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + L), c = hn::LoadU(d, x + i + 2 * L),
+           e = hn::LoadU(d, x + i + 3 * L);
+      s0 = pick(s0, a), s1 = pick(s1, b), s2 = pick(s2, c), s3 = pick(s3, e);
+      bad = hn::Or(bad,
+                   hn::Or(hn::Or(hn::IsNaN(a), hn::IsNaN(b)), hn::Or(hn::IsNaN(c), hn::IsNaN(e))));
+    }
+    for (; i + L <= n; i += L) {
+      auto a = hn::LoadU(d, x + i);
+      s0 = pick(s0, a);
+      bad = hn::Or(bad, hn::IsNaN(a));
+    }
+    s0 = pick(pick(s0, s1), pick(s2, s3));
+    if (!hn::AllFalse(d, bad)) return std::numeric_limits<T>::quiet_NaN();
+    best = hn::GetLane(Max ? hn::MaxOfLanes(d, s0) : hn::MinOfLanes(d, s0));
+  }
+  for (; i < n; ++i) {
+    nan |= x[i] != x[i];
+    best = Max ? std::max(best, x[i]) : std::min(best, x[i]);
+  }
+  return nan ? std::numeric_limits<T>::quiet_NaN() : best;
+}
+
+template <class T, class Same, class SameOne>
+int64_t find(const T* HWY_RESTRICT x, int64_t n, Same same, SameOne same_one) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t L = HWY_LANES(T);
+  int64_t i = 0;
+  for (; i + L <= n; i += L) {
+    intptr_t at = hn::FindFirstTrue(d, same(hn::LoadU(d, x + i)));
+    if (at >= 0) return i + at;
+  }
+  while (i < n && !same_one(x[i])) ++i;
+  return i;
+}
+
+template <bool Max, class T>
+int64_t first_extreme(const T* x, int64_t n, T* value) {
+  T best = *value = extreme<Max>(x, n);
+  if (best != best)
+    return find(
+        x, n, [](auto v) HWY_ATTR { return hn::IsNaN(v); }, [](T v) { return v != v; });
+  const hn::ScalableTag<T> d;
+  auto all = hn::Set(d, best);
+  return find(
+      x, n, [=](auto v) HWY_ATTR { return hn::Eq(v, all); }, [=](T v) { return v == best; });
+}
+
+template <class T>
+const T* row(const char* x, int64_t stride, int64_t r) {
+  return reinterpret_cast<const T*>(x + r * stride);
+}
+
+// Four rows at a time pass through a register; the order of additions is that of the rows.
+template <class D, class T, class F>
+HWY_INLINE void fold_column(D d, T* s, const T* x0, const T* x1, const T* x2, const T* x3, F f) {
+  auto v = f.add(d, hn::LoadU(d, s), hn::LoadU(d, x0));
+  v = f.add(d, v, hn::LoadU(d, x1));
+  v = f.add(d, v, hn::LoadU(d, x2));
+  hn::StoreU(f.add(d, v, hn::LoadU(d, x3)), d, s);
+}
+template <class T, class F>
+HWY_INLINE void fold_rows(T* HWY_RESTRICT s, const char* x, int64_t stride, int64_t rows,
+                          int64_t width, F f) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  constexpr int64_t L = HWY_LANES(T);
+  std::fill_n(s, width, start(f));
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const T *a = row<T>(x, stride, r), *b = row<T>(x, stride, r + 1), *c = row<T>(x, stride, r + 2),
+            *e = row<T>(x, stride, r + 3);
+    int64_t j = 0;
+    for (; j + L <= width; j += L) fold_column(d, s + j, a + j, b + j, c + j, e + j, f);
+    for (; j < width; ++j) fold_column(one, s + j, a + j, b + j, c + j, e + j, f);
+  }
+  for (; r < rows; ++r) {
+    const T* a = row<T>(x, stride, r);
+    int64_t j = 0;
+    for (; j + L <= width; j += L)
+      hn::StoreU(f.add(d, hn::LoadU(d, s + j), hn::LoadU(d, a + j)), d, s + j);
+    for (; j < width; ++j)
+      hn::StoreU(f.add(one, hn::LoadU(one, s + j), hn::LoadU(one, a + j)), one, s + j);
+  }
+}
+template <class F, class T>
+void rows_of(T* s, const char* x, int64_t stride, int64_t rows, int64_t width) {
+  fold_rows(s, x, stride, rows, width, F{});
+}
+
+template <bool Max, class D, class T, class I>
+HWY_INLINE void place_column(D d, T* s, I* at, const T* x, I row) {
+  const hn::RebindToSigned<D> di;
+  auto v = hn::LoadU(d, s), u = hn::LoadU(d, x);
+  auto better =
+      hn::Or(Max ? hn::Gt(u, v) : hn::Lt(u, v), hn::And(hn::IsNaN(u), hn::Not(hn::IsNaN(v))));
+  hn::StoreU(hn::IfThenElse(better, u, v), d, s);
+  hn::StoreU(hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, row), hn::LoadU(di, at)), di,
+             at);
+}
+template <bool Max, class T>
+void places(T* s, int64_t* place, const char* x, int64_t stride, int64_t rows, int64_t width) {
+  using I = hwy::MakeSigned<T>;
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  constexpr int64_t L = HWY_LANES(T);
+  I at[kStrip];
+  for (int64_t from = 0; from < width; from += kStrip) {
+    int64_t m = std::min(kStrip, width - from);
+    std::copy_n(row<T>(x, stride, 0) + from, m, s + from);
+    std::fill_n(at, m, I(0));
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* a = row<T>(x, stride, r) + from;
+      int64_t j = 0;
+      for (; j + L <= m; j += L) place_column<Max>(d, s + from + j, at + j, a + j, I(r));
+      for (; j < m; ++j) place_column<Max>(one, s + from + j, at + j, a + j, I(r));
+    }
+    for (int64_t j = 0; j < m; ++j) place[from + j] = at[j];
+  }
+}
+
+template <class T>
+constexpr Leaves<T> kLeaves = {
+    &sum<T>,
+    &squares<T>,
+    &absolutes<T>,
+    &product<T>,
+    &extreme<true, T>,
+    &extreme<false, T>,
+    &first_extreme<true, T>,
+    &first_extreme<false, T>,
+    &rows_of<Sum<T>, T>,
+    &rows_of<Squares<T>, T>,
+    &rows_of<Product<T>, T>,
+    &rows_of<Extreme<T, true>, T>,
+    &rows_of<Extreme<T, false>, T>,
+    &places<true, T>,
+    &places<false, T>,
+};
+
+}  // namespace
+
+const Leaves<float>* leaves_f32() { return &kLeaves<float>; }
+const Leaves<double>* leaves_f64() { return &kLeaves<double>; }
+
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace adjoin::cpu {
+
+template <>
+const Leaves<float>& leaves<float>() {
+  static const Leaves<float>& chosen = *AJ_SIMD(leaves_f32)();
+  return chosen;
+}
+template <>
+const Leaves<double>& leaves<double>() {
+  static const Leaves<double>& chosen = *AJ_SIMD(leaves_f64)();
+  return chosen;
+}
+
+}  // namespace adjoin::cpu
+#endif
