@@ -44,12 +44,8 @@ struct Walk {
       if (index_step != 1 && length > 1) return across(lo, hi, f);
       for (int64_t line = lo; line < hi; ++line) {
         const int64_t* index = values.data() + lines[line];
-        int64_t place = places[line], at = others[line];
         check_indices(index, length, size, dim);
-        if (step == 1 && other_step == 1)
-          for (int64_t k = 0; k < length; ++k) f(place + index[k], at + k);
-        else
-          for (int64_t k = 0; k < length; ++k) f(place + index[k] * step, at + k * other_step);
+        along(index, length, places[line], step, others[line], other_step, f);
       }
     });
   }
@@ -60,6 +56,17 @@ struct Walk {
   int64_t size, length, step, other_step, index_step, dim;
 
  private:
+  // A line; all that the loop needs is in registers, since a store might change a member.
+  template <class F>
+  static void along(const int64_t* index, int64_t n, int64_t place, int64_t step, int64_t at,
+                    int64_t other_step, F f) {
+    if (step == 1 && other_step == 1) {
+#pragma GCC unroll 4
+      for (int64_t k = 0; k < n; ++k) f(place + index[k], at + k);
+    } else {
+      for (int64_t k = 0; k < n; ++k) f(place + index[k] * step, at + k * other_step);
+    }
+  }
   // Lines side by side.
   template <class F>
   void across(int64_t lo, int64_t hi, F f) {

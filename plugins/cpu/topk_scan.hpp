@@ -1,0 +1,14 @@
+// plugins/cpu/topk_scan.hpp: looking for elements that beat the worst of the best so far.
+#ifndef ADJOIN_PLUGINS_CPU_TOPK_SCAN_HPP
+#define ADJOIN_PLUGINS_CPU_TOPK_SCAN_HPP
+#include <cstdint>
+
+namespace adjoin::cpu {
+
+// The first i >= from with not (x[i] <= bound), or n; without `above`, with not (x[i] >= bound).
+// So a NaN is always found.
+int64_t find_beyond(const float* x, int64_t from, int64_t n, float bound, bool above);
+int64_t find_beyond(const double* x, int64_t from, int64_t n, double bound, bool above);
+
+}  // namespace adjoin::cpu
+#endif
