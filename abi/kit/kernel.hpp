@@ -11,6 +11,7 @@ struct Spec {  // how a kernel may be called: mask of AJ_DT_ bits (0: it checks 
   aj_kernel_fn fn;
   uint64_t dtypes;
   uint32_t flags;
+  int32_t (*can_run)(void*, const aj_call*) = nullptr;
 };
 struct Kernel {
   const char* op;

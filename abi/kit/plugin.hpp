@@ -76,6 +76,7 @@ class OpBuilder {
     k.dtypes = spec.dtypes;
     k.priority = priority;
     k.fn = spec.fn;
+    k.can_run = spec.can_run;
     kernels_.push_back(k);
     return *this;
   }
@@ -130,6 +131,7 @@ class Registrar {
       k.dtypes = row.spec.dtypes;
       k.priority = priority;
       k.fn = row.spec.fn;
+      k.can_run = row.spec.can_run;
       check(dispatch().def_kernel(env_->registrar, &k));
     }
     return *this;

@@ -67,8 +67,8 @@ void check(const Conv& c, const Tensor& x, const Tensor& w) {
     want(c.stride[i] > 0 && c.dilation[i] > 0 && c.padding[i] >= 0 && c.output_padding[i] >= 0 &&
              c.stride[i] <= kMost && c.dilation[i] <= kMost && c.padding[i] <= kMost &&
              c.output_padding[i] <= kMost,
-         "stride and dilation must be positive, padding not negative, all at most 2^30: ", shown(c.stride), ", ",
-         shown(c.dilation), ", ", shown(c.padding));
+         "stride and dilation must be positive, padding not negative, all at most 2^30: ",
+         shown(c.stride), ", ", shown(c.dilation), ", ", shown(c.padding));
   want(c.groups > 0, "groups must be positive: ", c.groups);
   int64_t channels = c.transposed ? w.size(0) : w.size(1) * c.groups;
   want(x.size(1) == channels, "input ", shown(x), " has ", x.size(1), " channels, weight ",
@@ -89,7 +89,7 @@ aj_status* convolution_shape(void*, aj_call* call) {
       want(bias.ndim() == 1 && bias.size(0) == shape[1] && bias.dtype() == x.dtype(),
            "bias must be ", x.dtype(), " of shape [", shape[1], "], it is ", bias.dtype(), " ",
            shown(bias));
-    k.out(0, x.dtype(), shape);
+    k.out_in_order(0, x.dtype(), shape, is_channels_last(w) ? w : x);
   });
 }
 
@@ -98,8 +98,9 @@ aj_status* convolution_backward_shape(void*, aj_call* call) {
     const Tensor &x = k.tensor(1), &w = k.tensor(2);
     Bools needs = k.bools(9);
     Sizes none{0}, channels{k.tensor(0).size(1)};
-    k.out(0, x.dtype(), needs[0] ? x.shape() : none);
-    k.out(1, x.dtype(), needs[1] ? w.shape() : none);
+    const Tensor& like = is_channels_last(w) ? w : x;
+    needs[0] ? k.out_in_order(0, x.dtype(), x.shape(), like) : k.out(0, x.dtype(), none);
+    needs[1] ? k.out_in_order(1, x.dtype(), w.shape(), w) : k.out(1, x.dtype(), none);
     k.out(2, x.dtype(), needs[2] ? channels : none);
   });
 }

@@ -1,10 +1,10 @@
 // plugins/cpu/batch_norm.cpp: batch normalization and its gradient: channels as planes, threaded
 // over channels, or as the contiguous dimension, threaded over rows.
 #include <adjoin/kit/geometry.hpp>
+#include <adjoin/kit/layout.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <cmath>
 
-#include "layout.hpp"
 #include "norm.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "batch_norm.cpp"

@@ -1,8 +1,8 @@
 // plugins/cpu/pool.cpp: averages of windows, over planes or, channels-last, over images.
 #include <adjoin/kit/geometry.hpp>
+#include <adjoin/kit/layout.hpp>
 #include <adjoin/kit/parallel.hpp>
 
-#include "layout.hpp"
 #include "tables.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pool.cpp"

@@ -1,11 +1,11 @@
 // plugins/cpu/pool_max.cpp: maxima of windows and where they are: over planes by columns first,
 // over channels-last images by channels.
 #include <adjoin/kit/geometry.hpp>
+#include <adjoin/kit/layout.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
 #include <limits>
 
-#include "layout.hpp"
 #include "tables.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pool_max.cpp"

@@ -2,10 +2,12 @@
 // when one of them is first asked for; it opens oneDNN when that has a chance to be the fastest.
 #include <adjoin/kit/plugin.hpp>
 
+#include "convolution.hpp"
 #include "matmul.hpp"
 
 AJ_PLUGIN(.name = "onednn", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "extends:cpu;service:aj.blas/cpu") {
+          .provides = "kernel:cpu/convolution;kernel:cpu/convolution_backward;service:aj.blas/cpu") {
   using namespace adjoin::onednn;
   plugin.service("aj.blas/cpu", "onednn", &matmul, 50);
+  plugin.kernels("cpu", convolution_kernels, 50);
 }
