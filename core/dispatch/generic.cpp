@@ -1,4 +1,6 @@
 // core/dispatch/generic.cpp: ops whose infer says the outputs: views, products, convolutions; and bodies.
+#include <algorithm>
+
 #include "core/autograd/record.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
@@ -58,8 +60,11 @@ aj_status* run_body(Frame* f, const Kernel* k, aj_value* rets, uint32_t nrets) {
 
 uint64_t bytes_of(const aj_value* v, uint32_t n) {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < n; i++)
-    if (v[i].tag == AJ_TENSOR) bytes += uint64_t(priv(v[i].v.tensor).numel) * dt(priv(v[i].v.tensor).dtype).bytes;
+  auto add = [&](aj_tensor* t) { bytes += t ? uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes : 0; };
+  for (uint32_t i = 0; i < n; i++) {
+    if (v[i].tag == AJ_TENSOR) add(v[i].v.tensor);
+    if (v[i].tag == AJ_TENSORS) std::for_each_n(v[i].v.tensors, v[i].aux, add);
+  }
   return bytes;
 }
 

@@ -212,9 +212,30 @@ aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
 
 namespace {
 
+// f(tensor) for every element of the lists that are written: fused steps over many parameters.
+template <class F>
+aj_status* for_written_lists(const aj_op* op, const aj_value* args, F f) {
+  for (size_t i = 0; i < op->schema.params.size(); i++) {
+    if (!(op->schema.params[i].flags & AJ_PARAM_WRITTEN) || args[i].tag != AJ_TENSORS) continue;
+    for (uint32_t j = 0; j < args[i].aux; j++)
+      if (aj_tensor* t = args[i].v.tensors[j]) AJ_TRY(f(t));
+  }
+  return nullptr;
+}
+
 void bump_written(const aj_op* op, const aj_value* args) {
   for (size_t i = 0; i < op->schema.params.size(); i++)
     if ((op->schema.params[i].flags & AJ_PARAM_WRITTEN) && args[i].tag == AJ_TENSOR) bump_version(args[i].v.tensor);
+  for_written_lists(op, args, [](aj_tensor* t) -> aj_status* { return bump_version(t), nullptr; });
+}
+
+// Such a step is no part of any history: where one is being recorded it is refused.
+aj_status* check_written_lists(const aj_op* op, const aj_value* args) {
+  return for_written_lists(op, args, [&](aj_tensor* t) -> aj_status* {
+    if (!tls.grad_off && requires_grad(t))
+      return fail(AJ_PRECONDITION, op->schema.ident, ": a tensor that requires grad is being written in place; do it inside no_grad");
+    return check_write(op, t);
+  });
 }
 
 // The in-place form of a composite: the body records by itself on a copy, since it may save what is about to be
@@ -270,6 +291,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   for (uint32_t i = 0; i < nrets; i++) out |= rets[i].tag != AJ_NONE;
   if (!target && out) return out_form(op, keys, args, nargs, rets, nrets, rec, run);
   if (!target) {
+    AJ_TRY(check_written_lists(op, args));
     AJ_TRY(run(op, keys, args, nargs, rets, nrets, rec));
     // A recorded body has saved what its own ops wrote and read: their versions are the right ones already.
     if (!rec || !op->has_body || op->vjp.load(std::memory_order_acquire)) bump_written(op, args);

@@ -348,8 +348,8 @@ def function(row):
     values = ", ".join(f"kit::value({p.name}{'_' * (p.name in RESERVED)})" for p in row.params)
     n = len(row.params)
     types = [RESULT[r.type.removesuffix("?")] for r in row.results]
-    result = types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
-    call = "kit::run" if types == ["Tensor"] else f"kit::run_as<{result}>" if len(types) == 1 else \
+    result = "void" if not types else types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
+    call = "kit::run_void" if not types else "kit::run" if types == ["Tensor"] else f"kit::run_as<{result}>" if len(types) == 1 else \
         f"kit::run_many<{', '.join(types)}>"
     tags = {"ints": "AJ_INTS", "floats": "AJ_FLOATS", "bools": "AJ_BOOLS", "Tensor[]": "AJ_TENSORS"}
     empty = [f"  if ({p.name}.is_none()) args[{i}].tag = {tags[p.type]};\n" for i, p in enumerate(row.params)
@@ -407,7 +407,7 @@ def ops_pyi(all_rows):
                 params.append(f"{p.name}: {PY[p.type.removesuffix('?')]}{' | None' * p.optional}"
                               + (f" = {p.default}" if p.default is not None else ""))
             types = [PY[r.type.removesuffix("?")].replace("Sequence", "list") for r in row.results if not r.aux]
-            result = types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]"
+            result = "None" if not types else types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]"
             text += ["@overload"] * (len(group) > 1)
             text += [f"# {space}" * bool(space) or "# adjoin",
                      f"def {ident}({', '.join(params)}) -> {result}:", f'    """{row.table["doc"]}"""']
