@@ -8,7 +8,8 @@ namespace {
 
 using Names = std::initializer_list<const char*>;
 
-// Lists as long as the first, an optional one may be empty; the i-th tensors of one shape and dtype.
+// Lists as long as the first, an optional one may be empty; the i-th tensors of one shape and
+// dtype.
 void check_lists(const Infer& c, Names names, uint32_t optional) {
   Tensors params = c.tensors(0);
   for (const Tensor& p : params)
@@ -46,9 +47,9 @@ aj_status* fused_adam_check(void*, aj_call* call) {
     want(steps.size() == c.tensors(0).size(), "state_steps has ", int64_t(steps.size()),
          " tensors, params ", int64_t(c.tensors(0).size()));
     for (const Tensor& s : steps)
-      want(s.ndim() == 0 && s.dtype() == float32,
-           "state_steps must be 0-dim tensors of float32, one has shape ", shown(s), " and dtype ",
-           s.dtype());
+      want(s.ndim() == 0 && (s.dtype() == float32 || s.dtype() == float64),
+           "state_steps must be 0-dim and float32 or float64, one has shape ", shown(s),
+           " and dtype ", s.dtype());
   });
 }
 
@@ -59,9 +60,19 @@ aj_status* fused_scale_check(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+void check_order(double order) {
+  want(order == 1 || order == 2 || (std::isinf(order) && order > 0), "ord is ", order,
+       "; 1, 2 and inf are possible");
+}
+
+}  // namespace
+
 aj_status* total_norm_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     Tensors tensors = c.tensors(0);
+    check_order(c.real(1));
     want(tensors.size() > 0, "there is no tensor in the list");
     check_lists(c, {}, 0);
     for (const Tensor& t : tensors)
@@ -73,6 +84,7 @@ aj_status* total_norm_shape(void*, aj_call* call) {
 
 aj_status* total_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    check_order(b.real(1));
     std::vector<Tensor> norms;
     for (const Tensor& t : b.tensors(0)) norms.push_back(vector_norm(t, b.scalar(1)));
     want(!norms.empty(), "there is no tensor in the list");

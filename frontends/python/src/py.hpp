@@ -140,5 +140,6 @@ int init_function(PyObject* module);
 int init_module_base(PyObject* module);
 int init_override(PyObject* module);
 int init_runtime(PyObject* module);
+int init_optimizer(PyObject* module);
 
 }  // namespace adjoin::py

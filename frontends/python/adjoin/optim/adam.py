@@ -4,7 +4,8 @@ import math
 
 import adjoin
 
-from .optimizer import Optimizer, as_float, check_settings
+from .. import _C
+from .optimizer import Optimizer, as_float, check_settings, check_ways
 
 
 class Adam(Optimizer):
@@ -12,8 +13,8 @@ class Adam(Optimizer):
     of grad^2.
 
     ``weight_decay`` adds to the gradient, or, decoupled, shrinks the parameter. ``amsgrad`` divides
-    by the largest v so far (Reddi et al., 2018). ``foreach``, ``fused`` and ``capturable`` are
-    accepted and change nothing.
+    by the largest v so far (Reddi et al., 2018). All parameters are stepped in one
+    pass, whatever ``foreach``, ``fused`` and ``capturable`` say, unless ``differentiable``.
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False,
@@ -26,6 +27,12 @@ class Adam(Optimizer):
             "beta parameter at index 1": (betas[1], 0 <= as_float(betas[1]) < 1),
             "weight_decay value": (weight_decay, weight_decay >= 0),
         })  # fmt: skip
+        check_ways(foreach, fused, differentiable)
+        if isinstance(lr, adjoin.Tensor):
+            if lr.numel() != 1:
+                raise ValueError("Tensor lr must be 1-element")
+            if foreach and not capturable:
+                raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -59,15 +66,25 @@ class Adam(Optimizer):
         """Updates every parameter that has a gradient; returns what closure() returned."""
         return self._step_groups(closure)
 
+    def _step_fused(self, group):
+        largest = "max_exp_avg_sq" if group["amsgrad"] else None
+        names = ("exp_avg", "exp_avg_sq", largest, "step")
+        beta1, beta2 = group["betas"]
+        numbers = (as_float(group["lr"]), as_float(beta1), as_float(beta2), group["eps"],
+                   group["weight_decay"], bool(group["decoupled_weight_decay"]),
+                   bool(group["maximize"]))  # fmt: skip
+        params, state = group["params"], self.state
+        fresh = _C.fused_step("fused_adam_", params, state, names, numbers)
+        if isinstance(fresh, list):
+            for param in fresh:
+                _start(param, state[param], group["amsgrad"])
+            fresh = _C.fused_step("fused_adam_", params, state, names, numbers)
+        return fresh is None
+
     @staticmethod
     def _update(param, grad, state, *, lr, betas, eps, weight_decay, amsgrad, maximize,
-                decoupled_weight_decay, **_):  # fmt: skip
-        if not state:
-            state["step"] = adjoin.tensor(0.0, dtype=adjoin.float32)
-            state["exp_avg"] = adjoin.zeros_like(param)
-            state["exp_avg_sq"] = adjoin.zeros_like(param)
-            if amsgrad:
-                state["max_exp_avg_sq"] = adjoin.zeros_like(param)
+                decoupled_weight_decay, differentiable, **_):  # fmt: skip
+        _start(param, state, amsgrad)
         lr, beta1, beta2 = as_float(lr), as_float(betas[0]), as_float(betas[1])
         step = state["step"].add_(1).item()
         if maximize:
@@ -79,11 +96,22 @@ class Adam(Optimizer):
                 grad = grad.add(param, alpha=weight_decay)
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        if differentiable:  # the next step writes them again
+            mean, square = mean.clone(), square.clone()
         if amsgrad:
             largest = state["max_exp_avg_sq"]
-            square = largest.copy_(adjoin.maximum(largest, square))
-        root = square.sqrt().div_(math.sqrt(1 - beta2**step)).add_(eps)
+            square = largest.copy_(adjoin.maximum(largest.clone(), square))
+        root = square.sqrt() / math.sqrt(1 - beta2**step) + eps
         param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
+
+
+def _start(param, state, amsgrad):
+    """What is not there yet of a parameter's state."""
+    if "step" not in state:
+        state["step"] = adjoin.tensor(0.0, dtype=adjoin.float32)
+    for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if amsgrad else 2]:
+        if name not in state:
+            state[name] = adjoin.zeros_like(param, requires_grad=False)
 
 
 class AdamW(Adam):

@@ -7,6 +7,7 @@ from copy import deepcopy
 
 import adjoin
 
+from .. import _C
 from ..utils.hooks import RemovableHandle
 
 _global_pre_hooks = OrderedDict()
@@ -42,13 +43,17 @@ def _with_hooks(step):
 
     @functools.wraps(step)
     def hooked(self, *args, **kwargs):
+        if not (_global_pre_hooks or _global_post_hooks or self._optimizer_step_pre_hooks
+                or self._optimizer_step_post_hooks):  # fmt: skip
+            outcome = step(self, *args, **kwargs)
+            self._opt_called = True
+            return outcome
         for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             result = hook(self, args, kwargs)
             if result is not None:
                 if not isinstance(result, tuple) or len(result) != 2:
                     raise RuntimeError(
-                        f"{step} must return None or a tuple of (new_args, new_kwargs), "
-                        f"but got {result}."
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                     )
                 args, kwargs = result
         outcome = step(self, *args, **kwargs)
@@ -138,31 +143,22 @@ class Optimizer:
         param_group["params"] = params
         for param in params:
             if not isinstance(param, adjoin.Tensor):
-                raise TypeError(
-                    "optimizer can only optimize Tensors, but one of the params is "
-                    f"{type(param).__name__}"
-                )
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
             if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(
-                    "parameter group didn't specify a value of required optimization "
-                    f"parameter {name}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         if len({id(param) for param in params}) != len(params):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; "
-                "in future, this will cause an error",
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
                 stacklevel=3,
             )
         known = {id(param) for group in self.param_groups for param in group["params"]}
         if any(id(param) in known for param in params):
             raise ValueError("some parameters appear in more than one parameter group")
-        if self.param_groups and ("param_names" in param_group) != (
-            "param_names" in self.param_groups[0]
-        ):
+        if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
             raise ValueError(
                 "all optimizer param groups should be with/without names. cannot add param group "
                 "with names to the optimizer without names, or the other way round"
@@ -172,12 +168,11 @@ class Optimizer:
     def zero_grad(self, set_to_none=True):
         """Drops every parameter's gradient, or zeroes it in place."""
         for group in self.param_groups:
+            if set_to_none:
+                _C.drop_grads(group["params"])
+                continue
             for param in group["params"]:
-                if param.grad is None:
-                    continue
-                if set_to_none:
-                    param.grad = None
-                else:
+                if param.grad is not None:
                     if param.grad.grad_fn is not None:
                         param.grad.detach_()
                     else:
@@ -189,20 +184,42 @@ class Optimizer:
         raise NotImplementedError
 
     def _step_groups(self, closure):
-        """What nearly every step is: the loss, then ``_update`` for each parameter with a
-        gradient."""
+        """What nearly every step is: the loss, then each group in one pass, or a parameter at a
+        time."""
         loss = None
         if closure is not None:
             with adjoin.enable_grad():
                 loss = closure()
-        with adjoin.no_grad():
-            for group in self.param_groups:
-                settings = {k: v for k, v in group.items() if k not in ("params", "param_names")}
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is not None:
-                        self._update(param, grad, self.state[param], **settings)
+        for group in self.param_groups:
+            if group.get("differentiable") or not self._step_fused(group):
+                self._step_one_by_one(group)
         return loss
+
+    def _step_fused(self, group):
+        """Steps all parameters of a group in one call; False if that cannot be done."""
+        return False
+
+    def _step_one_by_one(self, group):
+        settings = {k: v for k, v in group.items() if k not in ("params", "param_names")}
+        with adjoin.set_grad_enabled(bool(group.get("differentiable"))):
+            for param in group["params"]:
+                grad = param.grad
+                if grad is None:
+                    continue
+                if param.is_complex():
+                    self._update_complex(param, grad, settings)
+                else:
+                    self._update(param, grad, self.state[param], **settings)
+
+    def _update_complex(self, param, grad, settings):
+        """A complex parameter is two real ones; its state is kept complex."""
+        own, real = self.state[param], adjoin.view_as_real
+        seen = {k: real(v) if _is_complex(v) else v for k, v in own.items()}
+        self._update(real(param), real(grad), seen, **settings)
+        for key, value in seen.items():
+            if key not in own:
+                alike = isinstance(value, adjoin.Tensor) and value.ndim == param.ndim + 1
+                own[key] = adjoin.view_as_complex(value) if alike else value
 
     # Saving and loading
 
@@ -220,8 +237,7 @@ class Optimizer:
             packed["params"] = [numbers[id(param)] for param in group["params"]]
             groups.append(packed)
         state = {
-            (numbers[id(key)] if isinstance(key, adjoin.Tensor) else key): value
-            for key, value in self.state.items()
+            (numbers[id(key)] if isinstance(key, adjoin.Tensor) else key): value for key, value in self.state.items()
         }
         result = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
@@ -241,8 +257,7 @@ class Optimizer:
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved, strict=True)):
             raise ValueError(
-                "loaded state dict contains a parameter group that doesn't match the size of "
-                "optimizer's group"
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
             )
         params = {}
         for group, old in zip(groups, saved, strict=True):
@@ -296,6 +311,10 @@ class Optimizer:
         return self._hook("_optimizer_load_state_dict_post_hooks", hook, prepend)
 
 
+def _is_complex(value):
+    return isinstance(value, adjoin.Tensor) and value.is_complex()
+
+
 def _cast(param, value, key=None):
     """Loaded state as its parameter wants it; "step" stays as it is, for it counts."""
     if isinstance(value, adjoin.Tensor):
@@ -316,6 +335,15 @@ def check_settings(settings):
     for name, (value, allowed) in settings.items():
         if not allowed:
             raise ValueError(f"Invalid {name}: {value}")
+
+
+def check_ways(foreach, fused, differentiable):
+    """The ways of stepping that exclude each other in PyTorch do so here, though one pass serves
+    them all."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 def as_float(value):

@@ -4,6 +4,17 @@ import math
 
 import adjoin
 
+from ... import _C
+
+
+_total_norm, _scale = _C.find_op("total_norm"), _C.find_op("fused_scale_")
+
+
+def _alike(tensors):
+    """Can one call take them all?"""
+    dtype, device = tensors[0].dtype, tensors[0].device
+    return dtype.is_floating_point and all(t.dtype is dtype and t.device == device for t in tensors)
+
 
 def _listed(parameters):
     return [parameters] if isinstance(parameters, adjoin.Tensor) else list(parameters)
@@ -15,9 +26,13 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     norm_type = float(norm_type)
     if not tensors:
         return adjoin.tensor(0.0)
-    norms = [tensor.norm(norm_type) for tensor in tensors]
-    device = norms[0].device
-    total = adjoin.stack([norm.to(device) for norm in norms]).norm(norm_type)
+    with adjoin.no_grad():
+        if norm_type in (1.0, 2.0, math.inf) and _alike(tensors):
+            total = _total_norm(tensors, norm_type)
+        else:
+            norms = [tensor.norm(norm_type) for tensor in tensors]
+            device = norms[0].device
+            total = adjoin.stack([norm.to(device) for norm in norms]).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is "
@@ -30,10 +45,16 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scales the gradients so that ``total_norm`` becomes at most ``max_norm``."""
-    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    for parameter in _listed(parameters):
-        if parameter.grad is not None:
-            parameter.grad.mul_(scale.to(parameter.grad.device))
+    grads = [p.grad for p in _listed(parameters) if p.grad is not None]
+    if not grads:
+        return
+    with adjoin.no_grad():
+        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        if _alike(grads):
+            _scale(grads, scale.to(grads[0].device))
+        else:
+            for grad in grads:
+                grad.mul_(scale.to(grad.device))
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
