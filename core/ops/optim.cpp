@@ -8,13 +8,16 @@ namespace {
 
 using Names = std::initializer_list<const char*>;
 
+void check_floating(const Tensor& t) {
+  want(t.dtype().code == kDLFloat || t.dtype().code == kDLBfloat,
+       "tensors must have a floating dtype, one has ", t.dtype());
+}
+
 // Lists as long as the first, an optional one may be empty; the i-th tensors of one shape and
 // dtype.
 void check_lists(const Infer& c, Names names, uint32_t optional) {
   Tensors params = c.tensors(0);
-  for (const Tensor& p : params)
-    want(p.dtype().code == kDLFloat || p.dtype().code == kDLBfloat,
-         "parameters must have a floating dtype, one has ", p.dtype());
+  for (const Tensor& p : params) check_floating(p);
   uint32_t list = 0;
   for (const char* name : names) {
     uint32_t at = ++list;
@@ -62,32 +65,33 @@ aj_status* fused_scale_check(void*, aj_call* call) {
 
 namespace {
 
-void check_order(double order) {
+void check_normed(const kit::Values& c) {
+  double order = c.real(1);
   want(order == 1 || order == 2 || (std::isinf(order) && order > 0), "ord is ", order,
        "; 1, 2 and inf are possible");
+  Tensors tensors = c.tensors(0);
+  want(tensors.size() > 0, "there is no tensor in the list");
+  for (const Tensor& t : tensors) {
+    check_floating(t);
+    want(t.dtype() == tensors[0].dtype(), "tensors must have one dtype, there are ",
+         tensors[0].dtype(), " and ", t.dtype());
+  }
 }
 
 }  // namespace
 
 aj_status* total_norm_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    Tensors tensors = c.tensors(0);
-    check_order(c.real(1));
-    want(tensors.size() > 0, "there is no tensor in the list");
-    check_lists(c, {}, 0);
-    for (const Tensor& t : tensors)
-      want(t.dtype() == tensors[0].dtype(), "tensors must have one dtype, there are ",
-           tensors[0].dtype(), " and ", t.dtype());
-    c.out(0, tensors[0].dtype(), Sizes{});
+    check_normed(c);
+    c.out(0, c.tensors(0)[0].dtype(), Sizes{});
   });
 }
 
 aj_status* total_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    check_order(b.real(1));
+    check_normed(b);
     std::vector<Tensor> norms;
     for (const Tensor& t : b.tensors(0)) norms.push_back(vector_norm(t, b.scalar(1)));
-    want(!norms.empty(), "there is no tensor in the list");
     b.ret(0, vector_norm(stack(norms), b.scalar(1)));
   });
 }
