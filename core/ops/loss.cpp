@@ -40,6 +40,13 @@ struct Pair {
   Tensor input, target;
 };
 
+void check_classes(const Tensor& input, const Tensor& target, int64_t dim) {
+  Sizes shape = sizes_of(input);
+  shape.erase(shape.begin() + dim);
+  want(std::ranges::equal(target.shape(), shape), "input is ", shown(input),
+       ", so target must have shape ", shown(shape), ", it has ", shown(target));
+}
+
 Tensor to_classes(const Tensor& t) {
   want(is_integral(t) && t.dtype().code != kDLBool, "target classes must be int64, they are ",
        t.dtype());
@@ -51,11 +58,8 @@ struct Classes {
   Classes(const Tensor& input, const Tensor& given, const Tensor& weight, int64_t ignore) {
     dim = input.ndim() == 1 ? 0 : 1;
     want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
-    Sizes shape = sizes_of(input);
-    classes = shape[dim];
-    shape.erase(shape.begin() + dim);
-    want(std::ranges::equal(given.shape(), shape), "input is ", shown(input),
-         ", so target must have shape ", shown(shape), ", it has ", shown(given));
+    classes = input.size(dim);
+    check_classes(input, given, dim);
     want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes),
          "weight must have one element for each of the ", classes, " classes");
     target = to_classes(given);
@@ -138,6 +142,14 @@ aj_status* cross_entropy_body(void*, aj_call* call) {
     want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
     if (target.is_floating_point())
       return b.ret(0, probability_cross_entropy(input, target, weight, how, smoothing));
+    if (input.ndim() == 2 && input.numel() > 0 && !weight.defined() && smoothing == 0 &&
+        (input.dtype() == float32 || input.dtype() == float64)) {
+      check_reduction(how);
+      check_classes(input, target, 1);
+      return b.ret(0, in_own_name([&] {
+                     return std::get<0>(softmax_nll(input, to_classes(target), b.integer(3), how));
+                   }));
+    }
     Classes c(input, target, weight, b.integer(3));
     Tensor logs = log_softmax(input, c.dim), hard = nll(logs, c, how);
     if (smoothing == 0) return b.ret(0, hard);

@@ -1,5 +1,6 @@
-// core/ops/softmax.cpp: shapes of softmax and of whatever has its first argument's shape.
-#include "core/ops/infer.hpp"
+// core/ops/softmax.cpp: shapes of softmax and of whatever has its first argument's shape; cross
+// entropy of classes by other ops.
+#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 
@@ -14,6 +15,58 @@ aj_status* softmax_shape(void*, aj_call* call) {
     want(dtype.code == kDLFloat || dtype.code == kDLBfloat,
          "floating-point numbers are wanted, input is ", t.dtype(), "; pass dtype=float32");
     c.out(0, dtype, t.shape());
+  });
+}
+
+aj_status* same_as_second(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) { c.out(0, c.tensor(1).dtype(), c.tensor(1).shape()); });
+}
+
+aj_status* softmax_nll_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Sizes rows{t.size(0)};
+    c.out(0, t.dtype(), c.text(3) == "none" ? rows : Sizes());
+    c.out(1, t.dtype(), rows);
+  });
+}
+
+namespace {
+
+// An ignored class may lie anywhere: class 0 stands in for it and counts nothing.
+struct Kept {
+  Kept(const Tensor& target, int64_t ignore)
+      : kept(ne(target, ignore)), at(unsqueeze(where(kept, target, number_of(target, 0)), 1)) {}
+  Tensor kept, at;
+};
+
+}  // namespace
+
+aj_status* softmax_nll_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    std::string_view how = b.text(3);
+    Kept k(b.tensor(1), b.integer(2));
+    Tensor sums = logsumexp(t, {1}), each;
+    try {
+      each = where(k.kept, sums - squeeze(gather(t, 1, k.at), {1}), number_of(t, 0));
+    } catch (const kit::Error& e) {
+      if (e.code() != AJ_OUT_OF_RANGE) throw;
+      kit::raise(AJ_OUT_OF_RANGE, "a target is out of range: classes are 0 to ", t.size(1) - 1);
+    }
+    b.ret(0, how == "none" ? each : how == "sum" ? sum(each) : sum(each) / sum(k.kept));
+    b.ret(1, sums);
+  });
+}
+
+// Runs when this derivative is itself recorded; logsumexp depends on input, so it is made again.
+aj_status* softmax_nll_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &g = b.tensor(0), &t = b.tensor(1);
+    Kept k(b.tensor(2), b.integer(4));
+    Tensor each = where(k.kept, b.text(5) == "mean" ? g / sum(k.kept) : g, number_of(t, 0));
+    each = unsqueeze(each, 1);
+    b.ret(0, scatter_add(softmax(t, 1) * each, 1, k.at, -each));
   });
 }
 

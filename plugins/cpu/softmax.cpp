@@ -1,85 +1,36 @@
-// plugins/cpu/softmax.cpp: softmax and log_softmax along any dimension, with their derivatives.
+// plugins/cpu/softmax.cpp: softmax and log_softmax along any dimension, cross entropy of classes,
+// with their derivatives.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
-#include <adjoin/kit/scalar_math.hpp>
+#include <numeric>
 
+#include "softmax_rows.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
 namespace {
 
-constexpr int64_t kWidth = 64;  // neighbouring lines that are walked together
-
 // f(first element, width): `width` neighbouring lines of l.size values with step l.inner.
 template <class F>
 void for_lines(const Lines& l, F f) {
-  int64_t blocks = (l.inner + kWidth - 1) / kWidth;
-  parallel_for(l.outer * blocks, grain_of(l.size * std::min(l.inner, kWidth), 8192),
+  constexpr int64_t most = kSoftmaxWidth;
+  int64_t blocks = (l.inner + most - 1) / most;
+  parallel_for(l.outer * blocks, grain_of(l.size * std::min(l.inner, most), 8192),
                [&](int64_t lo, int64_t hi) {
                  for (; lo < hi; ++lo) {
-                   int64_t from = lo % blocks * kWidth;
-                   f(lo / blocks * l.size * l.inner + from, std::min(kWidth, l.inner - from));
+                   int64_t from = lo % blocks * most;
+                   f(lo / blocks * l.size * l.inner + from, std::min(most, l.inner - from));
                  }
                });
 }
 
-// Eight lanes, so that the loop is vector code; the order is fixed.
-template <class T>
-double sum_of(const T* x, int64_t n) {
-  double lane[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int j = 0; j < 8; ++j) lane[j] += double(x[i + j]);
-  for (; i < n; ++i) lane[0] += double(x[i]);
-  return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-}
-template <class T>
-T largest(const T* x, int64_t n) {  // a NaN is largest
-  T lane[8];
-  std::fill_n(lane, 8, -std::numeric_limits<T>::infinity());
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int j = 0; j < 8; ++j) lane[j] = scalar::Maximum()(lane[j], x[i + j]);
-  for (; i < n; ++i) lane[0] = scalar::Maximum()(lane[0], x[i]);
-  for (int j = 1; j < 8; ++j) lane[0] = scalar::Maximum()(lane[0], lane[j]);
-  return lane[0];
-}
-
-// A contiguous line: exponentials are made in blocks, which are summed while they are at hand.
-template <bool Log, class T>
-void softmax_row(const T* x, T* y, int64_t n) {
-  constexpr int64_t block = 256;
-  T top = largest(x, n), e[block];
-  double sum = 0;
-  for (int64_t at = 0; at < n; at += block) {
-    int64_t m = std::min(block, n - at);
-    for (int64_t i = 0; i < m; ++i) e[i] = scalar::Exp()(x[at + i] - top);
-    sum += sum_of(e, m);
-    for (int64_t i = 0; i < m; ++i) y[at + i] = Log ? x[at + i] - top : e[i];
-  }
-  double by = Log ? std::log(sum) : 1 / sum;
-  for (int64_t i = 0; i < n; ++i) y[i] = Log ? y[i] - T(by) : T(double(y[i]) * by);
-}
-
-template <bool Log, class T>
-void softmax_columns(const Lines& l, const T* x, T* y, int64_t width) {
-  T top[kWidth];
-  double sum[kWidth] = {};
-  std::fill_n(top, width, -std::numeric_limits<T>::infinity());
-  for (int64_t k = 0; k < l.size; ++k)
-    for (int64_t j = 0; j < width; ++j) top[j] = scalar::Maximum()(top[j], x[k * l.inner + j]);
-  for (int64_t k = 0; k < l.size; ++k)
-    for (int64_t j = 0; j < width; ++j) {
-      T d = x[k * l.inner + j] - top[j], e = scalar::Exp()(d);
-      y[k * l.inner + j] = Log ? d : e;
-      sum[j] += double(e);
-    }
-  for (int64_t j = 0; j < width; ++j) sum[j] = Log ? std::log(sum[j]) : 1 / sum[j];
-  for (int64_t k = 0; k < l.size; ++k)
-    for (int64_t j = 0; j < width; ++j) {
-      T& v = y[k * l.inner + j];
-      v = Log ? v - T(sum[j]) : T(double(v) * sum[j]);
-    }
+// f(row) of rows of n elements; then what was written past the cache is flushed.
+template <class T, class F>
+void for_rows_of(int64_t rows, int64_t n, F f) {
+  parallel_for(rows, grain_of(n, 8192), [&](int64_t lo, int64_t hi) {
+    for (; lo < hi; ++lo) f(lo);
+    softmax_rows<T>().flush();
+  });
 }
 
 template <bool Log>
@@ -90,12 +41,18 @@ void softmax(Args args) {
   visit<stored_floating>(out.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> in(x), y(out);
-    for_lines(l, [&](int64_t at, int64_t width) {
-      if (l.inner == 1)
-        softmax_row<Log>(in.data() + at, y.data() + at, l.size);
-      else
-        softmax_columns<Log>(l, in.data() + at, y.data() + at, width);
-    });
+    const SoftmaxRows<T>& code = softmax_rows<T>();
+    bool past = past_cache(out.numel() * int64_t(sizeof(T)));
+    if (l.inner == 1)
+      for_rows_of<T>(l.outer, l.size, [&](int64_t r) {
+        (Log ? code.log_softmax : code.softmax)(in.data() + r * l.size, y.data() + r * l.size,
+                                                l.size, past);
+      });
+    else
+      for_lines(l, [&](int64_t at, int64_t width) {
+        (Log ? code.log_softmax_columns : code.softmax_columns)(in.data() + at, y.data() + at,
+                                                                l.size, l.inner, width);
+      });
     y.commit();
   });
 }
@@ -108,18 +65,77 @@ void softmax_backward(Args args) {
   visit<stored_floating>(out.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> dy(grad), y(output), dx(out);
-    for_lines(l, [&](int64_t at, int64_t width) {
-      double sum[kWidth] = {};
-      for (int64_t k = 0; k < l.size; ++k)
-        for (int64_t j = 0; j < width; ++j) {
-          int64_t i = at + k * l.inner + j;
-          sum[j] += Log ? double(dy[i]) : double(dy[i]) * double(y[i]);
-        }
-      for (int64_t k = 0; k < l.size; ++k)
-        for (int64_t j = 0; j < width; ++j) {
-          int64_t i = at + k * l.inner + j;
-          dx[i] = Log ? dy[i] - scalar::Exp()(y[i]) * T(sum[j]) : y[i] * (dy[i] - T(sum[j]));
-        }
+    const SoftmaxRows<T>& code = softmax_rows<T>();
+    bool past = past_cache(out.numel() * int64_t(sizeof(T)));
+    if (l.inner == 1)
+      for_rows_of<T>(l.outer, l.size, [&](int64_t r) {
+        int64_t at = r * l.size;
+        (Log ? code.log_softmax_back : code.softmax_back)(dy.data() + at, y.data() + at,
+                                                          dx.data() + at, l.size, past);
+      });
+    else
+      for_lines(l, [&](int64_t at, int64_t width) {
+        (Log ? code.log_softmax_columns_back : code.softmax_columns_back)(
+            dy.data() + at, y.data() + at, dx.data() + at, l.size, l.inner, width);
+      });
+    dx.commit();
+  });
+}
+
+// Cross entropy of [rows, classes] with classes [rows].
+struct Classes {
+  Classes(TensorView x, TensorView targets, int64_t ignore, std::string_view reduction)
+      : rows(x.size(0)),
+        classes(x.size(1)),
+        ignore(ignore),
+        each(reduction == "none"),
+        target(targets) {
+    int64_t counted = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      if (target[r] == ignore) continue;
+      if (target[r] < 0 || target[r] >= classes)
+        raise(AJ_OUT_OF_RANGE, "a target is out of range: classes are 0 to ", classes - 1);
+      ++counted;
+    }
+    over = reduction == "mean" ? double(counted) : 1;
+  }
+  int64_t rows, classes, ignore;
+  bool each;    // no reduction
+  double over;  // what a sum is divided by
+  Dense<int64_t> target;
+};
+
+void softmax_nll(Args args) {
+  TensorView x = args.tensor(0);
+  Classes c(x, args.tensor(1), args.integer(2), args.string(3));
+  visit<floating>(x.dtype(), [&]<class T>() {
+    Dense<T> in(x), out(args.result(0)), sums(args.result(1));
+    std::unique_ptr<T[]> room(c.each ? nullptr : new T[size_t(c.rows)]);
+    T* losses = c.each ? out.data() : room.get();
+    for_rows_of<T>(c.rows, c.classes, [&](int64_t r) {
+      const T* row = in.data() + r * c.classes;
+      sums[r] = softmax_rows<T>().log_sum_exp(row, c.classes);
+      losses[r] = c.target[r] == c.ignore ? T(0) : sums[r] - row[c.target[r]];
+    });
+    if (!c.each) out[0] = T(std::accumulate(losses, losses + c.rows, 0.0) / c.over);
+    out.commit();
+    sums.commit();
+  });
+}
+
+void softmax_nll_backward(Args args) {
+  TensorView grad = args.tensor(0), x = args.tensor(1);
+  Classes c(x, args.tensor(2), args.integer(4), args.string(5));
+  visit<floating>(x.dtype(), [&]<class T>() {
+    Dense<T> g(grad), in(x), sums(args.tensor(3)), dx(args.result(0));
+    bool past = past_cache(x.numel() * int64_t(sizeof(T)));
+    for_rows_of<T>(c.rows, c.classes, [&](int64_t r) {
+      int64_t at = r * c.classes, t = c.target[r];
+      if (t == c.ignore)
+        std::fill_n(dx.data() + at, c.classes, T(0));
+      else
+        softmax_rows<T>().nll_back(in.data() + at, sums[r], T(double(g[c.each ? r : 0]) / c.over),
+                                   t, dx.data() + at, c.classes, past);
     });
     dx.commit();
   });
@@ -132,6 +148,8 @@ const Kernel softmax_kernels[] = {
     {"log_softmax", custom<softmax<true>>},
     {"softmax_backward", custom<softmax_backward<false>>},
     {"log_softmax_backward", custom<softmax_backward<true>>},
+    {"_::softmax_nll", custom<softmax_nll, floating>},
+    {"_::softmax_nll_backward", custom<softmax_nll_backward, floating>},
     {nullptr, {}},
 };
 
