@@ -19,7 +19,11 @@ class Ints {
   Ints(std::nullopt_t) {}
   Ints(const int64_t* data, size_t n) : data_(data ? data : &kEmpty), n_(n) {}
   Ints(std::span<const int64_t> s) : Ints(s.data(), s.size()) {}
-  Ints(const std::vector<int64_t>& v) : Ints(v.data(), v.size()) {}
+  template <class V>  // a vector of any library
+  requires requires(const V& v) {
+    { v.data() } -> std::same_as<const int64_t*>;
+  }
+  Ints(const V& v) : Ints(v.data(), v.size()) {}
   Ints(std::initializer_list<int64_t> l) : Ints(l.begin(), l.size()) {}
   template <Number T>
   requires std::integral<T> Ints(T x) : n_(1), one_(int64_t(x)), single_(true) {}

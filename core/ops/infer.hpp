@@ -2,12 +2,22 @@
 #pragma once
 #include <adjoin/kit/call.hpp>
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <string>
 #include <vector>
 
 namespace adjoin::ops {
 
-using Sizes = std::vector<int64_t>;
+// A shape, or strides; those of ordinary tensors take no memory from the heap.
+struct Sizes : boost::container::small_vector<int64_t, 8> {
+  using Base = boost::container::small_vector<int64_t, 8>;
+  using Base::Base;
+  Sizes() = default;
+  Sizes(std::span<const int64_t> s) : Base(s.begin(), s.end()) {}
+  Sizes(const Ints& s) : Base(s.begin(), s.end()) {}
+  Sizes(const std::vector<int64_t>& s) : Base(s.begin(), s.end()) {}
+  operator std::span<const int64_t>() const { return {data(), size()}; }
+};
 
 inline kit::Shape shown(std::span<const int64_t> s) { return {s.data(), int64_t(s.size())}; }
 inline kit::Shape shown(const Tensor& t) { return shown(t.shape()); }

@@ -171,9 +171,9 @@ aj_status* layer_norm_backward_shape(void*, aj_call* call) {
     Bools needs = c.bools(7);
     DLDataType dtype = c.given(5) ? c.tensor(5).dtype() : t.dtype();
     Sizes none{0};
-    c.out(0, t.dtype(), needs[0] ? t.shape() : none);
-    c.out(1, dtype, needs[1] ? std::span<const int64_t>(c.ints(2)) : none);
-    c.out(2, dtype, needs[2] ? std::span<const int64_t>(c.ints(2)) : none);
+    c.out(0, t.dtype(), needs[0] ? Sizes(t.shape()) : none);
+    c.out(1, dtype, needs[1] ? Sizes(c.ints(2)) : none);
+    c.out(2, dtype, needs[2] ? Sizes(c.ints(2)) : none);
   });
 }
 

@@ -123,7 +123,7 @@ aj_status* view_dtype_view(void*, aj_call* call) {
 aj_status* as_strided_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    Sizes shape = c.ints(1).vec(), strides = c.ints(2).vec();
+    Sizes shape = c.ints(1), strides = c.ints(2).vec();
     want(shape.size() == strides.size(), "size and stride differ in length: ", shown(shape),
          " and ", shown(strides));
     for (size_t i = 0; i < shape.size(); ++i)
@@ -238,7 +238,7 @@ aj_status* squeeze_view(void*, aj_call* call) {
 aj_status* squeeze_dim_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     Geometry g(c.tensor(0));
-    Sizes dims = c.ints(1).vec();
+    Sizes dims = c.ints(1);
     std::sort(dims.rbegin(), dims.rend());
     want(std::unique(dims.begin(), dims.end()) == dims.end(),
          "a dimension is named twice: ", shown(c.ints(1)));
@@ -262,7 +262,7 @@ aj_status* unsqueeze_view(void*, aj_call* call) {
 aj_status* expand_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    Sizes shape = c.ints(1).vec(), strides(shape.size(), 0);
+    Sizes shape = c.ints(1), strides(shape.size(), 0);
     int64_t added = int64_t(shape.size()) - t.ndim();
     want(added >= 0, "size ", shown(shape), " has fewer dimensions than shape ", shown(t));
     for (int64_t i = 0; i < int64_t(shape.size()); ++i) {
@@ -311,7 +311,7 @@ aj_status* split_sizes_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     want(t.ndim() > 0, "a 0-dim tensor cannot be split");
-    Sizes sizes = c.ints(1).vec();
+    Sizes sizes = c.ints(1);
     int64_t d = c.integer(2), sum = 0;
     for (int64_t s : sizes) {
       want(s >= 0, "a size is negative: ", shown(sizes));
