@@ -1,6 +1,8 @@
 // frontends/python/src/size.cpp: a shape is a tuple of ints that knows its product and keeps its type.
 #include "size.hpp"
 
+#include <utility>
+
 namespace adjoin::py {
 namespace {
 
@@ -55,6 +57,32 @@ PyObject* subscript(PyObject* self, PyObject* key) {
   return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
 }
 
+// Asking for a shape is frequent and short-lived: one object of each usual length is kept for the next.
+constexpr Py_ssize_t kKeptSizes = 5;
+PyObject* kept[kKeptSizes + 1] = {};
+
+void dealloc(PyObject* self) {
+  Py_ssize_t n = Py_SIZE(self);
+  if (Py_TYPE(self) != &size_type || n > kKeptSizes || kept[n]) return PyTuple_Type.tp_dealloc(self);
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    Py_DECREF(PyTuple_GET_ITEM(self, i));
+    PyTuple_SET_ITEM(self, i, nullptr);
+  }
+  kept[n] = self;
+}
+
+PyObject* unfilled(int32_t n) {
+  if (n <= kKeptSizes && kept[n]) {
+    PyObject* t = std::exchange(kept[n], nullptr);
+    _Py_NewReference(t);
+    return t;
+  }
+  PyObject* t = size_type.tp_alloc(&size_type, n);
+  if (t) PyObject_GC_UnTrack(t);  // ints cannot make a cycle
+  return t;
+}
+
 PyNumberMethods number = {.nb_add = add};
 PySequenceMethods sequence = {.sq_concat = concat, .sq_repeat = repeat};
 PyMappingMethods mapping = {.mp_subscript = subscript};
@@ -69,6 +97,7 @@ PyMethodDef methods[] = {
 PyTypeObject size_type = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "adjoin.Size",
+    .tp_dealloc = dealloc,
     .tp_repr = repr,
     .tp_as_number = &number,
     .tp_as_sequence = &sequence,
@@ -81,9 +110,8 @@ PyTypeObject size_type = {
 };
 
 PyObject* size_object(const int64_t* sizes, int32_t n) {
-  PyObject* t = size_type.tp_alloc(&size_type, n);
+  PyObject* t = unfilled(n);
   if (!t) return nullptr;
-  PyObject_GC_UnTrack(t);  // ints cannot make a cycle
   for (int32_t i = 0; i < n; ++i) {
     PyObject* item = PyLong_FromLongLong(sizes[i]);
     if (!item) {
