@@ -7,6 +7,7 @@ failed=0
 
 c++ -std=c++20 -O2 bench/call_bench.cpp -o $out/call_bench -I"$ADJOIN_PREFIX/include" -L"$ADJOIN_PREFIX/lib" -ladjoin \
   -Wl,-rpath,"$ADJOIN_PREFIX/lib" -lbenchmark -lpthread || exit 1
+c++ -std=c++20 -O3 -march=native -ffast-math bench/limits.cpp -o $out/limits -lpthread || exit 1
 echo "== one call"
 python bench/budget.py $out/call_bench | tee $out/budget.txt || failed=1
 echo "== import"
@@ -14,6 +15,8 @@ python bench/import_size.py | tee $out/import_size.txt || failed=1
 if "${BENCH_PYTHON:-python}" -c 'import torch' 2>/dev/null; then
   echo "== beside PyTorch"
   python bench/side_by_side.py "$@" | tee $out/side_by_side.txt || failed=1
+  echo "== memory of training"
+  python bench/memory.py | tee $out/memory.txt || failed=1
 else
   echo "== beside PyTorch: left out; name a Python that has it in BENCH_PYTHON"
 fi

@@ -1,26 +1,6 @@
-"""bench/cases.py: what is timed, once for every library that speaks PyTorch's names.
+"""bench/cases.py: small calls: ops, views, creation; what one of them costs."""
 
-A case is a statement over names that its setup makes; `per` says how many ops the statement is.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass
-
-
-@dataclass
-class Case:
-    suite: str
-    name: str
-    statement: str
-    setup: Callable  # (T) -> dict of names
-    per: int = 1
-
-
-CASES = {}
-
-
-def case(suite, name, statement, setup, per=1):
-    CASES[name] = Case(suite, name, statement, setup, per)
+from table import case
 
 
 def pair(n, grad=False):
@@ -123,9 +103,7 @@ MODULES = {
     "seq": lambda nn: nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16)),
 }
 for kind, make in MODULES.items():
-    case(
-        "ops", f"module_{kind}", "m(x)", lambda T, make=make: {"m": make(T.nn), "x": T.ones(4, 16)}
-    )
+    case("ops", f"module_{kind}", "m(x)", lambda T, make=make: {"m": make(T.nn), "x": T.ones(4, 16)})
 
 
 # ---- view: slicing, shapes, indexing

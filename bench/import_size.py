@@ -38,9 +38,7 @@ def probe(python, module, use="", clean=False):
 
 
 def figures(python, module, use="", clean=False, rounds=7):
-    runs = [probe(python, module, use, clean) for _ in range(rounds + 1)][
-        1:
-    ]  # the first one reads the disk
+    runs = [probe(python, module, use, clean) for _ in range(rounds + 1)][1:]  # the first one reads the disk
     if None in runs:
         return None
     result = {key: statistics.median(r[key] for r in runs) for key in ("seconds", "bytes", "total")}
@@ -50,9 +48,7 @@ def figures(python, module, use="", clean=False, rounds=7):
 
 def tree_bytes(folder):
     return sum(
-        p.stat().st_size
-        for p in Path(folder).rglob("*")
-        if p.is_file() and not p.is_symlink() and p.suffix != ".pyc"
+        p.stat().st_size for p in Path(folder).rglob("*") if p.is_file() and not p.is_symlink() and p.suffix != ".pyc"
     )
 
 
@@ -76,9 +72,7 @@ def main():
             print(f"{name:16} is not there")
             continue
         disk = tree_bytes(Path(r["file"]).parent) / 1e6
-        print(
-            f"{name:16} {r['seconds']:9.3f} {r['bytes'] / 1e6:9.1f} {r['total'] / 1e6:11.1f} {disk:11.1f}"
-        )
+        print(f"{name:16} {r['seconds']:9.3f} {r['bytes'] / 1e6:9.1f} {r['total'] / 1e6:11.1f} {disk:11.1f}")
     good = rows["adjoin"] is not None
     prefix = os.environ.get("ADJOIN_PREFIX")
     if prefix:
@@ -86,16 +80,12 @@ def main():
             size = stripped_bytes(library)
             over = library.name in LIMITS and size > LIMITS[library.name]
             good &= not over
-            print(
-                f"{library.relative_to(prefix)}: {size / 1e6:.2f} MB{' *' if over else ''} (stripped)"
-            )
+            print(f"{library.relative_to(prefix)}: {size / 1e6:.2f} MB{' *' if over else ''} (stripped)")
     if rows["adjoin"]:
         for key in ("seconds", "bytes"):
             if rows["adjoin"][key] > LIMITS[key]:
                 good = False
-                print(
-                    f"* adjoin: {key} {rows['adjoin'][key]:.3g}, wanted at most {LIMITS[key]:.3g}"
-                )
+                print(f"* adjoin: {key} {rows['adjoin'][key]:.3g}, wanted at most {LIMITS[key]:.3g}")
     return 0 if good else 1
 
 
