@@ -8,7 +8,9 @@
 //   weight += small cols^T     (weight's gradient)
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
+#include <optional>
 
+#include "depthwise.hpp"
 #include "gemm.hpp"
 #include "tables.hpp"
 
@@ -105,8 +107,9 @@ class Convolution {
         pixels_(g.small_pixels()),
         from_(g.small_c * g.big_c * taps_ * pixels_) {}
 
-  // small (already holding the bias) += weight cols
-  void to_small(const T* big, const T* weight, T* small) const {
+  // small = bias + weight cols
+  void to_small(const T* big, const T* weight, const T* bias, T* small) const {
+    spread(bias, small, g_.small_c, pixels_);
     int64_t rows = g_.big_c * taps_,
             step = std::clamp<int64_t>(kScratch / std::max<int64_t>(1, rows), 64, 1 << 16);
     int64_t blocks = (pixels_ + step - 1) / step;
@@ -129,8 +132,9 @@ class Convolution {
         });
   }
 
-  // big (already holding the bias) += weight^T small
-  void to_big(const T* small, const T* weight, T* big) const {
+  // big = bias + weight^T small
+  void to_big(const T* small, const T* weight, const T* bias, T* big) const {
+    spread(bias, big, g_.big_c, g_.big_pixels());
     int64_t step =
         std::clamp<int64_t>(kScratch / std::max<int64_t>(1, g_.big_c * taps_), 64, 1 << 16);
     int64_t blocks = channel_blocks(), each = (g_.big_c + blocks - 1) / blocks;
@@ -196,6 +200,13 @@ class Convolution {
   }
 
  private:
+  void spread(const T* bias, T* out, int64_t each, int64_t pixels) const {
+    int64_t channels = g_.groups * each;
+    parallel_for(g_.batch * channels, grain_of(pixels), [&](int64_t lo, int64_t hi) {
+      for (; lo < hi; ++lo)
+        std::fill_n(out + lo * pixels, pixels, bias ? bias[lo % channels] : T(0));
+    });
+  }
   const T* weight_of(const T* weight, int64_t ng) const {
     return weight + ng % g_.groups * g_.small_c * g_.big_c * taps_;
   }
@@ -215,21 +226,20 @@ class Convolution {
 };
 
 template <class T>
-void spread_bias(TensorView bias, T* out, int64_t batch, int64_t channels, int64_t pixels) {
-  std::unique_ptr<Dense<T>> b;
-  if (bias) b = std::make_unique<Dense<T>>(bias);
-  parallel_for(batch * channels, grain_of(pixels), [&](int64_t lo, int64_t hi) {
-    for (; lo < hi; ++lo) std::fill_n(out + lo * pixels, pixels, b ? (*b)[lo % channels] : T(0));
-  });
-}
-
-template <class T>
 void conjugate(std::unique_ptr<T[]>& store, const T*& data, int64_t n) {
   if constexpr (is_complex<T>) {
     store.reset(new T[size_t(n)]);
     for (int64_t i = 0; i < n; ++i) store[i] = {data[i].re, -data[i].im};
     data = store.get();
   }
+}
+
+// The direct method where it serves, else products.
+template <class T, class F>
+void with_method(const ConvGeometry& g, F f) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (Depthwise<T>::serves(g)) return f(Depthwise<T>(g));
+  f(Convolution<T>(g));
 }
 
 using convolved = Join<stored_floating, complexes>;
@@ -243,11 +253,13 @@ void convolution(Args args) {
   visit<convolved>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> in(x), weight(w), y(out);
-    spread_bias(args.tensor(2), y.data(), g.batch, out.size(1),
-                transposed ? g.big_pixels() : g.small_pixels());
-    Convolution<T> conv(g);
-    transposed ? conv.to_big(in.data(), weight.data(), y.data())
-               : conv.to_small(in.data(), weight.data(), y.data());
+    std::optional<Dense<T>> held;
+    if (args.tensor(2)) held.emplace(args.tensor(2));
+    const T* bias = held ? held->data() : nullptr;
+    with_method<T>(g, [&](const auto& conv) {
+      transposed ? conv.to_big(in.data(), weight.data(), bias, y.data())
+                 : conv.to_small(in.data(), weight.data(), bias, y.data());
+    });
     y.commit();
   });
 }
@@ -261,23 +273,25 @@ void convolution_backward(Args args) {
   visit<convolved>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> dy(grad);
-    Convolution<T> conv(g);
     std::unique_ptr<T[]> store;
     if (args.bit(9, 0)) {
       Dense<T> weight(w), dx(args.result(0));
       const T* data = weight.data();
       conjugate(store, data, w.numel());
-      std::fill_n(dx.data(), x.numel(), T(0));
-      transposed ? conv.to_small(dy.data(), data, dx.data())
-                 : conv.to_big(dy.data(), data, dx.data());
+      with_method<T>(g, [&](const auto& conv) {
+        transposed ? conv.to_small(dy.data(), data, nullptr, dx.data())
+                   : conv.to_big(dy.data(), data, nullptr, dx.data());
+      });
       dx.commit();
     }
     if (args.bit(9, 1)) {
       Dense<T> in(x), dw(args.result(1));
       const T* data = in.data();
       conjugate(store, data, x.numel());
-      transposed ? conv.to_weight(data, dy.data(), dw.data())
-                 : conv.to_weight(dy.data(), data, dw.data());
+      with_method<T>(g, [&](const auto& conv) {
+        transposed ? conv.to_weight(data, dy.data(), dw.data())
+                   : conv.to_weight(dy.data(), data, dw.data());
+      });
       dw.commit();
     }
     if (args.bit(9, 2)) {

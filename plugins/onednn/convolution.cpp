@@ -327,6 +327,9 @@ void convolution_backward(Args args) {
 bool serves(TensorView small, TensorView big, TensorView w, Span stride, Span pad, Span dilation) {
   int64_t n = w.ndim() - 2;
   if (n < 1 || n > 2 || !Library::find()) return false;
+  // Channels on their own, as planes: `cpu` has a direct method.
+  bool alone = w.size(0) == small.size(1) && w.size(1) == 1 && small.size(1) == big.size(1);
+  if (alone && !channels_last(small) && !channels_last(big)) return false;
   for (TensorView t : {small, big, w})
     if (!same(t.dtype(), dtype_of<float>) || t.numel() == 0 || t.numel() > 1 << 30) return false;
   for (int64_t d = 0; d < n; ++d) {
