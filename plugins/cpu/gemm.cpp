@@ -1,12 +1,14 @@
 // plugins/cpu/gemm.cpp: choosing a provider for a product, and cutting products over the pool.
 #include "gemm.hpp"
 
+#include <adjoin/kit/convert.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
 #include <cstdlib>
 #include <iterator>
 #include <string>
 
+#include "blocked.hpp"
 #include "own_gemm.hpp"
 
 namespace adjoin::cpu {
@@ -17,10 +19,12 @@ using namespace kit;
 constexpr int64_t kTiny = 8 * 8 * 8;  // a choice among providers would take longer than the product
 
 template <class T>
-void scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
+void scale(int64_t m, int64_t n, Math<T> beta, T* c, int64_t ldc) {
   for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j)
-      c[i * ldc + j] = beta == T(0) ? T(0) : scalar::Mul()(beta, c[i * ldc + j]);
+    for (int64_t j = 0; j < n; ++j) {
+      T& one = c[i * ldc + j];
+      one = beta == Math<T>(0) ? T(0) : cast<T>(scalar::Mul()(beta, cast<Math<T>>(one)));
+    }
 }
 
 // ADJOIN_BLAS: a provider's name, or what the provider "library" opens; empty: whoever is fastest.
@@ -66,11 +70,105 @@ const aj_blas* Providers::best(const aj_gemm& g) const {
   return found;
 }
 
+namespace {
+
+template <class T>
+constexpr bool kReal = std::is_same_v<T, float> || std::is_same_v<T, double> || is_half<T>;
+
+// Our tiles, where they are as good as what is loaded; null: ask the providers.
+template <class T>
+const Tiles* own_tiles() {
+  if constexpr (!kReal<T>) return nullptr;
+  static const Tiles* found = tiles(dtype_of<T>);
+  return is_half<T> || wish().empty() || wish() == "own" ? found : nullptr;
+}
+
+template <class T>
+Product product_of(const Gemm<T>& g, const T* a, const T* b, T* c) {
+  return {g.m,
+          g.n,
+          g.k,
+          a,
+          g.a.ld,
+          g.a.transposed,
+          b,
+          g.b.ld,
+          g.b.transposed,
+          c,
+          g.ldc,
+          1,
+          double(g.alpha),
+          double(g.beta),
+          g.bias,
+          false};
+}
+
+// A bias as what C begins with, for those who know none.
+template <class T>
+void fill_bias(const Gemm<T>& g, T* c) {
+  for (int64_t i = 0; i < g.m; ++i) std::copy_n(g.bias, g.n, c + i * g.ldc);
+}
+
+// How C is cut: `parts` strips of `size` rows (or columns).
+struct Cut {
+  bool by_rows;
+  int64_t longer, size;
+  Cut(int64_t m, int64_t n, int64_t k, bool by_shape, int64_t at_once)
+      : by_rows(m >= n), longer(by_rows ? m : n), size(longer) {
+    if (by_shape) {
+      size = 512;
+    } else if (m * n * k >= 1 << 19) {
+      int64_t threads = core().num_threads();
+      size = std::max<int64_t>(128, (longer + threads - 1) / threads);
+      // More parts than threads: one of them may be held up.
+      while (threads > 1 && size / 2 >= at_once) size = (size + 1) / 2;
+      size = (size + 63) / 64 * 64;
+    }
+    size = std::max<int64_t>(1, size);
+  }
+};
+
+template <class T>
+void run_tiles(const Gemm<T>& g, const Tiles& t) {
+  constexpr int64_t kWorth = 1 << 20;  // multiplications a thread is woken for
+  int64_t work = g.m * g.n * g.k;
+  auto whole = [&](int64_t i) {
+    return best_way(
+        product_of(g, g.a.data + i * g.stride_a, g.b.data + i * g.stride_b, g.c + i * g.stride_c),
+        t);
+  };
+  if (g.batch > 1 && (work < 4 * kWorth || g.batch >= 4 * core().num_threads()))
+    return parallel_for(g.batch, grain_of(work, kWorth), [&](int64_t lo, int64_t hi) {
+      for (; lo < hi; ++lo) blocked(whole(lo), t);
+    });
+  for (int64_t i = 0; i < g.batch; ++i) {
+    Product p = whole(i);
+    if (work < 2 * kWorth || core().num_threads() == 1) {
+      blocked(p, t);
+      continue;
+    }
+    Cut cut(p.m, p.n, p.k, false, 384);
+    parallel_for(cut.longer, cut.size, [&](int64_t lo, int64_t hi) {
+      blocked(cut.by_rows ? part(p, t, lo, 0, hi - lo, p.n) : part(p, t, 0, lo, p.m, hi - lo), t);
+    });
+  }
+}
+
+}  // namespace
+
+bool multiplies_halves() { return own_tiles<Half>() != nullptr; }
+
 template <class T>
 void gemm(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b,
           T beta, T* c, int64_t ldc) {
   if (m <= 0 || n <= 0) return;
   if (k <= 0) return scale(m, n, beta, c, ldc);
+  if constexpr (kReal<T>) {
+    if (const Tiles* t = own_tiles<T>()) {
+      Gemm<T> g = {m, n, k, a, b, c, ldc, alpha, beta};
+      return blocked(best_way(product_of(g, a.data, b.data, c), *t), *t);
+    }
+  }
   if constexpr (!is_integer<T>) {
     bool real = true;
     double numbers[2] = {0, 0};
@@ -96,34 +194,67 @@ void gemm(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matri
   own_gemm(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
+namespace {
+
 template <class T>
-void gemm_parallel(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a,
-                   Matrix<T> b, T beta, T* c, int64_t ldc, bool by_shape) {
-  bool by_rows = m >= n;
-  int64_t longer = by_rows ? m : n, strip = longer;
-  if (by_shape) {
-    strip = 512;
-  } else if (m * n * k >= 1 << 19) {
-    int64_t threads = core().num_threads();
-    strip = std::max<int64_t>(128, (longer + threads - 1) / threads);
-    strip = (strip + 63) / 64 * 64;
-  }
-  parallel_for(longer, std::max<int64_t>(1, strip), [&](int64_t lo, int64_t hi) {
-    for (; lo < hi; lo += strip) {
-      int64_t size = std::min(strip, hi - lo);
-      if (by_rows)
-        gemm(from, size, n, k, alpha, a.rows(lo), b, beta, c + lo * ldc, ldc);
-      else
-        gemm(from, m, size, k, alpha, a, b.columns(lo), beta, c + lo, ldc);
-    }
-  });
+void run_providers(const Gemm<T>& g, bool by_shape) {
+  Providers from(g.m * g.n * g.k);
+  auto one = [&](int64_t i, bool rows, int64_t lo, int64_t hi) {
+    T* c = g.c + i * g.stride_c + (rows ? lo * g.ldc : lo);
+    Matrix<T> a = {g.a.data + i * g.stride_a, g.a.ld, g.a.transposed},
+              b = {g.b.data + i * g.stride_b, g.b.ld, g.b.transposed};
+    gemm<T>(from, rows ? hi - lo : g.m, rows ? g.n : hi - lo, g.k, g.alpha, rows ? a.rows(lo) : a,
+            rows ? b : b.columns(lo), g.beta, c, g.ldc);
+  };
+  if (g.batch > 1 && g.batch >= core().num_threads())
+    return parallel_for(g.batch, grain_of(g.m * g.n * g.k, 1 << 18), [&](int64_t lo, int64_t hi) {
+      for (; lo < hi; ++lo) one(lo, true, 0, g.m);
+    });
+  Cut cut(g.m, g.n, g.k, by_shape, INT64_MAX);
+  for (int64_t i = 0; i < g.batch; ++i)
+    parallel_for(cut.longer, cut.size, [&](int64_t lo, int64_t hi) {
+      for (; lo < hi; lo += cut.size) one(i, cut.by_rows, lo, std::min(lo + cut.size, hi));
+    });
 }
 
+}  // namespace
+
+template <class T>
+void multiply(const Gemm<T>& g, bool by_shape) {
+  if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
+  if (g.k <= 0) {
+    for (int64_t i = 0; i < g.batch; ++i) {
+      T* c = g.c + i * g.stride_c;
+      if (g.bias)
+        fill_bias(g, c);
+      else
+        scale(g.m, g.n, g.beta, c, g.ldc);
+    }
+    return;
+  }
+  if constexpr (kReal<T>) {
+    const Tiles* t = own_tiles<T>();
+    if (t) return run_tiles(g, *t);
+  }
+  if constexpr (is_half<T>) {
+    raise(AJ_INTERNAL, "multiply: no tiles for halves");
+  } else {
+    Gemm<T> h = g;
+    if (g.bias) {
+      for (int64_t i = 0; i < g.batch; ++i) fill_bias(g, g.c + i * g.stride_c);
+      h.beta = T(1);
+    }
+    run_providers(h, by_shape);
+  }
+}
+
+#define AJ_MULTIPLY_(T) template void multiply<T>(const Gemm<T>&, bool);
 #define AJ_GEMM_(T)                                                                              \
   template void gemm<T>(const Providers&, int64_t, int64_t, int64_t, T, Matrix<T>, Matrix<T>, T, \
                         T*, int64_t);                                                            \
-  template void gemm_parallel<T>(const Providers&, int64_t, int64_t, int64_t, T, Matrix<T>,      \
-                                 Matrix<T>, T, T*, int64_t, bool);
+  AJ_MULTIPLY_(T)
+AJ_MULTIPLY_(Half)
+AJ_MULTIPLY_(BFloat16)
 AJ_GEMM_(float)
 AJ_GEMM_(double)
 AJ_GEMM_(kit::Complex64)
@@ -135,5 +266,6 @@ AJ_GEMM_(int16_t)
 AJ_GEMM_(int32_t)
 AJ_GEMM_(int64_t)
 #undef AJ_GEMM_
+#undef AJ_MULTIPLY_
 
 }  // namespace adjoin::cpu

@@ -38,11 +38,24 @@ template <class T>
 void gemm(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b,
           T beta, T* c, int64_t ldc);
 
-// Over the pool: C is cut along its longer side, k never. by_shape: the cuts depend on the shape
-// alone.
+// C = alpha op(A) op(B) + beta C + bias.
 template <class T>
-void gemm_parallel(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a,
-                   Matrix<T> b, T beta, T* c, int64_t ldc, bool by_shape);
+struct Gemm {
+  int64_t m, n, k;
+  Matrix<T> a, b;
+  T* c;
+  int64_t ldc;
+  kit::Math<T> alpha = kit::Math<T>(1), beta = kit::Math<T>(0);
+  const T* bias = nullptr;  // (with alpha 1 and beta 0) one number a column
+  int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
+};
+
+// Can half types be multiplied as they are? Else the caller widens them.
+bool multiplies_halves();
+
+// Over the pool: C is cut, k never. by_shape: the bits do not depend on the number of threads.
+template <class T>
+void multiply(const Gemm<T>& g, bool by_shape);
 
 // The providers that this plugin registers, by falling priority; each begins with struct_size.
 extern const aj_blas own_blas, library_blas;

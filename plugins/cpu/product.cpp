@@ -1,6 +1,6 @@
 // plugins/cpu/product.cpp: mm, bmm, addmm and linear, over strided operands.
 #include <adjoin/kit/geometry.hpp>
-#include <adjoin/kit/parallel.hpp>
+#include <algorithm>
 
 #include "gemm.hpp"
 #include "tables.hpp"
@@ -13,10 +13,10 @@ namespace {
 template <class T>
 class Source {
  public:
-  explicit Source(TensorView t, bool turn = false) {
-    int64_t n = t.ndim(), rows = t.size(-2), columns = t.size(-1), rs = t.stride(-2),
-            cs = t.stride(-1);
-    batch_ = n == 3 ? t.stride(0) : 0;
+  explicit Source(TensorView t, int64_t dims = 2, bool turn = false) {
+    int64_t rows = dims == 2 ? t.size(-2) : 1, columns = t.size(-1),
+            rs = dims == 2 ? t.stride(-2) : columns, cs = t.stride(-1);
+    batch_ = t.ndim() == 3 ? t.stride(0) : 0;
     if (!same(t.dtype(), dtype_of<T>)) {
       set_copy(t, rows, columns);
     } else if ((cs == 1 || columns <= 1) && (rs >= columns || rows <= 1)) {
@@ -28,6 +28,7 @@ class Source {
     }
     m_.transposed ^= turn;
   }
+  int64_t batch() const { return batch_; }  // elements between matrices of a stack
   Matrix<T> operator[](int64_t batch) const {
     return {m_.data + batch * batch_, m_.ld, m_.transposed};
   }
@@ -65,6 +66,7 @@ class Target {
   }
   T* operator[](int64_t batch) const { return data_ + batch * batch_; }
   int64_t ld() const { return ld_; }
+  int64_t batch() const { return batch_; }
   void commit() {
     if (dense_) dense_->commit();
   }
@@ -78,37 +80,44 @@ class Target {
 using products = stored_numeric;
 bool by_shape(Args args) { return args.call()->flags & AJ_CALL_DETERMINISTIC; }
 
+// f<T>() with the type that is multiplied: half types as they are if there is code for that.
+template <class F>
+void multiplied(DLDataType dtype, F&& f) {
+  visit<products>(dtype, [&]<class S>() {
+    if constexpr (is_half<S>) {
+      if (multiplies_halves()) return f.template operator()<S>();
+    }
+    f.template operator()<Math<S>>();
+  });
+}
+
+template <class T>
+void run(Gemm<T> g, Source<T>& x, Source<T>& y, Target<T>& z, bool shape_only) {
+  g.a = x[0], g.b = y[0], g.c = z[0], g.ldc = z.ld();
+  multiply(g, shape_only);
+  z.commit();
+}
+
 void mm(Args args) {
   TensorView a = args.tensor(0), b = args.tensor(1);
   MutView out = args.result(0);
-  visit<products>(out.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  multiplied(out.dtype(), [&]<class T>() {
     Source<T> x(a), y(b);
     Target<T> z(out);
-    gemm_parallel<T>(Providers(a.size(0) * b.size(1) * a.size(1)), a.size(0), b.size(1), a.size(1),
-                     T(1), x[0], y[0], T(0), z[0], z.ld(), by_shape(args));
-    z.commit();
+    run<T>({.m = a.size(0), .n = b.size(1), .k = a.size(1)}, x, y, z, by_shape(args));
   });
 }
 
 void bmm(Args args) {
   TensorView a = args.tensor(0), b = args.tensor(1);
   MutView out = args.result(0);
-  int64_t batch = a.size(0), m = a.size(1), k = a.size(2), n = b.size(2);
-  visit<products>(out.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  multiplied(out.dtype(), [&]<class T>() {
     Source<T> x(a), y(b);
     Target<T> z(out);
-    Providers from(m * n * k);
-    if (batch >= core().num_threads()) {
-      parallel_for(batch, grain_of(m * n * k, 1 << 18), [&](int64_t lo, int64_t hi) {
-        for (; lo < hi; ++lo) gemm<T>(from, m, n, k, T(1), x[lo], y[lo], T(0), z[lo], z.ld());
-      });
-    } else {
-      for (int64_t i = 0; i < batch; ++i)
-        gemm_parallel<T>(from, m, n, k, T(1), x[i], y[i], T(0), z[i], z.ld(), by_shape(args));
-    }
-    z.commit();
+    Gemm<T> g = {.m = a.size(1), .n = b.size(2), .k = a.size(2)};
+    g.batch = a.size(0);
+    g.stride_a = x.batch(), g.stride_b = y.batch(), g.stride_c = z.batch();
+    run(g, x, y, z, by_shape(args));
   });
 }
 
@@ -117,24 +126,33 @@ template <class T>
 void spread(TensorView c, T* to, int64_t ld, int64_t m, int64_t n) {
   Dense<T> from(c);
   int64_t rows = c.ndim() == 2 ? c.size(0) : 1, columns = c.ndim() ? c.size(-1) : 1;
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j)
-      to[i * ld + j] = from[(rows == 1 ? 0 : i) * columns + (columns == 1 ? 0 : j)];
+  for (int64_t i = 0; i < m; ++i) {
+    const T* row = from.data() + (rows == 1 ? 0 : i) * columns;
+    if (columns == 1)
+      std::fill_n(to + i * ld, n, *row);
+    else
+      std::copy_n(row, n, to + i * ld);
+  }
 }
 
 void addmm(Args args) {
   TensorView c = args.tensor(0), a = args.tensor(1), b = args.tensor(2);
   MutView out = args.result(0);
   int64_t m = a.size(0), k = a.size(1), n = b.size(1);
-  visit<products>(out.dtype(), [&]<class S>() {
-    using T = Math<S>;
-    T beta = number<T>(args[3]), alpha = number<T>(args[4]);
+  multiplied(out.dtype(), [&]<class T>() {
+    using N = Math<T>;
+    Gemm<T> g = {.m = m, .n = n, .k = k};
+    g.beta = number<N>(args[3]), g.alpha = number<N>(args[4]);
     Source<T> x(a), y(b);
     Target<T> z(out);
-    if (!(beta == T(0)) && c.get() != out.get()) spread(c, z[0], z.ld(), m, n);
-    gemm_parallel<T>(Providers(m * n * k), m, n, k, alpha, x[0], y[0], beta, z[0], z.ld(),
-                     by_shape(args));
-    z.commit();
+    bool row = c.numel() == n && c.ndim() && c.size(-1) == n;
+    if (row && g.alpha == N(1) && g.beta == N(1) && c.get() != out.get()) {
+      Dense<T> bias(c);
+      g.bias = bias.data(), g.beta = N(0);
+      return run(g, x, y, z, by_shape(args));
+    }
+    if (!(g.beta == N(0)) && c.get() != out.get()) spread(c, z[0], z.ld(), m, n);
+    run(g, x, y, z, by_shape(args));
   });
 }
 
@@ -142,13 +160,23 @@ void linear(Args args) {
   TensorView x = args.tensor(0), w = args.tensor(1), bias = args.tensor(2);
   MutView out = args.result(0);
   int64_t n = w.ndim() == 2 ? w.size(0) : 1, k = w.size(-1), m = n ? out.numel() / n : 0;
-  visit<products>(out.dtype(), [&]<class S>() {
-    using T = Math<S>;
-    Dense<T> in(x), z(out), weight(w);
-    if (bias) spread(bias, z.data(), n, m, n);
-    gemm_parallel<T>(Providers(m * n * k), m, n, k, T(1), {in.data(), std::max<int64_t>(k, 1)},
-                     {weight.data(), std::max<int64_t>(k, 1), true}, T(bias ? 1 : 0), z.data(),
-                     std::max<int64_t>(n, 1), by_shape(args));
+  multiplied(out.dtype(), [&]<class T>() {
+    Dense<T> in(x), z(out);
+    Source<T> weight(w, w.ndim() == 1 ? 1 : 2, true);
+    Gemm<T> g = {.m = m, .n = n, .k = k};
+    g.a = {in.data(), std::max<int64_t>(k, 1)}, g.b = weight[0];
+    g.c = z.data(), g.ldc = std::max<int64_t>(n, 1);
+    if (!bias) {
+      multiply(g, by_shape(args));
+    } else if (bias.numel() == n) {
+      Dense<T> row(bias);
+      g.bias = row.data();
+      multiply(g, by_shape(args));
+    } else {
+      spread(bias, z.data(), n, m, n);
+      g.beta = Math<T>(1);
+      multiply(g, by_shape(args));
+    }
     z.commit();
   });
 }

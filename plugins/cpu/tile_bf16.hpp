@@ -1,0 +1,49 @@
+// plugins/cpu/tile_bf16.hpp: bfloat16 multiplied in pairs by the processor's own instruction, for
+// tile_body.hpp; included by tile_x86.cpp.
+
+struct Brain : avx2::BrainIn {
+  using Packed = uint16_t;
+  using Sum = float;
+  using Vector = __m512;
+  using Operand = __m512i;
+  static constexpr int kPair = 2, kSquare = 8, kLanes = 16;
+  static uint16_t convert(uint16_t x) { return x; }
+  static Vector zero() { return _mm512_setzero_ps(); }
+  static Vector load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
+  // The processor's own conversion takes denormal numbers for zero.
+  static void store(uint16_t* p, Vector v) {
+    using Wide = uint32_t __attribute__((vector_size(64)));
+    using Narrow = uint16_t __attribute__((vector_size(32)));
+    Wide bits = (Wide)v, high = bits >> 16, nearest = (bits + (high & 1) + 0x7fff) >> 16;
+    Wide nan = (Wide)((bits & 0x7fffffff) > 0x7f800000);
+    Narrow out = __builtin_convertvector((nan & (high | 0x40)) | (~nan & nearest), Narrow);
+    std::memcpy(p, &out, sizeof out);
+  }
+  static Operand operand(const uint16_t* p) { return _mm512_loadu_si512(p); }
+  static Operand spread(const uint16_t* p) {
+    int32_t pair;
+    std::memcpy(&pair, p, sizeof pair);
+    return _mm512_set1_epi32(pair);
+  }
+  static Vector fma(Operand x, Operand y, Vector s) {
+    return _mm512_dpbf16_ps(s, (__m512bh)x, (__m512bh)y);
+  }
+  static Vector plus(Vector x, Vector y) { return _mm512_add_ps(x, y); }
+  static void join(const uint16_t* x, const uint16_t* next, uint16_t* out) {
+    using Narrow = uint16_t __attribute__((vector_size(32)));
+    using Wide = uint32_t __attribute__((vector_size(64)));
+    auto read = [](const uint16_t* p, Narrow* to) { std::memcpy(to, p, sizeof *to); };
+    Narrow first, second = {};
+    read(x, &first);
+    if (next) read(next, &second);
+    Wide pairs =
+        __builtin_convertvector(first, Wide) | (__builtin_convertvector(second, Wide) << 16);
+    std::memcpy(out, &pairs, sizeof pairs);
+  }
+  static void turn(const uint16_t* x, int64_t ld, uint16_t* out, int64_t step) {
+    __m256 r[8];
+    for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(reinterpret_cast<const float*>(x + i * ld));
+    avx2::turn8(r, reinterpret_cast<float*>(out), step / 2);
+  }
+};
