@@ -1,4 +1,5 @@
-// plugins/cpu/blocked.cpp: the loops around the tiles: which block is packed when.
+// plugins/cpu/blocked.cpp: the loops around the tiles: which block is packed
+// when.
 #include "blocked.hpp"
 
 #include <sys/mman.h>
@@ -11,7 +12,8 @@
 namespace adjoin::cpu {
 namespace {
 
-constexpr int64_t kBytesOfB = 4 << 20, kBytesOfA = 512 << 10;  // of packed blocks: in L3, in L2
+constexpr int64_t kBytesOfB = 4 << 20,
+                  kBytesOfA = 512 << 10;  // of packed blocks: in L3, in L2
 constexpr int64_t kNearB = 320 << 10, kFlat = 48;
 constexpr int64_t kShortBlock = 512, kLongBlock = 4096;  // most of k at a time
 constexpr int64_t kRowsAtOnce = 8;                       // packed together: pages and lines
@@ -68,7 +70,8 @@ class Blocked {
     steps_ = (k + t_.pair - 1) / t_.pair;
     first_ = q == 0;
     packed_b_ = nullptr;
-    // Even if B is read where it lies, its last columns may be no whole vectors.
+    // Even if B is read where it lies, its last columns may be no whole
+    // vectors.
     int64_t from = direct_b_ ? columns / width_ * width_ : 0;
     if (from < columns) {
       packed_b_ = static_cast<char*>(
@@ -80,8 +83,8 @@ class Blocked {
     for (int64_t i = 0; i < p_.m; i += mc_) {
       int64_t rows = std::min(mc_, p_.m - i);
       place_a(i, rows, q, k);
-      // What is looped over inside stays in a near cache: rows of C one after another if all of B
-      // does.
+      // What is looped over inside stays in a near cache: rows of C one after
+      // another if all of B does.
       for (int64_t r = 0; r < rows;) {
         int64_t some = b_inside ? rows_of(r, rows) : rows;
         for (int64_t at_j = 0; at_j < columns; at_j += width_) {
@@ -177,13 +180,14 @@ class Blocked {
 
   void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, const void* from, int64_t ld,
               double beta) {
-    Finish f = {from, ld, rows, columns, nullptr, p_.rs, p_.cs, p_.alpha, beta, nullptr};
+    Finish f = {from, ld, rows, columns, nullptr, p_.rs, p_.cs, p_.alpha, beta, nullptr, true};
     f.to = static_cast<char*>(p_.c) + (i * p_.rs + j * p_.cs) * t_.stored;
     if (p_.bias && p_.swapped) f.bias = at(p_.bias, i, t_.stored);
     t_.finish(f);
   }
 
-  // What the sums begin with, in the type of the sums and filled up to whole panels.
+  // What the sums begin with, in the type of the sums and filled up to whole
+  // panels.
   void prepare_start(int64_t j, int64_t columns) {
     start_ = nullptr;
     if (!p_.bias || p_.swapped || !first_) return;
@@ -227,20 +231,29 @@ void* scratch(int which, size_t bytes) {
   return b.data;
 }
 
-Product best_way(const Product& p, const Tiles& t) {
-  // What is packed costs about as much as `kPrice` products of an element; the smaller of A and B
-  // may be packed instead, at the price of turning C.
+namespace {
+Product exchanged(const Product& p) {
   Product q = p;
-  bool turn = false;
-  if (p.turned_b && p.m < 96) turn = p.n * p.k > p.m * p.k + 2 * p.m * p.n && p.n >= 2 * p.m;
-  if (p.n < t.lanes && p.m >= 4 * p.n && p.turned_a) turn = true;
-  if (!turn) return q;
   q.m = p.n, q.n = p.m;
   q.a = p.b, q.lda = p.ldb, q.turned_a = !p.turned_b;
   q.b = p.a, q.ldb = p.lda, q.turned_b = !p.turned_a;
   q.rs = p.cs, q.cs = p.rs;
   q.swapped = !p.swapped;
   return q;
+}
+}  // namespace
+
+Product best_way(const Product& p, const Tiles& t) {
+  Product turned = exchanged(p);
+  Product same = p;
+  turned.few = p.n < p.m && is_few(turned, t);
+  same.few = p.m <= p.n && is_few(p, t);
+  if (turned.few || same.few) return turned.few ? turned : same;
+  // B's vectors are packed, of A rows are only copied: so the smaller one
+  // becomes B where turning it costs most. The price is that C is turned too.
+  if (p.turned_b && p.m < 96 && p.n >= 2 * p.m && p.n * p.k > p.m * p.k + 2 * p.m * p.n)
+    return turned;
+  return p.n < t.lanes && p.m >= 4 * p.n && p.turned_a ? turned : p;
 }
 
 Product part(const Product& p, const Tiles& t, int64_t i, int64_t j, int64_t m, int64_t n) {
@@ -253,6 +266,11 @@ Product part(const Product& p, const Tiles& t, int64_t i, int64_t j, int64_t m, 
   return q;
 }
 
-void blocked(const Product& p, const Tiles& t) { Blocked(p, t).run(); }
+void blocked(const Product& p, const Tiles& t) {
+  if (p.few)
+    few(p, t);
+  else
+    Blocked(p, t).run();
+}
 
 }  // namespace adjoin::cpu

@@ -109,45 +109,49 @@ void fill_bias(const Gemm<T>& g, T* c) {
   for (int64_t i = 0; i < g.m; ++i) std::copy_n(g.bias, g.n, c + i * g.ldc);
 }
 
-// How C is cut: `parts` strips of `size` rows (or columns).
+// How C is cut along its longer side: into strips, more than threads where they stay large, as one
+// of them may be held up.
 struct Cut {
   bool by_rows;
   int64_t longer, size;
-  Cut(int64_t m, int64_t n, int64_t k, bool by_shape, int64_t at_once)
+  Cut(int64_t m, int64_t n, int64_t threads, int64_t least)
       : by_rows(m >= n), longer(by_rows ? m : n), size(longer) {
-    if (by_shape) {
-      size = 512;
-    } else if (m * n * k >= 1 << 19) {
-      int64_t threads = core().num_threads();
-      size = std::max<int64_t>(128, (longer + threads - 1) / threads);
-      // More parts than threads: one of them may be held up.
-      while (threads > 1 && size / 2 >= at_once) size = (size + 1) / 2;
-      size = (size + 63) / 64 * 64;
-    }
-    size = std::max<int64_t>(1, size);
+    if (threads == 1) return;
+    size = std::max<int64_t>(128, (longer + threads - 1) / threads);
+    while (size / 2 >= least) size = (size + 1) / 2;
+    size = (size + 63) / 64 * 64;
   }
 };
 
+// About how long one thread takes: by what it multiplies, or by what it reads of a large matrix.
+double estimated_ns(const Product& p, const Tiles& t) {
+  double products = double(p.m) * double(p.n) * double(p.k),
+         bytes = (double(p.m) + double(p.n)) * double(p.k) * t.stored;
+  return std::max(products * t.sum / (t.pair * 200), bytes / 35);
+}
+
 template <class T>
 void run_tiles(const Gemm<T>& g, const Tiles& t) {
-  constexpr int64_t kWorth = 1 << 20;  // multiplications a thread is woken for
-  int64_t work = g.m * g.n * g.k;
+  constexpr double kWorth = 15'000;  // ns: less is not worth waking a thread
   auto whole = [&](int64_t i) {
     return best_way(
         product_of(g, g.a.data + i * g.stride_a, g.b.data + i * g.stride_b, g.c + i * g.stride_c),
         t);
   };
-  if (g.batch > 1 && (work < 4 * kWorth || g.batch >= 4 * core().num_threads()))
-    return parallel_for(g.batch, grain_of(work, kWorth), [&](int64_t lo, int64_t hi) {
-      for (; lo < hi; ++lo) blocked(whole(lo), t);
-    });
+  int64_t threads = core().num_threads();
+  double ns = estimated_ns(whole(0), t);
+  if (g.batch > 1 && (ns < 4 * kWorth || g.batch >= 4 * threads))
+    return parallel_for(g.batch, std::max<int64_t>(1, int64_t(kWorth / ns)),
+                        [&](int64_t lo, int64_t hi) {
+                          for (; lo < hi; ++lo) blocked(whole(lo), t);
+                        });
   for (int64_t i = 0; i < g.batch; ++i) {
     Product p = whole(i);
-    if (work < 2 * kWorth || core().num_threads() == 1) {
+    if (ns < 2 * kWorth || threads == 1) {
       blocked(p, t);
       continue;
     }
-    Cut cut(p.m, p.n, p.k, false, 384);
+    Cut cut(p.m, p.n, threads, 384);
     parallel_for(cut.longer, cut.size, [&](int64_t lo, int64_t hi) {
       blocked(cut.by_rows ? part(p, t, lo, 0, hi - lo, p.n) : part(p, t, 0, lo, p.m, hi - lo), t);
     });
@@ -210,7 +214,9 @@ void run_providers(const Gemm<T>& g, bool by_shape) {
     return parallel_for(g.batch, grain_of(g.m * g.n * g.k, 1 << 18), [&](int64_t lo, int64_t hi) {
       for (; lo < hi; ++lo) one(lo, true, 0, g.m);
     });
-  Cut cut(g.m, g.n, g.k, by_shape, INT64_MAX);
+  bool small = g.m * g.n * g.k < 1 << 19;
+  Cut cut(g.m, g.n, small ? 1 : core().num_threads(), INT64_MAX);
+  if (by_shape) cut.size = 512;
   for (int64_t i = 0; i < g.batch; ++i)
     parallel_for(cut.longer, cut.size, [&](int64_t lo, int64_t hi) {
       for (; lo < hi; lo += cut.size) one(i, cut.by_rows, lo, std::min(lo + cut.size, hi));

@@ -1,4 +1,5 @@
-// plugins/cpu/tile_avx2.hpp: vector types of 256 bits for tile_body.hpp; included by tile_x86.cpp.
+// plugins/cpu/tile_avx2.hpp: vector types of 256 bits for tile_body.hpp;
+// included by tile_x86.cpp.
 
 // How elements come in and go out; products are computed in float32.
 struct FloatIn {
@@ -97,11 +98,34 @@ struct DoubleIn {
   }
 };
 
+inline float total8(__m256 v) {
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+inline double total4(__m256d v) {
+  __m128d two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+// What tiles and few rows of one step a k have in common.
+template <class S>
+struct Plain {
+  template <class In, class V>
+  static void columns(const In* row, const In*, V (&y)[2]) {
+    y[0] = S::stored(row), y[1] = S::stored(row + S::kLanes);
+  }
+  template <class T>
+  static void straighten(T*) {}
+};
+
 template <class In>
-struct Single : SingleIn<In> {
+struct Single : SingleIn<In>, Plain<Single<In>> {
   using Vector = __m256;
   using Operand = __m256;
-  static constexpr int kLanes = 8;
+  static constexpr int kLanes = 8, kGroup = 16;
+  static Operand stored(const typename In::Stored* p) { return In::load8(p); }
+  static float total(Vector v) { return total8(v); }
   static Vector zero() { return _mm256_setzero_ps(); }
   static Vector load(const float* p) { return _mm256_loadu_ps(p); }
   static void store(float* p, Vector v) { _mm256_storeu_ps(p, v); }
@@ -115,10 +139,12 @@ struct Single : SingleIn<In> {
   }
 };
 
-struct Double : DoubleIn {
+struct Double : DoubleIn, Plain<Double> {
   using Vector = __m256d;
   using Operand = __m256d;
-  static constexpr int kLanes = 4;
+  static constexpr int kLanes = 4, kGroup = 8;
+  static Operand stored(const double* p) { return load(p); }
+  static double total(Vector v) { return total4(v); }
   static Vector zero() { return _mm256_setzero_pd(); }
   static Vector load(const double* p) { return _mm256_loadu_pd(p); }
   static void store(double* p, Vector v) { _mm256_storeu_pd(p, v); }

@@ -1,11 +1,23 @@
-// plugins/cpu/tile_avx512.hpp: vector types of 512 bits for tile_body.hpp; included by
-// tile_x86.cpp.
+// plugins/cpu/tile_avx512.hpp: vector types of 512 bits for tile_body.hpp;
+// included by tile_x86.cpp.
 
 template <class In>
-struct Single : avx2::SingleIn<In> {
+struct Single : avx2::SingleIn<In>, avx2::Plain<Single<In>> {
   using Vector = __m512;
   using Operand = __m512;
-  static constexpr int kLanes = 16;
+  static constexpr int kLanes = 16, kGroup = 32;
+  static Operand stored(const float* p) { return _mm512_loadu_ps(p); }
+  static Operand stored(const uint16_t* p) {
+    alignas(64) float both[16];
+    _mm256_store_ps(both, In::load8(p));
+    _mm256_store_ps(both + 8, In::load8(p + 8));
+    return _mm512_load_ps(both);
+  }
+  static float total(Vector v) {
+    alignas(64) float both[16];
+    _mm512_store_ps(both, v);
+    return avx2::total8(_mm256_add_ps(_mm256_load_ps(both), _mm256_load_ps(both + 8)));
+  }
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
@@ -25,10 +37,16 @@ struct Single : avx2::SingleIn<In> {
   }
 };
 
-struct Double : avx2::DoubleIn {
+struct Double : avx2::DoubleIn, avx2::Plain<Double> {
   using Vector = __m512d;
   using Operand = __m512d;
-  static constexpr int kLanes = 8;
+  static constexpr int kLanes = 8, kGroup = 16;
+  static Operand stored(const double* p) { return load(p); }
+  static double total(Vector v) {
+    alignas(64) double both[8];
+    _mm512_store_pd(both, v);
+    return avx2::total4(_mm256_add_pd(_mm256_load_pd(both), _mm256_load_pd(both + 4)));
+  }
   static Vector zero() { return _mm512_setzero_pd(); }
   static Vector load(const double* p) { return _mm512_loadu_pd(p); }
   static void store(double* p, Vector v) { _mm512_storeu_pd(p, v); }

@@ -1,15 +1,15 @@
-// plugins/cpu/tile_body.hpp: the innermost loops of our products, written once; tile_x86.cpp
-// includes this file once for each instruction set, within a namespace and a target of its own,
-// after the vector types of that set.
+// plugins/cpu/tile_body.hpp: the innermost loops of our products, written once;
+// tile_x86.cpp includes this file once for each instruction set, within a
+// namespace and a target of its own, after the vector types of that set.
 //
-// The scheme is Goto and van de Geijn's (Anatomy of high-performance matrix multiplication, 2008):
-// a tile of C stays in registers while k passes by; one operand is broadcast, the other one packed
-// so that its vectors lie one after another. A step is one k, or two where the instruction
-// multiplies pairs.
+// The scheme is Goto and van de Geijn's (Anatomy of high-performance matrix
+// multiplication, 2008): a tile of C stays in registers while k passes by; one
+// operand is broadcast, the other one packed so that its vectors lie one after
+// another. A step is one k, or two where the instruction multiplies pairs.
 
-// c[M][columns] = or += the product over `steps`. Element (i, step) of a lies at i * rs + step *
-// ps, vectors of b at step * bs; `start` (optional) is what the sums begin with. kPanel: the rows
-// of a are neighbours.
+// c[M][columns] = or += the product over `steps`. Element (i, step) of a lies
+// at i * rs + step * ps, vectors of b at step * bs; `start` (optional) is what
+// the sums begin with. kPanel: the rows of a are neighbours.
 template <class S, int M, int NV, bool kPanel>
 void tile(int64_t steps, const void* a_, int64_t rs, int64_t ps, const void* b_, int64_t bs,
           void* c_, int64_t ldc, bool add, const void* start_) {
@@ -52,8 +52,8 @@ void tile(int64_t steps, const void* a_, int64_t rs, int64_t ps, const void* b_,
 
 constexpr int64_t kAhead = 512;  // bytes
 
-// Element (q, i) of x lies at [q * ld + i]: out[step * width + i], `pair` neighbours in k together,
-// zeros beyond count and k.
+// Element (q, i) of x lies at [q * ld + i]: out[step * width + i], `pair`
+// neighbours in k together, zeros beyond count and k.
 template <class S>
 void pack_along(const void* x_, int64_t ld, int64_t count, int64_t width, int64_t k, void* out_) {
   using In = typename S::Stored;
@@ -77,7 +77,8 @@ void pack_along(const void* x_, int64_t ld, int64_t count, int64_t width, int64_
   }
 }
 
-// Element (q, i) of x lies at [i * ld + q]: the same result. Squares are turned in registers.
+// Element (q, i) of x lies at [i * ld + q]: the same result. Squares are turned
+// in registers.
 template <class S>
 void pack_across(const void* x_, int64_t ld, int64_t count, int64_t width, int64_t k, void* out_) {
   using In = typename S::Stored;
@@ -119,8 +120,8 @@ void pack_rows(const void* x_, int64_t ld, int64_t count, int64_t k, void* out_,
   }
 }
 
-// to(i, j) = alpha * from + beta * to + bias(i), with rows of `from` ld apart; to(i, j) lies at
-// i * rs + j * cs.
+// to(i, j) = alpha * from + beta * to + bias, with rows of `from` ld apart;
+// to(i, j) lies at i * rs + j * cs.
 template <class S>
 void finish(const Finish& f) {
   using In = typename S::Stored;
@@ -128,16 +129,17 @@ void finish(const Finish& f) {
   const T* from = static_cast<const T*>(f.from);
   const In* bias = static_cast<const In*>(f.bias);
   T alpha = T(f.alpha), beta = T(f.beta);
+  bool by_column = bias && !f.bias_by_row;
   for (int64_t i = 0; i < f.rows; ++i, from += f.ld) {
     In* row = static_cast<In*>(f.to) + i * f.rs;
-    T more = bias ? T(S::widen(bias[i])) : T(0);
+    T more = bias && f.bias_by_row ? T(S::widen(bias[i])) : T(0);
     int64_t j = 0;
     if (f.cs == 1 && f.beta == 0 && f.alpha == 1 && !bias)
       for (; j + S::kLanes <= f.columns; j += S::kLanes) S::store(row + j, S::load(from + j));
     for (; j < f.columns; ++j) {
       In& one = row[j * f.cs];
       T old = f.beta == 0 ? T(0) : beta * T(S::widen(one));
-      one = S::narrow(alpha * from[j] + old + more);
+      one = S::narrow(alpha * from[j] + old + (by_column ? T(S::widen(bias[j])) : more));
     }
   }
 }
@@ -173,5 +175,9 @@ constexpr Tiles table_of() {
           &pack_across<S>,
           &pack_rows<S>,
           &finish<S>,
+          FewOf<S, std::make_integer_sequence<int, kFew>>::along,
+          FewOf<S, std::make_integer_sequence<int, kFew>>::across,
+          &pack_few<S>,
+          S::kGroup,
           &widen<S>};
 }

@@ -1,11 +1,13 @@
-// plugins/cpu/tile_x86.cpp: the tiles of products for each instruction set of x86 processors; which
-// set serves is chosen when the first product is computed.
+// plugins/cpu/tile_x86.cpp: the tiles of products for each instruction set of
+// x86 processors; which set serves is chosen when the first product is
+// computed.
 #include "isa.hpp"
 #include "tile.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
@@ -27,6 +29,7 @@ namespace {
 
 AJ_BEGIN_("avx2,fma,f16c")
 namespace avx2 {
+#include "few_body.hpp"
 #include "tile_avx2.hpp"
 #include "tile_body.hpp"
 constexpr Tiles float32 = table_of<Single<FloatIn>, 6, 2>(), float64 = table_of<Double, 6, 2>(),
@@ -37,6 +40,7 @@ AJ_END_
 
 AJ_BEGIN_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 namespace avx512 {
+#include "few_body.hpp"
 #include "tile_avx512.hpp"
 #include "tile_body.hpp"
 constexpr Tiles float32 = table_of<Single<avx2::FloatIn>, 14, 6>(),
@@ -48,6 +52,7 @@ AJ_END_
 
 AJ_BEGIN_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 namespace pairs {
+#include "few_body.hpp"
 #include "tile_bf16.hpp"
 #include "tile_body.hpp"
 constexpr Tiles bfloat16 = table_of<Brain, 14, 6>();

@@ -23,6 +23,14 @@ SHAPES = [
     (33, 47, 4500),
     (200, 300, 16),
     (97, 96, 1),
+    (1, 100, 4200),
+    (2, 5000, 35),
+    (3, 77, 129),
+    (4, 1000, 50),
+    (6, 1025, 77),
+    (11, 600, 300),
+    (16, 301, 97),
+    (600, 9, 300),
 ]
 # The spacing of numbers near 1 in the type of the sums, and in the type of the result.
 ERRORS = {
