@@ -69,7 +69,7 @@ void check(const Conv& c, const Tensor& x, const Tensor& w) {
              c.output_padding[i] <= kMost,
          "stride and dilation must be positive, padding not negative, all at most 2^30: ",
          shown(c.stride), ", ", shown(c.dilation), ", ", shown(c.padding));
-  want(c.groups > 0, "groups must be positive: ", c.groups);
+  want(c.groups > 0 && c.groups <= kMost, "groups must be positive, at most 2^30: ", c.groups);
   int64_t channels = c.transposed ? w.size(0) : w.size(1) * c.groups;
   want(x.size(1) == channels, "input ", shown(x), " has ", x.size(1), " channels, weight ",
        shown(w), " with groups ", c.groups, " wants ", channels);
@@ -96,7 +96,11 @@ aj_status* convolution_shape(void*, aj_call* call) {
 aj_status* convolution_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& k) {
     const Tensor &x = k.tensor(1), &w = k.tensor(2);
-    Bools needs = k.bools(9);
+    Conv c(k, 3);
+    check(c, x, w);
+    want_shape(k.tensor(0), "grad", shape_of(c, x, w));
+    want_dtype(k.tensor(0), "grad", x.dtype());
+    Bools needs = three_needs(k.bools(9));
     Sizes none{0}, channels{k.tensor(0).size(1)};
     const Tensor& like = is_channels_last(w) ? w : x;
     needs[0] ? k.out_in_order(0, x.dtype(), x.shape(), like) : k.out(0, x.dtype(), none);

@@ -167,6 +167,16 @@ aj_status* linspace_body(void*, aj_call* call) {
   });
 }
 
+// In float64, for powers lose what their exponents have lost.
+aj_status* logspace_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    auto [dtype, device] = options(b, 4);
+    DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
+    Tensor exponents = linspace(b.scalar(0), b.scalar(1), b.integer(2), wide, device);
+    b.ret(0, to(pow(b.real(3), exponents), dtype));
+  });
+}
+
 aj_status* eye_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     int64_t n = b.integer(0), m = b.maybe<int64_t>(1).value_or(n), diagonal = std::min(n, m),

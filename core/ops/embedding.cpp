@@ -50,7 +50,12 @@ aj_status* embedding_rows_body(void*, aj_call* call) {
 
 aj_status* embedding_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    c.out(0, c.tensor(0).dtype(), Sizes{c.integer(2), c.tensor(0).size(-1)});
+    const Tensor &g = c.tensor(0), &indices = c.tensor(1);
+    want(g.ndim() > 0, "grad must have the dimensions of indices and one more, it is a number");
+    Sizes shape = sizes_of(indices);
+    shape.push_back(g.size(-1));
+    want_shape(g, "grad", shape);
+    c.out(0, g.dtype(), Sizes{c.integer(2), g.size(-1)});
   });
 }
 

@@ -264,6 +264,8 @@ aj_status* scatter_src_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& index = b.tensor(2);
     Ints shape = b.ints(3);
+    want(int64_t(shape.size()) == index.ndim(), "src_shape ", shown(shape),
+         " must have as many dimensions as index ", shown(index));
     Tensor out = gather(b.tensor(0), b.integer(1), index);
     if (std::ranges::equal(shape, index.shape())) return b.ret(0, out);
     Sizes pad;

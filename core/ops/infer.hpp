@@ -44,6 +44,19 @@ inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
   return d;
 }
 
+// Derivatives are rows, too, and anybody may call them.
+inline void want_shape(const Tensor& t, std::string_view name, std::span<const int64_t> shape) {
+  want(std::ranges::equal(t.shape(), shape), name, " must have shape ", shown(shape), ", it has ",
+       shown(t));
+}
+inline void want_dtype(const Tensor& t, std::string_view name, DLDataType dtype) {
+  want(t.dtype() == dtype, name, " must be ", dtype, ", it is ", t.dtype(), "; cast it with .to()");
+}
+inline Bools three_needs(Bools needs) {
+  want(needs.size() == 3, "needs must hold three flags, it holds ", needs.size());
+  return needs;
+}
+
 inline Sizes c_strides(std::span<const int64_t> shape) {
   Sizes strides(shape.size());
   int64_t step = 1;

@@ -13,17 +13,17 @@ int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
   return out;
 }
 
-void check_planes(const Tensor& t) {
-  want(t.ndim() == 3 || t.ndim() == 4, "input must have 3 or 4 dimensions, its shape is ",
-       shown(t));
+void check_planes(std::span<const int64_t> shape) {
+  want(shape.size() == 3 || shape.size() == 4, "input must have 3 or 4 dimensions, its shape is ",
+       shown(shape));
 }
 
-Sizes pooled_shape(const Tensor& t, Ints kernel, Ints stride, Ints padding, Ints dilation,
-                   bool ceil_mode) {
+Sizes pooled_shape(std::span<const int64_t> t, Ints kernel, Ints stride, Ints padding,
+                   Ints dilation, bool ceil_mode) {
   check_planes(t);
-  Sizes shape = sizes_of(t);
+  Sizes shape(t.begin(), t.end());
   for (int64_t i = 0; i < 2; ++i) {
-    int64_t& size = shape[size_t(t.ndim() - 2 + i)];
+    int64_t& size = shape[t.size() - 2 + size_t(i)];
     constexpr int64_t kMost = 1 << 20;  // so that no size overflows and no window takes for ever
     want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0 && kernel[i] <= kMost &&
              stride[i] <= kMost && dilation[i] <= kMost,
@@ -40,40 +40,70 @@ Sizes pooled_shape(const Tensor& t, Ints kernel, Ints stride, Ints padding, Ints
 
 const int64_t kOnes[2] = {1, 1};
 
+// What a derivative is given must have the planes of the input, of whatever size.
+void check_same_planes(const Tensor& g, Ints input) {
+  want(g.ndim() == int64_t(input.size()) &&
+           std::equal(input.begin(), input.end() - 2, g.shape().begin()),
+       "grad of shape ", shown(g), " does not belong to input of shape ", shown(input));
+}
+
 }  // namespace
 
 aj_status* max_pool2d_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    Sizes shape = pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), c.ints(4), c.flag(5));
+    Sizes shape = pooled_shape(t.shape(), c.ints(1), c.ints(2), c.ints(3), c.ints(4), c.flag(5));
     c.out_in_order(0, t.dtype(), shape, t);
     c.out_in_order(1, int64, shape, t);
   });
 }
 
 aj_status* max_pool2d_backward_shape(void*, aj_call* call) {
-  return infer(
-      call, [](const Infer& c) { c.out_in_order(0, c.tensor(0).dtype(), c.ints(2), c.tensor(1)); });
+  return infer(call, [](const Infer& c) {
+    const Tensor& g = c.tensor(0);
+    check_planes(c.ints(2));
+    check_same_planes(g, c.ints(2));
+    want_shape(c.tensor(1), "indices", g.shape());
+    c.out_in_order(0, g.dtype(), c.ints(2), c.tensor(1));
+  });
 }
 
 aj_status* avg_pool2d_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     want(!c.given(6) || c.integer(6) != 0, "divisor_override must not be 0");
-    c.out_in_order(0, t.dtype(),
-                   pooled_shape(t, c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)), t);
+    c.out_in_order(
+        0, t.dtype(),
+        pooled_shape(t.shape(), c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)), t);
   });
 }
 
-aj_status* pool_backward_shape(void*, aj_call* call) {
-  return infer(
-      call, [](const Infer& c) { c.out_in_order(0, c.tensor(0).dtype(), c.ints(1), c.tensor(0)); });
+aj_status* avg_pool2d_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    want(!c.given(7) || c.integer(7) != 0, "divisor_override must not be 0");
+    want_shape(c.tensor(0), "grad",
+               pooled_shape(c.ints(1), c.ints(2), c.ints(3), c.ints(4), Ints(kOnes, 2), c.flag(5)));
+    c.out_in_order(0, c.tensor(0).dtype(), c.ints(1), c.tensor(0));
+  });
+}
+
+aj_status* adaptive_avg_pool2d_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& g = c.tensor(0);
+    Ints shape = c.ints(1);
+    check_planes(shape);
+    check_same_planes(g, shape);
+    for (int64_t i = g.ndim() - 2; i < g.ndim(); ++i)
+      want(shape[size_t(i)] > 0 || g.size(i) == 0, "input of shape ", shown(shape),
+           " has no elements to take means of");
+    c.out_in_order(0, g.dtype(), shape, g);
+  });
 }
 
 aj_status* adaptive_avg_pool2d_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    check_planes(t);
+    check_planes(t.shape());
     Ints size = c.ints(1);
     Sizes shape = sizes_of(t);
     for (int64_t i = 0; i < 2; ++i) {
@@ -128,7 +158,7 @@ std::tuple<Tensor, Tensor> max_pool1d_of(const kit::Body& b) {
 }
 
 Sizes output_size(const Tensor& t, Ints asked) {
-  check_planes(t);
+  check_planes(t.shape());
   Sizes size = n_of(asked, 2, "output_size");
   for (int64_t i = 0; i < 2; ++i)
     if (size[i] == -1) size[i] = t.size(t.ndim() - 2 + i);

@@ -24,7 +24,7 @@ Tensor spread(const Tensor& t, std::span<const int64_t> shape, const Ints& dim, 
 int64_t reduced_count(const Tensor& x, const Ints& dim) {
   if (dim.is_none() || dim.empty() || x.ndim() == 0) return x.numel();
   int64_t n = 1;
-  for (int64_t d : dim) n *= x.size(d);
+  for (int64_t d : dim) n *= x.size(wrap_dim(d, x.ndim()));
   return n;
 }
 
@@ -96,6 +96,8 @@ aj_status* sum_to_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     Ints shape = b.ints(1);
+    want(int64_t(shape.size()) <= t.ndim(), "grad of shape ", shown(t),
+         " has fewer dimensions than ", shown(shape));
     size_t lead = size_t(t.ndim()) - shape.size();
     Sizes dims;
     for (size_t d = 0; d < size_t(t.ndim()); ++d)

@@ -60,9 +60,13 @@ aj_status* cat_backward_body(void*, aj_call* call) {
     int64_t d = b.integer(2), at = 0;
     std::vector<Tensor> pieces;
     for (const Tensor& t : b.tensors(1)) {
+      want(t.ndim() == b.tensor(0).ndim(), "grad ", shown(b.tensor(0)), " and a tensor ", shown(t),
+           " differ in dimensions");
       pieces.push_back(cut(b.tensor(0), d, at, at + t.size(d)));
       at += t.size(d);
     }
+    want(at == b.tensor(0).size(d), "the tensors have ", at, " elements along dimension ", d,
+         ", grad ", shown(b.tensor(0)), " has ", b.tensor(0).size(d));
     b.ret(0, pieces);
   });
 }

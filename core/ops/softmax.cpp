@@ -1,11 +1,17 @@
-// core/ops/softmax.cpp: shapes of softmax and of whatever has its first argument's shape; cross
-// entropy of classes by other ops.
+// core/ops/softmax.cpp: shapes of softmax and its derivative; cross entropy of classes by other
+// ops.
 #include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 
-aj_status* same_as_first(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) { c.out(0, c.tensor(0).dtype(), c.tensor(0).shape()); });
+aj_status* softmax_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor &g = c.tensor(0), &output = c.tensor(1);
+    want(g.is_floating_point(), "floating-point numbers are wanted, grad is ", g.dtype());
+    want_shape(output, "output", g.shape());
+    want_dtype(output, "output", g.dtype());
+    c.out(0, g.dtype(), g.shape());
+  });
 }
 
 aj_status* softmax_shape(void*, aj_call* call) {

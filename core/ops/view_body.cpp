@@ -37,8 +37,12 @@ aj_status* adjoint_body(void*, aj_call* call) {
 aj_status* permute_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Ints dims = b.ints(1);
-    Sizes back(dims.size());
-    for (size_t i = 0; i < dims.size(); ++i) back[dims[i]] = int64_t(i);
+    Sizes back(dims.size(), -1);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      int64_t& place = back[size_t(wrap_dim(dims[i], int64_t(dims.size())))];
+      want(place < 0, "a dimension is named twice: ", shown(dims));
+      place = int64_t(i);
+    }
     b.ret(0, permute(b.tensor(0), back));
   });
 }
@@ -186,7 +190,8 @@ aj_status* unfold_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& g = b.tensor(0);
     Sizes shape = b.ints(1).vec();
-    int64_t d = b.integer(2), size = b.integer(3), step = b.integer(4);
+    int64_t d = wrap_dim(b.integer(2), int64_t(shape.size())), size = b.integer(3),
+            step = b.integer(4);
     if (shape.empty()) return b.ret(0, reshape(g, Sizes()));
     Tensor places = unfold(counting(g, shape[d]), 0, size, step);
     Tensor windows =
@@ -197,10 +202,22 @@ aj_status* unfold_backward_body(void*, aj_call* call) {
 
 namespace {
 
-Tensor join_or_zeros(Tensors grads, const Sizes& shape, const Sizes& sizes, int64_t d) {
-  const Tensor* like = nullptr;
+// A gradient that is there, for the others to be like.
+const Tensor& one_of(Tensors grads) {
   for (const Tensor& g : grads)
-    if (g.defined()) like = &g;
+    if (g.defined()) return g;
+  kit::raise(AJ_INVALID_ARGUMENT, "none of the ", grads.size(), " gradients is given");
+}
+
+int64_t dim_of(const Sizes& shape, int64_t dim) {
+  want(!shape.empty(), "a 0-dim tensor has no pieces");
+  return wrap_dim(dim, int64_t(shape.size()));
+}
+
+Tensor join_or_zeros(Tensors grads, const Sizes& shape, const Sizes& sizes, int64_t d) {
+  const Tensor* like = &one_of(grads);
+  want(grads.size() == sizes.size(), grads.size(), " gradients are given for ", sizes.size(),
+       " pieces: ", shown(sizes));
   std::vector<Tensor> pieces;
   for (size_t i = 0; i < grads.size(); ++i) {
     Sizes piece = shape;
@@ -215,8 +232,10 @@ Tensor join_or_zeros(Tensors grads, const Sizes& shape, const Sizes& sizes, int6
 aj_status* split_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Sizes shape = b.ints(1).vec(), sizes;
-    int64_t each = b.integer(2), d = b.integer(3);
-    for (int64_t at = 0; at < shape[d]; at += each) sizes.push_back(std::min(each, shape[d] - at));
+    int64_t each = b.integer(2), d = dim_of(shape, b.integer(3)), n = shape[d];
+    want(each > 0 || (each == 0 && n == 0), "split_size must be positive: ", each);
+    for (int64_t left = n; left > 0; left -= std::min(each, left))
+      sizes.push_back(std::min(each, left));
     if (sizes.empty()) sizes.push_back(0);
     b.ret(0, join_or_zeros(b.tensors(0), shape, sizes, d));
   });
@@ -224,19 +243,19 @@ aj_status* split_backward_body(void*, aj_call* call) {
 
 aj_status* split_sizes_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, join_or_zeros(b.tensors(0), b.ints(1).vec(), b.ints(2).vec(), b.integer(3)));
+    Sizes shape = b.ints(1).vec();
+    int64_t d = dim_of(shape, b.integer(3));
+    b.ret(0, join_or_zeros(b.tensors(0), shape, b.ints(2).vec(), d));
   });
 }
 
 aj_status* unbind_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Sizes shape = b.ints(1).vec();
-    int64_t d = b.integer(2);
+    int64_t d = dim_of(shape, b.integer(2));
     Sizes slice = shape;
     slice.erase(slice.begin() + d);
-    const Tensor* like = nullptr;
-    for (const Tensor& g : b.tensors(0))
-      if (g.defined()) like = &g;
+    const Tensor* like = &one_of(b.tensors(0));
     std::vector<Tensor> pieces;
     for (const Tensor& g : b.tensors(0)) pieces.push_back(g.defined() ? g : zeros_of(*like, slice));
     b.ret(0, stack(pieces, d));

@@ -24,11 +24,11 @@ void store(MutView to, const std::vector<double>& v) {
 
 // Elements that share a mean: for batch norm those of a channel, for layer norm those of a row.
 struct Groups {
-  Groups(Span shape, bool of_channels, int64_t rows)
+  Groups(Span shape, bool of_channels, int64_t row)
       : lines(shape, of_channels ? 1 : 0), channels(of_channels) {
-    count = channels ? lines.size : rows;
     numel = lines.outer * lines.size * lines.inner;
-    each = count ? numel / count : 0;
+    count = channels ? lines.size : row ? numel / row : 0;
+    each = !channels ? row : count ? numel / count : 0;
   }
   int64_t group(int64_t i) const { return channels ? i / lines.inner % lines.size : i / each; }
   int64_t weight(int64_t i) const {
@@ -135,11 +135,15 @@ void batch_norm_backward(Args args) {
   normalize_backward(g, args, grad, x, mean, rstd, args.tensor(2), !training, 9);
 }
 
+int64_t row_length(Span normalized) {
+  int64_t n = 1;
+  for (int64_t s : normalized) n *= s;
+  return n;
+}
+
 void layer_norm(Args args) {
   TensorView x = args.tensor(0);
-  int64_t each = 1;
-  for (int64_t s : args.ints(1)) each *= s;
-  Groups g(x.shape(), false, each ? x.numel() / each : 0);
+  Groups g(x.shape(), false, row_length(args.ints(1)));
   Dense<double> in(x);
   Moments m(g, in);
   auto rstd = reciprocal_root(m.var, args.real(4));
@@ -151,7 +155,7 @@ void layer_norm(Args args) {
 void layer_norm_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1), mean = args.tensor(3),
              rstd = args.tensor(4);
-  Groups g(x.shape(), false, mean.numel());
+  Groups g(x.shape(), false, row_length(args.ints(2)));
   normalize_backward(g, args, grad, x, values(mean, g.count, 0), values(rstd, g.count, 1),
                      args.tensor(5), false, 7);
 }

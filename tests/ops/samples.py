@@ -1,4 +1,4 @@
-"""Sample arguments of an op, from its row's `test` key and, where that is silent, from its kind."""
+"""tests/ops/samples.py: arguments of an op, from its row's `test` key and, where that is silent, from its kind."""
 
 import itertools
 import json
@@ -27,6 +27,9 @@ class Row:
         self.space = self.name.split("::")[0] if "::" in self.name else ""
         self.params = schema.params(info["schema"])
         self.test = json.loads(info["test"]) if info["test"] else None
+        self.other_name_of = (self.test or {}).get("same")
+        if self.other_name_of:
+            self.test = json.loads(adjoin._C.op_info(self.other_name_of)[0]["test"])
         self.kind = info["kind"]
         self.tensors = [p for p in self.params if p.tensor]
 
@@ -62,6 +65,16 @@ class Row:
         for values in itertools.product(*args.values()):
             yield {k: self.argument(k, v) for k, v in zip(args, values, strict=True)}
 
+    def samples(self):
+        """(shapes, other arguments), every combination, or the pairs that the row gives."""
+        if "cases" in (self.test or {}):
+            for case in self.test["cases"]:
+                yield case["shapes"], {k: self.argument(k, v) for k, v in case["args"].items()}
+            return
+        for shapes in self.shapes():
+            for other in self.arguments():
+                yield shapes, other
+
     def argument(self, name, value):
         """A value of the row's `args`: what JSON cannot say stands there as text."""
         param = next(p for p in self.params if p.name == name)
@@ -72,7 +85,8 @@ class Row:
     @property
     def lacks_arguments(self):
         """Does a parameter without default have no sample?"""
-        args = (self.test or {}).get("args", {})
+        test = self.test or {}
+        args = test["cases"][0]["args"] if "cases" in test else test.get("args", {})
         return [p.name for p in self.params
                 if not p.tensor and not p.optional and p.default is None and p.name not in args]  # fmt: skip
 
@@ -106,7 +120,9 @@ def make(rng, param, shape, dtype, test, device):
     """A tensor for one parameter."""
     n = count_of(shape)
     only = param.dtypes
-    if param.name in test.get("ints", {}) or only in ("int64", "integral", "int32"):
+    if param.name in test.get("signs", []) and dtype in FLOATS:
+        data = [rng.choice([-1, 1]) for _ in range(n)]
+    elif param.name in test.get("ints", {}) or only in ("int64", "integral", "int32"):
         bound = test.get("ints", {}).get(param.name, 2)
         data, dtype = indices(rng, shape, bound), "int64"
     elif only == "bool":
@@ -135,25 +151,52 @@ def tensors(rng, row, shapes, dtype, device="cpu"):
         if shape is None:
             continue
         if param.list:
-            given[param.name] = [make(rng, param, s, dtype, row.test or {}, device) for s in shape]
+            given[param.name] = [None if s == "none" else make(rng, param, s, dtype, row.test or {}, device) for s in shape]
         else:
             given[param.name] = make(rng, param, shape, dtype, row.test or {}, device)
     return given
 
 
+def batch_statistics(given, other):
+    """What the forward row would have kept: mean and rstd of the input."""
+    x = given["input"].detach()
+    dims = [d for d in range(x.ndim) if d != 1]
+    return {"mean": x.mean(dims), "rstd": (x.var(dims, correction=0) + other["eps"]).rsqrt()}
+
+
+def layer_statistics(given, other):
+    x = given["input"].detach()
+    dims = list(range(-len(other["normalized_shape"]), 0))
+    return {"mean": x.mean(dims, True), "rstd": (x.var(dims, correction=0, keepdim=True) + 1e-5).rsqrt()}
+
+
+def extremes(given, other):
+    return {"out": given["input"].detach().amax(other["dim"], other["keepdim"])}
+
+
+DEPENDENT = {"batch_norm_backward": batch_statistics, "layer_norm_backward": layer_statistics, "_::share_ties": extremes}
+
+
+def complete(row, given, other):
+    """Arguments that must agree with others: a backward row is given what its forward row has made."""
+    return {**given, **DEPENDENT[row.name](given, other)} if row.name in DEPENDENT else given
+
+
 def all_samples(row, dtype, seed=0, device="cpu"):
     """(tensor keyword arguments, other keyword arguments), every combination."""
-    for shapes in row.shapes():
-        for other in row.arguments():
-            rng = random.Random(f"{seed}{row.name}{shapes}{other}")
-            yield tensors(rng, row, shapes, dtype, device), other
+    for shapes, other in row.samples():
+        rng = random.Random(f"{seed}{row.name}{shapes}{other}")
+        yield complete(row, tensors(rng, row, shapes, dtype, device), other), other
+
+
+def moved(given, change):
+    """The arguments with every tensor changed."""
+    return {k: [t if t is None else change(t) for t in v] if isinstance(v, list) else change(v) for k, v in given.items()}
 
 
 def every_row():
     rows = []
     for name in adjoin._C.op_names():
-        if name.endswith("_") and adjoin._C.op_info(name) is None:
-            continue
         for info in adjoin._C.op_info(name) or []:
             if info["provider"] == "" and info["name"] not in {r.name for r in rows}:
                 rows.append(Row(info))
