@@ -57,6 +57,16 @@ aj_status* prefix(aj_status* steal, std::string_view before) {
   return steal;
 }
 
+aj_status* name_body(aj_status* steal, std::string_view op) {
+  if (!steal || steal->is_static) return steal;
+  std::string name = text(op, ": ");
+  steal->message.erase(0, steal->body_name);
+  bool named = steal->message.starts_with(name);
+  steal->body_name = named ? 0 : uint32_t(name.size());
+  if (!named) steal->message.insert(0, name);
+  return steal;
+}
+
 void append(std::string& out, std::string_view s) { out += s; }
 void append(std::string& out, const char* s) { out += s ? s : ""; }
 void append(std::string& out, int64_t v) { append_number(out, v); }

@@ -11,6 +11,7 @@ struct aj_status {
   bool is_static;  // the one for "no memory for an error" is never freed
   std::string kind, message, where;
   aj_status* cause;
+  uint32_t body_name = 0;  // bytes of message that name the composite op in whose body it was raised
 };
 
 namespace adjoin {
@@ -57,6 +58,9 @@ template <class... Parts>
 
 // Prepends "who: " context while keeping code and kind.
 aj_status* prefix(aj_status* steal, std::string_view before);
+
+// An error of an op inside the body of another is told as that of the outermost: what the user asked for.
+aj_status* name_body(aj_status* steal, std::string_view op);
 
 #define AJ_TRY(expr)                                                   \
   do {                                                                 \

@@ -49,7 +49,7 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
 
 aj_status* run_body(Frame* f, const Kernel* k, aj_value* rets, uint32_t nrets) {
   Cleaner cleaner{f};
-  AJ_TRY(run_kernel(f->op, k, &f->call, 0));
+  if (aj_status* s = run_kernel(f->op, k, &f->call, 0)) return name_body(s, f->op->schema.ident);
   for (uint32_t i = 0; i < nrets; i++)
     if (f->made[i].tag == AJ_NONE && f->op->schema.results[i].base == AJ_PARAM_TENSOR && !(f->op->schema.results[i].flags & AJ_PARAM_OPTIONAL))
       return fail(AJ_INTERNAL, f->op->schema.ident, ": its body returned no result ", i);

@@ -244,6 +244,8 @@ aj_status* linear_body(void*, aj_call* call) {
 
 aj_status* linear_weight_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    want(b.tensor(0).ndim() > 0 && b.tensor(1).ndim() > 0, "grad and input must have a last dimension: ",
+         shown(b.tensor(0)), " and ", shown(b.tensor(1)));
     b.ret(0, mm(t(folded(b.tensor(0))), conjugate(folded(b.tensor(1)))));
   });
 }
