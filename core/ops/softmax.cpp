@@ -24,13 +24,32 @@ aj_status* softmax_shape(void*, aj_call* call) {
   });
 }
 
-aj_status* same_as_second(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) { c.out(0, c.tensor(1).dtype(), c.tensor(1).shape()); });
+namespace {
+
+void check_rows(const Tensor& t, const Tensor& target) {
+  want(t.ndim() == 2 && t.is_floating_point(),
+       "input must be a matrix of floating-point numbers, it is ", shown(t), " ", t.dtype());
+  want_shape(target, "target", t.shape().first(1));
+}
+
+}  // namespace
+
+aj_status* softmax_nll_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor &g = c.tensor(0), &t = c.tensor(1), &sums = c.tensor(3);
+    check_rows(t, c.tensor(2));
+    want_shape(g, "grad", t.shape().first(c.text(5) == "none" ? 1 : 0));
+    want_shape(sums, "logsumexp", t.shape().first(1));
+    want_dtype(g, "grad", t.dtype());
+    want_dtype(sums, "logsumexp", t.dtype());
+    c.out(0, t.dtype(), t.shape());
+  });
 }
 
 aj_status* softmax_nll_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
+    check_rows(t, c.tensor(1));
     Sizes rows{t.size(0)};
     c.out(0, t.dtype(), c.text(3) == "none" ? rows : Sizes());
     c.out(1, t.dtype(), rows);
@@ -52,6 +71,7 @@ aj_status* softmax_nll_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     std::string_view how = b.text(3);
+    check_rows(t, b.tensor(1));
     Kept k(b.tensor(1), b.integer(2));
     Tensor sums = logsumexp(t, {1}), each;
     try {

@@ -330,9 +330,8 @@ struct Gradient {
       db[c] = AJ_SIMD(sum_planes<T>)(g + at, planes, n, step);
       dw[c] = AJ_SIMD(products_planes<T>)(g + at, x + at, planes, n, step, m);
       dw[c] = (dw[c] + (double(m) - mean[c]) * db[c]) * rstd[c];
-      if (dx)
-        AJ_SIMD(gradient_planes<T>)
-        (g + at, x + at, dx + at, planes, n, step, m, T(w[c] * rstd[c]), of_grad(c), of_hat(c));
+      if (dx) AJ_SIMD(gradient_planes<T>)
+      (g + at, x + at, dx + at, planes, n, step, m, T(w[c] * rstd[c]), of_grad(c), of_hat(c));
     });
   }
 };
@@ -366,6 +365,8 @@ void differentiate(Args args, const Channels& ch, TensorView grad, TensorView x,
        rstd = values<double>(args.tensor(training ? 6 : 4), ch.channels, 1);
   if (!training)
     for (double& r : rstd) r = 1 / std::sqrt(r + args.real(8));
+  if (!x.numel())
+    std::ranges::fill(mean, 0), std::ranges::fill(rstd, 0);  // those of nothing are NaN
   Gradient<T> d{ch,
                 dy.data(),
                 in.data(),

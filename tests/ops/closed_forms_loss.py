@@ -88,8 +88,27 @@ def nll_loss(input, target, weight, reduction="mean", smoothing=0.0):
     return loss.sum() if reduction == "sum" else loss.reshape(shape)
 
 
+def scores(x):
+    """log_softmax over classes."""
+    x = x - x.max(1, keepdims=True)
+    return x - np.log(np.exp(x).sum(1, keepdims=True))
+
+
+@of("_::softmax_nll")
+def softmax_nll(input, target, ignore_index, reduction):
+    kept = target != ignore_index
+    each = -scores(input)[np.arange(len(input)), np.where(kept, target, 0)] * kept
+    return each.sum() / kept.sum() if reduction == "mean" else reduced(each, reduction)
+
+
+@of("_::softmax_nll_backward")
+def softmax_nll_backward(grad, input, target, logsumexp, ignore_index, reduction):
+    kept = target != ignore_index
+    each = kept * grad / (kept.sum() if reduction == "mean" else 1)
+    hot = np.eye(input.shape[1])[np.where(kept, target, 0)]
+    return (np.exp(scores(input)) - hot) * each[:, None]
+
+
 @of("nn::cross_entropy")
 def cross_entropy(input, target, weight, reduction="mean", label_smoothing=0.0):
-    top = input.max(1, keepdims=True)
-    logs = input - top - np.log(np.exp(input - top).sum(1, keepdims=True))
-    return nll_loss(logs, target, weight, reduction, label_smoothing)
+    return nll_loss(scores(input), target, weight, reduction, label_smoothing)

@@ -24,8 +24,10 @@ def run(row, given, other):
     """The results. Random rows draw from the same place every time; what is written is a copy."""
     adjoin.manual_seed(PHILOX_SEED)
     written = {p.name for p in row.params if p.written}
-    given = {k: v.clone() if k in written else v for k, v in samples.complete(row, given, other).items()}
-    return flat(row.call(**given, **other))
+    given = samples.complete(row, given, other)
+    given = {**given, **samples.moved({k: v for k, v in given.items() if k in written}, lambda t: t.clone())}
+    result = row.call(**given, **other)
+    return flat(result) if result is not None else flat([given[p.name] for p in row.params if p.written])
 
 
 def close(a, b, dtype, scale=1.0):

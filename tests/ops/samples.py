@@ -174,7 +174,11 @@ def extremes(given, other):
     return {"out": given["input"].detach().amax(other["dim"], other["keepdim"])}
 
 
-DEPENDENT = {"batch_norm_backward": batch_statistics, "layer_norm_backward": layer_statistics, "_::share_ties": extremes}
+def sums_of_exponentials(given, other):
+    return {"logsumexp": given["input"].detach().logsumexp(1)}
+
+
+DEPENDENT = {"_::softmax_nll_backward": sums_of_exponentials, "batch_norm_backward": batch_statistics, "layer_norm_backward": layer_statistics, "_::share_ties": extremes}
 
 
 def complete(row, given, other):
