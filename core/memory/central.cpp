@@ -234,7 +234,9 @@ void apply_policy(DeviceMemory& m, uint32_t now) {
   if (!m.host) return;
   bool can_idle = m.device->vtbl.mem_idle;
   if (m.segments.warm_free() > kWarmFloor) {
-    uint64_t keep = std::max(kWarmFloor, m.recent_peak(now) / 2);
+    // A step of training frees what the next one takes: what the last seconds had in use stays warm.
+    uint64_t peak = m.recent_peak(now), used = m.in_use();
+    uint64_t keep = std::max(kWarmFloor, peak > used ? peak - used : 0);
     if (m.segments.warm_free() > keep) {
       if (can_idle)
         m.segments.cool(keep, 0, idle_pages, &m);
