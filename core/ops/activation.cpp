@@ -6,17 +6,17 @@
 
 namespace adjoin::ops {
 
-aj_status* gelu_vjp(void*, aj_grad_call* call) {
-  return kit::derive(call, [](kit::Grad& d) {
-    const Tensor &g = d.grad(0), &x = d.tensor(0);
-    if (d.text(1) == "none") {
+aj_status* gelu_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &g = b.tensor(0), &x = b.tensor(1);
+    if (b.text(2) == "none") {
       Tensor cdf = erf(x * 0.7071067811865476) * 0.5 + 0.5;
-      return d.set(0, g * (cdf + x * exp(x * x * -0.5) * 0.3989422804014327));
+      return b.ret(0, g * (cdf + x * exp(x * x * -0.5) * 0.3989422804014327));
     }
     const double k = 0.7978845608028654, c = 0.044715;  // sqrt(2 / pi), and the cubic term's weight
     Tensor xx = x * x, t = tanh((x + x * xx * c) * k);
     Tensor slope = x * (1 - t * t) * (xx * (3 * c * k) + k);
-    d.set(0, g * ((t + slope) * 0.5 + 0.5));
+    b.ret(0, g * ((t + slope) * 0.5 + 0.5));
   });
 }
 
