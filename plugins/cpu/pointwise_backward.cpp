@@ -80,13 +80,15 @@ AJ_CHOSEN(gelu_tanh)
 struct ComplexTanhSlope {
   template <class T>
   T operator()(T g, T y) const {
-    return g * scalar::Conj()(T(1) - y * y);
+    T slope = T(1) - y * y;
+    return g * T(slope.re, -slope.im);
   }
 };
 struct ComplexSigmoidSlope {
   template <class T>
   T operator()(T g, T y) const {
-    return g * scalar::Conj()(y * (T(1) - y));
+    T slope = y * (T(1) - y);
+    return g * T(slope.re, -slope.im);
   }
 };
 template <class F>
@@ -105,11 +107,11 @@ aj_status* gelu_slope(void*, aj_call* call) {
 }  // namespace
 
 const Kernel backward_kernels[] = {
-    {"relu_backward", slope<relu_pair>},
-    {"tanh_backward", vectors<tanh_pair, complex_loops<ComplexTanhSlope>, floating_complex>},
-    {"sigmoid_backward", vectors<sigmoid_pair, complex_loops<ComplexSigmoidSlope>, floating_complex>},
-    {"silu_backward", slope<silu_pair>},
-    {"gelu_backward", {&gelu_slope, floating::mask, kInner}},
+    {"_::relu_backward", slope<relu_pair>},
+    {"_::tanh_backward", vectors<tanh_pair, complex_loops<ComplexTanhSlope>, floating_complex>},
+    {"_::sigmoid_backward", vectors<sigmoid_pair, complex_loops<ComplexSigmoidSlope>, floating_complex>},
+    {"_::silu_backward", slope<silu_pair>},
+    {"_::gelu_backward", {&gelu_slope, floating::mask, kInner}},
     {nullptr, {}},
 };
 
