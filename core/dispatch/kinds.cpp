@@ -119,6 +119,7 @@ void init_op(aj_op* op) {
   op->p_dtype = place_of(s, "dtype");
   op->p_rounding = place_of(s, "rounding_mode");
   op->noperands = 0;
+  op->fixed_operands = false;
   op->has_dims = op->checks_dtypes = false;
   op->tensor_params = 0;
   op->grad_results = 0;
@@ -133,7 +134,10 @@ void init_op(aj_op* op) {
     op->checks_dtypes |= tensor && p.dtypes != 0;
     op->tags_ok[i] = tags_of(p);
     bool output = i == 0 && s.result_is_first;
-    if (tensor && !p.list && !output && op->noperands < 15) op->operands[op->noperands++] = uint8_t(i);
+    if (tensor && !p.list && !output && op->noperands < 15) {
+      op->operands[op->noperands++] = uint8_t(i);
+      op->fixed_operands |= p.dtypes != 0;
+    }
   }
   bool pointwise = op->kind <= Kind::pointwise || op->kind == Kind::scan;
   bool first_tensor = !s.params.empty() && (s.params[0].base == AJ_PARAM_TENSOR || s.params[0].base == AJ_PARAM_OPERAND) && !s.params[0].list;

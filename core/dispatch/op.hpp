@@ -87,6 +87,7 @@ struct aj_op {
   std::string doc, kind_name, tags, test, provider;
   // Read off the schema once:
   uint8_t noperands, operands[15];               // parameters that are tensors or numbers to compute with, outputs apart
+  bool fixed_operands;                           // one of them has a dtype of its own: a condition, an index
   int8_t p_dim, p_keepdim, p_dtype, p_rounding;  // places of parameters with a meaning to the core; -1
   bool real_result;                              // tag: a complex input gives a real result
   bool has_dims, checks_dtypes;                  // some argument needs a look before anybody sees it

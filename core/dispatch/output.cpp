@@ -27,7 +27,9 @@ Frame::Frame(aj_op* o, uint64_t keys, const aj_value* args, uint32_t nargs, uint
   op = o;
   device = nullptr;
   views = nullptr;
-  for (uint32_t i = 0; i < nrets; i++) made[i] = given[i] = none();
+  // Each by itself: copying one from the other would read what was just written in halves.
+  for (uint32_t i = 0; i < nrets; i++) made[i] = none();
+  for (uint32_t i = 0; i < nrets; i++) given[i] = none();
 }
 
 namespace {

@@ -200,11 +200,11 @@ aj_status* run_pointwise(aj_op* op, const Kernel* head, uint64_t keys, const aj_
                          uint32_t nrets) {
   if (head->flags & kKernelBody) return run_generic(op, head, keys, args, nargs, rets, nrets);
   Inputs in{op, args};
-  bool fixed_dtypes = false;
+  bool numbers = false;
   for (int i = 0; i < op->noperands; i++) {
     const aj_value& v = args[op->operands[i]];
     if (v.tag == AJ_TENSOR) look(&in, v.v.tensor);
-    fixed_dtypes |= op->schema.params[op->operands[i]].dtypes != 0;
+    else numbers = true;
   }
   bool writes_first = op->schema.result_is_first;
   aj_tensor* target = writes_first ? args[0].v.tensor : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor : nullptr;
@@ -219,10 +219,8 @@ aj_status* run_pointwise(aj_op* op, const Kernel* head, uint64_t keys, const aj_
   if (!writes_first && target && in.first->dl.ndim == 0 && target->dl.ndim && device(target) != in.device) in.device = device(target);
 
   int compute;
-  bool numbers = false;
-  for (int i = 0; i < op->noperands; i++) numbers |= args[op->operands[i]].tag != AJ_TENSOR;
   if (writes_first) compute = priv(target).dtype;
-  else if (in.alike && !numbers && !fixed_dtypes) compute = priv(in.first).dtype;
+  else if (in.alike && !numbers && !op->fixed_operands) compute = priv(in.first).dtype;
   else compute = promoted(in);
   if (compute < 0) return fail(AJ_WRONG_TYPE, op->schema.ident, ": the operands' dtypes have no common one; cast with .to(...)");
   int result = writes_first ? compute : result_dtype(op, args, &compute);
