@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kBytesOfB = 4 << 20,
                   kBytesOfA = 512 << 10;  // of packed blocks: in L3, in L2
-constexpr int64_t kNearB = 320 << 10, kFlat = 48;
+constexpr int64_t kNearB = 320 << 10;
 constexpr int64_t kShortBlock = 512, kLongBlock = 4096;  // most of k at a time
 constexpr int64_t kRowsAtOnce = 8;                       // packed together: pages and lines
 constexpr int64_t kStride = 16;  // elements between packed rows, against equal cache sets
@@ -34,15 +34,16 @@ struct Panel {
 class Blocked {
  public:
   Blocked(const Product& p, const Tiles& t) : p_(p), t_(t) {
-    // Wide and low tiles where C is most of the traffic, or has few rows.
-    size_ = p.n > 2 * t.lanes && t.rows[2] > 2 && (p.m <= t.rows[2] || p.k <= kFlat)
-                ? 2
-                : p.n > t.lanes;
+    // Wide tiles load least for what they multiply; they want enough registers.
+    bool wide = p.n > 2 * t.lanes && t.rows[2] > 2;
+    size_ = wide ? 2 : p.n > t.lanes;
     width_ = t.lanes << size_;
     high_ = t.rows[size_];
     bool same = t.stored == t.packed && t.pair == 1;
     direct_c_ = !(p.bias && p.swapped) && t.stored == t.sum && p.cs == 1 && p.alpha == 1 &&
                 (p.beta == 0 || p.beta == 1);
+    stores_ =
+        p.cs == 1 && p.alpha == 1 && p.beta == 0 && !(p.bias && p.swapped) && p.k <= kLongBlock;
     int64_t most = direct_c_ ? kShortBlock : kLongBlock;
     int64_t blocks = (p.k + most - 1) / most;
     kc_ = blocks == 1 ? p.k : round_up((p.k + blocks - 1) / blocks, 8);
@@ -164,14 +165,18 @@ class Blocked {
       int64_t i_c = i + r, j_c = j + at_j;
       if (direct_c_ && count == wide) {
         char* c = static_cast<char*>(p_.c) + (i_c * p_.rs + j_c) * t_.stored;
-        tile(steps_, a, row_step_, k_step, b.data, b.step, c, p_.rs, !first_ || p_.beta == 1,
-             start);
+        tile(steps_, a, row_step_, k_step, b.data, b.step, c, p_.rs,
+             !first_ || p_.beta == 1 ? Into::add : Into::write, start);
+      } else if (stores_ && count == wide) {
+        char* c = static_cast<char*>(p_.c) + (i_c * p_.rs + j_c) * t_.stored;
+        tile(steps_, a, row_step_, k_step, b.data, b.step, c, p_.rs, Into::stored, start);
       } else if (sum_) {
         int64_t ld = round_up(columns, width_);
         char* c = static_cast<char*>(sum_) + (i_c * ld + at_j) * t_.sum;
-        tile(steps_, a, row_step_, k_step, b.data, b.step, c, ld, !first_, start);
+        tile(steps_, a, row_step_, k_step, b.data, b.step, c, ld, first_ ? Into::write : Into::add,
+             start);
       } else {
-        tile(steps_, a, row_step_, k_step, b.data, b.step, sums, wide, false, start);
+        tile(steps_, a, row_step_, k_step, b.data, b.step, sums, wide, Into::write, start);
         finish(i_c, j_c, some, count, sums, wide, first_ ? p_.beta : 1);
       }
       r += some;
@@ -201,7 +206,7 @@ class Blocked {
   const Tiles& t_;
   int size_;  // of the tiles: 0, 1, 2 for 1, 2, 4 vectors
   int64_t high_, width_, kc_, nc_, mc_, steps_ = 0;
-  bool direct_a_, direct_b_, direct_c_, first_ = true;
+  bool direct_a_, direct_b_, direct_c_, stores_, first_ = true;  // stores_: tiles write C as stored
   char* packed_b_ = nullptr;
   const void* a_ = nullptr;
   int64_t row_step_ = 0, k_step_ = 0;

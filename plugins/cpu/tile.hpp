@@ -8,9 +8,11 @@
 
 namespace adjoin::cpu {
 
+// What a tile does with C: writes sums, adds to sums, or writes what is stored.
+enum class Into { write, add, stored };
 // Arguments as in tile_body.hpp.
 using TileFn = void (*)(int64_t steps, const void* a, int64_t rs, int64_t ps, const void* b,
-                        int64_t bs, void* c, int64_t ldc, bool add, const void* start);
+                        int64_t bs, void* c, int64_t ldc, Into into, const void* start);
 using PackFn = void (*)(const void* x, int64_t ld, int64_t count, int64_t width, int64_t k,
                         void* out);
 // Arguments as in few_body.hpp.

@@ -11,13 +11,9 @@ struct Brain : avx2::BrainIn {
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
-  // The processor's own conversion takes denormal numbers for zero.
+  // Like the products, the conversion takes denormal numbers for zero.
   static void store(uint16_t* p, Vector v) {
-    using Wide = uint32_t __attribute__((vector_size(64)));
-    using Narrow = uint16_t __attribute__((vector_size(32)));
-    Wide bits = (Wide)v, high = bits >> 16, nearest = (bits + (high & 1) + 0x7fff) >> 16;
-    Wide nan = (Wide)((bits & 0x7fffffff) > 0x7f800000);
-    Narrow out = __builtin_convertvector((nan & (high | 0x40)) | (~nan & nearest), Narrow);
+    __m256bh out = _mm512_cvtneps_pbh(v);
     std::memcpy(p, &out, sizeof out);
   }
   static Operand operand(const uint16_t* p) { return _mm512_loadu_si512(p); }

@@ -12,7 +12,7 @@
 // the sums begin with. kPanel: the rows of a are neighbours.
 template <class S, int M, int NV, bool kPanel>
 void tile(int64_t steps, const void* a_, int64_t rs, int64_t ps, const void* b_, int64_t bs,
-          void* c_, int64_t ldc, bool add, const void* start_) {
+          void* c_, int64_t ldc, Into into, const void* start_) {
   using E = typename S::Packed;
   using T = typename S::Sum;
   const E* a = static_cast<const E*>(a_);
@@ -23,7 +23,12 @@ void tile(int64_t steps, const void* a_, int64_t rs, int64_t ps, const void* b_,
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-      for (int j = 0; j < NV; ++j) __builtin_prefetch(c + i * ldc + j * S::kLanes, 1);
+      for (int j = 0; j < NV; ++j)
+        __builtin_prefetch(into == Into::stored
+                               ? static_cast<const char*>(c_) +
+                                     (i * ldc + j * S::kLanes) * int64_t(sizeof(typename S::Stored))
+                               : reinterpret_cast<const char*>(c + i * ldc + j * S::kLanes),
+                           1);
   }
   typename S::Vector sum[M][NV];
 #pragma GCC unroll 16
@@ -41,12 +46,22 @@ void tile(int64_t steps, const void* a_, int64_t rs, int64_t ps, const void* b_,
       for (int j = 0; j < NV; ++j) sum[i][j] = S::fma(x, y[j], sum[i][j]);
     }
   }
+  if constexpr (!std::is_same_v<T, typename S::Stored>) {
+    if (into == Into::stored) {
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < NV; ++j)
+          S::store(static_cast<typename S::Stored*>(c_) + i * ldc + j * S::kLanes, sum[i][j]);
+      return;
+    }
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < NV; ++j) {
       T* to = c + i * ldc + j * S::kLanes;
-      S::store(to, add ? S::plus(sum[i][j], S::load(to)) : sum[i][j]);
+      S::store(to, into == Into::add ? S::plus(sum[i][j], S::load(to)) : sum[i][j]);
     }
 }
 
@@ -112,6 +127,9 @@ void pack_rows(const void* x_, int64_t ld, int64_t count, int64_t k, void* out_,
   E* out = static_cast<E*>(out_);
   for (int64_t i = 0; i < count; ++i, x += ld, out += stride) {
     if constexpr (std::is_same_v<In, E>) {
+      // The next row is another page: nobody else would fetch it in time.
+      if (i + 1 < count)
+        for (int64_t q = 0; q < k; q += 64 / int64_t(sizeof(E))) __builtin_prefetch(x + ld + q);
       std::memcpy(out, x, size_t(k) * sizeof(E));
     } else {
       for (int64_t q = 0; q < k; ++q) out[q] = S::convert(x[q]);
