@@ -53,6 +53,10 @@ struct ConvGeometry {
   }
 };
 
+// Is the weight so large and are the pixels of all images so few that a convolution (of one group)
+// is bound by reading the weight? Then it is best read where it lies.
+inline bool few_pixels(int64_t pixels, int64_t weight) { return pixels <= 64 && weight >= 1 << 18; }
+
 // Windows over planes of the last two dimensions.
 struct PoolGeometry {
   int64_t planes, in[2], out[2], kernel[2], stride[2], pad[2], dilation[2] = {1, 1};

@@ -93,6 +93,12 @@ struct Relu {
     return x < T(0) ? T(0) : x;
   }
 };
+struct ReluBackward {
+  template <class T>
+  AJ_HD T operator()(T g, T positive) const {
+    return positive > T(0) ? g : T(0);
+  }
+};
 #define AJ_ROUNDING_(Name, fn)      \
   struct Name {                     \
     template <class T>              \

@@ -11,91 +11,16 @@
 #include <optional>
 
 #include "depthwise.hpp"
+#include "few_pixels.hpp"
 #include "gemm.hpp"
 #include "tables.hpp"
+#include "unrolled.hpp"
 
 namespace adjoin::cpu {
 namespace {
 
 constexpr int64_t kScratch =
     1 << 17;  // elements of cols at a time: they stay in the second-level cache
-
-template <class T>
-class Unrolled {
- public:
-  explicit Unrolled(const ConvGeometry& g) : g_(g) {
-    bool plain = g.taps() == 1;
-    for (int d = 0; d < 3; ++d) plain &= g.stride[d] == 1 && g.pad[d] == 0;
-    plain_ = plain;
-  }
-  bool plain() const { return plain_; }  // cols are the image itself
-
-  // Rows of `channels` channels, pixels [lo, hi); cols has row length hi - lo.
-  void unroll(const T* big, int64_t channels, int64_t lo, int64_t hi, T* cols) const {
-    walk(channels, lo, hi,
-         [&](int64_t channel, int64_t at, int64_t from, int64_t step, int64_t n, int64_t skip,
-             int64_t rest) {
-           T* to = cols + at;
-           const T* p = big + channel * g_.big_pixels() + from;
-           for (int64_t i = 0; i < skip; ++i) *to++ = T(0);
-           if (step == 1) {
-             for (int64_t i = 0; i < n; ++i) *to++ = p[i];
-           } else {
-             for (int64_t i = 0; i < n; ++i) *to++ = p[i * step];
-           }
-           for (int64_t i = 0; i < rest; ++i) *to++ = T(0);
-         });
-  }
-  // The other way: adds cols to the image.
-  void fold(const T* cols, int64_t channels, int64_t lo, int64_t hi, T* big) const {
-    walk(channels, lo, hi,
-         [&](int64_t channel, int64_t at, int64_t from, int64_t step, int64_t n, int64_t skip,
-             int64_t) {
-           T* p = big + channel * g_.big_pixels() + from;
-           const T* x = cols + at + skip;
-           for (int64_t i = 0; i < n; ++i) p[i * step] += x[i];
-         });
-  }
-
- private:
-  // For each channel, tap and line of pixels: f(channel, place in cols, first pixel, step, inside,
-  // before, behind).
-  template <class F>
-  void walk(int64_t channels, int64_t lo, int64_t hi, F f) const {
-    const ConvGeometry& g = g_;
-    int64_t width = hi - lo, taps = g.taps(), line = g.small[2], stride = g.stride[2];
-    for (int64_t r = 0; r < channels * taps; ++r) {
-      int64_t k = r % taps, shift[3];
-      for (int d = 2; d >= 0; k /= g.kernel[d--])
-        shift[d] = k % g.kernel[d] * g.dilation[d] - g.pad[d];
-      // Pixels x of a line read x * stride + shift: those inside are [begin, end).
-      int64_t begin = std::clamp<int64_t>((stride - 1 - shift[2]) / stride, 0, line);
-      int64_t end =
-          g.big[2] > shift[2]
-              ? std::clamp<int64_t>((g.big[2] - shift[2] + stride - 1) / stride, begin, line)
-              : begin;
-      int64_t x = lo % line, row = lo / line % g.small[1], plane = lo / line / g.small[1];
-      for (int64_t s = lo, at = r * width; s < hi;) {
-        int64_t n = std::min(hi - s, line - x), y = row * g.stride[1] + shift[1],
-                z = plane * g.stride[0] + shift[0];
-        if (y < 0 || y >= g.big[1] || z < 0 || z >= g.big[0]) {
-          f(r / taps, at, 0, 1, 0, n, 0);
-        } else {
-          int64_t first = std::clamp(begin, x, x + n), last = std::clamp(end, first, x + n);
-          int64_t from =
-              first < last ? (z * g.big[1] + y) * g.big[2] + first * stride + shift[2] : 0;
-          f(r / taps, at, from, stride, last - first, first - x, x + n - last);
-        }
-        s += n;
-        at += n;
-        x = 0;
-        if (++row == g.small[1]) row = 0, ++plane;
-      }
-    }
-  }
-  const ConvGeometry& g_;
-  bool plain_;
-};
 
 template <class T>
 class Convolution {
@@ -123,7 +48,7 @@ class Convolution {
             const T* image = big + ng * g_.big_c * g_.big_pixels();
             Matrix<T> x{image + from, std::max<int64_t>(1, pixels_)};
             if (!unrolled_.plain()) {
-              unrolled_.unroll(image, g_.big_c, from, to, cols.get());
+              unrolled_.unroll(image, g_.big_c, from, to, cols.get(), to - from);
               x = {cols.get(), to - from};
             }
             gemm<T>(from_, g_.small_c, to - from, rows, T(1), {weight_of(weight, ng), rows}, x,
@@ -156,7 +81,7 @@ class Convolution {
                 continue;
               }
               gemm<T>(from_, count * taps_, n, g_.small_c, T(1), w, y, T(0), cols.get(), n);
-              unrolled_.fold(cols.get(), count, from, from + n, image);
+              unrolled_.fold(cols.get(), count, from, from + n, image, n);
             }
           }
         });
@@ -184,7 +109,7 @@ class Convolution {
             const T* image = big + (ng * g_.big_c + channel) * g_.big_pixels();
             Matrix<T> x{image + from, pixels_, true};
             if (!unrolled_.plain()) {
-              unrolled_.unroll(image, count, from, from + width, cols.get());
+              unrolled_.unroll(image, count, from, from + width, cols.get(), width);
               x = {cols.get(), width, true};
             }
             gemm<T>(from_, g_.small_c, count * taps_, width, T(1),
@@ -236,9 +161,10 @@ void conjugate(std::unique_ptr<T[]>& store, const T*& data, int64_t n) {
 
 // The direct method where it serves, else products.
 template <class T, class F>
-void with_method(const ConvGeometry& g, F f) {
+void with_method(const ConvGeometry& g, bool by_shape, F f) {
   if constexpr (std::is_floating_point_v<T>)
     if (Depthwise<T>::serves(g)) return f(Depthwise<T>(g));
+  if (FewPixels<T>::serves(g)) return f(FewPixels<T>(g, by_shape));
   f(Convolution<T>(g));
 }
 
@@ -247,7 +173,7 @@ using convolved = Join<stored_floating, complexes>;
 void convolution(Args args) {
   TensorView x = args.tensor(0), w = args.tensor(1);
   MutView out = args.result(0);
-  bool transposed = args.flag(6);
+  bool transposed = args.flag(6), by_shape = args.call()->flags & AJ_CALL_DETERMINISTIC;
   ConvGeometry g(transposed ? x : out, transposed ? out : x, w, args.ints(3), args.ints(4),
                  args.ints(5), args.integer(8));
   visit<convolved>(x.dtype(), [&]<class S>() {
@@ -256,7 +182,7 @@ void convolution(Args args) {
     std::optional<Dense<T>> held;
     if (args.tensor(2)) held.emplace(args.tensor(2));
     const T* bias = held ? held->data() : nullptr;
-    with_method<T>(g, [&](const auto& conv) {
+    with_method<T>(g, by_shape, [&](const auto& conv) {
       transposed ? conv.to_big(in.data(), weight.data(), bias, y.data())
                  : conv.to_small(in.data(), weight.data(), bias, y.data());
     });
@@ -266,7 +192,7 @@ void convolution(Args args) {
 
 void convolution_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1), w = args.tensor(2);
-  bool transposed = args.flag(6);
+  bool transposed = args.flag(6), by_shape = args.call()->flags & AJ_CALL_DETERMINISTIC;
   ConvGeometry g(transposed ? x : grad, transposed ? grad : x, w, args.ints(3), args.ints(4),
                  args.ints(5), args.integer(8));
   int64_t channels = grad.size(1), pixels = transposed ? g.big_pixels() : g.small_pixels();
@@ -278,7 +204,7 @@ void convolution_backward(Args args) {
       Dense<T> weight(w), dx(args.result(0));
       const T* data = weight.data();
       conjugate(store, data, w.numel());
-      with_method<T>(g, [&](const auto& conv) {
+      with_method<T>(g, by_shape, [&](const auto& conv) {
         transposed ? conv.to_small(dy.data(), data, nullptr, dx.data())
                    : conv.to_big(dy.data(), data, nullptr, dx.data());
       });
@@ -288,7 +214,7 @@ void convolution_backward(Args args) {
       Dense<T> in(x), dw(args.result(1));
       const T* data = in.data();
       conjugate(store, data, x.numel());
-      with_method<T>(g, [&](const auto& conv) {
+      with_method<T>(g, by_shape, [&](const auto& conv) {
         transposed ? conv.to_weight(data, dy.data(), dw.data())
                    : conv.to_weight(dy.data(), data, dw.data());
       });

@@ -16,6 +16,7 @@ const Kernel binary_kernels[] = {
     {"atan2", binary<scalar::Atan2, floating>},
     {"hypot", binary<scalar::Hypot, floating>},
     {"logaddexp", binary<scalar::LogAddExp, floating>},
+    {"relu_backward", binary<scalar::ReluBackward, reals>},
     {nullptr, {}},
 };
 

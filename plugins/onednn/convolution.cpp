@@ -53,17 +53,22 @@ struct Cut {
 class Convolution {
  public:
   Convolution(const ConvGeometry& g, Weight weight, bool deterministic)
-      : g_(g), weight_(weight), threads_(deterministic ? 4 : core().num_threads()) {}
+      : g_(g),
+        weight_(weight),
+        deterministic_(deterministic),
+        threads_(deterministic ? 4 : core().num_threads()) {}
 
   void to_small(const Images& big, const float* bias, const Images& small) const {
     run(Direction::to_small, big, small, bias);
   }
   void to_big(const Images& small, const Images& big) const {
-    run(Direction::to_big, small, big, nullptr);
+    turns() ? to_big_forward(small, big) : run(Direction::to_big, small, big, nullptr);
   }
   void to_weight(const Images& big, const Images& small) const;
 
  private:
+  bool turns() const;
+  void to_big_forward(const Images& small, const Images& big) const;
   int64_t weight_size() const { return g_.groups * g_.small_c * g_.big_c * g_.taps(); }
   Cut cut(Direction direction, const Images& from, const Images& to) const;
   Piece piece(Direction direction, const Cut& cut, int64_t images, bool bias) const;
@@ -72,8 +77,38 @@ class Convolution {
 
   const ConvGeometry& g_;
   Weight weight_;
+  bool deterministic_;
   int64_t threads_;
 };
+
+// With stride 1 the way back is a convolution too, by the kernel turned round. Where the big image
+// has few channels the library is faster at that.
+bool Convolution::turns() const {
+  if (g_.groups != 1 || g_.taps() < 9 || weight_size() > kFew || g_.big_c < 8 || g_.big_c > 32)
+    return false;
+  for (int d = 1; d < 3; ++d)
+    if (g_.stride[d] != 1 || g_.dilation[d] * (g_.kernel[d] - 1) < g_.pad[d]) return false;
+  return true;
+}
+
+void Convolution::to_big_forward(const Images& small, const Images& big) const {
+  ConvGeometry back = g_;
+  std::swap(back.small_c, back.big_c);
+  for (int d = 1; d < 3; ++d) {
+    std::swap(back.small[d], back.big[d]);
+    back.pad[d] = g_.dilation[d] * (g_.kernel[d] - 1) - g_.pad[d];
+  }
+  Scratch turned(weight_size());
+  const int64_t rows = g_.kernel[1], columns = g_.kernel[2], *s = weight_.stride;
+  float* to = turned.data();
+  for (int64_t c = 0; c < g_.big_c; ++c)
+    for (int64_t o = 0; o < g_.small_c; ++o)
+      for (int64_t i = rows; i-- > 0;)
+        for (int64_t j = columns; j-- > 0;)
+          *to++ = weight_.data[o * s[0] + c * s[1] + i * s[2] + j * s[3]];
+  Weight w = {turned.data(), {g_.small_c * g_.taps(), g_.taps(), columns, 1}};
+  Convolution(back, w, deterministic_).run(Direction::to_small, small, big, nullptr);
+}
 
 Cut Convolution::cut(Direction direction, const Images& from, const Images& to) const {
   bool pointwise = g_.taps() == 1 && g_.stride[1] * g_.stride[2] == 1 && g_.groups == 1;
@@ -259,16 +294,19 @@ void add_bias(const Images& to, const float* bias) {
 // Sums over images and pixels: 16 lanes of float a line, joined in double.
 void sum_to_bias(const Images& g, float* bias) {
   parallel_for(g.channels, grain_of(g.batch * g.pixels), [&](int64_t lo, int64_t hi) {
-    int64_t step = g.order == Order::last ? g.channels : 1;
     for (; lo < hi; ++lo) {
       double total = 0;
       for (int64_t n = 0; n < g.batch; ++n) {
         const float* p = g.data + n * g.each() + lo * (g.order == Order::last ? 1 : g.pixels);
         float lanes[16] = {}, sum = 0;
         int64_t i = 0;
-        for (; i + 16 <= g.pixels; i += 16)
-          for (int k = 0; k < 16; ++k) lanes[k] += p[(i + k) * step];
-        for (; i < g.pixels; ++i) lanes[i % 16] += p[i * step];
+        if (g.order == Order::last) {
+          for (; i < g.pixels; ++i) lanes[i % 16] += p[i * g.channels];
+        } else {
+          for (; i + 16 <= g.pixels; i += 16)
+            for (int k = 0; k < 16; ++k) lanes[k] += p[i + k];
+          for (; i < g.pixels; ++i) lanes[i % 16] += p[i];
+        }
         for (float lane : lanes) sum += lane;
         total += double(sum);
       }
@@ -330,6 +368,9 @@ bool serves(TensorView small, TensorView big, TensorView w, Span stride, Span pa
   // Channels on their own, as planes: `cpu` has a direct method.
   bool alone = w.size(0) == small.size(1) && w.size(1) == 1 && small.size(1) == big.size(1);
   if (alone && !channels_last(small) && !channels_last(big)) return false;
+  // A large weight for few pixels: products read it where it lies.
+  if (w.size(1) == big.size(1) && few_pixels(small.numel() / small.size(1), w.numel()))
+    return false;
   for (TensorView t : {small, big, w})
     if (!same(t.dtype(), dtype_of<float>) || t.numel() == 0 || t.numel() > 1 << 30) return false;
   for (int64_t d = 0; d < n; ++d) {

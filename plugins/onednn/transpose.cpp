@@ -34,9 +34,18 @@ void four_by_four(const float* from, int64_t from_ld, float* to, int64_t to_ld) 
 void transpose(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to,
                int64_t to_ld) {
   constexpr int64_t tile = 16;
-  for (int64_t r = 0; r < rows; r += tile)
-    for (int64_t c = 0; c < columns; c += tile) {
+  // One side's lines are far apart: tiles follow each other along them, and a tile asks for all of
+  // its own at once.
+  bool wide = to_ld > from_ld;
+  int64_t outer = wide ? columns : rows, inner = wide ? rows : columns;
+  for (int64_t o = 0; o < outer; o += tile)
+    for (int64_t n = 0; n < inner; n += tile) {
+      int64_t r = wide ? n : o, c = wide ? o : n;
       int64_t r_end = std::min(rows, r + tile), c_end = std::min(columns, c + tile), i = r;
+      if (wide)
+        for (int64_t k = c; k < c_end; ++k) __builtin_prefetch(to + k * to_ld + r, 1);
+      else
+        for (int64_t k = r; k < r_end; ++k) __builtin_prefetch(from + k * from_ld + c);
       for (; i + 4 <= r_end; i += 4) {
         int64_t j = c;
         for (; j + 4 <= c_end; j += 4)
