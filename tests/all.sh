@@ -17,6 +17,9 @@ step lint bash tests/lint/all.sh
 step "C++ tests" meson test -C $tree --no-rebuild --print-errorlogs --suite adjoin
 step "contract" python -m pytest -q tests/abi
 step "Python tests" python -m pytest -q tests/core tests/ops tests/plugins tests/python tests/cli
+for isa in base avx2; do  # the best of this processor was used above
+  step "kernels for $isa" env ADJOIN_CPU_ISA=$isa python -m pytest -q tests/ops/rows_test.py tests/python/products_test.py
+done
 if [ "${ADJOIN_TEST_SANITIZERS:-1}" = 1 ]; then
   step "ASan and UBSan build" ./run build asan
   step "ASan and UBSan tests" bash tests/sanitized.sh build/asan
