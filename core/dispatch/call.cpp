@@ -55,7 +55,8 @@ inline aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
   if (!rec) return op->run(op, k, 0, args, nargs, rets, nrets);
   if (op->kind == Kind::view && op->infer) {
     AJ_TRY(op->run(op, k, 0, args, nargs, rets, nrets));
-    return record_view(op, args, nargs, rets, nrets);
+    bool copied = op->has_body && priv(rets[0].v.tensor).storage != priv(args[0].v.tensor).storage;  // its body recorded
+    return copied ? nullptr : record_view(op, args, nargs, rets, nrets);
   }
   if (op->has_body && !op->vjp.load(std::memory_order_acquire))  // the body records by itself
     return op->run(op, &op->body_kernel, 0, args, nargs, rets, nrets);

@@ -119,6 +119,8 @@ aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
   f.call.device = f.device->id;
   Cleaner cleaner{&f};
   AJ_TRY(op->infer(op->self, &f.call));
+  if (__builtin_expect(op->has_body && f.made[0].tag == AJ_NONE, 0))  // no view shows it: a copy
+    return run_generic(op, &op->body_kernel, keys, args, nargs, rets, nrets);
   if (op->schema.results[0].list) {
     aj_object* list;
     std::vector<aj_value> items;

@@ -74,11 +74,6 @@ bool view_strides(const Tensor& t, const Sizes& shape, Sizes* strides) {
 
 }  // namespace
 
-bool viewable(const Tensor& t, Ints shape) {
-  Sizes strides;
-  return view_strides(t, filled_in(shape, t.numel()), &strides);
-}
-
 aj_status* alias_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) { declare(c, Geometry(c.tensor(0))); });
 }
@@ -90,6 +85,15 @@ aj_status* view_view(void*, aj_call* call) {
     want(view_strides(t, shape, &strides), "strides ", shown(t.strides()), " of a tensor of shape ",
          shown(t), " do not allow a view of shape ", shown(shape), "; use reshape()");
     c.view(t.dtype(), shape, strides);
+  });
+}
+
+// Declares nothing where only a copy has the shape.
+aj_status* reshape_view(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    Sizes shape = filled_in(c.ints(1), t.numel()), strides;
+    if (view_strides(t, shape, &strides)) c.view(t.dtype(), shape, strides);
   });
 }
 
