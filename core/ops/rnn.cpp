@@ -15,8 +15,8 @@ struct Settings {
 RecurrentResult run_layer(const RecurrentLayer& l) {
   if (l.weight_hr.defined()) return unroll(l);
   auto [output, hn, cn, gates, cells] =
-      rnn_layer(l.input, l.hx, l.cx, l.weight_ih, l.weight_hh, l.bias_ih, l.bias_hh,
-                l.batch_sizes, l.mode, l.reverse);
+      rnn_layer(l.input, l.hx, l.cx, l.weight_ih, l.weight_hh, l.bias_ih, l.bias_hh, l.batch_sizes,
+                l.mode, l.reverse);
   return {output, hn, cn, Tensor(), Tensor()};
 }
 
@@ -29,10 +29,10 @@ RecurrentResult run_layers(Tensor rows, const Sizes& batch_sizes, const Tensor& 
   int64_t least = s.has_biases ? 4 : 2, given = int64_t(params.size());
   bool projected = mode == "LSTM" && given == cells * (least + 1);
   int64_t each = least + projected;
-  want(given == cells * each, "params has ", given, " tensors; ", cells * least,
-       " are wanted for ", s.layers, " layers in ", directions, " directions");
-  want(hx.ndim() == 3 && hx.size(0) == cells, "hx must be (", cells, ", batch, size), its shape is ",
-       shown(hx));
+  want(given == cells * each, "params has ", given, " tensors; ", cells * least, " are wanted for ",
+       s.layers, " layers in ", directions, " directions");
+  want(hx.ndim() == 3 && hx.size(0) == cells, "hx must be (", cells,
+       ", batch, size), its shape is ", shown(hx));
   want(!cx.defined() || (cx.ndim() == 3 && cx.size(0) == cells), "cx must be (", cells,
        ", batch, size)");
   std::vector<Tensor> hn, cn;
@@ -61,7 +61,9 @@ RecurrentResult run_layers(Tensor rows, const Sizes& batch_sizes, const Tensor& 
     if (s.train && s.dropout > 0 && layer + 1 < s.layers) rows = dropout(rows, s.dropout, true);
   }
   Tensor all_h = s.layers * directions == 1 ? unsqueeze(hn[0], 0) : stack(hn),
-         all_c = !cx.defined() ? Tensor() : cells == 1 ? unsqueeze(cn[0], 0) : stack(cn);
+         all_c = !cx.defined() ? Tensor()
+                 : cells == 1  ? unsqueeze(cn[0], 0)
+                               : stack(cn);
   return {rows, all_h, all_c, Tensor(), Tensor()};
 }
 
@@ -97,8 +99,8 @@ aj_status* padded(aj_call* call, std::string_view mode) {
     int64_t steps = x.size(0), batch = x.size(1);
     want(steps > 0, "the sequence must have a step at least: input is ", shown(x));
     RecurrentResult r =
-        run_layers(reshape(x, {steps * batch, x.size(2)}), Sizes(size_t(steps), batch), s.hx,
-                   s.cx, b.tensors(2), settings_of(b, 3), mode);
+        run_layers(reshape(x, {steps * batch, x.size(2)}), Sizes(size_t(steps), batch), s.hx, s.cx,
+                   b.tensors(2), settings_of(b, 3), mode);
     r.output = view(r.output, Sizes{steps, batch, r.output.size(1)});
     if (batch_first) r.output = transpose(r.output, 0, 1);
     ret(b, r, lstm);
@@ -124,9 +126,9 @@ aj_status* cell(aj_call* call, std::string_view mode) {
     bool lstm = mode == "LSTM";
     States s = states_of(b, 1, lstm);
     want(s.hx.ndim() == 2, "hx must be (batch, size), its shape is ", shown(s.hx));
-    RecurrentLayer l = {b.tensor(0), s.hx,        s.cx,     b.tensor(2),       b.tensor(3),
-                        b.tensor(4), b.tensor(5), Tensor(), {s.hx.size(0)}, mode,
-                        false};
+    RecurrentLayer l = {b.tensor(0),    s.hx,        s.cx,        b.tensor(2),
+                        b.tensor(3),    b.tensor(4), b.tensor(5), Tensor(),
+                        {s.hx.size(0)}, mode,        false};
     RecurrentResult r = in_own_name([&] { return run_layer(l); });
     b.ret(0, r.output);
     if (lstm) b.ret(1, r.cn);

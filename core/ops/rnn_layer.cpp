@@ -1,5 +1,5 @@
-// core/ops/rnn_layer.cpp: one recurrent layer in one direction: shapes, the layer by single ops, and
-// its gradients by the tape.
+// core/ops/rnn_layer.cpp: one recurrent layer in one direction: shapes, the layer by single ops,
+// and its gradients by the tape.
 #include "core/ops/rnn.hpp"
 
 namespace adjoin::ops {
@@ -30,13 +30,13 @@ void check_layer(const RecurrentLayer& l) {
   want(!l.batch_sizes.empty(), "the sequence must have a step at least");
   int64_t before = l.batch_sizes[0];
   for (int64_t size : l.batch_sizes) {
-    want(size >= 0 && size <= before, "batch_sizes must not grow from step to step: ",
-         shown(l.batch_sizes));
+    want(size >= 0 && size <= before,
+         "batch_sizes must not grow from step to step: ", shown(l.batch_sizes));
     before = size;
     rows += size;
   }
-  want(rows == l.input.size(0) && l.batch_sizes[0] == batch, "batch_sizes ",
-       shown(l.batch_sizes), " do not fit input ", shown(l.input), " and hx ", shown(l.hx));
+  want(rows == l.input.size(0) && l.batch_sizes[0] == batch, "batch_sizes ", shown(l.batch_sizes),
+       " do not fit input ", shown(l.input), " and hx ", shown(l.hx));
   want((l.mode == "LSTM") == l.cx.defined(), "cx goes with mode LSTM and with no other");
   check_shape(l.cx, {batch, hidden}, "cx");
   check_shape(l.weight_ih, {gates * hidden, l.input.size(1)}, "weight_ih");
@@ -51,10 +51,10 @@ void check_layer(const RecurrentLayer& l) {
 
 // The layer from a call's arguments, of which input is number `first`.
 RecurrentLayer layer_of(const kit::Values& c, uint32_t first, uint32_t sizes) {
-  RecurrentLayer l = {c.tensor(first),     c.tensor(first + 1), c.tensor(first + 2),
-                      c.tensor(first + 3), c.tensor(first + 4), c.tensor(first + 5),
-                      c.tensor(first + 6), Tensor(),            c.ints(sizes).vec(),
-                      c.text(sizes + 1),   c.flag(sizes + 2)};
+  RecurrentLayer l = {
+      c.tensor(first),     c.tensor(first + 1), c.tensor(first + 2), c.tensor(first + 3),
+      c.tensor(first + 4), c.tensor(first + 5), c.tensor(first + 6), Tensor(),
+      c.ints(sizes).vec(), c.text(sizes + 1),   c.flag(sizes + 2)};
   check_layer(l);
   return l;
 }
@@ -75,8 +75,7 @@ Step one_step(const RecurrentLayer& l, const Tensor& x, const Tensor& h, const T
     Tensor all = x + y, i = sigmoid(part(all, 0, n)), f = sigmoid(part(all, 1, n)),
            g = tanh(part(all, 2, n)), o = sigmoid(part(all, 3, n)), now = f * c + i * g;
     Tensor out = o * tanh(now);
-    return {l.weight_hr.defined() ? linear(out, l.weight_hr) : out, now,
-            cat({i, f, g, o}, 1)};
+    return {l.weight_hr.defined() ? linear(out, l.weight_hr) : out, now, cat({i, f, g, o}, 1)};
   }
   if (l.mode == "GRU") {
     Tensor r = sigmoid(part(x, 0, n) + part(y, 0, n)), z = sigmoid(part(x, 1, n) + part(y, 1, n)),
@@ -193,8 +192,7 @@ aj_status* rnn_layer_backward_body(void*, aj_call* call) {
     Bools needs = b.bools(16);
     bool recording = kit::env.autograd->grad_mode();
     GradMode on(true);
-    Tensor* parts[] = {&l.input,     &l.hx,      &l.cx,     &l.weight_ih,
-                       &l.weight_hh, &l.bias_ih, &l.bias_hh};
+    Tensor* parts[] = {&l.input, &l.hx, &l.cx, &l.weight_ih, &l.weight_hh, &l.bias_ih, &l.bias_hh};
     std::vector<const Tensor*> wanted;
     for (uint32_t i = 0; i < 7; ++i) {
       Tensor& t = *parts[i];

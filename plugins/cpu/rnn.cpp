@@ -71,7 +71,9 @@ struct Layer {
         steps(args.ints(sizes), args.flag(sizes + 2)),
         hidden(hx.size(1)),
         features(input.size(1)),
-        gates(kind == Cell::lstm ? 4 : kind == Cell::gru ? 3 : 1),
+        gates(kind == Cell::lstm  ? 4
+              : kind == Cell::gru ? 3
+                                  : 1),
         kept(gates > 1 ? 4 : 1),
         blocks((hidden + vectors.width - 1) / vectors.width),
         device(input.device()),
@@ -269,8 +271,7 @@ class Backward : Layer<T> {
   void pack() {
     int64_t n = L::hidden;
     parallel_for(L::blocks, grain_of(width_ * L::vectors.width), [&](int64_t lo, int64_t hi) {
-      for (; lo < hi; ++lo)
-        L::vectors.pack(width_, n, w_.data(), n, 1, L::from(lo), panel(lo));
+      for (; lo < hi; ++lo) L::vectors.pack(width_, n, w_.data(), n, 1, L::from(lo), panel(lo));
     });
   }
   // What step i + 1 sends back to its state, then the gates of step i.

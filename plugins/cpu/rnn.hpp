@@ -22,8 +22,8 @@ template <class T>
 struct CellGrad {
   int64_t hidden, from, to;
   const T *gates, *c, *h, *c_before, *h_before, *grad;
-  T *dh, *dc;            // carried to the step before
-  T *d_input, *d_hidden; // of the gates: for the input's product, and for the state's
+  T *dh, *dc;             // carried to the step before
+  T *d_input, *d_hidden;  // of the gates: for the input's product, and for the state's
 };
 
 enum class Cell { lstm, gru, tanh, relu };

@@ -1,9 +1,9 @@
 // plugins/cpu/rnn_vectors.cpp: recurrent layers' inner loops: products of few rows with packed
 // weights, and the gates of a step.
-#include "rnn.hpp"
-
 #include <adjoin/kit/scalar_math.hpp>
 #include <algorithm>
+
+#include "rnn.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "rnn_vectors.cpp"
 #include "simd.hpp"
@@ -74,16 +74,36 @@ void rnn_multiply(int64_t m, int64_t k, const T* a, int64_t lda, const T* panel,
       rnn_tile<Rows>(k, a + from * lda, lda, panel, columns, add, c + from * ldc, ldc);
     };
     switch (rows) {
-      case 1: go.template operator()<1>(); break;
-      case 2: go.template operator()<2>(); break;
-      case 3: go.template operator()<3>(); break;
-      case 4: go.template operator()<4>(); break;
-      case 5: go.template operator()<5>(); break;
-      case 6: go.template operator()<6>(); break;
-      case 7: go.template operator()<7>(); break;
-      case 8: go.template operator()<8>(); break;
-      case 9: go.template operator()<9>(); break;
-      default: go.template operator()<10>(); break;
+      case 1:
+        go.template operator()<1>();
+        break;
+      case 2:
+        go.template operator()<2>();
+        break;
+      case 3:
+        go.template operator()<3>();
+        break;
+      case 4:
+        go.template operator()<4>();
+        break;
+      case 5:
+        go.template operator()<5>();
+        break;
+      case 6:
+        go.template operator()<6>();
+        break;
+      case 7:
+        go.template operator()<7>();
+        break;
+      case 8:
+        go.template operator()<8>();
+        break;
+      case 9:
+        go.template operator()<9>();
+        break;
+      default:
+        go.template operator()<10>();
+        break;
     }
     from += rows;
   }
@@ -162,8 +182,8 @@ void lstm_backward(const CellGrad<T>& r) {
   const int64_t n = r.hidden;
   each_vector<T>(r.from, r.to, [&](auto d, int64_t, auto get, auto put) HWY_ATTR {
     auto one = hn::Set(d, T(1)), dh = get(r.dh) + get(r.grad);
-    auto i = get(r.gates), f = get(r.gates + n), g = get(r.gates + 2 * n),
-         o = get(r.gates + 3 * n), t = math::tanh(d, get(r.c));
+    auto i = get(r.gates), f = get(r.gates + n), g = get(r.gates + 2 * n), o = get(r.gates + 3 * n),
+         t = math::tanh(d, get(r.c));
     auto dc = hn::MulAdd(dh * o, hn::NegMulAdd(t, t, one), get(r.dc));
     put(dc * g * i * (one - i), r.d_input);
     put(dc * get(r.c_before) * f * (one - f), r.d_input + n);
@@ -206,20 +226,28 @@ void plain_backward(const CellGrad<T>& r) {
 template <class T>
 void rnn_forward(Cell kind, const CellRow<T>& r) {
   switch (kind) {
-    case Cell::lstm: return lstm_forward(r);
-    case Cell::gru: return gru_forward(r);
-    case Cell::tanh: return plain_forward<false>(r);
-    case Cell::relu: return plain_forward<true>(r);
+    case Cell::lstm:
+      return lstm_forward(r);
+    case Cell::gru:
+      return gru_forward(r);
+    case Cell::tanh:
+      return plain_forward<false>(r);
+    case Cell::relu:
+      return plain_forward<true>(r);
   }
 }
 
 template <class T>
 void rnn_backward(Cell kind, const CellGrad<T>& r) {
   switch (kind) {
-    case Cell::lstm: return lstm_backward(r);
-    case Cell::gru: return gru_backward(r);
-    case Cell::tanh: return plain_backward<false>(r);
-    case Cell::relu: return plain_backward<true>(r);
+    case Cell::lstm:
+      return lstm_backward(r);
+    case Cell::gru:
+      return gru_backward(r);
+    case Cell::tanh:
+      return plain_backward<false>(r);
+    case Cell::relu:
+      return plain_backward<true>(r);
   }
 }
 

@@ -14,6 +14,7 @@ from . import (
     normalization,
     padding,
     pooling,
+    rnn,
     sparse,
     transformer,
 )
@@ -21,7 +22,7 @@ from .module import Module
 
 _FAMILIES = (
     activation, attention, batchnorm, container, conv, dropout, flatten, instancenorm, linear, loss,
-    normalization, padding, pooling, sparse, transformer,
+    normalization, padding, pooling, rnn, sparse, transformer,
 )  # fmt: skip
 
 __all__ = ["Module"]
