@@ -77,8 +77,7 @@ struct Layer {
         kept(gates > 1 ? 4 : 1),
         blocks((hidden + vectors.width - 1) / vectors.width),
         device(input.device()),
-        by_shape(args.call()->flags & AJ_CALL_DETERMINISTIC),
-        providers(steps.rows * gates * hidden * std::max(hidden, features)) {}
+        by_shape(args.call()->flags & AJ_CALL_DETERMINISTIC) {}
 
   int64_t from(int64_t block) const { return block * vectors.width; }
   int64_t to(int64_t block) const { return std::min(hidden, from(block) + vectors.width); }
@@ -91,7 +90,7 @@ struct Layer {
     alone ? f(int64_t(0), blocks) : parallel_for(blocks, 1, f);
   }
   void product(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c, int64_t ldc) const {
-    gemm_parallel<T>(providers, m, n, k, T(1), a, b, T(0), c, ldc, by_shape);
+    multiply(Gemm<T>{m, n, k, a, b, c, ldc}, by_shape);
   }
 
   const RnnVectors<T>& vectors = rnn_vectors<T>();
@@ -100,7 +99,6 @@ struct Layer {
   int64_t hidden, features, gates, kept, blocks;
   DLDevice device;
   bool by_shape;
-  Providers providers;
 };
 
 template <class T>
