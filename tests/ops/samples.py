@@ -80,6 +80,8 @@ class Row:
         param = next(p for p in self.params if p.name == name)
         if value in ("none", "None") and param.base != "str":
             return None
+        if param.tensor and isinstance(value, list):
+            return adjoin.tensor(value)
         return getattr(adjoin, value) if param.base == "dtype" and value is not None else value
 
     @property
@@ -178,7 +180,32 @@ def sums_of_exponentials(given, other):
     return {"logsumexp": given["input"].detach().logsumexp(1)}
 
 
-DEPENDENT = {"_::softmax_nll_backward": sums_of_exponentials, "batch_norm_backward": batch_statistics, "layer_norm_backward": layer_statistics, "_::share_ties": extremes}
+def recurrent_states(given, other):
+    """What an LSTM over steps of one batch size keeps: its output, gates and cells."""
+    x, h, c, w_ih, w_hh, b_ih, b_hh = (
+        given[n].detach() for n in ("input", "hx", "cx", "weight_ih", "weight_hh", "bias_ih", "bias_hh"))  # fmt: skip
+    if x.shape[0] != sum(other["batch_sizes"]) or h.shape[0] != other["batch_sizes"][0]:
+        return dict.fromkeys(("output", "gates", "cells"), x)  # the row will refuse the rest
+    kept = ([], [], [])
+    for rows in x.split(other["batch_sizes"][0]):
+        parts = (rows @ w_ih.t() + b_ih + h @ w_hh.t() + b_hh).chunk(4, 1)
+        i, f, g, o = (part.tanh() if k == 2 else part.sigmoid() for k, part in enumerate(parts))
+        c = f * c + i * g
+        h = o * c.tanh()
+        for to, part in zip(kept, (h, adjoin.cat([i, f, g, o], 1), c), strict=True):
+            to.append(part)
+    output, gates, cells = map(adjoin.cat, kept)
+    wide = adjoin.float32 if x.itemsize == 2 else x.dtype
+    return {"output": output, "gates": gates.to(wide), "cells": cells.to(wide)}
+
+
+DEPENDENT = {
+    "_::softmax_nll_backward": sums_of_exponentials,
+    "batch_norm_backward": batch_statistics,
+    "layer_norm_backward": layer_statistics,
+    "_::share_ties": extremes,
+    "rnn_layer_backward": recurrent_states,
+}
 
 
 def complete(row, given, other):
