@@ -1,24 +1,15 @@
-// plugins/cpu/norm.cpp: layer norm over rows. Sums are kept in double.
+// plugins/cpu/norm.cpp: layer norm over rows.
 #include "norm.hpp"
 
-#include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
-#include <cmath>
-#include <vector>
+#include <adjoin/kit/reduce.hpp>
+#include <optional>
+
+#include "norm_rows.hpp"
+#include "softmax_rows.hpp"
 
 namespace adjoin::cpu {
 namespace {
-
-// Sum of f(i) for i < n, in eight lanes.
-template <class F>
-double sum_of(int64_t n, F f) {
-  double lane[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int j = 0; j < 8; ++j) lane[j] += double(f(i + j));
-  for (; i < n; ++i) lane[0] += double(f(i));
-  return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-}
 
 int64_t row_length(Args args, uint32_t shape) {
   int64_t n = 1;
@@ -26,76 +17,93 @@ int64_t row_length(Args args, uint32_t shape) {
   return n;
 }
 
+// The values where they lie, or so many of another.
+template <class T>
+class Parameter {
+ public:
+  Parameter(TensorView t, int64_t n, T otherwise) {
+    if (t)
+      given_.emplace(t);
+    else
+      made_.assign(size_t(n), otherwise);
+  }
+  const T* data() { return given_ ? given_->data() : made_.data(); }
+
+ private:
+  std::optional<Dense<T>> given_;
+  std::vector<T> made_;
+};
+
 void layer_norm(Args args) {
   TensorView x = args.tensor(0);
   int64_t n = row_length(args, 1), rows = n ? x.numel() / n : 0;
   double eps = args.real(4);
   visit<stored_floating>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
-    Dense<T> in(x), out(args.result(0));
-    std::vector<T> w = values<T>(args.tensor(2), n, 1), b = values<T>(args.tensor(3), n, 0);
-    std::vector<double> mean(size_t(rows), 0), rstd(size_t(rows), 0);
+    Dense<T> in(x), out(args.result(0)), mean(args.result(1)), rstd(args.result(2));
+    Parameter<T> weight(args.tensor(2), n, 1), bias(args.tensor(3), n, 0);
+    const T *w = weight.data(), *b = bias.data();
+    bool past = past_cache(x.numel() * int64_t(sizeof(T)));
     parallel_for(rows, grain_of(n, 8192), [&](int64_t lo, int64_t hi) {
-      for (int64_t r = lo; r < hi; ++r) {
-        const T* p = in.data() + r * n;
-        T* to = out.data() + r * n;
-        double m = sum_of(n, [&](int64_t i) { return p[i]; }) / double(n);
-        double var = sum_of(n, [&](int64_t i) { return (double(p[i]) - m) * (double(p[i]) - m); }) /
-                     double(n);
-        mean[r] = m;
-        rstd[r] = 1 / std::sqrt(var + eps);
-        T shift = T(m), scale = T(rstd[r]);
-        for (int64_t i = 0; i < n; ++i) to[i] = (p[i] - shift) * scale * w[i] + b[i];
-      }
+      for (int64_t r = lo; r < hi; ++r)
+        norm_rows<T>().forward(in.data() + r * n, w, b, out.data() + r * n, n, eps, past, &mean[r],
+                               &rstd[r]);
+      if (past) norm_rows<T>().flush();
     });
     out.commit();
-    store(args.result(1), mean);
-    store(args.result(2), rstd);
+    mean.commit();
+    rstd.commit();
   });
 }
+
+template <class T>
+struct Adding {
+  using State = T;
+  void join(T& s, T other) const { s += other; }
+};
 
 void layer_norm_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1);
   int64_t n = row_length(args, 2), rows = n ? x.numel() / n : 0;
+  bool of_input = args.bit(7, 0), of_parameters = args.bit(7, 1) || args.bit(7, 2);
   visit<stored_floating>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
-    Dense<T> in(x), dy(grad);
-    auto mean = values<double>(args.tensor(3), rows, 0),
-         rstd = values<double>(args.tensor(4), rows, 1);
-    auto w = values<T>(args.tensor(5), n, 1);
-    const T *px = in.data(), *pg = dy.data();
-    if (args.bit(7, 0)) {
-      Dense<T> dx(args.result(0));
-      parallel_for(rows, grain_of(n, 8192), [&](int64_t lo, int64_t hi) {
-        for (int64_t r = lo; r < hi; ++r) {
-          int64_t at = r * n;
-          double sum = sum_of(n, [&](int64_t i) { return pg[at + i] * w[i]; }) / double(n);
-          double hat = sum_of(n,
-                              [&](int64_t i) {
-                                return double(pg[at + i] * w[i]) * (double(px[at + i]) - mean[r]);
-                              }) *
-                       rstd[r] / double(n);
-          T of_grad = T(sum), of_hat = T(hat * rstd[r]), m = T(mean[r]), k = T(rstd[r]);
-          for (int64_t i = 0; i < n; ++i)
-            dx[at + i] = k * (pg[at + i] * w[i] - of_grad - (px[at + i] - m) * of_hat);
+    Dense<T> in(x), dy(grad), mean(args.tensor(3)), rstd(args.tensor(4)), dx(args.result(0));
+    Parameter<T> weight(args.tensor(5), n, 1);
+    const T* w = weight.data();
+    bool past = past_cache(x.numel() * int64_t(sizeof(T)));
+    // Leaves of 64 rows, joined as the kit's reductions join theirs; a task is an aligned run.
+    Adding<T> adding;
+    int64_t leaves = (rows + kLeafRows - 1) / kLeafRows, width = of_parameters ? 2 * n : 0;
+    int64_t run = int64_t(std::bit_ceil(uint64_t((leaves + 63) / 64))),
+            tasks = (leaves + run - 1) / run;
+    std::vector<T> parts(size_t(tasks * width));
+    parallel_for(tasks, grain_of(run * kLeafRows * n, 8192), [&](int64_t lo, int64_t hi) {
+      for (int64_t t = lo; t < hi; ++t) {
+        TreeStack<Adding<T>> stack(adding, width, run);
+        for (int64_t leaf = t * run; leaf < std::min(leaves, (t + 1) * run); ++leaf) {
+          std::fill_n(stack.top(), width, T(0));
+          for (int64_t r = leaf * kLeafRows; r < std::min(rows, (leaf + 1) * kLeafRows); ++r)
+            norm_rows<T>().backward(dy.data() + r * n, in.data() + r * n, w, mean[r], rstd[r],
+                                    of_input ? dx.data() + r * n : nullptr,
+                                    of_parameters ? stack.top() : nullptr, n, past);
+          stack.push();
         }
-      });
-      dx.commit();
+        std::copy_n(stack.finish(), width, parts.begin() + t * width);
+      }
+      if (past) norm_rows<T>().flush();
+    });
+    if (of_input) dx.commit();
+    if (!of_parameters) return;
+    TreeStack<Adding<T>> stack(adding, width, std::max<int64_t>(tasks, 1));
+    std::fill_n(stack.top(), width, T(0));
+    for (int64_t t = 0; t < tasks; ++t) {
+      std::copy_n(parts.begin() + t * width, width, stack.top());
+      stack.push();
     }
-    if (!args.bit(7, 1) && !args.bit(7, 2)) return;
-    std::vector<double> dw(size_t(n), 0), db(size_t(n), 0);
-    parallel_for(
-        n, 64,
-        [&](int64_t lo, int64_t hi) {  // each thread owns columns and walks all rows in order
-          for (int64_t r = 0; r < rows; ++r)
-            for (int64_t i = lo; i < hi; ++i) {
-              double g = double(pg[r * n + i]);
-              db[i] += g;
-              dw[i] += g * (double(px[r * n + i]) - mean[r]) * rstd[r];
-            }
-        });
-    if (args.bit(7, 1)) store(args.result(1), dw);
-    if (args.bit(7, 2)) store(args.result(2), db);
+    const T* sums = stack.finish();
+    if (args.bit(7, 1)) store(args.result(1), std::vector<T>(sums, sums + n));
+    if (args.bit(7, 2)) store(args.result(2), std::vector<T>(sums + n, sums + 2 * n));
   });
 }
 
