@@ -66,8 +66,34 @@ bool fits_kernel(const Tensor& query, const Tensor& key, const Tensor& value, co
 
 }  // namespace
 
+namespace {
+
+// Arguments from `first` on: query, key, value, mask.
+void check_heads(const Infer& c, uint32_t first) {
+  const Tensor &query = c.tensor(first), &key = c.tensor(first + 1), &value = c.tensor(first + 2);
+  want(query.ndim() >= 2, "query must have two dimensions at least, its shape is ", shown(query));
+  size_t n = size_t(query.ndim()) - 2;
+  Sizes shape = sizes_of(query), scores = shape;
+  shape[n] = key.ndim() == query.ndim() ? key.size(-2) : -1;
+  want_shape(key, "key", shape);
+  scores[n + 1] = shape[n];
+  shape[n + 1] = value.ndim() == query.ndim() ? value.size(-1) : -1;
+  want_shape(value, "value", shape);
+  want_dtype(key, "key", query.dtype());
+  want_dtype(value, "value", query.dtype());
+  if (!c.given(first + 3)) return;
+  const Tensor& mask = c.tensor(first + 3);
+  want(mask.dtype() == boolean || mask.dtype() == query.dtype(), "mask must be bool or ",
+       query.dtype(), ", it is ", mask.dtype());
+  want(std::ranges::equal(broadcast(scores, mask.shape()), scores), "mask ", shown(mask),
+       " does not broadcast to the scores ", shown(scores));
+}
+
+}  // namespace
+
 aj_status* attention_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
+    check_heads(c, 0);
     const Tensor& query = c.tensor(0);
     Sizes out = sizes_of(query), rows(out.begin(), out.end() - 1);
     out.back() = c.tensor(2).size(-1);
@@ -87,6 +113,13 @@ aj_status* attention_body(void*, aj_call* call) {
 
 aj_status* attention_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
+    check_heads(c, 1);
+    Sizes out = sizes_of(c.tensor(1)), rows(out.begin(), out.end() - 1);
+    out.back() = c.tensor(3).size(-1);
+    want_shape(c.tensor(0), "grad", out);
+    want_shape(c.tensor(5), "out", out);
+    want_shape(c.tensor(6), "logsumexp", rows);
+    want_dtype(c.tensor(0), "grad", c.tensor(1).dtype());
     for (uint32_t i = 0; i < 3; ++i) c.out(i, c.tensor(1 + i).dtype(), c.tensor(1 + i).shape());
   });
 }
