@@ -270,7 +270,8 @@ template <class T>
 struct Softplus {
   T beta, threshold;
   AJ_HD T operator()(T x) const {
-    return x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta;
+    T y = x * beta;  // log(1 + e^y) = max(y, 0) + log1p(e^-|y|), which does not overflow
+    return y > threshold ? x : ((y > 0 ? y : 0) + std::log1p(std::exp(-std::fabs(y)))) / beta;
   }
 };
 template <class T>

@@ -1,17 +1,55 @@
 // plugins/cpu/compare.cpp: comparisons and logic.
-#include <adjoin/kit/choosers.hpp>
+#include "vector_kernel.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "compare.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "rows-inl.hpp"
 
-#include "tables.hpp"
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+#define AJ_COMPARE(name, comparison)                \
+  struct name##_f {                                 \
+    template <class D, class V>                     \
+    HWY_INLINE auto operator()(D, V a, V b) const { \
+      return comparison;                            \
+    }                                               \
+  };                                                \
+  AJ_LOOPS(name, name##_f, 2, to_bool)
+AJ_COMPARE(eq, hn::Eq(a, b))
+AJ_COMPARE(ne, hn::Not(hn::Eq(a, b)))  // a NaN differs from everything
+AJ_COMPARE(lt, hn::Lt(a, b))
+AJ_COMPARE(le, hn::Le(a, b))
+AJ_COMPARE(gt, hn::Gt(a, b))
+AJ_COMPARE(ge, hn::Ge(a, b))
+#undef AJ_COMPARE
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
 
+#if HWY_ONCE
 namespace adjoin::cpu {
+namespace {
+AJ_CHOSEN(eq)
+AJ_CHOSEN(ne)
+AJ_CHOSEN(lt)
+AJ_CHOSEN(le)
+AJ_CHOSEN(gt)
+AJ_CHOSEN(ge)
+
+using without_floats = Join<Join<integral, complexes>, bool_only>;
+template <LoopPair (*Pair)(), class F, class Set, class Rest>
+constexpr Spec spec = vectors<Pair, &pointwise_kernel<F, Rest, 2>, Set>;
+}  // namespace
 
 const Kernel compare_kernels[] = {
-    {"eq", binary<scalar::Eq, all_types>},
-    {"ne", binary<scalar::Ne, all_types>},
-    {"lt", binary<scalar::Lt, reals_bool>},
-    {"le", binary<scalar::Le, reals_bool>},
-    {"gt", binary<scalar::Gt, reals_bool>},
-    {"ge", binary<scalar::Ge, reals_bool>},
+    {"eq", spec<eq_pair, scalar::Eq, all_types, without_floats>},
+    {"ne", spec<ne_pair, scalar::Ne, all_types, without_floats>},
+    {"lt", spec<lt_pair, scalar::Lt, reals_bool, integral_bool>},
+    {"le", spec<le_pair, scalar::Le, reals_bool, integral_bool>},
+    {"gt", spec<gt_pair, scalar::Gt, reals_bool, integral_bool>},
+    {"ge", spec<ge_pair, scalar::Ge, reals_bool, integral_bool>},
     {"logical_and", binary<scalar::LogicalAnd, all_types>},
     {"logical_or", binary<scalar::LogicalOr, all_types>},
     {"logical_xor", binary<scalar::LogicalXor, all_types>},
@@ -19,3 +57,4 @@ const Kernel compare_kernels[] = {
 };
 
 }  // namespace adjoin::cpu
+#endif

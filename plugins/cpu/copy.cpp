@@ -1,7 +1,8 @@
 // plugins/cpu/copy.cpp: copies with and without a cast, transposes in tiles, fills.
 #include <adjoin/kit/loops.hpp>
 
-#include "tables.hpp"
+#include "convert_rows.hpp"
+#include "rows.hpp"
 
 namespace adjoin::cpu {
 namespace {
@@ -25,46 +26,56 @@ void copy_row(char* to, const aj_operand& dst, int64_t dst_step, const char* fro
   });
 }
 
-// dst runs along dimension 0, src along dimension 1: tiles keep the lines of both in the cache.
-template <class T>
-void transpose(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n0,
-               int64_t n1) {
-  constexpr int64_t tile = 32;
-  for (int64_t j0 = 0; j0 < n1; j0 += tile)
-    for (int64_t i0 = 0; i0 < n0; i0 += tile)
-      for (int64_t j = j0; j < std::min(n1, j0 + tile); ++j) {
-        T* line = reinterpret_cast<T*>(to + j * to_step);
-        const char* column = from + j * int64_t(sizeof(T));
-        for (int64_t i = i0; i < std::min(n0, i0 + tile); ++i)
-          line[i] = *reinterpret_cast<const T*>(column + i * from_step);
-      }
+// The dimension along which the source is dense, if it isn't the first: that and the first make
+// planes to turn. 0: none.
+uint32_t turned_by(const aj_plan& p) {
+  const aj_operand &dst = p.ops[0], &src = p.ops[1];
+  int64_t size = bytes_of(dst.dtype);
+  if (!same(dst.dtype, src.dtype) || row_stride(p, 0) != size || row_stride(p, 1) == size ||
+      p.sizes[0] <= 4)
+    return 0;
+  for (uint32_t d = 1; d < p.ndim; ++d)
+    if (src.strides[d] == size && p.sizes[d] > 4) return d;
+  return 0;
+}
+
+void copy_planes(const aj_plan& p, uint32_t dim) {
+  const aj_operand &dst = p.ops[0], &src = p.ops[1];
+  aj_operand ops[2] = {dst, src};
+  int64_t strides[2][64], sizes[64];
+  aj_plan planes = p;  // the other dimensions
+  planes.ndim = 0;
+  for (uint32_t d = 1; d < p.ndim; ++d) {
+    if (d == dim) continue;
+    sizes[planes.ndim] = p.sizes[d];
+    for (int k = 0; k < 2; ++k) strides[k][planes.ndim] = p.ops[k].strides[d];
+    ++planes.ndim;
+  }
+  if (planes.ndim == 0) sizes[planes.ndim++] = 1, strides[0][0] = strides[1][0] = 0;
+  for (int k = 0; k < 2; ++k) ops[k].strides = strides[k];
+  planes.sizes = sizes;
+  planes.ops = ops;
+  for_rows(planes, [&](char** at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i)
+      transpose(bytes_of(dst.dtype), at[0] + i * strides[0][0], dst.strides[dim],
+                at[1] + i * strides[1][0], src.strides[0], p.sizes[0], p.sizes[dim]);
+  });
 }
 
 aj_status* copy(void*, aj_call* call) {
   return guard(call, [&] {
     const aj_plan& p = *call->plan;
     const aj_operand &dst = p.ops[0], &src = p.ops[1];
-    int64_t size = bytes_of(dst.dtype), to_step = row_stride(p, 0), from_step = row_stride(p, 1);
-    bool turned = p.ndim >= 2 && same(dst.dtype, src.dtype) && to_step == size &&
-                  from_step != size && src.strides[1] == size && p.sizes[0] > 4 && p.sizes[1] > 4;
-    if (!turned)
-      return for_rows(p, [&](char** at, int64_t n) {
-        copy_row(at[0], dst, to_step, at[1], src, from_step, n);
-      });
-    aj_operand planes_ops[2] = {dst, src};
-    aj_plan planes = p;  // the dimensions from 2 on
-    int64_t one = 1, zero = 0;
-    planes.ndim = std::max<uint32_t>(1, p.ndim - 2);
-    planes.sizes = p.ndim > 2 ? p.sizes + 2 : &one;
-    for (int k = 0; k < 2; ++k) planes_ops[k].strides = p.ndim > 2 ? p.ops[k].strides + 2 : &zero;
-    planes.ops = planes_ops;
-    for_rows(planes, [&](char** at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i)
-        visit_size(dst.dtype, [&]<class T>() {
-          transpose<T>(at[0] + i * planes_ops[0].strides[0], dst.strides[1],
-                       at[1] + i * planes_ops[1].strides[0], from_step, p.sizes[0], p.sizes[1]);
-        });
+    if (uint32_t dim = turned_by(p)) return copy_planes(p, dim);
+    int64_t to_step = row_stride(p, 0), from_step = row_stride(p, 1);
+    bool dense = to_step == bytes_of(dst.dtype) && from_step == bytes_of(src.dtype);
+    CastRow cast = dense ? find_cast_row(dst.dtype, src.dtype) : nullptr;
+    bool stream = cast && worth_streaming(p);
+    for_rows(p, [&](char** at, int64_t n) {
+      cast ? cast(at[0], at[1], n, stream)
+           : copy_row(at[0], dst, to_step, at[1], src, from_step, n);
     });
+    if (stream) end_streaming();
   });
 }
 

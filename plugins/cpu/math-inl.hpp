@@ -14,5 +14,6 @@
 #include "math_erf-inl.hpp"
 #include "math_exp-inl.hpp"
 #include "math_log-inl.hpp"
+#include "math_pow-inl.hpp"
 #include "math_trig-inl.hpp"
 #endif

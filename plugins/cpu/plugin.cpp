@@ -23,7 +23,7 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
         pool_max_kernels, batch_norm_kernels, norm_kernels,    softmax_kernels,     index_kernels,
         scatter_kernels,  cat_kernels,        sort_kernels,    attention_kernels})
     plugin.kernels("cpu", table);
-  for (const auto* table : {optimizer_kernels, rnn_kernels}) plugin.kernels("cpu", table);
+  for (const auto* table : {optimizer_kernels, rnn_kernels, backward_kernels}) plugin.kernels("cpu", table);
   plugin.service("aj.blas/cpu", "library", &library_blas, 100);
   plugin.service("aj.blas/cpu", "own", &own_blas, 0);
 }

@@ -1,18 +1,123 @@
 // plugins/cpu/pointwise_binary.cpp: arithmetic of two elements.
-#include <adjoin/kit/choosers.hpp>
+#include "vector_kernel.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pointwise_binary.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "math-inl.hpp"
+#include "rows-inl.hpp"
 
-#include "tables.hpp"
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+#define AJ_BINARY(name, expression)                \
+  struct name##_f {                                \
+    template <class D, class V>                    \
+    HWY_INLINE V operator()(D d, V a, V b) const { \
+      (void)d;                                     \
+      return expression;                           \
+    }                                              \
+  };                                               \
+  AJ_LOOPS(name, name##_f, 2, same)
+AJ_BINARY(add, a + b)
+AJ_BINARY(sub, a - b)
+AJ_BINARY(mul, a* b)
+AJ_BINARY(div, a / b)
+AJ_BINARY(maximum, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
+AJ_BINARY(minimum, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
+AJ_BINARY(power, math::pow(d, a, b))
+AJ_BINARY(first_squared, a* a)
+AJ_BINARY(first_cubed, a* a* a)
+#undef AJ_BINARY
 
+template <class T>
+struct AddScaled {
+  T alpha;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V a, V b) const {
+    return a + hn::Set(d, alpha) * b;
+  }
+};
+constexpr Loops add_scaled_single = loops_of<AddScaled<float>, float, 2>(),
+                add_scaled_twice = loops_of<AddScaled<double>, double, 2>();
+inline LoopPair add_scaled_loops() { return {&add_scaled_single, &add_scaled_twice}; }
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace adjoin::cpu {
+namespace {
+AJ_CHOSEN(add)
+AJ_CHOSEN(sub)
+AJ_CHOSEN(mul)
+AJ_CHOSEN(div)
+AJ_CHOSEN(maximum)
+AJ_CHOSEN(minimum)
+AJ_CHOSEN(power)
+AJ_CHOSEN(first_squared)
+AJ_CHOSEN(first_cubed)
+AJ_CHOSEN(add_scaled)
+
+// The loops of what a chooser makes; a functor without any is the kit's.
+template <class F>
+LoopPair pair_of(const F&) {
+  if constexpr (std::is_same_v<F, scalar::Add>) return add_pair();
+  if constexpr (std::is_same_v<F, scalar::Sub>) return sub_pair();
+  if constexpr (std::is_same_v<F, scalar::Div>) return div_pair();
+  if constexpr (std::is_same_v<F, scalar::AddScaled<float>> ||
+                std::is_same_v<F, scalar::AddScaled<double>>)
+    return add_scaled_pair();
+  return {};
+}
+
+template <class Chooser, class Set>
+aj_status* chosen_binary(void*, aj_call* call) {
+  return guard(call, [&] {
+    const aj_plan& p = *call->plan;
+    visit<Set>(p.compute, [&]<class T>() {
+      Chooser::template choose<T>(call, [&](auto f) {
+        const Loops* loops = pair_of(f).of(p.compute);
+        loops ? run_rows(p, *loops, &f) : map<T, T>(p, f);
+      });
+    });
+  });
+}
+
+// Squares and cubes of floats have loops of their own.
+aj_status* pow_kernel(void*, aj_call* call) {
+  return guard(call, [&] {
+    const aj_plan& p = *call->plan;
+    visit<numeric>(p.compute, [&]<class T>() {
+      if constexpr (std::is_floating_point_v<T>) {
+        const T* e = number_operand<T>(call, 2);
+        LoopPair pair = e && *e == T(2)   ? first_squared_pair()
+                        : e && *e == T(3) ? first_cubed_pair()
+                                          : power_pair();
+        const char stateless = 0;
+        run_rows(p, *pair.of(p.compute), &stateless);
+      } else {
+        PowChooser::choose<T>(call, [&](auto f) { map<T, T>(p, f); });
+      }
+    });
+  });
+}
+
+template <class Chooser, class Set>
+constexpr Spec chosen_spec = {&chosen_binary<Chooser, Set>, Set::mask, kInner};
+using without_floats = Join<Join<integral, complexes>, bool_only>;
+template <LoopPair (*Pair)(), class F, class Set, class Rest>
+constexpr Spec spec = vectors<Pair, &pointwise_kernel<F, Rest, 2>, Set>;
+}  // namespace
 
 const Kernel binary_kernels[] = {
-    {"add", binary<AddChooser, all_types>},
-    {"sub", binary<SubChooser, numeric>},
-    {"mul", binary<scalar::Mul, all_types>},
-    {"div", binary<DivChooser, numeric>},
-    {"maximum", binary<scalar::Maximum, reals_bool>},
-    {"minimum", binary<scalar::Minimum, reals_bool>},
-    {"pow", binary<PowChooser, numeric>},
+    {"add", chosen_spec<AddChooser, all_types>},
+    {"sub", chosen_spec<SubChooser, numeric>},
+    {"mul", spec<mul_pair, scalar::Mul, all_types, without_floats>},
+    {"div", chosen_spec<DivChooser, numeric>},
+    {"maximum", spec<maximum_pair, scalar::Maximum, reals_bool, integral_bool>},
+    {"minimum", spec<minimum_pair, scalar::Minimum, reals_bool, integral_bool>},
+    {"pow", {&pow_kernel, numeric::mask, kInner}},
     {"atan2", binary<scalar::Atan2, floating>},
     {"hypot", binary<scalar::Hypot, floating>},
     {"logaddexp", binary<scalar::LogAddExp, floating>},
@@ -21,3 +126,4 @@ const Kernel binary_kernels[] = {
 };
 
 }  // namespace adjoin::cpu
+#endif

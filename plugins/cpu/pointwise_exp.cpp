@@ -1,47 +1,88 @@
-// plugins/cpu/pointwise_exp.cpp: the exponentials that training spends its time in, for several
-// instruction sets.
-#include <adjoin/kit/choosers.hpp>
+// plugins/cpu/pointwise_exp.cpp: exponentials and the activations that are made of them.
+#include "vector_kernel.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pointwise_exp.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "math-inl.hpp"
+#include "rows-inl.hpp"
 
-#include "clones.hpp"
-#include "tables.hpp"
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+#define AJ_UNARY(name)                        \
+  struct name##_f {                           \
+    template <class D, class V>               \
+    HWY_INLINE V operator()(D d, V x) const { \
+      return math::name(d, x);                \
+    }                                         \
+  };                                          \
+  AJ_LOOPS(name, name##_f, 1, same)
+AJ_UNARY(exp)
+AJ_UNARY(exp2)
+AJ_UNARY(expm1)
+AJ_UNARY(tanh)
+AJ_UNARY(sigmoid)
+AJ_UNARY(silu)
+#undef AJ_UNARY
 
+template <class T>
+struct Elu {
+  T alpha;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Set(d, alpha) * math::expm1(d, x));
+  }
+};
+// log(1 + e^y) = max(y, 0) + log1p(e^-|y|)
+template <class T>
+struct Softplus {
+  T beta, threshold;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V b = hn::Set(d, beta), y = x * b;
+    V soft = math::log1p(d, math::exp(d, hn::Neg(hn::Abs(y))));
+    soft = hn::IfThenElse(hn::Lt(y, hn::Zero(d)), hn::Zero(d), y) + soft;
+    return hn::IfThenElse(hn::Gt(y, hn::Set(d, threshold)), x, soft / b);
+  }
+};
+constexpr Loops elu_single = loops_of<Elu<float>, float, 1>(),
+                elu_twice = loops_of<Elu<double>, double, 1>(),
+                softplus_single = loops_of<Softplus<float>, float, 1>(),
+                softplus_twice = loops_of<Softplus<double>, double, 1>();
+inline LoopPair elu_loops() { return {&elu_single, &elu_twice}; }
+inline LoopPair softplus_loops() { return {&softplus_single, &softplus_twice}; }
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
+AJ_CHOSEN(exp)
+AJ_CHOSEN(exp2)
+AJ_CHOSEN(expm1)
+AJ_CHOSEN(tanh)
+AJ_CHOSEN(sigmoid)
+AJ_CHOSEN(silu)
+AJ_CHOSEN(elu)
+AJ_CHOSEN(softplus)
 
-// A cloned loop over float32; other types and layouts take the common way.
-#define AJ_CLONED_(Name)                                                                \
-  AJ_CLONES void Name##_row(const void*, void* out, const void* const* in, int64_t n) { \
-    float* to = static_cast<float*>(out);                                               \
-    const float* from = static_cast<const float*>(in[0]);                               \
-    AJ_IVDEP for (int64_t i = 0; i < n; ++i) to[i] = scalar::Name()(from[i]);           \
-  }                                                                                     \
-  aj_status* Name##_kernel(void*, aj_call* call) {                                      \
-    static constexpr Rows cloned = {1, &typed<float>, {&typed<float>}, {&Name##_row}};  \
-    return guard(call, [&] {                                                            \
-      const aj_plan& p = *call->plan;                                                   \
-      visit<floating_complex>(p.compute, [&]<class T>() {                               \
-        if constexpr (std::is_same_v<T, float>)                                         \
-          RowDriver(p, cloned, nullptr).run();                                          \
-        else                                                                            \
-          map<T>(p, scalar::Name());                                                    \
-      });                                                                               \
-    });                                                                                 \
-  }
-AJ_CLONED_(Exp)
-AJ_CLONED_(Log)
-AJ_CLONED_(Tanh)
-AJ_CLONED_(Sigmoid)
-AJ_CLONED_(Silu)
-#undef AJ_CLONED_
-
-constexpr Spec cloned(aj_kernel_fn fn) { return {fn, floating_complex::mask, kInner}; }
-
+template <class F>
+constexpr aj_kernel_fn complex_loops = &pointwise_kernel<F, complexes, 1>;
 }  // namespace
 
 const Kernel exp_kernels[] = {
-    {"exp", cloned(Exp_kernel)},       {"log", cloned(Log_kernel)},
-    {"tanh", cloned(Tanh_kernel)},     {"sigmoid", cloned(Sigmoid_kernel)},
-    {"nn::silu", cloned(Silu_kernel)}, {nullptr, {}},
+    {"exp", vectors<exp_pair, complex_loops<scalar::Exp>, floating_complex>},
+    {"exp2", vectors<exp2_pair, complex_loops<scalar::Exp2>, floating_complex>},
+    {"expm1", vectors<expm1_pair, complex_loops<scalar::Expm1>, floating_complex>},
+    {"tanh", vectors<tanh_pair, complex_loops<scalar::Tanh>, floating_complex>},
+    {"sigmoid", vectors<sigmoid_pair, complex_loops<scalar::Sigmoid>, floating_complex>},
+    {"nn::silu", vectors<silu_pair, complex_loops<scalar::Silu>, floating_complex>},
+    {"nn::elu", chosen_vectors<elu_pair, EluChooser, floating>},
+    {"nn::softplus", chosen_vectors<softplus_pair, SoftplusChooser, floating>},
+    {nullptr, {}},
 };
 
 }  // namespace adjoin::cpu
+#endif

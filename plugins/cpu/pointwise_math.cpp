@@ -1,21 +1,67 @@
-// plugins/cpu/pointwise_math.cpp: exponentials and trigonometry.
-#include <adjoin/kit/choosers.hpp>
+// plugins/cpu/pointwise_math.cpp: logarithms, roots and trigonometry.
+#include "vector_kernel.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pointwise_math.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "math-inl.hpp"
+#include "rows-inl.hpp"
 
-#include "tables.hpp"
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+#define AJ_UNARY(name, expression)            \
+  struct name##_f {                           \
+    template <class D, class V>               \
+    HWY_INLINE V operator()(D d, V x) const { \
+      (void)d;                                \
+      return expression;                      \
+    }                                         \
+  };                                          \
+  AJ_LOOPS(name, name##_f, 1, same)
+AJ_UNARY(log, math::log(d, x))
+AJ_UNARY(log2, math::log2(d, x))
+AJ_UNARY(log10, math::log10(d, x))
+AJ_UNARY(log1p, math::log1p(d, x))
+AJ_UNARY(sqrt, hn::Sqrt(x))
+AJ_UNARY(rsqrt, hn::Set(d, 1) / hn::Sqrt(x))
+AJ_UNARY(sin, math::sin(d, x))
+AJ_UNARY(cos, math::cos(d, x))
+AJ_UNARY(tan, math::tan(d, x))
+#undef AJ_UNARY
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
 
+#if HWY_ONCE
 namespace adjoin::cpu {
+namespace {
+AJ_CHOSEN(log)
+AJ_CHOSEN(log2)
+AJ_CHOSEN(log10)
+AJ_CHOSEN(log1p)
+AJ_CHOSEN(sqrt)
+AJ_CHOSEN(rsqrt)
+AJ_CHOSEN(sin)
+AJ_CHOSEN(cos)
+AJ_CHOSEN(tan)
+
+template <class F>
+constexpr aj_kernel_fn complex_loops = &pointwise_kernel<F, complexes, 1>;
+template <LoopPair (*Pair)(), class F>
+constexpr Spec math_spec = vectors<Pair, complex_loops<F>, floating_complex>;
+}  // namespace
 
 const Kernel math_kernels[] = {
-    {"exp2", unary<scalar::Exp2, floating_complex>},
-    {"expm1", unary<scalar::Expm1, floating_complex>},
-    {"log2", unary<scalar::Log2, floating_complex>},
-    {"log10", unary<scalar::Log10, floating_complex>},
-    {"log1p", unary<scalar::Log1p, floating_complex>},
-    {"sqrt", unary<scalar::Sqrt, floating_complex>},
-    {"rsqrt", unary<scalar::Rsqrt, floating_complex>},
-    {"sin", unary<scalar::Sin, floating_complex>},
-    {"cos", unary<scalar::Cos, floating_complex>},
-    {"tan", unary<scalar::Tan, floating_complex>},
+    {"log", math_spec<log_pair, scalar::Log>},
+    {"log2", math_spec<log2_pair, scalar::Log2>},
+    {"log10", math_spec<log10_pair, scalar::Log10>},
+    {"log1p", math_spec<log1p_pair, scalar::Log1p>},
+    {"sqrt", math_spec<sqrt_pair, scalar::Sqrt>},
+    {"rsqrt", math_spec<rsqrt_pair, scalar::Rsqrt>},
+    {"sin", math_spec<sin_pair, scalar::Sin>},
+    {"cos", math_spec<cos_pair, scalar::Cos>},
+    {"tan", math_spec<tan_pair, scalar::Tan>},
     {"asin", unary<scalar::Asin, floating_complex>},
     {"acos", unary<scalar::Acos, floating_complex>},
     {"atan", unary<scalar::Atan, floating_complex>},
@@ -28,3 +74,4 @@ const Kernel math_kernels[] = {
 };
 
 }  // namespace adjoin::cpu
+#endif

@@ -1,22 +1,78 @@
-// plugins/cpu/pointwise_special.cpp: special functions and activations.
-#include <adjoin/kit/choosers.hpp>
+// plugins/cpu/pointwise_special.cpp: special functions, and activations made of them or of
+// comparisons.
+#include "vector_kernel.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pointwise_special.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "math-inl.hpp"
+#include "rows-inl.hpp"
 
-#include "tables.hpp"
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+#define AJ_UNARY(name)                        \
+  struct name##_f {                           \
+    template <class D, class V>               \
+    HWY_INLINE V operator()(D d, V x) const { \
+      return math::name(d, x);                \
+    }                                         \
+  };                                          \
+  AJ_LOOPS(name, name##_f, 1, same)
+AJ_UNARY(erf)
+AJ_UNARY(erfc)
+AJ_UNARY(gelu)
+AJ_UNARY(gelu_tanh)
+#undef AJ_UNARY
 
+template <class T>
+struct LeakyRelu {
+  T slope;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, x * hn::Set(d, slope));
+  }
+};
+constexpr Loops leaky_relu_single = loops_of<LeakyRelu<float>, float, 1>(),
+                leaky_relu_twice = loops_of<LeakyRelu<double>, double, 1>();
+inline LoopPair leaky_relu_loops() { return {&leaky_relu_single, &leaky_relu_twice}; }
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace adjoin::cpu {
+namespace {
+AJ_CHOSEN(erf)
+AJ_CHOSEN(erfc)
+AJ_CHOSEN(gelu)
+AJ_CHOSEN(gelu_tanh)
+AJ_CHOSEN(leaky_relu)
+
+aj_status* gelu_kernel(void*, aj_call* call) {
+  return guard(call, [&] {
+    GeluChooser::choose<float>(call, [&]<class F>(F f) {
+      LoopPair pair = std::is_same_v<F, scalar::Gelu> ? gelu_pair() : gelu_tanh_pair();
+      if (const Loops* loops = pair.of(call->plan->compute))
+        run_rows(*call->plan, *loops, &f);
+      else
+        refuse<floating>(call->plan->compute);
+    });
+  });
+}
+}  // namespace
 
 const Kernel special_kernels[] = {
-    {"erf", unary<scalar::Erf, floating>},
-    {"erfc", unary<scalar::Erfc, floating>},
+    {"erf", vectors<erf_pair, &pointwise_kernel<scalar::Erf, floating, 1>, floating>},
+    {"erfc", vectors<erfc_pair, &pointwise_kernel<scalar::Erfc, floating, 1>, floating>},
     {"erfinv", unary<scalar::Erfinv, floating>},
     {"lgamma", unary<scalar::Lgamma, floating>},
     {"digamma", unary<scalar::Digamma, floating>},
-    {"nn::gelu", unary<GeluChooser, floating>},
-    {"nn::elu", unary<EluChooser, floating>},
-    {"nn::leaky_relu", unary<LeakyReluChooser, floating>},
-    {"nn::softplus", unary<SoftplusChooser, floating>},
+    {"nn::gelu", {&gelu_kernel, floating::mask, kInner}},
+    {"nn::leaky_relu", chosen_vectors<leaky_relu_pair, LeakyReluChooser, floating>},
     {"nn::hardtanh", unary<HardtanhChooser, reals>},
     {nullptr, {}},
 };
 
 }  // namespace adjoin::cpu
+#endif

@@ -1,22 +1,65 @@
 // plugins/cpu/pointwise_unary.cpp: signs, rounding and tests of one element.
-#include <adjoin/kit/choosers.hpp>
+#include "vector_kernel.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pointwise_unary.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "rows-inl.hpp"
 
-#include "tables.hpp"
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+#define AJ_UNARY(name, expression)            \
+  struct name##_f {                           \
+    template <class D, class V>               \
+    HWY_INLINE V operator()(D d, V x) const { \
+      (void)d;                                \
+      return expression;                      \
+    }                                         \
+  };                                          \
+  AJ_LOOPS(name, name##_f, 1, same)
+AJ_UNARY(abs, hn::Abs(x))
+AJ_UNARY(neg, hn::Neg(x))
+AJ_UNARY(square, x* x)
+AJ_UNARY(reciprocal, hn::Set(d, hn::TFromD<D>(1)) / x)
+AJ_UNARY(floor, hn::Floor(x))
+AJ_UNARY(ceil, hn::Ceil(x))
+AJ_UNARY(trunc, hn::Trunc(x))
+AJ_UNARY(relu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x))
+#undef AJ_UNARY
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
 
+#if HWY_ONCE
 namespace adjoin::cpu {
+namespace {
+AJ_CHOSEN(abs)
+AJ_CHOSEN(neg)
+AJ_CHOSEN(square)
+AJ_CHOSEN(reciprocal)
+AJ_CHOSEN(floor)
+AJ_CHOSEN(ceil)
+AJ_CHOSEN(trunc)
+AJ_CHOSEN(relu)
+
+using integral_complex = Join<integral, complexes>;
+template <LoopPair (*Pair)(), class F, class Set, class Rest>
+constexpr Spec spec = vectors<Pair, &pointwise_kernel<F, Rest, 1>, Set>;
+}  // namespace
 
 const Kernel unary_kernels[] = {
-    {"abs", unary<scalar::Abs, numeric>},
-    {"neg", unary<scalar::Neg, numeric>},
+    {"abs", spec<abs_pair, scalar::Abs, numeric, integral_complex>},
+    {"neg", spec<neg_pair, scalar::Neg, numeric, integral_complex>},
     {"sign", unary<scalar::Sign, reals_bool>},
-    {"square", unary<scalar::Square, numeric>},
-    {"reciprocal", unary<scalar::Reciprocal, floating_complex>},
-    {"floor", unary<scalar::Floor, reals>},
-    {"ceil", unary<scalar::Ceil, reals>},
+    {"square", spec<square_pair, scalar::Square, numeric, integral_complex>},
+    {"reciprocal", spec<reciprocal_pair, scalar::Reciprocal, floating_complex, complexes>},
+    {"floor", spec<floor_pair, scalar::Floor, reals, integral>},
+    {"ceil", spec<ceil_pair, scalar::Ceil, reals, integral>},
     {"round", unary<RoundChooser, reals>},
-    {"trunc", unary<scalar::Trunc, reals>},
+    {"trunc", spec<trunc_pair, scalar::Trunc, reals, integral>},
     {"frac", unary<scalar::Frac, floating>},
-    {"relu", unary<scalar::Relu, reals>},
+    {"relu", spec<relu_pair, scalar::Relu, reals, integral>},
     {"logical_not", unary<scalar::LogicalNot, all_types>},
     {"bitwise_not", unary<scalar::BitwiseNot, integral_bool>},
     {"isnan", unary<scalar::IsNan, all_types>},
@@ -27,3 +70,4 @@ const Kernel unary_kernels[] = {
 };
 
 }  // namespace adjoin::cpu
+#endif

@@ -32,7 +32,7 @@ extern const Kernel unary_kernels[], exp_kernels[], math_kernels[], special_kern
     reduce_kernels[], scan_kernels[], random_kernels[], product_kernels[], convolution_kernels[],
     pool_kernels[], pool_max_kernels[], batch_norm_kernels[], norm_kernels[], softmax_kernels[],
     index_kernels[], scatter_kernels[], cat_kernels[], sort_kernels[], attention_kernels[];
-extern const Kernel optimizer_kernels[], rnn_kernels[];
+extern const Kernel optimizer_kernels[], rnn_kernels[], backward_kernels[];
 
 }  // namespace cpu
 }  // namespace adjoin

@@ -1,0 +1,110 @@
+// plugins/cpu/pointwise_backward.cpp: gradients through activations, each in one pass.
+#include "vector_kernel.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pointwise_backward.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "math-inl.hpp"
+#include "rows-inl.hpp"
+
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+struct TanhSlope {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V g, V y) const {
+    return g * hn::NegMulAdd(y, y, hn::Set(d, 1));
+  }
+};
+struct SigmoidSlope {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V g, V y) const {
+    return g * (y * (hn::Set(d, 1) - y));
+  }
+};
+struct SiluSlope {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V g, V x) const {
+    V one = hn::Set(d, 1), s = math::sigmoid(d, x);
+    return g * (s * hn::MulAdd(x, one - s, one));
+  }
+};
+// Phi(x) + x phi(x), the normal distribution's functions.
+struct GeluSlope {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V g, V x) const {
+    using T = hn::TFromD<D>;
+    V half = hn::Set(d, T(0.5));
+    V cdf = half * math::erfc(d, x * hn::Set(d, T(-0.7071067811865476)));
+    V pdf = math::exp(d, x * x * hn::Neg(half)) * hn::Set(d, T(0.3989422804014327));
+    return g * hn::MulAdd(x, pdf, cdf);
+  }
+};
+struct GeluTanhSlope {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V g, V x) const {
+    using T = hn::TFromD<D>;
+    const T k = T(0.7978845608028654), c = T(0.044715);  // sqrt(2 / pi); the cubic term's weight
+    V one = hn::Set(d, 1), half = hn::Set(d, T(0.5)), xx = x * x;
+    V t = math::tanh(d, x * hn::MulAdd(xx, hn::Set(d, c * k), hn::Set(d, k)));
+    V slope = x * hn::NegMulAdd(t, t, one) * hn::MulAdd(xx, hn::Set(d, 3 * c * k), hn::Set(d, k));
+    return g * hn::MulAdd(t + slope, half, half);
+  }
+};
+AJ_LOOPS(tanh, TanhSlope, 2, same)
+AJ_LOOPS(sigmoid, SigmoidSlope, 2, same)
+AJ_LOOPS(silu, SiluSlope, 2, same)
+AJ_LOOPS(gelu, GeluSlope, 2, same)
+AJ_LOOPS(gelu_tanh, GeluTanhSlope, 2, same)
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace adjoin::cpu {
+namespace {
+AJ_CHOSEN(tanh)
+AJ_CHOSEN(sigmoid)
+AJ_CHOSEN(silu)
+AJ_CHOSEN(gelu)
+AJ_CHOSEN(gelu_tanh)
+
+struct ComplexTanhSlope {
+  template <class T>
+  T operator()(T g, T y) const {
+    T slope = T(1) - y * y;
+    return g * T(slope.re, -slope.im);
+  }
+};
+struct ComplexSigmoidSlope {
+  template <class T>
+  T operator()(T g, T y) const {
+    T slope = y * (T(1) - y);
+    return g * T(slope.re, -slope.im);
+  }
+};
+template <class F>
+constexpr aj_kernel_fn complex_loops = &pointwise_kernel<F, complexes, 2>;
+
+template <LoopPair (*Pair)()>
+constexpr Spec slope = {&vector_kernel<Pair, nullptr>, floating::mask, kInner};
+
+aj_status* gelu_slope(void*, aj_call* call) {
+  return guard(call, [&] {
+    LoopPair pair = Args(call).text(2) == "tanh" ? gelu_tanh_pair() : gelu_pair();
+    const char stateless = 0;
+    run_rows(*call->plan, *pair.of(call->plan->compute), &stateless);
+  });
+}
+}  // namespace
+
+const Kernel backward_kernels[] = {
+    {"_::tanh_backward", vectors<tanh_pair, complex_loops<ComplexTanhSlope>, floating_complex>},
+    {"_::sigmoid_backward", vectors<sigmoid_pair, complex_loops<ComplexSigmoidSlope>, floating_complex>},
+    {"_::silu_backward", slope<silu_pair>},
+    {"_::gelu_backward", {&gelu_slope, floating::mask, kInner}},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::cpu
+#endif

@@ -1,0 +1,225 @@
+// plugins/cpu/rows.cpp: the walk over a plan for vector loops.
+#include "rows.hpp"
+
+#include <unistd.h>
+
+#include "convert_rows.hpp"
+
+namespace adjoin::cpu {
+namespace {
+
+constexpr int64_t kColumns = 256, kLines = 16;  // of a tile
+alignas(64) const char kZeros[kColumns * 8] = {};
+
+enum class Way { direct, one, strided, turned, absent };
+
+// One operand of the walk.
+struct Port {
+  Way way;
+  bool convert;        // its dtype is not the loop's
+  int64_t step, next;  // bytes to the next element, to the next line
+  int64_t size;        // of a loop's element
+};
+
+class Walk {
+ public:
+  Walk(const aj_plan& p, const Loops& loops, const void* functor)
+      : p_(p), l_(loops), functor_(functor), set_(choose_set()) {
+    stream_ = worth_streaming(p);
+    out_ = port(0, l_.bool_out ? dtype_of<bool> : set_.storage);
+    for (uint32_t i = 0; i < l_.inputs; ++i) {
+      in_[i] = port(i + 1, place_dtype(i));
+      if (in_[i].way == Way::one || in_[i].way == Way::absent) mask_ |= 1u << i;
+    }
+    if (!set_.by_mask[mask_]) {
+      mask_ = 0;
+      for (uint32_t i = 0; i < l_.inputs; ++i)
+        if (in_[i].way == Way::one) in_[i].way = Way::strided;
+    }
+    loop_ = set_.by_mask[mask_];
+    plain_ = out_.way == Way::direct && !out_.convert;
+    for (uint32_t i = 0; i < l_.inputs; ++i) {
+      Port& in = in_[i];
+      in.convert = !is(i + 1, in.way == Way::one ? l_.compute->dtype : place_dtype(i));
+      plain_ &= (in.way == Way::direct || in.way == Way::one) && !in.convert;
+    }
+  }
+
+  void run() {
+    if (plain_)
+      return for_rows(p_, [&](char** at, int64_t n) {
+        loop_(functor_, at[0], reinterpret_cast<const void* const*>(at + 1), n, stream_);
+      });
+    // Planes of the dimensions 0 and 1, in tiles.
+    aj_operand ops[kMaxOps];
+    aj_plan outer = p_;
+    int64_t one = 1, zero = 0;
+    outer.ndim = p_.ndim > 2 ? p_.ndim - 2 : 1;
+    outer.sizes = p_.ndim > 2 ? p_.sizes + 2 : &one;
+    for (uint32_t k = 0; k < p_.nops; ++k) {
+      ops[k] = p_.ops[k];
+      ops[k].strides = p_.ndim > 2 && p_.ops[k].strides ? p_.ops[k].strides + 2 : &zero;
+    }
+    outer.ops = ops;
+    for_rows(outer, [&](char** at, int64_t n) {
+      char* plane[kMaxOps];
+      for (int64_t i = 0; i < n; ++i) {
+        for (uint32_t k = 0; k < p_.nops; ++k)
+          plane[k] = at[k] ? at[k] + i * (p_.ndim > 2 ? ops[k].strides[0] : 0) : nullptr;
+        tiles(plane);
+      }
+    });
+  }
+
+ private:
+  bool is(uint32_t op, DLDataType d) const { return same(p_.ops[op].dtype, d); }
+  DLDataType place_dtype(uint32_t i) const {
+    return i == 0 && l_.bool_first ? dtype_of<bool> : set_.storage;
+  }
+
+  // The set whose dtype all tensors have, numbers aside; else the computing type's.
+  const LoopSet& choose_set() const {
+    for (uint32_t s = 1; s < l_.nsets; ++s) {
+      bool all = l_.bool_out || is(0, l_.sets[s].storage);
+      for (uint32_t i = l_.bool_first; i < l_.inputs && all; ++i)
+        all = !p_.ops[i + 1].data || row_stride(p_, i + 1) == 0 || is(i + 1, l_.sets[s].storage);
+      if (all) return l_.sets[s];
+    }
+    return l_.sets[0];
+  }
+
+  Port port(uint32_t op, DLDataType wanted) const {
+    const aj_operand& o = p_.ops[op];
+    Port port = {Way::direct, !same(o.dtype, wanted), row_stride(p_, op), 0, bytes_of(wanted)};
+    if (!o.data) return {Way::absent, true, 0, 0, port.size};
+    if (p_.ndim > 1 && o.strides) port.next = o.strides[1];
+    int64_t own = bytes_of(o.dtype);
+    if (op > 0 && port.step == 0 && !(op == 1 && l_.bool_first))
+      port.way = Way::one;
+    else if (port.step != own && (op > 0 || p_.sizes[0] > 1))
+      port.way = op > 0 && port.next == own && p_.sizes[0] > 4 && p_.sizes[1] > 4 ? Way::turned
+                                                                                  : Way::strided;
+    return port;
+  }
+
+  void tiles(char** plane) {
+    int64_t n0 = p_.ndim ? p_.sizes[0] : 1, n1 = p_.ndim > 1 ? p_.sizes[1] : 1;
+    for (int64_t j = 0; j < n1; j += kLines)
+      for (int64_t i = 0; i < n0; i += kColumns)
+        tile(plane, i, std::min(kColumns, n0 - i), j, std::min(kLines, n1 - j));
+  }
+
+  void tile(char** plane, int64_t i, int64_t n, int64_t j, int64_t lines) {
+    for (uint32_t k = 0; k < l_.inputs; ++k)
+      if (in_[k].way == Way::turned) {
+        const aj_operand& o = p_.ops[k + 1];
+        int64_t own = bytes_of(o.dtype);
+        const char* from = plane[k + 1] + i * in_[k].step + j * own;
+        transpose(own, turned_[k], own * kColumns, from, in_[k].step, n, lines);
+      }
+    for (int64_t line = 0; line < lines; ++line) {
+      const void* in[3];
+      for (uint32_t k = 0; k < l_.inputs; ++k) in[k] = input(plane, k, i, n, j, line);
+      char* to = plane[0] + i * out_.step + (j + line) * out_.next;
+      bool straight = out_.way == Way::direct && !out_.convert;
+      loop_(functor_, straight ? to : result_, in, n, stream_ && straight);
+      if (straight) continue;
+      if (l_.bool_out)
+        typed<bool>.store(to, p_.ops[0].dtype, out_.step, result_, n);
+      else
+        store(to, n);
+    }
+  }
+
+  // The result is of the loop's dtype: the computing type, or the output's own.
+  void store(char* to, int64_t n) {
+    if (out_.convert && out_.way == Way::direct)
+      if (CastRow row = find_cast_row(p_.ops[0].dtype, set_.storage))
+        return row(to, result_, n, stream_);
+    if (out_.convert || same(set_.storage, l_.compute->dtype))
+      return l_.compute->store(to, p_.ops[0].dtype, out_.step, result_, n);
+    visit<halves>(set_.storage, [&]<class S>() {
+      for (int64_t i = 0; i < n; ++i)
+        *reinterpret_cast<S*>(to + i * out_.step) = reinterpret_cast<const S*>(result_)[i];
+    });
+  }
+
+  const void* input(char** plane, uint32_t k, int64_t i, int64_t n, int64_t j, int64_t line) {
+    const Port& port = in_[k];
+    if (port.way == Way::absent) return kZeros;
+    DLDataType own = p_.ops[k + 1].dtype;
+    const char* from = plane[k + 1] + i * port.step + (j + line) * port.next;
+    if (port.way == Way::one) {
+      if (port.convert) l_.compute->load(loaded_[k], from, own, 0, 1);
+      return port.convert ? loaded_[k] : from;
+    }
+    if (port.way == Way::turned) {
+      from = turned_[k] + line * kColumns * bytes_of(own);
+      if (!port.convert) return from;
+      load(loaded_[k], k, from, own, bytes_of(own), n);
+      return loaded_[k];
+    }
+    if (port.way == Way::direct && !port.convert) return from;
+    load(loaded_[k], k, from, own, port.step, n);
+    return loaded_[k];
+  }
+
+  void load(char* to, uint32_t k, const char* from, DLDataType own, int64_t step, int64_t n) {
+    DLDataType wanted = place_dtype(k);
+    if (step == bytes_of(own))
+      if (CastRow row = find_cast_row(wanted, own)) return row(to, from, n, false);
+    visit<stored>(wanted, [&]<class S>() { typed<S>.load(to, from, own, step, n); });
+  }
+
+  const aj_plan& p_;
+  const Loops& l_;
+  const void* functor_;
+  const LoopSet& set_;
+  Loop loop_;
+  Port out_, in_[3];
+  unsigned mask_ = 0;
+  bool stream_, plain_;
+  alignas(64) char result_[kColumns * 8];
+  alignas(64) char loaded_[3][kColumns * 8];
+  alignas(64) char turned_[3][kColumns * kLines * 8];
+};
+
+int64_t tensor_bytes(const aj_operand& o) {
+  if (!o.tensor || !o.tensor->dl.shape) return 0;
+  int64_t n = 1;
+  for (int d = 0; d < o.tensor->dl.ndim; ++d) n *= o.tensor->dl.shape[d];
+  return n * bytes_of(o.dtype);
+}
+
+}  // namespace
+
+int64_t stream_bytes() {
+  static const int64_t bytes = [] {
+    int64_t last = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return last > 0 ? last : int64_t(32) << 20;
+  }();
+  return bytes;
+}
+
+bool worth_streaming(const aj_plan& p) {
+  if (p.numel < 4096) return false;
+  int64_t bytes = 0;
+  for (uint32_t k = 0; k < p.nops; ++k) bytes += tensor_bytes(p.ops[k]);
+  if (bytes < stream_bytes()) return false;
+  for (uint32_t k = p.nout; k < p.nops; ++k)
+    if (p.ops[k].data == p.ops[0].data) return false;
+  return true;
+}
+
+void end_streaming() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
+
+void run_rows(const aj_plan& p, const Loops& loops, const void* functor) {
+  Walk(p, loops, functor).run();
+  if (worth_streaming(p)) end_streaming();
+}
+
+}  // namespace adjoin::cpu
