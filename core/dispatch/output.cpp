@@ -34,14 +34,14 @@ Frame::Frame(aj_op* o, uint64_t keys, const aj_value* args, uint32_t nargs, uint
 
 namespace {
 
-[[gnu::cold]] aj_status* mixed_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs) {
-  for (uint32_t i = 0; i < nargs; i++) {
-    const aj_tensor* t = args[i].tag == AJ_TENSOR ? args[i].v.tensor : nullptr;
-    if (t && device(t) != d)
-      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", op->schema.params[i].name, "' is on ", device(t)->id,
-                  ", the others are on ", d->id, "; move it with .to('", d->id, "')");
-  }
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": tensors of a list are on several devices; move them to ", d->id);
+// A number of the host may stand beside tensors of any device.
+bool elsewhere(const aj_tensor* t, const Device* d) {
+  return device(t) != d && !(t->dl.ndim == 0 && device(t)->host());
+}
+
+[[gnu::cold]] aj_status* mixed_devices(const aj_op* op, Device* d, const aj_tensor* t, const std::string& which) {
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", which, " is on ", device(t)->id, ", the others are on ", d->id,
+              "; move it with .to('", d->id, "')");
 }
 
 }  // namespace
@@ -78,11 +78,12 @@ aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint3
   for (uint32_t i = 0; i < nargs; i++) {
     if (args[i].tag == AJ_TENSOR) {
       const aj_tensor* t = args[i].v.tensor;
-      if (device(t) != d && !(t->dl.ndim == 0 && device(t)->host())) return mixed_devices(op, d, args, nargs);
+      if (elsewhere(t, d)) return mixed_devices(op, d, t, text("argument '", op->schema.params[i].name, "'"));
     } else if (args[i].tag == AJ_TENSORS) {
       for (uint32_t j = 0; j < args[i].aux; j++) {
         const aj_tensor* t = args[i].v.tensors[j];
-        if (t && device(t) != d && !(t->dl.ndim == 0 && device(t)->host())) return mixed_devices(op, d, args, nargs);
+        if (t && elsewhere(t, d))
+          return mixed_devices(op, d, t, text("number ", j, " of '", op->schema.params[i].name, "'"));
       }
     }
   }

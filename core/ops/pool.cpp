@@ -162,6 +162,7 @@ Sizes output_size(const Tensor& t, Ints asked) {
   Sizes size = n_of(asked, 2, "output_size");
   for (int64_t i = 0; i < 2; ++i)
     if (size[i] == -1) size[i] = t.size(t.ndim() - 2 + i);
+  want(size[0] >= 0 && size[1] >= 0, "output_size must not be negative: ", shown(asked));
   return size;
 }
 
