@@ -10,6 +10,8 @@ import closed_forms_shape  # noqa: F401
 import numpy as np
 from closed_forms import FORMS
 
+# These call the forward form once for every element of their result.
+SMALL_ONLY = ("convolution_backward", "avg_pool2d_backward", "adaptive_avg_pool2d_backward")
 RENAME = {"dim": "axis", "keepdim": "keepdims", "dims": "axis"}
 
 

@@ -136,6 +136,16 @@ def test_index_out_of_range(row):
     table.mark(row, "index")
 
 
+@pytest.mark.parametrize("row", [r for r in TENSOR_ROWS if r.name in NO_PLACE], ids=str)
+def test_integers_that_are_no_places(row):
+    """Large ones are right; negative ones are not."""
+    given, other = first_sample(row)
+    with pytest.raises(RAISED) as error:
+        run(row, {**given, NO_PLACE[row.name]: given[NO_PLACE[row.name]] * 0 - 7}, other)
+    check_form(row, error.value)
+    table.mark(row, "index")
+
+
 @pytest.mark.parametrize("row", [r for r in TENSOR_ROWS if "dtypes" not in r.test], ids=str)
 def test_wrong_dtypes(row):
     """A dtype that the row does not take is named, with what to do."""
@@ -182,3 +192,5 @@ def test_wrong_devices(row):
                 run(row, mixed, other)
             check_form(row, error.value)
             table.mark(row, "devices")
+    if "devices" not in table.rows.get(row.name, {}):
+        table.mark(row, "devices", "-")  # takes them from anywhere, or has one tensor that is no number
