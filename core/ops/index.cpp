@@ -169,10 +169,28 @@ std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
   return out;
 }
 
+// A mask of the leading dimensions of a tensor that lies in order: its places count rows.
+bool selects_rows(const Tensor& t, Tensors given) {
+  if (given.size() != 1 || !given[0].defined()) return false;
+  const Tensor& mask = given[0];
+  return mask.dtype() == boolean && mask.device() == t.device() && mask.ndim() > 0 &&
+         mask.ndim() <= t.ndim() && t.is_contiguous() &&
+         std::equal(mask.shape().begin(), mask.shape().end(), t.shape().begin());
+}
+
+Tensor selected_rows(const Tensor& t, const Tensor& mask) {
+  Sizes rows{mask.numel()};
+  rows.insert(rows.end(), t.shape().begin() + mask.ndim(), t.shape().end());
+  Tensor places = nonzero(mask.ndim() == 1 ? mask : reshape(mask, mask.numel()));
+  return index_select(mask.ndim() == 1 ? t : reshape(t, rows), 0, select(places, 1, 0));
+}
+
 }  // namespace
 
 aj_status* index_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    if (selects_rows(b.tensor(0), b.tensors(1)))
+      return b.ret(0, selected_rows(b.tensor(0), b.tensors(1)[0]));
     std::vector<Tensor> indices = plain_indices(b.tensor(0), b.tensors(1));
     bool any = false;
     for (const Tensor& index : indices) any |= index.defined();

@@ -1,5 +1,6 @@
 // core/ops/rnn_layer.cpp: one recurrent layer in one direction: shapes, the layer by single ops,
 // and its gradients by the tape.
+#include "core/ops/make.hpp"
 #include "core/ops/rnn.hpp"
 
 namespace adjoin::ops {
@@ -143,9 +144,35 @@ aj_status* rnn_layer_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+// The layer whose gradients are asked for, what it kept being of its shapes.
+RecurrentLayer backward_of(const kit::Values& v) {
+  RecurrentLayer l = layer_of(v, 3, 13);
+  int64_t rows = l.input.size(0), hidden = l.hx.size(1);
+  DLDataType dtype = l.input.dtype(), kept = statistics_dtype(dtype);
+  Sizes none{0}, out{rows, hidden}, hx = sizes_of(l.hx);
+  Sizes shapes[6] = {out,
+                     hx,
+                     l.cx.defined() ? sizes_of(l.cx) : none,
+                     out,
+                     gate_count(l.mode) > 1 ? Sizes{rows, 4 * hidden} : none,
+                     l.cx.defined() ? out : none};
+  const uint32_t at[6] = {0, 1, 2, 10, 11, 12};
+  const char* names[6] = {"grad_output", "grad_hn", "grad_cn", "output", "gates", "cells"};
+  for (int i = 0; i < 6; ++i) {
+    want_shape(v.tensor(at[i]), names[i], shapes[i]);
+    if (product(shapes[i])) want_dtype(v.tensor(at[i]), names[i], i < 4 ? dtype : kept);
+  }
+  want(v.bools(16).size() == 7, "needs must hold seven flags, it holds ", v.bools(16).size());
+  return l;
+}
+
+}  // namespace
+
 aj_status* rnn_layer_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    layer_of(c, 3, 13);
+    backward_of(c);
     Bools needs = c.bools(16);
     for (uint32_t i = 0; i < 7; ++i) {
       const Tensor& t = c.tensor(3 + i);
@@ -188,7 +215,7 @@ std::vector<Tensor> tape_gradients(const RecurrentLayer& l, const kit::Values& g
 // another one, each use has its own gradient. What is saved depends on input, so it is made again.
 aj_status* rnn_layer_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    RecurrentLayer l = layer_of(b, 3, 13);
+    RecurrentLayer l = backward_of(b);
     Bools needs = b.bools(16);
     bool recording = kit::env.autograd->grad_mode();
     GradMode on(true);
@@ -204,7 +231,8 @@ aj_status* rnn_layer_backward_body(void*, aj_call* call) {
       wanted.push_back(&t);
     }
     std::vector<Tensor> made;
-    if (!wanted.empty()) made = tape_gradients(l, b, wanted, recording);
+    if (!wanted.empty())
+      made = in_own_name([&] { return tape_gradients(l, b, wanted, recording); });
     for (uint32_t i = 0, at = 0; i < 7; ++i) {
       bool is = needs[i] && parts[i]->defined();
       Tensor g = is ? made[at++] : zeros_of(l.input, {0});

@@ -167,31 +167,54 @@ void embedding_backward(Args args) {
   });
 }
 
-void nonzero(Args args) {
-  TensorView x = args.tensor(0);
+// Counted first, so that each part knows where its places begin.
+template <class T>
+MutView places_of_true(TensorView x, const T* in) {
   constexpr int64_t chunk = 1 << 15;
-  int64_t n = x.numel(), chunks = (n + chunk - 1) / chunk, dims = x.ndim();
-  std::vector<std::vector<int64_t>> found(size_t(std::max<int64_t>(chunks, 1)));
-  visit<stored>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
-    Dense<T> in(x);
-    parallel_for(n, chunk, [&](int64_t lo, int64_t hi) {
-      for (int64_t i = lo; i < hi; ++i)
-        if (scalar::is_true(in[i])) found[i / chunk].push_back(i);
+  int64_t n = x.numel(), dims = x.ndim();
+  std::vector<int64_t> begin(size_t((n + chunk - 1) / chunk) + 1, 0);
+  auto is_true = [in](int64_t i) {
+    if constexpr (std::is_same_v<T, bool>)
+      return in[i];
+    else
+      return scalar::is_true(in[i]);
+  };
+  const int64_t chunks = int64_t(begin.size()) - 1;
+  auto each_chunk = [&](auto f) {
+    parallel_for(chunks, 1, [&](int64_t from, int64_t to) {
+      for (int64_t c = from; c < to; ++c) f(c, c * chunk, std::min(n, (c + 1) * chunk));
     });
+  };
+  each_chunk([&](int64_t c, int64_t lo, int64_t hi) {
+    int64_t count = 0;
+    for (int64_t i = lo; i < hi; ++i) count += is_true(i);
+    begin[c + 1] = count;
   });
-  int64_t shape[2] = {0, dims};
-  for (const auto& part : found) shape[0] += int64_t(part.size());
+  for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  const int64_t shape[2] = {begin.back(), dims};
   MutView out(new_tensor(x.device(), dtype_of<int64_t>, shape));
-  int64_t* to = out.data<int64_t>();
-  for (const auto& part : found)
-    for (int64_t i : part) {
-      for (int64_t d = dims - 1; d >= 0; i /= x.size(d--)) to[d] = i % x.size(d);
+  int64_t* first = out.template data<int64_t>();
+  each_chunk([&](int64_t c, int64_t lo, int64_t hi) {
+    int64_t* to = first + begin[c] * dims;
+    for (int64_t i = lo; i < hi; ++i) {
+      if (!is_true(i)) continue;
+      int64_t rest = i;
+      for (int64_t d = dims - 1; d > 0; rest /= x.size(d--)) to[d] = rest % x.size(d);
+      if (dims) to[0] = rest;
       to += dims;
     }
-  aj_value& ret = args.call()->rets[0];
-  ret.tag = AJ_TENSOR;
-  ret.v.tensor = out.get();
+  });
+  return out;
+}
+
+void nonzero(Args args) {
+  TensorView x = args.tensor(0);
+  visit<stored>(x.dtype(), [&]<class S>() {
+    Dense<Math<S>> in(x);
+    aj_value& ret = args.call()->rets[0];
+    ret.v.tensor = places_of_true(x, in.data()).get();
+    ret.tag = AJ_TENSOR;
+  });
 }
 
 }  // namespace

@@ -51,11 +51,11 @@ struct GeluTanhSlope {
     return g * hn::MulAdd(t + slope, half, half);
   }
 };
-AJ_LOOPS(tanh, TanhSlope, 2, same)
-AJ_LOOPS(sigmoid, SigmoidSlope, 2, same)
-AJ_LOOPS(silu, SiluSlope, 2, same)
-AJ_LOOPS(gelu, GeluSlope, 2, same)
-AJ_LOOPS(gelu_tanh, GeluTanhSlope, 2, same)
+AJ_LOOPS(tanh_slope, TanhSlope, 2, same)
+AJ_LOOPS(sigmoid_slope, SigmoidSlope, 2, same)
+AJ_LOOPS(silu_slope, SiluSlope, 2, same)
+AJ_LOOPS(gelu_slope, GeluSlope, 2, same)
+AJ_LOOPS(gelu_tanh_slope, GeluTanhSlope, 2, same)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -63,11 +63,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(tanh)
-AJ_CHOSEN(sigmoid)
-AJ_CHOSEN(silu)
-AJ_CHOSEN(gelu)
-AJ_CHOSEN(gelu_tanh)
+AJ_CHOSEN(tanh_slope)
+AJ_CHOSEN(sigmoid_slope)
+AJ_CHOSEN(silu_slope)
+AJ_CHOSEN(gelu_slope)
+AJ_CHOSEN(gelu_tanh_slope)
 
 struct ComplexTanhSlope {
   template <class T>
@@ -91,7 +91,7 @@ constexpr Spec slope = {&vector_kernel<Pair, nullptr>, floating::mask, kInner};
 
 aj_status* gelu_slope(void*, aj_call* call) {
   return guard(call, [&] {
-    LoopPair pair = Args(call).text(2) == "tanh" ? gelu_tanh_pair() : gelu_pair();
+    LoopPair pair = Args(call).string(2) == "tanh" ? gelu_tanh_slope_pair() : gelu_slope_pair();
     const char stateless = 0;
     run_rows(*call->plan, *pair.of(call->plan->compute), &stateless);
   });
@@ -99,9 +99,11 @@ aj_status* gelu_slope(void*, aj_call* call) {
 }  // namespace
 
 const Kernel backward_kernels[] = {
-    {"_::tanh_backward", vectors<tanh_pair, complex_loops<ComplexTanhSlope>, floating_complex>},
-    {"_::sigmoid_backward", vectors<sigmoid_pair, complex_loops<ComplexSigmoidSlope>, floating_complex>},
-    {"_::silu_backward", slope<silu_pair>},
+    {"_::tanh_backward",
+     vectors<tanh_slope_pair, complex_loops<ComplexTanhSlope>, floating_complex>},
+    {"_::sigmoid_backward",
+     vectors<sigmoid_slope_pair, complex_loops<ComplexSigmoidSlope>, floating_complex>},
+    {"_::silu_backward", slope<silu_slope_pair>},
     {"_::gelu_backward", {&gelu_slope, floating::mask, kInner}},
     {nullptr, {}},
 };

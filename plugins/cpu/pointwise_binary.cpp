@@ -40,7 +40,7 @@ struct AddScaled {
 };
 constexpr Loops add_scaled_single = loops_of<AddScaled<float>, float, 2>(),
                 add_scaled_twice = loops_of<AddScaled<double>, double, 2>();
-inline LoopPair add_scaled_loops() { return {&add_scaled_single, &add_scaled_twice}; }
+static LoopPair add_scaled_loops() { return {&add_scaled_single, &add_scaled_twice}; }
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -50,8 +50,8 @@ constexpr Loops elu_single = loops_of<Elu<float>, float, 1>(),
                 elu_twice = loops_of<Elu<double>, double, 1>(),
                 softplus_single = loops_of<Softplus<float>, float, 1>(),
                 softplus_twice = loops_of<Softplus<double>, double, 1>();
-inline LoopPair elu_loops() { return {&elu_single, &elu_twice}; }
-inline LoopPair softplus_loops() { return {&softplus_single, &softplus_twice}; }
+static LoopPair elu_loops() { return {&elu_single, &elu_twice}; }
+static LoopPair softplus_loops() { return {&softplus_single, &softplus_twice}; }
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -35,7 +35,7 @@ struct LeakyRelu {
 };
 constexpr Loops leaky_relu_single = loops_of<LeakyRelu<float>, float, 1>(),
                 leaky_relu_twice = loops_of<LeakyRelu<double>, double, 1>();
-inline LoopPair leaky_relu_loops() { return {&leaky_relu_single, &leaky_relu_twice}; }
+static LoopPair leaky_relu_loops() { return {&leaky_relu_single, &leaky_relu_twice}; }
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

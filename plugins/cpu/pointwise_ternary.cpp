@@ -58,8 +58,8 @@ constexpr Loops addcmul_single = loops_of<AddCMul<float>, float, 3>(),
                 addcmul_twice = loops_of<AddCMul<double>, double, 3>(),
                 addcdiv_single = loops_of<AddCDiv<float>, float, 3>(),
                 addcdiv_twice = loops_of<AddCDiv<double>, double, 3>();
-inline LoopPair addcmul_loops() { return {&addcmul_single, &addcmul_twice}; }
-inline LoopPair addcdiv_loops() { return {&addcdiv_single, &addcdiv_twice}; }
+static LoopPair addcmul_loops() { return {&addcmul_single, &addcmul_twice}; }
+static LoopPair addcdiv_loops() { return {&addcdiv_single, &addcdiv_twice}; }
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

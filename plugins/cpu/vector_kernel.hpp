@@ -48,7 +48,7 @@ inline constexpr Spec chosen_vectors = {&chosen_kernel<Pair, Chooser, Set>, Set:
 #define AJ_LOOPS(name, F, n, shape)                                     \
   constexpr Loops name##_single = loops_of<F, float, n, Form::shape>(), \
                   name##_twice = loops_of<F, double, n, Form::shape>(); \
-  inline LoopPair name##_loops() { return {&name##_single, &name##_twice}; }
+  static LoopPair name##_loops() { return {&name##_single, &name##_twice}; }
 // And outside: those of the chosen set.
 #define AJ_CHOSEN(name) \
   LoopPair name##_pair() { return AJ_SIMD(name##_loops)(); }

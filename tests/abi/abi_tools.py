@@ -25,9 +25,7 @@ ADJOIN = PREFIX / "bin/adjoin"
 
 
 def config(item):
-    return subprocess.run(
-        [ADJOIN, "config", "--" + item], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    return subprocess.run([ADJOIN, "config", "--" + item], capture_output=True, text=True, check=True).stdout.strip()
 
 
 INCLUDE = Path(config("includedir"))
@@ -35,9 +33,7 @@ LIBDIR = Path(config("libdir"))
 PLUGINDIR = Path(config("plugindir"))
 LIBADJOIN = LIBDIR / "libadjoin.so"
 
-needs_clang = pytest.mark.skipif(
-    not shutil.which("clang"), reason="NOT TESTED: clang is not installed"
-)
+needs_clang = pytest.mark.skipif(not shutil.which("clang"), reason="NOT TESTED: clang is not installed")
 
 
 def clean_environment(**extra):
@@ -144,9 +140,7 @@ def source(name="acme", init="return 0;", extra="", **note):
     return NOTE % values + (INIT % {"init": init, "extra": extra} if init is not None else extra)
 
 
-VERSION_SCRIPT = (
-    "{ global: aj_plugin_note_v1; aj_plugin_init_v1; aj_plugin_drain_v1; local: *; };\n"
-)
+VERSION_SCRIPT = "{ global: aj_plugin_note_v1; aj_plugin_init_v1; aj_plugin_drain_v1; local: *; };\n"
 
 
 def compile_plugin(

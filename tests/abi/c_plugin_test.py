@@ -25,9 +25,7 @@ def test_check(cube):
 
 
 def test_values_and_derivatives_from_c(cube, host):
-    got = host(
-        "call", "cube::cube", "grad", "cube::cube", "grad2", "cube::cube", ADJOIN_PLUGIN_PATH=cube
-    )
+    got = host("call", "cube::cube", "grad", "cube::cube", "grad2", "cube::cube", ADJOIN_PLUGIN_PATH=cube)
     assert got.stdout.splitlines() == [
         "ok cube::cube 1 8 27 64 125 216 343 512",
         "ok grad 3 12 27 48 75 108 147 192",
@@ -41,29 +39,19 @@ def test_first_use_from_many_threads(cube, host):
 
 
 def test_after_a_fork(cube, host):
-    got = host(
-        "call", "cube::cube", "fork", "cube::cube", "call", "cube::cube", ADJOIN_PLUGIN_PATH=cube
-    )
-    assert got.stdout.splitlines() == ["ok cube::cube 1 8 27 64 125 216 343 512"] * 3, (
-        got.stdout + got.stderr
-    )
+    got = host("call", "cube::cube", "fork", "cube::cube", "call", "cube::cube", ADJOIN_PLUGIN_PATH=cube)
+    assert got.stdout.splitlines() == ["ok cube::cube 1 8 27 64 125 216 343 512"] * 3, got.stdout + got.stderr
 
 
 def test_loading_after_a_fork(cube, host):
     got = host("fork", "cube::cube", "call", "cube::cube", ADJOIN_PLUGIN_PATH=cube)
-    assert got.stdout.splitlines() == ["ok cube::cube 1 8 27 64 125 216 343 512"] * 2, (
-        got.stdout + got.stderr
-    )
+    assert got.stdout.splitlines() == ["ok cube::cube 1 8 27 64 125 216 343 512"] * 2, got.stdout + got.stderr
 
 
 def test_ops_command(cube):
     got = adjoin("ops", "cube::cube", "--device", "cpu", ADJOIN_PLUGIN_PATH=cube)
     assert got.returncode == 0, got.stderr
-    assert (
-        "cube::cube(Tensor x) -> Tensor" in got.stdout
-        and "x * x * x" in got.stdout
-        and "plugin cube" in got.stdout
-    )
+    assert "cube::cube(Tensor x) -> Tensor" in got.stdout and "x * x * x" in got.stdout and "plugin cube" in got.stdout
     assert "more in plugin cube, not loaded yet" in adjoin("ops", ADJOIN_PLUGIN_PATH=cube).stdout
 
 
@@ -81,11 +69,7 @@ assert adjoin.autograd.gradgradcheck(adjoin.ops.cube.cube, (x,))
 
 def test_twice_from_python(cube):
     env = clean_environment(ADJOIN_PLUGIN_PATH=cube)
-    env["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(PREFIX / "lib/adjoin/python"), env.get("PYTHONPATH")])
-    )
-    got = subprocess.run(
-        [sys.executable, "-c", PYTHON], capture_output=True, text=True, env=env, timeout=120
-    )
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PREFIX / "lib/adjoin/python"), env.get("PYTHONPATH")]))
+    got = subprocess.run([sys.executable, "-c", PYTHON], capture_output=True, text=True, env=env, timeout=120)
     assert got.returncode == 0, got.stderr
     assert got.stdout == "[1.0, 8.0, 27.0] [3.0, 12.0, 27.0] [6.0, 12.0, 18.0]\n"

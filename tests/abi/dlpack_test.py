@@ -63,20 +63,14 @@ def measure(header, structs, codes, folder):
     ]
     for struct in structs:
         lines.append(f'printf("{struct} %zu\\n", sizeof({struct}));')
-        lines += [
-            f'printf("{struct}.{f} %zu\\n", offsetof({struct}, {f}));' for f in STRUCTS[struct]
-        ]
+        lines += [f'printf("{struct}.{f} %zu\\n", offsetof({struct}, {f}));' for f in STRUCTS[struct]]
     lines += [f'printf("{code} %ld\\n", (long)({code}));' for code in codes]
     file = folder / "measure.c"
     file.write_text("\n".join(lines) + "\n return 0; }\n")
-    built = subprocess.run(
-        ["gcc", str(file), "-o", str(folder / "measure")], capture_output=True, text=True
-    )
+    built = subprocess.run(["gcc", str(file), "-o", str(folder / "measure")], capture_output=True, text=True)
     if built.returncode != 0:
         return None
-    out = subprocess.run(
-        [str(folder / "measure")], capture_output=True, text=True, check=True
-    ).stdout
+    out = subprocess.run([str(folder / "measure")], capture_output=True, text=True, check=True).stdout
     return dict(line.rsplit(" ", 1) for line in out.splitlines())
 
 

@@ -115,12 +115,8 @@ WORKS = ["ok load", "ok acme::twice 2 4 6 8 10 12 14 16", "ok grad 2 2 2 2 2 2 2
 
 @pytest.mark.parametrize("truncate", ["0", "1"])
 def test_a_newer_plugin_on_this_libadjoin(truncate, tmp_path, grown, host):
-    plugin = build_plugin(
-        tmp_path, extra=CAREFUL, init=CAREFUL_INIT, include=grown, flags=["-DGROWN"]
-    )
-    got = host(
-        "load", plugin, "call", "acme::twice", "grad", "acme::twice", ADJOIN_ABI_TRUNCATE=truncate
-    )
+    plugin = build_plugin(tmp_path, extra=CAREFUL, init=CAREFUL_INIT, include=grown, flags=["-DGROWN"])
+    got = host("load", plugin, "call", "acme::twice", "grad", "acme::twice", ADJOIN_ABI_TRUNCATE=truncate)
     assert got.returncode == 0, got.stderr
     assert got.stdout.splitlines() == ["appended 0 0 0 0 0", *WORKS]
 
@@ -130,9 +126,7 @@ def test_this_plugin_on_cut_tables(compiler, tmp_path, host):
     if not shutil.which(compiler):
         pytest.skip(f"NOT TESTED: {compiler} is not installed")
     plugin = build_plugin(tmp_path, compiler=compiler, extra=CAREFUL, init=CAREFUL_INIT)
-    got = host(
-        "load", plugin, "call", "acme::twice", "grad", "acme::twice", ADJOIN_ABI_TRUNCATE="1"
-    )
+    got = host("load", plugin, "call", "acme::twice", "grad", "acme::twice", ADJOIN_ABI_TRUNCATE="1")
     assert got.returncode == 0, got.stderr
     assert got.stdout.splitlines() == WORKS
 
@@ -178,15 +172,11 @@ def test_installed_plugins_on_cut_tables(host):
 
 
 def test_pretending_an_older_minor(tmp_path, host):
-    plugin = build_plugin(
-        tmp_path, init='printf("minor %u\\n", (unsigned)env->minor); fflush(stdout); return 0;'
-    )
+    plugin = build_plugin(tmp_path, init='printf("minor %u\\n", (unsigned)env->minor); fflush(stdout); return 0;')
     assert host("load", plugin, ADJOIN_ABI_PRETEND_MINOR="0").stdout == "minor 0\nok load\n"
 
 
-@pytest.mark.skipif(
-    not FULL, reason="builds libadjoin again from a grown contract: only with ./run test --full"
-)
+@pytest.mark.skipif(not FULL, reason="builds libadjoin again from a grown contract: only with ./run test --full")
 def test_this_plugin_on_a_newer_libadjoin(tmp_path, tmp_path_factory):
     tree = tmp_path_factory.mktemp("newer")
     files = subprocess.run(

@@ -194,7 +194,4 @@ def test_exceptions_do_not_leak_statuses_of_others(tmp_path, host):
       aj_status* outer = complain(env->core, AJ_ABORTED, "not started");
       return env->core->status_with_cause(outer, inner);""",
     )
-    assert (
-        host("load", plugin).stdout
-        == f"error 10: plugin acme 0.1 ({plugin}): not started; because no driver\n"
-    )
+    assert host("load", plugin).stdout == f"error 10: plugin acme 0.1 ({plugin}): not started; because no driver\n"

@@ -32,26 +32,18 @@ def test_plugin_macros_compile(language, standard, tmp_path):
         'AJ_PLUGIN_NOTE("acme", "0.1.0", "Acme Corp", "Apache-2.0", "ops:acme", "");\n'
         "AJ_PLUGIN_INIT { (void)env; return 0; }\n"
     )
-    subprocess.run(
-        ["gcc", "-x", language, f"-std={standard}", *STRICT, f"-I{INCLUDE}", str(file)], check=True
-    )
+    subprocess.run(["gcc", "-x", language, f"-std={standard}", *STRICT, f"-I{INCLUDE}", str(file)], check=True)
 
 
 def test_headers_include_only_each_other_and_the_language():
     for header in HEADERS:
-        found = re.findall(
-            r'#include\s*[<"]([^>"]+)[>"]', (INCLUDE / "adjoin/abi" / header).read_text()
-        )
+        found = re.findall(r'#include\s*[<"]([^>"]+)[>"]', (INCLUDE / "adjoin/abi" / header).read_text())
         assert set(found) <= {"stddef.h", "stdint.h", *HEADERS}, header
 
 
-@pytest.mark.parametrize(
-    "define,message", [("-DADJOIN_TARGET_MINOR=99", "newer than these headers")]
-)
+@pytest.mark.parametrize("define,message", [("-DADJOIN_TARGET_MINOR=99", "newer than these headers")])
 def test_a_target_above_the_headers_is_refused(define, message, tmp_path):
     file = tmp_path / "one.c"
     file.write_text("#include <adjoin/abi/base.h>\n")
-    got = subprocess.run(
-        ["gcc", define, "-fsyntax-only", f"-I{INCLUDE}", str(file)], capture_output=True, text=True
-    )
+    got = subprocess.run(["gcc", define, "-fsyntax-only", f"-I{INCLUDE}", str(file)], capture_output=True, text=True)
     assert got.returncode != 0 and message in got.stderr

@@ -92,16 +92,10 @@ FAIL = 'return complain(env->core, AJ_UNAVAILABLE, "out of fuel");'
 
 
 def test_init_that_fails_half_way_leaves_nothing(tmp_path, host):
-    half = build_plugin(
-        tmp_path / "half", "half", extra=TWICE, init=DEFINE_TWICE + "if (bad) return bad;" + FAIL
-    )
+    half = build_plugin(tmp_path / "half", "half", extra=TWICE, init=DEFINE_TWICE + "if (bad) return bad;" + FAIL)
     good = build_plugin(tmp_path / "good", "good", extra=TWICE, init=DEFINE_TWICE + "return bad;")
-    got = host(
-        "load", half, "find", "acme::twice", "load", good, "call", "acme::twice"
-    ).stdout.splitlines()
-    assert (
-        got[0].startswith("error 14: ") and got[0].endswith(": out of fuel") and str(half) in got[0]
-    )
+    got = host("load", half, "find", "acme::twice", "load", good, "call", "acme::twice").stdout.splitlines()
+    assert got[0].startswith("error 14: ") and got[0].endswith(": out of fuel") and str(half) in got[0]
     assert got[1:] == ["error 5: no such op", "ok load", "ok acme::twice 2 4 6 8 10 12 14 16"]
 
 
@@ -124,20 +118,14 @@ def test_duplicate_op_in_one_plugin(tmp_path, host):
       return bad;""",
     )
     got = host("load", plugin, "find", "acme::twice").stdout.splitlines()
-    assert (
-        got[0].startswith("error 6: ")
-        and "acme::twice" in got[0]
-        and got[1] == "error 5: no such op"
-    )
+    assert got[0].startswith("error 6: ") and "acme::twice" in got[0] and got[1] == "error 5: no such op"
 
 
 def test_duplicate_of_a_core_op(tmp_path, host):
     plugin = build_plugin(
         tmp_path,
         extra=TWICE,
-        init='return define_op(env, "add(Tensor x) -> Tensor");'.replace(
-            "return", "(void)define_kernel; return"
-        ),
+        init='return define_op(env, "add(Tensor x) -> Tensor");'.replace("return", "(void)define_kernel; return"),
     )
     got = host("load", plugin, "call", "neg").stdout.splitlines()
     assert got[0].startswith("error 6: ") and got[1] == "ok neg -1 -2 -3 -4 -5 -6 -7 -8"
@@ -157,8 +145,7 @@ BAD_DEFINITIONS = {
     "null service": "env->def_service(env->registrar, 0)",
     "null op": '((const aj_dispatch*)env->query("aj.op", 1))->def_op(env->registrar, 0)',
     "null kernel": '((const aj_dispatch*)env->query("aj.op", 1))->def_kernel(env->registrar, 0)',
-    "null derivative": '((const aj_autograd*)env->query("aj.autograd", 1))'
-    "->def_vjp(env->registrar, 0)",
+    "null derivative": '((const aj_autograd*)env->query("aj.autograd", 1))->def_vjp(env->registrar, 0)',
 }
 BAD = (
     TWICE
@@ -242,15 +229,14 @@ def test_ten_thousand_ops(tmp_path, host):
       }
       return bad;""",
     )
-    assert host("load", plugin, "call", "acme::twice", "find", "acme::op9999").stdout.splitlines()[
-        1:
-    ] == ["ok acme::twice 2 4 6 8 10 12 14 16", "ok find"]
+    assert host("load", plugin, "call", "acme::twice", "find", "acme::op9999").stdout.splitlines()[1:] == [
+        "ok acme::twice 2 4 6 8 10 12 14 16",
+        "ok find",
+    ]
 
 
 def test_kernels_of_an_op_that_never_comes(tmp_path, host):
-    plugin = build_plugin(
-        tmp_path, extra=TWICE, init='(void)define_op; return define_kernel(env, "nobody::x", 0);'
-    )
+    plugin = build_plugin(tmp_path, extra=TWICE, init='(void)define_op; return define_kernel(env, "nobody::x", 0);')
     got = host("load", plugin, "call", "neg").stdout.splitlines()
     assert got[1] == "ok neg -1 -2 -3 -4 -5 -6 -7 -8"
 
@@ -306,11 +292,7 @@ def test_disable(tmp_path, host):
         plugin,
     ).stdout.splitlines()
     assert got[:4] == ["ok load", "ok acme::twice 2 4 6 8 10 12 14 16", "drained", "ok disable"]
-    assert (
-        got[4].startswith("error ")
-        and got[5].startswith("error 5: ")
-        and got[6].startswith("error ")
-    )
+    assert got[4].startswith("error ") and got[5].startswith("error 5: ") and got[6].startswith("error ")
 
 
 def test_damaged_bytes_never_kill_the_reader(tmp_path):

@@ -56,9 +56,7 @@ def test_refused_before_any_code_runs(case, tmp_path, host):
     mark = tmp_path / "ran"
     note = dict(note)
     name = note.pop("name", "acme")
-    plugin = (
-        build_plugin(tmp_path, "acme", extra=constructor(mark), **note) if name == "acme" else None
-    )
+    plugin = build_plugin(tmp_path, "acme", extra=constructor(mark), **note) if name == "acme" else None
     if not plugin:
         plugin = tmp_path / "libaj_acme.so"
         build_plugin(tmp_path, "Acme!", extra=constructor(mark), **note).rename(plugin)
@@ -118,9 +116,7 @@ def test_missing_init(tmp_path):
 
 
 def test_missing_library_names_it(tmp_path, host):
-    plugin = build_plugin(
-        tmp_path, extra="int nowhere_defined(void);", init="return nowhere_defined() ? 0 : 0;"
-    )
+    plugin = build_plugin(tmp_path, extra="int nowhere_defined(void);", init="return nowhere_defined() ? 0 : 0;")
     got = host("load", plugin)
     assert got.stdout.startswith("error ") and "nowhere_defined" in got.stdout
     assert got.stdout.count("\n") == 1
@@ -242,14 +238,8 @@ def test_policy(tmp_path, host):
     lock.write_text(f"# pinned\nacme {hashlib.sha256(plugin.read_bytes()).hexdigest()}\n")
     assert state(f"lock:{lock}")[0] == "found"
     lock.write_text(f"acme {'0' * 64}\n")
-    assert (
-        state(f"lock:{lock}")[0] == "disabled"
-        and "the lock file says 0000" in state(f"lock:{lock}")[1]
-    )
-    assert (
-        "ADJOIN_PLUGINS is none"
-        in host("device", "acme", ADJOIN_PLUGIN_PATH=tmp_path, ADJOIN_PLUGINS="none").stdout
-    )
+    assert state(f"lock:{lock}")[0] == "disabled" and "the lock file says 0000" in state(f"lock:{lock}")[1]
+    assert "ADJOIN_PLUGINS is none" in host("device", "acme", ADJOIN_PLUGIN_PATH=tmp_path, ADJOIN_PLUGINS="none").stdout
     assert host("load", plugin, ADJOIN_PLUGINS="only:cpu").stdout == "ok load\n"
     assert host("load", plugin, ADJOIN_PLUGINS="none").stdout.startswith("error ")
     assert host("load", plugin, ADJOIN_PLUGINS=f"lock:{lock}").stdout.startswith("error ")
@@ -283,10 +273,7 @@ def test_a_plugin_that_needs_another(tmp_path, host):
     build_plugin(tmp_path, "two", requires="plugin:one")
     got = host("load", tmp_path / "libaj_more.so", ADJOIN_PLUGIN_PATH=tmp_path)
     assert got.stdout == "base\nmore\nok load\n"
-    assert (
-        "needs plugin 'nobody', which is not installed"
-        in host("load", lonely, ADJOIN_PLUGIN_PATH=tmp_path).stdout
-    )
+    assert "needs plugin 'nobody', which is not installed" in host("load", lonely, ADJOIN_PLUGIN_PATH=tmp_path).stdout
     assert "needs itself" in host("load", one, ADJOIN_PLUGIN_PATH=tmp_path).stdout
 
 

@@ -14,17 +14,13 @@ INSTALLED = sorted(PLUGINDIR.glob("libaj_*.so"))
 
 def symbols(library, which):
     """(type, name) pairs of nm -D."""
-    out = subprocess.run(
-        ["nm", "-D", which, str(library)], capture_output=True, text=True, check=True
-    ).stdout
+    out = subprocess.run(["nm", "-D", which, str(library)], capture_output=True, text=True, check=True).stdout
     pairs = [line.split()[-2:] for line in out.splitlines()]
     return [(kind, name.split("@")[0]) for kind, name in pairs]
 
 
 def test_libadjoin_exports_four_symbols():
-    assert (
-        sorted(name for kind, name in symbols(LIBADJOIN, "--defined-only") if kind != "A") == FOUR
-    )
+    assert sorted(name for kind, name in symbols(LIBADJOIN, "--defined-only") if kind != "A") == FOUR
 
 
 def test_the_standard_plugins_are_installed():
@@ -41,9 +37,7 @@ def test_plugins_export_three_symbols_at_most(plugin):
 @pytest.mark.parametrize("plugin", INSTALLED, ids=lambda p: p.name)
 def test_plugins_need_no_symbol_of_ours(plugin):
     assert [name for _, name in symbols(plugin, "--undefined-only") if name.startswith("aj_")] == []
-    needed = subprocess.run(
-        ["readelf", "-d", str(plugin)], capture_output=True, text=True, check=True
-    ).stdout
+    needed = subprocess.run(["readelf", "-d", str(plugin)], capture_output=True, text=True, check=True).stdout
     assert "libadjoin" not in needed
 
 

@@ -54,11 +54,7 @@ def test_version():
 
 def test_config():
     got = json.loads(adjoin("config", "--json").stdout)
-    assert (
-        got["includedir"] == str(INCLUDE)
-        and got["libdir"] == str(LIBDIR)
-        and got["plugindir"] == str(PLUGINDIR)
-    )
+    assert got["includedir"] == str(INCLUDE) and got["libdir"] == str(LIBDIR) and got["plugindir"] == str(PLUGINDIR)
     assert got["abi"] == "1.0"
     assert adjoin("config", "--cflags").stdout == f"-I{INCLUDE}\n"
     assert adjoin("config", "--plugindir", "--libdir").stdout == f"{LIBDIR}\n{PLUGINDIR}\n"
@@ -87,17 +83,13 @@ def test_list_names_what_is_installed():
     assert entries["cpu"]["state"] == "found" and "device:cpu" in entries["cpu"]["provides"]
     assert entries["reference"]["provides"] == ["device:reference"]
     text = adjoin("plugins", "list").stdout
-    assert re.search(
-        r"^reference +\S+ +found +device:reference +/\S+libaj_reference\.so$", text, re.M
-    )
+    assert re.search(r"^reference +\S+ +found +device:reference +/\S+libaj_reference\.so$", text, re.M)
 
 
 def test_list_shows_reasons(tmp_path):
     build_plugin(tmp_path, minor_min="4")
     text = adjoin("plugins", "list", ADJOIN_PLUGIN_PATH=tmp_path).stdout
-    assert re.search(
-        r"^acme +0\.1 +refused .*\n  needs ABI 1\.4, this libadjoin serves 1\.0$", text, re.M
-    )
+    assert re.search(r"^acme +0\.1 +refused .*\n  needs ABI 1\.4, this libadjoin serves 1\.0$", text, re.M)
 
 
 def test_list_without_any_plugin(tmp_path):

@@ -8,9 +8,9 @@ import torch
 
 def ours(tensor):
     """An Adjoin copy of a PyTorch tensor."""
-    return adjoin.tensor(
-        tensor.detach().numpy().tolist(), dtype=getattr(adjoin, dtype_name(tensor))
-    ).reshape(tuple(tensor.shape))
+    return adjoin.tensor(tensor.detach().numpy().tolist(), dtype=getattr(adjoin, dtype_name(tensor))).reshape(
+        tuple(tensor.shape)
+    )
 
 
 def dtype_name(tensor):
@@ -32,7 +32,5 @@ def copy_weights(source, target):
 def near(actual, expected, tolerance=1e-5):
     """Fails unless an Adjoin and a PyTorch tensor (or numbers) hold nearly the same."""
     actual = actual.detach().numpy() if isinstance(actual, adjoin.Tensor) else np.asarray(actual)
-    expected = (
-        expected.detach().numpy() if isinstance(expected, torch.Tensor) else np.asarray(expected)
-    )
+    expected = expected.detach().numpy() if isinstance(expected, torch.Tensor) else np.asarray(expected)
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)

@@ -14,9 +14,7 @@ from beside import copy_weights, near, ours
 
 
 def perceptron(nn):
-    return nn.Sequential(
-        nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 5)
-    )
+    return nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 5))
 
 
 def convolutional(nn):
@@ -134,9 +132,7 @@ SCHEDULES = {
     "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 10, 0.001),
     "LinearLR": lambda s, o: s.LinearLR(o),
     "PolynomialLR": lambda s, o: s.PolynomialLR(o, 7, 2.0),
-    "SequentialLR": lambda s, o: s.SequentialLR(
-        o, [s.LinearLR(o, 0.1, 1.0, 4), s.CosineAnnealingLR(o, 10)], [4]
-    ),
+    "SequentialLR": lambda s, o: s.SequentialLR(o, [s.LinearLR(o, 0.1, 1.0, 4), s.CosineAnnealingLR(o, 10)], [4]),
     "ReduceLROnPlateau": lambda s, o: s.ReduceLROnPlateau(o, patience=1, cooldown=2),
 }
 
@@ -146,9 +142,7 @@ def test_schedules_agree(name):
     paths = []
     for lib in (adjoin, torch):
         params = [lib.zeros(1, requires_grad=True), lib.zeros(1, requires_grad=True)]
-        optimizer = lib.optim.SGD(
-            [{"params": params[:1]}, {"params": params[1:], "lr": 0.5}], lr=0.1
-        )
+        optimizer = lib.optim.SGD([{"params": params[:1]}, {"params": params[1:], "lr": 0.5}], lr=0.1)
         schedule = SCHEDULES[name](lib.optim.lr_scheduler, optimizer)
         path = []
         for i in range(25):

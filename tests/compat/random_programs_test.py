@@ -63,10 +63,7 @@ class Program:
         for lib in (adjoin, torch):
             t = lib.tensor(data, dtype=lib.float64).reshape(shape).clone()
             pair.append(t.requires_grad_() if requires_grad else t)
-        self.log.append(
-            f"v{len(self.values)} = tensor({data}).reshape({shape})"
-            + ".requires_grad_()" * requires_grad
-        )
+        self.log.append(f"v{len(self.values)} = tensor({data}).reshape({shape})" + ".requires_grad_()" * requires_grad)
         v = Value(pair, object(), object())
         self.values.append(v)
         if requires_grad:
@@ -78,8 +75,7 @@ class Program:
         if not recording:
             return True
         if v.odd and any(
-            store is v.store and when >= v.born and root is not v.root
-            for store, when, root in self.writes
+            store is v.store and when >= v.born and root is not v.root for store, when, root in self.writes
         ):
             return False
         return not (v.silent and self.requires(v))
@@ -152,9 +148,7 @@ class Program:
 
     def view(self, v, k, recording):
         text, run = self.a_view(v)
-        pair = self.both(
-            f"v{len(self.values)} = v{k}{text}", lambda i, lib: run(v.pair[i]), recording
-        )
+        pair = self.both(f"v{len(self.values)} = v{k}{text}", lambda i, lib: run(v.pair[i]), recording)
         if pair:
             copied = pair[1].untyped_storage().data_ptr() != v.pair[1].untyped_storage().data_ptr()
             if copied:
@@ -325,9 +319,7 @@ class Program:
             return
 
         def grads(i, lib, **how):
-            return lib.autograd.grad(
-                loss[i], [v.pair[i] for v in self.leaves], allow_unused=True, **how
-            )
+            return lib.autograd.grad(loss[i], [v.pair[i] for v in self.leaves], allow_unused=True, **how)
 
         mode = self.rng.choice(["twice", "second", "once"])
         if mode == "second":
@@ -373,10 +365,7 @@ class Program:
             ours = zeros if ours is None else ours.detach()
             if not close(ours, theirs):
                 raise AssertionError(
-                    self.text(
-                        f"{what} of v{self.values.index(v)}: {ours.tolist()} "
-                        f"against {theirs.tolist()}"
-                    )
+                    self.text(f"{what} of v{self.values.index(v)}: {ours.tolist()} against {theirs.tolist()}")
                 )
 
     def run(self):
@@ -404,6 +393,4 @@ def test_random_programs(first):
             Program(seed).run()
         except AssertionError as e:
             failures.append(f"seed {seed}:\n{e}")
-    assert not failures, f"{len(failures)} of {BATCH} programs differ\n\n" + "\n\n".join(
-        failures[:3]
-    )
+    assert not failures, f"{len(failures)} of {BATCH} programs differ\n\n" + "\n\n".join(failures[:3])

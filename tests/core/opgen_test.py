@@ -33,8 +33,14 @@ def row(grad=None, definition="mine(Tensor input, Tensor other) -> Tensor", **mo
 @pytest.mark.parametrize(
     "grad, message",
     [
-        ('{ input = "g * sigmiod(input)", other = "g" }', "the formula calls 'sigmiod', which is not an op; did you mean 'sigmoid'?"),
-        ('{ input = "g * inptu", other = "g" }', "names 'inptu', which is neither an argument nor a result; did you mean 'input'?"),
+        (
+            '{ input = "g * sigmiod(input)", other = "g" }',
+            "the formula calls 'sigmiod', which is not an op; did you mean 'sigmoid'?",
+        ),
+        (
+            '{ input = "g * inptu", other = "g" }',
+            "names 'inptu', which is neither an argument nor a result; did you mean 'input'?",
+        ),
         ('{ input = "g * input.size", other = "g" }', "no property 'size'"),
         ('{ input = "g if input else other", other = "g" }', "may look only at arguments that are no tensors"),
         ('{ input = "sigmoid(g, 3)", other = "g" }', "2 arguments are given, it takes 1"),
@@ -103,7 +109,7 @@ def test_show_prints_the_whole_of_a_row():
     assert run.returncode == 0, run.stderr
     assert "// saves: input, other" in run.stdout
     assert "inline Tensor logaddexp(" in run.stdout and "logaddexp_vjp" in run.stdout
-    assert '#line' in run.stdout and "core/ops/pointwise.toml" in run.stdout
+    assert "#line" in run.stdout and "core/ops/pointwise.toml" in run.stdout
 
 
 def test_show_warns_of_a_copy():

@@ -6,8 +6,11 @@ import subprocess
 import sys
 
 MAY = {  # whose headers a room may include
-    "abi": {"abi"}, "core": {"abi", "core"}, "plugins": {"abi", "plugins"},
-    "frontends": {"abi", "frontends"}, "extensions": {"abi", "frontends", "extensions"},
+    "abi": {"abi"},
+    "core": {"abi", "core"},
+    "plugins": {"abi", "plugins"},
+    "frontends": {"abi", "frontends"},
+    "extensions": {"abi", "frontends", "extensions"},
 }
 CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh", ".py", ".toml"}
 HARD = 800  # lines; make two rooms of a file before that
@@ -51,7 +54,11 @@ def findings(files):
             other = room_of(found.group(1), path) if found and room in MAY else None
             if other and other not in MAY[room]:
                 yield f"{path}:{number}: {room} includes {found.group(1)}"
-            if room == "core" and path.suffix in {".cpp", ".hpp"} and re.search(r'"(cuda|hip|emulated|openblas|mkl|onednn)"', line):
+            if (
+                room == "core"
+                and path.suffix in {".cpp", ".hpp"}
+                and re.search(r'"(cuda|hip|emulated|openblas|mkl|onednn)"', line)
+            ):
                 yield f"{path}:{number}: the core names a backend: {line.strip()[:80]}"
     if contract > CONTRACT:
         yield f"abi/: {contract} lines of C headers; there is room for {CONTRACT}"

@@ -44,7 +44,9 @@ FORMS["zero_"] = lambda input: np.zeros_like(input)
 FORMS["type_as"] = lambda input, other: input.astype(other.dtype)
 FORMS["item"] = lambda input: input.reshape(())
 FORMS["is_nonzero"] = lambda input: input.reshape(()) != 0
-FORMS["arange_fill_"] = lambda input, start, step: start + step * np.arange(input.size, dtype=input.dtype).reshape(input.shape)
+FORMS["arange_fill_"] = lambda input, start, step: (
+    start + step * np.arange(input.size, dtype=input.dtype).reshape(input.shape)
+)
 FORMS["logspace"] = lambda start, end, steps, base=10.0: base ** np.linspace(start, end, steps)
 FORMS["rsub"] = lambda input, other, alpha=1: other - alpha * input
 FORMS["where.method"] = lambda input, condition, other: np.where(condition, input, other)

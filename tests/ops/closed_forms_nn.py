@@ -158,7 +158,15 @@ def convolve(x, w, bias, stride, padding, dilation, groups):
         xs, ws = (np.split(t, groups, 1 - i)[g] for i, t in enumerate((x, w)))
         o = slice(g * ws.shape[0], (g + 1) * ws.shape[0])
         for at in itertools.product(*[range(k) for k in w.shape[2:]]):
-            window = xs[(..., *[slice(a * d, a * d + (s - 1) * t + 1, t) for a, d, s, t in zip(at, dilation, size, stride, strict=True)])]
+            window = xs[
+                (
+                    ...,
+                    *[
+                        slice(a * d, a * d + (s - 1) * t + 1, t)
+                        for a, d, s, t in zip(at, dilation, size, stride, strict=True)
+                    ],
+                )
+            ]
             out[:, o] += np.einsum("bi...,oi->bo...", window, ws[(..., *at)])
     return out + along(bias, out) if bias is not None else out
 
@@ -166,13 +174,18 @@ def convolve(x, w, bias, stride, padding, dilation, groups):
 def spread_out(x, w, bias, stride, padding, dilation, output_padding, groups):
     """The transpose: every element of x adds its kernel to the result."""
     n = w.ndim - 2
-    full = [(x.shape[i + 2] - 1) * stride[i] + dilation[i] * (w.shape[i + 2] - 1) + 1 + output_padding[i] for i in range(n)]
+    full = [
+        (x.shape[i + 2] - 1) * stride[i] + dilation[i] * (w.shape[i + 2] - 1) + 1 + output_padding[i] for i in range(n)
+    ]
     out = np.zeros((x.shape[0], w.shape[1] * groups, *full))
     for g in range(groups):
         xs, ws = np.split(x, groups, 1)[g], np.split(w, groups, 0)[g]
         o = slice(g * w.shape[1], (g + 1) * w.shape[1])
         for at in itertools.product(*[range(k) for k in w.shape[2:]]):
-            to = [slice(a * d, a * d + (s - 1) * t + 1, t) for a, d, s, t in zip(at, dilation, x.shape[2:], stride, strict=True)]
+            to = [
+                slice(a * d, a * d + (s - 1) * t + 1, t)
+                for a, d, s, t in zip(at, dilation, x.shape[2:], stride, strict=True)
+            ]
             out[(slice(None), o, *to)] += np.einsum("bi...,io->bo...", xs, ws[(..., *at)])
     out = out[(..., *[slice(p, f - p) for p, f in zip(padding, full, strict=True)])]
     return out + along(bias, out) if bias is not None else out
@@ -180,7 +193,9 @@ def spread_out(x, w, bias, stride, padding, dilation, output_padding, groups):
 
 @of("convolution", "nn::conv1d", "nn::conv2d", "nn::conv3d", "nn::conv1d.padding", "nn::conv2d.padding", "nn::conv3d.padding",
     "nn::conv_transpose1d", "nn::conv_transpose2d", "nn::conv_transpose3d")  # fmt: skip
-def convolution(input, weight, bias=None, stride=1, padding=0, dilation=1, transposed=None, output_padding=None, groups=1):
+def convolution(
+    input, weight, bias=None, stride=1, padding=0, dilation=1, transposed=None, output_padding=None, groups=1
+):
     n = weight.ndim - 2
     stride, dilation = each(stride, n), each(dilation, n)
     if padding == "same":
@@ -195,6 +210,7 @@ def convolution(input, weight, bias=None, stride=1, padding=0, dilation=1, trans
 @of("convolution_backward")
 def convolution_backward(grad, input, weight, needs, **how):
     """The derivative of a linear function of one argument: its value at every unit vector, times grad."""
+
     def pull(at, make):
         out = np.zeros(at.shape)
         for i in np.ndindex(*at.shape):
@@ -228,7 +244,11 @@ def windows(shape, kernel, stride, padding, dilation=(1, 1), ceil_mode=False):
 def pooled(input, n, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     kernel = each(kernel_size, n)
     shape = input.shape[-n:]
-    return list(windows(shape, kernel, kernel if stride is None else each(stride, n), each(padding, n), each(dilation, n), ceil_mode))
+    return list(
+        windows(
+            shape, kernel, kernel if stride is None else each(stride, n), each(padding, n), each(dilation, n), ceil_mode
+        )
+    )
 
 
 def assemble(input, n, found, make):

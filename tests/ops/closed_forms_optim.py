@@ -19,7 +19,21 @@ def sgd(params, grads, momentum_buffers, lr, momentum, dampening, weight_decay, 
 
 
 @of("fused_adam_")
-def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, eps, weight_decay, decoupled, maximize):
+def adam(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay,
+    decoupled,
+    maximize,
+):
     """Kingma and Ba 2015; AMSGrad of Reddi et al. 2018; decoupled decay of Loshchilov and Hutter 2019."""
     out = [[], [], [], [], []]
     for i, (p, g, m, v, n) in enumerate(zip(params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True)):

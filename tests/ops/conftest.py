@@ -23,7 +23,9 @@ def pytest_collection_modifyitems(config, items):
     """Only a run of all tests of all rows can say that nothing is left out."""
     named = [a for a in config.args if "::" in a or a.endswith(".py")]
     modules = {i.path.name for i in items if i.path.parent == HERE}
-    selected["whole"] = not config.option.keyword and not named and {p.name for p in HERE.glob("rows_*test.py")} <= modules
+    selected["whole"] = (
+        not config.option.keyword and not named and {p.name for p in HERE.glob("rows_*test.py")} <= modules
+    )
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -69,7 +69,11 @@ def wrong_shapes(row, given, other):
         if isinstance(value, list):
             yield f"{p.name}=[]", {**given, p.name: []}, other
             if value and value[0] is not None:
-                yield f"{p.name}: one other shape", {**given, p.name: [tensor_like(value[0], [2, 3, 4, 5]), *value[1:]]}, other
+                yield (
+                    f"{p.name}: one other shape",
+                    {**given, p.name: [tensor_like(value[0], [2, 3, 4, 5]), *value[1:]]},
+                    other,
+                )
         elif value is not None:
             for shape in other_shapes(value):
                 yield f"{p.name}={shape}", {**given, p.name: tensor_like(value, shape)}, other
@@ -94,7 +98,9 @@ def test_wrong_shapes(row):
     table.mark(row, "shapes", str(refused) if refused else "-")  # -: every shape and size is right
 
 
-@pytest.mark.parametrize("row", [r for r in TENSOR_ROWS if r.kind in BROADCASTING and len(first_sample(r)[0]) > 1], ids=str)
+@pytest.mark.parametrize(
+    "row", [r for r in TENSOR_ROWS if r.kind in BROADCASTING and len(first_sample(r)[0]) > 1], ids=str
+)
 def test_sizes_that_do_not_broadcast(row):
     given, other = first_sample(row)
     names = list(given)
@@ -173,7 +179,9 @@ def test_wrong_type(row):
 def devices_mixed(given, device, made):
     """One tensor elsewhere, every one in turn; 0-dim ones may stay on the CPU."""
     wide = [(k, None) for k, v in given.items() if isinstance(v, adjoin.Tensor) and v.ndim]
-    wide += [(k, i) for k, v in given.items() if isinstance(v, list) for i, t in enumerate(v) if t is not None and t.ndim]
+    wide += [
+        (k, i) for k, v in given.items() if isinstance(v, list) for i, t in enumerate(v) if t is not None and t.ndim
+    ]
     wide = [(k, i) for k, i in wide if k not in made]
     for k, i in wide if len(wide) > 1 else ():
         moved = given[k].to(device) if i is None else [t.to(device) if i == j else t for j, t in enumerate(given[k])]

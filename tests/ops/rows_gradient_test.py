@@ -42,8 +42,10 @@ def gradient_sample(row, given, other):
         args = list(args)
         fill = {}
         for k, v in given.items():
+
             def take(t):
                 return args.pop(0) if exact(t) else t
+
             fill[k] = v if k in fixed else [take(t) for t in v] if isinstance(v, list) else take(v)
         if row.params[0].written:
             fill[row.params[0].name] = fill[row.params[0].name] * 1  # a leaf may not be written

@@ -63,12 +63,16 @@ def test_other_name(row):
             np.testing.assert_array_equal(numbers(a), numbers(b))
 
 
-@pytest.mark.parametrize("row", [r for r in TENSOR_ROWS if "also" in r.test is not None and references.known(r)], ids=str)
+@pytest.mark.parametrize(
+    "row", [r for r in TENSOR_ROWS if "also" in r.test is not None and references.known(r)], ids=str
+)
 def test_special(row):
     """Infinities, NaN, signed zeros and the like, one element at a time."""
     for special in row.test["also"]:
         group = special if isinstance(special, list) else [special]
-        given = {p.name: adjoin.tensor([float(v)], dtype=adjoin.float64) for p, v in zip(row.tensors, group, strict=False)}
+        given = {
+            p.name: adjoin.tensor([float(v)], dtype=adjoin.float64) for p, v in zip(row.tensors, group, strict=False)
+        }
         other = next(iter(row.arguments()))
         if row.params[-1].name == "alpha":  # NumPy's has none
             other = {}
@@ -184,7 +188,17 @@ def sized(row, shapes, other, check, dtype):
 
 
 SIZES = {"reduce": ([[3, 0]], [[23, 3049]]), 1: ([[3, 0]], [[70_001]]), 2: ([[0, 3], [3]], [[70_001], [1]])}
-LINEAR_SIZES = ("size", "input_shape", "shape", "src_shape", "num_weights", "repeats", "normalized_shape", "num_classes", "split_size")
+LINEAR_SIZES = (
+    "size",
+    "input_shape",
+    "shape",
+    "src_shape",
+    "num_weights",
+    "repeats",
+    "normalized_shape",
+    "num_classes",
+    "split_size",
+)
 
 
 def sizes_in(shapes):
@@ -198,8 +212,15 @@ def cases_of_size(row, new):
     """The row's samples with one size replaced, every size in turn: the first that is taken shall do."""
     for shapes, other in row.samples():
         for size in [row.test["size"]] if "size" in row.test else sizes_in(shapes):
-            n = new if not new else next(n for n in (1_201, 131, 37, 11, size) if largest(resized(shapes, size, n)) < 50_000)
-            yield resized(shapes, size, n), {k: resized(v, size, n) if k in LINEAR_SIZES else v for k, v in other.items()}
+            n = (
+                new
+                if not new
+                else next(n for n in (1_201, 131, 37, 11, size) if largest(resized(shapes, size, n)) < 50_000)
+            )
+            yield (
+                resized(shapes, size, n),
+                {k: resized(v, size, n) if k in LINEAR_SIZES else v for k, v in other.items()},
+            )
 
 
 @pytest.mark.parametrize("row", TENSOR_ROWS, ids=str)

@@ -153,7 +153,9 @@ def tensors(rng, row, shapes, dtype, device="cpu"):
         if shape is None:
             continue
         if param.list:
-            given[param.name] = [None if s == "none" else make(rng, param, s, dtype, row.test or {}, device) for s in shape]
+            given[param.name] = [
+                None if s == "none" else make(rng, param, s, dtype, row.test or {}, device) for s in shape
+            ]
         else:
             given[param.name] = make(rng, param, shape, dtype, row.test or {}, device)
     return given
@@ -199,7 +201,17 @@ def recurrent_states(given, other):
     return {"output": output, "gates": gates.to(wide), "cells": cells.to(wide)}
 
 
+def attended(given, other):
+    """What attention returns for the same queries, keys and values."""
+    q, k, v, mask = (given[n].detach() for n in ("query", "key", "value", "mask"))
+    scores = q @ k.transpose(-2, -1) * other["scale"] + mask
+    if other["causal"]:
+        scores = scores + adjoin.ones(scores.shape[-2:]).triu(1) * -1e30
+    return {"out": scores.softmax(-1) @ v, "logsumexp": scores.logsumexp(-1)}
+
+
 DEPENDENT = {
+    "_::attention_backward": attended,
     "_::softmax_nll_backward": sums_of_exponentials,
     "batch_norm_backward": batch_statistics,
     "layer_norm_backward": layer_statistics,
@@ -210,7 +222,14 @@ DEPENDENT = {
 
 def complete(row, given, other):
     """Arguments that must agree with others: a backward row is given what its forward row has made."""
-    return {**given, **DEPENDENT[row.name](given, other)} if row.name in DEPENDENT else given
+    if row.name not in DEPENDENT:
+        return given
+    try:
+        return {**given, **DEPENDENT[row.name](given, other)}
+    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
+        # They don't fit each other: the row has to say so.
+        some = next(iter(given.values()))
+        return {**{p.name: some for p in row.params if p.base == "Tensor" and not p.optional}, **given}
 
 
 def all_samples(row, dtype, seed=0, device="cpu"):
@@ -222,7 +241,9 @@ def all_samples(row, dtype, seed=0, device="cpu"):
 
 def moved(given, change):
     """The arguments with every tensor changed."""
-    return {k: [t if t is None else change(t) for t in v] if isinstance(v, list) else change(v) for k, v in given.items()}
+    return {
+        k: [t if t is None else change(t) for t in v] if isinstance(v, list) else change(v) for k, v in given.items()
+    }
 
 
 def every_row():

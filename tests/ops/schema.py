@@ -52,6 +52,16 @@ def params(schema):
             keyword_only = True
             continue
         m = PARAM.match(part)
-        found.append(Param(m["name"], m["base"], m["dtypes"] or "", bool(m["opt"] or m["opt2"]), bool(m["list"]),
-                           bool(m["write"]), m["default"], keyword_only))
+        found.append(
+            Param(
+                m["name"],
+                m["base"],
+                m["dtypes"] or "",
+                bool(m["opt"] or m["opt2"]),
+                bool(m["list"]),
+                bool(m["write"]),
+                m["default"],
+                keyword_only,
+            )
+        )
     return found

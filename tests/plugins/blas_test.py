@@ -31,9 +31,7 @@ def run(blas):
     )
 
 
-@pytest.mark.parametrize(
-    "blas", ["", "own", "onednn", "openblas", "blis", "mkl", "/no/such/library.so"]
-)
+@pytest.mark.parametrize("blas", ["", "own", "onednn", "openblas", "blis", "mkl", "/no/such/library.so"])
 def test_products_are_right_whatever_is_asked_for(blas):
     result = run(blas)
     assert result.stdout == "right\n", result.stderr
@@ -41,8 +39,5 @@ def test_products_are_right_whatever_is_asked_for(blas):
 
 def test_a_library_that_was_named_and_is_missing_is_told():
     result = run("/no/such/library.so")
-    assert (
-        "no BLAS library, our own products serve (/no/such/library.so: "
-        in result.stderr
-    )
+    assert "no BLAS library, our own products serve (/no/such/library.so: " in result.stderr
     assert run("own").stderr == ""

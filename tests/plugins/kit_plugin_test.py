@@ -48,10 +48,7 @@ AJ_PLUGIN(.name = "kitbad", .provides = "ops:kitbad") {
 }
 """
 )
-THROWS = (
-    BEGIN
-    + 'AJ_PLUGIN(.name = "kitthrows") { throw std::runtime_error("no such luck"); }\n'
-)
+THROWS = BEGIN + 'AJ_PLUGIN(.name = "kitthrows") { throw std::runtime_error("no such luck"); }\n'
 
 
 def build(folder, name, text):
@@ -98,13 +95,9 @@ def test_arguments_reach_a_lambda(good):
 
 
 def test_what_a_lambda_throws_is_an_error_that_names_the_op(good):
-    with pytest.raises(
-        RuntimeError, match="shift: scale must not be negative, it is -1"
-    ):
+    with pytest.raises(RuntimeError, match="shift: scale must not be negative, it is -1"):
         good.shift(adjoin.ones(3), scale=-1.0)
-    with pytest.raises(
-        NotImplementedError, match="shift: no kernel for int32; it has float32, float64"
-    ):
+    with pytest.raises(NotImplementedError, match="shift: no kernel for int32; it has float32, float64"):
         good.shift(adjoin.ones(3, dtype=adjoin.int32))
 
 

@@ -31,13 +31,9 @@ LIMITS = {
 
 def samples(n=200_000):
     made = np.random.default_rng(7)
-    patterns = (
-        made.integers(0, 2**32, n, dtype=np.uint64).astype(np.uint32).view(np.float32)
-    )
+    patterns = made.integers(0, 2**32, n, dtype=np.uint64).astype(np.uint32).view(np.float32)
     near = made.uniform(-10, 10, n).astype(np.float32)
-    special = np.array(
-        [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, -1e-45], np.float32
-    )
+    special = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, -1e-45], np.float32)
     return np.concatenate([patterns, near, special])
 
 
@@ -45,9 +41,7 @@ def distance(got, wanted):
     """In units of the last place of float32; infinite where one is NaN or infinite and the other is not."""
     with np.errstate(all="ignore"):
         rounded = wanted.astype(np.float32)
-        unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2.0**-126))).astype(
-            np.float64
-        )
+        unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2.0**-126))).astype(np.float64)
         away = np.abs(got.astype(np.float64) - wanted) / unit
     finite = np.isfinite(rounded)
     same = np.where(np.isnan(rounded), np.isnan(got), got == rounded)
@@ -69,6 +63,4 @@ def test_within_its_limit(name, device):
     got = getattr(adjoin, name)(adjoin.from_numpy(x).to(device)).to("cpu").numpy()
     away = distance(got, wanted)
     worst = int(np.argmax(away))
-    assert away[worst] <= limit, (
-        f"{name}({x[worst]!r}) is {got[worst]!r}, {away[worst]:.2f} ULP away"
-    )
+    assert away[worst] <= limit, f"{name}({x[worst]!r}) is {got[worst]!r}, {away[worst]:.2f} ULP away"

@@ -23,9 +23,7 @@ def test_forward_hooks_see_and_replace():
         with_kwargs=True,
     )
     net.register_forward_hook(lambda m, args, out: order.append("post") or out * 10)
-    net.register_forward_hook(
-        lambda m, args, kwargs, out: order.append(kwargs["times"]), with_kwargs=True
-    )
+    net.register_forward_hook(lambda m, args, kwargs, out: order.append(kwargs["times"]), with_kwargs=True)
     assert net(adjoin.ones(1)).item() == (1 + 1) * 2 * 3 * 10
     assert order == ["first", "pre", "post", 3]
 
@@ -67,9 +65,7 @@ def test_global_hooks():
 def test_full_backward_hooks():
     net, seen = Scale(3.0), []
     net.register_full_backward_pre_hook(lambda m, grads: seen.append(("pre", grads[0].item())))
-    net.register_full_backward_hook(
-        lambda m, grad_in, grad_out: seen.append((grad_in[0].item(), grad_out[0].item()))
-    )
+    net.register_full_backward_hook(lambda m, grad_in, grad_out: seen.append((grad_in[0].item(), grad_out[0].item())))
     x = adjoin.tensor([5.0], requires_grad=True)
     (net(x) * 7).sum().backward()
     assert seen == [("pre", 7.0), (21.0, 7.0)]

@@ -64,9 +64,7 @@ def test_truncated_normal():
 def test_orthogonal(shape):
     flat = init.orthogonal_(adjoin.empty(shape), gain=2).reshape(shape[0], -1).double()
     product = flat @ flat.t() if flat.size(0) <= flat.size(1) else flat.t() @ flat
-    assert (
-        product - 4 * adjoin.eye(product.size(0), dtype=adjoin.float64)
-    ).abs().max().item() < 1e-5
+    assert (product - 4 * adjoin.eye(product.size(0), dtype=adjoin.float64)).abs().max().item() < 1e-5
 
 
 def test_dirac_copies_channels():

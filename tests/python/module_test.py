@@ -207,9 +207,7 @@ def test_copies_and_pickles():
 def test_text():
     net = nn.Sequential(OrderedDict(conv=nn.Conv2d(1, 2, 3), act=nn.ReLU(inplace=True)))
     assert repr(net) == (
-        "Sequential(\n"
-        "  (conv): Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))\n"
-        "  (act): ReLU(inplace=True)\n)"
+        "Sequential(\n  (conv): Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))\n  (act): ReLU(inplace=True)\n)"
     )
     assert repr(nn.Module()) == "Module()"
     assert repr(nn.Linear(2, 3)) == "Linear(in_features=2, out_features=3, bias=True)"

@@ -211,9 +211,7 @@ def test_schedule(name):
 def test_schedules_in_sequence():
     def make(optimizer):
         first = lr_scheduler.ConstantLR(optimizer, 0.1, 100)
-        return lr_scheduler.SequentialLR(
-            optimizer, [first, lr_scheduler.ExponentialLR(optimizer, 0.5)], [3]
-        )
+        return lr_scheduler.SequentialLR(optimizer, [first, lr_scheduler.ExponentialLR(optimizer, 0.5)], [3])
 
     assert rates(make, 5) == pytest.approx([0.1, 0.1, 0.1, 1.0, 0.5, 0.25])
 

@@ -88,9 +88,7 @@ class Language(nn.Module):
         self.wpe = nn.Embedding(length, width)
         self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(2)])
         self.attention = Attention(width, 2, length)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
-        )
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
         self.lm_head = nn.Linear(width, words, bias=False)
         self.apply(self._init_weights)
         self.lm_head.weight = self.wte.weight

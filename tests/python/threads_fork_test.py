@@ -16,9 +16,7 @@ from adjoin import nn
 
 def network(seed):
     adjoin.manual_seed(seed)
-    return nn.Sequential(
-        nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10)
-    )
+    return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10))
 
 
 def batch(seed):
@@ -45,9 +43,7 @@ def in_threads(functions):
 
 def script(code, timeout=300, **kwargs):
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    return subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=timeout, **kwargs
-    )
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=timeout, **kwargs)
 
 
 def in_use():
@@ -75,9 +71,7 @@ def test_many_threads_over_large_tensors():
             total = (x * 2 + 1).sum().item()
         return total
 
-    assert in_threads([lambda k=k: work(k) for k in range(6)]) == [
-        300_000 * (2 * k + 1.0) for k in range(6)
-    ]
+    assert in_threads([lambda k=k: work(k) for k in range(6)]) == [300_000 * (2 * k + 1.0) for k in range(6)]
 
 
 def test_backward_into_shared_parameters():
@@ -242,9 +236,7 @@ def test_large_memory_comes_back_warm():
 
 def test_out_of_memory_is_an_exception_that_names_owners():
     kept = [adjoin.zeros(2_000_000) for _ in range(3)]
-    with pytest.raises(
-        adjoin.OutOfMemoryError, match=r"out of memory: asked for .*in use .*limit "
-    ):
+    with pytest.raises(adjoin.OutOfMemoryError, match=r"out of memory: asked for .*in use .*limit "):
         adjoin.empty(1 << 46)
     assert kept[0].sum().item() == 0
 
