@@ -2,8 +2,8 @@
 // None is needed.
 //
 // ADJOIN_BLAS=openblas|mkl|blis|/path/to/lib.so names exactly one (own and onednn are no libraries
-// of this file); unset, OpenBLAS and then BLIS are looked for. Libraries are opened RTLD_LOCAL and called through pointers of their own, so no
-// other BLAS in the process is reached by mistake.
+// of this file); unset, OpenBLAS and then BLIS are looked for. Libraries are opened RTLD_LOCAL and
+// called through pointers of their own, so no other BLAS in the process is reached by mistake.
 #include <dlfcn.h>
 
 #include <adjoin/kit/convert.hpp>

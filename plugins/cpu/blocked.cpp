@@ -1,5 +1,4 @@
-// plugins/cpu/blocked.cpp: the loops around the tiles: which block is packed
-// when.
+// plugins/cpu/blocked.cpp: the loops around the tiles: which block is packed when.
 #include "blocked.hpp"
 
 #include <sys/mman.h>
@@ -12,9 +11,8 @@
 namespace adjoin::cpu {
 namespace {
 
-constexpr int64_t kBytesOfB = 4 << 20,
-                  kBytesOfA = 512 << 10;  // of packed blocks: in L3, in L2
-constexpr int64_t kNearB = 320 << 10;
+// Bytes of packed blocks: in L3, in L2, and of B that is looped over inside.
+constexpr int64_t kBytesOfB = 4 << 20, kBytesOfA = 512 << 10, kNearB = 320 << 10;
 constexpr int64_t kShortBlock = 512, kLongBlock = 4096;  // most of k at a time
 constexpr int64_t kRowsAtOnce = 8;                       // packed together: pages and lines
 constexpr int64_t kStride = 16;  // elements between packed rows, against equal cache sets
@@ -71,8 +69,7 @@ class Blocked {
     steps_ = (k + t_.pair - 1) / t_.pair;
     first_ = q == 0;
     packed_b_ = nullptr;
-    // Even if B is read where it lies, its last columns may be no whole
-    // vectors.
+    // Even if B is read where it lies, its last columns may be no whole vectors.
     int64_t from = direct_b_ ? columns / width_ * width_ : 0;
     if (from < columns) {
       packed_b_ = static_cast<char*>(
@@ -84,8 +81,8 @@ class Blocked {
     for (int64_t i = 0; i < p_.m; i += mc_) {
       int64_t rows = std::min(mc_, p_.m - i);
       place_a(i, rows, q, k);
-      // What is looped over inside stays in a near cache: rows of C one after
-      // another if all of B does.
+      // What is looped over inside stays in a near cache: rows of C one after another if all of B
+      // does.
       for (int64_t r = 0; r < rows;) {
         int64_t some = b_inside ? rows_of(r, rows) : rows;
         for (int64_t at_j = 0; at_j < columns; at_j += width_) {
@@ -191,8 +188,7 @@ class Blocked {
     t_.finish(f);
   }
 
-  // What the sums begin with, in the type of the sums and filled up to whole
-  // panels.
+  // What the sums begin with, in the type of the sums and filled up to whole panels.
   void prepare_start(int64_t j, int64_t columns) {
     start_ = nullptr;
     if (!p_.bias || p_.swapped || !first_) return;
@@ -206,7 +202,8 @@ class Blocked {
   const Tiles& t_;
   int size_;  // of the tiles: 0, 1, 2 for 1, 2, 4 vectors
   int64_t high_, width_, kc_, nc_, mc_, steps_ = 0;
-  bool direct_a_, direct_b_, direct_c_, stores_, first_ = true;  // stores_: tiles write C as stored
+  bool direct_a_, direct_b_, direct_c_;  // read or written where they lie
+  bool stores_, first_ = true;           // tiles write C as stored; the first block of k
   char* packed_b_ = nullptr;
   const void* a_ = nullptr;
   int64_t row_step_ = 0, k_step_ = 0;
@@ -254,8 +251,8 @@ Product best_way(const Product& p, const Tiles& t) {
   turned.few = p.n < p.m && is_few(turned, t);
   same.few = p.m <= p.n && is_few(p, t);
   if (turned.few || same.few) return turned.few ? turned : same;
-  // B's vectors are packed, of A rows are only copied: so the smaller one
-  // becomes B where turning it costs most. The price is that C is turned too.
+  // B's vectors are packed, of A rows are only copied: so the smaller one becomes B where turning
+  // it costs most. The price is that C is turned too.
   if (p.turned_b && p.m < 96 && p.n >= 2 * p.m && p.n * p.k > p.m * p.k + 2 * p.m * p.n)
     return turned;
   return p.n < t.lanes && p.m >= 4 * p.n && p.turned_a ? turned : p;

@@ -1,5 +1,5 @@
-// plugins/cpu/few.cpp: products of a few rows with a large matrix: the matrix
-// is read once, nothing of it is packed.
+// plugins/cpu/few.cpp: products of a few rows with a large matrix: the matrix is read once, nothing
+// of it is packed.
 #include <algorithm>
 
 #include "blocked.hpp"

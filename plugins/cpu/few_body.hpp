@@ -1,6 +1,6 @@
-// plugins/cpu/few_body.hpp: products of a few rows with a large matrix, which
-// is read once and where it lies; included by tile_x86.cpp like tile_body.hpp.
-// No lambdas: they would not be compiled for the set.
+// plugins/cpu/few_body.hpp: products of a few rows with a large matrix, which is read once and
+// where it lies; included by tile_x86.cpp like tile_body.hpp. No lambdas: they would not be
+// compiled for the set.
 
 template <class S, int M, int Steps>
 void along_pass(int64_t q, int64_t k, int64_t n, const typename S::Packed* x, int64_t xs,
@@ -32,10 +32,9 @@ void along_pass(int64_t q, int64_t k, int64_t n, const typename S::Packed* x, in
   }
 }
 
-// out[M][columns] = x[M][k] times b, whose element (q, j) lies at q * ld + j;
-// there is a group of columns at least. The last group ends with the last
-// column, over columns that the group before it has too, so out has room for
-// whole groups. Every sum runs through k in order.
+// out[M][columns] = x[M][k] times b, whose element (q, j) lies at q * ld + j; there is a group of
+// columns at least. The last group ends with the last column, over columns that the group before it
+// has too, so out has room for whole groups. Every sum runs through k in order.
 template <class S, int M>
 void few_along(int64_t k, int64_t n, const void* x_, int64_t xs, const void* b_, int64_t ld,
                void* out_, int64_t out_ld) {
@@ -92,16 +91,15 @@ void across_pass(int64_t k, const typename S::Packed* x, int64_t xs, const typen
     for (int i = 0; i < M; ++i) out[i * out_ld + c] = S::total(sum[c][i]);
 }
 
-// The same of b whose element (q, j) lies at j * ld + q: rows of both are
-// multiplied. x is filled up with zeros to whole vectors.
+// The same of b whose element (q, j) lies at j * ld + q: rows of both are multiplied. x is filled
+// up with zeros to whole vectors.
 template <class S, int M>
 void few_across(int64_t k, int64_t n, const void* x_, int64_t xs, const void* b_, int64_t ld,
                 void* out_, int64_t out_ld) {
   const typename S::Packed* x = static_cast<const typename S::Packed*>(x_);
   const typename S::Stored* b = static_cast<const typename S::Stored*>(b_);
   typename S::Sum* out = static_cast<typename S::Sum*>(out_);
-  // Columns at once; more rows than four go in two parts, over what is near
-  // then.
+  // Columns at once; more rows than four go in two parts, over what is near then.
   constexpr int J = M == 1 ? 8 : 4, First = M < 4 ? M : 4, Second = M - First;
   int64_t j = 0;
   for (; j + J <= n; j += J) {

@@ -1,5 +1,5 @@
-// plugins/cpu/tile.hpp: what the innermost loops of our products offer, for
-// each type of matrix, on the processor at hand.
+// plugins/cpu/tile.hpp: what the innermost loops of our products offer, for each type of matrix, on
+// the processor at hand.
 #ifndef ADJOIN_PLUGINS_CPU_TILE_HPP
 #define ADJOIN_PLUGINS_CPU_TILE_HPP
 #include <adjoin/abi/base.h>
@@ -25,8 +25,7 @@ struct Finish {
   void* to;
   int64_t rs, cs;
   double alpha, beta;
-  const void* bias;  // (optional) one number a row or a column, of the stored
-                     // type, added
+  const void* bias;  // (optional) one number a row or a column, of the stored type
   bool bias_by_row;
 };
 

@@ -1,5 +1,4 @@
-// plugins/cpu/tile_avx2.hpp: vector types of 256 bits for tile_body.hpp;
-// included by tile_x86.cpp.
+// plugins/cpu/tile_avx2.hpp: vector types of 256 bits for tile_body.hpp; included by tile_x86.cpp.
 
 // How elements come in and go out; products are computed in float32.
 struct FloatIn {

@@ -1,5 +1,5 @@
-// plugins/cpu/tile_avx512.hpp: vector types of 512 bits for tile_body.hpp;
-// included by tile_x86.cpp.
+// plugins/cpu/tile_avx512.hpp: vector types of 512 bits for tile_body.hpp; included by
+// tile_x86.cpp.
 
 template <class In>
 struct Single : avx2::SingleIn<In>, avx2::Plain<Single<In>> {

@@ -1,5 +1,5 @@
-// plugins/cpu/tile_bf16.hpp: bfloat16 multiplied in pairs by the processor's
-// own instruction, for tile_body.hpp; included by tile_x86.cpp.
+// plugins/cpu/tile_bf16.hpp: bfloat16 multiplied in pairs by the processor's own instruction, for
+// tile_body.hpp; included by tile_x86.cpp.
 
 struct Brain : avx2::BrainIn {
   using Packed = uint16_t;
@@ -43,9 +43,8 @@ struct Brain : avx2::BrainIn {
     store(both, v);
     return avx2::total8(_mm256_add_ps(_mm256_load_ps(both), _mm256_load_ps(both + 8)));
   }
-  // Pairs of two rows of 32, in the order that costs one instruction each:
-  // columns 0-3, 8-11, 16-19, 24-27 and then the others. straighten() brings
-  // sums back.
+  // Pairs of two rows of 32, in the order that costs one instruction each: columns 0-3, 8-11,
+  // 16-19, 24-27 and then the others. straighten() brings sums back.
   static void columns(const uint16_t* row, const uint16_t* next, Operand (&y)[2]) {
     Operand a = operand(row), b = next ? operand(next) : _mm512_setzero_si512();
     y[0] = _mm512_maskz_unpacklo_epi16(~__mmask32(0), a, b);

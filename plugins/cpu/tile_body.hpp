@@ -1,15 +1,15 @@
-// plugins/cpu/tile_body.hpp: the innermost loops of our products, written once;
-// tile_x86.cpp includes this file once for each instruction set, within a
-// namespace and a target of its own, after the vector types of that set.
+// plugins/cpu/tile_body.hpp: the innermost loops of our products, written once; tile_x86.cpp
+// includes this file once for each instruction set, within a namespace and a target of its own,
+// after the vector types of that set.
 //
-// The scheme is Goto and van de Geijn's (Anatomy of high-performance matrix
-// multiplication, 2008): a tile of C stays in registers while k passes by; one
-// operand is broadcast, the other one packed so that its vectors lie one after
-// another. A step is one k, or two where the instruction multiplies pairs.
+// The scheme is Goto and van de Geijn's (Anatomy of high-performance matrix multiplication, 2008):
+// a tile of C stays in registers while k passes by; one operand is broadcast, the other one packed
+// so that its vectors lie one after another. A step is one k, or two where the instruction
+// multiplies pairs.
 
-// c[M][columns] = or += the product over `steps`. Element (i, step) of a lies
-// at i * rs + step * ps, vectors of b at step * bs; `start` (optional) is what
-// the sums begin with. kPanel: the rows of a are neighbours.
+// c[M][columns] = or += the product over `steps`. Element (i, step) of a lies at i * rs + step *
+// ps, vectors of b at step * bs; `start` (optional) is what the sums begin with. kPanel: the rows
+// of a are neighbours.
 template <class S, int M, int NV, bool kPanel>
 void tile(int64_t steps, const void* a_, int64_t rs, int64_t ps, const void* b_, int64_t bs,
           void* c_, int64_t ldc, Into into, const void* start_) {
@@ -67,8 +67,8 @@ void tile(int64_t steps, const void* a_, int64_t rs, int64_t ps, const void* b_,
 
 constexpr int64_t kAhead = 512;  // bytes
 
-// Element (q, i) of x lies at [q * ld + i]: out[step * width + i], `pair`
-// neighbours in k together, zeros beyond count and k.
+// Element (q, i) of x lies at [q * ld + i]: out[step * width + i], `pair` neighbours in k together,
+// zeros beyond count and k.
 template <class S>
 void pack_along(const void* x_, int64_t ld, int64_t count, int64_t width, int64_t k, void* out_) {
   using In = typename S::Stored;
@@ -92,8 +92,7 @@ void pack_along(const void* x_, int64_t ld, int64_t count, int64_t width, int64_
   }
 }
 
-// Element (q, i) of x lies at [i * ld + q]: the same result. Squares are turned
-// in registers.
+// Element (q, i) of x lies at [i * ld + q]: the same result. Squares are turned in registers.
 template <class S>
 void pack_across(const void* x_, int64_t ld, int64_t count, int64_t width, int64_t k, void* out_) {
   using In = typename S::Stored;
@@ -138,8 +137,8 @@ void pack_rows(const void* x_, int64_t ld, int64_t count, int64_t k, void* out_,
   }
 }
 
-// to(i, j) = alpha * from + beta * to + bias, with rows of `from` ld apart;
-// to(i, j) lies at i * rs + j * cs.
+// to(i, j) = alpha * from + beta * to + bias, with rows of `from` ld apart; to(i, j) lies at i * rs
+// + j * cs.
 template <class S>
 void finish(const Finish& f) {
   using In = typename S::Stored;

@@ -1,6 +1,5 @@
-// plugins/cpu/tile_x86.cpp: the tiles of products for each instruction set of
-// x86 processors; which set serves is chosen when the first product is
-// computed.
+// plugins/cpu/tile_x86.cpp: the tiles of products for each instruction set of x86 processors; which
+// set serves is chosen when the first product is computed.
 #include "isa.hpp"
 #include "tile.hpp"
 
