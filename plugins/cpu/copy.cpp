@@ -55,11 +55,13 @@ void copy_planes(const aj_plan& p, uint32_t dim) {
   for (int k = 0; k < 2; ++k) ops[k].strides = strides[k];
   planes.sizes = sizes;
   planes.ops = ops;
+  bool stream = worth_streaming(p);
   for_rows(planes, [&](char** at, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       transpose(bytes_of(dst.dtype), at[0] + i * strides[0][0], dst.strides[dim],
-                at[1] + i * strides[1][0], src.strides[0], p.sizes[0], p.sizes[dim]);
+                at[1] + i * strides[1][0], src.strides[0], p.sizes[0], p.sizes[dim], stream);
   });
+  if (stream) end_streaming();
 }
 
 aj_status* copy(void*, aj_call* call) {

@@ -44,38 +44,51 @@ struct Angle {
   Vec<D> sin, cos;                     // of r + rest
   hn::Vec<hn::RebindToUnsigned<D>> n;  // its low two bits are those of n
 };
-template <class D>
+// Exact: with the rest, so that errors stay under 0.8 ULP; doubles always.
+template <bool Exact = false, class D>
 HWY_INLINE Angle<D> reduced(D d, Vec<D> a) {
   using T = Scalar<D>;
   using Q = Quarter<T>;
   const hn::RebindToUnsigned<D> du;
   Vec<D> n = hn::Round(a * hn::Set(d, Q::kInverse));
-  Vec<D> first = hn::NegMulAdd(n, hn::Set(d, Q::kPart[0]), a), r, rest;
-  if constexpr (kSingle<T>) {
-    r = hn::NegMulAdd(n, hn::Set(d, Q::kPart[1]), first);
-    r = hn::NegMulAdd(n, hn::Set(d, Q::kPart[2]), r);
-    rest = hn::Zero(d);
-  } else {
-    Vec<D> second = hn::Set(d, Q::kPart[1]), p = n * second;
-    r = first - p;
-    rest = (first - r) - p;
-    rest = rest - hn::MulSub(n, second, p);
-    rest = hn::NegMulAdd(n, hn::Set(d, Q::kPart[2]), rest);
-  }
-  Vec<D> z = r * r, half = hn::Set(d, T(0.5)), one = hn::Set(d, T(1));
+  Vec<D> second = hn::Set(d, Q::kPart[1]), third = hn::Set(d, Q::kPart[2]);
+  Vec<D> first = hn::NegMulAdd(n, hn::Set(d, Q::kPart[0]), a);
+  Vec<D> r = hn::NegMulAdd(n, second, first), half = hn::Set(d, T(0.5)), one = hn::Set(d, T(1));
   Angle<D> out;
   out.n = hn::BitCast(du, n + hn::Set(d, Format<T>::kMagic));
-  if constexpr (kSingle<T>) {
+  if constexpr (kSingle<T> && !Exact) {
+    r = hn::NegMulAdd(n, third, r);
+    Vec<D> z = r * r;
     out.sin = hn::MulAdd(r * z, polynomial(d, z, Q::kSin), r);
     out.cos = hn::MulAdd(z * z, polynomial(d, z, Q::kCos), hn::NegMulAdd(z, half, one));
   } else {
-    Vec<D> h = hn::NegMulAdd(z, half, one);
+    Vec<D> rest = hn::NegMulAdd(n, third, hn::NegMulAdd(n, second, first - r));
+    Vec<D> z = r * r, h = hn::NegMulAdd(z, half, one);
     out.sin = r + hn::MulAdd(r * z, polynomial(d, z, Q::kSin), rest * h);
-    // what the rounding of 1 - z / 2 lost comes back
-    Vec<D> lost = hn::NegMulAdd(z, half, one - h);
+    Vec<D> lost = hn::NegMulAdd(z, half, one - h);  // by the rounding of 1 - z / 2
     out.cos = h + hn::MulAdd(z * z, polynomial(d, z, Q::kCos), hn::NegMulAdd(r, rest, lost));
   }
   return out;
+}
+
+// Sine and cosine of x >= 0 up to kLimit.
+template <class D>
+HWY_INLINE void sine_and_cosine(D d, Vec<D> x, Vec<D>* sine, Vec<D>* cosine) {
+  if constexpr (!kFused) {
+    *sine = lanes(d, x, kit::scalar::Sin());
+    *cosine = lanes(d, x, kit::scalar::Cos());
+  } else {
+    const hn::RebindToUnsigned<D> du;
+    using Bits = hn::TFromD<decltype(du)>;
+    auto angle = reduced<true>(d, x);
+    const auto one = hn::Set(du, Bits(1)), two = hn::Set(du, Bits(2));
+    auto odd = hn::RebindMask(d, hn::TestBit(angle.n, one));
+    auto sign = [&](auto n) HWY_ATTR {
+      return hn::BitCast(d, hn::ShiftLeft<sizeof(Bits) * 8 - 2>(hn::And(n, two)));
+    };
+    *sine = hn::Xor(hn::IfThenElse(odd, angle.cos, angle.sin), sign(angle.n));
+    *cosine = hn::Xor(hn::IfThenElse(odd, angle.sin, angle.cos), sign(angle.n + one));
+  }
 }
 
 template <bool Cos, class D>

@@ -37,7 +37,7 @@ void end_streaming();  // orders such stores before what follows
 
 // n0 elements along rows, n1 rows: to[j * to_step + i * size] = from[i * from_step + j * size].
 void transpose(int64_t size, char* to, int64_t to_step, const char* from, int64_t from_step,
-               int64_t n0, int64_t n1);
+               int64_t n0, int64_t n1, bool stream = false);
 
 }  // namespace adjoin::cpu
 #endif

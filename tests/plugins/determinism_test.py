@@ -2,6 +2,7 @@
 
 import adjoin
 import adjoin.nn.functional as F
+import numpy as np
 import pytest
 
 THREADS = (1, 2, 3, 8)
@@ -83,5 +84,9 @@ def test_random_numbers():
         return [t.to("cpu") for t in made]
 
     assert len(bits(lambda: draw("cpu"))) == 1
-    for ours, plain in zip(draw("cpu"), draw("reference")):
-        assert adjoin.equal(ours, plain)
+    for k, (ours, plain) in enumerate(zip(draw("cpu"), draw("reference"))):
+        if k == 3:  # normal numbers: within 2 ULP on any two backends, the others exactly
+            ulp = np.spacing(np.abs(plain.numpy()))
+            assert (np.abs(ours.numpy() - plain.numpy()) <= 2 * ulp).all()
+        else:
+            assert adjoin.equal(ours, plain)

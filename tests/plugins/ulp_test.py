@@ -1,13 +1,19 @@
-"""tests/plugins/ulp_test.py: float32 functions within their ULP over random bit patterns, subnormals and specials included."""
+"""tests/plugins/ulp_test.py: float functions within their ULP over random bit patterns, subnormals and specials included.
+
+With `./run test --full`: over every float32 there is.
+"""
 
 import math
+import os
 
 import adjoin
 import numpy as np
 import pytest
 
-erf, lgamma = (
+FULL = os.environ.get("ADJOIN_TEST_FULL") == "1"
+erf, erfc, lgamma = (
     np.vectorize(math.erf),
+    np.vectorize(math.erfc),
     np.vectorize(lambda x: math.lgamma(x) if x > 0 else np.nan),
 )
 LIMITS = {
@@ -16,6 +22,7 @@ LIMITS = {
     "expm1": (np.expm1, 1),
     "log": (np.log, 1),
     "log2": (np.log2, 1),
+    "log10": (np.log10, 2),
     "log1p": (np.log1p, 1),
     "sqrt": (np.sqrt, 0.5),
     "reciprocal": (np.reciprocal, 0.5),
@@ -25,6 +32,7 @@ LIMITS = {
     "tanh": (np.tanh, 2),
     "sigmoid": (lambda x: np.exp(-np.logaddexp(0, -x)), 2),
     "erf": (erf, 2),
+    "erfc": (erfc, 3),
     "lgamma": (lgamma, 8),
 }
 
@@ -38,11 +46,12 @@ def samples(n=200_000):
 
 
 def distance(got, wanted):
-    """In units of the last place of float32; infinite where one is NaN or infinite and the other is not."""
+    """In units of got's last place; infinite where one is NaN or infinite and the other is not."""
+    kind = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
-        rounded = wanted.astype(np.float32)
-        unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2.0**-126))).astype(np.float64)
-        away = np.abs(got.astype(np.float64) - wanted) / unit
+        rounded = wanted.astype(got.dtype)
+        unit = np.spacing(np.maximum(np.abs(rounded), kind.tiny))
+        away = np.abs(got.astype(wanted.dtype) - wanted) / unit.astype(wanted.dtype)
     finite = np.isfinite(rounded)
     same = np.where(np.isnan(rounded), np.isnan(got), got == rounded)
     return np.where(finite, away, np.where(same, 0, np.inf))
@@ -64,3 +73,53 @@ def test_within_its_limit(name, device):
     away = distance(got, wanted)
     worst = int(np.argmax(away))
     assert away[worst] <= limit, f"{name}({x[worst]!r}) is {got[worst]!r}, {away[worst]:.2f} ULP away"
+
+
+EVERY = ("exp", "exp2", "log", "tanh", "sin", "cos", "sqrt", "expm1", "log1p")
+
+
+@pytest.mark.skipif(not FULL, reason="minutes: only with ./run test --full")
+@pytest.mark.parametrize("name", EVERY)
+def test_every_float(name):
+    function, limit = LIMITS[name]
+    for start in range(0, 2**32, 2**22):
+        x = np.arange(start, start + 2**22, dtype=np.uint64).astype(np.uint32)
+        x = x.view(np.float32)
+        with np.errstate(all="ignore"):
+            away = distance(
+                getattr(adjoin, name)(adjoin.from_numpy(x)).numpy(),
+                function(x.astype(np.float64)),
+            )
+        worst = int(np.argmax(away))
+        assert away[worst] <= limit, f"{name}({x[worst]!r}): {away[worst]:.2f} ULP"
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no wider floats to compare with")
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tanh", "pow"])
+def test_double_within_two(name):
+    made = np.random.default_rng(11)
+    n = 50_000
+    bits = made.integers(0, 2**64, n, dtype=np.uint64).view(np.float64)
+    special = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 5e-324, 1e300, -1e300, 710, -745.2]
+    x = np.concatenate([bits, made.uniform(-40, 40, n), made.uniform(-1, 1, n), special])
+    more = ()
+    if name == "pow":
+        x, more = np.abs(x), (made.uniform(-20, 20, len(x)),)
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, "power" if name == "pow" else name)(*[a.astype(np.longdouble) for a in (x, *more)])
+    got = getattr(adjoin, name)(*[adjoin.from_numpy(a) for a in (x, *more)]).numpy()
+    away = distance(got, wanted)
+    worst = int(np.argmax(away))
+    assert away[worst] <= 2, f"{name}({x[worst]!r}): {away[worst]:.2f} ULP"
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "sin", "erf", "sigmoid", "log1p"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_do_not_depend_on_the_place(name, dtype):
+    x = np.random.default_rng(3).uniform(0.01, 3, 67).astype(dtype)
+    x[::7] *= 1e30  # neighbours that leave the common path
+    op = getattr(adjoin, name)
+    whole = op(adjoin.from_numpy(x)).numpy()
+    for lo, hi in [(0, 1), (1, 8), (3, 20), (5, 67), (31, 33), (66, 67)]:
+        part = op(adjoin.from_numpy(x[lo:hi].copy())).numpy()
+        assert part.tobytes() == whole[lo:hi].tobytes(), (lo, hi)
