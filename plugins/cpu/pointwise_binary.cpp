@@ -25,6 +25,7 @@ AJ_BINARY(mul, a* b)
 AJ_BINARY(div, a / b)
 AJ_BINARY(maximum, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
 AJ_BINARY(minimum, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
+AJ_BINARY(relu_backward, hn::IfThenElseZero(hn::Gt(b, hn::Zero(d)), a))
 AJ_BINARY(power, math::pow(d, a, b))
 AJ_BINARY(first_squared, a* a)
 AJ_BINARY(first_cubed, a* a* a)
@@ -54,6 +55,7 @@ AJ_CHOSEN(mul)
 AJ_CHOSEN(div)
 AJ_CHOSEN(maximum)
 AJ_CHOSEN(minimum)
+AJ_CHOSEN(relu_backward)
 AJ_CHOSEN(power)
 AJ_CHOSEN(first_squared)
 AJ_CHOSEN(first_cubed)
@@ -121,7 +123,7 @@ const Kernel binary_kernels[] = {
     {"atan2", binary<scalar::Atan2, floating>},
     {"hypot", binary<scalar::Hypot, floating>},
     {"logaddexp", binary<scalar::LogAddExp, floating>},
-    {"relu_backward", binary<scalar::ReluBackward, reals>},
+    {"relu_backward", spec<relu_backward_pair, scalar::ReluBackward, reals, integral>},
     {nullptr, {}},
 };
 
