@@ -168,7 +168,7 @@ typedef struct aj_dispatch { /* EXTENSIBLE */
   aj_status* (*declare)(aj_call* call, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t* shape,
                         const int64_t* strides);
   /* For infer of kind "view": output i (of a list result: element i of count) shares argument arg's memory. offset in elements
-   * from the argument's first. */
+   * of `dtype` from the argument's first. */
   aj_status* (*declare_view)(aj_call* call, uint32_t i, uint32_t count, uint32_t arg, DLDataType dtype, int32_t ndim,
                              const int64_t* shape, const int64_t* strides, int64_t offset);
 

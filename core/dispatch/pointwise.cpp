@@ -34,7 +34,9 @@ inline void look(Inputs* in, aj_tensor* t) {
   }
   const aj_tensor* f = in->first;
   in->alike &= priv(t).dtype == priv(f).dtype && is_dense(t) && device(t) == in->device && same_dims(t, f);
-  if (t->dl.ndim && !f->dl.ndim) in->first = t, in->device = device(t);
+  // Of two numbers the one that is not in host memory says the device, as in device_of.
+  bool stays = f->dl.ndim || (!t->dl.ndim && (device(t) == in->device || !in->device->host()));
+  if (!stays) in->first = t, in->device = device(t);
 }
 
 aj_status* broadcast(const Inputs& in, int64_t* shape, int* ndim) {

@@ -93,14 +93,25 @@ aj_status* convolution_shape(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+Conv checked_backward(const kit::Values& k) {
+  const Tensor &x = k.tensor(1), &w = k.tensor(2);
+  Conv c(k, 3);
+  check(c, x, w);
+  want_shape(k.tensor(0), "grad", shape_of(c, x, w));
+  want_dtype(k.tensor(0), "grad", x.dtype());
+  three_needs(k.bools(9));
+  return c;
+}
+
+}  // namespace
+
 aj_status* convolution_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& k) {
     const Tensor &x = k.tensor(1), &w = k.tensor(2);
-    Conv c(k, 3);
-    check(c, x, w);
-    want_shape(k.tensor(0), "grad", shape_of(c, x, w));
-    want_dtype(k.tensor(0), "grad", x.dtype());
-    Bools needs = three_needs(k.bools(9));
+    checked_backward(k);
+    Bools needs = k.bools(9);
     Sizes none{0}, channels{k.tensor(0).size(1)};
     const Tensor& like = is_channels_last(w) ? w : x;
     needs[0] ? k.out_in_order(0, x.dtype(), x.shape(), like) : k.out(0, x.dtype(), none);
@@ -150,7 +161,7 @@ Tensor weight_gradient(const Conv& c, const Tensor& wide, const Tensor& small, c
 aj_status* convolution_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &g = b.tensor(0), &x = b.tensor(1), &w = b.tensor(2);
-    Conv c(b, 3);
+    Conv c = checked_backward(b);
     Bools needs = b.bools(9);
     Tensor nothing = zeros_of(x, {0});
     b.ret(0, needs[0] ? input_gradient(c, g, x, w) : nothing);

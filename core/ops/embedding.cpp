@@ -48,19 +48,28 @@ aj_status* embedding_rows_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+void check_embedding_backward(const Tensor& g, const Tensor& indices) {
+  want(g.ndim() > 0, "grad must have the dimensions of indices and one more, it is a number");
+  Sizes shape = sizes_of(indices);
+  shape.push_back(g.size(-1));
+  want_shape(g, "grad", shape);
+}
+
+}  // namespace
+
 aj_status* embedding_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    const Tensor &g = c.tensor(0), &indices = c.tensor(1);
-    want(g.ndim() > 0, "grad must have the dimensions of indices and one more, it is a number");
-    Sizes shape = sizes_of(indices);
-    shape.push_back(g.size(-1));
-    want_shape(g, "grad", shape);
+    const Tensor& g = c.tensor(0);
+    check_embedding_backward(g, c.tensor(1));
     c.out(0, g.dtype(), Sizes{c.integer(2), g.size(-1)});
   });
 }
 
 aj_status* embedding_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    check_embedding_backward(b.tensor(0), b.tensor(1));
     Tensor indices = reshape(b.tensor(1), {-1}),
            g = reshape(b.tensor(0), {indices.numel(), b.tensor(0).size(-1)});
     int64_t padding = b.integer(3);

@@ -75,19 +75,29 @@ aj_status* batch_norm_shape(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+void check_batch_norm_backward(const kit::Values& c) {
+  const Tensor& t = c.tensor(1);
+  want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
+  want_shape(c.tensor(0), "grad", t.shape());
+  want_dtype(c.tensor(0), "grad", t.dtype());
+  constexpr std::string_view kNames[] = {"weight", "running_mean", "running_var", "mean", "rstd"};
+  bool training = c.flag(7);
+  for (uint32_t i = 2; i < (training ? 7 : 5); ++i)
+    check_channels(c.tensor(i), t.size(1), kNames[i - 2]);
+  want(training || (c.given(3) && c.given(4)),
+       "running_mean and running_var are needed when not training");
+  three_needs(c.bools(9));
+}
+
+}  // namespace
+
 aj_status* batch_norm_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(1);
-    want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
-    want_shape(c.tensor(0), "grad", t.shape());
-    want_dtype(c.tensor(0), "grad", t.dtype());
-    constexpr std::string_view kNames[] = {"weight", "running_mean", "running_var", "mean", "rstd"};
-    bool training = c.flag(7);
-    for (uint32_t i = 2; i < (training ? 7 : 5); ++i)
-      check_channels(c.tensor(i), t.size(1), kNames[i - 2]);
-    want(training || (c.given(3) && c.given(4)),
-         "running_mean and running_var are needed when not training");
-    Bools needs = three_needs(c.bools(9));
+    check_batch_norm_backward(c);
+    Bools needs = c.bools(9);
     DLDataType dtype = c.given(2) ? c.tensor(2).dtype() : t.dtype();
     Sizes none{0}, channels{t.size(1)};
     needs[0] ? c.out_in_order(0, t.dtype(), t.shape(), t) : c.out(0, t.dtype(), none);
@@ -101,6 +111,7 @@ aj_status* batch_norm_backward_shape(void*, aj_call* call) {
 aj_status* batch_norm_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(1), &weight = b.tensor(2);
+    check_batch_norm_backward(b);
     want(b.flag(7), "only statistics of the batch have this derivative");
     Bools needs = b.bools(9);
     DLDataType dtype = statistics_dtype(t.dtype());
@@ -174,19 +185,29 @@ aj_status* layer_norm_shape(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+void check_layer_norm_backward(const kit::Values& c) {
+  const Tensor& t = c.tensor(1);
+  check_normalized(t, c.ints(2));
+  want_shape(c.tensor(0), "grad", t.shape());
+  want_dtype(c.tensor(0), "grad", t.dtype());
+  Sizes stats = sizes_of(t);
+  std::fill(stats.end() - int64_t(c.ints(2).size()), stats.end(), 1);
+  want_shape(c.tensor(3), "mean", stats);
+  want_shape(c.tensor(4), "rstd", stats);
+  for (uint32_t i = 5; i < 7; ++i)
+    if (c.given(i)) want_shape(c.tensor(i), i == 5 ? "weight" : "bias", c.ints(2));
+  three_needs(c.bools(7));
+}
+
+}  // namespace
+
 aj_status* layer_norm_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(1);
-    check_normalized(t, c.ints(2));
-    want_shape(c.tensor(0), "grad", t.shape());
-    want_dtype(c.tensor(0), "grad", t.dtype());
-    Sizes stats = sizes_of(t);
-    std::fill(stats.end() - int64_t(c.ints(2).size()), stats.end(), 1);
-    want_shape(c.tensor(3), "mean", stats);
-    want_shape(c.tensor(4), "rstd", stats);
-    for (uint32_t i = 5; i < 7; ++i)
-      if (c.given(i)) want_shape(c.tensor(i), i == 5 ? "weight" : "bias", c.ints(2));
-    Bools needs = three_needs(c.bools(7));
+    check_layer_norm_backward(c);
+    Bools needs = c.bools(7);
     DLDataType dtype = c.given(5) ? c.tensor(5).dtype() : t.dtype();
     Sizes none{0};
     c.out(0, t.dtype(), needs[0] ? Sizes(t.shape()) : none);
@@ -200,6 +221,7 @@ aj_status* layer_norm_backward_shape(void*, aj_call* call) {
 aj_status* layer_norm_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(1), &weight = b.tensor(5);
+    check_layer_norm_backward(b);
     Bools needs = b.bools(7);
     DLDataType dtype = statistics_dtype(t.dtype());
     int64_t k = int64_t(b.ints(2).size());

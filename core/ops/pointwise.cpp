@@ -124,6 +124,8 @@ aj_status* float_power_body(void*, aj_call* call) {
 aj_status* xlogy_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Operand x = b.operand(0), y = b.operand(1);
+    want(x.is_tensor() || y.is_tensor(),
+         "at least one argument must be a tensor; pass adjoin.tensor(...)");
     const Tensor& any = x.is_tensor() ? x.tensor() : y.tensor();
     Tensor other = kit::as_tensor(y, any), none = both(eq(x, 0), logical_not(isnan(other)));
     if (!x.is_tensor() && x.number() == 0) none = logical_not(isnan(other));

@@ -58,12 +58,20 @@ aj_status* max_pool2d_shape(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+void check_max_pool2d_backward(const kit::Values& c) {
+  check_planes(c.ints(2));
+  check_same_planes(c.tensor(0), c.ints(2));
+  want_shape(c.tensor(1), "indices", c.tensor(0).shape());
+}
+
+}  // namespace
+
 aj_status* max_pool2d_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& g = c.tensor(0);
-    check_planes(c.ints(2));
-    check_same_planes(g, c.ints(2));
-    want_shape(c.tensor(1), "indices", g.shape());
+    check_max_pool2d_backward(c);
     c.out_in_order(0, g.dtype(), c.ints(2), c.tensor(1));
   });
 }
@@ -120,6 +128,7 @@ aj_status* max_pool2d_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &g = b.tensor(0), &indices = b.tensor(1);
     Ints shape = b.ints(2);
+    check_max_pool2d_backward(b);
     int64_t plane = shape[shape.size() - 1] * shape[shape.size() - 2],
             planes = product(shape) / std::max<int64_t>(plane, 1);
     int64_t windows = g.size(-1) * g.size(-2);
@@ -235,6 +244,9 @@ aj_status* adaptive_max_pool2d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     Sizes size = output_size(t, b.ints(1));
+    constexpr int64_t kMost = 1 << 10;  // a window is an op here
+    want(size[0] <= kMost && size[1] <= kMost, "output_size must be at most ", kMost, ": ",
+         shown(size));
     int64_t h = t.size(-2), w = t.size(-1);
     std::vector<Tensor> rows;
     for (int64_t i = 0; i < size[0]; ++i) {

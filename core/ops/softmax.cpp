@@ -32,16 +32,21 @@ void check_rows(const Tensor& t, const Tensor& target) {
   want_shape(target, "target", t.shape().first(1));
 }
 
+void check_nll_backward(const kit::Values& c) {
+  const Tensor &g = c.tensor(0), &t = c.tensor(1), &sums = c.tensor(3);
+  check_rows(t, c.tensor(2));
+  want_shape(g, "grad", t.shape().first(c.text(5) == "none" ? 1 : 0));
+  want_shape(sums, "logsumexp", t.shape().first(1));
+  want_dtype(g, "grad", t.dtype());
+  want_dtype(sums, "logsumexp", t.dtype());
+}
+
 }  // namespace
 
 aj_status* softmax_nll_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    const Tensor &g = c.tensor(0), &t = c.tensor(1), &sums = c.tensor(3);
-    check_rows(t, c.tensor(2));
-    want_shape(g, "grad", t.shape().first(c.text(5) == "none" ? 1 : 0));
-    want_shape(sums, "logsumexp", t.shape().first(1));
-    want_dtype(g, "grad", t.dtype());
-    want_dtype(sums, "logsumexp", t.dtype());
+    const Tensor& t = c.tensor(1);
+    check_nll_backward(c);
     c.out(0, t.dtype(), t.shape());
   });
 }
@@ -89,6 +94,7 @@ aj_status* softmax_nll_body(void*, aj_call* call) {
 aj_status* softmax_nll_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &g = b.tensor(0), &t = b.tensor(1);
+    check_nll_backward(b);
     Kept k(b.tensor(2), b.integer(4));
     Tensor each = where(k.kept, b.text(5) == "mean" ? g / sum(k.kept) : g, number_of(t, 0));
     each = unsqueeze(each, 1);

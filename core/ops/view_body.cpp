@@ -79,12 +79,15 @@ aj_status* broadcast_tensors_body(void*, aj_call* call) {
   });
 }
 
+constexpr int64_t kMostPieces = 1 << 24;  // a tensor each
+
 aj_status* chunk_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     int64_t n = b.integer(1), d = b.integer(2);
     want(t.ndim() > 0, "a 0-dim tensor cannot be split");
-    want(n > 0, "chunks must be positive: ", n);
+    want(n > 0 && (n <= kMostPieces || t.size(d) > 0),
+         "chunks must be positive, for no elements at most 2^24: ", n);
     int64_t each = (t.size(d) + n - 1) / n;
     b.ret(0, each == 0 ? split(t, Sizes(size_t(n), 0), d) : split(t, each, d));
   });
@@ -95,7 +98,7 @@ aj_status* tensor_split_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     int64_t n = b.integer(1), d = b.integer(2);
     want(t.ndim() > 0, "a 0-dim tensor cannot be split");
-    want(n > 0, "sections must be positive: ", n);
+    want(n > 0 && n <= kMostPieces, "sections must be positive, at most 2^24: ", n);
     Sizes sizes(size_t(n), t.size(d) / n);
     for (int64_t i = 0; i < t.size(d) % n; ++i) ++sizes[i];
     b.ret(0, split(t, sizes, d));
@@ -232,6 +235,9 @@ aj_status* split_backward_body(void*, aj_call* call) {
     Sizes shape = b.ints(1).vec(), sizes;
     int64_t each = b.integer(2), d = dim_of(shape, b.integer(3)), n = shape[d];
     want(each > 0 || (each == 0 && n == 0), "split_size must be positive: ", each);
+    int64_t pieces = each ? n / each + (n % each != 0) : 0;
+    want(pieces <= int64_t(b.tensors(0).size()), b.tensors(0).size(), " gradients are given for ",
+         pieces, " pieces of ", each);
     for (int64_t left = n; left > 0; left -= std::min(each, left))
       sizes.push_back(std::min(each, left));
     if (sizes.empty()) sizes.push_back(0);

@@ -24,10 +24,10 @@ void store(MutView to, const std::vector<double>& v) {
 
 // Elements that share a mean: for batch norm those of a channel, for layer norm those of a row.
 struct Groups {
-  Groups(Span shape, bool of_channels, int64_t row)
+  Groups(Span shape, bool of_channels, int64_t row, int64_t rows)
       : lines(shape, of_channels ? 1 : 0), channels(of_channels) {
     numel = lines.outer * lines.size * lines.inner;
-    count = channels ? lines.size : row ? numel / row : 0;
+    count = channels ? lines.size : rows;
     each = !channels ? row : count ? numel / count : 0;
   }
   int64_t group(int64_t i) const { return channels ? i / lines.inner % lines.size : i / each; }
@@ -67,7 +67,7 @@ std::vector<double> reciprocal_root(std::vector<double> var, double eps) {
 
 void batch_norm(Args args) {
   TensorView x = args.tensor(0);
-  Groups g(x.shape(), true, 0);
+  Groups g(x.shape(), true, 0, 0);
   Dense<double> in(x);
   bool training = args.flag(5);
   double momentum = args.real(6), eps = args.real(7);
@@ -127,7 +127,7 @@ void normalize_backward(const Groups& g, Args args, TensorView grad, TensorView 
 
 void batch_norm_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1);
-  Groups g(x.shape(), true, 0);
+  Groups g(x.shape(), true, 0, 0);
   bool training = args.flag(7);
   auto mean = training ? values(args.tensor(5), g.count, 0) : values(args.tensor(3), g.count, 0);
   auto rstd = training ? values(args.tensor(6), g.count, 1)
@@ -143,7 +143,7 @@ int64_t row_length(Span normalized) {
 
 void layer_norm(Args args) {
   TensorView x = args.tensor(0);
-  Groups g(x.shape(), false, row_length(args.ints(1)));
+  Groups g(x.shape(), false, row_length(args.ints(1)), args.result(1).numel());
   Dense<double> in(x);
   Moments m(g, in);
   auto rstd = reciprocal_root(m.var, args.real(4));
@@ -155,7 +155,7 @@ void layer_norm(Args args) {
 void layer_norm_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1), mean = args.tensor(3),
              rstd = args.tensor(4);
-  Groups g(x.shape(), false, row_length(args.ints(2)));
+  Groups g(x.shape(), false, row_length(args.ints(2)), mean.numel());
   normalize_backward(g, args, grad, x, values(mean, g.count, 0), values(rstd, g.count, 1),
                      args.tensor(5), false, 7);
 }

@@ -380,3 +380,14 @@ def test_gradcheck_finds_errors():
     with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"):
         aj.autograd.gradcheck(Wrong.apply, (x,))
     assert not aj.autograd.gradcheck(Wrong.apply, (x,), raise_exception=False)
+
+
+@pytest.mark.parametrize("write", ["fill_", "zero_", "copy_", "uniform_", "bernoulli_"])
+def test_what_is_overwritten_has_gradient_zero(write):
+    """Zeros, not None: an optimizer that asks for every gradient gets one."""
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    arguments = {"fill_": [7.0], "copy_": [aj.ones(2, dtype=aj.float64)]}.get(write, [])
+    getattr(y, write)(*arguments)
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]

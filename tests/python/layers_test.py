@@ -135,6 +135,22 @@ def test_pools():
     assert nn.AdaptiveAvgPool2d((2, None))(adjoin.from_numpy(x)).shape == (1, 1, 2, 4)
 
 
+def test_pools_as_functions():
+    """What a row's signature cannot say: a second result on demand, None for a size that is kept."""
+    x = adjoin.arange(24.0).reshape(1, 2, 3, 4)
+    out, at = F.max_pool2d(x, 2, return_indices=True)
+    near(out, [[[[5, 7]], [[17, 19]]]])
+    assert at.tolist() == [[[[5, 7]], [[5, 7]]]]
+    near(F.max_pool2d(x, 2, stride=1, padding=1)[0, 0, 0], [0, 1, 2, 3, 3])
+    out, at = nn.MaxPool1d(2, return_indices=True)(x[0])
+    near(out[0], [[1, 3], [5, 7], [9, 11]])
+    assert at.shape == (2, 3, 2)
+    assert F.adaptive_avg_pool2d(x, (None, 2)).shape == (1, 2, 3, 2)
+    assert F.adaptive_max_pool2d(x, [1, None]).shape == (1, 2, 1, 4)
+    near(F.adaptive_max_pool2d(x, 1), [[[[11]], [[23]]]])
+    assert F.adaptive_avg_pool1d(x[0], 2).shape == (2, 3, 2)
+
+
 def test_batch_norm_keeps_running_statistics():
     layer = nn.BatchNorm1d(3, momentum=0.25)
     x = array(8, 3) * 2 + 5

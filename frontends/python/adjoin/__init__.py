@@ -6,6 +6,8 @@ of libadjoin, so an op from a plugin looks like a built-in one.
 
 import importlib
 import math
+import os
+import sys
 
 from . import (
     _C,
@@ -80,6 +82,10 @@ from .random import (  # noqa: F401
     set_rng_state,
 )
 from .version import __version__  # noqa: F401
+
+for _site in sys.path:  # what a package installs beside others: adjoin_plugins/libaj_NAME.so
+    if _site.endswith(("site-packages", "dist-packages")) and os.path.isdir(_site + "/adjoin_plugins"):
+        _C.add_plugin_folder(os.path.abspath(_site) + "/adjoin_plugins")
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 

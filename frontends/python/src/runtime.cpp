@@ -45,6 +45,12 @@ PyObject* load_plugin(PyObject*, PyObject* path) {
   Py_RETURN_NONE;
 }
 
+PyObject* add_plugin_folder(PyObject*, PyObject* path) {
+  std::string_view text;
+  if (!text_of(path, &text) || failed(plugins->add_folder(str(text)))) return nullptr;
+  Py_RETURN_NONE;
+}
+
 PyObject* plugin_dict(const aj_plugin_info& i) {
   auto s = [](aj_str t) { return to_python(t); };
   return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:I}", "name", s(i.name), "version", s(i.version), "vendor", s(i.vendor),
@@ -265,6 +271,7 @@ PyMethodDef functions[] = {
     {"op_info", op_info, METH_O, "What the registry says of a name."},
     {"explain_op", method(explain_op), METH_FASTCALL, "Who would serve an op on a device, and why."},
     {"load_plugin", load_plugin, METH_O, "Loads a plugin from a file."},
+    {"add_plugin_folder", add_plugin_folder, METH_O, "A folder whose plugins are found after those of ADJOIN_PLUGIN_PATH."},
     {"plugin_list", plugin_list, METH_NOARGS, "Every plugin that is known, and what became of it."},
     {"why_plugin", why_plugin, METH_O, "What was looked for, found, and decided."},
     {"services", service_list, METH_O, "(name, file, priority) of each provider of a service."},

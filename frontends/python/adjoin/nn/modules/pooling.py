@@ -26,9 +26,8 @@ class _MaxPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input):
-        pool = getattr(F, self._function + ("_with_indices" if self.return_indices else ""))
-        return pool(input, self.kernel_size, self.stride, self.padding, self.dilation,
-                    ceil_mode=self.ceil_mode)  # fmt: skip
+        return getattr(F, self._function)(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                                          self.ceil_mode, self.return_indices)  # fmt: skip
 
     def extra_repr(self):
         return (
@@ -99,13 +98,7 @@ class _AdaptivePool(Module):
         self.output_size = output_size
 
     def forward(self, input):
-        size = self.output_size
-        if not isinstance(size, int):
-            kept = input.shape[-len(size) :]
-            size = [
-                own if wanted is None else wanted for own, wanted in zip(kept, size, strict=True)
-            ]
-        return getattr(F, self._function)(input, size)
+        return getattr(F, self._function)(input, self.output_size)
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
