@@ -213,7 +213,7 @@ void Convolution::run(Direction direction, const Images& from, const Images& to,
         from.gather(first, n, by_group ? slice * reads : 0, reads, cut.order, in.data());
         x = in.data();
       }
-      if (n != cut.images && !weights.plain()) {  // fewer images may want another layout
+      if (n != cut.images) {  // fewer images may want another layout
         dnnl_memory_desc_t layout = weight_layout(whole);
         if (!dnnl().memory_desc_equal(&layout, &weight_layout(p))) {
           repacked = Scratch(int64_t(dnnl().memory_desc_get_size(&weight_layout(p))) / 4 + 1);
