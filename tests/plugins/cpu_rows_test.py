@@ -71,9 +71,8 @@ def test_cross_entropy_in_one_pass_is_that_of_two(reduction):
     (one * 3).sum().backward()
     (two * 3).sum().backward()
     close(fused.grad, plain.grad.numpy(), 1e-9)
-    assert adjoin.autograd.gradgradcheck(
-        lambda a: F.cross_entropy(a, classes[:5], reduction=reduction), (x[:5].clone().requires_grad_(),)
-    )
+    loss = lambda a: F.cross_entropy(a, classes[:5], reduction=reduction)
+    assert adjoin.autograd.gradgradcheck(loss, (x[:5].clone().requires_grad_(),))
     with pytest.raises(IndexError, match="a target is out of range: classes are 0 to 32"):
         F.cross_entropy(x, classes + 1)
 
@@ -171,10 +170,8 @@ def plain_attention(q, k, v, mask, causal):
 )
 def test_attention_and_its_gradients(sizes, kind):
     queries, keys, depth, width = sizes
-    inputs = [
-        adjoin.tensor(array((2, 2, *s), np.float64, i) / 10, requires_grad=True)
-        for i, s in enumerate([(queries, depth), (keys, depth), (keys, width)])
-    ]
+    shapes = [(queries, depth), (keys, depth), (keys, width)]
+    inputs = [adjoin.tensor(array((2, 2, *s), np.float64, i) / 10, requires_grad=True) for i, s in enumerate(shapes)]
     mask = {"bool": array((queries, keys)) > -5, "float": array((2, 1, queries, keys), np.float64)}.get(kind)
     if kind == "bool":
         mask[:, 0] = True
@@ -200,11 +197,6 @@ def test_attention_of_a_query_that_sees_nothing_is_zero():
 def test_attention_differentiates_twice_and_takes_heads_in_any_layout():
     packed = adjoin.tensor(array((2, 6, 3, 2, 4), np.float64) / 10, requires_grad=True)
     parts = lambda t: [t[:, :, i].transpose(1, 2) for i in range(3)]
-    close(
-        F.scaled_dot_product_attention(*parts(packed), is_causal=True),
-        plain_attention(*parts(packed), None, True).detach().numpy(),
-        1e-9,
-    )
-    assert adjoin.autograd.gradgradcheck(
-        lambda t: F.scaled_dot_product_attention(*parts(t), is_causal=True), (packed[:1, :3].detach().requires_grad_(),)
-    )
+    fused = lambda t: F.scaled_dot_product_attention(*parts(t), is_causal=True)
+    close(fused(packed), plain_attention(*parts(packed), None, True).detach().numpy(), 1e-9)
+    assert adjoin.autograd.gradgradcheck(fused, (packed[:1, :3].detach().requires_grad_(),))
