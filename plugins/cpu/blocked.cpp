@@ -14,6 +14,7 @@ namespace {
 // Bytes of packed blocks: in L3, in L2, and of B that is looped over inside.
 constexpr int64_t kBytesOfB = 4 << 20, kBytesOfA = 512 << 10, kNearB = 320 << 10;
 constexpr int64_t kShortBlock = 512, kLongBlock = 4096;  // most of k at a time
+constexpr int64_t kMostSums = 4096;                      // rows of C that wait for the rest of k
 constexpr int64_t kRowsAtOnce = 8;                       // packed together: pages and lines
 constexpr int64_t kStride = 16;  // elements between packed rows, against equal cache sets
 constexpr int kMostRows = 14, kMostColumns = 64;
@@ -269,10 +270,10 @@ Product part(const Product& p, const Tiles& t, int64_t i, int64_t j, int64_t m, 
 }
 
 void blocked(const Product& p, const Tiles& t) {
-  if (p.few)
-    few(p, t);
-  else
-    Blocked(p, t).run();
+  if (p.few) return few(p, t);
+  if (p.k <= kLongBlock || p.m <= kMostSums) return Blocked(p, t).run();
+  for (int64_t i = 0; i < p.m; i += kMostSums)  // sums between blocks of k take memory
+    Blocked(part(p, t, i, 0, std::min(kMostSums, p.m - i), p.n), t).run();
 }
 
 }  // namespace adjoin::cpu
