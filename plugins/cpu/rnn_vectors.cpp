@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "rnn_vectors.cpp"
 #include "simd.hpp"
 // after it
+#include "lanes.hpp"
 #include "math-inl.hpp"
 
 #if AJ_VECTORS
@@ -53,14 +54,11 @@ void rnn_tile(int64_t k, const T* a, int64_t lda, const T* b, int64_t columns, b
     }
     return;
   }
-  const auto first = hn::FirstN(d, size_t(columns)),
-             second = hn::FirstN(d, size_t(std::max<int64_t>(0, columns - lanes)));
+  const size_t first = size_t(std::min(columns, lanes)), second = size_t(columns) - first;
   for (int r = 0; r < Rows; ++r, c += ldc) {
-    V x = add ? left[r] + hn::MaskedLoad(first, d, c) : left[r];
-    hn::BlendedStore(x, first, d, c);
-    if (columns <= lanes) continue;
-    x = add ? right[r] + hn::MaskedLoad(second, d, c + lanes) : right[r];
-    hn::BlendedStore(x, second, d, c + lanes);
+    store_n(add ? left[r] + load_n(d, c, first) : left[r], d, c, first);
+    if (second)
+      store_n(add ? right[r] + load_n(d, c + lanes, second) : right[r], d, c + lanes, second);
   }
 }
 
@@ -120,10 +118,10 @@ HWY_INLINE void each_vector(int64_t from, int64_t to, F f) {
         d, from, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p + from); },
         [&](V v, T* p) HWY_ATTR { hn::StoreU(v, d, p + from); });
   if (from == to) return;
-  const auto mask = hn::FirstN(d, size_t(to - from));
+  const size_t n = size_t(to - from);
   f(
-      d, from, [&](const T* p) HWY_ATTR { return hn::MaskedLoad(mask, d, p + from); },
-      [&](V v, T* p) HWY_ATTR { hn::BlendedStore(v, mask, d, p + from); });
+      d, from, [&](const T* p) HWY_ATTR { return load_n(d, p + from, n); },
+      [&](V v, T* p) HWY_ATTR { store_n(v, d, p + from, n); });
 }
 
 template <class T>
