@@ -1,0 +1,109 @@
+"""bench/overview.py: results of side_by_side.py as one table (Markdown) and one picture.
+
+python bench/overview.py build/bench/side_by_side.json ... --out bench/results
+
+Several files are runs of several suites or numbers of threads; of a case that was run twice the later file counts.
+"""
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+
+import cases  # noqa: F401 - these fill the table
+import kernels  # noqa: F401
+import layers  # noqa: F401
+import training  # noqa: F401
+from side_by_side import geometric_mean, judged, limit_of
+from table import CASES, WANTED, group_of
+
+
+def merged(paths):
+    """By number of threads: the results of all files."""
+    runs = {}
+    for path in paths:
+        record = json.loads(Path(path).read_text())
+        run = runs.setdefault(record["threads"], {**record, "results": {}})
+        run["results"].update({r["case"]: r for r in record["results"]})
+    return {n: {**run, "results": list(run["results"].values())} for n, run in sorted(runs.items())}
+
+
+def of_group(run, group):
+    return [r for r in judged(run["results"]) if group_of(CASES[r["case"]]) == group]
+
+
+def table(runs):
+    heads = [f"{n} thread{'s' * (n > 1)}" for n in runs]
+    lines = [
+        "| suite | wanted | " + " | ".join(f"{h} | its cases" for h in heads) + " |",
+        "|---" * (2 + 2 * len(heads)) + "|",
+    ]
+    for group, wanted in WANTED.items():
+        cells = []
+        for run in runs.values():
+            ratios = [r["ratio"] for r in of_group(run, group)]
+            cells += (
+                [f"{geometric_mean(ratios):.2f}", f"{min(ratios):.2f} .. {max(ratios):.2f}"] if ratios else ["", ""]
+            )
+        lines.append(f"| `{group}` | {wanted.mean} | " + " | ".join(cells) + " |")
+    lines.append("")
+    for head, run in zip(heads, runs.values()):
+        above = [r for r in judged(run["results"]) if r["ratio"] > limit_of(CASES[r["case"]])]
+        shown = ", ".join(f"`{r['case']}` {r['ratio']:.2f} (wanted {limit_of(CASES[r['case']])})" for r in above)
+        lines.append(f"Above what is wanted of them, {head}: {shown or 'none'}.")
+    return "\n".join(lines) + "\n"
+
+
+def picture(runs, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    groups = [g for g in WANTED if any(of_group(run, g) for run in runs.values())]
+    figure, axes = plt.subplots(figsize=(9, 0.55 * len(groups) + 1.4))
+    high = 0.8 / len(runs)
+    for k, (threads, run) in enumerate(runs.items()):
+        for i, group in enumerate(groups):
+            results = of_group(run, group)
+            if not results:
+                continue
+            ratios = [r["ratio"] for r in results]
+            y, mean = i + k * high, geometric_mean(ratios)
+            label = f"{threads} thread{'s' * (threads > 1)}" if i == 0 else None
+            axes.barh(y, mean, high * 0.9, color=f"C{k}", label=label)
+            axes.plot(ratios, [y] * len(ratios), "|", color="black", markersize=7, alpha=0.6)
+            axes.text(1.01, y, f"{mean:.2f}", va="center", fontsize=8, transform=axes.get_yaxis_transform())
+    axes.set_yticks([i + 0.4 - high / 2 for i in range(len(groups))], groups)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.axvline(1, color="black", linewidth=0.8)
+    first = next(iter(runs.values()))
+    axes.set_xlabel(
+        f"time of {first['libraries'][1]} / time of {first['libraries'][0]}; bar: geometric mean, strokes: each case"
+    )
+    axes.legend(loc="lower left")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--out", type=Path, default=Path("build/bench"))
+    args = parser.parse_args()
+    runs = merged(args.files)
+    args.out.mkdir(parents=True, exist_ok=True)
+    text = table(runs)
+    (args.out / "overview.md").write_text(text)
+    picture(runs, args.out / "overview.png")
+    for threads, run in runs.items():
+        (args.out / f"threads{threads}.json").write_text(json.dumps(run, indent=1) + "\n")
+    print(text)
+    print(
+        f"median ratio of all cases: {statistics.median(r['ratio'] for run in runs.values() for r in judged(run['results'])):.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
