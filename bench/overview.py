@@ -95,7 +95,6 @@ def main():
     runs = merged(args.files)
     args.out.mkdir(parents=True, exist_ok=True)
     text = table(runs)
-    (args.out / "overview.md").write_text(text)
     picture(runs, args.out / "overview.png")
     for threads, run in runs.items():
         (args.out / f"threads{threads}.json").write_text(json.dumps(run, indent=1) + "\n")
