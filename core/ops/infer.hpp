@@ -23,9 +23,11 @@ inline kit::Shape shown(std::span<const int64_t> s) { return {s.data(), int64_t(
 inline kit::Shape shown(const Tensor& t) { return shown(t.shape()); }
 inline Sizes sizes_of(const Tensor& t) { return {t.shape().begin(), t.shape().end()}; }
 
+// Wraps: a shape that overflows is refused where a tensor is made of it.
+inline int64_t times(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
 inline int64_t product(std::span<const int64_t> s) {
   int64_t n = 1;
-  for (int64_t x : s) n *= x;
+  for (int64_t x : s) n = times(n, x);
   return n;
 }
 

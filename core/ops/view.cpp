@@ -28,7 +28,7 @@ Sizes filled_in(Ints asked, int64_t numel) {
       hole = int64_t(i);
     } else {
       want(shape[i] >= 0, "a size is negative: ", shown(asked));
-      known *= shape[i];
+      known = times(known, shape[i]);
     }
   }
   if (hole >= 0) {

@@ -148,7 +148,7 @@ aj_status* unflatten_body(void*, aj_call* call) {
       if (sizes[i] == -1)
         hole = int64_t(i);
       else
-        known *= sizes[i];
+        known = times(known, sizes[i]);
     }
     if (hole >= 0 && known != 0) sizes[hole] = t.size(d) / known;
     want(product(sizes) == t.size(d), "sizes ", shown(b.ints(2)), " do not multiply to ", t.size(d),
