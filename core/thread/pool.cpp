@@ -67,6 +67,12 @@ struct alignas(64) Region {
   int64_t error_chunk = 0;
 };
 
+// A worker's place: where it may run, less the processor of who opens regions.
+struct Worker {
+  std::atomic<pid_t> id{0};
+  cpu_set_t home{}, given{};  // what the user lets it use; what it was told last
+};
+
 struct Pool {
   Region regions[kRegions];
   alignas(64) std::atomic<uint32_t> epoch{0};  // moves with each region that opens
@@ -74,7 +80,9 @@ struct Pool {
   std::atomic<int> threads{0};  // the caller included; 0: not decided
   std::atomic<int> workers{0};  // started
   std::atomic<bool> may_spin{false};
-  std::mutex lock;  // starts workers
+  std::atomic<int> avoided{-1};  // the processor that workers were told to keep off
+  std::mutex lock;               // starts and places workers
+  Worker* worker = new Worker[kMaxThreads];
 };
 Pool& pool() {
   static auto* p = new Pool;  // workers outlive static objects
@@ -159,6 +167,33 @@ aj_status* run_inline(int64_t n, int64_t grain, aj_status* (*body)(void*, int64_
   return nullptr;
 }
 
+void keep_off(Worker& w, int cpu) {
+  pid_t id = w.id.load(std::memory_order_acquire);
+  cpu_set_t now;
+  if (id == 0 || sched_getaffinity(id, sizeof now, &now) != 0) return;
+  if (!CPU_EQUAL(&now, &w.given)) w.home = now;
+  w.given = w.home;
+  CPU_CLR(cpu, &w.given);
+  if (CPU_COUNT(&w.given) == 0) w.given = w.home;
+  sched_setaffinity(id, sizeof w.given, &w.given);
+}
+
+// A scheduler wakes a worker on the processor of its waker and leaves it there for milliseconds
+// when the other processors look taken, as idle ones of a virtual machine do: it would run only
+// when its opener does not.
+void keep_workers_off(Pool& p, int cpu) {
+  int openers = 0;
+  for (Region& r : p.regions) openers += r.taken.load(std::memory_order_relaxed) != 0;
+  std::unique_lock held(p.lock, std::try_to_lock);
+  if (!held || openers > 1) return;  // who comes second does not send them to the first
+  bool started = true;
+  for (int i = 0; i < p.workers.load(std::memory_order_relaxed); i++) {
+    keep_off(p.worker[i], cpu);
+    started &= p.worker[i].id.load(std::memory_order_relaxed) != 0;
+  }
+  if (started) p.avoided.store(cpu, std::memory_order_relaxed);
+}
+
 void visit(Region& r, int index) {
   if (!r.open.load(std::memory_order_seq_cst)) return;
   r.inside.fetch_add(1, std::memory_order_seq_cst);
@@ -195,6 +230,7 @@ void wait_for_work(Pool& p, uint32_t seen) {
 
 void worker(int index) {
   tls.thread_index = index;
+  pool().worker[index - 1].id = gettid();
   // Libraries with threads of their own stay single-threaded inside ours.
   if (void* f = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) reinterpret_cast<void (*)(int)>(f)(1);
   Pool& p = pool();
@@ -259,6 +295,9 @@ aj_status* run_region(Pool& p, Region& r, int threads, int64_t n, int64_t grain,
   r.inherited = Inherited::take();
   r.error = nullptr;
   r.next.store(0, std::memory_order_relaxed);
+  int cpu = sched_getcpu();
+  if (__builtin_expect(cpu != p.avoided.load(std::memory_order_relaxed), 0))
+    keep_workers_off(p, cpu);
   r.open.store(1, std::memory_order_seq_cst);
   p.epoch.fetch_add(1, std::memory_order_seq_cst);
   if (p.sleeping.load(std::memory_order_seq_cst) > 0)
@@ -334,7 +373,8 @@ void pool_fork_child() {
   for (Region& r : p.regions) {
     r.taken = 0, r.open = 0, r.inside = 0, r.opener_sleeps = 0;
   }
-  p.epoch = 0, p.sleeping = 0, p.spinning = 0, p.workers = 0;
+  for (int i = 0; i < p.workers; i++) p.worker[i].id = 0;
+  p.epoch = 0, p.sleeping = 0, p.spinning = 0, p.workers = 0, p.avoided = -1;
   p.lock.unlock();
 }
 

@@ -3,6 +3,7 @@
 #include "core/thread/pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,38 @@ TEST(Pool, WakesSleepingWorkers) {
     EXPECT_GE(indices.size(), 2u) << "no worker took part";
     for (int index : indices) EXPECT_TRUE(index >= 0 && index < 4);
   }
+}
+
+TEST(Pool, WorkersKeepOffTheProcessorOfTheirOpener) {
+  cpu_set_t mine;
+  ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
+  if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "one processor";
+  Threads two(2);
+  EXPECT_EQ(each(2, 1, [](int64_t, int64_t) -> aj_status* { return nullptr; }),
+            nullptr);  // starts the worker, with all processors its own
+  for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE && seen < 2; cpu++) {
+    if (!CPU_ISSET(cpu, &mine)) continue;
+    seen++;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    auto opener = std::this_thread::get_id();
+    std::atomic<bool> shared{false}, seen_worker{false};
+    for (int again = 0; again < 1000 && !seen_worker; again++)
+      EXPECT_EQ(each(2, 1,
+                     [&](int64_t, int64_t) -> aj_status* {
+                       usleep(1000);
+                       if (std::this_thread::get_id() == opener) return nullptr;
+                       seen_worker = true;
+                       if (sched_getcpu() == cpu) shared = true;
+                       return nullptr;
+                     }),
+                nullptr);
+    EXPECT_TRUE(seen_worker);
+    EXPECT_FALSE(shared) << "processor " << cpu;
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof mine, &mine), 0);
 }
 
 TEST(Pool, TheEarliestErrorOfThoseThatHappened) {
