@@ -210,7 +210,7 @@ aj_status* conv_padding(aj_call* call, int64_t n) {
     if (padding == "same") {
       for (int64_t i = 0; i < n; ++i) {
         want(c.stride[i] == 1, "padding 'same' wants stride 1: ", shown(c.stride));
-        int64_t total = c.dilation[i] * (w.size(i + 2) - 1);
+        int64_t total = times(c.dilation[i], w.size(i + 2) - 1);
         c.padding[i] = total / 2;
         rest[2 * (n - 1 - i) + 1] = total % 2;
         uneven |= total % 2 != 0;

@@ -51,7 +51,11 @@ int64_t steps_between(const Scalar& start, const Scalar& end, const Scalar& step
     int64_t a = start.to_int(), b = end.to_int(), s = step.to_int();
     want(s != 0, "step must not be 0");
     want(s > 0 ? a <= b : a >= b, "start ", a, " and end ", b, " do not fit the sign of step ", s);
-    return (b - a + s - (s > 0 ? 1 : -1)) / s;
+    uint64_t way = s > 0 ? uint64_t(b) - uint64_t(a) : uint64_t(a) - uint64_t(b);
+    uint64_t stride = s > 0 ? uint64_t(s) : -uint64_t(s), n = way / stride + (way % stride != 0);
+    want(n < 1ull << 62, "from ", a, " to ", b, " by ", s,
+         " are more elements than memory can hold");
+    return int64_t(n);
   }
   double a = start.to_double(), b = end.to_double(), s = step.to_double();
   want(s != 0, "step must not be 0");
@@ -160,7 +164,7 @@ aj_status* linspace_body(void*, aj_call* call) {
     want(n >= 0, "steps must not be negative: ", n);
     auto [dtype, device] = options(b, 3);
     if (n < 2) return b.ret(0, filled(empty_dense({n}, dtype, device), start));
-    Scalar step = (end - start) / Scalar(n - 1);
+    Scalar step = (end * 1.0 - start) / Scalar(n - 1);
     Tensor i = arange(0, n, 1, float64, device);
     Tensor t = where(lt(i, n / 2), i * step + start, (i - (n - 1)) * step + end);
     b.ret(0, to(t, dtype));
@@ -180,7 +184,7 @@ aj_status* logspace_body(void*, aj_call* call) {
 aj_status* eye_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     int64_t n = b.integer(0), m = b.maybe<int64_t>(1).value_or(n), diagonal = std::min(n, m),
-            stride = m + 1;
+            stride = plus(m, 1);
     want(n >= 0 && m >= 0, "sizes must not be negative: n is ", n, ", m is ", m);
     auto [dtype, device] = options(b, 2);
     Tensor t = filled(empty_dense({n, m}, dtype, device), 0);

@@ -3,6 +3,7 @@
 #include <adjoin/kit/call.hpp>
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,18 @@ inline kit::Shape shown(std::span<const int64_t> s) { return {s.data(), int64_t(
 inline kit::Shape shown(const Tensor& t) { return shown(t.shape()); }
 inline Sizes sizes_of(const Tensor& t) { return {t.shape().begin(), t.shape().end()}; }
 
-// Wraps: a shape that overflows is refused where a tensor is made of it.
-inline int64_t times(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+// Sums and products of absurd numbers stop at the ends of int64_t: no dimension is that large, so
+// they are refused like any that does not fit.
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = -kMost - 1;
+inline int64_t plus(int64_t a, int64_t b) {
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? kLeast : kMost) : sum;
+}
+inline int64_t negated(int64_t a) { return a == kLeast ? kMost : -a; }
+inline int64_t times(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? ((a < 0) != (b < 0) ? kLeast : kMost) : product;
+}
 inline int64_t product(std::span<const int64_t> s) {
   int64_t n = 1;
   for (int64_t x : s) n = times(n, x);
@@ -64,7 +75,7 @@ inline Sizes c_strides(std::span<const int64_t> shape) {
   int64_t step = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = step;
-    step *= std::max<int64_t>(shape[i], 1);
+    step = times(step, std::max<int64_t>(shape[i], 1));
   }
   return strides;
 }

@@ -262,7 +262,7 @@ namespace {
 
 // Groups of channels become rows of a layer norm.
 Tensor by_groups(const Tensor& t, int64_t groups, double eps) {
-  int64_t batch = t.size(0), each = t.numel() / std::max<int64_t>(batch * groups, 1);
+  int64_t batch = t.size(0), each = t.numel() / std::max<int64_t>(times(batch, groups), 1);
   Tensor rows = reshape(t, {batch, groups, each});
   return reshape(std::get<0>(layer_norm_stats(rows, {each}, Tensor(), Tensor(), eps)), t.shape());
 }

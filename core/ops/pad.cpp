@@ -63,7 +63,7 @@ aj_status* constant_pad_nd_body(void*, aj_call* call) {
     Sizes shape = sizes_of(t);
     for (size_t i = 0; i < pad.size() / 2; ++i) {
       int64_t d = t.ndim() - 1 - int64_t(i);
-      shape[d] += pad[2 * i] + pad[2 * i + 1];
+      shape[d] = plus(shape[d], plus(pad[2 * i], pad[2 * i + 1]));
       want(shape[d] >= 0, "pad ", shown(pad), " cuts more than dimension ", d, " of ", shown(t),
            " has");
     }
@@ -71,7 +71,8 @@ aj_status* constant_pad_nd_body(void*, aj_call* call) {
     for (size_t i = 0; i < pad.size() / 2; ++i) {
       int64_t d = t.ndim() - 1 - int64_t(i), before = pad[2 * i], after = pad[2 * i + 1];
       inside = cut(inside, d, std::max<int64_t>(before, 0), shape[d] - std::max<int64_t>(after, 0));
-      t = cut(t, d, std::max<int64_t>(-before, 0), t.size(d) - std::max<int64_t>(-after, 0));
+      t = cut(t, d, std::max<int64_t>(negated(before), 0),
+              t.size(d) - std::max<int64_t>(negated(after), 0));
     }
     copy_(inside, t);
     b.ret(0, out);
@@ -81,7 +82,7 @@ aj_status* constant_pad_nd_body(void*, aj_call* call) {
 aj_status* constant_pad_nd_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Sizes back = b.ints(1).vec();
-    for (int64_t& x : back) x = -x;
+    for (int64_t& x : back) x = negated(x);
     b.ret(0, constant_pad_nd(b.tensor(0), back, 0));
   });
 }

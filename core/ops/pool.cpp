@@ -24,14 +24,15 @@ Sizes pooled_shape(std::span<const int64_t> t, Ints kernel, Ints stride, Ints pa
   Sizes shape(t.begin(), t.end());
   for (int64_t i = 0; i < 2; ++i) {
     int64_t& size = shape[t.size() - 2 + size_t(i)];
-    constexpr int64_t kMost = 1 << 20;  // so that no size overflows and no window takes for ever
-    want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0 && kernel[i] <= kMost &&
-             stride[i] <= kMost && dilation[i] <= kMost,
+    constexpr int64_t kWindow = 1 << 20;  // so that no window takes for ever
+    want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0 && kernel[i] <= kWindow &&
+             stride[i] <= kWindow && dilation[i] <= kWindow,
          "kernel_size, stride and dilation must be positive, at most 2^20: ", shown(kernel), ", ",
          shown(stride), ", ", shown(dilation));
-    want(padding[i] >= 0 && 2 * padding[i] <= kernel[i],
+    want(padding[i] >= 0 && padding[i] <= kernel[i] / 2,
          "padding must be at most half of kernel_size: ", shown(padding), " and ", shown(kernel));
     int64_t in = size;
+    want(in <= kMost / 4, "input is too large to pool: its shape is ", shown(t));
     size = pooled_size(in, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
     want(size > 0, "kernel_size ", shown(kernel), " is too large for input of shape ", shown(t));
   }

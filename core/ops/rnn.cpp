@@ -24,9 +24,10 @@ RecurrentResult run_layer(const RecurrentLayer& l) {
 RecurrentResult run_layers(Tensor rows, const Sizes& batch_sizes, const Tensor& hx,
                            const Tensor& cx, const Tensors& params, const Settings& s,
                            std::string_view mode) {
-  int64_t directions = s.bidirectional ? 2 : 1, cells = s.layers * directions;
-  want(s.layers > 0, "num_layers is ", s.layers, "; 1 at least is wanted");
   int64_t least = s.has_biases ? 4 : 2, given = int64_t(params.size());
+  want(s.layers > 0 && s.layers <= given, "num_layers is ", s.layers, ", wanted 1 or more, with ",
+       least, " tensors or more in params for each; ", given, " are given");
+  int64_t directions = s.bidirectional ? 2 : 1, cells = s.layers * directions;
   bool projected = mode == "LSTM" && given == cells * (least + 1);
   int64_t each = least + projected;
   want(given == cells * each, "params has ", given, " tensors; ", cells * least, " are wanted for ",

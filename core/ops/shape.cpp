@@ -149,7 +149,7 @@ aj_status* repeat_body(void*, aj_call* call) {
       int64_t size = i < added ? 1 : t.size(i - added);
       spread.insert(spread.end(), {1, size});
       wide.insert(wide.end(), {repeats[i], size});
-      shape.push_back(repeats[i] * size);
+      shape.push_back(times(repeats[i], size));
     }
     b.ret(0, reshape(clone(expand(reshape(t, spread), wide), MemoryFormat::contiguous), shape));
   });
@@ -208,7 +208,7 @@ aj_status* roll_body(void*, aj_call* call) {
     Tensor out = flat ? reshape(t, {-1}) : t;
     if (t.numel() == 0) return b.ret(0, clone(t));
     for (size_t i = 0; i < shifts.size(); ++i) {
-      int64_t d = flat ? 0 : dims[i], n = out.size(d), cutoff = ((n - shifts[i]) % n + n) % n;
+      int64_t d = flat ? 0 : dims[i], n = out.size(d), cutoff = (n - shifts[i] % n) % n;
       std::vector<Tensor> halves{cut(out, d, cutoff, n), cut(out, d, 0, cutoff)};
       out = cat(halves, d);
     }
@@ -259,7 +259,7 @@ namespace {
 Tensor on_diagonal(const Tensor& t, int64_t offset, int64_t first, int64_t second) {
   want(t.ndim() > 0, "a 0-dim tensor has no last dimension");
   int64_t d1 = wrap_dim(first, t.ndim() + 1), d2 = wrap_dim(second, t.ndim() + 1),
-          side = t.size(-1) + std::abs(offset);
+          side = plus(t.size(-1), std::max(offset, negated(offset)));
   want(d1 != d2, "dim1 and dim2 are the same dimension ", d1);
   Sizes shape = sizes_of(t);
   shape.pop_back();

@@ -185,7 +185,7 @@ aj_status* slice_view(void*, aj_call* call) {
     Geometry g(t);
     int64_t offset = start * g.strides[d];
     g.shape[d] = (end - start) / step + ((end - start) % step != 0);
-    g.strides[d] *= step;
+    g.strides[d] = times(g.strides[d], step);
     declare(c, g, offset);
   });
 }
@@ -319,7 +319,7 @@ aj_status* split_sizes_view(void*, aj_call* call) {
     int64_t d = c.integer(2), sum = 0;
     for (int64_t s : sizes) {
       want(s >= 0, "a size is negative: ", shown(sizes));
-      sum += s;
+      sum = plus(sum, s);
     }
     want(sum == t.size(d), "sizes ", shown(sizes), " sum to ", sum, ", dimension ", d, " has ",
          t.size(d));
@@ -373,7 +373,7 @@ aj_status* unfold_view(void*, aj_call* call) {
     g.strides.push_back(t.ndim() ? t.stride(d) : 1);
     if (t.ndim()) {
       g.shape[d] = (length - size) / step + 1;
-      g.strides[d] *= step;
+      g.strides[d] = times(g.strides[d], step);
     }
     declare(c, g);
   });

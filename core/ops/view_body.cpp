@@ -17,7 +17,7 @@ aj_status* narrow_body(void*, aj_call* call) {
     want(t.ndim() > 0, "a 0-dim tensor cannot be narrowed");
     int64_t d = b.integer(1), asked = b.integer(2), length = b.integer(3), size = t.size(d);
     int64_t start = asked < 0 ? asked + size : asked;
-    if (start < 0 || length < 0 || start + length > size)
+    if (start < 0 || length < 0 || length > size - start)
       kit::raise(AJ_OUT_OF_RANGE, "start ", asked, " and length ", length, " leave dimension ", d,
                  " of size ", size);
     b.ret(0, cut(t, d, start, start + length));

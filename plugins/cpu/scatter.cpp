@@ -14,6 +14,7 @@ namespace {
 struct Walk {
   Walk(TensorView index, int64_t dim, Span shape, Span strides, Span other_strides)
       : values(index) {
+    if (index.numel() == 0) return;  // it may have dimensions of its own then
     int64_t n = index.ndim();
     dim = dim < 0 ? dim + n : dim;
     if (n == 0) shape = Span(&one, 1);
@@ -35,7 +36,6 @@ struct Walk {
     places = offsets_of(sizes, to);
     others = offsets_of(sizes, other);
     index_step = n ? dense[dim] : 0;
-    if (index.numel() == 0) lines.clear();
   }
   // f(offset of the named element, offset at the index's own coordinates)
   template <class F>
@@ -53,7 +53,7 @@ struct Walk {
   static constexpr int64_t one = 1;
   Dense<int64_t> values;
   std::vector<int64_t> lines, places, others;
-  int64_t size, length, step, other_step, index_step, dim;
+  int64_t size = 0, length = 0, step = 0, other_step = 0, index_step = 0, dim = 0;
 
  private:
   // A line; all that the loop needs is in registers, since a store might change a member.
