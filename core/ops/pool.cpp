@@ -32,7 +32,7 @@ Sizes pooled_shape(std::span<const int64_t> t, Ints kernel, Ints stride, Ints pa
     want(padding[i] >= 0 && padding[i] <= kernel[i] / 2,
          "padding must be at most half of kernel_size: ", shown(padding), " and ", shown(kernel));
     int64_t in = size;
-    want(in <= kMost / 4, "input is too large to pool: its shape is ", shown(t));
+    want(in >= 0 && in <= kMost / 4, "input of shape ", shown(t), " cannot be pooled");
     size = pooled_size(in, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
     want(size > 0, "kernel_size ", shown(kernel), " is too large for input of shape ", shown(t));
   }
