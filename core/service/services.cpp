@@ -2,6 +2,7 @@
 #include "core/service/services.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -28,7 +29,10 @@ struct Services {
   std::vector<std::unique_ptr<Entry>> made;  // all that ever were: names were given out
   std::map<std::string, std::string, std::less<>> chosen;
   std::set<std::string, std::less<>> asked;  // slots whose plugins were looked for
+  std::set<std::string, std::less<>> names;  // all that were chosen once: they were given out
 };
+std::atomic<uint64_t> changes{1};
+
 Services& services() {
   static auto* s = [] {
     auto* made = new Services;
@@ -93,6 +97,7 @@ aj_status* choose(aj_str slot, aj_str name) {
   if (!name.len) {
     s.chosen.erase(std::string(view(slot)));
     sort(s, view(slot));
+    changes.fetch_add(1);
     return nullptr;
   }
   std::string have;
@@ -101,6 +106,7 @@ aj_status* choose(aj_str slot, aj_str name) {
       if (e->name == view(name)) {
         s.chosen[std::string(view(slot))] = e->name;
         sort(s, view(slot));
+        changes.fetch_add(1);
         return nullptr;
       }
       have += (have.empty() ? "" : ", ") + e->name;
@@ -110,9 +116,19 @@ aj_status* choose(aj_str slot, aj_str name) {
               have.empty() ? "nothing" : have);
 }
 
+aj_str chosen(aj_str slot) {
+  Services& s = services();
+  std::lock_guard held(s.lock);
+  auto it = s.chosen.find(view(slot));
+  return it == s.chosen.end() ? aj_str{"", 0} : str(*s.names.insert(it->second).first);
+}
+
+uint64_t revision() { return changes.load(std::memory_order_acquire); }
+
 }  // namespace
 
-const aj_services services_table = {sizeof(aj_services), AJ_ABI_MINOR, count, at, choose};
+const aj_services services_table = {
+    sizeof(aj_services), AJ_ABI_MINOR, count, at, choose, chosen, revision};
 
 aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
   Services& s = services();
@@ -127,6 +143,7 @@ aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
                                     std::string(plugin), d.priority, d.table}));
   slot.push_back(s.made.back().get());
   sort(s, view(d.slot));
+  changes.fetch_add(1);
   return nullptr;
 }
 
@@ -135,6 +152,7 @@ void service_remove(std::string_view plugin) {
   std::lock_guard held(s.lock);
   for (auto& [slot, entries] : s.slots)
     std::erase_if(entries, [&](const Entry* e) { return e->plugin == plugin; });
+  changes.fetch_add(1);
 }
 
 }  // namespace adjoin

@@ -15,6 +15,8 @@ constexpr const char* kHelp =
     "  adjoin plugins why NAME      why a plugin or a device does or does not serve\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
     "  adjoin config                flags and folders for who builds a plugin\n"
+    "  adjoin tune                  measures who computes which matrix product fastest, and keeps "
+    "it\n"
     "\n"
     "  --version  prints the version and ends; --help after any command tells more; --json prints "
     "for programs\n";
@@ -23,8 +25,10 @@ struct Command {
   const char* name;
   int (*run)(const Words&);
 };
-constexpr Command kCommands[] = {
-    {"config", config_command}, {"ops", ops_command}, {"plugins", plugins_command}};
+constexpr Command kCommands[] = {{"config", config_command},
+                                 {"ops", ops_command},
+                                 {"plugins", plugins_command},
+                                 {"tune", tune_command}};
 
 int run(const Words& words) {
   if (words.empty()) throw UsageError("which command?\n" + std::string(kHelp));

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 #include <adjoin/kit/convert.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -14,7 +15,6 @@
 #include <vector>
 
 #include "gemm.hpp"
-#include "own_gemm.hpp"
 
 namespace adjoin::cpu {
 namespace {
@@ -193,16 +193,20 @@ void* library_lapack(void*, aj_str routine) {
 }
 
 int32_t own_score(void*, const aj_gemm* g) {
-  return product_dtype(g->dtype) && g->trans_a < 2 && g->trans_b < 2 ? 10 : 0;
+  bool known = product_dtype(g->dtype) || has_vectors(g->dtype);
+  return known && g->trans_a < 2 && g->trans_b < 2 ? 10 : 0;
 }
 aj_status* own_call(void*, const aj_gemm* g) {
   return guard("blas", [&] {
-    visit<floating_complex>(g->dtype, [&]<class T>() {
-      for (int64_t i = 0; i < g->batch; ++i)
-        own_gemm<T>(g->m, g->n, g->k, cast<T>(g->alpha),
-                    {static_cast<const T*>(g->a) + i * g->stride_a, g->lda, g->trans_a != 0},
-                    {static_cast<const T*>(g->b) + i * g->stride_b, g->ldb, g->trans_b != 0},
-                    cast<T>(g->beta), static_cast<T*>(g->c) + i * g->stride_c, g->ldc);
+    visit<Join<floating_complex, halves>>(g->dtype, [&]<class T>() {
+      Gemm<T> one = {g->m, g->n, g->k};
+      one.ldc = g->ldc, one.alpha = cast<Math<T>>(g->alpha), one.beta = cast<Math<T>>(g->beta);
+      for (int64_t i = 0; i < g->batch; ++i) {
+        one.a = {static_cast<const T*>(g->a) + i * g->stride_a, g->lda, g->trans_a != 0};
+        one.b = {static_cast<const T*>(g->b) + i * g->stride_b, g->ldb, g->trans_b != 0};
+        one.c = static_cast<T*>(g->c) + i * g->stride_c;
+        own_product(one);
+      }
     });
   });
 }

@@ -26,11 +26,7 @@ template <class T>
 class Convolution {
  public:
   Convolution(const ConvGeometry& g)
-      : g_(g),
-        unrolled_(g),
-        taps_(g.taps()),
-        pixels_(g.small_pixels()),
-        from_(g.small_c * g.big_c * taps_ * pixels_) {}
+      : g_(g), unrolled_(g), taps_(g.taps()), pixels_(g.small_pixels()) {}
 
   // small = bias + weight cols
   void to_small(const T* big, const T* weight, const T* bias, T* small) const {
@@ -51,8 +47,8 @@ class Convolution {
               unrolled_.unroll(image, g_.big_c, from, to, cols.get(), to - from);
               x = {cols.get(), to - from};
             }
-            gemm<T>(from_, g_.small_c, to - from, rows, T(1), {weight_of(weight, ng), rows}, x,
-                    T(1), small + ng * g_.small_c * pixels_ + from, std::max<int64_t>(1, pixels_));
+            gemm<T>(g_.small_c, to - from, rows, T(1), {weight_of(weight, ng), rows}, x, T(1),
+                    small + ng * g_.small_c * pixels_ + from, std::max<int64_t>(1, pixels_));
           }
         });
   }
@@ -63,28 +59,28 @@ class Convolution {
     int64_t step =
         std::clamp<int64_t>(kScratch / std::max<int64_t>(1, g_.big_c * taps_), 64, 1 << 16);
     int64_t blocks = channel_blocks(), each = (g_.big_c + blocks - 1) / blocks;
-    parallel_for(
-        g_.batch * g_.groups * blocks, grain_of(each * taps_ * pixels_ * g_.small_c, 1 << 18),
-        [&](int64_t lo, int64_t hi) {
-          std::unique_ptr<T[]> cols = scratch(each * taps_ * std::min(step, pixels_));
-          for (int64_t i = lo; i < hi; ++i) {
-            int64_t ng = i / blocks, channel = i % blocks * each,
-                    count = std::min(each, g_.big_c - channel);
-            if (count <= 0) continue;
-            T* image = big + (ng * g_.big_c + channel) * g_.big_pixels();
-            Matrix<T> w{weight_of(weight, ng) + channel * taps_, g_.big_c * taps_, true};
-            for (int64_t from = 0; from < pixels_; from += step) {
-              int64_t n = std::min(step, pixels_ - from);
-              Matrix<T> y{small + ng * g_.small_c * pixels_ + from, pixels_};
-              if (unrolled_.plain()) {
-                gemm<T>(from_, count, n, g_.small_c, T(1), w, y, T(1), image + from, pixels_);
-                continue;
-              }
-              gemm<T>(from_, count * taps_, n, g_.small_c, T(1), w, y, T(0), cols.get(), n);
-              unrolled_.fold(cols.get(), count, from, from + n, image, n);
-            }
-          }
-        });
+    parallel_for(g_.batch * g_.groups * blocks,
+                 grain_of(each * taps_ * pixels_ * g_.small_c, 1 << 18),
+                 [&](int64_t lo, int64_t hi) {
+                   std::unique_ptr<T[]> cols = scratch(each * taps_ * std::min(step, pixels_));
+                   for (int64_t i = lo; i < hi; ++i) {
+                     int64_t ng = i / blocks, channel = i % blocks * each,
+                             count = std::min(each, g_.big_c - channel);
+                     if (count <= 0) continue;
+                     T* image = big + (ng * g_.big_c + channel) * g_.big_pixels();
+                     Matrix<T> w{weight_of(weight, ng) + channel * taps_, g_.big_c * taps_, true};
+                     for (int64_t from = 0; from < pixels_; from += step) {
+                       int64_t n = std::min(step, pixels_ - from);
+                       Matrix<T> y{small + ng * g_.small_c * pixels_ + from, pixels_};
+                       if (unrolled_.plain()) {
+                         gemm<T>(count, n, g_.small_c, T(1), w, y, T(1), image + from, pixels_);
+                         continue;
+                       }
+                       gemm<T>(count * taps_, n, g_.small_c, T(1), w, y, T(0), cols.get(), n);
+                       unrolled_.fold(cols.get(), count, from, from + n, image, n);
+                     }
+                   }
+                 });
   }
 
   // weight = sum over images of small cols^T: min(batch, 8) fixed parts, joined as a binary tree.
@@ -112,7 +108,7 @@ class Convolution {
               unrolled_.unroll(image, count, from, from + width, cols.get(), width);
               x = {cols.get(), width, true};
             }
-            gemm<T>(from_, g_.small_c, count * taps_, width, T(1),
+            gemm<T>(g_.small_c, count * taps_, width, T(1),
                     {small + ng * g_.small_c * pixels_ + from, pixels_}, x, T(1), to,
                     g_.big_c * taps_);
           }
@@ -147,7 +143,6 @@ class Convolution {
   const ConvGeometry& g_;
   Unrolled<T> unrolled_;
   int64_t taps_, pixels_;
-  Providers from_;
 };
 
 template <class T>

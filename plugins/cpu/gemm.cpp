@@ -1,22 +1,18 @@
-// plugins/cpu/gemm.cpp: choosing a provider for a product, and cutting products over the pool.
+// plugins/cpu/gemm.cpp: products by our own code or by a provider, cut over the pool.
 #include "gemm.hpp"
 
 #include <adjoin/kit/convert.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
-#include <cstdlib>
-#include <iterator>
-#include <string>
 
 #include "blocked.hpp"
 #include "own_gemm.hpp"
+#include "providers.hpp"
 
 namespace adjoin::cpu {
 namespace {
 
 using namespace kit;
-
-constexpr int64_t kTiny = 8 * 8 * 8;  // a choice among providers would take longer than the product
 
 template <class T>
 void scale(int64_t m, int64_t n, Math<T> beta, T* c, int64_t ldc) {
@@ -27,60 +23,15 @@ void scale(int64_t m, int64_t n, Math<T> beta, T* c, int64_t ldc) {
     }
 }
 
-// ADJOIN_BLAS: a provider's name, or what the provider "library" opens; empty: whoever is fastest.
-const std::string& wish() {
-  static const std::string* text = [] {
-    const char* set = std::getenv("ADJOIN_BLAS");
-    return new std::string(set ? set : "");
-  }();
-  return *text;
-}
-bool wished(aj_str name) {
-  if (wish().empty()) return true;
-  return view_of(name) == (wish() == "onednn" || wish() == "own" ? wish() : "library");
-}
-
-}  // namespace
-
-Providers::Providers(int64_t elements) {
-  const aj_str slot = AJ_STR_LIT("aj.blas/cpu");
-  if (elements <= kTiny || !env.services) return;
-  int32_t first = 0;
-  uint32_t n = std::min<uint32_t>(services().count(slot), std::size(table_));
-  for (uint32_t i = 0; i < n; ++i) {
-    aj_service_def def = {};
-    def.struct_size = sizeof def;
-    check(services().at(slot, i, &def));
-    if (i == 0)
-      first = def.priority;
-    else if (def.priority > first)
-      break;  // the first is not there by priority: somebody chose it, and it alone
-    if (wished(def.name)) table_[count_++] = static_cast<const aj_blas*>(def.table);
-  }
-}
-
-const aj_blas* Providers::best(const aj_gemm& g) const {
-  const aj_blas* found = &own_blas;
-  int32_t top = 0;
-  for (uint32_t i = 0; i < count_; ++i) {
-    const aj_blas* table = table_[i];
-    int32_t score = AJ_HAS_FN(table, aj_blas, score) ? table->score(table->self, &g) : 0;
-    if (score > top) top = score, found = table;
-  }
-  return found;
-}
-
-namespace {
-
 template <class T>
 constexpr bool kReal = std::is_same_v<T, float> || std::is_same_v<T, double> || is_half<T>;
 
-// Our tiles, where they are as good as what is loaded; null: ask the providers.
+// Our vector code for the type, null where there is none.
 template <class T>
 const Tiles* own_tiles() {
   if constexpr (!kReal<T>) return nullptr;
   static const Tiles* found = tiles(dtype_of<T>);
-  return is_half<T> || wish().empty() || wish() == "own" ? found : nullptr;
+  return found;
 }
 
 template <class T>
@@ -117,7 +68,7 @@ struct Cut {
   Cut(int64_t m, int64_t n, int64_t threads, int64_t least)
       : by_rows(m >= n), longer(by_rows ? m : n), size(longer) {
     if (threads == 1) return;
-    size = std::max<int64_t>(128, (longer + threads - 1) / threads);
+    size = std::max<int64_t>(64, (longer + threads - 1) / threads);
     while (size / 2 >= least) size = (size + 1) / 2;
     size = (size + 63) / 64 * 64;
   }
@@ -158,72 +109,115 @@ void run_tiles(const Gemm<T>& g, const Tiles& t) {
   }
 }
 
+// How a provider sees it; alpha and beta are real.
+template <class T>
+aj_gemm as_gemm(const Gemm<T>& g) {
+  aj_gemm out = {};
+  out.struct_size = sizeof out;
+  out.dtype = dtype_of<T>;
+  out.trans_a = g.a.transposed, out.trans_b = g.b.transposed;
+  out.batch = 1, out.m = g.m, out.n = g.n, out.k = g.k;
+  out.lda = g.a.ld, out.ldb = g.b.ld, out.ldc = g.ldc;
+  out.a = g.a.data, out.b = g.b.data, out.c = g.c;
+  if constexpr (is_complex<T>)
+    out.alpha = g.alpha.re, out.beta = g.beta.re;
+  else
+    out.alpha = double(g.alpha), out.beta = double(g.beta);
+  return out;
+}
+
+// Null: our own code serves. In the deterministic mode the choice is that of one thread.
+template <class T>
+const aj_blas* provider_of(const Gemm<T>& g, int threads) {
+  if constexpr (is_integer<T>) {
+    return nullptr;
+  } else {
+    if constexpr (is_complex<T>)
+      if (g.alpha.im != 0 || g.beta.im != 0) return nullptr;
+    return serving(g.m * g.n * g.k, own_tiles<T>() != nullptr, threads, [&] { return as_gemm(g); });
+  }
+}
+
+// On the calling thread, without a batch and a bias.
+template <class T>
+void one_product(const aj_blas* who, const Gemm<T>& g) {
+  if constexpr (!is_integer<T>) {
+    if (who && g.m * g.n * g.k > kTiny) {
+      aj_gemm problem = as_gemm(g);
+      if (who->score(who->self, &problem) > 0) return check(who->gemm(who->self, &problem));
+    }
+  }
+  own_product(g);
+}
+
+template <class T>
+void run_provider(const aj_blas* who, const Gemm<T>& g, bool by_shape) {
+  auto one = [&](int64_t i, bool rows, int64_t lo, int64_t hi) {
+    Gemm<T> part = g;
+    part.batch = 1;
+    part.a.data += i * g.stride_a, part.b.data += i * g.stride_b;
+    part.c += i * g.stride_c + (rows ? lo * g.ldc : lo);
+    (rows ? part.m : part.n) = hi - lo;
+    if (rows)
+      part.a = part.a.rows(lo);
+    else
+      part.b = part.b.columns(lo);
+    one_product(who, part);
+  };
+  int64_t work = g.m * g.n * g.k, threads = work < 1 << 19 ? 1 : core().num_threads();
+  bool whole = g.batch > 1 && g.batch >= core().num_threads();
+  Cut cut(g.m, g.n, whole ? 1 : threads, INT64_MAX);
+  if (by_shape) cut.size = 512;
+  auto strips = [&](int64_t i, int64_t lo, int64_t hi) {
+    for (; lo < hi; lo += cut.size) one(i, cut.by_rows, lo, std::min(lo + cut.size, hi));
+  };
+  if (whole)
+    return parallel_for(g.batch, grain_of(work, 1 << 18), [&](int64_t lo, int64_t hi) {
+      for (; lo < hi; ++lo) strips(lo, 0, cut.longer);
+    });
+  for (int64_t i = 0; i < g.batch; ++i)
+    parallel_for(cut.longer, cut.size, [&](int64_t lo, int64_t hi) { strips(i, lo, hi); });
+}
+
 }  // namespace
 
 bool multiplies_halves() { return own_tiles<Half>() != nullptr; }
+bool has_vectors(DLDataType dtype) { return tiles(dtype) != nullptr; }
 
 template <class T>
-void gemm(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b,
-          T beta, T* c, int64_t ldc) {
+void own_product(const Gemm<T>& g) {
+  if constexpr (kReal<T>) {
+    if (const Tiles* t = own_tiles<T>())
+      return blocked(best_way(product_of(g, g.a.data, g.b.data, g.c), *t), *t);
+  }
+  if constexpr (is_half<T>)
+    raise(AJ_INTERNAL, "multiply: no tiles for halves");
+  else
+    own_gemm(g.m, g.n, g.k, g.alpha, g.a, g.b, g.beta, g.c, g.ldc);
+}
+
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c,
+          int64_t ldc) {
   if (m <= 0 || n <= 0) return;
   if (k <= 0) return scale(m, n, beta, c, ldc);
-  if constexpr (kReal<T>) {
-    if (const Tiles* t = own_tiles<T>()) {
-      Gemm<T> g = {m, n, k, a, b, c, ldc, alpha, beta};
-      return blocked(best_way(product_of(g, a.data, b.data, c), *t), *t);
-    }
-  }
-  if constexpr (!is_integer<T>) {
-    bool real = true;
-    double numbers[2] = {0, 0};
-    if constexpr (is_complex<T>) {
-      real = alpha.im == 0 && beta.im == 0;
-      numbers[0] = alpha.re, numbers[1] = beta.re;
-    } else {
-      numbers[0] = alpha, numbers[1] = beta;
-    }
-    if (real && m * n * k > kTiny) {
-      aj_gemm g = {};
-      g.struct_size = sizeof g;
-      g.dtype = dtype_of<T>;
-      g.trans_a = a.transposed, g.trans_b = b.transposed;
-      g.batch = 1, g.m = m, g.n = n, g.k = k;
-      g.lda = a.ld, g.ldb = b.ld, g.ldc = ldc;
-      g.a = a.data, g.b = b.data, g.c = c;
-      g.alpha = numbers[0], g.beta = numbers[1];
-      const aj_blas* blas = from.best(g);
-      if (blas != &own_blas) return check(blas->gemm(blas->self, &g));
-    }
-  }
-  own_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  Gemm<T> g = {m, n, k, a, b, c, ldc, alpha, beta};
+  one_product(provider_of(g, 1), g);
 }
-
-namespace {
 
 template <class T>
-void run_providers(const Gemm<T>& g, bool by_shape) {
-  Providers from(g.m * g.n * g.k);
-  auto one = [&](int64_t i, bool rows, int64_t lo, int64_t hi) {
-    T* c = g.c + i * g.stride_c + (rows ? lo * g.ldc : lo);
-    Matrix<T> a = {g.a.data + i * g.stride_a, g.a.ld, g.a.transposed},
-              b = {g.b.data + i * g.stride_b, g.b.ld, g.b.transposed};
-    gemm<T>(from, rows ? hi - lo : g.m, rows ? g.n : hi - lo, g.k, g.alpha, rows ? a.rows(lo) : a,
-            rows ? b : b.columns(lo), g.beta, c, g.ldc);
-  };
-  if (g.batch > 1 && g.batch >= core().num_threads())
-    return parallel_for(g.batch, grain_of(g.m * g.n * g.k, 1 << 18), [&](int64_t lo, int64_t hi) {
-      for (; lo < hi; ++lo) one(lo, true, 0, g.m);
-    });
-  bool small = g.m * g.n * g.k < 1 << 19;
-  Cut cut(g.m, g.n, small ? 1 : core().num_threads(), INT64_MAX);
-  if (by_shape) cut.size = 512;
-  for (int64_t i = 0; i < g.batch; ++i)
-    parallel_for(cut.longer, cut.size, [&](int64_t lo, int64_t hi) {
-      for (; lo < hi; lo += cut.size) one(i, cut.by_rows, lo, std::min(lo + cut.size, hi));
-    });
+void multiply_by(const aj_blas* who, const Gemm<T>& g, bool by_shape) {
+  if constexpr (kReal<T>) {
+    const Tiles* t = own_tiles<T>();
+    if (!who && t) return run_tiles(g, *t);
+  }
+  Gemm<T> h = g;
+  if (g.bias) {
+    for (int64_t i = 0; i < g.batch; ++i) fill_bias(g, g.c + i * g.stride_c);
+    h.beta = Math<T>(1), h.bias = nullptr;
+  }
+  run_provider(who, h, by_shape);
 }
-
-}  // namespace
 
 template <class T>
 void multiply(const Gemm<T>& g, bool by_shape) {
@@ -238,26 +232,15 @@ void multiply(const Gemm<T>& g, bool by_shape) {
     }
     return;
   }
-  if constexpr (kReal<T>) {
-    const Tiles* t = own_tiles<T>();
-    if (t) return run_tiles(g, *t);
-  }
-  if constexpr (is_half<T>) {
-    raise(AJ_INTERNAL, "multiply: no tiles for halves");
-  } else {
-    Gemm<T> h = g;
-    if (g.bias) {
-      for (int64_t i = 0; i < g.batch; ++i) fill_bias(g, g.c + i * g.stride_c);
-      h.beta = T(1);
-    }
-    run_providers(h, by_shape);
-  }
+  multiply_by(provider_of(g, by_shape ? 1 : core().num_threads()), g, by_shape);
 }
 
-#define AJ_MULTIPLY_(T) template void multiply<T>(const Gemm<T>&, bool);
-#define AJ_GEMM_(T)                                                                              \
-  template void gemm<T>(const Providers&, int64_t, int64_t, int64_t, T, Matrix<T>, Matrix<T>, T, \
-                        T*, int64_t);                                                            \
+#define AJ_MULTIPLY_(T)                                                   \
+  template void multiply<T>(const Gemm<T>&, bool);                        \
+  template void multiply_by<T>(const aj_blas* who, const Gemm<T>&, bool); \
+  template void own_product<T>(const Gemm<T>&);
+#define AJ_GEMM_(T)                                                                          \
+  template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<T>, Matrix<T>, T, T*, int64_t); \
   AJ_MULTIPLY_(T)
 AJ_MULTIPLY_(Half)
 AJ_MULTIPLY_(BFloat16)

@@ -22,22 +22,6 @@ struct Matrix {
   }
 };
 
-// Who offers "aj.blas/cpu" now. Asking takes locks: once a kernel, not once a product.
-class Providers {
- public:
-  explicit Providers(int64_t elements);  // m * n * k of the products to come: tiny ones ask nobody
-  const aj_blas* best(const aj_gemm& g) const;
-
- private:
-  const aj_blas* table_[8];
-  uint32_t count_ = 0;
-};
-
-// On the calling thread. T: float, double, complex (services), integers (our own loops; they wrap).
-template <class T>
-void gemm(const Providers& from, int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b,
-          T beta, T* c, int64_t ldc);
-
 // C = alpha op(A) op(B) + beta C + bias.
 template <class T>
 struct Gemm {
@@ -50,12 +34,26 @@ struct Gemm {
   int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
 };
 
+// On the calling thread. T: float, double, complex, integers (our own loops; they wrap).
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, T beta, T* c,
+          int64_t ldc);
+
 // Can half types be multiplied as they are? Else the caller widens them.
 bool multiplies_halves();
 
 // Over the pool: C is cut, k never. by_shape: the bits do not depend on the number of threads.
 template <class T>
 void multiply(const Gemm<T>& g, bool by_shape);
+
+// The same by one provider where it can; null: by our own code.
+template <class T>
+void multiply_by(const aj_blas* who, const Gemm<T>& g, bool by_shape);
+
+// By our own code, on the calling thread.
+template <class T>
+void own_product(const Gemm<T>& g);
+bool has_vectors(DLDataType dtype);
 
 // The providers that this plugin registers, by falling priority; each begins with struct_size.
 extern const aj_blas own_blas, library_blas;

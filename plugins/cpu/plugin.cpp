@@ -6,9 +6,10 @@
 #include "gemm.hpp"
 #include "isa.hpp"
 #include "tables.hpp"
+#include "tuner.hpp"
 
 AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "device:cpu;service:aj.blas/cpu") {
+          .provides = "device:cpu;service:aj.blas/cpu;service:aj.tuner/cpu") {
   using namespace adjoin::cpu;
   if (isa() == Isa::none)
     throw adjoin::kit::Error(
@@ -23,7 +24,9 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
         pool_max_kernels, batch_norm_kernels, norm_kernels,    softmax_kernels,     index_kernels,
         scatter_kernels,  cat_kernels,        sort_kernels,    attention_kernels})
     plugin.kernels("cpu", table);
-  for (const auto* table : {optimizer_kernels, rnn_kernels, backward_kernels}) plugin.kernels("cpu", table);
+  for (const auto* table : {optimizer_kernels, rnn_kernels, backward_kernels})
+    plugin.kernels("cpu", table);
   plugin.service("aj.blas/cpu", "library", &library_blas, 100);
   plugin.service("aj.blas/cpu", "own", &own_blas, 0);
+  plugin.service("aj.tuner/cpu", "cpu", &tuner, 0);
 }

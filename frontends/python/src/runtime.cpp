@@ -133,6 +133,50 @@ PyObject* choose_service(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+const aj_tuner* tuner_of(const char* device) {
+  if (!services()) return nullptr;
+  std::string slot = std::string("aj.tuner/") + device;
+  auto d = sized<aj_service_def>();
+  if (failed(services()->at(str(slot), 0, &d))) return nullptr;
+  return static_cast<const aj_tuner*>(d.table);
+}
+
+// tuner_show(device, all): what was measured about products, "what: it is" a line.
+PyObject* tuner_show(PyObject*, PyObject* args) {
+  const char* device;
+  int all;
+  if (!PyArg_ParseTuple(args, "sp", &device, &all)) return nullptr;
+  const aj_tuner* tuner = tuner_of(device);
+  aj_object* out = nullptr;
+  return !tuner || failed(tuner->show(tuner->self, all, &out)) ? nullptr : take_string(out);
+}
+
+// tuner_load(device, path): a file takes the place of what was known; "": forgets it.
+PyObject* tuner_load(PyObject*, PyObject* args) {
+  const char *device, *path;
+  if (!PyArg_ParseTuple(args, "ss", &device, &path)) return nullptr;
+  const aj_tuner* tuner = tuner_of(device);
+  if (!tuner || failed(tuner->load(tuner->self, str(path)))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+// tuner_serving(device, dtype, turn_a, turn_b, m, n, k): the name of who computes such a product.
+PyObject* tuner_serving(PyObject*, PyObject* args) {
+  const char* device;
+  PyObject* dtype;
+  int turn_a, turn_b;
+  auto g = sized<aj_gemm>();
+  long long m, n, k;
+  if (!PyArg_ParseTuple(args, "sOppLLL", &device, &dtype, &turn_a, &turn_b, &m, &n, &k)) return nullptr;
+  if (!as_dtype(dtype, &g.dtype)) return PyErr_Format(PyExc_TypeError, "serving(): dtype must be adjoin.dtype");
+  if (m < 1 || n < 1 || k < 1) return PyErr_Format(PyExc_ValueError, "serving(): sizes must be positive");
+  g.trans_a = turn_a, g.trans_b = turn_b, g.batch = 1, g.m = m, g.n = n, g.k = k, g.alpha = 1;
+  g.lda = turn_a ? m : k, g.ldb = turn_b ? k : n, g.ldc = n;
+  const aj_tuner* tuner = tuner_of(device);
+  aj_object* out = nullptr;
+  return !tuner || failed(tuner->serving(tuner->self, &g, &out)) ? nullptr : take_string(out);
+}
+
 PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(core->num_threads()); }
 PyObject* set_threads(PyObject*, PyObject* n) {
   long count = PyLong_AsLong(n);
@@ -276,6 +320,9 @@ PyMethodDef functions[] = {
     {"why_plugin", why_plugin, METH_O, "What was looked for, found, and decided."},
     {"services", service_list, METH_O, "(name, file, priority) of each provider of a service."},
     {"choose_service", choose_service, METH_VARARGS, "choose_service(slot, name)"},
+    {"tuner_show", tuner_show, METH_VARARGS, "tuner_show(device, all)"},
+    {"tuner_load", tuner_load, METH_VARARGS, "tuner_load(device, path)"},
+    {"tuner_serving", tuner_serving, METH_VARARGS, "tuner_serving(device, dtype, turn_a, turn_b, m, n, k)"},
     {"get_num_threads", get_threads, METH_NOARGS, "How many threads an op may use."},
     {"set_num_threads", set_threads, METH_O, "How many threads an op may use."},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of Python's floats."},
