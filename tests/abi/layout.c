@@ -130,6 +130,7 @@ FIRST(aj_service_def, table, 48);
 FIRST(aj_services, choose, 32);
 FIRST(aj_gemm, stream, 152);
 FIRST(aj_blas, lapack, 64);
+FIRST(aj_tuner, show, 64);
 FIRST(aj_plugin_env, options, 80);
 FIRST(aj_plugin_info, reserved2, 136);
 FIRST(aj_plugins, lint, 56);
