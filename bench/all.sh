@@ -10,6 +10,10 @@ c++ -std=c++20 -O2 bench/call_bench.cpp -o $out/call_bench -I"$ADJOIN_PREFIX/inc
 c++ -std=c++20 -O3 -march=native -ffast-math bench/limits.cpp -o $out/limits -lpthread || exit 1
 echo "== one call"
 python bench/budget.py $out/call_bench | tee $out/budget.txt || failed=1
+echo "== pointwise kernels beside their limits"
+for threads in 1 2; do
+  python bench/limit_share.py --threads $threads | tee $out/limit_share$threads.txt || failed=1
+done
 echo "== import"
 python bench/import_size.py | tee $out/import_size.txt || failed=1
 if "${BENCH_PYTHON:-python}" -c 'import torch' 2>/dev/null; then

@@ -1,6 +1,7 @@
 // bench/limits.cpp: what this machine can do at most, measured: bytes per second of a triad with
 // non-temporal stores over arrays far larger than the caches, multiply-adds per second in
-// registers. usage: limits THREADS; prints JSON. Compiled for the machine that it runs on.
+// registers. usage: limits THREADS; prints JSON. limits THREADS triad: for each line of input one
+// pass of the triad, its bytes per second on a line. Compiled for the machine that it runs on.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,9 @@
 #include <vector>
 #if defined(__SSE2__)
 #include <immintrin.h>
+#endif
+#if defined(__linux__)
+#include <sys/mman.h>
 #endif
 
 namespace {
@@ -70,21 +74,46 @@ double peak(int threads) {
   return threads * 2.0 * 12 * (64 / sizeof(T)) * steps / t;
 }
 
+// Arrays of 256 MiB in all threads together, in pages of 2 MiB as a framework's would be.
+class Triad {
+ public:
+  explicit Triad(int threads) : threads_(threads), n_((size_t(64) << 20) / size_t(threads)) {
+    constexpr size_t page = size_t(2) << 20;
+    n_ = (n_ + page - 1) / page * page;
+    for (int i = 0; i < 3 * threads; ++i) {
+      void* p = std::aligned_alloc(page, n_ * sizeof(float));
+#if defined(__linux__)
+      madvise(p, n_ * sizeof(float), MADV_HUGEPAGE);
+#endif
+      memory_.emplace_back(static_cast<float*>(p), std::free);
+      for (size_t j = 0; j < n_; ++j) memory_.back().get()[j] = 1;
+    }
+  }
+  // Bytes per second, the best of some rounds.
+  double rate(int rounds) {
+    double t = best(threads_, rounds, [&](int i) {
+      triad(memory_[3 * i].get(), memory_[3 * i + 1].get(), memory_[3 * i + 2].get(), n_);
+    });
+    return 3.0 * sizeof(float) * double(n_) * threads_ / t;
+  }
+
+ private:
+  int threads_;
+  size_t n_;
+  std::vector<std::unique_ptr<float, void (*)(void*)>> memory_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
   int threads = argc > 1 ? std::atoi(argv[1]) : 1;
-  size_t n = (size_t(64) << 20) / size_t(threads);  // 256 MiB an array in all
-  std::vector<std::unique_ptr<float, void (*)(void*)>> memory;
-  for (int i = 0; i < 3 * threads; ++i) {
-    float* p = static_cast<float*>(std::aligned_alloc(64, n * sizeof(float)));
-    for (size_t j = 0; j < n; ++j) p[j] = 1;
-    memory.emplace_back(p, std::free);
+  Triad triad(threads);
+  if (argc > 2) {
+    triad.rate(2);
+    for (int c; (c = std::getchar()) != EOF;)
+      if (c == '\n') std::printf("%.6g\n", triad.rate(1)), std::fflush(stdout);
+    return 0;
   }
-  double t = best(threads, 7, [&](int i) {
-    triad(memory[3 * i].get(), memory[3 * i + 1].get(), memory[3 * i + 2].get(), n);
-  });
-  std::printf("{\"bytes\": %.4g, \"float32\": %.4g, \"float64\": %.4g}\n",
-              3.0 * sizeof(float) * double(n) * threads / t, peak<float>(threads),
-              peak<double>(threads));
+  std::printf("{\"bytes\": %.4g, \"float32\": %.4g, \"float64\": %.4g}\n", triad.rate(7),
+              peak<float>(threads), peak<double>(threads));
 }

@@ -85,13 +85,30 @@ void cast_row(void* to, const void* from, int64_t n, bool stream) {
       const int64_t ahead =
           int64_t((0 - reinterpret_cast<uintptr_t>(out)) / sizeof(To) % size_t(lanes));
       if (ahead) give(d, read(d, in), out, false);
-      for (i = ahead; i + lanes <= n; i += lanes) give(d, read(d, in + i), out + i, true);
+      for (i = ahead; i + lanes <= n; i += lanes) {
+        hwy::Prefetch(reinterpret_cast<const char*>(in + i) + kAhead);
+        give(d, read(d, in + i), out + i, true);
+      }
     }
     for (; i + lanes <= n; i += lanes) give(d, read(d, in + i), out + i, false);
     if (i < n) give(d, read(d, in + n - lanes), out + n - lanes, false);
     return;
   }
   for (; i < n; ++i) out[i] = cast<To>(in[i]);
+}
+
+// Past the caches. The head and tail of the row that fill no vector are copied plainly.
+static void stream_row(char* to, const char* from, int64_t bytes) {
+  const hn::ScalableTag<uint8_t> d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  int64_t i = std::min(bytes, int64_t((0 - reinterpret_cast<uintptr_t>(to)) % size_t(lanes)));
+  std::memcpy(to, from, size_t(i));
+  for (; i + lanes <= bytes; i += lanes) {
+    hwy::Prefetch(from + i + kAhead);
+    hn::Stream(hn::LoadU(d, reinterpret_cast<const uint8_t*>(from + i)), d,
+               reinterpret_cast<uint8_t*>(to + i));
+  }
+  std::memcpy(to + i, from + i, size_t(bytes - i));
 }
 
 struct CastTable {
@@ -138,6 +155,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace adjoin::cpu {
+void stream_row(char* to, const char* from, int64_t bytes) { AJ_SIMD(stream_row)(to, from, bytes); }
 CastRow find_cast_row(DLDataType to, DLDataType from) {
   auto index = [](DLDataType d) {
     return visit<stored>(d, []<class T>() { return DTypeOf<T>::index; });

@@ -72,10 +72,15 @@ aj_status* copy(void*, aj_call* call) {
     int64_t to_step = row_stride(p, 0), from_step = row_stride(p, 1);
     bool dense = to_step == bytes_of(dst.dtype) && from_step == bytes_of(src.dtype);
     CastRow cast = dense ? find_cast_row(dst.dtype, src.dtype) : nullptr;
-    bool stream = cast && worth_streaming(p);
+    bool same_bytes = dense && same(dst.dtype, src.dtype);
+    bool stream = (cast || same_bytes) && worth_streaming(p);
     for_rows(p, [&](char** at, int64_t n) {
-      cast ? cast(at[0], at[1], n, stream)
-           : copy_row(at[0], dst, to_step, at[1], src, from_step, n);
+      if (cast)
+        cast(at[0], at[1], n, stream);
+      else if (same_bytes && stream)
+        stream_row(at[0], at[1], n * to_step);
+      else
+        copy_row(at[0], dst, to_step, at[1], src, from_step, n);
     });
     if (stream) end_streaming();
   });

@@ -8,6 +8,8 @@
 #define ADJOIN_PLUGINS_CPU_ROWS_INL_HPP
 #endif
 
+#include <hwy/cache_control.h>
+
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
@@ -103,6 +105,10 @@ HWY_INLINE hn::Mask<D> load_mask(D d, const bool* p) {
   }
 }
 
+// Bytes that rows from beyond the caches are asked for ahead of their use: the processor's own
+// prefetching ends at pages, and threads that compute much reach too few lines ahead.
+inline constexpr int64_t kAhead = 2048;
+
 // An input: elements of S, or one value of the computing type.
 template <bool Splat, class S, class D>
 struct Input {
@@ -119,6 +125,9 @@ struct Input {
     else
       return load_as<S>(d, p + i);
   }
+  HWY_INLINE void fetch(int64_t i) const {
+    if constexpr (!Splat) hwy::Prefetch(reinterpret_cast<const char*>(p + i) + kAhead);
+  }
   static constexpr bool kWhole = Splat;
   static constexpr size_t kSize = sizeof(S);
 };
@@ -128,6 +137,9 @@ struct Input<Splat, bool, D> {
   D d;
   HWY_INLINE Input(D tag, const void* from) : p(static_cast<const bool*>(from)), d(tag) {}
   HWY_INLINE hn::Mask<D> at(int64_t i) const { return load_mask(d, p + i); }
+  HWY_INLINE void fetch(int64_t i) const {
+    hwy::Prefetch(reinterpret_cast<const char*>(p + i) + kAhead);
+  }
   static constexpr bool kWhole = false;
   static constexpr size_t kSize = 1;
 };
@@ -170,7 +182,10 @@ HWY_INLINE void vector_row(D d, const F& f, R* out, int64_t n, bool stream, In..
     const int64_t ahead = int64_t((0 - at) / sizeof(R) % size_t(lanes));
     if (at % sizeof(R) == 0) {
       if (ahead) write(d, f(d, in.at(0)...), out, false);
-      for (i = ahead; i + lanes <= n; i += lanes) write(d, f(d, in.at(i)...), out + i, true);
+      for (i = ahead; i + lanes <= n; i += lanes) {
+        (in.fetch(i), ...);
+        write(d, f(d, in.at(i)...), out + i, true);
+      }
     }
   }
   for (; i + lanes <= n; i += lanes) write(d, f(d, in.at(i)...), out + i, false);

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <cstdio>
+
 #include "convert_rows.hpp"
 
 namespace adjoin::cpu {
@@ -191,13 +193,23 @@ int64_t tensor_bytes(const aj_operand& o) {
   return n * bytes_of(o.dtype);
 }
 
+// Of the cache that this processor shares with few others: sysconf() may count those of all
+// sockets.
+int64_t last_cache_bytes() {
+  long long kib = 0;
+  if (FILE* f = std::fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r")) {
+    if (std::fscanf(f, "%lldK", &kib) != 1) kib = 0;
+    std::fclose(f);
+  }
+  if (kib > 0) return kib << 10;
+  int64_t all = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return all > 0 ? std::min(all, int64_t(64) << 20) : int64_t(32) << 20;
+}
+
 }  // namespace
 
 int64_t stream_bytes() {
-  static const int64_t bytes = [] {
-    int64_t last = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return last > 0 ? last : int64_t(32) << 20;
-  }();
+  static const int64_t bytes = last_cache_bytes();
   return bytes;
 }
 
