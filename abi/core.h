@@ -32,6 +32,7 @@ typedef struct aj_frontend { /* EXTENSIBLE */
   aj_status* (*describe_line)(uint32_t line, aj_object** out); /* (optional) a string object: "train.py:41 in step" */
   void (*collect)(void);              /* (optional) memory is short: run the garbage collector */
   int32_t (*interrupted)(void);       /* (optional) has the user asked to stop? */
+  void (*dtype_changed)(void* word);  /* (optional) the tensor with this word took another dtype */
 } aj_frontend;
 
 typedef aj_status* (*aj_function_fn)(void* self, const aj_value* args, uint32_t nargs, aj_value* ret);

@@ -65,6 +65,12 @@ void set_frontend_word(aj_tensor* t, int32_t id, void* word, int32_t owned) {
   p.flags = uint16_t(owned && word ? p.flags | kFrontendOwned : p.flags & ~kFrontendOwned);
 }
 
+void frontend_dtype_changed(const aj_tensor* t) {
+  const TensorPriv& p = priv(t);
+  if (!p.frontend) return;
+  if (auto tell = frontends[p.frontend_id - 1].table.dtype_changed) tell(p.frontend);
+}
+
 void frontend_drop(int32_t id, void* word) {
   if (id < 1 || id > count.load(std::memory_order_acquire)) return;
   if (auto drop = frontends[id - 1].table.drop) drop(word);

@@ -12,6 +12,7 @@ namespace adjoin {
 aj_status* frontend_register(const aj_frontend* f, int32_t* out_id);
 void* frontend_word(const aj_tensor* t, int32_t id);
 void set_frontend_word(aj_tensor* t, int32_t id, void* word, int32_t owned);
+void frontend_dtype_changed(const aj_tensor* t);
 void frontend_drop(int32_t id, void* word);  // a tensor that owned its word has died
 
 // Around long kernels and waits: the language lets its lock go, and takes it back. NULL: there was

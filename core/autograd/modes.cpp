@@ -5,6 +5,7 @@
 
 #include "core/autograd/hooks.hpp"
 #include "core/autograd/view.hpp"
+#include "core/frontend.hpp"
 
 namespace adjoin {
 namespace {
@@ -142,8 +143,10 @@ aj_status* set_data(aj_tensor* t, aj_tensor* source) {
   p.base = nullptr;
   p.view_kind = kNotView;
   t->obj.flags &= ~uint32_t(AJ_TENSOR_VIEW);
+  bool other_dtype = p.dtype != priv(source).dtype;
   p.dtype = priv(source).dtype;
   t->dl.dtype = source->dl.dtype;
+  if (other_dtype) frontend_dtype_changed(t);
   aj_status* s = tensor_set_dims(t, shape(source), strides(source));
   if (!s) tensor_set_storage(t, priv(source).storage, source->dl.data);
   release(base);

@@ -31,6 +31,25 @@ inline uint64_t keys_of(const aj_op* op, const aj_value* args, uint32_t nargs, b
   return keys;
 }
 
+// Dimensions that count from the front and are there, and tensors of the dtypes asked for: nothing is to be changed.
+bool is_settled(const aj_op* op, const aj_value* args, uint32_t nargs) {
+  if (args[0].tag != AJ_TENSOR) return false;
+  auto ndim = uint64_t(args[0].v.tensor->dl.ndim);
+  for (uint32_t left = op->dim_params; left; left &= left - 1) {
+    const aj_value& v = args[__builtin_ctz(left)];
+    if (v.tag == AJ_INT && uint64_t(v.v.i) >= ndim) return false;
+    if (v.tag == AJ_INTS)
+      for (uint32_t j = 0; j < v.aux; j++)
+        if (uint64_t(v.v.ints[j]) >= ndim) return false;
+  }
+  if (op->checks_dtypes)
+    for (uint32_t i = 0; i < nargs; i++) {
+      if (args[i].tag == AJ_TENSORS) return false;
+      if (args[i].tag == AJ_TENSOR && !(op->dtypes_ok[i] >> priv(args[i].v.tensor).dtype & 1)) return false;
+    }
+  return true;
+}
+
 // Whose results are being allocated: for the report of who owns memory.
 struct Running {
   const aj_op* before = tls.running_op;
@@ -88,7 +107,8 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
   uint32_t flags = 0;
   uint64_t keys = nargs <= op->nparams ? keys_of(op, args, nargs, &ok, &flags) : 0;
   if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0)) AJ_TRY(refresh_views(args, nargs, &keys));
-  if (__builtin_expect(!ok || nargs != op->nparams || nrets != op->nresults || op->has_dims || op->checks_dtypes, 0))
+  bool fits = ok && nargs == op->nparams && nrets == op->nresults;
+  if (__builtin_expect(!fits || ((op->has_dims || op->checks_dtypes) && !is_settled(op, args, nargs)), 0))
     AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
   keys = (keys | tls.include) & ~tls.exclude & op->mask.load(std::memory_order_relaxed);
   return call_keys(op, keys, args, nargs, rets, nrets);

@@ -121,6 +121,7 @@ void init_op(aj_op* op) {
   op->noperands = 0;
   op->fixed_operands = false;
   op->has_dims = op->checks_dtypes = false;
+  op->dim_params = 0;
   op->tensor_params = 0;
   op->grad_results = 0;
   for (size_t i = 0; i < s.results.size(); i++)
@@ -131,6 +132,8 @@ void init_op(aj_op* op) {
     bool tensor = p.base == AJ_PARAM_TENSOR || p.base == AJ_PARAM_OPERAND;
     if (tensor && i < 64) op->tensor_params |= 1ull << i;
     op->has_dims |= p.base == AJ_PARAM_DIM;
+    if (p.base == AJ_PARAM_DIM) op->dim_params |= 1u << i;
+    op->dtypes_ok[i] = tensor && p.dtypes ? p.dtypes : ~uint64_t{0};
     op->checks_dtypes |= tensor && p.dtypes != 0;
     op->tags_ok[i] = tags_of(p);
     bool output = i == 0 && s.result_is_first;

@@ -91,6 +91,8 @@ struct aj_op {
   int8_t p_dim, p_keepdim, p_dtype, p_rounding;  // places of parameters with a meaning to the core; -1
   bool real_result;                              // tag: a complex input gives a real result
   bool has_dims, checks_dtypes;                  // some argument needs a look before anybody sees it
+  uint32_t dim_params;                           // bit i: parameter i is a dimension, or several
+  uint64_t dtypes_ok[32];                        // per parameter: a mask of the dtypes its tensors may have
   uint32_t tags_ok[32];                          // per parameter: which value tags it takes as they are, see tag_bit
   bool crosses_devices;                          // tag: arguments may be on different devices
   uint64_t tensor_params;                        // bit i: parameter i is a tensor, an operand or a list of tensors

@@ -153,6 +153,18 @@ aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
   return nullptr;
 }
 
+// May the kernel walk a given tensor as it would a new result of the first operand's shape?
+inline bool walks_alike(const Inputs& in, const aj_tensor* target, int result) {
+  if (!in.first || !is_dense(target) || priv(target).dtype != result || !same_dims(target, in.first)) return false;
+  if (device(target) != in.device || device(in.first) != in.device) return false;
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag != AJ_TENSOR || &storage(v.v.tensor) != &storage(target)) continue;
+    if (v.v.tensor->dl.data != target->dl.data || priv(v.v.tensor).dtype != result) return false;
+  }
+  return true;
+}
+
 struct Temporaries {  // places are made when they are used: most calls use none
   aj_tensor* held[kMaxOperands];
   int n = 0;
@@ -246,9 +258,11 @@ aj_status* run_pointwise(aj_op* op, const Kernel* head, uint64_t keys, const aj_
   AJ_TRY(add_inputs(in, &p, work, casts, &temps));
   Ref out;
   bool direct = true;
-  if (__builtin_expect(in.alike && !target && !op->ordered, 1)) {  // the common case: one dense walk
-    aj_tensor* made;
-    AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
+  bool dense = in.alike && !op->ordered;
+  if (__builtin_expect(dense && (!target || walks_alike(in, target, result)), 1)) {  // the common case: one dense walk
+    aj_tensor* made = target;
+    if (target) retain(target);
+    else AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
     out = Ref(made);
     p.add_tensor(0, made, true);
     p.finish_dense(priv(made).numel);

@@ -20,7 +20,7 @@ void declare(const Infer& c, const Geometry& g, int64_t offset = 0) {
 
 // Sizes with the one that is -1 worked out.
 Sizes filled_in(Ints asked, int64_t numel) {
-  Sizes shape = asked.vec();
+  Sizes shape(asked);
   int64_t known = 1, hole = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == -1) {

@@ -159,3 +159,19 @@ def test_operators():
     assert q.tolist() == [3, -4] and r.tolist() == [1, 1]
     x -= 1
     assert x.tolist() == [6, -8]
+
+
+def test_writing_forms_where_memory_is_shared():
+    a = aj.arange(6.0)
+    assert aj.add(a, 1, out=a) is a and a.tolist() == [1, 2, 3, 4, 5, 6]
+    assert aj.mul(a, a, out=a).tolist() == [1, 4, 9, 16, 25, 36]
+    with pytest.raises(RuntimeError, match="shares part of its memory"):
+        aj.add(a[:5], 1, out=a[1:])
+    assert aj.add(a[:3], 1, out=a[3:]).tolist() == [2, 5, 10] and a.tolist() == [1, 4, 9, 2, 5, 10]
+    b = aj.ones(2, 3)
+    assert aj.add(b, b, out=aj.empty(3, 2).t()).tolist() == [[2.0] * 3] * 2
+    wide = aj.empty(2, 3, dtype=aj.float64)
+    assert aj.add(b, b, out=wide).dtype is aj.float64 and wide.sum().item() == 12
+    assert aj.add(b, b, out=aj.empty(0)).shape == (2, 3)
+    c = aj.zeros(2, 3)
+    assert aj.exp(c, out=c).sum().item() == 6 and c.copy_(aj.ones(3, 2).t() * 2).sum().item() == 12

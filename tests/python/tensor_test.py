@@ -266,3 +266,35 @@ def test_sixty_four_dimensions_are_reduced():
     x = aj.full([1] * 63 + [3], 2.0)
     assert x.sum().item() == 6.0
     assert x.sum(-1).shape == (1,) * 63
+
+
+def test_attributes_are_each_tensors_own():
+    a, b = aj.ones(3), aj.ones(3)
+    with pytest.raises(AttributeError):
+        a.note  # noqa: B018
+    with pytest.raises(AttributeError):
+        del a.note
+    a.grad = None  # a property makes no dictionary
+    vars(b)["note"] = "b"
+    a.note = "a"
+    c = aj.ones(3)
+    assert (vars(a), vars(b), vars(c)) == ({"note": "a"}, {"note": "b"}, {})
+    assert a.sum().item() == b.sum().item() == 3 and not gc.is_tracked(aj.ones(3))
+    a.exp = lambda: "mine"
+    assert a.exp() == "mine" and b.exp().shape == (3,)
+    a.__dict__ = {}
+    assert vars(a) == {} and a.exp().shape == (3,)
+    a.me = a  # a cycle
+    gone = weakref.ref(a)
+    del a
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_dtype_is_read_only_and_follows_data():
+    t = aj.ones(3)
+    with pytest.raises(AttributeError):
+        t.dtype = aj.float64
+    t.data = aj.zeros(2, dtype=aj.float64)
+    assert t.dtype is aj.float64 and t.shape == (2,) and (t + 1).dtype is aj.float64
+    assert [aj.ones(1, dtype=d).dtype for d in (aj.bool, aj.int8, aj.bfloat16)] == [aj.bool, aj.int8, aj.bfloat16]

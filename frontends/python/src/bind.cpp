@@ -59,6 +59,10 @@ Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names, 
   for (Py_ssize_t k = 0; k < n; ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
     int converted = static_cast<int>(positional + k);
+    if (name == out_name && p.out && values[k] != Py_None) {
+      f.out = values[k];
+      continue;
+    }
     int i = find_param(p, name);
     if (i < 0) {
       if (common_keyword(p, name, values[k], f)) continue;

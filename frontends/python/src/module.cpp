@@ -49,6 +49,7 @@ int join() {
   f.describe_line = describe_line;
   f.collect = collect;
   f.interrupted = interrupted;
+  f.dtype_changed = dtype_changed;
   return failed(core->frontend_register(&f, &frontend_id)) ? -1 : 0;
 }
 

@@ -110,8 +110,9 @@ template <class... V>
 aj_tensor* call_row(Row& row, V... values) {
   const Program* p = row.get();
   if (!p) return nullptr;
-  aj_value all[kMaxParams] = {value(values)...};
-  aj_value rets[kMaxResults] = {};
+  aj_value all[kMaxParams], rets[kMaxResults];  // call_program fills in the rest of both
+  size_t at = 0;
+  ((all[at++] = value(values)), ...);
   if (!call_program(*p, all, sizeof...(V), rets, row.in_place())) return nullptr;
   return rets[0].v.tensor;
 }

@@ -16,10 +16,6 @@ PyObject* get_shape(PyObject* self, void*) {
   return size_object(t->dl.shape, t->dl.ndim);
 }
 
-PyObject* get_dtype(PyObject* self, void*) {
-  return Py_XNewRef(reinterpret_cast<PyObject*>(dtype_object(tensor_of(self)->dl.dtype)));
-}
-
 PyObject* get_device(PyObject* self, void*) { return device_object(tensor_of(self)->dl.device); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self)->dl.ndim); }
 PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(item_bytes(tensor_of(self)->dl.dtype)); }
@@ -169,7 +165,6 @@ PyObject* is_signed(PyObject* self, PyObject*) {
 
 PyGetSetDef shape_properties[] = {
     {"shape", get_shape, nullptr, "The sizes of all dimensions.", nullptr},
-    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
     {"device", get_device, nullptr, "Where the memory is.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of an element.", nullptr},

@@ -164,6 +164,7 @@ bool call_program(const Program& p, aj_value* values, size_t given, aj_value* re
   for (size_t i = 0; i < given; ++i)
     if (values[i].tag == AJ_TENSOR) keys |= values[i].v.tensor->keys;
   for (size_t i = given; i < p.nparams; ++i) values[i] = p.params[i].value;
+  for (int i = 0; i < p.nresults; ++i) rets[i] = aj_value{};
   if (in_place) rets[0] = values[0];
   if (keys & kAutogradKey && autograd->grad_mode()) note_line();
   return !failed(dispatch->call(p.op, values, p.nparams, rets, p.nresults));

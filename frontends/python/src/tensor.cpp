@@ -1,6 +1,9 @@
 // frontends/python/src/tensor.cpp: the life of a tensor's Python object: recycling, identity, the turn of ownership.
 #include "tensor.hpp"
 
+#include <structmember.h>
+
+#include "dtype.hpp"
 #include "methods.hpp"
 
 namespace adjoin::py {
@@ -10,6 +13,18 @@ constexpr int kRecycled = 64;
 TensorObject* recycled[kRecycled];
 int recycled_count = 0;
 
+// Python 3.11 finds methods fast only in objects that have a dictionary, later ones also in objects without: what has no
+// attributes of its own shows this empty dictionary, which is taken away before anything could be written into it.
+PyObject* no_attributes = nullptr;
+
+bool own_dict(const TensorObject* o) { return o->dict && o->dict != no_attributes; }
+
+void attach(TensorObject* o, aj_tensor* steal) {
+  o->tensor = steal;
+  o->dtype = reinterpret_cast<PyObject*>(dtype_object(steal->dl.dtype));
+  core->set_frontend_word(steal, frontend_id, o, 0);
+}
+
 TensorObject* new_object() {
   if (likely(recycled_count > 0)) {
     TensorObject* o = recycled[--recycled_count];
@@ -18,7 +33,8 @@ TensorObject* new_object() {
   }
   TensorObject* o = PyObject_GC_New(TensorObject, &tensor_type);
   if (!o) return nullptr;
-  o->dict = o->weakrefs = nullptr;
+  o->dict = no_attributes;
+  o->weakrefs = nullptr;
   o->kept = false;
   return o;
 }
@@ -38,7 +54,7 @@ PyObject* wrap_again(aj_tensor* steal, TensorObject* o) {
 
 // An object that carries something of the user's outlives its last reference while the tensor lives: the tensor keeps it.
 bool keep_alive(TensorObject* o) {
-  bool carries = Py_TYPE(o) != &tensor_type || o->weakrefs || (o->dict && PyDict_GET_SIZE(o->dict));
+  bool carries = Py_TYPE(o) != &tensor_type || o->weakrefs || (own_dict(o) && PyDict_GET_SIZE(o->dict));
   if (likely(!carries) || core->tensor_unique(o->tensor)) return false;
   auto* object = reinterpret_cast<PyObject*>(o);
   Py_SET_REFCNT(object, 1);
@@ -50,12 +66,16 @@ bool keep_alive(TensorObject* o) {
   return true;
 }
 
+void drop_dict(TensorObject* o) {
+  if (unlikely(own_dict(o))) Py_DECREF(std::exchange(o->dict, no_attributes));
+}
+
 void dealloc(PyObject* self) {
   auto* o = reinterpret_cast<TensorObject*>(self);
   if (likely(o->tensor != nullptr) && keep_alive(o)) return;
   if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
   if (unlikely(o->weakrefs != nullptr)) PyObject_ClearWeakRefs(self);
-  Py_CLEAR(o->dict);
+  drop_dict(o);
   if (aj_tensor* t = std::exchange(o->tensor, nullptr)) {
     core->set_frontend_word(t, frontend_id, nullptr, 0);
     core->release(t);
@@ -68,36 +88,48 @@ void dealloc(PyObject* self) {
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(reinterpret_cast<TensorObject*>(self)->dict);
+  auto* o = reinterpret_cast<TensorObject*>(self);
+  if (own_dict(o)) Py_VISIT(o->dict);
   return 0;
 }
 
 int clear(PyObject* self) {
-  Py_CLEAR(reinterpret_cast<TensorObject*>(self)->dict);
+  drop_dict(reinterpret_cast<TensorObject*>(self));
   return 0;
 }
 
-// A plain tensor enters the collector when it gets a dictionary: only then can it be part of a cycle.
-void track(PyObject* self) {
-  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-}
+// While something may give the object a dictionary. With one it enters the collector: only then can it be part of a cycle.
+class MayGetDict {
+ public:
+  explicit MayGetDict(PyObject* self) : o_(reinterpret_cast<TensorObject*>(self)) {
+    if (!own_dict(o_)) o_->dict = nullptr;
+  }
+  ~MayGetDict() {
+    auto* self = reinterpret_cast<PyObject*>(o_);
+    if (!o_->dict) {
+      o_->dict = no_attributes;
+    } else if (!PyObject_GC_IsTracked(self)) {
+      PyObject_GC_Track(self);
+    }
+  }
+
+ private:
+  TensorObject* o_;
+};
 
 int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
-  int rc = PyObject_GenericSetAttr(self, name, value);
-  if (reinterpret_cast<TensorObject*>(self)->dict) track(self);
-  return rc;
+  MayGetDict scope(self);
+  return PyObject_GenericSetAttr(self, name, value);
 }
 
 PyObject* get_dict(PyObject* self, void*) {
-  PyObject* d = PyObject_GenericGetDict(self, nullptr);
-  if (d) track(self);
-  return d;
+  MayGetDict scope(self);
+  return PyObject_GenericGetDict(self, nullptr);
 }
 
 int set_dict(PyObject* self, PyObject* value, void*) {
-  int rc = PyObject_GenericSetDict(self, value, nullptr);
-  if (rc == 0) track(self);
-  return rc;
+  MayGetDict scope(self);
+  return PyObject_GenericSetDict(self, value, nullptr);
 }
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -117,6 +149,8 @@ PyObject* represent(PyObject* self) { return call_helper("adjoin._tensor_str", "
 
 Py_hash_t hash(PyObject* self) { return _Py_HashPointer(self); }
 
+PyMemberDef members[] = {
+    {"dtype", T_OBJECT_EX, offsetof(TensorObject, dtype), READONLY, "The type of the elements."}, {}};
 PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr}, {}};
 
 int add_properties(PyTypeObject* type, PyGetSetDef* list) {
@@ -161,6 +195,7 @@ PyTypeObject tensor_type = {
     .tp_richcompare = compare,
     .tp_weaklistoffset = offsetof(TensorObject, weakrefs),
     .tp_iter = iterate,
+    .tp_members = members,
     .tp_getset = dict_property,
     .tp_dictoffset = offsetof(TensorObject, dict),
     .tp_init = ignore_init,
@@ -174,8 +209,7 @@ PyObject* wrap(aj_tensor* steal) {
     core->release(steal);
     return nullptr;
   }
-  o->tensor = steal;
-  core->set_frontend_word(steal, frontend_id, o, 0);
+  attach(o, steal);
   return reinterpret_cast<PyObject*>(o);
 }
 
@@ -186,9 +220,15 @@ PyObject* wrap_as(PyTypeObject* type, aj_tensor* steal) {
     core->release(steal);
     return nullptr;
   }
-  o->tensor = steal;
-  core->set_frontend_word(steal, frontend_id, o, 0);
+  o->dict = no_attributes;
+  attach(o, steal);
   return reinterpret_cast<PyObject*>(o);
+}
+
+void dtype_changed(void* word) {
+  Gil gil;
+  auto* o = static_cast<TensorObject*>(word);
+  o->dtype = reinterpret_cast<PyObject*>(dtype_object(o->tensor->dl.dtype));
 }
 
 void drop_word(void* word) {
@@ -212,6 +252,9 @@ PyMethodDef functions[] = {{"set_tensor_attribute", method(set_tensor_attribute)
 }  // namespace
 
 int init_tensor(PyObject* module) {
+#if PY_VERSION_HEX < 0x030c0000
+  if (!(no_attributes = PyDict_New())) return -1;
+#endif
   if (add_type(module, &tensor_type, "Tensor") < 0) return -1;
   // People hang methods onto Tensor, as they may in PyTorch.
   tensor_type.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;

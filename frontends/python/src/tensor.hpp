@@ -9,12 +9,14 @@ namespace adjoin::py {
 struct TensorObject {
   PyObject_HEAD
   aj_tensor* tensor;   // a reference of ours, unless `kept` is set
-  PyObject* dict;
+  PyObject* dict;      // of its own, or no_attributes
+  PyObject* dtype;     // borrowed from the table of dtypes: the interpreter reads it without a call
   PyObject* weakrefs;
   bool kept;           // the tensor owns this object, which only waits to be asked for again
 };
 
 extern PyTypeObject tensor_type;
+void dtype_changed(void* word);  // called by the core when a tensor's dtype becomes another
 
 inline bool is_exact_tensor(PyObject* o) { return Py_TYPE(o) == &tensor_type; }
 inline bool is_tensor(PyObject* o) {
