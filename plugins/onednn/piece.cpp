@@ -1,6 +1,8 @@
 // plugins/onednn/piece.cpp: making the primitives of convolutions, and reordering weights for them.
 #include "piece.hpp"
 
+#include "pack.hpp"
+
 namespace adjoin::onednn {
 namespace {
 
@@ -148,6 +150,10 @@ bool is_plain(const Piece& piece, Weight weight) {
 }
 
 void convert_weight(const Piece& piece, Weight weight, float* packed) {
+  const dnnl_memory_desc_t& layout = weight_layout(piece);
+  if (piece.direction == Direction::to_weight ? unpack(layout, packed, weight)
+                                              : pack(layout, weight, packed))
+    return;
   Key key = piece.key();
   key.number[0] = 3;
   for (int64_t s : weight.stride) key.add(s);

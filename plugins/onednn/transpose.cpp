@@ -47,11 +47,9 @@ AJ_TURN_(even_fours, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
 AJ_TURN_(odd_fours, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
 #undef AJ_TURN_
 
-// A whole tile in registers: pairs, fours, eights, all.
-AJ_WIDE_ void sixteen_by_sixteen(const float* from, int64_t from_ld, float* to, int64_t to_ld) {
-  Sixteen x[16], y[16], a, b, c, d;
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) std::memcpy(&x[i], from + i * from_ld, sizeof a);
+// x becomes y turned: pairs, fours, eights, all.
+AJ_WIDE_ inline __attribute__((always_inline)) void turn(Sixteen* x, Sixteen* y) {
+  Sixteen a, b, c, d;
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     low_one(y[i], x[i], x[i + 1]);
@@ -75,8 +73,15 @@ AJ_WIDE_ void sixteen_by_sixteen(const float* from, int64_t from_ld, float* to, 
     odd_fours(y[i + 8], a, b);
     odd_fours(y[i + 12], c, d);
   }
+}
+
+AJ_WIDE_ void sixteen_by_sixteen(const float* from, int64_t from_ld, float* to, int64_t to_ld) {
+  Sixteen x[16], y[16];
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) std::memcpy(to + i * to_ld, &y[i], sizeof a);
+  for (int i = 0; i < 16; ++i) std::memcpy(&x[i], from + i * from_ld, sizeof x[i]);
+  turn(x, y);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) std::memcpy(to + i * to_ld, &y[i], sizeof y[i]);
 }
 const bool kWide = __builtin_cpu_supports("avx512f");
 #else
@@ -85,6 +90,30 @@ void sixteen_by_sixteen(const float*, int64_t, float*, int64_t) {}
 #endif
 
 }  // namespace
+
+#if defined(__x86_64__)
+AJ_WIDE_ void scatter_tile(const float* from, int64_t from_ld, int rows, float* to,
+                           const int64_t* place) {
+  Sixteen x[16], y[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) std::memcpy(&x[i], from + i * from_ld, sizeof x[i]);
+  turn(x, y);
+  for (int i = 0; i < rows; ++i) std::memcpy(to + place[i], &y[i], sizeof y[i]);
+}
+AJ_WIDE_ void gather_tile(const float* from, const int64_t* place, float* to, int64_t to_ld) {
+  Sixteen x[16], y[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) std::memcpy(&x[i], from + place[i], sizeof x[i]);
+  turn(x, y);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) std::memcpy(to + i * to_ld, &y[i], sizeof y[i]);
+}
+#else
+void scatter_tile(const float*, int64_t, int, float*, const int64_t*) {}
+void gather_tile(const float*, const int64_t*, float*, int64_t) {}
+#endif
+
+bool has_tiles() { return kWide; }
 
 void transpose(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to,
                int64_t to_ld) {

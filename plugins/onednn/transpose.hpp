@@ -10,5 +10,11 @@ namespace adjoin::onednn {
 void transpose(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to,
                int64_t to_ld);
 
+// Tiles of 16 rows of 16, where has_tiles(). The first `rows` of a turned one go to places of `to`;
+// or its rows come from places of `from`.
+bool has_tiles();
+void scatter_tile(const float* from, int64_t from_ld, int rows, float* to, const int64_t* place);
+void gather_tile(const float* from, const int64_t* place, float* to, int64_t to_ld);
+
 }  // namespace adjoin::onednn
 #endif
