@@ -2,7 +2,7 @@
 
 python bench/overview.py build/bench/side_by_side.json ... --out bench/results
 
-Several files are runs of several suites or numbers of threads; of a case that was run twice the later file counts.
+Several files are runs of several suites or numbers of threads; of a case that was run several times the median counts.
 """
 
 import argparse
@@ -18,14 +18,24 @@ from side_by_side import geometric_mean, judged, limit_of
 from table import CASES, WANTED, group_of
 
 
+def median_of(runs_of_case):
+    """The run whose ratio is the median; its spread is that of all of them."""
+    middle = sorted(runs_of_case, key=lambda r: r["ratio"])[(len(runs_of_case) - 1) // 2]
+    spreads = [r["spread"] for r in runs_of_case]
+    return {**middle, "spread": [min(low for low, _ in spreads), max(high for _, high in spreads)], "runs": len(runs_of_case)}
+
+
 def merged(paths):
     """By number of threads: the results of all files."""
     runs = {}
     for path in paths:
         record = json.loads(Path(path).read_text())
         run = runs.setdefault(record["threads"], {**record, "results": {}})
-        run["results"].update({r["case"]: r for r in record["results"]})
-    return {n: {**run, "results": list(run["results"].values())} for n, run in sorted(runs.items())}
+        run["date"] = max(run["date"], record["date"])
+        run.pop("summary", None)
+        for r in record["results"]:
+            run["results"].setdefault(r["case"], []).append(r)
+    return {n: {**run, "results": [median_of(r) for r in run["results"].values()]} for n, run in sorted(runs.items())}
 
 
 def of_group(run, group):
