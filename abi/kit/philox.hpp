@@ -5,7 +5,7 @@
 // logical C order, takes word i mod 4 of block i / 4; types of 64 bits take two words: block i / 2.
 #ifndef ADJOIN_KIT_PHILOX_HPP
 #define ADJOIN_KIT_PHILOX_HPP
-#include <adjoin/kit/dtype.hpp>
+#include <adjoin/kit/normal.hpp>
 #include <cmath>
 
 namespace adjoin {
@@ -55,12 +55,13 @@ AJ_HD inline void uniform_block(const Philox::Block& b, T* values) {
 template <class T>
 AJ_HD inline void normal_block(const Philox::Block& b, T* values) {
   uniform_block(b, values);
-  for (int i = 0; i < kPerBlock<T>; i += 2) {
-    T radius = std::sqrt(T(-2) * std::log(T(1) - values[i])),
-      angle = T(6.283185307179586476925) * values[i + 1];
-    values[i] = radius * std::cos(angle);
-    values[i + 1] = radius * std::sin(angle);
-  }
+  for (int i = 0; i < kPerBlock<T>; i += 2) normal_pair<OneNumber<T>>(values + i, values + i + 1);
+}
+
+// Numbers of [0, 1) or normal ones, stretched and moved: one rounding.
+template <class T>
+AJ_HD inline T scaled(T x, T by, T start) {
+  return std::fma(x, by, start);
 }
 
 // An integer of [0, range) for element i, by multiply-high. A range over 2^24 rejects the few words

@@ -104,7 +104,8 @@ template <class F>
 Scalar combine(const Scalar& a, const Scalar& b, F f) {
   if (a.is_complex() || b.is_complex()) return f(a.to_complex(), b.to_complex());
   if (a.is_floating() || b.is_floating()) return f(a.to_double(), b.to_double());
-  return f(a.to_int(), b.to_int());
+  // Wraps, as tensors of integers do.
+  return int64_t(f(uint64_t(a.to_int()), uint64_t(b.to_int())));
 }
 inline Scalar operator+(const Scalar& a, const Scalar& b) {
   return combine(a, b, [](auto x, auto y) { return x + y; });

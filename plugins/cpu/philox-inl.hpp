@@ -64,12 +64,79 @@ HWY_INLINE hn::Vec<D> uniform_at(D d, const uint32_t* p) {
   }
 }
 
+// As kit::scaled, whose bits a product and a sum apart would not have.
+template <class D, class V>
+HWY_INLINE V scaled(D d, V x, V by, V start) {
+  if constexpr (math::kFused) return hn::MulAdd(x, by, start);
+  HWY_ALIGN hn::TFromD<D> xs[hn::MaxLanes(d)];
+  hn::Store(x, d, xs);
+  for (auto& one : xs) one = kit::scaled(one, hn::GetLane(by), hn::GetLane(start));
+  return hn::Load(d, xs);
+}
+
+// The arithmetic of kit/normal.hpp on vectors. Nothing here is always inlined: the kit's functions
+// are made for no instruction set, and join one only where they are inlined themselves.
+template <class V>
+struct Lanes {
+  V x;
+};
+template <class V>
+Lanes<V> operator+(Lanes<V> a, Lanes<V> b) {
+  return {hn::Add(a.x, b.x)};
+}
+template <class V>
+Lanes<V> operator-(Lanes<V> a, Lanes<V> b) {
+  return {hn::Sub(a.x, b.x)};
+}
+template <class V>
+Lanes<V> operator*(Lanes<V> a, Lanes<V> b) {
+  return {hn::Mul(a.x, b.x)};
+}
+template <class V>
+Lanes<V> operator/(Lanes<V> a, Lanes<V> b) {
+  return {hn::Div(a.x, b.x)};
+}
+template <class V>
+Lanes<V> operator&(Lanes<V> a, Lanes<V> b) {
+  return {hn::And(a.x, b.x)};
+}
+template <class V>
+Lanes<V> operator|(Lanes<V> a, Lanes<V> b) {
+  return {hn::Or(a.x, b.x)};
+}
+template <class V>
+Lanes<V> operator^(Lanes<V> a, Lanes<V> b) {
+  return {hn::Xor(a.x, b.x)};
+}
+template <class D>
+struct Many {
+  using T = hn::TFromD<D>;
+  using Words = hn::RebindToUnsigned<D>;
+  using V = Lanes<hn::Vec<D>>;
+  using I = Lanes<hn::Vec<Words>>;
+  static V number(T x) { return {hn::Set(D(), x)}; }
+  static I word(hn::TFromD<Words> x) { return {hn::Set(Words(), x)}; }
+  static I bits(V x) { return {hn::BitCast(Words(), x.x)}; }
+  static V of_bits(I x) { return {hn::BitCast(D(), x.x)}; }
+  static V fma(V a, V b, V c) { return {hn::MulAdd(a.x, b.x, c.x)}; }
+  static V sqrt(V x) { return {hn::Sqrt(x.x)}; }
+  template <int N>
+  static I right(I x) {
+    return {hn::ShiftRight<N>(x.x)};
+  }
+  template <int N>
+  static I left(I x) {
+    return {hn::ShiftLeft<N>(x.x)};
+  }
+};
+
 template <class T>
 void uniform_row(const uint32_t* words, T* out, int64_t n, T low, T high, bool stream) {
   const hn::ScalableTag<T> d;
   const auto span = hn::Set(d, T(high - low)), start = hn::Set(d, low);
   for (int64_t i = 0; i < n; i += int64_t(hn::Lanes(d)))
-    put(uniform_at(d, words + i * int64_t(sizeof(T) / 4)) * span + start, d, out + i, stream);
+    put(scaled(d, uniform_at(d, words + i * int64_t(sizeof(T) / 4)), span, start), d, out + i,
+        stream);
 }
 
 // Box-Muller on pairs: the cosine to the even element, the sine to the odd one.
@@ -77,19 +144,22 @@ template <class T>
 void normal_row(const uint32_t* words, T* out, int64_t n, T mean, T deviation, bool) {
   const hn::ScalableTag<T> d;
   const int64_t lanes = int64_t(hn::Lanes(d));
-  const auto one = hn::Set(d, T(1)), minus_two = hn::Set(d, T(-2));
-  const auto turn = hn::Set(d, T(6.283185307179586476925));
   const auto m = hn::Set(d, mean), s = hn::Set(d, deviation);
   HWY_ALIGN T pairs[2 * hn::MaxLanes(d)];
   for (int64_t i = 0; i < n; i += 2 * lanes) {
     const uint32_t* w = words + i * int64_t(sizeof(T) / 4);
     hn::Store(uniform_at(d, w), d, pairs);
     hn::Store(uniform_at(d, w + lanes * int64_t(sizeof(T) / 4)), d, pairs + lanes);
-    hn::Vec<decltype(d)> u, v, sine, cosine;
-    hn::LoadInterleaved2(d, pairs, u, v);
-    auto radius = hn::Sqrt(minus_two * math::log(d, one - u));
-    math::sine_and_cosine(d, turn * v, &sine, &cosine);
-    hn::StoreInterleaved2(radius * cosine * s + m, radius * sine * s + m, d, out + i);
+    Lanes<hn::Vec<decltype(d)>> u, v;
+    if constexpr (math::kFused) {
+      hn::LoadInterleaved2(d, pairs, u.x, v.x);
+      kit::normal_pair<Many<std::remove_cv_t<decltype(d)>>>(&u, &v);
+    } else {
+      for (int64_t k = 0; k < 2 * lanes; k += 2)
+        kit::normal_pair<kit::OneNumber<T>>(pairs + k, pairs + k + 1);
+      hn::LoadInterleaved2(d, pairs, u.x, v.x);
+    }
+    hn::StoreInterleaved2(scaled(d, u.x, s, m), scaled(d, v.x, s, m), d, out + i);
   }
 }
 

@@ -23,7 +23,7 @@ aj_status* fill_floats(void*, aj_call* call) {
         Philox::Block block = philox(element / kPerBlock<T>);
         Normal ? normal_block(block, values) : uniform_block(block, values);
         T x = values[element % kPerBlock<T>];
-        put(at[0], Normal ? x * T(b) + T(a) : x * (T(b) - T(a)) + T(a));
+        put(at[0], scaled(x, Normal ? T(b) : T(b) - T(a), T(a)));
       });
     });
   });
