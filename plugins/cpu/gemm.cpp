@@ -134,7 +134,8 @@ const aj_blas* provider_of(const Gemm<T>& g, int threads) {
   } else {
     if constexpr (is_complex<T>)
       if (g.alpha.im != 0 || g.beta.im != 0) return nullptr;
-    return serving(g.m * g.n * g.k, own_tiles<T>() != nullptr, threads, [&] { return as_gemm(g); });
+    Problem p = {dtype_of<T>, g.a.transposed, g.b.transposed, g.m, g.n, g.k, threads};
+    return serving(p, own_tiles<T>() != nullptr, [&] { return as_gemm(g); });
   }
 }
 

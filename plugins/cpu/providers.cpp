@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "gemm.hpp"
-
 namespace adjoin::cpu {
 namespace {
 
@@ -17,6 +15,7 @@ using namespace kit;
 
 constexpr aj_str kSlot = {"aj.blas/cpu", 11};
 std::atomic<const Providers*> current{nullptr};
+constexpr aj_blas kAnother = {};
 
 // The core of another version may have no such function: then nothing ever changes.
 uint64_t revision() {
@@ -72,7 +71,8 @@ const Providers& Providers::make() {
   } else {
     p->choices_ = measured();
   }
-  p->plain_ = !p->alone_ && !p->choices_ && !recording();
+  p->recorded_ = recording();
+  p->plain_ = !p->alone_ && !p->choices_ && !p->recorded_;
   std::lock_guard held(lock);
   const Providers* other = current.load(std::memory_order_acquire);
   if (other && other->revision_ == p->revision_ && other->choices_ == p->choices_) {
@@ -84,26 +84,25 @@ const Providers& Providers::make() {
 }
 
 const aj_blas* Providers::here(int number) const {
-  const Choices::Provider& wanted = choices_->providers[size_t(number)];
-  uint8_t state = state_[number].load(std::memory_order_acquire);
-  if (state == kAnother) return nullptr;
-  for (const One& one : list_) {
-    if (one.name != wanted.name) continue;
-    if (state == kHere) return one.table;
-    Choices::Provider found = described(one);
-    if (found.file != wanted.file || found.bytes != wanted.bytes) break;
-    state_[number].store(kHere, std::memory_order_release);
-    return one.table;
+  const aj_blas* table = here_[number].load(std::memory_order_acquire);
+  if (!table) {
+    const Choices::Provider& wanted = choices_->providers[size_t(number)];
+    table = &kAnother;
+    for (const One& one : list_) {
+      if (one.name != wanted.name) continue;
+      Choices::Provider found = described(one);
+      if (found.file == wanted.file && found.bytes == wanted.bytes) table = one.table;
+    }
+    here_[number].store(table, std::memory_order_release);
   }
-  state_[number].store(kAnother, std::memory_order_release);
-  return nullptr;
+  return table == &kAnother ? nullptr : table;
 }
 
 const aj_blas* Providers::serving(const aj_gemm& g, int threads, bool vectors) const {
   auto score = [&](const aj_blas* table) {
     return AJ_HAS_FN(table, aj_blas, score) ? table->score(table->self, &g) : 0;
   };
-  if (recording()) record(g);
+  if (recorded_) record(g);
   int number = -1;
   if (choices_)
     number = choices_->find({g.dtype, g.trans_a != 0, g.trans_b != 0, g.m, g.n, g.k, threads});

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "choices.hpp"
+#include "gemm.hpp"
 
 namespace adjoin::cpu {
 
@@ -29,6 +30,12 @@ class Providers {
   // Nobody chose, nothing was measured: our own code serves all that it has vector code for.
   bool plain() const { return plain_; }
   bool alone() const { return alone_; }  // one was chosen: it is the list
+  // Was our own code measured to be the fastest? The quick way to the most frequent answer.
+  bool is_ours(const Problem& p) const {
+    if (!choices_ || recorded_) return false;
+    int number = choices_->find(p);
+    return number >= 0 && here_[number].load(std::memory_order_acquire) == &own_blas;
+  }
   // Null: our own code. vectors: has it vector code for this type?
   const aj_blas* serving(const aj_gemm& g, int threads, bool vectors) const;
   // Is the provider that was measured the one that is here? Asked when it is first chosen, as that
@@ -41,10 +48,10 @@ class Providers {
 
   uint64_t revision_ = 0;
   std::vector<One> list_;  // by falling priority
-  bool alone_ = false, plain_ = false;
+  bool alone_ = false, plain_ = false, recorded_ = false;
   std::shared_ptr<const Choices> choices_;
-  enum : uint8_t { kUnknown, kHere, kAnother };
-  mutable std::atomic<uint8_t> state_[Choices::kMostProviders] = {};
+  // By their numbers: null was not asked for yet; a table without functions: it is another one.
+  mutable std::atomic<const aj_blas*> here_[Choices::kMostProviders] = {};
 };
 
 // After what was measured has changed.
@@ -55,10 +62,11 @@ constexpr int64_t kTiny = 8 * 8 * 8;
 
 // problem() makes the aj_gemm, if somebody wants to see it.
 template <class F>
-const aj_blas* serving(int64_t work, bool vectors, int threads, F&& problem) {
-  if (work <= kTiny) return nullptr;
-  const Providers& p = Providers::now();
-  return p.plain() && vectors ? nullptr : p.serving(problem(), threads, vectors);
+const aj_blas* serving(const Problem& p, bool vectors, F&& problem) {
+  if (p.m * p.n * p.k <= kTiny) return nullptr;
+  const Providers& now = Providers::now();
+  if (now.plain() ? vectors : now.is_ours(p)) return nullptr;
+  return now.serving(problem(), p.threads, vectors);
 }
 
 // The name and the file by which a provider is known in files.

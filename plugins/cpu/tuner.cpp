@@ -203,8 +203,9 @@ void publish_changes() {
 aj_status* serving_name(void*, const aj_gemm* g, aj_object** out) {
   return guard("tuner", [&] {
     publish_changes();
-    const aj_blas* who = serving(g->m * g->n * g->k, has_vectors(g->dtype), core().num_threads(),
-                                 [&] { return *g; });
+    Problem p = {g->dtype, g->trans_a != 0,     g->trans_b != 0, g->m, g->n,
+                 g->k,     core().num_threads()};
+    const aj_blas* who = serving(p, has_vectors(g->dtype), [&] { return *g; });
     std::string name = "own";
     for (const Providers::One& one : Providers::now().list())
       if (one.table == who) name = one.name;
