@@ -123,8 +123,10 @@ Cut Convolution::cut(Direction direction, const Images& from, const Images& to) 
                      : direction == Direction::to_big ? g_.big_c
                                                       : g_.small_c;
   bool heavy = weight_size() > kFew;
-  if (threads_ > 1 && (direction == Direction::to_weight || heavy || from.batch < threads_))
-    for (cut.slices = threads_; cut.slices > 1; --cut.slices)
+  // A slice of a heavy weight stays in the second-level cache between packing and use.
+  int64_t slices = std::max(threads_, heavy ? weight_size() / (kFew / 2) : 1);
+  if (slices > 1 && (direction == Direction::to_weight || heavy || from.batch < threads_))
+    for (cut.slices = slices; cut.slices > 1; --cut.slices)
       if (channels % cut.slices == 0 && channels / cut.slices >= 16) break;
   if (direction == Direction::to_weight) return cut;
   if (cut.slices == 1) cut.images = (from.batch + threads_ - 1) / threads_;
@@ -151,18 +153,30 @@ Weight Convolution::slice_of_weight(Direction direction, const Piece& p, int64_t
   return w;
 }
 
-// Weights of every slice as the pieces want them, or the user's own.
+int64_t floats_of(const dnnl_memory_desc_t& layout) {
+  return int64_t(dnnl().memory_desc_get_size(&layout) + 255) / 256 * 64;
+}
+
+// Fewer images may want another layout.
+bool same_weight(const Piece& a, const Piece& b) {
+  dnnl_memory_desc_t layout = weight_layout(a);
+  return dnnl().memory_desc_equal(&layout, &weight_layout(b));
+}
+
+// Weights of every slice as the pieces want them, or the user's own; null where they are packed
+// only at their use.
 class Packed {
  public:
   template <class SliceOf>
-  Packed(const Piece& p, int64_t slices, SliceOf slice_of) {
+  Packed(const Piece& p, int64_t slices, SliceOf slice_of, bool at_use) {
     plain_ = is_plain(p, slice_of(0));
-    each_ = int64_t(dnnl().memory_desc_get_size(&weight_layout(p)) + 255) / 256 * 64;
+    each_ = floats_of(weight_layout(p));
     for (int64_t i = 0; i < slices; ++i) users_.push_back(slice_of(i).data);
-    if (!plain_) memory_ = Scratch(each_ * slices);
+    if (!plain_ && !at_use) memory_ = Scratch(each_ * slices);
   }
   float* operator[](int64_t slice) const {
-    return plain_ ? users_[size_t(slice)] : memory_.data() + slice * each_;
+    if (plain_) return users_[size_t(slice)];
+    return memory_ ? memory_.data() + slice * each_ : nullptr;
   }
   bool plain() const { return plain_; }
 
@@ -182,11 +196,12 @@ void Convolution::run(Direction direction, const Images& from, const Images& to,
   int64_t reads = direction == Direction::to_big ? whole.small_channels() : whole.big_channels(),
           writes = direction == Direction::to_big ? whole.big_channels() : whole.small_channels();
   auto slice_of = [&](int64_t i) { return slice_of_weight(direction, whole, i); };
-  Packed weights(whole, cut.slices, slice_of);
+  int64_t parts = (from.batch + cut.images - 1) / cut.images;
+  Packed weights(whole, cut.slices, slice_of, parts == 1);
   bool direct = from.fits(cut.order, reads), shared = !direct && cut.slices > 1 && !by_group;
   Scratch turned(shared ? from.batch * from.each() : 0);
-  // Weights and what all slices read, first.
-  int64_t packs = weights.plain() ? 0 : cut.slices, turns = shared ? from.batch : 0;
+  // What several pieces read, first.
+  int64_t packs = weights.plain() || parts == 1 ? 0 : cut.slices, turns = shared ? from.batch : 0;
   parallel_for(packs + turns, 1, [&](int64_t lo, int64_t hi) {
     Alone alone;
     for (; lo < hi; ++lo)
@@ -196,15 +211,14 @@ void Convolution::run(Direction direction, const Images& from, const Images& to,
         from.gather(lo - packs, 1, 0, from.channels, cut.order,
                     turned.data() + (lo - packs) * from.each());
   });
-  int64_t parts = (from.batch + cut.images - 1) / cut.images;
   parallel_for(parts * cut.slices, 1, [&](int64_t lo, int64_t hi) {
     Alone alone;
-    Scratch in, out, repacked;
+    Scratch in, out, packed;
     for (; lo < hi; ++lo) {
       int64_t slice = lo % cut.slices, first = lo / cut.slices * cut.images,
               n = std::min(cut.images, from.batch - first);
       Piece p = piece(direction, cut, n, bias);
-      const float *x = from.data + first * from.each(), *w = weights[slice];
+      const float *x = from.data + first * from.each(), *w = nullptr;
       float* y = to.data + first * to.each();
       if (shared) {
         x = turned.data() + first * from.each();
@@ -213,13 +227,11 @@ void Convolution::run(Direction direction, const Images& from, const Images& to,
         from.gather(first, n, by_group ? slice * reads : 0, reads, cut.order, in.data());
         x = in.data();
       }
-      if (n != cut.images) {  // fewer images may want another layout
-        dnnl_memory_desc_t layout = weight_layout(whole);
-        if (!dnnl().memory_desc_equal(&layout, &weight_layout(p))) {
-          repacked = Scratch(int64_t(dnnl().memory_desc_get_size(&weight_layout(p))) / 4 + 1);
-          convert_weight(p, slice_of(slice), repacked.data());
-          w = repacked.data();
-        }
+      if (n == cut.images || same_weight(p, whole)) w = weights[slice];
+      if (!w) {
+        if (!packed) packed = Scratch(floats_of(weight_layout(p)));
+        convert_weight(p, slice_of(slice), packed.data());
+        w = packed.data();
       }
       bool straight = to.fits(cut.order, writes);
       if (!straight) {
@@ -241,7 +253,7 @@ void Convolution::to_weight(const Images& big, const Images& small) const {
   Piece p = piece(Direction::to_weight, cut, big.batch, false);
   bool by_group = g_.groups > 1;
   auto slice_of = [&](int64_t i) { return slice_of_weight(Direction::to_weight, p, i); };
-  Packed weights(p, cut.slices, slice_of);
+  Packed weights(p, cut.slices, slice_of, true);
   int64_t reads = p.big_channels(), others = p.small_channels();
   bool direct = big.fits(cut.order, reads), small_direct = small.fits(cut.order, others);
   // A slice's images, one behind the other; what all slices read stands there once.
@@ -263,9 +275,11 @@ void Convolution::to_weight(const Images& big, const Images& small) const {
   });
   parallel_for(cut.slices, 1, [&](int64_t lo, int64_t hi) {
     Alone alone;
+    Scratch packed(weights.plain() ? 0 : floats_of(weight_layout(p)));
     for (; lo < hi; ++lo) {
-      primitive_of(p).run({x_of(by_group ? lo : 0), y_of(lo), weights[lo]});
-      if (!weights.plain()) convert_weight(p, slice_of(lo), weights[lo]);
+      float* w = weights.plain() ? weights[lo] : packed.data();
+      primitive_of(p).run({x_of(by_group ? lo : 0), y_of(lo), w});
+      if (!weights.plain()) convert_weight(p, slice_of(lo), w);
     }
   });
 }
