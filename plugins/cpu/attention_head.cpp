@@ -33,8 +33,7 @@ constexpr AttentionCode<T> kCode = {&attention_forward<T>, &attention_backward<T
 
 }  // namespace
 
-const AttentionCode<float>* attention_f32() { return &kCode<float>; }
-const AttentionCode<double>* attention_f64() { return &kCode<double>; }
+AJ_CODE(AttentionCode, attention_code, kCode)
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -69,16 +68,7 @@ template <>
 double* attention_room<double>(int64_t n) {
   return static_cast<double*>(room_of(size_t(n) * sizeof(double)));
 }
-template <>
-const AttentionCode<float>& attention_code<float>() {
-  static const AttentionCode<float>& chosen = *AJ_SIMD(attention_f32)();
-  return chosen;
-}
-template <>
-const AttentionCode<double>& attention_code<double>() {
-  static const AttentionCode<double>& chosen = *AJ_SIMD(attention_f64)();
-  return chosen;
-}
+AJ_CHOSEN_CODE(AttentionCode, attention_code)
 
 }  // namespace adjoin::cpu
 #endif

@@ -72,8 +72,7 @@ constexpr NormRows<T> kRows = {&forward<T>, &backward<T>, &flush};
 
 }  // namespace
 
-const NormRows<float>* norm_f32() { return &kRows<float>; }
-const NormRows<double>* norm_f64() { return &kRows<double>; }
+AJ_CODE(NormRows, norm_rows, kRows)
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -82,16 +81,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 
-template <>
-const NormRows<float>& norm_rows<float>() {
-  static const NormRows<float>& chosen = *AJ_SIMD(norm_f32)();
-  return chosen;
-}
-template <>
-const NormRows<double>& norm_rows<double>() {
-  static const NormRows<double>& chosen = *AJ_SIMD(norm_f64)();
-  return chosen;
-}
+AJ_CHOSEN_CODE(NormRows, norm_rows)
 
 }  // namespace adjoin::cpu
 #endif

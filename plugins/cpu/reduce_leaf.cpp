@@ -284,8 +284,7 @@ constexpr Leaves<T> kLeaves = {
 
 }  // namespace
 
-const Leaves<float>* leaves_f32() { return &kLeaves<float>; }
-const Leaves<double>* leaves_f64() { return &kLeaves<double>; }
+AJ_CODE(Leaves, leaves, kLeaves)
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -294,16 +293,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 
-template <>
-const Leaves<float>& leaves<float>() {
-  static const Leaves<float>& chosen = *AJ_SIMD(leaves_f32)();
-  return chosen;
-}
-template <>
-const Leaves<double>& leaves<double>() {
-  static const Leaves<double>& chosen = *AJ_SIMD(leaves_f64)();
-  return chosen;
-}
+AJ_CHOSEN_CODE(Leaves, leaves)
 
 }  // namespace adjoin::cpu
 #endif

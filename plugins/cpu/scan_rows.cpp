@@ -113,8 +113,7 @@ constexpr ScanRows<T> kRows = {&sum<T>, &scan<T>, &columns<T>};
 
 }  // namespace
 
-const ScanRows<float>* scan_f32() { return &kRows<float>; }
-const ScanRows<double>* scan_f64() { return &kRows<double>; }
+AJ_CODE(ScanRows, scan_rows, kRows)
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -123,16 +122,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 
-template <>
-const ScanRows<float>& scan_rows<float>() {
-  static const ScanRows<float>& chosen = *AJ_SIMD(scan_f32)();
-  return chosen;
-}
-template <>
-const ScanRows<double>& scan_rows<double>() {
-  static const ScanRows<double>& chosen = *AJ_SIMD(scan_f64)();
-  return chosen;
-}
+AJ_CHOSEN_CODE(ScanRows, scan_rows)
 
 }  // namespace adjoin::cpu
 #endif

@@ -23,6 +23,24 @@
 #define HWY_BROKEN_EMU128 1
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 
+// In a namespace of an instruction set: `table`, a constant of Code<float> and Code<double>, is
+// what the set offers as `name`.
+#define AJ_CODE(Code, name, table)                                    \
+  static const Code<float>* name##_single() { return &table<float>; } \
+  static const Code<double>* name##_twice() { return &table<double>; }
+// And outside, for the function template name<T>() that a header declares: that of the chosen set.
+#define AJ_CHOSEN_CODE(Code, name)                                \
+  template <>                                                     \
+  const Code<float>& name<float>() {                              \
+    static const Code<float>& chosen = *AJ_SIMD(name##_single)(); \
+    return chosen;                                                \
+  }                                                               \
+  template <>                                                     \
+  const Code<double>& name<double>() {                            \
+    static const Code<double>& chosen = *AJ_SIMD(name##_twice)(); \
+    return chosen;                                                \
+  }
+
 #endif
 
 #include <hwy/foreach_target.h>

@@ -173,8 +173,7 @@ constexpr SoftmaxRows<T> kRows = {
 
 }  // namespace
 
-const SoftmaxRows<float>* softmax_f32() { return &kRows<float>; }
-const SoftmaxRows<double>* softmax_f64() { return &kRows<double>; }
+AJ_CODE(SoftmaxRows, softmax_rows, kRows)
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -183,16 +182,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 
-template <>
-const SoftmaxRows<float>& softmax_rows<float>() {
-  static const SoftmaxRows<float>& chosen = *AJ_SIMD(softmax_f32)();
-  return chosen;
-}
-template <>
-const SoftmaxRows<double>& softmax_rows<double>() {
-  static const SoftmaxRows<double>& chosen = *AJ_SIMD(softmax_f64)();
-  return chosen;
-}
+AJ_CHOSEN_CODE(SoftmaxRows, softmax_rows)
 
 }  // namespace adjoin::cpu
 #endif
