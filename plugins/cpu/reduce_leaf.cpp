@@ -7,6 +7,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "reduce_leaf.cpp"
 #include "simd.hpp"
+// the functions of each set
+#include "lanes.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
@@ -85,6 +87,17 @@ constexpr T start(const Extreme<T, Max>& f) {
   return f.none();
 }
 
+// Lane j is joined with lane j + half, for halves down to 1.
+template <class D, class F>
+HWY_INLINE hn::TFromD<D> fold_lanes(D d, hn::Vec<D> v, F f) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(v);
+  } else {
+    const hn::Half<D> half;
+    return fold_lanes(half, f.join(half, hn::LowerHalf(half, v), hn::UpperHalf(half, v)), f);
+  }
+}
+
 // Element j goes to lane j mod 64; lanes are folded 32, 16, ..., 1. A short last row is filled up.
 template <class T, class F>
 T fold(const T* HWY_RESTRICT x, int64_t n, F f) {
@@ -96,21 +109,20 @@ T fold(const T* HWY_RESTRICT x, int64_t n, F f) {
   for (; i + kLanes <= n; i += kLanes)
     for (int64_t j = 0; j < V; ++j) s[j] = f.add(d, s[j], hn::LoadU(d, x + i + j * L));
   if (i < n) {
-    HWY_ALIGN T rest[kLanes];
-    for (int64_t j = 0; j < V; ++j) hn::Store(hn::Set(d, f.none()), d, rest + j * L);
-    std::copy_n(x + i, n - i, rest);
-    for (int64_t j = 0; j < V; ++j) s[j] = f.add(d, s[j], hn::Load(d, rest + j * L));
+    const auto none = hn::Set(d, f.none());
+    for (int64_t j = 0; j < V; ++j, i += L) {
+      const size_t left = i < n ? size_t(n - i) : 0;
+      auto v = none;
+      if (left >= size_t(L))
+        v = hn::LoadU(d, x + i);
+      else if (left > 0)
+        v = hn::IfThenElse(hn::FirstN(d, left), load_n(d, x + i, left), none);
+      s[j] = f.add(d, s[j], v);
+    }
   }
   for (int64_t half = V / 2; half; half /= 2)
     for (int64_t j = 0; j < half; ++j) s[j] = f.join(d, s[j], s[j + half]);
-  HWY_ALIGN T lane[L];
-  hn::Store(s[0], d, lane);
-  const hn::CappedTag<T, 1> one;
-  for (int64_t half = L / 2; half; half /= 2)
-    for (int64_t j = 0; j < half; ++j)
-      hn::Store(f.join(one, hn::Load(one, lane + j), hn::Load(one, lane + j + half)), one,
-                lane + j);
-  return lane[0];
+  return fold_lanes(d, s[0], f);
 }
 
 template <class T>
