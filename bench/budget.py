@@ -1,18 +1,22 @@
 """bench/budget.py: what one call costs beside its budget: from C (call_bench's JSON) and from Python.
 
-Machines differ, so each figure also stands as a multiple of an empty Python call and of NumPy's a + b.
+Machines differ, so each figure also stands as a multiple of an empty Python call, of NumPy's a + b, and, from C, of the
+same call in libtorch where the Python that BENCH_PYTHON names has one.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
 import timeit
+from pathlib import Path
 
 import adjoin
 
 ROUNDS, TARGET = 15, 0.004
+PASSES = 3  # of the programs, in turn: their medians are compared
 
 
 def nanoseconds(statement, names):
@@ -41,6 +45,48 @@ def from_c(program):
     }
 
 
+def libtorch_program(folder):
+    """Builds libtorch_calls.cpp; None where there is no libtorch or no compiler for it."""
+    where = "import os, torch; print(os.path.dirname(torch.__file__), int(torch.compiled_with_cxx11_abi()))"
+    found = subprocess.run(
+        [os.environ.get("BENCH_PYTHON", sys.executable), "-c", where],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if found.returncode:
+        return None
+    torch, abi = found.stdout.split()
+    source, program = Path(__file__).with_name("libtorch_calls.cpp"), folder / "libtorch_calls"
+    libraries = [f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-lc10", "-ltorch_cpu", "-ltorch"]
+    command = ["c++", "-std=c++20", "-O2", "-w", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-isystem", f"{torch}/include"]
+    built = subprocess.run(
+        [*command, source, "-o", program, *libraries], check=False, capture_output=True, text=True
+    )
+    if built.returncode:
+        print(f"budget: libtorch_calls.cpp does not build: {(built.stderr.strip().splitlines() or ['?'])[-1]}")
+        return None
+    return program
+
+
+def from_libtorch(program):
+    run = subprocess.run([program], check=False, capture_output=True, text=True)
+    return {name: float(ns) for name, ns in map(str.split, run.stdout.splitlines())}
+
+
+def both_from_c(program):
+    """Medians of our calls, and of their ratios to libtorch's; one after the other, since machines are busy for a while."""
+    other = libtorch_program(Path(program).parent)
+    ours, ratios = {}, {}
+    for _ in range(PASSES if other else 1):
+        theirs = from_libtorch(other) if other else {}
+        for name, figure in from_c(program).items():
+            ours.setdefault(name, []).append(figure)
+            if name in theirs:
+                ratios.setdefault(name, []).append(figure / theirs[name])
+    return {k: statistics.median(v) for k, v in ours.items()}, {k: statistics.median(v) for k, v in ratios.items()}
+
+
 def from_python():
     plain = {"a": adjoin.ones(64), "b": adjoin.ones(64), "add": adjoin.add, "nothing": lambda: None}
     recorded = {
@@ -65,8 +111,17 @@ def from_python():
     return figures, nanoseconds("a + b", {"a": ones, "b": ones})
 
 
+def print_beside_libtorch(c, ratios):
+    if not ratios:
+        print("beside libtorch: left out; BENCH_PYTHON names a Python that has it")
+        return
+    print(f"{'from C':28} {'ns':>7} {'/ libtorch':>10}")
+    for name, ratio in ratios.items():
+        print(f"{name:28} {c[name]:7.0f} {ratio:10.3f}{'  wanted: 0.12' if name == 'add_64' else ''}")
+
+
 def main():
-    c = from_c(sys.argv[1]) if len(sys.argv) > 1 else {}
+    c, ratios = both_from_c(sys.argv[1]) if len(sys.argv) > 1 else ({}, {})
     python, numpy_add = from_python()
     recording = python["recorded a + b"] - python["a + b"]
     # name, figure, budget, gate; None where there is none
@@ -101,6 +156,8 @@ def main():
         print(
             f"{name:28} {figure:7.0f} {budget or '':>7} {gate or '':>6} {figure / python['empty call']:7.1f} {beside}{marks}"
         )
+    if c:
+        print_beside_libtorch(c, ratios)
     return 1 if over else 0
 
 
