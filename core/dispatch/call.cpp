@@ -13,9 +13,8 @@ namespace {
 inline uint64_t keys_of(const aj_op* op, const aj_value* args, uint32_t nargs, bool* ok, uint32_t* flags) {
   uint64_t keys = 0;
   uint32_t fits = 1, all = 0;
-  for (uint32_t i = 0; i < nargs; i++) fits &= (op->tags_ok[i] & tag_bit(args[i].tag)) != 0;
-  *ok = fits;
   for (uint32_t i = 0; i < nargs; i++) {
+    fits &= (op->tags_ok[i] & tag_bit(args[i].tag)) != 0;
     if (args[i].tag == AJ_TENSOR) {
       keys |= args[i].v.tensor->keys;
       all |= args[i].v.tensor->obj.flags;
@@ -27,6 +26,7 @@ inline uint64_t keys_of(const aj_op* op, const aj_value* args, uint32_t nargs, b
         }
     }
   }
+  *ok = fits;
   *flags = all;
   return keys;
 }

@@ -182,7 +182,7 @@ aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Tempor
       p->add_absent(at);
       continue;
     }
-    uint64_t only = in.op->schema.params[in.op->operands[i]].dtypes;
+    uint64_t only = in.op->fixed_operands ? in.op->schema.params[in.op->operands[i]].dtypes : 0;
     bool fixed = only && !(only & (only - 1));
     if (v.tag != AJ_TENSOR) {
       p->add_number(at, v, fixed ? __builtin_ctzll(only) : compute);

@@ -229,7 +229,31 @@ void end_streaming() {
 #endif
 }
 
+namespace {
+
+// Few elements in one dense row, all of the dtype they are computed in: nothing is to be chosen. False: otherwise.
+bool run_short_row(const aj_plan& p, const Loops& l, const void* functor) {
+  constexpr uint32_t plain = AJ_PLAN_FLAT | AJ_PLAN_SAME_DTYPE;
+  if ((p.flags & plain) != plain || p.numel >= 4096 || p.nops != l.inputs + 1) return false;
+  if (l.bool_out || l.bool_first || !same(l.sets[0].storage, p.compute)) return false;
+  const void* in[3];
+  unsigned numbers = 0;
+  for (uint32_t k = 0; k < l.inputs; ++k) {
+    const aj_operand& o = p.ops[k + 1];
+    if (!o.data || !same(o.dtype, p.compute)) return false;
+    in[k] = o.data;
+    numbers |= unsigned(row_stride(p, k + 1) == 0) << k;
+  }
+  Loop loop = l.sets[0].by_mask[numbers];
+  if (!loop) return false;
+  loop(functor, p.ops[0].data, in, p.numel, false);
+  return true;
+}
+
+}  // namespace
+
 void run_rows(const aj_plan& p, const Loops& loops, const void* functor) {
+  if (run_short_row(p, loops, functor)) return;
   Walk(p, loops, functor).run();
   if (worth_streaming(p)) end_streaming();
 }
