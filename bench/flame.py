@@ -16,19 +16,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-import cases  # noqa: F401 - these fill the table
-import kernels  # noqa: F401
-import layers  # noqa: F401
-import training  # noqa: F401
-from table import CASES
+from all_cases import CASES
 
 HERE = Path(__file__).resolve().parent
 CHILD = """
 import sys, time
 sys.path.insert(0, {here!r})
 import adjoin as T
-import cases, kernels, layers, training
-from table import CASES
+from all_cases import CASES
 T.set_num_threads({threads})
 case = CASES[{case!r}]
 names = dict(case.setup(T), T=T)

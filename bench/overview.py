@@ -10,12 +10,9 @@ import json
 import statistics
 from pathlib import Path
 
-import cases  # noqa: F401 - these fill the table
-import kernels  # noqa: F401
-import layers  # noqa: F401
-import training  # noqa: F401
+from all_cases import CASES
 from side_by_side import geometric_mean, judged, limit_of
-from table import CASES, WANTED, group_of
+from table import WANTED, group_of
 
 
 def median_of(runs_of_case):

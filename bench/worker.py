@@ -10,11 +10,7 @@ import sys
 import time
 import timeit
 
-import cases  # noqa: F401 - these fill the table
-import kernels  # noqa: F401
-import layers  # noqa: F401
-import training  # noqa: F401
-from table import CASES
+from all_cases import CASES
 
 TARGET = 0.01  # seconds of one sample
 
