@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "norm_rows.hpp"
-#include "softmax_rows.hpp"
+#include "rows.hpp"
 
 namespace adjoin::cpu {
 namespace {
@@ -43,12 +43,12 @@ void layer_norm(Args args) {
     Dense<T> in(x), out(args.result(0)), mean(args.result(1)), rstd(args.result(2));
     Parameter<T> weight(args.tensor(2), n, 1), bias(args.tensor(3), n, 0);
     const T *w = weight.data(), *b = bias.data();
-    bool past = past_cache(x.numel() * int64_t(sizeof(T)));
+    bool past = 2 * x.numel() * int64_t(sizeof(T)) >= stream_bytes();
     parallel_for(rows, grain_of(n, 8192), [&](int64_t lo, int64_t hi) {
       for (int64_t r = lo; r < hi; ++r)
         norm_rows<T>().forward(in.data() + r * n, w, b, out.data() + r * n, n, eps, past, &mean[r],
                                &rstd[r]);
-      if (past) norm_rows<T>().flush();
+      if (past) end_streaming();
     });
     out.commit();
     mean.commit();
@@ -71,7 +71,7 @@ void layer_norm_backward(Args args) {
     Dense<T> in(x), dy(grad), mean(args.tensor(3)), rstd(args.tensor(4)), dx(args.result(0));
     Parameter<T> weight(args.tensor(5), n, 1);
     const T* w = weight.data();
-    bool past = past_cache(x.numel() * int64_t(sizeof(T)));
+    bool past = 3 * x.numel() * int64_t(sizeof(T)) >= stream_bytes();
     // Leaves of 64 rows, joined as the kit's reductions join theirs; a task is an aligned run.
     Adding<T> adding;
     int64_t leaves = (rows + kLeafRows - 1) / kLeafRows, width = of_parameters ? 2 * n : 0;
@@ -91,7 +91,7 @@ void layer_norm_backward(Args args) {
         }
         std::copy_n(stack.finish(), width, parts.begin() + t * width);
       }
-      if (past) norm_rows<T>().flush();
+      if (past) end_streaming();
     });
     if (of_input) dx.commit();
     if (!of_parameters) return;

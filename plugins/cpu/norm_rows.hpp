@@ -13,7 +13,6 @@ struct NormRows {
   // dx, unless it is NULL; sums has g (x - mean) rstd, then g, added, unless it is NULL.
   void (*backward)(const T* g, const T* x, const T* weight, T mean, T rstd, T* dx, T* sums,
                    int64_t n, bool past_cache);
-  void (*flush)();  // after writing past the cache
 };
 
 template <class T>

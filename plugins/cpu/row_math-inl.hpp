@@ -59,7 +59,7 @@ HWY_INLINE T largest(const T* HWY_RESTRICT x, int64_t n) {
 }
 
 // y[i] = f(i). past_cache: y is large and not read soon, so its lines are not fetched; whoever asks
-// for that ends with hwy::FlushStream().
+// for that ends with end_streaming().
 template <class T, class F>
 HWY_INLINE void write(T* HWY_RESTRICT y, int64_t n, bool past_cache, F f) {
   const hn::ScalableTag<T> d;

@@ -4,6 +4,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <numeric>
 
+#include "rows.hpp"
 #include "softmax_rows.hpp"
 #include "tables.hpp"
 
@@ -25,11 +26,11 @@ void for_lines(const Lines& l, F f) {
 }
 
 // f(row) of rows of n elements; then what was written past the cache is flushed.
-template <class T, class F>
+template <class F>
 void for_rows_of(int64_t rows, int64_t n, F f) {
   parallel_for(rows, grain_of(n, 8192), [&](int64_t lo, int64_t hi) {
     for (; lo < hi; ++lo) f(lo);
-    softmax_rows<T>().flush();
+    end_streaming();
   });
 }
 
@@ -42,9 +43,9 @@ void softmax(Args args) {
     using T = Math<S>;
     Dense<T> in(x), y(out);
     const SoftmaxRows<T>& code = softmax_rows<T>();
-    bool past = past_cache(out.numel() * int64_t(sizeof(T)));
+    bool past = 2 * out.numel() * int64_t(sizeof(T)) >= stream_bytes();
     if (l.inner == 1)
-      for_rows_of<T>(l.outer, l.size, [&](int64_t r) {
+      for_rows_of(l.outer, l.size, [&](int64_t r) {
         (Log ? code.log_softmax : code.softmax)(in.data() + r * l.size, y.data() + r * l.size,
                                                 l.size, past);
       });
@@ -66,9 +67,9 @@ void softmax_backward(Args args) {
     using T = Math<S>;
     Dense<T> dy(grad), y(output), dx(out);
     const SoftmaxRows<T>& code = softmax_rows<T>();
-    bool past = past_cache(out.numel() * int64_t(sizeof(T)));
+    bool past = 3 * out.numel() * int64_t(sizeof(T)) >= stream_bytes();
     if (l.inner == 1)
-      for_rows_of<T>(l.outer, l.size, [&](int64_t r) {
+      for_rows_of(l.outer, l.size, [&](int64_t r) {
         int64_t at = r * l.size;
         (Log ? code.log_softmax_back : code.softmax_back)(dy.data() + at, y.data() + at,
                                                           dx.data() + at, l.size, past);
@@ -112,7 +113,7 @@ void softmax_nll(Args args) {
     Dense<T> in(x), out(args.result(0)), sums(args.result(1));
     std::unique_ptr<T[]> room(c.each ? nullptr : new T[size_t(c.rows)]);
     T* losses = c.each ? out.data() : room.get();
-    for_rows_of<T>(c.rows, c.classes, [&](int64_t r) {
+    for_rows_of(c.rows, c.classes, [&](int64_t r) {
       const T* row = in.data() + r * c.classes;
       sums[r] = softmax_rows<T>().log_sum_exp(row, c.classes);
       losses[r] = c.target[r] == c.ignore ? T(0) : sums[r] - row[c.target[r]];
@@ -128,8 +129,8 @@ void softmax_nll_backward(Args args) {
   Classes c(x, args.tensor(2), args.integer(4), args.string(5));
   visit<floating>(x.dtype(), [&]<class T>() {
     Dense<T> g(grad), in(x), sums(args.tensor(3)), dx(args.result(0));
-    bool past = past_cache(x.numel() * int64_t(sizeof(T)));
-    for_rows_of<T>(c.rows, c.classes, [&](int64_t r) {
+    bool past = 2 * x.numel() * int64_t(sizeof(T)) >= stream_bytes();
+    for_rows_of(c.rows, c.classes, [&](int64_t r) {
       int64_t at = r * c.classes, t = c.target[r];
       if (t == c.ignore)
         std::fill_n(dx.data() + at, c.classes, T(0));

@@ -154,8 +154,6 @@ void softmax_columns_back(const T* dy, const T* y, T* dx, int64_t size, int64_t 
     });
 }
 
-void flush() { hwy::FlushStream(); }
-
 template <class T>
 constexpr SoftmaxRows<T> kRows = {
     &softmax<false, T>,
@@ -168,7 +166,6 @@ constexpr SoftmaxRows<T> kRows = {
     &softmax_columns_back<true, T>,
     &log_sum_exp<T>,
     &nll_back<T>,
-    &flush,
 };
 
 }  // namespace

@@ -7,9 +7,6 @@ namespace adjoin::cpu {
 
 constexpr int64_t kSoftmaxWidth = 64;  // as many columns at most
 
-// Outputs beyond the last cache are written past it.
-inline bool past_cache(int64_t bytes) { return bytes >= 8 << 20; }
-
 template <class T>
 struct SoftmaxRows {
   using Row = void (*)(const T* x, T* y, int64_t n, bool past_cache);
@@ -27,7 +24,6 @@ struct SoftmaxRows {
   // dx = g (exp(x - log_sum_exp) - [i == target])
   void (*nll_back)(const T* x, T log_sum_exp, T g, int64_t target, T* dx, int64_t n,
                    bool past_cache);
-  void (*flush)();  // after writing past the cache
 };
 
 template <class T>
