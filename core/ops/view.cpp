@@ -51,6 +51,10 @@ bool view_strides(const Tensor& t, const Sizes& shape, Sizes* strides) {
                    : c_strides(shape);
     return true;
   }
+  if (t.is_contiguous()) {
+    *strides = c_strides(shape);
+    return true;
+  }
   strides->assign(shape.size(), 1);
   int64_t to = int64_t(shape.size()) - 1, chunk = 1, seen = 1;
   if (t.ndim() == 0) return true;
@@ -202,13 +206,15 @@ aj_status* transpose_view(void*, aj_call* call) {
 }
 
 aj_status* t_view(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) {
-    Geometry g(c.tensor(0));
-    want(g.shape.size() <= 2, "at most two dimensions are wanted, the shape is ", shown(g.shape),
-         "; use transpose()");
-    std::reverse(g.shape.begin(), g.shape.end());
-    std::reverse(g.strides.begin(), g.strides.end());
-    declare(c, g);
+  return infer(call, [call](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    int64_t n = t.ndim(), shape[2], strides[2];
+    want(n <= 2, "at most two dimensions are wanted, the shape is ", shown(t), "; use transpose()");
+    for (int64_t i = 0; i < n; ++i) {
+      shape[i] = t.dl().shape[n - 1 - i];
+      strides[i] = t.dl().strides[n - 1 - i];
+    }
+    kit::check(kit::env.op->declare_view(call, 0, 1, 0, t.dtype(), int32_t(n), shape, strides, 0));
   });
 }
 
