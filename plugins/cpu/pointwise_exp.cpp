@@ -10,21 +10,12 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-#define AJ_UNARY(name)                        \
-  struct name##_f {                           \
-    template <class D, class V>               \
-    HWY_INLINE V operator()(D d, V x) const { \
-      return math::name(d, x);                \
-    }                                         \
-  };                                          \
-  AJ_LOOPS(name, name##_f, 1, same)
-AJ_UNARY(exp)
-AJ_UNARY(exp2)
-AJ_UNARY(expm1)
-AJ_UNARY(tanh)
-AJ_UNARY(sigmoid)
-AJ_UNARY(silu)
-#undef AJ_UNARY
+AJ_UNARY(exp, math::exp(d, x))
+AJ_UNARY(exp2, math::exp2(d, x))
+AJ_UNARY(expm1, math::expm1(d, x))
+AJ_UNARY(tanh, math::tanh(d, x))
+AJ_UNARY(sigmoid, math::sigmoid(d, x))
+AJ_UNARY(silu, math::silu(d, x))
 
 template <class T>
 struct Elu {

@@ -10,15 +10,6 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-#define AJ_UNARY(name, expression)            \
-  struct name##_f {                           \
-    template <class D, class V>               \
-    HWY_INLINE V operator()(D d, V x) const { \
-      (void)d;                                \
-      return expression;                      \
-    }                                         \
-  };                                          \
-  AJ_LOOPS(name, name##_f, 1, same)
 AJ_UNARY(log, math::log(d, x))
 AJ_UNARY(log2, math::log2(d, x))
 AJ_UNARY(log10, math::log10(d, x))
@@ -28,7 +19,6 @@ AJ_UNARY(rsqrt, hn::Set(d, 1) / hn::Sqrt(x))
 AJ_UNARY(sin, math::sin(d, x))
 AJ_UNARY(cos, math::cos(d, x))
 AJ_UNARY(tan, math::tan(d, x))
-#undef AJ_UNARY
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -11,19 +11,10 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-#define AJ_UNARY(name)                        \
-  struct name##_f {                           \
-    template <class D, class V>               \
-    HWY_INLINE V operator()(D d, V x) const { \
-      return math::name(d, x);                \
-    }                                         \
-  };                                          \
-  AJ_LOOPS(name, name##_f, 1, same)
-AJ_UNARY(erf)
-AJ_UNARY(erfc)
-AJ_UNARY(gelu)
-AJ_UNARY(gelu_tanh)
-#undef AJ_UNARY
+AJ_UNARY(erf, math::erf(d, x))
+AJ_UNARY(erfc, math::erfc(d, x))
+AJ_UNARY(gelu, math::gelu(d, x))
+AJ_UNARY(gelu_tanh, math::gelu_tanh(d, x))
 
 template <class T>
 struct LeakyRelu {

@@ -49,6 +49,16 @@ inline constexpr Spec chosen_vectors = {&chosen_kernel<Pair, Chooser, Set>, Set:
   constexpr Loops name##_single = loops_of<F, float, n, Form::shape>(), \
                   name##_twice = loops_of<F, double, n, Form::shape>(); \
   static LoopPair name##_loops() { return {&name##_single, &name##_twice}; }
+// A function of one argument, `expression` of the tag d and the vector x, and its loops.
+#define AJ_UNARY(name, expression)            \
+  struct name##_f {                           \
+    template <class D, class V>               \
+    HWY_INLINE V operator()(D d, V x) const { \
+      (void)d;                                \
+      return expression;                      \
+    }                                         \
+  };                                          \
+  AJ_LOOPS(name, name##_f, 1, same)
 // And outside: those of the chosen set.
 #define AJ_CHOSEN(name) \
   LoopPair name##_pair() { return AJ_SIMD(name##_loops)(); }
