@@ -62,6 +62,7 @@ struct alignas(64) Region {
   void* self = nullptr;
   int threads = 0;
   Inherited inherited{};
+  std::atomic<bool> failed{false};
   std::mutex error_lock;
   aj_status* error = nullptr;
   int64_t error_chunk = 0;
@@ -120,6 +121,7 @@ int granted_cpus() {
 
 void record_error(Region& r, int64_t chunk, aj_status* s) {
   r.next.store(r.chunks, std::memory_order_relaxed);  // nobody claims any more
+  r.failed.store(true, std::memory_order_relaxed);    // or goes on with what was claimed
   std::lock_guard held(r.error_lock);
   if (r.error && r.error_chunk < chunk) return free_status(s);
   if (r.error) free_status(r.error);
@@ -140,14 +142,31 @@ struct Asking {
   }
 };
 
+// The next chunks of a region: neighbours, so that memory is read and written in long runs, and
+// fewer towards the end, so that all threads finish together (C. Polychronopoulos and D. Kuck,
+// guided self-scheduling, IEEE Trans. Comput. 36, 1987).
+struct Claim {
+  int64_t from, to;
+};
+Claim claim_chunks(Region& r) {
+  int64_t i = r.next.load(std::memory_order_relaxed), n;
+  do {
+    if (i >= r.chunks) return {0, 0};
+    n = std::max<int64_t>(1, (r.chunks - i) / (2 * r.threads));
+  } while (!r.next.compare_exchange_weak(i, i + n, std::memory_order_relaxed));
+  return {i, i + n};
+}
+
 void run_chunks(Region& r, Asking* asking) {
   for (;;) {
-    int64_t i = r.next.fetch_add(1, std::memory_order_relaxed);
-    if (i >= r.chunks) return;
-    int64_t lo = i * r.grain;
-    aj_status* s = r.body(r.self, lo, std::min(r.n, lo + r.grain));
-    if (!s && asking) s = asking->ask();
-    if (__builtin_expect(s != nullptr, 0)) record_error(r, i, s);
+    Claim claim = claim_chunks(r);
+    if (claim.from == claim.to) return;
+    for (int64_t i = claim.from; i < claim.to && !r.failed.load(std::memory_order_relaxed); ++i) {
+      int64_t lo = i * r.grain;
+      aj_status* s = r.body(r.self, lo, std::min(r.n, lo + r.grain));
+      if (!s && asking) s = asking->ask();
+      if (__builtin_expect(s != nullptr, 0)) record_error(r, i, s);
+    }
   }
 }
 
@@ -294,6 +313,7 @@ aj_status* run_region(Pool& p, Region& r, int threads, int64_t n, int64_t grain,
   r.body = body, r.self = self, r.threads = threads;
   r.inherited = Inherited::take();
   r.error = nullptr;
+  r.failed.store(false, std::memory_order_relaxed);
   r.next.store(0, std::memory_order_relaxed);
   int cpu = sched_getcpu();
   if (__builtin_expect(cpu != p.avoided.load(std::memory_order_relaxed), 0))
