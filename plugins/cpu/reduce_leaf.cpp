@@ -99,10 +99,12 @@ HWY_INLINE hn::TFromD<D> fold_lanes(D d, hn::Vec<D> v, F f) {
 }
 
 // Element j goes to lane j mod 64; lanes are folded 32, 16, ..., 1. A short last row is filled up.
+// Vectors of 32 bytes at most: wider ones cross a line of the cache at every step where rows begin
+// in the middle of one.
 template <class T, class F>
 T fold(const T* HWY_RESTRICT x, int64_t n, F f) {
-  const hn::ScalableTag<T> d;
-  constexpr int64_t L = HWY_LANES(T), V = kLanes / L;
+  constexpr int64_t L = std::min<int64_t>(HWY_LANES(T), 32 / sizeof(T)), V = kLanes / L;
+  const hn::CappedTag<T, size_t(L)> d;
   hn::Vec<decltype(d)> s[V];
   for (int64_t j = 0; j < V; ++j) s[j] = hn::Set(d, start(f));
   int64_t i = 0;
