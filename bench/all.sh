@@ -7,7 +7,6 @@ failed=0
 
 c++ -std=c++20 -O2 bench/call_bench.cpp -o $out/call_bench -I"$ADJOIN_PREFIX/include" -L"$ADJOIN_PREFIX/lib" -ladjoin \
   -Wl,-rpath,"$ADJOIN_PREFIX/lib" -lbenchmark -lpthread || exit 1
-c++ -std=c++20 -O3 -march=native -ffast-math bench/limits.cpp -o $out/limits -lpthread || exit 1
 echo "== one call"
 python bench/budget.py $out/call_bench | tee $out/budget.txt || failed=1
 echo "== pointwise kernels beside their limits"
