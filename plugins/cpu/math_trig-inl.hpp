@@ -44,8 +44,8 @@ struct Angle {
   Vec<D> sin, cos;                     // of r + rest
   hn::Vec<hn::RebindToUnsigned<D>> n;  // its low two bits are those of n
 };
-// Exact: with the rest, so that errors stay under 0.8 ULP; doubles always.
-template <bool Exact = false, class D>
+// Doubles with the rest, so that errors stay under 0.8 ULP.
+template <class D>
 HWY_INLINE Angle<D> reduced(D d, Vec<D> a) {
   using T = Scalar<D>;
   using Q = Quarter<T>;
@@ -56,7 +56,7 @@ HWY_INLINE Angle<D> reduced(D d, Vec<D> a) {
   Vec<D> r = hn::NegMulAdd(n, second, first), half = hn::Set(d, T(0.5)), one = hn::Set(d, T(1));
   Angle<D> out;
   out.n = hn::BitCast(du, n + hn::Set(d, Format<T>::kMagic));
-  if constexpr (kSingle<T> && !Exact) {
+  if constexpr (kSingle<T>) {
     r = hn::NegMulAdd(n, third, r);
     Vec<D> z = r * r;
     out.sin = hn::MulAdd(r * z, polynomial(d, z, Q::kSin), r);
@@ -69,26 +69,6 @@ HWY_INLINE Angle<D> reduced(D d, Vec<D> a) {
     out.cos = h + hn::MulAdd(z * z, polynomial(d, z, Q::kCos), hn::NegMulAdd(r, rest, lost));
   }
   return out;
-}
-
-// Sine and cosine of x >= 0 up to kLimit.
-template <class D>
-HWY_INLINE void sine_and_cosine(D d, Vec<D> x, Vec<D>* sine, Vec<D>* cosine) {
-  if constexpr (!kFused) {
-    *sine = lanes(d, x, kit::scalar::Sin());
-    *cosine = lanes(d, x, kit::scalar::Cos());
-  } else {
-    const hn::RebindToUnsigned<D> du;
-    using Bits = hn::TFromD<decltype(du)>;
-    auto angle = reduced<true>(d, x);
-    const auto one = hn::Set(du, Bits(1)), two = hn::Set(du, Bits(2));
-    auto odd = hn::RebindMask(d, hn::TestBit(angle.n, one));
-    auto sign = [&](auto n) HWY_ATTR {
-      return hn::BitCast(d, hn::ShiftLeft<sizeof(Bits) * 8 - 2>(hn::And(n, two)));
-    };
-    *sine = hn::Xor(hn::IfThenElse(odd, angle.cos, angle.sin), sign(angle.n));
-    *cosine = hn::Xor(hn::IfThenElse(odd, angle.sin, angle.cos), sign(angle.n + one));
-  }
 }
 
 template <bool Cos, class D>

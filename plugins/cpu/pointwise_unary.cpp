@@ -9,15 +9,6 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-#define AJ_UNARY(name, expression)            \
-  struct name##_f {                           \
-    template <class D, class V>               \
-    HWY_INLINE V operator()(D d, V x) const { \
-      (void)d;                                \
-      return expression;                      \
-    }                                         \
-  };                                          \
-  AJ_LOOPS(name, name##_f, 1, same)
 AJ_UNARY(abs, hn::Abs(x))
 AJ_UNARY(neg, hn::Neg(x))
 AJ_UNARY(square, x* x)
@@ -26,7 +17,6 @@ AJ_UNARY(floor, hn::Floor(x))
 AJ_UNARY(ceil, hn::Ceil(x))
 AJ_UNARY(trunc, hn::Trunc(x))
 AJ_UNARY(relu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x))
-#undef AJ_UNARY
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
