@@ -142,3 +142,14 @@ def test_as_strided_stays_inside_the_memory():
     with pytest.raises(RuntimeError, match="reach outside the memory of 0 elements"):
         aj.empty(0).as_strided((2, 2), (2, 1))
     assert aj.empty(0).as_strided((0, 3), (3, 1)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_scatter_with_an_empty_index_of_fewer_dimensions(device):
+    """Nothing is written, and nothing of the index is read: the sanitizer build watches."""
+    nothing = aj.zeros(0, dtype=aj.int64, device=device)
+    for shape in ((3, 4), (3, 0, 2), (2, 3, 4)):
+        x = aj.rand(*shape, device=device)
+        for dim in (0, -1):
+            assert aj.equal(x.scatter(dim, nothing, 7.0), x)
+            assert aj.equal(x.scatter_add(dim, nothing, aj.zeros(0, device=device)), x)
