@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "compare.cpp"
 #include "simd.hpp"
 // the functions of each set
+#include "plain-inl.hpp"
 #include "rows-inl.hpp"
 
 #if AJ_VECTORS
@@ -39,8 +40,22 @@ AJ_CHOSEN(gt)
 AJ_CHOSEN(ge)
 
 using without_floats = Join<Join<integral, complexes>, bool_only>;
+// Without the branch of && and ||, which an even choice makes dear.
+struct And {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return bool(int(scalar::is_true(a)) & int(scalar::is_true(b)));
+  }
+};
+struct Or {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return bool(int(scalar::is_true(a)) | int(scalar::is_true(b)));
+  }
+};
+
 template <LoopPair (*Pair)(), class F, class Set, class Rest>
-constexpr Spec spec = vectors<Pair, &pointwise_kernel<F, Rest, 2>, Set>;
+constexpr Spec spec = vectors<Pair, &plain_kernel<F, Rest, 2>, Set>;
 }  // namespace
 
 const Kernel compare_kernels[] = {
@@ -50,8 +65,8 @@ const Kernel compare_kernels[] = {
     {"le", spec<le_pair, scalar::Le, reals_bool, integral_bool>},
     {"gt", spec<gt_pair, scalar::Gt, reals_bool, integral_bool>},
     {"ge", spec<ge_pair, scalar::Ge, reals_bool, integral_bool>},
-    {"logical_and", binary<scalar::LogicalAnd, all_types>},
-    {"logical_or", binary<scalar::LogicalOr, all_types>},
+    {"logical_and", binary<And, all_types>},
+    {"logical_or", binary<Or, all_types>},
     {"logical_xor", binary<scalar::LogicalXor, all_types>},
     {nullptr, {}},
 };

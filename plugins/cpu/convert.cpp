@@ -1,23 +1,70 @@
-// plugins/cpu/convert.cpp: rows of any dtype to any other: the one place where these loops are
-// compiled.
-#include <adjoin/kit/convert.hpp>
+// plugins/cpu/convert.cpp: rows of any dtype to any other: contiguous ones as vector casts, others
+// element by element.
+#include "convert_rows.hpp"
+#include "tables.hpp"
 
 namespace adjoin {
+namespace cpu {
+namespace {
+
+constexpr int64_t kWorthALookup = 8;  // elements
+
+template <class T>
+void load(void* into, const char* from, DLDataType dtype, int64_t stride, int64_t n) {
+  T* to = static_cast<T*>(into);
+  if (stride == bytes_of(dtype)) {
+    if (same(dtype, dtype_of<T>)) return void(std::memcpy(into, from, size_t(n) * sizeof(T)));
+    if (n >= kWorthALookup)
+      if (CastRow row = find_cast_row(dtype_of<T>, dtype)) return row(into, from, n, false);
+  }
+  visit<stored>(dtype, [&]<class From>() {
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = cast<T>(*reinterpret_cast<const From*>(from + i * stride));
+  });
+}
+
+template <class T>
+void store(char* to, DLDataType dtype, int64_t stride, const void* out_of, int64_t n) {
+  const T* from = static_cast<const T*>(out_of);
+  if (stride == bytes_of(dtype)) {
+    if (same(dtype, dtype_of<T>)) return void(std::memcpy(to, from, size_t(n) * sizeof(T)));
+    if (n >= kWorthALookup)
+      if (CastRow row = find_cast_row(dtype, dtype_of<T>)) return row(to, from, n, false);
+  }
+  visit<stored>(dtype, [&]<class To>() {
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(to + i * stride) = cast<To>(from[i]);
+  });
+}
+
+}  // namespace
+}  // namespace cpu
+
 namespace AJ_HIDDEN kit {
-template struct Convert<bool>;
-template struct Convert<uint8_t>;
-template struct Convert<int8_t>;
-template struct Convert<int16_t>;
-template struct Convert<int32_t>;
-template struct Convert<int64_t>;
-template struct Convert<uint16_t>;
-template struct Convert<uint32_t>;
-template struct Convert<uint64_t>;
-template struct Convert<Half>;
-template struct Convert<BFloat16>;
-template struct Convert<float>;
-template struct Convert<double>;
-template struct Convert<Complex64>;
-template struct Convert<Complex128>;
+#define AJ_CONVERT_HERE(T)                                                                         \
+  template <>                                                                                      \
+  void Convert<T>::load(void* to, const char* from, DLDataType dtype, int64_t stride, int64_t n) { \
+    cpu::load<T>(to, from, dtype, stride, n);                                                      \
+  }                                                                                                \
+  template <>                                                                                      \
+  void Convert<T>::store(char* to, DLDataType dtype, int64_t stride, const void* from,             \
+                         int64_t n) {                                                              \
+    cpu::store<T>(to, dtype, stride, from, n);                                                     \
+  }
+AJ_CONVERT_HERE(bool)
+AJ_CONVERT_HERE(uint8_t)
+AJ_CONVERT_HERE(int8_t)
+AJ_CONVERT_HERE(int16_t)
+AJ_CONVERT_HERE(int32_t)
+AJ_CONVERT_HERE(int64_t)
+AJ_CONVERT_HERE(uint16_t)
+AJ_CONVERT_HERE(uint32_t)
+AJ_CONVERT_HERE(uint64_t)
+AJ_CONVERT_HERE(Half)
+AJ_CONVERT_HERE(BFloat16)
+AJ_CONVERT_HERE(float)
+AJ_CONVERT_HERE(double)
+AJ_CONVERT_HERE(Complex64)
+AJ_CONVERT_HERE(Complex128)
+#undef AJ_CONVERT_HERE
 }  // namespace kit
 }  // namespace adjoin

@@ -97,6 +97,12 @@ void cast_row(void* to, const void* from, int64_t n, bool stream) {
   for (; i < n; ++i) out[i] = cast<To>(in[i]);
 }
 
+// What has no code of its own is left to the compiler.
+template <class To, class From>
+HWY_INLINE void plain_cast(To* HWY_RESTRICT to, const From* HWY_RESTRICT from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = cast<To>(from[i]);
+}
+
 // Past the caches. The head and tail of the row that fill no vector are copied plainly.
 static void stream_row(char* to, const char* from, int64_t bytes) {
   const hn::ScalableTag<uint8_t> d;
@@ -109,6 +115,24 @@ static void stream_row(char* to, const char* from, int64_t bytes) {
                reinterpret_cast<uint8_t*>(to + i));
   }
   std::memcpy(to + i, from + i, size_t(bytes - i));
+}
+
+template <class To, class From>
+void plain_cast_row(void* to, const void* from, int64_t n, bool stream) {
+  To* out = static_cast<To*>(to);
+  const From* in = static_cast<const From*>(from);
+  if (!stream) return plain_cast(out, in, n);
+  constexpr int64_t block = 4096 / sizeof(To);
+  HWY_ALIGN To results[block];
+  int64_t ahead = int64_t((0 - reinterpret_cast<uintptr_t>(to)) % 64 / sizeof(To));
+  for (int64_t lo = 0, m = ahead ? ahead : block; lo < n; lo += m, m = block) {
+    m = std::min(m, n - lo);
+    for (int64_t b = lo + m; b < std::min(n, lo + 2 * m); b += 64 / int64_t(sizeof(From)))
+      hwy::Prefetch(in + b);
+    plain_cast(results, in + lo, m);
+    stream_row(reinterpret_cast<char*>(out + lo), reinterpret_cast<const char*>(results),
+               m * int64_t(sizeof(To)));
+  }
 }
 
 struct CastTable {
@@ -130,7 +154,31 @@ struct CastTable {
       set<int64_t, From, double>();
     }
   }
+  template <class To, class From>
+  constexpr void set_plain() {
+    if constexpr (!std::is_same_v<To, From>)
+      row[DTypeOf<To>::index][DTypeOf<From>::index] = &plain_cast_row<To, From>;
+  }
+  template <class... From>
+  constexpr void plain(Types<From...>) {
+    (plain_from<From>(), ...);
+  }
+  template <class From>
+  constexpr void plain_from() {
+    set_plain<bool, From>();
+    set_plain<uint8_t, From>();
+    set_plain<int8_t, From>();
+    set_plain<int16_t, From>();
+    set_plain<int32_t, From>();
+    set_plain<int64_t, From>();
+    set_plain<float, From>();
+    set_plain<double, From>();
+    set_plain<Half, From>();
+    set_plain<BFloat16, From>();
+  }
   constexpr CastTable() {
+    plain(reals_bool());
+    plain(halves());
     from_float<float>();
     from_float<Half>();
     from_float<BFloat16>();

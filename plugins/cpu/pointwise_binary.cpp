@@ -5,6 +5,7 @@
 #include "simd.hpp"
 // the functions of each set
 #include "math-inl.hpp"
+#include "plain-inl.hpp"
 #include "rows-inl.hpp"
 
 #if AJ_VECTORS
@@ -80,7 +81,7 @@ aj_status* chosen_binary(void*, aj_call* call) {
     visit<Set>(p.compute, [&]<class T>() {
       Chooser::template choose<T>(call, [&](auto f) {
         const Loops* loops = pair_of(f).of(p.compute);
-        loops ? run_rows(p, *loops, &f) : map<T, T>(p, f);
+        loops ? run_rows(p, *loops, &f) : plain_map<T, T>(p, f);
       });
     });
   });
@@ -99,7 +100,7 @@ aj_status* pow_kernel(void*, aj_call* call) {
         const char stateless = 0;
         run_rows(p, *pair.of(p.compute), &stateless);
       } else {
-        PowChooser::choose<T>(call, [&](auto f) { map<T, T>(p, f); });
+        PowChooser::choose<T>(call, [&](auto f) { plain_map<T, T>(p, f); });
       }
     });
   });
@@ -109,7 +110,7 @@ template <class Chooser, class Set>
 constexpr Spec chosen_spec = {&chosen_binary<Chooser, Set>, Set::mask, kInner};
 using without_floats = Join<Join<integral, complexes>, bool_only>;
 template <LoopPair (*Pair)(), class F, class Set, class Rest>
-constexpr Spec spec = vectors<Pair, &pointwise_kernel<F, Rest, 2>, Set>;
+constexpr Spec spec = vectors<Pair, &plain_kernel<F, Rest, 2>, Set>;
 }  // namespace
 
 const Kernel binary_kernels[] = {

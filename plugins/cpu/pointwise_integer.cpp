@@ -1,8 +1,14 @@
 // plugins/cpu/pointwise_integer.cpp: division with remainder, bits and shifts.
 #include <adjoin/kit/choosers.hpp>
 
-#include "tables.hpp"
+#include "rows.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pointwise_integer.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "plain-inl.hpp"
 
+#if HWY_ONCE
 namespace adjoin::cpu {
 
 const Kernel integer_kernels[] = {
@@ -18,3 +24,4 @@ const Kernel integer_kernels[] = {
 };
 
 }  // namespace adjoin::cpu
+#endif

@@ -5,6 +5,7 @@
 #include "simd.hpp"
 // the functions of each set
 #include "math-inl.hpp"
+#include "plain-inl.hpp"
 #include "rows-inl.hpp"
 
 #if AJ_VECTORS

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "pointwise_ternary.cpp"
 #include "simd.hpp"
 // the functions of each set
+#include "plain-inl.hpp"
 #include "rows-inl.hpp"
 
 #if AJ_VECTORS
@@ -78,7 +79,7 @@ aj_status* where_kernel(void*, aj_call* call) {
     const aj_plan& p = *call->plan;
     const char stateless = 0;
     if (const Loops* loops = where_pair().of(p.compute)) return run_rows(p, *loops, &stateless);
-    visit<all_types>(p.compute, [&]<class T>() { map<bool, T, T>(p, scalar::Where()); });
+    visit<all_types>(p.compute, [&]<class T>() { plain_map<bool, T, T>(p, scalar::Where()); });
   });
 }
 
@@ -89,7 +90,7 @@ aj_status* chosen_ternary(void*, aj_call* call) {
     visit<Set>(p.compute, [&]<class T>() {
       Chooser::template choose<T>(call, [&](auto f) {
         const Loops* loops = Pair().of(p.compute);
-        loops ? run_rows(p, *loops, &f) : map<T, T, T>(p, f);
+        loops ? run_rows(p, *loops, &f) : plain_map<T, T, T>(p, f);
       });
     });
   });

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "pointwise_unary.cpp"
 #include "simd.hpp"
 // the functions of each set
+#include "plain-inl.hpp"
 #include "rows-inl.hpp"
 
 #if AJ_VECTORS
@@ -35,7 +36,7 @@ AJ_CHOSEN(relu)
 
 using integral_complex = Join<integral, complexes>;
 template <LoopPair (*Pair)(), class F, class Set, class Rest>
-constexpr Spec spec = vectors<Pair, &pointwise_kernel<F, Rest, 1>, Set>;
+constexpr Spec spec = vectors<Pair, &plain_kernel<F, Rest, 1>, Set>;
 }  // namespace
 
 const Kernel unary_kernels[] = {

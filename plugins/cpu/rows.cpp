@@ -214,7 +214,7 @@ int64_t stream_bytes() {
 }
 
 bool worth_streaming(const aj_plan& p) {
-  if (p.numel < 4096) return false;
+  if (p.numel < 256) return false;  // rows too short for it; a part may be small
   int64_t bytes = 0;
   for (uint32_t k = 0; k < p.nops; ++k) bytes += tensor_bytes(p.ops[k]);
   if (bytes < stream_bytes()) return false;
@@ -231,10 +231,11 @@ void end_streaming() {
 
 namespace {
 
-// Few elements in one dense row, all of the dtype they are computed in: nothing is to be chosen. False: otherwise.
+// Few elements in one dense row, all of the dtype they are computed in: nothing is to be chosen.
+// False: otherwise.
 bool run_short_row(const aj_plan& p, const Loops& l, const void* functor) {
   constexpr uint32_t plain = AJ_PLAN_FLAT | AJ_PLAN_SAME_DTYPE;
-  if ((p.flags & plain) != plain || p.numel >= 4096 || p.nops != l.inputs + 1) return false;
+  if ((p.flags & plain) != plain || p.numel >= 2048 || p.nops != l.inputs + 1) return false;
   if (l.bool_out || l.bool_first || !same(l.sets[0].storage, p.compute)) return false;
   const void* in[3];
   unsigned numbers = 0;
@@ -250,7 +251,48 @@ bool run_short_row(const aj_plan& p, const Loops& l, const void* functor) {
   return true;
 }
 
+// Blocks of a dense row's results from the first-level cache past the others. False: the operands
+// are not as the loop wants them.
+bool stream_plain(const aj_plan& p, const Rows& r, const void* functor) {
+  constexpr int64_t line = 64, block = 4096;  // bytes
+  const int64_t size = r.out->size;
+  if (!same(p.ops[0].dtype, r.out->dtype) || row_stride(p, 0) != size) return false;
+  unsigned mask = 0;
+  for (uint32_t k = 0; k < r.inputs; ++k) {
+    const aj_operand& o = p.ops[k + 1];
+    if (!o.data || !same(o.dtype, r.in[k]->dtype)) return false;
+    int64_t step = row_stride(p, k + 1);
+    if (step != 0 && step != int64_t(r.in[k]->size)) return false;
+    mask |= unsigned(step == 0) << k;
+  }
+  RowFn row = r.by_mask[mask];
+  if (!row) return false;
+  for_rows(p, [&](char** at, int64_t n) {
+    alignas(line) char results[block];
+    const void* in[3];
+    int64_t ahead = int64_t((0 - reinterpret_cast<uintptr_t>(at[0])) % block / size);
+    for (int64_t lo = 0, m = ahead ? ahead : block / size; lo < n; lo += m, m = block / size) {
+      m = std::min(m, n - lo);
+      for (uint32_t k = 0; k < r.inputs; ++k) {
+        const char* from = at[k + 1] + (mask >> k & 1 ? 0 : lo * int64_t(r.in[k]->size));
+        in[k] = from;
+        if (~mask >> k & 1 && lo + 2 * m <= n)
+          for (int64_t b = 0; b < m * int64_t(r.in[k]->size); b += line)
+            __builtin_prefetch(from + m * int64_t(r.in[k]->size) + b);
+      }
+      row(functor, results, in, m);
+      stream_row(at[0] + lo * size, results, m * size);
+    }
+  });
+  return true;
+}
+
 }  // namespace
+
+void run_plain(const aj_plan& p, const Rows& rows, const void* functor) {
+  if (worth_streaming(p) && stream_plain(p, rows, functor)) return end_streaming();
+  RowDriver(p, rows, functor).run();
+}
 
 void run_rows(const aj_plan& p, const Loops& loops, const void* functor) {
   if (run_short_row(p, loops, functor)) return;

@@ -28,10 +28,12 @@ struct Loops {
 };
 
 void run_rows(const aj_plan& p, const Loops& loops, const void* functor);
+// The kit's walk for loops that a compiler made; large results go past the caches here too.
+void run_plain(const aj_plan& p, const Rows& rows, const void* functor);
 
 // Bytes that an op touches from which on results go past the caches: they would not stay there.
 int64_t stream_bytes();
-// Is the tensor's memory of operand `op`, with the others', so large, and no input the output?
+// Is the memory of the tensors together so large, and no input the output?
 bool worth_streaming(const aj_plan& p);
 void end_streaming();  // orders such stores before what follows
 

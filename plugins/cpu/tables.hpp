@@ -7,21 +7,27 @@
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
-extern template struct Convert<bool>;
-extern template struct Convert<uint8_t>;
-extern template struct Convert<int8_t>;
-extern template struct Convert<int16_t>;
-extern template struct Convert<int32_t>;
-extern template struct Convert<int64_t>;
-extern template struct Convert<uint16_t>;
-extern template struct Convert<uint32_t>;
-extern template struct Convert<uint64_t>;
-extern template struct Convert<Half>;
-extern template struct Convert<BFloat16>;
-extern template struct Convert<float>;
-extern template struct Convert<double>;
-extern template struct Convert<Complex64>;
-extern template struct Convert<Complex128>;
+#define AJ_CONVERT_HERE(T)                                                 \
+  template <>                                                              \
+  void Convert<T>::load(void*, const char*, DLDataType, int64_t, int64_t); \
+  template <>                                                              \
+  void Convert<T>::store(char*, DLDataType, int64_t, const void*, int64_t);
+AJ_CONVERT_HERE(bool)
+AJ_CONVERT_HERE(uint8_t)
+AJ_CONVERT_HERE(int8_t)
+AJ_CONVERT_HERE(int16_t)
+AJ_CONVERT_HERE(int32_t)
+AJ_CONVERT_HERE(int64_t)
+AJ_CONVERT_HERE(uint16_t)
+AJ_CONVERT_HERE(uint32_t)
+AJ_CONVERT_HERE(uint64_t)
+AJ_CONVERT_HERE(Half)
+AJ_CONVERT_HERE(BFloat16)
+AJ_CONVERT_HERE(float)
+AJ_CONVERT_HERE(double)
+AJ_CONVERT_HERE(Complex64)
+AJ_CONVERT_HERE(Complex128)
+#undef AJ_CONVERT_HERE
 }  // namespace kit
 
 namespace cpu {
