@@ -11,7 +11,7 @@
 
 namespace adjoin {
 
-thread_local Tls tls __attribute__((tls_model("initial-exec"))) = {};
+constinit thread_local Tls tls __attribute__((tls_model("initial-exec"))) = {};
 
 namespace {
 

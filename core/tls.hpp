@@ -36,7 +36,8 @@ struct Tls {
 };
 static_assert(sizeof(Tls) <= 512, "must fit glibc's static TLS surplus");
 
-extern thread_local Tls tls __attribute__((tls_model("initial-exec")));
+// constinit: no access asks whether the struct was initialised.
+extern constinit thread_local Tls tls __attribute__((tls_model("initial-exec")));
 
 // Called once per thread before its first use of a free list or a cache: arranges that they are given back at its end.
 void register_thread();

@@ -5,29 +5,33 @@
 #include "core/dispatch/kinds.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/slow.hpp"
+#include "core/trace.hpp"
 
 namespace adjoin {
 namespace {
 
-// Keys of all tensors; `ok` turns false if an argument needs a look; `flags` is the OR of the tensors'.
-inline uint64_t keys_of(const aj_op* op, const aj_value* args, uint32_t nargs, bool* ok, uint32_t* flags) {
+// The OR of the tensors' keys, and of their flags; *odd becomes other than 0 if an argument needs a conversion.
+inline uint64_t look_at(const aj_op* op, const aj_value* args, uint32_t nargs, uint32_t* flags, uint32_t* odd) {
   uint64_t keys = 0;
-  uint32_t fits = 1, all = 0;
+  uint32_t all = 0, tensors = 0, bad = 0;
   for (uint32_t i = 0; i < nargs; i++) {
-    fits &= (op->tags_ok[i] & tag_bit(args[i].tag)) != 0;
-    if (args[i].tag == AJ_TENSOR) {
-      keys |= args[i].v.tensor->keys;
-      all |= args[i].v.tensor->obj.flags;
-    } else if (args[i].tag == AJ_TENSORS) {
-      for (uint32_t j = 0; j < args[i].aux; j++)
-        if (const aj_tensor* t = args[i].v.tensors[j]) {
-          keys |= t->keys;
-          all |= t->obj.flags;
-        }
+    const aj_value& v = args[i];
+    if (v.tag == AJ_TENSOR) {
+      tensors |= 1u << i;
+      keys |= v.v.tensor->keys;
+      all |= v.v.tensor->obj.flags;
+      continue;
     }
+    bad |= ~op->tags_ok[i] & tag_bit(v.tag);
+    if (__builtin_expect(v.tag != AJ_TENSORS, 1)) continue;
+    for (uint32_t j = 0; j < v.aux; j++)
+      if (const aj_tensor* t = v.v.tensors[j]) {
+        keys |= t->keys;
+        all |= t->obj.flags;
+      }
   }
-  *ok = fits;
   *flags = all;
+  *odd = bad | (tensors & ~op->takes_tensor);
   return keys;
 }
 
@@ -58,7 +62,7 @@ struct Running {
 };
 
 // Runs on the backend; `keys` holds backend bits only. Recording is decided.
-inline aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec) {
+aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec) {
   Running running(op);
   if (__builtin_expect((keys & (keys - 1)) != 0, 0)) {
     AJ_TRY(one_backend(op, args, nargs, &keys));
@@ -71,7 +75,12 @@ inline aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
     k = op->kind == Kind::view ? &op->body_kernel : resolve(op, bit);
     if (!k) return missing_kernel(op, bit, args, nargs, rets, nrets);
   }
-  if (!rec) return op->run(op, k, 0, args, nargs, rets, nrets);
+  AJ_MARK(keys);
+  if (__builtin_expect(!rec, 1)) {
+    aj_status* s = op->run(op, k, 0, args, nargs, rets, nrets);
+    AJ_MARK(leave);
+    return s;
+  }
   if (op->kind == Kind::view && op->infer) {
     AJ_TRY(op->run(op, k, 0, args, nargs, rets, nrets));
     bool copied = op->has_body && priv(rets[0].v.tensor).storage != priv(args[0].v.tensor).storage;  // its body recorded
@@ -85,33 +94,59 @@ inline aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
   } else {
     AJ_TRY(op->run(op, k, 0, args, nargs, rets, nrets));
   }
-  return record(op, args, nargs, rets, nrets);
+  AJ_MARK(leave);
+  aj_status* s = record(op, args, nargs, rets, nrets);
+  AJ_MARK(record);
+  return s;
 }
 
-aj_status* call_keys(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+[[gnu::noinline]] aj_status* call_keys(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
   bool rec = (keys & kAutogradKey) && !tls.grad_off;
   keys &= ~kAutogradKey;
-  bool writes = op->schema.writes;
+  bool writes = op->writes;
   for (uint32_t i = 0; i < nrets; i++) writes |= rets[i].tag != AJ_NONE;
   if (__builtin_expect(keys >> 24 != 0, 0)) return boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets);
   if (__builtin_expect(writes, 0)) return call_writing(op, keys, args, nargs, rets, nrets, rec, run);
   return run(op, keys, args, nargs, rets, nrets, rec);
 }
 
+inline uint64_t keys_now(const aj_op* op, uint64_t keys) {
+  return (keys | tls.include) & ~tls.exclude & op->mask.load(std::memory_order_relaxed);
+}
+
+// Arguments that need a conversion, a default or a look.
+[[gnu::noinline]] aj_status* call_settled(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                                          uint32_t nrets) {
+  Settled settled;
+  AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
+  return call_keys(op, keys_now(op, keys), args, nargs, rets, nrets);
+}
+
 }  // namespace
 
 aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  AJ_MARK(before);
   aj_op* op = const_cast<aj_op*>(const_op);
-  Settled settled;
-  bool ok = true;
-  uint32_t flags = 0;
-  uint64_t keys = nargs <= op->nparams ? keys_of(op, args, nargs, &ok, &flags) : 0;
+  if (__builtin_expect(nargs > op->nparams, 0)) return call_settled(op, 0, args, nargs, rets, nrets);  // which refuses
+  uint32_t flags, odd;
+  uint64_t keys = look_at(op, args, nargs, &flags, &odd);
   if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0)) AJ_TRY(refresh_views(args, nargs, &keys));
-  bool fits = ok && nargs == op->nparams && nrets == op->nresults;
-  if (__builtin_expect(!fits || ((op->has_dims || op->checks_dtypes) && !is_settled(op, args, nargs)), 0))
-    AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
-  keys = (keys | tls.include) & ~tls.exclude & op->mask.load(std::memory_order_relaxed);
-  return call_keys(op, keys, args, nargs, rets, nrets);
+  bool complete = nargs == op->nparams && nrets == op->nresults;
+  if (__builtin_expect(!complete || odd || (op->has_look && !is_settled(op, args, nargs)), 0))
+    return call_settled(op, keys, args, nargs, rets, nrets);
+  keys = keys_now(op, keys);
+  // One backend, nothing recorded, nothing above it, a new result.
+  bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 && rets[0].tag == AJ_NONE && !op->writes;
+  const Kernel* k = plain ? op->table[__builtin_ctzll(keys)].load(std::memory_order_acquire) : nullptr;
+  if (__builtin_expect(!k, 0)) {
+    if (!plain || op->kind != Kind::view) return call_keys(op, keys, args, nargs, rets, nrets);
+    k = &op->body_kernel;  // its shape is all
+  }
+  Running running(op);
+  AJ_MARK(keys);
+  aj_status* s = op->run(op, k, 0, args, nargs, rets, nrets);
+  AJ_MARK(leave);
+  return s;
 }
 
 aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* args, uint32_t nargs, aj_value* rets,
@@ -119,9 +154,8 @@ aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* arg
   aj_op* op = const_cast<aj_op*>(const_op);
   Settled settled;
   AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
-  bool ok;
-  uint32_t flags;
-  uint64_t now = keys_of(op, args, nargs, &ok, &flags);  // the caller may have put other tensors in
+  uint32_t flags, odd;
+  uint64_t now = look_at(op, args, nargs, &flags, &odd);  // the caller may have put other tensors in
   uint64_t keys = ((now & kBackendKeys) | (given & (now | tls.include | kAutogradKey) & kFunctionalKeys)) & op->mask.load();
   if (!(now & kAutogradKey)) keys &= ~kAutogradKey;
   return call_keys(op, keys, args, nargs, rets, nrets);

@@ -73,6 +73,17 @@ uint32_t tags_of(const Param& p) {
   }
 }
 
+// Which of an op's calls run_pointwise may serve at once: where the result's dtype follows from the operands' class alone.
+void set_alike(aj_op* op) {
+  const Schema& s = op->schema;
+  bool straight = op->kind <= Kind::pointwise && op->noperands && op->noperands <= 3 && !op->fixed_operands && !op->ordered &&
+                  !op->crosses_devices && !s.writes && s.results.size() == 1 && !s.results[0].dtypes && op->operands[0] == 0;
+  bool to_float = op->kind == Kind::unary_float || op->kind == Kind::binary_float;
+  op->alike_bool = op->kind == Kind::unary_bool || op->kind == Kind::compare;
+  op->alike_classes = !straight ? 0 : to_float ? 1u << AJ_CLASS_FLOAT
+                      : 1u << AJ_CLASS_BOOL | 1u << AJ_CLASS_INTEGER | 1u << AJ_CLASS_FLOAT;
+}
+
 aj_status* nothing(void*, aj_call*) { return nullptr; }
 
 }  // namespace
@@ -108,6 +119,8 @@ void init_op(aj_op* op) {
   op->vjp = nullptr;
   op->nparams = uint16_t(s.params.size());
   op->nresults = uint16_t(s.results.size());
+  op->writes = s.writes;
+  op->takes_tensor = 0;
   op->has_body = op->body != nullptr;
   op->body_kernel = Kernel{op->body, op->self, kKernelBody | AJ_KERNEL_CASTS, 0, 0, nullptr, nullptr, op->provider, "", op->nparams};
   op->ordered = has_word(op->tags, "ordered") || op->kind == Kind::scan || op->kind == Kind::reduce_index;
@@ -136,6 +149,7 @@ void init_op(aj_op* op) {
     op->dtypes_ok[i] = tensor && p.dtypes ? p.dtypes : ~uint64_t{0};
     op->checks_dtypes |= tensor && p.dtypes != 0;
     op->tags_ok[i] = tags_of(p);
+    if (op->tags_ok[i] & tag_bit(AJ_TENSOR)) op->takes_tensor |= 1u << i;
     bool output = i == 0 && s.result_is_first;
     if (tensor && !p.list && !output && op->noperands < 15) {
       op->operands[op->noperands++] = uint8_t(i);
@@ -147,6 +161,8 @@ void init_op(aj_op* op) {
   bool one_result = s.results.size() == 1 && s.results[0].base == AJ_PARAM_TENSOR && !s.results[0].list;
   op->in_place_ok = first_tensor && one_result && !s.writes && !(op->flags & AJ_OP_NO_IN_PLACE) && op->kind != Kind::view &&
                     (pointwise || has_word(op->tags, "in-place"));
+  op->has_look = op->has_dims || op->checks_dtypes;
+  set_alike(op);
 }
 
 }  // namespace adjoin

@@ -1,11 +1,15 @@
 // core/dispatch/kinds.hpp: the ways in which an op is run: pointwise, reduce, scan, view, generic.
 #pragma once
 #include "core/dispatch/op.hpp"
+#include "core/dispatch/settings.hpp"
+#include "core/interfaces.hpp"
 #include "core/tensor/tensor.hpp"
 
 namespace adjoin {
 
 aj_status* run_pointwise(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
+// What run_pointwise does not serve at once.
+aj_status* run_planned(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
 aj_status* run_reduce(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
 aj_status* run_scan(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
 aj_status* run_view(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
@@ -29,6 +33,26 @@ struct Frame {
   Frame(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, uint32_t nrets);
 };
 
+inline Frame::Frame(aj_op* o, uint64_t keys, const aj_value* args, uint32_t nargs, uint32_t nrets) {
+  call.struct_size = sizeof(aj_call);
+  call.flags = settings.deterministic ? AJ_CALL_DETERMINISTIC : 0;
+  call.core = &core_table;
+  call.op = o;
+  call.args = args;
+  call.rets = made;
+  call.nargs = nargs;
+  call.nrets = nrets;
+  call.keys = keys;
+  call.stream = nullptr;
+  call.plan = nullptr;
+  op = o;
+  device = nullptr;
+  views = nullptr;
+  // Each by itself: copying one from the other would read what was just written in halves.
+  for (uint32_t i = 0; i < nrets; i++) made[i].tag = AJ_NONE, made[i].aux = 0, made[i].v.i = 0;
+  for (uint32_t i = 0; i < nrets; i++) given[i].tag = AJ_NONE, given[i].aux = 0, given[i].v.i = 0;
+}
+
 // The device that serves: that of the tensors, else of a device argument, else the default.
 aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, Device** out);
 // All tensors must be on d; 0-dim host tensors may join, `moved` then holds their copies.
@@ -37,7 +61,21 @@ aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint3
 // Picks the first candidate that takes the compute dtype and agrees; the error lists what there is.
 aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call, const Kernel** out);
 
-// Calls a kernel, names the plugin while it runs, parks the frontend's lock if it may take long.
+// Calls a kernel and names the plugin while it runs.
+aj_status* kernel_threw(const aj_op* op, const Kernel* k);  // in a handler: what the kernel let out, as an error
+inline aj_status* invoke(const aj_op* op, const Kernel* k, aj_call* call) {
+  const char* before = tls.running_plugin;
+  if (!k->provider.empty()) tls.running_plugin = k->provider.c_str();
+  aj_status* s;
+  try {
+    s = k->fn(k->self, call);
+  } catch (...) {
+    s = kernel_threw(op, k);
+  }
+  tls.running_plugin = before;
+  return s;
+}
+// The same, and parks the frontend's lock if it may take long.
 aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t estimate_ns);
 
 aj_status* declare(aj_call* call, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t* shape, const int64_t* strides);

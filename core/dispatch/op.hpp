@@ -49,6 +49,7 @@ struct Kernel {
 constexpr uint32_t kKernelBody = 1u << 31;     // the op's own composite
 constexpr uint32_t kKernelFallback = 1u << 30; // one for every op at a key
 constexpr uint32_t kKernelHost = 1u << 29;     // the host's, through copies
+constexpr uint32_t kKernelPlain = 1u << 28;    // takes every call of its dtypes, returns soon, in any mode
 
 // The derivative of a row or plugin, copied; strings kept.
 struct Vjp {
@@ -72,6 +73,12 @@ struct aj_op {
   std::atomic<const adjoin::Kernel*> table[64];  // resolved; NULL leads to resolve()
   std::atomic<uint64_t> mask;                    // keys where this op, or a fallback, has something
   adjoin::RunFn run;
+  bool writes;                                   // schema.writes
+  bool has_look;                                 // some argument needs a look before anybody sees it
+  bool has_dims, checks_dtypes;                  // which look
+  uint8_t alike_classes;                         // pointwise: bit AJ_CLASS_: tensors alike need no planning, see alike.cpp
+  uint32_t takes_tensor;                         // bit i: parameter i takes a tensor as it is
+  bool alike_bool;                               // the result of such a call is bool, not of the tensors' dtype
   std::atomic<const adjoin::Vjp*> vjp;
   adjoin::Kind kind;
   bool ordered, has_body, in_place_ok, float_results;
@@ -90,7 +97,6 @@ struct aj_op {
   bool fixed_operands;                           // one of them has a dtype of its own: a condition, an index
   int8_t p_dim, p_keepdim, p_dtype, p_rounding;  // places of parameters with a meaning to the core; -1
   bool real_result;                              // tag: a complex input gives a real result
-  bool has_dims, checks_dtypes;                  // some argument needs a look before anybody sees it
   uint32_t dim_params;                           // bit i: parameter i is a dimension, or several
   uint64_t dtypes_ok[32];                        // per parameter: a mask of the dtypes its tensors may have
   uint32_t tags_ok[32];                          // per parameter: which value tags it takes as they are, see tag_bit

@@ -12,26 +12,6 @@
 
 namespace adjoin {
 
-Frame::Frame(aj_op* o, uint64_t keys, const aj_value* args, uint32_t nargs, uint32_t nrets) {
-  call.struct_size = sizeof(aj_call);
-  call.flags = settings.deterministic ? AJ_CALL_DETERMINISTIC : 0;
-  call.core = &core_table;
-  call.op = o;
-  call.args = args;
-  call.rets = made;
-  call.nargs = nargs;
-  call.nrets = nrets;
-  call.keys = keys;
-  call.stream = nullptr;
-  call.plan = nullptr;
-  op = o;
-  device = nullptr;
-  views = nullptr;
-  // Each by itself: copying one from the other would read what was just written in halves.
-  for (uint32_t i = 0; i < nrets; i++) made[i] = none();
-  for (uint32_t i = 0; i < nrets; i++) given[i] = none();
-}
-
 namespace {
 
 // A number of the host may stand beside tensors of any device.
@@ -107,25 +87,26 @@ aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const a
               settings.deterministic ? " in the deterministic mode" : "", "; candidates declined");
 }
 
-aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t estimate_ns) {
-  const char* before = tls.running_plugin;
-  if (!k->provider.empty()) tls.running_plugin = k->provider.c_str();
-  void* parked = nullptr;
-  bool park = !(k->flags & kKernelBody) && (estimate_ns > 50000 || (k->flags & AJ_KERNEL_BLOCKS_HOST));
-  if (park) parked = frontend_park();
-  aj_status* s;
+// A kernel may not throw; the core is the last place to say who did.
+[[gnu::cold]] aj_status* kernel_threw(const aj_op* op, const Kernel* k) {
   try {
-    s = k->fn(k->self, call);
-  } catch (const std::exception& e) {  // a kernel may not throw; ours is the last place to say who did
-    s = fail(AJ_INTERNAL, op->schema.ident, ": plugin '", k->provider, "' let an exception out of its kernel: ", e.what());
+    throw;
+  } catch (const std::exception& e) {
+    return fail(AJ_INTERNAL, op->schema.ident, ": plugin '", k->provider, "' let an exception out of its kernel: ", e.what());
   } catch (...) {
 #ifdef __GLIBCXX__
     if (!std::current_exception()) throw;  // a forced unwinding (thread cancellation) goes on
 #endif
-    s = fail(AJ_INTERNAL, op->schema.ident, ": plugin '", k->provider, "' let an unknown exception out of its kernel");
+    return fail(AJ_INTERNAL, op->schema.ident, ": plugin '", k->provider, "' let an unknown exception out of its kernel");
   }
-  if (park) frontend_unpark(parked);
-  tls.running_plugin = before;
+}
+
+aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t estimate_ns) {
+  bool park = !(k->flags & kKernelBody) && (estimate_ns > 50000 || (k->flags & AJ_KERNEL_BLOCKS_HOST));
+  if (__builtin_expect(!park, 1)) return invoke(op, k, call);
+  void* parked = frontend_park();
+  aj_status* s = invoke(op, k, call);
+  frontend_unpark(parked);
   return s;
 }
 

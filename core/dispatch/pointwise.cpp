@@ -210,8 +210,8 @@ aj_status* no_tensor(const aj_op* op) {
 
 }  // namespace
 
-aj_status* run_pointwise(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                         uint32_t nrets) {
+aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                       uint32_t nrets) {
   if (head->flags & kKernelBody) return run_generic(op, head, keys, args, nargs, rets, nrets);
   Inputs in{op, args};
   bool numbers = false;

@@ -232,6 +232,8 @@ const Kernel* resolve(aj_op* op, int bit) {
     auto* link = new Kernel(*chain[i]);
     kept->push_back(link);
     link->next = head;
+    constexpr uint32_t odd = kKernelBody | kKernelFallback | kKernelHost | AJ_KERNEL_BLOCKS_HOST | AJ_KERNEL_NONDETERMINISTIC;
+    if (!link->can_run && !(link->flags & odd)) link->flags |= kKernelPlain;
     head = link;
   }
   op->table[bit].store(head, std::memory_order_release);

@@ -10,10 +10,9 @@ constexpr uint32_t kSmallMax = 1024;
 constexpr uint32_t kSmallKeep =
     1024;  // entries per class and thread; above, half goes to the central list
 
-inline int small_class(uint32_t bytes) {
-  if (bytes <= 256) return bytes <= 64 ? 0 : int((bytes + 63) / 64) - 1;
-  return bytes <= 384 ? 4 : bytes <= 512 ? 5 : bytes <= 768 ? 6 : 7;
-}
+// By the number of 64 bytes that are begun.
+constexpr uint8_t kSmallClass[kSmallMax / 64 + 1] = {0, 0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7};
+inline int small_class(uint32_t bytes) { return kSmallClass[(bytes + 63) / 64]; }
 
 // AddressSanitizer sees each block only when it comes from malloc.
 #if defined(__SANITIZE_ADDRESS__) && !defined(ADJOIN_SMALL_LISTS)

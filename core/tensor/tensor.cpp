@@ -8,14 +8,13 @@
 #include "core/autograd/record.hpp"
 #include "core/frontend.hpp"
 #include "core/object.hpp"
+#include "core/trace.hpp"
 
 namespace adjoin {
 namespace {
 
-aj_status* no_block() { return fail(AJ_OUT_OF_MEMORY, "tensor: the system has no memory for a tensor's header"); }
-
 // The header of a block: everything but storage and dims.
-inline Block* block_new(uint32_t bytes, const DType& dtype, Device* d, int32_t ndim, uint16_t flags) {
+[[gnu::always_inline]] inline Block* block_new(uint32_t bytes, const DType& dtype, Device* d, int32_t ndim, uint16_t flags) {
   int cls = small_class(bytes);
   auto* b = static_cast<Block*>(small_alloc(cls));
   if (__builtin_expect(!b, 0)) return nullptr;
@@ -106,7 +105,7 @@ aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_
   bool meta = d->id.device_type == kMetaType;
   bool inside = bytes <= kInlineBytes && (d->host() || bytes == 0 || meta);
   Block* b = block_new(kDataOffset + (inside && !meta ? uint32_t(bytes) : 0), dtype, d, ndim, kOwnStorage);
-  if (!b) return no_block();
+  if (!b) return no_tensor_memory();
   Storage* s = &b->own;
   uint16_t flags = uint16_t(kStorageInBlock | (tls.inference ? kStorageInference : 0));
   if (meta) {
@@ -140,6 +139,10 @@ void storage_bytes_free(Storage* s) {
 }
 
 }  // namespace
+
+aj_status* no_tensor_memory() {
+  return fail(AJ_OUT_OF_MEMORY, "tensor: the system has no memory for a tensor's header");
+}
 
 void c_strides(std::span<const int64_t> shape, int64_t* out) {
   int64_t step = 1;
@@ -175,6 +178,32 @@ aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> sh
   return nullptr;
 }
 
+aj_tensor* tensor_new_small(const aj_tensor* like, Device* d, const DType& dtype) {
+  int64_t numel = priv(like).numel;
+  uint32_t bytes = uint32_t(numel) * dtype.bytes;
+  int ndim = like->dl.ndim;
+  if (ndim < 0 || ndim > kInlineDims) __builtin_unreachable();
+  Block* b = block_new(kDataOffset + bytes, dtype, d, ndim, kOwnStorage);
+  if (__builtin_expect(!b, 0)) return nullptr;
+  Storage* s = &b->own;
+  storage_init(s, d, kStorageInBlock | kStorageDataInBlock);
+  b->t.dl.data = s->data = reinterpret_cast<char*>(b) + kDataOffset;
+  s->bytes = bytes;
+  b->priv.storage = s;
+  b->priv.numel = numel;
+  uint32_t flags = AJ_TENSOR_STRIDED | AJ_TENSOR_DENSE;
+  if (__builtin_expect(tls.inference, 0)) s->flags |= kStorageInference, flags |= AJ_TENSOR_INFERENCE;
+  b->t.obj.flags = flags;
+  int64_t step = 1;
+  for (int i = ndim; i-- > 0;) {
+    int64_t n = like->dl.shape[i];
+    b->dims[i] = n;
+    b->dims[ndim + i] = step;
+    step *= n > 1 ? n : 1;
+  }
+  return &b->t;
+}
+
 aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int64_t> shape,
                               std::span<const int64_t> strides, aj_tensor** out) {
   int64_t numel;
@@ -203,7 +232,7 @@ aj_status* tensor_alias(aj_tensor* of, const DType& dtype, std::span<const int64
   if (__builtin_expect(!count(shape, dtype.bytes, &numel), 0)) return bad_shape(shape);
   Storage* s = priv(of).storage;
   Block* b = block_new(kViewBlock, dtype, s->device, int32_t(shape.size()), 0);
-  if (!b) return no_block();
+  if (!b) return no_tensor_memory();
   s->refs.fetch_add(1, std::memory_order_relaxed);
   bool dense = true;
   int64_t step = 1;
@@ -242,7 +271,7 @@ aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint6
   auto* s = b ? new (std::nothrow) ForeignStorage : nullptr;
   if (!s) {
     if (b) side_dims_free(b), block_free(b);
-    return no_block();
+    return no_tensor_memory();
   }
   storage_init(s, d, uint16_t(kStorageForeign | (flags & AJ_TENSOR_READ_ONLY ? kStorageReadOnly : 0)));
   s->data = static_cast<char*>(like->data);
@@ -271,8 +300,17 @@ void storage_destroy(Storage* s) {
 }
 
 void tensor_destroy(aj_tensor* t) {
+  AJ_MARK(after);
   TensorPriv& p = priv(t);
   auto* b = reinterpret_cast<Block*>(&p);
+  constexpr uint16_t own = kOwnStorage | kFrontendOwned | kSideDims;
+  bool bare = (p.flags & own) == kOwnStorage && p.storage == &b->own && (b->own.flags & kStorageDataInBlock) &&
+              !(uintptr_t(p.node) | uintptr_t(p.meta) | uintptr_t(p.base));
+  if (__builtin_expect(bare && b->own.refs.load(std::memory_order_acquire) == 1, 1)) {  // nobody else looks at the block
+    block_free(b);
+    AJ_MARK(release);
+    return;
+  }
   if (__builtin_expect((p.flags & kFrontendOwned) != 0, 0)) frontend_drop(p.frontend_id, p.frontend);
   if (p.node) node_release(p.node);
   if (__builtin_expect(p.meta != nullptr, 0)) meta_destroy(p.meta);
@@ -300,7 +338,7 @@ aj_status* tensor_set_dims(aj_tensor* t, std::span<const int64_t> shape, std::sp
   int64_t* home = b->dims;
   if (n > size_t(kInlineDims)) {
     home = static_cast<int64_t*>(std::malloc(n * 2 * sizeof(int64_t)));
-    if (!home) return no_block();
+    if (!home) return no_tensor_memory();
   }
   side_dims_free(b);
   p.flags = uint16_t(n > size_t(kInlineDims) ? p.flags | kSideDims : p.flags & ~kSideDims);

@@ -139,6 +139,10 @@ class Ref {
 
 // Dense, uninitialised. Hot: one block when the data fit into it.
 aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> shape, aj_tensor** out);
+// The same of another's shape (at most kInlineDims) and elements of `dtype`, in a block with its bytes: at most kInlineBytes on
+// a host device, which the caller has checked. NULL: no memory.
+aj_tensor* tensor_new_small(const aj_tensor* like, Device* d, const DType& dtype);
+aj_status* no_tensor_memory();
 aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int64_t> shape,
                               std::span<const int64_t> strides, aj_tensor** out);
 // Shares the memory of `of`; `data` is the address of element 0. Takes no reference on a base: see view_attach.

@@ -62,15 +62,22 @@ AJ_CHOSEN(first_squared)
 AJ_CHOSEN(first_cubed)
 AJ_CHOSEN(add_scaled)
 
+// Asked for once: the processor stays.
+template <LoopPair (*Pair)()>
+const LoopPair& kept() {
+  static const LoopPair pair = Pair();
+  return pair;
+}
+
 // The loops of what a chooser makes; a functor without any is the kit's.
 template <class F>
 LoopPair pair_of(const F&) {
-  if constexpr (std::is_same_v<F, scalar::Add>) return add_pair();
-  if constexpr (std::is_same_v<F, scalar::Sub>) return sub_pair();
-  if constexpr (std::is_same_v<F, scalar::Div>) return div_pair();
+  if constexpr (std::is_same_v<F, scalar::Add>) return kept<add_pair>();
+  if constexpr (std::is_same_v<F, scalar::Sub>) return kept<sub_pair>();
+  if constexpr (std::is_same_v<F, scalar::Div>) return kept<div_pair>();
   if constexpr (std::is_same_v<F, scalar::AddScaled<float>> ||
                 std::is_same_v<F, scalar::AddScaled<double>>)
-    return add_scaled_pair();
+    return kept<add_scaled_pair>();
   return {};
 }
 
@@ -80,7 +87,10 @@ aj_status* chosen_binary(void*, aj_call* call) {
     const aj_plan& p = *call->plan;
     visit<Set>(p.compute, [&]<class T>() {
       Chooser::template choose<T>(call, [&](auto f) {
-        const Loops* loops = pair_of(f).of(p.compute);
+        const LoopPair pair = pair_of(f);
+        const Loops* loops = std::is_same_v<T, float>    ? pair.single
+                             : std::is_same_v<T, double> ? pair.twice
+                                                         : nullptr;
         loops ? run_rows(p, *loops, &f) : plain_map<T, T>(p, f);
       });
     });
