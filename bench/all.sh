@@ -9,6 +9,8 @@ c++ -std=c++20 -O2 bench/call_bench.cpp -o $out/call_bench -I"$ADJOIN_PREFIX/inc
   -Wl,-rpath,"$ADJOIN_PREFIX/lib" -lbenchmark -lpthread || exit 1
 echo "== one call"
 python bench/budget.py $out/call_bench | tee $out/budget.txt || failed=1
+echo "== one call, step by step"
+./run build traced && python bench/trace.py $out/call_bench build/traced/stage/usr/local/lib/libadjoin.so | tee $out/trace.txt || failed=1
 echo "== pointwise kernels beside their limits"
 for threads in 1 2; do
   python bench/limit_share.py --threads $threads | tee $out/limit_share$threads.txt || failed=1

@@ -20,6 +20,7 @@ struct Straight {
   aj_operand ops[kOperands];
   int64_t size, steps[kOperands];
   alignas(16) char numbers[kOperands][16];
+  Straight(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs) : frame(op, keys, args, nargs, 1) {}
 };
 
 [[gnu::always_inline]] inline void put_tensor(Straight* s, int at, aj_tensor* t, int64_t step, uint32_t flags) {
@@ -109,7 +110,7 @@ aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_val
       !few(op, priv(first).numel) || (k->dtypes && !(k->dtypes >> work & 1)))
     return run_planned(op, k, keys, args, nargs, rets, nrets);
 
-  Straight s{Frame(op, keys, args, nargs, 1)};
+  Straight s(op, keys, args, nargs);
   s.frame.device = d;
   s.frame.call.device = d->id;
   s.frame.call.stream = d->default_stream;
