@@ -234,19 +234,12 @@ namespace {
 
 // Few elements in one dense row, all of the dtype they are computed in: nothing is to be chosen.
 // False: otherwise.
-<<<<<<< HEAD
-bool run_short_row(const aj_plan& p, const Loops& l, const void* functor) {
-  constexpr uint32_t plain = AJ_PLAN_FLAT | AJ_PLAN_SAME_DTYPE;
-  if ((p.flags & plain) != plain || p.numel >= 2048 || p.nops != l.inputs + 1) return false;
-  if (l.bool_out || l.bool_first || !same(l.sets[0].storage, p.compute)) return false;
-=======
 inline bool run_short_row(const aj_plan& p, const Loops& l, const void* functor) {
   constexpr uint32_t plain = AJ_PLAN_FLAT | AJ_PLAN_SAME_DTYPE;
   const auto compute = std::bit_cast<uint32_t>(p.compute);
-  if ((p.flags & plain) != plain || p.numel >= 4096 || p.nops != l.inputs + 1) return false;
+  if ((p.flags & plain) != plain || p.numel >= 2048 || p.nops != l.inputs + 1) return false;
   if (l.bool_out || l.bool_first || std::bit_cast<uint32_t>(l.sets[0].storage) != compute)
     return false;
->>>>>>> 0ed4d06 (core: pointwise calls on few elements go straight; marks on the call path)
   const void* in[3];
   unsigned numbers = 0;
   for (uint32_t k = 0; k < l.inputs; ++k) {
@@ -261,7 +254,6 @@ inline bool run_short_row(const aj_plan& p, const Loops& l, const void* functor)
   return true;
 }
 
-<<<<<<< HEAD
 // Blocks of a dense row's results from the first-level cache past the others. False: the operands
 // are not as the loop wants them.
 bool stream_plain(const aj_plan& p, const Rows& r, const void* functor) {
@@ -298,24 +290,18 @@ bool stream_plain(const aj_plan& p, const Rows& r, const void* functor) {
   return true;
 }
 
+// Apart: its tiles would be a large frame of every call.
+[[gnu::noinline]] void run_walk(const aj_plan& p, const Loops& loops, const void* functor) {
+  Walk(p, loops, functor).run();
+  if (worth_streaming(p)) end_streaming();
+}
+
 }  // namespace
 
 void run_plain(const aj_plan& p, const Rows& rows, const void* functor) {
   if (worth_streaming(p) && stream_plain(p, rows, functor)) return end_streaming();
   RowDriver(p, rows, functor).run();
 }
-
-void run_rows(const aj_plan& p, const Loops& loops, const void* functor) {
-  if (run_short_row(p, loops, functor)) return;
-=======
-// Apart: its tiles would be a large frame of every call.
-[[gnu::noinline]] void run_walk(const aj_plan& p, const Loops& loops, const void* functor) {
->>>>>>> 0ed4d06 (core: pointwise calls on few elements go straight; marks on the call path)
-  Walk(p, loops, functor).run();
-  if (worth_streaming(p)) end_streaming();
-}
-
-}  // namespace
 
 void run_rows(const aj_plan& p, const Loops& loops, const void* functor) {
   if (!run_short_row(p, loops, functor)) run_walk(p, loops, functor);
