@@ -51,11 +51,11 @@ def main():
     call_bench, library = sys.argv[1:]
     library = str(Path(library).resolve())
     columns = {
-        "from C": traced([call_bench, "--benchmark_filter=^add_64$"], library),
+        "from C": traced([call_bench, "--benchmark_filter=^add_64/"], library),
         "a + b": traced([sys.executable, "-c", PROGRAM.format(grad=False)], library),
         "recorded": traced([sys.executable, "-c", PROGRAM.format(grad=True)], library),
     }
-    print(f"{'ns, medians of 4096 calls':34} {'budget':>6}" + "".join(f"{name:>9}" for name in columns))
+    print(f"{'ns, means of 4096 calls':34} {'budget':>6}" + "".join(f"{name:>9}" for name in columns))
     sums = dict.fromkeys(columns, 0.0)
     for step, budget, marks in STEPS:
         cells = ""

@@ -1,4 +1,4 @@
-// core/trace.cpp: at the end of a traced process, the median of each step's ticks, and how long a tick is.
+// core/trace.cpp: at the end of a traced process, the mean of each step's ticks, and how long a tick is.
 #include "core/trace.hpp"
 
 #ifdef AJ_TRACE_CALL
@@ -17,11 +17,18 @@ constexpr const char* kNames[kSteps] = {"before", "keys",  "plan",  "output",  "
                                         "record", "leave", "after", "release", "empty"};
 using Clock = std::chrono::steady_clock;
 
-double median(Trace& t, int step) {
+// The mean without what interrupts add: clocks that advance in steps of many ticks leave no better figure.
+double typical(Trace& t, int step) {
   uint32_t n = std::min(t.count[step], Trace::kKept);
   if (!n) return 0;
-  std::nth_element(t.ticks[step], t.ticks[step] + n / 2, t.ticks[step] + n);
-  return t.ticks[step][n / 2];
+  uint32_t* first = t.ticks[step];
+  std::nth_element(first, first + n / 2, first + n);
+  const uint64_t most = uint64_t(first[n / 2]) + 500;
+  double sum = 0;
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (first[i] <= most) sum += first[i], used++;
+  return sum / used;
 }
 
 // Writes "STEP NANOSECONDS CALLS" lines to the file that ADJOIN_TRACE_CALL names; of the thread that ends the process.
@@ -32,12 +39,12 @@ struct AtEnd {
     const char* path = std::getenv("ADJOIN_TRACE_CALL");
     FILE* f = path && trace ? std::fopen(path, "w") : nullptr;
     if (!f) return;
-    for (int i = 0; i < 1000; i++) mark(Step::empty);
+    for (uint32_t i = 0; i < Trace::kKept; i++) mark(Step::empty);
     double ns = std::chrono::duration<double, std::nano>(Clock::now() - start).count() / double(__rdtsc() - ticks);
-    double none = median(*trace, int(Step::empty));
+    double none = typical(*trace, int(Step::empty));
     for (int s = 0; s < kSteps; s++)
       std::fprintf(f, "%s %.2f %u\n", kNames[s],
-                   std::max(0.0, median(*trace, s) - (s == int(Step::empty) ? 0 : none)) * ns, trace->count[s]);
+                   std::max(0.0, typical(*trace, s) - (s == int(Step::empty) ? 0 : none)) * ns, trace->count[s]);
     std::fclose(f);
   }
 } at_end;

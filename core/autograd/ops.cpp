@@ -32,10 +32,10 @@ aj_status* Op::run(std::span<const aj_value> args, aj_tensor** out, aj_tensor* i
 }
 
 aj_status* add(aj_tensor* a, aj_tensor* b, aj_tensor** out) {
-  return op_add.run({value(a), value(b)}, out);
+  return op_add.run({value(a), value(b), value(int64_t(1))}, out);
 }
 aj_status* add_into(aj_tensor* a, aj_tensor* b) {
-  return op_add.run({value(a), value(b)}, nullptr, a);
+  return op_add.run({value(a), value(b), value(int64_t(1))}, nullptr, a);
 }
 aj_status* copy_into(aj_tensor* to, aj_tensor* from) {
   return op_copy.run({value(to), value(from)}, nullptr, to);

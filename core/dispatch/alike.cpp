@@ -88,6 +88,17 @@ inline aj_status* new_result(const aj_tensor* first, Device* d, int dtype, aj_te
   return __builtin_expect(*out != nullptr, 1) ? nullptr : no_tensor_memory();
 }
 
+// May the given result be written while the operands are read, element by element? As a new one would be, or one of them.
+bool may_write(const Straight& s, uint32_t nops, aj_tensor* target, const aj_tensor* first, int result, const Device* d) {
+  if (!is_alike(target, first, result, d)) return false;
+  for (uint32_t i = 1; i < nops; i++) {
+    const aj_tensor* t = s.ops[i].tensor;
+    if (!t || priv(t).storage != priv(target).storage) continue;
+    if (t->dl.data != target->dl.data || priv(t).dtype != result) return false;
+  }
+  return true;
+}
+
 // May the elements be left to one call on this thread? What run_plan would take them for is too little to park a frontend's lock
 // or to wake another thread.
 inline bool few(const aj_op* op, int64_t numel) {
@@ -98,7 +109,7 @@ inline bool few(const aj_op* op, int64_t numel) {
 
 aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
                          uint32_t nrets) {
-  if (!(k->flags & kKernelPlain) || args[0].tag != AJ_TENSOR || rets[0].tag != AJ_NONE)
+  if (!(k->flags & kKernelPlain) || args[0].tag != AJ_TENSOR)
     return run_planned(op, k, keys, args, nargs, rets, nrets);
   aj_tensor* first = args[0].v.tensor;
   Device* d = device(first);
@@ -121,9 +132,15 @@ aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_val
       (n > 2 && !put(&s, 3, args[op->operands[2]], first, d, work)))
     return run_planned(op, k, keys, args, nargs, rets, nrets);
   put_plan(&s, n + 1, work, work == dtype && result == dtype, priv(first).numel);
+  aj_tensor* made = nullptr;
+  if (__builtin_expect(rets[0].tag != AJ_NONE, 0)) {
+    made = rets[0].v.tensor;
+    if (!may_write(s, n + 1, made, first, result, d)) return run_planned(op, k, keys, args, nargs, rets, nrets);
+    retain(made);
+    if (made == first) s.frame.call.flags |= AJ_CALL_IN_PLACE;
+  }
   AJ_MARK(plan);
-  aj_tensor* made;
-  AJ_TRY(new_result(first, d, result, &made));
+  if (__builtin_expect(!made, 1)) AJ_TRY(new_result(first, d, result, &made));
   put_tensor(&s, 0, made, dt(result).bytes, AJ_OPERAND_WRITE);
   s.frame.made[0].tag = AJ_TENSOR;
   s.frame.made[0].v.tensor = made;

@@ -13,6 +13,7 @@ void same_dtype(const Tensor& a, const Tensor& b) {
 void check_inner(const Tensor& a, const Tensor& b, int64_t inner, std::string_view name_a = "input",
                  std::string_view name_b = "mat2") {
   int64_t rows = b.size(b.ndim() - 2), columns = b.size(-1);
+  if (inner == rows) return;
   std::string hint =
       inner == columns ? kit::text("; did you mean ", name_b, b.ndim() == 2 ? ".T?" : ".mT?") : "";
   want(inner == rows, name_a, " is ", shown(a), " and ", name_b, " is ", shown(b),

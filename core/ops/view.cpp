@@ -76,6 +76,30 @@ bool view_strides(const Tensor& t, const Sizes& shape, Sizes* strides) {
   return to == -1;
 }
 
+// What view and reshape are nearly always: elements of a dense tensor in another shape of few dimensions, without lists in
+// between. False: something is odd, and the others say what.
+bool view_dense(aj_call* call) {
+  constexpr uint32_t kFew = 8;
+  const Tensor& t = Infer(call).tensor(0);
+  const aj_value& asked = call->args[1];
+  if (asked.tag != AJ_INTS || asked.aux > kFew || !t.is_contiguous()) return false;
+  const int64_t numel = t.numel();
+  int64_t shape[kFew], strides[kFew], known = 1, step = 1;
+  int hole = -1, n = int(asked.aux);
+  for (int i = 0; i < n; ++i) {
+    shape[i] = asked.v.ints[i];
+    if (shape[i] == -1 && hole < 0)
+      hole = i;
+    else if (shape[i] <= 0 || __builtin_mul_overflow(known, shape[i], &known))
+      return false;
+  }
+  if (numel == 0 || (hole < 0 ? known != numel : numel % known != 0)) return false;
+  if (hole >= 0) shape[hole] = numel / known;
+  for (int i = n; i-- > 0; step *= shape[i]) strides[i] = step;
+  kit::check(kit::env.op->declare_view(call, 0, 1, 0, t.dtype(), n, shape, strides, 0));
+  return true;
+}
+
 }  // namespace
 
 aj_status* alias_view(void*, aj_call* call) {
@@ -84,6 +108,7 @@ aj_status* alias_view(void*, aj_call* call) {
 
 aj_status* view_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
+    if (view_dense(c.call())) return;
     const Tensor& t = c.tensor(0);
     Sizes shape = filled_in(c.ints(1), t.numel()), strides;
     want(view_strides(t, shape, &strides), "strides ", shown(t.strides()), " of a tensor of shape ",
@@ -95,6 +120,7 @@ aj_status* view_view(void*, aj_call* call) {
 // Declares nothing where only a copy has the shape.
 aj_status* reshape_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
+    if (view_dense(c.call())) return;
     const Tensor& t = c.tensor(0);
     Sizes shape = filled_in(c.ints(1), t.numel()), strides;
     if (view_strides(t, shape, &strides)) c.view(t.dtype(), shape, strides);
