@@ -162,8 +162,12 @@ aj_status* edge_to(aj_tensor* t, Edge* out) {
 }
 
 void set_history(aj_tensor* t, Node* n, uint32_t nr) {
-  TensorPriv& p = priv(t);
   node_retain(n);
+  adopt_history(t, n, nr);
+}
+
+void adopt_history(aj_tensor* t, Node* n, uint32_t nr) {
+  TensorPriv& p = priv(t);
   Node* old = p.node;
   p.node = n;
   p.out_nr = nr;

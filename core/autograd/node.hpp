@@ -191,6 +191,7 @@ inline void edge_retain(const Edge& e) {
 }
 // t becomes result nr of n, which is retained; what t was before is forgotten.
 void set_history(aj_tensor* t, Node* n, uint32_t nr);
+void adopt_history(aj_tensor* t, Node* steal_n, uint32_t nr);  // the caller's reference goes to t
 bool can_require_grad(int dtype);
 
 // Saving and unpacking: saved.cpp.

@@ -41,10 +41,16 @@ aj_status* fresh_result(aj_value* ret) {
   return nullptr;
 }
 
+// Of a node that nobody else has seen: no locked instruction is needed.
+void add_refs(Node* n, int32_t more) {
+  n->refs.store(n->refs.load(std::memory_order_relaxed) + uint32_t(more), std::memory_order_relaxed);
+}
+
 aj_status* attach_result(aj_value* ret, Node* n, uint32_t nr) {
   if (ret->tag != AJ_TENSOR || !can_require_grad(priv(ret->v.tensor).dtype)) return nullptr;
   if (__builtin_expect(requires_grad(ret->v.tensor), 0)) AJ_TRY(fresh_result(ret));
-  set_history(ret->v.tensor, n, nr);
+  add_refs(n, 1);
+  adopt_history(ret->v.tensor, n, nr);
   return nullptr;
 }
 
@@ -77,7 +83,11 @@ aj_status* record(const aj_op* op, const aj_value* args, uint32_t nargs, aj_valu
   if (aj_status* s = b.build(rets, nrets, &n)) return give_up(s, rets, nrets);
   if (!n) return nullptr;
   aj_status* s = attach_results(op, n, rets, nrets);
-  node_release(n);
+  if (n->refs.load(std::memory_order_relaxed) > 1) {
+    add_refs(n, -1);
+  } else {
+    node_release(n);
+  }
   return s ? give_up(s, rets, nrets) : nullptr;
 }
 

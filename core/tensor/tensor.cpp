@@ -303,14 +303,6 @@ void tensor_destroy(aj_tensor* t) {
   AJ_MARK(after);
   TensorPriv& p = priv(t);
   auto* b = reinterpret_cast<Block*>(&p);
-  constexpr uint16_t own = kOwnStorage | kFrontendOwned | kSideDims;
-  bool bare = (p.flags & own) == kOwnStorage && p.storage == &b->own && (b->own.flags & kStorageDataInBlock) &&
-              !(uintptr_t(p.node) | uintptr_t(p.meta) | uintptr_t(p.base));
-  if (__builtin_expect(bare && b->own.refs.load(std::memory_order_acquire) == 1, 1)) {  // nobody else looks at the block
-    block_free(b);
-    AJ_MARK(release);
-    return;
-  }
   if (__builtin_expect((p.flags & kFrontendOwned) != 0, 0)) frontend_drop(p.frontend_id, p.frontend);
   if (p.node) node_release(p.node);
   if (__builtin_expect(p.meta != nullptr, 0)) meta_destroy(p.meta);
@@ -319,11 +311,18 @@ void tensor_destroy(aj_tensor* t) {
   Storage* s = p.storage;
   if (__builtin_expect((p.flags & kOwnStorage) != 0, 1)) {
     if (__builtin_expect(s != &b->own, 0)) storage_release(s);
-    if (drop_ref(b->own.refs)) storage_destroy(&b->own);  // frees the block, now or with its last view
-    return;
+    if (drop_ref(b->own.refs)) {  // the block goes, now or with its last view
+      if (b->own.flags & kStorageDataInBlock) {
+        block_free(b);
+      } else {
+        storage_destroy(&b->own);
+      }
+    }
+  } else {
+    storage_release(s);
+    block_free(b);
   }
-  storage_release(s);
-  block_free(b);
+  AJ_MARK(release);
 }
 
 aj_status* tensor_set_dims(aj_tensor* t, std::span<const int64_t> shape, std::span<const int64_t> strides) {
