@@ -125,6 +125,13 @@ typedef struct aj_core { /* EXTENSIBLE */
   aj_status* (*generator_set)(aj_object* g, uint64_t seed, uint64_t offset);
   aj_status* (*generator_draw)(aj_object* g, uint64_t blocks, uint64_t* seed, uint64_t* offset); /* g NULL: cpu's default */
   aj_status* (*manual_seed)(uint64_t seed);                      /* every default generator */
+
+  /* Forms of a tensor's contents made for faster use (a packed weight), kept until the contents may have changed. find:
+   * the one kept under the key, or NULL and a ticket for keep; 0: not worth keeping. Who writes to a tensor outside of an
+   * op says so by bump_version; who lends its memory to somebody who may not says so by escape. */
+  uint64_t (*prepared_find)(aj_tensor* t, const void* key, uint64_t key_bytes, aj_tensor** out);
+  void (*prepared_keep)(aj_tensor* t, uint64_t ticket, const void* key, uint64_t key_bytes, aj_tensor* form);
+  void (*tensor_escape)(aj_tensor* t);
 } aj_core;
 
 #ifdef __cplusplus

@@ -22,6 +22,7 @@
 #include "core/plugin/loader.hpp"
 #include "core/random/generator.hpp"
 #include "core/service/services.hpp"
+#include "core/tensor/prepared.hpp"
 #include "core/tensor/dlpack.hpp"
 #include "core/thread/pool.hpp"
 
@@ -162,7 +163,10 @@ aj_status* tensor_copy_bytes_(aj_tensor* t, void* host, uint64_t bytes, int32_t 
   if (bytes == 0) return nullptr;
   Device* h = device(t);
   if (!h->host()) AJ_TRY(default_host(&h));
-  return to_host ? device_copy(h, host, device(t), t->dl.data, bytes) : device_copy(device(t), t->dl.data, h, host, bytes);
+  if (to_host) return device_copy(h, host, device(t), t->dl.data, bytes);
+  aj_status* s = device_copy(device(t), t->dl.data, h, host, bytes);
+  contents_changed(storage(t));
+  return s;
 }
 int64_t tensor_numel_(const aj_tensor* t) { return priv(t).numel; }
 int32_t tensor_unique_(const aj_tensor* t) { return refs(const_cast<aj_object*>(&t->obj)).load() == 1; }
@@ -269,6 +273,7 @@ const aj_core core_table = {
     .stream_set = stream_set, .memory_stats = memory_stats, .memory_release = memory_release, .memory_limit = memory_limit,
     .memory_reset_peak = memory_reset_peak, .generator_new = generator_new, .generator_default = generator_default,
     .generator_get = generator_get, .generator_set = generator_set, .generator_draw = generator_draw, .manual_seed = manual_seed,
+    .prepared_find = prepared_find, .prepared_keep = prepared_keep, .tensor_escape = tensor_escape,
 };
 
 const aj_dispatch dispatch_table = {

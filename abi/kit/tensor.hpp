@@ -174,7 +174,11 @@ class Tensor {
   }
   bool is_contiguous() const { return t_->obj.flags & AJ_TENSOR_DENSE; }
   bool is_leaf() const { return !requires_grad() || (t_->obj.flags & AJ_TENSOR_LEAF); }
-  void* data_ptr() const { return static_cast<char*>(t_->dl.data) + t_->dl.byte_offset; }
+  // For good: the core cannot see what is written through it.
+  void* data_ptr() const {
+    if (AJ_HAS_FN(kit::env.core, aj_core, tensor_escape)) kit::env.core->tensor_escape(t_);
+    return static_cast<char*>(t_->dl.data) + t_->dl.byte_offset;
+  }
   template <class T>
   T* data() const {
     if (int64_t(sizeof(T)) * 8 != t_->dl.dtype.bits)

@@ -223,11 +223,13 @@ aj_status* for_written_lists(const aj_op* op, const aj_value* args, F f) {
   return nullptr;
 }
 
-void bump_written(const aj_op* op, const aj_value* args) {
+template <class F>
+void each_written(const aj_op* op, const aj_value* args, F f) {
   for (size_t i = 0; i < op->schema.params.size(); i++)
-    if ((op->schema.params[i].flags & AJ_PARAM_WRITTEN) && args[i].tag == AJ_TENSOR) bump_version(args[i].v.tensor);
-  for_written_lists(op, args, [](aj_tensor* t) -> aj_status* { return bump_version(t), nullptr; });
+    if ((op->schema.params[i].flags & AJ_PARAM_WRITTEN) && args[i].tag == AJ_TENSOR) f(args[i].v.tensor);
+  for_written_lists(op, args, [&](aj_tensor* t) -> aj_status* { return f(t), nullptr; });
 }
+
 
 // Such a step is no part of any history: where one is being recorded it is refused.
 aj_status* check_written_lists(const aj_op* op, const aj_value* args) {
@@ -271,10 +273,10 @@ aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nar
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out= cannot be differentiated, and an argument requires grad; use no_grad() or drop out=");
   aj_value given[kMaxResults];
   std::copy_n(rets, nrets, given);
-  AJ_TRY(run(op, keys, args, nargs, rets, nrets, false));
+  aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   for (uint32_t i = 0; i < nrets; i++)
-    if (given[i].tag == AJ_TENSOR) bump_version(given[i].v.tensor);
-  return nullptr;
+    if (given[i].tag == AJ_TENSOR) s ? contents_changed(storage(given[i].v.tensor)) : bump_version(given[i].v.tensor);
+  return s;
 }
 
 }  // namespace
@@ -292,9 +294,12 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   if (!target && out) return out_form(op, keys, args, nargs, rets, nrets, rec, run);
   if (!target) {
     AJ_TRY(check_written_lists(op, args));
-    AJ_TRY(run(op, keys, args, nargs, rets, nrets, rec));
+    if (aj_status* s = run(op, keys, args, nargs, rets, nrets, rec)) {
+      each_written(op, args, [](aj_tensor* t) { contents_changed(storage(t)); });
+      return s;
+    }
     // A recorded body has saved what its own ops wrote and read: their versions are the right ones already.
-    if (!rec || !op->has_body || op->vjp.load(std::memory_order_acquire)) bump_written(op, args);
+    if (!rec || !op->has_body || op->vjp.load(std::memory_order_acquire)) each_written(op, args, bump_version);
     return nullptr;
   }
   AJ_TRY(check_write(op, target));
@@ -310,6 +315,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   tls.grad_off = grad_off;
   if (s) {
     if (rec) record_write_cancel(&pending);
+    contents_changed(storage(target));  // who fails may have written before
     return s;
   }
   bump_version(target);

@@ -1,6 +1,7 @@
 // core/memory/cache.cpp: device_alloc and device_free: the thread's cache first, then the device's,
 // then what can be trimmed.
 #include "core/memory/cache.hpp"
+#include "core/tensor/prepared.hpp"
 
 #include <cstdlib>
 
@@ -40,6 +41,7 @@ void add_used(ThreadCache* c, int64_t bytes) {  // only the owner writes
 
 // Everything that this device, then the other ones of the host, then the languages can spare.
 void recover(DeviceMemory& m, int step) {
+  if (step == 0) prepared_release();
   if (step == 1) collect_garbage();
   {
     std::lock_guard held(m.lock);

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/dispatch/settings.hpp"
+#include "core/tensor/prepared.hpp"
 
 namespace adjoin {
 namespace {
@@ -46,6 +47,7 @@ aj_status* tensor_to_dlpack(aj_tensor* t, DLManagedTensorVersioned** out) {
   if (storage(t).flags & kStorageMeta) return fail(AJ_INVALID_ARGUMENT, "to_dlpack: a meta tensor has no data");
   auto* e = new (std::nothrow) Exported;
   if (!e) return fail(AJ_OUT_OF_MEMORY, "to_dlpack: out of memory");
+  tensor_escape(t);
   retain(t);
   e->tensor = t;
   e->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};

@@ -90,6 +90,8 @@ void storage_init(Storage* s, Device* d, uint16_t flags) {
   s->writer_line = 0;
   s->flags = flags;
   s->writer_op = 0;
+  s->contents.store(flags & kStorageForeign ? kEscaped : 0, std::memory_order_relaxed);
+  s->prepared_seen.store(0, std::memory_order_relaxed);
 }
 
 void finish_tensor(Block* b, Storage* s, int64_t numel, void* data, bool dense) {
@@ -130,6 +132,7 @@ aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_
 }
 
 void storage_bytes_free(Storage* s) {
+  contents_changed(*s);
   if (s->flags & kStorageForeign) {
     auto* f = static_cast<ForeignStorage*>(s);
     if (f->drop) f->drop(f->ctx);

@@ -1,6 +1,6 @@
 // core/tensor/tensor.hpp: what stands around the public 72 bytes of a tensor, and the memory that tensors share.
 //
-// One 64-byte-aligned block: [TensorPriv 64][aj_tensor 72][dims 80][Storage 48, not in a view][pad to 320][data <= 704].
+// One 64-byte-aligned block: [TensorPriv 64][aj_tensor 72][dims 80][Storage 64, not in a view][pad to 320][data <= 704].
 #pragma once
 #include <adjoin/abi/core.h>
 
@@ -35,8 +35,11 @@ struct Storage {
   uint32_t writer_line; // last writer of a recorded tensor: line and op, for messages
   uint16_t flags;
   uint16_t writer_op;   // op index + 1
+  std::atomic<uint64_t> contents;       // number of what is in it: core/tensor/prepared.hpp
+  std::atomic<uint32_t> prepared_seen;  // which form of it was asked for last
 };
-static_assert(sizeof(Storage) == 48);
+static_assert(sizeof(Storage) == 64);
+constexpr uint64_t kEscaped = ~0ull;  // contents: somebody may write unseen
 
 struct ForeignStorage : Storage {
   void* ctx;
@@ -160,8 +163,15 @@ void c_strides(std::span<const int64_t> shape, int64_t* out);
 // Do two tensors share bytes? 0 no, 1 the very same elements, 2 partly.
 int overlap(const aj_tensor* a, const aj_tensor* b);
 bool overlaps_itself(const aj_tensor* t);
+// Forms of the old contents are dropped; `next` is 0 or kEscaped, which stays.
+void contents_forget(Storage& s, uint64_t next);
+inline void contents_changed(Storage& s) {
+  if (__builtin_expect(s.contents.load(std::memory_order_relaxed) != 0, 0)) contents_forget(s, 0);
+}
 inline void bump_version(aj_tensor* t) {
-  if (!(priv(t).flags & kUncounted)) storage(t).version++;
+  Storage& s = storage(t);
+  if (!(priv(t).flags & kUncounted)) s.version++;
+  contents_changed(s);
 }
 
 }  // namespace adjoin

@@ -47,12 +47,29 @@ class Blocked {
     int64_t blocks = (p.k + most - 1) / most;
     kc_ = blocks == 1 ? p.k : round_up((p.k + blocks - 1) / blocks, 8);
     direct_b_ = same && !p.turned_b && (p.m <= 2 * high_ || (kc_ <= 64 && p.m <= 8 * high_));
+    if (p.packed.block) {
+      kc_ = p.packed.block;
+      if (p.packed.late_bias) direct_c_ = stores_ = false;
+      if (p.packed.data) direct_b_ = false;
+    }
     bool whole = t.pair == 1 || p.k % 2 == 0;
     bool reads_a = p.turned_a ? same : t.stored == t.packed && whole;
     direct_a_ = reads_a && (p.n <= 2 * width_ || p.m * p.k <= 1 << 14);
     nc_ = std::max(width_, kBytesOfB / (kc_ * t.packed) / width_ * width_);
-    if (blocks > 1 && !direct_c_) nc_ = std::min(nc_, 8 * width_);
+    if (kc_ < p.k && !direct_c_) nc_ = std::min(nc_, 8 * width_);
     mc_ = std::max<int64_t>(high_, kBytesOfA / (kc_ * t.packed) / high_ * high_);
+  }
+
+  int64_t block() const { return kc_; }
+  bool reads_b() const { return direct_b_; }
+  int64_t width() const { return width_; }
+  void pack_whole(char* to, int64_t columns) {
+    for (int64_t q = 0; q < p_.k; q += kc_) {
+      int64_t k = std::min(kc_, p_.k - q);
+      steps_ = (k + t_.pair - 1) / t_.pair;
+      packed_b_ = to + q * columns * t_.packed;
+      pack_b(0, p_.n, q, k);
+    }
   }
 
   void run() {
@@ -70,9 +87,13 @@ class Blocked {
     steps_ = (k + t_.pair - 1) / t_.pair;
     first_ = q == 0;
     packed_b_ = nullptr;
+    const PackedB& whole = p_.packed;
     // Even if B is read where it lies, its last columns may be no whole vectors.
     int64_t from = direct_b_ ? columns / width_ * width_ : 0;
-    if (from < columns) {
+    if (whole.data) {
+      const char* base = at(whole.data, q * whole.columns, t_.packed);
+      packed_b_ = const_cast<char*>(at(base, (whole.from + j) * steps_ * t_.pair, t_.packed));
+    } else if (from < columns) {
       packed_b_ = static_cast<char*>(
           scratch(0, size_t(steps_ * t_.pair * round_up(columns - from, width_) * t_.packed)));
       pack_b(j + from, columns - from, q, k);
@@ -186,13 +207,14 @@ class Blocked {
     Finish f = {from, ld, rows, columns, nullptr, p_.rs, p_.cs, p_.alpha, beta, nullptr, true};
     f.to = static_cast<char*>(p_.c) + (i * p_.rs + j * p_.cs) * t_.stored;
     if (p_.bias && p_.swapped) f.bias = at(p_.bias, i, t_.stored);
+    if (p_.bias && p_.packed.late_bias) f.bias = at(p_.bias, j, t_.stored), f.bias_by_row = false;
     t_.finish(f);
   }
 
   // What the sums begin with, in the type of the sums and filled up to whole panels.
   void prepare_start(int64_t j, int64_t columns) {
     start_ = nullptr;
-    if (!p_.bias || p_.swapped || !first_) return;
+    if (!p_.bias || p_.swapped || p_.packed.late_bias || !first_) return;
     int64_t wide = round_up(columns, width_);
     start_ = scratch(3, size_t(wide * t_.sum));
     std::memset(start_, 0, size_t(wide * t_.sum));
@@ -266,7 +288,33 @@ Product part(const Product& p, const Tiles& t, int64_t i, int64_t j, int64_t m, 
   q.b = at(p.b, p.turned_b ? j * p.ldb : j, t.stored);
   q.c = static_cast<char*>(p.c) + (i * p.rs + j * p.cs) * t.stored;
   if (p.bias) q.bias = at(p.bias, p.swapped ? i : j, t.stored);
+  q.packed.from += j;
   return q;
+}
+
+PackedB whole_packed(const Product& p, const Tiles& t) {
+  constexpr int64_t kLeastColumns = 64, kLeast = 1 << 14, kMostRows = 1024;
+  if (p.n < kLeastColumns || p.n * p.k < kLeast || p.m > kMostRows || p.cs != 1) return {};
+  Product best = best_way(p, t);
+  if (best.few) return {};
+  Blocked one(p, t);
+  PackedB b = {nullptr, one.block(), 0, 0, best.swapped};
+  // The exchanged product sums all of k at a time.
+  if (best.swapped) b.block = p.k;
+  if (one.reads_b() || (best.swapped && (p.k > kLongBlock || Blocked(best, t).block() < p.k)))
+    return {};
+  b.columns = round_up(p.n, one.width());
+  return b;
+}
+
+size_t packed_bytes(const Product& p, const Tiles& t, const PackedB& b) {
+  return size_t(round_up(p.k, t.pair) * b.columns * t.packed);
+}
+
+void pack_whole(const Product& p, const Tiles& t, const PackedB& b, void* to) {
+  Product q = p;
+  q.packed = b;
+  Blocked(q, t).pack_whole(static_cast<char*>(to), b.columns);
 }
 
 void blocked(const Product& p, const Tiles& t) {

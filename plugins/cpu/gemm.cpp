@@ -3,6 +3,7 @@
 
 #include <adjoin/kit/convert.hpp>
 #include <adjoin/kit/parallel.hpp>
+#include <adjoin/kit/prepared.hpp>
 #include <adjoin/kit/scalar.hpp>
 
 #include "blocked.hpp"
@@ -81,6 +82,27 @@ double estimated_ns(const Product& p, const Tiles& t) {
   return std::max(products * t.sum / (t.pair * 200), bytes / 35);
 }
 
+// With B packed before, if it is a tensor that is multiplied again and again.
+template <class T>
+Tensor with_packed_b(const Gemm<T>& g, const Tiles& t, Product* p) {
+  if (!g.b_tensor || g.batch != 1) return Tensor();
+  Product plain = product_of(g, g.a.data, g.b.data, g.c);
+  PackedB b = whole_packed(plain, t);
+  if (!b.block) return Tensor();
+  const int64_t key[] = {1, t.lanes, t.pair, t.packed, b.block, b.columns};
+  Tensor form = prepared(TensorView(g.b_tensor), key, [&] {
+    int64_t bytes[1] = {int64_t(packed_bytes(plain, t, b))};
+    Tensor made = Tensor::steal(new_tensor({kDLCPU, 0}, dtype_of<uint8_t>, bytes));
+    pack_whole(plain, t, b, MutView(made.get()).bytes());
+    return made;
+  });
+  if (!form.defined()) return form;
+  b.data = TensorView(form.get()).bytes();
+  plain.packed = b;
+  *p = plain;
+  return form;
+}
+
 template <class T>
 void run_tiles(const Gemm<T>& g, const Tiles& t) {
   constexpr double kWorth = 15'000;  // ns: less is not worth waking a thread
@@ -98,6 +120,7 @@ void run_tiles(const Gemm<T>& g, const Tiles& t) {
                         });
   for (int64_t i = 0; i < g.batch; ++i) {
     Product p = whole(i);
+    Tensor packed = with_packed_b(g, t, &p);
     if (ns < 2 * kWorth || threads == 1) {
       blocked(p, t);
       continue;

@@ -32,6 +32,7 @@ struct Gemm {
   kit::Math<T> alpha = kit::Math<T>(1), beta = kit::Math<T>(0);
   const T* bias = nullptr;  // (with alpha 1 and beta 0) one number a column
   int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
+  aj_tensor* b_tensor = nullptr;  // (optional) what b lies in: packed forms of it may be kept
 };
 
 // On the calling thread. T: float, double, complex, integers (our own loops; they wrap).

@@ -13,7 +13,7 @@ namespace {
 template <class T>
 class Source {
  public:
-  explicit Source(TensorView t, int64_t dims = 2, bool turn = false) {
+  explicit Source(TensorView t, int64_t dims = 2, bool turn = false) : tensor_(t.get()) {
     int64_t rows = dims == 2 ? t.size(-2) : 1, columns = t.size(-1),
             rs = dims == 2 ? t.stride(-2) : columns, cs = t.stride(-1);
     batch_ = t.ndim() == 3 ? t.stride(0) : 0;
@@ -28,6 +28,8 @@ class Source {
     }
     m_.transposed ^= turn;
   }
+  // The tensor, if it is read where it lies.
+  aj_tensor* tensor() const { return copy_ ? nullptr : tensor_; }
   int64_t batch() const { return batch_; }  // elements between matrices of a stack
   Matrix<T> operator[](int64_t batch) const {
     return {m_.data + batch * batch_, m_.ld, m_.transposed};
@@ -39,6 +41,7 @@ class Source {
     m_ = {copy_->data(), std::max<int64_t>(columns, 1), false};
     batch_ = rows * columns;
   }
+  aj_tensor* tensor_;
   std::unique_ptr<Dense<T>> copy_;
   Matrix<T> m_;
   int64_t batch_ = 0;
@@ -94,6 +97,7 @@ void multiplied(DLDataType dtype, F&& f) {
 template <class T>
 void run(Gemm<T> g, Source<T>& x, Source<T>& y, Target<T>& z, bool shape_only) {
   g.a = x[0], g.b = y[0], g.c = z[0], g.ldc = z.ld();
+  g.b_tensor = y.tensor();
   multiply(g, shape_only);
   z.commit();
 }
@@ -165,6 +169,7 @@ void linear(Args args) {
     Source<T> weight(w, w.ndim() == 1 ? 1 : 2, true);
     Gemm<T> g = {.m = m, .n = n, .k = k};
     g.a = {in.data(), std::max<int64_t>(k, 1)}, g.b = weight[0];
+    g.b_tensor = weight.tensor();
     g.c = z.data(), g.ldc = std::max<int64_t>(n, 1);
     if (!bias) {
       multiply(g, by_shape(args));

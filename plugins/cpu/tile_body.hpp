@@ -146,7 +146,8 @@ void finish(const Finish& f) {
   const T* from = static_cast<const T*>(f.from);
   const In* bias = static_cast<const In*>(f.bias);
   T alpha = T(f.alpha), beta = T(f.beta);
-  bool by_column = bias && !f.bias_by_row, plain = f.cs == 1 && f.beta == 0 && f.alpha == 1 && !bias;
+  bool by_column = bias && !f.bias_by_row,
+       plain = f.cs == 1 && f.beta == 0 && f.alpha == 1 && !bias;
   for (int64_t i = 0; i < f.rows; ++i, from += f.ld) {
     In* row = static_cast<In*>(f.to) + i * f.rs;
     T more = bias && f.bias_by_row ? T(S::widen(bias[i])) : T(0);
@@ -155,6 +156,8 @@ void finish(const Finish& f) {
       for (; j + S::kLanes <= f.columns; j += S::kLanes) S::store(row + j, S::load(from + j));
       for (; j < f.columns; ++j) row[j] = S::narrow(from[j]);
     }
+    if (by_column && f.cs == 1 && f.beta == 0 && f.alpha == 1)
+      for (; j < f.columns; ++j) row[j] = S::narrow(from[j] + T(0) + T(S::widen(bias[j])));
     for (; j < f.columns; ++j) {
       In& one = row[j * f.cs];
       T old = f.beta == 0 ? T(0) : beta * T(S::widen(one));

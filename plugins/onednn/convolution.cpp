@@ -6,9 +6,11 @@
 
 #include <adjoin/kit/layout.hpp>
 #include <adjoin/kit/parallel.hpp>
+#include <adjoin/kit/prepared.hpp>
 #include <algorithm>
 #include <optional>
 
+#include "halves.hpp"
 #include "images.hpp"
 
 namespace adjoin::onednn {
@@ -106,7 +108,7 @@ void Convolution::to_big_forward(const Images& small, const Images& big) const {
       for (int64_t i = rows; i-- > 0;)
         for (int64_t j = columns; j-- > 0;)
           *to++ = weight_.data[o * s[0] + c * s[1] + i * s[2] + j * s[3]];
-  Weight w = {turned.data(), {g_.small_c * g_.taps(), g_.taps(), columns, 1}};
+  Weight w = {turned.data(), {g_.small_c * g_.taps(), g_.taps(), columns, 1}, {}};
   Convolution(back, w, deterministic_).run(Direction::to_small, small, big, nullptr);
 }
 
@@ -172,19 +174,40 @@ class Packed {
     plain_ = is_plain(p, slice_of(0));
     each_ = floats_of(weight_layout(p));
     for (int64_t i = 0; i < slices; ++i) users_.push_back(slice_of(i).data);
-    if (!plain_ && !at_use) memory_ = Scratch(each_ * slices);
+    // Contents that are used again and again have been packed before.
+    if (!plain_ && p.direction != Direction::to_weight) kept_ = keep(p, slices, slice_of);
+    if (!plain_ && !at_use && !kept_.defined()) memory_ = Scratch(each_ * slices);
   }
   float* operator[](int64_t slice) const {
     if (plain_) return users_[size_t(slice)];
+    if (kept_.defined()) return MutView(kept_.get()).data<float>() + slice * each_;
     return memory_ ? memory_.data() + slice * each_ : nullptr;
   }
   bool plain() const { return plain_; }
+  bool ready() const { return plain_ || kept_.defined(); }
 
  private:
+  template <class SliceOf>
+  Tensor keep(const Piece& p, int64_t slices, SliceOf slice_of) const {
+    Key key = weight_key(p);
+    key.add(int64_t(p.direction)), key.add(slices);
+    return prepared(slice_of(0).tensor, key.span(), [&] {
+      int64_t shape[1] = {each_ * slices};
+      Tensor made = Tensor::steal(new_tensor({kDLCPU, 0}, dtype_of<float>, shape));
+      float* to = MutView(made.get()).data<float>();
+      parallel_for(slices, 1, [&](int64_t lo, int64_t hi) {
+        Alone alone;
+        for (; lo < hi; ++lo) convert_weight(p, slice_of(lo), to + lo * each_);
+      });
+      return made;
+    });
+  }
+
   bool plain_;
   int64_t each_;
   std::vector<float*> users_;
   Scratch memory_;
+  Tensor kept_;
 };
 
 void Convolution::run(Direction direction, const Images& from, const Images& to,
@@ -201,7 +224,7 @@ void Convolution::run(Direction direction, const Images& from, const Images& to,
   bool direct = from.fits(cut.order, reads), shared = !direct && cut.slices > 1 && !by_group;
   Scratch turned(shared ? from.batch * from.each() : 0);
   // What several pieces read, first.
-  int64_t packs = weights.plain() || parts == 1 ? 0 : cut.slices, turns = shared ? from.batch : 0;
+  int64_t packs = weights.ready() || parts == 1 ? 0 : cut.slices, turns = shared ? from.batch : 0;
   parallel_for(packs + turns, 1, [&](int64_t lo, int64_t hi) {
     Alone alone;
     for (; lo < hi; ++lo)
@@ -284,10 +307,9 @@ void Convolution::to_weight(const Images& big, const Images& small) const {
   });
 }
 
-// [groups * small_c, big_c, kh, kw]; one spatial dimension counts as the last of two.
 Weight weight_of(TensorView w, float* data) {
-  Weight out = {data, {w.stride(0), w.stride(1), 0, w.stride(-1)}};
-  out.stride[2] = w.ndim() == 4 ? w.stride(2) : w.stride(-1) * w.size(-1);
+  Weight out = {data, {}, w};
+  std::copy_n(weight_strides(w).at, 4, out.stride);
   return out;
 }
 
@@ -330,6 +352,7 @@ void sum_to_bias(const Images& g, float* bias) {
 }
 
 void convolution(Args args) {
+  if (!same(args.tensor(0).dtype(), dtype_of<float>)) return convolution_of_halves(args);
   TensorView x = args.tensor(0), w = args.tensor(1);
   MutView out = args.result(0);
   bool transposed = args.flag(6);
@@ -350,6 +373,7 @@ void convolution(Args args) {
 }
 
 void convolution_backward(Args args) {
+  if (!same(args.tensor(0).dtype(), dtype_of<float>)) return convolution_backward_of_halves(args);
   TensorView grad = args.tensor(0), x = args.tensor(1), w = args.tensor(2);
   bool transposed = args.flag(6), fixed = args.call()->flags & AJ_CALL_DETERMINISTIC;
   ConvGeometry g(transposed ? x : grad, transposed ? grad : x, w, args.ints(3), args.ints(4),
@@ -374,19 +398,23 @@ void convolution_backward(Args args) {
   }
 }
 
-// One or two dimensions of float32, none empty, whose sizes follow from each other as the library
-// sees it.
+// One or two dimensions of float32 or bfloat16, none empty, whose sizes follow from each other as
+// the library sees it.
 bool serves(TensorView small, TensorView big, TensorView w, Span stride, Span pad, Span dilation) {
   int64_t n = w.ndim() - 2;
   if (n < 1 || n > 2 || !Library::find()) return false;
+  bool half = same(w.dtype(), dtype_of<BFloat16>);
+  if (half && !dnnl().bfloat16) return false;
   // Channels on their own, as planes: `cpu` has a direct method.
   bool alone = w.size(0) == small.size(1) && w.size(1) == 1 && small.size(1) == big.size(1);
-  if (alone && !channels_last(small) && !channels_last(big)) return false;
+  if (alone && !half && !channels_last(small) && !channels_last(big)) return false;
   // A large weight for few pixels: products read it where it lies.
-  if (w.size(1) == big.size(1) && few_pixels(small.numel() / small.size(1), w.numel()))
+  if (!half && w.size(1) == big.size(1) && few_pixels(small.numel() / small.size(1), w.numel()))
     return false;
   for (TensorView t : {small, big, w})
-    if (!same(t.dtype(), dtype_of<float>) || t.numel() == 0 || t.numel() > 1 << 30) return false;
+    if (!same(t.dtype(), half ? dtype_of<BFloat16> : dtype_of<float>) || t.numel() == 0 ||
+        t.numel() > 1 << 30)
+      return false;
   for (int64_t d = 0; d < n; ++d) {
     int64_t reach = dilation[d] * (w.size(d + 2) - 1) + 1,
             room = big.size(d + 2) + 2 * pad[d] - reach;
@@ -416,10 +444,11 @@ int32_t can_run_backward(void*, const aj_call* call) {
 
 const Kernel convolution_kernels[] = {
     {"convolution",
-     {&plain_kernel<convolution>, Types<float>::own_mask, AJ_KERNEL_CALL_DEPENDENT, &can_run}},
+     {&plain_kernel<convolution>, Types<float, BFloat16>::own_mask, AJ_KERNEL_CALL_DEPENDENT,
+      &can_run}},
     {"convolution_backward",
-     {&plain_kernel<convolution_backward>, Types<float>::own_mask, AJ_KERNEL_CALL_DEPENDENT,
-      &can_run_backward}},
+     {&plain_kernel<convolution_backward>, Types<float, BFloat16>::own_mask,
+      AJ_KERNEL_CALL_DEPENDENT, &can_run_backward}},
     {nullptr, {}},
 };
 

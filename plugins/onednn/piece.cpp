@@ -14,10 +14,14 @@ dnnl_memory_desc_t image(const Piece& p, int64_t channels, const int64_t* size) 
   dnnl_dims_t sizes = {p.images, channels, h, w};
   dnnl_dims_t planes = {channels * h * w, h * w, w, 1},
               last = {channels * h * w, 1, w * channels, channels};
-  must(dnnl().memory_desc_init_by_strides(&d, 4, sizes, dnnl_f32,
+  must(dnnl().memory_desc_init_by_strides(&d, 4, sizes, p.type,
                                           p.order == Order::last ? last : planes),
        "an image");
   return d;
+}
+
+dnnl_data_type_t weight_type(const Piece& p) {
+  return p.direction == Direction::to_weight ? dnnl_f32 : p.type;
 }
 
 dnnl_memory_desc_t any_weight(const Piece& p) {
@@ -26,20 +30,20 @@ dnnl_memory_desc_t any_weight(const Piece& p) {
   dnnl_dims_t one = {p.small_c, p.big_c, k[1], k[2]},
               groups = {p.groups, p.small_c, p.big_c, k[1], k[2]};
   must(dnnl().memory_desc_init_by_tag(&d, p.groups > 1 ? 5 : 4, p.groups > 1 ? groups : one,
-                                      dnnl_f32, dnnl_format_tag_any),
+                                      weight_type(p), dnnl_format_tag_any),
        "a weight");
   return d;
 }
 
-dnnl_memory_desc_t users_weight(const Piece& p, const Weight& w) {
+dnnl_memory_desc_t users_weight(const Piece& p, const int64_t* s) {
   dnnl_memory_desc_t d;
-  const int64_t *k = p.geometry->kernel, *s = w.stride;
+  const int64_t* k = p.geometry->kernel;
   dnnl_dims_t one = {p.small_c, p.big_c, k[1], k[2]},
               groups = {p.groups, p.small_c, p.big_c, k[1], k[2]};
   dnnl_dims_t strides = {s[0], s[1], s[2], s[3]},
               group_strides = {s[0] * p.small_c, s[0], s[1], s[2], s[3]};
   must(dnnl().memory_desc_init_by_strides(&d, p.groups > 1 ? 5 : 4, p.groups > 1 ? groups : one,
-                                          dnnl_f32, p.groups > 1 ? group_strides : strides),
+                                          p.type, p.groups > 1 ? group_strides : strides),
        "a weight");
   return d;
 }
@@ -132,7 +136,8 @@ Key Piece::key() const {
            g.pad[1],
            g.pad[2],
            g.dilation[1],
-           g.dilation[2]};
+           g.dilation[2],
+           int64_t(type)};
   return k;
 }
 
@@ -144,9 +149,44 @@ const dnnl_memory_desc_t& weight_layout(const Piece& piece) {
   return primitive_of(piece).layout(weight_argument(piece));
 }
 
+size_t weight_bytes(const Piece& piece) {
+  return dnnl().memory_desc_get_size(&weight_layout(piece));
+}
+
+Key weight_key(const Piece& piece) {
+  const dnnl_memory_desc_t& d = weight_layout(piece);
+  Key k = {4, int64_t(d.data_type), d.ndims, int64_t(d.format_kind), int64_t(d.extra.flags)};
+  const dnnl_blocking_desc_t& b = d.format_desc.blocking;
+  for (int i = 0; i < d.ndims; ++i) k.add(d.padded_dims[i]), k.add(b.strides[i]);
+  for (int i = 0; i < b.inner_nblks; ++i) k.add(b.inner_blks[i] << 8 | b.inner_idxs[i]);
+  return k;
+}
+
+WeightStrides weight_strides(kit::TensorView w) {
+  bool flat = w.ndim() == 3;
+  return {{w.stride(0), w.stride(1), flat ? w.stride(-1) * w.size(-1) : w.stride(2), w.stride(-1)}};
+}
+
 bool is_plain(const Piece& piece, Weight weight) {
-  dnnl_memory_desc_t plain = users_weight(piece, weight);
+  dnnl_memory_desc_t plain = users_weight(piece, weight.stride);
   return dnnl().memory_desc_equal(&plain, &weight_layout(piece));
+}
+
+void reorder_weight(const Piece& piece, void* user, const int64_t* strides, void* packed) {
+  Key key = piece.key();
+  key.number[0] = 3;
+  for (int i = 0; i < 4; ++i) key.add(strides[i]);
+  bool back = piece.direction == Direction::to_weight;
+  Primitive& reorder = remembered(key, [&] {
+    dnnl_memory_desc_t plain = users_weight(piece, strides), own = weight_layout(piece);
+    return back ? make_reorder(own, plain) : make_reorder(plain, own);
+  });
+  back ? reorder.run({packed, user}) : reorder.run({user, packed});
+}
+
+void reorder_layout(const Piece& from, void* source, const Piece& to, void* target) {
+  dnnl_memory_desc_t has = weight_layout(from), wants = weight_layout(to);
+  make_reorder(has, wants)->run({source, target});
 }
 
 void convert_weight(const Piece& piece, Weight weight, float* packed) {
@@ -154,15 +194,7 @@ void convert_weight(const Piece& piece, Weight weight, float* packed) {
   if (piece.direction == Direction::to_weight ? unpack(layout, packed, weight)
                                               : pack(layout, weight, packed))
     return;
-  Key key = piece.key();
-  key.number[0] = 3;
-  for (int64_t s : weight.stride) key.add(s);
-  bool back = piece.direction == Direction::to_weight;
-  Primitive& reorder = remembered(key, [&] {
-    dnnl_memory_desc_t plain = users_weight(piece, weight), own = weight_layout(piece);
-    return back ? make_reorder(own, plain) : make_reorder(plain, own);
-  });
-  back ? reorder.run({packed, weight.data}) : reorder.run({weight.data, packed});
+  reorder_weight(piece, weight.data, weight.stride, packed);
 }
 
 }  // namespace adjoin::onednn

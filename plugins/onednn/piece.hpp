@@ -14,7 +14,14 @@ enum class Direction { to_small, to_big, to_weight };  // which of the three is 
 struct Weight {
   float* data;
   int64_t stride[4];
+  kit::TensorView tensor = {};  // whose contents they are, where forms of them may be kept
 };
+
+struct WeightStrides {
+  int64_t at[4];
+};
+// Of [groups * small_c, big_c, kh, kw]; one spatial dimension counts as the last of two.
+WeightStrides weight_strides(kit::TensorView w);
 
 struct Piece {
   Direction direction;
@@ -22,6 +29,7 @@ struct Piece {
   bool bias;
   int64_t images, groups, small_c, big_c;  // channels of one group
   const kit::ConvGeometry* geometry;
+  dnnl_data_type_t type = dnnl_f32;  // of both images; a weight's gradient is float32
 
   Key key() const;
   int64_t small_channels() const { return groups * small_c; }
@@ -33,6 +41,14 @@ struct Piece {
 //   weight
 Primitive& primitive_of(const Piece& piece);
 const dnnl_memory_desc_t& weight_layout(const Piece& piece);
+
+size_t weight_bytes(const Piece& piece);
+Key weight_key(const Piece& piece);  // equal for pieces that want the same form of a weight
+
+// The library's reorders, for any type: as convert_weight, and from one piece's layout to
+// another's.
+void reorder_weight(const Piece& piece, void* user, const int64_t* strides, void* packed);
+void reorder_layout(const Piece& from, void* source, const Piece& to, void* target);
 
 // Copies the user's weight into the layout that the piece wants, or (to_weight) the result into the
 // user's.

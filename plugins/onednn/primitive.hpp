@@ -65,6 +65,7 @@ struct Key {
   Key(std::initializer_list<int64_t> numbers);
   void add(int64_t value);
   bool operator==(const Key& other) const;
+  std::span<const int64_t> span() const { return {number, size_t(count)}; }
 };
 
 // The calling thread's primitive of that key, made if it is not there. A thread keeps 512.

@@ -90,7 +90,7 @@ for _site in sys.path:  # what a package installs beside others: adjoin_plugins/
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "autograd", "backends", "cuda", "linalg", "nn", "ops", "optim", "overrides", "random", "return_types",
+    "autograd", "backends", "cuda", "linalg", "memory", "nn", "ops", "optim", "overrides", "random", "return_types",
     "special", "storage", "testing", "utils", "version", "fft", "safetensors",
 )  # fmt: skip
 _ELSEWHERE = {

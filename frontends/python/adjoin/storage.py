@@ -12,6 +12,7 @@ class UntypedStorage:
 
     def data_ptr(self):
         """The address of the first byte."""
+        self._tensor.data_ptr()  # tells the core that somebody may write there
         return self._address
 
     def nbytes(self):

@@ -132,6 +132,7 @@ int lend(PyObject* self, Py_buffer* b, int flags) {
     lent->shape[i] = t->dl.shape[i];
     lent->strides[i] = t->dl.strides[i] * item;
   }
+  core->tensor_escape(t);
   b->buf = data_of(t);
   b->obj = Py_NewRef(self);
   b->len = core->tensor_numel(t) * item;

@@ -102,6 +102,7 @@ PyObject* element_size(PyObject* self, PyObject*) { return get_itemsize(self, nu
 
 PyObject* data_ptr(PyObject* self, PyObject*) {
   aj_tensor* t = tensor_of(self);
+  core->tensor_escape(t);
   return PyLong_FromVoidPtr(core->tensor_numel(t) ? data_of(t) : nullptr);
 }
 
