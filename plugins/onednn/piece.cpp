@@ -24,13 +24,13 @@ dnnl_data_type_t weight_type(const Piece& p) {
   return p.direction == Direction::to_weight ? dnnl_f32 : p.type;
 }
 
-dnnl_memory_desc_t any_weight(const Piece& p) {
+dnnl_memory_desc_t any_weight(const Piece& p, dnnl_data_type_t type) {
   dnnl_memory_desc_t d;
   const int64_t* k = p.geometry->kernel;
   dnnl_dims_t one = {p.small_c, p.big_c, k[1], k[2]},
               groups = {p.groups, p.small_c, p.big_c, k[1], k[2]};
-  must(dnnl().memory_desc_init_by_tag(&d, p.groups > 1 ? 5 : 4, p.groups > 1 ? groups : one,
-                                      weight_type(p), dnnl_format_tag_any),
+  must(dnnl().memory_desc_init_by_tag(&d, p.groups > 1 ? 5 : 4, p.groups > 1 ? groups : one, type,
+                                      dnnl_format_tag_any),
        "a weight");
   return d;
 }
@@ -49,12 +49,13 @@ dnnl_memory_desc_t users_weight(const Piece& p, const int64_t* s) {
 }
 
 struct Descriptions {
-  dnnl_memory_desc_t small, big, weight, bias;
+  dnnl_memory_desc_t small, big, weight, read, bias;  // read: the weight where it is no result
   dnnl_dims_t stride, dilation, pad;
   explicit Descriptions(const Piece& p)
       : small(image(p, p.small_channels(), p.geometry->small)),
         big(image(p, p.big_channels(), p.geometry->big)),
-        weight(any_weight(p)) {
+        weight(any_weight(p, weight_type(p))),
+        read(any_weight(p, p.type)) {
     const ConvGeometry& g = *p.geometry;
     dnnl_dims_t channels = {p.small_channels()};
     must(dnnl().memory_desc_init_by_tag(&bias, 1, channels, dnnl_f32, dnnl_a), "a bias");
@@ -71,7 +72,7 @@ std::unique_ptr<Primitive> make(const Piece& p) {
   Attributes attributes;
   dnnl_convolution_desc_t forward, op;
   must(dnnl().dilated_convolution_forward_desc_init(
-           &forward, dnnl_forward_training, dnnl_convolution_direct, &d.big, &d.weight,
+           &forward, dnnl_forward_training, dnnl_convolution_direct, &d.big, &d.read,
            p.bias ? &d.bias : nullptr, &d.small, d.stride, d.dilation, d.pad, d.pad),
        "a convolution");
   using Args = std::initializer_list<int>;

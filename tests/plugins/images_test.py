@@ -50,30 +50,37 @@ def same_on_the_reference(f, inputs, tolerance):
         adjoin.testing.assert_close(here, there, rtol=0, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("dtype", [adjoin.float32, adjoin.float64])
+TOLERANCE = {adjoin.float64: 2e-5, adjoin.float32: 2e-5, adjoin.bfloat16: 8e-3}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
 def test_convolution(case, layout, dtype):
     x, w, stride, padding, dilation, groups = case
     inputs = [images(x, layout, dtype), images(w, layout, dtype), adjoin.randn(w[0], dtype=dtype)]
     f = lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups)
-    same_on_the_reference(f, inputs, 2e-5)
+    same_on_the_reference(f, inputs, TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("dtype", [adjoin.float32, adjoin.bfloat16])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("case", CONVOLUTIONS[:14], ids=str)
-def test_transposed_convolution(case, layout):
+def test_transposed_convolution(case, layout, dtype):
     x, w, stride, padding, dilation, groups = case
-    inputs = [images((x[0], w[0], *x[2:]), layout), images(w, layout), adjoin.randn(w[1] * groups)]
+    bias = adjoin.randn(w[1] * groups, dtype=dtype)
+    inputs = [images((x[0], w[0], *x[2:]), layout, dtype), images(w, layout, dtype), bias]
     f = lambda x, w, b: F.conv_transpose2d(x, w, b, stride, padding, 0, groups, dilation)
-    same_on_the_reference(f, inputs, 2e-5)
+    same_on_the_reference(f, inputs, 2 * TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("dtype", [adjoin.float32, adjoin.bfloat16])
 @pytest.mark.parametrize("shape", [((3, 6, 50), (8, 6, 5), 1), ((3, 6, 50), (6, 1, 3), 6)], ids=str)
-def test_convolution_of_lines(shape):
+def test_convolution_of_lines(shape, dtype):
     x, w, groups = shape
     f = lambda x, w: F.conv1d(x, w, None, 2, 1, 1, groups)
-    same_on_the_reference(f, [adjoin.randn(*x), adjoin.randn(*w)], 2e-5)
+    inputs = [adjoin.randn(*x, dtype=dtype), adjoin.randn(*w, dtype=dtype)]
+    same_on_the_reference(f, inputs, TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -83,6 +90,7 @@ def test_convolution_on_threads(threads):
     try:
         for case in CONVOLUTIONS[:12]:
             test_convolution(case, LAYOUTS[0], adjoin.float32)
+            test_convolution(case, LAYOUTS[0], adjoin.bfloat16)
     finally:
         adjoin.set_num_threads(before)
 
