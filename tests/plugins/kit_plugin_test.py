@@ -48,6 +48,23 @@ AJ_PLUGIN(.name = "kitbad", .provides = "ops:kitbad") {
 }
 """
 )
+WRITES = (
+    BEGIN
+    + """
+AJ_PLUGIN(.name = "kitwrites", .provides = "ops:kitwrites") {
+  plugin.op("kitwrites::halve_(Tensor(a!) input) -> Tensor(a!)", "input / 2, in place.")
+      .kernel("cpu", [](TensorView x, MutView out) {
+        for (int64_t i = 0; i < x.numel(); ++i) out.data<float>()[i] = x.data<float>()[i] / 2;
+      });
+  plugin.op("kitwrites::poke(Tensor input) -> Tensor", "Adds 1 to the first element behind the core's back.")
+      .infer(like<0>)
+      .kernel("cpu", [](TensorView x, MutView) {
+        aj_tensor* t = x.get();
+        adjoin::Tensor::view(t).data<float>()[0] += 1;
+      });
+}
+"""
+)
 THROWS = BEGIN + 'AJ_PLUGIN(.name = "kitthrows") { throw std::runtime_error("no such luck"); }\n'
 
 
@@ -112,3 +129,15 @@ def test_parameters_that_do_not_fit_the_schema_are_told_at_load(tmp_path):
 def test_what_init_throws_is_the_reason(tmp_path):
     with pytest.raises(RuntimeError, match="kitthrows.*no such luck"):
         adjoin.load_plugin(build(tmp_path, "kitthrows", THROWS))
+
+
+def test_what_a_plugin_writes_reaches_packed_weights(tmp_path):
+    adjoin.load_plugin(build(tmp_path, "kitwrites", WRITES))
+    x, w = adjoin.randn(40, 256), adjoin.randn(192, 256)
+    linear = adjoin.nn.functional.linear
+    for write in (adjoin.ops.kitwrites.halve_, adjoin.ops.kitwrites.poke, adjoin.ops.kitwrites.poke):
+        before = [linear(x, w) for _ in range(4)][-1]
+        write(w)
+        for _ in range(3):
+            assert adjoin.equal(linear(x, w), linear(x, w.clone()))
+        assert not adjoin.equal(linear(x, w), before)
