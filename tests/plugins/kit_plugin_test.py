@@ -53,6 +53,7 @@ WRITES = (
     + """
 AJ_PLUGIN(.name = "kitwrites", .provides = "ops:kitwrites") {
   plugin.op("kitwrites::halve_(Tensor(a!) input) -> Tensor(a!)", "input / 2, in place.")
+      .infer(like<0>)
       .kernel("cpu", [](TensorView x, MutView out) {
         for (int64_t i = 0; i < x.numel(); ++i) out.data<float>()[i] = x.data<float>()[i] / 2;
       });
