@@ -405,8 +405,9 @@ bool serves(TensorView small, TensorView big, TensorView w, Span stride, Span pa
   if (n < 1 || n > 2 || !Library::find()) return false;
   bool half = same(w.dtype(), dtype_of<BFloat16>);
   if (half && !dnnl().bfloat16) return false;
-  // Channels on their own, as planes: `cpu` has a direct method.
+  // Channels on their own, as planes: `cpu` has a direct method, fast where pixels are neighbours.
   bool alone = w.size(0) == small.size(1) && w.size(1) == 1 && small.size(1) == big.size(1);
+  alone &= std::all_of(stride.begin(), stride.end(), [](int64_t s) { return s == 1; });
   if (alone && !half && !channels_last(small) && !channels_last(big)) return false;
   // A large weight for few pixels: products read it where it lies.
   if (!half && w.size(1) == big.size(1) && few_pixels(small.numel() / small.size(1), w.numel()))
