@@ -38,6 +38,8 @@ typedef struct aj_plugins { /* EXTENSIBLE */
   aj_status* (*search_path)(aj_object** out);               /* a string object, one folder a line */
   aj_status* (*add_folder)(aj_str path);                    /* a frontend's own; it comes after ADJOIN_PLUGIN_PATH */
   aj_status* (*lint)(aj_str path, aj_object** out);         /* a string object: a broken rule on symbols a line, or "" */
+  /* What the device's active provider filled in, for tools that try it; what it lacks is NULL. Lives as long as the process. */
+  aj_status* (*device_table)(DLDevice device, const aj_device_vtbl** out);
 } aj_plugins;
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
 #include <exception>
 #include <vector>
 
+#include "core/device/device.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/interfaces.hpp"
 #include "core/plugin/catalog.hpp"
@@ -144,8 +145,15 @@ aj_status* lint(aj_str path, aj_object** out) {
   });
 }
 
-constexpr aj_plugins kTable = {sizeof(aj_plugins), AJ_ABI_MINOR, inspect, why, disable,
-                               search_path,        add_folder,   lint};
+aj_status* device_table(DLDevice id, const aj_device_vtbl** out) {
+  Device* d = nullptr;
+  AJ_TRY(device_open(id, &d));
+  *out = &d->vtbl;
+  return nullptr;
+}
+
+constexpr aj_plugins kTable = {sizeof(aj_plugins), AJ_ABI_MINOR, inspect, why,         disable,
+                               search_path,        add_folder,   lint,    device_table};
 
 void warn_if_others_may_write(const Candidate& c) {
   std::string who = plugin::who_else_may_write(c.path);

@@ -24,6 +24,7 @@ int plugins_command(const Words& words);
 int ops_command(const Words& words);
 int config_command(const Words& words);
 int tune_command(const Words& words);
+int conform_command(const Words& words);
 
 // One command's options: `--help` and what the command adds. positional names the words without
 // dashes, in order.

@@ -13,6 +13,7 @@ constexpr const char* kHelp =
     "  adjoin plugins check FILE    reads a plugin's note, tries it in a child process, says a "
     "verdict\n"
     "  adjoin plugins why NAME      why a plugin or a device does or does not serve\n"
+    "  adjoin conform FILE          drives a device plugin through everything the contract asks\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
     "  adjoin config                flags and folders for who builds a plugin\n"
     "  adjoin tune                  measures who computes which matrix product fastest, and keeps "
@@ -26,6 +27,7 @@ struct Command {
   int (*run)(const Words&);
 };
 constexpr Command kCommands[] = {{"config", config_command},
+                                 {"conform", conform_command},
                                  {"ops", ops_command},
                                  {"plugins", plugins_command},
                                  {"tune", tune_command}};

@@ -1,0 +1,112 @@
+// frontends/cli/conform/conform.cpp: `adjoin conform`: drives a device plugin through all that the
+// contract asks of it.
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <random>
+
+#include "../cli.hpp"
+#include "report.hpp"
+
+namespace adjoin::cli {
+namespace {
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error("conform: cannot write " + path);
+}
+
+std::string real_path(const std::string& path) {
+  char full[PATH_MAX];
+  if (!realpath(path.c_str(), full)) throw std::runtime_error("conform: there is no file " + path);
+  return full;
+}
+
+// The device that the note promises, or whose kernels it brings.
+std::string device_in(const aj_plugin_info& info) {
+  for (const char* what : {"device:", "kernel:"})
+    for (std::string one : split(text(info.provides), ';'))
+      if (one.starts_with(what)) {
+        one = one.substr(7);
+        return one.substr(0, one.find('/'));
+      }
+  throw std::runtime_error("conform: " + text(info.path) +
+                           " provides no device and no kernels: its note says '" +
+                           text(info.provides) + "'");
+}
+
+Settings settings_of(const Arguments& args, Report& report) {
+  if (!args.has("file")) throw args.misuse("which file?");
+  Settings s;
+  s.file = real_path(args.get<Words>("file").front());
+  aj_plugin_info info = {};
+  info.struct_size = sizeof info;
+  check(plugins().inspect(borrow(s.file), &info));
+  if (info.state == AJ_PLUGIN_REFUSED || info.state == AJ_PLUGIN_FAILED)
+    throw std::runtime_error("conform: " + s.file + ": " + text(info.reason));
+  s.plugin = text(info.name);
+  report.version = text(info.version), report.vendor = text(info.vendor);
+  s.device_name = args.has("device") ? args.get<std::string>("device") : device_in(info);
+  s.mode = args.get<std::string>("mode");
+  bool known = false;
+  for (const char* mode : {"test", "grad", "perf", "support", "all"}) known |= s.mode == mode;
+  if (!known) throw args.misuse("there is no mode '" + s.mode + "'");
+  if (args.has("op")) s.ops = args.get<Words>("op");
+  if (args.has("dtype")) s.dtypes = args.get<Words>("dtype");
+  s.full = args.has("full");
+  s.seed = args.has("seed") ? args.get<uint64_t>("seed") : std::random_device()() % 1'000'000;
+  return s;
+}
+
+Words for_child(const Settings& s) {
+  Words words = {s.file, "--mode", s.mode, "--device", s.device_name, "--seed", std::to_string(s.seed)};
+  for (const std::string& op : s.ops) words.insert(words.end(), {"--op", op});
+  for (const std::string& dtype : s.dtypes) words.insert(words.end(), {"--dtype", dtype});
+  if (s.full) words.push_back("--full");
+  return words;
+}
+
+}  // namespace
+
+int conform_command(const Words& given) {
+  Arguments args("adjoin conform FILE.so [--mode MODE] [--op NAME]... [--dtype NAME]... [--html FILE]",
+                 "Drives a device plugin through memory, copies, streams and events, threads, fork, "
+                 "and every op beside the\nreference backend, in child processes: a crash is a "
+                 "verdict. Modes: test (values, layouts, sizes), grad (first\nand second "
+                 "derivatives), perf, support, all (test and grad). Exit code 0: it conforms.");
+  args.add()("mode", options::value<std::string>()->default_value("test"), "what to do");
+  args.add()("op", options::value<Words>(), "only this op; may be repeated");
+  args.add()("dtype", options::value<Words>(), "only this dtype; may be repeated");
+  args.add()("device", options::value<std::string>(), "default: the one that the note names");
+  args.add()("seed", options::value<uint64_t>(), "of the choice of samples and of their numbers");
+  args.add()("full", "every sample instead of a choice by the seed");
+  args.add()("timeout", options::value<double>()->default_value(120), "seconds for one group");
+  args.add()("json", options::value<std::string>(), "writes everything to this file; - prints it");
+  args.add()("junit", options::value<std::string>(), "writes a JUnit report to this file");
+  args.add()("html", options::value<std::string>(), "writes a certificate of one page to this file");
+  args.positional("file", 1);
+  bool child = given.size() > 2 && given[0] == "--serve";
+  if (!args.parse(child ? Words(given.begin() + 3, given.end()) : given)) return 0;
+  Report facts;
+  Settings settings = settings_of(args, facts);
+  if (child) return serve(settings, std::stoi(given[1]), std::stoul(given[2]));
+  Report report = run_plan(settings, for_child(settings), args.get<double>("timeout"),
+                           isatty(2) && !args.has("json"));
+  report.version = facts.version, report.vendor = facts.vendor;
+  if (args.has("json") && args.get<std::string>("json") == "-")
+    std::cout << report_json(report) << '\n';
+  else
+    print_report(report);
+  if (args.has("json") && args.get<std::string>("json") != "-")
+    write_file(args.get<std::string>("json"), report_json(report) + "\n");
+  if (args.has("junit")) write_file(args.get<std::string>("junit"), report_junit(report));
+  if (args.has("html")) write_file(args.get<std::string>("html"), certificate(report));
+  return report.conforms() ? 0 : 1;
+}
+
+}  // namespace adjoin::cli
