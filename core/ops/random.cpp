@@ -86,6 +86,7 @@ DLDataType default_dtype() { return kit::env.core->default_dtype(); }
 // Uniform numbers in t's shape, in the dtype that t computes in.
 Tensor uniform_for(const Tensor& t, const Generator& g) {
   DLDataType dtype = t.is_floating_point() && t.dtype().bits >= 32 ? t.dtype() : float32;
+  if (t.dtype() == complex128) dtype = float64;
   return uniform(empty_dense(t.shape(), dtype, t.device()), 0, 1, g);
 }
 

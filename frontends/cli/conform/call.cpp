@@ -167,7 +167,7 @@ void complete(const Row& row, Given& given, DLDevice device) {
   Outcome made = run_plain(forward, args, device);
   for (size_t r = 0; made.ok && r < made.values.size(); ++r)
     for (size_t k = 0; k < row.params.size(); ++k)
-      if (row.params[k].name == forward.results[r].name) {
+      if (row.params[k].name == (forward.results[r].name.empty() ? "out" : forward.results[r].name)) {
         given[k].kind = Argument::kTensor;
         given[k].tensors.assign(1, made.values[r]);
       }

@@ -102,6 +102,7 @@ class Gradient {
       for (size_t k = 0; k < x.size(); ++k) x[k] += by * v[k];
       t = from_numbers(t.dtype, t.shape, x);
     });
+    complete(row_, g, bench_.reference);
     return g;
   }
   // What gradients say of a step along the direction.

@@ -236,13 +236,14 @@ double tolerance(DLDataType dtype) {
   return 0;
 }
 
-std::string difference(const HostTensor& got, const HostTensor& wanted, double scale, bool values) {
+std::string difference(const HostTensor& got, const HostTensor& wanted, double scale, bool values,
+                       DLDataType least) {
   if (!(got.dtype == wanted.dtype))
     return kit::text("dtype ", got.dtype, ", wanted ", wanted.dtype);
   if (got.shape != wanted.shape)
     return "shape " + shape_text(got.shape) + ", wanted " + shape_text(wanted.shape);
   if (!values || got.bytes == wanted.bytes) return {};
-  double tol = tolerance(got.dtype) * scale, worst = -1;
+  double tol = std::max(tolerance(got.dtype), tolerance(least)) * scale, worst = -1;
   std::vector<Number> a = to_numbers(got), b = to_numbers(wanted);
   int64_t bad = 0, where = 0;
   size_t item = size_t(item_size(got.dtype));

@@ -53,7 +53,9 @@ bool unchanged(const Placed& p);
 HostTensor fetch(const Tensor& t);
 
 // Empty if the two agree: the same dtype and shape, numbers within tolerance, NaN where NaN is.
-std::string difference(const HostTensor& got, const HostTensor& wanted, double scale, bool values);
+// least: the tolerance is at least that of this dtype.
+std::string difference(const HostTensor& got, const HostTensor& wanted, double scale, bool values,
+                       DLDataType least = {});
 double tolerance(DLDataType dtype);
 
 }  // namespace adjoin::cli
