@@ -135,10 +135,23 @@ aj_status* choose(aj_op* op, const Kernel* head, int compute, Frame* f, const Ke
 
 struct Outputs {
   Ref made[2];
+  Ref rounded;  // the first result, where the kernel writes a wider one
   bool direct[2] = {true, true};
 };
 
+// A kernel that does not cast writes halves as what it computes in: *made becomes such a tensor.
+aj_status* widen(const Kernel* k, int compute, Device* d, std::span<const int64_t> shape, Outputs* outs, aj_tensor** made) {
+  int result = priv(*made).dtype;
+  if ((k->flags & AJ_KERNEL_CASTS) || (result != AJ_DT_FLOAT16 && result != AJ_DT_BFLOAT16)) return nullptr;
+  outs->rounded = Ref(*made);
+  return tensor_new(d, dt(compute), shape, made);
+}
+
 aj_status* finish(Outputs* outs, aj_value* rets, uint32_t n) {
+  if (outs->rounded.get()) {
+    AJ_TRY(copy_into(outs->rounded.get(), outs->made[0].get()));
+    outs->made[0] = std::move(outs->rounded);
+  }
   for (uint32_t i = 0; i < n; i++) {
     if (!outs->direct[i]) {
       aj_tensor* to = rets[i].v.tensor;
@@ -181,6 +194,7 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
     aj_tensor* made;
     AJ_TRY(prepare_output(op, f.device, dt(i ? int(AJ_DT_INT64) : result), {dims, size_t(ndim)}, nullptr, rets[i], false, &made,
                           &outs.direct[i]));
+    if (i == 0) AJ_TRY(widen(k, compute, f.device, {dims, size_t(ndim)}, &outs, &made));
     if (outs.direct[i] && overlap(made, t)) {  // a result that lies in the input waits for its copy
       release(made);
       outs.direct[i] = false;
@@ -224,6 +238,7 @@ aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
     aj_tensor* made;
     const DType& type = dt(i ? int(AJ_DT_INT64) : result);
     AJ_TRY(prepare_output(op, f.device, type, shape(t), nullptr, rets[i], false, &made, &outs.direct[i]));
+    if (i == 0) AJ_TRY(widen(k, compute, f.device, shape(t), &outs, &made));
     if (outs.direct[i] && overlap(made, t) && !(in_place && priv(made).dtype == compute)) {
       release(made);
       outs.direct[i] = false;

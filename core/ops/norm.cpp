@@ -119,8 +119,9 @@ aj_status* batch_norm_backward_body(void*, aj_call* call) {
     Normalized n(in(t, dtype), all_but(t.ndim(), 1), b.real(8));
     Tensor scaled = weight.defined() ? g * along(weight, t, 1) : g, nothing = zeros_of(t, {0});
     b.ret(0, needs[0] ? in(n.gradient(scaled), t.dtype()) : nothing);
-    b.ret(1, needs[1] ? sum(g * n.hat, n.dims) : nothing);
-    b.ret(2, needs[2] ? sum(g, n.dims) : nothing);
+    DLDataType of_weight = weight.defined() ? weight.dtype() : t.dtype();
+    b.ret(1, in(needs[1] ? sum(g * n.hat, n.dims) : nothing, of_weight));
+    b.ret(2, in(needs[2] ? sum(g, n.dims) : nothing, of_weight));
   });
 }
 
@@ -244,8 +245,9 @@ aj_status* layer_norm_backward_body(void*, aj_call* call) {
       b.ret(0, nothing);
     }
     auto total = [&](const Tensor& all) { return first.empty() ? all : sum(all, first); };
-    b.ret(1, needs[1] ? total(g * hat) : nothing);
-    b.ret(2, needs[2] ? total(g) : nothing);
+    DLDataType of_weight = weight.defined() ? weight.dtype() : t.dtype();
+    b.ret(1, in(needs[1] ? total(g * hat) : nothing, of_weight));
+    b.ret(2, in(needs[2] ? total(g) : nothing, of_weight));
   });
 }
 

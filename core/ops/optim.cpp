@@ -65,6 +65,65 @@ aj_status* fused_scale_check(void*, aj_call* call) {
 
 namespace {
 
+// What is added to the parameter's gradient, or 0: then the decay is a factor of the parameter.
+Tensor with_decay(const Tensor& param, const Tensor& grad, bool maximize, double decay) {
+  Tensor g = maximize ? neg(grad) : grad;
+  return decay == 0 ? g : add(g, param, decay);
+}
+
+}  // namespace
+
+// Tensor by tensor, for a device without the kernel.
+aj_status* fused_sgd_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    NoGradGuard off;
+    Tensors params = b.tensors(0), grads = b.tensors(1), buffers = b.tensors(2);
+    double rate = b.real(3), momentum = b.real(4), dampening = b.real(5);
+    bool nesterov = b.flag(7), first = b.flag(9);
+    for (size_t i = 0; i < params.size(); ++i) {
+      Tensor g = with_decay(params[i], grads[i], b.flag(8), b.real(6));
+      if (momentum != 0) {
+        Tensor m = first ? g : add(mul(buffers[i], momentum), g, 1 - dampening);
+        copy_(buffers[i], m);
+        g = nesterov ? add(g, m, momentum) : m;
+      }
+      copy_(params[i], add(params[i], g, -rate));
+    }
+  });
+}
+
+aj_status* fused_adam_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    NoGradGuard off;
+    Tensors params = b.tensors(0), grads = b.tensors(1), means = b.tensors(2),
+            squares = b.tensors(3), largest = b.tensors(4), steps = b.tensors(5);
+    double rate = b.real(6), beta1 = b.real(7), beta2 = b.real(8), eps = b.real(9),
+           decay = b.real(10);
+    bool decoupled = b.flag(11);
+    for (size_t i = 0; i < params.size(); ++i) {
+      copy_(steps[i], add(steps[i], 1));
+      double step = steps[i].item<double>();
+      Tensor g = with_decay(params[i], grads[i], b.flag(12), decoupled ? 0 : decay);
+      Tensor p = decoupled ? mul(params[i], 1 - rate * decay) : params[i];
+      copy_(means[i], add(mul(means[i], beta1), g, 1 - beta1));
+      copy_(squares[i], add(mul(squares[i], beta2), mul(g, g), 1 - beta2));
+      if (largest.size()) copy_(largest[i], maximum(largest[i], squares[i]));
+      Tensor root = sqrt(largest.size() ? largest[i] : squares[i]);
+      root = add(div(root, std::sqrt(1 - std::pow(beta2, step))), eps);
+      copy_(params[i], add(p, div(means[i], root), -rate / (1 - std::pow(beta1, step))));
+    }
+  });
+}
+
+aj_status* fused_scale_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    NoGradGuard off;
+    for (const Tensor& t : b.tensors(0)) copy_(t, mul(t, b.tensor(1)));
+  });
+}
+
+namespace {
+
 void check_normed(const kit::Values& c) {
   double order = c.real(1);
   want(order == 1 || order == 2 || (std::isinf(order) && order > 0), "ord is ", order,

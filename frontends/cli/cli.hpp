@@ -25,6 +25,7 @@ int ops_command(const Words& words);
 int config_command(const Words& words);
 int tune_command(const Words& words);
 int conform_command(const Words& words);
+int new_backend_command(const Words& words);
 
 // One command's options: `--help` and what the command adds. positional names the words without
 // dashes, in order.

@@ -14,6 +14,7 @@ constexpr const char* kHelp =
     "verdict\n"
     "  adjoin plugins why NAME      why a plugin or a device does or does not serve\n"
     "  adjoin conform FILE          drives a device plugin through everything the contract asks\n"
+    "  adjoin new-backend NAME      writes a device plugin to start from\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
     "  adjoin config                flags and folders for who builds a plugin\n"
     "  adjoin tune                  measures who computes which matrix product fastest, and keeps "
@@ -28,6 +29,7 @@ struct Command {
 };
 constexpr Command kCommands[] = {{"config", config_command},
                                  {"conform", conform_command},
+                                 {"new-backend", new_backend_command},
                                  {"ops", ops_command},
                                  {"plugins", plugins_command},
                                  {"tune", tune_command}};

@@ -16,6 +16,8 @@ COMMANDS = [
     ["plugins", "why"],
     ["ops"],
     ["config"],
+    ["conform"],
+    ["new-backend"],
     ["tune"],
 ]
 

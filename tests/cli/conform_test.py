@@ -1,0 +1,159 @@
+"""tests/cli/conform_test.py: `adjoin conform`: our backends pass it, and what is wrong with a backend is found and told."""
+
+import json
+import os
+import xml.etree.ElementTree as xml
+
+import pytest
+
+from abi_tools import PLUGINDIR, adjoin, compile_plugin
+
+FULL = os.environ.get("ADJOIN_TEST_FULL") == "1"
+
+# A backend whose device is sound and whose kernels each have another fault.
+FAULTY = """
+#include <adjoin/kit/kit.hpp>
+#include <adjoin/kit/scalar.hpp>
+#include <adjoin/kit/choosers.hpp>
+#include <csignal>
+#include <unistd.h>
+using namespace adjoin::kit;
+
+static aj_status* count(void*, int32_t* out) { *out = 1; return nullptr; }
+static aj_status* mem_alloc(void*, int32_t, uint64_t bytes, uint32_t, void** out) {
+  *out = bytes < (1ull << 40) ? aligned_alloc(64, (bytes / 64 + 1) * 64) : nullptr;
+  return *out ? nullptr : fail(LACK_CODE, "faulty: out of memory");
+}
+static aj_status* mem_free(void*, int32_t, void* p, uint64_t, uint32_t) { free(p); return nullptr; }
+static aj_status* copy(void*, const aj_copy* c) {
+  for (uint64_t r = 0; r < c->height; ++r)
+    memcpy((char*)c->dst + r * c->DST_PITCH, (const char*)c->src + r * c->src_pitch, c->width);
+  return nullptr;
+}
+struct Off { template <class T> T operator()(T x) const { return std::exp(x) * T(1.001); } };
+struct Good { template <class T> T operator()(T x) const { return -x; } };
+template <int What>
+aj_status* fault(void*, aj_call* call) {
+  const aj_plan& p = *call->plan;
+  if (What == 0) raise(SIGSEGV);
+  if (What == 1) sleep(100);
+  if (What == 2) {  // dense loops whatever the strides say, one element too far
+    auto* y = (float*)p.ops[0].data;
+    auto* x = (const float*)p.ops[1].data;
+    for (int64_t i = 0; i <= p.numel; ++i) y[i] = i < p.numel ? std::floor(x[i]) : 0;
+  }
+  if (What == 3) return fail(AJ_INTERNAL, "the kernel is tired");
+  return nullptr;
+}
+template <int What> constexpr Spec wrong = {&fault<What>, floating::own_mask, 0};
+static const Kernel kernels[] = {
+    {"exp", unary<Off, floating>}, {"neg", unary<Good, floating>}, {"abs", wrong<0>}, {"sqrt", wrong<1>},
+    {"floor", wrong<2>}, {"ceil", wrong<3>}, {nullptr, {}}};
+
+AJ_PLUGIN(.name = "faulty", .version = "1", .provides = "device:faulty") {
+  static aj_device_vtbl v = {};
+  v.struct_size = sizeof v;
+  v.flags = AJ_DEV_HOST_MEMORY | AJ_DEV_SYNCHRONOUS;
+  v.name = AJ_STR_LIT("faulty");
+  v.count = count, v.mem_alloc = mem_alloc, v.mem_free = mem_free, v.copy = copy;
+  plugin.device(v).kernels("faulty", kernels);
+}
+"""
+
+
+def conform(file, *options):
+    got = adjoin("conform", file, "--json", "-", *options)
+    assert got.stdout, got.stderr
+    return got.returncode, json.loads(got.stdout)
+
+
+def failures(report, row):
+    return [f for r in report["records"] if r["row"] == row for f in r["failures"]]
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    return build_faulty(tmp_path_factory.mktemp("faulty"))
+
+
+def build_faulty(folder, code="AJ_OUT_OF_MEMORY", pitch="dst_pitch"):
+    source = FAULTY.replace("LACK_CODE", code).replace("DST_PITCH", pitch)
+    return compile_plugin(folder, source, "faulty", "g++", ["-std=c++20"], suffix=".cpp")
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+@pytest.mark.parametrize("mode", ["test", "grad"])
+def test_our_backends_conform(name, mode):
+    code, report = conform(f"{PLUGINDIR}/libaj_{name}.so", "--mode", mode, *["--full"] * FULL)
+    assert [f for r in report["records"] for f in r["failures"]] == [] and code == 0, report["seed"]
+    rows = {r["row"] for r in report["records"] if r["passed"]}
+    assert report["conforms"] and report["unsupported"] == 0 and len(rows) > (400 if mode == "test" else 300)
+    checks = {r["check"] for r in report["records"]}
+    assert mode != "test" or {"memory", "copies", "fork", "threads", "out of memory", "values"} <= checks
+
+
+def test_a_provider_of_kernels_conforms_on_its_device():
+    file = f"{PLUGINDIR}/libaj_onednn.so"
+    if not os.path.exists(file):
+        pytest.skip("built without oneDNN")
+    code, report = conform(file, "--op", "convolution", "--op", "mm")
+    assert code == 0 and report["device"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    "row, told",
+    [
+        ("exp", "elements differ"),
+        ("abs", "crashes: "),
+        ("sqrt", "does not come back"),
+        ("floor", "bytes outside of it were written"),
+        ("ceil", "refused: the kernel is tired"),
+    ],
+)
+def test_a_fault_of_a_kernel_is_told_and_the_rest_goes_on(faulty, row, told):
+    code, report = conform(faulty, "--op", row, "--op", "neg", "--dtype", "float32", "--timeout", "2", "--full")
+    assert code == 1 and not report["conforms"]
+    assert any(told in f for f in failures(report, row)), failures(report, row)
+    assert failures(report, "neg") == []
+    assert sum(r["passed"] for r in report["records"] if r["row"] == "neg") > 20
+
+
+@pytest.mark.parametrize(
+    "code, pitch, check",
+    [("AJ_INTERNAL", "dst_pitch", "out of memory"), ("AJ_OUT_OF_MEMORY", "src_pitch", "copies")],
+)
+def test_a_fault_of_a_device_is_told(tmp_path, code, pitch, check):
+    file = build_faulty(tmp_path, code, pitch)
+    _, report = conform(file, "--dtype", "none", "--timeout", "20")
+    assert {r["check"] for r in report["records"] if r["failed"]} - {"fork", "threads"} == {check}
+
+
+def test_reports(tmp_path, faulty):
+    page, junit = tmp_path / "page.html", tmp_path / "junit.xml"
+    got = adjoin("conform", faulty, "--op", "exp", "--op", "neg", "--seed", "7", "--html", page, "--junit", junit)
+    assert got.returncode == 1 and "does not conform" in got.stdout and "seed 7" in got.stdout
+    suite = xml.parse(junit).getroot()
+    assert suite.get("name") == "adjoin conform faulty" and int(suite.get("failures")) > 0
+    text = page.read_text()
+    assert text.startswith("<!doctype html>") and "does not conform" in text and "float32" in text
+
+
+def test_support_and_speed(faulty):
+    _, report = conform(faulty, "--mode", "support", "--op", "neg", "--op", "mm")
+    assert {r["reason"] for r in report["records"] if r["row"] == "neg" and r["passed"]} == {"its own kernel"}
+    assert not any(r["passed"] for r in report["records"] if r["row"] == "mm")
+    code, report = conform(f"{PLUGINDIR}/libaj_cpu.so", "--mode", "perf", "--op", "exp", "--op", "sum")
+    assert code == 0 and all(r["figures"]["4 Mi elements: GB/s"] > 0.1 for r in report["records"] if r["row"] == "exp")
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ([], "which file?"),
+        (["/nowhere/libaj_x.so"], "there is no file"),
+        ([f"{PLUGINDIR}/libaj_cpu.so", "--mode", "fly"], "there is no mode 'fly'"),
+    ],
+)
+def test_wrong_use(words, told):
+    got = adjoin("conform", *words)
+    assert got.returncode in (1, 2) and told in got.stderr
