@@ -15,7 +15,7 @@ void check_floating(const Tensor& t) {
 
 // Lists as long as the first, an optional one may be empty; the i-th tensors of one shape and
 // dtype.
-void check_lists(const Infer& c, Names names, uint32_t optional) {
+void check_lists(const kit::Values& c, Names names, uint32_t optional) {
   Tensors params = c.tensors(0);
   for (const Tensor& p : params) check_floating(p);
   uint32_t list = 0;
@@ -34,33 +34,36 @@ void check_lists(const Infer& c, Names names, uint32_t optional) {
   }
 }
 
+void check_sgd(const kit::Values& c) {
+  check_lists(c, {"grads", "momentum_buffers"}, c.real(4) != 0 ? 0 : 1u << 2);
+}
+
+void check_adam(const kit::Values& c) {
+  check_lists(c, {"grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"}, 1u << 4);
+  Tensors steps = c.tensors(5);
+  want(steps.size() == c.tensors(0).size(), "state_steps has ", int64_t(steps.size()),
+       " tensors, params ", int64_t(c.tensors(0).size()));
+  for (const Tensor& s : steps)
+    want(s.ndim() == 0 && (s.dtype() == float32 || s.dtype() == float64),
+         "state_steps must be 0-dim and float32 or float64, one has shape ", shown(s),
+         " and dtype ", s.dtype());
+}
+
+void check_scale(const kit::Values& c) {
+  want(c.tensor(1).ndim() == 0, "scale must be 0-dim, it has shape ", shown(c.tensor(1)));
+  check_lists(c, {}, 0);
+}
+
 }  // namespace
 
 aj_status* fused_sgd_check(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) {
-    bool momentum = c.real(4) != 0;
-    check_lists(c, {"grads", "momentum_buffers"}, momentum ? 0 : 1u << 2);
-  });
+  return infer(call, [](const Infer& c) { check_sgd(c); });
 }
-
 aj_status* fused_adam_check(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) {
-    check_lists(c, {"grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"}, 1u << 4);
-    Tensors steps = c.tensors(5);
-    want(steps.size() == c.tensors(0).size(), "state_steps has ", int64_t(steps.size()),
-         " tensors, params ", int64_t(c.tensors(0).size()));
-    for (const Tensor& s : steps)
-      want(s.ndim() == 0 && (s.dtype() == float32 || s.dtype() == float64),
-           "state_steps must be 0-dim and float32 or float64, one has shape ", shown(s),
-           " and dtype ", s.dtype());
-  });
+  return infer(call, [](const Infer& c) { check_adam(c); });
 }
-
 aj_status* fused_scale_check(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) {
-    want(c.tensor(1).ndim() == 0, "scale must be 0-dim, it has shape ", shown(c.tensor(1)));
-    check_lists(c, {}, 0);
-  });
+  return infer(call, [](const Infer& c) { check_scale(c); });
 }
 
 namespace {
@@ -77,6 +80,7 @@ Tensor with_decay(const Tensor& param, const Tensor& grad, bool maximize, double
 aj_status* fused_sgd_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     NoGradGuard off;
+    check_sgd(b);
     Tensors params = b.tensors(0), grads = b.tensors(1), buffers = b.tensors(2);
     double rate = b.real(3), momentum = b.real(4), dampening = b.real(5);
     bool nesterov = b.flag(7), first = b.flag(9);
@@ -95,6 +99,7 @@ aj_status* fused_sgd_body(void*, aj_call* call) {
 aj_status* fused_adam_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     NoGradGuard off;
+    check_adam(b);
     Tensors params = b.tensors(0), grads = b.tensors(1), means = b.tensors(2),
             squares = b.tensors(3), largest = b.tensors(4), steps = b.tensors(5);
     double rate = b.real(6), beta1 = b.real(7), beta2 = b.real(8), eps = b.real(9),
@@ -118,6 +123,7 @@ aj_status* fused_adam_body(void*, aj_call* call) {
 aj_status* fused_scale_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     NoGradGuard off;
+    check_scale(b);
     for (const Tensor& t : b.tensors(0)) copy_(t, mul(t, b.tensor(1)));
   });
 }

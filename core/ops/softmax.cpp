@@ -4,13 +4,37 @@
 
 namespace adjoin::ops {
 
+namespace {
+
+void check_backward(const kit::Values& c) {
+  const Tensor &g = c.tensor(0), &output = c.tensor(1);
+  want(g.is_floating_point(), "floating-point numbers are wanted, grad is ", g.dtype());
+  want_shape(output, "output", g.shape());
+  want_dtype(output, "output", g.dtype());
+}
+
+}  // namespace
+
 aj_status* softmax_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    const Tensor &g = c.tensor(0), &output = c.tensor(1);
-    want(g.is_floating_point(), "floating-point numbers are wanted, grad is ", g.dtype());
-    want_shape(output, "output", g.shape());
-    want_dtype(output, "output", g.dtype());
-    c.out(0, g.dtype(), g.shape());
+    check_backward(c);
+    c.out(0, c.tensor(0).dtype(), c.tensor(0).shape());
+  });
+}
+
+aj_status* softmax_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    check_backward(b);
+    const Tensor &g = b.tensor(0), &output = b.tensor(1);
+    b.ret(0, (g - sum(g * output, {b.integer(2)}, true)) * output);
+  });
+}
+
+aj_status* log_softmax_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    check_backward(b);
+    const Tensor &g = b.tensor(0), &output = b.tensor(1);
+    b.ret(0, g - exp(output) * sum(g, {b.integer(2)}, true));
   });
 }
 

@@ -27,12 +27,9 @@ struct Command {
   const char* name;
   int (*run)(const Words&);
 };
-constexpr Command kCommands[] = {{"config", config_command},
-                                 {"conform", conform_command},
-                                 {"new-backend", new_backend_command},
-                                 {"ops", ops_command},
-                                 {"plugins", plugins_command},
-                                 {"tune", tune_command}};
+constexpr Command kCommands[] = {{"config", config_command},           {"conform", conform_command},
+                                 {"new-backend", new_backend_command}, {"ops", ops_command},
+                                 {"plugins", plugins_command},         {"tune", tune_command}};
 
 int run(const Words& words) {
   if (words.empty()) throw UsageError("which command?\n" + std::string(kHelp));

@@ -62,7 +62,8 @@ int new_backend_command(const Words& words) {
                  "Writes a device plugin of one file that trains a network, with its build files "
                  "and its checks, against the\ninstalled headers alone: the place to start from. "
                  "NAME becomes device(\"NAME\") and libaj_NAME.so.");
-  args.add()("lang", options::value<std::string>()->default_value("c++"), "c++ (with the kit) or c");
+  args.add()("lang", options::value<std::string>()->default_value("c++"),
+             "c++ (with the kit) or c");
   args.add()("out", options::value<std::string>(), "the folder to make; default: ./NAME");
   args.positional("name", 1);
   if (!args.parse(words)) return 0;
@@ -87,7 +88,7 @@ int new_backend_command(const Words& words) {
         fs::permissions(to, fs::perms::owner_exec | fs::perms::group_exec, fs::perm_options::add);
       std::cout << to.string() << '\n';
     }
-  std::cout << "next: cd " << out.string() << " && make && ./check.sh\n";
+  std::cout << "next: cd " << out.string() << " && ./check.sh\n";
   return 0;
 }
 

@@ -15,8 +15,10 @@ void take_result(aj_value& v, Outcome& out) {
     for (Tensor& t : kit::take<std::vector<Tensor>>(v)) out.tensors.push_back(std::move(t));
   } else if (v.tag == AJ_BOOL || v.tag == AJ_INT || v.tag == AJ_FLOAT || v.tag == AJ_COMPLEX) {
     Scalar s = Scalar::of(v);
-    DLDataType dtype = s.is_bool() ? boolean : s.is_integer() ? int64
-                       : s.is_complex() ? complex128 : float64;
+    DLDataType dtype = s.is_bool()      ? boolean
+                       : s.is_integer() ? int64
+                       : s.is_complex() ? complex128
+                                        : float64;
     out.values.push_back(from_numbers(dtype, {}, {s.to_complex()}));
   } else {
     kit::drop(v);
@@ -102,7 +104,8 @@ void Call::put_value(size_t i, const Json& v) {
 
 void Call::require_grad(size_t param) {
   for (Input& in : inputs_)
-    if (in.param == param && (in.placed.tensor.is_floating_point() || in.placed.tensor.is_complex()))
+    if (in.param == param &&
+        (in.placed.tensor.is_floating_point() || in.placed.tensor.is_complex()))
       kit::check(kit::autograd().set_requires_grad(in.placed.tensor.get(), 1));
   if (!row_.params[param].written() || args_[param].tag != AJ_TENSOR) return;
   written_ = Tensor::borrow(args_[param].v.tensor) * 1;  // a leaf may not be written
@@ -123,7 +126,8 @@ Outcome Call::run(const std::vector<Tensor>& rets, bool fetch_values) {
       for (const Input& in : inputs_)
         if (row_.params[in.param].written()) out.tensors.push_back(in.placed.tensor);
     if (fetch_values)
-      for (const Tensor& t : out.tensors) out.values.push_back(t.defined() ? fetch(t) : HostTensor{});
+      for (const Tensor& t : out.tensors)
+        out.values.push_back(t.defined() ? fetch(t) : HostTensor{});
     out.ok = true;
   } catch (const kit::Error& e) {
     out.code = e.code();
@@ -152,7 +156,8 @@ void complete(const Row& row, Given& given, DLDevice device) {
   const Json* after = row.test.find("after");
   if (!after) return;
   const aj_op* op = kit::dispatch().find_op(kit::str(after->text));
-  if (!op) kit::raise(AJ_NOT_FOUND, "the row ", row.name, " comes after ", after->text, ": no such op");
+  if (!op)
+    kit::raise(AJ_NOT_FOUND, "the row ", row.name, " comes after ", after->text, ": no such op");
   Row forward(op);
   Given args(forward.params.size());
   for (size_t i = 0; i < args.size(); ++i) {
@@ -167,7 +172,8 @@ void complete(const Row& row, Given& given, DLDevice device) {
   Outcome made = run_plain(forward, args, device);
   for (size_t r = 0; made.ok && r < made.values.size(); ++r)
     for (size_t k = 0; k < row.params.size(); ++k)
-      if (row.params[k].name == (forward.results[r].name.empty() ? "out" : forward.results[r].name)) {
+      if (row.params[k].name ==
+          (forward.results[r].name.empty() ? "out" : forward.results[r].name)) {
         given[k].kind = Argument::kTensor;
         given[k].tensors.assign(1, made.values[r]);
       }

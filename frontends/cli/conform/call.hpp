@@ -22,7 +22,8 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // rets: tensors to write into, or empty: the core allocates. Values are fetched unless told not to.
+  // rets: tensors to write into, or empty: the core allocates. Values are fetched unless told not
+  // to.
   Outcome run(const std::vector<Tensor>& rets = {}, bool fetch_values = true);
   void require_grad(size_t param);  // its tensors are leaves that ask for a gradient
 

@@ -9,33 +9,48 @@ namespace adjoin::cli {
 namespace {
 
 constexpr const char* kStyle = R"css(
-:root{--ink:#1c2430;--dim:#687385;--line:#e3e7ee;--paper:#fff;--wash:#f6f8fb;--good:#157f4f;--bad:#c2342c;--soft:#b9c2cf;--part:#c98a10}
-@media(prefers-color-scheme:dark){:root{--ink:#e6eaf1;--dim:#93a0b4;--line:#2a3342;--paper:#12171f;--wash:#182029;--good:#43c68a;--bad:#ff7a70;--soft:#46536a;--part:#e0ac45}}
-*{box-sizing:border-box}body{margin:0;background:var(--wash);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
-main{max-width:1060px;margin:32px auto;background:var(--paper);border:1px solid var(--line);border-radius:14px;padding:40px 48px}
-header{display:flex;justify-content:space-between;gap:24px;border-bottom:1px solid var(--line);padding-bottom:24px}
-h1{font-size:28px;margin:0 0 4px;letter-spacing:-.02em}h2{font-size:15px;margin:36px 0 12px;text-transform:uppercase;letter-spacing:.08em;color:var(--dim)}
-.seal{border:2px solid currentColor;border-radius:12px;padding:10px 22px;font-weight:700;font-size:19px;align-self:center;white-space:nowrap}
-.good{color:var(--good)}.bad{color:var(--bad)}.dim{color:var(--dim)}code{font-family:ui-monospace,monospace;font-size:13px;overflow-wrap:anywhere}
-.figures{display:flex;flex-wrap:wrap;gap:12px;margin-top:24px}.figures div{flex:1;min-width:130px;background:var(--wash);border-radius:10px;padding:12px 16px}
-.figures b{display:block;font-size:24px;letter-spacing:-.02em}.figures span{color:var(--dim);font-size:13px}
-table{border-collapse:collapse;width:100%;font-size:13px}td,th{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}
-th{color:var(--dim);font-weight:600}.n{text-align:right;font-variant-numeric:tabular-nums}
-.map{columns:3;column-gap:28px;font-size:12px}.map p{margin:0;display:flex;justify-content:space-between;gap:8px;break-inside:avoid}.map code{font-size:11.5px;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
-i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-left:2px;background:var(--line)}i.p{background:var(--good)}i.f{background:var(--bad)}i.u{background:var(--soft)}i.r{background:transparent;box-shadow:inset 0 0 0 1.5px var(--soft)}i.m{background:var(--part)}
-.legend{color:var(--dim);font-size:13px;margin:0 0 10px}li{margin:4px 0}
-@media(max-width:800px){main{padding:24px;margin:0;border-radius:0}.map{columns:1}header{flex-direction:column}}
-@media print{body{background:none}main{border:0;margin:0}}
+:root{--ink:#1c2430;--dim:#687385;--line:#e3e7ee;--paper:#fff;--wash:#f6f8fb;--good:#157f4f;
+--bad:#c2342c;--soft:#b9c2cf;--part:#c98a10}@media(prefers-color-scheme:dark){:root{
+--ink:#e6eaf1;--dim:#93a0b4;--line:#2a3342;--paper:#12171f;--wash:#182029;--good:#43c68a;
+--bad:#ff7a70;--soft:#46536a;--part:#e0ac45}}*{box-sizing:border-box}body{margin:0;
+background:var(--wash);color:var(--ink);font:15px/1.5 system-ui,sans-serif}main{
+max-width:1060px;margin:32px auto;background:var(--paper);border:1px solid var(--line);
+border-radius:14px;padding:40px 48px}header{display:flex;justify-content:space-between;gap:24px;
+border-bottom:1px solid var(--line);padding-bottom:24px}h1{font-size:28px;margin:0 0 4px;
+letter-spacing:-.02em}h2{font-size:15px;margin:36px 0 12px;text-transform:uppercase;
+letter-spacing:.08em;color:var(--dim)}.seal{border:2px solid currentColor;border-radius:12px;
+padding:10px 22px;font-weight:700;font-size:19px;align-self:center;white-space:nowrap}.good{
+color:var(--good)}.bad{color:var(--bad)}.dim{color:var(--dim)}code{font-family:ui-monospace,
+monospace;font-size:13px;overflow-wrap:anywhere}.figures{display:flex;flex-wrap:wrap;gap:12px;
+margin-top:24px}.figures div{flex:1;min-width:130px;background:var(--wash);border-radius:10px;
+padding:12px 16px}.figures b{display:block;font-size:24px;letter-spacing:-.02em}.figures span{
+color:var(--dim);font-size:13px}table{border-collapse:collapse;width:100%;font-size:13px}td,th{
+text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}
+th{color:var(--dim);font-weight:600}.n{text-align:right;font-variant-numeric:tabular-nums}.map{
+columns:3;column-gap:28px;font-size:12px}.map p{margin:0;display:flex;
+justify-content:space-between;gap:8px;break-inside:avoid}.map code{font-size:11.5px;
+white-space:nowrap;overflow:hidden;text-overflow:ellipsis}i{display:inline-block;width:9px;
+height:9px;border-radius:2px;margin-left:2px;background:var(--line)}i.p{background:var(--good)}
+i.f{background:var(--bad)}i.u{background:var(--soft)}i.r{background:transparent;
+box-shadow:inset 0 0 0 1.5px var(--soft)}i.m{background:var(--part)}.legend{color:var(--dim);
+font-size:13px;margin:0 0 10px}li{margin:4px 0}@media(max-width:800px){main{padding:24px;
+margin:0;border-radius:0}.map{columns:1}header{flex-direction:column}}@media print{body{
+background:none}main{border:0;margin:0}}
 )css";
 
 std::string html(const std::string& text) {
   std::string out;
   for (char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
   }
   return out;
 }
@@ -142,34 +157,33 @@ std::string certificate(const Report& report) {
   time_t now = time(nullptr);
   char date[32];
   strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime(&now));
-  std::string out = "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport "
-                    "content='width=device-width,initial-scale=1'><title>" +
-                    html(s.plugin) + (good ? " conforms" : " does not conform") +
-                    "</title><style>" + kStyle + "</style><main><header><div><h1>" +
-                    html(s.plugin) + " " + html(report.version) + "</h1><div class=dim>" +
-                    (report.vendor.empty() ? "" : html(report.vendor) + " &middot; ") +
-                    "device <code>" + html(s.device_name) + "</code> &middot; " + date +
-                    "</div><code class=dim>" + html(s.file) + "</code></div><div class='seal " +
-                    (good ? "good'>conforms" : "bad'>does not conform") +
-                    "</div></header><div class=figures>" +
-                    figure(grouped(all.passed), "cases passed") +
-                    figure(grouped(all.failed), "failed") +
-                    figure(grouped(int64_t(rows.size())), "rows of the op tables") +
-                    figure(grouped(int64_t(pairs.size())), "pairs of row and dtype") +
-                    figure(grouped(all.unsupported), "without a kernel") +
-                    figure(grouped(all.refused), "refused by both") + "</div>";
+  std::string out =
+      "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport "
+      "content='width=device-width,initial-scale=1'><title>" +
+      html(s.plugin) + (good ? " conforms" : " does not conform") + "</title><style>" + kStyle +
+      "</style><main><header><div><h1>" + html(s.plugin) + " " + html(report.version) +
+      "</h1><div class=dim>" + (report.vendor.empty() ? "" : html(report.vendor) + " &middot; ") +
+      "device <code>" + html(s.device_name) + "</code> &middot; " + date +
+      "</div><code class=dim>" + html(s.file) + "</code></div><div class='seal " +
+      (good ? "good'>conforms" : "bad'>does not conform") + "</div></header><div class=figures>" +
+      figure(grouped(all.passed), "cases passed") + figure(grouped(all.failed), "failed") +
+      figure(grouped(int64_t(rows.size())), "rows of the op tables") +
+      figure(grouped(int64_t(pairs.size())), "pairs of row and dtype") +
+      figure(grouped(all.unsupported), "without a kernel") +
+      figure(grouped(all.refused), "refused by both") + "</div>";
   out += failures(report) + "<h2>Checks</h2>" + checks_table(report) + rows_map(report);
-  out += "<h2>How</h2><p class=dim>Every row of the op tables ran on the device and on the "
-         "reference backend with the same numbers (seed " +
-         std::to_string(s.seed) + ", mode " + html(s.mode) + (s.full ? ", all samples" : "") +
-         "): dense, strided, transposed, offset, expanded, empty, without dimensions, written into "
-         "a given tensor, in place; what lies around outputs and inputs was watched. Relative and "
-         "absolute tolerance: " +
-         tolerances() +
-         "; 25 times that where a size is large and for gradients; integers and bools exactly. "
-         "Again with: <code>adjoin conform " +
-         html(s.file) + " --mode " + html(s.mode) + " --seed " + std::to_string(s.seed) +
-         "</code></p></main></html>\n";
+  out +=
+      "<h2>How</h2><p class=dim>Every row of the op tables ran on the device and on the "
+      "reference backend with the same numbers (seed " +
+      std::to_string(s.seed) + ", mode " + html(s.mode) + (s.full ? ", all samples" : "") +
+      "): dense, strided, transposed, offset, expanded, empty, without dimensions, written into "
+      "a given tensor, in place; what lies around outputs and inputs was watched. Relative and "
+      "absolute tolerance: " +
+      tolerances() +
+      "; 25 times that where a size is large and for gradients; integers and bools exactly. "
+      "Again with: <code>adjoin conform " +
+      html(s.file) + " --mode " + html(s.mode) + " --seed " + std::to_string(s.seed) +
+      "</code></p></main></html>\n";
   return out;
 }
 

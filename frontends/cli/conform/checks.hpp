@@ -1,4 +1,5 @@
-// frontends/cli/conform/checks.hpp: what a device is asked, in groups that one process answers each.
+// frontends/cli/conform/checks.hpp: what a device is asked, in groups that one process answers
+// each.
 #pragma once
 
 #include <adjoin/abi/capi.h>
@@ -18,8 +19,8 @@ struct Verdict {
   int64_t unsupported = 0;  // the device says that it has no kernel
   int64_t beyond = 0;       // the device takes what the reference has no kernel for: not compared
   int64_t skipped = 0;      // does not apply to this device
-  std::vector<std::string> failures;  // the first ones, told
-  std::string reason;                 // of what is unsupported or skipped
+  std::vector<std::string> failures;                    // the first ones, told
+  std::string reason;                                   // of what is unsupported or skipped
   std::vector<std::pair<std::string, double>> figures;  // --mode perf
 
   void pass() { ++passed; }
@@ -60,6 +61,7 @@ void measure(Bench& bench, const Row& row, const std::string& dtype, Verdict& v)
 void explain_support(Bench& bench, const Row& row, const std::string& dtype, Verdict& v);
 
 // The samples that are tried: all with --full, else a choice by the seed.
-std::vector<Sample> chosen(const Bench& bench, const Row& row, size_t count, const std::string& salt);
+std::vector<Sample> chosen(const Bench& bench, const Row& row, size_t count,
+                           const std::string& salt);
 
 }  // namespace adjoin::cli

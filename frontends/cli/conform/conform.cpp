@@ -64,7 +64,8 @@ Settings settings_of(const Arguments& args, Report& report) {
 }
 
 Words for_child(const Settings& s) {
-  Words words = {s.file, "--mode", s.mode, "--device", s.device_name, "--seed", std::to_string(s.seed)};
+  Words words = {
+      s.file, "--mode", s.mode, "--device", s.device_name, "--seed", std::to_string(s.seed)};
   for (const std::string& op : s.ops) words.insert(words.end(), {"--op", op});
   for (const std::string& dtype : s.dtypes) words.insert(words.end(), {"--dtype", dtype});
   if (s.full) words.push_back("--full");
@@ -74,11 +75,12 @@ Words for_child(const Settings& s) {
 }  // namespace
 
 int conform_command(const Words& given) {
-  Arguments args("adjoin conform FILE.so [--mode MODE] [--op NAME]... [--dtype NAME]... [--html FILE]",
-                 "Drives a device plugin through memory, copies, streams and events, threads, fork, "
-                 "and every op beside the\nreference backend, in child processes: a crash is a "
-                 "verdict. Modes: test (values, layouts, sizes), grad (first\nand second "
-                 "derivatives), perf, support, all (test and grad). Exit code 0: it conforms.");
+  Arguments args(
+      "adjoin conform FILE.so [--mode MODE] [--op NAME]... [--dtype NAME]... [--html FILE]",
+      "Drives a device plugin through memory, copies, streams and events, threads, fork, "
+      "and every op beside the\nreference backend, in child processes: a crash is a "
+      "verdict. Modes: test (values, layouts, sizes), grad (first\nand second "
+      "derivatives), perf, support, all (test and grad). Exit code 0: it conforms.");
   args.add()("mode", options::value<std::string>()->default_value("test"), "what to do");
   args.add()("op", options::value<Words>(), "only this op; may be repeated");
   args.add()("dtype", options::value<Words>(), "only this dtype; may be repeated");
@@ -88,7 +90,8 @@ int conform_command(const Words& given) {
   args.add()("timeout", options::value<double>()->default_value(120), "seconds for one group");
   args.add()("json", options::value<std::string>(), "writes everything to this file; - prints it");
   args.add()("junit", options::value<std::string>(), "writes a JUnit report to this file");
-  args.add()("html", options::value<std::string>(), "writes a certificate of one page to this file");
+  args.add()("html", options::value<std::string>(),
+             "writes a certificate of one page to this file");
   args.positional("file", 1);
   bool child = given.size() > 2 && given[0] == "--serve";
   if (!args.parse(child ? Words(given.begin() + 3, given.end()) : given)) return 0;

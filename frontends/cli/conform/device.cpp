@@ -60,7 +60,8 @@ class Block {
 
 Bytes pattern(size_t n, unsigned salt) {
   Bytes b(n);
-  for (size_t i = 0; i < n; ++i) b[i] = static_cast<unsigned char>((i * 131 + i / 251 + salt) & 255);
+  for (size_t i = 0; i < n; ++i)
+    b[i] = static_cast<unsigned char>((i * 131 + i / 251 + salt) & 255);
   return b;
 }
 
@@ -84,7 +85,8 @@ void properties(Bench& bench, Verdict& v) {
   p.struct_size = sizeof p;
   v.expect("props", told(t.props(t.self, 0, &p)));
   uint32_t align = p.min_alignment;
-  v.expect("min_alignment", (align & (align - 1)) == 0 ? "" : kit::text(align, " is no power of 2"));
+  v.expect("min_alignment",
+           (align & (align - 1)) == 0 ? "" : kit::text(align, " is no power of 2"));
   v.expect("name", p.name[0] && std::memchr(p.name, 0, sizeof p.name) ? "" : "it has no name");
 }
 
@@ -202,7 +204,8 @@ void out_of_memory(Bench& bench, Verdict& v) {
   aj_status* s = t.mem_alloc(t.self, bench.device.device_id, 1ull << 60, AJ_MEM_DEVICE, &p);
   int32_t code = s ? kit::core().status_code(s) : AJ_OK;
   told(s);
-  v.expect("mem_alloc of 2^60 bytes", code == AJ_OUT_OF_MEMORY ? "" : "the status is not out of memory");
+  v.expect("mem_alloc of 2^60 bytes",
+           code == AJ_OUT_OF_MEMORY ? "" : "the status is not out of memory");
   Tensor before = place(from_numbers(float32, {3}, {1, 2, 3}), bench.device, Lay::kDense).tensor;
   bench.begin("a tensor of 2^60 bytes");
   v.expect("a tensor of 2^60 bytes", refuses(bench, 1ll << 60));

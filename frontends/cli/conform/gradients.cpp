@@ -9,8 +9,9 @@
 namespace adjoin::cli {
 namespace {
 
-constexpr double kScale = 100;            // of the tolerance, against the reference backend
-constexpr double kStep = 1e-6, kDifference = 1e-5;  // of central differences; relative error allowed
+constexpr double kScale = 100;  // of the tolerance, against the reference backend
+constexpr double kStep = 1e-6,
+                 kDifference = 1e-5;  // of central differences; relative error allowed
 constexpr int64_t kMostElements = 400;
 
 using Numbers = std::vector<std::complex<double>>;
@@ -19,7 +20,7 @@ struct Derivatives {
   bool first_ok = false, second_ok = false;
   int32_t code = 0;
   std::string message;
-  std::vector<size_t> kept;              // results that depend on the inputs
+  std::vector<size_t> kept;               // results that depend on the inputs
   std::vector<HostTensor> first, second;  // one for each input; without bytes where there is none
 };
 
@@ -49,8 +50,8 @@ std::vector<HostTensor> run_back(const std::vector<Tensor>& roots, const std::ve
   for (const Tensor& t : inputs) x.push_back(t.get());
   aj_backward b{};
   b.struct_size = sizeof b;
-  b.flags = AJ_BACKWARD_ALLOW_UNUSED |
-            (keep ? AJ_BACKWARD_CREATE_GRAPH | AJ_BACKWARD_RETAIN_GRAPH : 0u);
+  b.flags =
+      AJ_BACKWARD_ALLOW_UNUSED | (keep ? AJ_BACKWARD_CREATE_GRAPH | AJ_BACKWARD_RETAIN_GRAPH : 0u);
   b.roots = r.data(), b.grads = g.data(), b.nroots = uint32_t(r.size());
   b.inputs = x.data(), b.out = out.data(), b.ninputs = uint32_t(x.size());
   kit::check(kit::autograd().backward(&b));
@@ -179,7 +180,8 @@ std::set<size_t> inputs_of(const Row& row, const Given& before, const Given& giv
   for (size_t i = 0; i < given.size(); ++i) {
     const Param& p = row.params[i];
     bool fixed = (i > 0 && p.written()) || p.name.starts_with("running_");
-    for (const Json& name : signs ? signs->items : std::vector<Json>()) fixed |= name.text == p.name;
+    for (const Json& name : signs ? signs->items : std::vector<Json>())
+      fixed |= name.text == p.name;
     const Json* after = row.test.find("after");
     if (after)  // what complete() has replaced
       for (size_t k = 0; k < given[i].tensors.size(); ++k)

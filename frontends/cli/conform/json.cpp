@@ -119,7 +119,12 @@ class Reader {
       if (c == 'u')
         out += unicode();
       else
-        out += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c == 'b' ? '\b' : c == 'f' ? '\f' : c;
+        out += c == 'n'   ? '\n'
+               : c == 't' ? '\t'
+               : c == 'r' ? '\r'
+               : c == 'b' ? '\b'
+               : c == 'f' ? '\f'
+                          : c;
     }
     if (at_ >= text_.size()) wrong("the string's end");
     ++at_;

@@ -75,8 +75,10 @@ void forks(Bench& bench, Verdict& v) {
   std::string said(text, n > 0 ? size_t(n) : 0);
   bool differs = said.find("elements differ") != said.npos;
   v.expect("in the child", !done ? "it hangs"
-                           : WIFSIGNALED(status) ? std::string("it crashes: ") + strsignal(WTERMSIG(status))
-                           : differs ? "wrong numbers: " + said : "");
+                           : WIFSIGNALED(status)
+                               ? std::string("it crashes: ") + strsignal(WTERMSIG(status))
+                           : differs ? "wrong numbers: " + said
+                                     : "");
   if (done && !said.empty() && !differs) v.skip("after a fork the child is told: " + said);
   v.expect("in the parent, after the fork", work(bench.device, 70'001, 3));
 }

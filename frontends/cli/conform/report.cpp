@@ -15,11 +15,16 @@ constexpr size_t kMostFailures = 5;  // told of a group
 std::string xml(const std::string& text) {
   std::string out;
   for (char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 32 || c == '\n') out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (static_cast<unsigned char>(c) >= 32 || c == '\n')
+      out += c;
   }
   return out;
 }
@@ -146,9 +151,8 @@ void print_report(const Report& report) {
   std::cout << report.settings.plugin << ", device " << report.settings.device_name << ": "
             << (report.conforms() ? "conforms" : "does not conform") << ": "
             << count(all.passed, "case") << " passed, " << all.failed << " failed; "
-            << count(int64_t(rows.size()), "row") << ", "
-            << count(int64_t(pairs.size()), "pair") << " of row and dtype; seed "
-            << report.settings.seed << '\n';
+            << count(int64_t(rows.size()), "row") << ", " << count(int64_t(pairs.size()), "pair")
+            << " of row and dtype; seed " << report.settings.seed << '\n';
 }
 
 std::string report_json(const Report& report) {
@@ -169,10 +173,10 @@ std::string report_json(const Report& report) {
 }
 
 std::string report_junit(const Report& report) {
-  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoin conform " +
-                    xml(report.settings.plugin) + "\" tests=\"" +
-                    std::to_string(report.records.size()) + "\" failures=\"" +
-                    std::to_string(report.failed().size()) + "\">\n";
+  std::string out =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoin conform " +
+      xml(report.settings.plugin) + "\" tests=\"" + std::to_string(report.records.size()) +
+      "\" failures=\"" + std::to_string(report.failed().size()) + "\">\n";
   for (const Record& r : report.records) {
     char seconds[32];
     snprintf(seconds, sizeof seconds, "%.4f", r.seconds);

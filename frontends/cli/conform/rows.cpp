@@ -7,9 +7,9 @@
 
 namespace adjoin::cli {
 
-const std::vector<std::string> kDtypes = {"float64",   "float32", "float16", "bfloat16",
-                                          "complex64", "complex128", "int64", "int32",
-                                          "int16",     "int8",    "uint8",   "bool"};
+const std::vector<std::string> kDtypes = {"float64",   "float32",    "float16", "bfloat16",
+                                          "complex64", "complex128", "int64",   "int32",
+                                          "int16",     "int8",       "uint8",   "bool"};
 
 namespace {
 
@@ -77,11 +77,21 @@ std::vector<Others> combinations(const Json* args) {
 
 void put_json(std::string& out, const Json& j) {
   switch (j.kind) {
-    case Json::kNull: out += "None"; break;
-    case Json::kBool: out += j.yes ? "True" : "False"; break;
-    case Json::kInt: out += std::to_string(j.whole); break;
-    case Json::kFloat: kit::put(out, j.real); break;
-    case Json::kText: out += j.text; break;
+    case Json::kNull:
+      out += "None";
+      break;
+    case Json::kBool:
+      out += j.yes ? "True" : "False";
+      break;
+    case Json::kInt:
+      out += std::to_string(j.whole);
+      break;
+    case Json::kFloat:
+      kit::put(out, j.real);
+      break;
+    case Json::kText:
+      out += j.text;
+      break;
     default:
       out += '[';
       for (size_t i = 0; i < j.items.size(); ++i) {
@@ -108,16 +118,19 @@ int64_t largest(const Json& j) {
                           [](const Json& i) { return i.kind == Json::kInt; });
   int64_t n = 1, most = 0;
   for (const Json& item : j.items) {
-    if (flat) n *= item.whole;
-    else if (item.kind == Json::kList) most = std::max(most, largest(item));
+    if (flat)
+      n *= item.whole;
+    else if (item.kind == Json::kList)
+      most = std::max(most, largest(item));
   }
   return flat ? n : most;
 }
 
 // Arguments that speak of the sizes of the tensors.
 bool tells_size(const Param* p) {
-  static const std::set<std::string> kNames = {"input_shape", "shape", "src_shape", "repeats",
-                                               "normalized_shape", "num_classes", "split_size"};
+  static const std::set<std::string> kNames = {
+      "input_shape",      "shape",       "src_shape", "repeats",
+      "normalized_shape", "num_classes", "split_size"};
   return p && (p->base == AJ_PARAM_SIZE || kNames.count(p->name));
 }
 

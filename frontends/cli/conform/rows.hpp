@@ -49,9 +49,9 @@ struct Row {
 
   explicit Row(const aj_op* op);
   bool takes_tensors() const;
-  bool factory() const;  // makes a tensor of a dtype that is an argument
-  bool random() const;   // draws from a generator
-  bool compared() const; // false: nobody writes the memory
+  bool factory() const;   // makes a tensor of a dtype that is an argument
+  bool random() const;    // draws from a generator
+  bool compared() const;  // false: nobody writes the memory
   const Param* param(const std::string& name) const;
   std::vector<std::string> dtypes() const;
   std::vector<Sample> samples() const;

@@ -22,7 +22,8 @@ class Child {
  public:
   Child(const Words& words, size_t from) {
     int ends[2];
-    if (pipe(ends) != 0) throw std::runtime_error(std::string("conform: no pipe: ") + strerror(errno));
+    if (pipe(ends) != 0)
+      throw std::runtime_error(std::string("conform: no pipe: ") + strerror(errno));
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     Words all = {"adjoin", "conform", "--serve", std::to_string(ends[1]), std::to_string(from)};
     all.insert(all.end(), words.begin(), words.end());
@@ -88,7 +89,8 @@ class Child {
     pid_ = 0;
     if (!gone) return late_ ? "does not come back" : "does not let the process end";
     if (WIFSIGNALED(status)) return std::string("crashes: ") + strsignal(WTERMSIG(status));
-    if (WEXITSTATUS(status)) return "ends the process: exit code " + std::to_string(WEXITSTATUS(status));
+    if (WEXITSTATUS(status))
+      return "ends the process: exit code " + std::to_string(WEXITSTATUS(status));
     return {};
   }
 
@@ -133,7 +135,8 @@ Report run_plan(const Settings& settings, const Words& words, double timeout, bo
     std::string ending = child.end();
     if (!failure.empty()) throw std::runtime_error("conform: " + failure);
     if (!finished && !running)
-      throw std::runtime_error("conform: the plugin " + (ending.empty() ? "ends the process" : ending) +
+      throw std::runtime_error("conform: the plugin " +
+                               (ending.empty() ? "ends the process" : ending) +
                                " while it is loaded or between two checks");
     if (finished && ending.empty()) break;
     if (finished) now = {"end of the process", "", "", {}, 0};

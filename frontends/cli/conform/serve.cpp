@@ -33,6 +33,8 @@ bool asked(const std::vector<std::string>& names, const std::string& name) {
 
 Bench open(const Settings& settings, int fd) {
   kit::bind(aj_get_interface);
+  if (!AJ_HAS_FN(&plugins(), aj_plugins, device_table))
+    throw std::runtime_error("this libadjoin is too old: its aj.plugins has no device_table");
   check(aj_load_plugin(settings.file.c_str()));
   Bench bench;
   bench.settings = settings;

@@ -30,8 +30,8 @@ double seconds_of(Bench& bench, Call& call) {
 }
 
 bool elementwise(const Row& row) {
-  return row.kind.starts_with("unary") || row.kind.starts_with("binary") ||
-         row.kind == "compare" || row.kind.starts_with("reduce") || row.kind.starts_with("scan");
+  return row.kind.starts_with("unary") || row.kind.starts_with("binary") || row.kind == "compare" ||
+         row.kind.starts_with("reduce") || row.kind.starts_with("scan");
 }
 
 // The row's first sample with every tensor of one dimension of n elements.

@@ -90,8 +90,8 @@ void ordering(Bench& bench, Verdict& v) {
   const aj_device_vtbl& t = *bench.table;
   if (!t.stream_new || !t.event_new || !t.stream_wait || (t.flags & AJ_DEV_SYNCHRONOUS))
     return v.skip("there is one order only: the device is synchronous");
-  HostTensor zeros = from_numbers(float32, {kElements},
-                                  std::vector<std::complex<double>>(size_t(kElements)));
+  HostTensor zeros =
+      from_numbers(float32, {kElements}, std::vector<std::complex<double>>(size_t(kElements)));
   Queue a(bench), b(bench);
   for (int round = 0; round < 3; ++round) {
     std::string where = kit::text("second stream, round ", round);

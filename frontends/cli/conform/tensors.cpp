@@ -14,7 +14,8 @@ using Number = std::complex<double>;
 constexpr unsigned char kGuard = 0x5a;
 constexpr int64_t kMargin = 64;  // bytes of guard before and behind
 
-// Strides and the first element, in elements, of a tensor that lies so in memory of `room` elements.
+// Strides and the first element, in elements, of a tensor that lies so in memory of `room`
+// elements.
 struct Geometry {
   Shape strides;
   int64_t first = 0, room = 0;

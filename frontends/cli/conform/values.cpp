@@ -46,7 +46,8 @@ class Comparison {
       return std::to_string(got.values.size()) + " results, wanted " +
              std::to_string(wanted.values.size());
     for (size_t i = 0; i < got.values.size(); ++i) {
-      std::string d = difference(got.values[i], wanted.values[i], scale_, row_.compared(), least(i));
+      std::string d =
+          difference(got.values[i], wanted.values[i], scale_, row_.compared(), least(i));
       if (!d.empty()) return got.values.size() > 1 ? "result " + std::to_string(i) + ": " + d : d;
     }
     return {};

@@ -170,7 +170,8 @@ aj_status* extreme(void*, aj_call* call) {
 void matrix_product(Args args) {
   TensorView a = args.tensor(0), b = args.tensor(1);
   MutView out = args.result(0);
-  int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), rows = out.numel() / std::max<int64_t>(n, 1);
+  int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1),
+          rows = out.numel() / std::max<int64_t>(n, 1);
   visit<floating>(a.dtype(), [&]<class T>() {
     Dense<T> x(a), y(b), z(out);
     for (int64_t i = 0; i < rows; ++i)
@@ -203,8 +204,8 @@ void convolution(Args args) {
             int64_t q = g.meet(p, k);
             if (q < 0) continue;
             int64_t near = s * small + p, far = (image * g.big_c + b) * big + q;
-            total[size_t(back ? far : near)] +=
-                Wide<T>(in[back ? near : far]) * Wide<T>(weight[(channel * g.big_c + b) * taps + k]);
+            total[size_t(back ? far : near)] += Wide<T>(in[back ? near : far]) *
+                                                Wide<T>(weight[(channel * g.big_c + b) * taps + k]);
           }
     }
     int64_t pixels = back ? big : small;
@@ -247,7 +248,8 @@ void store(MutView to, const std::vector<T>& v) {
   out.commit();
 }
 
-// input, weight, bias, running mean and variance, training, momentum, eps -> out, mean, 1 / deviation
+// input, weight, bias, running mean and variance, training, momentum, eps -> out, mean, 1 /
+// deviation
 void batch_norm(Args args) {
   TensorView x = args.tensor(0);
   bool training = args.flag(5);

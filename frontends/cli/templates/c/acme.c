@@ -82,9 +82,17 @@ static aj_status* fill(void* self, int32_t dev, void* p, const void* pattern, ui
 /* Kernels of single elements. A plan tells how to walk: outputs first, strides in bytes, the
  * innermost dimension first. Without AJ_KERNEL_CASTS operands have the compute dtype. */
 
-enum { kF32 = 1 << AJ_DT_FLOAT32, kF64 = 1 << AJ_DT_FLOAT64, kI64 = 1 << AJ_DT_INT64,
-       kI32 = 1 << AJ_DT_INT32, kU8 = 1 << AJ_DT_UINT8, kBool = 1 << AJ_DT_BOOL,
-       kFloats = kF32 | kF64, kReals = kFloats | kI64 | kI32, kAll = kReals | kU8 | kBool };
+enum {
+  kF32 = 1 << AJ_DT_FLOAT32,
+  kF64 = 1 << AJ_DT_FLOAT64,
+  kI64 = 1 << AJ_DT_INT64,
+  kI32 = 1 << AJ_DT_INT32,
+  kU8 = 1 << AJ_DT_UINT8,
+  kBool = 1 << AJ_DT_BOOL,
+  kFloats = kF32 | kF64,
+  kReals = kFloats | kI64 | kI32,
+  kAll = kReals | kU8 | kBool
+};
 
 typedef struct Walk {
   const aj_plan* plan;
@@ -112,28 +120,34 @@ static void step(Walk* w) {
 
 static int same(DLDataType a, DLDataType b) { return a.code == b.code && a.bits == b.bits; }
 
-#define EACH(T, R, EXPRESSION)                                            \
-  for (int64_t i = 0; i < p->numel; ++i, step(&w)) {                      \
-    T x = *(const T*)w.at[1], y = p->nops > 2 ? *(const T*)w.at[2] : 0;   \
-    T z = p->nops > 3 ? *(const T*)w.at[3] : 0;                           \
-    (void)y, (void)z;                                                     \
-    *(R*)w.at[0] = (R)(EXPRESSION);                                       \
+/* A line for a kernel. */
+/* clang-format off */
+#define EACH(T, R, EXPRESSION)                                             \
+  for (int64_t i = 0; i < p->numel; ++i, step(&w)) {                       \
+    typedef T Type;                                                        \
+    Type x = *(const T*)w.at[1], y = p->nops > 2 ? *(const T*)w.at[2] : 0; \
+    Type z = p->nops > 3 ? *(const T*)w.at[3] : 0;                         \
+    (void)y, (void)z;                                                      \
+    *(R*)w.at[0] = (R)(EXPRESSION);                                        \
   }
-#define KERNEL(NAME, CASES)                              \
-  static aj_status* NAME(void* self, aj_call* call) {    \
-    const aj_plan* p = call->plan;                       \
-    Walk w;                                              \
-    (void)self;                                          \
-    begin(&w, p);                                        \
-    CASES return 0;                                      \
+#define KERNEL(NAME, CASES)                           \
+  static aj_status* NAME(void* self, aj_call* call) { \
+    const aj_plan* p = call->plan;                    \
+    Walk w;                                           \
+    (void)self;                                       \
+    begin(&w, p);                                     \
+    CASES return 0;                                   \
   }
 #define IS(CODE, BITS) if (p->compute.code == CODE && p->compute.bits == BITS)
 #define FLOATS(F, D) IS(kDLFloat, 32) EACH(float, float, F) else EACH(double, double, D)
-#define WHOLE(T_OUT, E)                                  \
-  IS(kDLInt, 64) EACH(int64_t, T_OUT(int64_t), E) else   \
-  IS(kDLInt, 32) EACH(int32_t, T_OUT(int32_t), E) else   \
-  IS(kDLFloat, 32) EACH(float, T_OUT(float), E) else     \
+#define WHOLE(T_OUT, E)                                \
+  IS(kDLInt, 64) EACH(int64_t, T_OUT(int64_t), E) else \
+  IS(kDLInt, 32) EACH(int32_t, T_OUT(int32_t), E) else \
+  IS(kDLFloat, 32) EACH(float, T_OUT(float), E) else   \
   IS(kDLFloat, 64) EACH(double, T_OUT(double), E)
+#define FLOATS_TO_BOOL(E)                      \
+  IS(kDLFloat, 32) EACH(float, unsigned char, E) \
+  else EACH(double, unsigned char, E)
 #define ITSELF(T) T
 #define TRUTH(T) unsigned char
 #define BYTES(T_OUT, E) else EACH(unsigned char, T_OUT(unsigned char), E)
@@ -148,8 +162,7 @@ KERNEL(k_div, FLOATS(x / y, x / y))
 KERNEL(k_pow, FLOATS(powf(x, y), pow(x, y)))
 KERNEL(k_lerp, FLOATS(z < 0.5f ? x + z * (y - x) : y - (y - x) * (1 - z),
                       z < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)))
-KERNEL(k_isnan, IS(kDLFloat, 32) EACH(float, unsigned char, x != x)
-                else EACH(double, unsigned char, x != x))
+KERNEL(k_isnan, FLOATS_TO_BOOL(x != x))
 KERNEL(k_abs, WHOLE(ITSELF, x < 0 ? -x : x + 0))
 KERNEL(k_neg, WHOLE(ITSELF, -x))
 KERNEL(k_square, WHOLE(ITSELF, x * x))
@@ -166,44 +179,60 @@ KERNEL(k_ge, WHOLE(TRUTH, x >= y) BYTES(TRUTH, x >= y))
 KERNEL(k_not, WHOLE(TRUTH, !x) BYTES(TRUTH, !x))
 KERNEL(k_and, WHOLE(TRUTH, x && y) BYTES(TRUTH, x && y))
 KERNEL(k_or, WHOLE(TRUTH, x || y) BYTES(TRUTH, x || y))
+static double last_number(const aj_call* c);
+/* clang-format on */
 
 /* alpha of add and sub, value of addcmul and addcdiv: the last argument of the call. */
 static double last_number(const aj_call* c) {
   const aj_value* v = &c->args[c->nargs - 1];
   return v->tag == AJ_FLOAT ? v->v.f : v->tag == AJ_NONE ? 1 : (double)v->v.i;
 }
-#define SCALED(NAME, E)                                   \
-  static aj_status* NAME(void* self, aj_call* call) {     \
-    const aj_plan* p = call->plan;                        \
-    double by = last_number(call);                        \
-    Walk w;                                               \
-    (void)self;                                           \
-    begin(&w, p);                                         \
-    WHOLE(ITSELF, E)                                      \
-    return 0;                                             \
+/* A line for a kernel. */
+/* clang-format off */
+#define SCALED(NAME, E)                               \
+  static aj_status* NAME(void* self, aj_call* call) { \
+    const aj_plan* p = call->plan;                    \
+    double by = last_number(call);                    \
+    Walk w;                                           \
+    (void)self;                                       \
+    begin(&w, p);                                     \
+    WHOLE(ITSELF, E)                                  \
+    return 0;                                         \
   }
-#define BY(x) ((by == 1) ? (x) : by * (x))
-SCALED(k_add, by == 1 ? x + y : x + by * y)
-SCALED(k_sub, by == 1 ? x - y : x - by * y)
-SCALED(k_addcmul, x + BY(y * z))
-SCALED(k_addcdiv, x + BY(y / z))
+SCALED(k_add, x + (Type)by * y)
+SCALED(k_sub, x - (Type)by * y)
+SCALED(k_addcmul, x + (Type)by * (y * z))
+SCALED(k_addcdiv, x + (Type)by * (y / z))
+static double read_number(const char* p, DLDataType t);
+/* clang-format on */
 
 /* copy_, fill_: any dtype into any other; the same one byte by byte. */
 static double read_number(const char* p, DLDataType t) {
   if (t.code == kDLFloat) return t.bits == 32 ? *(const float*)p : *(const double*)p;
   if (t.code == kDLInt)
-    return t.bits == 64 ? (double)*(const int64_t*)p : t.bits == 32 ? *(const int32_t*)p
-           : t.bits == 16 ? *(const int16_t*)p : *(const int8_t*)p;
+    return t.bits == 64   ? (double)*(const int64_t*)p
+           : t.bits == 32 ? *(const int32_t*)p
+           : t.bits == 16 ? *(const int16_t*)p
+                          : *(const int8_t*)p;
   return *(const unsigned char*)p;
 }
+/* What lies outside of the integers, or is no number, becomes the least one. */
+static int64_t whole(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 static void write_number(char* p, DLDataType t, double x) {
-  if (t.code == kDLFloat && t.bits == 32) *(float*)p = (float)x;
-  else if (t.code == kDLFloat) *(double*)p = x;
-  else if (t.code == kDLInt && t.bits == 64) *(int64_t*)p = (int64_t)x;
-  else if (t.code == kDLInt && t.bits == 32) *(int32_t*)p = (int32_t)x;
-  else if (t.code == kDLInt && t.bits == 16) *(int16_t*)p = (int16_t)(int32_t)x;
-  else if (t.code == kDLInt) *(int8_t*)p = (int8_t)(int32_t)x;
-  else *(unsigned char*)p = t.code == kDLBool ? x != 0 : (unsigned char)(int32_t)x;
+  if (t.code == kDLFloat && t.bits == 32)
+    *(float*)p = (float)x;
+  else if (t.code == kDLFloat)
+    *(double*)p = x;
+  else if (t.code == kDLInt && t.bits == 64)
+    *(int64_t*)p = whole(x);
+  else if (t.code == kDLInt && t.bits == 32)
+    *(int32_t*)p = x >= -0x1p31 && x < 0x1p31 ? (int32_t)x : INT32_MIN;
+  else if (t.code == kDLInt && t.bits == 16)
+    *(int16_t*)p = (int16_t)whole(x);
+  else if (t.code == kDLInt)
+    *(int8_t*)p = (int8_t)whole(x);
+  else
+    *(unsigned char*)p = t.code == kDLBool ? x != 0 : (unsigned char)whole(x);
 }
 static int plain(DLDataType t) {
   return (t.code == kDLFloat && t.bits >= 32) || t.code == kDLInt || t.code == kDLBool ||
@@ -218,8 +247,10 @@ static aj_status* assign(void* self, aj_call* call) {
   if (!same(to, from) && (!plain(to) || !plain(from)))
     return fail(AJ_UNIMPLEMENTED, "acme casts no halves and no complex numbers");
   for (int64_t i = 0; i < p->numel; ++i, step(&w)) {
-    if (same(to, from)) memcpy(w.at[0], w.at[1], to.bits / 8);
-    else write_number(w.at[0], to, read_number(w.at[1], from));
+    if (same(to, from))
+      memcpy(w.at[0], w.at[1], to.bits / 8);
+    else
+      write_number(w.at[0], to, read_number(w.at[1], from));
   }
   return 0;
 }
@@ -236,7 +267,8 @@ static aj_status* where(void* self, aj_call* call) {
 /* Reductions: the innermost nreduced dimensions are gone through for every output. self says what
  * is computed. */
 
-static int64_t offset_of(const aj_plan* p, const aj_operand* o, uint32_t d, uint32_t last, int64_t i) {
+static int64_t offset_of(const aj_plan* p, const aj_operand* o, uint32_t d, uint32_t last,
+                         int64_t i) {
   int64_t at = 0;
   for (; d < last; i /= p->sizes[d++]) at += i % p->sizes[d] * o->strides[d];
   return at;
@@ -245,29 +277,33 @@ static aj_status* reduce(void* self, aj_call* call) {
   const aj_plan* p = call->plan;
   const aj_operand *out = &p->ops[0], *in = &p->ops[p->nout];
   int64_t n = 1, kept = 1;
-  char what = *(const char*)self;  /* s sum, m mean, > amax, < amin, A argmax, a argmin */
+  char what = *(const char*)self; /* s sum, m mean, > amax, < amin, A argmax, a argmin */
   for (uint32_t d = 0; d < p->ndim; ++d) *(d < p->nreduced ? &n : &kept) *= p->sizes[d];
   for (int64_t k = 0; k < kept; ++k) {
     const char* from = (const char*)in->data + offset_of(p, in, p->nreduced, p->ndim, k);
     char* to = (char*)out->data + offset_of(p, out, p->nreduced, p->ndim, k);
     double total = 0, best = 0;
-    int64_t whole = 0, at = -1;
+    int64_t sum = 0, at = -1;
     for (int64_t i = 0; i < n; ++i) {
       const char* one = from + offset_of(p, in, 0, p->nreduced, i);
       double x = read_number(one, in->dtype);
       int better = what == '>' || what == 'A' ? x > best : x < best;
       total += x;
-      if (in->dtype.code == kDLInt && in->dtype.bits == 64) whole += *(const int64_t*)one;
+      if (in->dtype.code == kDLInt && in->dtype.bits == 64) sum += *(const int64_t*)one;
       if (at < 0 || (best == best && (x != x || better))) best = x, at = i;
     }
-    if (what == 'A' || what == 'a') *(int64_t*)to = at;
-    else if (what == 's' && out->dtype.code == kDLInt) *(int64_t*)to = whole;
-    else write_number(to, out->dtype, what == 's' ? total : what == 'm' ? total / (double)n : best);
+    if (what == 'A' || what == 'a')
+      *(int64_t*)to = at;
+    else if (what == 's' && out->dtype.code == kDLInt)
+      *(int64_t*)to = sum;
+    else
+      write_number(to, out->dtype, what == 's' ? total : what == 'm' ? total / (double)n : best);
   }
   return 0;
 }
 
-/* Kernels of whole tensors. get and put go by the element's place in C order, whatever the strides. */
+/* Kernels of whole tensors. get and put go by the element's place in C order, whatever the strides.
+ */
 
 static char* place(const aj_tensor* t, int64_t i) {
   const DLTensor* l = &t->dl;
@@ -278,8 +314,12 @@ static char* place(const aj_tensor* t, int64_t i) {
 static double get(const aj_tensor* t, int64_t i) { return read_number(place(t, i), t->dl.dtype); }
 static void put(aj_tensor* t, int64_t i, double x) { write_number(place(t, i), t->dl.dtype, x); }
 static int64_t numel(const aj_tensor* t) { return core->tensor_numel(t); }
-static int64_t size(const aj_tensor* t, int32_t d) { return t->dl.shape[d < 0 ? d + t->dl.ndim : d]; }
-static aj_tensor* arg(const aj_call* c, int i) { return c->args[i].tag == AJ_TENSOR ? c->args[i].v.tensor : 0; }
+static int64_t size(const aj_tensor* t, int32_t d) {
+  return t->dl.shape[d < 0 ? d + t->dl.ndim : d];
+}
+static aj_tensor* arg(const aj_call* c, int i) {
+  return c->args[i].tag == AJ_TENSOR ? c->args[i].v.tensor : 0;
+}
 static aj_tensor* ret(const aj_call* c, int i) { return c->rets[i].v.tensor; }
 static double real(const aj_call* c, int i) {
   return c->args[i].tag == AJ_FLOAT ? c->args[i].v.f : (double)c->args[i].v.i;
@@ -336,9 +376,11 @@ static aj_status* convolution(void* self, aj_call* c) {
 
 static aj_status* max_pool(void* self, aj_call* c) {
   aj_tensor *x = arg(c, 0), *out = ret(c, 0), *where_ = ret(c, 1);
-  const int64_t *kernel = c->args[1].v.ints, *pad = c->args[3].v.ints, *dilation = c->args[4].v.ints;
+  const int64_t *kernel = c->args[1].v.ints, *pad = c->args[3].v.ints,
+                *dilation = c->args[4].v.ints;
   const int64_t* stride = c->args[2].aux ? c->args[2].v.ints : kernel;
-  int64_t h = size(x, -2), w = size(x, -1), oh = size(out, -2), ow = size(out, -1), all = numel(out);
+  int64_t h = size(x, -2), w = size(x, -1), oh = size(out, -2), ow = size(out, -1),
+          all = numel(out);
   (void)self;
   for (int64_t o = 0; o < all; ++o) {
     double best = 0;
@@ -356,7 +398,8 @@ static aj_status* max_pool(void* self, aj_call* c) {
   return 0;
 }
 
-/* input, weight, bias, running mean and variance, training, momentum, eps -> out, mean, 1 / deviation */
+/* input, weight, bias, running mean and variance, training, momentum, eps -> out, mean, 1 /
+ * deviation */
 static aj_status* batch_norm(void* self, aj_call* c) {
   aj_tensor *x = arg(c, 0), *weight = arg(c, 1), *bias = arg(c, 2), *out = ret(c, 0);
   int64_t channels = size(x, 1), inner = 1, all = numel(x);
@@ -378,7 +421,8 @@ static aj_status* batch_norm(void* self, aj_call* c) {
     rstd = 1 / sqrt(var + real(c, 7));
     for (int64_t i = 0; i < all; ++i)
       if (i / inner % channels == k)
-        put(out, i, (get(x, i) - mean) * rstd * (weight ? get(weight, k) : 1) + (bias ? get(bias, k) : 0));
+        put(out, i,
+            (get(x, i) - mean) * rstd * (weight ? get(weight, k) : 1) + (bias ? get(bias, k) : 0));
     if (numel(ret(c, 1))) put(ret(c, 1), k, mean);
     if (numel(ret(c, 2))) put(ret(c, 2), k, rstd);
     for (int r = 3; r < 5; ++r)
@@ -390,7 +434,8 @@ static aj_status* batch_norm(void* self, aj_call* c) {
   return 0;
 }
 
-/* Lines along a dimension: outer * inner of them, their elements `inner` apart. self: log or not. */
+/* Lines along a dimension: outer * inner of them, their elements `inner` apart. self: log or not.
+ */
 static aj_status* softmax(void* self, aj_call* c) {
   aj_tensor *x = arg(c, 0), *out = ret(c, 0);
   int64_t inner = 1, all = numel(x), n;
@@ -409,7 +454,8 @@ static aj_status* softmax(void* self, aj_call* c) {
   return 0;
 }
 
-/* gather: out[i] = x[named by index[i]]; scatter_add (self): out[named by index[i]] += source[i]. */
+/* gather: out[i] = x[named by index[i]]; scatter_add (self): out[named by index[i]] += source[i].
+ */
 static aj_status* gather(void* self, aj_call* c) {
   aj_tensor *x = arg(c, 0), *index = arg(c, 2), *out = ret(c, 0), *source = self ? arg(c, 3) : 0;
   int32_t dim = (int32_t)c->args[1].v.i, n = x->dl.ndim;
@@ -429,8 +475,10 @@ static aj_status* gather(void* self, aj_call* c) {
       at += (d == dim ? *(const int64_t*)place(index, i) : k) * step_at, step_at *= size(x, d);
       if (source) from += k * step_from, step_from *= size(source, d);
     }
-    if (source) put(out, at, get(out, at) + get(source, from));
-    else memcpy(place(out, i), place(x, at), x->dl.dtype.bits / 8);
+    if (source)
+      put(out, at, get(out, at) + get(source, from));
+    else
+      memcpy(place(out, i), place(x, at), x->dl.dtype.bits / 8);
   }
   return 0;
 }
@@ -442,34 +490,59 @@ static const struct {
   uint32_t flags;
   const char* self;
 } kernels[] = {
-    {"copy_", assign, 0, AJ_KERNEL_CASTS, 0}, {"fill_", assign, 0, AJ_KERNEL_CASTS, 0},
-    {"where", where, kAll, 0, 0},             {"abs", k_abs, kReals, 0, 0},
-    {"neg", k_neg, kReals, 0, 0},             {"square", k_square, kReals, 0, 0},
-    {"relu", k_relu, kReals, 0, 0},           {"exp", k_exp, kFloats, 0, 0},
-    {"log", k_log, kFloats, 0, 0},            {"log1p", k_log1p, kFloats, 0, 0},
-    {"sqrt", k_sqrt, kFloats, 0, 0},          {"rsqrt", k_rsqrt, kFloats, 0, 0},
-    {"sin", k_sin, kFloats, 0, 0},            {"cos", k_cos, kFloats, 0, 0},
-    {"tanh", k_tanh, kFloats, 0, 0},          {"sigmoid", k_sigmoid, kFloats, 0, 0},
-    {"reciprocal", k_reciprocal, kFloats, 0, 0}, {"floor", k_floor, kFloats, 0, 0},
-    {"isnan", k_isnan, kFloats, 0, 0},        {"logical_not", k_not, kAll, 0, 0},
-    {"logical_and", k_and, kAll, 0, 0},       {"logical_or", k_or, kAll, 0, 0},
-    {"add", k_add, kReals, 0, 0},             {"sub", k_sub, kReals, 0, 0},
-    {"mul", k_mul, kReals | kBool, 0, 0},     {"div", k_div, kFloats, 0, 0},
-    {"pow", k_pow, kFloats, 0, 0},            {"lerp", k_lerp, kFloats, 0, 0},
-    {"addcmul", k_addcmul, kReals, 0, 0},     {"addcdiv", k_addcdiv, kFloats, 0, 0},
-    {"maximum", k_maximum, kReals, 0, 0},     {"minimum", k_minimum, kReals, 0, 0},
-    {"eq", k_eq, kAll, 0, 0},                 {"ne", k_ne, kAll, 0, 0},
-    {"lt", k_lt, kAll, 0, 0},                 {"le", k_le, kAll, 0, 0},
-    {"gt", k_gt, kAll, 0, 0},                 {"ge", k_ge, kAll, 0, 0},
-    {"sum", reduce, kFloats | kI64, 0, "s"},  {"mean", reduce, kFloats, 0, "m"},
-    {"amax", reduce, kFloats, 0, ">"},        {"amin", reduce, kFloats, 0, "<"},
-    {"argmax", reduce, kFloats, 0, "A"},      {"argmin", reduce, kFloats, 0, "a"},
-    {"mm", matrix_product, kFloats, 0, 0},    {"bmm", matrix_product, kFloats, 0, 0},
+    {"copy_", assign, 0, AJ_KERNEL_CASTS, 0},
+    {"fill_", assign, 0, AJ_KERNEL_CASTS, 0},
+    {"where", where, kAll, 0, 0},
+    {"abs", k_abs, kReals, 0, 0},
+    {"neg", k_neg, kReals, 0, 0},
+    {"square", k_square, kReals, 0, 0},
+    {"relu", k_relu, kReals, 0, 0},
+    {"exp", k_exp, kFloats, 0, 0},
+    {"log", k_log, kFloats, 0, 0},
+    {"log1p", k_log1p, kFloats, 0, 0},
+    {"sqrt", k_sqrt, kFloats, 0, 0},
+    {"rsqrt", k_rsqrt, kFloats, 0, 0},
+    {"sin", k_sin, kFloats, 0, 0},
+    {"cos", k_cos, kFloats, 0, 0},
+    {"tanh", k_tanh, kFloats, 0, 0},
+    {"sigmoid", k_sigmoid, kFloats, 0, 0},
+    {"reciprocal", k_reciprocal, kFloats, 0, 0},
+    {"floor", k_floor, kFloats, 0, 0},
+    {"isnan", k_isnan, kFloats, 0, 0},
+    {"logical_not", k_not, kAll, 0, 0},
+    {"logical_and", k_and, kAll, 0, 0},
+    {"logical_or", k_or, kAll, 0, 0},
+    {"add", k_add, kReals, 0, 0},
+    {"sub", k_sub, kReals, 0, 0},
+    {"mul", k_mul, kReals | kBool, 0, 0},
+    {"div", k_div, kFloats, 0, 0},
+    {"pow", k_pow, kFloats, 0, 0},
+    {"lerp", k_lerp, kFloats, 0, 0},
+    {"addcmul", k_addcmul, kReals, 0, 0},
+    {"addcdiv", k_addcdiv, kFloats, 0, 0},
+    {"maximum", k_maximum, kReals, 0, 0},
+    {"minimum", k_minimum, kReals, 0, 0},
+    {"eq", k_eq, kAll, 0, 0},
+    {"ne", k_ne, kAll, 0, 0},
+    {"lt", k_lt, kAll, 0, 0},
+    {"le", k_le, kAll, 0, 0},
+    {"gt", k_gt, kAll, 0, 0},
+    {"ge", k_ge, kAll, 0, 0},
+    {"sum", reduce, kFloats | kI64, 0, "s"},
+    {"mean", reduce, kFloats, 0, "m"},
+    {"amax", reduce, kFloats, 0, ">"},
+    {"amin", reduce, kFloats, 0, "<"},
+    {"argmax", reduce, kFloats, 0, "A"},
+    {"argmin", reduce, kFloats, 0, "a"},
+    {"mm", matrix_product, kFloats, 0, 0},
+    {"bmm", matrix_product, kFloats, 0, 0},
     {"convolution", convolution, kFloats, 0, 0},
     {"max_pool2d_with_indices", max_pool, kFloats, 0, 0},
     {"batch_norm_stats", batch_norm, kFloats, 0, 0},
-    {"softmax", softmax, kFloats, 0, 0},      {"log_softmax", softmax, kFloats, 0, "log"},
-    {"gather", gather, 0, 0, 0},              {"scatter_add", gather, kFloats, 0, "add"},
+    {"softmax", softmax, kFloats, 0, 0},
+    {"log_softmax", softmax, kFloats, 0, "log"},
+    {"gather", gather, 0, 0, 0},
+    {"scatter_add", gather, kFloats, 0, "add"},
 };
 
 AJ_PLUGIN_INIT {

@@ -1,4 +1,4 @@
-"""train.py: trains the digits network for a few steps on this device and on the reference backend: the losses agree.
+"""train.py: a few steps of the digits network here and on the reference backend: the losses agree.
 
 The whole training: python3 -m adjoin.demo.digits --backend acme
 """
