@@ -148,8 +148,9 @@ class Values {
     if (!any || row_.test.find("after")) return;
     std::string here = where + " expanded";
     bench_.begin(here);
-    Outcome wanted = run_plain(row_, once, bench_.reference);
-    if (!wanted.ok) return;
+    Call beside(row_, once, bench_.reference, Lay::kDense);
+    Outcome wanted = beside.run();
+    if (!wanted.ok || !beside.trespass().empty()) return;  // what is written must not overlap
     laid(where, once, wanted, Lay::kExpanded);
   }
 

@@ -158,7 +158,7 @@ KERNEL(k_rsqrt, FLOATS(1 / sqrtf(x), 1 / sqrt(x)))
 KERNEL(k_sigmoid, FLOATS(1 / (1 + expf(-x)), 1 / (1 + exp(-x))))
 KERNEL(k_reciprocal, FLOATS(1 / x, 1 / x))
 KERNEL(k_floor, FLOATS(floorf(x), floor(x)))
-KERNEL(k_div, FLOATS(x / y, x / y))
+KERNEL(k_quotient, FLOATS(x / y, x / y))
 KERNEL(k_pow, FLOATS(powf(x, y), pow(x, y)))
 KERNEL(k_lerp, FLOATS(z < 0.5f ? x + z * (y - x) : y - (y - x) * (1 - z),
                       z < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)))
@@ -187,17 +187,23 @@ static double last_number(const aj_call* c) {
   const aj_value* v = &c->args[c->nargs - 1];
   return v->tag == AJ_FLOAT ? v->v.f : v->tag == AJ_NONE ? 1 : (double)v->v.i;
 }
+static aj_status* k_div(void* self, aj_call* call) {
+  if (call->args[2].tag != AJ_NONE) return fail(AJ_UNIMPLEMENTED, "acme rounds no quotients");
+  return k_quotient(self, call);
+}
 /* A line for a kernel. */
 /* clang-format off */
-#define SCALED(NAME, E)                               \
-  static aj_status* NAME(void* self, aj_call* call) { \
-    const aj_plan* p = call->plan;                    \
-    double by = last_number(call);                    \
-    Walk w;                                           \
-    (void)self;                                       \
-    begin(&w, p);                                     \
-    WHOLE(ITSELF, E)                                  \
-    return 0;                                         \
+#define SCALED(NAME, E)                                               \
+  static aj_status* NAME(void* self, aj_call* call) {                 \
+    const aj_plan* p = call->plan;                                    \
+    double by = last_number(call);                                    \
+    Walk w;                                                           \
+    (void)self;                                                       \
+    if (p->compute.code == kDLInt && by != floor(by))                 \
+      return fail(AJ_INVALID_ARGUMENT, "a whole number was expected"); \
+    begin(&w, p);                                                     \
+    WHOLE(ITSELF, E)                                                  \
+    return 0;                                                         \
   }
 SCALED(k_add, x + (Type)by * y)
 SCALED(k_sub, x - (Type)by * y)
@@ -466,7 +472,7 @@ static aj_status* gather(void* self, aj_call* c) {
     if (k < 0 || k >= (n ? size(x, dim) : 1))
       return fail(AJ_OUT_OF_RANGE, "an index is out of range for its dimension");
   }
-  if (source && place(x, 0) != place(out, 0))
+  if (source && numel(x) && place(x, 0) != place(out, 0))
     for (int64_t i = 0; i < numel(x); ++i) put(out, i, get(x, i));
   for (int64_t i = 0; i < all; ++i) {
     int64_t at = 0, from = 0, step_at = 1, step_from = 1, rest = i;

@@ -2,4 +2,4 @@
 # build.sh: libaj_acme.so against the installed headers; there is nothing to link.
 cd "$(dirname "$0")" &&
   exec ${CC:-cc} -std=c99 -O2 -Wall -fPIC -shared $CFLAGS $(adjoin config --cflags) acme.c \
-    -o libaj_acme.so -lm
+    -Wl,--version-script=acme.map -o libaj_acme.so -lm
