@@ -200,7 +200,7 @@ static aj_status* k_div(void* self, aj_call* call) {
     Walk w;                                                           \
     (void)self;                                                       \
     if (p->compute.code == kDLInt && by != floor(by))                 \
-      return fail(AJ_INVALID_ARGUMENT, "a whole number was expected"); \
+      return fail(AJ_INVALID_ARGUMENT, "alpha must be whole, as the tensors"); \
     begin(&w, p);                                                     \
     WHOLE(ITSELF, E)                                                  \
     return 0;                                                         \
