@@ -524,7 +524,7 @@ static const struct {
     {"div", k_div, kFloats, 0, 0},
     {"pow", k_pow, kFloats, 0, 0},
     {"lerp", k_lerp, kFloats, 0, 0},
-    {"addcmul", k_addcmul, kReals, 0, 0},
+    {"addcmul", k_addcmul, kFloats, 0, 0},
     {"addcdiv", k_addcdiv, kFloats, 0, 0},
     {"maximum", k_maximum, kReals, 0, 0},
     {"minimum", k_minimum, kReals, 0, 0},
