@@ -1,9 +1,11 @@
 """bench/trace.py: where the nanoseconds of one add of 64 floats go, step by step, beside each step's budget.
 
-Prints only. LIBADJOIN is of a build with -Dtrace_call=true (`./run build traced`): it takes the place of the staged one in
+Prints only. Marks keep neighbouring steps apart, which the processor overlaps otherwise: the last line says what a call takes
+without them. LIBADJOIN is of a build with -Dtrace_call=true (`./run build traced`): it takes the place of the staged one in
 call_bench and in this Python. Time stamps cost time themselves; what an empty step costs is taken off each.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -23,11 +25,26 @@ STEPS = [
 ]
 ABOVE_C = ("interpreter, slot, arguments", "result out, previous one dropped")
 PROGRAM = """
+import time
 import adjoin
 a, b = adjoin.ones(64, requires_grad={grad}), adjoin.ones(64, requires_grad={grad})
-for _ in range(20000):
-    c = a + b
+least = 1e9
+for _ in range(20):
+    start = time.perf_counter_ns()
+    for _ in range(2000):
+        c = a + b
+    least = min(least, (time.perf_counter_ns() - start) / 2000)
+print(least)
 """
+
+
+def plain(command):
+    """The same without marks: the least of several runs."""
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
+    if command[0] == sys.executable:
+        return float(run.stdout)
+    medians = [b for b in json.loads(run.stdout)["benchmarks"] if b.get("aggregate_name") == "median"]
+    return medians[0]["cpu_time"]
 
 
 def traced(command, library):
@@ -50,11 +67,12 @@ def traced(command, library):
 def main():
     call_bench, library = sys.argv[1:]
     library = str(Path(library).resolve())
-    columns = {
-        "from C": traced([call_bench, "--benchmark_filter=^add_64/"], library),
-        "a + b": traced([sys.executable, "-c", PROGRAM.format(grad=False)], library),
-        "recorded": traced([sys.executable, "-c", PROGRAM.format(grad=True)], library),
+    commands = {
+        "from C": [call_bench, "--benchmark_filter=^add_64/", "--benchmark_format=json"],
+        "a + b": [sys.executable, "-c", PROGRAM.format(grad=False)],
+        "recorded": [sys.executable, "-c", PROGRAM.format(grad=True)],
     }
+    columns = {name: traced(command, library) for name, command in commands.items()}
     print(f"{'ns, means of 4096 calls':34} {'budget':>6}" + "".join(f"{name:>9}" for name in columns))
     sums = dict.fromkeys(columns, 0.0)
     for step, budget, marks in STEPS:
@@ -68,6 +86,7 @@ def main():
             cells += f"{sum(shown):9.1f}"
         print(f"{step:34} {budget:6}{cells}")
     print(f"{'sum':34} {'':6}" + "".join(f"{s:9.1f}" for s in sums.values()))
+    print(f"{'the call without marks':34} {'':6}" + "".join(f"{plain(c):9.1f}" for c in commands.values()))
 
 
 main()
