@@ -24,6 +24,17 @@ struct Cleaner {
   }
 };
 
+// Word by word: one load of what has just been stored in parts would wait for it.
+inline void hand_over(aj_value* to, const aj_value& from) {
+  int32_t tag = from.tag;
+  uint32_t aux = from.aux;
+  uint64_t word = from.v.u;
+  asm("" : "+r"(tag), "+r"(aux), "+r"(word));  // the compiler keeps them apart
+  to->tag = tag;
+  to->aux = aux;
+  to->v.u = word;
+}
+
 // Copies into given tensors what could not be written straight, and hands out owned results.
 aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   for (uint32_t i = 0; i < nrets; i++) {
@@ -40,7 +51,7 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
     f->made[i] = given;
   }
   for (uint32_t i = 0; i < nrets; i++) {
-    rets[i] = f->made[i];
+    hand_over(&rets[i], f->made[i]);
     bool temporary = rets[i].tag == AJ_TENSOR && !f->op->schema.results[i].alias;
     if (temporary && (rets[i].v.tensor->obj.flags & AJ_TENSOR_VIEW)) outlive_base(rets[i].v.tensor);
   }
@@ -129,7 +140,7 @@ aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
     f.made[0] = {AJ_LIST_OBJ, 0, {0}};
     f.made[0].v.object = list;
   }
-  for (uint32_t i = 0; i < nrets; i++) rets[i] = f.made[i];
+  for (uint32_t i = 0; i < nrets; i++) hand_over(&rets[i], f.made[i]);
   cleaner.done = true;
   return nullptr;
 }
