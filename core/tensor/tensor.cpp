@@ -316,6 +316,7 @@ void tensor_destroy(aj_tensor* t) {
     if (__builtin_expect(s != &b->own, 0)) storage_release(s);
     if (drop_ref(b->own.refs)) {  // the block goes, now or with its last view
       if (b->own.flags & kStorageDataInBlock) {
+        contents_changed(b->own);
         block_free(b);
       } else {
         storage_destroy(&b->own);
