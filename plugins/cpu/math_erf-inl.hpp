@@ -1,6 +1,5 @@
 // plugins/cpu/math_erf-inl.hpp: the error function of vectors, and activations made of it. float:
-// erf, erfc 2 ULP, gelu 8; double: erf 2, erfc and gelu 8. gelu_tanh float 3,
-// double 4.
+// erf, erfc 2 ULP, gelu 8, gelu_tanh 3; double: erf 2, erfc, gelu and gelu_tanh 3.
 #if defined(ADJOIN_PLUGINS_CPU_MATH_ERF_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADJOIN_PLUGINS_CPU_MATH_ERF_INL_HPP
 #undef ADJOIN_PLUGINS_CPU_MATH_ERF_INL_HPP
