@@ -363,8 +363,8 @@ aj_status* group_norm_backward_body(void*, aj_call* call) {
     Tensor nothing = zeros_of(t, {0});
     DLDataType kept = weight.defined() ? weight.dtype() : t.dtype();
     b.ret(0, needs[0] ? in(reshape(made, t.shape()), t.dtype()) : nothing);
-    b.ret(1, needs[1] ? in(sum(g * reshape(hat, t.shape()), dims), kept) : nothing);
-    b.ret(2, needs[2] ? in(sum(g, dims), kept) : nothing);
+    b.ret(1, in(needs[1] ? sum(g * reshape(hat, t.shape()), dims) : nothing, kept));
+    b.ret(2, in(needs[2] ? sum(g, dims) : nothing, kept));
   });
 }
 
