@@ -22,13 +22,17 @@ import adjoin as T
 WANTED = 0.8  # of the limit
 SIZE = 256_000_000  # bytes of an array
 SMALL = 8_192  # of one in the first-level cache
-WIDTH = {"float32": 4, "float64": 8, "bfloat16": 2}
+WIDTH = {"float32": 4, "float64": 8, "bfloat16": 2, "int32": 4, "int64": 8, "bool": 1}
 
 UNARY = (
-    "abs neg square reciprocal floor ceil trunc round sign relu exp exp2 expm1 log log2 log10 log1p tanh sigmoid "
-    "sin cos tan sqrt rsqrt erf erfc"
+    "abs neg square reciprocal floor ceil trunc round frac sign relu exp exp2 expm1 log log2 log10 log1p tanh sigmoid "
+    "sin cos tan asin acos atan sinh cosh asinh acosh atanh sqrt rsqrt erf erfc erfinv lgamma digamma"
 ).split()
-BINARY = "add sub mul div maximum minimum".split()
+BINARY = "add sub mul div maximum minimum atan2 hypot logaddexp remainder fmod floor_divide pow".split()
+COMPARE = "eq ne lt le gt ge logical_and logical_or logical_xor".split()
+TEST = "isnan isinf isfinite signbit logical_not".split()
+# Of whole numbers.
+WHOLE = "add sub mul maximum minimum bitwise_and bitwise_or bitwise_xor floor_divide".split()
 
 
 @dataclass
@@ -42,6 +46,8 @@ class Case:
 def cases():
     table = [Case(name, f"T.{name}(x, out=out)", 2) for name in UNARY]
     table += [Case(name, f"T.{name}(x, y, out=out)", 3) for name in BINARY]
+    table += [Case(name, f"T.{name}(x, y, out=mask)", 2.25) for name in COMPARE]
+    table += [Case(name, f"T.{name}(x, out=mask)", 1.25) for name in TEST]
     table += [
         Case("add_number", "T.add(x, 2.0, out=out)", 2),
         Case("add_alpha", "T.add(x, y, alpha=0.5, out=out)", 3),
@@ -51,13 +57,16 @@ def cases():
         Case("pow2.5", "T.pow(x, 2.5, out=out)", 2),
         Case("pow2", "T.pow(x, 2, out=out)", 2),
         Case("where", "T.where(mask, x, y, out=out)", 3.25),
-        Case("gt", "T.gt(x, y, out=mask)", 2.25),
+        Case("where_number", "T.where(mask, x, 0.0, out=out)", 2.25),
+        Case("addcdiv", "T.addcdiv(x, y, y, out=out)", 3),
         Case("gelu", "F.gelu(x, out=out)", 2),
         Case("gelu_tanh", "F.gelu(x, approximate='tanh', out=out)", 2),
         Case("silu", "F.silu(x, out=out)", 2),
         Case("elu", "F.elu(x, out=out)", 2),
         Case("softplus", "F.softplus(x, out=out)", 2),
         Case("leaky_relu", "F.leaky_relu(x, out=out)", 2),
+        Case("hardtanh", "F.hardtanh(x, out=out)", 2),
+        Case("fill", "out.fill_(1.5)", 1),
         Case("copy", "out.copy_(x)", 2),
         Case("to_float64", "twice.copy_(x)", 3),
         Case("to_bfloat16", "half.copy_(x)", 1.5),
@@ -69,13 +78,31 @@ def cases():
         table += [Case(name, f"T.{name}(x, y, out=out)", 3, dtype) for name in ("add", "mul")]
         table += [Case(name, f"T.{name}(x, out=out)", 2, dtype) for name in ("exp", "log", "tanh", "relu", "sin", "erf")]
         table.append(Case("gelu", "F.gelu(x, out=out)", 2, dtype))
+        table += [Case(name, f"T.{name}(x, y, out=mask)", 2 + 1 / WIDTH[dtype], dtype) for name in ("eq", "gt")]
+        table.append(Case("where", "T.where(mask, x, y, out=out)", 3 + 1 / WIDTH[dtype], dtype))
+    for dtype in ("int32", "int64"):
+        table += [Case(name, f"T.{name}(x, y, out=out)", 3, dtype) for name in WHOLE]
+        table += [Case(name, f"T.{name}(x, out=out)", 2, dtype) for name in ("abs", "neg", "sign", "bitwise_not")]
+        table += [Case(name, f"T.{name}(x, y, out=mask)", 2 + 1 / WIDTH[dtype], dtype) for name in ("eq", "gt")]
+        table.append(Case("where", "T.where(mask, x, y, out=out)", 3 + 1 / WIDTH[dtype], dtype))
+        table.append(Case("to_float32", "single.copy_(x)", 1 + 4 / WIDTH[dtype], dtype))
+        table.append(Case("of_bool", "out.copy_(mask)", 1 + 1 / WIDTH[dtype], dtype))
+    for name in ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "eq", "ne"):
+        table.append(Case(name, f"T.{name}(x, y, out=out)", 3, "bool"))
+    table += [Case(name, f"T.{name}(x, out=out)", 2, "bool") for name in ("logical_not", "bitwise_not")]
+    table.append(Case("where", "T.where(x, x, y, out=out)", 3, "bool"))
+    table.append(Case("to_float32", "single.copy_(x)", 5, "bool"))
     return table
 
 
 def names(dtype, n):
-    x = T.rand(n) + 0.5
     kind = getattr(T, dtype)
-    x, y = x.to(kind), (x * 0 + 1).to(kind)
+    if dtype in ("float32", "float64", "bfloat16"):
+        x = T.rand(n) + 0.5
+        x, y = x.to(kind), (x * 0 + 1).to(kind)
+    else:
+        top = 2 if dtype == "bool" else 100
+        x, y = (T.randint(0 if dtype == "bool" else 1, top, (n,)).to(kind) for _ in range(2))
     return {"T": T, "F": T.nn.functional, "x": x, "y": y, "out": T.empty(n, dtype=kind), "n": n}
 
 
@@ -83,7 +110,8 @@ def others(of):
     """What a few statements need besides, made when it is used."""
     x, n = of["x"], of["n"]
     return {
-        "mask": lambda: x > 1,
+        "mask": lambda: x if x.dtype == T.bool else x > (1 if x.is_floating_point() else 50),
+        "single": lambda: T.empty(n),
         "twice": lambda: T.empty(n, dtype=T.float64),
         "half": lambda: x.to(T.bfloat16),
         "whole": lambda: T.empty(n, dtype=T.int32),

@@ -2,6 +2,7 @@
 #ifndef ADJOIN_KIT_INDEXING_HPP
 #define ADJOIN_KIT_INDEXING_HPP
 #include <adjoin/kit/geometry.hpp>
+#include <algorithm>
 #include <vector>
 
 namespace adjoin {
@@ -53,7 +54,9 @@ struct IndexMap {
       shape.insert(shape.end(), part.begin(), part.end());
     before = offsets_of(sizes[0], steps[0]);
     after = offsets_of(sizes[1], steps[1]);
-    selected = offsets_of(common, std::vector<int64_t>(common.size(), 0));
+    int64_t count = 1;
+    for (int64_t size : common) count *= size;
+    selected.assign(size_t(count), 0);
     if (before.empty() || after.empty()) return;  // nothing will be touched
     for (size_t d = 0; d < indices.size(); ++d)
       if (indices[d]) add(TensorView(indices[d]), common, int64_t(d), in[d], strides[d]);
@@ -89,17 +92,21 @@ struct IndexMap {
   }
   void add(TensorView index, const std::vector<int64_t>& common, int64_t dim, int64_t size,
            int64_t stride) {
+    const int64_t* values = index.data<int64_t>();
+    auto name = [&](size_t b, int64_t i) {
+      if (i < -size || i >= size) index_error(i, size, dim);
+      selected[b] += (i < 0 ? i + size : i) * stride;
+    };
+    if (index.dense() && std::ranges::equal(index.shape(), common)) {
+      for (size_t b = 0; b < selected.size(); ++b) name(b, values[b]);
+      return;
+    }
     std::vector<int64_t> steps(common.size(), 0);
     size_t pad = common.size() - size_t(index.ndim());
     for (int64_t d = 0; d < index.ndim(); ++d)
       if (index.size(d) != 1) steps[pad + size_t(d)] = index.stride(d);
     std::vector<int64_t> places = offsets_of(common, steps);
-    const int64_t* values = index.data<int64_t>();
-    for (size_t b = 0; b < selected.size(); ++b) {
-      int64_t i = values[places[b]];
-      if (i < -size || i >= size) index_error(i, size, dim);
-      selected[b] += (i < 0 ? i + size : i) * stride;
-    }
+    for (size_t b = 0; b < selected.size(); ++b) name(b, values[places[b]]);
   }
 };
 

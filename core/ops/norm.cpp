@@ -262,31 +262,118 @@ aj_status* layer_norm_body(void*, aj_call* call) {
 
 namespace {
 
-// Groups of channels become rows of a layer norm.
-Tensor by_groups(const Tensor& t, int64_t groups, double eps) {
-  int64_t batch = t.size(0), each = t.numel() / std::max<int64_t>(times(batch, groups), 1);
-  Tensor rows = reshape(t, {batch, groups, each});
-  return reshape(std::get<0>(layer_norm_stats(rows, {each}, Tensor(), Tensor(), eps)), t.shape());
+void check_groups(const Tensor& t, int64_t groups) {
+  want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
+  want(groups > 0 && t.size(1) % groups == 0, "the ", t.size(1),
+       " channels of input must be divisible by num_groups ", groups);
 }
 
-Tensor scaled_and_shifted(Tensor t, const Tensor& weight, const Tensor& bias) {
-  check_channels(weight, t.size(1), "weight");
-  check_channels(bias, t.size(1), "bias");
-  if (weight.defined()) t = t * along(weight, t, 1);
-  if (bias.defined()) t = t + along(bias, t, 1);
-  return t;
+// Rows of one group each.
+Tensor by_groups(const Tensor& t, int64_t groups) {
+  int64_t each = t.numel() / std::max<int64_t>(times(t.size(0), groups), 1);
+  return reshape(t, {t.size(0), groups, each});
+}
+
+Tensor group_normalized(const Tensor& t, int64_t groups, const Tensor& weight, const Tensor& bias,
+                        double eps) {
+  return std::get<0>(group_norm_stats(t, groups, weight, bias, eps));
 }
 
 }  // namespace
 
+aj_status* group_norm_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    check_groups(t, c.integer(1));
+    check_channels(c.tensor(2), t.size(1), "weight");
+    check_channels(c.tensor(3), t.size(1), "bias");
+    Sizes stats{t.size(0), c.integer(1)};
+    c.out(0, t.dtype(), t.shape());
+    c.out(1, statistics_dtype(t.dtype()), stats);
+    c.out(2, statistics_dtype(t.dtype()), stats);
+  });
+}
+
+aj_status* group_norm_stats_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &weight = b.tensor(2), &bias = b.tensor(3);
+    DLDataType dtype = statistics_dtype(t.dtype());
+    Tensor rows = by_groups(in(t, dtype), b.integer(1)), middle = mean(rows, {2}, true);
+    Tensor centred = rows - middle;
+    Tensor rstd = rsqrt(mean(centred * centred, {2}, true) + b.real(4));
+    Tensor out = reshape(centred * rstd, t.shape());
+    if (weight.defined()) out = out * along(weight, t, 1);
+    if (bias.defined()) out = out + along(bias, t, 1);
+    b.ret(0, in(out, t.dtype()));
+    b.ret(1, squeeze(middle, 2));
+    b.ret(2, squeeze(rstd, 2));
+  });
+}
+
+namespace {
+
+void check_group_norm_backward(const kit::Values& c) {
+  const Tensor& t = c.tensor(1);
+  check_groups(t, c.integer(2));
+  want_shape(c.tensor(0), "grad", t.shape());
+  want_dtype(c.tensor(0), "grad", t.dtype());
+  Sizes stats{t.size(0), c.integer(2)};
+  want_shape(c.tensor(3), "mean", stats);
+  want_shape(c.tensor(4), "rstd", stats);
+  for (uint32_t i = 5; i < 7; ++i)
+    check_channels(c.tensor(i), t.size(1), i == 5 ? "weight" : "bias");
+  three_needs(c.bools(7));
+}
+
+}  // namespace
+
+aj_status* group_norm_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(1);
+    check_group_norm_backward(c);
+    Bools needs = c.bools(7);
+    DLDataType dtype = c.given(5) ? c.tensor(5).dtype() : t.dtype();
+    Sizes none{0}, channels{t.size(1)};
+    c.out(0, t.dtype(), needs[0] ? Sizes(t.shape()) : none);
+    c.out(1, dtype, needs[1] ? channels : none);
+    c.out(2, dtype, needs[2] ? channels : none);
+  });
+}
+
+// As that of layer norm.
+aj_status* group_norm_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(1), &weight = b.tensor(5);
+    check_group_norm_backward(b);
+    Bools needs = b.bools(7);
+    DLDataType dtype = statistics_dtype(t.dtype());
+    int64_t groups = b.integer(2);
+    Tensor g = in(b.tensor(0), dtype), rows = by_groups(in(t, dtype), groups), eps;
+    {
+      NoGradGuard off;
+      Tensor centred = rows.detach() - unsqueeze(b.tensor(3), 2);
+      Tensor rstd = unsqueeze(b.tensor(4).detach(), 2);
+      eps = reciprocal(rstd * rstd) - mean(centred * centred, {2}, true);
+    }
+    Tensor centred = rows - mean(rows, {2}, true),
+           rstd = rsqrt(mean(centred * centred, {2}, true) + eps), hat = centred * rstd;
+    Tensor scaled = by_groups(weight.defined() ? g * along(weight, t, 1) : g, groups);
+    Tensor made = rstd * (scaled - mean(scaled, {2}, true) - hat * mean(scaled * hat, {2}, true));
+    Sizes dims = all_but(t.ndim(), 1);
+    Tensor nothing = zeros_of(t, {0});
+    DLDataType kept = weight.defined() ? weight.dtype() : t.dtype();
+    b.ret(0, needs[0] ? in(reshape(made, t.shape()), t.dtype()) : nothing);
+    b.ret(1, in(needs[1] ? sum(g * reshape(hat, t.shape()), dims) : nothing, kept));
+    b.ret(2, in(needs[2] ? sum(g, dims) : nothing, kept));
+  });
+}
+
 aj_status* group_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Tensor& t = b.tensor(0);
-    int64_t groups = b.integer(1);
-    want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
-    want(groups > 0 && t.size(1) % groups == 0, "the ", t.size(1),
-         " channels of input must be divisible by num_groups ", groups);
-    b.ret(0, scaled_and_shifted(by_groups(t, groups, b.real(4)), b.tensor(2), b.tensor(3)));
+    check_groups(b.tensor(0), b.integer(1));
+    b.ret(0, in_own_name([&] {
+            return group_normalized(b.tensor(0), b.integer(1), b.tensor(2), b.tensor(3), b.real(4));
+          }));
   });
 }
 
@@ -307,7 +394,8 @@ aj_status* instance_norm_body(void*, aj_call* call) {
       copy_(mean_, mean_ * (1 - momentum) + mean(mean(x, places), {0}) * momentum);
       copy_(var_, var_ * (1 - momentum) + mean(var(x, places), {0}) * momentum);
     }
-    b.ret(0, scaled_and_shifted(by_groups(t, t.size(1), eps), b.tensor(3), b.tensor(4)));
+    b.ret(0, in_own_name(
+                 [&] { return group_normalized(t, t.size(1), b.tensor(3), b.tensor(4), eps); }));
   });
 }
 

@@ -2,10 +2,29 @@
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
 
+#include "convert_rows.hpp"
+#include "rows.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
 namespace {
+
+// Rows of a few bytes, which a call of memcpy() each would cost more than they do.
+void columns(char* to, int64_t step, const char* from, int64_t bytes, int64_t lo, int64_t hi) {
+  auto move = [&]<class T>(T) {
+    int64_t each = bytes / int64_t(sizeof(T));
+    for (int64_t o = lo; o < hi; ++o)
+      for (int64_t k = 0; k < each; ++k)
+        std::memcpy(to + o * step + k * int64_t(sizeof(T)),
+                    from + (o * each + k) * int64_t(sizeof(T)), sizeof(T));
+  };
+  if (bytes % 8 == 0)
+    move(uint64_t());
+  else if (bytes % 4 == 0)
+    move(uint32_t());
+  else
+    move(char());
+}
 
 void cat(Args args) {
   MutView out = args.result(0);
@@ -19,9 +38,15 @@ void cat(Args args) {
       auto rows = [&](const char* from) {
         int64_t bytes = l.size * l.inner * size, step = whole.size * whole.inner * size,
                 begin = at * l.inner * size;
+        bool past = bytes >= 1024 && 2 * out.numel() * size >= stream_bytes();
         parallel_for(l.outer, grain_of(l.size * l.inner), [&](int64_t lo, int64_t hi) {
+          if (bytes <= 16) return columns(to + begin, step, from, bytes, lo, hi);
           for (int64_t o = lo; o < hi; ++o)
-            std::memcpy(to + o * step + begin, from + o * bytes, bytes);
+            if (past)
+              stream_row(to + o * step + begin, from + o * bytes, bytes);
+            else
+              std::memcpy(to + o * step + begin, from + o * bytes, bytes);
+          if (past) end_streaming();
         });
       };
       if (t.dense())

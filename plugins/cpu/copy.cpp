@@ -1,5 +1,7 @@
 // plugins/cpu/copy.cpp: copies with and without a cast, transposes in tiles, fills.
 #include <adjoin/kit/loops.hpp>
+#include <algorithm>
+#include <span>
 
 #include "convert_rows.hpp"
 #include "rows.hpp"
@@ -86,6 +88,21 @@ aj_status* copy(void*, aj_call* call) {
   });
 }
 
+// The pattern again and again; of equal bytes, the processor's own filling.
+void spread(char* to, const char (&pattern)[4096], int64_t n, int64_t size, bool bytes,
+            bool stream) {
+  if (bytes && !stream) return void(std::memset(to, pattern[0], size_t(n)));
+  constexpr int64_t most = sizeof pattern;
+  int64_t ahead = stream ? int64_t((0 - reinterpret_cast<uintptr_t>(to)) % 64) : 0;
+  if (ahead % size) stream = false, ahead = 0;  // elements lie across lines
+  std::memcpy(to, pattern, size_t(std::min(n, ahead)));
+  for (int64_t i = ahead; i < n; i += most)
+    if (stream)
+      stream_row(to + i, pattern, std::min(most, n - i));
+    else
+      std::memcpy(to + i, pattern, size_t(std::min(most, n - i)));
+}
+
 aj_status* fill(void*, aj_call* call) {
   return guard(call, [&] {
     const aj_plan& p = *call->plan;
@@ -95,16 +112,25 @@ aj_status* fill(void*, aj_call* call) {
     visit<stored>(dst.dtype, [&]<class T>() {
       Convert<T>::load(element, static_cast<char*>(value.data), value.dtype, 0, 1);
     });
+    bool stream = worth_streaming(p);
     visit_size(dst.dtype, [&]<class T>() {
       T x;
       std::memcpy(&x, element, sizeof x);
+      alignas(64) char pattern[4096];
+      for (size_t i = 0; i < sizeof pattern / sizeof x; ++i)
+        std::memcpy(pattern + i * sizeof x, &x, sizeof x);
+      bool bytes =
+          std::ranges::count(std::span(pattern).first(sizeof x), pattern[0]) == int64_t(sizeof x);
       for_rows(p, [&](char** at, int64_t n) {
-        if (step == int64_t(sizeof(T)))
+        if (step == int64_t(sizeof(T)) && n >= 64)
+          spread(at[0], pattern, n * step, step, bytes, stream);
+        else if (step == int64_t(sizeof(T)))
           std::fill_n(reinterpret_cast<T*>(at[0]), n, x);
         else
           for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(at[0] + i * step) = x;
       });
     });
+    if (stream) end_streaming();
   });
 }
 

@@ -15,6 +15,17 @@ const T* at(TensorView t) {
   return t.data<T>();
 }
 
+// Rows of one element each.
+template <class T>
+void pick(T* to, const T* from, const int64_t* index, int64_t n) {
+  int64_t k = 0;
+  for (constexpr int64_t ahead = 32; k + ahead < n; ++k) {
+    __builtin_prefetch(from + index[k + ahead]);
+    to[k] = from[index[k]];
+  }
+  for (; k < n; ++k) to[k] = from[index[k]];
+}
+
 void index_at(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
@@ -24,6 +35,15 @@ void index_at(Args args) {
   for (int64_t q = 0; q < after; ++q) rows &= map.after[q] == q;
   visit_size(x.dtype(), [&]<class T>() {
     auto write = [&](T* to) {
+      if (after == 1)
+        return parallel_for(
+            int64_t(map.before.size()) * chosen, 1 << 14, [&](int64_t lo, int64_t hi) {
+              while (lo < hi) {
+                int64_t b = lo % chosen, m = std::min(hi - lo, chosen - b);
+                pick(to + lo, x.data<T>() + map.before[lo / chosen], map.selected.data() + b, m);
+                lo += m;
+              }
+            });
       parallel_for(
           int64_t(map.before.size()) * chosen, grain_of(after), [&](int64_t lo, int64_t hi) {
             for (int64_t i = lo; i < hi; ++i) {
@@ -59,12 +79,74 @@ void start_from(TensorView x, MutView out) {
   for (size_t i = 0; i < from.size(); ++i) out.data<T>()[to[i]] = x.data<T>()[from[i]];
 }
 
+// One piece after the other names places in the order of the indices: whole rows, cut along them
+// among the threads; or single elements, whose places are cut.
+template <class T, class Combine>
+void put_each(T* to, const std::vector<int64_t>& places, const T* from, int64_t step, int64_t width,
+              int64_t size, Combine combine) {
+  int64_t n = int64_t(places.size()), threads = core().num_threads();
+  constexpr int64_t ahead = 16;
+  if (width == 1) {
+    int64_t pieces = std::min<int64_t>(threads, 1 + n / 32768);
+    return parallel_for(pieces, 1, [&](int64_t p, int64_t end) {
+      for (; p < end; ++p) {
+        int64_t lo = size * p / pieces, hi = size * (p + 1) / pieces;
+        for (int64_t b = 0; b < n; ++b) {
+          if (b + ahead < n) __builtin_prefetch(to + places[b + ahead], 1);
+          int64_t at = places[b];
+          if (at >= lo && at < hi) to[at] = combine(to[at], from[b * step]);
+        }
+      }
+    });
+  }
+  int64_t pieces = std::min(threads, 1 + n * width / 32768);
+  pieces = std::max<int64_t>(1, std::min(pieces, width / 64));
+  parallel_for(pieces, 1, [&](int64_t p, int64_t end) {
+    for (; p < end; ++p) {
+      int64_t lo = width * p / pieces, hi = width * (p + 1) / pieces;
+      for (int64_t b = 0; b < n; ++b) {
+        T* row = to + places[b];
+        const T* source = from + b * width * step;
+        if (step)
+          for (int64_t q = lo; q < hi; ++q) row[q] = combine(row[q], source[q]);
+        else
+          for (int64_t q = lo; q < hi; ++q) row[q] = combine(row[q], *from);
+      }
+    }
+  });
+}
+
+// Indices in the first dimensions, dense tensors, values of the whole shape or one. False: another
+// case.
+bool put_rows(const IndexMap& map, TensorView x, TensorView values, MutView out, bool accumulate) {
+  int64_t width = int64_t(map.after.size()), chosen = int64_t(map.selected.size());
+  bool one = values.numel() == 1 && values.ndim() == 0, whole = values.dense();
+  if (map.before.size() != 1 || !out.dense() || width == 0 || chosen == 0) return false;
+  if (!one && !(whole && std::ranges::equal(values.shape(), map.shape))) return false;
+  for (int64_t q = 0; q < width; q += std::max<int64_t>(1, width - 1))
+    if (map.after[q] != q) return false;
+  int64_t step = one ? 0 : 1;
+  auto put = [&]<class T>(auto combine) {
+    start_from<T>(x, out);
+    put_each(out.data<T>(), map.selected, at<T>(values), step, width, out.numel(), combine);
+  };
+  if (!accumulate)
+    visit_size(x.dtype(), [&]<class T>() { put.template operator()<T>([](T, T v) { return v; }); });
+  else
+    visit<stored_numeric>(x.dtype(), [&]<class T>() {
+      put.template operator()<T>([](T a, T v) { return T(scalar::Add()(Math<T>(a), Math<T>(v))); });
+    });
+  return true;
+}
+
 void index_put_at(Args args) {
   TensorView x = args.tensor(0), values = args.tensor(2);
   MutView out = args.result(0);
   IndexMap map(x.shape(), out.strides(), args.tensors(1));
   int64_t chosen = int64_t(map.selected.size()), after = int64_t(map.after.size()),
           before = int64_t(map.before.size());
+  bool accumulate = args.flag(3);
+  if (put_rows(map, x, values, out, accumulate)) return;
   std::vector<int64_t> source = map.offsets_in(values, values.strides());
   // Two indices may name one place, so a thread owns whole images (before) or columns (after),
   // never indices.
@@ -81,7 +163,7 @@ void index_put_at(Args args) {
                        }
                  });
   };
-  if (!args.flag(3)) {
+  if (!accumulate) {
     visit_size(x.dtype(), [&]<class T>() {
       start_from<T>(x, out);
       put(out.data<T>(), at<T>(values), [](T, T v) { return v; });
@@ -112,7 +194,19 @@ void index_select(Args args) {
   int64_t n = args.tensor(2).numel();
   if (x.dense() && out.dense()) {
     int64_t row = l.inner * bytes_of(x.dtype());
-    if (row == 0) return;
+    if (row == 0 || n == 0) return;
+    if (l.inner == 1)
+      return visit_size(x.dtype(), [&]<class T>() {
+        constexpr int64_t piece = 1 << 15;
+        int64_t pieces = (n + piece - 1) / piece;
+        parallel_for(l.outer * pieces, grain_of(std::min(n, piece)), [&](int64_t lo, int64_t hi) {
+          for (; lo < hi; ++lo) {
+            int64_t o = lo / pieces, k = lo % pieces * piece;
+            pick(out.data<T>() + o * n + k, x.data<T>() + o * l.size, index + k,
+                 std::min(piece, n - k));
+          }
+        });
+      });
     parallel_for(l.outer * n, grain_of(l.inner), [&](int64_t lo, int64_t hi) {
       constexpr int64_t ahead = 8;
       for (int64_t i = lo; i < hi;) {

@@ -40,6 +40,15 @@ void add_rows(T* to, int64_t outer, int64_t size, int64_t inner, const T* from,
     constexpr int64_t ahead = 8;
     if (clear)
       for (int64_t r = lo; r < hi; ++r) std::fill_n(base + r * inner, width, T(0));
+    if (width == 1 && inner == 1) {
+      using namespace kit::scalar;
+      for (int64_t k = 0; k < n; ++k) {
+        if (k + ahead < n) __builtin_prefetch(base + index[k + ahead], 1);
+        int64_t r = index[k];
+        if (r >= lo && r < hi && r != skip) base[r] = Add()(base[r], Mul()(alpha, source[k]));
+      }
+      return;
+    }
     for (int64_t k = 0; k < n; ++k) {
       if (k + ahead < n) prefetch_row(base + index[k + ahead] * inner, width * int64_t(sizeof(T)));
       int64_t r = index[k];

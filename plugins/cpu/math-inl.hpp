@@ -4,7 +4,7 @@
 // code that has included <adjoin/kit/scalar_math.hpp> before. Zeros keep their signs, infinities
 // and NaN are as in C, subnormal numbers count; a lane's result depends on that lane only.
 // Errors in ULP over the whole range, float32: exp exp2 expm1 log log2 log10 log1p 1; tanh sigmoid
-// erf erfc sin cos tan pow 2; silu 3; gelu 8. float64: 2; silu 3, erfc and gelu 8.
+// erf erfc sin cos tan pow 2; silu gelu_tanh 3; gelu 8. float64: 2; silu erfc gelu gelu_tanh 3.
 #if defined(ADJOIN_PLUGINS_CPU_MATH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADJOIN_PLUGINS_CPU_MATH_INL_HPP
 #undef ADJOIN_PLUGINS_CPU_MATH_INL_HPP

@@ -1,6 +1,5 @@
 // plugins/cpu/math_erf-inl.hpp: the error function of vectors, and activations made of it. float:
-// erf, erfc 2 ULP, gelu 8; double: erf 2, erfc and gelu 8. gelu_tanh carries the rounding of the
-// argument of its exponential.
+// erf, erfc 2 ULP, gelu 8, gelu_tanh 3; double: erf 2, erfc, gelu and gelu_tanh 3.
 #if defined(ADJOIN_PLUGINS_CPU_MATH_ERF_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADJOIN_PLUGINS_CPU_MATH_ERF_INL_HPP
 #undef ADJOIN_PLUGINS_CPU_MATH_ERF_INL_HPP
@@ -34,8 +33,7 @@ HWY_INLINE Vec<D> erf_excess(D d, Vec<D> z) {
 
 // erfc(x) e^(x^2) for double x >= 0.45, as a polynomial of (x - 3) / (x + 3), over x + 3 (the
 // variable is that of Shepherd and Laframboise, Math. Comp. 36, 1981): 2^-59
-template <class D>
-HWY_INLINE Vec<D> scaled_erfc(D d, Vec<D> x) {
+struct ScaledErfc {
   static constexpr double kErfc[] = {
       1.0740069070883398,      -0.88339445316988363,    0.59022835710410226,
       -0.31046726190056545,    0.1195277612872673,      -0.026827234624547548,
@@ -45,9 +43,49 @@ HWY_INLINE Vec<D> scaled_erfc(D d, Vec<D> x) {
       9.9810764237192603e-07,  -4.1001155038734289e-07, -2.3147431703176862e-07,
       4.8876887212708656e-08,  4.7612190104114951e-08,  -3.2683209966300609e-09,
       -6.0155947152148481e-09};
+};
+template <class D>
+HWY_INLINE Vec<D> scaled_erfc(D d, Vec<D> x) {
   Vec<D> r = hn::Set(d, 1.0) / (x + hn::Set(d, 3.0));
   Vec<D> t = hn::NegMulAdd(r, hn::Set(d, 6.0), hn::Set(d, 1.0));
-  return r * polynomial(d, t, kErfc);
+  return r * polynomial(d, t, ScaledErfc::kErfc);
+}
+
+// A number and what its rounding lost.
+template <class D>
+struct Pair {
+  Vec<D> high, low;
+};
+template <class D>
+HWY_INLINE Pair<D> exact_sum(Vec<D> a, Vec<D> b) {  // Knuth
+  Vec<D> s = a + b, seen = s - a;
+  return {s, (a - (s - seen)) + (b - seen)};
+}
+
+// scaled_erfc(x) with the digits that its quotient, its variable and the last steps of the
+// polynomial lose; how they act on the polynomial needs few digits of its slope.
+template <class D>
+HWY_INLINE Pair<D> scaled_erfc(D d, Pair<D> x) {
+  const auto& c = ScaledErfc::kErfc;
+  Vec<D> one = hn::Set(d, 1.0), six = hn::Set(d, 6.0);
+  Pair<D> s = exact_sum<D>(x.high, hn::Set(d, 3.0));
+  Vec<D> r = one / s.high;
+  Vec<D> r_low = r * hn::NegMulAdd(r, s.low + x.low, hn::NegMulAdd(r, s.high, one));
+  Vec<D> product = six * r, product_low = hn::MulSub(six, r, product);
+  Pair<D> t = exact_sum<D>(one, hn::Neg(product));
+  t.low = hn::NegMulAdd(six, r_low, t.low - product_low);
+  constexpr size_t kRest = sizeof(c) / sizeof(double) - 2;
+  Vec<D> q2 = hn::Set(d, c[kRest + 1]);
+#pragma GCC unroll 32
+  for (size_t i = kRest + 1; i-- > 2;) q2 = hn::MulAdd(q2, t.high, hn::Set(d, c[i]));
+  Vec<D> c1 = hn::Set(d, c[1]), c0 = hn::Set(d, c[0]);
+  Vec<D> q = hn::MulAdd(t.high, q2, c1), p = hn::MulAdd(t.high, q, c0);
+  Vec<D> low = hn::MulAdd(t.high, q, c0 - p) + t.high * hn::MulAdd(t.high, q2, c1 - q);
+  Vec<D> slope = hn::MulAdd(t.high, hn::Set(d, 4 * c[4]), hn::Set(d, 3 * c[3]));
+  slope = hn::MulAdd(t.high, hn::MulAdd(t.high, slope, hn::Set(d, 2 * c[2])), c1);
+  low = hn::MulAdd(t.low, slope, low);
+  Vec<D> y = r * p;
+  return {y, hn::MulSub(r, p, y) + hn::MulAdd(r, low, r_low * p)};
 }
 
 // y e^(-factor a^2), the square with the digits that its rounding loses; one rounding at the end.
@@ -59,21 +97,36 @@ HWY_INLINE Vec<D> times_gaussian(D d, Vec<D> y, Vec<D> a, Scalar<D> factor) {
   m = hn::MulAdd(f * lost, m, m);
   return scale(d, y * m, p.n);
 }
+template <class D>
+HWY_INLINE Vec<D> times_gaussian(D d, Pair<D> y, Vec<D> a, Scalar<D> factor) {
+  Vec<D> square = a * a, lost = hn::MulSub(a, a, square), f = hn::Set(d, -factor);
+  Vec<D> one = hn::Set(d, Scalar<D>(1));
+  auto p = exp_parts<true>(d, f * square);
+  Vec<D> sum = one + p.r, rest = p.tail + (p.r - (sum - one)), m = sum + rest;
+  Vec<D> low = hn::MulAdd(f * lost, m, rest - (m - sum));
+  return scale(d, hn::MulAdd(y.high, m, hn::MulAdd(y.high, low, y.low * m)), p.n);
+}
 
+template <bool Exact, class D>
+HWY_INLINE Vec<D> erfc_of(D d, Vec<D> x) {
+  Vec<D> a = hn::Min(hn::Set(d, 28.0), hn::Abs(x)), one = hn::Set(d, 1.0), large;
+  Vec<D> small = one - hn::MulAdd(x, erf_excess(d, a * a), x);
+  if constexpr (Exact)
+    large = times_gaussian(d, scaled_erfc(d, Pair<D>{a, hn::Zero(d)}), a, 1.0);
+  else
+    large = times_gaussian(d, scaled_erfc(d, a), a, 1.0);
+  large = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, 2.0) - large, large);
+  return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.46)), small, large);
+}
 template <class D>
 HWY_INLINE Vec<D> erfc(D d, Vec<D> x) {
-  if constexpr (!kFused) {
+  if constexpr (!kFused)
     return lanes(d, x, kit::scalar::Erfc());
-  } else if constexpr (kSingle<Scalar<D>>) {
+  else if constexpr (kSingle<Scalar<D>>)
     return through_double(d, clamped(d, x, -5.0f, 11.0f),
-                          [](auto wide, auto v) HWY_ATTR { return erfc(wide, v); });
-  } else {
-    Vec<D> a = hn::Min(hn::Set(d, 28.0), hn::Abs(x)), one = hn::Set(d, 1.0);
-    Vec<D> small = one - hn::MulAdd(x, erf_excess(d, a * a), x);
-    Vec<D> large = times_gaussian(d, scaled_erfc(d, a), a, 1.0);
-    large = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, 2.0) - large, large);
-    return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.46)), small, large);
-  }
+                          [](auto wide, auto v) HWY_ATTR { return erfc_of<false>(wide, v); });
+  else
+    return erfc_of<true>(d, x);
 }
 
 template <class D>
@@ -113,9 +166,13 @@ HWY_INLINE Vec<D> gelu(D d, Vec<D> x) {
     Vec<D> t = hn::NegMulAdd(r, hn::Set(d, T(6)), hn::Set(d, T(1)));
     tail = times_gaussian(d, a * r * polynomial(d, t, kPhi), a, T(0.5));
   } else {
-    Vec<D> half = hn::Set(d, 0.5), z = a * hn::Set(d, 0.70710678118654752440);
+    Vec<D> half = hn::Set(d, 0.5), root = hn::Set(d, 0.70710678118654752440), z = a * root;
+    Vec<D> z_low = hn::MulAdd(a, hn::Set(d, -4.833646656726457e-17), hn::MulSub(a, root, z));
     Vec<D> small = a * hn::NegMulAdd(half, hn::MulAdd(z, erf_excess(d, z * z), z), half);
-    tail = times_gaussian(d, half * a * scaled_erfc(d, z), a, 0.5);
+    Pair<D> y = scaled_erfc(d, Pair<D>{z, z_low});
+    Vec<D> b = half * a, high = b * y.high;
+    y = {high, hn::MulAdd(b, y.low, hn::MulSub(b, y.high, high))};
+    tail = times_gaussian(d, y, a, 0.5);
     tail = hn::IfThenElse(hn::Lt(z, hn::Set(d, 0.46)), small, tail);
   }
   Vec<D> head = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);  // a NaN stays
@@ -127,11 +184,21 @@ template <class D>
 HWY_INLINE Vec<D> gelu_tanh(D d, Vec<D> x) {
   using T = Scalar<D>;
   if constexpr (!kFused) return lanes(d, x, kit::scalar::GeluTanh());
-  constexpr T a = T(1.5957691216057307118), b = T(1.5957691216057307118 * 0.044715);
-  Vec<D> bounded = hn::Max(hn::Set(d, T(-40)), x);
-  Vec<D> u = bounded * hn::MulAdd(hn::Set(d, b), bounded * bounded, hn::Set(d, a));
-  auto p = exp_parts(d, hn::Max(hn::Set(d, ExpTable<T>::kLowest), hn::Neg(hn::Abs(u))));
-  Vec<D> m = mantissa(d, p);
+  // What the roundings of u lose counts as much as they are large in the exponent: each is kept.
+  constexpr long double wide_a = 1.59576912160573071176L, wide_b = wide_a * 0.044715L;
+  constexpr T a = T(wide_a), b = T(wide_b);
+  const Vec<D> va = hn::Set(d, a), vb = hn::Set(d, b), bounded = clamped(d, x, T(-40), T(40));
+  Vec<D> square = bounded * bounded, square_lost = hn::MulSub(bounded, bounded, square);
+  Vec<D> cubic = vb * square, lost = hn::MulSub(vb, square, cubic);
+  lost = lost + hn::MulAdd(vb, square_lost, hn::Set(d, T(wide_b - b)) * square);
+  Vec<D> sum = hn::Max(va, cubic) + hn::Min(va, cubic);
+  lost = lost + (hn::Min(va, cubic) - (sum - hn::Max(va, cubic))) + hn::Set(d, T(wide_a - a));
+  Vec<D> u = bounded * sum;
+  lost = hn::MulAdd(bounded, lost, hn::MulSub(bounded, sum, u));
+  lost = hn::IfThenElse(hn::Gt(u, hn::Zero(d)), hn::Neg(lost), lost);
+  auto p = exp_parts<true>(d, hn::Max(hn::Set(d, ExpTable<T>::kLowest), hn::Neg(hn::Abs(u))));
+  Vec<D> m = mantissa<true>(d, p);
+  m = hn::MulAdd(lost, m, m);
   Vec<D> above = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), scale(d, bounded * m, p.n), x);
   return above / (hn::Set(d, T(1)) + scale(d, m, p.n));
 }

@@ -112,6 +112,8 @@ void layer_norm_backward(Args args) {
 const Kernel norm_kernels[] = {
     {"layer_norm_stats", custom<layer_norm, stored_floating>},
     {"layer_norm_backward", custom<layer_norm_backward, stored_floating>},
+    {"group_norm_stats", custom<group_norm, stored_floating>},
+    {"group_norm_backward", custom<group_norm_backward, stored_floating>},
     {nullptr, {}},
 };
 

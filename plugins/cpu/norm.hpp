@@ -26,5 +26,9 @@ void store(MutView to, const std::vector<T>& v) {
   out.commit();
 }
 
+// Kernels that stand in another file than their table.
+void group_norm(Args args);
+void group_norm_backward(Args args);
+
 }  // namespace adjoin::cpu
 #endif

@@ -12,15 +12,28 @@
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
 
+// Bools are read and written as bytes, which gcc vectorizes and bools it does not.
+template <bool Splat, class T>
+struct PlainSource : kit::Source<Splat, T> {
+  using kit::Source<Splat, T>::Source;
+};
+template <>
+struct PlainSource<false, bool> {
+  const uint8_t* p;
+  explicit PlainSource(const void* q) : p(static_cast<const uint8_t*>(q)) {}
+  HWY_INLINE bool operator[](int64_t i) const { return p[i] != 0; }
+};
 template <class F, class R, class... S>
 HWY_INLINE void plain_loop(const F f, R* HWY_RESTRICT out, int64_t n, const S... source) {
+  using Kept = std::conditional_t<std::is_same_v<R, bool>, uint8_t, R>;
+  Kept* to = reinterpret_cast<Kept*>(out);
   AJ_IVDEP
-  for (int64_t i = 0; i < n; ++i) out[i] = f(source[i]...);
+  for (int64_t i = 0; i < n; ++i) to[i] = Kept(f(source[i]...));
 }
 template <unsigned Mask, class F, class R, class... In, size_t... I>
 HWY_INLINE void plain_row_of(const F& f, R* out, const void* const* in, int64_t n,
                              std::index_sequence<I...>) {
-  plain_loop(f, out, n, kit::Source<(Mask >> I & 1) != 0, In>(in[I])...);
+  plain_loop(f, out, n, PlainSource<(Mask >> I & 1) != 0, In>(in[I])...);
 }
 template <unsigned Mask, class F, class R, class... In>
 void plain_row(const void* functor, void* out, const void* const* in, int64_t n) {

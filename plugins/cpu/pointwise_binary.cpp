@@ -5,6 +5,7 @@
 #include "simd.hpp"
 // the functions of each set
 #include "math-inl.hpp"
+#include "math_inverse-inl.hpp"
 #include "plain-inl.hpp"
 #include "rows-inl.hpp"
 
@@ -28,6 +29,9 @@ AJ_BINARY(maximum, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
 AJ_BINARY(minimum, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
 AJ_BINARY(relu_backward, hn::IfThenElseZero(hn::Gt(b, hn::Zero(d)), a))
 AJ_BINARY(power, math::pow(d, a, b))
+AJ_BINARY(atan2, math::atan2(d, a, b))
+AJ_BINARY(hypot, math::hypot(d, a, b))
+AJ_BINARY(logaddexp, math::logaddexp(d, a, b))
 AJ_BINARY(first_squared, a* a)
 AJ_BINARY(first_cubed, a* a* a)
 #undef AJ_BINARY
@@ -58,6 +62,9 @@ AJ_CHOSEN(maximum)
 AJ_CHOSEN(minimum)
 AJ_CHOSEN(relu_backward)
 AJ_CHOSEN(power)
+AJ_CHOSEN(atan2)
+AJ_CHOSEN(hypot)
+AJ_CHOSEN(logaddexp)
 AJ_CHOSEN(first_squared)
 AJ_CHOSEN(first_cubed)
 AJ_CHOSEN(add_scaled)
@@ -131,9 +138,9 @@ const Kernel binary_kernels[] = {
     {"maximum", spec<maximum_pair, scalar::Maximum, reals_bool, integral_bool>},
     {"minimum", spec<minimum_pair, scalar::Minimum, reals_bool, integral_bool>},
     {"pow", {&pow_kernel, numeric::mask, kInner}},
-    {"atan2", binary<scalar::Atan2, floating>},
-    {"hypot", binary<scalar::Hypot, floating>},
-    {"logaddexp", binary<scalar::LogAddExp, floating>},
+    {"atan2", vectors<atan2_pair, nullptr, floating>},
+    {"hypot", vectors<hypot_pair, nullptr, floating>},
+    {"logaddexp", vectors<logaddexp_pair, nullptr, floating>},
     {"relu_backward", spec<relu_backward_pair, scalar::ReluBackward, reals, integral>},
     {nullptr, {}},
 };

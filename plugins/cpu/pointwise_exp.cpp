@@ -5,6 +5,7 @@
 #include "simd.hpp"
 // the functions of each set
 #include "math-inl.hpp"
+#include "math_inverse-inl.hpp"
 #include "rows-inl.hpp"
 
 #if AJ_VECTORS
@@ -32,7 +33,7 @@ struct Softplus {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     V b = hn::Set(d, beta), y = x * b;
-    V soft = math::log1p(d, math::exp(d, hn::Neg(hn::Abs(y))));
+    V soft = math::log1p_to_one(d, math::exp(d, hn::Neg(hn::Abs(y))));
     soft = hn::IfThenElse(hn::Lt(y, hn::Zero(d)), hn::Zero(d), y) + soft;
     return hn::IfThenElse(hn::Gt(y, hn::Set(d, threshold)), x, soft / b);
   }

@@ -5,6 +5,7 @@
 #include "simd.hpp"
 // the functions of each set
 #include "math-inl.hpp"
+#include "math_inverse-inl.hpp"
 #include "plain-inl.hpp"
 #include "rows-inl.hpp"
 
@@ -20,6 +21,14 @@ AJ_UNARY(rsqrt, hn::Set(d, 1) / hn::Sqrt(x))
 AJ_UNARY(sin, math::sin(d, x))
 AJ_UNARY(cos, math::cos(d, x))
 AJ_UNARY(tan, math::tan(d, x))
+AJ_UNARY(asin, math::asin(d, x))
+AJ_UNARY(acos, math::acos(d, x))
+AJ_UNARY(atan, math::atan(d, x))
+AJ_UNARY(sinh, math::sinh(d, x))
+AJ_UNARY(cosh, math::cosh(d, x))
+AJ_UNARY(asinh, math::asinh(d, x))
+AJ_UNARY(acosh, math::acosh(d, x))
+AJ_UNARY(atanh, math::atanh(d, x))
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -36,6 +45,14 @@ AJ_CHOSEN(rsqrt)
 AJ_CHOSEN(sin)
 AJ_CHOSEN(cos)
 AJ_CHOSEN(tan)
+AJ_CHOSEN(asin)
+AJ_CHOSEN(acos)
+AJ_CHOSEN(atan)
+AJ_CHOSEN(sinh)
+AJ_CHOSEN(cosh)
+AJ_CHOSEN(asinh)
+AJ_CHOSEN(acosh)
+AJ_CHOSEN(atanh)
 
 template <class F>
 constexpr aj_kernel_fn complex_loops = &pointwise_kernel<F, complexes, 1>;
@@ -53,14 +70,14 @@ const Kernel math_kernels[] = {
     {"sin", math_spec<sin_pair, scalar::Sin>},
     {"cos", math_spec<cos_pair, scalar::Cos>},
     {"tan", math_spec<tan_pair, scalar::Tan>},
-    {"asin", unary<scalar::Asin, floating_complex>},
-    {"acos", unary<scalar::Acos, floating_complex>},
-    {"atan", unary<scalar::Atan, floating_complex>},
-    {"sinh", unary<scalar::Sinh, floating_complex>},
-    {"cosh", unary<scalar::Cosh, floating_complex>},
-    {"asinh", unary<scalar::Asinh, floating_complex>},
-    {"acosh", unary<scalar::Acosh, floating_complex>},
-    {"atanh", unary<scalar::Atanh, floating_complex>},
+    {"asin", math_spec<asin_pair, scalar::Asin>},
+    {"acos", math_spec<acos_pair, scalar::Acos>},
+    {"atan", math_spec<atan_pair, scalar::Atan>},
+    {"sinh", math_spec<sinh_pair, scalar::Sinh>},
+    {"cosh", math_spec<cosh_pair, scalar::Cosh>},
+    {"asinh", math_spec<asinh_pair, scalar::Asinh>},
+    {"acosh", math_spec<acosh_pair, scalar::Acosh>},
+    {"atanh", math_spec<atanh_pair, scalar::Atanh>},
     {nullptr, {}},
 };
 

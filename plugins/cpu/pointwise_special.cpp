@@ -6,6 +6,7 @@
 #include "simd.hpp"
 // the functions of each set
 #include "math-inl.hpp"
+#include "math_inverse-inl.hpp"
 #include "plain-inl.hpp"
 #include "rows-inl.hpp"
 
@@ -14,6 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
 AJ_UNARY(erf, math::erf(d, x))
 AJ_UNARY(erfc, math::erfc(d, x))
+AJ_UNARY(erfinv, math::erfinv(d, x))
 AJ_UNARY(gelu, math::gelu(d, x))
 AJ_UNARY(gelu_tanh, math::gelu_tanh(d, x))
 
@@ -37,6 +39,7 @@ namespace adjoin::cpu {
 namespace {
 AJ_CHOSEN(erf)
 AJ_CHOSEN(erfc)
+AJ_CHOSEN(erfinv)
 AJ_CHOSEN(gelu)
 AJ_CHOSEN(gelu_tanh)
 AJ_CHOSEN(leaky_relu)
@@ -57,7 +60,7 @@ aj_status* gelu_kernel(void*, aj_call* call) {
 const Kernel special_kernels[] = {
     {"erf", vectors<erf_pair, &pointwise_kernel<scalar::Erf, floating, 1>, floating>},
     {"erfc", vectors<erfc_pair, &pointwise_kernel<scalar::Erfc, floating, 1>, floating>},
-    {"erfinv", unary<scalar::Erfinv, floating>},
+    {"erfinv", vectors<erfinv_pair, nullptr, floating>},
     {"lgamma", unary<scalar::Lgamma, floating>},
     {"digamma", unary<scalar::Digamma, floating>},
     {"nn::gelu", {&gelu_kernel, floating::mask, kInner}},

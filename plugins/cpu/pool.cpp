@@ -112,12 +112,10 @@ void average_images(const PoolGeometry& g, int64_t channels, T* images, T* small
     for (int64_t ow = 0; ow < g.out[1]; ++ow, small += channels) {
       Range rows = windows(0, oh), columns = windows(1, ow);
       T count = T(divide(oh, ow, rows, columns));
-      if (backward)
-        AJ_SIMD(share_pixel<T>)
-        (small, count, size_t(g.in[1]), size_t(channels), rows, columns, image);
-      else
-        AJ_SIMD(average_pixel<T>)
-        (image, size_t(g.in[1]), size_t(channels), rows, columns, count, small);
+      if (backward) AJ_SIMD(share_pixel<T>)
+      (small, count, size_t(g.in[1]), size_t(channels), rows, columns, image);
+      else AJ_SIMD(average_pixel<T>)(image, size_t(g.in[1]), size_t(channels), rows, columns, count,
+                                     small);
     }
   };
   if (!backward)

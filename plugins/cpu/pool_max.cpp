@@ -197,10 +197,9 @@ void max_planes(const PoolGeometry& g, const T* in, T* best, int64_t* where) {
         size_t line = size_t(g.in[1] + g.pad[1] + g.kernel[1] + g.out[1] * 2 + 2 * kSlack);
         std::vector<T> columns(line, -std::numeric_limits<T>::infinity());
         std::vector<Int> places(line, std::numeric_limits<Int>::max()), found(line);
-        for (int64_t p = lo; p < hi; ++p)
-          AJ_SIMD(max_plane<T>)
-          (g, in + p * g.in_pixels(), best + p * g.out_pixels(), where + p * g.out_pixels(),
-           columns.data(), places.data(), found.data());
+        for (int64_t p = lo; p < hi; ++p) AJ_SIMD(max_plane<T>)
+        (g, in + p * g.in_pixels(), best + p * g.out_pixels(), where + p * g.out_pixels(),
+         columns.data(), places.data(), found.data());
         return;
       }
     }
@@ -224,8 +223,8 @@ void max_images(const PoolGeometry& g, int64_t batch, int64_t channels, const T*
       Taps rows = taps_of(g, 0, lo % g.out[0]);
       for (int64_t ow = 0, at = lo * g.out[1] * channels; ow < g.out[1]; ++ow, at += channels)
         AJ_SIMD(max_pixel<T>)
-        (image, size_t(g.in[1]), size_t(channels), rows, taps_of(g, 1, ow), best + at, where + at,
-         found.data());
+      (image, size_t(g.in[1]), size_t(channels), rows, taps_of(g, 1, ow), best + at, where + at,
+       found.data());
     }
   });
 }

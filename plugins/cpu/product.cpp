@@ -1,8 +1,11 @@
 // plugins/cpu/product.cpp: mm, bmm, addmm and linear, over strided operands.
 #include <adjoin/kit/geometry.hpp>
+#include <adjoin/kit/reduce.hpp>
 #include <algorithm>
+#include <vector>
 
 #include "gemm.hpp"
+#include "reduce_leaf.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -102,9 +105,50 @@ void run(Gemm<T> g, Source<T>& x, Source<T>& y, Target<T>& z, bool shape_only) {
   z.commit();
 }
 
+// One row times one column: the products of each leaf are summed as the kit's tree sums.
+template <class T>
+struct Dotting {
+  using State = T;
+  void join(T& s, T other) const { s += other; }
+};
+template <class T>
+T dot(const T* x, const T* y, int64_t n) {
+  constexpr int64_t run = 16 * kLeaf;
+  int64_t runs = (n + run - 1) / run;
+  std::vector<T> parts(size_t(std::max<int64_t>(runs, 1)));
+  Dotting<T> dotting;
+  auto joined = [&](int64_t count, auto part) {
+    TreeStack<Dotting<T>> stack(dotting, 1, count);
+    for (int64_t i = 0; i < count; ++i) {
+      *stack.top() = part(i);
+      stack.push();
+    }
+    return *stack.finish();
+  };
+  parallel_for(runs, 1, [&](int64_t lo, int64_t hi) {
+    for (; lo < hi; ++lo) {
+      int64_t from = lo * run, m = std::min(run, n - from);
+      parts[lo] = joined((m + kLeaf - 1) / kLeaf, [&](int64_t leaf) {
+        T products[kLeaf];
+        int64_t at = from + leaf * kLeaf, size = std::min(kLeaf, n - at);
+        for (int64_t i = 0; i < size; ++i) products[i] = x[at + i] * y[at + i];
+        return leaves<T>().sum(products, size);
+      });
+    }
+  });
+  return runs ? joined(runs, [&](int64_t i) { return parts[i]; }) : T(0);
+}
+
 void mm(Args args) {
   TensorView a = args.tensor(0), b = args.tensor(1);
   MutView out = args.result(0);
+  if (a.size(0) == 1 && b.size(1) == 1 && a.size(1) >= kLeaf &&
+      (same(out.dtype(), dtype_of<float>) || same(out.dtype(), dtype_of<double>)))
+    return visit<floating>(out.dtype(), [&]<class T>() {
+      Dense<T> x(a), y(b), z(out);
+      z[0] = dot(x.data(), y.data(), a.size(1));
+      z.commit();
+    });
   multiplied(out.dtype(), [&]<class T>() {
     Source<T> x(a), y(b);
     Target<T> z(out);

@@ -132,8 +132,15 @@ aj_status* fill_steps(void*, aj_call* call) {
     auto fill = [&]<class T>(T) {
       T start = number<T>(Args(call)[1]), step = number<T>(Args(call)[2]);
       fill_blocks<T>(p, [&](T* out, int64_t first, int64_t n) {
-        for (int64_t j = 0; j < n; ++j)
-          out[j] = scalar::Add()(start, scalar::Mul()(step, cast<T>(first + j)));
+        if constexpr (std::is_same_v<T, int64_t>) {
+          uint64_t value = uint64_t(start) + uint64_t(step) * uint64_t(first);
+          for (int64_t j = 0; j < n; ++j, value += uint64_t(step)) out[j] = int64_t(value);
+        } else if constexpr (std::is_same_v<T, double>) {
+          const double base = double(first);  // int32 is what every processor converts in vectors
+          for (int32_t j = 0; j < int32_t(n); ++j) out[j] = start + step * (base + double(j));
+        } else {
+          for (int64_t j = 0; j < n; ++j) out[j] = start + step * cast<T>(first + j);
+        }
       });
     };
     switch (p.ops[0].dtype.code) {

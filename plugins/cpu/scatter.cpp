@@ -4,6 +4,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
 
+#include "index_rows.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -124,9 +125,35 @@ void scatter(Args args) {
   });
 }
 
+// An index that says the same for all elements of a row, as one expanded from a column does, adds
+// rows. False: another case.
+template <class T>
+bool add_whole_rows(TensorView x, TensorView index, TensorView source, MutView out, int64_t dim) {
+  int64_t n = index.ndim(), inner = 1;
+  if (n < 2 || (dim != 0 && dim != -n) || !out.dense() || !source.dense()) return false;
+  if (!std::ranges::equal(index.shape(), source.shape())) return false;
+  for (int64_t d = 1; d < n; inner *= index.size(d++))
+    if (index.size(d) != out.size(d) || (index.size(d) > 1 && index.stride(d) != 0)) return false;
+  if (inner == 0) return false;
+  std::vector<int64_t> rows(size_t(index.size(0)));
+  for (size_t k = 0; k < rows.size(); ++k)
+    rows[k] = index.data<int64_t>()[int64_t(k) * index.stride(0)];
+  check_indices(rows.data(), int64_t(rows.size()), out.size(0), 0);
+  start_from<T>(x, out);
+  add_rows(out.data<T>(), 1, out.size(0), inner, source.data<T>(), rows.data(),
+           int64_t(rows.size()), T(1), -1, false);
+  return true;
+}
+
 void scatter_add(Args args) {
   TensorView x = args.tensor(0), source = args.tensor(3);
   MutView out = args.result(0);
+  bool done = false;
+  visit<stored_numeric>(x.dtype(), [&]<class T>() {
+    if constexpr (!is_half<T>)
+      done = add_whole_rows<T>(x, args.tensor(2), source, out, args.integer(1));
+  });
+  if (done) return;
   Walk walk(args.tensor(2), args.integer(1), x.shape(), out.strides(), source.strides());
   visit<stored_numeric>(x.dtype(), [&]<class S>() {
     start_from<S>(x, out);

@@ -2,8 +2,11 @@
 // with their derivatives.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
+#include <array>
 #include <numeric>
+#include <vector>
 
+#include "convert_rows.hpp"
 #include "rows.hpp"
 #include "softmax_rows.hpp"
 #include "tables.hpp"
@@ -34,6 +37,27 @@ void for_rows_of(int64_t rows, int64_t n, F f) {
   });
 }
 
+// Rows of halves are widened one at a time, so that no copy of all of them is made. f(rows of
+// floats, the last of which is narrowed into `out`).
+template <class S, size_t N, class F>
+void for_rows_of_halves(const Lines& l, const std::array<TensorView, N>& in, MutView out, F f) {
+  CastRow widen = find_cast_row(dtype_of<float>, dtype_of<S>),
+          narrow = find_cast_row(dtype_of<S>, dtype_of<float>);
+  int64_t n = l.size;
+  bool past = int64_t(N + 1) * out.numel() * 2 >= stream_bytes();
+  parallel_for(l.outer, grain_of(n, 8192), [&](int64_t lo, int64_t hi) {
+    std::vector<float> room(size_t(n) * (N + 1));
+    std::array<float*, N + 1> row;
+    for (size_t k = 0; k <= N; ++k) row[k] = room.data() + int64_t(k) * n;
+    for (; lo < hi; ++lo) {
+      for (size_t k = 0; k < N; ++k) widen(row[k], in[k].template data<S>() + lo * n, n, false);
+      f(row);
+      narrow(out.template data<S>() + lo * n, row[N], n, past);
+    }
+    if (past) end_streaming();
+  });
+}
+
 template <bool Log>
 void softmax(Args args) {
   TensorView x = args.tensor(0);
@@ -41,8 +65,13 @@ void softmax(Args args) {
   Lines l(x.shape(), args.integer(1));
   visit<stored_floating>(out.dtype(), [&]<class S>() {
     using T = Math<S>;
-    Dense<T> in(x), y(out);
     const SoftmaxRows<T>& code = softmax_rows<T>();
+    if constexpr (is_half<S>)
+      if (l.inner == 1 && same(x.dtype(), out.dtype()) && x.dense() && out.dense())
+        return for_rows_of_halves<S, 1>(l, {x}, out, [&](const auto& row) {
+          (Log ? code.log_softmax : code.softmax)(row[0], row[1], l.size, false);
+        });
+    Dense<T> in(x), y(out);
     bool past = 2 * out.numel() * int64_t(sizeof(T)) >= stream_bytes();
     if (l.inner == 1)
       for_rows_of(l.outer, l.size, [&](int64_t r) {
@@ -65,8 +94,14 @@ void softmax_backward(Args args) {
   Lines l(grad.shape(), args.integer(2));
   visit<stored_floating>(out.dtype(), [&]<class S>() {
     using T = Math<S>;
-    Dense<T> dy(grad), y(output), dx(out);
     const SoftmaxRows<T>& code = softmax_rows<T>();
+    if constexpr (is_half<S>)
+      if (l.inner == 1 && same(grad.dtype(), out.dtype()) && same(output.dtype(), out.dtype()) &&
+          grad.dense() && output.dense() && out.dense())
+        return for_rows_of_halves<S, 2>(l, {grad, output}, out, [&](const auto& row) {
+          (Log ? code.log_softmax_back : code.softmax_back)(row[0], row[1], row[2], l.size, false);
+        });
+    Dense<T> dy(grad), y(output), dx(out);
     bool past = 3 * out.numel() * int64_t(sizeof(T)) >= stream_bytes();
     if (l.inner == 1)
       for_rows_of(l.outer, l.size, [&](int64_t r) {

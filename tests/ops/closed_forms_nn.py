@@ -115,11 +115,20 @@ def layer_norm(input, normalized_shape, weight=1, bias=0, eps=1e-5):
     return normalized(input, tuple(range(-len(normalized_shape), 0)), eps) * weight + bias
 
 
-@of("nn::group_norm")
+@of("group_norm_stats", "nn::group_norm")
 def group_norm(input, num_groups, weight, bias, eps=1e-5):
     n, c = input.shape[:2]
     out = normalized(input.reshape(n, num_groups, -1), (2,), eps).reshape(input.shape)
     return out * along(weight, input) + along(bias, input)
+
+
+@of("group_norm_backward")
+def group_norm_backward(grad, input, num_groups, weight, **_):
+    n, c = input.shape[:2]
+    x, gw = (a.reshape(n, num_groups, -1) for a in (input, grad * along(weight, input)))
+    dx = norm_backward(gw, x, (2,), 1, 1e-5)[0].reshape(input.shape)
+    hat = normalized(x, (2,), 1e-5).reshape(input.shape)
+    return dx, (grad * hat).sum(others(input)), grad.sum(others(input))
 
 
 FORMS["nn::instance_norm"] = lambda input: normalized(input, tuple(range(2, input.ndim)), 1e-5)

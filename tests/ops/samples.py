@@ -174,6 +174,12 @@ def layer_statistics(given, other):
     return {"mean": x.mean(dims, True), "rstd": (x.var(dims, correction=0, keepdim=True) + 1e-5).rsqrt()}
 
 
+def group_statistics(given, other):
+    x = given["input"].detach()
+    x = x.reshape(x.shape[0], other["num_groups"], -1)
+    return {"mean": x.mean(2), "rstd": (x.var(2, correction=0) + 1e-5).rsqrt()}
+
+
 def extremes(given, other):
     return {"out": given["input"].detach().amax(other["dim"], other["keepdim"])}
 
@@ -215,6 +221,7 @@ DEPENDENT = {
     "_::softmax_nll_backward": sums_of_exponentials,
     "batch_norm_backward": batch_statistics,
     "layer_norm_backward": layer_statistics,
+    "group_norm_backward": group_statistics,
     "_::share_ties": extremes,
     "rnn_layer_backward": recurrent_states,
 }
