@@ -82,10 +82,10 @@ def planes(p, x):
 
 
 def alias_written(T, F, x):
-    y = x.detach()
+    y = F.avg_pool2d(x, 1)
     with T.no_grad():
-        y.mul_(0.5)
-    return x * 1
+        y.detach().mul_(0.5)
+    return y
 
 
 def view_written(T, F, x):
@@ -138,7 +138,7 @@ STEP = {
     "cat": plain(lambda T, F, x: T.cat([x, x.tanh()], 1)[:, : x.shape[1]] if x.shape[1] > 8 else T.cat([x, x], 1)),
     "flat": plain(lambda T, F, x: x.flatten(1).view(x.shape)),
     "turned": plain(lambda T, F, x: x.permute(0, 2, 3, 1).reshape(x.shape)),
-    "permuted": plain(lambda T, F, x: x.permute(0, 1, 3, 2)),
+    "permuted": plain(lambda T, F, x: x.permute(0, 1, 3, 2).contiguous()),
     "slice": plain(lambda T, F, x: x[:, ::2] if x.shape[1] > 8 else x[:, :8]),
     "clone": plain(lambda T, F, x: x.clone()),
     "contiguous": plain(lambda T, F, x: x.contiguous()),
