@@ -157,7 +157,8 @@ class Dense {
     int64_t n = view_.numel(), size = bytes_of(view_.dtype()), inner = 1, step = 0, offset = 0;
     int64_t last = view_.ndim() - 1, at_dim[64] = {};
     if (last >= 0) inner = view_.size(last), step = view_.stride(last);
-    for (; last > 0 && view_.stride(last - 1) == step * inner; --last) inner *= view_.size(last - 1);
+    for (; last > 0 && view_.stride(last - 1) == step * inner; --last)
+      inner *= view_.size(last - 1);
     char* base = const_cast<char*>(view_.bytes());
     for (int64_t at = 0; at < n; at += inner) {
       f(base + offset * size, step * size, at, inner);
