@@ -67,7 +67,8 @@ enum {                           /* aj_tensor.obj.flags */
   AJ_TENSOR_LEAF = 1u << 3,      /* requires grad and no op made it */
   AJ_TENSOR_VIEW = 1u << 4,      /* shares the storage of a base tensor */
   AJ_TENSOR_INFERENCE = 1u << 5, /* made in inference mode */
-  AJ_TENSOR_READ_ONLY = 1u << 6  /* memory of somebody else that must not be written */
+  AJ_TENSOR_READ_ONLY = 1u << 6, /* memory of somebody else that must not be written */
+  AJ_TENSOR_FREE_ORDER = 1u << 7 /* not in C order for speed alone; whoever shows strides or memory asks tensor_settle first */
 };
 
 enum { /* aj_value.tag; never reused */

@@ -132,6 +132,7 @@ typedef struct aj_core { /* EXTENSIBLE */
   uint64_t (*prepared_find)(aj_tensor* t, const void* key, uint64_t key_bytes, aj_tensor** out);
   void (*prepared_keep)(aj_tensor* t, uint64_t ticket, const void* key, uint64_t key_bytes, aj_tensor* form);
   void (*tensor_escape)(aj_tensor* t);
+  aj_status* (*tensor_settle)(aj_tensor* t);                     /* AJ_TENSOR_FREE_ORDER goes: C order, in memory of its own */
 } aj_core;
 
 #ifdef __cplusplus

@@ -82,7 +82,8 @@ enum {
   AJ_KERNEL_BLOCKS_HOST = 1u << 2,      /* waits for the device, or takes long: frontends park their lock */
   AJ_KERNEL_CAPTURE_SAFE = 1u << 3,
   AJ_KERNEL_NONDETERMINISTIC = 1u << 4, /* refused in the deterministic mode */
-  AJ_KERNEL_CALL_DEPENDENT = 1u << 5    /* can_run looks at more than the signature: ask at each call */
+  AJ_KERNEL_CALL_DEPENDENT = 1u << 5,   /* can_run looks at more than the signature: ask at each call */
+  AJ_KERNEL_CHANNELS_LAST = 1u << 6     /* would rather have result 0 channels-last where the declared order is C's */
 };
 
 typedef struct aj_op_def { /* EXTENSIBLE */

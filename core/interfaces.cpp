@@ -13,6 +13,7 @@
 #include "core/device/device.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
+#include "core/dispatch/order.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/settings.hpp"
 #include "core/frontend.hpp"
@@ -113,6 +114,7 @@ bool inside(const Storage& s, const DType& t, std::span<const int64_t> shape, co
 aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out) {
   const DType* t = find_dtype(like->dtype);
   if (!t || like->ndim < 0 || like->ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "tensor_view: unknown dtype or too many dimensions");
+  AJ_TRY(settle_order(base));
   std::span<const int64_t> s{like->shape, size_t(like->ndim)};
   int64_t strides[kMaxDims];
   if (like->strides) std::copy_n(like->strides, s.size(), strides);
@@ -134,6 +136,7 @@ aj_status* tensor_from_memory_(const DLTensor* like, uint64_t bytes, uint64_t fl
 
 uint64_t tensor_version_(const aj_tensor* t) { return storage(t).version; }
 aj_status* tensor_storage_(const aj_tensor* t, void** data, uint64_t* bytes, uint64_t* offset, uint64_t* id) {
+  AJ_TRY(settle_order(const_cast<aj_tensor*>(t)));
   const Storage& s = storage(t);
   *data = s.data;
   *bytes = s.bytes;
@@ -151,6 +154,7 @@ aj_status* tensor_set_(aj_tensor* t, aj_tensor* source, int64_t offset, int32_t 
   if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "set_: ", ndim, " dimensions; at most ", kMaxDims);
   if (priv(t).dtype != priv(source).dtype) return fail(AJ_INVALID_ARGUMENT, "set_: the source is ", source->dl.dtype, ", the tensor is ", t->dl.dtype);
   if (requires_grad(t) && !tls.grad_off) return fail(AJ_INVALID_ARGUMENT, "set_: the tensor requires grad; use no_grad() or detach()");
+  AJ_TRY(settle_order(source));
   const DType& type = dt(priv(t).dtype);
   if (!inside(storage(source), type, {shape, size_t(ndim)}, strides, offset))
     return fail(AJ_OUT_OF_RANGE, "set_: shape ", std::span(shape, size_t(ndim)), " at offset ", offset, " reaches outside the source's memory");
@@ -158,6 +162,7 @@ aj_status* tensor_set_(aj_tensor* t, aj_tensor* source, int64_t offset, int32_t 
   return tensor_set_dims(t, {shape, size_t(ndim)}, {strides, size_t(ndim)});
 }
 aj_status* tensor_copy_bytes_(aj_tensor* t, void* host, uint64_t bytes, int32_t to_host) {
+  AJ_TRY(settle_order(t));
   uint64_t all = uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
   if (!is_dense(t) || bytes > all) return fail(AJ_INVALID_ARGUMENT, "copy_bytes: ", bytes, " bytes of a ", is_dense(t) ? "" : "strided ", "tensor of ", all);
   if (bytes == 0) return nullptr;
@@ -273,7 +278,7 @@ const aj_core core_table = {
     .stream_set = stream_set, .memory_stats = memory_stats, .memory_release = memory_release, .memory_limit = memory_limit,
     .memory_reset_peak = memory_reset_peak, .generator_new = generator_new, .generator_default = generator_default,
     .generator_get = generator_get, .generator_set = generator_set, .generator_draw = generator_draw, .manual_seed = manual_seed,
-    .prepared_find = prepared_find, .prepared_keep = prepared_keep, .tensor_escape = tensor_escape,
+    .prepared_find = prepared_find, .prepared_keep = prepared_keep, .tensor_escape = tensor_escape, .tensor_settle = settle_order,
 };
 
 const aj_dispatch dispatch_table = {

@@ -162,9 +162,9 @@ class Tensor {
   const DLTensor& dl() const { return t_->dl; }
   int64_t ndim() const { return t_->dl.ndim; }
   std::span<const int64_t> shape() const { return {t_->dl.shape, size_t(t_->dl.ndim)}; }
-  std::span<const int64_t> strides() const { return {t_->dl.strides, size_t(t_->dl.ndim)}; }
+  std::span<const int64_t> strides() const { return {settled()->dl.strides, size_t(t_->dl.ndim)}; }
   int64_t size(int64_t dim) const { return t_->dl.shape[wrap(dim)]; }
-  int64_t stride(int64_t dim) const { return t_->dl.strides[wrap(dim)]; }
+  int64_t stride(int64_t dim) const { return settled()->dl.strides[wrap(dim)]; }
   int64_t numel() const { return kit::env.core->tensor_numel(t_); }
   DLDataType dtype() const { return t_->dl.dtype; }
   DLDevice device() const { return t_->dl.device; }
@@ -172,12 +172,13 @@ class Tensor {
   bool is_floating_point() const {
     return t_->dl.dtype.code == kDLFloat || t_->dl.dtype.code == kDLBfloat;
   }
-  bool is_contiguous() const { return t_->obj.flags & AJ_TENSOR_DENSE; }
+  bool is_contiguous() const { return settled()->obj.flags & AJ_TENSOR_DENSE; }
   bool is_leaf() const { return !requires_grad() || (t_->obj.flags & AJ_TENSOR_LEAF); }
   // For good: the core cannot see what is written through it.
   void* data_ptr() const {
+    const DLTensor& dl = settled()->dl;
     if (AJ_HAS_FN(kit::env.core, aj_core, tensor_escape)) kit::env.core->tensor_escape(t_);
-    return static_cast<char*>(t_->dl.data) + t_->dl.byte_offset;
+    return static_cast<char*>(dl.data) + dl.byte_offset;
   }
   template <class T>
   T* data() const {
@@ -221,6 +222,11 @@ class Tensor {
   }
 
  private:
+  // In an order that may be shown.
+  aj_tensor* settled() const {
+    if (t_->obj.flags & AJ_TENSOR_FREE_ORDER) kit::check(kit::env.core->tensor_settle(t_));
+    return t_;
+  }
   int64_t wrap(int64_t dim) const {
     int64_t d = dim < 0 ? dim + ndim() : dim;
     if (d < 0 || d >= ndim())

@@ -151,19 +151,23 @@ class Dense {
   }
 
  private:
+  // f for every row: the last dimensions that lie one behind the other are one.
   template <class F>
   void move_rows(F f) {
-    int64_t n = view_.numel(), size = bytes_of(view_.dtype()),
-            inner = view_.ndim() ? view_.size(-1) : 1;
+    int64_t n = view_.numel(), size = bytes_of(view_.dtype()), inner = 1, step = 0, offset = 0;
+    int64_t last = view_.ndim() - 1, at_dim[64] = {};
+    if (last >= 0) inner = view_.size(last), step = view_.stride(last);
+    for (; last > 0 && view_.stride(last - 1) == step * inner; --last)
+      inner *= view_.size(last - 1);
     char* base = const_cast<char*>(view_.bytes());
-    int64_t step = view_.ndim() ? view_.stride(-1) * size : 0;
     for (int64_t at = 0; at < n; at += inner) {
-      int64_t rest = at / inner, offset = 0;
-      for (int64_t d = view_.ndim() - 2; d >= 0; --d) {
-        offset += rest % view_.size(d) * view_.stride(d);
-        rest /= view_.size(d);
+      f(base + offset * size, step * size, at, inner);
+      for (int64_t d = last - 1; d >= 0; --d) {
+        offset += view_.stride(d);
+        if (++at_dim[d] < view_.size(d)) break;
+        offset -= view_.stride(d) * view_.size(d);
+        at_dim[d] = 0;
       }
-      f(base + offset * size, step, at, inner);
     }
   }
 

@@ -9,7 +9,7 @@ namespace adjoin {
 namespace {
 
 bool may_add_into(const aj_tensor* to, const aj_tensor* g) {
-  return exclusive(to) && is_dense(to) && priv(to).dtype == priv(g).dtype &&
+  return exclusive(to) && (is_dense(to) || order_is_free(to)) && priv(to).dtype == priv(g).dtype &&
          std::ranges::equal(shape(to), shape(g));
 }
 
@@ -29,6 +29,7 @@ aj_status* like_leaf(aj_tensor* leaf, aj_tensor* g, aj_tensor** out) {
 
 aj_status* first_grad(aj_tensor* leaf, Meta* m, aj_tensor* g, bool create) {
   if (!create && exclusive(g) && std::ranges::equal(strides(g), strides(leaf))) {
+    g->obj.flags &= ~uint32_t(AJ_TENSOR_FREE_ORDER);  // these strides are the leaf's own
     m->grad = g;
     return nullptr;
   }

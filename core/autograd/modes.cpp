@@ -5,6 +5,7 @@
 
 #include "core/autograd/hooks.hpp"
 #include "core/autograd/view.hpp"
+#include "core/dispatch/order.hpp"
 #include "core/frontend.hpp"
 
 namespace adjoin {
@@ -29,6 +30,7 @@ void forget_history(aj_tensor* t) {
 }
 
 aj_status* alias(aj_tensor* t, aj_tensor** out) {
+  AJ_TRY(settle_order(t));
   AJ_TRY(tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, out));
   (*out)->obj.flags |= t->obj.flags & (AJ_TENSOR_READ_ONLY | AJ_TENSOR_INFERENCE);
   priv(*out).flags |= priv(t).flags & kUncounted;
@@ -74,6 +76,7 @@ aj_status* set_requires_grad(aj_tensor* t, int32_t on) {
     return fail(AJ_PRECONDITION,
                 "requires_grad_: a tensor made in inference mode cannot require grad outside of "
                 "it; clone it first");
+  AJ_TRY(settle_order(t));  // .grad gets the strides of its leaf
   meta_of(t);
   t->obj.flags |= AJ_TENSOR_REQUIRES_GRAD | AJ_TENSOR_LEAF;
   t->keys |= kAutogradKey;
@@ -138,6 +141,7 @@ aj_status* set_data(aj_tensor* t, aj_tensor* source) {
   if (requires_grad(t) && !can_require_grad(priv(source).dtype))
     return fail(AJ_WRONG_TYPE, "data: the tensor requires grad and cannot become ",
                 source->dl.dtype);
+  AJ_TRY(settle_order(source));
   TensorPriv& p = priv(t);
   aj_tensor* base = p.base;
   p.base = nullptr;

@@ -6,6 +6,7 @@
 
 #include "core/autograd/builder.hpp"
 #include "core/autograd/view.hpp"
+#include "core/dispatch/order.hpp"
 #include "core/interfaces.hpp"
 #include "core/object.hpp"
 
@@ -34,6 +35,7 @@ bool carries_gradient(const aj_op* op, const aj_value* rets, uint32_t nrets) {
 aj_status* fresh_result(aj_value* ret) {
   aj_tensor* t = ret->v.tensor;
   aj_tensor* alias;
+  AJ_TRY(settle_order(t));
   AJ_TRY(tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, &alias));
   view_attach(alias, t, kViewNoGrad);
   release(t);

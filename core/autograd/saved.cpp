@@ -122,7 +122,9 @@ aj_status* give_history(aj_tensor* t, const Edge& history) {
 }
 
 aj_status* plain_alias(aj_tensor* t, aj_tensor** out) {
-  return tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, out);
+  AJ_TRY(tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, out));
+  (*out)->obj.flags |= t->obj.flags & AJ_TENSOR_FREE_ORDER;
+  return nullptr;
 }
 
 // Leaves and their views cannot be written while recording, so nothing has to be remembered of

@@ -3,6 +3,7 @@
 
 #include "core/autograd/record.hpp"
 #include "core/dispatch/kinds.hpp"
+#include "core/dispatch/order.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/slow.hpp"
 #include "core/trace.hpp"
@@ -100,12 +101,23 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
   return s;
 }
 
-[[gnu::noinline]] aj_status* call_keys(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+aj_status* run_keeping_order(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
+                             bool rec) {
+  return keep_order(op, keys, args, nargs, rets, nrets, rec, run);
+}
+
+[[gnu::noinline]] aj_status* call_keys(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
+                                       aj_value* rets, uint32_t nrets) {
   bool rec = (keys & kAutogradKey) && !tls.grad_off;
   keys &= ~kAutogradKey;
   bool writes = op->writes;
   for (uint32_t i = 0; i < nrets; i++) writes |= rets[i].tag != AJ_NONE;
   if (__builtin_expect(keys >> 24 != 0, 0)) return boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets);
+  if (__builtin_expect(flags & AJ_TENSOR_FREE_ORDER, 0)) {
+    if (!keeps_order(op, args, nargs)) AJ_TRY(settle_orders(args, nargs));
+    else if (writes) return call_writing(op, keys, args, nargs, rets, nrets, rec, run_keeping_order);
+    else return run_keeping_order(op, keys, args, nargs, rets, nrets, rec);
+  }
   if (__builtin_expect(writes, 0)) return call_writing(op, keys, args, nargs, rets, nrets, rec, run);
   return run(op, keys, args, nargs, rets, nrets, rec);
 }
@@ -115,11 +127,11 @@ inline uint64_t keys_now(const aj_op* op, uint64_t keys) {
 }
 
 // Arguments that need a conversion, a default or a look.
-[[gnu::noinline]] aj_status* call_settled(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                                          uint32_t nrets) {
+[[gnu::noinline]] aj_status* call_settled(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
+                                          aj_value* rets, uint32_t nrets) {
   Settled settled;
   AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
-  return call_keys(op, keys_now(op, keys), args, nargs, rets, nrets);
+  return call_keys(op, keys_now(op, keys), flags, args, nargs, rets, nrets);
 }
 
 }  // namespace
@@ -127,19 +139,20 @@ inline uint64_t keys_now(const aj_op* op, uint64_t keys) {
 aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
   AJ_MARK(before);
   aj_op* op = const_cast<aj_op*>(const_op);
-  if (__builtin_expect(nargs > op->nparams, 0)) return call_settled(op, 0, args, nargs, rets, nrets);  // which refuses
+  if (__builtin_expect(nargs > op->nparams, 0)) return call_settled(op, 0, 0, args, nargs, rets, nrets);  // which refuses
   uint32_t flags, odd;
   uint64_t keys = look_at(op, args, nargs, &flags, &odd);
   if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0)) AJ_TRY(refresh_views(args, nargs, &keys));
   bool complete = nargs == op->nparams && nrets == op->nresults;
   if (__builtin_expect(!complete || odd || (op->has_look && !is_settled(op, args, nargs)), 0))
-    return call_settled(op, keys, args, nargs, rets, nrets);
+    return call_settled(op, keys, flags, args, nargs, rets, nrets);
   keys = keys_now(op, keys);
-  // One backend, nothing recorded, nothing above it, a new result.
-  bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 && rets[0].tag == AJ_NONE && !op->writes;
+  // One backend, nothing recorded, nothing above it, a new result, in the order that users see.
+  bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 && rets[0].tag == AJ_NONE && !op->writes &&
+               !(flags & AJ_TENSOR_FREE_ORDER);
   const Kernel* k = plain ? op->table[__builtin_ctzll(keys)].load(std::memory_order_acquire) : nullptr;
   if (__builtin_expect(!k, 0)) {
-    if (!plain || op->kind != Kind::view) return call_keys(op, keys, args, nargs, rets, nrets);
+    if (!plain || op->kind != Kind::view) return call_keys(op, keys, flags, args, nargs, rets, nrets);
     k = &op->body_kernel;  // its shape is all
   }
   Running running(op);
@@ -158,7 +171,7 @@ aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* arg
   uint64_t now = look_at(op, args, nargs, &flags, &odd);  // the caller may have put other tensors in
   uint64_t keys = ((now & kBackendKeys) | (given & (now | tls.include | kAutogradKey) & kFunctionalKeys)) & op->mask.load();
   if (!(now & kAutogradKey)) keys &= ~kAutogradKey;
-  return call_keys(op, keys, args, nargs, rets, nrets);
+  return call_keys(op, keys, flags, args, nargs, rets, nrets);
 }
 
 }  // namespace adjoin

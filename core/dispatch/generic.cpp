@@ -4,6 +4,7 @@
 #include "core/autograd/record.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
+#include "core/dispatch/order.hpp"
 #include "core/dispatch/settings.hpp"
 #include "core/object.hpp"
 
@@ -113,6 +114,7 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
     cleaner.done = true;
     return run_body(&f, k, rets, nrets);
   }
+  if (k->flags & AJ_KERNEL_CHANNELS_LAST && rets[0].tag == AJ_NONE) choose_order(&f);
   if (!(f.call.flags & AJ_CALL_META) || k != head || !k->provider.empty()) {
     uint64_t bytes = bytes_of(args, nargs) + bytes_of(f.made, nrets);
     AJ_TRY(run_kernel(op, k, &f.call, bytes / 4));

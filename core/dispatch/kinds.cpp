@@ -140,6 +140,8 @@ void init_op(aj_op* op) {
   for (size_t i = 0; i < s.results.size(); i++)
     if (s.results[i].base == AJ_PARAM_TENSOR && !(s.results[i].flags & AJ_PARAM_AUX)) op->grad_results |= 1u << i;
   op->crosses_devices = has_word(op->tags, "crosses-devices");
+  bool by_element = op->kind <= Kind::pointwise || (op->kind >= Kind::reduce && op->kind <= Kind::reduce_bool);
+  op->keeps_order = (by_element && !op->ordered) || has_word(op->tags, "layout:keep");
   for (size_t i = 0; i < s.params.size(); i++) {
     const Param& p = s.params[i];
     bool tensor = p.base == AJ_PARAM_TENSOR || p.base == AJ_PARAM_OPERAND;

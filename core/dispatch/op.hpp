@@ -101,6 +101,7 @@ struct aj_op {
   uint64_t dtypes_ok[32];                        // per parameter: a mask of the dtypes its tensors may have
   uint32_t tags_ok[32];                          // per parameter: which value tags it takes as they are, see tag_bit
   bool crosses_devices;                          // tag: arguments may be on different devices
+  bool keeps_order;                              // its results are as good in any order of memory: see order.hpp
   uint64_t tensor_params;                        // bit i: parameter i is a tensor, an operand or a list of tensors
   uint32_t grad_results;                         // bit i: result i may carry a gradient
   uint8_t dim_extra;                             // tag "dim:+1": dimensions may point one past the last

@@ -143,7 +143,7 @@ aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
   if (!d || d->struct_size < AJ_END_OF(aj_kernel_def, can_run) || !d->fn)
     return fail(AJ_INVALID_ARGUMENT, "def_kernel: aj_kernel_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_kernel_def, can_run)), " and a function are needed");
-  if (d->flags & 0xffc0) return fail(AJ_UNIMPLEMENTED, "def_kernel: ", d->op, ": unknown flags ", d->flags);
+  if (d->flags & 0xff80) return fail(AJ_UNIMPLEMENTED, "def_kernel: ", d->op, ": unknown flags ", d->flags);
   std::string name(view(d->op));
   if (name.starts_with("aj::")) name.erase(0, 4);
   r->kernels.push_back({name, std::string(view(d->key)), std::string(view(d->built_schema)),

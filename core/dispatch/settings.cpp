@@ -1,12 +1,20 @@
 // core/dispatch/settings.cpp: process-wide settings; copies, casts, resizing that the call path needs.
 #include "core/dispatch/settings.hpp"
 
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
+#include "core/dispatch/order.hpp"
 
 namespace adjoin {
+
+bool free_order_wanted() {
+  const char* text = std::getenv("ADJOIN_FREE_ORDER");
+  return !text || std::string_view(text) != "0";
+}
 
 Settings settings;
 
@@ -34,6 +42,7 @@ aj_status* resize(aj_tensor* t, std::span<const int64_t> shape) {
   int64_t strides[kMaxDims];
   if (shape.size() > size_t(kMaxDims)) return fail(AJ_INVALID_ARGUMENT, "resize_: ", uint64_t(shape.size()), " dimensions; at most ", kMaxDims);
   c_strides(shape, strides);
+  AJ_TRY(settle_order(t));
   Storage& s = storage(t);
   if (requires_grad(t) && !tls.grad_off)
     return fail(AJ_INVALID_ARGUMENT, "resize_: the tensor requires grad; its shape is part of the tape, use reshape");

@@ -8,8 +8,11 @@
 
 namespace adjoin {
 
+bool free_order_wanted();
+
 struct Settings {
   std::atomic<bool> deterministic{false};
+  bool free_order = free_order_wanted();  // ADJOIN_FREE_ORDER=0: results lie in memory as users see them, always
   std::atomic<Device*> default_device{nullptr};
 };
 extern Settings settings;

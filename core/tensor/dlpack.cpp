@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "core/dispatch/order.hpp"
 #include "core/dispatch/settings.hpp"
 #include "core/tensor/prepared.hpp"
 
@@ -44,6 +45,7 @@ aj_status* inner_device(DLDevice given, Device** out) {
 
 aj_status* tensor_to_dlpack(aj_tensor* t, DLManagedTensorVersioned** out) {
   if (!(t->obj.flags & AJ_TENSOR_STRIDED)) return fail(AJ_INVALID_ARGUMENT, "to_dlpack: the tensor has no strided layout; call to_dense() first");
+  AJ_TRY(settle_order(t));
   if (storage(t).flags & kStorageMeta) return fail(AJ_INVALID_ARGUMENT, "to_dlpack: a meta tensor has no data");
   auto* e = new (std::nothrow) Exported;
   if (!e) return fail(AJ_OUT_OF_MEMORY, "to_dlpack: out of memory");

@@ -352,7 +352,8 @@ aj_status* tensor_set_dims(aj_tensor* t, std::span<const int64_t> shape, std::sp
   t->dl.strides = home + n;
   p.numel = numel;
   bool dense = dense_strides({home, n}, {home + n, n});
-  t->obj.flags = dense ? t->obj.flags | AJ_TENSOR_DENSE : t->obj.flags & ~uint32_t(AJ_TENSOR_DENSE);
+  t->obj.flags &= ~uint32_t(AJ_TENSOR_DENSE | AJ_TENSOR_FREE_ORDER);
+  if (dense) t->obj.flags |= AJ_TENSOR_DENSE;
   return nullptr;
 }
 

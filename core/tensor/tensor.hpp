@@ -105,6 +105,7 @@ inline std::span<const int64_t> shape(const aj_tensor* t) { return {t->dl.shape,
 inline std::span<const int64_t> strides(const aj_tensor* t) { return {t->dl.strides, size_t(t->dl.ndim)}; }
 inline bool requires_grad(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_REQUIRES_GRAD; }
 inline bool is_dense(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_DENSE; }
+inline bool order_is_free(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_FREE_ORDER; }
 inline bool same_device(DLDevice a, DLDevice b) { return a.device_type == b.device_type && a.device_id == b.device_id; }
 
 void tensor_destroy(aj_tensor* t);

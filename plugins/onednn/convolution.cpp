@@ -8,6 +8,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/prepared.hpp>
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "halves.hpp"
@@ -327,28 +328,54 @@ void add_bias(const Images& to, const float* bias) {
   });
 }
 
-// Sums over images and pixels: 16 lanes of float a line, joined in double.
-void sum_to_bias(const Images& g, float* bias) {
-  parallel_for(g.channels, grain_of(g.batch * g.pixels), [&](int64_t lo, int64_t hi) {
-    for (; lo < hi; ++lo) {
-      double total = 0;
-      for (int64_t n = 0; n < g.batch; ++n) {
-        const float* p = g.data + n * g.each() + lo * (g.order == Order::last ? 1 : g.pixels);
-        float lanes[16] = {}, sum = 0;
-        int64_t i = 0;
-        if (g.order == Order::last) {
-          for (; i < g.pixels; ++i) lanes[i % 16] += p[i * g.channels];
-        } else {
-          for (; i + 16 <= g.pixels; i += 16)
-            for (int k = 0; k < 16; ++k) lanes[k] += p[i + k];
-          for (; i < g.pixels; ++i) lanes[i % 16] += p[i];
-        }
-        for (float lane : lanes) sum += lane;
-        total += double(sum);
+typedef float Lanes __attribute__((vector_size(64), aligned(4), may_alias));
+
+// Channels-last: 16 channels are 16 lanes; 64 pixels are added in float, these sums in double.
+void sum_lanes(const Images& g, float* bias, int64_t channel) {
+  int64_t rows = g.batch * g.pixels, width = std::min<int64_t>(16, g.channels - channel);
+  double total[16] = {};
+  for (int64_t row = 0; row < rows; row += 64) {
+    const float* p = g.data + row * g.channels + channel;
+    int64_t left = std::min<int64_t>(64, rows - row);
+    Lanes sum = {}, x = {};
+    if (width == 16)
+      for (; left-- > 0; p += g.channels) sum += *reinterpret_cast<const Lanes*>(p);
+    else
+      for (; left-- > 0; p += g.channels) {
+        std::memcpy(&x, p, size_t(width) * sizeof(float));
+        sum += x;
       }
-      bias[lo] = float(total);
-    }
-  });
+    for (int k = 0; k < 16; ++k) total[k] += double(sum[k]);
+  }
+  for (int64_t k = 0; k < width; ++k) bias[channel + k] = float(total[k]);
+}
+
+// Planes: 16 lanes of float an image, joined in double.
+float sum_planes(const Images& g, int64_t channel) {
+  double total = 0;
+  for (int64_t n = 0; n < g.batch; ++n) {
+    const float* p = g.data + n * g.each() + channel * g.pixels;
+    float lanes[16] = {}, sum = 0;
+    int64_t i = 0;
+    for (; i + 16 <= g.pixels; i += 16)
+      for (int k = 0; k < 16; ++k) lanes[k] += p[i + k];
+    for (; i < g.pixels; ++i) lanes[i % 16] += p[i];
+    for (float lane : lanes) sum += lane;
+    total += double(sum);
+  }
+  return float(total);
+}
+
+void sum_to_bias(const Images& g, float* bias) {
+  int64_t each = g.order == Order::last ? 16 : 1;
+  parallel_for((g.channels + each - 1) / each, grain_of(each * g.batch * g.pixels),
+               [&](int64_t lo, int64_t hi) {
+                 for (; lo < hi; ++lo)
+                   if (each == 1)
+                     bias[lo] = sum_planes(g, lo);
+                   else
+                     sum_lanes(g, bias, lo * each);
+               });
 }
 
 void convolution(Args args) {
@@ -445,8 +472,8 @@ int32_t can_run_backward(void*, const aj_call* call) {
 
 const Kernel convolution_kernels[] = {
     {"convolution",
-     {&plain_kernel<convolution>, Types<float, BFloat16>::own_mask, AJ_KERNEL_CALL_DEPENDENT,
-      &can_run}},
+     {&plain_kernel<convolution>, Types<float, BFloat16>::own_mask,
+      AJ_KERNEL_CALL_DEPENDENT | AJ_KERNEL_CHANNELS_LAST, &can_run}},
     {"convolution_backward",
      {&plain_kernel<convolution_backward>, Types<float, BFloat16>::own_mask,
       AJ_KERNEL_CALL_DEPENDENT, &can_run_backward}},

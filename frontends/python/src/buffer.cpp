@@ -113,7 +113,7 @@ bool may_lend(aj_tensor* t) {
 int lend(PyObject* self, Py_buffer* b, int flags) {
   aj_tensor* t = tensor_of(self);
   b->obj = nullptr;
-  if (!may_lend(t)) return -1;
+  if (!may_lend(t) || !settled(t)) return -1;
   bool dense = t->obj.flags & AJ_TENSOR_DENSE;
   if (!dense && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
     PyErr_SetString(PyExc_BufferError, "buffer: the tensor is not contiguous; use .contiguous() first");

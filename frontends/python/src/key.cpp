@@ -18,6 +18,10 @@ class View {
   explicit View(aj_tensor* t) : source_(t) {
     bool recording = t->keys & kAutogradKey && autograd->grad_mode();
     plain_ = !recording && is_strided(t) && ((t->keys & ~kAutogradKey) >> 24) == 0;
+    if (unlikely(plain_ && !settled(t))) {
+      PyErr_Clear();  // the ops of the other way say it again
+      plain_ = false;
+    }
     ndim_ = t->dl.ndim;
     for (int i = 0; i < ndim_; ++i) {
       shape_[i] = t->dl.shape[i];

@@ -75,6 +75,7 @@ int32_t wrap_dim(int64_t dim, int32_t ndim) {
 
 PyObject* one_or_all(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool strides) {
   aj_tensor* t = tensor_of(self);
+  if (strides && !settled(t)) return nullptr;
   const int64_t* values = strides ? t->dl.strides : t->dl.shape;
   if (likely(n == 1 && !kwnames && PyLong_CheckExact(args[0]))) {
     int32_t dim = wrap_dim(PyLong_AsLong(args[0]), t->dl.ndim);
@@ -102,6 +103,7 @@ PyObject* element_size(PyObject* self, PyObject*) { return get_itemsize(self, nu
 
 PyObject* data_ptr(PyObject* self, PyObject*) {
   aj_tensor* t = tensor_of(self);
+  if (!settled(t)) return nullptr;
   core->tensor_escape(t);
   return PyLong_FromVoidPtr(core->tensor_numel(t) ? data_of(t) : nullptr);
 }
@@ -133,6 +135,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
       format = reinterpret_cast<TagObject*>(a[0])->value;
     }
   }
+  if (!settled(tensor_of(self))) return nullptr;
   return PyBool_FromLong(dense_in(tensor_of(self), format));
 }
 

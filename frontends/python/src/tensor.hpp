@@ -39,6 +39,10 @@ inline bool is_strided(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_STR
 inline bool requires_grad(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_REQUIRES_GRAD; }
 inline int64_t item_bytes(DLDataType d) { return (int64_t{d.bits} * d.lanes + 7) / 8; }
 inline bool on_host(const aj_tensor* t) { return t->dl.device.device_type == kDLCPU; }
+// Before strides or memory are shown to anybody: an order that is ours to choose becomes C order.
+inline bool settled(aj_tensor* t) {
+  return likely(!(t->obj.flags & AJ_TENSOR_FREE_ORDER)) || !failed(core->tensor_settle(t));
+}
 inline char* data_of(const aj_tensor* t) { return static_cast<char*>(t->dl.data) + t->dl.byte_offset; }
 
 }  // namespace adjoin::py
