@@ -214,7 +214,8 @@ aj_status* device_kind_count(int32_t type, int32_t* out) {
                       : nullptr;
   if (!k) return fail(AJ_NOT_FOUND, "device_count: no device kind has the number ", type);
   const aj_device_vtbl& v = k->provider->vtbl;
-  return v.count(v.self, out);
+  if (aj_status* s = v.count(v.self, out)) return prefix(s, text("device '", k->name, "': "));
+  return nullptr;
 }
 
 Device* device_at(DLDevice id) {

@@ -1,7 +1,11 @@
 // core/plugin/explain.cpp: why a plugin serves or does not, in words.
+#include <adjoin/abi/report.h>
+
 #include <algorithm>
 
+#include "core/interfaces.hpp"
 #include "core/plugin/catalog.hpp"
+#include "core/service/services.hpp"
 
 namespace adjoin::plugin {
 namespace {
@@ -36,6 +40,27 @@ std::vector<Candidate*> concerned(const Catalog& list, std::string_view what) {
     if (c->state == AJ_PLUGIN_REFUSED && std::find(found.begin(), found.end(), c) == found.end())
       found.push_back(c);
   return found;
+}
+
+// What a loaded plugin tells of itself, indented.
+std::string report_of(const Candidate* c) {
+  std::string slot = "aj.report/" + c->name, lines;
+  aj_service_def d = {};
+  d.struct_size = sizeof d;
+  if (aj_status* none = services_table.at(str(slot), 0, &d)) return free_status(none), lines;
+  auto* report = static_cast<const aj_report*>(d.table);
+  aj_object* told = nullptr;
+  if (!AJ_HAS_FN(report, aj_report, lines)) return lines;
+  if (aj_status* s = report->lines(report->self, &told)) {
+    lines = s->message;
+    free_status(s);
+  } else {
+    lines = view(core_table.string_get(told));
+    core_table.release(told);
+  }
+  std::string text;
+  for (std::string_view line : split(lines, '\n')) text += "  " + std::string(line) + "\n";
+  return text;
 }
 
 }  // namespace
@@ -87,6 +112,7 @@ std::string explain(const Catalog& list, std::string_view what) {
       text += std::string("  provides ") + c->note.provides + "\n";
     if (c->has_note && *c->note.requires_)
       text += std::string("  requires ") + c->note.requires_ + "\n";
+    if (c->state == AJ_PLUGIN_LOADED) text += report_of(c);
   }
   if (found.empty()) text += "no plugin is called '" + std::string(what) + "' or provides it\n";
   text += "loaded: " + loaded_names(list) + "\n";

@@ -2,6 +2,7 @@
 // file is a good plugin.
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -24,12 +25,29 @@ std::string to_json(const aj_plugin_info& p) {
                {"abi", quote(abi)}});
 }
 
+bool has_device(const aj_plugin_info& p) {
+  std::vector<std::string> offers = split(text(p.provides), ';');
+  return p.state == AJ_PLUGIN_FOUND &&
+         std::any_of(offers.begin(), offers.end(),
+                     [](const std::string& s) { return s.starts_with("device:"); });
+}
+
+// "device acme: 2", or why there is none.
+std::string devices_of(const aj_plugin_info& p) {
+  if (!has_device(p)) return {};
+  constexpr double kSeconds = 20;
+  Trial trial = try_in_child(text(p.path), kSeconds);
+  size_t at = trial.what.find(", device ");  // behind the number of ops
+  return trial.ok && at != std::string::npos ? trial.what.substr(at + 2) : trial.what;
+}
+
 int list(const Words& words) {
   Arguments args("adjoin plugins list [--json]",
-                 "Lists every plugin of the search path without running any. 'found' means: will "
-                 "be loaded when what it\n"
-                 "provides is first needed.");
-  args.add()("json", "prints JSON");
+                 "Lists every plugin of the search path. 'found' means: will be loaded when what it "
+                 "provides is first needed.\n"
+                 "Plugins of devices are tried in a child process, to tell what devices there are; "
+                 "--quick runs none.");
+  args.add()("json", "prints JSON")("quick", "runs no plugin");
   if (!args.parse(words)) return 0;
   std::vector<aj_plugin_info> infos = list_plugins();
   if (args.has("json")) {
@@ -43,6 +61,8 @@ int list(const Words& words) {
     rows.push_back(
         {text(p.name), text(p.version), state_name(p.state), text(p.provides), text(p.path)});
     if (p.reason.len) rows.push_back({"  " + text(p.reason)});
+    if (std::string devices = args.has("quick") ? "" : devices_of(p); !devices.empty())
+      rows.push_back({"  " + devices});
   }
   if (rows.empty()) {
     aj_object* folders = nullptr;
@@ -65,6 +85,20 @@ int list(const Words& words) {
   return 0;
 }
 
+// What a device's plugin tells of itself, it tells when it is loaded; that it cannot be is a part of
+// the answer.
+void load_devices_of(const std::string& name) {
+  for (const aj_plugin_info& p : list_plugins()) {
+    if (!has_device(p)) continue;
+    for (const std::string& what : split(text(p.provides), ';')) {
+      bool meant = name == text(p.name) || name == what || "device:" + name == what;
+      if (!meant || !what.starts_with("device:")) continue;
+      int32_t type = 0;
+      if (aj_status* s = core().device_find(borrow(what.substr(7)), &type)) core().status_free(s);
+    }
+  }
+}
+
 int why(const Words& words) {
   Arguments args("adjoin plugins why NAME [--json]",
                  "NAME is a plugin, a device, or what a note calls it (device:acme, ops:acme, "
@@ -74,6 +108,7 @@ int why(const Words& words) {
   if (!args.parse(words)) return 0;
   if (!args.has("name")) throw args.misuse("plugins why: which NAME?");
   std::string name = args.get<Words>("name").front();
+  load_devices_of(name);
   aj_object* reasons = nullptr;
   check(plugins().why(borrow(name), &reasons));
   std::string lines = take(reasons);

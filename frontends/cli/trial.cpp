@@ -91,10 +91,13 @@ std::string registered(const std::string& name, const std::string& promises) {
   std::string summary = plural(ops, "op");
   for (const std::string& what : split(promises, ';')) {
     if (!what.starts_with("device:")) continue;
-    int32_t type, count;
-    check(core().device_find(borrow(what.substr(7)), &type));
-    check(core().device_count(type, &count));
-    summary += ", device " + what.substr(7) + ": " + std::to_string(count);
+    int32_t type = 0, count = 0;
+    aj_status* none = core().device_find(borrow(what.substr(7)), &type);
+    if (!none) none = core().device_count(type, &count);
+    summary += ", ";
+    summary += none ? text(core().status_message(none))
+                    : "device " + what.substr(7) + ": " + std::to_string(count);
+    if (none) core().status_free(none);
   }
   return summary;
 }

@@ -6,7 +6,8 @@
 #include "matmul.hpp"
 
 AJ_PLUGIN(.name = "onednn", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "kernel:cpu/convolution;kernel:cpu/convolution_backward;service:aj.blas/cpu") {
+          .provides =
+              "kernel:cpu/convolution;kernel:cpu/convolution_backward;service:aj.blas/cpu") {
   using namespace adjoin::onednn;
   plugin.service("aj.blas/cpu", "onednn", &matmul, 50);
   plugin.kernels("cpu", convolution_kernels, 50);

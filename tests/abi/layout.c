@@ -4,6 +4,7 @@
  * SIZE and AT: a frozen struct. FIRST: an extensible one ends here in the version that was first published; fields that are
  * appended later do not move it, and nothing reads beyond it without asking struct_size. */
 #include <adjoin/abi/capi.h>
+#include <adjoin/abi/report.h>
 
 #ifdef __cplusplus
 #define ASSERT(condition, text) static_assert(condition, text)
@@ -131,6 +132,7 @@ FIRST(aj_services, choose, 32);
 FIRST(aj_gemm, stream, 152);
 FIRST(aj_blas, lapack, 64);
 FIRST(aj_tuner, show, 64);
+FIRST(aj_report, lines, 24);
 FIRST(aj_plugin_env, options, 80);
 FIRST(aj_plugin_info, reserved2, 136);
 FIRST(aj_plugins, lint, 56);

@@ -297,7 +297,7 @@ def test_why_tells_every_candidate(tmp_path):
     build_plugin(tmp_path / "a", minor_min="3")
     build_plugin(tmp_path / "b")
     got = adjoin("plugins", "why", "acme", ADJOIN_PLUGIN_PATH=f"{tmp_path}/a:{tmp_path}/b")
-    assert "): refused: needs ABI 1.3" in got.stdout and "libaj_acme.so): found" in got.stdout
+    assert "): refused: needs ABI 1.3" in got.stdout and "libaj_acme.so): loaded" in got.stdout
     assert f"searched $ADJOIN_PLUGIN_PATH {tmp_path}/a: 1 plugin" in got.stdout
     lines = json.loads(adjoin("plugins", "why", "nothing", "--json").stdout)["lines"]
     assert lines[0] == "no plugin is called 'nothing' or provides it"

@@ -90,12 +90,14 @@ for _site in sys.path:  # what a package installs beside others: adjoin_plugins/
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "autograd", "backends", "cuda", "linalg", "memory", "nn", "ops", "optim", "overrides", "random", "return_types",
+    "accelerator", "autograd", "backends", "cpu", "cuda", "hip", "linalg", "memory", "nn", "ops", "optim", "overrides",
+    "random", "return_types",
     "special", "storage", "testing", "utils", "version", "fft", "safetensors",
 )  # fmt: skip
 _ELSEWHERE = {
     "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
-    "UntypedStorage": "storage", "TypedStorage": "storage",
+    "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
+    "get_device_module": "_accelerator",
 }  # fmt: skip
 
 

@@ -19,8 +19,14 @@ PyObject* device_object(DLDevice device);
 // one if o is no device at all.
 bool as_device(PyObject* o, DLDevice* out);
 
+// Which device of a kind a name without an index means in this thread; by the kind's number.
+constexpr int kDeviceKinds = 32;
+extern thread_local int32_t current_index[kDeviceKinds];
+
 // For the core, which knows no missing index.
-inline DLDevice concrete(DLDevice d) { return {d.device_type, d.device_id < 0 ? 0 : d.device_id}; }
+inline DLDevice concrete(DLDevice d) {
+  return {d.device_type, d.device_id < 0 ? current_index[d.device_type % kDeviceKinds] : d.device_id};
+}
 
 // Memory that Python can read. The first use loads the plugin that provides it.
 DLDevice host_device();

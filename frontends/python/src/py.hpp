@@ -140,6 +140,7 @@ int init_function(PyObject* module);
 int init_module_base(PyObject* module);
 int init_override(PyObject* module);
 int init_runtime(PyObject* module);
+int init_streams(PyObject* module);
 int init_optimizer(PyObject* module);
 
 }  // namespace adjoin::py

@@ -1,0 +1,442 @@
+"""adjoin._accelerator: streams, events, graphs and memory of any device that a plugin provides.
+
+`adjoin.cuda`, `adjoin.hip`, `adjoin.cpu` and what `adjoin.get_device_module` makes for other devices are
+this module with a name filled in. Nothing here knows a vendor: what a device lacks, its plugin says.
+"""
+
+import contextlib
+import importlib
+import os
+import sys
+import time
+import types
+
+from . import _C
+
+_HOST_MEMORY, _SYNCHRONOUS = 1 << 0, 1 << 2
+_POOL = 32  # streams of a device and priority; they live as long as the process, as blocks remember them
+
+
+class Stream:
+    """An order of work on a device. As a context manager: the current stream of its device."""
+
+    _kind = None  # the device's name in a device's own module
+    _pool = {}  # noqa: RUF012  (shared on purpose)
+
+    def __init__(self, device=None, priority=0, *, stream_ptr=None, **_):
+        self.device = _device(self._kind, device)
+        self.priority = priority
+        self._before = []
+        self._handle = self._pooled() if stream_ptr is None else stream_ptr
+
+    def _pooled(self):
+        key = (self.device.type, self.device.index or 0, self.priority)
+        made = Stream._pool.setdefault(key, [0])  # how many were given out, and the handles
+        if len(made) <= _POOL:
+            made.append(_C.stream_new(self.device, self.priority))
+        made[0] += 1
+        return made[1 + (made[0] - 1) % (len(made) - 1)]
+
+    @property
+    def device_index(self):
+        """Which device of its kind."""
+        return self.device.index or 0
+
+    @property
+    def native_handle(self):
+        """The vendor's handle as a number; 0 is the default stream."""
+        return self._handle
+
+    cuda_stream = stream_id = native_handle
+
+    def query(self):
+        """Whether everything on it has finished."""
+        return _C.stream_query(self.device, self._handle)
+
+    def synchronize(self):
+        """Waits until everything on it has finished."""
+        _C.stream_sync(self.device, self._handle)
+
+    def wait_event(self, event):
+        """What comes later on this stream waits for an event."""
+        event.wait(self)
+
+    def wait_stream(self, stream):
+        """What comes later on this stream waits for what is on another one now."""
+        self.wait_event(stream.record_event())
+
+    def record_event(self, event=None):
+        """An event that passes when everything so far has finished."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def __enter__(self):
+        self._before.append(_C.stream_current(self.device))
+        _C.stream_set(self.device, self._handle)
+        return self
+
+    def __exit__(self, *_):
+        _C.stream_set(self.device, self._before.pop())
+
+    def __eq__(self, other):
+        return isinstance(other, Stream) and (self.device, self._handle) == (other.device, other._handle)
+
+    def __hash__(self):
+        return hash((self.device, self._handle))
+
+    def __repr__(self):
+        return f"<adjoin.Stream device={self.device} native_handle={self._handle:#x}>"
+
+
+class Event:
+    """A mark on a stream that passes when the work before it has finished."""
+
+    _kind = None
+
+    def __init__(self, device=None, enable_timing=False, blocking=False, interprocess=False, **_):
+        if interprocess:
+            raise NotImplementedError("Event: events between processes are not offered; interprocess=False is")
+        self.device = None if device is None else _device(self._kind, device)
+        self._timed, self._handle, self._host_time = enable_timing, 0, None
+
+    def record(self, stream=None):
+        """Puts the mark behind what is on the stream now."""
+        stream = _current_stream(self._kind, self.device) if stream is None else stream
+        if self._handle == 0:
+            self.device = stream.device
+            self._handle = _C.event_new(self.device)
+        elif stream.device != self.device:
+            raise RuntimeError(f"Event.record: the event belongs to {self.device}, the stream to {stream.device}")
+        if self._handle == 0:
+            _C.stream_sync(self.device, stream._handle)
+            self._host_time = time.perf_counter()
+        else:
+            _C.event_record(self.device, self._handle, stream._handle)
+
+    def wait(self, stream=None):
+        """What comes later on the stream waits for the mark."""
+        stream = _current_stream(self._kind, self.device) if stream is None else stream
+        if self._handle:
+            _C.stream_wait(stream.device, stream._handle, self._handle)
+
+    def query(self):
+        """Whether the mark has passed."""
+        return self._handle == 0 or _C.event_query(self.device, self._handle)
+
+    def synchronize(self):
+        """Waits until the mark has passed."""
+        if self._handle:
+            _C.event_sync(self.device, self._handle)
+
+    def elapsed_time(self, end_event):
+        """Milliseconds from this mark to another one."""
+        if not (self._timed and end_event._timed):
+            raise ValueError("Event.elapsed_time: both events must be made with enable_timing=True")
+        if self._handle and end_event._handle:
+            return _C.event_elapsed(self.device, self._handle, end_event._handle)
+        if self._host_time is None or end_event._host_time is None:
+            raise ValueError("Event.elapsed_time: both events must be recorded first")
+        return (end_event._host_time - self._host_time) * 1e3
+
+    def __del__(self):
+        if getattr(self, "_handle", 0) and not sys.is_finalizing():
+            with contextlib.suppress(RuntimeError):
+                _C.event_free(self.device, self._handle)
+
+    def __repr__(self):
+        return f"<adjoin.Event device={self.device} native_handle={self._handle:#x}>"
+
+
+class Graph:
+    """Work that was captured once and is replayed as one piece, on the same memory.
+
+    It has a stream of its own, so that memory which was freed while capturing is not handed to others.
+    empty_cache() would give it away and so refuses while a graph lives; so would an allocation that finds
+    the device full, so capture with memory to spare.
+    """
+
+    _kind = None
+    _alive = {}  # noqa: RUF012  (graphs by device)
+
+    def __init__(self, keep_graph=False):
+        self._stream, self._handle, self._inside = None, 0, None
+
+    def capture_begin(self, pool=None, capture_error_mode=None, device=None):
+        """What follows on this thread is recorded instead of run."""
+        device = _device(self._kind, device)
+        if self._stream is None:
+            handle = _C.stream_new(device)
+            self._stream = _stream_class(self._kind)(device, stream_ptr=handle)
+        self.reset()
+        _C.synchronize(device)
+        _C.capture_begin(device, self._stream._handle)
+        self._inside = self._stream.__enter__()
+        key = (device.type, device.index or 0)
+        Graph._alive[key] = Graph._alive.get(key, 0) + 1
+
+    def capture_end(self):
+        """Ends the recording and makes the graph ready to be replayed."""
+        self._inside = self._stream.__exit__()
+        try:
+            self._handle = _C.capture_end(self._stream.device, self._stream._handle)
+        finally:
+            if not self._handle:
+                self._leave()
+
+    def replay(self):
+        """Runs it on the current stream."""
+        if not self._handle:
+            raise RuntimeError("Graph.replay: nothing was captured yet")
+        device = self._stream.device
+        _C.graph_launch(device, self._handle, _C.stream_current(device))
+
+    def reset(self):
+        """Forgets what was captured."""
+        if self._handle:
+            _C.graph_free(self._stream.device, self._handle)
+            self._handle = 0
+            self._leave()
+
+    def _leave(self):
+        device = self._stream.device
+        Graph._alive[device.type, device.index or 0] -= 1
+
+    def __del__(self):
+        if getattr(self, "_handle", 0) and not sys.is_finalizing():
+            with contextlib.suppress(RuntimeError):
+                self.reset()
+
+
+@contextlib.contextmanager
+def _capture(graph, pool=None, stream=None, capture_error_mode=None):
+    """What the with statement does on the device becomes the graph."""
+    graph.capture_begin(device=None if stream is None else stream.device)
+    try:
+        yield graph
+    finally:
+        graph.capture_end()
+
+
+def _device(kind, device):
+    """The device that a caller means: with an index, of this kind unless it says another one."""
+    if isinstance(device, int):
+        if device < 0:
+            device = None
+        else:
+            return _C.device(kind or _accelerator(), device)
+    device = _C.device(kind or _accelerator()) if device is None else _C.device(device)
+    if kind and device.type != kind:
+        raise ValueError(f"{kind}: wanted a {kind} device, not {device}")
+    return device if device.index is not None else _C.device(device.type, _C.current_index(device))
+
+
+def _stream_class(kind):
+    return sys.modules[_module_name(kind)].Stream if kind and _module_name(kind) in sys.modules else Stream
+
+
+def _current_stream(kind, device=None):
+    device = _device(kind, device)
+    return _stream_class(kind)(device, stream_ptr=_C.stream_current(device))
+
+
+def _module_name(kind):
+    return f"{__package__}.{kind}"
+
+
+def _flags(kind):
+    return _C.device_props(kind)["flags"]
+
+
+_asked = []  # the accelerator, once it is known
+
+
+def _accelerator():
+    """The name of the first device of a plugin that is not the host, if there is one."""
+    if not _asked:
+        for name in _candidates():
+            with contextlib.suppress(RuntimeError):
+                if _C.device_count(name) > 0 and not _flags(name) & _HOST_MEMORY:
+                    _asked.append(name)
+                    break
+    if not _asked:
+        raise RuntimeError("accelerator: there is none; `adjoin plugins list` says what was found and why not")
+    return _asked[0]
+
+
+def _candidates():
+    """ADJOIN_ACCELERATOR, else the devices of the plugins that do not only imitate one."""
+    if wish := os.environ.get("ADJOIN_ACCELERATOR"):
+        return [wish]
+    found = []
+    for plugin in _C.plugin_list():
+        offers = plugin["provides"].split(";")
+        if "imitates" not in offers:
+            found += [offer[7:] for offer in offers if offer.startswith("device:")]
+    return sorted(set(found))
+
+
+def make(kind):
+    """The functions and classes of a device's module; `kind` None is the accelerator, whatever it is."""
+
+    def name():
+        return kind or _accelerator()
+
+    def device_count():
+        """How many there are; 0 where the plugin or the driver is missing."""
+        try:
+            return _C.device_count(name())
+        except RuntimeError:
+            return 0
+
+    def is_available():
+        """Whether there is one."""
+        return device_count() > 0
+
+    def current_device():
+        """The index that the name alone means in this thread."""
+        return _C.current_index(name()) if kind or is_available() else 0
+
+    def set_device(device):
+        """Which one the name alone means in this thread."""
+        if not (isinstance(device, int) and device < 0):
+            _C.set_current_index(_device(kind, device))
+
+    @contextlib.contextmanager
+    def device_context(device):
+        """The current device, within a with statement."""
+        before = current_device()
+        set_device(device)
+        try:
+            yield
+        finally:
+            set_device(before)
+
+    def synchronize(device=None):
+        """Waits until everything on the device has finished."""
+        _C.synchronize(_device(kind, device))
+
+    def current_stream(device=None):
+        """The stream that ops of this thread go to."""
+        return _current_stream(kind, device)
+
+    def default_stream(device=None):
+        """The device's own stream."""
+        return stream_class(_device(kind, device), stream_ptr=0)
+
+    def set_stream(stream):
+        """Ops of this thread go to that stream."""
+        if stream is not None:
+            _C.stream_set(stream.device, stream._handle)
+
+    def stream(stream):
+        """Ops within the with statement go to that stream; None changes nothing."""
+        return contextlib.nullcontext() if stream is None else stream
+
+    def memory_stats(device=None):
+        """What the cache of memory counts, in bytes."""
+        return _C.memory_stats(_device(kind, device)) if is_available() else {}
+
+    def memory_allocated(device=None):
+        """Bytes in use."""
+        return memory_stats(device).get("in_use", 0)
+
+    def max_memory_allocated(device=None):
+        """The most bytes that were in use."""
+        return memory_stats(device).get("peak_in_use", 0)
+
+    def memory_reserved(device=None):
+        """Bytes taken from the device, in use or kept for later."""
+        stats = memory_stats(device)
+        return stats.get("in_use", 0) + stats.get("cached", 0)
+
+    def reset_peak_memory_stats(device=None):
+        """Begins to count the peak anew."""
+        if is_available():
+            _C.memory_reset_peak(_device(kind, device))
+
+    def empty_cache():
+        """Gives memory that nobody uses back to the devices."""
+        for index in range(device_count()):
+            if Graph._alive.get((name(), index)):
+                raise RuntimeError(f"empty_cache: a captured graph of {name()}:{index} lives and needs its memory")
+            _C.memory_release(_C.device(name(), index))
+
+    def set_per_process_memory_fraction(fraction, device=None):
+        """At most this part of the device's memory is taken."""
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"set_per_process_memory_fraction: {fraction} is not between 0 and 1")
+        device = _device(kind, device)
+        _C.memory_limit(device, int(mem_get_info(device)[1] * fraction))
+
+    def mem_get_info(device=None):
+        """(free, total) bytes of the device, as its driver counts them."""
+        return _C.memory_info(_device(kind, device))
+
+    def get_device_properties(device=None):
+        """Name, architecture and sizes."""
+        said = _C.device_props(_device(kind, device))
+        said["multi_processor_count"] = said["multiprocessors"]
+        return types.SimpleNamespace(**said)
+
+    def get_device_name(device=None):
+        """The product's name."""
+        return _C.device_props(_device(kind, device))["name"]
+
+    def manual_seed(seed):
+        """Seeds the generator of the current device; without one nothing happens."""
+        if is_available():
+            _C.default_generator(_device(kind, None)).manual_seed(int(seed))
+
+    def manual_seed_all(seed):
+        """Seeds the generators of all devices of the kind."""
+        for index in range(device_count()):
+            _C.default_generator(_C.device(name(), index)).manual_seed(int(seed))
+
+    def initial_seed():
+        """The seed of the current device's generator."""
+        return _C.default_generator(_device(kind, None)).initial_seed()
+
+    def get_rng_state(device=None):
+        """The state of a device's generator."""
+        return _C.default_generator(_device(kind, device)).get_state()
+
+    def set_rng_state(new_state, device=None):
+        """Sets the state of a device's generator."""
+        _C.default_generator(_device(kind, device)).set_state(new_state)
+
+    def is_initialized():
+        """Whether a device of the kind can be used."""
+        return is_available()
+
+    def is_bf16_supported(including_emulation=True):
+        """Whether kernels take bfloat16."""
+        return is_available()
+
+    def init():
+        """Nothing: devices start when they are first used."""
+
+    stream_class = type("Stream", (Stream,), {"_kind": kind, "__doc__": Stream.__doc__})
+    names = {key: value for key, value in locals().items() if key not in {"kind", "name", "stream_class"}}
+    names["device"] = names.pop("device_context")
+    names.update(
+        Stream=stream_class,
+        Event=type("Event", (Event,), {"_kind": kind, "__doc__": Event.__doc__}),
+        Graph=type("Graph", (Graph,), {"_kind": kind, "__doc__": Graph.__doc__}),
+        graph=_capture,
+        max_memory_reserved=memory_reserved,
+        reset_max_memory_allocated=reset_peak_memory_stats,
+    )
+    return names
+
+
+def get_device_module(device=None):
+    """The module of a device: `adjoin.cuda` for "cuda:1"; made if the package has no file for it."""
+    kind = _C.device(device).type if device is not None else _accelerator()
+    full = _module_name(kind)
+    try:
+        return importlib.import_module(full)
+    except ModuleNotFoundError:
+        module = types.ModuleType(full, f"{full}: streams, events and memory of the device {kind}.")
+        module.__dict__.update(make(kind))
+        return sys.modules.setdefault(full, module)

@@ -1,0 +1,267 @@
+// frontends/python/src/streams.cpp: a device's own table for Python: streams, events, captured graphs,
+// what the device is. Handles are numbers; adjoin/_accelerator.py makes objects of them.
+#include "device.hpp"
+#include "methods.hpp"
+
+namespace adjoin::py {
+
+thread_local int32_t current_index[kDeviceKinds];
+
+namespace {
+
+using Handle = unsigned long long;
+
+void* pointer(Handle h) { return reinterpret_cast<void*>(h); }
+PyObject* number(void* p) { return PyLong_FromVoidPtr(p); }
+
+struct Target {
+  DLDevice device;
+  const aj_device_vtbl* table;
+  void* self() const { return table->self; }
+  int32_t id() const { return device.device_id; }
+};
+
+bool find(PyObject* o, Target* out) {
+  if (as_device(o, &out->device)) {
+    out->device = concrete(out->device);
+    return !failed(plugins->device_table(out->device, &out->table));
+  }
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "wanted a device, not %s", Py_TYPE(o)->tp_name);
+  return false;
+}
+
+PyObject* lacks(const Target& t, const char* what) {
+  return PyErr_Format(PyExc_NotImplementedError, "%s: its plugin offers no %s",
+                      std::string(view(core->device_name(t.device.device_type))).c_str(), what);
+}
+
+// A call that may wait: other threads of Python go on meanwhile.
+template <class F>
+bool waited(F&& f) {
+  aj_status* s = nullptr;
+  Py_BEGIN_ALLOW_THREADS;
+  s = f();
+  Py_END_ALLOW_THREADS;
+  return !failed(s);
+}
+
+PyObject* none_if(bool good) { return good ? Py_NewRef(Py_None) : nullptr; }
+
+PyObject* props(PyObject*, PyObject* o) {
+  Target t;
+  if (!find(o, &t)) return nullptr;
+  auto p = sized<aj_device_props>();
+  if (t.table->props && failed(t.table->props(t.self(), t.id(), &p))) return nullptr;
+  return Py_BuildValue("{s:s,s:s,s:s,s:K,s:I,s:I}", "name", p.name, "arch", p.arch, "bus_id", p.bus_id, "total_memory",
+                       static_cast<Handle>(p.total_memory), "multiprocessors", p.multiprocessors, "flags", t.table->flags);
+}
+
+PyObject* memory_info(PyObject*, PyObject* o) {
+  Target t;
+  uint64_t unused = 0, all = 0;
+  if (!find(o, &t)) return nullptr;
+  if (!t.table->mem_info) return lacks(t, "word on its memory");
+  if (failed(t.table->mem_info(t.self(), t.id(), &unused, &all))) return nullptr;
+  return Py_BuildValue("KK", static_cast<Handle>(unused), static_cast<Handle>(all));
+}
+
+PyObject* memory_limit(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle bytes;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OK", &o, &bytes) || !find(o, &t)) return nullptr;
+  return none_if(!failed(core->memory_limit(t.device, bytes)));
+}
+
+PyObject* stream_new(PyObject*, PyObject* args) {
+  PyObject* o;
+  int priority = 0;
+  Target t;
+  void* made = nullptr;
+  if (!PyArg_ParseTuple(args, "O|i", &o, &priority) || !find(o, &t)) return nullptr;
+  if (t.table->stream_new && failed(t.table->stream_new(t.self(), t.id(), priority, &made))) return nullptr;
+  return number(made);  // 0: the device has one order of work, and it is the host's
+}
+
+PyObject* stream_sync(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle stream;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
+  if (!t.table->stream_sync) Py_RETURN_NONE;
+  return none_if(waited([&] { return t.table->stream_sync(t.self(), t.id(), pointer(stream)); }));
+}
+
+PyObject* stream_query(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle stream;
+  Target t;
+  int32_t done = 1;
+  if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
+  if (t.table->stream_query && failed(t.table->stream_query(t.self(), t.id(), pointer(stream), &done))) return nullptr;
+  return PyBool_FromLong(done);
+}
+
+PyObject* stream_wait(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle stream, event;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OKK", &o, &stream, &event) || !find(o, &t)) return nullptr;
+  if (!t.table->stream_wait || !event) Py_RETURN_NONE;
+  return none_if(!failed(t.table->stream_wait(t.self(), t.id(), pointer(stream), pointer(event))));
+}
+
+PyObject* stream_current(PyObject*, PyObject* o) {
+  Target t;
+  void* stream = nullptr;
+  if (!find(o, &t) || failed(core->stream_current(t.device, &stream))) return nullptr;
+  return number(stream);
+}
+
+PyObject* stream_set(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle stream;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
+  return none_if(!failed(core->stream_set(t.device, pointer(stream))));
+}
+
+PyObject* event_new(PyObject*, PyObject* o) {
+  Target t;
+  void* made = nullptr;
+  if (!find(o, &t)) return nullptr;
+  if (t.table->event_new && failed(t.table->event_new(t.self(), t.id(), 0, &made))) return nullptr;
+  return number(made);
+}
+
+PyObject* event_free(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle event;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OK", &o, &event) || !find(o, &t)) return nullptr;
+  if (!t.table->event_free || !event) Py_RETURN_NONE;
+  return none_if(!failed(t.table->event_free(t.self(), t.id(), pointer(event))));
+}
+
+PyObject* event_record(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle event, stream;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OKK", &o, &event, &stream) || !find(o, &t)) return nullptr;
+  if (!t.table->event_record || !event) Py_RETURN_NONE;
+  return none_if(!failed(t.table->event_record(t.self(), t.id(), pointer(event), pointer(stream))));
+}
+
+PyObject* event_query(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle event;
+  Target t;
+  int32_t done = 1;
+  if (!PyArg_ParseTuple(args, "OK", &o, &event) || !find(o, &t)) return nullptr;
+  if (t.table->event_query && event && failed(t.table->event_query(t.self(), t.id(), pointer(event), &done)))
+    return nullptr;
+  return PyBool_FromLong(done);
+}
+
+PyObject* event_sync(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle event;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OK", &o, &event) || !find(o, &t)) return nullptr;
+  if (!t.table->event_sync || !event) Py_RETURN_NONE;
+  return none_if(waited([&] { return t.table->event_sync(t.self(), t.id(), pointer(event)); }));
+}
+
+PyObject* event_elapsed(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle start, stop;
+  Target t;
+  double ms = 0;
+  if (!PyArg_ParseTuple(args, "OKK", &o, &start, &stop) || !find(o, &t)) return nullptr;
+  if (!t.table->event_elapsed) return lacks(t, "times of events");
+  if (failed(t.table->event_elapsed(t.self(), pointer(start), pointer(stop), &ms))) return nullptr;
+  return PyFloat_FromDouble(ms);
+}
+
+PyObject* capture_begin(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle stream;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
+  if (!t.table->capture_begin) return lacks(t, "capture of graphs");
+  return none_if(!failed(t.table->capture_begin(t.self(), t.id(), pointer(stream))));
+}
+
+PyObject* capture_end(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle stream;
+  Target t;
+  void* graph = nullptr;
+  if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
+  if (!t.table->capture_end) return lacks(t, "capture of graphs");
+  if (failed(t.table->capture_end(t.self(), t.id(), pointer(stream), &graph))) return nullptr;
+  return number(graph);
+}
+
+PyObject* graph_launch(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle graph, stream;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OKK", &o, &graph, &stream) || !find(o, &t)) return nullptr;
+  if (!t.table->graph_launch) return lacks(t, "capture of graphs");
+  return none_if(!failed(t.table->graph_launch(t.self(), pointer(graph), pointer(stream))));
+}
+
+PyObject* graph_free(PyObject*, PyObject* args) {
+  PyObject* o;
+  Handle graph;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OK", &o, &graph) || !find(o, &t)) return nullptr;
+  if (!t.table->graph_free || !graph) Py_RETURN_NONE;
+  return none_if(!failed(t.table->graph_free(t.self(), pointer(graph))));
+}
+
+// current_index(device): which one a name without an index means; set_current_index(device) sets it.
+PyObject* get_index(PyObject*, PyObject* o) {
+  DLDevice d;
+  if (!as_device(o, &d)) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "wanted a device");
+  return PyLong_FromLong(current_index[d.device_type]);
+}
+
+PyObject* set_index(PyObject*, PyObject* o) {
+  Target t;
+  if (!find(o, &t)) return nullptr;  // there is such a device
+  current_index[t.device.device_type] = t.id();
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"device_props", props, METH_O, nullptr},
+    {"memory_info", memory_info, METH_O, nullptr},
+    {"memory_limit", memory_limit, METH_VARARGS, nullptr},
+    {"stream_new", stream_new, METH_VARARGS, nullptr},
+    {"stream_sync", stream_sync, METH_VARARGS, nullptr},
+    {"stream_query", stream_query, METH_VARARGS, nullptr},
+    {"stream_wait", stream_wait, METH_VARARGS, nullptr},
+    {"stream_current", stream_current, METH_O, nullptr},
+    {"stream_set", stream_set, METH_VARARGS, nullptr},
+    {"event_new", event_new, METH_O, nullptr},
+    {"event_free", event_free, METH_VARARGS, nullptr},
+    {"event_record", event_record, METH_VARARGS, nullptr},
+    {"event_query", event_query, METH_VARARGS, nullptr},
+    {"event_sync", event_sync, METH_VARARGS, nullptr},
+    {"event_elapsed", event_elapsed, METH_VARARGS, nullptr},
+    {"capture_begin", capture_begin, METH_VARARGS, nullptr},
+    {"capture_end", capture_end, METH_VARARGS, nullptr},
+    {"graph_launch", graph_launch, METH_VARARGS, nullptr},
+    {"graph_free", graph_free, METH_VARARGS, nullptr},
+    {"current_index", get_index, METH_O, nullptr},
+    {"set_current_index", set_index, METH_O, nullptr},
+    {},
+};
+
+}  // namespace
+
+int init_streams(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace adjoin::py

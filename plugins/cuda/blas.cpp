@@ -1,0 +1,270 @@
+// plugins/cuda/blas.cpp: matrix products by cuBLASLt. Of the algorithms that its heuristics offer
+// for a problem the fastest is found by measuring once, and remembered.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "../gpu/vendor/product.hpp"
+#include "../gpu/vendor/status.hpp"
+#include "blas_library.hpp"
+
+namespace adjoin::vendor {
+namespace {
+
+constexpr size_t kWorkspace = 32 << 20;      // what NVIDIA recommends for sm_90
+constexpr int kOffers = 8;                   // algorithms that are measured
+constexpr double kWorthMeasuring = 1 << 27;  // multiplications; below, a launch costs more
+
+struct Types {
+  cudaDataType_t data, scale;
+  cublasComputeType_t compute;
+};
+
+bool types_of(DLDataType d, Types* out) {
+  if (d.lanes != 1) return false;
+  bool real = d.code == kDLFloat;
+  if (d.code == kDLBfloat && d.bits == 16)
+    *out = {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+  else if (real && d.bits == 16)
+    *out = {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+  else if (real && d.bits == 32)
+    *out = {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+  else if (real && d.bits == 64)
+    *out = {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
+  else if (d.code == kDLComplex && d.bits == 64)
+    *out = {CUDA_C_32F, CUDA_C_32F, CUBLAS_COMPUTE_32F};
+  else if (d.code == kDLComplex && d.bits == 128)
+    *out = {CUDA_C_64F, CUDA_C_64F, CUBLAS_COMPUTE_64F};
+  else
+    return false;
+  return true;
+}
+
+// alpha or beta in the type that the library reads it in.
+struct Number {
+  double room[2] = {0, 0};
+  Number(double x, cudaDataType_t type) {
+    auto narrow = float(x);
+    if (type == CUDA_R_64F || type == CUDA_C_64F)
+      std::memcpy(room, &x, sizeof x);
+    else
+      std::memcpy(room, &narrow, sizeof narrow);
+  }
+};
+
+uint32_t alignment(const void* p) {
+  auto at = reinterpret_cast<uintptr_t>(p);
+  return uint32_t(at ? std::min<uintptr_t>(256, at & (~at + 1)) : 256);
+}
+
+struct DeviceState {
+  cublasLtHandle_t handle = nullptr;
+  std::map<void*, void*> workspace;  // by stream: two products at once must not share one
+};
+using Key = std::array<int64_t, 18>;
+
+std::mutex lock;
+std::map<int32_t, DeviceState>& states() {
+  static auto* all = new std::map<int32_t, DeviceState>;
+  return *all;
+}
+std::map<Key, cublasLtMatmulAlgo_t>& remembered() {
+  static auto* all = new std::map<Key, cublasLtMatmulAlgo_t>;
+  return *all;
+}
+
+// The problem as the library sees it: it counts columns first, so C' = B' A'.
+class Problem {
+ public:
+  Problem(const BlasLt& lt, const aj_gemm& g, const Types& t)
+      : lt_(lt),
+        g_(g),
+        desc_(make_desc(lt, g, t), lt.MatmulDescDestroy),
+        b_(make_layout(lt, t, g.trans_b ? g.k : g.n, g.trans_b ? g.n : g.k, g.ldb, g.stride_b, g),
+           lt.MatrixLayoutDestroy),
+        a_(make_layout(lt, t, g.trans_a ? g.m : g.k, g.trans_a ? g.k : g.m, g.lda, g.stride_a, g),
+           lt.MatrixLayoutDestroy),
+        c_(make_layout(lt, t, g.n, g.m, g.ldc, g.stride_c, g), lt.MatrixLayoutDestroy),
+        alpha_(g.alpha, t.scale),
+        beta_(g.beta, t.scale) {}
+
+  int offers(cublasLtHandle_t handle, cublasLtMatmulHeuristicResult_t* out, int wanted) const {
+    cublasLtMatmulPreference_t made;
+    must(lt_, lt_.MatmulPreferenceCreate(&made), "a preference");
+    Owned preference(made, lt_.MatmulPreferenceDestroy);
+    set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(kWorkspace));
+    set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(g_.b));
+    set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(g_.a));
+    set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(g_.c));
+    set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(g_.c));
+    int found = 0;
+    must(lt_,
+         lt_.MatmulAlgoGetHeuristic(handle, desc_, b_, a_, c_, c_, preference, wanted, out, &found),
+         "choosing an algorithm");
+    return found;
+  }
+  cublasStatus_t run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo, void* to,
+                     void* workspace) const {
+    return lt_.Matmul(handle, desc_, alpha_.room, g_.b, b_, g_.a, a_, beta_.room, g_.c, c_, to, c_,
+                      &algo, workspace, kWorkspace, static_cast<cudaStream_t>(g_.stream));
+  }
+
+ private:
+  template <class T>
+  void set(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what, T value) const {
+    must(lt_, lt_.MatmulPreferenceSetAttribute(p, what, &value, sizeof value), "a preference");
+  }
+  static cublasLtMatmulDesc_t make_desc(const BlasLt& lt, const aj_gemm& g, const Types& t) {
+    cublasLtMatmulDesc_t made;
+    must(lt, lt.MatmulDescCreate(&made, t.compute, t.scale), "a product's description");
+    auto turn = [](int32_t how) {
+      return how == 0 ? CUBLAS_OP_N : how == 1 ? CUBLAS_OP_T : CUBLAS_OP_C;
+    };
+    cublasOperation_t first = turn(g.trans_b), second = turn(g.trans_a);
+    auto set = lt.MatmulDescSetAttribute;
+    must(lt, set(made, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first), "a transposition");
+    must(lt, set(made, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second), "a transposition");
+    return made;
+  }
+  static cublasLtMatrixLayout_t make_layout(const BlasLt& lt, const Types& t, int64_t rows,
+                                            int64_t columns, int64_t ld, int64_t stride,
+                                            const aj_gemm& g) {
+    cublasLtMatrixLayout_t made;
+    must(lt, lt.MatrixLayoutCreate(&made, t.data, uint64_t(rows), uint64_t(columns), ld),
+         "a matrix");
+    if (g.batch <= 1) return made;
+    auto batch = int32_t(g.batch);
+    auto set = lt.MatrixLayoutSetAttribute;
+    must(lt, set(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch), "a batch");
+    must(lt, set(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+         "a batch");
+    return made;
+  }
+
+  const BlasLt& lt_;
+  const aj_gemm& g_;
+  Owned<cublasLtMatmulDesc_t, decltype(BlasLt::MatmulDescDestroy)> desc_;
+  Owned<cublasLtMatrixLayout_t, decltype(BlasLt::MatrixLayoutDestroy)> b_, a_, c_;
+  Number alpha_, beta_;
+};
+
+// Milliseconds of one run behind another, or a negative number if it does not run.
+float time_of(const Problem& p, cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo, void* to,
+              void* workspace, cudaStream_t stream) {
+  cudaEvent_t from, until;
+  if (cudaEventCreate(&from) != cudaSuccess) return -1;
+  if (cudaEventCreate(&until) != cudaSuccess) return (void)cudaEventDestroy(from), -1;
+  float ms = -1;
+  bool runs = p.run(handle, algo, to, workspace) == CUBLAS_STATUS_SUCCESS;
+  runs = runs && cudaEventRecord(from, stream) == cudaSuccess;
+  for (int i = 0; i < 3 && runs; ++i)
+    runs = p.run(handle, algo, to, workspace) == CUBLAS_STATUS_SUCCESS;
+  runs = runs && cudaEventRecord(until, stream) == cudaSuccess;
+  if (!runs || cudaEventSynchronize(until) != cudaSuccess ||
+      cudaEventElapsedTime(&ms, from, until) != cudaSuccess)
+    ms = -1;
+  (void)cudaEventDestroy(from);
+  (void)cudaEventDestroy(until);
+  return ms;
+}
+
+bool capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return !stream || cudaStreamIsCapturing(stream, &status) != cudaSuccess
+             ? false
+             : status != cudaStreamCaptureStatusNone;
+}
+
+// The fastest of the offers. With beta the result is also an input: measured into other memory.
+int fastest(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* workspace,
+            const cublasLtMatmulHeuristicResult_t* offers, int n) {
+  void* to = g.c;
+  if (g.beta != 0) {
+    size_t element = g.dtype.bits / 8u;
+    int64_t last = (g.batch - 1) * g.stride_c + (g.m - 1) * g.ldc + g.n;
+    if (cudaMalloc(&to, size_t(last) * element) != cudaSuccess) return (void)cudaGetLastError(), 0;
+  }
+  int best = 0;
+  float least = -1;
+  for (int i = 0; i < n; ++i) {
+    float ms =
+        time_of(p, handle, offers[i].algo, to, workspace, static_cast<cudaStream_t>(g.stream));
+    if (ms >= 0 && (least < 0 || ms < least)) best = i, least = ms;
+  }
+  if (g.beta != 0) (void)cudaFree(to);
+  return best;
+}
+
+cublasLtMatmulAlgo_t choose(const Problem& p, const aj_gemm& g, DeviceState& state, void* workspace,
+                            bool by_shape) {
+  cublasLtMatmulHeuristicResult_t offers[kOffers];
+  double work = double(g.batch) * double(g.m) * double(g.n) * double(g.k);
+  bool measure =
+      !by_shape && work >= kWorthMeasuring && !capturing(static_cast<cudaStream_t>(g.stream));
+  int n = p.offers(state.handle, offers, measure ? kOffers : 1);
+  if (n == 0) kit::raise(AJ_UNIMPLEMENTED, "cuda: cuBLASLt has no algorithm for this product");
+  return offers[measure ? fastest(p, g, state.handle, workspace, offers, n) : 0].algo;
+}
+
+void* workspace_of(DeviceState& state, void* stream) {
+  void*& room = state.workspace[stream];
+  if (!room && cudaMalloc(&room, kWorkspace) != cudaSuccess) {
+    (void)cudaGetLastError();
+    kit::raise(AJ_OUT_OF_MEMORY, "cuda: no memory for the ", kWorkspace,
+               " bytes that cuBLASLt works with");
+  }
+  return room;
+}
+
+}  // namespace
+
+bool multiplies(DLDataType dtype) {
+  Types t;
+  return types_of(dtype, &t) && BlasLt::find();
+}
+
+aj_status* multiply(const aj_gemm& g, int32_t device, bool by_shape) {
+  if (aj_status* s = ready()) return s;
+  On here(device);
+  if (here.failed()) return status_of(here.result(), "gemm");
+  return kit::guard("", [&] {
+    const BlasLt* lt = BlasLt::find();
+    Types types;
+    if (!lt || !types_of(g.dtype, &types))
+      kit::raise(AJ_UNIMPLEMENTED, "cuda: no library has a product of ", g.dtype, ": ",
+                 blas_file().where());
+    Key key = {device,
+               g.dtype.code,
+               g.dtype.bits,
+               g.trans_a,
+               g.trans_b,
+               g.batch,
+               g.m,
+               g.n,
+               g.k,
+               g.lda,
+               g.ldb,
+               g.ldc,
+               g.stride_a,
+               g.stride_b,
+               g.stride_c,
+               alignment(g.a) * 1024 + alignment(g.b),
+               alignment(g.c),
+               (g.beta != 0) * 2 + by_shape};
+    Problem problem(*lt, g, types);
+    std::lock_guard held(lock);
+    DeviceState& state = states()[device];
+    if (!state.handle) must(*lt, lt->Create(&state.handle), "its handle");
+    void* workspace = workspace_of(state, g.stream);
+    auto found = remembered().find(key);
+    if (found == remembered().end())
+      found = remembered().emplace(key, choose(problem, g, state, workspace, by_shape)).first;
+    must(*lt, problem.run(state.handle, found->second, g.c, workspace), "a product");
+  });
+}
+
+std::string product_library() { return BlasLt::find() ? blas_file().path() : std::string(); }
+
+}  // namespace adjoin::vendor

@@ -1,0 +1,47 @@
+// plugins/gpu/vendor/libraries.hpp: a vendor's libraries, opened at run time when first asked for.
+#ifndef ADJOIN_PLUGINS_GPU_VENDOR_LIBRARIES_HPP
+#define ADJOIN_PLUGINS_GPU_VENDOR_LIBRARIES_HPP
+#include <adjoin/abi/service.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace adjoin::vendor {
+
+// One library. Searched: the path in `variable`, the loader's own places by each soname, then the
+// folders `inside` (as "nvidia/*/lib") of every Python environment that this process may mean.
+class SharedLibrary {
+ public:
+  SharedLibrary(std::string name, std::string variable, std::vector<std::string> sonames,
+                std::vector<std::string> inside)
+      : name_(std::move(name)),
+        variable_(std::move(variable)),
+        sonames_(std::move(sonames)),
+        inside_(std::move(inside)) {}
+
+  bool open();  // once; what happened then is told by where()
+  void* symbol(const char* name) const;
+  void close_for(std::string why);  // found, and of no use
+  bool usable() const { return handle_ != nullptr; }
+  void set_version(std::string text) { version_ = std::move(text); }
+  const std::string& name() const { return name_; }
+  const std::string& path() const { return path_; }
+  // "cuBLASLt 13.1.0: /usr/lib/libcublasLt.so.13", or "cuBLASLt: not found: ..."
+  std::string where() const;
+
+ private:
+  void* try_file(const std::string& file);
+  std::string name_, variable_;
+  std::vector<std::string> sonames_, inside_;
+  std::string version_, path_, tried_;
+  void* handle_ = nullptr;
+  bool done_ = false;
+};
+
+// The folders that `inside` patterns mean here, in order.
+std::vector<std::string> library_folders(const std::vector<std::string>& inside);
+
+}  // namespace adjoin::vendor
+#endif

@@ -1,0 +1,43 @@
+// plugins/gpu/vendor/report.cpp: the lines that `adjoin plugins why` shows of a vendor's plugin.
+#include "report.hpp"
+
+#include "product.hpp"
+#include "status.hpp"
+
+namespace adjoin::vendor {
+namespace {
+
+std::string devices() {
+  std::string why = missing();
+  if (!why.empty()) return kit::text("device ", kDevice, ": ", why, "\n");
+  int32_t n = count_devices();
+  std::string lines = kit::text("device ", kDevice, ": ", n, n == 1 ? " device\n" : " devices\n");
+  // Their names only if asking does not start the runtime: forks may follow.
+  for (int32_t i = 0; used() && i < n; ++i) {
+    aj_device_props p = {};
+    if (describe(i, &p) == kSuccess)
+      lines += kit::text("device ", kDevice, ":", i, ": ", static_cast<const char*>(p.name), ", ",
+                         static_cast<const char*>(p.arch), ", ", p.total_memory >> 20, " MiB\n");
+  }
+  return lines;
+}
+
+aj_status* lines(void*, aj_object** out) {
+  return kit::guard(kDevice, [&] {
+    kit::check(kit::core().string_new(kit::str(devices() + describe_libraries()), out));
+  });
+}
+
+}  // namespace
+
+const aj_report report = {sizeof(aj_report), 0, nullptr, lines};
+
+void offer_services(kit::Registrar& plugin, const aj_plugin_note& note, int32_t priority) {
+  static const std::string name = note.name, own = "aj.report/" + name,
+                           blas = std::string("aj.blas/") + kDevice,
+                           library = name == kDevice ? kBlasName : kBlasName + ("@" + name);
+  plugin.service(own.c_str(), name.c_str(), &report, 0);
+  plugin.service(blas.c_str(), library.c_str(), &blas_table, priority);
+}
+
+}  // namespace adjoin::vendor

@@ -1,0 +1,73 @@
+// plugins/gpu/vendor/status.cpp: results of a vendor's runtime as statuses that say what it said.
+#include "status.hpp"
+
+namespace adjoin::vendor {
+namespace {
+
+std::atomic<bool> was_used{false}, poisoned{false};
+
+// The numbers are CUDA's; HIP uses the same ones for these.
+int32_t code_of(int result) {
+  switch (result) {
+    case 1:    // invalid value
+    case 101:  // invalid device
+    case 400:  // invalid handle
+      return AJ_INVALID_ARGUMENT;
+    case 2:
+      return AJ_OUT_OF_MEMORY;
+    case 3:    // initialization
+    case 35:   // the driver is too old
+    case 46:   // devices are busy or unavailable
+    case 100:  // no device
+    case 999:  // unknown
+      return AJ_UNAVAILABLE;
+    case 801:
+      return AJ_UNIMPLEMENTED;
+    default:
+      return AJ_INTERNAL;
+  }
+}
+
+// After these the context is lost: no call on the device succeeds until the process ends.
+bool loses_context(int result) {
+  return (result >= 700 && result <= 719 && result != 701 && result != 704 && result != 705) ||
+         result == 214 || result == 220;
+}
+
+}  // namespace
+
+aj_status* status_of(Result result, std::string_view doing) {
+  (void)runtime().GetLastError();
+  const char *name = runtime().GetErrorName(result), *says = runtime().GetErrorString(result);
+  std::string text =
+      kit::text(kDevice, ": ", doing, ": ", kMaker, " says ", name ? name : "an unknown error",
+                " (", int(result), "): ", says ? says : "nothing more");
+  if (loses_context(int(result)))
+    text += kit::text(
+        "; work that was queued before has failed and the device is lost to this "
+        "process; start it again with ",
+        kBlockingVariable, "=1 to see which call it was");
+  return kit::make_status(code_of(int(result)), "", text);
+}
+
+aj_status* ready() {
+  if (poisoned.load(std::memory_order_relaxed))
+    return kit::fail(AJ_PRECONDITION, kDevice, ": this process was forked from one that had used ",
+                     kMaker,
+                     ", which does not survive a fork; use spawn: "
+                     "multiprocessing.set_start_method('spawn')");
+  if (was_used.load(std::memory_order_relaxed)) return nullptr;
+  if (std::string why = missing(); !why.empty()) return kit::fail(AJ_UNAVAILABLE, why);
+  mark_used();
+  return nullptr;
+}
+
+bool used() { return was_used.load(std::memory_order_relaxed); }
+
+void mark_used() { was_used.store(true, std::memory_order_relaxed); }
+
+void poison_after_fork() {
+  if (used()) poisoned.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace adjoin::vendor

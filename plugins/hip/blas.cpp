@@ -1,0 +1,127 @@
+// plugins/hip/blas.cpp: matrix products by rocBLAS, opened when the first one asks for it.
+// Prototypes and numbers are those of its C interface, the same since ROCm 3.5; no header of AMD's
+// is needed.
+#include <array>
+#include <climits>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "../gpu/vendor/libraries.hpp"
+#include "../gpu/vendor/product.hpp"
+#include "../gpu/vendor/report.hpp"
+#include "../gpu/vendor/status.hpp"
+
+namespace adjoin::vendor {
+namespace {
+
+enum : int { kPlain = 111, kTransposed = 112, kConjugated = 113, kStandard = 0 };
+enum : int { kF16 = 150, kF32 = 151, kF64 = 152, kC32 = 154, kC64 = 155, kBF16 = 168 };
+using Handle = void*;
+
+struct Blas {
+  SharedLibrary file{"rocBLAS",
+                     "ADJOIN_ROCBLAS",
+                     {"librocblas.so.5", "librocblas.so.4", "librocblas.so.3", "librocblas.so.0",
+                      "/opt/rocm/lib/librocblas.so"},
+                     {"_rocm_sdk_libraries_*/lib", "torch/lib"}};
+  int (*create_handle)(Handle*);
+  int (*set_stream)(Handle, Stream);
+  const char* (*status_to_string)(int);
+  int (*product)(Handle, int, int, int, int, int, const void*, const void*, int, int, int64_t,
+                 const void*, int, int, int64_t, const void*, const void*, int, int, int64_t, void*,
+                 int, int, int64_t, int, int, int, int32_t, uint32_t);
+  int (*version)(char*, size_t);
+
+  template <class F>
+  bool bind(const char* name, F* to) {
+    if ((*to = reinterpret_cast<F>(file.symbol(name)))) return true;
+    file.close_for(std::string("it has no ") + name);
+    return false;
+  }
+  Blas() {
+    bool good = file.open() && bind("rocblas_create_handle", &create_handle) &&
+                bind("rocblas_set_stream", &set_stream) &&
+                bind("rocblas_status_to_string", &status_to_string) &&
+                bind("rocblas_gemm_strided_batched_ex", &product) &&
+                bind("rocblas_get_version_string", &version);
+    char text[64] = "";
+    if (good && version(text, sizeof text) == 0) file.set_version(text);
+  }
+};
+Blas& blas() {
+  static auto* one = new Blas;  // never destroyed: threads may still multiply at exit
+  return *one;
+}
+
+int type_of(DLDataType d) {
+  if (d.lanes != 1) return 0;
+  if (d.code == kDLBfloat) return d.bits == 16 ? kBF16 : 0;
+  if (d.code == kDLFloat)
+    return d.bits == 16 ? kF16 : d.bits == 32 ? kF32 : d.bits == 64 ? kF64 : 0;
+  if (d.code == kDLComplex) return d.bits == 64 ? kC32 : d.bits == 128 ? kC64 : 0;
+  return 0;
+}
+
+void must(int status, const char* doing) {
+  if (status == 0) return;
+  kit::raise(AJ_INTERNAL, "hip: rocBLAS: ", doing, ": ", blas().status_to_string(status), " (",
+             status, "), found as ", blas().file.where());
+}
+
+// A handle works on one stream at a time.
+Handle handle_of(int32_t device, void* stream) {
+  static auto* all = new std::map<std::pair<int32_t, void*>, Handle>;
+  Handle& handle = (*all)[{device, stream}];
+  if (!handle) {
+    must(blas().create_handle(&handle), "its handle");
+    must(blas().set_stream(handle, stream), "its stream");
+  }
+  return handle;
+}
+
+void run(const aj_gemm& g, int32_t device) {
+  static std::mutex lock;
+  std::lock_guard held(lock);
+  int type = type_of(g.dtype), compute = type == kF16 || type == kBF16 ? kF32 : type;
+  for (int64_t n : {g.m, g.n, g.k, g.lda, g.ldb, g.ldc, g.batch})
+    if (n > INT_MAX)
+      kit::raise(AJ_UNIMPLEMENTED, "hip: rocBLAS counts to ", INT_MAX, "; the product has ", n);
+  auto turn = [](int32_t how) { return how == 0 ? kPlain : how == 1 ? kTransposed : kConjugated; };
+  double wide[2][2] = {{g.alpha, 0}, {g.beta, 0}};
+  float narrow[2][2] = {{float(g.alpha), 0}, {float(g.beta), 0}};
+  bool is_wide = compute == kF64 || compute == kC64;
+  const void *alpha = is_wide ? static_cast<void*>(wide[0]) : narrow[0],
+             *beta = is_wide ? static_cast<void*>(wide[1]) : narrow[1];
+  // The library counts columns first: C' = B' A'.
+  must(blas().product(handle_of(device, g.stream), turn(g.trans_b), turn(g.trans_a), int(g.n),
+                      int(g.m), int(g.k), alpha, g.b, type, int(g.ldb), g.stride_b, g.a, type,
+                      int(g.lda), g.stride_a, beta, g.c, type, int(g.ldc), g.stride_c, g.c, type,
+                      int(g.ldc), g.stride_c, int(g.batch), compute, kStandard, 0, 0),
+       "a product");
+}
+
+}  // namespace
+
+bool multiplies(DLDataType dtype) { return type_of(dtype) && blas().file.usable(); }
+
+// Its standard algorithm depends on the problem alone.
+aj_status* multiply(const aj_gemm& g, int32_t device, bool) {
+  if (aj_status* s = ready()) return s;
+  On here(device);
+  if (here.failed()) return status_of(here.result(), "gemm");
+  return kit::guard("", [&] {
+    if (!multiplies(g.dtype))
+      kit::raise(AJ_UNIMPLEMENTED, "hip: no library has a product of ", g.dtype, ": ",
+                 blas().file.where());
+    run(g, device);
+  });
+}
+
+std::string product_library() { return blas().file.path(); }
+
+std::string describe_libraries() {
+  return "library " + runtime_where() + "\nlibrary " + blas().file.where() + "\n";
+}
+
+}  // namespace adjoin::vendor
