@@ -40,6 +40,14 @@ typedef struct aj_plugins { /* EXTENSIBLE */
   aj_status* (*lint)(aj_str path, aj_object** out);         /* a string object: a broken rule on symbols a line, or "" */
   /* What the device's active provider filled in, for tools that try it; what it lacks is NULL. Lives as long as the process. */
   aj_status* (*device_table)(DLDevice device, const aj_device_vtbl** out);
+  aj_status* (*enable)(aj_str name);                        /* undoes disable and unload: init runs again, in the file of now */
+  aj_status* (*unload)(aj_str name, aj_object** out);       /* disables it, unmaps it; a string: what keeps it mapped, or "" */
+  aj_status* (*lock)(aj_object** out);                      /* a string: what is loaded now, as a file for ADJOIN_PLUGINS=lock: */
+  aj_status* (*verify)(aj_str path, aj_object** out);       /* a string: a difference from such a file a line, or "" */
+  /* For plugins: dlopen, now and local, noted for lock(); refused where the lock says otherwise. */
+  aj_status* (*library_open)(aj_str plugin, aj_str file, void** out_handle);
+  /* on: counts from now who serves which op. out (or NULL): a string, the counts, "WHAT\tIT\tIS" a line under a line of names. */
+  aj_status* (*trace)(int32_t on, aj_object** out);
 } aj_plugins;
 
 #ifdef __cplusplus

@@ -16,11 +16,13 @@
 #include "core/dispatch/order.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/settings.hpp"
+#include "core/dispatch/trace.hpp"
 #include "core/frontend.hpp"
 #include "core/memory/memory.hpp"
 #include "core/object.hpp"
 #include "core/ops/builtin.hpp"
 #include "core/plugin/loader.hpp"
+#include "core/plugin/manage.hpp"
 #include "core/random/generator.hpp"
 #include "core/service/services.hpp"
 #include "core/tensor/prepared.hpp"
@@ -234,7 +236,7 @@ aj_status* set_deterministic_(int32_t on, int32_t* previous) {
 }
 aj_status* set_provider_(aj_str device, aj_str plugin) {
   AJ_TRY(set_device_provider(view(device), view(plugin)));
-  forget_resolved();
+  resolve_again();
   return nullptr;
 }
 
@@ -295,6 +297,8 @@ void start() {
   // As in tls.cpp: not std::call_once.
   [[maybe_unused]] static const bool once = [] {
     kit::bind(core_query);
+    trace_from_environment();
+    plugin::lock_from_environment();
     aj_registrar r("");
     aj_status* s = register_builtin_ops(&r);
     if (!s) s = r.commit();

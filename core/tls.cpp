@@ -8,6 +8,7 @@
 #include "core/memory/memory.hpp"
 #include "core/memory/small.hpp"
 #include "core/thread/fork.hpp"
+#include "core/thread/quiet.hpp"
 
 namespace adjoin {
 
@@ -21,6 +22,7 @@ pthread_key_t end_key;
 
 void thread_end(void*) {
   tls.registered = 0;
+  quiet_remove(&tls);
   for (FreeList& list : tls.small) list.limit = 0;
   memory_thread_end();
   small_thread_end();
@@ -37,6 +39,7 @@ void register_thread() {
   tls.registered = 1;
   for (FreeList& list : tls.small) list.limit = kSmallKeep;
   small_thread_begin();
+  quiet_add(&tls);
   pthread_setspecific(end_key, &tls);
 }
 

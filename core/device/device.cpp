@@ -125,16 +125,48 @@ void choose_active(DeviceRegistry& r, std::string_view name) {
 
 }  // namespace
 
-aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin) {
+namespace {
+
+bool in_use(const DeviceRegistry& r, const std::shared_ptr<Provider>& p) {
+  for (auto& kind : r.kinds)
+    if (DeviceKind* k = kind.load(); k && k->opened && k->provider == p) return true;
+  return false;
+}
+
+// A plugin that was disabled registers its device again. Tensors of an open device live in memory
+// that its first functions made, so only the same ones may follow.
+aj_status* add_again(DeviceRegistry& r, std::shared_ptr<Provider>& old,
+                     const std::shared_ptr<Provider>& p) {
+  p->vtbl.name = old->vtbl.name;
+  if (std::memcmp(&old->vtbl, &p->vtbl, sizeof p->vtbl) == 0) return nullptr;
+  if (in_use(r, old))
+    return fail(AJ_PRECONDITION, "def_device: device '", p->name, "' is open, and plugin ",
+                p->plugin, " comes back with other functions; its new file needs a new process");
+  p->vtbl.name = str(p->name);
+  for (auto& kind : r.kinds)
+    if (DeviceKind* k = kind.load(); k && k->provider == old) kind.store(r.make(k->name, p));
+  old = p;
+  return nullptr;
+}
+
+}  // namespace
+
+aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin, bool* again) {
   AJ_TRY(check(v));
   DeviceRegistry& r = device_registry();
   std::string_view name = view(v->name);
   std::lock_guard held(r.lock);
-  for (auto& p : r.providers)
-    if (p->name == name && p->plugin == plugin)
-      return fail(AJ_ALREADY_EXISTS, "def_device: plugin ", plugin, " has defined device '", name,
-                  "' already");
   auto p = clamp(v, plugin);
+  if (again) *again = false;
+  for (auto& old : r.providers)
+    if (old->name == name && old->plugin == plugin) {
+      if (!again)
+        return fail(AJ_ALREADY_EXISTS, "def_device: plugin ", plugin, " has defined device '", name,
+                    "' already");
+      AJ_TRY(add_again(r, old, p));
+      *again = true;
+      return nullptr;
+    }
   if (!r.number_of(name)) {
     int32_t number = r.free_number(v->dlpack_type);
     if (!number)
@@ -146,6 +178,35 @@ aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin) {
   choose_active(r, name);
   fallback_device = nullptr;
   return nullptr;
+}
+
+std::string device_summary(std::string_view plugin) {
+  DeviceRegistry& r = device_registry();
+  std::lock_guard held(r.lock);
+  std::string lines;
+  for (auto& p : r.providers) {
+    if (p->plugin != plugin) continue;
+    int32_t n = r.number_of(p->name);
+    const Provider* active = n ? r.kinds[n].load()->provider.get() : nullptr;
+    lines += text("  device ", p->name, ": priority ", p->vtbl.priority);
+    if (active == p.get())
+      lines += text(", active", r.kinds[n].load()->opened ? ", in use\n" : "\n");
+    else
+      lines += text(", reached as ", p->name, "@", plugin,
+                    active ? ", since plugin " + active->plugin + " serves it, with priority " +
+                                 std::to_string(active->vtbl.priority)
+                           : "",
+                    "\n");
+  }
+  return lines;
+}
+
+std::string provider_device_open(std::string_view plugin) {
+  DeviceRegistry& r = device_registry();
+  std::lock_guard held(r.lock);
+  for (auto& p : r.providers)
+    if (p->plugin == plugin && in_use(r, p)) return p->name;
+  return {};
 }
 
 void device_kind_remove(std::string_view name, std::string_view plugin) {

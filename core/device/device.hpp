@@ -40,7 +40,10 @@ Device* meta_device();
 // and it is free. A second provider of a name becomes active if its priority is higher and no
 // device of the kind is in use yet; the others are reached as "name@plugin", with a number of their
 // own.
-aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin);
+// again (or null): a plugin that was disabled may register what it had; tells whether it had it.
+aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin, bool* again = nullptr);
+std::string device_summary(std::string_view plugin);        // a line a device, for people
+std::string provider_device_open(std::string_view plugin);  // a name, or empty: none is
 void device_kind_remove(std::string_view name, std::string_view plugin);  // rollback
 aj_status* device_kind_find(std::string_view name,
                             int32_t* out_type);  // loads the plugin that provides it

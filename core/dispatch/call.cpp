@@ -58,9 +58,33 @@ bool is_settled(const aj_op* op, const aj_value* args, uint32_t nargs) {
 // Whose results are being allocated: for the report of who owns memory.
 struct Running {
   const aj_op* before = tls.running_op;
-  explicit Running(const aj_op* op) { tls.running_op = op; }
+  // Said before the table is read: whoever unmaps a plugin looks at it (core/thread/quiet.cpp).
+  explicit Running(const aj_op* op) {
+    tls.running_op = op;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   ~Running() { tls.running_op = before; }
 };
+
+// Served elsewhere, or an error; recorded as the op that it is.
+[[gnu::cold, gnu::noinline]] aj_status* without_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
+                                                       uint32_t nrets, bool rec) {
+  AJ_TRY(missing_kernel(op, args, nargs, rets, nrets));
+  return rec ? record(op, args, nargs, rets, nrets) : nullptr;
+}
+
+// A kernel is there and declined the call, say for its dtype: as if there were none.
+[[gnu::cold, gnu::noinline]] aj_status* after_failure(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
+                                                      uint32_t nrets, aj_status* failed) {
+  if (!is_declined(failed) || !may_copy(op, args, nargs)) return failed;
+  free_status(failed);
+  return missing_kernel(op, args, nargs, rets, nrets);
+}
+
+inline aj_status* serve(aj_op* op, const Kernel* k, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  aj_status* s = op->run(op, k, 0, args, nargs, rets, nrets);
+  return __builtin_expect(!s, 1) ? nullptr : after_failure(op, args, nargs, rets, nrets, s);
+}
 
 // Runs on the backend; `keys` holds backend bits only. Recording is decided.
 aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec) {
@@ -74,11 +98,11 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
   const Kernel* k = op->table[bit].load(std::memory_order_acquire);
   if (__builtin_expect(!k, 0)) {
     k = op->kind == Kind::view ? &op->body_kernel : resolve(op, bit);
-    if (!k) return missing_kernel(op, bit, args, nargs, rets, nrets);
+    if (!k) return without_kernel(op, args, nargs, rets, nrets, rec);
   }
   AJ_MARK(keys);
   if (__builtin_expect(!rec, 1)) {
-    aj_status* s = op->run(op, k, 0, args, nargs, rets, nrets);
+    aj_status* s = serve(op, k, args, nargs, rets, nrets);
     AJ_MARK(leave);
     return s;
   }
@@ -93,7 +117,7 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
     NoGrad off;
     AJ_TRY(op->run(op, k, 0, args, nargs, rets, nrets));
   } else {
-    AJ_TRY(op->run(op, k, 0, args, nargs, rets, nrets));
+    AJ_TRY(serve(op, k, args, nargs, rets, nrets));
   }
   AJ_MARK(leave);
   aj_status* s = record(op, args, nargs, rets, nrets);
@@ -150,14 +174,14 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
   // One backend, nothing recorded, nothing above it, a new result, in the order that users see.
   bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 && rets[0].tag == AJ_NONE && !op->writes &&
                !(flags & AJ_TENSOR_FREE_ORDER);
+  Running running(op);
   const Kernel* k = plain ? op->table[__builtin_ctzll(keys)].load(std::memory_order_acquire) : nullptr;
   if (__builtin_expect(!k, 0)) {
     if (!plain || op->kind != Kind::view) return call_keys(op, keys, flags, args, nargs, rets, nrets);
     k = &op->body_kernel;  // its shape is all
   }
-  Running running(op);
   AJ_MARK(keys);
-  aj_status* s = op->run(op, k, 0, args, nargs, rets, nrets);
+  aj_status* s = serve(op, k, args, nargs, rets, nrets);
   AJ_MARK(leave);
   return s;
 }

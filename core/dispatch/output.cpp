@@ -1,6 +1,7 @@
 // core/dispatch/output.cpp: results: new ones, given ones, copies into given ones; devices and kernels of a call.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/autograd/record.hpp"
 #include "core/dispatch/call.hpp"
@@ -70,6 +71,9 @@ aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint3
   return nullptr;
 }
 
+// As other thread-local state: see tls.hpp.
+static thread_local aj_status* declined __attribute__((tls_model("initial-exec"))) = nullptr;
+
 aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call, const Kernel** out) {
   for (const Kernel* k = head; k; k = k->next) {
     if (k->dtypes && compute >= 0 && !(k->dtypes >> compute & 1)) continue;
@@ -81,11 +85,13 @@ aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const a
   std::string device = call->device.device_type ? text(device_kind_name(call->device.device_type)) : "device";
   std::string have = kernel_dtypes(op, call->device.device_type ? call->device.device_type - 1 : 0);
   if (compute >= 0 && !have.empty())
-    return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ", dt(compute).name, "; it has ", have,
-                "; cast with .to(...)");
-  return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",
-              settings.deterministic ? " in the deterministic mode" : "", "; candidates declined");
+    return declined = fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ", dt(compute).name, "; it has ",
+                           have, "; cast with .to(...)");
+  return declined = fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",
+                         settings.deterministic ? " in the deterministic mode" : "", "; candidates declined");
 }
+
+bool is_declined(const aj_status* s) { return s == std::exchange(declined, nullptr) && s->code == AJ_UNIMPLEMENTED; }
 
 // A kernel may not throw; the core is the last place to say who did.
 [[gnu::cold]] aj_status* kernel_threw(const aj_op* op, const Kernel* k) {

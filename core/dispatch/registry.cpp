@@ -4,36 +4,20 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <shared_mutex>
-#include <unordered_map>
 
 #include "core/device/device.hpp"
 #include "core/dispatch/call.hpp"
+#include "core/dispatch/fallback.hpp"
 #include "core/dispatch/kinds.hpp"
+#include "core/dispatch/registry_state.hpp"
+#include "core/dispatch/settings.hpp"
 #include "core/dispatch/thunk.hpp"
+#include "core/dispatch/trace.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/service/services.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
-namespace {
-
-struct Registry {
-  std::shared_mutex lock;
-  std::vector<aj_op*> ops;
-  std::unordered_map<std::string, aj_op*> by_name;
-  std::vector<aj_registrar::PendingKernel*> orphans;  // kernels of ops that nobody has defined yet
-  std::vector<aj_registrar::PendingVjp> orphan_vjps;
-  std::unordered_map<std::string, int> keys;          // functionality keys by name
-  const Kernel* fallbacks[64] = {};
-  uint64_t fallback_mask = 0;
-  std::vector<std::string> disabled;
-
-  Registry() {
-    keys = {{"lazy", kLazyBit}, {"autograd", kAutogradBit}, {"transform", kTransformBit}, {"autocast", kAutocastBit},
-            {"capture", kCaptureBit}, {"function", kFunctionBit}, {"profiler", kProfilerBit}};
-  }
-};
 
 Registry& registry() {
   static auto* r = [] {  // never destroyed: calls may outlive static destructors
@@ -43,6 +27,8 @@ Registry& registry() {
   }();
   return *r;
 }
+
+namespace {
 
 constexpr std::pair<int, int> kPlaces[] = {{24, 30}, {34, 43}};  // below, above autograd
 
@@ -66,7 +52,7 @@ void attach_kernel(aj_op* op, aj_registrar::PendingKernel* p) {
 
 aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, aj_op* op) {
   for (const Kernel* k : op->kernels)
-    if (k->key == p.key && k->provider == r->plugin && k->priority == p.kernel.priority)
+    if (k->key == p.key && k->provider == r->plugin && !is_disabled(r->plugin) && k->priority == p.kernel.priority)
       return fail(AJ_ALREADY_EXISTS, p.op, ": plugin '", r->plugin, "' defines its ", p.key, " kernel twice");
   return p.built_schema.empty() ? nullptr : check_built_schema(op, p.built_schema, r->plugin);
 }
@@ -163,6 +149,11 @@ aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_ma
   if (place < AJ_KEY_BELOW_AUTOGRAD || place > AJ_KEY_ABOVE_AUTOGRAD || name.len == 0)
     return fail(AJ_INVALID_ARGUMENT, "def_key: '", name, "': a name, and a place below or above autograd are needed");
   std::unique_lock guard(registry().lock);
+  auto known = registry().keys.find(std::string(view(name)));
+  if (known != registry().keys.end() && is_disabled(r->plugin) && registry().key_owner[known->first] == r->plugin) {
+    *out_mask = 1ull << known->second;
+    return nullptr;
+  }
   if (key_bit(view(name)) >= 0) return fail(AJ_ALREADY_EXISTS, "def_key: there is a key or device named '", name, "' already");
   auto [first, last] = kPlaces[place - 1];
   for (int bit = first; bit <= last; bit++) {
@@ -170,6 +161,7 @@ aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_ma
     for (auto& [other, b] : registry().keys) taken |= b == bit;
     if (taken) continue;
     registry().keys[std::string(view(name))] = bit;
+    registry().key_owner[std::string(view(name))] = r->plugin;
     r->keys.emplace_back(view(name));
     *out_mask = 1ull << bit;
     return nullptr;
@@ -198,8 +190,13 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
   if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count) || !v->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ", v ? v->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_device_vtbl, count)), " and a name are needed");
-  AJ_TRY(device_kind_add(v, r->plugin));
-  r->devices.emplace_back(view(v->name));
+  bool again = false, disabled;
+  {
+    std::shared_lock guard(registry().lock);
+    disabled = is_disabled(r->plugin);
+  }
+  AJ_TRY(device_kind_add(v, r->plugin, disabled ? &again : nullptr));
+  if (!again) r->devices.emplace_back(view(v->name));
   return nullptr;
 }
 
@@ -221,15 +218,16 @@ const Kernel* resolve(aj_op* op, int bit) {
   if (bit < 24) key = bit == kMetaType - 1 ? "meta" : std::string(device_kind_name(bit + 1));
   for (const Kernel* k : op->kernels) {
     bool on = bit < 24 ? k->key == key : key_bit(k->key) == bit;
-    if (on && std::ranges::find(registry().disabled, k->provider) == registry().disabled.end()) chain.push_back(k);
+    if (on && !is_disabled(k->provider)) chain.push_back(k);
   }
   if (bit == kMetaType - 1 && chain.empty() && (op->infer || has_own_shapes(op))) chain.push_back(&meta_kernel);
-  if (bit < 24 && op->has_body) chain.push_back(&op->body_kernel);
+  if (bit < 24 && op->has_body && body_may_serve(op->schema.name, key)) chain.push_back(&op->body_kernel);
   if (bit >= 24 && chain.empty() && registry().fallbacks[bit]) chain.push_back(registry().fallbacks[bit]);
   const Kernel* head = nullptr;
   static auto* kept = new std::vector<const Kernel*>;  // chains that are replaced stay: a call may be inside
   for (size_t i = chain.size(); i-- > 0;) {
     auto* link = new Kernel(*chain[i]);
+    if (tracing() && chain[i] != &meta_kernel) trace_kernel(op, bit, chain, i, link);
     kept->push_back(link);
     link->next = head;
     constexpr uint32_t odd = kKernelBody | kKernelFallback | kKernelHost | AJ_KERNEL_BLOCKS_HOST | AJ_KERNEL_NONDETERMINISTIC;
@@ -245,11 +243,9 @@ void forget_resolved() {
     for (auto& entry : op->table) entry.store(nullptr, std::memory_order_release);
 }
 
-aj_status* disable_provider(std::string_view plugin) {
+void resolve_again() {
   std::unique_lock guard(registry().lock);
-  registry().disabled.emplace_back(plugin);
   forget_resolved();
-  return nullptr;
 }
 
 std::string kernel_dtypes(const aj_op* op, int bit) {
@@ -271,8 +267,11 @@ using namespace adjoin;
 aj_status* aj_registrar::commit() {
   Registry& g = registry();
   std::unique_lock guard(g.lock);
+  bool again = is_disabled(plugin);
+  if (again) AJ_TRY(adopt_old_ops(this));
   for (aj_op* op : ops)
-    if (auto found = g.by_name.find(op->schema.name); found != g.by_name.end())
+    if (auto found = g.by_name.find(op->schema.name);
+        found != g.by_name.end() && !(again && found->second->provider == plugin))
       return fail(AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
                   found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
                   " already; plugin '", plugin, "' must choose another name");
@@ -287,12 +286,13 @@ aj_status* aj_registrar::commit() {
     if (aj_op* op = find(k.op)) AJ_TRY(check_kernel(this, k, op));
   }
   for (auto& v : vjps)
-    if (aj_op* op = find(v.op); op && op->vjp.load())
+    if (aj_op* op = find(v.op); op && op->vjp.load() && !(again && g.vjp_owner[op->vjp.load()] == plugin))
       return fail(AJ_ALREADY_EXISTS, v.op, ": has a derivative already; plugin '", plugin, "' may not replace it");
   for (auto& f : fallbacks)
     if (int bit = key_bit(f.key); bit < 24)
       return fail(AJ_NOT_FOUND, "def_fallback: no functionality key '", f.key, "'; define it with def_key first");
   // Nothing can fail from here on.
+  if (again) replace_old_definitions(this);
   for (aj_op* op : ops) {
     op->index = uint32_t(g.ops.size());
     op->mask.fetch_or(kBackendKeys | kAutogradKey | g.fallback_mask);
@@ -306,6 +306,7 @@ aj_status* aj_registrar::commit() {
     else g.orphans.push_back(new PendingKernel(k));
   }
   for (auto& v : vjps) {
+    g.vjp_owner[v.vjp] = plugin;
     if (aj_op* op = find(v.op)) op->vjp = v.vjp;
     else g.orphan_vjps.push_back(v);
   }
@@ -315,6 +316,7 @@ aj_status* aj_registrar::commit() {
     g.fallback_mask |= 1ull << bit;
     for (aj_op* op : g.ops) op->mask.fetch_or(1ull << bit);
   }
+  std::erase(g.disabled, plugin);
   forget_resolved();
   committed = true;
   return nullptr;

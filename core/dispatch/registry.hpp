@@ -49,10 +49,14 @@ std::string key_name(int bit);
 uint32_t op_count();
 const aj_op* op_at(uint32_t i);
 aj_status* disable_provider(std::string_view plugin);  // its kernels are not chosen any more
+std::string provider_summary(std::string_view plugin);  // its ops and kernels, for people
+std::string provider_ties(std::string_view plugin);    // what may still point into its code, or empty
+void retire_definitions(std::string_view plugin);      // its ops lose their functions, its kernels go
 
 // Fills table[bit] for an op: candidates by priority, then the body. NULL if there is none.
 const Kernel* resolve(aj_op* op, int bit);
-void forget_resolved();                     // after any change of the registry
+void forget_resolved();                     // after any change of the registry, under its lock
+void resolve_again();                       // the same, with the lock taken
 aj_status* no_kernel(const aj_op* op, int bit, uint64_t keys);  // the error, or NULL after the host served the call
 std::string kernel_dtypes(const aj_op* op, int bit);
 

@@ -6,6 +6,7 @@
 
 #include "core/autograd/record.hpp"
 #include "core/dispatch/call.hpp"
+#include "core/dispatch/fallback.hpp"
 #include "core/dispatch/kinds.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/settings.hpp"
@@ -180,8 +181,14 @@ aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32
   return nullptr;
 }
 
-aj_status* missing_kernel(aj_op* op, int bit, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
-  (void)bit;
+bool may_copy(const aj_op* op, const aj_value* args, uint32_t nargs) {
+  Device* d;
+  if (aj_status* bad = device_of(op, 0, args, nargs, &d)) return free_status(bad), false;
+  FallbackPolicy policy = fallback_rule(op->schema.name, std::string(device_kind_name(d->id.device_type))).policy;
+  return policy == FallbackPolicy::host || policy == FallbackPolicy::warn;
+}
+
+aj_status* missing_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
   Device* d;
   AJ_TRY(device_of(op, 0, args, nargs, &d));
   return serve_missing(op, d, args, nargs, rets, nrets);
@@ -199,6 +206,8 @@ aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
   f.call.rets = rets;
   AJ_TRY(device_of(op, keys, args, nargs, &f.device));
   f.call.device = f.device->id;
+  const aj_op* outer = tls.running_op;
+  tls.running_op = op;
   uint64_t before = tls.exclude;
   uint8_t grad_off = tls.grad_off;
   tls.exclude |= 1ull << top;  // a fallback that calls ops does not meet itself
@@ -206,6 +215,7 @@ aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
   aj_status* s = run_kernel(op, k, &f.call, 0);
   tls.exclude = before;
   tls.grad_off = grad_off;
+  tls.running_op = outer;
   AJ_TRY(s);
   return rec ? record(op, args, nargs, rets, nrets) : nullptr;
 }

@@ -18,7 +18,9 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
 // Several backends among the tensors: 0-dim host tensors may join the others' device.
 aj_status* one_backend(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys);
 aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys);
-aj_status* missing_kernel(aj_op* op, int bit, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
+bool is_declined(const aj_status* s);  // no candidate took the call: the last error of this thread that said so
+bool may_copy(const aj_op* op, const aj_value* args, uint32_t nargs);  // does a policy allow copies for it?
+aj_status* missing_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
 
 // Kernels at functionality keys, one for every op; they redispatch.
 aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);

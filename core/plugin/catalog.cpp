@@ -137,6 +137,12 @@ Candidate* Catalog::add_asked(const std::string& path) {
   return c;
 }
 
+void Catalog::examine_again(Candidate* c) {
+  c->has_note = false;
+  c->note = {};
+  examine(c, policy_);
+}
+
 Candidate* Catalog::same_file(const Candidate* c) const {
   for (Candidate* other : candidates_) {
     bool same = other->device == c->device && other->inode == c->inode;

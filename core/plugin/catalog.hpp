@@ -28,6 +28,8 @@ struct Candidate {
   int32_t state = AJ_PLUGIN_FOUND;
   bool initialising = false;
   aj_plugin_drain_fn drain = nullptr;
+  void* handle = nullptr;  // of dlopen
+  uint32_t inits = 0;      // how often init has run
 
   void set(int32_t new_state, std::string why);
   const std::string& reason() const { return *reason_; }
@@ -54,6 +56,8 @@ class Catalog {
   const Candidate* shadowing(
       const Candidate* c) const;  // an earlier one of the same name that serves, or null
   const std::vector<Folder>& folders() const { return folders_; }
+  const Policy& policy() const { return policy_; }
+  void examine_again(Candidate* c);  // the file may be another one by now
 
  private:
   void add_file(const Folder& folder, const std::string& path);

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include "core/device/device.hpp"
+#include "core/dispatch/registry.hpp"
 #include "core/interfaces.hpp"
 #include "core/plugin/catalog.hpp"
+#include "core/plugin/libraries.hpp"
 #include "core/service/services.hpp"
 
 namespace adjoin::plugin {
@@ -113,6 +116,11 @@ std::string explain(const Catalog& list, std::string_view what) {
     if (c->has_note && *c->note.requires_)
       text += std::string("  requires ") + c->note.requires_ + "\n";
     if (c->state == AJ_PLUGIN_LOADED) text += report_of(c);
+    if (c->inits)
+      text += provider_summary(c->name) + device_summary(c->name) + service_summary(c->name);
+    if (c->inits)
+      for (const auto& [file, plugin] : noted_files())
+        if (plugin == c->name) text += "  brought the library " + file + "\n";
   }
   if (found.empty()) text += "no plugin is called '" + std::string(what) + "' or provides it\n";
   text += "loaded: " + loaded_names(list) + "\n";

@@ -9,12 +9,13 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <exception>
+#include <map>
 
 #include "core/dispatch/registry.hpp"
 #include "core/interfaces.hpp"
 #include "core/plugin/guard.hpp"
+#include "core/plugin/libraries.hpp"
 #include "core/plugin/present.hpp"
 #include "core/plugin/requires.hpp"
 #include "core/status.hpp"
@@ -77,14 +78,18 @@ aj_status* run_init(const Candidate& c, aj_plugin_init_fn init) {
   return transaction.commit();
 }
 
-// Never unloaded: Library's destructor would dlclose while threads and objects of the plugin may
-// live.
+// Left open to the end of the process, unless it is asked for: Library's destructor would dlclose
+// while threads and objects of the plugin may live.
+std::map<void*, Library>& libraries() {
+  static auto* all = new std::map<void*, Library>;
+  return *all;
+}
+
 aj_status* open_library(const Candidate& c, void** out_handle) {
-  static auto* libraries = new std::deque<Library>;
   try {
     Library library(c.path, load_mode::rtld_now | load_mode::rtld_local);
     *out_handle = library.native();
-    libraries->push_back(std::move(library));
+    libraries().try_emplace(*out_handle, std::move(library));
     return nullptr;
   } catch (abi::__forced_unwind&) {
     throw;
@@ -98,14 +103,18 @@ aj_status* open_library(const Candidate& c, void** out_handle) {
 aj_status* open_and_init(Candidate* c) {
   InitGuard guard(c->label());
   wake_unwinder();
+  std::set<std::string> before = mapped_files();
   void* handle = nullptr;
   AJ_TRY(open_library(*c, &handle));
+  AJ_TRY(note_new_files(before, c->path, c->name));
   const void* note = dlsym(handle, "aj_plugin_note_v1");
   if (!note || std::memcmp(note, &c->note, sizeof c->note) != 0)
     return fail(AJ_PRECONDITION, "the note that it exports is not the one in its file");
   auto init = reinterpret_cast<aj_plugin_init_fn>(dlsym(handle, "aj_plugin_init_v1"));
   if (!init) return fail(AJ_PRECONDITION, "does not export aj_plugin_init_v1");
   AJ_TRY(run_init(*c, init));
+  c->handle = handle;
+  ++c->inits;
   c->drain = reinterpret_cast<aj_plugin_drain_fn>(dlsym(handle, "aj_plugin_drain_v1"));
   return nullptr;
 }
@@ -127,6 +136,12 @@ aj_status* load_required(const Candidate& c) {
 }
 
 }  // namespace
+
+void unmap(Candidate* c) {
+  libraries().erase(c->handle);
+  c->handle = nullptr;
+  c->drain = nullptr;
+}
 
 aj_status* load(Candidate* c) {
   if (c->state == AJ_PLUGIN_LOADED) return nullptr;

@@ -5,7 +5,8 @@
 
 namespace adjoin::plugin {
 
-// Wants load_lock() to be held. A failure is also kept as the candidate's reason.
+// Both want load_lock() to be held. A failure is also kept as the candidate's reason.
 aj_status* load(Candidate* c);
+void unmap(Candidate* c);  // nothing of it may be in use
 
 }  // namespace adjoin::plugin

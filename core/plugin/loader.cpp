@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "core/dispatch/registry.hpp"
+#include "core/dispatch/trace.hpp"
 #include "core/interfaces.hpp"
 #include "core/plugin/catalog.hpp"
+#include "core/plugin/libraries.hpp"
 #include "core/plugin/load.hpp"
 #include "core/plugin/lock.hpp"
+#include "core/plugin/manage.hpp"
 #include "core/plugin/trust.hpp"
 #include "core/status.hpp"
 
@@ -84,25 +86,6 @@ aj_status* why(aj_str what, aj_object** out) {
   });
 }
 
-aj_status* disable(aj_str name) {
-  return guarded([&]() -> aj_status* {
-    Locked lock(load_lock());
-    std::vector<Candidate*> found = catalog().named(view(name));
-    if (found.empty()) return fail(AJ_NOT_FOUND, "plugins: no plugin is called '", name, "'");
-    for (Candidate* c : found) {
-      if (c->initialising)
-        return fail(AJ_PRECONDITION, "plugins: ", c->label(), " is being initialised");
-      if (c->state == AJ_PLUGIN_LOADED) {
-        AJ_TRY(disable_provider(c->name));
-        if (c->drain) AJ_TRY(c->drain());
-      }
-      if (c->state == AJ_PLUGIN_LOADED || c->state == AJ_PLUGIN_FOUND)
-        c->set(AJ_PLUGIN_DISABLED, "disabled by request");
-    }
-    return nullptr;
-  });
-}
-
 aj_status* search_path(aj_object** out) {
   return guarded([&] {
     Locked lock(load_lock());
@@ -152,8 +135,21 @@ aj_status* device_table(DLDevice id, const aj_device_vtbl** out) {
   return nullptr;
 }
 
-constexpr aj_plugins kTable = {sizeof(aj_plugins), AJ_ABI_MINOR, inspect, why,         disable,
-                               search_path,        add_folder,   lint,    device_table};
+constexpr aj_plugins kTable = {.struct_size = sizeof(aj_plugins),
+                               .minor = AJ_ABI_MINOR,
+                               .inspect = inspect,
+                               .why = why,
+                               .disable = plugin::disable,
+                               .search_path = search_path,
+                               .add_folder = add_folder,
+                               .lint = lint,
+                               .device_table = device_table,
+                               .enable = plugin::enable,
+                               .unload = plugin::unload,
+                               .lock = plugin::lock,
+                               .verify = plugin::verify,
+                               .library_open = plugin::library_open,
+                               .trace = trace_ops};
 
 void warn_if_others_may_write(const Candidate& c) {
   std::string who = plugin::who_else_may_write(c.path);

@@ -2,13 +2,21 @@
 #include "core/plugin/policy.hpp"
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "core/plugin/note.hpp"
 #include "core/plugin/sha256.hpp"
 
 namespace adjoin::plugin {
+namespace {
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string differs(const std::string& digest, const std::string& locked) {
+  return "its sha256 is " + (digest.empty() ? "unknown, it cannot be read" : digest) +
+         ", the lock file says " + locked;
+}
+
+}  // namespace
 
 Policy Policy::from_environment() {
   const char* text = secure_getenv("ADJOIN_PLUGINS");
@@ -26,7 +34,13 @@ Policy Policy::parse(std::string_view text) {
     for (std::string_view name : split(text.substr(5), ',')) policy.names_.emplace(name);
   } else if (text.starts_with("lock:")) {
     policy.kind_ = Kind::kLock;
-    policy.read_lock(std::string(text.substr(5)));
+    auto file = std::make_shared<LockFile>();
+    policy.broken_ = file->read(std::string(text.substr(5)));
+    if (policy.broken_.empty()) {
+      std::string lines = file->host_differences();
+      policy.broken_ = lines.substr(0, lines.find('\n'));
+    }
+    policy.lock_ = std::move(file);
   } else {
     policy.kind_ = Kind::kNone;
     policy.broken_ =
@@ -35,34 +49,37 @@ Policy Policy::parse(std::string_view text) {
   return policy;
 }
 
-void Policy::read_lock(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) broken_ = "the lock file '" + path + "' cannot be read";
-  std::string line;
-  for (int n = 1; broken_.empty() && std::getline(file, line); ++n) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string name, digest, more;
-    if (!(words >> name)) continue;
-    words >> digest;
-    bool hex =
-        digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (!hex || words >> more || !digests_.emplace(name, digest).second)
-      broken_ = "the lock file '" + path + "', line " + std::to_string(n) +
-                ": wanted NAME SHA256, each name once";
-  }
-}
-
 std::string Policy::refuses(std::string_view name, int fd, bool asked) const {
   if (!broken_.empty()) return broken_;
   if (kind_ == Kind::kNone) return "ADJOIN_PLUGINS is none";
   if (kind_ == Kind::kOnly && !asked && names_.find(name) == names_.end())
     return "ADJOIN_PLUGINS is '" + text_ + "'";
   if (kind_ != Kind::kLock) return {};
-  auto locked = digests_.find(name);
-  if (locked == digests_.end()) return "not in the lock file that ADJOIN_PLUGINS names";
+  auto locked = lock_->plugins.find(name);
+  if (locked == lock_->plugins.end()) return "not in the lock file that ADJOIN_PLUGINS names";
   std::string digest = sha256_of_file(fd);
-  if (digest == locked->second) return {};
-  return "its sha256 is " + digest + ", the lock file says " + locked->second;
+  return digest == locked->second ? std::string() : differs(digest, locked->second);
+}
+
+std::string Policy::refuses_library(std::string* path) const {
+  if (kind_ != Kind::kLock) return {};
+  auto locked = lock_->libraries.find(base_name(*path));
+  if (locked == lock_->libraries.end()) return "not in the lock file that ADJOIN_PLUGINS names";
+  // A bare name is found by the linker where it pleases: what was locked is opened by its path.
+  if (path->find('/') == std::string::npos) *path = locked->second.path;
+  std::string digest = sha256_of_path(*path);
+  if (digest == locked->second.digest) return {};
+  return "'" + *path + "': " + differs(digest, locked->second.digest);
+}
+
+std::string Policy::refuses_mapped(const std::string& path) const {
+  if (kind_ != Kind::kLock) return {};
+  auto locked = lock_->libraries.find(base_name(path));
+  if (locked == lock_->libraries.end())
+    return "'" + path + "' is not in the lock file that ADJOIN_PLUGINS names";
+  std::string digest = sha256_of_path(path);
+  if (digest == locked->second.digest) return {};
+  return "'" + path + "': " + differs(digest, locked->second.digest);
 }
 
 }  // namespace adjoin::plugin

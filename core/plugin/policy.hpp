@@ -1,15 +1,17 @@
 // core/plugin/policy.hpp: which plugins the user wants, from ADJOIN_PLUGINS.
 #pragma once
 
-#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "core/plugin/lock_file.hpp"
+
 namespace adjoin::plugin {
 
-// "" all; "none"; "only:NAME,NAME"; "lock:FILE", a file of lines NAME SHA256 where '#' begins a
-// comment. A text that is none of these allows nothing: who writes a policy wants to be safe.
+// "" all; "none"; "only:NAME,NAME"; "lock:FILE", see lock_file.hpp. A text that is none of these
+// allows nothing: who writes a policy wants to be safe.
 class Policy {
  public:
   static Policy parse(std::string_view text);
@@ -19,15 +21,18 @@ class Policy {
   // user named the file.
   std::string refuses(std::string_view name, int fd, bool asked) const;
 
+  // Why a library may not be opened, or an empty string; `path` becomes the one to open.
+  std::string refuses_library(std::string* path) const;
+  // The same for what is in the process already.
+  std::string refuses_mapped(const std::string& path) const;
+
  private:
   enum class Kind { kAll, kNone, kOnly, kLock };
-
-  void read_lock(const std::string& path);
 
   Kind kind_ = Kind::kAll;
   std::string text_, broken_;
   std::set<std::string, std::less<>> names_;
-  std::map<std::string, std::string, std::less<>> digests_;
+  std::shared_ptr<const LockFile> lock_;
 };
 
 }  // namespace adjoin::plugin

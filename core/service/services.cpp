@@ -100,6 +100,13 @@ aj_status* choose(aj_str slot, aj_str name) {
     changes.fetch_add(1);
     return nullptr;
   }
+  // A path, a list: not for us to understand, but for who reads chosen().
+  if (view(name).find_first_of("/=,") != std::string_view::npos) {
+    s.chosen[std::string(view(slot))] = view(name);
+    sort(s, view(slot));
+    changes.fetch_add(1);
+    return nullptr;
+  }
   std::string have;
   if (auto it = s.slots.find(view(slot)); it != s.slots.end()) {
     for (const Entry* e : it->second) {
@@ -145,6 +152,20 @@ aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
   sort(s, view(d.slot));
   changes.fetch_add(1);
   return nullptr;
+}
+
+std::string service_summary(std::string_view plugin) {
+  Services& s = services();
+  std::lock_guard held(s.lock);
+  std::string lines;
+  for (const auto& [slot, entries] : s.slots)
+    for (const Entry* e : entries)
+      if (e->plugin == plugin) {
+        auto chosen = s.chosen.find(slot);
+        lines += text("  service ", slot, " '", e->name, "': priority ", e->priority,
+                      chosen != s.chosen.end() && chosen->second == e->name ? ", chosen\n" : "\n");
+      }
+  return lines;
 }
 
 void service_remove(std::string_view plugin) {

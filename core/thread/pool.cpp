@@ -249,6 +249,7 @@ void wait_for_work(Pool& p, uint32_t seen) {
 
 void worker(int index) {
   tls.thread_index = index;
+  register_thread();
   pool().worker[index - 1].id = gettid();
   // Libraries with threads of their own stay single-threaded inside ours.
   if (void* f = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) reinterpret_cast<void (*)(int)>(f)(1);

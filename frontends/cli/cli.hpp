@@ -23,9 +23,13 @@ struct UsageError : std::runtime_error {
 int plugins_command(const Words& words);
 int ops_command(const Words& words);
 int config_command(const Words& words);
+int blas_command(const Words& words);
 int tune_command(const Words& words);
 int conform_command(const Words& words);
 int new_backend_command(const Words& words);
+int explain_command(const Words& words);
+int lock_command(const Words& words);
+int verify_command(const Words& words);
 
 // One command's options: `--help` and what the command adds. positional names the words without
 // dashes, in order.

@@ -16,6 +16,10 @@ constexpr const char* kHelp =
     "  adjoin conform FILE          drives a device plugin through everything the contract asks\n"
     "  adjoin new-backend NAME      writes a device plugin to start from\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
+    "  adjoin explain SCRIPT        runs a program and tells who served its ops, and why\n"
+    "  adjoin lock [FILE]           writes down plugins, libraries and features by digest\n"
+    "  adjoin verify [FILE]         what differs here from a lock file\n"
+    "  adjoin blas compare          speed and error of everybody who multiplies matrices\n"
     "  adjoin config                flags and folders for who builds a plugin\n"
     "  adjoin tune                  measures who computes which matrix product fastest, and keeps "
     "it\n"
@@ -27,9 +31,16 @@ struct Command {
   const char* name;
   int (*run)(const Words&);
 };
-constexpr Command kCommands[] = {{"config", config_command},           {"conform", conform_command},
-                                 {"new-backend", new_backend_command}, {"ops", ops_command},
-                                 {"plugins", plugins_command},         {"tune", tune_command}};
+constexpr Command kCommands[] = {{"blas", blas_command},
+                                 {"config", config_command},
+                                 {"conform", conform_command},
+                                 {"explain", explain_command},
+                                 {"lock", lock_command},
+                                 {"new-backend", new_backend_command},
+                                 {"ops", ops_command},
+                                 {"plugins", plugins_command},
+                                 {"tune", tune_command},
+                                 {"verify", verify_command}};
 
 int run(const Words& words) {
   if (words.empty()) throw UsageError("which command?\n" + std::string(kHelp));

@@ -100,20 +100,41 @@ void load_devices_of(const std::string& name) {
 }
 
 int why(const Words& words) {
-  Arguments args("adjoin plugins why NAME [--json]",
+  Arguments args("adjoin plugins why NAME [--load] [--json]",
                  "NAME is a plugin, a device, or what a note calls it (device:acme, ops:acme, "
-                 "service:aj.blas/cpu).");
+                 "service:aj.blas/cpu).\nTells who offers it and what was decided about them.");
+  args.add()("load",
+             "loads them first, and tells what they registered and what they brought along");
   args.add()("json", "prints JSON");
   args.positional("name", 1);
   if (!args.parse(words)) return 0;
   if (!args.has("name")) throw args.misuse("plugins why: which NAME?");
   std::string name = args.get<Words>("name").front();
   load_devices_of(name);
+  std::vector<std::string> about;
+  for (const aj_plugin_info& p : list_plugins()) {
+    auto offers = split(text(p.provides), ';');
+    auto is = [&](const std::string& what) {
+      return what == name || what.substr(what.find(':') + 1) == name;
+    };
+    if (text(p.name) != name && std::none_of(offers.begin(), offers.end(), is)) continue;
+    about.push_back(text(p.path));
+    // Why it cannot be loaded is part of what is told below.
+    if (args.has("load") && p.state == AJ_PLUGIN_FOUND)
+      core().status_free(aj_load_plugin(text(p.path).c_str()));
+  }
+  std::vector<std::string> entries;
+  for (const aj_plugin_info& p : list_plugins())
+    if (std::find(about.begin(), about.end(), text(p.path)) != about.end())
+      entries.push_back(to_json(p));
   aj_object* reasons = nullptr;
   check(plugins().why(borrow(name), &reasons));
   std::string lines = take(reasons);
   if (args.has("json"))
-    std::cout << json({{"name", quote(name)}, {"lines", quote_all(split(lines, '\n'))}}) << '\n';
+    std::cout << json({{"name", quote(name)},
+                       {"plugins", json_list(entries)},
+                       {"lines", quote_all(split(lines, '\n'))}})
+              << '\n';
   else
     std::cout << lines;
   return 0;

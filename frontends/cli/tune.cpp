@@ -1,8 +1,6 @@
 // frontends/cli/tune.cpp: `adjoin tune`: measures which provider of matrix products is the fastest
 // for which sizes, and writes the file that a device's plugin reads at its first product.
 #include <adjoin/abi/service.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +12,7 @@
 #include <map>
 #include <sstream>
 
+#include "child.hpp"
 #include "cli.hpp"
 
 namespace adjoin::cli {
@@ -113,9 +112,7 @@ std::vector<int64_t> numbers(const Arguments& args, const char* name, int64_t mo
 }
 
 // Lines of dtype, nn|nt|tn|tt, m, n, k; '#' begins a comment.
-std::vector<Job> read_shapes(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("tune: " + path + " cannot be read");
+std::vector<Job> read_shapes(std::istream& file, const std::string& path) {
   std::vector<Job> jobs;
   std::string line;
   for (int at = 1; std::getline(file, line); ++at) {
@@ -145,28 +142,18 @@ std::vector<Job> usual(const std::vector<std::string>& dtypes, const std::vector
   return jobs;
 }
 
-// Runs the program with a file to record its products in.
+std::vector<Job> read_shapes_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("tune: " + path + " cannot be read");
+  return read_shapes(file, path);
+}
+
+// The products of a program.
 std::vector<Job> record(const Words& command) {
-  std::string path = std::filesystem::temp_directory_path() / "adjoin-products-XXXXXX";
-  int fd = mkstemp(path.data());
-  if (fd < 0) throw std::runtime_error("tune: no file for a record in " + path);
-  close(fd);
-  pid_t child = fork();
-  if (child == 0) {
-    setenv("ADJOIN_TUNE_RECORD", path.c_str(), 1);
-    std::vector<char*> words;
-    for (const std::string& w : command) words.push_back(const_cast<char*>(w.c_str()));
-    words.push_back(nullptr);
-    execvp(words[0], words.data());
-    std::cerr << "adjoin: tune: " << command[0] << " cannot be run\n";
-    _exit(127);
-  }
-  int status = 0;
-  bool ran = child > 0 && waitpid(child, &status, 0) == child;
-  std::vector<Job> jobs = read_shapes(path);
-  std::filesystem::remove(path);
-  if (!ran || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw std::runtime_error("tune: the program failed, nothing is measured");
+  Child child = run_child(command, "ADJOIN_TUNE_RECORD");
+  if (child.code != 0) throw std::runtime_error("tune: the program failed, nothing is measured");
+  std::istringstream lines(child.written);
+  std::vector<Job> jobs = read_shapes(lines, "the program's record");
   if (jobs.empty()) throw std::runtime_error("tune: the program computed no product to measure");
   return jobs;
 }
@@ -190,7 +177,7 @@ int run_tune(Arguments& args, const Words& command) {
   if (!command.empty())
     jobs = record(command);
   else if (args.has("shapes"))
-    jobs = read_shapes(args.get<std::string>("shapes"));
+    jobs = read_shapes_file(args.get<std::string>("shapes"));
   else
     jobs = usual(split(args.get<std::string>("dtypes"), ','), numbers(args, "sizes", 1 << 16));
   std::sort(jobs.begin(), jobs.end());

@@ -1,15 +1,17 @@
-// plugins/cpu/blas.cpp: a BLAS that the user has, opened at the first product that is worth it.
-// None is needed.
+// plugins/cpu/blas.cpp: BLAS libraries that the user has, each opened at the first product that is
+// worth it. None is needed.
 //
-// ADJOIN_BLAS=openblas|mkl|blis|/path/to/lib.so names exactly one (own and onednn are no libraries
-// of this file); unset, OpenBLAS and then BLIS are looked for. Libraries are opened RTLD_LOCAL and
-// called through pointers of their own, so no other BLAS in the process is reached by mistake.
+// One that nobody named is OpenBLAS, else BLIS. Others have a name (openblas, blis, mkl, blas) or a
+// path, and any number of them serve side by side: libraries are opened RTLD_LOCAL and called
+// through pointers of their own, so no other BLAS in the process is reached by mistake.
 #include <dlfcn.h>
 
 #include <adjoin/kit/convert.hpp>
+#include <adjoin/kit/library.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -25,11 +27,8 @@ enum : int { kRowMajor = 101, kNoTrans = 111, kTrans = 112, kConjTrans = 113 }; 
 
 class Library {
  public:
-  static Library& get() {
-    static Library* one =
-        new Library();  // never destroyed: threads may still multiply while the process exits
-    return *one;
-  }
+  // "": whichever is found. Never destroyed: threads may still multiply while the process exits.
+  explicit Library(std::string wish) : wish_(std::move(wish)) {}
   bool usable() {
     if (state_.load(std::memory_order_acquire) == kUnknown) open();
     return state_.load(std::memory_order_acquire) == kReady;
@@ -62,19 +61,16 @@ class Library {
   void open() {
     std::lock_guard lock(mutex_);
     if (state_.load(std::memory_order_relaxed) != kUnknown) return;
-    const char* wish = std::getenv("ADJOIN_BLAS");
     std::string tried;
-    for (const std::string& file : candidates(wish ? wish : "")) {
-      handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    for (const std::string& file : candidates(wish_)) {
+      std::string why = "it has no cblas_sgemm";
+      handle_ = open_library("cpu", file, &why);
       if (handle_ && bind(file)) return state_.store(kReady, std::memory_order_release);
-      const char* why = handle_ ? "it has no cblas_sgemm" : dlerror();
-      tried += (tried.empty() ? "" : "; ") + file + ": " + (why ? why : "unknown error");
+      tried += (tried.empty() ? "" : "; ") + file + ": " + why;
       handle_ = nullptr;  // left open: unloading a BLAS that has started threads is not safe
     }
-    if (!tried.empty()) {
-      std::string message = "no BLAS library, our own products serve (" + tried + ")";
-      core().log(wish && *wish ? 1 : 2, AJ_STR_LIT("cpu"), str(message));
-    }
+    std::string message = "no BLAS library, our own products serve (" + tried + ")";
+    core().log(wish_.empty() ? 2 : 1, AJ_STR_LIT("cpu"), str(message));
     state_.store(kAbsent, std::memory_order_release);
   }
 
@@ -87,10 +83,10 @@ class Library {
       both.insert(both.end(), blis.begin(), blis.end());
       return both;
     }
-    if (wish == "own" || wish == "onednn") return {};
     if (wish == "openblas") return openblas;
     if (wish == "blis") return blis;
     if (wish == "mkl") return {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"};
+    if (wish == "blas") return {"libblas.so.3"};  // the one that the system's administrator chose
     return {wish};
   }
 
@@ -162,6 +158,7 @@ class Library {
     }
   }
 
+  const std::string wish_;
   std::mutex mutex_;
   std::atomic<int> state_{kUnknown};
   void* handle_ = nullptr;
@@ -174,21 +171,23 @@ bool product_dtype(DLDataType d) {
   return d.lanes == 1 && ((d.code == kDLFloat && d.bits >= 32) || d.code == kDLComplex);
 }
 
-int32_t library_score(void*, const aj_gemm* g) {
+Library& of(void* self) { return *static_cast<Library*>(self); }
+
+int32_t library_score(void* self, const aj_gemm* g) {
   if (!product_dtype(g->dtype) || g->m * g->n * g->k < 16 * 16 * 16)
     return 0;  // a call costs more than our own loops
-  Library& library = Library::get();
+  Library& library = of(self);
   if (!library.usable() || !library.has(*g)) return 0;
   int64_t largest = std::max({g->m, g->n, g->k, g->lda, g->ldb, g->ldc});
   return library.wide() || largest <= INT32_MAX ? 100 : 0;
 }
-aj_status* library_gemm(void*, const aj_gemm* g) { return Library::get().gemm(*g); }
-aj_str library_path(void*) {
-  Library& library = Library::get();
+aj_status* library_gemm(void* self, const aj_gemm* g) { return of(self).gemm(*g); }
+aj_str library_path(void* self) {
+  Library& library = of(self);
   return library.usable() ? str(library.path()) : aj_str{"", 0};
 }
-void* library_lapack(void*, aj_str routine) {
-  Library& library = Library::get();
+void* library_lapack(void* self, aj_str routine) {
+  Library& library = of(self);
   return library.usable() ? library.symbol(std::string(view_of(routine))) : nullptr;
 }
 
@@ -212,22 +211,40 @@ aj_status* own_call(void*, const aj_gemm* g) {
 }
 aj_str own_path(void*) { return str(plugin_path); }
 
-constexpr aj_blas table(aj_str name, decltype(aj_blas::score) score, decltype(aj_blas::gemm) gemm,
-                        decltype(aj_blas::path) path, decltype(aj_blas::lapack) lapack) {
-  aj_blas b = {};
-  b.struct_size = sizeof b;
-  b.name = name;
-  b.score = score;
-  b.gemm = gemm;
-  b.path = path;
-  b.lapack = lapack;
-  return b;
-}
-
 }  // namespace
 
-const aj_blas own_blas = table(AJ_STR_LIT("own"), own_score, own_call, own_path, nullptr);
-const aj_blas library_blas =
-    table(AJ_STR_LIT("library"), library_score, library_gemm, library_path, library_lapack);
+const aj_blas own_blas = {.struct_size = sizeof(aj_blas),
+                          .minor = AJ_ABI_MINOR,
+                          .name = AJ_STR_LIT("own"),
+                          .self = nullptr,
+                          .score = own_score,
+                          .gemm = own_call,
+                          .path = own_path,
+                          .lapack = nullptr};
+
+const aj_blas* library_blas(const std::string& wish) {
+  struct Entry {
+    std::string name;
+    Library library;
+    aj_blas table;
+    explicit Entry(const std::string& wish)
+        : name(wish.empty() ? "library" : wish), library(wish), table{} {
+      table = {.struct_size = sizeof(aj_blas),
+               .minor = AJ_ABI_MINOR,
+               .name = str(name),
+               .self = &library,
+               .score = library_score,
+               .gemm = library_gemm,
+               .path = library_path,
+               .lapack = library_lapack};
+    }
+  };
+  static auto* lock = new std::mutex;
+  static auto* entries = new std::map<std::string, std::unique_ptr<Entry>>;
+  std::lock_guard held(*lock);
+  auto& entry = (*entries)[wish];
+  if (!entry) entry = std::make_unique<Entry>(wish);
+  return &entry->table;
+}
 
 }  // namespace adjoin::cpu

@@ -5,6 +5,7 @@
 #include <adjoin/abi/service.h>
 
 #include <adjoin/kit/dtype.hpp>
+#include <string>
 
 namespace adjoin::cpu {
 
@@ -56,8 +57,11 @@ template <class T>
 void own_product(const Gemm<T>& g);
 bool has_vectors(DLDataType dtype);
 
-// The providers that this plugin registers, by falling priority; each begins with struct_size.
-extern const aj_blas own_blas, library_blas;
+// Our own code, and a library as providers. wish: "" is whichever is found, else one of kLibraries
+// or a path.
+extern const aj_blas own_blas;
+const aj_blas* library_blas(const std::string& wish);
+inline constexpr const char* kLibraries[] = {"openblas", "blis", "mkl", "blas"};
 
 }  // namespace adjoin::cpu
 #endif

@@ -1,5 +1,6 @@
 // plugins/cpu/plugin.cpp: the processor as a device, and BLAS as a service; a plugin like any
 // other.
+#include <adjoin/kit/library.hpp>
 #include <adjoin/kit/plugin.hpp>
 
 #include "device.hpp"
@@ -11,6 +12,7 @@
 AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
           .provides = "device:cpu;service:aj.blas/cpu;service:aj.tuner/cpu") {
   using namespace adjoin::cpu;
+  using adjoin::kit::bind_libraries;
   if (isa() == Isa::none)
     throw adjoin::kit::Error(
         AJ_UNAVAILABLE, "",
@@ -26,7 +28,10 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
     plugin.kernels("cpu", table);
   for (const auto* table : {optimizer_kernels, rnn_kernels, backward_kernels})
     plugin.kernels("cpu", table);
-  plugin.service("aj.blas/cpu", "library", &library_blas, 100);
+  bind_libraries(plugin.env());
+  plugin.service("aj.blas/cpu", "library", library_blas(""), 100);
+  // Those serve only when they are chosen by name.
+  for (const char* name : kLibraries) plugin.service("aj.blas/cpu", name, library_blas(name), -100);
   plugin.service("aj.blas/cpu", "own", &own_blas, 0);
   plugin.service("aj.tuner/cpu", "cpu", &tuner, 0);
 }

@@ -23,9 +23,8 @@ uint64_t revision() {
   return tells ? env.services->revision() : 0;
 }
 
-// Who serves alone: what the program chose, else what ADJOIN_BLAS names; "": nobody does. What is
-// the name of no provider is one of a library.
-std::string wish() {
+// What the program chose, else what ADJOIN_BLAS says; "": nothing.
+std::string said() {
   if (env.services && AJ_HAS_FN(env.services, aj_services, chosen)) {
     std::string_view chosen = view_of(env.services->chosen(kSlot));
     if (!chosen.empty()) return std::string(chosen);
@@ -34,7 +33,51 @@ std::string wish() {
   return set ? set : "";
 }
 
+// As BLAS calls them; the last two are those of half types.
+constexpr std::string_view kRoutineNames[] = {"sgemm", "dgemm", "cgemm", "zgemm", "hgemm", "bgemm"};
+
+int routine_of(DLDataType d) {
+  if (d.code == kDLFloat) return d.bits == 32 ? 0 : d.bits == 64 ? 1 : d.bits == 16 ? 4 : -1;
+  if (d.code == kDLComplex) return d.bits == 64 ? 2 : d.bits == 128 ? 3 : -1;
+  return d.code == kDLBfloat ? 5 : -1;
+}
+
+bool is_named_library(std::string_view name) {
+  return std::find(std::begin(kLibraries), std::end(kLibraries), name) != std::end(kLibraries);
+}
+
 }  // namespace
+
+// What is the name of no provider is one of a library.
+const aj_blas* Providers::named(const std::string& name) const {
+  for (const One& one : list_)
+    if (one.name == name) return one.table;
+  return library_blas(name);
+}
+
+void Providers::understand() {
+  const aj_blas* rest = nullptr;
+  const aj_blas* chosen[kRoutines] = {};
+  for (std::string_view left = wish_; !left.empty();) {
+    std::string_view one = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(left.size(), one.size() + 1));
+    size_t equals = one.find('=');
+    auto at = std::find(std::begin(kRoutineNames), std::end(kRoutineNames), one.substr(0, equals));
+    if (equals == one.npos || at == std::end(kRoutineNames))
+      rest = named(std::string(one));
+    else
+      chosen[at - std::begin(kRoutineNames)] = named(std::string(one.substr(equals + 1)));
+  }
+  alone_ = rest != nullptr;
+  for (int i = 0; i < kRoutines; ++i) chosen_[i] = chosen[i] ? chosen[i] : rest;
+}
+
+std::string Providers::name_of(const aj_blas* table) const {
+  if (!table) return "own";
+  for (const One& one : list_)
+    if (one.table == table) return one.name;
+  return std::string(view_of(table->name));
+}
 
 const Providers& Providers::now() {
   const Providers* p = current.load(std::memory_order_acquire);
@@ -61,21 +104,17 @@ const Providers& Providers::make() {
             {std::string(view_of(def.name)), static_cast<const aj_blas*>(def.table)});
     }
   }
-  std::string who = wish();
-  p->alone_ = !who.empty();
-  if (p->alone_) {
-    auto is = [&](const One& one) { return one.name == who; };
-    bool known = std::any_of(p->list_.begin(), p->list_.end(), is);
-    if (!known) who = "library";
-    std::erase_if(p->list_, [&](const One& one) { return !is(one); });
-  } else {
-    p->choices_ = measured();
-  }
+  p->wish_ = said();
+  p->understand();
+  // Libraries that have a name are not compared with the others: each would be opened.
+  std::erase_if(p->list_, [](const One& one) { return is_named_library(one.name); });
+  if (!p->alone_) p->choices_ = measured();
   p->recorded_ = recording();
-  p->plain_ = !p->alone_ && !p->choices_ && !p->recorded_;
+  p->plain_ = p->wish_.empty() && !p->choices_ && !p->recorded_;
   std::lock_guard held(lock);
   const Providers* other = current.load(std::memory_order_acquire);
-  if (other && other->revision_ == p->revision_ && other->choices_ == p->choices_) {
+  if (other && other->revision_ == p->revision_ && other->wish_ == p->wish_ &&
+      other->choices_ == p->choices_) {
     delete p;
     return *other;
   }
@@ -103,6 +142,9 @@ const aj_blas* Providers::serving(const aj_gemm& g, int threads, bool vectors) c
     return AJ_HAS_FN(table, aj_blas, score) ? table->score(table->self, &g) : 0;
   };
   if (recorded_) record(g);
+  if (int r = routine_of(g.dtype); r >= 0 && chosen_[r])
+    return chosen_[r] == &own_blas || score(chosen_[r]) <= 0 ? nullptr : chosen_[r];
+  if (alone_) return nullptr;
   int number = -1;
   if (choices_)
     number = choices_->find({g.dtype, g.trans_a != 0, g.trans_b != 0, g.m, g.n, g.k, threads});
@@ -110,7 +152,7 @@ const aj_blas* Providers::serving(const aj_gemm& g, int threads, bool vectors) c
     const aj_blas* table = here(number);
     if (table) return table == &own_blas || score(table) <= 0 ? nullptr : table;
   }
-  if (vectors && !alone_) return nullptr;
+  if (vectors) return nullptr;
   const aj_blas* best = nullptr;
   int32_t top = 0;
   for (const One& one : list_) {

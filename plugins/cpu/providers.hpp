@@ -1,8 +1,9 @@
 // plugins/cpu/providers.hpp: who offers "aj.blas/cpu", and who of them serves a product.
 //
-// ADJOIN_BLAS or a call of choose() says who, alone. Else what was measured says it for the
-// product's class (choices.hpp). Else our own code serves where it has vector code for the type,
-// and whoever scores highest where it has none.
+// ADJOIN_BLAS or a call of choose() says who: "openblas", "/path/to/lib.so", or several by routine,
+// "blis,dgemm=openblas,cgemm=own"; who is named first without a routine serves the rest, alone.
+// Else what was measured says it for the product's class (choices.hpp). Else our own code serves
+// where it has vector code for the type, and whoever scores highest where it has none.
 #ifndef ADJOIN_PLUGINS_CPU_PROVIDERS_HPP
 #define ADJOIN_PLUGINS_CPU_PROVIDERS_HPP
 #include <adjoin/abi/service.h>
@@ -29,10 +30,12 @@ class Providers {
   const std::vector<One>& list() const { return list_; }
   // Nobody chose, nothing was measured: our own code serves all that it has vector code for.
   bool plain() const { return plain_; }
-  bool alone() const { return alone_; }  // one was chosen: it is the list
+  bool alone() const { return alone_; }  // one was chosen for whatever has no choice of its own
+  const std::string& wish() const { return wish_; }  // what was chosen, as it was said
+  std::string name_of(const aj_blas* table) const;
   // Was our own code measured to be the fastest? The quick way to the most frequent answer.
   bool is_ours(const Problem& p) const {
-    if (!choices_ || recorded_) return false;
+    if (!choices_ || recorded_ || !wish_.empty()) return false;
     int number = choices_->find(p);
     return number >= 0 && here_[number].load(std::memory_order_acquire) == &own_blas;
   }
@@ -45,9 +48,14 @@ class Providers {
  private:
   friend void forget_providers();
   static const Providers& make();
+  void understand();  // the wish
+  const aj_blas* named(const std::string& name) const;
 
+  static constexpr int kRoutines = 6;
   uint64_t revision_ = 0;
   std::vector<One> list_;  // by falling priority
+  std::string wish_;
+  const aj_blas* chosen_[kRoutines] = {};  // by dtype; null: by the rules below
   bool alone_ = false, plain_ = false, recorded_ = false;
   std::shared_ptr<const Choices> choices_;
   // By their numbers: null was not asked for yet; a table without functions: it is another one.

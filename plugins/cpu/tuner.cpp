@@ -206,9 +206,7 @@ aj_status* serving_name(void*, const aj_gemm* g, aj_object** out) {
     Problem p = {g->dtype, g->trans_a != 0,     g->trans_b != 0, g->m, g->n,
                  g->k,     core().num_threads()};
     const aj_blas* who = serving(p, has_vectors(g->dtype), [&] { return *g; });
-    std::string name = "own";
-    for (const Providers::One& one : Providers::now().list())
-      if (one.table == who) name = one.name;
+    std::string name = Providers::now().name_of(who);
     check(core().string_new(str(name), out));
   });
 }
@@ -259,8 +257,7 @@ aj_status* show(void*, int32_t all, aj_object** out) {
     std::string lines = text("file: ", s.place.empty() ? "none" : s.place, "\nstate: ", s.state,
                              "\nprocessor: ", this_processor(), "\n");
     if (now.alone())
-      lines += text("override: ", now.list().empty() ? "own" : now.list()[0].name,
-                    " serves alone (ADJOIN_BLAS or a call chose it)\n");
+      lines += text("override: ", now.wish(), " serves alone (ADJOIN_BLAS or a call chose it)\n");
     for (size_t i = 0; choices && i < choices->providers.size(); ++i) {
       const Choices::Provider& p = choices->providers[i];
       auto is = [&](const Choices::Row& row) { return row.provider == int(i); };

@@ -1,8 +1,7 @@
 // plugins/onednn/library.cpp: opening libdnnl and binding what is called of it.
 #include "library.hpp"
 
-#include <dlfcn.h>
-
+#include <adjoin/kit/library.hpp>
 #include <string>
 
 namespace adjoin::onednn {
@@ -17,11 +16,9 @@ bool bind(void* handle, const char* name, F* out) {
 
 std::string open(Library* to) {
   // By the name that the headers' version has: another one would have other descriptors.
-  void* handle = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    const char* why = dlerror();
-    return why ? why : "unknown error";
-  }
+  std::string why;
+  void* handle = open_library("onednn", "libdnnl.so.2", &why);
+  if (!handle) return why;
 #define AJ_BIND_(name) \
   if (!bind(handle, "dnnl_" #name, &to->name)) return "it has no dnnl_" #name;
   AJ_DNNL_FUNCTIONS_(AJ_BIND_)

@@ -235,9 +235,9 @@ def test_policy(tmp_path, host):
     assert state("only:cpu") == ("disabled", "ADJOIN_PLUGINS is 'only:cpu'")
     assert state("cpu")[0] == "disabled" and "wanted all, none, only:" in state("cpu")[1]
     lock = tmp_path / "lock"
-    lock.write_text(f"# pinned\nacme {hashlib.sha256(plugin.read_bytes()).hexdigest()}\n")
+    lock.write_text(f"# pinned\nplugin acme {hashlib.sha256(plugin.read_bytes()).hexdigest()}\n")
     assert state(f"lock:{lock}")[0] == "found"
-    lock.write_text(f"acme {'0' * 64}\n")
+    lock.write_text(f"plugin acme {'0' * 64}\n")
     assert state(f"lock:{lock}")[0] == "disabled" and "the lock file says 0000" in state(f"lock:{lock}")[1]
     assert "ADJOIN_PLUGINS is none" in host("device", "acme", ADJOIN_PLUGIN_PATH=tmp_path, ADJOIN_PLUGINS="none").stdout
     assert host("load", plugin, ADJOIN_PLUGINS="only:cpu").stdout == "ok load\n"

@@ -19,6 +19,11 @@ COMMANDS = [
     ["conform"],
     ["new-backend"],
     ["tune"],
+    ["explain"],
+    ["lock"],
+    ["verify"],
+    ["blas"],
+    ["blas", "compare"],
 ]
 
 

@@ -255,13 +255,13 @@ TEST_F(PluginFiles, PolicyAllowsWhatItNames) {
   expect_has(Policy::parse("onyl:cpu").refuses("cpu", fd, false), "wanted all, none, only:");
   const std::string digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   std::string lock = write_file(
-      "lock", "# pinned\n\nacme " + digest + "  # abc\ncpu " + std::string(64, '0') + "\n");
+      "lock", "# pinned\n\nplugin acme " + digest + "  # abc\nplugin cpu " + std::string(64, '0') + "\n");
   EXPECT_EQ(Policy::parse("lock:" + lock).refuses("acme", fd, true), "");
   expect_has(Policy::parse("lock:" + lock).refuses("cpu", fd, true), "its sha256 is ba7816bf");
   expect_has(Policy::parse("lock:" + lock).refuses("other", fd, true), "not in the lock file");
   expect_has(Policy::parse("lock:/nowhere").refuses("cpu", fd, true), "cannot be read");
   expect_has(Policy::parse("lock:" + write_file("bad", "acme 12\n")).refuses("acme", fd, true),
-             "line 1: wanted NAME SHA256");
+             "line 1: wanted plugin NAME SHA256");
   close(fd);
 }
 

@@ -171,7 +171,11 @@ def fallbacks():
 
 
 def set_fallback(policy, op="", device=""):
-    """What happens when a device lacks an op: "error", "warn", "host" or "host:100MB"."""
+    """What happens when a device lacks an op: "error", "decompose", "warn", "host", "host:100MB" or a device's name.
+
+    Without op: for what has no body of other ops, as those always have served. With one ("*" is each): also instead of
+    its body. The environment says the same with ADJOIN_FALLBACK=OP@DEVICE=POLICY,...
+    """
     _C.set_fallback(policy, op, device)
 
 

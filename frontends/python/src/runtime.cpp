@@ -133,6 +133,12 @@ PyObject* choose_service(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* chosen_service(PyObject*, PyObject* slot) {
+  std::string_view name;
+  if (!services() || !text_of(slot, &name)) return nullptr;
+  return to_python(AJ_HAS_FN(services(), aj_services, chosen) ? services()->chosen(str(name)) : str(""));
+}
+
 const aj_tuner* tuner_of(const char* device) {
   if (!services()) return nullptr;
   std::string slot = std::string("aj.tuner/") + device;
@@ -320,6 +326,7 @@ PyMethodDef functions[] = {
     {"why_plugin", why_plugin, METH_O, "What was looked for, found, and decided."},
     {"services", service_list, METH_O, "(name, file, priority) of each provider of a service."},
     {"choose_service", choose_service, METH_VARARGS, "choose_service(slot, name)"},
+    {"chosen_service", chosen_service, METH_O, "What choose_service was told last for a slot."},
     {"tuner_show", tuner_show, METH_VARARGS, "tuner_show(device, all)"},
     {"tuner_load", tuner_load, METH_VARARGS, "tuner_load(device, path)"},
     {"tuner_serving", tuner_serving, METH_VARARGS, "tuner_serving(device, dtype, turn_a, turn_b, m, n, k)"},

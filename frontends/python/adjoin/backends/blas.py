@@ -4,14 +4,15 @@ from .. import _C
 
 
 def available(device="cpu"):
-    """(name, file, priority) of each library, the chosen one first."""
-    return _C.services(f"aj.blas/{device}")
+    """(name, file, priority) of everybody who is there, the chosen one first."""
+    return [one for one in _C.services(f"aj.blas/{device}") if one[1] or one[2] > _BY_NAME]
 
 
 def get(device="cpu"):
     """The name of the library that is used."""
+    chosen = _C.chosen_service(f"aj.blas/{device}")
     found = available(device)
-    return found[0][0] if found else None
+    return chosen or (found[0][0] if found else None)
 
 
 def serving(m, n, k, dtype=None, turned=(False, False), device="cpu"):
@@ -30,5 +31,28 @@ def load_tuning(file, device="cpu"):
 
 
 def set(name, device="cpu"):
-    """Uses a library by name; an empty name lets the fastest serve each product."""
-    _C.choose_service(f"aj.blas/{device}", name)
+    """Chooses who multiplies, from the next product on; an empty name lets the fastest serve each.
+
+    name: "own", "onednn", "openblas", "blis", "mkl", "blas" (the system's), the path of a library with CBLAS, or
+    several by routine: "blis,dgemm=openblas,cgemm=/path/to/lib.so"; who has no routine serves the rest. Raises, and
+    changes nothing, if one of them cannot be used. The environment says the same with ADJOIN_BLAS.
+    """
+    slot = f"aj.blas/{device}"
+    before = _C.chosen_service(slot)
+    parts = [part.rpartition("=")[::2] for part in name.split(",") if part]
+    try:
+        for routine, one in parts:
+            if routine not in _ROUTINES:
+                raise ValueError(f"blas: '{name}': there is no routine '{routine}', only {', '.join(_ROUTINES[1:])}")
+            _C.choose_service(slot, one)
+            opened = "/" in one or any(one == n and p == _BY_NAME for n, _, p in _C.services(slot))
+            if opened and serving(64, 64, 64, _C.float32, device=device) != one:
+                raise ValueError(f"blas: '{one}' cannot be used here; available: {', '.join(n for n, *_ in available())}")
+    except (RuntimeError, ValueError):
+        _C.choose_service(slot, before)
+        raise
+    _C.choose_service(slot, name)
+
+
+_BY_NAME = -100  # the priority of libraries that serve only when they are named
+_ROUTINES = ("", "sgemm", "dgemm", "cgemm", "zgemm", "hgemm", "bgemm")

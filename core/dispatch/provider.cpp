@@ -1,0 +1,111 @@
+// core/dispatch/provider.cpp: what a plugin has registered, as a whole: disabled, replaced, taken
+// back.
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "core/device/device.hpp"
+#include "core/dispatch/registry_state.hpp"
+
+namespace adjoin {
+namespace {
+
+// Stands where an unloaded plugin's functions stood.
+aj_status* unloaded(void*, aj_call* call) {
+  const aj_op* op = call->op;
+  return fail(AJ_UNAVAILABLE, op->schema.ident, ": plugin '", op->provider,
+              "', which defined it, was unloaded; enable it");
+}
+
+void set_functions(aj_op* op, aj_status* (*infer)(void*, aj_call*), aj_kernel_fn body, void* self) {
+  op->infer = infer;
+  op->body = body;
+  op->self = self;
+  op->has_body = body != nullptr;
+  op->body_kernel.fn = body;
+  op->body_kernel.self = self;
+}
+
+void drop_kernels(const std::string& plugin) {
+  Registry& g = registry();
+  for (aj_op* op : g.ops)
+    std::erase_if(op->kernels, [&](const Kernel* k) { return k->provider == plugin; });
+  std::erase_if(g.orphans, [&](auto* p) { return p->kernel.provider == plugin; });
+}
+
+}  // namespace
+
+bool is_disabled(const std::string& plugin) {
+  return std::ranges::find(registry().disabled, plugin) != registry().disabled.end();
+}
+
+aj_status* disable_provider(std::string_view plugin) {
+  std::unique_lock guard(registry().lock);
+  if (!is_disabled(std::string(plugin))) registry().disabled.emplace_back(plugin);
+  for (const Kernel*& fallback : registry().fallbacks)
+    if (fallback && fallback->provider == plugin) fallback = nullptr;
+  forget_resolved();
+  return nullptr;
+}
+
+aj_status* adopt_old_ops(aj_registrar* r) {
+  for (aj_op* op : r->ops) {
+    auto found = registry().by_name.find(op->schema.name);
+    if (found == registry().by_name.end() || found->second->provider != r->plugin) continue;
+    const aj_op* old = found->second;
+    if (old->schema.text != op->schema.text || old->kind != op->kind || old->tags != op->tags ||
+        old->flags != op->flags)
+      return fail(AJ_PRECONDITION, op->schema.name, ": plugin '", r->plugin,
+                  "' now declares it as ", op->schema.text, ", before as ", old->schema.text,
+                  "; a changed signature, kind or tag needs a new process");
+  }
+  return nullptr;
+}
+
+void replace_old_definitions(aj_registrar* r) {
+  drop_kernels(r->plugin);
+  std::erase_if(r->ops, [](aj_op* op) {
+    auto found = registry().by_name.find(op->schema.name);
+    if (found == registry().by_name.end()) return false;
+    set_functions(found->second, op->infer, op->body, op->self);
+    found->second->doc = op->doc;
+    delete op;
+    return true;
+  });
+}
+
+std::string provider_ties(std::string_view plugin) {
+  std::shared_lock guard(registry().lock);
+  Registry& g = registry();
+  for (const auto& [vjp, owner] : g.vjp_owner)
+    if (owner == plugin)
+      return text("it has defined the derivative of ", vjp->name, ", which a tape may hold");
+  return {};
+}
+
+std::string provider_summary(std::string_view plugin) {
+  std::shared_lock guard(registry().lock);
+  std::map<std::string, int> kernels;
+  int ops = 0;
+  for (const aj_op* op : registry().ops) {
+    ops += op->provider == plugin;
+    for (const Kernel* k : op->kernels)
+      if (k->provider == plugin) ++kernels[k->key];
+  }
+  std::string lines = ops ? text("  defines ", ops, " ops\n") : "";
+  for (const auto& [key, n] : kernels) lines += text("  has ", n, " kernels at ", key, "\n");
+  for (const auto& [key, owner] : registry().key_owner)
+    if (owner == plugin) lines += text("  defines the dispatch key ", key, "\n");
+  return lines;
+}
+
+void retire_definitions(std::string_view plugin) {
+  std::unique_lock guard(registry().lock);
+  drop_kernels(std::string(plugin));
+  for (aj_op* op : registry().ops)
+    if (op->provider == plugin)
+      set_functions(op, op->infer ? unloaded : nullptr, op->body ? unloaded : nullptr, op->self);
+  forget_resolved();
+}
+
+}  // namespace adjoin

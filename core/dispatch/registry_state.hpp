@@ -1,0 +1,42 @@
+// core/dispatch/registry_state.hpp: what the registry is made of, for the files that change it.
+#pragma once
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/dispatch/registry.hpp"
+#include "core/tensor/tensor.hpp"
+
+namespace adjoin {
+
+struct Registry {
+  std::shared_mutex lock;
+  std::vector<aj_op*> ops;
+  std::unordered_map<std::string, aj_op*> by_name;
+  std::vector<aj_registrar::PendingKernel*> orphans;  // kernels of ops that nobody has defined yet
+  std::vector<aj_registrar::PendingVjp> orphan_vjps;
+  std::unordered_map<std::string, int> keys;               // functionality keys by name
+  std::unordered_map<std::string, std::string> key_owner;  // the plugins that defined keys
+  std::unordered_map<const Vjp*, std::string> vjp_owner;
+  const Kernel* fallbacks[64] = {};
+  uint64_t fallback_mask = 0;
+  std::vector<std::string> disabled;
+
+  Registry() {
+    keys = {{"lazy", kLazyBit},         {"autograd", kAutogradBit}, {"transform", kTransformBit},
+            {"autocast", kAutocastBit}, {"capture", kCaptureBit},   {"function", kFunctionBit},
+            {"profiler", kProfilerBit}};
+  }
+};
+
+Registry& registry();
+
+// All want the lock.
+bool is_disabled(const std::string& plugin);
+// A plugin that registers again finds its old ops: they keep their identity and take the new
+// functions.
+aj_status* adopt_old_ops(aj_registrar* r);      // fails where they have changed
+void replace_old_definitions(aj_registrar* r);  // its old kernels go
+
+}  // namespace adjoin
