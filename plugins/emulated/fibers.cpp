@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/context/detail/fcontext.hpp>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <numeric>
 #include <vector>
@@ -58,6 +59,7 @@ struct Block {
   void* scheduler_fake = nullptr;
   void (*body)(const void*) = nullptr;
   const void* argument = nullptr;
+  std::string raised;
   unsigned warp = 32;
   uint64_t seed = 0;
 } block;
@@ -93,7 +95,11 @@ void entered([[maybe_unused]] void* fake, [[maybe_unused]] bool from_scheduler) 
 void enter(context::transfer_t from) noexcept {
   entered(nullptr, true);
   block.scheduler = from.fctx;
-  block.body(block.argument);
+  try {
+    block.body(block.argument);
+  } catch (const std::exception& e) {  // no GPU could; a function of the host has crept in
+    if (block.raised.empty()) block.raised = e.what();
+  }
   block.current->state = State::done;
   leaving(nullptr, block.scheduler_bottom, block.scheduler_size);
   context::jump_fcontext(block.scheduler, nullptr);
@@ -225,6 +231,7 @@ void set_order(unsigned warp, uint64_t seed) {
 std::string run_grid(Dim3 grid, Dim3 size, void (*body)(const void*), const void* argument) {
   std::lock_guard held(running);
   block.body = body;
+  block.raised.clear();
   block.argument = argument;
   grid_size = grid;
   block_size = size;
@@ -237,6 +244,7 @@ std::string run_grid(Dim3 grid, Dim3 size, void (*body)(const void*), const void
       for (unsigned x = 0; x < grid.x; ++x) {
         block_index = {x, y, z};
         std::string wrong = run_block();
+        if (!block.raised.empty()) return block.raised;
         if (!wrong.empty()) return wrong;
       }
   return {};

@@ -4,15 +4,12 @@
 
 #include "element.cuh"
 #include "tables.cuh"
+#include "tile.cuh"
 
 namespace adjoin::gpu {
 namespace {
 
-constexpr int kTile = 16;
 using convolved = Join<stored_floating, complexes>;
-template <class T>
-using Accumulator = std::conditional_t<is_half<T>, float, T>;
-
 // Element (row, column) of one of the two operands; 0 in the padding.
 struct Geometry {
   int64_t batch, groups, small_c, big_c, taps, small_pixels, big_pixels;
@@ -127,24 +124,26 @@ struct Convolution {
 template <class T, Writes W>
 AJ_GLOBAL void convolution_kernel(Convolution<T> p) {
   using A = Accumulator<T>;
-  AJ_SHARED T a[kTile][kTile + 1], b[kTile][kTile + 1];
-  int ty = int(thread_x()) / kTile, tx = int(thread_x()) % kTile;
   int64_t tasks = p.g.groups * p.tiles_m * p.tiles_n;
   for (int64_t task = block_x(); task < tasks; task += blocks_x()) {
     int64_t group = task / (p.tiles_m * p.tiles_n), tile = task % (p.tiles_m * p.tiles_n);
-    int64_t row = tile / p.tiles_n * kTile + ty, column = tile % p.tiles_n * kTile + tx;
-    A sum(0);
-    for (int64_t at = 0; at < p.depth; at += kTile) {
-      a[ty][tx] =
-          row < p.rows && at + tx < p.depth ? p.template left<W>(group, row, at + tx) : T(0);
-      b[ty][tx] = column < p.columns && at + ty < p.depth
-                      ? p.template right<W>(group, at + ty, column)
-                      : T(0);
-      sync_block();
-      for (int i = 0; i < kTile; ++i) sum += A(a[ty][i]) * A(b[i][tx]);
-      sync_block();
-    }
-    if (row < p.rows && column < p.columns) p.template put<W>(group, row, column, sum);
+    int64_t row0 = tile / p.tiles_n * kTile, column0 = tile % p.tiles_n * kTile;
+    A sum[kOwn][kOwn];
+    clear(sum);
+    multiply_tile<T>(
+        p.depth,
+        [&](int row, int64_t k) {
+          return row0 + row < p.rows ? p.template left<W>(group, row0 + row, k) : T(0);
+        },
+        [&](int64_t k, int column) {
+          return column0 + column < p.columns ? p.template right<W>(group, k, column0 + column)
+                                              : T(0);
+        },
+        sum);
+    for_own(sum, [&](int i, int j, A value) {
+      if (row0 + i < p.rows && column0 + j < p.columns)
+        p.template put<W>(group, row0 + i, column0 + j, value);
+    });
   }
 }
 
@@ -160,8 +159,7 @@ void run(const aj_call* call, Convolution<T> p) {
                                : g.batch * g.small_pixels;
   p.tiles_m = (p.rows + kTile - 1) / kTile;
   p.tiles_n = (p.columns + kTile - 1) / kTile;
-  launch_blocks<&convolution_kernel<T, W>>(call, g.groups * p.tiles_m * p.tiles_n, kTile * kTile,
-                                           p);
+  launch_blocks<&convolution_kernel<T, W>>(call, g.groups * p.tiles_m * p.tiles_n, kTileThreads, p);
 }
 
 void convolution(Args args) {

@@ -7,7 +7,7 @@
 
 namespace adjoin::gpu {
 
-enum FaultCode : int { kNoFault, kIndexFault, kTargetFault };
+enum FaultCode : int { kNoFault, kIndexFault, kTargetFault, kDivisionFault };
 
 inline aj_status* describe_fault(std::string_view op, const Fault& f) {
   std::string text = f.code == kIndexFault

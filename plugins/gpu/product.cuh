@@ -2,15 +2,12 @@
 // strides, so a transposed one costs nothing.
 #include "element.cuh"
 #include "tables.cuh"
+#include "tile.cuh"
 
 namespace adjoin::gpu {
 namespace {
 
-constexpr int kTile = 16;
 using products = stored_numeric;
-
-template <class T>
-using Accumulator = std::conditional_t<is_half<T>, float, T>;
 
 // C[m, n] = alpha A[m, k] B[k, n] + beta D, for each of `batch`; strides in elements.
 template <class T>
@@ -27,28 +24,31 @@ struct Product {
 template <class T>
 AJ_GLOBAL void product_kernel(Product<T> p) {
   using A = Accumulator<T>;
-  AJ_SHARED T a[kTile][kTile], b[kTile][kTile + 1];
-  int ty = int(thread_x()) / kTile, tx = int(thread_x()) % kTile;
   int64_t tasks = p.batch * p.tiles_m * p.tiles_n;
   for (int64_t task = block_x(); task < tasks; task += blocks_x()) {
     int64_t image = task / (p.tiles_m * p.tiles_n), tile = task % (p.tiles_m * p.tiles_n);
-    int64_t row = tile / p.tiles_n * kTile + ty, column = tile % p.tiles_n * kTile + tx;
-    const T *pa = p.a + image * p.a_batch, *pb = p.b + image * p.b_batch;
-    A sum(0);
-    for (int64_t at = 0; at < p.k; at += kTile) {
-      a[ty][tx] = row < p.m && at + tx < p.k ? pa[row * p.a_row + (at + tx) * p.a_column] : T(0);
-      b[ty][tx] =
-          column < p.n && at + ty < p.k ? pb[(at + ty) * p.b_row + column * p.b_column] : T(0);
-      sync_block();
-      for (int i = 0; i < kTile; ++i)
-        sum = scalar::Add()(sum, scalar::Mul()(A(a[ty][i]), A(b[i][tx])));
-      sync_block();
-    }
-    if (row >= p.m || column >= p.n) continue;
-    if (p.scaled) sum = scalar::Mul()(p.alpha, sum);
-    if (p.d)
-      sum = scalar::Add()(sum, scalar::Mul()(p.beta, A(p.d[row * p.d_row + column * p.d_column])));
-    p.c[image * p.c_batch + row * p.c_row + column * p.c_column] = cast<T>(sum);
+    int64_t row0 = tile / p.tiles_n * kTile, column0 = tile % p.tiles_n * kTile;
+    const T *a = p.a + image * p.a_batch, *b = p.b + image * p.b_batch;
+    A sum[kOwn][kOwn];
+    clear(sum);
+    multiply_tile<T>(
+        p.k,
+        [&](int row, int64_t k) {
+          return row0 + row < p.m ? a[(row0 + row) * p.a_row + k * p.a_column] : T(0);
+        },
+        [&](int64_t k, int column) {
+          return column0 + column < p.n ? b[k * p.b_row + (column0 + column) * p.b_column] : T(0);
+        },
+        sum);
+    for_own(sum, [&](int i, int j, A value) {
+      int64_t row = row0 + i, column = column0 + j;
+      if (row >= p.m || column >= p.n) return;
+      if (p.scaled) value = scalar::Mul()(p.alpha, value);
+      if (p.d)
+        value = scalar::Add()(value,
+                              scalar::Mul()(p.beta, A(p.d[row * p.d_row + column * p.d_column])));
+      p.c[image * p.c_batch + row * p.c_row + column * p.c_column] = cast<T>(value);
+    });
   }
 }
 
@@ -68,7 +68,7 @@ template <class T>
 void run(const aj_call* call, Product<T> p) {
   p.tiles_m = (p.m + kTile - 1) / kTile;
   p.tiles_n = (p.n + kTile - 1) / kTile;
-  launch_blocks<&product_kernel<T>>(call, p.batch * p.tiles_m * p.tiles_n, kTile * kTile, p);
+  launch_blocks<&product_kernel<T>>(call, p.batch * p.tiles_m * p.tiles_n, kTileThreads, p);
 }
 
 template <class T>
