@@ -3,7 +3,7 @@
 #ifndef ADJOIN_PLUGINS_GPU_FAULT_HPP
 #define ADJOIN_PLUGINS_GPU_FAULT_HPP
 #include <adjoin/kit/error.hpp>
-#include <target.hpp>
+#include AJ_GPU_TARGET  // named by who compiles: what the kernels are written over
 
 namespace adjoin::gpu {
 

@@ -3,7 +3,7 @@
 #define ADJOIN_PLUGINS_GPU_LAUNCH_CUH
 #include <adjoin/kit/choosers.hpp>
 #include <adjoin/kit/view.hpp>
-#include <target.hpp>
+#include AJ_GPU_TARGET  // named by who compiles: what the kernels are written over
 
 #include "fault.hpp"
 
