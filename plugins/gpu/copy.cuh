@@ -65,7 +65,8 @@ void copy(const aj_call* call, MutView to, TensorView from) {
   }
   if (n == 0) sizes[0] = 1, strides[0][0] = strides[1][0] = 0, n = 1;
   aj_operand ops[2] = {{to.bytes(), strides[0], to.get(), to.dtype(), AJ_OPERAND_WRITE},
-                       {const_cast<char*>(from.bytes()), strides[1], from.get(), from.dtype(), 0}};
+                       {const_cast<char*>(from.bytes()), strides[1], from.get(), from.dtype(),
+                        foreign(call, from) ? uint32_t(AJ_OPERAND_NUMBER) : 0u}};
   aj_plan p = {};
   p.struct_size = sizeof p;
   p.ndim = n;

@@ -12,12 +12,11 @@ inline int index_of(DLDataType d) {
   return visit<stored>(d, []<class T>() { return DTypeOf<T>::index; });
 }
 
-#define AJ_EVERY_DTYPE_(X)                                                             \
-  X(bool)                                                                              \
-  X(uint8_t)                                                                           \
-  X(int8_t)                                                                            \
-  X(int16_t) X(int32_t) X(int64_t) X(Half) X(BFloat16) X(float) X(double) X(Complex64) \
-      X(Complex128) X(uint16_t) X(uint32_t) X(uint64_t)
+// clang-format off
+#define AJ_EVERY_DTYPE_(X)                                                                     \
+  X(bool) X(uint8_t) X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(Half) X(BFloat16) X(float)   \
+  X(double) X(Complex64) X(Complex128) X(uint16_t) X(uint32_t) X(uint64_t)
+// clang-format on
 template <class T>
 [[gnu::noinline]] AJ_HD T load_any(const char* p, int dtype) {
   switch (dtype) {

@@ -7,16 +7,15 @@
 
 namespace adjoin::gpu {
 
-enum FaultCode : int { kNoFault, kIndexFault, kTargetFault, kDivisionFault };
+enum FaultCode : int { kNoFault, kIndexFault, kDivisionFault };
 
 inline aj_status* describe_fault(std::string_view op, const Fault& f) {
-  std::string text = f.code == kIndexFault
-                         ? kit::text(op, ": index ", f.a, " is out of range for dimension ", f.c,
-                                     " with size ", f.b)
-                         : kit::text(op, ": a target is out of range: classes are 0 to ", f.b - 1,
-                                     ", it is ", f.a);
-  return kit::core().status_new(AJ_OUT_OF_RANGE, kit::str("IndexError"), kit::str(text), __FILE__,
-                                __LINE__);
+  if (f.code == kDivisionFault)
+    return kit::fail(AJ_INVALID_ARGUMENT, op,
+                     ": integer division by zero; mask the zeros or divide as floats");
+  return kit::make_status(AJ_OUT_OF_RANGE, "IndexError",
+                          kit::text(op, ": index ", f.a, " is out of range for dimension ", f.c,
+                                    " with size ", f.b));
 }
 
 }  // namespace adjoin::gpu

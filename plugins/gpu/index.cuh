@@ -1,6 +1,7 @@
 // plugins/gpu/index.cuh: reading at indices, joining tensors. An index out of range reads element 0
 // and is reported.
 #include <adjoin/kit/indexing.hpp>
+#include <optional>
 
 #include "element.cuh"
 #include "tables.cuh"
@@ -187,7 +188,9 @@ void index_put_at(Args args) {
   }
   visit<stored>(x.dtype(), [&]<class T>() {
     Plain<T> to = start_from<T>(call, x, out);
-    const T* from = reach(values.data<T>());
+    std::optional<Plain<T>> made;
+    if (foreign(call, values)) made.emplace(call, values);
+    const T* from = made ? made->data() : reach(values.data<T>());
     if constexpr (!std::is_same_v<T, uint16_t> && !std::is_same_v<T, uint32_t> &&
                   !std::is_same_v<T, uint64_t>)
       if (accumulate) {

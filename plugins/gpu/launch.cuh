@@ -58,6 +58,12 @@ AJ_DEVICE inline int64_t checked(int64_t i, int64_t size, int64_t dim, Fault* fa
   return 0;
 }
 
+// A 0-dim tensor of the host may stand among those of the device; its memory is only read here and
+// now, never by a kernel.
+inline bool foreign(const aj_call* call, TensorView t) {
+  return t && t.device().device_type != call->device.device_type;
+}
+
 // Copies any strided tensor into any other of the same shape, casting. Asynchronous.
 void copy(const aj_call* call, MutView to, TensorView from);
 void fill_zero(const aj_call* call, void* p, int64_t bytes);
@@ -113,7 +119,7 @@ class Plain {
 
  private:
   bool own(TensorView t) {
-    if (same(t.dtype(), dtype_of<T>) && t.dense()) {
+    if (same(t.dtype(), dtype_of<T>) && t.dense() && !foreign(call_, t)) {
       data_ = reach(const_cast<T*>(t.template data<T>()));
       return true;
     }

@@ -82,7 +82,8 @@ struct Adam {
   using M = Math<T>;
   T *p, *m, *v, *top;
   const T* g;
-  const double *step, *root;
+  const double *step, *root;  // NULL: the values below
+  M step_now, root_now;
   M shrink, decay, rest1, beta2, rest2, eps;
   bool decoupled, decays, maximize;
   AJ_HD void operator()(int64_t i) const {
@@ -101,7 +102,8 @@ struct Adam {
       square = most > square || most != most ? most : square;
       top[i] = T(square);
     }
-    p[i] = T(x - M(*step) * mean / (std::sqrt(square) * M(*root) + eps));
+    M by = step ? M(*step) : step_now, scale = root ? M(*root) : root_now;
+    p[i] = T(x - by * mean / (std::sqrt(square) * scale + eps));
   }
 };
 void fused_adam(Args args) {
@@ -113,16 +115,27 @@ void fused_adam(Args args) {
     using M = Math<T>;
     Buffer<double> factors(call, 2);
     MutView steps(args.tensors(5)[i]);
-    each(call, 1,
-         Count{reach(steps.bytes()), index_of(steps.dtype()), factors.data(), factors.data() + 1,
-               lr, beta1, beta2});
+    bool here = foreign(call, steps);  // counted by the host
+    M step_now(0), root_now(0);
+    if (here) {
+      Dense<double> counted(steps, true);
+      double count = counted[0] += 1;
+      counted.commit();
+      step_now = M(lr / (1 - std::pow(beta1, count)));
+      root_now = M(1 / std::sqrt(1 - std::pow(beta2, count)));
+    } else {
+      each(call, 1,
+           Count{reach(steps.bytes()), index_of(steps.dtype()), factors.data(), factors.data() + 1,
+                 lr, beta1, beta2});
+    }
+    const double* from = here ? nullptr : factors.data();
     Written<T> p(call, args.tensors(0), i), m(call, args.tensors(2), i),
         v(call, args.tensors(3), i), top(call, args.tensors(4), i);
     Plain<T> g(call, TensorView(at(args.tensors(1), i)));
     each(call, n,
-         Adam<T>{p.data(), m.data(), v.data(), top.data(), g.data(), factors.data(),
-                 factors.data() + 1, M(1 - lr * decay), M(decay), M(1 - beta1), M(beta2),
-                 M(1 - beta2), M(eps), decoupled, decay != 0, maximize});
+         Adam<T>{p.data(), m.data(), v.data(), top.data(), g.data(), from,
+                 from ? from + 1 : nullptr, step_now, root_now, M(1 - lr * decay), M(decay),
+                 M(1 - beta1), M(beta2), M(1 - beta2), M(eps), decoupled, decay != 0, maximize});
     for (Plain<T>* each : {&p.plain, &m.plain, &v.plain, &top.plain}) each->commit();
   });
 }

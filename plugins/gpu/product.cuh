@@ -1,5 +1,7 @@
 // plugins/gpu/product.cuh: matrix products by tiles in shared memory; operands are read by their
 // strides, so a transposed one costs nothing.
+#include <optional>
+
 #include "element.cuh"
 #include "tables.cuh"
 #include "tile.cuh"
@@ -96,10 +98,12 @@ void addmm(Args args) {
   visit<products>(a.dtype(), [&]<class T>() {
     using A = Accumulator<T>;
     auto p = plain_product<T>(a, args.tensor(2), args.result(0));
+    std::optional<Plain<T>> made;
     p.beta = number<A>(args[3]), p.alpha = number<A>(args[4]);
     p.scaled = !(p.alpha == A(1));
     if (!(p.beta == A(0))) {  // what is multiplied by zero may be uninitialised
-      p.d = reach(c.data<T>());
+      if (foreign(args.call(), c)) made.emplace(args.call(), c);
+      p.d = made ? made->data() : reach(c.data<T>());
       p.d_row = c.ndim() == 2 && c.size(0) != 1 ? c.stride(0) : 0;
       p.d_column = c.ndim() && c.size(-1) != 1 ? c.stride(-1) : 0;
     }
@@ -120,7 +124,8 @@ void linear(Args args) {
     p.c = c.data(), p.c_row = n, p.c_column = 1;
     p.batch = 1, p.m = m, p.n = n, p.k = k;
     p.alpha = p.beta = Accumulator<T>(1);
-    if (bias) p.d = reach(bias.data<T>()), p.d_column = bias.numel() == 1 ? 0 : bias.stride(0);
+    Plain<T> add(args.call(), bias);
+    if (bias) p.d = add.data(), p.d_column = bias.numel() == 1 ? 0 : 1;
     run(args.call(), p);
     c.commit();
   });

@@ -140,6 +140,9 @@ def test_mixed_devices_are_refused_with_both_names(other):
         with pytest.raises(RuntimeError, match=f"emulated:0.*{other}|{other}.*emulated:0"):
             mixed()
     assert (x + adjoin.tensor(1.0)).cpu().tolist() == [[2, 2], [2, 2]]  # a number of the host may join
+    assert adjoin.addmm(adjoin.tensor(1.0), x, x).cpu().tolist() == [[3, 3], [3, 3]]
+    x[0] = adjoin.tensor(5.0)
+    assert x.cpu().tolist() == [[5, 5], [1, 1]]
 
 
 def test_a_bad_index_is_told_to_who_waits_and_the_device_goes_on():
@@ -195,6 +198,12 @@ def test_a_stream_that_hangs():
         y.sum().item()
     configure("hang=0 deadline_ms=0")
     assert y.sum().item() == 6
+
+
+def test_a_whole_number_over_zero_is_told():
+    x = adjoin.tensor([4, 6], device="emulated")
+    with pytest.raises(RuntimeError, match="integer division by zero"):
+        (x // adjoin.tensor([2, 0], device="emulated")).tolist()
 
 
 def test_unknown_orders():
