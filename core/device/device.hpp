@@ -70,6 +70,12 @@ aj_status* device_synchronize(Device* d);
 // The stream of this thread's next calls on a device; NULL is the device's own default stream.
 aj_status* stream_current(DLDevice id, void** out_native);
 aj_status* stream_set(DLDevice id, void* native);
+inline aj_status* stream_for(Device* d, void** out_native) {
+  *out_native = d->default_stream;
+  return d->flags & AJ_DEV_SYNCHRONOUS ? nullptr : stream_current(d->id, out_native);
+}
+// Somebody has set a stream: from then on calls say which memory they use on which stream.
+extern std::atomic<bool> streams_in_use;
 
 void devices_fork_prepare();
 void devices_fork_parent();

@@ -104,6 +104,8 @@ aj_status* device_synchronize(Device* d) {
   return d->vtbl.stream_sync(d->vtbl.self, d->id.device_id, nullptr);
 }
 
+std::atomic<bool> streams_in_use{false};
+
 aj_status* stream_current(DLDevice id, void** out_native) {
   if (!same(tls.stream_device, id)) {
     void** slot = stream_slot(id, false);
@@ -119,6 +121,7 @@ aj_status* stream_set(DLDevice id, void* native) {
   AJ_TRY(device_open(id, &d));
   if (native && !d->vtbl.stream_sync)
     return fail(AJ_UNIMPLEMENTED, "stream_set: device ", id, " has no streams");
+  if (native) streams_in_use.store(true, std::memory_order_relaxed);
   *stream_slot(id, true) = native;
   if (same(tls.stream_device, id)) tls.stream = native;
   return nullptr;

@@ -98,8 +98,9 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   for (uint32_t i = 0; i < nrets; i++) f.given[i] = rets[i];
   AJ_TRY(device_of(op, keys, args, nargs, &f.device));
   f.call.device = f.device->id;
-  f.call.stream = f.device->default_stream;
+  AJ_TRY(stream_for(f.device, &f.call.stream));
   if (head->flags & kKernelBody) return run_body(&f, head, rets, nrets);
+  if (!f.device->host()) AJ_TRY(check_devices(op, f.device, args, nargs));  // two of one kind have one key
   if (f.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
   Cleaner cleaner{&f};
   if (op->infer && !(op->flags & AJ_OP_ALLOCATES)) AJ_TRY(op->infer(op->self, &f.call));

@@ -56,7 +56,8 @@ inline Frame::Frame(aj_op* o, uint64_t keys, const aj_value* args, uint32_t narg
 // The device that serves: that of the tensors, else of a device argument, else the default.
 aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, Device** out);
 // All tensors must be on d; 0-dim host tensors may join, `moved` then holds their copies.
-aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs);
+// args are those of the parameters from `first` on.
+aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs, uint32_t first = 0);
 
 // Picks the first candidate that takes the compute dtype and agrees; the error lists what there is.
 aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call, const Kernel** out);

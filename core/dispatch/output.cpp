@@ -10,6 +10,7 @@
 #include "core/dispatch/settings.hpp"
 #include "core/frontend.hpp"
 #include "core/interfaces.hpp"
+#include "core/memory/memory.hpp"
 
 namespace adjoin {
 
@@ -55,16 +56,16 @@ aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint3
   return default_device(out);
 }
 
-aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs) {
+aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs, uint32_t first) {
   for (uint32_t i = 0; i < nargs; i++) {
     if (args[i].tag == AJ_TENSOR) {
       const aj_tensor* t = args[i].v.tensor;
-      if (elsewhere(t, d)) return mixed_devices(op, d, t, text("argument '", op->schema.params[i].name, "'"));
+      if (elsewhere(t, d)) return mixed_devices(op, d, t, text("argument '", op->schema.params[first + i].name, "'"));
     } else if (args[i].tag == AJ_TENSORS) {
       for (uint32_t j = 0; j < args[i].aux; j++) {
         const aj_tensor* t = args[i].v.tensors[j];
         if (t && elsewhere(t, d))
-          return mixed_devices(op, d, t, text("number ", j, " of '", op->schema.params[i].name, "'"));
+          return mixed_devices(op, d, t, text("number ", j, " of '", op->schema.params[first + i].name, "'"));
       }
     }
   }
@@ -93,6 +94,21 @@ aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const a
 
 bool is_declined(const aj_status* s) { return s == std::exchange(declined, nullptr) && s->code == AJ_UNIMPLEMENTED; }
 
+// Memory is not handed out again before the streams that use it have passed.
+[[gnu::cold]] static void note_streams(const aj_call* call) {
+  auto note = [call](aj_tensor* t) {
+    if (t && !device(t)->host() && priv(t).storage->data) memory_use(device(t), priv(t).storage->data, call->stream);
+  };
+  auto note_all = [&](const aj_value* v, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+      if (v[i].tag == AJ_TENSOR) note(v[i].v.tensor);
+      if (v[i].tag == AJ_TENSORS) std::for_each_n(v[i].v.tensors, v[i].aux, note);
+    }
+  };
+  note_all(call->args, call->nargs);
+  note_all(call->rets, call->nrets);
+}
+
 // A kernel may not throw; the core is the last place to say who did.
 [[gnu::cold]] aj_status* kernel_threw(const aj_op* op, const Kernel* k) {
   try {
@@ -108,6 +124,7 @@ bool is_declined(const aj_status* s) { return s == std::exchange(declined, nullp
 }
 
 aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t estimate_ns) {
+  if (__builtin_expect(streams_in_use.load(std::memory_order_relaxed), 0)) note_streams(call);
   bool park = !(k->flags & kKernelBody) && (estimate_ns > 50000 || (k->flags & AJ_KERNEL_BLOCKS_HOST));
   if (__builtin_expect(!park, 1)) return invoke(op, k, call);
   void* parked = frontend_park();

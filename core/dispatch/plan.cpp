@@ -235,7 +235,7 @@ aj_status* run_part(void* self, int64_t lo, int64_t hi) {
 aj_status* run_plan(const aj_op* op, const Kernel* k, aj_call* call, Device* d, Plan* p) {
   call->plan = &p->plan;
   call->device = d->id;
-  call->stream = d->default_stream;
+  AJ_TRY(stream_for(d, &call->stream));
   if (call->flags & AJ_CALL_META) return nullptr;
   if (p->plan.numel == 0 && p->plan.nreduced == 0) return nullptr;
   uint64_t ns = plan_estimate_ns(op, p->plan);

@@ -190,6 +190,7 @@ aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Tempor
     }
     aj_tensor* t = v.v.tensor;
     if (device(t) != in.device) {  // a 0-dim host tensor joins as the number it holds
+      AJ_TRY(check_devices(in.op, in.device, in.args + in.op->operands[i], 1, in.op->operands[i]));
       double c[2];
       p->add_number(at, read_number(t, c), fixed ? priv(t).dtype : compute);
       continue;

@@ -191,7 +191,7 @@ def main(arguments=None):
     """Reads the command line, trains a network per seed, writes what came out; returns the mean
     accuracy."""
     parser = argparse.ArgumentParser(prog="python -m adjoin.demo.digits", description=__doc__)
-    parser.add_argument("--backend", default="cpu", help="device to train on: cpu, reference, …")
+    parser.add_argument("--backend", "--device", default="cpu", help="device to train on: cpu, reference, emulated, …")
     parser.add_argument("--seeds", type=int, default=5, help="networks to train (default 5)")
     parser.add_argument("--epochs", type=int, default=40, help="passes over the data (default 40)")
     parser.add_argument("--out", default="digits-run", help="folder for weights, pictures, numbers")

@@ -1,0 +1,283 @@
+// plugins/gpu/norm.cuh: batch norm and layer norm: a team for each group of elements that share a
+// mean.
+#include <adjoin/kit/geometry.hpp>
+
+#include "block.cuh"
+#include "element.cuh"
+#include "tables.cuh"
+
+namespace adjoin::gpu {
+namespace {
+
+// Batch norm: group c has the elements [n, c, i], each weighed by weight[c]. Layer norm: group r
+// has the row r, element i is weighed by weight[i].
+struct Groups {
+  int64_t count, each, inner;  // inner: neighbours of one group in a batch norm
+  bool channels;
+  AJ_HD int64_t place(int64_t group, int64_t k) const {
+    return channels ? (k / inner * count + group) * inner + k % inner : group * each + k;
+  }
+  AJ_HD int64_t weight(int64_t group, int64_t k) const { return channels ? group : k; }
+  int64_t weights() const { return channels ? count : each; }
+};
+Groups channels_of(Span shape) {
+  Lines l(shape, 1);
+  return {l.size, l.outer * l.inner, std::max<int64_t>(l.inner, 1), true};
+}
+Groups rows_of(Span normalized, int64_t rows) {
+  int64_t n = 1;
+  for (int64_t s : normalized) n *= s;
+  return {rows, n, 1, false};
+}
+
+// Optional values, read in M.
+template <class M>
+struct Values {
+  const char* p = nullptr;
+  int32_t dtype = 0;
+  Values() = default;
+  explicit Values(TensorView dense) {
+    if (dense) p = reach(dense.bytes()), dtype = index_of(dense.dtype());
+  }
+  AJ_HD M at(int64_t i, M otherwise) const {
+    return p ? load<M>(p + i * bytes(), dtype) : otherwise;
+  }
+  AJ_HD int64_t bytes() const {
+    return dtype == AJ_DT_FLOAT64 ? 8 : dtype == AJ_DT_FLOAT32 ? 4 : 2;
+  }
+};
+
+template <class T>
+struct Norm {
+  using M = Math<T>;
+  Groups g;
+  const T* x;
+  T* out;
+  Values<M> weight, bias, running_mean, running_var;
+  char *mean, *rstd;             // results, NULL: not wanted
+  char *track_mean, *track_var;  // running values to move
+  int32_t mean_dtype, rstd_dtype, track_mean_dtype, track_var_dtype;
+  bool training;
+  double momentum, eps;
+  static AJ_HD void put(char* to, int32_t dtype, int64_t i, M v) {
+    int64_t bytes = dtype == AJ_DT_FLOAT64 ? 8 : dtype == AJ_DT_FLOAT32 ? 4 : 2;
+    if (to) store<M>(to + i * bytes, dtype, v);
+  }
+};
+
+template <bool Wide, class T>
+AJ_GLOBAL void norm_kernel(Norm<T> p) {
+  using Own = Team<Wide>;
+  using M = Math<T>;
+  for (int64_t group = Own::task(); group < p.g.count; group += Own::tasks_step()) {
+    M mean, var;
+    if (p.training) {
+      M sum = 0;
+      for (int64_t k = Own::first(); k < p.g.each; k += Own::step())
+        sum += M(p.x[p.g.place(group, k)]);
+      mean = Own::join(sum, Plus()) / M(p.g.each);
+      M squares = 0;
+      for (int64_t k = Own::first(); k < p.g.each; k += Own::step()) {
+        M d = M(p.x[p.g.place(group, k)]) - mean;
+        squares += d * d;
+      }
+      var = Own::join(squares, Plus()) / M(p.g.each);
+    } else {
+      mean = p.running_mean.at(group, M(0));
+      var = p.running_var.at(group, M(1));
+    }
+    M rstd = M(1) / std::sqrt(var + M(p.eps));
+    for (int64_t k = Own::first(); k < p.g.each; k += Own::step()) {
+      int64_t i = p.g.place(group, k), w = p.g.weight(group, k);
+      p.out[i] = T((M(p.x[i]) - mean) * rstd * p.weight.at(w, M(1)) + p.bias.at(w, M(0)));
+    }
+    if (!Own::leads()) continue;
+    p.put(p.mean, p.mean_dtype, group, mean);
+    p.put(p.rstd, p.rstd_dtype, group, rstd);
+    if (!p.training) continue;
+    M keep = M(1 - p.momentum), move = M(p.momentum);
+    M unbias = M(p.g.each) / M(p.g.each > 1 ? p.g.each - 1 : 1);
+    p.put(p.track_mean, p.track_mean_dtype, group,
+          keep * p.running_mean.at(group, M(0)) + move * mean);
+    p.put(p.track_var, p.track_var_dtype, group,
+          keep * p.running_var.at(group, M(0)) + move * var * unbias);
+  }
+}
+
+void target(MutView t, char** to, int32_t* dtype) {
+  if (!t || !t.numel()) return;
+  *to = reach(t.bytes());
+  *dtype = index_of(t.dtype());
+}
+
+void batch_norm(Args args) {
+  TensorView x = args.tensor(0);
+  const aj_call* call = args.call();
+  visit<stored_floating>(x.dtype(), [&]<class T>() {
+    Plain<T> in(call, x), out(call, args.result(0));
+    Norm<T> p = {};
+    p.g = channels_of(x.shape());
+    p.x = in.data(), p.out = out.data();
+    using V = Values<Math<T>>;
+    p.weight = V(args.tensor(1)), p.bias = V(args.tensor(2));
+    p.running_mean = V(args.tensor(3)), p.running_var = V(args.tensor(4));
+    p.training = args.flag(5), p.momentum = args.real(6), p.eps = args.real(7);
+    target(args.result(1), &p.mean, &p.mean_dtype);
+    target(args.result(2), &p.rstd, &p.rstd_dtype);
+    if (p.training) {
+      target(MutView(args.tensor(3).get()), &p.track_mean, &p.track_mean_dtype);
+      target(MutView(args.tensor(4).get()), &p.track_var, &p.track_var_dtype);
+    }
+    launch_teams<&norm_kernel<false, T>, &norm_kernel<true, T>>(call, p.g.count, p.g.each > kNarrow,
+                                                                p);
+    out.commit();
+  });
+}
+
+void layer_norm(Args args) {
+  TensorView x = args.tensor(0);
+  const aj_call* call = args.call();
+  visit<stored_floating>(x.dtype(), [&]<class T>() {
+    Plain<T> in(call, x), out(call, args.result(0));
+    Norm<T> p = {};
+    p.g = rows_of(args.ints(1), args.result(1).numel());
+    p.x = in.data(), p.out = out.data();
+    p.weight = Values<Math<T>>(args.tensor(2)), p.bias = Values<Math<T>>(args.tensor(3));
+    p.training = true, p.eps = args.real(4);
+    target(args.result(1), &p.mean, &p.mean_dtype);
+    target(args.result(2), &p.rstd, &p.rstd_dtype);
+    launch_teams<&norm_kernel<false, T>, &norm_kernel<true, T>>(call, p.g.count, p.g.each > kNarrow,
+                                                                p);
+    out.commit();
+  });
+}
+
+// dx = w rstd (dy - mean(dy) - xhat mean(dy xhat)), the means over what shares a mean; without them
+// when it is a constant. dw = sum dy xhat, db = sum dy.
+template <class T>
+struct NormBackward {
+  using M = Math<T>;
+  Groups g;
+  const T *dy, *x;
+  T *dx, *dw, *db;  // NULL: not wanted
+  Values<M> mean, rstd, weight;
+  bool constant, from_var;  // from_var: rstd holds variances
+  double eps;
+  AJ_HD M root(int64_t group) const {
+    M v = rstd.at(group, M(1));
+    return from_var ? M(1) / std::sqrt(v + M(eps)) : v;
+  }
+};
+template <bool Wide, class T>
+AJ_GLOBAL void norm_backward_kernel(NormBackward<T> p) {
+  using Own = Team<Wide>;
+  using M = Math<T>;
+  for (int64_t group = Own::task(); group < p.g.count; group += Own::tasks_step()) {
+    M mean = p.mean.at(group, M(0)), rstd = p.root(group), sum = 0, sum_hat = 0;
+    // For channels the weight is common, so the sums are those of dw and db as well.
+    for (int64_t k = Own::first(); k < p.g.each; k += Own::step()) {
+      int64_t i = p.g.place(group, k);
+      M g = M(p.dy[i]);
+      if (!p.g.channels) g *= p.weight.at(k, M(1));
+      sum += g;
+      sum_hat += g * ((M(p.x[i]) - mean) * rstd);
+    }
+    sum = Own::join(sum, Plus());
+    sum_hat = Own::join(sum_hat, Plus());
+    if (p.g.channels && Own::leads()) {
+      if (p.dw) p.dw[group] = T(sum_hat);
+      if (p.db) p.db[group] = T(sum);
+    }
+    if (!p.dx) continue;
+    M w = p.g.channels ? p.weight.at(group, M(1)) : M(1);
+    M share = w * sum / M(p.g.each), share_hat = w * sum_hat / M(p.g.each);
+    for (int64_t k = Own::first(); k < p.g.each; k += Own::step()) {
+      int64_t i = p.g.place(group, k);
+      M g = M(p.dy[i]) * p.weight.at(p.g.weight(group, k), M(1));
+      if (!p.constant) g = g - share - (M(p.x[i]) - mean) * rstd * share_hat;
+      p.dx[i] = T(g * rstd);
+    }
+  }
+}
+// Of layer norm: sums over rows, a team for each column.
+template <bool Wide, class T>
+AJ_GLOBAL void weight_sums_kernel(NormBackward<T> p) {
+  using Own = Team<Wide>;
+  using M = Math<T>;
+  for (int64_t k = Own::task(); k < p.g.each; k += Own::tasks_step()) {
+    M sum = 0, sum_hat = 0;
+    for (int64_t row = Own::first(); row < p.g.count; row += Own::step()) {
+      M g = M(p.dy[row * p.g.each + k]);
+      sum += g;
+      sum_hat += g * (M(p.x[row * p.g.each + k]) - p.mean.at(row, M(0))) * p.root(row);
+    }
+    sum = Own::join(sum, Plus());
+    sum_hat = Own::join(sum_hat, Plus());
+    if (!Own::leads()) continue;
+    if (p.dw) p.dw[k] = T(sum_hat);
+    if (p.db) p.db[k] = T(sum);
+  }
+}
+
+template <class T>
+struct Wanted {  // the result that needs[i] asks for
+  Wanted(Args args, uint32_t needs, uint32_t i)
+      : plain(args.bit(needs, i) ? Plain<T>(args.call(), args.result(i))
+                                 : Plain<T>(args.call(), TensorView())) {}
+  Plain<T> plain;
+};
+template <class T>
+void backward(Args args, NormBackward<T> p, uint32_t needs) {
+  const aj_call* call = args.call();
+  Wanted<T> dx(args, needs, 0), dw(args, needs, 1), db(args, needs, 2);
+  p.dx = dx.plain.data(), p.dw = dw.plain.data(), p.db = db.plain.data();
+  launch_teams<&norm_backward_kernel<false, T>, &norm_backward_kernel<true, T>>(
+      call, p.g.count, p.g.each > kNarrow, p);
+  if (!p.g.channels && (p.dw || p.db))
+    launch_teams<&weight_sums_kernel<false, T>, &weight_sums_kernel<true, T>>(
+        call, p.g.each, p.g.count > kNarrow, p);
+  for (Plain<T>* result : {&dx.plain, &dw.plain, &db.plain}) result->commit();
+}
+
+void batch_norm_backward(Args args) {
+  TensorView x = args.tensor(1);
+  const aj_call* call = args.call();
+  visit<stored_floating>(x.dtype(), [&]<class T>() {
+    Plain<T> dy(call, args.tensor(0)), in(call, x);
+    NormBackward<T> p = {};
+    using V = Values<Math<T>>;
+    bool training = args.flag(7);
+    p.g = channels_of(x.shape());
+    p.dy = dy.data(), p.x = in.data();
+    p.weight = V(args.tensor(2));
+    p.mean = V(args.tensor(training ? 5 : 3)), p.rstd = V(args.tensor(training ? 6 : 4));
+    p.constant = p.from_var = !training;
+    p.eps = args.real(8);
+    backward(args, p, 9);
+  });
+}
+void layer_norm_backward(Args args) {
+  TensorView x = args.tensor(1);
+  const aj_call* call = args.call();
+  visit<stored_floating>(x.dtype(), [&]<class T>() {
+    Plain<T> dy(call, args.tensor(0)), in(call, x);
+    NormBackward<T> p = {};
+    using V = Values<Math<T>>;
+    p.g = rows_of(args.ints(2), args.tensor(3).numel());
+    p.dy = dy.data(), p.x = in.data();
+    p.mean = V(args.tensor(3)), p.rstd = V(args.tensor(4)), p.weight = V(args.tensor(5));
+    backward(args, p, 7);
+  });
+}
+
+}  // namespace
+
+const Kernel norm_kernels[] = {
+    {"batch_norm_stats", custom<batch_norm, stored_floating>},
+    {"batch_norm_backward", custom<batch_norm_backward, stored_floating>},
+    {"layer_norm_stats", custom<layer_norm, stored_floating>},
+    {"layer_norm_backward", custom<layer_norm_backward, stored_floating>},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::gpu

@@ -1,0 +1,21 @@
+// plugins/gpu/tables.cuh: the kernel tables of all GPU targets, one a file; each ends with an empty
+// row.
+#ifndef ADJOIN_PLUGINS_GPU_TABLES_CUH
+#define ADJOIN_PLUGINS_GPU_TABLES_CUH
+#include <adjoin/kit/kernel.hpp>
+
+namespace adjoin::gpu {
+
+extern const kit::Kernel unary_kernels[], math_kernels[], binary_kernels[], compare_kernels[],
+    copy_kernels[], reduce_kernels[], random_kernels[], product_kernels[], softmax_kernels[],
+    optimizer_kernels[], index_kernels[], scatter_kernels[], convolution_kernels[], pool_kernels[],
+    norm_kernels[], sort_kernels[];
+
+inline constexpr const kit::Kernel* every_table[] = {
+    unary_kernels,       math_kernels,      binary_kernels, compare_kernels,
+    copy_kernels,        reduce_kernels,    random_kernels, product_kernels,
+    softmax_kernels,     optimizer_kernels, index_kernels,  scatter_kernels,
+    convolution_kernels, pool_kernels,      norm_kernels,   sort_kernels};
+
+}  // namespace adjoin::gpu
+#endif

@@ -1,0 +1,224 @@
+"""tests/plugins/emulated_test.py: devices whose memory is not the host's, on a GPU made of fibres: who may touch what,
+what waits for what, and what happens when something fails."""
+
+import os
+import subprocess
+import sys
+
+import adjoin
+import adjoin.nn.functional as F
+import numpy as np
+import pytest
+from adjoin import nn, optim
+
+configure = adjoin.ops.emulated.configure if adjoin._C.find_op("emulated::configure") else None
+pytestmark = pytest.mark.skipif(configure is None, reason="the plugin emulated is not built: no Boost.Context")
+NOTHING = "fail_alloc=0 fail_kernel=0 fail_copy=0 hang=0 delay_us=0 deadline_ms=0 blocking=0 warp=32 seed=0"
+DEVICES = ("emulated:0", "emulated:1")
+
+
+@pytest.fixture(autouse=True)
+def no_orders():
+    yield
+    configure(NOTHING)
+
+
+def script(text, **env):
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env={**os.environ, **env})
+
+
+def test_a_host_access_faults():
+    read = "import adjoin, ctypes; t = adjoin.ones(4, device='emulated'); t.sum().item()\n"
+    assert script(read + "print(t.data_ptr() != 0)").stdout == "True\n"
+    assert script(read + "print(ctypes.c_float.from_address(t.data_ptr()).value)").returncode == -11
+
+
+def test_values_come_and_go():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    t = adjoin.tensor(x).to("emulated")
+    assert t.device == adjoin.device("emulated:0") and "emulated:0" in repr(t)
+    assert np.array_equal(t.cpu().numpy(), x) and t.tolist() == x.tolist() and t[1, 2, 3].item() == 23
+    assert np.array_equal(t.transpose(0, 2)[1:].to("emulated:1").cpu().numpy(), x.transpose(2, 1, 0)[1:])
+    assert t.to(adjoin.float16).cpu().dtype == adjoin.float16
+    t[0, :, 1] = 7
+    assert t.cpu()[0, :, 1].tolist() == [7, 7, 7]
+
+
+def test_more_dimensions_than_a_launch_walks():
+    shape = [2] * 15
+    x = adjoin.arange(2**15).reshape(shape)
+    y = x.to("emulated").permute(list(range(14, -1, -1)))
+    assert adjoin.equal((y + 1).cpu(), x.permute(list(range(14, -1, -1))) + 1)
+
+
+@pytest.mark.parametrize("make", [adjoin.rand, adjoin.randn], ids=str)
+@pytest.mark.parametrize("dtype", [adjoin.float32, adjoin.float64, adjoin.bfloat16])
+def test_random_numbers_are_those_of_the_processor(make, dtype):
+    drawn = []
+    for device in ("cpu", *DEVICES):
+        adjoin.manual_seed(7)
+        drawn.append([make(n, dtype=dtype, device=device).cpu() for n in (5, 1000, 3)])
+    for other in drawn[1:]:
+        assert all(adjoin.equal(a, b) for a, b in zip(drawn[0], other))
+
+
+def test_whole_numbers_and_dropout_are_those_of_the_processor():
+    for draw in (
+        lambda d: adjoin.randint(0, 1 << 40, (100,), device=d),
+        lambda d: F.dropout(adjoin.ones(1000, device=d), 0.3),
+    ):
+        drawn = []
+        for device in ("cpu", "emulated"):
+            adjoin.manual_seed(3)
+            drawn.append(draw(device).cpu())
+        assert adjoin.equal(*drawn)
+
+
+@pytest.mark.parametrize("orders", ["warp=32", "warp=64", "seed=5"])
+@pytest.mark.parametrize("shape", [(5000,), (70, 130), (130, 70), (3, 40000)], ids=str)
+def test_reductions_do_not_depend_on_warps_or_the_order_of_threads(shape, orders):
+    x = adjoin.randn(*shape)
+    t = x.to("emulated")
+    results = []
+    for how in (NOTHING, orders):
+        configure(how)
+        results.append([f(t, d).cpu() for d in range(len(shape)) for f in (adjoin.sum, adjoin.var, adjoin.softmax)])
+        results[-1].append(adjoin.argmax(t).cpu())
+    assert all(adjoin.equal(a, b) for a, b in zip(*results))
+    np.testing.assert_allclose(results[0][0].numpy(), x.numpy().sum(0, dtype=np.float64), rtol=1e-4, atol=1e-4)
+
+
+def net():
+    adjoin.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5)
+    )
+
+
+def train(device, steps=4, optimizer=lambda p: optim.AdamW(p, lr=1e-2)):
+    model = net().to(device)
+    steps_of = optimizer(model.parameters())
+    losses = []
+    for _ in range(steps):
+        adjoin.manual_seed(len(losses))
+        x, y = adjoin.randn(6, 1, 8, 8, device=device), adjoin.randint(0, 5, (6,), device=device)
+        loss = F.cross_entropy(model(x), y, label_smoothing=0.1)
+        steps_of.zero_grad()
+        loss.backward()
+        steps_of.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_training_gives_the_curve_of_the_processor():
+    for optimizer in (lambda p: optim.AdamW(p, lr=1e-2), lambda p: optim.SGD(p, lr=0.1, momentum=0.9)):
+        np.testing.assert_allclose(train("emulated", optimizer=optimizer), train("cpu", optimizer=optimizer), rtol=2e-4)
+
+
+def test_delays_change_nothing():
+    want = train("emulated", 2)
+    configure("delay_us=100")
+    assert train("emulated", 2) == want
+
+
+def test_several_devices_in_one_graph():
+    a = adjoin.ones(3, 4, requires_grad=True)
+    b = adjoin.full((4, 2), 2.0, device="emulated:0", requires_grad=True)
+    c = adjoin.full((2,), 3.0, device="emulated:1", requires_grad=True)
+    out = ((a.to("emulated:0") @ b).to("emulated:1") * c).cpu().sum()
+    out.backward()
+    assert out.item() == 3 * 2 * 8 * 3
+    assert [t.grad.device for t in (a, b, c)] == [t.device for t in (a, b, c)]
+    assert a.grad.tolist() == [[12.0] * 4] * 3 and b.grad.cpu().tolist() == [[9.0] * 2] * 4
+    assert c.grad.cpu().tolist() == [24.0, 24.0]
+
+
+@pytest.mark.parametrize("other", ["cpu", "emulated:1"])
+def test_mixed_devices_are_refused_with_both_names(other):
+    x, y = adjoin.ones(2, 2, device="emulated:0"), adjoin.ones(2, 2, device=other)
+    for mixed in (lambda: x + y, lambda: x @ y, lambda: adjoin.cat([x, y]), lambda: F.linear(x, y)):
+        with pytest.raises(RuntimeError, match=f"emulated:0.*{other}|{other}.*emulated:0"):
+            mixed()
+    assert (x + adjoin.tensor(1.0)).cpu().tolist() == [[2, 2], [2, 2]]  # a number of the host may join
+    assert adjoin.addmm(adjoin.tensor(1.0), x, x).cpu().tolist() == [[3, 3], [3, 3]]
+    x[0] = adjoin.tensor(5.0)
+    assert x.cpu().tolist() == [[5, 5], [1, 1]]
+
+
+def test_a_bad_index_is_told_to_who_waits_and_the_device_goes_on():
+    x = adjoin.arange(5.0).to("emulated")
+    bad = x.index_select(0, adjoin.tensor([1, 9], device="emulated"))
+    with pytest.raises(IndexError, match="index_select: index 9 is out of range for dimension 0 with size 5"):
+        bad.sum().item()
+    assert x.sum().item() == 10
+    configure("blocking=1")
+    with pytest.raises(IndexError, match="index 9 is out of range"):
+        x.index_select(0, adjoin.tensor([1, 9], device="emulated"))
+
+
+def test_out_of_memory_at_each_allocation():
+    want = train("emulated:1", 2)
+    for n in range(1, 100):
+        configure(f"fail_alloc={n}")
+        try:
+            train("emulated:1", 2)
+        except MemoryError as error:
+            assert "emulated" in str(error)
+        except RuntimeError as error:
+            assert "out of memory" in str(error)
+        else:
+            break
+    configure(NOTHING)
+    assert train("emulated:1", 2) == want
+
+
+def test_a_kernel_that_fails_late():
+    want = train("emulated", 2)
+    for n in (1, 5, 20, 50):
+        configure(f"fail_kernel={n}")
+        with pytest.raises(RuntimeError, match="its kernel on emulated:0 has failed, as ordered"):
+            train("emulated", 2)
+    assert train("emulated", 2) == want
+
+
+def test_a_copy_that_fails():
+    x = adjoin.ones(3)
+    configure("fail_copy=1")
+    with pytest.raises(RuntimeError, match="a copy of 12 bytes has failed"):
+        x.to("emulated")
+    assert x.to("emulated").sum().item() == 3
+
+
+def test_a_stream_that_hangs():
+    x = adjoin.ones(3, device="emulated")
+    assert x.sum().item() == 3
+    configure("deadline_ms=200 hang=1")
+    y = x + 1
+    with pytest.raises(RuntimeError, match="has not come to its end within 200 ms.*the first is add"):
+        y.sum().item()
+    configure("hang=0 deadline_ms=0")
+    assert y.sum().item() == 6
+
+
+def test_a_whole_number_over_zero_is_told():
+    x = adjoin.tensor([4, 6], device="emulated")
+    with pytest.raises(RuntimeError, match="integer division by zero"):
+        (x // adjoin.tensor([2, 0], device="emulated")).tolist()
+
+
+def test_unknown_orders():
+    with pytest.raises(RuntimeError, match="the option 'speed=9' is not understood"):
+        configure("speed=9")
+
+
+def test_a_forked_child_is_told_to_spawn():
+    text = """
+import adjoin, os
+t = adjoin.ones(3, device='emulated'); t.sum().item()
+if os.fork() == 0:
+    try: print(t.sum().item())
+    except RuntimeError as e: print('spawn' in str(e), adjoin.ones(2).sum().item(), flush=True)
+    os._exit(0)
+os.wait(); print(t.sum().item())
+"""
+    assert script(text).stdout == "True 2.0\n3.0\n"
