@@ -137,7 +137,7 @@ STEP = {
     "adaptive": plain(lambda T, F, x: F.adaptive_avg_pool2d(x, x.shape[2])),
     "cat": plain(lambda T, F, x: T.cat([x, x.tanh()], 1)[:, : x.shape[1]] if x.shape[1] > 8 else T.cat([x, x], 1)),
     "flat": plain(lambda T, F, x: x.flatten(1).view(x.shape)),
-    "turned": plain(lambda T, F, x: x.permute(0, 2, 3, 1).reshape(x.shape)),
+    "turned": plain(lambda T, F, x: x.permute(0, 2, 3, 1).contiguous().view(x.shape)),
     "permuted": plain(lambda T, F, x: x.permute(0, 1, 3, 2).contiguous()),
     "slice": plain(lambda T, F, x: x[:, ::2] if x.shape[1] > 8 else x[:, :8]),
     "clone": plain(lambda T, F, x: x.clone()),
