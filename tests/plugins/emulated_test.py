@@ -30,7 +30,8 @@ def script(text, **env):
 def test_a_host_access_faults():
     read = "import adjoin, ctypes; t = adjoin.ones(4, device='emulated'); t.sum().item()\n"
     assert script(read + "print(t.data_ptr() != 0)").stdout == "True\n"
-    assert script(read + "print(ctypes.c_float.from_address(t.data_ptr()).value)").returncode == -11
+    done = script(read + "print(ctypes.c_float.from_address(t.data_ptr()).value)")
+    assert done.returncode != 0 and not done.stdout  # SIGSEGV, or a sanitizer's word about it
 
 
 def test_values_come_and_go():
