@@ -42,11 +42,12 @@ std::string devices_of(const aj_plugin_info& p) {
 }
 
 int list(const Words& words) {
-  Arguments args("adjoin plugins list [--json]",
-                 "Lists every plugin of the search path. 'found' means: will be loaded when what it "
-                 "provides is first needed.\n"
-                 "Plugins of devices are tried in a child process, to tell what devices there are; "
-                 "--quick runs none.");
+  Arguments args(
+      "adjoin plugins list [--json]",
+      "Lists every plugin of the search path. 'found' means: will be loaded when what it "
+      "provides is first needed.\n"
+      "Plugins of devices are tried in a child process, to tell what devices there are; "
+      "--quick runs none.");
   args.add()("json", "prints JSON")("quick", "runs no plugin");
   if (!args.parse(words)) return 0;
   std::vector<aj_plugin_info> infos = list_plugins();
@@ -85,8 +86,8 @@ int list(const Words& words) {
   return 0;
 }
 
-// What a device's plugin tells of itself, it tells when it is loaded; that it cannot be is a part of
-// the answer.
+// What a device's plugin tells of itself, it tells when it is loaded; that it cannot be is a part
+// of the answer.
 void load_devices_of(const std::string& name) {
   for (const aj_plugin_info& p : list_plugins()) {
     if (!has_device(p)) continue;
@@ -103,8 +104,10 @@ int why(const Words& words) {
   Arguments args("adjoin plugins why NAME [--load] [--json]",
                  "NAME is a plugin, a device, or what a note calls it (device:acme, ops:acme, "
                  "service:aj.blas/cpu).\nTells who offers it and what was decided about them.");
-  args.add()("load",
-             "loads them first, and tells what they registered and what they brought along");
+  args.add()(
+      "load",
+      "loads them first, as plugins of devices always are, and tells what they registered and "
+      "brought along");
   args.add()("json", "prints JSON");
   args.positional("name", 1);
   if (!args.parse(words)) return 0;

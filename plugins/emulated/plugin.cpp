@@ -20,7 +20,7 @@ aj_status* configure(void*, aj_call* call) {
 }  // namespace
 
 AJ_PLUGIN(.name = "emulated", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "device:emulated;ops:emulated") {
+          .provides = "device:emulated;ops:emulated;imitates:gpu") {
   kit::check(emulated::set_orders(kit::view_of(plugin.env()->options)));
   plugin.device(emulated::device_table);
   for (const kit::Kernel* table : gpu::every_table) plugin.kernels("emulated", table);

@@ -121,11 +121,15 @@ void index_at(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
   IndexWalk w = index_walk(args.call(), x.shape(), x.strides(), args.tensors(1), out.shape());
+  std::optional<Scratch> dense;  // of out=
+  if (!out.dense()) dense.emplace(args.call(), x.dtype(), out.shape());
+  MutView to = dense ? MutView(dense->tensor()) : out;
   visit_size(x.dtype(), [&]<class T>() {
-    each(args.call(), out.numel(),
+    each(args.call(), to.numel(),
          ReadAt<T>{w, reach(reinterpret_cast<const T*>(x.bytes())),
-                   reach(reinterpret_cast<T*>(out.bytes()))});
+                   reach(reinterpret_cast<T*>(to.bytes()))});
   });
+  if (dense) copy(args.call(), out, TensorView(dense->tensor()));
 }
 
 // The output, filled with the input unless it is the input.

@@ -1,6 +1,8 @@
 // plugins/gpu/norm.cuh: batch norm and layer norm: a team for each group of elements that share a
 // mean.
 #include <adjoin/kit/geometry.hpp>
+#include <memory>
+#include <vector>
 
 #include "block.cuh"
 #include "element.cuh"
@@ -30,21 +32,39 @@ Groups rows_of(Span normalized, int64_t rows) {
   return {rows, n, 1, false};
 }
 
-// Optional values, read in M.
+// Optional values, read in M, one behind the other.
 template <class M>
 struct Values {
   const char* p = nullptr;
   int32_t dtype = 0;
-  Values() = default;
-  explicit Values(TensorView dense) {
-    if (dense) p = reach(dense.bytes()), dtype = index_of(dense.dtype());
-  }
   AJ_HD M at(int64_t i, M otherwise) const {
     return p ? load<M>(p + i * bytes(), dtype) : otherwise;
   }
   AJ_HD int64_t bytes() const {
     return dtype == AJ_DT_FLOAT64 ? 8 : dtype == AJ_DT_FLOAT32 ? 4 : 2;
   }
+};
+
+// What a kernel reads as Values, with copies of what does not lie so, until it has been launched.
+template <class M>
+class Lent {
+ public:
+  explicit Lent(const aj_call* call) : call_(call) {}
+  Values<M> operator()(TensorView t) {
+    if (!t) return {};
+    Values<M> v;
+    v.dtype = index_of(t.dtype());
+    visit<stored_floating>(t.dtype(), [&]<class W>() {
+      auto plain = std::make_shared<Plain<W>>(call_, t);
+      v.p = reinterpret_cast<const char*>(plain->data());
+      copies_.push_back(std::move(plain));
+    });
+    return v;
+  }
+
+ private:
+  const aj_call* call_;
+  std::vector<std::shared_ptr<void>> copies_;
 };
 
 template <class T>
@@ -54,14 +74,14 @@ struct Norm {
   const T* x;
   T* out;
   Values<M> weight, bias, running_mean, running_var;
-  char *mean, *rstd;             // results, NULL: not wanted
+  M *mean, *rstd;                // results, NULL: not wanted
   char *track_mean, *track_var;  // running values to move
-  int32_t mean_dtype, rstd_dtype, track_mean_dtype, track_var_dtype;
+  int32_t track_mean_dtype, track_var_dtype;
+  int64_t track_mean_step, track_var_step;  // in bytes
   bool training;
   double momentum, eps;
-  static AJ_HD void put(char* to, int32_t dtype, int64_t i, M v) {
-    int64_t bytes = dtype == AJ_DT_FLOAT64 ? 8 : dtype == AJ_DT_FLOAT32 ? 4 : 2;
-    if (to) store<M>(to + i * bytes, dtype, v);
+  static AJ_HD void put(char* to, int32_t dtype, int64_t offset, M v) {
+    if (to) store<M>(to + offset, dtype, v);
   }
 };
 
@@ -75,13 +95,14 @@ AJ_GLOBAL void norm_kernel(Norm<T> p) {
       M sum = 0;
       for (int64_t k = Own::first(); k < p.g.each; k += Own::step())
         sum += M(p.x[p.g.place(group, k)]);
-      mean = Own::join(sum, Plus()) / M(p.g.each);
+      M n = M(p.g.each > 0 ? p.g.each : 1);  // nothing has mean and variance 0
+      mean = Own::join(sum, Plus()) / n;
       M squares = 0;
       for (int64_t k = Own::first(); k < p.g.each; k += Own::step()) {
         M d = M(p.x[p.g.place(group, k)]) - mean;
         squares += d * d;
       }
-      var = Own::join(squares, Plus()) / M(p.g.each);
+      var = Own::join(squares, Plus()) / n;
     } else {
       mean = p.running_mean.at(group, M(0));
       var = p.running_var.at(group, M(1));
@@ -92,22 +113,24 @@ AJ_GLOBAL void norm_kernel(Norm<T> p) {
       p.out[i] = T((M(p.x[i]) - mean) * rstd * p.weight.at(w, M(1)) + p.bias.at(w, M(0)));
     }
     if (!Own::leads()) continue;
-    p.put(p.mean, p.mean_dtype, group, mean);
-    p.put(p.rstd, p.rstd_dtype, group, rstd);
+    if (p.mean) p.mean[group] = mean;
+    if (p.rstd) p.rstd[group] = rstd;
     if (!p.training) continue;
     M keep = M(1 - p.momentum), move = M(p.momentum);
     M unbias = M(p.g.each) / M(p.g.each > 1 ? p.g.each - 1 : 1);
-    p.put(p.track_mean, p.track_mean_dtype, group,
+    p.put(p.track_mean, p.track_mean_dtype, group * p.track_mean_step,
           keep * p.running_mean.at(group, M(0)) + move * mean);
-    p.put(p.track_var, p.track_var_dtype, group,
+    p.put(p.track_var, p.track_var_dtype, group * p.track_var_step,
           keep * p.running_var.at(group, M(0)) + move * var * unbias);
   }
 }
 
-void target(MutView t, char** to, int32_t* dtype) {
+// Running values: one dimension.
+void target(MutView t, char** to, int32_t* dtype, int64_t* step) {
   if (!t || !t.numel()) return;
   *to = reach(t.bytes());
   *dtype = index_of(t.dtype());
+  *step = t.stride(0) * (t.dtype().bits / 8);
 }
 
 void batch_norm(Args args) {
@@ -118,19 +141,19 @@ void batch_norm(Args args) {
     Norm<T> p = {};
     p.g = channels_of(x.shape());
     p.x = in.data(), p.out = out.data();
-    using V = Values<Math<T>>;
-    p.weight = V(args.tensor(1)), p.bias = V(args.tensor(2));
-    p.running_mean = V(args.tensor(3)), p.running_var = V(args.tensor(4));
+    Lent<Math<T>> values(call);
+    p.weight = values(args.tensor(1)), p.bias = values(args.tensor(2));
+    p.running_mean = values(args.tensor(3)), p.running_var = values(args.tensor(4));
     p.training = args.flag(5), p.momentum = args.real(6), p.eps = args.real(7);
-    target(args.result(1), &p.mean, &p.mean_dtype);
-    target(args.result(2), &p.rstd, &p.rstd_dtype);
+    Plain<Math<T>> mean(call, args.result(1)), rstd(call, args.result(2));
+    p.mean = mean.data(), p.rstd = rstd.data();
     if (p.training) {
-      target(MutView(args.tensor(3).get()), &p.track_mean, &p.track_mean_dtype);
-      target(MutView(args.tensor(4).get()), &p.track_var, &p.track_var_dtype);
+      target(MutView(args.tensor(3).get()), &p.track_mean, &p.track_mean_dtype, &p.track_mean_step);
+      target(MutView(args.tensor(4).get()), &p.track_var, &p.track_var_dtype, &p.track_var_step);
     }
     launch_teams<&norm_kernel<false, T>, &norm_kernel<true, T>>(call, p.g.count, p.g.each > kNarrow,
                                                                 p);
-    out.commit();
+    mean.commit(), rstd.commit(), out.commit();
   });
 }
 
@@ -142,13 +165,14 @@ void layer_norm(Args args) {
     Norm<T> p = {};
     p.g = rows_of(args.ints(1), args.result(1).numel());
     p.x = in.data(), p.out = out.data();
-    p.weight = Values<Math<T>>(args.tensor(2)), p.bias = Values<Math<T>>(args.tensor(3));
+    Lent<Math<T>> values(call);
+    p.weight = values(args.tensor(2)), p.bias = values(args.tensor(3));
     p.training = true, p.eps = args.real(4);
-    target(args.result(1), &p.mean, &p.mean_dtype);
-    target(args.result(2), &p.rstd, &p.rstd_dtype);
+    Plain<Math<T>> mean(call, args.result(1)), rstd(call, args.result(2));
+    p.mean = mean.data(), p.rstd = rstd.data();
     launch_teams<&norm_kernel<false, T>, &norm_kernel<true, T>>(call, p.g.count, p.g.each > kNarrow,
                                                                 p);
-    out.commit();
+    mean.commit(), rstd.commit(), out.commit();
   });
 }
 
@@ -245,12 +269,12 @@ void batch_norm_backward(Args args) {
   visit<stored_floating>(x.dtype(), [&]<class T>() {
     Plain<T> dy(call, args.tensor(0)), in(call, x);
     NormBackward<T> p = {};
-    using V = Values<Math<T>>;
+    Lent<Math<T>> values(call);
     bool training = args.flag(7);
     p.g = channels_of(x.shape());
     p.dy = dy.data(), p.x = in.data();
-    p.weight = V(args.tensor(2));
-    p.mean = V(args.tensor(training ? 5 : 3)), p.rstd = V(args.tensor(training ? 6 : 4));
+    p.weight = values(args.tensor(2));
+    p.mean = values(args.tensor(training ? 5 : 3)), p.rstd = values(args.tensor(training ? 6 : 4));
     p.constant = p.from_var = !training;
     p.eps = args.real(8);
     backward(args, p, 9);
@@ -262,10 +286,11 @@ void layer_norm_backward(Args args) {
   visit<stored_floating>(x.dtype(), [&]<class T>() {
     Plain<T> dy(call, args.tensor(0)), in(call, x);
     NormBackward<T> p = {};
-    using V = Values<Math<T>>;
+    Lent<Math<T>> values(call);
     p.g = rows_of(args.ints(2), args.tensor(3).numel());
     p.dy = dy.data(), p.x = in.data();
-    p.mean = V(args.tensor(3)), p.rstd = V(args.tensor(4)), p.weight = V(args.tensor(5));
+    p.mean = values(args.tensor(3)), p.rstd = values(args.tensor(4)),
+    p.weight = values(args.tensor(5));
     backward(args, p, 7);
   });
 }

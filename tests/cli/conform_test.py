@@ -81,7 +81,7 @@ def build_faulty(folder, code="AJ_OUT_OF_MEMORY", pitch="dst_pitch"):
     return compile_plugin(folder, source, "faulty", "g++", ["-std=c++20"], suffix=".cpp")
 
 
-@pytest.mark.parametrize("name", ["cpu", "reference"])
+@pytest.mark.parametrize("name", ["cpu", "reference", "emulated"])
 @pytest.mark.parametrize("mode", ["test", "grad"])
 def test_our_backends_conform(name, mode):
     code, report = conform(f"{PLUGINDIR}/libaj_{name}.so", "--mode", mode, *["--full"] * FULL)

@@ -125,13 +125,17 @@ Outcome Call::run(const std::vector<Tensor>& rets, bool fetch_values) {
     if (row_.results.empty())
       for (const Input& in : inputs_)
         if (row_.params[in.param].written()) out.tensors.push_back(in.placed.tensor);
-    if (fetch_values)
+    if (fetch_values) {
+      kit::check(kit::core().device_synchronize(device_));  // what a kernel found is told late
       for (const Tensor& t : out.tensors)
         out.values.push_back(t.defined() ? fetch(t) : HostTensor{});
+    }
     out.ok = true;
   } catch (const kit::Error& e) {
     out.code = e.code();
     out.message = e.message();
+    kit::core().status_free(
+        kit::core().device_synchronize(device_));  // nothing of this call is left for the next
   }
   return out;
 }

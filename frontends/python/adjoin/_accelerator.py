@@ -271,7 +271,7 @@ def _candidates():
     found = []
     for plugin in _C.plugin_list():
         offers = plugin["provides"].split(";")
-        if "imitates" not in offers:
+        if not any(offer.startswith("imitates:") for offer in offers):
             found += [offer[7:] for offer in offers if offer.startswith("device:")]
     return sorted(set(found))
 
