@@ -31,7 +31,7 @@ if python -c 'import torch' 2>/dev/null; then
 else
   echo "-- left out: tests/compat, which needs PyTorch in .venv (pip install torch)"
 fi
-echo "-- left out: everything that needs a GPU"
+echo "-- left out: everything that needs a GPU; the emulated one and the command under sanitizers"
 if ((${#failed[@]})); then
   printf -- '-- FAILED: %s\n' "${failed[@]}"
   exit 1
