@@ -29,6 +29,7 @@ namespace {
 
 constexpr int kRegions = 8, kMaxThreads = 1024;
 constexpr int64_t kSpinNs = 20'000, kAskNs = 50'000'000;
+constexpr int64_t kStopAll = -1;  // before every chunk
 
 // What a body may rely on from the thread that opened the region: modes, keys, the user's line.
 struct Inherited {
@@ -62,10 +63,9 @@ struct alignas(64) Region {
   void* self = nullptr;
   int threads = 0;
   Inherited inherited{};
-  std::atomic<bool> failed{false};
+  std::atomic<int64_t> failed{0};  // the first chunk known to have failed; `chunks`: none
   std::mutex error_lock;
   aj_status* error = nullptr;
-  int64_t error_chunk = 0;
 };
 
 // A worker's place: where it may run, less the processor of who opens regions.
@@ -119,14 +119,15 @@ int granted_cpus() {
   return std::clamp(n, 1, kMaxThreads);
 }
 
+// Nobody claims any more; what was claimed before the chunk that failed goes on, for one of those
+// may fail too: the first error in the order of chunks is told, whatever threads there are.
 void record_error(Region& r, int64_t chunk, aj_status* s) {
-  r.next.store(r.chunks, std::memory_order_relaxed);  // nobody claims any more
-  r.failed.store(true, std::memory_order_relaxed);    // or goes on with what was claimed
+  r.next.store(r.chunks, std::memory_order_relaxed);
   std::lock_guard held(r.error_lock);
-  if (r.error && r.error_chunk < chunk) return free_status(s);
+  if (r.error && r.failed.load(std::memory_order_relaxed) < chunk) return free_status(s);
   if (r.error) free_status(r.error);
   r.error = s;
-  r.error_chunk = chunk;
+  r.failed.store(chunk, std::memory_order_relaxed);
 }
 
 // The opener's question to the user: after 50 ms, then every 50 ms.
@@ -161,11 +162,12 @@ void run_chunks(Region& r, Asking* asking) {
   for (;;) {
     Claim claim = claim_chunks(r);
     if (claim.from == claim.to) return;
-    for (int64_t i = claim.from; i < claim.to && !r.failed.load(std::memory_order_relaxed); ++i) {
+    for (int64_t i = claim.from; i < std::min(claim.to, r.failed.load(std::memory_order_relaxed));
+         ++i) {
       int64_t lo = i * r.grain;
-      aj_status* s = r.body(r.self, lo, std::min(r.n, lo + r.grain));
-      if (!s && asking) s = asking->ask();
-      if (__builtin_expect(s != nullptr, 0)) record_error(r, i, s);
+      if (aj_status* s = r.body(r.self, lo, std::min(r.n, lo + r.grain))) record_error(r, i, s);
+      if (!asking) continue;
+      if (aj_status* s = asking->ask()) record_error(r, kStopAll, s);
     }
   }
 }
@@ -314,7 +316,7 @@ aj_status* run_region(Pool& p, Region& r, int threads, int64_t n, int64_t grain,
   r.body = body, r.self = self, r.threads = threads;
   r.inherited = Inherited::take();
   r.error = nullptr;
-  r.failed.store(false, std::memory_order_relaxed);
+  r.failed.store(r.chunks, std::memory_order_relaxed);
   r.next.store(0, std::memory_order_relaxed);
   int cpu = sched_getcpu();
   if (__builtin_expect(cpu != p.avoided.load(std::memory_order_relaxed), 0))

@@ -134,7 +134,7 @@ TEST(Pool, WorkersKeepOffTheProcessorOfTheirOpener) {
   ASSERT_EQ(sched_setaffinity(0, sizeof mine, &mine), 0);
 }
 
-TEST(Pool, TheEarliestErrorOfThoseThatHappened) {
+TEST(Pool, TheFirstErrorWhateverTheThreads) {
   for (int threads : {1, 4}) {
     Threads set(threads);
     for (int i = 0; i < 200; i++) {
