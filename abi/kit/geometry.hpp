@@ -39,7 +39,7 @@ struct ConvGeometry {
   int64_t big_pixels() const { return big[0] * big[1] * big[2]; }
 
   // The pixel of the big image under tap k of pixel s of the small one, or -1 in the padding.
-  int64_t meet(int64_t s, int64_t k) const {
+  AJ_HD int64_t meet(int64_t s, int64_t k) const {
     int64_t at = 0, weight = 1;
     for (int d = 2; d >= 0; --d) {
       int64_t x = s % small[d] * stride[d] - pad[d] + k % kernel[d] * dilation[d];

@@ -10,36 +10,14 @@ namespace adjoin::gpu {
 namespace {
 
 using convolved = Join<stored_floating, complexes>;
-// Element (row, column) of one of the two operands; 0 in the padding.
-struct Geometry {
-  int64_t batch, groups, small_c, big_c, taps, small_pixels, big_pixels;
-  int64_t small[3], big[3], kernel[3], stride[3], pad[3], dilation[3];
+// As kernels get it.
+struct Geometry : ConvGeometry {
+  int64_t taps, small_pixels, big_pixels;  // counted once
   explicit Geometry(const ConvGeometry& g)
-      : batch(g.batch),
-        groups(g.groups),
-        small_c(g.small_c),
-        big_c(g.big_c),
+      : ConvGeometry(g),
         taps(g.taps()),
         small_pixels(g.small_pixels()),
-        big_pixels(g.big_pixels()) {
-    for (int d = 0; d < 3; ++d) {
-      small[d] = g.small[d], big[d] = g.big[d], kernel[d] = g.kernel[d];
-      stride[d] = g.stride[d], pad[d] = g.pad[d], dilation[d] = g.dilation[d];
-    }
-  }
-  // The pixel of the big image under tap k of pixel s of the small one, or -1 in the padding.
-  AJ_HD int64_t meet(int64_t s, int64_t k) const {
-    int64_t at = 0, weight = 1;
-    for (int d = 2; d >= 0; --d) {
-      int64_t x = s % small[d] * stride[d] - pad[d] + k % kernel[d] * dilation[d];
-      if (x < 0 || x >= big[d]) return -1;
-      at += x * weight;
-      weight *= big[d];
-      s /= small[d];
-      k /= kernel[d];
-    }
-    return at;
-  }
+        big_pixels(g.big_pixels()) {}
   // The pixel of the small image whose tap k lies on pixel b of the big one, or -1.
   AJ_HD int64_t meet_back(int64_t b, int64_t k) const {
     int64_t at = 0, weight = 1;
