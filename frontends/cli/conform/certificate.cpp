@@ -38,23 +38,6 @@ margin:0;border-radius:0}.map{columns:1}header{flex-direction:column}}@media pri
 background:none}main{border:0;margin:0}}
 )css";
 
-std::string html(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string figure(const std::string& number, const std::string& of) {
   return "<div><b>" + number + "</b><span>" + of + "</span></div>";
 }
@@ -88,9 +71,9 @@ std::string checks_table(const Report& report) {
   }
   for (const std::string& name : order) {
     const Verdict& v = by[name];
-    out += "<tr><td>" + html(name) + "<td class=n>" + grouped(v.passed) + "<td class='n " +
+    out += "<tr><td>" + escaped(name) + "<td class=n>" + grouped(v.passed) + "<td class='n " +
            (v.failed ? "bad" : "dim") + "'>" + grouped(v.failed) + "<td class=dim>" +
-           html(v.reason) + "</tr>";
+           escaped(v.reason) + "</tr>";
   }
   return out + "</table>";
 }
@@ -115,7 +98,7 @@ std::string rows_map(const Report& report) {
                     ". <i class=p></i> agrees <i class=f></i> fails <i class=m></i> in parts "
                     "<i class=u></i> no kernel <i class=r></i> both refuse</p><div class=map>";
   for (const auto& [name, by] : rows) {
-    out += "<p><code>" + html(name) + "</code><span>";
+    out += "<p><code>" + escaped(name) + "</code><span>";
     for (const auto& [dtype, v] : by)
       if (dtype.empty()) out += std::string("<i class='") + mark(v) + "'></i>";
     for (const std::string& d : order) {
@@ -132,7 +115,7 @@ std::string rows_map(const Report& report) {
 std::string failures(const Report& report) {
   std::string out;
   for (const Record* r : report.failed())
-    for (const std::string& f : r->verdict.failures) out += "<li><code>" + html(f) + "</code>";
+    for (const std::string& f : r->verdict.failures) out += "<li><code>" + escaped(f) + "</code>";
   return out.empty() ? "" : "<h2>Failures</h2><ul>" + out + "</ul>";
 }
 
@@ -160,11 +143,12 @@ std::string certificate(const Report& report) {
   std::string out =
       "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport "
       "content='width=device-width,initial-scale=1'><title>" +
-      html(s.plugin) + (good ? " conforms" : " does not conform") + "</title><style>" + kStyle +
-      "</style><main><header><div><h1>" + html(s.plugin) + " " + html(report.version) +
-      "</h1><div class=dim>" + (report.vendor.empty() ? "" : html(report.vendor) + " &middot; ") +
-      "device <code>" + html(s.device_name) + "</code> &middot; " + date +
-      "</div><code class=dim>" + html(s.file) + "</code></div><div class='seal " +
+      escaped(s.plugin) + (good ? " conforms" : " does not conform") + "</title><style>" + kStyle +
+      "</style><main><header><div><h1>" + escaped(s.plugin) + " " + escaped(report.version) +
+      "</h1><div class=dim>" +
+      (report.vendor.empty() ? "" : escaped(report.vendor) + " &middot; ") + "device <code>" +
+      escaped(s.device_name) + "</code> &middot; " + date + "</div><code class=dim>" +
+      escaped(s.file) + "</code></div><div class='seal " +
       (good ? "good'>conforms" : "bad'>does not conform") + "</div></header><div class=figures>" +
       figure(grouped(all.passed), "cases passed") + figure(grouped(all.failed), "failed") +
       figure(grouped(int64_t(rows.size())), "rows of the op tables") +
@@ -175,14 +159,14 @@ std::string certificate(const Report& report) {
   out +=
       "<h2>How</h2><p class=dim>Every row of the op tables ran on the device and on the "
       "reference backend with the same numbers (seed " +
-      std::to_string(s.seed) + ", mode " + html(s.mode) + (s.full ? ", all samples" : "") +
+      std::to_string(s.seed) + ", mode " + escaped(s.mode) + (s.full ? ", all samples" : "") +
       "): dense, strided, transposed, offset, expanded, empty, without dimensions, written into "
       "a given tensor, in place; what lies around outputs and inputs was watched. Relative and "
       "absolute tolerance: " +
       tolerances() +
       "; 25 times that where a size is large and for gradients; integers and bools exactly. "
       "Again with: <code>adjoin conform " +
-      html(s.file) + " --mode " + html(s.mode) + " --seed " + std::to_string(s.seed) +
+      escaped(s.file) + " --mode " + escaped(s.mode) + " --seed " + std::to_string(s.seed) +
       "</code></p></main></html>\n";
   return out;
 }

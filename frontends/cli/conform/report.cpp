@@ -8,11 +8,8 @@
 #include "../cli.hpp"
 
 namespace adjoin::cli {
-namespace {
 
-constexpr size_t kMostFailures = 5;  // told of a group
-
-std::string xml(const std::string& text) {
+std::string escaped(const std::string& text) {
   std::string out;
   for (char c : text) {
     if (c == '<')
@@ -28,6 +25,10 @@ std::string xml(const std::string& text) {
   }
   return out;
 }
+
+namespace {
+
+constexpr size_t kMostFailures = 5;  // told of a group
 
 std::string members_of(const Record& r) {
   const Verdict& v = r.verdict;
@@ -175,20 +176,20 @@ std::string report_json(const Report& report) {
 std::string report_junit(const Report& report) {
   std::string out =
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoin conform " +
-      xml(report.settings.plugin) + "\" tests=\"" + std::to_string(report.records.size()) +
+      escaped(report.settings.plugin) + "\" tests=\"" + std::to_string(report.records.size()) +
       "\" failures=\"" + std::to_string(report.failed().size()) + "\">\n";
   for (const Record& r : report.records) {
     char seconds[32];
     snprintf(seconds, sizeof seconds, "%.4f", r.seconds);
-    out += "  <testcase classname=\"" + xml(r.check) + "\" name=\"" + xml(r.name()) + "\" time=\"" +
-           seconds + "\">";
+    out += "  <testcase classname=\"" + escaped(r.check) + "\" name=\"" + escaped(r.name()) +
+           "\" time=\"" + seconds + "\">";
     std::string text;
     for (const std::string& f : r.verdict.failures) text += f + "\n";
     if (r.verdict.failed)
-      out += "<failure message=\"" + std::to_string(r.verdict.failed) + " failed\">" + xml(text) +
-             "</failure>";
+      out += "<failure message=\"" + std::to_string(r.verdict.failed) + " failed\">" +
+             escaped(text) + "</failure>";
     else if (!r.verdict.passed)
-      out += "<skipped message=\"" + xml(r.verdict.reason) + "\"/>";
+      out += "<skipped message=\"" + escaped(r.verdict.reason) + "\"/>";
     out += "</testcase>\n";
   }
   return out + "</testsuite>\n";

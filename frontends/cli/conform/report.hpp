@@ -29,6 +29,7 @@ struct Report {
   std::map<std::string, int64_t> reasons() const;
 };
 
+std::string escaped(const std::string& text);  // for XML and HTML; control characters go
 std::string to_line(const Record& record);  // one line of JSON
 Record from_line(const std::string& line);
 
