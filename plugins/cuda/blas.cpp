@@ -9,6 +9,7 @@
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/status.hpp"
 #include "blas_library.hpp"
+#include "timing.hpp"
 
 namespace adjoin::vendor {
 namespace {
@@ -150,31 +151,10 @@ class Problem {
   Number alpha_, beta_;
 };
 
-// Milliseconds of one run behind another, or a negative number if it does not run.
 float time_of(const Problem& p, cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo, void* to,
               void* workspace, cudaStream_t stream) {
-  cudaEvent_t from, until;
-  if (cudaEventCreate(&from) != cudaSuccess) return -1;
-  if (cudaEventCreate(&until) != cudaSuccess) return (void)cudaEventDestroy(from), -1;
-  float ms = -1;
-  bool runs = p.run(handle, algo, to, workspace) == CUBLAS_STATUS_SUCCESS;
-  runs = runs && cudaEventRecord(from, stream) == cudaSuccess;
-  for (int i = 0; i < 3 && runs; ++i)
-    runs = p.run(handle, algo, to, workspace) == CUBLAS_STATUS_SUCCESS;
-  runs = runs && cudaEventRecord(until, stream) == cudaSuccess;
-  if (!runs || cudaEventSynchronize(until) != cudaSuccess ||
-      cudaEventElapsedTime(&ms, from, until) != cudaSuccess)
-    ms = -1;
-  (void)cudaEventDestroy(from);
-  (void)cudaEventDestroy(until);
-  return ms;
-}
-
-bool capturing(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  return !stream || cudaStreamIsCapturing(stream, &status) != cudaSuccess
-             ? false
-             : status != cudaStreamCaptureStatusNone;
+  return milliseconds(stream, 3,
+                      [&] { return p.run(handle, algo, to, workspace) == CUBLAS_STATUS_SUCCESS; });
 }
 
 // The fastest of the offers. With beta the result is also an input: measured into other memory.

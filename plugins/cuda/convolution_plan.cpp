@@ -12,6 +12,7 @@
 
 #include "../gpu/vendor/status.hpp"
 #include "dnn.hpp"
+#include "timing.hpp"
 
 namespace adjoin::vendor {
 namespace {
@@ -206,27 +207,13 @@ cudnnStatus_t execute(const Convolution& c, const Plan& plan, DeviceState& state
   return dnn().BackendExecute(state.handle, plan.plan.handle(), pack.handle());
 }
 
-// Milliseconds, or a negative number if it does not run.
 float time_of(const Convolution& c, const Plan& plan, DeviceState& state, cudaStream_t stream) {
-  cudaEvent_t from, until;
-  if (cudaEventCreate(&from) != cudaSuccess) return -1;
-  if (cudaEventCreate(&until) != cudaSuccess) return (void)cudaEventDestroy(from), -1;
-  float ms = -1;
-  auto once = [&] { return execute(c, plan, state, stream) == CUDNN_STATUS_SUCCESS; };
-  bool runs = once() && cudaEventRecord(from, stream) == cudaSuccess && once() && once() &&
-              cudaEventRecord(until, stream) == cudaSuccess;
-  if (!runs || cudaEventSynchronize(until) != cudaSuccess ||
-      cudaEventElapsedTime(&ms, from, until) != cudaSuccess)
-    ms = -1;
-  (void)cudaEventDestroy(from);
-  (void)cudaEventDestroy(until);
-  return ms;
+  return milliseconds(stream, 2,
+                      [&] { return execute(c, plan, state, stream) == CUDNN_STATUS_SUCCESS; });
 }
 
 Plan choose(const Convolution& c, DeviceState& state, cudaStream_t stream, bool by_shape) {
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  if (stream) (void)cudaStreamIsCapturing(stream, &capture);
-  bool measure = !by_shape && capture == cudaStreamCaptureStatusNone;
+  bool measure = !by_shape && !capturing(stream);
   std::vector<Plan> plans = plans_for(c, state.handle, measure ? kOffers : 1);
   size_t best = 0;
   float least = -1;
