@@ -50,21 +50,7 @@ namespace AJ_HIDDEN kit {
                          int64_t n) {                                                              \
     cpu::store<T>(to, dtype, stride, from, n);                                                     \
   }
-AJ_CONVERT_HERE(bool)
-AJ_CONVERT_HERE(uint8_t)
-AJ_CONVERT_HERE(int8_t)
-AJ_CONVERT_HERE(int16_t)
-AJ_CONVERT_HERE(int32_t)
-AJ_CONVERT_HERE(int64_t)
-AJ_CONVERT_HERE(uint16_t)
-AJ_CONVERT_HERE(uint32_t)
-AJ_CONVERT_HERE(uint64_t)
-AJ_CONVERT_HERE(Half)
-AJ_CONVERT_HERE(BFloat16)
-AJ_CONVERT_HERE(float)
-AJ_CONVERT_HERE(double)
-AJ_CONVERT_HERE(Complex64)
-AJ_CONVERT_HERE(Complex128)
+AJ_STORED(AJ_CONVERT_HERE)
 #undef AJ_CONVERT_HERE
 }  // namespace kit
 }  // namespace adjoin

@@ -19,17 +19,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
 template <class T>
-void statistics(const T* HWY_RESTRICT x, int64_t n, double eps, T* mean, T* rstd) {
-  T m = T(rows::total<T>(n, [=](auto d, int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); }) /
-          double(n));
-  double squares = rows::total<T>(n, [=](auto d, int64_t i) HWY_ATTR {
-    auto c = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, m));
-    return hn::Mul(c, c);
-  });
-  *mean = m, *rstd = T(1 / std::sqrt(squares / double(n) + eps));
-}
-
-template <class T>
 void scaled(const T* HWY_RESTRICT x, T* HWY_RESTRICT y, int64_t n, T mean, T rstd, T weight, T bias,
             bool past_cache) {
   rows::write(y, n, past_cache, [=](auto d, int64_t i) HWY_ATTR {
@@ -59,7 +48,7 @@ void gradient(const T* HWY_RESTRICT g, const T* HWY_RESTRICT x, T* HWY_RESTRICT 
 }
 
 template <class T>
-constexpr GroupRows<T> kRows = {&statistics<T>, &scaled<T>, &sums<T>, &gradient<T>};
+constexpr GroupRows<T> kRows = {&rows::statistics<T>, &scaled<T>, &sums<T>, &gradient<T>};
 
 }  // namespace
 

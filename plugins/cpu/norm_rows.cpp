@@ -21,13 +21,8 @@ namespace {
 template <class T>
 void forward(const T* HWY_RESTRICT x, const T* HWY_RESTRICT weight, const T* HWY_RESTRICT bias,
              T* HWY_RESTRICT y, int64_t n, double eps, bool past_cache, T* mean, T* rstd) {
-  T m = T(rows::total<T>(n, [=](auto d, int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); }) /
-          double(n));
-  double squares = rows::total<T>(n, [=](auto d, int64_t i) HWY_ATTR {
-    auto c = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, m));
-    return hn::Mul(c, c);
-  });
-  T k = T(1 / std::sqrt(squares / double(n) + eps));
+  T m, k;
+  rows::statistics<T>(x, n, eps, &m, &k);
   rows::write(y, n, past_cache, [=](auto d, int64_t i) HWY_ATTR {
     auto hat = hn::Mul(hn::Sub(hn::LoadU(d, x + i), hn::Set(d, m)), hn::Set(d, k));
     return hn::MulAdd(hat, hn::LoadU(d, weight + i), hn::LoadU(d, bias + i));

@@ -36,6 +36,17 @@ HWY_INLINE double total(int64_t n, F f) {
   return sum;
 }
 
+// Mean of n elements and 1 / sqrt(variance + eps), in two passes.
+template <class T>
+static void statistics(const T* HWY_RESTRICT x, int64_t n, double eps, T* mean, T* rstd) {
+  T m = T(total<T>(n, [=](auto d, int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); }) / double(n));
+  double squares = total<T>(n, [=](auto d, int64_t i) HWY_ATTR {
+    auto c = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, m));
+    return hn::Mul(c, c);
+  });
+  *mean = m, *rstd = T(1 / std::sqrt(squares / double(n) + eps));
+}
+
 // The largest of n elements; what a NaN does is not said.
 template <class T>
 HWY_INLINE T largest(const T* HWY_RESTRICT x, int64_t n) {

@@ -5,6 +5,12 @@
 #include <adjoin/kit/convert.hpp>
 #include <adjoin/kit/kernel.hpp>
 
+// Every type that a tensor of a built-in dtype holds.
+#define AJ_STORED(DO)                                                                  \
+  DO(bool)                                                                             \
+  DO(uint8_t) DO(int8_t) DO(int16_t) DO(int32_t) DO(int64_t) DO(uint16_t) DO(uint32_t) \
+      DO(uint64_t) DO(Half) DO(BFloat16) DO(float) DO(double) DO(Complex64) DO(Complex128)
+
 namespace adjoin {
 namespace AJ_HIDDEN kit {
 #define AJ_CONVERT_HERE(T)                                                 \
@@ -12,21 +18,7 @@ namespace AJ_HIDDEN kit {
   void Convert<T>::load(void*, const char*, DLDataType, int64_t, int64_t); \
   template <>                                                              \
   void Convert<T>::store(char*, DLDataType, int64_t, const void*, int64_t);
-AJ_CONVERT_HERE(bool)
-AJ_CONVERT_HERE(uint8_t)
-AJ_CONVERT_HERE(int8_t)
-AJ_CONVERT_HERE(int16_t)
-AJ_CONVERT_HERE(int32_t)
-AJ_CONVERT_HERE(int64_t)
-AJ_CONVERT_HERE(uint16_t)
-AJ_CONVERT_HERE(uint32_t)
-AJ_CONVERT_HERE(uint64_t)
-AJ_CONVERT_HERE(Half)
-AJ_CONVERT_HERE(BFloat16)
-AJ_CONVERT_HERE(float)
-AJ_CONVERT_HERE(double)
-AJ_CONVERT_HERE(Complex64)
-AJ_CONVERT_HERE(Complex128)
+AJ_STORED(AJ_CONVERT_HERE)
 #undef AJ_CONVERT_HERE
 }  // namespace kit
 
