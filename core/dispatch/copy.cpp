@@ -16,6 +16,8 @@ aj_status* copy_across(aj_tensor* to, aj_tensor* from) {
   }
   Ref packed, landing;
   const DType& type = dt(priv(to).dtype);
+  bool packs = !is_dense(from) || priv(from).dtype != type.index, lands = !is_dense(to) || priv(to).numel != priv(from).numel;
+  if ((packs && !arranges_copies(device(from))) || (lands && !arranges_copies(device(to)))) return copy_by_host(to, from);
   if (is_dense(from) && priv(from).dtype == type.index) packed = Ref::borrow(from);
   else AJ_TRY(cast_to(from, type, packed.out()));
   bool straight = is_dense(to) && priv(to).numel == priv(from).numel;

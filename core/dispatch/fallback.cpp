@@ -22,6 +22,10 @@ aj_status* moved(aj_tensor* t, Device* d, aj_tensor** out, uint64_t* bytes) {
   return copy_into(*out, t);
 }
 
+bool copies(const aj_op* op, const aj_value* args) {
+  return op->crosses_devices && op->schema.result_is_first && args[1].tag == AJ_TENSOR;
+}
+
 struct HostCall {
   std::vector<aj_value> args;
   std::vector<Ref> held;
@@ -85,6 +89,13 @@ aj_status* list_back(const aj_value& made, Device* d, aj_value* ret, uint64_t* b
 aj_status* on_host(aj_op* op, Device* d, Device* host, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
                    uint64_t* in, uint64_t* out) {
   NoGrad off;
+  if (copies(op, args)) {
+    *in = *out = uint64_t(priv(args[0].v.tensor).numel) * dt(priv(args[0].v.tensor).dtype).bytes;
+    AJ_TRY(copy_by_host(args[0].v.tensor, args[1].v.tensor));
+    retain(args[0].v.tensor);
+    rets[0] = value(args[0].v.tensor);
+    return nullptr;
+  }
   HostCall h;
   AJ_TRY(copy_arguments(host, args, nargs, &h, in));
   std::vector<aj_value> made(nrets, none());
@@ -168,6 +179,12 @@ aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule, const st
 }  // namespace
 
 aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  if (copies(op, args) && adjoin::device(args[1].v.tensor) != d) {
+    AJ_TRY(copy_across(args[0].v.tensor, args[1].v.tensor));  // what was asked for, and no fallback
+    retain(args[0].v.tensor);
+    rets[0] = value(args[0].v.tensor);
+    return nullptr;
+  }
   std::string device(device_kind_name(d->id.device_type));
   FallbackRule rule = fallback_rule(op->schema.name, device);
   std::string missing = text("no plugin has a ", device, " kernel for ", op->schema.name,
