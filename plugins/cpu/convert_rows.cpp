@@ -97,10 +97,15 @@ void cast_row(void* to, const void* from, int64_t n, bool stream) {
   for (; i < n; ++i) out[i] = cast<To>(in[i]);
 }
 
-// What has no code of its own is left to the compiler.
+// What has no code of its own is left to the compiler, which vectorizes bytes and bools not.
 template <class To, class From>
 HWY_INLINE void plain_cast(To* HWY_RESTRICT to, const From* HWY_RESTRICT from, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = cast<To>(from[i]);
+  if constexpr (std::is_same_v<From, bool>) {
+    const uint8_t* HWY_RESTRICT bytes = reinterpret_cast<const uint8_t*>(from);
+    for (int64_t i = 0; i < n; ++i) to[i] = To(bytes[i] != 0);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = cast<To>(from[i]);
+  }
 }
 
 // Past the caches. The head and tail of the row that fill no vector are copied plainly.

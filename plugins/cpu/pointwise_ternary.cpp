@@ -74,12 +74,22 @@ AJ_CHOSEN(lerp)
 AJ_CHOSEN(addcmul)
 AJ_CHOSEN(addcdiv)
 
+// Of bools, in bytes that the compiler vectorizes.
+struct WhereBool {
+  bool operator()(bool c, bool a, bool b) const {
+    return bool((int(c) & int(a)) | (int(!c) & int(b)));
+  }
+};
+
 aj_status* where_kernel(void*, aj_call* call) {
   return guard(call, [&] {
     const aj_plan& p = *call->plan;
     const char stateless = 0;
     if (const Loops* loops = where_pair().of(p.compute)) return run_rows(p, *loops, &stateless);
-    visit<all_types>(p.compute, [&]<class T>() { plain_map<bool, T, T>(p, scalar::Where()); });
+    visit<all_types>(p.compute, [&]<class T>() {
+      using F = std::conditional_t<std::is_same_v<T, bool>, WhereBool, scalar::Where>;
+      plain_map<bool, T, T>(p, F());
+    });
   });
 }
 
