@@ -35,6 +35,20 @@ def unload(name):
     return _C.unload_plugin(name)
 
 
+class key:
+    """Inside a with statement this thread's calls pass a dispatch key that a plugin defined: `with key("tally"): ...`."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        self.before = _C.include_key(self.name, True)
+        return self
+
+    def __exit__(self, *error):
+        _C.include_key(self.name, self.before)
+
+
 def lock(path=None):
     """What this process is made of: libadjoin, plugins, their libraries, features of the processor."""
     text = _C.lock_text()

@@ -110,6 +110,17 @@ int add_named(PyObject* module, const char* name, const char* dtype) {
   return o ? PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(o)) : -1;
 }
 
+// dtype("name"): one that a plugin has registered too. A dtype is its own name.
+PyObject* by_name(PyTypeObject*, PyObject* args, PyObject* keywords) {
+  static const char* names[] = {"name", nullptr};
+  PyObject* given;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:dtype", const_cast<char**>(names), &given))
+    return nullptr;
+  if (Py_IS_TYPE(given, &dtype_type)) return Py_NewRef(given);
+  const char* name = PyUnicode_AsUTF8(given);
+  return name ? find(name) : nullptr;
+}
+
 }  // namespace
 
 PyTypeObject dtype_type = {
@@ -118,9 +129,10 @@ PyTypeObject dtype_type = {
     .tp_basicsize = sizeof(DtypeObject),
     .tp_repr = repr,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "The type of a tensor's elements.",
+    .tp_doc = "The type of a tensor's elements; dtype(\"name\") finds one, a plugin's too.",
     .tp_methods = methods,
     .tp_getset = properties,
+    .tp_new = by_name,
 };
 PyTypeObject layout_type = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
