@@ -27,6 +27,7 @@ int blas_command(const Words& words);
 int tune_command(const Words& words);
 int conform_command(const Words& words);
 int new_backend_command(const Words& words);
+int new_op_command(const Words& words);
 int explain_command(const Words& words);
 int lock_command(const Words& words);
 int verify_command(const Words& words);

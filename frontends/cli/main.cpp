@@ -15,6 +15,7 @@ constexpr const char* kHelp =
     "  adjoin plugins why NAME      why a plugin or a device does or does not serve\n"
     "  adjoin conform FILE          drives a device plugin through everything the contract asks\n"
     "  adjoin new-backend NAME      writes a device plugin to start from\n"
+    "  adjoin new-op NAME           writes an op with kernel, derivative and test to start from\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
     "  adjoin explain SCRIPT        runs a program and tells who served its ops, and why\n"
     "  adjoin lock [FILE]           writes down plugins, libraries and features by digest\n"
@@ -37,6 +38,7 @@ constexpr Command kCommands[] = {{"blas", blas_command},
                                  {"explain", explain_command},
                                  {"lock", lock_command},
                                  {"new-backend", new_backend_command},
+                                 {"new-op", new_op_command},
                                  {"ops", ops_command},
                                  {"plugins", plugins_command},
                                  {"tune", tune_command},
