@@ -16,7 +16,7 @@ tree=build/release
 step lint bash tests/lint/all.sh
 step "C++ tests" meson test -C $tree --no-rebuild --print-errorlogs --suite adjoin
 step "contract" python -m pytest -q tests/abi
-step "Python tests" python -m pytest -q tests/core tests/ops tests/plugins tests/python tests/cli
+step "Python tests" python -m pytest -q tests/core tests/ops tests/plugins tests/python tests/cli tests/extensions
 for isa in base avx2; do  # the best of this processor was used above
   step "kernels for $isa" env ADJOIN_CPU_ISA=$isa python -m pytest -q tests/ops/rows_test.py tests/python/products_test.py
 done
