@@ -23,10 +23,10 @@ struct First {
 };
 constexpr First kFirst[] = {
     {"aj.autograd", AJ_END_OF(aj_autograd, node_results)},
-    {"aj.core", AJ_END_OF(aj_core, manual_seed)},
+    {"aj.core", AJ_END_OF(aj_core, tensor_settle)},
     {"aj.op", AJ_END_OF(aj_dispatch, set_provider)},
-    {"aj.plugins", AJ_END_OF(aj_plugins, lint)},
-    {"aj.service", AJ_END_OF(aj_services, choose)},
+    {"aj.plugins", AJ_END_OF(aj_plugins, trace)},
+    {"aj.service", AJ_END_OF(aj_services, revision)},
     {"env", AJ_END_OF(aj_plugin_env, options)},
 };
 

@@ -58,6 +58,18 @@ def adjoin(*words, **extra):
     return run(ADJOIN, *words, **extra)
 
 
+# For a sanitizer build of libadjoin: ADJOIN_HOST_FLAGS="-fsanitize=address,undefined".
+HOST_FLAGS = os.environ.get("ADJOIN_HOST_FLAGS", "").split()
+
+
+def build_host(out, include=INCLUDE, libdir=LIBDIR):
+    """The program host.c, which loads plugins and calls ops as any frontend does."""
+    options = ["-std=c11", "-Wall", "-Wextra", "-O1", f"-I{include}", *HOST_FLAGS]
+    linked = [f"-L{libdir}", "-ladjoin", f"-Wl,-rpath,{libdir}", "-lpthread"]
+    subprocess.run(["gcc", *options, str(HERE / "host.c"), "-o", str(out), *linked], check=True)
+    return out
+
+
 NOTE = """
 #include <adjoin/abi/capi.h>
 #include <stdio.h>

@@ -1,21 +1,24 @@
-"""tests/abi/conftest.py: the program that plugins are tried in."""
-
-import os
-import subprocess
+"""tests/abi/conftest.py: the program that plugins are tried in, and the contract as it was and as it could be."""
 
 import pytest
 
-from abi_tools import HERE, INCLUDE, LIBDIR, run
-
-# For a sanitizer build of libadjoin: ADJOIN_HOST_FLAGS="-fsanitize=address,undefined".
-FLAGS = os.environ.get("ADJOIN_HOST_FLAGS", "").split()
+from abi_tools import HERE, INCLUDE, build_host, run
+from freeze import CANDIDATE
+from grow import grown_include
 
 
 @pytest.fixture(scope="session")
 def host(tmp_path_factory):
     """A C program that loads plugins and calls ops: host(words..., **environment) runs it."""
-    out = tmp_path_factory.mktemp("host") / "host"
-    options = ["-std=c11", "-Wall", "-Wextra", "-O1", f"-I{INCLUDE}", *FLAGS]
-    linked = [f"-L{LIBDIR}", "-ladjoin", f"-Wl,-rpath,{LIBDIR}", "-lpthread"]
-    subprocess.run(["gcc", *options, str(HERE / "host.c"), "-o", str(out), *linked], check=True)
+    out = build_host(tmp_path_factory.mktemp("host") / "host")
     return lambda *words, **extra: run(out, *words, **extra)
+
+
+@pytest.fixture(scope="session")
+def headers(tmp_path_factory):
+    """Include folders: the candidate's contract, the installed one, and the next minor version as it could be."""
+    folder = tmp_path_factory.mktemp("headers")
+    (folder / "candidate/adjoin").mkdir(parents=True)
+    (folder / "candidate/adjoin/abi").symlink_to(HERE / CANDIDATE)
+    grown_include(folder / "next")
+    return {"candidate": folder / "candidate", "today": INCLUDE, "next": folder / "next"}
