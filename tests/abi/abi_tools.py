@@ -62,11 +62,11 @@ def adjoin(*words, **extra):
 HOST_FLAGS = os.environ.get("ADJOIN_HOST_FLAGS", "").split()
 
 
-def build_host(out, include=INCLUDE, libdir=LIBDIR):
-    """The program host.c, which loads plugins and calls ops as any frontend does."""
+def build_host(out, include=INCLUDE, libdir=LIBDIR, source="host.c"):
+    """A program in C over libadjoin; host.c loads plugins and calls ops as any frontend does."""
     options = ["-std=c11", "-Wall", "-Wextra", "-O1", f"-I{include}", *HOST_FLAGS]
     linked = [f"-L{libdir}", "-ladjoin", f"-Wl,-rpath,{libdir}", "-lpthread"]
-    subprocess.run(["gcc", *options, str(HERE / "host.c"), "-o", str(out), *linked], check=True)
+    subprocess.run(["gcc", *options, str(HERE / source), "-o", str(out), *linked], check=True)
     return out
 
 

@@ -118,6 +118,12 @@ def test_a_frontend_on_this_libadjoin(version, tmp_path, headers):
     assert got.stdout.splitlines()[:3] == WORKS, got.stdout + got.stderr
 
 
+@pytest.mark.parametrize("version", ["candidate", "next"])
+def test_nothing_is_written_behind_a_struct(version, tmp_path, headers):
+    got = run(build_host(tmp_path / "clamp", include=headers[version], source="clamp.c"))
+    assert got.returncode == 0 and got.stdout.count(" ok\n") == 8, got.stdout + got.stderr
+
+
 def test_a_plugin_that_wants_the_newer_contract_is_refused(tmp_path, headers, host):
     plugin = build_plugin(tmp_path, include=headers["next"], minor_min="1")
     assert "needs ABI 1.1, this libadjoin serves 1.0" in host("load", plugin).stdout

@@ -2,11 +2,12 @@
 
 import json
 import shutil
+import subprocess
 
 import pytest
 
 import freeze
-from abi_tools import HERE, INCLUDE
+from abi_tools import HERE, INCLUDE, LIBADJOIN
 from contract import read_contract
 from contract_diff import compare
 
@@ -22,6 +23,11 @@ def test_the_installed_contract_only_appended(candidate):
     broken, added = compare(candidate, read_contract(INCLUDE / "adjoin/abi"))
     assert not broken, "the contract broke what was published:\n" + "\n".join(broken)
     print("appended since:", added)
+
+
+def test_libadjoin_exports_what_was_published(candidate):
+    out = subprocess.run(["nm", "-D", "--defined-only", LIBADJOIN], capture_output=True, text=True, check=True).stdout
+    assert set(candidate["functions"]) <= {line.split()[-1].split("@")[0] for line in out.splitlines()}
 
 
 def test_the_data_are_those_of_the_copies(tmp_path):

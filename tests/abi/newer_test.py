@@ -81,6 +81,15 @@ def test_plugins_and_frontends_on_the_newer_libadjoin(version, frontend, truncat
     ], got.stdout + got.stderr
 
 
+@pytest.mark.parametrize("frontend", ["candidate", "next"])
+def test_nothing_is_written_behind_a_struct(frontend, prefixes, tmp_path, headers):
+    library = prefixes["next"] / "lib"
+    program = build_host(tmp_path / "clamp", include=headers[frontend], libdir=library, source="clamp.c")
+    got = run(program)
+    grown = "spilt" if frontend == "next" else "ok"
+    assert got.stdout.count(f" {grown}\n") >= 7, got.stdout + got.stderr
+
+
 # Which headers the plugin was built with, which libadjoin it meets, in which language it is written. The kit of C++
 # belongs to the headers it is installed with; compiling it takes long.
 slow = pytest.mark.skipif(not FULL, reason="a plugin in C++, all ops of it: only with ./run test --full")
