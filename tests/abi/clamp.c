@@ -22,8 +22,7 @@ static int failed;
       aj_status* bad = call;                                               \
       wrote += !bad;                                                       \
       core->status_free(bad);                                              \
-      for (size_t k = n < sizeof(T) ? n : sizeof(T); k < sizeof u; ++k)    \
-        spilt += u.bytes[k] != 0xee;                                       \
+      for (size_t k = n; k < sizeof u; ++k) spilt += u.bytes[k] != 0xee;   \
       if (u.s.struct_size != n) ++spilt;                                   \
     }                                                                      \
     printf("%s %s\n", #T, spilt ? "spilt" : wrote ? "ok" : "only errors"); \
