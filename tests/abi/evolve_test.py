@@ -177,3 +177,35 @@ def test_installed_plugins_on_cut_tables(host):
 def test_pretending_an_older_minor(tmp_path, host):
     plugin = build_plugin(tmp_path, init='printf("minor %u\\n", (unsigned)env->minor); fflush(stdout); return 0;')
     assert host("load", plugin, ADJOIN_ABI_PRETEND_MINOR="0").stdout == "minor 0\nok load\n"
+
+
+FLAGS_INIT = """
+  const aj_dispatch* d = (const aj_dispatch*)env->query("aj.op", 1);
+  const aj_autograd* a = (const aj_autograd*)env->query("aj.autograd", 1);
+  aj_op_def op;
+  aj_kernel_def k;
+  aj_vjp_def v;
+  memset(&op, 0, sizeof op), memset(&k, 0, sizeof k), memset(&v, 0, sizeof v);
+  op.struct_size = sizeof op, k.struct_size = sizeof k, v.struct_size = sizeof v;
+  op.schema = AJ_STR_LIT("acme::twice(Tensor x) -> Tensor");
+  op.kind = AJ_STR_LIT("unary");
+  k.op = v.op = AJ_STR_LIT("acme::twice");
+  k.key = AJ_STR_LIT("cpu");
+  k.fn = twice;
+  k.flags = AJ_KERNEL_INNER;
+  v.vjp = derivative;
+  %s.flags |= 1u << %d;
+  aj_status* bad = d->def_op(env->registrar, &op);
+  if (!bad) bad = d->def_kernel(env->registrar, &k);
+  if (!bad) bad = a->def_vjp(env->registrar, &v);
+  return bad;
+"""
+
+
+@pytest.mark.parametrize("bit,told", [(15, "unknown flags"), (31, "ok load")])
+@pytest.mark.parametrize("struct", ["op", "k", "v"])
+def test_flags_of_a_newer_contract(struct, bit, told, tmp_path, host):
+    """The low half must be understood, the high half are hints."""
+    used = "(void)define_op, (void)define_kernel, (void)look_at_out_structs;"
+    plugin = build_plugin(tmp_path, extra=CAREFUL, init=used + FLAGS_INIT % (struct, bit))
+    assert told in host("load", plugin).stdout
