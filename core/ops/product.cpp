@@ -87,8 +87,22 @@ aj_status* linear_shape(void*, aj_call* call) {
 
 namespace {
 
-// beta * t + alpha * made; with beta 0 t is not looked at, so its NaNs vanish.
-Tensor add_scaled(const Tensor& t, const Tensor& made, const Scalar& beta, const Scalar& alpha) {
+// A factor as tensors of whole numbers take it: without its fraction.
+Scalar whole_for(const Tensor& t, const Scalar& factor) {
+  switch (t.dtype().code) {
+    case kDLBool:
+      return factor.to_bool();
+    case kDLInt:
+    case kDLUInt:
+      return factor.to_int();
+    default:
+      return factor;
+  }
+}
+
+// beta * t + alpha * made, of their dtype; with beta 0 t is not looked at, so its NaNs vanish.
+Tensor add_scaled(const Tensor& t, const Tensor& made, const Scalar& by_t, const Scalar& by_made) {
+  const Scalar beta = whole_for(t, by_t), alpha = whole_for(made, by_made);
   bool alone = !beta.to_bool() && !beta.is_complex();
   Tensor scaled = alpha.is_integer() && alpha.to_int() == 1 ? made : made * alpha;
   if (alone) return scaled;

@@ -133,6 +133,8 @@ std::string explain(const Catalog& list, std::string_view what) {
                                : f.problem) +
             "\n";
   }
+  if (found.empty())
+    text += "to add a folder: ADJOIN_PLUGIN_PATH=FOLDER; to load a file: load_plugin(FILE)\n";
   return text;
 }
 

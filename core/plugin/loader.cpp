@@ -115,12 +115,16 @@ aj_status* lint(aj_str path, aj_object** out) {
     if (lines.empty()) {
       plugin::SymbolReport report = plugin::check_symbols(file);
       if (!report.fatal.empty()) lines += report.fatal + "\n";
-      for (const std::string& s : report.exports)
-        lines += "exports " + s + "; hide it, with a version script\n";
+      if (size_t n = report.exports.size())
+        lines += "exports " + std::to_string(n) + (n == 1 ? " symbol" : " symbols") +
+                 " of its own, " + report.exports.front() + (n == 1 ? "" : " the first") +
+                 "; hide them: link with $(adjoin config --ldflags)\n";
       for (const std::string& s : report.imports)
         lines += "needs the symbol " + s + "; use the tables that init receives\n";
-      for (const std::string& s : report.unique)
-        lines += "has the unique symbol " + s + "; compile with -fno-gnu-unique\n";
+      if (size_t n = report.unique.size())
+        lines += "has " + std::to_string(n) + (n == 1 ? " unique symbol, " : " unique symbols, ") +
+                 report.unique.front() + (n == 1 ? "" : " the first") +
+                 ", and cannot be unmapped: compile with -fno-gnu-unique\n";
     } else {
       lines += "\n";
     }

@@ -18,15 +18,22 @@ fs::path library_folder() {
   return fs::canonical(info.dli_fname).parent_path();
 }
 
-// From libadjoin upwards: lib and lib/x86_64-linux-gnu both lead to the same include.
-fs::path include_folder() {
+// From libadjoin upwards: lib and lib/x86_64-linux-gnu both lead to the same include and share.
+fs::path prefix_with(const char* file) {
   fs::path at = library_folder();
   for (int up = 0; up < 3; ++up) {
     at = at.parent_path();
-    if (fs::exists(at / "include/adjoin/abi/base.h")) return at / "include";
+    if (fs::exists(at / file)) return at;
   }
-  throw std::runtime_error("config: no include/adjoin/abi/base.h above " +
+  throw std::runtime_error(std::string("config: no ") + file + " above " +
                            library_folder().string());
+}
+
+fs::path include_folder() { return prefix_with("include/adjoin/abi/base.h") / "include"; }
+
+std::string ldflags() {
+  const char* map = "share/adjoin/plugin.map";
+  return "-Wl,--version-script=" + (prefix_with(map) / map).string();
 }
 
 std::string plugin_folder() { return library_folder() / "adjoin/plugins-1"; }
@@ -43,9 +50,10 @@ struct Item {
 };
 const Item kItems[] = {
     {"abi", "the contract that this libadjoin serves", abi_version},
-    {"cflags", "for the compiler; there is nothing to link",
-     [] { return "-I" + include_folder().string(); }},
+    {"cflags", "for the compiler", [] { return "-I" + include_folder().string(); }},
     {"includedir", "the headers' folder", [] { return include_folder().string(); }},
+    {"ldflags", "for the linker: hides what is the plugin's own; there is nothing to link",
+     ldflags},
     {"libdir", "the folder of libadjoin.so", [] { return library_folder().string(); }},
     {"plugindir", "the folder of the plugins installed with it", plugin_folder},
     {"version", "of adjoin", [] { return std::string(ADJOIN_VERSION); }},
@@ -54,9 +62,9 @@ const Item kItems[] = {
 }  // namespace
 
 int config_command(const Words& words) {
-  Arguments args("adjoin config [--cflags] [--plugindir] [--version] ... [--json]",
+  Arguments args("adjoin config [--cflags] [--ldflags] [--plugindir] [--version] ... [--json]",
                  "Prints what is asked for, one line each; everything if nothing is.\n"
-                 "  cc -shared -fPIC $(adjoin config --cflags) acme.c -o libaj_acme.so");
+                 "  cc -shared -fPIC $(adjoin config --cflags --ldflags) acme.c -o libaj_acme.so");
   for (const Item& item : kItems) args.add()(item.name, item.about);
   args.add()("json", "prints JSON");
   if (!args.parse(words)) return 0;

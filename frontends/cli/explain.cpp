@@ -80,7 +80,7 @@ void print(const std::vector<Row>& rows) {
       {"op", "key", "served by", "calls", "time", "bytes", "why"}};
   for (const Row& r : rows)
     table.push_back({r.op, r.key, r.server, std::to_string(uint64_t(r.calls)),
-                     short_number(r.ns / 1e3, "us"), short_number(r.bytes, "B"), r.why});
+                     short_number(r.ns, "ns"), short_number(r.bytes, "B"), r.why});
   print_table(table);
 }
 

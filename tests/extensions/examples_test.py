@@ -13,7 +13,8 @@ SOURCES = Path(__file__).parents[2] / "extensions/examples"
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     out = tmp_path_factory.mktemp("examples")
-    flags = subprocess.run(["adjoin", "config", "--cflags"], capture_output=True, text=True, check=True).stdout.split()
+    words = ["adjoin", "config", "--cflags", "--ldflags"]
+    flags = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
     for source in SOURCES.glob("*.cpp"):
         line = ["c++", "-std=c++20", "-O2", "-shared", "-fPIC", "-Wall", "-Werror", *flags, source]
         done = subprocess.run([*line, "-o", out / f"libaj_{source.stem}.so"], capture_output=True, text=True)

@@ -80,7 +80,10 @@ int conform_command(const Words& given) {
       "Drives a device plugin through memory, copies, streams and events, threads, fork, "
       "and every op beside the\nreference backend, in child processes: a crash is a "
       "verdict. Modes: test (values, layouts, sizes), grad (first\nand second "
-      "derivatives), perf, support, all (test and grad). Exit code 0: it conforms.");
+      "derivatives), perf, support, all (test and grad). Exit code 0: it conforms.\n\n"
+      "A case is passed, failed, `refused alike` (the reference refuses it too), `unsupported` "
+      "(the device says that it\nlacks it), `not compared` (the reference lacks it: ops of the "
+      "plugin's own) or skipped with a reason.");
   args.add()("mode", options::value<std::string>()->default_value("test"), "what to do");
   args.add()("op", options::value<Words>(), "only this op; may be repeated");
   args.add()("dtype", options::value<Words>(), "only this dtype; may be repeated");

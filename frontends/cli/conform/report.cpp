@@ -132,7 +132,7 @@ void print_report(const Report& report) {
     add(by_check[r.check], r.verdict);
   }
   std::vector<std::vector<std::string>> table = {
-      {"check", "passed", "failed", "refused alike", "unsupported", "beyond", "skipped"}};
+      {"check", "passed", "failed", "refused alike", "unsupported", "not compared", "skipped"}};
   for (const std::string& name : order) {
     const Verdict& v = by_check[name];
     table.push_back({name, std::to_string(v.passed), std::to_string(v.failed),

@@ -2,14 +2,13 @@
 # build.sh [cuda|hip]: libaj_acme.so against the installed headers; of Adjoin there is nothing to link.
 set -e
 cd "$(dirname "$0")"
-flags="-std=c++20 -O2 $(adjoin config --cflags)"
+flags="-std=c++20 -O2 $(adjoin config --cflags) acme.cpp -o libaj_acme.so"
+hide=$(adjoin config --ldflags)
 case ${1:-cpu} in
-  cpu) ${CXX:-c++} $flags -Wall -fPIC -shared $CXXFLAGS acme.cpp -Wl,--version-script=acme.map -o libaj_acme.so ;;
+  cpu) ${CXX:-c++} $flags -Wall -fPIC -shared $CXXFLAGS $hide ;;
   cuda)
-    ${NVCC:-nvcc} -x cu $flags -arch=${CUDA_ARCH:-sm_90} --expt-relaxed-constexpr -Xcompiler -fPIC -shared $NVCCFLAGS acme.cpp \
-      -Xlinker --version-script=acme.map -o libaj_acme.so ;;
-  hip)
-    ${HIPCC:-hipcc} -x hip $flags --offload-arch=${HIP_ARCH:-gfx90a} -fPIC -shared $HIPFLAGS acme.cpp \
-      -Wl,--version-script=acme.map -o libaj_acme.so ;;
+    ${NVCC:-nvcc} -x cu $flags -arch=${CUDA_ARCH:-sm_90} --expt-relaxed-constexpr -shared $NVCCFLAGS \
+      -Xcompiler -fPIC -Xlinker "${hide#-Wl,}" ;;
+  hip) ${HIPCC:-hipcc} -x hip $flags --offload-arch=${HIP_ARCH:-gfx90a} -fPIC -shared $HIPFLAGS $hide ;;
   *) echo "build.sh: '$1' is not known: cpu, cuda, hip" >&2; exit 2 ;;
 esac
