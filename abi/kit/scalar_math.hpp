@@ -3,7 +3,12 @@
 #ifndef ADJOIN_KIT_SCALAR_MATH_HPP
 #define ADJOIN_KIT_SCALAR_MATH_HPP
 #include <adjoin/kit/scalar.hpp>
+#include <adjoin/kit/scalar_complex.hpp>
 #include <adjoin/kit/scalar_float.hpp>
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define AJ_DEVICE_COMPLEX  // functions of complex numbers are the kit's
+#endif
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -17,17 +22,23 @@ template <class T>
 inline Complex<T> ours(std::complex<T> z) {
   return {z.real(), z.imag()};
 }
+// A function of complex numbers: the library's, or where there is none on a device, the kit's.
+#ifdef AJ_DEVICE_COMPLEX
+#define AJ_COMPLEX_(T, fn, x) Complex<Real<T>>(scalar_complex::fn(Complex128(x)))
+#else
+#define AJ_COMPLEX_(T, fn, x) ours(std::fn(standard(x)))
+#endif
 
 // libm's float functions keep to mechanics section 9; complex ones are the library's.
-#define AJ_MATH_(Name, fn)                 \
-  struct Name {                            \
-    template <class T>                     \
-    AJ_HD T operator()(T x) const {        \
-      if constexpr (is_complex<T>)         \
-        return ours(std::fn(standard(x))); \
-      else                                 \
-        return std::fn(x);                 \
-    }                                      \
+#define AJ_MATH_(Name, fn)            \
+  struct Name {                       \
+    template <class T>                \
+    AJ_HD T operator()(T x) const {   \
+      if constexpr (is_complex<T>)    \
+        return AJ_COMPLEX_(T, fn, x); \
+      else                            \
+        return std::fn(x);            \
+    }                                 \
   };
 AJ_MATH_(Log10, log10)
 AJ_MATH_(Sqrt, sqrt)
@@ -49,7 +60,7 @@ AJ_MATH_(Atanh, atanh)
     template <class T>                             \
     AJ_HD T operator()(T x) const {                \
       if constexpr (is_complex<T>)                 \
-        return ours(std::fn(standard(x)));         \
+        return AJ_COMPLEX_(T, fn, x);              \
       else if constexpr (std::is_same_v<T, float>) \
         return float(scalar_float::fn(double(x))); \
       else                                         \
@@ -134,19 +145,25 @@ struct Sigmoid {
 struct Lgamma {
   template <class T>
   AJ_HD T operator()(T x) const {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+    return T(::lgamma(double(x)));
+#else
     int sign;
     return T(::lgamma_r(double(x), &sign));  // not lgamma(): that writes a global
+#endif
   }
 };
 
-inline double digamma(double x) {
+AJ_HD inline double digamma(double x) {
   constexpr double pi = 3.14159265358979323846;
   if (x == 0) return std::copysign(INFINITY, -x);
+  double mirrored = 0;
   if (x < 0) {
     double whole, part = std::modf(x, &whole);
     if (part == 0) return NAN;
-    return digamma(1 - x) -
-           pi / std::tan(pi * part);  // of the fraction alone: pi x has lost digits for large |x|
+    // Of the fraction alone: pi x has lost digits for large |x|.
+    mirrored = pi / std::tan(pi * part);
+    x = 1 - x;
   }
   double shift = 0;
   for (; x < 10; x += 1) shift -= 1 / x;
@@ -156,7 +173,7 @@ inline double digamma(double x) {
       y * (1.0 / 12 - y * (1.0 / 120 -
                            y * (1.0 / 252 -
                                 y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
-  return shift + (std::isinf(x) ? x : std::log(x) - 0.5 / x - series);
+  return shift + (std::isinf(x) ? x : std::log(x) - 0.5 / x - series) - mirrored;
 }
 struct Digamma {
   template <class T>
@@ -167,7 +184,7 @@ struct Digamma {
 
 // A closed guess (error 2e-3), then Halley's step on erf, or on erfc in the tails where erf has no
 // digits left.
-inline double erfinv(double y) {
+AJ_HD inline double erfinv(double y) {
   double a = std::fabs(y);
   if (!(a <= 1)) return NAN;
   if (a == 1) return std::copysign(INFINITY, y);
@@ -222,7 +239,11 @@ struct Pow {
     } else if constexpr (is_complex<T>) {
       if (b == T(0)) return T(1);
       if (a == T(0)) return b.re > 0 && b.im == 0 ? T(0) : T(Real<T>(NAN), Real<T>(NAN));
+#ifdef AJ_DEVICE_COMPLEX
+      return T(scalar_complex::pow(Complex128(a), Complex128(b)));
+#else
       return ours(std::pow(standard(a), standard(b)));
+#endif
     } else {
       return std::pow(a, b);
     }

@@ -81,11 +81,11 @@ void copy(const aj_call* call, MutView to, TensorView from) {
 namespace {
 struct Zero {
   unsigned char* p;
-  AJ_HD void operator()(int64_t i) const { p[i] = 0; }
+  AJ_DEVICE void operator()(int64_t i) const { p[i] = 0; }
 };
 struct ZeroWord {
   uint64_t* p;
-  AJ_HD void operator()(int64_t i) const { p[i] = 0; }
+  AJ_DEVICE void operator()(int64_t i) const { p[i] = 0; }
 };
 }  // namespace
 
@@ -96,7 +96,7 @@ void fill_zero(const aj_call* call, void* p, int64_t bytes) {
     each(call, bytes, Zero{static_cast<unsigned char*>(p)});
 }
 
-const Kernel copy_kernels[] = {
+AJ_TABLE Kernel copy_kernels[] = {
     {"where", {&where, all_types::mask, AJ_KERNEL_CASTS}},
     {"copy_", {&assign, stored::mask, AJ_KERNEL_CASTS}},
     {"fill_", {&assign, stored::mask, AJ_KERNEL_CASTS}},

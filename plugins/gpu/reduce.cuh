@@ -30,10 +30,7 @@ struct Fold {
   AJ_HD static int64_t place(const int64_t* sizes, const int64_t* strides, int lo, int hi,
                              int64_t i) {
     int64_t at = 0;
-    for (int d = lo; d + 1 < hi; ++d) {
-      at += i % sizes[d] * strides[d];
-      i /= sizes[d];
-    }
+    for (int d = lo; d + 1 < hi; ++d) at += split(&i, sizes[d]) * strides[d];
     return lo < hi ? at + i * strides[hi - 1] : 0;
   }
   template <class V>
@@ -64,7 +61,7 @@ struct JoinBy {
 };
 
 template <bool Wide, class R>
-AJ_GLOBAL void fold_kernel(Fold<R> p) {
+AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
   using Own = Team<Wide>;
   using T = typename R::T;
   for (int64_t task = Own::task(); task < p.kept * p.chunks; task += Own::tasks_step()) {
@@ -86,7 +83,7 @@ AJ_GLOBAL void fold_kernel(Fold<R> p) {
   }
 }
 template <bool Wide, class R>
-AJ_GLOBAL void parts_kernel(Fold<R> p) {
+AJ_GLOBAL void parts_kernel(AJ_ARGUMENT Fold<R> p) {
   using Own = Team<Wide>;
   for (int64_t output = Own::task(); output < p.kept; output += Own::tasks_step()) {
     auto s = p.reducer.start();
@@ -181,7 +178,7 @@ aj_status* truth(void*, aj_call* call) {
 
 }  // namespace
 
-const Kernel reduce_kernels[] = {
+AJ_TABLE Kernel reduce_kernels[] = {
     {"sum", {&plain<all_types, SumOf>, all_types::mask, AJ_KERNEL_CASTS}},
     {"mean", {&plain<floating_complex, MeanOf>, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"prod", {&plain<all_types, ProdOf>, all_types::mask, AJ_KERNEL_CASTS}},

@@ -1,10 +1,12 @@
 // plugins/gpu/vendor/status.cpp: results of a vendor's runtime as statuses that say what it said.
-#include "status.hpp"
+#include "launches.hpp"
 
 namespace adjoin::vendor {
 namespace {
 
 std::atomic<bool> was_used{false}, poisoned{false};
+
+constexpr int kNoKernels = 209;  // none for this GPU's architecture
 
 // The numbers are CUDA's; HIP uses the same ones for these.
 int32_t code_of(int result) {
@@ -21,6 +23,7 @@ int32_t code_of(int result) {
     case 100:  // no device
     case 999:  // unknown
       return AJ_UNAVAILABLE;
+    case kNoKernels:
     case 801:
       return AJ_UNIMPLEMENTED;
     default:
@@ -42,11 +45,15 @@ aj_status* status_of(Result result, std::string_view doing) {
   std::string text =
       kit::text(kDevice, ": ", doing, ": ", kMaker, " says ", name ? name : "an unknown error",
                 " (", int(result), "): ", says ? says : "nothing more");
+  if (int(result) == kNoKernels)
+    text += kit::text("; the plugin's kernels were compiled for ", AJ_GPU_ARCHS,
+                      ": build it with this GPU's architecture");
   if (loses_context(int(result)))
     text += kit::text(
         "; work that was queued before has failed and the device is lost to this "
-        "process; start it again with ",
-        kBlockingVariable, "=1 to see which call it was");
+        "process; the ops queued last are ",
+        last_launches(), " (the newest first); start it again with ", kBlockingVariable,
+        "=1 to see which call it was");
   return kit::make_status(code_of(int(result)), "", text);
 }
 
