@@ -31,6 +31,7 @@ typedef struct aj_copy { /* EXTENSIBLE. one descriptor for every direction; heig
   uint64_t width, height, dst_pitch, src_pitch;
   void* stream; /* NULL: has finished when the call returns */
 } aj_copy;
+enum { AJ_COPY_QUEUED = 1u << 16 /* aj_copy.flags: may be queued on the NULL stream, too; memory of the host is pinned */ };
 
 typedef struct aj_device_vtbl { /* EXTENSIBLE */
   uint32_t struct_size, flags;
