@@ -68,7 +68,7 @@ def test_a_late_failure_names_the_op_and_the_line():
     for function, args, op, line in (
         (plus_one, (x,), "add", 1),
         (plus_one_unrecorded, (x,), "add", 2),
-        (make, (), "rand", 1),
+        (make, (), "uniform_philox_", 1),
         (write, (x,), "(fill_|copy_)", 1),
         (through_a_module, (x,), "(addmm|linear|mm)", 1),
     ):

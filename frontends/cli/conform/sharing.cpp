@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <adjoin/kit/ops.hpp>
 #include <algorithm>
 #include <cstring>
 
