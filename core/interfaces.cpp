@@ -20,6 +20,7 @@
 #include "core/dispatch/trace.hpp"
 #include "core/frontend.hpp"
 #include "core/memory/memory.hpp"
+#include "core/memory/pinned.hpp"
 #include "core/object.hpp"
 #include "core/ops/builtin.hpp"
 #include "core/plugin/loader.hpp"
@@ -182,6 +183,7 @@ void tensor_bump_version_(aj_tensor* t) { bump_version(t); }
 
 void set_line_(uint32_t line, uint32_t site) { tls.line = line, tls.site = site; }
 void get_line_(uint32_t* line, uint32_t* site) { *line = tls.line, *site = tls.site; }
+aj_status* line_text_(uint32_t line, aj_object** out) { return string_new(str(frontend_line(line)), out); }
 int32_t thread_index_() { return tls.thread_index; }
 int32_t num_threads_() { return num_threads(); }
 aj_status* set_num_threads_(int32_t n) { return set_num_threads(n); }
@@ -282,6 +284,7 @@ const aj_core core_table = {
     .memory_reset_peak = memory_reset_peak, .generator_new = generator_new, .generator_default = generator_default,
     .generator_get = generator_get, .generator_set = generator_set, .generator_draw = generator_draw, .manual_seed = manual_seed,
     .prepared_find = prepared_find, .prepared_keep = prepared_keep, .tensor_escape = tensor_escape, .tensor_settle = settle_order,
+    .line_text = line_text_, .tensor_pin = tensor_pin, .tensor_pinned = tensor_pinned,
 };
 
 const aj_dispatch dispatch_table = {

@@ -62,9 +62,11 @@ std::string device_text(DLDevice id);  // "cuda:0"; "cpu" for id 0 of a host dev
 aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got);
 void device_free(Device* d, void* p, uint64_t got);
 
-// A synchronous copy of bytes between any two devices (staged through the host if neither can reach
-// the other).
-aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes);
+// A copy of bytes between any two devices (staged through the host if neither can reach the other).
+// It has finished when it returns, except between devices of one kind that reach each other: their
+// streams then wait for it. queued: likewise where the host's memory is pinned.
+aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes,
+                       bool queued = false);
 aj_status* device_synchronize(Device* d);
 
 // The stream of this thread's next calls on a device; NULL is the device's own default stream.

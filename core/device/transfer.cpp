@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/device/registry.hpp"
+#include "core/memory/pinned.hpp"
 #include "core/tls.hpp"
 
 namespace adjoin {
@@ -45,12 +46,14 @@ aj_status* wait_for_stream(Device* d) {
 }
 
 aj_status* copy_by(Device* worker, Device* dst, void* to, Device* src, const void* from,
-                   uint64_t bytes) {
+                   uint64_t bytes, uint32_t flags = 0, void* stream = nullptr) {
   if (!worker->vtbl.copy)
     return fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ",
                 worker->plugin, " has no 'copy'");
   aj_copy c{};
   c.struct_size = sizeof c;
+  c.flags = flags;
+  c.stream = stream;
   c.dst = to;
   c.src = from;
   c.dst_device = dst->id;
@@ -82,14 +85,58 @@ aj_status* staged(Device* dst, char* to, Device* src, const char* from, uint64_t
   return nullptr;
 }
 
+// Between the host's pinned memory and a device, on the device's current stream.
+aj_status* queue_copy(Device* worker, Device* dst, void* to, Device* src, const void* from,
+                      uint64_t bytes) {
+  void* stream = nullptr;
+  AJ_TRY(stream_current(worker->id, &stream));
+  AJ_TRY(copy_by(worker, dst, to, src, from, bytes, AJ_COPY_QUEUED, stream));
+  return pinned_use(worker == dst ? from : to, worker, stream);
+}
+
+// What is queued on a later than this waits for what is queued on b now.
+aj_status* follow(Device* a, void* stream_a, Device* b, void* stream_b) {
+  const aj_device_vtbl& v = b->vtbl;
+  void* event = nullptr;
+  AJ_TRY(v.event_new(v.self, b->id.device_id, 0, &event));
+  aj_status* s = v.event_record(v.self, b->id.device_id, event, stream_b);
+  if (!s) s = a->vtbl.stream_wait(a->vtbl.self, a->id.device_id, stream_a, event);
+  aj_status* freed = v.event_free(v.self, b->id.device_id, event);
+  if (s && freed) free_status(freed);
+  return s ? s : freed;
+}
+
+bool are_peers(const Device* a, const Device* b) {
+  const aj_device_vtbl& v = a->vtbl;
+  return a->id.device_type == b->id.device_type && (a->flags & AJ_DEV_PEER_COPY) &&
+         !(a->flags & AJ_DEV_SYNCHRONOUS) && v.event_new && v.event_record && v.event_free &&
+         v.stream_wait;
+}
+
+// On the target's stream, in the order of both: the source is not written again before it is read.
+aj_status* peer_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes) {
+  void *here = nullptr, *there = nullptr;
+  AJ_TRY(stream_current(dst->id, &here));
+  AJ_TRY(stream_current(src->id, &there));
+  AJ_TRY(follow(dst, here, src, there));
+  AJ_TRY(copy_by(dst, dst, to, src, from, bytes, AJ_COPY_QUEUED, here));
+  return follow(src, there, dst, here);
+}
+
 }  // namespace
 
-aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes) {
+aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes,
+                       bool queued) {
   if (bytes == 0 || to == from) return nullptr;
   if (host_pointer(dst) && host_pointer(src)) {
     std::memmove(to, from, bytes);
     return nullptr;
   }
+  if (queued && host_pointer(src) && pinned_find(from))
+    return queue_copy(dst, dst, to, src, from, bytes);
+  if (queued && host_pointer(dst) && pinned_find(to))
+    return queue_copy(src, dst, to, src, from, bytes);
+  if (dst != src && are_peers(dst, src)) return peer_copy(dst, to, src, from, bytes);
   AJ_TRY(wait_for_stream(src));
   if (dst != src) AJ_TRY(wait_for_stream(dst));
   if (dst == src || host_pointer(src)) return copy_by(dst, dst, to, src, from, bytes);

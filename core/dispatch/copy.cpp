@@ -1,10 +1,18 @@
 // core/dispatch/copy.cpp: copy_ between devices: cast and pack on the source, move bytes, unpack on the target.
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
+#include "core/memory/memory.hpp"
 
 namespace adjoin {
 
-aj_status* copy_across(aj_tensor* to, aj_tensor* from) {
+// The contents are in use on the device's stream when the program goes on.
+static void in_flight(aj_tensor* t) {
+  void* stream = nullptr;
+  if (device(t)->host() || stream_for(device(t), &stream)) return;
+  memory_use(device(t), storage(t).data, stream);
+}
+
+aj_status* copy_across(aj_tensor* to, aj_tensor* from, bool queued) {
   if (device(from)->id.device_type == kMetaType)
     return fail(AJ_INVALID_ARGUMENT, "copy_: the source is a meta tensor, which has no data");
   if (device(to)->id.device_type == kMetaType) return nullptr;
@@ -24,7 +32,8 @@ aj_status* copy_across(aj_tensor* to, aj_tensor* from) {
   if (straight) landing = Ref::borrow(to);
   else AJ_TRY(tensor_new(device(to), type, shape(from), landing.out()));
   uint64_t bytes = uint64_t(priv(from).numel) * type.bytes;
-  if (bytes) AJ_TRY(device_copy(device(to), landing->dl.data, device(from), packed->dl.data, bytes));
+  if (bytes) AJ_TRY(device_copy(device(to), landing->dl.data, device(from), packed->dl.data, bytes, queued));
+  if (streams_in_use.load(std::memory_order_relaxed)) in_flight(landing.get()), in_flight(packed.get());
   return straight ? nullptr : copy_into(to, landing.get());
 }
 

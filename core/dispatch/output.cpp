@@ -22,8 +22,8 @@ bool elsewhere(const aj_tensor* t, const Device* d) {
 }
 
 [[gnu::cold]] aj_status* mixed_devices(const aj_op* op, Device* d, const aj_tensor* t, const std::string& which) {
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", which, " is on ", device(t)->id, ", the others are on ", d->id,
-              "; move it with .to('", d->id, "')");
+  return fail_kind(AJ_INVALID_ARGUMENT, "DeviceMismatchError", op->schema.ident, ": ", which, " is on ", device(t)->id,
+                   ", the others are on ", d->id, "; move it with .to('", d->id, "')");
 }
 
 }  // namespace

@@ -225,7 +225,8 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   aj_tensor* target = writes_first ? args[0].v.tensor : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor : nullptr;
   if (writes_first) in.device = device(target);
   if (op->crosses_devices && in.first && device(in.first) != in.device) {
-    AJ_TRY(copy_across(target, in.first));
+    bool queued = nargs > 2 && args[2].tag == AJ_BOOL && args[2].v.i;  // copy_(input, src, non_blocking)
+    AJ_TRY(copy_across(target, in.first, queued));
     retain(target);
     rets[0] = value(target);
     return nullptr;

@@ -2,6 +2,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "core/memory/cache.hpp"
 #include "core/memory/limit.hpp"
@@ -24,10 +26,20 @@ Memories& memories() {
   return *all;
 }
 
+namespace {
+
+// Each tensor's memory straight from its device, so that the device's own tools see its bounds.
+bool cache_is_off() {
+  const char* word = std::getenv("ADJOIN_MEMORY_CACHE");
+  return word && std::string_view(word) == "off";
+}
+
+}  // namespace
+
 DeviceMemory::DeviceMemory(Device* d)
     : device(d),
       host(d->host()),
-      direct(d->flags & AJ_DEV_OPAQUE_POINTERS),
+      direct((d->flags & AJ_DEV_OPAQUE_POINTERS) || (!d->host() && cache_is_off())),
       segments(d->host() ? 2 << 20 : 512 << 10) {}
 
 DeviceMemory* memory_new(Device* d) {

@@ -8,6 +8,7 @@
 #include "core/dispatch/op.hpp"
 #include "core/frontend.hpp"
 #include "core/memory/cache.hpp"
+#include "core/memory/pinned.hpp"
 #include "core/tensor/prepared.hpp"
 
 namespace adjoin {
@@ -136,6 +137,7 @@ aj_status* memory_release(DLDevice device) {
   AJ_TRY(memory_of(device, "memory_release", &d));
   DeviceMemory& m = *d->memory;
   prepared_release();
+  pinned_release(d->id.device_type);
   if (m.host) small_trim();
   std::lock_guard held(m.lock);
   poll_pending(m, true);

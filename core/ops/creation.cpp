@@ -223,7 +223,7 @@ aj_status* to_body(void*, aj_call* call) {
     DLDevice device = b.maybe<DLDevice>(2).value_or(t.device());
     auto format = b.maybe<MemoryFormat>(5).value_or(MemoryFormat::preserve);
     bool same = dtype == t.dtype() && device == t.device() && !b.flag(4) && is_in_order(t, format);
-    b.ret(0, same ? t : to_copy(t, dtype, device, format));
+    b.ret(0, same ? t : to_copy(t, dtype, device, format, b.flag(3)));
   });
 }
 
@@ -232,7 +232,7 @@ aj_status* to_copy_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     Tensor copy = empty_in_order(t, b.dtype(1), b.device(2),
                                  b.maybe<MemoryFormat>(3).value_or(MemoryFormat::preserve));
-    b.ret(0, copy_(copy, t));
+    b.ret(0, copy_(copy, t, b.flag(4)));
   });
 }
 

@@ -20,6 +20,12 @@ class Arena {
   bool give(int32_t device, void* p, uint64_t bytes);
   void forget(void* p, uint64_t bytes);  // the pages go, the range stays
   uint64_t used(int32_t device);
+
+  // Memory shared between processes: a handle of an address here, what another process's handle
+  // stands for, and the end of that.
+  aj_status* show(const void* p, uint8_t handle[128]);
+  aj_status* adopt(const uint8_t handle[128], void** out);
+  aj_status* part(void* p);
   uint64_t size() const { return each_; }
 
   // Where kernels find what the host calls p; memory of the host is where it is.
@@ -34,8 +40,15 @@ class Arena {
     std::map<uint64_t, uint64_t> free;  // offset, bytes
     uint64_t used = 0;
   };
+  struct Handle {
+    char magic[8];
+    int64_t process, file;
+    uint64_t offset, bytes;
+  };
+  void put(Region& r, uint64_t at, uint64_t length);  // wants the lock
   std::mutex lock_;
-  std::vector<Region> regions_;
+  std::vector<Region> regions_;           // one a device, and one for memory of other processes
+  std::map<uint64_t, uint64_t> adopted_;  // offset and length of what was mapped from elsewhere
   uintptr_t begin_ = 0, length_ = 0, shift_ = 0;
   uint64_t each_ = 0;
   int file_ = -1;

@@ -33,7 +33,7 @@ aj_status* props(void*, int32_t, aj_device_props* io) {
 
 aj_status* mem_alloc(void*, int32_t dev, uint64_t bytes, uint32_t kind, void** out) {
   if (aj_status* s = check_alive()) return s;
-  if (orders.fail_alloc.due())
+  if (orders.alloc_fails())
     return fail(AJ_OUT_OF_MEMORY, "emulated:", dev, ": out of memory, as ordered: asked for ",
                 bytes, " bytes");
   if (kind == AJ_MEM_PINNED) {
@@ -48,6 +48,8 @@ aj_status* mem_alloc(void*, int32_t dev, uint64_t bytes, uint32_t kind, void** o
 
 aj_status* mem_free(void*, int32_t dev, void* p, uint64_t bytes, uint32_t kind) {
   if (aj_status* s = check_alive()) return s;
+  // What is queued may use it still.
+  if (aj_status* s = wait_for_device(dev, Stream::Errors::leave)) return s;
   if (kind == AJ_MEM_PINNED)
     std::free(p);
   else
@@ -75,12 +77,15 @@ aj_status* stream_new(void*, int32_t dev, int32_t, void** out) {
 }
 aj_status* stream_free(void*, int32_t, void* stream) {
   if (aj_status* s = check_alive()) return s;
-  static_cast<Stream*>(stream)->end();
-  return nullptr;
+  return static_cast<Stream*>(stream)->end();
 }
 aj_status* stream_sync(void*, int32_t dev, void* stream) {
   if (!stream) return wait_for_device(dev);
   auto* s = static_cast<Stream*>(stream);
+  if (s->captures())
+    return fail(AJ_PRECONDITION, "emulated:", dev,
+                ": the stream is being captured, so nothing runs that could be waited for; copy "
+                "values to the host after the capture");
   return s->wait(s->queued());
 }
 aj_status* stream_query(void*, int32_t dev, void* stream, int32_t* done) {
@@ -88,24 +93,32 @@ aj_status* stream_query(void*, int32_t dev, void* stream, int32_t* done) {
   *done = s.passed(s.queued());
   return s.take_error();
 }
+// A captured order between streams would have to be part of the graph, which is one stream's here.
+aj_status* not_captured(Stream& s, const char* what) {
+  if (!s.captures()) return nullptr;
+  return fail(AJ_PRECONDITION, "emulated:", s.device(), ": ", what,
+              " cannot be captured: a graph here is the work of one stream");
+}
+
 aj_status* stream_wait(void*, int32_t dev, void* stream, void* event) {
   auto* e = static_cast<Event*>(event);
   if (!e->stream) return nullptr;
   Stream* other = e->stream;
   uint64_t ticket = e->ticket;
   if (other == &stream_of(dev, stream)) return nullptr;
+  if (aj_status* s = not_captured(stream_of(dev, stream), "a wait for an event")) return s;
   auto wait = [other, ticket]() -> aj_status* {
     while (!other->passed(ticket)) std::this_thread::sleep_for(std::chrono::microseconds(20));
     return nullptr;  // whoever waits for the other stream is told what went wrong there
   };
-  return stream_of(dev, stream).submit({wait, "a wait for an event", false});
+  return stream_of(dev, stream).submit({wait, "a wait for an event", false, {}});
 }
 aj_status* stream_host_fn(void*, int32_t dev, void* stream, void (*fn)(void*), void* arg) {
   auto call = [fn, arg]() -> aj_status* {
     fn(arg);
     return nullptr;
   };
-  return stream_of(dev, stream).submit({call, "a function of the host", false});
+  return stream_of(dev, stream).submit({call, "a function of the host", false, {}});
 }
 
 aj_status* event_new(void*, int32_t, uint32_t, void** out) {
@@ -113,33 +126,31 @@ aj_status* event_new(void*, int32_t, uint32_t, void** out) {
   return nullptr;
 }
 aj_status* event_free(void*, int32_t, void* event) {
-  auto* e = static_cast<Event*>(event);
-  // The stream stamps the time into it.
-  if (e->stream && !poisoned)
-    while (!e->stream->passed(e->ticket))
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-  delete e;
+  delete static_cast<Event*>(event);
   return nullptr;
 }
 aj_status* event_record(void*, int32_t dev, void* event, void* stream) {
   auto* e = static_cast<Event*>(event);
   Stream& s = stream_of(dev, stream);
-  auto stamp = [e]() -> aj_status* {
-    std::lock_guard held(e->lock);
-    e->when = std::chrono::steady_clock::now();
+  if (aj_status* wrong = not_captured(s, "an event")) return wrong;
+  auto to = std::make_shared<Stamp>();
+  auto stamp = [to]() -> aj_status* {
+    std::lock_guard held(to->lock);
+    to->when = std::chrono::steady_clock::now();
     return nullptr;
   };
   e->stream = &s;
-  return s.submit({stamp, "an event", false}, &e->ticket);
+  e->stamp = to;
+  return s.submit({stamp, "an event", false, {}}, &e->ticket);
 }
 aj_status* event_query(void*, int32_t, void* event, int32_t* done) {
   auto* e = static_cast<Event*>(event);
   *done = !e->stream || poisoned || e->stream->passed(e->ticket);
-  return e->stream && *done && !poisoned ? e->stream->take_error() : nullptr;
+  return e->stream && *done && !poisoned ? e->stream->look_at_error(e->ticket) : nullptr;
 }
 aj_status* event_sync(void*, int32_t, void* event) {
   auto* e = static_cast<Event*>(event);
-  return e->stream ? e->stream->wait(e->ticket) : nullptr;
+  return e->stream ? e->stream->wait(e->ticket, Stream::Errors::look) : nullptr;
 }
 aj_status* event_elapsed(void*, void* start, void* stop, double* out_ms) {
   auto *a = static_cast<Event*>(start), *b = static_cast<Event*>(stop);
@@ -147,7 +158,8 @@ aj_status* event_elapsed(void*, void* start, void* stop, double* out_ms) {
     return fail(AJ_PRECONDITION,
                 "emulated: the time between two events is asked for before both have passed; "
                 "synchronize with the second one");
-  *out_ms = std::chrono::duration<double, std::milli>(b->when - a->when).count();
+  std::scoped_lock held(a->stamp->lock, b->stamp->lock);
+  *out_ms = std::chrono::duration<double, std::milli>(b->stamp->when - a->stamp->when).count();
   return nullptr;
 }
 
@@ -158,19 +170,20 @@ bool own(DLDevice d) {
 
 aj_status* copy(void*, const aj_copy* c) {
   if (aj_status* s = check_alive()) return s;
-  if (orders.fail_copy.due())
-    return fail(AJ_UNAVAILABLE, "emulated: a copy of ", c->width * c->height,
-                " bytes has failed, as ordered");
   bool here = own(c->dst_device);
   int32_t dev = here ? c->dst_device.device_id : c->src_device.device_id;
   auto move = [d = *c]() -> aj_status* {
+    if (orders.fail_copy.due())
+      return fail(AJ_UNAVAILABLE, "emulated: a copy of ", d.width * d.height,
+                  " bytes has failed, as ordered");
     char* to = arena.reach(static_cast<char*>(d.dst));
     const char* from = arena.reach(static_cast<const char*>(d.src));
     for (uint64_t row = 0; row < d.height; ++row)
       std::memmove(to + row * d.dst_pitch, from + row * d.src_pitch, d.width);
     return nullptr;
   };
-  return c->stream ? stream_of(dev, c->stream).submit({move, "a copy"}) : move();
+  bool queued = c->stream || (c->flags & AJ_COPY_QUEUED);
+  return queued ? stream_of(dev, c->stream).submit({move, "a copy", true, {}}) : move();
 }
 
 aj_status* fill(void*, int32_t dev, void* p, const void* pattern, uint64_t pattern_bytes,
@@ -184,7 +197,45 @@ aj_status* fill(void*, int32_t dev, void* p, const void* pattern, uint64_t patte
       std::memcpy(to + at, kept.data(), std::min<uint64_t>(kept.size(), bytes - at));
     return nullptr;
   };
-  return stream_of(dev, stream).submit({write, "a fill"});
+  return stream_of(dev, stream).submit({write, "a fill", true, {}});
+}
+
+aj_status* capture_begin(void*, int32_t dev, void* stream) {
+  if (!stream)
+    return fail(AJ_PRECONDITION, "emulated:", dev,
+                ": the default stream cannot be captured; make another one current");
+  return static_cast<Stream*>(stream)->capture();
+}
+aj_status* capture_end(void*, int32_t, void* stream, void** out_graph) {
+  Graph* graph = nullptr;
+  aj_status* s = static_cast<Stream*>(stream)->end_capture(&graph);
+  *out_graph = graph;
+  return s;
+}
+aj_status* graph_launch(void*, void* graph, void* stream) {
+  auto* g = static_cast<Graph*>(graph);
+  for (const Work& work : g->work)
+    if (aj_status* s = stream_of(g->device, stream).submit(work)) return s;
+  return nullptr;
+}
+aj_status* graph_free(void*, void* graph) {
+  delete static_cast<Graph*>(graph);
+  return nullptr;
+}
+
+aj_status* ipc_export(void*, int32_t dev, void* p, uint8_t out_handle[128]) {
+  if (aj_status* s = wait_for_device(dev, Stream::Errors::leave)) return s;
+  return arena.show(p, out_handle);
+}
+aj_status* ipc_open(void*, int32_t dev, const uint8_t handle[128], void** out) {
+  if (aj_status* s = check_alive()) return s;
+  if (aj_status* s = arena.open(int32_t(orders.devices), uint64_t(orders.memory.load()))) return s;
+  (void)dev;
+  return arena.adopt(handle, out);
+}
+aj_status* ipc_close(void*, int32_t dev, void* p) {
+  if (aj_status* s = wait_for_device(dev, Stream::Errors::leave)) return s;
+  return arena.part(p);
 }
 
 void fork_child(void*) {
@@ -218,7 +269,14 @@ constexpr aj_device_vtbl device_table = [] {
   v.event_elapsed = event_elapsed;
   v.copy = copy;
   v.fill = fill;
+  v.ipc_export = ipc_export;
+  v.ipc_open = ipc_open;
+  v.ipc_close = ipc_close;
   v.fork_child = fork_child;
+  v.capture_begin = capture_begin;
+  v.capture_end = capture_end;
+  v.graph_launch = graph_launch;
+  v.graph_free = graph_free;
   return v;
 }();
 

@@ -37,7 +37,7 @@ aj_status* enqueue(const aj_call* call, unsigned gx, unsigned gy, unsigned gz, u
                        " is wrong: ", wrong);
     return fault.code ? describe_fault(name, fault) : nullptr;
   };
-  return emulated::stream_of(device, call->stream).submit({run, name});
+  return emulated::stream_of(device, call->stream).submit({run, name, true, {}});
 }
 
 }  // namespace adjoin::gpu

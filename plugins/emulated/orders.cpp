@@ -22,7 +22,9 @@ bool set_one(std::string_view key, int64_t n) {
   else if (is("memory"))
     orders.memory = n;
   else if (is("fail_alloc"))
-    orders.fail_alloc.set(n);
+    orders.fail_alloc.set(n), orders.more_fail = 0;
+  else if (is("fail_allocs"))
+    orders.fail_allocs = n;
   else if (is("fail_kernel"))
     orders.fail_kernel.set(n);
   else if (is("fail_copy"))
@@ -65,10 +67,11 @@ aj_status* set_orders(std::string_view text) {
     std::string_view key = item.substr(0, equals);
     bool fits = (key != "devices" || (n >= 1 && n <= 16)) && (key != "warp" || n == 32 || n == 64);
     if (!number || !fits || !set_one(key, n))
-      return kit::fail(AJ_INVALID_ARGUMENT, "emulated: the option '", item,
-                       "' is not understood; there are devices=1..16, memory, fail_alloc, "
-                       "fail_kernel, fail_copy, hang, delay_us, deadline_ms, blocking, warp=32|64, "
-                       "seed, each a number");
+      return kit::fail(
+          AJ_INVALID_ARGUMENT, "emulated: the option '", item,
+          "' is not understood; there are devices=1..16, memory, fail_alloc, "
+          "fail_allocs, fail_kernel, fail_copy, hang, delay_us, deadline_ms, blocking, warp=32|64, "
+          "seed, each a number");
   }
   return nullptr;
 }

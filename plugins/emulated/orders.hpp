@@ -25,10 +25,20 @@ struct Orders {
   std::atomic<int64_t> devices{2}, memory{int64_t(4) << 30};
   // At any time:
   Countdown fail_alloc, fail_kernel, fail_copy, hang;
+  std::atomic<int64_t> fail_allocs{1};  // how many in a row, for who tries again
   std::atomic<int64_t> delay_us{0},
       deadline_ms{0};                 // before each piece of work; of a wait (0: none)
   std::atomic<bool> blocking{false};  // errors come from the call that made them
   std::atomic<bool> released{false};  // ends what hangs
+
+  bool alloc_fails() {
+    if (fail_alloc.due())
+      more_fail = fail_allocs.load() - 1;
+    else if (more_fail.load() <= 0 || more_fail.fetch_sub(1) <= 0)
+      return false;
+    return true;
+  }
+  std::atomic<int64_t> more_fail{0};
 };
 extern Orders orders;
 

@@ -3,7 +3,8 @@
 
 #include <adjoin/kit/error.hpp>
 #include <algorithm>
-#include <vector>
+#include <unordered_map>
+#include <utility>
 
 #include "orders.hpp"
 
@@ -27,6 +28,39 @@ struct Registry {
   std::vector<Stream*> all;
   Stream* defaults[16] = {};
 };
+
+// The user's line, as text; made while the line is still known. Asked before any lock is taken: it
+// may have to wait for the language's.
+std::string line_now() {
+  uint32_t line = 0, site = 0;
+  kit::core().get_line(&line, &site);
+  if (site) line = site;
+  if (!line || !AJ_HAS_FN(&kit::core(), aj_core, line_text)) return {};
+  thread_local std::unordered_map<uint32_t, std::string> known;
+  if (auto it = known.find(line); it != known.end()) return it->second;
+  aj_object* text = nullptr;
+  if (aj_status* s = kit::core().line_text(line, &text)) {
+    kit::core().status_free(s);
+    return {};
+  }
+  std::string place(kit::view_of(kit::core().string_get(text)));
+  kit::core().release(text);
+  return known[line] = place;
+}
+
+aj_status* again(const aj_status* s, const std::string& more) {
+  const aj_core& core = kit::core();
+  return kit::make_status(core.status_code(s), kit::view_of(core.status_kind(s)),
+                          kit::text(kit::view_of(core.status_message(s)), more));
+}
+
+aj_status* with_place(aj_status* steal, const std::string& where) {
+  if (!steal || where.empty()) return steal;
+  aj_status* told = again(steal, "; queued by " + where);
+  kit::core().status_free(steal);
+  return told;
+}
+
 Registry& registry() {
   static auto* r = new Registry;  // threads use it as long as the process lives
   return *r;
@@ -46,7 +80,7 @@ Stream& stream_of(int32_t device, void* native) {
   return *s;
 }
 
-aj_status* wait_for_device(int32_t device) {
+aj_status* wait_for_device(int32_t device, Stream::Errors errors) {
   Registry& r = registry();
   std::vector<Stream*> all;
   {
@@ -55,8 +89,8 @@ aj_status* wait_for_device(int32_t device) {
   }
   aj_status* first = nullptr;
   for (Stream* s : all) {
-    if (s->device() != device) continue;
-    aj_status* wrong = s->wait(s->queued());
+    if (s->device() != device || s->captures()) continue;
+    aj_status* wrong = s->wait(s->queued(), errors);
     if (wrong && first)
       kit::core().status_free(wrong);
     else if (wrong)
@@ -65,7 +99,8 @@ aj_status* wait_for_device(int32_t device) {
   return first;
 }
 
-void Stream::end() {
+aj_status* Stream::end() {
+  if (aj_status* s = wait(queued(), Errors::leave)) return s;
   {
     std::lock_guard held(lock_);
     ends_ = true;
@@ -76,24 +111,35 @@ void Stream::end() {
   Registry& r = registry();
   std::lock_guard held(r.lock);
   std::erase(r.all, this);
+  return nullptr;
+}
+
+// Wants the lock.
+aj_status* Stream::start() {
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (const std::exception& e) {
+    return fail(AJ_UNAVAILABLE, "emulated: no thread for a stream: ", e.what());
+  }
+  runs_ = true;
+  Registry& r = registry();
+  std::lock_guard also(r.lock);
+  if (std::find(r.all.begin(), r.all.end(), this) == r.all.end()) r.all.push_back(this);
+  return nullptr;
 }
 
 aj_status* Stream::submit(Work work, uint64_t* out) {
   if (aj_status* s = check_alive()) return s;
+  if (work.counts && work.where.empty()) work.where = line_now();
   uint64_t ticket;
   {
     std::lock_guard held(lock_);
-    if (!runs_) {
-      try {
-        thread_ = std::thread([this] { loop(); });
-      } catch (const std::exception& e) {
-        return fail(AJ_UNAVAILABLE, "emulated: no thread for a stream: ", e.what());
-      }
-      runs_ = true;
-      Registry& r = registry();
-      std::lock_guard also(r.lock);
-      if (std::find(r.all.begin(), r.all.end(), this) == r.all.end()) r.all.push_back(this);
+    if (capture_) {
+      capture_->work.push_back(std::move(work));
+      return nullptr;
     }
+    if (!runs_)
+      if (aj_status* s = start()) return s;
     work_.push_back(std::move(work));
     ticket = ++queued_;
     if (out) *out = ticket;
@@ -117,7 +163,16 @@ aj_status* Stream::take_error() {
   return std::exchange(error_, nullptr);
 }
 
-aj_status* Stream::wait(uint64_t ticket) {
+aj_status* Stream::look(uint64_t ticket) const {
+  return error_ && error_at_ <= ticket ? again(error_, "") : nullptr;
+}
+
+aj_status* Stream::look_at_error(uint64_t ticket) {
+  std::lock_guard held(lock_);
+  return look(ticket);
+}
+
+aj_status* Stream::wait(uint64_t ticket, Errors errors) {
   if (aj_status* s = check_alive()) return s;
   std::unique_lock held(lock_);
   auto there = [&] { return done_ >= ticket; };
@@ -128,7 +183,28 @@ aj_status* Stream::wait(uint64_t ticket) {
                 " ms: ", queued_ - done_, " pieces of work wait, the first is ", doing_,
                 "; it hangs, or deadline_ms is too short");
   }
-  return std::exchange(error_, nullptr);
+  if (errors == Errors::leave) return nullptr;
+  return errors == Errors::look ? look(ticket) : std::exchange(error_, nullptr);
+}
+
+bool Stream::captures() {
+  std::lock_guard held(lock_);
+  return capture_ != nullptr;
+}
+
+aj_status* Stream::capture() {
+  std::lock_guard held(lock_);
+  if (capture_)
+    return fail(AJ_PRECONDITION, "emulated:", device_, ": the stream is being captured already");
+  capture_ = std::make_unique<Graph>(Graph{device_, {}});
+  return nullptr;
+}
+
+aj_status* Stream::end_capture(Graph** out) {
+  std::lock_guard held(lock_);
+  *out = capture_.release();
+  if (*out) return nullptr;
+  return fail(AJ_PRECONDITION, "emulated:", device_, ": the stream is not being captured");
 }
 
 void Stream::loop() {
@@ -138,21 +214,21 @@ void Stream::loop() {
     if (work_.empty()) return;
     Work now = std::move(work_.front());
     work_.pop_front();
-    doing_ = now.what;
+    doing_ = now.where.empty() ? now.what : now.what + ", queued by " + now.where;
     held.unlock();
     if (now.counts) {
       if (int64_t us = orders.delay_us) std::this_thread::sleep_for(std::chrono::microseconds(us));
       while (orders.hang.due())
         while (!orders.released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    aj_status* wrong = now.run();
+    aj_status* wrong = with_place(now.run(), now.where);
     now = {};
     held.lock();
     ++done_;
     if (wrong && error_)
       kit::core().status_free(wrong);
     else if (wrong)
-      error_ = wrong;
+      error_ = wrong, error_at_ = done_;
     changed_.notify_all();
   }
 }

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 struct aj_status;
 
@@ -18,8 +20,15 @@ namespace adjoin::emulated {
 
 struct Work {
   std::function<aj_status*()> run;
-  std::string what;    // the op that queued it, and the user's line
+  std::string what;    // the op that queued it
   bool counts = true;  // faults and delays may hit it
+  std::string where;   // the user's line that queued it
+};
+
+// What was captured: may be run again and again.
+struct Graph {
+  int32_t device;
+  std::vector<Work> work;
 };
 
 class Stream {
@@ -27,15 +36,24 @@ class Stream {
   explicit Stream(int32_t device) : device_(device) {}
 
   aj_status* submit(Work work, uint64_t* ticket = nullptr);
-  void end();  // does what is queued and lets the thread go; events may still ask
+  aj_status* end();  // does what is queued and lets the thread go; events may still ask
   uint64_t queued();
-  bool passed(uint64_t ticket);      // has everything up to that ticket been done?
-  aj_status* wait(uint64_t ticket);  // for it; the errors so far, or that the deadline is over
+  bool passed(uint64_t ticket);  // has everything up to that ticket been done?
+  // For a ticket; what went wrong until then, or that the deadline is over. Who only looks leaves
+  // an error for the next one who waits for the stream.
+  enum class Errors { take, look, leave };
+  aj_status* wait(uint64_t ticket, Errors errors = Errors::take);
   aj_status* take_error();
+  aj_status* look_at_error(uint64_t ticket);  // a copy, of what went wrong until then
+  aj_status* capture();
+  aj_status* end_capture(Graph** out);
+  bool captures();
   int32_t device() const { return device_; }
 
  private:
   void loop();
+  aj_status* start();
+  aj_status* look(uint64_t ticket) const;  // wants the lock
   int32_t device_;
   std::mutex lock_;
   std::condition_variable changed_;
@@ -44,19 +62,25 @@ class Stream {
   uint64_t queued_ = 0, done_ = 0;
   bool ends_ = false, runs_ = false;
   aj_status* error_ = nullptr;
+  uint64_t error_at_ = 0;
+  std::unique_ptr<Graph> capture_;
   std::thread thread_;
 };
 
+// The moment at which a mark was passed; the stream stamps it, whether or not the event lives.
+struct Stamp {
+  std::mutex lock;
+  std::chrono::steady_clock::time_point when;
+};
 struct Event {
   Stream* stream = nullptr;
   uint64_t ticket = 0;
-  std::mutex lock;
-  std::chrono::steady_clock::time_point when;
+  std::shared_ptr<Stamp> stamp;
 };
 
 // NULL is the device's default stream.
 Stream& stream_of(int32_t device, void* native);
-aj_status* wait_for_device(int32_t device);
+aj_status* wait_for_device(int32_t device, Stream::Errors errors = Stream::Errors::take);
 
 // After a fork nothing here works: the threads have stayed in the parent.
 extern std::atomic<bool> poisoned;

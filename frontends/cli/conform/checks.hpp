@@ -54,6 +54,7 @@ struct Group {
 
 void add_device_groups(std::vector<Group>& plan);
 void add_stream_groups(std::vector<Group>& plan);
+void add_sharing_groups(std::vector<Group>& plan);  // the first: it begins with a fork
 void add_process_groups(std::vector<Group>& plan);
 void check_values(Bench& bench, const Row& row, const std::string& dtype, Verdict& v);
 void check_gradients(Bench& bench, const Row& row, const std::string& dtype, Verdict& v);

@@ -99,6 +99,7 @@ std::vector<Group> plan_of(Bench& bench) {
   std::vector<Group> plan;
   const std::string& mode = bench.settings.mode;
   if ((mode == "test" || mode == "all") && bench.settings.ops.empty()) {
+    add_sharing_groups(plan);
     add_device_groups(plan);
     add_stream_groups(plan);
   }

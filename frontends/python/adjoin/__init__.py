@@ -14,6 +14,7 @@ from . import (
     _tensor,  # noqa: F401  (gives Tensor the methods that are written in Python)
 )
 from ._C import (  # noqa: F401
+    DeviceMismatchError,
     DisableTorchFunctionSubclass,
     Generator,
     OutOfMemoryError,

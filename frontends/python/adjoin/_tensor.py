@@ -268,7 +268,25 @@ def _is_shared(self):
 
 
 def _is_pinned(self, device=None):
-    return False
+    return _C.is_pinned(self)
+
+
+def _pin_memory(self, device=None):
+    """A copy in memory of the host that a device (by default the accelerator) copies from by itself.
+
+    `to(device, non_blocking=True)` of it comes back before the bytes are there. Without an accelerator
+    the tensor itself comes back.
+    """
+    if self.device.type != "cpu":
+        raise RuntimeError(f"pin_memory: only memory of the host can be pinned; the tensor is on {self.device}")
+    if device is None:
+        from . import _accelerator
+
+        try:
+            device = _accelerator._accelerator()
+        except RuntimeError:
+            return self
+    return _C.pin(self, device)
 
 
 def _same(self, *args, **kwargs):
@@ -300,7 +318,7 @@ _METHODS = {
     "share_memory_": _share_memory,
     "is_shared": _is_shared,
     "is_pinned": _is_pinned,
-    "pin_memory": _same,
+    "pin_memory": _pin_memory,
     "record_stream": lambda self, stream: None,
     "resize_": _resize,
     "set_": _set,

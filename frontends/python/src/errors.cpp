@@ -5,6 +5,7 @@ namespace adjoin::py {
 namespace {
 
 PyObject* out_of_memory;  // RuntimeError, as PyTorch's OutOfMemoryError
+PyObject* device_mismatch;
 
 // The exception that this thread last handed to the core, and the words it was handed over with.
 struct Pending {
@@ -35,6 +36,7 @@ PyObject* class_of(const aj_status* s) {
   std::string_view kind = view(core->status_kind(s));
   if (kind.empty()) return class_of_code(core->status_code(s));
   if (kind == "OutOfMemoryError") return out_of_memory;
+  if (kind == "DeviceMismatchError") return device_mismatch;
   PyObject* found = PyDict_GetItemString(PyEval_GetBuiltins(), std::string(kind).c_str());
   bool usable = found && PyExceptionClass_Check(found);
   return usable ? found : PyExc_RuntimeError;
@@ -95,6 +97,8 @@ aj_status* status_from_python() {
   return core->status_new(interrupt ? AJ_CANCELLED : AJ_UNKNOWN, str(kind), str(pending.message), nullptr, 0);
 }
 
+bool is_device_mismatch() { return PyErr_ExceptionMatches(device_mismatch); }
+
 PyObject* take_string(aj_object* steal) {
   HeldObject text(steal);
   return to_python(core->string_get(steal));
@@ -104,6 +108,10 @@ int init_errors(PyObject* module) {
   out_of_memory = PyErr_NewExceptionWithDoc("adjoin.OutOfMemoryError", "Memory of a device is exhausted.",
                                             PyExc_RuntimeError, nullptr);
   if (!out_of_memory) return -1;
+  device_mismatch = PyErr_NewExceptionWithDoc(
+      "adjoin.DeviceMismatchError", "Tensors of one call are on several devices. `module` is the innermost nn.Module that was called.",
+      PyExc_RuntimeError, nullptr);
+  if (!device_mismatch || PyModule_AddObjectRef(module, "DeviceMismatchError", device_mismatch) < 0) return -1;
   return PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory);
 }
 

@@ -19,6 +19,9 @@ inline bool failed(aj_status* s) {
   return true;
 }
 
+// Does the exception that is set say that tensors are on several devices?
+bool is_device_mismatch();
+
 // The text of a string object, which is released.
 PyObject* take_string(aj_object* steal);
 

@@ -28,8 +28,11 @@ inline LineEntry* line_of(PyFrameObject* frame) {
 // The line kept by the outermost module call of ours on this thread, 0 if there is none.
 extern thread_local uint32_t call_site;
 
-// Tells the core the line of the call that is about to be recorded.
+// Tells the core the line of the call that is about to be recorded, or queued on a device.
 void note_line();
+
+// Work on other devices than the host may fail when the program is elsewhere: errors name its line.
+constexpr uint64_t kDeviceKeys = ((1ull << 23) - 1) & ~(1ull << (kDLCPU - 1));
 
 // The user's present line; 0 if there is none.
 uint32_t user_line();

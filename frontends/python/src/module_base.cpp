@@ -1,4 +1,5 @@
 // frontends/python/src/module_base.cpp: ModuleBase, whose call goes straight to forward while no hook is set.
+#include "errors.hpp"
 #include "line.hpp"
 #include "parse.hpp"
 
@@ -47,6 +48,22 @@ class SiteScope {
   uint32_t old_ = 0;
 };
 
+// Which part of the network it was, told by each module that the exception passes: names are the outer ones' business.
+PyObject* name_module(PyObject* self) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Ref calls(PyImport_ImportModule("adjoin.nn.modules._calls"));
+  Ref told(calls ? PyObject_CallMethod(calls.get(), "name_module", "OO", value, self) : nullptr);
+  if (!told) PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  return nullptr;
+}
+
+PyObject* told(PyObject* self, PyObject* result) {
+  return unlikely(!result) && is_device_mismatch() ? name_module(self) : result;
+}
+
 PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Py_ssize_t n = PyVectorcall_NARGS(nargsf), nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   SiteScope scope;
@@ -56,7 +73,7 @@ PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
     PyObject* kept = std::exchange(from[0], self);
     PyObject* result = PyObject_VectorcallMethod(name, from, static_cast<size_t>(n + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
     from[0] = kept;
-    return result;
+    return told(self, result);
   }
   PyObject* few[8];
   std::unique_ptr<PyObject*[]> many;
@@ -67,7 +84,7 @@ PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
   }
   all[0] = self;
   for (Py_ssize_t i = 0; i < n + nkw; ++i) all[i + 1] = args[i];
-  return PyObject_VectorcallMethod(name, all, static_cast<size_t>(n + 1), kwnames);
+  return told(self, PyObject_VectorcallMethod(name, all, static_cast<size_t>(n + 1), kwnames));
 }
 
 // A parameter, buffer or child module of that name; a new reference, NULL with AttributeError if there is none.

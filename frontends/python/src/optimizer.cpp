@@ -1,6 +1,7 @@
 // frontends/python/src/optimizer.cpp: an optimizer's walk over its parameters: their gradients and state as lists for one call.
 #include <vector>
 
+#include "line.hpp"
 #include "op.hpp"
 #include "tensor.hpp"
 
@@ -129,6 +130,7 @@ PyObject* fused_step(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (real == -1 && PyErr_Occurred()) return nullptr;
     values[lists + i] = PyBool_Check(x) ? value(x == Py_True) : value(real);
   }
+  note_line();
   int32_t recording = autograd->set_grad_mode(0);
   aj_status* s = step_all(op, entries, lists, values, uint32_t(lists + numbers));
   autograd->set_grad_mode(recording);

@@ -166,7 +166,7 @@ bool call_program(const Program& p, aj_value* values, size_t given, aj_value* re
   for (size_t i = given; i < p.nparams; ++i) values[i] = p.params[i].value;
   for (int i = 0; i < p.nresults; ++i) rets[i] = aj_value{};
   if (in_place) rets[0] = values[0];
-  if (keys & kAutogradKey && autograd->grad_mode()) note_line();
+  if (keys & kDeviceKeys || (keys & kAutogradKey && autograd->grad_mode())) note_line();
   return !failed(dispatch->call(p.op, values, p.nparams, rets, p.nresults));
 }
 
@@ -178,6 +178,12 @@ PyObject* run_in_place(const Program& p, Frame& f, PyObject* first) {
   if (!result) return nullptr;
   HeldTensor written(call_row(copy_row, tensor_of(first), tensor_of(result.get())));
   return written ? Py_NewRef(first) : nullptr;
+}
+
+static bool makes_elsewhere(const Program& p, const Frame& f) {
+  if (p.device < 0 || f.keys) return false;
+  const aj_value& device = f.values[p.device];
+  return device.tag == AJ_DEVICE && device.v.device.device_type != kDLCPU;
 }
 
 PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
@@ -192,7 +198,7 @@ PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
   } else if (unlikely(f.out != nullptr) && !set_out(p, f.out, rets)) {
     return nullptr;
   }
-  if (f.keys & kAutogradKey && autograd->grad_mode()) note_line();
+  if (unlikely(f.keys & kDeviceKeys) || (f.keys & kAutogradKey && autograd->grad_mode()) || makes_elsewhere(p, f)) note_line();
   if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults); unlikely(s != nullptr)) return raise(s);
   if (likely(p.nresults == 1 && rets[0].tag == AJ_TENSOR && !f.set_requires_grad)) {
     if (!in_place) return wrap_or_none(rets[0].v.tensor);

@@ -2,6 +2,7 @@
 // what the device is. Handles are numbers; adjoin/_accelerator.py makes objects of them.
 #include "device.hpp"
 #include "methods.hpp"
+#include "tensor.hpp"
 
 namespace adjoin::py {
 
@@ -221,6 +222,22 @@ PyObject* graph_free(PyObject*, PyObject* args) {
   return none_if(!failed(t.table->graph_free(t.self(), pointer(graph))));
 }
 
+// pin(tensor, device): a copy in memory of the host that such devices copy from and to by themselves.
+PyObject* pin(PyObject*, PyObject* args) {
+  PyObject *tensor, *o;
+  Target t;
+  if (!PyArg_ParseTuple(args, "OO", &tensor, &o) || !find(o, &t)) return nullptr;
+  if (!is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "wanted a tensor, not %s", Py_TYPE(tensor)->tp_name);
+  HeldTensor made;
+  if (failed(core->tensor_pin(tensor_of(tensor), t.device.device_type, made.out()))) return nullptr;
+  return wrap(made.release());
+}
+
+PyObject* is_pinned(PyObject*, PyObject* tensor) {
+  if (!is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "wanted a tensor, not %s", Py_TYPE(tensor)->tp_name);
+  return PyBool_FromLong(core->tensor_pinned(tensor_of(tensor)));
+}
+
 // current_index(device): which one a name without an index means; set_current_index(device) sets it.
 PyObject* get_index(PyObject*, PyObject* o) {
   DLDevice d;
@@ -255,6 +272,8 @@ PyMethodDef functions[] = {
     {"capture_end", capture_end, METH_VARARGS, nullptr},
     {"graph_launch", graph_launch, METH_VARARGS, nullptr},
     {"graph_free", graph_free, METH_VARARGS, nullptr},
+    {"pin", pin, METH_VARARGS, nullptr},
+    {"is_pinned", is_pinned, METH_O, nullptr},
     {"current_index", get_index, METH_O, nullptr},
     {"set_current_index", set_index, METH_O, nullptr},
     {},

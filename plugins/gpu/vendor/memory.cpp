@@ -83,7 +83,8 @@ aj_status* copy(void*, const aj_copy* c) {
     Result result = c->height == 1 ? r.MemcpyAsync(c->dst, c->src, c->width, kMemcpyDefault, stream)
                                    : r.Memcpy2DAsync(c->dst, c->dst_pitch, c->src, c->src_pitch,
                                                      c->width, c->height, kMemcpyDefault, stream);
-    return result != kSuccess || c->stream ? result : r.StreamSynchronize(stream);
+    bool waits = !c->stream && !(c->flags & AJ_COPY_QUEUED);
+    return result == kSuccess && waits ? r.StreamSynchronize(stream) : result;
   });
 }
 

@@ -28,6 +28,15 @@ _MODULE_MIX = (
 )
 
 
+def name_module(error, module):
+    """Puts the module that was called into an error's words; by its name in the outermost one, which asks last."""
+    if not hasattr(error, "module"):
+        error.module, error.words = module, error.args[0]
+    name = next((name for name, part in module.named_modules() if part is error.module), "")
+    place = f"module '{name}' ({type(error.module).__name__})" if name else f"module {type(module).__name__}"
+    error.args = (f"{error.words}; in {place}",)
+
+
 def _register(hooks, hook, *, prepend=False, **flags):
     """Adds a hook; ``flags`` are dictionaries that note, by its id, what the hook wants."""
     extras = [flag for flag in flags.values() if flag is not None]

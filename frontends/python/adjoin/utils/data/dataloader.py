@@ -161,8 +161,7 @@ class DataLoader:
 
 
 def _can_pin():
-    cuda = getattr(adjoin, "cuda", None)
-    return cuda is not None and cuda.is_available()
+    return adjoin.accelerator.is_available()
 
 
 def pin(data):
