@@ -23,7 +23,7 @@ struct aj_core;
 struct aj_registrar; /* OPAQUE. one transaction of a plugin's init: all of it or nothing */
 
 typedef struct aj_operand { /* FROZEN 32 bytes: it stands in arrays */
-  void* data;               /* first element; for a number: its value, already in the plan's compute dtype */
+  void* data;               /* first element; of a number its value, in the compute dtype; NULL: the argument is None */
   const int64_t* strides;   /* bytes, one per plan dimension, innermost first; 0 repeats */
   aj_tensor* tensor;        /* NULL for a number */
   DLDataType dtype;
@@ -31,7 +31,7 @@ typedef struct aj_operand { /* FROZEN 32 bytes: it stands in arrays */
 } aj_operand;
 enum { AJ_OPERAND_WRITE = 1u << 0, AJ_OPERAND_NUMBER = 1u << 1, AJ_OPERAND_ALIGNED64 = 1u << 2 };
 
-typedef struct aj_plan { /* EXTENSIBLE. how to walk the operands; outputs stand first */
+typedef struct aj_plan { /* EXTENSIBLE. how to walk the operands: outputs, then arguments in order, less one written. Dies with the call */
   uint32_t struct_size, flags;
   uint32_t ndim;         /* 1 or more: at most 64 */
   uint32_t nout, nops;
@@ -71,7 +71,7 @@ typedef struct aj_kernel_def { /* EXTENSIBLE */
   aj_str op;           /* "add", "acme::squash"; a row's overload as "max.dim" */
   aj_str key;          /* a device's name, or a functionality key: "autocast", one from def_key */
   aj_str built_schema; /* (optional) what the author compiled against: lets the core adapt when the op has grown */
-  uint64_t dtypes;     /* mask of AJ_DT_ bits of the compute dtype; 0 = the kernel checks by itself */
+  uint64_t dtypes;     /* AJ_DT_ bits of the compute dtype (no plan: the first tensor's); 0 = the kernel checks by itself */
   int32_t priority;    /* the highest that can_run agrees to serves the call; of equal ones the first defined */
   uint32_t reserved;
   aj_kernel_fn fn;
@@ -80,7 +80,7 @@ typedef struct aj_kernel_def { /* EXTENSIBLE */
 } aj_kernel_def;
 enum {
   AJ_KERNEL_INNER = 1u << 0,            /* may be called for any part of the plan, from several threads at once */
-  AJ_KERNEL_CASTS = 1u << 1,            /* reads and writes operands in their own dtypes */
+  AJ_KERNEL_CASTS = 1u << 1,            /* reads and writes operands in their own dtypes; halves compute in float32 */
   AJ_KERNEL_BLOCKS_HOST = 1u << 2,      /* waits for the device, or takes long: frontends park their lock */
   AJ_KERNEL_CAPTURE_SAFE = 1u << 3,     /* kept for captured streams: nothing asks yet, nor sets AJ_CALL_CAPTURING */
   AJ_KERNEL_NONDETERMINISTIC = 1u << 4, /* refused in the deterministic mode */

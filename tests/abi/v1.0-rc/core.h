@@ -140,6 +140,12 @@ typedef struct aj_core { /* EXTENSIBLE */
   void (*prepared_keep)(aj_tensor* t, uint64_t ticket, const void* key, uint64_t key_bytes, aj_tensor* form);
   void (*tensor_escape)(aj_tensor* t);
   aj_status* (*tensor_settle)(aj_tensor* t);                     /* AJ_TENSOR_FREE_ORDER goes: C order, in memory of its own */
+
+  /* The text of what get_line gave, "train.py:41 in step"; a string object. Not under a lock: it may wait for the language's. */
+  aj_status* (*line_text)(uint32_t line, aj_object** out);
+  /* A copy of a host tensor in memory that devices of the kind copy from and to while the program goes on. */
+  aj_status* (*tensor_pin)(aj_tensor* t, int32_t device_type, aj_tensor** out);
+  int32_t (*tensor_pinned)(const aj_tensor* t);                  /* does it lie in such memory? */
 } aj_core;
 
 #ifdef __cplusplus

@@ -42,6 +42,7 @@ typedef struct aj_copy { /* EXTENSIBLE. `height` rows of `width` bytes, rows `pi
   uint64_t width, height, dst_pitch, src_pitch; /* height 1: linear; either 0: nothing is done */
   void* stream; /* NULL: the caller has waited for what it reads; it has finished when the call returns */
 } aj_copy;
+enum { AJ_COPY_QUEUED = 1u << 16 /* aj_copy.flags: may be queued on the NULL stream, too; memory of the host is pinned */ };
 
 typedef struct aj_device_vtbl { /* EXTENSIBLE */
   uint32_t struct_size, flags;
@@ -87,6 +88,7 @@ typedef struct aj_device_vtbl { /* EXTENSIBLE */
   aj_status* (*capture_end)(void* self, int32_t dev, void* stream, void** out_graph);
   aj_status* (*graph_launch)(void* self, void* graph, void* stream);
   aj_status* (*graph_free)(void* self, void* graph);
+  aj_str autocast; /* (optional) "dtype bfloat16; low mm nn::linear; float32 exp; widest cat": lists replace the rows' tags */
 } aj_device_vtbl;
 
 #ifdef __cplusplus
