@@ -31,7 +31,7 @@ typedef struct aj_operand { /* FROZEN 32 bytes: it stands in arrays */
 } aj_operand;
 enum { AJ_OPERAND_WRITE = 1u << 0, AJ_OPERAND_NUMBER = 1u << 1, AJ_OPERAND_ALIGNED64 = 1u << 2 };
 
-typedef struct aj_plan { /* EXTENSIBLE. how to walk the operands: outputs, then arguments in order, less one written. Dies with the call */
+typedef struct aj_plan { /* EXTENSIBLE. a walk over outputs, then arguments in order less one written; dies with the call */
   uint32_t struct_size, flags;
   uint32_t ndim;         /* 1 or more: at most 64 */
   uint32_t nout, nops;
