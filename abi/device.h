@@ -69,6 +69,7 @@ typedef struct aj_device_vtbl { /* EXTENSIBLE */
   aj_status* (*capture_end)(void* self, int32_t dev, void* stream, void** out_graph);
   aj_status* (*graph_launch)(void* self, void* graph, void* stream);
   aj_status* (*graph_free)(void* self, void* graph);
+  aj_str autocast; /* (optional) "dtype bfloat16; low mm nn::linear; float32 exp; widest cat": lists replace the rows' tags */
 } aj_device_vtbl;
 
 #ifdef __cplusplus

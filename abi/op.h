@@ -92,7 +92,7 @@ typedef struct aj_op_def { /* EXTENSIBLE */
   aj_str doc;
   aj_str kind;         /* unary unary_float unary_bool binary binary_float compare pointwise reduce reduce_float reduce_bool
                           reduce_index scan view linear custom; "" is custom */
-  aj_str tags;         /* words: function-only method-only ordered autocast:low slot:nb_add cost:N fallback:never ... */
+  aj_str tags;         /* words: function-only ordered autocast:low|float32|widest|refused slot:nb_add cost:N ... */
   aj_str test;         /* (optional) sample inputs as JSON, for the conformance tests */
   aj_status* (*infer)(void* self, aj_call* call); /* declares outputs; needed unless the kind says the shapes */
   aj_kernel_fn body;   /* (optional) the op by other ops: serves any device that has no kernel */
@@ -147,6 +147,12 @@ typedef struct aj_fallback_entry { /* EXTENSIBLE. one line of the ledger: an op 
   uint64_t calls, bytes_in, bytes_out, nanoseconds;
 } aj_fallback_entry;
 
+typedef struct aj_autocast { /* EXTENSIBLE. the calling thread's casts of arguments, for one kind of device */
+  uint32_t struct_size;
+  int32_t enabled, keep, depth; /* for all kinds: keep casts of leaves until depth, the number of open scopes, is 0 */
+  DLDataType dtype;             /* what ops of "autocast:low" compute in */
+} aj_autocast;
+
 /* Places of keys, from the inside out. Bits: 0-23 backends, 24-30 plugin keys below autograd, 31 lazy, 33 autograd, 34-39 and
  * 41-43 plugin keys above autograd, 40 transform, 44 autocast, 52 capture, 56 function modes, 60 profiler. */
 enum { AJ_KEY_BACKEND = 0, AJ_KEY_BELOW_AUTOGRAD = 1, AJ_KEY_ABOVE_AUTOGRAD = 2 };
@@ -191,6 +197,7 @@ typedef struct aj_dispatch { /* EXTENSIBLE */
   aj_status* (*set_deterministic)(int32_t on, int32_t* previous);
   /* Chooses between several providers of one device: policy "" is by priority. */
   aj_status* (*set_provider)(aj_str device, aj_str plugin);
+  aj_status* (*autocast)(int32_t device_type, aj_autocast* before, const aj_autocast* next); /* either may be NULL */
 } aj_dispatch;
 
 #ifdef __cplusplus

@@ -11,6 +11,7 @@
 
 #include "core/autograd/table.hpp"
 #include "core/device/device.hpp"
+#include "core/dispatch/autocast.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
 #include "core/dispatch/order.hpp"
@@ -290,7 +291,7 @@ const aj_dispatch dispatch_table = {
     .op_count = op_count, .op_at = op_at, .op_info = find_info, .op_param = op_param_, .op_result = op_result_,
     .op_explain = op_explain, .thread_keys = thread_keys_, .set_thread_keys = set_thread_keys_, .set_fallback = set_fallback,
     .fallback_count = fallback_count, .fallback_at = fallback_at, .set_deterministic = set_deterministic_,
-    .set_provider = set_provider_,
+    .set_provider = set_provider_, .autocast = autocast,
 };
 
 void start() {

@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "core/dispatch/autocast.hpp"
 #include "core/memory/memory.hpp"
 #include "core/memory/small.hpp"
 #include "core/thread/fork.hpp"
@@ -21,6 +22,7 @@ namespace {
 pthread_key_t end_key;
 
 void thread_end(void*) {
+  autocast_thread_end();
   tls.registered = 0;
   quiet_remove(&tls);
   for (FreeList& list : tls.small) list.limit = 0;

@@ -14,7 +14,8 @@ struct FreeList {
   uint32_t limit;  // above it half is given back; 0 until the thread is registered, so the first free registers it
 };
 
-struct SavedHooks;  // a stack, core/autograd
+struct SavedHooks;     // a stack, core/autograd
+struct AutocastState;  // core/dispatch
 
 struct Tls {
   FreeList small[kSmallClasses];
@@ -27,6 +28,7 @@ struct Tls {
   uint8_t node_freeing, in_parallel, registered, pad1;
   uint32_t pad2;
   SavedHooks* saved_hooks;
+  AutocastState* autocast;          // NULL until it is asked for
   void* memory_cache;               // the thread's cache of medium blocks, core/memory
   DLDevice stream_device;           // the one device whose current stream is cached in `stream`
   void* stream;

@@ -5,6 +5,7 @@
 
 #include "core/autograd/hooks.hpp"
 #include "core/autograd/ops.hpp"
+#include "core/dispatch/autocast.hpp"
 #include "core/frontend.hpp"
 #include "core/line.hpp"
 
@@ -264,6 +265,7 @@ aj_status* Run::go() {
     walk();
   }
   Modes modes(create_);
+  AutocastPause pause;
   AJ_TRY(loop());
   done_ = true;
   return nullptr;

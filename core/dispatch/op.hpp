@@ -104,6 +104,7 @@ struct aj_op {
   bool keeps_order;                              // its results are as good in any order of memory: see order.hpp
   uint64_t tensor_params;                        // bit i: parameter i is a tensor, an operand or a list of tensors
   uint32_t grad_results;                         // bit i: result i may carry a gradient
+  uint8_t autocast[24];                          // by device type - 1: a Cast of autocast.hpp
   uint8_t dim_extra;                             // tag "dim:+1": dimensions may point one past the last
   std::vector<const adjoin::Kernel*> kernels;    // all registered, under the registry's lock
 };

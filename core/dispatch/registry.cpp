@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/device/device.hpp"
+#include "core/dispatch/autocast.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/fallback.hpp"
 #include "core/dispatch/kinds.hpp"
@@ -190,6 +191,9 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
   if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count) || !v->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ", v ? v->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_device_vtbl, count)), " and a name are needed");
+  AutocastRules casts;
+  bool has_casts = v->struct_size >= AJ_END_OF(aj_device_vtbl, autocast) && v->autocast.len;
+  if (has_casts) AJ_TRY(read_autocast(view(v->name), view(v->autocast), &casts));
   bool again = false, disabled;
   {
     std::shared_lock guard(registry().lock);
@@ -197,6 +201,7 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
   }
   AJ_TRY(device_kind_add(v, r->plugin, disabled ? &again : nullptr));
   if (!again) r->devices.emplace_back(view(v->name));
+  if (has_casts) r->casts.emplace_back(view(v->name), std::move(casts));
   return nullptr;
 }
 
@@ -301,6 +306,8 @@ aj_status* aj_registrar::commit() {
     std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) { return k->op == op->schema.name && (attach_kernel(op, k), true); });
     std::erase_if(g.orphan_vjps, [&](PendingVjp& v) { return v.op == op->schema.name && (op->vjp = v.vjp, true); });
   }
+  for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
+  for (aj_op* op : casts.empty() ? ops : g.ops) mark_autocast(op);
   for (auto& k : kernels) {
     if (aj_op* op = find(k.op)) attach_kernel(op, &k);
     else g.orphans.push_back(new PendingKernel(k));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/dispatch/autocast.hpp"
 #include "core/dispatch/op.hpp"
 
 // What a plugin's init collects. commit() makes all of it visible at once or, on an error, none.
@@ -28,6 +29,7 @@ struct aj_registrar {
   std::vector<PendingVjp> vjps;
   std::vector<PendingKernel> fallbacks;
   std::vector<std::string> devices;         // added at once, taken back unless committed
+  std::vector<std::pair<std::string, adjoin::AutocastRules>> casts;  // of its devices
   std::vector<std::string> keys;
   std::vector<aj_service_def> services;     // names kept in service_names
   std::vector<std::string> service_names;

@@ -27,6 +27,7 @@ struct Registry {
     keys = {{"lazy", kLazyBit},         {"autograd", kAutogradBit}, {"transform", kTransformBit},
             {"autocast", kAutocastBit}, {"capture", kCaptureBit},   {"function", kFunctionBit},
             {"profiler", kProfilerBit}};
+    fallbacks[kAutocastBit] = &autocast_kernel;  // ops that have a cast have the key in their mask
   }
 };
 

@@ -54,6 +54,27 @@ void check_scale(const kit::Values& c) {
   check_lists(c, {}, 0);
 }
 
+void check_unscale(const kit::Values& c) {
+  Tensors tensors = c.tensors(0);
+  for (const Tensor& t : tensors) {
+    check_floating(t);
+    want(t.dtype() == tensors[0].dtype(), "tensors must have one dtype, there are ",
+         tensors[0].dtype(), " and ", t.dtype());
+  }
+  for (uint32_t i : {1, 2}) {
+    check_floating(c.tensor(i));
+    want(c.tensor(i).numel() == 1, i == 1 ? "found_inf" : "inv_scale",
+         " must have one element, it has shape ", shown(c.tensor(i)));
+  }
+}
+
+void check_update_scale(const kit::Values& c) {
+  for (uint32_t i : {0, 1, 2})
+    want(c.tensor(i).numel() == 1,
+         "scale, growth_tracker and found_inf must have one element, number ", int64_t(i),
+         " has shape ", shown(c.tensor(i)));
+}
+
 }  // namespace
 
 aj_status* fused_sgd_check(void*, aj_call* call) {
@@ -64,6 +85,13 @@ aj_status* fused_adam_check(void*, aj_call* call) {
 }
 aj_status* fused_scale_check(void*, aj_call* call) {
   return infer(call, [](const Infer& c) { check_scale(c); });
+}
+
+aj_status* amp_unscale_check(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) { check_unscale(c); });
+}
+aj_status* amp_update_scale_check(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) { check_update_scale(c); });
 }
 
 namespace {
@@ -125,6 +153,35 @@ aj_status* fused_scale_body(void*, aj_call* call) {
     NoGradGuard off;
     check_scale(b);
     for (const Tensor& t : b.tensors(0)) copy_(t, mul(t, b.tensor(1)));
+  });
+}
+
+aj_status* amp_unscale_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    NoGradGuard off;
+    check_unscale(b);
+    Tensor found = b.tensor(1);
+    for (const Tensor& t : b.tensors(0)) {
+      Tensor bad = to(any(logical_not(isfinite(t))), found.dtype());
+      copy_(found, maximum(found, reshape(bad, found.shape())));
+      copy_(t, mul(t, reshape(b.tensor(2), Sizes{})));
+    }
+  });
+}
+
+// No number comes to the host: the step may still be on its way.
+aj_status* amp_update_scale_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    NoGradGuard off;
+    check_update_scale(b);
+    Tensor scale = b.tensor(0), tracker = b.tensor(1);
+    Tensor found = ne(reshape(b.tensor(2), scale.shape()), 0);
+    Tensor steps = add(tracker, 1), full = reshape(eq(steps, b.integer(5)), scale.shape());
+    Tensor larger = mul(scale, b.real(3));
+    Tensor grown = where(logical_and(full, isfinite(larger)), larger, scale);
+    copy_(scale, where(found, mul(scale, b.real(4)), grown));
+    Tensor again = reshape(logical_or(found, full), tracker.shape());
+    copy_(tracker, where(again, 0, steps));
   });
 }
 

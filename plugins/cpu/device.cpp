@@ -113,6 +113,20 @@ void fork_done(void*) {}
 
 }  // namespace
 
+// Products gain from bfloat16; for the rest the vectors are float32 anyway, so a cast is work and
+// no precision.
+constexpr std::string_view kAutocast =
+    "dtype bfloat16;"
+    "low mm bmm matmul addmm baddbmm addbmm nn::linear convolution convolution_backward rnn_layer "
+    "nn::scaled_dot_product_attention;"
+    "float32 prod trace polar view_as_complex nn::binary_cross_entropy nn::cross_entropy "
+    "nn::nll_loss "
+    "nn::binary_cross_entropy_with_logits nn::mse_loss nn::l1_loss nn::smooth_l1_loss "
+    "nn::huber_loss "
+    "nn::kl_div nn::poisson_nll_loss nn::soft_margin_loss nn::hinge_embedding_loss "
+    "nn::margin_ranking_loss nn::cosine_embedding_loss nn::triplet_margin_loss;"
+    "widest cat stack index_copy";
+
 const aj_device_vtbl device = [] {
   aj_device_vtbl v = {};
   v.struct_size = sizeof v;
@@ -131,6 +145,7 @@ const aj_device_vtbl device = [] {
   v.fork_prepare = fork_prepare;
   v.fork_parent = fork_done;
   v.fork_child = fork_done;
+  v.autocast = {kAutocast.data(), kAutocast.size()};
   return v;
 }();
 

@@ -5,8 +5,10 @@
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/view.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <vector>
 
 #include "tables.hpp"
@@ -84,6 +86,18 @@ void adam(const AdamNumbers<T>& s, int64_t n, Row<T> r) {
 template <class T>
 void scale(const T& by, int64_t n, Row<T> r) {
   for (int64_t i = 0; i < n; ++i) r.p[i] = r.p[i] * by;
+}
+
+// Tells whether all elements were finite before.
+template <class T>
+bool unscale(const T& by, int64_t n, Row<T> r) {
+  constexpr T most = std::numeric_limits<T>::max();
+  int bad = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    bad |= !(std::abs(r.p[i]) <= most);
+    r.p[i] = r.p[i] * by;
+  }
+  return !bad;
 }
 
 template <Norm Kind, class T>
@@ -330,6 +344,27 @@ void fused_scale(Args args) {
   });
 }
 
+void amp_unscale(Args args) {
+  List tensors = args.tensors(0);
+  if (tensors.empty()) return;
+  double by = Dense<double>(args.tensor(2))[0];
+  Dense<double> found(MutView(args[1].v.tensor), true);
+  std::atomic<bool> bad{false};
+  visit<stored_floating>(TensorView(tensors[0]).dtype(), [&]<class S>() {
+    using T = Math<S>;
+    Flat<S> all({tensors}, 1);
+    auto loop = AJ_SIMD(unscale<T>);
+    all.each_block([&](size_t i, int64_t from, int64_t to, int64_t) {
+      on_part(all.row(i), from, to, [&](int64_t n, Row<T> r) {
+        if (!loop(T(by), n, r)) bad.store(true, std::memory_order_relaxed);
+      });
+    });
+    all.commit();
+  });
+  if (bad) found[0] = 1;
+  found.commit();
+}
+
 // One number a block, joined in order: the bits depend on the sizes alone.
 void total_norm(Args args) {
   List tensors = args.tensors(0);
@@ -363,6 +398,7 @@ const Kernel optimizer_kernels[] = {
     {"fused_sgd_", custom<fused_sgd, stored_floating>},
     {"fused_adam_", custom<fused_adam, stored_floating>},
     {"fused_scale_", custom<fused_scale, stored_floating>},
+    {"amp_unscale_", custom<amp_unscale, stored_floating>},
     {"total_norm", custom<total_norm, stored_floating>},
     {nullptr, {}},
 };

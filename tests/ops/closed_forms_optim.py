@@ -50,3 +50,17 @@ def adam(
 @of("fused_scale_")
 def scale(tensors, scale):
     return [t * scale for t in tensors]
+
+
+@of("amp_unscale_")
+def unscale(tensors, found_inf, inv_scale):
+    bad = any(not np.isfinite(t).all() for t in tensors)
+    return [*(t * inv_scale for t in tensors), np.maximum(found_inf, float(bad))]
+
+
+@of("amp_update_scale_")
+def update_scale(scale, growth_tracker, found_inf, growth_factor, backoff_factor, growth_interval):
+    if found_inf != 0:
+        return [scale * backoff_factor, 0 * growth_tracker]
+    steps = growth_tracker + 1
+    return [scale * growth_factor, 0 * steps] if steps == growth_interval else [scale, steps]

@@ -90,13 +90,20 @@ for _site in sys.path:  # what a package installs beside others: adjoin_plugins/
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "accelerator", "autograd", "backends", "cpu", "cuda", "hip", "linalg", "memory", "nn", "ops", "optim", "overrides",
+    "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "hip", "linalg", "memory", "nn", "ops", "optim", "overrides",
     "plugin", "random", "return_types", "special", "storage", "testing", "utils", "version", "fft", "safetensors",
 )  # fmt: skip
 _ELSEWHERE = {
     "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
-    "get_device_module": "_accelerator",
+    "get_device_module": "_accelerator", "GradScaler": "amp",
+    **dict.fromkeys((
+        "autocast", "is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype",
+        "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_dtype",
+        "set_autocast_cpu_dtype", "set_autocast_gpu_dtype", "is_autocast_cache_enabled",
+        "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting",
+        "clear_autocast_cache",
+    ), "amp.autocast_mode"),
 }  # fmt: skip
 
 

@@ -65,6 +65,7 @@ int fill(PyObject* module) {
       init_dtype,  init_device, init_size, init_generator, init_tensor,   init_override, init_ops,         init_numbers,
       init_index,  init_convert, init_interop, init_modes,  init_node,      init_hooks,  init_engine,
       init_function, init_module_base, init_runtime, init_operate, init_streams, init_optimizer,
+      init_autocast,
   };
   for (auto part : parts)
     if (part(module) < 0) return -1;

@@ -133,6 +133,7 @@ int init_index(PyObject* module);
 int init_convert(PyObject* module);
 int init_interop(PyObject* module);
 int init_modes(PyObject* module);
+int init_autocast(PyObject* module);
 int init_node(PyObject* module);
 int init_hooks(PyObject* module);
 int init_engine(PyObject* module);

@@ -8,6 +8,7 @@ import contextlib
 import warnings
 
 import adjoin
+from adjoin import _C
 from adjoin.autograd import Function
 from adjoin.autograd.graph import saved_tensors_hooks
 
@@ -97,6 +98,23 @@ class _RandomState:
             adjoin.set_rng_state(now)
 
 
+class _Autocast:
+    """Which casts were on, to be the same in the second run."""
+
+    def __init__(self, args):
+        kinds = {"cpu"} | {a.device.type for a in args if isinstance(a, adjoin.Tensor)}
+        self.states = {kind: _C.autocast_state(kind) for kind in kinds - {"meta"}}
+
+    @contextlib.contextmanager
+    def restored(self):
+        with contextlib.ExitStack() as scopes:
+            for kind, (enabled, dtype, keep, _) in self.states.items():
+                scopes.enter_context(
+                    adjoin.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=keep)
+                )
+            yield
+
+
 class _Saved:
     """Stands for the n-th tensor that the function saved, and remembers what it looked like."""
 
@@ -116,6 +134,7 @@ class _Frame:
     def __init__(self, function, args, kwargs, context, preserve, early_stop, check):
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
         self.random = _RandomState() if preserve else None
+        self.autocast = _Autocast((*args, *kwargs.values()))
         self.early_stop, self.check = early_stop, check
         self.count = 0
         self.again = {}  # number -> tensor, filled by a second run, emptied as backward takes them
@@ -154,7 +173,8 @@ class _Frame:
 
         random = self.random.restored() if self.random else contextlib.nullcontext()
         hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
-        with adjoin.enable_grad(), random, self.context, hooks, contextlib.suppress(_Enough):
+        casts = self.autocast.restored()
+        with adjoin.enable_grad(), random, casts, self.context, hooks, contextlib.suppress(_Enough):
             self.function(*self.args, **self.kwargs)
 
 
@@ -167,7 +187,7 @@ class _Reentrant(Function):
             warnings.warn(
                 "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=4
             )
-        ctx.places = places
+        ctx.places, ctx.autocast = places, _Autocast(args)
         ctx.others = [None if i in places else arg for i, arg in enumerate(args)]
         ctx.save_for_backward(*(args[i] for i in places))
         with adjoin.no_grad():
@@ -179,7 +199,7 @@ class _Reentrant(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[place] = tensor.detach().requires_grad_(tensor.requires_grad)
         random = ctx.random.restored() if ctx.random else contextlib.nullcontext()
-        with adjoin.enable_grad(), random:
+        with adjoin.enable_grad(), random, ctx.autocast.restored():
             outputs = ctx.function(*args)
         outputs = (outputs,) if isinstance(outputs, adjoin.Tensor) else outputs
         pairs = [

@@ -1,0 +1,14 @@
+"""adjoin.cuda: what programs ask of the CUDA device; the device itself is a plugin's."""
+
+from .. import _accelerator
+
+globals().update(_accelerator.make("cuda"))
+CUDAGraph = globals()["Graph"]
+
+
+def __getattr__(name):
+    if name == "amp":
+        import importlib
+
+        return importlib.import_module(".amp", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
