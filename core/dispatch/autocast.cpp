@@ -42,7 +42,7 @@ std::map<std::string, AutocastRules, std::less<>>& all_rules() {
   return *rules;
 }
 
-// "cuda@plugin" follows the rules of "cuda".
+// "name@plugin" follows the rules of "name".
 const AutocastRules* rules_of(int32_t type) {
   std::string_view name = device_kind_name(type);
   auto found = all_rules().find(name.substr(0, name.find('@')));

@@ -1,4 +1,5 @@
-// frontends/python/src/autocast.cpp: the thread's casts per kind of device, for adjoin/amp/autocast_mode.py.
+// frontends/python/src/autocast.cpp: the thread's casts per kind of device, for
+// adjoin/amp/autocast_mode.py.
 #include "device.hpp"
 #include "dtype.hpp"
 #include "errors.hpp"
