@@ -25,6 +25,16 @@ def is_autocast_available(device_type):
     return True
 
 
+def _state(device_type):
+    """What holds in this thread; nothing for the usual accelerators where their plugin is missing."""
+    try:
+        return _C.autocast_state(device_type)
+    except RuntimeError:
+        if device_type not in ("cuda", "hip"):
+            raise
+        return False, adjoin.float16, True, 0
+
+
 def _is_there(device_type):
     try:
         return _C.device_count(device_type) > 0
@@ -48,7 +58,7 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         _check_name(device_type)
         self.device = device_type
-        _, usual, keep, _ = _C.autocast_state(device_type)  # unknown devices end here
+        _, usual, keep, _ = _state(device_type)  # unknown devices end here
         self.fast_dtype = usual if dtype is None else dtype
         self._cache_enabled = keep if cache_enabled is None else bool(cache_enabled)
         self._enabled = bool(enabled) and self._is_possible()
@@ -56,13 +66,11 @@ class autocast:
 
     def _is_possible(self):
         if self.fast_dtype not in _LOW:
-            if self.fast_dtype is not adjoin.float32 or self.device == "cpu":
-                warnings.warn(
-                    f"In {self.device.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                    f"{self.device.upper()} Autocast only supports dtypes of adjoin.bfloat16, adjoin.float16 "
-                    "currently.",
-                    stacklevel=3,
-                )
+            warnings.warn(
+                f"In {self.device.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"{self.device.upper()} Autocast only supports dtypes of adjoin.bfloat16, adjoin.float16 currently.",
+                stacklevel=3,
+            )
             return False
         if not _is_there(self.device):
             warnings.warn(
@@ -72,14 +80,17 @@ class autocast:
         return True
 
     def __enter__(self):
-        before = _C.autocast_state(self.device)
-        self._before.append(before)
-        _C.set_autocast(self.device, self._enabled, self.fast_dtype, self._cache_enabled, before[3] + 1)
+        kind = self.device if self._enabled or is_autocast_available(self.device) else "cpu"
+        enabled, dtype, keep, depth = before = _C.autocast_state(kind)
+        self._before.append((kind, before))
+        if kind == self.device:
+            enabled, dtype = self._enabled, self.fast_dtype if self.fast_dtype in _LOW else None
+        _C.set_autocast(kind, enabled, dtype, self._cache_enabled, depth + 1)
         return self
 
     def __exit__(self, *_):
-        enabled, dtype, keep, depth = self._before.pop()
-        _C.set_autocast(self.device, enabled, dtype, keep, depth)
+        kind, (enabled, dtype, keep, depth) = self._before.pop()
+        _C.set_autocast(kind, enabled, dtype, keep, depth)
         return False
 
     def __call__(self, function):
@@ -158,12 +169,12 @@ def _set(device_type, enabled=None, dtype=None, keep=None, deeper=0):
 
 def is_autocast_enabled(device_type="cuda"):
     """Whether ops of this kind of device get their arguments cast in this thread."""
-    return _C.autocast_state(device_type)[0]
+    return _state(device_type)[0]
 
 
 def get_autocast_dtype(device_type):
     """What products on this kind of device are computed in while autocast is on."""
-    return _C.autocast_state(device_type)[1]
+    return _state(device_type)[1]
 
 
 def set_autocast_enabled(device_type, enabled=None):
