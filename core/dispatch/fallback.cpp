@@ -180,7 +180,7 @@ aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule, const st
 
 aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
   if (copies(op, args) && adjoin::device(args[1].v.tensor) != d) {
-    AJ_TRY(copy_across(args[0].v.tensor, args[1].v.tensor));  // what was asked for, and no fallback
+    AJ_TRY(copy_across(args[0].v.tensor, args[1].v.tensor, false));  // what was asked for, and no fallback
     retain(args[0].v.tensor);
     rets[0] = value(args[0].v.tensor);
     return nullptr;
