@@ -38,9 +38,8 @@ typedef struct aj_str { /* FROZEN. UTF-8, not NUL-terminated */
 #define AJ_STR_LIT(s) ((aj_str){(s), sizeof(s) - 1})
 #endif
 
-typedef struct aj_status aj_status; /* OPAQUE. NULL is success; else owned by whoever received it; core-allocated */
+typedef struct aj_status aj_status; /* OPAQUE. NULL is success; else who received it frees it or passes it on */
 typedef struct aj_op aj_op;         /* OPAQUE. lives as long as the process */
-typedef struct aj_stream aj_stream; /* OPAQUE */
 
 enum { /* status codes */
   AJ_OK = 0, AJ_CANCELLED = 1, AJ_UNKNOWN = 2, AJ_INVALID_ARGUMENT = 3, AJ_DEADLINE = 4, AJ_NOT_FOUND = 5,
@@ -71,7 +70,7 @@ enum {                           /* aj_tensor.obj.flags */
   AJ_TENSOR_FREE_ORDER = 1u << 7 /* not in C order for speed alone; whoever shows strides or memory asks tensor_settle first */
 };
 
-enum { /* aj_value.tag; never reused */
+enum { /* aj_value.tag; never reused. AJ_SYMINT, AJ_DICT_OBJ and AJ_STREAM are kept for later: nothing makes or takes them yet */
   AJ_NONE = 0, AJ_BOOL = 1, AJ_INT = 2, AJ_FLOAT = 3, AJ_COMPLEX = 4, AJ_DTYPE = 5, AJ_DEVICE = 6, AJ_STRING = 7,
   AJ_INTS = 8, AJ_FLOATS = 9, AJ_BOOLS = 10, AJ_TENSORS = 11, AJ_LAYOUT = 12, AJ_MEMORY_FORMAT = 13, AJ_SYMINT = 14,
   AJ_TENSOR = 64, AJ_STRING_OBJ = 65, AJ_LIST_OBJ = 66, AJ_DICT_OBJ = 67, AJ_GENERATOR = 68, AJ_STREAM = 69,

@@ -1,7 +1,9 @@
 /* adjoin/abi/plugin.h: the note that libadjoin reads from the file before any code of a plugin runs, and what init receives.
  *
  * A plugin is libaj_NAME.so. It exports aj_plugin_note_v1 (data), aj_plugin_init_v1, optionally aj_plugin_drain_v1, and
- * nothing else, and has no undefined symbol of ours. init and drain are never called twice at once. */
+ * nothing else, and has no undefined symbol of ours. init and drain are never called twice at once. init is a transaction: a
+ * status from it takes back all that it defined, and is told to whoever asks for the plugin. drain comes before the plugin is
+ * disabled or unloaded: it ends threads and finishes work; init may come again. Nothing may be thrown out of a callback. */
 #ifndef ADJOIN_ABI_PLUGIN_H
 #define ADJOIN_ABI_PLUGIN_H
 #include "autograd.h"
@@ -19,9 +21,9 @@ typedef struct aj_plugin_note { /* FROZEN. no pointers, so no relocations; in EL
   uint32_t struct_size;
   uint16_t abi_major, minor_min, minor_built, machine; /* minor_min = ADJOIN_TARGET_MINOR; machine = ELF e_machine, 0 any */
   uint32_t build_flags;                                /* AJ_BUILD_...: a sanitizer build is refused by a plain host */
-  char name[64], version[32], vendor[64], license[32];
+  char name[64], version[32], vendor[64], license[32]; /* UTF-8 that ends inside its field; name: [a-z][a-z0-9_-]* */
   char provides[256];   /* "device:acme;ops:acme;service:aj.blas/cpu;kernel:cpu/convolution": what makes libadjoin load it */
-  char requires_[128];  /* "iface:aj.autograd>=0;plugin:cpu" */
+  char requires_[128];  /* "iface:aj.autograd>=0;plugin:cpu": interfaces with their least minor, plugins to load before */
 } aj_plugin_note;
 enum { AJ_BUILD_ASAN = 1u << 0, AJ_BUILD_TSAN = 1u << 1, AJ_BUILD_MSAN = 1u << 2, AJ_BUILD_DEBUG = 1u << 16 };
 #define AJ_PLUGIN_MAGIC "AJPLUG1"
@@ -35,7 +37,7 @@ typedef struct aj_plugin_env { /* EXTENSIBLE. valid during init only; what query
   aj_status* (*def_device)(struct aj_registrar* r, const aj_device_vtbl* v);
   aj_status* (*def_service)(struct aj_registrar* r, const aj_service_def* d);
   aj_str path;    /* where it was loaded from */
-  aj_str options; /* the user's, "key=value" lines from ADJOIN_OPTIONS_NAME or a config file */
+  aj_str options; /* the user's, "key=value" lines from ADJOIN_OPTIONS_NAME or a config file; "" if none */
 } aj_plugin_env;
 
 typedef aj_status* (*aj_plugin_init_fn)(const aj_plugin_env* env);

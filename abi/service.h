@@ -1,5 +1,6 @@
 /* adjoin/abi/service.h: swappable tables under a name. A plugin offers one with env->def_service("aj.blas/cpu", table); who
- * needs one asks aj_services, the highest priority first. Reached by query("aj.service", 1). */
+ * needs one asks aj_services, the highest priority first. Reached by query("aj.service", 1). Functions of a table are called from
+ * any thread, several at once, with its own `self`. */
 #ifndef ADJOIN_ABI_SERVICE_H
 #define ADJOIN_ABI_SERVICE_H
 #include "base.h"
@@ -39,7 +40,7 @@ typedef struct aj_blas { /* EXTENSIBLE. slot "aj.blas/DEVICE" */
   uint32_t struct_size, minor;
   aj_str name;                                     /* "openblas 0.3.21" */
   void* self;
-  int32_t (*score)(void* self, const aj_gemm* g);  /* 0 = cannot; larger is better for this problem */
+  int32_t (*score)(void* self, const aj_gemm* g);  /* 0 = cannot; larger is better for this problem; pointers are not read */
   aj_status* (*gemm)(void* self, const aj_gemm* g); /* on the calling thread alone */
   aj_str (*path)(void* self);                      /* the library's file */
   void* (*lapack)(void* self, aj_str routine);     /* (optional) a Fortran routine, e.g. "sgesdd"; NULL if absent */

@@ -47,11 +47,11 @@ typedef struct aj_vjp_def { /* EXTENSIBLE */
   const aj_save* save;                                                        /* (optional) kept by the core */
   uint32_t nsave, reserved;
   aj_status* (*save_more)(void* self, const aj_call* done, struct aj_saver* s); /* (optional) appended to saved[] */
-  aj_status* (*vjp)(void* self, aj_grad_call* g);
-  aj_status* (*jvp)(void* self, aj_grad_call* g);                             /* (optional) grad_out are tangents of inputs */
+  aj_status* (*vjp)(void* self, aj_grad_call* g);                             /* on the thread that runs the backward pass */
+  aj_status* (*jvp)(void* self, aj_grad_call* g); /* (optional) grad_out are tangents of inputs; kept: nothing calls it yet */
   void* self;
   void (*drop)(void* payload);                                                /* (optional) custom nodes: frees the payload */
-  int32_t (*traverse)(void* payload, int32_t (*visit)(void* object, void* arg), void* arg); /* (optional) for collectors */
+  int32_t (*traverse)(void* payload, int32_t (*visit)(void* object, void* arg), void* arg); /* (optional) kept: as jvp */
 } aj_vjp_def;
 enum {
   AJ_VJP_ONCE = 1u << 0,          /* raw arithmetic: a second derivative raises */
@@ -105,7 +105,7 @@ typedef struct aj_autograd { /* EXTENSIBLE */
   aj_status* (*base)(aj_tensor* t, aj_tensor** out);          /* of a view, owned; NULL otherwise */
   aj_status* (*backward)(const aj_backward* b);
 
-  /* Hooks. drop(self) is called once when the hook dies. id is unique in the process. */
+  /* Hooks. drop(self) (or NULL) is called once when the hook dies. id (or NULL) is unique in the process. */
   aj_status* (*hook_tensor)(aj_tensor* t, int32_t kind, aj_tensor_hook fn, void* self, void (*drop)(void*), uint64_t* id);
   aj_status* (*hook_node)(aj_node* n, int32_t kind, aj_node_hook fn, void* self, void (*drop)(void*), uint64_t* id);
   aj_status* (*hook_remove)(uint64_t id);

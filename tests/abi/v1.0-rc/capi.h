@@ -6,8 +6,8 @@
 extern "C" {
 #endif
 
-/* "aj.core", "aj.op", "aj.autograd", "aj.service" with major 1; "x.NAME" for what may change. NULL if there is none. The first
- * call reads the notes of the installed plugins, without running any. */
+/* "aj.core", "aj.op", "aj.autograd", "aj.service", "aj.plugins" with major 1; "x.NAME" for what may change. NULL if there is none.
+ * Lives as long as the process. The first call reads the notes of the installed plugins, without running any. */
 AJ_EXPORT const void* aj_get_interface(const char* name, uint32_t major);
 
 /* (major << 16) | minor. */

@@ -1,7 +1,9 @@
 /* adjoin/abi/core.h: what libadjoin does for everyone who joins it. Reached by query("aj.core", 1).
  *
- * Every function may be called from any thread. "out" gives a reference, "steal_" takes one, anything else is borrowed for
- * the call. Strings that come back as aj_str live as long as what they were asked of. */
+ * Every function may be called from any thread. "out" gives a reference, "steal_" takes one (on failure too), anything else is
+ * borrowed for the call; texts are copied. Pointers are not NULL unless it says so. A returned status means that nothing was done
+ * and nothing is in `out`. Strings that come back as aj_str live as long as what they were asked of. In an "io" struct the caller
+ * sets struct_size; the core writes that much at most. */
 #ifndef ADJOIN_ABI_CORE_H
 #define ADJOIN_ABI_CORE_H
 #include "base.h"
@@ -13,35 +15,36 @@ typedef struct aj_dtype_info { /* EXTENSIBLE */
   uint32_t struct_size, index; /* AJ_DT_... or a registered number */
   DLDataType dtype;
   uint32_t bytes;
-  int32_t dtype_class, promotes; /* AJ_CLASS_...; 0: never takes part in promotion */
+  int32_t dtype_class, promotes; /* AJ_CLASS_...; 0 of a registered dtype: it never takes part in promotion */
   aj_str name;
 } aj_dtype_info;
 
-typedef struct aj_memory_stats { /* EXTENSIBLE. bytes, of one device */
+typedef struct aj_memory_stats { /* EXTENSIBLE. of one device */
   uint32_t struct_size, reserved;
-  uint64_t in_use, peak_in_use, cached, limit, allocations, system_allocations;
+  uint64_t in_use, peak_in_use, cached, limit; /* bytes; limit 0: none */
+  uint64_t allocations, system_allocations;    /* how often memory was asked of the cache, and by it of the plugin */
 } aj_memory_stats;
 
 /* What a frontend (a language) does for the core. One frontend may mark tensors with a word: its own object for them. */
 typedef struct aj_frontend { /* EXTENSIBLE */
   uint32_t struct_size, flags;
   aj_str name;
-  void* (*park)(void);                /* (optional) called around long kernels: releases the language's lock */
+  void* (*park)(void);                /* (optional) around long kernels: releases the language's lock; NULL: did not hold it */
   void (*unpark)(void* parked);
-  void (*drop)(void* word);           /* a tensor that owned its word has died */
+  void (*drop)(void* word);           /* a tensor that owned its word has died; on any thread */
   aj_status* (*describe_line)(uint32_t line, aj_object** out); /* (optional) a string object: "train.py:41 in step" */
   void (*collect)(void);              /* (optional) memory is short: run the garbage collector */
   int32_t (*interrupted)(void);       /* (optional) has the user asked to stop? */
   void (*dtype_changed)(void* word);  /* (optional) the tensor with this word took another dtype */
 } aj_frontend;
 
-typedef aj_status* (*aj_function_fn)(void* self, const aj_value* args, uint32_t nargs, aj_value* ret);
+typedef aj_status* (*aj_function_fn)(void* self, const aj_value* args, uint32_t nargs, aj_value* ret); /* ret comes back owned */
 
 typedef struct aj_core { /* EXTENSIBLE */
   uint32_t struct_size, minor;
   /* Errors. kind names a Python class ("ValueError", "" = from the code). Never fails: out of memory yields a static one. */
   aj_status* (*status_new)(int32_t code, aj_str kind, aj_str message, const char* file, uint64_t line);
-  aj_status* (*status_with_cause)(aj_status* steal_outer, aj_status* steal_cause);
+  aj_status* (*status_with_cause)(aj_status* steal_outer, aj_status* steal_cause); /* either may be NULL: the other one */
   int32_t (*status_code)(const aj_status* s);
   aj_str (*status_kind)(const aj_status* s);
   aj_str (*status_message)(const aj_status* s);
@@ -52,11 +55,12 @@ typedef struct aj_core { /* EXTENSIBLE */
   /* Objects: counted. retain and release take tensors too, and NULL. */
   void (*retain)(void* object);
   void (*release)(void* object);
+  /* A name that is new in the process; destroy (or NULL) runs on the thread that releases the last reference. */
   aj_status* (*type_register)(aj_str name, uint64_t payload_size, void (*destroy)(void* payload), int32_t* out_type);
-  aj_status* (*object_new)(int32_t type, aj_object** out, void** out_payload);
+  aj_status* (*object_new)(int32_t type, aj_object** out, void** out_payload); /* the payload is zeros */
   void* (*object_payload)(aj_object* o);
   aj_status* (*string_new)(aj_str text, aj_object** out);
-  aj_str (*string_get)(const aj_object* o);
+  aj_str (*string_get)(const aj_object* o);                      /* "" if it is no string */
   aj_status* (*list_new)(const aj_value* items, uint32_t n, aj_object** out); /* copies; retains tensors and objects */
   const aj_value* (*list_get)(const aj_object* o, uint32_t* n);
   aj_status* (*function_new)(aj_function_fn fn, void* self, void (*drop)(void* self), aj_object** out);
@@ -72,23 +76,24 @@ typedef struct aj_core { /* EXTENSIBLE */
   aj_status* (*set_default_dtype)(DLDataType dtype);
 
   /* Tensors. `like` gives device, dtype, ndim, shape and strides (NULL: C order); its data is ignored. */
-  aj_status* (*tensor_empty)(const DLTensor* like, uint64_t flags, aj_tensor** out);
-  aj_status* (*tensor_view)(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out); /* no history; checked */
-  /* Memory of somebody else; drop(ctx) when the last user is gone. flags: AJ_TENSOR_READ_ONLY. */
+  aj_status* (*tensor_empty)(const DLTensor* like, uint64_t flags, aj_tensor** out); /* flags 0; the contents are arbitrary */
+  /* offset in elements from the base's first; checked to lie in its memory; no history. */
+  aj_status* (*tensor_view)(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out);
+  /* Memory of somebody else, at like->data; drop(ctx), on any thread, when the last user is gone. flags: AJ_TENSOR_READ_ONLY. */
   aj_status* (*tensor_from_memory)(const DLTensor* like, uint64_t bytes, uint64_t flags, void* ctx, void (*drop)(void* ctx),
                                    aj_tensor** out);
   aj_status* (*tensor_from_dlpack)(DLManagedTensorVersioned* steal, aj_tensor** out);
   aj_status* (*tensor_to_dlpack)(aj_tensor* t, DLManagedTensorVersioned** out);
   uint64_t (*tensor_version)(const aj_tensor* t);
   void (*tensor_bump_version)(aj_tensor* t);
-  /* The memory under a tensor: id is equal for tensors that share it; offset in bytes from its begin. */
+  /* The memory under a tensor: id is equal for tensors that share it; offset in bytes from its begin. data may be a device's. */
   aj_status* (*tensor_storage)(const aj_tensor* t, void** data, uint64_t* bytes, uint64_t* offset, uint64_t* id);
   aj_status* (*tensor_resize)(aj_tensor* t, int32_t ndim, const int64_t* shape);           /* grows the memory if needed */
   aj_status* (*tensor_set)(aj_tensor* t, aj_tensor* source, int64_t offset, int32_t ndim, const int64_t* shape,
                            const int64_t* strides);                                        /* shares source's memory */
   aj_status* (*tensor_copy_bytes)(aj_tensor* t, void* host, uint64_t bytes, int32_t to_host); /* a dense tensor's, synchronous */
   int64_t (*tensor_numel)(const aj_tensor* t);
-  int32_t (*tensor_unique)(const aj_tensor* t);                                            /* the count is 1 */
+  int32_t (*tensor_unique)(const aj_tensor* t);                                            /* 1: there is one reference */
 
   /* A frontend's word on a tensor. owned: drop(word) is called when the tensor dies, else the word is merely borrowed. */
   aj_status* (*frontend_register)(const aj_frontend* f, int32_t* out_id);
@@ -98,7 +103,8 @@ typedef struct aj_core { /* EXTENSIBLE */
   void (*set_line)(uint32_t line, uint32_t site);
   void (*get_line)(uint32_t* line, uint32_t* site);
 
-  /* Threads. Chunks are [i * grain, (i + 1) * grain): they do not depend on the number of threads. */
+  /* Threads. Chunks are [i * grain, (i + 1) * grain) of n > 0: they do not depend on the number of threads. The caller takes
+   * part; inside of a body it runs inline. The status of the earliest chunk that fails comes back; later ones may not run. */
   aj_status* (*parallel_for)(int64_t n, int64_t grain, aj_status* (*body)(void* self, int64_t lo, int64_t hi), void* self);
   int32_t (*num_threads)(void);
   aj_status* (*set_num_threads)(int32_t n);
@@ -108,14 +114,14 @@ typedef struct aj_core { /* EXTENSIBLE */
 
   /* Devices by name; the number is DLDevice.device_type in this process. Loads the plugin that provides the name. */
   aj_status* (*device_find)(aj_str name, int32_t* out_type);     /* "cuda", not "cuda:0" */
-  aj_str (*device_name)(int32_t device_type);                    /* "" if there is none */
+  aj_str (*device_name)(int32_t device_type);                    /* "" if there is none; "acme@plugin" of one not active */
   aj_status* (*device_count)(int32_t device_type, int32_t* out);
   aj_status* (*device_synchronize)(DLDevice device);
-  aj_status* (*stream_current)(DLDevice device, void** out_native);
-  aj_status* (*stream_set)(DLDevice device, void* native);
+  aj_status* (*stream_current)(DLDevice device, void** out_native); /* this thread's; NULL is the device's default */
+  aj_status* (*stream_set)(DLDevice device, void* native);       /* native outlives its use; memory knows who used it where */
   aj_status* (*memory_stats)(DLDevice device, aj_memory_stats* io);
   aj_status* (*memory_release)(DLDevice device);                 /* cached memory goes back to the system */
-  aj_status* (*memory_limit)(DLDevice device, uint64_t bytes);
+  aj_status* (*memory_limit)(DLDevice device, uint64_t bytes);   /* above it allocating raises; 0: the system's own */
   aj_status* (*memory_reset_peak)(DLDevice device);
 
   /* Random numbers: Philox 4x32-10. Element i takes word i mod 4 of block offset + i / 4. */
@@ -123,7 +129,8 @@ typedef struct aj_core { /* EXTENSIBLE */
   aj_status* (*generator_default)(DLDevice device, aj_object** out);
   aj_status* (*generator_get)(aj_object* g, uint64_t* seed, uint64_t* offset);
   aj_status* (*generator_set)(aj_object* g, uint64_t seed, uint64_t offset);
-  aj_status* (*generator_draw)(aj_object* g, uint64_t blocks, uint64_t* seed, uint64_t* offset); /* g NULL: cpu's default */
+  /* Takes so many blocks of four words (float64: two elements a block): their seed and offset. g NULL: cpu's default. */
+  aj_status* (*generator_draw)(aj_object* g, uint64_t blocks, uint64_t* seed, uint64_t* offset);
   aj_status* (*manual_seed)(uint64_t seed);                      /* every default generator */
 
   /* Forms of a tensor's contents made for faster use (a packed weight), kept until the contents may have changed. find:

@@ -1,5 +1,15 @@
-/* adjoin/abi/device.h: what a device plugin fills in. A NULL after `count` is a capability absent: the core does without or
- * raises. The core caches memory, keeps streams and events, and counts; the plugin supplies the raw means. */
+/* adjoin/abi/device.h: what a device plugin fills in (env->def_device). The core caches memory, the plugin supplies the raw
+ * means. Only `count` is needed; a NULL after it is a capability absent: the core does without, or raises. What has memory of
+ * its own needs mem_alloc, mem_free and copy; a device without AJ_DEV_SYNCHRONOUS also needs stream_sync.
+ *
+ * Calls come from any thread, several at once; `self` is the table's, `dev` counts from 0. A failure is a status (`out` is then
+ * not read) and leaves things as they were. The mem_ functions run under a lock of the core's: they may make statuses and use
+ * no other function of the tables; so may fork_ functions and what a stream_host_fn runs.
+ * Order: what is queued on one stream runs in that order; between streams only events order. A handle of a stream or an event
+ * is never NULL and is used with the `dev` it was made for; as an argument NULL is the device's default stream, which always
+ * exists. An error that shows late, in work that was queued, is returned once, by whoever waits for that stream next
+ * (stream_sync, stream_query, event_sync, event_query, a copy that waits), with the work's name. Where the device survives it,
+ * memory stays valid. */
 #ifndef ADJOIN_ABI_DEVICE_H
 #define ADJOIN_ABI_DEVICE_H
 #include "base.h"
@@ -7,64 +17,72 @@
 extern "C" {
 #endif
 
-enum { AJ_MEM_DEVICE = 0, AJ_MEM_PINNED = 1, AJ_MEM_MANAGED = 2 };
+enum { AJ_MEM_DEVICE = 0, AJ_MEM_PINNED = 1, AJ_MEM_MANAGED = 2 }; /* what the core asks for; host memory, fast to copy; both */
 enum { /* aj_device_vtbl.flags */
   AJ_DEV_HOST_MEMORY = 1u << 0,   /* pointers are valid on the host */
   AJ_DEV_HOST_THREADS = 1u << 1,  /* kernels run on the calling thread: the core cuts plans for the pool */
-  AJ_DEV_SYNCHRONOUS = 1u << 2,   /* everything has finished when a call returns */
-  AJ_DEV_OPAQUE_POINTERS = 1u << 3, AJ_DEV_PEER_COPY = 1u << 4,
+  AJ_DEV_SYNCHRONOUS = 1u << 2,   /* everything has finished when a call returns: streams and events may be missing */
+  AJ_DEV_OPAQUE_POINTERS = 1u << 3, /* data is a handle: no arithmetic, every tensor has an allocation of its own */
+  AJ_DEV_PEER_COPY = 1u << 4,     /* `copy` takes two devices of this kind */
   AJ_DEV_HOST_FALLBACK = 1u << 16 /* may serve others' missing ops; the one of highest priority is taken */
 };
 
-typedef struct aj_device_props { /* EXTENSIBLE */
-  uint32_t struct_size, flags;
-  uint64_t total_memory;
-  uint32_t min_alignment, multiprocessors;
-  char name[64], arch[32], bus_id[32];
+typedef struct aj_device_props { /* EXTENSIBLE. for people and tools; the plugin writes struct_size bytes at most */
+  uint32_t struct_size, flags; /* flags: 0 */
+  uint64_t total_memory;       /* bytes; 0: not known */
+  uint32_t min_alignment, multiprocessors; /* bytes, a power of 2, what mem_alloc keeps to; units that run blocks */
+  char name[64], arch[32], bus_id[32];     /* NUL-terminated; "" if there is none */
 } aj_device_props;
 
-typedef struct aj_copy { /* EXTENSIBLE. one descriptor for every direction; height 1 is linear; bytes */
-  uint32_t struct_size, flags;
+typedef struct aj_copy { /* EXTENSIBLE. `height` rows of `width` bytes, rows `pitch` bytes apart; regions do not overlap */
+  uint32_t struct_size, flags; /* flags: 0 */
   void* dst;
   const void* src;
-  DLDevice dst_device, src_device;
-  uint64_t width, height, dst_pitch, src_pitch;
-  void* stream; /* NULL: has finished when the call returns */
+  DLDevice dst_device, src_device; /* one is this device, or both are of this kind; the other one is the host */
+  uint64_t width, height, dst_pitch, src_pitch; /* height 1: linear; either 0: nothing is done */
+  void* stream; /* NULL: the caller has waited for what it reads; it has finished when the call returns */
 } aj_copy;
 
 typedef struct aj_device_vtbl { /* EXTENSIBLE */
   uint32_t struct_size, flags;
-  aj_str name;          /* lower case: "acme" becomes device("acme:0") */
-  int32_t dlpack_type;  /* a kDL... code if DLPack has one, else 0 */
+  aj_str name;          /* [a-z][a-z0-9_]*, at most 32: "acme" becomes device("acme:0"); copied */
+  int32_t dlpack_type;  /* a kDL... code if DLPack has one, else 0; a wish: device_find says which number it is */
   int32_t priority;     /* of several providers of one name the highest is active; others are reached as name@plugin */
   void* self;
-  aj_status* (*count)(void* self, int32_t* out); /* must not open a context: a fork may follow */
+  /* How many there are. Opens nothing: a fork may follow. None: a status (AJ_UNAVAILABLE) that says why and what to do. */
+  aj_status* (*count)(void* self, int32_t* out);
   aj_status* (*props)(void* self, int32_t dev, aj_device_props* io);
-  aj_status* (*mem_alloc)(void* self, int32_t dev, uint64_t bytes, uint32_t kind, void** out); /* raw; the core caches */
+  /* Raw memory, aligned to 64 bytes or more, contents arbitrary; bytes > 0, large: the core caches. Too much is
+   * AJ_OUT_OF_MEMORY: the core then gives back what it caches and asks again. It cuts device memory at multiples of 512 bytes. */
+  aj_status* (*mem_alloc)(void* self, int32_t dev, uint64_t bytes, uint32_t kind, void** out);
+  /* bytes and kind as they were asked for. Queued work may use p still: waits until it has passed. */
   aj_status* (*mem_free)(void* self, int32_t dev, void* p, uint64_t bytes, uint32_t kind);
-  aj_status* (*mem_info)(void* self, int32_t dev, uint64_t* free_bytes, uint64_t* total_bytes);
-  aj_status* (*mem_idle)(void* self, int32_t dev, void* p, uint64_t bytes); /* contents may go, the range stays */
-  aj_status* (*stream_new)(void* self, int32_t dev, int32_t priority, void** out);
-  aj_status* (*stream_free)(void* self, int32_t dev, void* stream);
-  aj_status* (*stream_sync)(void* self, int32_t dev, void* stream); /* NULL stream: the whole device */
-  aj_status* (*stream_query)(void* self, int32_t dev, void* stream, int32_t* done);
-  aj_status* (*stream_wait)(void* self, int32_t dev, void* stream, void* event);
-  aj_status* (*stream_host_fn)(void* self, int32_t dev, void* stream, void (*fn)(void* arg), void* arg);
-  aj_status* (*event_new)(void* self, int32_t dev, uint32_t flags, void** out);
-  aj_status* (*event_free)(void* self, int32_t dev, void* event);
-  aj_status* (*event_record)(void* self, int32_t dev, void* event, void* stream);
-  aj_status* (*event_query)(void* self, int32_t dev, void* event, int32_t* done); /* returns a failed kernel's status */
+  aj_status* (*mem_info)(void* self, int32_t dev, uint64_t* free_bytes, uint64_t* total_bytes); /* of the device, now */
+  aj_status* (*mem_idle)(void* self, int32_t dev, void* p, uint64_t bytes); /* host memory: contents may go, the range stays */
+  aj_status* (*stream_new)(void* self, int32_t dev, int32_t priority, void** out); /* lower: more urgent; clamped */
+  aj_status* (*stream_free)(void* self, int32_t dev, void* stream); /* what is queued still runs */
+  aj_status* (*stream_sync)(void* self, int32_t dev, void* stream); /* waits; NULL: for the whole device */
+  aj_status* (*stream_query)(void* self, int32_t dev, void* stream, int32_t* done); /* 1: all has passed */
+  aj_status* (*stream_wait)(void* self, int32_t dev, void* stream, void* event); /* what is queued later waits */
+  aj_status* (*stream_host_fn)(void* self, int32_t dev, void* stream, void (*fn)(void* arg), void* arg); /* any thread */
+  aj_status* (*event_new)(void* self, int32_t dev, uint32_t flags, void** out); /* flags 0. Not recorded: has passed */
+  aj_status* (*event_free)(void* self, int32_t dev, void* event); /* even while it is recorded */
+  aj_status* (*event_record)(void* self, int32_t dev, void* event, void* stream); /* again: the last one counts */
+  aj_status* (*event_query)(void* self, int32_t dev, void* event, int32_t* done);
   aj_status* (*event_sync)(void* self, int32_t dev, void* event);
-  aj_status* (*event_elapsed)(void* self, void* start, void* stop, double* out_ms);
+  aj_status* (*event_elapsed)(void* self, void* start, void* stop, double* out_ms); /* AJ_PRECONDITION before both have passed */
   aj_status* (*copy)(void* self, const aj_copy* c); /* to, from and within this device */
+  /* The pattern (host memory, 1 to 16 bytes) again and again, the last one cut off; queued on the stream. */
   aj_status* (*fill)(void* self, int32_t dev, void* p, const void* pattern, uint64_t pattern_bytes, uint64_t bytes,
                      void* stream);
+  /* p in another process of this machine: any address in an allocation; the exporter keeps it until all have closed. */
   aj_status* (*ipc_export)(void* self, int32_t dev, void* p, uint8_t out_handle[128]);
   aj_status* (*ipc_open)(void* self, int32_t dev, const uint8_t handle[128], void** out);
   aj_status* (*ipc_close)(void* self, int32_t dev, void* p);
-  aj_status* (*fork_prepare)(void* self);
+  aj_status* (*fork_prepare)(void* self); /* before fork(), in the thread that forks; its status is dropped */
   void (*fork_parent)(void* self);
   void (*fork_child)(void* self); /* reset, or poison: every later call says "use spawn" */
+  /* Between the two, what is queued on the stream (not NULL) is kept, not run; the graph runs it, any number of times. */
   aj_status* (*capture_begin)(void* self, int32_t dev, void* stream);
   aj_status* (*capture_end)(void* self, int32_t dev, void* stream, void** out_graph);
   aj_status* (*graph_launch)(void* self, void* graph, void* stream);

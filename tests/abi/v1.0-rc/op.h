@@ -9,7 +9,9 @@
  *
  * Forms of a call: a ret whose tag is AJ_NONE is allocated by the core; a ret that is a tensor is written into (out=); ret 0
  * the same tensor as argument 0 is the in-place form. Every ret comes back owned. A list of tensors comes back as a list
- * object. Kernels run on any thread, without locks of the core's held, and may call any function of the tables. */
+ * object. After an error nothing is in the rets. Kernels run on any thread, several at once, without locks of the core's held, and
+ * may call any function of the tables; on a device with streams they queue their work on call->stream and return. def_ functions
+ * work during init alone, copy texts and structs, and refuse what is there already (AJ_ALREADY_EXISTS); `self` stays valid. */
 #ifndef ADJOIN_ABI_OP_H
 #define ADJOIN_ABI_OP_H
 #include "base.h"
@@ -33,10 +35,10 @@ typedef struct aj_plan { /* EXTENSIBLE. how to walk the operands; outputs stand 
   uint32_t struct_size, flags;
   uint32_t ndim;         /* 1 or more: at most 64 */
   uint32_t nout, nops;
-  uint32_t nreduced;     /* reductions: how many of the innermost dimensions are reduced (an output's stride is 0 there) */
+  uint32_t nreduced;     /* reductions: the innermost dimensions that are reduced (an output's stride is 0 there); scans: 1 */
   DLDataType compute;    /* what a kernel computes in */
   DLDataType reserved;
-  int64_t numel;         /* product of sizes */
+  int64_t numel;         /* product of sizes; 0 only in reductions: else no kernel is called */
   int64_t first_index;   /* logical C-order index of the first element: for random numbers, for parts of a plan */
   const int64_t* sizes;  /* innermost first */
   const aj_operand* ops; /* nops of them */
@@ -70,7 +72,7 @@ typedef struct aj_kernel_def { /* EXTENSIBLE */
   aj_str key;          /* a device's name, or a functionality key: "autocast", one from def_key */
   aj_str built_schema; /* (optional) what the author compiled against: lets the core adapt when the op has grown */
   uint64_t dtypes;     /* mask of AJ_DT_ bits of the compute dtype; 0 = the kernel checks by itself */
-  int32_t priority;    /* the highest that can_run agrees to serves the call */
+  int32_t priority;    /* the highest that can_run agrees to serves the call; of equal ones the first defined */
   uint32_t reserved;
   aj_kernel_fn fn;
   void* self;
@@ -80,7 +82,7 @@ enum {
   AJ_KERNEL_INNER = 1u << 0,            /* may be called for any part of the plan, from several threads at once */
   AJ_KERNEL_CASTS = 1u << 1,            /* reads and writes operands in their own dtypes */
   AJ_KERNEL_BLOCKS_HOST = 1u << 2,      /* waits for the device, or takes long: frontends park their lock */
-  AJ_KERNEL_CAPTURE_SAFE = 1u << 3,
+  AJ_KERNEL_CAPTURE_SAFE = 1u << 3,     /* kept for captured streams: nothing asks yet, nor sets AJ_CALL_CAPTURING */
   AJ_KERNEL_NONDETERMINISTIC = 1u << 4, /* refused in the deterministic mode */
   AJ_KERNEL_CALL_DEPENDENT = 1u << 5,   /* can_run looks at more than the signature: ask at each call */
   AJ_KERNEL_CHANNELS_LAST = 1u << 6     /* would rather have result 0 channels-last where the declared order is C's */
@@ -94,7 +96,7 @@ typedef struct aj_op_def { /* EXTENSIBLE */
                           reduce_index scan view linear custom; "" is custom */
   aj_str tags;         /* words: function-only method-only ordered autocast:low slot:nb_add cost:N fallback:never ... */
   aj_str test;         /* (optional) sample inputs as JSON, for the conformance tests */
-  aj_status* (*infer)(void* self, aj_call* call); /* declares outputs; needed unless the kind says the shapes */
+  aj_status* (*infer)(void* self, aj_call* call); /* declares outputs, before the kernel; needed unless the kind says the shapes */
   aj_kernel_fn body;   /* (optional) the op by other ops: serves any device that has no kernel */
   void* self;
 } aj_op_def;
@@ -117,14 +119,9 @@ enum { /* aj_param.base */
   AJ_PARAM_FLOAT = 6, AJ_PARAM_BOOL = 7, AJ_PARAM_STR = 8, AJ_PARAM_DTYPE = 9, AJ_PARAM_DEVICE = 10, AJ_PARAM_LAYOUT = 11,
   AJ_PARAM_MEMORY_FORMAT = 12, AJ_PARAM_GENERATOR = 13
 };
-enum {
-  AJ_PARAM_OPTIONAL = 1u << 0,     /* "?" after the whole type: AJ_NONE is allowed */
-  AJ_PARAM_HAS_DEFAULT = 1u << 1,
-  AJ_PARAM_KEYWORD_ONLY = 1u << 2,
-  AJ_PARAM_ALIASED = 1u << 3,
-  AJ_PARAM_WRITTEN = 1u << 4,
-  AJ_PARAM_AUX = 1u << 5,          /* results only */
-  AJ_PARAM_OPTIONAL_ITEMS = 1u << 6 /* "Tensor?[]" */
+enum { /* OPTIONAL: "?" after the whole type, AJ_NONE is allowed; AUX: results only; OPTIONAL_ITEMS: "Tensor?[]" */
+  AJ_PARAM_OPTIONAL = 1u << 0, AJ_PARAM_HAS_DEFAULT = 1u << 1, AJ_PARAM_KEYWORD_ONLY = 1u << 2, AJ_PARAM_ALIASED = 1u << 3,
+  AJ_PARAM_WRITTEN = 1u << 4, AJ_PARAM_AUX = 1u << 5, AJ_PARAM_OPTIONAL_ITEMS = 1u << 6
 };
 
 typedef struct aj_op_info { /* EXTENSIBLE. strings live as long as the process */
@@ -134,11 +131,8 @@ typedef struct aj_op_info { /* EXTENSIBLE. strings live as long as the process *
   aj_str provider;             /* plugin that defined it; "" is the core */
   uint32_t nparams, nresults;
 } aj_op_info;
-enum {
-  AJ_INFO_IN_PLACE = 1u << 16,      /* has the derived form name_ */
-  AJ_INFO_OUT = 1u << 17,           /* has out= */
-  AJ_INFO_DIFFERENTIABLE = 1u << 18,
-  AJ_INFO_COMPOSITE = 1u << 19      /* has a body */
+enum { /* IN_PLACE: has the derived form name_; OUT: has out=; COMPOSITE: has a body */
+  AJ_INFO_IN_PLACE = 1u << 16, AJ_INFO_OUT = 1u << 17, AJ_INFO_DIFFERENTIABLE = 1u << 18, AJ_INFO_COMPOSITE = 1u << 19
 };
 
 typedef struct aj_fallback_entry { /* EXTENSIBLE. one line of the ledger: an op that ran on the host for a device */
@@ -161,6 +155,7 @@ typedef struct aj_dispatch { /* EXTENSIBLE */
 
   uint64_t (*key_mask)(aj_str name);                       /* 0 if unknown */
   const aj_op* (*find_op)(aj_str name);                    /* NULL if unknown; loads a plugin that provides it */
+  /* Missing trailing args take their defaults; nrets is the number of results that the schema has, aux ones included. */
   aj_status* (*call)(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
   aj_status* (*redispatch)(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
                            uint32_t nrets);
