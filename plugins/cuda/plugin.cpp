@@ -2,16 +2,18 @@
 // loads and says why there is no device.
 #include <adjoin/kit/plugin.hpp>
 
+#include "../gpu/tables.cuh"
 #include "../gpu/vendor/device.hpp"
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/report.hpp"
 #include "tables.hpp"
 
 AJ_PLUGIN(.name = "cuda", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "device:cuda;service:aj.blas/cuda") {
+          .provides = "device:cuda;ops:cuda;service:aj.blas/cuda") {
   plugin.device(adjoin::vendor::device_table);
   adjoin::vendor::offer_services(plugin, aj_plugin_note_v1, 100);
   // Before the kernels that serve where there is no library.
   plugin.kernels("cuda", adjoin::vendor::product_kernels, 10);
   plugin.kernels("cuda", adjoin::vendor::convolution_kernels, 10);
+  for (const adjoin::kit::Kernel* table : adjoin::gpu::every_table) plugin.kernels("cuda", table);
 }

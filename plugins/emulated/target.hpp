@@ -11,6 +11,7 @@
 #define AJ_GLOBAL
 #define AJ_DEVICE
 #define AJ_SHARED static  // grids run one at a time
+#define AJ_ARGUMENT const
 
 namespace adjoin::gpu {
 
@@ -43,12 +44,7 @@ inline int atomic_cas(int* to, int expected, int x) {
   if (before == expected) *to = x;
   return before;
 }
-
-// What a kernel has found wrong; the first finding counts.
-struct Fault {
-  int code;
-  int64_t a, b, c;
-};
+inline void fence_for_host() {}
 
 // Where the host finds device memory for a kernel: the address that the kernel uses.
 template <class T>
@@ -59,8 +55,6 @@ T* reach(T* p) {
 // A launch of `body(argument)` on a stream, in order. The argument is copied.
 aj_status* enqueue(const aj_call* call, unsigned gx, unsigned gy, unsigned gz, unsigned tx,
                    unsigned ty, void (*body)(const void*), const void* argument, size_t bytes);
-Fault* fault_of(const aj_call* call);
-
 template <auto Kernel, class P>
 void launch_grid(const aj_call* call, unsigned gx, unsigned gy, unsigned gz, unsigned tx,
                  unsigned ty, const P& p) {

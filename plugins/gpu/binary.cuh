@@ -41,7 +41,7 @@ struct CheckedDivChooser {
 
 }  // namespace
 
-const Kernel binary_kernels[] = {
+AJ_TABLE Kernel binary_kernels[] = {
     {"add", two<AddChooser, all_types>},
     {"sub", two<SubChooser, numeric>},
     {"mul", two<scalar::Mul, all_types>},

@@ -4,7 +4,7 @@
 
 namespace adjoin::gpu {
 
-const Kernel compare_kernels[] = {
+AJ_TABLE Kernel compare_kernels[] = {
     {"maximum", two<scalar::Maximum, reals_bool>},
     {"minimum", two<scalar::Minimum, reals_bool>},
     {"bitwise_and", two<scalar::BitwiseAnd, integral_bool>},

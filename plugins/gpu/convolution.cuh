@@ -100,7 +100,7 @@ struct Convolution {
 };
 
 template <class T, Writes W>
-AJ_GLOBAL void convolution_kernel(Convolution<T> p) {
+AJ_GLOBAL void convolution_kernel(AJ_ARGUMENT Convolution<T> p) {
   using A = Accumulator<T>;
   int64_t tasks = p.g.groups * p.tiles_m * p.tiles_n;
   for (int64_t task = block_x(); task < tasks; task += blocks_x()) {
@@ -221,7 +221,7 @@ void convolution_backward(Args args) {
 
 }  // namespace
 
-const Kernel convolution_kernels[] = {
+AJ_TABLE Kernel convolution_kernels[] = {
     {"convolution", custom<convolution, convolved>},
     {"convolution_backward", custom<convolution_backward, convolved>},
     {nullptr, {}},

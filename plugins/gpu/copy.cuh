@@ -96,7 +96,7 @@ void fill_zero(const aj_call* call, void* p, int64_t bytes) {
     each(call, bytes, Zero{static_cast<unsigned char*>(p)});
 }
 
-const Kernel copy_kernels[] = {
+AJ_TABLE Kernel copy_kernels[] = {
     {"where", {&where, all_types::mask, AJ_KERNEL_CASTS}},
     {"copy_", {&assign, stored::mask, AJ_KERNEL_CASTS}},
     {"fill_", {&assign, stored::mask, AJ_KERNEL_CASTS}},

@@ -3,11 +3,18 @@
 #ifndef ADJOIN_PLUGINS_GPU_FAULT_HPP
 #define ADJOIN_PLUGINS_GPU_FAULT_HPP
 #include <adjoin/kit/error.hpp>
-#include AJ_GPU_TARGET  // named by who compiles: what the kernels are written over
 
 namespace adjoin::gpu {
 
-enum FaultCode : int { kNoFault, kIndexFault, kDivisionFault };
+// In memory that the kernel writes and the host reads. The code comes last: who sees one sees all.
+struct Fault {
+  int code;
+  int64_t a, b, c;
+};
+enum FaultCode : int { kNoFault, kIndexFault, kDivisionFault, kFaultBeingWritten = -1 };
+
+// The target's: a place for what the launches of this call will find.
+Fault* fault_of(const aj_call* call);
 
 inline aj_status* describe_fault(std::string_view op, const Fault& f) {
   if (f.code == kDivisionFault)

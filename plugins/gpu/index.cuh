@@ -325,7 +325,7 @@ void nonzero(Args args) {
 
 }  // namespace
 
-const Kernel index_kernels[] = {
+AJ_TABLE Kernel index_kernels[] = {
     {"index_at", custom<index_at>},
     {"index_put_at", custom<index_put_at>},
     {"index_select", custom<index_select>},

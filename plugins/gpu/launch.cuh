@@ -36,7 +36,7 @@ struct Each {
   F f;
 };
 template <class F>
-AJ_GLOBAL void each_kernel(Each<F> p) {
+AJ_GLOBAL void each_kernel(AJ_ARGUMENT Each<F> p) {
   int64_t step = int64_t(blocks_x()) * threads_x();
   for (int64_t i = int64_t(block_x()) * threads_x() + thread_x(); i < p.n; i += step) p.f(i);
 }
@@ -46,10 +46,12 @@ void each(const aj_call* call, int64_t n, const F& f) {
 }
 
 AJ_DEVICE inline void report(Fault* fault, int code, int64_t a, int64_t b, int64_t c) {
-  if (atomic_cas(&fault->code, kNoFault, code) != kNoFault) return;
+  if (atomic_cas(&fault->code, kNoFault, kFaultBeingWritten) != kNoFault) return;
   fault->a = a;
   fault->b = b;
   fault->c = c;
+  fence_for_host();
+  *const_cast<volatile int*>(&fault->code) = code;
 }
 // An index from 0, or 0 and a report.
 AJ_DEVICE inline int64_t checked(int64_t i, int64_t size, int64_t dim, Fault* fault) {

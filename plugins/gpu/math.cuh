@@ -5,7 +5,7 @@
 
 namespace adjoin::gpu {
 
-const Kernel math_kernels[] = {
+AJ_TABLE Kernel math_kernels[] = {
     {"exp", one<scalar::Exp, floating_complex>},
     {"exp2", one<scalar::Exp2, floating_complex>},
     {"expm1", one<scalar::Expm1, floating_complex>},

@@ -86,7 +86,7 @@ struct Norm {
 };
 
 template <bool Wide, class T>
-AJ_GLOBAL void norm_kernel(Norm<T> p) {
+AJ_GLOBAL void norm_kernel(AJ_ARGUMENT Norm<T> p) {
   using Own = Team<Wide>;
   using M = Math<T>;
   for (int64_t group = Own::task(); group < p.g.count; group += Own::tasks_step()) {
@@ -193,7 +193,7 @@ struct NormBackward {
   }
 };
 template <bool Wide, class T>
-AJ_GLOBAL void norm_backward_kernel(NormBackward<T> p) {
+AJ_GLOBAL void norm_backward_kernel(AJ_ARGUMENT NormBackward<T> p) {
   using Own = Team<Wide>;
   using M = Math<T>;
   for (int64_t group = Own::task(); group < p.g.count; group += Own::tasks_step()) {
@@ -225,7 +225,7 @@ AJ_GLOBAL void norm_backward_kernel(NormBackward<T> p) {
 }
 // Of layer norm: sums over rows, a team for each column.
 template <bool Wide, class T>
-AJ_GLOBAL void weight_sums_kernel(NormBackward<T> p) {
+AJ_GLOBAL void weight_sums_kernel(AJ_ARGUMENT NormBackward<T> p) {
   using Own = Team<Wide>;
   using M = Math<T>;
   for (int64_t k = Own::task(); k < p.g.each; k += Own::tasks_step()) {
@@ -297,7 +297,7 @@ void layer_norm_backward(Args args) {
 
 }  // namespace
 
-const Kernel norm_kernels[] = {
+AJ_TABLE Kernel norm_kernels[] = {
     {"batch_norm_stats", custom<batch_norm, stored_floating>},
     {"batch_norm_backward", custom<batch_norm_backward, stored_floating>},
     {"layer_norm_stats", custom<layer_norm, stored_floating>},

@@ -163,7 +163,7 @@ void fused_scale(Args args) {
 
 }  // namespace
 
-const Kernel optimizer_kernels[] = {
+AJ_TABLE Kernel optimizer_kernels[] = {
     {"fused_sgd_", custom<fused_sgd, stored_floating>},
     {"fused_adam_", custom<fused_adam, stored_floating>},
     {"fused_scale_", custom<fused_scale, stored_floating>},

@@ -21,7 +21,7 @@ AJ_DEVICE inline R apply(const F& f, const Walk<1 + sizeof...(In)>& w, const int
 }
 
 template <class F, class R, class... In>
-AJ_GLOBAL void map_kernel(Map<F, R, In...> p) {
+AJ_GLOBAL void map_kernel(AJ_ARGUMENT Map<F, R, In...> p) {
   int64_t step = int64_t(blocks_x()) * threads_x();
   int64_t offset[1 + sizeof...(In)];
   for (int64_t i = int64_t(block_x()) * threads_x() + thread_x(); i < p.walk.numel; i += step) {
@@ -53,7 +53,7 @@ AJ_DEVICE inline R apply_flat(const F& f, const T* x, std::index_sequence<I...>)
   return f(x[I]...);
 }
 template <class F, class R, class T, int N>
-AJ_GLOBAL void flat_kernel(Flat<F, R, T, N> p) {
+AJ_GLOBAL void flat_kernel(AJ_ARGUMENT Flat<F, R, T, N> p) {
   constexpr int64_t kWide = kPack<T>;
   int64_t step = int64_t(blocks_x()) * threads_x() * kWide;
   for (int64_t i = (int64_t(block_x()) * threads_x() + thread_x()) * kWide; i < p.n; i += step) {

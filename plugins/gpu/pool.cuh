@@ -186,7 +186,7 @@ void adaptive_avg_pool_backward(Args args) {
 
 }  // namespace
 
-const Kernel pool_kernels[] = {
+AJ_TABLE Kernel pool_kernels[] = {
     {"max_pool2d_with_indices", custom<max_pool, pooled>},
     {"max_pool2d_backward", custom<max_pool_backward, pooled>},
     {"avg_pool2d_forward", custom<avg_pool, stored_floating>},

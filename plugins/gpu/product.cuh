@@ -24,7 +24,7 @@ struct Product {
 };
 
 template <class T>
-AJ_GLOBAL void product_kernel(Product<T> p) {
+AJ_GLOBAL void product_kernel(AJ_ARGUMENT Product<T> p) {
   using A = Accumulator<T>;
   int64_t tasks = p.batch * p.tiles_m * p.tiles_n;
   for (int64_t task = block_x(); task < tasks; task += blocks_x()) {
@@ -133,7 +133,7 @@ void linear(Args args) {
 
 }  // namespace
 
-const Kernel product_kernels[] = {
+AJ_TABLE Kernel product_kernels[] = {
     {"mm", custom<bmm, products>},
     {"bmm", custom<bmm, products>},
     {"addmm", custom<addmm, products>},

@@ -19,7 +19,7 @@ struct Numbers {
   Walk<1 + sizeof...(In)> walk;
 };
 template <class F, class... In>
-AJ_GLOBAL void numbers_kernel(Numbers<F, In...> p) {
+AJ_GLOBAL void numbers_kernel(AJ_ARGUMENT Numbers<F, In...> p) {
   int64_t step = int64_t(blocks_x()) * threads_x();
   int64_t offset[1 + sizeof...(In)];
   for (int64_t i = int64_t(block_x()) * threads_x() + thread_x(); i < p.walk.numel; i += step) {
@@ -110,7 +110,7 @@ aj_status* dropout(void*, aj_call* call) {
 
 }  // namespace
 
-const Kernel random_kernels[] = {
+AJ_TABLE Kernel random_kernels[] = {
     {"uniform_philox_", {&fill_floats<false>, stored_floating::mask, AJ_KERNEL_CASTS}},
     {"normal_philox_", {&fill_floats<true>, stored_floating::mask, AJ_KERNEL_CASTS}},
     {"randint_philox_", {&fill_integers, 0, AJ_KERNEL_CASTS}},

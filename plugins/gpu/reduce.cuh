@@ -64,7 +64,7 @@ struct JoinBy {
 };
 
 template <bool Wide, class R>
-AJ_GLOBAL void fold_kernel(Fold<R> p) {
+AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
   using Own = Team<Wide>;
   using T = typename R::T;
   for (int64_t task = Own::task(); task < p.kept * p.chunks; task += Own::tasks_step()) {
@@ -86,7 +86,7 @@ AJ_GLOBAL void fold_kernel(Fold<R> p) {
   }
 }
 template <bool Wide, class R>
-AJ_GLOBAL void parts_kernel(Fold<R> p) {
+AJ_GLOBAL void parts_kernel(AJ_ARGUMENT Fold<R> p) {
   using Own = Team<Wide>;
   for (int64_t output = Own::task(); output < p.kept; output += Own::tasks_step()) {
     auto s = p.reducer.start();
@@ -181,7 +181,7 @@ aj_status* truth(void*, aj_call* call) {
 
 }  // namespace
 
-const Kernel reduce_kernels[] = {
+AJ_TABLE Kernel reduce_kernels[] = {
     {"sum", {&plain<all_types, SumOf>, all_types::mask, AJ_KERNEL_CASTS}},
     {"mean", {&plain<floating_complex, MeanOf>, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"prod", {&plain<all_types, ProdOf>, all_types::mask, AJ_KERNEL_CASTS}},

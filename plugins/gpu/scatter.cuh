@@ -217,7 +217,7 @@ void embedding_backward(Args args) {
 
 }  // namespace
 
-const Kernel scatter_kernels[] = {
+AJ_TABLE Kernel scatter_kernels[] = {
     {"gather", custom<gather>},
     {"scatter", custom<scatter>},
     {"scatter_add", custom<scatter_add>},

@@ -30,7 +30,7 @@ AJ_DEVICE void top_and_sum(const T* x, int64_t size, int64_t inner, M* top, M* s
 }
 
 template <bool Wide, bool Log, class T>
-AJ_GLOBAL void softmax_kernel(Rows<T> p) {
+AJ_GLOBAL void softmax_kernel(AJ_ARGUMENT Rows<T> p) {
   using Own = Team<Wide>;
   using M = Math<T>;
   for (int64_t line = Own::task(); line < p.lines; line += Own::tasks_step()) {
@@ -59,7 +59,7 @@ void softmax(Args args) {
 }
 
 template <bool Wide, bool Log, class T>
-AJ_GLOBAL void softmax_backward_kernel(Rows<T> p) {  // x is the gradient, y the result
+AJ_GLOBAL void softmax_backward_kernel(AJ_ARGUMENT Rows<T> p) {  // x is the gradient, y the result
   using Own = Team<Wide>;
   using M = Math<T>;
   for (int64_t line = Own::task(); line < p.lines; line += Own::tasks_step()) {
@@ -91,7 +91,7 @@ void softmax_backward(Args args) {
 
 }  // namespace
 
-const Kernel softmax_kernels[] = {
+AJ_TABLE Kernel softmax_kernels[] = {
     {"softmax", custom<softmax<false>>},
     {"log_softmax", custom<softmax<true>>},
     {"softmax_backward", custom<softmax_backward<false>>},

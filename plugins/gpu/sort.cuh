@@ -110,7 +110,7 @@ struct Scan {
   int64_t n, lines;
 };
 template <bool Wide, template <class> class R, class A>
-AJ_GLOBAL void scan_kernel(Scan<R, A> p) {
+AJ_GLOBAL void scan_kernel(AJ_ARGUMENT Scan<R, A> p) {
   using Own = Team<Wide>;
   R<A> reducer;
   int64_t parts = Own::step(), part = (p.n + parts - 1) / parts;
@@ -153,7 +153,7 @@ aj_status* scan(void*, aj_call* call) {
 
 }  // namespace
 
-const Kernel sort_kernels[] = {
+AJ_TABLE Kernel sort_kernels[] = {
     {"sort", custom<sort>},
     {"topk", custom<topk>},
     {"cumsum", {&scan<SumOf>, all_types::mask, AJ_KERNEL_CASTS}},

@@ -4,7 +4,7 @@
 
 namespace adjoin::gpu {
 
-const Kernel unary_kernels[] = {
+AJ_TABLE Kernel unary_kernels[] = {
     {"abs", one<scalar::Abs, numeric>},
     {"neg", one<scalar::Neg, numeric>},
     {"sign", one<scalar::Sign, reals_bool>},

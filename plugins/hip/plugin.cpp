@@ -2,14 +2,18 @@
 // driver it loads and says why there is no device.
 #include <adjoin/kit/plugin.hpp>
 
+#include "../gpu/tables.cuh"
 #include "../gpu/vendor/device.hpp"
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/report.hpp"
 
 AJ_PLUGIN(.name = "hip", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "device:hip;service:aj.blas/hip") {
+          .provides = "device:hip;ops:hip;service:aj.blas/hip") {
   plugin.device(adjoin::vendor::device_table);
   adjoin::vendor::offer_services(plugin, aj_plugin_note_v1, 100);
   // Before the kernels that serve where there is no library.
   plugin.kernels("hip", adjoin::vendor::product_kernels, 10);
+#ifdef AJ_HIP_KERNELS
+  for (const adjoin::kit::Kernel* table : adjoin::gpu::every_table) plugin.kernels("hip", table);
+#endif
 }

@@ -76,7 +76,11 @@ inline constexpr unsigned kHostAllocPortable = 1, kMemAttachGlobal = 1, kStreamN
     (Executable*, Graph, unsigned long long))                                     \
   F(GraphLaunch, GraphLaunch, (Executable, Stream))                               \
   F(GraphDestroy, GraphDestroy, (Graph))                                          \
-  F(GraphExecDestroy, GraphExecDestroy, (Executable))
+  F(GraphExecDestroy, GraphExecDestroy, (Executable))                             \
+  F(ModuleLoadData, ModuleLoadData, (void**, const void*))                        \
+  F(ModuleGetFunction, ModuleGetFunction, (void**, void*, const char*))           \
+  F(ModuleLaunchKernel, ModuleLaunchKernel,                                       \
+    (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**))
 
 struct Runtime {
 #define AJ_POINTER_(name, symbol, parameters) Result(*name) parameters = nullptr;

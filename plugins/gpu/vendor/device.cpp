@@ -2,14 +2,17 @@
 // captured graphs, forks; memory is in memory.cpp.
 #include "device.hpp"
 
+#include "launches.hpp"
 #include "memory.hpp"
-#include "status.hpp"
 
 namespace adjoin::vendor {
 namespace {
 
 Stream queue_of(void* stream) { return static_cast<Stream>(stream); }
 Event mark_of(void* event) { return static_cast<Event>(event); }
+
+// Who has waited is told what kernels found meanwhile.
+aj_status* and_faults(aj_status* waited, int32_t dev) { return waited ? waited : take_fault(dev); }
 
 aj_status* count(void*, int32_t* out) {
   *out = 0;
@@ -46,9 +49,10 @@ aj_status* stream_free(void*, int32_t dev, void* stream) {
             [&](const Runtime& r) { return r.StreamDestroy(queue_of(stream)); });
 }
 aj_status* stream_sync(void*, int32_t dev, void* stream) {
-  return on(dev, "stream_sync", [&](const Runtime& r) {
+  aj_status* waited = on(dev, "stream_sync", [&](const Runtime& r) {
     return stream ? r.StreamSynchronize(queue_of(stream)) : r.DeviceSynchronize();
   });
+  return and_faults(waited, dev);
 }
 aj_status* stream_query(void*, int32_t dev, void* stream, int32_t* done) {
   return on(dev, "stream_query", [&](const Runtime& r) {
@@ -92,8 +96,9 @@ aj_status* event_query(void*, int32_t dev, void* event, int32_t* done) {
   });
 }
 aj_status* event_sync(void*, int32_t dev, void* event) {
-  return on(dev, "event_sync",
-            [&](const Runtime& r) { return r.EventSynchronize(mark_of(event)); });
+  aj_status* waited = on(dev, "event_sync",
+                         [&](const Runtime& r) { return r.EventSynchronize(mark_of(event)); });
+  return and_faults(waited, dev);
 }
 aj_status* event_elapsed(void*, void* start, void* stop, double* out_ms) {
   if (aj_status* s = ready()) return s;

@@ -1,5 +1,5 @@
 // plugins/gpu/vendor/status.cpp: results of a vendor's runtime as statuses that say what it said.
-#include "status.hpp"
+#include "launches.hpp"
 
 namespace adjoin::vendor {
 namespace {
@@ -45,8 +45,9 @@ aj_status* status_of(Result result, std::string_view doing) {
   if (loses_context(int(result)))
     text += kit::text(
         "; work that was queued before has failed and the device is lost to this "
-        "process; start it again with ",
-        kBlockingVariable, "=1 to see which call it was");
+        "process; the ops queued last are ",
+        last_launches(), " (the newest first); start it again with ", kBlockingVariable,
+        "=1 to see which call it was");
   return kit::make_status(code_of(int(result)), "", text);
 }
 

@@ -78,6 +78,14 @@ int hipDeviceTotalMem(size_t* bytes, int device) {
   if (result == 0) *bytes = p.totalGlobalMem;
   return result;
 }
+// Code objects of hipcc are none of CUDA's.
+int hipModuleLoadData(void**, const void*) { return 209; }
+int hipModuleGetFunction(void**, void*, const char*) { return 500; }
+int hipModuleLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          unsigned, cudaStream_t, void**, void**) {
+  return 98;
+}
+
 // Wanted only where memory is shared between processes.
 int hipMemGetAddressRange(void**, size_t*, void*) { return 801; }
 }
