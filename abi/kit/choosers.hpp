@@ -56,6 +56,13 @@ struct DivChooser {
           "; None, 'floor' and 'trunc' are known, the last two for real numbers only");
   }
 };
+template <class F>
+struct OfFirst {  // the second operand is known already
+  template <class T>
+  AJ_HD T operator()(T x, T) const {
+    return F{}(x);
+  }
+};
 struct PowChooser {
   template <class T>
   static void choose(const aj_call* call, auto go) {
@@ -65,14 +72,8 @@ struct PowChooser {
           raise(AJ_INVALID_ARGUMENT, "integers have no negative powers: the exponent is ",
                 int64_t(*e), "; use floats");
       }
-      struct Second {  // of an operand that is known already
-        T operator()(T x, T) const { return scalar::Square{}(x); }
-      };
-      struct Third {
-        T operator()(T x, T) const { return scalar::Cube{}(x); }
-      };
-      if (*e == T(2)) return go(Second{});
-      if (*e == T(3)) return go(Third{});
+      if (*e == T(2)) return go(OfFirst<scalar::Square>{});
+      if (*e == T(3)) return go(OfFirst<scalar::Cube>{});
     }
     go(scalar::Pow{});
   }

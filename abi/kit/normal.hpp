@@ -22,9 +22,9 @@ AJ_EVERYWHERE typename M::V horner(typename M::V, typename M::T c) {
   return M::number(c);
 }
 // c + c1 x + c2 x^2 ...
-template <class M, class... Rest>
-AJ_EVERYWHERE typename M::V horner(typename M::V x, typename M::T c, Rest... rest) {
-  return M::fma(horner<M>(x, typename M::T(rest)...), x, M::number(c));
+template <class M, class Next, class... Rest>
+AJ_EVERYWHERE typename M::V horner(typename M::V x, typename M::T c, Next next, Rest... rest) {
+  return M::fma(horner<M>(x, typename M::T(next), typename M::T(rest)...), x, M::number(c));
 }
 
 // log x of 0 < x <= 1, x not subnormal: x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2).

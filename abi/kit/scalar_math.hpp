@@ -3,6 +3,7 @@
 #ifndef ADJOIN_KIT_SCALAR_MATH_HPP
 #define ADJOIN_KIT_SCALAR_MATH_HPP
 #include <adjoin/kit/scalar.hpp>
+#include <adjoin/kit/scalar_complex.hpp>
 #include <adjoin/kit/scalar_float.hpp>
 
 namespace adjoin {
@@ -17,17 +18,23 @@ template <class T>
 inline Complex<T> ours(std::complex<T> z) {
   return {z.real(), z.imag()};
 }
+// A function of complex numbers: the library's, or where there is none on a device, the kit's.
+#ifdef AJ_DEVICE_COMPLEX
+#define AJ_COMPLEX_(T, fn, x) Complex<Real<T>>(scalar_complex::fn(Complex128(x)))
+#else
+#define AJ_COMPLEX_(T, fn, x) ours(std::fn(standard(x)))
+#endif
 
 // libm's float functions keep to mechanics section 9; complex ones are the library's.
-#define AJ_MATH_(Name, fn)                 \
-  struct Name {                            \
-    template <class T>                     \
-    AJ_HD T operator()(T x) const {        \
-      if constexpr (is_complex<T>)         \
-        return ours(std::fn(standard(x))); \
-      else                                 \
-        return std::fn(x);                 \
-    }                                      \
+#define AJ_MATH_(Name, fn)            \
+  struct Name {                       \
+    template <class T>                \
+    AJ_HD T operator()(T x) const {   \
+      if constexpr (is_complex<T>)    \
+        return AJ_COMPLEX_(T, fn, x); \
+      else                            \
+        return std::fn(x);            \
+    }                                 \
   };
 AJ_MATH_(Log10, log10)
 AJ_MATH_(Sqrt, sqrt)
@@ -49,7 +56,7 @@ AJ_MATH_(Atanh, atanh)
     template <class T>                             \
     AJ_HD T operator()(T x) const {                \
       if constexpr (is_complex<T>)                 \
-        return ours(std::fn(standard(x)));         \
+        return AJ_COMPLEX_(T, fn, x);              \
       else if constexpr (std::is_same_v<T, float>) \
         return float(scalar_float::fn(double(x))); \
       else                                         \
@@ -134,12 +141,16 @@ struct Sigmoid {
 struct Lgamma {
   template <class T>
   AJ_HD T operator()(T x) const {
+#ifdef AJ_ON_DEVICE
+    return T(::lgamma(double(x)));
+#else
     int sign;
     return T(::lgamma_r(double(x), &sign));  // not lgamma(): that writes a global
+#endif
   }
 };
 
-inline double digamma(double x) {
+AJ_HD inline double digamma(double x) {
   constexpr double pi = 3.14159265358979323846;
   if (x == 0) return std::copysign(INFINITY, -x);
   if (x < 0) {
@@ -167,7 +178,7 @@ struct Digamma {
 
 // A closed guess (error 2e-3), then Halley's step on erf, or on erfc in the tails where erf has no
 // digits left.
-inline double erfinv(double y) {
+AJ_HD inline double erfinv(double y) {
   double a = std::fabs(y);
   if (!(a <= 1)) return NAN;
   if (a == 1) return std::copysign(INFINITY, y);
@@ -222,7 +233,11 @@ struct Pow {
     } else if constexpr (is_complex<T>) {
       if (b == T(0)) return T(1);
       if (a == T(0)) return b.re > 0 && b.im == 0 ? T(0) : T(Real<T>(NAN), Real<T>(NAN));
+#ifdef AJ_DEVICE_COMPLEX
+      return T(scalar_complex::pow(Complex128(a), Complex128(b)));
+#else
       return ours(std::pow(standard(a), standard(b)));
+#endif
     } else {
       return std::pow(a, b);
     }

@@ -9,7 +9,7 @@
 #include "tables.hpp"
 
 AJ_PLUGIN(.name = "cuda", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "device:cuda;ops:cuda;service:aj.blas/cuda") {
+          .provides = "device:cuda;service:aj.blas/cuda") {
   plugin.device(adjoin::vendor::device_table);
   adjoin::vendor::offer_services(plugin, aj_plugin_note_v1, 100);
   // Before the kernels that serve where there is no library.

@@ -162,7 +162,7 @@ struct BiasSum {
   const T* grad;
   T* out;
   int64_t batch, channels, pixels;
-  AJ_HD void operator()(int64_t c) const {
+  AJ_DEVICE void operator()(int64_t c) const {
     Accumulator<T> sum(0);
     for (int64_t n = 0; n < batch; ++n) {
       Accumulator<T> image(0);

@@ -81,11 +81,11 @@ void copy(const aj_call* call, MutView to, TensorView from) {
 namespace {
 struct Zero {
   unsigned char* p;
-  AJ_HD void operator()(int64_t i) const { p[i] = 0; }
+  AJ_DEVICE void operator()(int64_t i) const { p[i] = 0; }
 };
 struct ZeroWord {
   uint64_t* p;
-  AJ_HD void operator()(int64_t i) const { p[i] = 0; }
+  AJ_DEVICE void operator()(int64_t i) const { p[i] = 0; }
 };
 }  // namespace
 

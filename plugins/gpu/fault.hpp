@@ -20,9 +20,9 @@ inline aj_status* describe_fault(std::string_view op, const Fault& f) {
   if (f.code == kDivisionFault)
     return kit::fail(AJ_INVALID_ARGUMENT, op,
                      ": integer division by zero; mask the zeros or divide as floats");
-  return kit::make_status(AJ_OUT_OF_RANGE, "IndexError",
-                          kit::text(op, ": index ", f.a, " is out of range for dimension ", f.c,
-                                    " with size ", f.b));
+  return kit::make_status(
+      AJ_OUT_OF_RANGE, "IndexError",
+      kit::text(op, ": index ", f.a, " is out of range for dimension ", f.c, " with size ", f.b));
 }
 
 }  // namespace adjoin::gpu

@@ -115,7 +115,7 @@ struct ReadAt {
   IndexWalk walk;
   const T* x;
   T* out;
-  AJ_HD void operator()(int64_t i) const { out[i] = x[walk(i)]; }
+  AJ_DEVICE void operator()(int64_t i) const { out[i] = x[walk(i)]; }
 };
 void index_at(Args args) {
   TensorView x = args.tensor(0);
@@ -159,7 +159,7 @@ struct WriteAt {
   const T* values;
   T* out;
   int64_t n;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     if constexpr (!Add) {
       out[walk(i)] = values[spread(i)];
     } else {  // one thread, so that the order and with it the bits are always the same
@@ -213,7 +213,7 @@ struct Select {
   T* out;
   int64_t n, size, inner, dim;
   Fault* fault;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t k = checked(index[i / inner % n], size, dim, fault);
     out[i] = x[(i / inner / n * size + k) * inner + i % inner];
   }
@@ -239,7 +239,7 @@ struct Place {
   const T* from;
   T* to;
   int64_t size, whole, inner, at;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t line = i / (size * inner), k = i / inner % size;
     to[(line * whole + at + k) * inner + i % inner] = from[i];
   }
@@ -270,7 +270,7 @@ struct CountTrue {
   const T* x;
   int64_t n, part;
   int64_t* counts;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t found = 0;
     for (int64_t k = i * part; k < (i + 1) * part && k < n; ++k) found += scalar::is_true(x[k]);
     counts[i] = found;
@@ -283,7 +283,7 @@ struct WriteTrue {
   const int64_t* starts;
   int64_t* out;
   int64_t sizes[kIndexDims];
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t to = starts[i];
     for (int64_t k = i * part; k < (i + 1) * part && k < n; ++k) {
       if (!scalar::is_true(x[k])) continue;

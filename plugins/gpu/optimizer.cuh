@@ -36,7 +36,7 @@ struct Sgd {
   const T* g;
   M lr, momentum, keep, decay;  // keep: 1 - dampening
   bool nesterov, maximize, first, decays;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     M x = M(p[i]), grad = maximize ? -M(g[i]) : M(g[i]);
     if (decays) grad = grad + decay * x;
     if (v) {
@@ -70,7 +70,7 @@ struct Count {
   int dtype;
   double *step, *root;
   double lr, beta1, beta2;
-  AJ_HD void operator()(int64_t) const {
+  AJ_DEVICE void operator()(int64_t) const {
     double count = load<double>(steps, dtype) + 1;
     store<double>(steps, dtype, count);
     *step = lr / (1 - std::pow(beta1, count));
@@ -86,7 +86,7 @@ struct Adam {
   M step_now, root_now;
   M shrink, decay, rest1, beta2, rest2, eps;
   bool decoupled, decays, maximize;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     M x = M(p[i]), grad = maximize ? -M(g[i]) : M(g[i]);
     if (decoupled)
       x = x * shrink;
@@ -145,7 +145,7 @@ struct ScaleBy {
   T* x;
   const char* by;
   int dtype;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     x[i] = T(Math<T>(x[i]) * Math<T>(load<double>(by, dtype)));
   }
 };

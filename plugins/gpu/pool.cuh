@@ -16,7 +16,7 @@ struct MaxPool {
   const T* x;
   T* out;
   int64_t* where;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t out_pixels = g.out[0] * g.out[1], in_pixels = g.in[0] * g.in[1];
     int64_t plane = i / out_pixels, o = i % out_pixels, at = -1;
     Math<T> best(0);
@@ -55,7 +55,7 @@ struct MaxPoolBackward {
   Math<T>* out;
   int64_t in_pixels, out_pixels, dim;
   Fault* fault;
-  AJ_HD void operator()(int64_t plane) const {
+  AJ_DEVICE void operator()(int64_t plane) const {
     for (int64_t i = plane * out_pixels; i < (plane + 1) * out_pixels; ++i)
       out[plane * in_pixels + checked(where[i], in_pixels, dim, fault)] += Math<T>(grad[i]);
   }
@@ -113,7 +113,7 @@ struct MeanPool {
   Means m;
   const T* x;
   T* out;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t plane = i / (m.g.out[0] * m.g.out[1]), o = i % (m.g.out[0] * m.g.out[1]);
     int64_t oh = o / m.g.out[1], ow = o % m.g.out[1];
     auto rows = m.window(0, oh), columns = m.window(1, ow);
@@ -129,7 +129,7 @@ struct MeanPoolBackward {
   Means m;
   const T* grad;
   T* out;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t pixels = m.g.in[0] * m.g.in[1], plane = i / pixels, h = i % pixels / m.g.in[1],
             w = i % m.g.in[1];
     auto rows = m.windows_of(0, h), columns = m.windows_of(1, w);

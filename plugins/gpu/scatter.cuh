@@ -68,7 +68,7 @@ struct Gather {
   Named named;
   const T* x;
   T* out;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t source;
     out[i] = x[named.place(i, &source)];
   }
@@ -96,7 +96,7 @@ struct Scatter {
   T* out;
   T value;
   int64_t length, inner;  // of the index along dim
-  AJ_HD void operator()(int64_t line) const {
+  AJ_DEVICE void operator()(int64_t line) const {
     for (int64_t k = 0; k < length; ++k) {
       int64_t i = (line / inner * length + k) * inner + line % inner, from;
       T& place = out[named.place(i, &from)];
@@ -160,7 +160,7 @@ struct AddRows {
   Math<T> alpha;
   int64_t n, size, inner, dim;
   Fault* fault;
-  AJ_HD void operator()(int64_t line) const {
+  AJ_DEVICE void operator()(int64_t line) const {
     int64_t outer = line / inner, column = line % inner;
     for (int64_t k = 0; k < n; ++k)
       add_to(out[(outer * size + checked(index[k], size, dim, fault)) * inner + column],
@@ -191,7 +191,7 @@ struct EmbeddingSum {
   Math<T>* out;
   int64_t n, rows, width, skip;
   Fault* fault;
-  AJ_HD void operator()(int64_t column) const {
+  AJ_DEVICE void operator()(int64_t column) const {
     for (int64_t i = 0; i < n; ++i) {
       if (index[i] == skip) continue;
       out[checked(index[i], rows, 0, fault) * width + column] += Math<T>(grad[i * width + column]);

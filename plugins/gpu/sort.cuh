@@ -29,7 +29,7 @@ struct Merge {
   AJ_HD int64_t place(int64_t line, int64_t k) const {
     return (line / inner * size + k) * inner + line % inner;
   }
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t line = i / size, k = i % size;
     const int64_t* order = from ? from + line * size : nullptr;
     auto at = [&](int64_t j) { return order ? order[j] : j; };
@@ -59,7 +59,7 @@ struct Pick {
   T* values;
   int64_t* indices;
   int64_t size, inner, keep;
-  AJ_HD void operator()(int64_t i) const {
+  AJ_DEVICE void operator()(int64_t i) const {
     int64_t line = i / keep, k = i % keep;
     int64_t to = (line / inner * keep + k) * inner + line % inner;
     int64_t from = order ? order[line * size + k] : k;

@@ -8,7 +8,7 @@
 #include "../gpu/vendor/report.hpp"
 
 AJ_PLUGIN(.name = "hip", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "device:hip;ops:hip;service:aj.blas/hip") {
+          .provides = "device:hip;service:aj.blas/hip") {
   plugin.device(adjoin::vendor::device_table);
   adjoin::vendor::offer_services(plugin, aj_plugin_note_v1, 100);
   // Before the kernels that serve where there is no library.

@@ -29,58 +29,59 @@ inline constexpr unsigned kHostAllocPortable = 1, kMemAttachGlobal = 1, kStreamN
                           kIpcLazyPeerAccess = 1;
 
 // F(name here, name in the library without "hip", parameters)
-#define AJ_HIP_FUNCTIONS_(F)                                                      \
-  F(GetDeviceCount, GetDeviceCount, (int*))                                       \
-  F(GetDevice, GetDevice, (int*))                                                 \
-  F(SetDevice, SetDevice, (int))                                                  \
-  F(GetLastError, GetLastError, ())                                               \
-  F(DeviceGetAttribute, DeviceGetAttribute, (int*, int, int))                     \
-  F(DeviceGetName, DeviceGetName, (char*, int, int))                              \
-  F(DeviceTotalMem, DeviceTotalMem, (size_t*, int))                               \
-  F(DeviceGetPCIBusId, DeviceGetPCIBusId, (char*, int, int))                      \
-  F(RuntimeGetVersion, RuntimeGetVersion, (int*))                                 \
-  F(DeviceSynchronize, DeviceSynchronize, ())                                     \
-  F(DeviceCanAccessPeer, DeviceCanAccessPeer, (int*, int, int))                   \
-  F(DeviceEnablePeerAccess, DeviceEnablePeerAccess, (int, unsigned))              \
-  F(DeviceGetStreamPriorityRange, DeviceGetStreamPriorityRange, (int*, int*))     \
-  F(MemGetInfo, MemGetInfo, (size_t*, size_t*))                                   \
-  F(MemGetAddressRange, MemGetAddressRange, (void**, size_t*, void*))             \
-  F(Malloc, Malloc, (void**, size_t))                                             \
-  F(MallocManaged, MallocManaged, (void**, size_t, unsigned))                     \
-  F(HostAlloc, HostMalloc, (void**, size_t, unsigned))                            \
-  F(FreeHost, HostFree, (void*))                                                  \
-  F(Free, Free, (void*))                                                          \
-  F(MemcpyAsync, MemcpyAsync, (void*, const void*, size_t, int, Stream))          \
-  F(Memcpy2DAsync, Memcpy2DAsync,                                                 \
-    (void*, size_t, const void*, size_t, size_t, size_t, int, Stream))            \
-  F(MemsetAsync, MemsetAsync, (void*, int, size_t, Stream))                       \
-  F(IpcGetMemHandle, IpcGetMemHandle, (IpcHandle*, void*))                        \
-  F(IpcOpenMemHandle, IpcOpenMemHandle, (void**, IpcHandle, unsigned))            \
-  F(IpcCloseMemHandle, IpcCloseMemHandle, (void*))                                \
-  F(StreamCreateWithPriority, StreamCreateWithPriority, (Stream*, unsigned, int)) \
-  F(StreamDestroy, StreamDestroy, (Stream))                                       \
-  F(StreamSynchronize, StreamSynchronize, (Stream))                               \
-  F(StreamQuery, StreamQuery, (Stream))                                           \
-  F(StreamWaitEvent, StreamWaitEvent, (Stream, Event, unsigned))                  \
-  F(StreamAddCallback, StreamAddCallback,                                         \
-    (Stream, void (*)(Stream, Result, void*), void*, unsigned))                   \
-  F(EventCreateWithFlags, EventCreateWithFlags, (Event*, unsigned))               \
-  F(EventDestroy, EventDestroy, (Event))                                          \
-  F(EventRecord, EventRecord, (Event, Stream))                                    \
-  F(EventQuery, EventQuery, (Event))                                              \
-  F(EventSynchronize, EventSynchronize, (Event))                                  \
-  F(EventElapsedTime, EventElapsedTime, (float*, Event, Event))                   \
-  F(StreamBeginCapture, StreamBeginCapture, (Stream, int))                        \
-  F(StreamEndCapture, StreamEndCapture, (Stream, Graph*))                         \
-  F(GraphInstantiateWithFlags, GraphInstantiateWithFlags,                         \
-    (Executable*, Graph, unsigned long long))                                     \
-  F(GraphLaunch, GraphLaunch, (Executable, Stream))                               \
-  F(GraphDestroy, GraphDestroy, (Graph))                                          \
-  F(GraphExecDestroy, GraphExecDestroy, (Executable))                             \
-  F(ModuleLoadData, ModuleLoadData, (void**, const void*))                        \
-  F(ModuleGetFunction, ModuleGetFunction, (void**, void*, const char*))           \
-  F(ModuleLaunchKernel, ModuleLaunchKernel,                                       \
-    (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**))
+#define AJ_HIP_FUNCTIONS_(F)                                                                      \
+  F(GetDeviceCount, GetDeviceCount, (int*))                                                       \
+  F(GetDevice, GetDevice, (int*))                                                                 \
+  F(SetDevice, SetDevice, (int))                                                                  \
+  F(GetLastError, GetLastError, ())                                                               \
+  F(DeviceGetAttribute, DeviceGetAttribute, (int*, int, int))                                     \
+  F(DeviceGetName, DeviceGetName, (char*, int, int))                                              \
+  F(DeviceTotalMem, DeviceTotalMem, (size_t*, int))                                               \
+  F(DeviceGetPCIBusId, DeviceGetPCIBusId, (char*, int, int))                                      \
+  F(RuntimeGetVersion, RuntimeGetVersion, (int*))                                                 \
+  F(DeviceSynchronize, DeviceSynchronize, ())                                                     \
+  F(DeviceCanAccessPeer, DeviceCanAccessPeer, (int*, int, int))                                   \
+  F(DeviceEnablePeerAccess, DeviceEnablePeerAccess, (int, unsigned))                              \
+  F(DeviceGetStreamPriorityRange, DeviceGetStreamPriorityRange, (int*, int*))                     \
+  F(MemGetInfo, MemGetInfo, (size_t*, size_t*))                                                   \
+  F(MemGetAddressRange, MemGetAddressRange, (void**, size_t*, void*))                             \
+  F(Malloc, Malloc, (void**, size_t))                                                             \
+  F(MallocManaged, MallocManaged, (void**, size_t, unsigned))                                     \
+  F(HostAlloc, HostMalloc, (void**, size_t, unsigned))                                            \
+  F(FreeHost, HostFree, (void*))                                                                  \
+  F(Free, Free, (void*))                                                                          \
+  F(MemcpyAsync, MemcpyAsync, (void*, const void*, size_t, int, Stream))                          \
+  F(Memcpy2DAsync, Memcpy2DAsync,                                                                 \
+    (void*, size_t, const void*, size_t, size_t, size_t, int, Stream))                            \
+  F(MemsetAsync, MemsetAsync, (void*, int, size_t, Stream))                                       \
+  F(IpcGetMemHandle, IpcGetMemHandle, (IpcHandle*, void*))                                        \
+  F(IpcOpenMemHandle, IpcOpenMemHandle, (void**, IpcHandle, unsigned))                            \
+  F(IpcCloseMemHandle, IpcCloseMemHandle, (void*))                                                \
+  F(StreamCreateWithPriority, StreamCreateWithPriority, (Stream*, unsigned, int))                 \
+  F(StreamDestroy, StreamDestroy, (Stream))                                                       \
+  F(StreamSynchronize, StreamSynchronize, (Stream))                                               \
+  F(StreamQuery, StreamQuery, (Stream))                                                           \
+  F(StreamWaitEvent, StreamWaitEvent, (Stream, Event, unsigned))                                  \
+  F(StreamAddCallback, StreamAddCallback,                                                         \
+    (Stream, void (*)(Stream, Result, void*), void*, unsigned))                                   \
+  F(EventCreateWithFlags, EventCreateWithFlags, (Event*, unsigned))                               \
+  F(EventDestroy, EventDestroy, (Event))                                                          \
+  F(EventRecord, EventRecord, (Event, Stream))                                                    \
+  F(EventQuery, EventQuery, (Event))                                                              \
+  F(EventSynchronize, EventSynchronize, (Event))                                                  \
+  F(EventElapsedTime, EventElapsedTime, (float*, Event, Event))                                   \
+  F(StreamBeginCapture, StreamBeginCapture, (Stream, int))                                        \
+  F(StreamEndCapture, StreamEndCapture, (Stream, Graph*))                                         \
+  F(GraphInstantiateWithFlags, GraphInstantiateWithFlags,                                         \
+    (Executable*, Graph, unsigned long long))                                                     \
+  F(GraphLaunch, GraphLaunch, (Executable, Stream))                                               \
+  F(GraphDestroy, GraphDestroy, (Graph))                                                          \
+  F(GraphExecDestroy, GraphExecDestroy, (Executable))                                             \
+  F(ModuleLoadData, ModuleLoadData, (void**, const void*))                                        \
+  F(ModuleGetFunction, ModuleGetFunction, (void**, void*, const char*))                           \
+  F(ModuleLaunchKernel, ModuleLaunchKernel,                                                       \
+    (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, \
+     void**))
 
 struct Runtime {
 #define AJ_POINTER_(name, symbol, parameters) Result(*name) parameters = nullptr;

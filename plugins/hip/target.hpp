@@ -56,8 +56,8 @@ void launch_grid(const aj_call* call, unsigned gx, unsigned gy, unsigned gz, uns
   static_assert(sizeof(P) <= vendor::kMostArguments);
   void* arguments[] = {const_cast<P*>(&p)};
   vendor::launch(call, [&](vendor::Stream stream) {
-    return hipLaunchKernel(reinterpret_cast<const void*>(Kernel), dim3(gx, gy, gz),
-                           dim3(tx, ty, 1), arguments, 0, static_cast<hipStream_t>(stream));
+    return hipLaunchKernel(reinterpret_cast<const void*>(Kernel), dim3(gx, gy, gz), dim3(tx, ty, 1),
+                           arguments, 0, static_cast<hipStream_t>(stream));
   });
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "abi"))
-from abi_tools import PLUGINDIR, adjoin, clean_environment
+from abi_tools import INCLUDE, PLUGINDIR, ROOT, adjoin, clean_environment
 
 BUILT = [name for name in ("cuda", "hip") if (PLUGINDIR / f"libaj_{name}.so").exists()]
 for _name in {"cuda", "hip"} - set(BUILT):
@@ -119,6 +119,57 @@ def test_a_library_that_was_named_and_is_missing_is_told(name):
     variable, library = {"cuda": ("ADJOIN_CUBLASLT", "cuBLASLt"), "hip": ("ADJOIN_ROCBLAS", "rocBLAS")}[name]
     got = adjoin("plugins", "why", name, **{variable: "/no/such/library.so"})
     assert f"library {library}: not found: /no/such/library.so: " in got.stdout
+
+
+def kernels_of(device):
+    """The ops that a plugin's own kernels serve, with the dtypes of each. Where nothing is built for it: none."""
+    program = f"""
+import adjoin
+for name in adjoin._C.op_names():
+    for line in adjoin._C.explain_op(name, "{device}").splitlines():
+        if "plugin {device}, priority 0" in line:
+            print(name, line.split("priority 0")[1])
+"""
+    got = python(program)
+    assert got.returncode == 0, got.stderr
+    return set(got.stdout.splitlines())
+
+
+@either
+def test_every_kernel_of_the_emulated_gpu_is_there(name):
+    wanted = kernels_of("emulated")
+    if not wanted:
+        pytest.skip("NOT TESTED: the plugin emulated is not built")
+    has = kernels_of(name)
+    if name == "hip" and not has and not shutil.which("hipcc"):
+        pytest.skip("NOT TESTED: hipcc is missing, so hip has no kernels")
+    assert has == wanted
+    assert len(has) > 100
+
+
+@either
+def test_products_of_the_library_come_before_our_own(name):
+    got = python(f"import adjoin; print(adjoin._C.explain_op('mm', '{name}'))")
+    lines = [line for line in got.stdout.splitlines() if f"plugin {name}" in line]
+    assert "priority 10" in lines[0]
+    assert "priority 0" in lines[-1] or (name == "hip" and not shutil.which("hipcc"))
+
+
+def test_kernels_of_hip_compile_for_another_vendor(tmp_path):
+    """HIP's sources through a header that maps its names to CUDA's: what hipcc alone would accept is found here."""
+    toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+    nvcc = toolkit / "bin/nvcc"
+    if not nvcc.exists():
+        pytest.skip("NOT TESTED: nvcc is missing")
+    plugins = ROOT / "plugins"
+    source = tmp_path / "softmax.cu"
+    source.write_text(f'#include "{plugins}/gpu/softmax.cuh"\n')
+    flags = ["-std=c++20", "-O0", "-Ofc=max", "-arch=sm_90", "--expt-relaxed-constexpr", "-diag-suppress=186,445"]
+    flags += [f"-I{INCLUDE}", f"-I{Path(__file__).parent}/hip_on_cuda", f"-I{plugins}/hip"]
+    flags += ["-DAJ_GPU_TARGET=<target.hpp>", "-DAJ_GPU_RUNTIME=<runtime.hpp>"]
+    got = subprocess.run([nvcc, *flags, "-c", source, "-o", tmp_path / "softmax.o"], capture_output=True, text=True)
+    assert got.returncode == 0, got.stderr
+    assert b"softmax_kernel" in (tmp_path / "softmax.o").read_bytes()
 
 
 def second(name, folder):

@@ -96,8 +96,8 @@ aj_status* event_query(void*, int32_t dev, void* event, int32_t* done) {
   });
 }
 aj_status* event_sync(void*, int32_t dev, void* event) {
-  aj_status* waited = on(dev, "event_sync",
-                         [&](const Runtime& r) { return r.EventSynchronize(mark_of(event)); });
+  aj_status* waited =
+      on(dev, "event_sync", [&](const Runtime& r) { return r.EventSynchronize(mark_of(event)); });
   return and_faults(waited, dev);
 }
 aj_status* event_elapsed(void*, void* start, void* stop, double* out_ms) {

@@ -23,7 +23,8 @@ struct Findings {
 
   void keep(size_t at) {
     gpu::Fault& slot = slots[at];
-    if (__atomic_load_n(&slot.code, __ATOMIC_ACQUIRE) <= 0) return;  // nothing, or not yet all of it
+    if (__atomic_load_n(&slot.code, __ATOMIC_ACQUIRE) <= 0)
+      return;  // nothing, or not yet all of it
     kept.emplace_back(op[at], slot);
     slot = {};
   }

@@ -8,10 +8,10 @@ namespace adjoin::vendor {
 namespace {
 
 std::string devices() {
-  std::string why = missing();
-  if (!why.empty()) return kit::text("device ", kDevice, ": ", why, "\n");
+  std::string why = missing(), lines = kit::text("kernels for ", AJ_GPU_ARCHS, "\n");
+  if (!why.empty()) return kit::text(lines, "device ", kDevice, ": ", why, "\n");
   int32_t n = count_devices();
-  std::string lines = kit::text("device ", kDevice, ": ", n, n == 1 ? " device\n" : " devices\n");
+  lines += kit::text("device ", kDevice, ": ", n, n == 1 ? " device\n" : " devices\n");
   // Their names only if asking does not start the runtime: forks may follow.
   for (int32_t i = 0; used() && i < n; ++i) {
     aj_device_props p = {};

@@ -6,6 +6,8 @@ namespace {
 
 std::atomic<bool> was_used{false}, poisoned{false};
 
+constexpr int kNoKernels = 209;  // none for this GPU's architecture
+
 // The numbers are CUDA's; HIP uses the same ones for these.
 int32_t code_of(int result) {
   switch (result) {
@@ -21,6 +23,7 @@ int32_t code_of(int result) {
     case 100:  // no device
     case 999:  // unknown
       return AJ_UNAVAILABLE;
+    case kNoKernels:
     case 801:
       return AJ_UNIMPLEMENTED;
     default:
@@ -42,6 +45,9 @@ aj_status* status_of(Result result, std::string_view doing) {
   std::string text =
       kit::text(kDevice, ": ", doing, ": ", kMaker, " says ", name ? name : "an unknown error",
                 " (", int(result), "): ", says ? says : "nothing more");
+  if (int(result) == kNoKernels)
+    text += kit::text("; the plugin's kernels were compiled for ", AJ_GPU_ARCHS,
+                      ": build it with this GPU's architecture");
   if (loses_context(int(result)))
     text += kit::text(
         "; work that was queued before has failed and the device is lost to this "

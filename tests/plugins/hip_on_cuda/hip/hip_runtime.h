@@ -1,10 +1,11 @@
-/* tests/plugins/hip_on_cuda/hip/hip_runtime.h: HIP's names over CUDA's, so that the kernels of plugins/hip compile with nvcc.
+/* tests/plugins/hip_on_cuda/hip/hip_runtime.h: HIP's names over CUDA's, so that nvcc compiles the kernels of plugins/hip.
  * Only what plugins/hip/target.hpp uses. */
 #ifndef ADJOIN_TESTS_HIP_ON_CUDA_H
 #define ADJOIN_TESTS_HIP_ON_CUDA_H
 #include <cuda_runtime.h>
 
 #define hipStream_t cudaStream_t
+#define hipLaunchKernel cudaLaunchKernel
 #define __shfl_down(x, by) __shfl_down_sync(0xffffffffu, x, by)
 #define __ballot(vote) __ballot_sync(0xffffffffu, vote)
 
