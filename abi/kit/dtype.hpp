@@ -11,33 +11,12 @@
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define AJ_HD __host__ __device__
-#define AJ_DEVICE_COMPLEX  // functions of complex numbers are the kit's
 #else
 #define AJ_HD
-#endif
-// Of the two passes over a source, the one that makes the device's code.
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
-#define AJ_ON_DEVICE
 #endif
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
-
-#if defined(__CUDA_ARCH__)
-__device__ inline uint16_t device_half(float f) {
-  uint16_t h;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
-  return h;
-}
-__device__ inline float device_float(uint16_t h) {
-  float f;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
-  return f;
-}
-#elif defined(AJ_ON_DEVICE)
-__device__ inline uint16_t device_half(float f) { return std::bit_cast<uint16_t>(_Float16(f)); }
-__device__ inline float device_float(uint16_t h) { return float(std::bit_cast<_Float16>(h)); }
-#endif
 
 // Storage types: arithmetic is done in float, with one rounding (to nearest, ties to even) on the
 // way back.
@@ -48,9 +27,7 @@ struct Half {
   AJ_HD operator float() const { return to_float(bits); }
 
   AJ_HD static uint16_t from_float(float f) {
-#if defined(AJ_ON_DEVICE)
-    return device_half(f);
-#elif defined(__F16C__)
+#if defined(__F16C__) && !defined(__CUDA_ARCH__)
     return uint16_t(_cvtss_sh(f, 0));
 #else
     uint32_t u = std::bit_cast<uint32_t>(f), a = u & 0x7fffffffu;
@@ -65,9 +42,7 @@ struct Half {
 #endif
   }
   AJ_HD static float to_float(uint16_t h) {
-#if defined(AJ_ON_DEVICE)
-    return device_float(h);
-#elif defined(__F16C__)
+#if defined(__F16C__) && !defined(__CUDA_ARCH__)
     return _cvtsh_ss(h);
 #else
     uint32_t sign = uint32_t(h & 0x8000u) << 16, rest = uint32_t(h & 0x7fffu) << 13;

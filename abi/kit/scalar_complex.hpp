@@ -48,7 +48,8 @@ AJ_COMPLEX_FUNCTION_ sqrt(Z z) {
   if (z.re == 0 && z.im == 0) return {0, z.im};
   // Scaled by a power of four, so that neither a square nor a sum leaves the range.
   double most = std::fmax(std::fabs(z.re), std::fabs(z.im));
-  bool small = most<1e-290, large = most> 1e290;
+  bool small = most < 1e-290;
+  bool large = most > 1e290;
   double by = small ? 0x1p200 : large ? 0x1p-200 : 1, back = small ? 0x1p-100 : large ? 0x1p100 : 1;
   double x = z.re * by, y = z.im * by;
   double root = std::sqrt((std::hypot(x, y) + std::fabs(x)) / 2), other = std::fabs(y) / (2 * root);

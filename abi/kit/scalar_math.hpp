@@ -6,6 +6,10 @@
 #include <adjoin/kit/scalar_complex.hpp>
 #include <adjoin/kit/scalar_float.hpp>
 
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define AJ_DEVICE_COMPLEX  // functions of complex numbers are the kit's
+#endif
+
 namespace adjoin {
 namespace AJ_HIDDEN kit {
 namespace scalar {
@@ -141,7 +145,7 @@ struct Sigmoid {
 struct Lgamma {
   template <class T>
   AJ_HD T operator()(T x) const {
-#ifdef AJ_ON_DEVICE
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
     return T(::lgamma(double(x)));
 #else
     int sign;

@@ -30,10 +30,7 @@ struct Fold {
   AJ_HD static int64_t place(const int64_t* sizes, const int64_t* strides, int lo, int hi,
                              int64_t i) {
     int64_t at = 0;
-    for (int d = lo; d + 1 < hi; ++d) {
-      at += i % sizes[d] * strides[d];
-      i /= sizes[d];
-    }
+    for (int d = lo; d + 1 < hi; ++d) at += split(&i, sizes[d]) * strides[d];
     return lo < hi ? at + i * strides[hi - 1] : 0;
   }
   template <class V>
