@@ -157,11 +157,13 @@ struct Lgamma {
 AJ_HD inline double digamma(double x) {
   constexpr double pi = 3.14159265358979323846;
   if (x == 0) return std::copysign(INFINITY, -x);
+  double mirrored = 0;
   if (x < 0) {
     double whole, part = std::modf(x, &whole);
     if (part == 0) return NAN;
-    return digamma(1 - x) -
-           pi / std::tan(pi * part);  // of the fraction alone: pi x has lost digits for large |x|
+    // Of the fraction alone: pi x has lost digits for large |x|.
+    mirrored = pi / std::tan(pi * part);
+    x = 1 - x;
   }
   double shift = 0;
   for (; x < 10; x += 1) shift -= 1 / x;
@@ -171,7 +173,7 @@ AJ_HD inline double digamma(double x) {
       y * (1.0 / 12 - y * (1.0 / 120 -
                            y * (1.0 / 252 -
                                 y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
-  return shift + (std::isinf(x) ? x : std::log(x) - 0.5 / x - series);
+  return shift + (std::isinf(x) ? x : std::log(x) - 0.5 / x - series) - mirrored;
 }
 struct Digamma {
   template <class T>

@@ -10,7 +10,7 @@ template <class F>
 struct Checked {
   Fault* fault;
   template <class T>
-  AJ_DEVICE T operator()(T a, T b) const {
+  AJ_HD T operator()(T a, T b) const {
     if constexpr (is_integer<T>) {
       if (b == T(0)) {
         report(fault, kDivisionFault, 0, 0, 0);

@@ -45,7 +45,7 @@ void each(const aj_call* call, int64_t n, const F& f) {
   launch_threads<&each_kernel<F>>(call, n, 4, Each<F>{n, f});
 }
 
-AJ_DEVICE inline void report(Fault* fault, int code, int64_t a, int64_t b, int64_t c) {
+AJ_HD inline void report(Fault* fault, int code, int64_t a, int64_t b, int64_t c) {
   if (atomic_cas(&fault->code, kNoFault, kFaultBeingWritten) != kNoFault) return;
   fault->a = a;
   fault->b = b;
@@ -54,7 +54,7 @@ AJ_DEVICE inline void report(Fault* fault, int code, int64_t a, int64_t b, int64
   *const_cast<volatile int*>(&fault->code) = code;
 }
 // An index from 0, or 0 and a report.
-AJ_DEVICE inline int64_t checked(int64_t i, int64_t size, int64_t dim, Fault* fault) {
+AJ_HD inline int64_t checked(int64_t i, int64_t size, int64_t dim, Fault* fault) {
   if (i >= 0 && i < size) return i;
   report(fault, kIndexFault, i, size, dim);
   return 0;

@@ -4,6 +4,8 @@
 #define ADJOIN_PLUGINS_HIP_TARGET_HPP
 #include <hip/hip_runtime.h>
 
+#include <adjoin/kit/dtype.hpp>
+
 #include "../gpu/vendor/launches.hpp"
 
 #define AJ_GLOBAL __global__
@@ -39,10 +41,16 @@ template <class T>
 AJ_DEVICE T atomic_add(T* to, T x) {
   return atomicAdd(to, x);
 }
-inline AJ_DEVICE int atomic_cas(int* to, int expected, int x) {
+// Of functors that the host sees too, and calls only on the device.
+#if defined(__HIP_DEVICE_COMPILE__) || defined(__CUDA_ARCH__)
+inline AJ_HD int atomic_cas(int* to, int expected, int x) {
   return atomicCAS_system(to, expected, x);
 }
-inline AJ_DEVICE void fence_for_host() { __threadfence_system(); }
+inline AJ_HD void fence_for_host() { __threadfence_system(); }
+#else
+inline AJ_HD int atomic_cas(int*, int expected, int) { return expected; }
+inline AJ_HD void fence_for_host() {}
+#endif
 
 // Addresses are the device's own.
 template <class T>
