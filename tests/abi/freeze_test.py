@@ -59,7 +59,7 @@ BREAKS = {
         "  int32_t (*cores)(void);\n  int32_t (*num_threads)(void);",
         "aj_core.cores was put in before 'tensor_settle'",
     ),
-    "field removed": ("device.h", "  uint64_t total_memory;\n", "", "aj_device_props.total_memory is gone"),
+    "field removed": ("device.h", "  uint64_t total_memory; ", "", "aj_device_props.total_memory is gone"),
     "last field removed": (
         "report.h",
         "  aj_status* (*lines)(void* self, aj_object** out);",
@@ -179,7 +179,7 @@ ADDS = {
     ),
     "minor raised": ("base.h", "#define AJ_ABI_MINOR 0", "#define AJ_ABI_MINOR 1", []),
     "parameter renamed": ("core.h", "(*interrupted)(void)", "(*interrupted)( void )", []),
-    "comment changed": ("device.h", "raw; the core caches", "raw memory", []),
+    "comment changed": ("device.h", "Raw memory, aligned", "Memory that is aligned", []),
 }
 
 
