@@ -162,8 +162,8 @@ aj_status* amp_unscale_body(void*, aj_call* call) {
     check_unscale(b);
     Tensor found = b.tensor(1);
     for (const Tensor& t : b.tensors(0)) {
-      Tensor bad = to(any(logical_not(isfinite(t))), found.dtype());
-      copy_(found, maximum(found, reshape(bad, found.shape())));
+      Tensor bad = any(logical_not(isfinite(t)));
+      copy_(found, where(reshape(bad, found.shape()), 1, found));
       copy_(t, mul(t, reshape(b.tensor(2), Sizes{})));
     }
   });

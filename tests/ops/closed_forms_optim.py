@@ -55,7 +55,7 @@ def scale(tensors, scale):
 @of("amp_unscale_")
 def unscale(tensors, found_inf, inv_scale):
     bad = any(not np.isfinite(t).all() for t in tensors)
-    return [*(t * inv_scale for t in tensors), np.maximum(found_inf, float(bad))]
+    return [*(t * inv_scale for t in tensors), np.where(bad, 1.0, found_inf)]
 
 
 @of("amp_update_scale_")
