@@ -100,8 +100,8 @@ void Plan::finish(bool ordered) {
     }
   }
   const aj_operand& last = ops[plan.nops - 1];
-  plan.flags = (flat ? AJ_PLAN_FLAT : 0u) | (same ? AJ_PLAN_SAME_DTYPE : 0u) | (ordered ? AJ_PLAN_ORDERED : 0u) |
-               (!last.tensor && last.data && plan.nops > plan.nout ? AJ_PLAN_LAST_NUMBER : 0u);
+  plan.flags = flat * uint32_t(AJ_PLAN_FLAT) | same * uint32_t(AJ_PLAN_SAME_DTYPE) | ordered * uint32_t(AJ_PLAN_ORDERED) |
+               (!last.tensor && last.data && plan.nops > plan.nout) * uint32_t(AJ_PLAN_LAST_NUMBER);
 }
 
 namespace {

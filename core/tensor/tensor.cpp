@@ -98,8 +98,9 @@ void finish_tensor(Block* b, Storage* s, int64_t numel, void* data, bool dense) 
   b->priv.storage = s;
   b->priv.numel = numel;
   b->t.dl.data = data;
-  b->t.obj.flags |= (dense ? AJ_TENSOR_DENSE : 0u) | (s->flags & kStorageReadOnly ? AJ_TENSOR_READ_ONLY : 0u) |
-                    (s->flags & kStorageInference ? AJ_TENSOR_INFERENCE : 0u);
+  auto flag = [](bool on, uint32_t bit) { return on ? bit : 0u; };
+  b->t.obj.flags |= flag(dense, AJ_TENSOR_DENSE) | flag(s->flags & kStorageReadOnly, AJ_TENSOR_READ_ONLY) |
+                    flag(s->flags & kStorageInference, AJ_TENSOR_INFERENCE);
 }
 
 // A block with its own storage of `bytes`.

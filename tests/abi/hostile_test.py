@@ -249,7 +249,7 @@ def test_extra_exports_and_our_symbols_are_told(tmp_path):
     text = source(provides="ops:acme", extra="AJ_EXPORT int acme_more(void) { return 1; }")
     script = "{ global: aj_plugin_*; acme_more; local: *; };\n"
     code, verdict, _ = check(compile_plugin(tmp_path / "open", text, script=script))
-    assert code == 1 and "exports acme_more" in verdict
+    assert code == 1 and "exports 1 symbol of its own, acme_more" in verdict
 
 
 def test_note_in_memory_must_be_the_note_in_the_file(tmp_path, host):
