@@ -144,7 +144,7 @@ typedef struct aj_fallback_entry { /* EXTENSIBLE. one line of the ledger: an op 
 typedef struct aj_autocast { /* EXTENSIBLE. the calling thread's casts of arguments, for one kind of device */
   uint32_t struct_size;
   int32_t enabled, keep, depth; /* for all kinds: keep casts of leaves until depth, the number of open scopes, is 0 */
-  DLDataType dtype;             /* what ops of "autocast:low" compute in */
+  DLDataType dtype, reserved;   /* what ops of "autocast:low" compute in */
 } aj_autocast;
 
 /* Places of keys, from the inside out. Bits: 0-23 backends, 24-30 plugin keys below autograd, 31 lazy, 33 autograd, 34-39 and

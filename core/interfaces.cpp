@@ -208,7 +208,8 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
   for (const Param& r : s.results) tensors &= r.base == AJ_PARAM_TENSOR && !r.list;
   bool creates = op->noperands == 0 && !s.writes;
   bool has_out = tensors && !s.writes && op->kind != Kind::view && !creates && op->tags.find("no-out") == op->tags.npos;
-  bool derives = op->vjp.load() || op->kind == Kind::view || op->has_body;
+  const Vjp* vjp = op->vjp.load();
+  bool derives = vjp ? !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS) : op->kind == Kind::view || op->has_body;
   f.flags = op->flags;
   if (op->in_place_ok) f.flags |= AJ_INFO_IN_PLACE;
   if (has_out) f.flags |= AJ_INFO_OUT;

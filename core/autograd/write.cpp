@@ -138,7 +138,7 @@ aj_status* attach_written(aj_tensor* t, Node* n, uint32_t self, uint32_t nr) {
     node_release(n);
     return nullptr;
   }
-  Node* outer;
+  Node* outer = nullptr;
   aj_status* s = make_slices(t, n, self, &outer);
   node_release(n);
   if (s) return s;

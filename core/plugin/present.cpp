@@ -24,7 +24,7 @@ struct First {
 constexpr First kFirst[] = {
     {"aj.autograd", AJ_END_OF(aj_autograd, node_results)},
     {"aj.core", AJ_END_OF(aj_core, tensor_pinned)},
-    {"aj.op", AJ_END_OF(aj_dispatch, set_provider)},
+    {"aj.op", AJ_END_OF(aj_dispatch, autocast)},
     {"aj.plugins", AJ_END_OF(aj_plugins, trace)},
     {"aj.service", AJ_END_OF(aj_services, revision)},
     {"env", AJ_END_OF(aj_plugin_env, options)},

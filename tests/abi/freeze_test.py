@@ -57,7 +57,7 @@ BREAKS = {
         "core.h",
         "  int32_t (*num_threads)(void);",
         "  int32_t (*cores)(void);\n  int32_t (*num_threads)(void);",
-        "aj_core.cores was put in before 'tensor_settle'",
+        "aj_core.cores was put in before 'tensor_pinned'",
     ),
     "field removed": ("device.h", "  uint64_t total_memory; ", "", "aj_device_props.total_memory is gone"),
     "last field removed": (
@@ -154,8 +154,8 @@ BREAKS = {
 ADDS = {
     "field appended": (
         "op.h",
-        "(*set_provider)(aj_str device, aj_str plugin);",
-        "(*set_provider)(aj_str device, aj_str plugin);\n  uint64_t later;",
+        "} aj_dispatch;",
+        "  uint64_t later;\n} aj_dispatch;",
         ["aj_dispatch.later"],
     ),
     "number added": ("base.h", "AJ_SYMINT = 14,", "AJ_SYMINT = 14, AJ_RANGE = 15,", ["AJ_RANGE = 15"]),
