@@ -13,7 +13,9 @@
 #include "core/device/device.hpp"
 #include "core/dispatch/autocast.hpp"
 #include "core/dispatch/call.hpp"
+#include "core/dispatch/fallback.hpp"
 #include "core/dispatch/kinds.hpp"
+#include "core/dispatch/numbers.hpp"
 #include "core/dispatch/order.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/settings.hpp"
@@ -25,6 +27,7 @@
 #include "core/ops/builtin.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/plugin/manage.hpp"
+#include "core/plugin/replace.hpp"
 #include "core/random/generator.hpp"
 #include "core/service/services.hpp"
 #include "core/tensor/prepared.hpp"
@@ -112,7 +115,7 @@ bool inside(const Storage& s, const DType& t, std::span<const int64_t> shape, co
     int64_t reach;
     if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last)) return false;
   }
-  return first >= 0 && uint64_t(last + 1) * t.bytes <= s.bytes;
+  return first >= 0 && uint64_t(last) < s.bytes / t.bytes;
 }
 
 aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out) {
@@ -210,7 +213,7 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
   bool has_out = tensors && !s.writes && op->kind != Kind::view && !creates && op->tags.find("no-out") == op->tags.npos;
   const Vjp* vjp = op->vjp.load();
   bool derives = vjp ? !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS) : op->kind == Kind::view || op->has_body;
-  f.flags = op->flags;
+  f.flags = op->flags & ~kNumberFlags;
   if (op->in_place_ok) f.flags |= AJ_INFO_IN_PLACE;
   if (has_out) f.flags |= AJ_INFO_OUT;
   if (derives) f.flags |= AJ_INFO_DIFFERENTIABLE;
@@ -252,15 +255,27 @@ aj_status* call_(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value
 
 }  // namespace
 
-void log_message(int32_t level, std::string_view who, std::string_view message) {
+namespace {
+
+constexpr const char* kLevels[] = {"error", "warning", "info", "trace"};
+
+int log_limit() {
   static const int limit = [] {
     const char* text = std::getenv("ADJOIN_LOG");
-    if (!text) return 1;
-    return !std::strcmp(text, "error") ? 0 : !std::strcmp(text, "info") ? 2 : !std::strcmp(text, "trace") ? 3 : 1;
+    for (int i = 0; text && i < 4; i++)
+      if (!std::strcmp(text, kLevels[i])) return i;
+    if (text && *text)
+      std::fprintf(stderr, "adjoin warning: log: ADJOIN_LOG is '%.100s', wanted error, warning, info or trace; errors and warnings are shown\n", text);
+    return 1;
   }();
-  if (level > limit) return;
-  static const char* const names[] = {"error", "warning", "info", "trace"};
-  std::fprintf(stderr, "adjoin %s: %.*s: %.*s\n", names[level < 0 || level > 3 ? 3 : level], int(who.size()), who.data(), int(message.size()), message.data());
+  return limit;
+}
+
+}  // namespace
+
+void log_message(int32_t level, std::string_view who, std::string_view message) {
+  if (level > log_limit()) return;
+  std::fprintf(stderr, "adjoin %s: %.*s: %.*s\n", kLevels[level < 0 || level > 3 ? 3 : level], int(who.size()), who.data(), int(message.size()), message.data());
 }
 
 const aj_core core_table = {
@@ -311,6 +326,8 @@ void start() {
       log_message(0, "adjoin bug", s->message);
       free_status(s);
     }
+    log_limit();
+    fallback_from_environment();
     return true;
   }();
 }
@@ -323,6 +340,7 @@ const void* core_query(const char* name, uint32_t major) {
   if (n == "aj.autograd") return &autograd_table;
   if (n == "aj.service") return &services_table;
   if (n == "aj.plugins") return plugins_table();
+  if (n == "x.plugins") return plugin::experimental_table();
   return nullptr;
 }
 

@@ -6,6 +6,7 @@
 #ifndef ADJOIN_KIT_CALL_HPP
 #define ADJOIN_KIT_CALL_HPP
 #include <adjoin/kit/tensor.hpp>
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <tuple>
@@ -157,7 +158,7 @@ inline void drop(aj_value& v) {
 template <class R>
 R take(aj_value& v) {
   if constexpr (std::same_as<R, Tensor>) {
-    return Tensor::steal(v.tag == AJ_TENSOR ? v.v.tensor : nullptr);
+    return Tensor::steal(v.tag == AJ_TENSOR ? std::exchange(v, aj_value{}).v.tensor : nullptr);
   } else if constexpr (std::same_as<R, std::vector<Tensor>>) {
     uint32_t n = 0;
     const aj_value* items = env.core->list_get(v.v.object, &n);
@@ -185,33 +186,34 @@ R take(aj_value& v) {
   }
 }
 
-inline Tensor run(const aj_op* op, const aj_value* args, uint32_t n) {
+inline Tensor run(const aj_op* op, const aj_value* args, uint32_t n, Here here = {}) {
   aj_value ret{};
-  check(env.op->call(op, args, n, &ret, 1));
+  check(env.op->call(op, args, n, &ret, 1), here);
   return take<Tensor>(ret);
 }
 template <class R>
-R run_as(const aj_op* op, const aj_value* args, uint32_t n) {
+R run_as(const aj_op* op, const aj_value* args, uint32_t n, Here here = {}) {
   aj_value ret{};
-  check(env.op->call(op, args, n, &ret, 1));
+  check(env.op->call(op, args, n, &ret, 1), here);
   return take<R>(ret);
 }
 template <class... R>
-std::tuple<R...> run_many(const aj_op* op, const aj_value* args, uint32_t n) {
+std::tuple<R...> run_many(const aj_op* op, const aj_value* args, uint32_t n, Here here = {}) {
   aj_value rets[sizeof...(R)] = {};
-  check(env.op->call(op, args, n, rets, sizeof...(R)));
+  check(env.op->call(op, args, n, rets, sizeof...(R)), here);
   return [&]<size_t... I>(std::index_sequence<I...>) {
     return std::tuple<R...>(take<R>(rets[I])...);
   }
   (std::index_sequence_for<R...>{});
 }
-inline void run_void(const aj_op* op, const aj_value* args, uint32_t n) {
-  check(env.op->call(op, args, n, nullptr, 0));
+inline void run_void(const aj_op* op, const aj_value* args, uint32_t n, Here here = {}) {
+  check(env.op->call(op, args, n, nullptr, 0), here);
 }
 // out=: the result is written into `to`. In place when `to` is the first argument.
-inline const Tensor& run_into(const aj_op* op, const aj_value* args, uint32_t n, const Tensor& to) {
+inline const Tensor& run_into(const aj_op* op, const aj_value* args, uint32_t n, const Tensor& to,
+                              Here here = {}) {
   aj_value ret = value(to);
-  check(env.op->call(op, args, n, &ret, 1));
+  check(env.op->call(op, args, n, &ret, 1), here);
   drop(ret);
   return to;
 }
@@ -343,15 +345,79 @@ aj_status* body(void*, aj_call* call) {
   return compose(call, F);
 }
 
+template <class R>
+struct Taken {
+  static R from(std::span<aj_value> rets) {
+    if (rets.empty()) raise(AJ_WRONG_TYPE, "the op has no result; take none with call<void>");
+    return take<R>(rets[0]);
+  }
+};
+template <>
+struct Taken<void> {
+  static void from(std::span<aj_value>) {}
+};
+template <class... R>
+struct Taken<std::tuple<R...>> {
+  static std::tuple<R...> from(std::span<aj_value> rets) {
+    if (rets.size() < sizeof...(R))
+      raise(AJ_WRONG_TYPE, "the op has ", uint64_t(rets.size()), " results, ",
+            uint64_t(sizeof...(R)), " are taken");
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<R...>(take<R>(rets[I])...);
+    }
+    (std::index_sequence_for<R...>{});
+  }
+};
+
+// How many results an op has: asked once. A word holds an op's address, in units of 16 bytes, and
+// below it the count; ops live as long as the process, and a race only asks again.
+inline uint32_t result_count(const aj_op* op) {
+  constexpr uint64_t kCounts = 1 << 11;
+  static constinit std::atomic<uint64_t> known[64] = {};
+  const auto address = reinterpret_cast<uintptr_t>(op);
+  const bool fits = !(address & 15) && !(uint64_t(address) >> 57);
+  const uint64_t mark = uint64_t(address >> 4) * kCounts;
+  std::atomic<uint64_t>& slot = known[(address >> 6 ^ address >> 12) & 63];
+  const uint64_t word = slot.load(std::memory_order_relaxed);
+  if (fits && word - mark < kCounts) return uint32_t(word - mark);
+  aj_op_info info{};
+  info.struct_size = sizeof info;
+  check(env.op->op_info(op, &info));
+  if (fits && info.nresults < kCounts) slot.store(mark | info.nresults, std::memory_order_relaxed);
+  return info.nresults;
+}
+
+// However many results the op has: what R names of them, the first ones.
+template <class R>
+R take_first(const aj_op* op, const aj_value* args, uint32_t n) {
+  struct Rets {
+    aj_value few[4] = {};
+    std::vector<aj_value> many;
+    std::span<aj_value> all;
+    explicit Rets(uint32_t count) : all(few, std::min<size_t>(count, 4)) {
+      if (count <= 4) return;
+      many.resize(count);
+      all = many;
+    }
+    Rets(const Rets&) = delete;
+    ~Rets() {
+      for (aj_value& v : all) drop(v);
+    }
+  } rets(result_count(op));
+  check(env.op->call(op, args, n, rets.all.data(), uint32_t(rets.all.size())));
+  return Taken<R>::from(rets.all);
+}
+
 }  // namespace kit
 
-// Any op by name, a plugin's too: Tensor y = call("acme::scale", x, 2.0).
+// Any op by name, a plugin's too: Tensor y = call("acme::scale", x, 2.0). Of several results the
+// first; call<std::tuple<Tensor, Tensor>> takes two, call<void> none. What is not taken is dropped.
 template <class R = Tensor, class... Arg>
 R call(std::string_view name, const Arg&... arg) {
   const aj_op* op = kit::env.op->find_op(kit::str(name));
   if (!op) kit::raise(AJ_NOT_FOUND, "no op named '", name, "' in libadjoin or a loaded plugin");
   const aj_value args[sizeof...(Arg) + 1] = {kit::value(arg)..., aj_value{}};
-  return kit::run_as<R>(op, args, sizeof...(Arg));
+  return kit::take_first<R>(op, args, sizeof...(Arg));
 }
 
 inline Scalar Tensor::number() const {
@@ -360,25 +426,46 @@ inline Scalar Tensor::number() const {
   return kit::run_as<Scalar>(op.get(), &arg, 1);
 }
 
-inline Tensor operator+(const Operand& a, const Operand& b) {
+namespace kit {
+#ifdef ADJOIN_CALL_SITES
+// An operand of an operator, which has no place for a default argument: the conversion knows the
+// line.
+struct SitedOperand {
+  template <class T>
+  requires std::constructible_from<Operand, const T&> SitedOperand(const T& x,
+                                                                   Here where = Here::current())
+      : operand(x), here(where) {}
+  aj_value value() const { return operand.value(); }
+  Operand operand;
+  Here here;
+};
+using Side = SitedOperand;
+inline Here site_of(const SitedOperand& s) { return s.here; }
+#else
+using Side = Operand;
+inline Nowhere site_of(const Operand&) { return {}; }
+#endif
+}  // namespace kit
+
+inline Tensor operator+(const kit::Side& a, const kit::Side& b) {
   static constinit kit::Op op("add");
   const aj_value args[] = {a.value(), b.value(), kit::value(1)};
-  return kit::run(op.get(), args, 3);
+  return kit::run(op.get(), args, 3, kit::site_of(a));
 }
-inline Tensor operator-(const Operand& a, const Operand& b) {
+inline Tensor operator-(const kit::Side& a, const kit::Side& b) {
   static constinit kit::Op op("sub");
   const aj_value args[] = {a.value(), b.value(), kit::value(1)};
-  return kit::run(op.get(), args, 3);
+  return kit::run(op.get(), args, 3, kit::site_of(a));
 }
-inline Tensor operator*(const Operand& a, const Operand& b) {
+inline Tensor operator*(const kit::Side& a, const kit::Side& b) {
   static constinit kit::Op op("mul");
   const aj_value args[] = {a.value(), b.value()};
-  return kit::run(op.get(), args, 2);
+  return kit::run(op.get(), args, 2, kit::site_of(a));
 }
-inline Tensor operator/(const Operand& a, const Operand& b) {
+inline Tensor operator/(const kit::Side& a, const kit::Side& b) {
   static constinit kit::Op op("div");
   const aj_value args[] = {a.value(), b.value(), aj_value{}};
-  return kit::run(op.get(), args, 3);
+  return kit::run(op.get(), args, 3, kit::site_of(a));
 }
 inline Tensor operator-(const Tensor& a) {
   static constinit kit::Op op("neg");

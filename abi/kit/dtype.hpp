@@ -171,7 +171,8 @@ struct Types {
 template <class A, class B>
 using Join = decltype(A::with(B{}));
 
-using integral = Types<uint8_t, int8_t, int16_t, int32_t, int64_t>;
+using integral =
+    Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
 using bool_only = Types<bool>;
 using integral_bool = Join<integral, bool_only>;
 using floating = Types<float, double>;
@@ -182,8 +183,7 @@ using reals_bool = Join<reals, bool_only>;
 using floating_complex = Join<floating, complexes>;
 using numeric = Join<reals, complexes>;
 using all_types = Join<numeric, bool_only>;
-using wide_unsigned = Types<uint16_t, uint32_t, uint64_t>;
-using stored = Join<Join<all_types, halves>, wide_unsigned>;  // everything that can lie in memory
+using stored = Join<all_types, halves>;  // everything that can lie in memory
 using stored_floating = Join<floating, halves>;
 using stored_numeric = Join<Join<numeric, halves>, bool_only>;
 

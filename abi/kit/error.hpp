@@ -69,6 +69,25 @@ std::string text(const Part&... parts) {
   return out;
 }
 
+// Whose line a call is. Plugins and bodies of ops have none, and pay nothing; the C++ frontend
+// defines ADJOIN_CALL_SITES: then an Error tells the caller's file and line.
+struct Nowhere {
+  static constexpr Nowhere current() { return {}; }
+};
+struct CallSite {
+  const char* file;
+  uint32_t line;
+  static constexpr CallSite current(const char* file = __builtin_FILE(),
+                                    uint32_t line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+#ifdef ADJOIN_CALL_SITES
+using Here = CallSite;
+#else
+using Here = Nowhere;
+#endif
+
 // A status as an exception. Copies share the status; the first to cross the boundary hands on the
 // original, cause and all.
 class Error : public std::exception {
@@ -76,11 +95,19 @@ class Error : public std::exception {
   Error(int32_t code, std::string_view kind, std::string message)
       : body_(std::make_shared<Body>(code, std::string(kind), std::move(message))) {}
   explicit Error(aj_status* owned) : body_(std::make_shared<Body>(owned)) {}
+  Error(aj_status* owned, CallSite site) : Error(owned) {
+    if (!site.file) return;
+    body_->where = text(site.file, ":", site.line);
+    body_->shown = text(body_->message, " (", body_->where, ")");
+  }
 
   int32_t code() const { return body_->code; }
   const std::string& kind() const { return body_->kind; }
   const std::string& message() const { return body_->message; }
-  const char* what() const noexcept override { return body_->message.c_str(); }
+  const std::string& where() const { return body_->where; }  // "train.cpp:41", may be empty
+  const char* what() const noexcept override {
+    return (body_->where.empty() ? body_->message : body_->shown).c_str();
+  }
   const aj_status* status() const { return body_->status; }  // NULL unless it came from a table
   aj_status* take_status() const { return std::exchange(body_->status, nullptr); }
 
@@ -97,7 +124,7 @@ class Error : public std::exception {
       if (status) env.core->status_free(status);
     }
     int32_t code;
-    std::string kind, message;
+    std::string kind, message, where, shown;
     aj_status* status = nullptr;
   };
   std::shared_ptr<Body> body_;
@@ -123,6 +150,11 @@ aj_status* fail(int32_t code, const Part&... parts) {
 
 inline void check(aj_status* status) {
   if (status) throw Error(status);
+}
+inline void check(aj_status* status, Nowhere) { check(status); }
+inline void check(aj_status* status, CallSite site) {
+  if (status) [[unlikely]]
+    throw Error(status, site);
 }
 
 // The exception in flight as a status. `who` stands before the message of an error that was raised

@@ -2,6 +2,7 @@
 #ifndef ADJOIN_KIT_INDEXING_HPP
 #define ADJOIN_KIT_INDEXING_HPP
 #include <adjoin/kit/geometry.hpp>
+#include <adjoin/kit/scalar.hpp>
 #include <algorithm>
 #include <vector>
 
@@ -109,6 +110,17 @@ struct IndexMap {
     for (size_t b = 0; b < selected.size(); ++b) name(b, values[places[b]]);
   }
 };
+
+// The mean of `count` elements joined to a sum: rounded down where T is whole; a bool stays.
+template <class T>
+T mean_of(T sum, int64_t count) {
+  if constexpr (std::is_same_v<T, bool>)
+    return sum;
+  else if constexpr (is_integer<T>)
+    return scalar::FloorDivide()(sum, T(count));
+  else
+    return sum / T(Real<T>(count));
+}
 
 }  // namespace kit
 }  // namespace adjoin

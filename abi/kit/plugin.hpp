@@ -65,6 +65,7 @@ class OpBuilder {
   OpBuilder& test(const char* json) { return def_.test = str(json), *this; }
   OpBuilder& flags(uint32_t bits) { return def_.flags |= bits, *this; }
   OpBuilder& infer(aj_status* (*fn)(void*, aj_call*)) { return def_.infer = fn, *this; }
+  OpBuilder& body(aj_kernel_fn fn) { return def_.body = fn, *this; }
 
   OpBuilder& kernel(const char* key, Spec spec, int32_t priority = 0) {
     aj_kernel_def k = {};

@@ -95,31 +95,58 @@ class Reduction {
   }
   char* base(const aj_operand& o) const { return static_cast<char*>(o.data); }
 
-  void write(int64_t output, const State& s) const {
-    auto results = r_.finish(s, n_);
-    constexpr uint32_t count = std::tuple_size_v<decltype(results)>;
-    if (count > p_.nout)
-      return put_one(p_.ops[0], output, std::get<count - 1>(results));  // the last is wanted alone
-    [&]<size_t... I>(std::index_sequence<I...>) {
-      (put_one(p_.ops[I], output, std::get<I>(results)), ...);
+  void write(int64_t output, const State& s) const { write_run(output, &s, 1); }
+  // Results that follow each other along the first kept dimension.
+  void write_run(int64_t output, const State* s, int64_t width) const {
+    constexpr uint32_t count = std::tuple_size_v<decltype(r_.finish(*s, n_))>;
+    char* to[count] = {};
+    int64_t step[count] = {};
+    for (uint32_t k = 0; k < std::min<uint32_t>(count, p_.nout); ++k) {
+      to[k] = base(p_.ops[k]) + offset(p_.ops[k], p_.nreduced, p_.ndim, output);
+      step[k] = width > 1 ? p_.ops[k].strides[p_.nreduced] : 0;
     }
-    (std::make_index_sequence<count>());
+    for (int64_t j = 0; j < width; ++j) {
+      auto results = r_.finish(s[j], n_);
+      if (count > p_.nout) {  // the last is wanted alone
+        put_one(p_.ops[0], to[0] + j * step[0], std::get<count - 1>(results));
+        continue;
+      }
+      [&]<size_t... I>(std::index_sequence<I...>) {
+        (put_one(p_.ops[I], to[I] + j * step[I], std::get<I>(results)), ...);
+      }
+      (std::make_index_sequence<count>());
+    }
   }
   template <class V>
-  void put_one(const aj_operand& o, int64_t output, const V& v) const {
-    char* to = base(o) + offset(o, p_.nreduced, p_.ndim, output);
+  void put_one(const aj_operand& o, char* to, const V& v) const {
     if (same(o.dtype, dtype_of<V>))
       *reinterpret_cast<V*>(to) = v;
     else
       Convert<V>::store(to, o.dtype, 0, &v, 1);
   }
 
+  bool in_place() const {  // are the elements of an output neighbours, of the type?
+    int64_t inner = p_.nreduced ? p_.sizes[0] : 1, stride = p_.nreduced ? in_.strides[0] : 0;
+    return n_ == inner && stride == int64_t(sizeof(T)) && same(in_.dtype, dtype_of<T>);
+  }
+  // Outputs [lo, hi) along the only kept dimension, a leaf each.
+  void short_outputs(int64_t lo, int64_t hi) const {
+    constexpr int64_t most = 64;
+    State s[most];
+    int64_t step = in_.strides[p_.nreduced];
+    for (int64_t m; lo < hi; lo += m) {
+      m = std::min(most, hi - lo);
+      for (int64_t j = 0; j < m; ++j)
+        s[j] = reduce_leaf(r_, reinterpret_cast<const T*>(base(in_) + (lo + j) * step), n_, 0);
+      write_run(lo, s, m);
+    }
+  }
+
   // Elements [lo, lo + n) of the reduction at `from`, contiguous: in place, or gathered into
   // `buffer`.
   const T* gather(char* from, int64_t lo, int64_t n, T* buffer) const {
     int64_t inner = p_.nreduced ? p_.sizes[0] : 1, stride = p_.nreduced ? in_.strides[0] : 0;
-    if (n_ == inner && stride == int64_t(sizeof(T)) && same(in_.dtype, dtype_of<T>))
-      return reinterpret_cast<const T*>(from) + lo;
+    if (in_place()) return reinterpret_cast<const T*>(from) + lo;
     for (int64_t done = 0; done < n;) {
       int64_t i = lo + done, column = i % inner, m = std::min(n - done, inner - column);
       int64_t at = p_.nreduced > 1 ? offset(in_, 1, p_.nreduced, i / inner) : 0;
@@ -150,7 +177,9 @@ class Reduction {
     int64_t runs = (n_ + run - 1) / run;
     auto begin = [&](int64_t o) { return base(in_) + offset(in_, p_.nreduced, p_.ndim, o); };
     if (runs == 1 || kept_ >= 64) {
+      bool leaf_each = p_.ndim == p_.nreduced + 1 && n_ <= kLeaf && in_place();
       parallel_for(kept_, grain_of(n_), [&](int64_t lo, int64_t hi) {
+        if (leaf_each) return short_outputs(lo, hi);
         for (int64_t o = lo; o < hi; ++o) write(o, leaves(begin(o), 0, n_));
       });
       return;
@@ -212,7 +241,7 @@ class Reduction {
       go(from, t / tiles * inner + first, std::min(kColumns, inner - first));
     };
     auto put_all = [&](int64_t output, int64_t width, const State* s) {
-      for (int64_t j = 0; j < width; ++j) write(output + j, s[j]);
+      write_run(output, s, width);
     };
     parallel_for(outer * tiles * runs, grain_of(std::min(kColumns, inner) * run),
                  [&](int64_t lo, int64_t hi) {

@@ -161,7 +161,9 @@ class Tensor {
 
   const DLTensor& dl() const { return t_->dl; }
   int64_t ndim() const { return t_->dl.ndim; }
+  int64_t dim() const { return ndim(); }
   std::span<const int64_t> shape() const { return {t_->dl.shape, size_t(t_->dl.ndim)}; }
+  std::span<const int64_t> sizes() const { return shape(); }
   std::span<const int64_t> strides() const { return {settled()->dl.strides, size_t(t_->dl.ndim)}; }
   int64_t size(int64_t dim) const { return t_->dl.shape[wrap(dim)]; }
   int64_t stride(int64_t dim) const { return settled()->dl.strides[wrap(dim)]; }
@@ -186,6 +188,10 @@ class Tensor {
       kit::raise(AJ_WRONG_TYPE, "data: the tensor is ", dtype(), ", elements of ", sizeof(T),
                  " bytes are asked for");
     return static_cast<T*>(data_ptr());
+  }
+  template <class T>
+  T* data_ptr() const {
+    return data<T>();
   }
   template <class T>
   T item() const {

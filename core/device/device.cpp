@@ -16,6 +16,20 @@ constexpr uint32_t kKnownFlags = AJ_DEV_HOST_MEMORY | AJ_DEV_HOST_THREADS | AJ_D
                                  AJ_DEV_OPAQUE_POINTERS | AJ_DEV_PEER_COPY;
 std::atomic<Device*> fallback_device{nullptr};
 
+// Memory of a device is of no use without the functions that belong to it.
+aj_status* whole(const aj_device_vtbl* v, std::string_view name) {
+  if (!AJ_HAS_FN(v, aj_device_vtbl, mem_alloc)) return nullptr;
+  const char* lacks =
+      !AJ_HAS_FN(v, aj_device_vtbl, mem_free) ? "mem_free, needed with mem_alloc"
+      : !(v->flags & AJ_DEV_HOST_MEMORY) && !AJ_HAS_FN(v, aj_device_vtbl, copy)
+          ? "copy, needed without the flag AJ_DEV_HOST_MEMORY"
+      : !(v->flags & AJ_DEV_SYNCHRONOUS) && !AJ_HAS_FN(v, aj_device_vtbl, stream_sync)
+          ? "stream_sync, needed without the flag AJ_DEV_SYNCHRONOUS"
+          : nullptr;
+  if (!lacks) return nullptr;
+  return fail(AJ_INVALID_ARGUMENT, "def_device: device '", name, "' has no ", lacks);
+}
+
 aj_status* check(const aj_device_vtbl* v) {
   if (!v || !AJ_HAS_FN(v, aj_device_vtbl, count))
     return fail(AJ_INVALID_ARGUMENT, "def_device: a name and count are needed");
@@ -30,7 +44,7 @@ aj_status* check(const aj_device_vtbl* v) {
   if (uint32_t unknown = v->flags & 0xffff & ~kKnownFlags)
     return fail(AJ_UNIMPLEMENTED, "def_device: device '", name,
                 "' sets flags that this libadjoin does not know: ", unknown);
-  return nullptr;
+  return whole(v, name);
 }
 
 std::shared_ptr<Provider> clamp(const aj_device_vtbl* v, std::string_view plugin) {
@@ -301,6 +315,8 @@ Device* meta_device() {
 
 aj_status* device_open(DLDevice id, Device** out) {
   if ((*out = device_at(id))) return nullptr;
+  if (int32_t host = kDLCPU; id.device_type == host && device_kind_name(host).empty())
+    AJ_TRY(device_kind_find("cpu", &host));  // the host's number is known before its plugin is
   std::string_view name = device_kind_name(id.device_type);
   if (name.empty())
     return fail(AJ_NOT_FOUND, "device: no device kind has the number ", int32_t(id.device_type));

@@ -102,8 +102,9 @@ aj_status* follow(Device* a, void* stream_a, Device* b, void* stream_b) {
   aj_status* s = v.event_record(v.self, b->id.device_id, event, stream_b);
   if (!s) s = a->vtbl.stream_wait(a->vtbl.self, a->id.device_id, stream_a, event);
   aj_status* freed = v.event_free(v.self, b->id.device_id, event);
-  if (s && freed) free_status(freed);
-  return s ? s : freed;
+  if (!s) return freed;
+  free_status(freed);
+  return s;
 }
 
 bool are_peers(const Device* a, const Device* b) {

@@ -212,6 +212,12 @@ aj_status* autocast_call(void*, aj_call* call) {
   return run_cast(op, cast, call);
 }
 
+// The thread's calls pass the key while it is on for some device.
+void include_key(const AutocastState* s) {
+  bool any = s && std::any_of(std::begin(s->on), std::end(s->on), [](bool on) { return on; });
+  tls.include = any ? tls.include | kKey : tls.include & ~kKey;
+}
+
 AutocastState* state_now() {
   if (!tls.autocast) {
     register_thread();
@@ -232,8 +238,7 @@ aj_status* set_state(AutocastState* s, int32_t type, const aj_autocast& next) {
   s->on[type] = next.enabled != 0;
   s->keep = next.keep != 0;
   s->depth = std::max(next.depth, 0);
-  bool any = std::any_of(std::begin(s->on), std::end(s->on), [](bool on) { return on; });
-  tls.include = any ? tls.include | kKey : tls.include & ~kKey;
+  include_key(s);
   if (s->depth == 0 && !s->kept.empty()) {
     auto gone = std::move(s->kept);  // whoever is told of a tensor's end may come back here
     s->kept.clear();
@@ -274,22 +279,28 @@ void set_autocast_rules(std::string_view device, AutocastRules rules) {
   all_rules().insert_or_assign(std::string(device), std::move(rules));
 }
 
-void mark_autocast(aj_op* op) {
-  std::string name =
-      op->schema.space.empty() ? op->schema.ident : op->schema.space + "::" + op->schema.ident;
-  Cast tag = tagged(op);
-  bool any = false;
+void mark_autocast(std::span<aj_op* const> ops) {
+  const AutocastRules* own[kMetaType];  // by device type; NULL: the tags count
   for (int32_t type = 1; type <= kMetaType; type++) {
-    Cast cast = tag;
     const AutocastRules* rules = rules_of(type);
-    if (rules && rules->own) {
-      auto found = rules->casts.find(name);
-      cast = found == rules->casts.end() ? Cast::none : found->second;
-    }
-    op->autocast[type - 1] = uint8_t(cast);
-    any |= cast != Cast::none;
+    own[type - 1] = rules && rules->own ? rules : nullptr;
   }
-  if (any) op->mask.fetch_or(kKey);
+  for (aj_op* op : ops) {
+    std::string name =
+        op->schema.space.empty() ? op->schema.ident : op->schema.space + "::" + op->schema.ident;
+    Cast tag = tagged(op);
+    bool any = false;
+    for (size_t i = 0; i < kMetaType; i++) {
+      Cast cast = tag;
+      if (own[i]) {
+        auto found = own[i]->casts.find(name);
+        cast = found == own[i]->casts.end() ? Cast::none : found->second;
+      }
+      op->autocast[i] = uint8_t(cast);
+      any |= cast != Cast::none;
+    }
+    if (any) op->mask.fetch_or(kKey);
+  }
 }
 
 aj_status* autocast(int32_t type, aj_autocast* before, const aj_autocast* next) {
@@ -318,9 +329,7 @@ void AutocastPause::pause() {
 void AutocastPause::resume() {
   if (tls.autocast != state_)
     delete std::exchange(tls.autocast, state_);  // what a node's hook made
-  bool any = state_ &&
-             std::any_of(std::begin(state_->on), std::end(state_->on), [](bool on) { return on; });
-  tls.include = any ? tls.include | kKey : tls.include & ~kKey;
+  include_key(state_);
 }
 
 }  // namespace adjoin

@@ -1,5 +1,6 @@
 // core/dispatch/autocast.hpp: which arguments are cast around an op while a thread has autocast on.
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,7 +23,7 @@ aj_status* read_autocast(std::string_view device, std::string_view text, Autocas
 
 // Both want the registry's lock.
 void set_autocast_rules(std::string_view device, AutocastRules rules);
-void mark_autocast(aj_op* op);  // for every device type that has a name now
+void mark_autocast(std::span<aj_op* const> ops);  // for every device type that has a name now
 
 extern const Kernel autocast_kernel;  // serves every op at its key
 aj_status* autocast(int32_t device_type, aj_autocast* before, const aj_autocast* next);

@@ -27,6 +27,5 @@ struct NoGrad {
 };
 
 void release_value(aj_value& v);  // an owned result
-void retain_value(const aj_value& v);
 
 }  // namespace adjoin

@@ -12,7 +12,7 @@ static void in_flight(aj_tensor* t) {
   memory_use(device(t), storage(t).data, stream);
 }
 
-aj_status* copy_across(aj_tensor* to, aj_tensor* from, bool queued) {
+static aj_status* copy_across(aj_tensor* to, aj_tensor* from, bool queued) {
   if (device(from)->id.device_type == kMetaType)
     return fail(AJ_INVALID_ARGUMENT, "copy_: the source is a meta tensor, which has no data");
   if (device(to)->id.device_type == kMetaType) return nullptr;
@@ -26,15 +26,22 @@ aj_status* copy_across(aj_tensor* to, aj_tensor* from, bool queued) {
   const DType& type = dt(priv(to).dtype);
   bool packs = !is_dense(from) || priv(from).dtype != type.index, lands = !is_dense(to) || priv(to).numel != priv(from).numel;
   if ((packs && !arranges_copies(device(from))) || (lands && !arranges_copies(device(to)))) return copy_by_host(to, from);
-  if (is_dense(from) && priv(from).dtype == type.index) packed = Ref::borrow(from);
-  else AJ_TRY(cast_to(from, type, packed.out()));
-  bool straight = is_dense(to) && priv(to).numel == priv(from).numel;
-  if (straight) landing = Ref::borrow(to);
-  else AJ_TRY(tensor_new(device(to), type, shape(from), landing.out()));
+  if (packs) AJ_TRY(cast_to(from, type, packed.out()));
+  else packed = Ref::borrow(from);
+  if (lands) AJ_TRY(tensor_new(device(to), type, shape(from), landing.out()));
+  else landing = Ref::borrow(to);
   uint64_t bytes = uint64_t(priv(from).numel) * type.bytes;
   if (bytes) AJ_TRY(device_copy(device(to), landing->dl.data, device(from), packed->dl.data, bytes, queued));
   if (streams_in_use.load(std::memory_order_relaxed)) in_flight(landing.get()), in_flight(packed.get());
-  return straight ? nullptr : copy_into(to, landing.get());
+  return lands ? copy_into(to, landing.get()) : nullptr;
+}
+
+aj_status* run_copy_across(const aj_value* args, uint32_t nargs, aj_value* rets) {
+  bool queued = nargs > 2 && args[2].tag == AJ_BOOL && args[2].v.i;  // copy_(input, src, non_blocking)
+  AJ_TRY(copy_across(args[0].v.tensor, args[1].v.tensor, queued));
+  retain(args[0].v.tensor);
+  rets[0] = value(args[0].v.tensor);
+  return nullptr;
 }
 
 }  // namespace adjoin

@@ -22,10 +22,6 @@ aj_status* moved(aj_tensor* t, Device* d, aj_tensor** out, uint64_t* bytes) {
   return copy_into(*out, t);
 }
 
-bool copies(const aj_op* op, const aj_value* args) {
-  return op->crosses_devices && op->schema.result_is_first && args[1].tag == AJ_TENSOR;
-}
-
 struct HostCall {
   std::vector<aj_value> args;
   std::vector<Ref> held;
@@ -89,13 +85,6 @@ aj_status* list_back(const aj_value& made, Device* d, aj_value* ret, uint64_t* b
 aj_status* on_host(aj_op* op, Device* d, Device* host, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
                    uint64_t* in, uint64_t* out) {
   NoGrad off;
-  if (copies(op, args)) {
-    *in = *out = uint64_t(priv(args[0].v.tensor).numel) * dt(priv(args[0].v.tensor).dtype).bytes;
-    AJ_TRY(copy_by_host(args[0].v.tensor, args[1].v.tensor));
-    retain(args[0].v.tensor);
-    rets[0] = value(args[0].v.tensor);
-    return nullptr;
-  }
   HostCall h;
   AJ_TRY(copy_arguments(host, args, nargs, &h, in));
   std::vector<aj_value> made(nrets, none());
@@ -179,15 +168,12 @@ aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule, const st
 }  // namespace
 
 aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
-  if (copies(op, args) && adjoin::device(args[1].v.tensor) != d) {
-    AJ_TRY(copy_across(args[0].v.tensor, args[1].v.tensor, false));  // what was asked for, and no fallback
-    retain(args[0].v.tensor);
-    rets[0] = value(args[0].v.tensor);
-    return nullptr;
-  }
+  bool copies = op->crosses_devices && op->schema.result_is_first && args[1].tag == AJ_TENSOR;
+  if (copies && adjoin::device(args[1].v.tensor) != d)  // what was asked for, and no fallback
+    return run_copy_across(args, nargs, rets);
   std::string device(device_kind_name(d->id.device_type));
   FallbackRule rule = fallback_rule(op->schema.name, device);
-  std::string missing = text("no plugin has a ", device, " kernel for ", op->schema.name,
+  std::string missing = text("no plugin has a kernel for ", op->schema.name, " on ", device,
                              op->has_body ? ", and its policy keeps its body from serving" : ", and it has no body");
   Device* host;
   AJ_TRY(serving_device(rule, d, &host));

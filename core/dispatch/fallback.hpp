@@ -18,6 +18,8 @@ struct FallbackRule {
 FallbackRule fallback_rule(const std::string& op, const std::string& device);
 void fallback_note(const std::string& op, const std::string& device, const std::string& reason,
                    uint64_t in, uint64_t out, uint64_t ns);
+// Tells of what ADJOIN_FALLBACK asks for and nobody can do.
+void fallback_from_environment();
 // May the op's body serve on the device? Not where a rule names the op and says otherwise.
 bool body_may_serve(const std::string& op, const std::string& device);
 

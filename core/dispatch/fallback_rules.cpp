@@ -15,6 +15,7 @@
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/settings.hpp"
 #include "core/interfaces.hpp"
+#include "core/plugin/loader.hpp"
 
 namespace adjoin {
 namespace {
@@ -90,7 +91,7 @@ Ledger& ledger() {
       Place place;
       FallbackRule rule;
       if (aj_status* bad = parse_rule(one, &place, &rule)) {
-        log_message(1, "fallback", "ADJOIN_FALLBACK: " + bad->message);
+        log_message(1, "fallback", "ADJOIN_FALLBACK: " + bad->message + "; it is left out");
         free_status(bad);
         continue;
       }
@@ -113,6 +114,25 @@ FallbackRule* find_rule(Ledger& l, const std::string& op, const std::string& dev
 }
 
 }  // namespace
+
+void fallback_from_environment() {
+  const char* set = std::getenv("ADJOIN_FALLBACK");
+  if (!set || !*set) return;
+  std::vector<std::string> devices;
+  {
+    Ledger& l = ledger();
+    std::lock_guard guard(l.lock);
+    for (auto& [place, rule] : l.rules)
+      for (const std::string& name : {rule.device, place.second})
+        if (!name.empty() && name != "meta") devices.push_back(name);
+  }
+  for (const std::string& name : devices)
+    if (!plugin_offers("device:" + name.substr(0, name.find('@'))))
+      log_message(1, "fallback",
+                  text("ADJOIN_FALLBACK is '", std::string_view(set).substr(0, 100), "': ", kWanted,
+                       " are possible, and no plugin offers the device '", name,
+                       "'; what names it does nothing"));
+}
 
 FallbackRule fallback_rule(const std::string& op, const std::string& device) {
   Ledger& l = ledger();

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/dispatch/numbers.hpp"
+
 namespace adjoin {
 namespace {
 
@@ -82,6 +84,7 @@ void set_alike(aj_op* op) {
   op->alike_bool = op->kind == Kind::unary_bool || op->kind == Kind::compare;
   op->alike_classes = !straight ? 0 : to_float ? 1u << AJ_CLASS_FLOAT
                       : 1u << AJ_CLASS_BOOL | 1u << AJ_CLASS_INTEGER | 1u << AJ_CLASS_FLOAT;
+  if (op->flags & kCountsBool) op->alike_classes &= uint8_t(~(1u << AJ_CLASS_BOOL));
 }
 
 aj_status* nothing(void*, aj_call*) { return nullptr; }
@@ -125,6 +128,10 @@ void init_op(aj_op* op) {
   op->body_kernel = Kernel{op->body, op->self, kKernelBody | AJ_KERNEL_CASTS, 0, 0, nullptr, nullptr, op->provider, "", op->nparams};
   op->ordered = has_word(op->tags, "ordered") || op->kind == Kind::scan || op->kind == Kind::reduce_index;
   op->real_result = has_word(op->tags, "real_result");
+  op->flags &= ~kNumberFlags;
+  if (has_word(op->tags, "numbers:exact")) op->flags |= kNumbersExact;
+  if (has_word(op->tags, "numbers:clamped")) op->flags |= kNumbersClamped;
+  if (has_word(op->tags, "bool:int64")) op->flags |= kCountsBool;
   op->dim_extra = uint8_t(number_after(op->tags, "dim:+", 0));
   op->cost = uint32_t(number_after(op->tags, "cost:", op->kind == Kind::unary_float ? 2000 : 250));
   op->p_dim = place_of(s, "dim");

@@ -87,7 +87,7 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
 // write it; otherwise *out is a new tensor to be copied into the given one afterwards.
 aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::span<const int64_t> shape,
                           const int64_t* strides, const aj_value& given, bool casts, aj_tensor** out, bool* direct);
-aj_status* copy_across(aj_tensor* to, aj_tensor* from, bool queued);  // between devices
+aj_status* run_copy_across(const aj_value* args, uint32_t nargs, aj_value* rets);  // copy_ between devices
 bool arranges_copies(Device* d);                        // has it a kernel for copy_?
 aj_status* copy_by_host(aj_tensor* to, aj_tensor* from);  // where one of the devices has none
 aj_status* copy_into(aj_tensor* to, aj_tensor* from);  // copy_ without recording

@@ -1,8 +1,10 @@
 // core/dispatch/pointwise.cpp: ops that compute each element by itself.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/dispatch/call.hpp"
+#include "core/dispatch/numbers.hpp"
 #include "core/dispatch/plan.hpp"
 #include "core/dispatch/promote.hpp"
 #include "core/dispatch/settings.hpp"
@@ -86,6 +88,7 @@ int promoted(const Inputs& in) {
 int result_dtype(const aj_op* op, const aj_value* args, int* compute) {
   bool keep = op->p_rounding >= 0 && args[op->p_rounding].tag != AJ_NONE;
   bool to_float = op->kind == Kind::unary_float || op->kind == Kind::binary_float;
+  if (op->flags & kCountsBool && *compute == AJ_DT_BOOL) *compute = AJ_DT_INT64;
   if (to_float && !keep && dt(*compute).cls <= AJ_CLASS_INTEGER) *compute = default_dtype();
   if (op->kind == Kind::unary_bool || op->kind == Kind::compare) return AJ_DT_BOOL;
   if (op->real_result) return real_of(*compute);
@@ -173,6 +176,21 @@ struct Temporaries {  // places are made when they are used: most calls use none
   }
 };
 
+// Makes a number fit the dtype that it is going to be one of, as the op's tag says. An unsigned one may be given as a negative.
+aj_status* fit_number(const aj_op* op, int dtype, aj_value* v) {
+  const DType& to = dt(dtype);
+  bool exact = op->flags & kNumbersExact, sign = to.dl.code == kDLInt, fits = true;
+  if (v->tag == AJ_COMPLEX) fits = to.cls > AJ_CLASS_FLOAT || v->v.c128[1] == 0;
+  if (to.cls == AJ_CLASS_INTEGER && (v->tag == AJ_INT || v->tag == AJ_FLOAT) && to.dl.bits <= (sign ? 64 : 32)) {
+    int64_t high = int64_t(~0ull >> (64 - to.dl.bits + sign)), low = sign ? -high - 1 : exact ? -high : 0;
+    bool whole = v->tag == AJ_INT;
+    fits = whole ? v->v.i >= low && v->v.i <= high : std::trunc(v->v.f) >= double(low) && std::trunc(v->v.f) < double(high) + 1;
+    if (!fits && !exact) return *v = value((whole ? v->v.i > 0 : v->v.f > 0) ? high : low), nullptr;
+  }
+  if (fits || !exact) return nullptr;
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the number does not fit into ", to.name, "; give one that does, or a tensor");
+}
+
 // Fills operands [1, ...): tensors, numbers, absent ones; casts where the kernel does not.
 aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Temporaries* temps) {
   int at = 1;
@@ -185,7 +203,10 @@ aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Tempor
     uint64_t only = in.op->fixed_operands ? in.op->schema.params[in.op->operands[i]].dtypes : 0;
     bool fixed = only && !(only & (only - 1));
     if (v.tag != AJ_TENSOR) {
-      p->add_number(at, v, fixed ? __builtin_ctzll(only) : compute);
+      aj_value number = v;
+      if (in.op->flags & kNumberFlags)
+        AJ_TRY(fit_number(in.op, in.op->writes ? priv(in.args[0].v.tensor).dtype : compute, &number));
+      p->add_number(at, number, fixed ? __builtin_ctzll(only) : compute);
       continue;
     }
     aj_tensor* t = v.v.tensor;
@@ -224,13 +245,7 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   bool writes_first = op->schema.result_is_first;
   aj_tensor* target = writes_first ? args[0].v.tensor : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor : nullptr;
   if (writes_first) in.device = device(target);
-  if (op->crosses_devices && in.first && device(in.first) != in.device) {
-    bool queued = nargs > 2 && args[2].tag == AJ_BOOL && args[2].v.i;  // copy_(input, src, non_blocking)
-    AJ_TRY(copy_across(target, in.first, queued));
-    retain(target);
-    rets[0] = value(target);
-    return nullptr;
-  }
+  if (op->crosses_devices && in.first && device(in.first) != in.device) return run_copy_across(args, nargs, rets);
   if (!in.first && !writes_first) return no_tensor(op);
   if (!writes_first && target && in.first->dl.ndim == 0 && target->dl.ndim && device(target) != in.device) in.device = device(target);
 
@@ -261,7 +276,8 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   Ref out;
   bool direct = true;
   bool dense = in.alike && !op->ordered;
-  if (__builtin_expect(dense && (!target || walks_alike(in, target, result)), 1)) {  // the common case: one dense walk
+  bool alone = writes_first && !in.first && is_dense(target);  // numbers only: a fill
+  if (__builtin_expect(alone || (dense && (!target || walks_alike(in, target, result))), 1)) {  // the common case: one dense walk
     aj_tensor* made = target;
     if (target) retain(target);
     else AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));

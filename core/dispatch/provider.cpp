@@ -14,7 +14,7 @@ namespace {
 aj_status* unloaded(void*, aj_call* call) {
   const aj_op* op = call->op;
   return fail(AJ_UNAVAILABLE, op->schema.ident, ": plugin '", op->provider,
-              "', which defined it, was unloaded; enable it");
+              "', which defined it, was unloaded or replaced by a version without it");
 }
 
 void set_functions(aj_op* op, aj_status* (*infer)(void*, aj_call*), aj_kernel_fn body, void* self) {
@@ -26,10 +26,17 @@ void set_functions(aj_op* op, aj_status* (*infer)(void*, aj_call*), aj_kernel_fn
   op->body_kernel.self = self;
 }
 
-void drop_kernels(const std::string& plugin) {
+// An op whose name means another one by now keeps what it has: whoever holds it goes on with it.
+bool is_superseded(const aj_op* op) {
+  auto found = registry().by_name.find(op->schema.name);
+  return found != registry().by_name.end() && found->second != op;
+}
+
+void drop_kernels(const std::string& plugin, bool superseded_too) {
   Registry& g = registry();
   for (aj_op* op : g.ops)
-    std::erase_if(op->kernels, [&](const Kernel* k) { return k->provider == plugin; });
+    if (superseded_too || !is_superseded(op))
+      std::erase_if(op->kernels, [&](const Kernel* k) { return k->provider == plugin; });
   std::erase_if(g.orphans, [&](auto* p) { return p->kernel.provider == plugin; });
 }
 
@@ -37,6 +44,10 @@ void drop_kernels(const std::string& plugin) {
 
 bool is_disabled(const std::string& plugin) {
   return std::ranges::find(registry().disabled, plugin) != registry().disabled.end();
+}
+
+bool defines_again(const std::string& plugin) {
+  return (!plugin.empty() && plugin == registry().replacing) || is_disabled(plugin);
 }
 
 aj_status* disable_provider(std::string_view plugin) {
@@ -48,13 +59,33 @@ aj_status* disable_provider(std::string_view plugin) {
   return nullptr;
 }
 
+namespace {
+
+bool same_signature(const aj_op* a, const aj_op* b) {
+  return a->schema.text == b->schema.text && a->kind == b->kind && a->tags == b->tags &&
+         a->flags == b->flags;
+}
+
+// Ops that a plugin's newer file does not define any more: their names are free.
+void forget_left_out(const aj_registrar* r) {
+  for (aj_op* op : registry().ops) {
+    if (op->provider != r->plugin || is_superseded(op)) continue;
+    if (std::ranges::any_of(r->ops, [&](aj_op* o) { return o->schema.name == op->schema.name; }))
+      continue;
+    registry().by_name.erase(op->schema.name);
+    set_functions(op, op->infer ? unloaded : nullptr, op->body ? unloaded : nullptr, op->self);
+  }
+}
+
+}  // namespace
+
 aj_status* adopt_old_ops(aj_registrar* r) {
+  if (r->plugin == registry().replacing) return nullptr;  // a changed one is a new op
   for (aj_op* op : r->ops) {
     auto found = registry().by_name.find(op->schema.name);
     if (found == registry().by_name.end() || found->second->provider != r->plugin) continue;
     const aj_op* old = found->second;
-    if (old->schema.text != op->schema.text || old->kind != op->kind || old->tags != op->tags ||
-        old->flags != op->flags)
+    if (!same_signature(old, op))
       return fail(AJ_PRECONDITION, op->schema.name, ": plugin '", r->plugin,
                   "' now declares it as ", op->schema.text, ", before as ", old->schema.text,
                   "; a changed signature, kind or tag needs a new process");
@@ -63,15 +94,32 @@ aj_status* adopt_old_ops(aj_registrar* r) {
 }
 
 void replace_old_definitions(aj_registrar* r) {
-  drop_kernels(r->plugin);
+  for (aj_op* op : r->ops)
+    if (auto old = registry().by_name.find(op->schema.name);
+        old != registry().by_name.end() && !same_signature(old->second, op))
+      old->second = op;
+  if (r->plugin == registry().replacing) forget_left_out(r);
+  drop_kernels(r->plugin, false);
+  for (const Kernel*& fallback : registry().fallbacks)
+    if (fallback && fallback->provider == r->plugin) fallback = nullptr;
   std::erase_if(r->ops, [](aj_op* op) {
     auto found = registry().by_name.find(op->schema.name);
-    if (found == registry().by_name.end()) return false;
+    if (found == registry().by_name.end() || found->second == op) return false;
     set_functions(found->second, op->infer, op->body, op->self);
     found->second->doc = op->doc;
     delete op;
     return true;
   });
+}
+
+void drop_old_derivatives(const aj_registrar* r) {
+  for (aj_op* op : registry().ops) {
+    const Vjp* vjp = op->vjp.load();
+    auto owner = registry().vjp_owner.find(vjp);
+    if (!vjp || owner == registry().vjp_owner.end() || owner->second != r->plugin) continue;
+    bool kept = std::ranges::any_of(r->vjps, [&](auto& v) { return v.vjp == vjp; });
+    if (!kept && !is_superseded(op)) op->vjp = nullptr;
+  }
 }
 
 std::string provider_ties(std::string_view plugin) {
@@ -94,6 +142,9 @@ std::string provider_summary(std::string_view plugin) {
   }
   std::string lines = ops ? text("  defines ", ops, " ops\n") : "";
   for (const auto& [key, n] : kernels) lines += text("  has ", n, " kernels at ", key, "\n");
+  for (const aj_registrar::PendingKernel* k : registry().orphans)
+    if (k->kernel.provider == plugin)
+      lines += text("  has a kernel at ", k->key, " for ", k->op, ", an op that nobody defines\n");
   for (const auto& [key, owner] : registry().key_owner)
     if (owner == plugin) lines += text("  defines the dispatch key ", key, "\n");
   return lines;
@@ -101,7 +152,7 @@ std::string provider_summary(std::string_view plugin) {
 
 void retire_definitions(std::string_view plugin) {
   std::unique_lock guard(registry().lock);
-  drop_kernels(std::string(plugin));
+  drop_kernels(std::string(plugin), true);
   for (aj_op* op : registry().ops)
     if (op->provider == plugin)
       set_functions(op, op->infer ? unloaded : nullptr, op->body ? unloaded : nullptr, op->self);

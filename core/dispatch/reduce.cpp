@@ -28,7 +28,7 @@ aj_status* reduced_dims(const aj_op* op, const aj_value* args, int ndim, uint64_
 }
 
 aj_status* wants_float(const aj_op* op, const aj_tensor* t) {
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": input is ", t->dl.dtype,
+  return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": input is ", t->dl.dtype,
               ", a floating or complex dtype is needed; cast it, as in .to(adjoin.float32)",
               op->p_dtype >= 0 ? ", or pass dtype=" : "");
 }
@@ -56,8 +56,9 @@ aj_status* dtypes_of(const aj_op* op, const aj_value* args, const aj_tensor* t, 
   return nullptr;
 }
 
-aj_status* nothing_to_reduce(const aj_op* op, const aj_tensor* t) {
-  return fail_kind(AJ_INVALID_ARGUMENT, op->p_dim >= 0 ? "IndexError" : "RuntimeError", op->schema.ident, ": input is ", shape(t),
+aj_status* nothing_to_reduce(const aj_op* op, const aj_value* args, const aj_tensor* t) {
+  bool named = op->kind == Kind::reduce_index || (op->p_dim >= 0 && args[op->p_dim].tag != AJ_NONE);
+  return fail_kind(AJ_INVALID_ARGUMENT, named ? "IndexError" : "RuntimeError", op->schema.ident, ": input is ", shape(t),
               ": a dimension of size 0 has no ", op->schema.ident, "; it needs at least one element along dim");
 }
 
@@ -179,7 +180,7 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
   if (!has_identity(op)) {
     bool empty = false;
     for (int d = 0; d < t->dl.ndim; d++) empty |= (mask >> d & 1) && t->dl.shape[d] == 0;
-    if (empty) return nothing_to_reduce(op, t);
+    if (empty) return nothing_to_reduce(op, args, t);
   }
   Frame f(op, keys, args, nargs, nrets);
   const Kernel* k;

@@ -53,7 +53,7 @@ void attach_kernel(aj_op* op, aj_registrar::PendingKernel* p) {
 
 aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, aj_op* op) {
   for (const Kernel* k : op->kernels)
-    if (k->key == p.key && k->provider == r->plugin && !is_disabled(r->plugin) && k->priority == p.kernel.priority)
+    if (k->key == p.key && k->provider == r->plugin && !defines_again(r->plugin) && k->priority == p.kernel.priority)
       return fail(AJ_ALREADY_EXISTS, p.op, ": plugin '", r->plugin, "' defines its ", p.key, " kernel twice");
   return p.built_schema.empty() ? nullptr : check_built_schema(op, p.built_schema, r->plugin);
 }
@@ -74,7 +74,7 @@ const aj_op* find_op(std::string_view name) {
   if (name.starts_with("aj::")) name.remove_prefix(4);
   {
     std::shared_lock guard(registry().lock);
-    auto found = registry().by_name.find(std::string(name));
+    auto found = registry().by_name.find(name);
     if (found != registry().by_name.end()) return found->second;
   }
   size_t colon = name.find("::");
@@ -83,7 +83,7 @@ const aj_op* find_op(std::string_view name) {
   free_status(failed);
   if (failed) return nullptr;
   std::shared_lock guard(registry().lock);
-  auto found = registry().by_name.find(std::string(name));
+  auto found = registry().by_name.find(name);
   return found == registry().by_name.end() ? nullptr : found->second;
 }
 
@@ -91,14 +91,6 @@ uint64_t key_mask(aj_str name) {
   std::shared_lock guard(registry().lock);
   int bit = key_bit(view(name));
   return bit < 0 ? 0 : 1ull << bit;
-}
-
-std::string key_name(int bit) {
-  if (bit < 24) return bit == kMetaType - 1 ? "meta" : std::string(device_kind_name(bit + 1));
-  std::shared_lock guard(registry().lock);
-  for (auto& [name, b] : registry().keys)
-    if (b == bit) return name;
-  return text("key ", bit);
 }
 
 aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
@@ -151,7 +143,7 @@ aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_ma
     return fail(AJ_INVALID_ARGUMENT, "def_key: '", name, "': a name, and a place below or above autograd are needed");
   std::unique_lock guard(registry().lock);
   auto known = registry().keys.find(std::string(view(name)));
-  if (known != registry().keys.end() && is_disabled(r->plugin) && registry().key_owner[known->first] == r->plugin) {
+  if (known != registry().keys.end() && defines_again(r->plugin) && registry().key_owner[known->first] == r->plugin) {
     *out_mask = 1ull << known->second;
     return nullptr;
   }
@@ -272,7 +264,7 @@ using namespace adjoin;
 aj_status* aj_registrar::commit() {
   Registry& g = registry();
   std::unique_lock guard(g.lock);
-  bool again = is_disabled(plugin);
+  bool again = defines_again(plugin);
   if (again) AJ_TRY(adopt_old_ops(this));
   for (aj_op* op : ops)
     if (auto found = g.by_name.find(op->schema.name);
@@ -281,11 +273,10 @@ aj_status* aj_registrar::commit() {
                   found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
                   " already; plugin '", plugin, "' must choose another name");
   auto find = [&](const std::string& name) -> aj_op* {
-    auto found = g.by_name.find(name);
-    if (found != g.by_name.end()) return found->second;
     for (aj_op* op : ops)
       if (op->schema.name == name) return op;
-    return nullptr;
+    auto found = g.by_name.find(name);
+    return found == g.by_name.end() ? nullptr : found->second;
   };
   for (auto& k : kernels) {
     if (aj_op* op = find(k.op)) AJ_TRY(check_kernel(this, k, op));
@@ -307,7 +298,7 @@ aj_status* aj_registrar::commit() {
     std::erase_if(g.orphan_vjps, [&](PendingVjp& v) { return v.op == op->schema.name && (op->vjp = v.vjp, true); });
   }
   for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
-  for (aj_op* op : casts.empty() ? ops : g.ops) mark_autocast(op);
+  mark_autocast(casts.empty() ? ops : g.ops);
   for (auto& k : kernels) {
     if (aj_op* op = find(k.op)) attach_kernel(op, &k);
     else g.orphans.push_back(new PendingKernel(k));
@@ -317,6 +308,7 @@ aj_status* aj_registrar::commit() {
     if (aj_op* op = find(v.op)) op->vjp = v.vjp;
     else g.orphan_vjps.push_back(v);
   }
+  if (again) drop_old_derivatives(this);
   for (auto& f : fallbacks) {
     int bit = key_bit(f.key);
     g.fallbacks[bit] = new Kernel(f.kernel);

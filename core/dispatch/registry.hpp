@@ -47,7 +47,6 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v);
 aj_status* def_service(aj_registrar* r, const aj_service_def* d);
 
 uint64_t key_mask(aj_str name);             // functionality keys and loaded devices
-std::string key_name(int bit);
 uint32_t op_count();
 const aj_op* op_at(uint32_t i);
 aj_status* disable_provider(std::string_view plugin);  // its kernels are not chosen any more
@@ -59,7 +58,6 @@ void retire_definitions(std::string_view plugin);      // its ops lose their fun
 const Kernel* resolve(aj_op* op, int bit);
 void forget_resolved();                     // after any change of the registry, under its lock
 void resolve_again();                       // the same, with the lock taken
-aj_status* no_kernel(const aj_op* op, int bit, uint64_t keys);  // the error, or NULL after the host served the call
 std::string kernel_dtypes(const aj_op* op, int bit);
 
 void init_op(aj_op* op);                    // reads tags and schema into the fields of the call path

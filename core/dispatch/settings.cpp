@@ -86,8 +86,5 @@ void release_value(aj_value& v) {
   if (v.tag >= AJ_TENSOR) release(v.v.object);
   v = none();
 }
-void retain_value(const aj_value& v) {
-  if (v.tag >= AJ_TENSOR) retain(v.v.object);
-}
 
 }  // namespace adjoin

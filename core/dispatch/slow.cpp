@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/autograd/ops.hpp"
 #include "core/autograd/record.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/fallback.hpp"
@@ -130,6 +131,17 @@ aj_status* check_dtype(const aj_op* op, const Param& p, const aj_tensor* t) {
   return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ", t->dl.dtype, "; it must be ", wanted);
 }
 
+// A place in a tensor may be given as int32: the same number as int64 serves.
+aj_status* widen(const Param& p, aj_value* v, Settled* s) {
+  aj_tensor* t = v->v.tensor;
+  if (p.dtypes != 1ull << AJ_DT_INT64 || (p.flags & AJ_PARAM_WRITTEN) || !t || priv(t).dtype != AJ_DT_INT32) return nullptr;
+  Ref wide;
+  AJ_TRY(tape::cast(t, AJ_DT_INT64, wide.out()));
+  *v = value(wide.get());
+  s->widened.push_back(std::move(wide));
+  return nullptr;
+}
+
 }  // namespace
 
 aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets, Settled* s) {
@@ -154,7 +166,10 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
       to[i] = p.value;
     }
     if (!(op->tags_ok[i] & tag_bit(to[i].tag))) AJ_TRY(convert(&st, p, &to[i]));
-    if (op->checks_dtypes && to[i].tag == AJ_TENSOR) AJ_TRY(check_dtype(op, p, to[i].v.tensor));
+    if (op->checks_dtypes && to[i].tag == AJ_TENSOR) {
+      AJ_TRY(widen(p, &to[i], s));
+      AJ_TRY(check_dtype(op, p, to[i].v.tensor));
+    }
     if (op->checks_dtypes && to[i].tag == AJ_TENSORS)
       for (uint32_t j = 0; j < to[i].aux; j++) AJ_TRY(check_dtype(op, p, to[i].v.tensors[j]));
   }

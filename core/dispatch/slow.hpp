@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/dispatch/op.hpp"
+#include "core/tensor/tensor.hpp"
 
 namespace adjoin {
 
@@ -11,6 +12,7 @@ struct Settled {
   aj_value few[24];
   int64_t ints[64];
   std::vector<aj_value> many;
+  std::vector<Ref> widened;  // indices of int32 as the int64 that they stand for
   Settled() {}  // nothing is initialised: most calls do not need it
 };
 aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets, Settled* s);

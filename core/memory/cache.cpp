@@ -1,9 +1,10 @@
 // core/memory/cache.cpp: device_alloc and device_free: the thread's cache first, then the device's,
 // then what can be trimmed.
 #include "core/memory/cache.hpp"
-#include "core/tensor/prepared.hpp"
 
 #include <cstdlib>
+
+#include "core/tensor/prepared.hpp"
 
 namespace adjoin {
 namespace {
@@ -63,6 +64,14 @@ void recover(DeviceMemory& m, int step) {
   }
 }
 
+// The device's own error is told as it is, not as a lack of memory.
+aj_status* refused(const DeviceMemory& m, uint64_t asked, aj_status* why) {
+  aj_status* s = fail(why->code, device_text(m.device->id), ": no memory of ", asked,
+                      " bytes: ", why->message);
+  free_status(why);
+  return s;
+}
+
 // attempt(&why) runs under the lock and says whether it succeeded.
 template <class F>
 aj_status* with_recovery(DeviceMemory& m, uint64_t asked, F attempt) {
@@ -77,7 +86,9 @@ aj_status* with_recovery(DeviceMemory& m, uint64_t asked, F attempt) {
         return nullptr;
       }
     }
-    if (step == 2) return out_of_memory(m, asked, why);
+    if (step == 2)
+      return why && why->code != AJ_OUT_OF_MEMORY ? refused(m, asked, why)
+                                                  : out_of_memory(m, asked, why);
     recover(m, step);
   }
 }

@@ -147,7 +147,8 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
     if (!s && (!p || reinterpret_cast<uintptr_t>(p) % 64 != 0)) {
       if (p) free_raw(&m, p, size);
       s = fail(AJ_INTERNAL, device_kind_name(d->id.device_type),
-               ": mem_alloc gave an address that is not aligned to 64 bytes");
+               p ? ": mem_alloc gave an address that is not aligned to 64 bytes"
+                 : ": mem_alloc gave NULL and no status");
     }
     if (!s) {
       m.system_allocations++;
@@ -246,7 +247,8 @@ void apply_policy(DeviceMemory& m, uint32_t now) {
   if (!m.host) return;
   bool can_idle = m.device->vtbl.mem_idle;
   if (m.segments.warm_free() > kWarmFloor) {
-    // A step of training frees what the next one takes: what the last seconds had in use stays warm.
+    // A step of training frees what the next one takes: what the last seconds had in use stays
+    // warm.
     uint64_t peak = m.recent_peak(now), used = m.in_use();
     uint64_t keep = std::max(kWarmFloor, peak > used ? peak - used : 0);
     if (m.segments.warm_free() > keep) {

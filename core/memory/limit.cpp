@@ -10,6 +10,8 @@
 #include <fstream>
 #include <string>
 
+#include "core/interfaces.hpp"
+
 namespace adjoin {
 namespace {
 
@@ -102,8 +104,13 @@ uint64_t host_memory_limit() {
     uint64_t limit = kNone;
     if (sysinfo(&info) == 0) limit = (uint64_t(info.totalram) + info.totalswap) * info.mem_unit;
     limit = std::min(limit, cgroup_memory_limit("/sys/fs/cgroup", "/proc/self/cgroup"));
-    if (const char* user = std::getenv("ADJOIN_MEMORY_LIMIT"))
-      if (uint64_t bytes = parse_bytes(user)) limit = std::min(limit, bytes);
+    const char* user = std::getenv("ADJOIN_MEMORY_LIMIT");
+    if (uint64_t bytes = user ? parse_bytes(user) : 0)
+      limit = std::min(limit, bytes);
+    else if (user && *user)
+      log_message(1, "memory",
+                  std::string("ADJOIN_MEMORY_LIMIT is '") + user +
+                      "', a size such as 512MB or 4GiB is wanted; not used");
     return limit;
   }();
   return found;

@@ -45,10 +45,6 @@ Pool& pool() {
   return *one;
 }
 
-void drop(aj_status* s) {
-  if (s) free_status(s);
-}
-
 // The ones below want the lock.
 Pinned* find(Pool& all, const void* p) {
   auto next = all.blocks.upper_bound(static_cast<const char*>(p));
@@ -62,8 +58,8 @@ bool passed(Pinned& b) {
   std::erase_if(b.marks, [](Mark& m) {
     const aj_device_vtbl& v = m.device->vtbl;
     int32_t done = 1, dev = m.device->id.device_id;
-    if (aj_status* s = v.event_query(v.self, dev, m.event, &done)) drop(s), done = 1;
-    if (done) drop(v.event_free(v.self, dev, m.event));
+    if (aj_status* s = v.event_query(v.self, dev, m.event, &done)) free_status(s), done = 1;
+    if (done) free_status(v.event_free(v.self, dev, m.event));
     return done != 0;
   });
   return b.marks.empty();
@@ -168,7 +164,7 @@ void pinned_release(int32_t device_type) {
     Pinned* b = entry.second;
     if (!b->idle || b->owner->id.device_type != device_type || !passed(*b)) return false;
     const aj_device_vtbl& v = b->owner->vtbl;
-    drop(v.mem_free(v.self, b->owner->id.device_id, b->p, b->bytes, AJ_MEM_PINNED));
+    free_status(v.mem_free(v.self, b->owner->id.device_id, b->p, b->bytes, AJ_MEM_PINNED));
     delete b;
     return true;
   });

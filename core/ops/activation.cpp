@@ -43,7 +43,7 @@ aj_status* prelu_body(void*, aj_call* call) {
       shape[1] = channels;
       w = reshape(w, shape);
     }
-    b.ret(0, where(gt(x, 0), x, w * x));
+    b.ret(0, prelu_each(x, w));
   });
 }
 

@@ -19,7 +19,7 @@ Tensor for_all_heads(const Tensor& t, int64_t heads) {
 // What is added to the scores: 0 where a key may be looked at, -inf elsewhere.
 Tensor causal_bias(const Tensor& like, int64_t rows, int64_t columns) {
   Tensor seen = le(counting(like, columns), unsqueeze(counting(like, rows), 1));
-  return where(seen, number_of(like, 0), number_of(like, kMinusInf));
+  return where(seen, Tensor(number_of(like, 0)), number_of(like, kMinusInf));
 }
 
 // softmax(query key^T scale + what is hidden), the weights of the values.

@@ -21,10 +21,12 @@ struct Conv {  // the arguments that convolution and its derivative share, from 
         groups(g) {}
 
   Tensor operator()(const Tensor& x, const Tensor& w, const Tensor& bias = Tensor()) const {
+    if (is_integral(x) && x.dtype() != boolean) return of_integers(x, w, bias);
     return in_own_name([&] {
       return convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups);
     });
   }
+  Tensor of_integers(const Tensor& x, const Tensor& w, const Tensor& bias) const;
   Sizes stride, padding, dilation, output_padding;
   bool transposed = false;
   int64_t groups = 1;
@@ -75,6 +77,51 @@ void check(const Conv& c, const Tensor& x, const Tensor& w) {
        shown(w), " with groups ", c.groups, " wants ", channels);
   want(w.size(0) % c.groups == 0, "the first size of weight ", shown(w),
        " must be divisible by groups ", c.groups);
+}
+
+// x with stride - 1 zeros between neighbours of dimension d.
+Tensor spread_out(const Tensor& x, int64_t d, int64_t step) {
+  if (step == 1 || x.size(d) == 0) return x;
+  Sizes shape = sizes_of(x);
+  Sizes behind(size_t(2 * (x.ndim() - d)), 0);
+  behind.back() = step - 1;
+  shape[size_t(d)] *= step;
+  Tensor wide = reshape(constant_pad_nd(unsqueeze(x, d + 1), behind), shape);
+  return cut(wide, d, 0, shape[size_t(d)] - step + 1);
+}
+
+// The same by products of integers, for which backends have no convolution: every place of the
+// kernel is a strided window of the padded input. A transpose is an ordinary one of the input
+// spread out, with the kernel turned round.
+Tensor Conv::of_integers(const Tensor& x, const Tensor& w, const Tensor& bias) const {
+  check(*this, x, w);
+  Sizes shape = shape_of(*this, x, w), step = stride;
+  int64_t n = x.ndim() - 2, batch = x.size(0), in = x.size(1) / groups, outs = shape[1] / groups;
+  Sizes around(size_t(2 * n), 0), kernel;
+  Tensor from = x, by = w;
+  for (int64_t i = 0; i < n; ++i) {
+    size_t at = size_t(2 * (n - 1 - i));
+    int64_t reach = dilation[i] * (w.size(i + 2) - 1);
+    around[at] = transposed ? reach - padding[i] : padding[i];
+    around[at + 1] = transposed ? reach - padding[i] + output_padding[i] : padding[i];
+    kernel.push_back(w.size(i + 2));
+    if (transposed) from = spread_out(from, i + 2, stride[i]), by = flip(by, {i + 2}), step[i] = 1;
+  }
+  from = contiguous(constant_pad_nd(from, around));
+  int64_t places = 1, taps = 1;
+  Sizes window{batch, groups, in}, strides{from.stride(0), in * from.stride(1), from.stride(1)};
+  for (int64_t i = 0; i < n; ++i) window.push_back(kernel[i]), taps *= kernel[i];
+  for (int64_t i = 0; i < n; ++i) strides.push_back(from.stride(i + 2) * dilation[i]);
+  for (int64_t i = 0; i < n; ++i) window.push_back(shape[i + 2]), places *= shape[i + 2];
+  for (int64_t i = 0; i < n; ++i) strides.push_back(from.stride(i + 2) * step[i]);
+  Tensor read = reshape(as_strided(from, window, strides), {batch, groups, in * taps, places});
+  if (transposed)  // [groups * in, outs, taps] to [groups, outs, in * taps]
+    by = transpose(reshape(by, {groups, in, outs, taps}), 1, 2);
+  Tensor made = reshape(matmul(reshape(by, {groups, outs, in * taps}), read), shape);
+  if (!bias.defined()) return made;
+  Sizes along(size_t(n + 1), 1);
+  along[0] = shape[1];
+  return made + reshape(bias, along);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "core/ops/infer.hpp"
+#include "core/ops/make.hpp"
 #include "core/ops/memory.hpp"
 
 namespace adjoin::ops {
@@ -165,6 +167,14 @@ aj_status* linspace_body(void*, aj_call* call) {
     auto [dtype, device] = options(b, 3);
     if (n < 2) return b.ret(0, filled(empty_dense({n}, dtype, device), start));
     Scalar step = (end * 1.0 - start) / Scalar(n - 1);
+    if (dtype.code == kDLFloat || dtype.code == kDLBfloat) {
+      int64_t half = n / 2;
+      Tensor t = empty_dense({n}, float64, device);
+      arange_fill_(cut(t, 0, 0, half), start, step);
+      arange_fill_(cut(t, 0, half, n), end - step * Scalar(n - 1 - half), step);
+      filled(cut(t, 0, n - 1, n), end);
+      return b.ret(0, to(t, dtype));
+    }
     Tensor i = arange(0, n, 1, float64, device);
     Tensor t = where(lt(i, n / 2), i * step + start, (i - (n - 1)) * step + end);
     b.ret(0, to(t, dtype));
@@ -246,9 +256,17 @@ aj_status* item_body(void*, aj_call* call) {
                       : t.dtype().code == kDLUInt ? uint64
                                                   : int64;
     if (t.dtype() == boolean) wide = boolean;
-    Tensor one = to(contiguous(t), wide);
+    // One strided element lies as it is asked for; float32 is widened here.
+    bool as_is =
+        t.get()->obj.flags & AJ_TENSOR_STRIDED && (t.dtype() == wide || t.dtype() == float32);
+    Tensor one = as_is ? t : to(contiguous(t), wide);
     double bytes[2] = {0, 0};
-    kit::check(kit::env.core->tensor_copy_bytes(one.get(), bytes, wide.bits / 8, 1));
+    kit::check(kit::env.core->tensor_copy_bytes(one.get(), bytes, one.dtype().bits / 8, 1));
+    if (one.dtype() == float32) {
+      float narrow;
+      std::memcpy(&narrow, bytes, sizeof narrow);
+      return b.ret(0, Scalar(double(narrow)));
+    }
     int64_t whole = std::bit_cast<int64_t>(bytes[0]);
     if (wide == boolean) return b.ret(0, Scalar((whole & 0xff) != 0));
     if (wide == complex128) return b.ret(0, Scalar(std::complex<double>(bytes[0], bytes[1])));

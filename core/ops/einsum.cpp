@@ -127,6 +127,15 @@ Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   count(left, a, &m, true);
   count(inner, a, &k, false);
   count(right, b, &r, true);
+  // Rows times columns of one element each: the products are summed where they lie.
+  if (m == 1 && r == 1 && left.empty() && right.empty() && n > 1) {
+    Tensor made = a.t * in_order(b, a.labels);
+    Sizes gone;
+    Labels kept;
+    for (size_t i = 0; i < a.labels.size(); ++i)
+      has(inner, a.labels[i]) ? gone.push_back(int64_t(i)) : kept.push_back(a.labels[i]);
+    return {gone.empty() ? made : sum(made, gone), kept};
+  }
   Labels order_a = batch, order_b = batch, out = batch;
   order_a.insert(order_a.end(), left.begin(), left.end());
   order_a.insert(order_a.end(), inner.begin(), inner.end());

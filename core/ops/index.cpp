@@ -6,7 +6,8 @@ namespace adjoin::ops {
 namespace {
 
 void check_index(const Tensor& index, std::string_view name = "index") {
-  want(index.ndim() <= 1, name, " must be a vector, its shape is ", shown(index));
+  if (index.ndim() > 1)
+    kit::raise(AJ_OUT_OF_RANGE, name, " must be a vector, its shape is ", shown(index));
 }
 
 // gather and scatter: index may be smaller than t in every dimension but dim.
@@ -18,6 +19,15 @@ void check_gather(const Tensor& t, const Tensor& index, int64_t dim, std::string
   for (int64_t i = 0; i < index.ndim() && i < t.ndim(); ++i)
     want(i == dim || index.size(i) <= t.size(i), "index ", shown(index), " is larger than ", name,
          " ", shown(t), " in dimension ", i);
+}
+
+// Indices that do not fit each other are an error of the index, as one out of range is.
+Sizes joined_index(const Sizes& common, const Tensor& index) {
+  try {
+    return broadcast(common, index.shape());
+  } catch (const kit::Error& e) {
+    kit::raise(AJ_OUT_OF_RANGE, e.message());
+  }
 }
 
 }  // namespace
@@ -33,7 +43,7 @@ aj_status* index_at_shape(void*, aj_call* call) {
     for (int64_t i = 0; i < int64_t(indices.size()); ++i) {
       if (!indices[i].defined()) continue;
       want(indices[i].dtype() == int64, "indices must be int64, one is ", indices[i].dtype());
-      common = broadcast(common, indices[i].shape());
+      common = joined_index(common, indices[i]);
       first = count++ ? first : i;
       last = i;
     }
@@ -161,8 +171,12 @@ std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
   }
   if (int64_t(out.size()) > t.ndim())
     kit::raise(AJ_OUT_OF_RANGE, "too many indices: ", out.size(), " for shape ", shown(t));
-  for (const Tensor& index : out)
-    if (index.defined()) common = broadcast(common, index.shape());
+  for (size_t d = 0; d < out.size(); ++d) {
+    if (!out[d].defined()) continue;
+    common = joined_index(common, out[d]);
+    if (t.size(int64_t(d)) == 0 && out[d].numel() > 0)
+      kit::raise(AJ_OUT_OF_RANGE, "an index is out of bounds: dimension ", d, " has size 0");
+  }
   for (Tensor& index : out)
     if (index.defined() && !std::ranges::equal(index.shape(), common))
       index = expand(index, common);

@@ -1,41 +1,22 @@
 // core/ops/loss.cpp: losses out of pointwise ops, gathers and sums.
-#include <cmath>
+#include "core/ops/loss.hpp"
 
-#include "core/ops/make.hpp"
+#include <cmath>
 
 namespace adjoin::ops {
 namespace {
 
-void check_reduction(std::string_view how) {
-  if (how != "mean" && how != "sum" && how != "none")
-    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
-                  "reduction must be 'mean', 'sum' or 'none', it is '", how, "'");
-}
-
-// Is there something to look at? A meta tensor has only a shape.
-bool has_values(const Tensor& t) {
-  return t.numel() > 0 &&
-         kit::view_of(kit::env.core->device_name(t.device().device_type)) != "meta";
-}
-
-Tensor reduced(const Tensor& each, std::string_view how) {
-  check_reduction(how);
-  return how == "mean" ? mean(each) : how == "sum" ? sum(each) : each;
-}
-
 // Shapes that differ broadcast, as PyTorch does with a warning.
 struct Pair {
-  explicit Pair(const kit::Body& b) {
-    Sizes shape = broadcast(b.tensor(0).shape(), b.tensor(1).shape());
-    if (!std::ranges::equal(b.tensor(0).shape(), b.tensor(1).shape())) {
-      static constexpr std::string_view who = "loss";
-      std::string text =
-          kit::text("input is ", shown(b.tensor(0)), ", target is ", shown(b.tensor(1)),
-                    ": they broadcast to ", shown(shape), "; give both one shape");
-      kit::env.core->log(1, kit::str(who), kit::str(text));
-    }
-    input = expand(b.tensor(0), shape);
-    target = expand(b.tensor(1), shape);
+  explicit Pair(const kit::Body& b) : input(b.tensor(0)), target(b.tensor(1)) {
+    if (std::ranges::equal(input.shape(), target.shape())) return;
+    Sizes shape = broadcast(input.shape(), target.shape());
+    static constexpr std::string_view who = "loss";
+    std::string text = kit::text("input is ", shown(input), ", target is ", shown(target),
+                                 ": they broadcast to ", shown(shape), "; give both one shape");
+    kit::env.core->log(1, kit::str(who), kit::str(text));
+    input = expand(input, shape);
+    target = expand(target, shape);
   }
   Tensor input, target;
 };
@@ -43,14 +24,28 @@ struct Pair {
 void check_classes(const Tensor& input, const Tensor& target, int64_t dim) {
   Sizes shape = sizes_of(input);
   shape.erase(shape.begin() + dim);
-  want(std::ranges::equal(target.shape(), shape), "input is ", shown(input),
-       ", so target must have shape ", shown(shape), ", it has ", shown(target));
+  if (std::ranges::equal(target.shape(), shape)) return;
+  bool batches =
+      input.ndim() > 1 && target.ndim() == input.ndim() - 1 && input.size(0) != target.size(0);
+  kit::raise_as(batches ? "ValueError" : "RuntimeError", AJ_INVALID_ARGUMENT, "input is ",
+                shown(input), ", so target must have shape ", shown(shape), ", it has ",
+                shown(target));
 }
 
 Tensor to_classes(const Tensor& t) {
   want(is_integral(t) && t.dtype().code != kDLBool, "target classes must be int64, they are ",
        t.dtype());
   return t.dtype() == int64 ? t : to(t, int64);
+}
+
+// Whether a look at targets on the host finds none that is ignored; elsewhere one waits for no
+// look.
+bool counts_all(const Tensor& target, int64_t ignore) {
+  if (target.device().device_type != kDLCPU || !target.is_contiguous()) return false;
+  const DLTensor& dl = target.get()->dl;
+  const void* data = static_cast<const char*>(dl.data) + dl.byte_offset;
+  const auto* first = static_cast<const int64_t*>(data);
+  return std::find(first, first + target.numel(), ignore) == first + target.numel();
 }
 
 // Class dimension last but one kept in place: [C] or [N, C, ...] with target [] or [N, ...].
@@ -63,12 +58,19 @@ struct Classes {
     want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes),
          "weight must have one element for each of the ", classes, " classes");
     target = to_classes(given);
-    kept = ne(target, ignore);
-    // An ignored class may lie anywhere: class 0 stands in for it and counts nothing.
-    safe = where(kept, target, number_of(target, 0));
+    safe = target;
+    if (!counts_all(target, ignore)) {
+      kept = ne(target, ignore);
+      // An ignored class may lie anywhere: class 0 stands in for it and counts nothing.
+      safe = where(kept, target, number_of(target, 0));
+    }
     if (!weight.defined()) return;
     counts = checked([&] { return index_select(weight, 0, reshape(safe, {-1})); });
-    counts = where(kept, reshape(counts, target.shape()), number_of(counts, 0));
+    counts = unignored(reshape(counts, target.shape()));
+  }
+  // Zero where the class is ignored.
+  Tensor unignored(const Tensor& each) const {
+    return kept.defined() ? where(kept, each, number_of(each, 0)) : each;
   }
   Tensor picked(const Tensor& t) const {
     return checked([&] { return squeeze(gather(t, dim, unsqueeze(safe, dim)), {dim}); });
@@ -76,11 +78,13 @@ struct Classes {
 
   // The mean over what counts.
   Tensor average(const Tensor& each) const {
+    if (!counts.defined() && !kept.defined()) return mean(each);
     return sum(each) / sum(counts.defined() ? counts : kept);
   }
 
   int64_t dim, classes;
-  Tensor target, kept, safe, counts;  // counts: undefined when every class counts 1
+  // kept: undefined when none is ignored; counts: when every class counts 1
+  Tensor target, kept, safe, counts;
 
  private:
   template <class F>
@@ -97,7 +101,7 @@ struct Classes {
 Tensor nll(const Tensor& input, const Classes& c, std::string_view how) {
   check_reduction(how);
   Tensor picked = c.picked(input);
-  Tensor each = where(c.kept, c.counts.defined() ? picked * c.counts : picked, number_of(input, 0));
+  Tensor each = c.unignored(c.counts.defined() ? picked * c.counts : picked);
   return -(how == "none" ? each : how == "sum" ? sum(each) : c.average(each));
 }
 
@@ -159,7 +163,7 @@ aj_status* cross_entropy_body(void*, aj_call* call) {
       shape[c.dim] = c.classes;
       all = logs * view(weight, shape);
     }
-    Tensor even = where(c.kept, -sum(all, {c.dim}), number_of(logs, 0));
+    Tensor even = c.unignored(-sum(all, {c.dim}));
     if (how == "mean")
       even = c.average(even);
     else if (how == "sum")
@@ -188,9 +192,8 @@ aj_status* smooth_l1_loss_body(void*, aj_call* call) {
     Pair p(b);
     double beta = b.real(3);
     want(beta >= 0, "beta must not be negative: ", beta);
-    Tensor d = abs(p.input - p.target);
-    if (beta > 0) d = where(lt(d, beta), d * d * (0.5 / beta), d - 0.5 * beta);
-    b.ret(0, reduced(d, b.text(2)));
+    if (beta == 0) return b.ret(0, reduced(abs(p.input - p.target), b.text(2)));
+    b.ret(0, reduced(huber_each(p.input, p.target, beta, 1 / beta), b.text(2)));
   });
 }
 
@@ -199,8 +202,7 @@ aj_status* huber_loss_body(void*, aj_call* call) {
     Pair p(b);
     double delta = b.real(3);
     want(delta > 0, "delta must be positive: ", delta);
-    Tensor d = abs(p.input - p.target);
-    b.ret(0, reduced(where(lt(d, delta), d * d * 0.5, (d - 0.5 * delta) * delta), b.text(2)));
+    b.ret(0, reduced(huber_each(p.input, p.target, delta, 1), b.text(2)));
   });
 }
 
@@ -212,11 +214,20 @@ aj_status* bce_each_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+void want_one_shape(const Tensor& input, const Tensor& target) {
+  if (!std::ranges::equal(input.shape(), target.shape()))
+    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "input is ", shown(input), ", target is ",
+                  shown(target), ": give both one shape");
+}
+
+}  // namespace
+
 aj_status* binary_cross_entropy_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &target = b.tensor(1);
-    want(std::ranges::equal(x.shape(), target.shape()), "input is ", shown(x), ", target is ",
-         shown(target), ": give both one shape");
+    want_one_shape(x, target);
     {
       NoGradGuard off;
       bool inside = !has_values(x) || all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
@@ -232,12 +243,14 @@ aj_status* binary_cross_entropy_body(void*, aj_call* call) {
 aj_status* binary_cross_entropy_with_logits_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &target = b.tensor(1);
-    want(std::ranges::equal(x.shape(), target.shape()), "input is ", shown(x), ", target is ",
-         shown(target), ": give both one shape");
-    Tensor one =
-        logaddexp(-x, number_of(x, 0));  // -log(sigmoid(x)): the loss where the target is 1
-    Tensor each = b.given(4) ? (1 - target) * x + (1 + (b.tensor(4) - 1) * target) * one
-                             : (1 - target) * x + one;
+    want_one_shape(x, target);
+    Tensor each;
+    if (b.given(4)) {
+      Tensor one = softplus(-x, 1, HUGE_VAL);  // the loss where the target is 1
+      each = (1 - target) * x + (1 + (b.tensor(4) - 1) * target) * one;
+    } else {
+      each = bce_logits_each(x, target);
+    }
     if (b.given(2)) each = each * b.tensor(2);
     b.ret(0, reduced(each, b.text(3)));
   });

@@ -12,9 +12,28 @@ inline Tensor filled(const Tensor& like, const Sizes& shape, const Scalar& x, DL
 inline Tensor zeros_of(const Tensor& like, const Sizes& shape) {
   return zeros(shape, like.dtype(), like.device());
 }
-inline Tensor number_of(const Tensor& like, const Scalar& x) {
-  return filled(like, {}, x, like.dtype());
-}
+
+// A number of like's dtype. As an operand beside a tensor of that dtype it stays a number where
+// that gives the same: nothing is made of it.
+class Constant {
+ public:
+  Constant(const Tensor& like, const Scalar& x) : like_(like), x_(x) {}
+  operator Tensor() const { return filled(like_, {}, x_, like_.dtype()); }
+  operator Operand() const {
+    bool integer = like_.dtype().code == kDLInt || like_.dtype().code == kDLUInt;
+    if (like_.is_floating_point() ? !x_.is_complex() : integer && x_.is_integer()) return x_;
+    if (like_.dtype().code == kDLBool) return x_.to_bool();
+    made_ = *this;
+    return made_;
+  }
+
+ private:
+  Tensor like_;
+  Scalar x_;
+  mutable Tensor made_;  // an operand does not own it
+};
+inline Constant number_of(const Tensor& like, const Scalar& x) { return Constant(like, x); }
+
 inline Tensor counting(const Tensor& like, int64_t n) {
   return arange(0, n, 1, int64, like.device());
 }

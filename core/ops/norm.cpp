@@ -154,8 +154,9 @@ aj_status* batch_norm_body(void*, aj_call* call) {
                  &bias = b.tensor(4);
     bool training = b.flag(5);
     want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
-    want(!training || t.numel() != t.size(1),
-         "training wants more than one value per channel: input is ", shown(t));
+    if (training && t.numel() == t.size(1))
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
+                    "training wants more than one value per channel: input is ", shown(t));
     if (!training && mean.defined() && var.defined() && recording({&t, &weight, &bias})) {
       check_channels(mean, t.size(1), "running_mean");
       check_channels(var, t.size(1), "running_var");
@@ -263,6 +264,7 @@ aj_status* layer_norm_body(void*, aj_call* call) {
 namespace {
 
 void check_groups(const Tensor& t, int64_t groups) {
+  want(!t.is_complex(), "real numbers are wanted, input is ", t.dtype());
   want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
   want(groups > 0 && t.size(1) % groups == 0, "the ", t.size(1),
        " channels of input must be divisible by num_groups ", groups);
@@ -297,6 +299,7 @@ aj_status* group_norm_shape(void*, aj_call* call) {
 aj_status* group_norm_stats_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &weight = b.tensor(2), &bias = b.tensor(3);
+    check_groups(t, b.integer(1));
     DLDataType dtype = statistics_dtype(t.dtype());
     Tensor rows = by_groups(in(t, dtype), b.integer(1)), middle = mean(rows, {2}, true);
     Tensor centred = rows - middle;
@@ -384,8 +387,9 @@ aj_status* instance_norm_body(void*, aj_call* call) {
     want(t.ndim() >= 3, "input must have batch, channels and places, its shape is ", shown(t));
     if (!b.flag(5))
       return b.ret(0, batch_norm(t, mean_, var_, b.tensor(3), b.tensor(4), false, momentum, eps));
-    want(t.numel() > t.size(0) * t.size(1), "more than one value per channel is wanted: input is ",
-         shown(t));
+    if (t.numel() <= t.size(0) * t.size(1))
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
+                    "more than one value per channel is wanted: input is ", shown(t));
     if (mean_.defined() && var_.defined()) {
       NoGradGuard off;
       Sizes places;

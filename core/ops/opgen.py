@@ -343,7 +343,7 @@ def function(row):
             later = all(q.default is not None for q in row.params[i:])
             out.append(f"{types(i, p)} {p.name}{'_' * (p.name in RESERVED)}"
                        + (f" = {p.cpp_default}" if p.default is not None and later else ""))
-        return ", ".join(out)
+        return ", ".join([*out, "kit::Here here = kit::Here::current()"])
 
     values = ", ".join(f"kit::value({p.name}{'_' * (p.name in RESERVED)})" for p in row.params)
     n = len(row.params)
@@ -356,11 +356,11 @@ def function(row):
              if p.type in tags and not p.optional and p.default is None]  # in f({}) an empty list is meant
     args = f"{'' if empty else 'const '}aj_value args[] = {{{values}}};" if n else "const aj_value* args = nullptr;"
     head = f"  static constinit kit::Op op({quote(row.name)});\n  {args}\n{''.join(empty)}"
-    out = [f"inline {result} {row.ident}({params(lambda i, p: p.cpp_type)}) {{\n{head}  return {call}(op.get(), args, {n});\n}}"]
+    out = [f"inline {result} {row.ident}({params(lambda i, p: p.cpp_type)}) {{\n{head}  return {call}(op.get(), args, {n}, here);\n}}"]
     if in_place(row):
         out.append(f"inline const Tensor& {row.ident}_("
                    + params(lambda i, p: "const Tensor&" if i == 0 else p.cpp_type)
-                   + f") {{\n{head}  return kit::run_into(op.get(), args, {n}, {row.params[0].name});\n}}")
+                   + f") {{\n{head}  return kit::run_into(op.get(), args, {n}, {row.params[0].name}, here);\n}}")
     return "\n".join(out)
 
 

@@ -35,6 +35,14 @@ Tensor pow_exponent(const Tensor& g, const Operand& x, const Operand& e, const T
 
 Tensor both(const Tensor& a, const Tensor& b) { return logical_and(a, b); }
 
+// t in the dtype that arithmetic with x, which is not of whole numbers, has.
+Tensor joined(const Tensor& t, const Tensor& x) {
+  if (t.is_complex()) return t;
+  DLDataType dtype = x.dtype();
+  if (t.ndim() || !x.ndim()) kit::check(kit::env.core->dtype_promote(dtype, t.dtype(), &dtype));
+  return to(t, dtype);
+}
+
 }  // namespace
 
 aj_status* pow_vjp(void*, aj_grad_call* call) {
@@ -100,7 +108,8 @@ aj_status* trigamma_body(void*, aj_call* call) {
 
 aj_status* logit_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor p = b.tensor(0);
+    Tensor p =
+        is_integral(b.tensor(0)) ? to(b.tensor(0), kit::env.core->default_dtype()) : b.tensor(0);
     if (b.given(1)) p = clamp(p, b.real(1), 1 - b.real(1));
     b.ret(0, log(p / (1 - p)));
   });
@@ -127,10 +136,15 @@ aj_status* xlogy_body(void*, aj_call* call) {
     want(x.is_tensor() || y.is_tensor(),
          "at least one argument must be a tensor; pass adjoin.tensor(...)");
     const Tensor& any = x.is_tensor() ? x.tensor() : y.tensor();
-    Tensor other = kit::as_tensor(y, any), none = both(eq(x, 0), logical_not(isnan(other)));
-    if (!x.is_tensor() && x.number() == 0) none = logical_not(isnan(other));
-    b.ret(0, x * log(where(none, 1,
-                           y)));  // log(1) instead of log(0): no NaN, and no gradient from there
+    Tensor other = kit::as_tensor(y, any), good = logical_not(isnan(other)), none;
+    if (x.is_tensor())
+      none = both(eq(x.tensor(), 0), good);
+    else
+      none = x.number() == 0 ? good : zeros_like(good);
+    // log(1) instead of log(0): no NaN, and no gradient from there.
+    bool takes_dtype = x.is_tensor() && !is_integral(x.tensor());
+    Tensor kept = takes_dtype ? where(none, 1, joined(other, x.tensor())) : where(none, 1, y);
+    b.ret(0, x * log(kept));
   });
 }
 
@@ -144,10 +158,9 @@ aj_status* nan_to_num_body(void*, aj_call* call) {
                      : d.code == kDLBfloat ? 3.3895313892515355e38
                      : d.bits == 16        ? 65504
                                            : double(std::numeric_limits<float>::max());
-    const double inf = std::numeric_limits<double>::infinity();
-    Tensor y = where(isnan(t), b.maybe<double>(1).value_or(0), t);
-    y = where(eq(t, inf), b.maybe<double>(2).value_or(largest), y);
-    y = where(eq(t, -inf), b.maybe<double>(3).value_or(-largest), y);
+    Tensor y =
+        nan_to_num_each(t, b.maybe<double>(1).value_or(0), b.maybe<double>(2).value_or(largest),
+                        b.maybe<double>(3).value_or(-largest));
     b.ret(0, x.is_complex() ? view_as_complex(y) : y);
   });
 }

@@ -1,17 +1,8 @@
 // core/ops/pool.cpp: shapes of pooling, the layers' forms, and what pools by other ops.
-#include "core/ops/make.hpp"
+#include "core/ops/pool.hpp"
 
 namespace adjoin::ops {
 namespace {
-
-int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
-                    bool ceil_mode) {
-  int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
-  int64_t out = room < 0 ? 0 : room / stride + 1;
-  if (ceil_mode && (out - 1) * stride >= in + padding)
-    --out;  // the last window must begin within input or what is before it
-  return out;
-}
 
 void check_planes(std::span<const int64_t> shape) {
   want(shape.size() == 3 || shape.size() == 4, "input must have 3 or 4 dimensions, its shape is ",
@@ -178,6 +169,47 @@ Sizes output_size(const Tensor& t, Ints asked) {
 
 }  // namespace
 
+namespace {
+
+// The maxima alone, where no derivative will ask for places: of a slice for each tap of a window.
+// Undefined: of no use here.
+Tensor max_of_slices(const kit::Body& b) {
+  constexpr int64_t kMostTaps = 8, kMostStep = 1 << 20;
+  const Tensor& t = b.tensor(0);
+  Sizes kernel = n_of(b.ints(1), 1, "kernel_size");
+  int64_t n = kernel[0], stride = stride_or(b, 2, kernel)[0];
+  int64_t padding = n_of(b.ints(3), 1, "padding")[0], dilation = n_of(b.ints(4), 1, "dilation")[0];
+  bool recorded = t.requires_grad() && kit::env.autograd->grad_mode();
+  bool served = (t.ndim() == 2 || t.ndim() == 3) && t.is_floating_point() && n > 0 &&
+                n <= kMostTaps && stride > 0 && stride <= kMostStep && dilation > 0 &&
+                dilation <= kMostStep && padding >= 0 && padding <= n / 2;
+  if (recorded || !served) return Tensor();
+  int64_t size = t.size(-1), out = pooled_size(size, n, stride, padding, dilation, b.flag(5));
+  // Tap k of window o lies at first(k) + o * stride.
+  auto first = [&](int64_t k) { return k * dilation - padding; };
+  auto slice_of = [&](int64_t k, int64_t lo, int64_t hi) {
+    return cut(t, -1, first(k) + lo * stride, first(k) + (hi - 1) * stride + 1, stride);
+  };
+  auto whole = [&](int64_t k) { return first(k) >= 0 && first(k) + (out - 1) * stride < size; };
+  Tensor best;
+  int64_t joined = 0;
+  for (int64_t k = 0; k < n && out > 0; ++k)
+    if (whole(k)) best = joined++ ? maximum(best, slice_of(k, 0, out)) : slice_of(k, 0, out);
+  if (joined < 2) best = joined ? clone(best) : Tensor();
+  if (!best.defined()) return best;
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t lo = first(k) < 0 ? (stride - 1 - first(k)) / stride : 0,
+            hi = first(k) < size ? std::min(out, (size - 1 - first(k)) / stride + 1) : 0;
+    if (!whole(k) && lo < hi) {
+      Tensor part = cut(best, -1, lo, hi);
+      copy_(part, maximum(part, slice_of(k, lo, hi)));
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
 aj_status* max_pool2d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     want(!b.flag(6), "return_indices=True has its own function; call max_pool2d_with_indices");
@@ -192,7 +224,8 @@ aj_status* max_pool2d_layer_with_indices_body(void*, aj_call* call) {
 aj_status* max_pool1d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     want(!b.flag(6), "return_indices=True has its own function; call max_pool1d_with_indices");
-    b.ret(0, std::get<0>(max_pool1d_of(b)));
+    Tensor best = max_of_slices(b);
+    b.ret(0, best.defined() ? best : std::get<0>(max_pool1d_of(b)));
   });
 }
 
@@ -238,28 +271,6 @@ aj_status* adaptive_avg_pool1d_body(void*, aj_call* call) {
     b.ret(0, squeeze(adaptive_avg_pool2d_forward(unsqueeze(t, -2),
                                                  {1, n_of(b.ints(1), 1, "output_size")[0]}),
                      {-2}));
-  });
-}
-
-aj_status* adaptive_max_pool2d_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    const Tensor& t = b.tensor(0);
-    Sizes size = output_size(t, b.ints(1));
-    constexpr int64_t kMost = 1 << 10;  // a window is an op here
-    want(size[0] <= kMost && size[1] <= kMost, "output_size must be at most ", kMost, ": ",
-         shown(size));
-    int64_t h = t.size(-2), w = t.size(-1);
-    std::vector<Tensor> rows;
-    for (int64_t i = 0; i < size[0]; ++i) {
-      Tensor band = cut(t, -2, i * h / size[0], ((i + 1) * h + size[0] - 1) / size[0]);
-      std::vector<Tensor> cells;
-      for (int64_t j = 0; j < size[1]; ++j) {
-        Tensor window = cut(band, -1, j * w / size[1], ((j + 1) * w + size[1] - 1) / size[1]);
-        cells.push_back(std::get<0>(max(flatten(window, -2, -1), -1)));
-      }
-      rows.push_back(stack(cells, -1));
-    }
-    b.ret(0, stack(rows, -2));
   });
 }
 

@@ -65,17 +65,27 @@ aj_status* addmm_shape(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+void check_factors(const Tensor& x, const Tensor& w) {
+  want(x.ndim() >= 1, "input must have a dimension, it is a number");
+  want(w.ndim() == 1 || w.ndim() == 2, "weight must have 1 or 2 dimensions, its shape is ",
+       shown(w));
+  want(x.size(-1) == w.size(-1), "input is ", shown(x), " and weight is ", shown(w), ": the sizes ",
+       x.size(-1), " and ", w.size(-1), " differ",
+       x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "");
+}
+
+}  // namespace
+
 aj_status* linear_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor &x = c.tensor(0), &w = c.tensor(1), &bias = c.tensor(2);
-    want(x.ndim() >= 1, "input must have a dimension, it is a number");
-    want_dims(w, 2, "weight");
     same_dtype(x, w);
-    want(x.size(-1) == w.size(1), "input is ", shown(x), " and weight is ", shown(w),
-         ": the sizes ", x.size(-1), " and ", w.size(1), " differ",
-         x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "");
+    check_factors(x, w);
     Sizes shape = sizes_of(x);
-    shape.back() = w.size(0);
+    shape.pop_back();
+    if (w.ndim() == 2) shape.push_back(w.size(0));
     if (bias.defined()) {
       same_dtype(x, bias);
       want(broadcast(bias.shape(), shape) == shape, "bias of shape ", shown(bias),
@@ -247,21 +257,20 @@ aj_status* addr_body(void*, aj_call* call) {
 aj_status* linear_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &w = b.tensor(1), &bias = b.tensor(2);
-    want(x.ndim() >= 1, "input must have a dimension, it is a number");
-    want_dims(w, 2, "weight");
-    want(x.size(-1) == w.size(1), "input is ", shown(x), " and weight is ", shown(w),
-         ": the sizes ", x.size(-1), " and ", w.size(1), " differ",
-         x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "");
-    Tensor made = matmul(x, t(w));
+    check_factors(x, w);
+    Tensor made = matmul(x, w.ndim() == 2 ? t(w) : w);
     b.ret(0, bias.defined() ? made + bias : made);
   });
 }
 
 aj_status* linear_weight_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    want(b.tensor(0).ndim() > 0 && b.tensor(1).ndim() > 0, "grad and input must have a last dimension: ",
-         shown(b.tensor(0)), " and ", shown(b.tensor(1)));
-    b.ret(0, mm(t(folded(b.tensor(0))), conjugate(folded(b.tensor(1)))));
+    const Tensor &g = b.tensor(0), &x = b.tensor(1);
+    want(x.ndim() > 0 && (g.ndim() == x.ndim() || g.ndim() == x.ndim() - 1),
+         "grad must have as many dimensions as input, or one less: ", shown(g), " and ", shown(x));
+    bool vector = g.ndim() < x.ndim();  // the weight was one
+    Tensor made = mm(t(folded(vector ? unsqueeze(g, -1) : g)), conjugate(folded(x)));
+    b.ret(0, vector ? squeeze(made, {0}) : made);
   });
 }
 

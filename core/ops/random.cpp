@@ -2,8 +2,10 @@
 // Philox primitive, so the numbers are the same on every device.
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/ops/infer.hpp"
+#include "core/ops/loss.hpp"
 #include "core/ops/memory.hpp"
 
 namespace adjoin::ops {
@@ -30,8 +32,9 @@ Draw draw(const Generator& g, const Tensor& t, bool wide) {
 bool is_wide(const Tensor& t) { return t.is_floating_point() && t.dtype().bits == 64; }
 
 void want_floating(const Tensor& t) {
-  want(t.is_floating_point(), "the numbers are not whole: input is ", t.dtype(),
-       "; make it a floating dtype");
+  if (!t.is_floating_point())
+    kit::raise(AJ_UNIMPLEMENTED, "the numbers are not whole: input is ", t.dtype(),
+               "; make it a floating dtype");
 }
 void want_probability(double p) { want(p >= 0 && p <= 1, "p must be between 0 and 1: ", p); }
 
@@ -190,14 +193,29 @@ aj_status* randint_like_body(void*, aj_call* call) {
   });
 }
 
-// The order that sorts random numbers of 62 bits: equal ones are rarer than a wrong bit of memory.
+// The shuffle of Fisher and Yates, its places drawn before: element i changes places with one of
+// those from i on. The host does it, since each step needs the one before.
 aj_status* randperm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    constexpr int64_t ahead = 16;
     int64_t n = b.integer(0);
     want(n >= 0, "n must not be negative: ", n);
-    Tensor keys = integers(empty_dense({n}, int64, b.maybe<DLDevice>(3).value_or(b.call()->device)),
-                           0, int64_t(1) << 62, b.generator(1));
-    b.ret(0, to(argsort(keys), b.maybe<DLDataType>(2).value_or(int64)));
+    DLDevice device = b.maybe<DLDevice>(3).value_or(b.call()->device);
+    Tensor draws = integers(empty_dense({n}, int64, device), 0, int64_t(1) << 62, b.generator(1));
+    if (!has_values(draws)) return b.ret(0, to(draws, b.maybe<DLDataType>(2).value_or(int64)));
+    draws = to(draws, std::nullopt, DLDevice{kDLCPU, 0});
+    Tensor order = empty_dense({n}, int64, DLDevice{kDLCPU, 0});
+    const int64_t* draw = draws.data<int64_t>();
+    int64_t* at = order.data<int64_t>();
+    auto other = [&](int64_t i) {
+      return i + int64_t(static_cast<unsigned __int128>(draw[i]) * uint64_t(n - i) >> 62);
+    };
+    std::iota(at, at + n, int64_t(0));
+    for (int64_t i = 0; i < n; ++i) {
+      if (i + ahead < n) __builtin_prefetch(at + other(i + ahead), 1);
+      std::swap(at[i], at[other(i)]);
+    }
+    b.ret(0, to(order, b.maybe<DLDataType>(2).value_or(int64), device));
   });
 }
 

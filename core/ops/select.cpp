@@ -9,11 +9,10 @@ aj_status* masked_fill_body(void*, aj_call* call) {
     Operand value = b.operand(2);
     want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ",
          shown(value.shape()));
-    Tensor filling = !value.is_tensor()                    ? number_of(t, value.number())
-                     : value.tensor().dtype() == t.dtype() ? value.tensor()
-                                                           : to(value.tensor(), t.dtype());
     broadcast(b.tensor(1).shape(), t.shape());
-    b.ret(0, where(b.tensor(1), filling, t));
+    if (!value.is_tensor()) return b.ret(0, where(b.tensor(1), number_of(t, value.number()), t));
+    bool same = value.tensor().dtype() == t.dtype();
+    b.ret(0, where(b.tensor(1), same ? value.tensor() : to(value.tensor(), t.dtype()), t));
   });
 }
 
@@ -83,21 +82,19 @@ aj_status* msort_body(void*, aj_call* call) {
 
 namespace {
 
-// The k-th of a sorted dimension; when nan counts, a NaN anywhere wins.
+// The k-th smallest of a dimension: the last of the k smallest, however those stand. When NaN wins,
+// the first one does.
 std::pair<Tensor, Tensor> kth(const Tensor& input, int64_t k, int64_t d, bool keepdim,
                               bool nan_wins) {
-  Tensor t = input.ndim() ? input : unsqueeze(input, 0);
+  Tensor t = input.ndim() ? input : unsqueeze(input, 0), seen = t.detach();
   int64_t n = t.size(d);
   want(k >= 1 && k <= n, "k must be between 1 and the dimension's size ", n, ": ", k);
-  auto [values, indices] = sort(t, d, false, true);
-  Tensor value = cut(values, d, k - 1, k), index = cut(indices, d, k - 1, k);
-  if (nan_wins && t.is_floating_point()) {
-    Tensor bad = isnan(cut(values, d, n - 1, n));
-    // The first NaN in place: how many sorted elements are none.
-    Tensor first = clamp(sum(logical_not(isnan(values)), {d}, true), Operand(), n - 1);
-    value = where(bad, gather(values, d, first), value);
-    index = where(bad, gather(indices, d, first), index);
+  Tensor index = cut(std::get<1>(topk(seen, k, d, false, false)), d, k - 1, k);
+  if (nan_wins && t.is_floating_point() && t.numel()) {
+    Tensor largest = argmax(seen, d, true);
+    index = where(isnan(gather(seen, d, largest)), largest, index);
   }
+  Tensor value = gather(t, d, index);
   if (!keepdim || input.ndim() == 0) value = select(value, d, 0), index = select(index, d, 0);
   return {value, index};
 }
@@ -115,7 +112,8 @@ aj_status* kthvalue_body(void*, aj_call* call) {
 aj_status* median_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor flat = reshape(b.tensor(0), {-1});
-    want(flat.numel() > 0, "a tensor without elements has no median");
+    if (flat.numel() == 0)
+      return b.ret(0, to(full(Sizes(), double(NAN), float64, flat.device()), flat.dtype()));
     b.ret(0, kth(flat, (flat.numel() + 1) / 2, 0, false, true).first);
   });
 }
@@ -124,7 +122,7 @@ aj_status* median_dim_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     int64_t d = b.integer(1), n = t.ndim() ? t.size(d) : 1;
-    want(n > 0, "dimension ", d, " without elements has no median");
+    if (n == 0) kit::raise(AJ_OUT_OF_RANGE, "dimension ", d, " without elements has no median");
     auto [value, index] = kth(t, (n + 1) / 2, d, b.flag(2), true);
     b.ret(0, value);
     b.ret(1, index);

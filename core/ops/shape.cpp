@@ -1,5 +1,8 @@
 // core/ops/shape.cpp: joining, repeating and padding by views, copies and indices.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/grad.hpp>
+#include <algorithm>
+
+#include "core/ops/host.hpp"
 
 namespace adjoin::ops {
 
@@ -29,7 +32,7 @@ aj_status* cat_same_shape(void*, aj_call* call) {
 aj_status* cat_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensors all = b.tensors(0);
-    want(all.size() > 0, "no tensors are given");
+    if (all.size() == 0) kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "no tensors are given");
     DLDataType dtype = all[0].dtype();
     bool mixed = false;
     std::vector<Tensor> kept;
@@ -187,16 +190,44 @@ aj_status* repeat_interleave_tensor_body(void*, aj_call* call) {
          "repeats must be integers, one per element: ", repeats.dtype(), " ", shown(repeats));
     want(repeats.numel() == t.size(d) || repeats.numel() == 1, "repeats has ", repeats.numel(),
          " elements, dimension ", d, " has ", t.size(d));
-    Tensor counts = expand(reshape(to(repeats, int64), {-1}), {t.size(d)}),
-           ends = cumsum(counts, 0);
-    want(counts.numel() == 0 || amin(counts).item<int64_t>() >= 0,
-         "a number of repeats is negative");
-    int64_t total = counts.numel() ? select(ends, 0, -1).item<int64_t>() : 0;
-    // Element j comes from as many places as have ended at j or before.
-    Tensor from = sum(le(unsqueeze(ends, 1), counting(t, total)), {0});
-    b.ret(0, index_select(t, d, from));
+    Tensor here = contiguous(to(repeats, int64, DLDevice{kDLCPU, 0}));
+    const int64_t* counts = here.data<int64_t>();
+    int64_t total = 0, step = repeats.numel() == 1 ? 0 : 1;
+    for (int64_t i = 0; i < t.size(d); ++i) {
+      want(counts[i * step] >= 0, "a number of repeats is negative: ", counts[i * step]);
+      total = plus(total, counts[i * step]);
+    }
+    std::vector<int64_t> from;
+    from.reserve(size_t(total));
+    for (int64_t i = 0; i < t.size(d); ++i) from.insert(from.end(), size_t(counts[i * step]), i);
+    b.ret(0, index_select(t, d, indices_from_host(t, from, {total})));
   });
 }
+
+namespace {
+
+struct Turn {
+  int64_t dim, cutoff;  // what begins at cutoff comes first
+};
+
+// All turns at once: each part of the input is copied to where it stands afterwards.
+Tensor turned(const Tensor& t, std::span<const Turn> turns) {
+  Tensor out = empty_dense(t.shape(), t.dtype(), t.device());
+  for (size_t part = 0; part < size_t(1) << turns.size(); ++part) {
+    Tensor from = t, to = out;
+    for (size_t i = 0; i < turns.size(); ++i) {
+      auto [d, cutoff] = turns[i];
+      int64_t n = t.size(d);
+      bool front = part >> i & 1;
+      from = front ? cut(from, d, 0, cutoff) : cut(from, d, cutoff, n);
+      to = front ? cut(to, d, n - cutoff, n) : cut(to, d, 0, n - cutoff);
+    }
+    copy_(to, from);
+  }
+  return out;
+}
+
+}  // namespace
 
 aj_status* roll_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
@@ -205,14 +236,34 @@ aj_status* roll_body(void*, aj_call* call) {
     bool flat = dims.is_none() || dims.empty();
     want(shifts.size() == (flat ? 1 : dims.size()), "shifts ", shown(shifts),
          " must be as many as dims");
+    if (t.numel() == 0 || (t.ndim() == 0 && !flat)) return b.ret(0, clone(t));
     Tensor out = flat ? reshape(t, {-1}) : t;
-    if (t.numel() == 0) return b.ret(0, clone(t));
+    std::vector<Turn> turns;
     for (size_t i = 0; i < shifts.size(); ++i) {
-      int64_t d = flat ? 0 : dims[i], n = out.size(d), cutoff = (n - shifts[i] % n) % n;
-      std::vector<Tensor> halves{cut(out, d, cutoff, n), cut(out, d, 0, cutoff)};
-      out = cat(halves, d);
+      int64_t d = flat ? 0 : dims[i], n = out.size(d), by = shifts[i] % n;
+      auto had = std::ranges::find(turns, d, &Turn::dim);
+      if (had == turns.end()) had = turns.insert(had, {d, 0});
+      had->cutoff = (had->cutoff + n - by) % n;
     }
+    std::erase_if(turns, [](const Turn& turn) { return turn.cutoff == 0; });
+    if (turns.empty()) return b.ret(0, clone(t, MemoryFormat::contiguous));
+    constexpr size_t most = 3;  // the parts double with each
+    for (size_t i = 0; i < turns.size(); i += most)
+      out = turned(out, std::span(turns).subspan(i, std::min(most, turns.size() - i)));
     b.ret(0, flat ? reshape(out, t.shape()) : out);
+  });
+}
+
+aj_status* roll_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor& g = d.grad(0);
+    Ints dims = d.ints(1);
+    Sizes back = d.ints(0).vec();
+    for (size_t i = 0; i < back.size(); ++i) {
+      int64_t n = dims.is_none() || dims.empty() ? g.numel() : g.size(dims[i]);
+      back[i] = n ? -(back[i] % n) : 0;
+    }
+    d.set(0, roll(g, back, dims));
   });
 }
 
@@ -235,10 +286,27 @@ aj_status* flip_body(void*, aj_call* call) {
 
 namespace {
 
+// Which columns of each row a triangle has, written on the host.
+Tensor triangle_on_host(int64_t rows, int64_t columns, int64_t diagonal, bool lower) {
+  Tensor mask = empty_dense({rows, columns}, boolean, DLDevice{kDLCPU, 0});
+  bool* row = mask.data<bool>();
+  for (int64_t i = 0; i < rows; ++i, row += columns) {
+    int64_t split = std::clamp<int64_t>(i + diagonal + lower, 0, columns);
+    std::fill(row, row + split, lower);
+    std::fill(row + split, row + columns, !lower);
+  }
+  return mask;
+}
+
 // Keeps the elements whose column minus row is at most (lower) or at least (upper) the diagonal.
 Tensor triangle(const Tensor& t, int64_t diagonal, bool lower) {
   want(t.ndim() >= 2, "at least two dimensions are wanted, the shape is ", shown(t));
-  Tensor rows = unsqueeze(counting(t, t.size(-2)) + diagonal, 1), columns = counting(t, t.size(-1));
+  int64_t n = t.size(-2),
+          first = std::clamp(diagonal, -n, t.size(-1));  // beyond it nothing changes
+  if (t.device().device_type == kDLCPU)
+    return where(triangle_on_host(n, t.size(-1), first, lower), t, number_of(t, 0));
+  Tensor rows = unsqueeze(arange(first, first + n, 1, int64, t.device()), 1),
+         columns = counting(t, t.size(-1));
   return where(lower ? le(columns, rows) : ge(columns, rows), t, number_of(t, 0));
 }
 

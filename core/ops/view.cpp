@@ -76,8 +76,8 @@ bool view_strides(const Tensor& t, const Sizes& shape, Sizes* strides) {
   return to == -1;
 }
 
-// What view and reshape are nearly always: elements of a dense tensor in another shape of few dimensions, without lists in
-// between. False: something is odd, and the others say what.
+// What view and reshape are nearly always: elements of a dense tensor in another shape of few
+// dimensions, without lists in between. False: something is odd, and the others say what.
 bool view_dense(aj_call* call) {
   constexpr uint32_t kFew = 8;
   const Tensor& t = Infer(call).tensor(0);
@@ -429,7 +429,8 @@ aj_status* real_view(void*, aj_call* call) {
 
 aj_status* imag_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    want(c.tensor(0).is_complex(), "a complex tensor is wanted, this one is ", c.tensor(0).dtype());
+    if (!c.tensor(0).is_complex())
+      kit::raise(AJ_WRONG_TYPE, "a complex tensor is wanted, this one is ", c.tensor(0).dtype());
     part(c, 1);
   });
 }
@@ -453,6 +454,10 @@ aj_status* view_as_complex_view(void*, aj_call* call) {
     want(wide, "float32 or float64 is wanted, this tensor is ", t.dtype());
     want(t.ndim() > 0 && t.size(-1) == 2, "the last size must be 2: ", shown(t));
     want(t.stride(-1) == 1, "the last dimension must be dense: its stride is ", t.stride(-1));
+    uint64_t pair = t.dtype() == float32 ? 8 : 16;
+    want((t.dl().byte_offset + uint64_t(t.dl().data)) % pair == 0,
+         "storage_offset must be divisible by 2, or pairs begin in between: clone() the tensor "
+         "first");
     Geometry g(t);
     g.erase(t.ndim() - 1);
     for (int64_t& s : g.strides) {

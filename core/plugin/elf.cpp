@@ -133,14 +133,13 @@ std::string ElfFile::read_section_table(uint64_t offset, uint32_t count, uint32_
       return "truncated: a section at " + number(s.sh_offset) + " of " + number(s.sh_size) +
              " bytes ends past the file's " + number(size_);
   }
-  ElfSection text{"", headers[names].sh_type, 0, headers[names].sh_offset, headers[names].sh_size,
-                  0};
+  ElfSection text{"", headers[names].sh_type, 0, headers[names].sh_offset, headers[names].sh_size};
   if (text.type != SHT_STRTAB) return "corrupt: its section names are missing";
   std::vector<uint8_t> strings;
   if (auto bad = read_section(text, &strings); !bad.empty()) return bad;
   sections_.reserve(count);
   for (const Elf64_Shdr& s : headers) {
-    ElfSection section{"", s.sh_type, s.sh_link, s.sh_offset, s.sh_size, s.sh_entsize};
+    ElfSection section{"", s.sh_type, s.sh_link, s.sh_offset, s.sh_size};
     if (!string_at(strings, s.sh_name, &section.name))
       return "corrupt: a section's name is outside the name table";
     sections_.push_back(std::move(section));

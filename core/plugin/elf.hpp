@@ -12,7 +12,7 @@ namespace adjoin::plugin {
 struct ElfSection {
   std::string name;
   uint32_t type = 0, link = 0;
-  uint64_t offset = 0, size = 0, entry_size = 0;
+  uint64_t offset = 0, size = 0;
 };
 
 struct ElfSymbol {

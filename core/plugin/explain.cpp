@@ -31,7 +31,9 @@ std::string loaded_names(const Catalog& list) {
 
 std::string searched(const Catalog& list) {
   std::string text;
-  for (const Folder& f : list.folders()) text += (text.empty() ? "" : ", ") + describe(f);
+  for (const Folder& f : list.folders())
+    text += (text.empty() ? "" : ", ") + describe(f) +
+            (f.problem.empty() ? "" : " (" + f.problem + ")");
   return text.empty() ? "no folder" : text;
 }
 

@@ -49,7 +49,9 @@ void wake_unwinder() {
 
 // A C++ exception out of init is a defect of the plugin that can still be reported; a thread's
 // cancellation is none.
-aj_status* call_init(aj_plugin_init_fn init, const aj_plugin_env* env) {
+using Init = std::function<aj_status*(const aj_plugin_env*)>;
+
+aj_status* call_init(const Init& init, const aj_plugin_env* env) {
   try {
     return init(env);
   } catch (abi::__forced_unwind&) {
@@ -59,23 +61,6 @@ aj_status* call_init(aj_plugin_init_fn init, const aj_plugin_env* env) {
   } catch (...) {
     return fail(AJ_INTERNAL, "its init threw something that is no std::exception");
   }
-}
-
-aj_status* run_init(const Candidate& c, aj_plugin_init_fn init) {
-  aj_registrar transaction(c.name);
-  std::string options = user_options(c.name);
-  aj_plugin_env env = {};
-  env.struct_size = sizeof env;
-  env.minor = this_host().minor;
-  env.core = static_cast<const aj_core*>(query_for_plugin("aj.core", AJ_ABI_MAJOR));
-  env.query = query_for_plugin;
-  env.registrar = &transaction;
-  env.def_device = def_device;
-  env.def_service = def_service;
-  env.path = str(c.path);
-  env.options = str(options);
-  AJ_TRY(call_init(init, static_cast<const aj_plugin_env*>(present("env", &env))));
-  return transaction.commit();
 }
 
 // Left open to the end of the process, unless it is asked for: Library's destructor would dlclose
@@ -112,7 +97,7 @@ aj_status* open_and_init(Candidate* c) {
     return fail(AJ_PRECONDITION, "the note that it exports is not the one in its file");
   auto init = reinterpret_cast<aj_plugin_init_fn>(dlsym(handle, "aj_plugin_init_v1"));
   if (!init) return fail(AJ_PRECONDITION, "does not export aj_plugin_init_v1");
-  AJ_TRY(run_init(*c, init));
+  AJ_TRY(run_init(c->name, c->path, user_options(c->name), init));
   c->handle = handle;
   ++c->inits;
   c->drain = reinterpret_cast<aj_plugin_drain_fn>(dlsym(handle, "aj_plugin_drain_v1"));
@@ -136,6 +121,23 @@ aj_status* load_required(const Candidate& c) {
 }
 
 }  // namespace
+
+aj_status* run_init(const std::string& provider, const std::string& path,
+                    const std::string& options, const Init& init) {
+  aj_registrar transaction(provider);
+  aj_plugin_env env = {};
+  env.struct_size = sizeof env;
+  env.minor = this_host().minor;
+  env.core = static_cast<const aj_core*>(query_for_plugin("aj.core", AJ_ABI_MAJOR));
+  env.query = query_for_plugin;
+  env.registrar = &transaction;
+  env.def_device = def_device;
+  env.def_service = def_service;
+  env.path = str(path);
+  env.options = str(options);
+  AJ_TRY(call_init(init, static_cast<const aj_plugin_env*>(present("env", &env))));
+  return transaction.commit();
+}
 
 void unmap(Candidate* c) {
   libraries().erase(c->handle);

@@ -1,6 +1,8 @@
 // core/plugin/load.hpp: runs a plugin's first code: dlopen and init.
 #pragma once
 
+#include <functional>
+
 #include "core/plugin/catalog.hpp"
 
 namespace adjoin::plugin {
@@ -8,5 +10,9 @@ namespace adjoin::plugin {
 // Both want load_lock() to be held. A failure is also kept as the candidate's reason.
 aj_status* load(Candidate* c);
 void unmap(Candidate* c);  // nothing of it may be in use
+// What init defines under the provider's name: all of it or nothing.
+aj_status* run_init(const std::string& provider, const std::string& path,
+                    const std::string& options,
+                    const std::function<aj_status*(const aj_plugin_env*)>& init);
 
 }  // namespace adjoin::plugin

@@ -217,6 +217,12 @@ void load_extensions(std::string_view what) {
   }));
 }
 
+bool plugin_offers(std::string_view what) {
+  discover_plugins();
+  Locked lock(load_lock());
+  return !catalog().offering(what).empty();
+}
+
 std::string why_not(std::string_view what) {
   Locked lock(load_lock());
   return why_nobody(catalog(), what);

@@ -20,6 +20,9 @@ aj_status* load_provider_of(std::string_view what);
 // The same for what may well be missing: no error, no text.
 void load_extensions(std::string_view what);
 
+// Has an installed plugin said that it offers this? Runs none of them.
+bool plugin_offers(std::string_view what);
+
 // The same reasons as a text: "plugin acme 0.1 (/path): refused: ..." or "no plugin provides
 // 'acme'; loaded: ...".
 std::string why_not(std::string_view what);

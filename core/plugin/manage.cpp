@@ -8,32 +8,19 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <exception>
 #include <fstream>
 
 #include "core/device/device.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/object.hpp"
+#include "core/plugin/guarded.hpp"
 #include "core/plugin/libraries.hpp"
 #include "core/plugin/load.hpp"
-#include "core/plugin/lock.hpp"
 #include "core/service/services.hpp"
 #include "core/thread/quiet.hpp"
 
 namespace adjoin::plugin {
 namespace {
-
-// No exception of ours may leave through a table.
-template <class F>
-aj_status* guarded(const char* what, F body) {
-  try {
-    Locked lock(load_lock());
-    catalog().discover();
-    return body();
-  } catch (const std::exception& e) {
-    return fail(AJ_INTERNAL, "plugins: ", what, ": ", e.what());
-  }
-}
 
 aj_status* unknown(aj_str name) {
   return fail(AJ_NOT_FOUND, "plugins: no plugin is called '", name,
@@ -142,6 +129,7 @@ aj_status* unload(aj_str name, aj_object** out) {
     if (found.empty()) return unknown(name);
     std::string kept;
     for (Candidate* c : found) {
+      if (c->state == AJ_PLUGIN_SHADOWED) continue;  // replaced: tapes may need it
       AJ_TRY(disable_one(c));
       if (std::string why = unload_one(c); !why.empty()) kept = why;
     }

@@ -133,6 +133,4 @@ aj_status* manual_seed(uint64_t seed) {
   return nullptr;
 }
 
-DLDevice generator_device(aj_object* g) { return static_cast<State*>(object_payload(g))->device; }
-
 }  // namespace adjoin

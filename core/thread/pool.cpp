@@ -13,13 +13,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "core/frontend.hpp"
+#include "core/interfaces.hpp"
 #include "core/memory/limit.hpp"
 #include "core/thread/fork.hpp"
 #include "core/tls.hpp"
@@ -341,10 +344,22 @@ aj_status* run_region(Pool& p, Region& r, int threads, int64_t n, int64_t grain,
 }  // namespace
 
 int default_num_threads() {
-  for (const char* name : {"ADJOIN_NUM_THREADS", "OMP_NUM_THREADS"})
-    if (const char* text = std::getenv(name))
-      if (int n = std::atoi(text); n >= 1) return std::min(n, kMaxThreads);
-  return granted_cpus();
+  const char* asked = std::getenv("ADJOIN_NUM_THREADS");
+  const char* end = asked ? asked + std::strlen(asked) : nullptr;
+  int n = 0;
+  bool whole = end != asked && std::from_chars(asked, end, n).ptr == end;
+  if (whole && n >= 1 && n <= kMaxThreads) return n;
+  int instead = whole && n > kMaxThreads ? kMaxThreads : 0;
+  if (const char* text = std::getenv("OMP_NUM_THREADS"); text && !instead)  // may be a list
+    if (int others = std::atoi(text); others >= 1) instead = std::min(others, kMaxThreads);
+  if (!instead) instead = granted_cpus();
+  static std::atomic<bool> told{false};
+  if (end != asked && !told.exchange(true))
+    log_message(1, "threads",
+                text("ADJOIN_NUM_THREADS is '", std::string_view(asked).substr(0, 100),
+                     "', wanted a whole number from 1 to ", kMaxThreads, "; ", instead,
+                     instead == 1 ? " thread serves" : " threads serve"));
+  return instead;
 }
 
 int num_threads() {

@@ -70,7 +70,11 @@ class Library {
       handle_ = nullptr;  // left open: unloading a BLAS that has started threads is not safe
     }
     std::string message = "no BLAS library, our own products serve (" + tried + ")";
-    core().log(wish_.empty() ? 2 : 1, AJ_STR_LIT("cpu"), str(message));
+    // Of a word that names nobody it has been told already.
+    bool told =
+        wish_.find('/') == wish_.npos && wish_.find(".so") == wish_.npos &&
+        std::find(std::begin(kLibraries), std::end(kLibraries), wish_) == std::end(kLibraries);
+    core().log(told ? 2 : 1, AJ_STR_LIT("cpu"), str(message));
     state_.store(kAbsent, std::memory_order_release);
   }
 

@@ -17,7 +17,9 @@ template <class From, class D>
 HWY_INLINE hn::Vec<D> read(D d, const From* p) {
   using T = hn::TFromD<D>;
   const hn::Rebind<int32_t, D> d32;
-  if constexpr (std::is_same_v<T, double> && !std::is_same_v<From, double>) {
+  if constexpr (std::is_integral_v<T>) {
+    return hn::IfThenElseZero(load_mask(d, p), hn::Set(d, 1));
+  } else if constexpr (std::is_same_v<T, double> && !std::is_same_v<From, double>) {
     const hn::Rebind<float, D> df;
     if constexpr (std::is_same_v<From, int64_t>)
       return hn::ConvertTo(d, hn::LoadU(hn::RebindToSigned<D>(), p));
@@ -47,7 +49,9 @@ template <class To, class D>
 HWY_INLINE void give(D d, hn::Vec<D> v, To* p, bool stream) {
   using T = hn::TFromD<D>;
   const hn::Rebind<int32_t, D> d32;
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (std::is_integral_v<T>) {
+    put(v, d, p, stream);
+  } else if constexpr (std::is_same_v<To, bool>) {
     store_mask(d, hn::Not(hn::Eq(v, hn::Zero(d))), p);  // a NaN is true
   } else if constexpr (std::is_same_v<To, int64_t>) {
     put(hn::ConvertTo(hn::RebindToSigned<D>(), in_range<int64_t>(d, v)), hn::RebindToSigned<D>(), p,
@@ -72,6 +76,16 @@ HWY_INLINE void give(D d, hn::Vec<D> v, To* p, bool stream) {
   }
 }
 
+// By a cast that stores plainly.
+template <CastRow Cast, class To, class From>
+void stream_casts(void* to, const void* from, int64_t n) {
+  const char* in = static_cast<const char*>(from);
+  auto row = [](const void*, void* out, const void* const* in, int64_t m) {
+    Cast(out, in[0], m, false);
+  };
+  stream_blocks({row, nullptr, sizeof(To), 1, {sizeof(From)}}, static_cast<char*>(to), &in, n);
+}
+
 // Through vectors of T; neither end overlaps the other.
 template <class To, class From, class T>
 void cast_row(void* to, const void* from, int64_t n, bool stream) {
@@ -80,8 +94,9 @@ void cast_row(void* to, const void* from, int64_t n, bool stream) {
   const From* in = static_cast<const From*>(from);
   To* out = static_cast<To*>(to);
   int64_t i = 0;
+  if (stream && sizeof(To) == 1) return stream_casts<&cast_row<To, From, T>, To, From>(to, from, n);
   if (n >= lanes) {
-    if (stream && sizeof(To) > 1) {
+    if (stream) {
       const int64_t ahead =
           int64_t((0 - reinterpret_cast<uintptr_t>(out)) / sizeof(To) % size_t(lanes));
       if (ahead) give(d, read(d, in), out, false);
@@ -108,36 +123,10 @@ HWY_INLINE void plain_cast(To* HWY_RESTRICT to, const From* HWY_RESTRICT from, i
   }
 }
 
-// Past the caches. The head and tail of the row that fill no vector are copied plainly.
-static void stream_row(char* to, const char* from, int64_t bytes) {
-  const hn::ScalableTag<uint8_t> d;
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  int64_t i = std::min(bytes, int64_t((0 - reinterpret_cast<uintptr_t>(to)) % size_t(lanes)));
-  std::memcpy(to, from, size_t(i));
-  for (; i + lanes <= bytes; i += lanes) {
-    hwy::Prefetch(from + i + kAhead);
-    hn::Stream(hn::LoadU(d, reinterpret_cast<const uint8_t*>(from + i)), d,
-               reinterpret_cast<uint8_t*>(to + i));
-  }
-  std::memcpy(to + i, from + i, size_t(bytes - i));
-}
-
 template <class To, class From>
 void plain_cast_row(void* to, const void* from, int64_t n, bool stream) {
-  To* out = static_cast<To*>(to);
-  const From* in = static_cast<const From*>(from);
-  if (!stream) return plain_cast(out, in, n);
-  constexpr int64_t block = 4096 / sizeof(To);
-  HWY_ALIGN To results[block];
-  int64_t ahead = int64_t((0 - reinterpret_cast<uintptr_t>(to)) % 64 / sizeof(To));
-  for (int64_t lo = 0, m = ahead ? ahead : block; lo < n; lo += m, m = block) {
-    m = std::min(m, n - lo);
-    for (int64_t b = lo + m; b < std::min(n, lo + 2 * m); b += 64 / int64_t(sizeof(From)))
-      hwy::Prefetch(in + b);
-    plain_cast(results, in + lo, m);
-    stream_row(reinterpret_cast<char*>(out + lo), reinterpret_cast<const char*>(results),
-               m * int64_t(sizeof(To)));
-  }
+  if (stream) return stream_casts<&plain_cast_row<To, From>, To, From>(to, from, n);
+  plain_cast(static_cast<To*>(to), static_cast<const From*>(from), n);
 }
 
 struct CastTable {
@@ -188,6 +177,8 @@ struct CastTable {
     from_float<Half>();
     from_float<BFloat16>();
     from_float<bool>();
+    set<int32_t, bool, int32_t>();
+    set<int64_t, bool, int64_t>();
     from_float<uint8_t>();
     from_float<int8_t>();
     from_float<int32_t>();
@@ -208,7 +199,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace adjoin::cpu {
-void stream_row(char* to, const char* from, int64_t bytes) { AJ_SIMD(stream_row)(to, from, bytes); }
 CastRow find_cast_row(DLDataType to, DLDataType from) {
   auto index = [](DLDataType d) {
     return visit<stored>(d, []<class T>() { return DTypeOf<T>::index; });

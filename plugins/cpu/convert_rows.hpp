@@ -7,7 +7,5 @@ namespace adjoin::cpu {
 // Casts a contiguous row, past the caches if asked; NULL: that pair has no vector code.
 using CastRow = void (*)(void* to, const void* from, int64_t n, bool past_caches);
 CastRow find_cast_row(DLDataType to, DLDataType from);
-// Copies bytes past the caches.
-void stream_row(char* to, const char* from, int64_t bytes);
 }  // namespace adjoin::cpu
 #endif

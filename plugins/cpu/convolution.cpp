@@ -10,7 +10,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <optional>
 
-#include "depthwise.hpp"
+#include "few_channels.hpp"
 #include "few_pixels.hpp"
 #include "gemm.hpp"
 #include "tables.hpp"
@@ -158,7 +158,7 @@ void conjugate(std::unique_ptr<T[]>& store, const T*& data, int64_t n) {
 template <class T, class F>
 void with_method(const ConvGeometry& g, bool by_shape, F f) {
   if constexpr (std::is_floating_point_v<T>)
-    if (Depthwise<T>::serves(g)) return f(Depthwise<T>(g));
+    if (FewChannels<T>::serves(g)) return f(FewChannels<T>(g));
   if (FewPixels<T>::serves(g)) return f(FewPixels<T>(g, by_shape));
   f(Convolution<T>(g));
 }

@@ -28,13 +28,58 @@ void copy_row(char* to, const aj_operand& dst, int64_t dst_step, const char* fro
   });
 }
 
+// Elements of one size, whatever they are: rows may be short, so nothing is looked up for each.
+void copy_bytes(const aj_plan& p, int64_t to_step, int64_t from_step) {
+  visit_size(p.ops[0].dtype, [&]<class T>() {
+    constexpr int64_t size = sizeof(T);
+    for_rows(p, [&](char** at, int64_t n) {
+      if (to_step == size && from_step == size)
+        return void(std::memmove(at[0], at[1], size_t(n) * sizeof(T)));
+      char* to = at[0];
+      const char* from = at[1];
+      if (to_step == size && from_step == 0)
+        return void(std::fill_n(reinterpret_cast<T*>(to), n, *reinterpret_cast<const T*>(from)));
+      for (; n-- > 0; to += to_step, from += from_step)
+        *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from);
+    });
+  });
+}
+
+// n rows of a few neighbours each, gathered from as many lines: to[j, i] = from[i][j].
+template <class T, int kFew>
+void weave(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
+  const T* line[kFew];
+  for (int i = 0; i < kFew; ++i) line[i] = reinterpret_cast<const T*>(from + i * from_step);
+  if (to_step == kFew * int64_t(sizeof(T))) {
+    T* out = reinterpret_cast<T*>(to);
+    AJ_IVDEP
+    for (int64_t j = 0; j < n; ++j)
+      for (int i = 0; i < kFew; ++i) out[j * kFew + i] = line[i][j];
+    return;
+  }
+  for (int64_t j = 0; j < n; ++j, to += to_step)
+    for (int i = 0; i < kFew; ++i) reinterpret_cast<T*>(to)[i] = line[i][j];
+}
+template <class T>
+void weave_few(int64_t few, char* to, int64_t to_step, const char* from, int64_t from_step,
+               int64_t n) {
+  switch (few) {
+    case 2:
+      return weave<T, 2>(to, to_step, from, from_step, n);
+    case 3:
+      return weave<T, 3>(to, to_step, from, from_step, n);
+    default:
+      return weave<T, 4>(to, to_step, from, from_step, n);
+  }
+}
+
 // The dimension along which the source is dense, if it isn't the first: that and the first make
 // planes to turn. 0: none.
 uint32_t turned_by(const aj_plan& p) {
   const aj_operand &dst = p.ops[0], &src = p.ops[1];
   int64_t size = bytes_of(dst.dtype);
   if (!same(dst.dtype, src.dtype) || row_stride(p, 0) != size || row_stride(p, 1) == size ||
-      p.sizes[0] <= 4)
+      p.sizes[0] < 2)
     return 0;
   for (uint32_t d = 1; d < p.ndim; ++d)
     if (src.strides[d] == size && p.sizes[d] > 4) return d;
@@ -57,6 +102,14 @@ void copy_planes(const aj_plan& p, uint32_t dim) {
   for (int k = 0; k < 2; ++k) ops[k].strides = strides[k];
   planes.sizes = sizes;
   planes.ops = ops;
+  if (p.sizes[0] <= 4)
+    return visit_size(dst.dtype, [&]<class T>() {
+      for_rows(planes, [&](char** at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i)
+          weave_few<T>(p.sizes[0], at[0] + i * strides[0][0], dst.strides[dim],
+                       at[1] + i * strides[1][0], src.strides[0], p.sizes[dim]);
+      });
+    });
   bool stream = worth_streaming(p);
   for_rows(planes, [&](char** at, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
@@ -76,6 +129,7 @@ aj_status* copy(void*, aj_call* call) {
     CastRow cast = dense ? find_cast_row(dst.dtype, src.dtype) : nullptr;
     bool same_bytes = dense && same(dst.dtype, src.dtype);
     bool stream = (cast || same_bytes) && worth_streaming(p);
+    if (same(dst.dtype, src.dtype) && !cast && !stream) return copy_bytes(p, to_step, from_step);
     for_rows(p, [&](char** at, int64_t n) {
       if (cast)
         cast(at[0], at[1], n, stream);
@@ -96,11 +150,23 @@ void spread(char* to, const char (&pattern)[4096], int64_t n, int64_t size, bool
   int64_t ahead = stream ? int64_t((0 - reinterpret_cast<uintptr_t>(to)) % 64) : 0;
   if (ahead % size) stream = false, ahead = 0;  // elements lie across lines
   std::memcpy(to, pattern, size_t(std::min(n, ahead)));
+  if (stream && ahead < n) return stream_pattern(to + ahead, pattern, n - ahead);
   for (int64_t i = ahead; i < n; i += most)
-    if (stream)
-      stream_row(to + i, pattern, std::min(most, n - i));
-    else
-      std::memcpy(to + i, pattern, size_t(std::min(most, n - i)));
+    std::memcpy(to + i, pattern, size_t(std::min(most, n - i)));
+}
+
+// Too little for a page of the pattern to be written first.
+template <class T>
+void fill_few(const aj_plan& p, int64_t step, T x) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  T line[kLine];
+  std::fill_n(line, kLine, x);
+  for_rows(p, [&](char** at, int64_t n) {
+    int64_t i = 0;
+    if (step == int64_t(sizeof(T)))
+      for (; i + kLine <= n; i += kLine) std::memcpy(at[0] + i * step, line, sizeof line);
+    for (; i < n; ++i) std::memcpy(at[0] + i * step, &x, sizeof x);
+  });
 }
 
 aj_status* fill(void*, aj_call* call) {
@@ -116,6 +182,8 @@ aj_status* fill(void*, aj_call* call) {
     visit_size(dst.dtype, [&]<class T>() {
       T x;
       std::memcpy(&x, element, sizeof x);
+      constexpr int64_t kFew = 1 << 14;  // bytes
+      if (p.numel * int64_t(sizeof x) <= kFew) return fill_few(p, step, x);
       alignas(64) char pattern[4096];
       for (size_t i = 0; i < sizeof pattern / sizeof x; ++i)
         std::memcpy(pattern + i * sizeof x, &x, sizeof x);

@@ -15,10 +15,15 @@ const T* at(TensorView t) {
   return t.data<T>();
 }
 
-// Rows of one element each.
+// Rows of one element each; near: they lie in the cache.
 template <class T>
-void pick(T* to, const T* from, const int64_t* index, int64_t n) {
+void pick(T* to, const T* from, const int64_t* index, int64_t n, bool near = false) {
   int64_t k = 0;
+  if (near) {
+#pragma GCC unroll 8
+    for (; k < n; ++k) to[k] = from[index[k]];
+    return;
+  }
   for (constexpr int64_t ahead = 32; k + ahead < n; ++k) {
     __builtin_prefetch(from + index[k + ahead]);
     to[k] = from[index[k]];
@@ -184,6 +189,13 @@ Dense<int64_t> checked(TensorView index, int64_t size, int64_t dim) {
   return values;
 }
 
+// Does each index name the element before that of the last, as in a reversed tensor?
+bool falling(const int64_t* index, int64_t n) {
+  for (int64_t k = 1; k < n; ++k)
+    if (index[k] != index[k - 1] - 1) return false;
+  return n > 1;
+}
+
 void index_select(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
@@ -198,12 +210,18 @@ void index_select(Args args) {
     if (l.inner == 1)
       return visit_size(x.dtype(), [&]<class T>() {
         constexpr int64_t piece = 1 << 15;
+        const bool near = l.size <= int64_t((1 << 18) / sizeof(T)), falls = falling(index, n);
         int64_t pieces = (n + piece - 1) / piece;
         parallel_for(l.outer * pieces, grain_of(std::min(n, piece)), [&](int64_t lo, int64_t hi) {
           for (; lo < hi; ++lo) {
             int64_t o = lo / pieces, k = lo % pieces * piece;
-            pick(out.data<T>() + o * n + k, x.data<T>() + o * l.size, index + k,
-                 std::min(piece, n - k));
+            T* to = out.data<T>() + o * n + k;
+            const T* from = x.data<T>() + o * l.size;
+            int64_t m = std::min(piece, n - k);
+            if (falls)
+              std::reverse_copy(from + index[k] - m + 1, from + index[k] + 1, to);
+            else
+              pick(to, from, index + k, m, near);
           }
         });
       });
@@ -261,6 +279,37 @@ void embedding_backward(Args args) {
   });
 }
 
+// Coordinates of the elements of [lo, hi) that are true. Which they are decides over no jump; rows
+// are walked, not divided for.
+template <class T>
+void write_places(TensorView x, const T* in, int64_t lo, int64_t hi, int64_t* to) {
+  constexpr int64_t most = 256;
+  int64_t dims = x.ndim(), width = x.size(dims - 1), row[64], found[most + 8];
+  for (int64_t d = dims - 2, rest = lo / width; d >= 0; rest /= x.size(d--))
+    row[d] = rest % x.size(d);
+  for (int64_t i = lo, column = lo % width, m; i < hi; i += m) {
+    m = std::min({most, width - column, hi - i});
+    int64_t n = 0;
+    if constexpr (std::is_same_v<T, bool>) {
+      n = true_numbers(in + i, m, column, found);
+    } else {
+      for (int64_t j = 0; j < m; ++j) {
+        found[n] = column + j;
+        n += scalar::is_true(in[i + j]);
+      }
+    }
+    if (dims == 1) to = std::copy_n(found, n, to);
+    for (int64_t k = 0; dims > 1 && k < n; ++k, to += dims) {
+      std::copy_n(row, dims - 1, to);
+      to[dims - 1] = found[k];
+    }
+    column += m;
+    if (column < width) continue;
+    column = 0;
+    for (int64_t d = dims - 2; d >= 0 && ++row[d] == x.size(d); --d) row[d] = 0;
+  }
+}
+
 // Counted first, so that each part knows where its places begin.
 template <class T>
 MutView places_of_true(TensorView x, const T* in) {
@@ -269,7 +318,7 @@ MutView places_of_true(TensorView x, const T* in) {
   std::vector<int64_t> begin(size_t((n + chunk - 1) / chunk) + 1, 0);
   auto is_true = [in](int64_t i) {
     if constexpr (std::is_same_v<T, bool>)
-      return in[i];
+      return reinterpret_cast<const uint8_t*>(in)[i] != 0;
     else
       return scalar::is_true(in[i]);
   };
@@ -288,15 +337,9 @@ MutView places_of_true(TensorView x, const T* in) {
   const int64_t shape[2] = {begin.back(), dims};
   MutView out(new_tensor(x.device(), dtype_of<int64_t>, shape));
   int64_t* first = out.template data<int64_t>();
+  if (dims == 0) return out;
   each_chunk([&](int64_t c, int64_t lo, int64_t hi) {
-    int64_t* to = first + begin[c] * dims;
-    for (int64_t i = lo; i < hi; ++i) {
-      if (!is_true(i)) continue;
-      int64_t rest = i;
-      for (int64_t d = dims - 1; d > 0; rest /= x.size(d--)) to[d] = rest % x.size(d);
-      if (dims) to[0] = rest;
-      to += dims;
-    }
+    write_places(x, in, lo, hi, first + begin[c] * dims);
   });
   return out;
 }

@@ -1,6 +1,8 @@
 // plugins/cpu/index_rows.cpp: one row added to another in vector code.
 #include "index_rows.hpp"
 
+#include <cstring>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "index_rows.cpp"
 #include "simd.hpp"
@@ -24,6 +26,31 @@ void add_one(T* HWY_RESTRICT a, const T* HWY_RESTRICT b, T alpha, int64_t n) {
 
 }  // namespace
 
+// Eight truths become bits of a byte by one product; the numbers whose bits are set move together.
+int64_t true_numbers_of(const uint8_t* in, int64_t n, int64_t first, int64_t* to) {
+  const hn::ScalableTag<int64_t> d;
+  constexpr int64_t L = std::min<int64_t>(HWY_LANES(int64_t), 8);
+  uint8_t bits[8] = {};
+  int64_t found = 0, i = 0;
+  for (; i + 8 <= n; i += 8) {
+    uint64_t w;
+    std::memcpy(&w, in + i, 8);
+    w |= w >> 4, w |= w >> 2, w |= w >> 1;
+    uint64_t all = (w & 0x0101010101010101u) * 0x0102040810204080u >> 56;
+    for (int64_t v = 0; v < 8; v += L) {
+      bits[0] = uint8_t(all >> v & ((1u << L) - 1));
+      auto mask = hn::LoadMaskBits(d, bits);
+      hn::StoreU(hn::Compress(hn::Iota(d, first + i + v), mask), d, to + found);
+      found += int64_t(hn::CountTrue(d, mask));
+    }
+  }
+  for (; i < n; ++i) {
+    to[found] = first + i;
+    found += in[i] != 0;
+  }
+  return found;
+}
+
 void add_row_f32(float* a, const float* b, float alpha, int64_t n) { add_one(a, b, alpha, n); }
 void add_row_f64(double* a, const double* b, double alpha, int64_t n) { add_one(a, b, alpha, n); }
 
@@ -39,6 +66,10 @@ void add_row(float* a, const float* b, float alpha, int64_t n) {
 }
 void add_row(double* a, const double* b, double alpha, int64_t n) {
   AJ_SIMD(add_row_f64)(a, b, alpha, n);
+}
+
+int64_t true_numbers(const bool* in, int64_t n, int64_t first, int64_t* to) {
+  return AJ_SIMD(true_numbers_of)(reinterpret_cast<const uint8_t*>(in), n, first, to);
 }
 
 }  // namespace adjoin::cpu

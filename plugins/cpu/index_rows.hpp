@@ -16,6 +16,9 @@ void add_row(T* a, const T* b, T alpha, int64_t n) {
   for (int64_t j = 0; j < n; ++j) a[j] = Add()(a[j], Mul()(alpha, b[j]));
 }
 
+// The numbers from `first` on of those of n that are true; room for 8 more is written.
+int64_t true_numbers(const bool* in, int64_t n, int64_t first, int64_t* to);
+
 inline void prefetch_row(const void* row, int64_t bytes) {
   const char* at = static_cast<const char*>(row);
   for (int64_t i = 0; i < std::min<int64_t>(bytes, 512); i += 64) __builtin_prefetch(at + i, 1);
@@ -42,6 +45,11 @@ void add_rows(T* to, int64_t outer, int64_t size, int64_t inner, const T* from,
       for (int64_t r = lo; r < hi; ++r) std::fill_n(base + r * inner, width, T(0));
     if (width == 1 && inner == 1) {
       using namespace kit::scalar;
+      if (hi - lo == size && skip < 0 && size <= 1 << 15) {  // in the cache, nothing to ask
+        for (int64_t k = 0; k < n; ++k)
+          base[index[k]] = Add()(base[index[k]], Mul()(alpha, source[k]));
+        return;
+      }
       for (int64_t k = 0; k < n; ++k) {
         if (k + ahead < n) __builtin_prefetch(base + index[k + ahead], 1);
         int64_t r = index[k];

@@ -12,13 +12,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE::math {
 
-// erf(x) / x - 1 as a polynomial of x^2, |x| <= 1.
-template <class D>
+// erf(x) / x - 1 as a polynomial of x^2, |x| <= 1; for a result in float or in double.
+template <bool Single, class D>
 HWY_INLINE Vec<D> erf_excess(D d, Vec<D> z) {
-  if constexpr (kSingle<Scalar<D>>) {  // 2^-31 up to 0.93
-    static constexpr float kErf[] = {0.128379226f,   -0.376126349f,  0.112836942f,
-                                     -0.0268592704f, 0.00520063424f, -0.000813743798f,
-                                     8.34522725e-05f};
+  if constexpr (Single) {  // 2^-31 up to 0.93
+    static constexpr Scalar<D> kErf[] = {0.128379226f,   -0.376126349f,  0.112836942f,
+                                         -0.0268592704f, 0.00520063424f, -0.000813743798f,
+                                         8.34522725e-05f};
     return polynomial(d, z, kErf);
   } else {  // 2^-62
     static constexpr double kErf[] = {
@@ -107,15 +107,33 @@ HWY_INLINE Vec<D> times_gaussian(D d, Pair<D> y, Vec<D> a, Scalar<D> factor) {
   return scale(d, hn::MulAdd(y.high, m, hn::MulAdd(y.high, low, y.low * m)), p.n);
 }
 
-template <bool Exact, class D>
-HWY_INLINE Vec<D> erfc_of(D d, Vec<D> x) {
-  Vec<D> a = hn::Min(hn::Set(d, 28.0), hn::Abs(x)), one = hn::Set(d, 1.0), large;
-  Vec<D> small = one - hn::MulAdd(x, erf_excess(d, a * a), x);
-  if constexpr (Exact)
-    large = times_gaussian(d, scaled_erfc(d, Pair<D>{a, hn::Zero(d)}), a, 1.0);
-  else
-    large = times_gaussian(d, scaled_erfc(d, a), a, 1.0);
+template <class D>
+HWY_INLINE Vec<D> erfc_of_double(D d, Vec<D> x) {
+  Vec<D> a = hn::Min(hn::Set(d, 28.0), hn::Abs(x)), one = hn::Set(d, 1.0);
+  Vec<D> small = one - hn::MulAdd(x, erf_excess<false>(d, a * a), x);
+  Vec<D> large = times_gaussian(d, scaled_erfc(d, Pair<D>{a, hn::Zero(d)}), a, 1.0);
   large = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, 2.0) - large, large);
+  return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.46)), small, large);
+}
+// In doubles, as far as a float needs it: |x| <= 11.
+template <class D>
+HWY_INLINE Vec<D> erfc_of_float(D d, Vec<D> x) {
+  // scaled_erfc(x) (x + 3): 2^-31 from 0.45 to 11; e^r, |r| <= ln 2 / 2: 2^-34
+  static constexpr double kErfc[] = {
+      1.0740069074260867,     -0.8833944523465238,    0.5902283085058249,     -0.3104673014821429,
+      0.11952888506656682,    -0.026826529573734346,  -0.0012216969825737548, 0.0030282276985864973,
+      -0.0005155286900858957, -0.0002550220117606831, 6.064473390106184e-05};
+  static constexpr double kExp[] = {
+      0.9999999999595618,   0.999999999995509,    0.5000000107729166,    0.16666666786308587,
+      0.041666218319291945, 0.008333283538708528, 0.0013948578326459795, 0.00019907569310848288};
+  Vec<D> a = hn::Abs(x), one = hn::Set(d, 1.0), z = a * a;
+  Vec<D> r = one / (a + hn::Set(d, 3.0)), t = hn::NegMulAdd(r, hn::Set(d, 6.0), one);
+  Vec<D> n = hn::Round(z * hn::Set(d, -ExpTable<double>::kLog2e));
+  Vec<D> rest = hn::Neg(hn::MulAdd(n, hn::Set(d, Format<double>::kLn2[0]), z));
+  Vec<D> power = polynomial(d, rest, kExp) * power_of_two(d, n);
+  Vec<D> large = r * polynomial(d, t, kErfc) * power;
+  large = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, 2.0) - large, large);
+  Vec<D> small = one - hn::MulAdd(x, erf_excess<true>(d, z), x);
   return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.46)), small, large);
 }
 template <class D>
@@ -124,9 +142,9 @@ HWY_INLINE Vec<D> erfc(D d, Vec<D> x) {
     return lanes(d, x, kit::scalar::Erfc());
   else if constexpr (kSingle<Scalar<D>>)
     return through_double(d, clamped(d, x, -5.0f, 11.0f),
-                          [](auto wide, auto v) HWY_ATTR { return erfc_of<false>(wide, v); });
+                          [](auto wide, auto v) HWY_ATTR { return erfc_of_float(wide, v); });
   else
-    return erfc_of<true>(d, x);
+    return erfc_of_double(d, x);
 }
 
 template <class D>
@@ -145,7 +163,7 @@ HWY_INLINE Vec<D> erf(D d, Vec<D> x) {
     Vec<D> b = hn::Min(hn::Set(d, T(6)), a);
     large = one - times_gaussian(d, scaled_erfc(d, b), b, T(1));
   }
-  Vec<D> small = hn::MulAdd(a, erf_excess(d, a * a), a);
+  Vec<D> small = hn::MulAdd(a, erf_excess<kSingle<T>>(d, a * a), a);
   const T border = kSingle<T> ? T(0.925) : T(1);
   return hn::CopySign(hn::IfThenElse(hn::Lt(a, hn::Set(d, border)), small, large), x);
 }
@@ -168,7 +186,7 @@ HWY_INLINE Vec<D> gelu(D d, Vec<D> x) {
   } else {
     Vec<D> half = hn::Set(d, 0.5), root = hn::Set(d, 0.70710678118654752440), z = a * root;
     Vec<D> z_low = hn::MulAdd(a, hn::Set(d, -4.833646656726457e-17), hn::MulSub(a, root, z));
-    Vec<D> small = a * hn::NegMulAdd(half, hn::MulAdd(z, erf_excess(d, z * z), z), half);
+    Vec<D> small = a * hn::NegMulAdd(half, hn::MulAdd(z, erf_excess<false>(d, z * z), z), half);
     Pair<D> y = scaled_erfc(d, Pair<D>{z, z_low});
     Vec<D> b = half * a, high = b * y.high;
     y = {high, hn::MulAdd(b, y.low, hn::MulSub(b, y.high, high))};

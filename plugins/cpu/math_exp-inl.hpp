@@ -17,8 +17,8 @@ template <class T>
 struct ExpTable;
 template <>
 struct ExpTable<float> {
-  // kLow: e^x is 0 below; kLowPlain: subnormal below; kLowest: so is x e^x, and scale() ends there
-  static constexpr float kLow = -104.0f, kHigh = 89.0f, kLowPlain = -87.0f, kLowest = -170.0f;
+  // kLow: e^x is 0 below; kLowest: so is x e^x, and scale() ends there
+  static constexpr float kLow = -104.0f, kHigh = 89.0f, kLowest = -170.0f;
   static constexpr float kLog2e = 1.44269502f;
   // (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, relative to e^r: 2^-28
   static constexpr float kTail[] = {0.49999994f, 0.166665196f, 0.0416684002f, 0.00836885069f,
@@ -26,7 +26,7 @@ struct ExpTable<float> {
 };
 template <>
 struct ExpTable<double> {
-  static constexpr double kLow = -746.0, kHigh = 710.0, kLowPlain = -708.0, kLowest = -1400.0;
+  static constexpr double kLow = -746.0, kHigh = 710.0, kLowest = -1400.0;
   static constexpr double kLog2e = 1.4426950408889634;
   static constexpr double kTail[] = {0.5,
                                      0.16666666666666682,
@@ -71,16 +71,6 @@ HWY_INLINE Vec<D> exp(D d, Vec<D> x) {
   if constexpr (!kFused) return lanes(d, x, kit::scalar::Exp());
   auto p = exp_parts(d, clamped(d, x, ExpTable<T>::kLow, ExpTable<T>::kHigh));
   return scale(d, mantissa(d, p), p.n);
-}
-
-// exp for x <= 0, the results below the least normal number being any number below it: for sums
-// with a term of 1.
-template <class D>
-HWY_INLINE Vec<D> exp_of_negative(D d, Vec<D> x) {
-  using T = Scalar<D>;
-  if constexpr (!kFused) return lanes(d, x, kit::scalar::Exp());
-  auto p = exp_parts(d, hn::Max(hn::Set(d, ExpTable<T>::kLowPlain), x));
-  return mantissa(d, p) * power_of_two(d, p.n);
 }
 
 // e^x - 1: 2^n (r + tail) + (2^n - 1), its first two terms added without error.

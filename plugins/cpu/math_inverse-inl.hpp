@@ -142,32 +142,34 @@ struct AtanhCore {
   }
 };
 
-// x q(w), w = -log(1 - x^2): near the middle a polynomial of w, in the tails of its root (M. Giles,
-// GPU Computing Gems, 2012; the polynomials are our own fits: 2^-32).
+// erfinv(x) / x of w = -log(1 - x^2) up to 17.6: near the middle a polynomial of w, in the tails of
+// its root (M. Giles, GPU Computing Gems, 2012; the polynomials are our own fits: 2^-32).
+template <class D>
+HWY_INLINE Vec<D> erfinv_ratio(D d, Vec<D> w) {
+  static constexpr double kMiddle[] = {
+      1.5014093511310715,      0.24664027674226108,    -0.004177318042577984,
+      -0.0012527078778639964,  0.00021825108169559604, -4.996157075471125e-06,
+      -3.417409529545238e-06,  4.788011623887603e-07,  1.3782110932063975e-08,
+      -1.0897168612749559e-08, 8.198350501988551e-10,  1.2861572056971832e-10,
+      -2.051841006368324e-11,  -2.7960377162746014e-13};
+  static constexpr double kTail[] = {
+      2.8329767984568277,    1.0016752728308351,      0.009445549632459483,
+      -0.007643680992712879, 0.005684696083306689,    -0.0035598680674442077,
+      0.0014870701882079564, -0.00014541601253255287, -0.000294061018098415,
+      0.0002018832620730555, -2.8787270397618356e-05, -2.5292471921966147e-05,
+      9.63312762927749e-06};
+  Vec<D> middle = polynomial(d, w - hn::Set(d, 2.5), kMiddle);
+  auto far = hn::Gt(w, hn::Set(d, 5.0));
+  if (HWY_LIKELY(hn::AllFalse(d, far))) return middle;
+  Vec<D> root = hn::Min(hn::Set(d, 4.2), hn::Sqrt(w));
+  return hn::IfThenElse(far, polynomial(d, root - hn::Set(d, 3.0), kTail), middle);
+}
 struct ErfinvCore {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    static constexpr double kMiddle[] = {
-        1.5014093511310715,      0.24664027674226108,    -0.004177318042577984,
-        -0.0012527078778639964,  0.00021825108169559604, -4.996157075471125e-06,
-        -3.417409529545238e-06,  4.788011623887603e-07,  1.3782110932063975e-08,
-        -1.0897168612749559e-08, 8.198350501988551e-10,  1.2861572056971832e-10,
-        -2.051841006368324e-11,  -2.7960377162746014e-13};
-    static constexpr double kTail[] = {
-        2.8329767984568277,    1.0016752728308351,      0.009445549632459483,
-        -0.007643680992712879, 0.005684696083306689,    -0.0035598680674442077,
-        0.0014870701882079564, -0.00014541601253255287, -0.000294061018098415,
-        0.0002018832620730555, -2.8787270397618356e-05, -2.5292471921966147e-05,
-        9.63312762927749e-06};
     V one = hn::Set(d, 1.0), a = hn::Abs(x), w = hn::Neg(log(d, (one - a) * (one + a)));
-    V middle = polynomial(d, w - hn::Set(d, 2.5), kMiddle);
-    auto far = hn::Gt(w, hn::Set(d, 5.0));
-    V q = middle;
-    if (HWY_UNLIKELY(!hn::AllFalse(d, far))) {
-      V root = hn::Min(hn::Set(d, 4.2), hn::Sqrt(w));
-      q = hn::IfThenElse(far, polynomial(d, root - hn::Set(d, 3.0), kTail), middle);
-    }
-    V y = hn::IfThenElse(hn::Eq(a, one), hn::CopySign(hn::Set(d, HUGE_VAL), x), x * q);
+    V y = x * erfinv_ratio(d, w);
+    y = hn::IfThenElse(hn::Eq(a, one), hn::CopySign(hn::Set(d, HUGE_VAL), x), y);
     return hn::IfThenElse(hn::Le(a, one), y, hn::Set(d, NAN));
   }
 };

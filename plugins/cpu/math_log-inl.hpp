@@ -54,13 +54,6 @@ HWY_INLINE Vec<D> log_of_parts(D d, Vec<D> e, Vec<D> f) {
   }
 }
 
-template <class D>
-HWY_INLINE Vec<D> log_of_normal(D d, Vec<D> x) {
-  Vec<D> e, m;
-  split(d, x, &e, &m);
-  return log_of_parts(d, e, m - hn::Set(d, Scalar<D>(1)));
-}
-
 // The logarithm, times `unit`, of subnormal numbers, zero, infinity, and what has none.
 template <class D, class Core>
 HWY_NOINLINE Vec<D> log_of_any(D d, Vec<D> x, Scalar<D> up_by, Core core) {
@@ -143,17 +136,14 @@ template <class D>
 HWY_INLINE Vec<D> log1p(D d, Vec<D> x) {
   using T = Scalar<D>;
   if constexpr (!kFused) return lanes(d, x, kit::scalar::Log1p());
-  if constexpr (kSingle<T>) {
-    auto y = through_double(d, x, [](auto wide, auto v) HWY_ATTR { return log1p(wide, v); });
-    return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, Format<T>::kLeastNormal)), x, y);
-  }
   Vec<D> one = hn::Set(d, T(1)), inf = hn::Set(d, T(HUGE_VALF)), e, m;
   split(d, x + one, &e, &m);
   // Two factors: 2^-128 is no normal number.
   Vec<D> half = hn::Round(e * hn::Set(d, T(0.5)));
   Vec<D> down = power_of_two(d, half - e), more = power_of_two(d, hn::Neg(half));
-  Vec<D> f = hn::MulAdd(x * down, more, hn::MulSub(down, more, one));
+  Vec<D> below = hn::MulSub(down, more, one), f = hn::MulAdd(x * down, more, below);
   Vec<D> y = log_of_parts(d, e, f);
+  if constexpr (kSingle<T>) y = y + hn::MulAdd(x * down, more, below - f) / m;  // f's rounding
   auto plain = hn::And(hn::Gt(x, hn::Set(d, T(-1))), hn::Lt(x, inf));
   if (HWY_UNLIKELY(!hn::AllTrue(d, plain))) {
     y = hn::IfThenElse(hn::Eq(x, inf), inf, y);

@@ -6,8 +6,10 @@
 #include "device.hpp"
 #include "gemm.hpp"
 #include "isa.hpp"
+#include "report.hpp"
 #include "tables.hpp"
 #include "tuner.hpp"
+#include "vision.hpp"
 
 AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
           .provides = "device:cpu;service:aj.blas/cpu;service:aj.tuner/cpu") {
@@ -26,12 +28,16 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
         pool_max_kernels, batch_norm_kernels, norm_kernels,    softmax_kernels,     index_kernels,
         scatter_kernels,  cat_kernels,        sort_kernels,    attention_kernels})
     plugin.kernels("cpu", table);
-  for (const auto* table : {optimizer_kernels, rnn_kernels, backward_kernels})
+  for (const auto* table :
+       {optimizer_kernels, rnn_kernels, backward_kernels, grid_kernels, resample_kernels,
+        windows_kernels, special_function_kernels, special_vector_kernels, order_kernels,
+        scatter_reduce_kernels, distance_kernels, pieces_kernels})
     plugin.kernels("cpu", table);
   bind_libraries(plugin.env());
   plugin.service("aj.blas/cpu", "library", library_blas(""), 100);
   // Those serve only when they are chosen by name.
   for (const char* name : kLibraries) plugin.service("aj.blas/cpu", name, library_blas(name), -100);
   plugin.service("aj.blas/cpu", "own", &own_blas, 0);
+  plugin.service("aj.report/cpu", "cpu", &report, 0);
   plugin.service("aj.tuner/cpu", "cpu", &tuner, 0);
 }

@@ -35,9 +35,20 @@ struct GeluSlope {
   HWY_INLINE V operator()(D d, V g, V x) const {
     using T = hn::TFromD<D>;
     V half = hn::Set(d, T(0.5));
+    if constexpr (math::kFused && math::kSingle<T>) return g * single(d, x);
     V cdf = half * math::erfc(d, x * hn::Set(d, T(-0.7071067811865476)));
     V pdf = math::exp(d, x * x * hn::Neg(half)) * hn::Set(d, T(0.3989422804014327));
     return g * hn::MulAdd(x, pdf, cdf);
+  }
+  // Phi(-a) = gelu(-a) / -a, which costs a third of erfc.
+  template <class D, class V>
+  static HWY_INLINE V single(D d, V x) {
+    using T = hn::TFromD<D>;
+    V half = hn::Set(d, T(0.5)), a = hn::Min(hn::Set(d, T(15)), hn::Abs(x)), minus = hn::Neg(a);
+    V tail = hn::IfThenElse(hn::Lt(a, hn::Set(d, T(1e-30))), half, math::gelu(d, minus) / minus);
+    V cdf = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Set(d, T(1)) - tail);
+    V pdf = math::exp(d, a * minus * half) * hn::Set(d, T(0.3989422804014327));
+    return hn::MulAdd(hn::CopySign(a, x), pdf, cdf);
   }
 };
 struct GeluTanhSlope {

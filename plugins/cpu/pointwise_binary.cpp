@@ -34,6 +34,8 @@ AJ_BINARY(hypot, math::hypot(d, a, b))
 AJ_BINARY(logaddexp, math::logaddexp(d, a, b))
 AJ_BINARY(first_squared, a* a)
 AJ_BINARY(first_cubed, a* a* a)
+AJ_BINARY(first_inverse, hn::Set(d, hn::TFromD<D>(1)) / a)
+AJ_BINARY(first_root, math::root_as_power(d, a))
 #undef AJ_BINARY
 
 template <class T>
@@ -67,6 +69,8 @@ AJ_CHOSEN(hypot)
 AJ_CHOSEN(logaddexp)
 AJ_CHOSEN(first_squared)
 AJ_CHOSEN(first_cubed)
+AJ_CHOSEN(first_inverse)
+AJ_CHOSEN(first_root)
 AJ_CHOSEN(add_scaled)
 
 // Asked for once: the processor stays.
@@ -85,6 +89,7 @@ LoopPair pair_of(const F&) {
   if constexpr (std::is_same_v<F, scalar::AddScaled<float>> ||
                 std::is_same_v<F, scalar::AddScaled<double>>)
     return kept<add_scaled_pair>();
+  if constexpr (std::is_same_v<F, scalar::FloorDivide>) return kept<floor_divide_pair>();
   return {};
 }
 
@@ -104,16 +109,22 @@ aj_status* chosen_binary(void*, aj_call* call) {
   });
 }
 
-// Squares and cubes of floats have loops of their own.
+// Loops of their own for exponents that programs use.
+template <class T>
+LoopPair loops_of_exponent(const T* e) {
+  if (!e) return power_pair();
+  if (*e == T(2)) return first_squared_pair();
+  if (*e == T(3)) return first_cubed_pair();
+  if (*e == T(-1)) return first_inverse_pair();
+  if (*e == T(0.5)) return first_root_pair();
+  return power_pair();
+}
 aj_status* pow_kernel(void*, aj_call* call) {
   return guard(call, [&] {
     const aj_plan& p = *call->plan;
     visit<numeric>(p.compute, [&]<class T>() {
       if constexpr (std::is_floating_point_v<T>) {
-        const T* e = number_operand<T>(call, 2);
-        LoopPair pair = e && *e == T(2)   ? first_squared_pair()
-                        : e && *e == T(3) ? first_cubed_pair()
-                                          : power_pair();
+        const LoopPair pair = loops_of_exponent(number_operand<T>(call, 2));
         const char stateless = 0;
         run_rows(p, *pair.of(p.compute), &stateless);
       } else {

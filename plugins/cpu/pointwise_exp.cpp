@@ -18,6 +18,16 @@ AJ_UNARY(tanh, math::tanh(d, x))
 AJ_UNARY(sigmoid, math::sigmoid(d, x))
 AJ_UNARY(silu, math::silu(d, x))
 
+// x + 3 between 0 and 6; a NaN stays.
+template <class D>
+HWY_INLINE hn::Vec<D> six_steps(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  auto zero = hn::Zero(d), six = hn::Set(d, T(6)), y = x + hn::Set(d, T(3));
+  return hn::IfThenElse(hn::Lt(y, zero), zero, hn::IfThenElse(hn::Gt(y, six), six, y));
+}
+AJ_UNARY(hardsigmoid, six_steps(d, x) / hn::Set(d, hn::TFromD<D>(6)))
+AJ_UNARY(hardswish, x* six_steps(d, x) / hn::Set(d, hn::TFromD<D>(6)))
+
 template <class T>
 struct Elu {
   T alpha;
@@ -57,6 +67,8 @@ AJ_CHOSEN(expm1)
 AJ_CHOSEN(tanh)
 AJ_CHOSEN(sigmoid)
 AJ_CHOSEN(silu)
+AJ_CHOSEN(hardsigmoid)
+AJ_CHOSEN(hardswish)
 AJ_CHOSEN(elu)
 AJ_CHOSEN(softplus)
 
@@ -71,6 +83,8 @@ const Kernel exp_kernels[] = {
     {"tanh", vectors<tanh_pair, complex_loops<scalar::Tanh>, floating_complex>},
     {"sigmoid", vectors<sigmoid_pair, complex_loops<scalar::Sigmoid>, floating_complex>},
     {"nn::silu", vectors<silu_pair, complex_loops<scalar::Silu>, floating_complex>},
+    {"nn::hardsigmoid", vectors<hardsigmoid_pair, nullptr, floating>},
+    {"nn::hardswish", vectors<hardswish_pair, nullptr, floating>},
     {"nn::elu", chosen_vectors<elu_pair, EluChooser, floating>},
     {"nn::softplus", chosen_vectors<softplus_pair, SoftplusChooser, floating>},
     {nullptr, {}},

@@ -61,8 +61,6 @@ const Kernel special_kernels[] = {
     {"erf", vectors<erf_pair, &pointwise_kernel<scalar::Erf, floating, 1>, floating>},
     {"erfc", vectors<erfc_pair, &pointwise_kernel<scalar::Erfc, floating, 1>, floating>},
     {"erfinv", vectors<erfinv_pair, nullptr, floating>},
-    {"lgamma", unary<scalar::Lgamma, floating>},
-    {"digamma", unary<scalar::Digamma, floating>},
     {"nn::gelu", {&gelu_kernel, floating::mask, kInner}},
     {"nn::leaky_relu", chosen_vectors<leaky_relu_pair, LeakyReluChooser, floating>},
     {"nn::hardtanh", unary<HardtanhChooser, reals>},

@@ -1,8 +1,9 @@
 // plugins/cpu/pool.cpp: averages of windows, over planes or, channels-last, over images.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/layout.hpp>
-#include <adjoin/kit/parallel.hpp>
+#include <adjoin/kit/reduce.hpp>
 
+#include "reduce_leaf.hpp"
 #include "tables.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pool.cpp"
@@ -18,6 +19,23 @@ template <class T>
 double sum_line(const T* p, size_t n) {
   const hn::ScalableTag<T> d;
   return sum_of(d, n, [&](size_t i, size_t count) HWY_ATTR { return load_n(d, p + i, count); });
+}
+
+// A leaf at most.
+template <class T>
+T sum_few(const T* p, size_t n) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  auto a = hn::Zero(d), b = hn::Zero(d), c = hn::Zero(d), e = hn::Zero(d);
+  size_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    a = hn::Add(a, hn::LoadU(d, p + i));
+    b = hn::Add(b, hn::LoadU(d, p + i + lanes));
+    c = hn::Add(c, hn::LoadU(d, p + i + 2 * lanes));
+    e = hn::Add(e, hn::LoadU(d, p + i + 3 * lanes));
+  }
+  for (; i < n; i += lanes) a = hn::Add(a, load_n(d, p + i, n - i));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
 }
 
 // to[c] = scale * sum over a window's pixels of image[pixel, c]: leaves of 64 pixels, in order.
@@ -64,12 +82,33 @@ namespace {
 
 using Range = PoolGeometry::Range;
 
+// to[w] += the sum of lines of w.
+template <class T>
+void add_lines(const T* lines, int64_t count, int64_t width, T* to) {
+  for (; count-- > 0; lines += width)
+    for (int64_t w = 0; w < width; ++w) to[w] += lines[w];
+}
+
+// A few in order, many in lanes.
+template <class T>
+T sum_columns(const T* p, int64_t n) {
+  if (n > kLeaf) return T(AJ_SIMD(sum_line<T>)(p, size_t(n)));
+  if (n > 32) return AJ_SIMD(sum_few<T>)(p, size_t(n));
+  T sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += p[i];
+  return sum;
+}
+
+// Windows' rows are added to one line, whose columns are added then; backward the other way round.
 // windows(d, o) is what output o reads of dimension d, divide(oh, ow, rows, columns) what its sum
 // is divided by.
 template <class T, class Windows, class Divide>
 void average_planes(const PoolGeometry& g, T* images, T* smalls, bool backward, Windows windows,
                     Divide divide) {
+  std::vector<Range> across;
+  for (int64_t ow = 0; ow < g.out[1]; ++ow) across.push_back(windows(1, ow));
   parallel_for(g.planes, grain_of(g.in_pixels()), [&](int64_t lo, int64_t hi) {
+    std::unique_ptr<T[]> line(new T[size_t(g.in[1])]);
     for (int64_t plane = lo; plane < hi; ++plane) {
       T* image = images + plane * g.in_pixels();
       T* small = smalls + plane * g.out_pixels();
@@ -80,23 +119,34 @@ void average_planes(const PoolGeometry& g, T* images, T* smalls, bool backward, 
         if (backward)
           std::fill_n(image, g.in_pixels(), *small / n);
         else
-          *small = T(AJ_SIMD(sum_line<T>)(image, size_t(g.in_pixels()))) / n;
+          *small = sum_columns(image, g.in_pixels()) / n;
         continue;
       }
       if (backward) std::fill_n(image, g.in_pixels(), T(0));
-      for (int64_t oh = 0; oh < g.out[0]; ++oh)
-        for (int64_t ow = 0; ow < g.out[1]; ++ow, ++small) {
-          Range rows = windows(0, oh), columns = windows(1, ow);
-          T n = T(divide(oh, ow, rows, columns)), sum = 0, share = backward ? *small / n : T(0);
-          for (int64_t h = rows.lo; h < rows.hi; ++h)
-            for (int64_t w = columns.lo; w < columns.hi; ++w) {
-              if (backward)
-                image[h * g.in[1] + w] += share;
-              else
-                sum += image[h * g.in[1] + w];
-            }
-          if (!backward) *small = sum / n;
+      for (int64_t oh = 0; oh < g.out[0]; ++oh, small += g.out[1]) {
+        Range rows = windows(0, oh);
+        auto each = [&](auto f) {  // f(output, its columns, what its sum is divided by)
+          for (int64_t ow = 0; ow < g.out[1]; ++ow)
+            f(ow, across[ow], T(divide(oh, ow, rows, across[ow])));
+        };
+        // A single row needs no line of sums.
+        T* sums = rows.hi - rows.lo == 1 ? image + rows.lo * g.in[1] : line.get();
+        if (sums == line.get()) {
+          std::fill_n(sums, g.in[1], T(0));
+          if (!backward) add_lines(image + rows.lo * g.in[1], rows.hi - rows.lo, g.in[1], sums);
         }
+        if (backward)
+          each([&](int64_t ow, Range columns, T n) {
+            T share = small[ow] / n;
+            for (int64_t w = columns.lo; w < columns.hi; ++w) sums[w] += share;
+          });
+        else
+          each([&](int64_t ow, Range columns, T n) {
+            small[ow] = sum_columns(sums + columns.lo, columns.hi - columns.lo) / n;
+          });
+        for (int64_t h = rows.lo; backward && sums == line.get() && h < rows.hi; ++h)
+          add_lines(sums, 1, g.in[1], image + h * g.in[1]);
+      }
     }
   });
 }

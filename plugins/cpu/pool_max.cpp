@@ -1,11 +1,11 @@
-// plugins/cpu/pool_max.cpp: maxima of windows and where they are: over planes by columns first,
-// over channels-last images by channels.
+// plugins/cpu/pool_max.cpp: maxima of windows of images and where they are; of channels-last images
+// by channels.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/layout.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
-#include <limits>
 
+#include "max_windows.hpp"
 #include "tables.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pool_max.cpp"
@@ -26,28 +26,6 @@ inline Taps taps_of(const PoolGeometry& g, int d, int64_t o) {
   return {std::max<int64_t>(lo, 0), std::min(lo + g.kernel[d], g.in[d])};
 }
 
-// One output after another, in the order that ties and NaN are decided by: the first of equal ones,
-// the last NaN.
-template <class T>
-void max_plainly(const PoolGeometry& g, const T* plane, int64_t oh, T* to, int64_t* at) {
-  for (int64_t ow = 0; ow < g.out[1]; ++ow) {
-    int64_t found = -1;
-    T top = T(0);
-    for (int64_t kh = 0, h = oh * g.stride[0] - g.pad[0]; kh < g.kernel[0];
-         ++kh, h += g.dilation[0]) {
-      if (h < 0 || h >= g.in[0]) continue;
-      for (int64_t kw = 0, w = ow * g.stride[1] - g.pad[1]; kw < g.kernel[1];
-           ++kw, w += g.dilation[1]) {
-        if (w < 0 || w >= g.in[1]) continue;
-        T v = plane[h * g.in[1] + w];
-        if (found < 0 || v > top || scalar::is_nan(v)) top = v, found = h * g.in[1] + w;
-      }
-    }
-    to[ow] = top;
-    at[ow] = found;
-  }
-}
-
 }  // namespace adjoin::cpu
 #endif
 
@@ -57,81 +35,6 @@ namespace adjoin::cpu::HWY_NAMESPACE {
 
 template <class T>
 using Place = hwy::MakeSigned<T>;
-
-// The maxima of each column over the rows of one output row, and their places. Says if a NaN is
-// among them.
-template <class T>
-bool max_of_columns(const T* plane, size_t width, Taps rows, T* best, Place<T>* place) {
-  const hn::ScalableTag<T> d;
-  const hn::Rebind<Place<T>, decltype(d)> di;
-  const size_t lanes = hn::Lanes(d);
-  auto unordered = hn::FirstN(d, 0);
-  for (size_t w = 0; w < width; w += lanes) {
-    const T* p = plane + size_t(rows.lo) * width + w;
-    auto top = load_n(d, p, width - w);
-    auto row = hn::Set(di, Place<T>(size_t(rows.lo) * width));
-    unordered = hn::Or(unordered, hn::IsNaN(top));
-    for (int64_t r = rows.lo + 1; r < rows.hi; ++r) {
-      auto v = load_n(d, p += width, width - w);
-      auto take = hn::Gt(v, top);
-      unordered = hn::Or(unordered, hn::IsNaN(v));
-      top = hn::IfThenElse(take, v, top);
-      row = hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, Place<T>(size_t(r) * width)), row);
-    }
-    store_n(top, d, best + w, width - w);
-    store_n(hn::Add(row, hn::Iota(di, Place<T>(w))), di, place + w, width - w);
-  }
-  return !hn::AllFalse(d, unordered);
-}
-
-// Joins columns to windows; best and place begin with the left padding.
-template <class T, int kStride>
-void max_of_windows(const T* best, const Place<T>* place, size_t outputs, size_t kernel, T* to,
-                    Place<T>* at) {
-  const hn::ScalableTag<T> d;
-  const hn::Rebind<Place<T>, decltype(d)> di;
-  for (size_t o = 0; o < outputs; o += hn::Lanes(d)) {
-    hn::Vec<decltype(d)> top, v, skipped;
-    hn::Vec<decltype(di)> where, i, unused;
-    for (size_t k = 0; k < kernel; ++k) {
-      if constexpr (kStride == 1) {
-        v = hn::LoadU(d, best + o + k);
-        i = hn::LoadU(di, place + o + k);
-      } else {
-        hn::LoadInterleaved2(d, best + 2 * o + k, v, skipped);
-        hn::LoadInterleaved2(di, place + 2 * o + k, i, unused);
-      }
-      if (k == 0) {
-        top = v, where = i;
-        continue;
-      }
-      auto equal = hn::And(hn::RebindMask(di, hn::Eq(v, top)), hn::Lt(i, where));
-      auto take = hn::Or(hn::RebindMask(di, hn::Gt(v, top)), equal);
-      top = hn::IfThenElse(hn::RebindMask(d, take), v, top);
-      where = hn::IfThenElse(take, i, where);
-    }
-    store_n(top, d, to + o, outputs - o);
-    store_n(where, di, at + o, outputs - o);
-  }
-}
-
-template <class T>
-void max_plane(const PoolGeometry& g, const T* plane, T* to, int64_t* at, T* best, Place<T>* place,
-               Place<T>* found) {
-  size_t pad = size_t(g.pad[1]), width = size_t(g.in[1]), outputs = size_t(g.out[1]);
-  for (int64_t oh = 0; oh < g.out[0]; ++oh, to += outputs, at += outputs) {
-    Taps rows = taps_of(g, 0, oh);
-    if (max_of_columns(plane, width, rows, best + pad, place + pad)) {
-      max_plainly(g, plane, oh, to, at);
-      continue;
-    }
-    if (g.stride[1] == 1)
-      max_of_windows<T, 1>(best, place, outputs, size_t(g.kernel[1]), to, found);
-    else
-      max_of_windows<T, 2>(best, place, outputs, size_t(g.kernel[1]), to, found);
-    for (size_t i = 0; i < outputs; ++i) at[i] = found[i];
-  }
-}
 
 // One output pixel of a channels-last image.
 template <class T>
@@ -189,24 +92,13 @@ bool regular(const PoolGeometry& g) {
 
 template <class T>
 void max_planes(const PoolGeometry& g, const T* in, T* best, int64_t* where) {
-  bool vectors = kVectors<T> && regular(g) && g.stride[1] <= 2;
+  MaxWindows w;
+  w.set(0, 1, 1, {});
+  for (int d = 0; d < 2; ++d)
+    w.set(d + 1, g.in[d], g.out[d], {g.kernel[d], g.stride[d], g.pad[d], g.dilation[d]});
   parallel_for(g.planes, grain_of(g.in_pixels()), [&](int64_t lo, int64_t hi) {
-    if constexpr (kVectors<T>) {
-      if (vectors) {
-        using Int = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-        size_t line = size_t(g.in[1] + g.pad[1] + g.kernel[1] + g.out[1] * 2 + 2 * kSlack);
-        std::vector<T> columns(line, -std::numeric_limits<T>::infinity());
-        std::vector<Int> places(line, std::numeric_limits<Int>::max()), found(line);
-        for (int64_t p = lo; p < hi; ++p) AJ_SIMD(max_plane<T>)
-        (g, in + p * g.in_pixels(), best + p * g.out_pixels(), where + p * g.out_pixels(),
-         columns.data(), places.data(), found.data());
-        return;
-      }
-    }
-    for (int64_t p = lo; p < hi; ++p)
-      for (int64_t oh = 0; oh < g.out[0]; ++oh)
-        max_plainly(g, in + p * g.in_pixels(), oh, best + p * g.out_pixels() + oh * g.out[1],
-                    where + p * g.out_pixels() + oh * g.out[1]);
+    max_of_volumes(w, in + lo * g.in_pixels(), hi - lo, best + lo * g.out_pixels(),
+                   where + lo * g.out_pixels());
   });
 }
 
@@ -261,10 +153,7 @@ void max_pool_backward(Args args) {
   int64_t planes = in_pixels ? out.numel() / in_pixels : 0;
   visit<maxable>(grad.dtype(), [&]<class S>() {
     using T = Math<S>;
-    auto add = [&](T* to, int64_t at, T v) {
-      if (at < 0 || at >= in_pixels) index_error(at, in_pixels, out.ndim() - 1);
-      *to = scalar::Add()(*to, v);
-    };
+    auto add = [](T* to, T v) { *to = scalar::Add()(*to, v); };
     if (out.ndim() == 4 && channels_last(out)) {
       int64_t channels = out.size(1);
       ChannelsLast g(grad), image(out), place(args.tensor(1));
@@ -275,11 +164,10 @@ void max_pool_backward(Args args) {
         T* to = dx.data() + n * in_pixels * channels;
         std::fill_n(to, in_pixels * channels, T(0));
         for (int64_t i = n * out_pixels * channels; i < (n + 1) * out_pixels * channels;
-             i += channels)
-          for (int64_t c = 0; c < channels; ++c) {
-            int64_t at = where[i + c];
-            add(to + at * channels + c, at, dy[i + c]);
-          }
+             i += channels) {
+          check_indices(where.data() + i, channels, in_pixels, out.ndim() - 1);
+          for (int64_t c = 0; c < channels; ++c) add(to + where[i + c] * channels + c, dy[i + c]);
+        }
       });
       return dx.commit();
     }
@@ -288,8 +176,9 @@ void max_pool_backward(Args args) {
     for_planes(planes, in_pixels, [&](int64_t plane) {
       T* to = dx.data() + plane * in_pixels;
       std::fill_n(to, in_pixels, T(0));
+      check_indices(where.data() + plane * out_pixels, out_pixels, in_pixels, out.ndim() - 1);
       for (int64_t i = plane * out_pixels; i < (plane + 1) * out_pixels; ++i)
-        add(to + where[i], where[i], dy[i]);
+        add(to + where[i], dy[i]);
     });
     dx.commit();
   });

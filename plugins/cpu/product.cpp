@@ -86,6 +86,17 @@ class Target {
 using products = stored_numeric;
 bool by_shape(Args args) { return args.call()->flags & AJ_CALL_DETERMINISTIC; }
 
+// What is multiplied for S. Sums of products wrap, so signed numbers give an unsigned result's
+// bits.
+template <class S>
+struct Multiplied {
+  using type = Math<S>;
+};
+template <class S>
+requires(std::is_unsigned_v<S> && sizeof(S) > 1) struct Multiplied<S> {
+  using type = std::make_signed_t<S>;
+};
+
 // f<T>() with the type that is multiplied: half types as they are if there is code for that.
 template <class F>
 void multiplied(DLDataType dtype, F&& f) {
@@ -93,7 +104,7 @@ void multiplied(DLDataType dtype, F&& f) {
     if constexpr (is_half<S>) {
       if (multiplies_halves()) return f.template operator()<S>();
     }
-    f.template operator()<Math<S>>();
+    f.template operator()<typename Multiplied<S>::type>();
   });
 }
 
@@ -112,7 +123,14 @@ struct Dotting {
   void join(T& s, T other) const { s += other; }
 };
 template <class T>
+T dot_leaf(const T* x, const T* y, int64_t n) {
+  T products[kLeaf];
+  for (int64_t i = 0; i < n; ++i) products[i] = x[i] * y[i];
+  return leaves<T>().sum(products, n);
+}
+template <class T>
 T dot(const T* x, const T* y, int64_t n) {
+  if (n <= kLeaf) return n ? dot_leaf(x, y, n) : T(0);
   constexpr int64_t run = 16 * kLeaf;
   int64_t runs = (n + run - 1) / run;
   std::vector<T> parts(size_t(std::max<int64_t>(runs, 1)));
@@ -129,10 +147,8 @@ T dot(const T* x, const T* y, int64_t n) {
     for (; lo < hi; ++lo) {
       int64_t from = lo * run, m = std::min(run, n - from);
       parts[lo] = joined((m + kLeaf - 1) / kLeaf, [&](int64_t leaf) {
-        T products[kLeaf];
-        int64_t at = from + leaf * kLeaf, size = std::min(kLeaf, n - at);
-        for (int64_t i = 0; i < size; ++i) products[i] = x[at + i] * y[at + i];
-        return leaves<T>().sum(products, size);
+        int64_t at = from + leaf * kLeaf;
+        return dot_leaf(x + at, y + at, std::min(kLeaf, n - at));
       });
     }
   });
@@ -142,7 +158,7 @@ T dot(const T* x, const T* y, int64_t n) {
 void mm(Args args) {
   TensorView a = args.tensor(0), b = args.tensor(1);
   MutView out = args.result(0);
-  if (a.size(0) == 1 && b.size(1) == 1 && a.size(1) >= kLeaf &&
+  if (a.size(0) == 1 && b.size(1) == 1 &&
       (same(out.dtype(), dtype_of<float>) || same(out.dtype(), dtype_of<double>)))
     return visit<floating>(out.dtype(), [&]<class T>() {
       Dense<T> x(a), y(b), z(out);

@@ -55,6 +55,37 @@ const aj_blas* Providers::named(const std::string& name) const {
   return library_blas(name);
 }
 
+// What ADJOIN_BLAS names that is neither a provider nor a library's file; "": nothing.
+std::string Providers::unknown() const {
+  for (std::string_view left = wish_; !left.empty();) {
+    std::string_view one = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(left.size(), one.size() + 1));
+    size_t equals = one.find('=');
+    auto at = std::find(std::begin(kRoutineNames), std::end(kRoutineNames), one.substr(0, equals));
+    if (equals != one.npos && at != std::end(kRoutineNames)) one.remove_prefix(equals + 1);
+    auto same = [&](const One& known) { return known.name == one; };
+    if (std::none_of(list_.begin(), list_.end(), same) && one.find('/') == one.npos &&
+        one.find(".so") == one.npos)
+      return std::string(one);
+  }
+  return "";
+}
+
+// Raises for programs that choose; the environment can only be answered.
+void Providers::tell_of_unknown() const {
+  static std::atomic<bool> told{false};
+  const char* set = std::getenv("ADJOIN_BLAS");
+  std::string name = set && wish_ == set ? unknown() : "";
+  if (name.empty() || told.exchange(true)) return;
+  std::string known;
+  for (const One& one : list_) known += one.name + ", ";
+  std::string message =
+      text("ADJOIN_BLAS is '", std::string_view(wish_).substr(0, 100), "', and there is no '",
+           std::string_view(name).substr(0, 100), "': ", known,
+           "a library's path, or ROUTINE=NAME of these are possible; our own products serve");
+  core().log(1, AJ_STR_LIT("blas"), str(message));
+}
+
 void Providers::understand() {
   const aj_blas* rest = nullptr;
   const aj_blas* chosen[kRoutines] = {};
@@ -105,6 +136,7 @@ const Providers& Providers::make() {
     }
   }
   p->wish_ = said();
+  p->tell_of_unknown();
   p->understand();
   // Libraries that have a name are not compared with the others: each would be opened.
   std::erase_if(p->list_, [](const One& one) { return is_named_library(one.name); });

@@ -49,6 +49,8 @@ class Providers {
   friend void forget_providers();
   static const Providers& make();
   void understand();  // the wish
+  std::string unknown() const;
+  void tell_of_unknown() const;
   const aj_blas* named(const std::string& name) const;
 
   static constexpr int kRoutines = 6;

@@ -114,13 +114,21 @@ aj_status* fill_integers(void*, aj_call* call) {
     uint64_t low = uint64_t(Args(call).integer(1)), range = uint64_t(Args(call).integer(2)) - low;
     Words words;
     fill_blocks<int64_t>(*call->plan, [&](int64_t* out, int64_t first, int64_t n) {
-      if (range > (1u << 24)) {
-        for (int64_t j = 0; j < n; ++j)
-          out[j] = int64_t(low + integer_of(philox, uint64_t(first + j), range));
+      const bool wide = range > uint64_t(1) << 32;
+      words.draw(philox, first, n, wide ? 2 : 4);
+      const uint32_t* w = words.word + words.skew * (wide ? 2 : 1);
+      if (range > (1u << 24)) {  // as integer_of, which draws again where a word is refused
+        const uint64_t least = wide ? (0 - range) % range : (uint64_t(1) << 32) % range;
+        for (int64_t j = 0; j < n; ++j) {
+          const auto* pair = w + 2 * j;
+          auto product = wide ? (pair[0] | uint64_t(pair[1]) << 32) * (unsigned __int128)(range)
+                              : (unsigned __int128)(w[j] * range) << 32;
+          bool kept = (wide ? uint64_t(product) : uint64_t(product) >> 32) >= least;
+          out[j] = int64_t(low + (kept ? uint64_t(product >> 64)
+                                       : integer_of(philox, uint64_t(first + j), range)));
+        }
         return;
       }
-      words.draw(philox, first, n, 4);
-      const uint32_t* w = words.word + words.skew;
       for (int64_t j = 0; j < n; ++j) out[j] = int64_t(low + (w[j] * range >> 32));
     });
   });

@@ -265,6 +265,16 @@ aj_status* fold(void*, aj_call* call) {
     visit<Set>(call->plan->compute, [&]<class T>() { reduce(*call->plan, R<Sum<T>>()); });
   });
 }
+// The largest of uint64 is not that of int64.
+template <template <class> class R>
+aj_status* best(void*, aj_call* call) {
+  return guard(call, [&] {
+    visit<reals_bool>(call->plan->compute, [&]<class T>() {
+      constexpr bool own = std::is_same_v<T, uint64_t>;
+      reduce(*call->plan, R<std::conditional_t<own, T, Sum<T>>>());
+    });
+  });
+}
 template <class T>
 using AMax = Extreme<T, true>;
 template <class T>
@@ -312,12 +322,12 @@ const Kernel reduce_kernels[] = {
     {"prod", {&fold<all_types, Multiplying>, all_types::mask, AJ_KERNEL_CASTS}},
     {"var", {&var, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"vector_norm", {&vector_norm, floating_complex::mask, AJ_KERNEL_CASTS}},
-    {"amax", {&fold<reals_bool, AMax>, reals_bool::mask, AJ_KERNEL_CASTS}},
-    {"amin", {&fold<reals_bool, AMin>, reals_bool::mask, AJ_KERNEL_CASTS}},
-    {"max.dim", {&fold<reals_bool, First>, reals_bool::mask, AJ_KERNEL_CASTS}},
-    {"min.dim", {&fold<reals_bool, FirstLeast>, reals_bool::mask, AJ_KERNEL_CASTS}},
-    {"argmax", {&fold<reals_bool, First>, reals_bool::mask, AJ_KERNEL_CASTS}},
-    {"argmin", {&fold<reals_bool, FirstLeast>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"amax", {&best<AMax>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"amin", {&best<AMin>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"max.dim", {&best<First>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"min.dim", {&best<FirstLeast>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"argmax", {&best<First>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"argmin", {&best<FirstLeast>, reals_bool::mask, AJ_KERNEL_CASTS}},
     {"all", {&truth<true>, 0, AJ_KERNEL_CASTS}},
     {"any", {&truth<false>, 0, AJ_KERNEL_CASTS}},
     {nullptr, {}},

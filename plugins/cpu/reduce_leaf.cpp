@@ -18,10 +18,9 @@ namespace {
 
 constexpr int64_t kLanes = 64, kStrip = 512;
 
-// Each fold: what a missing element is, what an element does to a lane, how lanes join.
+// Each fold: what an element does to a lane, how lanes join.
 template <class T>
 struct Sum {
-  T none() const { return T(0); }
   template <class D, class V>
   HWY_INLINE V add(D, V s, V x) const {
     return hn::Add(s, x);
@@ -34,7 +33,6 @@ struct Sum {
 template <class T>
 struct Squares : Sum<T> {
   T mean;
-  T none() const { return mean; }
   template <class D, class V>
   HWY_INLINE V add(D d, V s, V x) const {
     V c = hn::Sub(x, hn::Set(d, mean));
@@ -50,7 +48,6 @@ struct Absolutes : Sum<T> {
 };
 template <class T>
 struct Product {
-  T none() const { return T(1); }
   template <class D, class V>
   HWY_INLINE V add(D, V s, V x) const {
     return hn::Mul(s, x);
@@ -98,7 +95,8 @@ HWY_INLINE hn::TFromD<D> fold_lanes(D d, hn::Vec<D> v, F f) {
   }
 }
 
-// Element j goes to lane j mod 64; lanes are folded 32, 16, ..., 1. A short last row is filled up.
+// Element j goes to lane j mod 64; lanes are folded 32, 16, ..., 1. Lanes that a short last row
+// lacks stay. The processor's own fetching ahead does better than requests for it, by a tenth.
 // Vectors of 32 bytes at most: wider ones cross a line of the cache at every step where rows begin
 // in the middle of one.
 template <class T, class F>
@@ -110,17 +108,11 @@ T fold(const T* HWY_RESTRICT x, int64_t n, F f) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (int64_t j = 0; j < V; ++j) s[j] = f.add(d, s[j], hn::LoadU(d, x + i + j * L));
-  if (i < n) {
-    const auto none = hn::Set(d, f.none());
-    for (int64_t j = 0; j < V; ++j, i += L) {
-      const size_t left = i < n ? size_t(n - i) : 0;
-      auto v = none;
-      if (left >= size_t(L))
-        v = hn::LoadU(d, x + i);
-      else if (left > 0)
-        v = hn::IfThenElse(hn::FirstN(d, left), load_n(d, x + i, left), none);
-      s[j] = f.add(d, s[j], v);
-    }
+#pragma GCC unroll 32
+  for (int64_t j = 0; j < V && i < n; ++j, i += L) {
+    const size_t left = size_t(n - i);
+    const auto next = f.add(d, s[j], load_n(d, x + i, left));
+    s[j] = left < size_t(L) ? hn::IfThenElse(hn::FirstN(d, left), next, s[j]) : next;
   }
   for (int64_t half = V / 2; half; half /= 2)
     for (int64_t j = 0; j < half; ++j) s[j] = f.join(d, s[j], s[j + half]);

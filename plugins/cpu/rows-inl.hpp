@@ -41,9 +41,11 @@ HWY_INLINE hn::Vec<D> load_as(D d, const S* p) {
   }
 }
 
+// The shortest store past the caches is of 16 bytes: Highway writes so many of a shorter vector
+// too.
 template <class V, class D, class T>
 HWY_INLINE void put(V v, D d, T* p, bool stream) {
-  if (stream)
+  if (stream && hn::MaxLanes(d) * sizeof(T) >= 16)
     hn::Stream(v, d, p);
   else
     hn::StoreU(v, d, p);
@@ -87,11 +89,49 @@ HWY_INLINE void store_mask(D d, M m, bool* p) {
     auto ones = hn::IfThenElseZero(hn::RebindMask(du, m), hn::Set(du, 1u));
     hn::StoreU(hn::DemoteTo(d8, hn::BitCast(di, ones)), d8, reinterpret_cast<uint8_t*>(p));
   } else {
-    HWY_ALIGN uint8_t bits[8] = {};
-    hn::StoreMaskBits(d, m, bits);
-    for (size_t i = 0; i < hn::MaxLanes(d); ++i) p[i] = bits[0] >> i & 1;
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint8_t, D> d8;
+    auto ones = hn::IfThenElseZero(hn::RebindMask(du, m), hn::Set(du, 1u));
+    hn::StoreU(hn::TruncateTo(d8, ones), d8, reinterpret_cast<uint8_t*>(p));
   }
 }
+
+// As many masks as fill a vector of bytes, the k-th is mask(k): one store of a whole line of the
+// cache instead of stores of its parts.
+#if HWY_TARGET <= HWY_AVX3
+template <class D, class Get>
+HWY_INLINE hn::Vec<hn::ScalableTag<uint8_t>> mask_bytes(D d, const Get& mask) {
+  const hn::ScalableTag<uint8_t> d8;
+  uint64_t bits = 0;
+  for (size_t k = 0; k < sizeof(hn::TFromD<D>); ++k)
+    bits |= uint64_t(mask(k).raw) << (k * hn::Lanes(d));
+  return hn::IfThenElseZero(hn::Mask512<uint8_t>{bits}, hn::Set(d8, 1));
+}
+#else
+// The lower halves of the elements, again and again; all their bits are alike.
+template <size_t kMasks, class D, class Get>
+HWY_INLINE auto narrowed(D d, const Get& mask, size_t first) {
+  if constexpr (kMasks == 1) {
+    const hn::RebindToUnsigned<D> du;
+    return hn::BitCast(du, hn::VecFromMask(d, mask(first)));
+  } else {
+    using Wide = hn::TFromD<D>;
+    constexpr size_t size = sizeof(Wide) / kMasks;
+    using Element =
+        std::conditional_t<size == 4, uint32_t, std::conditional_t<size == 2, uint16_t, uint8_t>>;
+    const hn::ScalableTag<Element> de;
+    auto low = narrowed<kMasks / 2>(d, mask, first);
+    auto high = narrowed<kMasks / 2>(d, mask, first + kMasks / 2);
+    return hn::ConcatEven(de, hn::BitCast(de, high), hn::BitCast(de, low));
+  }
+}
+template <class D, class Get>
+HWY_INLINE hn::Vec<hn::ScalableTag<uint8_t>> mask_bytes(D d, const Get& mask) {
+  const hn::ScalableTag<uint8_t> d8;
+  return hn::And(narrowed<sizeof(hn::TFromD<D>)>(d, mask, 0), hn::Set(d8, 1));
+}
+#endif
+
 template <class D>
 HWY_INLINE hn::Mask<D> load_mask(D d, const bool* p) {
   const hn::Rebind<uint8_t, D> d8;
@@ -153,31 +193,58 @@ HWY_INLINE void write(D d, V v, R* p, bool stream) {
 }
 
 // Rows shorter than a vector pass through buffers, so that every element meets the same formula.
-template <class D, class In>
+template <bool Repeat, class D, class In>
 HWY_INLINE auto padded(D d, const In& in, int64_t n) {
   if constexpr (In::kWhole) {
     return in.at(0);
   } else {
     HWY_ALIGN char store[hn::MaxLanes(D()) * 8] = {};
     std::memcpy(store, in.p, size_t(n) * In::kSize);
+    for (size_t i = size_t(n); Repeat && i < hn::MaxLanes(D()); ++i)
+      std::memcpy(store + i * In::kSize, store, In::kSize);
     return In(d, store).at(0);
   }
 }
 template <class D, class R, class F, class... In>
 HWY_NOINLINE void short_row(D d, const F& f, R* out, int64_t n, const In&... in) {
+  constexpr bool repeat = requires { F::kRepeat; };  // zeros would not do
   HWY_ALIGN char to[hn::MaxLanes(D()) * 8];
-  write(d, f(d, padded(d, in, n)...), reinterpret_cast<R*>(to), false);
+  write(d, f(d, padded<repeat>(d, in, n)...), reinterpret_cast<R*>(to), false);
   std::memcpy(static_cast<void*>(out), to, size_t(n) * sizeof(R));
+}
+
+// Bools, as vectors of bytes as far as those go. Reads are far more than stores here, and run best
+// on the processor's own prefetching.
+template <class D, class F, class... In>
+HWY_INLINE void mask_row(D d, const F& f, bool* out, int64_t n, bool stream, In... in) {
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  if (n < lanes) return n > 0 ? short_row(d, f, out, n, in...) : void();
+  const hn::ScalableTag<uint8_t> d8;
+  const int64_t bytes = int64_t(hn::Lanes(d8));
+  uint8_t* to = reinterpret_cast<uint8_t*>(out);
+  int64_t i = 0;
+  auto masks = [&](size_t k) HWY_ATTR { return f(d, in.at(i + int64_t(k) * lanes)...); };
+  if (stream && n >= 2 * bytes) {
+    const auto ahead = int64_t((0 - reinterpret_cast<uintptr_t>(out)) % size_t(bytes));
+    if (ahead) hn::StoreU(mask_bytes(d, masks), d8, to);
+    for (i = ahead; i + bytes <= n; i += bytes) hn::Stream(mask_bytes(d, masks), d8, to + i);
+  }
+  for (; i + bytes <= n; i += bytes) hn::StoreU(mask_bytes(d, masks), d8, to + i);
+  for (; i + lanes <= n; i += lanes) store_mask(d, masks(0), out + i);
+  if (i == n) return;
+  i = n - lanes;
+  store_mask(d, masks(0), out + i);
 }
 
 template <class D, class R, class F, class... In>
 HWY_INLINE void vector_row(D d, const F& f, R* out, int64_t n, bool stream, In... in) {
+  if constexpr (std::is_same_v<R, bool>) return mask_row(d, f, out, n, stream, in...);
   const int64_t lanes = int64_t(hn::Lanes(d));
   if (n < lanes) return n > 0 ? short_row(d, f, out, n, in...) : void();
   // The last vector overlaps the one before it: computed first, since out may be an input.
   const auto last = f(d, in.at(n - lanes)...);
   int64_t i = 0;
-  if (stream && !std::is_same_v<R, bool>) {
+  if (stream) {
     const auto at = reinterpret_cast<uintptr_t>(out);
     const int64_t ahead = int64_t((0 - at) / sizeof(R) % size_t(lanes));
     if (at % sizeof(R) == 0) {
@@ -196,8 +263,9 @@ HWY_INLINE void vector_row(D d, const F& f, R* out, int64_t n, bool stream, In..
 template <unsigned Mask, class F, class T, class R, class... In>
 void row(const void* functor, void* out, const void* const* in, int64_t n, bool stream) {
   using D = hn::ScalableTag<T>;
+  const F f = *static_cast<const F*>(functor);  // which no store changes
   [&]<size_t... I>(std::index_sequence<I...>) HWY_ATTR {
-    vector_row(D(), *static_cast<const F*>(functor), static_cast<R*>(out), n, stream,
+    vector_row(D(), f, static_cast<R*>(out), n, stream,
                Input<(Mask >> I & 1) != 0, In, D>(D(), in[I])...);
   }
   (std::index_sequence_for<In...>());
@@ -211,6 +279,8 @@ constexpr LoopSet loop_set(DLDataType storage) {
   if constexpr (sizeof...(In) == 3)
     s.by_mask[2] = &row<2, F, T, R, In...>, s.by_mask[4] = &row<4, F, T, R, In...>,
     s.by_mask[6] = &row<6, F, T, R, In...>;
+  if constexpr (sizeof...(In) == 3 && requires { F::kFirstWhole; })
+    s.by_mask[1] = &row<1, F, T, R, In...>;
   return s;
 }
 

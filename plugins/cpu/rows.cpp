@@ -1,10 +1,7 @@
 // plugins/cpu/rows.cpp: the walk over a plan for vector loops.
 #include "rows.hpp"
 
-#include <unistd.h>
-
 #include <bit>
-#include <cstdio>
 
 #include "convert_rows.hpp"
 
@@ -187,51 +184,6 @@ class Walk {
   alignas(64) char turned_[3][kColumns * kLines * 8];
 };
 
-int64_t tensor_bytes(const aj_operand& o) {
-  if (!o.tensor || !o.tensor->dl.shape) return 0;
-  int64_t n = 1;
-  for (int d = 0; d < o.tensor->dl.ndim; ++d) n *= o.tensor->dl.shape[d];
-  return n * bytes_of(o.dtype);
-}
-
-// Of the cache that this processor shares with few others: sysconf() may count those of all
-// sockets.
-int64_t last_cache_bytes() {
-  long long kib = 0;
-  if (FILE* f = std::fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r")) {
-    if (std::fscanf(f, "%lldK", &kib) != 1) kib = 0;
-    std::fclose(f);
-  }
-  if (kib > 0) return kib << 10;
-  int64_t all = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return all > 0 ? std::min(all, int64_t(64) << 20) : int64_t(32) << 20;
-}
-
-}  // namespace
-
-int64_t stream_bytes() {
-  static const int64_t bytes = last_cache_bytes();
-  return bytes;
-}
-
-bool worth_streaming(const aj_plan& p) {
-  if (p.numel < 256) return false;  // rows too short for it; a part may be small
-  int64_t bytes = 0;
-  for (uint32_t k = 0; k < p.nops; ++k) bytes += tensor_bytes(p.ops[k]);
-  if (bytes < stream_bytes()) return false;
-  for (uint32_t k = p.nout; k < p.nops; ++k)
-    if (p.ops[k].data == p.ops[0].data) return false;
-  return true;
-}
-
-void end_streaming() {
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();
-#endif
-}
-
-namespace {
-
 // Few elements in one dense row, all of the dtype they are computed in: nothing is to be chosen.
 // False: otherwise.
 inline bool run_short_row(const aj_plan& p, const Loops& l, const void* functor) {
@@ -254,39 +206,21 @@ inline bool run_short_row(const aj_plan& p, const Loops& l, const void* functor)
   return true;
 }
 
-// Blocks of a dense row's results from the first-level cache past the others. False: the operands
-// are not as the loop wants them.
+// Dense rows, past the caches. False: the operands are not as the loop wants them.
 bool stream_plain(const aj_plan& p, const Rows& r, const void* functor) {
-  constexpr int64_t line = 64, block = 4096;  // bytes
-  const int64_t size = r.out->size;
-  if (!same(p.ops[0].dtype, r.out->dtype) || row_stride(p, 0) != size) return false;
+  Streamed s = {nullptr, functor, r.out->size, r.inputs, {}};
+  if (!same(p.ops[0].dtype, r.out->dtype) || row_stride(p, 0) != s.size) return false;
   unsigned mask = 0;
   for (uint32_t k = 0; k < r.inputs; ++k) {
     const aj_operand& o = p.ops[k + 1];
     if (!o.data || !same(o.dtype, r.in[k]->dtype)) return false;
-    int64_t step = row_stride(p, k + 1);
-    if (step != 0 && step != int64_t(r.in[k]->size)) return false;
-    mask |= unsigned(step == 0) << k;
+    s.sizes[k] = row_stride(p, k + 1);
+    if (s.sizes[k] != 0 && s.sizes[k] != int64_t(r.in[k]->size)) return false;
+    mask |= unsigned(s.sizes[k] == 0) << k;
   }
-  RowFn row = r.by_mask[mask];
-  if (!row) return false;
-  for_rows(p, [&](char** at, int64_t n) {
-    alignas(line) char results[block];
-    const void* in[3];
-    int64_t ahead = int64_t((0 - reinterpret_cast<uintptr_t>(at[0])) % block / size);
-    for (int64_t lo = 0, m = ahead ? ahead : block / size; lo < n; lo += m, m = block / size) {
-      m = std::min(m, n - lo);
-      for (uint32_t k = 0; k < r.inputs; ++k) {
-        const char* from = at[k + 1] + (mask >> k & 1 ? 0 : lo * int64_t(r.in[k]->size));
-        in[k] = from;
-        if (~mask >> k & 1 && lo + 2 * m <= n)
-          for (int64_t b = 0; b < m * int64_t(r.in[k]->size); b += line)
-            __builtin_prefetch(from + m * int64_t(r.in[k]->size) + b);
-      }
-      row(functor, results, in, m);
-      stream_row(at[0] + lo * size, results, m * size);
-    }
-  });
+  s.row = r.by_mask[mask];
+  if (!s.row) return false;
+  for_rows(p, [&](char** at, int64_t n) { stream_blocks(s, at[0], at + 1, n); });
   return true;
 }
 

@@ -4,6 +4,7 @@
 #define ADJOIN_PLUGINS_CPU_ROWS_HPP
 #include <adjoin/kit/loops.hpp>
 
+#include "stream.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -30,12 +31,6 @@ struct Loops {
 void run_rows(const aj_plan& p, const Loops& loops, const void* functor);
 // The kit's walk for loops that a compiler made; large results go past the caches here too.
 void run_plain(const aj_plan& p, const Rows& rows, const void* functor);
-
-// Bytes that an op touches from which on results go past the caches: they would not stay there.
-int64_t stream_bytes();
-// Is the memory of the tensors together so large, and no input the output?
-bool worth_streaming(const aj_plan& p);
-void end_streaming();  // orders such stores before what follows
 
 // n0 elements along rows, n1 rows: to[j * to_step + i * size] = from[i * from_step + j * size].
 void transpose(int64_t size, char* to, int64_t to_step, const char* from, int64_t from_step,

@@ -37,16 +37,25 @@ struct Walk {
     places = offsets_of(sizes, to);
     others = offsets_of(sizes, other);
     index_step = n ? dense[dim] : 0;
+    if (n < 2 || dim == n - 1) return;
+    run = index.size(n - 1);
+    run_step = strides[n - 1];
+    other_run_step = other_strides.empty() ? 0 : other_strides[n - 1];
   }
-  // f(offset of the named element, offset at the index's own coordinates)
-  template <class F>
-  void each(F f) {
-    parallel_for(int64_t(lines.size()), grain_of(length), [&](int64_t lo, int64_t hi) {
+  // f(offset of the named element, offset at the index's own coordinates); near(the same of the
+  // line to come) asks for memory.
+  template <class F, class Near>
+  void each(F f, Near near) {
+    // Lines side by side want to be so many that what is read of each row is worth its way.
+    int64_t grain = std::max(grain_of(length), std::min<int64_t>(run, 128));
+    parallel_for(int64_t(lines.size()), grain, [&](int64_t lo, int64_t hi) {
       if (index_step != 1 && length > 1) return across(lo, hi, f);
       for (int64_t line = lo; line < hi; ++line) {
         const int64_t* index = values.data() + lines[line];
         check_indices(index, length, size, dim);
-        along(index, length, places[line], step, others[line], other_step, f);
+        size_t next = size_t(std::min(line + 1, hi - 1));
+        along(index, length, places[line], step, others[line], other_step, f,
+              [&](int64_t k) { near(places[next] + k, others[next] + k); });
       }
     });
   }
@@ -55,30 +64,59 @@ struct Walk {
   Dense<int64_t> values;
   std::vector<int64_t> lines, places, others;
   int64_t size = 0, length = 0, step = 0, other_step = 0, index_step = 0, dim = 0;
+  // Lines whose beginnings follow each other at these steps.
+  int64_t run = 1, run_step = 0, other_run_step = 0;
 
  private:
   // A line; all that the loop needs is in registers, since a store might change a member.
-  template <class F>
+  template <class F, class Near>
   static void along(const int64_t* index, int64_t n, int64_t place, int64_t step, int64_t at,
-                    int64_t other_step, F f) {
+                    int64_t other_step, F f, Near near) {
     if (step == 1 && other_step == 1) {
-#pragma GCC unroll 4
-      for (int64_t k = 0; k < n; ++k) f(place + index[k], at + k);
+      int64_t k = 0;
+      for (; k + 16 <= n; k += 16) {  // the work on one line hides the way of the next
+        __builtin_prefetch(index + n + k);
+        __builtin_prefetch(index + n + k + 8);
+        near(k);
+#pragma GCC unroll 16
+        for (int64_t j = 0; j < 16; ++j) f(place + index[k + j], at + k + j);
+      }
+      for (; k < n; ++k) f(place + index[k], at + k);
     } else {
       for (int64_t k = 0; k < n; ++k) f(place + index[k] * step, at + k * other_step);
     }
   }
-  // Lines side by side.
+  // Lines side by side; the index's elements of a run are neighbours.
   template <class F>
   void across(int64_t lo, int64_t hi, F f) {
-    for (int64_t k = 0; k < length; ++k)
-      for (int64_t line = lo; line < hi; ++line) {
-        int64_t i = values[lines[line] + k * index_step];
-        if (i < 0 || i >= size) index_error(i, size, dim);
-        f(places[line] + i * step, others[line] + k * other_step);
+    for (int64_t end; lo < hi; lo = end) {
+      end = std::min(hi, (lo / run + 1) * run);
+      for (int64_t k = 0; k < length; ++k) {
+        const int64_t* index = values.data() + lines[lo] + k * index_step;
+        check_indices(index, end - lo, size, dim);
+        beside(index, end - lo, places[lo], run_step, step, others[lo] + k * other_step,
+               other_run_step, f);
       }
+    }
+  }
+  template <class F>
+  static void beside(const int64_t* index, int64_t n, int64_t place, int64_t next, int64_t step,
+                     int64_t at, int64_t other_next, F f) {
+    if (next == 1 && other_next == 1)
+      for (int64_t j = 0; j < n; ++j) f(place + j + index[j] * step, at + j);
+    else
+      for (int64_t j = 0; j < n; ++j) f(place + j * next + index[j] * step, at + j * other_next);
   }
 };
+
+// 16 elements of each, from a place and from one of the index.
+template <class A, class B>
+auto ask_for(const A* named, const B* other) {
+  return [=](int64_t place, int64_t at) {
+    __builtin_prefetch(named + place);
+    __builtin_prefetch(other + at);
+  };
+}
 
 template <class T>
 void start_from(TensorView x, MutView out) {
@@ -99,7 +137,7 @@ void gather(Args args) {
   visit_size(x.dtype(), [&]<class T>() {
     const T* from = x.data<T>();
     T* to = out.data<T>();
-    walk.each([=](int64_t place, int64_t at) { to[at] = from[place]; });
+    walk.each([=](int64_t place, int64_t at) { to[at] = from[place]; }, ask_for(from, to));
   });
 }
 
@@ -121,7 +159,7 @@ void scatter(Args args) {
     std::memcpy(&value, element, sizeof value);
     const T* from = source ? source.data<T>() : &value;
     T* to = out.data<T>();
-    walk.each([=](int64_t place, int64_t at) { to[place] = from[at]; });
+    walk.each([=](int64_t place, int64_t at) { to[place] = from[at]; }, ask_for(to, from));
   });
 }
 
@@ -162,11 +200,13 @@ void scatter_add(Args args) {
       Dense<float> sum(out, true);
       std::vector<int64_t> dense = dense_strides(out.shape());
       Walk flat(args.tensor(2), args.integer(1), x.shape(), dense, source.strides());
-      flat.each([&](int64_t place, int64_t at) { sum[place] += float(from[at]); });
+      flat.each([&](int64_t place, int64_t at) { sum[place] += float(from[at]); },
+                ask_for(sum.data(), from));
       sum.commit();
     } else {
       S* to = out.data<S>();
-      walk.each([=](int64_t place, int64_t at) { to[place] = scalar::Add()(to[place], from[at]); });
+      walk.each([=](int64_t place, int64_t at) { to[place] = scalar::Add()(to[place], from[at]); },
+                ask_for(to, from));
     }
   });
 }

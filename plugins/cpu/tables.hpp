@@ -6,10 +6,12 @@
 #include <adjoin/kit/kernel.hpp>
 
 // Every type that a tensor of a built-in dtype holds.
-#define AJ_STORED(DO)                                                                  \
-  DO(bool)                                                                             \
-  DO(uint8_t) DO(int8_t) DO(int16_t) DO(int32_t) DO(int64_t) DO(uint16_t) DO(uint32_t) \
-      DO(uint64_t) DO(Half) DO(BFloat16) DO(float) DO(double) DO(Complex64) DO(Complex128)
+#define AJ_STORED(DO)                                                                              \
+  DO(bool)                                                                                         \
+  DO(uint8_t)                                                                                      \
+  DO(int8_t)                                                                                       \
+  DO(int16_t) DO(int32_t) DO(int64_t) DO(uint16_t) DO(uint32_t) DO(uint64_t) DO(Half) DO(BFloat16) \
+      DO(float) DO(double) DO(Complex64) DO(Complex128)
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -30,7 +32,9 @@ extern const Kernel unary_kernels[], exp_kernels[], math_kernels[], special_kern
     reduce_kernels[], scan_kernels[], random_kernels[], product_kernels[], convolution_kernels[],
     pool_kernels[], pool_max_kernels[], batch_norm_kernels[], norm_kernels[], softmax_kernels[],
     index_kernels[], scatter_kernels[], cat_kernels[], sort_kernels[], attention_kernels[];
-extern const Kernel optimizer_kernels[], rnn_kernels[], backward_kernels[];
+extern const Kernel optimizer_kernels[], rnn_kernels[], backward_kernels[],
+    special_function_kernels[], special_vector_kernels[], order_kernels[], scatter_reduce_kernels[],
+    distance_kernels[], pieces_kernels[];
 
 }  // namespace cpu
 }  // namespace adjoin

@@ -19,6 +19,8 @@ struct LoopPair {
   }
 };
 
+LoopPair floor_divide_pair();  // of pointwise_integer.cpp, for div(rounding_mode="floor")
+
 template <LoopPair (*Pair)(), aj_kernel_fn Otherwise>
 aj_status* vector_kernel(void* self, aj_call* call) {
   const Loops* loops = Pair().of(call->plan->compute);

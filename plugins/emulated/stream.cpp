@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "../gpu/line.hpp"
 #include "orders.hpp"
 
 namespace adjoin::emulated {
@@ -29,36 +30,14 @@ struct Registry {
   Stream* defaults[16] = {};
 };
 
-// The user's line, as text; made while the line is still known. Asked before any lock is taken: it
-// may have to wait for the language's.
-std::string line_now() {
-  uint32_t line = 0, site = 0;
-  kit::core().get_line(&line, &site);
-  if (site) line = site;
-  if (!line || !AJ_HAS_FN(&kit::core(), aj_core, line_text)) return {};
+// Made while the line is still known, on the thread of who queues, and before any lock is taken.
+std::string place_now() {
   thread_local std::unordered_map<uint32_t, std::string> known;
+  uint32_t line = gpu::line_now();
   if (auto it = known.find(line); it != known.end()) return it->second;
-  aj_object* text = nullptr;
-  if (aj_status* s = kit::core().line_text(line, &text)) {
-    kit::core().status_free(s);
-    return {};
-  }
-  std::string place(kit::view_of(kit::core().string_get(text)));
-  kit::core().release(text);
-  return known[line] = place;
-}
-
-aj_status* again(const aj_status* s, const std::string& more) {
-  const aj_core& core = kit::core();
-  return kit::make_status(core.status_code(s), kit::view_of(core.status_kind(s)),
-                          kit::text(kit::view_of(core.status_message(s)), more));
-}
-
-aj_status* with_place(aj_status* steal, const std::string& where) {
-  if (!steal || where.empty()) return steal;
-  aj_status* told = again(steal, "; queued by " + where);
-  kit::core().status_free(steal);
-  return told;
+  std::string place = gpu::line_text(line);
+  if (!place.empty()) known[line] = place;
+  return place;
 }
 
 Registry& registry() {
@@ -130,7 +109,7 @@ aj_status* Stream::start() {
 
 aj_status* Stream::submit(Work work, uint64_t* out) {
   if (aj_status* s = check_alive()) return s;
-  if (work.counts && work.where.empty()) work.where = line_now();
+  if (work.counts && work.where.empty()) work.where = place_now();
   uint64_t ticket;
   {
     std::lock_guard held(lock_);
@@ -164,7 +143,7 @@ aj_status* Stream::take_error() {
 }
 
 aj_status* Stream::look(uint64_t ticket) const {
-  return error_ && error_at_ <= ticket ? again(error_, "") : nullptr;
+  return error_ && error_at_ <= ticket ? gpu::again(error_, "") : nullptr;
 }
 
 aj_status* Stream::look_at_error(uint64_t ticket) {
@@ -221,7 +200,7 @@ void Stream::loop() {
       while (orders.hang.due())
         while (!orders.released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    aj_status* wrong = with_place(now.run(), now.where);
+    aj_status* wrong = gpu::with_place(now.run(), now.where);
     now = {};
     held.lock();
     ++done_;

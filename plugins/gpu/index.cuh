@@ -1,9 +1,9 @@
-// plugins/gpu/index.cuh: reading at indices, joining tensors. An index out of range reads element 0
-// and is reported.
-#include <adjoin/kit/indexing.hpp>
+// plugins/gpu/index.cuh: reading at indices, joining tensors. An index out of
+// range reads element 0 and is reported.
 #include <optional>
 
-#include "element.cuh"
+#include "merge.cuh"
+#include "places.cuh"
 #include "tables.cuh"
 
 namespace adjoin::gpu {
@@ -13,17 +13,19 @@ constexpr int kIndexDims = 16;
 using List = std::span<aj_tensor* const>;
 using all_types_and_halves = kit::Join<all_types, halves>;
 
-// x[i, :, j]: where element n of the result lies in the input. Indices broadcast over each other;
-// negative ones count from the end.
+// x[i, :, j]: where element n of the result lies in the input. Indices
+// broadcast over each other; negative ones count from the end.
 struct IndexWalk {
-  int32_t ndim;                                    // of the result
-  int32_t indices;                                 // how many there are
-  int64_t sizes[kIndexDims], strides[kIndexDims];  // of the result, into the input; 0: indexed
+  int32_t ndim;     // of the result
+  int32_t indices;  // how many there are
+  int64_t sizes[kIndexDims],
+      strides[kIndexDims];  // of the result, into the input; 0: indexed
   const int64_t* index[kIndexDims];
   int64_t index_strides[kIndexDims][kIndexDims];  // by dimension of the result
   int64_t bound[kIndexDims], step[kIndexDims], dim[kIndexDims];
   Fault* fault;
 
+  // -1: an index names no element, which is reported.
   AJ_DEVICE int64_t operator()(int64_t n) const {
     int64_t at = 0, from[kIndexDims] = {};
     for (int d = ndim - 1; d >= 0; --d) {
@@ -36,7 +38,7 @@ struct IndexWalk {
       int64_t i = index[k][from[k]];
       if (i < -bound[k] || i >= bound[k]) {
         report(fault, kIndexFault, i, bound[k], dim[k]);
-        i = 0;
+        return -1;
       }
       at += (i < 0 ? i + bound[k] : i) * step[k];
     }
@@ -91,7 +93,8 @@ IndexWalk index_walk(const aj_call* call, Span in, Span strides, List indices, S
       common = std::max(common, TensorView(indices[d]).ndim());
     }
   bool neighbours = given == last - first + 1;
-  size_t to = 0, at = neighbours ? first : 0;  // where the indices' dimensions stand
+  size_t to = 0,
+         at = neighbours ? first : 0;  // where the indices' dimensions stand
   for (size_t d = 0; d < in.size(); ++d) {
     if (to == at) to += size_t(common);
     if (d < indices.size() && indices[d]) {
@@ -115,7 +118,9 @@ struct ReadAt {
   IndexWalk walk;
   const T* x;
   T* out;
-  AJ_DEVICE void operator()(int64_t i) const { out[i] = x[walk(i)]; }
+  AJ_DEVICE void operator()(int64_t i) const {
+    if (int64_t at = walk(i); at >= 0) out[i] = x[at];
+  }
 };
 void index_at(Args args) {
   TensorView x = args.tensor(0);
@@ -132,13 +137,6 @@ void index_at(Args args) {
   if (dense) copy(args.call(), out, TensorView(dense->tensor()));
 }
 
-// The output, filled with the input unless it is the input.
-template <class T>
-Plain<T> start_from(const aj_call* call, TensorView input, MutView out) {
-  if (input.get() != out.get()) copy(call, out, input);
-  return Plain<T>(call, out, true);
-}
-
 // Where values broadcast to the result lie.
 struct Spread {
   int32_t ndim;
@@ -152,24 +150,51 @@ struct Spread {
     return at;
   }
 };
-template <class T, bool Add>
+template <class T>
 struct WriteAt {
   IndexWalk walk;
   Spread spread;
   const T* values;
   T* out;
-  int64_t n;
   AJ_DEVICE void operator()(int64_t i) const {
-    if constexpr (!Add) {
-      out[walk(i)] = values[spread(i)];
-    } else {  // one thread, so that the order and with it the bits are always the same
-      for (int64_t k = 0; k < n; ++k) {
-        T& place = out[walk(k)];
-        place = cast<T>(scalar::Add()(Math<T>(place), Math<T>(values[spread(k)])));
-      }
-    }
+    if (int64_t at = walk(i); at >= 0) out[at] = values[spread(i)];
   }
 };
+
+// What is added to one place is added by one thread in the order of the
+// indices, so that the bits are always the same: the places are sorted, and
+// each run of equal ones is a thread's.
+struct FindPlaces {
+  IndexWalk walk;
+  int64_t* places;
+  AJ_DEVICE void operator()(int64_t i) const { places[i] = walk(i); }
+};
+template <class T>
+struct AddRuns {
+  Spread spread;
+  const T* values;
+  T* out;
+  const int64_t *places, *order;  // order NULL: there is one
+  int64_t n;
+  AJ_DEVICE int64_t at(int64_t i) const { return order ? order[i] : i; }
+  AJ_DEVICE void operator()(int64_t i) const {
+    int64_t place = places[at(i)];
+    if (place < 0 || (i > 0 && places[at(i - 1)] == place)) return;
+    Math<T> sum = Math<T>(out[place]);
+    for (int64_t k = i; k < n && places[at(k)] == place; ++k)
+      sum = scalar::Add()(sum, Math<T>(values[spread(at(k))]));
+    out[place] = cast<T>(sum);
+  }
+};
+template <class T>
+void add_at(const aj_call* call, const IndexWalk& w, const Spread& s, const T* values, T* out,
+            int64_t n) {
+  Buffer<int64_t> places(call, n), one(call, n), other(call, n);
+  each(call, n, FindPlaces{w, places.data()});
+  const int64_t* order =
+      merge_all<int64_t>(call, places.data(), 1, n, 1, false, one.data(), other.data());
+  each(call, n, AddRuns<T>{s, values, out, places.data(), order, n});
+}
 
 void index_put_at(Args args) {
   TensorView x = args.tensor(0), values = args.tensor(2);
@@ -198,10 +223,10 @@ void index_put_at(Args args) {
     if constexpr (!std::is_same_v<T, uint16_t> && !std::is_same_v<T, uint32_t> &&
                   !std::is_same_v<T, uint64_t>)
       if (accumulate) {
-        each(call, n ? 1 : 0, WriteAt<T, true>{w, s, from, to.data(), n});
+        add_at<T>(call, w, s, from, to.data(), n);
         return to.commit();
       }
-    each(call, n, WriteAt<T, false>{w, s, from, to.data(), n});
+    each(call, n, WriteAt<T>{w, s, from, to.data()});
     to.commit();
   });
 }
@@ -215,7 +240,7 @@ struct Select {
   Fault* fault;
   AJ_DEVICE void operator()(int64_t i) const {
     int64_t k = checked(index[i / inner % n], size, dim, fault);
-    out[i] = x[(i / inner / n * size + k) * inner + i % inner];
+    if (k >= 0) out[i] = x[(i / inner / n * size + k) * inner + i % inner];
   }
 };
 void index_select(Args args) {

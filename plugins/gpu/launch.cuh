@@ -53,11 +53,11 @@ AJ_HD inline void report(Fault* fault, int code, int64_t a, int64_t b, int64_t c
   fence_for_host();
   *const_cast<volatile int*>(&fault->code) = code;
 }
-// An index from 0, or 0 and a report.
+// An index from 0, or -1 and a report: no place, for there may be none at all.
 AJ_HD inline int64_t checked(int64_t i, int64_t size, int64_t dim, Fault* fault) {
   if (i >= 0 && i < size) return i;
   report(fault, kIndexFault, i, size, dim);
-  return 0;
+  return -1;
 }
 
 // A 0-dim tensor of the host may stand among those of the device; its memory is only read here and

@@ -1,5 +1,5 @@
-// plugins/gpu/norm.cuh: batch norm and layer norm: a team for each group of elements that share a
-// mean.
+// plugins/gpu/norm.cuh: batch norm, layer norm and group norm: a team for each group of elements
+// that share a mean.
 #include <adjoin/kit/geometry.hpp>
 #include <memory>
 #include <vector>
@@ -12,24 +12,43 @@ namespace adjoin::gpu {
 namespace {
 
 // Batch norm: group c has the elements [n, c, i], each weighed by weight[c]. Layer norm: group r
-// has the row r, element i is weighed by weight[i].
+// has the row r, element i is weighed by weight[i]. Group norm: group (n, g) has the elements
+// [n, c, i] of its channels, weighed by weight[c].
 struct Groups {
-  int64_t count, each, inner;  // inner: neighbours of one group in a batch norm
-  bool channels;
+  int64_t count, each, inner;  // inner: neighbours of one channel
+  bool channels;               // a group is one
+  int64_t of_image;            // groups of an image in a group norm; 1: a row has all weights
+  int64_t own;                 // weights of a group
   AJ_HD int64_t place(int64_t group, int64_t k) const {
     return channels ? (k / inner * count + group) * inner + k % inner : group * each + k;
   }
-  AJ_HD int64_t weight(int64_t group, int64_t k) const { return channels ? group : k; }
-  int64_t weights() const { return channels ? count : each; }
+  AJ_HD int64_t weight(int64_t group, int64_t k) const {
+    return channels ? group : group % of_image * own + k / inner;
+  }
+  // Where weights are not the groups': how many there are, and the elements that one of them
+  // weighs.
+  AJ_HD int64_t weights() const { return of_image * own; }
+  AJ_HD int64_t weighed() const { return count / of_image * inner; }
+  AJ_HD int64_t group_of(int64_t weight, int64_t k) const {
+    return k / inner * of_image + weight / own;
+  }
+  AJ_HD int64_t element(int64_t weight, int64_t k) const {
+    return (k / inner * weights() + weight) * inner + k % inner;
+  }
 };
 Groups channels_of(Span shape) {
   Lines l(shape, 1);
-  return {l.size, l.outer * l.inner, std::max<int64_t>(l.inner, 1), true};
+  return {l.size, l.outer * l.inner, std::max<int64_t>(l.inner, 1), true, 1, 1};
 }
 Groups rows_of(Span normalized, int64_t rows) {
   int64_t n = 1;
   for (int64_t s : normalized) n *= s;
-  return {rows, n, 1, false};
+  return {rows, n, 1, false, 1, n};
+}
+Groups groups_of(Span shape, int64_t groups) {
+  Lines l(shape, 1);
+  int64_t own = l.size / groups;
+  return {l.outer * groups, own * l.inner, l.inner, false, groups, own};
 }
 
 // Optional values, read in M, one behind the other.
@@ -146,8 +165,8 @@ void batch_norm(Args args) {
     p.running_mean = values(args.tensor(3)), p.running_var = values(args.tensor(4));
     p.training = args.flag(5), p.momentum = args.real(6), p.eps = args.real(7);
     Plain<Math<T>> mean(call, args.result(1)), rstd(call, args.result(2));
-    p.mean = mean.data(), p.rstd = rstd.data();
     if (p.training) {
+      p.mean = mean.data(), p.rstd = rstd.data();
       target(MutView(args.tensor(3).get()), &p.track_mean, &p.track_mean_dtype, &p.track_mean_step);
       target(MutView(args.tensor(4).get()), &p.track_var, &p.track_var_dtype, &p.track_var_step);
     }
@@ -157,13 +176,14 @@ void batch_norm(Args args) {
   });
 }
 
-void layer_norm(Args args) {
+// Of rows, or of groups of channels.
+void own_statistics(Args args, Groups groups) {
   TensorView x = args.tensor(0);
   const aj_call* call = args.call();
   visit<stored_floating>(x.dtype(), [&]<class T>() {
     Plain<T> in(call, x), out(call, args.result(0));
     Norm<T> p = {};
-    p.g = rows_of(args.ints(1), args.result(1).numel());
+    p.g = groups;
     p.x = in.data(), p.out = out.data();
     Lent<Math<T>> values(call);
     p.weight = values(args.tensor(2)), p.bias = values(args.tensor(3));
@@ -174,6 +194,11 @@ void layer_norm(Args args) {
                                                                 p);
     mean.commit(), rstd.commit(), out.commit();
   });
+}
+
+void layer_norm(Args args) { own_statistics(args, rows_of(args.ints(1), args.result(1).numel())); }
+void group_norm(Args args) {
+  own_statistics(args, groups_of(args.tensor(0).shape(), args.integer(1)));
 }
 
 // dx = w rstd (dy - mean(dy) - xhat mean(dy xhat)), the means over what shares a mean; without them
@@ -202,7 +227,7 @@ AJ_GLOBAL void norm_backward_kernel(AJ_ARGUMENT NormBackward<T> p) {
     for (int64_t k = Own::first(); k < p.g.each; k += Own::step()) {
       int64_t i = p.g.place(group, k);
       M g = M(p.dy[i]);
-      if (!p.g.channels) g *= p.weight.at(k, M(1));
+      if (!p.g.channels) g *= p.weight.at(p.g.weight(group, k), M(1));
       sum += g;
       sum_hat += g * ((M(p.x[i]) - mean) * rstd);
     }
@@ -223,23 +248,24 @@ AJ_GLOBAL void norm_backward_kernel(AJ_ARGUMENT NormBackward<T> p) {
     }
   }
 }
-// Of layer norm: sums over rows, a team for each column.
+// Where a weight is not a group's: sums over what it weighs, a team for each.
 template <bool Wide, class T>
 AJ_GLOBAL void weight_sums_kernel(AJ_ARGUMENT NormBackward<T> p) {
   using Own = Team<Wide>;
   using M = Math<T>;
-  for (int64_t k = Own::task(); k < p.g.each; k += Own::tasks_step()) {
+  for (int64_t w = Own::task(); w < p.g.weights(); w += Own::tasks_step()) {
     M sum = 0, sum_hat = 0;
-    for (int64_t row = Own::first(); row < p.g.count; row += Own::step()) {
-      M g = M(p.dy[row * p.g.each + k]);
+    for (int64_t k = Own::first(); k < p.g.weighed(); k += Own::step()) {
+      int64_t i = p.g.element(w, k), group = p.g.group_of(w, k);
+      M g = M(p.dy[i]);
       sum += g;
-      sum_hat += g * (M(p.x[row * p.g.each + k]) - p.mean.at(row, M(0))) * p.root(row);
+      sum_hat += g * (M(p.x[i]) - p.mean.at(group, M(0))) * p.root(group);
     }
     sum = Own::join(sum, Plus());
     sum_hat = Own::join(sum_hat, Plus());
     if (!Own::leads()) continue;
-    if (p.dw) p.dw[k] = T(sum_hat);
-    if (p.db) p.db[k] = T(sum);
+    if (p.dw) p.dw[w] = T(sum_hat);
+    if (p.db) p.db[w] = T(sum);
   }
 }
 
@@ -259,7 +285,7 @@ void backward(Args args, NormBackward<T> p, uint32_t needs) {
       call, p.g.count, p.g.each > kNarrow, p);
   if (!p.g.channels && (p.dw || p.db))
     launch_teams<&weight_sums_kernel<false, T>, &weight_sums_kernel<true, T>>(
-        call, p.g.each, p.g.count > kNarrow, p);
+        call, p.g.weights(), p.g.weighed() > kNarrow, p);
   for (Plain<T>* result : {&dx.plain, &dw.plain, &db.plain}) result->commit();
 }
 
@@ -280,19 +306,26 @@ void batch_norm_backward(Args args) {
     backward(args, p, 9);
   });
 }
-void layer_norm_backward(Args args) {
+void own_statistics_backward(Args args, Groups groups) {
   TensorView x = args.tensor(1);
   const aj_call* call = args.call();
   visit<stored_floating>(x.dtype(), [&]<class T>() {
     Plain<T> dy(call, args.tensor(0)), in(call, x);
     NormBackward<T> p = {};
     Lent<Math<T>> values(call);
-    p.g = rows_of(args.ints(2), args.tensor(3).numel());
+    p.g = groups;
     p.dy = dy.data(), p.x = in.data();
     p.mean = values(args.tensor(3)), p.rstd = values(args.tensor(4)),
     p.weight = values(args.tensor(5));
     backward(args, p, 7);
   });
+}
+
+void layer_norm_backward(Args args) {
+  own_statistics_backward(args, rows_of(args.ints(2), args.tensor(3).numel()));
+}
+void group_norm_backward(Args args) {
+  own_statistics_backward(args, groups_of(args.tensor(1).shape(), args.integer(2)));
 }
 
 }  // namespace
@@ -302,6 +335,8 @@ AJ_TABLE Kernel norm_kernels[] = {
     {"batch_norm_backward", custom<batch_norm_backward, stored_floating>},
     {"layer_norm_stats", custom<layer_norm, stored_floating>},
     {"layer_norm_backward", custom<layer_norm_backward, stored_floating>},
+    {"group_norm_stats", custom<group_norm, stored_floating>},
+    {"group_norm_backward", custom<group_norm_backward, stored_floating>},
     {nullptr, {}},
 };
 

@@ -2,6 +2,7 @@
 // tensors (step counts, scales) stay on the device.
 #include <cmath>
 
+#include "block.cuh"
 #include "element.cuh"
 #include "tables.cuh"
 
@@ -161,12 +162,103 @@ void fused_scale(Args args) {
   });
 }
 
+// One that finds an inf or nan says so; all write the same.
+template <class T>
+struct Unscale {
+  T* x;
+  const double* by;
+  double* found;
+  AJ_HD void operator()(int64_t i) const {
+    Math<T> value = Math<T>(x[i]);
+    if (!(value - value == Math<T>(0))) *found = 1;
+    x[i] = T(value * Math<T>(*by));
+  }
+};
+void amp_unscale(Args args) {
+  const aj_call* call = args.call();
+  Plain<double> found(call, MutView(args[1].v.tensor), true), by(call, args.tensor(2));
+  each_tensor(args.tensors(0), [&]<class T>(size_t i, int64_t n) {
+    Written<T> x(call, args.tensors(0), i);
+    each(call, n, Unscale<T>{x.data(), by.data(), found.data()});
+    x.plain.commit();
+  });
+  found.commit();
+}
+
+// Norms of parts of the tensors, then of these: parts depend on sizes only, and so do the bits.
+constexpr int64_t kNormPart = kBlock * 32;
+
+struct JoinNorms {
+  bool largest;
+  template <class A>
+  AJ_HD A operator()(A a, A b) const {
+    return largest ? Larger()(a, b) : a + b;
+  }
+};
+template <class T>
+struct NormParts {
+  const T* x;
+  int64_t n, parts;
+  double* out;
+  JoinNorms join;
+  bool squares;
+  AJ_HD double of(T element) const {
+    double a = double(Math<T>(element));
+    return squares ? a * a : std::fabs(a);
+  }
+};
+template <class T>
+AJ_GLOBAL void norm_parts_kernel(AJ_ARGUMENT NormParts<T> p) {
+  for (int64_t part = block_x(); part < p.parts; part += blocks_x()) {
+    int64_t begin = part * kNormPart, end = begin + kNormPart < p.n ? begin + kNormPart : p.n;
+    double mine = 0;
+    for (int64_t i = begin + thread_x(); i < end; i += kBlock) mine = p.join(mine, p.of(p.x[i]));
+    mine = join_block(mine, p.join);
+    if (thread_x() == 0) p.out[part] = mine;
+  }
+}
+struct NormOfParts {
+  const double* parts;
+  int64_t n;
+  double* out;
+  JoinNorms join;
+  bool squares;
+};
+AJ_GLOBAL void norm_of_parts_kernel(AJ_ARGUMENT NormOfParts p) {
+  double mine = 0;
+  for (int64_t i = thread_x(); i < p.n; i += kBlock) mine = p.join(mine, p.parts[i]);
+  mine = join_block(mine, p.join);
+  if (thread_x() == 0) *p.out = p.squares ? std::sqrt(mine) : mine;
+}
+void total_norm(Args args) {
+  const aj_call* call = args.call();
+  List tensors = args.tensors(0);
+  double order = args.real(1);
+  JoinNorms join = {std::isinf(order)};
+  auto parts_of = [](int64_t n) { return (n + kNormPart - 1) / kNormPart; };
+  int64_t all = 0, at = 0;
+  for (aj_tensor* t : tensors) all += parts_of(TensorView(t).numel());
+  Buffer<double> parts(call, all);
+  each_tensor(tensors, [&]<class T>(size_t i, int64_t n) {
+    Plain<T> x(call, TensorView(tensors[i]));
+    NormParts<T> p = {x.data(), n, parts_of(n), parts.data() + at, join, order == 2};
+    launch_blocks<&norm_parts_kernel<T>>(call, p.parts, kBlock, p);
+    at += p.parts;
+  });
+  Plain<double> out(call, args.result(0));
+  launch_blocks<&norm_of_parts_kernel>(
+      call, 1, kBlock, NormOfParts{parts.data(), all, out.data(), join, order == 2});
+  out.commit();
+}
+
 }  // namespace
 
 AJ_TABLE Kernel optimizer_kernels[] = {
     {"fused_sgd_", custom<fused_sgd, stored_floating>},
     {"fused_adam_", custom<fused_adam, stored_floating>},
     {"fused_scale_", custom<fused_scale, stored_floating>},
+    {"amp_unscale_", custom<amp_unscale, stored_floating>},
+    {"total_norm", custom<total_norm, stored_floating>},
     {nullptr, {}},
 };
 

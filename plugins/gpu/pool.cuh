@@ -57,7 +57,8 @@ struct MaxPoolBackward {
   Fault* fault;
   AJ_DEVICE void operator()(int64_t plane) const {
     for (int64_t i = plane * out_pixels; i < (plane + 1) * out_pixels; ++i)
-      out[plane * in_pixels + checked(where[i], in_pixels, dim, fault)] += Math<T>(grad[i]);
+      if (int64_t at = checked(where[i], in_pixels, dim, fault); at >= 0)
+        out[plane * in_pixels + at] += Math<T>(grad[i]);
   }
 };
 void max_pool_backward(Args args) {

@@ -1,66 +1,14 @@
 // plugins/gpu/scatter.cuh: writing and adding at indices. What is added to one place is added by
 // one thread in the order of the indices: the bits never depend on scheduling.
-#include <adjoin/kit/geometry.hpp>
-#include <adjoin/kit/indexing.hpp>
-
-#include "element.cuh"
+#include "places.cuh"
 #include "tables.cuh"
 
 namespace adjoin::gpu {
 namespace {
 
-constexpr int kScatterDims = 16;
-
-template <class T>
-Plain<T> start_from(const aj_call* call, TensorView input, MutView out) {
-  if (input.get() != out.get()) copy(call, out, input);
-  return Plain<T>(call, out, true);
-}
 template <class T>
 AJ_HD inline void add_to(T& place, Math<T> x) {
   place = cast<T>(scalar::Add()(Math<T>(place), x));
-}
-
-// Element i of an index tensor names an element of a tensor of another shape.
-struct Named {
-  const int64_t* index;
-  int32_t ndim, dim;
-  int64_t size;                                      // along dim
-  int64_t sizes[kScatterDims], steps[kScatterDims];  // of the index; into the other tensor
-  int64_t source_steps[kScatterDims];
-  Fault* fault;
-  AJ_DEVICE int64_t place(int64_t i, int64_t* source) const {
-    int64_t at = 0, from = 0, rest = i;
-    for (int d = ndim - 1; d >= 0; --d) {
-      int64_t c = rest % sizes[d];
-      rest /= sizes[d];
-      at += (d == dim ? checked(index[i], size, dim, fault) : c) * steps[d];
-      from += c * source_steps[d];
-    }
-    if (ndim == 0) checked(index[0], 1, 0, fault);
-    *source = from;
-    return at;
-  }
-};
-int64_t wrapped(int64_t dim, int64_t ndim) { return dim < 0 ? dim + ndim : dim; }
-
-Named named(const aj_call* call, const int64_t* index, TensorView of, Span shape, Span source,
-            int64_t dim) {
-  if (of.ndim() > kScatterDims)
-    raise(AJ_UNIMPLEMENTED, of.ndim(), " dimensions; at most ", kScatterDims, " are known");
-  Named n = {};
-  n.index = index;
-  n.fault = fault_of(call);
-  n.ndim = int32_t(of.ndim());
-  n.dim = int32_t(dim);
-  auto steps = dense_strides(shape), source_steps = dense_strides(source);
-  n.size = shape.empty() ? 1 : shape[size_t(dim)];
-  for (int64_t d = 0; d < of.ndim(); ++d) {
-    n.sizes[d] = of.size(d);
-    n.steps[d] = steps[size_t(d)];
-    n.source_steps[d] = source.empty() ? 0 : source_steps[size_t(d)];
-  }
-  return n;
 }
 
 template <class T>
@@ -70,7 +18,7 @@ struct Gather {
   T* out;
   AJ_DEVICE void operator()(int64_t i) const {
     int64_t source;
-    out[i] = x[named.place(i, &source)];
+    if (int64_t at = named.place(i, &source); at >= 0) out[i] = x[at];
   }
 };
 void gather(Args args) {
@@ -99,7 +47,9 @@ struct Scatter {
   AJ_DEVICE void operator()(int64_t line) const {
     for (int64_t k = 0; k < length; ++k) {
       int64_t i = (line / inner * length + k) * inner + line % inner, from;
-      T& place = out[named.place(i, &from)];
+      int64_t at = named.place(i, &from);
+      if (at < 0) continue;
+      T& place = out[at];
       if constexpr (W == Way::value)
         place = value;
       else if constexpr (W == Way::copy)
@@ -163,8 +113,9 @@ struct AddRows {
   AJ_DEVICE void operator()(int64_t line) const {
     int64_t outer = line / inner, column = line % inner;
     for (int64_t k = 0; k < n; ++k)
-      add_to(out[(outer * size + checked(index[k], size, dim, fault)) * inner + column],
-             scalar::Mul()(alpha, Math<T>(source[(outer * n + k) * inner + column])));
+      if (int64_t at = checked(index[k], size, dim, fault); at >= 0)
+        add_to(out[(outer * size + at) * inner + column],
+               scalar::Mul()(alpha, Math<T>(source[(outer * n + k) * inner + column])));
   }
 };
 void index_add(Args args) {
@@ -194,7 +145,8 @@ struct EmbeddingSum {
   AJ_DEVICE void operator()(int64_t column) const {
     for (int64_t i = 0; i < n; ++i) {
       if (index[i] == skip) continue;
-      out[checked(index[i], rows, 0, fault) * width + column] += Math<T>(grad[i * width + column]);
+      int64_t row = checked(index[i], rows, 0, fault);
+      if (row >= 0) out[row * width + column] += Math<T>(grad[i * width + column]);
     }
   }
 };

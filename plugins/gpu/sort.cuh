@@ -1,57 +1,17 @@
-// plugins/gpu/sort.cuh: stable order of lines by a merge in steps (bottom-up), and running sums.
+// plugins/gpu/sort.cuh: stable order of lines by a merge in steps (bottom-up),
+// and running sums.
 #include <adjoin/kit/geometry.hpp>
 
 #include "block.cuh"
-#include "element.cuh"
+#include "merge.cuh"
 #include "reducers.cuh"
 #include "tables.cuh"
 
 namespace adjoin::gpu {
 namespace {
 
-using sorted_types = Join<Join<reals_bool, halves>, Types<uint16_t, uint32_t, uint64_t>>;
+using sorted_types = Join<reals_bool, halves>;
 
-// NaN is larger than every number.
-template <class T>
-AJ_HD bool less(T a, T b) {
-  return a < b || (scalar::is_nan(b) && !scalar::is_nan(a));
-}
-
-// One step: runs of `run` places that are in order are merged to runs of twice that. A thread finds
-// where its element goes: its rank in its own run plus its rank in the neighbour.
-template <class T>
-struct Merge {
-  const T* x;           // the line's values, by place in the line
-  const int64_t* from;  // places in order so far; NULL: 0, 1, ...
-  int64_t* to;
-  int64_t size, inner, run;
-  bool descending;
-  AJ_HD int64_t place(int64_t line, int64_t k) const {
-    return (line / inner * size + k) * inner + line % inner;
-  }
-  AJ_DEVICE void operator()(int64_t i) const {
-    int64_t line = i / size, k = i % size;
-    const int64_t* order = from ? from + line * size : nullptr;
-    auto at = [&](int64_t j) { return order ? order[j] : j; };
-    auto value = [&](int64_t j) { return Math<T>(x[place(line, at(j))]); };
-    int64_t begin = k / (2 * run) * 2 * run, middle = begin + run < size ? begin + run : size;
-    int64_t end = begin + 2 * run < size ? begin + 2 * run : size;
-    bool first = k < middle;
-    Math<T> mine = value(k);
-    int64_t lo = first ? middle : begin, hi = first ? end : middle, start = lo;
-    while (lo < hi) {  // those of the neighbour that stand before mine; equals: the first run's do
-      int64_t j = lo + (hi - lo) / 2;
-      Math<T> other = value(j);
-      bool before = descending ? less(mine, other) : less(other, mine);
-      bool behind = descending ? less(other, mine) : less(mine, other);
-      if (first ? before : !behind)
-        lo = j + 1;
-      else
-        hi = j;
-    }
-    to[line * size + begin + (k - (first ? begin : middle)) + (lo - start)] = at(k);
-  }
-};
 template <class T>
 struct Pick {
   const T* x;
@@ -75,13 +35,8 @@ void order(const aj_call* call, TensorView x, int64_t dim, bool descending, int6
     Plain<int64_t> where(call, indices);
     int64_t lines = l.outer * l.inner;
     Buffer<int64_t> one(call, lines * l.size), other(call, lines * l.size);
-    const int64_t* from = nullptr;
-    int64_t* to = one.data();
-    for (int64_t run = 1; run < l.size && lines; run *= 2) {
-      each(call, lines * l.size, Merge<T>{in.data(), from, to, l.size, l.inner, run, descending});
-      from = to;
-      to = to == one.data() ? other.data() : one.data();
-    }
+    const int64_t* from =
+        merge_all<T>(call, in.data(), lines, l.size, l.inner, descending, one.data(), other.data());
     each(call, lines * keep,
          Pick<T>{in.data(), from, best.data(), where.data(), l.size, l.inner, keep});
     best.commit();
@@ -98,8 +53,8 @@ void topk(Args args) {
         args.result(1));
 }
 
-// Running sums and products: a line's parts are folded side by side, then written with what stands
-// before them. float32 carries float64.
+// Running sums and products: a line's parts are folded side by side, then
+// written with what stands before them. float32 carries float64.
 template <class T>
 using Carried = std::conditional_t<std::is_same_v<T, float>, double,
                                    std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;

@@ -4,70 +4,21 @@
 #define ADJOIN_PLUGINS_HIP_TARGET_HPP
 #include <hip/hip_runtime.h>
 
-#include <adjoin/kit/dtype.hpp>
-
-#include "../gpu/vendor/launches.hpp"
-
-#define AJ_GLOBAL __global__
-#define AJ_DEVICE __device__
-#define AJ_SHARED __shared__
 #define AJ_ARGUMENT const
 
 namespace adjoin::gpu {
 
-inline AJ_DEVICE unsigned thread_x() { return threadIdx.x; }
-inline AJ_DEVICE unsigned thread_y() { return threadIdx.y; }
-inline AJ_DEVICE unsigned block_x() { return blockIdx.x; }
-inline AJ_DEVICE unsigned block_y() { return blockIdx.y; }
-inline AJ_DEVICE unsigned block_z() { return blockIdx.z; }
-inline AJ_DEVICE unsigned threads_x() { return blockDim.x; }
-inline AJ_DEVICE unsigned blocks_x() { return gridDim.x; }
-inline AJ_DEVICE void sync_block() { __syncthreads(); }
-inline AJ_DEVICE unsigned warp_size() { return unsigned(warpSize); }  // 64, or 32 on newer ones
-
-// Of values of any size: in words, as the hardware shuffles them.
-template <class T>
-AJ_DEVICE T shuffle_down(T x, unsigned by) {
-  constexpr unsigned kWords = (sizeof(T) + 3) / 4;
-  unsigned words[kWords] = {};
-  memcpy(words, &x, sizeof x);
-  for (unsigned& w : words) w = unsigned(__shfl_down(int(w), by));
-  memcpy(&x, words, sizeof x);
-  return x;
+inline __device__ unsigned warp_size() { return unsigned(warpSize); }  // 64, or 32 on newer ones
+inline __device__ unsigned shuffle_word(unsigned w, unsigned by) {
+  return unsigned(__shfl_down(int(w), by));
 }
-inline AJ_DEVICE unsigned long long warp_ballot(bool vote) { return __ballot(vote); }
-
-template <class T>
-AJ_DEVICE T atomic_add(T* to, T x) {
-  return atomicAdd(to, x);
-}
-// Of functors that the host sees too, and calls only on the device.
-#if defined(__HIP_DEVICE_COMPILE__) || defined(__CUDA_ARCH__)
-inline AJ_HD int atomic_cas(int* to, int expected, int x) {
-  return atomicCAS_system(to, expected, x);
-}
-inline AJ_HD void fence_for_host() { __threadfence_system(); }
-#else
-inline AJ_HD int atomic_cas(int*, int expected, int) { return expected; }
-inline AJ_HD void fence_for_host() {}
-#endif
-
-// Addresses are the device's own.
-template <class T>
-T* reach(T* p) {
-  return p;
-}
-
-template <auto Kernel, class P>
-void launch_grid(const aj_call* call, unsigned gx, unsigned gy, unsigned gz, unsigned tx,
-                 unsigned ty, const P& p) {
-  static_assert(sizeof(P) <= vendor::kMostArguments);
-  void* arguments[] = {const_cast<P*>(&p)};
-  vendor::launch(call, [&](vendor::Stream stream) {
-    return hipLaunchKernel(reinterpret_cast<const void*>(Kernel), dim3(gx, gy, gz), dim3(tx, ty, 1),
-                           arguments, 0, static_cast<hipStream_t>(stream));
-  });
+inline __device__ unsigned long long warp_ballot(bool vote) { return __ballot(vote); }
+inline hipError_t launch_kernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                void* stream) {
+  return hipLaunchKernel(kernel, grid, block, arguments, 0, static_cast<hipStream_t>(stream));
 }
 
 }  // namespace adjoin::gpu
+
+#include "../gpu/vendor/target.hpp"
 #endif

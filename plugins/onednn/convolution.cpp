@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "bias.hpp"
 #include "halves.hpp"
 #include "images.hpp"
 
@@ -87,7 +88,8 @@ class Convolution {
 // With stride 1 the way back is a convolution too, by the kernel turned round. Where the big image
 // has few channels the library is faster at that.
 bool Convolution::turns() const {
-  if (g_.groups != 1 || g_.taps() < 9 || weight_size() > kFew || g_.big_c < 8 || g_.big_c > 32)
+  if (g_.groups != 1 || g_.kernel[0] * g_.big[0] * g_.small[0] != 1 || g_.taps() < 9 ||
+      weight_size() > kFew || g_.big_c < 8 || g_.big_c > 32)
     return false;
   for (int d = 1; d < 3; ++d)
     if (g_.stride[d] != 1 || g_.dilation[d] * (g_.kernel[d] - 1) < g_.pad[d]) return false;
@@ -108,13 +110,14 @@ void Convolution::to_big_forward(const Images& small, const Images& big) const {
     for (int64_t o = 0; o < g_.small_c; ++o)
       for (int64_t i = rows; i-- > 0;)
         for (int64_t j = columns; j-- > 0;)
-          *to++ = weight_.data[o * s[0] + c * s[1] + i * s[2] + j * s[3]];
-  Weight w = {turned.data(), {g_.small_c * g_.taps(), g_.taps(), columns, 1}, {}};
+          *to++ = weight_.data[o * s[0] + c * s[1] + i * s[3] + j * s[4]];
+  Weight w = {turned.data(), {g_.small_c * g_.taps(), g_.taps(), g_.taps(), columns, 1}, {}};
   Convolution(back, w, deterministic_).run(Direction::to_small, small, big, nullptr);
 }
 
 Cut Convolution::cut(Direction direction, const Images& from, const Images& to) const {
-  bool pointwise = g_.taps() == 1 && g_.stride[1] * g_.stride[2] == 1 && g_.groups == 1;
+  bool pointwise =
+      g_.taps() == 1 && g_.stride[0] * g_.stride[1] * g_.stride[2] == 1 && g_.groups == 1;
   bool planes = from.order == Order::planes && to.order == Order::planes;
   Cut cut = {Order::last, from.batch, 1};
   // Products of planes as they are; and a trap: channels-last gradients of a few channels.
@@ -310,72 +313,8 @@ void Convolution::to_weight(const Images& big, const Images& small) const {
 
 Weight weight_of(TensorView w, float* data) {
   Weight out = {data, {}, w};
-  std::copy_n(weight_strides(w).at, 4, out.stride);
+  std::copy_n(weight_strides(w).at, 5, out.stride);
   return out;
-}
-
-// Channels' biases, where the primitive adds none.
-void add_bias(const Images& to, const float* bias) {
-  parallel_for(to.batch, 1, [&](int64_t lo, int64_t hi) {
-    for (; lo < hi; ++lo) {
-      float* p = to.data + lo * to.each();
-      int64_t outer = to.order == Order::last ? to.pixels : to.channels,
-              inner = to.order == Order::last ? to.channels : to.pixels;
-      for (int64_t i = 0; i < outer; ++i)
-        for (int64_t j = 0; j < inner; ++j)
-          p[i * inner + j] += bias[to.order == Order::last ? j : i];
-    }
-  });
-}
-
-typedef float Lanes __attribute__((vector_size(64), aligned(4), may_alias));
-
-// Channels-last: 16 channels are 16 lanes; 64 pixels are added in float, these sums in double.
-void sum_lanes(const Images& g, float* bias, int64_t channel) {
-  int64_t rows = g.batch * g.pixels, width = std::min<int64_t>(16, g.channels - channel);
-  double total[16] = {};
-  for (int64_t row = 0; row < rows; row += 64) {
-    const float* p = g.data + row * g.channels + channel;
-    int64_t left = std::min<int64_t>(64, rows - row);
-    Lanes sum = {}, x = {};
-    if (width == 16)
-      for (; left-- > 0; p += g.channels) sum += *reinterpret_cast<const Lanes*>(p);
-    else
-      for (; left-- > 0; p += g.channels) {
-        std::memcpy(&x, p, size_t(width) * sizeof(float));
-        sum += x;
-      }
-    for (int k = 0; k < 16; ++k) total[k] += double(sum[k]);
-  }
-  for (int64_t k = 0; k < width; ++k) bias[channel + k] = float(total[k]);
-}
-
-// Planes: 16 lanes of float an image, joined in double.
-float sum_planes(const Images& g, int64_t channel) {
-  double total = 0;
-  for (int64_t n = 0; n < g.batch; ++n) {
-    const float* p = g.data + n * g.each() + channel * g.pixels;
-    float lanes[16] = {}, sum = 0;
-    int64_t i = 0;
-    for (; i + 16 <= g.pixels; i += 16)
-      for (int k = 0; k < 16; ++k) lanes[k] += p[i + k];
-    for (; i < g.pixels; ++i) lanes[i % 16] += p[i];
-    for (float lane : lanes) sum += lane;
-    total += double(sum);
-  }
-  return float(total);
-}
-
-void sum_to_bias(const Images& g, float* bias) {
-  int64_t each = g.order == Order::last ? 16 : 1;
-  parallel_for((g.channels + each - 1) / each, grain_of(each * g.batch * g.pixels),
-               [&](int64_t lo, int64_t hi) {
-                 for (; lo < hi; ++lo)
-                   if (each == 1)
-                     bias[lo] = sum_planes(g, lo);
-                   else
-                     sum_lanes(g, bias, lo * each);
-               });
 }
 
 void convolution(Args args) {
@@ -425,17 +364,18 @@ void convolution_backward(Args args) {
   }
 }
 
-// One or two dimensions of float32 or bfloat16, none empty, whose sizes follow from each other as
-// the library sees it.
+// Float32 or bfloat16, none empty, whose sizes follow from each other as the library sees it.
 bool serves(TensorView small, TensorView big, TensorView w, Span stride, Span pad, Span dilation) {
   int64_t n = w.ndim() - 2;
-  if (n < 1 || n > 2 || !Library::find()) return false;
+  if (n < 1 || n > 3 || !Library::find()) return false;
   bool half = same(w.dtype(), dtype_of<BFloat16>);
   if (half && !dnnl().bfloat16) return false;
-  // Channels on their own, as planes: `cpu` has a direct method, fast where pixels are neighbours.
-  bool alone = w.size(0) == small.size(1) && w.size(1) == 1 && small.size(1) == big.size(1);
-  alone &= std::all_of(stride.begin(), stride.end(), [](int64_t s) { return s == 1; });
-  if (alone && !half && !channels_last(small) && !channels_last(big)) return false;
+  // Groups of few channels, as planes: `cpu` has a direct method, fast where pixels are neighbours.
+  int64_t groups = big.size(1) / std::max<int64_t>(1, w.size(1));
+  bool few = groups > 1 && w.size(1) <= 8 && w.size(0) <= 8 * groups;
+  if (few && !half && !channels_last(small) && !channels_last(big)) return false;
+  // Groups of a few channels have no fast kernel in three dimensions there.
+  if (n == 3 && w.size(1) != big.size(1) && w.size(1) % 16 != 0) return false;
   // A large weight for few pixels: products read it where it lies.
   if (!half && w.size(1) == big.size(1) && few_pixels(small.numel() / small.size(1), w.numel()))
     return false;

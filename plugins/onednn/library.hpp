@@ -12,6 +12,7 @@ namespace adjoin::onednn {
 
 // Every function that is called, without its prefix dnnl_.
 #define AJ_DNNL_FUNCTIONS_(F)                    \
+  F(version)                                     \
   F(engine_create)                               \
   F(stream_create)                               \
   F(get_effective_cpu_isa)                       \

@@ -22,7 +22,7 @@ class Blocks {
     if (d.ndims != 4 || d.format_kind != dnnl_blocked || !has_tiles() || d.offset0 != 0) return;
     taps_ = d.dims[2] * d.dims[3];
     const auto& b = blocking();
-    bool dense = w.stride[1] == taps_ && w.stride[2] == d.dims[3] && w.stride[3] == 1;
+    bool dense = w.stride[1] == taps_ && w.stride[3] == d.dims[3] && w.stride[4] == 1;
     for (int i = 0; i < 4; ++i) dense &= d.dims[i] == d.padded_dims[i];
     if (!dense || b.inner_nblks == 0 || b.inner_blks[b.inner_nblks - 1] % kSide != 0) return;
     inner_ = int(b.inner_idxs[b.inner_nblks - 1]);

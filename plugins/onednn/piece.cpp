@@ -8,15 +8,40 @@ namespace {
 
 using kit::ConvGeometry;
 
+// The library knows two or three spatial dimensions; what has no depth is described with two.
+int dimensions(const ConvGeometry& g) {
+  return g.big[0] == 1 && g.small[0] == 1 && g.kernel[0] == 1 && g.pad[0] == 0 ? 2 : 3;
+}
+
 dnnl_memory_desc_t image(const Piece& p, int64_t channels, const int64_t* size) {
   dnnl_memory_desc_t d;
-  int64_t h = size[1], w = size[2];
-  dnnl_dims_t sizes = {p.images, channels, h, w};
-  dnnl_dims_t planes = {channels * h * w, h * w, w, 1},
-              last = {channels * h * w, 1, w * channels, channels};
-  must(dnnl().memory_desc_init_by_strides(&d, 4, sizes, p.type,
-                                          p.order == Order::last ? last : planes),
-       "an image");
+  dnnl_dims_t sizes = {p.images, channels}, strides;
+  int n = dimensions(*p.geometry);
+  int64_t step = p.order == Order::last ? channels : 1;
+  for (int i = n; i-- > 0; step *= sizes[2 + i]) {
+    sizes[2 + i] = size[3 - n + i];
+    strides[2 + i] = step;
+  }
+  strides[1] = p.order == Order::last ? 1 : step;
+  strides[0] = p.order == Order::last ? step : step * channels;
+  must(dnnl().memory_desc_init_by_strides(&d, 2 + n, sizes, p.type, strides), "an image");
+  return d;
+}
+
+// Numbers of a weight's dimensions, the groups' first where there are several.
+struct WeightDims {
+  dnnl_dims_t at;
+  int count = 0;
+  void add(int64_t number) { at[count++] = number; }
+  void add_taps(const Piece& p, const int64_t* three) {
+    for (int i = 3 - dimensions(*p.geometry); i < 3; ++i) add(three[i]);
+  }
+};
+WeightDims weight_sizes(const Piece& p) {
+  WeightDims d;
+  if (p.groups > 1) d.add(p.groups);
+  d.add(p.small_c), d.add(p.big_c);
+  d.add_taps(p, p.geometry->kernel);
   return d;
 }
 
@@ -26,24 +51,19 @@ dnnl_data_type_t weight_type(const Piece& p) {
 
 dnnl_memory_desc_t any_weight(const Piece& p, dnnl_data_type_t type) {
   dnnl_memory_desc_t d;
-  const int64_t* k = p.geometry->kernel;
-  dnnl_dims_t one = {p.small_c, p.big_c, k[1], k[2]},
-              groups = {p.groups, p.small_c, p.big_c, k[1], k[2]};
-  must(dnnl().memory_desc_init_by_tag(&d, p.groups > 1 ? 5 : 4, p.groups > 1 ? groups : one, type,
-                                      dnnl_format_tag_any),
+  WeightDims sizes = weight_sizes(p);
+  must(dnnl().memory_desc_init_by_tag(&d, sizes.count, sizes.at, type, dnnl_format_tag_any),
        "a weight");
   return d;
 }
 
 dnnl_memory_desc_t users_weight(const Piece& p, const int64_t* s) {
   dnnl_memory_desc_t d;
-  const int64_t* k = p.geometry->kernel;
-  dnnl_dims_t one = {p.small_c, p.big_c, k[1], k[2]},
-              groups = {p.groups, p.small_c, p.big_c, k[1], k[2]};
-  dnnl_dims_t strides = {s[0], s[1], s[2], s[3]},
-              group_strides = {s[0] * p.small_c, s[0], s[1], s[2], s[3]};
-  must(dnnl().memory_desc_init_by_strides(&d, p.groups > 1 ? 5 : 4, p.groups > 1 ? groups : one,
-                                          p.type, p.groups > 1 ? group_strides : strides),
+  WeightDims sizes = weight_sizes(p), strides;
+  if (p.groups > 1) strides.add(s[0] * p.small_c);
+  strides.add(s[0]), strides.add(s[1]);
+  strides.add_taps(p, s + 2);
+  must(dnnl().memory_desc_init_by_strides(&d, sizes.count, sizes.at, p.type, strides.at),
        "a weight");
   return d;
 }
@@ -59,10 +79,11 @@ struct Descriptions {
     const ConvGeometry& g = *p.geometry;
     dnnl_dims_t channels = {p.small_channels()};
     must(dnnl().memory_desc_init_by_tag(&bias, 1, channels, dnnl_f32, dnnl_a), "a bias");
-    for (int d = 0; d < 2; ++d) {
-      stride[d] = g.stride[d + 1];
-      dilation[d] = g.dilation[d + 1] - 1;
-      pad[d] = g.pad[d + 1];
+    int n = dimensions(g);
+    for (int d = 0; d < n; ++d) {
+      stride[d] = g.stride[3 - n + d];
+      dilation[d] = g.dilation[3 - n + d] - 1;
+      pad[d] = g.pad[3 - n + d];
     }
   }
 };
@@ -118,27 +139,10 @@ std::unique_ptr<Primitive> make_reorder(const dnnl_memory_desc_t& from,
 
 Key Piece::key() const {
   const ConvGeometry& g = *geometry;
-  Key k = {2,
-           int64_t(direction),
-           int64_t(order),
-           bias,
-           images,
-           groups,
-           small_c,
-           big_c,
-           g.small[1],
-           g.small[2],
-           g.big[1],
-           g.big[2],
-           g.kernel[1],
-           g.kernel[2],
-           g.stride[1],
-           g.stride[2],
-           g.pad[1],
-           g.pad[2],
-           g.dilation[1],
-           g.dilation[2],
-           int64_t(type)};
+  Key k = {2,     int64_t(direction), int64_t(order), bias, images, groups, small_c,
+           big_c, int64_t(type)};
+  for (const int64_t* three : {g.small, g.big, g.kernel, g.stride, g.pad, g.dilation})
+    for (int d = 0; d < 3; ++d) k.add(three[d]);
   return k;
 }
 
@@ -164,8 +168,9 @@ Key weight_key(const Piece& piece) {
 }
 
 WeightStrides weight_strides(kit::TensorView w) {
-  bool flat = w.ndim() == 3;
-  return {{w.stride(0), w.stride(1), flat ? w.stride(-1) * w.size(-1) : w.stride(2), w.stride(-1)}};
+  int64_t n = w.ndim(), last = w.stride(-1), rows = n > 3 ? w.stride(-2) : last * w.size(-1),
+          depth = n > 4 ? w.stride(-3) : rows * (n > 3 ? w.size(-2) : 1);
+  return {{w.stride(0), w.stride(1), depth, rows, last}};
 }
 
 bool is_plain(const Piece& piece, Weight weight) {
@@ -176,7 +181,7 @@ bool is_plain(const Piece& piece, Weight weight) {
 void reorder_weight(const Piece& piece, void* user, const int64_t* strides, void* packed) {
   Key key = piece.key();
   key.number[0] = 3;
-  for (int i = 0; i < 4; ++i) key.add(strides[i]);
+  for (int i = 0; i < 5; ++i) key.add(strides[i]);
   bool back = piece.direction == Direction::to_weight;
   Primitive& reorder = remembered(key, [&] {
     dnnl_memory_desc_t plain = users_weight(piece, strides), own = weight_layout(piece);

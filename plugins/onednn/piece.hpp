@@ -7,20 +7,20 @@
 
 namespace adjoin::onednn {
 
-enum class Order { planes, last };                     // [n, c, h, w], [n, h, w, c]
+enum class Order { planes, last };                     // [n, c, d, h, w], [n, d, h, w, c]
 enum class Direction { to_small, to_big, to_weight };  // which of the three is the result
 
-// The weight as the user has it: [groups * small_c, big_c, kh, kw], strides in elements.
+// The weight as the user has it: [groups * small_c, big_c, kd, kh, kw], strides in elements.
 struct Weight {
   float* data;
-  int64_t stride[4];
+  int64_t stride[5];
   kit::TensorView tensor = {};  // whose contents they are, where forms of them may be kept
 };
 
 struct WeightStrides {
-  int64_t at[4];
+  int64_t at[5];
 };
-// Of [groups * small_c, big_c, kh, kw]; one spatial dimension counts as the last of two.
+// Of [groups * small_c, big_c, kd, kh, kw]; spatial dimensions that it lacks have size 1.
 WeightStrides weight_strides(kit::TensorView w);
 
 struct Piece {

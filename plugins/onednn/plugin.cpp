@@ -5,6 +5,7 @@
 
 #include "convolution.hpp"
 #include "matmul.hpp"
+#include "report.hpp"
 
 AJ_PLUGIN(.name = "onednn", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
           .provides =
@@ -12,5 +13,6 @@ AJ_PLUGIN(.name = "onednn", .version = "0.1.0", .vendor = "Adjoin", .license = "
   using namespace adjoin::onednn;
   adjoin::kit::bind_libraries(plugin.env());
   plugin.service("aj.blas/cpu", "onednn", &matmul, 50);
+  plugin.service("aj.report/onednn", "onednn", &report, 0);
   plugin.kernels("cpu", convolution_kernels, 50);
 }

@@ -77,8 +77,9 @@ AJ_PLUGIN(.name = "reference", .version = "0.1.0", .vendor = "Adjoin", .license 
           .provides = "device:reference") {
   using namespace adjoin::reference;
   plugin.device(device);
-  for (const auto* table : {unary_kernels, binary_kernels, reduce_kernels, random_kernels,
-                            product_kernels, convolution_kernels, pool_kernels, norm_kernels,
-                            index_kernels, sort_kernels, optimizer_kernels})
+  for (const auto* table :
+       {unary_kernels, binary_kernels, reduce_kernels, random_kernels, product_kernels,
+        convolution_kernels, pool_kernels, norm_kernels, index_kernels, sort_kernels,
+        optimizer_kernels, special_function_kernels, order_kernels})
     plugin.kernels("reference", table);
 }

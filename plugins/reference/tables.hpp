@@ -8,7 +8,7 @@ namespace adjoin::reference {
 
 extern const kit::Kernel unary_kernels[], binary_kernels[], reduce_kernels[], random_kernels[],
     product_kernels[], convolution_kernels[], pool_kernels[], norm_kernels[], index_kernels[],
-    sort_kernels[], optimizer_kernels[];
+    sort_kernels[], optimizer_kernels[], special_function_kernels[], order_kernels[];
 
 }  // namespace adjoin::reference
 #endif

@@ -1,5 +1,6 @@
 // plugins/gpu/vendor/launches.hpp: how kernels are put into a stream, and what is remembered of it:
-// which op it was, and what the kernel found wrong. Kernels run long after their call has returned.
+// which op and whose line it was, and what the kernel found wrong. Kernels run long after their
+// call has returned.
 #ifndef ADJOIN_PLUGINS_GPU_VENDOR_LAUNCHES_HPP
 #define ADJOIN_PLUGINS_GPU_VENDOR_LAUNCHES_HPP
 #include <adjoin/abi/op.h>
@@ -10,7 +11,8 @@ namespace adjoin::vendor {
 
 constexpr size_t kMostArguments = 4096;  // bytes, of one kernel
 
-// For error messages: the ops that were queued last on any device, the newest first: "mm, add".
+// For error messages: the ops that were queued last on any device, the newest first, each
+// with the user's line: "mm by a.py:3 in f, add by a.py:2 in f".
 void note_launch(const aj_call* call);
 std::string last_launches();
 

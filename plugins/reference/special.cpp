@@ -1,0 +1,29 @@
+// plugins/reference/special.cpp: special functions of one and two elements.
+#include <adjoin/kit/special_rows.hpp>
+
+#include "element.hpp"
+#include "tables.hpp"
+
+namespace adjoin::reference {
+namespace {
+
+// In the operand's own dtype: the next half is another number than the next float.
+aj_status* nextafter(void*, aj_call* call) {
+  return guard(call, [&] {
+    visit<stored_floating>(call->plan->ops[0].dtype, [&]<class T>() {
+      map_elements<T, T>(*call->plan, scalar::NextAfter());
+    });
+  });
+}
+
+}  // namespace
+
+const Kernel special_function_kernels[] = {
+    AJ_SPECIAL_ROWS(one, two),
+    {"gcd", two<scalar::Gcd, integral>},
+    {"lcm", two<scalar::Lcm, integral>},
+    {"nextafter", {&nextafter, stored_floating::mask, AJ_KERNEL_CASTS}},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::reference
