@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iostream>
 #include <sstream>
+#include <string_view>
 
 namespace adjoin::cli {
 namespace {
@@ -51,11 +52,13 @@ Child run_child(const Words& command, const char* variable) {
 
 std::string short_number(double value, const char* unit) {
   static const char* const prefixes[] = {"", "k", "M", "G", "T"};
+  static const char* const times[] = {"ns", "us", "ms", "s"};
+  bool time = std::string_view(unit) == "ns";
   int i = 0;
-  for (; value >= 999.5 && i < 4; ++i) value /= 1000;
+  for (; value >= 999.5 && i < (time ? 3 : 4); ++i) value /= 1000;
   char out[32];
-  std::snprintf(out, sizeof out, value < 10 && i ? "%.1f %s%s" : "%.0f %s%s", value, prefixes[i],
-                unit);
+  std::snprintf(out, sizeof out, value < 10 && i ? "%.1f %s%s" : "%.0f %s%s", value,
+                time ? times[i] : prefixes[i], time ? "" : unit);
   return out;
 }
 

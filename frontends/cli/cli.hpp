@@ -4,6 +4,7 @@
 #include <adjoin/abi/capi.h>
 
 #include <boost/program_options.hpp>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,9 +29,12 @@ int tune_command(const Words& words);
 int conform_command(const Words& words);
 int new_backend_command(const Words& words);
 int new_op_command(const Words& words);
+int opcheck_command(const Words& words);
+int doctor_command(const Words& words);
 int explain_command(const Words& words);
 int lock_command(const Words& words);
 int verify_command(const Words& words);
+int bindgen_command(const Words& words);
 
 // One command's options: `--help` and what the command adds. positional names the words without
 // dashes, in order.
@@ -57,6 +61,10 @@ class Arguments {
   options::positional_options_description places_;
   options::variables_map values_;
 };
+
+// The folder above libadjoin under which `file` is: lib and lib/x86_64-linux-gnu both lead to the
+// same include and share.
+std::filesystem::path prefix_with(const char* file);
 
 const aj_core& core();
 const aj_dispatch& dispatch();

@@ -18,22 +18,17 @@ fs::path library_folder() {
   return fs::canonical(info.dli_fname).parent_path();
 }
 
-// From libadjoin upwards: lib and lib/x86_64-linux-gnu both lead to the same include and share.
-fs::path prefix_with(const char* file) {
-  fs::path at = library_folder();
-  for (int up = 0; up < 3; ++up) {
-    at = at.parent_path();
-    if (fs::exists(at / file)) return at;
-  }
-  throw std::runtime_error(std::string("config: no ") + file + " above " +
-                           library_folder().string());
-}
-
 fs::path include_folder() { return prefix_with("include/adjoin/abi/base.h") / "include"; }
 
 std::string ldflags() {
   const char* map = "share/adjoin/plugin.map";
   return "-Wl,--version-script=" + (prefix_with(map) / map).string();
+}
+
+// For programs, which link libadjoin and find it where it is now; a plugin links nothing.
+std::string libs() {
+  std::string folder = library_folder();
+  return "-L" + folder + " -ladjoin -Wl,-rpath," + folder;
 }
 
 std::string plugin_folder() { return library_folder() / "adjoin/plugins-1"; }
@@ -55,11 +50,22 @@ const Item kItems[] = {
     {"ldflags", "for the linker: hides what is the plugin's own; there is nothing to link",
      ldflags},
     {"libdir", "the folder of libadjoin.so", [] { return library_folder().string(); }},
+    {"libs", "for the linker of a program: libadjoin and where it lies", libs},
     {"plugindir", "the folder of the plugins installed with it", plugin_folder},
     {"version", "of adjoin", [] { return std::string(ADJOIN_VERSION); }},
 };
 
 }  // namespace
+
+fs::path prefix_with(const char* file) {
+  fs::path at = library_folder();
+  for (int up = 0; up < 3; ++up) {
+    at = at.parent_path();
+    if (fs::exists(at / file)) return at;
+  }
+  throw std::runtime_error(std::string("config: no ") + file + " above " +
+                           library_folder().string());
+}
 
 int config_command(const Words& words) {
   Arguments args("adjoin config [--cflags] [--ldflags] [--plugindir] [--version] ... [--json]",

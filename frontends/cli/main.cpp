@@ -9,6 +9,7 @@ namespace {
 constexpr const char* kHelp =
     "usage: adjoin COMMAND [options]\n"
     "\n"
+    "  adjoin bindgen --lang L      writes functions of lua or rust for every op\n"
     "  adjoin plugins list          every plugin that was found, and what was decided about it\n"
     "  adjoin plugins check FILE    reads a plugin's note, tries it in a child process, says a "
     "verdict\n"
@@ -16,7 +17,9 @@ constexpr const char* kHelp =
     "  adjoin conform FILE          drives a device plugin through everything the contract asks\n"
     "  adjoin new-backend NAME      writes a device plugin to start from\n"
     "  adjoin new-op NAME           writes an op with kernel, derivative and test to start from\n"
+    "  adjoin opcheck FILE|OP       does an op keep what its schema promises?\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
+    "  adjoin doctor                what is installed and found here, what is wrong, what to do\n"
     "  adjoin explain SCRIPT        runs a program and tells who served its ops, and why\n"
     "  adjoin lock [FILE]           writes down plugins, libraries and features by digest\n"
     "  adjoin verify [FILE]         what differs here from a lock file\n"
@@ -32,13 +35,16 @@ struct Command {
   const char* name;
   int (*run)(const Words&);
 };
-constexpr Command kCommands[] = {{"blas", blas_command},
+constexpr Command kCommands[] = {{"bindgen", bindgen_command},
+                                 {"blas", blas_command},
                                  {"config", config_command},
                                  {"conform", conform_command},
+                                 {"doctor", doctor_command},
                                  {"explain", explain_command},
                                  {"lock", lock_command},
                                  {"new-backend", new_backend_command},
                                  {"new-op", new_op_command},
+                                 {"opcheck", opcheck_command},
                                  {"ops", ops_command},
                                  {"plugins", plugins_command},
                                  {"tune", tune_command},

@@ -176,10 +176,11 @@ void print(const Report& report, const std::string& path) {
   std::vector<std::vector<std::string>> rows = {{"file", path}};
   if (p.version.len || p.abi_major) {
     std::string abi = std::to_string(p.abi_major) + ".";
-    rows.push_back({"note", text(p.name) + " " + text(p.version) + " by " + text(p.vendor) + ", " +
-                                text(p.license) + ", built for ABI " + abi +
-                                std::to_string(p.minor_built) + ", runs on " + abi +
-                                std::to_string(p.minor_min)});
+    std::string note = text(p.name) + " " + text(p.version);
+    if (p.vendor.len) note += " by " + text(p.vendor);
+    if (p.license.len) note += ", " + text(p.license);
+    rows.push_back({"note", note + ", built for ABI " + abi + std::to_string(p.minor_built) +
+                                ", runs on " + abi + std::to_string(p.minor_min)});
     rows.push_back({"provides", text(p.provides)});
   }
   for (const std::string& rule : report.broken) rows.push_back({"symbols", rule});

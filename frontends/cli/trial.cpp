@@ -79,16 +79,40 @@ void write_all(int fd, const std::string& bytes) {
   }
 }
 
+// Has the plugin a kernel for the op on a device that its note promises?
+bool serves(const std::string& name, const std::string& promises, const aj_op* op) {
+  for (const std::string& what : split(promises, ';')) {
+    size_t at = what.find(':') + 1, end = what.find('/');
+    if (!what.starts_with("device:") && !what.starts_with("kernel:")) continue;
+    aj_object* told = nullptr;
+    if (aj_status* none = dispatch().op_explain(op, borrow(what.substr(at, end - at)), &told)) {
+      core().status_free(none);
+      continue;
+    }
+    bool has = text(core().string_get(told)).find(" plugin " + name + ",") != std::string::npos;
+    core().release(told);
+    if (has) return true;
+  }
+  return false;
+}
+
 // What is there now that was not before: ops whose provider it is, devices that its note promises.
 std::string registered(const std::string& name, const std::string& promises) {
-  size_t ops = 0;
+  size_t ops = 0, kernels = 0;
   for (uint32_t i = 0; i < dispatch().op_count(); ++i) {
     aj_op_info info = {};
     info.struct_size = sizeof info;
     check(dispatch().op_info(dispatch().op_at(i), &info));
     ops += text(info.provider) == name;
+    kernels += serves(name, promises, dispatch().op_at(i));
   }
-  std::string summary = plural(ops, "op");
+  std::string summary = plural(ops, "op") + ", kernels for " + plural(kernels, "op");
+  aj_object* why = nullptr;
+  check(plugins().why(borrow(name), &why));
+  for (const std::string& line : split(text(core().string_get(why)), '\n'))
+    if (line.ends_with("an op that nobody defines"))
+      summary += "," + line.substr(line.find(" has"));
+  core().release(why);
   for (const std::string& what : split(promises, ';')) {
     if (!what.starts_with("device:")) continue;
     int32_t type = 0, count = 0;

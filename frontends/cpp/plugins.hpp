@@ -2,8 +2,8 @@
 #ifndef ADJOIN_PLUGINS_HPP
 #define ADJOIN_PLUGINS_HPP
 #include <adjoin/abi/capi.h>
-#include <adjoin/kit/error.hpp>
 
+#include <adjoin/kit/error.hpp>
 #include <string>
 #include <vector>
 
@@ -18,8 +18,9 @@ inline std::vector<Plugin> plugins() {
   std::vector<Plugin> list;
   auto visit = [](void* self, const aj_plugin_info* i) -> int32_t {
     auto text = [](aj_str s) { return std::string(kit::view_of(s)); };
-    static_cast<std::vector<Plugin>*>(self)->push_back(
-        {text(i->name), text(i->version), text(i->path), text(i->provides), text(i->reason), i->state});
+    static_cast<std::vector<Plugin>*>(self)->push_back({text(i->name), text(i->version),
+                                                        text(i->path), text(i->provides),
+                                                        text(i->reason), i->state});
     return 0;
   };
   kit::check(aj_list_plugins(visit, &list));

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 constexpr uint64_t kSeed = 20;
@@ -183,4 +183,4 @@ void complete(const Row& row, Given& given, DLDevice device) {
       }
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

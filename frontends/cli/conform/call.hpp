@@ -5,7 +5,7 @@
 
 #include "rows.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 
 struct Outcome {
   bool ok = false;
@@ -59,4 +59,4 @@ Outcome run_plain(const Row& row, const Given& given, DLDevice device);
 // Fills in what a backward row is given by its forward row, computed on `device`.
 void complete(const Row& row, Given& given, DLDevice device);
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -5,7 +5,7 @@
 
 #include "report.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 constexpr const char* kStyle = R"css(
@@ -171,4 +171,4 @@ std::string certificate(const Report& report) {
   return out;
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -4,13 +4,15 @@
 
 #include <adjoin/abi/capi.h>
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "call.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 
 // What one group found. A case is one call, or one property.
 struct Verdict {
@@ -37,6 +39,7 @@ struct Settings {
   std::vector<std::string> ops, dtypes;
   uint64_t seed = 0;
   bool full = false;
+  int64_t largest = 50'000;  // elements of a tensor with a large size
 };
 
 struct Bench {  // what every check works with
@@ -52,6 +55,10 @@ struct Group {
   std::function<void(Bench&, Verdict&)> run;
 };
 
+// Work on a stream that lasts `seconds`, or until `open` is set. False: the device cannot do that.
+bool hold_up(Bench& bench, void* stream, double seconds,
+             std::shared_ptr<std::atomic<bool>> open = nullptr);
+
 void add_device_groups(std::vector<Group>& plan);
 void add_stream_groups(std::vector<Group>& plan);
 void add_sharing_groups(std::vector<Group>& plan);  // the first: it begins with a fork
@@ -65,4 +72,4 @@ void explain_support(Bench& bench, const Row& row, const std::string& dtype, Ver
 std::vector<Sample> chosen(const Bench& bench, const Row& row, size_t count,
                            const std::string& salt);
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

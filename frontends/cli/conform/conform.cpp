@@ -11,7 +11,7 @@
 #include "../cli.hpp"
 #include "report.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 void write_file(const std::string& path, const std::string& text) {
@@ -59,22 +59,28 @@ Settings settings_of(const Arguments& args, Report& report) {
   if (args.has("op")) s.ops = args.get<Words>("op");
   if (args.has("dtype")) s.dtypes = args.get<Words>("dtype");
   s.full = args.has("full");
+  s.largest = args.get<int64_t>("largest");
   s.seed = args.has("seed") ? args.get<uint64_t>("seed") : std::random_device()() % 1'000'000;
   return s;
 }
 
 Words for_child(const Settings& s) {
-  Words words = {
-      s.file, "--mode", s.mode, "--device", s.device_name, "--seed", std::to_string(s.seed)};
+  Words words = {s.file,
+                 "--mode",
+                 s.mode,
+                 "--device",
+                 s.device_name,
+                 "--seed",
+                 std::to_string(s.seed),
+                 "--largest",
+                 std::to_string(s.largest)};
   for (const std::string& op : s.ops) words.insert(words.end(), {"--op", op});
   for (const std::string& dtype : s.dtypes) words.insert(words.end(), {"--dtype", dtype});
   if (s.full) words.push_back("--full");
   return words;
 }
 
-}  // namespace
-
-int conform_command(const Words& given) {
+int command(const Words& given) {
   Arguments args(
       "adjoin conform FILE.so [--mode MODE] [--op NAME]... [--dtype NAME]... [--html FILE]",
       "Drives a device plugin through memory, copies, streams and events, threads, fork, "
@@ -90,6 +96,8 @@ int conform_command(const Words& given) {
   args.add()("device", options::value<std::string>(), "default: the one that the note names");
   args.add()("seed", options::value<uint64_t>(), "of the choice of samples and of their numbers");
   args.add()("full", "every sample instead of a choice by the seed");
+  args.add()("largest", options::value<int64_t>()->default_value(50'000),
+             "elements that a tensor has at most where a size is large");
   args.add()("timeout", options::value<double>()->default_value(120), "seconds for one group");
   args.add()("json", options::value<std::string>(), "writes everything to this file; - prints it");
   args.add()("junit", options::value<std::string>(), "writes a JUnit report to this file");
@@ -115,4 +123,7 @@ int conform_command(const Words& given) {
   return report.conforms() ? 0 : 1;
 }
 
-}  // namespace adjoin::cli
+}  // namespace
+}  // namespace adjoin::cli::conform
+
+int adjoin::cli::conform_command(const Words& given) { return conform::command(given); }

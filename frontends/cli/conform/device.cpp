@@ -6,7 +6,7 @@
 
 #include "checks.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 using Bytes = std::vector<unsigned char>;
@@ -223,6 +223,27 @@ void out_of_memory(Bench& bench, Verdict& v) {
            difference(fetch(before), from_numbers(float32, {3}, {1, 2, 3}), 1, true));
 }
 
+uint64_t free_now(Bench& bench) {
+  const aj_device_vtbl& t = *bench.table;
+  uint64_t free_bytes = 0, total = 0;
+  kit::check(t.mem_info(t.self, bench.device.device_id, &free_bytes, &total));
+  return free_bytes;
+}
+
+// Others may use the device too: what is lost is lost every time.
+std::string lost(Bench& bench) {
+  constexpr uint64_t kBytes = 16 << 20;
+  uint64_t gone = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    uint64_t before = free_now(bench);
+    for (int i = 0; i < 4; ++i) Block(bench, kBytes);
+    uint64_t after = free_now(bench);
+    if (after + 2 * kBytes > before) return {};
+    gone = before - after;
+  }
+  return kit::text("of 4 blocks of 16 MiB that were freed, ", gone, " bytes are still taken");
+}
+
 void accounting(Bench& bench, Verdict& v) {
   aj_memory_stats a{}, b{};
   a.struct_size = b.struct_size = sizeof a;
@@ -235,6 +256,8 @@ void accounting(Bench& bench, Verdict& v) {
                         ? ""
                         : kit::text(b.system_allocations - a.system_allocations, " allocations"));
   v.expect("memory_release", told(kit::core().memory_release(bench.device)));
+  const aj_device_vtbl& t = *bench.table;
+  if (t.mem_info && !(t.flags & AJ_DEV_HOST_MEMORY)) v.expect("mem_free", lost(bench));
 }
 
 }  // namespace
@@ -249,4 +272,4 @@ void add_device_groups(std::vector<Group>& plan) {
   plan.push_back({"out of memory", "", "", out_of_memory});
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

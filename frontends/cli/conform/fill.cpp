@@ -6,7 +6,7 @@
 
 #include "rows.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 using Numbers = std::vector<std::complex<double>>;
@@ -165,4 +165,4 @@ Given fill(const Row& row, const Sample& sample, const std::string& dtype, uint6
   return given;
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

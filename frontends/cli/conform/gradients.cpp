@@ -1,12 +1,13 @@
 // frontends/cli/conform/gradients.cpp: first and second derivatives on the device: beside the
 // reference backend, and beside central differences along a random direction.
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <set>
 
 #include "checks.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 constexpr double kScale = 100;  // of the tolerance, against the reference backend
@@ -275,4 +276,4 @@ void check_gradients(Bench& bench, const Row& row, const std::string& dtype, Ver
   if (!tried && !v.failed) v.skip("nothing of it has a derivative at the row's samples");
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 class Reader {
@@ -148,4 +148,4 @@ class Reader {
 
 Json parse_json(std::string_view text) { return Reader(text).whole(); }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

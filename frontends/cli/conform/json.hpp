@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 
 // Whole numbers stay whole; NaN and Infinity are taken as Python writes them.
 struct Json {
@@ -32,4 +32,4 @@ struct Json {
 // Throws std::runtime_error: where, and what was wanted there.
 Json parse_json(std::string_view text);
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -10,7 +10,7 @@
 
 #include "checks.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 // Some work whose result is known: (x + 1) * 2, and sums of it where the device has them.
@@ -90,4 +90,4 @@ void add_process_groups(std::vector<Group>& plan) {
   plan.push_back({"fork", "", "", forks});
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

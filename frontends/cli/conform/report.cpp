@@ -7,7 +7,7 @@
 
 #include "../cli.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -195,4 +195,4 @@ std::string report_junit(const Report& report) {
   return out + "</testsuite>\n";
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

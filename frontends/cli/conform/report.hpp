@@ -7,7 +7,7 @@
 
 #include "checks.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 
 struct Record {
   std::string check, row, dtype;
@@ -46,4 +46,4 @@ int serve(const Settings& settings, int fd, size_t from);
 
 std::vector<Group> plan_of(Bench& bench);
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

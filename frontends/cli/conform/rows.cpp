@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 
 const std::vector<std::string> kDtypes = {"float64",   "float32",    "float16", "bfloat16",
                                           "complex64", "complex128", "int64",   "int32",
@@ -140,12 +140,12 @@ Row::Row(const aj_op* from) : op(from) {
   aj_op_info info{};
   info.struct_size = sizeof info;
   kit::check(kit::dispatch().op_info(op, &info));
-  name = ::adjoin::cli::text(info.name), kind = ::adjoin::cli::text(info.kind);
-  provider = ::adjoin::cli::text(info.provider);
+  name = conform::text(info.name), kind = conform::text(info.kind);
+  provider = conform::text(info.provider);
   flags = info.flags;
   params = params_of(op, info.nparams, kit::dispatch().op_param);
   results = params_of(op, info.nresults, kit::dispatch().op_result);
-  std::string json = ::adjoin::cli::text(info.test);
+  std::string json = conform::text(info.test);
   tested = !json.empty() || !provider.empty();
   if (json.empty()) return;
   test = parse_json(json);
@@ -197,7 +197,7 @@ std::vector<Sample> Row::samples() const {
   return list;
 }
 
-std::vector<Sample> Row::resized(int64_t wanted) const {
+std::vector<Sample> Row::resized(int64_t wanted, int64_t most) const {
   std::vector<Sample> list;
   const Json* only = test.find("size");
   for (const Sample& plain : samples()) {
@@ -215,7 +215,7 @@ std::vector<Sample> Row::resized(int64_t wanted) const {
       for (int64_t n : {wanted, wanted / 9, wanted / 32, wanted / 100}) {
         all = shapes;
         replace_size(all, size, to = n);
-        if (wanted == 0 || largest(all) < 50'000) break;
+        if (wanted == 0 || largest(all) < most) break;
       }
       changed.shapes = all.items;
       for (auto& [key, value] : changed.others)
@@ -249,4 +249,4 @@ std::vector<Row> all_rows(const std::string& provider) {
   return rows;
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

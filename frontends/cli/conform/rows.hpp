@@ -9,7 +9,7 @@
 #include "json.hpp"
 #include "tensors.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 
 struct Param {
   std::string name;
@@ -55,8 +55,9 @@ struct Row {
   const Param* param(const std::string& name) const;
   std::vector<std::string> dtypes() const;
   std::vector<Sample> samples() const;
-  // The first sample with one of its sizes replaced, those that had to agree with it too.
-  std::vector<Sample> resized(int64_t wanted) const;
+  // The first sample with one of its sizes replaced, those that had to agree with it too. Less than
+  // wanted where tensors would have more than so many elements.
+  std::vector<Sample> resized(int64_t wanted, int64_t largest) const;
 };
 
 std::vector<Row> all_rows(const std::string& provider);  // libadjoin's own, and the provider's
@@ -66,4 +67,4 @@ Given fill(const Row& row, const Sample& sample, const std::string& dtype, uint6
 
 extern const std::vector<std::string> kDtypes;
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

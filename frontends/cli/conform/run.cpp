@@ -13,7 +13,7 @@
 #include "../cli.hpp"
 #include "report.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -112,7 +112,9 @@ void progress(size_t done, size_t all, const Record& r) {
 Report run_plan(const Settings& settings, const Words& words, double timeout, bool show_progress) {
   Report report;
   report.settings = settings;
+  constexpr int kHopeless = 5;
   size_t all = 0, next = 0;
+  int in_a_row = 0;  // groups that hang
   for (bool finished = false; !finished;) {
     Child child(words, next);
     Record now;
@@ -127,7 +129,7 @@ Report run_plan(const Settings& settings, const Words& words, double timeout, bo
       if (what == 'B') now = from_line(line), running = true, where.clear();
       if (what == 'R') {
         report.records.push_back(from_line(line));
-        running = false, ++next;
+        running = false, ++next, in_a_row = 0;
         if (show_progress) progress(next, all, report.records.back());
       }
       finished = what == 'E';
@@ -140,13 +142,21 @@ Report run_plan(const Settings& settings, const Words& words, double timeout, bo
                                " while it is loaded or between two checks");
     if (finished && ending.empty()) break;
     if (finished) now = {"end of the process", "", "", {}, 0};
+    in_a_row = ending == "does not come back" ? in_a_row + 1 : 0;
     now.verdict.fail((where.empty() ? now.check : where) + ": " +
                      (ending.empty() ? "the process ended" : ending));
     report.records.push_back(now);
     ++next;
+    if (in_a_row == kHopeless) {
+      Record rest{"the rest", "", "", {}, 0};
+      rest.verdict.fail(std::to_string(all - std::min(all, next)) + " groups were not tried: " +
+                        std::to_string(kHopeless) + " in a row did not come back");
+      report.records.push_back(rest);
+      break;
+    }
   }
   if (show_progress) std::cerr << '\r' << std::string(72, ' ') << '\r';
   return report;
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -9,7 +9,7 @@
 #include "../cli.hpp"
 #include "report.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -130,4 +130,4 @@ int serve(const Settings& settings, int fd, size_t from) {
   return 0;
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

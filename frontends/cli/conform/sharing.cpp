@@ -9,7 +9,7 @@
 
 #include "checks.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 using Bytes = std::vector<unsigned char>;
@@ -187,4 +187,4 @@ void add_sharing_groups(std::vector<Group>& plan) {
   plan.push_back({"captured graphs", "", "", graphs});
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -3,7 +3,7 @@
 
 #include "checks.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -96,4 +96,4 @@ void explain_support(Bench& bench, const Row& row, const std::string& dtype, Ver
     ++v.unsupported, v.reason = last.message;
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

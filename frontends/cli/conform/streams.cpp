@@ -1,9 +1,11 @@
 // frontends/cli/conform/streams.cpp: streams, events, and the order that they promise.
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "checks.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 constexpr int64_t kElements = 1 << 20;
@@ -85,6 +87,75 @@ void events(Bench& bench, Verdict& v) {
   v.expect("event_elapsed", ms >= 0 && ms < 60'000 ? "" : kit::text(ms, " ms"));
 }
 
+struct Hold {
+  std::shared_ptr<std::atomic<bool>> open;
+  double seconds;
+};
+
+void hold(void* arg) {
+  std::unique_ptr<Hold> h(static_cast<Hold*>(arg));
+  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(h->seconds);
+  while (!(h->open && *h->open) && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
+// What is known of a stream that is held up.
+struct Seen {
+  bool stream_done = false, event_done = false, later_ran = false, event_back = false,
+       stream_back = false;
+};
+
+Seen look(Bench& bench, const Queue& a, const Queue& b, const std::atomic<int>& back,
+          const std::atomic<int>& ran) {
+  const aj_device_vtbl& t = *bench.table;
+  int32_t done = 0;
+  Seen s;
+  if (t.stream_query) {
+    kit::check(t.stream_query(t.self, bench.device.device_id, b.stream, &done));
+    s.stream_done = done;
+  }
+  kit::check(t.event_query(t.self, bench.device.device_id, a.event, &done));
+  s.event_done = done;
+  s.later_ran = ran != 0;
+  s.event_back = back & 1;
+  s.stream_back = back & 2;
+  return s;
+}
+
+// While a stream is held up, nobody may believe that its work, or what waits for it, has passed.
+void held_up(Bench& bench, Verdict& v) {
+  const aj_device_vtbl& t = *bench.table;
+  if (!t.stream_new || !t.stream_host_fn || !t.event_new || !t.event_sync || !t.stream_wait)
+    return v.skip("needs streams, events and stream_host_fn");
+  static std::atomic<int> back, ran;
+  back = ran = 0;
+  Queue a(bench), b(bench);
+  auto open = std::make_shared<std::atomic<bool>>(false);
+  hold_up(bench, a.stream, 20, open);
+  a.record();
+  b.wait_for(a);
+  int32_t dev = bench.device.device_id;
+  kit::check(t.stream_host_fn(
+      t.self, dev, b.stream, [](void*) { ++ran; }, nullptr));
+  auto wait = [&](int bit, aj_status* (*sync)(void*, int32_t, void*), void* what) {
+    return std::thread([&t, dev, bit, sync, what] {
+      if (aj_status* s = sync(t.self, dev, what)) kit::core().status_free(s);
+      back |= bit;
+    });
+  };
+  std::thread waiters[] = {wait(1, t.event_sync, a.event), wait(2, t.stream_sync, b.stream)};
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  Seen s = look(bench, a, b, back, ran);
+  *open = true;
+  for (std::thread& w : waiters) w.join();
+  v.expect("stream_query of a stream that waits", s.stream_done ? "done too early" : "");
+  v.expect("event_query before its stream came to it", s.event_done ? "done too early" : "");
+  v.expect("event_sync", s.event_back ? "came back before the event had passed" : "");
+  v.expect("stream_sync", s.stream_back ? "came back before the stream's work had passed" : "");
+  v.expect("stream_wait", s.later_ran ? "work behind it ran before the event had passed" : "");
+  v.expect("after the wait", ran == 1 ? "" : kit::text("a function ran ", ran.load(), " times"));
+}
+
 // Long work on one stream; another one waits for its event and reads what came of it.
 void ordering(Bench& bench, Verdict& v) {
   const aj_device_vtbl& t = *bench.table;
@@ -119,7 +190,17 @@ void ordering(Bench& bench, Verdict& v) {
 void add_stream_groups(std::vector<Group>& plan) {
   plan.push_back({"streams", "", "", streams});
   plan.push_back({"events", "", "", events});
+  plan.push_back({"held up streams", "", "", held_up});
   plan.push_back({"second-stream order", "", "", ordering});
 }
 
-}  // namespace adjoin::cli
+bool hold_up(Bench& bench, void* stream, double seconds, std::shared_ptr<std::atomic<bool>> open) {
+  const aj_device_vtbl& t = *bench.table;
+  if (!t.stream_host_fn || (t.flags & AJ_DEV_SYNCHRONOUS)) return false;
+  auto what = std::make_unique<Hold>(Hold{std::move(open), seconds});
+  kit::check(t.stream_host_fn(t.self, bench.device.device_id, stream, hold, what.get()));
+  (void)what.release();
+  return true;
+}
+
+}  // namespace adjoin::cli::conform

@@ -7,12 +7,16 @@
 #include <cstdio>
 #include <cstring>
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 using Number = std::complex<double>;
 constexpr unsigned char kGuard = 0x5a;
 constexpr int64_t kMargin = 64;  // bytes of guard before and behind
+
+// 1 is a value of every dtype, bool too: an op that takes strides by itself may read what lies
+// between.
+unsigned char guard_of(DLDataType dtype) { return dtype.code == kDLBool ? 1 : kGuard; }
 
 // Strides and the first element, in elements, of a tensor that lies so in memory of `room`
 // elements.
@@ -178,7 +182,7 @@ HostTensor repeated(const HostTensor& t) {
 Placed place(const HostTensor& t, DLDevice device, Lay lay) {
   int64_t item = item_size(t.dtype);
   Geometry g = geometry(t.shape, lay, item);
-  std::vector<unsigned char> image(size_t(g.room * item), kGuard);
+  std::vector<unsigned char> image(size_t(g.room * item), guard_of(t.dtype));
   for_each(t.shape, g.strides, [&](int64_t i, int64_t offset) {
     std::memcpy(image.data() + (g.first + offset) * item, t.bytes.data() + i * item, size_t(item));
   });
@@ -188,8 +192,7 @@ Placed place(const HostTensor& t, DLDevice device, Lay lay) {
 Placed place_empty(DLDataType dtype, const Shape& shape, DLDevice device, Lay lay) {
   int64_t item = item_size(dtype);
   Geometry g = geometry(shape, lay, item);
-  // 1 is a value of every dtype, bool too
-  std::vector<unsigned char> image(size_t(g.room * item), dtype.code == kDLBool ? 1 : kGuard);
+  std::vector<unsigned char> image(size_t(g.room * item), guard_of(dtype));
   return placed(dtype, shape, device, g, std::move(image));
 }
 
@@ -264,4 +267,4 @@ std::string difference(const HostTensor& got, const HostTensor& wanted, double s
          ", wanted " + element(b[size_t(where)], got.complex()) + text;
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 
 using Shape = std::vector<int64_t>;
 
@@ -58,4 +58,4 @@ std::string difference(const HostTensor& got, const HostTensor& wanted, double s
                        DLDataType least = {});
 double tolerance(DLDataType dtype);
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -5,7 +5,7 @@
 
 #include "checks.hpp"
 
-namespace adjoin::cli {
+namespace adjoin::cli::conform {
 namespace {
 
 constexpr Lay kLays[] = {Lay::kStrided, Lay::kTransposed, Lay::kOffset};
@@ -84,6 +84,17 @@ class Values {
   Values(Bench& bench, const Row& row, const std::string& dtype, Verdict& v)
       : bench_(bench), row_(row), dtype_(dtype), v_(v), same_(row, dtype, v, kScale) {}
 
+  // The first sample again: is its work on the stream, and is everything given back afterwards?
+  void first_sample(const Sample& s) {
+    Given given = fill(row_, s, dtype_, bench_.settings.seed);
+    complete(row_, given, bench_.reference);
+    std::string where = row_.name + " " + dtype_ + " " + s.text();
+    Outcome wanted = run_plain(row_, given, bench_.reference);
+    if (!wanted.ok || !run_plain(row_, given, bench_.device).ok) return;
+    late_arguments(where + " after a wait", given, wanted);
+    kept_memory(where + " again and again", given);
+  }
+
   void sample(const Sample& s, const Comparison& same, bool layouts) {
     Given given = fill(row_, s, dtype_, bench_.settings.seed);
     complete(row_, given, bench_.reference);
@@ -104,10 +115,75 @@ class Values {
   }
 
  private:
+  // Arguments come on a stream that is held up: who queues elsewhere reads what was there before.
+  void late_arguments(const std::string& here, const Given& given, const Outcome& wanted) {
+    const aj_device_vtbl& t = *bench_.table;
+    if (!t.stream_new || !t.stream_host_fn || (t.flags & AJ_DEV_SYNCHRONOUS)) return;
+    bench_.begin(here);
+    void* stream = nullptr;
+    int32_t dev = bench_.device.device_id;
+    kit::check(t.stream_new(t.self, dev, 0, &stream));
+    Outcome got;
+    {
+      Call call(row_, given, bench_.device, Lay::kDense);
+      std::vector<Tensor> sources;
+      for (const Call::Input& in : call.inputs()) sources.push_back(emptied(in.placed));
+      kit::check(kit::core().stream_set(bench_.device, stream));
+      hold_up(bench_, stream, 0.001);
+      for (size_t i = 0; i < sources.size(); ++i) {
+        aj_copy c{};
+        c.struct_size = sizeof c;
+        c.dst = call.inputs()[i].placed.memory.data_ptr(), c.src = sources[i].data_ptr();
+        c.dst_device = c.src_device = bench_.device;
+        c.width = c.dst_pitch = c.src_pitch = uint64_t(sources[i].numel()), c.height = 1;
+        c.stream = stream;
+        kit::check(t.copy(t.self, &c));
+      }
+      got = call.run();
+      kit::check(kit::core().device_synchronize(bench_.device));
+    }
+    kit::check(kit::core().stream_set(bench_.device, nullptr));
+    same_(here, got, wanted);
+    got = {};
+    kit::check(t.stream_free(t.self, dev, stream));
+  }
+
+  // The tensor's memory, elsewhere on the device; zeros take its place.
+  static Tensor emptied(const Placed& p) {
+    Placed copy = place(HostTensor{uint8, {int64_t(p.image.size())}, p.image}, p.memory.device(),
+                        Lay::kDense);
+    std::vector<unsigned char> zeros(p.image.size());
+    kit::check(kit::core().tensor_copy_bytes(p.memory.get(), zeros.data(), zeros.size(), 0));
+    return copy.tensor;
+  }
+
+  uint64_t in_use() const {
+    kit::check(kit::core().device_synchronize(bench_.device));
+    aj_memory_stats stats{};
+    stats.struct_size = sizeof stats;
+    kit::check(kit::core().memory_stats(bench_.device, &stats));
+    return stats.in_use;
+  }
+
+  void kept_memory(const std::string& here, const Given& given) {
+    bench_.begin(here);
+    uint64_t used[4];
+    for (uint64_t& u : used) {
+      (void)run_plain(row_, given, bench_.device);
+      u = in_use();
+    }
+    bool grows = used[1] > used[0] && used[2] > used[1] && used[3] > used[2];
+    v_.expect(here, grows ? "each call leaves " + std::to_string(used[3] - used[2]) +
+                                " bytes in use: a tensor is retained and not released"
+                          : "");
+  }
+
   // An argument is not written, unless the op writes it on the reference backend too: the same.
   std::string trespass(const Call& call, const Given& given, Lay lay) const {
     std::string wrong = call.trespass();
     if (wrong.empty()) return wrong;
+    for (const Call::Input& in : call.inputs())
+      if (row_.params[in.param].written() && touched(in.placed)) return wrong;
     Call beside(row_, given, bench_.reference, lay);
     if (!beside.run({}, false).ok || beside.trespass() != wrong) return wrong;
     for (size_t i = 0; i < call.inputs().size(); ++i) {
@@ -124,19 +200,22 @@ class Values {
     Call call(row_, given, bench_.device, lay);
     if (call.inputs().empty()) return;
     Outcome got = call.run();
-    if (got.ok && same_.different(got, wanted).empty()) {
+    bool by_memory = row_.param("storage_offset");  // every layout means something else
+    if (!by_memory && got.ok && same_.different(got, wanted).empty()) {
       v_.expect(here, trespass(call, given, lay));
       return;
     }
-    Call beside(row_, given, bench_.reference, lay);  // does this layout mean something else?
+    Call beside(row_, given, bench_.reference, lay);  // does this one?
     Outcome there = beside.run();
-    if (!there.ok || aliases(there, beside))
+    if (!there.ok || by_memory || aliases(there, beside))
       same_(here, got, there);
     else
       same_(here, got, wanted);
   }
 
   void expanded(const std::string& where, const Given& given) {
+    const Json* repeats = row_.test.find("repeats");
+    if (repeats && !repeats->yes) return;
     Given once = given;
     const Json* ints = row_.test.find("ints");
     bool any = false;
@@ -249,7 +328,7 @@ void special(Bench& bench, const Row& row, const std::string& dtype, Verdict& v)
 void sized(Bench& bench, const Row& row, const std::string& dtype, int64_t size, Verdict& v) {
   Comparison same(row, dtype, v, kLargeScale);
   size_t tries = 0;
-  for (const Sample& s : row.resized(size)) {
+  for (const Sample& s : row.resized(size, bench.settings.largest)) {
     if (++tries > 24) return;
     Given given = fill(row, s, dtype, bench.settings.seed);
     complete(row, given, bench.reference);
@@ -260,6 +339,14 @@ void sized(Bench& bench, const Row& row, const std::string& dtype, int64_t size,
     same(where, got, wanted);
     if (wanted.ok || got.ok || got.code == AJ_UNIMPLEMENTED) return;
   }
+}
+
+// The dtype for what is not a matter of dtypes: one that every device has.
+std::string customary(const Bench& bench, const Row& row) {
+  std::vector<std::string> names =
+      bench.settings.dtypes.empty() ? row.dtypes() : bench.settings.dtypes;
+  bool there = std::find(names.begin(), names.end(), "float32") != names.end();
+  return there ? "float32" : names.front();
 }
 
 }  // namespace
@@ -277,11 +364,17 @@ std::vector<Sample> chosen(const Bench& bench, const Row& row, size_t count,
 
 void check_values(Bench& bench, const Row& row, const std::string& dtype, Verdict& v) {
   if (!row.tested) return v.skip("the row has no samples");
+  if (dtype == "bool" && row.param("storage_offset"))
+    return v.skip("reads bytes around a tensor, which are no bools here");
   Values values(bench, row, dtype, v);
   Comparison same(row, dtype, v, kScale);
+  bool once = bench.settings.full || dtype == customary(bench, row);
   size_t i = 0;
-  for (const Sample& s : chosen(bench, row, 12, dtype))
-    values.sample(s, same, bench.settings.full || i++ < 4);
+  for (const Sample& s : chosen(bench, row, 12, dtype)) {
+    if (i == 0 && once) values.first_sample(s);
+    values.sample(s, same, bench.settings.full || i < 4);
+    ++i;
+  }
   special(bench, row, dtype, v);
   if (!row.takes_tensors()) return;
   sized(bench, row, dtype, 0, v);
@@ -289,4 +382,4 @@ void check_values(Bench& bench, const Row& row, const std::string& dtype, Verdic
     sized(bench, row, dtype, kLargeSize, v);
 }
 
-}  // namespace adjoin::cli
+}  // namespace adjoin::cli::conform

@@ -72,8 +72,13 @@ from ._C import (  # noqa: F401
     strided,
     tensor,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from ._functions import *
+from ._further import *
+from ._sets import *
 from ._tensor_str import set_printoptions  # noqa: F401
 from .random import (  # noqa: F401
     get_rng_state,
@@ -82,6 +87,7 @@ from .random import (  # noqa: F401
     seed,
     set_rng_state,
 )
+from . import _names  # noqa: F401  (PyTorch's paths)
 from .version import __version__  # noqa: F401
 
 for _site in sys.path:  # what a package installs beside others: adjoin_plugins/libaj_NAME.so
@@ -91,13 +97,15 @@ for _site in sys.path:  # what a package installs beside others: adjoin_plugins/
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "hip", "linalg", "memory", "nn", "ops", "optim", "overrides",
-    "plugin", "random", "return_types", "special", "storage", "testing", "utils", "version", "fft", "safetensors",
+    "__config__", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "fft", "func", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
+    "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization",
+    "special", "storage", "testing", "types", "utils", "version",
 )  # fmt: skip
 _ELSEWHERE = {
     "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
-    "get_device_module": "_accelerator", "GradScaler": "amp",
+    "get_device_module": "_accelerator", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
     **dict.fromkeys((
         "autocast", "is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype",
         "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_dtype",
@@ -105,7 +113,15 @@ _ELSEWHERE = {
         "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting",
         "clear_autocast_cache",
     ), "amp.autocast_mode"),
+    **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),
+    **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window"), "_windows"),
 }  # fmt: skip
+
+_OF_NETWORKS = (
+    "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "dropout", "group_norm", "hardshrink", "layer_norm", "max_pool1d", "max_pool2d",
+    "max_pool3d", "pairwise_distance", "prelu", "rms_norm", "selu", "threshold",
+)  # fmt: skip
 
 
 def __getattr__(name):
@@ -113,6 +129,10 @@ def __getattr__(name):
         return importlib.import_module("." + name, __name__)
     if name in _ELSEWHERE:
         found = getattr(importlib.import_module("." + _ELSEWHERE[name], __name__), name)
+    elif name.startswith("_foreach_"):
+        found = getattr(importlib.import_module("._foreach", __name__), name, None)
+    elif name in _OF_NETWORKS:
+        found = getattr(importlib.import_module(".nn.functional", __name__), name)
     elif name.endswith("Tensor"):
         found = importlib.import_module("._legacy", __name__).named.get(name)
     else:

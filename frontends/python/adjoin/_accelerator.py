@@ -1,7 +1,7 @@
-"""adjoin._accelerator: streams, events, graphs and memory of any device that a plugin provides.
+"""adjoin._accelerator: streams, events and graphs of any device that a plugin provides.
 
 `adjoin.cuda`, `adjoin.hip`, `adjoin.cpu` and what `adjoin.get_device_module` makes for other devices are
-this module with a name filled in. Nothing here knows a vendor: what a device lacks, its plugin says.
+these with a name filled in, and `_device_modules`. Nothing here knows a vendor: what a device lacks, its plugin says.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import types
 
 from . import _C
 
-_HOST_MEMORY, _SYNCHRONOUS = 1 << 0, 1 << 2
+_HOST_MEMORY = 1 << 0
 _POOL = 32  # streams of a device and priority; they live as long as the process, as blocks remember them
 
 
@@ -276,160 +276,6 @@ def _candidates():
     return sorted(set(found))
 
 
-def make(kind):
-    """The functions and classes of a device's module; `kind` None is the accelerator, whatever it is."""
-
-    def name():
-        return kind or _accelerator()
-
-    def device_count():
-        """How many there are; 0 where the plugin or the driver is missing."""
-        try:
-            return _C.device_count(name())
-        except RuntimeError:
-            return 0
-
-    def is_available():
-        """Whether there is one."""
-        return device_count() > 0
-
-    def current_device():
-        """The index that the name alone means in this thread."""
-        return _C.current_index(name()) if kind or is_available() else 0
-
-    def set_device(device):
-        """Which one the name alone means in this thread."""
-        if not (isinstance(device, int) and device < 0):
-            _C.set_current_index(_device(kind, device))
-
-    @contextlib.contextmanager
-    def device_context(device):
-        """The current device, within a with statement."""
-        before = current_device()
-        set_device(device)
-        try:
-            yield
-        finally:
-            set_device(before)
-
-    def synchronize(device=None):
-        """Waits until everything on the device has finished."""
-        _C.synchronize(_device(kind, device))
-
-    def current_stream(device=None):
-        """The stream that ops of this thread go to."""
-        return _current_stream(kind, device)
-
-    def default_stream(device=None):
-        """The device's own stream."""
-        return stream_class(_device(kind, device), stream_ptr=0)
-
-    def set_stream(stream):
-        """Ops of this thread go to that stream."""
-        if stream is not None:
-            _C.stream_set(stream.device, stream._handle)
-
-    def stream(stream):
-        """Ops within the with statement go to that stream; None changes nothing."""
-        return contextlib.nullcontext() if stream is None else stream
-
-    def memory_stats(device=None):
-        """What the cache of memory counts, in bytes."""
-        return _C.memory_stats(_device(kind, device)) if is_available() else {}
-
-    def memory_allocated(device=None):
-        """Bytes in use."""
-        return memory_stats(device).get("in_use", 0)
-
-    def max_memory_allocated(device=None):
-        """The most bytes that were in use."""
-        return memory_stats(device).get("peak_in_use", 0)
-
-    def memory_reserved(device=None):
-        """Bytes taken from the device, in use or kept for later."""
-        stats = memory_stats(device)
-        return stats.get("in_use", 0) + stats.get("cached", 0)
-
-    def reset_peak_memory_stats(device=None):
-        """Begins to count the peak anew."""
-        if is_available():
-            _C.memory_reset_peak(_device(kind, device))
-
-    def empty_cache():
-        """Gives memory that nobody uses back to the devices."""
-        for index in range(device_count()):
-            if Graph._alive.get((name(), index)):
-                raise RuntimeError(f"empty_cache: a captured graph of {name()}:{index} lives and needs its memory")
-            _C.memory_release(_C.device(name(), index))
-
-    def set_per_process_memory_fraction(fraction, device=None):
-        """At most this part of the device's memory is taken."""
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"set_per_process_memory_fraction: {fraction} is not between 0 and 1")
-        device = _device(kind, device)
-        _C.memory_limit(device, int(mem_get_info(device)[1] * fraction))
-
-    def mem_get_info(device=None):
-        """(free, total) bytes of the device, as its driver counts them."""
-        return _C.memory_info(_device(kind, device))
-
-    def get_device_properties(device=None):
-        """Name, architecture and sizes."""
-        said = _C.device_props(_device(kind, device))
-        said["multi_processor_count"] = said["multiprocessors"]
-        return types.SimpleNamespace(**said)
-
-    def get_device_name(device=None):
-        """The product's name."""
-        return _C.device_props(_device(kind, device))["name"]
-
-    def manual_seed(seed):
-        """Seeds the generator of the current device; without one nothing happens."""
-        if is_available():
-            _C.default_generator(_device(kind, None)).manual_seed(int(seed))
-
-    def manual_seed_all(seed):
-        """Seeds the generators of all devices of the kind."""
-        for index in range(device_count()):
-            _C.default_generator(_C.device(name(), index)).manual_seed(int(seed))
-
-    def initial_seed():
-        """The seed of the current device's generator."""
-        return _C.default_generator(_device(kind, None)).initial_seed()
-
-    def get_rng_state(device=None):
-        """The state of a device's generator."""
-        return _C.default_generator(_device(kind, device)).get_state()
-
-    def set_rng_state(new_state, device=None):
-        """Sets the state of a device's generator."""
-        _C.default_generator(_device(kind, device)).set_state(new_state)
-
-    def is_initialized():
-        """Whether a device of the kind can be used."""
-        return is_available()
-
-    def is_bf16_supported(including_emulation=True):
-        """Whether kernels take bfloat16."""
-        return is_available()
-
-    def init():
-        """Nothing: devices start when they are first used."""
-
-    stream_class = type("Stream", (Stream,), {"_kind": kind, "__doc__": Stream.__doc__})
-    names = {key: value for key, value in locals().items() if key not in {"kind", "name", "stream_class"}}
-    names["device"] = names.pop("device_context")
-    names.update(
-        Stream=stream_class,
-        Event=type("Event", (Event,), {"_kind": kind, "__doc__": Event.__doc__}),
-        Graph=type("Graph", (Graph,), {"_kind": kind, "__doc__": Graph.__doc__}),
-        graph=_capture,
-        max_memory_reserved=memory_reserved,
-        reset_max_memory_allocated=reset_peak_memory_stats,
-    )
-    return names
-
-
 def get_device_module(device=None):
     """The module of a device: `adjoin.cuda` for "cuda:1"; made if the package has no file for it."""
     kind = _C.device(device).type if device is not None else _accelerator()
@@ -437,6 +283,8 @@ def get_device_module(device=None):
     try:
         return importlib.import_module(full)
     except ModuleNotFoundError:
+        from ._device_modules import make
+
         module = types.ModuleType(full, f"{full}: streams, events and memory of the device {kind}.")
         module.__dict__.update(make(kind))
         return sys.modules.setdefault(full, module)

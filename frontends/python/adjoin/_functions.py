@@ -3,14 +3,20 @@
 from . import _C
 
 __all__ = [
+    "compile",
     "are_deterministic_algorithms_enabled",
     "broadcast_shapes",
     "fallbacks",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
+    "get_device",
     "is_complex",
+    "is_conj",
+    "is_distributed",
     "is_floating_point",
+    "is_inference",
     "is_nonzero",
+    "is_same_size",
     "is_signed",
     "is_storage",
     "is_tensor",
@@ -51,6 +57,31 @@ def is_floating_point(input):
 def is_complex(input):
     """Whether the elements are complex numbers."""
     return input.is_complex()
+
+
+def is_conj(input):
+    """False: conjugates are computed at once."""
+    return False
+
+
+def is_distributed(input):
+    """False: no tensor is spread over processes."""
+    return False
+
+
+def is_inference(input):
+    """Whether the tensor was made in inference mode."""
+    return input.is_inference()
+
+
+def is_same_size(input, other):
+    """Whether both have the same shape."""
+    return input.shape == other.shape
+
+
+def get_device(input):
+    """The index of the tensor's device, -1 on the host."""
+    return input.get_device()
 
 
 def is_signed(input):
@@ -97,9 +128,10 @@ def broadcast_shapes(*shapes):
     return _C.Size(out)
 
 
-def nonzero(input, *, as_tuple=False):
+def nonzero(input, *, out=None, as_tuple=False):
     """The indices of elements that are not zero: one row each, or one tensor per dimension."""
-    return tuple(_C.find_op("where.nonzero")(input)) if as_tuple else _C.find_op("nonzero")(input)
+    found = input.nonzero(as_tuple=as_tuple)
+    return found if out is None or as_tuple else out.resize_(found.shape).copy_(found)
 
 
 def tensordot(a, b, dims=2):
@@ -116,6 +148,9 @@ def tensordot(a, b, dims=2):
 
 def result_type(tensor1, tensor2):
     """The dtype that arithmetic on both gives; numbers and tensors without dimensions are weak."""
+    both = isinstance(tensor1, _C.Tensor) and isinstance(tensor2, _C.Tensor)
+    if both and (tensor1.ndim > 0) == (tensor2.ndim > 0):
+        return _C.promote_types(tensor1.dtype, tensor2.dtype)
     one = _C.find_op("empty")
     pair = [
         one([0] * 1 if t.dim() else [], dtype=t.dtype) if isinstance(t, _C.Tensor) else t
@@ -129,7 +164,7 @@ def result_type(tensor1, tensor2):
 
 def set_default_tensor_type(t):
     """The dtype of Python's floats, by an old name such as ``adjoin.FloatTensor``."""
-    name = str(t).rsplit(".", 1)[-1]
+    name = getattr(t, "__name__", str(t)).rsplit(".", 1)[-1]
     _C.set_default_dtype({"FloatTensor": _C.float32, "DoubleTensor": _C.float64}[name])
 
 
@@ -145,15 +180,25 @@ def are_deterministic_algorithms_enabled():
     return _deterministic
 
 
+_matmul_precision = "highest"
+
+
 def set_float32_matmul_precision(precision):
-    """Checks the word and changes nothing: products of float32 are always computed in float32."""
+    """Keeps the word for who asks: products of float32 are computed in float32 whatever it is."""
+    global _matmul_precision
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"set_float32_matmul_precision: {precision!r} is not highest, high or medium")
+    _matmul_precision = precision
 
 
 def get_float32_matmul_precision():
-    """highest: products of float32 are computed in float32."""
-    return "highest"
+    """The word that was set last."""
+    return _matmul_precision
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="", mode=None, options=None, disable=False):
+    """Returns the module or function as it is: calls are fast without a compiler. Also a decorator."""
+    return (lambda function: function) if model is None else model
 
 
 def set_num_interop_threads(n):

@@ -15,11 +15,28 @@ def _name(dtype):
     return str(dtype).rsplit(".", 1)[-1]
 
 
-class finfo:
+_known = {}  # (class, dtype) -> its limits, which nothing changes
+
+
+class _Limits:
+    """One object for each dtype that was asked for."""
+
+    def __new__(cls, type):
+        found = _known.get((cls, type))
+        if found is None:
+            found = object.__new__(cls)
+            found._fill(type)
+            _known[cls, type] = found
+        return found
+
+
+class finfo(_Limits):
     """The limits of a floating-point dtype."""
 
-    def __init__(self, type=None):
-        dtype = _C.get_default_dtype() if type is None else type
+    def __new__(cls, type=None):
+        return super().__new__(cls, _C.get_default_dtype() if type is None else type)
+
+    def _fill(self, dtype):
         name = _name(dtype.to_real() if dtype.is_complex else dtype)
         if name not in _FLOATS:
             raise TypeError(f"finfo(): {name} is not a floating-point dtype; use iinfo")
@@ -31,6 +48,9 @@ class finfo:
         self.tiny = self.smallest_normal = 2.0**low
         self.resolution = {10: 1e-3, 7: 1e-2, 23: 1e-6, 52: 1e-15}[fraction]
 
+    def __reduce__(self):
+        return finfo, (getattr(_C, self.dtype),)
+
     def __repr__(self):
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
@@ -39,16 +59,19 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(_Limits):
     """The limits of an integer dtype."""
 
-    def __init__(self, type):
+    def _fill(self, type):
         self.dtype = _name(type)
         if type.is_floating_point or type.is_complex or self.dtype == "bool":
             raise TypeError(f"iinfo(): {self.dtype} is not an integer dtype; use finfo")
         self.bits = type.itemsize * 8
         self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
         self.max = 2 ** (self.bits - type.is_signed) - 1
+
+    def __reduce__(self):
+        return iinfo, (getattr(_C, self.dtype),)
 
     def __repr__(self):
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

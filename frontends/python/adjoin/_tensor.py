@@ -1,5 +1,9 @@
 """adjoin._tensor: the methods of Tensor that are written in Python, and its construction from data."""
 
+import functools
+import sys
+import weakref
+
 from . import _C
 from ._C import Tensor
 
@@ -9,6 +13,8 @@ from ._C import Tensor
 def _plain_data(obj):
     if hasattr(obj, "tolist"):
         return obj.tolist()
+    if isinstance(obj, dict):
+        raise RuntimeError("tensor: a dict has no dtype; elements must be numbers")
     if hasattr(obj, "__len__") and hasattr(obj, "__getitem__") and not isinstance(obj, (str, bytes)):
         items = [obj[i] for i in range(len(obj))]
         return [x if isinstance(x, (int, float)) else _plain_data(x) for x in items]
@@ -16,6 +22,10 @@ def _plain_data(obj):
         return obj.__index__()
     if hasattr(obj, "__float__"):
         return obj.__float__()
+    if isinstance(obj, (str, bytes)):
+        raise ValueError(f"tensor: elements must be numbers, not {type(obj).__name__}")
+    if obj is None:
+        raise RuntimeError("tensor: None has no dtype; elements must be numbers")
     raise TypeError(f"tensor: elements must be numbers, not {type(obj).__name__}")
 
 
@@ -62,6 +72,8 @@ def _construct(cls, *args, device=None, dtype=None):
 
 # Methods
 
+_op = functools.cache(_C.find_op)
+
 
 def _convert(result, cls):
     if isinstance(result, Tensor) and type(result) is Tensor:
@@ -81,28 +93,82 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
     return _convert(result, cls)
 
 
-def _rebuild(data, dtype, shape, strides, requires_grad):
-    t = _C.tensor([], dtype=dtype) if not data else _C.frombuffer(bytearray(data), dtype=dtype)
-    t = t.reshape(shape) if strides is None else t.as_strided(shape, strides)
-    return t.clone().requires_grad_(requires_grad) if requires_grad else t.clone()
+class _Memory:
+    """The bytes under tensors as pickle sees them: the same object for tensors that share them."""
+
+    alive = weakref.WeakValueDictionary()  # kept by the pickler meanwhile
+
+    @classmethod
+    def of(cls, tensor):
+        number = tensor._storage_info()[3]
+        found = cls.alive.get(number)
+        if found is None:
+            found = cls.alive[number] = cls()
+            found.tensor = _whole(tensor)
+        return found
+
+    def __reduce__(self):
+        flat = self.tensor.cpu()
+        return _rebuild_memory, (bytes(memoryview(flat)) if flat.numel() else b"", str(self.tensor.device))
+
+
+def _whole(tensor):
+    """All bytes of the memory under the tensor."""
+    tensor = tensor.detach()
+    size = tensor._storage_info()[1] // tensor.itemsize
+    return tensor.as_strided((size,), (1,), 0).view(_C.uint8)
+
+
+def _placed(whole, like, shape, strides, offset):
+    """A tensor over bytes, by itself: not a view of them."""
+    if not whole.numel():
+        return _C.find_op("empty")(shape, dtype=like, device=whole.device)
+    return whole.view(like).as_strided(shape, strides, offset).detach()
+
+
+def _rebuild_memory(data, device):
+    made = _C.frombuffer(bytearray(data), dtype=_C.uint8) if data else _C.tensor([], dtype=_C.uint8)
+    return made.clone() if device == "cpu" else made.to(device)
+
+
+def _rebuild(memory, dtype, shape, strides, offset, requires_grad):
+    if isinstance(memory, _Memory):  # copy.copy: nothing was written
+        memory = memory.tensor
+    return _placed(memory, dtype, shape, strides, offset).requires_grad_(requires_grad)
+
+
+def _rebuild_meta(dtype, shape, strides, requires_grad):
+    made = _C.find_op("empty_strided")(shape, strides, dtype=dtype, device="meta")
+    return made.requires_grad_(requires_grad)
 
 
 def _rebuild_subclass(cls, t, state):
-    t = Tensor._make_subclass(cls, t, t.requires_grad)
+    t = t if cls is Tensor else Tensor._make_subclass(cls, t, t.requires_grad)
     t.__dict__.update(state)
     return t
 
 
-def _to_bytes(t):
-    flat = t.detach().cpu().contiguous().reshape(-1)
-    return bytes(memoryview(flat.view(_C.uint8))) if flat.numel() else b""
-
-
 def _reduce_ex(self, protocol):
-    args = (_to_bytes(self), self.dtype, tuple(self.shape), None, self.requires_grad)
+    look = (self.dtype, tuple(self.shape), self.stride())
+    if self.is_meta:
+        plain = _rebuild_meta, (*look, self.requires_grad)
+    else:
+        plain = _rebuild, (_Memory.of(self), *look, self.storage_offset(), self.requires_grad)
     if type(self) is Tensor and not self.__dict__:
-        return _rebuild, args
-    return _rebuild_subclass, (type(self), _rebuild(*args), dict(self.__dict__))
+        return plain
+    return _rebuild_further, (type(self), *plain, dict(self.__dict__))
+
+
+def _rebuild_further(cls, function, args, state):
+    return _rebuild_subclass(cls, function(*args), state)
+
+
+def _copy(self):
+    """Another tensor over the same memory."""
+    made = self.detach().requires_grad_(self.requires_grad)
+    if type(self) is Tensor and not self.__dict__:
+        return made
+    return _rebuild_subclass(type(self), made, self.__dict__)
 
 
 def _deepcopy(self, memo):
@@ -115,7 +181,7 @@ def _deepcopy(self, memo):
         )
     import copy
 
-    made = self.detach().clone().requires_grad_(self.requires_grad)
+    made = _copied(self, memo).requires_grad_(self.requires_grad)
     if self.grad is not None:
         made.grad = copy.deepcopy(self.grad, memo)
     if type(self) is not Tensor:
@@ -123,6 +189,16 @@ def _deepcopy(self, memo):
     memo[id(self)] = made
     made.__dict__.update(copy.deepcopy(self.__dict__, memo))
     return made
+
+
+def _copied(self, memo):
+    """The values over a copy of the memory, which other tensors of the same deepcopy share as they did before."""
+    if self.is_meta or not self.numel():
+        return self.detach().clone()
+    key = "adjoin memory", self._storage_info()[3]
+    if key not in memo:
+        memo[key] = _whole(self).clone()
+    return _placed(memo[key], self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
 
 
 def _format(self, spec):
@@ -138,9 +214,7 @@ def _array_wrap(self, array, context=None, return_scalar=False):
 
 def _nonzero(self, *, as_tuple=False):
     """The indices of elements that are not zero: one row each, or one tensor per dimension."""
-    from ._functions import nonzero
-
-    return nonzero(self, as_tuple=as_tuple)
+    return tuple(_op("where.nonzero")(self)) if as_tuple else _op("nonzero")(self)
 
 
 def _array_interface(self):
@@ -160,7 +234,7 @@ def _array_interface(self):
 
 def _where(self, condition, other):
     """Elements of self where the condition holds, of other elsewhere."""
-    return _C.find_op("where")(condition, self, other)
+    return _op("where")(condition, self, other)
 
 
 _TYPES = {
@@ -169,17 +243,22 @@ _TYPES = {
     "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor", "bool": "BoolTensor",
     "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
 }  # fmt: skip
+_HOST_TYPES = {getattr(_C, dtype): f"adjoin.{name}" for dtype, name in _TYPES.items()}
 
 
 def _type(self, dtype=None, non_blocking=False):
     """The name of the tensor's old type, or the tensor in another dtype."""
     if dtype is None:
+        if self.is_cpu and self.dtype in _HOST_TYPES:
+            return _HOST_TYPES[self.dtype]
         name = str(self.dtype).rsplit(".", 1)[-1]
         where = "" if self.is_cpu else self.device.type + "."
         return f"adjoin.{where}{_TYPES.get(name, name)}"
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1]
         dtype = getattr(_C, next(k for k, v in _TYPES.items() if v == name))
+    elif isinstance(dtype, type):  # adjoin.FloatTensor
+        dtype = dtype.dtype
     return self.to(dtype, non_blocking=non_blocking)
 
 
@@ -192,6 +271,8 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 
 def _new_legacy(self, *args, device=None):
     """An uninitialised tensor of a size, or one with the data, of this one's dtype."""
+    if args and all(type(n) is int for n in args):
+        return _C.find_op("empty")(args, dtype=self.dtype, device=device or self.device)
     return Tensor(*args, dtype=self.dtype, device=device or self.device)
 
 
@@ -202,10 +283,14 @@ def _apply_in_place(self, function):
 
 
 def _share_memory(self):
-    """Moves the memory to where other processes can see it: not made yet."""
-    raise NotImplementedError(
-        "share_memory_: adjoin has no shared memory between processes yet; send .numpy() instead"
-    )
+    """Moves the memory to where other processes see it; elements and shape stay.
+
+    The tensor that this one is a view of moves too. Other views and what detach() gave before keep
+    the old memory: share before making them.
+    """
+    from ._shared import share
+
+    return share(self)
 
 
 def _resize(self, *sizes, memory_format=None):
@@ -227,31 +312,15 @@ def _set(self, source=None, storage_offset=0, size=None, stride=None):
     return _C.tensor_set(self, source, storage_offset, tuple(size), tuple(stride))
 
 
-def _in_place_view(name):
-    """squeeze_ and its like: the tensor itself takes the shape and strides that the view has."""
-
-    def change(self, *args, **kwargs):
-        if self.requires_grad:
-            raise RuntimeError(
-                f"{name}_: a tensor that requires grad keeps its shape; use {name}() and the result"
-            )
-        view = getattr(self, name)(*args, **kwargs)
-        return _C.tensor_set(self, self, view.storage_offset(), tuple(view.shape), view.stride())
-
-    change.__doc__ = f"{name}() on the tensor itself."
-    return change
-
-
-def _get_device(self):
-    """The index of the device, -1 on the host."""
-    return -1 if self.is_cpu else self.device.index or 0
+_storage_type = None
 
 
 def _untyped_storage(self):
     """The memory under the tensor."""
-    from .storage import UntypedStorage
-
-    return UntypedStorage(self)
+    global _storage_type
+    if _storage_type is None:
+        from .storage import UntypedStorage as _storage_type
+    return _storage_type(self)
 
 
 def _is_set_to(self, tensor):
@@ -264,7 +333,11 @@ def _is_set_to(self, tensor):
 
 
 def _is_shared(self):
-    return False
+    """Whether other processes can see the memory: of the host after share_memory_, of other devices always."""
+    if not self.is_cpu:
+        return True
+    shared = sys.modules.get(_SHARED)  # nothing is shared before it was asked for
+    return shared is not None and shared.block_of(self) is not None
 
 
 def _is_pinned(self, device=None):
@@ -301,9 +374,11 @@ def _dir(self):
     return sorted({*dir(type(self)), *self.__dict__})
 
 
+_SHARED = __name__.rpartition(".")[0] + "._shared"
 _METHODS = {
     "__torch_function__": classmethod(_torch_function),
     "__reduce_ex__": _reduce_ex,
+    "__copy__": _copy,
     "__deepcopy__": _deepcopy,
     "__format__": _format,
     "__reversed__": _reversed,
@@ -324,7 +399,6 @@ _METHODS = {
     "set_": _set,
     "untyped_storage": _untyped_storage,
     "storage": _untyped_storage,
-    "get_device": _get_device,
     "new": _new_legacy,
     "is_set_to": _is_set_to,
     "rename": _same,
@@ -335,9 +409,6 @@ _METHODS = {
     "is_coalesced": lambda self: True,
     "to_dense": _same,
 }
-
-_VIEWS = ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims", "as_strided")
-_METHODS.update({name + "_": _in_place_view(name) for name in _VIEWS})
 
 for _name, _function in _METHODS.items():
     if not isinstance(_function, (classmethod, property)):

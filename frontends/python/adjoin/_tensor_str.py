@@ -1,5 +1,6 @@
 """adjoin._tensor_str: how tensors print: aligned columns, summarised when large."""
 
+import contextlib
 import math
 
 from . import _C
@@ -26,6 +27,22 @@ def set_printoptions(
     _options["sci_mode"] = sci_mode
 
 
+def get_printoptions():
+    """The options as they are now."""
+    return dict(_options)
+
+
+@contextlib.contextmanager
+def printoptions(**options):
+    """set_printoptions for a while."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        _options.update(before)
+
+
 class _Formatter:
     """One width and one notation for all numbers of a tensor."""
 
@@ -39,13 +56,11 @@ class _Formatter:
         self.whole = all(x == math.floor(x) for x in finite)
         if finite:
             low, high = min(finite), max(finite)
-            wide = high / low > 1000 or high > 1e8
-            self.scientific = wide or (not self.whole and low < 1e-4)
-            if self.whole:
-                self.scientific = wide and high > 1e8
-        if _options["sci_mode"] is not None:
-            self.scientific = _options["sci_mode"]
-        self.width = max((len(self._text(x)) for x in numbers if math.isfinite(x)), default=1)
+            self.scientific = high / low > 1000 or high > 1e8 or (not self.whole and low < 1e-4)
+            if _options["sci_mode"] is not None:
+                self.scientific = _options["sci_mode"]
+        shown = [x for x in numbers if math.isfinite(x) and x != 0]
+        self.width = max((len(self._text(x)) for x in shown), default=1)
 
     def _text(self, x):
         if not self.floating:
@@ -61,16 +76,16 @@ class _Formatter:
 
 
 class _ComplexFormatter:
-    """Real and imaginary parts, each with its own width."""
+    """Real and imaginary parts, each with its own width and notation."""
 
     def __init__(self, numbers):
         self.real = _Formatter([x.real for x in numbers], True)
-        self.imag = _Formatter([abs(x.imag) for x in numbers], True)
-        self.width = self.real.width + self.imag.width + 2
+        self.imag = _Formatter([x.imag for x in numbers], True)
+        self.width = self.real.width + self.imag.width + 1
 
     def __call__(self, x):
-        sign = "-" if math.copysign(1, x.imag) < 0 else "+"
-        return f"{self.real(x.real)}{sign}{self.imag(abs(x.imag)).lstrip()}j".rjust(self.width)
+        imag = self.imag(x.imag).lstrip()
+        return f"{self.real(x.real)}{'' if imag.startswith('-') else '+'}{imag}j"
 
 
 def _edges(t, n):
@@ -133,14 +148,14 @@ def _body(t, indent):
 def _suffixes(self):
     notes = []
     if not self.is_cpu:
-        notes.append(f"device='{self.device}'")
+        notes.append(f"device='{'meta' if self.is_meta else self.device}'")
     usual = (_C.get_default_dtype(), _C.int64, _C.bool)
     if self.numel() == 0:
         if self.dim() != 1:
             notes.append(f"size={tuple(self.shape)}")
         usual = (_C.get_default_dtype(),)
     if self.dtype not in usual and not (
-        self.is_complex() and self.dtype.to_real() == _C.get_default_dtype()
+        self.numel() and self.is_complex() and self.dtype.to_real() == _C.get_default_dtype()
     ):
         notes.append(f"dtype={self.dtype}")
     if self.grad_fn is not None:

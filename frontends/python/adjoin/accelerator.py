@@ -3,9 +3,9 @@
 It is the first by name that a plugin provides and that is there; ADJOIN_ACCELERATOR names another one.
 """
 
-from . import _C, _accelerator
+from . import _C, _accelerator, _device_modules
 
-globals().update(_accelerator.make(None))
+globals().update(_device_modules.make(None))
 current_device_index = globals()["current_device"]
 set_device_index = globals()["set_device"]
 device_index = globals()["device"]

@@ -1,5 +1,5 @@
 """adjoin.cpu: the names that other devices' modules have, for the host."""
 
-from . import _accelerator
+from . import _device_modules
 
-globals().update(_accelerator.make("cpu"))
+globals().update(_device_modules.make("cpu"))

@@ -6,7 +6,8 @@ _space = _Space("fft", __name__)
 
 
 def __getattr__(name):
-    return getattr(_space, name)
+    globals()[name] = found = getattr(_space, name)  # the next look-up is an ordinary one
+    return found
 
 
 def __dir__():

@@ -1,5 +1,9 @@
-"""adjoin.overrides: the protocol by which subclasses and strangers see calls with their objects."""
+"""adjoin.overrides: the protocol by which subclasses, strangers and modes see calls."""
 
+import functools
+import inspect
+
+from . import _C
 from ._C import (  # noqa: F401
     DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
@@ -11,7 +15,7 @@ from ._C import (
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Calls the ``__torch_function__`` of the first of relevant_args that has one."""
+    """Calls the ``__torch_function__`` of the mode, or of the first of relevant_args that has one."""
     return _handle(public_api, tuple(relevant_args), args, kwargs)
 
 
@@ -28,3 +32,107 @@ def has_torch_function_variadic(*objs):
 def is_tensor_like(obj):
     """Whether obj is a tensor or behaves like one."""
     return hasattr(type(obj), "__torch_function__")
+
+
+def wrap_torch_function(dispatcher):
+    """A decorator: the function can be overridden by the arguments that ``dispatcher(*args, **kwargs)`` names."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            relevant = tuple(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+class TorchFunctionMode:
+    """``with mode:`` every call of an op, with whatever arguments, goes to the mode's ``__torch_function__`` first.
+
+    There the mode does not see its own calls; one entered before it does. Ops only: what Python code in the
+    package is made of is seen, not its name.
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    def __enter__(self):
+        _C.push_mode(self)
+        return self
+
+    def __exit__(self, *exc):
+        _C.pop_mode()
+
+    @classmethod
+    def push(cls, *args, **kwargs):
+        """The older way to write ``with cls(...)``."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+_OP = type(_C.find_op("add"))
+
+
+def get_ignored_functions():
+    """Functions that cannot be overridden: they make tensors of something else."""
+    import adjoin
+
+    return {adjoin.tensor, adjoin.as_tensor, adjoin.from_numpy, adjoin.is_grad_enabled, adjoin.manual_seed}
+
+
+def _names():
+    """{function: full name} of everything that can be overridden."""
+    import adjoin
+
+    found = {}
+    homes = (("adjoin", adjoin), ("adjoin.nn.functional", adjoin.nn.functional), ("adjoin.Tensor", adjoin.Tensor))
+    for home, owner in homes:
+        for name in dir(owner):
+            value = inspect.getattr_static(owner, name, None)
+            if value is None and not name.startswith("_"):
+                value = getattr(owner, name, None)
+            if isinstance(value, _OP) or (owner is adjoin.Tensor and callable(value)):
+                found.setdefault(value, f"{home}.{name}")
+    return found
+
+
+@functools.cache
+def get_overridable_functions():
+    """{module or class: the functions there that can be overridden}."""
+    import adjoin
+
+    found = {adjoin: [], adjoin.nn.functional: [], adjoin.Tensor: []}
+    for function, name in _names().items():
+        home = name.rpartition(".")[0]
+        owner = {"adjoin": adjoin, "adjoin.nn.functional": adjoin.nn.functional}.get(home, adjoin.Tensor)
+        found[owner].append(function)
+    return found
+
+
+def resolve_name(f):
+    """The full name of something that can be overridden, or None."""
+    return _names().get(f)
+
+
+def is_tensor_method_or_property(func):
+    """Whether it is reached through a tensor."""
+    import adjoin
+
+    return func in set(_callables(adjoin.Tensor)) or getattr(func, "__name__", "") == "__get__"
+
+
+def _callables(owner):
+    for name in dir(owner):
+        value = inspect.getattr_static(owner, name, None)
+        if callable(value):
+            yield value

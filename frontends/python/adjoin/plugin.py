@@ -1,5 +1,11 @@
 """adjoin.plugin: plugins of the running process: who is there, who serves, lock files, coming and going."""
 
+import atexit
+import functools
+import os
+import shutil
+import tempfile
+
 from . import _C
 
 _STATES = ("found", "loaded", "refused", "failed", "shadowed", "disabled")
@@ -7,7 +13,8 @@ _STATES = ("found", "loaded", "refused", "failed", "shadowed", "disabled")
 
 def available():
     """Name and state of every plugin that was found: found, loaded, refused, failed, shadowed or disabled."""
-    return {p["name"]: _STATES[p["state"]] for p in reversed(_C.plugin_list())}
+    found = sorted(reversed(_C.plugin_list()), key=lambda p: _STATES[p["state"]] == "loaded")
+    return {p["name"]: _STATES[p["state"]] for p in found}
 
 
 def why(name):
@@ -15,9 +22,21 @@ def why(name):
     return _C.why_plugin(name)
 
 
-def load(path):
-    """Loads a plugin from a file."""
-    _C.load_plugin(path)
+def load(path, reload=False):
+    """Loads a plugin from a file; with reload, in the place of the one of its name that is loaded."""
+    if not reload:
+        return _C.load_plugin(path)
+    real = os.path.realpath(path)
+    if any(p["path"] == real for p in _C.plugin_list()):  # under that path the linker may give the old file again
+        real = shutil.copy(real, tempfile.mkdtemp(dir=_copies()))
+    _C.replace_plugin(real)
+
+
+@functools.cache
+def _copies():
+    folder = tempfile.mkdtemp(prefix="adjoin-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def disable(name):

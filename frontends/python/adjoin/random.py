@@ -1,6 +1,7 @@
 """adjoin.random: seeds and states of the generators of random numbers."""
 
 import contextlib
+import copyreg
 
 from . import _C
 
@@ -27,6 +28,22 @@ def _set_state_of(generator, state):
         raise RuntimeError(f"set_state: the state has {len(data)} bytes, 16 are wanted")
     generator._set(int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little"))
     return generator
+
+
+def _copy_of(generator):
+    made = _C.Generator(generator.device)
+    made._set(*generator._get())
+    return made
+
+
+def _revive(device, state):
+    made = _C.Generator(device)
+    made._set(*state)
+    return made
+
+
+# pickle and copy find it here.
+copyreg.pickle(_C.Generator, lambda generator: (_revive, (generator.device, generator._get())))
 
 
 def manual_seed(seed):
@@ -57,14 +74,20 @@ def set_rng_state(new_state):
     _default().set_state(new_state)
 
 
+def _named(device, kind):
+    return f"{kind}:{device}" if isinstance(device, int) else device
+
+
 @contextlib.contextmanager
-def fork_rng(devices=None, enabled=True):
+def fork_rng(devices=None, enabled=True, device_type="cuda"):
     """The states of the generators are what they were before, after the with statement."""
-    generators = [_default(), *(_C.default_generator(d) for d in devices or ())]
+    if not enabled:
+        yield
+        return
+    generators = [_default(), *(_C.default_generator(_named(d, device_type)) for d in devices or ())]
     states = [g._get() for g in generators]
     try:
         yield
     finally:
-        if enabled:
-            for generator, state in zip(generators, states):
-                generator._set(*state)
+        for generator, state in zip(generators, states):
+            generator._set(*state)

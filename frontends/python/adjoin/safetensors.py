@@ -10,9 +10,9 @@ import math
 import mmap
 import os
 import sys
-import tempfile
 
 import adjoin
+from adjoin import _C
 
 _MAX_HEADER = 100_000_000  # bytes, the limit of the format's other readers
 _CODES = {
@@ -44,14 +44,9 @@ def _parts(tensors, metadata):
         if not isinstance(name, str) or name == "__metadata__":
             raise ValueError(f"safetensors: {name!r} cannot name a tensor; use another string")
         if not isinstance(tensor, adjoin.Tensor):
-            raise TypeError(
-                f"safetensors: {name!r} is a {type(tensor).__name__}; a tensor is wanted"
-            )
+            raise TypeError(f"safetensors: {name!r} is a {type(tensor).__name__}; a tensor is wanted")
         if tensor.dtype not in codes:
-            raise ValueError(
-                f"safetensors: {name!r} is {tensor.dtype}, which the format does not have; "
-                "cast it first"
-            )
+            raise ValueError(f"safetensors: {name!r} is {tensor.dtype}, which the format does not have; cast it first")
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     header, at = {}, 0
     if metadata:
@@ -81,26 +76,10 @@ def save(tensors, metadata=None):
 
 
 def save_file(tensors, filename, metadata=None):
-    """Writes {name: tensor} to a file, by way of a temporary one, so that none is ever half
-    written."""
+    """Writes {name: tensor} to a file, which appears whole or not at all."""
     _check_order()
     header, ordered = _parts(tensors, metadata)
-    filename = os.fspath(filename)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(filename) or ".", prefix=".saving-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(header)
-            for tensor in ordered:
-                file.write(_bytes_of(tensor))
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp made it private
-        os.replace(temporary, filename)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    _C.write_atomically(filename, [header, *map(_bytes_of, ordered)])
 
 
 def load(data, device=None):
@@ -196,8 +175,7 @@ def _span(name, entry, where, size):
     if not start <= stop <= size or stop - start != wanted:
         raise _fault(
             where,
-            f"tensor {name!r} lies at bytes {start} to {stop} of {size} and its shape needs "
-            f"{wanted}",
+            f"tensor {name!r} lies at bytes {start} to {stop} of {size} and its shape needs {wanted}",
         )
     return start, stop, name, dtype, shape
 

@@ -1,23 +1,27 @@
 """adjoin.storage: the memory under tensors."""
 
+import weakref
+
 from . import _C
 
 
 class UntypedStorage:
     """The bytes that one tensor or several look at."""
 
+    __slots__ = ("__dict__", "__weakref__", "_maker", "_tensor")
+
     def __init__(self, tensor):
         self._tensor = tensor.detach()
-        self._address, self._bytes, _, self._id = tensor._storage_info()
+        self._maker = weakref.ref(tensor)
 
     def data_ptr(self):
         """The address of the first byte."""
         self._tensor.data_ptr()  # tells the core that somebody may write there
-        return self._address
+        return self._tensor._storage_info()[0]
 
     def nbytes(self):
         """The number of bytes."""
-        return self._bytes
+        return self._tensor._storage_info()[1]
 
     size = __len__ = nbytes
 
@@ -26,13 +30,38 @@ class UntypedStorage:
         """Where the bytes are."""
         return self._tensor.device
 
+    def to(self, device):
+        """The bytes on another device."""
+        return UntypedStorage(self._all().to(device))
+
+    def cpu(self):
+        """The bytes on the host."""
+        return self.to("cpu")
+
+    def cuda(self, device=None):
+        """The bytes on a CUDA device."""
+        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+
     @property
     def _cdata(self):
-        return self._id
+        return self._tensor._storage_info()[3]
 
     def _all(self):
-        flat = self._tensor.as_strided((self._bytes // self._tensor.itemsize,), (1,), 0)
+        flat = self._tensor.as_strided((self.nbytes() // self._tensor.itemsize,), (1,), 0)
         return flat.view(_C.uint8)
+
+    def share_memory_(self):
+        """Moves the bytes to where other processes see them, and the tensor that this storage was asked of."""
+        maker = self._maker()
+        if maker is not None:
+            self._tensor = maker.share_memory_().detach()
+        else:
+            self._tensor.share_memory_()
+        return self
+
+    def is_shared(self):
+        """Whether other processes can see the bytes."""
+        return self._tensor.is_shared()
 
     def tolist(self):
         """The bytes as ints."""
@@ -46,13 +75,13 @@ class UntypedStorage:
         self._all()[index] = value
 
     def __eq__(self, other):
-        return isinstance(other, UntypedStorage) and self._id == other._id
+        return isinstance(other, UntypedStorage) and self._cdata == other._cdata
 
     def __hash__(self):
-        return hash(self._id)
+        return hash(self._cdata)
 
     def __repr__(self):
-        return f"adjoin.UntypedStorage({self._bytes} bytes on {self.device})"
+        return f"adjoin.UntypedStorage({self.nbytes()} bytes on {self.device})"
 
 
 TypedStorage = UntypedStorage

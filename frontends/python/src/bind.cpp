@@ -47,10 +47,14 @@ bool common_keyword(const Program& p, PyObject* name, PyObject* value, Frame& f)
   }
   if (!p.factory) return false;
   if (PyUnicode_Compare(name, requires_grad_name) == 0) {
-    f.set_requires_grad = PyObject_IsTrue(value) == 1;
+    f.wishes |= PyObject_IsTrue(value) == 1 ? kWantsGrad : 0;
     return true;
   }
-  return PyUnicode_Compare(name, pin_memory_name) == 0 || PyUnicode_Compare(name, layout_name) == 0;
+  if (PyUnicode_Compare(name, pin_memory_name) == 0) {
+    f.wishes |= PyObject_IsTrue(value) == 1 ? kWantsPinned : 0;
+    return true;
+  }
+  return PyUnicode_Compare(name, layout_name) == 0;
 }
 
 Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names, Py_ssize_t positional, uint32_t given,
@@ -65,7 +69,10 @@ Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names, 
     }
     int i = find_param(p, name);
     if (i < 0) {
-      if (common_keyword(p, name, values[k], f)) continue;
+      if (common_keyword(p, name, values[k], f)) {
+        if (PyErr_Occurred()) return Match::Error;
+        continue;
+      }
       return mismatch(f, kUnknownKeyword, -1, converted, name);
     }
     if (given >> i & 1) return mismatch(f, kTwice, i, converted, name);
@@ -115,7 +122,8 @@ void set_defaults(const Program& p, int from, Frame& f) {
 Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Frame& f) {
   f.keys = 0;
   f.out = nullptr;
-  f.set_requires_grad = f.in_place = false;
+  f.in_place = false;
+  f.wishes = 0;
   f.scratch.reset();
   int bound = static_cast<int>(n);
   bool spread = p.varargs >= 0 && n > p.varargs;
@@ -135,16 +143,16 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
     ++bound;
   }
   set_defaults(p, bound, f);
-  if (unlikely(p.factory && default_device.device_type && p.device >= 0)) {
-    aj_value& v = f.values[p.device];
-    if (v.tag == AJ_NONE && p.device >= bound) {
-      v.tag = AJ_DEVICE;
-      v.v.device = default_device;
-    }
+  if (kwnames) {
+    Match m = bind_keywords(p, args + n, kwnames, n, (1u << bound) - 1, f);
+    if (m != Match::Bound) return m;
   }
-  if (kwnames) return bind_keywords(p, args + n, kwnames, n, (1u << bound) - 1, f);
   for (int i = bound; i < p.nrequired; ++i)
     if (unlikely(f.values[i].tag == kMissing)) return mismatch(f, kMissingArgument, i, bound, nullptr);
+  if (unlikely(p.factory && default_device.device_type && p.device >= 0 && f.values[p.device].tag == AJ_NONE)) {
+    f.values[p.device].tag = AJ_DEVICE;  // device=None says as little as no device
+    f.values[p.device].v.device = default_device;
+  }
   return Match::Bound;
 }
 

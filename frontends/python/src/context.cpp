@@ -28,7 +28,9 @@ PyObject* mark_non_differentiable(PyObject* self, PyObject* args) {
 }
 
 PyObject* set_materialize(PyObject* self, PyObject* value) {
-  state_of(self).materialize = PyObject_IsTrue(value) == 1;
+  int on = PyObject_IsTrue(value);
+  if (on < 0) return nullptr;
+  state_of(self).materialize = on;
   Py_RETURN_NONE;
 }
 

@@ -69,7 +69,7 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwna
                                                 "non_blocking", "copy", "memory_format"});
   PyObject* a[10];
   Target target;
-  if (!is_exact_tensor(self) && overrides(Py_TYPE(self))) {
+  if ((!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
     std::vector<PyObject*> all{self};
     all.insert(all.end(), args, args + n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
     return call_override(PyDict_GetItemString(tensor_type.tp_dict, "to"), all.data(), n + 1, kwnames);
@@ -86,6 +86,7 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwna
     if (a[i] && !read_target(a[i], target)) return nullptr;
   bool non_blocking = truth(a[7] ? a[7] : next < 4 ? a[next] : nullptr, false);
   bool copy = truth(a[8] ? a[8] : next < 3 ? a[next + 1] : nullptr, false);
+  if (PyErr_Occurred()) return nullptr;
   return convert_tensor(self, target, non_blocking, copy, a[9]);
 }
 
@@ -104,7 +105,9 @@ PyObject* move_to(PyObject* self, const char* name, PyObject* const* args, Py_ss
   } else if (failed(core->device_find(str(name), &target.device.device_type))) {
     return nullptr;
   }
-  return convert_tensor(self, target, truth(a[1], false), false, a[2]);
+  bool non_blocking = truth(a[1], false);
+  if (PyErr_Occurred()) return nullptr;
+  return convert_tensor(self, target, non_blocking, false, a[2]);
 }
 
 PyObject* cpu(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {

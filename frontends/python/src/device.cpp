@@ -1,6 +1,10 @@
 // frontends/python/src/device.cpp: the device object, and the default device that factory functions use.
 #include "device.hpp"
 
+#include <algorithm>
+#include <deque>
+#include <string>
+
 #include "errors.hpp"
 
 namespace adjoin::py {
@@ -19,26 +23,68 @@ PyObject* make(DLDevice d) {
   return reinterpret_cast<PyObject*>(o);
 }
 
+// Devices may be named before a plugin provides them; who uses one is told what is missing. Their kinds count from -1
+// down, in this table.
+std::deque<std::string>& absent_names() {
+  static auto* names = new std::deque<std::string>;
+  return *names;
+}
+
+std::string_view kind_name(int32_t type) {
+  return type < 0 ? std::string_view(absent_names()[size_t(-1 - type)]) : view(core->device_name(type));
+}
+
+int32_t absent_kind(std::string_view name) {
+  auto& names = absent_names();
+  auto it = std::find(names.begin(), names.end(), name);
+  if (it == names.end()) it = names.emplace(names.end(), name);
+  return -1 - static_cast<int32_t>(it - names.begin());
+}
+
+// acme, or acme@plugin: what a plugin may call a device.
+bool is_name(std::string_view name) {
+  auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  std::string_view kind = name.substr(0, name.find('@'));
+  return !kind.empty() && kind.size() <= 32 && kind[0] >= 'a' && kind[0] <= 'z' && std::all_of(kind.begin(), kind.end(), plain);
+}
+
+// Of any device that can be: absent where no plugin provides it.
 bool parse(std::string_view text, DLDevice* out) {
   size_t colon = text.find(':');
   std::string_view name = text.substr(0, colon);
   out->device_id = -1;
+  bool good = is_name(name);
   if (colon != std::string_view::npos) {
     std::string_view digits = text.substr(colon + 1);
     int64_t id = 0;
-    bool good = !digits.empty() && digits.size() < 6;
+    good = good && !digits.empty() && digits.size() < 6;
     for (char c : digits) {
       good = good && c >= '0' && c <= '9';
       id = id * 10 + (c - '0');
     }
-    if (!good) {
-      PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: wanted a name, or name:index",
-                   std::string(text).c_str());
-      return false;
-    }
     out->device_id = static_cast<int32_t>(id);
   }
-  return !failed(core->device_find(str(name), &out->device_type));
+  if (!good) {
+    PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: wanted a name, or name:index", std::string(text).c_str());
+    return false;
+  }
+  if (aj_status* s = core->device_find(str(name), &out->device_type)) {
+    core->status_free(s);
+    out->device_type = absent_kind(name);
+  }
+  return true;
+}
+
+// Of a device object or a text; false without an error if o is neither.
+bool read_name(PyObject* o, DLDevice* out) {
+  if (Py_TYPE(o) == &device_type) {
+    *out = cast(o)->device;
+    return true;
+  }
+  if (!PyUnicode_Check(o)) return false;
+  Py_ssize_t n;
+  const char* text = PyUnicode_AsUTF8AndSize(o, &n);
+  return text && parse({text, static_cast<size_t>(n)}, out);
 }
 
 PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
@@ -46,7 +92,7 @@ PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   constexpr const char* names[] = {"type", "index", nullptr};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index)) return nullptr;
   DLDevice d;
-  if (!as_device(type, &d)) {
+  if (!read_name(type, &d)) {
     if (!PyErr_Occurred())
       PyErr_Format(PyExc_TypeError, "device(): argument 'type' must be str or device, not %s", Py_TYPE(type)->tp_name);
     return nullptr;
@@ -72,7 +118,7 @@ void dealloc(PyObject* self) {
   PyObject_Free(self);
 }
 
-PyObject* name_of(PyObject* self, void*) { return to_python(core->device_name(cast(self)->device.device_type)); }
+PyObject* name_of(PyObject* self, void*) { return to_python(str(kind_name(cast(self)->device.device_type))); }
 
 PyObject* index_of(PyObject* self, void*) {
   int32_t id = cast(self)->device.device_id;
@@ -96,13 +142,17 @@ PyObject* repr(PyObject* self) {
 
 Py_hash_t hash(PyObject* self) {
   DLDevice d = cast(self)->device;
-  return static_cast<Py_hash_t>(d.device_type) * 1000003 + d.device_id;
+  size_t kind = std::hash<std::string_view>()(kind_name(d.device_type));
+  size_t both = kind * 1000003 + static_cast<size_t>(d.device_id);
+  return static_cast<Py_hash_t>(both & PY_SSIZE_T_MAX);  // -1 would say that it failed
 }
 
 PyObject* compare_devices(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || Py_TYPE(b) != &device_type) Py_RETURN_NOTIMPLEMENTED;
   DLDevice x = cast(a)->device, y = cast(b)->device;
-  bool equal = x.device_type == y.device_type && x.device_id == y.device_id;
+  bool same_kind = x.device_type == y.device_type;
+  if (unlikely(x.device_type < 0 || y.device_type < 0)) same_kind = kind_name(x.device_type) == kind_name(y.device_type);
+  bool equal = same_kind && x.device_id == y.device_id;
   return PyBool_FromLong(equal == (op == Py_EQ));
 }
 
@@ -113,10 +163,12 @@ PyObject* reduce(PyObject* self, PyObject*) {
 
 PyObject* enter(PyObject* self, PyObject*) {
   DeviceObject* o = cast(self);
+  DLDevice d;
+  if (!as_device(self, &d)) return nullptr;
   if (!o->entered && !(o->entered = PyList_New(0))) return nullptr;
   Ref old(Py_BuildValue("ii", default_device.device_type, default_device.device_id));
   if (!old || PyList_Append(o->entered, old.get()) < 0) return nullptr;
-  default_device = concrete(o->device);
+  default_device = concrete(d);
   return Py_NewRef(self);
 }
 
@@ -224,14 +276,8 @@ DLDevice host_device() {
 }
 
 bool as_device(PyObject* o, DLDevice* out) {
-  if (Py_TYPE(o) == &device_type) {
-    *out = cast(o)->device;
-    return true;
-  }
-  if (!PyUnicode_Check(o)) return false;
-  Py_ssize_t n;
-  const char* text = PyUnicode_AsUTF8AndSize(o, &n);
-  return text && parse({text, static_cast<size_t>(n)}, out);
+  if (!read_name(o, out)) return false;
+  return likely(out->device_type >= 0) || !failed(core->device_find(str(kind_name(out->device_type)), &out->device_type));
 }
 
 int init_device(PyObject* module) {

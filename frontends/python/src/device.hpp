@@ -7,7 +7,7 @@ namespace adjoin::py {
 
 struct DeviceObject {
   PyObject_HEAD
-  DLDevice device;   // device_id -1: no index was said
+  DLDevice device;   // device_id -1: no index was said; device_type below 0: named, but no plugin provides it
   PyObject* entered; // the default devices that `with` replaced, innermost last; NULL before the first
 };
 extern PyTypeObject device_type;
@@ -15,8 +15,8 @@ extern PyTypeObject device_type;
 // The device of a tensor, new reference.
 PyObject* device_object(DLDevice device);
 
-// A device object or a name; an int is an index of the first accelerator. False with an error set if the name is bad, without
-// one if o is no device at all.
+// A device object or a name, of a device that is there. False with an error set if it is not, without one if o is no device
+// at all.
 bool as_device(PyObject* o, DLDevice* out);
 
 // Which device of a kind a name without an index means in this thread; by the kind's number.

@@ -33,7 +33,6 @@ bool as_dtype(PyObject* o, DLDataType* out);
 inline bool same(DLDataType a, DLDataType b) { return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes; }
 constexpr DLDataType kBool = {kDLBool, 8, 1};
 constexpr DLDataType kUint8 = {kDLUInt, 8, 1};
-constexpr DLDataType kInt32 = {kDLInt, 32, 1};
 constexpr DLDataType kInt64 = {kDLInt, 64, 1};
 constexpr DLDataType kFloat32 = {kDLFloat, 32, 1};
 constexpr DLDataType kFloat64 = {kDLFloat, 64, 1};

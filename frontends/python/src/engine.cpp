@@ -52,6 +52,7 @@ PyObject* backward(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwn
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   bool create = truth(a[3], false);
   bool retain = given(a[2]) ? truth(a[2], false) : create;
+  if (PyErr_Occurred()) return nullptr;
   PyObject* grads = given(a[1]) ? a[1] : given(a[4]) ? a[4] : nullptr;
   if (is_tensor(a[0])) return run_backward(&a[0], 1, grads && is_tensor(grads) ? &grads : nullptr, a[5], retain, create);
   Ref roots(PySequence_Tuple(a[0])), with(grads && !is_tensor(grads) ? PySequence_Tuple(grads) : nullptr);
@@ -79,7 +80,10 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
                                                   "allow_unused", "only_inputs", "is_grads_batched", "materialize_grads"});
   PyObject* a[9];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
-  if (truth(a[7], false)) {
+  bool batched = truth(a[7], false), create = truth(a[4], false), materialize = truth(a[8], false);
+  bool unused = truth(a[5], false), retain = given(a[3]) ? truth(a[3], false) : create;
+  if (PyErr_Occurred()) return nullptr;
+  if (batched) {
     PyErr_SetString(PyExc_NotImplementedError, "grad: is_grads_batched needs vmap, which adjoin does not have yet");
     return nullptr;
   }
@@ -88,15 +92,13 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
   if (given(a[2]) && !collect("grad: grad_outputs", a[2], true, with)) return nullptr;
   if (given(a[2]) && with.all.size() != outputs.all.size())
     return PyErr_Format(PyExc_RuntimeError, "grad: %zu outputs and %zu gradients", outputs.all.size(), with.all.size());
-  bool create = truth(a[4], false), materialize = truth(a[8], false);
-  if (materialize && given(a[5]) && !truth(a[5], true)) {
+  if (materialize && given(a[5]) && !unused) {
     PyErr_SetString(PyExc_ValueError, "grad: allow_unused=False contradicts materialize_grads=True");
     return nullptr;
   }
-  bool allow = truth(a[5], false) || materialize;
   std::vector<aj_tensor*> out(inputs.all.size(), nullptr);
   auto b = sized<aj_backward>();
-  b.flags = flags_of(given(a[3]) ? truth(a[3], false) : create, create, allow, materialize);
+  b.flags = flags_of(retain, create, unused || materialize, materialize);
   b.roots = outputs.all.data();
   b.grads = given(a[2]) ? with.all.data() : nullptr;
   b.inputs = inputs.all.data();

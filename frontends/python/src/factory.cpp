@@ -4,6 +4,7 @@
 #include "device.hpp"
 #include "dtype.hpp"
 #include "parse.hpp"
+#include "program.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -45,6 +46,10 @@ DLDevice place(const Wanted& w, PyObject* data) {
 
 PyObject* finish(aj_tensor* t, bool wants_grad) {
   if (!t) return nullptr;
+  if (PyErr_Occurred()) {  // wants_grad was neither true nor false
+    core->release(t);
+    return nullptr;
+  }
   if (wants_grad && failed(autograd->set_requires_grad(t, 1))) {
     core->release(t);
     return nullptr;
@@ -57,7 +62,8 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
   PyObject* a[5];
   Wanted w;
   if (!signature.parse(args, n, kwnames, a) || !read_wanted("tensor", a[1], a[2], w)) return nullptr;
-  return finish(tensor_from_data(a[0], w.dtype, place(w, a[0])), truth(a[3], false));
+  uint8_t wishes = (truth(a[3], false) ? kWantsGrad : 0) | (truth(a[4], false) ? kWantsPinned : 0);
+  return grant(finish(tensor_from_data(a[0], w.dtype, place(w, a[0])), false), wishes);
 }
 
 // Shares memory where it can.
@@ -89,6 +95,7 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   Wanted w;
   if (!signature.parse(args, n, kwnames, a) || !read_wanted("asarray", a[1], a[2], w)) return nullptr;
   bool copy = given(a[3]) && truth(a[3], false);
+  if (PyErr_Occurred()) return nullptr;
   aj_tensor* t = copy ? tensor_from_data(a[0], w.dtype, place(w, a[0])) : shared(a[0], w);
   return finish(t, truth(a[4], false));
 }

@@ -97,6 +97,8 @@ PyObject* set_state(PyObject* self, PyObject* state) {
   return call_helper("adjoin.random", "_set_state_of", args, 2);
 }
 
+PyObject* clone_state(PyObject* self, PyObject*) { return call_helper("adjoin.random", "_copy_of", &self, 1); }
+
 PyObject* get_device(PyObject* self, void*) { return device_object(cast(self)->device); }
 
 PyMethodDef methods[] = {
@@ -105,6 +107,7 @@ PyMethodDef methods[] = {
     {"initial_seed", initial_seed, METH_NOARGS, "The seed."},
     {"get_state", get_state, METH_NOARGS, "The state as a tensor of bytes."},
     {"set_state", set_state, METH_O, "Goes back to a state."},
+    {"clone_state", clone_state, METH_NOARGS, "Another generator in the same state."},
     {"_get", get_pair, METH_NOARGS, nullptr},
     {"_set", set_pair, METH_VARARGS, nullptr},
     {},

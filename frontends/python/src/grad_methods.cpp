@@ -6,17 +6,19 @@
 #include "parse.hpp"
 
 namespace adjoin::py {
-namespace {
 
-PyObject* get_requires_grad(PyObject* self, void*) {
-  aj_tensor* t = tensor_of(self);
+bool says_requires_grad(aj_tensor* t) {
   if (!requires_grad(t) && t->obj.flags & AJ_TENSOR_VIEW) {  // its base may have got a history since
     HeldNode node;
     uint32_t result;
     if (aj_status* s = autograd->tensor_node(t, node.out(), &result)) core->status_free(s);
   }
-  return PyBool_FromLong(requires_grad(t));
+  return requires_grad(t);
 }
+
+namespace {
+
+PyObject* get_requires_grad(PyObject* self, void*) { return PyBool_FromLong(says_requires_grad(tensor_of(self))); }
 
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   if (!value || !PyBool_Check(value)) {
@@ -112,7 +114,8 @@ PyObject* requires_grad_in_place(PyObject* self, PyObject* const* args, Py_ssize
   static const Signature signature("requires_grad_", 1, 0, {"requires_grad"});
   PyObject* a[1];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
-  if (failed(autograd->set_requires_grad(tensor_of(self), truth(a[0], true)))) return nullptr;
+  bool on = truth(a[0], true);
+  if (PyErr_Occurred() || failed(autograd->set_requires_grad(tensor_of(self), on))) return nullptr;
   return Py_NewRef(self);
 }
 
@@ -127,6 +130,7 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   bool create = truth(a[2], false);
   bool retain = given(a[1]) ? truth(a[1], false) : create;
+  if (PyErr_Occurred()) return nullptr;
   return run_backward(&self, 1, given(a[0]) ? &a[0] : nullptr, a[3], retain, create);
 }
 
@@ -146,7 +150,8 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
   }
   HeldTensor t;
   if (failed(autograd->detach(tensor_of(a[1]), t.out()))) return nullptr;
-  if (truth(a[2], false) && failed(autograd->set_requires_grad(t.get(), 1))) return nullptr;
+  bool on = truth(a[2], false);
+  if (PyErr_Occurred() || (on && failed(autograd->set_requires_grad(t.get(), 1)))) return nullptr;
   return wrap_as(reinterpret_cast<PyTypeObject*>(a[0]), t.release());
 }
 

@@ -29,7 +29,7 @@ PyObject* override_access(const char* name, PyObject* const* args, Py_ssize_t n)
 }
 
 PyObject* subscript(PyObject* self, PyObject* key) {
-  if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self)))) {
+  if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
     PyObject* args[] = {self, key};
     return override_access("__getitem__", args, 2);
   }
@@ -116,7 +116,7 @@ int assign(PyObject* self, PyObject* key, PyObject* value) {
     PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
     return -1;
   }
-  if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self)))) {
+  if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
     PyObject* args[] = {self, key, value};
     Ref result(override_access("__setitem__", args, 3));
     return result ? 0 : -1;

@@ -34,7 +34,9 @@ PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   static const Signature signature("numpy", 0, 0, {"force"});
   PyObject* a[1];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
-  if (truth(a[0], false)) {
+  bool force = truth(a[0], false);
+  if (PyErr_Occurred()) return nullptr;
+  if (force) {
     Ref plain(PyObject_CallMethod(self, "detach", nullptr));
     Ref host(plain ? PyObject_CallMethod(plain.get(), "cpu", nullptr) : nullptr);
     PyObject* asarray = host ? numpy_asarray() : nullptr;
@@ -94,7 +96,9 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
     return nullptr;
   }
   Ref copy;
-  if (given(a[3]) && truth(a[3], false)) {
+  bool wants_copy = given(a[3]) && truth(a[3], false);
+  if (PyErr_Occurred()) return nullptr;
+  if (wants_copy) {
     copy = Ref(PyObject_CallMethod(self, "clone", nullptr));
     if (!copy) return nullptr;
     t = tensor_of(copy.get());
@@ -144,7 +148,9 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   aj_tensor* t = nullptr;
   if (PyCapsule_CheckExact(a[0])) return (t = take_capsule(a[0])) ? wrap(t) : nullptr;
-  if (is_exact_tensor(a[0]) && !requires_grad(tensor_of(a[0])) && !truth(a[2], false))
+  bool wants_copy = truth(a[2], false);
+  if (PyErr_Occurred()) return nullptr;
+  if (is_exact_tensor(a[0]) && !requires_grad(tensor_of(a[0])) && !wants_copy)
     return failed(autograd->detach(tensor_of(a[0]), &t)) ? nullptr : wrap(t);
   Ref f(PyObject_GetAttrString(a[0], "__dlpack__"));
   if (!f) return nullptr;

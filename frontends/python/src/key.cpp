@@ -121,11 +121,24 @@ class View {
 bool is_bool(const aj_tensor* t) { return t->dl.dtype.code == kDLBool; }
 bool is_byte(const aj_tensor* t) { return same(t->dl.dtype, kUint8); }
 
+// An array of another library's is a mask as a tensor would be: by its format.
+int consumed_by_array(PyObject* item) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(item, &buffer, PyBUF_FULL_RO) != 0) {
+    PyErr_Clear();
+    return 1;
+  }
+  std::string_view format = buffer.format ? buffer.format : "";
+  int n = (format == "?" || format == "B") && buffer.ndim > 0 ? buffer.ndim : 1;
+  PyBuffer_Release(&buffer);
+  return n;
+}
+
 // How many dimensions of the tensor an entry of the key stands for.
 int consumes(PyObject* item) {
   if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item)) return 0;
-  if (is_tensor(item) && (is_bool(tensor_of(item)) || is_byte(tensor_of(item)))) return tensor_of(item)->dl.ndim;
-  return 1;
+  if (is_tensor(item)) return is_bool(tensor_of(item)) || is_byte(tensor_of(item)) ? tensor_of(item)->dl.ndim : 1;
+  return PyObject_CheckBuffer(item) ? consumed_by_array(item) : 1;
 }
 
 bool plain_int(PyObject* item, int64_t* out) {
@@ -155,6 +168,10 @@ bool plain_int(PyObject* item, int64_t* out) {
 // A tensor, array or list in the key as an index tensor; bytes are masks, as in PyTorch.
 HeldTensor index_tensor(PyObject* item, aj_tensor* like) {
   HeldTensor t;
+  if (PyUnicode_Check(item)) {
+    PyErr_SetString(PyExc_TypeError, "index: numbers, slices, lists and tensors are indices, not str");
+    return t;
+  }
   if (is_tensor(item)) {
     core->retain(tensor_of(item));
     t = HeldTensor(tensor_of(item));
@@ -171,12 +188,13 @@ HeldTensor index_tensor(PyObject* item, aj_tensor* like) {
   return HeldTensor();
 }
 
-// A list that holds slices, None or ... can only mean a tuple.
+// A short list that holds slices, None, ..., tensors or lists means a tuple, as in PyTorch: x[[rows, columns]].
 bool means_tuple(PyObject* key) {
-  if (!PyList_CheckExact(key)) return false;
+  constexpr Py_ssize_t kShort = 32;
+  if (!PyList_CheckExact(key) || PyList_GET_SIZE(key) >= kShort) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
     PyObject* item = PyList_GET_ITEM(key, i);
-    if (PySlice_Check(item) || item == Py_None || item == Py_Ellipsis) return true;
+    if (PySlice_Check(item) || item == Py_None || item == Py_Ellipsis || is_tensor(item) || PySequence_Check(item)) return true;
   }
   return false;
 }
@@ -215,8 +233,10 @@ class Parser {
       dim_ += skip_;
       return true;
     }
-    if (PyBool_Check(item) && !view_.unsqueeze(dim_)) return false;
-    HeldTensor t = PyBool_Check(item) ? bool_tensor(item) : index_tensor(item, source_);
+    if (PyBool_Check(item)) return view_.unsqueeze(dim_) && collect(bool_tensor(item));
+    HeldTensor t = index_tensor(item, source_);
+    bool truth = t && is_bool(t.get()) && t->dl.ndim == 0;  // like True and False
+    if (truth && view_.unsqueeze(dim_)) t = HeldTensor(call_row(unsqueeze_row, t.get(), int64_t(0)));
     return t && collect(std::move(t));
   }
 

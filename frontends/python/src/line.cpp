@@ -103,14 +103,6 @@ void note_line() {
   }
 }
 
-uint32_t user_line() {
-  PyFrameObject* frame = PyEval_GetFrame();
-  if (!frame) return 0;
-  LineEntry* e = line_of(frame);
-  if (!e->ours) return e->id;
-  return call_site ? call_site : walk_out(frame);
-}
-
 PyObject* line_text(uint32_t line) {
   if (line == 0 || line >= places().size()) return PyUnicode_FromString("");
   Place p = places()[line];

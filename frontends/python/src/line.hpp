@@ -34,9 +34,6 @@ void note_line();
 // Work on other devices than the host may fail when the program is elsewhere: errors name its line.
 constexpr uint64_t kDeviceKeys = ((1ull << 23) - 1) & ~(1ull << (kDLCPU - 1));
 
-// The user's present line; 0 if there is none.
-uint32_t user_line();
-
 aj_status* describe_line(uint32_t line, aj_object** out);
 PyObject* line_text(uint32_t line);
 

@@ -92,7 +92,9 @@ PyObject* call_with_mode(PyObject* type, PyObject* const* args, size_t nargsf, P
     return nullptr;
   }
   if (inference && a[0] && !PyBool_Check(a[0]) && PyCallable_Check(a[0])) return decorate(t, true, a[0]);
-  PyObject* o = make(t, truth(a[0], true));
+  bool on = truth(a[0], true);
+  if (PyErr_Occurred()) return nullptr;
+  PyObject* o = make(t, on);
   if (o && !inference) cast(o)->old_grad = static_cast<int8_t>(autograd->set_grad_mode(cast(o)->value));
   return o;
 }

@@ -2,6 +2,7 @@
 #include "node.hpp"
 
 #include <cctype>
+#include <unordered_map>
 
 #include "function.hpp"
 #include "hooks.hpp"
@@ -119,7 +120,7 @@ Py_hash_t hash(PyObject* self) { return _Py_HashPointer(reinterpret_cast<NodeObj
 
 void dealloc(PyObject* self) {
   if (aj_node* n = reinterpret_cast<NodeObject*>(self)->node) core->release(n);
-  PyObject_Free(self);
+  Py_TYPE(self)->tp_free(self);
 }
 
 PyGetSetDef properties[] = {
@@ -154,6 +155,21 @@ PyTypeObject node_type = {
     .tp_getset = properties,
 };
 
+namespace {
+
+// A type of the step's name, which is what programs that draw graphs print.
+PyTypeObject* type_named(const std::string& name) {
+  static auto* known = new std::unordered_map<std::string, PyTypeObject*>;
+  PyTypeObject*& kept = (*known)[name];
+  if (!kept)
+    kept = reinterpret_cast<PyTypeObject*>(PyObject_CallFunction(
+        reinterpret_cast<PyObject*>(&PyType_Type), "s(O){s:(),s:s}", name.c_str(), &node_type, "__slots__", "__module__",
+        "adjoin.autograd.graph"));
+  return kept;
+}
+
+}  // namespace
+
 PyObject* node_name_text(aj_node* n) {
   return PyUnicode_FromString(shown_name(view(autograd->node_name(n))).c_str());
 }
@@ -162,7 +178,8 @@ PyObject* node_object(aj_node* steal) {
   if (!steal) Py_RETURN_NONE;
   HeldNode held(steal);
   if (PyObject* context = context_of(steal)) return Py_NewRef(context);
-  auto* o = PyObject_New(NodeObject, &node_type);
+  PyTypeObject* type = type_named(shown_name(view(autograd->node_name(held.get()))));
+  auto* o = type ? reinterpret_cast<NodeObject*>(type->tp_alloc(type, 0)) : nullptr;
   if (!o) return nullptr;
   o->node = held.release();
   return reinterpret_cast<PyObject*>(o);

@@ -1,4 +1,6 @@
 // frontends/python/src/number.cpp: Python's operators, which fill the frame of their row without a program.
+#include <string>
+
 #include "line.hpp"
 #include "methods.hpp"
 #include "op.hpp"
@@ -10,6 +12,7 @@ namespace {
 constexpr int kSlotParams = 8;
 
 bool quick_operand(PyObject* o, aj_value* v, uint64_t& keys) {
+  if (unlikely(modes_entered)) return false;
   if (likely(is_exact_tensor(o))) {
     aj_tensor* t = tensor_of(o);
     v->tag = AJ_TENSOR;
@@ -33,17 +36,23 @@ PyObject* finish(const Program& p, const aj_value* v, uint64_t keys, PyObject* i
   return Py_NewRef(in_place);
 }
 
-// Subclasses, NumPy's numbers, and what is no operand at all.
+// What those who override see: the op, or the method that writes its first argument.
+PyObject* override_operator(const char* name, PyObject* const* args, int n, bool in_place) {
+  PyObject* function = in_place ? PyDict_GetItemString(tensor_type.tp_dict, (std::string(name) + "_").c_str()) : nullptr;
+  if (!function) function = find_function(name);
+  return function ? call_override(function, args, n, nullptr) : nullptr;
+}
+
+// Subclasses, NumPy's numbers, and what is no operand at all; all while a mode looks on.
 PyObject* slow(const Program& p, const char* name, PyObject* const* args, int n, bool in_place) {
   Frame f;
   f.keys = 0;
+  if (mode_on()) return override_operator(name, args, n, in_place);
   for (int i = 0; i < n; ++i) {
     Match m = convert(p.params[i], args[i], &f.values[i], f);
     if (m == Match::Error) return nullptr;
-    if (m == Match::Override || (m == Match::No && any_override(args, n))) {
-      PyObject* function = find_function(name);
-      return function ? call_override(function, args, n, nullptr) : nullptr;
-    }
+    if (m == Match::Override || (m == Match::No && any_override(args, n)))
+      return override_operator(name, args, n, in_place);
     if (m == Match::No || args[i] == Py_None) Py_RETURN_NOTIMPLEMENTED;
   }
   for (int i = n; i < p.nparams; ++i) f.values[i] = p.params[i].value;
@@ -81,8 +90,7 @@ PyObject* unary(Row& row, PyObject* a) {
   if (unlikely(!p)) return nullptr;
   aj_value v[kSlotParams];
   uint64_t keys = 0;
-  if (unlikely(!is_exact_tensor(a))) return slow(*p, row.name(), &a, 1, false);
-  quick_operand(a, &v[0], keys);
+  if (unlikely(!is_exact_tensor(a) || !quick_operand(a, &v[0], keys))) return slow(*p, row.name(), &a, 1, false);
   for (int i = 1; i < p->nparams; ++i) v[i] = p->params[i].value;
   return finish(*p, v, keys, nullptr);
 }

@@ -191,6 +191,7 @@ PyTypeObject op_method_type = {
 PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   OpObject* op = cast(self);
   Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (mode_on()) return call_override(self, args, n, kwnames);
   Frame f;
   for (const Program* p = op->first; p; p = p->next) {
     switch (bind(*p, args, n, kwnames, f)) {

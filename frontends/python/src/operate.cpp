@@ -51,7 +51,8 @@ PyObject* verify(PyObject*, PyObject* path) {
 // trace(on): the counts so far, and whether counting goes on.
 PyObject* trace(PyObject*, PyObject* on) {
   aj_object* out = nullptr;
-  return failed(plugins->trace(PyObject_IsTrue(on), &out)) ? nullptr : take_string(out);
+  int counts = PyObject_IsTrue(on);
+  return counts < 0 || failed(plugins->trace(counts, &out)) ? nullptr : take_string(out);
 }
 
 // include_key(name, on): the key joins every call of this thread, or does not any more; tells what

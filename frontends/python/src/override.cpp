@@ -4,6 +4,7 @@
 namespace adjoin::py {
 
 thread_local bool overrides_disabled = false;
+int modes_entered = 0;
 
 namespace {
 
@@ -103,6 +104,38 @@ PyTypeObject guard_type = {
     .tp_new = PyType_GenericNew,
 };
 
+thread_local std::vector<PyObject*> mode_stack;  // owned; the last one sees calls first
+
+// The last mode's answer; meanwhile the ones before it stand alone.
+PyObject* call_mode(PyObject* const* a, PyObject* types) {
+  PyObject* mode = mode_stack.back();
+  mode_stack.pop_back();
+  PyObject* result = PyObject_CallMethodObjArgs(mode, protocol, a[0], types, a[2], a[3], nullptr);
+  mode_stack.push_back(mode);
+  return result;
+}
+
+PyObject* push_mode(PyObject*, PyObject* mode) {
+  mode_stack.push_back(Py_NewRef(mode));
+  ++modes_entered;
+  Py_RETURN_NONE;
+}
+
+PyObject* pop_mode(PyObject*, PyObject*) {
+  if (mode_stack.empty()) return PyErr_Format(PyExc_RuntimeError, "no TorchFunctionMode was entered");
+  PyObject* mode = mode_stack.back();
+  mode_stack.pop_back();
+  --modes_entered;
+  return mode;
+}
+
+PyObject* modes(PyObject*, PyObject*) {
+  PyObject* list = PyList_New(0);
+  for (PyObject* mode : mode_stack)
+    if (list && PyList_Append(list, mode) < 0) Py_CLEAR(list);
+  return list;
+}
+
 // call_torch_function(func, relevant, args, kwargs): None if nobody overrides. For functions written in Python.
 PyObject* call_from_python(PyObject*, PyObject* const* a, Py_ssize_t n) {
   if (n != 4 || !PyTuple_Check(a[1]) || !PyTuple_Check(a[2])) {
@@ -112,6 +145,10 @@ PyObject* call_from_python(PyObject*, PyObject* const* a, Py_ssize_t n) {
   std::vector<PyObject*> found;
   note_types(found, PySequence_Fast_ITEMS(a[1]), PyTuple_GET_SIZE(a[1]));
   Ref types(types_tuple(found));
+  if (types && mode_on()) {
+    Ref result(call_mode(a, types.get()));
+    if (!result || result.get() != Py_NotImplemented) return result.release();
+  }
   for (PyObject* o : found) {
     Ref f(PyObject_GetAttr(o, protocol));
     Ref result(f && types ? PyObject_CallFunctionObjArgs(f.get(), a[0], types.get(), a[2], a[3], nullptr) : nullptr);
@@ -128,6 +165,9 @@ PyObject* has_override(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {
     {"handle_torch_function", method(call_from_python), METH_FASTCALL, nullptr},
     {"has_torch_function", has_override, METH_O, nullptr},
+    {"push_mode", push_mode, METH_O, nullptr},
+    {"pop_mode", pop_mode, METH_NOARGS, nullptr},
+    {"modes", modes, METH_NOARGS, nullptr},
     {},
 };
 
@@ -142,7 +182,10 @@ bool overrides(PyTypeObject* type) {
   return answer;
 }
 
+bool mode_here() { return !mode_stack.empty(); }
+
 bool any_override(PyObject* const* args, Py_ssize_t n) {
+  if (mode_on()) return true;
   if (overrides_disabled) return false;
   std::vector<PyObject*> found;
   note_types(found, args, n);

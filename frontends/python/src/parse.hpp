@@ -56,6 +56,7 @@ class Signature {
 };
 
 inline bool given(PyObject* o) { return o && o != Py_None; }
+// Where Python says neither, an error is set.
 inline bool truth(PyObject* o, bool otherwise) { return o ? PyObject_IsTrue(o) == 1 : otherwise; }
 
 }  // namespace adjoin::py

@@ -64,13 +64,15 @@ struct Frame {
   aj_value values[kMaxParams];
   uint64_t keys;            // of all tensor arguments
   PyObject* out;            // borrowed, or NULL
-  bool set_requires_grad, in_place;
+  bool in_place;
+  uint8_t wishes;           // of who calls a factory: kWantsGrad | kWantsPinned
   int8_t at;                // on a mismatch: the parameter, or -1
   uint8_t converted;        // on a mismatch: how many arguments were right
   uint8_t why;              // on a mismatch: kTooMany ...
   PyObject* what;           // on a mismatch: the argument or keyword, borrowed
   Scratch scratch;
 };
+enum Wish : uint8_t { kWantsGrad = 1, kWantsPinned = 2 };
 enum Why : uint8_t { kTooMany, kMissingArgument, kUnknownKeyword, kTwice, kWrongType };
 
 enum class Match : uint8_t { Bound, No, Override, Error };
@@ -80,6 +82,9 @@ Match convert(const Param& p, PyObject* o, aj_value* v, Frame& f);
 
 // Runs a bound call. first: with in_place, the Python object of argument 0.
 PyObject* run(const Program& p, Frame& f, PyObject* in_place);
+
+// A tensor just made as its caller wants it; takes and gives a reference.
+PyObject* grant(PyObject* made, uint8_t wishes);
 
 // One result of a call as a Python object; takes it.
 PyObject* take_value(aj_value v);
@@ -107,5 +112,10 @@ bool overrides(PyTypeObject* type);
 extern thread_local bool overrides_disabled;
 PyObject* call_override(PyObject* func, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
 bool any_override(PyObject* const* args, Py_ssize_t n);
+
+// A mode that wants to see all calls of this thread; the count is over all threads, so that nobody else looks further.
+extern int modes_entered;
+bool mode_here();
+inline bool mode_on() { return unlikely(modes_entered != 0) && mode_here(); }
 
 }  // namespace adjoin::py

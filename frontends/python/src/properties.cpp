@@ -155,6 +155,10 @@ PyObject* storage_info(PyObject* self, PyObject*) {
   return Py_BuildValue("KKKK", reinterpret_cast<unsigned long long>(data), bytes, offset, id);
 }
 
+PyObject* get_device_index(PyObject* self, PyObject*) {
+  return PyLong_FromLong(on_host(tensor_of(self)) ? -1 : tensor_of(self)->dl.device.device_id);
+}
+
 PyObject* is_floating_point(PyObject* self, PyObject*) {
   DtypeObject* d = dtype_object(tensor_of(self)->dl.dtype);
   return d ? PyBool_FromLong(d->kind == AJ_CLASS_FLOAT) : nullptr;
@@ -203,6 +207,7 @@ PyMethodDef shape_methods[] = {
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
     {"is_contiguous", method(is_contiguous), METH_FASTCALL | METH_KEYWORDS, "Whether the elements lie in order without gaps."},
     {"storage_offset", storage_offset, METH_NOARGS, "Elements from the begin of the memory to the first."},
+    {"get_device", get_device_index, METH_NOARGS, "The index of the device, -1 on the host."},
     {"_storage_info", storage_info, METH_NOARGS, nullptr},
     {"is_floating_point", is_floating_point, METH_NOARGS, nullptr},
     {"is_complex", is_complex_method, METH_NOARGS, nullptr},

@@ -139,10 +139,13 @@ int init_hooks(PyObject* module);
 int init_engine(PyObject* module);
 int init_function(PyObject* module);
 int init_module_base(PyObject* module);
+int init_module_tree(PyObject* module);
 int init_override(PyObject* module);
 int init_operate(PyObject* module);
 int init_runtime(PyObject* module);
+int init_define(PyObject* module);
 int init_streams(PyObject* module);
 int init_optimizer(PyObject* module);
+int init_shared(PyObject* module);
 
 }  // namespace adjoin::py

@@ -121,6 +121,16 @@ int make_objects(OpEntry& e, std::string_view base) {
   return 0;
 }
 
+// The overload of exactly that name: a plugin that was replaced may have given it another signature.
+Program* program_of(const OpEntry& e, aj_str name) {
+  for (Program* p = e.first; p; p = p->next) {
+    auto info = sized<aj_op_info>();
+    if (failed(dispatch->op_info(p->op, &info))) return nullptr;
+    if (view(info.name) == view(name)) return p;
+  }
+  return nullptr;
+}
+
 int add_op(const aj_op* op) {
   auto info = sized<aj_op_info>();
   if (failed(dispatch->op_info(op, &info))) return -1;
@@ -132,8 +142,13 @@ int add_op(const aj_op* op) {
   for (const std::string& key : name == base ? std::vector{base} : std::vector{base, name}) {
     OpEntry& e = entries()[key];
     Program* mine = key == base ? p : new Program(*p);
-    (e.first ? e.last->next : e.first) = mine;
-    e.last = mine;
+    if (Program* old = program_of(e, info.name)) {
+      mine->next = old->next;
+      *old = *mine;  // its places hold what is there
+    } else {
+      (e.first ? e.last->next : e.first) = mine;
+      e.last = mine;
+    }
     if (make_objects(e, key == base ? base : key) < 0) return -1;
   }
   return 0;

@@ -2,6 +2,7 @@
 #include "line.hpp"
 #include "op.hpp"
 
+#include <structmember.h>
 #include <structseq.h>
 
 namespace adjoin::py {
@@ -33,6 +34,15 @@ PyObject* from_floats(const double* values, uint32_t n) {
   return list.release();
 }
 
+// One result a line: a tensor may take many.
+PyObject* named_repr(PyObject* self) {
+  Ref text(PyUnicode_FromFormat("%s(\n", Py_TYPE(self)->tp_name));
+  for (Py_ssize_t i = 0; text && i < Py_SIZE(self); ++i)
+    text = Ref(PyUnicode_FromFormat("%U%s=%R%s", text.get(), Py_TYPE(self)->tp_members[i].name,
+                                    PyStructSequence_GET_ITEM(self, i), i + 1 < Py_SIZE(self) ? ",\n" : ")"));
+  return text.release();
+}
+
 // max(...) returns something that prints as adjoin.return_types.max(values=..., indices=...).
 PyTypeObject* make_named(const Program& p) {
   auto info = sized<aj_op_info>();
@@ -48,7 +58,9 @@ PyTypeObject* make_named(const Program& p) {
     fields[n++] = {(new std::string(view(r.name)))->c_str(), nullptr};
   }
   PyStructSequence_Desc d{full->c_str(), nullptr, fields, n};
-  return PyStructSequence_NewType(&d);
+  PyTypeObject* type = PyStructSequence_NewType(&d);
+  if (type) type->tp_repr = named_repr;
+  return type;
 }
 
 }  // namespace
@@ -118,12 +130,18 @@ PyObject* results(const Program& p, aj_value* rets) {
   return shown || PyErr_Occurred() ? shown : Py_NewRef(Py_None);
 }
 
-PyObject* mark_requires_grad(PyObject* result) {
-  if (result && is_tensor(result) && failed(autograd->set_requires_grad(tensor_of(result), 1))) Py_CLEAR(result);
-  return result;
-}
-
 }  // namespace
+
+PyObject* grant(PyObject* made, uint8_t wishes) {
+  if (!made || !is_tensor(made)) return made;
+  bool meta = view(core->device_name(tensor_of(made)->dl.device.device_type)) == "meta";  // shapes have no memory
+  if (wishes & kWantsPinned && !meta) {
+    Ref whole(made);
+    if (!(made = PyObject_CallMethod(whole.get(), "pin_memory", nullptr))) return nullptr;
+  }
+  if (wishes & kWantsGrad && failed(autograd->set_requires_grad(tensor_of(made), 1))) Py_CLEAR(made);
+  return made;
+}
 
 PyObject* take_value(aj_value v) {
   if (likely(v.tag == AJ_TENSOR)) return wrap_or_none(v.v.tensor);
@@ -200,13 +218,13 @@ PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
   }
   if (unlikely(f.keys & kDeviceKeys) || (f.keys & kAutogradKey && autograd->grad_mode()) || makes_elsewhere(p, f)) note_line();
   if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults); unlikely(s != nullptr)) return raise(s);
-  if (likely(p.nresults == 1 && rets[0].tag == AJ_TENSOR && !f.set_requires_grad)) {
+  if (likely(p.nresults == 1 && rets[0].tag == AJ_TENSOR && !f.wishes)) {
     if (!in_place) return wrap_or_none(rets[0].v.tensor);
     core->release(rets[0].v.tensor);
     return Py_NewRef(in_place);
   }
   PyObject* result = results(p, rets);
-  return f.set_requires_grad ? mark_requires_grad(result) : result;
+  return f.wishes ? grant(result, f.wishes) : result;
 }
 
 }  // namespace adjoin::py

@@ -5,6 +5,7 @@
 
 #include "dtype.hpp"
 #include "methods.hpp"
+#include "op.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -132,7 +133,18 @@ int set_dict(PyObject* self, PyObject* value, void*) {
   return PyObject_GenericSetDict(self, value, nullptr);
 }
 
+// Tensor(2, 3)
+bool is_shape(PyObject* args) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    if (!PyLong_CheckExact(PyTuple_GET_ITEM(args, i))) return false;
+  return PyTuple_GET_SIZE(args) > 0;
+}
+
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  if (type == &tensor_type && !kwargs && is_shape(args)) {
+    PyObject* empty = find_function("empty");
+    return empty ? PyObject_CallOneArg(empty, args) : nullptr;
+  }
   PyObject* build = helper("adjoin._tensor", "_construct");
   if (!build) return nullptr;
   Ref all(PyTuple_New(PyTuple_GET_SIZE(args) + 1));
@@ -260,7 +272,7 @@ int init_tensor(PyObject* module) {
   tensor_type.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
   for (PyGetSetDef* list : {shape_properties, grad_properties})
     if (add_properties(&tensor_type, list) < 0) return -1;
-  for (PyMethodDef* list : {shape_methods, grad_methods, value_methods, exchange_methods, conversion_methods})
+  for (PyMethodDef* list : {shape_methods, grad_methods, in_place_view_methods, value_methods, exchange_methods, conversion_methods})
     if (add_methods(&tensor_type, list) < 0) return -1;
   PyType_Modified(&tensor_type);
   return PyModule_AddFunctions(module, functions);

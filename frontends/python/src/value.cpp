@@ -140,16 +140,12 @@ aj_tensor* host_copy(aj_tensor* t) {
 
 namespace {
 
-PyObject* nested(const char* data, const DLTensor& dl, int dim) {
-  if (dim == dl.ndim) return number_at(data, dl.dtype);
-  int64_t n = dl.shape[dim];
-  int64_t step = dl.strides[dim] * item_bytes(dl.dtype);
+template <class Make>
+PyObject* list_along(const char* at, int64_t n, int64_t step, Make make) {
   PyObject* list = PyList_New(n);
-  if (!list) return nullptr;
-  bool floats = dim + 1 == dl.ndim && same(dl.dtype, kFloat32);
-  for (int64_t i = 0; i < n; ++i) {
-    const char* at = data + i * step;
-    PyObject* item = floats ? PyFloat_FromDouble(load<float>(at)) : nested(at, dl, dim + 1);
+  if (unlikely(!list)) return nullptr;
+  for (int64_t i = 0; i < n; ++i, at += step) {
+    PyObject* item = make(at);
     if (unlikely(!item)) {
       Py_DECREF(list);
       return nullptr;
@@ -159,6 +155,27 @@ PyObject* nested(const char* data, const DLTensor& dl, int dim) {
   return list;
 }
 
+// The innermost lists: the dtype is looked at once a list, not once an element.
+PyObject* numbers(const char* at, int64_t n, int64_t step, DLDataType d) {
+  if (same(d, kFloat32)) return list_along(at, n, step, [](auto p) { return PyFloat_FromDouble(load<float>(p)); });
+  if (d.code == kDLInt && d.bits == 64)
+    return list_along(at, n, step, [](auto p) { return PyLong_FromLongLong(load<int64_t>(p)); });
+  if (d.code == kDLBool)
+    return list_along(at, n, step, [](auto p) { return Py_NewRef(load<uint8_t>(p) ? Py_True : Py_False); });
+  if (d.code == kDLFloat && d.bits == 64)
+    return list_along(at, n, step, [](auto p) { return PyFloat_FromDouble(load<double>(p)); });
+  if (d.code == kDLInt) return list_along(at, n, step, [d](auto p) { return int_at(p, d.bits); });
+  return list_along(at, n, step, [d](auto p) { return number_at(p, d); });
+}
+
+PyObject* nested(const char* data, const DLTensor& dl, int dim) {
+  if (dim == dl.ndim) return number_at(data, dl.dtype);
+  int64_t n = dl.shape[dim];
+  int64_t step = dl.strides[dim] * item_bytes(dl.dtype);
+  if (dim + 1 == dl.ndim) return numbers(data, n, step, dl.dtype);
+  return list_along(data, n, step, [&](const char* at) { return nested(at, dl, dim + 1); });
+}
+
 PyObject* to_list(PyObject* self, PyObject*) {
   HeldTensor t(host_copy(tensor_of(self)));
   return t ? nested(data_of(t.get()), t->dl, 0) : nullptr;
@@ -166,8 +183,16 @@ PyObject* to_list(PyObject* self, PyObject*) {
 
 PyObject* item(PyObject* self, PyObject*) { return item_of(tensor_of(self)); }
 
+// What int(), float() and complex() take: their error for several elements is that of a value.
+PyObject* only_number(PyObject* self) {
+  aj_tensor* t = tensor_of(self);
+  if (likely(core->tensor_numel(t) == 1)) return item_of(t);
+  return PyErr_Format(PyExc_ValueError, "item: a tensor with %lld elements is no single number",
+                      static_cast<long long>(core->tensor_numel(t)));
+}
+
 PyObject* to_complex(PyObject* self, PyObject*) {
-  Ref number(item_of(tensor_of(self)));
+  Ref number(only_number(self));
   if (!number || PyComplex_Check(number.get())) return number.release();
   double x = PyFloat_AsDouble(number.get());
   return PyErr_Occurred() ? nullptr : PyComplex_FromDoubles(x, 0);
@@ -192,13 +217,13 @@ int tensor_bool(PyObject* self) {
 }
 
 PyObject* tensor_float(PyObject* self) {
-  Ref number(item_of(tensor_of(self)));
+  Ref number(only_number(self));
   if (!number || PyFloat_CheckExact(number.get())) return number.release();
   return PyNumber_Float(number.get());
 }
 
 PyObject* tensor_int(PyObject* self) {
-  Ref number(item_of(tensor_of(self)));
+  Ref number(only_number(self));
   if (!number || PyLong_CheckExact(number.get())) return number.release();
   return PyNumber_Long(number.get());
 }

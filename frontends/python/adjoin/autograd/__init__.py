@@ -14,7 +14,7 @@ from . import graph  # noqa: F401
 from .anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: F401
 from .function import Function  # noqa: F401
 
-_ROOMS = ("anomaly_mode", "function", "functional", "grad_mode", "graph")
+_ROOMS = ("anomaly_mode", "function", "functional", "grad_mode", "graph", "profiler")
 _CHECKS = ("gradcheck", "gradgradcheck")
 
 
@@ -27,7 +27,9 @@ def __getattr__(name):
     if name in _ROOMS:
         return importlib.import_module("." + name, __name__)
     if name == "Variable":
-        from .._C import Tensor
-
-        return Tensor
+        return importlib.import_module("._variable", __name__).Variable
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_ROOMS, *_CHECKS, "Variable"})

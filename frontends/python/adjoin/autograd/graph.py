@@ -13,7 +13,9 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self):
-        _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
+        # As values alone: what a hook does to them is no part of the graph.
+        pack = lambda t: self.pack_hook(t.detach() if t.requires_grad else t)  # noqa: E731
+        _C.push_saved_hooks(pack, self.unpack_hook)
         return self
 
     def __exit__(self, *exc):

@@ -5,6 +5,8 @@ class matmul:
     """Switches of products."""
 
     allow_tf32 = False
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
 
 
 def is_built():
@@ -12,3 +14,23 @@ def is_built():
     from ..cuda import is_available
 
     return is_available()
+
+
+def _switch(name):
+    state = [True]
+
+    def enabled():
+        return state[0]
+
+    def enable(enabled):
+        state[0] = bool(enabled)
+
+    enabled.__name__, enable.__name__ = f"{name}_sdp_enabled", f"enable_{name}_sdp"
+    enabled.__doc__, enable.__doc__ = f"What enable_{name}_sdp said.", "Notes it: each device has one kernel of attention."
+    return enabled, enable
+
+
+flash_sdp_enabled, enable_flash_sdp = _switch("flash")
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch("mem_efficient")
+math_sdp_enabled, enable_math_sdp = _switch("math")
+cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")

@@ -1,8 +1,8 @@
 """adjoin.cuda: what programs ask of the CUDA device; the device itself is a plugin's."""
 
-from .. import _accelerator
+from .. import _device_modules
 
-globals().update(_accelerator.make("cuda"))
+globals().update(_device_modules.make("cuda"))
 CUDAGraph = globals()["Graph"]
 
 

@@ -197,7 +197,14 @@ def main(arguments=None):
     parser.add_argument("--out", default="digits-run", help="folder for weights, pictures, numbers")
     parser.add_argument("--steps", type=int, help="stop each network after so many steps and only "
                         "write their losses to losses.json, to compare backends")  # fmt: skip
+    parser.add_argument("--data", metavar="FILE", help="only write pictures and labels to FILE "
+                        "(safetensors), for the same demo in other languages")  # fmt: skip
     options = parser.parse_args(arguments)
+    if options.data:
+        names = ("pictures", "labels", "held_pictures", "held_labels")
+        tensors = (t.contiguous() for t in load_digits())
+        safetensors.save_file(dict(zip(names, tensors, strict=True)), options.data)
+        return None
     if options.seeds < 1 or options.epochs < 1 or (options.steps is not None and options.steps < 1):
         parser.error("--seeds, --epochs and --steps want numbers of at least 1")
     os.makedirs(options.out, exist_ok=True)

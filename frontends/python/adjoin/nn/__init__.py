@@ -3,4 +3,10 @@
 from . import functional, init, utils  # noqa: F401
 from .modules import *
 from .modules.module import Module  # noqa: F401
-from .parameter import Buffer, Parameter  # noqa: F401
+from .parallel import DataParallel  # noqa: F401
+from .parameter import (  # noqa: F401
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)

@@ -4,45 +4,11 @@ An op of the registry named ``nn::x`` is ``functional.x``, the op object itself;
 signature cannot say stands here. Other ops are found too, so ``functional.tanh`` works.
 """
 
-import functools
+from ._functional import attention, chances, drawn, images, losses, pools  # noqa: E402
 
-
-@functools.cache
-def _op(name):
-    from .. import _C  # late: layers may be imported while the package still is
-
-    return _C.find_op("nn::" + name)
-
-
-def _either(name):
-    """A pool whose number of results depends on an argument."""
-
-    def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-             return_indices=False):  # fmt: skip
-        op = _op(name + "_with_indices" if return_indices else name)
-        return op(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-    pool.__name__ = pool.__qualname__ = name
-    return pool
-
-
-def _adaptive(name):
-    """A pool in whose output_size None stands for the input's own size."""
-
-    def pool(input, output_size):
-        if isinstance(output_size, (tuple, list)) and None in output_size:
-            kept = input.shape[-len(output_size) :]
-            output_size = [k if s is None else s for k, s in zip(kept, output_size, strict=False)]
-        return _op(name)(input, output_size)
-
-    pool.__name__ = pool.__qualname__ = name
-    return pool
-
-
-max_pool1d, max_pool2d = map(_either, ("max_pool1d", "max_pool2d"))
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_max_pool2d = map(
-    _adaptive, ("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d")
-)
+for _part in (attention, chances, drawn, images, losses, pools):
+    globals().update((name, getattr(_part, name)) for name in _part.__all__)
+del _part
 
 
 def __getattr__(name):

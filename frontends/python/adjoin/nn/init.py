@@ -199,3 +199,27 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
             chosen = adjoin.randperm(rows, generator=generator)[:zeros]
             tensor[chosen, column] = 0
     return tensor
+
+
+def _old_name(name):
+    function = globals()[name + "_"]
+
+    def old(*args, **kwargs):
+        warnings.warn(
+            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    old.__name__ = old.__qualname__ = name
+    old.__doc__ = f"{name}_() by its old name."
+    return old
+
+
+uniform, normal, constant, eye, dirac, xavier_uniform, xavier_normal = map(
+    _old_name, ("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal")
+)
+kaiming_uniform, kaiming_normal, orthogonal, sparse = map(
+    _old_name, ("kaiming_uniform", "kaiming_normal", "orthogonal", "sparse")
+)

@@ -67,3 +67,71 @@ class Buffer(metaclass=_BufferMeta):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+
+class UninitializedTensorMixin:
+    """A tensor of dtype and device that has no shape until ``materialize``."""
+
+    _fixed_class = None
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Gives it memory of that shape, uninitialised; it becomes an ordinary one."""
+        device = self.device if device is None else device
+        dtype = self.dtype if dtype is None else dtype
+        self.data = adjoin.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self._fixed_class
+
+    @property
+    def shape(self):
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def share_memory_(self):
+        """Refuses: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
+            "initialize the parameters before calling `module.share_memory()`."
+        )
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol):
+        return type(self), (self.requires_grad,) if isinstance(self, Parameter) else ()
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A Parameter whose shape is not known yet."""
+
+    _fixed_class = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        data = adjoin.empty(0, device=device, dtype=dtype)
+        return adjoin.Tensor._make_subclass(cls, data, requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, adjoin.Tensor):
+    """A buffer whose shape is not known yet."""
+
+    _fixed_class = adjoin.Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        data = adjoin.empty(0, device=device, dtype=dtype)
+        buffer = adjoin.Tensor._make_subclass(cls, data, requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+def is_lazy(param):
+    """Whether a parameter or buffer has no shape yet."""
+    return isinstance(param, UninitializedTensorMixin)

@@ -66,6 +66,9 @@ class Adam(Optimizer):
         """Updates every parameter that has a gradient; returns what closure() returned."""
         return self._step_groups(closure)
 
+    def _begin_state(self, param, state, group):
+        _start(param, state, group["amsgrad"])
+
     def _step_fused(self, group):
         largest = "max_exp_avg_sq" if group["amsgrad"] else None
         names = ("exp_avg", "exp_avg_sq", largest, "step")

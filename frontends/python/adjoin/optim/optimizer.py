@@ -4,6 +4,7 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
+from operator import attrgetter
 
 import adjoin
 
@@ -12,6 +13,14 @@ from ..utils.hooks import RemovableHandle
 
 _global_pre_hooks = OrderedDict()
 _global_post_hooks = OrderedDict()
+
+
+_HOOKS = (
+    "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
+)  # fmt: skip
+_is_leaf = attrgetter("is_leaf")
 
 
 class _Required:
@@ -48,6 +57,7 @@ def _with_hooks(step):
             outcome = step(self, *args, **kwargs)
             self._opt_called = True
             return outcome
+        args = self, *args
         for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             result = hook(self, args, kwargs)
             if result is not None:
@@ -56,7 +66,7 @@ def _with_hooks(step):
                         f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                     )
                 args, kwargs = result
-        outcome = step(self, *args, **kwargs)
+        outcome = step(*args, **kwargs)
         self._opt_called = True
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
             hook(self, args, kwargs)
@@ -72,6 +82,9 @@ class Optimizer:
     ``params`` is an iterable of tensors, of (name, tensor) pairs, or of dictionaries with the key
     "params" and settings that differ from ``defaults``. A subclass defines ``step``.
     """
+
+    _group_defaults = {}  # settings that state dicts of older versions lack
+    _counts = ()  # numbers of the state that are 0-dim tensors
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -98,12 +111,10 @@ class Optimizer:
             self.add_param_group(group)
 
     def _init_hooks(self):
-        for name in (
-            "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
-            "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
-            "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
-        ):  # fmt: skip
-            self.__dict__.setdefault(name, OrderedDict())
+        own = self.__dict__
+        for name in _HOOKS:
+            if name not in own:
+                own[name] = OrderedDict()
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
@@ -112,6 +123,13 @@ class Optimizer:
         self.__dict__.update(state)
         self._init_hooks()
         self.defaults.setdefault("differentiable", False)
+        for group in self.param_groups:
+            for name, value in self._group_defaults.items():
+                group.setdefault(name, value)
+        for own in self.state.values():  # counts were plain numbers long ago
+            for name in self._counts:
+                if isinstance(own.get(name), (int, float)):
+                    own[name] = adjoin.tensor(float(own[name]), dtype=count_tensor().dtype)
 
     def __repr__(self):
         lines = []
@@ -135,13 +153,15 @@ class Optimizer:
                 "of tensors in sets will change between runs. Please use a list instead."
             )
         params = list(params)
-        if any(isinstance(param, tuple) for param in params):
+        # Asked of the few types, not of each parameter.
+        plain = all(issubclass(kind, adjoin.Tensor) for kind in set(map(type, params)))
+        if not plain and any(isinstance(param, tuple) for param in params):
             if not all(isinstance(param, tuple) for param in params):
                 raise ValueError("all optimizer params should be with/without names.")
             param_group["param_names"] = [name for name, _ in params]
             params = [param for _, param in params]
         param_group["params"] = params
-        for param in params:
+        for param in () if plain and all(map(_is_leaf, params)) else params:
             if not isinstance(param, adjoin.Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
             if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
@@ -150,13 +170,14 @@ class Optimizer:
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
-        if len({id(param) for param in params}) != len(params):
+        if len(set(map(id, params))) != len(params):
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
                 stacklevel=3,
             )
-        known = {id(param) for group in self.param_groups for param in group["params"]}
-        if any(id(param) in known for param in params):
+        others = self.param_groups
+        known = {id(param) for group in others for param in group["params"]} if others else ()
+        if known and any(id(param) in known for param in params):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
             raise ValueError(
@@ -231,10 +252,13 @@ class Optimizer:
         numbers = {}
         groups = []
         for group in self.param_groups:
-            for param in group["params"]:
-                numbers.setdefault(id(param), len(numbers))
-            packed = {key: value for key, value in group.items() if key != "params"}
-            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            keys = list(map(id, group["params"]))
+            for key in keys:
+                if key not in numbers:
+                    numbers[key] = len(numbers)
+            packed = dict(group)
+            del packed["params"]
+            packed["params"] = [numbers[key] for key in keys]  # the last one, as in PyTorch
             groups.append(packed)
         state = {
             (numbers[id(key)] if isinstance(key, adjoin.Tensor) else key): value for key, value in self.state.items()
@@ -276,6 +300,27 @@ class Optimizer:
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
+    def _begin_state(self, param, state, group):
+        """Makes what is not there yet of a parameter's state; for share_memory, before the first step."""
+        if not state:
+            raise RuntimeError(f"share_memory: {type(self).__name__} makes its state in its first step; take one before")
+
+    def share_memory(self):
+        """Moves the state, made now where it is not there yet, to memory that other processes see.
+
+        With parameters shared too (``model.share_memory()``), processes that are given the optimizer
+        train together, as in Hogwild (Niu et al., 2011).
+        """
+        from .._shared import share
+
+        for group in self.param_groups:
+            for param in group["params"]:
+                self._begin_state(param, self.state[param], group)
+        for state in self.state.values():
+            for value in state.values():
+                if isinstance(value, adjoin.Tensor):
+                    share(value, warn=False)
+
     # Hooks
 
     def _hook(self, name, hook, prepend=False):
@@ -287,7 +332,7 @@ class Optimizer:
         return handle
 
     def register_step_pre_hook(self, hook):
-        """``hook(optimizer, args, kwargs)`` runs before step and may return new ones."""
+        """``hook(optimizer, args, kwargs)`` runs before step and may return new ones; args begin with the optimizer."""
         return self._hook("_optimizer_step_pre_hooks", hook)
 
     def register_step_post_hook(self, hook):
@@ -349,3 +394,46 @@ def check_ways(foreach, fused, differentiable):
 def as_float(value):
     """A learning rate or the like that may be a 0-dim tensor, as a float."""
     return value.item() if isinstance(value, adjoin.Tensor) else value
+
+
+def count_tensor():
+    """A step count of 0: a host tensor, as PyTorch's state dicts have it."""
+    wide = adjoin.get_default_dtype() == adjoin.float64
+    return adjoin.zeros((), dtype=adjoin.float64 if wide else adjoin.float32)
+
+
+def start_state(param, state, *names):
+    """Gives a parameter's state what is not there yet: the count "step" and zeros like the
+    parameter."""
+    if "step" not in state:
+        state["step"] = count_tensor()
+    for name in names:
+        if name not in state:
+            state[name] = adjoin.zeros_like(param, requires_grad=False)
+
+
+def decayed(param, grad, weight_decay, maximize, decoupled=False, lr=0.0):
+    """The gradient to go against: turned round to maximize, with the weight decay in it. Decoupled decay
+    (Loshchilov and Hutter, 2019) shrinks the parameter itself instead."""
+    if maximize:
+        grad = -grad
+    if weight_decay and decoupled:
+        param.mul_(1 - lr * weight_decay)
+    elif weight_decay:
+        grad = grad.add(param, alpha=weight_decay)
+    return grad
+
+
+def check_lr(lr, foreach=None, capturable=False):
+    """Raises unless lr is a number, or a tensor of one, that is not negative."""
+    if isinstance(lr, adjoin.Tensor):
+        if lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    check_settings({"learning rate": (lr, as_float(lr) >= 0)})
+
+
+def check_betas(betas):
+    """Raises unless both are in [0, 1)."""
+    check_settings({f"beta parameter at index {i}": (b, 0 <= as_float(b) < 1) for i, b in enumerate(betas)})

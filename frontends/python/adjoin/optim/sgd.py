@@ -49,6 +49,10 @@ class SGD(Optimizer):
         """Updates every parameter that has a gradient; returns what closure() returned."""
         return self._step_groups(closure)
 
+    def _begin_state(self, param, state, group):
+        if group["momentum"] and state.get("momentum_buffer") is None:
+            state["momentum_buffer"] = adjoin.zeros_like(param, requires_grad=False)
+
     def _step_fused(self, group):
         momentum = group["momentum"]
         names = ("momentum_buffer",) if momentum else (None,)

@@ -2,7 +2,10 @@
 
 import importlib
 
-_ROOMS = ("checkpoint", "data", "hooks", "plots", "progress")
+_ROOMS = (
+    "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks", "npz", "plots",
+    "progress", "tensorboard",
+)  # fmt: skip
 
 
 def __getattr__(name):

@@ -21,6 +21,34 @@ class _Enough(Exception):
     """Ends the second run once everything that was asked for has been saved."""
 
 
+_forced = {}  # arguments of checkpoint that are the same for all its callers
+
+
+@contextlib.contextmanager
+def _forcing(name, value):
+    before = _forced.get(name)
+    _forced[name] = value
+    try:
+        yield
+    finally:
+        _forced[name] = before
+
+
+def set_checkpoint_early_stop(enable):
+    """Inside, checkpoint's ``early_stop`` is this, whatever its callers say."""
+    return _forcing("early_stop", enable)
+
+
+def set_checkpoint_debug_enabled(enabled):
+    """Inside, checkpoint's ``debug`` is this, whatever its callers say."""
+    return _forcing("debug", enabled)
+
+
+def noop_context_fn():
+    """Two contexts that do nothing: the default of ``context_fn``."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
 def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinism_check="default",
                debug=False, early_stop=True, preserve_rng_state=True, **kwargs):  # fmt: skip
     """``function(*args, **kwargs)``, of which only the arguments are kept for backward.
@@ -30,6 +58,15 @@ def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinis
     the backward: it needs an argument that requires grad, takes no keywords and cannot be
     differentiated twice. ``context_fn`` gives two contexts, for the first and the second run.
     """
+    early_stop, debug = (
+        given if _forced.get(name) is None else _forced[name]
+        for name, given in (("early_stop", early_stop), ("debug", debug))
+    )
+    if use_reentrant is None:
+        warnings.warn(
+            "checkpoint: the use_reentrant parameter should be passed explicitly. "
+            "use_reentrant=False is recommended, and is what None means here.", stacklevel=2,
+        )  # fmt: skip
     if determinism_check not in ("default", "none"):
         raise ValueError(
             f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
@@ -82,20 +119,26 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=False, **kwa
 
 
 class _RandomState:
-    """The state of the generator that a function may draw from, to be put back for its second
-    run."""
+    """The states of the generators that a function may draw from, to be put back for its second
+    run: the host's and those of its arguments' devices."""
 
-    def __init__(self):
-        self.state = adjoin.get_rng_state()
+    def __init__(self, args):
+        places = {a.device for a in args if isinstance(a, adjoin.Tensor) and not (a.is_cpu or a.is_meta)}
+        self.generators = [adjoin.default_generator, *(_C.default_generator(place) for place in places)]
+        self.states = [g._get() for g in self.generators]
 
     @contextlib.contextmanager
     def restored(self):
-        now = adjoin.get_rng_state()
-        adjoin.set_rng_state(self.state)
+        now = [g._get() for g in self.generators]
+        self._set(self.states)
         try:
             yield
         finally:
-            adjoin.set_rng_state(now)
+            self._set(now)
+
+    def _set(self, states):
+        for generator, state in zip(self.generators, states, strict=True):
+            generator._set(*state)
 
 
 class _Autocast:
@@ -133,7 +176,7 @@ class _Frame:
 
     def __init__(self, function, args, kwargs, context, preserve, early_stop, check):
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
-        self.random = _RandomState() if preserve else None
+        self.random = _RandomState((*args, *kwargs.values())) if preserve else None
         self.autocast = _Autocast((*args, *kwargs.values()))
         self.early_stop, self.check = early_stop, check
         self.count = 0
@@ -181,7 +224,7 @@ class _Frame:
 class _Reentrant(Function):
     @staticmethod
     def forward(ctx, function, preserve, *args):
-        ctx.function, ctx.random = function, _RandomState() if preserve else None
+        ctx.function, ctx.random = function, _RandomState(args) if preserve else None
         places = [i for i, arg in enumerate(args) if isinstance(arg, adjoin.Tensor)]
         if not any(args[i].requires_grad for i in places):
             warnings.warn(

@@ -1,6 +1,8 @@
 """adjoin.utils.progress: how far a loop is, on one line of a terminal, or a line now and then in
 a log."""
 
+import os
+import shutil
 import sys
 import time
 
@@ -54,11 +56,11 @@ class Bar:
         self.close()
 
     def text(self):
-        """The line as it is shown now, without its bar where there is no terminal."""
+        """The line as it is now, without its bar where there is no terminal; a narrow one shows its begin."""
         elapsed = time.monotonic() - self.started
         share = self.done / self.total if self.total else 1.0
         parts = [self.label] if self.label else []
-        if self.terminal:
+        if self.terminal and _columns(self.file) > 2 * self.WIDTH:
             full = min(self.WIDTH, int(self.WIDTH * share))
             parts.append("[" + "#" * full + "." * (self.WIDTH - full) + "]")
         parts.append(f"{self.done}/{self.total}")
@@ -74,6 +76,7 @@ class Bar:
     def _show(self):
         line = self.text()
         if self.terminal:
+            line = line[: _columns(self.file) - 1]  # a line that wraps could not be redrawn
             # Spaces wipe what a longer line left behind.
             self.file.write("\r" + line + " " * max(0, self.length - len(line)))
             self.length = len(line)
@@ -89,6 +92,13 @@ def progress(iterable, total=None, label="", **options):
         for item in iterable:
             yield item
             bar.update()
+
+
+def _columns(file):
+    try:
+        return os.get_terminal_size(file.fileno()).columns or 80
+    except (OSError, AttributeError, ValueError):
+        return shutil.get_terminal_size().columns
 
 
 def _clock(seconds):

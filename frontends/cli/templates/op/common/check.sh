@@ -4,4 +4,5 @@ set -e
 cd "$(dirname "$0")"
 ./build.sh "$@"
 adjoin plugins check libaj_acme.so
+adjoin opcheck libaj_acme.so
 python3 test.py

@@ -2,18 +2,24 @@
 
 from . import (
     activation,
+    adaptive,
     attention,
     batchnorm,
     container,
     conv,
+    distance,
     dropout,
     flatten,
+    images,
     instancenorm,
+    lazy,
     linear,
     loss,
+    margin,
     normalization,
     padding,
     pooling,
+    response,
     rnn,
     sparse,
     transformer,
@@ -21,8 +27,9 @@ from . import (
 from .module import Module
 
 _FAMILIES = (
-    activation, attention, batchnorm, container, conv, dropout, flatten, instancenorm, linear, loss,
-    normalization, padding, pooling, rnn, sparse, transformer,
+    activation, adaptive, attention, batchnorm, container, conv, distance, dropout, flatten, images,
+    instancenorm, lazy, linear, loss, margin, normalization, padding, pooling,
+    response, rnn, sparse, transformer,
 )  # fmt: skip
 
 __all__ = ["Module"]

@@ -152,10 +152,9 @@ class Calls(_C.ModuleBase):
             (_global_forward, _global_forward_with_kwargs),
             (self._forward_hooks, self._forward_hooks_with_kwargs),
         ):
-            for key, hook in list(hooks.items()):
+            for key, hook in list(hooks.items()) if hooks else ():
                 called.add(key)
-                more = (kwargs,) if key in with_kwargs else ()
-                replaced = hook(self, args, *more, result)
+                replaced = hook(self, args, kwargs, result) if key in with_kwargs else hook(self, args, result)
                 if replaced is not None:
                     result = replaced
         if gates:
@@ -238,6 +237,8 @@ class Calls(_C.ModuleBase):
 
     def _all_backward_hooks(self):
         """(full hooks, full pre hooks, hooks of the old kind) that apply to this call."""
+        if not (_global_backward or _global_backward_pre or self._backward_hooks or self._backward_pre_hooks):
+            return (), (), ()
         full, plain = [], []
         (full if _global_backward_full else plain).extend(_global_backward.values())
         (full if self._is_full_backward_hook else plain).extend(self._backward_hooks.values())

@@ -1,7 +1,6 @@
 """adjoin.nn.modules._state: state dicts of modules: writing, reading, their hooks and their
 messages."""
 
-import itertools
 import warnings
 from collections import OrderedDict, namedtuple
 
@@ -78,12 +77,15 @@ class State:
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         """Writes this module's own tensors, not its children's, into ``destination``."""
-        for name, param in self._parameters.items():
+        own = self.__dict__
+        for name, param in own["_parameters"].items():
             if param is not None:
                 destination[prefix + name] = param if keep_vars else param.detach()
-        for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if buffers := own["_buffers"]:
+            hidden = own["_non_persistent_buffers_set"]
+            for name, buffer in buffers.items():
+                if buffer is not None and name not in hidden:
+                    destination[prefix + name] = buffer if keep_vars else buffer.detach()
         if type(self).get_extra_state is not State.get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
@@ -104,18 +106,22 @@ class State:
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
+        own = self.__dict__  # read directly: a module's look-up of attributes is a long one
         local_metadata = {"version": self._version}
-        if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = local_metadata
-        for hook in self._state_dict_pre_hooks.values():
-            hook(self, prefix, keep_vars)
+        metadata = getattr(destination, "_metadata", None)
+        if metadata is not None:
+            metadata[prefix[:-1]] = local_metadata
+        if hooks := own["_state_dict_pre_hooks"]:
+            for hook in hooks.values():
+                hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, module in self._modules.items():
+        for name, module in own["_modules"].items():
             if module is not None:
                 module.state_dict(
                     destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
                 )
-        for hook in self._state_dict_hooks.values():
+        hooks = own["_state_dict_hooks"]
+        for hook in hooks.values() if hooks else ():
             result = hook(self, destination, prefix, local_metadata)
             if not getattr(hook, "_from_public_api", False):
                 destination = destination if result is None else result
@@ -146,19 +152,15 @@ class State:
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys,
                               unexpected_keys, error_msgs):  # fmt: skip
         """Loads this module's own tensors, not its children's; faults go into the three lists."""
+        modules, hidden = self._modules, self._non_persistent_buffers_set
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                  error_msgs)  # fmt: skip
         assign = local_metadata.get("assign_to_params_buffers", False)
-        buffers = (
-            item for item in self._buffers.items()
-            if item[0] not in self._non_persistent_buffers_set
-        )  # fmt: skip
-        own = {
-            name: tensor
-            for name, tensor in itertools.chain(self._parameters.items(), buffers)
-            if tensor is not None
-        }
+        own = {name: tensor for name, tensor in self._parameters.items() if tensor is not None}
+        for name, tensor in self._buffers.items():
+            if tensor is not None and name not in hidden:
+                own[name] = tensor
         for name, tensor in own.items():
             key = prefix + name
             if key in state_dict:
@@ -179,9 +181,9 @@ class State:
 
         if strict:
             for key in state_dict:
-                if key.startswith(prefix) and key != extra:
+                if key.startswith(prefix) and key != extra and key[len(prefix) :] not in own:
                     head, *rest = key[len(prefix) :].split(".", 1)
-                    if head not in (self._modules if rest else own):
+                    if head not in (modules if rest else own):
                         unexpected_keys.append(key)
 
     def _load_tensor(self, name, tensor, key, value, assign):
@@ -252,11 +254,9 @@ class State:
                 if child is not None:
                     path = f"{prefix}{name}."
                     # Only a child's own keys, so that a large model is not scanned once a module.
-                    load(child, OrderedDict((k, v) for k, v in local.items() if k.startswith(path)),
-                         path)  # fmt: skip
-            keys = _IncompatibleKeys(missing, unexpected)
+                    load(child, {k: v for k, v in local.items() if k.startswith(path)}, path)
             for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
+                if hook(module, _IncompatibleKeys(missing, unexpected)) is not None:
                     raise AssertionError(
                         "Hooks registered with ``register_load_state_dict_post_hook`` are not "
                         "expected "

@@ -1,6 +1,9 @@
-"""adjoin.nn.modules._tree: walking a module's parameters, buffers and children by name."""
+"""adjoin.nn.modules._tree: walking a module's parameters, buffers and children by name.
 
-import adjoin
+Networks whose classes walk as Tree does are walked in _C, in one go; module_tree.cpp asks.
+"""
+
+from ... import _C
 
 
 class Tree:
@@ -56,7 +59,10 @@ class Tree:
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         """Yields (dotted name, module), this module first; each module once unless told
         otherwise."""
-        memo = set() if memo is None else memo
+        found = None if memo is not None else _C.module_named(self, None, prefix, bool(remove_duplicate))
+        return self._walk(set() if memo is None else memo, prefix, remove_duplicate) if found is None else iter(found)
+
+    def _walk(self, memo, prefix, remove_duplicate):
         if self in memo:
             return
         if remove_duplicate:
@@ -81,27 +87,29 @@ class Tree:
                     seen.add(id(member))
                 yield (f"{path}.{name}" if path else name), member
 
+    def _named_tensors(self, part, prefix, recurse, remove_duplicate):
+        found = _C.module_named(self, part, prefix, bool(remove_duplicate)) if recurse else None
+        if found is not None:
+            return iter(found)
+        return self._named_members(lambda module: getattr(module, part).items(), prefix, recurse, remove_duplicate)
+
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Yields (dotted name, parameter); a shared parameter once, under its first name."""
-        yield from self._named_members(
-            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
-        )
+        return self._named_tensors("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
         """Yields every parameter once."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        found = _C.module_tensors(self, "_parameters") if recurse else None
+        return iter([p for _, p in self.named_parameters(recurse=recurse)] if found is None else found)
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """Yields (dotted name, buffer)."""
-        yield from self._named_members(
-            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
-        )
+        return self._named_tensors("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
         """Yields every buffer once."""
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
+        found = _C.module_tensors(self, "_buffers") if recurse else None
+        return iter([b for _, b in self.named_buffers(recurse=recurse)] if found is None else found)
 
     def named_children(self):
         """Yields (name, child) of the modules directly below, each once."""
@@ -118,8 +126,8 @@ class Tree:
 
     def modules(self):
         """Yields this module and all below, each once."""
-        for _, module in self.named_modules():
-            yield module
+        found = _C.module_list(self)
+        return iter([module for _, module in self.named_modules()] if found is None else found)
 
     # Modes and gradients
 
@@ -127,9 +135,10 @@ class Tree:
         """Sets ``training`` here and below; layers like dropout and batch norm act by it."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")  # noqa: TRY004  (PyTorch's class)
-        self.training = mode
-        for module in self.children():
-            module.train(mode)
+        if _C.set_training(self, mode) is None:
+            self.training = mode
+            for module in self.children():
+                module.train(mode)
         return self
 
     def eval(self):
@@ -144,17 +153,17 @@ class Tree:
 
     def zero_grad(self, set_to_none=True):
         """Drops the gradients of all parameters, or zeroes them in place."""
+        if set_to_none:
+            _C.drop_grads(list(self.parameters()))
+            return
         for param in self.parameters():
-            if param.grad is None:
+            grad = param.grad
+            if grad is None:
                 continue
-            if set_to_none:
-                param.grad = None
+            if grad.grad_fn is not None:
+                grad.detach_().zero_()
             else:
-                if param.grad.grad_fn is not None:
-                    param.grad.detach_()
-                else:
-                    param.grad.requires_grad_(False)
-                param.grad.zero_()
+                grad.requires_grad_(False).zero_()
 
     def apply(self, fn):
         """Calls ``fn`` on every module, children first, and returns this one."""
@@ -165,4 +174,6 @@ class Tree:
 
     def share_memory(self):
         """Moves parameters and buffers to memory that other processes see."""
-        return self._apply(adjoin.Tensor.share_memory_)
+        from ..._shared import share
+
+        return self._apply(lambda tensor: share(tensor, warn=False))  # a graph may look at it too

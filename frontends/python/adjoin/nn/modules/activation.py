@@ -24,6 +24,7 @@ __all__ = [
     "LogSoftmax",
     "Mish",
     "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "SiLU",
@@ -116,6 +117,22 @@ class LeakyReLU(_InPlace):
 
     def _settings(self):
         return f"negative_slope={self.negative_slope}"
+
+
+class RReLU(_InPlace):
+    """x where positive, elsewhere x times a slope drawn between lower and upper while training,
+    else their mean (Xu et al., 2015)."""
+
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__(inplace)
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, input):
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def _settings(self):
+        return f"lower={self.lower}, upper={self.upper}"
 
 
 class ELU(_InPlace):

@@ -31,6 +31,8 @@ class _Numbered(Module):
 
     def __getitem__(self, index):
         modules = list(self._modules.values())
+        if type(index) is int and -len(modules) <= index < len(modules):
+            return modules[index]
         if isinstance(index, slice):
             return self._of(modules[index])
         return modules[_place(index, len(modules))]
@@ -278,18 +280,20 @@ def _as_parameter(value):
     return value
 
 
-def _described(value):
+def _described(value, kind_of):
     if not isinstance(value, adjoin.Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.shape)
     device = "" if value.device.type == "cpu" else f" ({value.device})"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"{kind} containing: [{value.dtype} of size {size}{device}]"
+    return f"{kind} containing: [{kind_of(value)} of size {size}{device}]"
 
 
-def _listed(name, items):
-    lines = "".join(f"\n    ({key}): {_described(value)}" for key, value in items)
-    return f"{name}({lines}\n)" if lines else f"{name}()"
+def _listed(name, items, kind_of):
+    lines = [f"  ({key}): {_described(value, kind_of)}" for key, value in items]
+    if len(lines) > 1:
+        return f"{name}(\n" + "".join(f"  {line}\n" for line in lines) + ")"
+    return f"{name}({''.join(lines)})"
 
 
 class ParameterList(Module):
@@ -339,7 +343,7 @@ class ParameterList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def __repr__(self):
-        return _listed(self._get_name(), enumerate(self))
+        return _listed(self._get_name(), enumerate(self), lambda value: value.dtype)
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -438,7 +442,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def __repr__(self):
-        return _listed(self._get_name(), self.items())
+        return _listed(self._get_name(), self.items(), adjoin.typename)
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")

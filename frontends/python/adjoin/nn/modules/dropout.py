@@ -3,7 +3,9 @@
 from .. import functional as F
 from .module import Module
 
-__all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
+__all__ = [
+    "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+]  # fmt: skip
 
 
 class _Dropout(Module):
@@ -53,3 +55,17 @@ class Dropout3d(_Dropout):
 
     def forward(self, input):
         return self._drop(F.dropout3d, input)
+
+
+class AlphaDropout(_Dropout):
+    """Dropout that keeps the mean and variance of SELU networks (Klambauer et al., 2017)."""
+
+    def forward(self, input):
+        return self._drop(F.alpha_dropout, input)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """AlphaDropout of whole channels of (N, C, *)."""
+
+    def forward(self, input):
+        return self._drop(F.feature_alpha_dropout, input)

@@ -3,9 +3,8 @@
 ``reduction`` is "mean", "sum" or "none". Shapes: input and target alike (*) unless said otherwise.
 """
 
-import warnings
-
 from .. import functional as F
+from .._functional import legacy_reduction
 from .module import Module
 
 __all__ = [
@@ -18,26 +17,13 @@ __all__ = [
 class _Loss(Module):
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
-        if size_average is not None or reduce is not None:
-            reduction = _legacy_reduction(size_average, reduce)
-        self.reduction = reduction
+        self.reduction = legacy_reduction(size_average, reduce, reduction)
 
 
 class _WeightedLoss(_Loss):
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
-
-
-def _legacy_reduction(size_average, reduce):
-    average = size_average is None or size_average
-    reduction = "none" if reduce is False else ("mean" if average else "sum")
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{reduction}' "
-        "instead.",
-        stacklevel=4,
-    )
-    return reduction
 
 
 class L1Loss(_Loss):

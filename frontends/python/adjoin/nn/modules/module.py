@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 import adjoin
 
+from ... import _C
 from ..parameter import Buffer, Parameter
 from ._calls import (  # noqa: F401  (public here, as in PyTorch)
     Calls,
@@ -244,6 +245,9 @@ class Module(Calls, State, Conversion, Tree):
         if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+_C.watch_module_tree(Module)
 
 
 def adjoin_typename(value):

@@ -12,7 +12,23 @@ from .module import Module
 __all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
 
 
-class LayerNorm(Module):
+class _Affine(Module):
+    """A factor and a summand for what was normalized, each of them or None."""
+
+    def _start(self, shape, weight, bias, device, dtype):
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            tensor = Parameter(adjoin.empty(shape, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, tensor)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Affine):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba et al., 2016).
 
     Input (*, normalized_shape); mean and biased variance are taken over normalized_shape.
@@ -26,18 +42,7 @@ class LayerNorm(Module):
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            tensor = None
-            if wanted:
-                tensor = Parameter(adjoin.empty(self.normalized_shape, device=device, dtype=dtype))
-            self.register_parameter(name, tensor)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._start(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
 
     def forward(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -49,7 +54,7 @@ class LayerNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """Normalizes each of ``num_groups`` groups of channels over itself (Wu and He, 2018): input
     (N, C, *)."""
 
@@ -62,18 +67,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            tensor = None
-            if wanted:
-                tensor = Parameter(adjoin.empty(num_channels, device=device, dtype=dtype))
-            self.register_parameter(name, tensor)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._start(num_channels, affine, affine and bias, device, dtype)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -5,8 +5,9 @@ from .module import Module
 from .utils import ntuple
 
 __all__ = [
-    "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "ReflectionPad1d",
-    "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "ZeroPad1d", "ZeroPad2d",
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",
+    "ConstantPad3d", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
+    "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip
 
 
@@ -38,6 +39,14 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
+class _ZeroPad(_ConstantPad):
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
 class ConstantPad1d(_ConstantPad):
     """Adds ``value`` at both ends of the last dimension."""
 
@@ -50,24 +59,12 @@ class ConstantPad2d(_ConstantPad):
     _sides = 4
 
 
-class ZeroPad1d(ConstantPad1d):
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
     """Adds zeros at both ends of the last dimension."""
 
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self):
-        return f"{self.padding}"
-
-
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
     """Adds zeros around the last two dimensions."""
-
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self):
-        return f"{self.padding}"
 
 
 class ReflectionPad1d(_Pad):
@@ -104,3 +101,31 @@ class CircularPad2d(_Pad):
     """Continues at the opposite edge."""
 
     _sides, _mode = 4, "circular"
+
+
+class ConstantPad3d(_ConstantPad):
+    """Adds ``value`` around the last three dimensions."""
+
+    _sides = 6
+
+
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
+    """Adds zeros around the last three dimensions."""
+
+
+class ReflectionPad3d(_Pad):
+    """Mirrors the values without repeating the edge."""
+
+    _sides, _mode = 6, "reflect"
+
+
+class ReplicationPad3d(_Pad):
+    """Repeats the edge."""
+
+    _sides, _mode = 6, "replicate"
+
+
+class CircularPad3d(_Pad):
+    """Continues at the opposite edge."""
+
+    _sides, _mode = 6, "circular"

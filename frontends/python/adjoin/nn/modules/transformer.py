@@ -1,8 +1,11 @@
-"""adjoin.nn.modules.transformer: the encoder of Vaswani et al., 2017."""
+"""adjoin.nn.modules.transformer: encoder and decoder of Vaswani et al., 2017."""
 
 import copy
 
+import adjoin
+
 from .. import functional as F
+from .. import init
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -10,7 +13,10 @@ from .linear import Linear
 from .module import Module
 from .normalization import LayerNorm
 
-__all__ = ["TransformerEncoder", "TransformerEncoderLayer"]
+__all__ = [
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer",
+]  # fmt: skip
 
 
 class TransformerEncoderLayer(Module):
@@ -68,10 +74,144 @@ class TransformerEncoder(Module):
         self.mask_check = mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        causal = bool(is_causal) and mask is not None
         for layer in self.layers:
             src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask,
-                        is_causal=bool(is_causal) and mask is not None)  # fmt: skip
+                        is_causal=causal)  # fmt: skip
         return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention over the encoder's output and a two-layer network, each with
+    dropout, a residual and a LayerNorm.
+
+    tgt (T, N, d_model) and memory (S, N, d_model), batch first (N, T, d_model) and so on.
+    """
+
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu",
+                 layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None,
+                 dtype=None):  # fmt: skip
+        super().__init__()
+        factory = {"device": device, "dtype": dtype}
+        for name in ("self_attn", "multihead_attn"):
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias,
+                                                   batch_first=batch_first, **factory))  # fmt: skip
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **factory)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **factory)
+        self.norm_first = norm_first
+        for name in ("norm1", "norm2", "norm3"):
+            setattr(self, name, LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory))
+        for name in ("dropout1", "dropout2", "dropout3"):
+            setattr(self, name, Dropout(dropout))
+        self.activation = _activation(activation)
+
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal=False,
+                memory_is_causal=False):  # fmt: skip
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = (memory_mask, memory_key_padding_mask, memory_is_causal)
+        x = tgt
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), *own)
+            x = x + self._mha_block(self.norm2(x), memory, *other)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(x + self._sa_block(x, *own))
+        x = self.norm2(x + self._mha_block(x, memory, *other))
+        return self.norm3(x + self._ff_block(x))
+
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal):
+        x, _ = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
+                              is_causal=is_causal, need_weights=False)  # fmt: skip
+        return self.dropout1(x)
+
+    def _mha_block(self, x, memory, attn_mask, key_padding_mask, is_causal):
+        x, _ = self.multihead_attn(x, memory, memory, attn_mask=attn_mask,
+                                   key_padding_mask=key_padding_mask, is_causal=is_causal,
+                                   need_weights=False)  # fmt: skip
+        return self.dropout2(x)
+
+    def _ff_block(self, x):
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerDecoder(Module):
+    """``num_layers`` copies of a layer, one after the other, and a final normalization if given."""
+
+    def __init__(self, decoder_layer, num_layers, norm=None):
+        super().__init__()
+        self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal=None,
+                memory_is_causal=False):  # fmt: skip
+        causal = bool(tgt_is_causal) and tgt_mask is not None
+        for layer in self.layers:
+            tgt = layer(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                        tgt_key_padding_mask=tgt_key_padding_mask,
+                        memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
+                        memory_is_causal=memory_is_causal)  # fmt: skip
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder of src (S, N, d_model) and a decoder of tgt (T, N, d_model) over its output; batch
+    first (N, S, d_model) and (N, T, d_model)."""
+
+    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6,
+                 dim_feedforward=2048, dropout=0.1, activation="relu", custom_encoder=None,
+                 custom_decoder=None, layer_norm_eps=1e-5, batch_first=False, norm_first=False,
+                 bias=True, device=None, dtype=None):  # fmt: skip
+        super().__init__()
+        factory = {"device": device, "dtype": dtype}
+        how = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+               norm_first, bias)  # fmt: skip
+
+        def norm():
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
+
+        if custom_encoder is None:
+            layer = TransformerEncoderLayer(*how, **factory)
+            custom_encoder = TransformerEncoder(layer, num_encoder_layers, norm())
+        self.encoder = custom_encoder
+        if custom_decoder is None:
+            layer = TransformerDecoderLayer(*how, **factory)
+            custom_decoder = TransformerDecoder(layer, num_decoder_layers, norm())
+        self.decoder = custom_decoder
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None,
+                src_key_padding_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+                src_is_causal=None, tgt_is_causal=None, memory_is_causal=False):  # fmt: skip
+        if src.dim() != tgt.dim():
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask,
+                              is_causal=src_is_causal)  # fmt: skip
+        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                            tgt_key_padding_mask=tgt_key_padding_mask,
+                            memory_key_padding_mask=memory_key_padding_mask,
+                            tgt_is_causal=tgt_is_causal,
+                            memory_is_causal=memory_is_causal)  # fmt: skip
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+        """(sz, sz): zero on and below the diagonal, minus infinity above."""
+        return adjoin.full((sz, sz), float("-inf"), device=device, dtype=dtype).triu(1)
+
+    def _reset_parameters(self):
+        for p in self.parameters():
+            if p.dim() > 1:
+                init.xavier_uniform_(p)
 
 
 def _activation(activation):

@@ -13,4 +13,5 @@ def ntuple(count):
     return parse
 
 
+_ntuple = ntuple
 _single, _pair, _triple, _quadruple = (ntuple(count) for count in (1, 2, 3, 4))

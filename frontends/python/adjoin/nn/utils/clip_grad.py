@@ -1,6 +1,7 @@
 """adjoin.nn.utils.clip_grad: gradients made smaller together, or one by one."""
 
 import math
+import warnings
 
 import adjoin
 
@@ -75,3 +76,14 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
         for parameter in _listed(parameters):
             if parameter.grad is not None:
                 parameter.grad.clamp_(min=-clip_value, max=clip_value)
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """clip_grad_norm_() by its old name."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

@@ -2,7 +2,7 @@
 
 from . import distributed  # noqa: F401
 from .collate import default_collate, default_convert  # noqa: F401
-from .dataloader import DataLoader, get_worker_info  # noqa: F401
+from .dataloader import DataLoader  # noqa: F401
 from .dataset import (  # noqa: F401
     ChainDataset,
     ConcatDataset,
@@ -13,6 +13,7 @@ from .dataset import (  # noqa: F401
     TensorDataset,
     random_split,
 )
+from .distributed import DistributedSampler  # noqa: F401
 from .sampler import (  # noqa: F401
     BatchSampler,
     RandomSampler,
@@ -21,3 +22,11 @@ from .sampler import (  # noqa: F401
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+
+
+def get_worker_info():
+    """What a worker process knows of itself; None in the main process."""
+    import sys
+
+    worker = sys.modules.get(__name__ + "._worker")
+    return worker.get_worker_info() if worker else None

@@ -1,8 +1,34 @@
 """adjoin.utils.data.collate: a list of examples made into one batch."""
 
 import collections.abc
+import contextlib
+import copy
 
 import adjoin
+
+_shared_memory = False  # whether stacks are made where another process sees them
+
+
+@contextlib.contextmanager
+def into_shared_memory():
+    """Within it, batches are made in memory that another process will look at: it need not be copied there."""
+    global _shared_memory
+    before, _shared_memory = _shared_memory, True
+    try:
+        yield
+    finally:
+        _shared_memory = before
+
+
+def _stack(tensors):
+    tensors = list(tensors)
+    if _shared_memory and adjoin._C.stack_into(None, tensors) is not None:
+        from ..._shared import empty
+
+        made = empty((len(tensors), *tensors[0].shape), tensors[0].dtype)
+        adjoin._C.stack_into(made.data_ptr(), tensors)
+        return made
+    return adjoin.stack(tensors, 0)
 
 
 def _is_array(value):
@@ -21,13 +47,13 @@ def default_convert(data):
 def _rebuilt(data, convert):
     kind = type(data)
     if isinstance(data, collections.abc.Mapping):
-        return _like(kind, {key: convert(value) for key, value in data.items()}, dict)
+        return _as_mapping(data, {key: convert(value) for key, value in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return kind(*(convert(value) for value in data))
     if isinstance(data, tuple):
         return [convert(value) for value in data]
     if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
-        return _like(kind, [convert(value) for value in data], list)
+        return _as_sequence(data, [convert(value) for value in data])
     return data
 
 
@@ -41,38 +67,96 @@ def _like(kind, data, plain):
         return data
 
 
+def collate_tensor_fn(batch, *, collate_fn_map=None):
+    """Tensors of one size, along a new first dimension."""
+    return _stack(batch)
+
+
+def collate_numpy_array_fn(batch, *, collate_fn_map=None):
+    """Arrays and NumPy's numbers, along a new first dimension."""
+    if batch[0].dtype.kind in "SUO":
+        raise TypeError(_found(batch[0].dtype))
+    return _stack([adjoin.as_tensor(value) for value in batch])
+
+
+def collate_float_fn(batch, *, collate_fn_map=None):
+    """Floats, in double precision."""
+    return adjoin.tensor(batch, dtype=adjoin.float64)
+
+
+def collate_int_fn(batch, *, collate_fn_map=None):
+    """Ints, or bools."""
+    return adjoin.tensor(batch)
+
+
+def collate_str_fn(batch, *, collate_fn_map=None):
+    """Strings stay a list."""
+    return batch
+
+
+default_collate_fn_map = {
+    adjoin.Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def _found(what):
+    return f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {what}"
+
+
+def collate(batch, *, collate_fn_map=None):
+    """A batch of a list of examples: ``collate_fn_map`` says how, by type; a class also serves its subclasses.
+
+    Its functions are called as ``function(batch, collate_fn_map=collate_fn_map)``. Mappings and
+    sequences are collated part by part.
+    """
+    first, known = batch[0], collate_fn_map or {}
+    kind = type(first)
+    found = kind if kind in known else next((k for k in known if isinstance(first, k)), None)
+    if found is not None:
+        return known[found](batch, collate_fn_map=collate_fn_map)
+    if known is default_collate_fn_map and _is_array(first):
+        return collate_numpy_array_fn(batch)
+    if isinstance(first, collections.abc.Mapping):
+        merged = {key: collate([example[key] for example in batch], collate_fn_map=known) for key in first}
+        return _as_mapping(first, merged)
+    if not isinstance(first, collections.abc.Sequence):
+        raise TypeError(_found(kind))
+    batch = list(batch)
+    if any(len(example) != len(first) for example in batch):
+        raise RuntimeError("each element in list of batch should be of equal size")
+    parts = [collate(part, collate_fn_map=known) for part in zip(*batch, strict=True)]
+    if isinstance(first, tuple):
+        return kind(*parts) if hasattr(first, "_fields") else parts
+    return _as_sequence(first, parts)
+
+
+def _as_mapping(first, merged):
+    """What was merged in a mapping like the first example, with what else that one holds."""
+    if type(first) is dict:
+        return merged
+    if isinstance(first, collections.abc.MutableMapping):
+        with contextlib.suppress(TypeError):
+            made = copy.copy(first)
+            made.update(merged)
+            return made
+    return _like(type(first), merged, dict)
+
+
+def _as_sequence(first, parts):
+    if type(first) is not list and isinstance(first, collections.abc.MutableSequence):
+        with contextlib.suppress(TypeError):
+            made = copy.copy(first)
+            for i, part in enumerate(parts):
+                made[i] = part
+            return made
+    return _like(type(first), parts, list)
+
+
 def default_collate(batch):
     """Stacks a list of examples: tensors and arrays along a new first dimension, numbers into a
     tensor, mappings and sequences part by part; strings stay a list."""
-    first = batch[0]
-    if isinstance(first, adjoin.Tensor):
-        return adjoin.stack(batch, 0)
-    if _is_array(first):
-        if first.dtype.kind in "SUO":
-            raise TypeError(
-                "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or "
-                "lists; "
-                f"found {first.dtype}"
-            )
-        return adjoin.stack([adjoin.as_tensor(value) for value in batch], 0)
-    if isinstance(first, float):
-        return adjoin.tensor(batch, dtype=adjoin.float64)
-    if isinstance(first, (bool, int)):
-        return adjoin.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
-    if isinstance(first, collections.abc.Mapping):
-        merged = {key: default_collate([example[key] for example in batch]) for key in first}
-        return _like(type(first), merged, dict)
-    if isinstance(first, collections.abc.Sequence):
-        batch = list(batch)
-        if any(len(example) != len(first) for example in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
-        parts = [default_collate(list(part)) for part in zip(*batch, strict=True)]
-        if isinstance(first, tuple):
-            return type(first)(*parts) if hasattr(first, "_fields") else parts
-        return _like(type(first), parts, list)
-    raise TypeError(
-        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-        f"found {type(first)}"
-    )
+    return collate(batch, collate_fn_map=default_collate_fn_map)

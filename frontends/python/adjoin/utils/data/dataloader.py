@@ -1,9 +1,12 @@
 """adjoin.utils.data.dataloader: batches of a data set, in the order of a sampler."""
 
+import multiprocessing
+import multiprocessing.context
 import warnings
 
 import adjoin
 
+from ._fetch import Exhausted, fetcher
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -17,17 +20,14 @@ class _InfiniteSampler(Sampler):
             yield None
 
 
-def get_worker_info():
-    """What a worker process knows of itself; None in the main process."""
-    return
-
-
 class DataLoader:
     """Iterates over a data set in batches; every ``iter()`` starts a new pass.
 
     Give ``batch_size`` with ``shuffle`` or a ``sampler``, or a ``batch_sampler``;
     ``batch_size=None`` gives single examples. ``collate_fn`` makes a batch of a list of examples.
-    Examples are loaded in the calling process.
+    Examples are loaded in the calling process, or by ``num_workers`` processes that have up to
+    ``prefetch_factor`` batches ready each, in memory that this process sees; they are kept from
+    pass to pass if ``persistent_workers``. Batches come in order unless ``in_order=False``.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None,
@@ -40,19 +40,19 @@ class DataLoader:
                 "num_workers option should be non-negative; use num_workers=0 to disable "
                 "multiprocessing."
             )
-        if num_workers > 0:
-            raise NotImplementedError(
-                f"DataLoader: num_workers is {num_workers}, but worker processes are not part "
-                "of this "
-                "version; pass num_workers=0 to load in the calling process"
-            )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
-        if prefetch_factor is not None or persistent_workers:
-            raise ValueError(
-                "DataLoader: prefetch_factor and persistent_workers need num_workers > 0; "
-                "leave them out"
-            )
+        if num_workers == 0:
+            if prefetch_factor is not None:
+                raise ValueError(
+                    "prefetch_factor option could only be specified in multiprocessing; let num_workers > 0 to enable it"
+                )
+            if persistent_workers:
+                raise ValueError("persistent_workers option needs num_workers > 0")
+        elif prefetch_factor is None:
+            prefetch_factor = 2
+        elif prefetch_factor < 1:
+            raise ValueError("prefetch_factor option should be positive")
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -60,15 +60,33 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
-        self.multiprocessing_context = multiprocessing_context
+        self.multiprocessing_context = self._context(multiprocessing_context)
         self.persistent_workers = persistent_workers
         self.in_order = in_order
         self.generator = generator
+        self._batches = None
         self._iterable = isinstance(dataset, IterableDataset)
         self._choose_samplers(batch_size, shuffle, sampler, batch_sampler, drop_last)
         if collate_fn is None:
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
+
+    def _context(self, wanted):
+        if wanted is None:
+            return None
+        if self.num_workers == 0:
+            raise ValueError("multiprocessing_context can only be used with num_workers > 0")
+        if isinstance(wanted, str):
+            known = multiprocessing.get_all_start_methods()
+            if wanted not in known:
+                raise ValueError(f"multiprocessing_context option should be one of {known}, but got {wanted!r}")
+            return multiprocessing.get_context(wanted)
+        if not isinstance(wanted, multiprocessing.context.BaseContext):
+            raise TypeError(
+                "multiprocessing_context option should be a valid context object or the name of a start method, but got "
+                f"{wanted!r}"
+            )
+        return wanted
 
     def _choose_samplers(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
         if self._iterable:
@@ -114,41 +132,49 @@ class DataLoader:
     def _auto_collation(self):
         return self.batch_sampler is not None
 
+    @property
+    def _key_sampler(self):
+        return self.batch_sampler if self._auto_collation else self.sampler
+
     def __iter__(self):
-        fetch = self._iterable_batches if self._iterable else self._indexed_batches
-        for data in fetch():
-            data = self.collate_fn(data)
-            yield pin(data) if self.pin_memory and _can_pin() else data
+        # Drawn without workers too: the numbers that follow are the same with and without them.
+        seed = int(adjoin.empty((), dtype=adjoin.int64).random_(generator=self.generator).item())
+        if self.num_workers == 0:
+            batches = self._here()
+        elif self.persistent_workers and self._batches is not None and not self._batches.closed:
+            batches = self._batches
+            batches.restart()
+        else:
+            from ._loading import Batches
 
-    def _indexed_batches(self):
-        dataset = self.dataset
-        if not self._auto_collation:
-            for key in self.sampler:
-                yield dataset[key]
-            return
-        fetch = getattr(dataset, "__getitems__", None)
-        for keys in self.batch_sampler:
-            yield fetch(keys) if callable(fetch) else [dataset[key] for key in keys]
+            batches = Batches(self, seed)
+            if self.persistent_workers:
+                self._batches = batches
+        return map(pin, batches) if self.pin_memory and _can_pin() else batches
 
-    def _iterable_batches(self):
-        examples = iter(self.dataset)
-        if not self._auto_collation:
-            yield from examples
-            return
-        for count, keys in enumerate(self.batch_sampler, 1):
-            batch = [example for _, example in zip(keys, examples, strict=False)]
-            if not batch or (len(batch) < len(keys) and self.drop_last):
+    def _here(self):
+        dataset, count = self.dataset, 0
+        fetch = fetcher(dataset, self._iterable, self._auto_collation, self.collate_fn, self.drop_last)
+        for keys in self._key_sampler:
+            try:
+                batch = fetch(keys)
+            except Exhausted:
                 return
-            if self.batch_size and hasattr(self.dataset, "__len__") and count == len(self) + 1:
+            count += 1
+            if self._iterable and count == self._told_length() + 1:
                 warnings.warn(
-                    f"Length of IterableDataset {self.dataset} was reported to be "
-                    f"{len(self.dataset)}, "
-                    "but more samples have been fetched.",
-                    stacklevel=3,
+                    f"Length of IterableDataset {dataset} was reported to be {len(dataset)}, but more samples have been "
+                    "fetched.",
+                    stacklevel=2,
                 )
             yield batch
-            if len(batch) < len(keys):
-                return
+
+    def _told_length(self):
+        """The number of batches of a data set that is iterated over, below 0 where it does not know."""
+        try:
+            return len(self)
+        except (TypeError, NotImplementedError):
+            return -2
 
     def __len__(self):
         if not self._iterable:

@@ -1,0 +1,45 @@
+// frontends/cli/opcheck.cpp: `adjoin opcheck`: hands over to adjoin.testing.opcheck, which works
+// where Python and the package are.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "cli.hpp"
+
+namespace adjoin::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An installation that is not a package of Python's has it beside the library.
+void add_package_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void*>(&aj_get_interface), &info) || !info.dli_fname) return;
+  fs::path folder = fs::canonical(info.dli_fname).parent_path() / "adjoin/python";
+  if (!fs::exists(folder / "adjoin/testing/opcheck.py")) return;
+  const char* before = std::getenv("PYTHONPATH");
+  std::string path = folder.string() + (before && *before ? ":" + std::string(before) : "");
+  setenv("PYTHONPATH", path.c_str(), 1);
+}
+
+}  // namespace
+
+int opcheck_command(const Words& words) {
+  add_package_folder();
+  const char* told = std::getenv("ADJOIN_PYTHON");
+  std::vector<const char*> line = {told && *told ? told : "python3", "-m",
+                                   "adjoin.testing.opcheck"};
+  for (const std::string& word : words) line.push_back(word.c_str());
+  line.push_back(nullptr);
+  execvp(line[0], const_cast<char**>(line.data()));
+  throw std::runtime_error(std::string("opcheck: cannot run ") + line[0] + ": " +
+                           std::strerror(errno) +
+                           "; it works through Python: apt-get install python3, or name one in "
+                           "ADJOIN_PYTHON");
+}
+
+}  // namespace adjoin::cli

@@ -1,0 +1,14 @@
+"""adjoin._utils: several tensors as one vector and back, as programs that talk to others do it."""
+
+from . import _C
+
+
+def _flatten_dense_tensors(tensors):
+    """All elements, one tensor after another."""
+    return _C.find_op("cat")([t.contiguous().reshape(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """The parts of flat, shaped like the tensors."""
+    parts = flat.split([t.numel() for t in tensors])
+    return tuple(part.reshape(t.shape) for part, t in zip(parts, tensors, strict=True))

@@ -1,0 +1,152 @@
+"""adjoin.distributions.distribution: what all distributions share: shapes, checks of parameters and values."""
+
+import adjoin
+
+from . import constraints
+
+_validate = __debug__
+
+
+def set_default_validate_args(value):
+    """Whether distributions check their parameters and values unless told."""
+    global _validate
+    _validate = bool(value)
+
+
+def to_tensors(*values):
+    """Numbers and tensors as tensors of one shape."""
+    given = [v for v in values if isinstance(v, adjoin.Tensor)]
+    kind = {"dtype": given[0].dtype, "device": given[0].device} if given else {"dtype": adjoin.get_default_dtype()}
+    return adjoin.broadcast_tensors(*(v if isinstance(v, adjoin.Tensor) else adjoin.tensor(v, **kind) for v in values))
+
+
+class Distribution:
+    """Base: values of shape ``event_shape``, drawn with parameters of shape ``batch_shape`` independently.
+
+    A subclass names the constraints of its parameters in ``arg_constraints`` and of its values in ``support``.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints = {}
+    support = constraints.dependent
+
+    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+        self._batch_shape, self._event_shape = adjoin.Size(batch_shape), adjoin.Size(event_shape)
+        self._validate_args = _validate if validate_args is None else validate_args
+        if not self._validate_args:
+            return
+        for name, constraint in self.arg_constraints.items():
+            value = self.__dict__.get(name)
+            if value is None:  # another parameter says the same
+                continue
+            if not constraint.check(value).all():
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    @property
+    def batch_shape(self):
+        """The shape of the parameters."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self):
+        """The shape of one value."""
+        return self._event_shape
+
+    @property
+    def mean(self):
+        """The expected value."""
+        raise NotImplementedError
+
+    @property
+    def variance(self):
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self):
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape=()):
+        """Values, without derivatives: sample_shape x batch_shape x event_shape."""
+        with adjoin.no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        """Values as functions of the parameters, for those distributions that have ``has_rsample``."""
+        raise NotImplementedError(f"{type(self).__name__}: samples have no derivatives; use sample()")
+
+    def log_prob(self, value):
+        """The logarithm of the density, or of the probability, at value."""
+        raise NotImplementedError
+
+    def entropy(self):
+        """The entropy in nats."""
+        raise NotImplementedError
+
+    def perplexity(self):
+        """exp of the entropy."""
+        return adjoin.exp(self.entropy())
+
+    def cdf(self, value):
+        """The probability of what is not above value."""
+        raise NotImplementedError
+
+    def icdf(self, value):
+        """The inverse of cdf."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand=True):
+        """All values, along a new first dimension."""
+        raise NotImplementedError
+
+    def expand(self, batch_shape):
+        """The same distribution with parameters of a larger shape."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        for name in self.arg_constraints:
+            value = self.__dict__.get(name)
+            if value is not None:
+                events = value.shape[len(self._batch_shape) :]
+                made.__dict__[name] = value.expand(tuple(batch_shape) + tuple(events))
+        made._batch_shape = adjoin.Size(batch_shape)
+        made._validate_args = False
+        self._expanded(made)
+        made._validate_args = self._validate_args
+        return made
+
+    def _expanded(self, made):
+        """What else expand() has to do in a subclass."""
+
+    def _shape(self, sample_shape):
+        return tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape)
+
+    def _check(self, value):
+        """Raises unless value could be a sample."""
+        if not self._validate_args:
+            return
+        if not isinstance(value, adjoin.Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        events = len(self._event_shape)
+        if tuple(value.shape[value.dim() - events :]) != tuple(self._event_shape):
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {tuple(value.shape)} vs {tuple(self._event_shape)}."
+            )
+        adjoin.broadcast_shapes(tuple(value.shape[: value.dim() - events]), tuple(self._batch_shape))
+        if not self.support.check(value).all():
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
+                f"({self.support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self):
+        found = []
+        for name in self.arg_constraints:
+            value = self.__dict__.get(name)
+            if value is not None:
+                found.append(f"{name}: {value if value.numel() == 1 else value.size()}")
+        return f"{type(self).__name__}({', '.join(found)})"

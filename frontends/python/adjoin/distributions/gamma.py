@@ -1,0 +1,141 @@
+"""adjoin.distributions.gamma: Gamma, Beta, Dirichlet and chi-squared; their samples have no derivatives."""
+
+import adjoin
+
+from . import constraints
+from .distribution import Distribution, to_tensors
+
+
+def draw_gamma(shape, concentration):
+    """Values of the gamma distribution of rate 1, by rejection (Marsaglia and Tsang, 2000)."""
+    alpha = concentration.expand(shape)
+    raised = adjoin.where(alpha < 1, alpha + 1, alpha)  # and U^(1 / alpha) brings it back
+    d = raised - 1 / 3
+    c = 1 / (9 * d).sqrt()
+    made, open_ = adjoin.zeros_like(alpha), adjoin.ones_like(alpha, dtype=adjoin.bool)
+    while open_.any():
+        x, u = adjoin.randn_like(d), adjoin.rand_like(d)
+        v = (1 + c * x) ** 3
+        good = open_ & (v > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.clamp(min=1e-30).log())
+        made = adjoin.where(good, d * v, made)
+        open_ = open_ & ~good
+    power = adjoin.where(alpha < 1, adjoin.rand_like(alpha).log() / alpha, adjoin.zeros_like(alpha)).exp()
+    return (made * power).clamp(min=adjoin.finfo(alpha.dtype).tiny)
+
+
+class Gamma(Distribution):
+    """The gamma distribution; concentration is the shape, rate the inverse of the scale."""
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
+
+    def __init__(self, concentration, rate, validate_args=None):
+        self.concentration, self.rate = to_tensors(concentration, rate)
+        super().__init__(self.concentration.shape, validate_args=validate_args)
+
+    mean = property(lambda self: self.concentration / self.rate)
+    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
+    variance = property(lambda self: self.concentration / self.rate**2)
+
+    def sample(self, sample_shape=()):
+        """See the base."""
+        with adjoin.no_grad():
+            return draw_gamma(self._shape(sample_shape), self.concentration) / self.rate
+
+    def log_prob(self, value):
+        """See the base."""
+        self._check(value)
+        a, rate = self.concentration, self.rate
+        return adjoin.xlogy(a, rate) + adjoin.xlogy(a - 1, value) - rate * value - adjoin.lgamma(a)
+
+    def entropy(self):
+        """See the base."""
+        a = self.concentration
+        return a - self.rate.log() + adjoin.lgamma(a) + (1 - a) * adjoin.digamma(a)
+
+
+class Chi2(Gamma):
+    """The sum of df squares of standard normal numbers."""
+
+    def __init__(self, df, validate_args=None):
+        (df,) = to_tensors(df)
+        super().__init__(0.5 * df, adjoin.full_like(df, 0.5), validate_args=validate_args)
+
+    df = property(lambda self: self.concentration * 2)
+
+
+class Dirichlet(Distribution):
+    """Shares that add to 1; density proportional to the product of x^(concentration - 1)."""
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+
+    def __init__(self, concentration, validate_args=None):
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
+
+    mean = property(lambda self: self.concentration / self.concentration.sum(-1, keepdim=True))
+
+    @property
+    def variance(self):
+        """See the base."""
+        total = self.concentration.sum(-1, keepdim=True)
+        return self.mean * (1 - self.mean) / (total + 1)
+
+    def sample(self, sample_shape=()):
+        """See the base."""
+        with adjoin.no_grad():
+            made = draw_gamma(self._shape(sample_shape), self.concentration)
+            return made / made.sum(-1, keepdim=True)
+
+    def log_prob(self, value):
+        """See the base."""
+        self._check(value)
+        a = self.concentration
+        return adjoin.xlogy(a - 1, value).sum(-1) + adjoin.lgamma(a.sum(-1)) - adjoin.lgamma(a).sum(-1)
+
+    def entropy(self):
+        """See the base."""
+        a = self.concentration
+        total = a.sum(-1)
+        norm = adjoin.lgamma(a).sum(-1) - adjoin.lgamma(total)
+        return norm - (a.shape[-1] - total) * adjoin.digamma(total) - ((a - 1) * adjoin.digamma(a)).sum(-1)
+
+
+class Beta(Distribution):
+    """A share in [0, 1]: Dirichlet's distribution of two."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+
+    def __init__(self, concentration1, concentration0, validate_args=None):
+        self.concentration1, self.concentration0 = to_tensors(concentration1, concentration0)
+        super().__init__(self.concentration1.shape, validate_args=validate_args)
+
+    _total = property(lambda self: self.concentration1 + self.concentration0)
+    mean = property(lambda self: self.concentration1 / self._total)
+    variance = property(lambda self: self.mean * (1 - self.mean) / (self._total + 1))
+
+    def sample(self, sample_shape=()):
+        """See the base."""
+        with adjoin.no_grad():
+            a, b = (draw_gamma(self._shape(sample_shape), c) for c in (self.concentration1, self.concentration0))
+            return a / (a + b)
+
+    def log_prob(self, value):
+        """See the base."""
+        self._check(value)
+        a, b = self.concentration1, self.concentration0
+        return adjoin.xlogy(a - 1, value) + adjoin.xlogy(b - 1, 1 - value) - self._norm()
+
+    def _norm(self):
+        a, b = self.concentration1, self.concentration0
+        return adjoin.lgamma(a) + adjoin.lgamma(b) - adjoin.lgamma(a + b)
+
+    def entropy(self):
+        """See the base."""
+        a, b = self.concentration1, self.concentration0
+        ends = (a - 1) * adjoin.digamma(a) + (b - 1) * adjoin.digamma(b)
+        return self._norm() - ends + (a + b - 2) * adjoin.digamma(a + b)

@@ -1,0 +1,254 @@
+"""adjoin.distributions.joint: distributions made of others, and the normal distribution of vectors."""
+
+import math
+
+import adjoin
+
+from . import constraints
+from ._linear import cholesky, from_precision, solve_lower
+from .continuous import Normal
+from .distribution import Distribution, to_tensors
+from .transforms import ComposeTransform, ExpTransform, Transform
+
+
+def _sum_last(value, count):
+    return value.flatten(value.dim() - count).sum(-1) if count else value
+
+
+class Independent(Distribution):
+    """The last dimensions of a batch as those of one value."""
+
+    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+        count, shape = reinterpreted_batch_ndims, base_distribution.batch_shape
+        if count > len(shape):
+            raise ValueError(
+                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "
+                f"actual {count} vs {len(shape)}"
+            )
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, count
+        keep = len(shape) - count
+        super().__init__(shape[:keep], shape[keep:] + base_distribution.event_shape, validate_args)
+
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
+    support = property(lambda self: constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims))
+    mean = property(lambda self: self.base_dist.mean)
+    mode = property(lambda self: self.base_dist.mode)
+    variance = property(lambda self: self.base_dist.variance)
+
+    def sample(self, sample_shape=()):
+        """See the base."""
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        """See the base."""
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value):
+        """See the base."""
+        return _sum_last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self):
+        """See the base."""
+        return _sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def expand(self, batch_shape):
+        """See the base."""
+        own = tuple(self.event_shape[: self.reinterpreted_batch_ndims])
+        base = self.base_dist.expand(tuple(batch_shape) + own)
+        return Independent(base, self.reinterpreted_batch_ndims, self._validate_args)
+
+    def __repr__(self):
+        return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
+
+
+class TransformedDistribution(Distribution):
+    """What becomes of a distribution's values through transforms."""
+
+    def __init__(self, base_distribution, transforms, validate_args=None):
+        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        self._transform = ComposeTransform(self.transforms)
+        more = self._transform.event_dim - len(base_distribution.event_shape)
+        self.base_dist = Independent(base_distribution, more) if more > 0 else base_distribution
+        super().__init__(self.base_dist.batch_shape, self.base_dist.event_shape, validate_args)
+
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
+
+    @property
+    def support(self):
+        """What the last transform gives."""
+        found = self.transforms[-1].codomain if self.transforms else self.base_dist.support
+        more = len(self.event_shape) - found.event_dim
+        return constraints.independent(found, more) if more > 0 else found
+
+    def sample(self, sample_shape=()):
+        """See the base."""
+        with adjoin.no_grad():
+            return self._transform(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape=()):
+        """See the base."""
+        return self._transform(self.base_dist.rsample(sample_shape))
+
+    def log_prob(self, value):
+        """See the base."""
+        self._check(value)
+        before = self._transform.inv(value)
+        slope = self._transform.log_abs_det_jacobian(before, value)
+        return self.base_dist.log_prob(before) - _sum_last(slope, len(self.event_shape) - self._transform.event_dim)
+
+    def cdf(self, value):
+        """See the base."""
+        return self._flipped(self.base_dist.cdf(self._transform.inv(value)))
+
+    def icdf(self, value):
+        """See the base."""
+        return self._transform(self.base_dist.icdf(self._flipped(value)))
+
+    def _flipped(self, share):
+        """1 - share where the transform falls."""
+        sign = self._transform.sign
+        return share if isinstance(sign, int) and sign == 1 else sign * (share - 0.5) + 0.5
+
+    def expand(self, batch_shape):
+        """See the base."""
+        return TransformedDistribution(self.base_dist.expand(batch_shape), self.transforms, self._validate_args)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.base_dist}, {self.transforms})"
+
+
+class LogNormal(TransformedDistribution):
+    """exp of a normal number."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+
+    def __init__(self, loc, scale, validate_args=None):
+        super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
+
+    loc = property(lambda self: self.base_dist.loc)
+    scale = property(lambda self: self.base_dist.scale)
+    mean = property(lambda self: (self.loc + self.scale**2 / 2).exp())
+    mode = property(lambda self: (self.loc - self.scale**2).exp())
+    variance = property(lambda self: adjoin.expm1(self.scale**2) * (2 * self.loc + self.scale**2).exp())
+
+    def entropy(self):
+        """See the base."""
+        return self.base_dist.entropy() + self.loc
+
+    def expand(self, batch_shape):
+        """See the base."""
+        base = self.base_dist.expand(batch_shape)
+        return LogNormal(base.loc, base.scale, self._validate_args)
+
+    def __repr__(self):
+        return repr(self.base_dist).replace("Normal", "LogNormal", 1)
+
+
+class HalfNormal(Distribution):
+    """The absolute value of a normal number of mean 0."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, scale, validate_args=None):
+        (self.scale,) = to_tensors(scale)
+        super().__init__(self.scale.shape, validate_args=validate_args)
+
+    _normal = property(lambda self: Normal(adjoin.zeros_like(self.scale), self.scale, validate_args=False))
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    mode = property(lambda self: adjoin.zeros_like(self.scale))
+    variance = property(lambda self: self.scale**2 * (1 - 2 / math.pi))
+
+    def rsample(self, sample_shape=()):
+        """See the base."""
+        return self._normal.rsample(sample_shape).abs()
+
+    def log_prob(self, value):
+        """See the base."""
+        self._check(value)
+        found = self._normal.log_prob(value) + math.log(2)
+        return adjoin.where(value >= 0, found, -math.inf)
+
+    def cdf(self, value):
+        """See the base."""
+        self._check(value)
+        return 2 * self._normal.cdf(value) - 1
+
+    def icdf(self, value):
+        """See the base."""
+        return self._normal.icdf((value + 1) / 2)
+
+    def entropy(self):
+        """See the base."""
+        return self._normal.entropy() - math.log(2)
+
+
+class MultivariateNormal(Distribution):
+    """Normal vectors, by covariance_matrix, precision_matrix or scale_tril (lower, L L' = covariance); for matrices
+    of a few hundred rows, which are factored out of ordinary ops."""
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+        given = {
+            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril,
+        }  # fmt: skip
+        given = {name: value for name, value in given.items() if value is not None}
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        if len(given) != 1:
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        ((name, matrix),) = given.items()
+        if matrix.dim() < 2:
+            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        batch = adjoin.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        self.loc = loc.expand((*batch, loc.shape[-1]))
+        self.__dict__[name] = matrix.expand((*batch, *matrix.shape[-2:]))
+        super().__init__(batch, self.loc.shape[-1:], validate_args)
+        make = {"covariance_matrix": cholesky, "precision_matrix": from_precision, "scale_tril": lambda x: x}[name]
+        self._factor = make(matrix)
+
+    def __getattr__(self, name):
+        if name == "scale_tril":
+            return self._factor.expand((*self.batch_shape, *self._factor.shape[-2:]))
+        if name == "covariance_matrix":
+            return (self._factor @ self._factor.mT).expand((*self.batch_shape, *self._factor.shape[-2:]))
+        if name == "precision_matrix":
+            inverse = solve_lower(self._factor, adjoin.eye(self.event_shape[0], dtype=self.loc.dtype, device=self.loc.device))
+            return (inverse.mT @ inverse).expand((*self.batch_shape, *self._factor.shape[-2:]))
+        raise AttributeError(name)
+
+    def _expanded(self, made):
+        made._factor = self._factor
+
+    mean = mode = property(lambda self: self.loc)
+    variance = property(lambda self: self._factor.square().sum(-1).expand(self.loc.shape))
+
+    def rsample(self, sample_shape=()):
+        """See the base."""
+        z = adjoin.randn(self._shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + (self._factor @ z.unsqueeze(-1)).squeeze(-1)
+
+    def _half_log_det(self):
+        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def log_prob(self, value):
+        """See the base."""
+        self._check(value)
+        z = solve_lower(self._factor, (value - self.loc).unsqueeze(-1)).squeeze(-1)
+        size = self.event_shape[0]
+        return -0.5 * (size * math.log(2 * math.pi) + z.square().sum(-1)) - self._half_log_det()
+
+    def entropy(self):
+        """See the base."""
+        found = 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
+        return found.expand(self.batch_shape)

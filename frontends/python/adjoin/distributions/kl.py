@@ -1,0 +1,138 @@
+"""adjoin.distributions.kl: the Kullback-Leibler divergence of two distributions, by a table of pairs."""
+
+import math
+
+import adjoin
+
+from ._linear import solve_lower
+from .continuous import Exponential, Laplace, Normal, Uniform
+from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
+from .gamma import Beta, Dirichlet, Gamma
+from .joint import HalfNormal, Independent, LogNormal, MultivariateNormal, _sum_last
+
+_table = {}
+
+
+def register_kl(type_p, type_q):
+    """A decorator: the function computes kl_divergence(p, q) for p and q of these classes."""
+
+    def decorate(function):
+        _table[type_p, type_q] = function
+        return function
+
+    return decorate
+
+
+def kl_divergence(p, q):
+    """The expectation under p of log(p / q)."""
+    for of_p in type(p).__mro__:
+        for of_q in type(q).__mro__:
+            if (of_p, of_q) in _table:
+                return _table[of_p, of_q](p, q)
+    raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
+
+
+@register_kl(Normal, Normal)
+def _normal(p, q):
+    ratio = (p.scale / q.scale) ** 2
+    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale) ** 2 - 1 - ratio.log())
+
+
+@register_kl(LogNormal, LogNormal)
+def _log_normal(p, q):
+    return _normal(p.base_dist, q.base_dist)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p, q):
+    return _normal(p._normal, q._normal)
+
+
+@register_kl(Laplace, Laplace)
+def _laplace(p, q):
+    ratio, apart = p.scale / q.scale, (p.loc - q.loc).abs()
+    return -ratio.log() + apart / q.scale + ratio * (-apart / p.scale).exp() - 1
+
+
+@register_kl(Uniform, Uniform)
+def _uniform(p, q):
+    found = ((q.high - q.low) / (p.high - p.low)).log()
+    return adjoin.where((q.low > p.low) | (q.high < p.high), math.inf, found)
+
+
+@register_kl(Exponential, Exponential)
+def _exponential(p, q):
+    ratio = q.rate / p.rate
+    return ratio - 1 - ratio.log()
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p, q):
+    a, b = p.concentration, q.concentration
+    return (
+        b * (p.rate / q.rate).log()
+        + adjoin.lgamma(b)
+        - adjoin.lgamma(a)
+        + (a - b) * adjoin.digamma(a)
+        + (q.rate - p.rate) * (a / p.rate)
+    )
+
+
+@register_kl(Beta, Beta)
+def _beta(p, q):
+    sums = p._total
+    near = (p.concentration1 - q.concentration1) * adjoin.digamma(p.concentration1)
+    far = (p.concentration0 - q.concentration0) * adjoin.digamma(p.concentration0)
+    return q._norm() - p._norm() + near + far + (q._total - sums) * adjoin.digamma(sums)
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p, q):
+    a, b = p.concentration, q.concentration
+    total = a.sum(-1, keepdim=True)
+    norms = adjoin.lgamma(total.squeeze(-1)) - adjoin.lgamma(b.sum(-1)) - (adjoin.lgamma(a) - adjoin.lgamma(b)).sum(-1)
+    return norms + ((a - b) * (adjoin.digamma(a) - adjoin.digamma(total))).sum(-1)
+
+
+@register_kl(Bernoulli, Bernoulli)
+def _bernoulli(p, q):
+    both = adjoin.xlogy(p.probs, p.probs / q.probs), adjoin.xlogy(1 - p.probs, (1 - p.probs) / (1 - q.probs))
+    return both[0] + both[1]
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p, q):
+    return -p.entropy() - adjoin.log1p(-q.probs) / p.probs - q.logits
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p, q):
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(Categorical, Categorical)
+def _categorical(p, q):
+    terms = p.probs * (p.logits - q.logits)
+    terms = adjoin.where((q.probs == 0).expand(terms.shape), math.inf, terms)
+    return adjoin.where((p.probs == 0).expand(terms.shape), 0.0, terms).sum(-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p, q):
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(Independent, Independent)
+def _independent(p, q):
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError("kl_divergence: the two Independent reinterpret different numbers of dimensions")
+    return _sum_last(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p, q):
+    if p.event_shape != q.event_shape:
+        raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be computed")
+    spread = solve_lower(q._factor, p._factor).square().sum(-1).sum(-1)
+    apart = solve_lower(q._factor, (q.loc - p.loc).unsqueeze(-1)).square().sum(-1).sum(-1)
+    return q._half_log_det() - p._half_log_det() + 0.5 * (spread + apart - p.event_shape[0])

@@ -1,0 +1,258 @@
+"""adjoin.func: modules as functions of their parameters, and derivatives as functions."""
+
+import contextlib
+import functools
+
+import adjoin
+
+from ._vmap import stack_module_state, vmap
+
+__all__ = [
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state", "vjp", "vmap",
+]  # fmt: skip
+
+
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """``module(*args, **kwargs)`` with other parameters and buffers, given by name in one dictionary or several.
+
+    What shares a tensor in the module shares the given one too, unless ``tie_weights`` is False. ``strict``: all
+    names must be given and known.
+    """
+    given = parameter_and_buffer_dicts
+    if not isinstance(given, dict):
+        if not isinstance(given, (list, tuple)) or not all(isinstance(d, dict) for d in given):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        names = [name for d in given for name in d]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{twice} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+        given = {name: tensor for d in given for name, tensor in d.items()}
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    return _call_with(module, given, args, kwargs or {}, tie_weights, strict)
+
+
+def _call_with(module, given, args, kwargs, tie_weights, strict):
+    """``module(*args, **kwargs)`` while the tensors of ``given`` stand in the places of their names."""
+    places = _places(module)
+    if strict:
+        unknown, missing = sorted(given.keys() - places.keys()), sorted(places.keys() - given.keys())
+        if unknown or missing:
+            parts = [f"Unexpected key(s): {', '.join(unknown)}."] if unknown else []
+            parts += [f"Missing key(s): {', '.join(missing)}."] if missing else []
+            raise RuntimeError(f"Error(s) in strict functional_call: {' '.join(parts)}")
+    chosen = dict(given)
+    if tie_weights:
+        chosen = _tied(places, chosen)
+    with contextlib.ExitStack() as undo:
+        for name, tensor in chosen.items():
+            owner, key = places[name] if name in places else _find(module, name)
+            undo.callback(owner.__setitem__, key, owner[key])
+            owner[key] = tensor
+        return module(*args, **kwargs)
+
+
+def _places(module):
+    """{full name: (dictionary, key)} of all parameters and buffers."""
+    found = {}
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        for tensors in (part._parameters, part._buffers):
+            for key, tensor in tensors.items():
+                if tensor is not None:
+                    found[f"{prefix}.{key}" if prefix else key] = tensors, key
+    return found
+
+
+def _find(module, name):
+    *path, key = name.split(".")
+    for part in path:
+        module = getattr(module, part)
+    for tensors in (module._parameters, module._buffers):
+        if key in tensors:
+            return tensors, key
+    raise AttributeError(f"{type(module).__name__} has no attribute `{key}`")
+
+
+def _tied(places, given):
+    """``given`` with every other name of the same tensors."""
+    names = {}
+    for name, (tensors, key) in places.items():
+        names.setdefault(id(tensors[key]), []).append(name)
+    chosen = dict(given)
+    for group in names.values():
+        own = [name for name in group if name in given]
+        if len({id(given[name]) for name in own}) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(own)}, which are tied. "
+                "Consider using tie_weights=False"
+            )
+        for name in group if own else ():
+            chosen.setdefault(name, given[own[0]])
+    return chosen
+
+
+def _map(tree, function):
+    """The tree with function(tensor) for each tensor; dictionaries, lists and tuples may hold more."""
+    if isinstance(tree, adjoin.Tensor):
+        return function(tree)
+    if isinstance(tree, dict):
+        return type(tree)((k, _map(v, function)) for k, v in tree.items())
+    if isinstance(tree, (list, tuple)):
+        made = [_map(v, function) for v in tree]
+        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
+    return tree
+
+
+def _inputs(tree, leaves):
+    """The tree as inputs of a derivative: views, so that what was recorded before goes on through them."""
+
+    def fresh(tensor):
+        leaf = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+        leaves.append(leaf)
+        return leaf
+
+    return _map(tree, fresh)
+
+
+def _outputs(tree, recorded):
+    """Without history, unless an argument had one (or a derivative around this one gave it one)."""
+    return tree if recorded else _map(tree, lambda tensor: tensor.detach())
+
+
+def _derivatives(outputs, leaves, weights=None):
+    wanted = [x for x in outputs if x.requires_grad]
+    if not wanted:
+        return [adjoin.zeros_like(x) for x in leaves]
+    weights = weights and [w for x, w in zip(outputs, weights, strict=True) if x.requires_grad]
+    found = adjoin.autograd.grad(wanted, leaves, weights, create_graph=True, allow_unused=True)
+    return [adjoin.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
+
+
+def _leaves(tree):
+    found = []
+    _map(tree, found.append)
+    return found
+
+
+class _Called:
+    """A call of func whose arguments number ``argnums`` are inputs of derivatives; to be made, and used, with
+    gradients enabled."""
+
+    def __init__(self, func, argnums, has_aux, args, kwargs):
+        self.single = isinstance(argnums, int)
+        self.numbers = (argnums,) if self.single else tuple(argnums)
+        self.recorded = any(x.requires_grad for x in _leaves((args, kwargs)))
+        self.args, self.leaves = list(args), []
+        for n in self.numbers:
+            self.args[n] = _inputs(self.args[n], self.leaves)
+        result = func(*self.args, **kwargs)
+        self.result, self.aux = result if has_aux else (result, None)
+
+    def by_argument(self, derivatives):
+        """The leaves' derivatives as trees like the arguments."""
+        found = iter(derivatives)
+        made = tuple(_map(self.args[n], lambda _: next(found)) for n in self.numbers)
+        return made[0] if self.single else made
+
+    def outputs(self, *trees):
+        return (_outputs(x, self.recorded) for x in trees)
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """A function that returns the derivative of func, which returns one number, and that number.
+
+    By the argument number ``argnums``, or by several; an argument may be a tree of tensors. With ``has_aux`` func
+    returns a pair and its second part comes along: ``derivative, (value, aux)``.
+    """
+
+    @functools.wraps(func)
+    def derivative(*args, **kwargs):
+        with adjoin.enable_grad():
+            call = _Called(func, argnums, has_aux, args, kwargs)
+            value = call.result
+            if not isinstance(value, adjoin.Tensor) or value.dim():
+                told = f"shape {tuple(value.shape)}" if isinstance(value, adjoin.Tensor) else type(value).__name__
+                raise RuntimeError(f"grad: func must return a tensor without dimensions, it returned {told}")
+            made = call.by_argument(_derivatives([value], call.leaves))
+        made, value, aux = call.outputs(made, value, call.aux)
+        return made, ((value, aux) if has_aux else value)
+
+    return derivative
+
+
+def grad(func, argnums=0, has_aux=False):
+    """A function that returns the derivative of func, which returns one number; see grad_and_value."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def derivative(*args, **kwargs):
+        found, rest = both(*args, **kwargs)
+        return (found, rest[1]) if has_aux else found
+
+    return derivative
+
+
+def jacrev(func, argnums=0, *, has_aux=False):
+    """A function that returns the Jacobian of func: for each tensor of its result (and each of several ``argnums``) a
+    tensor of the result's and the argument's dimensions."""
+
+    @functools.wraps(func)
+    def jacobian(*args, **kwargs):
+        with adjoin.enable_grad():
+            call = _Called(func, argnums, has_aux, args, kwargs)
+
+            def rows_of(output):
+                rows = [_derivatives([x], call.leaves) for x in output.reshape(-1)]
+                columns = zip(*rows, strict=True) if rows else [()] * len(call.leaves)
+                return call.by_argument(
+                    adjoin.stack(column).reshape(output.shape + x.shape) if rows else x.new_zeros(output.shape + x.shape)
+                    for x, column in zip(call.leaves, columns, strict=True)
+                )
+
+            made = _map(call.result, rows_of)
+        made, aux = call.outputs(made, call.aux)
+        return (made, aux) if has_aux else made
+
+    return jacobian
+
+
+def jacfwd(func, argnums=0, *, has_aux=False, randomness="error"):
+    """jacrev under its other name: the same numbers, found in the same way."""
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
+def hessian(func, argnums=0):
+    """A function that returns the second derivatives of func."""
+    return jacrev(jacrev(func, argnums), argnums)
+
+
+def jvp(func, primals, tangents, *, has_aux=False):
+    """``func(*primals)`` and its derivative along the tangents (by two backward passes)."""
+    result, back, *aux = vjp(func, *primals, has_aux=has_aux)
+    weights = _map(result, lambda x: adjoin.zeros_like(x).requires_grad_())
+    with adjoin.enable_grad():
+        pulled = _leaves(back(weights))
+        moved = sum((p * t).sum() for p, t in zip(pulled, _leaves(tangents), strict=True))
+    recorded = any(x.requires_grad for x in _leaves((primals, tangents)))
+    found = iter(_derivatives([moved], _leaves(weights)))
+    along = _outputs(_map(result, lambda _: next(found)), recorded)
+    return (result, along, *aux)
+
+
+def vjp(func, *primals, has_aux=False):
+    """``func(*primals)`` and a function that takes gradients of the result and returns those of the primals."""
+    recorded = any(x.requires_grad for x in _leaves(primals))
+    leaves = []
+    with adjoin.enable_grad():
+        inputs = _inputs(primals, leaves)
+        result = func(*inputs)
+        outputs, aux = result if has_aux else (result, None)
+    ends = _leaves(outputs)
+
+    def pull_back(cotangents):
+        with adjoin.enable_grad():
+            found = iter(_derivatives(ends, leaves, _leaves(cotangents)))
+        made = _outputs(_map(inputs, lambda _: next(found)), recorded or any(x.requires_grad for x in _leaves(cotangents)))
+        return made
+
+    outputs = _outputs(outputs, recorded)
+    return (outputs, pull_back, _outputs(aux, recorded)) if has_aux else (outputs, pull_back)

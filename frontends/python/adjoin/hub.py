@@ -1,0 +1,98 @@
+"""adjoin.hub: weights from the net, kept in a folder, their hash checked."""
+
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+_CHUNK = 1 << 17
+_folder = None
+
+
+def get_dir():
+    """The folder of downloads: what set_dir set, $ADJOIN_HOME/hub, or hub in adjoin's folder of the user's cache."""
+    if _folder is not None:
+        return _folder
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    home = os.environ.get("ADJOIN_HOME", os.path.join(cache, "adjoin"))
+    return os.path.join(os.path.expanduser(home), "hub")
+
+
+def set_dir(d):
+    """Sets the folder of downloads."""
+    global _folder
+    _folder = os.path.expanduser(d)
+
+
+def download_url_to_file(url, dst, hash_prefix=None, progress=True):
+    """Downloads to the file ``dst``, which appears only when it is whole and its SHA-256 begins with
+    ``hash_prefix``."""
+    request = urllib.request.Request(url, headers={"User-Agent": "adjoin.hub"})
+    dst = os.path.expanduser(dst)
+    sha256 = hashlib.sha256()
+    with urllib.request.urlopen(request) as source:
+        length = source.headers.get("Content-Length")
+        length = int(length) if length else None
+        number, partial = tempfile.mkstemp(prefix=os.path.basename(dst) + ".", suffix=".partial", dir=os.path.dirname(dst) or ".")
+        try:
+            with os.fdopen(number, "wb") as file:
+                got = _copy(source, file, sha256, length, progress)
+                file.flush()
+                os.fsync(file.fileno())
+            if length is not None and got != length:
+                raise RuntimeError(f"download_url_to_file: {url} ended after {got} of {length} bytes; try again")
+            digest = sha256.hexdigest()
+            if hash_prefix is not None and digest[: len(hash_prefix)] != hash_prefix:
+                raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest}")')
+            os.chmod(partial, 0o666 & ~_umask())
+            os.replace(partial, dst)
+        except BaseException:
+            os.unlink(partial)
+            raise
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _copy(source, file, sha256, length, progress):
+    from .utils.progress import Bar
+
+    got = 0
+    bar = Bar(length or 0, "downloading") if progress else None
+    while chunk := source.read(_CHUNK):
+        file.write(chunk)
+        sha256.update(chunk)
+        got += len(chunk)
+        if bar:
+            bar.update(len(chunk))
+    if bar:
+        bar.close()
+    return got
+
+
+def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False,
+                             file_name=None, weights_only=True):  # fmt: skip
+    """What load() reads from a file that is downloaded once, into ``model_dir`` (default: checkpoints in get_dir()).
+
+    ``check_hash``: the name is ``<name>-<the SHA-256's first digits>.<ext>``.
+    """
+    import adjoin
+
+    model_dir = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
+    os.makedirs(model_dir, exist_ok=True)
+    name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
+    path = os.path.join(model_dir, name)
+    if not os.path.exists(path):
+        sys.stderr.write(f'Downloading: "{url}" to {path}\n')
+        found = HASH_REGEX.search(name) if check_hash else None
+        download_url_to_file(url, path, found.group(1) if found else None, progress)
+    if name.endswith(".safetensors"):
+        return adjoin.safetensors.load_file(path)
+    return adjoin.load(path, map_location=map_location, weights_only=weights_only)

@@ -1,0 +1,322 @@
+"""adjoin.library: ops defined in Python, under PyTorch's names: custom_op, Library, register_kernel, register_fake, register_autograd.
+
+An op of this kind stands in the registry like any other: every language that loads libadjoin in this process can call it, and
+``adjoin.ops`` has it. Defined again, as a notebook does, it takes its own place.
+"""
+
+import collections.abc
+import inspect
+import re
+import types
+import typing
+
+from . import _C
+from .autograd.function import Function
+from .testing._samples import Op, mapped, tensors_in
+
+_DEVICES = {"CPU": "cpu", "CUDA": "cuda", "Meta": "meta", "CompositeExplicitAutograd": "", "CompositeImplicitAutograd": "recorded"}
+_WORDS = {"SymInt": "int", "ScalarType": "dtype", "Device": "device", "number": "Scalar", "MemoryFormat": "memory_format"}
+_PLAIN = {int: "int", float: "float", bool: "bool", str: "str", _C.Tensor: "Tensor", _C.dtype: "dtype", _C.device: "device"}
+_definitions = {}
+
+
+def __getattr__(name):
+    if name in ("opcheck", "OpCheckError"):
+        from .testing import opcheck
+
+        return getattr(opcheck, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _type_text(annotation, where):
+    """The schema's word for an annotation."""
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        rest = [a for a in args if a is not type(None)]
+        if len(rest) == 1 < len(args):
+            return _type_text(rest[0], where) + "?"
+        if set(rest) <= {int, float, bool, complex}:
+            return "Scalar" + ("?" if len(rest) < len(args) else "")
+    if origin in (list, collections.abc.Sequence) and len(args) == 1:
+        return _type_text(args[0], where) + "[]"
+    raise ValueError(
+        f"infer_schema: {where}: the annotation {annotation!r} has no word in a schema; Tensor, int, float, bool, str, dtype, device, "
+        "Optional and Sequence of them have"
+    )
+
+
+def _result_text(annotation):
+    if annotation in (None, type(None)):
+        return "()"
+    if typing.get_origin(annotation) is tuple:
+        items = typing.get_args(annotation)
+        return "(" + ", ".join(f"{_type_text(a, 'result')} r{i}" for i, a in enumerate(items)) + ")"
+    return _type_text(annotation, "result")
+
+
+def infer_schema(prototype_function, /, *, mutates_args=(), op_name=None):
+    """The schema that a function's annotations say; mutates_args names the tensors that it writes to."""
+    hints = typing.get_type_hints(prototype_function)
+    signature = inspect.signature(prototype_function)
+    written = set(signature.parameters) if mutates_args == "unknown" else set(mutates_args)
+    parts, letter = [], iter("abcdefghijklmnopqrstuvwxyz")
+    for name, p in signature.parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or name not in hints:
+            raise ValueError(f"infer_schema: parameter {name!r} needs an annotation, and *args and **kwargs have no schema")
+        if p.kind is p.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        text = _type_text(hints[name], f"parameter {name!r}")
+        if name in written and text.startswith("Tensor"):
+            text = f"Tensor({next(letter)}!)" + text.removeprefix("Tensor")
+        parts.append(f"{text} {name}" + ("" if p.default is p.empty else f"={_literal(p.default)}"))
+    if lost := written - set(signature.parameters):
+        raise ValueError(f"infer_schema: mutates_args names {sorted(lost)}, which are no parameters")
+    if "return" not in hints:
+        raise ValueError("infer_schema: the result needs an annotation; -> None if there is none")
+    return f"{op_name or ''}({', '.join(parts)}) -> {_result_text(hints['return'])}"
+
+
+def _literal(value):
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_literal(v) for v in value) + "]"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    raise ValueError(f"infer_schema: a default of {value!r} has no text in a schema")
+
+
+class _Context:
+    """The ctx of register_autograd: attributes of the user's, and what the node keeps."""
+
+    def __init__(self, node):
+        self.__dict__["_node"] = node
+
+    def save_for_backward(self, *tensors):
+        """Kept with their versions; found again in saved_tensors."""
+        self._node.save_for_backward(*tensors)
+
+    def set_materialize_grads(self, on):
+        """False: gradients that are zero arrive as None."""
+        self._node.set_materialize_grads(on)
+
+    @property
+    def saved_tensors(self):
+        """What save_for_backward was given."""
+        return self._node.saved_tensors
+
+    @property
+    def needs_input_grad(self):
+        """Per argument of the op: is its gradient wanted? A list for a list of tensors."""
+        wanted = iter(self._node.needs_input_grad[3:])
+        some = [[next(wanted) for _ in range(count)] for count in self._node.counts]
+        return tuple(w if listed else any(w) for w, listed in zip(some, self._node.lists, strict=True))
+
+
+class _Recorded(Function):
+    """The node of a call: tensors stand flat among its arguments."""
+
+    @staticmethod
+    def forward(node, definition, args, kept, *tensors):
+        results = definition.run(args)
+        kept.append(results)
+        node.definition, node.user = definition, _Context(node)
+        node.counts = [len(tensors_in([a])) if isinstance(a, (list, tuple)) or tensors_in([a]) else 0 for a in args]
+        node.lists = [isinstance(a, (list, tuple)) for a in args]
+        if definition.setup:
+            given = inspect.signature(definition.setup).parameters
+            names = {"inputs": tuple(args), "output": results}
+            definition.setup(node.user, **{k: v for k, v in names.items() if k in given})
+        node.user.__dict__["_node"] = None  # the node owns it, not the other way round
+        flat = tensors_in(results if isinstance(results, (tuple, list)) else [results])
+        return tuple(flat) if len(flat) > 1 else flat[0]
+
+    @staticmethod
+    def backward(node, *grads):
+        definition = node.definition
+        if definition.backward is None:
+            raise NotImplementedError(
+                f"{definition.name}: no derivative is registered; give it one with register_autograd, or detach the inputs"
+            )
+        node.user.__dict__["_node"] = node
+        given = definition.backward(node.user, *grads)
+        node.user.__dict__["_node"] = None
+        given = given if isinstance(given, tuple) else (given,)
+        if len(given) != len(node.counts):
+            raise RuntimeError(f"{definition.name}: its backward returned {len(given)} gradients, the op has {len(node.counts)} arguments")
+        flat = [None, None, None]
+        for grad, count, listed in zip(given, node.counts, node.lists, strict=True):
+            flat += ([None] * count if grad is None else list(grad)) if listed else [grad] * bool(count)
+        return tuple(flat)
+
+
+class _Definition:
+    """What was registered for one op; called by the core with every argument in order."""
+
+    def __init__(self, name, schema, doc="", tags=()):
+        self.name, self.kernels, self.backward, self.setup = name, {}, None, None
+        words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
+        _C.define_op(f"python:{name}", schema, doc or "", words, self)
+        self.params = Op(name).params
+        self.written = [i for i, p in enumerate(self.params) if p.written]
+        _definitions[name] = self
+
+    def __call__(self, *args):
+        if "recorded" in self.kernels:
+            return self.kernels["recorded"](*args)
+        tensors = tensors_in(args)
+        if not (_C.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+            return self.run(args)
+        if any(t.requires_grad for i in self.written for t in tensors_in([args[i]])):
+            raise RuntimeError(f"{self.name}: it writes to a tensor that requires grad; detach it")
+        kept = []
+        recorded = _Recorded.apply(self, args, kept, *tensors) if self.gives_tensors() else kept.append(self.run(args))
+        several = iter(recorded if isinstance(recorded, tuple) else [recorded])
+        return self.placed(kept[0], several)
+
+    def gives_tensors(self):
+        """Whether a result can carry a gradient."""
+        return any(r.tensor for r in Op(self.name).results)
+
+    def placed(self, results, tensors):
+        """The results with the recorded tensors in the place of the plain ones."""
+        if not isinstance(results, (tuple, list)):
+            return next(tensors) if isinstance(results, _C.Tensor) else results
+        return tuple(self.placed(r, tensors) for r in results)
+
+    def run(self, args):
+        """The kernel of the arguments' device, unrecorded."""
+        tensors = tensors_in(args)
+        device = tensors[0].device.type if tensors else "cpu"
+        kernel = self.kernels.get(device) or (self.kernels.get("") if device != "meta" else None)
+        if kernel is None:
+            how = "a function for shapes with register_fake" if device == "meta" else f"one with register_kernel({device!r})"
+            raise NotImplementedError(f"{self.name}: no kernel for the device {device!r}; give it {how}")
+        versions = [(t, t._version) for i in self.written for t in tensors_in([args[i]])]
+        if any(t.requires_grad for t in tensors):  # detached, so that .numpy() works
+            args = mapped(lambda t: t.detach() if t.requires_grad else t, args, {})[0]
+        with _C.no_grad():
+            results = kernel(*args)
+        for t, version in versions:
+            if t._version == version:
+                _C.bump_version(t)
+        given = {id(t) for t in [*tensors, *tensors_in(args)]}
+        if any(id(r) in given for r in tensors_in(results if isinstance(results, (tuple, list)) else [results])):
+            raise RuntimeError(f"{self.name}: it returned one of its arguments; return a copy: .clone()")
+        return results
+
+
+class CustomOpDef:
+    """What custom_op() returns: call it, or register more."""
+
+    def __init__(self, definition, function):
+        self._definition, self._qualname, self._init_fn = definition, definition.name, function
+        self._namespace, self._name = definition.name.split("::")
+        self.__doc__, self.__name__ = function.__doc__, self._name
+
+    def __call__(self, *args, **kwargs):
+        return _C.find_op(self._qualname)(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<CustomOpDef({self._qualname})>"
+
+    def register_kernel(self, device_types, fn=None, /):
+        """What runs on these devices; as a decorator too."""
+        return register_kernel(self, device_types, fn)
+
+    def register_fake(self, fn, /):
+        """Shapes and dtypes from tensors without data."""
+        return register_fake(self, fn)
+
+    def register_autograd(self, backward, /, *, setup_context=None):
+        """The derivative: backward(ctx, *grads) gives a gradient, or None, per argument."""
+        return register_autograd(self, backward, setup_context=setup_context)
+
+
+def _split(name):
+    if not re.fullmatch(r"[a-z_][a-z0-9_]*::[A-Za-z_]\w*(\.\w+)?", name):
+        raise ValueError(f"custom_op: {name!r}: a name is SPACE::NAME, e.g. 'mine::squash'")
+    return name
+
+
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+    """Makes an op of a Python function: the schema is read off its annotations."""
+
+    def define(function):
+        text = schema or infer_schema(function, mutates_args=mutates_args)
+        definition = _Definition(_split(name), name + _adapted(text), function.__doc__, tags or ())
+        for device in [device_types] if isinstance(device_types, str) else device_types or [""]:
+            definition.kernels[device] = function
+        return CustomOpDef(definition, function)
+
+    return define(fn) if fn else define
+
+
+def _adapted(schema):
+    return re.sub(r"\b(" + "|".join(_WORDS) + r")\b", lambda m: _WORDS[m[0]], schema)
+
+
+def _definition_of(op, what):
+    name = op if isinstance(op, str) else getattr(op, "_qualname", None)
+    if name not in _definitions:
+        raise ValueError(f"{what}: {op!r} was not defined in Python; custom_op and Library.define do; plugins bring their own")
+    return _definitions[name]
+
+
+def _decorated(fn, register):
+    if fn is not None:
+        return register(fn)
+    return lambda f: (register(f), f)[1]
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """What an op runs on these devices ("cpu", "cuda"; None: on all)."""
+    kernels = _definition_of(op, "register_kernel").kernels
+    names = [device_types] if isinstance(device_types, str) else device_types or [""]
+    return _decorated(func, lambda f: kernels.update({_DEVICES.get(d, d): f for d in names}))
+
+
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
+    """What an op gives for tensors without data."""
+    kernels = _definition_of(op, "register_fake").kernels
+    return _decorated(func, lambda f: kernels.update(meta=f))
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+    """An op's derivative; setup_context(ctx, inputs, output) keeps what backward needs."""
+    definition = _definition_of(op, "register_autograd")
+    if definition.written:
+        raise RuntimeError(f"register_autograd: {definition.name} writes to its arguments; ops that do have no derivative")
+    definition.backward, definition.setup = backward, setup_context
+
+
+def define(qualname, schema, *, lib=None, tags=()):
+    """An op without a kernel yet: impl() gives it some."""
+    _Definition(_split(qualname), qualname + _adapted(schema), "", tags)
+
+
+def impl(qualname, types, func=None, *, lib=None):
+    """A kernel of an op, by devices or by PyTorch's names of keys."""
+    return register_kernel(qualname, "" if types == "default" else types, func)
+
+
+class Library:
+    """The ops of one space, PyTorch's older way: ``Library("mine", "DEF").define("f(Tensor x) -> Tensor")``."""
+
+    def __init__(self, ns, kind, dispatch_key=""):
+        if kind not in ("DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Library: kind is {kind!r}; DEF, FRAGMENT and IMPL are known")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema, alias_analysis="", *, tags=()):
+        """Defines an op; returns its name."""
+        name = schema[: schema.index("(")].strip()
+        define(f"{self.ns}::{name}", schema[schema.index("(") :], tags=tags)
+        return name
+
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
+        """A kernel: dispatch_key is CPU, CUDA, Meta, CompositeExplicitAutograd or CompositeImplicitAutograd."""
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        if key not in _DEVICES:
+            raise ValueError(f"Library.impl: the key {key!r} has no place here; {', '.join(_DEVICES)} have; derivatives: register_autograd")
+        register_kernel(f"{self.ns}::{op_name.split('::')[-1]}", [key], fn)

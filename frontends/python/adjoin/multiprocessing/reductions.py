@@ -1,0 +1,86 @@
+"""adjoin.multiprocessing.reductions: tensors, parameters and storages in messages between processes.
+
+A message holds where the memory is, not what is in it: the receiver looks at the sender's bytes.
+"""
+
+from multiprocessing import reduction
+
+import adjoin
+
+from .. import _C, _shared
+from ..nn.parameter import Parameter
+from ..storage import UntypedStorage
+
+
+def _rebuild(ticket, dtype, size, stride, offset, _, requires_grad, attributes):
+    tensor = _shared.tensor_on(_shared.redeem(*ticket), dtype, size, stride, offset)
+    return _finish(tensor, requires_grad, attributes)
+
+
+def _rebuild_elsewhere(host, device, requires_grad, attributes):
+    return _finish(host.to(device), requires_grad, attributes)
+
+
+def _rebuild_without_bytes(size, stride, dtype, requires_grad, attributes):
+    tensor = adjoin.empty_strided(size, stride, dtype=dtype, device="meta")
+    return _finish(tensor, requires_grad, attributes)
+
+
+def _finish(tensor, requires_grad, attributes):
+    if requires_grad:
+        tensor.requires_grad_()
+    if attributes:
+        tensor.__dict__.update(attributes)
+    return tensor
+
+
+def reduce_tensor(tensor):
+    """How a tensor travels: its storage moves to shared memory, or a copy does if views of it stay here."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "multiprocessing: a tensor that was computed by recorded operations cannot be sent, for its history stays "
+            "here; send tensor.detach()"
+        )
+    rest = (tensor.requires_grad, dict(tensor.__dict__))
+    if tensor.device.type == "meta":
+        return _rebuild_without_bytes, (tuple(tensor.shape), tensor.stride(), tensor.dtype, *rest)
+    if tensor.device.type != "cpu":
+        return _rebuild_elsewhere, (tensor.detach().cpu(), str(tensor.device), *rest)
+    return _rebuild, (*_place(tensor), *rest)
+
+
+def _place(tensor):
+    size, stride = tuple(tensor.shape), tensor.stride()
+    block, offset, holder = _shared.place_of(tensor)
+    return _shared.ticket(block), tensor.dtype, size, stride, offset, holder
+
+
+def _rebuild_parameter(cls, data, requires_grad, attributes):
+    parameter = cls(data, requires_grad)
+    parameter.__dict__.update(attributes)
+    return parameter
+
+
+def reduce_parameter(parameter):
+    """A parameter of the receiver's on the memory of the sender's."""
+    attributes = dict(parameter.__dict__)
+    if parameter.device.type != "cpu":
+        return _rebuild_parameter, (type(parameter), parameter.detach(), parameter.requires_grad, attributes)
+    return _rebuild_shared_parameter, (type(parameter), _place(parameter), parameter.requires_grad, attributes)
+
+
+def _rebuild_shared_parameter(cls, place, requires_grad, attributes):
+    ticket, *form, _ = place
+    return _rebuild_parameter(cls, _shared.tensor_on(_shared.redeem(*ticket), *form), requires_grad, attributes)
+
+
+def reduce_storage(storage):
+    """The same bytes for the receiver."""
+    return UntypedStorage, (storage._all(),)
+
+
+def register():
+    """Makes Python's own queues, pipes and process arguments send tensors so."""
+    reduction.register(_C.Tensor, reduce_tensor)
+    reduction.register(Parameter, reduce_parameter)
+    reduction.register(UntypedStorage, reduce_storage)

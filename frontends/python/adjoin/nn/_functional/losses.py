@@ -1,0 +1,140 @@
+"""adjoin.nn._functional.losses: losses whose arguments are more than tensors and numbers."""
+
+import warnings
+
+import adjoin
+
+from . import legacy_reduction, op
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "ctc_loss", "gaussian_nll_loss", "huber_loss",
+    "kl_div", "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss", "triplet_margin_with_distance_loss",
+]  # fmt: skip
+
+
+def _of_one_shape(input, target):
+    """Both as one shape, with a warning where a shape differs: a column less a row is a matrix."""
+    if target.shape == input.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
+        "This will likely lead to incorrect results due to broadcasting. "
+        "Please ensure they have the same size.",
+        stacklevel=4,
+    )
+    return adjoin.broadcast_tensors(input, target)
+
+
+def _of_difference(name, input, target, weight, reduction, *more):
+    """A loss of each element's difference."""
+    input, target = _of_one_shape(input, target)
+    if weight is None:
+        return op(name)(input, target, reduction, *more)
+    each = weight * op(name)(input, target, "none", *more)
+    if reduction == "none":
+        return each
+    return each.sum() / weight.sum() if reduction == "mean" else each.sum()
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The squared difference."""
+    return _of_difference("mse_loss", input, target, weight, legacy_reduction(size_average, reduce, reduction))
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The absolute difference."""
+    return _of_difference("l1_loss", input, target, weight, legacy_reduction(size_average, reduce, reduction))
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """The squared difference over 2 beta where it is below beta, else the absolute one less beta / 2."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return _of_difference("smooth_l1_loss", input, target, None, reduction, beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """Half the squared difference where it is below delta, else delta times the absolute one less delta / 2."""
+    return _of_difference("huber_loss", input, target, weight, reduction, delta)
+
+
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                  label_smoothing=0.0):  # fmt: skip
+    """The negative logarithm of softmax(input) at the classes or probabilities of target."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return op("cross_entropy")(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """What stands in input at the classes of target, negated."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return op("nll_loss")(input, target, weight, ignore_index, reduction)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """-target log(input) - (1 - target) log(1 - input)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return op("binary_cross_entropy")(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
+                                     pos_weight=None):  # fmt: skip
+    """binary_cross_entropy of sigmoid(input), without overflow."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return op("binary_cross_entropy_with_logits")(input, target, weight, reduction, pos_weight)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """target (log target - input): how far probabilities are from those whose logarithm is input."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. "
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition. "
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    return op("kl_div")(input, target, reduction, log_target)
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
+             zero_infinity=False):  # fmt: skip
+    """The negative log-probability of labellings without alignment (Graves et al., 2006).
+
+    log_probs (T, N, C) or (T, C); targets (N, S), or all of them one after the other; the lengths
+    are tensors, tuples or numbers.
+    """
+    lengths = (
+        n if isinstance(n, adjoin.Tensor) else adjoin.tensor(n, dtype=adjoin.int64)
+        for n in (input_lengths, target_lengths)
+    )
+    return op("ctc_loss")(log_probs, targets, *lengths, blank, reduction, zero_infinity)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """The negative log-likelihood of targets under normal distributions of mean ``input``."""
+    if isinstance(var, (int, float)):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * adjoin.ones_like(input)
+    return op("gaussian_nll_loss")(input, target, var, full, eps, reduction)
+
+
+def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None,
+                                      margin=1.0, swap=False, reduction="mean"):  # fmt: skip
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) for any distance d."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = op("pairwise_distance") if distance_function is None else distance_function
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and "
+            f"negative {negative.dim()}D inputs"
+        )
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = adjoin.minimum(far, distance(positive, negative))
+    each = adjoin.clamp_min(margin + near - far, 0)
+    return each if reduction == "none" else each.mean() if reduction == "mean" else each.sum()

@@ -1,0 +1,60 @@
+"""adjoin.optim.nadam: NAdam, Adam with Nesterov's momentum (Dozat, 2016)."""
+
+import adjoin
+
+from .optimizer import Optimizer, as_float, check_betas, check_lr, check_settings, count_tensor, decayed, start_state
+
+
+class NAdam(Optimizer):
+    """Adam whose mean looks one step ahead; its weight grows with
+    ``mu(t) = b1 (1 - 0.96^(t momentum_decay) / 2)``.
+
+    ``foreach`` and ``capturable`` change nothing.
+    """
+
+    _group_defaults = {
+        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+        "decoupled_weight_decay": False,
+    }  # fmt: skip
+    _counts = ("step", "mu_product")
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
+                 momentum_decay=4e-3, decoupled_weight_decay=False, *, foreach=None, maximize=False,
+                 capturable=False, differentiable=False):  # fmt: skip
+        check_lr(lr, foreach, capturable)
+        check_settings({"epsilon value": (eps, eps >= 0)})
+        check_betas(betas)
+        check_settings({
+            "weight_decay value": (weight_decay, weight_decay >= 0),
+            "momentum_decay value": (momentum_decay, momentum_decay >= 0),
+        })  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable,
+        })  # fmt: skip
+
+    def step(self, closure=None):
+        """Updates every parameter that has a gradient; returns what closure() returned."""
+        return self._step_groups(closure)
+
+    @staticmethod
+    def _update(param, grad, state, *, lr, betas, eps, weight_decay, momentum_decay,
+                decoupled_weight_decay, maximize, differentiable, **_):  # fmt: skip
+        if not state:
+            state["step"] = count_tensor()
+            state["mu_product"] = adjoin.ones((), dtype=count_tensor().dtype)
+        start_state(param, state, "exp_avg", "exp_avg_sq")
+        lr, (beta1, beta2) = as_float(lr), betas
+        count = state["step"].add_(1).item()
+        grad = decayed(param, grad, weight_decay, maximize, decoupled_weight_decay, lr)
+        now, ahead = (beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay)) for t in (count, count + 1))
+        product = state["mu_product"].mul_(now).item()
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        if differentiable:  # the next step writes it again
+            mean = mean.clone()
+        root = (square / (1 - beta2**count)).sqrt() + eps
+        param.addcdiv_(grad, root, value=-lr * (1 - now) / (1 - product))
+        param.addcdiv_(mean, root, value=-lr * ahead / (1 - product * ahead))

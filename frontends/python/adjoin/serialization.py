@@ -1,0 +1,151 @@
+"""adjoin.serialization: save and load in PyTorch's `.pt` layout.
+
+The reader executes nothing. What a file names beyond plain data and tensors is refused, or with
+``weights_only=False`` becomes an inert record; a class is made only if the caller has allowed it
+(`add_safe_globals`) or has handed over an unpickler (``pickle_module=pickle``).
+"""
+
+import contextlib
+import io
+import os
+import pickle
+import stat
+
+import adjoin
+from adjoin import _C
+
+from ._pt_policy import Loading, Saving, UnknownClass, UnknownObject, allowed, unpickled
+
+__all__ = [
+    "UnknownClass", "UnknownObject", "add_safe_globals", "clear_safe_globals", "get_crc32_options", "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options",
+]  # fmt: skip
+
+DEFAULT_PROTOCOL = 2
+_crc32 = True
+
+
+def _entry(item):
+    if isinstance(item, tuple):
+        return item[1], item[0]
+    return f"{item.__module__}.{item.__qualname__}", item
+
+
+def add_safe_globals(safe_globals):
+    """Allows classes and functions, or (object, "module.name") pairs, for every later load."""
+    allowed.update(map(_entry, safe_globals))
+
+
+def get_safe_globals():
+    """What add_safe_globals() has allowed."""
+    return list(allowed.values())
+
+
+def clear_safe_globals():
+    """Allows nothing any more."""
+    allowed.clear()
+
+
+@contextlib.contextmanager
+def safe_globals(safe_globals):
+    """Allows classes and functions for the time of a block."""
+    before = dict(allowed)
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        allowed.clear()
+        allowed.update(before)
+
+
+def get_crc32_options():
+    """Whether save() computes check sums."""
+    return _crc32
+
+
+def set_crc32_options(compute_crc32):
+    """Whether save() computes check sums; without them other zip programs call the file damaged."""
+    global _crc32
+    _crc32 = bool(compute_crc32)
+
+
+def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True):
+    """Saves tensors, and lists, dicts, numbers and objects around them, where PyTorch can read them.
+
+    ``f`` is a path or has ``write``. A file of a path appears whole or not at all: what was there
+    stays until the new one is on the disk. Tensors that share memory share it in the file. Whatever
+    ``pickle_module`` and ``pickle_protocol`` are, protocol 2 is written, as PyTorch writes by default.
+    """
+    if not _use_new_zipfile_serialization:
+        raise ValueError("save: the old layout is read and not written; every PyTorch of today reads the zip layout")
+    if isinstance(f, (str, bytes, os.PathLike)):
+        path = os.fsencode(f)
+        if b"\0" in path:
+            raise ValueError("save: the path has a null byte in it")
+        root = os.path.basename(os.fsdecode(f)).rpartition(".")[0] or os.path.basename(os.fsdecode(f))
+        root = root.encode("utf-8", "replace").decode().replace("\0", "?")[:200] or "archive"
+        _C.pt_save(obj, Saving(), path, root, _crc32)
+    elif hasattr(f, "write"):
+        _C.pt_save(obj, Saving(), f, "archive", _crc32)
+    else:
+        raise TypeError(f"save: a path or a file that is open for writing is wanted, not {type(f).__name__}")
+
+
+def load(
+    f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, check_sums=None, **pickle_load_args
+):
+    """What `save`, or PyTorch, has saved.
+
+    ``f`` is a path or has ``read``. A file of a path is mapped privately: pages are read when they are
+    used, what is written to the tensors stays in the process. ``mmap=False`` copies instead.
+    ``map_location`` (a device, its name, a dict of names, or a function of a storage and a name) says
+    where tensors go; otherwise where they were, or to the host where there is no such device.
+    ``check_sums``: compare the storages' check sums too; by default only of what is copied.
+    """
+    if pickle_module is not None and weights_only:
+        raise RuntimeError("load: weights_only=True reads without pickle_module; leave one of them out")
+    weights_only = pickle_module is None if weights_only is None else weights_only
+    if map_location is not None and not callable(map_location) and not isinstance(map_location, dict):
+        map_location = adjoin.device(map_location)
+    is_path = isinstance(f, (str, bytes, os.PathLike))
+    if not is_path and not hasattr(f, "read"):
+        raise TypeError(f"load: a path or a file that is open for reading is wanted, not {type(f).__name__}")
+    if mmap and not is_path:
+        raise ValueError("load: mmap=True needs a path, not an open file")
+    source, mapped = _source(f, is_path, mmap)
+    file = _C.pt_open(source, mapped, not mapped if check_sums is None else check_sums)
+    loading = Loading(weights_only, map_location)
+    if pickle_module is not None:
+        return unpickled(file, loading, pickle_module, pickle_load_args)
+    loading.file = file
+    return _C.pt_run(file, loading)
+
+
+def _source(f, is_path, mmap):
+    """(a path or bytes, whether to map it)"""
+    if is_path:
+        return os.fsdecode(f), mmap is not False
+    if mmap is None and type(f) is io.BufferedReader and type(f.raw) is io.FileIO and f.tell() == 0:
+        path = f"/proc/self/fd/{f.fileno()}"  # an ordinary file that is merely open already
+        if stat.S_ISREG(os.fstat(f.fileno()).st_mode) and os.path.exists(path):
+            f.seek(0, os.SEEK_END)
+            return path, True
+    source = f.read()
+    if isinstance(source, str):
+        raise TypeError("load: the file is open for text; open it in binary mode, 'rb'")
+    return source, False
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """Names in a file that a load with weights_only=True would refuse."""
+    found = []
+
+    class Asking(Loading):
+        def unknown(self, module, name):
+            found.append(f"{module}.{name}")
+            return UnknownClass(module, name)
+
+    asking = Asking(False, adjoin.device("cpu"))
+    asking.file = _C.pt_open(_source(f, isinstance(f, (str, bytes, os.PathLike)), None)[0], False, False)
+    _C.pt_run(asking.file, asking)
+    return found

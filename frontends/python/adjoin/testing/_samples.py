@@ -1,0 +1,166 @@
+"""adjoin.testing._samples: arguments to try an op with: from its row, from its schema, or from a file of the user's."""
+
+import dataclasses
+import itertools
+import json
+import re
+
+import adjoin
+
+_PARAMETER = re.compile(
+    r"(?P<base>\w+)(?:<(?P<dtypes>[^>]*)>)?(?:\((?P<alias>\w)(?P<write>!?)\))?(?P<one>\??)(?P<list>\[\d*\])?(?P<all>\??)"
+    r"(?:\s+(?P<name>\w+))?(?:\s*=\s*(?P<default>.*))?$"
+)
+_NUMBERS = {"int": 1, "dim": 0, "size": 2, "float": 0.5, "Scalar": 0.5, "bool": True, "str": "none"}
+DTYPES = {
+    name: getattr(adjoin, name)
+    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+}
+
+
+@dataclasses.dataclass
+class Parameter:
+    """One parameter or result of a schema."""
+
+    name: str
+    base: str
+    dtypes: str
+    alias: str
+    written: bool
+    optional: bool
+    list: str
+    default: str | None
+
+    @property
+    def tensor(self):
+        return self.base in ("Tensor", "Operand")
+
+
+def _split(text):
+    parts, depth, quote, now = [], 0, "", ""
+    for c in text:
+        if quote or c in "'\"":
+            quote = "" if quote and c == quote else quote or c
+        depth += (c in "([<" and not quote) - (c in ")]>" and not quote)
+        if c == "," and depth == 0 and not quote:
+            parts.append(now)
+            now = ""
+        else:
+            now += c
+    return [p.strip() for p in [*parts, now] if p.strip() and p.strip() != "*"]
+
+
+def _parameter(text):
+    found = _PARAMETER.match(text.removeprefix("aux ").strip())
+    if not found:
+        raise ValueError(f"opcheck: {text!r} cannot be read in a schema")
+    f = found.groupdict()
+    optional = bool(f["all"] or (f["one"] and not f["list"]))
+    return Parameter(f["name"] or "", f["base"], f["dtypes"] or "", f["alias"] or "", bool(f["write"]), optional, f["list"] or "", f["default"])
+
+
+class Op:
+    """An op of the registry with what its schema says."""
+
+    def __init__(self, name):
+        infos = adjoin._C.op_info(name)
+        if not infos:
+            raise LookupError(f"opcheck: no op named {name!r} in libadjoin or a loaded plugin")
+        self.info = next((i for i in infos if i["name"] == name), infos[0])
+        self.name, self.call = self.info["name"], adjoin._C.find_op(self.info["name"])
+        before, _, after = self.info["schema"].partition("->")
+        self.params = [_parameter(p) for p in _split(before[before.index("(") + 1 : before.rindex(")")])]
+        after = after.strip()
+        results = _split(after[1:-1]) if after.startswith("(") else [after]
+        self.results = [_parameter(r) for r in results if not r.startswith("aux ")]
+        self.test = json.loads(self.info["test"]) if self.info["test"] else {}
+        self.random = any(p.base == "Generator" for p in self.params) or "ordered" in self.info["tags"].split()
+
+    def samples(self):
+        """(args, kwargs): a few of what the row or the schema promises to take, float64 where the dtype is free."""
+        given = self.test.get("cases") or [
+            {"shapes": shapes, "args": dict(zip(self.test.get("args", {}), values, strict=True))}
+            for shapes in self._shapes()
+            for values in itertools.islice(itertools.product(*self.test.get("args", {}).values()), 3)
+        ]
+        for case in given[:6]:
+            if all(not isinstance(v, str) or v.isidentifier() for v in case["args"].values()):
+                yield self._arguments(case["shapes"], case["args"])
+
+    def _tensors(self):
+        named = self.test.get("args", {})
+        return [p for p in self.params if p.tensor and not p.optional and p.default is None and p.name not in named]
+
+    def _shapes(self):
+        if self.test.get("shapes"):
+            return self.test["shapes"]
+        n = len(self._tensors())
+        return [[[3, 4]] * n, [[2, 3, 4]] * n, [[5]] * n]
+
+    def _arguments(self, shapes, named):
+        args, kwargs, shapes, keyword = [], {}, list(shapes), False
+        for p in self.params:
+            if p.name in named:
+                value = named[p.name]
+            elif p.tensor and not p.optional and p.default is None and shapes:
+                shape = shapes.pop(0)
+                listed = p.list and shape and isinstance(shape[0], list)
+                value = [self._tensor(p, s) for s in (shape if listed else [shape] * 2)] if p.list else self._tensor(p, shape)
+            elif p.default is not None or p.optional:
+                keyword = True  # what follows goes by name
+                continue
+            else:
+                value = [_NUMBERS[p.base]] * 2 if p.list else _NUMBERS.get(p.base)
+            if keyword or p.name in named:
+                keyword = True
+                kwargs[p.name] = value
+            else:
+                args.append(value)
+        return args, kwargs
+
+    def _tensor(self, p, shape):
+        if p.dtypes and p.dtypes not in ("floating", "real"):
+            dtype = DTYPES.get("int64" if p.dtypes == "integral" else "complex128" if p.dtypes == "complex" else p.dtypes, adjoin.float64)
+            return adjoin.testing.make_tensor(shape, dtype=dtype, device="cpu", low=0, high=2)
+        low, high = self.test.get("low", -1.9), self.test.get("high", 1.9)
+        x = adjoin.testing.make_tensor(shape, dtype=adjoin.float64, device="cpu", low=float(low), high=float(high))
+        # Away from 0, where many functions have a corner.
+        return adjoin.where(x.abs() < 0.05, x + 0.1, x) if low < 0 < high else x
+
+
+def from_file(path):
+    """Samples of a JSON file: a list of calls, each a list of arguments; {"shape": [3, 4], "dtype": "int64"} is a tensor."""
+    with open(path) as file:
+        calls = json.load(file)
+    return [([_argument(a) for a in call], {}) for call in calls]
+
+
+def _argument(value):
+    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        return [_argument(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    dtype = DTYPES[value.get("dtype", "float64")]
+    return adjoin.testing.make_tensor(value["shape"], dtype=dtype, device="cpu", low=value.get("low", -1.9), high=value.get("high", 1.9))
+
+
+def tensors_in(args, kwargs=()):
+    """Every tensor among arguments, in order."""
+    found = []
+    for a in (*args, *dict(kwargs).values()) if kwargs else args:
+        if isinstance(a, adjoin.Tensor):
+            found.append(a)
+        elif isinstance(a, (list, tuple)):
+            found += [t for t in a if isinstance(t, adjoin.Tensor)]
+    return found
+
+
+def mapped(f, args, kwargs):
+    """The same arguments with f of every tensor."""
+
+    def one(a):
+        if isinstance(a, (list, tuple)):
+            return [one(x) for x in a]
+        return f(a) if isinstance(a, adjoin.Tensor) else a
+
+    return [one(a) for a in args], {k: one(v) for k, v in kwargs.items()}

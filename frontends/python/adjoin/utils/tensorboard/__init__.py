@@ -1,0 +1,5 @@
+"""adjoin.utils.tensorboard: event files that TensorBoard shows."""
+
+from .writer import SummaryWriter  # noqa: F401
+
+__all__ = ["SummaryWriter"]

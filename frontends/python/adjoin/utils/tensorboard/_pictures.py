@@ -1,0 +1,115 @@
+"""adjoin.utils.tensorboard._pictures: tensors as PNG files, values as buckets, sounds as WAV files."""
+
+import io
+import math
+import struct
+import wave
+import zlib
+from bisect import bisect_left, bisect_right
+
+import adjoin
+
+
+def as_tensor(data):
+    """A tensor of the host, from a tensor, an array or nested lists."""
+    data = data.detach() if isinstance(data, adjoin.Tensor) else adjoin.as_tensor(data)
+    return data.cpu()
+
+
+def png(pixels):
+    """The PNG file of a uint8 tensor (height, width, channels); 1 to 4 channels: grey, grey and alpha, RGB, RGBA."""
+    height, width, channels = pixels.shape
+    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    data = bytes(memoryview(pixels.contiguous().reshape(-1))) if pixels.numel() else b""
+    stride = width * channels
+    rows = b"".join(b"\0" + data[y * stride : y * stride + stride] for y in range(height))
+    parts = ((b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))  # fmt: skip
+    chunks = (struct.pack(">I", len(d)) + n + d + struct.pack(">I", zlib.crc32(n + d)) for n, d in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def to_pixels(image, dataformats):
+    """A picture, or a batch of them as one grid, as uint8 (height, width, channels): floats are taken from [0, 1]."""
+    image = as_tensor(image)
+    letters = dataformats.upper()
+    if len(letters) != image.dim() or sorted(letters) not in (sorted("NCHW"), sorted("CHW"), sorted("HW")):
+        raise ValueError(
+            f"add_image: the tensor has shape {tuple(image.shape)}, which is not {dataformats!r}; name its dimensions by N, C, H, W"
+        )
+    if image.dtype != adjoin.uint8:
+        scale = 1 if not image.is_floating_point() and image.dtype != adjoin.bool else 255
+        image = (image.float() * scale).nan_to_num(0.0).clamp(0, 255).to(adjoin.uint8)
+    for letter in "CN":
+        if letter not in letters:
+            image, letters = image.unsqueeze(0), letter + letters
+    image = image.permute([letters.index(letter) for letter in "NHWC"])
+    count, height, width, channels = image.shape
+    if channels > 4:
+        raise ValueError(f"add_image: {channels} channels cannot be shown; 1 to 4 can")
+    columns = max(1, math.ceil(math.sqrt(count)))
+    grid = adjoin.zeros((math.ceil(count / columns) * height, columns * width, channels), dtype=adjoin.uint8)
+    for i in range(count):
+        top, left = i // columns * height, i % columns * width
+        grid[top : top + height, left : left + width] = image[i]
+    return grid
+
+
+def _powers():
+    """Limits that grow by a tenth from 1e-12 to 1e20, on both sides of 0."""
+    limits, x = [], 1e-12
+    while x < 1e20:
+        limits.append(x)
+        x *= 1.1
+    return [-x for x in reversed(limits)] + [0.0] + limits
+
+
+def _limits(numbers, bins):
+    """The limits of the buckets for sorted numbers."""
+    if bins == "tensorflow":
+        return _powers()
+    if not isinstance(bins, (str, int)):
+        return [float(x) for x in bins]
+    low, high, count = numbers[0], numbers[-1], len(numbers)
+    if isinstance(bins, str):
+        quarter = numbers[min(count - 1, 3 * count // 4)] - numbers[count // 4]
+        width = 2 * quarter / count ** (1 / 3)  # Freedman and Diaconis, 1981
+        by_width = math.ceil((high - low) / width) if width > 0 else 0
+        wanted = {"fd": by_width, "sturges": 0, "auto": by_width}.get(bins)
+        if wanted is None:
+            raise ValueError(f"add_histogram: bins={bins!r} is not tensorflow, auto, fd, sturges, a number or limits")
+        bins = min(10_000, max(wanted, math.ceil(math.log2(count)) + 1))
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return [low + (high - low) * i / bins for i in range(bins)] + [high]
+
+
+def buckets(values, bins):
+    """What histogram() of _events takes: least, greatest, how many, sum, sum of squares, limits, counts."""
+    values = as_tensor(values).reshape(-1).double()
+    if not values.numel():
+        raise ValueError("The input has no element.")
+    values = values[values.isfinite()]
+    if not values.numel():
+        return 0.0, 0.0, 0, 0.0, 0.0, [0.0], [0]
+    numbers = values.sort().values.tolist()
+    edges = _limits(numbers, bins)
+    places = [bisect_left(numbers, edge) for edge in edges]
+    places[-1] = bisect_right(numbers, edges[-1])  # the last bucket has its upper limit too
+    counts = [b - a for a, b in zip(places, places[1:], strict=False)]
+    full = [i for i, count in enumerate(counts) if count] or [0]
+    first, last = full[0], full[-1]
+    limits, counts = edges[first : last + 2], [0, *counts[first : last + 1]]
+    squares = values.dot(values).item()
+    return numbers[0], numbers[-1], len(numbers), math.fsum(numbers), squares, limits, counts
+
+
+def wav(sound, rate):
+    """The WAV file of a sound in [-1, 1], 16 bits, one channel; and how many samples it has."""
+    samples = (as_tensor(sound).reshape(-1).float().clamp(-1, 1) * 32767).to(adjoin.int16).tolist()
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(struct.pack(f"<{len(samples)}h", *samples))
+    return out.getvalue(), len(samples)
