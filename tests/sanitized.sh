@@ -13,5 +13,10 @@ case $tree in
     # forks, or starts a compiler, for the preloaded runtime goes along.
     ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \
       python -m pytest -q tests/ops tests/python -k 'not readme and not demo and not fork and not threads and not import and not memory'
+    # What the streams' threads hold lives as long as the process.
+    for mode in test grad; do
+      ASAN_OPTIONS=detect_leaks=0 ADJOIN_PREFIX=$stage \
+        "$stage/bin/adjoin" conform "$stage/lib/adjoin/plugins-1/libaj_emulated.so" --mode $mode --largest 2000
+    done
     ;;
 esac

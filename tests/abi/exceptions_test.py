@@ -107,7 +107,7 @@ CALLBACKS = [  # command, code, who is named, what arrives
     ("call acme::raise", 11, "raise: ", "the shape [8] is not liked"),
     ("grad acme::grad", 13, "", "boom in the derivative"),
     ("grad acme::hooked", 13, "", "boom in the hook"),
-    ("device shaky", 8, "shaky", "boom in mem_alloc"),
+    ("device shaky", 13, "shaky", "boom in mem_alloc"),
     ("device clumsy", 13, "clumsy", "boom in copy"),
 ]
 

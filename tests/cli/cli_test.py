@@ -16,6 +16,7 @@ COMMANDS = [
     ["plugins", "why"],
     ["ops"],
     ["config"],
+    ["doctor"],
     ["conform"],
     ["new-backend"],
     ["tune"],

@@ -7,10 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from abi_tools import ADJOIN, PREFIX, adjoin
+from abi_tools import ADJOIN, PLUGINDIR, PREFIX, adjoin
 
 
 @pytest.fixture(scope="module", params=["c", "c++"])
@@ -44,6 +45,17 @@ def test_it_trains(backend):
     folder = {**os.environ, "ADJOIN_PLUGIN_PATH": str(backend)}
     got = subprocess.run([sys.executable, backend / "train.py", "vendor"], env=folder, capture_output=True, text=True)
     assert got.returncode == 0 and "the losses agree" in got.stdout, got.stdout + got.stderr
+
+
+def test_it_stands_in_one_graph_with_other_devices(backend):
+    emulated = PLUGINDIR / "libaj_emulated.so"
+    devices = ["cpu", *(["emulated:0", "emulated:1"] if emulated.exists() else []), "vendor"]
+    program = Path(__file__).resolve().parents[1] / "plugins/several_devices.py"
+    folder = {**os.environ, "ADJOIN_PLUGIN_PATH": str(backend)}
+    got = subprocess.run([sys.executable, program, *devices], env=folder, capture_output=True, text=True)
+    assert got.returncode == 0 and "the losses agree" in got.stdout, got.stdout + got.stderr
+    if not emulated.exists():
+        pytest.skip("NOT TESTED: with emulated devices, whose plugin is not built")
 
 
 def test_meson_builds_and_installs_it(tmp_path):

@@ -34,3 +34,20 @@ def near(actual, expected, tolerance=1e-5):
     actual = actual.detach().numpy() if isinstance(actual, adjoin.Tensor) else np.asarray(actual)
     expected = expected.detach().numpy() if isinstance(expected, torch.Tensor) else np.asarray(expected)
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def optimizers(name, settings, values):
+    """PyTorch's and Adjoin's parameters with those values, each with its optimizer of that name."""
+    made = []
+    for lib, make in ((torch, lambda t: t.clone()), (adjoin, ours)):
+        params = [lib.nn.Parameter(make(v)) for v in values]
+        made.append((params, getattr(lib.optim, name)(params, **{"lr": 0.05, **settings})))
+    return made
+
+
+def step_both(pairs, grads):
+    """A step of both with those gradients."""
+    for (params, optimizer), make in zip(pairs, (lambda t: t.clone(), ours), strict=True):
+        for p, g in zip(params, grads, strict=True):
+            p.grad = None if g is None else make(g)
+        optimizer.step()

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 import adjoin
 from beside import copy_weights, near, ours
 
-IMAGE, LINE, ROWS = (3, 2, 6, 6), (3, 2, 6), (5, 6)
+IMAGE, LINE, ROWS, VOLUME = (3, 2, 6, 6), (3, 2, 6), (5, 6), (3, 2, 4, 4, 4)
 LAYERS = [
     ("Linear(6, 4)", ROWS),
     ("Linear(6, 4, bias=False)", LINE),
@@ -39,6 +39,39 @@ LAYERS = [
     ("ReflectionPad2d(1)", IMAGE),
     ("ReplicationPad2d(2)", IMAGE),
     ("CircularPad2d(1)", IMAGE),
+    ("MaxPool3d(2, padding=1)", VOLUME),
+    ("AvgPool3d(2)", VOLUME),
+    ("AdaptiveAvgPool3d(2)", VOLUME),
+    ("AdaptiveMaxPool1d(3)", LINE),
+    ("AdaptiveMaxPool2d((2, None))", IMAGE),
+    ("AdaptiveMaxPool3d(2)", VOLUME),
+    ("LPPool1d(2, 2)", LINE),
+    ("LPPool2d(2, 2)", IMAGE),
+    ("LPPool3d(2, 2)", VOLUME),
+    ("Conv3d(2, 4, 3, padding=1)", VOLUME),
+    ("ConvTranspose3d(2, 4, 3, stride=2)", VOLUME),
+    ("ConvTranspose1d(2, 4, 3, stride=2)", LINE),
+    ("Unfold(2, padding=1)", IMAGE),
+    ("Fold((4, 3), (2, 2))", (3, 8, 6)),
+    ("Upsample(scale_factor=2)", IMAGE),
+    ("Upsample(size=(3, 9), mode='bilinear')", IMAGE),
+    ("UpsamplingNearest2d(size=(4, 4))", IMAGE),
+    ("UpsamplingBilinear2d(scale_factor=2)", IMAGE),
+    ("PixelShuffle(2)", (3, 4, 3, 3)),
+    ("PixelUnshuffle(2)", IMAGE),
+    ("ChannelShuffle(2)", (3, 4, 3, 3)),
+    ("LocalResponseNorm(2)", IMAGE),
+    ("SyncBatchNorm(2)", IMAGE),
+    ("ReflectionPad3d(1)", VOLUME),
+    ("ReplicationPad3d(1)", VOLUME),
+    ("CircularPad3d(1)", VOLUME),
+    ("ZeroPad3d(1)", VOLUME),
+    ("ConstantPad3d(1, 2.0)", VOLUME),
+    ("utils.parametrizations.weight_norm(Linear(6, 4))", ROWS),
+    ("utils.parametrizations.spectral_norm(Conv2d(2, 4, 3))", IMAGE),
+    ("utils.parametrizations.orthogonal(Linear(6, 4), use_trivialization=False)", ROWS),
+    ("utils.weight_norm(Linear(6, 4))", ROWS),
+    ("utils.spectral_norm(Linear(6, 4))", ROWS),
     ("Softmax(dim=1)", ROWS),
     ("LogSoftmax(dim=1)", ROWS),
     ("GELU('tanh')", ROWS),
@@ -81,8 +114,35 @@ def test_layer(text, shape):
         near(p, q)
 
 
+LAZY = [
+    ("LazyLinear(3)", ROWS),
+    ("LazyConv2d(4, 3, padding=1)", IMAGE),
+    ("LazyConvTranspose1d(4, 3)", LINE),
+    ("LazyBatchNorm2d()", IMAGE),
+    ("LazyInstanceNorm1d()", LINE),
+]
+
+
+@pytest.mark.parametrize("text, shape", LAZY)
+def test_lazy_layer(text, shape):
+    torch.manual_seed(0)
+    mine, other = (eval(text, {**vars(nn)}) for nn in (adjoin.nn, torch.nn))
+    fresh = eval(text, {**vars(adjoin.nn)})
+    assert repr(mine) == repr(other) and list(mine.state_dict()) == list(other.state_dict())
+    x = torch.randn(shape)
+    other(x), mine(ours(x))
+    assert repr(mine) == repr(other)
+    for net in (mine, fresh):  # one that has seen an input, and one that has not
+        copy_weights(other, net)
+        near(net(ours(x)), other(x), 1e-5)
+
+
 LOSSES = [
     ("MSELoss()", "real"),
+    ("PoissonNLLLoss(full=True)", "share"),
+    ("HingeEmbeddingLoss(margin=0.5)", "sign"),
+    ("SoftMarginLoss()", "sign"),
+    ("MultiLabelSoftMarginLoss(reduction='sum')", "share"),
     ("L1Loss(reduction='sum')", "real"),
     ("SmoothL1Loss(beta=0.3)", "real"),
     ("HuberLoss(delta=0.2)", "real"),
@@ -106,12 +166,53 @@ def test_loss(text, kind):
         "real": torch.randn(6, 4),
         "share": torch.rand(6, 4),
         "class": torch.tensor([0, 3, -100, 1, 2, 2]),
+        "sign": torch.randn(6, 4).sign(),
     }[kind]
     z = ours(x).requires_grad_()
     a, b = mine(z, ours(y)), other(x, y)
     near(a, b)
     a.sum().backward(), b.sum().backward()
     near(z.grad, x.grad)
+
+
+TRANSFORMERS = [{}, {"batch_first": True}, {"norm_first": True, "activation": "gelu"}, {"bias": False}]
+
+
+@pytest.mark.parametrize("settings", TRANSFORMERS, ids=str)
+def test_transformer(settings):
+    torch.manual_seed(0)
+    nets = [nn.Transformer(8, 2, 2, 2, 16, dropout=0.0, **settings) for nn in (adjoin.nn, torch.nn)]
+    mine, other = nets
+    assert repr(mine) == repr(other)
+    copy_weights(other, mine)
+    first = (3, 5, 8) if settings.get("batch_first") else (5, 3, 8)
+    src, tgt = torch.randn(first), torch.randn(first)
+    padding = torch.tensor([[False, False, False, True, True]] * 3)
+    causal = [net.generate_square_subsequent_mask(5) for net in nets]
+    near(causal[0], causal[1])
+    for how in ({}, {"src_key_padding_mask": padding, "memory_key_padding_mask": padding}):
+        x, y = src.clone().requires_grad_(), ours(src).requires_grad_()
+        a = mine(y, ours(tgt), tgt_mask=causal[0], **{k: ours(v) for k, v in how.items()})
+        b = other(x, tgt, tgt_mask=causal[1], **how)
+        near(a, b, 2e-5)
+        g = torch.randn(b.shape)
+        a.backward(ours(g)), b.backward(g)
+        near(y.grad, x.grad, 1e-4)
+
+
+def test_adaptive_softmax():
+    torch.manual_seed(0)
+    mine, other = (nn.AdaptiveLogSoftmaxWithLoss(16, 20, [4, 10], div_value=2.0)
+                   for nn in (adjoin.nn, torch.nn))  # fmt: skip
+    assert repr(mine) == repr(other)
+    copy_weights(other, mine)
+    x, target = torch.randn(6, 16, requires_grad=True), torch.tensor([0, 19, 5, 3, 11, 4])
+    y = ours(x).requires_grad_()
+    a, b = mine(y, ours(target)), other(x, target)
+    near(a.output, b.output), near(a.loss, b.loss)
+    a.loss.backward(), b.loss.backward()
+    near(y.grad, x.grad)
+    near(mine.log_prob(y), other.log_prob(x)), near(mine.predict(y), other.predict(x))
 
 
 @pytest.mark.parametrize("settings", [{}, {"batch_first": True}, {"kdim": 6, "vdim": 5},

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 import adjoin
-from beside import near, ours, theirs
+from beside import near, optimizers, ours, step_both, theirs
 
 SHAPES = [(4, 3), (7,), (), (2, 3, 5)]
 SETTINGS = [
@@ -21,31 +21,16 @@ SETTINGS = [
 ]
 
 
-def both(name, settings, values):
-    pairs = []
-    for lib, make in ((torch, lambda t: t.clone()), (adjoin, ours)):
-        params = [lib.nn.Parameter(make(v)) for v in values]
-        pairs.append((params, getattr(lib.optim, name)(params, lr=0.05, **settings)))
-    return pairs
-
-
-def step(pairs, grads):
-    for (params, optimizer), make in zip(pairs, (lambda t: t.clone(), ours), strict=True):
-        for p, g in zip(params, grads, strict=True):
-            p.grad = None if g is None else make(g)
-        optimizer.step()
-
-
 @pytest.mark.parametrize(("name", "settings"), SETTINGS, ids=str)
 def test_steps_and_state(name, settings):
     torch.manual_seed(3)
     values = [torch.randn(s, dtype=torch.float64) for s in SHAPES]
-    pairs = both(name, settings, values)
+    pairs = optimizers(name, settings, values)
     for i in range(5):
         grads = [torch.randn(s, dtype=torch.float64) for s in SHAPES]
         if i == 0 and name != "SGD":  # its state begins later than the others'
             grads[1] = None
-        step(pairs, grads)
+        step_both(pairs, grads)
     (their_params, their), (our_params, our) = pairs
     for a, b in zip(our_params, their_params, strict=True):
         near(a, b, 1e-10)
@@ -62,7 +47,7 @@ def test_steps_and_state(name, settings):
 def test_state_of_pytorch_is_taken_over(name, settings):
     torch.manual_seed(4)
     values = [torch.randn(s) for s in SHAPES]
-    pairs = both(name, settings, values)
+    pairs = optimizers(name, settings, values)
     (their_params, their), (our_params, our) = pairs
     for p in their_params:
         p.grad = torch.randn_like(p)
@@ -75,7 +60,7 @@ def test_state_of_pytorch_is_taken_over(name, settings):
     with adjoin.no_grad():
         for a, b in zip(our_params, their_params, strict=True):
             a.copy_(ours(b))
-    step(pairs, [torch.randn(s) for s in SHAPES])
+    step_both(pairs, [torch.randn(s) for s in SHAPES])
     for a, b in zip(our_params, their_params, strict=True):
         near(a, b, 1e-5)
 

@@ -56,6 +56,14 @@ TEST_F(Calls, InPlaceAndByName) {
   EXPECT_EQ(elements(x), Floats32({1, 2, 3}));
   EXPECT_EQ(elements(call("mul", x, x)), Floats32({1, 4, 9}));
   EXPECT_THROW(call("no_such_op", x), kit::Error);
+  for (int i = 0; i < 2; ++i) {  // how many results an op has is asked once
+    EXPECT_EQ(elements(call("max.dim", x, 0)), Floats32({3}));
+    auto [value, place] = call<std::tuple<Tensor, Tensor>>("max.dim", x, 0);
+    EXPECT_EQ(elements(place), Floats32({2}));
+    call<void>("max.dim", x, 0);
+    using Three = std::tuple<Tensor, Tensor, Tensor>;
+    EXPECT_THROW(call<Three>("max.dim", x, 0), kit::Error);
+  }
 }
 
 TEST_F(Calls, GradientsTwice) {

@@ -3,23 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
-
-SOURCES = Path(__file__).parents[2] / "extensions/examples"
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    out = tmp_path_factory.mktemp("examples")
-    words = ["adjoin", "config", "--cflags", "--ldflags"]
-    flags = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    for source in SOURCES.glob("*.cpp"):
-        line = ["c++", "-std=c++20", "-O2", "-shared", "-fPIC", "-Wall", "-Werror", *flags, source]
-        done = subprocess.run([*line, "-o", out / f"libaj_{source.stem}.so"], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    return out
 
 
 def run(built, name, program, **environment):

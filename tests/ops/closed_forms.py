@@ -32,8 +32,6 @@ def to(input, dtype, device=None):
     return input.astype(str(dtype).split(".")[-1])
 
 
-FORMS["zeros"] = lambda size: np.zeros(size, np.float32)
-FORMS["ones"] = lambda size: np.ones(size, np.float32)
 FORMS["new_zeros"] = lambda input, size: np.zeros(size, input.dtype)
 FORMS["new_ones"] = lambda input, size: np.ones(size, input.dtype)
 FORMS["new_full"] = lambda input, size, fill_value: np.full(size, fill_value, input.dtype)
@@ -171,4 +169,5 @@ FORMS["einsum"] = lambda equation, operands: np.einsum(equation, *operands)
 FORMS["nn::linear"] = lambda input, weight, bias=0: input @ weight.T + bias
 FORMS["nn::bilinear"] = lambda input1, input2, weight, bias=0: np.einsum("bi,oij,bj->bo", input1, weight, input2) + bias
 FORMS["_::linear_weight_backward"] = lambda grad, input: (
-    grad.reshape(-1, grad.shape[-1]).T @ input.reshape(-1, input.shape[-1]))  # fmt: skip
+    (grad[..., None] * input).reshape(-1, input.shape[-1]).sum(0) if grad.ndim < input.ndim  # the weight was a vector
+    else grad.reshape(-1, grad.shape[-1]).T @ input.reshape(-1, input.shape[-1]))  # fmt: skip

@@ -62,6 +62,14 @@ def kind(x):
     return np.float64 if x.dtype == np.float64 else np.float32
 
 
+def shuffled(n):
+    order = list(range(n))
+    for i, draw in enumerate(integers([n], 0, 2**62)):
+        j = i + (int(draw) * (n - i) >> 62)
+        order[i], order[j] = order[j], order[i]
+    return np.array(order, np.int64)
+
+
 FORMS |= {
     "uniform_philox_": lambda input, low, high, seed, offset: (
         uniforms(input.shape, kind(input), seed, offset) * (high - low) + low),
@@ -84,7 +92,7 @@ FORMS |= {
     "randn": lambda size: normals(size, np.float32),
     "randint": lambda high, size, low=0: integers(size, low, high),
     "randint.low": lambda high, size, low=0: integers(size, low, high),
-    "randperm": lambda n: np.argsort(integers([n], 0, 2**62)),
+    "randperm": shuffled,
     "rand_like": lambda input: uniforms(input.shape, kind(input)),
     "randn_like": lambda input: normals(input.shape, kind(input)),
     "randint_like": lambda input, high, low=0: integers(input.shape, low, high).astype(input.dtype),

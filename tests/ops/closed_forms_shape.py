@@ -111,6 +111,27 @@ def pad_backward(grad, pad):
     return FORMS["constant_pad_nd"](grad, [-p for p in pad])
 
 
+EDGES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def with_edges(x, pad, mode):
+    pairs = list(zip(pad[::2], pad[1::2], strict=True))
+    return np.pad(x, [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1], mode=EDGES[mode])
+
+
+FORMS["pad_edges"] = with_edges
+
+
+@of("pad_edges_backward")
+def pad_edges_backward(grad, pad, mode):
+    shape = list(grad.shape)
+    for i in range(len(pad) // 2):
+        shape[-1 - i] -= pad[2 * i] + pad[2 * i + 1]
+    out = np.zeros(shape, grad.dtype)
+    np.add.at(out.reshape(-1), with_edges(np.arange(out.size).reshape(shape), pad, mode), grad)
+    return out
+
+
 # Gradients of views: zeros with the gradient where it came from.
 def scattered(grad, shape, at):
     out = np.zeros(shape, grad.dtype)

@@ -6,6 +6,7 @@ import closed_forms_loss  # noqa: F401
 import closed_forms_nn  # noqa: F401
 import closed_forms_optim  # noqa: F401
 import closed_forms_random  # noqa: F401
+import closed_forms_rows  # noqa: F401
 import closed_forms_shape  # noqa: F401
 import numpy as np
 from closed_forms import FORMS
@@ -28,12 +29,31 @@ def divide(input, other, rounding_mode=None):
     return q if rounding_mode is None else np.floor(q) if rounding_mode == "floor" else np.trunc(q)
 
 
+def multigammaln(x, p):
+    from scipy.special import multigammaln
+
+    return multigammaln(x, p)
+
+
+def quantile_of(function):
+    def quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
+        return function(input, q, axis=dim, keepdims=keepdim, method=interpolation)
+
+    return quantile
+
+
 OWN = {
     "relu": lambda x: np.maximum(x, 0),
     "leaky_relu": lambda x, negative_slope=0.01: np.where(x > 0, x, x * negative_slope),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "gelu": gelu,
     "divide": divide,
+    "ldexp": lambda x, y: x * 2.0**y,
+    "multigammaln": multigammaln,
+    "quantile": quantile_of(np.quantile),
+    "nanquantile": quantile_of(np.nanquantile),
+    "diff": lambda input, prepend=None, append=None, n=1, dim=-1: np.diff(
+        input, n, dim, **{k: v for k, v in (("prepend", prepend), ("append", append)) if v is not None}),
 }
 
 

@@ -28,7 +28,7 @@ def gradient_sample(row, given, other):
     fixed = {p.name for p in row.params[1:] if p.written}  # written beside the result: not differentiable
     fixed |= set(samples.complete(row, given, other)) - set(given) if row.name in samples.DEPENDENT else set()
     fixed |= set(samples.DEPENDENT[row.name](given, other)) if row.name in samples.DEPENDENT else set()
-    fixed |= set(row.test.get("signs", []))
+    fixed |= set(row.test.get("signs", [])) | set(row.test.get("fixed", []))
     fixed |= {"running_mean", "running_var"} if other.get("training") else set()
     inputs = []
     for name, value in given.items():

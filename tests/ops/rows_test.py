@@ -133,7 +133,8 @@ def layouts(t):
     return t.transpose(0, -1).contiguous().transpose(0, -1), part
 
 
-LAYOUT_IS_MEANING = ("view", "view_as", "view_as_complex", "as_strided", "unflatten")
+LAYOUT_IS_MEANING = ("view", "view_copy", "view_as", "view_as_complex", "view_as_complex_copy", "as_strided", "as_strided_copy",
+                     "unflatten")  # fmt: skip
 
 
 @pytest.mark.parametrize("row", TENSOR_ROWS, ids=str)

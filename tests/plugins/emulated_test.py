@@ -223,3 +223,42 @@ if os.fork() == 0:
 os.wait(); print(t.sum().item())
 """
     assert script(text).stdout == "True 2.0\n3.0\n"
+
+
+def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
+    def has(name, plugin):
+        return any(f"plugin {plugin}" in line for line in adjoin._C.explain_op(name, plugin).splitlines())
+
+    lacks = {n for n in adjoin._C.op_names() if has(n, "cpu") and not has(n, "emulated")}
+    # Bodies serve: of a layer a product and some elementwise kernels for each step, of the pairs the half of `_::cdist`.
+    assert lacks == {"rnn_layer", "rnn_layer_backward", "nn::pdist"}
+
+
+@pytest.mark.parametrize("orders", ["warp=64", "seed=5"])
+@pytest.mark.parametrize("n", [7, 1000])
+def test_what_runs_along_lines_does_not_depend_on_the_order_of_threads(n, orders):
+    x = adjoin.randn(3, n).to("emulated")
+    where = adjoin.randint(0, 5, (3, n)).to("emulated")
+    results = []
+    for how in (NOTHING, orders):
+        configure(how)
+        found = [*x.cummax(1), *x.cummin(1), x.logcumsumexp(1), adjoin.cdist(x, x, 3.0)]
+        found += [adjoin.zeros(3, 5, device="emulated").scatter_reduce(1, where, x, r) for r in ("sum", "prod", "mean")]
+        found += [adjoin.unique((x * 3).round(), dim=1), adjoin.searchsorted(x.sort(1).values, x)]
+        results.append([t.cpu() for t in found])
+    assert all(adjoin.equal(a, b) for a, b in zip(*results))
+
+
+def test_what_is_added_at_indices_is_added_in_their_order():
+    x = adjoin.zeros(50, 3)
+    index = adjoin.randint(0, 50, (400,))
+    values = adjoin.randn(400, 3)
+    want = x.index_put((index,), values, accumulate=True)
+    got = [x.to("emulated").index_put((index.to("emulated"),), values.to("emulated"), accumulate=True).cpu()]
+    configure("seed=7 warp=64")
+    got.append(x.to("emulated").index_put((index.to("emulated"),), values.to("emulated"), accumulate=True).cpu())
+    assert adjoin.equal(*got)
+    adjoin.testing.assert_close(got[0], want)
+    one = adjoin.zeros(4, device="emulated").index_put((adjoin.tensor([2] * 9, device="emulated"),),
+                                                       adjoin.tensor(1.0, device="emulated"), accumulate=True)  # fmt: skip
+    assert one.tolist() == [0, 0, 9, 0]

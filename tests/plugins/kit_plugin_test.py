@@ -66,6 +66,26 @@ AJ_PLUGIN(.name = "kitwrites", .provides = "ops:kitwrites") {
 }
 """
 )
+CALLS = (
+    BEGIN
+    + """
+#include <tuple>
+using adjoin::Tensor;
+static void normed(Body& b) {
+  Tensor x = b.tensor(0), no;
+  auto both = adjoin::call<std::tuple<Tensor, Tensor>>("batch_norm_stats", x, no, no, no, no, true, 0.1, 0.0);
+  Tensor one = adjoin::call("batch_norm_stats", x, no, no, no, no, true, 0.1, 0.0);
+  adjoin::call<void>("fill_", x, 2.0);
+  if (x.dim() != 2 || x.sizes()[1] != 3 || x.data_ptr<float>() != x.data_ptr()) raise(AJ_INTERNAL, "names differ");
+  b.ret(0, std::get<0>(both) - one + std::get<1>(both));
+}
+static void nothing(Body& b) { b.ret(0, adjoin::call("fused_sgd_", b.tensor(0))); }
+AJ_PLUGIN(.name = "kitcalls", .provides = "ops:kitcalls") {
+  plugin.op("kitcalls::normed(Tensor(a!) input) -> Tensor", "").body(body<normed>);
+  plugin.op("kitcalls::nothing(Tensor input) -> Tensor", "").body(body<nothing>);
+}
+"""
+)
 THROWS = BEGIN + 'AJ_PLUGIN(.name = "kitthrows") { throw std::runtime_error("no such luck"); }\n'
 
 
@@ -130,6 +150,14 @@ def test_parameters_that_do_not_fit_the_schema_are_told_at_load(tmp_path):
 def test_what_init_throws_is_the_reason(tmp_path):
     with pytest.raises(RuntimeError, match="kitthrows.*no such luck"):
         adjoin.load_plugin(build(tmp_path, "kitthrows", THROWS))
+
+
+def test_an_op_is_called_for_as_many_results_as_are_wanted(tmp_path):
+    adjoin.load_plugin(build(tmp_path, "kitcalls", CALLS))
+    x = adjoin.tensor([[1.0, 2, 3], [3, 4, 8]])
+    assert adjoin.ops.kitcalls.normed(x).tolist() == [[2, 3, 5.5]] * 2 and x.tolist() == [[2.0] * 3] * 2
+    with pytest.raises(Exception, match="fused_sgd_: "):
+        adjoin.ops.kitcalls.nothing(x)
 
 
 def test_what_a_plugin_writes_reaches_packed_weights(tmp_path):

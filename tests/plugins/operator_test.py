@@ -149,7 +149,7 @@ def policies(program, acme, **extra):
 def test_without_a_policy_a_missing_kernel_is_an_error(acme):
     got = policies("attempt(lambda: -x); attempt(lambda: x.exp())", acme)
     assert got[0] == "ok acme [-1.0, -2.0, -4.0]"
-    assert got[1].startswith("NotImplementedError exp: no plugin has a acme kernel for exp, and it has no body")
+    assert got[1].startswith("NotImplementedError exp: no plugin has a kernel for exp on acme, and it has no body")
     assert "ADJOIN_FALLBACK=host" in got[1]
 
 

@@ -1,6 +1,8 @@
 """tests/python/autograd_test.py: gradients from Python: backward, grad, modes, hooks, graphs, messages."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import adjoin as aj
@@ -391,3 +393,9 @@ def test_what_is_overwritten_has_gradient_zero(write):
     getattr(y, write)(*arguments)
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 0.0]
+
+
+def test_the_module_gradcheck_is_the_function_too():
+    words = "import adjoin.autograd.gradcheck as m, adjoin as a; x = a.ones(2, dtype=a.float64, requires_grad=True); "
+    words += "from adjoin.autograd.gradcheck import gradcheck; assert a.autograd.gradcheck(a.sin, (x,)) and m(a.sin, (x,)) and gradcheck(a.sin, (x,))"
+    subprocess.run([sys.executable, "-c", words], check=True)

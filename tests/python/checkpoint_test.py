@@ -3,7 +3,14 @@
 import adjoin
 import pytest
 from adjoin import nn
-from adjoin.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+from adjoin.utils.checkpoint import (
+    CheckpointError,
+    checkpoint,
+    checkpoint_sequential,
+    noop_context_fn,
+    set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
+)
 
 
 @pytest.fixture
@@ -78,3 +85,34 @@ def test_a_function_that_changes_its_mind():
 
     with pytest.raises(CheckpointError, match="the function has to do the same both times"):
         checkpoint(fickle, adjoin.ones(3, requires_grad=True)).sum().backward()
+
+
+def test_a_draw_is_the_same_in_the_second_run():
+    for reentrant in (False, True):
+        adjoin.manual_seed(4)
+        x = adjoin.ones(50, requires_grad=True)
+        out = checkpoint(lambda x: nn.functional.dropout(x, 0.5), x, use_reentrant=reentrant)
+        after = adjoin.get_rng_state().tolist()
+        out.sum().backward()
+        assert x.grad.tolist() == out.tolist() and adjoin.get_rng_state().tolist() == after
+
+
+def test_switches_for_a_while():
+    counts = []
+
+    def counted(x):
+        y = x.sin()
+        counts.append(1)
+        return y
+
+    x = adjoin.ones(2, requires_grad=True)
+    with set_checkpoint_early_stop(False):
+        checkpoint(counted, x).sum().backward()
+    assert len(counts) == 2
+    checkpoint(counted, x).sum().backward()
+    assert len(counts) == 3  # the second run ended with what sin saves
+    with set_checkpoint_debug_enabled(True), pytest.raises(ValueError, match="debug"):
+        checkpoint(counted, x, use_reentrant=True)
+    checkpoint(counted, x, context_fn=noop_context_fn).sum().backward()
+    with pytest.warns(UserWarning, match="use_reentrant"):
+        checkpoint(counted, x, use_reentrant=None)

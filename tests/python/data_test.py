@@ -80,11 +80,6 @@ def test_settings_that_contradict(settings, error):
         data.DataLoader(rows(), **settings)
 
 
-def test_workers_are_refused_with_advice():
-    with pytest.raises(NotImplementedError, match="pass num_workers=0"):
-        data.DataLoader(rows(), num_workers=2)
-
-
 def test_collation():
     collate = data.default_collate
     assert collate([1, 2]).dtype == adjoin.int64

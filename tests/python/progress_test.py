@@ -48,3 +48,12 @@ def test_pictures(tmp_path):
     plots.images(tmp_path / "none.png", [], [])
     for path in tmp_path.iterdir():
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 1000
+
+
+def test_a_line_fits_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    screen = Terminal()
+    with Bar(4, "a label of some length", file=screen) as bar:
+        bar.interval = 0
+        bar.update(loss=0.5)
+    assert all(len(part) < 30 for part in screen.getvalue().rstrip("\n").split("\r"))

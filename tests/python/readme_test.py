@@ -24,10 +24,10 @@ def squash(tmp_path_factory):
     """The plugin, built with the command in its first line."""
     folder = tmp_path_factory.mktemp("squash")
     code = blocks("cpp")[0]
-    (folder / "squash.cpp").write_text(code)
-    command = code.split("\n")[0].removeprefix("// squash.cpp: ")
+    (folder / "acme_ops.cpp").write_text(code)
+    command = code.split("\n")[0].removeprefix("// acme_ops.cpp: ")
     subprocess.run(command, shell=True, check=True, cwd=folder)
-    adjoin.load_plugin(str(folder / "libaj_squash.so"))
+    adjoin.load_plugin(str(folder / "libaj_acme_ops.so"))
     return adjoin.ops.acme.squash
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from adjoin import safetensors
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
           "float64", "complex64", "complex128"]  # fmt: skip
 
 
@@ -108,8 +108,8 @@ def test_lying_file(name, tmp_path):
 
 def test_damaged_bytes_load_or_raise():
     good = safetensors.save(sample())
-    generator = random.Random(0)
-    for _ in range(500):
+    generator = random.Random(int(os.environ.get("ADJOIN_FUZZ_SEED", 0)))
+    for _ in range(int(os.environ.get("ADJOIN_FUZZ_TURNS", 500))):
         data = bytearray(good)
         for _ in range(generator.randint(1, 4)):
             data[generator.randrange(900)] = generator.randrange(256)

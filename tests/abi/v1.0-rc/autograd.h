@@ -63,7 +63,7 @@ typedef struct aj_node { /* OPAQUE in size: a view of a node; retained like an o
   aj_object obj;
 } aj_node;
 
-typedef aj_status* (*aj_tensor_hook)(void* self, aj_tensor** inout_grad); /* may replace *inout_grad (owned) */
+typedef aj_status* (*aj_tensor_hook)(void* self, aj_tensor** inout_grad); /* *inout_grad is lent; what replaces it is given */
 typedef aj_status* (*aj_node_hook)(void* self, aj_tensor** inout_grads, uint32_t n, aj_tensor* const* other, uint32_t nother);
 typedef aj_status* (*aj_pack_hook)(void* self, aj_tensor* t, aj_object** out);   /* out: anything retained, given to unpack */
 typedef aj_status* (*aj_unpack_hook)(void* self, aj_object* packed, aj_tensor** out);

@@ -40,7 +40,7 @@ typedef struct aj_copy { /* EXTENSIBLE. `height` rows of `width` bytes, rows `pi
   const void* src;
   DLDevice dst_device, src_device; /* one is this device, or both are of this kind; the other one is the host */
   uint64_t width, height, dst_pitch, src_pitch; /* height 1: linear; either 0: nothing is done */
-  void* stream; /* NULL: the caller has waited for what it reads; it has finished when the call returns */
+  void* stream; /* the host's side stays until it has passed. NULL: the caller has waited for what it reads; finished on return */
 } aj_copy;
 enum { AJ_COPY_QUEUED = 1u << 16 /* aj_copy.flags: may be queued on the NULL stream, too; memory of the host is pinned */ };
 

@@ -54,13 +54,13 @@ typedef struct aj_call { /* EXTENSIBLE. made by the core, never copied; read-onl
   uint32_t struct_size, flags;
   const struct aj_core* core;
   const aj_op* op;
-  const aj_value* args; /* nargs of them: as many as the schema that the kernel was built with has */
+  const aj_value* args; /* nargs, as its built_schema has; a dim is >= 0; 0-dim tensors, in lists too, may be the host's */
   aj_value* rets;       /* tensors to fill, unless the op's shapes depend on data (AJ_OP_ALLOCATES) */
   uint32_t nargs, nrets;
   uint64_t keys;        /* keys below this kernel, for redispatch */
   void* stream;         /* native handle of the current stream of `device`; NULL: the device's default, or none */
   DLDevice device;
-  const aj_plan* plan;  /* pointwise, reduce and scan kinds; else NULL */
+  const aj_plan* plan;  /* pointwise, reduce and scan kinds; else, and in can_run, NULL. Queued work copies what it needs */
 } aj_call;
 enum { AJ_CALL_META = 1u << 0, AJ_CALL_DETERMINISTIC = 1u << 1, AJ_CALL_CAPTURING = 1u << 2, AJ_CALL_IN_PLACE = 1u << 3 };
 
@@ -71,7 +71,7 @@ typedef struct aj_kernel_def { /* EXTENSIBLE */
   aj_str op;           /* "add", "acme::squash"; a row's overload as "max.dim" */
   aj_str key;          /* a device's name, or a functionality key: "autocast", one from def_key */
   aj_str built_schema; /* (optional) what the author compiled against: lets the core adapt when the op has grown */
-  uint64_t dtypes;     /* AJ_DT_ bits of the compute dtype (no plan: the first tensor's); 0 = the kernel checks by itself */
+  uint64_t dtypes;     /* AJ_DT_ bits of the compute dtype alone (no plan: the first tensor's); 0 = the kernel checks by itself */
   int32_t priority;    /* the highest that can_run agrees to serves the call; of equal ones the first defined */
   uint32_t reserved;
   aj_kernel_fn fn;
@@ -80,7 +80,7 @@ typedef struct aj_kernel_def { /* EXTENSIBLE */
 } aj_kernel_def;
 enum {
   AJ_KERNEL_INNER = 1u << 0,            /* may be called for any part of the plan, from several threads at once */
-  AJ_KERNEL_CASTS = 1u << 1,            /* reads and writes operands in their own dtypes; halves compute in float32 */
+  AJ_KERNEL_CASTS = 1u << 1,            /* operands come in their own dtypes, any there is: can_run looks; halves compute in float32 */
   AJ_KERNEL_BLOCKS_HOST = 1u << 2,      /* waits for the device, or takes long: frontends park their lock */
   AJ_KERNEL_CAPTURE_SAFE = 1u << 3,     /* kept for captured streams: nothing asks yet, nor sets AJ_CALL_CAPTURING */
   AJ_KERNEL_NONDETERMINISTIC = 1u << 4, /* refused in the deterministic mode */

@@ -4,6 +4,7 @@
 #define ADJOIN_TESTS_HIP_ON_CUDA_H
 #include <cuda_runtime.h>
 
+#define hipError_t cudaError_t
 #define hipStream_t cudaStream_t
 #define hipLaunchKernel cudaLaunchKernel
 #define __shfl_down(x, by) __shfl_down_sync(0xffffffffu, x, by)

@@ -1,0 +1,6 @@
+"""tests/packages/conftest.py: the tools of tests/abi serve here too."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "abi"))
