@@ -1,8 +1,10 @@
 """bench/limit_share.py: how near each pointwise kernel comes to what the machine allows it.
 
-Each writes into a reused output, over arrays of 256 MB. Its limit is the smaller of two rates: a triad with non-temporal
-stores (bench/limits.cpp), passes of which alternate with the kernel's, and the same kernel on data in the first-level
-caches of as many processors. python bench/limit_share.py [--threads 2] [--only exp]
+Each writes into a reused output, over arrays of 256 MB. Its limit is the smallest of three rates: a triad with
+non-temporal stores and a loop that only reads and writes as many bytes per element as the kernel does (bench/limits.cpp),
+passes of which alternate with the kernel's, and the same kernel on data in the first-level caches of as many processors.
+The loop is there because a triad says too much where a kernel reads far more than it writes, or only writes: a processor
+that keeps so many reads under way is not faster at more of them. python bench/limit_share.py [--threads 2] [--only exp]
 """
 
 import argparse
@@ -23,6 +25,9 @@ WANTED = 0.8  # of the limit
 SIZE = 256_000_000  # bytes of an array
 SMALL = 8_192  # of one in the first-level cache
 WIDTH = {"float32": 4, "float64": 8, "bfloat16": 2, "int32": 4, "int64": 8, "bool": 1}
+# Names in statements: those of the dtype, and bytes of an element of others.
+OWN = ("x", "y", "out")
+OTHER = {"mask": 1, "single": 4, "twice": 8, "half": 2, "whole": 4, "byte": 1}
 
 UNARY = (
     "abs neg square reciprocal floor ceil trunc round frac sign relu exp exp2 expm1 log log2 log10 log1p tanh sigmoid "
@@ -39,59 +44,66 @@ WHOLE = "add sub mul maximum minimum bitwise_and bitwise_or bitwise_xor floor_di
 class Case:
     name: str
     statement: str
-    arrays: float  # read and written, of the dtype's size
     dtype: str = "float32"
+
+    def sizes(self):
+        """Bytes of an element of the result, then of the operands, the largest first."""
+        result = re.search(r"out=(\w+)|^(\w+)\.(?:copy|fill)_", self.statement)
+        result = result[1] or result[2]
+        used = set(re.findall(rf"\b({'|'.join((*OWN, *OTHER))})\b(?!=)", self.statement)) - {result}
+        size = {**dict.fromkeys(OWN, WIDTH[self.dtype]), **OTHER}
+        return [size[result], *sorted((size[name] for name in used), reverse=True)]
 
 
 def cases():
-    table = [Case(name, f"T.{name}(x, out=out)", 2) for name in UNARY]
-    table += [Case(name, f"T.{name}(x, y, out=out)", 3) for name in BINARY]
-    table += [Case(name, f"T.{name}(x, y, out=mask)", 2.25) for name in COMPARE]
-    table += [Case(name, f"T.{name}(x, out=mask)", 1.25) for name in TEST]
+    table = [Case(name, f"T.{name}(x, out=out)") for name in UNARY]
+    table += [Case(name, f"T.{name}(x, y, out=out)") for name in BINARY]
+    table += [Case(name, f"T.{name}(x, y, out=mask)") for name in COMPARE]
+    table += [Case(name, f"T.{name}(x, out=mask)") for name in TEST]
     table += [
-        Case("add_number", "T.add(x, 2.0, out=out)", 2),
-        Case("add_alpha", "T.add(x, y, alpha=0.5, out=out)", 3),
-        Case("addcmul", "T.addcmul(x, y, y, out=out)", 3),
-        Case("lerp", "T.lerp(x, y, 0.3, out=out)", 3),
-        Case("clamp", "T.clamp(x, 0.7, 1.2, out=out)", 2),
-        Case("pow2.5", "T.pow(x, 2.5, out=out)", 2),
-        Case("pow2", "T.pow(x, 2, out=out)", 2),
-        Case("where", "T.where(mask, x, y, out=out)", 3.25),
-        Case("where_number", "T.where(mask, x, 0.0, out=out)", 2.25),
-        Case("addcdiv", "T.addcdiv(x, y, y, out=out)", 3),
-        Case("gelu", "F.gelu(x, out=out)", 2),
-        Case("gelu_tanh", "F.gelu(x, approximate='tanh', out=out)", 2),
-        Case("silu", "F.silu(x, out=out)", 2),
-        Case("elu", "F.elu(x, out=out)", 2),
-        Case("softplus", "F.softplus(x, out=out)", 2),
-        Case("leaky_relu", "F.leaky_relu(x, out=out)", 2),
-        Case("hardtanh", "F.hardtanh(x, out=out)", 2),
-        Case("fill", "out.fill_(1.5)", 1),
-        Case("copy", "out.copy_(x)", 2),
-        Case("to_float64", "twice.copy_(x)", 3),
-        Case("to_bfloat16", "half.copy_(x)", 1.5),
-        Case("to_int32", "whole.copy_(x)", 2),
-        Case("of_uint8", "out.copy_(byte)", 1.25),
-        Case("of_bfloat16", "out.copy_(half)", 1.5),
+        Case("add_number", "T.add(x, 2.0, out=out)"),
+        Case("add_alpha", "T.add(x, y, alpha=0.5, out=out)"),
+        Case("addcmul", "T.addcmul(x, y, y, out=out)"),
+        Case("lerp", "T.lerp(x, y, 0.3, out=out)"),
+        Case("clamp", "T.clamp(x, 0.7, 1.2, out=out)"),
+        Case("pow2.5", "T.pow(x, 2.5, out=out)"),
+        Case("pow2", "T.pow(x, 2, out=out)"),
+        Case("where", "T.where(mask, x, y, out=out)"),
+        Case("where_number", "T.where(mask, x, 0.0, out=out)"),
+        Case("addcdiv", "T.addcdiv(x, y, y, out=out)"),
+        Case("gelu", "F.gelu(x, out=out)"),
+        Case("gelu_tanh", "F.gelu(x, approximate='tanh', out=out)"),
+        Case("silu", "F.silu(x, out=out)"),
+        Case("elu", "F.elu(x, out=out)"),
+        Case("softplus", "F.softplus(x, out=out)"),
+        Case("leaky_relu", "F.leaky_relu(x, out=out)"),
+        Case("hardtanh", "F.hardtanh(x, out=out)"),
+        Case("fill", "out.fill_(1.5)"),
+        Case("copy", "out.copy_(x)"),
+        Case("to_float64", "twice.copy_(x)"),
+        Case("to_bfloat16", "half.copy_(x)"),
+        Case("to_int32", "whole.copy_(x)"),
+        Case("of_uint8", "out.copy_(byte)"),
+        Case("of_bfloat16", "out.copy_(half)"),
     ]
     for dtype in ("float64", "bfloat16"):
-        table += [Case(name, f"T.{name}(x, y, out=out)", 3, dtype) for name in ("add", "mul")]
-        table += [Case(name, f"T.{name}(x, out=out)", 2, dtype) for name in ("exp", "log", "tanh", "relu", "sin", "erf")]
-        table.append(Case("gelu", "F.gelu(x, out=out)", 2, dtype))
-        table += [Case(name, f"T.{name}(x, y, out=mask)", 2 + 1 / WIDTH[dtype], dtype) for name in ("eq", "gt")]
-        table.append(Case("where", "T.where(mask, x, y, out=out)", 3 + 1 / WIDTH[dtype], dtype))
+        table += [Case(name, f"T.{name}(x, y, out=out)", dtype) for name in ("add", "mul")]
+        table += [Case(name, f"T.{name}(x, out=out)", dtype) for name in ("exp", "log", "tanh", "relu", "sin", "erf")]
+        table.append(Case("gelu", "F.gelu(x, out=out)", dtype))
+        table += [Case(name, f"T.{name}(x, y, out=mask)", dtype) for name in ("eq", "gt")]
+        table.append(Case("where", "T.where(mask, x, y, out=out)", dtype))
     for dtype in ("int32", "int64"):
-        table += [Case(name, f"T.{name}(x, y, out=out)", 3, dtype) for name in WHOLE]
-        table += [Case(name, f"T.{name}(x, out=out)", 2, dtype) for name in ("abs", "neg", "sign", "bitwise_not")]
-        table += [Case(name, f"T.{name}(x, y, out=mask)", 2 + 1 / WIDTH[dtype], dtype) for name in ("eq", "gt")]
-        table.append(Case("where", "T.where(mask, x, y, out=out)", 3 + 1 / WIDTH[dtype], dtype))
-        table.append(Case("to_float32", "single.copy_(x)", 1 + 4 / WIDTH[dtype], dtype))
-        table.append(Case("of_bool", "out.copy_(mask)", 1 + 1 / WIDTH[dtype], dtype))
+        table += [Case(name, f"T.{name}(x, y, out=out)", dtype) for name in WHOLE]
+        table += [Case(name, f"T.{name}(x, out=out)", dtype) for name in ("abs", "neg", "sign", "bitwise_not")]
+        table += [Case(name, f"T.{name}(x, y, out=mask)", dtype) for name in ("eq", "gt")]
+        table.append(Case("where", "T.where(mask, x, y, out=out)", dtype))
+        table.append(Case("to_float32", "single.copy_(x)", dtype))
+        table.append(Case("of_bool", "out.copy_(mask)", dtype))
     for name in ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "eq", "ne"):
-        table.append(Case(name, f"T.{name}(x, y, out=out)", 3, "bool"))
-    table += [Case(name, f"T.{name}(x, out=out)", 2, "bool") for name in ("logical_not", "bitwise_not")]
-    table.append(Case("where", "T.where(x, x, y, out=out)", 3, "bool"))
-    table.append(Case("to_float32", "single.copy_(x)", 5, "bool"))
+        table.append(Case(name, f"T.{name}(x, y, out=out)", "bool"))
+    table += [Case(name, f"T.{name}(x, out=out)", "bool") for name in ("logical_not", "bitwise_not")]
+    table.append(Case("where", "T.where(x, x, y, out=out)", "bool"))
+    table.append(Case("to_float32", "single.copy_(x)", "bool"))
     return table
 
 
@@ -142,40 +154,43 @@ def limits_program():
     return program
 
 
-class TriadProcess:
+class LimitsProcess:
     def __init__(self, threads):
         program = limits_program()
         self.process = subprocess.Popen(
-            [program, str(threads), "triad"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [program, str(threads), "streams"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def rate(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+    def rates(self, sizes):
+        """Of the triad, and of a loop that moves elements of these sizes."""
+        print(*sizes, *[0] * (4 - len(sizes)), file=self.process.stdin, flush=True)
+        return [float(rate) for rate in self.process.stdout.readline().split()]
 
     def end(self):
         self.process.stdin.close()
         self.process.wait()
 
 
-def cached_rate(case, threads):
-    """Bytes per second of data in first-level caches, while other processes do the same on the other processors.
+class Cached:
+    """A case on data in first-level caches, while other processes do the same on the other processors."""
 
-    The difference of two lengths leaves the price of a call out.
-    """
-    long = SMALL // WIDTH[case.dtype]
-    short = long // 16
-    loops = [bound(case, names(case.dtype, n)) for n in (long, short)]
-    others = [child for _ in range(threads - 1) if (child := forked(loops[0]))]
-    for loop in loops:
-        loop(200)
-    samples = [[seconds(loop, 500) for loop in loops] for _ in range(15)]
-    for child in others:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    taken = statistics.median(a - b for a, b in samples)
-    return case.arrays * WIDTH[case.dtype] * (long - short) / taken * threads
+    def __init__(self, case, threads):
+        long = SMALL // WIDTH[case.dtype]
+        short = long // 16
+        # The difference of two lengths leaves the price of a call out.
+        self.bytes = sum(case.sizes()) * (long - short) * threads
+        self.loops = [bound(case, names(case.dtype, n)) for n in (long, short)]
+        self.others = threads - 1
+        for loop in self.loops:
+            loop(200)
+
+    def rate(self):
+        others = [child for _ in range(self.others) if (child := forked(self.loops[0]))]
+        samples = [[seconds(loop, 200) for loop in self.loops] for _ in range(7)]
+        for child in others:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        return self.bytes / statistics.median(a - b for a, b in samples)
 
 
 def forked(loop):
@@ -185,21 +200,20 @@ def forked(loop):
     return child
 
 
-def measure(case, of, triad, threads, rounds):
-    loop = bound(case, of)
-    loop(1)
-    bytes_moved = case.arrays * WIDTH[case.dtype] * of["n"]
-    pairs = [(bytes_moved / seconds(loop), triad.rate()) for _ in range(rounds)]
-    reached = statistics.median(rate for rate, _ in pairs)
-    of_triad = statistics.median(rate / limit for rate, limit in pairs)
-    cached = cached_rate(case, threads)
+def measure(case, of, limits, threads, rounds):
+    loop, sizes, cached = bound(case, of), case.sizes(), Cached(case, threads)
+    passes = []
+    for _ in range(rounds):
+        loop(1)  # pages of a process that has forked are its own again when it has written to them
+        reached = sum(sizes) * of["n"] / seconds(loop)
+        passes.append((reached, *limits.rates(sizes), cached.rate()))
+    columns = [statistics.median(rates) for rates in zip(*passes, strict=True)]
     return {
         "case": case.name,
         "dtype": case.dtype,
-        "reached": reached,
-        "triad": statistics.median(limit for _, limit in pairs),
-        "cached": cached,
-        "share": max(of_triad, reached / cached),  # of the smaller limit
+        **dict(zip(("reached", "triad", "moved", "cached"), columns, strict=True)),
+        "without_moved": statistics.median(reached / min(triad, fast) for reached, triad, _, fast in passes),
+        "share": statistics.median(reached / min(most) for reached, *most in passes),
     }
 
 
@@ -211,21 +225,23 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
     T.set_num_threads(args.threads)
-    triad, results, of = TriadProcess(args.threads), [], None
+    limits, results, of = LimitsProcess(args.threads), [], None
     for case in cases():
         if not re.search(args.only, case.name):
             continue
         if of is None or of["x"].dtype != getattr(T, case.dtype):
             of = None
             of = names(case.dtype, SIZE // WIDTH[case.dtype])
-        results.append(measure(case, of, triad, args.threads, args.rounds))
-    triad.end()
+        results.append(measure(case, of, limits, args.threads, args.rounds))
+    limits.end()
     results.sort(key=lambda r: r["share"])
     print(f"pointwise kernels, reused output, arrays of 256 MB, {args.threads} thread(s); GB/s; wanted: {WANTED:.0%}")
-    print(f"{'kernel':14} {'dtype':9} {'reached':>8} {'triad':>8} {'in cache':>9} {'of limit':>9}")
+    head = " ".join(f"{name:>8}" for name in ("reached", "triad", "so moved", "in cache"))
+    print(f"{'kernel':14} {'dtype':9} {head} {'of limit':>9}   without 'so moved'")
     for r in results:
-        rates = " ".join(f"{r[key] / 1e9:8.1f}" for key in ("reached", "triad", "cached"))
-        print(f"{r['case']:14} {r['dtype']:9} {rates} {r['share']:10.0%}{'' if r['share'] >= WANTED else ' *'}")
+        rates = " ".join(f"{r[key] / 1e9:8.1f}" for key in ("reached", "triad", "moved", "cached"))
+        mark = " " if r["share"] >= WANTED else "*"
+        print(f"{r['case']:14} {r['dtype']:9} {rates} {r['share']:9.0%} {mark} {r['without_moved']:9.0%}")
     below = [r["case"] for r in results if r["share"] < WANTED]
     print(f"below what is wanted: {', '.join(below) or 'none'}")
     args.out.mkdir(parents=True, exist_ok=True)

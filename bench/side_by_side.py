@@ -19,7 +19,7 @@ from all_cases import CASES
 from table import NOT_JUDGED, SINGLY, WANTED, group_of
 
 HERE = Path(__file__).resolve().parent
-SUITES = "ops,view,create,ew,gemm,conv,rnn,attn,optim,train"
+SUITES = "ops,view,create,ew,gemm,conv,rnn,attn,optim,train,data"
 
 
 class Worker:

@@ -46,6 +46,7 @@ WANTED = {
     "attn": Wanted(0.7, 0.8),
     "optim": Wanted(1.05, 1.05),
     "train": Wanted(0.85, 0.85),
+    "data": Wanted(0.5, 0.8),
 }
 
 # Cases that are wanted to be better than their group.
@@ -70,6 +71,8 @@ SINGLY = {
     "train_mlp_adam": 0.75,
     "train_lenet": 0.7,
     "train_resnet18": 0.75,
+    "loader_2_workers": 0.33,
+    "send_64MB": 0.2,
 }
 
 # Judged by no figure: the interpreter alone.
