@@ -1,17 +1,16 @@
-"""bench/sweep_windows.py: sweep.py's run over everything that reads windows: pads, pools, convolutions, norms, resampling.
+"""bench/sweep_windows.py: everything that reads windows: pads, pools, convolutions, norms, resampling.
 
-Options as sweep.py's; one, two and three dimensions, each mode, and the forms that sweep.py leaves out.
+Options as sweep.py's; one, two and three dimensions, each mode.
 """
 
-import sweep
-from sweep import IMAGE, LINE, VOLUME, form
+from sweep_run import IMAGE, LINE, VOLUME, form, leaf, main
 
-sweep.FORMS.clear()
 PLACES = (("1d", LINE, 1), ("2d", IMAGE, 2), ("3d", VOLUME, 3))
 
 
 def convolutions():
     shapes = (
+        ("conv1d", LINE, "64, 64, 5", "padding=2"),
         ("conv1d_depthwise", LINE, "64, 1, 5", "padding=2, groups=64"),
         ("conv1d_depthwise_s2", LINE, "64, 1, 3", "padding=1, stride=2, groups=64"),
         ("conv1d_depthwise_dilated", LINE, "64, 1, 3", "padding=4, dilation=4, groups=64"),
@@ -23,6 +22,7 @@ def convolutions():
         ("conv1d_s2", LINE, "64, 64, 5", "padding=2, stride=2"),
         ("conv1d_one", "x=T.randn(16, 1, 4096)", "32, 1, 64", "stride=4"),
         ("conv2d_depthwise", IMAGE, "32, 1, 3, 3", "padding=1, groups=32"),
+        ("conv2d_depthwise5", IMAGE, "32, 1, 5, 5", "padding=2, groups=32"),
         ("conv2d_depthwise7", IMAGE, "32, 1, 7, 7", "padding=3, groups=32"),
         ("conv2d_depthwise_s2", IMAGE, "32, 1, 3, 3", "padding=1, stride=2, groups=32"),
         ("conv2d_depthwise_dilated", IMAGE, "32, 1, 3, 3", "padding=2, dilation=2, groups=32"),
@@ -32,6 +32,7 @@ def convolutions():
         ("conv2d_grouped", IMAGE, "32, 8, 3, 3", "padding=1, groups=4"),
         ("conv2d_pairs", IMAGE, "32, 2, 3, 3", "padding=1, groups=16"),
         ("conv2d_dilated", IMAGE, "32, 32, 3, 3", "padding=2, dilation=2"),
+        ("conv2d_same", IMAGE, "32, 32, 3, 3", "padding='same'"),
         ("conv3d", VOLUME, "32, 16, 3, 3, 3", "padding=1"),
         ("conv3d_point", VOLUME, "32, 16, 1, 1, 1", "padding=0"),
         ("conv3d_s2", VOLUME, "32, 16, 3, 3, 3", "padding=1, stride=2"),
@@ -49,6 +50,7 @@ def convolutions():
         ("conv_transpose1d_depthwise", LINE, "64, 1, 4", "stride=2, padding=1, groups=64"),
         ("conv_transpose1d_dilated", LINE, "64, 32, 3", "dilation=2"),
         ("conv_transpose2d", IMAGE, "32, 16, 4, 4", "stride=2, padding=1"),
+        ("conv_transpose2d_s1", IMAGE, "32, 32, 3, 3", "padding=1"),
         ("conv_transpose2d_depthwise", IMAGE, "32, 1, 4, 4", "stride=2, padding=1, groups=32"),
         ("conv_transpose2d_depthwise_s1", IMAGE, "32, 1, 3, 3", "padding=1, groups=32"),
         ("conv_transpose2d_dilated", IMAGE, "32, 32, 3, 3", "dilation=2, padding=2"),
@@ -81,13 +83,14 @@ def pools():
         form(f"max_unpool{n}", pooled, f"F.max_unpool{n}(y, i, 2)")
     for dims, x in ((2, IMAGE), (3, VOLUME)):
         form(f"fractional_max_pool{dims}d", x, f"F.fractional_max_pool{dims}d(x, 2, output_ratio=(.6,) * {dims})")
+    form("tensor_unfold", LINE, "x.unfold(2, 16, 8).contiguous()")
     form("unfold", IMAGE, "F.unfold(x, 3, padding=1)")
     form("unfold_s2", IMAGE, "F.unfold(x, 3, padding=1, stride=2)")
     form("unfold_dilated", IMAGE, "F.unfold(x, 3, padding=2, dilation=2)")
     form("unfold_patches", IMAGE, "F.unfold(x, 8, stride=8)")
-    form("fold", "x=" + sweep.leaf(8, 288, 3136), "F.fold(x, (56, 56), 3, padding=1)")
-    form("fold_s2", "x=" + sweep.leaf(8, 288, 784), "F.fold(x, (56, 56), 3, padding=1, stride=2)")
-    form("fold_patches", "x=" + sweep.leaf(8, 2048, 49), "F.fold(x, (56, 56), 8, stride=8)")
+    form("fold", "x=" + leaf(8, 288, 3136), "F.fold(x, (56, 56), 3, padding=1)")
+    form("fold_s2", "x=" + leaf(8, 288, 784), "F.fold(x, (56, 56), 3, padding=1, stride=2)")
+    form("fold_patches", "x=" + leaf(8, 2048, 49), "F.fold(x, (56, 56), 8, stride=8)")
 
 
 def resampling():
@@ -143,4 +146,4 @@ resampling()
 norms()
 
 if __name__ == "__main__":
-    sweep.main()
+    main(__doc__)

@@ -19,7 +19,7 @@ recall() {
   local name lines
   for name in "${failed[@]}"; do
     echo "-- FAILED: $name (all of it: $logs/$name)"
-    lines=$(grep -aE '^(FAILED|ERROR|E  |[^ ]+:[0-9]+: )' "$logs/$name" || true)
+    lines=$(grep -aE '^(FAILED|ERROR|E  |not covered: |[^ ]+:[0-9]+: )' "$logs/$name" || true)
     if [ -z "$lines" ]; then lines=$(tail -n 20 "$logs/$name"); fi
     tail -n 40 <<<"$lines" | cut -c1-300
   done

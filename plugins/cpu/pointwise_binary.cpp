@@ -12,15 +12,6 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-#define AJ_BINARY(name, expression)                \
-  struct name##_f {                                \
-    template <class D, class V>                    \
-    HWY_INLINE V operator()(D d, V a, V b) const { \
-      (void)d;                                     \
-      return expression;                           \
-    }                                              \
-  };                                               \
-  AJ_LOOPS(name, name##_f, 2, same)
 AJ_BINARY(add, a + b)
 AJ_BINARY(sub, a - b)
 AJ_BINARY(mul, a* b)
@@ -36,7 +27,6 @@ AJ_BINARY(first_squared, a* a)
 AJ_BINARY(first_cubed, a* a* a)
 AJ_BINARY(first_inverse, hn::Set(d, hn::TFromD<D>(1)) / a)
 AJ_BINARY(first_root, math::root_as_power(d, a))
-#undef AJ_BINARY
 
 template <class T>
 struct AddScaled {

@@ -81,22 +81,12 @@ AJ_LOOPS(logaddexp2, LogAddExp2, 2, same)
 AJ_UNARY(entr, hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Zero(d),
                               hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Neg(hn::Inf(d)),
                                              hn::Neg(x) * math::log(d, x))))
-#define AJ_BINARY(name, expression)                \
-  struct name##_f {                                \
-    template <class D, class V>                    \
-    HWY_INLINE V operator()(D d, V a, V b) const { \
-      (void)d;                                     \
-      return expression;                           \
-    }                                              \
-  };                                               \
-  AJ_LOOPS(name, name##_f, 2, same)
 AJ_BINARY(xlogy, hn::IfThenElse(hn::And(hn::Eq(a, hn::Zero(d)), hn::Eq(b, b)), hn::Zero(d),
                                 a* math::log(d, b)))
 AJ_BINARY(xlog1py, hn::IfThenElse(hn::And(hn::Eq(a, hn::Zero(d)), hn::Eq(b, b)), hn::Zero(d),
                                   a* math::log1p(d, b)))
 AJ_BINARY(fmax, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(b)), a, b))
 AJ_BINARY(fmin, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(b)), a, b))
-#undef AJ_BINARY
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -61,6 +61,16 @@ inline constexpr Spec chosen_vectors = {&chosen_kernel<Pair, Chooser, Set>, Set:
     }                                         \
   };                                          \
   AJ_LOOPS(name, name##_f, 1, same)
+// The same of two arguments, the vectors a and b.
+#define AJ_BINARY(name, expression)                \
+  struct name##_f {                                \
+    template <class D, class V>                    \
+    HWY_INLINE V operator()(D d, V a, V b) const { \
+      (void)d, (void)b;                            \
+      return expression;                           \
+    }                                              \
+  };                                               \
+  AJ_LOOPS(name, name##_f, 2, same)
 // And outside: those of the chosen set.
 #define AJ_CHOSEN(name) \
   LoopPair name##_pair() { return AJ_SIMD(name##_loops)(); }

@@ -5,7 +5,7 @@ import math
 import adjoin
 
 from . import constraints
-from .distribution import Distribution, to_tensors
+from .distribution import EULER, Distribution, to_tensors
 
 
 class _LocScale(Distribution):
@@ -115,8 +115,7 @@ class Cauchy(_LocScale):
 class Gumbel(_LocScale):
     """Gumbel's distribution of greatest values."""
 
-    _EULER = 0.5772156649015329
-    mean = property(lambda self: self.loc + self.scale * self._EULER)
+    mean = property(lambda self: self.loc + self.scale * EULER)
     mode = property(lambda self: self.loc)
     variance = property(lambda self: (math.pi * self.scale) ** 2 / 6)
 
@@ -134,7 +133,7 @@ class Gumbel(_LocScale):
 
     def entropy(self):
         """See the base."""
-        return self.scale.log() + 1 + self._EULER
+        return self.scale.log() + 1 + EULER
 
 
 class Uniform(Distribution):

@@ -4,7 +4,14 @@ import adjoin
 
 from . import constraints
 
+EULER = 0.57721566490153286060  # Euler's constant: minus the mean logarithm of an exponential variable
 _validate = __debug__
+
+
+def uniform_inside(t):
+    """Uniform in (0, 1), in the shape of t: at the ends logarithms are infinite."""
+    eps = adjoin.finfo(t.dtype).eps
+    return adjoin.rand_like(t).clamp(eps, 1 - eps)
 
 
 def set_default_validate_args(value):

@@ -5,13 +5,7 @@ import adjoin
 
 from . import constraints
 from .discrete import Bernoulli, OneHotCategorical
-from .distribution import Distribution
-
-
-def _uniform_like(t):
-    """In (0, 1): at the ends logarithms are infinite."""
-    eps = adjoin.finfo(t.dtype).eps
-    return adjoin.rand_like(t).clamp(eps, 1 - eps)
+from .distribution import Distribution, uniform_inside
 
 
 class RelaxedBernoulli(Distribution):
@@ -35,7 +29,7 @@ class RelaxedBernoulli(Distribution):
     def rsample(self, sample_shape=()):
         """See the base."""
         logits = self.logits.expand(self._shape(sample_shape))
-        u = _uniform_like(logits.detach())
+        u = uniform_inside(logits.detach())
         return adjoin.sigmoid((u.log() - adjoin.log1p(-u) + logits) / self.temperature)
 
     def log_prob(self, value):
@@ -70,7 +64,7 @@ class RelaxedOneHotCategorical(Distribution):
     def rsample(self, sample_shape=()):
         """See the base."""
         logits = self.logits.expand(self._shape(sample_shape))
-        gumbel = -(-_uniform_like(logits.detach()).log()).log()
+        gumbel = -(-uniform_inside(logits.detach()).log()).log()
         return ((logits + gumbel) / self.temperature).softmax(-1)
 
     def log_prob(self, value):

@@ -5,16 +5,8 @@ import math
 import adjoin
 
 from . import constraints
-from .distribution import Distribution, to_tensors
+from .distribution import EULER, Distribution, to_tensors, uniform_inside
 from .gamma import draw_gamma
-
-_EULER = 0.57721566490153286060
-
-
-def _inside(t):
-    """Uniform in (0, 1), in the shape of t."""
-    eps = adjoin.finfo(t.dtype).eps
-    return adjoin.rand_like(t).clamp(eps, 1 - eps)
 
 
 class StudentT(Distribution):
@@ -77,7 +69,7 @@ class HalfCauchy(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return self.icdf(_inside(self.scale.detach().expand(self._shape(sample_shape))))
+        return self.icdf(uniform_inside(self.scale.detach().expand(self._shape(sample_shape))))
 
     def log_prob(self, value):
         """See the base."""
@@ -123,7 +115,7 @@ class Weibull(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        u = _inside(self.scale.detach().expand(self._shape(sample_shape)))
+        u = uniform_inside(self.scale.detach().expand(self._shape(sample_shape)))
         return self.scale * (-u.log()) ** (1 / self.concentration)
 
     def log_prob(self, value):
@@ -139,7 +131,7 @@ class Weibull(Distribution):
     def entropy(self):
         """See the base."""
         k = self.concentration
-        return _EULER * (1 - 1 / k) + (self.scale / k).log() + 1
+        return EULER * (1 - 1 / k) + (self.scale / k).log() + 1
 
 
 class Pareto(Distribution):
@@ -169,7 +161,7 @@ class Pareto(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        u = _inside(self.scale.detach().expand(self._shape(sample_shape)))
+        u = uniform_inside(self.scale.detach().expand(self._shape(sample_shape)))
         return self.scale * (-u.log() / self.alpha).exp()
 
     def log_prob(self, value):
@@ -254,7 +246,7 @@ class Kumaraswamy(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        u = _inside(self.concentration1.detach().expand(self._shape(sample_shape)))
+        u = uniform_inside(self.concentration1.detach().expand(self._shape(sample_shape)))
         return (-adjoin.expm1(u.log() / self.concentration0)) ** (1 / self.concentration1)
 
     def log_prob(self, value):
@@ -266,4 +258,4 @@ class Kumaraswamy(Distribution):
     def entropy(self):
         """See the base."""
         a, b = self.concentration1, self.concentration0
-        return 1 - 1 / b + (1 - 1 / a) * (adjoin.digamma(b + 1) + _EULER) - a.log() - b.log()
+        return 1 - 1 / b + (1 - 1 / a) * (adjoin.digamma(b + 1) + EULER) - a.log() - b.log()
