@@ -33,6 +33,7 @@ inline const bool joined = (bind(aj_get_interface), true);
 #include <adjoin/plugins.hpp>
 #include <adjoin/safetensors.hpp>
 #include <adjoin/state.hpp>
+#include <adjoin/values.hpp>
 
 namespace AJ_HIDDEN adjoin {
 

@@ -203,6 +203,13 @@ def test_who_writes_methods_is_told_of_functions(extensions):
         cpp_extension.load_inline("methods", "Tensor f(Tensor x) { return x.transpose(0, 1); }", functions="f")
 
 
+def test_an_error_in_our_headers_is_told_first(extensions):
+    with pytest.raises(cpp_extension.CompileError, match=r"(?s)not compile:\n  function\(\): an op takes and returns Tensor.*own words"):
+        cpp_extension.load_inline("types", "Tensor f(Tensor x, FILE*) { return x; }", functions="f")
+    with pytest.raises(cpp_extension.CompileError, match=r"(?s)a function returns Tensor, a list of Tensors.*own words"):
+        cpp_extension.load_inline("types", 'std::string f(double) { return "one"; }', functions="f")
+
+
 def test_functions_of_files(extensions, tmp_path):
     (tmp_path / "half.cpp").write_text("#include <adjoin/kit/ops.hpp>\nadjoin::Tensor half(adjoin::Tensor x) { return x / 2; }\n")
     found = load("files", [tmp_path / "half.cpp"], functions="half")

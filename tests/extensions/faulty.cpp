@@ -26,6 +26,12 @@ Tensor reads_empty(const Tensor& x) {
   if (x.numel() == 0) std::abort();
   return x * 2;
 }
+Tensor keeps_tensors(const Tensor& x) { return Tensor(x * 2).take(), x * 2; }
+Tensor keeps_memory(const Tensor& x) {
+  static char* volatile last;
+  last = new char[40];
+  return x * 2;
+}
 Tensor twice(const Tensor& x) { return x * 2; }
 Tensor squared(const Tensor& x) { return x * x; }
 
@@ -53,6 +59,11 @@ AJ_PLUGIN(.name = "faulty", .version = "0", .provides = "ops:faulty") {
   function<reads_meta>(plugin, "faulty::reads_meta");
   function<reads_empty>(plugin, "faulty::reads_empty");
   function<twice>(plugin, "faulty::wrong_gradient").vjp([](Tensor g, Saved) { return g * 3; });
+  function<keeps_tensors>(plugin, "faulty::keeps_tensors");
+  function<keeps_memory>(plugin, "faulty::keeps_memory");
+  function<twice>(plugin, "faulty::keeps_gradients").vjp([](Tensor g, Saved) {
+    return Tensor(g).take(), g * 2;
+  });
   function<squared>(plugin, "faulty::wrong_second").vjp([](Tensor g, Saved x) {
     return g * (x.detach() * 2);
   });

@@ -19,6 +19,7 @@ void fill(aj_tensor* t, uint8_t value);
 bool starts(const char *text, const char* with);
 int64_t rank(const DLTensor* t);
 void nothing(void);
+unsigned char low(unsigned short x, unsigned long long y);
 typedef struct pair { int a; } pair;
 static inline int hidden(int x) { return x; }
 #endif
@@ -39,6 +40,7 @@ void fill(aj_tensor* t, uint8_t value) { memset(t->dl.data, value, 4); }
 bool starts(const char* text, const char* with) { return strncmp(text, with, strlen(with)) == 0; }
 int64_t rank(const DLTensor* t) { return t->ndim; }
 void nothing(void) {}
+unsigned char low(unsigned short x, unsigned long long y) { return (unsigned char)(x + y); }
 """
 
 
@@ -50,7 +52,7 @@ def mine(tmp_path, extensions):
 
 
 def test_functions_are_ops(mine):
-    assert mine.__all__ == ["axpy", "dot", "fill", "nothing", "rank", "starts"]
+    assert mine.__all__ == ["axpy", "dot", "fill", "low", "nothing", "rank", "starts"]
     x, y = T.ones(4), T.arange(4.0)
     before = y._version
     assert mine.axpy(x, y, 4, 0.5) == 1 and y.tolist() == [0.5, 1.5, 2.5, 3.5] and y._version > before
@@ -59,6 +61,7 @@ def test_functions_are_ops(mine):
     assert mine.dot(x=z, y=z, n=3) == 5.0
     assert mine.starts("adjoin", "ad") is True and mine.starts("adjoin", "x") is False
     assert mine.rank(T.zeros(2, 3).t()) == 2 and mine.nothing() is None
+    assert mine.low(250, 8) == 2
     t = T.zeros(4, dtype=T.uint8)
     mine.fill(t, 7)
     assert t.tolist() == [7] * 4

@@ -28,6 +28,9 @@ FAULTS = {
     "ignores_strides": ("layouts", "inputs with gaps: result 0 has other values"),
     "reads_empty": ("layouts", "crashes: Aborted"),
     "ignores_dtype": ("dtypes", "is taken and wrong: declare the kernel's dtypes"),
+    "keeps_tensors": ("leaks", "a call keeps [0-9]+ bytes of .* for good"),
+    "keeps_memory": ("leaks", "a call keeps [0-9]+ bytes of malloc's for good"),
+    "keeps_gradients": ("leaks", "a call with its backward pass keeps [0-9]+ bytes of .* for good"),
     "good": (None, ""),
 }
 

@@ -202,6 +202,9 @@ void each_field(T& object, F&& f) {
                   "a module with constructors has to say which members it has: "
                   "static constexpr auto fields() { return nn::Fields<&Net::a, &Net::b>(); }");
     constexpr size_t count = detail::initializers<T>() - 1;  // less nn::Module, its base
+    static_assert(count < detail::kMost || !detail::takes<T>(std::make_index_sequence<count + 2>()),
+                  "a module has at most 24 members: put some into modules of their own, or into a "
+                  "std::vector, or say fields()");
     detail::each_bound(object, f, std::make_index_sequence<count>());
   }
 }

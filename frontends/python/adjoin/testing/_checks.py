@@ -1,7 +1,10 @@
 """adjoin.testing._checks: what opcheck asks of an op, a function for each promise."""
 
 import ctypes
+import gc
+import sys
 import threading
+import time
 
 import adjoin
 
@@ -268,7 +271,71 @@ def check_dtypes(op, samples):
     return "takes " + " ".join(taken)
 
 
+class _Heap(ctypes.Structure):
+    """What mallinfo2 returns."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena free fast maps mapped peak idle used left top".split()]
+
+
+def _taken():
+    """What tells a leak: bytes of tensors, bytes of malloc's, objects of Python's."""
+    gc.collect()
+    told = {"bytes of tensors": adjoin.memory.memory_allocated(), "objects of Python's": sys.getallocatedblocks()}
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallinfo2"):
+        libc.mallinfo2.restype = _Heap
+        heap = libc.mallinfo2()
+        told["bytes of malloc's"] = heap.used + heap.mapped
+    return told
+
+
+def check_leaks(op, samples):
+    """Calls, and backward passes, give back what they took."""
+    for args, kwargs in _first(samples):
+        try:
+            leaves = _differentiable(op, args, kwargs)[1:] and True
+        except Skip:
+            leaves = False
+
+        def forward(args=args, kwargs=kwargs):
+            a, k = clones(args, kwargs)
+            op.call(*a, **k)
+
+        def backward(args=args, kwargs=kwargs):
+            a, k = clones(args, kwargs, lambda t: t.detach().clone().requires_grad_(_float(t)))
+            results = [r for r in tensors_in(_listed(op.call(*a, **k))) if r.requires_grad]
+            if results:
+                adjoin.autograd.backward(results, [adjoin.ones_like(r) for r in results])
+
+        for what, run in (("a call", forward), *([("a call with its backward pass", backward)] if leaves else [])):
+            try:
+                grown = _growth(run)
+            except (RuntimeError, NotImplementedError):
+                continue  # refused: another check's matter
+            if grown:
+                raise Fault(f"{what} keeps {grown} for good: release what is owned, free what is allocated")
+
+
+def _growth(run):
+    """What each call keeps, or nothing. Caches fill up at first, leaks go on: two rounds after a first one have to grow."""
+    before = time.perf_counter()
+    for _ in range(20):
+        run()
+    calls = int(min(200, max(20, 20 * 0.2 / (time.perf_counter() - before))))
+    rounds = [_taken()]
+    for _ in range(3):
+        for _ in range(calls):
+            run()
+        rounds.append(_taken())
+    for what in rounds[0]:
+        steps = [(b[what] - a[what]) / calls for a, b in zip(rounds[1:], rounds[2:], strict=False)]
+        if min(steps) >= (0.9 if what.startswith("objects") else 8):
+            return f"{min(steps):.0f} {what}"
+    return ""
+
+
 CHECKS = {
     "schema": check_schema, "gradient": check_gradient, "second gradient": check_second_gradient, "meta": check_meta,
     "threads": check_threads, "layouts": check_layouts, "dtypes": check_dtypes,
+    "leaks": check_leaks,
 }  # fmt: skip

@@ -18,7 +18,7 @@ _WORDS = {True: "holds", False: "FAILS", None: "-"}
 def _arguments():
     parser = argparse.ArgumentParser(
         prog="adjoin opcheck",
-        description="Does an op keep what its schema promises? Writes and shared memory, derivatives, meta tensors, threads, layouts, dtypes.",
+        description="Does an op keep what its schema promises? Writes and shared memory, derivatives, meta tensors, threads, layouts, dtypes, leaks.",
     )
     parser.add_argument("what", nargs="+", metavar="FILE|OP", help="a plugin's file: all its ops; or an op's name: acme::squash")
     parser.add_argument("--samples", metavar="FILE", help='JSON: a list of calls, e.g. [[{"shape": [3, 4], "dtype": "float64"}, 2.0]]')

@@ -236,11 +236,16 @@ def explain(name, output, sources):
         if "error: " in at[3] or "required from" in at[3]:
             own.append(f"  {os.path.basename(at[1])}:{at[2]}: {at[3]}")
             own += [f"    {text.strip()}" for text in lines[i + 1 : i + 2] if re.match(r" *\d+ \|", text)]
-    first = "\n".join(dict.fromkeys(own)) or "  (no line of yours is named)"
+    if not own:  # in our headers, or the linker's: what the first errors say, without where
+        said = [re.split(r"error: |(?=undefined reference)", line, maxsplit=1)[1:] for line in lines]
+        own = [f"  {words[0].removeprefix('static assertion failed: ')}" for words in said if words][:2] + ["  (no line of yours is named)"]
+    first = "\n".join(dict.fromkeys(own))
     if "torch/extension.h" in output or "pybind11" in output:
         first += "\n  (there is no torch/extension.h and no pybind11 here: leave them out and name the functions: functions=[...])"
     if re.search(r"adjoin::Tensor' has no member named|data_ptr", output):
         first += "\n  (ops are functions: transpose(x, 0, 1), sum(x); a tensor has shape(), strides(), ndim(), dtype(), device(), data<float>())"
+    if "no matching function for call to 'give(" in output:
+        first += "\n  (a function returns Tensor, a list of Tensors, a number, bool, nothing, or a tuple of these)"
     return f"cpp_extension: {name} does not compile:\n{first}\nThe compiler's own words:\n{output.rstrip()}"
 
 

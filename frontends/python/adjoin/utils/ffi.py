@@ -20,7 +20,8 @@ _ELEMENTS = {
     "long": "int64", "long long": "int64", "signed char": "int8", "unsigned char": "uint8", "bool": "bool", "_Bool": "bool",
     "float _Complex": "complex64", "double _Complex": "complex128",
 }  # fmt: skip
-_INTEGERS = {"int", "long", "long long", "short", "char", "size_t", "ptrdiff_t", "ssize_t", "unsigned", "unsigned int", "unsigned long"}
+_INTEGERS = {"int", "long", "long long", "short", "char", "signed char", "size_t", "ptrdiff_t", "ssize_t", "unsigned"}
+_INTEGERS |= {f"unsigned {word}" for word in ("char", "short", "int", "long", "long long")}
 _INTEGERS |= {f"{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64)}
 _KEYWORDS = {"def", "class", "lambda", "in", "is", "from", "import", "pass", "with", "as", "not", "and", "or", "None", "True", "False", "del"}
 
