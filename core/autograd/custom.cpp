@@ -104,7 +104,7 @@ aj_status* node_new(const aj_vjp_def* def, void* payload, aj_tensor* const* inpu
 }
 
 aj_status* node_results(aj_node* n, uint32_t n_results) {
-  Custom* c;
+  Custom* c = nullptr;
   AJ_TRY(custom_of(n, "node_results", &c));
   if (n_results == 0)
     return fail(AJ_INVALID_ARGUMENT, "node_results: ", node_name_of(node_of(n)),
@@ -114,7 +114,7 @@ aj_status* node_results(aj_node* n, uint32_t n_results) {
 }
 
 aj_status* node_save(aj_node* abi, const aj_value* v, int32_t is_result) {
-  Custom* c;
+  Custom* c = nullptr;
   AJ_TRY(custom_of(abi, "node_save", &c));
   Node* n = node_of(abi);
   aj_value to = *v;
@@ -135,7 +135,7 @@ aj_status* node_save(aj_node* abi, const aj_value* v, int32_t is_result) {
 }
 
 aj_status* node_attach(aj_node* abi, uint32_t i, aj_tensor* t, int32_t dirty) {
-  Custom* c;
+  Custom* c = nullptr;
   AJ_TRY(custom_of(abi, "node_attach", &c));
   Node* n = node_of(abi);
   if (i >= n->nresults) n->nresults = i + 1;

@@ -70,6 +70,14 @@ std::map<void*, Library>& libraries() {
   return *all;
 }
 
+// What dlerror said, out of Boost's sentence around it.
+std::string_view reason_in(std::string_view what) {
+  constexpr std::string_view before = "dlerror system message: ";
+  size_t begin = what.find(before), end = what.rfind(')');
+  if (begin == what.npos || end == what.npos || end < begin + before.size()) return what;
+  return what.substr(begin + before.size(), end - begin - before.size());
+}
+
 aj_status* open_library(const Candidate& c, void** out_handle) {
   try {
     Library library(c.path, load_mode::rtld_now | load_mode::rtld_local);
@@ -78,8 +86,8 @@ aj_status* open_library(const Candidate& c, void** out_handle) {
     return nullptr;
   } catch (abi::__forced_unwind&) {
     throw;
-  } catch (const std::exception& e) {  // what() ends with dlerror's text
-    return fail(AJ_UNAVAILABLE, "cannot be loaded: ", e.what());
+  } catch (const std::exception& e) {
+    return fail(AJ_UNAVAILABLE, "cannot be loaded: ", reason_in(e.what()));
   } catch (...) {
     return fail(AJ_UNAVAILABLE, "cannot be loaded: its constructors threw an exception");
   }

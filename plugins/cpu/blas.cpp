@@ -10,10 +10,12 @@
 #include <adjoin/kit/library.hpp>
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gemm.hpp"
@@ -69,13 +71,30 @@ class Library {
       tried += (tried.empty() ? "" : "; ") + file + ": " + why;
       handle_ = nullptr;  // left open: unloading a BLAS that has started threads is not safe
     }
-    std::string message = "no BLAS library, our own products serve (" + tried + ")";
-    // Of a word that names nobody it has been told already.
-    bool told =
-        wish_.find('/') == wish_.npos && wish_.find(".so") == wish_.npos &&
-        std::find(std::begin(kLibraries), std::end(kLibraries), wish_) == std::end(kLibraries);
-    core().log(told ? 2 : 1, AJ_STR_LIT("cpu"), str(message));
+    tell_of_absence(tried);
     state_.store(kAbsent, std::memory_order_release);
+  }
+
+  bool is_named_in(std::string_view list) const {  // "blis,dgemm=mkl"
+    for (size_t end; !list.empty(); list.remove_prefix(std::min(list.size(), end + 1))) {
+      end = std::min(list.find_first_of(",="), list.size());
+      if (list.substr(0, end) == wish_) return true;
+    }
+    return false;
+  }
+  // Who lists libraries asks each whether it is there: a warning is due to who asked for this one.
+  // A word that names nobody has been told of already.
+  void tell_of_absence(const std::string& tried) const {
+    const char* set = std::getenv("ADJOIN_BLAS");
+    bool known =
+        std::find(std::begin(kLibraries), std::end(kLibraries), wish_) != std::end(kLibraries);
+    bool asked = known ? set && is_named_in(set)
+                       : wish_.find('/') != wish_.npos || wish_.find(".so") != wish_.npos;
+    std::string message = "no BLAS library";
+    if (known) message += " '" + wish_ + "'";
+    if (asked || wish_.empty()) message += ", our own products serve";
+    message += " (" + tried + ")";
+    core().log(asked ? 1 : 2, AJ_STR_LIT("cpu"), str(message));
   }
 
   static std::vector<std::string> candidates(const std::string& wish) {

@@ -119,7 +119,7 @@ def test_missing_library_names_it(tmp_path, host):
     plugin = build_plugin(tmp_path, extra="int nowhere_defined(void);", init="return nowhere_defined() ? 0 : 0;")
     got = host("load", plugin)
     assert got.stdout.startswith("error ") and "nowhere_defined" in got.stdout
-    assert got.stdout.count("\n") == 1
+    assert got.stdout.count("\n") == 1 and "boost" not in got.stdout and "Bad file" not in got.stdout
 
 
 def test_first_in_order_wins(tmp_path, host):

@@ -41,3 +41,13 @@ def test_a_library_that_was_named_and_is_missing_is_told():
     result = run("/no/such/library.so")
     assert "no BLAS library, our own products serve (/no/such/library.so: " in result.stderr
     assert run("own").stderr == ""
+
+
+def test_listing_who_is_there_warns_of_nobody():
+    program = "from adjoin.backends import blas; blas.get(); print([name for name, *_ in blas.available()])"
+    env = {**os.environ, "ADJOIN_BLAS": ""}
+    got = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=env)
+    assert got.stderr == "" and "own" in got.stdout
+    if "mkl" in got.stdout:
+        pytest.skip("MKL is installed: nothing is missing to be told")
+    assert "no BLAS library 'mkl', our own products serve (" in run("blis,dgemm=mkl").stderr
