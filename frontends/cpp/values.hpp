@@ -78,7 +78,8 @@ Tensor tensor(std::span<const T> numbers, std::optional<DLDevice> device = std::
 }
 template <class T>
 Tensor tensor(const std::vector<T>& numbers, std::optional<DLDevice> device = std::nullopt) {
-  static_assert(!std::same_as<T, bool>, "std::vector<bool> has no memory to copy; use vector<char>");
+  static_assert(!std::same_as<T, bool>,
+                "std::vector<bool> has no memory to copy; use vector<char>");
   return tensor(std::span<const T>(numbers), device);
 }
 
@@ -101,9 +102,13 @@ inline Tensor tensor(const Values& numbers, std::optional<DLDataType> dtype = st
 // A tensor in memory of the caller's, which is neither copied nor freed and has to outlive it.
 template <class T>
 Tensor from_memory(T* data, const std::vector<int64_t>& shape) {
-  DLTensor like{
-      data,    {kDLCPU, 0}, int32_t(shape.size()), dtype_of<T>(), const_cast<int64_t*>(shape.data()),
-      nullptr, 0};
+  DLTensor like{data,
+                {kDLCPU, 0},
+                int32_t(shape.size()),
+                dtype_of<T>(),
+                const_cast<int64_t*>(shape.data()),
+                nullptr,
+                0};
   uint64_t bytes = sizeof(T);
   for (int64_t n : shape) bytes *= uint64_t(n);
   aj_tensor* t = nullptr;
@@ -171,7 +176,8 @@ inline std::string to_string(const Tensor& t) {
   return out + kit::text(t.dtype(), kit::Shape{t.shape().data(), t.ndim()}, " ", at);
 }
 template <class Stream>
-requires requires(Stream& s) { s.rdbuf(); } Stream& operator<<(Stream& out, const Tensor& t) {
+requires requires(Stream& s) { s.rdbuf(); }
+Stream& operator<<(Stream& out, const Tensor& t) {
   out << to_string(t);
   return out;
 }
