@@ -265,6 +265,27 @@ def test_tensor_hooks():
         x.register_hook(3)
 
 
+def test_a_hook_that_returns_its_gradient_keeps_nothing():
+    x = aj.ones(2, requires_grad=True)
+
+    def passes():
+        y = x * 2
+        y.register_hook(lambda g: g)
+        y.grad_fn.register_hook(lambda into, out: into)
+        y.grad_fn.register_prehook(lambda out: out)
+        y.sum().backward()
+        x.grad = None
+
+    def taken(times):
+        for _ in range(times):
+            passes()
+        gc.collect()
+        return aj.memory.memory_allocated()
+
+    taken(10)
+    assert taken(50) == taken(50)
+
+
 def test_hook_after_accumulation():
     x = leaf(1.0)
     seen = []

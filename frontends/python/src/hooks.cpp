@@ -22,6 +22,7 @@ bool take_grad(PyObject* result, aj_tensor** io) {
     return false;
   }
   aj_tensor* fresh = tensor_of(result);
+  if (fresh == *io) return true;  // the one that was lent: nothing replaces it
   core->retain(fresh);
   *io = fresh;  // the core gives up what it was
   return true;
