@@ -321,6 +321,20 @@ def test_multi_grad_hook():
     handle.remove()
 
 
+def test_multi_grad_hooks_keep_no_tensor():
+    def taken(times):
+        for _ in range(times):
+            a, b = aj.ones(2, requires_grad=True), aj.ones(2, requires_grad=True)
+            aj.autograd.graph.register_multi_grad_hook([a, b], lambda grads: None)
+            (a * b).sum().backward()
+            del a, b
+        gc.collect()
+        return aj.memory.memory_allocated()
+
+    taken(10)
+    assert taken(50) == taken(50)
+
+
 def test_saved_tensors_hooks():
     x = leaf(2.0)
     packed = []

@@ -45,7 +45,8 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: mode is {mode!r}, 'all' or 'any' is wanted")
     tensors = list(tensors)
-    grads = [None] * len(tensors)
+    count = len(tensors)  # a hook that held its own tensor would never be freed
+    grads = [None] * count
     seen = [0]
 
     def hook_for(i):
@@ -55,11 +56,11 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
             if mode == "any":
                 if seen[0] == 1:
                     fn(grad)
-            elif seen[0] == len(tensors):
+            elif seen[0] == count:
                 fn(list(grads))
-            if seen[0] == len(tensors):
+            if seen[0] == count:
                 seen[0] = 0
-                grads[:] = [None] * len(tensors)
+                grads[:] = [None] * count
 
         return hook
 
