@@ -131,12 +131,16 @@ aj_status* check_dtype(const aj_op* op, const Param& p, const aj_tensor* t) {
   return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ", t->dl.dtype, "; it must be ", wanted);
 }
 
-// A place in a tensor may be given as int32: the same number as int64 serves.
+// A place in a tensor may be given as int32, the same number as int64 serves; a truth as a byte that is 0 or not.
 aj_status* widen(const Param& p, aj_value* v, Settled* s) {
   aj_tensor* t = v->v.tensor;
-  if (p.dtypes != 1ull << AJ_DT_INT64 || (p.flags & AJ_PARAM_WRITTEN) || !t || priv(t).dtype != AJ_DT_INT32) return nullptr;
+  if ((p.flags & AJ_PARAM_WRITTEN) || !t) return nullptr;
+  int32_t to = AJ_DT_INT64;
+  if (priv(t).dtype == AJ_DT_UINT8) to = AJ_DT_BOOL;
+  else if (priv(t).dtype != AJ_DT_INT32) return nullptr;
+  if (p.dtypes != 1ull << to) return nullptr;
   Ref wide;
-  AJ_TRY(tape::cast(t, AJ_DT_INT64, wide.out()));
+  AJ_TRY(tape::cast(t, to, wide.out()));
   *v = value(wide.get());
   s->widened.push_back(std::move(wide));
   return nullptr;

@@ -93,12 +93,12 @@ aj_status* embedding_bag_body(void*, aj_call* call) {
          mode, "'");
     if (scale.defined()) want_shape(scale, "per_sample_weights", input.shape());
     want(weight.ndim() == 2, "weight must be a matrix, its shape is ", shown(weight));
-    want(!b.flag(5), "scale_grad_by_freq is not offered; divide the loss instead");
+    want(!b.flag(5) || mode != "max", "scale_grad_by_freq goes with mode 'sum' and 'mean', not with 'max'");
     Bags bags = bags_of(input, b.tensor(2), b.flag(9));
     Tensor flat = reshape(input, {-1});
     std::optional<int64_t> padding = b.maybe<int64_t>(10);
     if (padding && *padding < 0) padding = *padding + weight.size(0);
-    Taken t{embedding(flat, weight, padding, b.maybe<double>(3), b.real(4), false, b.flag(7)),
+    Taken t{embedding(flat, weight, padding, b.maybe<double>(3), b.real(4), b.flag(5), b.flag(7)),
             padding ? unsqueeze(ne(flat, *padding), 1) : Tensor()};
     bool alike = input.ndim() == 2;
     if (mode == "max") return b.ret(0, largest(weight, t, bags, alike));

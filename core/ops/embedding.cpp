@@ -19,13 +19,21 @@ void renormalize(const Tensor& weight, const Tensor& indices, double max_norm, d
   index_put_(weight, places, shorter);
 }
 
+// The same rows; what comes back to one is divided by how often its index occurs. A product is recorded for that, and
+// what it was multiplied to is overwritten, unrecorded, by the rows themselves.
+Tensor shared_gradient(const Tensor& found, const Tensor& indices, int64_t rows) {
+  Tensor times = gather(bincount(indices, Tensor(), rows), 0, indices);
+  Tensor made = found * unsqueeze(reciprocal(to(times, found.dtype())), 1);
+  copy_(made.detach(), found.detach());
+  return made;
+}
+
 }  // namespace
 
 aj_status* embedding_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& weight = b.tensor(1);
     want(weight.ndim() == 2, "weight must be a matrix, its shape is ", shown(weight));
-    want(!b.flag(5), "scale_grad_by_freq is not offered; divide the loss instead");
     want(!b.flag(6), "sparse gradients are not offered; leave sparse=False");
     Tensor indices = to_index(b.tensor(0)), flat = reshape(indices, {-1});
     int64_t rows = weight.size(0), padding = -1;
@@ -38,7 +46,10 @@ aj_status* embedding_body(void*, aj_call* call) {
     if (b.given(3)) renormalize(weight, flat, b.real(3), b.real(4));
     Sizes shape = sizes_of(indices);
     shape.push_back(weight.size(1));
-    b.ret(0, reshape(in_own_name([&] { return embedding_rows(weight, flat, padding); }), shape));
+    Tensor found = in_own_name([&] { return embedding_rows(weight, flat, padding); });
+    if (b.flag(5) && found.requires_grad() && kit::env.autograd->grad_mode())
+      found = shared_gradient(found, flat, rows);
+    b.ret(0, reshape(found, shape));
   });
 }
 

@@ -160,20 +160,6 @@ Tensor median_place(const Tensor& t, int64_t dim) {
 
 }  // namespace
 
-aj_status* nanmedian_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    Tensor flat = vector_of(b.tensor(0));
-    if (flat.numel() == 0)
-      return b.ret(0, to(full(Sizes(), double(NAN), float64, flat.device()), flat.dtype()));
-    Tensor seen = flat.detach();
-    if (!has_values(seen)) return b.ret(0, reshape(cut(flat, 0, 0, 1), Sizes()));
-    int64_t good = sum(logical_not(isnan(seen))).item<int64_t>(),
-            k = std::max<int64_t>(good + 1, 2) / 2;
-    Tensor place = cut(std::get<1>(topk(seen, k, 0, false, false)), 0, k - 1, k);
-    b.ret(0, reshape(gather(flat, 0, place), Sizes()));
-  });
-}
-
 aj_status* nanmedian_dim_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor t = b.tensor(0).ndim() ? b.tensor(0) : unsqueeze(b.tensor(0), 0);

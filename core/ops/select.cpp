@@ -1,5 +1,5 @@
 // core/ops/select.cpp: picking by masks, flat places and order, by other ops.
-#include "core/ops/make.hpp"
+#include "core/ops/loss.hpp"
 
 namespace adjoin::ops {
 
@@ -109,12 +109,40 @@ aj_status* kthvalue_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+bool recorded(const Tensor& t) { return t.requires_grad() && kit::env.autograd->grad_mode(); }
+
+// The median that was found in t, which all elements of `candidates` are at most: its gradient is shared by its equals.
+Tensor shared_by_equals(const Tensor& t, const Tensor& candidates) {
+  return amax(where(candidates, t, number_of(t, -INFINITY)));
+}
+
+Tensor number_without_elements(const Tensor& t) {
+  return to(full(Sizes(), double(NAN), float64, t.device()), t.dtype());
+}
+
+}  // namespace
+
 aj_status* median_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor flat = reshape(b.tensor(0), {-1});
-    if (flat.numel() == 0)
-      return b.ret(0, to(full(Sizes(), double(NAN), float64, flat.device()), flat.dtype()));
-    b.ret(0, kth(flat, (flat.numel() + 1) / 2, 0, false, true).first);
+    Tensor flat = reshape(b.tensor(0), {-1}), seen = flat.detach();
+    if (flat.numel() == 0) return b.ret(0, number_without_elements(flat));
+    Tensor found = kth(seen, (flat.numel() + 1) / 2, 0, false, true).first;
+    // A median that is NaN has no element above it: all stay.
+    b.ret(0, recorded(flat) ? shared_by_equals(flat, logical_not(gt(seen, found))) : found);
+  });
+}
+
+aj_status* nanmedian_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor flat = reshape(b.tensor(0), {-1}), seen = flat.detach();
+    if (flat.numel() == 0) return b.ret(0, number_without_elements(flat));
+    if (!has_values(seen)) return b.ret(0, reshape(cut(flat, 0, 0, 1), Sizes()));
+    int64_t good = sum(logical_not(isnan(seen))).item<int64_t>(), k = std::max<int64_t>(good + 1, 2) / 2;
+    Tensor place = cut(std::get<1>(topk(seen, k, 0, false, false)), 0, k - 1, k);
+    if (!good || !recorded(flat)) return b.ret(0, reshape(gather(flat, 0, place), Sizes()));
+    b.ret(0, shared_by_equals(flat, le(seen, gather(seen, 0, place))));
   });
 }
 

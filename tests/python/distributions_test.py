@@ -170,3 +170,68 @@ def test_an_actor_learns():
         loss.backward()
         optimizer.step()
     assert d.Categorical(logits=logits).probs[2].item() > 0.7
+
+
+def on_circle(p, count=20_000):
+    x, step = midpoints(-math.pi, math.pi, count)
+    return x, p.log_prob(x).exp() * step
+
+
+@pytest.mark.parametrize("concentration", [1e-6, 0.5, 3.0, 200.0])
+def test_angles(concentration):
+    stats = pytest.importorskip("scipy.stats")
+    p, q = d.VonMises(t(0.7), t(concentration)), d.VonMises(t(-0.4), t(1.7))
+    x, weight = on_circle(p)
+    assert weight.sum().item() == pytest.approx(1, rel=1e-6)
+    known = stats.vonmises(concentration, loc=0.7)
+    assert p.log_prob(t(1.1, -3.0)).tolist() == pytest.approx(known.logpdf([1.1, -3.0]).tolist())
+    assert p.entropy().item() == pytest.approx(-(weight * p.log_prob(x)).sum().item(), abs=1e-6)
+    assert p.variance.item() == pytest.approx(1 - (weight * (x - 0.7).cos()).sum().item(), abs=1e-6)
+    assert d.kl_divergence(p, q).item() == pytest.approx((weight * (p.log_prob(x) - q.log_prob(x))).sum().item(), abs=1e-6)
+    adjoin.manual_seed(0)
+    drawn = p.sample((20_000,))
+    assert drawn.abs().max().item() <= math.pi and drawn.shape == (20_000, 1)
+    assert (drawn - 0.7).cos().mean().item() == pytest.approx(1 - p.variance.item(), abs=0.02)
+    assert p.expand((2, 3)).sample((4,)).shape == (4, 2, 3)
+
+
+@pytest.mark.parametrize("probs", [1e-5, 0.3, 0.499, 0.5, 0.5001, 0.53, 0.9])
+def test_between_zero_and_one(probs):
+    p, q = d.ContinuousBernoulli(t(probs)), d.ContinuousBernoulli(logits=t(0.8))
+    x, step = midpoints(0, 1)
+    weight = p.log_prob(x).exp() * step
+    mean = (weight * x).sum()
+    assert weight.sum().item() == pytest.approx(1, abs=1e-6) and p.mean.item() == pytest.approx(mean.item(), abs=1e-6)
+    assert p.variance.item() == pytest.approx((weight * (x - mean) ** 2).sum().item(), abs=1e-6)
+    assert p.entropy().item() == pytest.approx(-(weight * p.log_prob(x)).sum().item(), abs=1e-6)
+    assert d.kl_divergence(p, q).item() == pytest.approx((weight * (p.log_prob(x) - q.log_prob(x))).sum().item(), abs=1e-6)
+    share = (adjoin.arange(1, 10, dtype=FINE) / 10).unsqueeze(1)
+    assert p.cdf(p.icdf(share)).flatten().tolist() == pytest.approx(share.flatten().tolist(), abs=1e-5)
+    assert p.cdf((x + step / 2)[:50_000:5_000]).tolist() == pytest.approx(weight.cumsum(0)[:50_000:5_000].tolist(), abs=2e-5)
+    logits = p.logits.clone().requires_grad_()
+    slope = adjoin.autograd.grad(d.ContinuousBernoulli(logits=logits).log_prob(t(0.25)), logits)[0]
+    assert slope.item() == pytest.approx(0.25 - p.mean.item(), abs=1e-7)
+    assert d.ContinuousBernoulli(probs=logits.sigmoid()).rsample((3,)).requires_grad
+
+
+def test_narrow_covariances():
+    loc, narrow, diagonal = t(1.0, -1.0, 0.5, 2.0), adjoin.sin(adjoin.arange(8, dtype=FINE)).reshape(4, 2), t(0.5, 1.0, 2.0, 0.2)
+    p = d.LowRankMultivariateNormal(loc, narrow, diagonal)
+    whole = d.MultivariateNormal(loc, narrow @ narrow.T + adjoin.diag(diagonal))
+    x = adjoin.cos(adjoin.arange(12, dtype=FINE)).reshape(3, 4)
+    assert p.log_prob(x).tolist() == pytest.approx(whole.log_prob(x).tolist())
+    assert p.entropy().item() == pytest.approx(whole.entropy().item())
+    for name in ("variance", "covariance_matrix", "precision_matrix", "scale_tril"):
+        assert (getattr(p, name) - getattr(whole, name)).abs().max().item() < 1e-12
+    q = d.LowRankMultivariateNormal(loc * 0.5, narrow[:, :1], diagonal + 1)
+    full_q = d.MultivariateNormal(q.loc, q.covariance_matrix)
+    wanted = d.kl_divergence(whole, full_q).item()
+    for pair in ((p, q), (whole, q), (p, full_q)):
+        assert d.kl_divergence(*pair).item() == pytest.approx(wanted)
+    adjoin.manual_seed(0)
+    drawn = p.sample((20_000,))
+    apart = drawn - drawn.mean(0)
+    assert (apart.T @ apart / len(drawn) - p.covariance_matrix).abs().max().item() < 0.15
+    assert p.expand((2, 3)).rsample((5,)).shape == (5, 2, 3, 4)
+    with pytest.raises(ValueError, match="cov_diag must be a batch of vectors with shape 4"):
+        d.LowRankMultivariateNormal(loc, narrow, diagonal[:2])

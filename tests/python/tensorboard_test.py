@@ -189,3 +189,37 @@ def test_read_by_tensorboard(tmp_path):
     assert read.Histograms("h")[0].histogram_value.num == 10
     assert (read.Images("picture")[0].width, read.Images("picture")[0].height) == (5, 4)
     assert read.Tensors("words/text_summary")[0].tensor_proto.string_val[0] == b"hello"
+
+
+def test_table_of_hyperparameters(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        chosen = {"lr": 0.1, "layers": adjoin.tensor(3), "optimizer": "adam", "warm": True, "none": None}
+        writer.add_hparams(chosen, {"accuracy": 0.5, "loss": adjoin.tensor(2.0)}, {"optimizer": ["adam", "sgd"]}, "first", 9)
+        writer.add_hparams({"lr": 1}, {})
+        for wrong in ({"lr": [1, 2]}, {"lr": adjoin.ones(2)}):
+            with pytest.raises(ValueError, match="add_hparams: 'lr' is"):
+                writer.add_hparams(wrong, {})
+        with pytest.raises(TypeError, match="metric_dict must be a dictionary, it is list"):
+            writer.add_hparams({}, [])
+        with pytest.raises(ValueError, match="hparam_domain_discrete\\['x'\\]"):
+            writer.add_hparams({"lr": 1}, {}, {"x": [1]})
+    found = events(tmp_path)
+    assert found["first", "accuracy", 9][2] == 0.5 and found["first", "loss", 9][2] == 2
+
+    def message(part, field):
+        (about,) = (v for n, v in fields(found["first", "_hparams_/" + part, None][9]) if n == 1)
+        about = dict(fields(about))
+        assert about[1] == b"hparams"
+        content = dict(fields(about[2]))
+        assert content[1] == 0
+        return fields(content[field])
+
+    columns = [fields(v) for n, v in message("experiment", 2) if n == 4]
+    assert [(dict(c)[1], dict(c)[4]) for c in columns] == [(b"lr", 3), (b"layers", 3), (b"optimizer", 1), (b"warm", 2)]
+    assert [fields(v) for n, v in fields(dict(columns[2])[5])] == [[(3, b"adam")], [(3, b"sgd")]]
+    metrics = [dict(fields(dict(fields(v))[1]))[2] for n, v in message("experiment", 2) if n == 5]
+    assert metrics == [b"accuracy", b"loss"]
+    pairs = {dict(fields(v))[1]: fields(dict(fields(v))[2]) for n, v in message("session_start_info", 3)}
+    assert pairs == {b"lr": [(2, 0.1)], b"layers": [(2, 3.0)], b"optimizer": [(3, b"adam")], b"warm": [(4, 1)]}
+    assert message("session_end_info", 4) == [(1, 1)]
+    assert {key[0] for key in found if key[1] == "_hparams_/experiment"} > {"first"}

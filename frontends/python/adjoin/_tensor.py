@@ -217,6 +217,11 @@ def _nonzero(self, *, as_tuple=False):
     return tuple(_op("where.nonzero")(self)) if as_tuple else _op("nonzero")(self)
 
 
+def _is_same_size(self, other):
+    """Whether two tensors have one shape."""
+    return self.shape == other.shape
+
+
 def _array_interface(self):
     if self.requires_grad or not self.is_cpu:
         raise AttributeError("__array_interface__: only of host tensors that do not require grad")
@@ -397,6 +402,7 @@ _METHODS = {
     "record_stream": lambda self, stream: None,
     "resize_": _resize,
     "set_": _set,
+    "is_same_size": _is_same_size,
     "untyped_storage": _untyped_storage,
     "storage": _untyped_storage,
     "new": _new_legacy,

@@ -5,7 +5,7 @@ No call is saved by it, so it is as slow as a loop; what it gives is what a loop
 
 import functools
 
-from . import _C
+from . import _C, random
 
 __all__ = ["stack_module_state", "vmap"]
 
@@ -49,8 +49,11 @@ def _joined(dims, results):
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """A function of stacked arguments: func of each slice along ``in_dims``, the results stacked along ``out_dims``.
 
-    Each slice draws numbers of its own, whatever ``randomness`` says; ``chunk_size`` changes nothing.
+    ``randomness``: "different", each slice draws numbers of its own; "same", all draw the same; "error", none may draw.
+    ``chunk_size`` changes nothing.
     """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"vmap: randomness is {randomness!r}, 'error', 'different' or 'same' is wanted")
 
     @functools.wraps(func)
     def mapped(*args, **kwargs):
@@ -78,7 +81,14 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
         if not (count := sizes.pop()):
             raise ValueError("vmap: the mapped dimension is empty")
-        results = [run(i) for i in range(count)]
+        draws, first = random._default(), random._default()._get()
+        results = []
+        for i in range(count):
+            if randomness == "same":
+                draws._set(*first)
+            results.append(run(i))
+            if randomness == "error" and draws._get() != first:
+                raise RuntimeError("vmap: the function draws random numbers: say randomness='same' or 'different'")
         return _joined(_spread(list(out_dims) if isinstance(out_dims, tuple) else out_dims, results[0], "out_dims"), results)
 
     return mapped

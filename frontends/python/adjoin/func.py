@@ -8,7 +8,7 @@ import adjoin
 from ._vmap import stack_module_state, vmap
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state", "vjp", "vmap",
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
 
 
@@ -236,6 +236,22 @@ def jvp(func, primals, tangents, *, has_aux=False):
     found = iter(_derivatives([moved], _leaves(weights)))
     along = _outputs(_map(result, lambda _: next(found)), recorded)
     return (result, along, *aux)
+
+
+def linearize(func, *primals):
+    """``func(*primals)`` and a function of tangents: the derivative there along them, without running func again."""
+    result, back = vjp(func, *primals)
+    weights = _map(result, lambda x: adjoin.zeros_like(x).requires_grad_())
+    with adjoin.enable_grad():
+        pulled = _leaves(back(weights))
+
+    def along(*tangents):
+        with adjoin.enable_grad():
+            moved = sum((p * t).sum() for p, t in zip(pulled, _leaves(tangents), strict=True))
+        found = iter(adjoin.autograd.grad(moved, _leaves(weights), retain_graph=True, materialize_grads=True))
+        return _map(result, lambda _: next(found))
+
+    return result, along
 
 
 def vjp(func, *primals, has_aux=False):

@@ -80,6 +80,9 @@ class UntypedStorage:
     def __hash__(self):
         return hash(self._cdata)
 
+    def __reduce__(self):
+        return UntypedStorage, (self._all(),)
+
     def __repr__(self):
         return f"adjoin.UntypedStorage({self.nbytes()} bytes on {self.device})"
 

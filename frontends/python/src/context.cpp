@@ -22,6 +22,7 @@ PyObject* save_for_backward(PyObject* self, PyObject* args) {
   }
   return keep_tuple(state_of(self).to_save, args);
 }
+PyObject* save_for_forward(PyObject*, PyObject*) { Py_RETURN_NONE; }
 PyObject* mark_dirty(PyObject* self, PyObject* args) { return keep_tuple(state_of(self).dirty, args); }
 PyObject* mark_non_differentiable(PyObject* self, PyObject* args) {
   return keep_tuple(state_of(self).non_differentiable, args);
@@ -105,6 +106,7 @@ PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
 
 PyMethodDef methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS, "Keeps tensors for backward, where saved_tensors gives them."},
+    {"save_for_forward", save_for_forward, METH_VARARGS, "Nothing: what forward mode needs is had by two backward passes."},
     {"mark_dirty", mark_dirty, METH_VARARGS, "Names the inputs that forward has written."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "Names the outputs that carry no gradient."},
     {"set_materialize_grads", set_materialize, METH_O, "Whether a gradient that is not there arrives as zeros."},

@@ -84,8 +84,11 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
   bool unused = truth(a[5], false), retain = given(a[3]) ? truth(a[3], false) : create;
   if (PyErr_Occurred()) return nullptr;
   if (batched) {
-    PyErr_SetString(PyExc_NotImplementedError, "grad: is_grads_batched needs vmap, which adjoin does not have yet");
-    return nullptr;
+    Ref home(PyImport_ImportModule("adjoin.autograd.functional"));
+    Ref each(home ? PyObject_GetAttrString(home.get(), "_grad_of_each") : nullptr);
+    if (!each) return nullptr;
+    return PyObject_CallFunction(each.get(), "OOOOOO", a[0], a[1], given(a[2]) ? a[2] : Py_None, create ? Py_True : Py_False,
+                                 unused ? Py_True : Py_False, materialize ? Py_True : Py_False);
   }
   Tensors outputs, inputs, with;
   if (!collect("grad: outputs", a[0], false, outputs) || !collect("grad: inputs", a[1], false, inputs)) return nullptr;

@@ -6,6 +6,7 @@ namespace {
 
 PyObject* out_of_memory;  // RuntimeError, as PyTorch's OutOfMemoryError
 PyObject* device_mismatch;
+PyObject* out_of_range;  // an IndexError, and a RuntimeError for who knows PyTorch's gather and scatter
 
 // The exception that this thread last handed to the core, and the words it was handed over with.
 struct Pending {
@@ -25,7 +26,7 @@ PyObject* class_of_code(int32_t code) {
   switch (code) {
     case AJ_CANCELLED: return PyExc_KeyboardInterrupt;
     case AJ_OUT_OF_MEMORY: return out_of_memory;
-    case AJ_OUT_OF_RANGE: return PyExc_IndexError;
+    case AJ_OUT_OF_RANGE: return out_of_range;
     case AJ_UNIMPLEMENTED: return PyExc_NotImplementedError;
     case AJ_WRONG_TYPE: return PyExc_TypeError;
     default: return PyExc_RuntimeError;
@@ -37,6 +38,7 @@ PyObject* class_of(const aj_status* s) {
   if (kind.empty()) return class_of_code(core->status_code(s));
   if (kind == "OutOfMemoryError") return out_of_memory;
   if (kind == "DeviceMismatchError") return device_mismatch;
+  if (kind == "IndexError") return out_of_range;
   PyObject* found = PyDict_GetItemString(PyEval_GetBuiltins(), std::string(kind).c_str());
   bool usable = found && PyExceptionClass_Check(found);
   return usable ? found : PyExc_RuntimeError;
@@ -112,6 +114,11 @@ int init_errors(PyObject* module) {
       "adjoin.DeviceMismatchError", "Tensors of one call are on several devices. `module` is the innermost nn.Module that was called.",
       PyExc_RuntimeError, nullptr);
   if (!device_mismatch || PyModule_AddObjectRef(module, "DeviceMismatchError", device_mismatch) < 0) return -1;
+  Ref bases(PyTuple_Pack(2, PyExc_IndexError, PyExc_RuntimeError));
+  if (!bases) return -1;
+  out_of_range = PyErr_NewExceptionWithDoc("adjoin.OutOfRangeError", "An op was given an index or a dimension that is not there.",
+                                           bases.get(), nullptr);
+  if (!out_of_range || PyModule_AddObjectRef(module, "OutOfRangeError", out_of_range) < 0) return -1;
   return PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory);
 }
 

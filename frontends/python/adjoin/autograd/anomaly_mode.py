@@ -16,6 +16,20 @@ class detect_anomaly:
         _C.set_anomaly_mode(self._old)
 
 
+def is_anomaly_enabled():
+    """Whether backward keeps the stacks that recorded what could fail."""
+    flags = _C.set_anomaly_mode(0)
+    _C.set_anomaly_mode(flags)
+    return bool(flags & 1)
+
+
+def is_anomaly_check_nan_enabled():
+    """Whether backward looks for NaN."""
+    flags = _C.set_anomaly_mode(0)
+    _C.set_anomaly_mode(flags)
+    return bool(flags & 2)
+
+
 class set_detect_anomaly:
     """Turns the search on or off, for good or for a with statement."""
 

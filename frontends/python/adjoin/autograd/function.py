@@ -39,13 +39,13 @@ class Function:
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        """Forward mode, which adjoin does not have yet."""
-        raise NotImplementedError("jvp: adjoin has no forward mode yet")
+        """Forward mode: never called, ``func.jvp`` differentiates backward twice."""
+        raise NotImplementedError("jvp: adjoin has no forward mode; func.jvp goes by backward")
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """Batching, which adjoin does not have yet."""
-        raise NotImplementedError("vmap: adjoin has no vmap yet")
+        """Batching: never called, ``func.vmap`` calls the function for each slice."""
+        raise NotImplementedError("vmap: func.vmap calls the function for each slice")
 
 
 class _Once(Function):

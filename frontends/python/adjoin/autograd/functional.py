@@ -125,3 +125,20 @@ def _hessian_product(func, inputs, v, create_graph, strict):
         else:
             got = tuple(_zeros(x) for x in xs)
     return out if create_graph else out.detach(), _shaped(_finish(got, create_graph), inputs)
+
+
+def _grad_of_each(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):
+    """What grad(is_grads_batched=True) gives: a gradient for each slice of grad_outputs, stacked. The graph is kept."""
+    outputs, given = _tuple(outputs), () if grad_outputs is None else _tuple(grad_outputs)
+    sizes = {g.shape[0] for g in given if g is not None and g.dim()}
+    if len(sizes) != 1:
+        raise RuntimeError(f"grad: is_grads_batched wants grad_outputs of one first dimension, the sizes are {sorted(sizes)}")
+    rows = [
+        _C.grad(
+            outputs, inputs, tuple(None if g is None else g[i] for g in given), retain_graph=True, create_graph=create_graph,
+            allow_unused=allow_unused, materialize_grads=materialize_grads,
+        )
+        for i in range(sizes.pop())
+    ]  # fmt: skip
+    stack = _C.find_op("stack")
+    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))

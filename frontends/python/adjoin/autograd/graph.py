@@ -1,7 +1,12 @@
 """adjoin.autograd.graph: nodes of the graph, and hooks for the tensors it saves."""
 
+import functools
+
 from .. import _C
 from .._C import Node  # noqa: F401
+
+
+_refusals = []
 
 
 class saved_tensors_hooks:
@@ -13,6 +18,8 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self):
+        if _refusals:
+            raise RuntimeError(_refusals[-1])
         # As values alone: what a hook does to them is no part of the graph.
         pack = lambda t: self.pack_hook(t.detach() if t.requires_grad else t)  # noqa: E731
         _C.push_saved_hooks(pack, self.unpack_hook)
@@ -27,6 +34,34 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory=False, device_type="cuda"):
         super().__init__(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0]))
+
+
+class disable_saved_tensors_hooks:
+    """Inside, or in a function it decorates, asking for hooks on saved tensors raises RuntimeError with the message."""
+
+    def __init__(self, error_message):
+        self.error_message = error_message
+
+    def __enter__(self):
+        _refusals.append(self.error_message)
+
+    def __exit__(self, *exc):
+        _refusals.pop()
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def guarded(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+
+        return guarded
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Inside, what is saved is copied at once: writing to the tensor in place later does not disturb backward."""
+
+    def __init__(self):
+        super().__init__(lambda t: t.clone(), lambda kept: kept)
 
 
 class _Handles:

@@ -1,12 +1,14 @@
 """adjoin.distributions: distributions to draw from, with densities, entropies and divergences."""
 
 from . import constraints, transforms  # noqa: F401
+from .bounded import ContinuousBernoulli, VonMises
 from .continuous import Cauchy, Exponential, Gumbel, Laplace, Normal, Uniform
 from .counts import Binomial, Multinomial, NegativeBinomial
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from .distribution import Distribution, set_default_validate_args  # noqa: F401
 from .gamma import Beta, Chi2, Dirichlet, Gamma
 from .joint import HalfNormal, Independent, LogNormal, MultivariateNormal, TransformedDistribution
+from .low_rank import LowRankMultivariateNormal
 from .mixture import MixtureSameFamily
 from .kl import kl_divergence, register_kl
 from .relaxed import OneHotCategoricalStraightThrough, RelaxedBernoulli, RelaxedOneHotCategorical
@@ -26,10 +28,11 @@ from .transforms import (
 Distribution.set_default_validate_args = staticmethod(set_default_validate_args)
 
 __all__ = [
-    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Dirichlet", "Distribution", "Exponential", "Gamma",
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Distribution", "Exponential", "Gamma",
     "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "Laplace", "LogNormal",
+    "LowRankMultivariateNormal",
     "MixtureSameFamily", "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
-    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Weibull", "TransformedDistribution", "Uniform", "kl_divergence", "register_kl",
+    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Weibull", "TransformedDistribution", "Uniform", "VonMises", "kl_divergence", "register_kl",
     "AffineTransform", "ComposeTransform", "ExpTransform", "PowerTransform", "SigmoidTransform", "SoftplusTransform",
     "TanhTransform", "Transform", "identity_transform",
 ]  # fmt: skip

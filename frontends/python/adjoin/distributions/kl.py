@@ -5,10 +5,12 @@ import math
 import adjoin
 
 from ._linear import solve_lower
+from .bounded import ContinuousBernoulli, VonMises
 from .continuous import Exponential, Laplace, Normal, Uniform
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from .gamma import Beta, Dirichlet, Gamma
 from .joint import HalfNormal, Independent, LogNormal, MultivariateNormal, _sum_last
+from .low_rank import LowRankMultivariateNormal
 
 _table = {}
 
@@ -129,6 +131,30 @@ def _independent(p, q):
     return _sum_last(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
+@register_kl(VonMises, VonMises)
+def _von_mises(p, q):
+    near = p.concentration - q.concentration * (p.loc - q.loc).cos()
+    return q._log_norm() - p._log_norm() + p._resultant() * near
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _continuous_bernoulli(p, q):
+    return (p.logits - q.logits) * p.mean + q._log_partition() - p._log_partition()
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _low_rank(p, q):
+    if p.event_shape != q.event_shape:
+        raise ValueError("KL-divergence between two Low Rank Multivariate Normals with different event shapes cannot be computed")
+    reduced, diagonal = q._reduced(), q.cov_diag.unsqueeze(-1)
+    wide = ((p.cov_factor.square() / diagonal).sum(-1) + p.cov_diag / q.cov_diag).sum(-1)
+    less = (reduced @ p.cov_factor).square().sum((-1, -2)) + (reduced.square() * p.cov_diag.unsqueeze(-2)).sum((-1, -2))
+    apart = q._distance(q.loc - p.loc)
+    return q._half_log_det() - p._half_log_det() + 0.5 * (wide - less + apart - p.event_shape[0])
+
+
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate_normal(p, q):
     if p.event_shape != q.event_shape:

@@ -122,7 +122,39 @@ def random_structured(module, name, amount, dim):
     return _channels(module, name, amount, dim, adjoin.rand(_original(module, name).shape[dim]))
 
 
-class L1Unstructured:
+class BasePruningMethod:
+    """A rule of one's own: a subclass says what stays in ``compute_mask(t, default_mask)`` and is applied by
+    ``Mine.apply(module, name, *arguments of its making)``."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t, default_mask):
+        """The mask of a tensor, of which default_mask is left."""
+        raise NotImplementedError(f"{type(self).__name__} must define compute_mask")
+
+    @classmethod
+    def apply(cls, module, name, *args, importance_scores=None, **kwargs):
+        """Prunes the parameter ``name``."""
+        method, scores = cls(*args, **kwargs), _original(module, name) if importance_scores is None else importance_scores
+        custom_from_mask(module, name, method.compute_mask(scores, _mask(module, name)))
+        return method
+
+    def prune(self, t, default_mask=None, importance_scores=None):
+        """The tensor times the mask."""
+        mask = adjoin.ones_like(t) if default_mask is None else default_mask
+        return t * self.compute_mask(t if importance_scores is None else importance_scores, mask)
+
+
+class _ByScores(BasePruningMethod):
+    def __init__(self, amount):
+        self.amount = amount
+
+    def compute_mask(self, t, default_mask):
+        """See the base."""
+        return _least(self._scores(t), default_mask.clone(), self.amount)
+
+
+class L1Unstructured(_ByScores):
     """The method l1_unstructured, for global_unstructured."""
 
     @staticmethod
@@ -130,7 +162,7 @@ class L1Unstructured:
         return tensor.abs()
 
 
-class RandomUnstructured:
+class RandomUnstructured(_ByScores):
     """The method random_unstructured, for global_unstructured."""
 
     @staticmethod
@@ -142,9 +174,12 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
     """Prunes elements of several parameters, (module, name) each, as if they were one tensor."""
     parameters, given = list(parameters), importance_scores or {}
     scores = [given.get(p, None) for p in parameters]
-    scores = [pruning_method._scores(_original(*p)) if s is None else s for p, s in zip(parameters, scores, strict=True)]
+    own = issubclass(pruning_method, _ByScores)
+    rate = pruning_method._scores if own else lambda t: t
+    scores = [rate(_original(*p)) if s is None else s for p, s in zip(parameters, scores, strict=True)]
     masks = [_mask(*p) for p in parameters]
     flat = [adjoin.cat([t.reshape(-1) for t in tensors]) for tensors in (scores, masks)]
-    parts = _least(*flat, **kwargs).split([m.numel() for m in masks])
+    whole = _least(*flat, **kwargs) if own else pruning_method(**kwargs).compute_mask(*flat)
+    parts = whole.split([m.numel() for m in masks])
     for parameter, part, mask in zip(parameters, parts, masks, strict=True):
         custom_from_mask(*parameter, part.reshape(mask.shape))

@@ -30,6 +30,8 @@ class DataLoader:
     pass to pass if ``persistent_workers``. Batches come in order unless ``in_order=False``.
     """
 
+    _settled = False  # until made: what batches are made of does not change afterwards
+
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None,
                  num_workers=0, collate_fn=None, pin_memory=False, drop_last=False, timeout=0,
                  worker_init_fn=None, multiprocessing_context=None, generator=None, *,
@@ -70,6 +72,12 @@ class DataLoader:
         if collate_fn is None:
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
+        self._settled = True
+
+    def __setattr__(self, name, value):
+        if self._settled and name in ("dataset", "batch_size", "batch_sampler", "sampler", "drop_last", "persistent_workers"):
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
 
     def _context(self, wanted):
         if wanted is None:

@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 
-from . import _events, _pictures
+from . import _events, _hparams, _pictures
 
 _numbers = itertools.count()
 
@@ -140,6 +140,17 @@ class SummaryWriter:
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
         """Writes nothing: there is no graph of a model before it runs."""
         warnings.warn("add_graph: graphs are not written; print(model) shows the modules", stacklevel=2)
+
+    def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
+        """A line of the table of hyperparameters, in a run of its own: what was chosen, and the numbers it led to."""
+        for name, given in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict)):
+            if not isinstance(given, dict):
+                raise TypeError(f"add_hparams: {name} must be a dictionary, it is {type(given).__name__}")
+        part = str(time.time()) if run_name is None else run_name
+        for tag, content in _hparams.values(hparam_dict, metric_dict, hparam_domain_discrete):
+            self._add(tag, content, None, None, part)
+        for tag, number in metric_dict.items():
+            self._add(tag, _events.scalar(_number(tag, number)), global_step, None, part)
 
     def flush(self):
         """Writes what is still waiting."""
