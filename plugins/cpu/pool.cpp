@@ -107,19 +107,24 @@ void average_planes(const PoolGeometry& g, T* images, T* smalls, bool backward, 
                     Divide divide) {
   std::vector<Range> across;
   for (int64_t ow = 0; ow < g.out[1]; ++ow) across.push_back(windows(1, ow));
+  // One window over all of a plane: found out once, for its divisions cost as much as a short plane.
+  bool whole = false;
+  T all = 1;
+  if (g.out_pixels() == 1) {
+    Range rows = windows(0, 0), columns = windows(1, 0);
+    whole = rows.lo == 0 && rows.hi == g.in[0] && columns.lo == 0 && columns.hi == g.in[1];
+    all = T(divide(0, 0, rows, columns));
+  }
   parallel_for(g.planes, grain_of(g.in_pixels()), [&](int64_t lo, int64_t hi) {
     std::unique_ptr<T[]> line(new T[size_t(g.in[1])]);
     for (int64_t plane = lo; plane < hi; ++plane) {
       T* image = images + plane * g.in_pixels();
       T* small = smalls + plane * g.out_pixels();
-      bool whole = g.out_pixels() == 1 && windows(0, 0).lo == 0 && windows(0, 0).hi == g.in[0] &&
-                   windows(1, 0).lo == 0 && windows(1, 0).hi == g.in[1];
       if (whole) {
-        T n = T(divide(0, 0, windows(0, 0), windows(1, 0)));
         if (backward)
-          std::fill_n(image, g.in_pixels(), *small / n);
+          std::fill_n(image, g.in_pixels(), *small / all);
         else
-          *small = sum_columns(image, g.in_pixels()) / n;
+          *small = sum_columns(image, g.in_pixels()) / all;
         continue;
       }
       if (backward) std::fill_n(image, g.in_pixels(), T(0));

@@ -186,24 +186,76 @@ class Walk {
 
 // Few elements in one dense row, all of the dtype they are computed in: nothing is to be chosen.
 // False: otherwise.
-inline bool run_short_row(const aj_plan& p, const Loops& l, const void* functor) {
-  constexpr uint32_t plain = AJ_PLAN_FLAT | AJ_PLAN_SAME_DTYPE;
-  const auto compute = std::bit_cast<uint32_t>(p.compute);
-  if ((p.flags & plain) != plain || p.numel >= 2048 || p.nops != l.inputs + 1) return false;
-  if (l.bool_out || l.bool_first || std::bit_cast<uint32_t>(l.sets[0].storage) != compute)
-    return false;
+inline bool run_flat(const aj_plan& p, const Loops& l, const void* functor) {
+  if (!(p.flags & AJ_PLAN_FLAT) || p.numel >= 2048) return false;
   const void* in[3];
   unsigned numbers = 0;
   for (uint32_t k = 0; k < l.inputs; ++k) {
-    const aj_operand& o = p.ops[k + 1];
-    if (!o.data || std::bit_cast<uint32_t>(o.dtype) != compute) return false;
-    in[k] = o.data;
-    if (!o.tensor) numbers |= 1u << k;
+    in[k] = p.ops[k + 1].data;
+    if (!p.ops[k + 1].tensor) numbers |= 1u << k;
   }
   Loop loop = l.sets[0].by_mask[numbers];
   if (!loop) return false;
   loop(functor, p.ops[0].data, in, p.numel, false);
   return true;
+}
+
+// m lines of n elements that broadcasting repeats, written out.
+template <class T>
+void write_out(char* to, const char* from, int64_t step, int64_t next, int64_t n, int64_t m) {
+  T* out = reinterpret_cast<T*>(to);
+  for (int64_t j = 0; j < m; ++j)
+    for (int64_t i = 0; i < n; ++i)
+      *out++ = *reinterpret_cast<const T*>(from + i * step + j * next);
+}
+
+// Dense lines shorter than a few vectors beside operands that repeat a line, or the first element
+// of each: as many lines as a tile has columns are one row of the loop, before which what repeats
+// is written out, once if it is the same for all. False: otherwise.
+[[gnu::noinline]] bool run_short_lines(const aj_plan& p, const Loops& l, const void* functor) {
+  const int64_t size = p.compute.bits / 8, n = p.sizes[0], line = n * size;
+  if (n > 32 || p.ops[0].strides[0] != size || p.ops[0].strides[1] != line)
+    return false;
+  unsigned numbers = 0, written = 0;
+  for (uint32_t k = 0; k < l.inputs; ++k) {
+    const aj_operand& o = p.ops[k + 1];
+    if (!o.tensor)
+      numbers |= 1u << k;
+    else if (o.strides[0] != size || o.strides[1] != line)
+      written |= 1u << k;
+  }
+  Loop loop = l.sets[0].by_mask[numbers];
+  if (!loop) return false;
+  alignas(64) char buffer[3][kColumns * 8];
+  const int64_t most = kColumns / n;
+  const bool stream = worth_streaming(p);
+  for (int64_t j = 0, m; j < p.sizes[1]; j += m) {
+    m = std::min(most, p.sizes[1] - j);
+    const void* in[3];
+    for (uint32_t k = 0; k < l.inputs; ++k) {
+      const aj_operand& o = p.ops[k + 1];
+      const char* from = static_cast<const char*>(o.data);
+      const bool buffered = written >> k & 1;
+      in[k] = buffered ? buffer[k] : numbers >> k & 1 ? from : from + j * line;
+      if (!buffered || (j > 0 && o.strides[1] == 0)) continue;
+      (size == 4 ? write_out<uint32_t> : write_out<uint64_t>)(
+          buffer[k], from + j * o.strides[1], o.strides[0], o.strides[1], n, m);
+    }
+    loop(functor, static_cast<char*>(p.ops[0].data) + j * line, in, n * m, stream);
+  }
+  if (stream) end_streaming();
+  return true;
+}
+
+// Small tensors, and short lines: no tiles are needed.
+inline bool run_small(const aj_plan& p, const Loops& l, const void* functor) {
+  const auto compute = std::bit_cast<uint32_t>(p.compute);
+  if (!(p.flags & AJ_PLAN_SAME_DTYPE) || p.nops != l.inputs + 1 || l.bool_out || l.bool_first)
+    return false;
+  if (std::bit_cast<uint32_t>(l.sets[0].storage) != compute) return false;
+  for (uint32_t k = 0; k < l.inputs; ++k)
+    if (!p.ops[k + 1].data || std::bit_cast<uint32_t>(p.ops[k + 1].dtype) != compute) return false;
+  return run_flat(p, l, functor) || (p.ndim == 2 && run_short_lines(p, l, functor));
 }
 
 // Dense rows, past the caches. False: the operands are not as the loop wants them.
@@ -238,7 +290,7 @@ void run_plain(const aj_plan& p, const Rows& rows, const void* functor) {
 }
 
 void run_rows(const aj_plan& p, const Loops& loops, const void* functor) {
-  if (!run_short_row(p, loops, functor)) run_walk(p, loops, functor);
+  if (!run_small(p, loops, functor)) run_walk(p, loops, functor);
 }
 
 }  // namespace adjoin::cpu

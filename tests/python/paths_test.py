@@ -203,3 +203,28 @@ def test_places_of_what_is_true(shape):
     wanted = np.argwhere(a)
     assert np.array_equal(adjoin.nonzero(adjoin.tensor(a)).numpy(), wanted)
     assert np.array_equal(adjoin.nonzero(adjoin.tensor(a.astype(np.float32))).numpy(), wanted)
+
+
+@pytest.mark.parametrize("lines, n", [(8, 8), (5, 1), (300, 3), (17, 31), (40, 32), (40, 33), (600_000, 8)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_short_lines_beside_what_repeats(lines, n, dtype):
+    # The last are so many that results go past the caches.
+    a, row, column, turned = (v.astype(dtype) for v in arrays((lines, n), (n,), (lines, 1), (n, lines)))
+    x, r, c, t = (adjoin.tensor(v) for v in (a, row, column, turned))
+    for got, wanted in (
+        (x - r, a - row),
+        (r - x, row - a),
+        (x - c, a - column),
+        (c - r, column - row),
+        (x - t.t(), a - turned.T),
+        (adjoin.addcmul(x, r, c), a + row * column),
+        (adjoin.addcmul(r, x, 2.0 * r[0]), row + a * (2 * row[0])),
+    ):
+        np.testing.assert_array_equal(got.numpy(), wanted)
+    for other, wanted in ((r, a - row), (c, a - column)):
+        y = x.clone()
+        y -= other
+        np.testing.assert_array_equal(y.numpy(), wanted)
+    out = adjoin.zeros(lines, 2 * n, dtype=x.dtype)
+    adjoin.sub(x, r, out=out[:, :n])  # lines that are not dense
+    np.testing.assert_array_equal(out.numpy(), np.concatenate([a - row, np.zeros_like(a)], 1))
