@@ -97,13 +97,16 @@ aj_status* linear_shape(void*, aj_call* call) {
 
 namespace {
 
-// A factor as tensors of whole numbers take it: without its fraction.
+// A factor as tensors of whole numbers take it: without its fraction. Raises for what no integer holds.
 Scalar whole_for(const Tensor& t, const Scalar& factor) {
   switch (t.dtype().code) {
     case kDLBool:
       return factor.to_bool();
     case kDLInt:
     case kDLUInt:
+      if (!factor.is_integer() && !(std::abs(factor.to_double()) < 0x1p63))
+        kit::raise(AJ_INVALID, "beta and alpha of tensors of ", t.dtype(), " are whole numbers; ", factor.to_double(),
+                   " is none of 64 bits");
       return factor.to_int();
     default:
       return factor;
