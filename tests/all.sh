@@ -25,6 +25,14 @@ recall() {
   done
 }
 
+# What is compiled for the sanitizers is compiled beside the tests, which keep one core busy at most times.
+sanitizers=${ADJOIN_TEST_SANITIZERS:-1}
+if [ "$sanitizers" = 1 ]; then
+  setsid nice -n 19 bash -c './run build asan && ./run build tsan' >"$logs/sanitizer builds" 2>&1 &
+  builds=$!
+  trap 'kill -- -$builds 2>/dev/null || true' EXIT
+fi
+
 step lint bash tests/lint/all.sh
 step "C++ tests" meson test -C $tree --no-rebuild --print-errorlogs --suite adjoin
 step "contract" python -m pytest -q tests/abi
@@ -34,11 +42,15 @@ step "packages" python -m pytest -q tests/packages
 for isa in base avx2; do  # the best of this processor was used above
   step "kernels for $isa" env ADJOIN_CPU_ISA=$isa python -m pytest -q tests/ops/rows_test.py tests/python/products_test.py
 done
-if [ "${ADJOIN_TEST_SANITIZERS:-1}" = 1 ]; then
-  step "ASan and UBSan build" ./run build asan
-  step "ASan and UBSan tests" bash tests/sanitized.sh build/asan
-  step "TSan build" ./run build tsan
-  step "TSan tests" bash tests/sanitized.sh build/tsan
+if [ "$sanitizers" = 1 ]; then
+  waited=$SECONDS
+  if wait $builds; then
+    echo "-- sanitizer builds: done after $((SECONDS - waited)) s more"
+    step "ASan and UBSan tests" bash tests/sanitized.sh build/asan
+    step "TSan tests" bash tests/sanitized.sh build/tsan
+  else
+    failed+=("sanitizer builds")
+  fi
 fi
 if python -c 'import torch' 2>/dev/null; then
   step "beside PyTorch" python -m pytest -q tests/compat

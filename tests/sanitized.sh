@@ -8,7 +8,7 @@ meson test -C "$tree" --no-rebuild --print-errorlogs --suite adjoin -t 4
 case $tree in
   *asan)
     stage=$PWD/$tree/stage/usr/local
-    preload="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so) $(gcc -print-file-name=libstdc++.so.6)"
+    preload="$(clang -print-file-name=libclang_rt.asan-x86_64.so) $(gcc -print-file-name=libstdc++.so.6)"
     # The interpreter keeps memory to its end: leaks of ours are looked for by the C++ tests. Left out: what measures memory,
     # forks, or starts a compiler, for the preloaded runtime goes along.
     ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \

@@ -116,11 +116,23 @@ uint16_t bfloat16_bits(float f) {
   return uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
+// Not every compiler has the type for every processor. Rounded once, from the double.
 uint16_t float16_bits(double v) {
-  _Float16 h = _Float16(v);
-  uint16_t out;
-  std::memcpy(&out, &h, 2);
-  return out;
+  const uint16_t sign = std::signbit(v) ? 0x8000 : 0;
+  const double size = std::abs(v);
+  if (v != v) return sign | 0x7e00;
+  if (size >= 65520) return sign | 0x7c00;  // half way above the largest
+  const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
+  const auto steps = uint16_t(std::nearbyint(std::ldexp(size, 10 - exponent)));  // 2048 carries into the exponent
+  return sign | uint16_t(((exponent + 14) << 10) + steps);
+}
+
+double from_float16(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                      : exponent     ? std::ldexp(1024 + fraction, exponent - 25)
+                                     : std::ldexp(fraction, -24);
+  return bits & 0x8000 ? -size : size;
 }
 
 template <class To>
@@ -164,7 +176,7 @@ aj_value read_number(const aj_tensor* t, double* c) {
     case AJ_DT_UINT16: return value(int64_t(get(uint16_t())));
     case AJ_DT_UINT32: return value(int64_t(get(uint32_t())));
     case AJ_DT_UINT64: return value(int64_t(get(uint64_t())));
-    case AJ_DT_FLOAT16: return value(double(get(_Float16())));
+    case AJ_DT_FLOAT16: return value(from_float16(get(uint16_t())));
     case AJ_DT_BFLOAT16: {
       uint32_t u = uint32_t(get(uint16_t())) << 16;
       float f;

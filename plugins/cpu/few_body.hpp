@@ -2,6 +2,17 @@
 // where it lies; included by tile_x86.cpp like tile_body.hpp. No lambdas: they would not be
 // compiled for the set.
 
+// What tiles and few rows of one step a k have in common.
+template <class S>
+struct Plain {
+  template <class In, class V>
+  static void columns(const In* row, const In*, V (&y)[2]) {
+    y[0] = S::stored(row), y[1] = S::stored(row + S::kLanes);
+  }
+  template <class T>
+  static void straighten(T*) {}
+};
+
 template <class S, int M, int Steps>
 void along_pass(int64_t q, int64_t k, int64_t n, const typename S::Packed* x, int64_t xs,
                 const typename S::Stored* b, int64_t ld, typename S::Sum* out, int64_t out_ld) {

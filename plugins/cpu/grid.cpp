@@ -30,11 +30,13 @@ HWY_INLINE hn::Vec<D> places_of(hn::Vec<D> x, T size, const Plane<T>& p, hn::Vec
   const T length = p.align ? size - 1 : size;
   if (p.mirror && length > 0) {
     const auto span = hn::Set(d, length), least = hn::Set(d, p.align ? T(0) : T(-0.5));
-    auto from = hn::Sub(x, least), back = hn::Lt(from, zero);
+    auto from = hn::Sub(x, least);
+    const auto back = hn::Lt(from, zero);
     from = hn::Abs(from);
     auto turns = hn::Floor(hn::Div(from, span));
     auto extra = hn::Sub(from, hn::Mul(turns, span));
-    auto half = hn::Mul(turns, hn::Set(d, T(0.5))), odd = hn::Ne(half, hn::Floor(half));
+    const auto half = hn::Mul(turns, hn::Set(d, T(0.5)));
+    const auto odd = hn::Ne(half, hn::Floor(half));
     x = hn::Add(hn::IfThenElse(odd, hn::Sub(span, extra), extra), least);
     *slope = hn::IfThenElse(hn::Xor(back, odd), hn::Neg(unit), unit);
   }

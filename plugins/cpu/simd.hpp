@@ -21,7 +21,7 @@
 // SSE4.2 is the least (init refuses an older processor), AVX2, AVX-512. Highway's emulated vectors
 // are not wanted anywhere.
 #define HWY_BROKEN_EMU128 1
-#ifdef __SANITIZE_ADDRESS__  // compiles for minutes: the least set and the best
+#ifdef ADJOIN_SANITIZED  // compiles for minutes: the least set and the best
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX2 | HWY_AVX3_DL)
 #define AJ_AVX2 N_SSE4
 #else

@@ -107,17 +107,6 @@ inline double total4(__m256d v) {
   return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-// What tiles and few rows of one step a k have in common.
-template <class S>
-struct Plain {
-  template <class In, class V>
-  static void columns(const In* row, const In*, V (&y)[2]) {
-    y[0] = S::stored(row), y[1] = S::stored(row + S::kLanes);
-  }
-  template <class T>
-  static void straighten(T*) {}
-};
-
 template <class In>
 struct Single : SingleIn<In>, Plain<Single<In>> {
   using Vector = __m256;

@@ -2,7 +2,7 @@
 // tile_x86.cpp.
 
 template <class In>
-struct Single : avx2::SingleIn<In>, avx2::Plain<Single<In>> {
+struct Single : avx2::SingleIn<In>, Plain<Single<In>> {
   using Vector = __m512;
   using Operand = __m512;
   static constexpr int kLanes = 16, kGroup = 32;
@@ -37,7 +37,7 @@ struct Single : avx2::SingleIn<In>, avx2::Plain<Single<In>> {
   }
 };
 
-struct Double : avx2::DoubleIn, avx2::Plain<Double> {
+struct Double : avx2::DoubleIn, Plain<Double> {
   using Vector = __m512d;
   using Operand = __m512d;
   static constexpr int kLanes = 8, kGroup = 16;

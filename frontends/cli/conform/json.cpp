@@ -78,7 +78,7 @@ class Reader {
       space();
       std::string key = string();
       need(":", "':'");
-      v.members.emplace_back(std::move(key), any(depth + 1));
+      v.members.push_back({std::move(key), any(depth + 1)});
     } while (take(","));
     need("}", "',' or '}'");
   }
@@ -145,6 +145,12 @@ class Reader {
 };
 
 }  // namespace
+
+const Json* Json::find(std::string_view name) const {
+  for (const Member& m : members)
+    if (m.name == name) return &m.value;
+  return nullptr;
+}
 
 Json parse_json(std::string_view text) { return Reader(text).whole(); }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace adjoin::cli::conform {
@@ -18,15 +17,17 @@ struct Json {
   double real = 0;
   std::string text;
   std::vector<Json> items;
-  std::vector<std::pair<std::string, Json>> members;
+  struct Member;  // complete when Json is
+  std::vector<Member> members;
 
-  const Json* find(std::string_view name) const {
-    for (const auto& [key, value] : members)
-      if (key == name) return &value;
-    return nullptr;
-  }
+  const Json* find(std::string_view name) const;
   bool number() const { return kind == kInt || kind == kFloat; }
   double to_double() const { return kind == kInt ? double(whole) : real; }
+};
+
+struct Json::Member {
+  std::string name;
+  Json value;
 };
 
 // Throws std::runtime_error: where, and what was wanted there.

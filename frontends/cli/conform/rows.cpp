@@ -58,7 +58,7 @@ std::vector<Json> default_shapes(const Row& row) {
   return {list_of(same), list_of(other), list_of(scalars)};
 }
 
-using Others = std::vector<std::pair<std::string, Json>>;
+using Others = std::vector<Json::Member>;
 
 std::vector<Others> combinations(const Json* args) {
   std::vector<Others> all(1);
@@ -68,7 +68,7 @@ std::vector<Others> combinations(const Json* args) {
     for (const Others& before : all)
       for (const Json& value : values.items) {
         next.push_back(before);
-        next.back().emplace_back(name, value);
+        next.back().push_back({name, value});
       }
     all = std::move(next);
   }

@@ -35,7 +35,7 @@ using Given = std::vector<Argument>;  // one for each parameter
 // The shapes of the tensors and the other arguments, before there are numbers.
 struct Sample {
   std::vector<Json> shapes;
-  std::vector<std::pair<std::string, Json>> others;
+  std::vector<Json::Member> others;
   std::string text() const;
 };
 
