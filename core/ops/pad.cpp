@@ -32,6 +32,28 @@ void check_edges(std::span<const int64_t> shape, Ints pad, std::string_view mode
   }
 }
 
+// The shape of t with so much around it.
+Sizes padded(const Tensor& t, Ints pad) {
+  check_pad(pad, t.ndim());
+  Sizes shape = sizes_of(t);
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    size_t d = shape.size() - 1 - i;
+    shape[d] = plus(shape[d], plus(pad[2 * i], pad[2 * i + 1]));
+    want(shape[d] >= 0, "pad ", shown(pad), " cuts more than dimension ", d, " of ", shown(t),
+         " has");
+  }
+  return shape;
+}
+
+// The shape that a tensor had before its edges came.
+Sizes without_pad(const Tensor& t, Ints pad, std::string_view mode) {
+  Sizes shape = sizes_of(t);
+  for (size_t i = 0; i < pad.size() / 2 && i < shape.size(); ++i)
+    shape[shape.size() - 1 - i] -= pad[2 * i] + pad[2 * i + 1];
+  check_edges(shape, pad, mode);
+  return shape;
+}
+
 // The last dimensions shrink, or grow, by indices that reach back into them.
 Tensor pad_by_index(const Tensor& input, Ints pad, std::string_view mode) {
   Tensor out = input;
@@ -101,13 +123,8 @@ Tensor without_edges(Tensor t, Ints pad, size_t first, size_t last) {
 // Something of input goes to every edge: dimension by dimension, from the last, whose edges are
 // then part of the next one's.
 Tensor pad_with_edges(const Tensor& input, Ints pad, std::string_view mode) {
-  Sizes shape = sizes_of(input);
   size_t pairs = pad.size() / 2;
-  for (size_t i = 0; i < pairs; ++i) {
-    int64_t& size = shape[shape.size() - 1 - i];
-    size = plus(size, plus(pad[2 * i], pad[2 * i + 1]));
-  }
-  Tensor out = empty(shape, input.dtype(), input.device());
+  Tensor out = empty(padded(input, pad), input.dtype(), input.device());
   copy_(without_edges(out, pad, 0, pairs), input);
   for (size_t i = 0; i < pairs; ++i) {
     Tensor filled = without_edges(out, pad, i + 1, pairs);
@@ -123,6 +140,21 @@ Tensor pad_with_edges(const Tensor& input, Ints pad, std::string_view mode) {
 
 }  // namespace
 
+aj_status* pad_edges_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    check_edges(t.shape(), c.ints(1), c.text(2));
+    c.out(0, t.dtype(), padded(t, c.ints(1)));
+  });
+}
+
+aj_status* pad_edges_backward_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& g = c.tensor(0);
+    c.out(0, g.dtype(), without_pad(g, c.ints(1), c.text(2)));
+  });
+}
+
 aj_status* pad_edges_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
@@ -134,10 +166,7 @@ aj_status* pad_edges_body(void*, aj_call* call) {
 aj_status* pad_edges_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Ints pad = b.ints(1);
-    Sizes shape = sizes_of(b.tensor(0));
-    for (size_t i = 0; i < pad.size() / 2 && i < shape.size(); ++i)
-      shape[shape.size() - 1 - i] -= pad[2 * i] + pad[2 * i + 1];
-    check_edges(shape, pad, b.text(2));
+    without_pad(b.tensor(0), pad, b.text(2));
     Tensor all = clone(b.tensor(0));
     for (size_t i = pad.size() / 2; i-- > 0;) {
       Edges e(all, pad, i);
@@ -177,14 +206,7 @@ aj_status* constant_pad_nd_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor t = b.tensor(0);
     Ints pad = b.ints(1);
-    check_pad(pad, t.ndim());
-    Sizes shape = sizes_of(t);
-    for (size_t i = 0; i < pad.size() / 2; ++i) {
-      int64_t d = t.ndim() - 1 - int64_t(i);
-      shape[d] = plus(shape[d], plus(pad[2 * i], pad[2 * i + 1]));
-      want(shape[d] >= 0, "pad ", shown(pad), " cuts more than dimension ", d, " of ", shown(t),
-           " has");
-    }
+    Sizes shape = padded(t, pad);
     Tensor out = filled(t, shape, b.scalar(2), t.dtype()), inside = out;
     for (size_t i = 0; i < pad.size() / 2; ++i) {
       int64_t d = t.ndim() - 1 - int64_t(i), before = pad[2 * i], after = pad[2 * i + 1];

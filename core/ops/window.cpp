@@ -313,6 +313,8 @@ aj_status* adaptive_avg_pool3d_body(void*, aj_call* call) {
       if (size[d] != -1) n = size[d];
     }
     if (product(shape) == 0) return b.ret(0, zeros_of(t, shape));
+    if (product(std::span<const int64_t>(shape).last(3)) == 1)
+      return b.ret(0, in_own_name([&] { return mean(t, {-3, -2, -1}, true); }));
     b.ret(0, in_own_name([&] { return resample(t, shape, "area", false, {0.0, 0.0, 0.0}); }));
   });
 }

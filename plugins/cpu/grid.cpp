@@ -4,7 +4,8 @@
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/resample.hpp>
 
-#include "vision.hpp"
+#include "grid_rows.hpp"
+#include "rows.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "grid.cpp"
 #include "simd.hpp"
@@ -47,73 +48,103 @@ HWY_INLINE hn::Vec<D> places_of(hn::Vec<D> x, T size, const Plane<T>& p, hn::Vec
   return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, T(1e9))), x, hn::Set(d, T(-100)));
 }
 
-// The taps of n coordinates (x, y) of a bilinear reading, n a whole number of vectors: index,
-// weight and, if there is room for them, the weights' derivatives by y and by x; rows lie `step`
-// apart.
-template <class T>
-void bilinear_taps(const T* grid, size_t n, const Plane<T>& p, size_t step, Offset<T>* index,
-                   T* weight, T* change) {
+// Coordinates of n places, x first, as one vector for each dimension.
+template <size_t kDims, class T, class V>
+HWY_INLINE void load_places(const T* grid, size_t i, V* at) {
+  const hn::ScalableTag<T> d;
+  if constexpr (kDims == 2)
+    hn::LoadInterleaved2(d, grid + 2 * i, at[0], at[1]);
+  else
+    hn::LoadInterleaved3(d, grid + 3 * i, at[0], at[1], at[2]);
+}
+
+// The taps of n coordinates (x, y) or (x, y, z) of a linear reading, n a whole number of vectors:
+// index, weight and, if there is room for them, the weights' derivatives by z, y and x; rows lie
+// `step` apart.
+template <class T, size_t kDims>
+void linear_taps_of(const T* grid, size_t n, const Plane<T>& p, size_t step, Offset<T>* index,
+                    T* weight, T* change) {
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto zero = hn::Zero(d), one = hn::Set(d, T(1));
+  constexpr size_t taps = size_t(1) << kDims;
+  const int64_t all[3] = {p.depth, p.height, p.width}, *size = all + 3 - kDims;
   struct Ends {
-    decltype(hn::Zero(d)) place[2], weight[2], slope;
+    decltype(hn::Zero(d)) weight[2], slope;
+    decltype(hn::Zero(di)) place[2];
     decltype(hn::Eq(zero, zero)) inside[2];
   };
-  auto ends = [&](auto x, T size) HWY_ATTR {
-    Ends e;
-    const auto last = hn::Set(d, size - 1);
-    x = places_of<T>(x, size, p, &e.slope);
-    auto low = hn::Floor(x), part = hn::Sub(x, low);
-    for (int k = 0; k < 2; ++k) {
-      auto at = k ? hn::Add(low, one) : low;
-      e.inside[k] = hn::And(hn::Ge(at, zero), hn::Le(at, last));
-      e.place[k] = hn::Min(hn::Max(at, zero), last);
-    }
-    e.weight[0] = hn::Sub(one, part);
-    e.weight[1] = part;
-    return e;
-  };
-  const auto width = hn::Set(d, T(p.width));
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
-    auto x = zero, y = zero;
-    hn::LoadInterleaved2(d, grid + 2 * i, x, y);
-    Ends h = ends(y, T(p.height)), w = ends(x, T(p.width));
-    for (size_t k = 0; k < 4; ++k) {
-      auto inside = hn::And(h.inside[k / 2], w.inside[k % 2]);
-      auto row = hn::ConvertTo(di, h.place[k / 2]), column = hn::ConvertTo(di, w.place[k % 2]);
-      auto place = hn::Add(hn::Mul(row, hn::ConvertTo(di, width)), column);
+    decltype(hn::Zero(d)) at[kDims];
+    load_places<kDims>(grid, i, at);
+    Ends ends[kDims];
+    for (size_t a = 0; a < kDims; ++a) {
+      Ends& e = ends[a];
+      const auto last = hn::Set(d, T(size[a] - 1));
+      auto x = places_of<T>(at[kDims - 1 - a], T(size[a]), p, &e.slope);
+      auto low = hn::Floor(x), part = hn::Sub(x, low);
+      for (int k = 0; k < 2; ++k) {
+        auto place = k ? hn::Add(low, one) : low;
+        e.inside[k] = hn::And(hn::Ge(place, zero), hn::Le(place, last));
+        e.place[k] = hn::ConvertTo(di, hn::Min(hn::Max(place, zero), last));
+      }
+      e.weight[0] = hn::Sub(one, part);
+      e.weight[1] = part;
+    }
+    for (size_t k = 0; k < taps; ++k) {
+      auto end = [&](size_t a) { return k >> (kDims - 1 - a) & 1; };  // the last dimension first
+      auto inside = ends[0].inside[end(0)];
+      auto place = ends[0].place[end(0)];
+      auto w = ends[0].weight[end(0)];
+      for (size_t a = 1; a < kDims; ++a) {
+        inside = hn::And(inside, ends[a].inside[end(a)]);
+        place = hn::Add(hn::Mul(place, hn::Set(di, Offset<T>(size[a]))), ends[a].place[end(a)]);
+        w = hn::Mul(w, ends[a].weight[end(a)]);
+      }
       hn::StoreU(place, di, index + k * step + i);
-      auto wh = h.weight[k / 2], ww = w.weight[k % 2];
-      hn::StoreU(hn::IfThenElseZero(inside, hn::Mul(wh, ww)), d, weight + k * step + i);
-      if (!change) continue;
-      auto by_y = hn::Mul(h.slope, ww), by_x = hn::Mul(w.slope, wh);
-      by_y = k / 2 ? by_y : hn::Neg(by_y);
-      by_x = k % 2 ? by_x : hn::Neg(by_x);
-      hn::StoreU(hn::IfThenElseZero(inside, by_y), d, change + k * step + i);
-      hn::StoreU(hn::IfThenElseZero(inside, by_x), d, change + (4 + k) * step + i);
+      hn::StoreU(hn::IfThenElseZero(inside, w), d, weight + k * step + i);
+      for (size_t a = 0; change && a < kDims; ++a) {
+        auto part = end(a) ? ends[a].slope : hn::Neg(ends[a].slope);
+        for (size_t b = 0; b < kDims; ++b)
+          if (b != a) part = hn::Mul(part, ends[b].weight[end(b)]);
+        hn::StoreU(hn::IfThenElseZero(inside, part), d, change + (a * taps + k) * step + i);
+      }
     }
   }
 }
 
-// The one tap of each of n coordinates (x, y): its weight is 1, or 0 outside.
 template <class T>
-void nearest_taps(const T* grid, size_t n, const Plane<T>& p, Offset<T>* index, T* weight) {
+void linear_taps(const T* grid, size_t dims, size_t n, const Plane<T>& p, size_t step,
+                 Offset<T>* index, T* weight, T* change) {
+  if (dims == 2) return linear_taps_of<T, 2>(grid, n, p, step, index, weight, change);
+  linear_taps_of<T, 3>(grid, n, p, step, index, weight, change);
+}
+
+// The one tap of each of n coordinates of two or three dimensions, x first: its weight is 1, or 0
+// outside.
+template <class T>
+void nearest_taps(const T* grid, size_t dims, size_t n, const Plane<T>& p, Offset<T>* index,
+                  T* weight) {
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto zero = hn::Zero(d), one = hn::Set(d, T(1));
-  const auto width = hn::Set(di, Offset<T>(p.width));
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
-    auto x = zero, y = zero, slope = zero;
-    hn::LoadInterleaved2(d, grid + 2 * i, x, y);
-    x = hn::Round(places_of<T>(x, T(p.width), p, &slope));
-    y = hn::Round(places_of<T>(y, T(p.height), p, &slope));
-    auto right = hn::Set(d, T(p.width - 1)), low = hn::Set(d, T(p.height - 1));
-    auto inside = hn::And(hn::And(hn::Ge(x, zero), hn::Le(x, right)),
-                          hn::And(hn::Ge(y, zero), hn::Le(y, low)));
-    auto column = hn::ConvertTo(di, hn::IfThenElseZero(inside, x)),
-         row = hn::ConvertTo(di, hn::IfThenElseZero(inside, y));
-    hn::StoreU(hn::Add(hn::Mul(row, width), column), di, index + i);
+    decltype(hn::Zero(d)) at[3], slope;
+    if (dims == 2)
+      load_places<2>(grid, i, at);
+    else
+      load_places<3>(grid, i, at);
+    const int64_t size[3] = {p.width, p.height, p.depth};
+    auto place = hn::Zero(di);
+    auto inside = hn::Eq(zero, zero);
+    for (size_t k = dims; k-- > 0;) {
+      auto x = hn::Round(places_of<T>(at[k], T(size[k]), p, &slope));
+      auto within = hn::And(hn::Ge(x, zero), hn::Le(x, hn::Set(d, T(size[k] - 1))));
+      inside = hn::And(inside, within);
+      place = hn::Add(hn::Mul(place, hn::Set(di, Offset<T>(size[k]))),
+                      hn::ConvertTo(di, hn::IfThenElseZero(within, x)));
+    }
+    hn::StoreU(place, di, index + i);
     hn::StoreU(hn::IfThenElseZero(inside, one), d, weight + i);
   }
 }
@@ -182,6 +213,10 @@ struct Sampler {
   }
   int64_t each() const { return mode == Mode::kNearest ? 1 : mode == Mode::kLinear ? 2 : 4; }
   int64_t taps() const { return dims == 2 ? each() * each() : each() * each() * each(); }
+  bool in_vectors() const {
+    if (mode == Mode::kCubic) return false;
+    return std::all_of(size, size + dims, [](int64_t n) { return n < kExact; });
+  }
 
   T inside(T x, int64_t n, T* slope) const {
     if (pad == Pad::kZeros) return x;
@@ -224,11 +259,9 @@ struct Sampler {
 
 // One tap each: loads of single elements are faster than a gathering instruction then.
 template <class T>
-void pick(const T* in, const Offset<T>* index, const T* weight, int64_t n, T* to) {
-  for (int64_t i = 0; i < n; ++i) {
-    T v = in[index[i]];
-    to[i] = weight[i] != 0 ? v : T(0);
-  }
+void pick(const T* in, const Offset<T>* index, int64_t n, std::span<const uint8_t> outside, T* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = in[index[i]];
+  for (uint8_t i : outside) to[i] = T(0);
 }
 
 // The taps of a block of places.
@@ -241,21 +274,30 @@ struct Block {
         change(changes ? size_t(s.dims * s.taps() * kStep) : 0) {}
 
   void fill(const Sampler<T>& s, const T* grid, int64_t n) {
-    if (s.dims == 2 && s.mode != Mode::kCubic && s.size[0] < kExact && s.size[1] < kExact) {
-      T given[2 * kStep];
-      std::copy_n(grid, 2 * n, given);
-      std::fill(given + 2 * n, given + 2 * kStep, T(0));
-      Plane<T> plane{s.size[0], s.size[1], s.align, s.pad != Pad::kZeros,
-                     s.pad == Pad::kReflection};
-      if (s.mode == Mode::kNearest)
-        return AJ_SIMD(nearest_taps<T>)(given, size_t(kStep), plane, index.data(), weight.data());
-      return AJ_SIMD(bilinear_taps<T>)(given, size_t(kStep), plane, size_t(kStep), index.data(),
-                                       weight.data(), change.empty() ? nullptr : change.data());
+    if (s.in_vectors()) {
+      T given[3 * kStep];
+      std::copy_n(grid, s.dims * n, given);
+      std::fill(given + s.dims * n, given + s.dims * kStep, T(0));
+      Plane<T> plane{s.dims == 2 ? 1 : s.size[0], s.size[s.dims - 2],
+                     s.size[s.dims - 1],          s.align,
+                     s.pad != Pad::kZeros,        s.pad == Pad::kReflection};
+      if (s.mode == Mode::kNearest) {
+        AJ_SIMD(nearest_taps<T>)
+        (given, size_t(s.dims), size_t(kStep), plane, index.data(), weight.data());
+        outside.clear();
+        for (int64_t i = 0; i < n; ++i)
+          if (weight[size_t(i)] == 0) outside.push_back(uint8_t(i));
+        return;
+      }
+      return AJ_SIMD(linear_taps<T>)(given, size_t(s.dims), size_t(kStep), plane, size_t(kStep),
+                                     index.data(), weight.data(),
+                                     change.empty() ? nullptr : change.data());
     }
     int64_t each = s.each(), taps = s.taps();
     std::fill(weight.begin(), weight.end(), T(0));
     std::fill(index.begin(), index.end(), Int(0));
     std::fill(change.begin(), change.end(), T(0));
+    outside.clear();
     for (int64_t i = 0; i < n; ++i, grid += s.dims) {
       int64_t at[3][4];
       T w[3][4], c[3][4];
@@ -272,7 +314,10 @@ struct Block {
           out = out || at[d][tap[d]] < 0;
           place = place * s.size[d] + at[d][tap[d]];
         }
-        if (out) continue;
+        if (out) {
+          if (taps == 1) outside.push_back(uint8_t(i));
+          continue;
+        }
         T all = 1;
         for (int64_t d = 0; d < s.dims; ++d) all *= w[d][tap[d]];
         index[size_t(k * kStep + i)] = Int(place);
@@ -289,6 +334,7 @@ struct Block {
   }
   std::vector<Int> index;
   std::vector<T> weight, change;
+  std::vector<uint8_t> outside;  // of those with one tap, the places without any
 };
 
 struct Sampled {
@@ -296,12 +342,74 @@ struct Sampled {
       : batch(input.size(0)), channels(input.size(1)), pixels(1), places(1) {
     for (int64_t d = 2; d < input.ndim(); ++d) pixels *= input.size(d);
     for (int64_t d = 1; d + 1 < grid.ndim(); ++d) places *= grid.size(d);
-    blocks = (places + kBlock - 1) / kBlock;
+    blocks = blocks_of(places);
     if (pixels >= int64_t(1) << 31)
       raise(AJ_UNIMPLEMENTED, "images of 2^31 places and more are not read: ", input);
   }
+  static int64_t blocks_of(int64_t n) { return (n + kBlock - 1) / kBlock; }
   int64_t batch, channels, pixels, places, blocks;
 };
+
+// Images and what is read from them with the channels side by side: many channels, and enough
+// places that turning the images round is worth it.
+template <class T>
+class ByRows {
+ public:
+  ByRows(const Sampler<T>& s, const Sampled& p, int64_t channels)
+      : s_(s), p_(p), channels_(channels), pitch_((channels + kLine - 1) / kLine * kLine) {}
+
+  static bool serves(const Sampler<T>& s, const Sampled& p) {
+    return p.channels >= 8 && p.places * s.taps() >= p.pixels;
+  }
+  std::vector<T> rows(int64_t n) const { return std::vector<T>(size_t(n * pitch_)); }
+  // [channels, all] from element `at` on, n of them, to [n, channels]; and back.
+  void turn(const T* planes, int64_t all, int64_t at, int64_t n, T* rows) const {
+    transpose(sizeof(T), bytes(rows), pitch_ * kSize, bytes(planes + at), all * kSize, channels_,
+              n);
+  }
+  void turn_back(const T* rows, int64_t n, T* planes, int64_t all, int64_t at) const {
+    transpose(sizeof(T), bytes(planes + at), all * kSize, bytes(rows), pitch_ * kSize, n,
+              channels_);
+  }
+  void turn_image(const T* image, T* rows) const {
+    parallel_for(p_.blocks_of(p_.pixels), grain_of(kBlock * channels_),
+                 [&](int64_t lo, int64_t hi) {
+                   lo *= kBlock, hi = std::min(hi * kBlock, p_.pixels);
+                   turn(image, p_.pixels, lo, hi - lo, rows + lo * pitch_);
+                 });
+  }
+  PlaceTaps<T> taps(const Block<T>& b, int64_t n, bool change = false) const {
+    return {b.index.data(),    change ? b.change.data() : b.weight.data(),
+            size_t(s_.taps()), size_t(kStep),
+            size_t(n),         size_t(pitch_)};
+  }
+
+ private:
+  static constexpr int64_t kSize = sizeof(T), kLine = 64 / kSize;
+  static char* bytes(const T* p) { return reinterpret_cast<char*>(const_cast<T*>(p)); }
+  const Sampler<T>& s_;
+  const Sampled& p_;
+  int64_t channels_, pitch_;
+};
+
+template <class T>
+void read_rows(const Sampler<T>& s, const Sampled& p, const T* images, const T* grid, T* out) {
+  ByRows<T> by(s, p, p.channels);
+  std::vector<T> pixels = by.rows(p.pixels);
+  for (int64_t image = 0; image < p.batch; ++image) {
+    by.turn_image(images + image * p.channels * p.pixels, pixels.data());
+    parallel_for(p.blocks, grain_of(kBlock * p.channels * s.taps()), [&](int64_t lo, int64_t hi) {
+      Block<T> block(s, false);
+      std::vector<T> rows = by.rows(kBlock);
+      for (; lo < hi; ++lo) {
+        int64_t first = lo * kBlock, n = std::min(kBlock, p.places - first);
+        block.fill(s, grid + (image * p.places + first) * s.dims, n);
+        grid_rows<T>().read(by.taps(block, n), pixels.data(), rows.data());
+        by.turn_back(rows.data(), n, out + image * p.channels * p.places, p.places, first);
+      }
+    });
+  }
+}
 
 void grid_sampler(Args args) {
   TensorView input = args.tensor(0), grid = args.tensor(1);
@@ -312,6 +420,10 @@ void grid_sampler(Args args) {
     using T = Math<S>;
     Sampler<T> s(args, 2, input);
     Dense<T> images(input), at(grid), to(out);
+    if (s.taps() > 1 && ByRows<T>::serves(s, p)) {
+      read_rows(s, p, images.data(), at.data(), to.data());
+      return to.commit();
+    }
     parallel_for(p.batch * p.blocks, grain_of(kBlock * (p.channels + 8) * s.taps()),
                  [&](int64_t lo, int64_t hi) {
                    Block<T> block(s, false);
@@ -321,8 +433,9 @@ void grid_sampler(Args args) {
                      block.fill(s, at.data() + (image * p.places + first) * s.dims, n);
                      for (int64_t c = image * p.channels; c < (image + 1) * p.channels; ++c)
                        if (s.taps() == 1)
-                         pick(images.data() + c * p.pixels, block.index.data(), block.weight.data(),
-                              n, to.data() + c * p.places + first);
+                         pick(images.data() + c * p.pixels, block.index.data(), n,
+                              std::span<const uint8_t>(block.outside),
+                              to.data() + c * p.places + first);
                        else
                          AJ_SIMD(sum_taps<T>)
                      (images.data() + c * p.pixels, block.index.data(), block.weight.data(),
@@ -333,7 +446,60 @@ void grid_sampler(Args args) {
   });
 }
 
+// Those of a block, [dims, kStep], as coordinates are: x first.
+template <class T>
+void put_slopes(const Sampler<T>& s, const std::vector<T>& slopes, int64_t n, T* to) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t d = 0; d < s.dims; ++d) *to++ = slopes[size_t((s.dims - 1 - d) * kStep + i)];
+}
+
 // One task owns some channels of an image, so that no two threads add to one place.
+template <class T>
+void add_rows(const Sampler<T>& s, const Sampled& p, const T* grid, const T* g, T* images) {
+  constexpr int64_t most = 32;
+  int64_t parts = (p.channels + most - 1) / most;
+  parallel_for(p.batch * parts, 1, [&](int64_t lo, int64_t hi) {
+    Block<T> block(s, false);
+    for (; lo < hi; ++lo) {
+      int64_t image = lo / parts, from = lo % parts * most,
+              channels = std::min(most, p.channels - from);
+      ByRows<T> by(s, p, channels);
+      std::vector<T> pixels = by.rows(p.pixels), rows = by.rows(kBlock);
+      from += image * p.channels;
+      for (int64_t first = 0; first < p.places; first += kBlock) {
+        int64_t n = std::min(kBlock, p.places - first);
+        block.fill(s, grid + (image * p.places + first) * s.dims, n);
+        by.turn(g + from * p.places, p.places, first, n, rows.data());
+        grid_rows<T>().add(by.taps(block, n), rows.data(), pixels.data());
+      }
+      by.turn_back(pixels.data(), p.pixels, images + from * p.pixels, p.pixels, 0);
+    }
+  });
+}
+
+template <class T>
+void slope_rows(const Sampler<T>& s, const Sampled& p, const T* images, const T* grid, const T* g,
+                T* out) {
+  ByRows<T> by(s, p, p.channels);
+  std::vector<T> pixels = by.rows(p.pixels);
+  for (int64_t image = 0; image < p.batch; ++image) {
+    by.turn_image(images + image * p.channels * p.pixels, pixels.data());
+    parallel_for(p.blocks, grain_of(kBlock * p.channels * s.taps()), [&](int64_t lo, int64_t hi) {
+      Block<T> block(s, true);
+      std::vector<T> rows = by.rows(kBlock), slopes(size_t(s.dims * kStep));
+      for (; lo < hi; ++lo) {
+        int64_t first = lo * kBlock, n = std::min(kBlock, p.places - first),
+                at = image * p.places + first;
+        block.fill(s, grid + at * s.dims, n);
+        by.turn(g + image * p.channels * p.places, p.places, first, n, rows.data());
+        grid_rows<T>().slopes(by.taps(block, n, true), size_t(s.dims), pixels.data(), rows.data(),
+                              slopes.data());
+        put_slopes(s, slopes, n, out + at * s.dims);
+      }
+    });
+  }
+}
+
 template <class T>
 void to_images(const Sampler<T>& s, const Sampled& p, const T* grid, const T* g, T* images) {
   int64_t some = std::max<int64_t>(1, std::min<int64_t>(p.channels, 16)),
@@ -377,10 +543,7 @@ void to_grid(const Sampler<T>& s, const Sampled& p, const T* images, const T* gr
                    (images + c * p.pixels, block.index.data(), block.change.data(),
                     g + c * p.places + first, size_t(s.dims), size_t(s.taps()), size_t(kStep),
                     size_t(n), slopes.data());
-                   T* to = out + (image * p.places + first) * s.dims;
-                   for (int64_t i = 0; i < n; ++i)
-                     for (int64_t d = 0; d < s.dims; ++d)
-                       *to++ = slopes[size_t((s.dims - 1 - d) * kStep + i)];
+                   put_slopes(s, slopes, n, out + (image * p.places + first) * s.dims);
                  }
                });
 }
@@ -393,9 +556,11 @@ void grid_sampler_backward(Args args) {
     using T = Math<S>;
     Sampler<T> s(args, 3, input);
     Dense<T> g(grad), images(input), at(grid);
+    bool rows = ByRows<T>::serves(s, p);
     if (args.bit(6, 0) && image_out.numel()) {
       Dense<T> to(image_out);
-      to_images(s, p, at.data(), g.data(), to.data());
+      auto images_of = rows ? &add_rows<T> : &to_images<T>;
+      images_of(s, p, at.data(), g.data(), to.data());
       to.commit();
     }
     if (args.bit(6, 1) && grid_out.numel()) {
@@ -403,7 +568,7 @@ void grid_sampler_backward(Args args) {
       if (s.mode == Mode::kNearest)  // it stays the same nearby
         std::fill_n(to.data(), grid_out.numel(), T(0));
       else
-        to_grid(s, p, images.data(), at.data(), g.data(), to.data());
+        (rows ? &slope_rows<T> : &to_grid<T>)(s, p, images.data(), at.data(), g.data(), to.data());
       to.commit();
     }
   });

@@ -29,7 +29,7 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
         scatter_kernels,  cat_kernels,        sort_kernels,    attention_kernels})
     plugin.kernels("cpu", table);
   for (const auto* table :
-       {optimizer_kernels, rnn_kernels, backward_kernels, grid_kernels, resample_kernels,
+       {optimizer_kernels, rnn_kernels, backward_kernels, grid_kernels, pad_kernels, resample_kernels,
         windows_kernels, special_function_kernels, special_vector_kernels, order_kernels,
         scatter_reduce_kernels, distance_kernels, pieces_kernels})
     plugin.kernels("cpu", table);

@@ -10,19 +10,72 @@
 #include "simd.hpp"
 // after it, once per target
 #include "lanes.hpp"
-// after that one
-#include "taps-inl.hpp"
+
+#ifndef ADJOIN_PLUGINS_CPU_RESAMPLE_CPP
+#define ADJOIN_PLUGINS_CPU_RESAMPLE_CPP
+namespace adjoin::cpu {
+
+// One tap of the outputs of a vector: the places that they read start at `base`, and lie within so
+// many vectors; more than two are gathered.
+struct Reach {
+  int64_t base, vectors;
+};
+
+// A line made of another one: tap by tap where each output reads, counted from its vector's base,
+// and what that weighs. Rows of both lie `step` apart; `reach` has one for each tap and vector.
+template <class T>
+struct LineTaps {
+  const Offset<T>* index;
+  const T* weight;  // NULL: the one tap as it stands
+  const Reach* reach;
+  size_t taps, step, in, out;
+};
+
+}  // namespace adjoin::cpu
+#endif
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
 
 template <class T>
-void pick_line(const T* in, const Offset<T>* index, size_t n, T* to) {
+size_t lanes_of() {
+  return hn::Lanes(hn::ScalableTag<T>());
+}
+
+// Neighbouring outputs read neighbouring inputs: a vector or two of those, put in order, are much
+// faster than gathering. A weight of zero hides what it is multiplied with.
+template <class T>
+void make_line(const LineTaps<T>& t, const T* in, T* to) {
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
-  for (size_t o = 0; o < n; o += hn::Lanes(d))
-    store_n(hn::GatherIndex(d, in, hn::LoadU(di, index + o)), d, to + o, n - o);
+  const size_t lanes = hn::Lanes(d), vectors = (t.out + lanes - 1) / lanes;
+  auto read = [&](size_t k, size_t v) HWY_ATTR {
+    const Reach reach = t.reach[k * vectors + v];
+    const T* from = in + reach.base;
+    auto index = hn::LoadU(di, t.index + k * t.step + v * lanes);
+    if (reach.vectors > 2) return hn::GatherIndex(d, from, index);
+    const size_t left = t.in - size_t(reach.base);
+    const auto last = hn::Set(di, Offset<T>(lanes - 1));
+    auto order = hn::IndicesFromVec(d, hn::And(index, last));
+    auto near = hn::TableLookupLanes(load_n(d, from, left), order);
+    if (reach.vectors == 1) return near;
+    auto far = hn::TableLookupLanes(load_n(d, from + lanes, left - lanes), order);
+    return hn::IfThenElse(hn::RebindMask(d, hn::Gt(index, last)), far, near);
+  };
+  for (size_t v = 0; v < vectors; ++v) {
+    const size_t o = v * lanes;
+    if (!t.weight) {
+      store_n(read(0, v), d, to + o, t.out - o);
+      continue;
+    }
+    auto sum = hn::Zero(d);
+    for (size_t k = 0; k < t.taps; ++k) {
+      auto w = hn::LoadU(d, t.weight + k * t.step + o);
+      sum = hn::Add(sum, hn::IfThenZeroElse(hn::Eq(w, hn::Zero(d)), hn::Mul(w, read(k, v))));
+    }
+    store_n(sum, d, to + o, t.out - o);
+  }
 }
 
 // to = sum of weight[k] * lines[k], over n elements.
@@ -54,6 +107,7 @@ struct Axis {
   size_t step, most;
   std::vector<Int> index;  // tap by tap, for lines
   std::vector<T> weight, by;
+  std::vector<Reach> reaches;
 
   Axis(Taps t, int64_t size, double scale = 1) : taps(std::move(t)), in(size), out(taps.size()) {
     for (double& w : taps.weight) w *= scale;
@@ -65,23 +119,39 @@ struct Axis {
     index.assign(most * step, 0);
     weight.assign(most * step, T(0));
     by.assign(taps.weight.begin(), taps.weight.end());
+    Int near = 0;  // what has fewer taps reads, with a weight of zero, what it read last
     for (size_t o = 0; o < size_t(out); ++o) {
       int64_t low = in, high = -1;
       for (size_t k = size_t(taps.start[o]), j = 0; k < size_t(taps.start[o + 1]); ++k, ++j) {
-        index[j * step + o] = Int(taps.index[k]);
+        index[j * step + o] = near = Int(taps.index[k]);
         weight[j * step + o] = by[k];
         low = std::min(low, taps.index[k]);
         high = std::max(high, taps.index[k]);
       }
       reach = std::max(reach, high - low + 1);
+      for (auto j = size_t(taps.start[o + 1] - taps.start[o]); j < most; ++j)
+        index[j * step + o] = near;
     }
+    set_reaches();
   }
   void line(const T* from, T* to) const {
-    if (picks)
-      AJ_SIMD(pick_line<T>)(from, index.data(), size_t(out), to);
-    else
-      AJ_SIMD(sum_taps<T>)
-    (from, index.data(), weight.data(), most, step, size_t(out), to);
+    AJ_SIMD(make_line<T>)
+    (LineTaps<T>{index.data(), picks ? nullptr : weight.data(), reaches.data(), most, step,
+                 size_t(in), size_t(out)},
+     from, to);
+  }
+  // Indices become distances from the least one of their vector.
+  void set_reaches() {
+    const size_t lanes = AJ_SIMD(lanes_of<T>)();
+    for (size_t k = 0; k < most; ++k)
+      for (size_t o = 0; o < size_t(out); o += lanes) {
+        auto begin = index.begin() + ptrdiff_t(k * step + o),
+             end = begin + ptrdiff_t(std::min(lanes, size_t(out) - o));
+        auto [low, high] = std::minmax_element(begin, end);
+        const Int base = *low;
+        reaches.push_back({int64_t(base), int64_t(size_t(*high - base) / lanes) + 1});
+        std::for_each(begin, end, [&](Int& i) { i -= base; });
+      }
   }
   // to = output o of lines that lie `n` apart; get(i) is line i.
   template <class Get>

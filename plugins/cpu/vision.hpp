@@ -9,14 +9,14 @@ namespace adjoin::cpu {
 template <class T>
 using Offset = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-// An image that is read, and how.
+// An image, or a volume, that is read, and how.
 template <class T>
 struct Plane {
-  int64_t height, width;
+  int64_t depth, height, width;
   bool align, border, mirror;  // mirror: and what lies outside is reflected first
 };
 
-extern const Kernel grid_kernels[], resample_kernels[], windows_kernels[];
+extern const Kernel grid_kernels[], pad_kernels[], resample_kernels[], windows_kernels[];
 
 }  // namespace adjoin::cpu
 #endif
