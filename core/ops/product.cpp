@@ -105,7 +105,7 @@ Scalar whole_for(const Tensor& t, const Scalar& factor) {
     case kDLInt:
     case kDLUInt:
       if (!factor.is_integer() && !(std::abs(factor.to_double()) < 0x1p63))
-        kit::raise(AJ_INVALID, "beta and alpha of tensors of ", t.dtype(), " are whole numbers; ", factor.to_double(),
+        kit::raise(AJ_INVALID_ARGUMENT, "beta and alpha of tensors of ", t.dtype(), " are whole numbers; ", factor.to_double(),
                    " is none of 64 bits");
       return factor.to_int();
     default:
