@@ -44,7 +44,7 @@ def clean_environment(**extra):
     return env
 
 
-def run(*words, timeout=120, **extra):
+def run(*words, timeout=600, **extra):
     return subprocess.run(
         [str(w) for w in words],
         capture_output=True,

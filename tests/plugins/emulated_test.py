@@ -230,8 +230,9 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
         return any(f"plugin {plugin}" in line for line in adjoin._C.explain_op(name, plugin).splitlines())
 
     lacks = {n for n in adjoin._C.op_names() if has(n, "cpu") and not has(n, "emulated")}
-    # Bodies serve: of a layer a product and some elementwise kernels for each step, of the pairs the half of `_::cdist`.
-    assert lacks == {"rnn_layer", "rnn_layer_backward", "nn::pdist"}
+    # Bodies serve: of a layer a product and some elementwise kernels for each step, of the pairs the half of `_::cdist`, of edges
+    # copies.
+    assert lacks == {"rnn_layer", "rnn_layer_backward", "nn::pdist", "_::pad_edges", "_::pad_edges_backward"}
 
 
 @pytest.mark.parametrize("orders", ["warp=64", "seed=5"])
