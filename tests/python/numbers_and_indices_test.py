@@ -158,3 +158,14 @@ def test_kinds_of_errors():
     for loss in (F.binary_cross_entropy, F.binary_cross_entropy_with_logits):
         with pytest.raises(ValueError, match="give both one shape"):
             loss(aj.ones(3), aj.ones(4))
+
+
+def test_a_wrong_index_in_one_of_many_chunks_is_told():
+    """A kernel that throws on a thread of the pool ends with its error."""
+    x, where = aj.ones(3, 41000), aj.zeros(3, 41000, dtype=aj.int64)
+    where[0, 0] = -1
+    for call in (lambda: x.gather(0, where), lambda: x.scatter(0, where, x)):
+        with pytest.raises(IndexError):
+            call()
+    where[0, 0] = 0
+    assert aj.equal(x.gather(0, where), x)
