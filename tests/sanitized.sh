@@ -14,9 +14,10 @@ case $tree in
     stage=$PWD/$tree/stage/usr/local
     preload="$(clang -print-file-name=libclang_rt.asan-x86_64.so) $(gcc -print-file-name=libstdc++.so.6)"
     # The interpreter keeps memory to its end: leaks of ours are looked for by the C++ tests. Left out: what measures memory,
-    # forks, or starts a compiler, for the preloaded runtime goes along.
+    # forks, or starts a compiler, for the preloaded runtime goes along; and products by other code, minutes where it is
+    # not optimized.
     ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \
-      python -m pytest -q tests/ops tests/python -k 'not readme and not demo and not fork and not threads and not import and not memory'
+      python -m pytest -q tests/ops tests/python -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code'
     # What the streams' threads hold lives as long as the process.
     for mode in test grad; do
       ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ADJOIN_PREFIX=$stage \
