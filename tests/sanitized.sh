@@ -21,7 +21,8 @@ case $tree in
     # What the streams' threads hold lives as long as the process.
     for mode in test grad; do
       ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ADJOIN_PREFIX=$stage \
-        "$stage/bin/adjoin" conform "$stage/lib/adjoin/plugins-1/libaj_emulated.so" --mode $mode --largest 2000
+        "$stage/bin/adjoin" conform "$stage/lib/adjoin/plugins-1/libaj_emulated.so" --mode $mode --largest 2000 \
+          ${ADJOIN_TEST_SEED:+--seed "$ADJOIN_TEST_SEED"}
     done
     ;;
 esac
