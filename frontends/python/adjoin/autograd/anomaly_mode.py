@@ -16,18 +16,21 @@ class detect_anomaly:
         _C.set_anomaly_mode(self._old)
 
 
-def is_anomaly_enabled():
-    """Whether backward keeps the stacks that recorded what could fail."""
+def _mode():
+    """The bits of the mode as they are: 1 keeps stacks, 2 looks for NaN."""
     flags = _C.set_anomaly_mode(0)
     _C.set_anomaly_mode(flags)
-    return bool(flags & 1)
+    return flags
+
+
+def is_anomaly_enabled():
+    """Whether backward keeps the stacks that recorded what could fail."""
+    return bool(_mode() & 1)
 
 
 def is_anomaly_check_nan_enabled():
     """Whether backward looks for NaN."""
-    flags = _C.set_anomaly_mode(0)
-    _C.set_anomaly_mode(flags)
-    return bool(flags & 2)
+    return bool(_mode() & 2)
 
 
 class set_detect_anomaly:

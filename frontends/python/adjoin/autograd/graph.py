@@ -1,6 +1,6 @@
 """adjoin.autograd.graph: nodes of the graph, and hooks for the tensors it saves."""
 
-import functools
+import contextlib
 
 from .. import _C
 from .._C import Node  # noqa: F401
@@ -36,7 +36,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0]))
 
 
-class disable_saved_tensors_hooks:
+class disable_saved_tensors_hooks(contextlib.ContextDecorator):
     """Inside, or in a function it decorates, asking for hooks on saved tensors raises RuntimeError with the message."""
 
     def __init__(self, error_message):
@@ -47,14 +47,6 @@ class disable_saved_tensors_hooks:
 
     def __exit__(self, *exc):
         _refusals.pop()
-
-    def __call__(self, function):
-        @functools.wraps(function)
-        def guarded(*args, **kwargs):
-            with self:
-                return function(*args, **kwargs)
-
-        return guarded
 
 
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):
