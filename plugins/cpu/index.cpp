@@ -211,6 +211,10 @@ void index_select(Args args) {
       return visit_size(x.dtype(), [&]<class T>() {
         constexpr int64_t piece = 1 << 15;
         const bool near = l.size <= int64_t((1 << 18) / sizeof(T)), falls = falling(index, n);
+        if (falls && n == l.size && n <= piece)
+          return parallel_for(l.outer, grain_of(n), [&](int64_t lo, int64_t hi) {
+            reverse_lines(out.data<T>() + lo * n, x.data<T>() + lo * n, hi - lo, n);
+          });
         int64_t pieces = (n + piece - 1) / piece;
         parallel_for(l.outer * pieces, grain_of(std::min(n, piece)), [&](int64_t lo, int64_t hi) {
           for (; lo < hi; ++lo) {
@@ -219,7 +223,7 @@ void index_select(Args args) {
             const T* from = x.data<T>() + o * l.size;
             int64_t m = std::min(piece, n - k);
             if (falls)
-              std::reverse_copy(from + index[k] - m + 1, from + index[k] + 1, to);
+              reverse_lines(to, from + index[k] - m + 1, 1, m);
             else
               pick(to, from, index + k, m, near);
           }

@@ -1,4 +1,5 @@
-// plugins/cpu/index_rows.cpp: one row added to another in vector code.
+// plugins/cpu/index_rows.cpp: one row added to another, true elements found and rows reversed, in
+// vector code.
 #include "index_rows.hpp"
 
 #include <cstring>
@@ -22,6 +23,28 @@ void add_one(T* HWY_RESTRICT a, const T* HWY_RESTRICT b, T alpha, int64_t n) {
   for (; j + L <= n; j += L)
     hn::StoreU(hn::Add(hn::LoadU(d, a + j), hn::Mul(by, hn::LoadU(d, b + j))), d, a + j);
   for (; j < n; ++j) a[j] += alpha * b[j];
+}
+
+// Vectors from both ends of the line; what is left is done again with its neighbours, or in smaller
+// vectors where the line is shorter than one.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void reverse_line(D d, T* HWY_RESTRICT to, const T* HWY_RESTRICT from, int64_t n) {
+  constexpr int64_t L = int64_t(hn::MaxLanes(D()));
+  if (n >= L) {
+    int64_t k = 0;
+    for (; k + L <= n; k += L)
+      hn::StoreU(hn::Reverse(d, hn::LoadU(d, from + n - L - k)), d, to + k);
+    if (k < n) hn::StoreU(hn::Reverse(d, hn::LoadU(d, from)), d, to + n - L);
+  } else if constexpr (L > 2) {
+    reverse_line(hn::Half<D>(), to, from, n);
+  } else {
+    for (int64_t k = 0; k < n; ++k) to[k] = from[n - 1 - k];
+  }
+}
+template <class T>
+void reverse(T* to, const T* from, int64_t lines, int64_t n) {
+  const hn::ScalableTag<T> d;
+  for (; lines-- > 0; to += n, from += n) reverse_line(d, to, from, n);
 }
 
 }  // namespace
@@ -51,6 +74,13 @@ int64_t true_numbers_of(const uint8_t* in, int64_t n, int64_t first, int64_t* to
   return found;
 }
 
+void reverse_u32(uint32_t* to, const uint32_t* from, int64_t lines, int64_t n) {
+  reverse(to, from, lines, n);
+}
+void reverse_u64(uint64_t* to, const uint64_t* from, int64_t lines, int64_t n) {
+  reverse(to, from, lines, n);
+}
+
 void add_row_f32(float* a, const float* b, float alpha, int64_t n) { add_one(a, b, alpha, n); }
 void add_row_f64(double* a, const double* b, double alpha, int64_t n) { add_one(a, b, alpha, n); }
 
@@ -66,6 +96,13 @@ void add_row(float* a, const float* b, float alpha, int64_t n) {
 }
 void add_row(double* a, const double* b, double alpha, int64_t n) {
   AJ_SIMD(add_row_f64)(a, b, alpha, n);
+}
+
+void reverse_lines(uint32_t* to, const uint32_t* from, int64_t lines, int64_t n) {
+  AJ_SIMD(reverse_u32)(to, from, lines, n);
+}
+void reverse_lines(uint64_t* to, const uint64_t* from, int64_t lines, int64_t n) {
+  AJ_SIMD(reverse_u64)(to, from, lines, n);
 }
 
 int64_t true_numbers(const bool* in, int64_t n, int64_t first, int64_t* to) {

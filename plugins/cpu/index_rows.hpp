@@ -1,5 +1,5 @@
 // plugins/cpu/index_rows.hpp: rows added to rows that indices name, in the order of the indices
-// whatever the number of threads.
+// whatever the number of threads; rows reversed.
 #ifndef ADJOIN_PLUGINS_CPU_INDEX_ROWS_HPP
 #define ADJOIN_PLUGINS_CPU_INDEX_ROWS_HPP
 #include <adjoin/kit/parallel.hpp>
@@ -18,6 +18,14 @@ void add_row(T* a, const T* b, T alpha, int64_t n) {
 
 // The numbers from `first` on of those of n that are true; room for 8 more is written.
 int64_t true_numbers(const bool* in, int64_t n, int64_t first, int64_t* to);
+
+// Elements of 4 or 8 bytes in reversed order: `lines` of n, one after another.
+void reverse_lines(uint32_t* to, const uint32_t* from, int64_t lines, int64_t n);
+void reverse_lines(uint64_t* to, const uint64_t* from, int64_t lines, int64_t n);
+template <class T>
+void reverse_lines(T* to, const T* from, int64_t lines, int64_t n) {
+  for (; lines-- > 0; to += n, from += n) std::reverse_copy(from, from + n, to);
+}
 
 inline void prefetch_row(const void* row, int64_t bytes) {
   const char* at = static_cast<const char*>(row);

@@ -5,6 +5,7 @@
 #include <adjoin/kit/scalar.hpp>
 
 #include "index_rows.hpp"
+#include "line_starts.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -24,18 +25,12 @@ struct Walk {
     step = n ? strides[dim] : 0;
     other_step = n && !other_strides.empty() ? other_strides[dim] : 0;
     this->dim = n ? dim : 0;
-    std::vector<int64_t> sizes, own, to, other;
     std::vector<int64_t> dense = dense_strides(index.shape());
-    for (int64_t d = 0; d < n; ++d) {
-      if (d == dim) continue;
-      sizes.push_back(index.size(d));
-      own.push_back(dense[d]);
-      to.push_back(strides[d]);
-      other.push_back(other_strides.empty() ? 0 : other_strides[d]);
-    }
-    lines = offsets_of(sizes, own);
-    places = offsets_of(sizes, to);
-    others = offsets_of(sizes, other);
+    for (int64_t d = 0; d < n; ++d)
+      if (d != dim)
+        lines.add(index.size(d),
+                  {dense[d], strides[d], other_strides.empty() ? 0 : other_strides[d]});
+    count = lines.count();
     index_step = n ? dense[dim] : 0;
     if (n < 2 || dim == n - 1) return;
     run = index.size(n - 1);
@@ -43,35 +38,57 @@ struct Walk {
     other_run_step = other_strides.empty() ? 0 : other_strides[n - 1];
   }
   // f(offset of the named element, offset at the index's own coordinates); near(the same of the
-  // line to come) asks for memory.
-  template <class F, class Near>
-  void each(F f, Near near) {
+  // line to come) asks for memory. begin(line, lines) comes before their elements where lines
+  // follow each other.
+  template <class F, class Near, class Begin>
+  void each(F f, Near near, Begin begin) {
     // Lines side by side want to be so many that what is read of each row is worth its way.
     int64_t grain = std::max(grain_of(length), std::min<int64_t>(run, 128));
-    parallel_for(int64_t(lines.size()), grain, [&](int64_t lo, int64_t hi) {
-      if (index_step != 1 && length > 1) return across(lo, hi, f);
-      for (int64_t line = lo; line < hi; ++line) {
-        const int64_t* index = values.data() + lines[line];
-        check_indices(index, length, size, dim);
-        size_t next = size_t(std::min(line + 1, hi - 1));
-        along(index, length, places[line], step, others[line], other_step, f,
-              [&](int64_t k) { near(places[next] + k, others[next] + k); });
+    parallel_for(count, grain, [&](int64_t lo, int64_t hi) {
+      if (!one_by_one()) return across(lo, hi, f);
+      constexpr int64_t together = 2048;  // elements: they stay in the first-level cache
+      const int64_t group = std::max<int64_t>(1, together / std::max(length, size));
+      LineStarts::Cursor cursor(lines, lo);
+      for (int64_t m; lo < hi; lo += m) {
+        m = std::min(group, hi - lo);
+        const int64_t* index = values.data() + lo * length;
+        check_indices(index, m * length, size, dim);
+        begin(lo, m);
+        for (int64_t line = 0; line < m; ++line, index += length) {
+          const LineStart now = *cursor;
+          if (lo + line + 1 < hi) cursor.next();
+          along(index, length, now.to, step, now.other, other_step, f,
+                [&](int64_t k) { near((*cursor).to + k, (*cursor).other + k); });
+        }
       }
     });
+  }
+  template <class F, class Near>
+  void each(F f, Near near) {
+    each(f, near, [](int64_t, int64_t) {});
+  }
+  // Lines after each other, not side by side.
+  bool one_by_one() const { return index_step == 1 || length <= 1; }
+  // Are the index's lines the tensor's own, each of which its elements fill?
+  bool whole_lines(TensorView index, TensorView t) const {
+    int64_t n = index.ndim();
+    return count > 0 && n > 0 && dim == n - 1 && one_by_one() && t.dense() && size > 0 &&
+           count * size == t.numel();
   }
 
   static constexpr int64_t one = 1;
   Dense<int64_t> values;
-  std::vector<int64_t> lines, places, others;
-  int64_t size = 0, length = 0, step = 0, other_step = 0, index_step = 0, dim = 0;
+  LineStarts lines;
+  int64_t count = 0, size = 0, length = 0, step = 0, other_step = 0, index_step = 0, dim = 0;
   // Lines whose beginnings follow each other at these steps.
   int64_t run = 1, run_step = 0, other_run_step = 0;
 
  private:
   // A line; all that the loop needs is in registers, since a store might change a member.
   template <class F, class Near>
-  static void along(const int64_t* index, int64_t n, int64_t place, int64_t step, int64_t at,
-                    int64_t other_step, F f, Near near) {
+  [[gnu::always_inline]] static void along(const int64_t* index, int64_t n, int64_t place,
+                                           int64_t step, int64_t at, int64_t other_step, F f,
+                                           Near near) {
     if (step == 1 && other_step == 1) {
       int64_t k = 0;
       for (; k + 16 <= n; k += 16) {  // the work on one line hides the way of the next
@@ -80,6 +97,10 @@ struct Walk {
         near(k);
 #pragma GCC unroll 16
         for (int64_t j = 0; j < 16; ++j) f(place + index[k + j], at + k + j);
+      }
+      for (; k + 4 <= n; k += 4) {
+#pragma GCC unroll 4
+        for (int64_t j = 0; j < 4; ++j) f(place + index[k + j], at + k + j);
       }
       for (; k < n; ++k) f(place + index[k], at + k);
     } else {
@@ -91,10 +112,11 @@ struct Walk {
   void across(int64_t lo, int64_t hi, F f) {
     for (int64_t end; lo < hi; lo = end) {
       end = std::min(hi, (lo / run + 1) * run);
+      const LineStart begin = *LineStarts::Cursor(lines, lo);
       for (int64_t k = 0; k < length; ++k) {
-        const int64_t* index = values.data() + lines[lo] + k * index_step;
+        const int64_t* index = values.data() + begin.own + k * index_step;
         check_indices(index, end - lo, size, dim);
-        beside(index, end - lo, places[lo], run_step, step, others[lo] + k * other_step,
+        beside(index, end - lo, begin.to, run_step, step, begin.other + k * other_step,
                other_run_step, f);
       }
     }
@@ -130,6 +152,21 @@ void start_from(TensorView x, MutView out) {
   for (size_t i = 0; i < from.size(); ++i) out.data<T>()[to[i]] = x.data<T>()[from[i]];
 }
 
+// The walk, and the output as its input is: line by line, while they lie in the cache, if the lines
+// are the output's.
+template <class T, class F, class Near>
+void each_of_copied(Walk& walk, TensorView index, TensorView x, MutView out, F f, Near near) {
+  if (x.get() == out.get() || !x.dense() || !walk.whole_lines(index, out)) {
+    start_from<T>(x, out);
+    return walk.each(f, near);
+  }
+  const T* from = x.data<T>();
+  T* to = out.data<T>();
+  walk.each(f, near, [=, size = walk.size](int64_t line, int64_t lines) {
+    std::copy_n(from + line * size, lines * size, to + line * size);
+  });
+}
+
 void gather(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
@@ -154,12 +191,13 @@ void scatter(Args args) {
   Walk walk(args.tensor(2), args.integer(1), x.shape(), out.strides(),
             source ? source.strides() : Span());
   visit_size(x.dtype(), [&]<class T>() {
-    start_from<T>(x, out);
     T value;
     std::memcpy(&value, element, sizeof value);
     const T* from = source ? source.data<T>() : &value;
     T* to = out.data<T>();
-    walk.each([=](int64_t place, int64_t at) { to[place] = from[at]; }, ask_for(to, from));
+    each_of_copied<T>(
+        walk, args.tensor(2), x, out, [=](int64_t place, int64_t at) { to[place] = from[at]; },
+        ask_for(to, from));
   });
 }
 
@@ -194,9 +232,9 @@ void scatter_add(Args args) {
   if (done) return;
   Walk walk(args.tensor(2), args.integer(1), x.shape(), out.strides(), source.strides());
   visit<stored_numeric>(x.dtype(), [&]<class S>() {
-    start_from<S>(x, out);
     const S* from = source.data<S>();
     if constexpr (is_half<S>) {  // summed in float32 and rounded once
+      start_from<S>(x, out);
       Dense<float> sum(out, true);
       std::vector<int64_t> dense = dense_strides(out.shape());
       Walk flat(args.tensor(2), args.integer(1), x.shape(), dense, source.strides());
@@ -205,8 +243,10 @@ void scatter_add(Args args) {
       sum.commit();
     } else {
       S* to = out.data<S>();
-      walk.each([=](int64_t place, int64_t at) { to[place] = scalar::Add()(to[place], from[at]); },
-                ask_for(to, from));
+      each_of_copied<S>(
+          walk, args.tensor(2), x, out,
+          [=](int64_t place, int64_t at) { to[place] = scalar::Add()(to[place], from[at]); },
+          ask_for(to, from));
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "clones.hpp"
+#include "line_starts.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -75,39 +76,26 @@ void join_row(How, T* to, const T* from, int64_t n) {
   join_each<How>(to, from, n);
 }
 
-// For each line of the index along dim, where it begins in the index, the output and the source,
-// all of them dense.
+// The lines of the index along dim, in the index, the output and the source, all of them dense.
 struct LinesOf {
   LinesOf(TensorView index, Span shape, Span source, int64_t along)
       : dim(index.ndim() ? along : 0) {
+    if (index.ndim() == 0) return;
     std::vector<int64_t> own = dense_strides(index.shape()), to = dense_strides(shape),
-                         from = dense_strides(source), sizes;
-    if (index.ndim() == 0) {
-      begins.push_back({0, 0, 0});
-      return;
-    }
+                         from = dense_strides(source);
     length = index.size(dim), step = own[dim], to_step = to[dim], from_step = from[dim];
     limit = shape[dim];
     run = dim == index.ndim() - 1 ? 1 : index.size(-1);
-    int64_t lines = length ? index.numel() / length : 0;
-    for (int64_t line = 0; line < lines; ++line) {
-      Begin b{0, 0, 0};
-      int64_t rest = line;
-      for (int64_t d = index.ndim() - 1; d >= 0; --d) {
-        if (d == dim) continue;
-        int64_t c = rest % index.size(d);
-        rest /= index.size(d);
-        b.own += c * own[d], b.to += c * to[d], b.from += c * from[d];
-      }
-      begins.push_back(b);
-    }
+    for (int64_t d = 0; d < index.ndim(); ++d)
+      if (d != dim) starts.add(index.size(d), {own[d], to[d], from[d]});
+    int64_t all = 1;
+    for (int64_t n : shape) all *= n;
+    whole = step * to_step * from_step == 1 && starts.count() * limit == all;
   }
-  struct Begin {
-    int64_t own, to, from;
-  };
-  std::vector<Begin> begins;
-  int64_t dim, length = 1, limit = 1, step = 0, to_step = 0, from_step = 0;
-  int64_t run = 1;  // so many lines begin beside each other
+  LineStarts starts;
+  int64_t dim, length = 1, limit = 1, step = 1, to_step = 1, from_step = 1;
+  int64_t run = 1;     // so many lines begin beside each other
+  bool whole = false;  // each fills a line of the output, in order
 };
 
 // `count`: how many elements a place holds so far; the first one replaces what is there when the
@@ -117,33 +105,64 @@ void join_at(T* to, int32_t* count, int64_t place, T x) {
   to[place] = !kCounts || count[place]++ ? How::join(to[place], x) : x;
 }
 
+// Sums become means. No jump depends on a count: which are how large nobody can predict.
+template <class T>
+void divide_by(T* to, const int32_t* count, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_floating_point_v<T>)
+      to[i] /= T(std::max(count[i], 1));
+    else if (count[i] > 1)
+      to[i] = mean_of(to[i], count[i]);
+  }
+}
+
+// What the places begin with and become in the end. Lines that are whole are begun, joined and
+// ended one after another, while they lie in the cache; their counts are kept for so long only.
+template <class T>
+struct Places {
+  T* to;
+  const T* first;  // what they hold before; null: they hold it already
+  int32_t* count;  // null: none, or those of whole lines
+  bool self, mean;
+};
+
 // Lines of neighbours one after another; others side by side, so that memory is read as it lies.
 template <class How, bool kCounts, class T>
-void write(const LinesOf& l, const int64_t* index, T* to, const T* from, int32_t* count) {
+void write(const LinesOf& l, const int64_t* index, const Places<T>& places, const T* from) {
   int64_t grain = std::max(grain_of(l.length * 4), std::min<int64_t>(l.run, 128));
-  parallel_for(int64_t(l.begins.size()), grain, [&](int64_t lo, int64_t hi) {
-    auto line = [&](const LinesOf::Begin& b) {
-      const int64_t* at = index + b.own;
-      const T* source = from + b.from;
-      T* target = to + b.to;
-      int32_t* counts = kCounts ? count + b.to : nullptr;
-      check_indices(at, l.length, l.limit, l.dim);
-      for (int64_t k = 0, n = l.length; k < n; ++k)
-        join_at<How, kCounts>(target, counts, at[k], source[k]);
-    };
+  T* to = places.to;
+  parallel_for(l.starts.count(), grain, [&](int64_t lo, int64_t hi) {
     if (l.step * l.to_step * l.from_step == 1) {
-      for (; lo < hi; ++lo) line(l.begins[size_t(lo)]);
+      const int64_t group = std::max<int64_t>(1, 2048 / std::max(l.length, l.limit));
+      std::vector<int32_t> own(size_t(kCounts && l.whole ? group * l.limit : 0));
+      LineStarts::Cursor cursor(l.starts, lo);
+      for (int64_t m; lo < hi; lo += m) {
+        m = std::min(group, hi - lo);
+        const int64_t *at = index + lo * l.length, begin = lo * l.limit, n = m * l.limit;
+        check_indices(at, m * l.length, l.limit, l.dim);
+        if (l.whole && places.first) std::copy_n(places.first + begin, n, to + begin);
+        if (l.whole) std::fill_n(own.data(), own.size(), int32_t(places.self));
+        int32_t* counts = l.whole ? own.data() : places.count;
+        for (int64_t line = 0; line < m; ++line, at += l.length, cursor.next()) {
+          T* target = to + (*cursor).to;
+          const T* source = from + (*cursor).other;
+          int32_t* count = kCounts ? counts + ((*cursor).to - (l.whole ? begin : 0)) : nullptr;
+          for (int64_t k = 0, length = l.length; k < length; ++k)
+            join_at<How, kCounts>(target, count, at[k], source[k]);
+        }
+        if (kCounts && l.whole && places.mean) divide_by(to + begin, own.data(), n);
+      }
       return;
     }
     for (int64_t end; lo < hi; lo = end) {
       end = std::min(hi, (lo / l.run + 1) * l.run);
-      const LinesOf::Begin& b = l.begins[size_t(lo)];
+      const LineStart b = *LineStarts::Cursor(l.starts, lo);
       for (int64_t k = 0; k < l.length; ++k) {
         const int64_t* at = index + b.own + k * l.step;
-        const T* source = from + b.from + k * l.from_step;
+        const T* source = from + b.other + k * l.from_step;
         check_indices(at, end - lo, l.limit, l.dim);
         for (int64_t j = 0; j < end - lo; ++j)
-          join_at<How, kCounts>(to, count, b.to + j + at[j] * l.to_step, source[j]);
+          join_at<How, kCounts>(to, places.count, b.to + j + at[j] * l.to_step, source[j]);
       }
     }
   });
@@ -202,26 +221,31 @@ void scatter_reduce(Args args) {
   visit<stored>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
     Dense<T> to(out, true);
-    if (x.get() != out.get()) {
-      Dense<T> in(x);
-      parallel_for(out.numel(), 1 << 16, [&](int64_t lo, int64_t hi) {
-        std::copy_n(in.data() + lo, hi - lo, to.data() + lo);
-      });
-    }
+    std::optional<Dense<T>> in;
+    if (x.get() != out.get()) in.emplace(x);
+    auto begin = [&] {
+      if (in)
+        parallel_for(out.numel(), 1 << 16, [&](int64_t lo, int64_t hi) {
+          std::copy_n(in->data() + lo, hi - lo, to.data() + lo);
+        });
+    };
     if (index.numel()) {
       int64_t dim = args.integer(1) + (args.integer(1) < 0 ? x.ndim() : 0);
       Dense<T> from(src);
-      bool rows = names_rows(index, src, out, dim);
+      const bool rows = names_rows(index, src, out, dim), mean = how == "mean",
+                 counted = !self || mean;
       std::optional<Dense<int64_t>> named;
       std::optional<LinesOf> lines;
       if (!rows) named.emplace(index), lines.emplace(index, x.shape(), src.shape(), dim);
-      bool mean = how == "mean";
-      std::vector<int32_t> counts(self && !mean ? 0 : size_t(out.numel()), self);
+      const bool whole = lines && lines->whole;
+      if (!whole) begin();
+      std::vector<int32_t> counts(counted && !whole ? size_t(out.numel()) : 0, self);
       int32_t* count = counts.empty() ? nullptr : counts.data();
+      const Places<T> places = {to.data(), in ? in->data() : nullptr, count, self, mean};
       auto run = [&]<class How>() {
         if (rows) return join_rows<How>(index, dim, x.size(dim), to.data(), from.data(), count);
-        count ? write<How, true>(*lines, named->data(), to.data(), from.data(), count)
-              : write<How, false>(*lines, named->data(), to.data(), from.data(), count);
+        counted ? write<How, true>(*lines, named->data(), places, from.data())
+                : write<How, false>(*lines, named->data(), places, from.data());
       };
       if (how == "prod")
         run.template operator()<Prod>();
@@ -229,8 +253,12 @@ void scatter_reduce(Args args) {
         run.template operator()<Sum>();
       else if constexpr (!is_complex<T>)
         how == "amax" ? run.template operator()<Most>() : run.template operator()<Least>();
-      for (int64_t i = 0; mean && i < out.numel(); ++i)
-        if (counts[size_t(i)] > 1) to[i] = mean_of(to[i], counts[size_t(i)]);
+      if (mean && !whole)
+        parallel_for(out.numel(), 1 << 16, [&](int64_t lo, int64_t hi) {
+          divide_by(to.data() + lo, count + lo, hi - lo);
+        });
+    } else {
+      begin();
     }
     to.commit();
   });

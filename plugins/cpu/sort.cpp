@@ -98,6 +98,11 @@ class Sorter {
 
   const uint64_t* chosen(const T* x, bool whole, unsigned least, unsigned most) {
     uint64_t *a = a_.get(), *b = b_.get();
+    if (n_ <= kRanked) {
+      rank_words(a, b, n_);
+      if (!whole) mend(x, b);
+      return b;
+    }
     if (keep_ < n_ && whole) {
       select_words(a, b, n_, keep_, least, most);
       if (!ordered_) return a;
