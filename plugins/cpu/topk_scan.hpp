@@ -11,7 +11,8 @@ namespace adjoin::cpu {
 int64_t find_beyond(const float* x, int64_t from, int64_t n, float bound, bool above);
 int64_t find_beyond(const double* x, int64_t from, int64_t n, double bound, bool above);
 
-// Words that all differ, in order: each is counted against all others, so nothing has to be guessed.
+// Words that all differ, in order: each is counted against all others, so nothing has to be
+// guessed.
 constexpr int64_t kRanked = 64;  // at most so many
 void rank_words(const uint64_t* a, uint64_t* sorted, int64_t n);
 
