@@ -4,6 +4,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
 
+#include "index_lines.hpp"
 #include "index_rows.hpp"
 #include "tables.hpp"
 
@@ -69,21 +70,6 @@ void index_at(Args args) {
   });
 }
 
-// The output starts as the input, unless it is the input.
-template <class T>
-void start_from(TensorView x, MutView out) {
-  if (x.get() == out.get()) return;
-  if (x.dense() && out.dense()) {
-    parallel_for(x.numel(), 1 << 16, [&](int64_t lo, int64_t hi) {
-      std::copy_n(x.data<T>() + lo, hi - lo, out.data<T>() + lo);
-    });
-    return;
-  }
-  std::vector<int64_t> from = offsets_of(x.shape(), x.strides()),
-                       to = offsets_of(out.shape(), out.strides());
-  for (size_t i = 0; i < from.size(); ++i) out.data<T>()[to[i]] = x.data<T>()[from[i]];
-}
-
 // One piece after the other names places in the order of the indices: whole rows, cut along them
 // among the threads; or single elements, whose places are cut.
 template <class T, class Combine>
@@ -132,7 +118,7 @@ bool put_rows(const IndexMap& map, TensorView x, TensorView values, MutView out,
     if (map.after[q] != q) return false;
   int64_t step = one ? 0 : 1;
   auto put = [&]<class T>(auto combine) {
-    start_from<T>(x, out);
+    start_from(x, out);
     put_each(out.data<T>(), map.selected, at<T>(values), step, width, out.numel(), combine);
   };
   if (!accumulate)
@@ -170,13 +156,13 @@ void index_put_at(Args args) {
   };
   if (!accumulate) {
     visit_size(x.dtype(), [&]<class T>() {
-      start_from<T>(x, out);
+      start_from(x, out);
       put(out.data<T>(), at<T>(values), [](T, T v) { return v; });
     });
     return;
   }
   visit<stored_numeric>(x.dtype(), [&]<class T>() {
-    start_from<T>(x, out);
+    start_from(x, out);
     put(out.data<T>(), at<T>(values),
         [](T a, T v) { return T(scalar::Add()(Math<T>(a), Math<T>(v))); });
   });
@@ -261,7 +247,7 @@ void index_add(Args args) {
   Dense<int64_t> index = checked(args.tensor(2), l.size, dim);
   visit<stored_numeric>(x.dtype(), [&]<class S>() {
     using T = Math<S>;
-    start_from<S>(x, out);
+    start_from(x, out);
     Dense<T> to(out, true), from(source);
     add_rows(to.data(), l.outer, l.size, l.inner, from.data(), index.data(), args.tensor(2).numel(),
              number<T>(args[4]), -1, false);

@@ -1,12 +1,15 @@
-// plugins/cpu/scatter_reduce.cpp: writing at shared places by sum, product, mean or extreme. Lines
-// along the dimension are independent, so each belongs to one thread.
+// plugins/cpu/scatter_reduce.cpp: writing at shared places by sum, product, mean or extreme. The
+// loops know of an element only its type and how two are joined; all around them is compiled once
+// and asks for a loop a part.
 #include <adjoin/kit/indexing.hpp>
-#include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
+#include <cstring>
+#include <limits>
 #include <optional>
 
 #include "clones.hpp"
-#include "line_starts.hpp"
+#include "index_lines.hpp"
+#include "index_rows.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -43,71 +46,50 @@ struct Least {
   }
 };
 
+// What any element joined to it becomes: itself.
 template <class How, class T>
-[[gnu::always_inline]] inline void join_each(T* to, const T* from, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) to[j] = How::join(to[j], from[j]);
-}
-AJ_CLONES void join_row(Sum, float* to, const float* from, int64_t n) {
-  join_each<Sum>(to, from, n);
-}
-AJ_CLONES void join_row(Sum, double* to, const double* from, int64_t n) {
-  join_each<Sum>(to, from, n);
-}
-AJ_CLONES void join_row(Prod, float* to, const float* from, int64_t n) {
-  join_each<Prod>(to, from, n);
-}
-AJ_CLONES void join_row(Prod, double* to, const double* from, int64_t n) {
-  join_each<Prod>(to, from, n);
-}
-AJ_CLONES void join_row(Most, float* to, const float* from, int64_t n) {
-  join_each<Most>(to, from, n);
-}
-AJ_CLONES void join_row(Most, double* to, const double* from, int64_t n) {
-  join_each<Most>(to, from, n);
-}
-AJ_CLONES void join_row(Least, float* to, const float* from, int64_t n) {
-  join_each<Least>(to, from, n);
-}
-AJ_CLONES void join_row(Least, double* to, const double* from, int64_t n) {
-  join_each<Least>(to, from, n);
-}
-template <class How, class T>
-void join_row(How, T* to, const T* from, int64_t n) {
-  join_each<How>(to, from, n);
+T neutral(How) {
+  if constexpr (std::is_same_v<How, Prod>)
+    return T(1);
+  else if constexpr (std::is_same_v<How, Sum>)
+    return is_integer<T> ? T(0) : T(-0.0);
+  else if constexpr (std::is_floating_point_v<T>)
+    return std::is_same_v<How, Most> ? -std::numeric_limits<T>::infinity()
+                                     : std::numeric_limits<T>::infinity();
+  else
+    return std::is_same_v<How, Most> ? std::numeric_limits<T>::lowest()
+                                     : std::numeric_limits<T>::max();
 }
 
-// The lines of the index along dim, in the index, the output and the source, all of them dense.
-struct LinesOf {
-  LinesOf(TensorView index, Span shape, Span source, int64_t along)
-      : dim(index.ndim() ? along : 0) {
-    if (index.ndim() == 0) return;
-    std::vector<int64_t> own = dense_strides(index.shape()), to = dense_strides(shape),
-                         from = dense_strides(source);
-    length = index.size(dim), step = own[dim], to_step = to[dim], from_step = from[dim];
-    limit = shape[dim];
-    run = dim == index.ndim() - 1 ? 1 : index.size(-1);
-    for (int64_t d = 0; d < index.ndim(); ++d)
-      if (d != dim) starts.add(index.size(d), {own[d], to[d], from[d]});
-    int64_t all = 1;
-    for (int64_t n : shape) all *= n;
-    whole = step * to_step * from_step == 1 && starts.count() * limit == all;
-  }
-  LineStarts starts;
-  int64_t dim, length = 1, limit = 1, step = 1, to_step = 1, from_step = 1;
-  int64_t run = 1;     // so many lines begin beside each other
-  bool whole = false;  // each fills a line of the output, in order
-};
+template <class T, class How>
+void join_part(void* named, void* beside, const IndexPart& p) {
+  T* to = static_cast<T*>(named);
+  const T* from = static_cast<const T*>(beside);
+  each_of(
+      p, [=](int64_t place, int64_t at) { to[place] = How::join(to[place], from[at]); },
+      [=](int64_t place, int64_t at) {
+        __builtin_prefetch(to + place, 1);
+        __builtin_prefetch(from + at);
+      });
+}
 
-// `count`: how many elements a place holds so far; the first one replaces what is there when the
-// input is left out.
-template <class How, bool kCounts, class T>
-void join_at(T* to, int32_t* count, int64_t place, T x) {
-  to[place] = !kCounts || count[place]++ ? How::join(to[place], x) : x;
+template <class T>
+void fill_part(void* named, void* value, const IndexPart& part) {
+  T* to = static_cast<T*>(named);
+  const T v = *static_cast<const T*>(value);
+  each_of(
+      part, [=](int64_t place, int64_t) { to[place] = v; }, [](int64_t, int64_t) {});
+}
+
+void count_part(int32_t* count, const IndexPart& part) {
+  each_of(
+      part, [=](int64_t place, int64_t) { ++count[place]; }, [](int64_t, int64_t) {});
 }
 
 // Sums become means. No jump depends on a count: which are how large nobody can predict.
 template <class T>
-void divide_by(T* to, const int32_t* count, int64_t n) {
+void divide_by(void* sums, const int32_t* count, int64_t n) {
+  T* to = static_cast<T*>(sums);
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (std::is_floating_point_v<T>)
       to[i] /= T(std::max(count[i], 1));
@@ -116,66 +98,86 @@ void divide_by(T* to, const int32_t* count, int64_t n) {
   }
 }
 
-// What the places begin with and become in the end. Lines that are whole are begun, joined and
-// ended one after another, while they lie in the cache; their counts are kept for so long only.
+template <class T, class How>
+[[gnu::always_inline]] inline void join_each(void* row, const void* source, int64_t n) {
+  T* to = static_cast<T*>(row);
+  const T* from = static_cast<const T*>(source);
+  for (int64_t j = 0; j < n; ++j) to[j] = How::join(to[j], from[j]);
+}
+template <class T, class How>
+void join_row(void* to, const void* from, int64_t n) {
+  join_each<T, How>(to, from, n);
+}
+#define AJ_JOIN_ROW(T, How)                                                 \
+  AJ_CLONES void How##_of_##T(void* to, const void* from, int64_t n) {      \
+    join_each<T, How>(to, from, n);                                         \
+  }                                                                         \
+  template <>                                                               \
+  void join_row<T, How>(void* to, const void* from, int64_t n) {            \
+    How##_of_##T(to, from, n);                                              \
+  }
+AJ_JOIN_ROW(float, Sum)
+AJ_JOIN_ROW(float, Prod)
+AJ_JOIN_ROW(float, Most)
+AJ_JOIN_ROW(float, Least)
+AJ_JOIN_ROW(double, Sum)
+AJ_JOIN_ROW(double, Prod)
+AJ_JOIN_ROW(double, Most)
+AJ_JOIN_ROW(double, Least)
+#undef AJ_JOIN_ROW
+
+// The loops of a type and a way.
+struct Loops {
+  PartWork join, fill;
+  void (*row)(void* to, const void* from, int64_t n);
+  void (*divide)(void* sums, const int32_t* count, int64_t n);
+  alignas(16) char neutral[16];
+};
+// Sums and products of signed integers are those of unsigned ones.
 template <class T>
-struct Places {
-  T* to;
-  const T* first;  // what they hold before; null: they hold it already
-  int32_t* count;  // null: none, or those of whole lines
+constexpr auto joined_as() {
+  if constexpr (is_integer<T> && !std::is_same_v<T, bool>)
+    return std::make_unsigned_t<T>();
+  else
+    return T();
+}
+template <class T, class How>
+Loops loops_of() {
+  constexpr bool sized = std::is_same_v<How, Sum> || std::is_same_v<How, Prod>;
+  using U = std::conditional_t<sized, decltype(joined_as<T>()), T>;
+  const PartWork fill =
+      visit_size(dtype_of<T>, []<class B>() -> PartWork { return fill_part<B>; });
+  Loops l = {join_part<U, How>, fill, join_row<U, How>, divide_by<T>, {}};
+  const T none = neutral<How, T>(How());
+  std::memcpy(l.neutral, &none, sizeof none);
+  return l;
+}
+template <class T>
+Loops loops_of(std::string_view how) {
+  if (how == "prod") return loops_of<T, Prod>();
+  if constexpr (!is_complex<T>) {
+    if (how == "amax") return loops_of<T, Most>();
+    if (how == "amin") return loops_of<T, Least>();
+  }
+  return loops_of<T, Sum>();
+}
+
+// All in bytes, or dense elements of `size` bytes.
+struct Joined {
+  char *to, *from;
+  const char* first;  // what the places hold before; null: they hold it already
+  int64_t size, elements;
   bool self, mean;
 };
 
-// Lines of neighbours one after another; others side by side, so that memory is read as it lies.
-template <class How, bool kCounts, class T>
-void write(const LinesOf& l, const int64_t* index, const Places<T>& places, const T* from) {
-  int64_t grain = std::max(grain_of(l.length * 4), std::min<int64_t>(l.run, 128));
-  T* to = places.to;
-  parallel_for(l.starts.count(), grain, [&](int64_t lo, int64_t hi) {
-    if (l.step * l.to_step * l.from_step == 1) {
-      const int64_t group = std::max<int64_t>(1, 2048 / std::max(l.length, l.limit));
-      std::vector<int32_t> own(size_t(kCounts && l.whole ? group * l.limit : 0));
-      LineStarts::Cursor cursor(l.starts, lo);
-      for (int64_t m; lo < hi; lo += m) {
-        m = std::min(group, hi - lo);
-        const int64_t *at = index + lo * l.length, begin = lo * l.limit, n = m * l.limit;
-        check_indices(at, m * l.length, l.limit, l.dim);
-        if (l.whole && places.first) std::copy_n(places.first + begin, n, to + begin);
-        if (l.whole) std::fill_n(own.data(), own.size(), int32_t(places.self));
-        int32_t* counts = l.whole ? own.data() : places.count;
-        for (int64_t line = 0; line < m; ++line, at += l.length, cursor.next()) {
-          T* target = to + (*cursor).to;
-          const T* source = from + (*cursor).other;
-          int32_t* count = kCounts ? counts + ((*cursor).to - (l.whole ? begin : 0)) : nullptr;
-          for (int64_t k = 0, length = l.length; k < length; ++k)
-            join_at<How, kCounts>(target, count, at[k], source[k]);
-        }
-        if (kCounts && l.whole && places.mean) divide_by(to + begin, own.data(), n);
-      }
-      return;
-    }
-    for (int64_t end; lo < hi; lo = end) {
-      end = std::min(hi, (lo / l.run + 1) * l.run);
-      const LineStart b = *LineStarts::Cursor(l.starts, lo);
-      for (int64_t k = 0; k < l.length; ++k) {
-        const int64_t* at = index + b.own + k * l.step;
-        const T* source = from + b.other + k * l.from_step;
-        check_indices(at, end - lo, l.limit, l.dim);
-        for (int64_t j = 0; j < end - lo; ++j)
-          join_at<How, kCounts>(to, places.count, b.to + j + at[j] * l.to_step, source[j]);
-      }
-    }
-  });
-}
-
 // An index that says the same for all elements of a row, as one expanded from a vector does, joins
 // rows. Threads own columns.
-template <class How, class T>
-void join_rows(TensorView index, int64_t dim, int64_t size, T* to, const T* from, int32_t* count) {
+void join_rows(const Loops& loops, TensorView index, int64_t dim, int64_t limit, const Joined& t,
+               int32_t* count) {
   std::vector<int64_t> rows(size_t(index.size(dim)));
   int64_t n = int64_t(rows.size()), outer = 1, inner = 1;
   for (int64_t k = 0; k < n; ++k) rows[k] = index.data<int64_t>()[k * index.stride(dim)];
-  check_indices(rows.data(), n, size, dim);
+  check_indices(rows.data(), n, limit, dim);
   for (int64_t d = 0; d < dim; ++d) outer *= index.size(d);
   for (int64_t d = dim + 1; d < index.ndim(); ++d) inner *= index.size(d);
   const int64_t width = std::max<int64_t>(256, inner / core().num_threads()), ahead = 4;
@@ -184,17 +186,14 @@ void join_rows(TensorView index, int64_t dim, int64_t size, T* to, const T* from
     for (; lo < hi; ++lo) {
       int64_t o = lo / strips, left = lo % strips * width, m = std::min(width, inner - left);
       for (int64_t k = 0; k < n; ++k) {
-        int64_t place = (o * size + rows[k]) * inner + left;
-        const T* source = from + (o * n + k) * inner + left;
-        if (k + ahead < n) {
-          const T* next = to + (o * size + rows[k + ahead]) * inner + left;
-          for (int64_t j = 0; j < std::min<int64_t>(m, 128); j += 16)
-            __builtin_prefetch(next + j, 1);
-        }
+        int64_t place = (o * limit + rows[k]) * inner + left;
+        const char* source = t.from + ((o * n + k) * inner + left) * t.size;
+        if (k + ahead < n)
+          prefetch_row(t.to + ((o * limit + rows[k + ahead]) * inner + left) * t.size, m * t.size);
         if (count && count[place] == 0)
-          std::copy_n(source, m, to + place);
+          std::memcpy(t.to + place * t.size, source, size_t(m * t.size));
         else
-          join_row(How(), to + place, source, m);
+          loops.row(t.to + place * t.size, source, m);
         for (int64_t j = 0; count && j < m; ++j) ++count[place + j];
       }
     }
@@ -213,60 +212,138 @@ bool names_rows(TensorView index, TensorView source, TensorView out, int64_t dim
   return inner >= 8;
 }
 
+// Lines that are the output's are begun, joined and divided one after another, while they lie in
+// the cache; their counts are kept for so long only. Others: `count` is of all places.
+void join_lines(const Loops& loops, IndexLines& lines, const Joined& t, bool whole,
+                int32_t* count) {
+  lines.each([&](const IndexPart& p) {
+    const int64_t begin = whole ? p.first * lines.size() : 0;
+    const int64_t n = whole ? p.lines * lines.size() : 0;
+    char* to = t.to + begin * t.size;
+    if (whole && t.first) std::memcpy(to, t.first + begin * t.size, size_t(n * t.size));
+    if (!t.self && whole) loops.fill(t.to, const_cast<char*>(loops.neutral), p);
+    loops.join(t.to, t.from, p);
+    if (!t.mean) return;
+    if (!whole) return count_part(count, p);
+    std::vector<int32_t> own(size_t(n), t.self);
+    IndexPart moved = p;
+    moved.place -= begin;
+    count_part(own.data(), moved);
+    loops.divide(to, own.data(), n);
+  });
+}
+
+void reduce(const Loops& loops, TensorView index, TensorView source, int64_t dim, Span shape,
+            MutView out, Joined t) {
+  auto begin = [&] {
+    if (t.first)
+      parallel_for(t.elements, 1 << 16, [&](int64_t lo, int64_t hi) {
+        std::memcpy(t.to + lo * t.size, t.first + lo * t.size, size_t((hi - lo) * t.size));
+      });
+  };
+  if (index.numel() == 0) return begin();
+  dim += dim < 0 ? int64_t(shape.size()) : 0;
+  std::vector<int32_t> counts;
+  auto divide = [&] {
+    parallel_for(t.elements, 1 << 16, [&](int64_t lo, int64_t hi) {
+      loops.divide(t.to + lo * t.size, counts.data() + lo, hi - lo);
+    });
+  };
+  if (names_rows(index, source, out, dim)) {
+    begin();
+    if (!t.self || t.mean) counts.assign(size_t(t.elements), t.self);
+    join_rows(loops, index, dim, shape[size_t(dim)], t, counts.empty() ? nullptr : counts.data());
+    if (t.mean) divide();
+    return;
+  }
+  IndexLines lines(index, dim, shape, dense_strides(shape), dense_strides(source.shape()));
+  if (lines.whole()) return join_lines(loops, lines, t, true, nullptr);
+  begin();
+  if (t.mean) counts.assign(size_t(t.elements), t.self);
+  // Of lines in several parts, all are filled before the first is joined.
+  if (!t.self)
+    lines.each([&](const IndexPart& p) {
+      loops.fill(t.to, const_cast<char*>(loops.neutral), p);
+    });
+  join_lines(loops, lines, t, false, counts.data());
+  if (t.mean) divide();
+}
+
+template <class S>
+[[gnu::noinline]] void joined(TensorView x, TensorView index, TensorView source, MutView out,
+                              int64_t dim, std::string_view how, bool self) {
+  using T = Math<S>;
+  const bool same = x.get() == out.get();
+  Dense<T> to(out, same), from(source);
+  std::optional<Dense<T>> in;
+  if (!same) in.emplace(x);
+  const Joined t = {reinterpret_cast<char*>(to.data()),
+                    reinterpret_cast<char*>(from.data()),
+                    same ? nullptr : reinterpret_cast<const char*>(in->data()),
+                    sizeof(T),
+                    out.numel(),
+                    self,
+                    how == "mean"};
+  reduce(loops_of<T>(how), index, source, dim, x.shape(), out, t);
+  to.commit();
+}
+
 void scatter_reduce(Args args) {
-  TensorView x = args.tensor(0), index = args.tensor(2), src = args.tensor(3);
-  MutView out = args.result(0);
-  std::string_view how = args.string(4);
-  bool self = args.flag(5);
+  TensorView x = args.tensor(0);
   visit<stored>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
-    Dense<T> to(out, true);
-    std::optional<Dense<T>> in;
-    if (x.get() != out.get()) in.emplace(x);
-    auto begin = [&] {
-      if (in)
-        parallel_for(out.numel(), 1 << 16, [&](int64_t lo, int64_t hi) {
-          std::copy_n(in->data() + lo, hi - lo, to.data() + lo);
-        });
-    };
-    if (index.numel()) {
-      int64_t dim = args.integer(1) + (args.integer(1) < 0 ? x.ndim() : 0);
-      Dense<T> from(src);
-      const bool rows = names_rows(index, src, out, dim), mean = how == "mean",
-                 counted = !self || mean;
-      std::optional<Dense<int64_t>> named;
-      std::optional<LinesOf> lines;
-      if (!rows) named.emplace(index), lines.emplace(index, x.shape(), src.shape(), dim);
-      const bool whole = lines && lines->whole;
-      if (!whole) begin();
-      std::vector<int32_t> counts(counted && !whole ? size_t(out.numel()) : 0, self);
-      int32_t* count = counts.empty() ? nullptr : counts.data();
-      const Places<T> places = {to.data(), in ? in->data() : nullptr, count, self, mean};
-      auto run = [&]<class How>() {
-        if (rows) return join_rows<How>(index, dim, x.size(dim), to.data(), from.data(), count);
-        counted ? write<How, true>(*lines, named->data(), places, from.data())
-                : write<How, false>(*lines, named->data(), places, from.data());
-      };
-      if (how == "prod")
-        run.template operator()<Prod>();
-      else if (how == "sum" || mean)
-        run.template operator()<Sum>();
-      else if constexpr (!is_complex<T>)
-        how == "amax" ? run.template operator()<Most>() : run.template operator()<Least>();
-      if (mean && !whole)
-        parallel_for(out.numel(), 1 << 16, [&](int64_t lo, int64_t hi) {
-          divide_by(to.data() + lo, count + lo, hi - lo);
-        });
-    } else {
-      begin();
-    }
-    to.commit();
+    joined<S>(x, args.tensor(2), args.tensor(3), args.result(0), args.integer(1), args.string(4),
+              args.flag(5));
+  });
+}
+
+// Rows named by one number each are added to by the threads that own them. False: another case.
+template <class T>
+bool add_whole_rows(TensorView x, TensorView index, TensorView source, MutView out, int64_t dim) {
+  int64_t n = index.ndim();
+  if (n < 2 || (dim != 0 && dim != -n) || !out.dense() || !source.dense()) return false;
+  if (index.numel() == 0 || !names_rows(index, source, out, 0)) return false;
+  std::vector<int64_t> rows(size_t(index.size(0)));
+  for (size_t k = 0; k < rows.size(); ++k)
+    rows[k] = index.data<int64_t>()[int64_t(k) * index.stride(0)];
+  check_indices(rows.data(), int64_t(rows.size()), out.size(0), 0);
+  start_from(x, out);
+  add_rows(out.data<T>(), 1, out.size(0), index.numel() / index.size(0), source.data<T>(),
+           rows.data(), int64_t(rows.size()), T(1), -1, false);
+  return true;
+}
+
+// Whatever the strides: what is not named is not moved.
+void add_in_place(PartWork join, TensorView x, TensorView index, TensorView source, MutView out,
+                  int64_t dim) {
+  IndexLines lines(index, dim, x.shape(), out.strides(), source.strides());
+  start_from(x, out);
+  lines.each([&](const IndexPart& p) {
+    join(out.bytes(), const_cast<char*>(source.bytes()), p);
+  });
+}
+
+void scatter_add(Args args) {
+  TensorView x = args.tensor(0), index = args.tensor(2), source = args.tensor(3);
+  MutView out = args.result(0);
+  const int64_t dim = args.integer(1);
+  if (x.dtype().code == kDLFloat && x.dtype().bits >= 32) {
+    if (x.dtype().bits == 32 ? add_whole_rows<float>(x, index, source, out, dim)
+                             : add_whole_rows<double>(x, index, source, out, dim))
+      return;
+  }
+  visit<stored_numeric>(x.dtype(), [&]<class S>() {
+    using T = decltype(joined_as<S>());
+    if constexpr (!is_half<S>)  // halves are summed in float32 and rounded once
+      if (!out.dense() || !source.dense())
+        return add_in_place(join_part<T, Sum>, x, index, source, out, dim);
+    joined<S>(x, index, source, out, dim, "sum", true);
   });
 }
 
 }  // namespace
 
 const Kernel scatter_reduce_kernels[] = {
+    {"scatter_add", custom<scatter_add>},
     {"scatter_reduce", custom<scatter_reduce>},
     {nullptr, {}},
 };
