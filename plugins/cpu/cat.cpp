@@ -45,7 +45,7 @@ void cat(Args args) {
             if (past)
               stream_row(to + o * step + begin, from + o * bytes, bytes);
             else
-              std::memcpy(to + o * step + begin, from + o * bytes, bytes);
+              copy_neighbours(to + o * step + begin, from + o * bytes, int64_t(bytes));
           if (past) end_streaming();
         });
       };

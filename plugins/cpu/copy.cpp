@@ -1,10 +1,12 @@
 // plugins/cpu/copy.cpp: copies with and without a cast, transposes in tiles, fills.
 #include <adjoin/kit/loops.hpp>
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "convert_rows.hpp"
 #include "rows.hpp"
+#include "stream.hpp"
 
 namespace adjoin::cpu {
 namespace {
@@ -28,28 +30,46 @@ void copy_row(char* to, const aj_operand& dst, int64_t dst_step, const char* fro
   });
 }
 
-// A row of neighbours. Where it is long and its end lies a few bytes behind its beginning, page for
-// page, as in a roll by little, some processors' own copying is ten times slower than a plain loop.
-template <class T>
-void copy_neighbours(T* to, const T* from, int64_t n) {
-  constexpr int64_t kLong = 1024, kPage = 4096, kNear = 64;  // bytes
-  const int64_t bytes = n * int64_t(sizeof(T));
-  const int64_t ahead =
-      int64_t(reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from));
-  bool apart = ahead >= bytes || ahead <= -bytes;
-  if (bytes < kLong || !apart || (ahead & (kPage - 1)) >= kNear)
-    return void(std::memmove(to, from, size_t(bytes)));
-  AJ_IVDEP
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+// At most 64 bytes, which a call of memmove() each would cost more than they do.
+void copy_few(char* to, const char* from, int64_t n) {
+  auto ends = [&]<class T>(T) {
+    T first, last;
+    std::memcpy(&first, from, sizeof first);
+    std::memcpy(&last, from + n - sizeof last, sizeof last);
+    std::memcpy(to, &first, sizeof first);
+    std::memcpy(to + n - sizeof last, &last, sizeof last);
+  };
+  if (n > 32)
+    ends(std::array<uint64_t, 4>());
+  else if (n >= 16)
+    ends(std::array<uint64_t, 2>());
+  else if (n >= 8)
+    ends(uint64_t());
+  else if (n >= 4)
+    ends(uint32_t());
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
+// Rows of neighbours.
+void copy_rows(const aj_plan& p, int64_t size) {
+  if (p.ndim != 2 || p.sizes[0] * size > 64)
+    return for_rows(
+        p, [&](char** at, int64_t n) { copy_neighbours(at[0], at[1], n * size); });
+  char* to = static_cast<char*>(p.ops[0].data);
+  const char* from = static_cast<const char*>(p.ops[1].data);
+  const int64_t bytes = p.sizes[0] * size, n = p.sizes[1], to_step = p.ops[0].strides[1],
+                from_step = p.ops[1].strides[1];
+  for (int64_t i = 0; i < n; ++i) copy_few(to + i * to_step, from + i * from_step, bytes);
 }
 
 // Elements of one size, whatever they are: rows may be short, so nothing is looked up for each.
 void copy_bytes(const aj_plan& p, int64_t to_step, int64_t from_step) {
+  const int64_t bytes = bytes_of(p.ops[0].dtype);
+  if (to_step == bytes && from_step == bytes) return copy_rows(p, bytes);
   visit_size(p.ops[0].dtype, [&]<class T>() {
     constexpr int64_t size = sizeof(T);
     for_rows(p, [&](char** at, int64_t n) {
-      if (to_step == size && from_step == size)
-        return copy_neighbours(reinterpret_cast<T*>(at[0]), reinterpret_cast<const T*>(at[1]), n);
       char* to = at[0];
       const char* from = at[1];
       if (to_step == size && from_step == 0)

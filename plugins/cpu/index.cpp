@@ -6,6 +6,7 @@
 
 #include "index_lines.hpp"
 #include "index_rows.hpp"
+#include "stream.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -175,13 +176,6 @@ Dense<int64_t> checked(TensorView index, int64_t size, int64_t dim) {
   return values;
 }
 
-// Does each index name the element before that of the last, as in a reversed tensor?
-bool falling(const int64_t* index, int64_t n) {
-  for (int64_t k = 1; k < n; ++k)
-    if (index[k] != index[k - 1] - 1) return false;
-  return n > 1;
-}
-
 void index_select(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
@@ -196,22 +190,14 @@ void index_select(Args args) {
     if (l.inner == 1)
       return visit_size(x.dtype(), [&]<class T>() {
         constexpr int64_t piece = 1 << 15;
-        const bool near = l.size <= int64_t((1 << 18) / sizeof(T)), falls = falling(index, n);
-        if (falls && n == l.size && n <= piece)
-          return parallel_for(l.outer, grain_of(n), [&](int64_t lo, int64_t hi) {
-            reverse_lines(out.data<T>() + lo * n, x.data<T>() + lo * n, hi - lo, n);
-          });
+        const bool near = l.size <= int64_t((1 << 18) / sizeof(T));
         int64_t pieces = (n + piece - 1) / piece;
         parallel_for(l.outer * pieces, grain_of(std::min(n, piece)), [&](int64_t lo, int64_t hi) {
           for (; lo < hi; ++lo) {
             int64_t o = lo / pieces, k = lo % pieces * piece;
             T* to = out.data<T>() + o * n + k;
             const T* from = x.data<T>() + o * l.size;
-            int64_t m = std::min(piece, n - k);
-            if (falls)
-              reverse_lines(to, from + index[k] - m + 1, 1, m);
-            else
-              pick(to, from, index + k, m, near);
+            pick(to, from, index + k, std::min(piece, n - k), near);
           }
         });
       });
@@ -224,7 +210,7 @@ void index_select(Args args) {
           if (k + ahead < end)
             for (int64_t b = 0; b < std::min<int64_t>(row, 512); b += 64)
               __builtin_prefetch(from + index[k + ahead] * row + b);
-          std::memcpy(out.bytes() + i * row, from + index[k] * row, size_t(row));
+          copy_neighbours(out.bytes() + i * row, from + index[k] * row, row);
         }
       }
     });

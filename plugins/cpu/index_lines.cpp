@@ -2,7 +2,8 @@
 #include "index_lines.hpp"
 
 #include <adjoin/kit/indexing.hpp>
-#include <cstring>
+
+#include "stream.hpp"
 
 namespace adjoin::cpu {
 
@@ -90,7 +91,7 @@ void start_from(TensorView x, MutView out) {
   const int64_t size = bytes_of(x.dtype());
   if (x.dense() && out.dense())
     return parallel_for(x.numel(), 1 << 16, [&](int64_t lo, int64_t hi) {
-      std::memcpy(out.bytes() + lo * size, x.bytes() + lo * size, size_t((hi - lo) * size));
+      copy_neighbours(out.bytes() + lo * size, x.bytes() + lo * size, (hi - lo) * size);
     });
   const std::vector<int64_t> from = offsets_of(x.shape(), x.strides()),
                              to = offsets_of(out.shape(), out.strides());

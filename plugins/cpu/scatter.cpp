@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "index_lines.hpp"
+#include "stream.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -60,7 +61,7 @@ void scatter(Args args) {
   const int64_t line = lines.size() * bytes_of(x.dtype());
   lines.each([&](const IndexPart& p) {
     const int64_t begin = p.first * line;
-    if (copies) std::memcpy(out.bytes() + begin, x.bytes() + begin, size_t(p.lines * line));
+    if (copies) copy_neighbours(out.bytes() + begin, x.bytes() + begin, p.lines * line);
     write(out.bytes(), from, p);
   });
 }

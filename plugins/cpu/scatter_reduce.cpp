@@ -10,6 +10,7 @@
 #include "clones.hpp"
 #include "index_lines.hpp"
 #include "index_rows.hpp"
+#include "stream.hpp"
 #include "tables.hpp"
 
 namespace adjoin::cpu {
@@ -220,7 +221,7 @@ void join_lines(const Loops& loops, IndexLines& lines, const Joined& t, bool who
     const int64_t begin = whole ? p.first * lines.size() : 0;
     const int64_t n = whole ? p.lines * lines.size() : 0;
     char* to = t.to + begin * t.size;
-    if (whole && t.first) std::memcpy(to, t.first + begin * t.size, size_t(n * t.size));
+    if (whole && t.first) copy_neighbours(to, t.first + begin * t.size, n * t.size);
     if (!t.self && whole) loops.fill(t.to, const_cast<char*>(loops.neutral), p);
     loops.join(t.to, t.from, p);
     if (!t.mean) return;
@@ -238,7 +239,7 @@ void reduce(const Loops& loops, TensorView index, TensorView source, int64_t dim
   auto begin = [&] {
     if (t.first)
       parallel_for(t.elements, 1 << 16, [&](int64_t lo, int64_t hi) {
-        std::memcpy(t.to + lo * t.size, t.first + lo * t.size, size_t((hi - lo) * t.size));
+        copy_neighbours(t.to + lo * t.size, t.first + lo * t.size, (hi - lo) * t.size);
       });
   };
   if (index.numel() == 0) return begin();

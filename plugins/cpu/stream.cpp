@@ -42,6 +42,23 @@ static void stream_row(char* to, const char* from, int64_t bytes) {
   std::memcpy(to + i, from + i, size_t(bytes - i));
 }
 
+// The last bytes are copied again with their neighbours.
+static void copy_apart(char* to, const char* from, int64_t bytes) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto L = int64_t(hn::Lanes(d));
+  auto* out = reinterpret_cast<uint8_t*>(to);
+  auto* in = reinterpret_cast<const uint8_t*>(from);
+  int64_t i = 0;
+  for (; i + 4 * L <= bytes; i += 4 * L) {
+    const auto a = hn::LoadU(d, in + i), b = hn::LoadU(d, in + i + L),
+               c = hn::LoadU(d, in + i + 2 * L), e = hn::LoadU(d, in + i + 3 * L);
+    hn::StoreU(a, d, out + i), hn::StoreU(b, d, out + i + L);
+    hn::StoreU(c, d, out + i + 2 * L), hn::StoreU(e, d, out + i + 3 * L);
+  }
+  for (; i + L <= bytes; i += L) hn::StoreU(hn::LoadU(d, in + i), d, out + i);
+  if (i < bytes) hn::StoreU(hn::LoadU(d, in + bytes - L), d, out + bytes - L);
+}
+
 static void stream_pattern(char* to, const char* pattern, int64_t bytes) {
   int64_t i = 0;
   for (; i + kLine <= bytes; i += kLine) stream_line(to + i, pattern);
@@ -123,6 +140,7 @@ void end_streaming() {
 #endif
 }
 
+void copy_apart(char* to, const char* from, int64_t bytes) { AJ_SIMD(copy_apart)(to, from, bytes); }
 void stream_row(char* to, const char* from, int64_t bytes) { AJ_SIMD(stream_row)(to, from, bytes); }
 void stream_pattern(char* to, const char* pattern, int64_t bytes) {
   AJ_SIMD(stream_pattern)(to, pattern, bytes);
