@@ -54,8 +54,7 @@ void copy_few(char* to, const char* from, int64_t n) {
 // Rows of neighbours.
 void copy_rows(const aj_plan& p, int64_t size) {
   if (p.ndim != 2 || p.sizes[0] * size > 64)
-    return for_rows(
-        p, [&](char** at, int64_t n) { copy_neighbours(at[0], at[1], n * size); });
+    return for_rows(p, [&](char** at, int64_t n) { copy_neighbours(at[0], at[1], n * size); });
   char* to = static_cast<char*>(p.ops[0].data);
   const char* from = static_cast<const char*>(p.ops[1].data);
   const int64_t bytes = p.sizes[0] * size, n = p.sizes[1], to_step = p.ops[0].strides[1],

@@ -64,26 +64,18 @@ IndexPart IndexLines::after_each_other(const Cursor& at, int64_t first, int64_t 
   const int64_t* index = values_.data() + first * length_;
   check_indices(index, lines * length_, size_, dim_);
   const Start begin = *at, line = at.step();
-  return {index,      lines,       length_,    length_,    begin.place, line.place, 0,
-          step_.place, begin.other, line.other, step_.other, first};
+  return {index, lines,       length_,     length_,    begin.place, line.place,
+          0,     step_.place, begin.other, line.other, step_.other, first};
 }
 
 IndexPart IndexLines::beside_each_other(const Cursor& at, int64_t m, int64_t row, int64_t rows) {
   const Start begin = *at, next = at.step();
   const int64_t* index = values_.data() + begin.own + row * step_.own;
   for (int64_t k = 0; k < rows; ++k) check_indices(index + k * step_.own, m, size_, dim_);
-  return {index,
-          rows,
-          m,
-          step_.own,
-          begin.place,
-          0,
-          next.place,
-          step_.place,
-          begin.other + row * step_.other,
-          step_.other,
-          next.other,
-          0};
+  return {index,       rows,        m,
+          step_.own,   begin.place, 0,
+          next.place,  step_.place, begin.other + row * step_.other,
+          step_.other, next.other,  0};
 }
 
 void start_from(TensorView x, MutView out) {

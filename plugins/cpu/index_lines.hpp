@@ -99,7 +99,9 @@ class IndexLines {
     Cursor(const std::vector<Dim>& dims, int64_t line);
     const Start& operator*() const { return at_; }
     // So many lines, this one among them, begin one step after each other.
-    int64_t left() const { return dims_.empty() ? 1 : dims_.back().size - index_[dims_.size() - 1]; }
+    int64_t left() const {
+      return dims_.empty() ? 1 : dims_.back().size - index_[dims_.size() - 1];
+    }
     Start step() const { return dims_.empty() ? Start() : dims_.back().step; }
     void advance(int64_t lines);  // at most left()
 

@@ -54,7 +54,8 @@ void search(Args args) {
 // Does row i stand before row j?
 template <class T>
 bool row_before(const void* rows, int64_t width, int64_t i, int64_t j) {
-  const T *a = static_cast<const T*>(rows) + i * width, *b = static_cast<const T*>(rows) + j * width;
+  const T *a = static_cast<const T*>(rows) + i * width,
+          *b = static_cast<const T*>(rows) + j * width;
   for (int64_t c = 0; c < width; ++c) {
     if (a[c] == b[c]) continue;
     bool bad = scalar::is_nan(a[c]), other = scalar::is_nan(b[c]);  // larger than all numbers

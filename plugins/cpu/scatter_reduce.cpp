@@ -109,13 +109,13 @@ template <class T, class How>
 void join_row(void* to, const void* from, int64_t n) {
   join_each<T, How>(to, from, n);
 }
-#define AJ_JOIN_ROW(T, How)                                                 \
-  AJ_CLONES void How##_of_##T(void* to, const void* from, int64_t n) {      \
-    join_each<T, How>(to, from, n);                                         \
-  }                                                                         \
-  template <>                                                               \
-  void join_row<T, How>(void* to, const void* from, int64_t n) {            \
-    How##_of_##T(to, from, n);                                              \
+#define AJ_JOIN_ROW(T, How)                                            \
+  AJ_CLONES void How##_of_##T(void* to, const void* from, int64_t n) { \
+    join_each<T, How>(to, from, n);                                    \
+  }                                                                    \
+  template <>                                                          \
+  void join_row<T, How>(void* to, const void* from, int64_t n) {       \
+    How##_of_##T(to, from, n);                                         \
   }
 AJ_JOIN_ROW(float, Sum)
 AJ_JOIN_ROW(float, Prod)
@@ -146,8 +146,7 @@ template <class T, class How>
 Loops loops_of() {
   constexpr bool sized = std::is_same_v<How, Sum> || std::is_same_v<How, Prod>;
   using U = std::conditional_t<sized, decltype(joined_as<T>()), T>;
-  const PartWork fill =
-      visit_size(dtype_of<T>, []<class B>() -> PartWork { return fill_part<B>; });
+  const PartWork fill = visit_size(dtype_of<T>, []<class B>() -> PartWork { return fill_part<B>; });
   Loops l = {join_part<U, How>, fill, join_row<U, How>, divide_by<T>, {}};
   const T none = neutral<How, T>(How());
   std::memcpy(l.neutral, &none, sizeof none);
@@ -263,9 +262,7 @@ void reduce(const Loops& loops, TensorView index, TensorView source, int64_t dim
   if (t.mean) counts.assign(size_t(t.elements), t.self);
   // Of lines in several parts, all are filled before the first is joined.
   if (!t.self)
-    lines.each([&](const IndexPart& p) {
-      loops.fill(t.to, const_cast<char*>(loops.neutral), p);
-    });
+    lines.each([&](const IndexPart& p) { loops.fill(t.to, const_cast<char*>(loops.neutral), p); });
   join_lines(loops, lines, t, false, counts.data());
   if (t.mean) divide();
 }
@@ -318,9 +315,7 @@ void add_in_place(PartWork join, TensorView x, TensorView index, TensorView sour
                   int64_t dim) {
   IndexLines lines(index, dim, x.shape(), out.strides(), source.strides());
   start_from(x, out);
-  lines.each([&](const IndexPart& p) {
-    join(out.bytes(), const_cast<char*>(source.bytes()), p);
-  });
+  lines.each([&](const IndexPart& p) { join(out.bytes(), const_cast<char*>(source.bytes()), p); });
 }
 
 void scatter_add(Args args) {

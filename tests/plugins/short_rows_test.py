@@ -181,3 +181,75 @@ def test_order_of_short_lines(kind, n):
                 if not descending:
                     values, places = adjoin.kthvalue(t, k, 1)
                     assert np.array_equal(places.numpy(), order[:, k - 1])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
+def test_flip_of_several_dimensions_and_views(dtype):
+    whole = RNG.integers(0, 99, (5, 6, 7, 40)).astype(dtype)
+    t = adjoin.tensor(whole)
+    views = [
+        (t, whole),
+        (t.permute(3, 1, 0, 2), whole.transpose(3, 1, 0, 2)),
+        (t[::2, 1:5, :, 3:39:3], whole[::2, 1:5, :, 3:39:3]),
+        (t[:, :1].expand(5, 4, 7, 40), np.broadcast_to(whole[:, :1], (5, 4, 7, 40))),
+        (t[:0], whole[:0]),
+    ]
+    for view, want in views:
+        for dims in ((0,), (3,), (-1, 0), (1, 2), (0, 1, 2, 3), ()):
+            assert np.array_equal(adjoin.flip(view, dims).numpy(), np.flip(want, dims))
+    out = adjoin.zeros((40, 7, 6, 5), dtype=t.dtype).permute(3, 2, 1, 0)
+    adjoin.flip(t, (1, 3), out=out)
+    assert np.array_equal(out.numpy(), np.flip(whole, (1, 3)))
+    assert adjoin.flip(adjoin.tensor(3.0), (0,)).item() == 3.0
+    with pytest.raises(RuntimeError, match="a dimension is named twice"):
+        adjoin.flip(t, (0, -4))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "complex128"])
+def test_rows_of_any_few_bytes(dtype):
+    for n in [*range(1, 70), 255, 256, 257, 1023, 1024, 1025, 5000]:
+        x = RNG.integers(0, 99, (3, n + 3)).astype(dtype)
+        for first in (0, 1, 3):
+            got = adjoin.full((3, n + 5), 7, dtype=getattr(adjoin, dtype))
+            got[:, 2 : n + 2] = adjoin.tensor(x)[:, first : first + n]
+            assert np.array_equal(got.numpy()[:, 2 : n + 2], x[:, first : first + n])
+            assert (got.numpy()[:, [0, 1, -3, -2, -1]] == 7).all()
+
+
+@pytest.mark.parametrize("shape, dim", [((4000, 8), 1), ((8, 4000), 0), ((40, 50, 16), 1), ((60000,), 0)])
+def test_sums_at_shared_places_do_not_depend_on_threads(shape, dim):
+    index = adjoin.tensor(RNG.integers(0, shape[dim] // 2, shape))
+    x, y = (adjoin.tensor(RNG.standard_normal(shape).astype("float32")) for _ in range(2))
+    had = adjoin.get_num_threads()
+    calls = [lambda: adjoin.scatter_add(x, dim, index, y)]
+    calls += [
+        lambda how=how, own=own: adjoin.scatter_reduce(x, dim, index, y, how, include_self=own)
+        for how in ("sum", "prod", "mean", "amax")
+        for own in (True, False)
+    ]
+    try:
+        for call in calls:
+            found = []
+            for threads in (1, 2, 3):
+                adjoin.set_num_threads(threads)
+                found.append(call().numpy().tobytes())
+            assert found[0] == found[1] == found[2]
+    finally:
+        adjoin.set_num_threads(had)
+
+
+def test_sources_that_repeat_or_skip_elements():
+    x = adjoin.zeros((6, 8))
+    index = adjoin.tensor(RNG.integers(0, 8, (6, 8)))
+    one = adjoin.tensor(RNG.standard_normal((6, 1)).astype("float32"))
+    for how in ("sum", "prod", "mean", "amax", "amin"):
+        for own in (True, False):
+            a = adjoin.scatter_reduce(x, 1, index, one.expand(6, 8), how, include_self=own)
+            b = adjoin.scatter_reduce(x, 1, index, one.expand(6, 8).contiguous(), how, include_self=own)
+            assert a.tolist() == b.tolist()
+    wide = adjoin.zeros((6, 16))
+    wide[:, ::2].scatter_add_(1, index, one.expand(6, 8))
+    want = np.zeros((6, 8), "float32")
+    np.add.at(want, (np.arange(6)[:, None], index.numpy()), one.numpy())
+    np.testing.assert_allclose(wide.numpy()[:, ::2], want, rtol=1e-6)
+    assert not wide.numpy()[:, 1::2].any()
