@@ -12,13 +12,16 @@ IndexLines::IndexLines(TensorView index, int64_t dim, Span shape, Span strides, 
   if (index.numel() == 0) return;  // it may have dimensions of its own then
   count_ = 1;
   const int64_t n = index.ndim();
-  if (n == 0) return;
-  dim_ = dim < 0 ? dim + n : dim;
+  dim_ = n && dim < 0 ? dim + n : n ? dim : 0;
   const std::vector<int64_t> dense = dense_strides(index.shape());
-  auto step = [&](int64_t d) {
-    return Start{dense[d], strides[d], other_strides.empty() ? 0 : other_strides[d]};
+  // Where one tensor has one dimension, another may have none: that is a line of one element.
+  auto at = [](Span list, int64_t d, int64_t none) {
+    return size_t(d) < list.size() ? list[size_t(d)] : none;
   };
-  size_ = shape[dim_], length_ = index.size(dim_), step_ = step(dim_);
+  auto step = [&](int64_t d) {
+    return Start{at(dense, d, 1), at(strides, d, 0), at(other_strides, d, 0)};
+  };
+  size_ = at(shape, dim_, 1), length_ = at(index.shape(), dim_, 1), step_ = step(dim_);
   longest_ = std::max(length_, size_);
   for (int64_t d = 0; d < n; ++d)
     if (d != dim_) add(index.size(d), step(d));

@@ -253,3 +253,16 @@ def test_sources_that_repeat_or_skip_elements():
     np.add.at(want, (np.arange(6)[:, None], index.numpy()), one.numpy())
     np.testing.assert_allclose(wide.numpy()[:, ::2], want, rtol=1e-6)
     assert not wide.numpy()[:, 1::2].any()
+
+
+def test_no_dimension_beside_one():
+    line, one = adjoin.arange(5).to(adjoin.float32), adjoin.tensor(5.0)
+    assert adjoin.gather(line, 0, adjoin.tensor(3)).tolist() == 3.0
+    assert adjoin.gather(one, 0, adjoin.tensor([0, 0])).tolist() == [5.0, 5.0]
+    assert adjoin.scatter(line, 0, adjoin.tensor(3), one).tolist() == [0.0, 1.0, 2.0, 5.0, 4.0]
+    two = adjoin.tensor([1.0, 2.0])
+    assert adjoin.scatter_add(one, 0, adjoin.tensor([0, 0]), two).tolist() == 8.0
+    assert adjoin.scatter_reduce(one, 0, adjoin.tensor([0, 0]), two, "prod", include_self=False).tolist() == 2.0
+    for index in ([1], [-1]):
+        with pytest.raises(IndexError, match="out of range for dimension 0 with size 1"):
+            adjoin.gather(one, 0, adjoin.tensor(index))
