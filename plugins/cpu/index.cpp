@@ -72,24 +72,19 @@ void index_at(Args args) {
 }
 
 // One piece after the other names places in the order of the indices: whole rows, cut along them
-// among the threads; or single elements, whose places are cut.
+// among the threads; or single elements, of which asking whether each is one's own costs more than
+// writing it.
 template <class T, class Combine>
 void put_each(T* to, const std::vector<int64_t>& places, const T* from, int64_t step, int64_t width,
-              int64_t size, Combine combine) {
+              Combine combine) {
   int64_t n = int64_t(places.size()), threads = core().num_threads();
   constexpr int64_t ahead = 16;
   if (width == 1) {
-    int64_t pieces = std::min<int64_t>(threads, 1 + n / 32768);
-    return parallel_for(pieces, 1, [&](int64_t p, int64_t end) {
-      for (; p < end; ++p) {
-        int64_t lo = size * p / pieces, hi = size * (p + 1) / pieces;
-        for (int64_t b = 0; b < n; ++b) {
-          if (b + ahead < n) __builtin_prefetch(to + places[b + ahead], 1);
-          int64_t at = places[b];
-          if (at >= lo && at < hi) to[at] = combine(to[at], from[b * step]);
-        }
-      }
-    });
+    for (int64_t b = 0; b < n; ++b) {
+      if (b + ahead < n) __builtin_prefetch(to + places[b + ahead], 1);
+      to[places[b]] = combine(to[places[b]], from[b * step]);
+    }
+    return;
   }
   int64_t pieces = std::min(threads, 1 + n * width / 32768);
   pieces = std::max<int64_t>(1, std::min(pieces, width / 64));
@@ -120,7 +115,7 @@ bool put_rows(const IndexMap& map, TensorView x, TensorView values, MutView out,
   int64_t step = one ? 0 : 1;
   auto put = [&]<class T>(auto combine) {
     start_from(x, out);
-    put_each(out.data<T>(), map.selected, at<T>(values), step, width, out.numel(), combine);
+    put_each(out.data<T>(), map.selected, at<T>(values), step, width, combine);
   };
   if (!accumulate)
     visit_size(x.dtype(), [&]<class T>() { put.template operator()<T>([](T, T v) { return v; }); });

@@ -39,6 +39,8 @@ void add_rows(T* to, int64_t outer, int64_t size, int64_t inner, const T* from,
               const int64_t* index, int64_t n, T alpha, int64_t skip, bool clear) {
   int64_t threads = kit::core().num_threads(), work = n * inner + (clear ? size * inner : 0);
   int64_t pieces = std::min(threads, 1 + work / 32768);
+  // Of single elements, asking whether each is one's own costs more than adding it.
+  if (inner == 1) pieces = 1;
   bool by_rows = size >= 4 * pieces;
   if (!by_rows) pieces = std::min(pieces, (inner + 63) / 64);
   auto part = [&](int64_t o, int64_t p) {

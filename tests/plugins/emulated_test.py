@@ -231,8 +231,8 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
 
     lacks = {n for n in adjoin._C.op_names() if has(n, "cpu") and not has(n, "emulated")}
     # Bodies serve: of a layer a product and some elementwise kernels for each step, of the pairs the half of `_::cdist`, of edges
-    # copies.
-    assert lacks == {"rnn_layer", "rnn_layer_backward", "nn::pdist", "_::pad_edges", "_::pad_edges_backward"}
+    # copies, of what is reversed a selection.
+    assert lacks == {"rnn_layer", "rnn_layer_backward", "nn::pdist", "_::pad_edges", "_::pad_edges_backward", "flip"}
 
 
 @pytest.mark.parametrize("orders", ["warp=64", "seed=5"])
