@@ -83,7 +83,7 @@ class IndexLines {
   int64_t size() const { return size_; }
 
  private:
-  static constexpr int64_t kTogether = 2048;  // elements of a part
+  static constexpr int64_t kTogether = 512;  // elements of a part
   struct Start {
     int64_t own = 0, place = 0, other = 0;
   };
