@@ -45,6 +45,10 @@ template <class F, class Near>
 #pragma GCC unroll 16
       for (int64_t k = j; k < j + 16; ++k) f(place + index[k], other + k);
     }
+    for (; j + 8 <= p.length; j += 8) {
+#pragma GCC unroll 8
+      for (int64_t k = j; k < j + 8; ++k) f(place + index[k], other + k);
+    }
     for (; j + 4 <= p.length; j += 4) {
 #pragma GCC unroll 4
       for (int64_t k = j; k < j + 4; ++k) f(place + index[k], other + k);
@@ -83,7 +87,7 @@ class IndexLines {
   int64_t size() const { return size_; }
 
  private:
-  static constexpr int64_t kTogether = 512;  // elements of a part
+  static constexpr int64_t kTogether = 256;  // elements of a part
   struct Start {
     int64_t own = 0, place = 0, other = 0;
   };
