@@ -110,6 +110,11 @@ def test_pads_of_a_constant():
     assert adjoin.equal(F.pad(adjoin.tensor(3.0), ()), adjoin.tensor(3.0))
     assert F.pad(adjoin.ones(2, 0), (1, 2), value=7).tolist() == [[7.0] * 3] * 2
     assert F.pad(adjoin.ones(1, dtype=adjoin.complex64), (1, 0), value=2 + 3j).tolist() == [2 + 3j, 1 + 0j]
+    out, t = adjoin.zeros(2, 5, 4, 2)[..., 1], x.float().transpose(1, 2)[:, ::2]  # neither is dense
+    adjoin.constant_pad_nd(t, (1, 0, 1, 2), 7, out=out)
+    assert adjoin.equal(out, F.pad(t.contiguous(), (1, 0, 1, 2), value=7))
+    with pytest.raises(RuntimeError, match="cuts more than dimension 0"):
+        F.pad(adjoin.ones(4), (-5, 6))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
