@@ -73,17 +73,12 @@ HWY_INLINE void over_rows(const T* x, size_t width, const std::vector<int64_t>& 
 }
 
 // One vector of windows from tap x on. Neighbouring taps come by one load, each stride-th apart.
-// kStride 0: any, each tap by itself.
 template <int kStride, class D, class T>
 HWY_INLINE hn::Vec<D> windows_from(D d, const T* x, const WindowRule& r) {
   hn::Vec<D> part[4], top;
-  const int64_t together = kStride && r.dilation == 1 ? kStride : 1;
-  const hn::Rebind<hwy::MakeSigned<T>, D> di;
+  const int64_t together = r.dilation == 1 ? kStride : 1;
   for (int64_t k = 0; k < r.kernel; k += together) {
     const T* tap = x + k * r.dilation;
-    if constexpr (kStride == 0)
-      part[0] = hn::GatherIndex(
-          d, tap, hn::Mul(hn::Iota(di, 0), hn::Set(di, hwy::MakeSigned<T>(r.stride))));
     if constexpr (kStride == 1) part[0] = hn::LoadU(d, tap);
     if constexpr (kStride == 2) hn::LoadInterleaved2(d, tap, part[0], part[1]);
     if constexpr (kStride == 3) hn::LoadInterleaved3(d, tap, part[0], part[1], part[2]);
@@ -102,8 +97,23 @@ HWY_INLINE int64_t along(const T* x, int64_t in, const WindowRule& r, int64_t lo
   const hn::ScalableTag<T> d;
   const int64_t lanes = int64_t(hn::Lanes(d));
   const int64_t reach = (r.kernel - 1) * r.dilation - r.padding;
-  for (; lo + lanes <= hi && (lo + lanes) * r.stride + reach <= in; lo += lanes)
-    hn::StoreU(windows_from<kStride>(d, x + lo * r.stride - r.padding, r), d, to + lo);
+  for (; lo + lanes <= hi && (lo + lanes) * kStride + reach <= in; lo += lanes)
+    hn::StoreU(windows_from<kStride>(d, x + lo * kStride - r.padding, r), d, to + lo);
+  return lo;
+}
+
+// The same for longer strides: of the windows from neighbouring places each stride-th is kept.
+template <class T>
+HWY_INLINE int64_t along_some(const T* x, int64_t in, const WindowRule& r, int64_t lo, int64_t hi,
+                              T* to) {
+  const hn::ScalableTag<T> d;
+  HWY_ALIGN T all[hn::MaxLanes(d)];
+  const int64_t lanes = int64_t(hn::Lanes(d)), kept = (lanes - 1) / r.stride + 1;
+  const int64_t reach = (r.kernel - 1) * r.dilation - r.padding;
+  for (; lo + kept <= hi && lo * r.stride + lanes + reach <= in; lo += kept) {
+    hn::Store(windows_from<1>(d, x + lo * r.stride - r.padding, r), d, all);
+    for (int64_t j = 0; j < kept; ++j) to[lo + j] = all[j * r.stride];
+  }
   return lo;
 }
 
@@ -130,7 +140,7 @@ void over_line(const Pooled& p, const T* x, T* to) {
   if (r.stride == 2) at = along<2>(x, in, r, lo, hi, to);
   if (r.stride == 3) at = along<3>(x, in, r, lo, hi, to);
   if (r.stride == 4) at = along<4>(x, in, r, lo, hi, to);
-  if (r.stride > 4 && !wide) at = along<0>(x, in, r, lo, hi, to);
+  if (r.stride > 4 && r.stride < lanes && !wide) at = along_some(x, in, r, lo, hi, to);
   auto single = [&](int64_t o) HWY_ATTR {
     return even_window(in, o, r, [&](int64_t low, int64_t count) HWY_ATTR {
       return r.dilation == 1 && count >= lanes ? wide_window(x + low, size_t(count))
