@@ -4,6 +4,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/view.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -90,9 +91,25 @@ struct Padding {
   }
 };
 
+// As where numbers fill tensors: unsigned integers may be given as negative ones.
+void check_fits(const aj_value& v, DLDataType to) {
+  const bool sign = to.code == kDLInt, whole = sign || to.code == kDLUInt;
+  bool fits = v.tag != AJ_COMPLEX || to.code == kDLComplex || v.v.c128[1] == 0;
+  if (whole && (v.tag == AJ_INT || v.tag == AJ_FLOAT) && to.bits <= (sign ? 64 : 32)) {
+    const int64_t high = int64_t(~uint64_t(0) >> (64 - to.bits + sign)), low = -high - sign;
+    fits = v.tag == AJ_INT
+               ? v.v.i >= low && v.v.i <= high
+               : std::trunc(v.v.f) >= double(low) && std::trunc(v.v.f) < double(high) + 1;
+  }
+  if (!fits)
+    raise(AJ_INVALID_ARGUMENT, "the number does not fit into ", to,
+          "; give one that does, or a tensor");
+}
+
 void constant_pad(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
+  check_fits(args[2], x.dtype());
   if (out.numel() == 0) return;
   const std::vector<Dimension> dims = dimensions(x, out, args.ints(1));
   alignas(16) char value[16];

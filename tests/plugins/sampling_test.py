@@ -146,3 +146,16 @@ def test_adaptive_averages_of_volumes():
             close = dict(rtol=tolerance, atol=tolerance)
             mean = x.mean((-3, -2, -1), keepdim=True)
             adjoin.testing.assert_close(F.adaptive_avg_pool3d(x, 1), mean, **close)
+
+
+@pytest.mark.parametrize("value", [300, 255, 128, 127, -128, -129, -255, -256, 127.5, 1e30, float("nan"), 1j, True])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "bool", "float32", "bfloat16", "complex64"])
+def test_pads_take_and_refuse_numbers_as_the_reference_does(dtype, value):
+    found = []
+    for device in ("cpu", "reference"):
+        try:
+            x = adjoin.ones(2, dtype=getattr(adjoin, dtype), device=device)
+            found.append(str(F.pad(x, (1, 0), value=value).tolist()))
+        except RuntimeError as error:
+            found.append(str(error).partition(": ")[2].rpartition(": ")[2])
+    assert found[0] == found[1]
