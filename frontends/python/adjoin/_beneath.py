@@ -5,9 +5,9 @@ import builtins
 
 import adjoin
 from adjoin.nn import functional as F
+from adjoin.nn._functional import op
 
 REDUCTIONS = ("none", "mean", "sum")
-BAGS = ("sum", "mean", "max")
 SAMPLINGS = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
 
@@ -27,17 +27,17 @@ def _into(input, result):
 
 def selu_(input):
     """selu() into its input."""
-    return F.selu_(input)
+    return op("selu_")(input)
 
 
 def celu_(input, alpha=1.0):
     """celu() into its input."""
-    return F.celu_(input, alpha)
+    return op("celu_")(input, alpha)
 
 
 def threshold_(input, threshold, value):
     """threshold() into its input."""
-    return F.threshold_(input, threshold, value)
+    return op("threshold_")(input, threshold, value)
 
 
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):

@@ -375,11 +375,6 @@ def _is_xpu(self):
     return self.device.type == "xpu"
 
 
-def _name_of(self):
-    """None: tensors have no names; a module's named_parameters() tells those of its parts."""
-    return None
-
-
 def _same(self, *args, **kwargs):
     return self
 
@@ -424,7 +419,6 @@ _METHODS = {
     "coalesce": _same,
     "resolve_neg": _same,
     "is_xpu": property(_is_xpu),
-    "name": property(_name_of),
     "is_conj": lambda self: False,
     "is_neg": lambda self: False,
     "is_coalesced": lambda self: True,
@@ -435,3 +429,4 @@ for _name, _function in _METHODS.items():
     if not isinstance(_function, (classmethod, property)):
         _function.__name__ = _name
     _C.set_tensor_attribute(_name, _function)
+_C.set_tensor_attribute("name", None)  # no tensor has one unless it is given one
