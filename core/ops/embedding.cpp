@@ -34,7 +34,8 @@ aj_status* embedding_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& weight = b.tensor(1);
     want(weight.ndim() == 2, "weight must be a matrix, its shape is ", shown(weight));
-    want(!b.flag(6), "sparse gradients are not offered; leave sparse=False");
+    if (b.flag(6))
+      kit::raise(AJ_UNIMPLEMENTED, "embedding: there are no sparse tensors for its gradient; leave sparse=False");
     Tensor indices = to_index(b.tensor(0)), flat = reshape(indices, {-1});
     int64_t rows = weight.size(0), padding = -1;
     if (b.given(2)) {

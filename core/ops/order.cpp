@@ -127,15 +127,31 @@ void ret_at(const kit::Body& b, const Tensor& t, const Tensor& place, int64_t di
   b.ret(1, place);
 }
 
+void check_mode(const Tensor& t, int64_t dim) {
+  want(!t.is_complex(), "complex numbers have no order");
+  want(t.ndim() > 0 && t.size(dim) > 0, "dimension ", dim, " without elements has no mode");
+}
+
 }  // namespace
 
+aj_status* mode_place_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    int64_t dim = c.integer(1);
+    check_mode(t, dim);
+    Sizes shape = sizes_of(t);
+    shape[size_t(dim)] = 1;
+    c.out(0, int64, shape);
+  });
+}
+
 // The longest run of equal elements in the sorted line; argmax takes the first of several.
-aj_status* mode_body(void*, aj_call* call) {
+aj_status* mode_place_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor t = b.tensor(0).ndim() ? b.tensor(0) : unsqueeze(b.tensor(0), 0);
+    const Tensor& t = b.tensor(0);
+    check_mode(t, b.integer(1));
     int64_t dim = b.integer(1), n = t.size(dim);
-    want(n > 0, "dimension ", dim, " without elements has no mode");
-    auto [sorted, order] = sort(t.detach(), dim, false, true);
+    auto [sorted, order] = sort(t, dim, false, true);
     Tensor differ = ne(cut(sorted, dim, 1, n), cut(sorted, dim, 0, n - 1));
     Sizes one(size_t(t.ndim()), 1), first = sizes_of(t);
     one[size_t(dim)] = n;
@@ -143,7 +159,15 @@ aj_status* mode_body(void*, aj_call* call) {
     Tensor places = reshape(counting(t, n), one);
     Tensor begins = where(cat({ones(first, boolean, t.device()), differ}, dim), places, 0);
     Tensor run = places - std::get<0>(cummax(begins, dim));
-    ret_at(b, t, gather(order, dim, argmax(run, dim, true)), dim, b.flag(2));
+    b.ret(0, gather(order, dim, argmax(run, dim, true)));
+  });
+}
+
+aj_status* mode_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor t = b.tensor(0).ndim() ? b.tensor(0) : unsqueeze(b.tensor(0), 0);
+    int64_t dim = b.integer(1);
+    ret_at(b, t, in_own_name([&] { return mode_place(t.detach(), dim); }), dim, b.flag(2));
   });
 }
 

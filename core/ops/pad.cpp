@@ -38,9 +38,10 @@ Sizes padded(const Tensor& t, Ints pad) {
   Sizes shape = sizes_of(t);
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     size_t d = shape.size() - 1 - i;
+    int64_t least = plus(shape[d], std::min(pad[2 * i], pad[2 * i + 1]));
     shape[d] = plus(shape[d], plus(pad[2 * i], pad[2 * i + 1]));
-    want(shape[d] >= 0, "pad ", shown(pad), " cuts more than dimension ", d, " of ", shown(t),
-         " has");
+    want(shape[d] >= 0 && least >= 0, "pad ", shown(pad), " cuts more than dimension ", d, " of ",
+         shown(t), " has");
   }
   return shape;
 }
@@ -200,6 +201,11 @@ aj_status* pad_body(void*, aj_call* call) {
     b.ret(0,
           in_own_name([&] { return cuts ? pad_by_index(t, pad, mode) : pad_edges(t, pad, mode); }));
   });
+}
+
+aj_status* constant_pad_nd_shape(void*, aj_call* call) {
+  return infer(
+      call, [](const Infer& c) { c.out(0, c.tensor(0).dtype(), padded(c.tensor(0), c.ints(1))); });
 }
 
 aj_status* constant_pad_nd_body(void*, aj_call* call) {

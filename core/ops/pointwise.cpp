@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/infer.hpp"
+#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 namespace {
@@ -112,6 +112,16 @@ aj_status* logit_body(void*, aj_call* call) {
         is_integral(b.tensor(0)) ? to(b.tensor(0), kit::env.core->default_dtype()) : b.tensor(0);
     if (b.given(1)) p = clamp(p, b.real(1), 1 - b.real(1));
     b.ret(0, log(p / (1 - p)));
+  });
+}
+
+// Behind the bounds it is constant; without them there is nothing.
+aj_status* logit_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor& p = d.tensor(0);
+    if (p.is_complex()) return d.set(0, d.grad(0) / conjugate(p * (1 - p)));
+    double low = d.given(1) ? d.real(1) : 0;
+    d.set(0, logit_backward(d.grad(0), p, low, 1 - low, d.given(1) ? 0 : NAN));
   });
 }
 

@@ -1,20 +1,22 @@
 // core/ops/pool.cpp: shapes of pooling, the layers' forms, and what pools by other ops.
 #include "core/ops/pool.hpp"
 
+#include <adjoin/kit/windows.hpp>
+
 namespace adjoin::ops {
 namespace {
 
-void check_planes(std::span<const int64_t> shape) {
-  want(shape.size() == 3 || shape.size() == 4, "input must have 3 or 4 dimensions, its shape is ",
-       shown(shape));
+void check_planes(std::span<const int64_t> shape, size_t dims = 2) {
+  want(shape.size() == dims + 1 || shape.size() == dims + 2, "input must have ", dims + 1, " or ",
+       dims + 2, " dimensions, its shape is ", shown(shape));
 }
 
-Sizes pooled_shape(std::span<const int64_t> t, Ints kernel, Ints stride, Ints padding,
+Sizes pooled_shape(std::span<const int64_t> t, size_t dims, Ints kernel, Ints stride, Ints padding,
                    Ints dilation, bool ceil_mode) {
-  check_planes(t);
+  check_planes(t, dims);
   Sizes shape(t.begin(), t.end());
-  for (int64_t i = 0; i < 2; ++i) {
-    int64_t& size = shape[t.size() - 2 + size_t(i)];
+  for (size_t i = 0; i < dims; ++i) {
+    int64_t& size = shape[t.size() - dims + i];
     constexpr int64_t kWindow = 1 << 20;  // so that no window takes for ever
     want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0 && kernel[i] <= kWindow &&
              stride[i] <= kWindow && dilation[i] <= kWindow,
@@ -44,7 +46,7 @@ void check_same_planes(const Tensor& g, Ints input) {
 aj_status* max_pool2d_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    Sizes shape = pooled_shape(t.shape(), c.ints(1), c.ints(2), c.ints(3), c.ints(4), c.flag(5));
+    Sizes shape = pooled_shape(t.shape(), 2, c.ints(1), c.ints(2), c.ints(3), c.ints(4), c.flag(5));
     c.out_in_order(0, t.dtype(), shape, t);
     c.out_in_order(1, int64, shape, t);
   });
@@ -74,15 +76,16 @@ aj_status* avg_pool2d_shape(void*, aj_call* call) {
     want(!c.given(6) || c.integer(6) != 0, "divisor_override must not be 0");
     c.out_in_order(
         0, t.dtype(),
-        pooled_shape(t.shape(), c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)), t);
+        pooled_shape(t.shape(), 2, c.ints(1), c.ints(2), c.ints(3), Ints(kOnes, 2), c.flag(4)), t);
   });
 }
 
 aj_status* avg_pool2d_backward_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     want(!c.given(7) || c.integer(7) != 0, "divisor_override must not be 0");
-    want_shape(c.tensor(0), "grad",
-               pooled_shape(c.ints(1), c.ints(2), c.ints(3), c.ints(4), Ints(kOnes, 2), c.flag(5)));
+    want_shape(
+        c.tensor(0), "grad",
+        pooled_shape(c.ints(1), 2, c.ints(2), c.ints(3), c.ints(4), Ints(kOnes, 2), c.flag(5)));
     c.out_in_order(0, c.tensor(0).dtype(), c.ints(1), c.tensor(0));
   });
 }
@@ -169,64 +172,68 @@ Sizes output_size(const Tensor& t, Ints asked) {
 
 }  // namespace
 
+aj_status* window_maxima_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    size_t dims = c.ints(1).size();
+    want(dims >= 1 && dims <= 3, "kernel must hold 1 to 3 numbers: ", shown(c.ints(1)));
+    for (uint32_t i = 2; i < 5; ++i)
+      want(c.ints(i).size() == dims, "stride, padding and dilation must hold ", dims,
+           " numbers each: ", shown(c.ints(i)));
+    Sizes shape =
+        pooled_shape(t.shape(), dims, c.ints(1), c.ints(2), c.ints(3), c.ints(4), c.flag(5));
+    for (size_t d = 0; d < dims && dims == 3; ++d) {  // what max_windows refuses
+      size_t at = shape.size() - dims + d;
+      kit::WindowRule r{c.ints(1)[d], c.ints(2)[d], c.ints(3)[d], c.ints(4)[d]};
+      want(!kit::has_empty_window(t.shape()[at], shape[at], r),
+           "a window lies in the padding alone: input is ", shown(t), ", kernel_size ",
+           shown(c.ints(1)), ", padding ", shown(c.ints(3)), ", dilation ", shown(c.ints(4)));
+    }
+    c.out_in_order(0, t.dtype(), shape, t);
+  });
+}
+
+// With the places: so it is recorded, too.
+aj_status* window_maxima_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Ints kernel = b.ints(1), stride = b.ints(2), padding = b.ints(3), dilation = b.ints(4);
+    bool ceil_mode = b.flag(5);
+    b.ret(0, std::get<0>(in_own_name([&] {
+            switch (kernel.size()) {
+              case 1:
+                return max_pool1d_with_indices(t, kernel, stride, padding, dilation, ceil_mode);
+              case 2:
+                return max_pool2d_with_indices(t, kernel, stride, padding, dilation, ceil_mode);
+              default:
+                return max_pool3d_with_indices(t, kernel, stride, padding, dilation, ceil_mode);
+            }
+          })));
+  });
+}
+
 namespace {
 
-// The maxima alone, where no derivative will ask for places: of a slice for each tap of a window.
-// Undefined: of no use here.
-Tensor max_of_slices(const kit::Body& b) {
-  constexpr int64_t kMostTaps = 8, kMostStep = 1 << 20;
-  const Tensor& t = b.tensor(0);
-  Sizes kernel = n_of(b.ints(1), 1, "kernel_size");
-  int64_t n = kernel[0], stride = stride_or(b, 2, kernel)[0];
-  int64_t padding = n_of(b.ints(3), 1, "padding")[0], dilation = n_of(b.ints(4), 1, "dilation")[0];
-  bool recorded = t.requires_grad() && kit::env.autograd->grad_mode();
-  bool served = (t.ndim() == 2 || t.ndim() == 3) && t.is_floating_point() && n > 0 &&
-                n <= kMostTaps && stride > 0 && stride <= kMostStep && dilation > 0 &&
-                dilation <= kMostStep && padding >= 0 && padding <= n / 2;
-  if (recorded || !served) return Tensor();
-  int64_t size = t.size(-1), out = pooled_size(size, n, stride, padding, dilation, b.flag(5));
-  // Tap k of window o lies at first(k) + o * stride.
-  auto first = [&](int64_t k) { return k * dilation - padding; };
-  auto slice_of = [&](int64_t k, int64_t lo, int64_t hi) {
-    return cut(t, -1, first(k) + lo * stride, first(k) + (hi - 1) * stride + 1, stride);
-  };
-  auto whole = [&](int64_t k) { return first(k) >= 0 && first(k) + (out - 1) * stride < size; };
-  Tensor best;
-  int64_t joined = 0;
-  for (int64_t k = 0; k < n && out > 0; ++k)
-    if (whole(k)) best = joined++ ? maximum(best, slice_of(k, 0, out)) : slice_of(k, 0, out);
-  if (joined < 2) best = joined ? clone(best) : Tensor();
-  if (!best.defined()) return best;
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t lo = first(k) < 0 ? (stride - 1 - first(k)) / stride : 0,
-            hi = first(k) < size ? std::min(out, (size - 1 - first(k)) / stride + 1) : 0;
-    if (!whole(k) && lo < hi) {
-      Tensor part = cut(best, -1, lo, hi);
-      copy_(part, maximum(part, slice_of(k, lo, hi)));
-    }
-  }
-  return best;
+aj_status* max_pool(aj_call* call, size_t dims) {
+  return kit::compose(call, [=](kit::Body& b) {
+    want(!b.flag(6), "return_indices=True has its own function; call max_pool", dims,
+         "d_with_indices");
+    Sizes kernel = n_of(b.ints(1), dims, "kernel_size"), stride = stride_or(b, 2, kernel);
+    b.ret(0, in_own_name([&] {
+            return window_maxima(b.tensor(0), kernel, stride, n_of(b.ints(3), dims, "padding"),
+                                 n_of(b.ints(4), dims, "dilation"), b.flag(5));
+          }));
+  });
 }
 
 }  // namespace
 
-aj_status* max_pool2d_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    want(!b.flag(6), "return_indices=True has its own function; call max_pool2d_with_indices");
-    b.ret(0, std::get<0>(max_pool2d_of(b)));
-  });
-}
+aj_status* max_pool1d_body(void*, aj_call* call) { return max_pool(call, 1); }
+aj_status* max_pool2d_body(void*, aj_call* call) { return max_pool(call, 2); }
+aj_status* max_pool3d_body(void*, aj_call* call) { return max_pool(call, 3); }
 
 aj_status* max_pool2d_layer_with_indices_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) { b.ret_all(max_pool2d_of(b)); });
-}
-
-aj_status* max_pool1d_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    want(!b.flag(6), "return_indices=True has its own function; call max_pool1d_with_indices");
-    Tensor best = max_of_slices(b);
-    b.ret(0, best.defined() ? best : std::get<0>(max_pool1d_of(b)));
-  });
 }
 
 aj_status* max_pool1d_with_indices_body(void*, aj_call* call) {

@@ -26,16 +26,41 @@ aj_status* masked_select_body(void*, aj_call* call) {
   });
 }
 
-aj_status* masked_scatter_body(void*, aj_call* call) {
+namespace {
+
+void check_masked_put(const kit::Values& c) {
+  const Tensor &t = c.tensor(0), &source = c.tensor(2);
+  want_shape(c.tensor(1), "mask", t.shape());
+  want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
+}
+
+}  // namespace
+
+aj_status* masked_put_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    check_masked_put(c);
+    c.out(0, c.tensor(0).dtype(), c.tensor(0).shape());
+  });
+}
+
+aj_status* masked_put_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &source = b.tensor(2);
-    want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
-    Sizes shape = broadcast(t.shape(), b.tensor(1).shape());
-    std::vector<Tensor> places = unbind(nonzero(reshape(expand(b.tensor(1), shape), {-1})), 1);
+    check_masked_put(b);
+    std::vector<Tensor> places = unbind(nonzero(reshape(b.tensor(1), {-1})), 1);
     int64_t n = places[0].numel();
     want(source.numel() >= n, "mask takes ", n, " elements, source has ", source.numel());
     Tensor values = cut(reshape(source, {-1}), 0, 0, n);
-    b.ret(0, reshape(index_put(reshape(expand(t, shape), {-1}), places, values), shape));
+    b.ret(0, reshape(index_put(reshape(t, {-1}), places, values), t.shape()));
+  });
+}
+
+aj_status* masked_scatter_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &mask = b.tensor(1);
+    Sizes shape = broadcast(t.shape(), mask.shape());
+    b.ret(0, in_own_name(
+                 [&] { return masked_put(expand(t, shape), expand(mask, shape), b.tensor(2)); }));
   });
 }
 

@@ -176,31 +176,56 @@ aj_status* repeat_interleave_body(void*, aj_call* call) {
     if (t.ndim() == 0) t = reshape(t, {1});
     Sizes wide = sizes_of(t), shape = wide;
     wide.insert(wide.begin() + d + 1, n);
-    shape[d] *= n;
+    shape[d] = times(shape[d], n);
+    want(!b.given(3) || b.integer(3) == shape[d], "output_size is ", b.given(3) ? b.integer(3) : 0,
+         ", the repeated dimension has ", shape[d]);
     b.ret(0, reshape(clone(expand(unsqueeze(t, d + 1), wide), MemoryFormat::contiguous), shape));
   });
 }
+
+namespace {
+
+// How often each of n elements is repeated: as the numbers of those elements, each so often.
+Tensor repeated(const Tensor& repeats, int64_t n, std::optional<int64_t> asked) {
+  want(is_integral(repeats) && repeats.dtype() != boolean && repeats.ndim() <= 1,
+       "repeats must be integers, one per element: ", repeats.dtype(), " ", shown(repeats));
+  Tensor here = contiguous(to(repeats, int64, DLDevice{kDLCPU, 0}));
+  const int64_t* counts = here.data<int64_t>();
+  int64_t total = 0, step = repeats.numel() == 1 ? 0 : 1;
+  for (int64_t i = 0; i < n; ++i) {
+    want(counts[i * step] >= 0, "a number of repeats is negative: ", counts[i * step]);
+    total = plus(total, counts[i * step]);
+  }
+  want(!asked || *asked == total, "output_size is ", asked.value_or(0), ", repeats add up to ",
+       total);
+  Tensor from = empty_dense(Sizes{total}, int64, DLDevice{kDLCPU, 0});
+  int64_t* at = from.data<int64_t>();
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t k = counts[i * step]; k > 0; --k) *at++ = i;
+  return to(from, std::nullopt, repeats.device());
+}
+
+}  // namespace
 
 aj_status* repeat_interleave_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor t = b.given(2) ? b.tensor(0) : reshape(b.tensor(0), {-1});
     int64_t d = b.given(2) ? b.integer(2) : 0;
+    if (t.ndim() == 0) t = reshape(t, {1});
     const Tensor& repeats = b.tensor(1);
-    want(is_integral(repeats) && repeats.ndim() <= 1,
-         "repeats must be integers, one per element: ", repeats.dtype(), " ", shown(repeats));
     want(repeats.numel() == t.size(d) || repeats.numel() == 1, "repeats has ", repeats.numel(),
          " elements, dimension ", d, " has ", t.size(d));
-    Tensor here = contiguous(to(repeats, int64, DLDevice{kDLCPU, 0}));
-    const int64_t* counts = here.data<int64_t>();
-    int64_t total = 0, step = repeats.numel() == 1 ? 0 : 1;
-    for (int64_t i = 0; i < t.size(d); ++i) {
-      want(counts[i * step] >= 0, "a number of repeats is negative: ", counts[i * step]);
-      total = plus(total, counts[i * step]);
-    }
-    std::vector<int64_t> from;
-    from.reserve(size_t(total));
-    for (int64_t i = 0; i < t.size(d); ++i) from.insert(from.end(), size_t(counts[i * step]), i);
-    b.ret(0, index_select(t, d, indices_from_host(t, from, {total})));
+    Tensor from = repeated(repeats, t.size(d), b.maybe<int64_t>(3));
+    b.ret(0, index_select(t, d,
+                          from.device() == t.device() ? from : to(from, std::nullopt, t.device())));
+  });
+}
+
+aj_status* repeat_interleave_places_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& repeats = b.tensor(0);
+    want(repeats.ndim() == 1, "repeats must be a vector, its shape is ", shown(repeats));
+    b.ret(0, to(repeated(repeats, repeats.numel(), b.maybe<int64_t>(1)), repeats.dtype()));
   });
 }
 

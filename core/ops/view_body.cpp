@@ -232,15 +232,14 @@ Tensor join_or_zeros(Tensors grads, const Sizes& shape, const Sizes& sizes, int6
 
 aj_status* split_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Sizes shape = b.ints(1).vec(), sizes;
+    Sizes shape = b.ints(1).vec();
     int64_t each = b.integer(2), d = dim_of(shape, b.integer(3)), n = shape[d];
     want(each > 0 || (each == 0 && n == 0), "split_size must be positive: ", each);
     int64_t pieces = each ? n / each + (n % each != 0) : 0;
     want(pieces <= int64_t(b.tensors(0).size()), b.tensors(0).size(), " gradients are given for ",
          pieces, " pieces of ", each);
-    for (int64_t left = n; left > 0; left -= std::min(each, left))
-      sizes.push_back(std::min(each, left));
-    if (sizes.empty()) sizes.push_back(0);
+    Sizes sizes(std::max<int64_t>(pieces, 1), each);
+    sizes.back() = n - each * int64_t(sizes.size() - 1);
     b.ret(0, join_or_zeros(b.tensors(0), shape, sizes, d));
   });
 }

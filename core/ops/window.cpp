@@ -278,12 +278,6 @@ Pair max_pool3d_of(const kit::Body& b) {
 
 }  // namespace
 
-aj_status* max_pool3d_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    want(!b.flag(6), "return_indices=True has its own function; call max_pool3d_with_indices");
-    b.ret(0, std::get<0>(max_pool3d_of(b)));
-  });
-}
 aj_status* max_pool3d_with_indices_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) { b.ret_all(max_pool3d_of(b)); });
 }

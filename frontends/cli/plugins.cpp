@@ -139,8 +139,8 @@ int why(const Words& words) {
                        {"lines", quote_all(split(lines, '\n'))}})
               << '\n';
   else
-    std::cout << lines;
-  return 0;
+    (about.empty() ? std::cerr : std::cout) << lines;
+  return about.empty() ? 1 : 0;
 }
 
 struct Report {

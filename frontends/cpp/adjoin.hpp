@@ -6,25 +6,8 @@
 // its own pointer to the tables.
 #ifndef ADJOIN_ADJOIN_HPP
 #define ADJOIN_ADJOIN_HPP
-#ifndef ADJOIN_KIT_ERROR_HPP  // errors tell the line of the call, unless the kit was included first
-#define ADJOIN_CALL_SITES
-#endif
-// A network of yours is a struct of hidden ones, about which gcc would warn in every program.
-#ifdef __GNUC__
-#pragma GCC diagnostic ignored "-Wattributes"
-#endif
-#include <adjoin/abi/capi.h>
-
-#include <adjoin/kit/env.hpp>
-
-namespace adjoin {
-namespace AJ_HIDDEN kit {
-// Before main: a static object of a program may already compute.
-inline const bool joined = (bind(aj_get_interface), true);
-}  // namespace kit
-}  // namespace adjoin
-
 #include <adjoin/data.hpp>
+#include <adjoin/joined.hpp>
 #include <adjoin/kit/call.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <adjoin/kit/tensor.hpp>
@@ -36,8 +19,6 @@ inline const bool joined = (bind(aj_get_interface), true);
 #include <adjoin/values.hpp>
 
 namespace AJ_HIDDEN adjoin {
-
-using Error = kit::Error;
 
 // The first of two devices that is there.
 inline DLDevice device_or(std::string_view wanted, std::string_view otherwise) {
@@ -51,7 +32,6 @@ inline DLDevice device_or(std::string_view wanted, std::string_view otherwise) {
   return device(otherwise);
 }
 
-inline void manual_seed(uint64_t seed) { kit::check(kit::env.core->manual_seed(seed)); }
 inline void set_num_threads(int32_t n) { kit::check(kit::env.core->set_num_threads(n)); }
 inline int32_t num_threads() { return kit::env.core->num_threads(); }
 

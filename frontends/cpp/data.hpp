@@ -5,6 +5,7 @@
 #ifndef ADJOIN_DATA_HPP
 #define ADJOIN_DATA_HPP
 #include <adjoin/data/dataset.hpp>
+#include <adjoin/joined.hpp>
 #include <algorithm>
 #include <condition_variable>
 #include <exception>

@@ -2,6 +2,7 @@
 // cross_entropy(logits, labels).
 #ifndef ADJOIN_NN_HPP
 #define ADJOIN_NN_HPP
+#include <adjoin/joined.hpp>
 #include <adjoin/nn/attention.hpp>
 #include <adjoin/nn/container.hpp>
 #include <adjoin/nn/conv.hpp>

@@ -5,6 +5,7 @@
 //   optim::Schedule schedule(optimizer, optim::cosine(1000));
 #ifndef ADJOIN_OPTIM_HPP
 #define ADJOIN_OPTIM_HPP
+#include <adjoin/joined.hpp>
 #include <adjoin/optim/optimizer.hpp>
 #include <cmath>
 #include <functional>

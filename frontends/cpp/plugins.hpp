@@ -1,8 +1,7 @@
 // adjoin/plugins.hpp: which plugins there are, and loading one by hand.
 #ifndef ADJOIN_PLUGINS_HPP
 #define ADJOIN_PLUGINS_HPP
-#include <adjoin/abi/capi.h>
-
+#include <adjoin/joined.hpp>
 #include <adjoin/kit/error.hpp>
 #include <string>
 #include <vector>

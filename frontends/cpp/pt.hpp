@@ -3,6 +3,9 @@
 // executed. Files are mapped privately, so reading copies nothing.
 #ifndef ADJOIN_PT_HPP
 #define ADJOIN_PT_HPP
+// clang-format off
+#include "joined.hpp"  // before the kit
+// clang-format on
 #include <adjoin/kit/ops.hpp>
 #include <deque>
 #include <map>

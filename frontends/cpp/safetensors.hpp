@@ -4,6 +4,9 @@
 // checked against the file before it is used.
 #ifndef ADJOIN_SAFETENSORS_HPP
 #define ADJOIN_SAFETENSORS_HPP
+// clang-format off
+#include "joined.hpp"  // before the kit
+// clang-format on
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
 #include <map>

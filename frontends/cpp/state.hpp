@@ -2,6 +2,7 @@
 // reader is installed.
 #ifndef ADJOIN_STATE_HPP
 #define ADJOIN_STATE_HPP
+#include <adjoin/joined.hpp>
 #include <adjoin/safetensors.hpp>
 #if __has_include(<adjoin/pt.hpp>)
 #include <adjoin/pt.hpp>

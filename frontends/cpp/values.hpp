@@ -7,6 +7,7 @@
 //   std::cout << x;
 #ifndef ADJOIN_VALUES_HPP
 #define ADJOIN_VALUES_HPP
+#include <adjoin/joined.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
 #include <complex>

@@ -194,7 +194,7 @@ void max_plainly(const MaxWindows& w, const T* x, size_t i, size_t j, T* to, int
   for (size_t k = 0; k < w.list[2].low.size(); ++k) {
     int64_t first = (w.list[0].low[i] * w.in[1] + w.list[1].low[j]) * w.in[2] + w.list[2].low[k];
     int64_t found = -1;
-    T top = T(0);
+    T top = kLeast<T>;
     for (int64_t a = 0; a < w.list[0].count[i]; ++a)
       for (int64_t b = 0; b < w.list[1].count[j]; ++b) {
         int64_t p = first + (a * w.list[0].step * w.in[1] + b * w.list[1].step) * w.in[2];

@@ -2,8 +2,14 @@
 #ifndef ADJOIN_PLUGINS_CPU_MAX_WINDOWS_HPP
 #define ADJOIN_PLUGINS_CPU_MAX_WINDOWS_HPP
 #include <adjoin/kit/windows.hpp>
+#include <limits>
 
 namespace adjoin::cpu {
+
+// The maximum of nothing.
+template <class T>
+constexpr T kLeast = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                          : std::numeric_limits<T>::lowest();
 
 struct MaxWindows {
   kit::WindowList list[3];
@@ -22,7 +28,7 @@ struct MaxWindows {
 };
 
 // Of `count` volumes; at: places in a volume. The first of equal ones, the last NaN; an empty
-// window has 0 at -1.
+// window has the least number at -1.
 template <class T>
 void max_of_volumes(const MaxWindows& w, const T* x, int64_t count, T* best, int64_t* at);
 

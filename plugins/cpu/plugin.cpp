@@ -3,6 +3,7 @@
 #include <adjoin/kit/library.hpp>
 #include <adjoin/kit/plugin.hpp>
 
+#include "bag.hpp"
 #include "device.hpp"
 #include "gemm.hpp"
 #include "isa.hpp"
@@ -31,7 +32,8 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
   for (const auto* table :
        {optimizer_kernels, rnn_kernels, backward_kernels, grid_kernels, pad_kernels, resample_kernels,
         windows_kernels, special_function_kernels, special_vector_kernels, order_kernels,
-        scatter_reduce_kernels, distance_kernels, pieces_kernels, flip_kernels})
+        scatter_reduce_kernels, distance_kernels, pieces_kernels, bag_kernels, constant_pad_kernels,
+        window_maxima_kernels, flip_kernels})
     plugin.kernels("cpu", table);
   bind_libraries(plugin.env());
   plugin.service("aj.blas/cpu", "library", library_blas(""), 100);

@@ -145,12 +145,23 @@ struct SoftplusSlope {
     return hn::IfThenElse(hn::Gt(y, hn::Set(d, threshold)), g, g * math::sigmoid(d, y));
   }
 };
+template <class T>
+struct LogitSlope {
+  T low, high, beyond;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V g, V p) const {
+    auto outside = hn::Or(hn::Lt(p, hn::Set(d, low)), hn::Gt(p, hn::Set(d, high)));
+    V slope = g / (p * (hn::Set(d, T(1)) - p));
+    return hn::IfThenElse(outside, hn::Set(d, beyond), slope);
+  }
+};
 AJ_PIECE(hardtanh_slope, HardtanhSlope, 2)
 AJ_PIECE(shrink_slope, ShrinkSlope, 2)
 AJ_PIECE(leaky_relu_slope, LeakyReluSlope, 2)
 AJ_LOOPS(hardswish_slope, HardswishSlope, 2, same)
 AJ_PIECE(elu_slope, EluSlope, 2)
 AJ_PIECE(softplus_slope, SoftplusSlope, 2)
+AJ_PIECE(logit_slope, LogitSlope, 2)
 
 struct PreluSlope {
   template <class D, class V>
@@ -206,10 +217,17 @@ AJ_CHOSEN(leaky_relu_slope)
 AJ_CHOSEN(hardswish_slope)
 AJ_CHOSEN(elu_slope)
 AJ_CHOSEN(softplus_slope)
+AJ_CHOSEN(logit_slope)
 AJ_CHOSEN(prelu_slope)
 AJ_CHOSEN(prelu_weight_slope)
 AJ_CHOSEN(huber_slope)
 AJ_CHOSEN(bce_logits_slope)
+
+// The fields of LogitSlope.
+template <class T>
+struct LogitNumbers {
+  T low, high, beyond;
+};
 
 template <LoopPair (*Pair)(), class Chooser>
 constexpr Spec chosen = chosen_vectors<Pair, Chooser, floating>;
@@ -231,6 +249,7 @@ const Kernel pieces_kernels[] = {
     {"_::hardswish_backward", same_for_all<hardswish_slope_pair>},
     {"_::elu_backward", chosen<elu_slope_pair, EluSlopeChooser>},
     {"_::softplus_backward", chosen<softplus_slope_pair, SoftplusSlopeChooser>},
+    {"_::logit_backward", chosen<logit_slope_pair, NumbersChooser<LogitNumbers, 2, 3>>},
     {"_::prelu_backward", same_for_all<prelu_slope_pair>},
     {"_::prelu_weight_backward", same_for_all<prelu_weight_slope_pair>},
     {"_::huber_backward", chosen<huber_slope_pair, HuberSlopeChooser>},

@@ -16,7 +16,8 @@ struct Plane {
   bool align, border, mirror;  // mirror: and what lies outside is reflected first
 };
 
-extern const Kernel grid_kernels[], pad_kernels[], resample_kernels[], windows_kernels[];
+extern const Kernel constant_pad_kernels[], grid_kernels[], pad_kernels[], resample_kernels[],
+    window_maxima_kernels[], windows_kernels[];
 
 }  // namespace adjoin::cpu
 #endif

@@ -1,6 +1,7 @@
 // plugins/gpu/pool.cuh: maxima and means over windows. Gradients are gathered: a thread owns an
 // element of the input and asks which windows hold it.
 #include <adjoin/kit/geometry.hpp>
+#include <limits>
 
 #include "element.cuh"
 #include "tables.cuh"
@@ -19,7 +20,8 @@ struct MaxPool {
   AJ_DEVICE void operator()(int64_t i) const {
     int64_t out_pixels = g.out[0] * g.out[1], in_pixels = g.in[0] * g.in[1];
     int64_t plane = i / out_pixels, o = i % out_pixels, at = -1;
-    Math<T> best(0);
+    using Limits = std::numeric_limits<Math<T>>;
+    Math<T> best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     for (int64_t kh = 0; kh < g.kernel[0]; ++kh)
       for (int64_t kw = 0; kw < g.kernel[1]; ++kw) {
         int64_t h = o / g.out[1] * g.stride[0] - g.pad[0] + kh * g.dilation[0];

@@ -1,5 +1,6 @@
 // plugins/reference/pool.cpp: pooling windows, one output after the other.
 #include <adjoin/kit/geometry.hpp>
+#include <limits>
 
 #include "element.hpp"
 #include "tables.hpp"
@@ -15,7 +16,9 @@ void max_pool(Args args) {
   visit_math<Join<reals, halves>>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), best(out);
     Dense<int64_t> where(indices);
+    using Limits = std::numeric_limits<T>;
     for (int64_t i = 0; i < out.numel(); ++i) {
+      best[i] = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();  // where none is
       int64_t plane = i / g.out_pixels(), o = i % g.out_pixels(), at = -1;
       for (int64_t kh = 0; kh < g.kernel[0]; ++kh)
         for (int64_t kw = 0; kw < g.kernel[1]; ++kw) {

@@ -55,6 +55,14 @@ def test_wrong_use_is_code_2(words):
     assert got.returncode == 2 and "usage: adjoin" in got.stderr and got.stdout == ""
 
 
+def test_a_name_that_nobody_has_is_code_1():
+    got = adjoin("plugins", "why", "nosuch")
+    assert got.returncode == 1 and got.stdout == "" and "no plugin is called 'nosuch'" in got.stderr
+    got = adjoin("plugins", "why", "nosuch", "--json")
+    assert got.returncode == 1 and json.loads(got.stdout)["plugins"] == []
+    assert adjoin("plugins", "why", "cpu").returncode == 0
+
+
 def test_version():
     version = adjoin("--version").stdout
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", version)

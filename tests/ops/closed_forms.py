@@ -55,6 +55,9 @@ FORMS["addcmul"] = lambda input, tensor1, tensor2, value=1: input + value * tens
 FORMS["addcdiv"] = lambda input, tensor1, tensor2, value=1: input + value * tensor1 / tensor2
 FORMS["complex"] = lambda real, imag: real + 1j * imag
 FORMS["polar"] = lambda abs, angle: abs * np.exp(1j * angle)
+FORMS["_::logit_backward"] = lambda grad, input, low, high, beyond: np.where(
+    (input < low) | (input > high), beyond, grad / (input * (1 - input))
+)
 FORMS["_::angle_of_real"] = lambda input: np.where(np.isnan(input), input, np.where(input < 0, np.pi, 0.0))
 FORMS["_::mantissa"] = lambda input: np.frexp(input)[0]
 FORMS["_::exponent"] = lambda input: np.frexp(input)[1].astype(input.dtype)

@@ -152,6 +152,19 @@ def embedding_backward(grad, indices, num_weights, padding_idx):
     return out
 
 
+@of("_::bag_sums")
+def bag_sums(weight, indices, scale=None, mode="sum", padding=-1, last=False):
+    out, where = np.zeros((len(indices), weight.shape[1])), np.full((len(indices), weight.shape[1]), -1)
+    by = np.ones(indices.shape) if scale is None else scale
+    for bag, (row, factors) in enumerate(zip(indices, by, strict=True)):
+        counts, factors = row[row != padding], factors[row != padding]
+        if mode == "max" and counts.size:
+            out[bag], where[bag] = weight[counts].max(0), counts[weight[counts].argmax(0)]
+        elif mode != "max":
+            out[bag] = factors @ weight[counts] / (max(counts.size, 1) if mode == "mean" else 1)
+    return out.astype(weight.dtype), where if mode == "max" else np.zeros(0, np.int64)
+
+
 # Windows.
 def each(value, n):
     return [value] * n if isinstance(value, int) else list(value) * (n if len(value) == 1 else 1)
@@ -284,6 +297,7 @@ def max_pool(n, with_indices):
 
 
 FORMS["nn::max_pool1d"], FORMS["nn::max_pool2d"] = max_pool(1, False), max_pool(2, False)
+FORMS["_::window_maxima"] = lambda input, kernel, **how: max_pool(len(kernel), False)(input, kernel_size=kernel, **how)
 FORMS["nn::max_pool1d_with_indices"] = max_pool(1, True)
 FORMS["max_pool2d_with_indices"] = FORMS["nn::max_pool2d_with_indices"] = max_pool(2, True)
 

@@ -163,6 +163,7 @@ def mode(input, dim=-1, keepdim=False):
     return (np.expand_dims(best, dim), np.expand_dims(at, dim)) if keepdim else (best, at)
 
 
+FORMS["_::mode_place"] = lambda input, dim: mode(input, dim, True)[1]
 FORMS["nanmedian"], FORMS["nanmedian.dim"] = FORMS["median"], FORMS["median.dim"]
 FORMS["histc"] = lambda input, bins=100, min=0, max=0: np.histogram(
     input, bins, None if min == max else (min, max))[0].astype(input.dtype)  # fmt: skip

@@ -21,6 +21,7 @@ FORMS["stack"] = lambda tensors, dim=0: np.stack(tensors, dim)
 FORMS["meshgrid"] = lambda tensors, indexing="ij": np.meshgrid(*tensors, indexing=indexing)
 FORMS["repeat"] = lambda input, repeats: np.tile(input, repeats)
 FORMS["repeat_interleave.Tensor"] = lambda input, repeats, dim=None: np.repeat(input, repeats, dim)
+FORMS["repeat_interleave.places"] = lambda repeats: np.repeat(np.arange(len(repeats)), repeats)
 FORMS["nn::one_hot"] = lambda input, num_classes=-1: np.eye(num_classes, dtype=np.int64)[input]
 
 
@@ -229,7 +230,7 @@ def scatter_src_backward(grad, dim, index, src_shape):
     return out
 
 
-@of("masked_scatter")
+@of("masked_scatter", "_::masked_put")
 def masked_scatter(input, mask, source):
     out = input.copy()
     out[mask] = source.ravel()[: mask.sum()]

@@ -14,7 +14,8 @@ from rows import ROWS, TENSOR_ROWS, on, run, same
 RAISED = (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError)
 BROADCASTING = ("binary", "binary_float", "compare", "pointwise")
 # Integers that are no places: any value is right, or a large one.
-NO_PLACE = {"repeat_interleave.Tensor": "repeats", "bincount": "input", "nn::one_hot": "input"}
+NO_PLACE = {"repeat_interleave.Tensor": "repeats", "repeat_interleave.places": "repeats", "bincount": "input",
+            "nn::one_hot": "input"}  # fmt: skip
 
 
 def check_form(row, error):

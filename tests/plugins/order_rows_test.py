@@ -125,6 +125,116 @@ def test_bags(dtype, width):
         F.embedding_bag(adjoin.tensor([[1, 50]]), table)
 
 
+@pytest.mark.parametrize("dtype", [adjoin.float32, adjoin.float64, adjoin.bfloat16])
+@pytest.mark.parametrize("width", [1, 3, 64, 70])
+def test_greatest_of_bags(dtype, width):
+    table = adjoin.randn(50, width).to(dtype).requires_grad_(True)
+    index = adjoin.randint(0, 50, (37,))
+    begins, ends, padding = [0, 0, 5, 6, 30], [0, 5, 6, 30, 37], int(index[7])
+    plain = table.detach().double().numpy()
+    got = F.embedding_bag(
+        index, table, adjoin.tensor([*begins, 37]), mode="max", padding_idx=padding, include_last_offset=True
+    )
+    (slope,) = adjoin.autograd.grad(got.sum(), [table])
+    slopes = np.zeros(plain.shape)
+    for bag, (a, b) in enumerate(zip(begins, ends)):
+        named = [i for i in index.tolist()[a:b] if i != padding]
+        want = plain[named].max(0) if named else np.zeros(width)
+        np.testing.assert_array_equal(got.detach().double().numpy()[bag], want)
+        if named:
+            np.add.at(slopes, (np.array(named)[plain[named].argmax(0)], np.arange(width)), 1)
+    np.testing.assert_allclose(slope.double().numpy(), slopes)
+    wild = table.detach().clone()
+    wild[int(index[0])] = float("nan")
+    got = F.embedding_bag(index, wild, adjoin.tensor(begins), mode="max")
+    assert got[1].isnan().all() and not got[0].isnan().any()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_second_gradients_of_bags(mode):
+    table = adjoin.randn(9, 3, dtype=adjoin.float64, requires_grad=True)
+    index, begins = adjoin.tensor([1, 2, 2, 7, 0, 3]), adjoin.tensor([0, 3, 3, 4])
+    more = [adjoin.randn(6, dtype=adjoin.float64, requires_grad=True)] if mode == "sum" else []
+
+    def bags(t, scale=None):
+        return F.embedding_bag(index, t, begins, mode=mode, per_sample_weights=scale, padding_idx=2)
+
+    assert adjoin.autograd.gradcheck(bags, [table, *more])
+    assert adjoin.autograd.gradgradcheck(bags, [table, *more])
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_share_gradients_by_frequency(mode):
+    table = adjoin.randn(5, 3, dtype=adjoin.float64, requires_grad=True)
+    index, begins = adjoin.tensor([0, 1, 1, 1, 2, 4]), adjoin.tensor([0, 2])
+
+    def slope(shared):
+        made = F.embedding_bag(index, table, begins, mode=mode, scale_grad_by_freq=shared, padding_idx=4)
+        return adjoin.autograd.grad(made.sum(), [table])[0].numpy()
+
+    np.testing.assert_allclose(slope(True), slope(False) / [[1], [3], [1], [1], [1]])
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_bags_that_are_wrong(device):
+    table, flat = adjoin.randn(9, 3).to(device), adjoin.tensor([1, 2, 3], device=device)
+    begin = adjoin.tensor([0], device=device)
+    for call, text in (
+        (lambda: F.embedding_bag(flat, table), "needs offsets"),
+        (lambda: F.embedding_bag(flat, table, adjoin.tensor([0, 9], device=device)), "offsets must rise"),
+        (lambda: F.embedding_bag(flat, table, adjoin.tensor([1, 2], device=device)), "offsets must rise"),
+        (lambda: F.embedding_bag(flat.reshape(1, 3), table, begin), "leave offsets"),
+        (lambda: F.embedding_bag(flat, table.long(), begin), "floating-point"),
+        (
+            lambda: F.embedding_bag(flat, table, begin, mode="max", scale_grad_by_freq=True),
+            "not with 'max'",
+        ),
+        (lambda: F.embedding_bag(flat, table, begin, padding_idx=9), "padding_idx 9 is out of range"),
+        (lambda: F.embedding_bag(flat, table, begin, per_sample_weights=adjoin.ones(3, device=device)), "mode 'sum'"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    short = F.embedding_bag(flat, table, begin, mode="sum", max_norm=0.5)
+    assert all(table[i].norm() <= 0.5001 for i in (1, 2, 3)) and np.allclose(short.cpu(), table[flat].sum(0).cpu())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(1,), (9, 8), (3, 300), (2, 9, 40), (40_000,)])
+def test_modes(kind, shape):
+    x = line(kind, int(np.prod(shape))).reshape(shape)
+    for dim in range(len(shape)):
+        values, places = adjoin.mode(adjoin.tensor(x), dim)
+        lines, found = np.moveaxis(x, dim, -1).reshape(-1, shape[dim]), places.numpy().reshape(-1)
+        np.testing.assert_array_equal(values.numpy().reshape(-1), lines[np.arange(len(lines)), found])
+        for row, at in zip(lines, found):
+            some, counts = np.unique(row[row == row], return_counts=True)
+            if some.size:
+                assert at == np.flatnonzero(row == some[counts.argmax()])[-1]
+            else:
+                assert at == 0
+
+
+@pytest.mark.parametrize("dtype", [adjoin.float32, adjoin.int64, adjoin.bool, adjoin.bfloat16, adjoin.complex64])
+@pytest.mark.parametrize("n", [0, 1, 700, 100_000])
+def test_masked_scatter(dtype, n):
+    x, source = adjoin.randint(-9, 9, (n,)).to(dtype), adjoin.randint(-9, 9, (n,)).to(dtype)
+    mask = RNG.random(n) < 0.4
+    want = x.numpy().copy() if dtype is not adjoin.bfloat16 else x.float().numpy()
+    want[mask] = (source.numpy() if dtype is not adjoin.bfloat16 else source.float().numpy())[: mask.sum()]
+    got = x.masked_scatter(adjoin.tensor(mask), source)
+    np.testing.assert_array_equal((got.float() if dtype is adjoin.bfloat16 else got).numpy(), want)
+    wide = adjoin.zeros(2, n, dtype=dtype)[:, ::1].t()
+    assert adjoin.equal(
+        wide.masked_scatter(adjoin.tensor(mask)[:, None] & adjoin.tensor([True, False]), source)[:, 0][
+            adjoin.tensor(mask)
+        ],
+        source[: mask.sum()],
+    )
+    if n > 1:
+        with pytest.raises(RuntimeError, match="mask takes"):
+            x.masked_scatter(adjoin.ones(n, dtype=adjoin.bool), source[1:])
+
+
 def test_empty_bags():
     table = adjoin.randn(4, 3)
     assert F.embedding_bag(adjoin.empty(0, 5, dtype=adjoin.int64), table).shape == (0, 3)

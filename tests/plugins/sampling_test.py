@@ -110,6 +110,11 @@ def test_pads_of_a_constant():
     assert adjoin.equal(F.pad(adjoin.tensor(3.0), ()), adjoin.tensor(3.0))
     assert F.pad(adjoin.ones(2, 0), (1, 2), value=7).tolist() == [[7.0] * 3] * 2
     assert F.pad(adjoin.ones(1, dtype=adjoin.complex64), (1, 0), value=2 + 3j).tolist() == [2 + 3j, 1 + 0j]
+    out, t = adjoin.zeros(2, 5, 4, 2)[..., 1], x.float().transpose(1, 2)[:, ::2]  # neither is dense
+    adjoin.constant_pad_nd(t, (1, 0, 1, 2), 7, out=out)
+    assert adjoin.equal(out, F.pad(t.contiguous(), (1, 0, 1, 2), value=7))
+    with pytest.raises(RuntimeError, match="cuts more than dimension 0"):
+        F.pad(adjoin.ones(4), (-5, 6))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -141,3 +146,16 @@ def test_adaptive_averages_of_volumes():
             close = dict(rtol=tolerance, atol=tolerance)
             mean = x.mean((-3, -2, -1), keepdim=True)
             adjoin.testing.assert_close(F.adaptive_avg_pool3d(x, 1), mean, **close)
+
+
+@pytest.mark.parametrize("value", [300, 255, 128, 127, -128, -129, -255, -256, 127.5, 1e30, float("nan"), 1j, True])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "bool", "float32", "bfloat16", "complex64"])
+def test_pads_take_and_refuse_numbers_as_the_reference_does(dtype, value):
+    found = []
+    for device in ("cpu", "reference"):
+        try:
+            x = adjoin.ones(2, dtype=getattr(adjoin, dtype), device=device)
+            found.append(str(F.pad(x, (1, 0), value=value).tolist()))
+        except RuntimeError as error:
+            found.append(str(error).partition(": ")[2].rpartition(": ")[2])
+    assert found[0] == found[1]

@@ -1,6 +1,7 @@
 """tests/python/sets_test.py: functions that return as many tensors as they are asked for, and what they refuse."""
 
 import adjoin
+import numpy as np
 import pytest
 
 T = adjoin.tensor
@@ -81,6 +82,42 @@ def test_cov_with_weights():
     assert adjoin.allclose(x.cov(aweights=often.double(), correction=0), whole.cov(correction=0))
     with pytest.raises(RuntimeError, match="fweights must be integers"):
         x.cov(fweights=often.double())
+
+
+def test_repeat_interleave_by_counts_alone_and_with_a_known_size():
+    often = T([2, 0, 3])
+    assert adjoin.repeat_interleave(often).tolist() == [0, 0, 2, 2, 2]
+    assert adjoin.repeat_interleave(often, output_size=5).tolist() == [0, 0, 2, 2, 2]
+    assert adjoin.repeat_interleave(T([]).long()).shape == (0,)
+    assert adjoin.repeat_interleave(often.int()).dtype == adjoin.int32
+    x = T([[1, 2, 3], [4, 5, 6]])
+    assert x.repeat_interleave(often, 1, output_size=5).tolist() == [[1, 1, 3, 3, 3], [4, 4, 6, 6, 6]]
+    assert x.repeat_interleave(2, output_size=12).shape == (12,)
+    for call in (
+        lambda: x.repeat_interleave(often, 1, output_size=4),
+        lambda: x.repeat_interleave(2, 0, output_size=3),
+        lambda: adjoin.repeat_interleave(often, output_size=4),
+    ):
+        with pytest.raises(RuntimeError, match="output_size is"):
+            call()
+    with pytest.raises(RuntimeError, match="negative"):
+        adjoin.repeat_interleave(T([1, -1]))
+
+
+def test_logit_with_bounds_and_its_gradient():
+    x = adjoin.tensor([0.05, 0.3, 0.97], dtype=adjoin.float64, requires_grad=True)
+    y = adjoin.logit(x, 0.1)
+    assert np.allclose(y.detach(), np.log(np.array([0.1, 0.3, 0.9]) / np.array([0.9, 0.7, 0.1])))
+    (slope,) = adjoin.autograd.grad(y.sum(), [x])
+    assert np.allclose(slope, [0, 1 / 0.21, 0])
+    assert adjoin.autograd.gradgradcheck(
+        adjoin.logit, [(adjoin.rand(5, dtype=adjoin.float64) * 0.8 + 0.1).requires_grad_()]
+    )
+    assert adjoin.logit(T([1])).tolist() == [float("inf")]
+    nowhere = T([-0.5, 0.5, 1.5, float("nan")]).requires_grad_()
+    for eps, want in ((None, [np.nan, 4, np.nan, np.nan]), (0.1, [0, 4, 0, np.nan])):
+        (slope,) = adjoin.autograd.grad(adjoin.logit(nowhere, eps).sum(), [nowhere])
+        np.testing.assert_allclose(slope.numpy(), want)
 
 
 def test_functions_of_methods_alone():

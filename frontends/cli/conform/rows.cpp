@@ -168,6 +168,12 @@ bool Row::random() const {
   return std::any_of(params.begin(), params.end(),
                      [](const Param& p) { return p.base == AJ_PARAM_GENERATOR; });
 }
+bool Row::pointwise() const {
+  for (const char* k : {"unary", "binary", "compare", "pointwise"})
+    if (kind.starts_with(k)) return true;
+  return false;
+}
+
 bool Row::compared() const {
   const Json* values = test.find("values");
   return !values || values->yes;

@@ -51,6 +51,7 @@ struct Row {
   bool takes_tensors() const;
   bool factory() const;   // makes a tensor of a dtype that is an argument
   bool random() const;    // draws from a generator
+  bool pointwise() const;  // an element of a result depends on one of each argument
   bool compared() const;  // false: nobody writes the memory
   const Param* param(const std::string& name) const;
   std::vector<std::string> dtypes() const;

@@ -240,6 +240,13 @@ double tolerance(DLDataType dtype) {
   return 0;
 }
 
+double element_tolerance(DLDataType dtype) {
+  if (dtype.code == kDLBfloat) return 1.6e-2;
+  if (dtype.code == kDLFloat) return dtype.bits == 64 ? 1e-14 : dtype.bits == 32 ? 4e-6 : 2e-3;
+  if (dtype.code == kDLComplex) return dtype.bits == 128 ? 1e-13 : 1e-5;
+  return 0;
+}
+
 std::string difference(const HostTensor& got, const HostTensor& wanted, double scale, bool values,
                        DLDataType least) {
   if (!(got.dtype == wanted.dtype))

@@ -57,5 +57,7 @@ HostTensor fetch(const Tensor& t);
 std::string difference(const HostTensor& got, const HostTensor& wanted, double scale, bool values,
                        DLDataType least = {});
 double tolerance(DLDataType dtype);
+// Of what is computed from one element: nothing adds up, so it is a few steps of the dtype.
+double element_tolerance(DLDataType dtype);
 
 }  // namespace adjoin::cli::conform

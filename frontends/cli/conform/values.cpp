@@ -46,14 +46,18 @@ class Comparison {
       return std::to_string(got.values.size()) + " results, wanted " +
              std::to_string(wanted.values.size());
     for (size_t i = 0; i < got.values.size(); ++i) {
-      std::string d =
-          difference(got.values[i], wanted.values[i], scale_, row_.compared(), least(i));
+      std::string d = difference(got.values[i], wanted.values[i], scale(got.values[i].dtype),
+                                 row_.compared(), least(i));
       if (!d.empty()) return got.values.size() > 1 ? "result " + std::to_string(i) + ": " + d : d;
     }
     return {};
   }
 
  private:
+  double scale(DLDataType dtype) const {
+    double usual = tolerance(dtype);
+    return row_.pointwise() && usual > 0 ? element_tolerance(dtype) / usual : scale_;
+  }
   // A hidden result may be wider than what it was computed from.
   DLDataType least(size_t result) const {
     bool hidden = result < row_.results.size() && (row_.results[result].flags & AJ_PARAM_AUX);

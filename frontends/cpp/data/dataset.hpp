@@ -4,6 +4,7 @@
 // Tensors. A type with batch(indices) makes whole batches itself.
 #ifndef ADJOIN_DATA_DATASET_HPP
 #define ADJOIN_DATA_DATASET_HPP
+#include <adjoin/joined.hpp>
 #include <adjoin/kit/ops.hpp>
 
 namespace AJ_HIDDEN adjoin {

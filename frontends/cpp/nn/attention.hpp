@@ -29,7 +29,7 @@ struct Attended {
 
 // Attention of queries over keys and values in so many heads: (L, N, E), (S, N, kdim), (S, N,
 // vdim); batch first (N, L, E).
-struct MultiheadAttention : Module<MultiheadAttention> {
+struct MultiheadAttention final : Module<MultiheadAttention> {
   Parameter in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias;
   Linear out_proj;
   int64_t width, heads;
@@ -140,7 +140,7 @@ struct TransformerOptions {
 };
 
 // Self-attention and a two-layer network, each with dropout, a residual and a LayerNorm.
-struct TransformerEncoderLayer : Module<TransformerEncoderLayer> {
+struct TransformerEncoderLayer final : Module<TransformerEncoderLayer> {
   MultiheadAttention self_attn;
   Linear linear1;
   Dropout dropout;
@@ -189,7 +189,7 @@ struct TransformerEncoderLayer : Module<TransformerEncoderLayer> {
 };
 
 // So many layers, each with weights of its own, one after the other.
-struct TransformerEncoder : Module<TransformerEncoder> {
+struct TransformerEncoder final : Module<TransformerEncoder> {
   std::vector<TransformerEncoderLayer> layers;
   std::optional<LayerNorm> norm;
 

@@ -8,7 +8,7 @@ namespace AJ_HIDDEN adjoin {
 namespace nn {
 
 // Any module, or function, that makes one tensor of one tensor. A copy is the same module.
-class AnyModule : public Module<AnyModule> {
+class AnyModule final : public Module<AnyModule> {
  public:
   template <class M>
   requires(!std::same_as<std::remove_cvref_t<M>, AnyModule> &&
@@ -52,7 +52,7 @@ class AnyModule : public Module<AnyModule> {
 
 // nn::Sequential net{nn::Linear(64, 32), nn::ReLU(), nn::Linear(32, 10)}; members are named "0",
 // "1", ... Braces make them in that order, so that a seed always gives the same values.
-class Sequential : public Module<Sequential> {
+class Sequential final : public Module<Sequential> {
  public:
   Sequential() = default;
   template <class... M>

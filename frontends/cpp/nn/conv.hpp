@@ -44,7 +44,7 @@ inline void check_channels(const char* who, int64_t in, int64_t out, int64_t gro
 
 // Input (N, in, *) or (in, *), output (N, out, *); weight (out, in / groups, *kernel).
 template <int Dims>
-struct Conv : Module<Conv<Dims>> {
+struct Conv final : Module<Conv<Dims>> {
   static constexpr const char* kName = Dims == 1 ? "Conv1d" : Dims == 2 ? "Conv2d" : "Conv3d";
   Parameter weight, bias;
   std::vector<int64_t> stride, padding, dilation, pads;  // pads: what pad() does first, or nothing
@@ -98,7 +98,7 @@ struct ConvTransposeOptions {
 
 // The gradient of a convolution as a layer; weight (in, out / groups, *kernel).
 template <int Dims>
-struct ConvTranspose : Module<ConvTranspose<Dims>> {
+struct ConvTranspose final : Module<ConvTranspose<Dims>> {
   static constexpr const char* kName = Dims == 1   ? "ConvTranspose1d"
                                        : Dims == 2 ? "ConvTranspose2d"
                                                    : "ConvTranspose3d";

@@ -7,7 +7,7 @@
 //   static constexpr auto fields() { return nn::Fields<&Linear::weight, &Linear::bias>(); }
 #ifndef ADJOIN_NN_FIELDS_HPP
 #define ADJOIN_NN_FIELDS_HPP
-#include <adjoin/kit/env.hpp>
+#include <adjoin/joined.hpp>
 #include <cstddef>
 #include <optional>
 #include <string_view>

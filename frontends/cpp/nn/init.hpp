@@ -2,6 +2,7 @@
 // returns it. The same seed gives the same numbers as adjoin.nn.init in Python.
 #ifndef ADJOIN_NN_INIT_HPP
 #define ADJOIN_NN_INIT_HPP
+#include <adjoin/joined.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <cmath>
 #include <numeric>

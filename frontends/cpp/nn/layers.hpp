@@ -9,7 +9,7 @@ namespace nn {
 
 // An op of one tensor as a layer.
 template <Tensor (*Op)(const Tensor&, Here)>
-struct Function : Plain<Function<Op>> {
+struct Function final : Plain<Function<Op>> {
   Tensor operator()(const Tensor& x, Here here = Here::current()) const { return Op(x, here); }
 };
 using ReLU = Function<relu>;
@@ -27,7 +27,7 @@ using Tanhshrink = Function<tanhshrink>;
 
 // An op of a tensor and a number.
 template <Tensor (*Op)(const Tensor&, double, Here), int Thousandths>
-struct NumberFunction : Plain<NumberFunction<Op, Thousandths>> {
+struct NumberFunction final : Plain<NumberFunction<Op, Thousandths>> {
   double number;
   explicit NumberFunction(double x = Thousandths / 1000.0) : number(x) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -40,7 +40,7 @@ using LeakyReLU = NumberFunction<leaky_relu, 10>;
 using Hardshrink = NumberFunction<hardshrink, 500>;
 using Softshrink = NumberFunction<softshrink, 500>;
 
-struct GELU : Plain<GELU> {
+struct GELU final : Plain<GELU> {
   std::string approximate;  // "none" or "tanh"
   explicit GELU(std::string how = "none") : approximate(std::move(how)) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -48,7 +48,7 @@ struct GELU : Plain<GELU> {
   }
 };
 
-struct Softplus : Plain<Softplus> {
+struct Softplus final : Plain<Softplus> {
   double beta, linear_above;
   explicit Softplus(double b = 1, double threshold = 20) : beta(b), linear_above(threshold) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -56,7 +56,7 @@ struct Softplus : Plain<Softplus> {
   }
 };
 
-struct Hardtanh : Plain<Hardtanh> {
+struct Hardtanh final : Plain<Hardtanh> {
   double low, high;
   explicit Hardtanh(double min_val = -1, double max_val = 1) : low(min_val), high(max_val) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -64,7 +64,7 @@ struct Hardtanh : Plain<Hardtanh> {
   }
 };
 
-struct Threshold : Plain<Threshold> {
+struct Threshold final : Plain<Threshold> {
   double above, otherwise;
   Threshold(double threshold, double value) : above(threshold), otherwise(value) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -72,7 +72,7 @@ struct Threshold : Plain<Threshold> {
   }
 };
 
-struct PReLU : Module<PReLU> {
+struct PReLU final : Module<PReLU> {
   Parameter weight;
   explicit PReLU(int64_t channels = 1, double start = 0.25) : weight(full({channels}, start)) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -81,7 +81,7 @@ struct PReLU : Module<PReLU> {
   static constexpr auto fields() { return Fields<&PReLU::weight>(); }
 };
 
-struct GLU : Plain<GLU> {
+struct GLU final : Plain<GLU> {
   int64_t dim;
   explicit GLU(int64_t d = -1) : dim(d) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -91,7 +91,7 @@ struct GLU : Plain<GLU> {
 
 // Softmax and its kin, along one dimension.
 template <Tensor (*Op)(const Tensor&, int64_t, std::optional<DLDataType>, Here)>
-struct AlongDim : Plain<AlongDim<Op>> {
+struct AlongDim final : Plain<AlongDim<Op>> {
   int64_t dim;
   explicit AlongDim(int64_t d) : dim(d) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -105,7 +105,7 @@ using Softmin = AlongDim<softmin>;
 // Zeroes at random while training and scales the rest (Srivastava et al., 2014): elements (Dims 0)
 // or whole channels.
 template <int Dims>
-struct DropoutOf : Plain<DropoutOf<Dims>> {
+struct DropoutOf final : Plain<DropoutOf<Dims>> {
   double p;
   bool training = true;
 
@@ -129,7 +129,7 @@ using Dropout3d = DropoutOf<3>;
 // Pads every spatial side: one number for all, or two for each dimension, the last dimension's
 // first.
 template <int Dims>
-struct Pad : Plain<Pad<Dims>> {
+struct Pad final : Plain<Pad<Dims>> {
   std::vector<int64_t> sides;
   std::string mode;
   double value;
@@ -163,7 +163,7 @@ struct Window {
 
 // The largest value of each window.
 template <int Dims>
-struct MaxPool : Plain<MaxPool<Dims>>, Window {
+struct MaxPool final : Plain<MaxPool<Dims>>, Window {
   explicit MaxPool(Extent k, PoolOptions o = {}) : Window(k, o, Dims, "MaxPool") {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
     bool ceil = options.ceil_mode;
@@ -181,7 +181,7 @@ using MaxPool3d = MaxPool<3>;
 
 // The mean of each window.
 template <int Dims>
-struct AvgPool : Plain<AvgPool<Dims>>, Window {
+struct AvgPool final : Plain<AvgPool<Dims>>, Window {
   explicit AvgPool(Extent k, PoolOptions o = {}) : Window(k, o, Dims, "AvgPool") {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
     bool ceil = options.ceil_mode, all = options.count_include_pad;
@@ -197,7 +197,7 @@ using AvgPool3d = AvgPool<3>;
 
 // Windows chosen so that the result has a given size.
 template <Tensor (*Op)(const Tensor&, const Ints&, Here), int Dims>
-struct AdaptivePool : Plain<AdaptivePool<Op, Dims>> {
+struct AdaptivePool final : Plain<AdaptivePool<Op, Dims>> {
   std::vector<int64_t> size;
   explicit AdaptivePool(Extent output_size) : size(output_size.of(Dims, "AdaptivePool")) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {

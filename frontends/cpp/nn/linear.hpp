@@ -13,7 +13,7 @@ struct LinearOptions {
 };
 
 // y = x W^T + b: input (*, in), output (*, out), weight (out, in).
-struct Linear : Module<Linear> {
+struct Linear final : Module<Linear> {
   Parameter weight, bias;
 
   Linear(int64_t in, int64_t out, LinearOptions o = {}) {
@@ -28,7 +28,7 @@ struct Linear : Module<Linear> {
 };
 
 // y_k = x1 A_k x2 + b_k: inputs (*, in1) and (*, in2), output (*, out), weight (out, in1, in2).
-struct Bilinear : Module<Bilinear> {
+struct Bilinear final : Module<Bilinear> {
   Parameter weight, bias;
 
   Bilinear(int64_t in1, int64_t in2, int64_t out, LinearOptions o = {}) {
@@ -51,7 +51,7 @@ struct EmbeddingOptions {
 };
 
 // Rows of a table by integer index: input (*) of integers, output (*, dim).
-struct Embedding : Module<Embedding> {
+struct Embedding final : Module<Embedding> {
   Parameter weight;
   EmbeddingOptions options;
 
@@ -77,11 +77,11 @@ struct Plain : Module<Self> {
   static constexpr auto fields() { return Fields<>(); }
 };
 
-struct Identity : Plain<Identity> {
+struct Identity final : Plain<Identity> {
   Tensor operator()(const Tensor& x) const { return x; }
 };
 
-struct Flatten : Plain<Flatten> {
+struct Flatten final : Plain<Flatten> {
   int64_t start, end;
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1) : start(start_dim), end(end_dim) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
@@ -89,7 +89,7 @@ struct Flatten : Plain<Flatten> {
   }
 };
 
-struct Unflatten : Plain<Unflatten> {
+struct Unflatten final : Plain<Unflatten> {
   int64_t dim;
   std::vector<int64_t> sizes;
   Unflatten(int64_t d, std::vector<int64_t> s) : dim(d), sizes(std::move(s)) {}

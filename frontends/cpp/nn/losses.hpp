@@ -9,7 +9,7 @@ namespace nn {
 
 // A loss of an input and a target that is reduced: "mean", "sum" or "none".
 template <Tensor (*Op)(const Tensor&, const Tensor&, std::string_view, Here)>
-struct Loss : Plain<Loss<Op>> {
+struct Loss final : Plain<Loss<Op>> {
   std::string reduction;
   explicit Loss(std::string how = "mean") : reduction(std::move(how)) {}
   Tensor operator()(const Tensor& x, const Tensor& y, Here here = Here::current()) const {
@@ -22,7 +22,7 @@ using SoftMarginLoss = Loss<soft_margin_loss>;
 
 // One that has a number besides: where the square becomes a line.
 template <Tensor (*Op)(const Tensor&, const Tensor&, std::string_view, double, Here)>
-struct NumberLoss : Plain<NumberLoss<Op>> {
+struct NumberLoss final : Plain<NumberLoss<Op>> {
   std::string reduction;
   double number;
   explicit NumberLoss(std::string how = "mean", double x = 1)
@@ -42,7 +42,7 @@ struct ClassLossOptions {
 };
 
 // Logits (N, C, *) and classes (N, *), or probabilities like the logits.
-struct CrossEntropyLoss : Module<CrossEntropyLoss> {
+struct CrossEntropyLoss final : Module<CrossEntropyLoss> {
   Buffer weight;
   ClassLossOptions options;
   explicit CrossEntropyLoss(ClassLossOptions o = {}) : weight(o.weight), options(o) {}
@@ -54,7 +54,7 @@ struct CrossEntropyLoss : Module<CrossEntropyLoss> {
 };
 
 // Log-probabilities (N, C, *) and classes (N, *).
-struct NLLLoss : Module<NLLLoss> {
+struct NLLLoss final : Module<NLLLoss> {
   Buffer weight;
   ClassLossOptions options;
   explicit NLLLoss(ClassLossOptions o = {}) : weight(o.weight), options(o) {}
@@ -70,7 +70,7 @@ struct BinaryLossOptions {
 };
 
 // Probabilities and targets in [0, 1].
-struct BCELoss : Module<BCELoss> {
+struct BCELoss final : Module<BCELoss> {
   Buffer weight;
   std::string reduction;
   explicit BCELoss(BinaryLossOptions o = {}) : weight(o.weight), reduction(o.reduction) {}
@@ -81,7 +81,7 @@ struct BCELoss : Module<BCELoss> {
 };
 
 // Logits and targets in [0, 1].
-struct BCEWithLogitsLoss : Module<BCEWithLogitsLoss> {
+struct BCEWithLogitsLoss final : Module<BCEWithLogitsLoss> {
   Buffer weight, pos_weight;
   std::string reduction;
   explicit BCEWithLogitsLoss(BinaryLossOptions o = {})

@@ -11,6 +11,7 @@
 // Python. A copy of a module shares its tensors, as a copy of a Tensor does; clone() does not.
 #ifndef ADJOIN_NN_MODULE_HPP
 #define ADJOIN_NN_MODULE_HPP
+#include <adjoin/joined.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <adjoin/nn/fields.hpp>
 #include <algorithm>
@@ -103,6 +104,9 @@ void collect(T& x, const std::string& name, Parts& found) {
   } else if constexpr (requires { x.collect(prefix, found); }) {
     x.collect(prefix, found);
   } else if constexpr (IsModule<T>) {
+    static_assert(std::same_as<typename T::module_type, T>,
+                  "a struct derived from another module would lose its own members: "
+                  "make the other a member (struct Net : nn::Module<Net> { Other other; };)");
     if constexpr (requires {
                     { x.training } -> std::same_as<bool&>;
                   })

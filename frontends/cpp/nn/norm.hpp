@@ -30,7 +30,7 @@ struct Statistics {
 // Per channel, dimension 1: training by the batch's own statistics, keeping running ones;
 // evaluation by those.
 template <int Dims>
-struct BatchNorm : Module<BatchNorm<Dims>>, Statistics {
+struct BatchNorm final : Module<BatchNorm<Dims>>, Statistics {
   BatchNormOptions options;
 
   explicit BatchNorm(int64_t channels, BatchNormOptions o = {})
@@ -61,7 +61,7 @@ using BatchNorm3d = BatchNorm<3>;
 
 // Each channel of each example by itself (Ulyanov et al., 2016): (N, C, *) or (C, *).
 template <int Dims>
-struct InstanceNorm : Module<InstanceNorm<Dims>>, Statistics {
+struct InstanceNorm final : Module<InstanceNorm<Dims>>, Statistics {
   BatchNormOptions options;
 
   explicit InstanceNorm(int64_t channels,
@@ -90,7 +90,7 @@ struct NormOptions {
 };
 
 // Over the last dimensions, those of `shape` (Ba et al., 2016).
-struct LayerNorm : Module<LayerNorm> {
+struct LayerNorm final : Module<LayerNorm> {
   Parameter weight, bias;
   std::vector<int64_t> shape;
   double eps;
@@ -100,6 +100,7 @@ struct LayerNorm : Module<LayerNorm> {
     if (o.affine) weight = ones(shape);
     if (o.affine && o.bias) bias = zeros(shape);
   }
+  explicit LayerNorm(int64_t width, NormOptions o = {}) : LayerNorm(Ints({width}), o) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
     return layer_norm(x, shape, weight, bias, eps, here);
   }
@@ -107,7 +108,7 @@ struct LayerNorm : Module<LayerNorm> {
 };
 
 // Each of so many groups of channels over itself (Wu and He, 2018): (N, C, *).
-struct GroupNorm : Module<GroupNorm> {
+struct GroupNorm final : Module<GroupNorm> {
   Parameter weight, bias;
   int64_t groups;
   double eps;
@@ -132,7 +133,7 @@ struct RMSNormOptions {
 };
 
 // x / sqrt(mean(x^2) + eps) * weight over the last dimensions (Zhang and Sennrich, 2019).
-struct RMSNorm : Module<RMSNorm> {
+struct RMSNorm final : Module<RMSNorm> {
   Parameter weight;
   std::vector<int64_t> shape;
   std::optional<double> eps;
@@ -141,6 +142,7 @@ struct RMSNorm : Module<RMSNorm> {
       : shape(normalized_shape.vec()), eps(o.eps) {
     if (o.affine) weight = ones(shape);
   }
+  explicit RMSNorm(int64_t width, RMSNormOptions o = {}) : RMSNorm(Ints({width}), o) {}
   Tensor operator()(const Tensor& x, Here here = Here::current()) const {
     return rms_norm(x, shape, weight, eps, here);
   }

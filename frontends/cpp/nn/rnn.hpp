@@ -94,7 +94,7 @@ class Recurrent {
 };
 
 // h = f(W_ih x + b_ih + W_hh h + b_hh), f tanh or relu.
-class RNN : public Module<RNN>, public Recurrent {
+class RNN final : public Module<RNN>, public Recurrent {
  public:
   using Recurrent::collect;
   RNN(int64_t in, int64_t hidden, RecurrentOptions o = {}) : Recurrent("RNN", 1, in, hidden, o) {}
@@ -106,7 +106,7 @@ class RNN : public Module<RNN>, public Recurrent {
 };
 
 // Gated recurrent units (Cho et al., 2014), the reset gate after the product.
-class GRU : public Module<GRU>, public Recurrent {
+class GRU final : public Module<GRU>, public Recurrent {
  public:
   using Recurrent::collect;
   GRU(int64_t in, int64_t hidden, RecurrentOptions o = {}) : Recurrent("GRU", 3, in, hidden, o) {}
@@ -125,7 +125,7 @@ struct LSTMResult {
 };
 
 // Long short-term memory (Hochreiter and Schmidhuber, 1997).
-class LSTM : public Module<LSTM>, public Recurrent {
+class LSTM final : public Module<LSTM>, public Recurrent {
  public:
   using Recurrent::collect;
   LSTM(int64_t in, int64_t hidden, RecurrentOptions o = {}) : Recurrent("LSTM", 4, in, hidden, o) {}
@@ -173,7 +173,7 @@ struct Cell {
   }
 };
 
-struct RNNCell : Module<RNNCell>, Cell {
+struct RNNCell final : Module<RNNCell>, Cell {
   bool relu;
   RNNCell(int64_t in, int64_t size, CellOptions o = {}) : Cell(1, in, size, o), relu(o.relu) {}
   Tensor operator()(const Tensor& x, const Tensor& h = {}, Here here = Here::current()) const {
@@ -183,7 +183,7 @@ struct RNNCell : Module<RNNCell>, Cell {
   static constexpr auto fields() { return cell_fields<RNNCell>(); }
 };
 
-struct GRUCell : Module<GRUCell>, Cell {
+struct GRUCell final : Module<GRUCell>, Cell {
   GRUCell(int64_t in, int64_t size, CellOptions o = {}) : Cell(3, in, size, o) {}
   Tensor operator()(const Tensor& x, const Tensor& h = {}, Here here = Here::current()) const {
     return gru_cell(x, start(x, h), weight_ih, weight_hh, bias_ih, bias_hh, here);
@@ -191,7 +191,7 @@ struct GRUCell : Module<GRUCell>, Cell {
   static constexpr auto fields() { return cell_fields<GRUCell>(); }
 };
 
-struct LSTMCell : Module<LSTMCell>, Cell {
+struct LSTMCell final : Module<LSTMCell>, Cell {
   LSTMCell(int64_t in, int64_t size, CellOptions o = {}) : Cell(4, in, size, o) {}
   LSTMState operator()(const Tensor& x, const LSTMState& s = {},
                        Here here = Here::current()) const {

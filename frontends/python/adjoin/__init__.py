@@ -99,8 +99,8 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
     "__config__", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
-    "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization",
+    "distributions", "fft", "func", "futures", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
+    "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
     "special", "storage", "testing", "types", "utils", "version",
 )  # fmt: skip
 _ELSEWHERE = {
@@ -115,6 +115,19 @@ _ELSEWHERE = {
         "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting",
         "clear_autocast_cache",
     ), "amp.autocast_mode"),
+    **dict.fromkeys((
+        "selu_", "celu_", "threshold_", "rrelu_", "dropout_", "alpha_dropout_", "feature_alpha_dropout_",
+        "feature_dropout", "feature_dropout_", "native_dropout", "embedding", "instance_norm", "batch_norm", "kl_div",
+        "hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss",
+        "poisson_nll_loss", "binary_cross_entropy_with_logits", "max_pool1d_with_indices", "adaptive_max_pool1d",
+        "grid_sampler", "affine_grid_generator", "native_layer_norm", "native_group_norm", "native_batch_norm",
+        "range",
+    ), "_beneath"),
+    **dict.fromkeys((
+        "get_deterministic_debug_mode", "is_warn_always_enabled", "kaiser_window", "set_anomaly_enabled",
+        "set_deterministic_debug_mode", "set_flush_denormal", "set_warn_always",
+        "has_cuda", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp",
+    ), "_flags"),
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window"), "_windows"),
 }  # fmt: skip

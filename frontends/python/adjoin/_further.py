@@ -2,12 +2,17 @@
 
 from . import _C
 
-__all__ = ["detach", "gradient", "poisson", "split", "std_mean", "var_mean"]
+__all__ = ["detach", "detach_", "gradient", "poisson", "split", "std_mean", "var_mean"]
 
 
 def detach(input):
     """The same memory without history."""
     return input.detach()
+
+
+def detach_(input):
+    """The tensor itself, cut off its history."""
+    return input.detach_()
 
 
 def split(tensor, split_size_or_sections, dim=0):

@@ -21,4 +21,26 @@ def _make(name, dtype):
     return _Named(name, (), {"__new__": new, "dtype": dtype, "__doc__": f"Tensors of {dtype}."})
 
 
+def _make_elsewhere(name, dtype, kind):
+    def new(cls, *args):
+        if not _C.device_count(kind):
+            raise RuntimeError(f"{kind}.{name}: there is no {kind} device; adjoin.{name} makes tensors on the host")
+        return _C.Tensor(*args, dtype=dtype, device=kind)
+
+    class There(_Named):
+        def __instancecheck__(cls, obj):
+            return isinstance(obj, _C.Tensor) and obj.device.type == kind and obj.dtype is dtype
+
+        def __repr__(cls):
+            return f"<class 'adjoin.{kind}.{name}'>"
+
+    return There(name, (), {"__new__": new, "dtype": dtype, "__doc__": f"Tensors of {dtype} on a {kind} device."})
+
+
+def elsewhere(name, kind):
+    """The class of that name for a kind of device, or None."""
+    found = next((dtype for dtype, known in _TYPES.items() if known == name), None)
+    return found and _make_elsewhere(name, getattr(_C, found), kind)
+
+
 named = {name: _make(name, getattr(_C, dtype)) for dtype, name in _TYPES.items()}

@@ -261,7 +261,10 @@ def _type(self, dtype=None, non_blocking=False):
         return f"adjoin.{where}{_TYPES.get(name, name)}"
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1]
-        dtype = getattr(_C, next(k for k, v in _TYPES.items() if v == name))
+        found = next((k for k, v in _TYPES.items() if v == name), None)
+        if found is None:
+            raise ValueError(f"invalid type: {dtype!r}; the types are called {', '.join(_TYPES.values())}")
+        dtype = getattr(_C, found)
     elif isinstance(dtype, type):  # adjoin.FloatTensor
         dtype = dtype.dtype
     return self.to(dtype, non_blocking=non_blocking)
@@ -367,6 +370,11 @@ def _pin_memory(self, device=None):
     return _C.pin(self, device)
 
 
+def _is_xpu(self):
+    """Whether the device is called xpu."""
+    return self.device.type == "xpu"
+
+
 def _same(self, *args, **kwargs):
     return self
 
@@ -410,6 +418,7 @@ _METHODS = {
     "rename": _same,
     "coalesce": _same,
     "resolve_neg": _same,
+    "is_xpu": property(_is_xpu),
     "is_conj": lambda self: False,
     "is_neg": lambda self: False,
     "is_coalesced": lambda self: True,
@@ -420,3 +429,4 @@ for _name, _function in _METHODS.items():
     if not isinstance(_function, (classmethod, property)):
         _function.__name__ = _name
     _C.set_tensor_attribute(_name, _function)
+_C.set_tensor_attribute("name", None)  # no tensor has one unless it is given one

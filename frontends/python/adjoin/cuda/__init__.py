@@ -11,4 +11,11 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(".amp", __name__)
+    if name.endswith("Tensor"):
+        from .._legacy import elsewhere
+
+        found = globals()[name] = elsewhere(name, "cuda")
+        if found is not None:
+            return found
+        del globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

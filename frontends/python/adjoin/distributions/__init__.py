@@ -1,7 +1,8 @@
 """adjoin.distributions: distributions to draw from, with densities, entropies and divergences."""
 
-from . import constraints, transforms  # noqa: F401
+from . import constraints, transforms, utils  # noqa: F401
 from .bounded import ContinuousBernoulli, VonMises
+from .constraint_registry import biject_to, transform_to
 from .continuous import Cauchy, Exponential, Gumbel, Laplace, Normal, Uniform
 from .counts import Binomial, Multinomial, NegativeBinomial
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
@@ -13,17 +14,7 @@ from .mixture import MixtureSameFamily
 from .kl import kl_divergence, register_kl
 from .relaxed import OneHotCategoricalStraightThrough, RelaxedBernoulli, RelaxedOneHotCategorical
 from .tails import HalfCauchy, InverseGamma, Kumaraswamy, Pareto, StudentT, Weibull
-from .transforms import (
-    AffineTransform,
-    ComposeTransform,
-    ExpTransform,
-    PowerTransform,
-    SigmoidTransform,
-    SoftplusTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
+from .transforms import *
 
 Distribution.set_default_validate_args = staticmethod(set_default_validate_args)
 
@@ -33,6 +24,5 @@ __all__ = [
     "LowRankMultivariateNormal",
     "MixtureSameFamily", "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
     "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Weibull", "TransformedDistribution", "Uniform", "VonMises", "kl_divergence", "register_kl",
-    "AffineTransform", "ComposeTransform", "ExpTransform", "PowerTransform", "SigmoidTransform", "SoftplusTransform",
-    "TanhTransform", "Transform", "identity_transform",
+    "biject_to", "transform_to", *transforms.__all__,
 ]  # fmt: skip

@@ -91,6 +91,14 @@ class NegativeBinomial(_Count):
         return n * logsigmoid(-self.logits) + value * logsigmoid(self.logits) + ways
 
 
+class _Counts(constraints.multinomial):
+    """All of the draws, in whole numbers."""
+
+    def check(self, value):
+        """See the base."""
+        return ((value % 1 == 0) & (value >= 0)).all(-1) & (value.sum(-1) == self.upper_bound)
+
+
 class Multinomial(Distribution):
     """How often each class is drawn in total_count draws."""
 
@@ -116,10 +124,7 @@ class Multinomial(Distribution):
     @property
     def support(self):
         """Whole numbers that add to total_count."""
-        n = self.total_count
-        return constraints.Constraint(
-            "Multinomial()", lambda x: ((x % 1 == 0) & (x >= 0)).all(-1) & (x.sum(-1) == n), 1, is_discrete=True
-        )
+        return _Counts(self.total_count)
 
     def sample(self, sample_shape=()):
         """See the base."""

@@ -45,7 +45,7 @@ class Distribution:
             return
         for name, constraint in self.arg_constraints.items():
             value = self.__dict__.get(name)
-            if value is None:  # another parameter says the same
+            if value is None or constraints.is_dependent(constraint):  # another parameter says the same
                 continue
             if not constraint.check(value).all():
                 raise ValueError(
@@ -144,7 +144,7 @@ class Distribution:
                 f"The right-most size of value must match event_shape: {tuple(value.shape)} vs {tuple(self._event_shape)}."
             )
         adjoin.broadcast_shapes(tuple(value.shape[: value.dim() - events]), tuple(self._batch_shape))
-        if not self.support.check(value).all():
+        if not (constraints.is_dependent(self.support) or self.support.check(value).all()):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
                 f"({self.support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

@@ -8,11 +8,7 @@ from . import constraints
 from ._linear import cholesky, from_precision, solve_lower
 from .continuous import Normal
 from .distribution import Distribution, to_tensors
-from .transforms import ComposeTransform, ExpTransform, Transform
-
-
-def _sum_last(value, count):
-    return value.flatten(value.dim() - count).sum(-1) if count else value
+from .elementwise import ComposeTransform, ExpTransform, Transform, sum_last
 
 
 class Independent(Distribution):
@@ -45,11 +41,11 @@ class Independent(Distribution):
 
     def log_prob(self, value):
         """See the base."""
-        return _sum_last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        return sum_last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self):
         """See the base."""
-        return _sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        return sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def expand(self, batch_shape):
         """See the base."""
@@ -67,9 +63,21 @@ class TransformedDistribution(Distribution):
     def __init__(self, base_distribution, transforms, validate_args=None):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         self._transform = ComposeTransform(self.transforms)
-        more = self._transform.event_dim - len(base_distribution.event_shape)
+        inner, outer = self._transform.domain.event_dim, self._transform.codomain.event_dim
+        given = base_distribution.batch_shape + base_distribution.event_shape
+        if len(given) < inner:
+            raise ValueError(
+                f"base_distribution needs to have shape with size at least {inner}, but got {tuple(given)}."
+            )
+        made = self._transform.forward_shape(given)
+        wanted = self._transform.inverse_shape(made)
+        events = len(base_distribution.event_shape)
+        if tuple(wanted) != tuple(given):  # a parameter of the transform is larger
+            base_distribution = base_distribution.expand(wanted[: len(wanted) - events])
+        more = inner - events
         self.base_dist = Independent(base_distribution, more) if more > 0 else base_distribution
-        super().__init__(self.base_dist.batch_shape, self.base_dist.event_shape, validate_args)
+        cut = len(made) - outer - max(events - inner, 0)
+        super().__init__(made[:cut], made[cut:], validate_args)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 
@@ -94,7 +102,7 @@ class TransformedDistribution(Distribution):
         self._check(value)
         before = self._transform.inv(value)
         slope = self._transform.log_abs_det_jacobian(before, value)
-        return self.base_dist.log_prob(before) - _sum_last(slope, len(self.event_shape) - self._transform.event_dim)
+        return self.base_dist.log_prob(before) - sum_last(slope, len(self.event_shape) - self._transform.codomain.event_dim)
 
     def cdf(self, value):
         """See the base."""

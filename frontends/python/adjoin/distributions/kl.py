@@ -8,8 +8,9 @@ from ._linear import solve_lower
 from .bounded import ContinuousBernoulli, VonMises
 from .continuous import Exponential, Laplace, Normal, Uniform
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
+from .elementwise import sum_last
 from .gamma import Beta, Dirichlet, Gamma
-from .joint import HalfNormal, Independent, LogNormal, MultivariateNormal, _sum_last
+from .joint import HalfNormal, Independent, LogNormal, MultivariateNormal
 from .low_rank import LowRankMultivariateNormal
 
 _table = {}
@@ -128,7 +129,7 @@ def _one_hot(p, q):
 def _independent(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError("kl_divergence: the two Independent reinterpret different numbers of dimensions")
-    return _sum_last(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return sum_last(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(VonMises, VonMises)

@@ -10,3 +10,17 @@ from .parameter import (  # noqa: F401
     UninitializedBuffer,
     UninitializedParameter,
 )
+
+
+def factory_kwargs(kwargs):
+    """The device, dtype and memory_format among a layer's keywords, or in its ``factory_kwargs``: what ``empty`` takes."""
+    simple = {"device", "dtype", "memory_format"}
+    unknown = sorted(set(kwargs or ()) - simple - {"factory_kwargs"})
+    if unknown:
+        raise TypeError(f"factory_kwargs: unexpected {', '.join(unknown)}; known are {', '.join(sorted(simple))}, factory_kwargs")
+    found = dict((kwargs or {}).get("factory_kwargs", {}))
+    for name in simple & set(kwargs or ()):
+        if name in found:
+            raise TypeError(f"factory_kwargs: {name} is given twice, by itself and in factory_kwargs")
+        found[name] = kwargs[name]
+    return found

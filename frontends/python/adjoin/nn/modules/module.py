@@ -72,6 +72,9 @@ class Module(Calls, State, Conversion, Tree):
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
 
+    def compile(self, *args, **kwargs):
+        """Changes nothing and gives None, as ``adjoin.compile`` gives the module as it is: calls are fast without a compiler."""
+
     # Registering parts
 
     def register_buffer(self, name, tensor, persistent=True):

@@ -168,6 +168,8 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     ``padding_value``."""
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"pad_sequence: padding_side is {padding_side!r}; left or right is wanted")
+    if not hasattr(sequences, "__iter__"):
+        raise RuntimeError(f"pad_sequence: sequences is {type(sequences).__name__}; a list of tensors is wanted")
     sequences = list(sequences)
     if not sequences:
         raise RuntimeError("pad_sequence: received an empty list of sequences; give one at least")

@@ -53,9 +53,9 @@ class RandomSampler(Sampler):
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
-        if not isinstance(self.num_samples, int) or self.num_samples < 0:
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
             raise ValueError(
-                "num_samples should be a non-negative integer value, but got "
+                "num_samples should be a positive integer value, but got "
                 f"num_samples={self.num_samples}"
             )
 

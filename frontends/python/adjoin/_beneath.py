@@ -1,0 +1,199 @@
+"""adjoin._beneath: functions of the top level that layers stand on, as PyTorch has them there: the weight first, a number for
+how a loss is reduced, in place with an underscore."""
+
+import builtins
+
+import adjoin
+from adjoin.nn import functional as F
+from adjoin.nn._functional import op
+
+REDUCTIONS = ("none", "mean", "sum")
+SAMPLINGS = ("bilinear", "nearest", "bicubic")
+PADDINGS = ("zeros", "border", "reflection")
+
+
+def _word(name, words, number):
+    """What a number stands for; a word may be given too."""
+    if number in words:
+        return number
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(words):
+        raise ValueError(f"{name}: {number!r} is none of {', '.join(f'{i} ({w})' for i, w in enumerate(words))}")
+    return words[number]
+
+
+def _into(input, result):
+    return input.copy_(result)
+
+
+def selu_(input):
+    """selu() into its input."""
+    return op("selu_")(input)
+
+
+def celu_(input, alpha=1.0):
+    """celu() into its input."""
+    return op("celu_")(input, alpha)
+
+
+def threshold_(input, threshold, value):
+    """threshold() into its input."""
+    return op("threshold_")(input, threshold, value)
+
+
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    """rrelu() into its input."""
+    return F.rrelu_(input, lower, upper, training)
+
+
+def dropout_(input, p, train):
+    """dropout() into its input."""
+    return _into(input, F.dropout(input, p, train))
+
+
+def alpha_dropout_(input, p, train):
+    """alpha_dropout() into its input."""
+    return _into(input, F.alpha_dropout(input, p, train))
+
+
+def feature_alpha_dropout_(input, p, train):
+    """feature_alpha_dropout() into its input."""
+    return _into(input, F.feature_alpha_dropout(input, p, train))
+
+
+def feature_dropout(input, p, train):
+    """Dropout of whole channels: of (N, C, *), each row of N and C."""
+    if not train or p == 0:
+        return input * 1
+    kept = F.dropout(input.new_ones((*input.shape[:2], *[1] * (input.dim() - 2))), p, True)
+    return input * kept
+
+
+def feature_dropout_(input, p, train):
+    """feature_dropout() into its input."""
+    return _into(input, feature_dropout(input, p, train))
+
+
+def native_dropout(input, p, train):
+    """dropout() and which elements it kept."""
+    if train is False or p == 0:
+        return input.clone(), adjoin.ones_like(input, dtype=adjoin.bool)
+    kept = adjoin.rand_like(input) >= p
+    return input * kept * (1 / (1 - p) if p < 1 else 0.0), kept
+
+
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """Rows of a table; no row is padding if padding_idx is -1."""
+    padding_idx = None if padding_idx == -1 else padding_idx
+    return F.embedding(indices, weight, padding_idx, None, 2.0, scale_grad_by_freq, sparse)
+
+
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """F.instance_norm with its weights first."""
+    return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """F.batch_norm with its weights first."""
+    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def kl_div(input, target, reduction=1, *, log_target=False):
+    """F.kl_div; reduction: 0 none, 1 mean, 2 sum, here as below."""
+    return F.kl_div(input, target, reduction=_word("kl_div", REDUCTIONS, reduction), log_target=log_target)
+
+
+def hinge_embedding_loss(input, target, margin=1.0, reduction=1):
+    """F.hinge_embedding_loss."""
+    return F.hinge_embedding_loss(input, target, margin, reduction=_word("hinge_embedding_loss", REDUCTIONS, reduction))
+
+
+def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=1):
+    """F.margin_ranking_loss."""
+    reduction = _word("margin_ranking_loss", REDUCTIONS, reduction)
+    return F.margin_ranking_loss(input1, input2, target, margin, reduction=reduction)
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
+    """F.cosine_embedding_loss."""
+    reduction = _word("cosine_embedding_loss", REDUCTIONS, reduction)
+    return F.cosine_embedding_loss(input1, input2, target, margin, reduction=reduction)
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=1):
+    """F.triplet_margin_loss."""
+    reduction = _word("triplet_margin_loss", REDUCTIONS, reduction)
+    return F.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=reduction)
+
+
+def poisson_nll_loss(input, target, log_input, full, eps, reduction):
+    """F.poisson_nll_loss."""
+    reduction = _word("poisson_nll_loss", REDUCTIONS, reduction)
+    return F.poisson_nll_loss(input, target, log_input=log_input, full=full, eps=eps, reduction=reduction)
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+    """F.binary_cross_entropy_with_logits."""
+    reduction = _word("binary_cross_entropy_with_logits", REDUCTIONS, reduction)
+    return F.binary_cross_entropy_with_logits(input, target, weight, reduction=reduction, pos_weight=pos_weight)
+
+
+def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """The largest of each window, and where it stood."""
+    return F.max_pool1d(input, kernel_size, stride or None, padding, dilation, ceil_mode, return_indices=True)
+
+
+def adaptive_max_pool1d(input, output_size):
+    """The largest of each of so many windows, and where it stood."""
+    return F.adaptive_max_pool1d(input, output_size, return_indices=True)
+
+
+def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+    """F.grid_sample; 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    mode, padding = _word("grid_sampler", SAMPLINGS, interpolation_mode), _word("grid_sampler", PADDINGS, padding_mode)
+    return F.grid_sample(input, grid, mode, padding, align_corners)
+
+
+def affine_grid_generator(theta, size, align_corners):
+    """F.affine_grid."""
+    return F.affine_grid(theta, size, align_corners)
+
+
+def _moments(input, dims, eps):
+    """The mean, and 1 over the standard deviation with eps in it."""
+    variance, mean = adjoin.var_mean(input, dims, correction=0, keepdim=True)
+    return mean, (variance + eps).rsqrt()
+
+
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    """F.layer_norm, the mean and 1 over the standard deviation."""
+    shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    out = F.layer_norm(input, shape, weight, bias, eps)
+    return out, *_moments(input, tuple(builtins.range(-len(shape), 0)), eps)
+
+
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+    """F.group_norm of input as (N, C, HxW), the means and 1 over the standard deviations, (N, group)."""
+    out = F.group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
+    mean, scale = _moments(input.reshape(N, group, -1), (-1,), eps)
+    return out, mean.squeeze(-1), scale.squeeze(-1)
+
+
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """F.batch_norm, the mean and 1 over the standard deviation of each channel; both empty if not training."""
+    none = input.new_empty(0)
+    found = _moments(input, (0, *builtins.range(2, input.dim())), eps) if training else (none, none)
+    out = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return out, *(part.flatten() for part in found)
+
+
+def range(start=0, end=None, step=1, *, out=None, dtype=None, device=None, requires_grad=False):
+    """Numbers from start to end, end among them; arange() leaves it out, as Python's range does."""
+    start, end = (0, start) if end is None else (start, end)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError(f"range: {end} cannot be reached from {start} by steps of {step}")
+    count = int((end - start) / step) + 1
+    made = adjoin.arange(count, dtype=adjoin.float64, device=device) * step + start
+    made = made.to(dtype or adjoin.get_default_dtype())
+    return made.requires_grad_(requires_grad) if out is None else out.resize_(made.shape).copy_(made)

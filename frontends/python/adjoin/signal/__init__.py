@@ -1,0 +1,5 @@
+"""adjoin.signal: what signals are cut out with."""
+
+from . import windows
+
+__all__ = ["windows"]
