@@ -32,13 +32,13 @@ struct Named {
       if (d == dim && (c = checked(index[i], size, dim, fault)) < 0) return -1;
       at += c * steps[d];
     }
-    if (ndim == 0) at = checked(index[0], 1, 0, fault);
     *source = from;
     return at;
   }
 };
 inline int64_t wrapped(int64_t dim, int64_t ndim) { return dim < 0 ? dim + ndim : dim; }
 
+// What has no dimension is a line of one element.
 inline Named named(const aj_call* call, const int64_t* index, TensorView of, Span shape,
                    Span source, int64_t dim) {
   if (of.ndim() > kScatterDims)
@@ -46,14 +46,15 @@ inline Named named(const aj_call* call, const int64_t* index, TensorView of, Spa
   Named n = {};
   n.index = index;
   n.fault = fault_of(call);
-  n.ndim = int32_t(of.ndim());
-  n.dim = int32_t(dim);
+  n.ndim = std::max(int32_t(of.ndim()), 1);
+  n.dim = of.ndim() && !shape.empty() ? int32_t(dim) : 0;
+  n.sizes[0] = n.steps[0] = 1;
   auto steps = dense_strides(shape), source_steps = dense_strides(source);
   n.size = shape.empty() ? 1 : shape[size_t(dim)];
   for (int64_t d = 0; d < of.ndim(); ++d) {
     n.sizes[d] = of.size(d);
-    n.steps[d] = steps[size_t(d)];
-    n.source_steps[d] = source.empty() ? 0 : source_steps[size_t(d)];
+    if (size_t(d) < steps.size()) n.steps[d] = steps[size_t(d)];
+    if (size_t(d) < source_steps.size()) n.source_steps[d] = source_steps[size_t(d)];
   }
   return n;
 }

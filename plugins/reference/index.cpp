@@ -1,7 +1,5 @@
 // plugins/reference/index.cpp: reading and writing at indices.
-#include <adjoin/kit/indexing.hpp>
-
-#include "element.hpp"
+#include "named.hpp"
 #include "tables.hpp"
 
 namespace adjoin::reference {
@@ -16,11 +14,6 @@ Dense<T> start_from(TensorView input, MutView out) {
     std::copy_n(from.data(), out.numel(), to.data());
   }
   return to;
-}
-
-int64_t checked(int64_t i, int64_t size, int64_t dim) {
-  if (i < 0 || i >= size) index_error(i, size, dim);
-  return i;
 }
 
 void index_at(Args args) {
@@ -93,34 +86,12 @@ void index_add(Args args) {
   });
 }
 
-// For gather and its kin: calls f(i, place, in_source) for element i of the index, where place is
-// the element of a tensor of `shape` that it names, and in_source the element of a tensor of
-// `source` at the index's own coordinates.
-template <class F>
-void for_named(TensorView index, Span shape, Span source, int64_t dim, F f) {
-  Dense<int64_t> values(index);
-  std::vector<int64_t> steps = dense_strides(shape), source_steps = dense_strides(source);
-  int64_t n = index.ndim();
-  for (int64_t i = 0; i < index.numel(); ++i) {
-    int64_t place = 0, from = 0, rest = i;
-    for (int64_t d = n - 1; d >= 0; --d) {
-      int64_t c = rest % index.size(d);
-      rest /= index.size(d);
-      place += (d == dim ? checked(values[i], shape[d], dim) : c) * steps[d];
-      if (!source.empty()) from += c * source_steps[d];
-    }
-    if (n == 0) checked(values[0], 1, 0);
-    f(i, place, from);
-  }
-}
-int64_t wrapped(int64_t dim, int64_t ndim) { return dim < 0 ? dim + ndim : dim; }
-
 void gather(Args args) {
   TensorView x = args.tensor(0), index = args.tensor(2);
   MutView out = args.result(0);
   visit_math<stored>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), to(out);
-    for_named(index, x.shape(), {}, wrapped(args.integer(1), x.ndim()),
+    for_named(index, x.shape(), index.shape(), args.integer(1),
               [&](int64_t i, int64_t at, int64_t) { to[i] = in[at]; });
     to.commit();
   });
@@ -133,10 +104,11 @@ void scatter(Args args) {
   TensorView source = is_tensor ? args.tensor(3) : TensorView();
   visit_math<stored>(x.dtype(), [&]<class T>() {
     Dense<T> to = start_from<T>(x, out);
-    int64_t dim = wrapped(args.integer(1), x.ndim());
+    int64_t dim = args.integer(1);
     if (!is_tensor) {
       T value = number<T>(args[3]);
-      for_named(index, x.shape(), {}, dim, [&](int64_t, int64_t at, int64_t) { to[at] = value; });
+      for_named(index, x.shape(), index.shape(), dim,
+                [&](int64_t, int64_t at, int64_t) { to[at] = value; });
     } else {
       Dense<T> from(source);
       for_named(index, x.shape(), source.shape(), dim,
@@ -151,7 +123,7 @@ void scatter_add(Args args) {
   MutView out = args.result(0);
   visit_math<stored_numeric>(x.dtype(), [&]<class T>() {
     Dense<T> to = start_from<T>(x, out), from(source);
-    for_named(index, x.shape(), source.shape(), wrapped(args.integer(1), x.ndim()),
+    for_named(index, x.shape(), source.shape(), args.integer(1),
               [&](int64_t, int64_t at, int64_t i) { to[at] = scalar::Add()(to[at], from[i]); });
     to.commit();
   });

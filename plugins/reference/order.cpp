@@ -1,8 +1,6 @@
 // plugins/reference/order.cpp: searching, running extremes, joined writes and distances, an element
 // after the other.
-#include <adjoin/kit/indexing.hpp>
-
-#include "element.hpp"
+#include "named.hpp"
 #include "tables.hpp"
 
 namespace adjoin::reference {
@@ -96,26 +94,6 @@ void log_sums(Args args) {
   });
 }
 
-// The place of element i of the index in a tensor of `shape`, and i's own place in one of `source`.
-struct Place {
-  int64_t to, from;
-};
-Place place_of(TensorView index, int64_t i, int64_t named, Span shape, Span source, int64_t dim) {
-  Place p{0, 0};
-  int64_t step = 1, source_step = 1;
-  if (index.ndim() == 0 && (named < 0 || named >= 1)) index_error(named, 1, 0);
-  for (int64_t d = index.ndim() - 1; d >= 0; --d) {
-    int64_t c = i % index.size(d), at = d == dim ? named : c;
-    if (at < 0 || at >= shape[d]) index_error(at, shape[d], dim);
-    p.to += at * step;
-    p.from += c * source_step;
-    step *= shape[d];
-    source_step *= source[d];
-    i /= index.size(d);
-  }
-  return p;
-}
-
 template <class T>
 T joined(std::string_view how, T a, T b) {
   if (how == "prod") return scalar::Mul()(a, b);
@@ -129,18 +107,15 @@ T joined(std::string_view how, T a, T b) {
 void scatter_reduce(Args args) {
   TensorView x = args.tensor(0), index = args.tensor(2), src = args.tensor(3);
   MutView out = args.result(0);
-  int64_t dim = args.integer(1);
   std::string_view how = args.string(4);
   bool self = args.flag(5);
-  Dense<int64_t> named(index);
   visit_math<stored>(x.dtype(), [&]<class T>() {
     Dense<T> to(out, true), in(x), from(src);
     if (x.get() != out.get()) std::copy_n(in.data(), out.numel(), to.data());
     std::vector<int64_t> count(size_t(out.numel()), self);
-    for (int64_t i = 0; i < index.numel(); ++i) {
-      Place p = place_of(index, i, named[i], x.shape(), src.shape(), dim);
-      to[p.to] = count[size_t(p.to)]++ ? joined(how, to[p.to], from[p.from]) : from[p.from];
-    }
+    for_named(index, x.shape(), src.shape(), args.integer(1), [&](int64_t, int64_t at, int64_t i) {
+      to[at] = count[size_t(at)]++ ? joined(how, to[at], from[i]) : from[i];
+    });
     if (how == "mean")
       for (int64_t i = 0; i < out.numel(); ++i)
         if (count[size_t(i)] > 1) to[i] = mean_of(to[i], count[size_t(i)]);

@@ -11,6 +11,8 @@ FLOATS = {"float16", "bfloat16", "float32", "float64", "complex64", "complex128"
 # the input's shape and the index's: whole lines, parts of them, fewer lines, none
 SHAPES = [
     ((), ()),
+    ((), (3,)),
+    ((4,), ()),
     ((5,), (9,)),
     ((300, 8), (300, 8)),
     ((300, 8), (300, 3)),
