@@ -1,7 +1,7 @@
 """bench/side_by_side.py: two libraries in one run, their samples alternating, case by case.
 
 The figure of a case is the median over rounds of (second / first): what slows the machine for a
-while slows both.
+while slows both. Both run on the same cores, since a core whose sibling is busy is slower.
 """
 
 import argparse
@@ -33,6 +33,7 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
             env=env,
+            preexec_fn=lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:]),
         )
         self.library = library
 
