@@ -52,32 +52,37 @@ def same(call, *tensors):
     np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("layout", ["dense", "strided", "turned"])
-@pytest.mark.parametrize("dtype", [*NUMBERS, "bfloat16", "bool"])
-def test_gather_and_scatter(dtype, layout):
-    kind = getattr(adjoin, dtype)
+def forms():
+    """Each shape, shape of an index, dimension and its size that an index can be made for."""
     for shape, index_shape in SHAPES:
         for dim in range(max(1, len(shape))):
             if any(i > n for d, (i, n) in enumerate(zip(index_shape, shape)) if d != dim):
                 continue
             size = shape[dim] if shape else 1
-            if size == 0 and 0 not in index_shape:
-                continue
-            named = RNG.integers(0, max(size, 1), index_shape)
-            x, y = (tensor(some(s, dtype), kind, layout) for s in (shape, index_shape))
-            for index in (tensor(named, adjoin.int64, layout), tensor(named, adjoin.int32, layout)):
-                same(lambda x, i: adjoin.gather(x, dim, i), x, index)
-                if dtype != "bool":
-                    same(lambda x, i, y: adjoin.scatter_add(x, dim, i, y), x, index, y)
-                same(lambda x, i: adjoin.scatter(x, dim, i, 1), x, index)
-            # Of elements that share a place, any may be the one that stays: here they are equal.
-            one = tensor(np.ones(index_shape, y.numpy().dtype if dtype != "bfloat16" else "float32"), kind, layout)
-            same(lambda x, i, y: adjoin.scatter(x, dim, i, y), x, index, one)
-            got = x.clone()
-            assert np.array_equal(
-                got.scatter_(dim, index, one).to(adjoin.complex128).numpy(),
-                adjoin.scatter(x, dim, index, one).to(adjoin.complex128).numpy(),
-            )
+            if size or 0 in index_shape:
+                yield shape, index_shape, dim, size
+
+
+@pytest.mark.parametrize("layout", ["dense", "strided", "turned"])
+@pytest.mark.parametrize("dtype", [*NUMBERS, "bfloat16", "bool"])
+def test_gather_and_scatter(dtype, layout):
+    kind = getattr(adjoin, dtype)
+    for shape, index_shape, dim, size in forms():
+        named = RNG.integers(0, max(size, 1), index_shape)
+        x, y = (tensor(some(s, dtype), kind, layout) for s in (shape, index_shape))
+        for index in (tensor(named, adjoin.int64, layout), tensor(named, adjoin.int32, layout)):
+            same(lambda x, i: adjoin.gather(x, dim, i), x, index)
+            if dtype != "bool":
+                same(lambda x, i, y: adjoin.scatter_add(x, dim, i, y), x, index, y)
+            same(lambda x, i: adjoin.scatter(x, dim, i, 1), x, index)
+        # Of elements that share a place, any may be the one that stays: here they are equal.
+        one = tensor(np.ones(index_shape, y.numpy().dtype if dtype != "bfloat16" else "float32"), kind, layout)
+        same(lambda x, i, y: adjoin.scatter(x, dim, i, y), x, index, one)
+        got = x.clone()
+        assert np.array_equal(
+            got.scatter_(dim, index, one).to(adjoin.complex128).numpy(),
+            adjoin.scatter(x, dim, index, one).to(adjoin.complex128).numpy(),
+        )
 
 
 @pytest.mark.parametrize("layout", ["dense", "strided", "turned"])
@@ -87,21 +92,15 @@ def test_scatter_reduce(dtype, how, layout):
     if dtype.startswith("complex") and how in ("amax", "amin"):
         return
     kind = getattr(adjoin, dtype)
-    for shape, index_shape in SHAPES:
-        for dim in range(max(1, len(shape))):
-            if any(i > n for d, (i, n) in enumerate(zip(index_shape, shape)) if d != dim):
-                continue
-            size = shape[dim] if shape else 1
-            if size == 0 and 0 not in index_shape:
-                continue
-            index = tensor(RNG.integers(0, max(size, 1), index_shape), adjoin.int64, layout)
-            x, y = (tensor(some(s, dtype), kind, layout) for s in (shape, index_shape))
-            for self in (True, False):
-                same(lambda x, i, y: adjoin.scatter_reduce(x, dim, i, y, how, include_self=self), x, index, y)
-            if dtype == "float32":
-                put = x.contiguous().clone()
-                put.scatter_reduce_(dim, index, y, how)
-                assert put.tolist() == adjoin.scatter_reduce(x, dim, index, y, how).tolist()
+    for shape, index_shape, dim, size in forms():
+        index = tensor(RNG.integers(0, max(size, 1), index_shape), adjoin.int64, layout)
+        x, y = (tensor(some(s, dtype), kind, layout) for s in (shape, index_shape))
+        for self in (True, False):
+            same(lambda x, i, y: adjoin.scatter_reduce(x, dim, i, y, how, include_self=self), x, index, y)
+        if dtype == "float32":
+            put = x.contiguous().clone()
+            put.scatter_reduce_(dim, index, y, how)
+            assert put.tolist() == adjoin.scatter_reduce(x, dim, index, y, how).tolist()
 
 
 def test_mean_of_what_is_no_number():
