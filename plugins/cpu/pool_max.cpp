@@ -27,7 +27,7 @@ inline Taps taps_of(const PoolGeometry& g, int d, int64_t o) {
 }
 
 // Windows that tile an image from its first pixel on; what they leave over lies right and below.
-struct Tiles {
+struct Tiling {
   int64_t in[2], out[2], size[2];
 };
 
@@ -89,7 +89,7 @@ HWY_INLINE hn::Vec<Beside<Place<T>>> places_from(const int64_t* at, size_t n, V&
 // The gradient of a channels-last image: each pixel is written once. False where a place lies
 // outside its tile; then nothing is known of what was written.
 template <class T>
-bool spread_pixels(const Tiles& t, const T* grad, const int64_t* at, size_t channels, T* to) {
+bool spread_pixels(const Tiling& t, const T* grad, const int64_t* at, size_t channels, T* to) {
   const Beside<T> d;
   const Beside<Place<T>> di;
   const size_t line = size_t(t.in[1]) * channels;
@@ -122,7 +122,7 @@ bool spread_pixels(const Tiles& t, const T* grad, const int64_t* at, size_t chan
 
 // The same for a plane in C order, two columns a tile.
 template <class T>
-bool spread_plane(const Tiles& t, const T* grad, const int64_t* at, T* to) {
+bool spread_plane(const Tiling& t, const T* grad, const int64_t* at, T* to) {
   const Beside<T> d;
   const Beside<Place<T>> di;
   const size_t windows = size_t(t.out[1]), line = size_t(t.in[1]);
@@ -237,15 +237,15 @@ void max_pool(Args args) {
 
 // What windows beside each other without padding would be: their sizes are no arguments here, and
 // places outside these are found when they are read.
-Tiles tiles_of(const MutView& out, const TensorView& grad) {
-  Tiles t;
+Tiling tiles_of(const MutView& out, const TensorView& grad) {
+  Tiling t;
   for (int d = 0; d < 2; ++d) {
     t.in[d] = out.size(d - 2), t.out[d] = grad.size(d - 2);
     t.size[d] = t.out[d] ? t.in[d] / t.out[d] : 0;
   }
   return t;
 }
-bool likely(const Tiles& t) {
+bool likely(const Tiling& t) {
   return t.size[0] > 0 && t.size[1] > 0 && t.size[0] * t.size[1] <= 16 &&
          t.in[0] * t.in[1] < 1 << 30;
 }
@@ -253,7 +253,7 @@ bool likely(const Tiles& t) {
 void max_pool_backward(Args args) {
   TensorView grad = args.tensor(0);
   MutView out = args.result(0);
-  const Tiles tiles = tiles_of(out, grad);
+  const Tiling tiles = tiles_of(out, grad);
   int64_t in_pixels = out.size(-1) * out.size(-2), out_pixels = grad.size(-1) * grad.size(-2);
   int64_t planes = in_pixels ? out.numel() / in_pixels : 0;
   visit<maxable>(grad.dtype(), [&]<class S>() {

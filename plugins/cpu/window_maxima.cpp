@@ -35,9 +35,11 @@ struct Pooled {
   }
 };
 
-// How many elements vectors may read from where `count` windows of a line begin.
-inline int64_t reach_of(const WindowRule& r, int64_t count, int64_t lanes) {
-  return ((count + lanes - 1) / lanes * lanes) * r.stride + (r.kernel - 1) * r.dilation + lanes;
+// How many elements vectors may read from where `count` windows of a line begin, made so many at
+// once.
+inline int64_t reach_of(const WindowRule& r, int64_t count, int64_t at_once) {
+  int64_t windows = (count + at_once - 1) / at_once * at_once;
+  return windows * r.stride + (r.kernel - 1) * r.dilation + at_once;
 }
 
 // Whether maxima of ever more neighbours cost less than every window's own taps, in vectors of
@@ -86,13 +88,16 @@ HWY_INLINE void over_rows(const T* x, size_t width, const std::vector<int64_t>& 
 }
 
 // Joins the taps of a vector of windows from x on. Neighbouring ones come by one load, each
-// stride-th apart.
+// stride-th apart; at longer strides (kStride 0) they are gathered.
 template <int kStride, class D, class T, class Join>
 HWY_INLINE void join_taps(D d, const T* x, const WindowRule& r, const Join& join) {
   hn::Vec<D> part[4];
-  const int64_t together = r.dilation == 1 ? kStride : 1;
+  const int64_t together = kStride && r.dilation == 1 ? kStride : 1;
+  const hn::RebindToSigned<D> di;
+  const auto places = hn::Mul(hn::Iota(di, 0), hn::Set(di, hn::TFromD<decltype(di)>(r.stride)));
   for (int64_t k = 0; k < r.kernel; k += together) {
     const T* tap = x + k * r.dilation;
+    if constexpr (kStride == 0) part[0] = hn::GatherIndex(d, tap, places);
     if constexpr (kStride == 1) part[0] = hn::LoadU(d, tap);
     if constexpr (kStride == 2) hn::LoadInterleaved2(d, tap, part[0], part[1]);
     if constexpr (kStride == 3) hn::LoadInterleaved3(d, tap, part[0], part[1], part[2]);
@@ -124,22 +129,51 @@ template <int kStride, class T>
 HWY_INLINE void along(const T* x, int64_t count, const WindowRule& r, T* to) {
   const hn::ScalableTag<T> d;
   for (int64_t o = 0; o < count; o += int64_t(hn::Lanes(d)))
-    store_n(windows_from<kStride>(d, x + o * kStride, r), d, to + o, size_t(count - o));
+    store_n(windows_from<kStride>(d, x + o * r.stride, r), d, to + o, size_t(count - o));
 }
 
-// The same for longer strides: of the windows from neighbouring places each stride-th is kept.
+// Windows of neighbouring taps at longer strides, each read by vectors of 16 bytes; as many windows
+// as such a vector has lanes are then joined to one, even lanes with odd ones.
 template <class T>
-HWY_INLINE void along_some(const T* x, int64_t count, const WindowRule& r, T* to) {
-  const hn::ScalableTag<T> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  using Int = hn::TFromD<decltype(di)>;
-  const int64_t lanes = int64_t(hn::Lanes(d)), kept = (lanes - 1) / r.stride + 1;
-  HWY_ALIGN Int from[hn::MaxLanes(d)] = {};
-  for (int64_t j = 0; j < kept; ++j) from[j] = Int(j * r.stride);
-  const auto places = hn::IndicesFromVec(d, hn::Load(di, from));
-  for (int64_t o = 0; o < count; o += kept) {
-    auto found = hn::TableLookupLanes(windows_from<1>(d, x + o * r.stride, r), places);
-    store_n(found, d, to + o, size_t(o + lanes <= count ? lanes : std::min(kept, count - o)));
+void apart(const T* x, int64_t count, const WindowRule& r, T* to) {
+  constexpr int64_t lanes = 16 / sizeof(T);
+  const hn::FixedTag<T, lanes> d;
+  const auto least = hn::Set(d, kLeast<T>);
+  const auto inside = hn::FirstN(d, size_t(std::min(r.kernel, lanes)));
+  const int64_t second = std::clamp<int64_t>(r.kernel - lanes, 0, lanes);
+  for (int64_t o = 0; o < count; o += lanes) {
+    const T* from = x + o * r.stride;
+    hn::Vec<decltype(d)> top[lanes];
+    auto sum = hn::Zero(d);
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < lanes; ++j) {
+      const T* window = from + j * r.stride;
+      auto v = hn::IfThenElse(inside, hn::LoadU(d, window), least);
+      auto w = hn::IfThenElse(inside, hn::LoadU(d, window + second), least);
+      sum = hn::Add(sum, hn::Add(v, w));
+      top[j] = hn::Max(w, v);
+    }
+    for (int64_t k = 2 * lanes; k < r.kernel; k += lanes) {
+      const T* window = from + std::min(k, r.kernel - lanes);
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < lanes; ++j) {
+        auto v = hn::LoadU(d, window + j * r.stride);
+        sum = hn::Add(sum, v);
+        top[j] = hn::Max(v, top[j]);
+      }
+    }
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::IsNaN(sum)))) {
+      for (int64_t j = 0; j < std::min(lanes, count - o); ++j)
+        to[o + j] = cut_window(from + j * r.stride, r.kernel, 1);
+      continue;
+    }
+#pragma GCC unroll 2
+    for (int64_t left = lanes; left > 1; left /= 2)
+#pragma GCC unroll 2
+      for (int64_t j = 0; j < left / 2; ++j)
+        top[j] = hn::Max(hn::ConcatEven(d, top[2 * j + 1], top[2 * j]),
+                         hn::ConcatOdd(d, top[2 * j + 1], top[2 * j]));
+    store_n(top[0], d, to + o, size_t(count - o));
   }
 }
 
@@ -156,27 +190,26 @@ HWY_INLINE T wide_window(const T* x, size_t n) {
 }
 
 template <class T>
-void whole_windows(const T* x, int64_t count, const WindowRule& r, T* to) {
+HWY_NOINLINE void whole_windows(const T* x, int64_t count, const WindowRule& r, T* to) {
   const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
   const bool wide = r.dilation == 1 && r.kernel >= 2 * lanes;
   if (r.stride == 1) return along<1>(x, count, r, to);
   if (r.stride == 2) return along<2>(x, count, r, to);
   if (r.stride == 3) return along<3>(x, count, r, to);
   if (r.stride == 4) return along<4>(x, count, r, to);
-  if (r.stride < lanes && !wide) return along_some(x, count, r, to);
+  if (r.dilation > 1) return along<0>(x, count, r, to);
+  if (!wide) return apart(x, count, r, to);
   for (int64_t o = 0; o < count; ++o)
-    to[o] = r.dilation == 1 && r.kernel >= lanes
-                ? wide_window(x + o * r.stride, size_t(r.kernel))
-                : cut_window(x + o * r.stride, r.kernel, r.dilation);
+    to[o] = wide_window(x + o * r.stride, size_t(r.kernel));
 }
 
 // Windows of many neighbouring taps that overlap much: maxima of ever more neighbours, and of two
-// such for each window. The number of passes is that of the digits of the kernel in base 4.
+// such for each window. left: how much of x there is. The number of passes is that of the digits of the kernel in base 4.
 template <class T>
-void long_windows(const T* x, int64_t count, const WindowRule& r, T* parts, T* to) {
+void long_windows(const T* x, int64_t count, int64_t left, const WindowRule& r, T* parts, T* to) {
   const hn::ScalableTag<T> d;
   const int64_t lanes = int64_t(hn::Lanes(d));
-  int64_t size = 1, left = reach_of(r, count, lanes);
+  int64_t size = 1;
   const T* from = x;
   while (2 * size <= r.kernel) {
     const int64_t taps = 4 * size <= r.kernel ? 4 : 2;
@@ -204,13 +237,15 @@ void over_line(const Pooled& p, const T* x, std::vector<T>& padded, std::vector<
   const int64_t room = std::max<int64_t>(2048, 2 * (r.kernel - 1) * r.dilation);
   const int64_t part = std::max<int64_t>(1, room / r.stride / lanes) * lanes;
   const bool many = shared_taps_pay(r, std::min(part, out), lanes);
+  const int64_t at_once =
+      r.stride > 4 && r.dilation == 1 && !many ? int64_t(16 / sizeof(T)) : lanes;
   for (int64_t lo = 0, count; lo < out; lo += count) {
     const int64_t first = lo * r.stride - r.padding;
     count = std::min(part, out - lo);
     // What vectors can read of the line is not copied, unless few windows would share taps.
-    const int64_t inside = (in - first - reach_of(r, 0, lanes)) / (r.stride * lanes) * lanes;
-    if (first >= 0 && inside >= lanes && !many) count = std::min(count, inside);
-    const int64_t reach = reach_of(r, count, lanes);
+    const int64_t inside = (in - first - reach_of(r, 0, at_once)) / (r.stride * at_once) * at_once;
+    if (first >= 0 && inside > 0 && !many) count = std::min(count, inside);
+    const int64_t reach = reach_of(r, count, at_once);
     const T* from = x + first;
     if (first < 0 || first + reach > in) {
       const int64_t begin = std::clamp<int64_t>(first, 0, in);
@@ -226,7 +261,7 @@ void over_line(const Pooled& p, const T* x, std::vector<T>& padded, std::vector<
       continue;
     }
     parts.resize(std::max(parts.size(), size_t(reach)));
-    long_windows(from, count, r, parts.data(), to + lo);
+    long_windows(from, count, reach, r, parts.data(), to + lo);
   }
 }
 
