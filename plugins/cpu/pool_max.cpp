@@ -41,17 +41,12 @@ namespace adjoin::cpu::HWY_NAMESPACE {
 template <class T>
 using Place = hwy::MakeSigned<T>;
 
-// As many elements as there are places, which are of eight bytes, in a vector.
-using PlacesTag = hn::ScalableTag<int64_t>;
-template <class T>
-using Beside = hn::Rebind<T, PlacesTag>;
-
 // One output pixel of a channels-last image.
 template <class T>
 void max_pixel(const T* image, size_t width, size_t channels, Taps rows, Taps columns, T* to,
-               int64_t* at) {
-  const Beside<T> d;
-  const Beside<Place<T>> di;
+               int64_t* at, Place<T>* found) {
+  const hn::ScalableTag<T> d;
+  const hn::Rebind<Place<T>, decltype(d)> di;
   for (size_t c = 0; c < channels; c += hn::Lanes(d)) {
     size_t n = channels - c, first = size_t(rows.lo) * width + size_t(columns.lo);
     auto top = load_n(d, image + first * channels + c, n);
@@ -65,12 +60,15 @@ void max_pixel(const T* image, size_t width, size_t channels, Taps rows, Taps co
         where = hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, Place<T>(pixel)), where);
       }
     store_n(top, d, to + c, n);
-    if constexpr (sizeof(T) == 8)
-      store_n(where, di, at + c, n);
-    else
-      store_n(hn::PromoteTo(PlacesTag(), where), PlacesTag(), at + c, n);
+    store_n(where, di, found + c, n);
   }
+  for (size_t c = 0; c < channels; ++c) at[c] = found[c];
 }
+
+// As many elements as there are places, which are of eight bytes, in a vector.
+using PlacesTag = hn::ScalableTag<int64_t>;
+template <class T>
+using Beside = hn::Rebind<T, PlacesTag>;
 
 // Places as numbers of the elements' size, and all their bits, which tell if one does not fit.
 template <class T, class V>
@@ -162,6 +160,7 @@ namespace adjoin::cpu {
 namespace {
 
 using maxable = Join<reals, halves>;
+constexpr int64_t kSlack = 256;  // elements that vectors may read behind a line
 
 template <class F>
 void for_planes(int64_t planes, int64_t pixels, F f) {
@@ -198,14 +197,17 @@ void max_planes(const PoolGeometry& g, const T* in, T* best, int64_t* where) {
 template <class T>
 void max_images(const PoolGeometry& g, int64_t batch, int64_t channels, const T* in, T* best,
                 int64_t* where) {
+  using Int = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   int64_t lines = batch * g.out[0];
   parallel_for(lines, grain_of(g.out[1] * channels), [&](int64_t lo, int64_t hi) {
+    std::vector<Int> found(size_t(channels + kSlack));
     for (; lo < hi; ++lo) {
       const T* image = in + lo / g.out[0] * g.in_pixels() * channels;
       Taps rows = taps_of(g, 0, lo % g.out[0]);
       for (int64_t ow = 0, at = lo * g.out[1] * channels; ow < g.out[1]; ++ow, at += channels)
         AJ_SIMD(max_pixel<T>)
-      (image, size_t(g.in[1]), size_t(channels), rows, taps_of(g, 1, ow), best + at, where + at);
+      (image, size_t(g.in[1]), size_t(channels), rows, taps_of(g, 1, ow), best + at, where + at,
+       found.data());
     }
   });
 }
