@@ -244,6 +244,8 @@ void over_line(const Pooled& p, const T* x, std::vector<T>& padded, std::vector<
     count = std::min(part, out - lo);
     // What vectors can read of the line is not copied, unless few windows would share taps.
     const int64_t inside = (in - first - reach_of(r, 0, at_once)) / (r.stride * at_once) * at_once;
+    const int64_t before = (-first / r.stride / at_once + 1) * at_once;
+    if (first < 0 && count > 8 * before && !many) count = before;
     if (first >= 0 && inside > 0 && !many) count = std::min(count, inside);
     const int64_t reach = reach_of(r, count, at_once);
     const T* from = x + first;
