@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "index_rows.hpp"
+#include "rows.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bag.cpp"
 #include "simd.hpp"
 // after it, once per target
 #include "lanes.hpp"
+#include "rows-inl.hpp"
 
 #ifndef ADJOIN_PLUGINS_CPU_BAG_ONCE
 #define ADJOIN_PLUGINS_CPU_BAG_ONCE
@@ -38,9 +40,22 @@ namespace adjoin::cpu::HWY_NAMESPACE {
 template <class T>
 using Place = hwy::MakeSigned<T>;
 
+// The first n elements of a table's row, wide.
+template <class S, class D>
+HWY_INLINE hn::Vec<D> columns_of(D d, const S* row, size_t n) {
+  if constexpr (sizeof(S) == sizeof(hn::TFromD<D>)) {
+    return load_n(d, row, n);
+  } else {
+    if (n >= hn::Lanes(d)) return load_as(d, row);
+    HWY_ALIGN S part[hn::MaxLanes(d)] = {};
+    std::copy_n(row, n, part);
+    return load_as(d, part);
+  }
+}
+
 // kVectors vectors of columns of a bag's sum, or of the last n columns.
-template <int kVectors, bool kWeighted, class T>
-HWY_INLINE void sum_columns(const Bag<T>& b, const T* table, int64_t width, int64_t column,
+template <int kVectors, bool kWeighted, class S, class T>
+HWY_INLINE void sum_columns(const Bag<T>& b, const S* table, int64_t width, int64_t column,
                             size_t n, bool mean, T* to) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
@@ -50,16 +65,16 @@ HWY_INLINE void sum_columns(const Bag<T>& b, const T* table, int64_t width, int6
   int64_t taken = 0;
   for (int64_t k = 0; k < b.count; ++k) {
     if (b.index + k + ahead < b.end) {
-      const T* next = table + b.index[k + ahead] * width + column;
-      for (size_t at = 0; at < kVectors * lanes; at += 64 / sizeof(T))
+      const S* next = table + b.index[k + ahead] * width + column;
+      for (size_t at = 0; at < kVectors * lanes; at += 64 / sizeof(S))
         __builtin_prefetch(next + at);
     }
     if (b.index[k] == b.skip) continue;
-    const T* row = table + b.index[k] * width + column;
+    const S* row = table + b.index[k] * width + column;
     ++taken;
     const auto by = hn::Set(d, kWeighted ? b.weight[k] : T(1));
     for (int v = 0; v < kVectors; ++v) {
-      auto x = kVectors > 1 ? hn::LoadU(d, row + v * lanes) : load_n(d, row, n);
+      auto x = kVectors > 1 ? load_as(d, row + v * lanes) : columns_of(d, row, n);
       sum[v] = kWeighted ? hn::MulAdd(by, x, sum[v]) : hn::Add(sum[v], x);
     }
   }
@@ -70,8 +85,8 @@ HWY_INLINE void sum_columns(const Bag<T>& b, const T* table, int64_t width, int6
   }
 }
 
-template <bool kWeighted, class T>
-HWY_INLINE void sum_rows(const Bag<T>& b, const T* table, int64_t width, bool mean, T* to) {
+template <bool kWeighted, class S, class T>
+HWY_INLINE void sum_rows(const Bag<T>& b, const S* table, int64_t width, bool mean, T* to) {
   const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
   int64_t c = 0;
   for (; c + 4 * lanes <= width; c += 4 * lanes)
@@ -80,15 +95,16 @@ HWY_INLINE void sum_rows(const Bag<T>& b, const T* table, int64_t width, bool me
     sum_columns<1, kWeighted>(b, table, width, c, size_t(width - c), mean, to);
 }
 
-template <class T>
-void sum_bag(const Bag<T>& b, const T* table, int64_t width, bool mean, T* to) {
+template <class S>
+void sum_bag(const Bag<Math<S>>& b, const S* table, int64_t width, bool mean, Math<S>* to) {
   b.weight ? sum_rows<true>(b, table, width, mean, to) : sum_rows<false>(b, table, width, mean, to);
 }
 
 // The maxima of a bag's columns and the indices they come from: the first of equal ones; a NaN
 // stays. -1 and 0 where no row counts.
-template <class T>
-void max_bag(const Bag<T>& b, const T* table, int64_t width, T* to, int64_t* where) {
+template <class S>
+void max_bag(const Bag<Math<S>>& b, const S* table, int64_t width, Math<S>* to, int64_t* where) {
+  using T = Math<S>;
   const hn::ScalableTag<T> d;
   const hn::Rebind<Place<T>, decltype(d)> di;
   HWY_ALIGN Place<T> found[hn::MaxLanes(d)];
@@ -100,7 +116,7 @@ void max_bag(const Bag<T>& b, const T* table, int64_t width, T* to, int64_t* whe
     for (int64_t k = 0; k < b.count; ++k) {
       if (b.index + k + ahead < b.end) __builtin_prefetch(table + b.index[k + ahead] * width + c);
       if (b.index[k] == b.skip) continue;
-      auto x = load_n(d, table + b.index[k] * width + c, n);
+      auto x = columns_of(d, table + b.index[k] * width + c, n);
       auto first = hn::RebindMask(d, hn::Lt(from, hn::Zero(di)));
       auto unlike = hn::AndNot(hn::IsNaN(top), hn::Or(hn::Gt(x, top), hn::IsNaN(x)));
       auto take = hn::Or(first, unlike);
@@ -142,38 +158,6 @@ std::vector<int64_t> ends_of(Args args) {
   return ends;
 }
 
-// Half precision: each row is made wide, and only the result narrow.
-template <class S>
-struct WideBag {
-  using T = Math<S>;
-  const S* table;
-  int64_t width;
-  std::vector<T> row, best;
-
-  WideBag(const S* from, int64_t columns)
-      : table(from), width(columns), row(size_t(columns)), best(size_t(columns)) {}
-
-  void run(const Bag<T>& b, std::string_view mode, T* to, int64_t* where) {
-    const bool most = mode == "max";
-    int64_t taken = 0;
-    std::fill(best.begin(), best.end(), T(0));
-    if (most) std::fill_n(where, width, int64_t(-1));
-    for (int64_t k = 0; k < b.count; ++k) {
-      const int64_t i = b.index[k];
-      if (i == b.skip) continue;
-      Convert<T>::load(row.data(), reinterpret_cast<const char*>(table + i * width), dtype_of<S>,
-                       int64_t(sizeof(S)), width);
-      for (size_t c = 0; most && c < row.size(); ++c)
-        if (where[c] < 0 || (!scalar::is_nan(best[c]) && !(row[c] <= best[c])))
-          best[c] = row[c], where[c] = i;
-      if (!most) add_row(best.data(), row.data(), b.weight ? b.weight[k] : T(1), width);
-      ++taken;
-    }
-    const T share = mode == "mean" && taken ? T(taken) : T(1);
-    for (int64_t c = 0; c < width; ++c) to[c] = best[size_t(c)] / share;
-  }
-};
-
 void bag_sums(Args args) {
   TensorView weight = args.tensor(0), indices = args.tensor(1);
   MutView out = args.result(0), places = args.result(1);
@@ -190,7 +174,6 @@ void bag_sums(Args args) {
     if (!args.none(2)) by.emplace(args.tensor(2));
     const int64_t work = width * indices.numel() / std::max<int64_t>(1, int64_t(ends.size()) - 1);
     parallel_for(int64_t(ends.size()) - 1, grain_of(work), [&](int64_t lo, int64_t hi) {
-      std::optional<WideBag<S>> wide;
       for (; lo < hi; ++lo) {
         const Bag<T> bag{index.data() + ends[size_t(lo)],
                          by ? by->data() + ends[size_t(lo)] : nullptr,
@@ -198,15 +181,10 @@ void bag_sums(Args args) {
                          index.data() + indices.numel()};
         T* made = to.data() + lo * width;
         int64_t* from = mode == "max" ? where.data() + lo * width : nullptr;
-        if constexpr (std::is_same_v<S, T>) {
-          if (from)
-            AJ_SIMD(max_bag<T>)(bag, table.data(), width, made, from);
-          else
-            AJ_SIMD(sum_bag<T>)(bag, table.data(), width, mode == "mean", made);
-        } else {
-          if (!wide) wide.emplace(table.data(), width);
-          wide->run(bag, mode, made, from);
-        }
+        if (from)
+          AJ_SIMD(max_bag<S>)(bag, table.data(), width, made, from);
+        else
+          AJ_SIMD(sum_bag<S>)(bag, table.data(), width, mode == "mean", made);
       }
     });
     to.commit();

@@ -26,6 +26,11 @@ inline Taps taps_of(const PoolGeometry& g, int d, int64_t o) {
   return {std::max<int64_t>(lo, 0), std::min(lo + g.kernel[d], g.in[d])};
 }
 
+// Windows that tile an image from its first pixel on; what they leave over lies right and below.
+struct Tiling {
+  int64_t in[2], out[2], size[2];
+};
+
 }  // namespace adjoin::cpu
 #endif
 
@@ -58,6 +63,92 @@ void max_pixel(const T* image, size_t width, size_t channels, Taps rows, Taps co
     store_n(where, di, found + c, n);
   }
   for (size_t c = 0; c < channels; ++c) at[c] = found[c];
+}
+
+// As many elements as there are places, which are of eight bytes, in a vector.
+using PlacesTag = hn::ScalableTag<int64_t>;
+template <class T>
+using Beside = hn::Rebind<T, PlacesTag>;
+
+// Places as numbers of the elements' size, and all their bits, which tell if one does not fit.
+template <class T, class V>
+HWY_INLINE hn::Vec<Beside<Place<T>>> places_from(const int64_t* at, size_t n, V& bits) {
+  auto wide = load_n(PlacesTag(), at, n);
+  bits = hn::Or(bits, wide);
+  if constexpr (sizeof(T) == 8) {
+    return wide;
+  } else {
+    const hn::RebindToUnsigned<PlacesTag> du;
+    auto narrow = hn::TruncateTo(Beside<uint32_t>(), hn::BitCast(du, wide));
+    return hn::BitCast(Beside<int32_t>(), narrow);
+  }
+}
+
+// The gradient of a channels-last image: each pixel is written once. False where a place lies
+// outside its tile; then nothing is known of what was written.
+template <class T>
+bool spread_pixels(const Tiling& t, const T* grad, const int64_t* at, size_t channels, T* to) {
+  const Beside<T> d;
+  const Beside<Place<T>> di;
+  const size_t line = size_t(t.in[1]) * channels;
+  auto bits = hn::Zero(PlacesTag());
+  for (int64_t h = 0; h < t.out[0]; ++h) {
+    for (int64_t w = 0; w < t.out[1]; ++w, grad += channels, at += channels) {
+      const int64_t first = h * t.size[0] * t.in[1] + w * t.size[1];
+      for (size_t c = 0; c < channels; c += hn::Lanes(d)) {
+        const size_t n = channels - c;
+        auto g = load_n(d, grad + c, n);
+        auto place = places_from<T>(at + c, n, bits);
+        auto outside = hn::FirstN(d, n);
+        for (int64_t i = 0; i < t.size[0]; ++i)
+          for (int64_t j = 0; j < t.size[1]; ++j) {
+            const int64_t pixel = first + i * t.in[1] + j;
+            auto here = hn::RebindMask(d, hn::Eq(place, hn::Set(di, Place<T>(pixel))));
+            outside = hn::AndNot(here, outside);
+            store_n(hn::IfThenElseZero(here, g), d, to + size_t(pixel) * channels + c, n);
+          }
+        if (!hn::AllFalse(d, outside)) return false;
+      }
+    }
+    const size_t used = size_t(t.out[1] * t.size[1]) * channels;
+    for (int64_t i = h * t.size[0]; used < line && i < (h + 1) * t.size[0]; ++i)
+      std::fill_n(to + size_t(i) * line + used, line - used, T(0));
+  }
+  std::fill(to + size_t(t.out[0] * t.size[0]) * line, to + size_t(t.in[0]) * line, T(0));
+  return hn::AllFalse(PlacesTag(), hn::Ne(hn::ShiftRight<31>(bits), hn::Zero(PlacesTag())));
+}
+
+// The same for a plane in C order, two columns a tile.
+template <class T>
+bool spread_plane(const Tiling& t, const T* grad, const int64_t* at, T* to) {
+  const Beside<T> d;
+  const Beside<Place<T>> di;
+  const size_t windows = size_t(t.out[1]), line = size_t(t.in[1]);
+  HWY_ALIGN T pair[2 * hn::MaxLanes(d)];
+  auto bits = hn::Zero(PlacesTag());
+  for (int64_t h = 0; h < t.out[0]; ++h, grad += windows, at += windows)
+    for (size_t w = 0; w < windows; w += hn::Lanes(d)) {
+      const size_t n = HWY_MIN(windows - w, hn::Lanes(d));
+      auto g = load_n(d, grad + w, n);
+      auto place = places_from<T>(at + w, n, bits);
+      auto outside = hn::FirstN(d, n);
+      for (int64_t i = h * t.size[0]; i < (h + 1) * t.size[0]; ++i) {
+        const size_t first = size_t(i) * line + 2 * w;
+        auto left = hn::Add(hn::Set(di, Place<T>(first)), hn::Iota(di, 0));
+        left = hn::Add(left, hn::Iota(di, 0));
+        auto even = hn::RebindMask(d, hn::Eq(place, left));
+        auto odd = hn::RebindMask(d, hn::Eq(place, hn::Add(left, hn::Set(di, 1))));
+        outside = hn::AndNot(hn::Or(even, odd), outside);
+        T* pixels = n == hn::Lanes(d) ? to + first : pair;
+        hn::StoreInterleaved2(hn::IfThenElseZero(even, g), hn::IfThenElseZero(odd, g), d, pixels);
+        if (pixels == pair) std::copy_n(pair, 2 * n, to + first);
+        if (w + n == windows && 2 * windows < line)
+          std::fill_n(to + first + 2 * n, line - 2 * windows, T(0));
+      }
+      if (!hn::AllFalse(d, outside)) return false;
+    }
+  std::fill(to + size_t(t.out[0] * t.size[0]) * line, to + size_t(t.in[0]) * line, T(0));
+  return hn::AllFalse(PlacesTag(), hn::Ne(hn::ShiftRight<31>(bits), hn::Zero(PlacesTag())));
 }
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
@@ -146,9 +237,25 @@ void max_pool(Args args) {
   });
 }
 
+// What windows beside each other without padding would be: their sizes are no arguments here, and
+// places outside these are found when they are read.
+Tiling tiles_of(const MutView& out, const TensorView& grad) {
+  Tiling t;
+  for (int d = 0; d < 2; ++d) {
+    t.in[d] = out.size(d - 2), t.out[d] = grad.size(d - 2);
+    t.size[d] = t.out[d] ? t.in[d] / t.out[d] : 0;
+  }
+  return t;
+}
+bool likely(const Tiling& t) {
+  return t.size[0] > 0 && t.size[1] > 0 && t.size[0] * t.size[1] <= 16 &&
+         t.in[0] * t.in[1] < 1 << 30;
+}
+
 void max_pool_backward(Args args) {
   TensorView grad = args.tensor(0);
   MutView out = args.result(0);
+  const Tiling tiles = tiles_of(out, grad);
   int64_t in_pixels = out.size(-1) * out.size(-2), out_pixels = grad.size(-1) * grad.size(-2);
   int64_t planes = in_pixels ? out.numel() / in_pixels : 0;
   visit<maxable>(grad.dtype(), [&]<class S>() {
@@ -162,6 +269,13 @@ void max_pool_backward(Args args) {
       // One chunk owns an image, so that no two threads add to one place.
       for_planes(out.size(0), in_pixels * channels, [&](int64_t n) {
         T* to = dx.data() + n * in_pixels * channels;
+        if constexpr (kVectors<T>) {
+          const int64_t first = n * out_pixels * channels;
+          if (likely(tiles) && AJ_SIMD(spread_pixels<T>)(tiles, dy.data() + first,
+                                                         where.data() + first, size_t(channels),
+                                                         to))
+            return;
+        }
         std::fill_n(to, in_pixels * channels, T(0));
         for (int64_t i = n * out_pixels * channels; i < (n + 1) * out_pixels * channels;
              i += channels) {
@@ -175,6 +289,12 @@ void max_pool_backward(Args args) {
     Dense<int64_t> where(args.tensor(1));
     for_planes(planes, in_pixels, [&](int64_t plane) {
       T* to = dx.data() + plane * in_pixels;
+      if constexpr (kVectors<T>) {
+        const int64_t first = plane * out_pixels;
+        if (likely(tiles) && tiles.size[1] == 2 &&
+            AJ_SIMD(spread_plane<T>)(tiles, dy.data() + first, where.data() + first, to))
+          return;
+      }
       std::fill_n(to, in_pixels, T(0));
       check_indices(where.data() + plane * out_pixels, out_pixels, in_pixels, out.ndim() - 1);
       for (int64_t i = plane * out_pixels; i < (plane + 1) * out_pixels; ++i)

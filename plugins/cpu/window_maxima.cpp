@@ -35,6 +35,21 @@ struct Pooled {
   }
 };
 
+// How many elements vectors may read from where `count` windows of a line begin, made so many at
+// once.
+inline int64_t reach_of(const WindowRule& r, int64_t count, int64_t at_once) {
+  int64_t windows = (count + at_once - 1) / at_once * at_once;
+  return windows * r.stride + (r.kernel - 1) * r.dilation + at_once;
+}
+
+// Whether maxima of ever more neighbours cost less than every window's own taps, in vectors of
+// taps; the maximum of a vector's lanes, which windows far apart need, is as much as three.
+inline bool shared_taps_pay(const WindowRule& r, int64_t count, int64_t lanes) {
+  const int64_t shared = (count + lanes) * r.stride + r.kernel;
+  return r.dilation == 1 && r.kernel > 8 &&
+         8 * shared < count * (r.kernel + (r.stride > 4 ? 3 * lanes : 0));
+}
+
 template <class T>
 T larger(T a, T b) {
   return b > a || scalar::is_nan(b) ? b : a;
@@ -72,49 +87,94 @@ HWY_INLINE void over_rows(const T* x, size_t width, const std::vector<int64_t>& 
   }
 }
 
-// One vector of windows from tap x on. Neighbouring taps come by one load, each stride-th apart.
-template <int kStride, class D, class T>
-HWY_INLINE hn::Vec<D> windows_from(D d, const T* x, const WindowRule& r) {
-  hn::Vec<D> part[4], top;
-  const int64_t together = r.dilation == 1 ? kStride : 1;
+// Joins the taps of a vector of windows from x on. Neighbouring ones come by one load, each
+// stride-th apart; at longer strides (kStride 0) they are gathered.
+template <int kStride, class D, class T, class Join>
+HWY_INLINE void join_taps(D d, const T* x, const WindowRule& r, const Join& join) {
+  hn::Vec<D> part[4];
+  const int64_t together = kStride && r.dilation == 1 ? kStride : 1;
+  const hn::RebindToSigned<D> di;
+  const auto places = hn::Mul(hn::Iota(di, 0), hn::Set(di, hn::TFromD<decltype(di)>(r.stride)));
   for (int64_t k = 0; k < r.kernel; k += together) {
     const T* tap = x + k * r.dilation;
+    if constexpr (kStride == 0) part[0] = hn::GatherIndex(d, tap, places);
     if constexpr (kStride == 1) part[0] = hn::LoadU(d, tap);
     if constexpr (kStride == 2) hn::LoadInterleaved2(d, tap, part[0], part[1]);
     if constexpr (kStride == 3) hn::LoadInterleaved3(d, tap, part[0], part[1], part[2]);
     if constexpr (kStride == 4) hn::LoadInterleaved4(d, tap, part[0], part[1], part[2], part[3]);
-    top = k ? larger_of(d, top, part[0]) : part[0];
+    join(part[0]);
     for (int64_t j = 1; j < kStride; ++j)
-      if (j < together && k + j < r.kernel) top = larger_of(d, top, part[j]);
+      if (j < together && k + j < r.kernel) join(part[j]);
   }
+}
+
+// One vector of windows. A sum tells that no NaN is among the taps at less than a comparison of
+// each; opposite infinities make it ask too often.
+template <int kStride, class D, class T>
+HWY_INLINE hn::Vec<D> windows_from(D d, const T* x, const WindowRule& r) {
+  const auto least = hn::Set(d, kLeast<T>);
+  auto top = least, sum = hn::Zero(d);
+  join_taps<kStride>(d, x, r, [&](hn::Vec<D> v) HWY_ATTR {
+    sum = hn::Add(sum, v);
+    top = hn::Max(v, top);
+  });
+  if (HWY_LIKELY(hn::AllFalse(d, hn::IsNaN(sum)))) return top;
+  top = least;
+  join_taps<kStride>(d, x, r, [&](hn::Vec<D> v) HWY_ATTR { top = larger_of(d, top, v); });
   return top;
 }
 
-// Windows from `lo` on as far as vectors read nothing behind the line; returns where it stopped.
+// `count` windows from x on. Here and below vectors read as far as reach_of() says.
 template <int kStride, class T>
-HWY_INLINE int64_t along(const T* x, int64_t in, const WindowRule& r, int64_t lo, int64_t hi,
-                         T* to) {
+HWY_INLINE void along(const T* x, int64_t count, const WindowRule& r, T* to) {
   const hn::ScalableTag<T> d;
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  const int64_t reach = (r.kernel - 1) * r.dilation - r.padding;
-  for (; lo + lanes <= hi && (lo + lanes) * kStride + reach <= in; lo += lanes)
-    hn::StoreU(windows_from<kStride>(d, x + lo * kStride - r.padding, r), d, to + lo);
-  return lo;
+  for (int64_t o = 0; o < count; o += int64_t(hn::Lanes(d)))
+    store_n(windows_from<kStride>(d, x + o * r.stride, r), d, to + o, size_t(count - o));
 }
 
-// The same for longer strides: of the windows from neighbouring places each stride-th is kept.
+// Windows of neighbouring taps at longer strides, each read by vectors of 16 bytes; as many windows
+// as such a vector has lanes are then joined to one, even lanes with odd ones.
 template <class T>
-HWY_INLINE int64_t along_some(const T* x, int64_t in, const WindowRule& r, int64_t lo, int64_t hi,
-                              T* to) {
-  const hn::ScalableTag<T> d;
-  HWY_ALIGN T all[hn::MaxLanes(d)];
-  const int64_t lanes = int64_t(hn::Lanes(d)), kept = (lanes - 1) / r.stride + 1;
-  const int64_t reach = (r.kernel - 1) * r.dilation - r.padding;
-  for (; lo + kept <= hi && lo * r.stride + lanes + reach <= in; lo += kept) {
-    hn::Store(windows_from<1>(d, x + lo * r.stride - r.padding, r), d, all);
-    for (int64_t j = 0; j < kept; ++j) to[lo + j] = all[j * r.stride];
+void apart(const T* x, int64_t count, const WindowRule& r, T* to) {
+  constexpr int64_t lanes = 16 / sizeof(T);
+  const hn::FixedTag<T, lanes> d;
+  const auto least = hn::Set(d, kLeast<T>);
+  const auto inside = hn::FirstN(d, size_t(std::min(r.kernel, lanes)));
+  const int64_t second = std::clamp<int64_t>(r.kernel - lanes, 0, lanes);
+  for (int64_t o = 0; o < count; o += lanes) {
+    const T* from = x + o * r.stride;
+    hn::Vec<decltype(d)> top[lanes];
+    auto sum = hn::Zero(d);
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < lanes; ++j) {
+      const T* window = from + j * r.stride;
+      auto v = hn::IfThenElse(inside, hn::LoadU(d, window), least);
+      auto w = hn::IfThenElse(inside, hn::LoadU(d, window + second), least);
+      sum = hn::Add(sum, hn::Add(v, w));
+      top[j] = hn::Max(w, v);
+    }
+    for (int64_t k = 2 * lanes; k < r.kernel; k += lanes) {
+      const T* window = from + std::min(k, r.kernel - lanes);
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < lanes; ++j) {
+        auto v = hn::LoadU(d, window + j * r.stride);
+        sum = hn::Add(sum, v);
+        top[j] = hn::Max(v, top[j]);
+      }
+    }
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::IsNaN(sum)))) {
+      for (int64_t j = 0; j < std::min(lanes, count - o); ++j)
+        to[o + j] = cut_window(from + j * r.stride, r.kernel, 1);
+      continue;
+    }
+#pragma GCC unroll 2
+    for (int64_t left = lanes; left > 1; left /= 2)
+#pragma GCC unroll 2
+      for (int64_t j = 0; j < left / 2; ++j)
+        top[j] = hn::Max(hn::ConcatEven(d, top[2 * j + 1], top[2 * j]),
+                         hn::ConcatOdd(d, top[2 * j + 1], top[2 * j]));
+    store_n(top[0], d, to + o, size_t(count - o));
   }
-  return lo;
 }
 
 // Neighbouring taps, so many that a vector of them at a time pays.
@@ -130,30 +190,86 @@ HWY_INLINE T wide_window(const T* x, size_t n) {
 }
 
 template <class T>
-void over_line(const Pooled& p, const T* x, T* to) {
-  const WindowRule& r = p.rule[2];
-  const int64_t in = p.in[2], lo = p.first_whole(), hi = p.end_whole();
+HWY_NOINLINE void whole_windows(const T* x, int64_t count, const WindowRule& r, T* to) {
   const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
   const bool wide = r.dilation == 1 && r.kernel >= 2 * lanes;
-  int64_t at = lo;
-  if (r.stride == 1) at = along<1>(x, in, r, lo, hi, to);
-  if (r.stride == 2) at = along<2>(x, in, r, lo, hi, to);
-  if (r.stride == 3) at = along<3>(x, in, r, lo, hi, to);
-  if (r.stride == 4) at = along<4>(x, in, r, lo, hi, to);
-  if (r.stride > 4 && r.stride < lanes && !wide) at = along_some(x, in, r, lo, hi, to);
-  auto single = [&](int64_t o) HWY_ATTR {
-    return even_window(in, o, r, [&](int64_t low, int64_t count) HWY_ATTR {
-      return r.dilation == 1 && count >= lanes ? wide_window(x + low, size_t(count))
-                                               : cut_window(x + low, count, r.dilation);
-    });
-  };
-  for (int64_t o = 0; o < lo; ++o) to[o] = single(o);
-  for (; at < p.out[2]; ++at) to[at] = single(at);
+  if (r.stride == 1) return along<1>(x, count, r, to);
+  if (r.stride == 2) return along<2>(x, count, r, to);
+  if (r.stride == 3) return along<3>(x, count, r, to);
+  if (r.stride == 4) return along<4>(x, count, r, to);
+  if (r.dilation > 1) return along<0>(x, count, r, to);
+  if (!wide) return apart(x, count, r, to);
+  for (int64_t o = 0; o < count; ++o)
+    to[o] = wide_window(x + o * r.stride, size_t(r.kernel));
+}
+
+// Windows of many neighbouring taps that overlap much: maxima of ever more neighbours, and of two
+// such for each window. left: how much of x there is. The number of passes is that of the digits of the kernel in base 4.
+template <class T>
+void long_windows(const T* x, int64_t count, int64_t left, const WindowRule& r, T* parts, T* to) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  int64_t size = 1;
+  const T* from = x;
+  while (2 * size <= r.kernel) {
+    const int64_t taps = 4 * size <= r.kernel ? 4 : 2;
+    left -= size * (taps - 1);
+    for (int64_t i = 0; i < left; i += lanes) {
+      const size_t n = size_t(left - i);
+      auto top = load_n(d, from + i, n);
+      for (int64_t j = 1; j < taps; ++j) top = larger_of(d, top, load_n(d, from + i + j * size, n));
+      store_n(top, d, parts + i, n);
+    }
+    size *= taps;
+    from = parts;
+  }
+  // Without a second tap a dilation would still count in where vectors read.
+  const bool two = size < r.kernel;
+  whole_windows(from, count, {two ? 2 : 1, r.stride, 0, two ? r.kernel - size : 1}, to);
+}
+
+// Part by part; what lies outside the line is the least number.
+template <class T>
+void over_line(const Pooled& p, const T* x, std::vector<T>& padded, std::vector<T>& parts, T* to) {
+  const WindowRule& r = p.rule[2];
+  const int64_t in = p.in[2], out = p.out[2];
+  const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
+  const int64_t room = std::max<int64_t>(2048, 2 * (r.kernel - 1) * r.dilation);
+  const int64_t part = std::max<int64_t>(1, room / r.stride / lanes) * lanes;
+  const bool many = shared_taps_pay(r, std::min(part, out), lanes);
+  const int64_t at_once =
+      r.stride > 4 && r.dilation == 1 && !many ? int64_t(16 / sizeof(T)) : lanes;
+  for (int64_t lo = 0, count; lo < out; lo += count) {
+    const int64_t first = lo * r.stride - r.padding;
+    count = std::min(part, out - lo);
+    // What vectors can read of the line is not copied, unless few windows would share taps.
+    const int64_t inside = (in - first - reach_of(r, 0, at_once)) / (r.stride * at_once) * at_once;
+    const int64_t before = (-first / r.stride / at_once + 1) * at_once;
+    if (first < 0 && count > 8 * before && !many) count = before;
+    if (first >= 0 && inside > 0 && !many) count = std::min(count, inside);
+    const int64_t reach = reach_of(r, count, at_once);
+    const T* from = x + first;
+    if (first < 0 || first + reach > in) {
+      const int64_t begin = std::clamp<int64_t>(first, 0, in);
+      const int64_t end = std::clamp<int64_t>(first + reach, begin, in);
+      padded.resize(std::max(padded.size(), size_t(reach)));
+      std::fill_n(padded.data(), begin - first, kLeast<T>);
+      std::copy(x + begin, x + end, padded.data() + (begin - first));
+      std::fill_n(padded.data() + (end - first), first + reach - end, kLeast<T>);
+      from = padded.data();
+    }
+    if (!many) {
+      whole_windows(from, count, r, to + lo);
+      continue;
+    }
+    parts.resize(std::max(parts.size(), size_t(reach)));
+    long_windows(from, count, reach, r, parts.data(), to + lo);
+  }
 }
 
 template <class T>
 void maxima_of_volumes(const Pooled& p, const T* x, int64_t count, T* to) {
-  std::vector<T> columns(size_t(p.in[2]));
+  std::vector<T> columns(size_t(p.in[2])), padded, parts;
   std::vector<int64_t> rows;
   for (; count-- > 0; x += p.places())
     for (int64_t i = 0; i < p.out[0]; ++i)
@@ -173,7 +289,7 @@ void maxima_of_volumes(const Pooled& p, const T* x, int64_t count, T* to) {
           continue;
         }
         if (rows.size() > 1) over_rows(x, columns.size(), rows, columns.data());
-        over_line(p, rows.size() > 1 ? columns.data() : x + rows[0], to);
+        over_line(p, rows.size() > 1 ? columns.data() : x + rows[0], padded, parts, to);
       }
 }
 

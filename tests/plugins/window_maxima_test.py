@@ -19,6 +19,16 @@ CASES = [
     ((1, 4, 400), 65, 1, 32, 1),
     ((4, 5, 7), 7, 7, 3, 1),
     ((5, 1, 1), 1, 1, 0, 1),
+    ((3, 128), 5, 5, 0, 1),
+    ((2, 64, 128), 7, 5, 3, 1),
+    ((2, 301), 2, 6, 1, 1),
+    ((2, 400), 3, 6, 1, 4),
+    ((2, 300), 17, 9, 8, 1),
+    ((2, 5000), 33, 1, 16, 1),
+    ((1, 6001), 40, 3, 7, 1),
+    ((2, 3000), 100, 10, 50, 1),
+    ((2, 700), 40, 33, 20, 1),
+    ((1, 9000), 4000, 2, 2000, 1),
     ((2, 3, 20, 37), 3, 2, 1, 1),
     ((2, 3, 20, 70), (2, 3), (1, 1), (1, 1), (1, 2)),
     ((3, 9, 40), (3, 5), (3, 5), (0, 2), 1),
@@ -66,6 +76,20 @@ def test_nan_stays(case):
     got, want = alone(x, *window), with_places(x, *window)[0]
     assert np.array_equal(got.numpy(), want.numpy(), equal_nan=True)
     assert window[0] == 1 or np.isnan(got.numpy()).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_numbers_without_end(case, dtype):
+    shape, *window = case
+    alone, with_places = pools(None, dims_of(case))
+    for odd in ("inf", "-inf"), ("-inf",), ("inf", "-inf", "nan"):
+        x = filled(shape, dtype).reshape(-1)
+        for value in odd:
+            x[adjoin.tensor(RNG.integers(0, x.numel(), x.numel() // 9 + 1))] = float(value)
+        x = x.reshape(shape)
+        want = with_places(x, *window)[0]
+        assert adjoin.allclose(alone(x, *window), want, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
