@@ -254,13 +254,25 @@ aj_status* affine_grid_body(void*, aj_call* call) {
     for (int64_t n : size) want(n > 0 && n <= kLargest, "sizes must be positive: ", shown(size));
     want_shape(theta, "theta", Sizes{size[0], dims, dims + 1});
     Sizes places(size.begin() + 2, size.end());
-    std::vector<Tensor> columns;
-    for (int64_t d = dims - 1; d >= 0; --d) {  // x first
+    auto axis = [&](int64_t d) {
       Sizes along(size_t(dims), 1);
       along[size_t(d)] = places[size_t(d)];
-      Tensor at = reshape(centers(theta, places[size_t(d)], b.given(2) && b.flag(2)), along);
-      columns.push_back(reshape(expand(at, places), {-1}));
+      return reshape(centers(theta, places[size_t(d)], b.given(2) && b.flag(2)), along);
+    };
+    // Of elements that a product would not sum wider, an axis after the other, the whole size last.
+    if (theta.dtype().bits >= 32) {
+      Sizes ones(size_t(dims) + 2, 1);
+      ones[0] = dims, ones[1] = size[0];
+      auto column = [&](int64_t k) {
+        return reshape(cut(transpose(theta, 0, 1), 2, k, k + 1), ones);
+      };
+      Tensor at = column(dims);
+      for (int64_t d = 0; d < dims; ++d) at = add(at, mul(column(dims - 1 - d), axis(d)));
+      return b.ret(0, stack(unbind(at, 0), -1));
     }
+    std::vector<Tensor> columns;
+    for (int64_t d = dims - 1; d >= 0; --d)  // x first
+      columns.push_back(reshape(expand(axis(d), places), {-1}));
     columns.push_back(filled(theta, {product(places)}, 1, theta.dtype()));
     Tensor base = stack(columns, -1);
     Sizes shape = places;

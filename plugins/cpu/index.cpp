@@ -250,43 +250,6 @@ void embedding_backward(Args args) {
   });
 }
 
-// Elements of the source in order where the mask is true, by a choice of addresses: no jump has to
-// be foreseen. Counted first, so that each part knows where its elements begin.
-void masked_put(Args args) {
-  TensorView x = args.tensor(0), source = args.tensor(2);
-  const int64_t n = x.numel(), chunk = 1 << 15, chunks = (n + chunk - 1) / chunk;
-  Dense<bool> mask(args.tensor(1));
-  const uint8_t* taken = reinterpret_cast<const uint8_t*>(mask.data());
-  std::vector<int64_t> begin(size_t(chunks) + 1, 0);
-  auto each_chunk = [&](auto f) {
-    parallel_for(chunks, 1, [&](int64_t from, int64_t to) {
-      for (int64_t c = from; c < to; ++c) f(c, c * chunk, std::min(n, (c + 1) * chunk));
-    });
-  };
-  each_chunk([&](int64_t c, int64_t lo, int64_t hi) {
-    int64_t count = 0;
-    for (; lo < hi; ++lo) count += taken[lo] != 0;
-    begin[size_t(c) + 1] = count;
-  });
-  for (size_t c = 1; c < begin.size(); ++c) begin[c] += begin[c - 1];
-  if (begin.back() > source.numel())
-    raise(AJ_INVALID_ARGUMENT, "mask takes ", begin.back(), " elements, source has ",
-          source.numel());
-  visit<stored>(x.dtype(), [&]<class T>() {
-    Dense<T> in(x), from(source), to(args.result(0));
-    each_chunk([&](int64_t c, int64_t lo, int64_t hi) {
-      const T *other = in.data(), *next = from.data() + begin[size_t(c)];
-      T* out = to.data();
-      for (; lo < hi; ++lo) {
-        const T* chosen = taken[lo] ? next : other + lo;
-        next += taken[lo] != 0;
-        out[lo] = *chosen;
-      }
-    });
-    to.commit();
-  });
-}
-
 // Coordinates of the elements of [lo, hi) that are true. Which they are decides over no jump; rows
 // are walked, not divided for.
 template <class T>
@@ -365,10 +328,13 @@ void nonzero(Args args) {
 }  // namespace
 
 const Kernel index_kernels[] = {
-    {"index_at", custom<index_at>},         {"index_put_at", custom<index_put_at>},
-    {"index_select", custom<index_select>}, {"index_add", custom<index_add>},
-    {"_::masked_put", custom<masked_put>},  {"embedding_backward", custom<embedding_backward>},
-    {"nonzero", custom<nonzero>},           {nullptr, {}},
+    {"index_at", custom<index_at>},
+    {"index_put_at", custom<index_put_at>},
+    {"index_select", custom<index_select>},
+    {"index_add", custom<index_add>},
+    {"embedding_backward", custom<embedding_backward>},
+    {"nonzero", custom<nonzero>},
+    {nullptr, {}},
 };
 
 }  // namespace adjoin::cpu

@@ -42,7 +42,7 @@ IndexLines::IndexLines(TensorView index, int64_t dim, Span shape, Span strides, 
   along_ = step_.own == 1;
   int64_t all = 1;
   for (int64_t s : shape) all *= s;
-  whole_ = along_ && count_ * size_ == all;
+  whole_ = along_ && count_ * size_ == all && size_ <= kCached;
 }
 
 // Dimensions that lie in all three as one are one.
@@ -83,6 +83,15 @@ IndexPart IndexLines::after_each_other(const Cursor& at, int64_t first, int64_t 
   const Start begin = *at, line = at.step();
   return {index, lines,       length_,     length_,    begin.place, line.place,
           0,     step_.place, begin.other, line.other, step_.other, first};
+}
+
+IndexPart IndexLines::piece_of_line(const Cursor& at, int64_t first, int64_t n) {
+  const Start begin = *at;
+  const int64_t* index = values_.data() + begin.own + first;
+  check(index, n, size_, dim_);
+  return {
+      index, 1,           n, 0, begin.place, 0, 0, step_.place, begin.other + first * step_.other,
+      0,     step_.other, 0};
 }
 
 IndexPart IndexLines::beside_each_other(const Cursor& at, int64_t m, int64_t row, int64_t rows) {

@@ -23,10 +23,11 @@ struct IndexPart {
   int64_t first;  // of the lines, counted through the whole index; not told of lines side by side
 };
 
-// f(place, other) for all of a part in the order of the lines; near(the same of the line to come)
-// asks for memory. All that the loops need is in registers, since a store might change a member.
-template <class F, class Near>
-[[gnu::always_inline]] inline void each_of(const IndexPart& part, F f, Near near) {
+// f(place, other) for all of a part in the order of the lines; near(place) and beside(other) ask
+// for the memory of what is to come: of one line what is named later, else the next line's. All
+// that the loops need is in registers, since a store might change a member.
+template <class F, class Near, class Beside>
+[[gnu::always_inline]] inline void each_of(const IndexPart& part, F f, Near near, Beside beside) {
   const IndexPart p = part;
   const int64_t* index = p.index;
   int64_t place = p.place, other = p.other;
@@ -38,10 +39,19 @@ template <class F, class Near>
         f(place + j * p.place_next + index[j] * p.place_step, other + j * p.other_next);
       continue;
     }
+    if (p.lines == 1) {
+      constexpr int64_t ahead = 32;
+#pragma GCC unroll 4
+      for (; j + ahead < p.length; ++j) {
+        near(place + index[j + ahead]);
+        f(place + index[j], other + j);
+      }
+    }
     for (; j + 16 <= p.length; j += 16) {  // the work on one line hides the way of the next
       __builtin_prefetch(index + p.index_line + j);
       __builtin_prefetch(index + p.index_line + j + 8);
-      near(place + p.place_line + j, other + p.other_line + j);
+      near(place + p.place_line + j);
+      beside(other + p.other_line + j);
 #pragma GCC unroll 16
       for (int64_t k = j; k < j + 16; ++k) f(place + index[k], other + k);
     }
@@ -76,18 +86,27 @@ class IndexLines {
                    Cursor at(dims_, lo);
                    for (int64_t m; lo < hi; lo += m, at.advance(m)) {
                      m = std::min(at.left(), hi - lo);
-                     if (along_) m = std::min(m, std::max<int64_t>(1, kTogether / longest_));
-                     along_ ? f(after_each_other(at, lo, m)) : side_by_side(at, m, f);
+                     if (!along_) {
+                       side_by_side(at, m, f);
+                     } else if (!whole_ && length_ > kPiece) {
+                       m = 1, in_pieces(at, f);
+                     } else {
+                       m = std::min(m, std::max<int64_t>(1, kTogether / longest_));
+                       f(after_each_other(at, lo, m));
+                     }
                    }
                  });
   }
 
-  // Is every line of a dense tensor of the shape named by one line of the index, in the same order?
+  // Is every line of a dense tensor of the shape named by one line of the index, in the same order,
+  // and small enough to be worked on while it lies in the cache? Then parts have whole lines.
   bool whole() const { return whole_; }
   int64_t size() const { return size_; }
 
  private:
-  static constexpr int64_t kTogether = 256;  // elements of a part
+  static constexpr int64_t kTogether = 256;  // elements of a part of several lines
+  static constexpr int64_t kPiece = 2048;    // of a part of a long line
+  static constexpr int64_t kCached = 1 << 16;
   struct Start {
     int64_t own = 0, place = 0, other = 0;
   };
@@ -120,6 +139,13 @@ class IndexLines {
 
   void add(int64_t size, Start step);
   IndexPart after_each_other(const Cursor& at, int64_t first, int64_t lines);
+  // A line's indices are checked while the first-level cache holds them for what follows.
+  template <class F>
+  void in_pieces(const Cursor& at, F& f) {
+    for (int64_t k = 0; k < length_; k += kPiece)
+      f(piece_of_line(at, k, std::min(kPiece, length_ - k)));
+  }
+  IndexPart piece_of_line(const Cursor& at, int64_t first, int64_t n);
   // Rows of m neighbours.
   template <class F>
   void side_by_side(const Cursor& at, int64_t m, F& f) {

@@ -33,7 +33,7 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
        {optimizer_kernels, rnn_kernels, backward_kernels, grid_kernels, pad_kernels, resample_kernels,
         windows_kernels, special_function_kernels, special_vector_kernels, order_kernels,
         scatter_reduce_kernels, distance_kernels, pieces_kernels, bag_kernels, constant_pad_kernels,
-        window_maxima_kernels, flip_kernels})
+        window_maxima_kernels, flip_kernels, masked_put_kernels})
     plugin.kernels("cpu", table);
   bind_libraries(plugin.env());
   plugin.service("aj.blas/cpu", "library", library_blas(""), 100);

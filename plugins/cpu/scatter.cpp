@@ -15,10 +15,8 @@ void read_part(void* named, void* beside, const IndexPart& p) {
   T* to = static_cast<T*>(beside);
   each_of(
       p, [=](int64_t place, int64_t at) { to[at] = from[place]; },
-      [=](int64_t place, int64_t at) {
-        __builtin_prefetch(from + place);
-        __builtin_prefetch(to + at, 1);
-      });
+      [=](int64_t place) { __builtin_prefetch(from + place); },
+      [=](int64_t at) { __builtin_prefetch(to + at, 1); });
 }
 
 template <class T>
@@ -27,10 +25,8 @@ void write_part(void* named, void* beside, const IndexPart& p) {
   const T* from = static_cast<const T*>(beside);
   each_of(
       p, [=](int64_t place, int64_t at) { to[place] = from[at]; },
-      [=](int64_t place, int64_t at) {
-        __builtin_prefetch(to + place, 1);
-        __builtin_prefetch(from + at);
-      });
+      [=](int64_t place) { __builtin_prefetch(to + place, 1); },
+      [=](int64_t at) { __builtin_prefetch(from + at); });
 }
 
 void gather(Args args) {

@@ -68,10 +68,8 @@ void join_part(void* named, void* beside, const IndexPart& p) {
   const T* from = static_cast<const T*>(beside);
   each_of(
       p, [=](int64_t place, int64_t at) { to[place] = How::join(to[place], from[at]); },
-      [=](int64_t place, int64_t at) {
-        __builtin_prefetch(to + place, 1);
-        __builtin_prefetch(from + at);
-      });
+      [=](int64_t place) { __builtin_prefetch(to + place, 1); },
+      [=](int64_t at) { __builtin_prefetch(from + at); });
 }
 
 template <class T>
@@ -79,12 +77,14 @@ void fill_part(void* named, void* value, const IndexPart& part) {
   T* to = static_cast<T*>(named);
   const T v = *static_cast<const T*>(value);
   each_of(
-      part, [=](int64_t place, int64_t) { to[place] = v; }, [](int64_t, int64_t) {});
+      part, [=](int64_t place, int64_t) { to[place] = v; },
+      [=](int64_t place) { __builtin_prefetch(to + place, 1); }, [](int64_t) {});
 }
 
 void count_part(int32_t* count, const IndexPart& part) {
   each_of(
-      part, [=](int64_t place, int64_t) { ++count[place]; }, [](int64_t, int64_t) {});
+      part, [=](int64_t place, int64_t) { ++count[place]; },
+      [=](int64_t place) { __builtin_prefetch(count + place, 1); }, [](int64_t) {});
 }
 
 // Sums become means. No jump depends on a count: which are how large nobody can predict.

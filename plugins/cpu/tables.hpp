@@ -34,7 +34,7 @@ extern const Kernel unary_kernels[], exp_kernels[], math_kernels[], special_kern
     index_kernels[], scatter_kernels[], cat_kernels[], sort_kernels[], attention_kernels[];
 extern const Kernel optimizer_kernels[], rnn_kernels[], backward_kernels[],
     special_function_kernels[], special_vector_kernels[], order_kernels[], scatter_reduce_kernels[],
-    distance_kernels[], pieces_kernels[], flip_kernels[];
+    distance_kernels[], pieces_kernels[], flip_kernels[], masked_put_kernels[];
 
 }  // namespace cpu
 }  // namespace adjoin

@@ -233,6 +233,46 @@ def test_masked_scatter(dtype, n):
     if n > 1:
         with pytest.raises(RuntimeError, match="mask takes"):
             x.masked_scatter(adjoin.ones(n, dtype=adjoin.bool), source[1:])
+    x.masked_scatter_(adjoin.tensor(mask), source)  # the same in its own memory
+    assert adjoin.equal(x, got)
+
+
+@pytest.mark.parametrize("taken", [0.0, 0.03, 0.5, 0.97, 1.0])
+@pytest.mark.parametrize("dtype", [adjoin.int8, adjoin.float16, adjoin.float32, adjoin.float64, adjoin.complex128])
+def test_masked_scatter_takes_no_more_than_it_needs(dtype, taken):
+    n = 70_001  # several chunks, and no whole word at the end
+    mask = RNG.random(n) < taken
+    x, source = adjoin.randint(-9, 9, (n,)).to(dtype), adjoin.randint(-9, 9, (int(mask.sum()),)).to(dtype)
+    want = x.numpy().copy()
+    want[mask] = source.numpy()
+    np.testing.assert_array_equal(x.masked_scatter(adjoin.tensor(mask), source).numpy(), want)
+    wide = adjoin.stack([x, x], 1)  # every second place of another tensor
+    kept = wide[:, 0].masked_scatter_(adjoin.tensor(mask), source)
+    np.testing.assert_array_equal(kept.numpy(), want)
+    assert adjoin.equal(wide[:, 1], x)
+
+
+def test_a_mask_whose_truths_are_other_numbers():
+    bytes_ = RNG.choice([0, 0, 1, 2, 255], 1000).astype(np.uint8)
+    x, source = adjoin.arange(1000.0), -adjoin.arange(1000.0)
+    want = x.masked_scatter(adjoin.tensor(bytes_ != 0), source)
+    assert adjoin.equal(x.masked_scatter(adjoin.from_numpy(bytes_.view(bool)), source), want)
+
+
+def test_masked_scatter_of_what_lies_in_its_own_memory():
+    whole = adjoin.arange(100.0)
+    mask = adjoin.tensor(RNG.random(99) < 0.5)
+    want = whole[1:].masked_scatter(mask, whole[:-1].clone())
+    assert adjoin.equal(whole[1:].masked_scatter_(mask, whole[:-1]), want)
+    truths = adjoin.tensor(RNG.random(100) < 0.5)
+    want = truths[1:].masked_scatter(truths[:-1].clone(), truths.clone())
+    assert adjoin.equal(truths[1:].masked_scatter_(truths[:-1], truths), want)
+    x = adjoin.ones(3, requires_grad=True)
+    y = (x * 2).masked_scatter_(adjoin.tensor([True, False, True]), x * 5)
+    assert y.tolist() == [5.0, 2.0, 5.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [5.0, 7.0, 0.0]
+
 
 
 def test_empty_bags():
