@@ -14,6 +14,36 @@ step() {
   local from=$SECONDS
   if "$@" 2>&1 | tee "$logs/$name"; then echo "-- $name: passed in $((SECONDS - from)) s"; else failed+=("$name"); echo "-- $name: FAILED"; fi
 }
+# Steps beside each other: start them, then finish tells how each went. Jobs of their own, so that Ctrl-C means there what it means
+# to a program that somebody started.
+declare -A jobs
+names=()
+start() {
+  local name=$1
+  shift
+  set -m
+  (from=$SECONDS; "$@"; code=$?; echo "-- took $((SECONDS - from)) s"; exit $code) >"$logs/$name" 2>&1 &
+  set +m
+  jobs[$name]=$!
+  names+=("$name")
+}
+finish() {
+  local name code
+  for name in "${names[@]}"; do
+    code=0
+    wait "${jobs[$name]}" || code=$?
+    unset "jobs[$name]"
+    cat "$logs/$name"
+    if [ $code = 0 ]; then echo "-- $name: passed"; else failed+=("$name"); echo "-- $name: FAILED"; fi
+  done
+  names=()
+}
+# What still runs when this ends was interrupted.
+end() {
+  local job
+  for job in "${jobs[@]}"; do kill -- "-$job" 2>/dev/null || true; done
+}
+trap end EXIT
 # A long report may be read by its end alone: there the failures stand again.
 recall() {
   local name lines
@@ -30,7 +60,7 @@ sanitizers=${ADJOIN_TEST_SANITIZERS:-1}
 if [ "$sanitizers" = 1 ]; then
   setsid nice -n 19 bash -c './run build asan && ./run build tsan' >"$logs/sanitizer builds" 2>&1 &
   builds=$!
-  trap 'kill -- -$builds 2>/dev/null || true' EXIT
+  jobs[builds]=$builds
 fi
 
 step lint bash tests/lint/all.sh
@@ -40,14 +70,17 @@ step "Python tests" python -m pytest -q tests/core tests/ops tests/plugins tests
 step "other languages" python -m pytest -q tests/frontends
 step "packages" python -m pytest -q tests/packages
 for isa in base avx2; do  # the best of this processor was used above
-  step "kernels for $isa" env ADJOIN_CPU_ISA=$isa python -m pytest -q tests/ops/rows_test.py tests/python/products_test.py
+  start "kernels for $isa" env ADJOIN_CPU_ISA=$isa python -m pytest -q tests/ops/rows_test.py tests/python/products_test.py
 done
+finish
 if [ "$sanitizers" = 1 ]; then
   waited=$SECONDS
   if wait $builds; then
     echo "-- sanitizer builds: done after $((SECONDS - waited)) s more"
-    step "ASan and UBSan tests" bash tests/sanitized.sh build/asan
-    step "TSan tests" bash tests/sanitized.sh build/tsan
+    unset "jobs[builds]"
+    for part in programs rows python; do start "ASan and UBSan: $part" bash tests/sanitized.sh build/asan $part; done
+    start "TSan" bash tests/sanitized.sh build/tsan programs
+    finish
   else
     failed+=("sanitizer builds")
   fi

@@ -1,28 +1,37 @@
 #!/usr/bin/env bash
-# tests/sanitized.sh TREE: the C++ tests of a sanitizer build; with AddressSanitizer some Python tests too.
+# tests/sanitized.sh TREE PART: tests of a sanitizer build. Parts: programs (the C++ tests), and with AddressSanitizer rows (tests/ops)
+# and python (tests/python, and the emulated GPU's conformance).
 set -euo pipefail
-tree=$1
+tree=$1 part=$2
 # Reports go to files: what a test prints is caught by its runner, and lost where a report ends the process.
-rm -f "$tree"/report.*
-trap 'cat "$tree"/report.* 2>/dev/null || true' EXIT
-export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:log_path=$PWD/$tree/report
-export ASAN_OPTIONS=log_path=$PWD/$tree/report
+report=$PWD/$tree/report-$part
+rm -f "$report".*
+trap 'cat "$report".* 2>/dev/null || true' EXIT
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:log_path=$report
+export ASAN_OPTIONS=log_path=$report
 export TSAN_OPTIONS=halt_on_error=1
-meson test -C "$tree" --no-rebuild --print-errorlogs --suite adjoin -t 4
-case $tree in
-  *asan)
-    stage=$PWD/$tree/stage/usr/local
-    preload="$(clang -print-file-name=libclang_rt.asan-x86_64.so) $(gcc -print-file-name=libstdc++.so.6)"
-    # The interpreter keeps memory to its end: leaks of ours are looked for by the C++ tests. Left out: what measures memory,
-    # forks, or starts a compiler, for the preloaded runtime goes along; and products by other code, minutes where it is
-    # not optimized.
-    ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \
-      python -m pytest -q tests/ops tests/python -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code'
-    # What the streams' threads hold lives as long as the process.
+stage=$PWD/$tree/stage/usr/local
+
+# The interpreter keeps memory to its end, and so do the streams' threads what they hold: leaks of ours are looked for by the C++
+# tests. Left out: what measures memory, forks, or starts a compiler, for the preloaded runtime goes along; and products by other
+# code, minutes where it is not optimized.
+interpreted() {
+  local preload
+  preload="$(clang -print-file-name=libclang_rt.asan-x86_64.so) $(gcc -print-file-name=libstdc++.so.6)"
+  ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \
+    python -m pytest -q "$1" -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code'
+}
+
+case $part in
+  programs) meson test -C "$tree" --no-rebuild --print-errorlogs --suite adjoin -t 4 ;;
+  rows) interpreted tests/ops ;;
+  python)
+    interpreted tests/python
     for mode in test grad; do
       ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ADJOIN_PREFIX=$stage \
         "$stage/bin/adjoin" conform "$stage/lib/adjoin/plugins-1/libaj_emulated.so" --mode $mode --largest 2000 \
           ${ADJOIN_TEST_SEED:+--seed "$ADJOIN_TEST_SEED"}
     done
     ;;
+  *) echo "no part is called '$part'; programs, rows, python" >&2; exit 2 ;;
 esac

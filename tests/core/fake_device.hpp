@@ -11,15 +11,13 @@
 #include <string>
 #include <vector>
 
+#include <adjoin/abi/plugin.h>
+
 #include "core/device/device.hpp"
 
 namespace adjoin::test {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
+constexpr bool kThreadSanitizer = (AJ_BUILD_FLAGS_ & AJ_BUILD_TSAN) != 0;
 
 struct FakeEvent {
   bool done = false;
