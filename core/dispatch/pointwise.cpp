@@ -191,12 +191,21 @@ aj_status* fit_number(const aj_op* op, int dtype, aj_value* v) {
   return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the number does not fit into ", to.name, "; give one that does, or a tensor");
 }
 
+// clamp() without bounds, say.
+aj_status* nothing_to_do(const aj_op* op) {
+  std::string names;
+  for (int i = 1; i < op->noperands; i++)
+    names += text(i > 1 ? " or " : "", "'", op->schema.params[op->operands[i]].name, "'");
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": nothing to do: give ", names);
+}
+
 // Fills operands [1, ...): tensors, numbers, absent ones; casts where the kernel does not.
 aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Temporaries* temps) {
-  int at = 1;
+  int at = 1, absent = 0;
   for (int i = 0; i < in.op->noperands; i++, at++) {
     const aj_value& v = in.args[in.op->operands[i]];
     if (v.tag == AJ_NONE) {
+      if (++absent + 1 == in.op->noperands) return nothing_to_do(in.op);
       p->add_absent(at);
       continue;
     }

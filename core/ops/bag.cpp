@@ -55,8 +55,9 @@ void check_mode(std::string_view mode, const Tensor& scale) {
   if (mode != "sum" && mode != "mean" && mode != "max")
     kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "mode must be 'sum', 'mean' or 'max', it is '",
                   mode, "'");
-  want(!scale.defined() || mode == "sum", "per_sample_weights go with mode 'sum', not with '", mode,
-       "'");
+  if (scale.defined() && mode != "sum")
+    kit::raise_as("NotImplementedError", AJ_UNIMPLEMENTED,
+                  "per_sample_weights go with mode 'sum', not with '", mode, "'");
 }
 
 // The largest of a table with a line for each bag, filled up where bags are shorter.
@@ -96,10 +97,12 @@ int64_t check_bags(const kit::Values& c) {
        shown(weight), "; convert it, or index it and add the rows up");
   want(indices.ndim() == 1 || indices.ndim() == 2,
        "input must have 1 or 2 dimensions, its shape is ", shown(indices));
-  want(indices.ndim() == 1 || !offsets.defined(),
-       "input of 2 dimensions says itself where bags begin: leave offsets");
-  want(indices.ndim() == 2 || (offsets.defined() && offsets.ndim() == 1),
-       "input of 1 dimension needs offsets, integers that say where bags begin");
+  if (indices.ndim() == 2 && offsets.defined())
+    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
+                  "input of 2 dimensions says itself where bags begin: leave offsets");
+  if (indices.ndim() == 1 && !(offsets.defined() && offsets.ndim() == 1))
+    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
+                  "input of 1 dimension needs offsets, integers that say where bags begin");
   if (scale.defined()) {
     want_shape(scale, "per_sample_weights", indices.shape());
     want(scale.dtype() == weight.dtype(), "per_sample_weights must be ", weight.dtype(),

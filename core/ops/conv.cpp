@@ -233,10 +233,16 @@ Tensor batched(const Tensor& x, int64_t n, F f) {
   return x.ndim() == n + 2 ? f(x) : squeeze(f(unsqueeze(x, 0)), {0});
 }
 
+void want_kernel(const Tensor& w) {
+  for (int64_t d = 2; d < w.ndim(); ++d)
+    want(w.size(d) > 0, "the kernel must have elements, weight is ", shown(w));
+}
+
 aj_status* conv(aj_call* call, int64_t n) {
   return kit::compose(call, [&](kit::Body& b) {
     Conv c(size_t(n), n_of(b.ints(3), n, "stride"), n_of(b.ints(4), n, "padding"),
            n_of(b.ints(5), n, "dilation"), b.integer(6));
+    want_kernel(b.tensor(1));
     b.ret(0,
           batched(b.tensor(0), n, [&](const Tensor& x) { return c(x, b.tensor(1), b.tensor(2)); }));
   });
@@ -275,6 +281,7 @@ aj_status* conv_transpose(aj_call* call, int64_t n) {
            n_of(b.ints(7), n, "dilation"), b.integer(6));
     c.output_padding = n_of(b.ints(5), n, "output_padding");
     c.transposed = true;
+    want_kernel(b.tensor(1));
     b.ret(0,
           batched(b.tensor(0), n, [&](const Tensor& x) { return c(x, b.tensor(1), b.tensor(2)); }));
   });

@@ -337,6 +337,8 @@ aj_status* triplet_margin_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &anchor = b.tensor(0), &positive = b.tensor(1), &negative = b.tensor(2);
     double p = b.real(4), eps = b.real(5);
+    if (!(b.real(3) > 0))
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "margin must be above 0: ", b.real(3));
     Tensor near = pairwise_distance(anchor, positive, p, eps),
            far = pairwise_distance(anchor, negative, p, eps);
     if (b.flag(6)) far = minimum(far, pairwise_distance(positive, negative, p, eps));

@@ -38,9 +38,48 @@ void want_floating(const Tensor& t) {
 }
 void want_probability(double p) { want(p >= 0 && p <= 1, "p must be between 0 and 1: ", p); }
 
+// The smallest and the largest are NaN where any element is, so a NaN is refused too.
+void want_probabilities(const Tensor& p) {
+  if (!has_values(p)) return;
+  auto [low, high] = aminmax(p);
+  double least = low.item<double>(), most = high.item<double>();
+  want(least >= 0 && most <= 1, "probabilities must be between 0 and 1; they reach from ", least,
+       " to ", most);
+}
+void want_spread(const Tensor& std) {
+  if (std.is_complex() || !has_values(std)) return;
+  double least = amin(std).item<double>();
+  want(least >= 0, "std must not be negative: the smallest is ", least);
+}
+
+// The largest finite number of a floating dtype.
+double largest(DLDataType d) {
+  if (d.code == kDLBfloat) return 3.3895313892515355e38;
+  return d.bits == 64   ? std::numeric_limits<double>::max()
+         : d.bits == 32 ? double(std::numeric_limits<float>::max())
+                        : 65504;
+}
+
+// Integers that the dtype does not hold would fold over.
+void want_room(DLDataType d, int64_t low, int64_t last) {
+  bool holds = true;
+  if (d.code == kDLFloat || d.code == kDLBfloat) {
+    holds = double(low) >= -largest(d) && double(last) <= largest(d);
+  } else if (d == boolean || d.code == kDLUInt) {
+    holds = low >= 0 && (d.bits == 64 || last < int64_t(1) << (d == boolean ? 1 : d.bits));
+  } else if (d.bits < 64) {
+    int64_t end = int64_t(1) << (d.bits - 1);
+    holds = low >= -end && last < end;
+  }
+  want(holds, d, " does not hold all integers from ", low, " to ", last, "; take a wider dtype");
+}
+
 Tensor uniform(const Tensor& t, double low, double high, const Generator& g) {
   want_floating(t);
   want(low <= high, "from must not be above to: ", low, " and ", high);
+  double most = largest(t.dtype());
+  want(low >= -most && high <= most && high - low <= most, t.dtype(), " does not hold ", low,
+       ", ", high, " and what lies between");
   auto [seed, offset] = draw(g, t, is_wide(t));
   return uniform_philox_(t, low, high, seed, offset);
 }
@@ -59,6 +98,7 @@ Tensor gaussian(const Tensor& t, double mean, double std, const Generator& g) {
 
 Tensor integers(const Tensor& t, int64_t low, int64_t high, const Generator& g) {
   want(low < high, "from ", low, " to ", high, " there is no integer");
+  want_room(t.dtype(), low, high - 1);
   bool wide = uint64_t(high) - uint64_t(low) > (uint64_t(1) << 32);
   auto [seed, offset] = draw(g, t, wide);
   return randint_philox_(t, low, high, seed, offset);
@@ -125,18 +165,21 @@ aj_status* bernoulli_fill_body(void*, aj_call* call) {
 }
 aj_status* bernoulli_fill_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    want_probabilities(b.tensor(1));
     b.ret(0, copy_(b.tensor(0), lt(uniform_for(b.tensor(0), b.generator(2)), b.tensor(1))));
   });
 }
 aj_status* bernoulli_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     want_floating(b.tensor(0));
+    want_probabilities(b.tensor(0));
     b.ret(0, to(lt(uniform_for(b.tensor(0), b.generator(1)), b.tensor(0)), b.tensor(0).dtype()));
   });
 }
 
 aj_status* exponential_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    want_floating(b.tensor(0));
     want(b.real(1) > 0, "lambd must be above 0: ", b.real(1));
     Tensor u = uniform_for(b.tensor(0), b.generator(2));
     b.ret(0, copy_(b.tensor(0), div(log1p(-u), -b.real(1))));
@@ -153,12 +196,15 @@ aj_status* geometric_body(void*, aj_call* call) {
 aj_status* log_normal_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
+    want(b.real(2) > 0, "std must be above 0: ", b.real(2));
     b.ret(0, copy_(t, exp(gaussian(empty_dense(t.shape(), t.dtype(), t.device()), b.real(1),
                                    b.real(2), b.generator(3)))));
   });
 }
 aj_status* cauchy_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    want_floating(b.tensor(0));
+    want(b.real(2) > 0, "sigma must be above 0: ", b.real(2));
     Tensor u = uniform_for(b.tensor(0), b.generator(3));
     b.ret(0, copy_(b.tensor(0), tan((u - 0.5) * 3.141592653589793) * b.real(2) + b.real(1)));
   });
@@ -201,8 +247,11 @@ aj_status* randperm_body(void*, aj_call* call) {
     int64_t n = b.integer(0);
     want(n >= 0, "n must not be negative: ", n);
     DLDevice device = b.maybe<DLDevice>(3).value_or(b.call()->device);
+    DLDataType dtype = b.maybe<DLDataType>(2).value_or(int64);
+    want(n <= end_of(dtype), dtype, " does not hold the integers below ", n,
+         "; take a wider dtype");
     Tensor draws = integers(empty_dense({n}, int64, device), 0, int64_t(1) << 62, b.generator(1));
-    if (!has_values(draws)) return b.ret(0, to(draws, b.maybe<DLDataType>(2).value_or(int64)));
+    if (!has_values(draws)) return b.ret(0, to(draws, dtype));
     draws = to(draws, std::nullopt, DLDevice{kDLCPU, 0});
     Tensor order = empty_dense({n}, int64, DLDevice{kDLCPU, 0});
     const int64_t* draw = draws.data<int64_t>();
@@ -215,7 +264,7 @@ aj_status* randperm_body(void*, aj_call* call) {
       if (i + ahead < n) __builtin_prefetch(at + other(i + ahead), 1);
       std::swap(at[i], at[other(i)]);
     }
-    b.ret(0, to(order, b.maybe<DLDataType>(2).value_or(int64), device));
+    b.ret(0, to(order, dtype, device));
   });
 }
 
@@ -223,6 +272,8 @@ aj_status* normal_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& mean = b.tensor(0);
     Operand std = b.operand(1);
+    if (std.is_tensor()) want_spread(std.tensor());
+    else want(std.number().to_double() >= 0, "std must not be negative: ", std.number().to_double());
     Tensor shape = std.is_tensor() ? mean + std : mean;
     Tensor z =
         gaussian(empty_dense(shape.shape(), mean.dtype(), mean.device()), 0, 1, b.generator(2));
@@ -232,6 +283,7 @@ aj_status* normal_tensor_body(void*, aj_call* call) {
 aj_status* normal_float_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& std = b.tensor(1);
+    want_spread(std);
     b.ret(0, gaussian(empty_dense(std.shape(), std.dtype(), std.device()), 0, 1, b.generator(2)) *
                      std +
                  b.real(0));
@@ -278,7 +330,8 @@ aj_status* alpha_dropout_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     double p = b.real(1), low = -1.7580993408473766;
-    want_probability(p);
+    if (!(p >= 0 && p <= 1))
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "p must be between 0 and 1: ", p);
     if (!b.flag(2) || p == 0) return b.ret(0, t);
     if (p == 1) return b.ret(0, t * 0);
     double a = 1 / std::sqrt((1 - p) * (1 + p * low * low)), c = -a * low * p;

@@ -117,7 +117,7 @@ _ELSEWHERE = {
     ), "amp.autocast_mode"),
     **dict.fromkeys((
         "selu_", "celu_", "threshold_", "rrelu_", "dropout_", "alpha_dropout_", "feature_alpha_dropout_",
-        "feature_dropout", "feature_dropout_", "native_dropout", "embedding", "instance_norm", "batch_norm", "kl_div",
+        "feature_dropout", "feature_dropout_", "native_dropout", "binomial", "embedding", "embedding_bag", "instance_norm", "batch_norm", "kl_div",
         "hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss",
         "poisson_nll_loss", "binary_cross_entropy_with_logits", "max_pool1d_with_indices", "adaptive_max_pool1d",
         "grid_sampler", "affine_grid_generator", "native_layer_norm", "native_group_norm", "native_batch_norm",

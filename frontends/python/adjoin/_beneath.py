@@ -7,6 +7,7 @@ import adjoin
 from adjoin.nn import functional as F
 from adjoin.nn._functional import op
 
+BAGS = ("sum", "mean", "max")
 REDUCTIONS = ("none", "mean", "sum")
 SAMPLINGS = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
@@ -81,10 +82,51 @@ def native_dropout(input, p, train):
     return input * kept * (1 / (1 - p) if p < 1 else 0.0), kept
 
 
+def binomial(count, prob, generator=None):
+    """How many of count trials succeed, each with probability prob, in count's floating dtype."""
+    if not count.dtype.is_floating_point:
+        raise ValueError(f"binomial: count must be floating, it is {count.dtype}")
+    with adjoin.no_grad():
+        most = int(count.max()) if count.numel() else 0
+        shape = adjoin.broadcast_shapes(count.shape, prob.shape)
+        each = adjoin.rand((builtins.max(most, 0), *shape), generator=generator, dtype=prob.dtype, device=count.device)
+        trial = adjoin.arange(each.size(0), device=count.device).reshape(-1, *[1] * len(shape))
+        return ((each < prob) & (trial < count)).sum(0).to(count.dtype)
+
+
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """Rows of a table; no row is padding if padding_idx is -1."""
     padding_idx = None if padding_idx == -1 else padding_idx
     return F.embedding(indices, weight, padding_idx, None, 2.0, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(
+    weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
+    include_last_offset=False, padding_idx=None,
+):  # fmt: skip
+    """F.embedding_bag (mode: 0 sum, 1 mean, 2 max), the bag of each index, how many indices of each bag count, and the rows
+    that maxima come from; but for maxima the last is the one before it. Plain sums have no bags and count nothing."""
+    kind, indices = _word("embedding_bag", BAGS, mode), indices.flatten()
+    rows = F.embedding_bag(indices, weight, offsets, None, 2.0, scale_grad_by_freq, kind, sparse, per_sample_weights,
+                           include_last_offset, padding_idx)  # fmt: skip
+    of_each, counts = indices.new_empty(0), indices.new_zeros(len(rows))
+    if kind != "sum" or padding_idx is not None:
+        starts = offsets[:-1] if include_last_offset else offsets
+        places = adjoin.arange(len(indices), dtype=offsets.dtype, device=indices.device)
+        of_each = (adjoin.searchsorted(starts, places, right=True) - 1).to(indices.dtype)
+    if kind == "sum":
+        return rows, of_each, counts, counts
+    padding = -1 if padding_idx is None else padding_idx % len(weight)
+    counts = adjoin.bincount(of_each[indices != padding], minlength=len(rows)).to(indices.dtype)
+    if kind == "mean":
+        return rows, of_each, counts, counts
+    with adjoin.no_grad():  # the first of a bag's indices whose row has the maximum, in each column
+        first = adjoin.arange(len(indices), device=indices.device).unsqueeze(1)
+        first = first.masked_fill((weight[indices] != rows[of_each]) | (indices == padding).unsqueeze(1), len(indices))
+        bag = of_each.long().unsqueeze(1).expand_as(first)
+        first = adjoin.full_like(rows, len(indices), dtype=first.dtype).scatter_reduce(0, bag, first, "amin")
+        places = adjoin.cat([indices, indices.new_zeros(1)])[first]
+    return rows, of_each, counts, places
 
 
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):

@@ -54,6 +54,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"vmap: randomness is {randomness!r}, 'error', 'different' or 'same' is wanted")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
     def mapped(*args, **kwargs):

@@ -11,6 +11,8 @@ def _phase(length, periodic, dtype, device):
     """The angle of each place, 0 to 2 pi; a periodic window is one of length + 1 without its last place."""
     if length < 0:
         raise RuntimeError(f"window: length {length} is negative")
+    if dtype is not None and not dtype.is_floating_point:
+        raise RuntimeError(f"window: the values are not whole: dtype is {dtype}; take a floating one")
     steps = max(length if periodic else length - 1, 1)
     places = _C.find_op("arange")(length, dtype=_C.float64, device=device)
     return places * (2 * math.pi / steps), dtype or _C.get_default_dtype()

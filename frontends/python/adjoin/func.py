@@ -227,6 +227,13 @@ def hessian(func, argnums=0):
 
 def jvp(func, primals, tangents, *, has_aux=False):
     """``func(*primals)`` and its derivative along the tangents (by two backward passes)."""
+    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+        raise RuntimeError(
+            f"jvp: primals and tangents must be tuples, of one element too; they are {type(primals).__name__} and {type(tangents).__name__}"
+        )
+    shapes = [tuple(x.shape) for x in _leaves(primals)], [tuple(x.shape) for x in _leaves(tangents)]
+    if shapes[0] != shapes[1]:
+        raise RuntimeError(f"jvp: the primals have shapes {shapes[0]}, the tangents {shapes[1]}; they must be the same")
     result, back, *aux = vjp(func, *primals, has_aux=has_aux)
     weights = _map(result, lambda x: adjoin.zeros_like(x).requires_grad_())
     with adjoin.enable_grad():
@@ -256,6 +263,9 @@ def linearize(func, *primals):
 
 def vjp(func, *primals, has_aux=False):
     """``func(*primals)`` and a function that takes gradients of the result and returns those of the primals."""
+    for primal in primals:
+        if isinstance(primal, (int, float, complex)):
+            raise ValueError(f"vjp: a primal is the {type(primal).__name__} {primal}; a tensor is wanted")
     recorded = any(x.requires_grad for x in _leaves(primals))
     leaves = []
     with adjoin.enable_grad():

@@ -72,6 +72,12 @@ class Geometric(_Bits):
     """How often 0 comes before the first 1."""
 
     support = constraints.nonnegative_integer
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        super().__init__(probs, logits, validate_args)
+        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+            raise ValueError(f"Expected parameter probs of Geometric to be positive but found {self.probs}")
+
     mean = property(lambda self: 1 / self.probs - 1)
     mode = property(lambda self: adjoin.zeros_like(self.probs))
     variance = property(lambda self: (1 / self.probs - 1) / self.probs)

@@ -32,7 +32,9 @@ class Transform:
     event_dim = property(lambda self: self.domain.event_dim)
 
     def __init__(self, cache_size=0):
-        """Nothing is kept between calls, whatever ``cache_size`` says."""
+        """Nothing is kept between calls, whether ``cache_size`` is 0 or 1."""
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
 
     def __call__(self, x):
         return self._call(x)
@@ -56,6 +58,7 @@ class Transform:
 
     def with_cache(self, cache_size=1):
         """The same: nothing is kept between calls."""
+        Transform.__init__(self, cache_size)
         return self
 
     def __eq__(self, other):

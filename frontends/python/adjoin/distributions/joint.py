@@ -61,7 +61,11 @@ class TransformedDistribution(Distribution):
     """What becomes of a distribution's values through transforms."""
 
     def __init__(self, base_distribution, transforms, validate_args=None):
+        if not isinstance(transforms, (Transform, list, tuple)):
+            raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not all(isinstance(t, Transform) for t in self.transforms):
+            raise ValueError("transforms must be a Transform or a list of Transforms")
         self._transform = ComposeTransform(self.transforms)
         inner, outer = self._transform.domain.event_dim, self._transform.codomain.event_dim
         given = base_distribution.batch_shape + base_distribution.event_shape

@@ -393,7 +393,11 @@ def check_ways(foreach, fused, differentiable):
 
 def as_float(value):
     """A learning rate or the like that may be a 0-dim tensor, as a float."""
-    return value.item() if isinstance(value, adjoin.Tensor) else value
+    if not isinstance(value, adjoin.Tensor):
+        return value
+    if value.numel() != 1:
+        raise ValueError(f"optim: a setting as a tensor must be of 1 element, it has shape {tuple(value.shape)}")
+    return value.item()
 
 
 def count_tensor():

@@ -21,7 +21,7 @@ def multi_head_attention_forward(
 
     ``static_k`` and ``static_v`` (N heads, S, E / heads) stand for projected keys and values.
     """
-    check(query, key, value, embed_dim_to_check, num_heads, attn_mask, is_causal)
+    check(query, key, value, embed_dim_to_check, num_heads, attn_mask, is_causal, static_k is None)
     batched = query.dim() == 3
     if batched:
         query, key, value = first_two_swapped(query, key, value)
@@ -44,7 +44,7 @@ def multi_head_attention_forward(
     return out.transpose(0, 1), attention
 
 
-def check(query, key, value, embed_dim, num_heads, attn_mask, is_causal):
+def check(query, key, value, embed_dim, num_heads, attn_mask, is_causal, alike=True):
     """Refuses shapes that do not belong together."""
     if query.dim() not in (2, 3):
         raise AssertionError(
@@ -64,6 +64,10 @@ def check(query, key, value, embed_dim, num_heads, attn_mask, is_causal):
         raise AssertionError(
             f"was expecting embedding dimension of {embed_dim}, but got {query.size(-1)}"
         )
+    if alike and key.shape[:-1] != value.shape[:-1]:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    if attn_mask is not None and not (attn_mask.dtype.is_floating_point or attn_mask.dtype == adjoin.bool):
+        raise AssertionError(f"only bool and floating types of attn_mask are supported, not {attn_mask.dtype}")
     if embed_dim % num_heads:
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
 
@@ -169,6 +173,11 @@ def _mask(attn_mask, key_padding_mask, q, n, length, source):
                 f"but should be {(length, source)}."
             )
     if key_padding_mask is not None:
+        if tuple(key_padding_mask.shape) != (n, source):
+            raise AssertionError(
+                f"The shape of key_padding_mask is {tuple(key_padding_mask.shape)}, but should be {(n, source)}: "
+                "a row for each batch, an element for each key"
+            )
         padding = _additive(key_padding_mask, q.dtype).view(n, 1, 1, source)
         mask = padding if mask is None else mask + padding
     return mask
@@ -177,6 +186,8 @@ def _mask(attn_mask, key_padding_mask, q, n, length, source):
 def _additive(mask, dtype):
     """A boolean mask, True where attention is barred, as zeros and minus infinities."""
     if mask.dtype != adjoin.bool:
+        if not mask.dtype.is_floating_point:
+            raise AssertionError(f"only bool and floating types of key_padding_mask are supported, not {mask.dtype}")
         return mask
     zeros = adjoin.zeros(mask.shape, dtype=dtype, device=mask.device)
     return zeros.masked_fill(mask, float("-inf"))

@@ -95,6 +95,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(values)} (batch_size={input.size(1)})"
         )
+    if not values:
+        raise RuntimeError("Cannot pack empty tensors.")
     if min(values) <= 0:
         raise RuntimeError(
             "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
