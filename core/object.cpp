@@ -37,7 +37,7 @@ std::deque<Type>& types() {
   return *t;
 }
 
-struct List {
+struct Items {
   aj_value* items;
   uint32_t n;
 };
@@ -48,7 +48,7 @@ struct Function {
 };
 
 void list_destroy(void* p) {
-  List* l = static_cast<List*>(p);
+  Items* l = static_cast<Items*>(p);
   for (uint32_t i = 0; i < l->n; i++)
     if (l->items[i].tag >= AJ_TENSOR) any_release(l->items[i].v.object);
   delete[] l->items;
@@ -131,7 +131,7 @@ aj_str string_get(const aj_object* o) {
 aj_status* list_new_stealing(aj_value* items, uint32_t n, aj_object** out) {
   void* p;
   auto* copy = new (std::nothrow) aj_value[n ? n : 1];
-  aj_status* s = copy ? object_new(AJ_LIST_OBJ, sizeof(List), list_destroy, out, &p)
+  aj_status* s = copy ? object_new(AJ_LIST_OBJ, sizeof(Items), list_destroy, out, &p)
                       : fail(AJ_OUT_OF_MEMORY, "list: out of memory: asked for ", n, " items");
   if (s) {
     delete[] copy;
@@ -140,7 +140,7 @@ aj_status* list_new_stealing(aj_value* items, uint32_t n, aj_object** out) {
     return s;
   }
   for (uint32_t i = 0; i < n; i++) copy[i] = items[i];
-  *static_cast<List*>(p) = {copy, n};
+  *static_cast<Items*>(p) = {copy, n};
   return nullptr;
 }
 
@@ -158,7 +158,7 @@ aj_status* list_new(const aj_value* items, uint32_t n, aj_object** out) {
 const aj_value* list_get(const aj_object* o, uint32_t* n) {
   *n = 0;
   if (!o || o->type != AJ_LIST_OBJ) return nullptr;
-  const List* l = reinterpret_cast<const List*>(block(o) + 1);
+  const Items* l = reinterpret_cast<const Items*>(block(o) + 1);
   *n = l->n;
   return l->items;
 }

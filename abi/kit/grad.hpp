@@ -94,7 +94,7 @@ class HeldOperand : public Operand {  // keeps alive what it stands for
   Tensor keep_;
 };
 inline HeldOperand conj(const Operand& x) {
-  if (x.is_tensor()) return conj(x.tensor());
+  if (x.is_tensor()) return kit::conj(x.tensor());  // ops.hpp has another
   return adjoin::conj(x.number());
 }
 

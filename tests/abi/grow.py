@@ -66,7 +66,7 @@ def build_grown():
     source, build = GROWN / "source", GROWN / "build"
     copy_sources(source)
     cache = "ccache " if shutil.which("ccache") else ""
-    options = ["-Doptimization=0", "-Dtests=false", "-Dwarning_level=0", "-Dpython="]
+    options = ["-Doptimization=0", "-Db_pch=true", "-Dtests=false", "-Dwarning_level=0", "-Dpython="]
     options += [f"-D{plugin}=disabled" for plugin in PLUGINS]
     again = ["--reconfigure"] if (build / "build.ninja").exists() else []
     setup = ["env", f"CC={cache}gcc", f"CXX={cache}g++", "meson", "setup", *again, build, source, *options]
