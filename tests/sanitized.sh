@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/sanitized.sh TREE PART: tests of a sanitizer build. Parts: programs (the C++ tests), and with AddressSanitizer rows (tests/ops)
-# and python (tests/python, and the emulated GPU's conformance).
+# tests/sanitized.sh TREE PART: tests of a sanitizer build. Parts: programs (the C++ tests), and with AddressSanitizer rows (a third of
+# tests/ops, chosen by ADJOIN_TEST_SEED; all with --full) and python (tests/python, and the emulated GPU's conformance).
 set -euo pipefail
 tree=$1 part=$2
 # Reports go to files: what a test prints is caught by its runner, and lost where a report ends the process.
@@ -24,7 +24,7 @@ interpreted() {
 
 case $part in
   programs) meson test -C "$tree" --no-rebuild --print-errorlogs --suite adjoin -t 4 ;;
-  rows) interpreted tests/ops ;;
+  rows) ADJOIN_TEST_SHARE=3 interpreted tests/ops ;;
   python)
     interpreted tests/python
     for mode in test grad; do

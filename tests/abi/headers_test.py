@@ -35,6 +35,16 @@ def test_plugin_macros_compile(language, standard, tmp_path):
     subprocess.run(["gcc", "-x", language, f"-std={standard}", *STRICT, f"-I{INCLUDE}", str(file)], check=True)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_kit_is_read_in_any_order(reverse, tmp_path):
+    names = sorted((h.name for h in (INCLUDE / "adjoin/kit").glob("*.hpp")), reverse=reverse)
+    file = tmp_path / "kit.cpp"
+    file.write_text("".join(f"#include <adjoin/kit/{name}>\n" for name in names))
+    subprocess.run(
+        ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{INCLUDE}", file], check=True
+    )
+
+
 def test_headers_include_only_each_other_and_the_language():
     for header in HEADERS:
         found = re.findall(r'#include\s*[<"]([^>"]+)[>"]', (INCLUDE / "adjoin/abi" / header).read_text())
