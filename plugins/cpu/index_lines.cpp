@@ -89,9 +89,19 @@ IndexPart IndexLines::piece_of_line(const Cursor& at, int64_t first, int64_t n) 
   const Start begin = *at;
   const int64_t* index = values_.data() + begin.own + first;
   check(index, n, size_, dim_);
-  return {
-      index, 1,           n, 0, begin.place, 0, 0, step_.place, begin.other + first * step_.other,
-      0,     step_.other, 0};
+  return {index,
+          1,
+          n,
+          0,
+          begin.place,
+          0,
+          0,
+          step_.place,
+          begin.other + first * step_.other,
+          0,
+          step_.other,
+          0,
+          size_ > kCached};
 }
 
 IndexPart IndexLines::beside_each_other(const Cursor& at, int64_t m, int64_t row, int64_t rows) {

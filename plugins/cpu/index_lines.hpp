@@ -21,10 +21,11 @@ struct IndexPart {
   int64_t place, place_line, place_next, place_step;
   int64_t other, other_line, other_next;
   int64_t first;  // of the lines, counted through the whole index; not told of lines side by side
+  bool far = false;  // one line, which names what lies beyond the caches
 };
 
 // f(place, other) for all of a part in the order of the lines; near(place) and beside(other) ask
-// for the memory of what is to come: of one line what is named later, else the next line's. All
+// for the memory of what is to come: of a far line what is named later, else the next line's. All
 // that the loops need is in registers, since a store might change a member.
 template <class F, class Near, class Beside>
 [[gnu::always_inline]] inline void each_of(const IndexPart& part, F f, Near near, Beside beside) {
@@ -39,7 +40,7 @@ template <class F, class Near, class Beside>
         f(place + j * p.place_next + index[j] * p.place_step, other + j * p.other_next);
       continue;
     }
-    if (p.lines == 1) {
+    if (p.far) {
       constexpr int64_t ahead = 32;
 #pragma GCC unroll 4
       for (; j + ahead < p.length; ++j) {
