@@ -67,8 +67,9 @@ step lint bash tests/lint/all.sh
 step "C++ tests" meson test -C $tree --no-rebuild --print-errorlogs --suite adjoin
 step "contract" python -m pytest -q tests/abi
 step "Python tests" python -m pytest -q tests/core tests/ops tests/plugins tests/python tests/cli tests/extensions
-step "other languages" python -m pytest -q tests/frontends
-step "packages" python -m pytest -q tests/packages
+start "other languages" python -m pytest -q tests/frontends
+start "packages" python -m pytest -q tests/packages
+finish
 for isa in base avx2; do  # the best of this processor was used above
   start "kernels for $isa" env ADJOIN_CPU_ISA=$isa python -m pytest -q tests/ops/rows_test.py tests/python/products_test.py
 done
@@ -78,7 +79,7 @@ if [ "$sanitizers" = 1 ]; then
   if wait $builds; then
     echo "-- sanitizer builds: done after $((SECONDS - waited)) s more"
     unset "jobs[builds]"
-    for part in programs rows python; do start "ASan and UBSan: $part" bash tests/sanitized.sh build/asan $part; done
+    for part in programs rows python conform; do start "ASan and UBSan: $part" bash tests/sanitized.sh build/asan $part; done
     start "TSan" bash tests/sanitized.sh build/tsan programs
     finish
   else

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import sys
-import zlib
 
 import pytest
 
@@ -27,13 +26,8 @@ def pytest_collection_modifyitems(config, items):
     selected["whole"] = (
         not config.option.keyword and not named and {p.name for p in HERE.glob("rows_*test.py")} <= modules
     )
-    share = int(os.environ.get("ADJOIN_TEST_SHARE", "1"))  # one test of so many, by the seed
-    if share > 1 and not coverage_table.FULL:
-        selected["whole"] = False
-        left = [i for i in items if zlib.crc32(f"{coverage_table.SEED} {i.nodeid}".encode()) % share]
-        config.hook.pytest_deselected(items=left)
-        gone = set(left)
-        items[:] = [i for i in items if i not in gone]
+    if selected["whole"] and os.environ.get("ADJOIN_TEST_SHARE", "1") != "1" and not coverage_table.FULL:
+        selected["whole"] = False  # see tests/conftest.py
 
 
 def pytest_sessionfinish(session, exitstatus):
