@@ -83,6 +83,9 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dtype, int32_t ndim, co
 aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg, DLDataType dtype, int32_t ndim,
                         const int64_t* shape, const int64_t* strides, int64_t offset);
 
+// A given tensor must have the result's shape; an empty one gets it.
+aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape);
+
 // An output of this shape: new, or the given one checked (and resized when it is empty). `direct` says that the kernel may
 // write it; otherwise *out is a new tensor to be copied into the given one afterwards.
 aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::span<const int64_t> shape,

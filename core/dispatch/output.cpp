@@ -133,6 +133,14 @@ aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t 
   return s;
 }
 
+aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape) {
+  if (std::ranges::equal(adjoin::shape(given), shape)) return nullptr;
+  if (priv(given).numel != 0)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ", adjoin::shape(given),
+                ", the result has ", shape, "; it must be empty or of that shape");
+  return resize(given, shape);
+}
+
 aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::span<const int64_t> shape,
                           const int64_t* strides, const aj_value& given, bool casts, aj_tensor** out, bool* direct) {
   *direct = true;
@@ -145,12 +153,7 @@ aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::s
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out is on ", device(t)->id, ", the inputs are on ", d->id);
   if (!can_cast(dtype.index, priv(t).dtype))
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dtype.dl, ", which cannot be cast to out's ", t->dl.dtype);
-  if (!std::ranges::equal(adjoin::shape(t), shape)) {
-    if (priv(t).numel != 0)
-      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out has shape ", adjoin::shape(t), ", the result has ", shape,
-                  "; pass an empty tensor or one of that shape");
-    AJ_TRY(resize(t, shape));
-  }
+  AJ_TRY(fit_given(op, t, shape));
   if (casts || priv(t).dtype == dtype.index) {
     retain(t);
     *out = t;
