@@ -1,5 +1,6 @@
 """tests/python/serialization_faults_test.py: what the reader of `.pt` files refuses: code, lies, damaged bytes."""
 
+import copy
 import io
 import os
 import pickle
@@ -31,6 +32,8 @@ def test_nothing_is_executed(protocol):
         load_bytes(data)
     found = load_bytes(data, weights_only=False)["x"]
     assert repr(found) == "<unknown object of posix.system>" and found.args == ("touch /tmp/never",)
+    with pytest.raises(AttributeError, match="may be meant to harm$"):
+        found.eval()
     assert serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data)) == ["posix.system"]
 
 
@@ -52,6 +55,11 @@ def test_classes_by_leave():
         load_bytes(data)
     record = load_bytes(data, weights_only=False)[1]
     assert record.state == {"x": [4]} and repr(record) == f"<unknown object of {name}>"
+    with pytest.raises(AttributeError, match=r"has no 'eval'.*safe_globals\(\[Point\]\)"):
+        record.eval()
+    with pytest.raises(TypeError, match=r"cannot be called.*pickle_module=pickle"):
+        record(1)
+    assert copy.deepcopy(record).state == pickle.loads(pickle.dumps(record)).state == record.state
     with serialization.safe_globals([Point]):
         assert serialization.get_safe_globals() == [Point]
         assert [p.x for p in load_bytes(data)] == [3, [4]]

@@ -17,6 +17,10 @@ _HARMFUL = {"os", "posix", "nt", "subprocess", "pty", "sys", "runpy", "shutil", 
 _HARMFUL_BUILTINS = {"eval", "exec", "compile", "__import__", "open", "getattr", "breakpoint", "input"}
 
 
+def _is_harmful(module, name):
+    return module.partition(".")[0] in _HARMFUL or (module in ("builtins", "__builtin__") and name in _HARMFUL_BUILTINS)
+
+
 class UnknownClass:
     """The name of a class or function that a file speaks of and that nobody has allowed."""
 
@@ -39,6 +43,23 @@ class UnknownObject:
 
     def __repr__(self):
         return f"<unknown object of {self.cls.module}.{self.cls.name}>"
+
+    def __getattr__(self, name):
+        if name.startswith("__") or "cls" not in self.__dict__:  # what copy and pickle ask
+            raise AttributeError(name)
+        raise AttributeError(f"{self!r} has no {name!r}; {self._remedy()}")
+
+    def __call__(self, *args, **kwargs):
+        raise TypeError(f"{self!r} cannot be called; {self._remedy()}")
+
+    def _remedy(self):
+        ran_nothing = "load() runs nothing that a file names and made a record of it"
+        if _is_harmful(self.cls.module, self.cls.name):
+            return f"{ran_nothing}: it may be meant to harm"
+        return (
+            f"{ran_nothing}. If you trust the file, load it inside "
+            f"`with adjoin.serialization.safe_globals([{self.cls.name}])`, or with `pickle_module=pickle`"
+        )
 
 
 class _StorageType:
@@ -212,7 +233,7 @@ class Loading:
 
     def unknown(self, module, name):
         if self.weights_only:
-            if module.partition(".")[0] in _HARMFUL or (module in ("builtins", "__builtin__") and name in _HARMFUL_BUILTINS):
+            if _is_harmful(module, name):
                 raise pickle.UnpicklingError(
                     f"load: the file names {module}.{name}, which is not allowed and no file of tensors needs: it may be meant to "
                     "harm, so load it with no other reader; get an inert record by weights_only=False"

@@ -167,7 +167,19 @@ PyObject* watch_global_hooks(PyObject*, PyObject* dicts) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"watch_global_module_hooks", watch_global_hooks, METH_O, nullptr}, {}};
+// Whether somebody sees the module's calls: hooks, or a forward of this one object.
+PyObject* is_watched(PyObject*, PyObject* module) {
+  if (!PyObject_TypeCheck(module, &base_type))
+    return PyErr_Format(PyExc_TypeError, "module_is_watched: expected a Module, got %s", Py_TYPE(module)->tp_name);
+  PyObject** dict = _PyObject_GetDictPtr(module);
+  return PyBool_FromLong(has_hooks(module) || (dict && *dict && PyDict_Contains(*dict, forward_name) > 0));
+}
+
+PyMethodDef functions[] = {
+    {"watch_global_module_hooks", watch_global_hooks, METH_O, nullptr},
+    {"module_is_watched", is_watched, METH_O, nullptr},
+    {},
+};
 
 }  // namespace
 

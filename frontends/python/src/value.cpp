@@ -176,8 +176,38 @@ PyObject* nested(const char* data, const DLTensor& dl, int dim) {
   return list_along(data, n, step, [&](const char* at) { return nested(at, dl, dim + 1); });
 }
 
+// The newest short list of floats. Making and freeing its floats is most of what tolist takes, so once
+// nobody else holds the list, its floats that nobody holds are written again, as zip() does with its tuple.
+PyObject* newest_floats = nullptr;
+constexpr int64_t kShort = 256;
+
+template <class T>
+PyObject* short_floats(const char* at, int64_t n, int64_t step) {
+  Ref list(std::exchange(newest_floats, nullptr));
+  if (!list || Py_REFCNT(list.get()) != 1 || PyList_GET_SIZE(list.get()) != n) list = Ref(PyList_New(n));
+  for (int64_t i = 0; list && i < n; ++i, at += step) {
+    double x = load<T>(at);
+    PyObject* old = PyList_GET_ITEM(list.get(), i);
+    if (old && Py_REFCNT(old) == 1 && PyFloat_CheckExact(old)) {
+      reinterpret_cast<PyFloatObject*>(old)->ob_fval = x;
+    } else if (PyObject* number = PyFloat_FromDouble(x)) {
+      PyList_SET_ITEM(list.get(), i, number);
+      Py_XDECREF(old);
+    } else {
+      return nullptr;
+    }
+  }
+  Py_XDECREF(std::exchange(newest_floats, Py_XNewRef(list.get())));
+  return list.release();
+}
+
 PyObject* to_list(PyObject* self, PyObject*) {
   HeldTensor t(host_copy(tensor_of(self)));
+  if (t && t->dl.ndim == 1 && t->dl.shape[0] <= kShort) {
+    const DLTensor& dl = t->dl;
+    if (same(dl.dtype, kFloat32)) return short_floats<float>(data_of(t.get()), dl.shape[0], dl.strides[0] * 4);
+    if (same(dl.dtype, kFloat64)) return short_floats<double>(data_of(t.get()), dl.shape[0], dl.strides[0] * 8);
+  }
   return t ? nested(data_of(t.get()), t->dl, 0) : nullptr;
 }
 

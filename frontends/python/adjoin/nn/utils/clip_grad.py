@@ -72,6 +72,11 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Clamps every element of every gradient to [-clip_value, clip_value], in place."""
     clip_value = float(clip_value)
+    if clip_value < 0:
+        raise ValueError(
+            f"clip_grad_value_: clip_value is {clip_value}; gradients are clamped to [-clip_value, "
+            "clip_value], so it must not be negative"
+        )
     with adjoin.no_grad():
         for parameter in _listed(parameters):
             if parameter.grad is not None:
