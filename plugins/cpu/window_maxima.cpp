@@ -50,6 +50,47 @@ inline bool shared_taps_pay(const WindowRule& r, int64_t count, int64_t lanes) {
          8 * shared < count * (r.kernel + (r.stride > 4 ? 3 * lanes : 0));
 }
 
+// Windows of a line that are made at once: `count`, whose taps begin at `first` and of which vectors
+// read `reach` elements.
+struct Part {
+  int64_t count, first, reach;
+  bool copied;  // between enough of the least number on both sides
+  bool shares;  // maxima of neighbours among its windows
+};
+
+// The lines in parts, cut once for all. A vector has `lanes`, one of 16 bytes `few`. Vectors may read
+// what follows the line, if something does, and use none of it.
+inline std::vector<Part> parts_of(const Pooled& p, int64_t lanes, int64_t few, bool followed) {
+  const WindowRule& r = p.rule[2];
+  const int64_t in = p.in[2], out = p.out[2];
+  const int64_t room = std::max<int64_t>(2048, 2 * (r.kernel - 1) * r.dilation);
+  const int64_t most = std::max<int64_t>(1, room / r.stride / lanes) * lanes;
+  const bool shares = shared_taps_pay(r, std::min(most, out), lanes);
+  const int64_t at_once = r.stride > 4 && r.dilation == 1 && !shares ? few : lanes;
+  followed = followed && p.end_whole() == out;
+  std::vector<Part> parts;
+  for (int64_t lo = 0, count; lo < out; lo += count) {
+    const int64_t first = lo * r.stride - r.padding;
+    count = std::min(most, out - lo);
+    // What vectors can read of the line is not copied, unless few windows would share taps.
+    const int64_t inside = (in - first - reach_of(r, 0, at_once)) / (r.stride * at_once) * at_once;
+    const int64_t before = (-first / r.stride / at_once + 1) * at_once;
+    if (first < 0 && count > 8 * before && !shares) count = before;
+    if (first >= 0 && inside > 0 && !shares && !followed) count = std::min(count, inside);
+    const int64_t reach = reach_of(r, count, at_once);
+    parts.push_back({count, first, reach, first < 0 || (first + reach > in && !followed), shares});
+  }
+  return parts;
+}
+
+// How much of what follows a line vectors read.
+inline int64_t beyond(const Pooled& p, const std::vector<Part>& parts) {
+  int64_t most = 0;
+  for (const Part& part : parts)
+    if (!part.copied) most = std::max(most, part.first + part.reach - p.in[2]);
+  return most;
+}
+
 template <class T>
 T larger(T a, T b) {
   return b > a || scalar::is_nan(b) ? b : a;
@@ -230,47 +271,40 @@ void long_windows(const T* x, int64_t count, int64_t left, const WindowRule& r, 
 
 // Part by part; what lies outside the line is the least number.
 template <class T>
-void over_line(const Pooled& p, const T* x, std::vector<T>& padded, std::vector<T>& parts, T* to) {
+void over_line(const Pooled& p, const std::vector<Part>& cut, const T* x, std::vector<T>& padded,
+               std::vector<T>& parts, T* to) {
   const WindowRule& r = p.rule[2];
-  const int64_t in = p.in[2], out = p.out[2];
-  const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
-  const int64_t room = std::max<int64_t>(2048, 2 * (r.kernel - 1) * r.dilation);
-  const int64_t part = std::max<int64_t>(1, room / r.stride / lanes) * lanes;
-  const bool many = shared_taps_pay(r, std::min(part, out), lanes);
-  const int64_t at_once =
-      r.stride > 4 && r.dilation == 1 && !many ? int64_t(16 / sizeof(T)) : lanes;
-  for (int64_t lo = 0, count; lo < out; lo += count) {
-    const int64_t first = lo * r.stride - r.padding;
-    count = std::min(part, out - lo);
-    // What vectors can read of the line is not copied, unless few windows would share taps.
-    const int64_t inside = (in - first - reach_of(r, 0, at_once)) / (r.stride * at_once) * at_once;
-    const int64_t before = (-first / r.stride / at_once + 1) * at_once;
-    if (first < 0 && count > 8 * before && !many) count = before;
-    if (first >= 0 && inside > 0 && !many) count = std::min(count, inside);
-    const int64_t reach = reach_of(r, count, at_once);
-    const T* from = x + first;
-    if (first < 0 || first + reach > in) {
-      const int64_t begin = std::clamp<int64_t>(first, 0, in);
-      const int64_t end = std::clamp<int64_t>(first + reach, begin, in);
-      padded.resize(std::max(padded.size(), size_t(reach)));
-      std::fill_n(padded.data(), begin - first, kLeast<T>);
-      std::copy(x + begin, x + end, padded.data() + (begin - first));
-      std::fill_n(padded.data() + (end - first), first + reach - end, kLeast<T>);
+  const int64_t in = p.in[2];
+  for (const Part& part : cut) {
+    const T* from = x + part.first;
+    if (part.copied) {
+      const int64_t begin = std::clamp<int64_t>(part.first, 0, in);
+      const int64_t end = std::clamp<int64_t>(part.first + part.reach, begin, in);
+      padded.resize(std::max(padded.size(), size_t(part.reach)));
+      T* to_pad = std::fill_n(padded.data(), begin - part.first, kLeast<T>);
+      to_pad = std::copy(x + begin, x + end, to_pad);
+      std::fill_n(to_pad, part.first + part.reach - end, kLeast<T>);
       from = padded.data();
     }
-    if (!many) {
-      whole_windows(from, count, r, to + lo);
-      continue;
+    if (!part.shares) {
+      whole_windows(from, part.count, r, to);
+    } else {
+      parts.resize(std::max(parts.size(), size_t(part.reach)));
+      long_windows(from, part.count, part.reach, r, parts.data(), to);
     }
-    parts.resize(std::max(parts.size(), size_t(reach)));
-    long_windows(from, count, reach, r, parts.data(), to + lo);
+    to += part.count;
   }
 }
 
 template <class T>
 void maxima_of_volumes(const Pooled& p, const T* x, int64_t count, T* to) {
-  std::vector<T> columns(size_t(p.in[2])), padded, parts;
+  const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>())), width = p.in[2];
+  const std::vector<Part> followed = parts_of(p, lanes, 16 / sizeof(T), true);
+  const std::vector<Part> alone = parts_of(p, lanes, 16 / sizeof(T), false);
+  const int64_t after = width + beyond(p, followed);
+  std::vector<T> columns(static_cast<size_t>(after)), padded, parts;
   std::vector<int64_t> rows;
+  const T* const end = x + count * p.places();
   for (; count-- > 0; x += p.places())
     for (int64_t i = 0; i < p.out[0]; ++i)
       for (int64_t j = 0; j < p.out[1]; ++j, to += p.out[2]) {
@@ -288,8 +322,13 @@ void maxima_of_volumes(const Pooled& p, const T* x, int64_t count, T* to) {
           std::fill_n(to, p.out[2], kLeast<T>);
           continue;
         }
-        if (rows.size() > 1) over_rows(x, columns.size(), rows, columns.data());
-        over_line(p, rows.size() > 1 ? columns.data() : x + rows[0], padded, parts, to);
+        const T* line = x + rows[0];
+        if (rows.size() > 1) {
+          over_rows(x, size_t(width), rows, columns.data());
+          line = columns.data();
+        }
+        const bool room = rows.size() > 1 || end - line >= after;
+        over_line(p, room ? followed : alone, line, padded, parts, to);
       }
 }
 
