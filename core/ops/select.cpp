@@ -192,17 +192,14 @@ aj_status* bincount_body(void*, aj_call* call) {
     Tensor places = to(t, int64);
     int64_t n = b.integer(2);
     want(n >= 0, "minlength must not be negative: ", n);
-    if (t.numel() > 0) {  // read as unsigned the negative ones are the largest: one pass finds both
-      int64_t top = view(amax(view(places, uint64)), int64).item<int64_t>();
-      want(top >= 0, "input has negative elements");
-      n = std::max(n, top + 1);
+    if (t.numel() > 0) {
+      want(amin(places).item<int64_t>() >= 0, "input has negative elements");
+      n = std::max(n, amax(places).item<int64_t>() + 1);
     }
-    if (!weights.defined()) {
-      Tensor one = ones({1}, int64, t.device());
-      return b.ret(0, scatter_add(zeros_of(one, {n}), 0, places, expand(one, places.shape())));
-    }
-    Tensor amounts = weights.is_floating_point() ? weights : to(weights, float64);
-    b.ret(0, index_add(zeros_of(amounts, {n}), 0, places, amounts));
+    Tensor amounts = !weights.defined() ? expand(ones({1}, int64, t.device()), places.shape())
+                     : weights.is_floating_point() ? weights
+                                                   : to(weights, float64);
+    b.ret(0, scatter_add(zeros_of(amounts, {n}), 0, places, amounts));
   });
 }
 

@@ -224,6 +224,9 @@ void index_add(Args args) {
   TensorView x = args.tensor(0), source = args.tensor(3);
   MutView out = args.result(0);
   int64_t dim = args.integer(1);
+  // Single elements, if a bad index spoils nobody's tensor.
+  if (x.ndim() == 1 && x.get() != out.get() && args[4].tag == AJ_INT && args[4].v.i == 1)
+    return scatter_add(x, 0, args.tensor(2), source, out);
   Lines l(x.shape(), dim);
   Dense<int64_t> index = checked(args.tensor(2), l.size, dim);
   visit<stored_numeric>(x.dtype(), [&]<class S>() {

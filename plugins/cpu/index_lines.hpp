@@ -166,5 +166,8 @@ class IndexLines {
 // The output as its input is, unless it is its input.
 void start_from(TensorView x, MutView out);
 
+// The op of that name. Indices are checked part by part.
+void scatter_add(TensorView x, int64_t dim, TensorView index, TensorView source, MutView out);
+
 }  // namespace adjoin::cpu
 #endif

@@ -5,6 +5,7 @@
 
 #include "reduce_leaf.hpp"
 #include "tables.hpp"
+#include "window_sums.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pool.cpp"
 #include "simd.hpp"
@@ -99,24 +100,48 @@ T sum_columns(const T* p, int64_t n) {
   return sum;
 }
 
+// What each window of an average reads, and what its sum is divided by: a given number, or the
+// product of how many elements count in each dimension.
+struct Averaged {
+  const PoolGeometry& g;
+  int64_t given = 0;
+  bool adaptive = false, count_pad = false;
+
+  Range window(int d, int64_t o) const {
+    return adaptive ? g.adaptive(o, g.out[d], g.in[d]) : g.inside(d, o);
+  }
+  int64_t count(int d, int64_t o) const {
+    if (count_pad) return g.padded(d, o);
+    const Range r = window(d, o);
+    return r.hi - r.lo;
+  }
+  int64_t divisor(int64_t oh, int64_t ow) const {
+    return given ? given : count(0, oh) * count(1, ow);
+  }
+};
+
 // Windows' rows are added to one line, whose columns are added then; backward the other way round.
-// windows(d, o) is what output o reads of dimension d, divide(oh, ow, rows, columns) what its sum
-// is divided by.
-template <class T, class Windows, class Divide>
-void average_planes(const PoolGeometry& g, T* images, T* smalls, bool backward, Windows windows,
-                    Divide divide) {
-  std::vector<Range> across;
-  for (int64_t ow = 0; ow < g.out[1]; ++ow) across.push_back(windows(1, ow));
+template <class T>
+void average_planes(const Averaged& a, T* images, T* smalls, bool backward) {
+  const PoolGeometry& g = a.g;
+  const int64_t width = g.out[1];
+  std::vector<Range> windows;
+  std::vector<int64_t> counts;
+  for (int64_t ow = 0; ow < width; ++ow)
+    windows.push_back(a.window(1, ow)), counts.push_back(a.count(1, ow));
+  const LineWindows across(std::move(windows));
   // One window over all of a plane: found out once, for its divisions cost as much as a short plane.
   bool whole = false;
   T all = 1;
   if (g.out_pixels() == 1) {
-    Range rows = windows(0, 0), columns = windows(1, 0);
+    Range rows = a.window(0, 0), columns = a.window(1, 0);
     whole = rows.lo == 0 && rows.hi == g.in[0] && columns.lo == 0 && columns.hi == g.in[1];
-    all = T(divide(0, 0, rows, columns));
+    all = T(a.divisor(0, 0));
   }
   parallel_for(g.planes, grain_of(g.in_pixels()), [&](int64_t lo, int64_t hi) {
-    std::unique_ptr<T[]> line(new T[size_t(g.in[1])]);
+    std::vector<T> line(static_cast<size_t>(g.in[1])), divisors(counts.size()),
+        shares(counts.size());
+    int64_t divided = 0;  // by how many rows the divisors count
     for (int64_t plane = lo; plane < hi; ++plane) {
       T* image = images + plane * g.in_pixels();
       T* small = smalls + plane * g.out_pixels();
@@ -128,28 +153,32 @@ void average_planes(const PoolGeometry& g, T* images, T* smalls, bool backward, 
         continue;
       }
       if (backward) std::fill_n(image, g.in_pixels(), T(0));
-      for (int64_t oh = 0; oh < g.out[0]; ++oh, small += g.out[1]) {
-        Range rows = windows(0, oh);
-        auto each = [&](auto f) {  // f(output, its columns, what its sum is divided by)
-          for (int64_t ow = 0; ow < g.out[1]; ++ow)
-            f(ow, across[ow], T(divide(oh, ow, rows, across[ow])));
-        };
+      for (int64_t oh = 0; oh < g.out[0]; ++oh, small += width) {
+        const Range rows = a.window(0, oh);
+        if (const int64_t n = a.given ? 1 : a.count(0, oh); n != divided) {
+          divided = n;
+          for (size_t ow = 0; ow < counts.size(); ++ow)
+            divisors[ow] = T(a.given ? a.given : n * counts[ow]);
+        }
         // A single row needs no line of sums.
-        T* sums = rows.hi - rows.lo == 1 ? image + rows.lo * g.in[1] : line.get();
-        if (sums == line.get()) {
+        T* sums = rows.hi - rows.lo == 1 ? image + rows.lo * g.in[1] : line.data();
+        if (sums == line.data()) {
           std::fill_n(sums, g.in[1], T(0));
           if (!backward) add_lines(image + rows.lo * g.in[1], rows.hi - rows.lo, g.in[1], sums);
         }
-        if (backward)
-          each([&](int64_t ow, Range columns, T n) {
-            T share = small[ow] / n;
-            for (int64_t w = columns.lo; w < columns.hi; ++w) sums[w] += share;
-          });
-        else
-          each([&](int64_t ow, Range columns, T n) {
-            small[ow] = sum_columns(sums + columns.lo, columns.hi - columns.lo) / n;
-          });
-        for (int64_t h = rows.lo; backward && sums == line.get() && h < rows.hi; ++h)
+        if (!backward) {
+          if (across.taps <= kShortWindow)
+            sum_windows(across, sums, small);
+          else
+            for (int64_t ow = 0; ow < width; ++ow)
+              small[ow] = sum_columns(sums + across.all[size_t(ow)].lo,
+                                      across.all[size_t(ow)].hi - across.all[size_t(ow)].lo);
+          divide(small, divisors.data(), width, small);
+          continue;
+        }
+        divide(small, divisors.data(), width, shares.data());
+        add_shares(across, shares.data(), sums);
+        for (int64_t h = rows.lo; sums == line.data() && h < rows.hi; ++h)
           add_lines(sums, 1, g.in[1], image + h * g.in[1]);
       }
     }
@@ -157,16 +186,16 @@ void average_planes(const PoolGeometry& g, T* images, T* smalls, bool backward, 
 }
 
 // Images [batch, height, width, channels].
-template <class T, class Windows, class Divide>
-void average_images(const PoolGeometry& g, int64_t channels, T* images, T* smalls, bool backward,
-                    Windows windows, Divide divide) {
+template <class T>
+void average_images(const Averaged& a, int64_t channels, T* images, T* smalls, bool backward) {
+  const PoolGeometry& g = a.g;
   int64_t batch = g.planes / std::max<int64_t>(channels, 1);
   auto line = [&](int64_t n, int64_t oh) {
     T* image = images + n * g.in_pixels() * channels;
     T* small = smalls + (n * g.out[0] + oh) * g.out[1] * channels;
     for (int64_t ow = 0; ow < g.out[1]; ++ow, small += channels) {
-      Range rows = windows(0, oh), columns = windows(1, ow);
-      T count = T(divide(oh, ow, rows, columns));
+      Range rows = a.window(0, oh), columns = a.window(1, ow);
+      T count = T(a.divisor(oh, ow));
       if (backward) AJ_SIMD(share_pixel<T>)
       (small, count, size_t(g.in[1]), size_t(channels), rows, columns, image);
       else AJ_SIMD(average_pixel<T>)(image, size_t(g.in[1]), size_t(channels), rows, columns, count,
@@ -187,36 +216,27 @@ void average_images(const PoolGeometry& g, int64_t channels, T* images, T* small
   });
 }
 
-template <class Windows, class Divide>
-void average(const PoolGeometry& g, TensorView from, MutView to, bool backward, Windows windows,
-             Divide divide) {
+void average(const Averaged& a, TensorView from, MutView to, bool backward) {
   visit<stored_floating>(from.dtype(), [&]<class S>() {
     using T = Math<S>;
     if (channels_last(backward ? TensorView(to.get()) : from)) {
       ChannelsLast x(from), y(to);
       Dense<T> in(x.view()), out(y.writable());
-      average_images(g, from.size(1), backward ? out.data() : in.data(),
-                     backward ? in.data() : out.data(), backward, windows, divide);
+      average_images(a, from.size(1), backward ? out.data() : in.data(),
+                     backward ? in.data() : out.data(), backward);
       return out.commit();
     }
     Dense<T> in(from), out(to);
-    average_planes(g, backward ? out.data() : in.data(), backward ? in.data() : out.data(),
-                   backward, windows, divide);
+    average_planes(a, backward ? out.data() : in.data(), backward ? in.data() : out.data(),
+                   backward);
     out.commit();
   });
 }
 
 void windows_average(const PoolGeometry& g, Args args, uint32_t options, TensorView from,
                      MutView to, bool backward) {
-  bool count_pad = args.flag(options);
-  int64_t given = args.none(options + 1) ? 0 : args.integer(options + 1);
-  average(
-      g, from, to, backward, [&](int d, int64_t o) { return g.inside(d, o); },
-      [&](int64_t oh, int64_t ow, Range rows, Range columns) {
-        if (given) return given;
-        return count_pad ? g.padded(0, oh) * g.padded(1, ow)
-                         : (rows.hi - rows.lo) * (columns.hi - columns.lo);
-      });
+  const int64_t given = args.none(options + 1) ? 0 : args.integer(options + 1);
+  average({g, given, false, args.flag(options)}, from, to, backward);
 }
 void avg_pool(Args args) {
   TensorView x = args.tensor(0);
@@ -235,11 +255,7 @@ void adaptive_average(TensorView big, TensorView small, TensorView from, MutView
                       bool backward) {
   constexpr int64_t unused[2] = {1, 1};
   PoolGeometry g(big.shape(), small.shape(), unused, unused, unused);
-  average(
-      g, from, to, backward, [&](int d, int64_t o) { return g.adaptive(o, g.out[d], g.in[d]); },
-      [](int64_t, int64_t, Range rows, Range columns) {
-        return (rows.hi - rows.lo) * (columns.hi - columns.lo);
-      });
+  average({g, 0, true}, from, to, backward);
 }
 void adaptive_avg_pool(Args args) {
   MutView out = args.result(0);

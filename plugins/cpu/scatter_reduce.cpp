@@ -318,10 +318,9 @@ void add_in_place(PartWork join, TensorView x, TensorView index, TensorView sour
   lines.each([&](const IndexPart& p) { join(out.bytes(), const_cast<char*>(source.bytes()), p); });
 }
 
-void scatter_add(Args args) {
-  TensorView x = args.tensor(0), index = args.tensor(2), source = args.tensor(3);
-  MutView out = args.result(0);
-  const int64_t dim = args.integer(1);
+}  // namespace
+
+void scatter_add(TensorView x, int64_t dim, TensorView index, TensorView source, MutView out) {
   if (x.dtype().code == kDLFloat && x.dtype().bits >= 32) {
     if (x.dtype().bits == 32 ? add_whole_rows<float>(x, index, source, out, dim)
                              : add_whole_rows<double>(x, index, source, out, dim))
@@ -336,10 +335,16 @@ void scatter_add(Args args) {
   });
 }
 
+namespace {
+
+void add(Args args) {
+  scatter_add(args.tensor(0), args.integer(1), args.tensor(2), args.tensor(3), args.result(0));
+}
+
 }  // namespace
 
 const Kernel scatter_reduce_kernels[] = {
-    {"scatter_add", custom<scatter_add>},
+    {"scatter_add", custom<add>},
     {"scatter_reduce", custom<scatter_reduce>},
     {nullptr, {}},
 };
