@@ -252,8 +252,14 @@ aj_status* addmv_body(void*, aj_call* call) {
 
 aj_status* addr_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor made = outer(b.tensor(1), b.tensor(2));
-    b.ret(0, add_scaled(expand(b.tensor(0), made.shape()), made, b.scalar(3), b.scalar(4)));
+    const Tensor &x = b.tensor(0), &u = b.tensor(1), &v = b.tensor(2);
+    want_dims(u, 1, "vec1");
+    want_dims(v, 1, "vec2");
+    const Sizes shape{u.size(0), v.size(0)};
+    if (x.is_floating_point() && u.dtype() == x.dtype() && v.dtype() == x.dtype() &&
+        b.scalar(3) == Scalar(1))  // one pass
+      return b.ret(0, addcmul(expand(x, shape), unsqueeze(u, 1), v, b.scalar(4)));
+    b.ret(0, add_scaled(expand(x, shape), outer(u, v), b.scalar(3), b.scalar(4)));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/ops/infer.hpp"
+#include "core/ops/loss.hpp"
 
 namespace adjoin::ops {
 namespace {
@@ -170,6 +171,22 @@ aj_status* norm_name_body(void*, aj_call* call) {
     want(b.text(1) == "fro", "the norm '", b.text(1), "' is not known here; 'fro' and numbers are");
     Tensor x = b.given(4) ? to(b.tensor(0), b.dtype(4)) : b.tensor(0);
     b.ret(0, vector_norm(x, 2, b.ints(2), b.flag(3)));
+  });
+}
+
+aj_status* nansum_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& x = b.tensor(0);
+    const Ints dim = b.ints(1);
+    const bool kept = b.flag(2);
+    std::optional<DLDataType> dtype;
+    if (b.given(3)) dtype = b.dtype(3);
+    Tensor total = sum(x, dim, kept, dtype);
+    // A sum that is a number had none but numbers to add; asking a processor further away costs more.
+    if (!x.is_floating_point() && !x.is_complex()) return b.ret(0, total);
+    if (x.device().device_type == kDLCPU && has_values(x) && !any(isnan(total.detach())).item<bool>())
+      return b.ret(0, total);
+    b.ret(0, sum(where(isnan(x), 0, x), dim, kept, dtype));
   });
 }
 

@@ -182,6 +182,13 @@ aj_status* median_dim_body(void*, aj_call* call) {
   });
 }
 
+aj_status* count_nonzero_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    b.ret(0, sum(t.dtype() == boolean ? t : ne(t, 0), b.ints(1)));
+  });
+}
+
 aj_status* bincount_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &weights = b.tensor(1);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "convert_rows.hpp"
+#include "dense_copy.hpp"
 #include "rows.hpp"
 #include "stream.hpp"
 
@@ -153,27 +154,28 @@ void copy_planes(const aj_plan& p, uint32_t dim) {
   if (stream) end_streaming();
 }
 
-aj_status* copy(void*, aj_call* call) {
-  return guard(call, [&] {
-    const aj_plan& p = *call->plan;
-    const aj_operand &dst = p.ops[0], &src = p.ops[1];
-    if (uint32_t dim = turned_by(p)) return copy_planes(p, dim);
-    int64_t to_step = row_stride(p, 0), from_step = row_stride(p, 1);
-    bool dense = to_step == bytes_of(dst.dtype) && from_step == bytes_of(src.dtype);
-    CastRow cast = dense ? find_cast_row(dst.dtype, src.dtype) : nullptr;
-    bool same_bytes = dense && same(dst.dtype, src.dtype);
-    bool stream = (cast || same_bytes) && worth_streaming(p);
-    if (same(dst.dtype, src.dtype) && !cast && !stream) return copy_bytes(p, to_step, from_step);
-    for_rows(p, [&](char** at, int64_t n) {
-      if (cast)
-        cast(at[0], at[1], n, stream);
-      else if (same_bytes && stream)
-        stream_row(at[0], at[1], n * to_step);
-      else
-        copy_row(at[0], dst, to_step, at[1], src, from_step, n);
-    });
-    if (stream) end_streaming();
+void copy_plan(const aj_plan& p) {
+  const aj_operand &dst = p.ops[0], &src = p.ops[1];
+  if (uint32_t dim = turned_by(p)) return copy_planes(p, dim);
+  int64_t to_step = row_stride(p, 0), from_step = row_stride(p, 1);
+  bool dense = to_step == bytes_of(dst.dtype) && from_step == bytes_of(src.dtype);
+  CastRow cast = dense ? find_cast_row(dst.dtype, src.dtype) : nullptr;
+  bool same_bytes = dense && same(dst.dtype, src.dtype);
+  bool stream = (cast || same_bytes) && worth_streaming(p);
+  if (same(dst.dtype, src.dtype) && !cast && !stream) return copy_bytes(p, to_step, from_step);
+  for_rows(p, [&](char** at, int64_t n) {
+    if (cast)
+      cast(at[0], at[1], n, stream);
+    else if (same_bytes && stream)
+      stream_row(at[0], at[1], n * to_step);
+    else
+      copy_row(at[0], dst, to_step, at[1], src, from_step, n);
   });
+  if (stream) end_streaming();
+}
+
+aj_status* copy(void*, aj_call* call) {
+  return guard(call, [&] { copy_plan(*call->plan); });
 }
 
 // The pattern again and again; of equal bytes, the processor's own filling.
@@ -237,6 +239,32 @@ aj_status* fill(void*, aj_call* call) {
 }
 
 }  // namespace
+
+void copy_in_order(TensorView t, char* to) {
+  const int64_t size = bytes_of(t.dtype());
+  std::array<int64_t, 64> sizes, to_step, from_step;
+  aj_plan plan = {};
+  plan.nops = 2, plan.nout = 1, plan.numel = t.numel();
+  int64_t step = size;
+  for (int64_t d = t.ndim(); d-- > 0; step *= t.size(d)) {
+    if (t.size(d) == 1) continue;
+    const size_t last = plan.ndim - 1, next = plan.ndim;
+    const int64_t stride = t.stride(d) * size;
+    if (next > 0 && stride == sizes[last] * from_step[last]) {  // goes on where that ends
+      sizes[last] *= t.size(d);
+      continue;
+    }
+    sizes[next] = t.size(d), to_step[next] = step, from_step[next] = stride;
+    ++plan.ndim;
+  }
+  if (plan.ndim == 0) sizes[0] = 1, to_step[0] = from_step[0] = size, plan.ndim = 1;
+  aj_operand ops[2] = {};
+  ops[0].data = to, ops[0].dtype = t.dtype(), ops[0].strides = to_step.data();
+  ops[1].data = const_cast<char*>(t.bytes()), ops[1].dtype = t.dtype();
+  ops[1].strides = from_step.data();
+  plan.sizes = sizes.data(), plan.ops = ops;
+  copy_plan(plan);
+}
 
 const Kernel copy_kernels[] = {
     {"copy_", {&copy, stored::mask, kInner}},

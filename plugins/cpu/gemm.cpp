@@ -7,6 +7,7 @@
 #include <adjoin/kit/scalar.hpp>
 
 #include "blocked.hpp"
+#include "outer.hpp"
 #include "own_gemm.hpp"
 #include "providers.hpp"
 
@@ -256,6 +257,8 @@ void multiply(const Gemm<T>& g, bool by_shape) {
     }
     return;
   }
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+    if (g.k == 1 && g.beta == T(0) && !g.bias) return outer(g);
   multiply_by(provider_of(g, by_shape ? 1 : core().num_threads()), g, by_shape);
 }
 

@@ -25,6 +25,21 @@ AJ_TILE_FUNCTION_ void tile32(int64_t k, const float* a, const float* b, float* 
 AJ_TILE_FUNCTION_ void tile64(int64_t k, const double* a, const double* b, double* sum) {
   AJ_TILE_(double, 8);
 }
+// Products of 64 bits need an instruction that the clones don't ask for.
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx512f,avx512dq"), no_sanitize("alignment"))) void
+tile_dq(int64_t k, const uint64_t* a, const uint64_t* b, uint64_t* sum) {
+  AJ_TILE_(uint64_t, 8);
+}
+const bool has_dq = __builtin_cpu_supports("avx512dq");
+#endif
+__attribute__((no_sanitize("alignment"))) void
+tile_int64(int64_t k, const uint64_t* a, const uint64_t* b, uint64_t* sum) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (has_dq) return tile_dq(k, a, b, sum);
+#endif
+  AJ_TILE_(uint64_t, 8);
+}
 #undef AJ_TILE_FUNCTION_
 #undef AJ_TILE_
 
@@ -33,5 +48,10 @@ AJ_TILE_FUNCTION_ void tile64(int64_t k, const double* a, const double* b, doubl
 static_assert(kTileRows == 4 && kTileColumns<float> == 16 && kTileColumns<double> == 8);
 void tile(int64_t k, const float* a, const float* b, float* sum) { tile32(k, a, b, sum); }
 void tile(int64_t k, const double* a, const double* b, double* sum) { tile64(k, a, b, sum); }
+// Whole numbers wrap.
+void tile(int64_t k, const int64_t* a, const int64_t* b, int64_t* sum) {
+  auto bits = [](const int64_t* x) { return reinterpret_cast<const uint64_t*>(x); };
+  tile_int64(k, bits(a), bits(b), reinterpret_cast<uint64_t*>(sum));
+}
 
 }  // namespace adjoin::cpu

@@ -15,7 +15,7 @@ template <class T>
 constexpr int64_t kTileColumns = std::max<int64_t>(4, 64 / int64_t(sizeof(T)));
 
 // A tile of C, all of k: a is [k][rows], b is [k][columns], both packed and padded with zeros.
-// float32 and float64 have vector code in own_gemm.cpp.
+// float32, float64 and int64 have vector code in own_gemm.cpp.
 template <class T>
 inline void tile(int64_t k, const T* a, const T* b, T* sum) {
   constexpr int64_t R = kTileRows, C = kTileColumns<T>;
@@ -27,6 +27,7 @@ inline void tile(int64_t k, const T* a, const T* b, T* sum) {
 }
 void tile(int64_t k, const float* a, const float* b, float* sum);
 void tile(int64_t k, const double* a, const double* b, double* sum);
+void tile(int64_t k, const int64_t* a, const int64_t* b, int64_t* sum);
 
 // Packs `width` rows (or columns) of op(x) side by side: out[p * width + i] = x(i, p).
 template <class T>
