@@ -2,7 +2,26 @@
 // vector code.
 #include "index_rows.hpp"
 
+#include <array>
 #include <cstring>
+
+#ifndef ADJOIN_PLUGINS_CPU_INDEX_ROWS_ONCE
+#define ADJOIN_PLUGINS_CPU_INDEX_ROWS_ONCE
+namespace adjoin::cpu {
+
+// Of every byte the numbers of its bits that are set, from 0 on.
+struct SetBits {
+  std::array<uint8_t, 8> of[256] = {};
+  constexpr SetBits() {
+    for (int byte = 0; byte < 256; ++byte)
+      for (int bit = 0, n = 0; bit < 8; ++bit)
+        if (byte >> bit & 1) of[byte][size_t(n++)] = uint8_t(bit);
+  }
+};
+static constexpr SetBits kSetBits;
+
+}  // namespace adjoin::cpu
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "index_rows.cpp"
@@ -49,23 +68,26 @@ void reverse(T* to, const T* from, int64_t lines, int64_t n) {
 
 }  // namespace
 
-// Eight truths become bits of a byte by one product; the numbers whose bits are set move together.
+// Eight truths become bits of a byte by one product, which says where those are that are set.
+// (Highway 1.0 copies a table of its
+// own to the stack for every vector that it compresses.)
 int64_t true_numbers_of(const uint8_t* in, int64_t n, int64_t first, int64_t* to) {
   const hn::ScalableTag<int64_t> d;
+  const hn::Rebind<int32_t, decltype(d)> d32;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
   constexpr int64_t L = std::min<int64_t>(HWY_LANES(int64_t), 8);
-  uint8_t bits[8] = {};
   int64_t found = 0, i = 0;
   for (; i + 8 <= n; i += 8) {
     uint64_t w;
     std::memcpy(&w, in + i, 8);
     w |= w >> 4, w |= w >> 2, w |= w >> 1;
-    uint64_t all = (w & 0x0101010101010101u) * 0x0102040810204080u >> 56;
+    const uint64_t all = (w & 0x0101010101010101u) * 0x0102040810204080u >> 56;
+    const uint8_t* places = kSetBits.of[all].data();
     for (int64_t v = 0; v < 8; v += L) {
-      bits[0] = uint8_t(all >> v & ((1u << L) - 1));
-      auto mask = hn::LoadMaskBits(d, bits);
-      hn::StoreU(hn::Compress(hn::Iota(d, first + i + v), mask), d, to + found);
-      found += int64_t(hn::CountTrue(d, mask));
+      auto place = hn::PromoteTo(d, hn::PromoteTo(d32, hn::LoadU(d8, places + v)));
+      hn::StoreU(hn::Add(hn::Set(d, first + i), place), d, to + found + v);
     }
+    found += int64_t(hwy::PopCount(all));
   }
   for (; i < n; ++i) {
     to[found] = first + i;
