@@ -199,12 +199,61 @@ Tensor selected_rows(const Tensor& t, const Tensor& mask) {
   return index_select(mask.ndim() == 1 ? t : reshape(t, rows), 0, select(places, 1, 0));
 }
 
+// Places in a dimension of so many elements as none of them negative. Not defined: one lies outside.
+Tensor places_from_zero(const Tensor& given, int64_t size) {
+  Tensor places = reshape(given.dtype() == int64 ? given : to(given, int64), {-1});
+  const int64_t least = amin(places).item<int64_t>();
+  if (least < -size || amax(places).item<int64_t>() >= size) return Tensor();
+  return least < 0 ? where(lt(places, 0), places + size, places) : places;
+}
+
+// Neighbouring indices of which each varies along a dimension of its own, in their order, as in x[i[:, None], j]: a grid,
+// taken dimension by dimension. Not defined: another case.
+Tensor grid(const Tensor& t, Tensors given) {
+  constexpr int64_t kFew = 4096;  // less is taken place by place
+  if (t.device().device_type != kDLCPU || int64_t(given.size()) > t.ndim()) return Tensor();
+  int64_t begin = 0, last = -1, taken = 1, dims = 0;
+  while (begin < int64_t(given.size()) && !given[begin].defined()) ++begin;
+  if (int64_t(given.size()) - begin < 2) return Tensor();
+  for (int64_t k = begin; k < int64_t(given.size()); ++k) {
+    const Tensor& index = given[k];
+    if (!index.defined() || !(index.device() == t.device()) || !is_integral(index) ||
+        index.dtype() == boolean || index.dtype() == uint8)
+      return Tensor();
+    dims = std::max(dims, index.ndim());
+    taken *= index.numel();
+  }
+  if (taken < kFew) return Tensor();
+  Sizes shape(t.shape().begin(), t.shape().begin() + begin), common(size_t(dims), 1);
+  for (int64_t k = begin; k < int64_t(given.size()); ++k) {
+    const Tensor& index = given[k];
+    int64_t along = -1;
+    for (int64_t d = 0; d < index.ndim(); ++d) {
+      if (index.size(d) == 1) continue;
+      if (along >= 0) return Tensor();
+      along = dims - index.ndim() + d;
+    }
+    if (along <= last) return Tensor();
+    last = along, common[size_t(along)] = index.numel();
+  }
+  Tensor out = t;
+  for (int64_t k = begin; k < int64_t(given.size()); ++k) {
+    const Tensor places = places_from_zero(given[k], t.size(k));
+    if (!places.defined()) return Tensor();
+    out = index_select(out, k, places);
+  }
+  shape.insert(shape.end(), common.begin(), common.end());
+  shape.insert(shape.end(), t.shape().begin() + int64_t(given.size()), t.shape().end());
+  return reshape(out, shape);
+}
+
 }  // namespace
 
 aj_status* index_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     if (selects_rows(b.tensor(0), b.tensors(1)))
       return b.ret(0, selected_rows(b.tensor(0), b.tensors(1)[0]));
+    if (Tensor made = grid(b.tensor(0), b.tensors(1)); made.defined()) return b.ret(0, made);
     std::vector<Tensor> indices = plain_indices(b.tensor(0), b.tensors(1));
     bool any = false;
     for (const Tensor& index : indices) any |= index.defined();
@@ -289,6 +338,17 @@ aj_status* index_fill_body(void*, aj_call* call) {
     std::vector<Tensor> indices(size_t(d) + 1);
     indices[d] = reshape(index, {-1});
     b.ret(0, index_put(t, indices, filling));
+  });
+}
+
+aj_status* gather_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    static constinit kit::Op add("scatter_add");
+    const Tensor& g = b.tensor(0);
+    const Tensor out = zeros_of(g, b.ints(3).vec());
+    const aj_value args[] = {kit::value(out), kit::value(b.integer(1)), kit::value(b.tensor(2)),
+                             kit::value(g)};
+    b.ret(0, kit::run_into(add.get(), args, 4, out));
   });
 }
 

@@ -314,7 +314,7 @@ aj_status* multinomial_body(void*, aj_call* call) {
       shape.back() = n;
       Tensor u = uniform(empty_dense(shape, w.dtype(), w.device()), 0, 1, b.generator(3)) *
                  slice(sums, -1, classes - 1, classes);
-      Tensor index = sum(le(unsqueeze(sums, -2), unsqueeze(u, -1)), -1);
+      Tensor index = searchsorted(sums, u, false, true);  // how many sums are at most u
       return b.ret(0, clamp_max(index, classes - 1));
     }
     want(n <= classes, "cannot draw ", n, " of ", classes, " without replacement");

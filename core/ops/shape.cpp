@@ -405,7 +405,11 @@ aj_status* one_hot_body(void*, aj_call* call) {
     }
     Sizes shape = sizes_of(t);
     shape.push_back(n);
-    b.ret(0, scatter(zeros_of(t, shape), -1, unsqueeze(t, -1), Scalar(1)));
+    static constinit kit::Op put("scatter");
+    const Tensor out = zeros_of(t, shape), places = unsqueeze(t, -1);
+    const aj_value args[] = {kit::value(out), kit::value(int64_t(shape.size()) - 1),
+                             kit::value(places), kit::value(Scalar(1))};
+    b.ret(0, kit::run_into(put.get(), args, 4, out));
   });
 }
 

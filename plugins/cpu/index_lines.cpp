@@ -36,7 +36,6 @@ IndexLines::IndexLines(TensorView index, int64_t dim, Span shape, Span strides, 
     return Start{at(dense, d, 1), at(strides, d, 0), at(other_strides, d, 0)};
   };
   size_ = at(shape, dim_, 1), length_ = at(index.shape(), dim_, 1), step_ = step(dim_);
-  longest_ = std::max(length_, size_);
   for (int64_t d = 0; d < n; ++d)
     if (d != dim_) add(index.size(d), step(d));
   along_ = step_.own == 1;

@@ -32,6 +32,12 @@ template <class F, class Near, class Beside>
   const IndexPart p = part;
   const int64_t* index = p.index;
   int64_t place = p.place, other = p.other;
+  if (p.length == 1) {  // nothing waits for what it reads
+    for (int64_t i = 0; i < p.lines;
+         ++i, index += p.index_line, place += p.place_line, other += p.other_line)
+      f(place + *index * p.place_step, other);
+    return;
+  }
   for (int64_t i = 0; i < p.lines;
        ++i, index += p.index_line, place += p.place_line, other += p.other_line) {
     int64_t j = 0;
@@ -77,9 +83,11 @@ class IndexLines {
   // beside it (none: one value serves all).
   IndexLines(TensorView index, int64_t dim, Span shape, Span strides, Span other_strides);
 
-  // f(part), where no index is outside. A line belongs to one thread.
+  // f(part), where no index is outside. A line belongs to one thread. reads_lines: f walks all that a
+  // part's lines name, not only what is named, so that a part is small.
   template <class F>
-  void each(F f) {
+  void each(F f, bool reads_lines = true) {
+    const int64_t longest = reads_lines ? std::max(length_, size_) : length_;
     // Lines side by side want to be so many that what is read of each row is worth its way.
     const int64_t beside = along_ || dims_.empty() ? 1 : dims_.back().size;
     parallel_for(count_, std::max(grain_of(length_), std::min<int64_t>(beside, 128)),
@@ -92,7 +100,7 @@ class IndexLines {
                      } else if (!whole_ && length_ > kPiece) {
                        m = 1, in_pieces(at, f);
                      } else {
-                       m = std::min(m, std::max<int64_t>(1, kTogether / longest_));
+                       m = std::min(m, std::max<int64_t>(1, kTogether / longest));
                        f(after_each_other(at, lo, m));
                      }
                    }
@@ -158,7 +166,7 @@ class IndexLines {
 
   Dense<int64_t> values_;
   std::vector<Dim> dims_;  // all but dim, from the outermost to the innermost
-  int64_t count_ = 0, size_ = 1, length_ = 1, longest_ = 1, dim_ = 0;
+  int64_t count_ = 0, size_ = 1, length_ = 1, dim_ = 0;
   Start step_{1, 0, 0};  // along dim
   bool along_ = true, whole_ = false;
 };

@@ -34,7 +34,7 @@ void gather(Args args) {
   MutView out = args.result(0);
   IndexLines lines(args.tensor(2), args.integer(1), x.shape(), x.strides(), out.strides());
   const PartWork read = visit_size(x.dtype(), []<class T>() -> PartWork { return read_part<T>; });
-  lines.each([&](const IndexPart& p) { read(const_cast<char*>(x.bytes()), out.bytes(), p); });
+  lines.each([&](const IndexPart& p) { read(const_cast<char*>(x.bytes()), out.bytes(), p); }, false);
 }
 
 void scatter(Args args) {
@@ -59,7 +59,7 @@ void scatter(Args args) {
     const int64_t begin = p.first * line;
     if (copies) copy_neighbours(out.bytes() + begin, x.bytes() + begin, p.lines * line);
     write(out.bytes(), from, p);
-  });
+  }, copies);
 }
 
 }  // namespace

@@ -222,6 +222,15 @@ def scatter(input, dim, index, src=None, value=None, add=False):
 FORMS["scatter_add"] = lambda **given: scatter(add=True, **given)
 
 
+@of("gather_backward")
+def gather_backward(grad, dim, index, shape):
+    out = np.zeros(shape, grad.dtype)
+    where = list(np.indices(index.shape))
+    where[dim] = index
+    np.add.at(out, tuple(where), grad)
+    return out
+
+
 @of("scatter_src_backward")
 def scatter_src_backward(grad, dim, index, src_shape):
     out = np.zeros(src_shape, grad.dtype)
