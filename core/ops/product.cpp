@@ -217,7 +217,9 @@ aj_status* outer_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     want_dims(b.tensor(0), 1, "input");
     want_dims(b.tensor(1), 1, "vec2");
-    b.ret(0, unsqueeze(b.tensor(0), 1) * b.tensor(1));
+    const Tensor &x = b.tensor(0), &y = b.tensor(1);
+    const bool product = x.is_floating_point() && x.dtype() == y.dtype();  // whose derivatives are products
+    b.ret(0, product ? mm(unsqueeze(x, 1), unsqueeze(y, 0)) : unsqueeze(x, 1) * y);
   });
 }
 
@@ -256,7 +258,8 @@ aj_status* addr_body(void*, aj_call* call) {
     want_dims(u, 1, "vec1");
     want_dims(v, 1, "vec2");
     const Sizes shape{u.size(0), v.size(0)};
-    if (x.is_floating_point() && u.dtype() == x.dtype() && v.dtype() == x.dtype() &&
+    const bool recorded = x.requires_grad() || u.requires_grad() || v.requires_grad();
+    if (!recorded && x.is_floating_point() && u.dtype() == x.dtype() && v.dtype() == x.dtype() &&
         b.scalar(3) == Scalar(1))  // one pass
       return b.ret(0, addcmul(expand(x, shape), unsqueeze(u, 1), v, b.scalar(4)));
     b.ret(0, add_scaled(expand(x, shape), outer(u, v), b.scalar(3), b.scalar(4)));

@@ -70,6 +70,33 @@ bool sum_in_vectors(const aj_plan& p) {
   return true;
 }
 
+// Lines side by side: a row of carries walks along them.
+template <class F, class T>
+bool scan_columns(const aj_plan& p) {
+  constexpr int64_t size = sizeof(T), most = kScanColumns;
+  const aj_operand &to = p.ops[0], &from = p.ops[1];
+  if (p.ndim < 2 || p.numel == 0 || to.strides[1] != size || from.strides[1] != size ||
+      !same(to.dtype, dtype_of<T>) || !same(from.dtype, dtype_of<T>))
+    return false;
+  const int64_t n = p.sizes[0], width = p.sizes[1], strips = (width + most - 1) / most;
+  parallel_for(p.numel / n / width * strips, grain_of(n * std::min(width, most)),
+               [&](int64_t lo, int64_t hi) {
+                 Carry<T> carry[most];
+                 for (; lo < hi; ++lo) {
+                   const int64_t at = lo % strips * most, m = std::min(most, width - at);
+                   const char* x = start(p, 1, lo / strips, 2) + at * size;
+                   char* y = start(p, 0, lo / strips, 2) + at * size;
+                   std::fill_n(carry, m, Carry<T>(F::first));
+                   for (int64_t i = 0; i < n; ++i, x += from.strides[0], y += to.strides[0])
+                     for (int64_t j = 0; j < m; ++j) {
+                       carry[j] = F()(carry[j], Carry<T>(reinterpret_cast<const T*>(x)[j]));
+                       reinterpret_cast<T*>(y)[j] = cast<T>(carry[j]);
+                     }
+                 }
+               });
+  return true;
+}
+
 template <class F>
 aj_status* scan(void*, aj_call* call) {
   return guard(call, [&] {
@@ -78,6 +105,9 @@ aj_status* scan(void*, aj_call* call) {
     visit<all_types>(p.compute, [&]<class T>() {
       if constexpr (F::first == 0 && (std::is_same_v<T, float> || std::is_same_v<T, double>))
         if (sum_in_vectors<T>(p)) return;
+      if constexpr (std::is_same_v<T, int64_t> ||
+                    (F::first == 1 && (std::is_same_v<T, float> || std::is_same_v<T, double>)))
+        if (scan_columns<F, T>(p)) return;
       parallel_for(lines, grain_of(n), [&](int64_t lo, int64_t hi) {
         T block[kBlock];
         for (int64_t line = lo; line < hi; ++line) {
