@@ -66,3 +66,24 @@ def test_an_iterator_keeps_its_list(dtype):
     assert next(walk) == 0
     assert adjoin.full((3,), 8.0).to(dtype).tolist() == [8, 8, 8]
     assert list(walk) == [1, 2]
+
+
+def test_nested_lists_and_their_parts(dtype):
+    x = adjoin.arange(12).to(dtype).reshape(3, 2, 2)
+    first = x.tolist()
+    assert first == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
+    row, number = first[1], first[2][0][1]
+    del first
+    for _ in range(2):
+        assert (x + 1).tolist()[1] == [[5, 6], [7, 8]]
+    assert row == [[4, 5], [6, 7]]
+    assert number == 9
+    assert x.reshape(2, 6).tolist() == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
+    assert x.permute(2, 0, 1)[:, :2].tolist() == [[[0, 2], [4, 6]], [[1, 3], [5, 7]]]
+    assert adjoin.zeros(2, 0, dtype=dtype).tolist() == [[], []]
+    assert adjoin.zeros(0, 2, dtype=dtype).tolist() == []
+    spoiled = x.tolist()
+    spoiled[0] = 5.0
+    spoiled[1][0].append(spoiled)
+    del spoiled
+    assert x.tolist() == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]

@@ -176,37 +176,49 @@ PyObject* nested(const char* data, const DLTensor& dl, int dim) {
   return list_along(data, n, step, [&](const char* at) { return nested(at, dl, dim + 1); });
 }
 
-// The newest short list of floats. Making and freeing its floats is most of what tolist takes, so once
-// nobody else holds the list, its floats that nobody holds are written again, as zip() does with its tuple.
+// The newest list of few floats, which may be one of lists. Making and freeing them is most of what tolist takes, so what nobody
+// else holds of it any more is written again, as zip() does with its tuple.
 PyObject* newest_floats = nullptr;
-constexpr int64_t kShort = 256;
+constexpr int64_t kFewFloats = 256;
+
+// `old` as a list of n items, some of them NULL, if that is seen by nobody; else a new one.
+Ref list_again(Ref old, int64_t n) {
+  bool ours = old && Py_REFCNT(old.get()) == 1 && PyList_CheckExact(old.get()) && PyList_GET_SIZE(old.get()) == n;
+  return ours ? std::move(old) : Ref(PyList_New(n));
+}
 
 template <class T>
-PyObject* short_floats(const char* at, int64_t n, int64_t step) {
-  Ref list(std::exchange(newest_floats, nullptr));
-  if (!list || Py_REFCNT(list.get()) != 1 || PyList_GET_SIZE(list.get()) != n) list = Ref(PyList_New(n));
+PyObject* floats_again(Ref old, const char* at, const DLTensor& dl, int dim) {
+  int64_t n = dl.shape[dim], step = dl.strides[dim] * static_cast<int64_t>(sizeof(T));
+  Ref list = list_again(std::move(old), n);
   for (int64_t i = 0; list && i < n; ++i, at += step) {
-    double x = load<T>(at);
-    PyObject* old = PyList_GET_ITEM(list.get(), i);
-    if (old && Py_REFCNT(old) == 1 && PyFloat_CheckExact(old)) {
-      reinterpret_cast<PyFloatObject*>(old)->ob_fval = x;
-    } else if (PyObject* number = PyFloat_FromDouble(x)) {
-      PyList_SET_ITEM(list.get(), i, number);
-      Py_XDECREF(old);
+    Ref item(std::exchange(PyList_GET_ITEM(list.get(), i), nullptr));
+    if (dim + 1 < dl.ndim) {
+      item = Ref(floats_again<T>(std::move(item), at, dl, dim + 1));
+    } else if (item && Py_REFCNT(item.get()) == 1 && PyFloat_CheckExact(item.get())) {
+      reinterpret_cast<PyFloatObject*>(item.get())->ob_fval = load<T>(at);
     } else {
-      return nullptr;
+      item = Ref(PyFloat_FromDouble(load<T>(at)));
     }
+    if (!item) return nullptr;
+    PyList_SET_ITEM(list.get(), i, item.release());
   }
-  Py_XDECREF(std::exchange(newest_floats, Py_XNewRef(list.get())));
   return list.release();
+}
+
+template <class T>
+PyObject* few_floats(const char* data, const DLTensor& dl) {
+  PyObject* made = floats_again<T>(Ref(std::exchange(newest_floats, nullptr)), data, dl, 0);
+  Py_XDECREF(std::exchange(newest_floats, Py_XNewRef(made)));
+  return made;
 }
 
 PyObject* to_list(PyObject* self, PyObject*) {
   HeldTensor t(host_copy(tensor_of(self)));
-  if (t && t->dl.ndim == 1 && t->dl.shape[0] <= kShort) {
-    const DLTensor& dl = t->dl;
-    if (same(dl.dtype, kFloat32)) return short_floats<float>(data_of(t.get()), dl.shape[0], dl.strides[0] * 4);
-    if (same(dl.dtype, kFloat64)) return short_floats<double>(data_of(t.get()), dl.shape[0], dl.strides[0] * 8);
+  int64_t n = t ? core->tensor_numel(t.get()) : 0;
+  if (n > 0 && n <= kFewFloats && t->dl.ndim > 0) {
+    if (same(t->dl.dtype, kFloat32)) return few_floats<float>(data_of(t.get()), t->dl);
+    if (same(t->dl.dtype, kFloat64)) return few_floats<double>(data_of(t.get()), t->dl);
   }
   return t ? nested(data_of(t.get()), t->dl, 0) : nullptr;
 }
