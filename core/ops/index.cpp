@@ -236,6 +236,13 @@ Tensor grid(const Tensor& t, Tensors given) {
     if (along <= last) return Tensor();
     last = along, common[size_t(along)] = index.numel();
   }
+  // What is taken of one dimension still has all of the next ones: of few columns of wide rows, too much.
+  constexpr double kCopied = 8;
+  double more = 1;  // elements of a step's result for one of the last
+  for (int64_t k = int64_t(given.size()) - 1; k > begin; --k) {
+    more *= double(t.size(k)) / double(given[k].numel());
+    if (more > kCopied) return Tensor();
+  }
   Tensor out = t;
   for (int64_t k = begin; k < int64_t(given.size()); ++k) {
     const Tensor places = places_from_zero(given[k], t.size(k));

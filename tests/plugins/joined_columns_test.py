@@ -89,3 +89,24 @@ def test_count_nonzero(dims):
     for dtype in ("bool", "int64", "float32", "complex64"):
         made = adjoin.count_nonzero(adjoin.from_numpy(x.astype(dtype)), dims)
         np.testing.assert_array_equal(made.numpy(), np.count_nonzero(x.astype(dtype), dims))
+
+
+@pytest.mark.parametrize("shape", [(70, 90), (70, 90, 3), (64, 4000), (4000, 64), (5, 70, 90)])
+def test_a_grid_of_places(shape):
+    x = numbers("float64", *shape)
+    t = adjoin.from_numpy(x)
+    lead = len(shape) - 2 if shape[0] == 5 else 0
+    rng = np.random.default_rng(2)
+    i = rng.integers(-shape[lead], shape[lead], 64)
+    j = rng.integers(-shape[lead + 1], shape[lead + 1], 65)
+    places = (slice(None),) * lead + (i[:, None], j[None])
+    ours = (slice(None),) * lead + (adjoin.from_numpy(i)[:, None], adjoin.from_numpy(j))
+    np.testing.assert_array_equal(t[ours].numpy(), x[places])
+    leaf = t.clone().requires_grad_()
+    (slope,) = adjoin.autograd.grad(leaf[ours].sum(), [leaf])
+    counts = np.zeros(shape)
+    np.add.at(counts, places, 1)
+    np.testing.assert_array_equal(slope.numpy(), counts)
+    for far in (shape[lead + 1], -shape[lead + 1] - 1):
+        with pytest.raises(IndexError, match="out of"):
+            t[(*ours[:-1], adjoin.full((65,), far))]
