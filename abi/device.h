@@ -1,15 +1,16 @@
-/* adjoin/abi/device.h: what a device plugin fills in (env->def_device). The core caches memory, the plugin supplies the raw
- * means. Only `count` is needed; a NULL after it is a capability absent: the core does without, or raises. What has memory of
- * its own needs mem_alloc, mem_free and copy; a device without AJ_DEV_SYNCHRONOUS also needs stream_sync.
- *
- * Calls come from any thread, several at once; `self` is the table's, `dev` counts from 0. A failure is a status (`out` is then
- * not read) and leaves things as they were. The mem_ functions run under a lock of the core's: they may make statuses and use
- * no other function of the tables; so may fork_ functions and what a stream_host_fn runs.
- * Order: what is queued on one stream runs in that order; between streams only events order. A handle of a stream or an event
- * is never NULL and is used with the `dev` it was made for; as an argument NULL is the device's default stream, which always
- * exists. An error that shows late, in work that was queued, is returned once, by whoever waits for that stream next
- * (stream_sync, stream_query, event_sync, event_query, a copy that waits), with the work's name. Where the device survives it,
- * memory stays valid. */
+/* adjoin/abi/device.h: what a device plugin fills in (env->def_device). The core caches memory, the plugin
+ * supplies the raw means. Only `count` is needed; a NULL after it is a capability absent: the core does
+ * without, or raises. What has memory of its own needs mem_alloc, mem_free and copy; a device without
+ * AJ_DEV_SYNCHRONOUS also needs stream_sync.
+ * Calls come from any thread, several at once; `self` is the table's, `dev` counts from 0. A failure is a
+ * status (`out` is then not read) and leaves things as they were. The mem_ functions run under a lock of the
+ * core's: they may make statuses and use no other function of the tables; so may fork_ functions and what
+ * stream_host_fn runs.
+ * Order: what is queued on one stream runs in that order; between streams only events order. A handle of a
+ * stream or an event is never NULL and is used with the `dev` it was made for; as an argument NULL is the
+ * device's default stream, which always exists. An error that shows late, in queued work, is returned once,
+ * by whoever waits for that stream next (stream_sync, stream_query, event_sync, event_query, a copy that
+ * waits), with the work's name. Where the device survives it, memory stays valid. */
 #ifndef ADJOIN_ABI_DEVICE_H
 #define ADJOIN_ABI_DEVICE_H
 #include "base.h"
@@ -17,78 +18,90 @@
 extern "C" {
 #endif
 
-enum { AJ_MEM_DEVICE = 0, AJ_MEM_PINNED = 1, AJ_MEM_MANAGED = 2 }; /* what the core asks for; host memory, fast to copy; both */
+enum { /* kinds of memory */
+  AJ_MEM_DEVICE = 0,  /* what the core asks for */
+  AJ_MEM_PINNED = 1,  /* of the host, fast to copy */
+  AJ_MEM_MANAGED = 2  /* both */
+};
 enum { /* aj_device_vtbl.flags */
-  AJ_DEV_HOST_MEMORY = 1u << 0,   /* pointers are valid on the host */
-  AJ_DEV_HOST_THREADS = 1u << 1,  /* kernels run on the calling thread: the core cuts plans for the pool */
-  AJ_DEV_SYNCHRONOUS = 1u << 2,   /* everything has finished when a call returns: streams and events may be missing */
-  AJ_DEV_OPAQUE_POINTERS = 1u << 3, /* data is a handle: no arithmetic, every tensor has an allocation of its own */
-  AJ_DEV_PEER_COPY = 1u << 4,     /* `copy` takes two devices of this kind */
-  AJ_DEV_HOST_FALLBACK = 1u << 16 /* may serve others' missing ops; the one of highest priority is taken */
+  AJ_DEV_HOST_MEMORY = 1u << 0,     /* pointers are valid on the host */
+  AJ_DEV_HOST_THREADS = 1u << 1,    /* kernels run on the calling thread: the core cuts plans for the pool */
+  AJ_DEV_SYNCHRONOUS = 1u << 2,     /* all has finished when a call returns: no streams or events needed */
+  AJ_DEV_OPAQUE_POINTERS = 1u << 3, /* `data` is a handle: nobody computes with it; elements begin at
+                                       dl.byte_offset; plans and allocations are never cut */
+  AJ_DEV_PEER_COPY = 1u << 4,       /* `copy` takes two devices of this kind */
+  AJ_DEV_HOST_FALLBACK = 1u << 16   /* may serve others' missing ops; the one of highest priority is taken */
 };
 
-typedef struct aj_device_props { /* EXTENSIBLE. for people and tools; the plugin writes struct_size bytes at most */
+typedef struct aj_device_props { /* EXTENSIBLE. for people; the plugin writes struct_size bytes at most */
   uint32_t struct_size, flags; /* flags: 0 */
   uint64_t total_memory;       /* bytes; 0: not known */
-  uint32_t min_alignment, multiprocessors; /* bytes, a power of 2, what mem_alloc keeps to; units that run blocks */
-  char name[64], arch[32], bus_id[32];     /* NUL-terminated; "" if there is none */
+  uint32_t min_alignment;      /* bytes, a power of 2, what mem_alloc keeps to */
+  uint32_t multiprocessors;    /* units that run blocks */
+  char name[64], arch[32], bus_id[32]; /* NUL-terminated; "" if there is none */
 } aj_device_props;
 
-typedef struct aj_copy { /* EXTENSIBLE. `height` rows of `width` bytes, rows `pitch` bytes apart; regions do not overlap */
-  uint32_t struct_size, flags; /* flags: 0 */
-  void* dst;
+typedef struct aj_copy { /* EXTENSIBLE. rows of `width` bytes, `pitch` bytes apart; nothing overlaps */
+  uint32_t struct_size, flags;
+  void* dst;                       /* an address, or the handle of a device with AJ_DEV_OPAQUE_POINTERS */
   const void* src;
-  DLDevice dst_device, src_device; /* one is this device, or both are of this kind; the other one is the host */
-  uint64_t width, height, dst_pitch, src_pitch; /* height 1: linear; either 0: nothing is done */
-  void* stream; /* the host's side stays until it has passed. NULL: the caller has waited for what it reads; finished on return */
+  uint64_t dst_offset, src_offset; /* bytes behind them; 0 but of handles */
+  DLDevice dst_device, src_device; /* one is this device, or both are of this kind; else the host */
+  uint64_t width, height;          /* height 1: linear; either 0: nothing is done */
+  uint64_t dst_pitch, src_pitch;
+  void* stream; /* queued there; the host's side stays until it has passed. NULL: finished on return; it waits
+                   for nothing: the caller has waited for what it reads and overwrites */
 } aj_copy;
-enum { AJ_COPY_QUEUED = 1u << 16 /* aj_copy.flags: may be queued on the NULL stream, too; memory of the host is pinned */ };
+enum { AJ_COPY_QUEUED = 1u << 16 }; /* may be queued on the NULL stream, too: memory of the host is pinned */
 
 typedef struct aj_device_vtbl { /* EXTENSIBLE */
   uint32_t struct_size, flags;
-  aj_str name;          /* [a-z][a-z0-9_]*, at most 32: "acme" becomes device("acme:0"); copied */
-  int32_t dlpack_type;  /* a kDL... code if DLPack has one, else 0; a wish: device_find says which number it is */
-  int32_t priority;     /* of several providers of one name the highest is active; others are reached as name@plugin */
+  aj_str name;         /* [a-z][a-z0-9_]*, at most 32: "acme" becomes device("acme:0"); copied */
+  int32_t dlpack_type; /* a kDL... code, or 0; a wish: device_find says which number it is */
+  int32_t priority;    /* of several providers of one name the highest is active; others: name@plugin */
   void* self;
-  /* How many there are. Opens nothing: a fork may follow. None: a status (AJ_UNAVAILABLE) that says why and what to do. */
+  /* How many there are. Opens nothing: a fork may follow. None: AJ_UNAVAILABLE, why, and what to do. */
   aj_status* (*count)(void* self, int32_t* out);
   aj_status* (*props)(void* self, int32_t dev, aj_device_props* io);
-  /* Raw memory, aligned to 64 bytes or more, contents arbitrary; bytes > 0, large: the core caches. Too much is
-   * AJ_OUT_OF_MEMORY: the core then gives back what it caches and asks again. It cuts device memory at multiples of 512 bytes. */
+  /* Raw memory, aligned to 64 bytes or more, contents arbitrary; bytes > 0, large: the core caches. Too much
+   * is AJ_OUT_OF_MEMORY: the core gives back what it caches and asks again. It cuts memory at multiples of
+   * 512 bytes. */
   aj_status* (*mem_alloc)(void* self, int32_t dev, uint64_t bytes, uint32_t kind, void** out);
   /* bytes and kind as they were asked for. Queued work may use p still: waits until it has passed. */
   aj_status* (*mem_free)(void* self, int32_t dev, void* p, uint64_t bytes, uint32_t kind);
-  aj_status* (*mem_info)(void* self, int32_t dev, uint64_t* free_bytes, uint64_t* total_bytes); /* of the device, now */
-  aj_status* (*mem_idle)(void* self, int32_t dev, void* p, uint64_t bytes); /* host memory: contents may go, the range stays */
-  aj_status* (*stream_new)(void* self, int32_t dev, int32_t priority, void** out); /* lower: more urgent; clamped */
+  aj_status* (*mem_info)(void* self, int32_t dev, uint64_t* free_bytes, uint64_t* total_bytes);
+  aj_status* (*mem_idle)(void* self, int32_t dev, void* p, uint64_t bytes); /* host: contents may go */
+  aj_status* (*stream_new)(void* self, int32_t dev, int32_t priority, void** out); /* lower: more urgent */
   aj_status* (*stream_free)(void* self, int32_t dev, void* stream); /* what is queued still runs */
   aj_status* (*stream_sync)(void* self, int32_t dev, void* stream); /* waits; NULL: for the whole device */
   aj_status* (*stream_query)(void* self, int32_t dev, void* stream, int32_t* done); /* 1: all has passed */
-  aj_status* (*stream_wait)(void* self, int32_t dev, void* stream, void* event); /* what is queued later waits */
-  aj_status* (*stream_host_fn)(void* self, int32_t dev, void* stream, void (*fn)(void* arg), void* arg); /* any thread */
-  aj_status* (*event_new)(void* self, int32_t dev, uint32_t flags, void** out); /* flags 0. Not recorded: has passed */
+  aj_status* (*stream_wait)(void* self, int32_t dev, void* stream, void* event); /* later work waits */
+  aj_status* (*stream_host_fn)(void* self, int32_t dev, void* stream, void (*fn)(void* arg), void* arg);
+  aj_status* (*event_new)(void* self, int32_t dev, uint32_t flags, void** out); /* flags 0. New: has passed */
   aj_status* (*event_free)(void* self, int32_t dev, void* event); /* even while it is recorded */
-  aj_status* (*event_record)(void* self, int32_t dev, void* event, void* stream); /* again: the last one counts */
+  aj_status* (*event_record)(void* self, int32_t dev, void* event, void* stream); /* the last counts */
   aj_status* (*event_query)(void* self, int32_t dev, void* event, int32_t* done);
   aj_status* (*event_sync)(void* self, int32_t dev, void* event);
-  aj_status* (*event_elapsed)(void* self, void* start, void* stop, double* out_ms); /* AJ_PRECONDITION before both have passed */
+  aj_status* (*event_elapsed)(void* self, int32_t dev, void* start, void* stop, double* out_ms);
   aj_status* (*copy)(void* self, const aj_copy* c); /* to, from and within this device */
-  /* The pattern (host memory, 1 to 16 bytes) again and again, the last one cut off; queued on the stream. */
-  aj_status* (*fill)(void* self, int32_t dev, void* p, const void* pattern, uint64_t pattern_bytes, uint64_t bytes,
-                     void* stream);
-  /* p in another process of this machine: any address in an allocation; the exporter keeps it until all have closed. */
+  /* The pattern (host memory, 1 to 16 bytes) again and again from p + offset on, the last one cut off;
+   * queued. */
+  aj_status* (*fill)(void* self, int32_t dev, void* p, uint64_t offset, const void* pattern,
+                     uint64_t pattern_bytes, uint64_t bytes, void* stream);
+  /* p in another process of this machine: any address in an allocation; the exporter keeps it until all
+   * close. */
   aj_status* (*ipc_export)(void* self, int32_t dev, void* p, uint8_t out_handle[128]);
   aj_status* (*ipc_open)(void* self, int32_t dev, const uint8_t handle[128], void** out);
   aj_status* (*ipc_close)(void* self, int32_t dev, void* p);
   aj_status* (*fork_prepare)(void* self); /* before fork(), in the thread that forks; its status is dropped */
   void (*fork_parent)(void* self);
   void (*fork_child)(void* self); /* reset, or poison: every later call says "use spawn" */
-  /* Between the two, what is queued on the stream (not NULL) is kept, not run; the graph runs it, any number of times. */
+  /* Between the two, what is queued on the stream (not NULL) is kept, not run; the graph runs it, ever
+   * again. */
   aj_status* (*capture_begin)(void* self, int32_t dev, void* stream);
   aj_status* (*capture_end)(void* self, int32_t dev, void* stream, void** out_graph);
-  aj_status* (*graph_launch)(void* self, void* graph, void* stream);
-  aj_status* (*graph_free)(void* self, void* graph);
-  aj_str autocast; /* (optional) "dtype bfloat16; low mm nn::linear; float32 exp; widest cat": lists replace the rows' tags */
+  aj_status* (*graph_launch)(void* self, int32_t dev, void* graph, void* stream);
+  aj_status* (*graph_free)(void* self, int32_t dev, void* graph);
 } aj_device_vtbl;
 
 #ifdef __cplusplus

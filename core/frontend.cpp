@@ -6,7 +6,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/dispatch/registry.hpp"
 #include "core/object.hpp"
+#include "core/plugin/pins.hpp"
 #include "core/tensor/tensor.hpp"
 
 namespace adjoin {
@@ -15,7 +17,9 @@ namespace {
 constexpr int kMaxFrontends = 8;
 struct Registered {
   aj_frontend table;
-  std::string name;
+  std::string name, plugin;
+  std::atomic<bool> on;  // its plugin is there; words that it owns are given back all the same
+  Pin pin;
 };
 Registered frontends[kMaxFrontends];
 std::atomic<int> count{0};
@@ -30,26 +34,42 @@ aj_status* frontend_register(const aj_frontend* f, int32_t* out_id) {
     return fail(AJ_INVALID_ARGUMENT, "frontend_register: aj_frontend: struct_size is ",
                 f ? f->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_frontend, name)),
                 " is needed");
-  if (f->flags & 0xffff)
-    return fail(AJ_UNIMPLEMENTED, "frontend_register: unknown flags ", f->flags & 0xffff);
+  AJ_TRY(check_words("frontend_register", view(f->name), f->flags, 0));
   std::lock_guard guard(lock);
-  int n = count.load();
+  int n = 0, all = count.load();  // one that comes back has its old place
+  while (n < all && (frontends[n].on || frontends[n].name != view(f->name))) n++;
   if (n == kMaxFrontends)
     return fail(AJ_OUT_OF_RANGE, "frontend_register: '", f->name, "': all ", kMaxFrontends,
                 " places are taken");
   bool parks = AJ_HAS_FN(f, aj_frontend, park) && AJ_HAS_FN(f, aj_frontend, unpark);
-  if (parks && parker.load())
+  if (parks && parker.load() && parker.load() != &frontends[n].table)
     return fail(AJ_ALREADY_EXISTS, "frontend_register: '", f->name, "': '", parker.load()->name,
                 "' has a lock to park already; a process can have one such language");
   Registered& r = frontends[n];
+  r.pin = Pin(Holder::frontend, f->drop ? reinterpret_cast<const void*>(f->drop) : reinterpret_cast<const void*>(f->interrupted));
   r.name = view(f->name);
   std::memcpy(&r.table, f, std::min<size_t>(f->struct_size, sizeof r.table));
   r.table.struct_size = sizeof r.table;
   r.table.name = str(r.name);
+  r.on = true;
+  if (aj_registrar* t = transaction()) {
+    r.plugin = t->plugin;
+    t->undo.push_back([&r] {
+      const aj_frontend* mine = &r.table;
+      parker.compare_exchange_strong(mine, nullptr);
+      r.on = false;
+    });
+  }
   if (parks) parker.store(&r.table, std::memory_order_release);
-  count.store(n + 1, std::memory_order_release);
+  if (n == all) count.store(n + 1, std::memory_order_release);
   *out_id = n + 1;
   return nullptr;
+}
+
+void frontends_end(std::string_view plugin) {
+  std::lock_guard guard(lock);
+  for (int i = 0; i < count.load(); i++)
+    if (!frontends[i].plugin.empty() && frontends[i].plugin == plugin) frontends[i].on = false;
 }
 
 void* frontend_word(const aj_tensor* t, int32_t id) {
@@ -71,9 +91,12 @@ void frontend_dtype_changed(const aj_tensor* t) {
   if (auto tell = frontends[p.frontend_id - 1].table.dtype_changed) tell(p.frontend);
 }
 
+void (*frontend_dropper(int32_t id))(void*) {
+  return id < 1 || id > count.load(std::memory_order_acquire) ? nullptr : frontends[id - 1].table.drop;
+}
+
 void frontend_drop(int32_t id, void* word) {
-  if (id < 1 || id > count.load(std::memory_order_acquire)) return;
-  if (auto drop = frontends[id - 1].table.drop) drop(word);
+  if (auto drop = frontend_dropper(id)) drop(word);
 }
 
 void* frontend_park() {
@@ -82,13 +105,14 @@ void* frontend_park() {
 }
 
 void frontend_unpark(void* parked) {
-  if (parked) parker.load(std::memory_order_acquire)->unpark(parked);
+  const aj_frontend* f = parked ? parker.load(std::memory_order_acquire) : nullptr;
+  if (f) f->unpark(parked);
 }
 
 int32_t frontend_interrupted() {
   int n = count.load(std::memory_order_acquire);
   for (int i = 0; i < n; i++)
-    if (auto ask = frontends[i].table.interrupted)
+    if (auto ask = frontends[i].on ? frontends[i].table.interrupted : nullptr)
       if (ask()) return 1;
   return 0;
 }
@@ -96,14 +120,14 @@ int32_t frontend_interrupted() {
 void frontend_collect() {
   int n = count.load(std::memory_order_acquire);
   for (int i = 0; i < n; i++)
-    if (auto collect = frontends[i].table.collect) collect();
+    if (auto collect = frontends[i].on ? frontends[i].table.collect : nullptr) collect();
 }
 
 std::string frontend_line(uint32_t line) {
   if (!line) return {};
   int n = count.load(std::memory_order_acquire);
   for (int i = 0; i < n; i++) {
-    auto describe = frontends[i].table.describe_line;
+    auto describe = frontends[i].on ? frontends[i].table.describe_line : nullptr;
     if (!describe) continue;
     aj_object* text = nullptr;
     if (aj_status* s = describe(line, &text)) {

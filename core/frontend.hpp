@@ -4,12 +4,14 @@
 #include <adjoin/abi/core.h>
 
 #include <string>
+#include <string_view>
 
 #include "core/status.hpp"
 
 namespace adjoin {
 
 aj_status* frontend_register(const aj_frontend* f, int32_t* out_id);
+void frontends_end(std::string_view plugin);  // its languages are not asked any more
 void* frontend_word(const aj_tensor* t, int32_t id);
 void set_frontend_word(aj_tensor* t, int32_t id, void* word, int32_t owned);
 void frontend_dtype_changed(const aj_tensor* t);
@@ -19,6 +21,8 @@ void frontend_drop(int32_t id, void* word);  // a tensor that owned its word has
 // nothing to let go.
 void* frontend_park();
 void frontend_unpark(void* parked);
+
+void (*frontend_dropper(int32_t id))(void*);  // what frontend_drop calls; NULL: nothing
 
 int32_t frontend_interrupted();
 void frontend_collect();

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/autograd/held.hpp"
 #include "core/autograd/table.hpp"
 #include "core/device/device.hpp"
 #include "core/dispatch/autocast.hpp"
@@ -21,6 +22,8 @@
 #include "core/dispatch/settings.hpp"
 #include "core/dispatch/trace.hpp"
 #include "core/frontend.hpp"
+#include "core/guarded.hpp"
+#include "core/memory/capture.hpp"
 #include "core/memory/memory.hpp"
 #include "core/memory/pinned.hpp"
 #include "core/object.hpp"
@@ -32,6 +35,7 @@
 #include "core/service/services.hpp"
 #include "core/tensor/prepared.hpp"
 #include "core/tensor/dlpack.hpp"
+#include "core/tensor/wrap.hpp"
 #include "core/thread/pool.hpp"
 
 namespace adjoin {
@@ -96,7 +100,7 @@ aj_status* set_default_dtype_(DLDataType d) {
 }
 
 aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) {
-  (void)flags;
+  AJ_TRY(check_words("tensor_empty", "", flags, 0));
   const DType* t = find_dtype(like->dtype);
   if (!t) return fail(AJ_WRONG_TYPE, "tensor_empty: unknown dtype ", like->dtype);
   if (like->ndim < 0 || like->ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "tensor_empty: ", like->ndim, " dimensions; at most ", kMaxDims);
@@ -107,7 +111,7 @@ aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) 
 }
 
 // Do all elements of such a view lie inside the memory?
-bool inside(const Storage& s, const DType& t, std::span<const int64_t> shape, const int64_t* strides, int64_t first) {
+bool inside(uint64_t bytes, const DType& t, std::span<const int64_t> shape, const int64_t* strides, int64_t first) {
   int64_t last = first;
   for (size_t i = 0; i < shape.size(); i++) {
     if (shape[i] < 0 || strides[i] < 0) return false;
@@ -115,44 +119,46 @@ bool inside(const Storage& s, const DType& t, std::span<const int64_t> shape, co
     int64_t reach;
     if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last)) return false;
   }
-  return first >= 0 && uint64_t(last) < s.bytes / t.bytes;
+  return first >= 0 && uint64_t(last) < bytes / t.bytes;
 }
 
 aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out) {
   const DType* t = find_dtype(like->dtype);
   if (!t || like->ndim < 0 || like->ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "tensor_view: unknown dtype or too many dimensions");
-  AJ_TRY(settle_order(base));
+  AJ_TRY(settle_memory(base, "tensor_view"));
   std::span<const int64_t> s{like->shape, size_t(like->ndim)};
   int64_t strides[kMaxDims];
   if (like->strides) std::copy_n(like->strides, s.size(), strides);
   else c_strides(s, strides);
-  char* data = static_cast<char*>(base->dl.data) + offset * t->bytes;
+  char* data = place(base) + offset * t->bytes;
   int64_t first = (data - static_cast<char*>(storage(base).data)) / t->bytes;
-  if (!inside(storage(base), *t, s, strides, first))
+  if (!inside(storage(base).bytes, *t, s, strides, first))
     return fail(AJ_OUT_OF_RANGE, "tensor_view: shape ", s, ", strides ", std::span<const int64_t>(strides, s.size()), ", offset ", offset,
                 " reach outside the memory of ", storage(base).bytes, " bytes");
   return tensor_alias(base, *t, s, {strides, s.size()}, data, out);
 }
 
 aj_status* tensor_from_memory_(const DLTensor* like, uint64_t bytes, uint64_t flags, void* ctx, void (*drop)(void*), aj_tensor** out) {
+  AJ_TRY(check_words("tensor_from_memory", "", flags, AJ_TENSOR_READ_ONLY));
   Device* d = device_at(like->device);
   if (!d) AJ_TRY(like->device.device_type == kDLCPU ? default_host(&d) : device_open(like->device, &d));
-  if (like->ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "tensor_from_memory: ", like->ndim, " dimensions; at most ", kMaxDims);
+  if (like->ndim < 0 || like->ndim > kMaxDims)
+    return fail(AJ_INVALID_ARGUMENT, "tensor_from_memory: ", like->ndim, " dimensions; at most ", kMaxDims);
   return tensor_foreign(d, like, bytes, flags, ctx, drop, out);
 }
 
-uint64_t tensor_version_(const aj_tensor* t) { return storage(t).version; }
+uint64_t tensor_version_(const aj_tensor* t) { return watched_version(t) & ~(1u << 31); }
 aj_status* tensor_storage_(const aj_tensor* t, void** data, uint64_t* bytes, uint64_t* offset, uint64_t* id) {
-  AJ_TRY(settle_order(const_cast<aj_tensor*>(t)));
+  AJ_TRY(settle_memory(const_cast<aj_tensor*>(t), "tensor_storage"));
   const Storage& s = storage(t);
   *data = s.data;
   *bytes = s.bytes;
   if (!(s.flags & (kStorageForeign | kStorageMeta))) {  // what was asked for, not what the cache gave
-    uint64_t reach = uint64_t(static_cast<char*>(t->dl.data) - static_cast<char*>(s.data)) + uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
+    uint64_t reach = uint64_t(place(t) - static_cast<char*>(s.data)) + uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
     bool owner = &s == &reinterpret_cast<const Block*>(&priv(t))->own;
     if (owner && is_dense(t)) *bytes = std::min<uint64_t>(reach, s.bytes);
   }
-  *offset = s.data ? uint64_t(static_cast<char*>(t->dl.data) - static_cast<char*>(s.data)) : 0;
+  *offset = s.data ? uint64_t(place(t) - static_cast<char*>(s.data)) : 0;
   *id = reinterpret_cast<uint64_t>(&s);
   return nullptr;
 }
@@ -161,28 +167,36 @@ aj_status* tensor_set_(aj_tensor* t, aj_tensor* source, int64_t offset, int32_t 
   if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "set_: ", ndim, " dimensions; at most ", kMaxDims);
   if (priv(t).dtype != priv(source).dtype) return fail(AJ_INVALID_ARGUMENT, "set_: the source is ", source->dl.dtype, ", the tensor is ", t->dl.dtype);
   if (requires_grad(t) && !tls.grad_off) return fail(AJ_INVALID_ARGUMENT, "set_: the tensor requires grad; use no_grad() or detach()");
-  AJ_TRY(settle_order(source));
+  AJ_TRY(settle_memory(t, "set_"));
+  AJ_TRY(settle_memory(source, "set_"));
   const DType& type = dt(priv(t).dtype);
-  if (!inside(storage(source), type, {shape, size_t(ndim)}, strides, offset))
+  if (!inside(storage(source).bytes, type, {shape, size_t(ndim)}, strides, offset))
     return fail(AJ_OUT_OF_RANGE, "set_: shape ", std::span(shape, size_t(ndim)), " at offset ", offset, " reaches outside the source's memory");
   tensor_set_storage(t, priv(source).storage, static_cast<char*>(storage(source).data) + offset * type.bytes);
   return tensor_set_dims(t, {shape, size_t(ndim)}, {strides, size_t(ndim)});
 }
 aj_status* tensor_copy_bytes_(aj_tensor* t, void* host, uint64_t bytes, int32_t to_host) {
-  AJ_TRY(settle_order(t));
+  if (!is_strided(t) && to_host) {  // a copy of the values will do
+    Ref values;
+    AJ_TRY(strided_of(t, "copy_bytes", values.out()));
+    if (values.get() != t) return tensor_copy_bytes_(values.get(), host, bytes, to_host);
+  }
+  AJ_TRY(settle_memory(t, "copy_bytes"));
   uint64_t all = uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
   if (!is_dense(t) || bytes > all) return fail(AJ_INVALID_ARGUMENT, "copy_bytes: ", bytes, " bytes of a ", is_dense(t) ? "" : "strided ", "tensor of ", all);
   if (bytes == 0) return nullptr;
   Device* h = device(t);
   if (!h->host()) AJ_TRY(default_host(&h));
-  if (to_host) return device_copy(h, host, device(t), t->dl.data, bytes);
-  aj_status* s = device_copy(device(t), t->dl.data, h, host, bytes);
+  if (to_host) return device_copy({h, host, 0}, bytes_of(t), bytes);
+  aj_status* s = device_copy(bytes_of(t), {h, host, 0}, bytes);
   contents_changed(storage(t));
   return s;
 }
 int64_t tensor_numel_(const aj_tensor* t) { return priv(t).numel; }
 int32_t tensor_unique_(const aj_tensor* t) { return refs(const_cast<aj_object*>(&t->obj)).load() == 1; }
 void tensor_bump_version_(aj_tensor* t) { bump_version(t); }
+
+aj_status* tensor_settle_(aj_tensor* t) { return settle_memory(t, "memory"); }
 
 void set_line_(uint32_t line, uint32_t site) { tls.line = line, tls.site = site; }
 void get_line_(uint32_t* line, uint32_t* site) { *line = tls.line, *site = tls.site; }
@@ -212,6 +226,7 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
   bool creates = op->noperands == 0 && !s.writes;
   bool has_out = tensors && !s.writes && op->kind != Kind::view && !creates && op->tags.find("no-out") == op->tags.npos;
   const Vjp* vjp = op->vjp.load();
+  if (vjp && !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS)) f.flags |= AJ_INFO_OWN_VJP;
   bool derives = vjp ? !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS) : op->kind == Kind::view || op->has_body;
   f.flags = op->flags & ~kNumberFlags;
   if (op->in_place_ok) f.flags |= AJ_INFO_IN_PLACE;
@@ -227,7 +242,7 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
 aj_status* give_param(const std::vector<Param>& list, uint32_t i, aj_param* io) {
   if (i >= list.size()) return fail(AJ_OUT_OF_RANGE, "op_param: ", i, " of ", uint64_t(list.size()));
   const Param& p = list[i];
-  aj_param f{io->struct_size, p.flags, str(p.name), p.base, p.list, p.dtypes, p.value};
+  aj_param f{io->struct_size, p.flags, str(p.name), p.base, p.list, p.dtypes, p.value, str(p.type)};
   std::memcpy(io, &f, std::min<size_t>(io->struct_size, sizeof f));
   return nullptr;
 }
@@ -235,7 +250,10 @@ aj_status* op_param_(const aj_op* op, uint32_t i, aj_param* io) { return give_pa
 aj_status* op_result_(const aj_op* op, uint32_t i, aj_param* io) { return give_param(op->schema.results, i, io); }
 const aj_op* find_op_(aj_str name) { return find_op(view(name)); }
 void thread_keys_(uint64_t* include, uint64_t* exclude) { *include = tls.include, *exclude = tls.exclude; }
-void set_thread_keys_(uint64_t include, uint64_t exclude) { tls.include = include, tls.exclude = exclude; }
+void set_thread_keys_(uint64_t include, uint64_t exclude) {
+  tls.include = include & ~kWrapKey;
+  tls.exclude = exclude & ~kWrapKey;
+}
 aj_status* set_deterministic_(int32_t on, int32_t* previous) {
   bool before = settings.deterministic.exchange(on != 0);
   if (previous) *previous = before;
@@ -261,7 +279,7 @@ constexpr const char* kLevels[] = {"error", "warning", "info", "trace"};
 
 int log_limit() {
   static const int limit = [] {
-    const char* text = std::getenv("ADJOIN_LOG");
+    const char* text = secure_getenv("ADJOIN_LOG");
     for (int i = 0; text && i < 4; i++)
       if (!std::strcmp(text, kLevels[i])) return i;
     if (text && *text)
@@ -279,38 +297,51 @@ void log_message(int32_t level, std::string_view who, std::string_view message) 
 }
 
 const aj_core core_table = {
-    .struct_size = sizeof(aj_core), .minor = AJ_ABI_MINOR,
-    .status_new = status_new, .status_with_cause = status_with_cause, .status_code = status_code, .status_kind = status_kind,
-    .status_message = status_message, .status_where = status_where, .status_cause = status_cause, .status_free = free_status,
-    .retain = any_retain, .release = any_release, .type_register = type_register, .object_new = type_object_new,
-    .object_payload = object_payload, .string_new = string_new, .string_get = string_get, .list_new = list_new,
-    .list_get = list_get, .function_new = function_new, .function_call = function_call,
-    .dtype_register = dtype_register_, .dtype_info = dtype_info_, .dtype_find = dtype_find_, .dtype_promote = dtype_promote_,
-    .dtype_can_cast = dtype_can_cast_, .default_dtype = default_dtype_, .set_default_dtype = set_default_dtype_,
-    .tensor_empty = tensor_empty_, .tensor_view = tensor_view_, .tensor_from_memory = tensor_from_memory_,
-    .tensor_from_dlpack = tensor_from_dlpack, .tensor_to_dlpack = tensor_to_dlpack, .tensor_version = tensor_version_,
-    .tensor_bump_version = tensor_bump_version_, .tensor_storage = tensor_storage_, .tensor_resize = tensor_resize_,
-    .tensor_set = tensor_set_, .tensor_copy_bytes = tensor_copy_bytes_, .tensor_numel = tensor_numel_,
-    .tensor_unique = tensor_unique_, .frontend_register = frontend_register, .frontend_word = frontend_word,
-    .set_frontend_word = set_frontend_word, .set_line = set_line_, .get_line = get_line_, .parallel_for = parallel_for,
-    .num_threads = num_threads_, .set_num_threads = set_num_threads_, .thread_index = thread_index_,
-    .interrupted = frontend_interrupted, .log = log_, .device_find = device_find_, .device_name = device_name_,
-    .device_count = device_kind_count, .device_synchronize = device_synchronize_, .stream_current = stream_current,
-    .stream_set = stream_set, .memory_stats = memory_stats, .memory_release = memory_release, .memory_limit = memory_limit,
-    .memory_reset_peak = memory_reset_peak, .generator_new = generator_new, .generator_default = generator_default,
-    .generator_get = generator_get, .generator_set = generator_set, .generator_draw = generator_draw, .manual_seed = manual_seed,
-    .prepared_find = prepared_find, .prepared_keep = prepared_keep, .tensor_escape = tensor_escape, .tensor_settle = settle_order,
-    .line_text = line_text_, .tensor_pin = tensor_pin, .tensor_pinned = tensor_pinned,
+    .struct_size = sizeof(aj_core), .minor = AJ_ABI_MINOR, .status_new = status_new,
+    .status_with_cause = status_with_cause, .status_code = status_code, .status_kind = status_kind,
+    .status_message = status_message, .status_where = status_where, .status_cause = status_cause,
+    .status_free = free_status, .retain = any_retain, .release = any_release, .type_register = guarded<type_register>,
+    .type_find = guarded<type_find>, .type_name = type_name, .object_new = guarded<type_object_new>,
+    .object_payload = object_payload, .string_new = guarded<string_new>, .string_get = string_get,
+    .list_new = guarded<list_new>, .list_get = list_get, .complex_new = guarded<complex_new>,
+    .complex_get = guarded<complex_get>, .function_new = guarded<function_new>,
+    .function_call = guarded<function_call>, .stream_new = guarded<stream_new>, .stream_get = guarded<stream_get>,
+    .dtype_register = guarded<dtype_register_>, .dtype_info = guarded<dtype_info_>,
+    .dtype_find = guarded<dtype_find_>, .dtype_promote = guarded<dtype_promote_>, .dtype_can_cast = dtype_can_cast_,
+    .default_dtype = default_dtype_, .set_default_dtype = guarded<set_default_dtype_>,
+    .tensor_empty = guarded<tensor_empty_>, .tensor_view = guarded<tensor_view_>,
+    .tensor_from_memory = guarded<tensor_from_memory_>, .tensor_from_dlpack = guarded<tensor_from_dlpack>,
+    .tensor_to_dlpack = guarded<tensor_to_dlpack>, .tensor_version = tensor_version_,
+    .tensor_bump_version = tensor_bump_version_, .tensor_storage = guarded<tensor_storage_>,
+    .tensor_resize = guarded<tensor_resize_>, .tensor_set = guarded<tensor_set_>,
+    .tensor_copy_bytes = guarded<tensor_copy_bytes_>, .tensor_numel = tensor_numel_, .tensor_unique = tensor_unique_,
+    .frontend_register = guarded<frontend_register>, .frontend_word = frontend_word,
+    .set_frontend_word = set_frontend_word, .set_line = set_line_, .get_line = get_line_,
+    .parallel_for = guarded<parallel_for>, .num_threads = num_threads_, .set_num_threads = guarded<set_num_threads_>,
+    .thread_index = thread_index_, .interrupted = frontend_interrupted, .log = log_,
+    .device_find = guarded<device_find_>, .device_name = device_name_, .device_count = guarded<device_kind_count>,
+    .device_synchronize = guarded<device_synchronize_>, .stream_current = guarded<stream_current>,
+    .stream_set = guarded<stream_set>, .memory_stats = guarded<memory_stats>,
+    .memory_release = guarded<memory_release>, .memory_limit = guarded<memory_limit>,
+    .memory_reset_peak = guarded<memory_reset_peak>, .generator_new = guarded<generator_new>,
+    .generator_default = guarded<generator_default>, .generator_get = guarded<generator_get>,
+    .generator_set = guarded<generator_set>, .generator_draw = guarded<generator_draw>,
+    .manual_seed = guarded<manual_seed>, .prepared_find = prepared_find, .prepared_keep = prepared_keep,
+    .tensor_escape = tensor_escape, .tensor_settle = guarded<tensor_settle_>, .line_text = guarded<line_text_>,
+    .tensor_pin = guarded<tensor_pin>, .tensor_pinned = tensor_pinned, .capture_begin = guarded<capture_begin>,
+    .capture_end = guarded<capture_end>, .graph_launch = guarded<graph_launch>,
 };
 
 const aj_dispatch dispatch_table = {
-    .struct_size = sizeof(aj_dispatch), .minor = AJ_ABI_MINOR,
-    .def_op = def_op, .def_kernel = def_kernel, .def_fallback = def_fallback, .def_key = def_key, .key_mask = key_mask,
-    .find_op = find_op_, .call = call_, .redispatch = redispatch, .declare = declare, .declare_view = declare_view,
-    .op_count = op_count, .op_at = op_at, .op_info = find_info, .op_param = op_param_, .op_result = op_result_,
-    .op_explain = op_explain, .thread_keys = thread_keys_, .set_thread_keys = set_thread_keys_, .set_fallback = set_fallback,
-    .fallback_count = fallback_count, .fallback_at = fallback_at, .set_deterministic = set_deterministic_,
-    .set_provider = set_provider_, .autocast = autocast,
+    .struct_size = sizeof(aj_dispatch), .minor = AJ_ABI_MINOR, .def_op = guarded<def_op>,
+    .def_kernel = guarded<def_kernel>, .def_fallback = guarded<def_fallback>, .def_key = guarded<def_key>,
+    .key_mask = key_mask, .find_op = find_op_, .call = call_, .redispatch = redispatch, .declare = guarded<declare>,
+    .declare_view = guarded<declare_view>, .op_count = op_count, .op_at = op_at, .op_info = guarded<find_info>,
+    .op_param = guarded<op_param_>, .op_result = guarded<op_result_>, .op_explain = guarded<op_explain>,
+    .thread_keys = thread_keys_, .set_thread_keys = set_thread_keys_, .set_fallback = guarded<set_fallback>,
+    .fallback_count = fallback_count, .fallback_at = guarded<fallback_at>,
+    .set_deterministic = guarded<set_deterministic_>, .set_provider = guarded<set_provider_>,
+    .autocast = guarded<autocast>,
 };
 
 void start() {
@@ -339,7 +370,9 @@ const void* core_query(const char* name, uint32_t major) {
   if (n == "aj.op") return &dispatch_table;
   if (n == "aj.autograd") return &autograd_table;
   if (n == "aj.service") return &services_table;
+  if (n == "x.tape") return tape_table();
   if (n == "aj.plugins") return plugins_table();
+  if (n == "x.wrap") return &wrap_table;
   if (n == "x.plugins") return plugin::experimental_table();
   return nullptr;
 }

@@ -52,6 +52,12 @@ void free_status(aj_status* s) {
   }
 }
 
+aj_status* refuse_words(std::string_view who, std::string_view what, uint64_t unknown, uint64_t reserved) {
+  std::string at = text(who, ": ", what, what.empty() ? "" : ": ");
+  if (unknown) return fail(AJ_UNIMPLEMENTED, at, "this libadjoin does not know the flags ", unknown, "; is it older than the headers?");
+  return fail(AJ_INVALID_ARGUMENT, at, "a reserved word is ", reserved, "; it must be 0");
+}
+
 aj_status* prefix(aj_status* steal, std::string_view before) {
   if (steal && !steal->is_static) steal->message.insert(0, before);
   return steal;

@@ -12,6 +12,7 @@ struct aj_status {
   std::string kind, message, where;
   aj_status* cause;
   uint32_t body_name = 0;  // bytes of message that name the composite op in whose body it was raised
+  bool placed = false;     // the message says which plugin failed, and where
 };
 
 namespace adjoin {
@@ -54,6 +55,13 @@ template <class... Parts>
 template <class... Parts>
 [[gnu::cold, gnu::noinline]] aj_status* fail_kind(int32_t code, std::string_view kind, const Parts&... parts) {
   return make_status(code, kind, text(parts...));
+}
+
+// What a definition may not say: a flag of the low half that is not among the known ones, a reserved word that is not 0.
+aj_status* refuse_words(std::string_view who, std::string_view what, uint64_t unknown, uint64_t reserved);
+inline aj_status* check_words(std::string_view who, std::string_view what, uint64_t flags, uint32_t known, uint64_t reserved = 0) {
+  uint64_t unknown = flags & 0xffff & ~uint64_t(known);
+  return __builtin_expect((unknown | reserved) != 0, 0) ? refuse_words(who, what, unknown, reserved) : nullptr;
 }
 
 // Prepends "who: " context while keeping code and kind.

@@ -8,6 +8,7 @@
 #include "core/dispatch/autocast.hpp"
 #include "core/memory/memory.hpp"
 #include "core/memory/small.hpp"
+#include "core/plugin/crash.hpp"
 #include "core/thread/fork.hpp"
 #include "core/thread/quiet.hpp"
 
@@ -28,6 +29,7 @@ void thread_end(void*) {
   for (FreeList& list : tls.small) list.limit = 0;
   memory_thread_end();
   small_thread_end();
+  crash_stack_end();
 }
 
 }  // namespace
@@ -42,6 +44,7 @@ void register_thread() {
   for (FreeList& list : tls.small) list.limit = kSmallKeep;
   small_thread_begin();
   quiet_add(&tls);
+  crash_stack_begin();
   pthread_setspecific(end_key, &tls);
 }
 

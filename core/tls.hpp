@@ -16,6 +16,7 @@ struct FreeList {
 
 struct SavedHooks;     // a stack, core/autograd
 struct AutocastState;  // core/dispatch
+struct Kernel;         // core/dispatch
 
 struct Tls {
   FreeList small[kSmallClasses];
@@ -25,15 +26,16 @@ struct Tls {
   uint8_t grad_off, inference, in_backward, deterministic_pad;  // zero-initialised: recording is on by default
   int32_t thread_index;             // 0 for any thread that is not a worker of the pool
   void* node_free_head;             // chains freed without recursion, core/autograd
-  uint8_t node_freeing, in_parallel, registered, pad1;
-  uint32_t pad2;
+  uint8_t node_freeing, in_parallel, registered, settling;  // settling: how deep, core/tensor/wrap.cpp
+  uint32_t depth;                   // calls inside calls: a body that calls itself is stopped before the stack ends
   SavedHooks* saved_hooks;
   AutocastState* autocast;          // NULL until it is asked for
   void* memory_cache;               // the thread's cache of medium blocks, core/memory
   DLDevice stream_device;           // the one device whose current stream is cached in `stream`
   void* stream;
   void* current_node;               // while a node runs: for messages and anomaly mode
-  const char* running_plugin;       // whose code is being run, to name it if the process dies
+  const Kernel* running_kernel;     // whose code is being run; kernels live as long as the process
+  uint32_t kernels;                 // how many have been run: tells one that takes long from many
   const aj_op* running_op;          // the op whose results are allocated: for the report of who owns memory
 };
 static_assert(sizeof(Tls) <= 512, "must fit glibc's static TLS surplus");

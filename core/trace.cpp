@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/plain.hpp"
+
 namespace adjoin {
 
 constinit thread_local Trace* trace __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -36,15 +38,15 @@ struct AtEnd {
   Clock::time_point start = Clock::now();
   uint64_t ticks = __rdtsc();
   ~AtEnd() {
-    const char* path = std::getenv("ADJOIN_TRACE_CALL");
+    const char* path = secure_getenv("ADJOIN_TRACE_CALL");
     FILE* f = path && trace ? std::fopen(path, "w") : nullptr;
     if (!f) return;
     for (uint32_t i = 0; i < Trace::kKept; i++) mark(Step::empty);
     double ns = std::chrono::duration<double, std::nano>(Clock::now() - start).count() / double(__rdtsc() - ticks);
     double none = typical(*trace, int(Step::empty));
     for (int s = 0; s < kSteps; s++)
-      std::fprintf(f, "%s %.2f %u\n", kNames[s],
-                   std::max(0.0, typical(*trace, s) - (s == int(Step::empty) ? 0 : none)) * ns, trace->count[s]);
+      std::fprintf(f, "%s %s %u\n", kNames[s],
+                   fixed_text(std::max(0.0, typical(*trace, s) - (s == int(Step::empty) ? 0 : none)) * ns, 2).c_str(), trace->count[s]);
     std::fclose(f);
   }
 } at_end;

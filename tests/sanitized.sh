@@ -29,7 +29,7 @@ case $part in
   conform)
     for mode in test grad; do
       ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ADJOIN_PREFIX=$stage \
-        "$stage/bin/adjoin" conform "$stage/lib/adjoin/plugins-1/libaj_emulated.so" --mode $mode --largest 2000 \
+        "$stage/bin/adjoin" conform "$stage/lib/adjoin/plugins-1/libaj_emulated.so" --mode $mode --largest 2000 --timeout 300 \
           ${ADJOIN_TEST_SEED:+--seed "$ADJOIN_TEST_SEED"}
     done
     ;;

@@ -104,7 +104,7 @@ inline constexpr auto saves = []<size_t... I>(std::index_sequence<I...>) {
   std::array<aj_save, (0 + ... + int(is_saved<L, I>))> list = {};
   size_t n = 0;
   ((is_saved<L, I> ? void(list[n++] = {is_result<Parameter<L, I>> ? AJ_SAVE_RESULT : AJ_SAVE_ARG,
-                                       int32_t(place<L, I>())})
+                                       int32_t(place<L, I>()), 0})
                    : void()),
    ...);
   return list;

@@ -151,7 +151,7 @@ class Op {
 };
 
 inline void drop(aj_value& v) {
-  if (v.tag >= AJ_TENSOR && v.tag != AJ_STREAM) env.core->release(const_cast<void*>(v.v.ptr));
+  if (v.tag >= AJ_TENSOR) env.core->release(const_cast<void*>(v.v.ptr));
   v.tag = AJ_NONE;
 }
 
@@ -175,6 +175,7 @@ R take(aj_value& v) {
     return v.v.dtype;
   } else {
     Scalar s = Scalar::of(v);
+    drop(v);
     if constexpr (std::same_as<R, Scalar>)
       return s;
     else if constexpr (std::same_as<R, bool>)
@@ -301,10 +302,8 @@ class Body : public Values {
     aj_value& slot = call_->rets[i];
     slot = s.value();
     if (!s.is_complex()) return;
-    static thread_local double z[2];  // to be read before the thread's next call
-    z[0] = s.to_complex().real();
-    z[1] = s.to_complex().imag();
-    slot.v.c128 = z;
+    slot = {AJ_COMPLEX_OBJ, 0, {0}};
+    check(env.core->complex_new(s.to_complex().real(), s.to_complex().imag(), &slot.v.object));
   }
   void ret(uint32_t i, const std::vector<Tensor>& list) const {
     std::vector<aj_value> items;

@@ -133,10 +133,22 @@ struct SoftplusChooser {
     go(scalar::Softplus<T>{number<T>(Args(call)[1]), number<T>(Args(call)[2])});
   }
 };
+// A bound of integers that lies beyond them is their last one.
+template <class T>
+T bound(double b) {
+  if constexpr (std::is_integral_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    if (b <= double(Limits::lowest())) return Limits::lowest();
+    if (b >= double(Limits::max())) return Limits::max();
+  }
+  return T(b);
+}
 struct HardtanhChooser {
   template <class T>
   static void choose(const aj_call* call, auto go) {
-    go(scalar::Hardtanh<T>{number<T>(Args(call)[1]), number<T>(Args(call)[2])});
+    double low = number<double>(Args(call)[1]), high = number<double>(Args(call)[2]);
+    if (low > high) raise(AJ_INVALID_ARGUMENT, "min_val ", low, " is above max_val ", high);
+    go(scalar::Hardtanh<T>{bound<T>(low), bound<T>(high)});
   }
 };
 

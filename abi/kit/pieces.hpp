@@ -138,7 +138,14 @@ struct NumbersChooser {
   }
 };
 using HardshrinkChooser = NumbersChooser<scalar::Hardshrink, 1, 1>;
-using SoftshrinkChooser = NumbersChooser<scalar::Softshrink, 1, 1>;
+struct SoftshrinkChooser : NumbersChooser<scalar::Softshrink, 1, 1> {
+  template <class T>
+  static void choose(const aj_call* call, auto go) {
+    double lambd = number<double>(Args(call)[1]);
+    if (!(lambd >= 0)) raise(AJ_INVALID_ARGUMENT, "lambd must not be negative: ", lambd);
+    NumbersChooser::choose<T>(call, go);
+  }
+};
 using ThresholdChooser = NumbersChooser<scalar::Threshold, 1, 2>;
 using NanToNumChooser = NumbersChooser<scalar::NanToNum, 1, 3>;
 using HuberChooser = NumbersChooser<scalar::Huber, 2, 2>;

@@ -36,7 +36,16 @@ enum class MemoryFormat : int32_t {
   channels_last = 2,
   channels_last_3d = 3
 };
-enum class Layout : int32_t { strided = 0, sparse_coo = 1, sparse_csr = 2, opaque = 3 };
+enum class Layout : int32_t {
+  strided = 0,
+  sparse_coo = 1,
+  sparse_csr = 2,
+  opaque = 3,
+  sparse_csc = 4,
+  sparse_bsr = 5,
+  sparse_bsc = 6,
+  jagged = 7
+};
 
 template <class T>
 concept Number = (std::integral<T> || std::floating_point<T>)&&!std::same_as<T, bool>;
@@ -68,6 +77,11 @@ class Scalar {
         return v.v.f;
       case AJ_COMPLEX:
         return std::complex<double>(v.v.c128[0], v.v.c128[1]);
+      case AJ_COMPLEX_OBJ: {
+        double re, im;
+        kit::check(kit::env.core->complex_get(v.v.object, &re, &im));
+        return std::complex<double>(re, im);
+      }
       default:
         kit::raise(AJ_WRONG_TYPE, "a number is wanted, the value has tag ", v.tag);
     }
@@ -164,9 +178,9 @@ class Tensor {
   int64_t dim() const { return ndim(); }
   std::span<const int64_t> shape() const { return {t_->dl.shape, size_t(t_->dl.ndim)}; }
   std::span<const int64_t> sizes() const { return shape(); }
-  std::span<const int64_t> strides() const { return {settled()->dl.strides, size_t(t_->dl.ndim)}; }
+  std::span<const int64_t> strides() const { return {steps(), size_t(t_->dl.ndim)}; }
   int64_t size(int64_t dim) const { return t_->dl.shape[wrap(dim)]; }
-  int64_t stride(int64_t dim) const { return settled()->dl.strides[wrap(dim)]; }
+  int64_t stride(int64_t dim) const { return steps()[wrap(dim)]; }
   int64_t numel() const { return kit::env.core->tensor_numel(t_); }
   DLDataType dtype() const { return t_->dl.dtype; }
   DLDevice device() const { return t_->dl.device; }
@@ -174,7 +188,11 @@ class Tensor {
   bool is_floating_point() const {
     return t_->dl.dtype.code == kDLFloat || t_->dl.dtype.code == kDLBfloat;
   }
-  bool is_contiguous() const { return settled()->obj.flags & AJ_TENSOR_DENSE; }
+  bool is_contiguous() const {
+    return has_memory() ? settled()->obj.flags & AJ_TENSOR_DENSE : in_c_order();
+  }
+  // Missing: a tensor without strides (abi/wrap.h), whose values come from ops alone.
+  bool has_memory() const { return t_->obj.flags & AJ_TENSOR_STRIDED; }
   bool is_leaf() const { return !requires_grad() || (t_->obj.flags & AJ_TENSOR_LEAF); }
   // For good: the core cannot see what is written through it.
   void* data_ptr() const {
@@ -228,10 +246,24 @@ class Tensor {
   }
 
  private:
-  // In an order that may be shown.
+  // In memory, and in an order that may be shown.
   aj_tensor* settled() const {
-    if (t_->obj.flags & AJ_TENSOR_FREE_ORDER) kit::check(kit::env.core->tensor_settle(t_));
+    constexpr uint32_t kShown = AJ_TENSOR_STRIDED | AJ_TENSOR_FREE_ORDER;
+    if ((t_->obj.flags & kShown) != AJ_TENSOR_STRIDED)
+      kit::check(kit::env.core->tensor_settle(t_));
     return t_;
+  }
+  // Those that a tensor without memory will have, where that is known.
+  const int64_t* steps() const {
+    bool known = t_->dl.strides || t_->dl.ndim == 0;
+    return !has_memory() && known ? t_->dl.strides : settled()->dl.strides;
+  }
+  bool in_c_order() const {
+    const int64_t* step = steps();
+    int64_t expected = 1;
+    for (int64_t i = ndim(); i-- > 0; expected *= t_->dl.shape[i])
+      if (t_->dl.shape[i] != 1 && step[i] != expected) return numel() == 0;
+    return true;
   }
   int64_t wrap(int64_t dim) const {
     int64_t d = dim < 0 ? dim + ndim() : dim;
@@ -327,8 +359,9 @@ class NoGradGuard {
 // "cuda:1" or "cpu"; a device's plugin is loaded when it is first named.
 inline DLDevice device(std::string_view text) {
   size_t colon = text.find(':');
-  DLDevice d{0, 0};
-  kit::check(kit::env.core->device_find(kit::str(text.substr(0, colon)), &d.device_type));
+  int32_t type = 0;
+  kit::check(kit::env.core->device_find(kit::str(text.substr(0, colon)), &type));
+  DLDevice d{DLDeviceType(type), 0};
   if (colon != std::string_view::npos) {
     std::string_view digits = text.substr(colon + 1);
     auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), d.device_id);

@@ -4,12 +4,13 @@
 #include "core/autograd/engine.hpp"
 #include "core/autograd/ops.hpp"
 #include "core/dispatch/call.hpp"
+#include "core/tensor/wrap.hpp"
 
 namespace adjoin {
 namespace {
 
 bool may_add_into(const aj_tensor* to, const aj_tensor* g) {
-  return exclusive(to) && (is_dense(to) || order_is_free(to)) && priv(to).dtype == priv(g).dtype &&
+  return exclusive(to) && is_strided(g) && (is_dense(to) || order_is_free(to)) && priv(to).dtype == priv(g).dtype &&
          std::ranges::equal(shape(to), shape(g));
 }
 
@@ -27,7 +28,20 @@ aj_status* like_leaf(aj_tensor* leaf, aj_tensor* g, aj_tensor** out) {
   return nullptr;
 }
 
+// A gradient of another layout than the leaf's stays what it is; nobody else may see it change.
+aj_status* own_grad(aj_tensor* g, bool create, aj_tensor** out) {
+  bool strided = is_strided(g), alone = refs(&g->obj).load(std::memory_order_acquire) == 1;
+  if (create || (alone && (!strided || exclusive(g)))) return retain(*out = g), nullptr;
+  if (strided) return tape::clone(g, out);
+  AJ_TRY(tensor_copy(g, out));
+  return *out ? nullptr : tensor_same(g, out);
+}
+
 aj_status* first_grad(aj_tensor* leaf, Meta* m, aj_tensor* g, bool create) {
+  if (__builtin_expect(!is_strided(g) || !is_strided(leaf), 0)) {
+    Ref held(g);
+    return own_grad(g, create, &m->grad);
+  }
   if (!create && exclusive(g) && std::ranges::equal(strides(g), strides(leaf))) {
     g->obj.flags &= ~uint32_t(AJ_TENSOR_FREE_ORDER);  // these strides are the leaf's own
     m->grad = g;
@@ -38,6 +52,10 @@ aj_status* first_grad(aj_tensor* leaf, Meta* m, aj_tensor* g, bool create) {
   release(g);
   m->grad = copy;
   return s;
+}
+
+aj_status* add_up(aj_tensor* a, aj_tensor* b, aj_tensor** out) {
+  return is_strided(a) && is_strided(b) ? tape::add(a, b, out) : sum_gradients(a, b, out);
 }
 
 }  // namespace
@@ -66,7 +84,7 @@ aj_status* accumulate(aj_tensor** slot, aj_tensor* g, bool create) {
     return s;
   }
   aj_tensor* sum = nullptr;
-  aj_status* s = tape::add(*slot, g, &sum);
+  aj_status* s = add_up(*slot, g, &sum);
   release(g);
   release(*slot);
   *slot = sum;
@@ -78,9 +96,9 @@ aj_status* accumulate_grad(aj_tensor* leaf, aj_tensor* g, bool create) {
   SpinGuard guard(m->spin);
   if (!m->grad) return first_grad(leaf, m, g, create);
   Ref held(g);
-  if (!create) return tape::add_into(m->grad, g);
+  if (!create && is_strided(m->grad) && is_strided(g)) return tape::add_into(m->grad, g);
   Ref sum;
-  AJ_TRY(tape::add(m->grad, g, sum.out()));
+  AJ_TRY(add_up(m->grad, g, sum.out()));
   release(m->grad);
   m->grad = sum.take();
   return nullptr;

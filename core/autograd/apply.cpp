@@ -104,7 +104,7 @@ aj_status* guarded_vjp(Node* n, const aj_vjp_def& d, aj_grad_call* call) {
   Node* once = node_alloc(uint32_t(from.size()), 0, 0);
   if (!once) return no_node_memory();
   once->flags |= kNodeOnce;
-  static const Vjp custom{{}, "custom function", {}};
+  static const Vjp& custom = *new Vjp{{}, "custom function", {}};
   once->vjp = n->flags & kNodeCustom ? &custom : n->vjp;
   once->nresults = std::max(call.ngrad_in, 1u);
   aj_status* s = nullptr;

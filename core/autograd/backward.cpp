@@ -93,7 +93,7 @@ aj_status* backward(const aj_backward* given) {
                 given ? given->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_backward, ninputs)), " is needed");
   const aj_backward& b = *given;
-  if (b.flags & 0xfff0) return fail(AJ_UNIMPLEMENTED, "backward: unknown flags ", b.flags & 0xfff0);
+  AJ_TRY(check_words("backward", "", b.flags, 0xf));
   bool create = b.flags & AJ_BACKWARD_CREATE_GRAPH;
   aj_tensor** out = b.ninputs ? b.out : nullptr;
   if (out) std::fill_n(out, b.ninputs, nullptr);

@@ -11,7 +11,7 @@
 
 aj_saver::~aj_saver() {
   for (aj_value& v : values) {
-    if (v.tag >= AJ_TENSOR && v.tag != AJ_STREAM) adjoin::release(v.v.object);
+    if (v.tag >= AJ_TENSOR) adjoin::release(v.v.object);
     if (v.tag == AJ_TENSORS)
       for (uint32_t i = 0; i < v.aux; i++) adjoin::release(v.v.tensors[i]);
   }
@@ -90,13 +90,12 @@ aj_status* NodeBuilder::measure_edges() {
 }
 
 bool NodeBuilder::wanted(const aj_save& s) const {
-  uint32_t mask = uint32_t(s.what) >> 8;
-  return mask == 0 || (needs_ & mask);
+  return s.only_for == 0 || (needs_ & s.only_for);
 }
 
 // The value that a save entry speaks of; NULL: none.
 const aj_value* NodeBuilder::source(const aj_save& s, const aj_value* rets) const {
-  int what = s.what & 255;
+  int what = s.what;
   if (what == AJ_SAVE_RESULT || what == AJ_SAVE_RESULT_SHAPE)
     return rets ? &rets[s.index] : nullptr;
   return uint32_t(s.index) < nargs_ ? &args_[s.index] : nullptr;
@@ -105,7 +104,7 @@ const aj_value* NodeBuilder::source(const aj_save& s, const aj_value* rets) cons
 uint64_t NodeBuilder::measure_saves(const aj_value* rets) const {
   uint64_t bytes = 0;
   for (const aj_save& s : vjp_->save) {
-    int what = s.what & 255;
+    int what = s.what;
     const aj_value* v = source(s, rets);
     if (what == AJ_SAVE_SHAPE || what == AJ_SAVE_RESULT_SHAPE) {
       const aj_value* of = what == AJ_SAVE_RESULT_SHAPE && !rets ? &args_[0] : v;
@@ -248,7 +247,7 @@ aj_status* NodeBuilder::fill_value(Node* n, aj_value* to, const aj_value& from, 
     at_ += bytes;
     return nullptr;
   }
-  if (from.tag > AJ_TENSOR && from.tag != AJ_STREAM) retain(from.v.object);
+  if (from.tag > AJ_TENSOR) retain(from.v.object);
   *to = from;
   return nullptr;
 }
@@ -256,7 +255,7 @@ aj_status* NodeBuilder::fill_value(Node* n, aj_value* to, const aj_value& from, 
 aj_status* NodeBuilder::fill_saves(Node* n, const aj_value* rets) {
   aj_value* to = n->values();
   for (const aj_save& s : vjp_->save) {
-    int what = s.what & 255;
+    int what = s.what;
     const aj_value* v = source(s, rets);
     if (what == AJ_SAVE_RESULT_SHAPE && !rets) v = &args_[0];
     if (what == AJ_SAVE_SHAPE || what == AJ_SAVE_RESULT_SHAPE) {

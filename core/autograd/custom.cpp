@@ -77,6 +77,7 @@ aj_status* node_new(const aj_vjp_def* def, void* payload, aj_tensor* const* inpu
     return fail(AJ_INVALID_ARGUMENT, "node_new: aj_vjp_def: struct_size is ",
                 def ? def->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_vjp_def, self)),
                 " is needed");
+  AJ_TRY(check_words("node_new", view(def->op), def->flags, 0x7, def->reserved));
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < count; i++)
     if (inputs[i]) bytes += 8 * (1 + uint64_t(inputs[i]->dl.ndim));
@@ -92,6 +93,7 @@ aj_status* node_new(const aj_vjp_def* def, void* payload, aj_tensor* const* inpu
   c.vjp.def.save = nullptr;
   c.vjp.def.nsave = 0;
   c.inputs.assign(inputs, inputs + count);
+  c.pins[0] = Pin(Holder::node, c.vjp.def.vjp), c.pins[1] = Pin(Holder::node, c.vjp.def.drop);
   n->vjp = &c.vjp;
   if (aj_status* s = tls.grad_off ? nullptr : fill_edges(n, inputs)) {
     c.vjp.def.drop = nullptr;  // the payload stays the caller's
@@ -127,7 +129,7 @@ aj_status* node_save(aj_node* abi, const aj_value* v, int32_t is_result) {
   } else if (uint64_t bytes = bytes_behind(*v)) {
     c->memory.emplace_back(new char[bytes]);
     copy_behind(&to, *v, c->memory.back().get());
-  } else if (v->tag > AJ_TENSOR && v->tag != AJ_STREAM) {
+  } else if (v->tag > AJ_TENSOR) {
     retain(v->v.object);
   }
   c->values.push_back(to);

@@ -75,6 +75,15 @@ HookList hooks_of(HookList* all, int32_t kind) {
   return found;
 }
 
+std::vector<const Hook*> sole_hooks(HookList* all) {
+  std::vector<const Hook*> found;
+  if (!all) return found;
+  std::lock_guard guard(hooks_lock);
+  for (auto& h : *all)
+    if (h.use_count() == 1) found.push_back(h.get());
+  return found;
+}
+
 aj_status* run_tensor_hooks(const HookList& list, uint32_t nr, aj_tensor** io) {
   for (auto& h : list) {
     if (h->nr != nr || h->removed || !*io) continue;
@@ -170,6 +179,7 @@ aj_status* hook_tensor(aj_tensor* t, int32_t kind, aj_tensor_hook fn, void* self
   h->tensor = fn;
   h->self = self;
   h->drop = drop;
+  h->pins[0] = Pin(Holder::hook, fn), h->pins[1] = Pin(Holder::hook, drop);
   add_hook(leaf ? list_of_leaf(t) : &extra_of(priv(t).node).hooks, std::move(h), id);
   return nullptr;
 }
@@ -185,6 +195,7 @@ aj_status* hook_node(aj_node* abi, int32_t kind, aj_node_hook fn, void* self, vo
   h->node = fn;
   h->self = self;
   h->drop = drop;
+  h->pins[0] = Pin(Holder::hook, fn), h->pins[1] = Pin(Holder::hook, drop);
   bool leaf = n->flags & kNodeAccumulator;
   add_hook(leaf ? list_of_leaf(static_cast<aj_tensor*>(n->edges()[0].target)) : &extra_of(n).hooks,
            std::move(h), id);

@@ -22,4 +22,7 @@ aj_status* hook_remove(uint64_t id);
 aj_status* retain_grad(aj_tensor* t);
 int32_t retains_grad(const aj_tensor* t);
 
+// Those that are in no pass under way: with the list they would end.
+std::vector<const Hook*> sole_hooks(HookList* all);
+
 }  // namespace adjoin

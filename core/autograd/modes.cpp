@@ -5,7 +5,7 @@
 
 #include "core/autograd/hooks.hpp"
 #include "core/autograd/view.hpp"
-#include "core/dispatch/order.hpp"
+#include "core/tensor/wrap.hpp"
 #include "core/frontend.hpp"
 
 namespace adjoin {
@@ -31,7 +31,7 @@ void forget_history(aj_tensor* t) {
 
 aj_status* alias(aj_tensor* t, aj_tensor** out) {
   AJ_TRY(settle_order(t));
-  AJ_TRY(tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, out));
+  AJ_TRY(tensor_same(t, out));
   (*out)->obj.flags |= t->obj.flags & (AJ_TENSOR_READ_ONLY | AJ_TENSOR_INFERENCE);
   priv(*out).flags |= priv(t).flags & kUncounted;
   return nullptr;
@@ -141,7 +141,8 @@ aj_status* set_data(aj_tensor* t, aj_tensor* source) {
   if (requires_grad(t) && !can_require_grad(priv(source).dtype))
     return fail(AJ_WRONG_TYPE, "data: the tensor requires grad and cannot become ",
                 source->dl.dtype);
-  AJ_TRY(settle_order(source));
+  AJ_TRY(settle_memory(t, "data"));
+  AJ_TRY(settle_memory(source, "data"));
   TensorPriv& p = priv(t);
   aj_tensor* base = p.base;
   p.base = nullptr;
@@ -152,7 +153,7 @@ aj_status* set_data(aj_tensor* t, aj_tensor* source) {
   t->dl.dtype = source->dl.dtype;
   if (other_dtype) frontend_dtype_changed(t);
   aj_status* s = tensor_set_dims(t, shape(source), strides(source));
-  if (!s) tensor_set_storage(t, priv(source).storage, source->dl.data);
+  if (!s) tensor_set_storage(t, priv(source).storage, place(source));
   release(base);
   return s;
 }

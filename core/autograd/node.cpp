@@ -29,7 +29,7 @@ void free_custom(Node* n) {
   Custom& c = *n->extra->custom;
   for (Saved& s : c.saved) saved_release(&s);
   for (aj_value& v : c.values)
-    if (v.tag > AJ_TENSOR && v.tag != AJ_STREAM) release(v.v.object);
+    if (v.tag > AJ_TENSOR) release(v.v.object);
   if (c.vjp.def.drop && c.payload) c.vjp.def.drop(c.payload);
 }
 
@@ -37,7 +37,7 @@ void node_free(Node* n) {
   node_free_saved(n);
   for (uint32_t i = 0; i < n->nvalues(); i++) {
     aj_value& v = n->values()[i];
-    if (v.tag > AJ_TENSOR && v.tag != AJ_STREAM) release(v.v.object);
+    if (v.tag > AJ_TENSOR) release(v.v.object);
   }
   if (n->extra) {
     if (n->extra->custom) free_custom(n);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/autograd/record.hpp"
+#include "core/plugin/pins.hpp"
 #include "core/tls.hpp"
 
 namespace adjoin {
@@ -109,6 +110,7 @@ struct Hook {
   };
   void* self;
   void (*drop)(void*);
+  Pin pins[2];
   std::atomic<bool> removed{false};
   ~Hook();
 };
@@ -135,6 +137,7 @@ struct Custom {
   std::vector<const aj_tensor*> inputs;  // only compared
   std::vector<const aj_tensor*>
       unattached;  // results saved before they were attached, by place in `saved`
+  Pin pins[2];
 };
 
 struct Extra {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/tensor/wrap.hpp"
+
 namespace adjoin::tape {
 namespace {
 
@@ -81,7 +83,7 @@ aj_status* sum_to(aj_tensor* t, std::span<const int64_t> shape, aj_tensor** out)
 
 aj_status* strided(aj_tensor* t, std::span<const int64_t> shape, std::span<const int64_t> strides,
                    int64_t offset, aj_tensor** out) {
-  int64_t begin = (static_cast<char*>(t->dl.data) - static_cast<char*>(storage(t).data)) /
+  int64_t begin = (place(t) - static_cast<char*>(storage(t).data)) /
                   dt(priv(t).dtype).bytes;
   return op_strided.run({value(t), value(shape), value(strides), value(begin + offset)}, out);
 }
@@ -101,12 +103,13 @@ aj_status* has_nan(aj_tensor* t, bool* out) {
   Ref each, any;
   AJ_TRY(op_isnan.run({value(t)}, each.out()));
   AJ_TRY(op_any.run({value(each.get())}, any.out()));
+  AJ_TRY(settle_memory(any.get(), "isnan"));
   uint8_t byte = 0;
   Device* d = device(any.get());
   AJ_TRY(device_synchronize(d));
   Device host = *d;
   host.flags |= AJ_DEV_HOST_MEMORY;
-  AJ_TRY(device_copy(&host, &byte, d, any->dl.data, 1));
+  AJ_TRY(device_copy({&host, &byte, 0}, bytes_of(any.get()), 1));
   *out = byte != 0;
   return nullptr;
 }

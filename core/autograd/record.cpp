@@ -36,7 +36,7 @@ aj_status* fresh_result(aj_value* ret) {
   aj_tensor* t = ret->v.tensor;
   aj_tensor* alias;
   AJ_TRY(settle_order(t));
-  AJ_TRY(tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, &alias));
+  AJ_TRY(tensor_same(t, &alias));
   view_attach(alias, t, kViewNoGrad);
   release(t);
   ret->v.tensor = alias;
@@ -75,9 +75,8 @@ aj_status* attach_results(const aj_op* op, Node* n, aj_value* rets, uint32_t nre
 
 }  // namespace
 
-aj_status* record(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
-                  uint32_t nrets) {
-  const Vjp* vjp = op->vjp.load(std::memory_order_acquire);
+aj_status* record(const aj_op* op, const Vjp* vjp, const aj_value* args, uint32_t nargs,
+                  aj_value* rets, uint32_t nrets) {
   if (vjp && (vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS)) return nullptr;
   if (!carries_gradient(op, rets, nrets)) return nullptr;
   NodeBuilder b(op, vjp, args, nargs);

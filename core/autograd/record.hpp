@@ -9,9 +9,9 @@ namespace adjoin {
 constexpr int32_t kNodeType = 200;  // aj_node.obj.type
 
 // After an op that made new results: gives them a node (or does nothing if no result can carry a
-// gradient).
-aj_status* record(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
-                  uint32_t nrets);
+// gradient). vjp: the derivative that these arguments have, or NULL.
+aj_status* record(const aj_op* op, const Vjp* vjp, const aj_value* args, uint32_t nargs,
+                  aj_value* rets, uint32_t nrets);
 
 // After a view op: results share memory with args[0]; each is given a node, replayable. rets[0] may
 // be a list object.

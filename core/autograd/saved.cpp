@@ -8,6 +8,8 @@
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/line.hpp"
+#include "core/object.hpp"
+#include "core/tensor/wrap.hpp"
 
 namespace adjoin {
 namespace {
@@ -58,25 +60,12 @@ std::string name_of_saved(const Node* n, uint32_t value, bool is_result) {
               s.version, ")", by, "; clone it before the change");
 }
 
+// Where the storage's own number differs: a tensor without strides may watch another's, too.
+[[gnu::cold]] bool is_changed(const Saved& s) { return watched_version(s.t) != s.version; }
+
 [[gnu::cold]] aj_status* freed(Node* n) {
   return fail(AJ_PRECONDITION, "backward: what ", node_name_of(n),
               " saved was already freed: pass retain_graph=True the first time");
-}
-
-constexpr uint32_t kNoSaved = kNodeMissing | kNodeOpView | kNodeStrided | kNodeSlices | kNodeOnce |
-                              kNodeIdentity | kNodeAccumulator | kNodeZero;
-
-template <class F>
-aj_status* each_saved(Node* n, F&& f) {
-  bool custom = n->flags & kNodeCustom;
-  aj_value* v = custom ? n->extra->custom->values.data() : n->values();
-  uint32_t count = custom ? uint32_t(n->extra->custom->values.size()) : n->nvalues();
-  for (uint32_t i = 0; i < count; i++) {
-    if (v[i].tag != AJ_TENSOR && v[i].tag != AJ_TENSORS) continue;
-    Saved* s = custom ? &n->extra->custom->saved[v[i].v.u] : n->saved(v[i]);
-    for (uint32_t j = 0; j < (v[i].tag == AJ_TENSOR ? 1 : v[i].aux); j++) AJ_TRY(f(i, s[j]));
-  }
-  return nullptr;
 }
 
 aj_status* pack_tensor(aj_tensor* t, Saved* s, uint64_t nr, bool is_result) {
@@ -122,7 +111,7 @@ aj_status* give_history(aj_tensor* t, const Edge& history) {
 }
 
 aj_status* plain_alias(aj_tensor* t, aj_tensor** out) {
-  AJ_TRY(tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, out));
+  AJ_TRY(tensor_same(t, out));
   (*out)->obj.flags |= t->obj.flags & AJ_TENSOR_FREE_ORDER;
   return nullptr;
 }
@@ -152,10 +141,15 @@ aj_status* untangle_node(Node* n, const Storage* memory, std::vector<Ref>* dead)
 }  // namespace
 
 aj_status* save_tensor(Node*, aj_tensor* t, bool is_result, uint32_t nr, Saved* s) {
-  if (__builtin_expect(t->obj.flags & AJ_TENSOR_INFERENCE, 0))
-    return fail(
-        AJ_PRECONDITION,
-        "autograd: a tensor made in inference mode cannot be saved for backward; clone it outside");
+  uint32_t version = storage(t).version;
+  constexpr uint32_t kOdd = AJ_TENSOR_INFERENCE | AJ_TENSOR_STRIDED;
+  if (__builtin_expect((t->obj.flags & kOdd) != AJ_TENSOR_STRIDED, 0)) {
+    if (t->obj.flags & AJ_TENSOR_INFERENCE)
+      return fail(AJ_PRECONDITION,
+                  "autograd: a tensor made in inference mode cannot be saved for backward; clone "
+                  "it outside");
+    version = watched_version(t);
+  }
   aj_tensor* keep = t;
   if (is_result) {
     AJ_TRY(plain_alias(t, &keep));  // without the node: a node must not hold itself
@@ -168,7 +162,7 @@ aj_status* save_tensor(Node*, aj_tensor* t, bool is_result, uint32_t nr, Saved* 
     return pack_tensor(keep, s, nr, is_result);
   }
   s->t = keep;
-  s->version = storage(t).version;
+  s->version = version;
   s->flags = is_result ? kSavedOutput : priv(t).node ? kSavedNode : 0u;
   s->nr = nr;
   return nullptr;
@@ -234,13 +228,14 @@ aj_status* Unpacked::take_locked(Node* n, bool keep) {
   bool custom = n->flags & kNodeCustom;
   if (!custom) {  // a custom node's owner may never look at its values: see unpack_one
     AJ_TRY(each_saved(n, [&](uint32_t i, Saved& s) -> aj_status* {
-      if (s.t && __builtin_expect(storage(s.t).version != s.version, 0)) return changed(n, i, s);
+      if (s.t && __builtin_expect(storage(s.t).version != s.version, 0) && is_changed(s))
+        return changed(n, i, s);
       return nullptr;
     }));
   }
   uint32_t at = 0;
   AJ_TRY(each_saved(n, [&](uint32_t i, Saved& s) -> aj_status* {
-    if (custom && s.t && storage(s.t).version != s.version) return changed(n, i, s);
+    if (custom && s.t && storage(s.t).version != s.version && is_changed(s)) return changed(n, i, s);
     Held& h = held_[at++];
     h = {s.t, (s.flags & kSavedPacked) ? s.pack : nullptr, s.flags, s.nr};
     nheld_ = at;
@@ -336,9 +331,7 @@ aj_status* unpack_one(Node* n, uint32_t i, aj_value* out) {
                 " saved values, asked for number ", i);
   Unpacked all;
   AJ_TRY(all.take(n, true, true, nullptr));
-  *out = all.values()[i];
-  if (out->tag >= AJ_TENSOR && out->tag != AJ_STREAM) retain(out->v.object);
-  return nullptr;
+  return value_own(all.values()[i], out);
 }
 
 aj_status* push_saved_hooks(aj_pack_hook pack, aj_unpack_hook unpack, void* self,
@@ -350,6 +343,8 @@ aj_status* push_saved_hooks(aj_pack_hook pack, aj_unpack_hook unpack, void* self
   h->unpack = unpack;
   h->self = self;
   h->drop = drop;
+  h->pins[0] = Pin(Holder::hook, pack), h->pins[1] = Pin(Holder::hook, unpack);
+  h->pins[2] = Pin(Holder::hook, drop);
   h->below = tls.saved_hooks;
   tls.saved_hooks = h;
   return nullptr;

@@ -15,6 +15,7 @@ struct SavedHooks {
   void* self;
   void (*drop)(void*);
   SavedHooks* below;
+  Pin pins[3];
 };
 
 struct PackBox {
@@ -23,6 +24,25 @@ struct PackBox {
   SavedHooks* hooks;
   Edge history;  // of an input, for derivatives of derivatives
 };
+
+// Nodes that keep no values as these.
+constexpr uint32_t kNoSaved = kNodeMissing | kNodeOpView | kNodeStrided | kNodeSlices | kNodeOnce |
+                              kNodeIdentity | kNodeAccumulator | kNodeZero;
+
+// f(number of the value, Saved&) for each tensor that n keeps, until one fails.
+template <class F>
+aj_status* each_saved(Node* n, F&& f) {
+  if (n->flags & kNoSaved) return nullptr;
+  bool custom = n->flags & kNodeCustom;
+  aj_value* v = custom ? n->extra->custom->values.data() : n->values();
+  uint32_t count = custom ? uint32_t(n->extra->custom->values.size()) : n->nvalues();
+  for (uint32_t i = 0; i < count; i++) {
+    if (v[i].tag != AJ_TENSOR && v[i].tag != AJ_TENSORS) continue;
+    Saved* s = custom ? &n->extra->custom->saved[v[i].v.u] : n->saved(v[i]);
+    for (uint32_t j = 0; j < (v[i].tag == AJ_TENSOR ? 1 : v[i].aux); j++) AJ_TRY(f(i, s[j]));
+  }
+  return nullptr;
+}
 
 // Saved values of one node while its derivative runs: as the derivative sees them, and what has to
 // be released.

@@ -9,6 +9,7 @@
 #include "core/autograd/modes.hpp"
 #include "core/autograd/saved.hpp"
 #include "core/dispatch/registry.hpp"
+#include "core/guarded.hpp"
 
 namespace adjoin {
 namespace {
@@ -23,7 +24,7 @@ aj_status* save_value(aj_saver* s, const aj_value* v) {
   } else if (uint64_t bytes = bytes_behind(*v)) {
     s->memory.emplace_back(new char[bytes]);
     copy_behind(&to, *v, s->memory.back().get());
-  } else if (v->tag >= AJ_TENSOR && v->tag != AJ_STREAM) {
+  } else if (v->tag >= AJ_TENSOR) {
     retain(v->v.object);
   }
   s->values.push_back(to);
@@ -32,60 +33,46 @@ aj_status* save_value(aj_saver* s, const aj_value* v) {
 
 }  // namespace
 
-// Callbacks of users and allocations inside may throw; nothing passes the table.
-template <auto F>
-struct Guarded;
-template <class... A, aj_status* (*F)(A...)>
-struct Guarded<F> {
-  static aj_status* call(A... a) {
-    try {
-      return F(a...);
-    } catch (const std::exception& e) {
-      return fail(AJ_INTERNAL, "autograd: ", e.what());
-    }
-  }
-};
-
 const aj_autograd autograd_table = {
     .struct_size = sizeof(aj_autograd),
     .minor = AJ_ABI_MINOR,
-    .def_vjp = Guarded<def_vjp>::call,
-    .save = Guarded<save_value>::call,
+    .def_vjp = guarded<def_vjp>,
+    .save = guarded<save_value>,
     .grad_mode = grad_mode,
     .set_grad_mode = set_grad_mode,
     .inference_mode = inference_mode,
     .set_inference_mode = set_inference_mode,
     .set_anomaly_mode = set_anomaly_mode,
-    .set_requires_grad = Guarded<set_requires_grad>::call,
+    .set_requires_grad = guarded<set_requires_grad>,
     .grad = get_grad,
-    .set_grad = Guarded<set_grad>::call,
-    .retain_grad = Guarded<retain_grad>::call,
+    .set_grad = guarded<set_grad>,
+    .retain_grad = guarded<retain_grad>,
     .retains_grad = retains_grad,
-    .detach = Guarded<detach>::call,
-    .detach_in_place = Guarded<detach_in_place>::call,
-    .data = Guarded<data_of>::call,
-    .set_data = Guarded<set_data>::call,
+    .detach = guarded<detach>,
+    .detach_in_place = guarded<detach_in_place>,
+    .data = guarded<data_of>,
+    .set_data = guarded<set_data>,
     .base = base_of,
-    .backward = Guarded<backward>::call,
-    .hook_tensor = Guarded<hook_tensor>::call,
-    .hook_node = Guarded<hook_node>::call,
-    .hook_remove = Guarded<hook_remove>::call,
-    .push_saved_hooks = Guarded<push_saved_hooks>::call,
-    .pop_saved_hooks = Guarded<pop_saved_hooks>::call,
-    .tensor_node = Guarded<tensor_node>::call,
-    .accumulator = Guarded<accumulator>::call,
+    .backward = guarded<backward>,
+    .hook_tensor = guarded<hook_tensor>,
+    .hook_node = guarded<hook_node>,
+    .hook_remove = guarded<hook_remove>,
+    .push_saved_hooks = guarded<push_saved_hooks>,
+    .pop_saved_hooks = guarded<pop_saved_hooks>,
+    .tensor_node = guarded<tensor_node>,
+    .accumulator = guarded<accumulator>,
     .node_name = node_name,
     .node_sequence = node_sequence,
     .node_edges = node_edges,
-    .node_edge = Guarded<node_edge>::call,
-    .node_saved = Guarded<node_saved>::call,
+    .node_edge = guarded<node_edge>,
+    .node_saved = guarded<node_saved>,
     .node_line = node_line,
     .node_variable = node_variable,
-    .node_new = Guarded<node_new>::call,
-    .node_save = Guarded<node_save>::call,
-    .node_attach = Guarded<node_attach>::call,
+    .node_new = guarded<node_new>,
+    .node_save = guarded<node_save>,
+    .node_attach = guarded<node_attach>,
     .node_payload = node_payload,
-    .node_results = Guarded<node_results>::call,
+    .node_results = guarded<node_results>,
 };
 
 }  // namespace adjoin

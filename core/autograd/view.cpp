@@ -6,6 +6,7 @@
 #include "core/autograd/builder.hpp"
 #include "core/autograd/ops.hpp"
 #include "core/object.hpp"
+#include "core/tensor/wrap.hpp"
 
 namespace adjoin {
 
@@ -222,7 +223,9 @@ aj_status* odd_view(const aj_tensor* t, bool direct) {
       return fail(AJ_PRECONDITION, "autograd: a view made in inference mode ", what,
                   " outside of it; do both inside inference_mode, or both outside");
     default:
-      return nullptr;
+      if (t->dl.strides && priv(t).base->dl.strides) return nullptr;
+      return fail(AJ_UNIMPLEMENTED, "autograd: a view without strides ", what,
+                  " with recording on; write the base, or clone it");
   }
 }
 
@@ -298,8 +301,10 @@ aj_status* refresh_views(const aj_value* args, uint32_t nargs, uint64_t* keys) {
 
 aj_status* record_view(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
                        uint32_t nrets) {
-  if (op->vjp.load(std::memory_order_acquire)) return record(op, args, nargs, rets, nrets);
   aj_tensor* of = args[0].v.tensor;
+  bool strides_given = op->schema.name == "as_strided";
+  const Vjp* vjp = op->vjp.load(std::memory_order_acquire);
+  if (vjp || (strides_given && !is_strided(of))) return record(op, vjp, args, nargs, rets, nrets);
   if (view_is_stale(of))
     if (aj_status* s = view_refresh(of)) return release_value(rets[0]), rets[0] = none(), s;
   if (!requires_grad(of)) return nullptr;
@@ -307,7 +312,6 @@ aj_status* record_view(const aj_op* op, const aj_value* args, uint32_t nargs, aj
   const aj_value* items =
       rets[0].tag == AJ_LIST_OBJ ? list_get(rets[0].v.object, &count) : &rets[0];
   if (count == 0 || !can_require_grad(priv(items[0].v.tensor).dtype)) return nullptr;
-  bool strides_given = op->schema.name == "as_strided";
   Node* n;
   aj_status* s =
       strides_given ? strided_node(of, items[0].v.tensor, &n) : replay_node(op, args, nargs, &n);

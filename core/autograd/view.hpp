@@ -21,11 +21,12 @@ struct Geometry {
   uint8_t dtype = 0;
 };
 inline Geometry geometry(const aj_tensor* t) {
-  return {
-      {shape(t).begin(), shape(t).end()}, {strides(t).begin(), strides(t).end()}, priv(t).dtype};
+  Geometry g{{shape(t).begin(), shape(t).end()}, {}, priv(t).dtype};
+  if (t->dl.strides) g.strides.assign(strides(t).begin(), strides(t).end());
+  return g;
 }
 inline int64_t bytes_between(const aj_tensor* from, const aj_tensor* to) {
-  return static_cast<const char*>(to->dl.data) - static_cast<const char*>(from->dl.data);
+  return place(to) - place(from);
 }
 
 // `like` seen with view's geometry, which starts `offset` bytes after like's first element;

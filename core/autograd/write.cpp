@@ -7,6 +7,7 @@
 #include "core/autograd/builder.hpp"
 #include "core/autograd/ops.hpp"
 #include "core/autograd/view.hpp"
+#include "core/dispatch/registry.hpp"
 #include "core/line.hpp"
 
 namespace adjoin {
@@ -122,7 +123,7 @@ aj_status* record_write_begin(const aj_op* op, const aj_value* args, uint32_t na
   AJ_TRY(check_in_place(written_name(op), target));
   if (!can_require_grad(priv(target).dtype)) return nullptr;
   if (view_is_stale(target)) AJ_TRY(view_refresh(target));
-  const Vjp* vjp = op->vjp.load(std::memory_order_acquire);
+  const Vjp* vjp = vjp_for(op, args, nargs);
   if (vjp && (vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS)) {
     if (!requires_grad(target)) return nullptr;
     p->node = zero_node(target);
@@ -180,8 +181,7 @@ aj_status* slice_apply(Node* n, aj_tensor* const* grad_out, aj_tensor** grad_in,
                        const uint8_t* needs, bool create, bool keep) {
   SliceStep& step = *n->slices;
   aj_tensor* g = grad_out[0];
-  bool same_strides =
-      step.base.strides == std::vector<int64_t>(strides(g).begin(), strides(g).end());
+  bool same_strides = step.base.strides == geometry(g).strides;
   Ref whole, part;
   if (needs[0] || !same_strides) {
     AJ_TRY(tensor_new_strided(device(g), dt(step.base.dtype), step.base.shape, step.base.strides,
@@ -233,8 +233,7 @@ void slice_step_free(SliceStep* s) {
 
 aj_status* slice_result(Node* outer, aj_tensor* alias, aj_tensor** out) {
   SliceStep& step = *outer->slices;
-  AJ_TRY(tensor_alias(alias, dt(priv(alias).dtype), shape(alias), strides(alias), alias->dl.data,
-                      out));
+  AJ_TRY(tensor_same(alias, out));
   return strided_result(outer, step.base, *out, step.offset);
 }
 

@@ -7,6 +7,7 @@
 #include "core/device/registry.hpp"
 #include "core/memory/memory.hpp"
 #include "core/plugin/loader.hpp"
+#include "core/plugin/pins.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -39,6 +40,10 @@ aj_status* check(const aj_device_vtbl* v) {
       !std::all_of(name.begin(), name.end(), plain))
     return fail(AJ_INVALID_ARGUMENT, "def_device: the name '", name,
                 "' is not of the form [a-z][a-z0-9_]*");
+  constexpr uint32_t kBoth = AJ_DEV_HOST_MEMORY | AJ_DEV_OPAQUE_POINTERS;
+  if ((v->flags & kBoth) == kBoth)
+    return fail(AJ_INVALID_ARGUMENT, "def_device: device '", name,
+                "' has memory of the host and handles; it is one of the two");
   if (name == "meta")
     return fail(AJ_INVALID_ARGUMENT, "def_device: the name 'meta' is libadjoin's own");
   if (uint32_t unknown = v->flags & 0xffff & ~kKnownFlags)
@@ -61,7 +66,7 @@ std::shared_ptr<Provider> clamp(const aj_device_vtbl* v, std::string_view plugin
 // "acme@plugin": a number of its own for a provider that is not the active one. Wants the lock.
 int32_t other_provider(DeviceRegistry& r, std::string_view name, std::string_view plugin) {
   for (auto& p : r.providers) {
-    if (p->name != name || p->plugin != plugin) continue;
+    if (p->name != name || p->plugin != plugin || !p->on) continue;
     int32_t active = r.number_of(name);
     if (active && r.kinds[active].load()->provider == p) return active;
     int32_t number = r.free_number(0);
@@ -74,6 +79,7 @@ int32_t other_provider(DeviceRegistry& r, std::string_view name, std::string_vie
 aj_status* open_locked(DeviceRegistry& r, DeviceKind* kind, DLDevice id, Device** out) {
   if ((*out = r.devices[id.device_type][id.device_id].load(std::memory_order_relaxed)))
     return nullptr;
+  if (kind->gone) return fail(AJ_UNAVAILABLE, "device '", kind->name, "': its plugin was disabled");
   auto d = std::make_unique<Device>();
   *d = Device{};
   d->id = id;
@@ -84,6 +90,7 @@ aj_status* open_locked(DeviceRegistry& r, DeviceKind* kind, DLDevice id, Device*
     return fail(AJ_OUT_OF_RANGE, "device ", id, ": too many devices are open");
   kind->opened = true;
   fork_install();
+  kind->open.push_back(d.get());
   r.devices[id.device_type][id.device_id].store(*out = d.release(), std::memory_order_release);
   return nullptr;
 }
@@ -114,7 +121,7 @@ std::shared_ptr<Provider> DeviceRegistry::best(std::string_view name) const {
     if (device == name) wanted = plugin;
   std::shared_ptr<Provider> best;
   for (auto& p : providers) {
-    if (p->name != name) continue;
+    if (p->name != name || !p->on) continue;
     if (p->plugin == wanted) return p;
     if (!best || p->vtbl.priority > best->vtbl.priority) best = p;
   }
@@ -122,19 +129,43 @@ std::shared_ptr<Provider> DeviceRegistry::best(std::string_view name) const {
 }
 
 DeviceKind* DeviceRegistry::make(std::string name, std::shared_ptr<Provider> provider) {
-  made.push_back(std::make_unique<DeviceKind>(DeviceKind{std::move(name), std::move(provider)}));
+  made.push_back(std::make_unique<DeviceKind>(std::move(name), std::move(provider)));
   return made.back().get();
 }
 
 namespace {
 
-// After any change of providers or preferences; devices that are open keep theirs.
+// What is open is found only while somebody provides it. An open device keeps its functions, but a
+// host may lose one provider of two.
+void show_open(DeviceRegistry& r, int32_t number, DeviceKind* k, bool gone) {
+  k->gone = gone;
+  for (Device* d : k->open)
+    r.devices[number][d->id.device_id].store(gone ? nullptr : d, std::memory_order_release);
+}
+
+// After any change of providers or preferences; devices that are open keep theirs. A name whose
+// providers are all disabled keeps its number: kernels and keys know it.
 void choose_active(DeviceRegistry& r, std::string_view name) {
   int32_t number = r.number_of(name);
-  if (!number || r.kinds[number].load()->opened) return;
+  if (!number) return;
+  DeviceKind* k = r.kinds[number].load();
   auto best = r.best(name);
-  r.kinds[number].store(best ? r.make(std::string(name), best) : nullptr,
-                        std::memory_order_release);
+  bool known = std::ranges::any_of(r.providers, [&](auto& p) { return p->name == name; });
+  if (k->opened || (!best && known)) {
+    show_open(r, number, k, !best);
+  } else if (!best || k->provider != best) {
+    r.kinds[number].store(best ? r.make(std::string(name), best) : nullptr,
+                          std::memory_order_release);
+  } else {
+    k->gone = false;
+  }
+}
+
+void set_on(DeviceRegistry& r, Provider* p, bool on) {
+  p->on = on;
+  choose_active(r, p->name);
+  if (int32_t n = r.number_of(p->name + "@" + p->plugin)) show_open(r, n, r.kinds[n].load(), !on);
+  fallback_device = nullptr;
 }
 
 }  // namespace
@@ -152,7 +183,10 @@ bool in_use(const DeviceRegistry& r, const std::shared_ptr<Provider>& p) {
 aj_status* add_again(DeviceRegistry& r, std::shared_ptr<Provider>& old,
                      const std::shared_ptr<Provider>& p) {
   p->vtbl.name = old->vtbl.name;
-  if (std::memcmp(&old->vtbl, &p->vtbl, sizeof p->vtbl) == 0) return nullptr;
+  if (std::memcmp(&old->vtbl, &p->vtbl, sizeof p->vtbl) == 0) {
+    set_on(r, old.get(), true);
+    return nullptr;
+  }
   if (in_use(r, old))
     return fail(AJ_PRECONDITION, "def_device: device '", p->name, "' is open, and plugin ",
                 p->plugin, " comes back with other functions; its new file needs a new process");
@@ -160,6 +194,7 @@ aj_status* add_again(DeviceRegistry& r, std::shared_ptr<Provider>& old,
   for (auto& kind : r.kinds)
     if (DeviceKind* k = kind.load(); k && k->provider == old) kind.store(r.make(k->name, p));
   old = p;
+  set_on(r, p.get(), true);
   return nullptr;
 }
 
@@ -192,6 +227,13 @@ aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin, boo
   choose_active(r, name);
   fallback_device = nullptr;
   return nullptr;
+}
+
+void devices_end(std::string_view plugin) {
+  DeviceRegistry& r = device_registry();
+  std::lock_guard held(r.lock);
+  for (auto& p : r.providers)
+    if (p->plugin == plugin) set_on(r, p.get(), false);
 }
 
 std::string device_summary(std::string_view plugin) {
@@ -259,17 +301,37 @@ int32_t device_kind_peek(std::string_view name) {
   return other_provider(r, name.substr(0, at), name.substr(at + 1));
 }
 
+namespace {
+
+DeviceKind* kind_gone(int32_t type) {  // or null
+  DeviceKind* k = type >= 1 && type <= kMaxKinds
+                      ? device_registry().kinds[type].load(std::memory_order_acquire)
+                      : nullptr;
+  return k && k->gone ? k : nullptr;
+}
+
+// A plugin's note may not have promised its device: whose it was is known here.
+aj_status* tell_gone(int32_t type, aj_status* otherwise) {
+  DeviceKind* k = kind_gone(type);
+  if (!k) return otherwise;
+  free_status(otherwise);
+  return fail(AJ_UNAVAILABLE, "device '", k->name, "': ", plugin_verdict(k->provider->plugin));
+}
+
+}  // namespace
+
 aj_status* device_kind_find(std::string_view name, int32_t* out_type) {
-  if ((*out_type = device_kind_peek(name))) return nullptr;
+  if ((*out_type = device_kind_peek(name)) && !kind_gone(*out_type)) return nullptr;
   std::string base(name.substr(0, name.find('@')));
   if (aj_status* s = load_provider_of("device:" + base))
-    return prefix(s, text("device '", name, "': "));
-  if ((*out_type = device_kind_peek(name))) return nullptr;
+    return tell_gone(*out_type, prefix(s, text("device '", name, "': ")));
+  if ((*out_type = device_kind_peek(name)) && !kind_gone(*out_type)) return nullptr;
+  if (kind_gone(*out_type)) return tell_gone(*out_type, nullptr);
   std::string have;
   DeviceRegistry& r = device_registry();
   std::lock_guard held(r.lock);
   for (auto& p : r.providers)
-    if (p->name == base) have += (have.empty() ? "" : ", ") + base + "@" + p->plugin;
+    if (p->name == base && p->on) have += (have.empty() ? "" : ", ") + base + "@" + p->plugin;
   return fail(AJ_NOT_FOUND, "device '", name, "': no loaded plugin provides it; there is ",
               have.empty() ? "none" : have);
 }
@@ -288,7 +350,14 @@ aj_status* device_kind_count(int32_t type, int32_t* out) {
                       ? device_registry().kinds[type].load(std::memory_order_acquire)
                       : nullptr;
   if (!k) return fail(AJ_NOT_FOUND, "device_count: no device kind has the number ", type);
+  std::string name = k->name;
+  if (k->gone) {
+    AJ_TRY(device_kind_find(name, &type));  // says why, or finds another plugin's
+    k = device_registry().kinds[type].load(std::memory_order_acquire);
+  }
   const aj_device_vtbl& v = k->provider->vtbl;
+  Pin pin(Holder::call, v.count);  // who unmaps says `gone` before it counts
+  if (k->gone) return fail(AJ_UNAVAILABLE, "device '", name, "': its plugin was disabled");
   if (aj_status* s = v.count(v.self, out)) return prefix(s, text("device '", k->name, "': "));
   return nullptr;
 }
@@ -305,7 +374,7 @@ Device* device_at(DLDevice id) {
 Device* meta_device() {
   static Device* d = [] {
     auto* m = new Device{};
-    m->id = {kMetaType, 0};
+    m->id = {DLDeviceType(kMetaType), 0};
     m->flags = AJ_DEV_SYNCHRONOUS;
     m->plugin = "";
     return m;
@@ -342,7 +411,7 @@ Device* host_fallback_device() {
     std::lock_guard held(r.lock);
     for (int32_t n = 1; n <= kMaxKinds; n++) {
       DeviceKind* k = r.kinds[n].load();
-      if (!k) continue;
+      if (!k || k->gone) continue;
       const aj_device_vtbl& v = k->provider->vtbl;
       if (!(v.flags & AJ_DEV_HOST_MEMORY) || !(v.flags & AJ_DEV_HOST_FALLBACK)) continue;
       if (!best || v.priority > priority) best = n, priority = v.priority;
@@ -350,7 +419,7 @@ Device* host_fallback_device() {
   }
   Device* d = nullptr;
   if (!best) return nullptr;
-  if (aj_status* s = device_open({best, 0}, &d)) {
+  if (aj_status* s = device_open({DLDeviceType(best), 0}, &d)) {
     free_status(s);
     return nullptr;
   }

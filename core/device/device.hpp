@@ -42,6 +42,7 @@ Device* meta_device();
 // own.
 // again (or null): a plugin that was disabled may register what it had; tells whether it had it.
 aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin, bool* again = nullptr);
+void devices_end(std::string_view plugin);  // it is disabled: what it provides is not found any more
 std::string device_summary(std::string_view plugin);        // a line a device, for people
 std::string provider_device_open(std::string_view plugin);  // a name, or empty: none is
 void device_kind_remove(std::string_view name, std::string_view plugin);  // rollback
@@ -65,9 +66,16 @@ void device_free(Device* d, void* p, uint64_t got);
 // A copy of bytes between any two devices (staged through the host if neither can reach the other).
 // It has finished when it returns, except between devices of one kind that reach each other: their
 // streams then wait for it. queued: likewise where the host's memory is pinned.
-aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes,
-                       bool queued = false);
+struct Bytes {
+  Device* device;
+  void* data;  // an address or a handle
+  uint64_t offset;
+};
+aj_status* device_copy(Bytes to, Bytes from, uint64_t bytes, bool queued = false);
 aj_status* device_synchronize(Device* d);
+// What is queued later on `stream` of d waits for what this thread has queued there.
+aj_status* stream_follows(Device* d, void* stream);
+aj_status* stream_wait_for(Device* d, void* stream);  // the user can interrupt it; NULL: the whole device
 
 // The stream of this thread's next calls on a device; NULL is the device's own default stream.
 aj_status* stream_current(DLDevice id, void** out_native);

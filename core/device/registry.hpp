@@ -15,6 +15,7 @@ constexpr int kMaxDevices = 64;  // of one kind
 struct Provider {
   std::string name, plugin;
   aj_device_vtbl vtbl;
+  bool on = true;  // false: its plugin was disabled; its functions may be unmapped unless the device is open
 };
 
 // A device number: a name, and the provider that is active for it.
@@ -22,6 +23,10 @@ struct DeviceKind {
   std::string name;  // "acme", or "acme@plugin" for one that is not active
   std::shared_ptr<Provider> provider;
   bool opened = false;  // tensors may exist: the provider stays
+  std::atomic<bool> gone{false};  // nobody provides it now
+  std::vector<Device*> open{};    // also while it is gone: what lives there keeps its memory
+
+  DeviceKind(std::string n, std::shared_ptr<Provider> p) : name(std::move(n)), provider(std::move(p)) {}
 };
 
 struct DeviceRegistry {
@@ -34,7 +39,7 @@ struct DeviceRegistry {
 
   int32_t number_of(std::string_view name) const;
   int32_t free_number(int32_t wanted) const;  // 0: none left
-  std::shared_ptr<Provider> best(std::string_view name) const;
+  std::shared_ptr<Provider> best(std::string_view name) const;  // of those that are on
   DeviceKind* make(std::string name, std::shared_ptr<Provider> provider);
 };
 DeviceRegistry& device_registry();

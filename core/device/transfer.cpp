@@ -42,11 +42,11 @@ aj_status* wait_for_stream(Device* d) {
   if ((d->flags & AJ_DEV_SYNCHRONOUS) || !d->vtbl.stream_sync) return nullptr;
   void* stream = nullptr;
   AJ_TRY(stream_current(d->id, &stream));
-  return d->vtbl.stream_sync(d->vtbl.self, d->id.device_id, stream);
+  return stream_wait_for(d, stream);
 }
 
-aj_status* copy_by(Device* worker, Device* dst, void* to, Device* src, const void* from,
-                   uint64_t bytes, uint32_t flags = 0, void* stream = nullptr) {
+aj_status* copy_by(Device* worker, Bytes to, Bytes from, uint64_t bytes, uint32_t flags = 0,
+                   void* stream = nullptr) {
   if (!worker->vtbl.copy)
     return fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ",
                 worker->plugin, " has no 'copy'");
@@ -54,10 +54,12 @@ aj_status* copy_by(Device* worker, Device* dst, void* to, Device* src, const voi
   c.struct_size = sizeof c;
   c.flags = flags;
   c.stream = stream;
-  c.dst = to;
-  c.src = from;
-  c.dst_device = dst->id;
-  c.src_device = src->id;
+  c.dst = to.data;
+  c.dst_offset = to.offset;
+  c.src = from.data;
+  c.src_offset = from.offset;
+  c.dst_device = to.device->id;
+  c.src_device = from.device->id;
   c.width = c.dst_pitch = c.src_pitch = bytes;
   c.height = 1;
   return worker->vtbl.copy(worker->vtbl.self, &c);
@@ -65,12 +67,14 @@ aj_status* copy_by(Device* worker, Device* dst, void* to, Device* src, const voi
 
 bool host_pointer(const Device* d) { return d->host() && !(d->flags & AJ_DEV_OPAQUE_POINTERS); }
 
+Bytes behind(Bytes at, uint64_t bytes) {
+  if (at.device->flags & AJ_DEV_OPAQUE_POINTERS) return {at.device, at.data, at.offset + bytes};
+  return {at.device, static_cast<char*>(at.data) + bytes, 0};
+}
+
 // In the table that copies, other devices are only "the host" or of the same kind, so a foreign
 // host device is named as it is.
-aj_status* staged(Device* dst, char* to, Device* src, const char* from, uint64_t bytes) {
-  if ((dst->flags | src->flags) & AJ_DEV_OPAQUE_POINTERS)
-    return fail(AJ_UNIMPLEMENTED, "copy: from ", src->id, " to ", dst->id,
-                " in pieces needs pointers that can be counted on");
+aj_status* staged(Bytes to, Bytes from, uint64_t bytes) {
   std::unique_ptr<char[]> stage(new (std::nothrow) char[std::min(bytes, kStage)]);
   if (!stage)
     return fail(AJ_OUT_OF_MEMORY, "copy: no memory to stage ", std::min(bytes, kStage), " bytes");
@@ -79,19 +83,18 @@ aj_status* staged(Device* dst, char* to, Device* src, const char* from, uint64_t
   if (Device* d = host_fallback_device()) host.id = d->id;
   for (uint64_t at = 0; at < bytes; at += kStage) {
     uint64_t n = std::min(kStage, bytes - at);
-    AJ_TRY(copy_by(src, &host, stage.get(), src, from + at, n));
-    AJ_TRY(copy_by(dst, dst, to + at, &host, stage.get(), n));
+    AJ_TRY(copy_by(from.device, {&host, stage.get(), 0}, behind(from, at), n));
+    AJ_TRY(copy_by(to.device, behind(to, at), {&host, stage.get(), 0}, n));
   }
   return nullptr;
 }
 
 // Between the host's pinned memory and a device, on the device's current stream.
-aj_status* queue_copy(Device* worker, Device* dst, void* to, Device* src, const void* from,
-                      uint64_t bytes) {
+aj_status* queue_copy(Device* worker, Bytes to, Bytes from, uint64_t bytes) {
   void* stream = nullptr;
   AJ_TRY(stream_current(worker->id, &stream));
-  AJ_TRY(copy_by(worker, dst, to, src, from, bytes, AJ_COPY_QUEUED, stream));
-  return pinned_use(worker == dst ? from : to, worker, stream);
+  AJ_TRY(copy_by(worker, to, from, bytes, AJ_COPY_QUEUED, stream));
+  return pinned_use(worker == to.device ? from.data : to.data, worker, stream);
 }
 
 // What is queued on a later than this waits for what is queued on b now.
@@ -115,41 +118,51 @@ bool are_peers(const Device* a, const Device* b) {
 }
 
 // On the target's stream, in the order of both: the source is not written again before it is read.
-aj_status* peer_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes) {
+aj_status* peer_copy(Bytes to, Bytes from, uint64_t bytes) {
+  Device *dst = to.device, *src = from.device;
   void *here = nullptr, *there = nullptr;
   AJ_TRY(stream_current(dst->id, &here));
   AJ_TRY(stream_current(src->id, &there));
   AJ_TRY(follow(dst, here, src, there));
-  AJ_TRY(copy_by(dst, dst, to, src, from, bytes, AJ_COPY_QUEUED, here));
+  AJ_TRY(copy_by(dst, to, from, bytes, AJ_COPY_QUEUED, here));
   return follow(src, there, dst, here);
 }
 
 }  // namespace
 
-aj_status* device_copy(Device* dst, void* to, Device* src, const void* from, uint64_t bytes,
-                       bool queued) {
-  if (bytes == 0 || to == from) return nullptr;
+aj_status* device_copy(Bytes to, Bytes from, uint64_t bytes, bool queued) {
+  Device *dst = to.device, *src = from.device;
+  bool same_place = to.data == from.data && to.offset == from.offset;
+  if (bytes == 0 || (same_place && dst == src)) return nullptr;
   if (host_pointer(dst) && host_pointer(src)) {
-    std::memmove(to, from, bytes);
+    std::memmove(to.data, from.data, bytes);
     return nullptr;
   }
-  if (queued && host_pointer(src) && pinned_find(from))
-    return queue_copy(dst, dst, to, src, from, bytes);
-  if (queued && host_pointer(dst) && pinned_find(to))
-    return queue_copy(src, dst, to, src, from, bytes);
-  if (dst != src && are_peers(dst, src)) return peer_copy(dst, to, src, from, bytes);
+  if (queued && host_pointer(src) && pinned_find(from.data))
+    return queue_copy(dst, to, from, bytes);
+  if (queued && host_pointer(dst) && pinned_find(to.data)) return queue_copy(src, to, from, bytes);
+  if (dst != src && are_peers(dst, src)) return peer_copy(to, from, bytes);
   AJ_TRY(wait_for_stream(src));
   if (dst != src) AJ_TRY(wait_for_stream(dst));
-  if (dst == src || host_pointer(src)) return copy_by(dst, dst, to, src, from, bytes);
-  if (host_pointer(dst)) return copy_by(src, dst, to, src, from, bytes);
+  if (dst == src || host_pointer(src)) return copy_by(dst, to, from, bytes);
+  if (host_pointer(dst)) return copy_by(src, to, from, bytes);
   if (dst->id.device_type == src->id.device_type && (dst->flags & AJ_DEV_PEER_COPY))
-    return copy_by(dst, dst, to, src, from, bytes);
-  return staged(dst, static_cast<char*>(to), src, static_cast<const char*>(from), bytes);
+    return copy_by(dst, to, from, bytes);
+  return staged(to, from, bytes);
 }
 
 aj_status* device_synchronize(Device* d) {
-  if ((d->flags & AJ_DEV_SYNCHRONOUS) || !d->vtbl.stream_sync) return nullptr;
-  return d->vtbl.stream_sync(d->vtbl.self, d->id.device_id, nullptr);
+  return stream_wait_for(d, nullptr);
+}
+
+aj_status* stream_follows(Device* d, void* stream) {
+  if (d->flags & AJ_DEV_SYNCHRONOUS) return nullptr;
+  void* here = nullptr;
+  AJ_TRY(stream_current(d->id, &here));
+  if (here == stream) return nullptr;
+  const aj_device_vtbl& v = d->vtbl;
+  if (v.event_new && v.event_record && v.event_free && v.stream_wait) return follow(d, stream, d, here);
+  return v.stream_sync ? v.stream_sync(v.self, d->id.device_id, here) : nullptr;
 }
 
 std::atomic<bool> streams_in_use{false};
@@ -175,11 +188,23 @@ aj_status* stream_set(DLDevice id, void* native) {
   return nullptr;
 }
 
+namespace {
+
+// A disabled one may be unmapped, unless its device is open.
+bool asks(const DeviceRegistry& r, const Provider& p) {
+  if (p.on) return true;
+  for (auto& kind : r.kinds)
+    if (DeviceKind* k = kind.load(); k && k->opened && k->provider.get() == &p) return true;
+  return false;
+}
+
+}  // namespace
+
 void devices_fork_prepare() {
   DeviceRegistry& r = device_registry();
   r.lock.lock();
   for (auto& p : r.providers)
-    if (p->vtbl.fork_prepare)
+    if (asks(r, *p) && p->vtbl.fork_prepare)
       if (aj_status* s = p->vtbl.fork_prepare(p->vtbl.self))
         free_status(s);  // a fork cannot be refused
 }
@@ -187,14 +212,14 @@ void devices_fork_prepare() {
 void devices_fork_parent() {
   DeviceRegistry& r = device_registry();
   for (auto& p : r.providers)
-    if (p->vtbl.fork_parent) p->vtbl.fork_parent(p->vtbl.self);
+    if (asks(r, *p) && p->vtbl.fork_parent) p->vtbl.fork_parent(p->vtbl.self);
   r.lock.unlock();
 }
 
 void devices_fork_child() {
   DeviceRegistry& r = device_registry();
   for (auto& p : r.providers)
-    if (p->vtbl.fork_child) p->vtbl.fork_child(p->vtbl.self);
+    if (asks(r, *p) && p->vtbl.fork_child) p->vtbl.fork_child(p->vtbl.self);
   r.lock.unlock();
 }
 

@@ -94,7 +94,7 @@ bool may_write(const Straight& s, uint32_t nops, aj_tensor* target, const aj_ten
   for (uint32_t i = 1; i < nops; i++) {
     const aj_tensor* t = s.ops[i].tensor;
     if (!t || priv(t).storage != priv(target).storage) continue;
-    if (t->dl.data != target->dl.data || priv(t).dtype != result) return false;
+    if (place(t) != place(target) || priv(t).dtype != result) return false;
   }
   return true;
 }

@@ -140,7 +140,7 @@ class Casting {
     constexpr uint32_t kLeaf = AJ_TENSOR_REQUIRES_GRAD | AJ_TENSOR_LEAF;
     bool keep = state_->keep && state_->depth > 0 && dtype == low_ &&
                 priv(*t).dtype == AJ_DT_FLOAT32 &&
-                ((*t)->obj.flags & (kLeaf | AJ_TENSOR_VIEW)) == kLeaf;
+                ((*t)->obj.flags & (kLeaf | AJ_TENSOR_VIEW)) == kLeaf && (*t)->dl.data;
     if (keep) return kept(t, dtype);
     Ref made;
     AJ_TRY(recorded_cast(*t, dtype, &made));
@@ -152,11 +152,11 @@ class Casting {
   aj_status* kept(aj_tensor** t, int dtype) {
     KeptCast& k = state_->kept[*t];
     bool same =
-        k.cast && k.data == (*t)->dl.data && k.version == storage(*t).version && k.dtype == dtype;
+        k.cast && k.data == place(*t) && k.version == storage(*t).version && k.dtype == dtype;
     if (!same || (!tls.grad_off && !requires_grad(k.cast.get()))) {
       Ref made;
       AJ_TRY(recorded_cast(*t, dtype, &made));
-      k = {Ref::borrow(*t), std::move(made), (*t)->dl.data, storage(*t).version, dtype};
+      k = {Ref::borrow(*t), std::move(made), place(*t), storage(*t).version, dtype};
     }
     held_.push_back(Ref::borrow(k.cast.get()));
     *t = k.cast.get();
@@ -316,6 +316,7 @@ aj_status* autocast(int32_t type, aj_autocast* before, const aj_autocast* next) 
   if (next->struct_size < AJ_END_OF(aj_autocast, dtype))
     return fail(AJ_INVALID_ARGUMENT, "autocast: aj_autocast: struct_size is ", next->struct_size,
                 ", at least ", uint64_t(AJ_END_OF(aj_autocast, dtype)), " is needed");
+  AJ_TRY(check_words("autocast", "", 0, 0, uint64_t(next->reserved.code | next->reserved.bits | next->reserved.lanes)));
   return set_state(state_now(), type, *next);
 }
 

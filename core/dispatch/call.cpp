@@ -60,23 +60,36 @@ struct Running {
   const aj_op* before = tls.running_op;
   // Said before the table is read: whoever unmaps a plugin looks at it (core/thread/quiet.cpp).
   explicit Running(const aj_op* op) {
-    tls.running_op = op;
+    __atomic_store_n(&tls.running_op, op, __ATOMIC_RELAXED);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  ~Running() { tls.running_op = before; }
+  ~Running() { __atomic_store_n(&tls.running_op, before, __ATOMIC_RELEASE); }
 };
 
 // Served elsewhere, or an error; recorded as the op that it is.
 [[gnu::cold, gnu::noinline]] aj_status* without_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
                                                        uint32_t nrets, bool rec) {
   AJ_TRY(missing_kernel(op, args, nargs, rets, nrets));
-  return rec ? record(op, args, nargs, rets, nrets) : nullptr;
+  return rec ? record(op, op->vjp.load(std::memory_order_acquire), args, nargs, rets, nrets) : nullptr;
 }
 
-// A kernel is there and declined the call, say for its dtype: as if there were none.
+// A kernel declined the call, by can_run or, before it wrote anything, by AJ_UNIMPLEMENTED: the next one serves, or it is as
+// if there were none. Nobody does: the first one's word stands.
 [[gnu::cold, gnu::noinline]] aj_status* after_failure(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
                                                       uint32_t nrets, aj_status* failed) {
-  if (!is_declined(failed) || !may_copy(op, args, nargs)) return failed;
+  NoGrad off;  // the next may be the body
+  const Kernel* by;
+  for (aj_status* s = failed; s; ) {
+    if (!is_declined(s, &by)) {
+      if (s != failed) free_status(failed);
+      return s;
+    }
+    if (s != failed) free_status(s);
+    if (!by || !by->next) break;
+    s = op->run(op, by->next, 0, args, nargs, rets, nrets);
+    if (!s) return free_status(failed), nullptr;
+  }
+  if (!may_copy(op, args, nargs)) return failed;
   free_status(failed);
   return missing_kernel(op, args, nargs, rets, nrets);
 }
@@ -120,7 +133,7 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
     AJ_TRY(serve(op, k, args, nargs, rets, nrets));
   }
   AJ_MARK(leave);
-  aj_status* s = record(op, args, nargs, rets, nrets);
+  aj_status* s = record(op, op->vjp.load(std::memory_order_acquire), args, nargs, rets, nrets);
   AJ_MARK(record);
   return s;
 }
@@ -136,7 +149,7 @@ aj_status* run_keeping_order(aj_op* op, uint64_t keys, const aj_value* args, uin
   keys &= ~kAutogradKey;
   bool writes = op->writes;
   for (uint32_t i = 0; i < nrets; i++) writes |= rets[i].tag != AJ_NONE;
-  if (__builtin_expect(keys >> 24 != 0, 0)) return boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets);
+  if (__builtin_expect(keys >> 24 != 0, 0)) return boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets, writes);
   if (__builtin_expect(flags & AJ_TENSOR_FREE_ORDER, 0)) {
     if (!keeps_order(op, args, nargs)) AJ_TRY(settle_orders(args, nargs));
     else if (writes) return call_writing(op, keys, args, nargs, rets, nrets, rec, run_keeping_order);
@@ -160,7 +173,7 @@ inline uint64_t keys_now(const aj_op* op, uint64_t keys) {
 
 }  // namespace
 
-aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) try {
   AJ_MARK(before);
   aj_op* op = const_cast<aj_op*>(const_op);
   if (__builtin_expect(nargs > op->nparams, 0)) return call_settled(op, 0, 0, args, nargs, rets, nrets);  // which refuses
@@ -184,6 +197,8 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
   aj_status* s = serve(op, k, args, nargs, rets, nrets);
   AJ_MARK(leave);
   return s;
+} catch (const std::bad_alloc&) {
+  return make_status(AJ_OUT_OF_MEMORY, {}, text(const_op->schema.ident, ": the system has no memory for what libadjoin itself needs"));
 }
 
 aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* args, uint32_t nargs, aj_value* rets,
@@ -193,7 +208,7 @@ aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* arg
   AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
   uint32_t flags, odd;
   uint64_t now = look_at(op, args, nargs, &flags, &odd);  // the caller may have put other tensors in
-  uint64_t keys = ((now & kBackendKeys) | (given & (now | tls.include | kAutogradKey) & kFunctionalKeys)) & op->mask.load();
+  uint64_t keys = ((now & (kBackendKeys | kWrapKey)) | (given & (now | tls.include | kAutogradKey) & kFunctionalKeys)) & op->mask.load();
   if (!(now & kAutogradKey)) keys &= ~kAutogradKey;
   return call_keys(op, keys, flags, args, nargs, rets, nrets);
 }

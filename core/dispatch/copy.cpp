@@ -31,7 +31,7 @@ static aj_status* copy_across(aj_tensor* to, aj_tensor* from, bool queued) {
   if (lands) AJ_TRY(tensor_new(device(to), type, shape(from), landing.out()));
   else landing = Ref::borrow(to);
   uint64_t bytes = uint64_t(priv(from).numel) * type.bytes;
-  if (bytes) AJ_TRY(device_copy(device(to), landing->dl.data, device(from), packed->dl.data, bytes, queued));
+  if (bytes) AJ_TRY(device_copy(bytes_of(landing.get()), bytes_of(packed.get()), bytes, queued));
   if (streams_in_use.load(std::memory_order_relaxed)) in_flight(landing.get()), in_flight(packed.get());
   return lands ? copy_into(to, landing.get()) : nullptr;
 }

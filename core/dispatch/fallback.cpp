@@ -135,7 +135,7 @@ aj_status* serving_device(const FallbackRule& rule, Device* d, Device** out) {
   } else {
     int32_t type;
     AJ_TRY(device_kind_find(rule.device, &type));
-    AJ_TRY(device_open({type, 0}, out));
+    AJ_TRY(device_open({DLDeviceType(type), 0}, out));
   }
   if (*out == d) *out = nullptr;
   return nullptr;

@@ -15,6 +15,7 @@
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/settings.hpp"
 #include "core/interfaces.hpp"
+#include "core/plain.hpp"
 #include "core/plugin/loader.hpp"
 
 namespace adjoin {
@@ -36,16 +37,14 @@ struct Ledger {
 constexpr const char* kWanted = "error, warn, decompose, host, host:100MB or a device's name";
 
 aj_status* parse_budget(std::string_view word, uint64_t* out) {
-  std::string number(word);
-  char* unit;
-  double n = std::strtod(number.c_str(), &unit);
-  std::string_view rest = unit;
+  std::string_view rest = word;
+  double n = take_double(&rest);
   double scale = rest == "" || rest == "B"     ? 1
                  : rest == "KB" || rest == "K" ? 1e3
                  : rest == "MB" || rest == "M" ? 1e6
                  : rest == "GB" || rest == "G" ? 1e9
                                                : 0;
-  if (unit == number.c_str() || scale == 0 || !(n >= 0) || n * scale > 1e18)
+  if (rest.size() == word.size() || scale == 0 || !(n >= 0) || n * scale > 1e18)
     return fail(AJ_INVALID_ARGUMENT, "fallback budget '", word,
                 "': wanted a number and B, KB, MB or GB, as in host:100MB");
   *out = uint64_t(n * scale);
@@ -84,7 +83,7 @@ aj_status* parse_rule(std::string_view text, Place* place, FallbackRule* rule) {
 Ledger& ledger() {
   static auto* l = [] {
     auto* made = new Ledger;
-    const char* set = std::getenv("ADJOIN_FALLBACK");
+    const char* set = secure_getenv("ADJOIN_FALLBACK");
     for (std::string_view rest = set ? set : ""; !rest.empty();) {
       std::string_view one = rest.substr(0, rest.find(','));
       rest.remove_prefix(std::min(rest.size(), one.size() + 1));
@@ -116,7 +115,7 @@ FallbackRule* find_rule(Ledger& l, const std::string& op, const std::string& dev
 }  // namespace
 
 void fallback_from_environment() {
-  const char* set = std::getenv("ADJOIN_FALLBACK");
+  const char* set = secure_getenv("ADJOIN_FALLBACK");
   if (!set || !*set) return;
   std::vector<std::string> devices;
   {

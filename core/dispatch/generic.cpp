@@ -6,6 +6,7 @@
 #include "core/dispatch/kinds.hpp"
 #include "core/dispatch/order.hpp"
 #include "core/dispatch/settings.hpp"
+#include "core/memory/capture.hpp"
 #include "core/object.hpp"
 
 namespace adjoin {
@@ -61,9 +62,7 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
 aj_status* run_body(Frame* f, const Kernel* k, aj_value* rets, uint32_t nrets) {
   Cleaner cleaner{f};
   if (aj_status* s = run_kernel(f->op, k, &f->call, 0)) return name_body(s, f->op->schema.ident);
-  for (uint32_t i = 0; i < nrets; i++)
-    if (f->made[i].tag == AJ_NONE && f->op->schema.results[i].base == AJ_PARAM_TENSOR && !(f->op->schema.results[i].flags & AJ_PARAM_OPTIONAL))
-      return fail(AJ_INTERNAL, f->op->schema.ident, ": its body returned no result ", i);
+  AJ_TRY(check_results(f->op, k, &f->call, f->made, nrets));
   AJ_TRY(hand_out(f, rets, nrets));
   cleaner.done = true;
   return nullptr;
@@ -79,6 +78,22 @@ uint64_t bytes_of(const aj_value* v, uint32_t n) {
   return bytes;
 }
 
+// A kernel fills what infer has declared: it would meet no tensor there.
+aj_status* check_declared(const Frame& f, uint32_t nrets) {
+  for (uint32_t i = 0; i < nrets; i++)
+    if (f.made[i].tag != AJ_TENSOR && f.op->results_ok[i] == tag_bit(AJ_TENSOR))
+      return fail(AJ_INTERNAL, f.op->schema.ident, ": its infer", f.op->provider.empty() ? "" : text(", of plugin '", f.op->provider, "',"),
+                  " has declared no result ", i, "; its schema is ", f.op->schema.text);
+  return nullptr;
+}
+
+// A body may call any op, itself too: the stack would end without a word.
+struct Deeper {
+  Deeper() { tls.depth++; }
+  ~Deeper() { tls.depth--; }
+};
+constexpr uint32_t kDeepest = 256;  // some 3 KiB each: threads of 1 MiB have room
+
 int compute_dtype(const aj_value* args, uint32_t nargs) {
   for (uint32_t i = 0; i < nargs; i++) {
     if (args[i].tag == AJ_TENSOR) return priv(args[i].v.tensor).dtype;
@@ -93,16 +108,23 @@ int compute_dtype(const aj_value* args, uint32_t nargs) {
 
 aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
                        uint32_t nrets) {
+  Deeper deeper;
+  if (__builtin_expect(tls.depth > kDeepest, 0))
+    return fail(AJ_INTERNAL, op->schema.ident, ": ", kDeepest, " calls inside each other: its ",
+                head->flags & kKernelBody ? "body" : "kernel", " leads back to it");
   Frame f(op, keys, args, nargs, nrets);
   for (uint32_t i = 0; i < nrets; i++) f.given[i] = rets[i];
   AJ_TRY(device_of(op, keys, args, nargs, &f.device));
   f.call.device = f.device->id;
-  AJ_TRY(stream_for(f.device, &f.call.stream));
+  AJ_TRY(set_stream(f.device, &f.call));
   if (head->flags & kKernelBody) return run_body(&f, head, rets, nrets);
   if (!f.device->host()) AJ_TRY(check_devices(op, f.device, args, nargs));  // two of one kind have one key
   if (f.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
   Cleaner cleaner{&f};
-  if (op->infer && !(op->flags & AJ_OP_ALLOCATES)) AJ_TRY(op->infer(op->self, &f.call));
+  if (op->infer && !(op->flags & AJ_OP_ALLOCATES)) {
+    AJ_TRY(op->infer(op->self, &f.call));
+    AJ_TRY(check_declared(f, nrets));
+  }
   const Kernel* k;
   AJ_TRY(pick_kernel(op, head, compute_dtype(args, nargs), &f.call, &k));
   if (k->flags & kKernelBody) {
@@ -118,6 +140,7 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   if (!(f.call.flags & AJ_CALL_META) || k != head || !k->provider.empty()) {
     uint64_t bytes = bytes_of(args, nargs) + bytes_of(f.made, nrets);
     AJ_TRY(run_kernel(op, k, &f.call, bytes / 4));
+    AJ_TRY(check_results(op, k, &f.call, f.made, nrets));
   }
   AJ_TRY(hand_out(&f, rets, nrets));
   cleaner.done = true;
@@ -134,7 +157,7 @@ aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
   AJ_TRY(op->infer(op->self, &f.call));
   if (__builtin_expect(op->has_body && f.made[0].tag == AJ_NONE, 0))  // no view shows it: a copy
     return run_generic(op, &op->body_kernel, keys, args, nargs, rets, nrets);
-  if (op->schema.results[0].list) {
+  if (op->schema.results[0].list && f.made[0].tag != AJ_LIST_OBJ) {
     aj_object* list;
     std::vector<aj_value> items;
     if (f.views) items.swap(*f.views);
@@ -142,6 +165,7 @@ aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
     f.made[0] = {AJ_LIST_OBJ, 0, {0}};
     f.made[0].v.object = list;
   }
+  AJ_TRY(check_declared(f, nrets));
   for (uint32_t i = 0; i < nrets; i++) hand_over(&rets[i], f.made[i]);
   cleaner.done = true;
   return nullptr;

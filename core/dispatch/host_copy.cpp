@@ -17,22 +17,22 @@ class Image {
     int64_t before = 0, after = 0;
     for (int d = 0; d < of->dl.ndim && priv(of).numel; d++)
       (of->dl.strides[d] < 0 ? before : after) += (of->dl.shape[d] - 1) * of->dl.strides[d] * type.bytes;
-    first_ = static_cast<char*>(of->dl.data) + before;
+    first_ = bytes_of(of, before);
     size_ = priv(of).numel ? after - before + type.bytes : 0;
     AJ_TRY(tensor_new(host, dt(AJ_DT_UINT8), {&size_, 1}, bytes_.out()));
     AJ_TRY(device_synchronize(device(of)));
-    if (size_) AJ_TRY(device_copy(host, bytes_->dl.data, device(of), first_, uint64_t(size_)));
-    return tensor_alias(bytes_.get(), type, shape(of), strides(of), static_cast<char*>(bytes_->dl.data) - before, tensor_.out());
+    if (size_) AJ_TRY(device_copy(bytes_of(bytes_.get()), first_, uint64_t(size_)));
+    return tensor_alias(bytes_.get(), type, shape(of), strides(of), place(bytes_.get()) - before, tensor_.out());
   }
   aj_tensor* tensor() const { return tensor_.get(); }
   aj_status* put_back() {
     if (!of_ || !size_) return nullptr;
-    return device_copy(device(of_), first_, device(bytes_.get()), bytes_->dl.data, uint64_t(size_));
+    return device_copy(first_, bytes_of(bytes_.get()), uint64_t(size_));
   }
 
  private:
   aj_tensor* of_ = nullptr;
-  char* first_ = nullptr;
+  Bytes first_{};
   int64_t size_ = 0;
   Ref bytes_, tensor_;
 };

@@ -71,7 +71,24 @@ uint32_t tags_of(const Param& p) {
     case AJ_PARAM_DEVICE: return m | tag_bit(AJ_DEVICE);
     case AJ_PARAM_LAYOUT: return m | tag_bit(AJ_LAYOUT);
     case AJ_PARAM_MEMORY_FORMAT: return m | tag_bit(AJ_MEMORY_FORMAT);
+    case AJ_PARAM_STREAM: return m | tag_bit(AJ_STREAM);
+    case AJ_PARAM_FUNCTION: return m | tag_bit(AJ_FUNCTION);
+    case AJ_PARAM_OBJECT: return m;  // looked at: of which type it is
     default: return m | tag_bit(AJ_GENERATOR);
+  }
+}
+
+// Which tags a kernel may give for a result. What refers to memory of somebody comes back as an object.
+uint32_t tags_given(const Param& p) {
+  uint32_t refers = tag_bit(AJ_COMPLEX) | tag_bit(AJ_STRING) | tag_bit(AJ_INTS) | tag_bit(AJ_FLOATS) | tag_bit(AJ_BOOLS) | tag_bit(AJ_TENSORS);
+  uint32_t m = p.flags & AJ_PARAM_OPTIONAL ? tag_bit(AJ_NONE) : 0, anything = ~(tag_bit(AJ_NONE) | refers);
+  if (p.list) return m | (p.base == AJ_PARAM_TENSOR ? tag_bit(AJ_LIST_OBJ) : anything);
+  switch (p.base) {
+    case AJ_PARAM_TENSOR: return m | tag_bit(AJ_TENSOR);
+    case AJ_PARAM_INT: case AJ_PARAM_DIM: case AJ_PARAM_SIZE: return m | tag_bit(AJ_INT);
+    case AJ_PARAM_FLOAT: return m | tag_bit(AJ_FLOAT);
+    case AJ_PARAM_BOOL: return m | tag_bit(AJ_BOOL);
+    default: return m | anything;
   }
 }
 
@@ -120,6 +137,7 @@ void init_op(aj_op* op) {
   for (auto& entry : op->table) entry.store(nullptr, std::memory_order_relaxed);
   op->mask = 0;
   op->vjp = nullptr;
+  op->keyed_vjps = nullptr;
   op->nparams = uint16_t(s.params.size());
   op->nresults = uint16_t(s.results.size());
   op->writes = s.writes;
@@ -144,6 +162,7 @@ void init_op(aj_op* op) {
   op->dim_params = 0;
   op->tensor_params = 0;
   op->grad_results = 0;
+  for (size_t i = 0; i < s.results.size() && i < size_t(kMaxResults); i++) op->results_ok[i] = tags_given(s.results[i]);
   for (size_t i = 0; i < s.results.size(); i++)
     if (s.results[i].base == AJ_PARAM_TENSOR && !(s.results[i].flags & AJ_PARAM_AUX)) op->grad_results |= 1u << i;
   op->crosses_devices = has_word(op->tags, "crosses-devices");

@@ -12,9 +12,12 @@
 
 namespace adjoin {
 
-enum KeyBit { kLazyBit = 31, kAutogradBit = 33, kTransformBit = 40, kAutocastBit = 44, kCaptureBit = 52,
+enum KeyBit { kLazyBit = 31, kAutogradBit = 33, kTransformBit = 32, kAutocastBit = 44, kCaptureBit = 52,
               kFunctionBit = 56, kProfilerBit = 60 };
 constexpr uint64_t kAutogradKey = 1ull << kAutogradBit;
+// Of every tensor without strides, beside its own key: it is never excluded, so no backend's kernel meets one. It counts as the
+// lowest key: who has no other left is settled or refused.
+constexpr uint64_t kWrapKey = 1ull << 45;
 constexpr uint64_t kFunctionalKeys = ~((1ull << 24) - 1);
 
 struct Param {
@@ -23,6 +26,7 @@ struct Param {
   uint32_t flags = 0;       // AJ_PARAM_...
   uint64_t dtypes = 0;
   char alias = 0;           // letter of "(a)"
+  std::string type;         // of an object: the registered type's name, or empty
   aj_value value{};         // default
   std::shared_ptr<void> keep;  // memory behind a list or string default
 };
@@ -56,6 +60,9 @@ struct Vjp {
   aj_vjp_def def;
   std::string name;
   std::vector<aj_save> save;
+  std::string key;            // "", or the key that an argument must carry
+  uint64_t mask = 0;          // of that key
+  const Vjp* next = nullptr;  // another key's
 };
 
 using RunFn = aj_status* (*)(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args, uint32_t nargs,
@@ -100,6 +107,7 @@ struct aj_op {
   uint32_t dim_params;                           // bit i: parameter i is a dimension, or several
   uint64_t dtypes_ok[32];                        // per parameter: a mask of the dtypes its tensors may have
   uint32_t tags_ok[32];                          // per parameter: which value tags it takes as they are, see tag_bit
+  uint32_t results_ok[8];                        // per result: which tags a kernel may give
   bool crosses_devices;                          // tag: arguments may be on different devices
   bool keeps_order;                              // its results are as good in any order of memory: see order.hpp
   uint64_t tensor_params;                        // bit i: parameter i is a tensor, an operand or a list of tensors
@@ -107,4 +115,5 @@ struct aj_op {
   uint8_t autocast[24];                          // by device type - 1: a Cast of autocast.hpp
   uint8_t dim_extra;                             // tag "dim:+1": dimensions may point one past the last
   std::vector<const adjoin::Kernel*> kernels;    // all registered, under the registry's lock
+  std::atomic<const adjoin::Vjp*> keyed_vjps;    // derivatives by keys below autograd, the newest first
 };

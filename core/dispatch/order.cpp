@@ -26,7 +26,7 @@ aj_status* steady(aj_tensor* t, Ref* out) {
     *out = Ref::borrow(t);
     return nullptr;
   }
-  return tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), t->dl.data, out->out());
+  return tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), place(t), out->out());
 }
 
 // A copy in C order, which is no part of what the thread is doing: neither recorded nor seen by modes.
@@ -128,7 +128,7 @@ aj_status* settle_in_place(aj_tensor* t) {
   made->flags = uint16_t((made->flags & ~kept) | (old->flags & kept));
   log_message(3, "order", text("a tensor of shape ", shape(t), " is turned to C order"));
   seen = Ref();
-  tensor_set_storage(t, made, turned->dl.data);
+  tensor_set_storage(t, made, place(turned.get()));
   std::ranges::copy(strides(turned.get()), t->dl.strides);
   uint32_t flags = (t->obj.flags & ~uint32_t(AJ_TENSOR_FREE_ORDER)) | AJ_TENSOR_DENSE;
   __atomic_store_n(&t->obj.flags, flags, __ATOMIC_RELEASE);  // last: who misses it looks no further
@@ -176,7 +176,7 @@ aj_status* keep_order(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
       t->obj.flags |= AJ_TENSOR_FREE_ORDER;
     }
   }
-  return rec ? record(op, args, nargs, rets, nrets) : nullptr;
+  return rec ? record(op, op->vjp.load(std::memory_order_acquire), args, nargs, rets, nrets) : nullptr;
 }
 
 void choose_order(Frame* f) {

@@ -30,6 +30,7 @@ bool elsewhere(const aj_tensor* t, const Device* d) {
 
 aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, Device** out) {
   Device* zero_dim = nullptr;
+  if (op->crosses_devices && nargs && args[0].tag == AJ_TENSOR) return *out = device(args[0].v.tensor), nullptr;
   for (uint32_t i = 0; i < nargs; i++) {
     if (args[i].tag == AJ_TENSOR) {
       const aj_tensor* t = args[i].v.tensor;
@@ -52,7 +53,7 @@ aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint3
   }
   for (uint32_t i = 0; i < nargs; i++)
     if (args[i].tag == AJ_DEVICE) return device_open(args[i].v.device, out);
-  (void)op, (void)keys;
+  (void)keys;
   return default_device(out);
 }
 
@@ -72,27 +73,16 @@ aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint3
   return nullptr;
 }
 
-// As other thread-local state: see tls.hpp.
-static thread_local aj_status* declined __attribute__((tls_model("initial-exec"))) = nullptr;
-
 aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call, const Kernel** out) {
   for (const Kernel* k = head; k; k = k->next) {
     if (k->dtypes && compute >= 0 && !(k->dtypes >> compute & 1)) continue;
-    if (k->can_run && !k->can_run(k->self, call)) continue;
+    if (k->can_run && !asked_with_plan(op, k) && !k->can_run(k->self, call)) continue;
     if (settings.deterministic && (k->flags & AJ_KERNEL_NONDETERMINISTIC)) continue;
     *out = k;
     return nullptr;
   }
-  std::string device = call->device.device_type ? text(device_kind_name(call->device.device_type)) : "device";
-  std::string have = kernel_dtypes(op, call->device.device_type ? call->device.device_type - 1 : 0);
-  if (compute >= 0 && !have.empty())
-    return declined = fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ", dt(compute).name, "; it has ",
-                           have, "; cast with .to(...)");
-  return declined = fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",
-                         settings.deterministic ? " in the deterministic mode" : "", "; candidates declined");
+  return nobody_takes(op, compute, call);
 }
-
-bool is_declined(const aj_status* s) { return s == std::exchange(declined, nullptr) && s->code == AJ_UNIMPLEMENTED; }
 
 // Memory is not handed out again before the streams that use it have passed.
 [[gnu::cold]] static void note_streams(const aj_call* call) {
@@ -109,24 +99,13 @@ bool is_declined(const aj_status* s) { return s == std::exchange(declined, nullp
   note_all(call->rets, call->nrets);
 }
 
-// A kernel may not throw; the core is the last place to say who did.
-[[gnu::cold]] aj_status* kernel_threw(const aj_op* op, const Kernel* k) {
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    return fail(AJ_INTERNAL, op->schema.ident, ": plugin '", k->provider, "' let an exception out of its kernel: ", e.what());
-  } catch (...) {
-#ifdef __GLIBCXX__
-    if (!std::current_exception()) throw;  // a forced unwinding (thread cancellation) goes on
-#endif
-    return fail(AJ_INTERNAL, op->schema.ident, ": plugin '", k->provider, "' let an unknown exception out of its kernel");
-  }
-}
-
 aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t estimate_ns) {
   if (__builtin_expect(streams_in_use.load(std::memory_order_relaxed), 0)) note_streams(call);
   bool park = !(k->flags & kKernelBody) && (estimate_ns > 50000 || (k->flags & AJ_KERNEL_BLOCKS_HOST));
   if (__builtin_expect(!park, 1)) return invoke(op, k, call);
+  if ((call->flags & AJ_CALL_CAPTURING) && (k->flags & AJ_KERNEL_BLOCKS_HOST))
+    return fail(AJ_PRECONDITION, op->schema.ident, ": its kernel for ", call->device, " waits for the device, which a stream that is captured cannot; "
+                "leave it out of the graph");
   void* parked = frontend_park();
   aj_status* s = invoke(op, k, call);
   frontend_unpark(parked);
@@ -136,7 +115,7 @@ aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t 
 aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape) {
   if (std::ranges::equal(adjoin::shape(given), shape)) return nullptr;
   if (priv(given).numel != 0)
-    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ", adjoin::shape(given),
+    return fail_kind(AJ_INVALID_ARGUMENT, "OutShapeError", op->schema.ident, ": the tensor to write has shape ", adjoin::shape(given),
                 ", the result has ", shape, "; it must be empty or of that shape");
   return resize(given, shape);
 }
@@ -208,7 +187,7 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
   const DType* dtype = find_dtype(dl);
   if (!dtype || ndim < 0 || ndim > kMaxDims)
     return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of dtype ", dl, " with ", ndim, " dimensions");
-  char* data = static_cast<char*>(of->dl.data) + offset * dtype->bytes;
+  char* data = place(of) + offset * dtype->bytes;
   aj_tensor* out;
   AJ_TRY(tensor_alias(of, *dtype, {shape, size_t(ndim)}, {strides, size_t(ndim)}, data, &out));
   bool list = f->op->schema.results[0].list != 0;

@@ -7,6 +7,7 @@
 
 #include "core/frontend.hpp"
 #include "core/dispatch/call.hpp"
+#include "core/memory/capture.hpp"
 #include "core/thread/pool.hpp"
 
 namespace adjoin {
@@ -247,9 +248,10 @@ aj_status* run_part(void* self, int64_t lo, int64_t hi) {
 aj_status* run_plan(const aj_op* op, const Kernel* k, aj_call* call, Device* d, Plan* p) {
   call->plan = &p->plan;
   call->device = d->id;
-  AJ_TRY(stream_for(d, &call->stream));
+  AJ_TRY(set_stream(d, call));
   if (call->flags & AJ_CALL_META) return nullptr;
   if (p->plan.numel == 0 && p->plan.nreduced == 0) return nullptr;
+  if (__builtin_expect(asked_with_plan(op, k), 0) && !k->can_run(k->self, call)) return kernel_declines(op, k, call);
   uint64_t ns = plan_estimate_ns(op, p->plan);
   bool cut = (k->flags & AJ_KERNEL_INNER) && (d->flags & AJ_DEV_HOST_THREADS) && ns > 6000 && worth_threads(ns);
   if (!cut) return run_kernel(op, k, call, ns);
@@ -264,7 +266,7 @@ aj_status* run_plan(const aj_op* op, const Kernel* k, aj_call* call, Device* d, 
   void* parked = ns > 50000 ? frontend_park() : nullptr;
   aj_status* s = parallel_for(p->sizes[dim], grain, run_part, &c);
   if (ns > 50000) frontend_unpark(parked);
-  return s;
+  return __builtin_expect(!s, 1) ? nullptr : kernel_failed(op, k, call, s);
 }
 
 }  // namespace adjoin

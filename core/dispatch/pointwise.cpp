@@ -163,7 +163,7 @@ inline bool walks_alike(const Inputs& in, const aj_tensor* target, int result) {
   for (int i = 0; i < in.op->noperands; i++) {
     const aj_value& v = in.args[in.op->operands[i]];
     if (v.tag != AJ_TENSOR || &storage(v.v.tensor) != &storage(target)) continue;
-    if (v.v.tensor->dl.data != target->dl.data || priv(v.v.tensor).dtype != result) return false;
+    if (place(v.v.tensor) != place(target) || priv(v.v.tensor).dtype != result) return false;
   }
   return true;
 }
@@ -176,15 +176,19 @@ struct Temporaries {  // places are made when they are used: most calls use none
   }
 };
 
-// Makes a number fit the dtype that it is going to be one of, as the op's tag says. An unsigned one may be given as a negative.
+// Makes a number fit the dtype that it is going to be one of, as the op's tag says. An unsigned one may be given as a
+// negative int.
 aj_status* fit_number(const aj_op* op, int dtype, aj_value* v) {
   const DType& to = dt(dtype);
   bool exact = op->flags & kNumbersExact, sign = to.dl.code == kDLInt, fits = true;
   if (v->tag == AJ_COMPLEX) fits = to.cls > AJ_CLASS_FLOAT || v->v.c128[1] == 0;
-  if (to.cls == AJ_CLASS_INTEGER && (v->tag == AJ_INT || v->tag == AJ_FLOAT) && to.dl.bits <= (sign ? 64 : 32)) {
+  bool wide = to.dl.bits > (sign ? 64 : 32);  // uint64 takes every int, as its bits
+  if (to.cls == AJ_CLASS_INTEGER && (v->tag == AJ_FLOAT || (v->tag == AJ_INT && !wide))) {
     int64_t high = int64_t(~0ull >> (64 - to.dl.bits + sign)), low = sign ? -high - 1 : exact ? -high : 0;
     bool whole = v->tag == AJ_INT;
-    fits = whole ? v->v.i >= low && v->v.i <= high : std::trunc(v->v.f) >= double(low) && std::trunc(v->v.f) < double(high) + 1;
+    double f = whole ? 0 : std::trunc(v->v.f), bound = std::ldexp(1, to.dl.bits - sign);
+    fits = whole ? v->v.i >= low && v->v.i <= high : f >= (sign ? -bound : 0) && f < bound;
+    if (fits && wide) return *v = value(int64_t(uint64_t(f))), nullptr;
     if (!fits && !exact) return *v = value((whole ? v->v.i > 0 : v->v.f > 0) ? high : low), nullptr;
   }
   if (fits || !exact) return nullptr;

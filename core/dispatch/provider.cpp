@@ -6,6 +6,8 @@
 
 #include "core/device/device.hpp"
 #include "core/dispatch/registry_state.hpp"
+#include "core/dispatch/trace.hpp"
+#include "core/tensor/wrap.hpp"
 
 namespace adjoin {
 namespace {
@@ -36,8 +38,16 @@ void drop_kernels(const std::string& plugin, bool superseded_too) {
   Registry& g = registry();
   for (aj_op* op : g.ops)
     if (superseded_too || !is_superseded(op))
-      std::erase_if(op->kernels, [&](const Kernel* k) { return k->provider == plugin; });
-  std::erase_if(g.orphans, [&](auto* p) { return p->kernel.provider == plugin; });
+      std::erase_if(op->kernels, [&](const Kernel* k) {
+        bool its = k->provider == plugin;
+        if (its && !tracing()) delete k;  // calls have copies; what traces counts by the original
+        return its;
+      });
+  std::erase_if(g.orphans, [&](auto* p) {
+    bool its = p->kernel.provider == plugin;
+    if (its) delete p;
+    return its;
+  });
 }
 
 }  // namespace
@@ -50,11 +60,19 @@ bool defines_again(const std::string& plugin) {
   return (!plugin.empty() && plugin == registry().replacing) || is_disabled(plugin);
 }
 
+void drop_wrappers(std::string_view plugin) {
+  for (auto& place : registry().wrappers) {
+    const Wrapper* w = place.load();
+    if (w && w->provider == plugin) place = new Wrapper{{}, w->key, text("plugin '", plugin, "', which defines it, was disabled"), ""};
+  }
+}
+
 aj_status* disable_provider(std::string_view plugin) {
   std::unique_lock guard(registry().lock);
   if (!is_disabled(std::string(plugin))) registry().disabled.emplace_back(plugin);
   for (const Kernel*& fallback : registry().fallbacks)
     if (fallback && fallback->provider == plugin) fallback = nullptr;
+  drop_wrappers(plugin);
   forget_resolved();
   return nullptr;
 }
@@ -120,6 +138,9 @@ void drop_old_derivatives(const aj_registrar* r) {
     bool kept = std::ranges::any_of(r->vjps, [&](auto& v) { return v.vjp == vjp; });
     if (!kept && !is_superseded(op)) op->vjp = nullptr;
   }
+  for (const auto& [vjp, owner] : registry().vjp_owner)  // of keys: no argument asks for them any more
+    if (owner == r->plugin && !std::ranges::any_of(r->vjps, [known = vjp](auto& v) { return v.vjp == known; }))
+      const_cast<Vjp*>(vjp)->mask = 0;
 }
 
 std::string provider_ties(std::string_view plugin) {
@@ -128,6 +149,9 @@ std::string provider_ties(std::string_view plugin) {
   for (const auto& [vjp, owner] : g.vjp_owner)
     if (owner == plugin)
       return text("it has defined the derivative of ", vjp->name, ", which a tape may hold");
+  for (const auto& [key, owner] : g.key_owner)
+    if (auto bit = g.keys.find(key); owner == plugin && bit != g.keys.end() && g.wrapped[bit->second])
+      return text(g.wrapped[bit->second].load(), " tensors of its key '", key, "' are alive");
   return {};
 }
 

@@ -1,5 +1,6 @@
 // core/dispatch/reduce.cpp: ops that fold dimensions (sum, max, argmax) and ops that run along one (cumsum).
 #include <algorithm>
+#include <cmath>
 
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/plan.hpp"
@@ -14,7 +15,7 @@ aj_status* reduced_dims(const aj_op* op, const aj_value* args, int ndim, uint64_
   uint64_t all = ndim == 64 ? ~0ull : (1ull << ndim) - 1;
   *mask = 0;
   if (v.tag == AJ_NONE || (v.tag == AJ_INTS && v.aux == 0)) {
-    *mask = all;
+    *mask = v.tag == AJ_NONE || op->kind != Kind::reduce_bool ? all : 0;  // any, all over no dimension: each for itself
     return nullptr;
   }
   uint32_t n = v.tag == AJ_INTS ? v.aux : 1;
@@ -57,12 +58,19 @@ aj_status* dtypes_of(const aj_op* op, const aj_value* args, const aj_tensor* t, 
 }
 
 aj_status* nothing_to_reduce(const aj_op* op, const aj_value* args, const aj_tensor* t) {
-  bool named = op->kind == Kind::reduce_index || (op->p_dim >= 0 && args[op->p_dim].tag != AJ_NONE);
+  bool named = op->kind == Kind::reduce_index ||
+               (op->kind != Kind::reduce_float && op->p_dim >= 0 && args[op->p_dim].tag != AJ_NONE);
   return fail_kind(AJ_INVALID_ARGUMENT, named ? "IndexError" : "RuntimeError", op->schema.ident, ": input is ", shape(t),
               ": a dimension of size 0 has no ", op->schema.ident, "; it needs at least one element along dim");
 }
 
-bool has_identity(const aj_op* op) {  // sum of nothing is 0; the largest of nothing is nothing
+// Sum of nothing is 0; the largest of nothing is nothing, and so is the norm that takes it.
+bool has_identity(const aj_op* op, const aj_value* args) {
+  for (size_t i = 0; op->kind == Kind::reduce_float && i < op->schema.params.size(); i++) {
+    if (op->schema.params[i].name != "ord") continue;
+    double ord = args[i].tag == AJ_FLOAT ? args[i].v.f : args[i].tag == AJ_INT ? double(args[i].v.i) : 0;
+    return ord >= 0 && ord < HUGE_VAL;
+  }
   return op->p_dtype >= 0 || op->kind == Kind::reduce_bool || op->kind == Kind::reduce_float;
 }
 
@@ -177,7 +185,7 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
   bool keepdim = op->p_keepdim >= 0 && args[op->p_keepdim].v.i;
   int64_t dims[kMaxDims];
   AJ_TRY(reduced_shape(t, mask, keepdim, dims, &ndim));
-  if (!has_identity(op)) {
+  if (priv(t).numel == 0 && !has_identity(op, args)) {
     bool empty = false;
     for (int d = 0; d < t->dl.ndim; d++) empty |= (mask >> d & 1) && t->dl.shape[d] == 0;
     if (empty) return nothing_to_reduce(op, args, t);

@@ -1,9 +1,13 @@
 // core/dispatch/registry.cpp: definitions come in through transactions, look-ups go out without a lock on the call path.
 #include "core/dispatch/registry.hpp"
 
+#include <adjoin/abi/autocast.h>
+
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
+#include <utility>
 
 #include "core/device/device.hpp"
 #include "core/dispatch/autocast.hpp"
@@ -16,6 +20,7 @@
 #include "core/dispatch/trace.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/service/services.hpp"
+#include "core/tensor/wrap.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -30,6 +35,8 @@ Registry& registry() {
 }
 
 namespace {
+
+constinit thread_local aj_registrar* current __attribute__((tls_model("initial-exec"))) = nullptr;
 
 constexpr std::pair<int, int> kPlaces[] = {{24, 30}, {34, 43}};  // below, above autograd
 
@@ -51,6 +58,38 @@ void attach_kernel(aj_op* op, aj_registrar::PendingKernel* p) {
   if (bit >= 24) op->mask.fetch_or(1ull << bit);
 }
 
+// A derivative finds its place: the op's own, or one more by key.
+void attach_vjp(aj_op* op, Vjp* v) {
+  if (v->key.empty()) {
+    op->vjp = v;
+    return;
+  }
+  v->mask = 1ull << key_bit(v->key);
+  v->next = op->keyed_vjps.load();
+  op->keyed_vjps = v;
+}
+
+aj_status* check_vjp(aj_registrar* r, const Vjp* v, const aj_op* op, bool again) {
+  auto mine = [&](const Vjp* old) { return again && registry().vjp_owner[old] == r->plugin; };
+  const Vjp* old = v->key.empty() ? op->vjp.load() : op->keyed_vjps.load();
+  while (old && old->key != v->key) old = old->next;
+  if (!old || mine(old)) return nullptr;
+  return fail(AJ_ALREADY_EXISTS, v->name, ": has a derivative", v->key.empty() ? "" : " for key '" + v->key + "'",
+              " already; plugin '", r->plugin, "' may not replace it");
+}
+
+// May the plugin say what tensors of this key do?
+aj_status* check_wrapper(const aj_registrar* r, const Wrapper* w, bool again) {
+  int bit = key_bit(w->key);
+  auto owner = registry().key_owner.find(w->key);
+  bool free = bit == kLazyBit || bit == kTransformBit;
+  if (bit < 24 || !(free || (owner != registry().key_owner.end() && owner->second == r->plugin)))
+    return fail(AJ_NOT_FOUND, "def_wrapper: plugin '", r->plugin, "' has no key '", w->key, "'; define it with def_key first");
+  const Wrapper* old = registry().wrappers[bit];
+  if (!old || old->provider.empty() || (again && old->provider == r->plugin)) return nullptr;
+  return fail(AJ_ALREADY_EXISTS, "def_wrapper: plugin '", old->provider, "' has defined key '", w->key, "' already");
+}
+
 aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, aj_op* op) {
   for (const Kernel* k : op->kernels)
     if (k->key == p.key && k->provider == r->plugin && !defines_again(r->plugin) && k->priority == p.kernel.priority)
@@ -58,7 +97,35 @@ aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, a
   return p.built_schema.empty() ? nullptr : check_built_schema(op, p.built_schema, r->plugin);
 }
 
+// Is it a copy of these candidates? What resolve() adds to one follows from it.
+bool is_chain(const Kernel* link, const std::vector<const Kernel*>& chain) {
+  for (const Kernel* k : chain) {
+    if (!link || link->fn != k->fn || link->self != k->self || (link->flags & ~kKernelPlain) != (k->flags & ~kKernelPlain) ||
+        link->priority != k->priority || link->dtypes != k->dtypes || link->can_run != k->can_run ||
+        link->provider != k->provider || link->nparams != k->nparams)
+      return false;
+    link = link->next;
+  }
+  return !link;
+}
+
+// A derivative that a plugin defines again as it was: what tapes hold.
+bool same_vjp(const Vjp& a, const Vjp& b) {
+  aj_vjp_def x = a.def, y = b.def;
+  x.op = y.op = {};
+  x.save = y.save = nullptr;
+  return std::memcmp(&x, &y, sizeof x) == 0 && a.save.size() == b.save.size() &&
+         (a.save.empty() || std::memcmp(a.save.data(), b.save.data(), a.save.size() * sizeof a.save[0]) == 0);
+}
+
 }  // namespace
+
+aj_registrar* transaction() { return current; }
+
+bool is_replaced(const std::string& plugin) {
+  std::shared_lock guard(registry().lock);
+  return !plugin.empty() && plugin == registry().replacing;
+}
 
 aj_op* op_by_index(uint32_t i) {
   std::shared_lock guard(registry().lock);
@@ -70,21 +137,25 @@ uint32_t op_count() {
 }
 const aj_op* op_at(uint32_t i) { return op_by_index(i); }
 
-const aj_op* find_op(std::string_view name) {
-  if (name.starts_with("aj::")) name.remove_prefix(4);
-  {
-    std::shared_lock guard(registry().lock);
-    auto found = registry().by_name.find(name);
-    if (found != registry().by_name.end()) return found->second;
-  }
-  size_t colon = name.find("::");
-  if (colon == name.npos) return nullptr;
-  aj_status* failed = load_provider_of(text("ops:", name.substr(0, colon)));
-  free_status(failed);
-  if (failed) return nullptr;
+namespace {
+
+const aj_op* known_op(std::string_view name) {
   std::shared_lock guard(registry().lock);
   auto found = registry().by_name.find(name);
   return found == registry().by_name.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+const aj_op* find_op(std::string_view name) {
+  if (name.starts_with("aj::")) name.remove_prefix(4);
+  if (const aj_op* op = known_op(name)) return op;
+  if (size_t colon = name.find("::"); colon != name.npos) {
+    free_status(load_provider_of(text("ops:", name.substr(0, colon))));
+    if (const aj_op* op = known_op(name)) return op;
+  }
+  load_extensions(text("op:", name));  // a file that names the op, whatever its note says
+  return known_op(name);
 }
 
 uint64_t key_mask(aj_str name) {
@@ -97,7 +168,7 @@ aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
   if (!d || d->struct_size < AJ_END_OF(aj_op_def, self))
     return fail(AJ_INVALID_ARGUMENT, "def_op: aj_op_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_op_def, self)), " is needed");
-  if (d->flags & 0xfff8) return fail(AJ_UNIMPLEMENTED, "def_op: ", d->schema, ": unknown flags ", d->flags);
+  AJ_TRY(check_words("def_op", view(d->schema), d->flags, 0x7));
   auto op = std::make_unique<aj_op>();
   AJ_TRY(parse_schema(view(d->schema), &op->schema));
   op->flags = d->flags;
@@ -122,7 +193,7 @@ aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
   if (!d || d->struct_size < AJ_END_OF(aj_kernel_def, can_run) || !d->fn)
     return fail(AJ_INVALID_ARGUMENT, "def_kernel: aj_kernel_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_kernel_def, can_run)), " and a function are needed");
-  if (d->flags & 0xff80) return fail(AJ_UNIMPLEMENTED, "def_kernel: ", d->op, ": unknown flags ", d->flags);
+  AJ_TRY(check_words("def_kernel", view(d->op), d->flags, 0x77, d->reserved));
   std::string name(view(d->op));
   if (name.starts_with("aj::")) name.erase(0, 4);
   r->kernels.push_back({name, std::string(view(d->key)), std::string(view(d->built_schema)),
@@ -150,7 +221,7 @@ aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_ma
   if (key_bit(view(name)) >= 0) return fail(AJ_ALREADY_EXISTS, "def_key: there is a key or device named '", name, "' already");
   auto [first, last] = kPlaces[place - 1];
   for (int bit = first; bit <= last; bit++) {
-    bool taken = bit == kTransformBit;
+    bool taken = false;
     for (auto& [other, b] : registry().keys) taken |= b == bit;
     if (taken) continue;
     registry().keys[std::string(view(name))] = bit;
@@ -166,12 +237,14 @@ aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d) {
   if (!d || d->struct_size < AJ_END_OF(aj_vjp_def, self))
     return fail(AJ_INVALID_ARGUMENT, "def_vjp: aj_vjp_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_vjp_def, self)), " is needed");
-  if (d->flags & 0xfff8) return fail(AJ_UNIMPLEMENTED, "def_vjp: ", d->op, ": unknown flags ", d->flags);
+  AJ_TRY(check_words("def_vjp", view(d->op), d->flags, 0x7, d->reserved));
   auto* v = new Vjp{};
   std::memcpy(&v->def, d, std::min<size_t>(d->struct_size, sizeof v->def));
   v->def.struct_size = sizeof v->def;
   v->name = view(d->op);
   if (v->name.starts_with("aj::")) v->name.erase(0, 4);
+  if (d->struct_size >= AJ_END_OF(aj_vjp_def, key)) v->key = view(d->key);
+  v->def.key = str(v->key);
   v->save.assign(d->save, d->save + (d->save ? d->nsave : 0));
   v->def.op = str(v->name);
   v->def.save = v->save.data();
@@ -179,27 +252,61 @@ aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d) {
   return nullptr;
 }
 
+const Vjp* keyed_vjp(const aj_op* op, const aj_value* args, uint32_t nargs) {
+  uint64_t keys = 0;
+  for (uint32_t i = 0; i < nargs; i++) {
+    if (args[i].tag == AJ_TENSOR) keys |= args[i].v.tensor->keys;
+    if (args[i].tag == AJ_TENSORS)
+      for (uint32_t j = 0; j < args[i].aux; j++)
+        if (args[i].v.tensors[j]) keys |= args[i].v.tensors[j]->keys;
+  }
+  const Vjp* best = nullptr;
+  for (const Vjp* v = op->keyed_vjps.load(std::memory_order_acquire); v; v = v->next)
+    if ((v->mask & keys) && (!best || v->mask > best->mask)) best = v;
+  return best;
+}
+
+aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
+  if (!d || d->struct_size < AJ_END_OF(aj_wrapper_def, add_gradient) || !d->key.len)
+    return fail(AJ_INVALID_ARGUMENT, "def_wrapper: aj_wrapper_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
+                uint64_t(AJ_END_OF(aj_wrapper_def, add_gradient)), " and a key are needed");
+  AJ_TRY(check_words("def_wrapper", view(d->key), d->flags, 0));
+  auto* w = new Wrapper{};
+  std::memcpy(&w->def, d, std::min<size_t>(d->struct_size, sizeof w->def));
+  w->key = view(d->key);
+  w->hint = view(w->def.hint);
+  w->provider = r->plugin;
+  r->wrappers.push_back(w);
+  return nullptr;
+}
+
 aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
   if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count) || !v->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ", v ? v->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_device_vtbl, count)), " and a name are needed");
-  AutocastRules casts;
-  bool has_casts = v->struct_size >= AJ_END_OF(aj_device_vtbl, autocast) && v->autocast.len;
-  if (has_casts) AJ_TRY(read_autocast(view(v->name), view(v->autocast), &casts));
   bool again = false, disabled;
   {
     std::shared_lock guard(registry().lock);
     disabled = is_disabled(r->plugin);
   }
   AJ_TRY(device_kind_add(v, r->plugin, disabled ? &again : nullptr));
+  if (again) r->undo.push_back([plugin = r->plugin] { devices_end(plugin); });
   if (!again) r->devices.emplace_back(view(v->name));
-  if (has_casts) r->casts.emplace_back(view(v->name), std::move(casts));
   return nullptr;
 }
 
 aj_status* def_service(aj_registrar* r, const aj_service_def* d) {
   if (!d || d->struct_size < AJ_END_OF(aj_service_def, table) || !d->table || !d->slot.len || !d->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_service: aj_service_def: a slot, a name and a table are needed");
+  constexpr std::string_view kCasts = "aj.autocast/";
+  if (std::string_view device = view(d->slot); device.starts_with(kCasts)) {
+    device.remove_prefix(kCasts.size());
+    AutocastRules casts;
+    auto* lists = static_cast<const aj_autocast_lists*>(d->table);
+    AJ_TRY(check_words("def_service", view(d->slot), 0, 0, lists->reserved));
+    AJ_TRY(read_autocast(device, view(lists->lists), &casts));
+    r->casts.emplace_back(device, std::move(casts));
+  }
   AJ_TRY(service_add(*d, r->plugin));
   r->service_names.emplace_back(view(d->slot));
   return nullptr;
@@ -218,19 +325,28 @@ const Kernel* resolve(aj_op* op, int bit) {
     if (on && !is_disabled(k->provider)) chain.push_back(k);
   }
   if (bit == kMetaType - 1 && chain.empty() && (op->infer || has_own_shapes(op))) chain.push_back(&meta_kernel);
-  if (bit < 24 && op->has_body && body_may_serve(op->schema.name, key)) chain.push_back(&op->body_kernel);
+  if (bit < 24 && op->has_body && !is_disabled(op->provider) && body_may_serve(op->schema.name, key)) chain.push_back(&op->body_kernel);
   if (bit >= 24 && chain.empty() && registry().fallbacks[bit]) chain.push_back(registry().fallbacks[bit]);
+  // Chains that are replaced stay, since a call may be inside, and serve again when plugins come back.
+  static auto* kept = new std::map<std::pair<const aj_op*, int>, std::vector<const Kernel*>>;
+  std::vector<const Kernel*>& before = (*kept)[{op, bit}];
   const Kernel* head = nullptr;
-  static auto* kept = new std::vector<const Kernel*>;  // chains that are replaced stay: a call may be inside
+  if (!tracing())
+    for (const Kernel* old : before)
+      if (is_chain(old, chain)) head = old;
+  if (head || chain.empty()) {
+    op->table[bit].store(head, std::memory_order_release);
+    return head;
+  }
   for (size_t i = chain.size(); i-- > 0;) {
     auto* link = new Kernel(*chain[i]);
     if (tracing() && chain[i] != &meta_kernel) trace_kernel(op, bit, chain, i, link);
-    kept->push_back(link);
     link->next = head;
     constexpr uint32_t odd = kKernelBody | kKernelFallback | kKernelHost | AJ_KERNEL_BLOCKS_HOST | AJ_KERNEL_NONDETERMINISTIC;
     if (!link->can_run && !(link->flags & odd)) link->flags |= kKernelPlain;
     head = link;
   }
+  if (!tracing()) before.push_back(head);
   op->table[bit].store(head, std::memory_order_release);
   return head;
 }
@@ -281,9 +397,12 @@ aj_status* aj_registrar::commit() {
   for (auto& k : kernels) {
     if (aj_op* op = find(k.op)) AJ_TRY(check_kernel(this, k, op));
   }
-  for (auto& v : vjps)
-    if (aj_op* op = find(v.op); op && op->vjp.load() && !(again && g.vjp_owner[op->vjp.load()] == plugin))
-      return fail(AJ_ALREADY_EXISTS, v.op, ": has a derivative already; plugin '", plugin, "' may not replace it");
+  for (auto& v : vjps) {
+    if (aj_op* op = find(v.op)) AJ_TRY(check_vjp(this, v.vjp, op, again));
+    if (int bit = v.vjp->key.empty() ? 24 : key_bit(v.vjp->key); bit < 24 || bit > kAutogradBit)
+      return fail(AJ_NOT_FOUND, "def_vjp: ", v.op, ": no key below autograd is called '", v.vjp->key, "'; define it with def_key first");
+  }
+  for (Wrapper* w : wrappers) AJ_TRY(check_wrapper(this, w, again));
   for (auto& f : fallbacks)
     if (int bit = key_bit(f.key); bit < 24)
       return fail(AJ_NOT_FOUND, "def_fallback: no functionality key '", f.key, "'; define it with def_key first");
@@ -291,11 +410,11 @@ aj_status* aj_registrar::commit() {
   if (again) replace_old_definitions(this);
   for (aj_op* op : ops) {
     op->index = uint32_t(g.ops.size());
-    op->mask.fetch_or(kBackendKeys | kAutogradKey | g.fallback_mask);
+    op->mask.fetch_or(kBackendKeys | kAutogradKey | kWrapKey | g.fallback_mask);
     g.ops.push_back(op);
     g.by_name[op->schema.name] = op;
     std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) { return k->op == op->schema.name && (attach_kernel(op, k), true); });
-    std::erase_if(g.orphan_vjps, [&](PendingVjp& v) { return v.op == op->schema.name && (op->vjp = v.vjp, true); });
+    std::erase_if(g.orphan_vjps, [&](PendingVjp& v) { return v.op == op->schema.name && (attach_vjp(op, v.vjp), true); });
   }
   for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
   mark_autocast(casts.empty() ? ops : g.ops);
@@ -304,11 +423,15 @@ aj_status* aj_registrar::commit() {
     else g.orphans.push_back(new PendingKernel(k));
   }
   for (auto& v : vjps) {
+    aj_op* known = find(v.op);
+    Vjp* old = known ? const_cast<Vjp*>(known->vjp.load()) : nullptr;
+    if (again && old && g.vjp_owner[old] == plugin && same_vjp(*old, *v.vjp)) delete std::exchange(v.vjp, old);
     g.vjp_owner[v.vjp] = plugin;
-    if (aj_op* op = find(v.op)) op->vjp = v.vjp;
+    if (aj_op* op = find(v.op)) attach_vjp(op, v.vjp);
     else g.orphan_vjps.push_back(v);
   }
   if (again) drop_old_derivatives(this);
+  for (Wrapper* w : wrappers) g.wrappers[key_bit(w->key)] = w;
   for (auto& f : fallbacks) {
     int bit = key_bit(f.key);
     g.fallbacks[bit] = new Kernel(f.kernel);
@@ -321,10 +444,15 @@ aj_status* aj_registrar::commit() {
   return nullptr;
 }
 
+aj_registrar::aj_registrar(std::string plugin_name) : plugin(std::move(plugin_name)), outer(current) { current = this; }
+
 aj_registrar::~aj_registrar() {
+  current = outer;
   if (committed) return;
+  for (size_t i = undo.size(); i-- > 0;) undo[i]();
   for (aj_op* op : ops) delete op;
   for (auto& v : vjps) delete v.vjp;
+  for (Wrapper* w : wrappers) delete w;
   for (auto& d : devices) device_kind_remove(d, plugin);
   if (!service_names.empty()) service_remove(plugin);
   std::unique_lock guard(registry().lock);

@@ -3,15 +3,20 @@
 #include <adjoin/abi/device.h>
 #include <adjoin/abi/service.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/dispatch/autocast.hpp"
 #include "core/dispatch/op.hpp"
 
+namespace adjoin {
+struct Wrapper;  // core/tensor/wrap.hpp
+}
+
 // What a plugin's init collects. commit() makes all of it visible at once or, on an error, none.
 struct aj_registrar {
-  explicit aj_registrar(std::string plugin_name) : plugin(std::move(plugin_name)) {}
+  explicit aj_registrar(std::string plugin_name);
   ~aj_registrar();
   aj_status* commit();
 
@@ -31,12 +36,25 @@ struct aj_registrar {
   std::vector<std::string> devices;         // added at once, taken back unless committed
   std::vector<std::pair<std::string, adjoin::AutocastRules>> casts;  // of its devices
   std::vector<std::string> keys;
+  std::vector<adjoin::Wrapper*> wrappers;   // definitions of tensors without strides
   std::vector<aj_service_def> services;     // names kept in service_names
   std::vector<std::string> service_names;
+  std::vector<std::function<void()>> undo;  // of what is seen at once: types, dtypes, frontends
   bool committed = false;
+  aj_registrar* outer;  // init may load another plugin
 };
 
 namespace adjoin {
+
+const Vjp* keyed_vjp(const aj_op* op, const aj_value* args, uint32_t nargs);
+// The derivative for these arguments: of a key that one of them carries, else the op's own; or NULL.
+inline const Vjp* vjp_for(const aj_op* op, const aj_value* args, uint32_t nargs) {
+  if (__builtin_expect(op->keyed_vjps.load(std::memory_order_acquire) != nullptr, 0))
+    if (const Vjp* v = keyed_vjp(op, args, nargs)) return v;
+  return op->vjp.load(std::memory_order_acquire);
+}
+aj_registrar* transaction();                // of the init that runs on this thread, or NULL
+bool is_replaced(const std::string& plugin);  // its newer file is being loaded in its place
 
 aj_status* def_op(aj_registrar* r, const aj_op_def* d);
 aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d);

@@ -1,10 +1,10 @@
 // core/dispatch/schema.cpp: reads a signature. The grammar stands in abi/op.h.
-#include <cctype>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/op.hpp"
+#include "core/plain.hpp"
 #include "core/tensor/dtype.hpp"
 
 namespace adjoin {
@@ -14,7 +14,7 @@ struct Reader {
   std::string_view all;
   size_t at = 0;
 
-  void blank() { while (at < all.size() && std::isspace(uint8_t(all[at]))) at++; }
+  void blank() { while (at < all.size() && is_blank(all[at])) at++; }
   bool eat(std::string_view word) {
     blank();
     if (all.substr(at, word.size()) != word) return false;
@@ -25,7 +25,7 @@ struct Reader {
   std::string_view ident() {
     blank();
     size_t from = at;
-    while (at < all.size() && (std::isalnum(uint8_t(all[at])) || all[at] == '_')) at++;
+    while (at < all.size() && (is_letter(all[at]) || is_digit(all[at]) || all[at] == '_')) at++;
     return all.substr(from, at - from);
   }
   aj_status* wrong(std::string_view wanted) {
@@ -42,6 +42,7 @@ constexpr Base kBases[] = {
     {"dim", AJ_PARAM_DIM}, {"size", AJ_PARAM_SIZE}, {"float", AJ_PARAM_FLOAT}, {"bool", AJ_PARAM_BOOL},
     {"str", AJ_PARAM_STR}, {"dtype", AJ_PARAM_DTYPE}, {"device", AJ_PARAM_DEVICE}, {"layout", AJ_PARAM_LAYOUT},
     {"memory_format", AJ_PARAM_MEMORY_FORMAT}, {"Generator", AJ_PARAM_GENERATOR},
+    {"Stream", AJ_PARAM_STREAM}, {"Function", AJ_PARAM_FUNCTION}, {"Object", AJ_PARAM_OBJECT},
 };
 
 aj_status* read_dtypes(Reader& r, uint64_t* mask) {
@@ -68,6 +69,11 @@ aj_status* read_type(Reader& r, Param* p) {
   for (const Base& b : kBases)
     if (b.name == word) p->base = b.base;
   if (p->base < 0) return r.wrong("a type (Tensor, Operand, Scalar, int, ...)");
+  if (p->base == AJ_PARAM_OBJECT && r.eat("<")) {
+    p->type = r.ident();
+    while (r.eat("::")) p->type += "::" + std::string(r.ident());
+    if (p->type.empty() || !r.eat(">")) return r.wrong("a type's name and '>'");
+  }
   if (r.eat("<")) AJ_TRY(read_dtypes(r, &p->dtypes));
   if (r.eat("(")) {
     std::string_view letter = r.ident();
@@ -80,8 +86,12 @@ aj_status* read_type(Reader& r, Param* p) {
   bool optional = r.eat("?");
   if (r.eat("[")) {
     p->list = -1;
-    if (std::isdigit(uint8_t(r.peek()))) p->list = std::atoi(std::string(r.ident()).c_str());
+    if (is_digit(r.peek())) {
+      std::string_view size = r.ident();
+      std::from_chars(size.data(), size.data() + size.size(), p->list);
+    }
     if (!r.eat("]")) return r.wrong("']'");
+    if (p->base >= AJ_PARAM_STREAM) return r.wrong("no list: of streams, functions and objects there are none");
     if (optional) p->flags |= AJ_PARAM_OPTIONAL_ITEMS;
     if (r.eat("?")) p->flags |= AJ_PARAM_OPTIONAL;
   } else if (optional) {
@@ -105,13 +115,13 @@ aj_status* read_string(Reader& r, Param* p) {
 aj_status* read_number(Reader& r, aj_value* v) {
   r.blank();
   const char* from = r.all.data() + r.at;
-  std::string copy(r.all.substr(r.at, 64));
-  char* end;
-  double f = std::strtod(copy.c_str(), &end);
-  size_t n = size_t(end - copy.c_str());
+  std::string_view rest = r.all.substr(r.at);
+  double f = take_double(&rest);
+  size_t n = r.all.size() - r.at - rest.size();
   if (n == 0) return r.wrong("a value");
-  bool whole = std::string_view(from, n).find_first_of(".eEinf") == std::string_view::npos;
-  *v = whole ? value(int64_t(std::strtoll(copy.c_str(), nullptr, 10))) : value(f);
+  int64_t i = 0;
+  auto [end, error] = std::from_chars(from + (*from == '+'), from + n, i);
+  *v = end == from + n && error == std::errc() ? value(i) : value(f);
   r.at += n;
   return nullptr;
 }

@@ -7,12 +7,12 @@
 
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
-#include "core/dispatch/order.hpp"
+#include "core/tensor/wrap.hpp"
 
 namespace adjoin {
 
 bool free_order_wanted() {
-  const char* text = std::getenv("ADJOIN_FREE_ORDER");
+  const char* text = secure_getenv("ADJOIN_FREE_ORDER");
   return !text || std::string_view(text) != "0";
 }
 
@@ -25,7 +25,7 @@ aj_status* default_host(Device** out) {
   }
   int32_t type;
   AJ_TRY(device_kind_find("cpu", &type));
-  return device_open({type, 0}, out);
+  return device_open({DLDeviceType(type), 0}, out);
 }
 
 aj_status* default_device(Device** out) {
@@ -42,15 +42,16 @@ aj_status* resize(aj_tensor* t, std::span<const int64_t> shape) {
   int64_t strides[kMaxDims];
   if (shape.size() > size_t(kMaxDims)) return fail(AJ_INVALID_ARGUMENT, "resize_: ", uint64_t(shape.size()), " dimensions; at most ", kMaxDims);
   c_strides(shape, strides);
-  AJ_TRY(settle_order(t));
+  AJ_TRY(settle_memory(t, "resize_"));
   Storage& s = storage(t);
   if (requires_grad(t) && !tls.grad_off)
     return fail(AJ_INVALID_ARGUMENT, "resize_: the tensor requires grad; its shape is part of the tape, use reshape");
+  if (std::ranges::equal(shape, adjoin::shape(t))) return nullptr;  // strides stay, whatever they are
   int64_t numel = 1;
   for (int64_t n : shape)
     if (n < 0 || __builtin_mul_overflow(numel, n, &numel)) return fail(AJ_INVALID_ARGUMENT, "resize_: impossible shape ", shape);
   uint64_t bytes = uint64_t(numel) * dt(priv(t).dtype).bytes;
-  uint64_t offset = s.data ? uint64_t(static_cast<char*>(t->dl.data) - static_cast<char*>(s.data)) : 0;
+  uint64_t offset = s.data ? uint64_t(place(t) - static_cast<char*>(s.data)) : 0;
   if (offset + bytes > s.bytes) {
     if (s.flags & (kStorageForeign | kStorageReadOnly))
       return fail(AJ_INVALID_ARGUMENT, "resize_: the memory belongs to somebody else (NumPy, DLPack); clone the tensor first");
@@ -58,8 +59,8 @@ aj_status* resize(aj_tensor* t, std::span<const int64_t> shape) {
     AJ_TRY(tensor_new(s.device, dt(priv(t).dtype), shape, &made));
     Ref held(made);
     if (priv(t).numel && s.device->id.device_type != kMetaType)
-      AJ_TRY(device_copy(s.device, made->dl.data, s.device, t->dl.data, std::min(bytes, s.bytes - offset)));
-    tensor_set_storage(t, priv(made).storage, made->dl.data);
+      AJ_TRY(device_copy(bytes_of(made), bytes_of(t), std::min(bytes, s.bytes - offset)));
+    tensor_set_storage(t, priv(made).storage, place(made));
   }
   return tensor_set_dims(t, shape, {strides, shape.size()});
 }

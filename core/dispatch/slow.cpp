@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
 
 #include "core/autograd/ops.hpp"
 #include "core/autograd/record.hpp"
@@ -11,9 +12,10 @@
 #include "core/dispatch/kinds.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/settings.hpp"
+#include "core/object.hpp"
+#include "core/tensor/wrap.hpp"
 
 namespace adjoin {
-namespace {
 
 std::string tag_name(int32_t tag) {
   switch (tag) {
@@ -30,9 +32,16 @@ std::string tag_name(int32_t tag) {
     case AJ_BOOLS: return "list of bool";
     case AJ_TENSORS: return "list of Tensor";
     case AJ_TENSOR: return "Tensor";
+    case AJ_STREAM: return "stream";
+    case AJ_FUNCTION: return "function";
+    case AJ_OBJECT: return "object";
+    case AJ_STRING_OBJ: return "str";
+    case AJ_LIST_OBJ: return "list";
     default: return text("value of tag ", tag);
   }
 }
+
+namespace {
 
 struct Settling {
   const aj_op* op;
@@ -46,8 +55,20 @@ struct Settling {
   }
 };
 
+aj_status* check_object(const aj_op* op, const Param& p, const aj_object* o) {
+  if (o && o->type >= AJ_DYNAMIC_BEGIN && (p.type.empty() || view(type_name(o->type)) == p.type)) return nullptr;
+  return fail(AJ_WRONG_TYPE, op->schema.ident, ": argument '", p.name, "' is ", o ? text("an object of type '", type_name(o->type), "'") : "no object",
+              "; an object of type '", p.type.empty() ? "any registered" : p.type, "' is wanted");
+}
+
 // A value in another form that means the same: a whole number as a float, one number as a list.
 aj_status* convert(Settling* st, const Param& p, aj_value* v) {
+  if (p.base == AJ_PARAM_OBJECT && v->tag == AJ_OBJECT) return check_object(st->op, p, v->v.object);
+  if (v->tag == AJ_COMPLEX_OBJ && !p.list && (p.base == AJ_PARAM_SCALAR || p.base == AJ_PARAM_OPERAND)) {
+    v->tag = AJ_COMPLEX;
+    v->v.c128 = static_cast<const double*>(object_payload(v->v.object));
+    return nullptr;
+  }
   bool number = v->tag == AJ_INT || v->tag == AJ_BOOL;
   if (p.base == AJ_PARAM_FLOAT && !p.list && number) {
     *v = value(double(v->v.i));
@@ -184,11 +205,8 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
 
 aj_status* one_backend(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys) {
   Device* d;
-  if (op->crosses_devices && args[0].tag == AJ_TENSOR) d = device(args[0].v.tensor);
-  else {
-    AJ_TRY(device_of(op, *keys, args, nargs, &d));
-    AJ_TRY(check_devices(op, d, args, nargs));
-  }
+  AJ_TRY(device_of(op, *keys, args, nargs, &d));
+  if (!op->crosses_devices) AJ_TRY(check_devices(op, d, args, nargs));
   *keys = d->key();
   return nullptr;
 }
@@ -213,30 +231,118 @@ aj_status* missing_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_va
   return serve_missing(op, d, args, nargs, rets, nrets);
 }
 
-aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
-  uint64_t functional = keys & kFunctionalKeys & ~kAutogradKey;
+namespace {
+
+// The arguments of a call with strided tensors in place of those without strides. Who is written is settled itself.
+class Strided {
+ public:
+  aj_status* take(const aj_op* op, const aj_value* args, uint32_t nargs, const aj_value* rets, uint32_t nrets) {
+    std::copy_n(args, nargs, args_);
+    for (uint32_t i = 0; i < nrets; i++)
+      if (rets[i].tag == AJ_TENSOR) AJ_TRY(settle_memory(rets[i].v.tensor, op->schema.ident));
+    for (uint32_t i = 0; i < nargs; i++) {
+      bool written = op->schema.params[i].flags & AJ_PARAM_WRITTEN;
+      if (args[i].tag == AJ_TENSOR) AJ_TRY(one(op, &args_[i].v.tensor, written));
+      if (args[i].tag != AJ_TENSORS) continue;
+      auto& list = lists_.emplace_back(args[i].v.tensors, args[i].v.tensors + args[i].aux);
+      for (aj_tensor*& t : list)
+        if (t) AJ_TRY(one(op, &t, written));
+      args_[i].v.tensors = list.data();
+    }
+    return nullptr;
+  }
+  const aj_value* args() const { return args_; }
+
+ private:
+  aj_status* one(const aj_op* op, aj_tensor** t, bool written) {
+    if (written) return settle_memory(*t, op->schema.ident);
+    Ref values;
+    AJ_TRY(strided_of(*t, op->schema.ident, values.out()));
+    *t = values.get();
+    held_.push_back(std::move(values));
+    return nullptr;
+  }
+  aj_value args_[32];
+  std::list<std::vector<aj_tensor*>> lists_;
+  std::vector<Ref> held_;
+};
+
+// Tensors without strides whose keys have nothing for the op: its body, else the values.
+aj_status* without_key(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  if (op->has_body) return run_generic(op, &op->body_kernel, 0, args, nargs, rets, nrets);
+  Strided strided;
+  AJ_TRY(strided.take(op, args, nargs, rets, nrets));
+  return redispatch(op, 0, strided.args(), nargs, rets, nrets);
+}
+
+// A kernel at a key made a new tensor where `target` was to be written.
+aj_status* move_into(aj_tensor* target, aj_value* ret) {
+  aj_tensor* made = ret->v.tensor;
+  if (ret->tag != AJ_TENSOR || made == target) return nullptr;
+  Ref held(made);
+  ret->v.tensor = target;
+  retain(target);
+  uint64_t key = target->keys & made->keys & kFunctionalKeys & ~(kAutogradKey | kWrapKey);
+  aj_object* payload = key && !(key & (key - 1)) ? tensor_payload(made, key) : nullptr;
+  if (payload && std::ranges::equal(shape(made), shape(target)) && priv(made).dtype == priv(target).dtype)
+    return tensor_set_payload(target, payload);
+  return copy_into(target, made);
+}
+
+aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  uint64_t functional = keys & kFunctionalKeys & ~(kAutogradKey | kWrapKey);
+  if (!functional) return without_key(op, args, nargs, rets, nrets);
   int top = 63 - __builtin_clzll(functional);
-  bool rec = (keys & kAutogradKey) && top < kAutogradBit;
   const Kernel* k = op->table[top].load(std::memory_order_acquire);
   if (!k) k = resolve(op, top);
   uint64_t below = keys & ((1ull << top) - 1);
-  if (!k) return redispatch(op, below | (rec ? 0 : keys & kAutogradKey), args, nargs, rets, nrets);
+  if (top < kAutogradBit) below &= ~kAutogradKey;  // recorded by who called
+  if (!k) return redispatch(op, below | (top < kAutogradBit ? 0 : keys & kAutogradKey), args, nargs, rets, nrets);
   Frame f(op, below, args, nargs, nrets);
+  aj_tensor* given[kMaxResults];
+  for (uint32_t i = 0; i < nrets; i++) given[i] = rets[i].tag == AJ_TENSOR ? rets[i].v.tensor : nullptr;
   f.call.rets = rets;
   AJ_TRY(device_of(op, keys, args, nargs, &f.device));
   f.call.device = f.device->id;
   const aj_op* outer = tls.running_op;
-  tls.running_op = op;
+  __atomic_store_n(&tls.running_op, op, __ATOMIC_RELAXED);
   uint64_t before = tls.exclude;
-  uint8_t grad_off = tls.grad_off;
   tls.exclude |= 1ull << top;  // a fallback that calls ops does not meet itself
-  if (rec) tls.grad_off = 1;
   aj_status* s = run_kernel(op, k, &f.call, 0);
   tls.exclude = before;
-  tls.grad_off = grad_off;
-  tls.running_op = outer;
-  AJ_TRY(s);
-  return rec ? record(op, args, nargs, rets, nrets) : nullptr;
+  __atomic_store_n(&tls.running_op, outer, __ATOMIC_RELEASE);
+  for (uint32_t i = 0; !s && i < nrets; i++)
+    if (given[i]) s = move_into(given[i], &rets[i]);
+  return s;
+}
+
+// A key below the tape: recorded as run() does it.
+aj_status* run_below(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec) {
+  if (!rec) return run_at_key(op, keys, args, nargs, rets, nrets);
+  const Vjp* vjp = vjp_for(op, args, nargs);
+  bool views = op->kind == Kind::view && op->infer;
+  if (op->has_body && !vjp && !views) return run_generic(op, &op->body_kernel, 0, args, nargs, rets, nrets);  // it records by itself
+  {
+    NoGrad off;
+    AJ_TRY(run_at_key(op, keys, args, nargs, rets, nrets));
+  }
+  for (uint32_t i = 0; i < nrets; i++) {  // a view is recorded, though its kernel saw recording off
+    if (rets[i].tag != AJ_TENSOR || args[0].tag != AJ_TENSOR) continue;
+    uint8_t& made = priv(rets[i].v.tensor).view_kind;
+    if (made == kViewNoGrad && priv(args[0].v.tensor).view_kind != kViewNoGrad) made = kView;
+  }
+  return views && !vjp ? record_view(op, args, nargs, rets, nrets) : record(op, vjp, args, nargs, rets, nrets);
+}
+
+}  // namespace
+
+aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool writes) {
+  uint64_t above = keys & kFunctionalKeys & ~kWrapKey;
+  bool rec = keys & kAutogradKey;
+  if (above >> (kAutogradBit + 1)) return run_at_key(op, keys, args, nargs, rets, nrets);
+  keys &= ~kAutogradKey;
+  return writes ? call_writing(op, keys, args, nargs, rets, nrets, rec, run_below)
+                : run_below(op, keys, args, nargs, rets, nrets, rec);
 }
 
 namespace {
@@ -286,11 +392,12 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
   return s;
 }
 
-aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec,
+[[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec,
                     RunStep run) {
   bool any = rec;
   for (uint32_t i = 0; i < nrets; i++)
     if (rets[i].tag == AJ_TENSOR) {
+      AJ_TRY(settle_memory(rets[i].v.tensor, op->schema.ident));
       any |= !tls.grad_off && requires_grad(rets[i].v.tensor);
       AJ_TRY(check_write(op, rets[i].v.tensor));
       if (overlaps_itself(rets[i].v.tensor))
@@ -328,11 +435,11 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
       return s;
     }
     // A recorded body has saved what its own ops wrote and read: their versions are the right ones already.
-    if (!rec || !op->has_body || op->vjp.load(std::memory_order_acquire)) each_written(op, args, bump_version);
+    if (!rec || !op->has_body || vjp_for(op, args, nargs)) each_written(op, args, bump_version);
     return nullptr;
   }
   AJ_TRY(check_write(op, target));
-  bool composite = op->has_body && !op->vjp.load(std::memory_order_acquire);
+  bool composite = op->has_body && !vjp_for(op, args, nargs);
   if (composite && in_place && rec) return body_in_place(op, args, nargs, rets);
   if (composite && !in_place) return run(op, keys, args, nargs, rets, nrets, rec);
   PendingWrite pending;
@@ -340,6 +447,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   if (rec) AJ_TRY(record_write_begin(op, args, nargs, target, &pending));
   uint8_t grad_off = tls.grad_off;
   if (rec) tls.grad_off |= 1;  // a body serves here as a kernel
+  const uint32_t version = storage(target).version, line = storage(target).writer_line;
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   tls.grad_off = grad_off;
   if (s) {
@@ -347,7 +455,9 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
     contents_changed(storage(target));  // who fails may have written before
     return s;
   }
-  bump_version(target);
+  bool again = keys >> 24 && storage(target).version != version;  // a key's kernel passed it on: it was counted there
+  if (again) storage(target).writer_line = line;
+  else bump_version(target);
   return rec ? record_write_end(op, args, nargs, rets, nrets, &pending) : nullptr;
 }
 

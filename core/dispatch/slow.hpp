@@ -1,5 +1,6 @@
 // core/dispatch/slow.hpp: the rare branches of a call.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "core/dispatch/op.hpp"
@@ -20,12 +21,12 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
 // Several backends among the tensors: 0-dim host tensors may join the others' device.
 aj_status* one_backend(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys);
 aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys);
-bool is_declined(const aj_status* s);  // no candidate took the call: the last error of this thread that said so
+std::string tag_name(int32_t tag);
 bool may_copy(const aj_op* op, const aj_value* args, uint32_t nargs);  // does a policy allow copies for it?
 aj_status* missing_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
 
-// Kernels at functionality keys, one for every op; they redispatch.
-aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
+// Kernels at functionality keys, one for every op; they redispatch. writes: in place, into out=, or an argument of "(a!)".
+aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool writes);
 
 using RunStep = aj_status* (*)(aj_op*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t, bool);
 // out= and in-place forms, rows with "(a!)".

@@ -51,6 +51,7 @@ aj_status* check_built_schema(const aj_op* op, std::string_view built, std::stri
     return fail(AJ_INVALID_ARGUMENT, op->schema.name, ": the kernel of plugin '", plugin, "' was built for '", built,
                 "', the op is '", op->schema.text, "': ", what);
   };
+  if (old.name != op->schema.name) return differs("that is another op");
   if (old.params.size() > now.size()) return differs("it expects more arguments");
   for (size_t i = 0; i < old.params.size(); i++)
     if (old.params[i].name != now[i].name || old.params[i].base != now[i].base || old.params[i].list != now[i].list)

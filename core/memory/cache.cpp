@@ -2,8 +2,11 @@
 // then what can be trimmed.
 #include "core/memory/cache.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 
+#include "core/memory/capture.hpp"
 #include "core/tensor/prepared.hpp"
 
 namespace adjoin {
@@ -185,23 +188,50 @@ aj_status* alloc_plain(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* go
   return nullptr;
 }
 
+// An allocation that is never cut serves requests of up to an eighth less.
+uint64_t whole_size(uint64_t bytes) {
+  uint64_t step = std::max<uint64_t>(std::bit_floor(bytes) / 8, 512);
+  return (std::max<uint64_t>(bytes, 1) + step - 1) / step * step;
+}
+
 aj_status* alloc_direct(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* got) {
   Device* d = m.device;
-  *got = bytes ? bytes : 1;
+  *got = m.handles ? whole_size(bytes) : bytes ? bytes : 1;
   return with_recovery(m, bytes, [&](aj_status** why) {
-    if (m.large_used + *got > m.limit()) return false;
+    // Once there are several streams, mem_free waits for each block instead.
+    bool one_stream = !streams_in_use.load(std::memory_order_relaxed);
+    if (auto kept = m.whole.find(*got); one_stream && kept != m.whole.end() && !kept->second.empty()) {
+      *out = kept->second.back();
+      kept->second.pop_back();
+      m.whole_bytes -= *got;
+      m.large_used += *got;
+      m.allocations++;
+      m.note_peak(memory_ticks());
+      return true;
+    }
+    uint64_t enough = std::max<uint64_t>({m.peak, m.large_used + *got, 64ull << 20});
+    if (m.whole_bytes && (!one_stream || m.large_used + m.whole_bytes + *got > enough)) drop_whole(m);
+    if (m.large_used + m.whole_bytes + *got > m.limit()) return false;
     if (*why) free_status(*why);
     *why = d->vtbl.mem_alloc(d->vtbl.self, d->id.device_id, *got, AJ_MEM_DEVICE, out);
     if (*why) return false;
     m.large_used += *got;
     m.allocations++;
     m.system_allocations++;
+    m.note_peak(memory_ticks());
     return true;
   });
 }
 
 void free_direct(DeviceMemory& m, void* p, uint64_t got) {
   Device* d = m.device;
+  // With one stream, queued work is before whatever is queued on the block later.
+  if (m.handles && !streams_in_use.load(std::memory_order_relaxed)) {
+    m.whole[got].push_back(p);
+    m.whole_bytes += got;
+    m.large_used -= got;
+    return;
+  }
   aj_status* s = d->vtbl.mem_free
                      ? d->vtbl.mem_free(d->vtbl.self, d->id.device_id, p, got, AJ_MEM_DEVICE)
                      : nullptr;
@@ -235,6 +265,10 @@ aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got) {
   if (m->direct) return alloc_direct(*m, bytes, out, got);
   void* stream = nullptr;
   AJ_TRY(stream_current(d->id, &stream));
+  if (__builtin_expect(captures_open.load(std::memory_order_relaxed) != 0, 0)) {
+    std::lock_guard held(m->lock);
+    stream = pool_for(*m, stream);
+  }
   return bytes <= kMediumMax ? alloc_medium(*m, stream, bytes, out, got)
                              : alloc_large(*m, stream, bytes, out, got);
 }

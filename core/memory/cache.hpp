@@ -6,6 +6,7 @@
 #pragma once
 #include <atomic>
 #include <mutex>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -55,18 +56,28 @@ struct PeakSecond {
   uint64_t bytes;
 };
 
+struct Pool {           // of device graphs: its address names memory as a stream's does
+  void* stream;         // that captures, or captured last
+  uint32_t graphs = 0;  // those captured, and the one being captured
+  bool open = false;
+};
+
 struct DeviceMemory {
   explicit DeviceMemory(Device* d);
   Device* device;
-  const bool host, direct;  // direct: pointers are opaque, so nothing can be cut or cached
+  const bool host, handles;  // handles: pointers are opaque, so only whole allocations are kept
+  const bool direct;         // each request is one of the device's
   std::mutex lock;
   Segments segments;
   std::unordered_map<void*, Central> central;  // by stream
   std::vector<ThreadCache*> caches;
+  std::unordered_map<uint64_t, std::vector<void*>> whole;  // by size: free allocations behind handles
+  uint64_t whole_bytes = 0;
   std::unordered_map<void*, std::vector<void*>>
       foreign;  // block: streams other than its own that use it
   std::atomic<uint32_t> foreign_count{0};
   std::vector<Pending> pending;
+  std::vector<std::unique_ptr<Pool>> pools;  // of graphs
   uint64_t large_used = 0,
            medium_used = 0;  // medium: outside of thread caches, or of threads that ended
   uint64_t peak = 0, allocations = 0, system_allocations = 0, user_limit = 0;
@@ -100,6 +111,7 @@ void flush_cache(DeviceMemory& m, ThreadCache* c,
 void reclaim_slabs(DeviceMemory& m);
 void apply_policy(DeviceMemory& m, uint32_t now);
 void cool_all(DeviceMemory& m);
+void drop_whole(DeviceMemory& m);  // free allocations behind handles
 
 // stream.cpp. Want the lock.
 bool defer_free(DeviceMemory& m, void* p, uint64_t got);  // true: it waits for events

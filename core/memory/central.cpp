@@ -30,7 +30,7 @@ namespace {
 
 // Each tensor's memory straight from its device, so that the device's own tools see its bounds.
 bool cache_is_off() {
-  const char* word = std::getenv("ADJOIN_MEMORY_CACHE");
+  const char* word = secure_getenv("ADJOIN_MEMORY_CACHE");
   return word && std::string_view(word) == "off";
 }
 
@@ -39,6 +39,7 @@ bool cache_is_off() {
 DeviceMemory::DeviceMemory(Device* d)
     : device(d),
       host(d->host()),
+      handles((d->flags & AJ_DEV_OPAQUE_POINTERS) && !cache_is_off()),
       direct((d->flags & AJ_DEV_OPAQUE_POINTERS) || (!d->host() && cache_is_off())),
       segments(d->host() ? 2 << 20 : 512 << 10) {}
 
@@ -269,7 +270,14 @@ void apply_policy(DeviceMemory& m, uint32_t now) {
   publish(m);
 }
 
+void drop_whole(DeviceMemory& m) {
+  for (auto& [bytes, free] : std::exchange(m.whole, {}))
+    for (void* p : free) free_raw(&m, p, bytes);
+  m.whole_bytes = 0;
+}
+
 void cool_all(DeviceMemory& m) {
+  drop_whole(m);
   m.segments.drop_free_segments(0, free_raw, &m);
   if (m.host && m.device->vtbl.mem_idle) m.segments.cool(0, 0, idle_pages, &m);
   publish(m);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/interfaces.hpp"
+#include "core/plain.hpp"
 
 namespace adjoin {
 namespace {
@@ -56,13 +57,12 @@ void each_group(const char* root, const char* groups, std::string_view controlle
 }  // namespace
 
 uint64_t parse_bytes(std::string_view text) {
-  std::string copy(text);
-  char* end = nullptr;
-  double v = std::strtod(copy.c_str(), &end);
-  if (end == copy.c_str() || !(v > 0)) return 0;
-  while (*end == ' ') end++;
+  std::string_view rest = text;
+  double v = take_double(&rest);
+  if (rest.size() == text.size() || !(v > 0)) return 0;
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   std::string unit;
-  for (; *end; end++) unit += char(*end | 32);
+  for (char c : rest) unit += char(c | 32);
   if (!unit.empty() && unit.back() == 'b') unit.pop_back();
   bool binary = unit.size() == 2 && unit[1] == 'i';
   if (unit.size() > 1 && !binary) return 0;
@@ -91,9 +91,9 @@ int cgroup_cpu_limit(const char* root, const char* groups) {
     std::string max = first_line(folder + "/cpu.max");
     size_t space = max.find(' ');
     if (space != std::string::npos && max.compare(0, 3, "max") != 0)
-      take(std::atof(max.c_str()), std::atof(max.c_str() + space));
-    take(std::atof(first_line(folder + "/cpu.cfs_quota_us").c_str()),
-         std::atof(first_line(folder + "/cpu.cfs_period_us").c_str()));
+      take(read_double(max), read_double(max.substr(space + 1)));
+    take(read_double(first_line(folder + "/cpu.cfs_quota_us")),
+         read_double(first_line(folder + "/cpu.cfs_period_us")));
   });
   return cpus == 0 ? 0 : std::max(1, int(cpus + 0.999));
 }
@@ -104,7 +104,7 @@ uint64_t host_memory_limit() {
     uint64_t limit = kNone;
     if (sysinfo(&info) == 0) limit = (uint64_t(info.totalram) + info.totalswap) * info.mem_unit;
     limit = std::min(limit, cgroup_memory_limit("/sys/fs/cgroup", "/proc/self/cgroup"));
-    const char* user = std::getenv("ADJOIN_MEMORY_LIMIT");
+    const char* user = secure_getenv("ADJOIN_MEMORY_LIMIT");
     if (uint64_t bytes = user ? parse_bytes(user) : 0)
       limit = std::min(limit, bytes);
     else if (user && *user)

@@ -11,6 +11,7 @@
 #include "core/dispatch/kinds.hpp"
 #include "core/tensor/dtype.hpp"
 #include "core/tensor/tensor.hpp"
+#include "core/tensor/wrap.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -109,11 +110,14 @@ aj_status* tensor_pin(aj_tensor* t, int32_t device_type, aj_tensor** out) {
   if (!host->host())
     return fail(AJ_INVALID_ARGUMENT,
                 "pin_memory: only memory of the host can be pinned; the tensor is on ", host->id);
+  Ref values;
+  AJ_TRY(strided_of(t, "pin_memory", values.out()));
+  t = values.get();
   if (tensor_pinned(t)) {
     retain(*out = t);
     return nullptr;
   }
-  AJ_TRY(device_open({device_type, 0}, &owner));
+  AJ_TRY(device_open({DLDeviceType(device_type), 0}, &owner));
   const aj_device_vtbl& v = owner->vtbl;
   if (owner->host() || !v.mem_alloc || !v.mem_free || !v.event_query || !v.event_free)
     return fail(AJ_UNIMPLEMENTED, "pin_memory: device ", owner->id,

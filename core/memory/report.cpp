@@ -1,7 +1,6 @@
 // core/memory/report.cpp: statistics of a device's memory, and who holds it when there is none
 // left.
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <tuple>
 
@@ -9,6 +8,7 @@
 #include "core/frontend.hpp"
 #include "core/memory/cache.hpp"
 #include "core/memory/pinned.hpp"
+#include "core/plain.hpp"
 #include "core/tensor/prepared.hpp"
 
 namespace adjoin {
@@ -19,9 +19,7 @@ std::string size_text(uint64_t bytes) {
   double v = double(bytes);
   int u = 0;
   while (v >= 999.95 && u < 4) v /= 1000, u++;
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, u ? "%.1f %s" : "%.0f %s", v, unit[u]);
-  return buffer;
+  return fixed_text(v, u ? 1 : 0) + " " + unit[u];
 }
 
 struct Numbers {
@@ -37,7 +35,7 @@ Numbers numbers(Device* d) {
     m.note_peak(memory_ticks());
     n.in_use = m.in_use();
     n.peak = m.peak;
-    uint64_t held_bytes = m.direct ? m.large_used : m.segments.used() + m.segments.warm_free();
+    uint64_t held_bytes = m.direct ? m.large_used + m.whole_bytes : m.segments.used() + m.segments.warm_free();
     n.cached = held_bytes > n.in_use ? held_bytes - n.in_use : 0;
     n.limit = m.limit() == UINT64_MAX ? 0 : m.limit();
     n.allocations = m.allocations;

@@ -62,6 +62,9 @@ class Segments {
   // Cools free chunks: those freed before `before`, then the longest free ones until at most `keep`
   // bytes are warm.
   void cool(uint64_t keep, uint32_t before, Release release, void* self);
+  // Memory of that stream (or pool) stays though it is free; from then on it need not.
+  void keep(void* stream) { kept_.insert(stream); }
+  void release_from(void* stream) { kept_.erase(stream); }
   // Gives up segments that are free as a whole, until at most `keep` warm bytes are free.
   void drop_free_segments(uint64_t keep, Release release, void* self);
 
@@ -84,6 +87,7 @@ class Segments {
 
   uint64_t granule_, used_ = 0, warm_free_ = 0, reserved_ = 0;
   std::set<Key> free_;
+  std::set<void*> kept_;
   std::map<char*, std::unique_ptr<Segment>> segments_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/memory/cache.hpp"
+#include "core/memory/capture.hpp"
 
 namespace adjoin {
 namespace {
@@ -19,7 +20,7 @@ void memory_use(Device* d, void* p, void* stream) {
   if (m->host || m->direct) return;
   std::lock_guard held(m->lock);
   Place at = m->segments.find(p);
-  if (!at.segment || at.segment->stream == stream) return;
+  if (!at.segment || belongs_to(*m, at.segment->stream, stream)) return;
   auto& streams = m->foreign[p];
   if (std::find(streams.begin(), streams.end(), stream) != streams.end()) return;
   streams.push_back(stream);

@@ -20,6 +20,16 @@ aj_status* gelu_backward_body(void*, aj_call* call) {
   });
 }
 
+aj_status* celu_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& x = b.tensor(0);
+    double alpha = b.real(1);
+    want(alpha != 0, "alpha must not be 0");
+    if (alpha == 1) return b.ret(0, elu(x, 1.0));
+    b.ret(0, where(gt(x, 0), x, expm1(clamp_max(x, 0) / alpha) * alpha));
+  });
+}
+
 aj_status* glu_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& x = b.tensor(0);

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "core/ops/make.hpp"
+#include "core/plain.hpp"
 
 namespace adjoin::ops {
 namespace {
@@ -27,7 +28,7 @@ Labels parse(std::string_view text, int64_t ndim, int64_t* dots) {
   Labels labels;
   int64_t named = 0;
   size_t ellipsis = text.find("...");
-  for (char c : text) named += std::isalpha(static_cast<unsigned char>(c)) != 0;
+  for (char c : text) named += is_letter(c);
   *dots = ellipsis == text.npos ? 0 : ndim - named;
   want(*dots >= 0 && named + *dots == ndim, "'", text, "' names ", named,
        " dimensions, the operand has ", ndim);
@@ -36,7 +37,7 @@ Labels parse(std::string_view text, int64_t ndim, int64_t* dots) {
       for (int64_t k = *dots; k-- > 0;) labels.push_back(kDots + Label(k));
       i += 2;
     } else {
-      want(std::isalpha(static_cast<unsigned char>(text[i])), "'", text, "' has a '",
+      want(is_letter(text[i]), "'", text, "' has a '",
            text.substr(i, 1), "' that is no letter");
       labels.push_back(text[i]);
     }

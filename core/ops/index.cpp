@@ -151,6 +151,10 @@ std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
       out.emplace_back();
       continue;
     }
+    if (!(index.device() == t.device()) && index.device().device_type != kDLCPU)
+      kit::raise_as("DeviceMismatchError", AJ_INVALID_ARGUMENT,
+                    "an index is on another device than the tensor, and not on the host; move it "
+                    "with .to(tensor.device)");
     Tensor here = index.device() == t.device() ? index : to(index, std::nullopt, t.device());
     if (here.dtype() == boolean || here.dtype() == uint8) {
       for (int64_t i = 0; i < here.ndim(); ++i) {
@@ -315,6 +319,19 @@ aj_status* index_put_in_place_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+// t with its slices at index replaced. A number is a vector of one element here, so that an index into it is
+// looked at, and none of them writes nothing.
+Tensor put_slices(const Tensor& t, int64_t d, const Tensor& index, const Tensor& values) {
+  std::vector<Tensor> indices(size_t(d) + 1);
+  indices[d] = reshape(index, {-1});
+  if (t.ndim()) return index_put(t, indices, values);
+  return reshape(index_put(reshape(t, {1}), indices, values), Sizes());
+}
+
+}  // namespace
+
 aj_status* index_copy_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &index = b.tensor(2), &source = b.tensor(3);
@@ -323,12 +340,10 @@ aj_status* index_copy_body(void*, aj_call* call) {
     want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = index.numel();
-    want(std::ranges::equal(source.shape(), shape), "source must have shape ", shown(shape),
-         ", it has ", shown(source));
-    if (t.ndim() == 0) return b.ret(0, clone(source));
-    std::vector<Tensor> indices(size_t(d) + 1);
-    indices[d] = reshape(index, {-1});
-    b.ret(0, index_put(t, indices, source));
+    bool number = shape.empty() && source.ndim() == 1 && source.numel() == index.numel();
+    want(number || std::ranges::equal(source.shape(), shape), "source must have shape ",
+         shown(shape), ", it has ", shown(source));
+    b.ret(0, put_slices(t, d, index, source));
   });
 }
 
@@ -341,10 +356,7 @@ aj_status* index_fill_body(void*, aj_call* call) {
     want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ",
          shown(value.shape()));
     Tensor filling = value.is_tensor() ? value.tensor() : number_of(t, value.number());
-    if (t.ndim() == 0) return b.ret(0, clone(filling));
-    std::vector<Tensor> indices(size_t(d) + 1);
-    indices[d] = reshape(index, {-1});
-    b.ret(0, index_put(t, indices, filling));
+    b.ret(0, put_slices(t, d, index, filling));
   });
 }
 

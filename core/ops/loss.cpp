@@ -33,8 +33,8 @@ void check_classes(const Tensor& input, const Tensor& target, int64_t dim) {
 }
 
 Tensor to_classes(const Tensor& t) {
-  want(is_integral(t) && t.dtype().code != kDLBool, "target classes must be int64, they are ",
-       t.dtype());
+  want(t.dtype() == int64 || t.dtype() == uint8, "target classes must be int64, they are ",
+       t.dtype(), "; use target.long()");
   return t.dtype() == int64 ? t : to(t, int64);
 }
 
@@ -119,6 +119,9 @@ namespace {
 Tensor probability_cross_entropy(const Tensor& input, Tensor target, const Tensor& weight,
                                  std::string_view how, double smoothing) {
   int64_t dim = input.ndim() == 1 ? 0 : 1, classes = input.size(dim);
+  want(target.ndim() == input.ndim() || input.ndim() == 0, "target classes must be int64, they are ",
+       target.dtype(), " of shape ", shown(target), "; use target.long(), or probabilities of input's shape ",
+       shown(input));
   want(std::ranges::equal(input.shape(), target.shape()), "probabilities must have input's shape ",
        shown(input), ", target has ", shown(target));
   if (smoothing > 0) target = target * (1 - smoothing) + smoothing / double(classes);
@@ -220,6 +223,7 @@ void want_one_shape(const Tensor& input, const Tensor& target) {
   if (!std::ranges::equal(input.shape(), target.shape()))
     kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "input is ", shown(input), ", target is ",
                   shown(target), ": give both one shape");
+  want(!is_integral(target), "target must be of floats, it is ", target.dtype(), "; use target.to(input.dtype)");
 }
 
 }  // namespace

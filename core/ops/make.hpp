@@ -51,6 +51,7 @@ auto in_own_name(F&& f) {
   try {
     return f();
   } catch (const kit::Error& e) {
+    if (e.code() == AJ_UNKNOWN || e.code() == AJ_CANCELLED) throw;  // no op's: a hook of the user's
     size_t colon = e.message().find(": ");
     throw kit::Error(e.code(), e.kind(),
                      colon == std::string::npos ? e.message() : e.message().substr(colon + 2));

@@ -204,23 +204,22 @@ class Derivative:
             if at is None:
                 at = [r.name for r in row.results].index(name)
                 what = {"": "RESULT", "shape": "RESULT_SHAPE"}.get(prop) or row.fail(f"cannot save {name}.{prop}")
-            what += self.only_for(name) if not prop else ""
-            saves.append(f"{{AJ_SAVE_{what}, {at}}}")
+            saves.append(f"{{AJ_SAVE_{what}, {at}, {0 if prop else self.only_for(name)}u}}")
         if saves:
             out.append(f"static const aj_save {row.cname}_save[] = {{{', '.join(saves)}}};")
         flags = " | ".join(f"uint32_t({f})" for f in self.flags) or "0"
         save = f"{row.cname}_save, {len(saves)}" if saves else "nullptr, 0"
         entry = (f"    {{sizeof(aj_vjp_def), {flags}, AJ_STR_LIT({quote(row.name)}), {save}, 0, {self.more}, "
-                 f"{self.function}, nullptr, nullptr, nullptr, nullptr}},")
+                 f"{self.function}, nullptr, nullptr, {{nullptr, 0}}}},")
         return out, entry
 
     def only_for(self, name):
         """A tensor is kept only while a gradient that reads it is wanted."""
         p, users = self.row.param(name), self.users.get(name, set())
         every = {i for i, q in enumerate(self.row.params) if q.differentiable}
-        if not users or users == every or max(users) > 23 or not (p.tensor or p in self.row.results):
-            return ""
-        return f" | AJ_SAVE_FOR({sum(1 << i for i in users)}u)"
+        if not users or users == every or not (p.tensor or p in self.row.results):
+            return 0
+        return sum(1 << i for i in users)
 
     def saves(self):
         return ", ".join(n + "." * bool(p) + p for n, p in self.save) or "nothing"

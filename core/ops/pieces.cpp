@@ -203,11 +203,16 @@ aj_status* triangle_indices(aj_call* call, bool lower) {
   return kit::compose(call, [=](kit::Body& b) {
     int64_t rows = b.integer(0), columns = b.integer(1), offset = b.integer(2);
     want(rows >= 0 && columns >= 0, "row and col must not be negative: ", rows, " and ", columns);
-    want(times(rows, std::max<int64_t>(columns, 1)) < int64_t(1) << 31, "a matrix of ", rows,
-         " by ", columns, " has more than 2^31 places");
+    // Nobody walks the rows above a lower triangle, below an upper one.
+    int64_t first = lower ? std::clamp(negated(offset), int64_t(0), rows) : 0;
+    int64_t last = columns == 0 ? first
+                   : lower      ? rows
+                                : std::clamp(plus(columns, negated(offset)), first, rows);
+    want(times(last - first, columns) < int64_t(1) << 31, "the triangle of ", rows, " by ", columns,
+         " lies in more than 2^31 places");
     DLDevice device = b.given(4) ? b.device(4) : DLDevice{kDLCPU, 0};
     auto each = [&](auto f) {  // f(row, first column, one behind the last)
-      for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t row = first; row < last; ++row) {
         int64_t diagonal = std::clamp(plus(row, offset), int64_t(-1), columns);
         int64_t from = lower ? 0 : std::max<int64_t>(diagonal, 0);
         f(row, from, std::max(from, lower ? std::min(diagonal + 1, columns) : columns));
@@ -237,6 +242,8 @@ aj_status* unravel_index_body(void*, aj_call* call) {
     Ints shape = b.ints(1);
     want(is_integral(rest), "indices must be integers, they are ", rest.dtype());
     for (int64_t n : shape) want(n >= 0, "sizes must not be negative: ", shown(shape));
+    want(rest.numel() == 0 || product(shape) != 0, "the shape ", shown(shape),
+         " has no elements, indices has shape ", shown(rest));
     std::vector<Tensor> out(shape.size());
     for (size_t d = shape.size(); d-- > 0;) {
       out[d] = shape[d] ? remainder(rest, shape[d]) : zeros_like(rest);

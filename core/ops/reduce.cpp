@@ -208,7 +208,8 @@ aj_status* logsumexp_body(void*, aj_call* call) {
     Tensor top = amax(x.is_complex() ? real(x) : x, dim, true);
     top = where(isfinite(top), top, 0);
     Tensor total = log(sum(exp(x - top), dim, true)) + top;
-    b.ret(0, kept || x.ndim() == 0 ? total : squeeze(total, dim));
+    if (!kept && x.ndim()) total = dim.size() ? squeeze(total, dim) : reshape(total, Sizes());
+    b.ret(0, total);
   });
 }
 

@@ -17,8 +17,8 @@ aj_status* diff_body(void*, aj_call* call) {
       want(part.ndim() == t.ndim(),
            "prepend and append must have as many dimensions as input: ", shown(part), " and ",
            shown(t));
+    if (n == 0) return b.ret(0, clone(t));
     Tensor out = parts.size() > 1 ? cat(parts, d) : t;
-    if (n == 0) return b.ret(0, clone(out));
     for (int64_t size = out.size(d); n > 0; --n, --size) {
       if (size < 2) {
         out = cut(out, d, 0, 0);

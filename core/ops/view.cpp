@@ -1,8 +1,15 @@
 // core/ops/view.cpp: sizes, strides and offsets of views.
 #include "core/ops/infer.hpp"
+#include "core/tensor/tensor.hpp"
 
 namespace adjoin::ops {
 namespace {
+
+// Where the first element is, as far as its alignment goes; a handle says nothing of that.
+uint64_t begin_of(const Tensor& t) {
+  bool handle = adjoin::device(t.get())->flags & AJ_DEV_OPAQUE_POINTERS;
+  return t.dl().byte_offset + (handle ? 0 : uint64_t(t.dl().data));
+}
 
 struct Geometry {
   explicit Geometry(const Tensor& t)
@@ -141,7 +148,7 @@ aj_status* view_dtype_view(void*, aj_call* call) {
     int64_t fine = std::max(before / after, int64_t(1)),
             coarse = std::max(after / before, int64_t(1));
     want(g.shape.back() % coarse == 0 &&
-             (t.dl().byte_offset + uint64_t(t.dl().data)) % uint64_t(after) == 0,
+             begin_of(t) % uint64_t(after) == 0,
          "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to,
          ": it is ", g.shape.back());
     for (size_t i = 0; i + 1 < g.strides.size(); ++i) {
@@ -455,7 +462,7 @@ aj_status* view_as_complex_view(void*, aj_call* call) {
     want(t.ndim() > 0 && t.size(-1) == 2, "the last size must be 2: ", shown(t));
     want(t.stride(-1) == 1, "the last dimension must be dense: its stride is ", t.stride(-1));
     uint64_t pair = t.dtype() == float32 ? 8 : 16;
-    want((t.dl().byte_offset + uint64_t(t.dl().data)) % pair == 0,
+    want(begin_of(t) % pair == 0,
          "storage_offset must be divisible by 2, or pairs begin in between: clone() the tensor "
          "first");
     Geometry g(t);

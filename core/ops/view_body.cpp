@@ -27,8 +27,8 @@ aj_status* narrow_body(void*, aj_call* call) {
 aj_status* adjoint_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    want(t.ndim() >= 2, "at least two dimensions are wanted, the shape is ", shown(t));
-    b.ret(0, conjugate(transpose(t, -2, -1)));
+    want(t.ndim() != 1, "at least two dimensions are wanted, the shape is ", shown(t));
+    b.ret(0, conjugate(t.ndim() ? transpose(t, -2, -1) : t));
   });
 }
 
@@ -51,8 +51,9 @@ aj_status* movedim_body(void*, aj_call* call) {
     Ints from = b.ints(1), to = b.ints(2);
     want(from.size() == to.size(), "source and destination differ in length: ", shown(from),
          " and ", shown(to));
-    Sizes order(size_t(t.ndim()), -1);
-    std::vector<bool> moved(size_t(t.ndim()), false);
+    size_t places = size_t(std::max<int64_t>(t.ndim(), 1));  // a number has one, which is none of its dimensions
+    Sizes order(places, -1);
+    std::vector<bool> moved(places, false);
     for (size_t i = 0; i < from.size(); ++i) {
       want(!moved[from[i]] && order[to[i]] < 0, "a dimension is named twice: ", shown(from), " to ",
            shown(to));
@@ -65,6 +66,7 @@ aj_status* movedim_body(void*, aj_call* call) {
       while (moved[next]) ++next;
       place = next++;
     }
+    order.resize(size_t(t.ndim()));
     b.ret(0, permute(t, order));
   });
 }

@@ -45,6 +45,10 @@ void check_resample(const kit::Values& c) {
            std::equal(shape.begin(), shape.end() - ptrdiff_t(dims), t.shape().begin()),
        "shape ", shown(shape), " differs from that of input, ", shown(t),
        ", in more than the last ", dims, " dimensions");
+  Floats scales = c.floats(4);
+  for (size_t d = 0; d < dims; ++d)  // NaN, too, is neither
+    want(scales[d] == 0 || (scales[d] >= 1.0 / kLargest && scales[d] <= kLargest),
+         "a scale must be 0 or from 2^-24 to 2^24, it is ", scales[d]);
   for (size_t d = n - dims; d < n; ++d)
     want(shape[d] >= 0 && shape[d] <= kLargest && t.size(int64_t(d)) <= kLargest &&
              (shape[d] == 0) == (t.size(int64_t(d)) == 0),

@@ -369,11 +369,6 @@ aj_status* max_unpool_body(void*, aj_call* call) {
 
 namespace {
 
-void average_windows(const Tensor& t, int64_t in, int64_t out) {
-  want(out >= 0 && in >= 0 && (in > 0 || out == 0), "input of shape ", shown(t),
-       " has no such windows");
-}
-
 Tensor averaged(const kit::Values& c, bool back) {
   const Tensor& t = c.tensor(0);
   Ints shape = c.ints(1);
@@ -390,10 +385,8 @@ Tensor averaged(const kit::Values& c, bool back) {
   return to(x, t.dtype());
 }
 
-}  // namespace
-
-aj_status* average_shape(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) {
+aj_status* infer_average(aj_call* call, bool back) {
+  return infer(call, [&](const Infer& c) {
     const Tensor& t = c.tensor(0);
     Ints shape = c.ints(1);
     check_volume(t.shape());
@@ -411,12 +404,19 @@ aj_status* average_shape(void*, aj_call* call) {
     for (int64_t d = t.ndim() - 3; d < t.ndim(); ++d) {
       want(std::max(t.size(d), shape[size_t(d)]) <= 1 << 24,
            "sizes must be at most 2^24: ", shown(shape));
-      average_windows(t, std::max(t.size(d), shape[size_t(d)]),
-                      std::min(t.size(d), shape[size_t(d)]));
+      int64_t in = t.size(d), out = shape[size_t(d)];
+      if (back) std::swap(in, out);
+      want(out >= 0 && (in > 0) == (out > 0), back ? "grad" : "input", " of shape ",
+           shown(t), " has no such windows: shape is ", shown(shape));
     }
     c.out(0, t.dtype(), shape);
   });
 }
+
+}  // namespace
+
+aj_status* average_shape(void*, aj_call* call) { return infer_average(call, false); }
+aj_status* average_backward_shape(void*, aj_call* call) { return infer_average(call, true); }
 aj_status* average_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) { b.ret(0, averaged(b, false)); });
 }

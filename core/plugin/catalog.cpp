@@ -75,6 +75,7 @@ void examine(Candidate* c, const Policy& policy) {
     if (c->has_note) c->name = c->note.name;
   }
   if (bad.empty()) bad = judge_note(c->note, this_host());
+  if (bad.empty()) bad = read_ops(file, &c->ops);
   if (bad.empty()) bad = check_symbols(file).fatal;
   if (bad.empty()) bad = missing_interface(c->note);
   if (bad.empty() && c->origin != Origin::kAsked)
@@ -127,6 +128,7 @@ Candidate* Catalog::add_asked(const std::string& path) {
     if (known->state == AJ_PLUGIN_REFUSED || known->state == AJ_PLUGIN_DISABLED) {
       known->has_note = c->has_note;
       known->note = c->note;
+      known->ops = c->ops;
       known->name = c->name;
       known->set(c->state, c->reason());
     }
@@ -140,6 +142,7 @@ Candidate* Catalog::add_asked(const std::string& path) {
 void Catalog::examine_again(Candidate* c) {
   c->has_note = false;
   c->note = {};
+  c->ops.clear();
   examine(c, policy_);
 }
 
@@ -159,7 +162,8 @@ void Catalog::insert(Candidate* c) {
 std::vector<Candidate*> Catalog::offering(std::string_view what) const {
   std::vector<Candidate*> found;
   for (Candidate* c : candidates_)
-    if (c->has_note && provides(c->note, what)) found.push_back(c);
+    if (c->has_note && (what.starts_with("op:") ? names_op(c->ops, what.substr(3)) : provides(c->note, what)))
+      found.push_back(c);
   return found;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/plugin/note.hpp"
+#include "core/plugin/pins.hpp"
 #include "core/plugin/policy.hpp"
 #include "core/plugin/search.hpp"
 
@@ -24,12 +25,15 @@ struct Candidate {
   uint64_t device = 0, inode = 0;
   bool has_note = false;
   aj_plugin_note note = {};
+  std::string ops;   // schemas that its file names
   std::string name;  // the note's, or what the file's name promises
   int32_t state = AJ_PLUGIN_FOUND;
   bool initialising = false;
   aj_plugin_drain_fn drain = nullptr;
   void* handle = nullptr;  // of dlopen
   uint32_t inits = 0;      // how often init has run
+  bool drained = false;    // since then
+  PinnedFile* pins = nullptr;
 
   void set(int32_t new_state, std::string why);
   const std::string& reason() const { return *reason_; }

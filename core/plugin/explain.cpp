@@ -52,7 +52,7 @@ std::string report_of(const Candidate* c) {
   std::string slot = "aj.report/" + c->name, lines;
   aj_service_def d = {};
   d.struct_size = sizeof d;
-  if (aj_status* none = services_table.at(str(slot), 0, &d)) return free_status(none), lines;
+  if (aj_status* none = service_peek(str(slot), &d)) return free_status(none), lines;
   auto* report = static_cast<const aj_report*>(d.table);
   aj_object* told = nullptr;
   if (!AJ_HAS_FN(report, aj_report, lines)) return lines;

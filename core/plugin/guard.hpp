@@ -1,4 +1,4 @@
-// core/plugin/guard.hpp: names the plugin whose first code is running when that code takes long or
+// core/plugin/guard.hpp: names the plugin whose init or drain is running when that takes long or
 // ends the process.
 #pragma once
 
@@ -7,14 +7,16 @@
 #include <string>
 #include <thread>
 
+#include "core/plugin/crash.hpp"
+
 namespace adjoin::plugin {
 
-// Stands around dlopen and init. Nothing in process survives exit(), abort() or a crash in there;
-// what can be done is to say who it was, before the process ends, and `adjoin plugins check` tries
-// in a child.
+// Stands around dlopen, init and drain. Nothing in process survives exit(), abort() or a crash in
+// there; what can be done is to say who it was, before the process ends, and `adjoin plugins check`
+// tries in a child.
 class InitGuard {
  public:
-  explicit InitGuard(std::string label);
+  InitGuard(std::string label, const char* what);  // what it is being: "loaded", "drained"
   ~InitGuard();
   InitGuard(const InitGuard&) = delete;
   InitGuard& operator=(const InitGuard&) = delete;
@@ -23,7 +25,8 @@ class InitGuard {
   void watch();
 
   std::string label_;
-  const char* outer_;  // init may load another plugin
+  const char* what_;
+  AtWork outer_;  // init may load another plugin
   int owner_pid_;
   bool done_ = false;
   std::mutex mutex_;

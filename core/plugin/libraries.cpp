@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/plugin/catalog.hpp"
+#include "core/plugin/trust.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin::plugin {
@@ -67,6 +68,11 @@ aj_status* library_open(aj_str plugin, aj_str file, void** out_handle) {
   std::string path(view(file));
   if (std::string bad = catalog().policy().refuses_library(&path); !bad.empty())
     return refused(plugin, std::string(view(file)), bad);
+  // The system's linker answers for bare names; a path may come from the environment.
+  if (path.find('/') != path.npos)
+    if (std::string real = real_path(path); !real.empty())
+      if (std::string who = who_else_may_write(real, libadjoin_path()); !who.empty())
+        return refused(plugin, path, who + "; only places that nobody else may write are trusted");
   std::set<std::string> before = mapped_files();
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {

@@ -2,11 +2,11 @@
 #include "core/plugin/load.hpp"
 
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <unwind.h>
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
-#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -14,11 +14,13 @@
 
 #include "core/dispatch/registry.hpp"
 #include "core/interfaces.hpp"
+#include "core/plain.hpp"
 #include "core/plugin/guard.hpp"
 #include "core/plugin/libraries.hpp"
 #include "core/plugin/present.hpp"
 #include "core/plugin/requires.hpp"
 #include "core/status.hpp"
+#include "core/thread/watch.hpp"
 
 namespace adjoin::plugin {
 namespace {
@@ -34,7 +36,7 @@ const void* query_for_plugin(const char* name, uint32_t major) {
 std::string user_options(const std::string& name) {
   std::string variable = "ADJOIN_OPTIONS_";
   for (char c : name)
-    variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    variable += c == '-' ? '_' : upper(c);
   const char* value = secure_getenv(variable.c_str());
   std::string options = value ? value : "";
   std::replace(options.begin(), options.end(), ';', '\n');
@@ -51,15 +53,16 @@ void wake_unwinder() {
 // cancellation is none.
 using Init = std::function<aj_status*(const aj_plugin_env*)>;
 
-aj_status* call_init(const Init& init, const aj_plugin_env* env) {
+template <class F>
+aj_status* caught(const char* what, F call) {
   try {
-    return init(env);
+    return call();
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (const std::exception& e) {
-    return fail(AJ_INTERNAL, "its init threw an exception: ", e.what());
+    return fail(AJ_INTERNAL, "its ", what, " threw an exception: ", e.what());
   } catch (...) {
-    return fail(AJ_INTERNAL, "its init threw something that is no std::exception");
+    return fail(AJ_INTERNAL, "its ", what, " threw something that is no std::exception");
   }
 }
 
@@ -78,7 +81,25 @@ std::string_view reason_in(std::string_view what) {
   return what.substr(begin + before.size(), end - begin - before.size());
 }
 
+// Does somebody have the file mapped? It stays as it is.
+void* mapped_already(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOLOAD | RTLD_LAZY | RTLD_LOCAL);
+  if (handle) dlclose(handle);
+  return handle;
+}
+
+// Its init would run a second time on one copy of its variables, with the tables of either.
+aj_status* check_alone(const Candidate& c) {
+  void* there = mapped_already(c.path);
+  if (!there || libraries().contains(there)) return nullptr;
+  for (const std::string& file : mapped_files())
+    if (file.substr(file.rfind('/') + 1).starts_with("libadjoin.so") && real_path(file) != libadjoin_path())
+      return fail(AJ_ALREADY_EXISTS, "a second libadjoin of this process, ", file, ", has loaded this file; a plugin serves one of them");
+  return nullptr;
+}
+
 aj_status* open_library(const Candidate& c, void** out_handle) {
+  AJ_TRY(check_alone(c));
   try {
     Library library(c.path, load_mode::rtld_now | load_mode::rtld_local);
     *out_handle = library.native();
@@ -94,19 +115,22 @@ aj_status* open_library(const Candidate& c, void** out_handle) {
 }
 
 aj_status* open_and_init(Candidate* c) {
-  InitGuard guard(c->label());
+  InitGuard guard(c->label(), "loaded");
   wake_unwinder();
   std::set<std::string> before = mapped_files();
   void* handle = nullptr;
   AJ_TRY(open_library(*c, &handle));
   AJ_TRY(note_new_files(before, c->path, c->name));
   const void* note = dlsym(handle, "aj_plugin_note_v1");
-  if (!note || std::memcmp(note, &c->note, sizeof c->note) != 0)
+  c->pins = pins_begin(c->pins, note, intern(c->name).c_str(), intern(c->label()).c_str());
+  if (!note || std::memcmp(note, &c->note, std::min<size_t>(c->note.struct_size, sizeof c->note)) != 0)
     return fail(AJ_PRECONDITION, "the note that it exports is not the one in its file");
   auto init = reinterpret_cast<aj_plugin_init_fn>(dlsym(handle, "aj_plugin_init_v1"));
   if (!init) return fail(AJ_PRECONDITION, "does not export aj_plugin_init_v1");
   AJ_TRY(run_init(c->name, c->path, user_options(c->name), init));
+  if (c->origin != Origin::kOwn) watch_kernels();
   c->handle = handle;
+  c->drained = false;
   ++c->inits;
   c->drain = reinterpret_cast<aj_plugin_drain_fn>(dlsym(handle, "aj_plugin_drain_v1"));
   return nullptr;
@@ -143,14 +167,25 @@ aj_status* run_init(const std::string& provider, const std::string& path,
   env.def_service = def_service;
   env.path = str(path);
   env.options = str(options);
-  AJ_TRY(call_init(init, static_cast<const aj_plugin_env*>(present("env", &env))));
+  AJ_TRY(caught("init", [&] { return init(static_cast<const aj_plugin_env*>(present("env", &env))); }));
   return transaction.commit();
 }
 
-void unmap(Candidate* c) {
+aj_status* drain(Candidate* c) {
+  if (!c->drain) return nullptr;
+  InitGuard guard(c->label(), "drained");
+  aj_status* bad = caught("drain", c->drain);
+  c->drained = !bad;
+  return bad ? prefix(bad, "its drain failed: ") : nullptr;
+}
+
+std::string unmap(Candidate* c) {
+  pins_end(c->pins);
   libraries().erase(c->handle);
   c->handle = nullptr;
   c->drain = nullptr;
+  if (!mapped_already(c->path)) return {};
+  return "the system's loader keeps it mapped: it has unique symbols, or somebody else has opened it";
 }
 
 aj_status* load(Candidate* c) {

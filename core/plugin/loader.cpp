@@ -58,12 +58,13 @@ aj_plugin_info info_of(const Candidate& c, const Candidate* shadow) {
   info.minor_min = c.note.minor_min;
   info.minor_built = c.note.minor_built;
   info.build_flags = c.note.build_flags;
+  info.ops = str(plugin::intern(c.ops));
   return info;
 }
 
 aj_status* inspect(aj_str path, aj_plugin_info* io) {
   return guarded([&]() -> aj_status* {
-    if (!io || io->struct_size < AJ_END_OF(aj_plugin_info, reserved2))
+    if (!io || io->struct_size < AJ_END_OF(aj_plugin_info, ops))
       return fail(AJ_INVALID_ARGUMENT,
                   "aj_plugins.inspect: aj_plugin_info.struct_size is too small");
     Candidate c;
@@ -161,6 +162,20 @@ void warn_if_others_may_write(const Candidate& c) {
     core_table().log(1, str("plugins"), str(text("loading ", c.label(), " although ", who)));
 }
 
+// A file that takes the name of an installed plugin keeps that from loading: it must provide as much.
+aj_status* check_name(Candidate* c) {
+  if (c->state != AJ_PLUGIN_FOUND) return nullptr;
+  for (const Candidate* other : catalog().named(c->name))
+    if (other != c && other->state == AJ_PLUGIN_FOUND)
+      for (std::string_view what : plugin::split(other->note.provides, ';'))
+        if (!plugin::provides(c->note, what)) {
+          c->set(AJ_PLUGIN_REFUSED, text("the installed plugin ", other->label(), " has that name and provides '", what,
+                                         "', which this file does not; give it another name"));
+          return fail(AJ_ALREADY_EXISTS, "plugin ", c->label(), ": ", c->reason());
+        }
+  return nullptr;
+}
+
 aj_status* load_asked(const char* path) {
   if (!path || !*path) return fail(AJ_INVALID_ARGUMENT, "aj_load_plugin: the path is empty");
   Locked lock(load_lock());
@@ -171,6 +186,7 @@ aj_status* load_asked(const char* path) {
     if (other != c && other->state == AJ_PLUGIN_LOADED)
       return fail(AJ_ALREADY_EXISTS, "plugin ", c->label(), ": ", other->label(),
                   " is loaded already");
+  if (aj_status* bad = check_name(c)) return bad;
   if (c->state == AJ_PLUGIN_FOUND) warn_if_others_may_write(*c);
   return plugin::load(c);
 }
@@ -233,6 +249,15 @@ std::string plugin_label(std::string_view name) {
   for (const Candidate* c : catalog().named(name))
     if (c->state == AJ_PLUGIN_LOADED || c->initialising) return c->label();
   return std::string(name);
+}
+
+std::string plugin_verdict(std::string_view name) {
+  Locked lock(load_lock());
+  const Candidate* found = nullptr;
+  for (const Candidate* c : catalog().named(name))
+    if (!found || c->inits) found = c;
+  if (!found) return text("plugin '", name, "' is not known");
+  return text("plugin ", found->label(), ": ", plugin::state_name(found->state), ": ", found->reason());
 }
 
 const aj_plugins* plugins_table() { return &kTable; }

@@ -33,5 +33,7 @@ const aj_plugins* plugins_table();
 // The label of the plugin of that name, with version and file, for errors that blame it; the name
 // itself if unknown.
 std::string plugin_label(std::string_view name);
+// "plugin acme 0.1 (/path): disabled: disabled by request"
+std::string plugin_verdict(std::string_view name);
 
 }  // namespace adjoin

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "core/device/device.hpp"
+#include "core/frontend.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/object.hpp"
 #include "core/plugin/guarded.hpp"
@@ -30,24 +31,31 @@ aj_status* unknown(aj_str name) {
 aj_status* disable_one(Candidate* c) {
   if (c->initialising)
     return fail(AJ_PRECONDITION, "plugins: ", c->label(), " is being initialised");
+  aj_status* bad = nullptr;
   if (c->state == AJ_PLUGIN_LOADED) {
     AJ_TRY(disable_provider(c->name));
     service_remove(c->name);
-    if (c->drain) AJ_TRY(c->drain());
+    devices_end(c->name);
+    types_end(c->name);
+    frontends_end(c->name);
+    bad = drain(c);
   }
   if (c->state == AJ_PLUGIN_LOADED || c->state == AJ_PLUGIN_FOUND)
-    c->set(AJ_PLUGIN_DISABLED, "disabled by request");
-  return nullptr;
+    c->set(AJ_PLUGIN_DISABLED, "disabled by request" + (bad ? "; " + bad->message : ""));
+  return bad ? prefix(bad, text("plugin ", c->label(), ": it is disabled, but ")) : nullptr;
 }
 
 // What may still point into its code or its data; empty: nothing.
 std::string keeps_mapped(const Candidate& c) {
   if (!c.drain)
     return "it exports no aj_plugin_drain_v1, which would promise that nothing of it is left";
+  if (!c.drained) return "its drain has not promised that nothing of it runs";
   if (std::string tied = provider_ties(c.name); !tied.empty()) return tied;
   if (std::string device = provider_device_open(c.name); !device.empty())
     return "its device '" + device + "' is open";
-  return {};
+  if (std::string given = service_given(c.name); !given.empty())
+    return "its service " + given + " was handed out";
+  return pins_text(c.pins);
 }
 
 std::string unload_one(Candidate* c) {
@@ -56,14 +64,15 @@ std::string unload_one(Candidate* c) {
   if (kept.empty()) {  // no call that begins from here on finds its functions
     retire_definitions(c->name);
     kept = wait_until_quiet();
+    if (kept.empty()) kept = pins_text(c->pins);  // what calls have made meanwhile
   }
   if (!kept.empty()) {
     c->set(AJ_PLUGIN_DISABLED, "disabled by request; it stays mapped: " + kept);
     return kept;
   }
-  unmap(c);
-  c->set(AJ_PLUGIN_DISABLED, "unloaded by request");
-  return {};
+  kept = unmap(c);
+  c->set(AJ_PLUGIN_DISABLED, "unloaded by request" + (kept.empty() ? "" : "; " + kept));
+  return kept;
 }
 
 std::string differs(const std::string& what, const std::string& digest, const std::string& locked) {
@@ -131,6 +140,7 @@ aj_status* unload(aj_str name, aj_object** out) {
     for (Candidate* c : found) {
       if (c->state == AJ_PLUGIN_SHADOWED) continue;  // replaced: tapes may need it
       AJ_TRY(disable_one(c));
+      if (c->handle && !c->drained) AJ_TRY(drain(c));
       if (std::string why = unload_one(c); !why.empty()) kept = why;
     }
     return string_new(str(kept), out);

@@ -11,6 +11,8 @@ namespace adjoin::plugin {
 namespace {
 
 constexpr uint32_t kMustUnderstand = 0xffff;
+constexpr uint32_t kLeastNote = AJ_END_OF(aj_plugin_note, requires_);  // of the second; from then on it grows
+constexpr uint32_t kFirstNote = 600;  // of the first candidate; the second made room in the texts
 constexpr uint32_t kSanitizers = AJ_BUILD_ASAN | AJ_BUILD_TSAN | AJ_BUILD_MSAN;
 
 std::string version_text(unsigned major, unsigned minor) {
@@ -68,18 +70,21 @@ Host this_host() {
 std::string read_note(const ElfFile& file, aj_plugin_note* out) {
   const ElfSection* section = file.section(AJ_PLUGIN_SECTION);
   if (!section) return "not a plugin: it has no section " AJ_PLUGIN_SECTION;
-  if (section->type != SHT_PROGBITS || section->size < sizeof *out)
+  if (section->type != SHT_PROGBITS || section->size < kFirstNote)
     return "bad note: the section " AJ_PLUGIN_SECTION " has " + std::to_string(section->size) +
            " bytes, a note has " + std::to_string(sizeof *out);
   std::vector<uint8_t> bytes;
   if (auto bad = file.read_section(*section, &bytes); !bad.empty()) return bad;
-  aj_plugin_note note;
-  std::memcpy(&note, bytes.data(), sizeof note);
+  aj_plugin_note note{};
+  std::memcpy(&note, bytes.data(), kFirstNote);
   if (std::memcmp(note.magic, AJ_PLUGIN_MAGIC, sizeof note.magic) != 0)
     return "bad note: it does not begin with " AJ_PLUGIN_MAGIC;
-  if (note.struct_size != sizeof note)
+  if (note.struct_size == kFirstNote)
+    return "built for the first candidate of the contract; compile it again with these headers";
+  if (note.struct_size < kLeastNote || note.struct_size > section->size)
     return "bad note: its struct_size is " + std::to_string(note.struct_size) + ", wanted " +
-           std::to_string(sizeof note);
+           std::to_string(kLeastNote) + " or more, within its section";
+  std::memcpy(&note, bytes.data(), std::min<size_t>(note.struct_size, sizeof note));
   if (!clean(note.name) || !clean(note.version) || !clean(note.vendor) || !clean(note.license) ||
       !clean(note.provides) || !clean(note.requires_))
     return "bad note: a text in it does not end, or is not UTF-8, or has control characters";
@@ -87,6 +92,26 @@ std::string read_note(const ElfFile& file, aj_plugin_note* out) {
     return "bad note: its name is not a word of a-z, 0-9, '_' and '-' that begins with a letter";
   *out = note;
   return {};
+}
+
+std::string read_ops(const ElfFile& file, std::string* out) {
+  const ElfSection* section = file.section(AJ_OPS_SECTION);
+  constexpr uint64_t kMost = 1 << 20;
+  if (!section || section->type != SHT_PROGBITS) return {};
+  std::vector<uint8_t> bytes;
+  if (section->size > kMost) return "bad section " AJ_OPS_SECTION ": it has more than a megabyte";
+  if (auto bad = file.read_section(*section, &bytes); !bad.empty()) return bad;
+  std::string text(bytes.begin(), std::find(bytes.begin(), bytes.end(), uint8_t(0)));
+  auto shown = [](char c) { return c == '\n' || (c >= ' ' && c != 0x7f && uint8_t(c) < 0x80); };
+  if (!std::all_of(text.begin(), text.end(), shown)) return "bad section " AJ_OPS_SECTION ": it is not lines of plain text";
+  *out = std::move(text);
+  return {};
+}
+
+bool names_op(std::string_view ops, std::string_view name) {
+  for (std::string_view line : split(ops, '\n'))
+    if (line.starts_with(name) && line.substr(name.size()).starts_with('(')) return true;
+  return false;
 }
 
 std::string judge_note(const aj_plugin_note& note, const Host& host) {

@@ -23,6 +23,9 @@ Host this_host();
 // their fields, so it may be shown even when judge_note refuses it.
 std::string read_note(const ElfFile& file, aj_plugin_note* out);
 std::string judge_note(const aj_plugin_note& note, const Host& host);
+// The schemas of its section .adjoin.ops, a line each; nothing if it has none.
+std::string read_ops(const ElfFile& file, std::string* out);
+bool names_op(std::string_view ops, std::string_view name);
 
 // Rules that a plugin breaks in what it exports and imports: they do not stop it from loading
 // unless `fatal` says so.

@@ -23,7 +23,7 @@ struct First {
 };
 constexpr First kFirst[] = {
     {"aj.autograd", AJ_END_OF(aj_autograd, node_results)},
-    {"aj.core", AJ_END_OF(aj_core, tensor_pinned)},
+    {"aj.core", AJ_END_OF(aj_core, graph_launch)},
     {"aj.op", AJ_END_OF(aj_dispatch, autocast)},
     {"aj.plugins", AJ_END_OF(aj_plugins, trace)},
     {"aj.service", AJ_END_OF(aj_services, revision)},

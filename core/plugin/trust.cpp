@@ -33,8 +33,8 @@ bool private_group(gid_t gid) {
   return true;
 }
 
-std::string writers(const struct stat& st) {
-  if (st.st_uid != 0 && st.st_uid != geteuid()) {
+std::string writers(const struct stat& st, uid_t trusted) {
+  if (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != trusted) {
     std::string name = user_name(st.st_uid);
     return "belongs to " + (name.empty() ? "user " + std::to_string(st.st_uid) : name);
   }
@@ -47,12 +47,14 @@ std::string writers(const struct stat& st) {
 
 }  // namespace
 
-std::string who_else_may_write(const std::string& path) {
+std::string who_else_may_write(const std::string& path, const std::string& trusted) {
+  struct stat known;
+  uid_t owner = !trusted.empty() && stat(trusted.c_str(), &known) == 0 ? known.st_uid : 0;
   for (std::string at = path; !at.empty();) {
     struct stat st;
     if (lstat(at.c_str(), &st) != 0)
       return "'" + at + "' cannot be examined: " + std::strerror(errno);
-    if (std::string who = writers(st); !who.empty()) return "'" + at + "' " + who;
+    if (std::string who = writers(st, owner); !who.empty()) return "'" + at + "' " + who;
     if (at == "/") break;
     size_t slash = at.rfind('/');
     at = slash == 0 ? "/" : at.substr(0, slash);

@@ -21,6 +21,7 @@ struct Entry {
   std::string slot, name, plugin;
   int32_t priority;
   const void* table;
+  bool given = false;  // somebody may keep the table
 };
 
 struct Services {
@@ -71,15 +72,15 @@ uint32_t count(aj_str slot) {
   return it == services().slots.end() ? 0 : uint32_t(it->second.size());
 }
 
-aj_status* at(aj_str slot, uint32_t i, aj_service_def* io) {
-  load_providers(view(slot));
+aj_status* take(aj_str slot, uint32_t i, aj_service_def* io, bool give) {
   std::lock_guard held(services().lock);
   auto it = services().slots.find(view(slot));
   uint32_t n = it == services().slots.end() ? 0 : uint32_t(it->second.size());
   if (i >= n)
     return fail(AJ_NOT_FOUND, "service '", slot, "': number ", i, " was asked for, ",
                 n == 0 ? "no plugin offers it" : text("there are ", n));
-  const Entry* e = it->second[i];
+  Entry* e = it->second[i];
+  e->given |= give;
   aj_service_def d{};
   d.struct_size = io->struct_size;
   d.priority = e->priority;
@@ -88,6 +89,11 @@ aj_status* at(aj_str slot, uint32_t i, aj_service_def* io) {
   d.table = e->table;
   std::memcpy(io, &d, std::min<size_t>(io->struct_size, sizeof d));
   return nullptr;
+}
+
+aj_status* at(aj_str slot, uint32_t i, aj_service_def* io) {
+  load_providers(view(slot));
+  return take(slot, i, io, true);
 }
 
 aj_status* choose(aj_str slot, aj_str name) {
@@ -145,13 +151,30 @@ aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
     if (e->name == view(d.name))
       return fail(AJ_ALREADY_EXISTS, "def_service: slot '", d.slot, "' has a '", d.name,
                   "' already, from plugin ", e->plugin);
-  s.made.push_back(
-      std::make_unique<Entry>(Entry{std::string(view(d.slot)), std::string(view(d.name)),
-                                    std::string(plugin), d.priority, d.table}));
-  slot.push_back(s.made.back().get());
+  auto same = [&](auto& e) {  // a plugin that comes back has its old entry
+    return e->plugin == plugin && e->slot == view(d.slot) && e->name == view(d.name);
+  };
+  auto old = std::ranges::find_if(s.made, same);
+  if (old == s.made.end())
+    old = s.made.insert(old, std::make_unique<Entry>(Entry{std::string(view(d.slot)),
+                                                           std::string(view(d.name)),
+                                                           std::string(plugin), 0, nullptr}));
+  (*old)->priority = d.priority;
+  (*old)->table = d.table;
+  slot.push_back(old->get());
   sort(s, view(d.slot));
   changes.fetch_add(1);
   return nullptr;
+}
+
+aj_status* service_peek(aj_str slot, aj_service_def* io) { return take(slot, 0, io, false); }
+
+std::string service_given(std::string_view plugin) {
+  Services& s = services();
+  std::lock_guard held(s.lock);
+  for (const auto& e : s.made)
+    if (e->plugin == plugin && e->given) return e->slot + " '" + e->name + "'";
+  return {};
 }
 
 std::string service_summary(std::string_view plugin) {

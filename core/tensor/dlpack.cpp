@@ -6,9 +6,12 @@
 #include "core/dispatch/order.hpp"
 #include "core/dispatch/settings.hpp"
 #include "core/tensor/prepared.hpp"
+#include "core/tensor/wrap.hpp"
 
 namespace adjoin {
 namespace {
+
+constexpr uint8_t kPrivateCodes = 128;  // and up: of dtypes that plugins registered
 
 struct Exported {
   DLManagedTensorVersioned managed;
@@ -27,9 +30,9 @@ void import_done(void* ctx) {
 }
 
 // DLPack's code of a device of ours: its own where it has one; host memory passes as the CPU's.
-int32_t outer_type(const Device* d) {
-  if (d->vtbl.dlpack_type) return d->vtbl.dlpack_type;
-  return d->host() ? int32_t(kDLCPU) : int32_t(kDLExtDev);
+DLDeviceType outer_type(const Device* d) {
+  if (d->vtbl.dlpack_type) return DLDeviceType(d->vtbl.dlpack_type);
+  return d->host() ? kDLCPU : kDLExtDev;
 }
 
 aj_status* inner_device(DLDevice given, Device** out) {
@@ -43,10 +46,15 @@ aj_status* inner_device(DLDevice given, Device** out) {
 
 }  // namespace
 
-aj_status* tensor_to_dlpack(aj_tensor* t, DLManagedTensorVersioned** out) {
-  if (!(t->obj.flags & AJ_TENSOR_STRIDED)) return fail(AJ_INVALID_ARGUMENT, "to_dlpack: the tensor has no strided layout; call to_dense() first");
-  AJ_TRY(settle_order(t));
+aj_status* tensor_to_dlpack(aj_tensor* t, void* stream, uint64_t flags, DLManagedTensorVersioned** out) {
+  AJ_TRY(check_words("to_dlpack", "", flags, AJ_DLPACK_NO_SYNC));
+  Ref values;
+  AJ_TRY(strided_of(t, "to_dlpack", values.out()));
+  t = values.get();
   if (storage(t).flags & kStorageMeta) return fail(AJ_INVALID_ARGUMENT, "to_dlpack: a meta tensor has no data");
+  if (t->dl.dtype.code >= kPrivateCodes)
+    return fail(AJ_WRONG_TYPE, "to_dlpack: DLPack has no code for ", t->dl.dtype, ", a dtype of a plugin; view it as integers of its size");
+  if (!(flags & AJ_DLPACK_NO_SYNC)) AJ_TRY(stream_follows(device(t), stream));
   auto* e = new (std::nothrow) Exported;
   if (!e) return fail(AJ_OUT_OF_MEMORY, "to_dlpack: out of memory");
   tensor_escape(t);
@@ -86,7 +94,10 @@ aj_status* tensor_from_dlpack(DLManagedTensorVersioned* m, aj_tensor** out) {
     uint64_t bytes = uint64_t(dl.strides ? (numel ? last + 1 : 0) : numel) * dtype->bytes;
     s = tensor_foreign(d, &dl, bytes + dl.byte_offset, flags, m, import_done, out);
   }
-  if (s && m->deleter) m->deleter(m);
+  if (!s)
+    static_cast<ForeignStorage&>(storage(*out)).pin = Pin(Holder::memory, m->deleter);
+  else if (m->deleter)
+    m->deleter(m);
   return s;
 }
 

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <string>
 
+#include "core/dispatch/registry.hpp"
+
 namespace adjoin {
 
 DType dtypes[64] = {
@@ -30,6 +32,7 @@ namespace {
 
 std::mutex register_lock;
 std::atomic<int> registered{AJ_DT_REGISTERED};
+std::atomic<bool> hidden[64];  // taken back with the init that registered it; tensors may have it
 std::atomic<int> default_index{AJ_DT_FLOAT32};
 
 bool unsigned_small(int i) { return i == AJ_DT_UINT8; }
@@ -81,7 +84,7 @@ const DType* find_dtype(DLDataType d) {
 
 const DType* find_dtype(std::string_view name) {
   for (int i = 0; i < registered.load(std::memory_order_acquire); i++)
-    if (dtypes[i].name && name == dtypes[i].name) return &dtypes[i];
+    if (dtypes[i].name && name == dtypes[i].name && !hidden[i]) return &dtypes[i];
   return nullptr;
 }
 
@@ -129,7 +132,24 @@ aj_status* set_default_dtype(int index) {
 
 aj_status* register_dtype(std::string_view name, uint32_t bits, int32_t cls, DLDataType* out) {
   std::lock_guard guard(register_lock);
-  if (find_dtype(name)) return fail(AJ_ALREADY_EXISTS, "dtype '", name, "': there is one of that name already");
+  auto take_back = [](int i) {
+    if (aj_registrar* r = transaction()) r->undo.push_back([i] { hidden[i] = true; });
+  };
+  auto same_as = [&](const DType& d) { return d.name && d.name == name && d.dl.bits == bits && d.cls == cls; };
+  if (const DType* known = find_dtype(name)) {  // several plugins may need the same one
+    if (!same_as(*known))
+      return fail(AJ_ALREADY_EXISTS, "dtype '", name, "': there is one of that name with ", int32_t(known->dl.bits), " bits and class ",
+                  int32_t(known->cls), ", asked are ", bits, " bits and class ", cls, "; choose another name");
+    *out = known->dl;
+    return nullptr;
+  }
+  for (int i = AJ_DT_REGISTERED; i < registered.load(); i++)
+    if (same_as(dtypes[i])) {
+      hidden[i] = false;
+      take_back(i);
+      *out = dtypes[i].dl;
+      return nullptr;
+    }
   if (bits == 0 || bits > 255 || bits % 8) return fail(AJ_INVALID_ARGUMENT, "dtype '", name, "': ", bits, " bits; whole bytes up to 248 are possible");
   if (cls < AJ_CLASS_BOOL || cls > AJ_CLASS_OPAQUE) return fail(AJ_INVALID_ARGUMENT, "dtype '", name, "': unknown class ", cls);
   int i = registered.load();
@@ -137,6 +157,7 @@ aj_status* register_dtype(std::string_view name, uint32_t bits, int32_t cls, DLD
   auto* kept = new std::string(name);  // names live as long as the process
   dtypes[i] = {{uint8_t(128 + i), uint8_t(bits), 1}, uint8_t(i), uint8_t(cls), uint8_t(bits / 8), 0, kept->c_str()};
   *out = dtypes[i].dl;
+  take_back(i);
   registered.store(i + 1, std::memory_order_release);
   return nullptr;
 }

@@ -12,7 +12,7 @@ struct Extent {
 };
 
 Extent extent(const aj_tensor* t) {
-  const char* lo = static_cast<const char*>(t->dl.data);
+  const char* lo = place(t);
   const char* hi = lo;
   int64_t bytes = dt(priv(t).dtype).bytes;
   for (int i = 0; i < t->dl.ndim; i++) {
@@ -43,7 +43,7 @@ int overlap(const aj_tensor* a, const aj_tensor* b) {
   if (priv(a).numel == 0 || priv(b).numel == 0) return 0;
   Extent x = extent(a), y = extent(b);
   if (x.hi <= y.lo || y.hi <= x.lo) return 0;
-  bool same_walk = a->dl.data == b->dl.data && priv(a).dtype == priv(b).dtype &&
+  bool same_walk = place(a) == place(b) && priv(a).dtype == priv(b).dtype &&
                    std::ranges::equal(shape(a), shape(b)) && std::ranges::equal(strides(a), strides(b));
   if (same_walk) return 1;
   // Columns of one matrix interleave without sharing an element: equal steps, different remainders.
@@ -56,14 +56,14 @@ int overlap(const aj_tensor* a, const aj_tensor* b) {
         if (s == 0) continue;
         while (s) { int64_t r = step % s; step = s; s = r; }
       }
-  int64_t apart = std::abs(static_cast<const char*>(a->dl.data) - static_cast<const char*>(b->dl.data));
+  int64_t apart = std::abs(place(a) - place(b));
   if (step && apart % step != 0 && apart % step >= bytes && step - apart % step >= bytes) return 0;
   // A matrix cut into blocks of rows and columns: compare per dimension where strides agree.
   if (a->dl.ndim == b->dl.ndim && std::ranges::equal(strides(a), strides(b))) {
     std::vector<int> order(size_t(a->dl.ndim));
     for (int i = 0; i < a->dl.ndim; i++) order[size_t(i)] = i;
     std::sort(order.begin(), order.end(), [&](int i, int j) { return a->dl.strides[i] > a->dl.strides[j]; });
-    int64_t rest = (static_cast<const char*>(b->dl.data) - static_cast<const char*>(a->dl.data)) / bytes;
+    int64_t rest = (place(b) - place(a)) / bytes;
     int64_t below = 0;
     for (int i : order) below += (std::max(a->dl.shape[i], b->dl.shape[i]) - 1) * std::abs(a->dl.strides[i]);
     for (int i : order) {

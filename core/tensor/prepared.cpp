@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/memory/limit.hpp"
+#include "core/tensor/wrap.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -47,7 +48,7 @@ uint64_t next_number() {
 
 uint64_t limit() {
   static const uint64_t bytes = [] {
-    if (const char* user = std::getenv("ADJOIN_PREPARED_LIMIT")) return parse_bytes(user);
+    if (const char* user = secure_getenv("ADJOIN_PREPARED_LIMIT")) return parse_bytes(user);
     return std::min<uint64_t>(uint64_t(1) << 30, host_memory_limit() / 8);
   }();
   return bytes;
@@ -59,7 +60,7 @@ std::string whole_key(const aj_tensor* t, const void* key, uint64_t bytes) {
   auto add = [&](int64_t number) {
     all.append(reinterpret_cast<const char*>(&number), sizeof number);
   };
-  add(static_cast<char*>(t->dl.data) - static_cast<char*>(storage(t).data));
+  add(place(t) - static_cast<char*>(storage(t).data));
   add(priv(t).dtype);
   for (int64_t n : shape(t)) add(n);
   for (int64_t n : strides(t)) add(n);
@@ -156,7 +157,10 @@ void prepared_keep(aj_tensor* t, uint64_t ticket, const void* key, uint64_t byte
 void contents_forget(Storage& s, uint64_t next) {
   uint64_t old = s.contents.load(std::memory_order_acquire);
   do {
-    if (old == kEscaped) return;
+    if (old == kEscaped) {
+      if ((s.flags & kStorageWrap) && next == 0) wrap_written(s);
+      return;
+    }
   } while (!s.contents.compare_exchange_weak(old, next));
   if (!(old & kKept)) return;
   Dropped dropped;

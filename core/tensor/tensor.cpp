@@ -8,6 +8,7 @@
 #include "core/autograd/record.hpp"
 #include "core/frontend.hpp"
 #include "core/object.hpp"
+#include "core/tensor/wrap.hpp"
 #include "core/trace.hpp"
 
 namespace adjoin {
@@ -78,8 +79,8 @@ inline bool count(std::span<const int64_t> shape, uint32_t bytes, int64_t* numel
     over |= __builtin_mul_overflow(n, s ? s : 1, &n);
   }
   *numel = empty ? 0 : n;
-  int64_t total;
-  return !(over || __builtin_mul_overflow(n, int64_t(bytes), &total)) && shape.size() <= size_t(kMaxDims);
+  int64_t total;  // of nothing any other size will do
+  return (empty || !(over || __builtin_mul_overflow(n, int64_t(bytes), &total))) && shape.size() <= size_t(kMaxDims);
 }
 
 void storage_init(Storage* s, Device* d, uint16_t flags) {
@@ -94,10 +95,18 @@ void storage_init(Storage* s, Device* d, uint16_t flags) {
   s->prepared_seen.store(0, std::memory_order_relaxed);
 }
 
-void finish_tensor(Block* b, Storage* s, int64_t numel, void* data, bool dense) {
+[[gnu::always_inline]] inline void set_place(aj_tensor* t, const Storage* s, void* data) {
+  t->dl.data = data;
+  t->dl.byte_offset = 0;
+  if (__builtin_expect(!(s->device->flags & AJ_DEV_OPAQUE_POINTERS), 1)) return;
+  t->dl.data = s->data;
+  t->dl.byte_offset = uint64_t(static_cast<char*>(data) - static_cast<char*>(s->data));
+}
+
+[[gnu::always_inline]] inline void finish_tensor(Block* b, Storage* s, int64_t numel, void* data, bool dense) {
   b->priv.storage = s;
   b->priv.numel = numel;
-  b->t.dl.data = data;
+  set_place(&b->t, s, data);
   auto flag = [](bool on, uint32_t bit) { return on ? bit : 0u; };
   b->t.obj.flags |= flag(dense, AJ_TENSOR_DENSE) | flag(s->flags & kStorageReadOnly, AJ_TENSOR_READ_ONLY) |
                     flag(s->flags & kStorageInference, AJ_TENSOR_INFERENCE);
@@ -149,20 +158,20 @@ aj_status* no_tensor_memory() {
 }
 
 void c_strides(std::span<const int64_t> shape, int64_t* out) {
-  int64_t step = 1;
+  uint64_t step = 1;  // may pass the end where a size is 0
   for (size_t i = shape.size(); i-- > 0;) {
-    out[i] = step;
-    step *= shape[i] > 1 ? shape[i] : 1;
+    out[i] = int64_t(step);
+    step *= shape[i] > 1 ? uint64_t(shape[i]) : 1;
   }
 }
 
 bool dense_strides(std::span<const int64_t> shape, std::span<const int64_t> strides) {
-  int64_t step = 1;
+  uint64_t step = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     if (shape[i] == 0) return true;
     if (shape[i] == 1) continue;
-    if (strides[i] != step) return false;
-    step *= shape[i];
+    if (uint64_t(strides[i]) != step) return false;
+    step *= uint64_t(shape[i]);
   }
   return true;
 }
@@ -172,11 +181,11 @@ aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> sh
   if (__builtin_expect(!count(shape, dtype.bytes, &numel), 0)) return bad_shape(shape);
   Block* b;
   AJ_TRY(tensor_with_bytes(d, dtype, int32_t(shape.size()), numel, uint64_t(numel) * dtype.bytes, &b));
-  int64_t step = 1;
+  uint64_t step = 1;  // may pass the end where a size is 0
   for (size_t i = shape.size(); i-- > 0;) {
     b->t.dl.shape[i] = shape[i];
-    b->t.dl.strides[i] = step;
-    step *= shape[i] > 1 ? shape[i] : 1;
+    b->t.dl.strides[i] = int64_t(step);
+    step *= shape[i] > 1 ? uint64_t(shape[i]) : 1;
   }
   *out = &b->t;
   return nullptr;
@@ -239,16 +248,62 @@ aj_status* tensor_alias(aj_tensor* of, const DType& dtype, std::span<const int64
   if (!b) return no_tensor_memory();
   s->refs.fetch_add(1, std::memory_order_relaxed);
   bool dense = true;
-  int64_t step = 1;
+  uint64_t step = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     b->t.dl.shape[i] = shape[i];
     b->t.dl.strides[i] = strides[i];
-    dense &= shape[i] == 1 || strides[i] == step;
-    step *= shape[i];
+    dense &= shape[i] == 1 || uint64_t(strides[i]) == step;
+    step *= uint64_t(shape[i]);
   }
   finish_tensor(b, s, numel, data, dense || numel == 0);
   b->t.keys = of->keys & ~(1ull << 33);  // the tape's key is given by the tape
   *out = &b->t;
+  return nullptr;
+}
+
+namespace {
+
+// Shape, and strides if there are any; no memory.
+[[gnu::cold]] aj_status* without_strides(Device* d, const DType& dtype, const DLTensor& like, WrapStorage* s, int64_t numel, aj_tensor** out) {
+  Block* b = block_new(kViewBlock, dtype, d, like.ndim, 0);
+  if (!b) return no_tensor_memory();
+  s->refs.fetch_add(1, std::memory_order_relaxed);
+  finish_tensor(b, s, numel, nullptr, false);
+  b->t.obj.flags &= ~uint32_t(AJ_TENSOR_STRIDED);
+  if (numel < 0) b->t.obj.flags |= AJ_TENSOR_RAGGED;
+  std::copy_n(like.shape, like.ndim, b->t.dl.shape);
+  if (like.strides) {
+    std::copy_n(like.strides, like.ndim, b->t.dl.strides);
+    b->t.dl.byte_offset = like.byte_offset;
+  } else {
+    b->t.dl.strides = nullptr;
+  }
+  *out = &b->t;
+  return nullptr;
+}
+
+}  // namespace
+
+aj_status* tensor_wrapped(Device* d, const DLTensor* like, WrapStorage* s, uint64_t key, aj_tensor** out) {
+  storage_init(s, d, uint16_t(kStorageForeign | kStorageWrap | (tls.inference ? kStorageInference : 0)));
+  const DType* dtype = find_dtype(like->dtype);
+  if (!dtype) return fail(AJ_WRONG_TYPE, "tensor_wrap: unknown dtype ", like->dtype);
+  int64_t known[kMaxDims], numel;
+  if (like->ndim < 0 || like->ndim > kMaxDims)
+    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: ", like->ndim, " dimensions; at most ", kMaxDims, " are possible");
+  std::span<const int64_t> shape{like->shape, size_t(like->ndim)};
+  bool ragged = std::ranges::find(shape, -1) != shape.end();
+  std::ranges::replace_copy(shape, known, -1, 1);
+  if (!count({known, shape.size()}, dtype->bytes, &numel)) return bad_shape(shape);
+  AJ_TRY(without_strides(d, *dtype, *like, s, ragged ? -1 : numel, out));
+  (*out)->keys |= key | kWrapKey;
+  return nullptr;
+}
+
+aj_status* tensor_same(aj_tensor* t, aj_tensor** out) {
+  if (is_strided(t)) return tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), place(t), out);
+  AJ_TRY(without_strides(device(t), dt(priv(t).dtype), t->dl, static_cast<WrapStorage*>(priv(t).storage), priv(t).numel, out));
+  (*out)->keys = t->keys & ~kAutogradKey;
   return nullptr;
 }
 
@@ -264,13 +319,39 @@ void view_attach(aj_tensor* v, aj_tensor* of, uint8_t view_kind) {
   v->obj.flags |= AJ_TENSOR_VIEW;
 }
 
+namespace {
+
+// Do so many bytes hold all elements of a tensor of others?
+bool fits(const DLTensor& t, uint64_t numel, uint32_t size, uint64_t bytes) {
+  if (t.byte_offset > bytes) return false;
+  uint64_t room = (bytes - t.byte_offset) / size;
+  if (!t.strides || numel == 0) return numel <= room;
+  uint64_t last = 0;
+  for (int i = 0; i < t.ndim; i++) {
+    uint64_t reach;
+    if (t.strides[i] < 0 || __builtin_mul_overflow(uint64_t(t.shape[i] - 1), uint64_t(t.strides[i]), &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      return false;
+  }
+  return last < room;
+}
+
+}  // namespace
+
 aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint64_t flags, void* ctx,
                           void (*drop)(void*), aj_tensor** out) {
   const DType* dtype = find_dtype(like->dtype);
   if (!dtype) return fail(AJ_WRONG_TYPE, "tensor_from_memory: unknown dtype ", like->dtype);
   std::span<const int64_t> shape{like->shape, size_t(like->ndim)};
   int64_t numel;
-  if (like->ndim < 0 || !count(shape, dtype->bytes, &numel)) return bad_shape(shape);
+  if (like->ndim < 0 || !count(shape, dtype->bytes, &numel)) {
+    aj_status* bad = bad_shape(shape);
+    if (bad->code == AJ_OUT_OF_MEMORY) bad->code = AJ_OUT_OF_RANGE;  // nothing is asked of the system
+    return bad;
+  }
+  if (!fits(*like, uint64_t(numel), dtype->bytes, bytes))
+    return fail(AJ_OUT_OF_RANGE, "tensor_from_memory: shape ", shape, " of ", like->dtype, " with its strides and byte_offset ",
+                like->byte_offset, " reaches outside the ", bytes, " bytes");
   Block* b = block_new(kViewBlock, *dtype, d, like->ndim, 0);
   auto* s = b ? new (std::nothrow) ForeignStorage : nullptr;
   if (!s) {
@@ -282,6 +363,7 @@ aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint6
   s->bytes = bytes;
   s->ctx = ctx;
   s->drop = drop;
+  s->pin = Pin(Holder::memory, drop);
   std::copy(shape.begin(), shape.end(), b->t.dl.shape);
   if (like->strides) {
     std::copy_n(like->strides, like->ndim, b->t.dl.strides);
@@ -298,6 +380,8 @@ void storage_destroy(Storage* s) {
   storage_bytes_free(s);
   if (s->flags & kStorageInBlock) {
     block_free(reinterpret_cast<Block*>(reinterpret_cast<char*>(s) - offsetof(Block, own)));
+  } else if (s->flags & kStorageWrap) {
+    delete static_cast<WrapStorage*>(s);
   } else if (s->flags & kStorageForeign) {
     delete static_cast<ForeignStorage*>(s);
   }
@@ -364,7 +448,7 @@ void tensor_set_storage(aj_tensor* t, Storage* s, void* data) {
   Storage* old = p.storage;
   if (s != &b->own) s->refs.fetch_add(1, std::memory_order_relaxed);
   p.storage = s;
-  t->dl.data = data;
+  set_place(t, s, data);
   t->dl.device = s->device->id;
   t->keys = (t->keys & ~kBackendKeys) | s->device->key();
   if (old == s) {

@@ -9,6 +9,7 @@
 
 #include "core/device/device.hpp"
 #include "core/memory/small.hpp"
+#include "core/plugin/pins.hpp"
 #include "core/tensor/dtype.hpp"
 
 namespace adjoin {
@@ -23,6 +24,7 @@ enum StorageFlags : uint16_t {
   kStorageReadOnly = 8,
   kStorageMeta = 16,       // no bytes
   kStorageInference = 32,
+  kStorageWrap = 64,       // a WrapStorage: a tensor without strides, see wrap.hpp
 };
 
 struct Storage {
@@ -44,6 +46,7 @@ constexpr uint64_t kEscaped = ~0ull;  // contents: somebody may write unseen
 struct ForeignStorage : Storage {
   void* ctx;
   void (*drop)(void* ctx);
+  Pin pin;
 };
 
 enum ViewKind : uint8_t {
@@ -100,6 +103,13 @@ inline TensorPriv& priv(aj_tensor* t) { return reinterpret_cast<Block*>(reinterp
 inline const TensorPriv& priv(const aj_tensor* t) { return priv(const_cast<aj_tensor*>(t)); }
 inline Storage& storage(const aj_tensor* t) { return *priv(t).storage; }
 inline Device* device(const aj_tensor* t) { return priv(t).storage->device; }
+// Where the first element is, to compute with. Of a device with handles it is no address: the core alone subtracts it from
+// another place in the same storage, and gives it to tensor_alias.
+inline char* place(const aj_tensor* t) { return static_cast<char*>(t->dl.data) + t->dl.byte_offset; }
+inline Bytes bytes_of(const aj_tensor* t, int64_t shift = 0) {
+  if (!(device(t)->flags & AJ_DEV_OPAQUE_POINTERS)) return {device(t), place(t) + shift, 0};
+  return {device(t), t->dl.data, t->dl.byte_offset + uint64_t(shift)};
+}
 inline std::atomic<uint32_t>& refs(aj_object* o) { return *reinterpret_cast<std::atomic<uint32_t>*>(&o->refs_private); }
 inline std::span<const int64_t> shape(const aj_tensor* t) { return {t->dl.shape, size_t(t->dl.ndim)}; }
 inline std::span<const int64_t> strides(const aj_tensor* t) { return {t->dl.strides, size_t(t->dl.ndim)}; }
@@ -149,9 +159,14 @@ aj_tensor* tensor_new_small(const aj_tensor* like, Device* d, const DType& dtype
 aj_status* no_tensor_memory();
 aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int64_t> shape,
                               std::span<const int64_t> strides, aj_tensor** out);
-// Shares the memory of `of`; `data` is the address of element 0. Takes no reference on a base: see view_attach.
+// Shares the memory of `of`; `data` is the place of element 0. Takes no reference on a base: see view_attach.
 aj_status* tensor_alias(aj_tensor* of, const DType& dtype, std::span<const int64_t> shape,
                         std::span<const int64_t> strides, void* data, aj_tensor** out);
+// A tensor without strides on `s`, which is retained; `like` as aj_wrap has it.
+struct WrapStorage;
+aj_status* tensor_wrapped(Device* d, const DLTensor* like, WrapStorage* s, uint64_t key, aj_tensor** out);
+// Another tensor that is all that t is, but for its history.
+aj_status* tensor_same(aj_tensor* t, aj_tensor** out);
 // Makes `v` (from tensor_alias) a view of `of`'s root, with the bookkeeping that in-place writes need.
 void view_attach(aj_tensor* v, aj_tensor* of, uint8_t view_kind);
 aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint64_t flags, void* ctx,

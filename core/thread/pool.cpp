@@ -40,18 +40,20 @@ struct Inherited {
   uint32_t line, site;
   uint8_t grad_off, inference, in_backward;
   void* current_node;
-  const char* running_plugin;
+  const Kernel* running_kernel;
   const aj_op* running_op;
 
   static Inherited take() {
     return {tls.include,   tls.exclude,     tls.line,         tls.site,           tls.grad_off,
-            tls.inference, tls.in_backward, tls.current_node, tls.running_plugin, tls.running_op};
+            tls.inference, tls.in_backward, tls.current_node, tls.running_kernel, tls.running_op};
   }
   void give() const {
     tls.include = include, tls.exclude = exclude, tls.line = line, tls.site = site;
     tls.grad_off = grad_off, tls.inference = inference, tls.in_backward = in_backward;
-    tls.current_node = current_node, tls.running_plugin = running_plugin,
-    tls.running_op = running_op;
+    tls.current_node = current_node;
+    // Atomic, for the watchdog's thread reads both.
+    __atomic_store_n(&tls.running_kernel, running_kernel, __ATOMIC_RELAXED);
+    __atomic_store_n(&tls.running_op, running_op, __ATOMIC_RELAXED);
   }
 };
 
@@ -270,12 +272,14 @@ void worker(int index) {
   }
 }
 
-// Signals belong to the threads of the user.
+// Signals belong to the threads of the user, but for faults of a worker's own: blocked, they would end the process past every
+// handler that could say what happened.
 void start_workers(Pool& p, int wanted) {
   fork_install();
   std::lock_guard held(p.lock);
   sigset_t all, before;
   sigfillset(&all);
+  for (int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int have = p.workers.load(); have < wanted; have++) {
     try {
@@ -344,13 +348,13 @@ aj_status* run_region(Pool& p, Region& r, int threads, int64_t n, int64_t grain,
 }  // namespace
 
 int default_num_threads() {
-  const char* asked = std::getenv("ADJOIN_NUM_THREADS");
+  const char* asked = secure_getenv("ADJOIN_NUM_THREADS");
   const char* end = asked ? asked + std::strlen(asked) : nullptr;
   int n = 0;
   bool whole = end != asked && std::from_chars(asked, end, n).ptr == end;
   if (whole && n >= 1 && n <= kMaxThreads) return n;
   int instead = whole && n > kMaxThreads ? kMaxThreads : 0;
-  if (const char* text = std::getenv("OMP_NUM_THREADS"); text && !instead)  // may be a list
+  if (const char* text = secure_getenv("OMP_NUM_THREADS"); text && !instead)  // may be a list
     if (int others = std::atoi(text); others >= 1) instead = std::min(others, kMaxThreads);
   if (!instead) instead = granted_cpus();
   static std::atomic<bool> told{false};

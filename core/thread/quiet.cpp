@@ -66,6 +66,11 @@ void quiet_remove(Tls* thread) {
   std::erase(threads().all, thread);
 }
 
+void each_thread(void (*f)(Tls* thread, void* with), void* with) {
+  std::lock_guard held(threads().lock);
+  for (Tls* t : threads().all) f(t, with);
+}
+
 std::string wait_until_quiet() {
   register_thread();
   if (!barrier()) return "the kernel has no membarrier(2), so nobody knows who is inside a call";

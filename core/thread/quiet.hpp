@@ -11,6 +11,9 @@ namespace adjoin {
 void quiet_add(Tls* thread);
 void quiet_remove(Tls* thread);
 
+// f(thread), one after the other; none of them ends meanwhile.
+void each_thread(void (*f)(Tls* thread, void* with), void* with);
+
 // Why some thread may still be inside code that a call before this one chose; empty: none can.
 std::string wait_until_quiet();
 

@@ -43,9 +43,9 @@ aj_status* copy(void*, const aj_copy* c) {
   }
   return nullptr;
 }
-aj_status* fill(void*, int32_t, void* p, const void* pattern, uint64_t width, uint64_t bytes,
-                void*) {
-  auto* to = static_cast<unsigned char*>(p);
+aj_status* fill(void*, int32_t, void* p, uint64_t offset, const void* pattern, uint64_t width,
+                uint64_t bytes, void*) {
+  auto* to = static_cast<unsigned char*>(p) + offset;
   auto* from = static_cast<const unsigned char*>(pattern);
   for (uint64_t i = 0; i < bytes; ++i) to[i] = from[i % width] ^ kTurned;
   return nullptr;

@@ -42,7 +42,7 @@ static aj_status* backward(void* self, aj_grad_call* g) {
 AJ_PLUGIN_INIT {
   const aj_dispatch* op = env->query("aj.op", 1);
   const aj_autograd* tape = env->query("aj.autograd", 1);
-  static const aj_save save = {AJ_SAVE_RESULT, 0};
+  static const aj_save save = {AJ_SAVE_RESULT, 0, 0};
   const aj_str name = AJ_STR_LIT("squash::squash"), cpu = AJ_STR_LIT("cpu");
   const uint64_t dtypes = 1 << AJ_DT_FLOAT32 | 1 << AJ_DT_FLOAT64;
   aj_op_def def = {sizeof def, 0, .kind = AJ_STR_LIT("unary_float")};

@@ -78,6 +78,12 @@ std::string expanded(const std::filesystem::path& path, const Language& language
 
 }  // namespace
 
+bool OpParam::known() const {
+  if (!info.list) return info.base >= AJ_PARAM_TENSOR && info.base <= AJ_PARAM_OBJECT;
+  return info.base == AJ_PARAM_TENSOR || info.base == AJ_PARAM_OPERAND ||
+         (info.base >= AJ_PARAM_INT && info.base <= AJ_PARAM_BOOL);
+}
+
 std::string number_text(double x, const char* infinity, const char* nan) {
   if (std::isnan(x)) return nan;
   if (std::isinf(x)) return (x < 0 ? "-" : "") + std::string(infinity);

@@ -15,6 +15,8 @@ struct OpParam {
   bool has(uint32_t flag) const { return info.flags & flag; }
   // May it be left out, it and all that follow?
   bool given() const { return has(AJ_PARAM_HAS_DEFAULT); }
+  // Does a binding have a form for it? If not, it takes None, and the library puts in the default.
+  bool known() const;
 };
 
 struct OpModel {

@@ -32,9 +32,12 @@ std::string converter(const OpParam& p) {
                                                         {AJ_PARAM_DEVICE, "device"},
                                                         {AJ_PARAM_LAYOUT, "layout"},
                                                         {AJ_PARAM_MEMORY_FORMAT, "memory_format"},
-                                                        {AJ_PARAM_GENERATOR, "generator"}};
-  auto found = kNames.find(p.info.base);
-  return std::string(found == kNames.end() ? "any" : found->second) + (p.info.list ? "s" : "");
+                                                        {AJ_PARAM_GENERATOR, "object"},
+                                                        {AJ_PARAM_STREAM, "object"},
+                                                        {AJ_PARAM_FUNCTION, "object"},
+                                                        {AJ_PARAM_OBJECT, "object"}};
+  if (!p.known()) return "unknown";
+  return std::string(kNames.at(p.info.base)) + (p.info.list ? "s" : "");
 }
 
 std::string list_text(const aj_value& v) {
@@ -74,7 +77,8 @@ std::string function(const OpModel& op, const std::string& name, bool in_place) 
   Names names(kReserved);
   for (size_t i = 0; i < op.params.size(); ++i) {
     const OpParam& p = op.params[i];
-    std::string own = names.take(p.name), otherwise = p.given() ? literal(p.info.value) : "nil";
+    std::string own = names.take(p.name),
+                otherwise = p.given() && p.known() ? literal(p.info.value) : "nil";
     list += (i ? ", " : "") + own;
     body += "  put." + converter(p) + "(a, " + std::to_string(i) + ", k, " + own;
     if (otherwise != "nil")

@@ -17,16 +17,18 @@ constexpr std::string_view kReserved[] = {
     "priv",   "try",   "typeof",   "unsized",  "virtual", "yield",  "o",     "r"};
 // What the part written by hand defines, the functions' names among it.
 constexpr std::string_view kOwn[] = {
-    "as",      "break",   "const",  "continue",  "crate",       "dyn",         "else",     "enum",
-    "extern",  "false",   "fn",     "for",       "if",          "impl",        "in",       "let",
-    "loop",    "match",   "mod",    "move",      "mut",         "pub",         "ref",      "return",
-    "self",    "Self",    "static", "struct",    "super",       "trait",       "true",     "type",
-    "unsafe",  "use",     "where",  "while",     "async",       "await",       "abstract", "become",
-    "box",     "do",      "final",  "macro",     "override",    "priv",        "try",      "typeof",
-    "unsized", "virtual", "yield",  "sys",       "core",        "dispatch",    "autograd", "table",
-    "text",    "copied",  "check",  "device",    "manual_seed", "load_plugin", "no_grad",  "v",
-    "list",    "holes",   "run",    "tensor_of", "guarded",     "infer",       "kernel",   "vjp",
-    "init",    "define",  "call"};
+    "as",        "break",  "const",    "continue", "crate",       "dyn",         "else",
+    "enum",      "extern", "false",    "fn",       "for",         "if",          "impl",
+    "in",        "let",    "loop",     "match",    "mod",         "move",        "mut",
+    "pub",       "ref",    "return",   "self",     "Self",        "static",      "struct",
+    "super",     "trait",  "true",     "type",     "unsafe",      "use",         "where",
+    "while",     "async",  "await",    "abstract", "become",      "box",         "do",
+    "final",     "macro",  "override", "priv",     "try",         "typeof",      "unsized",
+    "virtual",   "yield",  "sys",      "core",     "dispatch",    "autograd",    "table",
+    "text",      "copied", "check",    "device",   "manual_seed", "load_plugin", "no_grad",
+    "v",         "list",   "holes",    "run",      "tensor_of",   "guarded",     "infer",
+    "kernel",    "vjp",    "init",     "define",   "call",        "drop_value",  "not_a",
+    "complex_of"};
 
 std::string element(const OpParam& p) {
   switch (p.info.base) {
@@ -51,22 +53,38 @@ std::string element(const OpParam& p) {
     case AJ_PARAM_MEMORY_FORMAT:
       return "MemoryFormat";
     case AJ_PARAM_GENERATOR:
-      return "&'a Generator";
+    case AJ_PARAM_STREAM:
+    case AJ_PARAM_FUNCTION:
+    case AJ_PARAM_OBJECT:
+      return "&'a Object";
     case AJ_PARAM_OPERAND:
-      return "Operand<'a>";
+      return p.info.list ? "&'a Tensor" : "Operand<'a>";
     default:
       return "&'a Tensor";
   }
 }
 
-bool is_tensors(const OpParam& p) { return p.info.list && p.info.base == AJ_PARAM_TENSOR; }
+bool is_tensors(const OpParam& p) {
+  return p.info.list && (p.info.base == AJ_PARAM_TENSOR || p.info.base == AJ_PARAM_OPERAND);
+}
+
+// Is None among its values?
+bool may_be_none(const OpParam& p) {
+  return p.has(AJ_PARAM_OPTIONAL) || (p.given() && (!p.known() || p.info.value.tag == AJ_NONE));
+}
+
+// Is a number or a tensor to be turned into it?
+bool is_operand(const OpParam& p) {
+  return p.info.base == AJ_PARAM_OPERAND && !p.info.list && !may_be_none(p);
+}
 
 std::string type_of(const OpParam& p) {
+  if (!p.known()) return may_be_none(p) ? "Option<Unknown>" : "Unknown";
   std::string t = element(p);
   if (p.info.list)
     t = is_tensors(p) && p.has(AJ_PARAM_OPTIONAL_ITEMS) ? "&'a [Option<&'a Tensor>]"
                                                         : "&'a [" + t + "]";
-  return p.has(AJ_PARAM_OPTIONAL) ? "Option<" + t + ">" : t;
+  return may_be_none(p) ? "Option<" + t + ">" : t;
 }
 
 // What an argument becomes before the call, if it has to become something; then it bears the same
@@ -75,7 +93,7 @@ std::string prepared(const OpParam& p, const std::string& from, const std::strin
   if (!is_tensors(p)) return "";
   std::string make = p.has(AJ_PARAM_OPTIONAL_ITEMS) ? "holes" : "list";
   return "    let " + to + " = " +
-         (p.has(AJ_PARAM_OPTIONAL) ? from + ".map(" + make + ")" : make + "(" + from + ")") + ";\n";
+         (may_be_none(p) ? from + ".map(" + make + ")" : make + "(" + from + ")") + ";\n";
 }
 
 std::string items(const aj_value& v) {
@@ -103,7 +121,7 @@ std::string plain_literal(const OpParam& p, const aj_value& v) {
 std::string literal(const OpParam& p) {
   const aj_value& v = p.info.value;
   std::string out;
-  if (v.tag == AJ_NONE) return p.has(AJ_PARAM_OPTIONAL) ? "None" : "&[]";
+  if (v.tag == AJ_NONE || !p.known()) return "None";
   if (v.tag == AJ_STRING)
     out = quote({v.v.str, v.aux});
   else if (v.tag == AJ_INTS || v.tag == AJ_FLOATS || v.tag == AJ_BOOLS)
@@ -112,15 +130,26 @@ std::string literal(const OpParam& p) {
     out = "Layout(" + std::to_string(v.v.i) + ")";
   else if (v.tag == AJ_MEMORY_FORMAT)
     out = "MemoryFormat(" + std::to_string(v.v.i) + ")";
+  else if (v.tag == AJ_DTYPE)
+    out = "DType { code: " + std::to_string(v.v.dtype.code) +
+          ", bits: " + std::to_string(v.v.dtype.bits) +
+          ", lanes: " + std::to_string(v.v.dtype.lanes) + " }";
   else
     out = p.info.list ? "&[" + plain_literal(p, v) + "]" : plain_literal(p, v);
-  return p.has(AJ_PARAM_OPTIONAL) ? "Some(" + out + ")" : out;
+  return may_be_none(p) ? "Some(" + out + ")" : out;
 }
 
 std::string result_type(const OpParam& r) {
-  if (r.info.base == AJ_PARAM_TENSOR && r.info.list) return "Vec<Tensor>";
-  if (r.info.base == AJ_PARAM_TENSOR) return r.has(AJ_PARAM_OPTIONAL) ? "Option<Tensor>" : "Tensor";
-  return r.info.base == AJ_PARAM_STR ? "String" : element(r);
+  std::string t = "Object";
+  if (r.info.base == AJ_PARAM_TENSOR || r.info.base == AJ_PARAM_OPERAND)
+    t = "Tensor";
+  else if (r.info.base == AJ_PARAM_STR)
+    t = "String";
+  else if (r.info.base > AJ_PARAM_OPERAND && r.info.base < AJ_PARAM_GENERATOR)
+    t = element(r);
+  if (r.has(AJ_PARAM_OPTIONAL_ITEMS)) t = "Option<" + t + ">";
+  if (r.info.list) t = "Vec<" + t + ">";
+  return r.has(AJ_PARAM_OPTIONAL) ? "Option<" + t + ">" : t;
 }
 
 std::string camel(const std::string& name) {
@@ -183,10 +212,8 @@ struct Writer {
   std::string signature() const {
     std::string out;
     for (size_t i = 0; i < required; ++i) {
-      bool into =
-          op.params[i].info.base == AJ_PARAM_OPERAND && !op.params[i].has(AJ_PARAM_OPTIONAL);
       out += (i ? ", " : "") + names[i] + ": " +
-             (into ? "impl Into<Operand<'a>>" : type_of(op.params[i]));
+             (is_operand(op.params[i]) ? "impl Into<Operand<'a>>" : type_of(op.params[i]));
     }
     return out;
   }
@@ -196,7 +223,7 @@ struct Writer {
     for (size_t i = 0; i < op.params.size(); ++i) {
       const OpParam& p = op.params[i];
       std::string from = i < required ? names[i] : "o." + names[i];
-      if (i < required && p.info.base == AJ_PARAM_OPERAND && !p.has(AJ_PARAM_OPTIONAL))
+      if (i < required && is_operand(p))
         before += "    let " + names[i] + ": Operand = " + names[i] + ".into();\n";
       if (std::string made = prepared(p, from, names[i]); !made.empty())
         before += made, from = names[i];
@@ -212,7 +239,7 @@ struct Writer {
     for (size_t i = 0; i < op.results.size(); ++i) {
       std::string one = "Outcome::own(r[" + std::to_string(i) + "])?";
       if (op.results[i].has(AJ_PARAM_AUX)) {
-        out += "    unsafe { <Option<Tensor>>::own(r[" + std::to_string(i) + "])? };\n";
+        out += "    unsafe { drop_value(r[" + std::to_string(i) + "]) };\n";
         continue;
       }
       shown += (n++ ? ", " : "") + one;

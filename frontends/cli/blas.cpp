@@ -1,6 +1,6 @@
 // frontends/cli/blas.cpp: `adjoin blas compare`: speed and error of everybody who multiplies
 // matrices.
-#include <adjoin/abi/service.h>
+#include <adjoin/abi/tuner.h>
 
 #include <algorithm>
 #include <chrono>

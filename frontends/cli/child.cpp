@@ -13,6 +13,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "orphan.hpp"
+
 namespace adjoin::cli {
 namespace {
 
@@ -35,8 +37,9 @@ Child run_child(const Words& command, const char* variable) {
   if (fd < 0) throw std::runtime_error("no temporary file can be made in " + path);
   close(fd);
   std::cout.flush();
-  pid_t child = fork();
+  pid_t parent = getpid(), child = fork();
   if (child == 0) {
+    end_with(parent, SIGTERM);
     setenv(variable, path.c_str(), 1);
     become(command);
   }

@@ -79,6 +79,11 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::vector<aj_plugin_info> list_plugins();
 const char* state_name(uint32_t state);
 
+// How many letters must be put in, left out or replaced.
+size_t letters_apart(std::string_view a, std::string_view b);
+// "; did you mean 'x'?" with the known word that differs in the fewest letters, or nothing.
+std::string hint(const std::string& word, const Words& known);
+
 // JSON, built as text: json({{"name", quote(n)}, {"ok", "true"}}).
 std::string quote(std::string_view text);
 std::string json(const std::vector<std::pair<const char*, std::string>>& members);

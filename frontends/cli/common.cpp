@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <numeric>
+#include <utility>
 
 #include "cli.hpp"
 
@@ -31,6 +33,26 @@ bool is_utf8(std::string_view s) {
 }
 
 }  // namespace
+
+size_t letters_apart(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t before = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j)
+      before = std::exchange(row[j + 1],
+                             std::min({row[j + 1] + 1, row[j] + 1, before + (a[i] != b[j])}));
+  }
+  return row.back();
+}
+
+std::string hint(const std::string& word, const Words& known) {
+  size_t least = std::max<size_t>(1, word.size() / 4) + 1;
+  const std::string* best = nullptr;
+  for (const std::string& name : known)
+    if (size_t n = letters_apart(word, name); n < least) least = n, best = &name;
+  return best ? "; did you mean '" + *best + "'?" : "";
+}
 
 const aj_core& core() { return interface<aj_core>("aj.core"); }
 const aj_dispatch& dispatch() { return interface<aj_dispatch>("aj.op"); }

@@ -61,7 +61,9 @@ int run(const Words& words) {
   if (first == "--version") return config_command({"--version"});
   for (const Command& command : kCommands)
     if (first == command.name) return command.run(rest);
-  throw UsageError("there is no command '" + first + "'\n" + kHelp);
+  Words names;
+  for (const Command& c : kCommands) names.push_back(c.name);
+  throw UsageError("there is no command '" + first + "'" + hint(first, names) + "\n" + kHelp);
 }
 
 }  // namespace

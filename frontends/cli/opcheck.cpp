@@ -21,7 +21,7 @@ void add_package_folder() {
   if (!dladdr(reinterpret_cast<const void*>(&aj_get_interface), &info) || !info.dli_fname) return;
   fs::path folder = fs::canonical(info.dli_fname).parent_path() / "adjoin/python";
   if (!fs::exists(folder / "adjoin/testing/opcheck.py")) return;
-  const char* before = std::getenv("PYTHONPATH");
+  const char* before = secure_getenv("PYTHONPATH");
   std::string path = folder.string() + (before && *before ? ":" + std::string(before) : "");
   setenv("PYTHONPATH", path.c_str(), 1);
 }
@@ -30,7 +30,7 @@ void add_package_folder() {
 
 int opcheck_command(const Words& words) {
   add_package_folder();
-  const char* told = std::getenv("ADJOIN_PYTHON");
+  const char* told = secure_getenv("ADJOIN_PYTHON");
   std::vector<const char*> line = {told && *told ? told : "python3", "-m",
                                    "adjoin.testing.opcheck"};
   for (const std::string& word : words) line.push_back(word.c_str());

@@ -75,7 +75,10 @@ int show_one(const std::string& name, const Arguments& args) {
     aj_object* reasons = nullptr;
     std::string space = name.substr(0, name.find("::"));
     if (space.size() < name.size()) check(plugins().why(borrow("ops:" + space), &reasons));
-    throw std::runtime_error("there is no op '" + name + "'" +
+    Words names;
+    for (uint32_t i = 0; i < dispatch().op_count(); ++i)
+      names.push_back(text(info_of(dispatch().op_at(i)).name));
+    throw std::runtime_error("there is no op '" + name + "'" + hint(name, names) +
                              (reasons ? "\n" + take(reasons) : std::string()));
   }
   Words devices = args.has("device") ? args.get<Words>("device") : promised_devices();

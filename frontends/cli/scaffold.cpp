@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include "cli.hpp"
@@ -41,6 +42,25 @@ bool is_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), plain);
 }
 
+// A word of C, C++ or Python cannot name a function, nor can what those who write them define.
+bool is_reserved(const std::string& name) {
+  static const std::set<std::string_view> words = {
+      "alignas", "alignof", "and", "and_eq", "as", "asm", "assert", "async", "atomic_cancel",
+      "auto", "await", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class",
+      "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval",
+      "constexpr", "constinit", "continue", "decltype", "def", "default", "del", "delete", "do",
+      "double", "dynamic_cast", "elif", "else", "enum", "except", "explicit", "export", "extern",
+      "false", "finally", "float", "for", "friend", "from", "global", "goto", "if", "import", "in",
+      "inline", "int", "is", "lambda", "long", "main", "mutable", "namespace", "new", "noexcept",
+      "nonlocal", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "pass", "private",
+      "protected", "public", "raise", "register", "reinterpret_cast", "requires", "restrict",
+      "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct",
+      "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
+      "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
+      "with", "xor", "xor_eq", "yield"};
+  return words.contains(name);
+}
+
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
     text.replace(at, from.size(), to);
@@ -74,6 +94,8 @@ int write_scaffold(const Scaffold& s, Arguments& args, const Words& words) {
   if (!is_name(name) || name == "meta")
     throw args.misuse("'" + name + "' is no name for " + s.named +
                       ": wanted [a-z][a-z0-9_]*, at most 32");
+  if (is_reserved(name))
+    throw args.misuse("'" + name + "' is no name for " + s.named + ": C, C++ or Python use it; take another");
   if (lang != "c" && lang != "c++") throw args.misuse("there is no template in '" + lang + "'");
   fs::path out = args.has("out") ? args.get<std::string>("out") : name;
   if (fs::exists(out) && !fs::is_empty(out))

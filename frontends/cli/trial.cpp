@@ -13,6 +13,8 @@
 #include <cstring>
 #include <map>
 
+#include "orphan.hpp"
+
 namespace adjoin::cli {
 namespace {
 
@@ -26,11 +28,12 @@ std::string plural(size_t n, const std::string& noun) {
 pid_t start(const std::string& path, int write_end) {
   std::string fd = std::to_string(write_end);
   const char* words[] = {"adjoin", "plugins", kTrialCommand, path.c_str(), fd.c_str(), nullptr};
-  pid_t child = fork();
+  pid_t parent = getpid(), child = fork();
   if (child < 0)
     throw std::runtime_error(std::string("plugins check: cannot fork: ") + std::strerror(errno));
   if (child > 0) return child;
   setpgid(0, 0);
+  end_with(parent);
   execv("/proc/self/exe", const_cast<char**>(words));
   _exit(127);
 }
@@ -81,7 +84,7 @@ void write_all(int fd, const std::string& bytes) {
 
 // Has the plugin a kernel for the op on a device that its note promises?
 bool serves(const std::string& name, const std::string& promises, const aj_op* op) {
-  for (const std::string& what : split(promises, ';')) {
+  for (const std::string& what : split(promises + ";device:cpu", ';')) {  // ops of its own serve there
     size_t at = what.find(':') + 1, end = what.find('/');
     if (!what.starts_with("device:") && !what.starts_with("kernel:")) continue;
     aj_object* told = nullptr;

@@ -1,6 +1,6 @@
 // frontends/cli/tune.cpp: `adjoin tune`: measures which provider of matrix products is the fastest
 // for which sizes, and writes the file that a device's plugin reads at its first product.
-#include <adjoin/abi/service.h>
+#include <adjoin/abi/tuner.h>
 
 #include <algorithm>
 #include <cmath>

@@ -10,8 +10,9 @@
 #include <adjoin/joined.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <complex>
-#include <cstdio>
 #include <cstring>
 #include <initializer_list>
 #include <string>
@@ -135,12 +136,16 @@ inline void put_number(std::string& out, const Scalar& s) {
   } else if (s.is_integer()) {
     out += std::to_string(s.to_int());
   } else {
-    char room[64];
-    std::snprintf(room, sizeof room, "%.5g", s.to_complex().real());
-    out += room;
+    auto part = [&](double v) {  // as "%.5g", whatever the program's locale
+      char room[64];
+      out.append(room, std::to_chars(room, room + sizeof room, v, std::chars_format::general, 5).ptr);
+    };
+    part(s.to_complex().real());
     if (!s.is_complex()) return;
-    std::snprintf(room, sizeof room, "%+.5gj", s.to_complex().imag());
-    out += room;
+    double imag = s.to_complex().imag();
+    if (!std::signbit(imag)) out += '+';
+    part(imag);
+    out += 'j';
   }
 }
 

@@ -85,7 +85,7 @@ class Library {
   // Who lists libraries asks each whether it is there: a warning is due to who asked for this one.
   // A word that names nobody has been told of already.
   void tell_of_absence(const std::string& tried) const {
-    const char* set = std::getenv("ADJOIN_BLAS");
+    const char* set = secure_getenv("ADJOIN_BLAS");
     bool known =
         std::find(std::begin(kLibraries), std::end(kLibraries), wish_) != std::end(kLibraries);
     bool asked = known ? set && is_named_in(set)

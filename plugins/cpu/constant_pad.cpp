@@ -91,15 +91,17 @@ struct Padding {
   }
 };
 
-// As where numbers fill tensors: unsigned integers may be given as negative ones.
+// As where numbers fill tensors: unsigned integers may be given as negative ints.
 void check_fits(const aj_value& v, DLDataType to) {
   const bool sign = to.code == kDLInt, whole = sign || to.code == kDLUInt;
   bool fits = v.tag != AJ_COMPLEX || to.code == kDLComplex || v.v.c128[1] == 0;
-  if (whole && (v.tag == AJ_INT || v.tag == AJ_FLOAT) && to.bits <= (sign ? 64 : 32)) {
+  if (whole && v.tag == AJ_INT && to.bits <= (sign ? 64 : 32)) {
     const int64_t high = int64_t(~uint64_t(0) >> (64 - to.bits + sign)), low = -high - sign;
-    fits = v.tag == AJ_INT
-               ? v.v.i >= low && v.v.i <= high
-               : std::trunc(v.v.f) >= double(low) && std::trunc(v.v.f) < double(high) + 1;
+    fits = v.v.i >= low && v.v.i <= high;
+  }
+  if (whole && v.tag == AJ_FLOAT) {
+    const double f = std::trunc(v.v.f), bound = std::ldexp(1, to.bits - sign);
+    fits = f >= (sign ? -bound : 0) && f < bound;
   }
   if (!fits)
     raise(AJ_INVALID_ARGUMENT, "the number does not fit into ", to,

@@ -94,8 +94,9 @@ aj_status* copy(void*, const aj_copy* c) {
   return nullptr;
 }
 
-aj_status* fill(void*, int32_t, void* p, const void* pattern, uint64_t pattern_bytes,
-                uint64_t bytes, void*) {
+aj_status* fill(void*, int32_t, void* p, uint64_t offset, const void* pattern,
+                uint64_t pattern_bytes, uint64_t bytes, void*) {
+  p = static_cast<char*>(p) + offset;
   if (pattern_bytes == 0)
     return fail(AJ_INVALID_ARGUMENT, "cpu: the pattern to fill with is empty");
   if (pattern_bytes == 1) {
@@ -127,6 +128,9 @@ constexpr std::string_view kAutocast =
     "nn::margin_ranking_loss nn::cosine_embedding_loss nn::triplet_margin_loss;"
     "widest cat stack index_copy";
 
+const aj_autocast_lists autocast_lists = {
+    sizeof(aj_autocast_lists), 0, {kAutocast.data(), kAutocast.size()}};
+
 const aj_device_vtbl device = [] {
   aj_device_vtbl v = {};
   v.struct_size = sizeof v;
@@ -145,7 +149,6 @@ const aj_device_vtbl device = [] {
   v.fork_prepare = fork_prepare;
   v.fork_parent = fork_done;
   v.fork_child = fork_done;
-  v.autocast = {kAutocast.data(), kAutocast.size()};
   return v;
 }();
 

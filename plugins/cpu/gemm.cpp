@@ -139,6 +139,7 @@ aj_gemm as_gemm(const Gemm<T>& g) {
   aj_gemm out = {};
   out.struct_size = sizeof out;
   out.dtype = dtype_of<T>;
+  out.device = {kDLCPU, 0};
   out.trans_a = g.a.transposed, out.trans_b = g.b.transposed;
   out.batch = 1, out.m = g.m, out.n = g.n, out.k = g.k;
   out.lda = g.a.ld, out.ldb = g.b.ld, out.ldc = g.ldc;
@@ -152,23 +153,28 @@ aj_gemm as_gemm(const Gemm<T>& g) {
 
 // Null: our own code serves. In the deterministic mode the choice is that of one thread.
 template <class T>
-const aj_blas* provider_of(const Gemm<T>& g, int threads) {
+const aj_blas* provider_of(const Gemm<T>& g, int threads, bool by_shape = false) {
   if constexpr (is_integer<T>) {
     return nullptr;
   } else {
     if constexpr (is_complex<T>)
       if (g.alpha.im != 0 || g.beta.im != 0) return nullptr;
     Problem p = {dtype_of<T>, g.a.transposed, g.b.transposed, g.m, g.n, g.k, threads};
-    return serving(p, own_tiles<T>() != nullptr, [&] { return as_gemm(g); });
+    return serving(p, own_tiles<T>() != nullptr, [&] {
+      aj_gemm problem = as_gemm(g);
+      if (by_shape) problem.flags = AJ_GEMM_DETERMINISTIC;
+      return problem;
+    });
   }
 }
 
 // On the calling thread, without a batch and a bias.
 template <class T>
-void one_product(const aj_blas* who, const Gemm<T>& g) {
+void one_product(const aj_blas* who, const Gemm<T>& g, bool by_shape = false) {
   if constexpr (!is_integer<T>) {
     if (who && g.m * g.n * g.k > kTiny) {
       aj_gemm problem = as_gemm(g);
+      if (by_shape) problem.flags = AJ_GEMM_DETERMINISTIC;
       if (who->score(who->self, &problem) > 0) return check(who->gemm(who->self, &problem));
     }
   }
@@ -187,7 +193,7 @@ void run_provider(const aj_blas* who, const Gemm<T>& g, bool by_shape) {
       part.a = part.a.rows(lo);
     else
       part.b = part.b.columns(lo);
-    one_product(who, part);
+    one_product(who, part, by_shape);
   };
   int64_t work = g.m * g.n * g.k, threads = work < 1 << 19 ? 1 : core().num_threads();
   bool whole = g.batch > 1 && g.batch >= core().num_threads();
@@ -259,7 +265,7 @@ void multiply(const Gemm<T>& g, bool by_shape) {
   }
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
     if (g.k == 1 && g.beta == T(0) && !g.bias) return outer(g);
-  multiply_by(provider_of(g, by_shape ? 1 : core().num_threads()), g, by_shape);
+  multiply_by(provider_of(g, by_shape ? 1 : core().num_threads(), by_shape), g, by_shape);
 }
 
 #define AJ_MULTIPLY_(T)                                                   \

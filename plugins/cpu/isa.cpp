@@ -26,7 +26,7 @@ Isa best() {
 
 Isa choose() {
   Isa have = best();
-  const char* wanted = std::getenv("ADJOIN_CPU_ISA");
+  const char* wanted = secure_getenv("ADJOIN_CPU_ISA");
   if (!wanted) return have;
   std::string_view w = wanted;
   Isa most = w == "base" ? Isa::base : w == "avx2" ? Isa::avx2 : Isa::avx512;

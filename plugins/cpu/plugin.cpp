@@ -22,6 +22,7 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
         "cpu: vector kernels want a processor with SSE4.2 or later; the backend "
         "'reference' runs on any");
   plugin.device(device);
+  plugin.service("aj.autocast/cpu", "cpu", &autocast_lists, 0);
   for (const auto* table :
        {unary_kernels,    exp_kernels,        math_kernels,    special_kernels,     binary_kernels,
         integer_kernels,  compare_kernels,    ternary_kernels, copy_kernels,        reduce_kernels,

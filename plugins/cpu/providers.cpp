@@ -29,7 +29,7 @@ std::string said() {
     std::string_view chosen = view_of(env.services->chosen(kSlot));
     if (!chosen.empty()) return std::string(chosen);
   }
-  const char* set = std::getenv("ADJOIN_BLAS");
+  const char* set = secure_getenv("ADJOIN_BLAS");
   return set ? set : "";
 }
 
@@ -74,7 +74,7 @@ std::string Providers::unknown() const {
 // Raises for programs that choose; the environment can only be answered.
 void Providers::tell_of_unknown() const {
   static std::atomic<bool> told{false};
-  const char* set = std::getenv("ADJOIN_BLAS");
+  const char* set = secure_getenv("ADJOIN_BLAS");
   std::string name = set && wish_ == set ? unknown() : "";
   if (name.empty() || told.exchange(true)) return;
   std::string known;

@@ -27,7 +27,7 @@ const char* name_of(Isa isa) {
 
 std::string vectors() {
   std::string text = std::string("vector kernels: ") + name_of(isa());
-  if (const char* wish = std::getenv("ADJOIN_CPU_ISA"))
+  if (const char* wish = secure_getenv("ADJOIN_CPU_ISA"))
     text += std::string(", by ADJOIN_CPU_ISA=") + wish;
   else if (isa() == Isa::base)
     text += ", all that this processor has; those for avx2 and avx512 are faster";

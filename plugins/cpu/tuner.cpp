@@ -309,7 +309,7 @@ class Record {
   std::map<std::array<int64_t, 6>, aj_gemm> seen_;
 };
 Record* the_record() {
-  static const char* path = std::getenv("ADJOIN_TUNE_RECORD");
+  static const char* path = secure_getenv("ADJOIN_TUNE_RECORD");
   if (!path || !*path) return nullptr;
   static Record one(path);
   return &one;

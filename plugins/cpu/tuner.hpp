@@ -1,6 +1,8 @@
 // plugins/cpu/tuner.hpp: measuring who is the fastest, and the file that remembers it.
 #ifndef ADJOIN_PLUGINS_CPU_TUNER_HPP
 #define ADJOIN_PLUGINS_CPU_TUNER_HPP
+#include <adjoin/abi/tuner.h>
+
 #include "choices.hpp"
 
 namespace adjoin::cpu {

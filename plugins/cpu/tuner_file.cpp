@@ -69,10 +69,10 @@ std::string this_processor() {
 }
 
 std::string tuning_place() {
-  if (const char* set = std::getenv("ADJOIN_TUNING")) return set;
-  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (const char* set = secure_getenv("ADJOIN_TUNING")) return set;
+  const char* cache = secure_getenv("XDG_CACHE_HOME");
   if (cache && *cache == '/') return std::string(cache) + "/adjoin/products";
-  const char* home = std::getenv("HOME");
+  const char* home = secure_getenv("HOME");
   return home && *home == '/' ? std::string(home) + "/.cache/adjoin/products" : "";
 }
 
@@ -83,6 +83,8 @@ Choices read_choices(const std::string& path) {
   struct stat found;
   if (file.fd < 0 || fstat(file.fd, &found) != 0) raise(AJ_UNAVAILABLE, why());
   if (!S_ISREG(found.st_mode)) raise(AJ_INVALID_ARGUMENT, "it is no plain file");
+  if ((found.st_uid != 0 && found.st_uid != geteuid()) || (found.st_mode & S_IWOTH))
+    raise(AJ_PERMISSION, "it belongs to somebody else, or may be written by everybody");
   return Choices::parse(read_all(file.fd, kLargestFile));
 }
 

@@ -205,8 +205,10 @@ bool multiplies(DLDataType dtype) {
   return types_of(dtype, &t) && BlasLt::find();
 }
 
-aj_status* multiply(const aj_gemm& g, int32_t device, bool by_shape) {
+aj_status* multiply(const aj_gemm& g) {
   if (aj_status* s = ready()) return s;
+  int32_t device = g.device.device_id;
+  bool by_shape = g.flags & AJ_GEMM_DETERMINISTIC;
   On here(device);
   if (here.failed()) return status_of(here.result(), "gemm");
   return kit::guard("", [&] {

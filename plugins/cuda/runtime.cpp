@@ -83,7 +83,7 @@ int32_t find_devices(std::string* why) {
                      "); install NVIDIA's driver");
     return 0;
   }
-  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  const char* list = secure_getenv("CUDA_VISIBLE_DEVICES");
   int32_t all = used() ? -1 : count_by_management();
   int32_t n = all < 0 ? -1 : visible_of(all, list);
   Result result = kSuccess;

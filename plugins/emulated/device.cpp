@@ -90,7 +90,7 @@ aj_status* stream_sync(void*, int32_t dev, void* stream) {
 }
 aj_status* stream_query(void*, int32_t dev, void* stream, int32_t* done) {
   Stream& s = stream_of(dev, stream);
-  *done = s.passed(s.queued());
+  if (aj_status* late = s.ask(s.queued(), done)) return late;
   return s.take_error();
 }
 // A captured order between streams would have to be part of the graph, which is one stream's here.
@@ -145,14 +145,16 @@ aj_status* event_record(void*, int32_t dev, void* event, void* stream) {
 }
 aj_status* event_query(void*, int32_t, void* event, int32_t* done) {
   auto* e = static_cast<Event*>(event);
-  *done = !e->stream || poisoned || e->stream->passed(e->ticket);
-  return e->stream && *done && !poisoned ? e->stream->look_at_error(e->ticket) : nullptr;
+  *done = 1;
+  if (!e->stream || poisoned) return nullptr;
+  if (aj_status* late = e->stream->ask(e->ticket, done)) return late;
+  return *done ? e->stream->look_at_error(e->ticket) : nullptr;
 }
 aj_status* event_sync(void*, int32_t, void* event) {
   auto* e = static_cast<Event*>(event);
   return e->stream ? e->stream->wait(e->ticket, Stream::Errors::look) : nullptr;
 }
-aj_status* event_elapsed(void*, void* start, void* stop, double* out_ms) {
+aj_status* event_elapsed(void*, int32_t, void* start, void* stop, double* out_ms) {
   auto *a = static_cast<Event*>(start), *b = static_cast<Event*>(stop);
   if (!a->stream || !b->stream || !a->stream->passed(a->ticket) || !b->stream->passed(b->ticket))
     return fail(AJ_PRECONDITION,
@@ -186,13 +188,13 @@ aj_status* copy(void*, const aj_copy* c) {
   return queued ? stream_of(dev, c->stream).submit({move, "a copy", true, {}}) : move();
 }
 
-aj_status* fill(void*, int32_t dev, void* p, const void* pattern, uint64_t pattern_bytes,
-                uint64_t bytes, void* stream) {
+aj_status* fill(void*, int32_t dev, void* p, uint64_t offset, const void* pattern,
+                uint64_t pattern_bytes, uint64_t bytes, void* stream) {
   if (pattern_bytes == 0)
     return fail(AJ_INVALID_ARGUMENT, "emulated: the pattern to fill with is empty");
   std::string kept(static_cast<const char*>(pattern), pattern_bytes);
   auto write = [=]() -> aj_status* {
-    char* to = arena.reach(static_cast<char*>(p));
+    char* to = arena.reach(static_cast<char*>(p) + offset);
     for (uint64_t at = 0; at < bytes; at += kept.size())
       std::memcpy(to + at, kept.data(), std::min<uint64_t>(kept.size(), bytes - at));
     return nullptr;
@@ -212,13 +214,13 @@ aj_status* capture_end(void*, int32_t, void* stream, void** out_graph) {
   *out_graph = graph;
   return s;
 }
-aj_status* graph_launch(void*, void* graph, void* stream) {
+aj_status* graph_launch(void*, int32_t, void* graph, void* stream) {
   auto* g = static_cast<Graph*>(graph);
   for (const Work& work : g->work)
     if (aj_status* s = stream_of(g->device, stream).submit(work)) return s;
   return nullptr;
 }
-aj_status* graph_free(void*, void* graph) {
+aj_status* graph_free(void*, int32_t, void* graph) {
   delete static_cast<Graph*>(graph);
   return nullptr;
 }

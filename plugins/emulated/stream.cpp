@@ -151,6 +151,25 @@ aj_status* Stream::look_at_error(uint64_t ticket) {
   return look(ticket);
 }
 
+aj_status* Stream::late(int64_t ms) const {
+  return fail(AJ_DEADLINE, "emulated:", device_, ": a stream has not come to its end within ", ms,
+              " ms: ", queued_ - done_, " pieces of work wait, the first is ", doing_,
+              "; it hangs, or deadline_ms is too short");
+}
+
+aj_status* Stream::ask(uint64_t ticket, int32_t* done) {
+  std::lock_guard held(lock_);
+  *done = done_ >= ticket;
+  auto now = std::chrono::steady_clock::now();
+  if (*done || asked_at_ != done_ + 1) {
+    asked_at_ = *done ? 0 : done_ + 1;  // 0: nobody has asked
+    asked_ = now;
+    return nullptr;
+  }
+  int64_t ms = orders.deadline_ms;
+  return ms && now - asked_ > std::chrono::milliseconds(ms) ? late(ms) : nullptr;
+}
+
 aj_status* Stream::wait(uint64_t ticket, Errors errors) {
   if (aj_status* s = check_alive()) return s;
   std::unique_lock held(lock_);
@@ -158,9 +177,7 @@ aj_status* Stream::wait(uint64_t ticket, Errors errors) {
   if (int64_t ms = orders.deadline_ms; ms == 0) {
     changed_.wait(held, there);
   } else if (!changed_.wait_for(held, std::chrono::milliseconds(ms), there)) {
-    return fail(AJ_DEADLINE, "emulated:", device_, ": a stream has not come to its end within ", ms,
-                " ms: ", queued_ - done_, " pieces of work wait, the first is ", doing_,
-                "; it hangs, or deadline_ms is too short");
+    return late(ms);
   }
   if (errors == Errors::leave) return nullptr;
   return errors == Errors::look ? look(ticket) : std::exchange(error_, nullptr);

@@ -39,6 +39,8 @@ class Stream {
   aj_status* end();  // does what is queued and lets the thread go; events may still ask
   uint64_t queued();
   bool passed(uint64_t ticket);  // has everything up to that ticket been done?
+  // The same for somebody who asks again and again instead of waiting: the deadline holds for him, too.
+  aj_status* ask(uint64_t ticket, int32_t* done);
   // For a ticket; what went wrong until then, or that the deadline is over. Who only looks leaves
   // an error for the next one who waits for the stream.
   enum class Errors { take, look, leave };
@@ -54,12 +56,15 @@ class Stream {
   void loop();
   aj_status* start();
   aj_status* look(uint64_t ticket) const;  // wants the lock
+  aj_status* late(int64_t ms) const;       // likewise
   int32_t device_;
   std::mutex lock_;
   std::condition_variable changed_;
   std::deque<Work> work_;
   std::string doing_;
   uint64_t queued_ = 0, done_ = 0;
+  uint64_t asked_at_ = 0;  // done_ + 1 when somebody first heard that it is not enough; 0: nobody has asked
+  std::chrono::steady_clock::time_point asked_;
   bool ends_ = false, runs_ = false;
   aj_status* error_ = nullptr;
   uint64_t error_at_ = 0;

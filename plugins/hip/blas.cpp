@@ -106,15 +106,15 @@ void run(const aj_gemm& g, int32_t device) {
 bool multiplies(DLDataType dtype) { return type_of(dtype) && blas().file.usable(); }
 
 // Its standard algorithm depends on the problem alone.
-aj_status* multiply(const aj_gemm& g, int32_t device, bool) {
+aj_status* multiply(const aj_gemm& g) {
   if (aj_status* s = ready()) return s;
-  On here(device);
+  On here(g.device.device_id);
   if (here.failed()) return status_of(here.result(), "gemm");
   return kit::guard("", [&] {
     if (!multiplies(g.dtype))
       kit::raise(AJ_UNIMPLEMENTED, "hip: no library has a product of ", g.dtype, ": ",
                  blas().file.where());
-    run(g, device);
+    run(g, g.device.device_id);
   });
 }
 

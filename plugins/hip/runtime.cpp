@@ -88,7 +88,7 @@ int32_t count_by_driver() {
 bool restricted() {
   for (const char* variable : {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
                                "CUDA_VISIBLE_DEVICES", "ADJOIN_HIP_RUNTIME", "GPU_DEVICE_ORDINAL"})
-    if (std::getenv(variable)) return true;
+    if (secure_getenv(variable)) return true;
   return false;
 }
 
@@ -100,7 +100,7 @@ int32_t find_devices(std::string* why) {
     return 0;
   }
   // A runtime that was named may need another driver.
-  if (!std::getenv("ADJOIN_HIP_RUNTIME") && access("/dev/kfd", F_OK) != 0) {
+  if (!secure_getenv("ADJOIN_HIP_RUNTIME") && access("/dev/kfd", F_OK) != 0) {
     *why = kit::text(because, "/dev/kfd is not there: the driver amdgpu is not loaded (found ",
                      library().path(), ")");
     return 0;

@@ -370,6 +370,10 @@ bool serves(TensorView small, TensorView big, TensorView w, Span stride, Span pa
   if (n < 1 || n > 3 || !Library::find()) return false;
   bool half = same(w.dtype(), dtype_of<BFloat16>);
   if (half && !dnnl().bfloat16) return false;
+  for (TensorView t : {small, big, w})
+    if (!same(t.dtype(), half ? dtype_of<BFloat16> : dtype_of<float>) || t.numel() == 0 ||
+        t.numel() > 1 << 30)
+      return false;
   // Groups of few channels, as planes: `cpu` has a direct method, fast where pixels are neighbours.
   int64_t groups = big.size(1) / std::max<int64_t>(1, w.size(1));
   bool few = groups > 1 && w.size(1) <= 8 && w.size(0) <= 8 * groups;
@@ -379,10 +383,6 @@ bool serves(TensorView small, TensorView big, TensorView w, Span stride, Span pa
   // A large weight for few pixels: products read it where it lies.
   if (!half && w.size(1) == big.size(1) && few_pixels(small.numel() / small.size(1), w.numel()))
     return false;
-  for (TensorView t : {small, big, w})
-    if (!same(t.dtype(), half ? dtype_of<BFloat16> : dtype_of<float>) || t.numel() == 0 ||
-        t.numel() > 1 << 30)
-      return false;
   for (int64_t d = 0; d < n; ++d) {
     int64_t reach = dilation[d] * (w.size(d + 2) - 1) + 1,
             room = big.size(d + 2) + 2 * pad[d] - reach;

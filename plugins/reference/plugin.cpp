@@ -46,12 +46,12 @@ aj_status* copy(void*, const aj_copy* c) {
   return nullptr;
 }
 
-aj_status* fill(void*, int32_t, void* p, const void* pattern, uint64_t pattern_bytes,
-                uint64_t bytes, void*) {
+aj_status* fill(void*, int32_t, void* p, uint64_t offset, const void* pattern,
+                uint64_t pattern_bytes, uint64_t bytes, void*) {
   if (pattern_bytes == 0)
     return fail(AJ_INVALID_ARGUMENT, "reference: the pattern to fill with is empty");
   for (uint64_t at = 0; at < bytes; at += pattern_bytes)
-    std::memcpy(static_cast<char*>(p) + at, pattern, std::min(pattern_bytes, bytes - at));
+    std::memcpy(static_cast<char*>(p) + offset + at, pattern, std::min(pattern_bytes, bytes - at));
   return nullptr;
 }
 

@@ -68,7 +68,8 @@ void sort(Args args) {
         args.result(1));
 }
 void topk(Args args) {
-  order(args.tensor(0), args.integer(2), args.flag(3), args.integer(1), args.result(0),
+  TensorView x = args.tensor(0);  // a number is its own best, even of none
+  order(x, args.integer(2), args.flag(3), x.ndim() ? args.integer(1) : 1, args.result(0),
         args.result(1));
 }
 

@@ -199,7 +199,7 @@ aj_status* watch(void*, aj_call* call) {
       std::lock_guard held(settings.lock);
       device = settings.device, limits = settings.limits;
     }
-    DLDevice theirs = {0, 0}, ours;
+    DLDevice theirs = {}, ours;
     int32_t type;
     check(core().device_find(str(device), &type));
     theirs.device_type = decltype(theirs.device_type)(type);

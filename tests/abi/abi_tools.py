@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,12 @@ def run(*words, timeout=600, **extra):
 
 def adjoin(*words, **extra):
     return run(ADJOIN, *words, **extra)
+
+
+def run_python(program, **extra):
+    """A program that imports the installed package, in a process of its own."""
+    path = os.pathsep.join(filter(None, [str(PREFIX / "lib/adjoin/python"), os.environ.get("PYTHONPATH")]))
+    return run(sys.executable, "-c", program, timeout=120, PYTHONPATH=path, **extra)
 
 
 # For a sanitizer build of libadjoin: ADJOIN_HOST_FLAGS="-fsanitize=address,undefined".

@@ -9,6 +9,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+# What is published: these, and DLPack's, which they include. All other headers are experimental and may change.
+COUNTED = ("base", "core", "op", "autograd", "device", "plugin", "service", "capi")
+PUBLISHED = sorted(f"{name}.h" for name in (*COUNTED, "dlpack"))
+
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d\w*|<<|[^\s\w]")
 SPECIFIERS = {"const", "struct", "unsigned", "signed", "long", "short", "int", "char", "double", "float", "void"}
 
@@ -110,11 +114,15 @@ class Reader:
                 enums.append(self.enumerators())
             elif self.peek() == "struct" and self.peek(2) == ";":
                 self.at += 2
-            elif self.peek() == "typedef" and self.peek(1) == "struct" and self.peek(3) == "{":
+            elif self.peek() == "typedef" and self.peek(1) == "enum":
                 self.at += 2
-                name = self.next()
-                structs[name] = self.fields()
-                self.next(name)
+                enums.append(self.enumerators())
+                types[self.next()] = "enum"
+            elif self.peek() == "typedef" and self.peek(1) == "struct" and "{" in (self.peek(2), self.peek(3)):
+                self.at += 2
+                tag = self.next() if self.peek() != "{" else ""
+                fields = self.fields()
+                structs[self.next(tag)] = fields
             elif self.accept("typedef"):
                 name, kind = self.declarator(self.base())
                 types[name] = kind
@@ -129,9 +137,8 @@ def kinds(headers):
     """FROZEN, EXTENSIBLE or OPAQUE, as the comment behind each struct's brace says; DLPack's are frozen."""
     found = {}
     for header in headers:
-        for name, comment in re.findall(r"typedef struct (\w+) \{([^\n]*)", header.read_text()):
-            said = re.search(r"FROZEN|EXTENSIBLE|OPAQUE", comment)
-            found[name] = said.group(0) if said else "FROZEN"
+        for name, said in re.findall(r"typedef struct (\w+) \{.*?(FROZEN|EXTENSIBLE|OPAQUE)", header.read_text()):
+            found[name] = said
     return found
 
 
@@ -164,8 +171,8 @@ def measure(folder, include, text, structs, enums):
 
 
 def read_contract(folder):
-    """Everything that the headers in the folder promise, as plain data."""
-    headers = sorted(Path(folder).glob("*.h"))
+    """Everything that the published headers in the folder promise, as plain data."""
+    headers = [Path(folder) / name for name in PUBLISHED]
     text = "".join(f'#include "{h.name}"\n' for h in headers)
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch)
@@ -181,7 +188,7 @@ def read_contract(folder):
         for name, fields in structs.items():
             size = int(next(answers))
             rows = [[field, kind, *map(int, next(answers).split())] for field, kind in fields]
-            measured[name] = {"kind": said[name], "size": size, "fields": rows}
+            measured[name] = {"kind": said.get(name, "FROZEN"), "size": size, "fields": rows}
         numbers = [{name: int(next(answers)) for name in group} for group in enums]
         found = macros([here], text)
     return {

@@ -1,10 +1,23 @@
 """tests/abi/contract_diff.py: what changed between two contracts, in words, and which of it breaks what was built before.
 
 Only appending is allowed: fields at the end of EXTENSIBLE structs, new functions, numbers, structs and
-macros. Comments, and names of parameters, may change freely.
+macros. A word called `reserved` may take a name. Comments, and names of parameters, may change freely.
 """
 
+import re
+
 APPEND = "fields are only appended, at the end"
+
+
+def named(old, new):
+    """old, with the names that reserved words have in new: the same type at the same place."""
+    there = {offset: (field, kind) for field, kind, offset, _ in new["fields"]}
+    rows = []
+    for field, kind, offset, size in old["fields"]:
+        other, same = there.get(offset, (field, kind))
+        takes = re.fullmatch(r"reserved\d*", field) and kind == same
+        rows.append([other if takes else field, kind, offset, size])
+    return {**old, "fields": rows}
 
 
 def field_changes(name, old, new):
@@ -42,6 +55,9 @@ def moved(old, new):
 
 def struct_changes(name, old, new):
     """(broken, added) of one struct that both have."""
+    reserved = old["fields"]
+    old = named(old, new)
+    names = [f"{name}.{was[0]} is {now[0]}" for was, now in zip(reserved, old["fields"]) if was != now]
     broken = field_changes(name, old, new)
     added = new["fields"][len(old["fields"]) :] if not broken else []
     if old["kind"] != new["kind"]:
@@ -51,7 +67,7 @@ def struct_changes(name, old, new):
         broken.append(f"{name} is {old['kind']} and changed: {what}; make a new struct with a name of its own")
     if not broken and added and added[0][2] < old["size"]:
         broken.append(f"{name}.{added[0][0]} stands in what was padding, at byte {added[0][2]} of {old['size']}")
-    return broken, [] if broken else [f"{name}.{field}" for field, *_ in added]
+    return broken, [] if broken else names + [f"{name}.{field}" for field, *_ in added]
 
 
 def number_changes(old, new):

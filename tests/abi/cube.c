@@ -68,7 +68,7 @@ static aj_status* cube_vjp(void* self, aj_grad_call* g) {
 AJ_PLUGIN_INIT {
   const aj_dispatch* op = (const aj_dispatch*)env->query("aj.op", 1);
   const aj_autograd* autograd = (const aj_autograd*)env->query("aj.autograd", 1);
-  static const aj_save saves[1] = {{AJ_SAVE_ARG, 0}};
+  static const aj_save saves[1] = {{AJ_SAVE_ARG, 0, 0}};
   aj_op_def def;
   aj_kernel_def kernel;
   aj_vjp_def vjp;

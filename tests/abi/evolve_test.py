@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from abi_tools import DEFINE_TWICE, HERE, TWICE, build_host, build_plugin, run
+from abi_tools import DEFINE_TWICE, HERE, TWICE, adjoin, build_host, build_plugin, compile_plugin, run
 from freeze import CANDIDATE
 from grow import grow
 
@@ -23,7 +23,7 @@ def test_every_extensible_struct_grows(headers):
     names = [name for text in texts for name in grow(text)[1]]
     assert set(names) >= {n for n, s in LAYOUT["structs"].items() if s["kind"] == "EXTENSIBLE"}
     with_size = {n for n, s in LAYOUT["structs"].items() if "struct_size" in [f[0] for f in s["fields"]]}
-    assert with_size - set(names) == {"aj_plugin_note"}, "the note is frozen: its name has the version"
+    assert with_size <= set(names)
 
 
 # With GROWN, asks for what was appended before using it; without, it is a plugin of today.
@@ -129,6 +129,63 @@ def test_a_plugin_that_wants_the_newer_contract_is_refused(tmp_path, headers, ho
     assert "needs ABI 1.1, this libadjoin serves 1.0" in host("load", plugin).stdout
 
 
+NOTE_SIZE = LAYOUT["structs"]["aj_plugin_note"]["size"]
+NOTES = {  # what struct_size says, what the host answers
+    "as long as the next one": ("sizeof(aj_plugin_note)", "ok load"),
+    "of the candidate in a longer section": (f"{NOTE_SIZE}", "ok load"),
+    "longer than its section": ("sizeof(aj_plugin_note) + 8", "its struct_size is"),
+    "too short by a byte": (f"{NOTE_SIZE - 1}", "its struct_size is"),
+    "of the first candidate": ("600", "built for the first candidate of the contract; compile it again"),
+    "shorter than that": ("599", "its struct_size is 599"),
+}
+
+
+@pytest.mark.parametrize("case", NOTES)
+def test_notes_of_another_length(case, tmp_path, headers, host):
+    """A note may grow at its end; what it says of its size must be true."""
+    size, told = NOTES[case]
+    how = {"include": headers["next"], "flags": ["-DGROWN", "-Wno-missing-field-initializers"], "struct_size": size}
+    plugin = build_plugin(tmp_path, extra=CAREFUL, init=CAREFUL_INIT, **how)
+    got = host("load", plugin)
+    assert told in got.stdout and got.returncode == 0, got.stdout + got.stderr
+
+
+FIRST_CANDIDATE = """
+__attribute__((section(".adjoin.plugin"), used)) static const struct {
+  char magic[8];
+  unsigned struct_size;
+  unsigned short abi_major, minor_min, minor_built, machine;
+  unsigned build_flags;
+  char name[64], version[32], vendor[64], license[32], provides[256], requires_[128];
+} note = {"AJPLUG1", sizeof note, 1, 0, 0, 0, 0, "acme", "0.1", "Acme Corp", "Apache-2.0", "ops:acme", ""};
+_Static_assert(sizeof note == 600, "the first candidate's note");
+__attribute__((visibility("default"))) const void* aj_plugin_note_v1 = &note;
+__attribute__((visibility("default"))) void* aj_plugin_init_v1(void* env) { return (void)env, (void*)0; }
+"""
+
+
+def test_a_plugin_of_the_first_candidate_is_told_what_to_do(tmp_path, host):
+    plugin = compile_plugin(tmp_path, FIRST_CANDIDATE)
+    told = "built for the first candidate of the contract; compile it again"
+    assert told in host("load", plugin).stdout
+    assert told in adjoin("plugins", "list", ADJOIN_PLUGIN_PATH=tmp_path).stdout
+
+
+@pytest.mark.parametrize("target,told", [("0", "ok load"), ("1", "needs ABI 1.1, this libadjoin serves 1.0")])
+def test_a_target_is_what_the_note_says(target, told, tmp_path, headers, host):
+    """ADJOIN_TARGET_MINOR hides nothing: what is newer compiles at any target, and is asked for when it runs."""
+    text = """
+        #include <adjoin/abi/plugin.h>
+        AJ_PLUGIN_NOTE("acme", "0.1.0", "Acme Corp", "Apache-2.0", "ops:acme", "");
+        AJ_PLUGIN_INIT {
+          if (AJ_HAS_FN(env->core, aj_core, later_function)) env->core->later_function();
+          return 0;
+        }"""
+    flags = [f"-DADJOIN_TARGET_MINOR={target}", "-Wno-missing-field-initializers"]
+    plugin = compile_plugin(tmp_path, text, include=headers["next"], flags=flags)
+    assert told in host("load", plugin).stdout
+
+
 TABLES = {
     "env": "env",
     "aj.core": "env->core",
@@ -177,35 +234,3 @@ def test_installed_plugins_on_cut_tables(host):
 def test_pretending_an_older_minor(tmp_path, host):
     plugin = build_plugin(tmp_path, init='printf("minor %u\\n", (unsigned)env->minor); fflush(stdout); return 0;')
     assert host("load", plugin, ADJOIN_ABI_PRETEND_MINOR="0").stdout == "minor 0\nok load\n"
-
-
-FLAGS_INIT = """
-  const aj_dispatch* d = (const aj_dispatch*)env->query("aj.op", 1);
-  const aj_autograd* a = (const aj_autograd*)env->query("aj.autograd", 1);
-  aj_op_def op;
-  aj_kernel_def k;
-  aj_vjp_def v;
-  memset(&op, 0, sizeof op), memset(&k, 0, sizeof k), memset(&v, 0, sizeof v);
-  op.struct_size = sizeof op, k.struct_size = sizeof k, v.struct_size = sizeof v;
-  op.schema = AJ_STR_LIT("acme::twice(Tensor x) -> Tensor");
-  op.kind = AJ_STR_LIT("unary");
-  k.op = v.op = AJ_STR_LIT("acme::twice");
-  k.key = AJ_STR_LIT("cpu");
-  k.fn = twice;
-  k.flags = AJ_KERNEL_INNER;
-  v.vjp = derivative;
-  %s.flags |= 1u << %d;
-  aj_status* bad = d->def_op(env->registrar, &op);
-  if (!bad) bad = d->def_kernel(env->registrar, &k);
-  if (!bad) bad = a->def_vjp(env->registrar, &v);
-  return bad;
-"""
-
-
-@pytest.mark.parametrize("bit,told", [(15, "unknown flags"), (31, "ok load")])
-@pytest.mark.parametrize("struct", ["op", "k", "v"])
-def test_flags_of_a_newer_contract(struct, bit, told, tmp_path, host):
-    """The low half must be understood, the high half are hints."""
-    used = "(void)define_op, (void)define_kernel, (void)look_at_out_structs;"
-    plugin = build_plugin(tmp_path, extra=CAREFUL, init=used + FLAGS_INIT % (struct, bit))
-    assert told in host("load", plugin).stdout

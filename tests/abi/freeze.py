@@ -1,7 +1,7 @@
-"""tests/abi/freeze.py: takes the contract as it is now for a version: copies of its headers, and their layout as data.
+"""tests/abi/freeze.py: takes the contract as it is now for a version: copies of its published headers, and their layout as data.
 
-python tests/abi/freeze.py [v1.0-rc]        writes tests/abi/VERSION/{*.h, layout.json, layout.c}
-python tests/abi/freeze.py --diff [v1.0-rc] only says what changed since
+python tests/abi/freeze.py [v1.0-rc2]        writes tests/abi/VERSION/{*.h, layout.json, layout.c}
+python tests/abi/freeze.py --diff [v1.0-rc2] only says what changed since
 
 A candidate may be taken again until it is published; after that a new minor version gets a folder of its own.
 """
@@ -11,12 +11,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from contract import read_contract
+from contract import PUBLISHED, read_contract
 from contract_diff import compare
 
 HERE = Path(__file__).resolve().parent
 ABI = HERE.parents[1] / "abi"
-CANDIDATE = "v1.0-rc"
+CANDIDATE = "v1.0-rc2"
 
 ASSERTS = """\
 #ifdef __cplusplus
@@ -82,8 +82,8 @@ def write(version, abi=ABI, to=HERE):
     folder = to / version
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    for header in sorted(abi.glob("*.h")):
-        shutil.copy(header, folder / header.name)
+    for header in PUBLISHED:
+        shutil.copy(abi / header, folder / header)
     contract = read_contract(folder)
     (folder / "layout.json").write_text(layout_json(contract))
     (folder / "layout.c").write_text(layout_c(contract, version))

@@ -8,7 +8,7 @@ import pytest
 
 import freeze
 from abi_tools import HERE, INCLUDE, LIBADJOIN
-from contract import read_contract
+from contract import PUBLISHED, read_contract
 from contract_diff import compare
 
 CANDIDATE = HERE / freeze.CANDIDATE
@@ -46,8 +46,11 @@ def test_structs_keep_to_the_rules(candidate):
             assert kind.split("[")[0] not in grows, f"{name}.{field}: {kind} may grow: pass a pointer"
             end = offset + size
         assert end == s["size"], f"{name}: padding at the end"
-        if name in grows:
+        if name == "aj_plugin_note":  # it grows, though a reader of files wants the magic first
+            assert [f[0] for f in s["fields"][:2]] == ["magic", "struct_size"]
+        elif name in grows:
             assert s["fields"][0][:2] == ["struct_size", "uint32_t"], name
+        if name in grows:
             assert s["size"] % 8 == 0, name
 
 
@@ -57,15 +60,10 @@ BREAKS = {
         "core.h",
         "  int32_t (*num_threads)(void);",
         "  int32_t (*cores)(void);\n  int32_t (*num_threads)(void);",
-        "aj_core.cores was put in before 'tensor_pinned'",
+        "aj_core.cores was put in before '",
     ),
     "field removed": ("device.h", "  uint64_t total_memory; ", "", "aj_device_props.total_memory is gone"),
-    "last field removed": (
-        "report.h",
-        "  aj_status* (*lines)(void* self, aj_object** out);",
-        "",
-        "aj_report.lines is gone",
-    ),
+    "last field removed": ("capi.h", "  aj_str ops; ", "  // aj_str ops; ", "aj_plugin_info.ops is gone"),
     "field renamed": (
         "op.h",
         "uint32_t nout, nops;",
@@ -74,8 +72,8 @@ BREAKS = {
     ),
     "fields swapped": (
         "service.h",
-        "int64_t batch, m, n, k,",
-        "int64_t batch, n, m, k,",
+        "int64_t batch, m, n, k;",
+        "int64_t batch, n, m, k;",
         "aj_gemm.n stands in another place",
     ),
     "type changed, size kept": (
@@ -86,8 +84,8 @@ BREAKS = {
     ),
     "type widened": (
         "device.h",
-        "uint32_t min_alignment,",
-        "uint64_t min_alignment,",
+        "uint32_t min_alignment;",
+        "uint64_t min_alignment;",
         "aj_device_props.min_alignment was",
     ),
     "array grown": ("device.h", "bus_id[32]", "bus_id[64]", "aj_device_props.bus_id was 'char[32]', is 'char[64]'"),
@@ -121,17 +119,48 @@ BREAKS = {
         "aj_save { /* EXTENSIBLE",
         "aj_save was FROZEN, is EXT",
     ),
-    "struct removed": ("report.h", "aj_report", "aj_reporter", "struct aj_report is gone"),
+    "struct removed": ("service.h", "aj_blas", "aj_products", "struct aj_blas is gone"),
+    "struct of DLPack grown": (
+        "dlpack.h",
+        "(struct DLManagedTensor* self);\n",
+        "(struct DLManagedTensor* self);\n  int64_t more;\n",
+        "DLManagedTensor is FROZEN and changed: 'more' was added",
+    ),
+    "type of an enum's name changed": (
+        "dlpack.h",
+        "  DLDeviceType device_type;\n  int32_t device_id;\n} DLDevice;",
+        "  int32_t device_type;\n  int32_t device_id;\n} DLDevice;",
+        "DLDevice.device_type was 'DLDeviceType', is 'int32_t'",
+    ),
+    "reserved word made wider": (
+        "op.h",
+        "  int32_t priority;    /* the highest that can_run agrees to serves; of equal ones the first defined */\n"
+        "  uint32_t reserved;",
+        "  int32_t priority;\n  uint64_t reserved;",
+        "aj_kernel_def.reserved was 'uint32_t', is 'uint64_t'",
+    ),
+    "reserved word takes another sign": (
+        "op.h",
+        "  uint32_t reserved;\n  aj_kernel_fn fn;",
+        "  int32_t timeout;\n  aj_kernel_fn fn;",
+        "aj_kernel_def.reserved is gone; 'timeout' stands in its place",
+    ),
+    "name taken back": (
+        "op.h",
+        "  uint32_t nparams, nresults;",
+        "  uint32_t reserved, nresults;",
+        "aj_op_info.nparams is gone",
+    ),
     "number changed": (
         "base.h",
-        "AJ_COMPLEX = 4, AJ_DTYPE = 5",
-        "AJ_COMPLEX = 5, AJ_DTYPE = 4",
+        "AJ_COMPLEX = 4,\n  AJ_DTYPE = 5,",
+        "AJ_COMPLEX = 5,\n  AJ_DTYPE = 4,",
         "AJ_COMPLEX was 4, is 5",
     ),
     "number removed": ("base.h", "AJ_ABORTED = 10,", "", "AJ_ABORTED = 10 is gone"),
-    "number reused": ("base.h", "AJ_SYMINT = 14,", "AJ_SYMINT = 14, AJ_RANGE = 12,", "AJ_RANGE takes the number 12"),
+    "number reused": ("base.h", "AJ_OBJECT = 71,", "AJ_OBJECT = 71, AJ_RANGE = 12,", "AJ_RANGE takes the number 12"),
     "macro changed": ("plugin.h", 'MAGIC "AJPLUG1"', 'MAGIC "AJPLUG2"', "macro AJ_PLUGIN_MAGIC was"),
-    "macro removed": ("autograd.h", "#define AJ_SAVE_FOR(", "#define AJ_KEEP_FOR(", "macro AJ_SAVE_FOR(mask) is gone"),
+    "macro removed": ("base.h", "#define AJ_END_OF(", "#define AJ_BEHIND(", "macro AJ_END_OF(T,f) is gone"),
     "major raised": (
         "base.h",
         "#define AJ_ABI_MAJOR 1",
@@ -158,7 +187,19 @@ ADDS = {
         "  uint64_t later;\n} aj_dispatch;",
         ["aj_dispatch.later"],
     ),
-    "number added": ("base.h", "AJ_SYMINT = 14,", "AJ_SYMINT = 14, AJ_RANGE = 15,", ["AJ_RANGE = 15"]),
+    "number added": ("base.h", "AJ_OBJECT = 71,", "AJ_OBJECT = 71, AJ_RANGE = 72,", ["AJ_RANGE = 72"]),
+    "note made longer": (
+        "plugin.h",
+        "} aj_plugin_note;",
+        "  uint32_t later, more;\n} aj_plugin_note;",
+        ["aj_plugin_note.later", "aj_plugin_note.more"],
+    ),
+    "reserved word named": (
+        "op.h",
+        "  uint32_t reserved;\n  aj_kernel_fn fn;",
+        "  uint32_t timeout;\n  aj_kernel_fn fn;",
+        ["aj_kernel_def.reserved is timeout"],
+    ),
     "function added": (
         "capi.h",
         "AJ_EXPORT uint32_t aj_abi_version(void);",
@@ -166,9 +207,9 @@ ADDS = {
         ["function aj_later"],
     ),
     "struct added": (
-        "report.h",
-        "typedef struct aj_report {",
-        "typedef struct aj_more { /* EXTENSIBLE */\n  uint32_t struct_size, flags;\n} aj_more;\ntypedef struct aj_report {",
+        "service.h",
+        "typedef struct aj_blas {",
+        "typedef struct aj_more { /* EXTENSIBLE */\n  uint32_t struct_size, flags;\n} aj_more;\ntypedef struct aj_blas {",
         ["struct aj_more"],
     ),
     "macro added": (
@@ -211,3 +252,9 @@ def test_a_field_that_moves_unexplained_is_named(candidate):
     other["structs"]["aj_copy"]["fields"][2][2] += 8
     broken, _ = compare(candidate, other)
     assert broken == ["aj_copy.dst moved from byte 8 to 16: a published field keeps its place"]
+
+
+def test_other_headers_are_not_frozen():
+    """They are experimental: what is not counted may change."""
+    assert sorted(h.name for h in CANDIDATE.glob("*.h")) == PUBLISHED
+    assert {h.name for h in (INCLUDE / "adjoin/abi").glob("*.h")} > set(PUBLISHED)

@@ -1,6 +1,6 @@
 """tests/abi/grow.py: the contract as its next minor version could be, and a libadjoin built from it.
 
-Every EXTENSIBLE struct gets two more fields; nothing else changes. `build/grown` holds the copy of the
+Every EXTENSIBLE struct gets two more fields (the note, which is read from a file, no pointers); nothing else changes. `build/grown` holds the copy of the
 sources and its build, so that the second run compiles only what changed in between.
 """
 
@@ -11,6 +11,7 @@ import subprocess
 from abi_tools import INCLUDE, ROOT
 
 APPENDED = "  uint64_t later_number;\n  void (*later_function)(void);\n"
+TO_THE_NOTE = "  uint64_t later_number, later_word;\n"
 GROWN = ROOT / "build/grown"
 PARTS = ("abi", "core", "plugins", "frontends", "meson.build", "meson_options.txt")
 PLUGINS = ("cpu", "reference", "cuda", "hip", "onednn", "shadow", "emulated")
@@ -20,7 +21,8 @@ def grow(text):
     """(a header with the fields, the names of its structs that got them)."""
     names = re.findall(r"typedef struct (\w+) \{ /\* EXTENSIBLE", text)
     for name in names:
-        text = re.sub(rf"^\}} {name};", APPENDED + f"}} {name};", text, flags=re.M)
+        more = TO_THE_NOTE if name == "aj_plugin_note" else APPENDED
+        text = re.sub(rf"^\}} {name};", more + f"}} {name};", text, flags=re.M)
     return text.replace("#define AJ_ABI_MINOR 0", "#define AJ_ABI_MINOR 1"), names
 
 

@@ -1,11 +1,11 @@
-"""tests/abi/symbols_test.py: libadjoin exports four symbols, a plugin at most three."""
+"""tests/abi/symbols_test.py: libadjoin exports four symbols, a plugin at most three; and what all of it asks of a system."""
 
 import re
 import subprocess
 
 import pytest
 
-from abi_tools import LIBADJOIN, PLUGINDIR, adjoin
+from abi_tools import ADJOIN, LIBADJOIN, PLUGINDIR, PREFIX, adjoin
 
 FOUR = ["aj_abi_version", "aj_get_interface", "aj_list_plugins", "aj_load_plugin"]
 THREE = {"aj_plugin_note_v1", "aj_plugin_init_v1", "aj_plugin_drain_v1"}
@@ -44,6 +44,26 @@ def test_plugins_need_no_symbol_of_ours(plugin):
 @pytest.mark.parametrize("library", [LIBADJOIN, *INSTALLED], ids=lambda p: p.name)
 def test_nothing_pins_itself_by_unique_symbols(library):
     assert [name for kind, name in symbols(library, "--defined-only") if kind == "u"] == []
+
+
+# What a binary may ask for: it runs on systems that have these or newer ones (Ubuntu 22.04, Debian 12).
+NEWEST = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
+
+
+def versions_asked(binary):
+    """{library: newest version of its symbols} of what a binary needs."""
+    out = subprocess.run(["readelf", "-V", str(binary)], capture_output=True, text=True, check=True).stdout
+    asked = {}
+    for library, version in re.findall(r"Name: ([A-Z]+)_([\d.]+)", out):
+        asked[library] = max(asked.get(library, ()), tuple(map(int, version.split("."))))
+    return asked
+
+
+@pytest.mark.parametrize("binary", [ADJOIN, *sorted(PREFIX.glob("**/*.so"))], ids=lambda p: p.name)
+def test_no_newer_system_is_asked_for(binary):
+    asked = versions_asked(binary)
+    assert "GLIBC" in asked
+    assert {k: v for k, v in asked.items() if v > NEWEST.get(k, v)} == {}
 
 
 @pytest.mark.parametrize("plugin", INSTALLED, ids=lambda p: p.name)

@@ -135,6 +135,8 @@ def test_one_op():
 def test_no_such_op(tmp_path):
     got = adjoin("ops", "fly")
     assert got.returncode == 1 and got.stderr == "adjoin: there is no op 'fly'\n"
+    assert adjoin("ops", "addd").stderr == "adjoin: there is no op 'addd'; did you mean 'add'?\n"
+    assert "there is no command 'opps'; did you mean 'ops'?" in adjoin("opps").stderr
     build_plugin(tmp_path, minor_min="4")
     got = adjoin("ops", "acme::fly", ADJOIN_PLUGIN_PATH=tmp_path)
     assert got.returncode == 1 and "needs ABI 1.4" in got.stderr

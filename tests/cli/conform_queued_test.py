@@ -24,7 +24,7 @@ def conform(file, *options):
 
 def test_it_conforms(tmp_path):
     file = build(tmp_path)
-    code, report, failures = conform(file, "--dtype", "float32", "--timeout", "20")
+    code, report, failures = conform(file, "--mode", "test", "--dtype", "float32", "--timeout", "20")
     assert (code, failures) == (0, []), report["seed"]
     assert {"held up streams", "accounting", "second-stream order"} <= {r["check"] for r in report["records"] if r["passed"]}
     told = adjoin("plugins", "check", file).stdout
@@ -32,7 +32,7 @@ def test_it_conforms(tmp_path):
 
 
 MUL = ["--op", "mul", "--dtype", "float32"]
-NO_ROWS = ["--dtype", "none"]
+NO_ROWS = ["--mode", "device"]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,9 @@ NO_ROWS = ["--dtype", "none"]
         (7, NO_ROWS, "stream_sync: came back before the stream's work had passed"),
         (8, MUL, "queued: mem_alloc gave an address that is not aligned to 64 bytes"),
         (9, MUL, "no memory of 176 bytes: queued: the driver does not answer"),
+        (10, MUL, "event_query of an event on an idle stream: it never passes"),
+        (10, NO_ROWS, "held up: does not come back within 5 s"),
+        (11, MUL, "event_query of an event on an idle stream: it never passes"),
     ],
 )
 def test_a_broken_promise_is_told(fault, options, told, tmp_path):
@@ -55,6 +58,7 @@ def test_a_broken_promise_is_told(fault, options, told, tmp_path):
 
 def test_a_device_that_hangs_everywhere_is_given_up(tmp_path):
     code, report, failures = conform(build(tmp_path, 6), *MUL[2:], "--timeout", "1")
+    assert report["verdict"] == "does not conform"
     assert code == 1 and sum("does not come back" in f for f in failures) >= 5
     assert "in a row did not come back" in failures[-1] and len(report["records"]) < 40
 

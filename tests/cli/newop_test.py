@@ -49,3 +49,10 @@ def test_wrong_use(tmp_path):
     for words, told in ((["Soft"], "is no name for an op"), (["soft", "--lang", "cobol"], "no template in 'cobol'")):
         got = adjoin("new-op", *words)
         assert got.returncode in (1, 2) and told in got.stderr
+
+
+@pytest.mark.parametrize("name", ["class", "import", "int", "operator", "lambda", "Acme", "1st"])
+def test_a_name_that_a_language_uses_is_refused(name, tmp_path):
+    for command in ("new-op", "new-backend"):
+        got = adjoin(command, name, "--out", tmp_path / "x")
+        assert got.returncode == 2 and f"'{name}' is no name for" in got.stderr and not (tmp_path / "x").exists()

@@ -54,7 +54,7 @@ TEST(Device, BadDefinitionsAreRefused) {
       AJ_END_OF(aj_device_vtbl, count);  // the first fields only: what follows is not read
   ASSERT_EQ(device_kind_add(&v, "bad"), nullptr);
   Device* d = nullptr;
-  ASSERT_EQ(device_open({device_kind_peek("short_table"), 0}, &d), nullptr);
+  ASSERT_EQ(device_open({DLDeviceType(device_kind_peek("short_table")), 0}, &d), nullptr);
   void* p;
   uint64_t got;
   EXPECT_NE(take_message(device_alloc(d, 8, &p, &got)), "");
@@ -74,7 +74,7 @@ TEST(Device, TheHighestPriorityIsActiveUntilInUse) {
   EXPECT_EQ(device_registry().kinds[type].load()->provider->plugin, "low");
   ASSERT_EQ(set_device_provider("shared", ""), nullptr);
   Device* d = nullptr;
-  ASSERT_EQ(device_open({type, 0}, &d), nullptr);
+  ASSERT_EQ(device_open({DLDeviceType(type), 0}, &d), nullptr);
   EXPECT_STREQ(d->plugin, "high");
   ASSERT_EQ(device_kind_add(&higher, "higher"), nullptr);
   EXPECT_EQ(device_registry().kinds[type].load()->provider->plugin, "high") << "tensors may exist";
@@ -103,14 +103,14 @@ TEST(Device, OpeningSaysWhatIsMissing) {
   id.device_id = -1;
   EXPECT_NE(take_message(device_open(id, &d)), "");
   for (int32_t number : {0, -3, 25, 1000000}) {
-    EXPECT_EQ(device_at({number, 0}), nullptr);
-    EXPECT_NE(take_message(device_open({number, 0}, &d)), "");
+    EXPECT_EQ(device_at({DLDeviceType(number), 0}), nullptr);
+    EXPECT_NE(take_message(device_open({DLDeviceType(number), 0}, &d)), "");
   }
   EXPECT_EQ(device_text(fake_accelerator().device->id), "fakeacc:0");
   EXPECT_EQ(device_text(fake_host().device->id), "fakehost");
-  EXPECT_EQ(device_text({kMetaType, 0}), "meta");
+  EXPECT_EQ(device_text({DLDeviceType(kMetaType), 0}), "meta");
   EXPECT_EQ(device_kind_peek("meta"), kMetaType);
-  EXPECT_EQ(device_at({kMetaType, 0}), meta_device());
+  EXPECT_EQ(device_at({DLDeviceType(kMetaType), 0}), meta_device());
 }
 
 TEST(Device, AllKindsOfCopies) {
@@ -120,8 +120,8 @@ TEST(Device, AllKindsOfCopies) {
   ASSERT_EQ(device_kind_add(&v, "test"), nullptr);
   Device *a, *b, *host = fake_host().device, *other = fake_accelerator().device;
   int32_t type = device_kind_peek("pairacc");
-  ASSERT_EQ(device_open({type, 0}, &a), nullptr);
-  ASSERT_EQ(device_open({type, 1}, &b), nullptr);
+  ASSERT_EQ(device_open({DLDeviceType(type), 0}, &a), nullptr);
+  ASSERT_EQ(device_open({DLDeviceType(type), 1}, &b), nullptr);
   uint64_t bytes = 9'000'001;  // more than two pieces of the stage
   for (auto [dst, src] : std::vector<std::pair<Device*, Device*>>{
            {host, host}, {a, host}, {host, a}, {a, a}, {a, b}, {a, other}, {other, b}}) {
@@ -131,7 +131,7 @@ TEST(Device, AllKindsOfCopies) {
     ASSERT_EQ(device_alloc(src, bytes, &from, &got_from), nullptr);
     auto *t = static_cast<unsigned char*>(to), *f = static_cast<unsigned char*>(from);
     for (uint64_t i = 0; i < bytes; i++) f[i] = static_cast<unsigned char>(i * 7 >> 3), t[i] = 0;
-    ASSERT_EQ(device_copy(dst, to, src, from, bytes), nullptr);
+    ASSERT_EQ(device_copy({dst, to, 0}, {src, from, 0}, bytes), nullptr);
     EXPECT_EQ(std::memcmp(to, from, bytes), 0);
     device_free(dst, to, got_to);
     device_free(src, from, got_from);
@@ -153,7 +153,7 @@ TEST(Device, StreamsAreTheThreadsOwn) {
     EXPECT_EQ(mine, nullptr);
     EXPECT_EQ(stream_set(id, &two), nullptr);
   }).join();
-  ASSERT_EQ(stream_current({kMetaType, 0}, &now), nullptr);
+  ASSERT_EQ(stream_current({DLDeviceType(kMetaType), 0}, &now), nullptr);
   EXPECT_EQ(now, nullptr);
   ASSERT_EQ(stream_current(id, &now), nullptr);
   EXPECT_EQ(now, &one);

@@ -141,7 +141,7 @@ struct FakeKind {
     aj_device_vtbl v = host ? host_vtbl(&fake, name) : accelerator_vtbl(&fake, name);
     int32_t type = 0;
     if (device_kind_add(&v, "test") || !(type = device_kind_peek(name)) ||
-        device_open({type, 0}, &device))
+        device_open({DLDeviceType(type), 0}, &device))
       std::abort();
   }
 };

@@ -73,19 +73,25 @@ def test_lua_reads_the_digits_as_python_does(lua, digits):
     assert f"accuracy: {demo.accuracy(answers, data['held_labels'].tolist()):.4f}" in told
 
 
-@needs_rust
-def test_rust_defines_an_op_and_trains(tmp_path, defines):
-    shutil.copytree(BINDINGS / "rust", tmp_path / "rust")
-    assert bindgen("--lang", "rust", "--out", tmp_path / "rust/src/adjoin.rs").returncode == 0
+def build_rust(folder, *words, main=BINDINGS / "rust/src/main.rs"):
+    """A program over the binding that `bindgen` writes with these words."""
+    shutil.copytree(BINDINGS / "rust", folder / "rust")
+    shutil.copy(main, folder / "rust/src/main.rs")
+    assert bindgen("--lang", "rust", *words, "--out", folder / "rust/src/adjoin.rs").returncode == 0
     environment = {**os.environ, "RUSTFLAGS": "-D warnings", "PATH": f"{Path(CARGO).parent}:{os.environ['PATH']}"}
     built = subprocess.run(
-        [CARGO, "build", "--offline", "-q"], cwd=tmp_path / "rust", env=environment, capture_output=True, text=True
+        [CARGO, "build", "--offline", "-q"], cwd=folder / "rust", env=environment, capture_output=True, text=True
     )
     assert built.returncode == 0, built.stderr
-    told = run(tmp_path / "rust/target/debug/train").splitlines()
+    return folder / "rust/target/debug/train"
+
+
+@needs_rust
+def test_rust_defines_an_op_and_trains(tmp_path, defines):
+    told = run(build_rust(tmp_path)).splitlines()
     check_descent(told, lambda line: [float(n) for n in re.findall(r"-?\d+\.\d+", line)])
     assert "error matmul: a is [3] and b is [4]: the inner sizes 3 and 4 differ" in told[6]
-    assert told[7] == "error a callback in Rust panicked: by is negative"
+    assert told[7] == "error scaled_square: plugin 'rust' on cpu: a callback in Rust panicked: by is negative"
     adjoin.manual_seed(0)
     points, weight = adjoin.randn(64, 4), adjoin.zeros(2, 4, requires_grad=True)
     for _ in range(20):
@@ -95,3 +101,27 @@ def test_rust_defines_an_op_and_trains(tmp_path, defines):
         with adjoin.no_grad():
             weight -= grad
     assert float(re.search(r"step 19: loss Float\((.*)\)", "\n".join(told))[1]) == pytest.approx(loss.item(), rel=1e-5)
+
+
+PLANS = "plan 3 dies\nplan 2 dies\neverything holds\n"
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    """A plugin whose ops take and give objects, functions and streams."""
+    out = tmp_path_factory.mktemp("objects") / "libaj_objects.so"
+    words = ["-shared", "-fPIC", "-fvisibility=hidden", f"-I{config('--includedir')}", ROOT / "tests/abi/objects.c"]
+    run("gcc", "-std=c11", *words, "-o", out)
+    return out
+
+
+@needs_lua
+def test_lua_passes_objects_on(tmp_path, objects):
+    assert bindgen("--lang", "lua", "--load", objects, "--out", tmp_path / "adjoin.lua").returncode == 0
+    assert run_lua(tmp_path, Path(__file__).parent / "objects.lua", objects) == PLANS
+
+
+@needs_rust
+def test_rust_passes_objects_on(tmp_path, objects):
+    program = build_rust(tmp_path, "--load", objects, main=Path(__file__).parent / "objects.rs")
+    assert run(program, objects) == PLANS

@@ -31,6 +31,11 @@ same(aj.full({}, 2.5), { 2.5 })
 same(aj.zeros({ 0, 3 }), {})
 same(x:index({ aj.tensor({ 1, 0 }, "int64"), aj.tensor({ 2, 0 }, "int64") }), { 6, 1 })
 
+local z = aj.item(aj.complex(aj.tensor { 1.5 }, aj.tensor { -2 })) -- complex numbers come back and go in
+assert(z.re == 1.5 and z.im == -2)
+same(aj.imag(aj.mul(x, 2i)), { 2, 4, 6, 8, 10, 12 })
+same(aj.real(aj.mul(aj.tensor { 2 }, z)), { 3 })
+
 local w = aj.tensor({ 1, -2 }, "float64"):requires_grad_()
 ;(w ^ 3):sum():backward()
 same(w:grad(), { 3, 12 })

@@ -35,23 +35,23 @@ GradCall = struct("GradCall", ("size", U32), ("flags", U32), ("core", P), ("op",
                   ("saved", C.POINTER(Value)), ("grad_out", C.POINTER(TensorP)), ("grad_in", C.POINTER(TensorP)))  # fmt: skip
 Backward = struct("Backward", ("size", U32), ("flags", U32), ("roots", P), ("grads", P), ("inputs", P), ("out", P),
                   ("nroots", U32), ("ninputs", U32))  # fmt: skip
-Save = struct("Save", ("what", I32), ("index", I32))
+Save = struct("Save", ("what", I32), ("index", I32), ("only_for", U64))
 OpDef = struct("OpDef", ("size", U32), ("flags", U32), *((n, Str) for n in ("schema", "doc", "kind", "tags", "test")),
                ("infer", P), ("body", P), ("self", P))  # fmt: skip
 KernelDef = struct("KernelDef", ("size", U32), ("flags", U32), ("op", Str), ("key", Str), ("schema", Str), ("dtypes", U64),
                    ("priority", I32), ("reserved", U32), ("fn", P), ("self", P), ("can_run", P))  # fmt: skip
 VjpDef = struct("VjpDef", ("size", U32), ("flags", U32), ("op", Str), ("save", C.POINTER(Save)), ("nsave", U32),
-                ("reserved", U32), ("save_more", P), ("vjp", P), ("jvp", P), ("self", P), ("drop", P), ("traverse", P))  # fmt: skip
+                ("reserved", U32), ("save_more", P), ("vjp", P), ("self", P), ("drop", P), ("key", Str))  # fmt: skip
 Env = struct("Env", ("size", U32), ("minor", U32), ("core", P), ("query", P), ("registrar", P))
 
 # A table is its size, its minor version, then functions in the order of the header.
-CORE = """status_new status_with_cause status_code status_kind status_message status_where status_cause status_free
-  retain release type_register object_new object_payload string_new string_get list_new list_get function_new
-  function_call dtype_register dtype_info dtype_find dtype_promote dtype_can_cast default_dtype set_default_dtype
-  tensor_empty tensor_view tensor_from_memory tensor_from_dlpack tensor_to_dlpack tensor_version tensor_bump_version
-  tensor_storage tensor_resize tensor_set tensor_copy_bytes tensor_numel tensor_unique frontend_register
-  frontend_word set_frontend_word set_line get_line parallel_for num_threads set_num_threads thread_index interrupted
-  log device_find"""
+CORE = """status_new status_with_cause status_code status_kind status_message status_where status_cause status_free retain
+  release type_register type_find type_name object_new object_payload string_new string_get list_new list_get
+  complex_new complex_get function_new function_call stream_new stream_get dtype_register dtype_info dtype_find
+  dtype_promote dtype_can_cast default_dtype set_default_dtype tensor_empty tensor_view tensor_from_memory
+  tensor_from_dlpack tensor_to_dlpack tensor_version tensor_bump_version tensor_storage tensor_resize tensor_set
+  tensor_copy_bytes tensor_numel tensor_unique frontend_register frontend_word set_frontend_word set_line get_line
+  parallel_for num_threads set_num_threads thread_index interrupted log device_find"""
 OPS = "def_op def_kernel def_fallback def_key key_mask find_op call redispatch declare"
 AUTOGRAD = """def_vjp save grad_mode set_grad_mode inference_mode set_inference_mode set_anomaly_mode
   set_requires_grad grad set_grad retain_grad retains_grad detach detach_in_place data set_data base backward"""

@@ -14,4 +14,4 @@ def test_ctypes_defines_an_op_and_trains(defines):
     told = run(python, "-I", HERE / "from_ctypes.py", defines).splitlines()
     check_descent(told, lambda line: [float(word) for word in line.split()[1:]])
     assert told[6] == "error matmul: a is [2] and b is [3]: the inner sizes 2 and 3 differ"
-    assert told[7].endswith("scaled_square: by is -1.0, wanted: 0 or more")
+    assert told[7] == "error scaled_square: plugin 'ctypes' on cpu: by is -1.0, wanted: 0 or more"

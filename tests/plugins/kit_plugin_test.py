@@ -1,5 +1,6 @@
 """tests/plugins/kit_plugin_test.py: a plugin written with the kit alone: functors, lambdas, derivatives, its mistakes."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,16 @@ AJ_PLUGIN(.name = "kitcalls", .provides = "ops:kitcalls") {
 }
 """
 )
+LATIN = (
+    BEGIN
+    + r"""
+AJ_PLUGIN(.name = "kitlatin", .provides = "ops:kitlatin") {
+  plugin.op("kitlatin::f(Tensor input) -> Tensor", "The caf\xe9 of it.").infer(like<0>).kernel("cpu", [](TensorView, MutView) {
+    raise(AJ_INVALID_ARGUMENT, "the caf\xe9 is closed");
+  });
+}
+"""
+)
 THROWS = BEGIN + 'AJ_PLUGIN(.name = "kitthrows") { throw std::runtime_error("no such luck"); }\n'
 
 
@@ -130,6 +141,18 @@ def test_a_lambda_is_a_derivative_that_can_be_differentiated(good):
 def test_arguments_reach_a_lambda(good):
     assert good.shift(adjoin.ones(3), [4, 5], scale=2.0).tolist() == [4.0] * 3
     assert good.shift(adjoin.ones(3)).tolist() == [1.0] * 3
+
+
+def test_text_that_is_no_utf8_is_shown_all_the_same(tmp_path):
+    adjoin.load_plugin(build(tmp_path, "kitlatin", LATIN))
+    with pytest.raises(RuntimeError, match="the caf\ufffd is closed"):
+        adjoin.ops.kitlatin.f(adjoin.ones(3))
+    assert "The caf\ufffd of it." in adjoin.ops.kitlatin.f.__doc__
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(folder)
+    with pytest.raises(Exception, match="\ufffd") as caught:
+        adjoin.load_plugin(folder + b"/libaj_none.so")
+    assert not isinstance(caught.value, (UnicodeError, TypeError))
 
 
 def test_what_a_lambda_throws_is_an_error_that_names_the_op(good):

@@ -213,6 +213,8 @@ def test_disabled_and_enabled_while_tensors_live(acme):
 attempt(lambda: -x)
 adjoin.plugin.disable("acme")
 attempt(lambda: -x)
+attempt(lambda: adjoin.ones(2).to("acme"))
+attempt(lambda: adjoin.empty(2, device=x.device))
 print(x.cpu().tolist(), adjoin.plugin.available()["acme"])
 adjoin.plugin.enable("acme")
 attempt(lambda: -x)
@@ -224,6 +226,8 @@ print(x.cpu().tolist())
         acme,
     )
     assert got[0] == "ok acme [-1.0, -2.0, -4.0]" and got[1].startswith("NotImplementedError neg")
+    for line in (got.pop(2), got.pop(2)):
+        assert line.startswith("RuntimeError device 'acme': plugin acme 0.1") and "disabled by request" in line
     assert got[2] == "[1.0, 2.0, 4.0] disabled"
     assert got[3:6] == ["ok acme [-1.0, -2.0, -4.0]", "ok acme [-5.0]", "True True"]
     assert got[6].startswith("NotImplementedError") and got[7] == "[1.0, 2.0, 4.0]"

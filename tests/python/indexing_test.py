@@ -93,7 +93,7 @@ def test_bools():
         ((0, 0, 0, 0), IndexError, "too many indices: 4 for a tensor of 3 dimensions"),
         (slice(None, None, -1), ValueError, "step of a slice must be positive, not -1"),
         ((Ellipsis, Ellipsis), IndexError, "only one ..."),
-        (1.5, IndexError, "must be of an integer dtype or bool"),
+        (1.5, IndexError, "1.5 is a float; ints, slices"),
         ("a", (IndexError, TypeError), "not str"),
         ([2], IndexError, "2"),
         (np.array([True, False, True]), IndexError, "mask's size 3 at dimension 0 does not match"),

@@ -134,9 +134,10 @@ def test_faults_are_told(tmp_path):
         load_bytes(bytes(broken))
     path = tmp_path / "x.pt"
     path.write_bytes(broken)
-    adjoin.load(path)
-    with pytest.raises(RuntimeError, match="check sum"):
-        adjoin.load(path, check_sums=True)
+    adjoin.load(path, mmap=True)
+    for settings in ({}, {"mmap": False}, {"mmap": True, "check_sums": True}):
+        with pytest.raises(RuntimeError, match="check sum"):
+            adjoin.load(path, **settings)
     assert load_bytes(bytes(broken), check_sums=False)["x"].shape == (30000,)
     with pytest.raises(TypeError, match="open it in binary mode"):
         adjoin.load(io.StringIO("text"))

@@ -323,3 +323,19 @@ def test_killed_at_any_moment(tmp_path, count):
             if name != "x.pt":
                 os.unlink(tmp_path / name)
     print(f"{left} files left behind")
+
+
+def test_links(tmp_path):
+    loop, other, dangling = tmp_path / "a", tmp_path / "b", tmp_path / "sub" / "c"
+    loop.symlink_to(other)
+    other.symlink_to(loop)
+    for save in (adjoin.save, lambda t, path: adjoin.safetensors.save_file({"x": t}, path)):
+        with pytest.raises(OSError, match="symbolic links"):
+            save(adjoin.ones(1), loop)
+    assert loop.is_symlink() and other.is_symlink()
+    dangling.parent.mkdir()
+    dangling.symlink_to("../d")
+    adjoin.save(adjoin.ones(2), dangling)
+    assert dangling.is_symlink() and adjoin.load(tmp_path / "d").tolist() == [1.0, 1.0]
+    adjoin.save(adjoin.zeros(2), dangling)
+    assert dangling.is_symlink() and adjoin.load(tmp_path / "d").tolist() == [0.0, 0.0]

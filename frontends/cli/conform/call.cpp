@@ -13,8 +13,8 @@ void take_result(aj_value& v, Outcome& out) {
     out.tensors.push_back(Tensor::steal(v.v.tensor));
   } else if (v.tag == AJ_LIST_OBJ) {
     for (Tensor& t : kit::take<std::vector<Tensor>>(v)) out.tensors.push_back(std::move(t));
-  } else if (v.tag == AJ_BOOL || v.tag == AJ_INT || v.tag == AJ_FLOAT || v.tag == AJ_COMPLEX) {
-    Scalar s = Scalar::of(v);
+  } else if (v.tag == AJ_BOOL || v.tag == AJ_INT || v.tag == AJ_FLOAT || v.tag == AJ_COMPLEX_OBJ) {
+    Scalar s = kit::take<Scalar>(v);
     DLDataType dtype = s.is_bool()      ? boolean
                        : s.is_integer() ? int64
                        : s.is_complex() ? complex128

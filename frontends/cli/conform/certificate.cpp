@@ -136,33 +136,39 @@ std::string certificate(const Report& report) {
   std::set<std::string> rows, pairs;
   for (const Record& r : report.records)
     if (!r.row.empty() && r.verdict.passed) rows.insert(r.row), pairs.insert(r.row + " " + r.dtype);
-  bool good = report.conforms();
+  bool good = report.good();
   time_t now = time(nullptr);
   char date[32];
   strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime(&now));
   std::string out =
       "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport "
       "content='width=device-width,initial-scale=1'><title>" +
-      escaped(s.plugin) + (good ? " conforms" : " does not conform") + "</title><style>" + kStyle +
+      escaped(s.plugin) + ": " + report.verdict() + "</title><style>" + kStyle +
       "</style><main><header><div><h1>" + escaped(s.plugin) + " " + escaped(report.version) +
       "</h1><div class=dim>" +
       (report.vendor.empty() ? "" : escaped(report.vendor) + " &middot; ") + "device <code>" +
       escaped(s.device_name) + "</code> &middot; " + date + "</div><code class=dim>" +
-      escaped(s.file) + "</code></div><div class='seal " +
-      (good ? "good'>conforms" : "bad'>does not conform") + "</div></header><div class=figures>" +
+      escaped(s.file) + "</code></div><div class='seal " + (good ? "good'>" : "bad'>") +
+      report.verdict() + "</div></header><div class=figures>" +
       figure(grouped(all.passed), "cases passed") + figure(grouped(all.failed), "failed") +
       figure(grouped(int64_t(rows.size())), "rows of the op tables") +
       figure(grouped(int64_t(pairs.size())), "pairs of row and dtype") +
       figure(grouped(all.unsupported), "without a kernel") +
       figure(grouped(all.refused), "refused by both") + "</div>";
+  std::string parts;
+  for (const std::string& one : report.not_checked()) parts += "<li>" + escaped(one);
+  if (!parts.empty()) out += "<h2>Not checked</h2><ul>" + parts + "</ul>";
   out += failures(report) + "<h2>Checks</h2>" + checks_table(report) + rows_map(report);
   out +=
       "<h2>How</h2><p class=dim>Every row of the op tables ran on the device and on the "
       "reference backend with the same numbers (seed " +
       std::to_string(s.seed) + ", mode " + escaped(s.mode) + (s.full ? ", all samples" : "") +
       "): dense, strided, transposed, offset, expanded, empty, without dimensions, written into "
-      "a given tensor, in place; what lies around outputs and inputs was watched. Relative and "
-      "absolute tolerance: " +
+      "a given tensor, in place; what lies around outputs and inputs was watched. Results that "
+      "come "
+      "from one element of each argument are within a few units of the last place (a number for "
+      "each op: ULP in --json says what was found); of the others, relative and absolute "
+      "tolerance: " +
       tolerances() +
       "; 25 times that where a size is large and for gradients; integers and bools exactly. "
       "Again with: <code>adjoin conform " +

@@ -25,9 +25,12 @@ struct Verdict {
   std::string reason;                                   // of what is unsupported or skipped
   std::vector<std::pair<std::string, double>> figures;  // --mode perf
 
+  std::function<void(const std::string&)> told;  // (optional) hears of a failure at once
+
   void pass() { ++passed; }
   void fail(const std::string& what);
   void skip(const std::string& why) { ++skipped, reason = why; }
+  void figure(const std::string& name, double value);  // the largest of each name is kept
   // A case by what it found: "" is right.
   void expect(const std::string& where, const std::string& wrong) {
     wrong.empty() ? pass() : fail(where + ": " + wrong);
@@ -35,10 +38,11 @@ struct Verdict {
 };
 
 struct Settings {
-  std::string file, plugin, device_name, mode = "test";
+  std::string file, plugin, device_name, mode = "all";
   std::vector<std::string> ops, dtypes;
   uint64_t seed = 0;
   bool full = false;
+  double quick = 0;          // seconds after which no other row is begun; 0: no limit
   int64_t largest = 50'000;  // elements of a tensor with a large size
 };
 
@@ -46,7 +50,8 @@ struct Bench {  // what every check works with
   Settings settings;
   DLDevice device{}, reference{};
   const aj_device_vtbl* table = nullptr;
-  std::function<void(const std::string&)> begin;  // tells which case is running, should it crash
+  std::function<void(const std::string&)> begin;   // tells which case is running, should it crash
+  std::function<void(const std::string&)> failed;  // tells of a failure at once
 };
 
 // One step of the plan: a property of the device ("memory", ...), or a row and a dtype.

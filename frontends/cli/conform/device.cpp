@@ -18,6 +18,14 @@ std::string told(aj_status* s) {
   return text.empty() ? "a status without a message" : text;
 }
 
+// Bytes of a device; `offset` is used with handles alone.
+struct Place {
+  const void* p;
+  DLDevice device;
+  uint64_t offset = 0;
+};
+constexpr DLDevice kHost{kDLCPU, 0};
+
 // Memory of the device through its table.
 class Block {
  public:
@@ -35,22 +43,28 @@ class Block {
   }
   char* get() const { return static_cast<char*>(p_); }
 
-  void write(const Bytes& from) const { copy(p_, bench_.device, from.data(), kHost, from.size()); }
+  // So many bytes behind its begin; nobody computes with a handle.
+  Place at(uint64_t offset) const {
+    if (bench_.table->flags & AJ_DEV_OPAQUE_POINTERS) return {p_, bench_.device, offset};
+    return {get() + offset, bench_.device};
+  }
+
+  void write(const Bytes& from) const { copy(at(0), {from.data(), kHost}, from.size()); }
   Bytes read(size_t n) const {
     Bytes to(n);
-    copy(to.data(), kHost, p_, bench_.device, n);
+    copy({to.data(), kHost}, at(0), n);
     return to;
   }
-  void copy(void* dst, DLDevice to, const void* src, DLDevice from, uint64_t width,
-            uint64_t height = 1, uint64_t dst_pitch = 0, uint64_t src_pitch = 0) const {
+  void copy(Place to, Place from, uint64_t width, uint64_t height = 1, uint64_t dst_pitch = 0,
+            uint64_t src_pitch = 0) const {
     aj_copy c{};
     c.struct_size = sizeof c;
-    c.dst = dst, c.src = src, c.dst_device = to, c.src_device = from;
+    c.dst = const_cast<void*>(to.p), c.dst_device = to.device, c.dst_offset = to.offset;
+    c.src = from.p, c.src_device = from.device, c.src_offset = from.offset;
     c.width = width, c.height = height;
     c.dst_pitch = dst_pitch ? dst_pitch : width, c.src_pitch = src_pitch ? src_pitch : width;
     kit::check(bench_.table->copy(bench_.table->self, &c));
   }
-  static constexpr DLDevice kHost{kDLCPU, 0};
 
  private:
   Bench& bench_;
@@ -102,7 +116,8 @@ void memory(Bench& bench, Verdict& v) {
     bench.begin(kit::text("mem_alloc of ", n, " bytes"));
     blocks.push_back(std::make_unique<Block>(bench, n));
     auto at = reinterpret_cast<uintptr_t>(blocks.back()->get());
-    bool fits = p.min_alignment < 2 || at % p.min_alignment == 0;
+    bool handle = t.flags & AJ_DEV_OPAQUE_POINTERS;
+    bool fits = handle || p.min_alignment < 2 || at % p.min_alignment == 0;
     v.expect(kit::text("mem_alloc of ", n), !at ? "NULL came back" : fits ? "" : "not aligned");
     blocks.back()->write(pattern(n, ++salt));
   }
@@ -120,10 +135,9 @@ void copies(Bench& bench, Verdict& v) {
   constexpr size_t kBytes = 10'000;
   Block a(bench, kBytes), b(bench, kBytes);
   Bytes x = pattern(kBytes, 3), y = pattern(kBytes, 77);
-  DLDevice d = bench.device;
   a.write(x), b.write(y);
   bench.begin("copy within the device");
-  a.copy(b.get() + 100, d, a.get() + 7, d, 4001);
+  a.copy(b.at(100), a.at(7), 4001);
   Bytes wanted = y;
   std::copy_n(x.begin() + 7, 4001, wanted.begin() + 100);
   v.expect("copy of 4001 bytes within the device", b.read(kBytes) == wanted ? "" : "wrong bytes");
@@ -134,19 +148,21 @@ void copies(Bench& bench, Verdict& v) {
     bench.begin(where);
     b.write(y);
     Bytes host = y;
-    constexpr uint64_t kWidth = 37, kHeight = 20, kTo = 100, kFrom = 53;
-    if (way == 0) a.copy(b.get(), d, x.data(), Block::kHost, kWidth, kHeight, kTo, kFrom);
-    if (way == 1) a.copy(host.data(), Block::kHost, a.get(), d, kWidth, kHeight, kTo, kFrom);
-    if (way == 2) a.copy(b.get(), d, a.get(), d, kWidth, kHeight, kTo, kFrom);
+    constexpr uint64_t kWidth = 37, kHeight = 20, kTo = 100, kFrom = 53, kAt = 11;
+    if (way == 0) a.copy(b.at(kAt), {x.data(), kHost}, kWidth, kHeight, kTo, kFrom);
+    if (way == 1) a.copy({host.data(), kHost}, a.at(kAt), kWidth, kHeight, kTo, kFrom);
+    if (way == 2) a.copy(b.at(kAt), a.at(kAt), kWidth, kHeight, kTo, kFrom);
     wanted = y;
+    uint64_t to = way == 1 ? 0 : kAt, from = way == 0 ? 0 : kAt;  // the host's begin at their begin
     for (uint64_t r = 0; r < kHeight; ++r)
-      std::copy_n(x.begin() + int64_t(r * kFrom), kWidth, wanted.begin() + int64_t(r * kTo));
+      std::copy_n(x.begin() + int64_t(from + r * kFrom), kWidth,
+                  wanted.begin() + int64_t(to + r * kTo));
     v.expect(where, (way == 1 ? host : b.read(kBytes)) == wanted ? "" : "wrong bytes");
   }
   bench.begin("copy of nothing");
   b.write(y);
-  a.copy(b.get(), d, a.get(), d, 0);
-  a.copy(b.get(), d, a.get(), d, 16, 0);
+  a.copy(b.at(0), a.at(0), 0);
+  a.copy(b.at(0), a.at(0), 16, 0);
   v.expect("copy of nothing", b.read(kBytes) == y ? "" : "it wrote");
 }
 
@@ -155,6 +171,7 @@ void fills(Bench& bench, Verdict& v) {
   if (!t.fill) return v.skip("no fill");
   constexpr size_t kBytes = 4096;
   Block a(bench, kBytes);
+  Place at = a.at(64);
   for (uint64_t width : {1, 2, 4, 8, 16})
     for (uint64_t bytes : {uint64_t(0), width, width * 37, uint64_t(1001)}) {
       std::string where = kit::text("fill of ", bytes, " bytes with ", width);
@@ -162,8 +179,8 @@ void fills(Bench& bench, Verdict& v) {
       Bytes before = pattern(kBytes, 5), with = pattern(width, 200), wanted = before;
       a.write(before);
       for (uint64_t i = 0; i < bytes; ++i) wanted[64 + i] = with[i % width];
-      v.expect(where, told(t.fill(t.self, bench.device.device_id, a.get() + 64, with.data(), width,
-                                  bytes, nullptr)));
+      v.expect(where, told(t.fill(t.self, at.device.device_id, const_cast<void*>(at.p), at.offset,
+                                  with.data(), width, bytes, nullptr)));
       kit::check(kit::core().device_synchronize(bench.device));
       v.expect(where, a.read(kBytes) == wanted ? "" : "wrong bytes");
     }

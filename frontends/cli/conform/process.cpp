@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "../orphan.hpp"
 #include "checks.hpp"
 
 namespace adjoin::cli::conform {
@@ -51,9 +52,10 @@ void forks(Bench& bench, Verdict& v) {
   v.expect("before the fork", work(bench.device, 70'001, 1));
   int ends[2];
   if (pipe(ends) != 0) kit::raise(AJ_UNAVAILABLE, "no pipe");
-  pid_t child = fork();
+  pid_t parent = getpid(), child = fork();
   if (child < 0) kit::raise(AJ_UNAVAILABLE, "cannot fork");
   if (child == 0) {
+    end_with(parent);
     std::string wrong = work(bench.device, 70'001, 2);
     bool told = wrong.empty() || write(ends[1], wrong.data(), wrong.size()) > 0;
     _exit(told ? 0 : 1);

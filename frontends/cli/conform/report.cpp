@@ -1,6 +1,7 @@
 // frontends/cli/conform/report.cpp: totals, lines between parent and child, text, JSON and JUnit.
 #include "report.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <set>
@@ -63,8 +64,19 @@ std::string count(int64_t n, const char* one) {
 }  // namespace
 
 void Verdict::fail(const std::string& what) {
-  if (failures.size() < kMostFailures) failures.push_back(what);
   ++failed;
+  if (failures.size() >= kMostFailures) return;
+  failures.push_back(what);
+  if (told) told(what);
+}
+
+void Verdict::figure(const std::string& name, double value) {
+  for (auto& [known, largest] : figures)
+    if (known == name) {
+      largest = std::max(largest, value);
+      return;
+    }
+  figures.emplace_back(name, value);
 }
 
 std::string Record::name() const {
@@ -80,9 +92,56 @@ Verdict Report::total() const {
   return all;
 }
 
-bool Report::conforms() const {
+bool Report::good() const {
   Verdict all = total();
   return all.failed == 0 && all.passed > 0;
+}
+
+std::string Report::verdict() const {
+  if (total().failed) return "does not conform";
+  if (!good()) return "nothing was checked";
+  return not_checked().empty() ? "conforms" : "no fault found in what was checked";
+}
+
+std::vector<std::string> Report::checked() const {
+  std::set<std::string> device;
+  std::map<std::string, std::set<std::string>> rows;  // by check
+  for (const Record& r : records) {
+    if (r.verdict.passed + r.verdict.failed == 0) continue;
+    r.row.empty() ? device.insert(r.check) : rows[r.check].insert(r.row);
+  }
+  std::vector<std::string> list;
+  if (!device.empty()) {
+    std::string names;
+    for (const std::string& name : device) names += (names.empty() ? "" : ", ") + name;
+    list.push_back("the device (" + names + ")");
+  }
+  for (const auto& [check, names] : rows)
+    list.push_back(check + " of " +
+                   (names.size() == 1 ? *names.begin() : count(int64_t(names.size()), "op")));
+  return list;
+}
+
+std::vector<std::string> Report::not_checked() const {
+  std::vector<std::string> list;
+  auto but = [&](const char* what, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    list.push_back(std::string(what) + " but " + all);
+  };
+  const std::string& mode = settings.mode;
+  if (mode == "test") list.emplace_back("derivatives (--mode grad)");
+  if (mode == "grad") list.emplace_back("values (--mode test)");
+  if (mode == "device") list.emplace_back("ops");
+  if (mode == "perf" || mode == "support")
+    list.emplace_back("whether anything is right (--mode all)");
+  but("all ops", settings.ops);
+  but("all dtypes", settings.dtypes);
+  if (left_out)
+    list.push_back(count(int64_t(left_out), "group") +
+                   " of op and dtype that there was no time for");
+  return list;
 }
 
 std::vector<const Record*> Report::failed() const {
@@ -143,17 +202,21 @@ void print_report(const Report& report) {
   for (const auto& [reason, n] : report.reasons())
     if (reason.size() < 300 && report.reasons().size() < 40)
       std::cout << "not tried (" << n << "): " << reason << '\n';
-  for (const Record* r : report.failed())
-    for (const std::string& f : r->verdict.failures) std::cout << "failed: " << f << '\n';
+  for (const auto& [what, list] :
+       {std::pair{"checked", report.checked()}, {"not checked", report.not_checked()}}) {
+    std::string line;
+    for (const std::string& one : list) line += (line.empty() ? ": " : "; ") + one;
+    if (!line.empty()) std::cout << what << line << '\n';
+  }
   std::set<std::string> rows, pairs;
   for (const Record& r : report.records)
     if (!r.row.empty() && r.verdict.passed) rows.insert(r.row), pairs.insert(r.row + " " + r.dtype);
   Verdict all = report.total();
   std::cout << report.settings.plugin << ", device " << report.settings.device_name << ": "
-            << (report.conforms() ? "conforms" : "does not conform") << ": "
-            << count(all.passed, "case") << " passed, " << all.failed << " failed; "
-            << count(int64_t(rows.size()), "row") << ", " << count(int64_t(pairs.size()), "pair")
-            << " of row and dtype; seed " << report.settings.seed << '\n';
+            << report.verdict() << ": " << count(all.passed, "case") << " passed, " << all.failed
+            << " failed; " << rows.size() << " of " << count(int64_t(report.rows), "op") << ", "
+            << count(int64_t(pairs.size()), "pair") << " of op and dtype; seed "
+            << report.settings.seed << std::endl;
 }
 
 std::string report_json(const Report& report) {
@@ -166,7 +229,10 @@ std::string report_json(const Report& report) {
                {"device", quote(report.settings.device_name)},
                {"mode", quote(report.settings.mode)},
                {"seed", std::to_string(report.settings.seed)},
-               {"conforms", report.conforms() ? "true" : "false"},
+               {"conforms", report.verdict() == "conforms" ? "true" : "false"},
+               {"verdict", quote(report.verdict())},
+               {"checked", quote_all(report.checked())},
+               {"not_checked", quote_all(report.not_checked())},
                {"passed", std::to_string(all.passed)},
                {"failed", std::to_string(all.failed)},
                {"unsupported", std::to_string(all.unsupported)},

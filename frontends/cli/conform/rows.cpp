@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 namespace adjoin::cli::conform {
 
@@ -134,6 +135,51 @@ bool tells_size(const Param* p) {
   return p && (p->base == AJ_PARAM_SIZE || kNames.count(p->name));
 }
 
+bool is_shape(const Json& j) {
+  return j.kind == Json::kList && std::all_of(j.items.begin(), j.items.end(), [](const Json& i) {
+           return i.kind == Json::kInt && i.whole >= 0;
+         });
+}
+
+// One for each tensor: a shape, nothing, or a list of those.
+bool is_sample(const Json& j) {
+  auto none = [](const Json& i) { return i.kind == Json::kNull || i.kind == Json::kText; };
+  auto one = [&](const Json& i) { return none(i) || is_shape(i); };
+  return j.kind == Json::kList && std::all_of(j.items.begin(), j.items.end(), [&](const Json& i) {
+           return one(i) ||
+                  (i.kind == Json::kList && std::all_of(i.items.begin(), i.items.end(), one));
+         });
+}
+
+// What is wrong with a row's test, or "": the rest of this program reads it without a look.
+std::string wrong_form(const Json& test) {
+  if (test.kind != Json::kObject) return "a JSON object is wanted";
+  auto each = [&](const char* key, auto good) {
+    const Json* j = test.find(key);
+    return !j || (j->kind == Json::kList && std::all_of(j->items.begin(), j->items.end(), good));
+  };
+  if (!each("shapes", is_sample))
+    return "shapes: a list of samples is wanted, each a list of shapes, e.g. [[[3, 4], [4]]]";
+  auto is_case = [](const Json& j) {
+    const Json *shapes = j.find("shapes"), *args = j.find("args");
+    return j.kind == Json::kObject && (!shapes || is_sample(*shapes)) &&
+           (!args || args->kind == Json::kObject);
+  };
+  if (!each("cases", is_case))
+    return "cases: a list of {\"shapes\": [[3, 4]], \"args\": {\"dim\": 0}} is wanted";
+  if (const Json* args = test.find("args")) {
+    bool lists = args->kind == Json::kObject;
+    for (const auto& [name, values] : args->members) lists &= values.kind == Json::kList;
+    if (!lists) return "args: an object of lists of values is wanted, e.g. {\"dim\": [0, 1]}";
+  }
+  for (const char* key : {"low", "high", "ulp", "ulp_floor", "size"})
+    if (const Json* j = test.find(key); j && !j->number())
+      return std::string(key) + ": a number is wanted";
+  if (!each("dtypes", [](const Json& j) { return j.kind == Json::kText; }))
+    return "dtypes: a list of names is wanted";
+  return {};
+}
+
 }  // namespace
 
 Row::Row(const aj_op* from) : op(from) {
@@ -148,7 +194,13 @@ Row::Row(const aj_op* from) : op(from) {
   std::string json = conform::text(info.test);
   tested = !json.empty() || !provider.empty();
   if (json.empty()) return;
-  test = parse_json(json);
+  try {
+    test = parse_json(json);
+    wrong = wrong_form(test);
+  } catch (const std::runtime_error& e) {
+    wrong = e.what();
+  }
+  if (!wrong.empty()) test = {};
   const Json* same = test.find("same");
   const aj_op* other = same ? kit::dispatch().find_op(kit::str(same->text)) : nullptr;
   if (other && other != op) test = Row(other).test;
@@ -192,7 +244,9 @@ std::vector<Sample> Row::samples() const {
   std::vector<Sample> list;
   if (const Json* cases = test.find("cases")) {
     for (const Json& one : cases->items) {
-      list.push_back({one.find("shapes")->items, one.find("args")->members});
+      const Json *shapes = one.find("shapes"), *args = one.find("args");
+      list.push_back({shapes ? shapes->items : std::vector<Json>(),
+                      args ? args->members : std::vector<Json::Member>()});
     }
     return list;
   }

@@ -46,13 +46,14 @@ struct Row {
   std::vector<Param> params, results;
   Json test;
   bool tested = false;  // the row has a `test`
+  std::string wrong;    // with its test; then there is none
 
   explicit Row(const aj_op* op);
   bool takes_tensors() const;
-  bool factory() const;   // makes a tensor of a dtype that is an argument
-  bool random() const;    // draws from a generator
+  bool factory() const;    // makes a tensor of a dtype that is an argument
+  bool random() const;     // draws from a generator
   bool pointwise() const;  // an element of a result depends on one of each argument
-  bool compared() const;  // false: nobody writes the memory
+  bool compared() const;   // false: nobody writes the memory
   const Param* param(const std::string& name) const;
   std::vector<std::string> dtypes() const;
   std::vector<Sample> samples() const;

@@ -1,162 +1,168 @@
-// frontends/cli/conform/run.cpp: the parent's half: starts children, listens, and outlives them.
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
+// frontends/cli/conform/run.cpp: the parent's half: starts children, listens, tells, and outlives
+// them.
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <iostream>
+#include <set>
 
 #include "../cli.hpp"
 #include "report.hpp"
+#include "served.hpp"
 
 namespace adjoin::cli::conform {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class Child {
+constexpr int kInARow = 5, kAltogether = 10;  // groups that hang: then the rest is given up
+constexpr double kLeast = 10;                 // seconds that a case has even then
+constexpr size_t kMostTold = 200;             // failures; the report has them all
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// What a person sees while it runs: failures at once, and how far it is.
+class Teller {
  public:
-  Child(const Words& words, size_t from) {
-    int ends[2];
-    if (pipe(ends) != 0)
-      throw std::runtime_error(std::string("conform: no pipe: ") + strerror(errno));
-    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    Words all = {"adjoin", "conform", "--serve", std::to_string(ends[1]), std::to_string(from)};
-    all.insert(all.end(), words.begin(), words.end());
-    std::vector<char*> argv;
-    for (std::string& w : all) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    pid_ = fork();
-    if (pid_ < 0) throw std::runtime_error(std::string("conform: cannot fork: ") + strerror(errno));
-    if (pid_ == 0) {
-      setpgid(0, 0);
-      int quiet = open("/dev/null", O_WRONLY);  // what a plugin prints is no report
-      if (quiet >= 0) dup2(quiet, 1);
-      execv("/proc/self/exe", argv.data());
-      _exit(127);
-    }
-    close(ends[1]);
-    fd_ = ends[0];
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    end();
-    close(fd_);
-  }
+  explicit Teller(std::ostream& out) : out_(out), live_(isatty(2)) {}
+  ~Teller() { clear(); }
 
-  // The next line; false when there are none any more, or not within the time.
-  bool line(std::string& out, double seconds) {
-    auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
-    for (;;) {
-      size_t end = buffer_.find('\n');
-      if (end != buffer_.npos) {
-        out = buffer_.substr(0, end);
-        buffer_.erase(0, end + 1);
-        return true;
-      }
-      auto left = std::chrono::duration<double>(deadline - Clock::now()).count();
-      late_ = left <= 0;
-      if (late_) return false;
-      pollfd input = {fd_, POLLIN, 0};
-      if (poll(&input, 1, int(left * 1000) + 1) <= 0) continue;
-      char bytes[65536];
-      ssize_t n = read(fd_, bytes, sizeof bytes);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      buffer_.append(bytes, size_t(n));
-    }
+  void line(const std::string& text) {
+    clear();
+    out_ << text << std::endl;
   }
-
-  // Waits for it, or ends it with its own children; says how it ended, "" if well.
-  std::string end() {
-    if (pid_ == 0) return {};
-    int status = 0;
-    bool gone = false;
-    for (int i = 0; i < 1000 && !late_ && !gone; ++i) {
-      gone = waitpid(pid_, &status, WNOHANG) == pid_;
-      if (!gone) usleep(5000);
-    }
-    kill(-pid_, SIGKILL);
-    if (!gone) {
-      kill(pid_, SIGKILL);
-      waitpid(pid_, &status, 0);
-    }
-    pid_ = 0;
-    if (!gone) return late_ ? "does not come back" : "does not let the process end";
-    if (WIFSIGNALED(status)) return std::string("crashes: ") + strsignal(WTERMSIG(status));
-    if (WEXITSTATUS(status))
-      return "ends the process: exit code " + std::to_string(WEXITSTATUS(status));
-    return {};
+  void failure(const std::string& text) {
+    if (++failures_ <= kMostTold) line("failed: " + text);
+    if (failures_ == kMostTold) line("failed: more, which only --json and --junit list");
+  }
+  void step(size_t done, size_t all, const std::string& what) {
+    if (!live_ && since(last_) < 10) return;
+    last_ = Clock::now();
+    std::string text = std::to_string(done) + "/" + std::to_string(all) + " " + what;
+    if (failures_) text += ", " + std::to_string(failures_) + " failed";
+    if (live_) text.resize(78, ' ');
+    std::cerr << (live_ ? "\r" : "conform: ") << text << (live_ ? "" : "\n") << std::flush;
   }
 
  private:
-  pid_t pid_ = 0;
-  int fd_ = -1;
-  bool late_ = false;
-  std::string buffer_;
+  void clear() const {
+    if (live_) std::cerr << '\r' << std::string(78, ' ') << '\r' << std::flush;
+  }
+  std::ostream& out_;
+  bool live_;
+  size_t failures_ = 0;
+  Clock::time_point last_ = Clock::now();
 };
 
-void progress(size_t done, size_t all, const Record& r) {
-  std::string text = std::to_string(done) + "/" + std::to_string(all) + " " + r.name();
-  text.resize(70, ' ');
-  std::cerr << '\r' << text << std::flush;
-}
+class Run {
+ public:
+  Run(const Settings& settings, const Words& words, double timeout, std::ostream& out)
+      : words_(words), patience_(timeout), tell_(out) {
+    report_.settings = settings;
+  }
 
-}  // namespace
+  Report go() {
+    while (!finished_) one_child();
+    return std::move(report_);
+  }
 
-Report run_plan(const Settings& settings, const Words& words, double timeout, bool show_progress) {
-  Report report;
-  report.settings = settings;
-  constexpr int kHopeless = 5;
-  size_t all = 0, next = 0;
-  int in_a_row = 0;  // groups that hang
-  for (bool finished = false; !finished;) {
-    Child child(words, next);
-    Record now;
-    bool running = false;
-    std::string line, where, failure;
-    while (!finished && child.line(line, timeout)) {
-      char what = line.empty() ? ' ' : line[0];
-      line.erase(0, 1);
-      if (what == 'N') all = std::stoul(line);
-      if (what == 'X') failure = line;
-      if (what == 'C') where = line;
-      if (what == 'B') now = from_line(line), running = true, where.clear();
-      if (what == 'R') {
-        report.records.push_back(from_line(line));
-        running = false, ++next, in_a_row = 0;
-        if (show_progress) progress(next, all, report.records.back());
-      }
-      finished = what == 'E';
-    }
+ private:
+  // From the next group on, until the end or until a group ends the child.
+  void one_child() {
+    Words words = {std::to_string(next_), "-", "-"};
+    if (report_.settings.quick > 0)
+      words[1] = std::to_string(std::max(0.0, report_.settings.quick - since(start_)));
+    for (const std::string& row : hanging_) words[2] += "," + row;
+    words.insert(words.end(), words_.begin(), words_.end());
+    Served child(words);
+    running_ = false, wrong_.clear(), misuse_.clear();
+    std::string line;
+    double patience = patience_;
+    while (!finished_ && child.line(line, patience)) hear(line[0], line.substr(1));
     std::string ending = child.end();
-    if (!failure.empty()) throw std::runtime_error("conform: " + failure);
-    if (!finished && !running)
+    if (!misuse_.empty()) throw UsageError("conform: " + misuse_);
+    if (!wrong_.empty()) throw std::runtime_error("conform: " + wrong_);
+    if (!finished_ && !running_)
       throw std::runtime_error("conform: the plugin " +
                                (ending.empty() ? "ends the process" : ending) +
                                " while it is loaded or between two checks");
-    if (finished && ending.empty()) break;
-    if (finished) now = {"end of the process", "", "", {}, 0};
-    in_a_row = ending == "does not come back" ? in_a_row + 1 : 0;
-    now.verdict.fail((where.empty() ? now.check : where) + ": " +
-                     (ending.empty() ? "the process ended" : ending));
-    report.records.push_back(now);
-    ++next;
-    if (in_a_row == kHopeless) {
-      Record rest{"the rest", "", "", {}, 0};
-      rest.verdict.fail(std::to_string(all - std::min(all, next)) + " groups were not tried: " +
-                        std::to_string(kHopeless) + " in a row did not come back");
-      report.records.push_back(rest);
-      break;
-    }
+    if (finished_ && ending.empty()) return;
+    if (finished_) now_ = {"end of the process", "", "", {}, 0};
+    if (child.late()) ending += kit::text(" within ", patience, " s");
+    if (ending.empty()) ending = "the process ended";
+    std::string told = (where_.empty() ? now_.name() : where_) + ": " + ending;
+    tell_.failure(told);
+    now_.verdict.failures.insert(now_.verdict.failures.begin(), told);
+    ++now_.verdict.failed;
+    report_.records.push_back(now_);
+    ++next_;
+    if (child.late()) hung();
   }
-  if (show_progress) std::cerr << '\r' << std::string(72, ' ') << '\r';
-  return report;
+
+  void hear(char what, const std::string& line) {
+    if (what == 'N' && next_ == 0) {
+      all_ = std::stoul(line), report_.rows = std::stoul(line.substr(line.find(' ') + 1));
+      tell_.line(report_.settings.plugin + ", device " + report_.settings.device_name + ": " +
+                 std::to_string(all_) + " groups of checks, seed " +
+                 std::to_string(report_.settings.seed));
+    }
+    if (what == 'U') misuse_ = line;
+    if (what == 'X') wrong_ = line;
+    if (what == 'C') where_ = line;
+    if (what == 'B') now_ = from_line(line), running_ = true, where_.clear();
+    if (what == 'F') {
+      tell_.failure(line);
+      now_.verdict.failures.push_back(line);
+      ++now_.verdict.failed;
+    }
+    if (what == 'R') {
+      report_.records.push_back(from_line(line));
+      running_ = false, ++next_;
+      if (report_.records.back().verdict.passed) in_a_row_ = 0;
+      tell_.step(next_, all_, report_.records.back().name());
+    }
+    if (what == 'L') ++next_, ++report_.left_out;
+    finished_ = what == 'E';
+  }
+
+  // The row is not tried again; too many, and nothing is.
+  void hung() {
+    if (!now_.row.empty()) hanging_.insert(now_.row);
+    ++in_a_row_, ++altogether_;
+    patience_ = std::max(std::min(patience_, kLeast), patience_ / 2);
+    if (in_a_row_ < kInARow && altogether_ < kAltogether) return;
+    Record rest{"the rest", "", "", {}, 0};
+    report_.left_out += all_ - std::min(all_, next_);
+    std::string told = std::to_string(report_.left_out) + " groups were not tried: " +
+                       (in_a_row_ >= kInARow ? std::to_string(kInARow) + " in a row"
+                                             : std::to_string(kAltogether)) +
+                       " did not come back";
+    rest.verdict.fail(told);
+    tell_.failure(told);
+    report_.records.push_back(rest);
+    finished_ = true;
+  }
+
+  const Words& words_;
+  double patience_;  // seconds for a case; less for each that has used it up
+  Teller tell_;
+  Report report_;
+  Clock::time_point start_ = Clock::now();
+  size_t all_ = 0, next_ = 0;
+  int in_a_row_ = 0, altogether_ = 0;  // groups that hang
+  std::set<std::string> hanging_;      // rows
+  bool finished_ = false, running_ = false;
+  Record now_;
+  std::string where_, wrong_, misuse_;
+};
+
+}  // namespace
+
+Report run_plan(const Settings& settings, const Words& words, double timeout, std::ostream& out) {
+  return Run(settings, words, timeout, out).go();
 }
 
 }  // namespace adjoin::cli::conform

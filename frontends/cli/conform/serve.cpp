@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <random>
 
 #include "../cli.hpp"
 #include "report.hpp"
@@ -21,6 +22,11 @@ void send(int fd, const std::string& line) {
     if (n < 0 && errno != EINTR) _exit(1);  // nobody listens any more
     if (n > 0) done += static_cast<size_t>(n);
   }
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
 }
 
 bool asked(const std::vector<std::string>& names, const std::string& name) {
@@ -44,8 +50,28 @@ Bench open(const Settings& settings, int fd) {
   check(plugins().device_table(bench.device, &bench.table));
   for (const char* name : {"", settings.device_name.c_str()})
     check(dispatch().set_fallback(borrow(""), borrow(name), borrow("error")));
-  bench.begin = [fd](const std::string& what) { send(fd, "C" + what); };
+  bench.begin = [fd](const std::string& what) { send(fd, "C" + one_line(what)); };
+  bench.failed = [fd](const std::string& what) { send(fd, "F" + one_line(what)); };
   return bench;
+}
+
+// Names that were asked for and that nothing has: "" or what to tell.
+std::string mistyped(const char* what, const std::vector<std::string>& wanted,
+                     const std::vector<std::string>& known) {
+  for (const std::string& name : wanted) {
+    std::string near;
+    size_t least = 3;
+    bool there = false;
+    for (const std::string& k : known) {
+      there |= asked({name}, k);
+      for (const std::string& form : {k, k.substr(k.rfind(':') + 1)})
+        if (size_t d = letters_apart(name, form); d < least) least = d, near = form;
+    }
+    if (!there)
+      return kit::text("there is no ", what, " named '", name, "'",
+                       near.empty() ? "" : "; did you mean '", near, near.empty() ? "" : "'?");
+  }
+  return {};
 }
 
 // Does the row take dtypes of which a derivative can be asked?
@@ -56,15 +82,20 @@ std::vector<std::string> gradient_dtypes(const Row& row) {
   return has("complex128") ? std::vector<std::string>{"complex128"} : std::vector<std::string>{};
 }
 
-void add_rows(Bench& bench, std::vector<Group>& plan) {
+void add_rows(Bench& bench, const std::vector<Row>& rows, std::vector<Group>& plan) {
   using Check = void (*)(Bench&, const Row&, const std::string&, Verdict&);
   const std::string& mode = bench.settings.mode;
   auto add = [&](const char* check, const Row& row, const std::string& dtype, Check run) {
     if (!dtype.empty() && !asked(bench.settings.dtypes, dtype)) return;
     plan.push_back({check, row.name, dtype, [=](Bench& b, Verdict& v) { run(b, row, dtype, v); }});
   };
-  for (const Row& row : all_rows(bench.settings.plugin)) {
+  for (const Row& row : rows) {
     if (!asked(bench.settings.ops, row.name)) continue;
+    if (!row.wrong.empty()) {
+      std::string told = row.name + ": its test: " + row.wrong;
+      plan.push_back({"values", row.name, "", [told](Bench&, Verdict& v) { v.fail(told); }});
+      continue;
+    }
     if (mode == "test" || mode == "all")
       for (const std::string& d : row.dtypes()) add("values", row, d, check_values);
     bool slope = (row.flags & AJ_INFO_DIFFERENTIABLE) && row.takes_tensors();
@@ -80,6 +111,7 @@ void run_group(Bench& bench, const Group& group, Verdict& v) {
   std::string last;
   auto tell = bench.begin;
   bench.begin = [&](const std::string& what) { tell(last = what); };
+  v.told = bench.failed;
   try {
     group.run(bench, v);
   } catch (const kit::Error& e) {
@@ -93,38 +125,75 @@ void run_group(Bench& bench, const Group& group, Verdict& v) {
   bench.begin = tell;
 }
 
-}  // namespace
+bool checks_device(const Settings& s) { return s.mode != "perf" && s.mode != "support"; }
 
-std::vector<Group> plan_of(Bench& bench) {
-  std::vector<Group> plan;
-  const std::string& mode = bench.settings.mode;
-  if ((mode == "test" || mode == "all") && bench.settings.ops.empty()) {
+std::string wrong_names(const Settings& s, const std::vector<Row>& rows) {
+  std::vector<std::string> names, dtypes = kDtypes;
+  for (const Row& row : rows) {
+    names.push_back(row.name);
+    for (const std::string& d : row.dtypes()) dtypes.push_back(d);
+  }
+  std::string wrong = mistyped("op", s.ops, names);
+  return wrong.empty() ? mistyped("dtype", s.dtypes, dtypes) : wrong;
+}
+
+// The device first: whatever is asked of ops stands on it. With a limit of time a part of the rows
+// by the seed, behind all else.
+std::vector<Group> plan_of(Bench& bench, const std::vector<Row>& rows) {
+  std::vector<Group> plan, by_row;
+  const Settings& s = bench.settings;
+  if (checks_device(s)) {
     add_sharing_groups(plan);
     add_device_groups(plan);
     add_stream_groups(plan);
   }
-  add_rows(bench, plan);
-  if ((mode == "test" || mode == "all") && bench.settings.ops.empty()) add_process_groups(plan);
+  if (s.mode != "device") add_rows(bench, rows, by_row);
+  if (s.quick > 0) {
+    if (checks_device(s)) add_process_groups(plan);
+    std::shuffle(by_row.begin(), by_row.end(), std::mt19937_64(s.seed));
+  }
+  plan.insert(plan.end(), by_row.begin(), by_row.end());
+  if (s.quick == 0 && checks_device(s)) add_process_groups(plan);
   return plan;
 }
 
-int serve(const Settings& settings, int fd, size_t from) {
+}  // namespace
+
+int serve(const Settings& settings, const Order& order) {
+  int fd = order.fd;
   fcntl(fd, F_SETFD, FD_CLOEXEC);
+  auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
   try {
+    auto begin = Clock::now();
     Bench bench = open(settings, fd);
-    std::vector<Group> plan = plan_of(bench);
-    if (from == 0) send(fd, "N" + std::to_string(plan.size()));
-    for (size_t i = from; i < plan.size(); ++i) {
-      Record record{plan[i].check, plan[i].row, plan[i].dtype, {}, 0};
+    std::vector<Row> rows = all_rows(settings.plugin);
+    if (std::string wrong = wrong_names(settings, rows); !wrong.empty()) {
+      send(fd, "U" + wrong);
+      return 1;
+    }
+    std::vector<Group> plan = plan_of(bench, rows);
+    send(fd, kit::text("N", int64_t(plan.size()), " ", int64_t(rows.size())));
+    for (size_t i = order.from; i < plan.size(); ++i) {
+      const Group& g = plan[i];
+      if (!g.row.empty() && order.seconds >= 0 && seconds_since(begin) > order.seconds) {
+        send(fd, "L");
+        continue;
+      }
+      Record record{g.check, g.row, g.dtype, {}, 0};
       send(fd, "B" + to_line(record));
       auto start = Clock::now();
-      run_group(bench, plan[i], record.verdict);
-      record.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      if (std::count(order.spare.begin(), order.spare.end(), g.row))
+        record.verdict.skip("the op did not come back before");
+      else
+        run_group(bench, g, record.verdict);
+      record.seconds = seconds_since(start);
       send(fd, "R" + to_line(record));
     }
     send(fd, "E");
   } catch (const std::exception& e) {
-    send(fd, std::string("X") + e.what());
+    send(fd, "X" + one_line(e.what()));
     return 1;
   }
   return 0;

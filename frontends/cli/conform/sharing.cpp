@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../orphan.hpp"
 #include "checks.hpp"
 
 namespace adjoin::cli::conform {
@@ -78,9 +79,10 @@ void between_processes(Bench& bench, Verdict& v) {
     return v.skip("the device shows no memory to other processes");
   int ends[2];
   if (pipe(ends) != 0) kit::raise(AJ_UNAVAILABLE, "no pipe");
-  pid_t child = fork();
+  pid_t parent = getpid(), child = fork();
   if (child < 0) kit::raise(AJ_UNAVAILABLE, "cannot fork");
   if (child == 0) {
+    end_with(parent);
     close(ends[1]);
     _exit(guest(bench, ends[0]));
   }
@@ -171,10 +173,10 @@ void graphs(Bench& bench, Verdict& v) {
   };
   v.expect("captured work", is({1, 2, 3}).empty() ? "" : "it ran while it was captured");
   bench.begin("replay");
-  for (int i = 0; i < 3; ++i) kit::check(t.graph_launch(t.self, graph, stream));
+  for (int i = 0; i < 3; ++i) kit::check(t.graph_launch(t.self, d.device_id, graph, stream));
   kit::check(t.stream_sync(t.self, d.device_id, stream));
   v.expect("three replays", is({8, 16, 24}));
-  kit::check(t.graph_free(t.self, graph));
+  kit::check(t.graph_free(t.self, d.device_id, graph));
   kit::check(kit::core().stream_set(d, nullptr));
 }
 

@@ -51,7 +51,9 @@ void streams(Bench& bench, Verdict& v) {
   if (v.failed) return;
   Queue a(bench), b(bench);
   v.expect("stream_new", a.stream && a.stream != b.stream ? "" : "two streams are one");
+  bench.begin("stream_sync of an idle stream");
   a.sync();
+  bench.begin("stream_sync of the whole device");
   kit::check(t.stream_sync(t.self, bench.device.device_id, nullptr));
   if (t.stream_query) {
     int32_t done = 0;
@@ -67,6 +69,16 @@ void streams(Bench& bench, Verdict& v) {
   v.expect("stream_host_fn", calls == 1 ? "" : kit::text("called ", calls.load(), " times"));
 }
 
+bool passed_soon(Bench& bench, void* event) {
+  const aj_device_vtbl& t = *bench.table;
+  int32_t done = 0;
+  for (int i = 0; i < 2000 && !done; ++i) {
+    if (i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    kit::check(t.event_query(t.self, bench.device.device_id, event, &done));
+  }
+  return done;
+}
+
 void events(Bench& bench, Verdict& v) {
   const aj_device_vtbl& t = *bench.table;
   if (!t.event_new) return v.skip("the device has no events");
@@ -75,6 +87,10 @@ void events(Bench& bench, Verdict& v) {
   if (!whole || !t.stream_new) return;
   Queue a(bench), b(bench);
   a.record();
+  bool passes = passed_soon(bench, a.event);
+  v.expect("event_query of an event on an idle stream", passes ? "" : "it never passes");
+  if (!passes) return;
+  bench.begin("event_sync of an event on an idle stream");
   kit::check(t.event_sync(t.self, bench.device.device_id, a.event));
   int32_t done = 0;
   kit::check(t.event_query(t.self, bench.device.device_id, a.event, &done));
@@ -83,7 +99,7 @@ void events(Bench& bench, Verdict& v) {
   b.sync();
   if (!t.event_elapsed) return;
   double ms = -1;
-  kit::check(t.event_elapsed(t.self, a.event, b.event, &ms));
+  kit::check(t.event_elapsed(t.self, bench.device.device_id, a.event, b.event, &ms));
   v.expect("event_elapsed", ms >= 0 && ms < 60'000 ? "" : kit::text(ms, " ms"));
 }
 
@@ -147,6 +163,7 @@ void held_up(Bench& bench, Verdict& v) {
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
   Seen s = look(bench, a, b, back, ran);
   *open = true;
+  bench.begin("event_sync and stream_sync of a stream that was held up");
   for (std::thread& w : waiters) w.join();
   v.expect("stream_query of a stream that waits", s.stream_done ? "done too early" : "");
   v.expect("event_query before its stream came to it", s.event_done ? "done too early" : "");

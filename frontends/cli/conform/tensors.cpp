@@ -112,6 +112,23 @@ bool near(double a, double b, double tol) {
   return std::fabs(a - b) <= tol + tol * std::fabs(b);
 }
 
+// The distance in units of the last place that the dtype has there; of complex numbers in those of
+// the larger part. 0 for two NaN, infinite where one is infinite or NaN and the other is not.
+double steps_apart(Number a, Number b, DLDataType dtype, double floor) {
+  int bits = dtype.code == kDLComplex ? dtype.bits / 2 : dtype.bits;
+  int digits = dtype.code == kDLBfloat ? 7 : bits == 64 ? 52 : bits == 32 ? 23 : 10;
+  int least = bits == 64 ? -1022 : bits == 32 || dtype.code == kDLBfloat ? -126 : -14;
+  auto apart = [](double x, double y) {
+    if (x == y || (std::isnan(x) && std::isnan(y))) return 0.0;
+    double d = std::fabs(x - y);
+    return std::isnan(d) ? HUGE_VAL : d;
+  };
+  double size = std::max({std::fabs(b.real()), std::fabs(b.imag()), floor});
+  int power = std::isfinite(size) && size > 0 ? std::max(std::ilogb(size), least) : least;
+  double d = std::max(apart(a.real(), b.real()), apart(a.imag(), b.imag()));
+  return std::isinf(size) && d > 0 ? HUGE_VAL : std::ldexp(d, digits - power);
+}
+
 std::string place_text(const Shape& shape, int64_t i) {
   Shape at(shape.size());
   for (size_t d = shape.size(); d-- > 0;) at[d] = i % shape[d], i /= shape[d];
@@ -240,35 +257,44 @@ double tolerance(DLDataType dtype) {
   return 0;
 }
 
-double element_tolerance(DLDataType dtype) {
-  if (dtype.code == kDLBfloat) return 1.6e-2;
-  if (dtype.code == kDLFloat) return dtype.bits == 64 ? 1e-14 : dtype.bits == 32 ? 4e-6 : 2e-3;
-  if (dtype.code == kDLComplex) return dtype.bits == 128 ? 1e-13 : 1e-5;
-  return 0;
-}
-
 std::string difference(const HostTensor& got, const HostTensor& wanted, double scale, bool values,
                        DLDataType least) {
+  double loose = std::max(tolerance(got.dtype), tolerance(least)) * scale;
+  return difference(got, wanted, Tolerance{loose, 0, 0}, values);
+}
+
+std::string difference(const HostTensor& got, const HostTensor& wanted, const Tolerance& tolerance,
+                       bool values, double* farthest) {
   if (!(got.dtype == wanted.dtype))
     return kit::text("dtype ", got.dtype, ", wanted ", wanted.dtype);
   if (got.shape != wanted.shape)
     return "shape " + shape_text(got.shape) + ", wanted " + shape_text(wanted.shape);
   if (!values || got.bytes == wanted.bytes) return {};
-  double tol = std::max(tolerance(got.dtype), tolerance(least)) * scale, worst = -1;
   std::vector<Number> a = to_numbers(got), b = to_numbers(wanted);
   int64_t bad = 0, where = 0;
+  double worst = -1;
   size_t item = size_t(item_size(got.dtype));
+  bool by_steps = tolerance.steps > 0 && got.exact();
   for (size_t i = 0; i < a.size(); ++i) {
     if (!std::memcmp(&got.bytes[i * item], &wanted.bytes[i * item], item)) continue;
-    if (got.exact() && near(a[i].real(), b[i].real(), tol) && near(a[i].imag(), b[i].imag(), tol))
-      continue;
     double off = std::abs(a[i] - b[i]);
+    if (by_steps) {
+      off = steps_apart(a[i], b[i], got.dtype, tolerance.floor);
+      if (farthest && std::isfinite(off)) *farthest = std::max(*farthest, off);
+    }
+    if (by_steps ? off <= tolerance.steps
+                 : got.exact() && near(a[i].real(), b[i].real(), tolerance.loose) &&
+                       near(a[i].imag(), b[i].imag(), tolerance.loose))
+      continue;
     if (!(off <= worst)) worst = off, where = int64_t(i);
     ++bad;
   }
   if (!bad) return {};
-  char text[64];
-  snprintf(text, sizeof text, " (tolerance %.1e)", tol);
+  char text[96];
+  if (by_steps)
+    snprintf(text, sizeof text, ": %.3g ULP apart (tolerance %g)", worst, tolerance.steps);
+  else
+    snprintf(text, sizeof text, " (tolerance %.1e)", tolerance.loose);
   return std::to_string(bad) + " of " + std::to_string(a.size()) + " elements differ, most at " +
          place_text(got.shape, where) + ": " + element(a[size_t(where)], got.complex()) +
          ", wanted " + element(b[size_t(where)], got.complex()) + text;

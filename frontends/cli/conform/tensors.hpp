@@ -52,12 +52,19 @@ bool unchanged(const Placed& p);
 
 HostTensor fetch(const Tensor& t);
 
+// How far two numbers may be apart: absolutely and relatively, or in steps of the dtype (units in
+// the last place) at the larger of the number and `floor`.
+struct Tolerance {
+  double loose = 0;
+  double steps = 0, floor = 0;
+};
 // Empty if the two agree: the same dtype and shape, numbers within tolerance, NaN where NaN is.
-// least: the tolerance is at least that of this dtype.
+// farthest: becomes the largest distance in steps if that is larger.
+std::string difference(const HostTensor& got, const HostTensor& wanted, const Tolerance& tolerance,
+                       bool values, double* farthest = nullptr);
+// The same with the tolerance of what adds up, times `scale`; at least that of the dtype `least`.
 std::string difference(const HostTensor& got, const HostTensor& wanted, double scale, bool values,
                        DLDataType least = {});
 double tolerance(DLDataType dtype);
-// Of what is computed from one element: nothing adds up, so it is a few steps of the dtype.
-double element_tolerance(DLDataType dtype);
 
 }  // namespace adjoin::cli::conform

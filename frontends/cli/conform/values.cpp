@@ -4,6 +4,7 @@
 #include <random>
 
 #include "checks.hpp"
+#include "tolerance.hpp"
 
 namespace adjoin::cli::conform {
 namespace {
@@ -46,22 +47,23 @@ class Comparison {
       return std::to_string(got.values.size()) + " results, wanted " +
              std::to_string(wanted.values.size());
     for (size_t i = 0; i < got.values.size(); ++i) {
-      std::string d = difference(got.values[i], wanted.values[i], scale(got.values[i].dtype),
-                                 row_.compared(), least(i));
+      std::string d = one_result(i, got.values[i], wanted.values[i]);
       if (!d.empty()) return got.values.size() > 1 ? "result " + std::to_string(i) + ": " + d : d;
     }
     return {};
   }
 
  private:
-  double scale(DLDataType dtype) const {
-    double usual = tolerance(dtype);
-    return row_.pointwise() && usual > 0 ? element_tolerance(dtype) / usual : scale_;
-  }
-  // A hidden result may be wider than what it was computed from.
-  DLDataType least(size_t result) const {
-    bool hidden = result < row_.results.size() && (row_.results[result].flags & AJ_PARAM_AUX);
-    return hidden ? dtype_ : DLDataType{};
+  std::string one_result(size_t i, const HostTensor& got, const HostTensor& wanted) const {
+    bool hidden = i < row_.results.size() && (row_.results[i].flags & AJ_PARAM_AUX);
+    // A hidden result may be wider than what it was computed from.
+    if (!row_.pointwise() || !has_steps(got.dtype) || hidden)
+      return difference(got, wanted, scale_, row_.compared(), hidden ? dtype_ : DLDataType{});
+    double farthest = 0;
+    std::string d =
+        difference(got, wanted, tolerance_of(row_, got.dtype), row_.compared(), &farthest);
+    if (farthest > 0) v_.figure("ULP", farthest);
+    return d;
   }
 
   const Row& row_;

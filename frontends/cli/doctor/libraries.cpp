@@ -93,7 +93,7 @@ void judge_blas(Findings& out, const std::map<std::string, std::string>& found) 
   if (found.empty()) return out.fine("BLAS in process", "none but our own");
   if (found.size() == 1) return out.fine("BLAS in process", joined(found));
   std::string text = std::to_string(found.size()) + " copies: " + joined(found);
-  if (std::getenv("ADJOIN_BLAS"))
+  if (secure_getenv("ADJOIN_BLAS"))
     out.note("BLAS in process", text + "; ADJOIN_BLAS asks for some");
   else if (shared.size() < 2)
     out.note("BLAS in process", text + "; a wheel's own copy keeps its own threads",

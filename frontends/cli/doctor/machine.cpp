@@ -1,5 +1,5 @@
 // frontends/cli/doctor/machine.cpp: processor, threads, memory, GPUs and caches of this machine.
-#include <adjoin/abi/service.h>
+#include <adjoin/abi/tuner.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -150,7 +150,7 @@ void look_at_caches(Findings out) {
       else
         out.complaint(
             "products", place + ": " + line.substr(7),
-            std::getenv("ADJOIN_TUNING")
+            secure_getenv("ADJOIN_TUNING")
                 ? "adjoin tune, if it may be overwritten; else another file in ADJOIN_TUNING"
                 : "adjoin tune, or remove the file");
     }

@@ -91,7 +91,7 @@ void judge(Findings& out, const aj_plugin_info& p) {
 
 void look_at_plugins(Findings out) {
   namespace fs = std::filesystem;
-  std::string list = std::getenv("ADJOIN_PLUGIN_PATH") ? std::getenv("ADJOIN_PLUGIN_PATH") : "";
+  std::string list = secure_getenv("ADJOIN_PLUGIN_PATH") ? secure_getenv("ADJOIN_PLUGIN_PATH") : "";
   for (const std::string& folder : split(list, ':'))
     if (std::error_code none; !fs::is_directory(folder, none))
       out.complaint("ADJOIN_PLUGIN_PATH", "'" + folder + "' is no folder",

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "../orphan.hpp"
 #include "doctor.hpp"
 
 namespace adjoin::cli::doctor {
@@ -46,8 +47,9 @@ bool capture(const Words& words, double seconds, std::string* out) {
   std::vector<char*> list;
   for (const std::string& w : words) list.push_back(const_cast<char*>(w.c_str()));
   list.push_back(nullptr);
-  pid_t child = fork();
+  pid_t parent = getpid(), child = fork();
   if (child == 0) {
+    end_with(parent);
     int nothing = open("/dev/null", O_RDWR);
     dup2(nothing, 0), dup2(ends[1], 1), dup2(nothing, 2);
     close(ends[0]);
@@ -76,7 +78,7 @@ bool capture(const Words& words, double seconds, std::string* out) {
 }
 
 void look_at_python(Findings out) {
-  const char* named = std::getenv("ADJOIN_PYTHON");
+  const char* named = secure_getenv("ADJOIN_PYTHON");
   std::string told, python = named && *named ? named : "python3";
   if (!capture({python, "-c", kAsk}, 60, &told))
     return out.note("python", python + " cannot be run: no Python is looked at");

@@ -86,13 +86,14 @@ static aj_tensor* call2(const char* name, aj_tensor* a, aj_value b) {
  * share it instead. */
 static aj_tensor* make(const float* from, int64_t rows, int64_t columns) {
   int64_t shape[2];
+  int32_t type;
   DLTensor like; /* device, dtype, shape; strides NULL is C order */
   aj_tensor* t;
   shape[0] = rows;
   shape[1] = columns;
   memset(&like, 0, sizeof like);
-  check(core->device_find(
-      text("cpu"), &like.device.device_type)); /* names are identity; this loads the plugin, too */
+  check(core->device_find(text("cpu"), &type)); /* names are identity; this loads the plugin, too */
+  like.device.device_type = (DLDeviceType)type;
   like.dtype.code = kDLFloat;
   like.dtype.bits = 32;
   like.dtype.lanes = 1;

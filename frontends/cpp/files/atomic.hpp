@@ -21,7 +21,12 @@ class AtomicFile {
   // old file.
   explicit AtomicFile(const std::string& path, bool nameless = true) : shown_(path), path_(path) {
     char target[PATH_MAX];
-    if (realpath(path.c_str(), target)) path_ = target;  // a link stays a link
+    if (realpath(path.c_str(), target))
+      path_ = target;  // a link stays a link
+    else if (errno == ELOOP)
+      wrong(errno);
+    else
+      follow_links();
     size_t slash = path_.rfind('/');
     folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
     struct stat old {};
@@ -104,6 +109,15 @@ class AtomicFile {
   }
 
  private:
+  // Links that lead to a file that is not there yet.
+  void follow_links() {
+    char to[PATH_MAX];
+    for (ssize_t n; (n = readlink(path_.c_str(), to, sizeof to)) > 0;) {
+      size_t slash = *to == '/' ? 0 : path_.rfind('/') + 1;
+      path_.replace(slash, std::string::npos, to, size_t(n));
+    }
+  }
+
   static constexpr uint64_t kAhead = 16u << 20, kLarge = 32u << 20;
 
   std::string temporary(int turn) const {

@@ -1,5 +1,5 @@
-// adjoin/files/mapping.hpp: a file in memory: mapped privately, so that pages are read when they
-// are used and what is written to them stays in the process.
+// adjoin/files/mapping.hpp: a file in memory: read if it is small; else mapped privately, so that
+// pages are read when they are used and what is written to them stays in the process.
 #ifndef ADJOIN_FILES_MAPPING_HPP
 #define ADJOIN_FILES_MAPPING_HPP
 #include <fcntl.h>
@@ -30,10 +30,13 @@ template <class... Part>
                 parts..., std::strerror(error));
 }
 
-// What uses the memory keeps the mapping alive by a shared_ptr.
+// What uses the memory keeps the mapping alive by a shared_ptr. A mapped file that somebody cuts
+// short ends the process when a page that is gone is touched, so files below 64 MB are read.
 class Mapping {
  public:
-  explicit Mapping(const std::string& path) {
+  static constexpr size_t kMapped = 64u << 20;
+
+  explicit Mapping(const std::string& path, size_t mapped_from = kMapped) {
     int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) raise_errno(errno, "load: '", path, "': ");
     struct stat info {};
@@ -44,12 +47,18 @@ class Mapping {
                     "' is no ordinary file and cannot be mapped; open it and give the open file");
     }
     size = size_t(info.st_size);
-    void* p = !error && size ? mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_NORESERVE, file, 0)
-                             : nullptr;
-    if (p == MAP_FAILED) error = errno;
+    heap_ = size < mapped_from;
+    void* p = error || !size ? nullptr
+              : heap_        ? std::malloc(size)
+                             : mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_NORESERVE, file, 0);
+    if (p == MAP_FAILED || (heap_ && size && !p)) error = error ? error : errno;
+    if (heap_ && !error) error = fill(file, static_cast<char*>(p));
     close(file);
-    if (error) raise_errno(error, "load: '", path, "': ");
+    if (error) {
+      if (heap_) std::free(p);
+      raise_errno(error, "load: '", path, "': ");
+    }
     data = static_cast<char*>(p);
   }
   // A copy of bytes in memory, for those who have no file.
@@ -85,6 +94,17 @@ class Mapping {
   size_t size = 0;
 
  private:
+  // An errno or 0. A file that got shorter meanwhile is what it is now.
+  int fill(int file, char* to) {
+    for (size_t at = 0; at < size;) {
+      ssize_t n = read(file, to + at, size - at);
+      if (n < 0 && errno != EINTR) return errno;
+      if (n == 0) size = at;
+      if (n > 0) at += size_t(n);
+    }
+    return 0;
+  }
+
   bool heap_ = false;
 };
 

@@ -224,10 +224,11 @@ class PickleMachine {
     push(maker_.decimal(digits));
   }
   void real_line() {
-    std::string digits(line());
-    char* end = nullptr;
-    double x = strtod(digits.c_str(), &end);
-    if (digits.empty() || *end) wrong("a number is none");
+    std::string_view digits = line();
+    if (digits.starts_with('+')) digits.remove_prefix(1);
+    double x = 0;
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), x);
+    if (end != digits.data() + digits.size() || error != std::errc()) wrong("a number is none");
     push(maker_.real(x));
   }
   void string_line() {  // 'quoted', with Python 2's escapes

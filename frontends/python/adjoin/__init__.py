@@ -56,6 +56,7 @@ from ._C import (  # noqa: F401
     int64,
     is_grad_enabled,
     is_inference_mode_enabled,
+    jagged,
     layout,
     load_plugin,
     long,
@@ -69,6 +70,9 @@ from ._C import (  # noqa: F401
     set_num_threads,
     short,
     sparse_coo,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_csc,
     sparse_csr,
     strided,
     tensor,
@@ -153,23 +157,16 @@ def __getattr__(name):
     else:
         found = None if name.startswith("__") else _C.find_op(name, True)
     if found is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
+        from ._hints import absent
+
+        raise absent(__name__, name)
     globals()[name] = found  # the next look-up is an ordinary one
     return found
 
 
-def _hint(name):
-    if name.startswith("_"):
-        return ""
-    import difflib
-
-    close = difflib.get_close_matches(name, [*globals(), *_C.op_names()], n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
 def __dir__():
-    ops = [name for name in _C.op_names() if "::" not in name and "." not in name]
-    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *ops})
+    ops = [name for name in _C.op_names() if "::" not in name and "." not in name and _C.find_op(name, True)]
+    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *_OF_NETWORKS, *ops})
 
 
 if os.environ.get("ADJOIN_SHADOW"):

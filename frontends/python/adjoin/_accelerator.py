@@ -151,16 +151,14 @@ class Event:
 class Graph:
     """Work that was captured once and is replayed as one piece, on the same memory.
 
-    It has a stream of its own, so that memory which was freed while capturing is not handed to others.
-    empty_cache() would give it away and so refuses while a graph lives; so would an allocation that finds
-    the device full, so capture with memory to spare.
+    What it takes while it is captured comes from memory of its own, which lives as long as the graph; another
+    graph that never runs at the same time may share it: capture_begin(pool=first.pool()).
     """
 
     _kind = None
-    _alive = {}  # noqa: RUF012  (graphs by device)
 
     def __init__(self, keep_graph=False):
-        self._stream, self._handle, self._inside = None, 0, None
+        self._stream, self._handle, self._inside = None, None, None
 
     def capture_begin(self, pool=None, capture_error_mode=None, device=None):
         """What follows on this thread is recorded instead of run."""
@@ -169,49 +167,35 @@ class Graph:
             handle = _C.stream_new(device)
             self._stream = _stream_class(self._kind)(device, stream_ptr=handle)
         self.reset()
-        _C.synchronize(device)
-        _C.capture_begin(device, self._stream._handle)
+        _C.capture_begin(device, self._stream._handle, pool)
         self._inside = self._stream.__enter__()
-        key = (device.type, device.index or 0)
-        Graph._alive[key] = Graph._alive.get(key, 0) + 1
 
     def capture_end(self):
         """Ends the recording and makes the graph ready to be replayed."""
         self._inside = self._stream.__exit__()
-        try:
-            self._handle = _C.capture_end(self._stream.device, self._stream._handle)
-        finally:
-            if not self._handle:
-                self._leave()
+        self._handle = _C.capture_end(self._stream.device, self._stream._handle)
+
+    def pool(self):
+        """The graph's memory, for capture_begin(pool=) of another one."""
+        if not self._handle:
+            raise RuntimeError("Graph.pool: nothing was captured yet")
+        return self._handle
 
     def replay(self):
         """Runs it on the current stream."""
         if not self._handle:
             raise RuntimeError("Graph.replay: nothing was captured yet")
-        device = self._stream.device
-        _C.graph_launch(device, self._handle, _C.stream_current(device))
+        _C.graph_launch(self._handle, _C.stream_current(self._stream.device))
 
     def reset(self):
         """Forgets what was captured."""
-        if self._handle:
-            _C.graph_free(self._stream.device, self._handle)
-            self._handle = 0
-            self._leave()
-
-    def _leave(self):
-        device = self._stream.device
-        Graph._alive[device.type, device.index or 0] -= 1
-
-    def __del__(self):
-        if getattr(self, "_handle", 0) and not sys.is_finalizing():
-            with contextlib.suppress(RuntimeError):
-                self.reset()
+        self._handle = None
 
 
 @contextlib.contextmanager
 def _capture(graph, pool=None, stream=None, capture_error_mode=None):
     """What the with statement does on the device becomes the graph."""
-    graph.capture_begin(device=None if stream is None else stream.device)
+    graph.capture_begin(pool, capture_error_mode, None if stream is None else stream.device)
     try:
         yield graph
     finally:

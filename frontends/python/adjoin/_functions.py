@@ -1,6 +1,7 @@
 """adjoin._functions: functions of the top level that are no ops."""
 
 from . import _C
+from ._out import put
 
 __all__ = [
     "compile",
@@ -131,11 +132,13 @@ def broadcast_shapes(*shapes):
 def nonzero(input, *, out=None, as_tuple=False):
     """The indices of elements that are not zero: one row each, or one tensor per dimension."""
     found = input.nonzero(as_tuple=as_tuple)
-    return found if out is None or as_tuple else out.resize_(found.shape).copy_(found)
+    return found if out is None or as_tuple else put("nonzero", found, out)
 
 
-def tensordot(a, b, dims=2):
+def tensordot(a, b, dims=2, *, out=None):
     """Sums of products over the last dims dimensions of a and the first of b, or over pairs."""
+    if out is not None:
+        return put("tensordot", tensordot(a, b, dims), out)
     if isinstance(dims, int):
         return _C.find_op("tensordot")(a, b, dims)
     of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)

@@ -390,10 +390,14 @@ def _modern(module, name):
 
 
 def unpickled(file, loading, pickle_module, arguments):
-    """By an unpickler of the caller's, who may import and run what the file names."""
+    """By an unpickler of the caller's, who may import and run what the file names.
+
+    Only the unpickler holds the file: a class is freed when the collector comes by, and the file should not wait for it.
+    """
 
     class Unpickler(pickle_module.Unpickler):
         def find_class(self, module, name):
+            file, loading = self.adjoin_file
             modern = ".".join(_modern(module, name))
             if modern in _BY_UNPICKLER:
                 return lambda *args: _C.pt_rebuild(file, _BY_UNPICKLER[modern], args)
@@ -408,9 +412,11 @@ def unpickled(file, loading, pickle_module, arguments):
             return super().find_class(module, name)
 
         def persistent_load(self, pid):
-            return _C.pt_storage(file, pid)
+            return _C.pt_storage(self.adjoin_file[0], pid)
 
-    return Unpickler(io.BytesIO(_C.pt_pickle(file, loading)), **arguments).load()
+    unpickler = Unpickler(io.BytesIO(_C.pt_pickle(file, loading)), **arguments)
+    unpickler.adjoin_file = file, loading
+    return unpickler.load()
 
 
 def _with_state(made, cls, state):

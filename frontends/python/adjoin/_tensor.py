@@ -12,7 +12,10 @@ from ._C import Tensor
 
 def _plain_data(obj):
     if hasattr(obj, "tolist"):
-        return obj.tolist()
+        plain = obj.tolist()
+        if type(plain) is type(obj):  # numpy.longdouble, say
+            raise TypeError(f"tensor: no dtype holds elements of {type(obj).__qualname__}; convert them, to float64 say")
+        return plain
     if isinstance(obj, dict):
         raise RuntimeError("tensor: a dict has no dtype; elements must be numbers")
     if hasattr(obj, "__len__") and hasattr(obj, "__getitem__") and not isinstance(obj, (str, bytes)):
@@ -30,19 +33,30 @@ def _plain_data(obj):
 
 
 def _dtype_of_data(obj):
-    """The dtype that arrays and tensors inside nested data ask for, or None."""
+    """The dtype that arrays, tensors and NumPy's numbers inside nested data ask for together with what is beside them, or None."""
+    typed, plain = set(), set()
+    _collect_dtypes(obj, typed, plain)
+    return functools.reduce(_C.promote_types, typed | plain) if typed else None
+
+
+def _collect_dtypes(obj, typed, plain):
     if isinstance(obj, (list, tuple)):
-        found = None
         for item in obj:
-            dtype = _dtype_of_data(item)
-            if dtype is not None:
-                found = dtype if found is None else _C.promote_types(found, dtype)
-        return found
-    if isinstance(obj, Tensor):
-        return obj.dtype
-    if type(obj).__module__ == "numpy" and hasattr(obj, "dtype"):
-        return getattr(_C, obj.dtype.name, None)
-    return None
+            _collect_dtypes(item, typed, plain)
+    elif isinstance(obj, Tensor):
+        typed.add(obj.dtype)
+    elif type(obj).__module__ == "numpy" and hasattr(obj, "dtype"):
+        found = getattr(_C, obj.dtype.name, None)
+        if isinstance(found, _C.dtype):
+            typed.add(found)
+    elif isinstance(obj, bool):
+        plain.add(_C.bool)
+    elif isinstance(obj, int):
+        plain.add(_C.int64)
+    elif isinstance(obj, float):
+        plain.add(_C.get_default_dtype())
+    elif isinstance(obj, complex):
+        plain.add(_C.promote_types(_C.get_default_dtype(), _C.complex64))
 
 
 def _from_array_protocol(obj):
@@ -148,12 +162,24 @@ def _rebuild_subclass(cls, t, state):
     return t
 
 
+def _rebuild_parts(op, args, requires_grad):
+    """A tensor without strides, made again by the op that its parts name."""
+    return _op(op)(*args).requires_grad_(requires_grad)
+
+
+def _reduce_plain(self):
+    parts = _C.wrapper_parts(self)
+    if parts is not None:
+        return _rebuild_parts, (parts[0], tuple(parts[1:]), self.requires_grad)
+    t = _C.wrapper_strided(self, "pickle")
+    look = (t.dtype, tuple(t.shape), t.stride())
+    if t.is_meta:
+        return _rebuild_meta, (*look, self.requires_grad)
+    return _rebuild, (_Memory.of(t), *look, t.storage_offset(), self.requires_grad)
+
+
 def _reduce_ex(self, protocol):
-    look = (self.dtype, tuple(self.shape), self.stride())
-    if self.is_meta:
-        plain = _rebuild_meta, (*look, self.requires_grad)
-    else:
-        plain = _rebuild, (_Memory.of(self), *look, self.storage_offset(), self.requires_grad)
+    plain = _reduce_plain(self)
     if type(self) is Tensor and not self.__dict__:
         return plain
     return _rebuild_further, (type(self), *plain, dict(self.__dict__))
@@ -193,6 +219,10 @@ def _deepcopy(self, memo):
 
 def _copied(self, memo):
     """The values over a copy of the memory, which other tensors of the same deepcopy share as they did before."""
+    made = _C.wrapper_copy(self)
+    if made is not None:
+        return made
+    self = _C.wrapper_strided(self, "deepcopy")
     if self.is_meta or not self.numel():
         return self.detach().clone()
     key = "adjoin memory", self._storage_info()[3]
@@ -310,14 +340,21 @@ def _resize(self, *sizes, memory_format=None):
 
 
 def _set(self, source=None, storage_offset=0, size=None, stride=None):
-    """The tensor takes the memory of another one."""
+    """The tensor takes the memory of another one, or of a storage."""
+    from .storage import UntypedStorage
+
+    if isinstance(source, UntypedStorage):
+        whole = source._all()
+        source = whole[: len(whole) // self.itemsize * self.itemsize].view(self.dtype)
+        size = source.shape if size is None else size
     if source is None:
         source, size, stride = _C.tensor([], dtype=self.dtype), (0,), (1,)
     elif size is None:
         storage_offset, size, stride = source.storage_offset(), source.shape, source.stride()
     if stride is None:
         stride = _C.find_op("empty")(size, device="meta").stride()
-    return _C.tensor_set(self, source, storage_offset, tuple(size), tuple(stride))
+    size = (size,) if isinstance(size, int) else tuple(size)
+    return _C.tensor_set(self, source, storage_offset, size, (stride,) if isinstance(stride, int) else tuple(stride))
 
 
 _storage_type = None
@@ -370,9 +407,8 @@ def _pin_memory(self, device=None):
     return _C.pin(self, device)
 
 
-def _is_xpu(self):
-    """Whether the device is called xpu."""
-    return self.device.type == "xpu"
+def _is_on(kind):
+    return property(lambda self: self.device.type == kind, doc=f"Whether the device is called {kind}.")
 
 
 def _same(self, *args, **kwargs):
@@ -418,7 +454,8 @@ _METHODS = {
     "rename": _same,
     "coalesce": _same,
     "resolve_neg": _same,
-    "is_xpu": property(_is_xpu),
+    **{f"is_{kind}": _is_on(kind) for kind in ("ipu", "maia", "mps", "mtia", "vulkan", "xla", "xpu")},
+    "is_distributed": lambda self: False,
     "is_conj": lambda self: False,
     "is_neg": lambda self: False,
     "is_coalesced": lambda self: True,

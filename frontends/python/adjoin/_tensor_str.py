@@ -150,12 +150,13 @@ def _suffixes(self):
     if not self.is_cpu:
         notes.append(f"device='{'meta' if self.is_meta else self.device}'")
     usual = (_C.get_default_dtype(), _C.int64, _C.bool)
-    if self.numel() == 0:
+    empty = 0 in self.shape
+    if empty:
         if self.dim() != 1:
             notes.append(f"size={tuple(self.shape)}")
         usual = (_C.get_default_dtype(),)
     if self.dtype not in usual and not (
-        self.numel() and self.is_complex() and self.dtype.to_real() == _C.get_default_dtype()
+        not empty and self.is_complex() and self.dtype.to_real() == _C.get_default_dtype()
     ):
         notes.append(f"dtype={self.dtype}")
     if self.grad_fn is not None:
@@ -166,6 +167,14 @@ def _suffixes(self):
     return notes
 
 
+def _values(self):
+    """The tensor, or what it settles to; None: it has no strides and does not settle."""
+    try:
+        return _C.wrapper_strided(self, "repr")
+    except NotImplementedError:
+        return None
+
+
 def tensor_repr(self):
     """What repr(tensor) is."""
     with _C.DisableTorchFunctionSubclass(), _C.no_grad():
@@ -173,13 +182,18 @@ def tensor_repr(self):
         name = "tensor(" if type(self) in (_C.Tensor,) else type(self).__name__ + "("
         if type(self).__name__ == "Parameter":
             name = "tensor("
-        if self.is_meta:
+        said = _C.wrapper_text(self)
+        if said is not None:
+            text = said
+        elif self.is_meta:
             text = "..."
             notes.insert(1, f"size={tuple(self.shape)}")
+        elif (values := _values(self)) is None:
+            text = f"..., size={tuple(self.shape)}, layout={self.layout}"
         elif self.numel() == 0:
             text = "[]"
         else:
-            plain = self.detach().cpu()
+            plain = values.detach().cpu()
             if plain.dtype in (_C.float16, _C.bfloat16):
                 plain = plain.float()
             text = _body(plain, len(name))

@@ -235,30 +235,37 @@ def jvp(func, primals, tangents, *, has_aux=False):
     if shapes[0] != shapes[1]:
         raise RuntimeError(f"jvp: the primals have shapes {shapes[0]}, the tangents {shapes[1]}; they must be the same")
     result, back, *aux = vjp(func, *primals, has_aux=has_aux)
-    weights = _map(result, lambda x: adjoin.zeros_like(x).requires_grad_())
     with adjoin.enable_grad():
-        pulled = _leaves(back(weights))
-        moved = sum((p * t).sum() for p, t in zip(pulled, _leaves(tangents), strict=True))
-    recorded = any(x.requires_grad for x in _leaves((primals, tangents)))
-    found = iter(_derivatives([moved], _leaves(weights)))
-    along = _outputs(_map(result, lambda _: next(found)), recorded)
-    return (result, along, *aux)
+        moved = _moved(*_transposed(result, back), tangents)
+    return (result, _outputs(moved, any(x.requires_grad for x in _leaves((primals, tangents)))), *aux)
 
 
 def linearize(func, *primals):
     """``func(*primals)`` and a function of tangents: the derivative there along them, without running func again."""
     result, back = vjp(func, *primals)
-    weights = _map(result, lambda x: adjoin.zeros_like(x).requires_grad_())
     with adjoin.enable_grad():
-        pulled = _leaves(back(weights))
+        weights, pulled = _transposed(result, back)
 
     def along(*tangents):
         with adjoin.enable_grad():
-            moved = sum((p * t).sum() for p, t in zip(pulled, _leaves(tangents), strict=True))
-        found = iter(adjoin.autograd.grad(moved, _leaves(weights), retain_graph=True, materialize_grads=True))
-        return _map(result, lambda _: next(found))
+            moved = _moved(weights, pulled, tangents)
+        return _outputs(moved, any(x.requires_grad for x in _leaves((primals, tangents))))
 
     return result, along
+
+
+def _transposed(result, back):
+    """Weights of the result, and what ``back`` makes of them. It is linear in them, so any weights would do; but the ops
+    of a derivative (``xlogy``, a product with a mask) have edges at zero, so they are ones."""
+    weights = _map(result, lambda x: adjoin.ones_like(x).requires_grad_(x.is_floating_point() or x.is_complex()))
+    return weights, _leaves(back(weights))
+
+
+def _moved(weights, pulled, tangents):
+    """The derivative along the tangents: that of ``pulled`` by the weights."""
+    inner = [w for w in _leaves(weights) if w.requires_grad]
+    found = iter(_derivatives(pulled, inner, _leaves(tangents)))
+    return _map(weights, lambda w: next(found) if w.requires_grad else adjoin.zeros_like(w))
 
 
 def vjp(func, *primals, has_aux=False):

@@ -3,9 +3,17 @@
 import builtins
 from typing import Final  # noqa: F401
 
-from .nn.modules.module import Module as ScriptModule  # noqa: F401
+from .nn.modules.module import Module
 
 _KEPT = ("ignore", "unused", "export", "script_method", "script_if_tracing", "interface")
+
+
+class ScriptModule(Module):
+    """A module that is a compiled program; here none is, so isinstance() says no."""
+
+
+class RecursiveScriptModule(ScriptModule):
+    """A module that script() has compiled; here none is."""
 
 
 def script(obj, *args, **kwargs):

@@ -4,16 +4,20 @@
 here by name.
 """
 
-import difflib
 import types
 
 from . import _C
+from ._hints import hint
 
 
 def _unknown(name):
-    close = difflib.get_close_matches(name, _C.op_names(), n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return AttributeError(f"no op named {name!r} in libadjoin or a loaded plugin{hint}")
+    space, _, last = name.rpartition("::")
+    said = [line for line in _C.why_plugin("ops:" + name.partition("::")[0]).splitlines() if line.startswith("plugin ")]
+    why = "".join(f"; {line}" for line in said if not line.endswith(": loaded"))
+    # What is alike is a name of the same space: "linalg::inv" is like all the others by its space alone.
+    beside = [n.rpartition("::")[2] for n in _names() if n.rpartition("::")[0] == space]
+    way = hint(last, beside) or (f"; dir(adjoin.ops.{space}) tells what is there" if space and beside else "")
+    return AttributeError(f"no op named {name!r} in libadjoin or a loaded plugin{why or way}")
 
 
 class _Space(types.ModuleType):
@@ -32,11 +36,17 @@ class _Space(types.ModuleType):
 
     def __dir__(self):
         begin = self._space + "::"
-        return sorted(n[len(begin) :] for n in _C.op_names() if n.startswith(begin))
+        return sorted({n[len(begin) :] for n in _names() if n.startswith(begin) and "." not in n})
+
+
+def _names():
+    """Of ops that are there, and of those that files of plugins name, which a look-up loads."""
+    waiting = (p["ops"] for p in _C.plugin_list() if p["ops"])
+    return [*_C.op_names(), *(line.split("(")[0] for text in waiting for line in text.splitlines())]
 
 
 def _spaces():
-    return {name.split("::")[0] for name in _C.op_names() if "::" in name}
+    return {name.split("::")[0] for name in _names() if "::" in name}
 
 
 def __getattr__(name):
@@ -58,4 +68,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*_spaces(), *(n for n in _C.op_names() if "::" not in n)})
+    return sorted({*_spaces(), *(n for n in _names() if "::" not in n)})

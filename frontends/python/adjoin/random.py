@@ -48,7 +48,10 @@ copyreg.pickle(_C.Generator, lambda generator: (_revive, (generator.device, gene
 
 def manual_seed(seed):
     """Seeds the default generator of every device; returns the host's."""
-    seed = int(seed)
+    try:
+        seed = int(seed)
+    except ValueError:
+        raise ValueError(f"manual_seed: the seed must be an int, not {seed!r}, a {type(seed).__name__}") from None
     if not -(2**63) <= seed < 2**64:
         raise ValueError(f"manual_seed: {seed} does not fit into 64 bits")
     _C.manual_seed(seed)

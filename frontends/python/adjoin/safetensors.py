@@ -7,12 +7,12 @@ tensor.
 
 import json
 import math
-import mmap
-import os
 import sys
 
 import adjoin
 from adjoin import _C
+
+from ._files import contents
 
 _MAX_HEADER = 100_000_000  # bytes, the limit of the format's other readers
 _CODES = {
@@ -88,20 +88,20 @@ def load(data, device=None):
 
 
 def load_file(filename, device=None):
-    """{name: tensor} from a file, which is mapped privately: pages are read when they are used."""
-    return _read(*_mapped(filename), device, copy=False)[0]
+    """{name: tensor} from a file. From 64 MB on it is mapped privately, as by ``adjoin.load``: nobody may cut it short then."""
+    return _read(*_contents(filename), device, copy=False)[0]
 
 
 def load_metadata(filename):
     """The strings that were saved beside the tensors."""
-    return _read(*_mapped(filename), None, copy=False)[1]
+    return _read(*_contents(filename), None, copy=False)[1]
 
 
-def _mapped(filename):
-    with open(filename, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            raise _fault(filename, "it is empty")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)), filename
+def _contents(filename):
+    view = contents(filename)
+    if not view:
+        raise _fault(filename, "it is empty")
+    return view, filename
 
 
 def _fault(where, what):

@@ -14,6 +14,7 @@ import stat
 import adjoin
 from adjoin import _C
 
+from ._files import is_large
 from ._pt_policy import Loading, Saving, UnknownClass, UnknownObject, allowed, unpickled
 
 __all__ = [
@@ -96,8 +97,11 @@ def load(
 ):
     """What `save`, or PyTorch, has saved.
 
-    ``f`` is a path or has ``read``. A file of a path is mapped privately: pages are read when they are
-    used, what is written to the tensors stays in the process. ``mmap=False`` copies instead.
+    ``f`` is a path or has ``read``. A file below 64 MB is read. A larger one is mapped privately: pages
+    are read when they are used, what is written to the tensors stays in the process. ``mmap=True`` and
+    ``mmap=False`` decide otherwise. Who maps a file must leave it alone: written over in place, it changes
+    the tensors; cut short, it ends the process (SIGBUS; the message on stderr names the file). `save` puts a
+    new file in its place, which does no harm.
     ``map_location`` (a device, its name, a dict of names, or a function of a storage and a name) says
     where tensors go; otherwise where they were, or to the host where there is no such device.
     ``check_sums``: compare the storages' check sums too; by default only of what is copied.
@@ -124,10 +128,10 @@ def load(
 def _source(f, is_path, mmap):
     """(a path or bytes, whether to map it)"""
     if is_path:
-        return os.fsdecode(f), mmap is not False
+        return os.fsdecode(f), is_large(f) if mmap is None else bool(mmap)
     if mmap is None and type(f) is io.BufferedReader and type(f.raw) is io.FileIO and f.tell() == 0:
         path = f"/proc/self/fd/{f.fileno()}"  # an ordinary file that is merely open already
-        if stat.S_ISREG(os.fstat(f.fileno()).st_mode) and os.path.exists(path):
+        if stat.S_ISREG(os.fstat(f.fileno()).st_mode) and os.path.exists(path) and is_large(path):
             f.seek(0, os.SEEK_END)
             return path, True
     source = f.read()

@@ -2,11 +2,19 @@
 #include "device.hpp"
 #include "dtype.hpp"
 #include "generator.hpp"
+#include "object.hpp"
 #include "program.hpp"
 #include "value.hpp"
 
 namespace adjoin::py {
 namespace {
+
+Match no_or_error() { return PyErr_Occurred() ? Match::Error : Match::No; }
+
+bool too_big(PyObject* o) {
+  PyErr_Format(PyExc_OverflowError, "%R is too large for 64 bits: write it as a float where a float is meant", o);
+  return false;
+}
 
 // NumPy's scalars are no subclasses of Python's numbers, float64 aside, but say what they are.
 bool is_numpy_scalar(PyObject* o) {
@@ -59,6 +67,40 @@ Match tensor_argument(PyObject* o, aj_value* v, Frame& f) {
   return Match::Bound;
 }
 
+}  // namespace
+
+Match large_number(PyObject* o, aj_value* v, const aj_tensor* among) {
+  Ref whole(PyNumber_Index(o));
+  unsigned long long bits = whole ? PyLong_AsUnsignedLongLong(whole.get()) : 0;
+  if (PyErr_Occurred() || !among) {
+    PyErr_Clear();
+    too_big(o);
+    return Match::Error;
+  }
+  uint8_t code = among->dl.dtype.code;
+  v->aux = 0;
+  if (code == kDLFloat || code == kDLBfloat || code == kDLComplex) {
+    v->tag = AJ_FLOAT;
+    v->v.f = static_cast<double>(bits);
+  } else if (code == kDLUInt && among->dl.dtype.bits == 64) {
+    v->tag = AJ_INT;
+    v->v.i = static_cast<int64_t>(bits);
+  } else {
+    DtypeObject* dtype = dtype_object(among->dl.dtype);
+    if (dtype) PyErr_Format(PyExc_OverflowError, "%R does not fit into %U, the dtype of the tensor it meets", o, dtype->name);
+    return Match::Error;
+  }
+  return Match::Bound;
+}
+
+namespace {
+
+Match not_a_number(PyObject* o, aj_value* v, const Frame& f) {
+  if (!PyLong_Check(o) && !(is_numpy_scalar(o) && PyIndex_Check(o))) return Match::No;
+  const aj_value& first = f.values[0];
+  return large_number(o, v, v != &first && first.tag == AJ_TENSOR ? first.v.tensor : nullptr);
+}
+
 // A tensor of one element where a number is wanted.
 bool number_of_tensor(PyObject* o, aj_value* v, Scratch& scratch) {
   if (!is_tensor(o) || tensor_of(o)->dl.ndim != 0 || requires_grad(tensor_of(o))) return false;
@@ -68,19 +110,17 @@ bool number_of_tensor(PyObject* o, aj_value* v, Scratch& scratch) {
   return false;
 }
 
+// False, with an error set if it is whole but has more than 64 bits.
 bool int_argument(PyObject* o, int64_t* out) {
   if (likely(PyLong_CheckExact(o))) {
     int overflow;
     *out = PyLong_AsLongLongAndOverflow(o, &overflow);
-    return overflow == 0;
+    return likely(overflow == 0) || too_big(o);
   }
   if (PyBool_Check(o) || PyFloat_Check(o) || !PyIndex_Check(o)) return false;
   if (is_tensor(o) && tensor_of(o)->dl.ndim != 0) return false;
   Ref number(PyNumber_Index(o));
-  if (number) {
-    *out = PyLong_AsLongLong(number.get());
-    if (*out != -1 || !PyErr_Occurred()) return true;
-  }
+  if (number && PyLong_CheckExact(number.get())) return int_argument(number.get(), out);
   PyErr_Clear();
   return false;
 }
@@ -91,6 +131,10 @@ bool float_argument(PyObject* o, double* out, Scratch& scratch) {
     return true;
   }
   aj_value v{};
+  if (PyLong_CheckExact(o)) {  // of any size
+    *out = PyLong_AsDouble(o);
+    return *out != -1 || !PyErr_Occurred();
+  }
   if (!as_number(o, &v, scratch) && !number_of_tensor(o, &v, scratch)) return false;
   if (v.tag == AJ_COMPLEX) return false;
   *out = v.tag == AJ_FLOAT ? v.v.f : static_cast<double>(v.v.i);
@@ -116,9 +160,9 @@ Match ints_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
   if (sequence) {
     PyObject** items = PySequence_Fast_ITEMS(o);
     for (Py_ssize_t i = 0; i < n; ++i)
-      if (unlikely(!int_argument(items[i], &data[i]))) return Match::No;
+      if (unlikely(!int_argument(items[i], &data[i]))) return no_or_error();
   } else {
-    if (!int_argument(o, &data[0])) return Match::No;
+    if (!int_argument(o, &data[0])) return no_or_error();
     for (Py_ssize_t i = 1; i < n; ++i) data[i] = data[0];
   }
   v->tag = AJ_INTS;
@@ -132,7 +176,7 @@ Match floats_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
   Py_ssize_t n = sequence ? PySequence_Fast_GET_SIZE(o) : p.list > 0 ? p.list : 1;
   auto* data = static_cast<double*>(f.scratch.take(static_cast<size_t>(n)));
   for (Py_ssize_t i = 0; i < n; ++i)
-    if (!float_argument(sequence ? PySequence_Fast_ITEMS(o)[i] : o, &data[i], f.scratch)) return Match::No;
+    if (!float_argument(sequence ? PySequence_Fast_ITEMS(o)[i] : o, &data[i], f.scratch)) return no_or_error();
   v->tag = AJ_FLOATS;
   v->aux = static_cast<uint32_t>(n);
   v->v.floats = data;
@@ -189,7 +233,7 @@ Match list_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
   }
 }
 
-Match rare_argument(const Param& p, PyObject* o, aj_value* v) {
+Match rare_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
   bool good = false;
   switch (p.kind) {
     case AJ_PARAM_STR: {
@@ -221,10 +265,12 @@ Match rare_argument(const Param& p, PyObject* o, aj_value* v) {
       v->tag = AJ_GENERATOR;
       if (good) v->v.object = reinterpret_cast<GeneratorObject*>(o)->object;
       break;
-    default: break;
+    case AJ_PARAM_STREAM:
+    case AJ_PARAM_FUNCTION:
+    case AJ_PARAM_OBJECT: return object_argument(p, o, v, f);
+    default: break;  // newer than this module: nothing but None and the default goes there
   }
-  if (good) return Match::Bound;
-  return PyErr_Occurred() ? Match::Error : Match::No;
+  return good ? Match::Bound : no_or_error();
 }
 
 }  // namespace
@@ -255,22 +301,23 @@ Match convert(const Param& p, PyObject* o, aj_value* v, Frame& f) {
       if (plain_number(o, v)) return Match::Bound;
       Match m = tensor_argument(o, v, f);
       if (m != Match::No) return m;
-      return as_number(o, v, f.scratch) ? Match::Bound : Match::No;
+      return as_number(o, v, f.scratch) ? Match::Bound : not_a_number(o, v, f);
     }
     case AJ_PARAM_SCALAR:
-      return as_number(o, v, f.scratch) || number_of_tensor(o, v, f.scratch) ? Match::Bound : Match::No;
+      if (as_number(o, v, f.scratch) || number_of_tensor(o, v, f.scratch)) return Match::Bound;
+      return not_a_number(o, v, f);
     case AJ_PARAM_INT:
     case AJ_PARAM_DIM:
     case AJ_PARAM_SIZE:
       v->tag = AJ_INT;
-      return int_argument(o, &v->v.i) ? Match::Bound : Match::No;
+      return int_argument(o, &v->v.i) ? Match::Bound : no_or_error();
     case AJ_PARAM_FLOAT:
       v->tag = AJ_FLOAT;
-      return float_argument(o, &v->v.f, f.scratch) ? Match::Bound : Match::No;
+      return float_argument(o, &v->v.f, f.scratch) ? Match::Bound : no_or_error();
     case AJ_PARAM_BOOL:
       v->tag = AJ_BOOL;
       return bool_argument(o, &v->v.i) ? Match::Bound : Match::No;
-    default: return rare_argument(p, o, v);
+    default: return rare_argument(p, o, v, f);
   }
 }
 

@@ -1,5 +1,6 @@
 // frontends/python/src/bind.cpp: positional and keyword arguments of one call against one program.
 #include "device.hpp"
+#include "dtype.hpp"
 #include "program.hpp"
 
 namespace adjoin::py {
@@ -35,9 +36,19 @@ int find_param(const Program& p, PyObject* name) {
   return alias_of(p, name);
 }
 
+// What a factory makes is strided: no other layout is passed over in silence.
+bool check_layout(PyObject* layout) {
+  if (layout == Py_None || layout == layout_object(AJ_LAYOUT_STRIDED)) return true;
+  if (Py_TYPE(layout) != &layout_type)
+    PyErr_Format(PyExc_TypeError, "layout must be adjoin.layout, not %s", Py_TYPE(layout)->tp_name);
+  else
+    PyErr_Format(PyExc_NotImplementedError, "layout=%R: only strided tensors are made so far", layout);
+  return true;
+}
+
 // Keywords that every op of a sort has without naming them in its schema.
 bool common_keyword(const Program& p, PyObject* name, PyObject* value, Frame& f) {
-  if (p.out && PyUnicode_Compare(name, out_name) == 0) {
+  if ((p.out || p.puts) && PyUnicode_Compare(name, out_name) == 0) {
     if (value != Py_None) f.out = value;
     return true;
   }
@@ -54,7 +65,7 @@ bool common_keyword(const Program& p, PyObject* name, PyObject* value, Frame& f)
     f.wishes |= PyObject_IsTrue(value) == 1 ? kWantsPinned : 0;
     return true;
   }
-  return PyUnicode_Compare(name, layout_name) == 0;
+  return PyUnicode_Compare(name, layout_name) == 0 && check_layout(value);
 }
 
 Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names, Py_ssize_t positional, uint32_t given,
@@ -63,7 +74,7 @@ Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names, 
   for (Py_ssize_t k = 0; k < n; ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
     int converted = static_cast<int>(positional + k);
-    if (name == out_name && p.out && values[k] != Py_None) {
+    if (name == out_name && (p.out || p.puts) && values[k] != Py_None) {
       f.out = values[k];
       continue;
     }
@@ -138,7 +149,11 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
     bool ints = list.kind == AJ_PARAM_INT || list.kind == AJ_PARAM_DIM || list.kind == AJ_PARAM_SIZE;
     if (!ints || !quick_sizes(args + bound, n - bound, &f.values[bound], f)) {
       Match m = bind_varargs(list, args + bound, n - bound, &f.values[bound], f);
-      if (m != Match::Bound) return m == Match::No ? mismatch(f, kWrongType, bound, bound, args[bound]) : m;
+      if (m != Match::Bound) {
+        Py_ssize_t bad = bound;  // the first that is no whole number, among several
+        while (ints && bad + 1 < n && PyLong_Check(args[bad])) ++bad;
+        return m == Match::No ? mismatch(f, kWrongType, bound, bound, args[bad]) : m;
+      }
     }
     ++bound;
   }

@@ -13,6 +13,12 @@ namespace {
 constexpr int kMaxDims = 64;
 
 bool refuse(const char* what, const char* seen) {
+  const char* kind = strpbrk(seen, "wsU") ? "text" : strpbrk(seen, "O") ? "objects" : *seen == '>' ? "foreign byte order" : nullptr;
+  if (kind) {
+    PyErr_Format(PyExc_TypeError, "from_numpy: an array of %s ('%s') has no dtype here: wanted bool, integers, floats or complex in "
+                                  "native byte order; convert it, with .astype('float32') say", kind, seen);
+    return false;
+  }
   PyErr_Format(PyExc_TypeError, "from_numpy: %s '%s': wanted bool, integers, floats or complex in native byte order", what,
                seen);
   return false;
@@ -98,7 +104,7 @@ struct Lent {
 };
 
 bool may_lend(aj_tensor* t) {
-  if (!on_host(t) || !is_strided(t)) {
+  if (!on_host(t)) {
     PyErr_SetString(PyExc_BufferError, "buffer: the tensor is not on the host; use .cpu() first");
   } else if (requires_grad(t) && autograd->grad_mode()) {
     PyErr_SetString(PyExc_BufferError, "buffer: the tensor requires grad; use .detach() first");
@@ -113,7 +119,10 @@ bool may_lend(aj_tensor* t) {
 int lend(PyObject* self, Py_buffer* b, int flags) {
   aj_tensor* t = tensor_of(self);
   b->obj = nullptr;
-  if (!may_lend(t) || !settled(t)) return -1;
+  if (!may_lend(t)) return -1;
+  HeldTensor values(strided(t, "buffer"));
+  if (!values) return -1;
+  t = values.get();
   bool dense = t->obj.flags & AJ_TENSOR_DENSE;
   if (!dense && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
     PyErr_SetString(PyExc_BufferError, "buffer: the tensor is not contiguous; use .contiguous() first");

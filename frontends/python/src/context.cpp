@@ -1,4 +1,5 @@
 // frontends/python/src/context.cpp: the ctx object of a Python function, and its backward.
+#include "collect.hpp"
 #include "device.hpp"
 #include "dtype.hpp"
 #include "function.hpp"
@@ -78,7 +79,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   if (!o->state) return 0;
   for (Ref* r : {&o->state->kept, &o->state->to_save, &o->state->dirty, &o->state->non_differentiable})
     Py_VISIT(r->get());
-  return 0;
+  return o->dict ? visit_held_in(o->dict, visit, arg) : 0;
 }
 
 int clear(PyObject* self) {

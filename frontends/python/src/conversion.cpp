@@ -64,6 +64,17 @@ PyObject* convert_tensor(PyObject* self, const Target& to, bool non_blocking, bo
   return result ? wrap(result) : nullptr;
 }
 
+// to('float32'): a device's name was read where a dtype was meant.
+void explain_name(PyObject* name) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref hint(call_helper("adjoin._hints", "dtype_meant", &name, 1));
+  PyErr_Clear();
+  if (!hint || PyUnicode_GET_LENGTH(hint.get()) == 0) return PyErr_Restore(type, value, traceback);
+  Ref old_type(type), old_value(value), old_traceback(traceback);
+  PyErr_Format(PyExc_RuntimeError, "to: no device is called %R%U", name, hint.get());
+}
+
 PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   static const Signature signature("to", 4, 0, {"first", "second", "third", "fourth", "dtype", "device", "other",
                                                 "non_blocking", "copy", "memory_format"});
@@ -75,8 +86,9 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwna
     return call_override(PyDict_GetItemString(tensor_type.tp_dict, "to"), all.data(), n + 1, kwnames);
   }
   if (likely(n == 1 && !kwnames)) {
-    if (!read_target(args[0], target)) return nullptr;
-    return convert_tensor(self, target, false, false, nullptr);
+    PyObject* made = read_target(args[0], target) ? convert_tensor(self, target, false, false, nullptr) : nullptr;
+    if (unlikely(!made) && PyUnicode_Check(args[0])) explain_name(args[0]);
+    return made;
   }
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   int next = 0;
@@ -99,10 +111,10 @@ PyObject* move_to(PyObject* self, const char* name, PyObject* const* args, Py_ss
   target.device.device_id = -1;
   if (a[0] && PyLong_CheckExact(a[0])) {
     target.device.device_id = static_cast<int32_t>(PyLong_AsLong(a[0]));
-    if (failed(core->device_find(str(name), &target.device.device_type))) return nullptr;
+    if (failed(find_kind(name, &target.device))) return nullptr;
   } else if (given(a[0])) {
     if (!read_target(a[0], target)) return nullptr;
-  } else if (failed(core->device_find(str(name), &target.device.device_type))) {
+  } else if (failed(find_kind(name, &target.device))) {
     return nullptr;
   }
   bool non_blocking = truth(a[1], false);

@@ -102,7 +102,9 @@ bool store_int(PyObject* o, char* to, DLDataType d) {
   if (!number) return false;
   if (d.code == kDLUInt && d.bits == 64) {
     put(to, PyLong_AsUnsignedLongLong(number.get()));
-    return !PyErr_Occurred();
+    if (!PyErr_Occurred()) return true;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Format(PyExc_OverflowError, "tensor: %R does not fit into uint64", o);
+    return false;
   }
   int64_t x = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
   bool is_signed = d.code == kDLInt;
@@ -203,7 +205,10 @@ aj_tensor* from_foreign(PyObject* data, const DLDataType* dtype, DLDevice device
   Ref plain(plain_copy(data));
   DLDataType d;
   if (!dtype && as_dtype(hint.get(), &d)) dtype = &d;
-  return plain ? tensor_from_data(plain.get(), dtype, device) : nullptr;
+  if (!plain || Py_EnterRecursiveCall(" while the data of a tensor was read")) return nullptr;  // an array may hold itself
+  aj_tensor* t = tensor_from_data(plain.get(), dtype, device);
+  Py_LeaveRecursiveCall();
+  return t;
 }
 
 aj_tensor* from_python(PyObject* data, const DLDataType* dtype, DLDevice device) {

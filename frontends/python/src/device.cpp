@@ -9,7 +9,14 @@
 
 namespace adjoin::py {
 
-DLDevice default_device = {0, 0};
+DLDevice default_device = {};
+
+aj_status* find_kind(std::string_view name, DLDevice* out) {
+  int32_t type = 0;
+  aj_status* s = core->device_find(str(name), &type);
+  if (!s) out->device_type = DLDeviceType(type);
+  return s;
+}
 
 namespace {
 
@@ -68,9 +75,9 @@ bool parse(std::string_view text, DLDevice* out) {
     PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: wanted a name, or name:index", std::string(text).c_str());
     return false;
   }
-  if (aj_status* s = core->device_find(str(name), &out->device_type)) {
+  if (aj_status* s = find_kind(name, out)) {
     core->status_free(s);
-    out->device_type = absent_kind(name);
+    out->device_type = DLDeviceType(absent_kind(name));
   }
   return true;
 }
@@ -180,7 +187,7 @@ PyObject* leave(PyObject* self, PyObject*) {
     return nullptr;
   }
   PyObject* old = PyList_GET_ITEM(o->entered, n - 1);
-  default_device.device_type = static_cast<int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(old, 0)));
+  default_device.device_type = DLDeviceType(PyLong_AsLong(PyTuple_GET_ITEM(old, 0)));
   default_device.device_id = static_cast<int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(old, 1)));
   if (PyList_SetSlice(o->entered, n - 1, n, nullptr) < 0) return nullptr;
   Py_RETURN_NONE;
@@ -200,7 +207,7 @@ PyMethodDef methods[] = {
 
 PyObject* set_default(PyObject*, PyObject* o) {
   if (o == Py_None) {
-    default_device = {0, 0};
+    default_device = {};
     Py_RETURN_NONE;
   }
   DLDevice d;
@@ -277,7 +284,7 @@ DLDevice host_device() {
 
 bool as_device(PyObject* o, DLDevice* out) {
   if (!read_name(o, out)) return false;
-  return likely(out->device_type >= 0) || !failed(core->device_find(str(kind_name(out->device_type)), &out->device_type));
+  return likely(out->device_type >= 0) || !failed(find_kind(kind_name(out->device_type), out));
 }
 
 int init_device(PyObject* module) {

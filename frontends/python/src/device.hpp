@@ -21,11 +21,13 @@ bool as_device(PyObject* o, DLDevice* out);
 
 // Which device of a kind a name without an index means in this thread; by the kind's number.
 constexpr int kDeviceKinds = 32;
+aj_status* find_kind(std::string_view name, DLDevice* out);  // "cuda": sets the number of its kind
 extern thread_local int32_t current_index[kDeviceKinds];
 
 // For the core, which knows no missing index.
 inline DLDevice concrete(DLDevice d) {
-  return {d.device_type, d.device_id < 0 ? current_index[d.device_type % kDeviceKinds] : d.device_id};
+  auto kind = static_cast<uint32_t>(d.device_type) % kDeviceKinds;  // of a device that is not there it is negative
+  return {d.device_type, d.device_id < 0 ? current_index[kind] : d.device_id};
 }
 
 // Memory that Python can read. The first use loads the plugin that provides it.

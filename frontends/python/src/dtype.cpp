@@ -10,7 +10,7 @@ namespace {
 
 DtypeObject* table[16][16];  // [code][log2 bits], the built-in ones
 std::map<uint32_t, DtypeObject*>& registered() {
-  static std::map<uint32_t, DtypeObject*> m;
+  static auto& m = *new std::map<uint32_t, DtypeObject*>;  // never destroyed: threads may go on while the process ends
   return m;
 }
 PyObject* module_name;  // "adjoin", where the objects are found when they are unpickled
@@ -76,6 +76,10 @@ TagObject layouts[] = {
     {PyObject_HEAD_INIT(&layout_type) AJ_LAYOUT_SPARSE_COO, "sparse_coo"},
     {PyObject_HEAD_INIT(&layout_type) AJ_LAYOUT_SPARSE_CSR, "sparse_csr"},
     {PyObject_HEAD_INIT(&layout_type) AJ_LAYOUT_OPAQUE, "opaque"},
+    {PyObject_HEAD_INIT(&layout_type) AJ_LAYOUT_SPARSE_CSC, "sparse_csc"},
+    {PyObject_HEAD_INIT(&layout_type) AJ_LAYOUT_SPARSE_BSR, "sparse_bsr"},
+    {PyObject_HEAD_INIT(&layout_type) AJ_LAYOUT_SPARSE_BSC, "sparse_bsc"},
+    {PyObject_HEAD_INIT(&layout_type) AJ_LAYOUT_JAGGED, "jagged"},
 };
 TagObject formats[] = {
     {PyObject_HEAD_INIT(&memory_format_type) AJ_FORMAT_CONTIGUOUS, "contiguous_format"},
@@ -163,7 +167,10 @@ DtypeObject* dtype_object(DLDataType d) {
   return o ? o : o = make(d);
 }
 
-PyObject* layout_object(int64_t layout) { return reinterpret_cast<PyObject*>(&layouts[layout]); }
+PyObject* layout_object(int64_t layout) {
+  bool known = layout >= 0 && layout < static_cast<int64_t>(std::size(layouts));
+  return reinterpret_cast<PyObject*>(&layouts[known ? layout : int64_t{AJ_LAYOUT_OPAQUE}]);
+}
 
 bool as_dtype(PyObject* o, DLDataType* out) {
   if (likely(Py_TYPE(o) == &dtype_type)) {

@@ -1,6 +1,8 @@
 // frontends/python/src/errors.cpp: a status becomes the exception of its kind; a Python exception passes through whole.
 #include "errors.hpp"
 
+#include <vector>
+
 namespace adjoin::py {
 namespace {
 
@@ -8,18 +10,35 @@ PyObject* out_of_memory;  // RuntimeError, as PyTorch's OutOfMemoryError
 PyObject* device_mismatch;
 PyObject* out_of_range;  // an IndexError, and a RuntimeError for who knows PyTorch's gather and scatter
 
-// The exception that this thread last handed to the core, and the words it was handed over with.
+// Exceptions that this thread has handed to the core, to come out as they are: known again by their number, which stands where
+// other errors name a file, for who passes an error on may add words to it. Several are under way at once where one of them
+// frees objects whose ends raise and catch others; of those that nobody asks for only the last few are kept.
 struct Pending {
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  std::string message;
+  PyObject* exception;
+  uint64_t number;
 };
-thread_local Pending pending;
+constexpr size_t kUnderWay = 4;
+constexpr uint64_t kInterrupt = 0;  // no error has this number
+constexpr std::string_view kPlace = "a Python exception:";
+thread_local std::vector<Pending> pending;
+thread_local uint64_t last_number = 0;
 
-void forget_pending() {
-  Py_CLEAR(pending.type);
-  Py_CLEAR(pending.value);
-  Py_CLEAR(pending.traceback);
-  pending.message.clear();
+void drop_pending_from(size_t place) {
+  while (pending.size() > place) {
+    PyObject* exception = pending.back().exception;
+    pending.pop_back();
+    Py_DECREF(exception);
+  }
+}
+
+// Its place among them; -1: the error is nobody's exception.
+int find_pending(const aj_status* s) {
+  std::string_view where = view(core->status_where(s));
+  if (!where.starts_with(kPlace)) return -1;
+  where.remove_prefix(kPlace.size());
+  for (size_t i = pending.size(); i-- > 0;)
+    if (where == std::to_string(pending[i].number)) return static_cast<int>(i);
+  return -1;
 }
 
 PyObject* class_of_code(int32_t code) {
@@ -44,16 +63,8 @@ PyObject* class_of(const aj_status* s) {
   return usable ? found : PyExc_RuntimeError;
 }
 
-// The tape may have added where the failing node was recorded; the exception is still the user's own.
-bool is_pending(const aj_status* s) {
-  if (!pending.value) return false;
-  std::string_view message = view(core->status_message(s));
-  return message.starts_with(pending.message) &&
-         (message.size() == pending.message.size() || message.substr(pending.message.size()).starts_with("; recorded at "));
-}
-
 PyObject* exception_of(const aj_status* s) {
-  if (is_pending(s)) return Py_NewRef(pending.value);
+  if (int i = find_pending(s); i >= 0) return Py_NewRef(pending[static_cast<size_t>(i)].exception);
   Ref message(to_python(core->status_message(s)));
   if (!message) return nullptr;
   Ref e(PyObject_CallOneArg(class_of(s), message.get()));
@@ -66,37 +77,54 @@ PyObject* exception_of(const aj_status* s) {
   return e.release();
 }
 
+// What a signal's handler raised between two steps of the core, which tells only that something did. -1: nothing.
+int find_interrupt(const aj_status* s) {
+  int i = core->status_code(s) == AJ_CANCELLED ? static_cast<int>(pending.size()) - 1 : -1;
+  while (i >= 0 && pending[static_cast<size_t>(i)].number != kInterrupt) --i;
+  return i;
+}
+
 }  // namespace
 
 PyObject* raise(aj_status* s) {
   if (PyErr_Occurred()) PyErr_Clear();  // the status tells more
-  if (is_pending(s)) {
-    PyErr_Restore(std::exchange(pending.type, nullptr), std::exchange(pending.value, nullptr),
-                  std::exchange(pending.traceback, nullptr));
-  } else if (core->status_code(s) == AJ_CANCELLED && pending.value) {
-    PyErr_Restore(std::exchange(pending.type, nullptr), std::exchange(pending.value, nullptr),
-                  std::exchange(pending.traceback, nullptr));
-  } else {
-    Ref e(exception_of(s));
-    if (e) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e.get())), e.get());
+  int i = find_pending(s);
+  if (i < 0) i = find_interrupt(s);
+  Ref e(i >= 0 ? Py_NewRef(pending[static_cast<size_t>(i)].exception) : exception_of(s));
+  if (i >= 0) {
+    drop_pending_from(static_cast<size_t>(i));
+    PyErr_Restore(Py_NewRef(Py_TYPE(e.get())), Py_NewRef(e.get()), PyException_GetTraceback(e.get()));
+  } else if (e) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e.get())), e.get());
   }
-  forget_pending();
   core->status_free(s);
   return nullptr;
 }
 
 aj_status* status_from_python() {
-  forget_pending();
-  PyErr_Fetch(&pending.type, &pending.value, &pending.traceback);
-  PyErr_NormalizeException(&pending.type, &pending.value, &pending.traceback);
-  if (pending.traceback) PyException_SetTraceback(pending.value, pending.traceback);
-  Ref text(pending.value ? PyObject_Str(pending.value) : nullptr);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  Ref text(PyObject_Str(value));
   const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (!words) PyErr_Clear();
-  pending.message = words ? words : "an exception without text";
-  const char* kind = pending.type ? reinterpret_cast<PyTypeObject*>(pending.type)->tp_name : "RuntimeError";
-  bool interrupt = pending.type && PyErr_GivenExceptionMatches(pending.type, PyExc_KeyboardInterrupt);
-  return core->status_new(interrupt ? AJ_CANCELLED : AJ_UNKNOWN, str(kind), str(pending.message), nullptr, 0);
+  bool interrupt = PyErr_GivenExceptionMatches(value, PyExc_KeyboardInterrupt);
+  if (pending.size() == kUnderWay) {
+    Ref oldest(pending.front().exception);
+    pending.erase(pending.begin());
+  }
+  pending.push_back({value, ++last_number});
+  std::string message = words ? words : "an exception without text";
+  return core->status_new(interrupt ? AJ_CANCELLED : AJ_UNKNOWN, str(Py_TYPE(value)->tp_name), str(message), "a Python exception",
+                          last_number);
+}
+
+void keep_interrupt() {
+  core->status_free(status_from_python());
+  pending.back().number = kInterrupt;
 }
 
 bool is_device_mismatch() { return PyErr_ExceptionMatches(device_mismatch); }
@@ -104,6 +132,12 @@ bool is_device_mismatch() { return PyErr_ExceptionMatches(device_mismatch); }
 PyObject* take_string(aj_object* steal) {
   HeldObject text(steal);
   return to_python(core->string_get(steal));
+}
+
+PyObject* take_complex(aj_object* steal) {
+  HeldObject number(steal);
+  double re, im;
+  return failed(core->complex_get(steal, &re, &im)) ? nullptr : PyComplex_FromDoubles(re, im);
 }
 
 int init_errors(PyObject* module) {

@@ -12,6 +12,9 @@ PyObject* raise(aj_status* steal);
 // Takes the current Python exception; the result goes to the core.
 aj_status* status_from_python();
 
+// Keeps the current exception, which a signal's handler raised, for the error that the core makes of it.
+void keep_interrupt();
+
 // True when s is an error, which is then set.
 inline bool failed(aj_status* s) {
   if (likely(!s)) return false;
@@ -24,5 +27,6 @@ bool is_device_mismatch();
 
 // The text of a string object, which is released.
 PyObject* take_string(aj_object* steal);
+PyObject* take_complex(aj_object* steal);
 
 }  // namespace adjoin::py

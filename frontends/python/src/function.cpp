@@ -1,6 +1,7 @@
 // frontends/python/src/function.cpp: Function.apply: forward runs unrecorded, then its results become results of one node.
 #include "function.hpp"
 
+#include "collect.hpp"
 #include "line.hpp"
 
 #include <set>
@@ -19,7 +20,7 @@ class GradOff {
 
 // Node names live as long as the process.
 aj_str node_name(PyObject* cls) {
-  static std::set<std::string> names;
+  static auto& names = *new std::set<std::string>;
   std::string_view full = reinterpret_cast<PyTypeObject*>(cls)->tp_name;
   auto it = names.insert(std::string(full.substr(full.rfind('.') + 1)) + "Backward").first;
   return str(*it);
@@ -115,6 +116,8 @@ class Application {
       PyTuple_SET_ITEM(out.get(), i, item);
     }
     if (!out || !check_dirty(out.get()) || !save(result)) return nullptr;
+    if (n == 1 && is_tensor(PyTuple_GET_ITEM(out.get(), 0))) watch_cycles(PyTuple_GET_ITEM(out.get(), 0));  // ctx may hold it
+    state().dirty = Ref(), state().non_differentiable = Ref();  // results: the node that they belong to must not hold them
     return several ? out.release() : Py_NewRef(PyTuple_GET_ITEM(out.get(), 0));
   }
 

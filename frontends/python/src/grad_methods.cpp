@@ -1,4 +1,5 @@
 // frontends/python/src/grad_methods.cpp: the tensor's side of the tape: grad, requires_grad, detach, backward, hooks.
+#include "collect.hpp"
 #include "engine.hpp"
 #include "hooks.hpp"
 #include "methods.hpp"
@@ -35,7 +36,9 @@ PyObject* get_is_leaf(PyObject* self, void*) {
 
 PyObject* get_grad(PyObject* self, void*) {
   aj_tensor* g = nullptr;
-  return failed(autograd->grad(tensor_of(self), &g)) ? nullptr : wrap_or_none(g);
+  if (failed(autograd->grad(tensor_of(self), &g))) return nullptr;
+  if (g) watch_cycles(self);  // it may get attributes
+  return wrap_or_none(g);
 }
 
 int set_grad(PyObject* self, PyObject* value, void*) {
@@ -57,6 +60,7 @@ PyObject* get_grad_fn(PyObject* self, void*) {
   aj_tensor* t = tensor_of(self);
   if (!(t->obj.flags & (AJ_TENSOR_REQUIRES_GRAD | AJ_TENSOR_VIEW))) Py_RETURN_NONE;
   if (failed(autograd->tensor_node(t, node.out(), &result))) return nullptr;
+  if (node) watch_cycles(self);  // it may get hooks, or attributes
   return node_object(node.release());
 }
 

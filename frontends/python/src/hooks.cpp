@@ -1,6 +1,8 @@
 // frontends/python/src/hooks.cpp: hooks on tensors and nodes, hooks for what is saved, and the handle that removes one.
 #include "hooks.hpp"
 
+#include "collect.hpp"
+
 namespace adjoin::py {
 namespace {
 
@@ -203,8 +205,15 @@ PyObject* grads_tuple(aj_tensor* const* grads, uint32_t n) {
   return t;
 }
 
+void objects_of_hook(void (*drop)(void*), void* self, PyObject** two) {
+  if (drop == drop_hook) two[0] = static_cast<Hook*>(self)->function;
+  if (drop == drop_packed) two[0] = *static_cast<PyObject**>(self);
+  if (drop == drop_pair) two[0] = static_cast<SavedPair*>(self)->pack, two[1] = static_cast<SavedPair*>(self)->unpack;
+}
+
 PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind) {
   if (!callable(f)) return nullptr;
+  watch_cycles(tensor);
   aj_tensor* t = tensor_of(tensor);
   bool after = kind == AJ_HOOK_POST_ACCUMULATE;
   auto* h = new Hook{Py_NewRef(f)};

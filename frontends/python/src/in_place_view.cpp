@@ -1,5 +1,8 @@
 // frontends/python/src/in_place_view.cpp: t_, squeeze_ and the like: the tensor itself takes the
 // shape and strides of a view.
+#include <set>
+
+#include "function.hpp"
 #include "methods.hpp"
 #include "op.hpp"
 
@@ -22,13 +25,35 @@ PyObject* call_with_self(PyObject* function, PyObject* self, PyObject* const* ar
   return PyObject_Vectorcall(function, to, static_cast<size_t>(n + 1), kwnames);
 }
 
+aj_status* pass_on(void*, aj_grad_call* g) {
+  core->retain(g->grad_out[0]);
+  g->grad_in[0] = g->grad_out[0];
+  return nullptr;
+}
+
+// The tensor's history becomes that of its view, which was recorded, by way of a node between them.
+bool take_history(const char* name, aj_tensor* t, aj_tensor* view) {
+  auto def = sized<aj_vjp_def>();
+  std::string node = std::string(name) + "_";
+  static std::set<std::string> names;  // they live as long as the process
+  def.op = str(*names.insert(node).first);
+  def.vjp = pass_on;
+  HeldNode n;
+  return !failed(autograd->node_new(&def, nullptr, &view, 1, n.out())) && !failed(autograd->node_results(n.get(), 1)) &&
+         !failed(autograd->node_attach(n.get(), 0, t, 0));
+}
+
 PyObject* take_view(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t n,
                     PyObject* kwnames) {
   aj_tensor* t = tensor_of(self);
-  if (says_requires_grad(t))
+  bool records = says_requires_grad(t);
+  if (records && (t->obj.flags & (AJ_TENSOR_LEAF | AJ_TENSOR_VIEW) || !autograd->grad_mode()))
     return PyErr_Format(PyExc_RuntimeError,
-                        "%s_: a tensor that requires grad keeps its shape; use %s() and the result",
-                        name, name);
+                        "%s_: %s that requires grad keeps its shape%s; use %s() and the result", name,
+                        t->obj.flags & AJ_TENSOR_LEAF   ? "a leaf"
+                        : t->obj.flags & AJ_TENSOR_VIEW ? "a view"
+                                                        : "a tensor",
+                        autograd->grad_mode() ? "" : " under no_grad", name);
   PyObject* function = find_function(name);
   Ref made(function ? call_with_self(function, self, args, n, kwnames) : nullptr);
   if (!made) return nullptr;
@@ -40,7 +65,10 @@ PyObject* take_view(const char* name, PyObject* self, PyObject* const* args, Py_
   uint64_t bytes, offset, id;
   if (!settled(v) || failed(core->tensor_storage(v, &data, &bytes, &offset, &id))) return nullptr;
   int64_t first = static_cast<int64_t>(offset) / item_bytes(v->dl.dtype);
+  core->tensor_bump_version(t);  // who saved it for a derivative saved another shape
+  if (records && failed(autograd->detach_in_place(t))) return nullptr;
   if (failed(core->tensor_set(t, t, first, v->dl.ndim, v->dl.shape, v->dl.strides))) return nullptr;
+  if (records && !take_history(name, t, v)) return nullptr;
   return Py_NewRef(self);
 }
 

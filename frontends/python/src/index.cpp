@@ -92,7 +92,9 @@ bool assign_view(aj_tensor* target, PyObject* value, const aj_value* number) {
 bool is_whole_mask(const Indexed& x) {
   if (x.tensors.size() != 1 || !x.tensors[0]) return false;
   const aj_tensor* m = x.tensors[0].get();
-  return m->dl.dtype.code == kDLBool && m->dl.ndim == x.view->dl.ndim;
+  const DLDevice here = m->dl.device, there = x.view->dl.device;
+  return m->dl.dtype.code == kDLBool && m->dl.ndim == x.view->dl.ndim && here.device_type == there.device_type &&
+         here.device_id == there.device_id;
 }
 
 bool assign_at(const Indexed& x, PyObject* value, const aj_value* number) {
@@ -150,7 +152,9 @@ int contains(PyObject* self, PyObject* item) {
   if (is_tensor(item)) {
     v = value(tensor_of(item));
   } else if (!as_number(item, &v, scratch)) {
-    if (!PyErr_Occurred())
+    if (PyLong_Check(item))
+      PyErr_Format(PyExc_OverflowError, "in: %R is too large for 64 bits", item);
+    else if (!PyErr_Occurred())
       PyErr_Format(PyExc_RuntimeError, "in: a tensor contains numbers and tensors, not %s", Py_TYPE(item)->tp_name);
     return -1;
   }

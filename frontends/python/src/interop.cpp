@@ -16,7 +16,7 @@ PyObject* numpy_asarray() {
 }
 
 bool may_share(aj_tensor* t, const char* who) {
-  if (requires_grad(t)) {
+  if (requires_grad(t) && autograd->grad_mode()) {
     PyErr_Format(PyExc_RuntimeError, "%s: the tensor requires grad; use .detach().%s() instead", who, who);
     return false;
   }
@@ -25,9 +25,7 @@ bool may_share(aj_tensor* t, const char* who) {
     PyErr_Format(PyExc_TypeError, "%s: the tensor is on %S; use .cpu() first", who, device.get());
     return false;
   }
-  if (is_strided(t)) return true;
-  PyErr_Format(PyExc_TypeError, "%s: the tensor is not strided; use .to_dense() first", who);
-  return false;
+  return is_strided(t) || HeldTensor(strided(t, who));
 }
 
 PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
@@ -86,6 +84,16 @@ bool wants_version_one(PyObject* max_version) {
   return PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0)) >= 1;
 }
 
+// The protocol's stream: None or a number below 3 is a default stream, -1 asks for no order, anything else is a handle.
+bool taker_stream(PyObject* o, void** stream, uint64_t* flags) {
+  if (!given(o)) return true;
+  int64_t number = PyLong_AsLongLong(o);
+  if (number == -1 && PyErr_Occurred()) return false;
+  if (number == -1) *flags = AJ_DLPACK_NO_SYNC;
+  if (number > 2) *stream = reinterpret_cast<void*>(number);
+  return true;
+}
+
 PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   static const Signature signature("__dlpack__", 0, 0, {"stream", "max_version", "dl_device", "copy"});
   PyObject* a[4];
@@ -104,7 +112,10 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
     t = tensor_of(copy.get());
   }
   DLManagedTensorVersioned* m = nullptr;
-  if (failed(core->tensor_to_dlpack(t, &m))) return nullptr;
+  void* stream = nullptr;
+  uint64_t flags = 0;
+  if (!taker_stream(a[0], &stream, &flags)) return nullptr;
+  if (failed(core->tensor_to_dlpack(t, stream, flags, &m))) return nullptr;
   if (copy) m->flags |= DLPACK_FLAG_BITMASK_IS_COPIED;
   if (wants_version_one(a[1])) return PyCapsule_New(m, "dltensor_versioned", delete_managed);
   return PyCapsule_New(old_form(m), "dltensor", delete_old);
@@ -168,7 +179,7 @@ int allocate(DLTensor* like, DLManagedTensorVersioned** out, void* context,
              void (*set_error)(void*, const char*, const char*)) {
   HeldTensor t;
   aj_status* s = core->tensor_empty(like, 0, t.out());
-  if (!s) s = core->tensor_to_dlpack(t.get(), out);
+  if (!s) s = core->tensor_to_dlpack(t.get(), nullptr, AJ_DLPACK_NO_SYNC, out);
   if (!s) return 0;
   set_error(context, "RuntimeError", std::string(view(core->status_message(s))).c_str());
   core->status_free(s);
@@ -177,7 +188,7 @@ int allocate(DLTensor* like, DLManagedTensorVersioned** out, void* context,
 
 int managed_of_object(void* object, DLManagedTensorVersioned** out) {
   auto* o = static_cast<PyObject*>(object);
-  if (is_tensor(o)) return failed(core->tensor_to_dlpack(tensor_of(o), out)) ? -1 : 0;
+  if (is_tensor(o)) return failed(core->tensor_to_dlpack(tensor_of(o), nullptr, AJ_DLPACK_NO_SYNC, out)) ? -1 : 0;
   PyErr_SetString(PyExc_TypeError, "dlpack: not an adjoin.Tensor");
   return -1;
 }
@@ -195,11 +206,12 @@ int borrow_of_object(void* object, DLTensor* out) {
     PyErr_SetString(PyExc_TypeError, "dlpack: not an adjoin.Tensor");
     return -1;
   }
+  if (!settled(tensor_of(o))) return -1;
   *out = tensor_of(o)->dl;
   return 0;
 }
 
-int current_stream(int32_t type, int32_t id, void** out) {
+int current_stream(DLDeviceType type, int32_t id, void** out) {
   return failed(core->stream_current({type, id}, out)) ? -1 : 0;
 }
 

@@ -12,18 +12,26 @@ Row select_row("select"), slice_row("slice"), unsqueeze_row("unsqueeze"), stride
     to_bool_row("ne");
 constexpr int kMaxDims = 64;
 
+// Does somebody see each view that is made of t: a key of the tensor's or of this thread? The tape and autocast do not ask.
+bool watched(const aj_tensor* t) {
+  constexpr uint64_t kAutocastKey = uint64_t{1} << 44;
+  uint64_t include, exclude;
+  dispatch->thread_keys(&include, &exclude);
+  return ((t->keys | include) & ~exclude & ~(kAutogradKey | kAutocastKey)) >> 24 != 0;
+}
+
 // A view that grows key by key. Where nothing is recorded it is only numbers until the end, and then one as_strided.
 class View {
  public:
   explicit View(aj_tensor* t) : source_(t) {
     bool recording = t->keys & kAutogradKey && autograd->grad_mode();
-    plain_ = !recording && is_strided(t) && ((t->keys & ~kAutogradKey) >> 24) == 0;
+    plain_ = !recording && is_strided(t) && !watched(t);
     if (unlikely(plain_ && !settled(t))) {
       PyErr_Clear();  // the ops of the other way say it again
       plain_ = false;
     }
     ndim_ = t->dl.ndim;
-    for (int i = 0; i < ndim_; ++i) {
+    for (int i = 0; plain_ && i < ndim_; ++i) {
       shape_[i] = t->dl.shape[i];
       strides_[i] = t->dl.strides[i];
     }
@@ -150,7 +158,7 @@ bool plain_int(PyObject* item, int64_t* out) {
   if (PyBool_Check(item) || !PyIndex_Check(item)) return false;
   if (is_tensor(item)) {
     aj_tensor* t = tensor_of(item);
-    if (t->dl.ndim != 0 || is_bool(t) || is_byte(t)) return false;
+    if (t->dl.ndim != 0 || is_bool(t) || is_byte(t) || !is_strided(t)) return false;
   }
   if (PyObject_CheckBuffer(item) && PyObject_HasAttrString(item, "ndim")) {  // an array, not a number of NumPy's
     Ref ndim(PyObject_GetAttrString(item, "ndim"));
@@ -184,7 +192,12 @@ HeldTensor index_tensor(PyObject* item, aj_tensor* like) {
   if (!t) return t;
   uint8_t code = t->dl.dtype.code;
   if (code == kDLInt || code == kDLUInt || code == kDLBool) return t;
-  PyErr_SetString(PyExc_IndexError, "index: tensors used as indices must be of an integer dtype or bool");
+  if (t->dl.ndim == 0 && !is_tensor(item))
+    PyErr_Format(PyExc_IndexError, "index: %R is a %s; ints, slices, None, ..., lists and tensors of ints or bools are indices: use int()",
+                 item, Py_TYPE(item)->tp_name);
+  else if (DtypeObject* dtype = dtype_object(t->dl.dtype))
+    PyErr_Format(PyExc_IndexError, "index: tensors used as indices must be of an integer dtype or bool, this one is %U; use .long()",
+                 dtype->name);
   return HeldTensor();
 }
 

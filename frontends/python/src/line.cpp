@@ -29,12 +29,12 @@ struct PlaceHash {
 };
 
 std::deque<Place>& places() {
-  static std::deque<Place> list{{nullptr, 0}};
+  static auto& list = *new std::deque<Place>{{nullptr, 0}};
   return list;
 }
 
 const std::string& package_folder() {
-  static const std::string folder = [] {
+  static const std::string& folder = *new std::string([] {
     Ref package(PyImport_ImportModule("adjoin"));
     Ref file(package ? PyObject_GetAttrString(package.get(), "__file__") : nullptr);
     const char* path = file ? PyUnicode_AsUTF8(file.get()) : nullptr;
@@ -44,7 +44,7 @@ const std::string& package_folder() {
     }
     std::string_view p(path);
     return std::string(p.substr(0, p.rfind('/') + 1));
-  }();
+  }());
   return folder;
 }
 
@@ -58,7 +58,7 @@ bool is_ours(PyCodeObject* code) {
 }
 
 uint32_t intern(PyCodeObject* code, int lasti) {
-  static std::unordered_map<PlaceKey, uint32_t, PlaceHash> known;
+  static auto& known = *new std::unordered_map<PlaceKey, uint32_t, PlaceHash>;
   auto [it, fresh] = known.try_emplace({code, lasti}, 0);
   if (fresh) {
     Py_INCREF(code);

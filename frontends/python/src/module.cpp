@@ -1,4 +1,8 @@
 // frontends/python/src/module.cpp: the module adjoin._C: takes the tables of libadjoin, joins as a frontend.
+#include <cxxabi.h>
+#include <pthread.h>
+#include <unistd.h>
+
 #include "line.hpp"
 #include "methods.hpp"
 #include "pt.hpp"
@@ -21,10 +25,36 @@ int take(const char* name, const T** out) {
   return -1;
 }
 
+pthread_t ending_thread;
+
+// As the interpreter would, had it a way to ask: see py.hpp.
+[[noreturn]] void stay() {
+  for (;;) pause();
+}
+
+PyObject* begin_to_end(PyObject*, PyObject*) {
+  ending_thread = pthread_self();
+  ending = true;
+  Py_RETURN_NONE;
+}
+
+int watch_the_end() {
+  static PyMethodDef method = {"begin_to_end", begin_to_end, METH_NOARGS, nullptr};
+  Ref atexit(PyImport_ImportModule("atexit")), function(PyCFunction_New(&method, nullptr));
+  Ref done(atexit && function ? PyObject_CallMethod(atexit.get(), "register", "O", function.get()) : nullptr);
+  return done ? 0 : -1;
+}
+
 void* park() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
 
 void unpark(void* state) {
-  if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+  if (!state) return;
+  before_python();
+  try {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+  } catch (const abi::__forced_unwind&) {
+    stay();
+  }
 }
 
 void collect() {
@@ -37,7 +67,7 @@ int32_t interrupted() {
   if (!is_python_thread()) return 0;
   Gil gil;
   if (PyErr_CheckSignals() == 0) return 0;
-  core->status_free(status_from_python());  // kept as the thread's pending exception
+  keep_interrupt();
   return 1;
 }
 
@@ -63,7 +93,7 @@ int load() {
 
 int fill(PyObject* module) {
   constexpr int (*parts[])(PyObject*) = {
-      init_dtype,  init_device, init_size, init_generator, init_tensor, init_shared,   init_override, init_ops,         init_numbers,
+      init_dtype,  init_device, init_size, init_generator, init_object, init_tensor, init_wrap, init_shared,   init_override, init_ops,         init_numbers,
       init_index,  init_convert, init_interop, init_modes,  init_node,      init_hooks,  init_engine,
       init_function, init_module_base, init_module_tree, init_runtime, init_operate, init_streams, init_optimizer,
        init_autocast, init_define, init_pt_read, init_pt_write,
@@ -73,14 +103,56 @@ int fill(PyObject* module) {
   return 0;
 }
 
-PyModuleDef definition = {
+PyModuleDef contents = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "adjoin._C",
     .m_doc = "The native part of adjoin: tensors, ops and the tape, through the tables of libadjoin.",
     .m_size = -1,
 };
 
+// Types, tensors and the tape belong to one interpreter. Python asks here for each import in each interpreter.
+PyObject* create(PyObject*, PyModuleDef*) {
+  static PyObject* made = nullptr;
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(PyExc_ImportError, "adjoin: this is a sub-interpreter, and tensors belong to Python's main interpreter: import "
+                                       "adjoin there, or start a process");
+    return nullptr;
+  }
+  if (made) return Py_NewRef(made);
+  if (load() < 0) return nullptr;
+  Ref module(PyModule_Create(&contents));
+  if (!module || init_errors(module.get()) < 0 || join() < 0 || fill(module.get()) < 0 || watch_the_end() < 0) return nullptr;
+  made = Py_NewRef(module.get());
+  return module.release();
+}
+
+PyModuleDef_Slot slots[] = {{Py_mod_create, reinterpret_cast<void*>(create)}, {}};
+PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "adjoin._C", .m_slots = slots};
+
 }  // namespace
+
+bool ending = false;
+
+void wait_if_over() {
+  if (!Py_IsInitialized() && !pthread_equal(pthread_self(), ending_thread)) stay();
+}
+
+void drop_last(PyObject* object) {
+  try {
+    Py_DECREF(object);
+  } catch (const abi::__forced_unwind&) {
+    stay();
+  }
+}
+
+Gil::Gil() {
+  before_python();
+  try {
+    state_ = PyGILState_Ensure();
+  } catch (const abi::__forced_unwind&) {
+    stay();
+  }
+}
 
 void drop_object(PyObject* object) {
   if (!object || !Py_IsInitialized()) return;
@@ -113,10 +185,4 @@ int add_type(PyObject* module, PyTypeObject* type, const char* name) {
 
 }  // namespace adjoin::py
 
-PyMODINIT_FUNC PyInit__C() {
-  using namespace adjoin::py;
-  if (load() < 0) return nullptr;
-  Ref module(PyModule_Create(&definition));
-  if (!module || init_errors(module.get()) < 0 || join() < 0 || fill(module.get()) < 0) return nullptr;
-  return module.release();
-}
+PyMODINIT_FUNC PyInit__C() { return PyModuleDef_Init(&adjoin::py::definition); }

@@ -107,7 +107,12 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
 
 PyMethodDef part_method = {"__getattr__", get_part, METH_O, nullptr};
 
-PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
+PyObject* make(PyTypeObject* type, PyObject*, PyObject* kwargs) {
+  if (kwargs && PyDict_GET_SIZE(kwargs)) {
+    PyObject* args[] = {reinterpret_cast<PyObject*>(type), kwargs};
+    Ref good(call_helper("adjoin._hints", "check_keywords", args, 2));
+    if (!good) return nullptr;
+  }
   PyObject* o = type->tp_alloc(type, 0);
   if (o) reinterpret_cast<ModuleObject*>(o)->call = call_module;
   return o;
@@ -125,7 +130,12 @@ extern PyTypeObject base_type;
 
 // A class made in Python does not inherit the fast call in 3.11, although it inherits the function behind it; and because
 // super().__getattr__ must exist, it gets the slow look-up, unless a __getattr__ of its own asks for that.
-PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
+PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  PyObject* pair[] = {reinterpret_cast<PyObject*>(&base_type), cls};
+  Ref next(PyObject_Vectorcall(reinterpret_cast<PyObject*>(&PySuper_Type), pair, 2, nullptr));  // Generic, say
+  Ref hook(next ? PyObject_GetAttrString(next.get(), "__init_subclass__") : nullptr);
+  Ref done(hook ? PyObject_Call(hook.get(), args, kwargs) : nullptr);
+  if (!done) return nullptr;
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   bool own = _PyType_Lookup(type, getattr_name) != PyDict_GetItem(base_type.tp_dict, getattr_name);
   if (!own) type->tp_getattro = get_attribute;

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <unordered_map>
 
+#include "collect.hpp"
 #include "function.hpp"
 #include "hooks.hpp"
 #include "line.hpp"
@@ -21,14 +22,14 @@ aj_node* node_of(PyObject* self) {
 // "mul" becomes MulBackward0, as people know it; names with capitals are somebody's own.
 std::string shown_name(std::string_view raw) {
   for (char c : raw)
-    if (std::isupper(static_cast<unsigned char>(c))) return std::string(raw);
+    if (c >= 'A' && c <= 'Z') return std::string(raw);
   size_t space = raw.find("::");
   if (space != std::string_view::npos) raw.remove_prefix(space + 2);
   raw = raw.substr(0, raw.find('.'));
   std::string name;
   bool up = true;
   for (char c : raw) {
-    if (c != '_') name += up ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    if (c != '_') name += up && c >= 'a' && c <= 'z' ? char(c - 32) : c;
     up = c == '_';
   }
   bool plain = name == "AccumulateGrad" || name == "CopySlices";
@@ -118,7 +119,59 @@ PyObject* compare_nodes(PyObject* a, PyObject* b, int op) {
 
 Py_hash_t hash(PyObject* self) { return _Py_HashPointer(reinterpret_cast<NodeObject*>(self)->node); }
 
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  void* held = reinterpret_cast<NodeObject*>(self)->node;
+  return held ? visit_held(&held, 1, visit, arg) : 0;
+}
+
+// f(number, name) for each saved value that is an argument or a result, by PyTorch's names, until it returns false.
+template <class F>
+void each_saved_name(aj_node* n, F f) {
+  aj_str name;
+  int32_t result, results = 0;
+  for (uint32_t i = 0, gap = 0; tape() && gap < 8; ++i) {  // between them may be sizes and dtypes
+    if (!tape()->saved_name(n, i, &name, &result)) {
+      ++gap;
+      continue;
+    }
+    gap = 0;
+    std::string shown(view(name) == "input" ? "self" : view(name));
+    if (!name.len) shown = results++ ? "result" + std::to_string(results - 1) : "result";
+    if (!f(i, "_saved_" + shown)) return;
+  }
+}
+
+// grad_fn._saved_self and its kin, which programs that draw graphs look for.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  aj_node* n = reinterpret_cast<NodeObject*>(self)->node;
+  if (found || !n || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  const char* asked = PyUnicode_AsUTF8(name);
+  if (!asked || !std::string_view(asked).starts_with("_saved_")) return nullptr;
+  int64_t place = -1;
+  each_saved_name(n, [&](uint32_t i, const std::string& shown) {
+    if (shown == asked) place = i;
+    return place < 0;
+  });
+  if (place < 0) return nullptr;
+  PyErr_Clear();
+  aj_value v{};
+  return failed(autograd->node_saved(n, static_cast<uint32_t>(place), &v)) ? nullptr : take_value(v);
+}
+
+PyObject* list_attributes(PyObject* self, PyObject*) {
+  Ref all(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
+  aj_node* n = reinterpret_cast<NodeObject*>(self)->node;
+  if (!all || !n) return all.release();
+  each_saved_name(n, [&](uint32_t, const std::string& shown) {
+    Ref text(PyUnicode_FromString(shown.c_str()));
+    return text && PyList_Append(all.get(), text.get()) == 0;
+  });
+  return PyErr_Occurred() ? nullptr : all.release();
+}
+
 void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
   if (aj_node* n = reinterpret_cast<NodeObject*>(self)->node) core->release(n);
   Py_TYPE(self)->tp_free(self);
 }
@@ -133,6 +186,7 @@ PyGetSetDef properties[] = {
 
 PyMethodDef methods[] = {
     {"name", name, METH_NOARGS, "The name of the node."},
+    {"__dir__", list_attributes, METH_NOARGS, nullptr},
     {"_sequence_nr", sequence, METH_NOARGS, "The order of recording."},
     {"register_hook", register_hook, METH_O, "f(grad_inputs, grad_outputs) runs after the node, and may replace grad_inputs."},
     {"register_prehook", register_prehook, METH_O, "f(grad_outputs) runs before the node, and may replace them."},
@@ -148,8 +202,10 @@ PyTypeObject node_type = {
     .tp_dealloc = dealloc,
     .tp_repr = repr,
     .tp_hash = hash,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_getattro = get_attribute,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "A recorded step of the graph.",
+    .tp_traverse = traverse,
     .tp_richcompare = compare_nodes,
     .tp_methods = methods,
     .tp_getset = properties,
@@ -171,7 +227,7 @@ PyTypeObject* type_named(const std::string& name) {
 }  // namespace
 
 PyObject* node_name_text(aj_node* n) {
-  return PyUnicode_FromString(shown_name(view(autograd->node_name(n))).c_str());
+  return to_python(shown_name(view(autograd->node_name(n))));
 }
 
 PyObject* node_object(aj_node* steal) {

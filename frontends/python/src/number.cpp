@@ -50,6 +50,10 @@ PyObject* slow(const Program& p, const char* name, PyObject* const* args, int n,
   if (mode_on()) return override_operator(name, args, n, in_place);
   for (int i = 0; i < n; ++i) {
     Match m = convert(p.params[i], args[i], &f.values[i], f);
+    if (m == Match::Error && i == 0 && n == 2 && is_tensor(args[1])) {  // 2**63 - x
+      PyErr_Clear();
+      m = large_number(args[0], &f.values[0], tensor_of(args[1]));
+    }
     if (m == Match::Error) return nullptr;
     if (m == Match::Override || (m == Match::No && any_override(args, n)))
       return override_operator(name, args, n, in_place);

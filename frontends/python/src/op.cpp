@@ -33,6 +33,19 @@ PyObject* words_of(PyObject* o, const Param& p) {
   return PyUnicode_FromString(Py_TYPE(o)->tp_name);
 }
 
+}  // namespace
+
+PyObject* unknown_keyword(PyObject* function, PyObject* keyword, PyObject* const* known, int n) {
+  Ref names(PyList_New(n));
+  for (int i = 0; names && i < n; ++i) PyList_SET_ITEM(names.get(), i, Py_NewRef(known[i]));
+  PyObject* args[] = {keyword, names.get()};
+  Ref hint(names ? call_helper("adjoin._hints", "hint", args, 2) : nullptr);
+  if (!hint) return nullptr;
+  return PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'%U", function, keyword, hint.get());
+}
+
+namespace {
+
 PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n) {
   PyObject* name = op->name;
   PyObject* param = f.at >= 0 ? p.params[f.at].name : nullptr;
@@ -44,8 +57,11 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
     }
     case kMissingArgument:
       return PyErr_Format(PyExc_TypeError, "%U() missing 1 required argument: '%U'", name, param);
-    case kUnknownKeyword:
-      return PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'", name, f.what);
+    case kUnknownKeyword: {
+      std::vector<PyObject*> names;
+      for (int i = 0; i < p.nparams; ++i) names.push_back(p.params[i].name);
+      return unknown_keyword(name, f.what, names.data(), p.nparams);
+    }
     case kTwice:
       return PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", name, param);
     default: break;
@@ -105,12 +121,12 @@ std::string signature_of(const Program& p) {
     text += PyUnicode_AsUTF8(q.name);
     if (q.value.tag != kMissing) text += "=" + default_text(q);
   }
-  if (p.out) text += keyword_only ? ", out=None" : p.nparams ? ", *, out=None" : "*, out=None";
+  if (p.out || p.puts) text += keyword_only ? ", out=None" : p.nparams ? ", *, out=None" : "*, out=None";
   return text + ")";
 }
 
 PyObject* get_signature(PyObject* self, void*) {
-  return PyUnicode_FromString(signature_of(*cast(self)->first).c_str());
+  return to_python(signature_of(*cast(self)->first));
 }
 
 PyObject* get_signature_object(PyObject* self, void*) {
@@ -125,7 +141,7 @@ PyObject* get_doc(PyObject* self, void*) {
     if (!text.empty()) text += "\n\n";
     text += std::string(view(info.schema)) + "\n\n" + std::string(view(info.doc));
   }
-  return PyUnicode_FromString(text.c_str());
+  return to_python(text);
 }
 
 PyObject* get_schemas(PyObject* self, void*) {
@@ -144,6 +160,7 @@ PyObject* reduce(PyObject* self, PyObject*) { return get_qualname(self, nullptr)
 void dealloc(PyObject* self) {
   Py_XDECREF(cast(self)->name);
   Py_XDECREF(cast(self)->module);
+  Py_XDECREF(cast(self)->dict);
   PyObject_Free(self);
 }
 
@@ -154,6 +171,7 @@ PyGetSetDef properties[] = {
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
     {"__text_signature__", get_signature, nullptr, nullptr, nullptr},
     {"__signature__", get_signature_object, nullptr, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
     {},
 };
@@ -172,6 +190,7 @@ PyTypeObject op_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_methods = methods,
     .tp_getset = properties,
+    .tp_dictoffset = offsetof(OpObject, dict),
 };
 
 PyTypeObject op_method_type = {
@@ -186,6 +205,7 @@ PyTypeObject op_method_type = {
     .tp_methods = methods,
     .tp_getset = properties,
     .tp_descr_get = bind_to,
+    .tp_dictoffset = offsetof(OpObject, dict),
 };
 
 PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -217,7 +237,7 @@ PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, Py
   Frame f;
   for (const Program* p = op->first; p; p = p->next) {
     if (bind(*p, args, n, kwnames, f) != Match::No) continue;
-    int score = 2 * f.converted + (f.why == kWrongType);
+    int score = f.why == kTooMany ? 0 : 2 * f.converted + (f.why == kWrongType);  // it was not meant if it cannot take so many
     if (score <= most) continue;
     most = score;
     best = p;

@@ -15,6 +15,7 @@ struct OpObject {
   PyObject* name;      // as users write it, without the space
   PyObject* module;    // where it is found when it is unpickled
   bool in_place;       // the derived form name_
+  PyObject* dict;      // what users hang onto it; an op lives as long as the process, so no cycle is to be found
 };
 extern PyTypeObject op_type;         // a function
 extern PyTypeObject op_method_type;  // the same in Tensor's dictionary, bound without an object

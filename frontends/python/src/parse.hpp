@@ -26,9 +26,13 @@ class Signature {
     Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
     for (Py_ssize_t k = 0; k < nkw; ++k) {
       int i = find(PyTuple_GET_ITEM(kwnames, k));
-      if (i < 0 || out[i]) {
-        PyErr_Format(PyExc_TypeError, "%s() got %s keyword argument '%U'", function_,
-                     i < 0 ? "an unexpected" : "twice the", PyTuple_GET_ITEM(kwnames, k));
+      if (i < 0) {
+        Ref function(PyUnicode_FromString(function_));
+        if (function) unknown_keyword(function.get(), PyTuple_GET_ITEM(kwnames, k), names_, count_);
+        return false;
+      }
+      if (out[i]) {
+        PyErr_Format(PyExc_TypeError, "%s() got twice the keyword argument '%U'", function_, PyTuple_GET_ITEM(kwnames, k));
         return false;
       }
       out[i] = args[n + k];

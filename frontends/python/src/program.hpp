@@ -31,6 +31,7 @@ struct Program {
   int8_t device;         // where a factory's device stands, or -1
   bool factory;          // makes a tensor from nothing: takes requires_grad and pin_memory too
   bool out, in_place;    // has these forms
+  bool puts;             // has out= although the op does not: the result is copied there
   bool network;          // takes inplace=, as functions of nn.functional do
   bool function, method; // where it is shown
   PyTypeObject* named;   // the type of several results, made when first needed
@@ -47,16 +48,17 @@ class Scratch {
       used_ += words;
       return p;
     }
-    more_.push_back(std::make_unique<int64_t[]>(words));
+    more_.push_back({new int64_t[words](), [](void* p) { delete[] static_cast<int64_t*>(p); }});
     return more_.back().get();
   }
   void reset() { used_ = 0; }
+  void keep(aj_object* steal) { more_.push_back({steal, [](void* o) { core->release(o); }}); }  // to the call's end
 
  private:
   static constexpr size_t kWords = 64;
   int64_t words_[kWords];
   size_t used_ = 0;
-  std::vector<std::unique_ptr<int64_t[]>> more_;
+  std::vector<std::unique_ptr<void, void (*)(void*)>> more_;
 };
 
 // What a call consists of once it is bound.
@@ -91,6 +93,9 @@ PyObject* take_value(aj_value v);
 
 // A number that is no tensor: Python's and NumPy's.
 bool as_number(PyObject* o, aj_value* v, Scratch& scratch);
+// An int from 2^63 on: among floats it is a float, to uint64 its 64 bits are given as a negative. Where nothing could hold it,
+// or `among` is NULL, an error is set.
+Match large_number(PyObject* o, aj_value* v, const aj_tensor* among);
 inline bool plain_number(PyObject* o, aj_value* v) {
   v->aux = 0;
   if (PyFloat_CheckExact(o)) {

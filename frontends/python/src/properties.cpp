@@ -19,13 +19,27 @@ PyObject* get_shape(PyObject* self, void*) {
 PyObject* get_device(PyObject* self, void*) { return device_object(tensor_of(self)->dl.device); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self)->dl.ndim); }
 PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(item_bytes(tensor_of(self)->dl.dtype)); }
+// How many elements; not where sizes differ from row to row.
+bool count(const aj_tensor* t, int64_t* out) {
+  *out = core->tensor_numel(t);
+  if (likely(*out >= 0)) return true;
+  PyErr_SetString(PyExc_RuntimeError, "numel: a size of the tensor differs from row to row; ask its parts");
+  return false;
+}
 PyObject* get_nbytes(PyObject* self, void*) {
   aj_tensor* t = tensor_of(self);
-  return PyLong_FromLongLong(core->tensor_numel(t) * item_bytes(t->dl.dtype));
+  int64_t n;
+  if (!count(t, &n)) return nullptr;
+  return PyLong_FromLongLong(n * item_bytes(t->dl.dtype));
 }
 
 PyObject* get_layout(PyObject* self, void*) {
-  return Py_NewRef(layout_object(is_strided(tensor_of(self)) ? AJ_LAYOUT_STRIDED : AJ_LAYOUT_OPAQUE));
+  return Py_NewRef(layout_object(layout_of(tensor_of(self))));
+}
+
+// is_sparse and its like: whether people see the layout of that number.
+PyObject* is_layout(PyObject* self, void* number) {
+  return PyBool_FromLong(layout_of(tensor_of(self)) == reinterpret_cast<intptr_t>(number));
 }
 
 // is_cuda, is_cpu: whether the device has the name after "is_".
@@ -75,7 +89,7 @@ int32_t wrap_dim(int64_t dim, int32_t ndim) {
 
 PyObject* one_or_all(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool strides) {
   aj_tensor* t = tensor_of(self);
-  if (strides && !settled(t)) return nullptr;
+  if (strides && !strides_settled(t)) return nullptr;
   const int64_t* values = strides ? t->dl.strides : t->dl.shape;
   if (likely(n == 1 && !kwnames && PyLong_CheckExact(args[0]))) {
     int32_t dim = wrap_dim(PyLong_AsLong(args[0]), t->dl.ndim);
@@ -98,7 +112,10 @@ PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
   return one_or_all(self, args, n, kwnames, true);
 }
 PyObject* dim(PyObject* self, PyObject*) { return get_ndim(self, nullptr); }
-PyObject* numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(core->tensor_numel(tensor_of(self))); }
+PyObject* numel(PyObject* self, PyObject*) {
+  int64_t n;
+  return count(tensor_of(self), &n) ? PyLong_FromLongLong(n) : nullptr;
+}
 PyObject* element_size(PyObject* self, PyObject*) { return get_itemsize(self, nullptr); }
 
 PyObject* data_ptr(PyObject* self, PyObject*) {
@@ -109,12 +126,14 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
 }
 
 bool dense_in(const aj_tensor* t, int64_t format) {
-  if (format != AJ_FORMAT_CHANNELS_LAST && format != AJ_FORMAT_CHANNELS_LAST_3D) return t->obj.flags & AJ_TENSOR_DENSE;
-  int nd = format == AJ_FORMAT_CHANNELS_LAST ? 4 : 5;
-  if (t->dl.ndim != nd || !is_strided(t)) return false;
+  bool plain = format != AJ_FORMAT_CHANNELS_LAST && format != AJ_FORMAT_CHANNELS_LAST_3D;
+  if (plain && is_strided(t)) return t->obj.flags & AJ_TENSOR_DENSE;
+  int nd = plain ? t->dl.ndim : format == AJ_FORMAT_CHANNELS_LAST ? 4 : 5;
+  if (t->dl.ndim != nd) return false;
   int64_t expected = 1;
   for (int i = 0; i < nd; ++i) {
-    int d = i == 0 ? 1 : i == nd - 1 ? 0 : nd - i;  // channels, then space from the last, then the batch
+    // Plain: from the last; else channels, then space from the last, then the batch.
+    int d = plain ? nd - 1 - i : i == 0 ? 1 : i == nd - 1 ? 0 : nd - i;
     if (t->dl.shape[d] == 1) continue;
     if (t->dl.strides[d] != expected) return false;
     expected *= t->dl.shape[d];
@@ -135,7 +154,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
       format = reinterpret_cast<TagObject*>(a[0])->value;
     }
   }
-  if (!settled(tensor_of(self))) return nullptr;
+  if (!strides_settled(tensor_of(self))) return nullptr;
   return PyBool_FromLong(dense_in(tensor_of(self), format));
 }
 
@@ -181,10 +200,10 @@ PyGetSetDef shape_properties[] = {
     {"is_cpu", is_device, nullptr, nullptr, const_cast<char*>("cpu")},
     {"is_cuda", is_device, nullptr, nullptr, const_cast<char*>("cuda")},
     {"is_meta", is_device, nullptr, nullptr, const_cast<char*>("meta")},
-    {"is_sparse", always_false, nullptr, nullptr, nullptr},
-    {"is_sparse_csr", always_false, nullptr, nullptr, nullptr},
+    {"is_sparse", is_layout, nullptr, nullptr, reinterpret_cast<void*>(AJ_LAYOUT_SPARSE_COO)},
+    {"is_sparse_csr", is_layout, nullptr, nullptr, reinterpret_cast<void*>(AJ_LAYOUT_SPARSE_CSR)},
     {"is_quantized", always_false, nullptr, nullptr, nullptr},
-    {"is_nested", always_false, nullptr, nullptr, nullptr},
+    {"is_nested", is_layout, nullptr, nullptr, reinterpret_cast<void*>(AJ_LAYOUT_JAGGED)},
     {"is_mkldnn", always_false, nullptr, nullptr, nullptr},
     {"names", always_none, nullptr, nullptr, nullptr},
     {"T", get_transpose, nullptr, "The tensor with its dimensions in reverse order.", nullptr},

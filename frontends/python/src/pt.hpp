@@ -31,7 +31,7 @@ class Shared {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~Shared() { Py_XDECREF(object_); }
+  ~Shared() { Ref last(object_); }
   PyObject* get() const { return object_; }
   PyObject* release() { return std::exchange(object_, nullptr); }
   bool operator!() const { return !object_; }
@@ -42,6 +42,9 @@ class Shared {
 
 int init_pt_read(PyObject* module);
 int init_pt_write(PyObject* module);
+
+// From now on a bus error on a mapped file says which.
+PyObject* watch_mapped_files(PyObject*, PyObject*);
 
 // The exception in flight as a Python one; always NULL. Of a catch (...).
 PyObject* raise_caught();

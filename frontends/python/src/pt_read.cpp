@@ -23,7 +23,8 @@ PyObject* raise_caught() {
       type = helper("pickle", "UnpicklingError");
     else if (!e.kind().empty())
       type = PyDict_GetItemString(PyEval_GetBuiltins(), e.kind().c_str());
-    PyErr_SetString(type ? type : PyExc_RuntimeError, e.message().c_str());
+    Ref text(to_python(e.message()));  // it may quote a name that is no UTF-8
+    if (text) PyErr_SetObject(type ? type : PyExc_RuntimeError, text.get());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
@@ -66,7 +67,7 @@ class PtFile {
   }
 
   PyObject* run(PyObject* policy) {
-    bind(policy);
+    Bound bound(*this, policy);
     files::PickleMachine<PtFile> machine(pickle_, *this);
     return machine.run().release();
   }
@@ -171,6 +172,17 @@ class PtFile {
   }
 
  private:
+  // A policy may hold the file, in a capsule, into which the collector does not see: what is known of the policy and what it
+  // gave is given up with the last result.
+  struct Bound {
+    Bound(PtFile& file, PyObject* policy) : file(file) { file.bind(policy); }
+    ~Bound() {
+      file.globals_.clear();
+      for (Shared* s : {&file.policy_, &file.tensor_v1_, &file.tensor_v2_, &file.tensor_v3_}) *s = Shared();
+    }
+    PtFile& file;
+  };
+
   [[noreturn]] static void damaged(const char* what) {
     kit::raise_as("UnpicklingError", AJ_DATA_LOSS, "load: the pickle is damaged: ", what);
   }
@@ -179,7 +191,9 @@ class PtFile {
     PyObject* bytes = nullptr;
     must(PyUnicode_FSConverter(source, &bytes) ? 0 : -1);
     Shared path(bytes);
-    mapping_ = std::make_shared<files::Mapping>(PyBytes_AS_STRING(bytes));
+    if (map_) Py_XDECREF(watch_mapped_files(nullptr, nullptr));
+    mapping_ = map_ ? std::make_shared<files::Mapping>(PyBytes_AS_STRING(bytes), 0)
+                    : std::make_shared<files::Mapping>(PyBytes_AS_STRING(bytes));
     text_ = mapping_->text();
   }
 
@@ -450,6 +464,8 @@ int init_pt_read(PyObject* module) {
       {"pt_run", run_file, METH_VARARGS, "pt_run(file, policy)"},
       {"pt_pickle", pickle_of, METH_VARARGS, "pt_pickle(file, policy)"},
       {"pt_storage", storage_of_id, METH_VARARGS, "pt_storage(file, persistent_id)"},
+      {"watch_mapped_files", watch_mapped_files, METH_NOARGS,
+       "Names the file on stderr if one that is mapped was cut short."},
       {"pt_rebuild", rebuild_tensor, METH_VARARGS, "pt_rebuild(file, has_dtype, arguments)"},
       {},
   };

@@ -264,6 +264,7 @@ class ObjectWriter {
   }
 
   void without_memory(aj_tensor* t, bool grad) {
+    if (!strides_settled(t)) throw PythonError{};
     auto n = static_cast<size_t>(t->dl.ndim);
     out_.global("torch._utils", "_rebuild_meta_tensor_no_storage");
     out_.op('(');
@@ -283,9 +284,6 @@ class ObjectWriter {
 
   files::PickleWriter::TensorPlace locate(PyObject* o, bool grad) {
     aj_tensor* t = tensor_of(o);
-    if (!is_strided(t))
-      throw kit::Error(AJ_UNIMPLEMENTED, "NotImplementedError",
-                       "save: a tensor that is not strided cannot be saved; use .to_dense() first");
     if (!settled(t)) throw PythonError{};
     size_t number = keep_storage(o);
     void* data;

@@ -24,6 +24,15 @@ constexpr uint64_t kAutogradKey = uint64_t{1} << 33;
 inline bool likely(bool x) { return __builtin_expect(x, 1); }
 inline bool unlikely(bool x) { return __builtin_expect(x, 0); }
 
+// The interpreter, when it ends, unwinds every other thread from where it next asks for the lock. What stands on that thread's
+// stack must not be taken apart then, for that needs the lock: the thread waits here for the process to end.
+extern bool ending;
+void wait_if_over();
+inline void before_python() {
+  if (unlikely(ending)) wait_if_over();
+}
+void drop_last(PyObject* object);  // whose end may run anything
+
 // An owned reference to a Python object.
 class Ref {
  public:
@@ -33,10 +42,10 @@ class Ref {
   Ref& operator=(Ref&& other) noexcept {
     PyObject* old = object_;
     object_ = other.release();
-    Py_XDECREF(old);
+    drop(old);
     return *this;
   }
-  ~Ref() { Py_XDECREF(object_); }
+  ~Ref() { drop(object_); }
   static Ref borrow(PyObject* object) {
     Py_XINCREF(object);
     return Ref(object);
@@ -46,6 +55,13 @@ class Ref {
   explicit operator bool() const { return object_ != nullptr; }
 
  private:
+  static void drop(PyObject* object) {
+    if (!object) return;
+    before_python();
+    if (Py_REFCNT(object) == 1) drop_last(object);
+    else Py_DECREF(object);
+  }
+
   PyObject* object_ = nullptr;
 };
 
@@ -63,7 +79,9 @@ class Held {
     return *this;
   }
   ~Held() {
-    if (object_) core->release(object_);
+    if (!object_) return;
+    before_python();
+    core->release(object_);
   }
   T* get() const { return object_; }
   T* release() { return std::exchange(object_, nullptr); }
@@ -80,8 +98,11 @@ using HeldObject = Held<aj_object>;
 // Takes the interpreter's lock on whatever thread the core calls from.
 class Gil {
  public:
-  Gil() : state_(PyGILState_Ensure()) {}
-  ~Gil() { PyGILState_Release(state_); }
+  Gil();
+  ~Gil() {
+    before_python();
+    PyGILState_Release(state_);
+  }
   Gil(const Gil&) = delete;
   Gil& operator=(const Gil&) = delete;
 
@@ -104,7 +125,11 @@ inline PyCFunction method(PyCFunction f) { return f; }
 
 inline aj_str str(std::string_view s) { return {s.data(), s.size()}; }
 inline std::string_view view(aj_str s) { return {s.data, s.len}; }
-inline PyObject* to_python(aj_str s) { return PyUnicode_FromStringAndSize(s.data, static_cast<Py_ssize_t>(s.len)); }
+// Text from outside may be no UTF-8: what is not shows as replacement characters.
+inline PyObject* to_python(std::string_view s) {
+  return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
+}
+inline PyObject* to_python(aj_str s) { return to_python(view(s)); }
 
 template <class T>
 T sized() {
@@ -117,6 +142,9 @@ T sized() {
 PyObject* helper(const char* module, const char* name);
 PyObject* call_helper(const char* module, const char* name, PyObject* const* args, size_t n);
 
+// The TypeError of a call with a keyword that the function does not know, with the name that is like it.
+PyObject* unknown_keyword(PyObject* function, PyObject* keyword, PyObject* const* known, int n);
+
 // Adds a type to the module after making it ready.
 int add_type(PyObject* module, PyTypeObject* type, const char* name);
 
@@ -126,7 +154,9 @@ int init_dtype(PyObject* module);
 int init_device(PyObject* module);
 int init_size(PyObject* module);
 int init_generator(PyObject* module);
+int init_object(PyObject* module);
 int init_tensor(PyObject* module);
+int init_wrap(PyObject* module);
 int init_ops(PyObject* module);
 int init_numbers(PyObject* module);
 int init_index(PyObject* module);

@@ -7,7 +7,7 @@ namespace adjoin::py {
 namespace {
 
 std::map<std::string, OpEntry, std::less<>>& entries() {
-  static std::map<std::string, OpEntry, std::less<>> m;
+  static auto& m = *new std::map<std::string, OpEntry, std::less<>>;
   return m;
 }
 uint32_t seen = 0;
@@ -92,6 +92,7 @@ PyObject* new_op(PyTypeObject* type, Program* first, std::string_view base, bool
   o->name = PyUnicode_InternFromString(name.c_str());
   o->module = PyUnicode_InternFromString(home_of(base).c_str());
   o->in_place = in_place;
+  o->dict = nullptr;
   return reinterpret_cast<PyObject*>(o);
 }
 
@@ -187,6 +188,8 @@ Program* make_program(const aj_op* op, const aj_op_info& info) {
                (p->in_place || space_of(view(info.name)) == "nn");
   p->factory = has_tag(tags, "factory");
   bool internal = has_tag(tags, "internal") || space_of(view(info.name)) == "_";
+  p->puts = !p->out && !internal && p->nresults == 1 && (p->factory ||
+             (p->nparams > 0 && p->params[0].kind == AJ_PARAM_TENSOR && p->params[0].list != 0));
   p->function = !internal && !has_tag(tags, "method-only");
   p->method = !internal && !has_tag(tags, "function-only") && p->nparams > 0 && p->params[0].kind <= AJ_PARAM_OPERAND &&
               p->params[0].list == 0;
@@ -239,7 +242,7 @@ PyObject* list_names() {
   Ref list(PyList_New(0));
   for (auto& [name, e] : entries()) {
     if (!list) return nullptr;
-    Ref text(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+    Ref text(to_python(name));
     if (!text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
   }
   return list.release();

@@ -1,5 +1,6 @@
 // frontends/python/src/run.cpp: a bound call goes to the core, and its results come back as Python objects.
 #include "line.hpp"
+#include "object.hpp"
 #include "op.hpp"
 
 #include <structmember.h>
@@ -150,10 +151,12 @@ PyObject* take_value(aj_value v) {
     case AJ_BOOL: return PyBool_FromLong(v.v.i != 0);
     case AJ_INT: return PyLong_FromLongLong(v.v.i);
     case AJ_FLOAT: return PyFloat_FromDouble(v.v.f);
-    case AJ_COMPLEX: return PyComplex_FromDoubles(v.v.c128[0], v.v.c128[1]);
-    case AJ_STRING: return PyUnicode_FromStringAndSize(v.v.str, v.aux);
+    case AJ_COMPLEX_OBJ: return take_complex(v.v.object);
     case AJ_STRING_OBJ: return take_string(v.v.object);
     case AJ_LIST_OBJ: return list_of(v.v.object);
+    case AJ_STREAM:
+    case AJ_FUNCTION:
+    case AJ_OBJECT: return take_object(v.v.object);
     default: return plain_value(v);
   }
 }
@@ -164,6 +167,11 @@ PyObject* plain_value(aj_value v) {
     case AJ_DEVICE: return device_object(v.v.device);
     case AJ_INTS: return tuple_of(v.v.ints, static_cast<int32_t>(v.aux));
     case AJ_FLOATS: return from_floats(v.v.floats, v.aux);
+    case AJ_BOOLS: {
+      PyObject* t = PyTuple_New(v.aux);
+      for (uint32_t i = 0; t && i < v.aux; ++i) PyTuple_SET_ITEM(t, i, PyBool_FromLong(v.v.bools[i]));
+      return t;
+    }
     case AJ_TENSORS: {
       PyObject* t = PyTuple_New(v.aux);
       for (uint32_t i = 0; t && i < v.aux; ++i) {
@@ -204,7 +212,23 @@ static bool makes_elsewhere(const Program& p, const Frame& f) {
   return device.tag == AJ_DEVICE && device.v.device.device_type != kDLCPU;
 }
 
+// out= where the op cannot write it by itself: the result is made first, and then put there.
+static PyObject* run_and_put(const Program& p, Frame& f) {
+  PyObject* out = std::exchange(f.out, nullptr);
+  for (int i = 0; p.factory && is_tensor(out) && i < p.nparams; ++i) {
+    if (f.values[i].tag != AJ_NONE) continue;
+    if (p.params[i].kind == AJ_PARAM_DTYPE) f.values[i] = value(tensor_of(out)->dl.dtype);
+    if (p.params[i].kind == AJ_PARAM_DEVICE) f.values[i].tag = AJ_DEVICE, f.values[i].v.device = tensor_of(out)->dl.device;
+  }
+  auto info = sized<aj_op_info>();
+  if (failed(dispatch->op_info(p.op, &info))) return nullptr;
+  Ref made(run(p, f, nullptr)), name(to_python(info.name));
+  PyObject* args[] = {name.get(), made.get(), out};
+  return made && name ? call_helper("adjoin._out", "put", args, 3) : nullptr;
+}
+
 PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
+  if (unlikely(f.out != nullptr && p.puts)) return run_and_put(p, f);
   aj_value rets[kMaxResults];
   for (int i = 0; i < p.nresults; ++i) {
     rets[i].tag = AJ_NONE;
@@ -217,7 +241,11 @@ PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
     return nullptr;
   }
   if (unlikely(f.keys & kDeviceKeys) || (f.keys & kAutogradKey && autograd->grad_mode()) || makes_elsewhere(p, f)) note_line();
-  if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults); unlikely(s != nullptr)) return raise(s);
+  if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults); unlikely(s != nullptr)) {
+    if (!f.out || view(core->status_kind(s)) != "OutShapeError") return raise(s);
+    core->status_free(s);
+    return run_and_put(p, f);
+  }
   if (likely(p.nresults == 1 && rets[0].tag == AJ_TENSOR && !f.wishes)) {
     if (!in_place) return wrap_or_none(rets[0].v.tensor);
     core->release(rets[0].v.tensor);

@@ -1,4 +1,6 @@
 // frontends/python/src/runtime.cpp: the process around tensors: ops by name, plugins, threads, memory, defaults.
+#include <adjoin/abi/tuner.h>
+
 #include "op.hpp"
 #include "parse.hpp"
 
@@ -38,10 +40,10 @@ PyObject* return_type(PyObject*, PyObject* name) {
 PyObject* op_names(PyObject*, PyObject*) { return list_names(); }
 
 PyObject* load_plugin(PyObject*, PyObject* path) {
-  Ref text(PyOS_FSPath(path));
-  std::string_view p;
-  if (!text || !text_of(text.get(), &p)) return nullptr;
-  if (failed(aj_load_plugin(std::string(p).c_str())) || sync_ops() < 0) return nullptr;
+  PyObject* bytes = nullptr;
+  if (!PyUnicode_FSConverter(path, &bytes)) return nullptr;
+  Ref name(bytes);
+  if (failed(aj_load_plugin(PyBytes_AS_STRING(bytes))) || sync_ops() < 0) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -53,8 +55,9 @@ PyObject* add_plugin_folder(PyObject*, PyObject* path) {
 
 PyObject* plugin_dict(const aj_plugin_info& i) {
   auto s = [](aj_str t) { return to_python(t); };
-  return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:I}", "name", s(i.name), "version", s(i.version), "vendor", s(i.vendor),
-                       "path", s(i.path), "provides", s(i.provides), "reason", s(i.reason), "state", i.state);
+  return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:I}", "name", s(i.name), "version", s(i.version), "vendor", s(i.vendor),
+                       "path", s(i.path), "provides", s(i.provides), "ops", s(i.ops), "reason", s(i.reason), "state",
+                       i.state);
 }
 
 PyObject* plugin_list(PyObject*, PyObject*) {
@@ -94,12 +97,13 @@ PyObject* op_info(PyObject*, PyObject* name) {
     auto i = sized<aj_op_info>();
     if (failed(dispatch->op_info(p->op, &i))) return nullptr;
     if (dispatch->find_op(i.name) != p->op) continue;  // a newer version of its plugin does without it
-    Ref d(Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:O,s:O,s:O,s:O}", "name", to_python(i.name), "schema",
+    Ref d(Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:O,s:O,s:O,s:O,s:O}", "name", to_python(i.name), "schema",
                         to_python(i.schema), "doc", to_python(i.doc), "kind", to_python(i.kind), "tags", to_python(i.tags),
                         "test", to_python(i.test), "provider", to_python(i.provider), "in_place",
                         i.flags & AJ_INFO_IN_PLACE ? Py_True : Py_False, "out", i.flags & AJ_INFO_OUT ? Py_True : Py_False,
                         "differentiable", i.flags & AJ_INFO_DIFFERENTIABLE ? Py_True : Py_False, "composite",
-                        i.flags & AJ_INFO_COMPOSITE ? Py_True : Py_False));
+                        i.flags & AJ_INFO_COMPOSITE ? Py_True : Py_False, "allocates",
+                        i.flags & AJ_OP_ALLOCATES ? Py_True : Py_False));
     if (!d || PyList_Append(list.get(), d.get()) < 0) return nullptr;
   }
   return list.release();
@@ -288,13 +292,25 @@ PyObject* tensor_set(PyObject*, PyObject* args) {  // (tensor, source, offset, s
   PyObject *t, *source, *size, *stride;
   long long offset;
   if (!PyArg_ParseTuple(args, "OOLO!O!", &t, &source, &offset, &PyTuple_Type, &size, &PyTuple_Type, &stride)) return nullptr;
+  if (!is_tensor(t) || !is_tensor(source)) {
+    PyErr_Format(PyExc_TypeError, "set_: wanted a Tensor or an UntypedStorage to take the memory of, not %s", Py_TYPE(source)->tp_name);
+    return nullptr;
+  }
   int64_t dims[64], steps[64];
   Py_ssize_t n = PyTuple_GET_SIZE(size);
-  for (Py_ssize_t i = 0; i < n && i < 64; ++i) {
+  if (n > 64 || PyTuple_GET_SIZE(stride) != n) {
+    PyErr_Format(PyExc_RuntimeError, "set_: a size of %zd dimensions and a stride of %zd; both must have as many, 64 at most", n,
+                 PyTuple_GET_SIZE(stride));
+    return nullptr;
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) {
     dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(size, i));
     steps[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(stride, i));
+    if (!PyErr_Occurred() && steps[i] < 0) {
+      PyErr_Format(PyExc_RuntimeError, "set_: negative strides are not supported, and the stride is %R; use flip()", stride);
+    }
   }
-  if (PyErr_Occurred() || !is_tensor(t) || !is_tensor(source)) return nullptr;
+  if (PyErr_Occurred()) return nullptr;
   if (failed(core->tensor_set(tensor_of(t), tensor_of(source), offset, static_cast<int32_t>(n), dims, steps))) return nullptr;
   return Py_NewRef(t);
 }
@@ -304,7 +320,8 @@ PyObject* tensor_resize(PyObject*, PyObject* args) {  // (tensor, size)
   if (!PyArg_ParseTuple(args, "OO!", &t, &PyTuple_Type, &size)) return nullptr;
   int64_t dims[64];
   Py_ssize_t n = PyTuple_GET_SIZE(size);
-  for (Py_ssize_t i = 0; i < n && i < 64; ++i) dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(size, i));
+  if (n > 64) return PyErr_Format(PyExc_RuntimeError, "resize_: %zd dimensions; 64 at most", n);
+  for (Py_ssize_t i = 0; i < n; ++i) dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(size, i));
   if (PyErr_Occurred() || failed(core->tensor_resize(tensor_of(t), static_cast<int32_t>(n), dims))) return nullptr;
   return Py_NewRef(t);
 }

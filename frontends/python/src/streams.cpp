@@ -1,7 +1,12 @@
 // frontends/python/src/streams.cpp: a device's own table for Python: streams, events, captured graphs,
 // what the device is. Handles are numbers; adjoin/_accelerator.py makes objects of them.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "device.hpp"
 #include "methods.hpp"
+#include "object.hpp"
 #include "tensor.hpp"
 
 namespace adjoin::py {
@@ -44,6 +49,21 @@ bool waited(F&& f) {
   s = f();
   Py_END_ALLOW_THREADS;
   return !failed(s);
+}
+
+// What `sync` would wait for, in slices where `query` can be asked: the user may press Ctrl-C.
+template <class Query, class Sync>
+bool waited_for(bool can_ask, Query&& query, Sync&& sync) {
+  int32_t done = !can_ask;
+  for (int64_t us = 0; !done; us = std::min<int64_t>(us + us / 8 + 1, 1000)) {
+    if (failed(query(&done))) return false;
+    if (done) break;
+    Py_BEGIN_ALLOW_THREADS;
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+    Py_END_ALLOW_THREADS;
+    if (PyErr_CheckSignals()) return false;
+  }
+  return waited(sync);
 }
 
 PyObject* none_if(bool good) { return good ? Py_NewRef(Py_None) : nullptr; }
@@ -90,7 +110,9 @@ PyObject* stream_sync(PyObject*, PyObject* args) {
   Target t;
   if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
   if (!t.table->stream_sync) Py_RETURN_NONE;
-  return none_if(waited([&] { return t.table->stream_sync(t.self(), t.id(), pointer(stream)); }));
+  return none_if(waited_for(
+      t.table->stream_query, [&](int32_t* done) { return t.table->stream_query(t.self(), t.id(), pointer(stream), done); },
+      [&] { return t.table->stream_sync(t.self(), t.id(), pointer(stream)); }));
 }
 
 PyObject* stream_query(PyObject*, PyObject* args) {
@@ -170,7 +192,9 @@ PyObject* event_sync(PyObject*, PyObject* args) {
   Target t;
   if (!PyArg_ParseTuple(args, "OK", &o, &event) || !find(o, &t)) return nullptr;
   if (!t.table->event_sync || !event) Py_RETURN_NONE;
-  return none_if(waited([&] { return t.table->event_sync(t.self(), t.id(), pointer(event)); }));
+  return none_if(waited_for(
+      t.table->event_query, [&](int32_t* done) { return t.table->event_query(t.self(), t.id(), pointer(event), done); },
+      [&] { return t.table->event_sync(t.self(), t.id(), pointer(event)); }));
 }
 
 PyObject* event_elapsed(PyObject*, PyObject* args) {
@@ -180,46 +204,33 @@ PyObject* event_elapsed(PyObject*, PyObject* args) {
   double ms = 0;
   if (!PyArg_ParseTuple(args, "OKK", &o, &start, &stop) || !find(o, &t)) return nullptr;
   if (!t.table->event_elapsed) return lacks(t, "times of events");
-  if (failed(t.table->event_elapsed(t.self(), pointer(start), pointer(stop), &ms))) return nullptr;
+  if (failed(t.table->event_elapsed(t.self(), t.id(), pointer(start), pointer(stop), &ms))) return nullptr;
   return PyFloat_FromDouble(ms);
 }
 
+// capture_begin(device, stream, graph that shares its memory, or None); capture_end gives the graph.
 PyObject* capture_begin(PyObject*, PyObject* args) {
-  PyObject* o;
+  PyObject *o, *with;
   Handle stream;
   Target t;
-  if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
-  if (!t.table->capture_begin) return lacks(t, "capture of graphs");
-  return none_if(!failed(t.table->capture_begin(t.self(), t.id(), pointer(stream))));
+  if (!PyArg_ParseTuple(args, "OKO", &o, &stream, &with) || !find(o, &t)) return nullptr;
+  return none_if(waited([&] { return core->capture_begin(t.device, pointer(stream), object_in(with)); }));
 }
 
 PyObject* capture_end(PyObject*, PyObject* args) {
   PyObject* o;
   Handle stream;
   Target t;
-  void* graph = nullptr;
+  aj_object* graph = nullptr;
   if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
-  if (!t.table->capture_end) return lacks(t, "capture of graphs");
-  if (failed(t.table->capture_end(t.self(), t.id(), pointer(stream), &graph))) return nullptr;
-  return number(graph);
+  return waited([&] { return core->capture_end(t.device, pointer(stream), &graph); }) ? take_object(graph) : nullptr;
 }
 
 PyObject* graph_launch(PyObject*, PyObject* args) {
-  PyObject* o;
-  Handle graph, stream;
-  Target t;
-  if (!PyArg_ParseTuple(args, "OKK", &o, &graph, &stream) || !find(o, &t)) return nullptr;
-  if (!t.table->graph_launch) return lacks(t, "capture of graphs");
-  return none_if(!failed(t.table->graph_launch(t.self(), pointer(graph), pointer(stream))));
-}
-
-PyObject* graph_free(PyObject*, PyObject* args) {
-  PyObject* o;
-  Handle graph;
-  Target t;
-  if (!PyArg_ParseTuple(args, "OK", &o, &graph) || !find(o, &t)) return nullptr;
-  if (!t.table->graph_free || !graph) Py_RETURN_NONE;
-  return none_if(!failed(t.table->graph_free(t.self(), pointer(graph))));
+  PyObject* graph;
+  Handle stream;
+  if (!PyArg_ParseTuple(args, "OK", &graph, &stream)) return nullptr;
+  return none_if(waited([&] { return core->graph_launch(object_in(graph), pointer(stream)); }));
 }
 
 // pin(tensor, device): a copy in memory of the host that such devices copy from and to by themselves.
@@ -271,7 +282,6 @@ PyMethodDef functions[] = {
     {"capture_begin", capture_begin, METH_VARARGS, nullptr},
     {"capture_end", capture_end, METH_VARARGS, nullptr},
     {"graph_launch", graph_launch, METH_VARARGS, nullptr},
-    {"graph_free", graph_free, METH_VARARGS, nullptr},
     {"pin", pin, METH_VARARGS, nullptr},
     {"is_pinned", is_pinned, METH_O, nullptr},
     {"current_index", get_index, METH_O, nullptr},

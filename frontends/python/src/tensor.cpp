@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include "collect.hpp"
 #include "dtype.hpp"
 #include "methods.hpp"
 #include "op.hpp"
@@ -91,7 +92,9 @@ void dealloc(PyObject* self) {
 int traverse(PyObject* self, visitproc visit, void* arg) {
   auto* o = reinterpret_cast<TensorObject*>(self);
   if (own_dict(o)) Py_VISIT(o->dict);
-  return 0;
+  if (!o->tensor || o->kept || !core->tensor_unique(o->tensor)) return 0;
+  void* held = o->tensor;
+  return visit_held(&held, 1, visit, arg);
 }
 
 int clear(PyObject* self) {

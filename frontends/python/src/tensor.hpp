@@ -39,10 +39,19 @@ inline bool is_strided(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_STR
 inline bool requires_grad(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_REQUIRES_GRAD; }
 inline int64_t item_bytes(DLDataType d) { return (int64_t{d.bits} * d.lanes + 7) / 8; }
 inline bool on_host(const aj_tensor* t) { return t->dl.device.device_type == kDLCPU; }
-// Before strides or memory are shown to anybody: an order that is ours to choose becomes C order.
+// Before memory is shown to anybody: an order that is ours to choose becomes C order, what has no strides gets them or is
+// refused.
 inline bool settled(aj_tensor* t) {
-  return likely(!(t->obj.flags & AJ_TENSOR_FREE_ORDER)) || !failed(core->tensor_settle(t));
+  constexpr uint32_t shown = AJ_TENSOR_STRIDED | AJ_TENSOR_FREE_ORDER;
+  return likely((t->obj.flags & shown) == AJ_TENSOR_STRIDED) || !failed(core->tensor_settle(t));
 }
+// The same before strides are: those that a tensor without memory will have will do.
+inline bool strides_settled(aj_tensor* t) {
+  return (!is_strided(t) && (t->dl.strides || t->dl.ndim == 0)) || settled(t);
+}
+// For who reads values: t itself, owned, or its values; `who` stands at the begin of a refusal. NULL with an error set.
+aj_tensor* strided(aj_tensor* t, const char* who);
+int32_t layout_of(const aj_tensor* t);  // AJ_LAYOUT_...
 inline char* data_of(const aj_tensor* t) { return static_cast<char*>(t->dl.data) + t->dl.byte_offset; }
 
 }  // namespace adjoin::py

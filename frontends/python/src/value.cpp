@@ -33,6 +33,7 @@ uint16_t float_to_half(float x) {
   float a = std::fabs(x);
   if (x != x) return sign | 0x7e00;
   if (a >= 65520.0f) return sign | 0x7c00;
+  if (a == 0) return sign;  // zero has no exponent
   int exponent;
   std::frexp(a, &exponent);
   exponent = std::max(exponent, -13);  // below it the spacing stays 2^-24
@@ -76,7 +77,7 @@ PyObject* uint_at(const void* p, unsigned bits) {
 // The only element of t, which may be on another device.
 bool read_one(aj_tensor* t, void* out) {
   if (unlikely(core->tensor_numel(t) != 1)) {
-    PyErr_Format(PyExc_RuntimeError, "item: a tensor with %lld elements is no single number",
+    PyErr_Format(PyExc_RuntimeError, "item: a tensor with %lld elements is no single number; index it, or use .tolist()",
                  static_cast<long long>(core->tensor_numel(t)));
     return false;
   }
@@ -85,7 +86,8 @@ bool read_one(aj_tensor* t, void* out) {
     std::memcpy(out, data_of(t), bytes);
     return true;
   }
-  return !failed(core->tensor_copy_bytes(t, out, bytes, 1));
+  HeldTensor values(strided(t, "item"));
+  return values && !failed(core->tensor_copy_bytes(values.get(), out, bytes, 1));
 }
 
 struct Element {
@@ -120,6 +122,12 @@ PyObject* item_of(aj_tensor* t) {
 }
 
 aj_tensor* host_copy(aj_tensor* t) {
+  HeldTensor values;
+  if (!is_strided(t)) {
+    values = HeldTensor(strided(t, "tolist"));
+    if (!values) return nullptr;
+    t = values.get();
+  }
   if (on_host(t) && is_strided(t)) {
     core->retain(t);
     return t;
@@ -229,7 +237,7 @@ PyObject* item(PyObject* self, PyObject*) { return item_of(tensor_of(self)); }
 PyObject* only_number(PyObject* self) {
   aj_tensor* t = tensor_of(self);
   if (likely(core->tensor_numel(t) == 1)) return item_of(t);
-  return PyErr_Format(PyExc_ValueError, "item: a tensor with %lld elements is no single number",
+  return PyErr_Format(PyExc_ValueError, "item: a tensor with %lld elements is no single number; index it, or use .tolist()",
                       static_cast<long long>(core->tensor_numel(t)));
 }
 

@@ -100,8 +100,10 @@ aj_status* event_sync(void*, int32_t dev, void* event) {
       on(dev, "event_sync", [&](const Runtime& r) { return r.EventSynchronize(mark_of(event)); });
   return and_faults(waited, dev);
 }
-aj_status* event_elapsed(void*, void* start, void* stop, double* out_ms) {
+aj_status* event_elapsed(void*, int32_t dev, void* start, void* stop, double* out_ms) {
   if (aj_status* s = ready()) return s;
+  On here(dev);
+  if (here.failed()) return status_of(here.result(), "event_elapsed");
   float ms = 0;
   Result result = runtime().EventElapsedTime(&ms, mark_of(start), mark_of(stop));
   *out_ms = ms;
@@ -134,15 +136,14 @@ aj_status* capture_end(void*, int32_t dev, void* stream, void** out_graph) {
     return result;
   });
 }
-aj_status* graph_launch(void*, void* graph, void* stream) {
-  if (aj_status* s = ready()) return s;
-  Result result = runtime().GraphLaunch(static_cast<Executable>(graph), queue_of(stream));
-  return result == kSuccess ? nullptr : status_of(result, "graph_launch");
+aj_status* graph_launch(void*, int32_t dev, void* graph, void* stream) {
+  return on(dev, "graph_launch", [&](const Runtime& r) {
+    return r.GraphLaunch(static_cast<Executable>(graph), queue_of(stream));
+  });
 }
-aj_status* graph_free(void*, void* graph) {
-  if (aj_status* s = ready()) return s;
-  Result result = runtime().GraphExecDestroy(static_cast<Executable>(graph));
-  return result == kSuccess ? nullptr : status_of(result, "graph_free");
+aj_status* graph_free(void*, int32_t dev, void* graph) {
+  return on(dev, "graph_free",
+            [&](const Runtime& r) { return r.GraphExecDestroy(static_cast<Executable>(graph)); });
 }
 
 void fork_child(void*) { poison_after_fork(); }

@@ -1,6 +1,7 @@
 // plugins/gpu/vendor/libraries.cpp: where a vendor's libraries are looked for.
 #include "libraries.hpp"
 
+#include <adjoin/kit/library.hpp>
 #include <dlfcn.h>
 #include <link.h>
 
@@ -68,14 +69,17 @@ std::vector<std::string> library_folders(const std::vector<std::string>& inside)
   return all;
 }
 
-void* SharedLibrary::try_file(const std::string& file) {
-  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+// What a variable names goes through libadjoin, which asks who else may write there.
+void* SharedLibrary::try_file(const std::string& file, bool named) {
+  std::string refused;
+  void* handle = named ? kit::open_library(name_, file, &refused)
+                       : dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle) {
     link_map* map = nullptr;
     path_ = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : file.c_str();
     return handle;
   }
-  const char* why = dlerror();
+  const char* why = named ? refused.c_str() : dlerror();
   tried_ += (tried_.empty() ? "" : "; ") + std::string(why ? why : file + ": unknown error");
   return nullptr;
 }
@@ -84,7 +88,7 @@ bool SharedLibrary::open() {
   if (std::exchange(done_, true)) return usable();
   const char* asked = secure_getenv(variable_.c_str());
   if (asked && *asked) {
-    handle_ = try_file(asked);
+    handle_ = try_file(asked, true);
   } else {
     for (size_t i = 0; i < sonames_.size() && !handle_; ++i) handle_ = try_file(sonames_[i]);
     for (const std::string& folder :

@@ -32,7 +32,7 @@ class SharedLibrary {
   std::string where() const;
 
  private:
-  void* try_file(const std::string& file);
+  void* try_file(const std::string& file, bool named = false);
   std::string name_, variable_;
   std::vector<std::string> sonames_, inside_;
   std::string version_, path_, tried_;

@@ -88,17 +88,17 @@ aj_status* copy(void*, const aj_copy* c) {
   });
 }
 
-aj_status* fill(void*, int32_t dev, void* p, const void* pattern, uint64_t pattern_bytes,
-                uint64_t bytes, void* stream) {
+aj_status* fill(void*, int32_t dev, void* p, uint64_t offset, const void* pattern,
+                uint64_t pattern_bytes, uint64_t bytes, void* stream) {
   if (pattern_bytes == 0)
     return kit::fail(AJ_INVALID_ARGUMENT, kDevice, ": fill: the pattern is empty");
   if (bytes == 0) return nullptr;
   return on(dev, "fill", [&](const Runtime& r) {
     auto queue = static_cast<Stream>(stream);
-    auto* to = static_cast<char*>(p);
+    auto* to = static_cast<char*>(p) + offset;
     auto* from = static_cast<const unsigned char*>(pattern);
     if (std::all_of(from, from + pattern_bytes, [&](unsigned char b) { return b == *from; }))
-      return r.MemsetAsync(p, *from, bytes, queue);
+      return r.MemsetAsync(to, *from, bytes, queue);
     // The pattern once, then what is there already, so the number of copies is a logarithm.
     uint64_t done = std::min(pattern_bytes, bytes);
     Result result = r.MemcpyAsync(to, pattern, done, kMemcpyDefault, queue);

@@ -61,7 +61,9 @@ void product(Args args) {
   if (out.numel() == 0) return;
   aj_gemm g = {};
   g.struct_size = sizeof g;
+  if (args.call()->flags & AJ_CALL_DETERMINISTIC) g.flags = AJ_GEMM_DETERMINISTIC;
   g.dtype = out.dtype();
+  g.device = args.call()->device;
   g.trans_a = x.turned, g.trans_b = y.turned;
   g.batch = out.ndim() == 3 ? out.size(0) : 1;
   g.m = out.size(-2), g.n = out.size(-1), g.k = a.size(-1);
@@ -70,17 +72,12 @@ void product(Args args) {
   g.a = x.data, g.b = y.data, g.c = const_cast<char*>(z.data);
   g.alpha = 1;
   g.stream = args.call()->stream;
-  int32_t device = args.call()->device.device_id;
-  check(multiply(g, device, args.call()->flags & AJ_CALL_DETERMINISTIC));
+  check(multiply(g));
 }
 
-// Who asks for the service says a stream but no device: that of the thread's current one.
 aj_status* service_gemm(void*, const aj_gemm* g) {
   if (aj_status* s = ready()) return s;
-  int device = 0;
-  Result result = runtime().GetDevice(&device);
-  if (result != kSuccess) return status_of(result, "gemm");
-  return multiply(*g, device, false);
+  return multiply(*g);
 }
 int32_t service_score(void*, const aj_gemm* g) {
   return g->dtype.lanes == 1 && multiplies(g->dtype) ? 100 : 0;

@@ -12,8 +12,7 @@ namespace adjoin::vendor {
 // The plugin's own. Is there a library with a product of these numbers? Opens it at the first
 // question.
 bool multiplies(DLDataType dtype);
-// by_shape: the algorithm depends on the problem alone, never on a measurement.
-aj_status* multiply(const aj_gemm& g, int32_t device, bool by_shape);
+aj_status* multiply(const aj_gemm& g);
 std::string product_library();  // its file; "" if there is none
 
 extern const aj_blas blas_table;

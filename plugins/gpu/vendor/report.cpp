@@ -1,6 +1,8 @@
 // plugins/gpu/vendor/report.cpp: the lines that `adjoin plugins why` shows of a vendor's plugin.
 #include "report.hpp"
 
+#include <adjoin/kit/library.hpp>
+
 #include "product.hpp"
 #include "status.hpp"
 
@@ -33,6 +35,7 @@ aj_status* lines(void*, aj_object** out) {
 const aj_report report = {sizeof(aj_report), 0, nullptr, lines};
 
 void offer_services(kit::Registrar& plugin, const aj_plugin_note& note, int32_t priority) {
+  kit::bind_libraries(plugin.env());
   static const std::string name = note.name, own = "aj.report/" + name,
                            blas = std::string("aj.blas/") + kDevice,
                            library = name == kDevice ? kBlasName : kBlasName + ("@" + name);

@@ -30,7 +30,7 @@ def _state(device_type):
     try:
         return _C.autocast_state(device_type)
     except RuntimeError:
-        if device_type not in ("cuda", "hip"):
+        if device_type not in ("cuda", "hip", "hpu", "ipu", "maia", "mps", "mtia", "xla", "xpu"):
             raise
         return False, adjoin.float16, True, 0
 

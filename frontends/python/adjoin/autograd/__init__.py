@@ -28,7 +28,9 @@ def __getattr__(name):
         return importlib.import_module("." + name, __name__)
     if name == "Variable":
         return importlib.import_module("._variable", __name__).Variable
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .._hints import absent
+
+    raise absent(__name__, name)
 
 
 def __dir__():

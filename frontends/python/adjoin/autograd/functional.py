@@ -33,6 +33,15 @@ def _grads(outputs, inputs, v, create_graph, strict, retain=None):
     return tuple(_zeros(x) if g is None else g for g, x in zip(got, inputs))
 
 
+def _grads_of_linked(outputs, inputs, v, create_graph, strict):
+    """The gradients of those outputs that depend on anything."""
+    linked = [(g, w) for g, w in zip(outputs, v, strict=True) if g.requires_grad]
+    if not linked:
+        return tuple(_zeros(x) for x in inputs)
+    outputs, v = zip(*linked, strict=True)
+    return _grads(outputs, inputs, v, create_graph, strict)
+
+
 def _shaped(results, like):
     return results[0] if isinstance(like, Tensor) else results
 
@@ -56,9 +65,9 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         outs = _tuple(out)
         ones = _C.find_op("ones_like")
         vs = tuple(ones(x) for x in xs) if v is None else _tuple(v)
-        dummies = tuple(_zeros(o).requires_grad_() for o in outs)
+        dummies = tuple(ones(o).requires_grad_() for o in outs)  # not zeros, where a derivative's own ops have edges
         first = _grads(outs, xs, dummies, True, strict)
-        got = _grads(first, dummies, vs, create_graph, strict)
+        got = _grads_of_linked(first, dummies, vs, create_graph, strict)
     return _shaped(_finish(outs, create_graph), out), _shaped(_finish(got, create_graph), out)
 
 
@@ -118,12 +127,7 @@ def _hessian_product(func, inputs, v, create_graph, strict):
         first = _grads(out, xs, None, True, strict)
         ones = _C.find_op("ones_like")
         vs = tuple(ones(x) for x in xs) if v is None else _tuple(v)
-        linked = [(g, w) for g, w in zip(first, vs) if g.requires_grad]
-        if linked:
-            gs, ws = zip(*linked)
-            got = _grads(gs, xs, ws, create_graph, strict)
-        else:
-            got = tuple(_zeros(x) for x in xs)
+        got = _grads_of_linked(first, xs, vs, create_graph, strict)
     return out if create_graph else out.detach(), _shaped(_finish(got, create_graph), inputs)
 
 

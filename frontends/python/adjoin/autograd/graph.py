@@ -1,6 +1,7 @@
 """adjoin.autograd.graph: nodes of the graph, and hooks for the tensors it saves."""
 
 import contextlib
+from typing import NamedTuple
 
 from .. import _C
 from .._C import Node  # noqa: F401
@@ -94,16 +95,21 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     return _Handles([t.register_hook(hook_for(i)) for i, t in enumerate(tensors)])
 
 
-class GradientEdge:
+class GradientEdge(NamedTuple):
     """A place in the graph: a node and which of its results."""
 
-    def __init__(self, node, output_nr):
-        self.node, self.output_nr = node, output_nr
+    node: _C.Node
+    output_nr: int
 
 
 def get_gradient_edge(tensor):
-    """The place in the graph where the gradient of a tensor arrives."""
-    return GradientEdge(tensor.grad_fn, tensor.output_nr)
+    """The place in the graph where the gradient of a tensor arrives: of a leaf, the node that accumulates it."""
+    if not tensor.requires_grad:
+        raise RuntimeError("get_gradient_edge: the tensor does not require grad, so no gradient arrives at it")
+    if tensor.grad_fn is not None:
+        return GradientEdge(tensor.grad_fn, tensor.output_nr)
+    with _C.enable_grad():
+        return GradientEdge(*tensor.view_as(tensor).grad_fn.next_functions[0])
 
 
 def increment_version(tensor):

@@ -18,4 +18,6 @@ def __getattr__(name):
         if found is not None:
             return found
         del globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .._hints import absent
+
+    raise absent(__name__, name)

@@ -1,5 +1,6 @@
 """adjoin.distributions: distributions to draw from, with densities, entropies and divergences."""
 
+from .._hints import getattr_of
 from . import constraints, transforms, utils  # noqa: F401
 from .bounded import ContinuousBernoulli, VonMises
 from .constraint_registry import biject_to, transform_to
@@ -26,3 +27,6 @@ __all__ = [
     "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Weibull", "TransformedDistribution", "Uniform", "VonMises", "kl_divergence", "register_kl",
     "biject_to", "transform_to", *transforms.__all__,
 ]  # fmt: skip
+
+
+__getattr__ = getattr_of(__name__)

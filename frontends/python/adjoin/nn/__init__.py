@@ -1,5 +1,6 @@
 """adjoin.nn: networks: modules, parameters, functions, initial values and utilities."""
 
+from .._hints import getattr_of
 from . import functional, init, utils  # noqa: F401
 from .modules import *
 from .modules.module import Module  # noqa: F401
@@ -24,3 +25,6 @@ def factory_kwargs(kwargs):
             raise TypeError(f"factory_kwargs: {name} is given twice, by itself and in factory_kwargs")
         found[name] = kwargs[name]
     return found
+
+
+__getattr__ = getattr_of(__name__)

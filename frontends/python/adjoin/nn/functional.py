@@ -18,7 +18,9 @@ def __getattr__(name):
     if not name.startswith("__"):
         function = _C.find_op("nn::" + name) or _C.find_op(name)
     if function is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .._hints import absent
+
+        raise absent(__name__, name)
     globals()[name] = function  # the next look-up is an ordinary one
     return function
 

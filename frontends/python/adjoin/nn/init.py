@@ -6,6 +6,8 @@ import warnings
 
 import adjoin
 
+from .._hints import getattr_of
+
 _GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
     "conv_transpose2d": 1.0, "conv_transpose3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3,
@@ -28,7 +30,8 @@ def calculate_gain(nonlinearity, param=None):
         else:
             raise ValueError(f"negative_slope {param} not a valid number")
         return math.sqrt(2.0 / (1 + slope**2))
-    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    known = ", ".join((*_GAINS, "leaky_relu"))
+    raise ValueError(f"init: Unsupported nonlinearity {nonlinearity}; it is one of {known}")
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
@@ -106,7 +109,8 @@ def dirac_(tensor, groups=1):
 def _calculate_fan_in_and_fan_out(tensor):
     if tensor.dim() < 2:
         raise ValueError(
-            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+            "init: Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, here of shape "
+            f"{list(tensor.shape)}; a bias is filled by zeros_() or uniform_()"
         )
     field = math.prod(tensor.shape[2:])
     return tensor.size(1) * field, tensor.size(0) * field
@@ -223,3 +227,6 @@ uniform, normal, constant, eye, dirac, xavier_uniform, xavier_normal = map(
 kaiming_uniform, kaiming_normal, orthogonal, sparse = map(
     _old_name, ("kaiming_uniform", "kaiming_normal", "orthogonal", "sparse")
 )
+
+
+__getattr__ = getattr_of(__name__)

@@ -1,5 +1,6 @@
 """adjoin.optim: optimizers and learning-rate schedules."""
 
+from .._hints import getattr_of
 from . import lr_scheduler, swa_utils  # noqa: F401
 from .adadelta import Adadelta  # noqa: F401
 from .adafactor import Adafactor  # noqa: F401
@@ -16,3 +17,6 @@ from .rmsprop import RMSprop  # noqa: F401
 from .rprop import Rprop  # noqa: F401
 from .sgd import SGD  # noqa: F401
 from .sparse_adam import SparseAdam  # noqa: F401
+
+
+__getattr__ = getattr_of(__name__)

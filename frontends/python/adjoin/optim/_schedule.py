@@ -4,6 +4,7 @@ import warnings
 
 import adjoin
 
+from .._hints import Hinting
 from .optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
@@ -30,7 +31,7 @@ def per_group(optimizer, name, value):
     return list(value)
 
 
-class LRScheduler:
+class LRScheduler(Hinting):
     """Base: ``get_lr`` computes the next rates, one per group, from the current ones.
 
     ``last_epoch=-1`` starts afresh; otherwise each group has to have an "initial_lr".
@@ -38,7 +39,9 @@ class LRScheduler:
 
     def __init__(self, optimizer, last_epoch=-1):
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+            raise TypeError(
+                f"{type(self).__name__}: {type(optimizer).__name__} is not an Optimizer; give the one whose rate it is to change"
+            )
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
@@ -102,10 +105,7 @@ class LRScheduler:
         if self._step_count == 1 and not self.optimizer._opt_called:
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. "
-                "In PyTorch 1.1.0 and later, you should call them in the opposite order: "
-                "`optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will "
-                "result in "
-                "skipping the first value of the learning rate schedule.",
+                "The first rate of the schedule was never used: call `optimizer.step()` before `lr_scheduler.step()`.",
                 stacklevel=2,
             )
         self._step_count += 1

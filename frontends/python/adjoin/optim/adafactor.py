@@ -2,7 +2,7 @@
 
 import adjoin
 
-from .optimizer import Optimizer, as_float, count_tensor
+from .optimizer import Optimizer, as_float, check_kinds, count_tensor
 
 
 class Adafactor(Optimizer):
@@ -20,6 +20,7 @@ class Adafactor(Optimizer):
                  *, foreach=None, maximize=False):  # fmt: skip
         if isinstance(lr, adjoin.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
+        check_kinds(lr)
         for name, value, allowed in (
             ("Learning rate", lr, as_float(lr) >= 0),
             ("beta2_decay", beta2_decay, beta2_decay <= 0),

@@ -5,7 +5,7 @@ import math
 import adjoin
 
 from .. import _C
-from .optimizer import Optimizer, as_float, check_settings, check_ways
+from .optimizer import Optimizer, as_float, check_kinds, check_settings, check_ways
 
 
 class Adam(Optimizer):
@@ -20,6 +20,7 @@ class Adam(Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False,
                  *, foreach=None, maximize=False, capturable=False, differentiable=False,
                  fused=None, decoupled_weight_decay=False):  # fmt: skip
+        check_kinds(lr, betas)
         check_settings({
             "learning rate": (lr, as_float(lr) >= 0),
             "epsilon value": (eps, eps >= 0),

@@ -3,7 +3,7 @@
 import adjoin
 
 from ._line_search import Point, strong_wolfe
-from .optimizer import Optimizer, as_float, check_settings
+from .optimizer import Optimizer, as_float, check_kinds, check_settings
 
 
 class LBFGS(Optimizer):
@@ -20,6 +20,7 @@ class LBFGS(Optimizer):
                  history_size=100, line_search_fn=None, *, maximize=False):  # fmt: skip
         if isinstance(lr, adjoin.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
+        check_kinds(lr)
         check_settings({"learning rate": (lr, as_float(lr) >= 0)})
         if max_eval is None:
             max_eval = max_iter * 5 // 4

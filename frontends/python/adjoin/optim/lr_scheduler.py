@@ -4,6 +4,7 @@ A schedule multiplies or shifts the current rate, so several can be stepped side
 form, where there is one, serves ``step(epoch)``.
 """
 
+from .._hints import getattr_of
 from bisect import bisect_right
 from collections import Counter
 from math import cos, pi
@@ -242,3 +243,6 @@ class CosineAnnealingLR(LRScheduler):
     def _get_closed_form_lr(self):
         share = (1 + cos(pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+
+
+__getattr__ = getattr_of(__name__)

@@ -4,7 +4,7 @@ import math
 
 import adjoin
 
-from .optimizer import Optimizer, as_float
+from .optimizer import Optimizer, as_float, check_kinds
 
 # Of the quintic that pulls singular values towards 1.
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -22,6 +22,7 @@ class Muon(Optimizer):
                  ns_coefficients=_COEFFICIENTS, eps=1e-7, ns_steps=5, adjust_lr_fn=None):  # fmt: skip
         if isinstance(lr, adjoin.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
+        check_kinds(lr)
         for name, value in (("Learning rate", as_float(lr)), ("momentum", momentum), ("weight decay", weight_decay)):
             if value < 0:
                 raise ValueError(f"{name} should be >= 0 but is: {value}")

@@ -9,6 +9,7 @@ from operator import attrgetter
 import adjoin
 
 from .. import _C
+from .._hints import Hinting
 from ..utils.hooks import RemovableHandle
 
 _global_pre_hooks = OrderedDict()
@@ -20,6 +21,18 @@ _HOOKS = (
     "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
     "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
 )  # fmt: skip
+
+
+class _Hooks:
+    """A dictionary of hooks of an optimizer whose __init__ did not call ours, made when it is asked for."""
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, optimizer, owner=None):
+        return self if optimizer is None else optimizer.__dict__.setdefault(self.name, OrderedDict())
+
+
 _is_leaf = attrgetter("is_leaf")
 
 
@@ -76,7 +89,7 @@ def _with_hooks(step):
     return hooked
 
 
-class Optimizer:
+class Optimizer(Hinting):
     """Base of optimizers: parameters in groups, each with its settings, and a state per parameter.
 
     ``params`` is an iterable of tensors, of (name, tensor) pairs, or of dictionaries with the key
@@ -85,6 +98,9 @@ class Optimizer:
 
     _group_defaults = {}  # settings that state dicts of older versions lack
     _counts = ()  # numbers of the state that are 0-dim tensors
+    _optimizer_step_pre_hooks, _optimizer_step_post_hooks = _Hooks(), _Hooks()
+    _optimizer_state_dict_pre_hooks, _optimizer_state_dict_post_hooks = _Hooks(), _Hooks()
+    _optimizer_load_state_dict_pre_hooks, _optimizer_load_state_dict_post_hooks = _Hooks(), _Hooks()
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -100,11 +116,19 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
                 f"but got {type(params).__name__}"
             )
+        if isinstance(params, adjoin.nn.Module):
+            raise TypeError(
+                f"{type(self).__name__}: params must be an iterable of tensors or dicts, not a {type(params).__name__}; "
+                "use its .parameters()"
+            )
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(
+                f"{type(self).__name__}: optimizer got an empty parameter list; give a module's .parameters(), "
+                "afresh each time if it is a generator"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -163,9 +187,12 @@ class Optimizer:
         param_group["params"] = params
         for param in () if plain and all(map(_is_leaf, params)) else params:
             if not isinstance(param, adjoin.Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}; make it an nn.Parameter")
             if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError(
+                    f"{type(self).__name__}: can't optimize a non-leaf Tensor, here of shape {list(param.shape)}, which ops computed; "
+                    "give what it was computed from, or its .detach().requires_grad_()"
+                )
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
@@ -375,6 +402,14 @@ def _cast(param, value, key=None):
     return value
 
 
+def check_kinds(lr, betas=()):
+    """Refuses what is no number at all, before it is compared with one."""
+    if isinstance(lr, str):
+        raise TypeError(f"optim: lr must be a number, not {lr!r}, a str; use float()")
+    if isinstance(betas, (int, float)):
+        raise TypeError(f"optim: betas must be a tuple of 2 numbers, not {betas!r}, a {type(betas).__name__}")
+
+
 def check_settings(settings):
     """Raises for the first {name: (value, whether it is allowed)} that is not allowed."""
     for name, (value, allowed) in settings.items():
@@ -435,9 +470,11 @@ def check_lr(lr, foreach=None, capturable=False):
             raise ValueError("Tensor lr must be 1-element")
         if foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    check_kinds(lr)
     check_settings({"learning rate": (lr, as_float(lr) >= 0)})
 
 
 def check_betas(betas):
     """Raises unless both are in [0, 1)."""
+    check_kinds(0, betas)
     check_settings({f"beta parameter at index {i}": (b, 0 <= as_float(b) < 1) for i, b in enumerate(betas)})

@@ -3,7 +3,7 @@
 import adjoin
 
 from .. import _C
-from .optimizer import Optimizer, as_float, check_settings, check_ways
+from .optimizer import Optimizer, as_float, check_kinds, check_settings, check_ways
 
 
 class SGD(Optimizer):
@@ -15,6 +15,7 @@ class SGD(Optimizer):
 
     def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *,
                  maximize=False, foreach=None, differentiable=False, fused=None):  # fmt: skip
+        check_kinds(lr)
         check_settings({
             "learning rate": (lr, as_float(lr) >= 0),
             "momentum value": (momentum, momentum >= 0),

@@ -8,6 +8,7 @@ import sys
 import adjoin
 
 from ..utils.cpp_extension import _ops_of
+from . import _form
 from ._samples import from_file
 from . import opcheck
 from .opcheck import CHECKS, Verdict, check_op, isolated
@@ -19,6 +20,8 @@ def _arguments():
     parser = argparse.ArgumentParser(
         prog="adjoin opcheck",
         description="Does an op keep what its schema promises? Writes and shared memory, derivatives, meta tensors, threads, layouts, dtypes, leaks.",
+        epilog=_form.explained(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", nargs="+", metavar="FILE|OP", help="a plugin's file: all its ops; or an op's name: acme::squash")
     parser.add_argument("--samples", metavar="FILE", help='JSON: a list of calls, e.g. [[{"shape": [3, 4], "dtype": "float64"}, 2.0]]')

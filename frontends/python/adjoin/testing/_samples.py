@@ -7,6 +7,8 @@ import re
 
 import adjoin
 
+from . import _form
+
 _PARAMETER = re.compile(
     r"(?P<base>\w+)(?:<(?P<dtypes>[^>]*)>)?(?:\((?P<alias>\w)(?P<write>!?)\))?(?P<one>\??)(?P<list>\[\d*\])?(?P<all>\??)"
     r"(?:\s+(?P<name>\w+))?(?:\s*=\s*(?P<default>.*))?$"
@@ -73,8 +75,15 @@ class Op:
         after = after.strip()
         results = _split(after[1:-1]) if after.startswith("(") else [after]
         self.results = [_parameter(r) for r in results if not r.startswith("aux ")]
-        self.test = json.loads(self.info["test"]) if self.info["test"] else {}
+        self.test = _form.read(self._test_text(), [(p.name, p.tensor) for p in self.params], self.name)
         self.random = any(p.base == "Generator" for p in self.params) or "ordered" in self.info["tags"].split()
+
+    def _test_text(self):
+        text = self.info["test"]
+        if text.startswith('{"same"'):
+            other = adjoin._C.op_info(json.loads(text)["same"]) or [{"test": ""}]
+            return other[0]["test"]
+        return text
 
     def samples(self):
         """(args, kwargs): a few of what the row or the schema promises to take, float64 where the dtype is free."""
@@ -84,8 +93,7 @@ class Op:
             for values in itertools.islice(itertools.product(*self.test.get("args", {}).values()), 3)
         ]
         for case in given[:6]:
-            if all(not isinstance(v, str) or v.isidentifier() for v in case["args"].values()):
-                yield self._arguments(case["shapes"], case["args"])
+            yield self._arguments(case.get("shapes", []), case.get("args", {}))
 
     def _tensors(self):
         named = self.test.get("args", {})
@@ -101,11 +109,14 @@ class Op:
         args, kwargs, shapes, keyword = [], {}, list(shapes), False
         for p in self.params:
             if p.name in named:
-                value = named[p.name]
-            elif p.tensor and not p.optional and p.default is None and shapes:
+                value = self._other(p, named[p.name])
+            elif p.tensor and shapes:
                 shape = shapes.pop(0)
-                listed = p.list and shape and isinstance(shape[0], list)
-                value = [self._tensor(p, s) for s in (shape if listed else [shape] * 2)] if p.list else self._tensor(p, shape)
+                if shape is None:
+                    keyword = True
+                    continue
+                listed = p.list and shape and (shape[0] is None or isinstance(shape[0], list))
+                value = [s if s is None else self._tensor(p, s) for s in (shape if listed else [shape] * 2)] if p.list else self._tensor(p, shape)
             elif p.default is not None or p.optional:
                 keyword = True  # what follows goes by name
                 continue
@@ -118,7 +129,22 @@ class Op:
                 args.append(value)
         return args, kwargs
 
+    def _other(self, p, value):
+        """An argument as JSON has it."""
+        if value in ("none", "None") and p.base != "str":
+            return None
+        if p.base == "dtype" and value is not None:
+            return DTYPES[value]
+        if p.tensor and isinstance(value, list) and not p.list:
+            return adjoin.tensor(value)
+        return value
+
     def _tensor(self, p, shape):
+        ints, only = self.test.get("ints", ()), self.test.get("dtypes")
+        if p.name in ints:
+            return adjoin.testing.make_tensor(shape, dtype=adjoin.int64, device="cpu", low=0, high=ints[p.name] if isinstance(ints, dict) else 2)
+        if only and not p.dtypes and "float64" not in only:
+            return adjoin.testing.make_tensor(shape, dtype=DTYPES[only[0]], device="cpu", low=self.test.get("low", 0), high=self.test.get("high", 2))
         if p.dtypes and p.dtypes not in ("floating", "real"):
             dtype = DTYPES.get("int64" if p.dtypes == "integral" else "complex128" if p.dtypes == "complex" else p.dtypes, adjoin.float64)
             return adjoin.testing.make_tensor(shape, dtype=dtype, device="cpu", low=0, high=2)
@@ -131,7 +157,12 @@ class Op:
 def from_file(path):
     """Samples of a JSON file: a list of calls, each a list of arguments; {"shape": [3, 4], "dtype": "int64"} is a tensor."""
     with open(path) as file:
-        calls = json.load(file)
+        try:
+            calls = json.load(file)
+        except ValueError as e:
+            raise ValueError(f"opcheck: {path}: no JSON: {e}") from None
+    if not isinstance(calls, list) or not all(isinstance(call, list) for call in calls):
+        raise ValueError(f'opcheck: {path}: a list of calls is wanted, each a list of arguments: [[{{"shape": [3, 4], "dtype": "float64"}}, 2.0]]')
     return [([_argument(a) for a in call], {}) for call in calls]
 
 
@@ -140,8 +171,10 @@ def _argument(value):
         return [_argument(v) for v in value]
     if not isinstance(value, dict):
         return value
-    dtype = DTYPES[value.get("dtype", "float64")]
-    return adjoin.testing.make_tensor(value["shape"], dtype=dtype, device="cpu", low=value.get("low", -1.9), high=value.get("high", 1.9))
+    shape, dtype = value.get("shape"), DTYPES.get(value.get("dtype", "float64"))
+    if not isinstance(shape, list) or dtype is None or set(value) - {"shape", "dtype", "low", "high"}:
+        raise ValueError(f'opcheck: a tensor is {{"shape": [3, 4], "dtype": "float64"}}, with "low" and "high" if wanted, found {json.dumps(value)}')
+    return adjoin.testing.make_tensor(shape, dtype=dtype, device="cpu", low=value.get("low", -1.9), high=value.get("high", 1.9))
 
 
 def tensors_in(args, kwargs=()):

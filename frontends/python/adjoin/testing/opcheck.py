@@ -3,6 +3,7 @@
 Every check runs in a process of its own, so one that crashes is a line of the table like any other.
 """
 
+import ctypes
 import faulthandler
 import os
 import pickle
@@ -45,14 +46,22 @@ def _run(check, op, samples):
 SECONDS = 120  # that a check may take, and a quarter of it a single call
 
 
+def end_with(parent):
+    """In a child: it ends when its parent does, however that ended."""
+    ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def isolated(f, seconds=None):
     """f() in a child process; what it returns, or how the child ended."""
     seconds = seconds or SECONDS
     sys.stdout.flush()
     read, write = os.pipe()
-    child = os.fork()
+    parent, child = os.getpid(), os.fork()
     if child == 0:
         os.close(read)
+        end_with(parent)
         faulthandler.disable()  # a crash is told by the parent
         signal.alarm(seconds)
         with os.fdopen(write, "wb") as out:
@@ -89,16 +98,32 @@ def _fitting(op, samples):
     return fit, why
 
 
+def _unreadable():
+    kind, error, _ = sys.exc_info()
+    return str(error) if kind is ValueError else f"none can be made of its test: {kind.__name__}: {error}"
+
+
 def check_op(name, samples=None, checks=None):
     """Verdicts on one op. samples: (args, kwargs) of calls; without them the row's or what the schema suggests."""
-    op = Op(name)
-    adjoin.manual_seed(0)
     guessed = samples is None
-    samples, why = _fitting(op, list(op.samples() if guessed else samples))
+    try:
+        op = Op(name)
+        adjoin.manual_seed(0)
+        samples = list(op.samples() if guessed else samples)
+    except LookupError:
+        if not adjoin._C.op_info(name):
+            raise  # there is no such op
+        return [Verdict(name, "samples", False, _unreadable())]
+    except Exception:
+        return [Verdict(name, "samples", False, _unreadable())]
+    samples, why = _fitting(op, samples)
     if not samples and why[0] is False:
         return [Verdict(op.name, "samples", False, f"a call {why[1]}")]
     if not samples:
-        told = "no sample is taken of those guessed (float64); give some with --samples FILE. The last" if guessed else "a call with what was given fails"
+        told = "a call with what was given fails"
+        if guessed:
+            whose = "no sample of its test is taken: correct it, or" if op.info["test"] else "no sample is taken of those guessed (float64);"
+            told = f"{whose} give some with --samples FILE. The last"
         return [Verdict(op.name, "samples", False, f"{told}: {why[1]}")]
     return [Verdict(op.name, check, *isolated(lambda c=check: _run(CHECKS[c], op, samples))) for check in checks or CHECKS]
 

@@ -28,7 +28,9 @@ def swap_tensors(t1, t2):
 def __getattr__(name):
     if name in _ROOMS:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .._hints import absent
+
+    raise absent(__name__, name)
 
 
 def __dir__():

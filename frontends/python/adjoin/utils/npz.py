@@ -7,7 +7,6 @@ NumPy would pickle, and structured dtypes are refused.
 
 import io
 import math
-import mmap
 import os
 import re
 import struct
@@ -17,6 +16,8 @@ import zlib
 
 import adjoin
 from adjoin import _C
+
+from .._files import contents
 
 _MAGIC = b"\x93NUMPY"
 _MAX_HEADER = 1 << 16  # bytes; a header that needs more describes no tensor
@@ -96,11 +97,11 @@ def save(file, tensors, *, compressed=False):
 
 
 def load_npy(file):
-    """The tensor of a `.npy` file. The file of a path is mapped privately."""
+    """The tensor of a `.npy` file. The file of a path is mapped privately from 64 MB on, as by ``adjoin.load``."""
     if hasattr(file, "read"):
         data = file.read()
         return _read(memoryview(data).cast("B"), "the file", own=False)
-    return _read(_mapped(file), os.fspath(file), own=True)
+    return _read(_contents(file), os.fspath(file), own=True)
 
 
 def load(file):
@@ -139,11 +140,11 @@ def _unpacked(archive, entry):
     return data
 
 
-def _mapped(path):
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            raise _fault(path, "it is empty")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+def _contents(path):
+    view = contents(path)
+    if not view:
+        raise _fault(path, "it is empty")
+    return view
 
 
 def _header(view, where):

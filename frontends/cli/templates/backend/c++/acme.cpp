@@ -56,11 +56,11 @@ aj_status* copy(void*, const aj_copy* c) {
   return nullptr;
 }
 
-aj_status* fill(void*, int32_t, void* p, const void* pattern, uint64_t width, uint64_t bytes,
-                void*) {
+aj_status* fill(void*, int32_t, void* p, uint64_t offset, const void* pattern, uint64_t width,
+                uint64_t bytes, void*) {
   if (width == 0) return fail(AJ_INVALID_ARGUMENT, "acme: the pattern to fill with is empty");
   for (uint64_t at = 0; at < bytes; at += width)
-    std::memcpy(static_cast<char*>(p) + at, pattern, std::min(width, bytes - at));
+    std::memcpy(static_cast<char*>(p) + offset + at, pattern, std::min(width, bytes - at));
   return nullptr;
 }
 
@@ -425,6 +425,10 @@ constexpr aj_device_vtbl device = [] {
 
 }  // namespace
 }  // namespace acme
+
+// Before the plugin is disabled or unloaded: end threads, wait for the device. Here nothing runs
+// outside of calls.
+extern "C" AJ_EXPORT aj_status* aj_plugin_drain_v1() { return nullptr; }
 
 AJ_PLUGIN(.name = "acme", .version = "0.1.0", .vendor = "", .license = "",
           .provides = "device:acme") {

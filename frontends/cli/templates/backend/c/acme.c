@@ -70,12 +70,12 @@ static aj_status* copy(void* self, const aj_copy* c) {
   return 0;
 }
 
-static aj_status* fill(void* self, int32_t dev, void* p, const void* pattern, uint64_t width,
-                       uint64_t bytes, void* stream) {
+static aj_status* fill(void* self, int32_t dev, void* p, uint64_t offset, const void* pattern,
+                       uint64_t width, uint64_t bytes, void* stream) {
   (void)self, (void)dev, (void)stream;
   if (!width) return fail(AJ_INVALID_ARGUMENT, "acme: the pattern to fill with is empty");
   for (uint64_t at = 0; at < bytes; at += width)
-    memcpy((char*)p + at, pattern, width < bytes - at ? width : bytes - at);
+    memcpy((char*)p + offset + at, pattern, width < bytes - at ? width : bytes - at);
   return 0;
 }
 
@@ -550,6 +550,10 @@ static const struct {
     {"gather", gather, 0, 0, 0},
     {"scatter_add", gather, kFloats, 0, "add"},
 };
+
+/* Before the plugin is disabled or unloaded: end threads, wait for the device. Here nothing runs outside of calls. */
+AJ_EXPORT aj_status* aj_plugin_drain_v1(void);
+AJ_EXPORT aj_status* aj_plugin_drain_v1(void) { return 0; }
 
 AJ_PLUGIN_INIT {
   static aj_device_vtbl device;

@@ -6,7 +6,8 @@
 -- local x = aj.randn({3, 4}):requires_grad_()
 -- (x * x):sum():backward(); print(x:grad())
 --
--- nil stands for what is not given. Dimensions count from 0, as in every language of Adjoin. Errors are errors of Lua.
+-- nil stands for what is not given. Dimensions count from 0, as in every language of Adjoin. Errors are errors of Lua. A complex
+-- number is LuaJIT's own (2i; z.re, z.im). A generator, stream, function or object of a plugin's goes from op to op as it came.
 local ffi = require "ffi"
 
 ffi.cdef [[
@@ -19,6 +20,7 @@ typedef struct {
 typedef struct { uint64_t refs_private; int32_t type; uint32_t flags; } aj_object;
 typedef struct { aj_object obj; DLTensor dl; uint64_t keys; } aj_tensor;
 typedef struct { aj_tensor* p; } aj_handle; // a struct, for Lua adds numbers to pointers by itself
+typedef struct { aj_object* p; } aj_counted; // what is counted, but no tensor
 typedef struct {
   int32_t tag; uint32_t aux;
   union {
@@ -41,11 +43,15 @@ typedef struct {
   void (*status_free)(aj_status*);
   void (*retain)(void*);
   void (*release)(void*);
-  void *type_register, *object_new, *object_payload, *string_new;
+  void *type_register, *type_find;
+  aj_str (*type_name)(int32_t);
+  void *object_new, *object_payload, *string_new;
   aj_str (*string_get)(const aj_object*);
   void* list_new;
   const aj_value* (*list_get)(const aj_object*, uint32_t*);
-  void *function_new, *function_call, *dtype_register;
+  void* complex_new;
+  aj_status* (*complex_get)(const aj_object*, double*, double*);
+  void *function_new, *function_call, *stream_new, *stream_get, *dtype_register;
   aj_status* (*dtype_info)(DLDataType, aj_dtype_info*);
   aj_status* (*dtype_find)(aj_str, DLDataType*);
   void *dtype_promote, *dtype_can_cast, *default_dtype, *set_default_dtype;
@@ -99,8 +105,9 @@ local autograd = ffi.cast("const aj_autograd*", lib.aj_get_interface("aj.autogra
 
 local M, Tensor, put, none = {}, {}, {}, {}
 local NONE, BOOL, INT, FLOAT, DTYPE, DEVICE, STRING, INTS, FLOATS, BOOLS, TENSORS = 0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11
-local LAYOUT, MEMORY_FORMAT, TENSOR, STRING_OBJ, LIST, GENERATOR = 12, 13, 64, 65, 66, 68
-local args, Handle = ffi.typeof("aj_value[?]"), ffi.typeof("aj_handle")
+local COMPLEX, LAYOUT, MEMORY_FORMAT, TENSOR, STRING_OBJ, LIST, COMPLEX_OBJ, OBJECT, DYNAMIC = 4, 12, 13, 64, 65, 66, 67, 71, 256
+local args, Handle, Counted = ffi.typeof("aj_value[?]"), ffi.typeof("aj_handle"), ffi.typeof("aj_counted")
+local Complex = ffi.typeof("complex")
 M.Tensor = Tensor
 
 local function str(s) return ffi.new("aj_str", s, #s) end
@@ -173,10 +180,14 @@ put.bool = kind("boolean", function(v, x)
   return type(x) == "boolean"
 end)
 -- Lua has one kind of number: a whole one is an integer, which promotes no tensor.
-local function scalar(v, x)
+local function scalar(v, x, k)
   if type(x) == "boolean" then v.tag, v.v.i = BOOL, x and 1 or 0
   elseif whole(x) then v.tag, v.v.i = INT, x
   elseif type(x) == "number" then v.tag, v.v.f = FLOAT, x
+  elseif ffi.istype(Complex, x) then
+    local parts = ffi.new("double[2]", x.re, x.im)
+    k[#k + 1] = parts
+    v.tag, v.v.c128 = COMPLEX, parts
   else return false end
   return true
 end
@@ -187,7 +198,7 @@ local function tensor(v, x)
 end
 put.scalar = kind("number", scalar)
 put.tensor = kind("tensor", tensor)
-put.operand = kind("tensor or number", function(v, x) return tensor(v, x) or scalar(v, x) end)
+put.operand = kind("tensor or number", function(v, x, k) return tensor(v, x) or scalar(v, x, k) end)
 put.string = kind("string", function(v, x, k)
   if type(x) ~= "string" then return false end
   v.tag, v.aux, v.v.str = STRING, #x, x
@@ -197,6 +208,7 @@ put.ints = kind("whole numbers", list("int64_t[?]", INTS, "ints", whole))
 put.floats = kind("numbers", list("double[?]", FLOATS, "floats", tonumber))
 put.bools = kind("booleans", list("uint8_t[?]", BOOLS, "bools"))
 put.tensors = kind("tensors", list("aj_tensor*[?]", TENSORS, "tensors", function(x) return x == nil or is_tensor(x) end))
+put.operands = put.tensors
 put.dtype = kind("name of a dtype", function(v, x)
   if type(x) == "cdata" then v.v.dtype = x
   elseif type(x) == "string" then check(core.dtype_find(str(x), ffi.cast("DLDataType*", v.v)), 5)
@@ -224,36 +236,44 @@ put.layout = kind("number of a layout", function(v, x)
   v.tag, v.v.i = LAYOUT, tonumber(x) or 0
   return type(x) == "number"
 end)
-put.generator = kind("generator", function(v, x)
-  if type(x) ~= "cdata" then return false end
-  v.tag, v.v.object = GENERATOR, x
+-- A generator, stream or function is a tag of its own. Which of them is wanted, and of which type an object, the library tells.
+put.object = kind("object that an op gave", function(v, x)
+  if not ffi.istype(Counted, x) then return false end
+  v.tag, v.v.object = x.p.type < DYNAMIC and x.p.type or OBJECT, x.p
   return true
 end)
-put.any = kind("something else", function() return false end)
+put.unknown = kind("nil (this binding has no form for its kind)", function() return false end)
 
--- A result as Lua has it. Lists become tables.
+-- A result as Lua has it. Lists become tables. Whatever is counted (from TENSOR on) is given away here.
 local function take(v)
   local tag = v.tag
   if tag == TENSOR then return own(v.v.tensor) end
   if tag == BOOL then return v.v.i ~= 0 end
-  if tag == INT then return tonumber(v.v.i) end
+  if tag == INT or tag == LAYOUT or tag == MEMORY_FORMAT then return tonumber(v.v.i) end
   if tag == FLOAT then return v.v.f end
   if tag == DTYPE then return ffi.new("DLDataType", v.v.dtype) end
+  if tag == DEVICE then return ffi.new("DLDevice", v.v.device) end
+  if tag < TENSOR then return nil end
+  local object, out = v.v.object
   if tag == STRING_OBJ then
-    local s = text(core.string_get(v.v.object))
-    core.release(v.v.object)
-    return s
-  end
-  if tag == LIST then
-    local n, out = ffi.new("uint32_t[1]"), {}
-    local items = core.list_get(v.v.object, n)
+    out = text(core.string_get(object))
+  elseif tag == COMPLEX_OBJ then
+    local parts = ffi.new("double[2]")
+    check(core.complex_get(object, parts, parts + 1))
+    out = Complex(parts[0], parts[1])
+  elseif tag == LIST then
+    local n = ffi.new("uint32_t[1]")
+    local items = core.list_get(object, n)
+    out = {}
     for i = 0, n[0] - 1 do
-      if items[i].tag == TENSOR then core.retain(items[i].v.tensor) end
+      if items[i].tag >= TENSOR then core.retain(items[i].v.object) end
       out[i + 1] = take(items[i])
     end
-    core.release(v.v.object)
-    return out
+  else
+    return Counted(object) -- whose __gc releases it
   end
+  core.release(object)
+  return out
 end
 
 local known = {}
@@ -269,7 +289,7 @@ local function call(name, a, n, results, shown, in_place)
   if in_place then rets[0] = a[0] end
   check(dispatch.call(op, a, n, rets, results), 3)
   for i = shown, results - 1 do -- by-products of kernels
-    if rets[i].tag == TENSOR then core.release(rets[i].v.tensor) end
+    if rets[i].tag >= TENSOR then core.release(rets[i].v.object) end
   end
   if shown == 1 then return take(rets[0]) end
   local out = {}
@@ -387,6 +407,11 @@ end
 Tensor.detach = M.detach
 setmetatable(Tensor, { __index = function(_, name) error(("a tensor has no method '%s'"):format(name), 2) end })
 
+local kinds = { [68] = "generator", [69] = "stream", [70] = "function" }
+ffi.metatype(Counted, {
+  __gc = function(o) core.release(o.p) end,
+  __tostring = function(o) return "adjoin " .. (kinds[o.p.type] or "object " .. text(core.type_name(o.p.type))) end,
+})
 ffi.metatype(Handle, {
   __index = Tensor,
   __gc = function(t) core.release(t.p) end,

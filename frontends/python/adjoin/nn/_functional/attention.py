@@ -62,7 +62,8 @@ def check(query, key, value, embed_dim, num_heads, attn_mask, is_causal, alike=T
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if query.size(-1) != embed_dim:
         raise AssertionError(
-            f"was expecting embedding dimension of {embed_dim}, but got {query.size(-1)}"
+            f"multi_head_attention_forward: was expecting embedding dimension of {embed_dim}, but got {query.size(-1)}: "
+            "the last size of the query must be embed_dim"
         )
     if alike and key.shape[:-1] != value.shape[:-1]:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")

@@ -48,7 +48,7 @@ class Conversion:
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, "
-                f"but got desired dtype={dtype}"
+                f"but got desired dtype={dtype}; cast what needs integers by itself"
             )
 
         def convert(tensor):

@@ -236,7 +236,8 @@ class State:
         of copying into the module's own, so their dtype and device come along.
         """
         if not hasattr(state_dict, "keys"):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            way = "give its .state_dict()" if isinstance(state_dict, adjoin.nn.Module) else "a file's is adjoin.load(path)"
+            raise TypeError(f"load_state_dict: Expected state_dict to be dict-like, got {type(state_dict)}; {way}")
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
         if metadata is not None:

@@ -134,7 +134,7 @@ class Tree:
     def train(self, mode=True):
         """Sets ``training`` here and below; layers like dropout and batch norm act by it."""
         if not isinstance(mode, bool):
-            raise ValueError("training mode is expected to be boolean")  # noqa: TRY004  (PyTorch's class)
+            raise ValueError(f"train: training mode is expected to be boolean, not {mode!r}; use train() or eval()")  # noqa: TRY004
         if _C.set_training(self, mode) is None:
             self.training = mode
             for module in self.children():

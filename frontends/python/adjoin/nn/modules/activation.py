@@ -7,6 +7,7 @@ import adjoin
 from .. import functional as F
 from ..parameter import Parameter
 from .attention import MultiheadAttention  # noqa: F401  (PyTorch has it in this room)
+from ._settings import no_data
 from .module import Module
 
 __all__ = [
@@ -46,6 +47,7 @@ class _InPlace(Module):
 
     def __init__(self, inplace=False):
         super().__init__()
+        no_data(self, inplace)
         self.inplace = inplace
 
     def _run(self, name, input, *args):
@@ -218,6 +220,7 @@ class GELU(Module):
 
     def __init__(self, approximate="none"):
         super().__init__()
+        no_data(self, approximate)
         self.approximate = approximate
 
     def forward(self, input):
@@ -337,6 +340,7 @@ class PReLU(Module):
 class _Softmax(Module):
     def __init__(self, dim=None):
         super().__init__()
+        no_data(self, dim)
         self.dim = dim
 
     def _dim(self, input):

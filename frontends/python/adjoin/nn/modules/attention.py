@@ -32,7 +32,9 @@ class MultiheadAttention(Module):
                 f"got embed_dim={embed_dim} and num_heads={num_heads} instead"
             )
         if embed_dim % num_heads:
-            raise AssertionError("embed_dim must be divisible by num_heads")
+            raise AssertionError(
+                f"{type(self).__name__}: embed_dim must be divisible by num_heads: {embed_dim} is not by {num_heads}"
+            )
         super().__init__()
         factory = {"device": device, "dtype": dtype}
         self.embed_dim = embed_dim

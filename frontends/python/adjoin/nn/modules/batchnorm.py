@@ -5,6 +5,7 @@ import adjoin
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._settings import sizes
 from .module import Module
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
@@ -18,6 +19,7 @@ class _NormBase(Module):
     def __init__(self, num_features, eps, momentum, affine, track_running_stats, device, dtype,
                  bias):  # fmt: skip
         super().__init__()
+        sizes(self, num_features=num_features)
         factory = {"device": device, "dtype": dtype}
         self.num_features = num_features
         self.eps = eps
@@ -103,12 +105,19 @@ class _BatchNorm(_NormBase):
         )
 
 
+def _wrong_dims(layer, wanted, input):
+    name = type(layer).__name__
+    others = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d", 5: "BatchNorm3d"}
+    way = f"; use {others[input.dim()]} for such" if others.get(input.dim(), name) != name else ""
+    return ValueError(f"{name}: expected {wanted} input (got {input.dim()}D input of shape {list(input.shape)}){way}")
+
+
 class BatchNorm1d(_BatchNorm):
     """Input (N, C) or (N, C, L)."""
 
     def _check_input_dim(self, input):
         if input.dim() not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+            raise _wrong_dims(self, "2D or 3D", input)
 
 
 class BatchNorm2d(_BatchNorm):
@@ -116,7 +125,7 @@ class BatchNorm2d(_BatchNorm):
 
     def _check_input_dim(self, input):
         if input.dim() != 4:
-            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+            raise _wrong_dims(self, "4D", input)
 
 
 class BatchNorm3d(_BatchNorm):
@@ -124,7 +133,7 @@ class BatchNorm3d(_BatchNorm):
 
     def _check_input_dim(self, input):
         if input.dim() != 5:
-            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+            raise _wrong_dims(self, "5D", input)
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -141,7 +150,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input):
         if input.dim() < 2:
-            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+            raise _wrong_dims(self, "at least 2D", input)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):

@@ -19,7 +19,7 @@ def _place(index, size):
     """``index`` as a position in [0, size), counted from the end when negative."""
     index = operator.index(index)
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of range")
+        raise IndexError(f"index {index} is out of range: there are {size}")
     return index % size
 
 
@@ -196,7 +196,7 @@ class ModuleList(_Numbered):
         if not isinstance(modules, Iterable):
             raise TypeError(
                 "ModuleList.extend should be called with an iterable, "
-                f"but got {type(modules).__name__}"
+                f"but got {type(modules).__name__}; put it into a list"
             )
         return super().extend(modules)
 
@@ -290,7 +290,7 @@ def _pairs(source, who):
         if not isinstance(pair, Iterable):
             raise TypeError(
                 f"{who} update sequence element #{place} should be Iterable; "
-                f"is {type(pair).__name__}"
+                f"is {type(pair).__name__}; give a dict, or pairs of a name and a value"
             )
         pair = list(pair)
         if len(pair) != 2:

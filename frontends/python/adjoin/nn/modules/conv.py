@@ -7,6 +7,7 @@ import adjoin
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._settings import sizes
 from .module import Module
 from .utils import _pair, _single, _triple, ntuple
 
@@ -18,16 +19,28 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(Module):
     """What all convolutions share; weight is (out_channels, in_channels / groups, *kernel_size)."""
 
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: str | tuple[int, ...]
+    dilation: tuple[int, ...]
+    transposed: bool
+    output_padding: tuple[int, ...]
+    groups: int
+    padding_mode: str
+
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
                  bias, padding_mode, device, dtype, transposed=False,
                  output_padding=None):  # fmt: skip
         super().__init__()
+        sizes(self, in_channels=in_channels, out_channels=out_channels, groups=groups)
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups:
-            raise ValueError("in_channels must be divisible by groups")
+            raise ValueError(f"{type(self).__name__}: in_channels must be divisible by groups: {in_channels} is not by {groups}")
         if out_channels % groups:
-            raise ValueError("out_channels must be divisible by groups")
+            raise ValueError(f"{type(self).__name__}: out_channels must be divisible by groups: {out_channels} is not by {groups}")
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(

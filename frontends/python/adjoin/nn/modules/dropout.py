@@ -1,6 +1,7 @@
 """adjoin.nn.modules.dropout: layers that zero at random while training."""
 
 from .. import functional as F
+from ._settings import no_data
 from .module import Module
 
 __all__ = [
@@ -11,6 +12,9 @@ __all__ = [
 class _Dropout(Module):
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
+        no_data(self, p)
+        if not isinstance(p, (int, float)):
+            raise TypeError(f"{type(self).__name__}: p must be a number between 0 and 1, not {p!r}, a {type(p).__name__}")
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p

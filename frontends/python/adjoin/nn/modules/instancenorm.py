@@ -18,7 +18,8 @@ class _InstanceNorm(_NormBase):
     def _check_input_dim(self, input):
         if input.dim() not in (self._dims + 1, self._dims + 2):
             raise ValueError(
-                f"expected {self._dims + 1}D or {self._dims + 2}D input (got {input.dim()}D input)"
+                f"{type(self).__name__}: expected {self._dims + 1}D or {self._dims + 2}D input "
+                f"(got {input.dim()}D input of shape {list(input.shape)})"
             )
 
     def forward(self, input):

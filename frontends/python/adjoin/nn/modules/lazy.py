@@ -137,7 +137,7 @@ class _LazyConv(LazyModuleMixin):
             )
         self.in_channels = input.shape[-dims - 1]
         if self.in_channels % self.groups:
-            raise ValueError("in_channels must be divisible by groups")
+            raise ValueError(f"{type(self).__name__}: in_channels must be divisible by groups: {self.in_channels} is not by {self.groups}")
         sizes = (self.out_channels, self.in_channels)
         first, second = reversed(sizes) if self._transposed else sizes
         self.weight.materialize((first, second // self.groups, *self.kernel_size))

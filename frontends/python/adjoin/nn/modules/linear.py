@@ -7,6 +7,7 @@ import adjoin
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._settings import sizes
 from .module import Module
 
 __all__ = ["Bilinear", "Identity", "Linear"]
@@ -26,8 +27,13 @@ class Linear(Module):
     """``y = x W^T + b``: input (*, in_features), output (*, out_features), W (out_features,
     in_features)."""
 
+    in_features: int
+    out_features: int
+    weight: adjoin.Tensor
+
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
+        sizes(self, in_features=in_features, out_features=out_features)
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(adjoin.empty(out_features, in_features, device=device, dtype=dtype))

@@ -5,6 +5,7 @@
 
 from .. import functional as F
 from .._functional import legacy_reduction
+from ._settings import no_data
 from .module import Module
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
 class _Loss(Module):
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
+        no_data(self, size_average)
         self.reduction = legacy_reduction(size_average, reduce, reduction)
 
 

@@ -6,6 +6,7 @@ import adjoin
 
 from ... import _C
 from ..parameter import Buffer, Parameter
+from ._advice import init_first, like_forward, module_wanted
 from ._calls import (  # noqa: F401  (public here, as in PyTorch)
     Calls,
     _run_registration_hooks,
@@ -30,6 +31,18 @@ _ORDERED = (
 )  # fmt: skip
 
 
+class _Signature:
+    """inspect.signature(module): that of any call; of a class, inspect finds __init__'s by itself."""
+
+    def __get__(self, module, owner=None):
+        if module is None:
+            raise AttributeError("__signature__")
+        import inspect
+
+        kinds = (("args", inspect.Parameter.VAR_POSITIONAL), ("kwargs", inspect.Parameter.VAR_KEYWORD))
+        return inspect.Signature([inspect.Parameter(name, kind) for name, kind in kinds])
+
+
 class Module(Calls, State, Conversion, Tree):
     """A network or a part of one: parameters, buffers, child modules and a ``forward``.
 
@@ -38,9 +51,14 @@ class Module(Calls, State, Conversion, Tree):
     define ``forward``.
     """
 
-    dump_patches = False
-    _version = 1  # of the layout of the state dict; subclasses raise it and convert when loading
-    call_super_init = False
+    dump_patches: bool = False
+    _version: int = 1  # of the layout of the state dict; subclasses raise it and convert when loading
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, adjoin.Tensor | None]
+    _modules: dict[str, "Module | None"]
+    call_super_init: bool = False
+    __signature__ = _Signature()
 
     def __init__(self, *args, **kwargs):
         own = type(self).__name__
@@ -68,9 +86,7 @@ class Module(Calls, State, Conversion, Tree):
 
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
-        raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
-        )
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function; {like_forward(self)}')
 
     def compile(self, *args, **kwargs):
         """Changes nothing and gives None, as ``adjoin.compile`` gives the module as it is: calls are fast without a compiler."""
@@ -114,7 +130,7 @@ class Module(Calls, State, Conversion, Tree):
     def add_module(self, name, module):
         """Adds a child module, or None for one that is absent, under ``name``."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{adjoin_typename(module)} is not a Module subclass")
+            raise TypeError(f"{type(self).__name__}: child {name!r}: {adjoin_typename(module)} is not a Module subclass; {module_wanted(module)}")
         if not isinstance(name, str):
             raise TypeError(f"module name should be a string. Got {adjoin_typename(name)}")
         if hasattr(self, name) and name not in self._modules:
@@ -131,7 +147,7 @@ class Module(Calls, State, Conversion, Tree):
 
     def _check_new_name(self, kind, name, known):
         if "_parameters" not in self.__dict__:
-            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call; {init_first(self)}")
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {adjoin_typename(name)}")
         if "." in name:
@@ -147,26 +163,26 @@ class Module(Calls, State, Conversion, Tree):
         state = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in state:
-                raise AttributeError("cannot assign parameters before Module.__init__() call")
+                raise AttributeError(f"cannot assign parameters before Module.__init__() call; {init_first(self)}")
             self._forget(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             if "_modules" not in state:
-                raise AttributeError("cannot assign module before Module.__init__() call")
+                raise AttributeError(f"cannot assign module before Module.__init__() call; {init_first(self)}")
             self._forget(name, "_modules")
             state["_modules"][name] = _run_registration_hooks("module", self, name, value)
         elif name in state.get("_parameters", ()):
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{adjoin_typename(value)}' as parameter '{name}' "
-                    "(torch.nn.Parameter or None expected)"
+                    "(torch.nn.Parameter or None expected); give nn.Parameter(tensor)"
                 )
             self.register_parameter(name, value)
         elif name in state.get("_modules", ()):
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{adjoin_typename(value)}' as child module '{name}' "
-                    "(torch.nn.Module or None expected)"
+                    f"(torch.nn.Module or None expected); {module_wanted(value)}"
                 )
             state["_modules"][name] = _run_registration_hooks("module", self, name, value)
         elif name in state.get("_buffers", ()) or isinstance(value, Buffer):
@@ -176,7 +192,7 @@ class Module(Calls, State, Conversion, Tree):
 
     def _set_buffer(self, name, value):
         if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
+            raise AttributeError(f"cannot assign buffer before Module.__init__() call; {init_first(self)}")
         if value is not None and not isinstance(value, adjoin.Tensor):
             raise TypeError(
                 f"cannot assign '{adjoin_typename(value)}' as buffer '{name}' "

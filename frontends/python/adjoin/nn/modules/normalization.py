@@ -7,6 +7,7 @@ import adjoin
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._settings import sizes
 from .module import Module
 
 __all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
@@ -39,6 +40,8 @@ class LayerNorm(_Affine):
         super().__init__()
         if isinstance(normalized_shape, numbers.Integral):
             normalized_shape = (normalized_shape,)
+        elif isinstance(normalized_shape, (float, str)):
+            sizes(self, normalized_shape=normalized_shape)
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
@@ -62,7 +65,7 @@ class GroupNorm(_Affine):
                  bias=True):  # fmt: skip
         super().__init__()
         if num_channels % num_groups:
-            raise ValueError("num_channels must be divisible by num_groups")
+            raise ValueError(f"GroupNorm: num_channels must be divisible by num_groups: {num_channels} is not by {num_groups}")
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps

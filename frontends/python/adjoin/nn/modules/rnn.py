@@ -8,6 +8,7 @@ import adjoin
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
+from ._settings import sizes
 from .module import Module
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
@@ -26,9 +27,11 @@ class RNNBase(Module):
                  dropout=0.0, bidirectional=False, proj_size=0, device=None,
                  dtype=None):  # fmt: skip
         super().__init__()
+        sizes(self, input_size=input_size)
         if not isinstance(dropout, (int, float)) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(
-                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+                f"{type(self).__name__}: dropout should be a number in range [0, 1] representing the probability of an element "
+                f"being zeroed, not {dropout!r}"
             )
         if dropout > 0 and num_layers == 1:
             warnings.warn(
@@ -118,7 +121,7 @@ class RNNBase(Module):
             raise RuntimeError(f"input must have {3 if batched else 2} dimensions, got {input.dim()}")
         if self.input_size != input.size(-1):
             raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
+                f"{type(self).__name__}: input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
 
     def _check_states(self, states, batch):

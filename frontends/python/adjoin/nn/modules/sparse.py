@@ -5,6 +5,7 @@ import adjoin
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._settings import sizes
 from .module import Module
 
 __all__ = ["Embedding", "EmbeddingBag"]
@@ -18,11 +19,15 @@ class _Table(Module):
     def __init__(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type,
                  scale_grad_by_freq, sparse, weight, requires_grad, device, dtype):  # fmt: skip
         super().__init__()
+        sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError(f"{self._padding_name} must be within num_embeddings")
+                raise AssertionError(
+                    f"{type(self).__name__}: {self._padding_name} must be within num_embeddings: {padding_idx} is none of "
+                    f"its {num_embeddings} rows; give a row more, or one of them"
+                )
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
         self.max_norm = max_norm

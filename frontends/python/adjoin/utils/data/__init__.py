@@ -1,5 +1,6 @@
 """adjoin.utils.data: data sets, samplers and the loader that makes batches of them."""
 
+from ..._hints import getattr_of
 from . import distributed  # noqa: F401
 from .collate import default_collate, default_convert  # noqa: F401
 from .dataloader import DataLoader  # noqa: F401
@@ -30,3 +31,6 @@ def get_worker_info():
 
     worker = sys.modules.get(__name__ + "._worker")
     return worker.get_worker_info() if worker else None
+
+
+__getattr__ = getattr_of(__name__)

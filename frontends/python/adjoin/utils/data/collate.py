@@ -69,7 +69,12 @@ def _like(kind, data, plain):
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     """Tensors of one size, along a new first dimension."""
-    return _stack(batch)
+    try:
+        return _stack(batch)
+    except RuntimeError as error:
+        if len({tensor.shape for tensor in batch}) == 1:
+            raise
+        raise RuntimeError(f"{error}; examples of one batch must agree: pad them, or give a collate_fn") from None
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):

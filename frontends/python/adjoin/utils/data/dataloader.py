@@ -6,6 +6,7 @@ import warnings
 
 import adjoin
 
+from ..._hints import Hinting
 from ._fetch import Exhausted, fetcher
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
@@ -20,7 +21,7 @@ class _InfiniteSampler(Sampler):
             yield None
 
 
-class DataLoader:
+class DataLoader(Hinting):
     """Iterates over a data set in batches; every ``iter()`` starts a new pass.
 
     Give ``batch_size`` with ``shuffle`` or a ``sampler``, or a ``batch_sampler``;
@@ -39,7 +40,7 @@ class DataLoader:
                  in_order=True):  # fmt: skip
         if num_workers < 0:
             raise ValueError(
-                "num_workers option should be non-negative; use num_workers=0 to disable "
+                f"num_workers option should be non-negative, not {num_workers}; use num_workers=0 to disable "
                 "multiprocessing."
             )
         if timeout < 0:
@@ -109,7 +110,7 @@ class DataLoader:
                         f"{name} option, but got {name}={value}"
                     )
         if sampler is not None and shuffle:
-            raise ValueError("sampler option is mutually exclusive with shuffle")
+            raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle; leave one: RandomSampler shuffles too")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(

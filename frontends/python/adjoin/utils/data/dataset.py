@@ -18,7 +18,7 @@ class Dataset:
         return cls  # Dataset[T] documents what comes out
 
     def __getitem__(self, index):
-        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+        raise NotImplementedError(f"Subclasses of Dataset should implement __getitem__. {type(self).__name__} does not.")
 
     def __add__(self, other):
         return ConcatDataset([self, other])
@@ -28,7 +28,7 @@ class IterableDataset(Dataset):
     """Examples one after the other: a subclass defines ``__iter__``."""
 
     def __iter__(self):
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+        raise NotImplementedError(f"Subclasses of IterableDataset should implement __iter__. {type(self).__name__} does not.")
 
     def __add__(self, other):
         return ChainDataset([self, other])
@@ -38,8 +38,12 @@ class TensorDataset(Dataset):
     """Rows of tensors that agree in their first size; an example is a tuple of rows."""
 
     def __init__(self, *tensors):
+        for tensor in tensors:
+            if isinstance(tensor, (list, tuple)):
+                raise TypeError(f"TensorDataset: tensors are wanted, not a {type(tensor).__name__}; use adjoin.tensor()")
         if any(tensor.size(0) != tensors[0].size(0) for tensor in tensors):
-            raise AssertionError("Size mismatch between tensors")
+            found = ", ".join(str(tensor.size(0)) for tensor in tensors)
+            raise AssertionError(f"TensorDataset: Size mismatch between tensors: their first sizes are {found}; give as many rows of each")
         self.tensors = tensors
 
     def __getitem__(self, index):
@@ -63,7 +67,7 @@ class StackDataset(Dataset):
         parts = args or tuple(kwargs.values())
         self._length = len(parts[0])
         if any(len(part) != self._length for part in parts):
-            raise ValueError("Size mismatch between datasets")
+            raise ValueError(f"StackDataset: Size mismatch between datasets: {', '.join(str(len(part)) for part in parts)} examples")
 
     def __getitem__(self, index):
         if isinstance(self.datasets, dict):
@@ -160,7 +164,10 @@ def random_split(dataset, lengths, generator=None):
                     stacklevel=2,
                 )
     if sum(lengths) != len(dataset):
-        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+        raise ValueError(
+            "random_split: Sum of input lengths does not equal the length of the input dataset! "
+            f"{sum(lengths)} is not {len(dataset)}; fractions that sum to 1 do as well"
+        )
     order = adjoin.randperm(sum(lengths), generator=generator).tolist()
     ends = itertools.accumulate(lengths)
     return [

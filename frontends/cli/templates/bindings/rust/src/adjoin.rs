@@ -223,7 +223,8 @@ arguments! {
     Operand<'_>: |x| match x { Operand::Tensor(t) => t.value(), Operand::Number(n) => n.value() };
     Layout: |x| v(12, 0, sys::Content { i: x.0 });
     MemoryFormat: |x| v(13, 0, sys::Content { i: x.0 });
-    &Generator: |x| v(68, 0, sys::Content { ptr: x.0 });
+    &Object: |x| v(x.tag(), 0, sys::Content { ptr: x.0 });
+    Unknown: |x| match *x {};
 }
 impl<T: Argument> Argument for Option<T> { fn value(&self) -> sys::Value { self.as_ref().map_or(NONE, |x| x.value()) } }
 #[derive(Clone, Copy)]
@@ -232,8 +233,29 @@ pub struct Layout(pub i64);
 pub struct MemoryFormat(pub i64);
 pub const CONTIGUOUS: MemoryFormat = MemoryFormat(0);
 pub const CHANNELS_LAST: MemoryFormat = MemoryFormat(2);
-/// An object of the core's that holds a random generator's state.
-pub struct Generator(pub *const c_void);
+/// What an op gives that is neither tensor nor number: a generator, a stream, a function, an object of a plugin's. It goes back
+/// into ops as it is; which of them is wanted there, the library tells. One counted pointer.
+pub struct Object(*const c_void);
+unsafe impl Send for Object {}
+unsafe impl Sync for Object {}
+impl Drop for Object {
+    fn drop(&mut self) { unsafe { (core().release)(self.0 as *mut c_void) } }
+}
+impl Clone for Object {
+    fn clone(&self) -> Object {
+        unsafe { (core().retain)(self.0 as *mut c_void) };
+        Object(self.0)
+    }
+}
+impl Object {
+    fn tag(&self) -> i32 {
+        let kind = unsafe { (*(self.0 as *const sys::Object)).kind };
+        if kind < 256 { kind } else { 71 } // registered types have one tag
+    }
+}
+/// An argument of a kind that this binding has no form for: there is no such value, only None.
+#[derive(Clone, Copy)]
+pub enum Unknown {}
 fn list(tensors: &[&Tensor]) -> Vec<*mut sys::Tensor> { tensors.iter().map(|t| t.0).collect() }
 fn holes(tensors: &[Option<&Tensor>]) -> Vec<*mut sys::Tensor> {
     tensors.iter().map(|t| t.map_or(std::ptr::null_mut(), |t| t.0)).collect()
@@ -241,37 +263,48 @@ fn holes(tensors: &[Option<&Tensor>]) -> Vec<*mut sys::Tensor> {
 
 /// A result as Rust has it; it is owned.
 pub trait Outcome: Sized { unsafe fn own(v: sys::Value) -> Result<Self>; }
-macro_rules! outcomes { ($($t:ty: |$x:ident| $e:expr;)*) => { $(impl Outcome for $t { unsafe fn own($x: sys::Value) -> Result<$t> { $e } })* } }
+unsafe fn drop_value(v: sys::Value) { if v.tag >= 64 { (core().release)(v.v.ptr as *mut c_void) } }
+unsafe fn not_a<T>(x: sys::Value, wanted: &str) -> Result<T> {
+    drop_value(x);
+    Err(Error::new(if x.tag == 0 { "this result is none".into() } else { format!("this result is no {wanted}, its tag is {}", x.tag) }))
+}
+macro_rules! outcomes { ($($t:ty: $wanted:literal |$x:ident| $($tag:pat => $e:expr),*;)*) => {
+    $(impl Outcome for $t { unsafe fn own($x: sys::Value) -> Result<$t> { match $x.tag { $($tag => Ok($e),)* _ => not_a($x, $wanted) } } })* } }
 outcomes! {
-    Option<Tensor>: |x| Ok(if x.tag == 64 { Tensor::steal(x.v.tensor) } else { None });
-    Tensor: |x| <Option<Tensor> as Outcome>::own(x)?.ok_or_else(|| Error::new("this result is none"));
-    Scalar: |x| Ok(match x.tag {
-        1 => Scalar::Bool(x.v.i != 0),
-        2 => Scalar::Int(x.v.i),
-        3 => Scalar::Float(x.v.f),
-        4 => Scalar::Complex([*x.v.c128, *x.v.c128.add(1)]),
-        _ => return Err(Error::new("this result is no number")),
-    });
-    bool: |x| Ok(x.v.i != 0);
-    i64: |x| Ok(x.v.i);
-    f64: |x| Ok(x.v.f);
-    DType: |x| Ok(x.v.dtype);
-    String: |x| { let s = copied((core().string_get)(x.v.ptr)); (core().release)(x.v.ptr as *mut c_void); Ok(s) };
-    Vec<Tensor>: |x| {
+    Tensor: "tensor" |x| 64 => Tensor(x.v.tensor);
+    Scalar: "number" |x| 1 => Scalar::Bool(x.v.i != 0), 2 => Scalar::Int(x.v.i), 3 => Scalar::Float(x.v.f), 67 => complex_of(x)?;
+    bool: "bool" |x| 1 => x.v.i != 0;
+    i64: "whole number" |x| 2 => x.v.i;
+    f64: "float" |x| 3 => x.v.f;
+    DType: "dtype" |x| 5 => x.v.dtype;
+    Device: "device" |x| 6 => x.v.device;
+    Layout: "layout" |x| 12 => Layout(x.v.i);
+    MemoryFormat: "memory format" |x| 13 => MemoryFormat(x.v.i);
+    String: "string" |x| 65 => { let s = copied((core().string_get)(x.v.ptr)); drop_value(x); s };
+    Object: "object" |x| 64.. => Object(x.v.ptr);
+}
+unsafe fn complex_of(x: sys::Value) -> Result<Scalar> {
+    let mut z = [0.0; 2];
+    let [re, im] = &mut z;
+    let got = check((core().complex_get)(x.v.ptr, re, im));
+    drop_value(x);
+    got.map(|_| Scalar::Complex(z))
+}
+impl<T: Outcome> Outcome for Option<T> {
+    unsafe fn own(x: sys::Value) -> Result<Self> { if x.tag == 0 { Ok(None) } else { T::own(x).map(Some) } }
+}
+impl<T: Outcome> Outcome for Vec<T> {
+    unsafe fn own(x: sys::Value) -> Result<Self> {
+        if x.tag != 66 { return not_a(x, "list"); }
         let mut n = 0;
         let items = (core().list_get)(x.v.ptr, &mut n);
-        let all = (0..n as usize).filter(|&i| (*items.add(i)).tag == 64).map(|i| Tensor((*items.add(i)).v.tensor).clone_kept());
-        let all = all.collect();
-        (core().release)(x.v.ptr as *mut c_void);
-        Ok(all)
-    };
-}
-impl Tensor {
-    /// A reference of its own of one that is borrowed.
-    fn clone_kept(self) -> Tensor {
-        let own = self.clone();
-        std::mem::forget(self);
-        own
+        let own = |item: sys::Value| {
+            if item.tag >= 64 { (core().retain)(item.v.ptr as *mut c_void); }
+            T::own(item)
+        };
+        let all = (0..n as usize).map(|i| own(*items.add(i))).collect();
+        drop_value(x);
+        all
     }
 }
 
@@ -337,13 +370,13 @@ unsafe extern "C" fn init(this: *mut c_void, env: *const sys::Env) -> Made {
     let (d, r) = (&*(this as *const Definition), (*env).registrar);
     let (empty, none) = (text(""), std::ptr::null());
     let name = text(d.schema.split('(').next().unwrap_or(""));
-    let saves: Vec<[i32; 2]> = (0..d.args).map(|i| [0, i]).collect();
+    let saves: Vec<sys::Save> = (0..d.args).map(|index| sys::Save { what: 0, index, only_for: 0 }).collect();
     let op = sys::OpDef { struct_size: std::mem::size_of::<sys::OpDef>() as u32, flags: 0, infer, body: none, this,
                           texts: [text(d.schema), text(d.doc), empty, empty, empty] };
     let k = sys::KernelDef { struct_size: std::mem::size_of::<sys::KernelDef>() as u32, flags: 0, texts: [name, text("cpu"), empty],
                              dtypes: 0, priority: 0, reserved: 0, run: kernel, this, can_run: none };
     let g = sys::VjpDef { struct_size: std::mem::size_of::<sys::VjpDef>() as u32, flags: 0, op: name, save: saves.as_ptr(),
-                          nsave: saves.len() as u32, reserved: 0, save_more: none, vjp, jvp: none, this, others: [none; 2] };
+                          nsave: saves.len() as u32, reserved: 0, save_more: none, vjp, this, others: [none; 3] };
     for step in [0, 1, 2] {
         let s = match step {
             0 => (dispatch().def_op)(r, &op),

@@ -19,6 +19,12 @@ pub mod sys {
         pub byte_offset: u64,
     }
     #[repr(C)]
+    pub struct Object {
+        pub refs: u64,
+        pub kind: i32,
+        pub flags: u32,
+    }
+    #[repr(C)]
     pub struct Tensor {
         pub refs: u64,
         pub kind: i32,
@@ -61,11 +67,13 @@ pub mod sys {
         pub status_free: unsafe extern "C" fn(*mut Status),
         pub retain: unsafe extern "C" fn(*mut c_void),
         pub release: unsafe extern "C" fn(*mut c_void),
-        pub types: [Unused; 4],
+        pub types: [Unused; 6],
         pub string_get: unsafe extern "C" fn(*const c_void) -> Str,
         pub list_new: Unused,
         pub list_get: unsafe extern "C" fn(*const c_void, *mut u32) -> *const Value,
-        pub functions_and_dtypes: [Unused; 9],
+        pub complex_new: Unused,
+        pub complex_get: unsafe extern "C" fn(*const c_void, *mut f64, *mut f64) -> Made,
+        pub functions_streams_and_dtypes: [Unused; 11],
         pub tensor_empty: unsafe extern "C" fn(*const DLTensor, u64, *mut *mut Tensor) -> Made,
         pub views: [Unused; 9],
         pub tensor_copy_bytes: unsafe extern "C" fn(*mut Tensor, *mut c_void, u64, i32) -> Made,
@@ -137,6 +145,8 @@ pub mod sys {
         pub payload: *mut c_void,
         pub nsaved: u32,
         pub ngrad_out: u32,
+        pub ngrad_in: u32,
+        pub reserved: u32,
     }
     pub type Kernel = unsafe extern "C" fn(*mut c_void, *mut Call) -> Made;
     pub type Vjp = unsafe extern "C" fn(*mut c_void, *mut GradCall) -> Made;
@@ -162,18 +172,23 @@ pub mod sys {
         pub can_run: Unused,
     }
     #[repr(C)]
+    pub struct Save {
+        pub what: i32,
+        pub index: i32,
+        pub only_for: u64,
+    }
+    #[repr(C)]
     pub struct VjpDef {
         pub struct_size: u32,
         pub flags: u32,
         pub op: Str,
-        pub save: *const [i32; 2],
+        pub save: *const Save,
         pub nsave: u32,
         pub reserved: u32,
         pub save_more: Unused,
         pub vjp: Vjp,
-        pub jvp: Unused,
         pub this: *mut c_void,
-        pub others: [Unused; 2],
+        pub others: [Unused; 3],
     }
     #[repr(C)]
     pub struct Env {

@@ -1,0 +1,60 @@
+// core/device/wait.cpp: waits for a device's work in slices where it can be asked, so that the user can stop it.
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "core/device/device.hpp"
+#include "core/frontend.hpp"
+#include "core/thread/watch.hpp"
+
+namespace adjoin {
+namespace {
+
+constexpr int64_t kSpinNs = 200'000, kAskNs = 50'000'000;
+
+// The pauses of somebody who waits: short ones first.
+class Pauses {
+ public:
+  aj_status* pause(const Device* d) {
+    int64_t waited = now() - begin_;
+    if (waited < kSpinNs) return sched_yield(), nullptr;
+    if (!parked_) parked_ = std::make_unique<Parked>();  // other threads of the language go on
+    if (waited >= ask_) {
+      ask_ = waited + kAskNs;
+      if (frontend_interrupted())
+        return fail_kind(AJ_CANCELLED, "KeyboardInterrupt", d->id, ": the wait for its work was interrupted by the user");
+      if (!told_ && patience_ns() && waited >= patience_ns()) {
+        told_ = true;
+        std::fprintf(stderr, "adjoin: %s: plugin '%s': what is queued there has been waited for for %d s and is not done yet\n",
+                     device_text(d->id).c_str(), std::string(d->plugin).c_str(), int(waited / 1'000'000'000));
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::clamp<int64_t>(waited / 16, 20'000, 1'000'000)));
+    return nullptr;
+  }
+
+ private:
+  static int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+  int64_t begin_ = now(), ask_ = kAskNs;
+  bool told_ = false;
+  std::unique_ptr<Parked> parked_;
+};
+
+}  // namespace
+
+aj_status* stream_wait_for(Device* d, void* stream) {
+  const aj_device_vtbl& v = d->vtbl;
+  if ((d->flags & AJ_DEV_SYNCHRONOUS) || !v.stream_sync) return nullptr;
+  int32_t done = !v.stream_query;
+  for (Pauses pauses; !done;) {
+    AJ_TRY(v.stream_query(v.self, d->id.device_id, stream, &done));
+    if (!done) AJ_TRY(pauses.pause(d));
+  }
+  return v.stream_sync(v.self, d->id.device_id, stream);
+}
+
+}  // namespace adjoin

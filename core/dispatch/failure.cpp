@@ -1,0 +1,105 @@
+// core/dispatch/failure.cpp: kernels that fail, throw, decline or give wrong results: what the user is told of them.
+#include <exception>
+#include <utility>
+
+#include "core/dispatch/call.hpp"
+#include "core/dispatch/kinds.hpp"
+#include "core/dispatch/registry.hpp"
+#include "core/dispatch/slow.hpp"
+
+namespace adjoin {
+namespace {
+
+// The last error of this thread that said that a call was declined, and who declined it. As other thread-local state: see
+// tls.hpp.
+struct Declined {
+  aj_status* status;
+  const Kernel* by;
+};
+thread_local Declined declined __attribute__((tls_model("initial-exec"))) = {nullptr, nullptr};
+
+aj_status* decline(aj_status* s, const Kernel* by) {
+  declined = {s, by};
+  return s;
+}
+
+std::string place(const Kernel* k, const aj_call* call) {
+  return text("plugin '", k->provider, "' on ", call->device);
+}
+
+std::string device_kind(const aj_call* call) {
+  return call->device.device_type ? std::string(device_kind_name(call->device.device_type)) : "device";
+}
+
+// What the caller did wrong, or asked for: whoever names the op has said enough.
+bool is_about_the_call(int32_t code) {
+  return code == AJ_INVALID_ARGUMENT || code == AJ_OUT_OF_RANGE || code == AJ_WRONG_TYPE || code == AJ_NOT_FOUND ||
+         code == AJ_PRECONDITION || code == AJ_UNIMPLEMENTED || code == AJ_OUT_OF_MEMORY;
+}
+
+}  // namespace
+
+bool is_declined(const aj_status* s, const Kernel** by) {
+  Declined last = std::exchange(declined, {nullptr, nullptr});
+  *by = last.by;
+  return s == last.status && s->code == AJ_UNIMPLEMENTED;
+}
+
+[[gnu::cold]] aj_status* kernel_failed(const aj_op* op, const Kernel* k, const aj_call* call, aj_status* s) {
+  if (k->flags & (kKernelBody | kKernelFallback)) return s;  // an op inside it has failed, or it names itself
+  if (s->code == AJ_UNIMPLEMENTED) decline(s, k);
+  if (s->is_static || s->placed || s->code == AJ_CANCELLED) return s;
+  const std::string name = text(op->schema.ident, ": ");
+  const bool named = s->message.starts_with(name);
+  if (named && is_about_the_call(s->code)) return s;
+  s->placed = true;
+  s->message.erase(0, named ? name.size() : 0);
+  return prefix(s, k->provider.empty() ? name : text(name, place(k, call), ": "));
+}
+
+[[gnu::cold]] aj_status* kernel_declines(const aj_op* op, const Kernel* k, const aj_call* call) {
+  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device_kind(call), " kernel takes this call; candidates declined"), k);
+}
+
+[[gnu::cold]] aj_status* nobody_takes(const aj_op* op, int compute, const aj_call* call) {
+  std::string device = device_kind(call);
+  std::string have = kernel_dtypes(op, call->device.device_type ? call->device.device_type - 1 : 0);
+  if (compute >= 0 && !have.empty())
+    return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ", dt(compute).name, "; it has ", have,
+                        "; cast with .to(...)"), nullptr);
+  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",
+                      settings.deterministic ? " in the deterministic mode" : "", "; candidates declined"), nullptr);
+}
+
+// A kernel may not throw; the core is the last place to say who did.
+[[gnu::cold]] aj_status* kernel_threw(const aj_op* op, const Kernel* k, const aj_call* call) {
+  aj_status* s;
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    s = fail(AJ_INTERNAL, op->schema.ident, ": ", place(k, call), " let an exception out of its kernel: ", e.what());
+  } catch (...) {
+#ifdef __GLIBCXX__
+    if (!std::current_exception()) throw;  // a forced unwinding (thread cancellation) goes on
+#endif
+    s = fail(AJ_INTERNAL, op->schema.ident, ": ", place(k, call), " let an unknown exception out of its kernel");
+  }
+  if (!s->is_static) s->placed = true;
+  return s;
+}
+
+[[gnu::cold]] aj_status* wrong_results(const aj_op* op, const Kernel* k, const aj_call* call, aj_value* made, uint32_t n) {
+  aj_status* s = nullptr;
+  for (uint32_t i = 0; i < n; i++) {
+    bool empty = made[i].tag == AJ_TENSOR && !made[i].v.tensor;
+    if (empty) made[i] = none();
+    if (!s && (empty || tag_bit(made[i].tag) & ~op->results_ok[i]))
+      s = fail(AJ_INTERNAL, op->schema.ident, ": ", k->flags & kKernelBody ? "its body" : place(k, call), " gave ",
+               tag_name(made[i].tag), " as result ", i, "; its schema is ", op->schema.text);
+    release_value(made[i]);
+    made[i] = none();
+  }
+  return s;
+}
+
+}  // namespace adjoin

@@ -1,0 +1,28 @@
+// core/guarded.hpp: a function of a table, from which no exception gets out.
+#pragma once
+#include <exception>
+#include <new>
+
+#include "core/status.hpp"
+
+namespace adjoin {
+
+// Callbacks of users and allocations inside may throw; nothing passes a table.
+template <auto F>
+struct Guarded;
+template <class... A, aj_status* (*F)(A...)>
+struct Guarded<F> {
+  static aj_status* call(A... a) {
+    try {
+      return F(a...);
+    } catch (const std::bad_alloc&) {
+      return make_status(AJ_OUT_OF_MEMORY, {}, "the system has no memory for what libadjoin itself needs");
+    } catch (const std::exception& e) {
+      return fail(AJ_INTERNAL, "libadjoin: ", e.what());
+    }
+  }
+};
+template <auto F>
+constexpr auto guarded = &Guarded<F>::call;
+
+}  // namespace adjoin

@@ -1,0 +1,63 @@
+"""adjoin._hints: what somebody may have meant by a name that is not there."""
+
+import inspect
+import sys
+import types
+
+
+def hint(name, names):
+    """"; did you mean 'x'?", or nothing if no name is like it."""
+    if name.startswith("_"):
+        return ""
+    import difflib
+
+    close = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def absent(module, name):
+    """The AttributeError of a module, for its __getattr__."""
+    home = sys.modules[module]
+    names = [n for n in dir(home) if not isinstance(vars(home).get(n), types.ModuleType)]
+    return AttributeError(f"module {module!r} has no attribute {name!r}{hint(name, names)}")
+
+
+def getattr_of(module):
+    """__getattr__ for a module that finds nothing late."""
+
+    def __getattr__(name):
+        raise absent(module, name)
+
+    return __getattr__
+
+
+def check_keywords(cls, kwargs):
+    """Raises the TypeError that __init__ would raise, with the name that is like the keyword."""
+    code = getattr(cls.__init__, "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
+        return
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    for keyword in kwargs:
+        if keyword not in names:
+            way = hint(keyword, names) or f"; it takes {', '.join(names) or 'none'}"
+            raise TypeError(f"{cls.__name__}.__init__() got an unexpected keyword argument {keyword!r}{way}")
+
+
+class Hinting:
+    """A class that is told which of its keywords was meant, as modules are."""
+
+    def __new__(cls, *args, **kwargs):
+        if kwargs:
+            check_keywords(cls, kwargs)
+        return super().__new__(cls)
+
+
+def dtype_meant(name):
+    """"; dtypes are given as adjoin.float32" where the name of a device looks like a dtype's, or nothing."""
+    from . import _C
+
+    dtypes = [n for n, value in vars(_C).items() if isinstance(value, _C.dtype)]
+    import difflib
+
+    close = difflib.get_close_matches(name, dtypes, n=1, cutoff=0.75)
+    return f"; was the dtype adjoin.{close[0]} meant?" if close else ""

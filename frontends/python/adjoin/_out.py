@@ -1,0 +1,31 @@
+"""adjoin._out: a result that was made apart goes into the tensors of out=."""
+
+import warnings
+
+from . import _C
+
+
+def put(name, made, out):
+    """Writes results into out, each of which takes the shape of its result; returns out."""
+    several = isinstance(made, tuple)
+    for result, target in zip(made if several else (made,), out if isinstance(out, (tuple, list)) else (out,), strict=True):
+        _put_one(name, result, target)
+    return type(made)(tuple(out)) if several else out
+
+
+def _put_one(name, result, target):
+    if not isinstance(target, _C.Tensor):
+        raise TypeError(f"{name}: argument 'out' must be Tensor, not {type(target).__name__}")
+    if result.requires_grad or target.requires_grad:
+        raise RuntimeError(f"{name}: out= cannot be differentiated, and a tensor requires grad; use no_grad() or drop out=")
+    if not _C.can_cast(result.dtype, target.dtype):
+        raise RuntimeError(f"{name}: the result is {result.dtype}, which cannot be cast to out's {target.dtype}")
+    if target.shape != result.shape:
+        if target.numel():
+            warnings.warn(
+                f"{name}: out= has shape {list(target.shape)} and takes the result's, {list(result.shape)}; its memory may change. "
+                "Give an out of that shape, or one that is empty: out.resize_(0)",
+                stacklevel=3,
+            )
+        target.resize_(result.shape)
+    target.copy_(result)

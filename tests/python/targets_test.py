@@ -1,0 +1,30 @@
+"""tests/python/targets_test.py: dtypes of a loss's targets that mean a mistake."""
+
+import adjoin
+import pytest
+from adjoin.nn import functional as F
+
+SCORES, TWO = adjoin.zeros(2, 3), adjoin.zeros(2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "bool", "float32", "float64"])
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss, adjoin.nn.CrossEntropyLoss()])
+def test_classes_are_int64(loss, dtype):
+    with pytest.raises(RuntimeError, match=rf"target classes must be int64, they are {dtype}.*; use target.long\(\)"):
+        loss(SCORES, adjoin.tensor([0, 1]).to(getattr(adjoin, dtype)))
+
+
+def test_classes_and_probabilities_are_taken():
+    for target in (adjoin.tensor([0, 1]), adjoin.tensor([0, 1], dtype=adjoin.uint8), adjoin.full((2, 3), 1 / 3)):
+        assert abs(F.cross_entropy(SCORES, target).item() - 1.0986123) < 1e-5
+    with pytest.raises(RuntimeError, match="probabilities must have input's shape"):
+        F.cross_entropy(SCORES, adjoin.zeros(2, 4))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("loss", [F.binary_cross_entropy_with_logits, adjoin.nn.BCEWithLogitsLoss(), lambda x, t: F.binary_cross_entropy(x + 0.5, t)])
+def test_targets_between_0_and_1_are_floats(loss, dtype):
+    target = adjoin.tensor([0, 1])
+    with pytest.raises(RuntimeError, match=rf"target must be of floats, it is {dtype}; use target.to\(input.dtype\)"):
+        loss(TWO, target.to(getattr(adjoin, dtype)))
+    assert abs(loss(TWO, target.float()).item() - 0.6931472) < 1e-5
