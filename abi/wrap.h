@@ -8,6 +8,9 @@
  * is settled; where it cannot be, the call is refused, naming op, key and layout. No kernel of a backend ever
  * meets a wrapper, whatever keys a thread excludes. A kernel at the key may return a new tensor where an old
  * one is to be written (call->rets[i] given): the core moves its payload, or its values, into the old one.
+ * For an op of kind "view" it returns a tensor made with view_of: a wrapper without is refused, for writes to
+ * it would be lost. A body that makes its result by tensor_wrap has no history that the tape could see: while
+ * a tensor that requires grad is recorded such a result is refused; the op needs a derivative (def_vjp).
  *
  * Who reads values dispatches an op, or asks tensor_settle (core.h) or tensor_strided (below): they settle or
  * refuse. Aliases (detach, a result kept for backward) share payload and version; the payload goes with the
@@ -35,7 +38,7 @@ typedef struct aj_wrap { /* EXTENSIBLE. what tensor_wrap makes a tensor of */
   aj_tensor* view_of;    /* (optional) the new tensor is its view: writes follow the rules of views */
   aj_tensor* version_of; /* (optional; else view_of) a write to either counts for both */
   int32_t level;         /* of nested transforms; the core only keeps it */
-  int32_t layout;        /* AJ_LAYOUT_...: what people see */
+  int32_t layout;        /* AJ_LAYOUT_... but STRIDED: what people see */
 } aj_wrap;
 
 /* What a key does with its tensors: beside def_key in the same init, or for the keys "lazy" and "transform".

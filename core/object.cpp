@@ -89,6 +89,14 @@ int32_t number_of(const Type* t) {
   return AJ_DYNAMIC_BEGIN + int32_t(std::find_if(types().begin(), types().end(), is_it) - types().begin());
 }
 
+// What a schema can say: Object<acme::plan>.
+bool is_type_name(std::string_view name) {
+  constexpr std::string_view signs = "_.:-";
+  return !name.empty() && name.size() <= 128 && std::ranges::all_of(name, [&](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || signs.find(char(c)) != signs.npos;
+  });
+}
+
 aj_status* gone(const char* who, const Type& t) {
   return fail(AJ_UNAVAILABLE, who, ": type '", t.name, "': plugin '", t.plugin, "', which registered it, is not loaded now");
 }
@@ -112,6 +120,8 @@ aj_status* object_new(int32_t type, size_t payload, void (*destroy)(void*), aj_o
 void* object_payload(aj_object* o) { return o ? block(o) + 1 : nullptr; }
 
 aj_status* type_register(aj_str name, uint64_t payload_size, void (*destroy)(void*), int32_t* out_type) {
+  if (!is_type_name(view(name)))
+    return fail(AJ_INVALID_ARGUMENT, "type_register: '", name, "' is no name of a type; letters, digits, _ . - and :: make one: \"acme::plan\"");
   aj_registrar* r = transaction();
   bool again = r && is_replaced(r->plugin);
   Type now = {std::string(view(name)), payload_size, destroy,

@@ -143,19 +143,27 @@ aj_status* run_keeping_order(aj_op* op, uint64_t keys, const aj_value* args, uin
   return keep_order(op, keys, args, nargs, rets, nrets, rec, run);
 }
 
+// A kernel at a key may have passed on a slot with AJ_VALUE_LENT: what comes back there is counted.
+inline aj_status* owned(aj_status* s, aj_value* rets, uint32_t nrets) {
+  for (uint32_t i = 0; !s && i < nrets; i++)
+    if (rets[i].tag == AJ_TENSOR) rets[i].aux = 0;
+  return s;
+}
+
 [[gnu::noinline]] aj_status* call_keys(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
                                        aj_value* rets, uint32_t nrets) {
   bool rec = (keys & kAutogradKey) && !tls.grad_off;
   keys &= ~kAutogradKey;
   bool writes = op->writes;
   for (uint32_t i = 0; i < nrets; i++) writes |= rets[i].tag != AJ_NONE;
-  if (__builtin_expect(keys >> 24 != 0, 0)) return boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets, writes);
+  if (__builtin_expect(keys >> 24 != 0, 0))
+    return owned(boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets, writes), rets, nrets);
   if (__builtin_expect(flags & AJ_TENSOR_FREE_ORDER, 0)) {
     if (!keeps_order(op, args, nargs)) AJ_TRY(settle_orders(args, nargs));
-    else if (writes) return call_writing(op, keys, args, nargs, rets, nrets, rec, run_keeping_order);
+    else if (writes) return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run_keeping_order), rets, nrets);
     else return run_keeping_order(op, keys, args, nargs, rets, nrets, rec);
   }
-  if (__builtin_expect(writes, 0)) return call_writing(op, keys, args, nargs, rets, nrets, rec, run);
+  if (__builtin_expect(writes, 0)) return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run), rets, nrets);
   return run(op, keys, args, nargs, rets, nrets, rec);
 }
 

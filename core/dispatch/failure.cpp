@@ -6,6 +6,7 @@
 #include "core/dispatch/kinds.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/slow.hpp"
+#include "core/object.hpp"
 
 namespace adjoin {
 namespace {
@@ -91,11 +92,15 @@ bool is_declined(const aj_status* s, const Kernel** by) {
 [[gnu::cold]] aj_status* wrong_results(const aj_op* op, const Kernel* k, const aj_call* call, aj_value* made, uint32_t n) {
   aj_status* s = nullptr;
   for (uint32_t i = 0; i < n; i++) {
-    bool empty = made[i].tag == AJ_TENSOR && !made[i].v.tensor;
-    if (empty) made[i] = none();
-    if (!s && (empty || tag_bit(made[i].tag) & ~op->results_ok[i]))
+    if (made[i].tag >= AJ_TENSOR && !made[i].v.object) made[i] = none();
+    const std::string& type = op->schema.results[i].type;
+    bool other = made[i].tag == AJ_OBJECT && !type.empty() && view(type_name(made[i].v.object->type)) != type;
+    if (!s && (other || tag_bit(made[i].tag) & ~op->results_ok[i]))
       s = fail(AJ_INTERNAL, op->schema.ident, ": ", k->flags & kKernelBody ? "its body" : place(k, call), " gave ",
-               tag_name(made[i].tag), " as result ", i, "; its schema is ", op->schema.text);
+               other ? text("an object of type '", type_name(made[i].v.object->type), "'") : tag_name(made[i].tag), " as result ", i,
+               "; its schema is ", op->schema.text);
+  }
+  for (uint32_t i = 0; s && i < n; i++) {
     release_value(made[i]);
     made[i] = none();
   }

@@ -1,6 +1,7 @@
 // core/dispatch/generic.cpp: ops whose infer says the outputs: views, products, convolutions; and bodies.
 #include <algorithm>
 
+#include "core/autograd/node.hpp"
 #include "core/autograd/record.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/kinds.hpp"
@@ -8,6 +9,7 @@
 #include "core/dispatch/settings.hpp"
 #include "core/memory/capture.hpp"
 #include "core/object.hpp"
+#include "core/tensor/wrap.hpp"
 
 namespace adjoin {
 namespace {
@@ -59,10 +61,24 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   return nullptr;
 }
 
+// A body that recorded its calls, and yet made a result with no history: by tensor_wrap, past the tape.
+[[gnu::cold]] aj_status* check_history(const Frame* f, uint32_t i) {
+  const aj_tensor* made = f->made[i].v.tensor;
+  const aj_op* op = f->op;
+  if (tls.grad_off || requires_grad(made) || !(op->grad_results >> i & 1) || !can_require_grad(priv(made).dtype)) return nullptr;
+  for (uint32_t j = 0; j < f->call.nargs; j++)
+    if (f->call.args[j].tag == AJ_TENSOR && requires_grad(f->call.args[j].v.tensor))
+      return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": an argument requires grad, and the body of the op made its result by tensor_wrap, "
+                  "which the tape does not see; give the op a derivative (def_vjp), or call it inside no_grad");
+  return nullptr;
+}
+
 aj_status* run_body(Frame* f, const Kernel* k, aj_value* rets, uint32_t nrets) {
   Cleaner cleaner{f};
   if (aj_status* s = run_kernel(f->op, k, &f->call, 0)) return name_body(s, f->op->schema.ident);
   AJ_TRY(check_results(f->op, k, &f->call, f->made, nrets));
+  for (uint32_t i = 0; i < nrets; i++)
+    if (__builtin_expect(f->made[i].tag == AJ_TENSOR && !is_strided(f->made[i].v.tensor), 0)) AJ_TRY(check_history(f, i));
   AJ_TRY(hand_out(f, rets, nrets));
   cleaner.done = true;
   return nullptr;
@@ -94,6 +110,8 @@ struct Deeper {
 };
 constexpr uint32_t kDeepest = 256;  // some 3 KiB each: threads of 1 MiB have room
 
+}  // namespace
+
 int compute_dtype(const aj_value* args, uint32_t nargs) {
   for (uint32_t i = 0; i < nargs; i++) {
     if (args[i].tag == AJ_TENSOR) return priv(args[i].v.tensor).dtype;
@@ -103,8 +121,6 @@ int compute_dtype(const aj_value* args, uint32_t nargs) {
   }
   return -1;
 }
-
-}  // namespace
 
 aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
                        uint32_t nrets) {

@@ -59,6 +59,9 @@ aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint3
 // args are those of the parameters from `first` on.
 aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint32_t nargs, uint32_t first = 0);
 
+// The dtype of the first tensor; -1 where there is none.
+int compute_dtype(const aj_value* args, uint32_t nargs);
+
 // Picks the first candidate that takes the compute dtype and agrees; the error lists what there is.
 aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call, const Kernel** out);
 // A candidate whose can_run looks at more than the signature is asked once the plan is there, where the kind has one.
@@ -78,7 +81,7 @@ aj_status* wrong_results(const aj_op* op, const Kernel* k, const aj_call* call, 
 inline aj_status* check_results(const aj_op* op, const Kernel* k, const aj_call* call, aj_value* made, uint32_t n) {
   uint32_t bad = 0;
   for (uint32_t i = 0; i < n; i++)
-    bad |= (tag_bit(made[i].tag) & ~op->results_ok[i]) | (made[i].tag == AJ_TENSOR && !made[i].v.tensor);
+    bad |= (tag_bit(made[i].tag) & ~op->results_ok[i]) | (made[i].tag == AJ_TENSOR && !made[i].v.tensor) | (made[i].tag == AJ_OBJECT);
   return __builtin_expect(bad != 0, 0) ? wrong_results(op, k, call, made, n) : nullptr;
 }
 

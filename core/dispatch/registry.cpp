@@ -271,6 +271,8 @@ aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
     return fail(AJ_INVALID_ARGUMENT, "def_wrapper: aj_wrapper_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_wrapper_def, add_gradient)), " and a key are needed");
   AJ_TRY(check_words("def_wrapper", view(d->key), d->flags, 0));
+  for (const Wrapper* other : r->wrappers)
+    if (other->key == view(d->key)) return fail(AJ_ALREADY_EXISTS, "def_wrapper: plugin '", r->plugin, "' has defined key '", d->key, "' already");
   auto* w = new Wrapper{};
   std::memcpy(&w->def, d, std::min<size_t>(d->struct_size, sizeof w->def));
   w->key = view(d->key);
@@ -326,7 +328,7 @@ const Kernel* resolve(aj_op* op, int bit) {
   }
   if (bit == kMetaType - 1 && chain.empty() && (op->infer || has_own_shapes(op))) chain.push_back(&meta_kernel);
   if (bit < 24 && op->has_body && !is_disabled(op->provider) && body_may_serve(op->schema.name, key)) chain.push_back(&op->body_kernel);
-  if (bit >= 24 && chain.empty() && registry().fallbacks[bit]) chain.push_back(registry().fallbacks[bit]);
+  if (bit >= 24 && registry().fallbacks[bit]) chain.push_back(registry().fallbacks[bit]);
   // Chains that are replaced stay, since a call may be inside, and serve again when plugins come back.
   static auto* kept = new std::map<std::pair<const aj_op*, int>, std::vector<const Kernel*>>;
   std::vector<const Kernel*>& before = (*kept)[{op, bit}];

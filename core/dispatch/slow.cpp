@@ -289,6 +289,58 @@ aj_status* move_into(aj_tensor* target, aj_value* ret) {
   return copy_into(target, made);
 }
 
+// A wrapper that shows another tensor's values must be known as its view: writes to it would be lost.
+aj_status* check_view(const Kernel* k, const aj_call* call, const aj_value& made) {
+  uint32_t n = 1;
+  const aj_value* items = made.tag == AJ_LIST_OBJ ? list_get(made.v.object, &n) : &made;
+  for (uint32_t i = 0; i < n; i++) {
+    if (items[i].tag != AJ_TENSOR || is_strided(items[i].v.tensor) || items[i].v.tensor->obj.flags & AJ_TENSOR_VIEW) continue;
+    if (call->nargs && call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == items[i].v.tensor) continue;
+    return fail(AJ_INTERNAL, call->op->schema.ident, ": the kernel of plugin '", k->provider, "' at key '", k->key,
+                "' gave a tensor that is no view of its argument; tensor_wrap makes one with view_of");
+  }
+  return nullptr;
+}
+
+bool takes(const Kernel* k, int compute, const aj_call* call) {
+  if (k->dtypes && compute >= 0 && !(k->dtypes >> compute & 1)) return false;
+  if (settings.deterministic && (k->flags & AJ_KERNEL_NONDETERMINISTIC)) return false;
+  return !k->can_run || k->can_run(k->self, call);
+}
+
+// Kernels at the key `top`. A tensor to be written is lent to the kernel's slot; what comes back in any slot is owned.
+aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* given) {
+  const aj_op* op = call->op;
+  aj_value* rets = call->rets;
+  for (uint32_t i = 0; i < call->nrets; i++) {
+    rets[i] = given[i];
+    if (given[i].tag == AJ_TENSOR) rets[i].aux = AJ_VALUE_LENT;
+  }
+  const aj_op* outer = tls.running_op;
+  __atomic_store_n(&tls.running_op, op, __ATOMIC_RELAXED);
+  uint64_t before = tls.exclude;
+  tls.exclude |= 1ull << top;  // a fallback that calls ops does not meet itself
+  aj_status* s = run_kernel(op, k, call, 0);
+  tls.exclude = before;
+  __atomic_store_n(&tls.running_op, outer, __ATOMIC_RELEASE);
+  for (uint32_t i = 0; i < call->nrets; i++) {
+    if (rets[i].tag != AJ_TENSOR) continue;
+    bool left = rets[i].aux == AJ_VALUE_LENT && given[i].tag == AJ_TENSOR && rets[i].v.tensor == given[i].v.tensor;
+    if (left) retain(rets[i].v.tensor);
+    rets[i].aux = 0;
+  }
+  if (!s) s = check_results(op, k, call, rets, call->nrets);
+  if (!s && op->kind == Kind::view && !op->has_body) s = check_view(k, call, rets[0]);
+  for (uint32_t i = 0; !s && i < call->nrets; i++)
+    if (given[i].tag == AJ_TENSOR) s = move_into(given[i].v.tensor, &rets[i]);
+  if (!s) return nullptr;
+  for (uint32_t i = 0; i < call->nrets; i++) {
+    release_value(rets[i]);
+    rets[i] = none();
+  }
+  return s;
+}
+
 aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
   uint64_t functional = keys & kFunctionalKeys & ~(kAutogradKey | kWrapKey);
   if (!functional) return without_key(op, args, nargs, rets, nrets);
@@ -297,23 +349,27 @@ aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
   if (!k) k = resolve(op, top);
   uint64_t below = keys & ((1ull << top) - 1);
   if (top < kAutogradBit) below &= ~kAutogradKey;  // recorded by who called
-  if (!k) return redispatch(op, below | (top < kAutogradBit ? 0 : keys & kAutogradKey), args, nargs, rets, nrets);
-  Frame f(op, below, args, nargs, nrets);
-  aj_tensor* given[kMaxResults];
-  for (uint32_t i = 0; i < nrets; i++) given[i] = rets[i].tag == AJ_TENSOR ? rets[i].v.tensor : nullptr;
-  f.call.rets = rets;
-  AJ_TRY(device_of(op, keys, args, nargs, &f.device));
-  f.call.device = f.device->id;
-  const aj_op* outer = tls.running_op;
-  __atomic_store_n(&tls.running_op, op, __ATOMIC_RELAXED);
-  uint64_t before = tls.exclude;
-  tls.exclude |= 1ull << top;  // a fallback that calls ops does not meet itself
-  aj_status* s = run_kernel(op, k, &f.call, 0);
-  tls.exclude = before;
-  __atomic_store_n(&tls.running_op, outer, __ATOMIC_RELEASE);
-  for (uint32_t i = 0; !s && i < nrets; i++)
-    if (given[i]) s = move_into(given[i], &rets[i]);
-  return s;
+  aj_status* declined = nullptr;
+  aj_value given[kMaxResults];
+  std::copy_n(rets, nrets, given);
+  if (k) {
+    Frame f(op, below, args, nargs, nrets);
+    f.call.rets = rets;
+    AJ_TRY(device_of(op, keys, args, nargs, &f.device));
+    f.call.device = f.device->id;
+    const int compute = compute_dtype(args, nargs);
+    for (const Kernel* by; k; k = k->next) {
+      if (!takes(k, compute, &f.call)) continue;
+      aj_status* s = run_once(k, top, &f.call, given);
+      if (!s || k->flags & kKernelFallback || !is_declined(s, &by)) return free_status(declined), s;
+      declined ? free_status(s) : void(declined = s);
+    }
+    std::copy_n(given, nrets, rets);
+  }
+  aj_status* s = redispatch(op, below | (top < kAutogradBit ? 0 : keys & kAutogradKey), args, nargs, rets, nrets);
+  if (!declined) return s;
+  if (!s || s->code != AJ_UNIMPLEMENTED) return free_status(declined), s;
+  return free_status(s), declined;  // nobody takes it: the first one's word stands
 }
 
 // A key below the tape: recorded as run() does it.

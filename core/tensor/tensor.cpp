@@ -115,7 +115,8 @@ void storage_init(Storage* s, Device* d, uint16_t flags) {
 // A block with its own storage of `bytes`.
 aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_t numel, uint64_t bytes, Block** out) {
   bool meta = d->id.device_type == kMetaType;
-  bool inside = bytes <= kInlineBytes && (d->host() || bytes == 0 || meta);
+  bool handles = d->flags & AJ_DEV_OPAQUE_POINTERS;
+  bool inside = bytes <= kInlineBytes && (d->host() || (bytes == 0 && !handles) || meta);
   Block* b = block_new(kDataOffset + (inside && !meta ? uint32_t(bytes) : 0), dtype, d, ndim, kOwnStorage);
   if (!b) return no_tensor_memory();
   Storage* s = &b->own;
@@ -130,7 +131,7 @@ aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_
     s->bytes = bytes;
   } else {
     storage_init(s, d, flags);
-    if (aj_status* failed = device_alloc(d, bytes, &s->data, &s->bytes)) {
+    if (aj_status* failed = device_alloc(d, bytes ? bytes : 1, &s->data, &s->bytes)) {
       side_dims_free(b);
       block_free(b);
       return failed;

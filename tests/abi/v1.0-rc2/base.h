@@ -70,8 +70,8 @@ typedef struct aj_object { /* FROZEN. core-private fields stand at negative offs
 /* Device, dtype, ndim and shape are always good. Without AJ_TENSOR_STRIDED the values lie elsewhere (sparse,
  * batched, not computed yet: `keys` tell): `data` and `byte_offset` are not to be read, and strides are NULL
  * or what the tensor shows. With it strides are true, and never NULL when ndim > 0. `byte_offset` is 0 unless
- * the device has AJ_DEV_OPAQUE_POINTERS: there `data` is the handle of an allocation, and the first element
- * stands so many bytes, a whole number of elements, behind its begin. */
+ * the device has AJ_DEV_OPAQUE_POINTERS: there `data` is the handle of an allocation (of an empty one, too)
+ * and the first element stands so many bytes, a whole number of elements, behind its begin. */
 typedef struct aj_tensor { /* FROZEN 72-byte prefix; only the core makes tensors */
   aj_object obj;
   DLTensor dl;   /* read-only */
@@ -129,7 +129,7 @@ enum {
 
 typedef struct aj_value { /* FROZEN. arguments are borrowed, results owned */
   int32_t tag;
-  uint32_t aux;                /* element count of AJ_STRING .. AJ_TENSORS, else 0 */
+  uint32_t aux;                /* element count of AJ_STRING .. AJ_TENSORS, else 0, but: AJ_VALUE_LENT */
   union {
     int64_t i;                 /* AJ_BOOL (0, 1), AJ_INT, AJ_LAYOUT, AJ_MEMORY_FORMAT */
     uint64_t u;
@@ -147,6 +147,8 @@ typedef struct aj_value { /* FROZEN. arguments are borrowed, results owned */
     const void* ptr;
   } v;
 } aj_value;
+/* aux of a tensor in call->rets: it is to be written, and not counted there. See op.h. */
+enum { AJ_VALUE_LENT = 1 };
 
 /* Bits of the built-in dtypes in an aj_kernel_def's mask, also the index that dtype_info returns. */
 enum {

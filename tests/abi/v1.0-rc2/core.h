@@ -65,7 +65,8 @@ typedef struct aj_core { /* EXTENSIBLE */
   /* Objects: counted. retain and release take tensors too, and NULL. */
   void (*retain)(void* object);
   void (*release)(void* object);
-  /* A type belongs to the plugin whose init registers it; the name is new in the process, or was the same
+  /* A type belongs to the plugin whose init registers it; the name, as in Object<acme::plan> (letters,
+   * digits, _ . - and ::), is new in the process, or was the same
    * plugin's before it was disabled: then the number is the same, and destroy serves what is still alive.
    * destroy (or NULL) runs on the thread that releases the last reference. A live object keeps its plugin
    * mapped. */

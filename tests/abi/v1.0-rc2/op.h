@@ -11,7 +11,11 @@
  * Forms of a call: a ret whose tag is AJ_NONE is allocated by the core; a ret that is a tensor is written
  * into (out=); ret 0 the same tensor as argument 0 is the in-place form. Every ret comes back owned. A list
  * of tensors comes back as a list object. After an error nothing is in the rets: the core releases what a
- * kernel left there.
+ * kernel left there. At a functionality key a kernel finds in its rets what the caller gave: AJ_NONE, or a
+ * tensor with AJ_VALUE_LENT. It writes that one and leaves it there, or passes it to redispatch, or replaces
+ * it by an owned tensor, which the core copies.
+ * A kernel that declines (by dtypes, by can_run, or before it wrote anything by AJ_UNIMPLEMENTED) leaves the
+ * call to the next candidate; at a functionality key then to the fallback of the key, and to the keys below.
  * Threads: every function may be called from any thread. Kernels run on any thread, several at once, without
  * locks of the core's held, and may call any function of the tables; on a device with streams they queue
  * their work on call->stream and return. Keys and autocast are the thread's; fallback policy, providers and
