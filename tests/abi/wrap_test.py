@@ -304,7 +304,20 @@ for name, read in reads(s, number):
     except Exception as e:
         assert type(e) in (NotImplementedError, RuntimeError, TypeError, BufferError, ValueError, IndexError), (name, repr(e))
         assert "coo" in str(e) or name in ("in a list", "pad by one", "format"), (name, str(e))
-assert [name for name, _ in served] == [], served
+assert [name for name, _ in served] == ["save"], served
+f = io.BytesIO()
+kept = coo([1.0, 2.0, 3.0]).requires_grad_()
+part = adjoin.nn.Parameter(s)
+part.note = "kept"
+adjoin.save({"s": s, "kept": kept, "part": part, "values": wt.values(s)}, f)
+for only in True, False:
+    f.seek(0)
+    back = adjoin.load(f, weights_only=only)
+    for name in "s", "kept", "part":
+        assert wt.values(back[name].detach()).tolist() == [1.0, 2.0, 3.0] and back[name].layout is adjoin.sparse_coo, name
+    assert back["kept"].requires_grad and not back["s"].requires_grad
+    assert type(back["part"]) is adjoin.nn.Parameter and back["part"].note == "kept"
+    assert back["values"].tolist() == [1.0, 2.0, 3.0]
 assert repr(s) == "tensor(3 values, size=(3, 4))", repr(s)
 refused(lambda: s.stride(), "coo", "to_dense")
 refused(lambda: s.is_contiguous(), "coo")
