@@ -407,3 +407,27 @@ else:
     refused(lambda: s.tolist(), "coo")
 del s, x
 """)
+
+
+def test_a_file_may_name_no_other_op(plugin):
+    python(plugin, """
+import zipfile
+s = coo([1.0, 2.0, 3.0])
+f = io.BytesIO()
+adjoin.save(s, f)
+def renamed(new):
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(f.getvalue())) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as z:
+        for entry in old.infolist():
+            z.writestr(entry, old.read(entry).replace(b"wt::coo", new) if entry.filename.endswith("data.pkl") else old.read(entry))
+    made.seek(0)
+    return made
+assert wt.values(adjoin.load(renamed(b"wt::coo"))).tolist() == [1.0, 2.0, 3.0]
+for name in b"nothere", b"eye    "[:7], b"wt::cod":
+    try:
+        adjoin.load(renamed(name))
+    except pickle.UnpicklingError as e:
+        assert "which no plugin that is loaded has" in str(e), e
+    else:
+        raise AssertionError(name)
+""")

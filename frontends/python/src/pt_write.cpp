@@ -276,15 +276,15 @@ class ObjectWriter {
     count(place, out_.tensor(place));
   }
 
-  // A tensor without strides: [op, arguments...] that make it again. None: its values are saved.
+  // (op, arguments...), which makes a tensor without strides again. None: its values are saved.
   static Shared parts_of(PyObject* o) {
     return Shared(is_strided(tensor_of(o)) ? Py_NewRef(Py_None) : must(wrapper_parts(nullptr, o)));
   }
   void made_of(PyObject* parts, bool grad) {
-    alive_.emplace_back(Py_NewRef(parts));
     out_.op('(');
-    save(PyList_GET_ITEM(parts, 0));
-    alive_.emplace_back(PyList_AsTuple(Shared(PyList_GetSlice(parts, 1, PyList_GET_SIZE(parts))).get()));
+    alive_.emplace_back(PySequence_GetItem(parts, 0));
+    save(alive_.back().get());
+    alive_.emplace_back(PySequence_Tuple(Shared(PySequence_GetSlice(parts, 1, PySequence_Size(parts))).get()));
     save(alive_.back().get());
     out_.boolean(grad);
     out_.op('t');
