@@ -79,7 +79,7 @@ enum class Kind : uint8_t { unary, unary_float, unary_bool, binary, binary_float
 struct aj_op {
   std::atomic<const adjoin::Kernel*> table[64];  // resolved; NULL leads to resolve()
   std::atomic<uint64_t> mask;                    // keys where this op, or a fallback, has something
-  adjoin::RunFn run;
+  std::atomic<adjoin::RunFn> run;                // that of its kind, or one that tells listeners
   bool writes;                                   // schema.writes
   bool has_look;                                 // some argument needs a look before anybody sees it
   bool has_dims, checks_dtypes;                  // which look

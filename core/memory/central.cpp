@@ -7,6 +7,7 @@
 
 #include "core/memory/cache.hpp"
 #include "core/memory/limit.hpp"
+#include "core/profile/profile.hpp"
 
 namespace adjoin {
 
@@ -52,7 +53,18 @@ DeviceMemory* memory_new(Device* d) {
   auto* m = new DeviceMemory(d);
   all.at[n].store(m, std::memory_order_relaxed);
   all.count.store(n + 1, std::memory_order_release);
+  memory_tell();
   return m;
+}
+
+void memory_tell() {
+  static std::mutex telling;  // the last one sees what holds
+  std::lock_guard held(telling);
+  Memories& all = memories();
+  for (uint32_t i = 0, n = all.count.load(std::memory_order_acquire); i < n; i++) {
+    DeviceMemory* m = all.at[i].load(std::memory_order_relaxed);
+    m->quick = m->host && !m->direct && !told(AJ_EVENT_MEMORY);
+  }
 }
 
 uint64_t DeviceMemory::limit() const {
