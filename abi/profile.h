@@ -15,8 +15,8 @@ extern "C" {
 enum { /* aj_event.kind, and what a listener asks for */
   AJ_EVENT_CALL = 1u << 0,   /* an op ran: its results were made and computed. In its time: the calls of its
                                 body, its kernels. A call inside of a backward pass is one as any other */
-  AJ_EVENT_KERNEL = 1u << 1, /* one function of def_kernel ran. A call that is cut into parts has an event for
-                                each, on the thread that computed it; a call by a body or a view has none */
+  AJ_EVENT_KERNEL = 1u << 1, /* a kernel of a device, or of a key below the tape, ran. A call that is cut into
+                                parts has one for each, on its thread; a body and most views have none */
   AJ_EVENT_MEMORY = 1u << 2, /* the core gave memory of a device to a tensor, or took it back. A tensor of
                                 some hundred bytes on the host has none of its own: only in_use counts it */
   AJ_EVENT_LABEL = 1u << 3   /* a range with a name, see label_begin */
@@ -69,7 +69,7 @@ typedef struct aj_profile { /* EXTENSIBLE. "x.profile", 1 */
   /* What begins from now on is told until the object is released. A call of `event` may still run on another
    * thread then; `drop` says when none does. The file of the functions stays mapped so long: unloading its
    * plugin merely disables it. Refused: kinds of 0 or unknown, flags unknown, no `event`, a struct_size that
-   * ends before `drop`. Any number may listen. Each begin and end makes every op look for its kernel again. */
+   * ends before `drop`. Any number may listen. Each begin and end has every op look for its kernel again. */
   aj_status* (*listen)(const aj_listener* l, aj_object** out);
 
   /* A range of a program: events that begin on this thread before its end are parts of it. *out is its

@@ -49,6 +49,7 @@ struct Kernel {
   const Kernel* next;       // the next candidate by priority
   std::string provider, key;
   uint32_t nparams;         // of the schema it was built with
+  mutable const Kernel* told = nullptr;  // of the first in a chain: the chain that tells listeners, once there was one
 };
 constexpr uint32_t kKernelBody = 1u << 31;     // the op's own composite
 constexpr uint32_t kKernelFallback = 1u << 30; // one for every op at a key

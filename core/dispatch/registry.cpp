@@ -345,7 +345,7 @@ const Kernel* resolve(aj_op* op, int bit) {
       if (is_chain(old, chain)) head = old;
   if (head || chain.empty()) return put_chain(op, bit, head);
   for (size_t i = chain.size(); i-- > 0;) {
-    auto* link = new Kernel(*chain[i]);
+    Kernel* link = copy_kernel(*chain[i]);
     if (tracing() && chain[i] != &meta_kernel) trace_kernel(op, bit, chain, i, link);
     link->next = head;
     constexpr uint32_t odd = kKernelBody | kKernelFallback | kKernelHost | AJ_KERNEL_BLOCKS_HOST | AJ_KERNEL_NONDETERMINISTIC;
@@ -354,6 +354,12 @@ const Kernel* resolve(aj_op* op, int bit) {
   }
   if (!tracing()) before.push_back(head);
   return put_chain(op, bit, head);
+}
+
+Kernel* copy_kernel(const Kernel& k) {
+  auto* copy = new Kernel(k);
+  copy->told = nullptr;
+  return copy;
 }
 
 void forget_resolved() {

@@ -165,7 +165,7 @@ aj_status* alloc_cached(DeviceMemory* m, uint64_t bytes, void** out, uint64_t* g
   return nullptr;
 }
 
-void free_cached(DeviceMemory* m, void* p, uint64_t got) {
+[[gnu::noinline]] void free_cached(DeviceMemory* m, void* p, uint64_t got) {
   ThreadCache* c = cache_of(m);
   FreeList& list = c->lists[medium_class(got)];
   *static_cast<void**>(p) = list.head;
@@ -240,7 +240,7 @@ void free_direct(DeviceMemory& m, void* p, uint64_t got) {
   m.large_used -= got;
 }
 
-[[gnu::always_inline]] inline aj_status* alloc_host(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* got) {
+[[gnu::noinline]] aj_status* alloc_host(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* got) {
   if (bytes <= kSmallMax) {
     int cls = small_class(uint32_t(bytes));
     *got = kSmallSize[cls];

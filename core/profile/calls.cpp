@@ -1,7 +1,6 @@
 // core/profile/calls.cpp: what stands in the place of an op's run function, and of its kernels, while somebody listens.
-#include <unordered_map>
-
 #include "core/dispatch/kinds.hpp"
+#include "core/dispatch/registry.hpp"
 #include "core/dispatch/trace.hpp"
 #include "core/profile/profile.hpp"
 
@@ -83,19 +82,17 @@ RunFn run_function(const aj_op* op) { return told(AJ_EVENT_CALL) ? run_told : ki
 
 const Kernel* tell_kernels(const aj_op* op, int bit, const Kernel* chain) {
   if (!told(AJ_EVENT_CALL | AJ_EVENT_KERNEL) || bit > kAutogradBit) return chain;  // keys above the tape only pass calls on
-  static auto* known = new std::unordered_map<const Kernel*, const Kernel*>;  // as long-lived as chains are
-  const Kernel*& head = (*known)[chain];
-  if (head) return head;
-  const Kernel** at = &head;
+  if (!chain || chain->told) return chain ? chain->told : nullptr;
+  const Kernel** at = &chain->told;
   for (const Kernel* k = chain; k; k = k->next) {
-    auto* link = new Kernel(*k);
+    Kernel* link = copy_kernel(*k);
     link->fn = tell_kernel;
     link->self = new Told{k, op, bit >= 24};
     if (k->can_run) link->can_run = ask_kernel;
     *at = link;
     at = &link->next;
   }
-  return head;
+  return chain->told;
 }
 
 }  // namespace adjoin

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -42,14 +43,16 @@ struct Place {
   std::atomic<bool> taken{true}, deaf{false};  // deaf: it let an exception out
   aj_listener listener;
   uint64_t since;
-  Pin pins[2];
   Place* next;
 
+  void hold(void (*change)(Holder, const void*)) const {
+    change(Holder::listener, reinterpret_cast<const void*>(listener.event));
+    change(Holder::listener, reinterpret_cast<const void*>(listener.drop));
+  }
   void leave() {
     if (users.fetch_sub(1) != 1) return;  // else it is closed and empty: the listener goes
     if (listener.drop) listener.drop(listener.self);
-    pins[0] = Pin();
-    pins[1] = Pin();
+    hold(unpin);
     taken.store(false);
   }
   bool enter() {
@@ -80,13 +83,17 @@ void destroy(void* payload) {
   p->leave();
 }
 
+[[gnu::noinline]] aj_status* refuse(int32_t code, const char* what, uint64_t found, const char* wanted) {
+  return fail(code, what, found, wanted);
+}
+
 aj_status* listen(const aj_listener* l, aj_object** out) {
+  static_assert(AJ_END_OF(aj_listener, drop) == 40 && kKinds == 15);
   if (!l || l->struct_size < AJ_END_OF(aj_listener, drop) || !l->event)
-    return fail(AJ_INVALID_ARGUMENT, "listen: aj_listener: struct_size is ", l ? l->struct_size : 0, ", at least ",
-                uint64_t(AJ_END_OF(aj_listener, drop)), " and a function `event` are needed");
+    return refuse(AJ_INVALID_ARGUMENT, "listen: aj_listener: struct_size is ", l ? l->struct_size : 0, ", at least 40 and a function `event` are needed");
   AJ_TRY(check_words("listen", "", l->flags, AJ_LISTEN_BEGIN));
   if (!l->kinds || l->kinds & ~uint64_t(kKinds))
-    return fail(AJ_INVALID_ARGUMENT, "listen: kinds are ", l->kinds, "; at least one of AJ_EVENT_... is needed, and none beyond ", kKinds);
+    return refuse(AJ_INVALID_ARGUMENT, "listen: kinds are ", l->kinds, "; at least one of AJ_EVENT_... is needed, and none beyond 15");
   void* payload;
   AJ_TRY(object_new(AJ_OBJECT, sizeof(Place*), destroy, out, &payload));
   std::lock_guard guard(registry().lock);
@@ -101,8 +108,7 @@ aj_status* listen(const aj_listener* l, aj_object** out) {
   p->deaf = false;
   *static_cast<Place**>(payload) = p;
   std::memcpy(&p->listener, l, sizeof *l);
-  p->pins[0] = Pin(Holder::listener, l->event);
-  p->pins[1] = Pin(Holder::listener, l->drop);
+  p->hold(pin);
   p->since = now_ns();
   p->users = Place::kOpen;
   apply_kinds();
@@ -118,8 +124,8 @@ void tell(const aj_event& e) {
     if (l.kinds & e.kind && e.begin_ns >= p->since && (e.end_ns || l.flags & AJ_LISTEN_BEGIN) && !p->deaf) try {
         l.event(l.self, &e);
       } catch (...) {
-        log_message(0, "listen", text("plugin '", plugin::plugin_at(reinterpret_cast<const void*>(l.event)),
-                                      "' let an exception out of its listener, which is told no more"));
+        std::string who = plugin::plugin_at(reinterpret_cast<const void*>(l.event));
+        log_message(0, "listen", "plugin '" + who + "' let an exception out of its listener, which is told no more");
         p->deaf = true;
       }
     p->leave();
@@ -141,22 +147,22 @@ void fill(aj_event* e, uint32_t kind, aj_str name) {
   e->begin_ns = now_ns();
 }
 
-struct Label : Open {
-  std::string text;
-  explicit Label(std::string_view name) : Open(AJ_EVENT_LABEL, {"", 0}), text(name) { event.name = str(text); }
-};
-
 void drop_label() {
   Open* o = tls.open;
   tls.open = o->outer;
-  delete static_cast<Label*>(o);
+  std::free(o);
 }
 
+// A label is followed by its text.
 aj_status* label_begin(aj_str name, uint64_t* out) {
   *out = 0;
   if (!told(AJ_EVENT_LABEL)) return nullptr;
   register_thread();
-  auto* made = new Label(view(name));
+  void* memory = std::malloc(sizeof(Open) + name.len);
+  if (!memory) return refuse(AJ_OUT_OF_MEMORY, "label_begin: no memory for ", name.len, " bytes");
+  auto* text = static_cast<char*>(memory) + sizeof(Open);
+  std::copy_n(name.data, name.len, text);
+  auto* made = new (memory) Open(AJ_EVENT_LABEL, {text, name.len});
   *out = made->event.id;
   made->tell_begin();
   return nullptr;
@@ -168,12 +174,12 @@ aj_status* label_end(uint64_t id) {
   while (*at && (*at)->event.kind == AJ_EVENT_LABEL && (*at)->event.id != id) inner = *at, at = &inner->outer;
   Open* o = *at;
   if (!o || o->event.id != id || o->event.kind != AJ_EVENT_LABEL)
-    return fail(AJ_NOT_FOUND, "label_end: label ", id, " is not open here; the thread that began it ends it, in the call in which it began");
+    return refuse(AJ_NOT_FOUND, "label_end: label ", id, " is not open here; the thread that began it ends it, in the call in which it began");
   *at = o->outer;
   (inner ? inner->event.parent : tls.event) = o->event.parent;
   o->event.end_ns = now_ns();
-  if (told(AJ_EVENT_LABEL)) tell(o->event);
-  delete static_cast<Label*>(o);
+  tell(o->event);
+  std::free(o);
   return nullptr;
 }
 
