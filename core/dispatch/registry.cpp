@@ -356,7 +356,7 @@ const Kernel* resolve(aj_op* op, int bit) {
   return put_chain(op, bit, head);
 }
 
-Kernel* copy_kernel(const Kernel& k) {
+[[gnu::cold]] Kernel* copy_kernel(const Kernel& k) {
   auto* copy = new Kernel(k);
   copy->told = nullptr;
   return copy;

@@ -124,8 +124,8 @@ void tell(const aj_event& e) {
     if (l.kinds & e.kind && e.begin_ns >= p->since && (e.end_ns || l.flags & AJ_LISTEN_BEGIN) && !p->deaf) try {
         l.event(l.self, &e);
       } catch (...) {
-        std::string who = plugin::plugin_at(reinterpret_cast<const void*>(l.event));
-        log_message(0, "listen", "plugin '" + who + "' let an exception out of its listener, which is told no more");
+        log_message(0, plugin::plugin_at(reinterpret_cast<const void*>(l.event)),
+                    "its listener let an exception out, and is told no more");
         p->deaf = true;
       }
     p->leave();

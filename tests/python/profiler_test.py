@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import adjoin
+import adjoin.plugin
 from adjoin.profiler import profile, record_function
 
 
@@ -102,3 +103,24 @@ def test_two_profiles_and_one_that_is_dropped():
         del forgotten
         x.cos()
     assert list(rows_of(inner)) == ["sin"] and set(rows_of(outer)) == {"exp", "sin", "cos"}
+
+
+def test_beside_the_trace_of_kernels():
+    x = adjoin.ones(3)
+    for _ in range(2):
+        with adjoin.plugin.explain() as served:
+            with profile() as prof:
+                x.exp()
+            x.exp()
+        x.exp()
+        assert [event.name for event in prof.events()] == ["exp"] and prof.events()[0].provider == "cpu"
+        assert [row["calls"] for row in served.rows if row["op"] == "exp"] == [2] and served.by("exp") == ["cpu"]
+
+
+def test_a_decorated_function_keeps_its_name():
+    @record_function("label")
+    def function():
+        """Says so."""
+        return 5
+
+    assert function() == 5 and function.__name__ == "function" and function.__doc__ == "Says so."
