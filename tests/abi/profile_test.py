@@ -2,7 +2,7 @@
 
 import pytest
 
-from abi_tools import HERE, LIBADJOIN, adjoin, compile_plugin, run_python
+from abi_tools import HERE, LIBADJOIN, PLUGINDIR, adjoin, compile_plugin, run_python
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +141,20 @@ with heard(CALL) as told:
     for t in both: t.join()
 counts = collections.Counter((e.name, e.thread, e.parent) for e in told)
 assert counts == {(name, threads[name], 0): 1000 for name in threads}, counts
+""")
+
+
+@pytest.mark.skipif(not (PLUGINDIR / "libaj_emulated.so").exists(), reason="NOT TESTED: no plugin with streams was built")
+def test_the_stream_of_a_device(plugin):
+    python(plugin, """
+x, other = adjoin.ones(3000, device="emulated"), adjoin.Stream(device="emulated")
+with heard(CALL | KERNEL) as told:
+    x.sin()
+    with other:
+        x.exp()
+assert {(e.name, e.stream, e.provider, e.kind_of_device) for e in told} == {
+    ("sin", 0, "emulated", told[0].kind_of_device), ("exp", 1, "emulated", told[0].kind_of_device)}
+assert len(told) == 4 and told[0].kind_of_device > 16
 """)
 
 
