@@ -31,6 +31,7 @@
 #include "core/plugin/loader.hpp"
 #include "core/plugin/manage.hpp"
 #include "core/plugin/replace.hpp"
+#include "core/profile/profile.hpp"
 #include "core/random/generator.hpp"
 #include "core/service/services.hpp"
 #include "core/tensor/prepared.hpp"
@@ -373,6 +374,7 @@ const void* core_query(const char* name, uint32_t major) {
   if (n == "x.tape") return tape_table();
   if (n == "aj.plugins") return plugins_table();
   if (n == "x.wrap") return &wrap_table;
+  if (n == "x.profile") return &profile_table;
   if (n == "x.plugins") return plugin::experimental_table();
   return nullptr;
 }

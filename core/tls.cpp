@@ -9,6 +9,7 @@
 #include "core/memory/memory.hpp"
 #include "core/memory/small.hpp"
 #include "core/plugin/crash.hpp"
+#include "core/profile/profile.hpp"
 #include "core/thread/fork.hpp"
 #include "core/thread/quiet.hpp"
 
@@ -24,6 +25,7 @@ pthread_key_t end_key;
 
 void thread_end(void*) {
   autocast_thread_end();
+  labels_end();
   tls.registered = 0;
   quiet_remove(&tls);
   for (FreeList& list : tls.small) list.limit = 0;

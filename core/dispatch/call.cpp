@@ -66,6 +66,8 @@ struct Running {
   ~Running() { __atomic_store_n(&tls.running_op, before, __ATOMIC_RELEASE); }
 };
 
+inline RunFn run_of(const aj_op* op) { return op->run.load(std::memory_order_relaxed); }
+
 // Served elsewhere, or an error; recorded as the op that it is.
 [[gnu::cold, gnu::noinline]] aj_status* without_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
                                                        uint32_t nrets, bool rec) {
@@ -86,7 +88,7 @@ struct Running {
     }
     if (s != failed) free_status(s);
     if (!by || !by->next) break;
-    s = op->run(op, by->next, 0, args, nargs, rets, nrets);
+    s = run_of(op)(op, by->next, 0, args, nargs, rets, nrets);
     if (!s) return free_status(failed), nullptr;
   }
   if (!may_copy(op, args, nargs)) return failed;
@@ -95,7 +97,7 @@ struct Running {
 }
 
 inline aj_status* serve(aj_op* op, const Kernel* k, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
-  aj_status* s = op->run(op, k, 0, args, nargs, rets, nrets);
+  aj_status* s = run_of(op)(op, k, 0, args, nargs, rets, nrets);
   return __builtin_expect(!s, 1) ? nullptr : after_failure(op, args, nargs, rets, nrets, s);
 }
 
@@ -120,15 +122,15 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
     return s;
   }
   if (op->kind == Kind::view && op->infer) {
-    AJ_TRY(op->run(op, k, 0, args, nargs, rets, nrets));
+    AJ_TRY(run_of(op)(op, k, 0, args, nargs, rets, nrets));
     bool copied = op->has_body && priv(rets[0].v.tensor).storage != priv(args[0].v.tensor).storage;  // its body recorded
     return copied ? nullptr : record_view(op, args, nargs, rets, nrets);
   }
   if (op->has_body && !op->vjp.load(std::memory_order_acquire))  // the body records by itself
-    return op->run(op, &op->body_kernel, 0, args, nargs, rets, nrets);
+    return run_of(op)(op, &op->body_kernel, 0, args, nargs, rets, nrets);
   if (k->flags & kKernelBody) {
     NoGrad off;
-    AJ_TRY(op->run(op, k, 0, args, nargs, rets, nrets));
+    AJ_TRY(run_of(op)(op, k, 0, args, nargs, rets, nrets));
   } else {
     AJ_TRY(serve(op, k, args, nargs, rets, nrets));
   }

@@ -112,6 +112,11 @@ const Kernel meta_kernel{nothing, nullptr, AJ_KERNEL_CASTS, 0, 0, nullptr, nullp
 
 bool has_own_shapes(const aj_op* op) { return op->kind <= Kind::scan; }
 
+RunFn kind_run(Kind kind) {
+  static_assert(std::size(kKinds) == size_t(Kind::custom) + 1);  // in the order of the enum
+  return kKinds[int(kind)].run;
+}
+
 aj_status* set_kind(aj_op* op) {
   const Schema& s = op->schema;
   if (s.params.size() > 32) return fail(AJ_INVALID_ARGUMENT, s.name, ": ", uint64_t(s.params.size()), " parameters; at most 32 are possible");

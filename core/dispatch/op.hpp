@@ -49,6 +49,7 @@ struct Kernel {
   const Kernel* next;       // the next candidate by priority
   std::string provider, key;
   uint32_t nparams;         // of the schema it was built with
+  mutable const Kernel* told = nullptr;  // of the first in a chain: the chain that tells listeners, once there was one
 };
 constexpr uint32_t kKernelBody = 1u << 31;     // the op's own composite
 constexpr uint32_t kKernelFallback = 1u << 30; // one for every op at a key
@@ -79,7 +80,7 @@ enum class Kind : uint8_t { unary, unary_float, unary_bool, binary, binary_float
 struct aj_op {
   std::atomic<const adjoin::Kernel*> table[64];  // resolved; NULL leads to resolve()
   std::atomic<uint64_t> mask;                    // keys where this op, or a fallback, has something
-  adjoin::RunFn run;
+  std::atomic<adjoin::RunFn> run;                // that of its kind, or one that tells listeners
   bool writes;                                   // schema.writes
   bool has_look;                                 // some argument needs a look before anybody sees it
   bool has_dims, checks_dtypes;                  // which look

@@ -19,6 +19,7 @@
 #include "core/dispatch/thunk.hpp"
 #include "core/dispatch/trace.hpp"
 #include "core/plugin/loader.hpp"
+#include "core/profile/profile.hpp"
 #include "core/service/services.hpp"
 #include "core/tensor/wrap.hpp"
 #include "core/thread/fork.hpp"
@@ -107,6 +108,12 @@ bool is_chain(const Kernel* link, const std::vector<const Kernel*>& chain) {
     link = link->next;
   }
   return !link;
+}
+
+const Kernel* put_chain(aj_op* op, int bit, const Kernel* chain) {
+  chain = tell_kernels(op, bit, chain);
+  op->table[bit].store(chain, std::memory_order_release);
+  return chain;
 }
 
 // A derivative that a plugin defines again as it was: what tapes hold.
@@ -336,12 +343,9 @@ const Kernel* resolve(aj_op* op, int bit) {
   if (!tracing())
     for (const Kernel* old : before)
       if (is_chain(old, chain)) head = old;
-  if (head || chain.empty()) {
-    op->table[bit].store(head, std::memory_order_release);
-    return head;
-  }
+  if (head || chain.empty()) return put_chain(op, bit, head);
   for (size_t i = chain.size(); i-- > 0;) {
-    auto* link = new Kernel(*chain[i]);
+    Kernel* link = copy_kernel(*chain[i]);
     if (tracing() && chain[i] != &meta_kernel) trace_kernel(op, bit, chain, i, link);
     link->next = head;
     constexpr uint32_t odd = kKernelBody | kKernelFallback | kKernelHost | AJ_KERNEL_BLOCKS_HOST | AJ_KERNEL_NONDETERMINISTIC;
@@ -349,13 +353,20 @@ const Kernel* resolve(aj_op* op, int bit) {
     head = link;
   }
   if (!tracing()) before.push_back(head);
-  op->table[bit].store(head, std::memory_order_release);
-  return head;
+  return put_chain(op, bit, head);
+}
+
+[[gnu::cold]] Kernel* copy_kernel(const Kernel& k) {
+  auto* copy = new Kernel(k);
+  copy->told = nullptr;
+  return copy;
 }
 
 void forget_resolved() {
-  for (aj_op* op : registry().ops)
+  for (aj_op* op : registry().ops) {
     for (auto& entry : op->table) entry.store(nullptr, std::memory_order_release);
+    op->run.store(run_function(op), std::memory_order_relaxed);
+  }
 }
 
 void resolve_again() {

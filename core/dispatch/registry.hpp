@@ -76,6 +76,7 @@ void retire_definitions(std::string_view plugin);      // its ops lose their fun
 const Kernel* resolve(aj_op* op, int bit);
 void forget_resolved();                     // after any change of the registry, under its lock
 void resolve_again();                       // the same, with the lock taken
+Kernel* copy_kernel(const Kernel& k);       // for a chain
 std::string kernel_dtypes(const aj_op* op, int bit);
 
 void init_op(aj_op* op);                    // reads tags and schema into the fields of the call path

@@ -80,9 +80,7 @@ aj_status* traced(void* self, aj_call* call) {
   // Of a plan that is cut, the part that begins with the first element stands for the call.
   if (!call->plan || call->plan->first_index == 0) t->row->calls.fetch_add(1);
   t->row->ns.fetch_add(uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(ns).count()));
-  t->row->bytes.fetch_add(call->plan ? bytes_of(*call->plan)
-                                     : bytes_of(call->args, call->nargs) +
-                                           bytes_of(call->rets, call->nrets));
+  t->row->bytes.fetch_add(bytes_of_call(call));
   return s;
 }
 
@@ -125,6 +123,11 @@ std::string report() {
 }
 
 }  // namespace
+
+uint64_t bytes_of_call(const aj_call* call) {
+  return call->plan ? bytes_of(*call->plan)
+                    : bytes_of(call->args, call->nargs) + bytes_of(call->rets, call->nrets);
+}
 
 bool tracing() { return on_now.load(std::memory_order_relaxed); }
 

@@ -8,6 +8,7 @@
 namespace adjoin {
 
 bool tracing();
+uint64_t bytes_of_call(const aj_call* call);  // of its operands, read and written
 // Makes link, a copy of chain[i], count its calls.
 void trace_kernel(const aj_op* op, int bit, const std::vector<const Kernel*>& chain, size_t i,
                   Kernel* link);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/memory/capture.hpp"
+#include "core/profile/profile.hpp"
 #include "core/tensor/prepared.hpp"
 
 namespace adjoin {
@@ -164,7 +165,7 @@ aj_status* alloc_cached(DeviceMemory* m, uint64_t bytes, void** out, uint64_t* g
   return nullptr;
 }
 
-void free_cached(DeviceMemory* m, void* p, uint64_t got) {
+[[gnu::noinline]] void free_cached(DeviceMemory* m, void* p, uint64_t got) {
   ThreadCache* c = cache_of(m);
   FreeList& list = c->lists[medium_class(got)];
   *static_cast<void**>(p) = list.head;
@@ -239,26 +240,21 @@ void free_direct(DeviceMemory& m, void* p, uint64_t got) {
   m.large_used -= got;
 }
 
-}  // namespace
+[[gnu::noinline]] aj_status* alloc_host(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* got) {
+  if (bytes <= kSmallMax) {
+    int cls = small_class(uint32_t(bytes));
+    *got = kSmallSize[cls];
+    *out = small_alloc(cls);
+    return __builtin_expect(*out != nullptr, 1) ? nullptr : out_of_memory(m, bytes, nullptr);
+  }
+  if (bytes <= kMediumMax)
+    return kPlainHeap ? alloc_plain(m, bytes, out, got) : alloc_cached(&m, bytes, out, got);
+  return alloc_large(m, nullptr, bytes, out, got);
+}
 
-aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got) {
+aj_status* alloc_any(Device* d, uint64_t bytes, void** out, uint64_t* got) {
   DeviceMemory* m = d->memory;
-  if (__builtin_expect(!m, 0)) {  // meta
-    *out = nullptr;
-    *got = 0;
-    return nullptr;
-  }
-  if (m->host && !m->direct) {
-    if (bytes <= kSmallMax) {
-      int cls = small_class(uint32_t(bytes));
-      *got = kSmallSize[cls];
-      *out = small_alloc(cls);
-      return __builtin_expect(*out != nullptr, 1) ? nullptr : out_of_memory(*m, bytes, nullptr);
-    }
-    if (bytes <= kMediumMax)
-      return kPlainHeap ? alloc_plain(*m, bytes, out, got) : alloc_cached(m, bytes, out, got);
-    return alloc_large(*m, nullptr, bytes, out, got);
-  }
+  if (m->host && !m->direct) return alloc_host(*m, bytes, out, got);
   if (!d->vtbl.mem_alloc)
     return fail(AJ_UNIMPLEMENTED, device_kind_name(d->id.device_type),
                 ": the device has no memory of its own to allocate");
@@ -273,23 +269,53 @@ aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got) {
                              : alloc_large(*m, stream, bytes, out, got);
 }
 
-void device_free(Device* d, void* p, uint64_t got) {
-  DeviceMemory* m = d->memory;
-  if (!p || !m) return;
+void free_any(DeviceMemory* m, void* p, uint64_t got) {
   if (m->host && !m->direct) {
-    if (kPlainHeap && got > kSmallMax && got <= kMediumMax) {
+    if (got <= kSmallMax) return small_free(small_class(uint32_t(got)), p);
+    if (got <= kMediumMax && !kPlainHeap) return free_cached(m, p, got);
+    if (got <= kMediumMax) {
       std::free(p);
       std::lock_guard held(m->lock);
       m->medium_used -= got;
       return;
     }
-    if (got <= kSmallMax) return small_free(small_class(uint32_t(got)), p);
-    if (got <= kMediumMax) return free_cached(m, p, got);
   }
   std::lock_guard held(m->lock);
   if (m->direct) return free_direct(*m, p, got);
   if (!m->host && defer_free(*m, p, got)) return;
   give_block(*m, p, got);
+}
+
+[[gnu::noinline]] aj_status* alloc_telling(Device* d, uint64_t bytes, void** out, uint64_t* got) {
+  AJ_TRY(alloc_any(d, bytes, out, got));
+  if (told(AJ_EVENT_MEMORY)) tell_memory(d, *out, int64_t(*got));
+  return nullptr;
+}
+
+[[gnu::noinline]] void free_telling(Device* d, void* p, uint64_t got) {
+  free_any(d->memory, p, got);
+  if (told(AJ_EVENT_MEMORY)) tell_memory(d, p, -int64_t(got));
+}
+
+}  // namespace
+
+aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got) {
+  DeviceMemory* m = d->memory;
+  if (__builtin_expect(!m, 0)) {  // meta
+    *out = nullptr;
+    *got = 0;
+    return nullptr;
+  }
+  if (m->quick.load(std::memory_order_relaxed)) return alloc_host(*m, bytes, out, got);
+  return alloc_telling(d, bytes, out, got);
+}
+
+void device_free(Device* d, void* p, uint64_t got) {
+  DeviceMemory* m = d->memory;
+  if (!p || !m) return;
+  if (!kPlainHeap && m->quick.load(std::memory_order_relaxed) && got <= kMediumMax)
+    return got <= kSmallMax ? small_free(small_class(uint32_t(got)), p) : free_cached(m, p, got);
+  free_telling(d, p, got);
 }
 
 void memory_thread_end() {

@@ -67,6 +67,7 @@ struct DeviceMemory {
   Device* device;
   const bool host, handles;  // handles: pointers are opaque, so only whole allocations are kept
   const bool direct;         // each request is one of the device's
+  std::atomic<bool> quick{false};  // the host's own heap, and nobody listens: set by memory_tell
   std::mutex lock;
   Segments segments;
   std::unordered_map<void*, Central> central;  // by stream

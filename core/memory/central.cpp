@@ -7,6 +7,7 @@
 
 #include "core/memory/cache.hpp"
 #include "core/memory/limit.hpp"
+#include "core/profile/profile.hpp"
 
 namespace adjoin {
 
@@ -43,8 +44,15 @@ DeviceMemory::DeviceMemory(Device* d)
       direct((d->flags & AJ_DEV_OPAQUE_POINTERS) || (!d->host() && cache_is_off())),
       segments(d->host() ? 2 << 20 : 512 << 10) {}
 
+namespace {
+
+std::mutex adding;  // held, too, while `quick` is decided: the last one sees what holds
+
+void decide(DeviceMemory* m) { m->quick = m->host && !m->direct && !told(AJ_EVENT_MEMORY); }
+
+}  // namespace
+
 DeviceMemory* memory_new(Device* d) {
-  static std::mutex adding;
   std::lock_guard held(adding);
   Memories& all = memories();
   uint32_t n = all.count.load(std::memory_order_relaxed);
@@ -52,7 +60,15 @@ DeviceMemory* memory_new(Device* d) {
   auto* m = new DeviceMemory(d);
   all.at[n].store(m, std::memory_order_relaxed);
   all.count.store(n + 1, std::memory_order_release);
+  decide(m);
   return m;
+}
+
+void memory_tell() {
+  std::lock_guard held(adding);
+  Memories& all = memories();
+  for (uint32_t i = 0, n = all.count.load(std::memory_order_acquire); i < n; i++)
+    decide(all.at[i].load(std::memory_order_relaxed));
 }
 
 uint64_t DeviceMemory::limit() const {

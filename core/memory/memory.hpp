@@ -26,6 +26,9 @@ void memory_use(Device* d, void* p, void* stream);
 // owners.
 std::string memory_report(Device* d);
 
+uint64_t memory_in_use(Device* d);  // as memory_stats says it
+void memory_tell();                 // whether somebody listens to memory has changed
+
 void memory_thread_end();
 void memory_fork_prepare();
 void memory_fork_parent();

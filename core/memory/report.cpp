@@ -113,6 +113,8 @@ aj_status* out_of_memory(DeviceMemory& m, uint64_t asked, aj_status* steal_cause
   return s;
 }
 
+uint64_t memory_in_use(Device* d) { return numbers(d).in_use; }
+
 aj_status* memory_stats(DLDevice device, aj_memory_stats* io) {
   Device* d;
   AJ_TRY(memory_of(device, "memory_stats", &d));

@@ -8,7 +8,7 @@
 namespace adjoin {
 
 // What holds a function of a plugin; the order of kPinNames in pins.cpp.
-enum class Holder : uint8_t { object, function, hook, node, memory, frontend, call, kinds };
+enum class Holder : uint8_t { object, function, hook, node, memory, frontend, call, listener, kinds };
 
 // Nothing happens for NULL and for addresses outside of plugins. Lock-free: a look at each loaded plugin's range.
 void pin(Holder what, const void* code);

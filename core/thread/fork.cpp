@@ -11,6 +11,7 @@
 #include "core/device/device.hpp"
 #include "core/memory/memory.hpp"
 #include "core/thread/pool.hpp"
+#include "core/tls.hpp"
 
 namespace adjoin {
 namespace {
@@ -44,6 +45,7 @@ void parent() {
 }
 
 void child() {
+  tls.thread_id = 0;  // it has another number
   memory_fork_child();
   pool_fork_child();
   devices_fork_child();

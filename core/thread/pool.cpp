@@ -42,15 +42,18 @@ struct Inherited {
   void* current_node;
   const Kernel* running_kernel;
   const aj_op* running_op;
+  uint64_t event;
 
   static Inherited take() {
     return {tls.include,   tls.exclude,     tls.line,         tls.site,           tls.grad_off,
-            tls.inference, tls.in_backward, tls.current_node, tls.running_kernel, tls.running_op};
+            tls.inference, tls.in_backward, tls.current_node, tls.running_kernel, tls.running_op,
+            tls.event};
   }
   void give() const {
     tls.include = include, tls.exclude = exclude, tls.line = line, tls.site = site;
     tls.grad_off = grad_off, tls.inference = inference, tls.in_backward = in_backward;
     tls.current_node = current_node;
+    tls.event = event;
     // Atomic, for the watchdog's thread reads both.
     __atomic_store_n(&tls.running_kernel, running_kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&tls.running_op, running_op, __ATOMIC_RELAXED);

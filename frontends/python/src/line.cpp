@@ -8,6 +8,8 @@
 
 namespace adjoin::py {
 
+static const uint64_t other_devices = ((1ull << 23) - 1) & ~(1ull << (kDLCPU - 1));
+const uint64_t* line_keys = &other_devices;
 LineEntry line_cache[1024];
 thread_local uint32_t call_site = 0;
 

@@ -31,8 +31,12 @@ extern thread_local uint32_t call_site;
 // Tells the core the line of the call that is about to be recorded, or queued on a device.
 void note_line();
 
-// Work on other devices than the host may fail when the program is elsewhere: errors name its line.
-constexpr uint64_t kDeviceKeys = ((1ull << 23) - 1) & ~(1ull << (kDLCPU - 1));
+// Of the core: keys of tensors whose calls have a line though nothing is recorded. Work on other devices than the host may fail
+// when the program is elsewhere, and errors name its line; who listens to calls wants that of each.
+extern const uint64_t* line_keys;
+inline bool wants_line(uint64_t keys) {
+  return unlikely((keys & __atomic_load_n(line_keys, __ATOMIC_RELAXED)) != 0) || (keys & kAutogradKey && autograd->grad_mode());
+}
 
 aj_status* describe_line(uint32_t line, aj_object** out);
 PyObject* line_text(uint32_t line);

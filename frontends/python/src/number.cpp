@@ -29,7 +29,7 @@ PyObject* finish(const Program& p, const aj_value* v, uint64_t keys, PyObject* i
   ret.tag = AJ_NONE;
   ret.aux = 0;
   if (in_place) ret = v[0];
-  if (unlikely(keys & kDeviceKeys) || (keys & kAutogradKey && autograd->grad_mode())) note_line();
+  if (wants_line(keys)) note_line();
   if (aj_status* s = dispatch->call(p.op, v, p.nparams, &ret, 1); unlikely(s != nullptr)) return raise(s);
   if (likely(!in_place)) return wrap(ret.v.tensor);
   core->release(ret.v.tensor);

@@ -192,7 +192,7 @@ bool call_program(const Program& p, aj_value* values, size_t given, aj_value* re
   for (size_t i = given; i < p.nparams; ++i) values[i] = p.params[i].value;
   for (int i = 0; i < p.nresults; ++i) rets[i] = aj_value{};
   if (in_place) rets[0] = values[0];
-  if (keys & kDeviceKeys || (keys & kAutogradKey && autograd->grad_mode())) note_line();
+  if (wants_line(keys)) note_line();
   return !failed(dispatch->call(p.op, values, p.nparams, rets, p.nresults));
 }
 
@@ -209,7 +209,8 @@ PyObject* run_in_place(const Program& p, Frame& f, PyObject* first) {
 static bool makes_elsewhere(const Program& p, const Frame& f) {
   if (p.device < 0 || f.keys) return false;
   const aj_value& device = f.values[p.device];
-  return device.tag == AJ_DEVICE && device.v.device.device_type != kDLCPU;
+  int32_t kind = device.tag == AJ_DEVICE ? device.v.device.device_type : kDLCPU;
+  return kind != kDLCPU || wants_line(1ull << (kDLCPU - 1));
 }
 
 // out= where the op cannot write it by itself: the result is made first, and then put there.
@@ -240,7 +241,7 @@ PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
   } else if (unlikely(f.out != nullptr) && !set_out(p, f.out, rets)) {
     return nullptr;
   }
-  if (unlikely(f.keys & kDeviceKeys) || (f.keys & kAutogradKey && autograd->grad_mode()) || makes_elsewhere(p, f)) note_line();
+  if (wants_line(f.keys) || makes_elsewhere(p, f)) note_line();
   if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults); unlikely(s != nullptr)) {
     if (!f.out || view(core->status_kind(s)) != "OutShapeError") return raise(s);
     core->status_free(s);
