@@ -341,6 +341,13 @@ aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* giv
   return s;
 }
 
+// Nobody takes the call: what the first who declined has said stands.
+aj_status* first_word(aj_status* declined, aj_status* s) {
+  if (declined && s && s->code == AJ_UNIMPLEMENTED) std::swap(declined, s);
+  free_status(declined);
+  return s;
+}
+
 aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
   uint64_t functional = keys & kFunctionalKeys & ~(kAutogradKey | kWrapKey);
   if (!functional) return without_key(op, args, nargs, rets, nrets);
@@ -361,15 +368,13 @@ aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
     for (const Kernel* by; k; k = k->next) {
       if (!takes(k, compute, &f.call)) continue;
       aj_status* s = run_once(k, top, &f.call, given);
-      if (!s || k->flags & kKernelFallback || !is_declined(s, &by)) return free_status(declined), s;
+      if (!s || k->flags & kKernelFallback || !is_declined(s, &by)) return first_word(declined, s);
       declined ? free_status(s) : void(declined = s);
     }
     std::copy_n(given, nrets, rets);
   }
   aj_status* s = redispatch(op, below | (top < kAutogradBit ? 0 : keys & kAutogradKey), args, nargs, rets, nrets);
-  if (!declined) return s;
-  if (!s || s->code != AJ_UNIMPLEMENTED) return free_status(declined), s;
-  return free_status(s), declined;  // nobody takes it: the first one's word stands
+  return first_word(declined, s);
 }
 
 // A key below the tape: recorded as run() does it.
@@ -448,6 +453,17 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
   return s;
 }
 
+// A tensor before it is written. A kernel at a key that passed it on has counted the write already.
+struct Written {
+  uint32_t version = 0, line = 0;
+  Written() = default;
+  explicit Written(aj_tensor* t) : version(storage(t).version), line(storage(t).writer_line) {}
+  void count(uint64_t keys, aj_tensor* t) const {
+    if (keys >> 24 && storage(t).version != version) storage(t).writer_line = line;
+    else bump_version(t);
+  }
+};
+
 [[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec,
                     RunStep run) {
   bool any = rec;
@@ -464,10 +480,13 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
   if (any)
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out= cannot be differentiated, and an argument requires grad; use no_grad() or drop out=");
   aj_value given[kMaxResults];
+  Written before[kMaxResults];
   std::copy_n(rets, nrets, given);
+  for (uint32_t i = 0; i < nrets; i++)
+    if (given[i].tag == AJ_TENSOR) before[i] = Written(given[i].v.tensor);
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   for (uint32_t i = 0; i < nrets; i++)
-    if (given[i].tag == AJ_TENSOR) s ? contents_changed(storage(given[i].v.tensor)) : bump_version(given[i].v.tensor);
+    if (given[i].tag == AJ_TENSOR) s ? contents_changed(storage(given[i].v.tensor)) : before[i].count(keys, given[i].v.tensor);
   return s;
 }
 
@@ -503,7 +522,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   if (rec) AJ_TRY(record_write_begin(op, args, nargs, target, &pending));
   uint8_t grad_off = tls.grad_off;
   if (rec) tls.grad_off |= 1;  // a body serves here as a kernel
-  const uint32_t version = storage(target).version, line = storage(target).writer_line;
+  const Written before(target);
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   tls.grad_off = grad_off;
   if (s) {
@@ -511,9 +530,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
     contents_changed(storage(target));  // who fails may have written before
     return s;
   }
-  bool again = keys >> 24 && storage(target).version != version;  // a key's kernel passed it on: it was counted there
-  if (again) storage(target).writer_line = line;
-  else bump_version(target);
+  before.count(keys, target);
   return rec ? record_write_end(op, args, nargs, rets, nrets, &pending) : nullptr;
 }
 
