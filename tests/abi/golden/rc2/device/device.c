@@ -74,9 +74,6 @@ static aj_status* stream_wait(void* self, int32_t dev, void* stream, void* event
   (void)self, (void)dev, (void)stream;
   return event ? NULL : fail(AJ_INTERNAL, NAME ": stream_wait without an event");
 }
-static aj_status* stream_host_fn(void* self, int32_t dev, void* stream, void (*fn)(void*), void* arg) {
-  return (void)self, (void)dev, (void)stream, fn(arg), NULL;
-}
 static aj_status* event_new(void* self, int32_t dev, uint32_t flags, void** out) {
   if (flags) return fail(AJ_INVALID_ARGUMENT, NAME ": event_new: unknown flags");
   return stream_new(self, dev, 0, out);
@@ -118,7 +115,7 @@ static float one(char what, const float* v) {
     case '*': return v[0] * v[1];
     case '/': return v[0] / v[1];
     case 'n': return -v[0];
-    case 'r': return v[0] > 0 ? v[0] : 0;
+    case 'r': return v[0] < 0 ? 0 : v[0];
     case 'e': return expf(v[0]);
     default: return v[0]; /* c, f: copy_, fill_ */
   }
@@ -186,7 +183,6 @@ AJ_PLUGIN_INIT {
   d.stream_sync = stream_sync;
   d.stream_query = stream_query;
   d.stream_wait = stream_wait;
-  d.stream_host_fn = stream_host_fn;
   d.event_new = event_new;
   d.event_free = stream_free;
   d.event_record = event_record;
