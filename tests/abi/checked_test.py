@@ -46,10 +46,10 @@ def test_names_of_types_and_wrappers(plugin):
 
 def test_layouts_and_shapes_of_wrappers(plugin):
     python(plugin, """
-for layout in range(1, 8):
+for layout in range(8):
     assert bag.make(x, layout, 0).shape == (1, 2)
-for layout in (0, 8, 99, -1):
-    refused(lambda: bag.make(x, layout, 0), f"layout {layout} is none of a tensor without strides", "1 to 7")
+for layout in (8, 99, -1):
+    refused(lambda: bag.make(x, layout, 0), f"there is no layout {layout}", "0 to 7")
 refused(lambda: bag.make(x, 3, 1), "shape is NULL, ndim is 2")
 assert bag.make(adjoin.tensor(1.0), 3, 1).shape == ()  # no size, no need for a shape
 """)

@@ -26,7 +26,7 @@ static aj_value of(aj_tensor* t) {
 }
 
 #ifndef HOST
-AJ_PLUGIN_NOTE("lent", "0.1.0", "", "Apache-2.0", "key:lent;key:bare;key:over;ops:lent", "");
+AJ_PLUGIN_NOTE("lent", "0.1.0", "", "Apache-2.0", "key:lent;key:bare;key:over;key:high;ops:lent", "");
 
 static aj_status* fail(int32_t code, const char* what) { return core->status_new(code, text(""), text(what), NULL, 0); }
 static aj_status* pass(void* self, aj_call* call) {
@@ -170,6 +170,13 @@ static aj_status* two(void* self, aj_call* call) {
   return NULL;
 }
 
+static aj_status* other(void* self, aj_call* call) { /* a new tensor, where the first argument is written */
+  aj_tensor* t;
+  aj_status* bad = fresh(call, 17, &t);
+  (void)self;
+  if (!bad) call->rets[0] = of(t);
+  return bad;
+}
 static int32_t never(void* self, const aj_call* call) { return (void)self, (void)call, 0; }
 
 static const struct {
@@ -177,16 +184,16 @@ static const struct {
   aj_kernel_fn fn;
 } kernels[] = {{"neg", leaves}, {"abs", passes}, {"exp", replaces}, {"tanh", retains}, {"sin", declines}, {"cos", declines_late},
                {"sqrt", fails_late}, {"square", fails}, {"sign", empties}, {"floor", numbers}, {"ceil", passes_wrong},
-               {"round", passes_other_shape}, {"trunc", calls}, {"max.dim", two}, {"zero_", passes}, {"fill_", retains}};
+               {"round", passes_other_shape}, {"trunc", calls}, {"max.dim", two}, {"zero_", passes}, {"fill_", other}};
 
 AJ_PLUGIN_INIT {
-  static const char* const keys[] = {"lent", "bare"};
+  static const char* const keys[] = {"lent", "bare", "high"}; /* the last one above the tape */
   uint64_t mask;
   core = env->core;
   ops = (const aj_dispatch*)env->query("aj.op", 1);
   aj_status* bad = NULL;
-  for (int i = 0; i < 2 && !bad; i++) {
-    bad = ops->def_key(env->registrar, text(keys[i]), AJ_KEY_BELOW_AUTOGRAD, &mask);
+  for (int i = 0; i < 3 && !bad; i++) {
+    bad = ops->def_key(env->registrar, text(keys[i]), i < 2 ? AJ_KEY_BELOW_AUTOGRAD : AJ_KEY_ABOVE_AUTOGRAD, &mask);
     if (!bad && i == 0) bad = ops->def_fallback(env->registrar, text(keys[i]), pass, NULL);
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels && !bad; k++) {
       aj_kernel_def d;
@@ -210,14 +217,14 @@ AJ_PLUGIN_INIT {
   memset(&d, 0, sizeof d);
   d.struct_size = sizeof d;
   d.op = text("lent::only");
-  for (int i = 0; i < 4 && !bad; i++) {
+  for (int i = 0; i < 6 && !bad; i++) {
     d.key = text(keys[i / 2]);
     d.priority = i % 2;
     d.fn = i % 2 ? fails : declines;
     d.can_run = i % 2 ? never : NULL;
     bad = ops->def_kernel(env->registrar, &d);
   }
-  /* Above the tape, around the others: the slot passes through two hands. */
+  /* Above the tape, around the others: the slot passes through two hands; and the same kernels there. */
   if (!bad) bad = ops->def_key(env->registrar, text("over"), AJ_KEY_ABOVE_AUTOGRAD, &mask);
   if (!bad) bad = ops->def_fallback(env->registrar, text("over"), passes, NULL);
   return bad;

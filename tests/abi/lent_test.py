@@ -30,7 +30,7 @@ WANT = [
     "round new: 0.000 -1.000 4.000 0.000 -1.000 4.000",
     *(f"round {form}: {SHAPE}" for form in FORMS[1:]),
     "zero_ new: 0.000 0.000 0.000",
-    "fill_ new: 41.000 41.000 41.000",
+    "fill_ new: 17.000 17.000 17.000",  # a new tensor was given: it is copied into the argument
     "max.dim out: 4.000 2",
     "done",
 ]
@@ -50,10 +50,11 @@ def lent(tmp_path_factory):
         assert got.returncode == 0, got.stdout + got.stderr
         return sorted(got.stdout.splitlines())
 
+    lines.plugin = plugin
     return lines
 
 
-@pytest.mark.parametrize("keys", ["lent", "bare", "over lent", "over bare"])
+@pytest.mark.parametrize("keys", ["lent", "bare", "over lent", "over bare", "high", "over high"])
 def test_every_manner_in_every_form(keys, lent):
     """With a fallback at the key and without, by one key and through two; references are counted by the program."""
     assert lent(*keys.split()) == sorted(WANT)
@@ -69,6 +70,56 @@ def test_two_keys_with_kernels(lent):
 def test_no_reference_is_lost_or_counted_twice(lent):
     words = ["valgrind", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite", "--trace-children=no", "-q"]
     assert lent("over", "lent", before=words) == sorted(WANT)
+
+
+RECORDED = """
+import adjoin
+adjoin.load_plugin(PLUGIN)
+def refused(f, *words):
+    try:
+        made = f()
+    except (RuntimeError, NotImplementedError) as e:
+        assert all(w in str(e) for w in words), str(e)
+        return
+    raise AssertionError(f"not refused: {made!r}")
+for key in ("lent", "high", "over"):
+    w = adjoin.tensor([0.5, 1.0], requires_grad=True)
+    with adjoin.plugin.key(key):
+        z = w * 2
+        z.exp_()  # replaced: exp(2 w)
+        z = z.clone()
+        z.abs_()  # passed on
+        z = z.clone()
+        z.sin_()  # declined
+    z.sum().backward()
+    want = 2 * adjoin.exp(2 * w.detach()) * adjoin.exp(2 * w.detach()).cos()
+    adjoin.testing.assert_close(w.grad, want)
+    with adjoin.plugin.key(key):
+        refused(lambda: w.exp_(), "leaf")  # as without the key
+        refused(lambda: adjoin.exp(w, out=adjoin.zeros(2)), "out=") if key != "high" else None
+    s = w.detach() * 1
+    saved = (s * w).sum()
+    with adjoin.plugin.key(key):
+        s.exp_()
+    refused(saved.backward, "changed in place")
+with adjoin.plugin.key("high"):
+    z = w * 2
+    refused(lambda: z.neg_(), "plugin 'lent'", "key 'high'", "past the tape", "no_grad")
+    with adjoin.no_grad():
+        z.neg_()
+        assert z.tolist() == [41.0, 41.0]
+    s = w.detach() * 1
+    version = s._version
+    s.neg_()
+    assert s.tolist() == [41.0, 41.0] and s._version == version + 1
+print("held")
+"""
+
+
+def test_what_is_written_stays_on_the_tape(lent):
+    """Above the tape and below it: gradients through what a kernel replaced, passed on or declined; never a silent wrong one."""
+    got = run_python(f"PLUGIN = {str(lent.plugin)!r}\n" + RECORDED)
+    assert got.returncode == 0 and got.stdout == "held\n", got.stdout + got.stderr
 
 
 # Body::ret of the kit, and kernels of its own, at a key.
