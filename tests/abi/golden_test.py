@@ -349,6 +349,14 @@ def test_used_unloaded_used_again(part, prefix, sets):
     assert got.returncode == 0 and got.stdout.endswith("used three times\n"), got.stdout + got.stderr
 
 
+@here
+@pytest.mark.parametrize("part", list(golden.PLUGINS))
+def test_used_with_the_candidates_tables_alone(part, sets):
+    """Tables that end where those of the candidate do, right before a page that cannot be read."""
+    got = use(sets, "golden", part, ADJOIN_ABI_TRUNCATE="1")
+    assert got.returncode == 0 and got.stdout.endswith("used three times\n"), got.stdout + got.stderr
+
+
 @pytest.mark.parametrize("prefix", ["golden", "fresh"])
 def test_the_frontend(prefix, sets):
     """It reaches libadjoin by dlopen alone; the plugin that it loads is of the other set."""
