@@ -1,6 +1,8 @@
 // core/dispatch/call.cpp: the life of a call: keys, kernel, run, record. Everything rare stands in call_slow.cpp.
 #include "core/dispatch/call.hpp"
 
+#include <utility>
+
 #include "core/autograd/record.hpp"
 #include "core/dispatch/kinds.hpp"
 #include "core/dispatch/order.hpp"
@@ -92,8 +94,10 @@ inline RunFn run_of(const aj_op* op) { return op->run.load(std::memory_order_rel
     if (!s) return free_status(failed), nullptr;
   }
   if (!may_copy(op, args, nargs)) return failed;
+  aj_status* s = missing_kernel(op, args, nargs, rets, nrets);
+  if (s && s->code == AJ_UNIMPLEMENTED) std::swap(s, failed);
   free_status(failed);
-  return missing_kernel(op, args, nargs, rets, nrets);
+  return s;
 }
 
 inline aj_status* serve(aj_op* op, const Kernel* k, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {

@@ -166,9 +166,13 @@ const aj_op* find_op(std::string_view name) {
 }
 
 uint64_t key_mask(aj_str name) {
-  std::shared_lock guard(registry().lock);
-  int bit = key_bit(view(name));
-  return bit < 0 ? 0 : 1ull << bit;
+  for (bool again = false;; again = true) {
+    {
+      std::shared_lock guard(registry().lock);
+      if (int bit = key_bit(view(name)); bit >= 0 || again) return bit < 0 ? 0 : 1ull << bit;
+    }
+    free_status(load_provider_of(text("key:", view(name))));
+  }
 }
 
 aj_status* def_op(aj_registrar* r, const aj_op_def* d) {

@@ -275,10 +275,21 @@ aj_status* without_key(aj_op* op, const aj_value* args, uint32_t nargs, aj_value
   return redispatch(op, 0, strided.args(), nargs, rets, nrets);
 }
 
-// A kernel at a key made a new tensor where `target` was to be written.
-aj_status* move_into(aj_tensor* target, aj_value* ret) {
+// A tensor before it is written. A kernel at a key that passed it on has counted the write already.
+struct Written {
+  uint32_t version = 0, line = 0;
+  Written() = default;
+  explicit Written(aj_tensor* t) : version(storage(t).version), line(storage(t).writer_line) {}
+  void count(uint64_t keys, aj_tensor* t) const {
+    if (keys >> 24 && storage(t).version != version) storage(t).writer_line = line;
+    else bump_version(t);
+  }
+};
+
+// A kernel at a key made a new tensor where `target` was to be written. Above the tape the copy is a call, and recorded.
+aj_status* move_into(aj_tensor* target, aj_value* ret, bool above) {
+  static const aj_op* copy = find_op("copy_");
   aj_tensor* made = ret->v.tensor;
-  if (ret->tag != AJ_TENSOR || made == target) return nullptr;
   Ref held(made);
   ret->v.tensor = target;
   retain(target);
@@ -286,7 +297,10 @@ aj_status* move_into(aj_tensor* target, aj_value* ret) {
   aj_object* payload = key && !(key & (key - 1)) ? tensor_payload(made, key) : nullptr;
   if (payload && std::ranges::equal(shape(made), shape(target)) && priv(made).dtype == priv(target).dtype)
     return tensor_set_payload(target, payload);
-  return copy_into(target, made);
+  if (!above) return copy_into(target, made);
+  aj_value both[2] = {value(target), value(made)}, same = none();
+  AJ_TRY(call(copy, both, 2, &same, 1));
+  return release_value(same), nullptr;
 }
 
 // A wrapper that shows another tensor's values must be known as its view: writes to it would be lost.
@@ -308,21 +322,40 @@ bool takes(const Kernel* k, int compute, const aj_call* call) {
   return !k->can_run || k->can_run(k->self, call);
 }
 
+// What result i is written into: what the caller gave, or the argument that it is.
+aj_tensor* target_of(const aj_call* call, const aj_value* given, uint32_t i) {
+  if (given[i].tag == AJ_TENSOR) return given[i].v.tensor;
+  return i == 0 && call->op->schema.result_is_first && call->args[0].tag == AJ_TENSOR ? call->args[0].v.tensor : nullptr;
+}
+
+// A kernel above the tape left `target` in its slot. If no op has counted the write it was done by hand, which nobody recorded.
+aj_status* left_above(const Kernel* k, const aj_call* call, aj_tensor* target, const Written& before) {
+  if (storage(target).version != before.version) return nullptr;
+  bool rec = requires_grad(target);
+  for (uint32_t i = 0; i < call->nargs; i++) rec |= call->args[i].tag == AJ_TENSOR && requires_grad(call->args[i].v.tensor);
+  if (rec && !tls.grad_off && !(k->flags & kKernelFallback))
+    return fail(AJ_UNIMPLEMENTED, call->op->schema.ident, ": the kernel of plugin '", k->provider, "' at key '", k->key,
+                "' wrote past the tape, and a tensor requires grad; above the tape write by ops, or call it inside no_grad");
+  bump_version(target);
+  return nullptr;
+}
+
 // Kernels at the key `top`. A tensor to be written is lent to the kernel's slot; what comes back in any slot is owned.
 aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* given) {
   const aj_op* op = call->op;
   aj_value* rets = call->rets;
+  const bool above = top > kAutogradBit;
+  Written written[kMaxResults];
   for (uint32_t i = 0; i < call->nrets; i++) {
     rets[i] = given[i];
     if (given[i].tag == AJ_TENSOR) rets[i].aux = AJ_VALUE_LENT;
+    if (aj_tensor* t = target_of(call, given, i)) written[i] = Written(t);
   }
   const aj_op* outer = tls.running_op;
   __atomic_store_n(&tls.running_op, op, __ATOMIC_RELAXED);
   uint64_t before = tls.exclude;
   tls.exclude |= 1ull << top;  // a fallback that calls ops does not meet itself
   aj_status* s = run_kernel(op, k, call, 0);
-  tls.exclude = before;
-  __atomic_store_n(&tls.running_op, outer, __ATOMIC_RELEASE);
   for (uint32_t i = 0; i < call->nrets; i++) {
     if (rets[i].tag != AJ_TENSOR) continue;
     bool left = rets[i].aux == AJ_VALUE_LENT && given[i].tag == AJ_TENSOR && rets[i].v.tensor == given[i].v.tensor;
@@ -331,13 +364,26 @@ aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* giv
   }
   if (!s) s = check_results(op, k, call, rets, call->nrets);
   if (!s && op->kind == Kind::view && !op->has_body) s = check_view(k, call, rets[0]);
-  for (uint32_t i = 0; !s && i < call->nrets; i++)
-    if (given[i].tag == AJ_TENSOR) s = move_into(given[i].v.tensor, &rets[i]);
+  for (uint32_t i = 0; !s && i < call->nrets; i++) {
+    aj_tensor* target = target_of(call, given, i);
+    if (!target || rets[i].tag != AJ_TENSOR) continue;
+    if (rets[i].v.tensor != target) s = move_into(target, &rets[i], above);
+    else if (above) s = left_above(k, call, target, written[i]);
+  }
+  tls.exclude = before;
+  __atomic_store_n(&tls.running_op, outer, __ATOMIC_RELEASE);
   if (!s) return nullptr;
   for (uint32_t i = 0; i < call->nrets; i++) {
     release_value(rets[i]);
     rets[i] = none();
   }
+  return s;
+}
+
+// Nobody takes the call: what the first who declined has said stands.
+aj_status* first_word(aj_status* declined, aj_status* s) {
+  if (declined && s && s->code == AJ_UNIMPLEMENTED) std::swap(declined, s);
+  free_status(declined);
   return s;
 }
 
@@ -361,15 +407,13 @@ aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
     for (const Kernel* by; k; k = k->next) {
       if (!takes(k, compute, &f.call)) continue;
       aj_status* s = run_once(k, top, &f.call, given);
-      if (!s || k->flags & kKernelFallback || !is_declined(s, &by)) return free_status(declined), s;
+      if (!s || k->flags & kKernelFallback || !is_declined(s, &by)) return first_word(declined, s);
       declined ? free_status(s) : void(declined = s);
     }
     std::copy_n(given, nrets, rets);
   }
   aj_status* s = redispatch(op, below | (top < kAutogradBit ? 0 : keys & kAutogradKey), args, nargs, rets, nrets);
-  if (!declined) return s;
-  if (!s || s->code != AJ_UNIMPLEMENTED) return free_status(declined), s;
-  return free_status(s), declined;  // nobody takes it: the first one's word stands
+  return first_word(declined, s);
 }
 
 // A key below the tape: recorded as run() does it.
@@ -464,10 +508,13 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
   if (any)
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out= cannot be differentiated, and an argument requires grad; use no_grad() or drop out=");
   aj_value given[kMaxResults];
+  Written before[kMaxResults];
   std::copy_n(rets, nrets, given);
+  for (uint32_t i = 0; i < nrets; i++)
+    if (given[i].tag == AJ_TENSOR) before[i] = Written(given[i].v.tensor);
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   for (uint32_t i = 0; i < nrets; i++)
-    if (given[i].tag == AJ_TENSOR) s ? contents_changed(storage(given[i].v.tensor)) : bump_version(given[i].v.tensor);
+    if (given[i].tag == AJ_TENSOR) s ? contents_changed(storage(given[i].v.tensor)) : before[i].count(keys, given[i].v.tensor);
   return s;
 }
 
@@ -503,7 +550,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   if (rec) AJ_TRY(record_write_begin(op, args, nargs, target, &pending));
   uint8_t grad_off = tls.grad_off;
   if (rec) tls.grad_off |= 1;  // a body serves here as a kernel
-  const uint32_t version = storage(target).version, line = storage(target).writer_line;
+  const Written before(target);
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   tls.grad_off = grad_off;
   if (s) {
@@ -511,9 +558,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
     contents_changed(storage(target));  // who fails may have written before
     return s;
   }
-  bool again = keys >> 24 && storage(target).version != version;  // a key's kernel passed it on: it was counted there
-  if (again) storage(target).writer_line = line;
-  else bump_version(target);
+  before.count(keys, target);
   return rec ? record_write_end(op, args, nargs, rets, nrets, &pending) : nullptr;
 }
 

@@ -62,7 +62,7 @@ def adjoin(*words, **extra):
 def run_python(program, **extra):
     """A program that imports the installed package, in a process of its own."""
     path = os.pathsep.join(filter(None, [str(PREFIX / "lib/adjoin/python"), os.environ.get("PYTHONPATH")]))
-    return run(sys.executable, "-c", program, timeout=120, PYTHONPATH=path, **extra)
+    return run(sys.executable, "-c", program, timeout=120, **{"PYTHONPATH": path, **extra})
 
 
 # For a sanitizer build of libadjoin: ADJOIN_HOST_FLAGS="-fsanitize=address,undefined".

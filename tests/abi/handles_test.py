@@ -37,6 +37,14 @@ PROGRAMS = {
             assert (got["data"], got["offset"], got["handle"]) == (whole["data"], offset, whole["handle"]), (offset, got)
             assert got["storage_offset"] == offset and got["flags"] & 1 and view.storage_offset() * 4 == offset
         """,
+    "an empty tensor has a handle": """
+        for x in (adjoin.empty(0, device="handles"), adjoin.empty(3, 0, 2, device="handles"), adjoin.arange(0).to("handles")):
+            got = look(x)
+            assert got["data"] % 2 == 1 and got["data"] == got["handle"] and got["offset"] == 0, got
+            assert x.tolist() == adjoin.empty(x.shape).tolist() and (-x.float()).shape == x.shape
+        _, x = both(4, 6)
+        assert look(x[2:2])["data"] == look(x)["data"]
+        """,
     "values of views": """
         h, x = both(4, 6)
         for cut in (lambda t: t[1], lambda t: t[2:, 3:], lambda t: t[::2, 1::2], lambda t: t.T, lambda t: t.T[1:, ::3],

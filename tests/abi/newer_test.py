@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+import golden_test
 from abi_tools import HERE, INCLUDE, PREFIX, build_host, build_plugin, clean_environment, compile_plugin, run
 from evolve_test import CAREFUL, CAREFUL_INIT, WORKS
 from grow import build_grown
@@ -111,6 +112,19 @@ def test_a_device_plugin_conforms_and_trains(built, core, language, prefixes, tm
     assert [f for r in report["records"] for f in r["failures"]] == [] and got.returncode == 0, got.stderr
     assert sum(r["passed"] for r in report["records"]) > (100 if FULL else 10)
     train(prefix, made / "train.py", "vendor", ADJOIN_PLUGIN_PATH=made)
+
+
+@golden_test.here
+@pytest.mark.parametrize("part", list(golden_test.USES))
+def test_the_golden_plugins_on_the_newer_libadjoin(part, prefixes, tmp_path):
+    """Stored binaries of the candidate (golden_test.py) and a libadjoin whose structs have grown."""
+    shutil.copytree(golden_test.golden.BIN, tmp_path / "golden")
+    (tmp_path / "golden").chmod(0o755)
+    got = golden_test.use({"golden": tmp_path / "golden"}, "golden", part, PYTHONPATH=prefixes["next"] / "lib/adjoin/python")
+    assert got.returncode == 0 and got.stdout.endswith("used three times\n"), got.stdout + got.stderr
+    key = tmp_path / "golden/libaj_golden_key.so"
+    told = run(tmp_path / "golden/golden_frontend", prefixes["next"] / "lib/libadjoin.so", key, "golden_key")
+    assert told.returncode == 0 and told.stdout.endswith("all held\n"), told.stdout + told.stderr
 
 
 def test_the_installed_plugins_train_on_the_newer_libadjoin(prefixes):
