@@ -137,6 +137,10 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   if (!f.device->host()) AJ_TRY(check_devices(op, f.device, args, nargs));  // two of one kind have one key
   if (f.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
   Cleaner cleaner{&f};
+  if (op->schema.result_is_first && !(op->flags & AJ_OP_ALLOCATES)) {  // the kernel writes the argument
+    retain(args[0].v.tensor);
+    f.made[0] = value(args[0].v.tensor);
+  }
   if (op->infer && !(op->flags & AJ_OP_ALLOCATES)) {
     AJ_TRY(op->infer(op->self, &f.call));
     AJ_TRY(check_declared(f, nrets));

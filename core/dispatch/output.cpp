@@ -152,6 +152,12 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
   for (int64_t n : sizes)
     if (n < 0)
       return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": the result would have the shape ", sizes, "; sizes must not be negative");
+  if (i == 0 && f->op->schema.result_is_first && f->made[0].tag == AJ_TENSOR) {
+    aj_tensor* t = f->made[0].v.tensor;
+    if (std::ranges::equal(adjoin::shape(t), sizes) && priv(t).dtype == dtype->index) return nullptr;
+    return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a result of ", dl, " and shape ", sizes, "; it is its argument, ",
+                t->dl.dtype, " of shape ", adjoin::shape(t));
+  }
   aj_value given = f->given[i];
   bool buffered = false;
   if (given.tag == AJ_TENSOR) {  // a kernel of this kind may read its inputs after it began to write
