@@ -82,6 +82,40 @@ static aj_status* object_of(int32_t type, aj_value* ret) {
 static aj_status* give_plan(void* self, aj_call* call) { return (void)self, object_of(plan_type, &call->rets[0]); }
 static aj_status* give_other(void* self, aj_call* call) { return (void)self, object_of(other_type, &call->rets[0]); }
 
+/* Ops whose result is what they write: it stands in the slot already. */
+static aj_status* mark(void* self, aj_call* call) {
+  aj_tensor* t = call->rets[0].v.tensor;
+  (void)self;
+  if (call->rets[0].tag != AJ_TENSOR || t != call->args[0].v.tensor)
+    return core->status_new(AJ_INTERNAL, text(""), text("the slot does not hold the argument"), NULL, 0);
+  *(float*)t->dl.data = 7;
+  return NULL;
+}
+static aj_status* as_it_is(void* self, aj_call* call) {
+  const DLTensor* x = &call->args[0].v.tensor->dl;
+  (void)self;
+  return ops->declare(call, 0, x->dtype, x->ndim, x->shape, NULL);
+}
+static aj_status* as_a_number(void* self, aj_call* call) {
+  (void)self;
+  return ops->declare(call, 0, call->args[0].v.tensor->dl.dtype, 0, NULL, NULL);
+}
+static aj_status* define_mark(const aj_plugin_env* env, const char* schema, const char* name, aj_status* (*infer)(void*, aj_call*)) {
+  aj_op_def d;
+  aj_kernel_def k;
+  memset(&d, 0, sizeof d);
+  d.struct_size = sizeof d;
+  d.schema = text(schema);
+  d.infer = infer;
+  TRY(ops->def_op(env->registrar, &d));
+  memset(&k, 0, sizeof k);
+  k.struct_size = sizeof k;
+  k.op = text(name);
+  k.key = text("cpu");
+  k.fn = mark;
+  return ops->def_kernel(env->registrar, &k);
+}
+
 static aj_status* define(const aj_plugin_env* env, const char* schema, const char* name, aj_kernel_fn kernel, aj_kernel_fn body) {
   aj_op_def d;
   aj_kernel_def k;
@@ -138,6 +172,9 @@ AJ_PLUGIN_INIT {
   fflush(stdout);
 
   TRY(define(env, "bag::make(Tensor x, int layout, int no_shape) -> Tensor", "bag::make", make, NULL));
+  TRY(define_mark(env, "bag::mark_(Tensor(a!) x) -> Tensor(a!)", "bag::mark_", NULL));
+  TRY(define_mark(env, "bag::mark_declared_(Tensor(a!) x) -> Tensor(a!)", "bag::mark_declared_", as_it_is));
+  TRY(define_mark(env, "bag::mark_odd_(Tensor(a!) x) -> Tensor(a!)", "bag::mark_odd_", as_a_number));
   TRY(define(env, "bag::body(Tensor x) -> Tensor", "bag::body", NULL, opaque));
   TRY(define(env, "bag::with_vjp(Tensor x) -> Tensor", "bag::with_vjp", NULL, opaque));
   memset(&v, 0, sizeof v);

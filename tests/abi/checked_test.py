@@ -84,3 +84,20 @@ assert bag.plan(x) is not None and bag.plan_body(x) is not None and bag.any(x) i
 refused(lambda: bag.wrong(x), "plugin 'bag'", "an object of type 'bag.other-1_x'", "Object<bag::plan>")
 refused(lambda: bag.wrong_body(x), "its body", "an object of type 'bag.other-1_x'", "Object<bag::plan>")
 """)
+
+
+def test_a_result_that_is_argument_0(plugin):
+    python(plugin, """
+for op in bag.mark_, bag.mark_declared_:
+    t = adjoin.zeros(2, 3)
+    version = t._version
+    assert op(t) is t and t.tolist() == [[7.0, 0.0, 0.0], [0.0, 0.0, 0.0]] and t._version == version + 1
+    view = t[1]
+    op(view)
+    assert t.tolist() == [[7.0, 0.0, 0.0], [7.0, 0.0, 0.0]]
+refused(lambda: bag.mark_odd_(adjoin.zeros(2, 3)), "mark_odd_", "it is its argument", "2, 3")
+for i in range(1000):  # each counted once: the memory goes with the name
+    bag.mark_(adjoin.zeros(250_000))
+import resource
+assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 400_000
+""")

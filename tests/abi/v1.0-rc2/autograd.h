@@ -38,14 +38,14 @@ typedef struct aj_grad_call { /* EXTENSIBLE */
   const aj_value* saved;      /* unpacked, versions checked; borrowed */
   aj_tensor* const* grad_out; /* one per result (a list result: one per element); NULL = zero */
   aj_tensor** grad_in;        /* one per input, flattened; to be filled with owned tensors, NULL = zero */
-  const uint8_t* needs;       /* needs[i]: grad_in[i] is wanted */
+  const uint8_t* needs;       /* needs[i]: grad_in[i] is wanted of this pass; `only_for` was decided when the
+                                 call was recorded */
   void* payload;              /* of a custom node, else NULL */
   uint32_t nsaved, ngrad_out, ngrad_in, reserved;
 } aj_grad_call;
 
 /* Inputs are flattened: every Tensor, Operand and tensor-list element among the arguments, in order; a number
- * or None keeps its place with needs = 0. The core sums a gradient to its input's shape and casts it to its
- * dtype. */
+ * or None keeps its place, with needs 0. The core sums a gradient to its input's shape, and casts it. */
 typedef struct aj_vjp_def { /* EXTENSIBLE */
   uint32_t struct_size, flags;
   aj_str op;           /* for a custom node: the name to show */
@@ -120,7 +120,7 @@ typedef struct aj_autograd { /* EXTENSIBLE */
                             uint64_t* id);
   aj_status* (*hook_node)(aj_node* n, int32_t kind, aj_node_hook fn, void* self, void (*drop)(void*),
                           uint64_t* id);
-  aj_status* (*hook_remove)(uint64_t id);
+  aj_status* (*hook_remove)(uint64_t id); /* it is called no more; drop may wait for its tensor or node */
   /* Pairs of hooks for what is saved, a stack. */
   aj_status* (*push_saved_hooks)(aj_pack_hook pack, aj_unpack_hook unpack, void* self, void (*drop)(void*));
   aj_status* (*pop_saved_hooks)(void);
@@ -140,8 +140,7 @@ typedef struct aj_autograd { /* EXTENSIBLE */
   aj_status* (*node_new)(const aj_vjp_def* def, void* payload, aj_tensor* const* inputs, uint32_t n,
                          aj_node** out);
   aj_status* (*node_save)(aj_node* n, const aj_value* v, int32_t is_result);
-  /* t becomes result i of the node; if it is an input written in place (dirty) or a view, the rules for those
-   * apply. */
+  /* t becomes result i of the node: by the rules of writes if an input (dirty), of views if a view. */
   aj_status* (*node_attach)(aj_node* n, uint32_t i, aj_tensor* t, int32_t dirty);
   void* (*node_payload)(aj_node* n, const aj_vjp_def** def); /* NULL unless custom */
   aj_status* (*node_results)(aj_node* n, uint32_t n_results);

@@ -9,15 +9,13 @@ extern "C" {
 #endif
 
 /* "aj.core", "aj.op", "aj.autograd", "aj.service", "aj.plugins" with major 1; "x.NAME" for what may change.
- * NULL if there is none. Lives as long as the process. The first call reads the notes of the installed
- * plugins, and runs none. */
+ * NULL: there is none. Lives as long as the process. The first call reads notes of plugins, and runs none. */
 AJ_EXPORT const void* aj_get_interface(const char* name, uint32_t major);
 
 /* (major << 16) | minor. */
 AJ_EXPORT uint32_t aj_abi_version(void);
 
-/* Loads a file now, whatever the search path and the policy "only:" say; a place others may write to is only
- * warned of. */
+/* Loads a file now, whatever search path and the policy "only:" say; of a place others write to it warns. */
 AJ_EXPORT aj_status* aj_load_plugin(const char* path);
 
 typedef struct aj_plugin_info { /* EXTENSIBLE. strings live as long as the process */

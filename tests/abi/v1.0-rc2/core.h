@@ -1,9 +1,8 @@
 /* adjoin/abi/core.h: what libadjoin does for everyone who joins it. Reached by query("aj.core", 1).
  * Every function may be called from any thread, and from a kernel; texts are copied. Pointers are not NULL
- * unless it says so. A returned status means that nothing was done and nothing is in `out`. An aj_str that
- * comes back lives as long as what it was asked of. In an "io" struct the caller sets struct_size; the core
- * writes so much at most. The default dtype, limits and seeds are the process's; streams, lines and modes the
- * thread's. */
+ * unless it says so. A status means: nothing was done, nothing is in `out`. An aj_str that comes back lives
+ * as long as what it was asked of. In an "io" struct the caller sets struct_size, the core writes so much at
+ * most. Default dtype, limits and seeds are the process's; streams, lines and modes the thread's. */
 #ifndef ADJOIN_ABI_CORE_H
 #define ADJOIN_ABI_CORE_H
 #include "base.h"
@@ -29,8 +28,7 @@ typedef struct aj_memory_stats { /* EXTENSIBLE. of one device, in bytes */
   uint64_t system_allocations; /* and by the cache of the plugin */
 } aj_memory_stats;
 
-/* What a frontend (a language) does for the core. One frontend may mark tensors with a word: its own
- * object. */
+/* What a frontend (a language) does for the core. One may mark tensors with a word: an object of its own. */
 typedef struct aj_frontend { /* EXTENSIBLE. all optional but the name */
   uint32_t struct_size, flags; /* flags: 0 */
   aj_str name;
@@ -51,8 +49,8 @@ enum { AJ_DLPACK_NO_SYNC = 1u << 0 }; /* tensor_to_dlpack: the taker orders its 
 typedef struct aj_core { /* EXTENSIBLE */
   uint32_t struct_size, minor;
 
-  /* Errors. kind names a Python class ("ValueError"; "": from the code). file may be NULL. Never fails: out
-   * of memory yields a static status. */
+  /* Errors. kind names a Python class ("ValueError"; "": from the code). file may be NULL. Never
+   * fails. */
   aj_status* (*status_new)(int32_t code, aj_str kind, aj_str message, const char* file, uint64_t line);
   aj_status* (*status_with_cause)(aj_status* steal_outer, aj_status* steal_cause); /* one NULL: the other */
   int32_t (*status_code)(const aj_status* s);
@@ -65,11 +63,10 @@ typedef struct aj_core { /* EXTENSIBLE */
   /* Objects: counted. retain and release take tensors too, and NULL. */
   void (*retain)(void* object);
   void (*release)(void* object);
-  /* A type belongs to the plugin whose init registers it; the name, as in Object<acme::plan> (letters,
-   * digits, _ . - and ::), is new in the process, or was the same
-   * plugin's before it was disabled: then the number is the same, and destroy serves what is still alive.
-   * destroy (or NULL) runs on the thread that releases the last reference. A live object keeps its plugin
-   * mapped. */
+  /* A type belongs to the plugin whose init registers it. The name (letters, digits, _ . - and ::, as in
+   * Object<acme::plan>) is new in the process, or was the same plugin's before it was disabled: then the
+   * number is the same, and destroy serves what is alive. destroy (or NULL) runs on the thread that releases
+   * the last reference. A live object keeps its plugin mapped. */
   aj_status* (*type_register)(aj_str name, uint64_t payload_size, void (*destroy)(void* payload),
                               int32_t* out_type);
   aj_status* (*type_find)(aj_str name, int32_t* out_type);
@@ -84,8 +81,7 @@ typedef struct aj_core { /* EXTENSIBLE */
   aj_status* (*complex_get)(const aj_object* o, double* real, double* imag);
   aj_status* (*function_new)(aj_function_fn fn, void* self, void (*drop)(void* self), aj_object** out);
   aj_status* (*function_call)(aj_object* f, const aj_value* args, uint32_t nargs, aj_value* ret);
-  /* A stream as an argument: `native` is the plugin's handle, NULL the device's default; it outlives its
-   * use. */
+  /* A stream as an argument: `native`, the plugin's handle or NULL (the default one), outlives its use. */
   aj_status* (*stream_new)(DLDevice device, void* native, aj_object** out);
   aj_status* (*stream_get)(const aj_object* o, DLDevice* device, void** native);
 
@@ -128,14 +124,13 @@ typedef struct aj_core { /* EXTENSIBLE */
   aj_status* (*frontend_register)(const aj_frontend* f, int32_t* out_id);
   void* (*frontend_word)(const aj_tensor* t, int32_t id);
   void (*set_frontend_word)(aj_tensor* t, int32_t id, void* word, int32_t owned);
-  /* The user's line of this thread's next recorded call: a number of the frontend's; site is used if not
-   * 0. */
+  /* The user's line of this thread's next recorded call: a number of the frontend's. site, if not 0, is told
+   * instead: where the user called the layer that makes the call. */
   void (*set_line)(uint32_t line, uint32_t site);
   void (*get_line)(uint32_t* line, uint32_t* site);
 
   /* Threads. Chunks are [i * grain, (i + 1) * grain) of n > 0, whatever the number of threads. The caller
-   * takes part; inside of a body it runs inline. The earliest failing chunk's status comes back; later ones
-   * may not run. */
+   * takes part; inside of a body it runs inline. The earliest failing chunk's status comes back. */
   aj_status* (*parallel_for)(int64_t n, int64_t grain, aj_status* (*body)(void* self, int64_t lo, int64_t hi),
                              void* self);
   int32_t (*num_threads)(void);
@@ -167,8 +162,7 @@ typedef struct aj_core { /* EXTENSIBLE */
 
   /* Forms of a tensor's contents made for faster use (a packed weight), kept until the contents may have
    * changed. find: the one kept under the key, or NULL and a ticket for keep; 0: not worth keeping. Who
-   * writes to a tensor outside of an op says so by bump_version; who lends its memory to somebody who may
-   * not, by escape. */
+   * writes outside of an op says so by bump_version; who lends memory to one who may not, by escape. */
   uint64_t (*prepared_find)(aj_tensor* t, const void* key, uint64_t key_bytes, aj_tensor** out);
   void (*prepared_keep)(aj_tensor* t, uint64_t ticket, const void* key, uint64_t key_bytes, aj_tensor* form);
   void (*tensor_escape)(aj_tensor* t);

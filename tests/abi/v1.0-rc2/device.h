@@ -3,9 +3,8 @@
  * without, or raises. What has memory of its own needs mem_alloc, mem_free and copy; a device without
  * AJ_DEV_SYNCHRONOUS also needs stream_sync.
  * Calls come from any thread, several at once; `self` is the table's, `dev` counts from 0. A failure is a
- * status (`out` is then not read) and leaves things as they were. The mem_ functions run under a lock of the
- * core's: they may make statuses and use no other function of the tables; so may fork_ functions and what
- * stream_host_fn runs.
+ * status (`out` is then not read) and leaves things as they were. Under a lock of the core's run the mem_
+ * and fork_ functions and what stream_host_fn runs: they make statuses, use no other function of the tables.
  * Order: what is queued on one stream runs in that order; between streams only events order. A handle of a
  * stream or an event is never NULL and is used with the `dev` it was made for; as an argument NULL is the
  * device's default stream, which always exists. An error that shows late, in queued work, is returned once,
@@ -20,7 +19,7 @@ extern "C" {
 
 enum { /* kinds of memory */
   AJ_MEM_DEVICE = 0,  /* what the core asks for */
-  AJ_MEM_PINNED = 1,  /* of the host, fast to copy */
+  AJ_MEM_PINNED = 1,  /* of the host, fast to copy: an address, where device memory has handles, too */
   AJ_MEM_MANAGED = 2  /* both */
 };
 enum { /* aj_device_vtbl.flags */
@@ -63,9 +62,8 @@ typedef struct aj_device_vtbl { /* EXTENSIBLE */
   /* How many there are. Opens nothing: a fork may follow. None: AJ_UNAVAILABLE, why, and what to do. */
   aj_status* (*count)(void* self, int32_t* out);
   aj_status* (*props)(void* self, int32_t dev, aj_device_props* io);
-  /* Raw memory, aligned to 64 bytes or more, contents arbitrary; bytes > 0, large: the core caches. Too much
-   * is AJ_OUT_OF_MEMORY: the core gives back what it caches and asks again. It cuts memory at multiples of
-   * 512 bytes. */
+  /* Raw memory, aligned to 64 bytes or more, contents arbitrary; bytes > 0, large: the core caches, and
+   * cuts at multiples of 512. Too much is AJ_OUT_OF_MEMORY: the core empties its cache and asks again. */
   aj_status* (*mem_alloc)(void* self, int32_t dev, uint64_t bytes, uint32_t kind, void** out);
   /* bytes and kind as they were asked for. Queued work may use p still: waits until it has passed. */
   aj_status* (*mem_free)(void* self, int32_t dev, void* p, uint64_t bytes, uint32_t kind);
@@ -76,6 +74,7 @@ typedef struct aj_device_vtbl { /* EXTENSIBLE */
   aj_status* (*stream_sync)(void* self, int32_t dev, void* stream); /* waits; NULL: for the whole device */
   aj_status* (*stream_query)(void* self, int32_t dev, void* stream, int32_t* done); /* 1: all has passed */
   aj_status* (*stream_wait)(void* self, int32_t dev, void* stream, void* event); /* later work waits */
+  /* fn(arg) when what is queued has passed, on a thread of the device's: never inside of this call. */
   aj_status* (*stream_host_fn)(void* self, int32_t dev, void* stream, void (*fn)(void* arg), void* arg);
   aj_status* (*event_new)(void* self, int32_t dev, uint32_t flags, void** out); /* flags 0. New: has passed */
   aj_status* (*event_free)(void* self, int32_t dev, void* event); /* even while it is recorded */
@@ -84,20 +83,17 @@ typedef struct aj_device_vtbl { /* EXTENSIBLE */
   aj_status* (*event_sync)(void* self, int32_t dev, void* event);
   aj_status* (*event_elapsed)(void* self, int32_t dev, void* start, void* stop, double* out_ms);
   aj_status* (*copy)(void* self, const aj_copy* c); /* to, from and within this device */
-  /* The pattern (host memory, 1 to 16 bytes) again and again from p + offset on, the last one cut off;
-   * queued. */
+  /* Queued: the pattern (host memory, 1 to 16 bytes) again and again from p + offset on, the last cut off. */
   aj_status* (*fill)(void* self, int32_t dev, void* p, uint64_t offset, const void* pattern,
                      uint64_t pattern_bytes, uint64_t bytes, void* stream);
-  /* p in another process of this machine: any address in an allocation; the exporter keeps it until all
-   * close. */
+  /* p, any address in an allocation, in another process here; the exporter keeps it until all close. */
   aj_status* (*ipc_export)(void* self, int32_t dev, void* p, uint8_t out_handle[128]);
   aj_status* (*ipc_open)(void* self, int32_t dev, const uint8_t handle[128], void** out);
   aj_status* (*ipc_close)(void* self, int32_t dev, void* p);
   aj_status* (*fork_prepare)(void* self); /* before fork(), in the thread that forks; its status is dropped */
   void (*fork_parent)(void* self);
   void (*fork_child)(void* self); /* reset, or poison: every later call says "use spawn" */
-  /* Between the two, what is queued on the stream (not NULL) is kept, not run; the graph runs it, ever
-   * again. */
+  /* Between the two, what is queued on the stream (not NULL) is kept, not run; the graph runs it. */
   aj_status* (*capture_begin)(void* self, int32_t dev, void* stream);
   aj_status* (*capture_end)(void* self, int32_t dev, void* stream, void** out_graph);
   aj_status* (*graph_launch)(void* self, int32_t dev, void* graph, void* stream);

@@ -1,7 +1,5 @@
-/* adjoin/abi/op.h: ops, the call frame, iteration plans, kernels, dispatch keys. Reached by query("aj.op",
- * 1).
- * Schema grammar: name "(" params ")" "->" result, e.g. "acme::scale(Tensor input, *, float by=1.0) ->
- * Tensor".
+/* adjoin/abi/op.h: ops, the call frame, iteration plans, kernels, keys. Reached by query("aj.op", 1).
+ * Schema grammar: name "(" params ")" "->" result: "acme::scale(Tensor input, *, float by=1.0) -> Tensor".
  *   type = base ["<" words ">"] ["(" alias ["!"] ")"] ["?"] ["[" [n] "]"] ["?"]
  *   base = Tensor | Operand (tensor or number) | Scalar | int | dim | size | float | bool | str | dtype |
  *          device | layout | memory_format | Generator | Stream | Function | Object ("Object<acme::plan>")
@@ -13,7 +11,8 @@
  * of tensors comes back as a list object. After an error nothing is in the rets: the core releases what a
  * kernel left there. At a functionality key a kernel finds in its rets what the caller gave: AJ_NONE, or a
  * tensor with AJ_VALUE_LENT. It writes that one and leaves it there, or passes it to redispatch, or replaces
- * it by an owned tensor, which the core copies.
+ * it by an owned tensor, which the core copies. Above the tape a kernel works by calls: what it computes or
+ * writes by hand has no history.
  * A kernel that declines (by dtypes, by can_run, or before it wrote anything by AJ_UNIMPLEMENTED) leaves the
  * call to the next candidate; at a functionality key then to the fallback of the key, and to the keys below.
  * Threads: every function may be called from any thread. Kernels run on any thread, several at once, without
@@ -34,7 +33,7 @@ struct aj_registrar; /* OPAQUE. one transaction of a plugin's init: all of it or
 
 typedef struct aj_operand { /* FROZEN 32 bytes: it stands in arrays */
   void* data;             /* first element, or a handle; a number in the compute dtype; NULL: None */
-  const int64_t* strides; /* bytes, one per plan dimension, innermost first; 0 repeats */
+  const int64_t* strides; /* bytes, one per plan dimension, innermost first; 0 repeats, as a number does */
   aj_tensor* tensor;      /* NULL for a number */
   DLDataType dtype;
   uint32_t flags;         /* AJ_OPERAND_... */
@@ -69,7 +68,8 @@ typedef struct aj_call { /* EXTENSIBLE. never copied; read-only except *rets; di
   const struct aj_core* core;
   const aj_op* op;
   const aj_value* args; /* as in built_schema; a dim is >= 0; 0-dim tensors may be the host's, in lists too */
-  aj_value* rets;       /* tensors to fill, unless the op's shapes depend on data (AJ_OP_ALLOCATES) */
+  aj_value* rets;       /* tensors to fill, unless the op's shapes depend on data (AJ_OP_ALLOCATES). A result
+                           that is argument 0 ("Tensor(a!) x) -> Tensor(a!)") stands here already */
   uint32_t nargs, nrets;
   uint64_t keys;        /* keys below this kernel, for redispatch */
   void* stream;         /* the current stream of `device`; NULL: its default one, or it has none */
@@ -191,21 +191,18 @@ typedef struct aj_dispatch { /* EXTENSIBLE */
   uint32_t struct_size, minor;
   aj_status* (*def_op)(struct aj_registrar* r, const aj_op_def* d);
   aj_status* (*def_kernel)(struct aj_registrar* r, const aj_kernel_def* d);
-  /* fn serves every op at that key; it changes args on its own stack and calls redispatch(op, call->keys,
-   * ...). */
+  /* fn serves every op at that key: changes a copy of args and calls redispatch(op, call->keys, ...). */
   aj_status* (*def_fallback)(struct aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self);
   aj_status* (*def_key)(struct aj_registrar* r, aj_str name, int32_t place, uint64_t* out_mask);
 
   uint64_t (*key_mask)(aj_str name);    /* 0 if unknown */
   const aj_op* (*find_op)(aj_str name); /* NULL if unknown */
-  /* Missing trailing args take their defaults; nrets is the number of results in the schema, aux ones
-   * included. */
+  /* Missing trailing args take their defaults; nrets: all results of the schema, aux ones, too. */
   aj_status* (*call)(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
   aj_status* (*redispatch)(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
                            aj_value* rets, uint32_t nrets);
 
-  /* For infer: the i-th output. strides (elements) NULL is C order. Allocates, checks out=, or makes a meta
-   * tensor. */
+  /* For infer: the i-th output. strides (elements) NULL: C order. Allocates, or checks out=; meta, too. */
   aj_status* (*declare)(aj_call* call, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t* shape,
                         const int64_t* strides);
   /* For infer of kind "view": output i (of a list result: element i of count) shares argument arg's memory.
@@ -224,8 +221,7 @@ typedef struct aj_dispatch { /* EXTENSIBLE */
   /* Keys added to and removed from every call of this thread; a guard reads, changes, restores. */
   void (*thread_keys)(uint64_t* include, uint64_t* exclude);
   void (*set_thread_keys)(uint64_t include, uint64_t exclude);
-  /* What happens when a device lacks an op: "error", "warn", "host", "host:100MB"; op or device "" for
-   * all. */
+  /* What happens when a device lacks an op: "error", "warn", "host", "host:100MB"; op or device "": all. */
   aj_status* (*set_fallback)(aj_str op, aj_str device, aj_str policy);
   uint32_t (*fallback_count)(void);
   aj_status* (*fallback_at)(uint32_t i, aj_fallback_entry* io);

@@ -7,7 +7,8 @@
  * drain comes before a plugin is disabled or unloaded. NULL from it promises: its threads have ended, none of
  * its code runs or will be called by work that it queued, and init may come again. The core unmaps the file
  * only then, and only when nothing alive points into it: kernels that run, objects of its types, functions,
- * hooks, custom nodes, memory that it drops, frontends, tables that it handed out. What keeps a file mapped
+ * hooks, custom nodes, memory that it drops, frontends, tables that it handed out, derivatives of ops (which
+ * a tape may hold: who defines one stays mapped). What keeps a file mapped
  * is told by adjoin plugins and `unload`. One process should have one libadjoin: a second copy runs init of
  * the same file again, over the same variables. */
 #ifndef ADJOIN_ABI_PLUGIN_H
@@ -32,8 +33,8 @@ typedef struct aj_plugin_note { /* EXTENSIBLE at its end: a host reads what it k
   uint32_t build_flags;         /* AJ_BUILD_...: a sanitizer build is refused by a plain host */
   char name[64];                /* [a-z][a-z0-9_-]*; all texts are UTF-8 that ends inside its field */
   char version[32], vendor[64], license[32];
-  char provides[1024];          /* "device:acme;ops:acme;service:aj.blas/cpu;kernel:cpu/convolution": what
-                                   makes libadjoin load it */
+  char provides[1024];          /* "device:acme;ops:acme;key:acme;service:aj.blas/cpu;kernel:cpu/relu":
+                                   what makes libadjoin load it */
   char requires_[256];          /* "iface:aj.autograd>=0;plugin:cpu": interfaces with their least minor,
                                    plugins to load before */
 } aj_plugin_note;
@@ -100,6 +101,10 @@ typedef aj_status* (*aj_plugin_drain_fn)(void);
 #define AJ_PLUGIN_INIT                                                \
   AJ_EXTERN_C_ AJ_EXPORT aj_status* aj_plugin_init_v1(const aj_plugin_env* env); \
   AJ_EXTERN_C_ AJ_EXPORT aj_status* aj_plugin_init_v1(const aj_plugin_env* env)
+/* (optional) AJ_PLUGIN_DRAIN { return NULL; } */
+#define AJ_PLUGIN_DRAIN                                 \
+  AJ_EXTERN_C_ AJ_EXPORT aj_status* aj_plugin_drain_v1(void); \
+  AJ_EXTERN_C_ AJ_EXPORT aj_status* aj_plugin_drain_v1(void)
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,8 @@ typedef struct aj_services { /* EXTENSIBLE */
   uint64_t (*revision)(void);    /* moves when a service comes, goes or is chosen; takes no lock */
 } aj_services;
 
-/* C = alpha op(A) op(B) + beta C, row-major, a batch of them; strides in elements. */
+/* C = alpha op(A) op(B) + beta C, row-major, a batch of them; strides in elements. With beta 0 C is not read:
+ * it may hold NaN. With k 0 the product is 0. */
 typedef struct aj_gemm { /* EXTENSIBLE */
   uint32_t struct_size, flags;
   DLDataType dtype;
