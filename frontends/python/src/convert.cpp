@@ -112,7 +112,8 @@ bool store_int(PyObject* o, char* to, DLDataType d) {
   int64_t low = is_signed ? -high - 1 : 0;
   if (overflow || x < low || x > high) {
     DtypeObject* dtype = dtype_object(d);
-    PyErr_Format(PyExc_RuntimeError, "tensor: %R does not fit into %U", o, dtype->name);
+    PyErr_Format(PyExc_RuntimeError, "tensor: %R does not fit into %U, which holds %lld to %lld; take a wider dtype", o, dtype->name,
+                 static_cast<long long>(low), static_cast<long long>(high));
     return false;
   }
   std::memcpy(to, &x, d.bits / 8);  // little-endian: the low bytes come first
