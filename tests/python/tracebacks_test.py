@@ -119,3 +119,8 @@ def test_a_notebook(monkeypatch):
     monkeypatch.delenv("ADJOIN_FULL_TRACEBACK", raising=False)
     shell.handler(shell, RuntimeError, caught, caught.__traceback__)
     assert shell.told[2] is caught.__traceback__ and caught.__traceback__.tb_next is None
+
+
+def test_a_name_that_is_alike_is_told_with_the_error(tmp_path):
+    _, text = stderr_of("nn.Linear(3, 4).wieght", tmp_path)
+    assert text.rstrip().endswith("AttributeError: 'Linear' object has no attribute 'wieght'. Did you mean: 'weight'?"), text

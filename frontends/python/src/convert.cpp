@@ -35,7 +35,7 @@ int category_of(PyObject* o) {
 bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 bool ragged(int depth, int64_t wanted, int64_t got) {
-  PyErr_Format(PyExc_ValueError, "tensor: expected a sequence of length %lld at dimension %d, got %lld",
+  PyErr_Format(PyExc_ValueError, "tensor: expected a sequence of length %lld at dimension %d, got %lld; a tensor has rows of one length: cut or pad them",
                static_cast<long long>(wanted), depth, static_cast<long long>(got));
   return false;
 }
