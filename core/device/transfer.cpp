@@ -48,8 +48,10 @@ aj_status* wait_for_stream(Device* d) {
 aj_status* copy_by(Device* worker, Bytes to, Bytes from, uint64_t bytes, uint32_t flags = 0,
                    void* stream = nullptr) {
   if (!worker->vtbl.copy)
-    return fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ",
-                worker->plugin, " has no 'copy'");
+    return !worker->plugin || !*worker->plugin
+               ? fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its tensors have shapes and no values; "
+                      "make them on a device that has memory")
+               : fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ", worker->plugin, " has no 'copy'");
   aj_copy c{};
   c.struct_size = sizeof c;
   c.flags = flags;

@@ -38,16 +38,61 @@ inline uint64_t look_at(const aj_op* op, const aj_value* args, uint32_t nargs, u
   return keys;
 }
 
-// Dimensions that count from the front and are there, and tensors of the dtypes asked for: nothing is to be changed.
-bool is_settled(const aj_op* op, const aj_value* args, uint32_t nargs) {
-  if (args[0].tag != AJ_TENSOR) return false;
-  auto ndim = uint64_t(args[0].v.tensor->dl.ndim);
-  for (uint32_t left = op->dim_params; left; left &= left - 1) {
-    const aj_value& v = args[__builtin_ctz(left)];
-    if (v.tag == AJ_INT && uint64_t(v.v.i) >= ndim) return false;
-    if (v.tag == AJ_INTS)
+// How many dimensions args[0] lets others count; 0: look closer.
+int64_t dims_of_first(const aj_op* op, const aj_value* args) {
+  if (args[0].tag == AJ_TENSOR) return args[0].v.tensor->dl.ndim + op->dim_extra;
+  if (args[0].tag != AJ_TENSORS || !args[0].aux || !args[0].v.tensors[0]) return 0;
+  return args[0].v.tensors[0]->dl.ndim + op->dim_extra;
+}
+
+// Few arguments where nothing but dimensions that count from the end is to be changed: the commonest look.
+struct CountedBack {
+  static constexpr uint32_t kMost = 6;
+  aj_value args[kMost];
+  int64_t ints[kMost];
+  CountedBack() {}  // nothing is initialised
+  bool take(const aj_op* op, const aj_value* from, uint32_t nargs) {
+    int64_t ndim = dims_of(from, nargs) + op->dim_extra;
+    if (op->checks_dtypes || nargs > kMost || ndim == 0) return false;
+    std::copy_n(from, nargs, args);
+    auto front = [ndim](int64_t* d) {
+      if (*d < 0) *d += ndim;
+      return uint64_t(*d) < uint64_t(ndim);
+    };
+    uint32_t used = 0;
+    for (uint32_t left = op->dim_params; left; left &= left - 1) {
+      aj_value& v = args[__builtin_ctz(left)];
+      if (v.tag == AJ_INT && !front(&v.v.i)) return false;
+      if (v.tag != AJ_INTS) continue;
+      if (v.aux > kMost - used) return false;
+      int64_t* to = ints + used;
       for (uint32_t j = 0; j < v.aux; j++)
-        if (uint64_t(v.v.ints[j]) >= ndim) return false;
+        if (!front(&(to[j] = v.v.ints[j]))) return false;
+      v.v.ints = to;
+      used += v.aux;
+    }
+    for (uint32_t left = op->size_params; left; left &= left - 1)
+      if (const aj_value& v = args[__builtin_ctz(left)]; v.tag == AJ_INT && v.v.i < 0) return false;
+    return true;
+  }
+};
+
+// Dimensions that count from the front and are there, sizes that are not negative, and tensors of the dtypes asked for: nothing is
+// to be changed.
+[[gnu::always_inline]] inline bool is_settled(const aj_op* op, const aj_value* args, uint32_t nargs) {
+  for (uint32_t left = op->size_params; left; left &= left - 1) {
+    const aj_value& v = args[__builtin_ctz(left)];
+    if (v.tag == AJ_INT && v.v.i < 0) return false;
+  }
+  if (op->dim_params) {
+    auto ndim = uint64_t(dims_of_first(op, args));
+    for (uint32_t left = op->dim_params; left; left &= left - 1) {
+      const aj_value& v = args[__builtin_ctz(left)];
+      if (v.tag == AJ_INT && uint64_t(v.v.i) >= ndim) return false;
+      if (v.tag == AJ_INTS)
+        for (uint32_t j = 0; j < v.aux; j++)
+          if (uint64_t(v.v.ints[j]) >= ndim) return false;
+    }
   }
   if (op->checks_dtypes)
     for (uint32_t i = 0; i < nargs; i++) {
@@ -185,18 +230,12 @@ inline uint64_t keys_now(const aj_op* op, uint64_t keys) {
   return call_keys(op, keys_now(op, keys), flags, args, nargs, rets, nrets);
 }
 
-}  // namespace
+aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
+                              aj_value* rets, uint32_t nrets);
 
-aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) try {
-  AJ_MARK(before);
-  aj_op* op = const_cast<aj_op*>(const_op);
-  if (__builtin_expect(nargs > op->nparams, 0)) return call_settled(op, 0, 0, args, nargs, rets, nrets);  // which refuses
-  uint32_t flags, odd;
-  uint64_t keys = look_at(op, args, nargs, &flags, &odd);
-  if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0)) AJ_TRY(refresh_views(args, nargs, &keys));
-  bool complete = nargs == op->nparams && nrets == op->nresults;
-  if (__builtin_expect(!complete || odd || (op->has_look && !is_settled(op, args, nargs)), 0))
-    return call_settled(op, keys, flags, args, nargs, rets, nrets);
+// What a call is once nothing about its arguments is to be changed.
+[[gnu::always_inline]] inline aj_status* call_ready(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
+                                                    aj_value* rets, uint32_t nrets) {
   keys = keys_now(op, keys);
   // One backend, nothing recorded, nothing above it, a new result, in the order that users see.
   bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 && rets[0].tag == AJ_NONE && !op->writes &&
@@ -211,9 +250,36 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
   aj_status* s = serve(op, k, args, nargs, rets, nrets);
   AJ_MARK(leave);
   return s;
+}
+
+}  // namespace
+
+aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) try {
+  AJ_MARK(before);
+  aj_op* op = const_cast<aj_op*>(const_op);
+  if (__builtin_expect(nargs > op->nparams, 0)) return call_settled(op, 0, 0, args, nargs, rets, nrets);  // which refuses
+  uint32_t flags, odd;
+  uint64_t keys = look_at(op, args, nargs, &flags, &odd);
+  if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0)) AJ_TRY(refresh_views(args, nargs, &keys));
+  bool complete = nargs == op->nparams && nrets == op->nresults;
+  if (__builtin_expect(!complete || odd, 0)) return call_settled(op, keys, flags, args, nargs, rets, nrets);
+  if (op->has_look && __builtin_expect(!is_settled(op, args, nargs), 0))
+    return call_counted_back(op, keys, flags, args, nargs, rets, nrets);
+  return call_ready(op, keys, flags, args, nargs, rets, nrets);
 } catch (const std::bad_alloc&) {
   return make_status(AJ_OUT_OF_MEMORY, {}, text(const_op->schema.ident, ": the system has no memory for what libadjoin itself needs"));
 }
+
+namespace {
+
+[[gnu::noinline]] aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
+                                               aj_value* rets, uint32_t nrets) {
+  CountedBack back;
+  if (!back.take(op, args, nargs)) return call_settled(op, keys, flags, args, nargs, rets, nrets);
+  return call_ready(op, keys, flags, back.args, nargs, rets, nrets);
+}
+
+}  // namespace
 
 aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* args, uint32_t nargs, aj_value* rets,
                       uint32_t nrets) {

@@ -155,7 +155,7 @@ void init_op(aj_op* op) {
   if (has_word(op->tags, "numbers:exact")) op->flags |= kNumbersExact;
   if (has_word(op->tags, "numbers:clamped")) op->flags |= kNumbersClamped;
   if (has_word(op->tags, "bool:int64")) op->flags |= kCountsBool;
-  op->dim_extra = uint8_t(number_after(op->tags, "dim:+", 0));
+  op->dim_extra = uint8_t(number_after(op->tags, "dim:", 0));
   op->cost = uint32_t(number_after(op->tags, "cost:", op->kind == Kind::unary_float ? 2000 : 250));
   op->p_dim = place_of(s, "dim");
   op->p_keepdim = place_of(s, "keepdim");
@@ -164,7 +164,7 @@ void init_op(aj_op* op) {
   op->noperands = 0;
   op->fixed_operands = false;
   op->has_dims = op->checks_dtypes = false;
-  op->dim_params = 0;
+  op->dim_params = op->size_params = 0;
   op->tensor_params = 0;
   op->grad_results = 0;
   for (size_t i = 0; i < s.results.size() && i < size_t(kMaxResults); i++) op->results_ok[i] = tags_given(s.results[i]);
@@ -179,6 +179,7 @@ void init_op(aj_op* op) {
     if (tensor && i < 64) op->tensor_params |= 1ull << i;
     op->has_dims |= p.base == AJ_PARAM_DIM;
     if (p.base == AJ_PARAM_DIM) op->dim_params |= 1u << i;
+    if (p.base == AJ_PARAM_SIZE && !p.list) op->size_params |= 1u << i;
     op->dtypes_ok[i] = tensor && p.dtypes ? p.dtypes : ~uint64_t{0};
     op->checks_dtypes |= tensor && p.dtypes != 0;
     op->tags_ok[i] = tags_of(p);
@@ -194,7 +195,7 @@ void init_op(aj_op* op) {
   bool one_result = s.results.size() == 1 && s.results[0].base == AJ_PARAM_TENSOR && !s.results[0].list;
   op->in_place_ok = first_tensor && one_result && !s.writes && !(op->flags & AJ_OP_NO_IN_PLACE) && op->kind != Kind::view &&
                     (pointwise || has_word(op->tags, "in-place"));
-  op->has_look = op->has_dims || op->checks_dtypes;
+  op->has_look = op->has_dims || op->size_params || op->checks_dtypes;
   set_alike(op);
 }
 

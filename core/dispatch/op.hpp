@@ -106,6 +106,7 @@ struct aj_op {
   int8_t p_dim, p_keepdim, p_dtype, p_rounding;  // places of parameters with a meaning to the core; -1
   bool real_result;                              // tag: a complex input gives a real result
   uint32_t dim_params;                           // bit i: parameter i is a dimension, or several
+  uint32_t size_params;                          // bit i: parameter i is one size, so not negative
   uint64_t dtypes_ok[32];                        // per parameter: a mask of the dtypes its tensors may have
   uint32_t tags_ok[32];                          // per parameter: which value tags it takes as they are, see tag_bit
   uint32_t results_ok[8];                        // per result: which tags a kernel may give

@@ -131,7 +131,8 @@ aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::s
   if (device(t) != d)
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out is on ", device(t)->id, ", the inputs are on ", d->id);
   if (!can_cast(dtype.index, priv(t).dtype))
-    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dtype.dl, ", which cannot be cast to out's ", t->dl.dtype);
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dtype.dl, ", which cannot be cast to out's ", t->dl.dtype,
+                "; have a new tensor made, or cast that one before");
   AJ_TRY(fit_given(op, t, shape));
   if (casts || priv(t).dtype == dtype.index) {
     retain(t);

@@ -98,7 +98,7 @@ aj_status* convert(Settling* st, const Param& p, aj_value* v) {
     return nullptr;
   }
   if (p.list && p.base == AJ_PARAM_FLOAT && v->tag == AJ_INTS) return nullptr;
-  return fail(AJ_WRONG_TYPE, st->op->schema.ident, ": argument '", p.name, "' is a ", tag_name(v->tag), "; see its signature: ",
+  return fail(AJ_WRONG_TYPE, st->op->schema.ident, ": argument '", p.name, "' does not take ", tag_name(v->tag), "; its signature: ",
               st->op->schema.text);
 }
 
@@ -112,20 +112,25 @@ aj_status* wrap_one(const aj_op* op, const Param& p, int64_t ndim, int64_t* d) {
   return nullptr;
 }
 
-const aj_tensor* first_tensor(const aj_value* args, uint32_t n) {
+}  // namespace
+
+int64_t dims_of(const aj_value* args, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
-    if (args[i].tag == AJ_TENSOR) return args[i].v.tensor;
+    if (args[i].tag == AJ_TENSOR) return args[i].v.tensor->dl.ndim;
+    int64_t most = -1;
     if (args[i].tag == AJ_TENSORS)
       for (uint32_t j = 0; j < args[i].aux; j++)
-        if (args[i].v.tensors[j]) return args[i].v.tensors[j];
+        if (const aj_tensor* t = args[i].v.tensors[j]) most = std::max(most, int64_t(t->dl.ndim));
+    if (most >= 0) return most;
   }
-  return nullptr;
+  return 0;
 }
+
+namespace {
 
 aj_status* wrap_dims(Settling* st, aj_value* args, uint32_t nargs) {
   const aj_op* op = st->op;
-  const aj_tensor* t = first_tensor(args, nargs);
-  int64_t ndim = t ? t->dl.ndim : 0;
+  int64_t ndim = dims_of(args, nargs);
   for (uint32_t i = 0; i < nargs; i++) {
     const Param& p = op->schema.params[i];
     if (p.base != AJ_PARAM_DIM) continue;
@@ -149,7 +154,7 @@ aj_status* check_dtype(const aj_op* op, const Param& p, const aj_tensor* t) {
   std::string wanted;
   for (int i = 0; i < AJ_DT_REGISTERED; i++)
     if (p.dtypes >> i & 1) wanted += (wanted.empty() ? "" : ", ") + std::string(dt(i).name);
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ", t->dl.dtype, "; it must be ", wanted);
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ", t->dl.dtype, "; it must be ", wanted, ": cast it with .to()");
 }
 
 // A place in a tensor may be given as int32, the same number as int64 serves; a truth as a byte that is 0 or not.
@@ -191,6 +196,8 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
       to[i] = p.value;
     }
     if (!(op->tags_ok[i] & tag_bit(to[i].tag))) AJ_TRY(convert(&st, p, &to[i]));
+    if (p.base == AJ_PARAM_SIZE && to[i].tag == AJ_INT && to[i].v.i < 0)
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the size ", p.name, " is ", to[i].v.i, ", it must not be negative");
     if (op->checks_dtypes && to[i].tag == AJ_TENSOR) {
       AJ_TRY(widen(p, &to[i], s));
       AJ_TRY(check_dtype(op, p, to[i].v.tensor));

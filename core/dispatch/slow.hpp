@@ -16,6 +16,9 @@ struct Settled {
   std::vector<Ref> widened;  // indices of int32 as the int64 that they stand for
   Settled() {}  // nothing is initialised: most calls do not need it
 };
+// How many dimensions there are to point at: the first tensor's. Of a list's tensors the one with the most counts, because cat
+// passes over vectors without elements.
+int64_t dims_of(const aj_value* args, uint32_t n);
 aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets, Settled* s);
 
 // Several backends among the tensors: 0-dim host tensors may join the others' device.

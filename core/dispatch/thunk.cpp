@@ -43,6 +43,12 @@ aj_status* run_thunk(void* self, aj_call* call) {
 
 }  // namespace
 
+// int, dim and size come to a kernel as the same whole numbers.
+static bool same_base(int32_t a, int32_t b) {
+  auto whole = [](int32_t base) { return base == AJ_PARAM_INT || base == AJ_PARAM_DIM || base == AJ_PARAM_SIZE; };
+  return a == b || (whole(a) && whole(b));
+}
+
 aj_status* check_built_schema(const aj_op* op, std::string_view built, std::string_view plugin) {
   Schema old;
   AJ_TRY(parse_schema(built, &old));
@@ -54,7 +60,7 @@ aj_status* check_built_schema(const aj_op* op, std::string_view built, std::stri
   if (old.name != op->schema.name) return differs("that is another op");
   if (old.params.size() > now.size()) return differs("it expects more arguments");
   for (size_t i = 0; i < old.params.size(); i++)
-    if (old.params[i].name != now[i].name || old.params[i].base != now[i].base || old.params[i].list != now[i].list)
+    if (old.params[i].name != now[i].name || !same_base(old.params[i].base, now[i].base) || old.params[i].list != now[i].list)
       return differs("argument '" + old.params[i].name + "' differs");
   for (size_t i = old.params.size(); i < now.size(); i++)
     if (!(now[i].flags & AJ_PARAM_HAS_DEFAULT)) return differs("argument '" + now[i].name + "' is new and has no default");

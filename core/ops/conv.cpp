@@ -47,7 +47,7 @@ Sizes shape_of(const Conv& c, const Tensor& x, const Tensor& w) {
     } else {
       int64_t room = in + 2 * c.padding[i] - reach;
       want(room >= 0, "the kernel reaches over ", reach, " elements of dimension ", i + 2,
-           ", padded input has ", in + 2 * c.padding[i]);
+           ", padded input has ", in + 2 * c.padding[i], "; give more padding, or a larger input");
       shape.push_back(room / c.stride[i] + 1);
     }
   }

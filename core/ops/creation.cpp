@@ -163,7 +163,6 @@ aj_status* linspace_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Scalar start = b.scalar(0), end = b.scalar(1);
     int64_t n = b.integer(2);
-    want(n >= 0, "steps must not be negative: ", n);
     auto [dtype, device] = options(b, 3);
     if (n < 2) return b.ret(0, filled(empty_dense({n}, dtype, device), start));
     Scalar step = (end * 1.0 - start) / Scalar(n - 1);
@@ -195,7 +194,6 @@ aj_status* eye_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     int64_t n = b.integer(0), m = b.maybe<int64_t>(1).value_or(n), diagonal = std::min(n, m),
             stride = plus(m, 1);
-    want(n >= 0 && m >= 0, "sizes must not be negative: n is ", n, ", m is ", m);
     auto [dtype, device] = options(b, 2);
     Tensor t = filled(empty_dense({n, m}, dtype, device), 0);
     if (diagonal) {

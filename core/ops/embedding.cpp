@@ -6,7 +6,7 @@ namespace {
 
 Tensor to_index(const Tensor& t) {
   want(is_integral(t) && t.dtype().code != kDLBool, "indices must be integers, they are ",
-       t.dtype());
+       t.dtype(), "; use .long()");
   return t.dtype() == int64 ? t : to(t, int64);
 }
 

@@ -131,7 +131,7 @@ aj_status* topk_shape(void*, aj_call* call) {
     const Tensor& t = c.tensor(0);
     int64_t k = c.integer(1), d = c.integer(2), n = t.ndim() ? t.size(d) : 1;
     want(!t.is_complex(), "complex numbers have no order");
-    want(k >= 0 && k <= n, "k must be between 0 and the dimension's size ", n, ": ", k);
+    want(k <= n, "k is ", k, ", dimension ", d, " of shape ", shown(t), " has only ", n, " elements");
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = k;
     c.out(0, t.dtype(), shape);

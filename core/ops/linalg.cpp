@@ -115,7 +115,7 @@ Tensor floats_of(const Tensor& t, const kit::Body& b, uint32_t dtype) {
 
 Tensor matrix_norm_of(const Tensor& t, double ord, const Ints& dim, bool keepdim) {
   want(dim.size() == 2, "dim must name two dimensions: ", shown(dim));
-  int64_t row = wrap_dim(dim[0], t.ndim()), column = wrap_dim(dim[1], t.ndim());
+  int64_t row = dim[0], column = dim[1];
   want(t.ndim() >= 2 && row != column, "dim ", shown(dim), " must name two dimensions of shape ",
        shown(t));
   if (std::fabs(ord) == 2)

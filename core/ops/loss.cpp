@@ -50,7 +50,7 @@ bool counts_all(const Tensor& target, int64_t ignore) {
 
 // Class dimension last but one kept in place: [C] or [N, C, ...] with target [] or [N, ...].
 struct Classes {
-  Classes(const Tensor& input, const Tensor& given, const Tensor& weight, int64_t ignore) {
+  Classes(const Tensor& input, const Tensor& given, const Tensor& weight, int64_t ignored) : ignore(ignored) {
     dim = input.ndim() == 1 ? 0 : 1;
     want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
     classes = input.size(dim);
@@ -82,7 +82,7 @@ struct Classes {
     return sum(each) / sum(counts.defined() ? counts : kept);
   }
 
-  int64_t dim, classes;
+  int64_t dim, classes, ignore;
   // kept: undefined when none is ignored; counts: when every class counts 1
   Tensor target, kept, safe, counts;
 
@@ -93,7 +93,7 @@ struct Classes {
       return f();
     } catch (const kit::Error& e) {
       if (e.code() != AJ_OUT_OF_RANGE) throw;
-      kit::raise(AJ_OUT_OF_RANGE, "a target is out of range: classes are 0 to ", classes - 1);
+      raise_target(target, classes, ignore, "ignore_index");
     }
   }
 };
@@ -106,6 +106,15 @@ Tensor nll(const Tensor& input, const Classes& c, std::string_view how) {
 }
 
 }  // namespace
+
+void raise_target(const Tensor& target, int64_t classes, int64_t passed_over, std::string_view why) {
+  NoGradGuard off;
+  Tensor flat = reshape(target, {-1});
+  Tensor wrong = logical_and(ne(flat, passed_over), logical_or(lt(flat, 0), ge(flat, classes)));
+  int64_t at = select(reshape(nonzero(wrong), {-1}), 0, 0).item<int64_t>();
+  kit::raise(AJ_OUT_OF_RANGE, "element ", at, " of target is ", select(flat, 0, at).item<int64_t>(), ": input has ", classes,
+             " classes, so targets are 0 to ", classes - 1, why.empty() ? "" : kit::text(", or ", passed_over, " (", why, ")"));
+}
 
 aj_status* nll_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
@@ -236,7 +245,8 @@ aj_status* binary_cross_entropy_body(void*, aj_call* call) {
       NoGradGuard off;
       bool inside = !has_values(x) || all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
       want(inside,
-           "input must lie between 0 and 1; use binary_cross_entropy_with_logits for scores");
+           "input must lie between 0 and 1, it reaches from ", inside ? 0 : amin(x).item<double>(), " to ",
+           inside ? 0 : amax(x).item<double>(), "; use binary_cross_entropy_with_logits for scores");
     }
     Tensor each = bce_each(x, target);
     if (b.given(2)) each = each * b.tensor(2);

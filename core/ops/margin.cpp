@@ -36,7 +36,14 @@ aj_status* multi_margin_loss_body(void*, aj_call* call) {
     const Tensor& weight = b.tensor(4);
     want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes),
          "weight must have one element for each of the ", classes, " classes");
-    Tensor near = clamp(b.real(3) - gather(x, 1, target) + x, 0);
+    Tensor own;
+    try {
+      own = gather(x, 1, target);
+    } catch (const kit::Error& e) {
+      if (e.code() != AJ_OUT_OF_RANGE) throw;
+      raise_target(target, classes);
+    }
+    Tensor near = clamp(b.real(3) - own + x, 0);
     if (p == 2) near = near * near;
     if (weight.defined())
       near = near * unsqueeze(index_select(weight, 0, reshape(target, {-1})), 1);
@@ -55,8 +62,7 @@ aj_status* multilabel_margin_loss_body(void*, aj_call* call) {
     {
       NoGradGuard off;
       if (has_values(target) && any(logical_or(lt(target, -1), ge(target, classes))).item<bool>())
-        kit::raise(AJ_OUT_OF_RANGE, "a target is out of range: classes are 0 to ", classes - 1,
-                   ", and -1 ends a row");
+        raise_target(target, classes, -1, "the end of a row");
     }
     Tensor listed = eq(cumsum(to(lt(target, 0), int64), 1), 0);  // before the first -1
     Tensor safe = where(listed, target, number_of(target, 0));

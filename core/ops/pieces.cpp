@@ -202,7 +202,6 @@ namespace {
 aj_status* triangle_indices(aj_call* call, bool lower) {
   return kit::compose(call, [=](kit::Body& b) {
     int64_t rows = b.integer(0), columns = b.integer(1), offset = b.integer(2);
-    want(rows >= 0 && columns >= 0, "row and col must not be negative: ", rows, " and ", columns);
     // Nobody walks the rows above a lower triangle, below an upper one.
     int64_t first = lower ? std::clamp(negated(offset), int64_t(0), rows) : 0;
     int64_t last = columns == 0 ? first
@@ -270,7 +269,6 @@ aj_status* sum_to_size_body(void*, aj_call* call) {
 namespace {
 
 Tensor powers_of(const Tensor& x, int64_t n) {
-  want(n >= 0, "the number of powers N must not be negative: ", n);
   Tensor base = x.dtype() == boolean ? to(x, int64) : x;
   return pow(unsqueeze(base, -1), counting(x, n));
 }
@@ -320,7 +318,7 @@ aj_status* rot90_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     Ints dims = b.ints(2);
     want(dims.size() == 2, "two dims are wanted: ", shown(dims));
-    int64_t from = wrap_dim(dims[0], t.ndim()), into = wrap_dim(dims[1], t.ndim());
+    int64_t from = dims[0], into = dims[1];
     want(t.ndim() >= 2 && from != into, "two different dimensions are wanted: ", shown(dims),
          " of shape ", shown(t));
     switch ((b.integer(1) % 4 + 4) % 4) {

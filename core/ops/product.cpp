@@ -21,7 +21,8 @@ void check_inner(const Tensor& a, const Tensor& b, int64_t inner, std::string_vi
 }
 
 void want_dims(const Tensor& t, int64_t ndim, std::string_view name) {
-  want(t.ndim() == ndim, name, " must have ", ndim, " dimensions, its shape is ", shown(t));
+  want(t.ndim() == ndim, name, " must have ", ndim, ndim == 1 ? " dimension" : " dimensions", ", its shape is ", shown(t),
+       "; matmul() takes others");
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ void check_factors(const Tensor& x, const Tensor& w) {
        shown(w));
   want(x.size(-1) == w.size(-1), "input is ", shown(x), " and weight is ", shown(w), ": the sizes ",
        x.size(-1), " and ", w.size(-1), " differ",
-       x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "");
+       x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "; input's last size must be weight's last, its in_features");
 }
 
 }  // namespace

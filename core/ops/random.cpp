@@ -245,7 +245,6 @@ aj_status* randperm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     constexpr int64_t ahead = 16;
     int64_t n = b.integer(0);
-    want(n >= 0, "n must not be negative: ", n);
     DLDevice device = b.maybe<DLDevice>(3).value_or(b.call()->device);
     DLDataType dtype = b.maybe<DLDataType>(2).value_or(int64);
     want(n <= end_of(dtype), dtype, " does not hold the integers below ", n,

@@ -198,7 +198,6 @@ aj_status* bincount_body(void*, aj_call* call) {
          "weights must have input's shape ", shown(t));
     Tensor places = to(t, int64);
     int64_t n = b.integer(2);
-    want(n >= 0, "minlength must not be negative: ", n);
     if (t.numel() > 0) {
       want(amin(places).item<int64_t>() >= 0, "input has negative elements");
       n = std::max(n, amax(places).item<int64_t>() + 1);

@@ -12,8 +12,7 @@ aj_status* cat_same_shape(void*, aj_call* call) {
     want(all.size() > 0, "no tensors are given");
     int64_t d = c.integer(1);
     Sizes shape = sizes_of(all[0]);
-    want(d >= 0 && d < int64_t(shape.size()), "dimension ", d, " is out of range for shape ",
-         shown(shape));
+    if (shape.empty()) kit::raise(AJ_INVALID_ARGUMENT, "a 0-dim tensor cannot be joined; use stack()");
     shape[d] = 0;
     for (const Tensor& t : all) {
       want(t.ndim() == int64_t(shape.size()) && t.dtype() == all[0].dtype(),
@@ -45,7 +44,7 @@ aj_status* cat_body(void*, aj_call* call) {
       if (t.ndim() != 1 || t.size(0) != 0) kept.push_back(t);
     }
     if (kept.empty()) kept.push_back(all[0]);
-    int64_t d = wrap_dim(b.integer(1), kept[0].ndim());
+    int64_t d = b.integer(1);
     for (Tensor& t : kept) {
       want(t.ndim() == kept[0].ndim(),
            "tensors differ in their number of dimensions: ", shown(kept[0]), " and ", shown(t));
@@ -88,11 +87,12 @@ aj_status* stack_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensors all = b.tensors(0);
     want(all.size() > 0, "no tensors are given");
-    int64_t d = wrap_dim(b.integer(1), all[0].ndim() + 1);
+    int64_t d = b.integer(1);
     b.ret(0, cat(mapped(all,
                         [&](const Tensor& t) {
                           want(std::ranges::equal(t.shape(), all[0].shape()),
-                               "shapes differ: ", shown(all[0]), " and ", shown(t));
+                               "shapes differ: ", shown(all[0]), " and ", shown(t),
+                               "; cut or pad them to one shape, or use cat()");
                           return unsqueeze(t, d);
                         }),
                  d));
@@ -170,7 +170,6 @@ aj_status* tile_body(void*, aj_call* call) {
 aj_status* repeat_interleave_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     int64_t n = b.integer(1);
-    want(n >= 0, "repeats is negative: ", n);
     Tensor t = b.given(2) ? b.tensor(0) : reshape(b.tensor(0), {-1});
     int64_t d = b.given(2) ? b.integer(2) : 0;
     if (t.ndim() == 0) t = reshape(t, {1});
@@ -356,10 +355,9 @@ aj_status* triu_body(void*, aj_call* call) {
 
 namespace {
 
-Tensor on_diagonal(const Tensor& t, int64_t offset, int64_t first, int64_t second) {
+Tensor on_diagonal(const Tensor& t, int64_t offset, int64_t d1, int64_t d2) {
   want(t.ndim() > 0, "a 0-dim tensor has no last dimension");
-  int64_t d1 = wrap_dim(first, t.ndim() + 1), d2 = wrap_dim(second, t.ndim() + 1),
-          side = plus(t.size(-1), std::max(offset, negated(offset)));
+  int64_t side = plus(t.size(-1), std::max(offset, negated(offset)));
   want(d1 != d2, "dim1 and dim2 are the same dimension ", d1);
   Sizes shape = sizes_of(t);
   shape.pop_back();

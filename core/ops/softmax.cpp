@@ -1,6 +1,6 @@
 // core/ops/softmax.cpp: shapes of softmax and its derivative; cross entropy of classes by other
 // ops.
-#include "core/ops/make.hpp"
+#include "core/ops/loss.hpp"
 
 namespace adjoin::ops {
 
@@ -108,7 +108,7 @@ aj_status* softmax_nll_body(void*, aj_call* call) {
       each = where(k.kept, sums - squeeze(gather(t, 1, k.at), {1}), number_of(t, 0));
     } catch (const kit::Error& e) {
       if (e.code() != AJ_OUT_OF_RANGE) throw;
-      kit::raise(AJ_OUT_OF_RANGE, "a target is out of range: classes are 0 to ", t.size(1) - 1);
+      raise_target(b.tensor(1), t.size(1), b.integer(2), "ignore_index");
     }
     b.ret(0, how == "none" ? each : how == "sum" ? sum(each) : sum(each) / sum(k.kept));
     b.ret(1, sums);

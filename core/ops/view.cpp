@@ -34,17 +34,18 @@ Sizes filled_in(Ints asked, int64_t numel) {
       want(hole < 0, "only one size may be -1: ", shown(asked));
       hole = int64_t(i);
     } else {
-      want(shape[i] >= 0, "a size is negative: ", shown(asked));
+      want(shape[i] >= 0, "a size is negative: ", shown(asked), "; -1 alone has a meaning");
       known = times(known, shape[i]);
     }
   }
   if (hole >= 0) {
     want(known != 0, "the size -1 is ambiguous for a tensor of ", numel,
          " elements: ", shown(asked));
-    want(numel % known == 0, "shape ", shown(asked), " does not fit ", numel, " elements");
+    want(numel % known == 0, "shape ", shown(asked), " does not fit ", numel, " elements: they are no multiple of ", known);
     shape[hole] = numel / known;
   }
-  want(product(shape) == numel, "shape ", shown(asked), " does not fit ", numel, " elements");
+  want(product(shape) == numel, "shape ", shown(asked), " does not fit ", numel, " elements: it has ", product(shape),
+       hole < 0 ? "; one size may be -1, which is then worked out" : "");
   return shape;
 }
 
@@ -294,7 +295,7 @@ aj_status* squeeze_dim_view(void*, aj_call* call) {
 aj_status* unsqueeze_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     Geometry g(c.tensor(0));
-    int64_t n = int64_t(g.shape.size()), d = wrap_dim(c.integer(1), n + 1);
+    int64_t n = int64_t(g.shape.size()), d = c.integer(1);
     int64_t stride = d < n ? g.shape[d] * g.strides[d] : 1;
     g.shape.insert(g.shape.begin() + d, 1);
     g.strides.insert(g.strides.begin() + d, stride);
@@ -404,8 +405,8 @@ aj_status* unfold_view(void*, aj_call* call) {
     const Tensor& t = c.tensor(0);
     int64_t d = c.integer(1), size = c.integer(2), step = c.integer(3),
             length = t.ndim() ? t.size(d) : 1;
-    want(size >= 0 && size <= length, "size must be between 0 and the dimension's ", length, ": ",
-         size);
+    want(size <= length, "size is ", size, ", dimension ", d, " of shape ", shown(t), " has only ",
+         length, " elements");
     want(step > 0, "step must be positive: ", step);
     Geometry g(t);
     g.shape.push_back(size);

@@ -17,7 +17,7 @@ aj_status* narrow_body(void*, aj_call* call) {
     want(t.ndim() > 0, "a 0-dim tensor cannot be narrowed");
     int64_t d = b.integer(1), asked = b.integer(2), length = b.integer(3), size = t.size(d);
     int64_t start = asked < 0 ? asked + size : asked;
-    if (start < 0 || length < 0 || length > size - start)
+    if (start < 0 || length > size - start)
       kit::raise(AJ_OUT_OF_RANGE, "start ", asked, " and length ", length, " leave dimension ", d,
                  " of size ", size);
     b.ret(0, cut(t, d, start, start + length));
@@ -37,8 +37,9 @@ aj_status* permute_backward_body(void*, aj_call* call) {
     Ints dims = b.ints(1);
     Sizes back(dims.size(), -1);
     for (size_t i = 0; i < dims.size(); ++i) {
-      int64_t& place = back[size_t(wrap_dim(dims[i], int64_t(dims.size())))];
-      want(place < 0, "a dimension is named twice: ", shown(dims));
+      want(dims[i] < int64_t(dims.size()) && back[dims[i]] < 0, "dims ", shown(dims),
+           " must name each dimension once");
+      int64_t& place = back[dims[i]];
       place = int64_t(i);
     }
     b.ret(0, permute(b.tensor(0), back));
@@ -88,8 +89,9 @@ aj_status* chunk_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     int64_t n = b.integer(1), d = b.integer(2);
     want(t.ndim() > 0, "a 0-dim tensor cannot be split");
-    want(n > 0 && (n <= kMostPieces || t.size(d) > 0),
-         "chunks must be positive, for no elements at most 2^24: ", n);
+    want(n > 0, "chunks must be at least 1, it is 0");
+    want(n <= kMostPieces || t.size(d) > 0, "chunks is ", n,
+         ", more than 2^24 pieces without elements; ask for fewer");
     int64_t each = (t.size(d) + n - 1) / n;
     b.ret(0, each == 0 ? split(t, Sizes(size_t(n), 0), d) : split(t, each, d));
   });
@@ -100,7 +102,7 @@ aj_status* tensor_split_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     int64_t n = b.integer(1), d = b.integer(2);
     want(t.ndim() > 0, "a 0-dim tensor cannot be split");
-    want(n > 0 && n <= kMostPieces, "sections must be positive, at most 2^24: ", n);
+    want(n > 0 && n <= kMostPieces, "sections must be between 1 and 2^24, it is ", n);
     Sizes sizes(size_t(n), t.size(d) / n);
     for (int64_t i = 0; i < t.size(d) % n; ++i) ++sizes[i];
     b.ret(0, split(t, sizes, d));

@@ -130,7 +130,8 @@ struct Classes {
     for (int64_t r = 0; r < rows; ++r) {
       if (target[r] == ignore) continue;
       if (target[r] < 0 || target[r] >= classes)
-        raise(AJ_OUT_OF_RANGE, "a target is out of range: classes are 0 to ", classes - 1);
+        raise(AJ_OUT_OF_RANGE, "element ", r, " of target is ", target[r], ": input has ", classes,
+              " classes, so targets are 0 to ", classes - 1, ", or ", ignore, " (ignore_index)");
       ++counted;
     }
     over = reduction == "mean" ? double(counted) : 1;

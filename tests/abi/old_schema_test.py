@@ -107,6 +107,14 @@ def test_kernels_of_several_ages(tmp_path):
     assert got.stdout.split() == ["102.0", "102.0"], got.stderr
 
 
+@pytest.mark.parametrize("word", ["dim", "size"])
+def test_whole_numbers_of_another_word_are_the_same_to_a_kernel(word, tmp_path):
+    """A row may say more exactly what its int is; kernels that were built before go on."""
+    plugin(tmp_path, f'if (!bad) bad = kernel(env, "acme::grown(Tensor x, float by=2.0, {word} n=3) -> Tensor", 0, 0);')
+    got = python(tmp_path, "print(call(), call(n=4))")
+    assert got.stdout.split() == ["3.0", "3.0"], got.stderr
+
+
 LIES = {
     "acme::grown(Tensor x, float by=2.0, int n=3, int more=1) -> Tensor": "argument 'more'",
     "acme::grown(Tensor x, int by=2) -> Tensor": "argument 'by'",

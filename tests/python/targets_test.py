@@ -28,3 +28,26 @@ def test_targets_between_0_and_1_are_floats(loss, dtype):
     with pytest.raises(RuntimeError, match=rf"target must be of floats, it is {dtype}; use target.to\(input.dtype\)"):
         loss(TWO, target.to(getattr(adjoin, dtype)))
     assert abs(loss(TWO, target.float()).item() - 0.6931472) < 1e-5
+
+
+WRONG = {  # which element, its value, and what else may stand there
+    "classes": (lambda t: F.cross_entropy(SCORES, t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "below 0": (lambda t: F.cross_entropy(SCORES, t), [-1, 2], (0, -1), "or -100 \\(ignore_index\\)"),
+    "after one ignored": (lambda t: F.cross_entropy(SCORES, t, ignore_index=9), [9, 5], (1, 5), "or 9 \\(ignore_index\\)"),
+    "weighted": (lambda t: F.cross_entropy(SCORES, t, weight=adjoin.ones(3)), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "smoothed": (lambda t: F.cross_entropy(SCORES, t, label_smoothing=0.1), [3, 0], (0, 3), "or -100 \\(ignore_index\\)"),
+    "nll": (lambda t: F.nll_loss(SCORES, t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "recorded": (lambda t: F.cross_entropy(SCORES.clone().requires_grad_(), t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "pictures": (lambda t: F.cross_entropy(adjoin.zeros(1, 3, 2, 2), t), [[[0, 1], [2, 7]]], (3, 7), "or -100 \\(ignore_index\\)"),
+    "reference": (lambda t: F.cross_entropy(SCORES.to("reference"), t.to("reference")), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "labels": (lambda t: F.multilabel_margin_loss(SCORES, t), [[0, -1, 0], [4, -1, 0]], (3, 4), "or -1 \\(the end of a row\\)"),
+    "margins": (lambda t: F.multi_margin_loss(SCORES, t), [0, 5], (1, 5), "$"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_class_that_is_not_there(name):
+    call, target, (at, value), more = WRONG[name]
+    text = f"element {at} of target is {value}: input has 3 classes, so targets are 0 to 2"
+    with pytest.raises(IndexError, match=text + (more if more == "$" else ", " + more)):
+        call(adjoin.tensor(target))

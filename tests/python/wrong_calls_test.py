@@ -36,7 +36,7 @@ NUMBERS = {
     "randperm: float16 does not hold": lambda: aj.randperm(3000, dtype=aj.float16),
     "clamp: nothing to do: give 'min' or 'max'": lambda: aj.clamp(aj.zeros(3)),
     "clamp.*: nothing to do: give .min. or .max.": lambda: aj.zeros(3).clamp_(),
-    "bincount: minlength must not be negative: -1": lambda: aj.bincount(aj.arange(3), minlength=-1),
+    "bincount: the size minlength is -1, it must not be negative": lambda: aj.bincount(aj.arange(3), minlength=-1),
     "conv2d: the kernel must have elements": lambda: F.conv2d(aj.zeros(1, 3, 5, 5), aj.zeros(4, 3, 0, 3)),
     "conv_transpose1d: the kernel must have elements": lambda: F.conv_transpose1d(aj.zeros(1, 3, 5), aj.zeros(3, 4, 0)),
     "window: the values are not whole": lambda: aj.hann_window(4, dtype=aj.int64),

@@ -93,11 +93,14 @@ from .random import (  # noqa: F401
     set_rng_state,
 )
 from . import _names  # noqa: F401  (PyTorch's paths)
+from . import _tracebacks
 from .version import __version__  # noqa: F401
 
 for _site in sys.path:  # what a package installs beside others: adjoin_plugins/libaj_NAME.so
     if _site.endswith(("site-packages", "dist-packages")) and os.path.isdir(_site + "/adjoin_plugins"):
         _C.add_plugin_folder(os.path.abspath(_site) + "/adjoin_plugins")
+
+_tracebacks.install()
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
@@ -165,8 +168,11 @@ def __getattr__(name):
 
 
 def __dir__():
-    ops = [name for name in _C.op_names() if "::" not in name and "." not in name and _C.find_op(name, True)]
-    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *_OF_NETWORKS, *ops})
+    # Not "from . import": that asks __getattr__ first, whose error asks here.
+    legacy, foreach = (importlib.import_module("." + name, __name__) for name in ("_legacy", "_foreach"))
+    ops = [name for name in _C.op_names(True) if "::" not in name and "." not in name and _C.find_op(name, True)]
+    lists = [name for name in vars(foreach) if name.startswith("_foreach_")]
+    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *_OF_NETWORKS, *legacy.named, *lists, *ops})
 
 
 if os.environ.get("ADJOIN_SHADOW"):

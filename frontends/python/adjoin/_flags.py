@@ -23,6 +23,10 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__():
+    return sorted({*globals(), *_BUILD})
+
+
 _MODES = ("default", "warn", "error")
 _warn_always = False
 

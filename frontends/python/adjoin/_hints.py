@@ -15,6 +15,11 @@ def hint(name, names):
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def keyword_hint(name, names):
+    """What is like a keyword that a function does not take, else what it takes."""
+    return hint(name, names) or f"; it takes {', '.join(names) or 'none'}"
+
+
 def absent(module, name):
     """The AttributeError of a module, for its __getattr__."""
     home = sys.modules[module]
@@ -39,8 +44,7 @@ def check_keywords(cls, kwargs):
     names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     for keyword in kwargs:
         if keyword not in names:
-            way = hint(keyword, names) or f"; it takes {', '.join(names) or 'none'}"
-            raise TypeError(f"{cls.__name__}.__init__() got an unexpected keyword argument {keyword!r}{way}")
+            raise TypeError(f"{cls.__name__}.__init__() got an unexpected keyword argument {keyword!r}{keyword_hint(keyword, names)}")
 
 
 class Hinting:

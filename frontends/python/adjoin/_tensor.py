@@ -17,7 +17,7 @@ def _plain_data(obj):
             raise TypeError(f"tensor: no dtype holds elements of {type(obj).__qualname__}; convert them, to float64 say")
         return plain
     if isinstance(obj, dict):
-        raise RuntimeError("tensor: a dict has no dtype; elements must be numbers")
+        raise RuntimeError("tensor: a dict has no dtype; elements must be numbers: give list(d.values()), or a tensor for each")
     if hasattr(obj, "__len__") and hasattr(obj, "__getitem__") and not isinstance(obj, (str, bytes)):
         items = [obj[i] for i in range(len(obj))]
         return [x if isinstance(x, (int, float)) else _plain_data(x) for x in items]
@@ -26,10 +26,10 @@ def _plain_data(obj):
     if hasattr(obj, "__float__"):
         return obj.__float__()
     if isinstance(obj, (str, bytes)):
-        raise ValueError(f"tensor: elements must be numbers, not {type(obj).__name__}")
+        raise ValueError(f"tensor: elements must be numbers, not {type(obj).__name__} {obj!r:.60}; make numbers of it first")
     if obj is None:
-        raise RuntimeError("tensor: None has no dtype; elements must be numbers")
-    raise TypeError(f"tensor: elements must be numbers, not {type(obj).__name__}")
+        raise RuntimeError("tensor: None has no dtype; elements must be numbers: float('nan') says that one is missing")
+    raise TypeError(f"tensor: elements must be numbers, not {type(obj).__name__}; take the numbers out of it first")
 
 
 def _dtype_of_data(obj):

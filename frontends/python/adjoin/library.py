@@ -28,6 +28,10 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__():
+    return sorted({*globals(), "opcheck", "OpCheckError"})
+
+
 def _type_text(annotation, where):
     """The schema's word for an annotation."""
     if annotation in _PLAIN:

@@ -17,6 +17,7 @@ def _unknown(name):
     # What is alike is a name of the same space: "linalg::inv" is like all the others by its space alone.
     beside = [n.rpartition("::")[2] for n in _names() if n.rpartition("::")[0] == space]
     way = hint(last, beside) or (f"; dir(adjoin.ops.{space}) tells what is there" if space and beside else "")
+    way = way or "; dir(adjoin.ops) tells what is there"
     return AttributeError(f"no op named {name!r} in libadjoin or a loaded plugin{why or way}")
 
 
@@ -42,11 +43,21 @@ class _Space(types.ModuleType):
 def _names():
     """Of ops that are there, and of those that files of plugins name, which a look-up loads."""
     waiting = (p["ops"] for p in _C.plugin_list() if p["ops"])
-    return [*_C.op_names(), *(line.split("(")[0] for text in waiting for line in text.splitlines())]
+    return [*_C.op_names(True), *(line.split("(")[0] for text in waiting for line in text.splitlines())]
 
 
 def _spaces():
     return {name.split("::")[0] for name in _names() if "::" in name}
+
+
+def _homes():
+    """Names that one space alone has, and which."""
+    homes = {}
+    for full in _C.op_names(True):
+        space, _, name = full.rpartition("::")
+        if space not in ("", "_") and "." not in name:  # "_": helpers of formulas
+            homes[name] = "" if name in homes else full
+    return {name: full for name, full in homes.items() if full}
 
 
 def __getattr__(name):
@@ -56,8 +67,8 @@ def __getattr__(name):
     if found is None and name in _spaces():
         found = _Space(name, f"{__name__}.{name}")
     if found is None:
-        homes = [n for n in _C.op_names() if n.endswith("::" + name)]
-        found = _C.find_op(homes[0]) if len(homes) == 1 else None
+        home = _homes().get(name)
+        found = _C.find_op(home) if home else None
     if found is None:
         _C.find_op(f"{name}::_")  # a plugin that provides the space may be waiting to be loaded
         found = _Space(name, f"{__name__}.{name}") if name in _spaces() else None
@@ -68,4 +79,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*_spaces(), *(n for n in _names() if "::" not in n)})
+    return sorted({*_spaces(), *_homes(), *(n for n in _names() if "::" not in n and "." not in n)})

@@ -13,6 +13,10 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__():
+    return sorted({*globals(), "default_generator"})
+
+
 def _default():
     return globals().get("default_generator") or __getattr__("default_generator")
 

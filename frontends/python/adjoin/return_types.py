@@ -9,3 +9,7 @@ def __getattr__(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
     return found
+
+
+def __dir__():
+    return sorted({*globals(), *(name for name in _C.op_names() if "." not in name and "::" not in name and _C.return_type(name))})

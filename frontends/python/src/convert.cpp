@@ -35,7 +35,7 @@ int category_of(PyObject* o) {
 bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 bool ragged(int depth, int64_t wanted, int64_t got) {
-  PyErr_Format(PyExc_ValueError, "tensor: expected a sequence of length %lld at dimension %d, got %lld",
+  PyErr_Format(PyExc_ValueError, "tensor: expected a sequence of length %lld at dimension %d, got %lld; a tensor has rows of one length: cut or pad them",
                static_cast<long long>(wanted), depth, static_cast<long long>(got));
   return false;
 }
@@ -112,7 +112,8 @@ bool store_int(PyObject* o, char* to, DLDataType d) {
   int64_t low = is_signed ? -high - 1 : 0;
   if (overflow || x < low || x > high) {
     DtypeObject* dtype = dtype_object(d);
-    PyErr_Format(PyExc_RuntimeError, "tensor: %R does not fit into %U", o, dtype->name);
+    PyErr_Format(PyExc_RuntimeError, "tensor: %R does not fit into %U, which holds %lld to %lld; take a wider dtype", o, dtype->name,
+                 static_cast<long long>(low), static_cast<long long>(high));
     return false;
   }
   std::memcpy(to, &x, d.bits / 8);  // little-endian: the low bytes come first

@@ -72,7 +72,15 @@ bool parse(std::string_view text, DLDevice* out) {
     out->device_id = static_cast<int32_t>(id);
   }
   if (!good) {
-    PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: wanted a name, or name:index", std::string(text).c_str());
+    std::string low(text);
+    for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    DLDevice other;
+    if (low != text && parse(low, &other))
+      PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: names of devices are in lower case; use '%s'",
+                   std::string(text).c_str(), low.c_str());
+    else if (!PyErr_Occurred())
+      PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: wanted a name in lower case, or name:index, as 'cpu' or 'cuda:0'",
+                   std::string(text).c_str());
     return false;
   }
   if (aj_status* s = find_kind(name, out)) {

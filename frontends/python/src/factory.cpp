@@ -19,7 +19,7 @@ struct Wanted {
 bool read_wanted(const char* function, PyObject* dtype, PyObject* device, Wanted& w) {
   if (given(dtype)) {
     if (!as_dtype(dtype, &w.dtype_value)) {
-      PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be adjoin.dtype, not %s", function,
+      PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be adjoin.dtype, not %s; dtypes are given as adjoin.float32", function,
                    Py_TYPE(dtype)->tp_name);
       return false;
     }
@@ -104,7 +104,7 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
   aj_tensor* t = view_of_memory(array);
   if (t) return wrap(t);
   if (PyErr_Occurred()) return nullptr;
-  return PyErr_Format(PyExc_TypeError, "from_numpy(): argument must be numpy.ndarray, not %s", Py_TYPE(array)->tp_name);
+  return PyErr_Format(PyExc_TypeError, "from_numpy(): argument must be numpy.ndarray, not %s; tensor() takes lists and numbers", Py_TYPE(array)->tp_name);
 }
 
 // The bytes from offset on as one dimension of count elements.

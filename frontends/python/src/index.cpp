@@ -115,7 +115,7 @@ bool assign_at(const Indexed& x, PyObject* value, const aj_value* number) {
 
 int assign(PyObject* self, PyObject* key, PyObject* value) {
   if (!value) {
-    PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
+    PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items: its memory has no holes; index what is to stay, or cat() the rest");
     return -1;
   }
   if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
@@ -171,7 +171,7 @@ PyMappingMethods mapping_methods = {.mp_length = length, .mp_subscript = subscri
 
 PyObject* iterate(PyObject* self) {
   if (tensor_of(self)->dl.ndim == 0) {
-    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d tensor");
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d tensor: it has one number and no rows; use .item(), or .reshape(1)");
     return nullptr;
   }
   PyObject* unbind = find_function("unbind");

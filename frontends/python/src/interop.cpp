@@ -22,7 +22,9 @@ bool may_share(aj_tensor* t, const char* who) {
   }
   if (!on_host(t)) {
     Ref device(device_object(t->dl.device));
-    PyErr_Format(PyExc_TypeError, "%s: the tensor is on %S; use .cpu() first", who, device.get());
+    bool empty = view(core->device_name(t->dl.device.device_type)) == "meta";
+    PyErr_Format(PyExc_TypeError, "%s: the tensor is on %S; %s", who, device.get(),
+                 empty ? "such have shapes and no values: make it on a device that has memory" : "use .cpu() first");
     return false;
   }
   return is_strided(t) || HeldTensor(strided(t, who));

@@ -87,6 +87,16 @@ PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
   return told(self, PyObject_VectorcallMethod(name, all, static_cast<size_t>(n + 1), kwnames));
 }
 
+// Python looks for a name that is alike when it shows the error, and not before: many only ask whether there is one.
+PyObject* no_attribute(PyObject* self, PyObject* name) {
+  Ref text(PyUnicode_FromFormat("'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name));
+  Ref error(text ? PyObject_CallOneArg(PyExc_AttributeError, text.get()) : nullptr);
+  if (!error || PyObject_SetAttrString(error.get(), "name", name) < 0 || PyObject_SetAttrString(error.get(), "obj", self) < 0)
+    return nullptr;
+  PyErr_SetObject(PyExc_AttributeError, error.get());
+  return nullptr;
+}
+
 // A parameter, buffer or child module of that name; a new reference, NULL with AttributeError if there is none.
 PyObject* get_part(PyObject* self, PyObject* name) {
   PyObject** place = _PyObject_GetDictPtr(self);
@@ -96,7 +106,7 @@ PyObject* get_part(PyObject* self, PyObject* name) {
     if (found) return Py_NewRef(found);
     if (PyErr_Occurred()) return nullptr;
   }
-  return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  return no_attribute(self, name);
 }
 
 // Most look-ups of a network are for its parts, so no AttributeError is made on the way to them.

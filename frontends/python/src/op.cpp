@@ -1,4 +1,7 @@
 // frontends/python/src/op.cpp: the callable object of an op: the overloads in turn, the message when none fits, its texts.
+#include <algorithm>
+#include <iterator>
+
 #include "op.hpp"
 
 namespace adjoin::py {
@@ -9,11 +12,12 @@ OpObject* cast(PyObject* o) { return reinterpret_cast<OpObject*>(o); }
 const char* type_words(const Param& p) {
   constexpr const char* single[] = {"Tensor", "Tensor or number", "number", "int", "int", "int", "float", "bool",
                                     "str", "adjoin.dtype", "adjoin.device", "adjoin.layout", "adjoin.memory_format",
-                                    "Generator"};
+                                    "Generator", "Stream", "a function", "an object"};
   constexpr const char* list[] = {"tuple of Tensors", "tuple of Tensors", "tuple of numbers", "tuple of ints",
-                                  "tuple of ints", "tuple of ints", "tuple of floats", "tuple of bools", "str", "", "", "",
-                                  "", ""};
-  return p.list ? list[p.kind] : single[p.kind];
+                                  "tuple of ints", "tuple of ints", "tuple of floats", "tuple of bools"};
+  auto kind = static_cast<size_t>(p.kind);
+  if (p.list) return kind < std::size(list) ? list[kind] : "a list of another type";
+  return kind < std::size(single) ? single[kind] : "of another type";  // a type newer than this module
 }
 
 // A sequence is described by the element that spoils it.
@@ -33,13 +37,32 @@ PyObject* words_of(PyObject* o, const Param& p) {
   return PyUnicode_FromString(Py_TYPE(o)->tp_name);
 }
 
+// What to do where `o` was given in the place of p.
+const char* way_out(PyObject* o, const Param& p) {
+  bool sequence = PyTuple_Check(o) || PyList_Check(o), number = PyFloat_Check(o) || PyLong_Check(o);
+  bool foreign = PyObject_HasAttrString(o, "__array_interface__");
+  switch (p.kind) {
+    case AJ_PARAM_TENSOR:
+    case AJ_PARAM_OPERAND:
+      if (p.list) return is_tensor(o) ? "; put the tensors into one list: [a, b]" : sequence ? "; make each a tensor, as with adjoin.tensor()" : "";
+      return foreign ? "; adjoin.from_numpy() makes one of it" : sequence || number ? "; adjoin.tensor() makes one of it" : "";
+    case AJ_PARAM_INT:
+    case AJ_PARAM_DIM:
+    case AJ_PARAM_SIZE: return PyFloat_Check(o) || PyUnicode_Check(o) || (sequence && p.list) ? "; use int()" : "";
+    case AJ_PARAM_SCALAR:
+    case AJ_PARAM_FLOAT: return PyUnicode_Check(o) ? "; use float() or int()" : "";
+    case AJ_PARAM_DTYPE: return PyUnicode_Check(o) ? "; dtypes are given as adjoin.float32" : "";
+    default: return "";
+  }
+}
+
 }  // namespace
 
 PyObject* unknown_keyword(PyObject* function, PyObject* keyword, PyObject* const* known, int n) {
   Ref names(PyList_New(n));
   for (int i = 0; names && i < n; ++i) PyList_SET_ITEM(names.get(), i, Py_NewRef(known[i]));
   PyObject* args[] = {keyword, names.get()};
-  Ref hint(names ? call_helper("adjoin._hints", "hint", args, 2) : nullptr);
+  Ref hint(names ? call_helper("adjoin._hints", "keyword_hint", args, 2) : nullptr);
   if (!hint) return nullptr;
   return PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'%U", function, keyword, hint.get());
 }
@@ -52,15 +75,18 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
   switch (f.why) {
     case kTooMany: {
       const char* some = p.npositional == p.nrequired ? "" : "up to ";
-      return PyErr_Format(PyExc_TypeError, "%U() takes %s%d positional arguments but %zd were given", name, some,
-                          p.npositional, n);
+      return PyErr_Format(PyExc_TypeError, "%U() takes %s%d positional argument%s but %zd were given", name, some,
+                          p.npositional, p.npositional == 1 ? "" : "s", n);
     }
     case kMissingArgument:
       return PyErr_Format(PyExc_TypeError, "%U() missing 1 required argument: '%U'", name, param);
     case kUnknownKeyword: {
       std::vector<PyObject*> names;
       for (int i = 0; i < p.nparams; ++i) names.push_back(p.params[i].name);
-      return unknown_keyword(name, f.what, names.data(), p.nparams);
+      for (const char* more : {"requires_grad", "pin_memory", "out"})
+        if (p.factory) names.push_back(PyUnicode_InternFromString(more));
+      if (std::find(names.begin(), names.end(), nullptr) != names.end()) return nullptr;
+      return unknown_keyword(name, f.what, names.data(), static_cast<int>(names.size()));
     }
     case kTwice:
       return PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", name, param);
@@ -68,8 +94,8 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
   }
   Ref got(words_of(f.what, p.params[f.at]));
   if (!got) return nullptr;
-  return PyErr_Format(PyExc_TypeError, "%U(): argument '%U' must be %s, not %U", name, param,
-                      type_words(p.params[f.at]), got.get());
+  return PyErr_Format(PyExc_TypeError, "%U(): argument '%U' must be %s, not %U%s", name, param,
+                      type_words(p.params[f.at]), got.get(), way_out(f.what, p.params[f.at]));
 }
 
 PyObject* repr(PyObject* self) {

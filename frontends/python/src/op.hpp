@@ -42,7 +42,7 @@ PyObject* run_in_place(const Program& p, Frame& f, PyObject* first);
 PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
 Program* make_program(const aj_op* op, const aj_op_info& info);
-PyObject* list_names();
+PyObject* list_names(bool in_place);
 // The type of several results of a row; made when first needed. NULL with an error set.
 PyTypeObject* named_type(const Program& p);
 int init_binding();

@@ -19,7 +19,8 @@ class Signature {
   bool parse(PyObject* const* args, Py_ssize_t n, PyObject* kwnames, PyObject** out) const {
     for (int i = 0; i < count_; ++i) out[i] = nullptr;
     if (n > positional_) {
-      PyErr_Format(PyExc_TypeError, "%s() takes %d positional arguments but %zd were given", function_, positional_, n);
+      PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd were given; the others go by name", function_, positional_,
+                   positional_ == 1 ? "" : "s", n);
       return false;
     }
     for (Py_ssize_t i = 0; i < n; ++i) out[i] = args[i];

@@ -237,12 +237,16 @@ PyObject* find_function(const char* name) {
   return nullptr;
 }
 
-PyObject* list_names() {
+PyObject* list_names(bool in_place) {
   if (sync_ops() < 0) return nullptr;
   Ref list(PyList_New(0));
   for (auto& [name, e] : entries()) {
     if (!list) return nullptr;
     Ref text(to_python(name));
+    if (!text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
+    bool own = name.find('.') != std::string::npos || entries().count(name + "_");
+    if (!in_place || !e.function_in_place || own) continue;
+    text = Ref(to_python(name + "_"));
     if (!text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
   }
   return list.release();

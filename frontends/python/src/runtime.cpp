@@ -37,7 +37,8 @@ PyObject* return_type(PyObject*, PyObject* name) {
   Py_RETURN_NONE;
 }
 
-PyObject* op_names(PyObject*, PyObject*) { return list_names(); }
+// op_names(in_place=False): in_place: the forms name_ that are derived, too.
+PyObject* op_names(PyObject*, PyObject* const* args, Py_ssize_t n) { return list_names(n > 0 && args[0] == Py_True); }
 
 PyObject* load_plugin(PyObject*, PyObject* path) {
   PyObject* bytes = nullptr;
@@ -336,7 +337,7 @@ PyMethodDef functions[] = {
     {"bump_version", bump_version, METH_O, nullptr},
     {"find_op", method(find_op), METH_FASTCALL, "The callable of a name of the registry, or None."},
     {"return_type", return_type, METH_O, "The type of what an op with several results returns, or None."},
-    {"op_names", op_names, METH_NOARGS, "All names of the registry."},
+    {"op_names", method(op_names), METH_FASTCALL, "All names of the registry."},
     {"op_info", op_info, METH_O, "What the registry says of a name."},
     {"explain_op", method(explain_op), METH_FASTCALL, "Who would serve an op on a device, and why."},
     {"load_plugin", load_plugin, METH_O, "Loads a plugin from a file."},

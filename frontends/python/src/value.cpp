@@ -254,7 +254,8 @@ int tensor_bool(PyObject* self) {
   aj_tensor* t = tensor_of(self);
   int64_t n = core->tensor_numel(t);
   if (unlikely(n != 1)) {
-    PyErr_SetString(PyExc_RuntimeError, n == 0 ? "bool: the truth of an empty tensor is not defined"
+    PyErr_SetString(PyExc_RuntimeError, n == 0 ? "bool: the truth of a tensor without elements is not defined; use .numel() > 0, "
+                                                 ".any() or .all()"
                                                : "bool: a tensor with more than one element is neither true nor false; "
                                                  "use .any() or .all()");
     return -1;
@@ -282,8 +283,11 @@ PyObject* tensor_index(PyObject* self) {
   aj_tensor* t = tensor_of(self);
   bool integral = t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt || t->dl.dtype.code == kDLBool;
   if (!integral || core->tensor_numel(t) != 1) {
-    PyErr_SetString(PyExc_TypeError, "index: only integer tensors of a single element can be converted to an index");
-    return nullptr;
+    Ref shape(PyObject_GetAttrString(self, "shape")), dims(shape ? PySequence_List(shape.get()) : nullptr);
+    DtypeObject* dtype = dims ? dtype_object(t->dl.dtype) : nullptr;
+    if (!dtype) return nullptr;
+    return PyErr_Format(PyExc_TypeError, "index: a tensor of shape %R and dtype %U stands where a whole number is wanted: only integer "
+                        "tensors of a single element can be converted to an index; use int(), or .item()", dims.get(), dtype->name);
   }
   return tensor_int(self);
 }

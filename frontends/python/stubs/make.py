@@ -197,16 +197,9 @@ def returned(name, owner, module):
     return known.RETURNS.get(name, "Any")
 
 
-def found_late(module):
-    """Names that __getattr__ finds and dir() does not tell."""
-    if module.__name__ == "adjoin":
-        return {name + "_" for name in C.op_names()} | set(module._OF_NETWORKS)
-    return set(C.op_names()) if module.__name__ == "adjoin.return_types" else set()
-
-
 def names_of(module):
     """What a user may write after the module's name, and private names that are classes or functions of it."""
-    for name in sorted(set(dir(module)) | set(getattr(module, "__all__", ())) | found_late(module)):
+    for name in sorted(set(dir(module)) | set(getattr(module, "__all__", ()))):
         if name.isidentifier() and not name.startswith("__") and name not in OURS:
             try:
                 yield name, getattr(module, name)
@@ -233,6 +226,13 @@ def stub_of(module):
             stub.op(name, thing)
         elif type(thing).__name__ in C_TYPES:
             stub.body.append(f"{name}: {'_' + type(thing).__name__}")
+        elif type(thing).__name__ in ("_Named", "There"):  # FloatTensor and its like
+            stub.body += [
+                f"class {name}(Tensor):",
+                "    def __init__(self, *args: Any) -> None: ...",
+                "    @builtins.property",
+                "    def dtype(self) -> _dtype: ...",
+            ]
         elif isinstance(thing, type) or isinstance(thing, types.FunctionType):
             if at_home(thing) and thing.__module__ != module.__name__:
                 late.append(f"from {thing.__module__} import {thing.__name__} as {name}")

@@ -21,3 +21,9 @@ def __getattr__(name):
     from .._hints import absent
 
     raise absent(__name__, name)
+
+
+def __dir__():
+    from .._tensor import _TYPES
+
+    return sorted({*globals(), "amp", *_TYPES.values()})

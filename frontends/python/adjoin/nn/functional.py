@@ -1,7 +1,7 @@
 """adjoin.nn.functional: the ops of a network as functions.
 
 An op of the registry named ``nn::x`` is ``functional.x``, the op object itself; only what one
-signature cannot say stands here. Other ops are found too, so ``functional.tanh`` works.
+signature cannot say stands here.
 """
 
 from ._functional import attention, chances, drawn, images, losses, pools  # noqa: E402
@@ -11,12 +11,19 @@ for _part in (attention, chances, drawn, images, losses, pools):
 del _part
 
 
+# Ops of tensors that have a name here, too.
+_OF_TENSORS = (
+    "channel_shuffle", "conv_tbc", "cosine_similarity", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
+    "relu", "relu_", "sigmoid", "tanh",
+)  # fmt: skip
+
+
 def __getattr__(name):
     from .. import _C  # late: layers may be imported while the package still is
 
     function = None
     if not name.startswith("__"):
-        function = _C.find_op("nn::" + name) or _C.find_op(name)
+        function = _C.find_op(name if name in _OF_TENSORS else "nn::" + name)
     if function is None:
         from .._hints import absent
 
@@ -28,5 +35,5 @@ def __getattr__(name):
 def __dir__():
     from .. import _C
 
-    ops = [name[4:] for name in _C.op_names() if name.startswith("nn::") and "." not in name]
-    return sorted({*globals(), *ops})
+    ops = [name[4:] for name in _C.op_names(True) if name.startswith("nn::") and "." not in name]
+    return sorted({*globals(), *_OF_TENSORS, *ops})

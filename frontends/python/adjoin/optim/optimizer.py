@@ -414,7 +414,8 @@ def check_settings(settings):
     """Raises for the first {name: (value, whether it is allowed)} that is not allowed."""
     for name, (value, allowed) in settings.items():
         if not allowed:
-            raise ValueError(f"Invalid {name}: {value}")
+            wanted = "from 0 to below 1" if name.startswith("beta") else "from 0 to 1" if name.startswith("rho") else "0 or more"
+            raise ValueError(f"Invalid {name}: {value}; it must be {wanted}")
 
 
 def check_ways(foreach, fused, differentiable):

@@ -28,6 +28,10 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__():
+    return sorted({*globals(), *_LAZY, "CUDA_HOME"})
+
+
 class Extension(types.ModuleType):
     """The ops of one plugin as functions. ``__file__`` is the plugin's file."""
 

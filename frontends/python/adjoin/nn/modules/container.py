@@ -19,7 +19,8 @@ def _place(index, size):
     """``index`` as a position in [0, size), counted from the end when negative."""
     index = operator.index(index)
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of range: there are {size}")
+        allowed = f"; it must be from {-size} to {size - 1}" if size else ""
+        raise IndexError(f"index {index} is out of range: there {'is' if size == 1 else 'are'} {size or 'none'} in it{allowed}")
     return index % size
 
 

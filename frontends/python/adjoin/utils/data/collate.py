@@ -74,7 +74,7 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
     except RuntimeError as error:
         if len({tensor.shape for tensor in batch}) == 1:
             raise
-        raise RuntimeError(f"{error}; examples of one batch must agree: pad them, or give a collate_fn") from None
+        raise RuntimeError(f"{error}; examples of one batch must agree: give a collate_fn that makes them so") from None
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):

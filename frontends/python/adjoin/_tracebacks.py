@@ -1,0 +1,86 @@
+"""adjoin._tracebacks: an error that nobody caught is shown at the user's own line.
+
+Frames of this package that stand below a user's line are left out of the traceback, and those of the standard library that it
+called; a user's own functions in between (a forward(), a hook, a dataset) stay. ``ADJOIN_FULL_TRACEBACK=1`` leaves all as it is.
+Nothing here runs before an error has ended the program, or a cell of a notebook.
+"""
+
+import builtins
+import os
+import sys
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+
+def _is_ours(file):
+    return file.startswith(_OURS)
+
+
+def _is_pythons(file):
+    return file.startswith("<frozen ") or file.startswith(_STANDARD) and not any(part in file for part in _INSTALLED)
+
+
+def _own_lines(tb):
+    """The traceback without what lies around the user's lines; as it is where none is the user's."""
+    frames = []
+    while tb is not None:
+        frames.append(tb)
+        tb = tb.tb_next
+    files = [one.tb_frame.f_code.co_filename for one in frames]
+    ours = [_is_ours(file) for file in files]
+    users = [not our and not _is_pythons(file) for our, file in zip(ours, files, strict=True)]
+    if True not in users:
+        return frames[0]
+    inside = True in ours[: users.index(True)]  # `adjoin run` stands above the program
+    kept = []
+    for one, our, user in zip(frames, ours, users, strict=True):
+        inside = our or inside and not user
+        if not inside:
+            kept.append(one)
+    for one, following in zip(kept, [*kept[1:], None], strict=True):
+        one.tb_next = following
+    return kept[0]
+
+
+def shorten(error):
+    """Leaves the frames of the package out of an exception's traceback, and of those it came from."""
+    waiting, seen = [error], set()
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if one.__traceback__ is not None:
+            one.__traceback__ = _own_lines(one.__traceback__)
+        waiting += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return error
+
+
+def asked_for():
+    """Does the user want to see everything?"""
+    return os.environ.get("ADJOIN_FULL_TRACEBACK", "0") not in ("", "0")
+
+
+def install():
+    """Python's own way to show an error, and a notebook's, after a shortening."""
+    show = sys.excepthook
+
+    def shown(kind, error, tb):
+        if not asked_for():
+            shorten(error)
+            tb = error.__traceback__
+        show(kind, error, tb)
+
+    sys.excepthook = shown
+    shell = getattr(builtins, "get_ipython", lambda: None)()
+    if hasattr(shell, "set_custom_exc") and not getattr(shell, "custom_exceptions", ()):
+        shell.set_custom_exc((Exception,), _in_cell)
+
+
+def _in_cell(shell, kind, error, tb, tb_offset=None):
+    if not asked_for():
+        shorten(error)
+        tb = error.__traceback__
+    shell.showtraceback((kind, error, tb), tb_offset=tb_offset)
