@@ -122,6 +122,12 @@ bool same_vjp(const Vjp& a, const Vjp& b) {
 
 aj_registrar* transaction() { return current; }
 
+// A plugin may have kept the address of what is long gone.
+aj_status* check_open(const aj_registrar* r, const char* who) {
+  if (__builtin_expect(r && r == current, 1)) return nullptr;
+  return fail(AJ_PRECONDITION, who, ": a plugin defines only while its init runs, on that thread");
+}
+
 bool is_replaced(const std::string& plugin) {
   std::shared_lock guard(registry().lock);
   return !plugin.empty() && plugin == registry().replacing;
@@ -165,6 +171,7 @@ uint64_t key_mask(aj_str name) {
 }
 
 aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
+  AJ_TRY(check_open(r, "def_op"));
   if (!d || d->struct_size < AJ_END_OF(aj_op_def, self))
     return fail(AJ_INVALID_ARGUMENT, "def_op: aj_op_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_op_def, self)), " is needed");
@@ -190,6 +197,7 @@ aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
 }
 
 aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
+  AJ_TRY(check_open(r, "def_kernel"));
   if (!d || d->struct_size < AJ_END_OF(aj_kernel_def, can_run) || !d->fn)
     return fail(AJ_INVALID_ARGUMENT, "def_kernel: aj_kernel_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_kernel_def, can_run)), " and a function are needed");
@@ -203,6 +211,7 @@ aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
 }
 
 aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self) {
+  AJ_TRY(check_open(r, "def_fallback"));
   if (!fn) return fail(AJ_INVALID_ARGUMENT, "def_fallback: ", key, ": no function");
   r->fallbacks.push_back({"", std::string(view(key)), "",
                           Kernel{fn, self, kKernelFallback, 0, 0, nullptr, nullptr, r->plugin, std::string(view(key)), 0}});
@@ -210,6 +219,7 @@ aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self
 }
 
 aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_mask) {
+  AJ_TRY(check_open(r, "def_key"));
   if (place < AJ_KEY_BELOW_AUTOGRAD || place > AJ_KEY_ABOVE_AUTOGRAD || name.len == 0)
     return fail(AJ_INVALID_ARGUMENT, "def_key: '", name, "': a name, and a place below or above autograd are needed");
   std::unique_lock guard(registry().lock);
@@ -234,6 +244,7 @@ aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_ma
 }
 
 aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d) {
+  AJ_TRY(check_open(r, "def_vjp"));
   if (!d || d->struct_size < AJ_END_OF(aj_vjp_def, self))
     return fail(AJ_INVALID_ARGUMENT, "def_vjp: aj_vjp_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_vjp_def, self)), " is needed");
@@ -267,6 +278,7 @@ const Vjp* keyed_vjp(const aj_op* op, const aj_value* args, uint32_t nargs) {
 }
 
 aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
+  AJ_TRY(check_open(r, "def_wrapper"));
   if (!d || d->struct_size < AJ_END_OF(aj_wrapper_def, add_gradient) || !d->key.len)
     return fail(AJ_INVALID_ARGUMENT, "def_wrapper: aj_wrapper_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_wrapper_def, add_gradient)), " and a key are needed");
@@ -283,6 +295,7 @@ aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
 }
 
 aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
+  AJ_TRY(check_open(r, "def_device"));
   if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count) || !v->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ", v ? v->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_device_vtbl, count)), " and a name are needed");
@@ -298,8 +311,11 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
 }
 
 aj_status* def_service(aj_registrar* r, const aj_service_def* d) {
+  AJ_TRY(check_open(r, "def_service"));
   if (!d || d->struct_size < AJ_END_OF(aj_service_def, table) || !d->table || !d->slot.len || !d->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_service: aj_service_def: a slot, a name and a table are needed");
+  if (uint32_t bytes = *static_cast<const uint32_t*>(d->table); bytes < 8 || bytes > 4096)
+    return fail(AJ_INVALID_ARGUMENT, "def_service: the table of '", d->slot, "' begins with ", bytes, ", which cannot be its struct_size");
   constexpr std::string_view kCasts = "aj.autocast/";
   if (std::string_view device = view(d->slot); device.starts_with(kCasts)) {
     device.remove_prefix(kCasts.size());

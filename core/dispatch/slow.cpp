@@ -305,7 +305,7 @@ aj_status* check_view(const Kernel* k, const aj_call* call, const aj_value& made
 bool takes(const Kernel* k, int compute, const aj_call* call) {
   if (k->dtypes && compute >= 0 && !(k->dtypes >> compute & 1)) return false;
   if (settings.deterministic && (k->flags & AJ_KERNEL_NONDETERMINISTIC)) return false;
-  return !k->can_run || k->can_run(k->self, call);
+  return !k->can_run || agrees(k, call);
 }
 
 // Kernels at the key `top`. A tensor to be written is lent to the kernel's slot; what comes back in any slot is owned.
