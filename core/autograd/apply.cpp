@@ -17,7 +17,8 @@ constexpr uint32_t kBuiltIn = kNodeOpView | kNodeStrided | kNodeSlices | kNodeMi
 
 [[gnu::cold]] aj_status* missing(Node* n) {
   return fail(AJ_UNIMPLEMENTED, n->op->schema.name,
-              " has no gradient; register a vjp or mark it not differentiable");
+              " has no gradient; register a vjp or mark it not differentiable",
+              n->op->provider.empty() ? "" : text("; plugin '", n->op->provider, "' has the op"));
 }
 
 [[gnu::cold]] aj_status* once_only(Node* n) {
@@ -164,7 +165,7 @@ namespace {
   if (dtype != e.dtype) {
     if (!can_require_grad(dtype))
       return fail(AJ_WRONG_TYPE, node_name_of(n), ": its derivative returned a gradient of ",
-                  dt(dtype).dl, " for input ", input, " of ", dt(e.dtype).dl);
+                  dt(dtype).dl, " for input ", input, " of ", dt(e.dtype).dl, of_plugin(reinterpret_cast<const void*>(n->vjp->def.vjp)));
     Ref next;
     if (dt(dtype).cls == AJ_CLASS_COMPLEX && dt(e.dtype).cls != AJ_CLASS_COMPLEX) {
       AJ_TRY(tape::real(g.get(), next.out()));

@@ -95,7 +95,7 @@ bool agrees(const Kernel* k, const aj_call* call) {
     const std::string& type = op->schema.results[i].type;
     bool other = made[i].tag == AJ_OBJECT && !type.empty() && view(type_name(made[i].v.object->type)) != type;
     if (!s && (other || tag_bit(made[i].tag) & ~op->results_ok[i]))
-      s = fail(AJ_INTERNAL, op->schema.ident, ": ", k->flags & kKernelBody ? "its body" : place(k, call), " gave ",
+      s = fail(AJ_INTERNAL, op->schema.ident, ": ", k->flags & kKernelBody ? (op->provider.empty() ? "its body" : text("its body, of plugin '", op->provider, "',")) : place(k, call), " gave ",
                other ? text("an object of type '", type_name(made[i].v.object->type), "'") : tag_name(made[i].tag), " as result ", i,
                "; its schema is ", op->schema.text);
   }

@@ -155,6 +155,7 @@ namespace {
 aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const int64_t* shape, const int64_t* strides) {
   Frame* f = reinterpret_cast<Frame*>(call);
   if (i >= call->nrets) return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " of ", call->nrets));
+  if (f->made[i].tag != AJ_NONE) return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " twice"));
   if (ndim < 0 || ndim > kMaxDims) return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares ", ndim, " dimensions"));
   const DType* dtype = find_dtype(dl);
   if (!dtype) return declared(f, fail(AJ_WRONG_TYPE, f->op->schema.ident, ": declares the unknown ", dl));
@@ -199,6 +200,10 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
     return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of dtype ", dl, " with ", ndim, " dimensions"));
   char* data = place(of) + offset * dtype->bytes;
   aj_tensor* out;
+  if (!f->op->provider.empty() &&
+      !inside(storage(of).bytes, *dtype, {shape, size_t(ndim)}, strides, (data - static_cast<char*>(storage(of).data)) / dtype->bytes))
+    return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares a view of shape ", std::span{shape, size_t(ndim)}, ", strides ",
+                            std::span{strides, size_t(ndim)}, ", offset ", offset, ", which reaches outside the memory of argument ", arg));
   AJ_TRY(tensor_alias(of, *dtype, {shape, size_t(ndim)}, {strides, size_t(ndim)}, data, &out));
   bool list = f->op->schema.results[0].list != 0;
   uint8_t kind = list || f->op->nresults > 1 ? kViewMulti

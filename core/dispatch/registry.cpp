@@ -18,6 +18,7 @@
 #include "core/dispatch/settings.hpp"
 #include "core/dispatch/thunk.hpp"
 #include "core/dispatch/trace.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/service/services.hpp"
 #include "core/tensor/wrap.hpp"
@@ -69,7 +70,17 @@ void attach_vjp(aj_op* op, Vjp* v) {
   op->keyed_vjps = v;
 }
 
+aj_status* check_saves(const Vjp* v, const aj_op* op) {
+  for (const aj_save& s : v->save) {
+    bool result = s.what == AJ_SAVE_RESULT || s.what == AJ_SAVE_RESULT_SHAPE;
+    if (uint32_t(s.what) > AJ_SAVE_RESULT_SHAPE || uint32_t(s.index) >= (result ? op->nresults : op->nparams))
+      return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", v->name, ": it saves ", result ? "result " : "argument ", s.index, " (kind ", s.what, "), which is not there");
+  }
+  return nullptr;
+}
+
 aj_status* check_vjp(aj_registrar* r, const Vjp* v, const aj_op* op, bool again) {
+  AJ_TRY(check_saves(v, op));
   auto mine = [&](const Vjp* old) { return again && registry().vjp_owner[old] == r->plugin; };
   const Vjp* old = v->key.empty() ? op->vjp.load() : op->keyed_vjps.load();
   while (old && old->key != v->key) old = old->next;
@@ -249,6 +260,7 @@ aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d) {
     return fail(AJ_INVALID_ARGUMENT, "def_vjp: aj_vjp_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_vjp_def, self)), " is needed");
   AJ_TRY(check_words("def_vjp", view(d->op), d->flags, 0x7, d->reserved));
+  if (!d->vjp && !(d->flags & AJ_VJP_NO_GRAD_RESULTS)) return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", d->op, ": no function");
   auto* v = new Vjp{};
   std::memcpy(&v->def, d, std::min<size_t>(d->struct_size, sizeof v->def));
   v->def.struct_size = sizeof v->def;
@@ -432,7 +444,12 @@ aj_status* aj_registrar::commit() {
     g.ops.push_back(op);
     g.by_name[op->schema.name] = op;
     std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) { return k->op == op->schema.name && (attach_kernel(op, k), true); });
-    std::erase_if(g.orphan_vjps, [&](PendingVjp& v) { return v.op == op->schema.name && (attach_vjp(op, v.vjp), true); });
+    std::erase_if(g.orphan_vjps, [&](PendingVjp& v) {
+      if (v.op != op->schema.name) return false;
+      if (aj_status* bad = check_saves(v.vjp, op)) tell(bad);
+      else attach_vjp(op, v.vjp);
+      return true;
+    });
   }
   for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
   mark_autocast(casts.empty() ? ops : g.ops);

@@ -169,7 +169,8 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
 
 aj_status* raw_alloc(Device* d, uint64_t bytes, void** out) {
   *out = nullptr;
-  AJ_TRY(caught(d->vtbl.mem_alloc, "mem_alloc", [&] { return d->vtbl.mem_alloc(d->vtbl.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out); }));
+  if (aj_status* s = caught(d->vtbl.mem_alloc, "mem_alloc", [&] { return d->vtbl.mem_alloc(d->vtbl.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out); }))
+    return s->placed ? s : prefix(s, text("mem_alloc of plugin '", d->plugin, "': "));
   return *out ? nullptr : fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '", d->plugin, "' gave NULL and no status");
 }
 

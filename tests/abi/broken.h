@@ -46,6 +46,7 @@ UNUSED aj_status* twice(void* self, aj_call* call) {
         2 * *(const float*)((const char*)p->ops[1].data + i * p->ops[1].strides[0]);
   return 0;
 }
+UNUSED aj_status* nothing(void* self, aj_call* call) { return (void)self, (void)call, (aj_status*)0; }
 UNUSED aj_op_def good_op(const char* schema) {
   aj_op_def op;
   memset(&op, 0, sizeof op);
@@ -86,7 +87,7 @@ UNUSED aj_status* inferred(const aj_plugin_env* env, const char* schema, const c
   op.kind = text(kind);
   op.infer = infer;
   TRY(ops->def_op(env->registrar, &op));
-  return add_kernel(env, twice);
+  return add_kernel(env, nothing);
 }
 UNUSED aj_vjp_def good_vjp(aj_status* (*fn)(void*, aj_grad_call*)) {
   aj_vjp_def v;

@@ -175,7 +175,7 @@ LOADING = {
     "init throws a number": row("its init threw something that is no std::exception", "throw 7;"),
     "init crashes": row("the process crashed while it was being loaded", "*(volatile int*)8 = 1; return 0;", code=-signal.SIGSEGV),
     "init aborts": row("the process aborted while it was being loaded", "abort();", code=-signal.SIGABRT),
-    "init divides by zero": row("the process crashed while it was being loaded", "volatile int n = 0; n = 1 / n; return 0;", code=-signal.SIGFPE),
+    "init divides by zero": row("the process crashed while it was being loaded", "volatile int n = 0; n = 7 / n; return 0;", code=-signal.SIGFPE),
     "init exits": row(r"called exit\(\) while it was being loaded", "exit(0);"),
     "init leaves": row("ends the process while it is loaded: exit code 4", "_exit(4);", words="check {}", code=1),
     "init kills": row("crashes while it is loaded: Killed", "raise(SIGKILL); return 0;", words="check {}", code=1),
@@ -213,7 +213,6 @@ LOADING = {
 SCHEMAS = {
     "the op twice": ("TRY(pointwise(env, twice)); return pointwise(env, twice);", "defines it twice"),
     "an op of the core's": ('return add_op(env, "add(Tensor x) -> Tensor", "unary", 0);', "defined by the core already"),
-    "the kernel twice": ("TRY(pointwise(env, twice)); return add_kernel(env, twice);", "defines its cpu kernel twice"),
     "half a schema": ('return add_op(env, "slate::x(Tensor -> ", "", 0);', "slate::x"),
     "no schema": ('return add_op(env, "", "", 0);', "schema"),
     "two parameters of one name": ('return add_op(env, "slate::x(Tensor a, Tensor a) -> Tensor", "", 0);', "slate::x"),
@@ -298,11 +297,11 @@ KERNELS = {
     "a kernel never agrees": row("candidates declined: acme",
         'TRY(add_op(env, "slate::go(Tensor x) -> Tensor", "", AJ_OP_ALLOCATES)); aj_kernel_def k = good_kernel(twice); k.can_run = no;'
         " return ops->def_kernel(env->registrar, &k);", callback("int32_t", "no", "void* self, const aj_call* c", "(void)self, (void)c; return 0;")),
-    "can_run throws": row("can_run of its kernel let an exception out: boom",
+    "can_run throws": row("its can_run let an exception out: boom",
         "aj_kernel_def k = good_kernel(twice); k.can_run = no;"
         ' TRY(add_op(env, "slate::go(Tensor x) -> Tensor", "", AJ_OP_ALLOCATES)); return ops->def_kernel(env->registrar, &k);',
         callback("int32_t", "no", "void* self, const aj_call* c", "(void)self, (void)c; " + BOOM)),
-    "a kernel fails without a word": row("", "return pointwise(env, bad);", kernel('return fails("");')),
+    "a kernel fails without a word": row("go: plugin 'acme' on cpu: $", "return pointwise(env, bad);", kernel('return fails("");')),
     "a kernel never ends": row("its kernel has been running for 0 s and has not come back yet", "return pointwise(env, bad);", kernel(SLEEP % 2),
         code=-signal.SIGALRM, env={"ADJOIN_WATCHDOG": "0.4"}),
     "a kernel calls itself": row("256 calls inside each other", "return allocating(env, bad);",
@@ -319,12 +318,12 @@ KERNELS = {
     "a kernel exits": row(r"called exit\(\) in a call of slate::go", "return pointwise(env, bad);", kernel("exit(3);"), code=3),
     "a kernel at its key throws": row("let an exception out: boom",
         'TRY(ops->def_key(env->registrar, text("slate"), 1, &slate_key)); TRY(ops->def_fallback(env->registrar, text("slate"), bad, 0));'
-        " ops->set_thread_keys(slate_key, 0); return 0;", kernel(BOOM), words="load {} call neg"),
+        " ops->set_thread_keys(slate_key, 0); return 0;", kernel("static int n; if (n++) return ops->redispatch(call->op, call->keys, call->args, call->nargs, call->rets, call->nrets); " + BOOM), words="load {} call neg"),
     "a body throws": row("let an exception out: boom",
         'aj_op_def d = good_op("slate::go(Tensor x) -> Tensor"); d.body = bad; return ops->def_op(env->registrar, &d);', kernel(BOOM)),
     "a body gives nothing": row("gave None as result 0",
         'aj_op_def d = good_op("slate::go(Tensor x) -> Tensor"); d.body = bad; return ops->def_op(env->registrar, &d);', kernel("return 0;")),
-    "an op without a kernel": row("no plugin has a kernel for slate::go|has a kernel", 'return add_op(env, "slate::go(Tensor x) -> Tensor", "unary", 0);'),
+    "an op without a kernel": row("no plugin has a kernel for slate::go on cpu.*plugin 'acme' has the op", 'return add_op(env, "slate::go(Tensor x) -> Tensor", "unary", 0);'),
 }  # fmt: skip
 GO = 'return inferred(env, "slate::go(Tensor x) -> Tensor", "", bad);'
 VIEW = 'return inferred(env, "slate::go(Tensor(a) x) -> Tensor(a)", "view", bad);'
@@ -334,15 +333,15 @@ SHAPES = {
     "infer fails": row("no idea", GO, infer('return fails("no idea");')),
     "infer declares nothing": row("has declared no result 0", GO, infer("(void)call; return 0;")),
     "infer declares too much": row("declares output 4 of 1", GO, infer(f"return ops->declare(call, 4, {D}, 1, shape, 0);")),
-    "infer declares twice": row("", GO, infer(f"TRY(ops->declare(call, 0, {D}, 1, shape, 0)); return ops->declare(call, 0, {D}, 1, shape, 0);")),
+    "infer declares twice": row("declares output 0 twice", GO, infer(f"TRY(ops->declare(call, 0, {D}, 1, shape, 0)); return ops->declare(call, 0, {D}, 1, shape, 0);")),
     "infer declares a negative size": row(r"the shape \[-3\]; sizes must not be negative", GO, infer(f"shape[0] = -3; return ops->declare(call, 0, {D}, 1, shape, 0);")),
     "infer declares 65 dimensions": row("declares 65 dimensions", GO, infer(f"return ops->declare(call, 0, {D}, 65, shape, 0);")),
     "infer declares too many elements": row("", GO, infer(f"shape[0] = shape[1] = shape[2] = 1ll << 40; return ops->declare(call, 0, {D}, 3, shape, 0);")),
     "infer declares an unknown dtype": row("declares the unknown", GO, infer("DLDataType d = {99, 3, 1}; return ops->declare(call, 0, d, 1, shape, 0);")),
     "a view of no tensor": row("a view of argument 7, which is no tensor", VIEW, infer(f"return ops->declare_view(call, 0, 1, 7, {D}, 1, shape, shape, 0);")),
-    "a view beyond the memory": row("outside|beyond|memory", VIEW, infer(f"int64_t one = 1; shape[0] = 1000000; return ops->declare_view(call, 0, 1, 0, {D}, 1, shape, &one, 0);")),
-    "a view before the memory": row("outside|beyond|memory", VIEW, infer(f"int64_t one = 1; return ops->declare_view(call, 0, 1, 0, {D}, 1, shape, &one, -4);")),
-    "a view of a negative size": row("negative", VIEW, infer(f"int64_t one = 1; shape[0] = -8; return ops->declare_view(call, 0, 1, 0, {D}, 1, shape, &one, 0);")),
+    "a view beyond the memory": row("reaches outside the memory of argument 0", VIEW, infer(f"int64_t one = 1; shape[0] = 1000000; return ops->declare_view(call, 0, 1, 0, {D}, 1, shape, &one, 0);")),
+    "a view before the memory": row("reaches outside the memory of argument 0", VIEW, infer(f"int64_t one = 1; return ops->declare_view(call, 0, 1, 0, {D}, 1, shape, &one, -4);")),
+    "a view of a negative size": row(r"a view of shape \[-8\]", VIEW, infer(f"int64_t one = 1; shape[0] = -8; return ops->declare_view(call, 0, 1, 0, {D}, 1, shape, &one, 0);")),
 }  # fmt: skip
 GRAD = "load {} grad slate::go"
 GRADIENTS = {
@@ -354,7 +353,7 @@ GRADIENTS = {
     "a derivative of another dtype": row("a gradient of int64", "return derived(env, bad);",
         vjp("DLDataType d = {kDLInt, 64, 1}; return new_tensor(g->grad_out[0], 8, d, &g->grad_in[0]);"), words=GRAD),
     "a derivative crashes": row("the process crashed", "return derived(env, bad);", vjp("*(volatile int*)8 = 1; return 0;"), words=GRAD, code=-signal.SIGSEGV),
-    "an op without a derivative": row("slate::go|go", words=GRAD),
+    "an op without a derivative": row("slate::go has no gradient; .*plugin 'acme' has the op", words=GRAD),
     "a hook throws": row("its hook let an exception out: boom", "return pointwise(env, hooked);", hook(BOOM), words=GRAD, py="y = t.ones(8).requires_grad_()\n"
         "with t.no_grad(): go(y)\ntold((y * 2).sum().backward)"),
     "a hook fails": row("its hook: out of fuel", "return pointwise(env, hooked);", hook('return fails("out of fuel");'), py="y = t.ones(8).requires_grad_()\n"
@@ -419,7 +418,7 @@ DEVICES = {
                  " (void)bytes; *out = room; return 0;")
         + callback("aj_status*", "keep", FREE, "(void)self, (void)dev, (void)p, (void)bytes, (void)kind; return 0;"),
         py="a = t.empty(3 << 20, device='slate')\ntold(lambda: t.empty(3 << 20, device='slate'))"),
-    "no memory for ever": device("out of memory.*acme|acme.*out of memory", "mem_alloc", ALLOC,
+    "no memory for ever": device("out of memory.*mem_alloc of plugin 'acme': none left", "mem_alloc", ALLOC,
         'return core->status_new(AJ_OUT_OF_MEMORY, text(""), text("none left"), "", 0);'),
     "memory fails": device("its mem_alloc: the driver is sad", "mem_alloc", ALLOC, 'return fails("the driver is sad");'),
     "allocating throws": device("its mem_alloc let an exception out: boom", "mem_alloc", ALLOC, BOOM),
@@ -427,17 +426,14 @@ DEVICES = {
     "copying throws": device("its copy let an exception out: boom", "copy", COPY, BOOM),
     "copying crashes": device("the process crashed", "copy", COPY, "*(volatile int*)8 = 1; return 0;", code=-signal.SIGSEGV),
     "work that never passes": row("what is queued there has been waited for for 0 s and is not done yet",
-        "DEVICE(v.flags = 0; v.stream_sync = sync; v.stream_query = query);",
-        callback("aj_status*", "sync", "void* self, int32_t dev, void* s", "(void)self, (void)dev, (void)s; return 0;")
-        + callback("aj_status*", "query", "void* self, int32_t dev, void* s, int32_t* done", "(void)self, (void)dev, (void)s; alarm(2); *done = 0; return 0;"),
+        "DEVICE(v.flags = 0; v.stream_sync = wait_for; v.stream_query = query);",
+        callback("aj_status*", "wait_for", "void* self, int32_t dev, void* s", "(void)self, (void)dev, (void)s; return 0;")
+        + callback("aj_status*", "query", "void* self, int32_t dev, void* s, int32_t* done", "(void)self, (void)dev, (void)s; static int asked; if (!asked++) alarm(2); *done = 0; return 0;"),
         words="load {} device slate", code=-signal.SIGALRM, env={"ADJOIN_WATCHDOG": "0.4"}),
-    "a wait that never ends": row("waits? for|has not come back yet|is not done yet", "DEVICE(v.flags = 0; v.stream_sync = sync);",
-        callback("aj_status*", "sync", "void* self, int32_t dev, void* s", "(void)self, (void)dev, (void)s; " + SLEEP % 2),
-        words="load {} device slate", code=-signal.SIGALRM, env={"ADJOIN_WATCHDOG": "0.4"}),
-    "waiting fails": row("its stream_sync: the queue is lost|the queue is lost", "DEVICE(v.flags = 0; v.stream_sync = sync);",
-        callback("aj_status*", "sync", "void* self, int32_t dev, void* s", '(void)self, (void)dev, (void)s; return fails("the queue is lost");'),
+    "waiting fails": row("the queue is lost", "DEVICE(v.flags = 0; v.stream_sync = wait_for);",
+        callback("aj_status*", "wait_for", "void* self, int32_t dev, void* s", '(void)self, (void)dev, (void)s; return fails("the queue is lost");'),
         words="load {} device slate"),
-    "no kernel for its device": row("no plugin has a kernel for exp on slate|slate", "DEVICE((void)0);", py="told(lambda: t.ones(2, device='slate').exp())"),
+    "no kernel for its device": row("no plugin has a kernel for fill_ on slate.*plugin 'acme' has the device", "DEVICE((void)0);", py="told(lambda: t.ones(2, device='slate'))"),
 }  # fmt: skip
 
 GEMM = "void* self, const aj_gemm* g"
@@ -446,15 +442,15 @@ GEMM = "void* self, const aj_gemm* g"
 def blas(said, score, gemm, **more):
     table = (callback("int32_t", "score", GEMM, "(void)self, (void)g; " + score) + callback("aj_status*", "gemm", GEMM, "(void)self, (void)g; " + gemm)
              + "static aj_blas table;\n")  # fmt: skip
-    init = 'table.struct_size = sizeof table; table.name = text("slate"); table.score = score; table.gemm = gemm; return service(env, "aj.blas/cpu", &table);'
-    py = "t.ops\nimport os\ntold(lambda: t.ones(70, 80, dtype=t.complex64) @ t.ones(80, 90, dtype=t.complex64))"
+    init = 'table.struct_size = sizeof table; table.name = text("acme 1.0"); table.score = score; table.gemm = gemm; return service(env, "aj.blas/cpu", &table);'
+    py = "told(lambda: t.ones(70, 80, dtype=t.complex64) @ t.ones(80, 90, dtype=t.complex64))"
     return row(said, init, table, py=py, note={"provides": "service:aj.blas/cpu"}, **more)
 
 
 SERVICES = {
-    "a product fails": blas("out of fuel", "return 1 << 30;", 'return fails("out of fuel");'),
-    "a product throws": blas("boom", "return 1 << 30;", BOOM),
-    "a score throws": blas("boom", BOOM, "return 0;"),
+    "a product fails": blas("the BLAS provider 'acme 1.0': out of fuel", "return 1 << 30;", 'return fails("out of fuel");'),
+    "a product throws": blas("the BLAS provider 'acme 1.0': it let an exception out: boom", "return 1 << 30;", BOOM),
+    "a score throws": blas("the BLAS provider 'acme 1.0': it let an exception out: boom", BOOM, "return 0;"),
     "a product crashes": blas("the process crashed", "return 1 << 30;", "*(volatile int*)8 = 1; return 0;", code=-signal.SIGSEGV),
 }
 
@@ -501,7 +497,7 @@ WRAPPERS = {
 
 # Broken so little that nobody has to say anything; but nobody may die of it either.
 QUIET = {
-    "a kernel fails without a word", "infer declares twice", "infer declares too many elements", "describe gives no text",
+    "describe gives no text", "infer declares too many elements",
 }  # fmt: skip
 CASES = FILES | LOADING | DEFINITIONS | KERNELS | SHAPES | GRADIENTS | OBJECTS | DEVICES | SERVICES | WRAPPERS
 CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGFPE}
@@ -561,7 +557,7 @@ def test_it_is_named(case, runs):
     if case in QUIET:
         return
     lines = [line for line in said.splitlines() if re.search(wanted.said, line)]
-    named = [line for line in lines if "acme" in line]
+    named = [line for line in lines if "acme" in line or (wanted.words.startswith("check") and "libaj_acme.so" in said)]
     assert named, said
     if wanted.code in CRASHES:
         assert any(line.startswith("adjoin: plugin acme 0.1 (") for line in named), said
@@ -569,3 +565,48 @@ def test_it_is_named(case, runs):
 
 def test_there_are_enough_of_them():
     assert len(CASES) >= 60 and len({(c.init, c.extra, c.words, c.py, str(c.note), str(c.spoil), c.name) for c in CASES.values()}) == len(CASES)
+
+
+LEAKS = {
+    "settle throws": "y = go(x); fails(y.tolist)",
+    "describe throws": "y = go(x); fails(lambda: repr(y))",
+    "copy throws": "y = go(x); fails(lambda: copy.deepcopy(y))",
+    "parts throws": "y = go(x); fails(lambda: pickle.dumps(y))",
+    "add_gradient throws": "leaf = go(x).detach().requires_grad_(); leaf.backward(go(x)); fails(lambda: leaf.backward(go(x)))",
+    "add_gradient gives nothing": "leaf = go(x).detach().requires_grad_(); leaf.backward(go(x)); fails(lambda: leaf.backward(go(x)))",
+    "a hook throws": "y = t.ones(5000).requires_grad_()\n    with t.no_grad(): go(y)\n    fails((y * 2).sum().backward)",
+    "a derivative throws": "y = x.clone().requires_grad_(); fails(go(y).sum().backward)",
+    "a kernel throws": "fails(lambda: go(x))",
+    "infer throws": "fails(lambda: go(x))",
+    "infer declares twice": "fails(lambda: go(x))",
+}
+
+
+@pytest.mark.parametrize("case", LEAKS)
+def test_what_fails_leaves_nothing(case, tmp_path):
+    program = f"""
+import copy, gc, pickle, sys
+import adjoin as t
+t.load_plugin(sys.argv[1])
+go, x = t.ops.slate.go, t.ones(5000)
+def fails(f):
+    try:
+        f()
+    except RuntimeError:
+        return
+    raise AssertionError("nothing failed")
+def once():
+    {LEAKS[case]}
+once()
+gc.collect()
+held = t.cpu.memory_allocated()
+for i in range(50):
+    once()
+gc.collect()
+print(t.cpu.memory_allocated() - held)
+"""
+    env = clean_environment()
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PREFIX / "lib/adjoin/python"), os.environ.get("PYTHONPATH")]))
+    plugin = build(tmp_path, CASES[case])
+    done = subprocess.run([sys.executable, "-c", program, str(plugin)], capture_output=True, text=True, timeout=60, env=env)
+    assert done.returncode == 0 and int(done.stdout) < 4096, done.stdout + done.stderr
