@@ -259,7 +259,8 @@ aj_status* Unpacked::restore(Node* n, Held& h, bool with_history, Node* outer) {
     Ref made;
     {
       NoGrad off;
-      AJ_TRY(caught(h.pack->hooks->unpack, "unpack hook", [&] { return h.pack->hooks->unpack(h.pack->hooks->self, h.pack->packed, made.out()); }));
+      const SavedHooks* by = h.pack->hooks;
+      AJ_TRY(caught(by->unpack, "unpack hook", [&] { return by->unpack(by->self, h.pack->packed, made.out()); }));
     }
     if (!made)
       return fail(AJ_INVALID_ARGUMENT, "saved-tensor hooks: unpack returned no tensor for ",

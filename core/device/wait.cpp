@@ -47,7 +47,8 @@ class Pauses {
 
 // Work that fails late tells its op and its device; who says neither is named.
 aj_status* named(const Device* d, aj_status* s) {
-  if (!s || s->is_static || s->code == AJ_CANCELLED || is_about_the_call(s->code) || s->message.find(d->plugin) != std::string::npos) return s;
+  if (!s || s->is_static || s->code == AJ_CANCELLED || is_about_the_call(s->code)) return s;
+  if (s->message.find(d->plugin) != std::string::npos) return s;
   return prefix(s, text(d->id, ": plugin '", d->plugin, "': "));
 }
 

@@ -53,7 +53,8 @@ bool is_declined(const aj_status* s, const Kernel** by) {
 }
 
 [[gnu::cold]] aj_status* kernel_declines(const aj_op* op, const Kernel* k, const aj_call* call) {
-  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device_kind(call), " kernel takes this call; candidates declined: ", k->provider), k);
+  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device_kind(call), " kernel takes this call; candidates declined: ",
+                      k->provider), k);
 }
 
 static std::string providers(const Kernel* head) {
@@ -88,6 +89,11 @@ bool agrees(const Kernel* k, const aj_call* call) {
   return yes;
 }
 
+static std::string giver(const aj_op* op, const Kernel* k, const aj_call* call) {
+  if (!(k->flags & kKernelBody)) return place(k, call);
+  return op->provider.empty() ? "its body" : text("its body, of plugin '", op->provider, "',");
+}
+
 [[gnu::cold]] aj_status* wrong_results(const aj_op* op, const Kernel* k, const aj_call* call, aj_value* made, uint32_t n) {
   aj_status* s = nullptr;
   for (uint32_t i = 0; i < n; i++) {
@@ -95,7 +101,7 @@ bool agrees(const Kernel* k, const aj_call* call) {
     const std::string& type = op->schema.results[i].type;
     bool other = made[i].tag == AJ_OBJECT && !type.empty() && view(type_name(made[i].v.object->type)) != type;
     if (!s && (other || tag_bit(made[i].tag) & ~op->results_ok[i]))
-      s = fail(AJ_INTERNAL, op->schema.ident, ": ", k->flags & kKernelBody ? (op->provider.empty() ? "its body" : text("its body, of plugin '", op->provider, "',")) : place(k, call), " gave ",
+      s = fail(AJ_INTERNAL, op->schema.ident, ": ", giver(op, k, call), " gave ",
                other ? text("an object of type '", type_name(made[i].v.object->type), "'") : tag_name(made[i].tag), " as result ", i,
                "; its schema is ", op->schema.text);
   }

@@ -162,7 +162,8 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
   std::span<const int64_t> sizes{shape, size_t(ndim)};
   for (int64_t n : sizes)
     if (n < 0)
-      return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": the result would have the shape ", sizes, "; sizes must not be negative"));
+      return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": the result would have the shape ", sizes,
+                              "; sizes must not be negative"));
   aj_value given = f->given[i];
   bool buffered = false;
   if (given.tag == AJ_TENSOR) {  // a kernel of this kind may read its inputs after it began to write
@@ -216,7 +217,8 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
     return nullptr;
   }
   if (!f->views) f->views = new std::vector<aj_value>(count, none());
-  if (i >= f->views->size()) return release(out), declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares element ", i, " of ", count));
+  if (i >= f->views->size())
+    return release(out), declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares element ", i, " of ", count));
   (*f->views)[i] = value(out);
   return nullptr;
 }

@@ -74,7 +74,8 @@ aj_status* check_saves(const Vjp* v, const aj_op* op) {
   for (const aj_save& s : v->save) {
     bool result = s.what == AJ_SAVE_RESULT || s.what == AJ_SAVE_RESULT_SHAPE;
     if (uint32_t(s.what) > AJ_SAVE_RESULT_SHAPE || uint32_t(s.index) >= (result ? op->nresults : op->nparams))
-      return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", v->name, ": it saves ", result ? "result " : "argument ", s.index, " (kind ", s.what, "), which is not there");
+      return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", v->name, ": it saves ", result ? "result " : "argument ", s.index, " (kind ", s.what,
+                  "), which is not there");
   }
   return nullptr;
 }

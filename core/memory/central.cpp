@@ -169,9 +169,11 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
 
 aj_status* raw_alloc(Device* d, uint64_t bytes, void** out) {
   *out = nullptr;
-  if (aj_status* s = caught(d->vtbl.mem_alloc, "mem_alloc", [&] { return d->vtbl.mem_alloc(d->vtbl.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out); }))
+  const aj_device_vtbl& v = d->vtbl;
+  if (aj_status* s = caught(v.mem_alloc, "mem_alloc", [&] { return v.mem_alloc(v.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out); }))
     return s->placed ? s : prefix(s, text("mem_alloc of plugin '", d->plugin, "': "));
-  return *out ? nullptr : fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '", d->plugin, "' gave NULL and no status");
+  if (*out) return nullptr;
+  return fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '", d->plugin, "' gave NULL and no status");
 }
 
 Place take_chunks(DeviceMemory& m, void* stream, uint64_t bytes, Use use, aj_status** why) {

@@ -49,7 +49,8 @@ aj_status* unrecorded(const Wrapper* w, F f, const char* name, A... args) {
 }
 
 aj_status* wrong_gift(const Wrapper* w, std::string_view who, const char* name, const char* kind) {
-  return fail(AJ_INTERNAL, who, ": ", name, " of key '", w->key, "', of plugin '", w->provider, "', gave no ", kind, "tensor of the same dtype and shape");
+  return fail(AJ_INTERNAL, who, ": ", name, " of key '", w->key, "', of plugin '", w->provider, "', gave no ", kind,
+              "tensor of the same dtype and shape");
 }
 
 // The values are in the storage: t shows them, too.
