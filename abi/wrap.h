@@ -38,7 +38,7 @@ typedef struct aj_wrap { /* EXTENSIBLE. what tensor_wrap makes a tensor of */
   aj_tensor* view_of;    /* (optional) the new tensor is its view: writes follow the rules of views */
   aj_tensor* version_of; /* (optional; else view_of) a write to either counts for both */
   int32_t level;         /* of nested transforms; the core only keeps it */
-  int32_t layout;        /* AJ_LAYOUT_... but STRIDED: what people see */
+  int32_t layout;        /* AJ_LAYOUT_...: what people see */
 } aj_wrap;
 
 /* What a key does with its tensors: beside def_key in the same init, or for the keys "lazy" and "transform".

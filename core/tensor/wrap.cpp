@@ -72,8 +72,8 @@ aj_status* bad_wrap(const aj_wrap* w) {
   AJ_TRY(check_words("tensor_wrap", "", w->flags, 0));
   if (!w->key || (w->key & (w->key - 1)) || !wrapper_at(w->key))
     return fail(AJ_NOT_FOUND, "tensor_wrap: key mask ", w->key, " is not that of one key with a def_wrapper");
-  if (w->layout <= AJ_LAYOUT_STRIDED || w->layout > AJ_LAYOUT_JAGGED)
-    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: layout ", w->layout, " is none of a tensor without strides; AJ_LAYOUT_... are 1 to ", AJ_LAYOUT_JAGGED);
+  if (w->layout < AJ_LAYOUT_STRIDED || w->layout > AJ_LAYOUT_JAGGED)
+    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: there is no layout ", w->layout, "; AJ_LAYOUT_... are 0 to ", int(AJ_LAYOUT_JAGGED));
   if (w->like.ndim && !w->like.shape) return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: shape is NULL, ndim is ", w->like.ndim);
   if (!w->payload) return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: the payload is NULL; a counted object is needed");
   return nullptr;

@@ -21,6 +21,29 @@ struct Port {
   int64_t size;        // of a loop's element
 };
 
+// f(where each operand begins) for every plane of the dimensions 0 and 1.
+template <class F>
+void for_planes(const aj_plan& p, F&& f) {
+  aj_operand ops[kMaxOps];
+  aj_plan outer = p;
+  int64_t one = 1, zero = 0;
+  outer.ndim = p.ndim > 2 ? p.ndim - 2 : 1;
+  outer.sizes = p.ndim > 2 ? p.sizes + 2 : &one;
+  for (uint32_t k = 0; k < p.nops; ++k) {
+    ops[k] = p.ops[k];
+    ops[k].strides = p.ndim > 2 && p.ops[k].strides ? p.ops[k].strides + 2 : &zero;
+  }
+  outer.ops = ops;
+  for_rows(outer, [&](char** at, int64_t n) {
+    char* plane[kMaxOps];
+    for (int64_t i = 0; i < n; ++i) {
+      for (uint32_t k = 0; k < p.nops; ++k)
+        plane[k] = at[k] ? at[k] + i * (p.ndim > 2 ? ops[k].strides[0] : 0) : nullptr;
+      f(plane);
+    }
+  });
+}
+
 class Walk {
  public:
   Walk(const aj_plan& p, const Loops& loops, const void* functor)
@@ -50,25 +73,7 @@ class Walk {
       return for_rows(p_, [&](char** at, int64_t n) {
         loop_(functor_, at[0], reinterpret_cast<const void* const*>(at + 1), n, stream_);
       });
-    // Planes of the dimensions 0 and 1, in tiles.
-    aj_operand ops[kMaxOps];
-    aj_plan outer = p_;
-    int64_t one = 1, zero = 0;
-    outer.ndim = p_.ndim > 2 ? p_.ndim - 2 : 1;
-    outer.sizes = p_.ndim > 2 ? p_.sizes + 2 : &one;
-    for (uint32_t k = 0; k < p_.nops; ++k) {
-      ops[k] = p_.ops[k];
-      ops[k].strides = p_.ndim > 2 && p_.ops[k].strides ? p_.ops[k].strides + 2 : &zero;
-    }
-    outer.ops = ops;
-    for_rows(outer, [&](char** at, int64_t n) {
-      char* plane[kMaxOps];
-      for (int64_t i = 0; i < n; ++i) {
-        for (uint32_t k = 0; k < p_.nops; ++k)
-          plane[k] = at[k] ? at[k] + i * (p_.ndim > 2 ? ops[k].strides[0] : 0) : nullptr;
-        tiles(plane);
-      }
-    });
+    for_planes(p_, [&](char** plane) { tiles(plane); });
   }
 
  private:
@@ -214,8 +219,8 @@ void write_out(char* to, const char* from, int64_t step, int64_t next, int64_t n
 // is written out, once if it is the same for all. False: otherwise.
 [[gnu::noinline]] bool run_short_lines(const aj_plan& p, const Loops& l, const void* functor) {
   const int64_t size = p.compute.bits / 8, n = p.sizes[0], line = n * size;
-  if (n > 32 || p.ops[0].strides[0] != size || p.ops[0].strides[1] != line)
-    return false;
+  if (n > 32 || p.ops[0].strides[0] != size || p.ops[0].strides[1] != line) return false;
+  if (p.ndim > 2 && n * p.sizes[1] < 64) return false;  // tiles cost less than so many planes
   unsigned numbers = 0, written = 0;
   for (uint32_t k = 0; k < l.inputs; ++k) {
     const aj_operand& o = p.ops[k + 1];
@@ -229,19 +234,28 @@ void write_out(char* to, const char* from, int64_t step, int64_t next, int64_t n
   alignas(64) char buffer[3][kColumns * 8];
   const int64_t most = kColumns / n;
   const bool stream = worth_streaming(p);
-  for (int64_t j = 0, m; j < p.sizes[1]; j += m) {
-    m = std::min(most, p.sizes[1] - j);
-    const void* in[3];
-    for (uint32_t k = 0; k < l.inputs; ++k) {
-      const aj_operand& o = p.ops[k + 1];
-      const char* from = static_cast<const char*>(o.data);
-      const bool buffered = written >> k & 1;
-      in[k] = buffered ? buffer[k] : numbers >> k & 1 ? from : from + j * line;
-      if (!buffered || (j > 0 && o.strides[1] == 0)) continue;
-      (size == 4 ? write_out<uint32_t> : write_out<uint64_t>)(
-          buffer[k], from + j * o.strides[1], o.strides[0], o.strides[1], n, m);
+  auto plane = [&](char** at) {
+    for (int64_t j = 0, m; j < p.sizes[1]; j += m) {
+      m = std::min(most, p.sizes[1] - j);
+      const void* in[3];
+      for (uint32_t k = 0; k < l.inputs; ++k) {
+        const aj_operand& o = p.ops[k + 1];
+        const char* from = at[k + 1];
+        const bool buffered = written >> k & 1;
+        in[k] = buffered ? buffer[k] : numbers >> k & 1 ? from : from + j * line;
+        if (!buffered || (j > 0 && o.strides[1] == 0)) continue;
+        (size == 4 ? write_out<uint32_t> : write_out<uint64_t>)(
+            buffer[k], from + j * o.strides[1], o.strides[0], o.strides[1], n, m);
+      }
+      loop(functor, at[0] + j * line, in, n * m, stream);
     }
-    loop(functor, static_cast<char*>(p.ops[0].data) + j * line, in, n * m, stream);
+  };
+  if (p.ndim > 2) {
+    for_planes(p, plane);
+  } else {
+    char* at[kMaxOps];
+    for (uint32_t k = 0; k < p.nops; ++k) at[k] = static_cast<char*>(p.ops[k].data);
+    plane(at);
   }
   if (stream) end_streaming();
   return true;
@@ -255,7 +269,7 @@ inline bool run_small(const aj_plan& p, const Loops& l, const void* functor) {
   if (std::bit_cast<uint32_t>(l.sets[0].storage) != compute) return false;
   for (uint32_t k = 0; k < l.inputs; ++k)
     if (!p.ops[k + 1].data || std::bit_cast<uint32_t>(p.ops[k + 1].dtype) != compute) return false;
-  return run_flat(p, l, functor) || (p.ndim == 2 && run_short_lines(p, l, functor));
+  return run_flat(p, l, functor) || (p.ndim >= 2 && run_short_lines(p, l, functor));
 }
 
 // Dense rows, past the caches. False: the operands are not as the loop wants them.

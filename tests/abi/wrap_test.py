@@ -304,7 +304,20 @@ for name, read in reads(s, number):
     except Exception as e:
         assert type(e) in (NotImplementedError, RuntimeError, TypeError, BufferError, ValueError, IndexError), (name, repr(e))
         assert "coo" in str(e) or name in ("in a list", "pad by one", "format"), (name, str(e))
-assert [name for name, _ in served] == [], served
+assert [name for name, _ in served] == ["save"], served
+f = io.BytesIO()
+kept = coo([1.0, 2.0, 3.0]).requires_grad_()
+part = adjoin.nn.Parameter(s)
+part.note = "kept"
+adjoin.save({"s": s, "kept": kept, "part": part, "values": wt.values(s)}, f)
+for only in True, False:
+    f.seek(0)
+    back = adjoin.load(f, weights_only=only)
+    for name in "s", "kept", "part":
+        assert wt.values(back[name].detach()).tolist() == [1.0, 2.0, 3.0] and back[name].layout is adjoin.sparse_coo, name
+    assert back["kept"].requires_grad and not back["s"].requires_grad
+    assert type(back["part"]) is adjoin.nn.Parameter and back["part"].note == "kept"
+    assert back["values"].tolist() == [1.0, 2.0, 3.0]
 assert repr(s) == "tensor(3 values, size=(3, 4))", repr(s)
 refused(lambda: s.stride(), "coo", "to_dense")
 refused(lambda: s.is_contiguous(), "coo")
@@ -393,4 +406,28 @@ else:
     refused(lambda: s @ adjoin.ones(4, 1))
     refused(lambda: s.tolist(), "coo")
 del s, x
+""")
+
+
+def test_a_file_may_name_no_other_op(plugin):
+    python(plugin, """
+import zipfile
+s = coo([1.0, 2.0, 3.0])
+f = io.BytesIO()
+adjoin.save(s, f)
+def renamed(new):
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(f.getvalue())) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as z:
+        for entry in old.infolist():
+            z.writestr(entry, old.read(entry).replace(b"wt::coo", new) if entry.filename.endswith("data.pkl") else old.read(entry))
+    made.seek(0)
+    return made
+assert wt.values(adjoin.load(renamed(b"wt::coo"))).tolist() == [1.0, 2.0, 3.0]
+for name in b"nothere", b"eye    "[:7], b"wt::cod":
+    try:
+        adjoin.load(renamed(name))
+    except pickle.UnpicklingError as e:
+        assert "which no plugin that is loaded has" in str(e), e
+    else:
+        raise AssertionError(name)
 """)

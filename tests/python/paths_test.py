@@ -228,3 +228,19 @@ def test_short_lines_beside_what_repeats(lines, n, dtype):
     out = adjoin.zeros(lines, 2 * n, dtype=x.dtype)
     adjoin.sub(x, r, out=out[:, :n])  # lines that are not dense
     np.testing.assert_array_equal(out.numpy(), np.concatenate([a - row, np.zeros_like(a)], 1))
+
+
+@pytest.mark.parametrize("a, b", [
+    ((40, 1, 2), (1, 50, 2)), ((3, 70, 3), (70, 1)), ((3, 1, 40, 3), (1, 4, 40, 3)), ((5, 6, 7, 2), (6, 1, 2)), ((64, 1, 3, 3), (1, 9, 3, 3)),
+    ((2, 300, 33), (300, 1)), ((2, 3, 1, 5), (2, 1, 90, 1)), ((700, 1, 4), (1, 800, 4)),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_short_lines_in_planes(a, b, dtype):
+    # As boxes beside boxes: the last two dimensions are a plane, which repeats along others.
+    u, v = (w.astype(dtype) for w in arrays(a, b))
+    wide = adjoin.tensor(np.concatenate([u, u + 1], -1))  # its rows have a gap
+    for x in (adjoin.tensor(u), wide[..., : a[-1]]):
+        y = adjoin.tensor(v)
+        np.testing.assert_array_equal((x - y).numpy(), u - v)
+        np.testing.assert_array_equal(adjoin.maximum(y, x).numpy(), np.maximum(v, u))
+        np.testing.assert_array_equal(adjoin.addcmul(x, y, x, value=2.0).numpy(), u + 2 * (v * u))

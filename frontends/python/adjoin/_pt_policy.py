@@ -164,6 +164,19 @@ def _meta_tensor(dtype, size, stride, requires_grad):
     return made.as_strided(size, stride).detach().requires_grad_(requires_grad)
 
 
+def _parts(op, args, requires_grad):
+    """A tensor without strides, made by the op that the plugin of its key has named when it was saved."""
+    info = _C.op_info(op) if isinstance(op, str) and isinstance(args, tuple) else None
+    if not info or not info[0]["provider"]:
+        raise pickle.UnpicklingError(
+            f"load: the file makes a tensor by the op {op!r}, which no plugin that is loaded has; load that plugin first"
+        )
+    made = adjoin._tensor._rebuild_parts(op, args, requires_grad)
+    if _C.wrapper_parts(made) is None:
+        raise pickle.UnpicklingError(f"load: the file makes a tensor by the op {op!r}, which makes no tensors of that kind")
+    return made
+
+
 def _attributes(state):
     """The attributes among what an object's state is: a dict, or (a dict or None, slots)."""
     parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)
@@ -183,6 +196,7 @@ _KNOWN = {
     "torch._utils._rebuild_parameter_with_state": _parameter_with_state,
     "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
     "torch.serialization._get_layout": _layout,
+    "adjoin._tensor._rebuild_parts": _parts,
     "torch.Size": adjoin.Size,
     "torch.Tensor": adjoin.Tensor,
     "torch.device": _device,
@@ -277,7 +291,7 @@ class Loading:
         rebuilt = {self.tensor_v2: 0, self.tensor_v3: 1}.get(f)
         if rebuilt is not None:
             made = _C.pt_rebuild(self.file, rebuilt, args)
-        elif f in (_parameter, _parameter_with_state, _meta_tensor):
+        elif f in (_parameter, _parameter_with_state, _meta_tensor, _parts):
             made = f(*args)
         else:
             raise pickle.UnpicklingError(f"load: a tensor is made by {f!r}, which is no function that makes tensors")
@@ -364,7 +378,7 @@ class Loading:
 
 
 _ALLOWED_CALLS = (
-    _parameter, _parameter_with_state, _meta_tensor, _layout, _encode, _device, adjoin.Size,
+    _parameter, _parameter_with_state, _meta_tensor, _parts, _layout, _encode, _device, adjoin.Size,
 )  # fmt: skip
 
 

@@ -246,11 +246,19 @@ class ObjectWriter {
   void with_type(PyObject* o, bool grad, PyObject* attributes) {
     out_.global("torch._tensor", "_rebuild_from_type_v2");
     out_.op('(');
-    auto place = locate(o, grad);
-    out_.rebuild_name(place);
-    is_exact_tensor(o) ? out_.global("torch", "Tensor")
-                       : global(reinterpret_cast<PyObject*>(Py_TYPE(o)));
-    count(place, out_.rebuild_arguments(place));
+    auto type = [&] {
+      is_exact_tensor(o) ? out_.global("torch", "Tensor") : global(reinterpret_cast<PyObject*>(Py_TYPE(o)));
+    };
+    if (Shared parts = parts_of(o); parts.get() != Py_None) {
+      out_.global("adjoin._tensor", "_rebuild_parts");
+      type();
+      made_of(parts.get(), grad);
+    } else {
+      auto place = locate(o, grad);
+      out_.rebuild_name(place);
+      type();
+      count(place, out_.rebuild_arguments(place));
+    }
     save(attributes);
     out_.op('t');
     out_.op('R');
@@ -258,9 +266,28 @@ class ObjectWriter {
 
   void plain(PyObject* o, bool grad) {
     aj_tensor* t = tensor_of(o);
+    if (Shared parts = parts_of(o); parts.get() != Py_None) {
+      out_.global("adjoin._tensor", "_rebuild_parts");
+      made_of(parts.get(), grad);
+      return out_.op('R');
+    }
     if (view(core->device_name(t->dl.device.device_type)) == "meta") return without_memory(t, grad);
     auto place = locate(o, grad);
     count(place, out_.tensor(place));
+  }
+
+  // (op, arguments...), which makes a tensor without strides again. None: its values are saved.
+  static Shared parts_of(PyObject* o) {
+    return Shared(is_strided(tensor_of(o)) ? Py_NewRef(Py_None) : must(wrapper_parts(nullptr, o)));
+  }
+  void made_of(PyObject* parts, bool grad) {
+    out_.op('(');
+    alive_.emplace_back(PySequence_GetItem(parts, 0));
+    save(alive_.back().get());
+    alive_.emplace_back(PySequence_Tuple(Shared(PySequence_GetSlice(parts, 1, PySequence_Size(parts))).get()));
+    save(alive_.back().get());
+    out_.boolean(grad);
+    out_.op('t');
   }
 
   void without_memory(aj_tensor* t, bool grad) {

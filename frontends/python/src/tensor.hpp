@@ -51,6 +51,8 @@ inline bool strides_settled(aj_tensor* t) {
 }
 // For who reads values: t itself, owned, or its values; `who` stands at the begin of a refusal. NULL with an error set.
 aj_tensor* strided(aj_tensor* t, const char* who);
+// (op, arguments...), which makes a tensor without strides again, or None.
+PyObject* wrapper_parts(PyObject*, PyObject* o);
 int32_t layout_of(const aj_tensor* t);  // AJ_LAYOUT_...
 inline char* data_of(const aj_tensor* t) { return static_cast<char*>(t->dl.data) + t->dl.byte_offset; }
 

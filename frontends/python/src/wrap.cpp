@@ -48,16 +48,6 @@ PyObject* wrapper_copy(PyObject*, PyObject* o) {
   return wrap_or_none(made);
 }
 
-// wrapper_parts(t): [op, arguments...], or None.
-PyObject* wrapper_parts(PyObject*, PyObject* o) {
-  aj_tensor* t;
-  aj_value list{};
-  if (!wrapper_of(o, &t) || failed(table()->tensor_parts(t, &list.v.object))) return nullptr;
-  if (!list.v.object) return Py_NewRef(Py_None);
-  list.tag = AJ_LIST_OBJ;
-  return take_value(list);
-}
-
 PyMethodDef functions[] = {
     {"wrapper_strided", method(wrapper_strided), METH_FASTCALL, nullptr},
     {"wrapper_text", wrapper_text, METH_O, nullptr},
@@ -67,6 +57,15 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+PyObject* wrapper_parts(PyObject*, PyObject* o) {
+  aj_tensor* t;
+  aj_value list{};
+  if (!wrapper_of(o, &t) || failed(table()->tensor_parts(t, &list.v.object))) return nullptr;
+  if (!list.v.object) return Py_NewRef(Py_None);
+  list.tag = AJ_LIST_OBJ;
+  return take_value(list);
+}
 
 aj_tensor* strided(aj_tensor* t, const char* who) {
   aj_tensor* made = nullptr;
