@@ -80,6 +80,7 @@ static std::string providers(const Kernel* head) {
 }
 
 [[gnu::cold]] aj_status* infer_failed(const aj_op* op, aj_status* s) {
+  name_plugin(s, reinterpret_cast<const void*>(op->infer), "infer");
   return s->message.starts_with("plugin ") ? prefix(s, text(op->schema.ident, ": ")) : s;
 }
 

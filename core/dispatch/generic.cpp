@@ -104,8 +104,13 @@ aj_status* check_declared(const Frame& f, uint32_t nrets) {
   return nullptr;
 }
 
-aj_status* run_infer(const aj_op* op, aj_call* call) {
-  aj_status* s = caught(op->infer, "infer", [&] { return op->infer(op->self, call); });
+inline aj_status* run_infer(const aj_op* op, aj_call* call) {
+  aj_status* s;
+  try {
+    s = op->infer(op->self, call);
+  } catch (...) {
+    s = thrown_by(reinterpret_cast<const void*>(op->infer), "infer");
+  }
   return __builtin_expect(!s, 1) ? nullptr : infer_failed(op, s);
 }
 

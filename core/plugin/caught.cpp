@@ -39,7 +39,9 @@ std::string of_plugin(const void* code) {
   return label ? text("; it is of plugin ", label) : std::string();
 }
 
-[[gnu::cold, gnu::noinline]] static aj_status* name_plugin(aj_status* s, const void* code, const char* what) {
+aj_status* thrown_by(const void* code, const char* what) { return thrown(whose(code, what)); }
+
+aj_status* name_plugin(aj_status* s, const void* code, const char* what) {
   bool said = s->is_static || s->placed || s->code == AJ_CANCELLED || is_about_the_call(s->code);
   if (said || !plugin::label_at(code)) return s;
   s->placed = true;
@@ -51,7 +53,7 @@ aj_status* call_caught(const void* code, const char* what, aj_status* (*call)(vo
   try {
     s = call(it);
   } catch (...) {
-    return thrown(whose(code, what));
+    return thrown_by(code, what);
   }
   return __builtin_expect(!s, 1) ? nullptr : name_plugin(s, code, what);
 }

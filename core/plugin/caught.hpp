@@ -10,8 +10,12 @@ bool is_about_the_call(int32_t code);
 // In a handler: what was thrown, as an error; `who` did it. The unwinding of a thread that is cancelled goes on.
 aj_status* thrown(std::string_view who);
 
+// In a handler: the plugin's function let it out.
+aj_status* thrown_by(const void* code, const char* what);
 // "; it is of plugin acme 0.1 (/opt/libaj_acme.so)", or nothing: behind a sentence about what that code did.
 std::string of_plugin(const void* code);
+// An error that a plugin's function returned, with the plugin's name.
+aj_status* name_plugin(aj_status* steal, const void* code, const char* what);
 // call(it) calls `code`, which may not throw; this is the last place to say whose it is. An error is told with the plugin's name.
 aj_status* call_caught(const void* code, const char* what, aj_status* (*call)(void* it), void* it);
 template <class R, class... A, class F>
