@@ -35,6 +35,7 @@ aj_status* frontend_register(const aj_frontend* f, int32_t* out_id) {
                 f ? f->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_frontend, name)),
                 " is needed");
   AJ_TRY(check_words("frontend_register", view(f->name), f->flags, 0));
+  if (!f->name.len) return fail(AJ_INVALID_ARGUMENT, "frontend_register: a name is needed");
   std::lock_guard guard(lock);
   int n = 0, all = count.load();  // one that comes back has its old place
   while (n < all && (frontends[n].on || frontends[n].name != view(f->name))) n++;

@@ -111,7 +111,8 @@ aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) 
   return like->strides ? tensor_new_strided(d, *t, s, {like->strides, s.size()}, out) : tensor_new(d, *t, s, out);
 }
 
-// Do all elements of such a view lie inside the memory?
+}  // namespace
+
 bool inside(uint64_t bytes, const DType& t, std::span<const int64_t> shape, const int64_t* strides, int64_t first) {
   int64_t last = first;
   for (size_t i = 0; i < shape.size(); i++) {
@@ -122,6 +123,8 @@ bool inside(uint64_t bytes, const DType& t, std::span<const int64_t> shape, cons
   }
   return first >= 0 && uint64_t(last) < bytes / t.bytes;
 }
+
+namespace {
 
 aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out) {
   const DType* t = find_dtype(like->dtype);

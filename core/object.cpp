@@ -10,6 +10,7 @@
 #include "core/autograd/record.hpp"
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/registry.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/plugin/pins.hpp"
 #include "core/tensor/tensor.hpp"
 
@@ -74,7 +75,7 @@ void pin_function(const Function& f, void (*change)(Holder, const void*)) {
 
 void function_destroy(void* p) {
   Function f = *static_cast<Function*>(p);
-  if (f.drop) f.drop(f.self);
+  call_drop(f.drop, f.self, "drop function");
   pin_function(f, unpin);
 }
 
@@ -184,7 +185,7 @@ void (*object_destroyer(const aj_object* o))(void*) { return block(o)->hidden.de
 void object_destroy(aj_object* o) {
   ObjectBlock* b = block(o);
   auto destroy = b->hidden.destroy;
-  if (destroy) destroy(b + 1);
+  call_drop(destroy, b + 1, "destroy function");
   if (o->type >= AJ_DYNAMIC_BEGIN) unpin(Holder::object, reinterpret_cast<const void*>(destroy));
   ::operator delete(b);
 }
@@ -312,7 +313,7 @@ aj_status* function_call(aj_object* f, const aj_value* args, uint32_t nargs, aj_
   if (!f || f->type != AJ_FUNCTION) return fail(AJ_WRONG_TYPE, "function_call: the object is not a function");
   Function* fn = static_cast<Function*>(object_payload(f));
   aj_value got{};
-  AJ_TRY(fn->fn(fn->self, args, nargs, &got));
+  AJ_TRY(caught(fn->fn, "function", [&] { return fn->fn(fn->self, args, nargs, &got); }));
   if (refers(got.tag)) return fail(AJ_INTERNAL, "function_call: the function gave a value of tag ", got.tag, ", which owns nothing; an object is wanted");
   *ret = got;
   return nullptr;

@@ -98,4 +98,45 @@ void append(std::string& out, std::span<const int64_t> shape) {
   out += ']';
 }
 
+namespace {
+
+template <class T>
+const T& at(const void* p) {
+  return *static_cast<const T*>(p);
+}
+
+void append_part(std::string& out, Part kind, const void* p) {
+  switch (kind) {
+    case Part::chars: return append(out, static_cast<const char*>(p));
+    case Part::pointer: return append(out, at<const char*>(p));
+    case Part::string: return append(out, at<std::string>(p));
+    case Part::view: return append(out, at<std::string_view>(p));
+    case Part::str: return append(out, at<aj_str>(p));
+    case Part::dtype: return append(out, at<DLDataType>(p));
+    case Part::device: return append(out, at<DLDevice>(p));
+    case Part::shape: return append(out, at<std::span<const int64_t>>(p));
+    case Part::real: return append(out, at<double>(p));
+    case Part::i1: return append(out, at<int8_t>(p));
+    case Part::i2: return append(out, at<int16_t>(p));
+    case Part::i4: return append(out, at<int32_t>(p));
+    case Part::i8: return append(out, at<int64_t>(p));
+    case Part::u1: return append(out, at<uint8_t>(p));
+    case Part::u2: return append(out, at<uint16_t>(p));
+    case Part::u4: return append(out, at<uint32_t>(p));
+    case Part::u8: return append(out, at<uint64_t>(p));
+  }
+}
+
+}  // namespace
+
+std::string text_of(const Part* kinds, const void* const* parts, size_t n) {
+  std::string out;
+  for (size_t i = 0; i < n; i++) append_part(out, kinds[i], parts[i]);
+  return out;
+}
+
+aj_status* fail_of(int32_t code, std::string_view kind, const Part* kinds, const void* const* parts, size_t n) {
+  return make_status(code, kind, text_of(kinds, parts, n));
+}
+
 }  // namespace adjoin

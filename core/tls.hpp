@@ -24,7 +24,7 @@ struct Tls {
   uint64_t include, exclude;        // dispatch keys added to and removed from each call
   uint64_t seq, seq_end;            // recording order, taken in blocks
   uint32_t line, site;              // the user's place for the next recorded node
-  uint8_t grad_off, inference, in_backward, deterministic_pad;  // zero-initialised: recording is on by default
+  uint8_t grad_off, inference, in_backward, awaited;  // zero-initialised: recording is on by default; awaited: core/thread/quiet.cpp
   int32_t thread_index;             // 0 for any thread that is not a worker of the pool
   void* node_free_head;             // chains freed without recursion, core/autograd
   uint8_t node_freeing, in_parallel, registered, settling;  // settling: how deep, core/tensor/wrap.cpp

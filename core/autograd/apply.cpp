@@ -1,6 +1,5 @@
 // core/autograd/apply.cpp: one node's derivative: what it is given, what may come back from it.
 #include <algorithm>
-#include <exception>
 
 #include "core/autograd/ops.hpp"
 #include "core/autograd/saved.hpp"
@@ -8,6 +7,7 @@
 #include "core/autograd/view.hpp"
 #include "core/autograd/write.hpp"
 #include "core/interfaces.hpp"
+#include "core/plugin/caught.hpp"
 
 namespace adjoin {
 namespace {
@@ -17,7 +17,8 @@ constexpr uint32_t kBuiltIn = kNodeOpView | kNodeStrided | kNodeSlices | kNodeMi
 
 [[gnu::cold]] aj_status* missing(Node* n) {
   return fail(AJ_UNIMPLEMENTED, n->op->schema.name,
-              " has no gradient; register a vjp or mark it not differentiable");
+              " has no gradient; register a vjp or mark it not differentiable",
+              n->op->provider.empty() ? "" : text("; plugin '", n->op->provider, "' has the op"));
 }
 
 [[gnu::cold]] aj_status* once_only(Node* n) {
@@ -78,14 +79,8 @@ class Materialized {
 };
 
 aj_status* guarded_vjp(Node* n, const aj_vjp_def& d, aj_grad_call* call) {
-  try {
-    return d.vjp(d.self, call);
-  } catch (const std::exception& e) {  // it may not throw; this is the last place to say who did
-    return fail(AJ_INTERNAL, node_name_of(n), ": its derivative let an exception out: ", e.what());
-  } catch (...) {
-    if (!std::current_exception()) throw;  // a forced unwinding (thread cancellation) goes on
-    return fail(AJ_INTERNAL, node_name_of(n), ": its derivative let an unknown exception out");
-  }
+  aj_status* s = caught(d.vjp, "derivative", [&] { return d.vjp(d.self, call); });
+  return s && s->message.starts_with("plugin ") ? prefix(s, text(node_name_of(n), ": ")) : s;
 }
 
 // Results of a derivative that cannot be differentiated again lead to a node that says so.
@@ -161,7 +156,7 @@ namespace {
     if (!tape::expands_to(want, shape(g.get())))
       return fail(AJ_INVALID_ARGUMENT, node_name_of(n),
                   ": its derivative returned a gradient of shape ", shape(g.get()), " for input ",
-                  input, " of shape ", want);
+                  input, " of shape ", want, of_plugin(reinterpret_cast<const void*>(n->vjp->def.vjp)));
     Ref summed;
     AJ_TRY(tape::sum_to(g.get(), want, summed.out()));
     g = std::move(summed);
@@ -170,7 +165,7 @@ namespace {
   if (dtype != e.dtype) {
     if (!can_require_grad(dtype))
       return fail(AJ_WRONG_TYPE, node_name_of(n), ": its derivative returned a gradient of ",
-                  dt(dtype).dl, " for input ", input, " of ", dt(e.dtype).dl);
+                  dt(dtype).dl, " for input ", input, " of ", dt(e.dtype).dl, of_plugin(reinterpret_cast<const void*>(n->vjp->def.vjp)));
     Ref next;
     if (dt(dtype).cls == AJ_CLASS_COMPLEX && dt(e.dtype).cls != AJ_CLASS_COMPLEX) {
       AJ_TRY(tape::real(g.get(), next.out()));

@@ -8,6 +8,7 @@
 #include "core/dispatch/autocast.hpp"
 #include "core/frontend.hpp"
 #include "core/line.hpp"
+#include "core/plugin/caught.hpp"
 
 namespace adjoin {
 
@@ -104,7 +105,7 @@ aj_status* Run::run_leaf(aj_tensor* leaf, Meta* m, aj_tensor* steal_g, uint32_t 
   AJ_TRY(run_node_hooks(hooks_of(m->hooks.get(), AJ_HOOK_NODE_POST), nullptr, 0, &given, 1));
   for (auto& h : hooks_of(m->hooks.get(), AJ_HOOK_POST_ACCUMULATE)) {
     aj_tensor* param = leaf;
-    AJ_TRY(h->tensor(h->self, &param));
+    AJ_TRY(caught(h->tensor, "hook", [&] { return h->tensor(h->self, &param); }));
   }
   return nullptr;
 }

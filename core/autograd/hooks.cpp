@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/autograd/ops.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -60,7 +61,7 @@ Hook::~Hook() {
     std::lock_guard guard(hooks_lock);
     registry().erase(id);
   }
-  if (drop) drop(self);
+  call_drop(drop, self, "drop function");
 }
 
 HookList hooks_of(HookList* all, int32_t kind) {
@@ -88,7 +89,7 @@ aj_status* run_tensor_hooks(const HookList& list, uint32_t nr, aj_tensor** io) {
   for (auto& h : list) {
     if (h->nr != nr || h->removed || !*io) continue;
     aj_tensor* before = *io;
-    aj_status* s = h->tensor(h->self, io);
+    aj_status* s = caught(h->tensor, "hook", [&] { return h->tensor(h->self, io); });
     if (*io != before) release(before);
     if (s) return s;
   }
@@ -100,7 +101,7 @@ aj_status* run_node_hooks(const HookList& list, aj_tensor** io, uint32_t n, aj_t
   for (auto& h : list) {
     if (h->removed) continue;
     std::vector<aj_tensor*> before(io, io + n);
-    aj_status* s = h->node(h->self, io, n, other, nother);
+    aj_status* s = caught(h->node, "hook", [&] { return h->node(h->self, io, n, other, nother); });
     for (uint32_t i = 0; i < n; i++)
       if (io[i] != before[i]) release(before[i]);
     if (s) return s;

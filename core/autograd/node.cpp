@@ -10,6 +10,7 @@
 #include "core/dispatch/call.hpp"
 #include "core/line.hpp"
 #include "core/memory/small.hpp"
+#include "core/plugin/caught.hpp"
 
 namespace adjoin {
 namespace {
@@ -30,7 +31,7 @@ void free_custom(Node* n) {
   for (Saved& s : c.saved) saved_release(&s);
   for (aj_value& v : c.values)
     if (v.tag > AJ_TENSOR) release(v.v.object);
-  if (c.vjp.def.drop && c.payload) c.vjp.def.drop(c.payload);
+  if (c.payload) call_drop(c.vjp.def.drop, c.payload, "drop function");
 }
 
 void node_free(Node* n) {

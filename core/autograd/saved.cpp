@@ -9,6 +9,7 @@
 #include "core/dispatch/registry.hpp"
 #include "core/line.hpp"
 #include "core/object.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/tensor/wrap.hpp"
 
 namespace adjoin {
@@ -24,7 +25,7 @@ std::atomic<uint8_t>& stripe(const Node* n) {
 void hooks_release(SavedHooks* h) {
   while (h && h->refs.fetch_sub(1) == 1) {
     SavedHooks* below = h->below;
-    if (h->drop) h->drop(h->self);
+    call_drop(h->drop, h->self, "drop function");
     delete h;
     h = below;
   }
@@ -81,7 +82,7 @@ aj_status* pack_tensor(aj_tensor* t, Saved* s, uint64_t nr, bool is_result) {
   aj_status* e;
   {
     NoGrad off;
-    e = h->pack(h->self, t, &box->packed);
+    e = caught(h->pack, "pack hook", [&] { return h->pack(h->self, t, &box->packed); });
   }
   tls.saved_hooks = h;
   if (e) return e;
@@ -258,7 +259,8 @@ aj_status* Unpacked::restore(Node* n, Held& h, bool with_history, Node* outer) {
     Ref made;
     {
       NoGrad off;
-      AJ_TRY(h.pack->hooks->unpack(h.pack->hooks->self, h.pack->packed, made.out()));
+      const SavedHooks* by = h.pack->hooks;
+      AJ_TRY(caught(by->unpack, "unpack hook", [&] { return by->unpack(by->self, h.pack->packed, made.out()); }));
     }
     if (!made)
       return fail(AJ_INVALID_ARGUMENT, "saved-tensor hooks: unpack returned no tensor for ",

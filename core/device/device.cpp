@@ -6,6 +6,7 @@
 
 #include "core/device/registry.hpp"
 #include "core/memory/memory.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/plugin/pins.hpp"
 #include "core/thread/fork.hpp"
@@ -358,8 +359,9 @@ aj_status* device_kind_count(int32_t type, int32_t* out) {
   const aj_device_vtbl& v = k->provider->vtbl;
   Pin pin(Holder::call, v.count);  // who unmaps says `gone` before it counts
   if (k->gone) return fail(AJ_UNAVAILABLE, "device '", name, "': its plugin was disabled");
-  if (aj_status* s = v.count(v.self, out)) return prefix(s, text("device '", k->name, "': "));
-  return nullptr;
+  if (aj_status* s = caught(v.count, "count", [&] { return v.count(v.self, out); })) return prefix(s, text("device '", k->name, "': "));
+  if (*out >= 0) return nullptr;
+  return fail(AJ_INTERNAL, "device '", k->name, "': plugin '", k->provider->plugin, "' counts ", *out, " devices");
 }
 
 Device* device_at(DLDevice id) {

@@ -9,6 +9,7 @@
 
 #include "core/device/device.hpp"
 #include "core/frontend.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/thread/watch.hpp"
 
 namespace adjoin {
@@ -44,6 +45,13 @@ class Pauses {
   std::unique_ptr<Parked> parked_;
 };
 
+// Work that fails late tells its op and its device; who says neither is named.
+aj_status* named(const Device* d, aj_status* s) {
+  if (!s || s->is_static || s->code == AJ_CANCELLED || is_about_the_call(s->code)) return s;
+  if (s->message.find(d->plugin) != std::string::npos) return s;
+  return prefix(s, text(d->id, ": plugin '", d->plugin, "': "));
+}
+
 }  // namespace
 
 aj_status* stream_wait_for(Device* d, void* stream) {
@@ -51,10 +59,10 @@ aj_status* stream_wait_for(Device* d, void* stream) {
   if ((d->flags & AJ_DEV_SYNCHRONOUS) || !v.stream_sync) return nullptr;
   int32_t done = !v.stream_query;
   for (Pauses pauses; !done;) {
-    AJ_TRY(v.stream_query(v.self, d->id.device_id, stream, &done));
+    if (aj_status* s = v.stream_query(v.self, d->id.device_id, stream, &done)) return named(d, s);
     if (!done) AJ_TRY(pauses.pause(d));
   }
-  return v.stream_sync(v.self, d->id.device_id, stream);
+  return named(d, v.stream_sync(v.self, d->id.device_id, stream));
 }
 
 }  // namespace adjoin

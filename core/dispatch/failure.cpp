@@ -1,5 +1,4 @@
 // core/dispatch/failure.cpp: kernels that fail, throw, decline or give wrong results: what the user is told of them.
-#include <exception>
 #include <utility>
 
 #include "core/dispatch/call.hpp"
@@ -7,6 +6,7 @@
 #include "core/dispatch/registry.hpp"
 #include "core/dispatch/slow.hpp"
 #include "core/object.hpp"
+#include "core/plugin/caught.hpp"
 
 namespace adjoin {
 namespace {
@@ -32,12 +32,6 @@ std::string device_kind(const aj_call* call) {
   return call->device.device_type ? std::string(device_kind_name(call->device.device_type)) : "device";
 }
 
-// What the caller did wrong, or asked for: whoever names the op has said enough.
-bool is_about_the_call(int32_t code) {
-  return code == AJ_INVALID_ARGUMENT || code == AJ_OUT_OF_RANGE || code == AJ_WRONG_TYPE || code == AJ_NOT_FOUND ||
-         code == AJ_PRECONDITION || code == AJ_UNIMPLEMENTED || code == AJ_OUT_OF_MEMORY;
-}
-
 }  // namespace
 
 bool is_declined(const aj_status* s, const Kernel** by) {
@@ -59,34 +53,46 @@ bool is_declined(const aj_status* s, const Kernel** by) {
 }
 
 [[gnu::cold]] aj_status* kernel_declines(const aj_op* op, const Kernel* k, const aj_call* call) {
-  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device_kind(call), " kernel takes this call; candidates declined"), k);
+  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device_kind(call), " kernel takes this call; candidates declined: ",
+                      k->provider), k);
 }
 
-[[gnu::cold]] aj_status* nobody_takes(const aj_op* op, int compute, const aj_call* call) {
+static std::string providers(const Kernel* head) {
+  std::string all;
+  for (const Kernel* k = head; k; k = k->next)
+    if (!k->provider.empty()) all.append(all.empty() ? ": " : ", ").append(k->provider);
+  return all;
+}
+
+[[gnu::cold]] aj_status* nobody_takes(const aj_op* op, const Kernel* head, int compute, const aj_call* call) {
   std::string device = device_kind(call);
   std::string have = kernel_dtypes(op, call->device.device_type ? call->device.device_type - 1 : 0);
   if (compute >= 0 && !have.empty())
     return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ", dt(compute).name, "; it has ", have,
                         "; cast with .to(...)"), nullptr);
   return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",
-                      settings.deterministic ? " in the deterministic mode" : "", "; candidates declined"), nullptr);
+                      settings.deterministic ? " in the deterministic mode" : "", "; candidates declined", providers(head)), nullptr);
 }
 
 // A kernel may not throw; the core is the last place to say who did.
 [[gnu::cold]] aj_status* kernel_threw(const aj_op* op, const Kernel* k, const aj_call* call) {
-  aj_status* s;
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    s = fail(AJ_INTERNAL, op->schema.ident, ": ", place(k, call), " let an exception out of its kernel: ", e.what());
-  } catch (...) {
-#ifdef __GLIBCXX__
-    if (!std::current_exception()) throw;  // a forced unwinding (thread cancellation) goes on
-#endif
-    s = fail(AJ_INTERNAL, op->schema.ident, ": ", place(k, call), " let an unknown exception out of its kernel");
-  }
-  if (!s->is_static) s->placed = true;
-  return s;
+  return thrown(text(op->schema.ident, ": ", place(k, call), ": its kernel"));
+}
+
+[[gnu::cold]] aj_status* infer_failed(const aj_op* op, aj_status* s) {
+  name_plugin(s, reinterpret_cast<const void*>(op->infer), "infer");
+  return s->message.starts_with("plugin ") ? prefix(s, text(op->schema.ident, ": ")) : s;
+}
+
+bool agrees(const Kernel* k, const aj_call* call) {
+  int32_t yes = 0;
+  tell(caught(k->can_run, "can_run", [&]() -> aj_status* { return yes = k->can_run(k->self, call), nullptr; }));
+  return yes;
+}
+
+static std::string giver(const aj_op* op, const Kernel* k, const aj_call* call) {
+  if (!(k->flags & kKernelBody)) return place(k, call);
+  return op->provider.empty() ? "its body" : text("its body, of plugin '", op->provider, "',");
 }
 
 [[gnu::cold]] aj_status* wrong_results(const aj_op* op, const Kernel* k, const aj_call* call, aj_value* made, uint32_t n) {
@@ -96,7 +102,7 @@ bool is_declined(const aj_status* s, const Kernel** by) {
     const std::string& type = op->schema.results[i].type;
     bool other = made[i].tag == AJ_OBJECT && !type.empty() && view(type_name(made[i].v.object->type)) != type;
     if (!s && (other || tag_bit(made[i].tag) & ~op->results_ok[i]))
-      s = fail(AJ_INTERNAL, op->schema.ident, ": ", k->flags & kKernelBody ? "its body" : place(k, call), " gave ",
+      s = fail(AJ_INTERNAL, op->schema.ident, ": ", giver(op, k, call), " gave ",
                other ? text("an object of type '", type_name(made[i].v.object->type), "'") : tag_name(made[i].tag), " as result ", i,
                "; its schema is ", op->schema.text);
   }

@@ -162,6 +162,8 @@ aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule, const st
   else if (op->has_body) help = text("; set_fallback('decompose', '", op->schema.name, "') lets its body serve");
   else if (host && host != d)
     help = text("; move the tensors to '", device_kind_name(host->id.device_type), "', or allow copies with ADJOIN_FALLBACK=host");
+  if (!op->provider.empty()) help += text("; plugin '", op->provider, "' has the op");
+  if (device_kind_name(d->id.device_type) != d->plugin) help += text("; plugin '", d->plugin, "' has the device");
   return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": ", missing, help);
 }
 

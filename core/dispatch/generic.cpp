@@ -9,6 +9,7 @@
 #include "core/dispatch/settings.hpp"
 #include "core/memory/capture.hpp"
 #include "core/object.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/tensor/wrap.hpp"
 
 namespace adjoin {
@@ -103,6 +104,16 @@ aj_status* check_declared(const Frame& f, uint32_t nrets) {
   return nullptr;
 }
 
+inline aj_status* run_infer(const aj_op* op, aj_call* call) {
+  aj_status* s;
+  try {
+    s = op->infer(op->self, call);
+  } catch (...) {
+    s = thrown_by(reinterpret_cast<const void*>(op->infer), "infer");
+  }
+  return __builtin_expect(!s, 1) ? nullptr : infer_failed(op, s);
+}
+
 // A body may call any op, itself too: the stack would end without a word.
 struct Deeper {
   Deeper() { tls.depth++; }
@@ -142,7 +153,7 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
     f.made[0] = value(args[0].v.tensor);
   }
   if (op->infer && !(op->flags & AJ_OP_ALLOCATES)) {
-    AJ_TRY(op->infer(op->self, &f.call));
+    AJ_TRY(run_infer(op, &f.call));
     AJ_TRY(check_declared(f, nrets));
   }
   const Kernel* k;
@@ -174,7 +185,7 @@ aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
   f.device = device(args[0].v.tensor);
   f.call.device = f.device->id;
   Cleaner cleaner{&f};
-  AJ_TRY(op->infer(op->self, &f.call));
+  AJ_TRY(run_infer(op, &f.call));
   if (__builtin_expect(op->has_body && f.made[0].tag == AJ_NONE, 0))  // no view shows it: a copy
     return run_generic(op, &op->body_kernel, keys, args, nargs, rets, nrets);
   if (op->schema.results[0].list && f.made[0].tag != AJ_LIST_OBJ) {

@@ -74,7 +74,9 @@ inline bool asked_with_plan(const aj_op* op, const Kernel* k) {
 aj_status* kernel_threw(const aj_op* op, const Kernel* k, const aj_call* call);  // in a handler: what it let out, as an error
 aj_status* kernel_failed(const aj_op* op, const Kernel* k, const aj_call* call, aj_status* steal);
 aj_status* kernel_declines(const aj_op* op, const Kernel* k, const aj_call* call);  // by can_run, asked with the plan
-aj_status* nobody_takes(const aj_op* op, int compute, const aj_call* call);  // every candidate has declined
+aj_status* nobody_takes(const aj_op* op, const Kernel* head, int compute, const aj_call* call);  // every candidate has declined
+aj_status* infer_failed(const aj_op* op, aj_status* steal);
+bool agrees(const Kernel* k, const aj_call* call);  // its can_run; one that throws declines
 // Was the call declined? *by is the kernel that did, after which others may follow; NULL: there is no other.
 bool is_declined(const aj_status* s, const Kernel** by);
 // Every result is there and of its declared type; else an error, and *made is empty.

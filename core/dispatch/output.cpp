@@ -76,12 +76,12 @@ aj_status* check_devices(const aj_op* op, Device* d, const aj_value* args, uint3
 aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call, const Kernel** out) {
   for (const Kernel* k = head; k; k = k->next) {
     if (k->dtypes && compute >= 0 && !(k->dtypes >> compute & 1)) continue;
-    if (k->can_run && !asked_with_plan(op, k) && !k->can_run(k->self, call)) continue;
+    if (k->can_run && !asked_with_plan(op, k) && !agrees(k, call)) continue;
     if (settings.deterministic && (k->flags & AJ_KERNEL_NONDETERMINISTIC)) continue;
     *out = k;
     return nullptr;
   }
-  return nobody_takes(op, compute, call);
+  return nobody_takes(op, head, compute, call);
 }
 
 // Memory is not handed out again before the streams that use it have passed.
@@ -143,21 +143,33 @@ aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::s
   return fresh();
 }
 
+namespace {
+
+// An infer has said something that cannot be: whose it is.
+[[gnu::cold, gnu::noinline]] aj_status* declared(const Frame* f, aj_status* s) {
+  if (!f->op->provider.empty() && !s->is_static) s->message += text("; plugin '", f->op->provider, "' has declared it");
+  return s;
+}
+
+}  // namespace
+
 aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const int64_t* shape, const int64_t* strides) {
   Frame* f = reinterpret_cast<Frame*>(call);
-  if (i >= call->nrets) return fail(AJ_OUT_OF_RANGE, f->op->schema.ident, ": declares output ", i, " of ", call->nrets);
-  if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares ", ndim, " dimensions");
+  if (i >= call->nrets) return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " of ", call->nrets));
+  if (f->made[i].tag != AJ_NONE) return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " twice"));
+  if (ndim < 0 || ndim > kMaxDims) return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares ", ndim, " dimensions"));
   const DType* dtype = find_dtype(dl);
-  if (!dtype) return fail(AJ_WRONG_TYPE, f->op->schema.ident, ": declares the unknown ", dl);
+  if (!dtype) return declared(f, fail(AJ_WRONG_TYPE, f->op->schema.ident, ": declares the unknown ", dl));
   std::span<const int64_t> sizes{shape, size_t(ndim)};
   for (int64_t n : sizes)
     if (n < 0)
-      return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": the result would have the shape ", sizes, "; sizes must not be negative");
+      return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": the result would have the shape ", sizes,
+                              "; sizes must not be negative"));
   if (i == 0 && f->op->schema.result_is_first && f->made[0].tag == AJ_TENSOR) {
     aj_tensor* t = f->made[0].v.tensor;
     if (std::ranges::equal(adjoin::shape(t), sizes) && priv(t).dtype == dtype->index) return nullptr;
-    return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a result of ", dl, " and shape ", sizes, "; it is its argument, ",
-                t->dl.dtype, " of shape ", adjoin::shape(t));
+    return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a result of ", dl, " and shape ", sizes,
+                            "; it is its argument, ", t->dl.dtype, " of shape ", adjoin::shape(t)));
   }
   aj_value given = f->given[i];
   bool buffered = false;
@@ -189,13 +201,17 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
                         const int64_t* shape, const int64_t* strides, int64_t offset) {
   Frame* f = reinterpret_cast<Frame*>(call);
   if (arg >= call->nargs || call->args[arg].tag != AJ_TENSOR)
-    return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of argument ", arg, ", which is no tensor");
+    return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of argument ", arg, ", which is no tensor"));
   aj_tensor* of = call->args[arg].v.tensor;
   const DType* dtype = find_dtype(dl);
   if (!dtype || ndim < 0 || ndim > kMaxDims)
-    return fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of dtype ", dl, " with ", ndim, " dimensions");
+    return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a view of dtype ", dl, " with ", ndim, " dimensions"));
   char* data = place(of) + offset * dtype->bytes;
   aj_tensor* out;
+  if (!f->op->provider.empty() &&
+      !inside(storage(of).bytes, *dtype, {shape, size_t(ndim)}, strides, (data - static_cast<char*>(storage(of).data)) / dtype->bytes))
+    return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares a view of shape ", std::span{shape, size_t(ndim)}, ", strides ",
+                            std::span{strides, size_t(ndim)}, ", offset ", offset, ", which reaches outside the memory of argument ", arg));
   AJ_TRY(tensor_alias(of, *dtype, {shape, size_t(ndim)}, {strides, size_t(ndim)}, data, &out));
   bool list = f->op->schema.results[0].list != 0;
   uint8_t kind = list || f->op->nresults > 1 ? kViewMulti
@@ -203,12 +219,13 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
                  : tls.grad_off ? kViewNoGrad : kView;
   view_attach(out, of, kind);
   if (!list) {
-    if (i >= call->nrets) return release(out), fail(AJ_OUT_OF_RANGE, f->op->schema.ident, ": declares output ", i);
+    if (i >= call->nrets) return release(out), declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i));
     f->made[i] = value(out);
     return nullptr;
   }
   if (!f->views) f->views = new std::vector<aj_value>(count, none());
-  if (i >= f->views->size()) return release(out), fail(AJ_OUT_OF_RANGE, f->op->schema.ident, ": declares element ", i, " of ", count);
+  if (i >= f->views->size())
+    return release(out), declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares element ", i, " of ", count));
   (*f->views)[i] = value(out);
   return nullptr;
 }

@@ -251,7 +251,7 @@ aj_status* run_plan(const aj_op* op, const Kernel* k, aj_call* call, Device* d, 
   AJ_TRY(set_stream(d, call));
   if (call->flags & AJ_CALL_META) return nullptr;
   if (p->plan.numel == 0 && p->plan.nreduced == 0) return nullptr;
-  if (__builtin_expect(asked_with_plan(op, k), 0) && !k->can_run(k->self, call)) return kernel_declines(op, k, call);
+  if (__builtin_expect(asked_with_plan(op, k), 0) && !agrees(k, call)) return kernel_declines(op, k, call);
   uint64_t ns = plan_estimate_ns(op, p->plan);
   bool cut = (k->flags & AJ_KERNEL_INNER) && (d->flags & AJ_DEV_HOST_THREADS) && ns > 6000 && worth_threads(ns);
   if (!cut) return run_kernel(op, k, call, ns);

@@ -18,6 +18,7 @@
 #include "core/dispatch/settings.hpp"
 #include "core/dispatch/thunk.hpp"
 #include "core/dispatch/trace.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/profile/profile.hpp"
 #include "core/service/services.hpp"
@@ -70,7 +71,18 @@ void attach_vjp(aj_op* op, Vjp* v) {
   op->keyed_vjps = v;
 }
 
+aj_status* check_saves(const Vjp* v, const aj_op* op) {
+  for (const aj_save& s : v->save) {
+    bool result = s.what == AJ_SAVE_RESULT || s.what == AJ_SAVE_RESULT_SHAPE;
+    if (uint32_t(s.what) > AJ_SAVE_RESULT_SHAPE || uint32_t(s.index) >= (result ? op->nresults : op->nparams))
+      return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", v->name, ": it saves ", result ? "result " : "argument ", s.index, " (kind ", s.what,
+                  "), which is not there");
+  }
+  return nullptr;
+}
+
 aj_status* check_vjp(aj_registrar* r, const Vjp* v, const aj_op* op, bool again) {
+  AJ_TRY(check_saves(v, op));
   auto mine = [&](const Vjp* old) { return again && registry().vjp_owner[old] == r->plugin; };
   const Vjp* old = v->key.empty() ? op->vjp.load() : op->keyed_vjps.load();
   while (old && old->key != v->key) old = old->next;
@@ -129,6 +141,12 @@ bool same_vjp(const Vjp& a, const Vjp& b) {
 
 aj_registrar* transaction() { return current; }
 
+// A plugin may have kept the address of what is long gone.
+aj_status* check_open(const aj_registrar* r, const char* who) {
+  if (__builtin_expect(r && r == current, 1)) return nullptr;
+  return fail(AJ_PRECONDITION, who, ": a plugin defines only while its init runs, on that thread");
+}
+
 bool is_replaced(const std::string& plugin) {
   std::shared_lock guard(registry().lock);
   return !plugin.empty() && plugin == registry().replacing;
@@ -176,6 +194,7 @@ uint64_t key_mask(aj_str name) {
 }
 
 aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
+  AJ_TRY(check_open(r, "def_op"));
   if (!d || d->struct_size < AJ_END_OF(aj_op_def, self))
     return fail(AJ_INVALID_ARGUMENT, "def_op: aj_op_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_op_def, self)), " is needed");
@@ -201,6 +220,7 @@ aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
 }
 
 aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
+  AJ_TRY(check_open(r, "def_kernel"));
   if (!d || d->struct_size < AJ_END_OF(aj_kernel_def, can_run) || !d->fn)
     return fail(AJ_INVALID_ARGUMENT, "def_kernel: aj_kernel_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_kernel_def, can_run)), " and a function are needed");
@@ -214,6 +234,7 @@ aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
 }
 
 aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self) {
+  AJ_TRY(check_open(r, "def_fallback"));
   if (!fn) return fail(AJ_INVALID_ARGUMENT, "def_fallback: ", key, ": no function");
   r->fallbacks.push_back({"", std::string(view(key)), "",
                           Kernel{fn, self, kKernelFallback, 0, 0, nullptr, nullptr, r->plugin, std::string(view(key)), 0}});
@@ -221,6 +242,7 @@ aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self
 }
 
 aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_mask) {
+  AJ_TRY(check_open(r, "def_key"));
   if (place < AJ_KEY_BELOW_AUTOGRAD || place > AJ_KEY_ABOVE_AUTOGRAD || name.len == 0)
     return fail(AJ_INVALID_ARGUMENT, "def_key: '", name, "': a name, and a place below or above autograd are needed");
   std::unique_lock guard(registry().lock);
@@ -245,10 +267,12 @@ aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_ma
 }
 
 aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d) {
+  AJ_TRY(check_open(r, "def_vjp"));
   if (!d || d->struct_size < AJ_END_OF(aj_vjp_def, self))
     return fail(AJ_INVALID_ARGUMENT, "def_vjp: aj_vjp_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_vjp_def, self)), " is needed");
   AJ_TRY(check_words("def_vjp", view(d->op), d->flags, 0x7, d->reserved));
+  if (!d->vjp && !(d->flags & AJ_VJP_NO_GRAD_RESULTS)) return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", d->op, ": no function");
   auto* v = new Vjp{};
   std::memcpy(&v->def, d, std::min<size_t>(d->struct_size, sizeof v->def));
   v->def.struct_size = sizeof v->def;
@@ -278,6 +302,7 @@ const Vjp* keyed_vjp(const aj_op* op, const aj_value* args, uint32_t nargs) {
 }
 
 aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
+  AJ_TRY(check_open(r, "def_wrapper"));
   if (!d || d->struct_size < AJ_END_OF(aj_wrapper_def, add_gradient) || !d->key.len)
     return fail(AJ_INVALID_ARGUMENT, "def_wrapper: aj_wrapper_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_wrapper_def, add_gradient)), " and a key are needed");
@@ -294,6 +319,7 @@ aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
 }
 
 aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
+  AJ_TRY(check_open(r, "def_device"));
   if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count) || !v->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ", v ? v->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_device_vtbl, count)), " and a name are needed");
@@ -309,8 +335,11 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
 }
 
 aj_status* def_service(aj_registrar* r, const aj_service_def* d) {
+  AJ_TRY(check_open(r, "def_service"));
   if (!d || d->struct_size < AJ_END_OF(aj_service_def, table) || !d->table || !d->slot.len || !d->name.len)
     return fail(AJ_INVALID_ARGUMENT, "def_service: aj_service_def: a slot, a name and a table are needed");
+  if (uint32_t bytes = *static_cast<const uint32_t*>(d->table); bytes < 8 || bytes > 4096)
+    return fail(AJ_INVALID_ARGUMENT, "def_service: the table of '", d->slot, "' begins with ", bytes, ", which cannot be its struct_size");
   constexpr std::string_view kCasts = "aj.autocast/";
   if (std::string_view device = view(d->slot); device.starts_with(kCasts)) {
     device.remove_prefix(kCasts.size());
@@ -431,7 +460,12 @@ aj_status* aj_registrar::commit() {
     g.ops.push_back(op);
     g.by_name[op->schema.name] = op;
     std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) { return k->op == op->schema.name && (attach_kernel(op, k), true); });
-    std::erase_if(g.orphan_vjps, [&](PendingVjp& v) { return v.op == op->schema.name && (attach_vjp(op, v.vjp), true); });
+    std::erase_if(g.orphan_vjps, [&](PendingVjp& v) {
+      if (v.op != op->schema.name) return false;
+      if (aj_status* bad = check_saves(v.vjp, op)) tell(bad);
+      else attach_vjp(op, v.vjp);
+      return true;
+    });
   }
   for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
   mark_autocast(casts.empty() ? ops : g.ops);

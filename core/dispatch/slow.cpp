@@ -326,7 +326,7 @@ aj_status* check_view(const Kernel* k, const aj_call* call, const aj_value& made
 bool takes(const Kernel* k, int compute, const aj_call* call) {
   if (k->dtypes && compute >= 0 && !(k->dtypes >> compute & 1)) return false;
   if (settings.deterministic && (k->flags & AJ_KERNEL_NONDETERMINISTIC)) return false;
-  return !k->can_run || k->can_run(k->self, call);
+  return !k->can_run || agrees(k, call);
 }
 
 // What result i is written into: what the caller gave, or the argument that it is.

@@ -214,7 +214,7 @@ aj_status* alloc_direct(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* g
     if (m.whole_bytes && (!one_stream || m.large_used + m.whole_bytes + *got > enough)) drop_whole(m);
     if (m.large_used + m.whole_bytes + *got > m.limit()) return false;
     if (*why) free_status(*why);
-    *why = d->vtbl.mem_alloc(d->vtbl.self, d->id.device_id, *got, AJ_MEM_DEVICE, out);
+    *why = raw_alloc(d, *got, out);
     if (*why) return false;
     m.large_used += *got;
     m.allocations++;

@@ -119,6 +119,7 @@ bool defer_free(DeviceMemory& m, void* p, uint64_t got);  // true: it waits for 
 void poll_pending(DeviceMemory& m, bool wait);
 
 // report.cpp
+aj_status* raw_alloc(Device* d, uint64_t bytes, void** out);  // by the plugin: memory, or an error
 aj_status* out_of_memory(DeviceMemory& m, uint64_t asked, aj_status* steal_cause);
 void collect_garbage();
 

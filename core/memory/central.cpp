@@ -7,6 +7,7 @@
 
 #include "core/memory/cache.hpp"
 #include "core/memory/limit.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/profile/profile.hpp"
 
 namespace adjoin {
@@ -160,12 +161,14 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
     if (m.limit() != UINT64_MAX && size > bytes && m.segments.reserved() + size > m.limit())
       continue;
     void* p = nullptr;
-    aj_status* s = d->vtbl.mem_alloc(d->vtbl.self, d->id.device_id, size, AJ_MEM_DEVICE, &p);
-    if (!s && (!p || reinterpret_cast<uintptr_t>(p) % 64 != 0)) {
-      if (p) free_raw(&m, p, size);
-      s = fail(AJ_INTERNAL, device_kind_name(d->id.device_type),
-               p ? ": mem_alloc gave an address that is not aligned to 64 bytes"
-                 : ": mem_alloc gave NULL and no status");
+    aj_status* s = raw_alloc(d, size, &p);
+    const char* wrong = s                                            ? nullptr
+                        : reinterpret_cast<uintptr_t>(p) % 64 != 0 ? "an address that is not aligned to 64 bytes"
+                        : m.segments.overlaps(p, size)             ? "memory that it has given before"
+                                                                   : nullptr;
+    if (wrong) {
+      if (!m.segments.overlaps(p, size)) free_raw(&m, p, size);
+      s = fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '", d->plugin, "' gave ", wrong);
     }
     if (!s) {
       m.system_allocations++;
@@ -179,6 +182,15 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
 }
 
 }  // namespace
+
+aj_status* raw_alloc(Device* d, uint64_t bytes, void** out) {
+  *out = nullptr;
+  const aj_device_vtbl& v = d->vtbl;
+  if (aj_status* s = caught(v.mem_alloc, "mem_alloc", [&] { return v.mem_alloc(v.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out); }))
+    return s->placed ? s : prefix(s, text("mem_alloc of plugin '", d->plugin, "': "));
+  if (*out) return nullptr;
+  return fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '", d->plugin, "' gave NULL and no status");
+}
 
 Place take_chunks(DeviceMemory& m, void* stream, uint64_t bytes, Use use, aj_status** why) {
   uint64_t granule = m.segments.granule(), chunks = (bytes + granule - 1) / granule;

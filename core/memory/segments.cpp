@@ -69,6 +69,14 @@ void Segments::give(Place at, uint32_t now) {
   list(s, first, length);
 }
 
+bool Segments::overlaps(const void* raw, uint64_t raw_bytes) const {
+  auto* at = static_cast<char*>(const_cast<void*>(raw));
+  auto after = segments_.lower_bound(at + raw_bytes);
+  if (after == segments_.begin()) return false;
+  const Segment& s = *std::prev(after)->second;
+  return static_cast<char*>(s.raw) + s.raw_bytes > at;
+}
+
 void Segments::add(void* raw, uint64_t raw_bytes, void* stream, bool warm) {
   auto s = std::make_unique<Segment>();
   s->base = static_cast<char*>(raw);

@@ -57,6 +57,7 @@ class Segments {
   Place take(void* stream, uint32_t chunks, Use use);
   void give(Place at, uint32_t now);
   Place find(const void* p);  // the block that holds p
+  bool overlaps(const void* raw, uint64_t raw_bytes) const;  // with what was added
   void add(void* raw, uint64_t raw_bytes, void* stream, bool warm);
 
   // Cools free chunks: those freed before `before`, then the longest free ones until at most `keep`

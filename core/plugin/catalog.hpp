@@ -28,7 +28,7 @@ struct Candidate {
   std::string ops;   // schemas that its file names
   std::string name;  // the note's, or what the file's name promises
   int32_t state = AJ_PLUGIN_FOUND;
-  bool initialising = false;
+  const char* busy = nullptr;  // "initialised", "unloaded": what is being done with it
   aj_plugin_drain_fn drain = nullptr;
   void* handle = nullptr;  // of dlopen
   uint32_t inits = 0;      // how often init has run

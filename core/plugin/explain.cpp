@@ -93,7 +93,7 @@ std::string why_nobody(const Catalog& list, std::string_view what) {
   std::string text;
   for (const Candidate* c : concerned(list, what)) {
     if (c->state == AJ_PLUGIN_LOADED) continue;
-    std::string state = c->initialising ? "is being initialised" : verdict(list, c);
+    std::string state = c->busy ? std::string("is being ") + c->busy : verdict(list, c);
     text += (text.empty() ? "plugin " : "; plugin ") + c->label() + ": " + state;
   }
   if (!text.empty()) return text;

@@ -15,10 +15,10 @@ constexpr auto kPatience = std::chrono::seconds(5);
 
 }  // namespace
 
-InitGuard::InitGuard(std::string label, const char* what)
-    : label_(std::move(label)), what_(what), owner_pid_(getpid()) {
+InitGuard::InitGuard(std::string label, const char* what, const char* doing)
+    : label_(std::move(label)), doing_(doing), owner_pid_(getpid()) {
   crash_handler_install();
-  outer_ = set_at_work({label_.c_str(), what_});
+  outer_ = set_at_work({label_.c_str(), what});
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);  // the program's signals are not for the watchdog
@@ -31,12 +31,12 @@ InitGuard::InitGuard(std::string label, const char* what)
 
 InitGuard::~InitGuard() {
   set_at_work(outer_);
-  if (!watchdog_.joinable()) return;
-  if (getpid() !=
-      owner_pid_) {  // init forked, and the child came back here: the thread stayed behind
-    watchdog_.detach();
+  if (getpid() != owner_pid_) {  // the thread stayed behind
+    say(label_.c_str(), ": forked while it was ", doing_, ", and the child went on as if it were the program\n");
+    if (watchdog_.joinable()) watchdog_.detach();
     return;
   }
+  if (!watchdog_.joinable()) return;
   {
     std::lock_guard<std::mutex> guard(mutex_);
     done_ = true;
@@ -48,7 +48,7 @@ InitGuard::~InitGuard() {
 void InitGuard::watch() {
   std::unique_lock<std::mutex> guard(mutex_);
   if (!wake_.wait_for(guard, kPatience, [this] { return done_; }))
-    say(label_.c_str(), *what_ == 'l' ? ": has been initialising for 5 s and has not come back yet\n" : ": has been draining for 5 s and has not come back yet\n");
+    say(label_.c_str(), ": has been ", doing_, " for 5 s and has not come back yet\n");
 }
 
 }  // namespace adjoin::plugin

@@ -16,7 +16,7 @@ namespace adjoin::plugin {
 // tries in a child.
 class InitGuard {
  public:
-  InitGuard(std::string label, const char* what);  // what it is being: "loaded", "drained"
+  InitGuard(std::string label, const char* what, const char* doing);  // it is being "drained": it has been "draining"
   ~InitGuard();
   InitGuard(const InitGuard&) = delete;
   InitGuard& operator=(const InitGuard&) = delete;
@@ -25,7 +25,7 @@ class InitGuard {
   void watch();
 
   std::string label_;
-  const char* what_;
+  const char* doing_;
   AtWork outer_;  // init may load another plugin
   int owner_pid_;
   bool done_ = false;

@@ -115,7 +115,7 @@ aj_status* open_library(const Candidate& c, void** out_handle) {
 }
 
 aj_status* open_and_init(Candidate* c) {
-  InitGuard guard(c->label(), "loaded");
+  InitGuard guard(c->label(), "loaded", "initialising");
   wake_unwinder();
   std::set<std::string> before = mapped_files();
   void* handle = nullptr;
@@ -173,7 +173,7 @@ aj_status* run_init(const std::string& provider, const std::string& path,
 
 aj_status* drain(Candidate* c) {
   if (!c->drain) return nullptr;
-  InitGuard guard(c->label(), "drained");
+  InitGuard guard(c->label(), "drained", "draining");
   aj_status* bad = caught("drain", c->drain);
   c->drained = !bad;
   return bad ? prefix(bad, "its drain failed: ") : nullptr;
@@ -190,15 +190,15 @@ std::string unmap(Candidate* c) {
 
 aj_status* load(Candidate* c) {
   if (c->state == AJ_PLUGIN_LOADED) return nullptr;
-  if (c->initialising)
-    return fail(AJ_PRECONDITION, "plugin ", c->label(), ": is being initialised and needs itself");
+  if (c->busy)
+    return fail(AJ_PRECONDITION, "plugin ", c->label(), ": is being ", c->busy, c->handle ? "" : " and needs itself");
   if (c->state != AJ_PLUGIN_FOUND)
     return fail(AJ_UNAVAILABLE, "plugin ", c->label(), ": ", state_name(c->state), ": ",
                 c->reason());
-  c->initialising = true;
+  c->busy = "initialised";
   aj_status* bad = load_required(*c);
   if (!bad) bad = open_and_init(c);
-  c->initialising = false;
+  c->busy = nullptr;
   if (!bad) {
     c->set(AJ_PLUGIN_LOADED, "");
     return nullptr;

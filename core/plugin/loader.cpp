@@ -196,7 +196,7 @@ bool load_all(std::string_view what) {
   catalog().discover();
   bool loaded = false;
   for (Candidate* c : catalog().offering(what)) {
-    if (c->initialising || catalog().shadowing(c)) continue;
+    if (c->busy || catalog().shadowing(c)) continue;
     if (c->state == AJ_PLUGIN_FOUND) free_status(plugin::load(c));
     loaded |= c->state == AJ_PLUGIN_LOADED;
   }
@@ -247,7 +247,7 @@ std::string why_not(std::string_view what) {
 std::string plugin_label(std::string_view name) {
   Locked lock(load_lock());
   for (const Candidate* c : catalog().named(name))
-    if (c->state == AJ_PLUGIN_LOADED || c->initialising) return c->label();
+    if (c->state == AJ_PLUGIN_LOADED || c->busy) return c->label();
   return std::string(name);
 }
 

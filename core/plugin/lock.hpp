@@ -25,6 +25,8 @@ class LoadLock {
     mutex_.unlock();
   }
 
+  bool is_nested() const { return depth_ > 1; }  // for who holds it
+
  private:
   std::mutex mutex_;
   std::atomic<std::thread::id> owner_{};
@@ -33,5 +35,20 @@ class LoadLock {
 
 LoadLock& load_lock();  // never destroyed; a fork waits for it
 using Locked = std::lock_guard<LoadLock>;
+
+// Lets others have the lock for a while, unless who called holds it too.
+class Unlocked {
+ public:
+  Unlocked() : open_(!load_lock().is_nested()) {
+    if (open_) load_lock().unlock();
+  }
+  ~Unlocked() {
+    if (open_) load_lock().lock();
+  }
+  Unlocked(const Unlocked&) = delete;
+
+ private:
+  bool open_;
+};
 
 }  // namespace adjoin::plugin

@@ -29,8 +29,7 @@ aj_status* unknown(aj_str name) {
 }
 
 aj_status* disable_one(Candidate* c) {
-  if (c->initialising)
-    return fail(AJ_PRECONDITION, "plugins: ", c->label(), " is being initialised");
+  if (c->busy) return fail(AJ_PRECONDITION, "plugins: ", c->label(), " is being ", c->busy);
   aj_status* bad = nullptr;
   if (c->state == AJ_PLUGIN_LOADED) {
     AJ_TRY(disable_provider(c->name));
@@ -58,12 +57,23 @@ std::string keeps_mapped(const Candidate& c) {
   return pins_text(c.pins);
 }
 
+// Others have the lock meanwhile: calls that look for their kernels now come to their end.
+std::string wait_for_calls(Candidate* c) {
+  struct Busy {
+    Candidate* c;
+    ~Busy() { c->busy = nullptr; }
+  } busy{c};
+  c->busy = "unloaded";
+  Unlocked meanwhile;
+  return wait_until_quiet();
+}
+
 std::string unload_one(Candidate* c) {
   if (!c->handle) return {};
   std::string kept = keeps_mapped(*c);
   if (kept.empty()) {  // no call that begins from here on finds its functions
     retire_definitions(c->name);
-    kept = wait_until_quiet();
+    kept = wait_for_calls(c);
     if (kept.empty()) kept = pins_text(c->pins);  // what calls have made meanwhile
   }
   if (!kept.empty()) {

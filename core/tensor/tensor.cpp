@@ -8,6 +8,7 @@
 #include "core/autograd/record.hpp"
 #include "core/frontend.hpp"
 #include "core/object.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/tensor/wrap.hpp"
 #include "core/trace.hpp"
 
@@ -146,7 +147,7 @@ void storage_bytes_free(Storage* s) {
   contents_changed(*s);
   if (s->flags & kStorageForeign) {
     auto* f = static_cast<ForeignStorage*>(s);
-    if (f->drop) f->drop(f->ctx);
+    call_drop(f->drop, f->ctx, "drop function");
   } else if (!(s->flags & (kStorageDataInBlock | kStorageMeta))) {
     device_free(s->device, s->data, s->bytes);
   }

@@ -2,7 +2,8 @@
 #include "core/tensor/wrap.hpp"
 
 #include <algorithm>
-#include <exception>
+#include <type_traits>
+#include <utility>
 
 #include "core/autograd/node.hpp"
 #include "core/autograd/ops.hpp"
@@ -10,6 +11,7 @@
 #include "core/dispatch/call.hpp"
 #include "core/dispatch/registry_state.hpp"
 #include "core/guarded.hpp"
+#include "core/plugin/caught.hpp"
 
 namespace adjoin {
 namespace {
@@ -34,20 +36,21 @@ void forget(void* ctx) {
   release(w->version_of);
 }
 
-// A plugin's function, which may not throw; this is the last place to say whose it was.
+// A function of the key's, by a plugin.
 template <class F, class... A>
-aj_status* caught(const Wrapper* w, F f, A... args) {
-  try {
-    return f(w->def.self, args...);
-  } catch (const std::exception& e) {
-    return fail(AJ_INTERNAL, "plugin '", w->provider, "' let an exception out of a function of its key '", w->key, "': ", e.what());
-  }
+aj_status* asked(const Wrapper* w, F f, const char* name, A... args) {
+  return caught(f, name, [&] { return f(w->def.self, args...); });
 }
 
 template <class F, class... A>
-aj_status* unrecorded(const Wrapper* w, F f, A... args) {
+aj_status* unrecorded(const Wrapper* w, F f, const char* name, A... args) {
   NoGrad off;
-  return caught(w, f, args...);
+  return asked(w, f, name, args...);
+}
+
+aj_status* wrong_gift(const Wrapper* w, std::string_view who, const char* name, const char* kind) {
+  return fail(AJ_INTERNAL, who, ": ", name, " of key '", w->key, "', of plugin '", w->provider, "', gave no ", kind,
+              "tensor of the same dtype and shape");
 }
 
 // The values are in the storage: t shows them, too.
@@ -127,13 +130,19 @@ aj_status* tensor_fulfil(aj_tensor* t, aj_tensor* source) {
 
 aj_status* tensor_strided(aj_tensor* t, aj_str who, aj_tensor** out) { return strided_of(t, view(who), out); }
 
+template <auto F>
+constexpr const char* name_of() {
+  if constexpr (std::is_same_v<decltype(F), decltype(&aj_wrapper_def::copy)>) return "`copy`";
+  else return F == &aj_wrapper_def::describe ? "`describe`" : "`parts`";
+}
+
 // A function of the key's that may be missing, or the tensor strided: then nothing is in `out`.
 template <auto F, class T>
 aj_status* ask(aj_tensor* t, T** out) {
   *out = nullptr;
   if (is_strided(t) || wrap_of(t).source) return nullptr;
   const Wrapper* w = wrapper_of(t);
-  return w->def.*F ? unrecorded(w, w->def.*F, t, out) : nullptr;
+  return w->def.*F ? unrecorded(w, w->def.*F, name_of<F>(), t, out) : nullptr;
 }
 
 int32_t tensor_layout(const aj_tensor* t) { return is_strided(t) ? int32_t(AJ_LAYOUT_STRIDED) : wrap_of(t).layout; }
@@ -180,12 +189,12 @@ aj_status* strided_of(aj_tensor* t, std::string_view who, aj_tensor** out) {
     return fail(AJ_INTERNAL, who, ": settling a tensor of key '", w->key, "' asks for the same again; see its `settle`");
   Ref made;
   tls.settling++;
-  aj_status* s = unrecorded(w, w->def.settle, t, made.out());
+  aj_status* s = unrecorded(w, w->def.settle, "`settle`", t, made.out());
   tls.settling--;
   AJ_TRY(s);
   bool good = made && is_strided(made.get()) && priv(made.get()).dtype == priv(t).dtype &&
               (t->obj.flags & AJ_TENSOR_RAGGED || std::ranges::equal(shape(made.get()), shape(t)));
-  if (!good) return fail(AJ_INTERNAL, who, ": `settle` of key '", w->key, "' gave no strided tensor of the same dtype and shape");
+  if (!good) return wrong_gift(w, who, "`settle`", "strided ");
   AJ_TRY(settle_order(made.get()));
   *out = made.take();
   return nullptr;
@@ -212,7 +221,11 @@ aj_status* sum_gradients(aj_tensor* a, aj_tensor* b, aj_tensor** out) {
   for (aj_tensor* t : {a, b}) {
     if (is_strided(t)) continue;
     const Wrapper* w = wrapper_of(t);
-    if (w->def.add_gradient) return caught(w, w->def.add_gradient, a, b, out);
+    if (!w->def.add_gradient) continue;
+    AJ_TRY(asked(w, w->def.add_gradient, "`add_gradient`", a, b, out));
+    if (*out && priv(*out).dtype == priv(t).dtype && std::ranges::equal(shape(*out), shape(t))) return nullptr;
+    release(std::exchange(*out, nullptr));
+    return wrong_gift(w, "backward", "`add_gradient`", "");
   }
   return tape::add(a, b, out);
 }

@@ -48,10 +48,14 @@ size_t threads_of_process() {
   return error ? SIZE_MAX : n;
 }
 
-bool anybody_calls() {
-  for (Tls* t : threads().all)
-    if (__atomic_load_n(&t->running_op, __ATOMIC_ACQUIRE)) return true;
-  return false;
+// Whoever is seen outside of calls once is out, whatever it calls next. `awaited` is touched under the lock alone.
+bool anybody_inside() {
+  bool any = false;
+  for (Tls* t : threads().all) {
+    if (!__atomic_load_n(&t->running_op, __ATOMIC_ACQUIRE)) t->awaited = 0;
+    any |= t->awaited;
+  }
+  return any;
 }
 
 }  // namespace
@@ -75,6 +79,7 @@ std::string wait_until_quiet() {
   register_thread();
   if (!barrier()) return "the kernel has no membarrier(2), so nobody knows who is inside a call";
   using Clock = std::chrono::steady_clock;
+  each_thread([](Tls* t, void*) { t->awaited = 1; }, nullptr);
   for (auto deadline = Clock::now() + std::chrono::seconds(2);;) {
     {
       std::lock_guard held(threads().lock);
@@ -82,7 +87,7 @@ std::string wait_until_quiet() {
       if (all > threads().all.size())
         return std::to_string(all - threads().all.size()) +
                " threads of the process are not known to libadjoin and may be inside a call";
-      if (!anybody_calls()) return {};
+      if (!anybody_inside()) return {};
     }
     if (Clock::now() > deadline) return "a call has not come to its end within 2 s";
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

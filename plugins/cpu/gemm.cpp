@@ -175,7 +175,7 @@ void one_product(const aj_blas* who, const Gemm<T>& g, bool by_shape = false) {
     if (who && g.m * g.n * g.k > kTiny) {
       aj_gemm problem = as_gemm(g);
       if (by_shape) problem.flags = AJ_GEMM_DETERMINISTIC;
-      if (who->score(who->self, &problem) > 0) return check(who->gemm(who->self, &problem));
+      if (score_of(who, problem) > 0) return product_by(who, problem);
     }
   }
   own_product(g);

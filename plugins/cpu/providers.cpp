@@ -154,6 +154,32 @@ const Providers& Providers::make() {
   return *p;
 }
 
+namespace {
+
+// What somebody else's function lets out, or fails with, is told with the name that he gave himself.
+template <class F>
+auto by(const aj_blas* who, F f) {
+  auto name = [who] { return text("the BLAS provider '", who->name, "': "); };
+  try {
+    return f();
+  } catch (const Error& e) {
+    throw Error(e.code(), e.kind(), name() + e.message());
+  } catch (const std::exception& e) {
+    raise(AJ_INTERNAL, name(), "it let an exception out: ", e.what());
+  }
+}
+
+}  // namespace
+
+int32_t score_of(const aj_blas* who, const aj_gemm& g) {
+  if (!AJ_HAS_FN(who, aj_blas, score) || !AJ_HAS_FN(who, aj_blas, gemm)) return 0;
+  return by(who, [&] { return who->score(who->self, &g); });
+}
+
+void product_by(const aj_blas* who, const aj_gemm& g) {
+  by(who, [&] { check(who->gemm(who->self, &g)); });
+}
+
 const aj_blas* Providers::here(int number) const {
   const aj_blas* table = here_[number].load(std::memory_order_acquire);
   if (!table) {
@@ -170,9 +196,7 @@ const aj_blas* Providers::here(int number) const {
 }
 
 const aj_blas* Providers::serving(const aj_gemm& g, int threads, bool vectors) const {
-  auto score = [&](const aj_blas* table) {
-    return AJ_HAS_FN(table, aj_blas, score) ? table->score(table->self, &g) : 0;
-  };
+  auto score = [&](const aj_blas* table) { return score_of(table, g); };
   if (recorded_) record(g);
   if (int r = routine_of(g.dtype); r >= 0 && chosen_[r])
     return chosen_[r] == &own_blas || score(chosen_[r]) <= 0 ? nullptr : chosen_[r];

@@ -88,5 +88,9 @@ std::shared_ptr<const Choices> measured();
 bool recording();
 void record(const aj_gemm& g);  // the program's products, for who asked by ADJOIN_TUNE_RECORD
 
+// Of who has to be somebody else; what fails there is told with his name. 0: he cannot.
+int32_t score_of(const aj_blas* who, const aj_gemm& g);
+void product_by(const aj_blas* who, const aj_gemm& g);
+
 }  // namespace adjoin::cpu
 #endif

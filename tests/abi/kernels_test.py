@@ -60,7 +60,7 @@ def output(plugin, program, **extra):
                             "vega::undeclared(Tensor x) -> Tensor"),
         ("v.no_view, x", "RuntimeError no_view: its infer, of plugin 'vega', has declared no result 0; its schema is "
                          "vega::no_view(Tensor(a) x) -> Tensor(a)"),
-        ("v.body_of_nothing, x", "RuntimeError body_of_nothing: its body gave None as result 0; its schema is "
+        ("v.body_of_nothing, x", "RuntimeError body_of_nothing: its body, of plugin 'vega', gave None as result 0; its schema is "
                                  "vega::body_of_nothing(Tensor x) -> Tensor"),
         ("v.body_of_body, x", "RuntimeError body_of_body: 256 calls inside each other: its body leads back to it"),
         ("v.kernel_in_kernel, x", "RuntimeError kernel_in_kernel: plugin 'vega' on cpu: 256 calls inside each other: its kernel leads back to it"),
@@ -89,7 +89,7 @@ print(v.flat(x, x).tolist())
         f"{twos} {twos} 8.0",
         str([[2.0] * 2] * 2),
         f"{ones} {ones} {twos}",
-        "NotImplementedError flat: no cpu kernel takes this call; candidates declined",
+        "NotImplementedError flat: no cpu kernel takes this call; candidates declined: vega",
         str(ones),
     ]
 

@@ -355,13 +355,14 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(3)]
 for t in threads:
     t.start()
+kept = []
 for _ in range(60):
-    adjoin.plugin.unload("mill")
+    kept += filter(None, [adjoin.plugin.unload("mill")])
     adjoin.plugin.enable("mill")
 stop = True
 for t in threads:
     t.join()
-print(wrong, times(x).tolist())
+print(wrong, times(x).tolist(), len(kept) < 10 or kept)
 """,
     )
-    assert got[1] == "[] [3.0, 6.0]"
+    assert got[1] == "[] [3.0, 6.0] True"  # who waits for the loader's lock inside of a call keeps nobody from unmapping
