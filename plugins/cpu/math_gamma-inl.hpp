@@ -6,6 +6,7 @@
 #else
 #define ADJOIN_PLUGINS_CPU_MATH_GAMMA_INL_HPP
 #endif
+#include "math_pow-inl.hpp"
 #include "math_special-inl.hpp"
 
 #if AJ_VECTORS
@@ -15,13 +16,25 @@ namespace adjoin::cpu::HWY_NAMESPACE::math {
 // x^a e^-x / gamma(a + 1)
 template <class D>
 HWY_INLINE Vec<D> gamma_density(D d, Vec<D> a, Vec<D> x) {
-  const Vec<D> one = hn::Set(d, 1.0);
-  Vec<D> mu = (x - a) / a;
-  auto large = hn::And(hn::Ge(a, hn::Set(d, 20.0)), hn::Le(hn::Abs(mu), hn::Set(d, 0.4)));
-  Vec<D> y = exp(d, a * log(d, x) - x - LgammaCore()(d, a + one));
+  const Vec<D> one = hn::Set(d, 1.0), y20 = hn::Set(d, 20.0);
+  Vec<D> mu = (x - a) / a, y = one;
+  auto few = hn::Lt(a, y20), large = hn::AndNot(few, hn::Le(hn::Abs(mu), hn::Set(d, 0.4)));
+  auto rest = hn::Not(hn::Or(few, large));
+  if (HWY_LIKELY(!hn::AllFalse(d, few))) {  // by the power and the product themselves
+    static constexpr auto kInverse = special::inverse_gamma();
+    Vec<D> b = hn::IfThenElse(few, a, one), product = one, half = exp(d, x * hn::Set(d, -0.5));
+    y = pow(d, hn::Min(x, hn::Set(d, 1600.0)), b);
+    for (auto more = hn::Gt(b, one); !hn::AllFalse(d, more); more = hn::Gt(b, one)) {
+      product = hn::IfThenElse(more, product * b, product);
+      b = hn::IfThenElse(more, b - one, b);
+    }
+    y = y * half / product * polynomial(d, b - hn::Set(d, 0.5), kInverse.c) * half;
+  }
+  if (HWY_UNLIKELY(!hn::AllFalse(d, rest)))
+    y = hn::IfThenElse(rest, exp(d, a * log(d, x) - x - LgammaCore()(d, a + one)), y);
   if (HWY_LIKELY(hn::AllFalse(d, large))) return y;
   static constexpr double kTail[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680};
-  Vec<D> b = hn::IfThenElse(large, a, hn::Set(d, 20.0)), m = hn::IfThenElseZero(large, mu);
+  Vec<D> b = hn::IfThenElse(large, a, y20), m = hn::IfThenElseZero(large, mu);
   Vec<D> tail = polynomial(d, one / (b * b), kTail) / b;
   Vec<D> z = exp(d, hn::MulSub(b, log1p(d, m) - m, tail)) /
              hn::Sqrt(hn::Set(d, 6.28318530717958647693) * b);
