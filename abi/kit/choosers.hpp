@@ -74,8 +74,8 @@ struct PowChooser {
           raise(AJ_INVALID_ARGUMENT, "integers have no negative powers: the exponent is ",
                 given.tag == AJ_INT ? given.v.i : int64_t(*e), "; use floats");
         if (!fits)
-          raise(AJ_INVALID_ARGUMENT, "the exponent ", given.v.i, " does not fit into ",
-                dtype_of<T>, "; cast the tensor first");
+          raise(AJ_INVALID_ARGUMENT, "the exponent ", given.v.i, " does not fit into ", dtype_of<T>,
+                "; cast the tensor first");
       }
       if (*e == T(2)) return go(OfFirst<scalar::Square>{});
       if (*e == T(3)) return go(OfFirst<scalar::Cube>{});

@@ -198,7 +198,8 @@ struct DigammaCore {
       auto low = hn::Lt(x, one), high = hn::Gt(x, two);
       V z = hn::IfThenElse(low, x + one, hn::IfThenElse(high, x - one, x));
       V step = one / hn::IfThenElse(low, hn::Neg(x), hn::IfThenElse(high, z, one));
-      V away = z - hn::Set(d, kit::scalar::kDigammaRoot) - hn::Set(d, kit::scalar::kDigammaRootRest);
+      V away =
+          z - hn::Set(d, kit::scalar::kDigammaRoot) - hn::Set(d, kit::scalar::kDigammaRootRest);
       V y = away * polynomial(d, z - hn::Set(d, 1.5), kNear.c);
       y = hn::IfThenElse(hn::Or(low, high), y + step, y);
       r = hn::IfThenElse(near, y, r);

@@ -54,30 +54,33 @@ template <class Type>
 struct Averaging : Summing<Type> {
   std::tuple<Type> finish(Type s, int64_t n) const { return s / Type(Real<Type>(n)); }
 };
-// Products of floats are joined as doubles. Within a leaf they are, too, where memory is what takes
-// the time: n factors round n times, in whatever order.
 template <class Type>
 struct Multiplying {
   using T = Type;
-  using State = std::conditional_t<InVectors<T>, double, T>;
-  bool wide = false;
-  State start() const { return State(1); }
-  void add(State& s, T x, int64_t) const { s = scalar::Mul()(s, State(x)); }
+  using State = T;
+  State start() const { return T(1); }
+  void add(State& s, T x, int64_t) const { s = scalar::Mul()(s, x); }
   void join(State& s, State other) const { s = scalar::Mul()(s, other); }
-  std::tuple<T> finish(State s, int64_t) const { return T(s); }
-  State leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
-    return wide ? leaves<T>().wide_product(x, n) : State(leaves<T>().product(x, n));
+  std::tuple<T> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().product(x, n);
   }
-  void rows(State* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
             int64_t) const requires InVectors<T> {
-    if constexpr (std::is_same_v<T, State>) {
-      leaves<T>().product_rows(s, x, stride, rows, width);
-    } else {
-      T narrow[kColumns];
-      leaves<T>().product_rows(narrow, x, stride, rows, width);
-      std::copy_n(narrow, width, s);
-    }
+    leaves<T>().product_rows(s, x, stride, rows, width);
   }
+};
+// Products of so many floats that memory takes the time: n factors round n times, in whatever
+// order.
+struct MultiplyingWide {
+  using T = float;
+  using State = double;
+  static constexpr int64_t kMany = 1 << 18;
+  State start() const { return 1; }
+  void add(State& s, T x, int64_t) const { s *= x; }
+  void join(State& s, State other) const { s *= other; }
+  std::tuple<T> finish(State s, int64_t) const { return T(s); }
+  State leaf(const T* x, int64_t n, int64_t) const { return leaves<T>().wide_product(x, n); }
 };
 template <class Type, bool All>
 struct Testing {
@@ -156,9 +159,9 @@ struct Place {  // the first of the best; a NaN is best
     for (int64_t j = 0; j < width; ++j) s[j] = {value[j], first + place[j]};
   }
 };
-// Sums of distances from a pivot, and of their squares; where the pivot turns out to be far from the
-// mean, again from there. Leaves are joined by counts, means and squares, in double: a mean of 1e4
-// as a float is off by more than distances of 1e-3.
+// Sums of distances from a pivot, and of their squares; where the pivot turns out to be far from
+// the mean, again from there. Leaves are joined by counts, means and squares, in double: a mean of
+// 1e4 as a float is off by more than distances of 1e-3.
 template <class Type>
 struct Variance {
   using T = Type;
@@ -311,8 +314,13 @@ aj_status* prod(void*, aj_call* call) {
     const aj_plan& p = *call->plan;
     int64_t n = 1;
     for (uint32_t d = 0; d < p.nreduced; ++d) n *= p.sizes[d];
+    const aj_operand& in = p.ops[p.nout];
+    const bool in_rows = same(in.dtype, dtype_of<float>) && in.strides[0] == sizeof(float);
     visit<all_types>(p.compute, [&]<class T>() {
-      reduce(p, Multiplying<Sum<T>>{n >= int64_t{1} << 18});
+      if (std::is_same_v<T, float> && in_rows && n >= MultiplyingWide::kMany)
+        reduce(p, MultiplyingWide());
+      else
+        reduce(p, Multiplying<Sum<T>>());
     });
   });
 }

@@ -325,8 +325,7 @@ HWY_INLINE void moment_columns(D d, T* s, T* q, T* p, const char* x, int64_t str
                                int64_t j) {
   auto pivot = hn::LoadU(d, row<T>(x, stride, 0) + j), sum = hn::Zero(d), square = sum;
   if (rows >= 4) {
-    for (int64_t r = 1; r < 4; ++r)
-      pivot = hn::Add(pivot, hn::LoadU(d, row<T>(x, stride, r) + j));
+    for (int64_t r = 1; r < 4; ++r) pivot = hn::Add(pivot, hn::LoadU(d, row<T>(x, stride, r) + j));
     pivot = hn::Mul(pivot, hn::Set(d, T(0.25)));
   }
   for (int64_t r = 0; r < rows; ++r) {
