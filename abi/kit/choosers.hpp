@@ -67,10 +67,15 @@ struct PowChooser {
   template <class T>
   static void choose(const aj_call* call, auto go) {
     if (const T* e = number_operand<T>(call, 2)) {
-      if constexpr (std::is_integral_v<T>) {
-        if (*e < T(0))
+      if constexpr (is_integer<T>) {
+        const aj_value& given = Args(call)[1];  // which T may have wrapped
+        const bool fits = given.tag != AJ_INT || std::in_range<T>(given.v.i);
+        if (given.tag == AJ_INT ? given.v.i < 0 : *e < T(0))
           raise(AJ_INVALID_ARGUMENT, "integers have no negative powers: the exponent is ",
-                int64_t(*e), "; use floats");
+                given.tag == AJ_INT ? given.v.i : int64_t(*e), "; use floats");
+        if (!fits)
+          raise(AJ_INVALID_ARGUMENT, "the exponent ", given.v.i, " does not fit into ", dtype_of<T>,
+                "; cast the tensor first");
       }
       if (*e == T(2)) return go(OfFirst<scalar::Square>{});
       if (*e == T(3)) return go(OfFirst<scalar::Cube>{});

@@ -154,26 +154,57 @@ struct Lgamma {
   }
 };
 
+// Coefficients as functions, which vector code and devices can ask for too.
+template <int N>
+struct Coefficients {
+  double c[N];
+};
+template <int N>
+AJ_HD inline double horner(const Coefficients<N>& p, double x) {
+  double y = p.c[N - 1];
+  for (int k = N - 1; k-- > 0;) y = y * x + p.c[k];
+  return y;
+}
+// digamma(x) / (x - its root) on [1, 2], of x - 1.5.
+AJ_HD constexpr Coefficients<22> digamma_near() {
+  return {{0.951055876031833,      -0.4236274212814605,     0.2405424842407742,
+           -0.14840492305390884,   0.09498872445494122,     -0.061922133273064534,
+           0.04076083381242074,    -0.02697579675613825,    0.0179072524394512,
+           -0.011908218001568644,  0.007926944646403797,    -0.005279964873257405,
+           0.003519006401502276,   -0.002345267632540769,   0.0015566317474486838,
+           -0.0010376374098418604, 0.0007233266279287554,   -0.0004821990530566789,
+           0.0002272331660987376,  -0.00015148586836773365, 0.00025968482126430747,
+           -0.00017312261802727394}};
+}
+// (log(x) - 0.5 / x - digamma(x)) x^2 from 3 on, of 1 / x^2 - 1 / 18.
+AJ_HD constexpr Coefficients<13> digamma_far() {
+  return {{0.08288196653982234, -0.007926605239340034, 0.003386508340120805, -0.0029421925090076548,
+           0.004034899820936782, -0.00767171850840875, 0.0186810454007169, -0.055294885607627346,
+           0.19140662663503583, -0.7272001678758669, 3.145215803420894, -21.854551150345742,
+           119.19157811856279}};
+}
+constexpr double kDigammaRoot = 1.4616321449683622, kDigammaRootRest = 9.549995429965697e-17;
+
 AJ_HD inline double digamma(double x) {
   constexpr double pi = 3.14159265358979323846;
+  constexpr auto near = digamma_near();
+  constexpr auto far = digamma_far();
   if (x == 0) return std::copysign(INFINITY, -x);
-  double mirrored = 0;
+  double shift = 0;
   if (x < 0) {
     double whole, part = std::modf(x, &whole);
     if (part == 0) return NAN;
     // Of the fraction alone: pi x has lost digits for large |x|.
-    mirrored = pi / std::tan(pi * part);
+    shift = -pi / std::tan(pi * part);
     x = 1 - x;
   }
-  double shift = 0;
-  for (; x < 10; x += 1) shift -= 1 / x;
-  // The asymptotic series, with Bernoulli numbers B(2k) / 2k.
-  double y = 1 / (x * x);
-  double series =
-      y * (1.0 / 12 - y * (1.0 / 120 -
-                           y * (1.0 / 252 -
-                                y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
-  return shift + (std::isinf(x) ? x : std::log(x) - 0.5 / x - series) - mirrored;
+  if (x >= 3) {
+    double y = 1 / (x * x);
+    return shift + (std::isinf(x) ? x : std::log(x) - (0.5 / x + y * horner(far, y - 1.0 / 18)));
+  }
+  if (x < 1) shift -= 1 / x, x += 1;
+  if (x > 2) x -= 1, shift += 1 / x;
+  return shift + ((x - kDigammaRoot) - kDigammaRootRest) * horner(near, x - 1.5);
 }
 struct Digamma {
   template <class T>
@@ -238,7 +269,7 @@ struct Pow {
       return T(result);
     } else if constexpr (is_complex<T>) {
       if (b == T(0)) return T(1);
-      if (a == T(0)) return b.re > 0 && b.im == 0 ? T(0) : T(Real<T>(NAN), Real<T>(NAN));
+      if (a == T(0)) return b.re > 0 ? T(0) : T(Real<T>(NAN), Real<T>(NAN));
 #ifdef AJ_DEVICE_COMPLEX
       return T(scalar_complex::pow(Complex128(a), Complex128(b)));
 #else

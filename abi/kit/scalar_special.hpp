@@ -28,18 +28,16 @@ AJ_HD inline double chebyshev(const Series<N>& s, double t) {
   return t * a - b + s.c[0];
 }
 
-AJ_HD constexpr Series<33> i0e_near() {
-  return {{0.3114542101006843335,     -0.2919774949950721298,    0.1737526504381329179,
-           -0.1034307381487868371,    0.05892340728207614254,    -0.03163401023788065235,
-           0.01590756970547373344,    -0.007477708181606809916,  0.00328611732571490697,
-           -0.001351669279194360443,  0.0005213377392139573657,  -0.0001889535682778879511,
-           0.00006450075932743876489, -0.0000207849588761767991, 6.33716591052485521e-6,
-           -1.832141604258819907e-6,  5.03335713023323119e-7,    -1.316629038308713503e-7,
-           3.285504727313088107e-8,   -7.835264217995291988e-9,  1.788764235212846622e-9,
-           -3.915547680132689283e-10, 8.230443199084079251e-11,  -1.663635795790646517e-11,
-           3.237984851978343931e-12,  -6.075984333786107789e-13, 1.100516050856702844e-13,
-           -1.926183718281660176e-14, 3.261199954628803575e-15,  -5.346472932535263016e-16,
-           8.495250239482714803e-17,  -1.309456017975146792e-17, 1.959650511992689427e-18}};
+// Their power series, of x^2 / 4: up to 10 all of its terms count alike, and none is negative.
+template <int Order>
+AJ_HD constexpr Coefficients<28> bessel_i_near() {
+  Coefficients<28> p{};
+  double c = 1;
+  for (int k = 0; k < 28; ++k) {
+    p.c[k] = c;
+    c /= double(k + 1) * double(k + 1 + Order);
+  }
+  return p;
 }
 AJ_HD constexpr Series<23> i0e_far() {
   return {{0.4015515111840504231,     0.002649796489847452243,   0.00004181574629336313404,
@@ -51,26 +49,15 @@ AJ_HD constexpr Series<23> i0e_far() {
            -4.936515118372642896e-17, 1.044192816665757476e-17,  8.081941838807072635e-18,
            -8.79658007271355703e-20,  -1.100045599395457915e-18}};
 }
-AJ_HD inline double i0e(double x) {
-  constexpr auto near = i0e_near();
+AJ_HD inline double bessel_i0(double x, bool scaled) {
+  constexpr auto near = bessel_i_near<0>();
   constexpr auto far = i0e_far();
   x = std::fabs(x);
-  return x <= 10 ? chebyshev(near, x / 5 - 1) : chebyshev(far, 20 / x - 1) / std::sqrt(x);
+  if (x > 10) return chebyshev(far, 20 / x - 1) / std::sqrt(x) * (scaled ? 1 : std::exp(x));
+  return horner(near, x * x / 4) * (scaled ? std::exp(-x) : 1);
 }
-AJ_HD inline double i0(double x) { return std::exp(std::fabs(x)) * i0e(x); }
-AJ_HD constexpr Series<32> i1e_near() {
-  return {{0.1122889424408089373,     -0.1661823858826034486,   0.104758781061377235,
-           -0.05949008694820492829,   0.03101114161113241723,   -0.01497204993311884148,
-           0.00673041753503880404,    -0.00282776563635414367,  0.001113826922857774471,
-           -0.0004124164972606858293, 0.0001439046409017872265, -0.00004742914500266998565,
-           0.00001479811996599999511, -4.379967174636012785e-6, 1.232271097721313013e-6,
-           -3.301701704304432121e-7,  8.440122678037197151e-8,  -2.061966153357576289e-8,
-           4.822134759050352086e-9,   -1.081154267906795523e-9, 2.327319475675226261e-10,
-           -4.816590307163010703e-11, 9.596256691721285917e-12, -1.842786919411575843e-12,
-           3.414786774709593796e-13,  -6.11286135786415595e-14, 1.058205826971841228e-14,
-           -1.773246251720251584e-15, 2.879041390460515676e-16, -4.533073994571081095e-17,
-           6.927405257520896639e-18,  -1.028324340418773628e-18}};
-}
+AJ_HD inline double i0e(double x) { return bessel_i0(x, true); }
+AJ_HD inline double i0(double x) { return bessel_i0(x, false); }
 AJ_HD constexpr Series<23> i1e_far() {
   return {{0.3912720804232682451,     -0.007736219337137269397,  -0.00006772347425703534705,
            -1.780831025936569563e-6,  -8.196474732868446582e-8,  -5.770209506562669497e-9,
@@ -81,14 +68,15 @@ AJ_HD constexpr Series<23> i1e_far() {
            5.251962146488259545e-17,  -1.020583332408572398e-17, -8.410124322486572219e-18,
            5.623977109276671556e-21,  1.130086825417581697e-18}};
 }
-AJ_HD inline double i1e(double x) {
-  constexpr auto near = i1e_near();
+AJ_HD inline double bessel_i1(double x, bool scaled) {
+  constexpr auto near = bessel_i_near<1>();
   constexpr auto far = i1e_far();
   double y = std::fabs(x);
-  if (y <= 10) return x * chebyshev(near, y / 5 - 1);
-  return std::copysign(chebyshev(far, 20 / y - 1) / std::sqrt(y), x);
+  if (y <= 10) return x / 2 * horner(near, y * y / 4) * (scaled ? std::exp(-y) : 1);
+  return std::copysign(chebyshev(far, 20 / y - 1) / std::sqrt(y) * (scaled ? 1 : std::exp(y)), x);
 }
-AJ_HD inline double i1(double x) { return std::exp(std::fabs(x)) * i1e(x); }
+AJ_HD inline double i1e(double x) { return bessel_i1(x, true); }
+AJ_HD inline double i1(double x) { return bessel_i1(x, false); }
 
 // exp(x) K_n(x), n 0 or 1: beyond 2 a series in 4 / x - 1 over sqrt(x); before it one in
 // x^2 / 2 - 1 and the logarithm, which I_n carries.
@@ -220,10 +208,24 @@ AJ_HD inline double zeta(double s, double q) {
 
 AJ_HD inline double log_gamma(double x) { return Lgamma{}(x); }
 
+// 1 / gamma(x + 1) on [0, 1], of x - 0.5.
+AJ_HD constexpr Coefficients<16> inverse_gamma() {
+  return {{1.1283791670955126, -0.0411745264452831, -0.5266544355255447, 0.1751020260439345,
+           0.050966860247723254, -0.042155169368530074, 0.006612897826273515, 0.002120731442396242,
+           -0.001110730245918119, 0.00015235762354157663, 2.5355130539175535e-05,
+           -1.3896829354060864e-05, 2.1565577829270528e-06, 5.80540732549556e-08,
+           -9.002261834603835e-08, 1.6830710938973937e-08}};
+}
 // x^a e^-x / gamma(a + 1); for large a from Stirling's series, so that nothing large cancels.
 AJ_HD inline double gamma_density(double a, double x) {
   double mu = (x - a) / a;
-  if (a < 20 || std::fabs(mu) > 0.4) return std::exp(a * std::log(x) - x - log_gamma(a + 1));
+  if (a < 20) {  // by the power and the product themselves: logarithms would lose digits
+    double product = 1, b = a, half = std::exp(-x / 2);  // a + 1 would have lost a bit of a
+    for (; b > 1; b -= 1) product *= b;
+    constexpr auto inverse = inverse_gamma();
+    return std::pow(x < 1600 ? x : 1600, a) * half / product * horner(inverse, b - 0.5) * half;
+  }
+  if (std::fabs(mu) > 0.4) return std::exp(a * std::log(x) - x - log_gamma(a + 1));
   double z = 1 / (a * a), tail = (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z / 1680))) / a;
   return std::exp(a * (std::log1p(mu) - mu) - tail) / std::sqrt(6.28318530717958647693 * a);
 }

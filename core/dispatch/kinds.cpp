@@ -62,7 +62,7 @@ uint32_t tags_of(const Param& p) {
   switch (p.base) {
     case AJ_PARAM_TENSOR: return m | tag_bit(AJ_TENSOR);
     case AJ_PARAM_OPERAND: return m | tag_bit(AJ_TENSOR) | number;
-    case AJ_PARAM_SCALAR: return m | number;
+    case AJ_PARAM_SCALAR: return m | (number & ~tag_bit(AJ_COMPLEX));  // looked at: are the tensors complex?
     case AJ_PARAM_INT: case AJ_PARAM_DIM: case AJ_PARAM_SIZE: return m | tag_bit(AJ_INT);
     case AJ_PARAM_FLOAT: return m | tag_bit(AJ_FLOAT);
     case AJ_PARAM_BOOL: return m | tag_bit(AJ_BOOL);

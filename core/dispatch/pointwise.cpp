@@ -168,6 +168,18 @@ inline bool walks_alike(const Inputs& in, const aj_tensor* target, int result) {
   return true;
 }
 
+// Copies out of the tensor's own memory, as in x[1:] = x[:-1], read everything before the first write.
+aj_status* copy_of_itself(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                          uint32_t nrets) {
+  aj_value apart[3] = {args[0], args[1], nargs > 2 ? args[2] : none()};
+  aj_tensor* from = args[1].v.tensor;
+  Ref copy;
+  AJ_TRY(tensor_new(device(from), dt(priv(from).dtype), shape(from), copy.out()));
+  AJ_TRY(copy_into(copy.get(), from));
+  apart[1] = value(copy.get());
+  return run_planned(op, head, keys, apart, nargs, rets, nrets);
+}
+
 struct Temporaries {  // places are made when they are used: most calls use none
   aj_tensor* held[kMaxOperands];
   int n = 0;
@@ -178,7 +190,7 @@ struct Temporaries {  // places are made when they are used: most calls use none
 
 // Makes a number fit the dtype that it is going to be one of, as the op's tag says. An unsigned one may be given as a
 // negative int.
-aj_status* fit_number(const aj_op* op, int dtype, aj_value* v) {
+aj_status* fit_number(const aj_op* op, const Param& p, int dtype, aj_value* v) {
   const DType& to = dt(dtype);
   bool exact = op->flags & kNumbersExact, sign = to.dl.code == kDLInt, fits = true;
   if (v->tag == AJ_COMPLEX) fits = to.cls > AJ_CLASS_FLOAT || v->v.c128[1] == 0;
@@ -189,6 +201,7 @@ aj_status* fit_number(const aj_op* op, int dtype, aj_value* v) {
     double f = whole ? 0 : std::trunc(v->v.f), bound = std::ldexp(1, to.dl.bits - sign);
     fits = whole ? v->v.i >= low && v->v.i <= high : f >= (sign ? -bound : 0) && f < bound;
     if (fits && wide) return *v = value(int64_t(uint64_t(f))), nullptr;
+    exact |= !fits && p.name == ((whole ? v->v.i > 0 : v->v.f > 0) ? "min" : "max");  // no element could be its result
     if (!fits && !exact) return *v = value((whole ? v->v.i > 0 : v->v.f > 0) ? high : low), nullptr;
   }
   if (fits || !exact) return nullptr;
@@ -218,7 +231,7 @@ aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Tempor
     if (v.tag != AJ_TENSOR) {
       aj_value number = v;
       if (in.op->flags & kNumberFlags)
-        AJ_TRY(fit_number(in.op, in.op->writes ? priv(in.args[0].v.tensor).dtype : compute, &number));
+        AJ_TRY(fit_number(in.op, in.op->schema.params[in.op->operands[i]], in.op->writes ? priv(in.args[0].v.tensor).dtype : compute, &number));
       p->add_number(at, number, fixed ? __builtin_ctzll(only) : compute);
       continue;
     }
@@ -258,7 +271,10 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   bool writes_first = op->schema.result_is_first;
   aj_tensor* target = writes_first ? args[0].v.tensor : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor : nullptr;
   if (writes_first) in.device = device(target);
-  if (op->crosses_devices && in.first && device(in.first) != in.device) return run_copy_across(args, nargs, rets);
+  if (op->crosses_devices && in.first) {  // copy_
+    if (device(in.first) != in.device) return run_copy_across(args, nargs, rets);
+    if (overlap(in.first, target) == 2 && !overlaps_itself(target)) return copy_of_itself(op, head, keys, args, nargs, rets, nrets);
+  }
   if (!in.first && !writes_first) return no_tensor(op);
   if (!writes_first && target && in.first->dl.ndim == 0 && target->dl.ndim && device(target) != in.device) in.device = device(target);
 

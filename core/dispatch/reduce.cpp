@@ -136,7 +136,8 @@ aj_status* choose(aj_op* op, const Kernel* head, int compute, Frame* f, const Ke
   *k = head;
   bool plain = !head->next && !head->can_run && (!head->dtypes || head->dtypes >> compute & 1) && !settings.deterministic;
   if (!plain) AJ_TRY(pick_kernel(op, head, compute, &f->call, k));
-  if ((*k)->flags & (AJ_KERNEL_CASTS | kKernelBody) || priv(*t).dtype == compute) return nullptr;
+  bool casts = (*k)->flags & AJ_KERNEL_CASTS && (compute != AJ_DT_BOOL || op->p_dtype < 0);  // 0.5 is true, as a whole number it is 0
+  if (casts || (*k)->flags & kKernelBody || priv(*t).dtype == compute) return nullptr;
   AJ_TRY(cast_to(*t, dt(compute), cast->out()));
   *t = cast->get();
   return nullptr;

@@ -61,6 +61,27 @@ aj_status* check_object(const aj_op* op, const Param& p, const aj_object* o) {
               "; an object of type '", p.type.empty() ? "any registered" : p.type, "' is wanted");
 }
 
+constexpr std::string_view kMayBeComplex[] = {"alpha", "beta", "value", "fill_value", "start", "end", "step"};
+
+// A complex number beside real tensors would lose its imaginary part, one for an order or a bound always does.
+aj_status* check_complex(const aj_op* op, const Param& p, const aj_value& v, const aj_value* args, uint32_t nargs) {
+  if (v.v.c128[1] == 0) return nullptr;
+  const aj_tensor* real = nullptr;
+  bool fits = !op->provider.empty() || std::ranges::count(kMayBeComplex, p.name), complex = false;
+  auto look = [&](const aj_tensor* t) {
+    if (t) (dt(priv(t).dtype).cls == AJ_CLASS_COMPLEX ? complex = true : (real = t) != nullptr);
+  };
+  for (uint32_t i = 0; i < nargs; i++) {
+    if (args[i].tag == AJ_TENSOR) look(args[i].v.tensor);
+    if (args[i].tag == AJ_TENSORS) std::for_each_n(args[i].v.tensors, args[i].aux, look);
+    complex |= args[i].tag == AJ_DTYPE && args[i].v.dtype.code == kDLComplex;
+    complex |= args[i].tag == AJ_COMPLEX && op->schema.params[i].base == AJ_PARAM_OPERAND;
+  }
+  if (fits && (complex || !real)) return nullptr;
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is a complex number, which does not fit into ",
+              fits ? real->dl.dtype : dt(default_dtype()).dl, "; give a real one", fits ? ", or complex tensors" : "");
+}
+
 // A value in another form that means the same: a whole number as a float, one number as a list.
 aj_status* convert(Settling* st, const Param& p, aj_value* v) {
   if (p.base == AJ_PARAM_OBJECT && v->tag == AJ_OBJECT) return check_object(st->op, p, v->v.object);
@@ -69,6 +90,7 @@ aj_status* convert(Settling* st, const Param& p, aj_value* v) {
     v->v.c128 = static_cast<const double*>(object_payload(v->v.object));
     return nullptr;
   }
+  if (v->tag == AJ_COMPLEX && !p.list && p.base == AJ_PARAM_SCALAR) return nullptr;  // looked at when all are there
   bool number = v->tag == AJ_INT || v->tag == AJ_BOOL;
   if (p.base == AJ_PARAM_FLOAT && !p.list && number) {
     *v = value(double(v->v.i));
@@ -207,6 +229,8 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
   }
   *args = to;
   *nargs = uint32_t(params.size());
+  for (size_t i = 0; i < params.size(); i++)
+    if (to[i].tag == AJ_COMPLEX && params[i].base == AJ_PARAM_SCALAR) AJ_TRY(check_complex(op, params[i], to[i], to, *nargs));
   return op->has_dims ? wrap_dims(&st, to, *nargs) : nullptr;
 }
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/ops/infer.hpp"
+#include "core/ops/fits.hpp"
 #include "core/ops/make.hpp"
 #include "core/ops/memory.hpp"
 
@@ -46,6 +46,15 @@ Tensor like(const kit::Body& b, uint32_t at) {
   auto [dtype, device] = options_like(b, at);
   return empty_in_order(t, dtype, device,
                         b.maybe<MemoryFormat>(at + 2).value_or(MemoryFormat::preserve));
+}
+
+// dtype and device of numbers between two ends, which may be complex.
+Options options_between(const kit::Body& b, const Scalar& start, const Scalar& end, uint32_t at) {
+  const bool complex = start.is_complex() || end.is_complex();
+  Options o = options(b, at, kind_of(complex ? Scalar(std::complex<double>()) : Scalar(0.0)));
+  want_fits(start, "start", o.dtype);
+  want_fits(end, "end", o.dtype);
+  return o;
 }
 
 int64_t steps_between(const Scalar& start, const Scalar& end, const Scalar& step) {
@@ -150,6 +159,8 @@ aj_status* new_full_body(void*, aj_call* call) {
 aj_status* arange_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Scalar start = b.scalar(0), end = b.scalar(1), step = b.scalar(2);
+    for (const Scalar& x : {start, end, step})
+      want(!x.is_complex() || x.to_complex().imag() == 0, "complex numbers have no order");
     bool whole = start.is_integer() && end.is_integer() && step.is_integer();
     auto [dtype, device] = options(b, 3, whole ? int64 : kit::env.core->default_dtype());
     int64_t n = steps_between(start, end, step);
@@ -163,7 +174,7 @@ aj_status* linspace_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Scalar start = b.scalar(0), end = b.scalar(1);
     int64_t n = b.integer(2);
-    auto [dtype, device] = options(b, 3);
+    auto [dtype, device] = options_between(b, start, end, 3);
     if (n < 2) return b.ret(0, filled(empty_dense({n}, dtype, device), start));
     Scalar step = (end * 1.0 - start) / Scalar(n - 1);
     if (dtype.code == kDLFloat || dtype.code == kDLBfloat) {
@@ -183,7 +194,7 @@ aj_status* linspace_body(void*, aj_call* call) {
 // In float64, for powers lose what their exponents have lost.
 aj_status* logspace_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    auto [dtype, device] = options(b, 4);
+    auto [dtype, device] = options(b, 4, options_between(b, b.scalar(0), b.scalar(1), 4).dtype);
     DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
     Tensor exponents = linspace(b.scalar(0), b.scalar(1), b.integer(2), wide, device);
     b.ret(0, to(pow(b.real(3), exponents), dtype));

@@ -1,5 +1,6 @@
 // core/ops/index.cpp: shapes of indexing, gathering and sorting, and indexing by anything that is
 // an index.
+#include "core/ops/fits.hpp"
 #include "core/ops/make.hpp"
 
 namespace adjoin::ops {
@@ -112,6 +113,8 @@ aj_status* scatter_shape(void*, aj_call* call) {
       check_gather(src.tensor(), index, -1, "src");
       want(t.dtype() == src.tensor().dtype(), "src must be ", t.dtype(), ", it is ",
            src.tensor().dtype());
+    } else {
+      want_fits(src.number(), "the number", t.dtype());
     }
     c.out(0, t.dtype(), t.shape());
   });

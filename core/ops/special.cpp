@@ -23,6 +23,24 @@ aj_status* sinc_body(void*, aj_call* call) {
   });
 }
 
+// What has fewer bits is computed in float64, where no power overflows that could matter; float64 in
+// two steps, the first by a whole power, which rounds nothing.
+aj_status* ldexp_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor x = floated(b.tensor(0)), n = b.tensor(1);
+    want(!n.is_complex(), "other must be real, it is ", n.dtype());
+    DLDataType dtype = x.dtype();
+    if (n.is_floating_point() && (is_integral(b.tensor(0)) || (n.ndim() && !x.ndim())))
+      dtype = x.is_complex() ? dtype : n.dtype();
+    else if (n.is_floating_point() && (n.ndim() || !x.ndim()))
+      kit::check(kit::env.core->dtype_promote(dtype, n.dtype(), &dtype));
+    DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
+    x = to(x, wide), n = clamp(to(n, float64), -2400, 2400);
+    Tensor half = to(floor(n.detach() / 2), float64);
+    b.ret(0, to(x * exp2(half) * exp2(n - half), dtype));
+  });
+}
+
 // (cos(pi x) - sinc(x)) / x; near 0, where the difference has lost its digits, the series.
 aj_status* sinc_slope_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {

@@ -306,7 +306,8 @@ aj_status* adaptive_avg_pool3d_body(void*, aj_call* call) {
       want(n > 0, "input of shape ", shown(t), " has no elements to take means of");
       if (size[d] != -1) n = size[d];
     }
-    if (product(shape) == 0) return b.ret(0, zeros_of(t, shape));
+    if (product(shape) == 0)  // of nothing, and yet with a history
+      return b.ret(0, expand(sum(t, {-3, -2, -1}, true), shape));
     if (product(std::span<const int64_t>(shape).last(3)) == 1)
       return b.ret(0, in_own_name([&] { return mean(t, {-3, -2, -1}, true); }));
     b.ret(0, in_own_name([&] { return resample(t, shape, "area", false, {0.0, 0.0, 0.0}); }));

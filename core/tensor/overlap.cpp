@@ -22,6 +22,18 @@ Extent extent(const aj_tensor* t) {
   return {lo, hi + bytes};
 }
 
+// Are the elements of both the same ones in the same order? Dimensions of size 1 say nothing.
+bool same_walk(const aj_tensor* a, const aj_tensor* b) {
+  if (place(a) != place(b) || priv(a).dtype != priv(b).dtype || priv(a).numel != priv(b).numel) return false;
+  int i = 0, j = 0;
+  for (;; i++, j++) {
+    while (i < a->dl.ndim && a->dl.shape[i] == 1) i++;
+    while (j < b->dl.ndim && b->dl.shape[j] == 1) j++;
+    if (i == a->dl.ndim || j == b->dl.ndim) return i == a->dl.ndim && j == b->dl.ndim;
+    if (a->dl.shape[i] != b->dl.shape[j] || a->dl.strides[i] != b->dl.strides[j]) return false;
+  }
+}
+
 }  // namespace
 
 bool overlaps_itself(const aj_tensor* t) {
@@ -43,9 +55,7 @@ int overlap(const aj_tensor* a, const aj_tensor* b) {
   if (priv(a).numel == 0 || priv(b).numel == 0) return 0;
   Extent x = extent(a), y = extent(b);
   if (x.hi <= y.lo || y.hi <= x.lo) return 0;
-  bool same_walk = place(a) == place(b) && priv(a).dtype == priv(b).dtype &&
-                   std::ranges::equal(shape(a), shape(b)) && std::ranges::equal(strides(a), strides(b));
-  if (same_walk) return 1;
+  if (same_walk(a, b)) return 1;
   // Columns of one matrix interleave without sharing an element: equal steps, different remainders.
   int64_t step = 0, bytes = std::min(dt(priv(a).dtype).bytes, dt(priv(b).dtype).bytes);
   if (priv(a).dtype != priv(b).dtype) return 2;

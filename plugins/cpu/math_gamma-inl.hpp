@@ -6,22 +6,41 @@
 #else
 #define ADJOIN_PLUGINS_CPU_MATH_GAMMA_INL_HPP
 #endif
+#include "math_pow-inl.hpp"
 #include "math_special-inl.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE::math {
 
-// x^a e^-x / gamma(a + 1)
+// x^a e^-x / gamma(a + 1). exact: below a = 20 by the power and the product themselves, for sums of
+// logarithms lose digits that only doubles have.
 template <class D>
-HWY_INLINE Vec<D> gamma_density(D d, Vec<D> a, Vec<D> x) {
-  const Vec<D> one = hn::Set(d, 1.0);
-  Vec<D> mu = (x - a) / a;
-  auto large = hn::And(hn::Ge(a, hn::Set(d, 20.0)), hn::Le(hn::Abs(mu), hn::Set(d, 0.4)));
-  Vec<D> y = exp(d, a * log(d, x) - x - LgammaCore()(d, a + one));
+HWY_INLINE Vec<D> gamma_density(D d, Vec<D> a, Vec<D> x, bool exact) {
+  const Vec<D> one = hn::Set(d, 1.0), y20 = hn::Set(d, 20.0);
+  Vec<D> mu = (x - a) / a, y = one;
+  auto below = hn::Lt(a, y20), large = hn::AndNot(below, hn::Le(hn::Abs(mu), hn::Set(d, 0.4)));
+  auto few = hn::And(below, hn::Eq(one, hn::Set(d, exact ? 1.0 : 0.0)));
+  auto rest = hn::Not(hn::Or(few, large));
+  if (!hn::AllFalse(d, few)) {
+    static constexpr auto kInverse = special::inverse_gamma();
+    Vec<D> b = hn::IfThenElse(few, a, one), product = one, half = exp(d, x * hn::Set(d, -0.5));
+    y = pow(d, hn::Min(x, hn::Set(d, 1600.0)), b);
+    const Vec<D> two = hn::Set(d, 2.0);
+    for (auto more = hn::Gt(b, two); !hn::AllFalse(d, more); more = hn::Gt(b, two)) {
+      product = hn::IfThenElse(more, product * (b * (b - one)), product);
+      b = hn::IfThenElse(more, b - two, b);
+    }
+    auto last = hn::Gt(b, one);
+    product = hn::IfThenElse(last, product * b, product);
+    b = hn::IfThenElse(last, b - one, b);
+    y = y * half / product * polynomial(d, b - hn::Set(d, 0.5), kInverse.c) * half;
+  }
+  if (!hn::AllFalse(d, rest))
+    y = hn::IfThenElse(rest, exp(d, a * log(d, x) - x - LgammaCore()(d, a + one)), y);
   if (HWY_LIKELY(hn::AllFalse(d, large))) return y;
   static constexpr double kTail[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680};
-  Vec<D> b = hn::IfThenElse(large, a, hn::Set(d, 20.0)), m = hn::IfThenElseZero(large, mu);
+  Vec<D> b = hn::IfThenElse(large, a, y20), m = hn::IfThenElseZero(large, mu);
   Vec<D> tail = polynomial(d, one / (b * b), kTail) / b;
   Vec<D> z = exp(d, hn::MulSub(b, log1p(d, m) - m, tail)) /
              hn::Sqrt(hn::Set(d, 6.28318530717958647693) * b);
@@ -72,7 +91,9 @@ struct IGammaCore {
     static constexpr double kTiny[] = {-0.57721566490153286061, 0.82246703342411321824,
                                        -0.40068563438653142847};
     V tiny = a * polynomial(d, a, kTiny);  // log(gamma(a + 1))
-    V shift = hn::IfThenElse(hn::Lt(a, hn::Set(d, 1e-4)), tiny, LgammaCore()(d, a + one));
+    static constexpr auto kInverse = special::inverse_gamma();
+    V larger = hn::Neg(log(d, polynomial(d, a - hn::Set(d, 0.5), kInverse.c)));
+    V shift = hn::IfThenElse(hn::Lt(a, hn::Set(d, 1e-4)), tiny, larger);
     V power = a * log(d, x) - shift, sum = hn::Zero(d), k = one;
     V term = hn::IfThenElseZero(mask, one);
     for (int i = 1; i < 60 && !hn::AllFalse(d, hn::Ne(term, hn::Zero(d))); ++i, k = k + one) {
@@ -96,7 +117,7 @@ struct IGammaCore {
     if constexpr (!Upper) below = hn::Or(below, small);
     auto other = hn::Not(below);
     if constexpr (Upper) below = hn::AndNot(small, below), other = hn::AndNot(small, other);
-    V y = zero, density = gamma_density(d, a, x);
+    V y = zero, density = gamma_density(d, a, x, enough < 1e-12);
     if (!hn::AllFalse(d, below)) {
       V sum = density * series(d, below, a, x);
       y = Upper ? one - sum : sum;

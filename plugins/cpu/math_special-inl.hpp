@@ -50,29 +50,25 @@ template <bool Odd, bool Scaled>
 struct BesselICore {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    static constexpr auto kNear = [] {
-      if constexpr (Odd)
-        return special::i1e_near();
-      else
-        return special::i0e_near();
-    }();
+    static constexpr auto kNear = special::bessel_i_near<Odd>();
     static constexpr auto kFar = [] {
       if constexpr (Odd)
         return special::i1e_far();
       else
         return special::i0e_far();
     }();
-    V y = hn::Abs(x), ten = hn::Set(d, 10.0), one = hn::Set(d, 1.0);
-    V r = chebyshev(d, kNear, hn::MulSub(y, hn::Set(d, 0.2), one));
-    if constexpr (Odd) r = x * r;
+    V y = hn::Abs(x), ten = hn::Set(d, 10.0), one = hn::Set(d, 1.0), half = x * hn::Set(d, 0.5);
+    V r = polynomial(d, half * half, kNear.c);
+    if constexpr (Odd) r = half * r;
+    if constexpr (Scaled) r = r * exp(d, hn::Neg(y));
     auto far = hn::Gt(y, ten);
     if (HWY_UNLIKELY(!hn::AllFalse(d, far))) {
       V z = hn::IfThenElse(far, y, ten);
       V t = chebyshev(d, kFar, hn::Set(d, 20.0) / z - one) / hn::Sqrt(z);
       if constexpr (Odd) t = hn::CopySign(t, x);
-      r = hn::IfThenElse(far, t, r);
+      r = hn::IfThenElse(far, Scaled ? t : exp(d, z) * t, r);
     }
-    return Scaled ? r : exp(d, y) * r;
+    return r;
   }
 };
 
@@ -183,22 +179,32 @@ struct LgammaCore {
   }
 };
 
-// By shifting to 10 and more, and the asymptotic series.
+// Below 3 from [1, 2], by the distance from the root; above it from the logarithm.
 struct DigammaCore {
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V given) const {
-    static constexpr double kTail[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
-                                       1.0 / 132, -691.0 / 32760, 1.0 / 12};
-    auto plain = hn::And(hn::Gt(given, hn::Zero(d)), hn::Lt(given, hn::Set(d, 1e300)));
-    V x = given, one = hn::Set(d, 1.0), ten = hn::Set(d, 10.0), shift = hn::Zero(d);
-    for (int k = 0; k < 10; ++k) {
-      auto low = hn::Lt(x, ten);
-      shift = shift - hn::IfThenElseZero(low, one / x);
-      x = hn::IfThenElse(low, x + one, x);
+  HWY_INLINE V operator()(D d, V x) const {
+    static constexpr auto kNear = kit::scalar::digamma_near();
+    static constexpr auto kFar = kit::scalar::digamma_far();
+    const V one = hn::Set(d, 1.0), two = hn::Set(d, 2.0), three = hn::Set(d, 3.0);
+    auto plain = hn::And(hn::Gt(x, hn::Zero(d)), hn::Lt(x, hn::Set(d, 1e300)));
+    auto near = hn::Lt(x, three);
+    V r = hn::Zero(d);
+    if (!hn::AllTrue(d, near)) {
+      V z = one / hn::IfThenElse(near, three, x), y = z * z;
+      V rest = y * polynomial(d, y - hn::Set(d, 1.0 / 18), kFar.c);
+      r = log(d, x) - hn::MulAdd(hn::Set(d, 0.5), z, rest);
     }
-    V r = one / x, y = r * r;
-    V series = hn::MulAdd(y, polynomial(d, y, kTail), hn::Set(d, 0.5) * r);
-    return or_lanes(d, plain, shift + (log(d, x) - series), given, kit::scalar::Digamma());
+    if (!hn::AllFalse(d, near)) {
+      auto low = hn::Lt(x, one), high = hn::Gt(x, two);
+      V z = hn::IfThenElse(low, x + one, hn::IfThenElse(high, x - one, x));
+      V step = one / hn::IfThenElse(low, hn::Neg(x), hn::IfThenElse(high, z, one));
+      V away =
+          z - hn::Set(d, kit::scalar::kDigammaRoot) - hn::Set(d, kit::scalar::kDigammaRootRest);
+      V y = away * polynomial(d, z - hn::Set(d, 1.5), kNear.c);
+      y = hn::IfThenElse(hn::Or(low, high), y + step, y);
+      r = hn::IfThenElse(near, y, r);
+    }
+    return or_lanes(d, plain, r, x, kit::scalar::Digamma());
   }
 };
 

@@ -70,6 +70,18 @@ struct Multiplying {
     leaves<T>().product_rows(s, x, stride, rows, width);
   }
 };
+// Products of so many floats that memory takes the time: n factors round n times, in whatever
+// order.
+struct MultiplyingWide {
+  using T = float;
+  using State = double;
+  static constexpr int64_t kMany = 1 << 18;
+  State start() const { return 1; }
+  void add(State& s, T x, int64_t) const { s *= x; }
+  void join(State& s, State other) const { s *= other; }
+  std::tuple<T> finish(State s, int64_t) const { return T(s); }
+  State leaf(const T* x, int64_t n, int64_t) const { return leaves<T>().wide_product(x, n); }
+};
 template <class Type, bool All>
 struct Testing {
   using T = Type;
@@ -147,57 +159,89 @@ struct Place {  // the first of the best; a NaN is best
     for (int64_t j = 0; j < width; ++j) s[j] = {value[j], first + place[j]};
   }
 };
-// Two passes over a leaf that lies in the cache; leaves joined by counts, means and squares.
+// Sums of distances from a pivot, and of their squares; where the pivot turns out to be far from
+// the mean, again from there. Leaves are joined by counts, means and squares, in double: a mean of
+// 1e4 as a float is off by more than distances of 1e-3.
 template <class Type>
 struct Variance {
   using T = Type;
   using R = Real<T>;
+  using W = std::conditional_t<is_complex<T>, Complex128, double>;
   struct State {
-    T mean;
-    R squares, count;
+    W mean;
+    double squares, count;
   };
   double correction;
 
-  static R square(T d) {
-    if constexpr (is_complex<T>)
+  template <class V>
+  static auto square(V d) {
+    if constexpr (is_complex<V>)
       return d.re * d.re + d.im * d.im;
     else
       return d * d;
   }
-  State start() const { return {T(0), 0, 0}; }
-  void add(State& s, T x, int64_t) const {
-    T d = x - s.mean;
+  State start() const { return {W(0), 0, 0}; }
+  void add(State& s, T given, int64_t) const {
+    W x(given), d = x - s.mean;
     s.count += 1;
-    s.mean = s.mean + d / T(s.count);
+    s.mean = s.mean + d / W(s.count);
     if constexpr (is_complex<T>)
       s.squares += d.re * (x.re - s.mean.re) + d.im * (x.im - s.mean.im);
     else
       s.squares += d * (x - s.mean);
   }
   void join(State& a, State b) const {
-    R n = a.count + b.count;
+    double n = a.count + b.count;
     if (b.count == 0) return;
-    T d = b.mean - a.mean;
-    a.mean = a.mean + d * T(b.count / n);
+    W d = b.mean - a.mean;
+    a.mean = a.mean + d * W(b.count / n);
     a.squares += b.squares + square(d) * a.count * b.count / n;
     a.count = n;
   }
+  // Of n elements whose distances from the pivot have these sums.
+  static State around(T pivot, T sum, T squares, int64_t n) {
+    double off = double(sum) / double(n), rest = double(squares) - off * double(sum);
+    return {double(pivot) + off, rest < 0 ? 0 : rest, double(n)};
+  }
+  static bool far(const State& s, T squares) { return s.squares < 0.25 * double(squares); }
+
   State leaf(const T* x, int64_t n, int64_t) const {
-    T mean = reduce_leaf(Summing<T>(), x, n, 0) / T(R(n));
-    if constexpr (InVectors<T>) return {mean, leaves<T>().squares(x, n, mean), R(n)};
-    struct Squares {
-      using State = R;
-      using T = Type;
-      T mean;
-      State start() const { return 0; }
-      void add(State& s, T v, int64_t) const { s += square(v - mean); }
-      void join(State& s, State o) const { s += o; }
-    };
-    return {mean, reduce_leaf(Squares{mean}, x, n, 0), R(n)};
+    if constexpr (InVectors<T>) {
+      const int64_t few = std::min(n, kLanes);
+      T pivot = leaves<T>().sum(x, few) / T(few), sum, squares;
+      leaves<T>().moments(x, n, pivot, &sum, &squares);
+      State s = around(pivot, sum, squares, n);
+      if (!far(s, squares)) return s;
+      pivot = T(s.mean);
+      leaves<T>().moments(x, n, pivot, &sum, &squares);
+      return around(pivot, sum, squares, n);
+    } else {
+      W mean = W(reduce_leaf(Summing<T>(), x, n, 0)) / W(double(n)), sum(0);
+      double squares = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        W d = W(x[i]) - mean;
+        sum = sum + d;
+        squares += square(d);
+      }
+      W off = sum / W(double(n));
+      return {mean + off, std::max(squares - square(off) * double(n), 0.0), double(n)};
+    }
+  }
+  void rows(State* out, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    T sums[kColumns], squares[kColumns], pivots[kColumns];
+    leaves<T>().moment_rows(sums, squares, pivots, x, stride, rows, width);
+    for (int64_t j = 0; j < width; ++j) {
+      out[j] = around(pivots[j], sums[j], squares[j], rows);
+      if (!far(out[j], squares[j])) continue;
+      out[j] = start();
+      for (int64_t r = 0; r < rows; ++r)
+        add(out[j], reinterpret_cast<const T*>(x + r * stride)[j], r);
+    }
   }
   std::tuple<R> finish(State s, int64_t n) const {
     double rest = double(n) - correction;
-    return n == 0 ? R(NAN) : R(double(s.squares) / (rest > 0 ? rest : 0));
+    return n == 0 ? R(NAN) : R(s.squares / (rest > 0 ? rest : 0));
   }
 };
 
@@ -265,6 +309,21 @@ aj_status* fold(void*, aj_call* call) {
     visit<Set>(call->plan->compute, [&]<class T>() { reduce(*call->plan, R<Sum<T>>()); });
   });
 }
+aj_status* prod(void*, aj_call* call) {
+  return guard(call, [&] {
+    const aj_plan& p = *call->plan;
+    int64_t n = 1;
+    for (uint32_t d = 0; d < p.nreduced; ++d) n *= p.sizes[d];
+    const aj_operand& in = p.ops[p.nout];
+    const bool in_rows = same(in.dtype, dtype_of<float>) && in.strides[0] == sizeof(float);
+    visit<all_types>(p.compute, [&]<class T>() {
+      if (std::is_same_v<T, float> && in_rows && n >= MultiplyingWide::kMany)
+        reduce(p, MultiplyingWide());
+      else
+        reduce(p, Multiplying<Sum<T>>());
+    });
+  });
+}
 // The largest of uint64 is not that of int64.
 template <template <class> class R>
 aj_status* best(void*, aj_call* call) {
@@ -319,7 +378,7 @@ aj_status* vector_norm(void*, aj_call* call) {
 const Kernel reduce_kernels[] = {
     {"sum", {&fold<all_types, Summing>, all_types::mask, AJ_KERNEL_CASTS}},
     {"mean", {&fold<floating_complex, Averaging>, floating_complex::mask, AJ_KERNEL_CASTS}},
-    {"prod", {&fold<all_types, Multiplying>, all_types::mask, AJ_KERNEL_CASTS}},
+    {"prod", {&prod, all_types::mask, AJ_KERNEL_CASTS}},
     {"var", {&var, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"vector_norm", {&vector_norm, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"amax", {&best<AMax>, reals_bool::mask, AJ_KERNEL_CASTS}},

@@ -127,6 +127,57 @@ template <class T>
 T squares(const T* x, int64_t n, T mean) {
   return fold(x, n, Squares<T>{{}, mean});
 }
+// Sums and squares at once, in half as many lanes, so that both fit into registers.
+template <class T>
+void moments(const T* HWY_RESTRICT x, int64_t n, T pivot, T* sum, T* squares) {
+  constexpr int64_t kEach = 128 / sizeof(T), L = std::min<int64_t>(HWY_LANES(T), 32 / sizeof(T)),
+                    V = kEach / L;
+  const hn::CappedTag<T, size_t(L)> d;
+  const auto p = hn::Set(d, pivot);
+  hn::Vec<decltype(d)> s[V], q[V];
+  for (int64_t j = 0; j < V; ++j) s[j] = q[j] = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kEach <= n; i += kEach)
+    for (int64_t j = 0; j < V; ++j) {
+      const auto c = hn::Sub(hn::LoadU(d, x + i + j * L), p);
+      s[j] = hn::Add(s[j], c);
+      q[j] = hn::Add(q[j], hn::Mul(c, c));
+    }
+#pragma GCC unroll 32
+  for (int64_t j = 0; j < V && i < n; ++j, i += L) {
+    const size_t left = size_t(n - i);
+    auto c = hn::Sub(load_n(d, x + i, left), p);
+    if (left < size_t(L)) c = hn::IfThenElseZero(hn::FirstN(d, left), c);
+    s[j] = hn::Add(s[j], c);
+    q[j] = hn::Add(q[j], hn::Mul(c, c));
+  }
+  for (int64_t half = V / 2; half; half /= 2)
+    for (int64_t j = 0; j < half; ++j)
+      s[j] = hn::Add(s[j], s[j + half]), q[j] = hn::Add(q[j], q[j + half]);
+  *sum = fold_lanes(d, s[0], Sum<T>());
+  *squares = fold_lanes(d, q[0], Sum<T>());
+}
+template <class T>
+double wide_product(const T* HWY_RESTRICT x, int64_t n) {
+  if constexpr (sizeof(T) == 8) {
+    return fold(x, n, Product<T>());
+  } else {
+    constexpr int64_t L = std::min<int64_t>(HWY_LANES(double), 4), V = 32 / L;
+    const hn::CappedTag<double, size_t(L)> d;
+    const hn::Rebind<T, decltype(d)> narrow;
+    hn::Vec<decltype(d)> s[V];
+    for (int64_t j = 0; j < V; ++j) s[j] = hn::Set(d, 1.0);
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32)
+      for (int64_t j = 0; j < V; ++j)
+        s[j] = hn::Mul(s[j], hn::PromoteTo(d, hn::LoadU(narrow, x + i + j * L)));
+    double rest = 1;
+    for (; i < n; ++i) rest *= double(x[i]);
+    for (int64_t half = V / 2; half; half /= 2)
+      for (int64_t j = 0; j < half; ++j) s[j] = hn::Mul(s[j], s[j + half]);
+    return fold_lanes(d, s[0], Product<double>()) * rest;
+  }
+}
 template <class T>
 T absolutes(const T* x, int64_t n) {
   return fold(x, n, Absolutes<T>());
@@ -269,12 +320,41 @@ void places(T* s, int64_t* place, const char* x, int64_t stride, int64_t rows, i
   }
 }
 
+template <class D, class T>
+HWY_INLINE void moment_columns(D d, T* s, T* q, T* p, const char* x, int64_t stride, int64_t rows,
+                               int64_t j) {
+  auto pivot = hn::LoadU(d, row<T>(x, stride, 0) + j), sum = hn::Zero(d), square = sum;
+  if (rows >= 4) {
+    for (int64_t r = 1; r < 4; ++r) pivot = hn::Add(pivot, hn::LoadU(d, row<T>(x, stride, r) + j));
+    pivot = hn::Mul(pivot, hn::Set(d, T(0.25)));
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto c = hn::Sub(hn::LoadU(d, row<T>(x, stride, r) + j), pivot);
+    sum = hn::Add(sum, c);
+    square = hn::Add(square, hn::Mul(c, c));
+  }
+  hn::StoreU(sum, d, s + j);
+  hn::StoreU(square, d, q + j);
+  hn::StoreU(pivot, d, p + j);
+}
+template <class T>
+void moment_rows(T* s, T* q, T* p, const char* x, int64_t stride, int64_t rows, int64_t width) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  constexpr int64_t L = HWY_LANES(T);
+  int64_t j = 0;
+  for (; j + L <= width; j += L) moment_columns(d, s, q, p, x, stride, rows, j);
+  for (; j < width; ++j) moment_columns(one, s, q, p, x, stride, rows, j);
+}
+
 template <class T>
 constexpr Leaves<T> kLeaves = {
     &sum<T>,
     &squares<T>,
+    &moments<T>,
     &absolutes<T>,
     &product<T>,
+    &wide_product<T>,
     &extreme<true, T>,
     &extreme<false, T>,
     &first_extreme<true, T>,
@@ -286,6 +366,7 @@ constexpr Leaves<T> kLeaves = {
     &rows_of<Extreme<T, false>, T>,
     &places<true, T>,
     &places<false, T>,
+    &moment_rows<T>,
 };
 
 }  // namespace

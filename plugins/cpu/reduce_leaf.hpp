@@ -13,9 +13,11 @@ namespace adjoin::cpu {
 template <class T>
 struct Leaves {
   T (*sum)(const T* x, int64_t n);
-  T (*squares)(const T* x, int64_t n, T mean);  // sum of (x - mean)^2
+  T (*squares)(const T* x, int64_t n, T mean);                          // sum of (x - mean)^2
+  void (*moments)(const T* x, int64_t n, T pivot, T* sum, T* squares);  // of x - pivot
   T (*absolutes)(const T* x, int64_t n);
   T (*product)(const T* x, int64_t n);
+  double (*wide_product)(const T* x, int64_t n);  // computed in double
   T (*largest)(const T* x, int64_t n);
   T (*least)(const T* x, int64_t n);
   int64_t (*first_largest)(const T* x, int64_t n, T* value);  // its index
@@ -26,6 +28,9 @@ struct Leaves {
   using PlacesFn = void (*)(T* s, int64_t* place, const char* x, int64_t stride, int64_t rows,
                             int64_t width);  // place: the row
   PlacesFn first_largest_rows, first_least_rows;
+  // Of each column's distances from a pivot near its mean.
+  void (*moment_rows)(T* sums, T* squares, T* pivots, const char* x, int64_t stride, int64_t rows,
+                      int64_t width);
 };
 
 template <class T>

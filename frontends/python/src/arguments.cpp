@@ -69,7 +69,7 @@ Match tensor_argument(PyObject* o, aj_value* v, Frame& f) {
 
 }  // namespace
 
-Match large_number(PyObject* o, aj_value* v, const aj_tensor* among) {
+Match large_number(PyObject* o, aj_value* v, const DLDataType* among) {
   Ref whole(PyNumber_Index(o));
   unsigned long long bits = whole ? PyLong_AsUnsignedLongLong(whole.get()) : 0;
   if (PyErr_Occurred() || !among) {
@@ -77,28 +77,41 @@ Match large_number(PyObject* o, aj_value* v, const aj_tensor* among) {
     too_big(o);
     return Match::Error;
   }
-  uint8_t code = among->dl.dtype.code;
+  uint8_t code = among->code;
   v->aux = 0;
   if (code == kDLFloat || code == kDLBfloat || code == kDLComplex) {
     v->tag = AJ_FLOAT;
     v->v.f = static_cast<double>(bits);
-  } else if (code == kDLUInt && among->dl.dtype.bits == 64) {
+  } else if (code == kDLUInt && among->bits == 64) {
     v->tag = AJ_INT;
     v->v.i = static_cast<int64_t>(bits);
   } else {
-    DtypeObject* dtype = dtype_object(among->dl.dtype);
-    if (dtype) PyErr_Format(PyExc_OverflowError, "%R does not fit into %U, the dtype of the tensor it meets", o, dtype->name);
+    DtypeObject* dtype = dtype_object(*among);
+    if (dtype) PyErr_Format(PyExc_OverflowError, "%R does not fit into %U, the dtype that it meets", o, dtype->name);
     return Match::Error;
   }
   return Match::Bound;
 }
 
+Match settle_large(const Program& p, Frame& f) {
+  const DLDataType* among = nullptr;
+  for (int i = 0; i < p.nparams && (!among || among->code == kDLBool); ++i)  // a condition says nothing
+    if (f.values[i].tag == AJ_TENSOR) among = &f.values[i].v.tensor->dl.dtype;
+  for (int i = 0; i < p.nparams; ++i)
+    if (f.values[i].tag == AJ_DTYPE) among = &f.values[i].v.dtype;
+  return large_number(f.large, &f.values[f.large_at], among);
+}
+
 namespace {
 
-Match not_a_number(PyObject* o, aj_value* v, const Frame& f) {
+// An int of more than 63 bits waits for the other arguments, which say what it can be.
+Match not_a_number(PyObject* o, aj_value* v, Frame& f) {
   if (!PyLong_Check(o) && !(is_numpy_scalar(o) && PyIndex_Check(o))) return Match::No;
-  const aj_value& first = f.values[0];
-  return large_number(o, v, v != &first && first.tag == AJ_TENSOR ? first.v.tensor : nullptr);
+  if (f.large) return too_big(o), Match::Error;
+  f.large = o;
+  f.large_at = static_cast<int8_t>(v - f.values);
+  v->tag = AJ_NONE;
+  return Match::Bound;
 }
 
 // A tensor of one element where a number is wanted.

@@ -135,6 +135,7 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   f.out = nullptr;
   f.in_place = false;
   f.wishes = 0;
+  f.large = nullptr;
   f.scratch.reset();
   int bound = static_cast<int>(n);
   bool spread = p.varargs >= 0 && n > p.varargs;
@@ -168,6 +169,7 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
     f.values[p.device].tag = AJ_DEVICE;  // device=None says as little as no device
     f.values[p.device].v.device = default_device;
   }
+  if (unlikely(f.large != nullptr)) return settle_large(p, f);
   return Match::Bound;
 }
 

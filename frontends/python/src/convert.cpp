@@ -109,7 +109,7 @@ bool store_int(PyObject* o, char* to, DLDataType d) {
   int64_t x = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
   bool is_signed = d.code == kDLInt;
   int64_t high = d.bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (d.bits - is_signed)) - 1;
-  int64_t low = is_signed ? -high - 1 : 0;
+  int64_t low = is_signed ? -high - 1 : is_float ? 0 : -high;  // -1 of uint8 is 255, as in fill_
   if (overflow || x < low || x > high) {
     DtypeObject* dtype = dtype_object(d);
     PyErr_Format(PyExc_RuntimeError, "tensor: %R does not fit into %U, which holds %lld to %lld; take a wider dtype", o, dtype->name,

@@ -80,6 +80,30 @@ aj_tensor* shared(PyObject* data, const Wanted& w) {
   return cast_to(t, w.dtype, w.device || default_device.device_type ? &d : nullptr);
 }
 
+// The data's own memory, or an error.
+aj_tensor* only_shared(PyObject* data, const Wanted& w) {
+  HeldTensor t;
+  Scratch scratch;
+  aj_value number;
+  if (is_tensor(data)) {
+    core->retain(tensor_of(data));
+    t = HeldTensor(tensor_of(data));
+  } else if (!as_number(data, &number, scratch) && !PyList_Check(data) && !PyTuple_Check(data)) {
+    t = HeldTensor(tensor_on_memory(data));
+    if (PyErr_Occurred()) return nullptr;
+  }
+  if (!t) {
+    PyErr_Format(PyExc_ValueError, "asarray: a %s has no memory that a tensor could share; leave copy=False out", Py_TYPE(data)->tp_name);
+    return nullptr;
+  }
+  DLDevice d = w.device ? *w.device : t->dl.device, now = t->dl.device;
+  if ((w.dtype && !same(*w.dtype, t->dl.dtype)) || d.device_type != now.device_type || d.device_id != now.device_id) {
+    PyErr_SetString(PyExc_ValueError, "asarray: another dtype or device wants a copy, which copy=False forbids; leave one of them out");
+    return nullptr;
+  }
+  return t.release();
+}
+
 PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   static const Signature signature("as_tensor", 3, 1, {"data", "dtype", "device"});
   PyObject* a[3];
@@ -96,8 +120,15 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   if (!signature.parse(args, n, kwnames, a) || !read_wanted("asarray", a[1], a[2], w)) return nullptr;
   bool copy = given(a[3]) && truth(a[3], false);
   if (PyErr_Occurred()) return nullptr;
-  aj_tensor* t = copy ? tensor_from_data(a[0], w.dtype, place(w, a[0])) : shared(a[0], w);
-  return finish(t, truth(a[4], false));
+  if (given(a[3]) && !copy) return finish(only_shared(a[0], w), truth(a[4], false));
+  if (copy && is_tensor(a[0])) {  // with its history
+    Ref own(PyObject_CallMethod(a[0], "clone", nullptr));
+    if (!own) return nullptr;
+    core->retain(tensor_of(own.get()));
+    aj_tensor* t = cast_to(tensor_of(own.get()), w.dtype, w.device);
+    return finish(t, t && truth(a[4], false) && !requires_grad(t));
+  }
+  return finish(copy ? tensor_from_data(a[0], w.dtype, place(w, a[0])) : shared(a[0], w), truth(a[4], false));
 }
 
 PyObject* from_numpy(PyObject*, PyObject* array) {

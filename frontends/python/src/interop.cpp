@@ -56,8 +56,12 @@ PyObject* to_array(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   PyObject* a[2];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   Ref array(to_numpy(self, nullptr, 0, nullptr));
-  if (!array || !given(a[0])) return array.release();
-  return PyObject_CallMethod(array.get(), "astype", "O", a[0]);
+  bool copies = given(a[1]) && truth(a[1], false), shares = given(a[1]) && !copies;
+  if (!array || PyErr_Occurred()) return nullptr;
+  if (!given(a[0])) return copies ? PyObject_CallMethod(array.get(), "copy", nullptr) : array.release();
+  Ref made(PyObject_CallMethod(array.get(), "astype", "OssOO", a[0], "K", "unsafe", Py_True, copies ? Py_True : Py_False));
+  if (!made || !shares || made.get() == array.get()) return made.release();
+  return PyErr_Format(PyExc_ValueError, "__array__: another dtype wants a copy, which copy=False forbids; leave one of them out");
 }
 
 void delete_managed(PyObject* capsule) {

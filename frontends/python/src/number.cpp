@@ -1,4 +1,5 @@
 // frontends/python/src/number.cpp: Python's operators, which fill the frame of their row without a program.
+#include <cstring>
 #include <string>
 
 #include "line.hpp"
@@ -50,16 +51,13 @@ PyObject* slow(const Program& p, const char* name, PyObject* const* args, int n,
   if (mode_on()) return override_operator(name, args, n, in_place);
   for (int i = 0; i < n; ++i) {
     Match m = convert(p.params[i], args[i], &f.values[i], f);
-    if (m == Match::Error && i == 0 && n == 2 && is_tensor(args[1])) {  // 2**63 - x
-      PyErr_Clear();
-      m = large_number(args[0], &f.values[0], tensor_of(args[1]));
-    }
     if (m == Match::Error) return nullptr;
     if (m == Match::Override || (m == Match::No && any_override(args, n)))
       return override_operator(name, args, n, in_place);
     if (m == Match::No || args[i] == Py_None) Py_RETURN_NOTIMPLEMENTED;
   }
   for (int i = n; i < p.nparams; ++i) f.values[i] = p.params[i].value;
+  if (f.large && settle_large(p, f) != Match::Bound) return nullptr;
   return finish(p, f.values, f.keys, in_place ? args[0] : nullptr);
 }
 
@@ -118,6 +116,21 @@ PyObject* unary_slot(PyObject* a) {
   return unary(row, a);
 }
 
+// An array that meets a tensor leaves / and == to us, and we leave them to NumPy, which gives the tensor's type.
+PyObject* by_numpy(const char* name, PyObject* a, PyObject* b) {
+  auto is_array = [](PyObject* o) { return strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; };
+  if (!is_array(a) && !is_array(b)) Py_RETURN_NOTIMPLEMENTED;
+  Ref numpy(PyImport_ImportModule("numpy"));
+  return numpy ? PyObject_CallMethod(numpy.get(), name, "OO", a, b) : nullptr;
+}
+
+PyObject* divide(PyObject* a, PyObject* b) {
+  PyObject* made = binary(div_row, a, b);
+  if (likely(made != Py_NotImplemented) || is_tensor(a)) return made;
+  Py_DECREF(made);
+  return by_numpy("true_divide", a, b);
+}
+
 PyObject* power(PyObject* a, PyObject* b, PyObject*) { return binary(pow_row, a, b); }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place(pow_row, a, b); }
 
@@ -161,14 +174,19 @@ PyNumberMethods number_methods = {
     .nb_inplace_xor = in_place_slot<xor_row>,
     .nb_inplace_or = in_place_slot<or_row>,
     .nb_floor_divide = binary_slot<floor_row>,
-    .nb_true_divide = binary_slot<div_row>,
+    .nb_true_divide = divide,
     .nb_inplace_floor_divide = in_place_slot<floor_row>,
     .nb_inplace_true_divide = in_place_slot<div_row>,
     .nb_index = tensor_index,
     .nb_matrix_multiply = binary_slot<matmul_row>,
 };
 
-PyObject* compare(PyObject* a, PyObject* b, int op) { return binary(compare_rows[op], a, b); }
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  PyObject* made = binary(compare_rows[op], a, b);
+  if (likely(made != Py_NotImplemented) || (op != Py_EQ && op != Py_NE)) return made;
+  Py_DECREF(made);
+  return by_numpy(op == Py_EQ ? "equal" : "not_equal", a, b);
+}
 
 int init_numbers(PyObject*) { return 0; }
 

@@ -72,6 +72,8 @@ struct Frame {
   uint8_t converted;        // on a mismatch: how many arguments were right
   uint8_t why;              // on a mismatch: kTooMany ...
   PyObject* what;           // on a mismatch: the argument or keyword, borrowed
+  PyObject* large = nullptr;  // an int of more than 63 bits, borrowed; see settle_large
+  int8_t large_at;
   Scratch scratch;
 };
 enum Wish : uint8_t { kWantsGrad = 1, kWantsPinned = 2 };
@@ -95,7 +97,8 @@ PyObject* take_value(aj_value v);
 bool as_number(PyObject* o, aj_value* v, Scratch& scratch);
 // An int from 2^63 on: among floats it is a float, to uint64 its 64 bits are given as a negative. Where nothing could hold it,
 // or `among` is NULL, an error is set.
-Match large_number(PyObject* o, aj_value* v, const aj_tensor* among);
+Match large_number(PyObject* o, aj_value* v, const DLDataType* among);
+Match settle_large(const Program& p, Frame& f);  // the one that a frame holds, when all arguments are there
 inline bool plain_number(PyObject* o, aj_value* v) {
   v->aux = 0;
   if (PyFloat_CheckExact(o)) {

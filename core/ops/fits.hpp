@@ -1,0 +1,22 @@
+// core/ops/fits.hpp: numbers that elements of a dtype can hold.
+#pragma once
+#include <cmath>
+
+#include "core/ops/infer.hpp"
+
+namespace adjoin::ops {
+
+// As fill_ takes them: -1 of uint8 is 255, a fraction is cut off, what is too large for a float is
+// infinite.
+inline void want_fits(const Scalar& x, std::string_view name, DLDataType d) {
+  const bool sign = d.code == kDLInt, whole = sign || d.code == kDLUInt;
+  const std::complex<double> z = x.to_complex();
+  bool fits = d.code == kDLComplex || z.imag() == 0;
+  if (whole && !(x.is_integer() && d.bits == 64)) {
+    const double high = std::ldexp(1, d.bits - sign), n = std::trunc(z.real());
+    fits &= n < high && n >= (sign ? -high : x.is_integer() ? 1 - high : 0);
+  }
+  want(fits, name, " does not fit into ", d, "; give a number that does, or a tensor");
+}
+
+}  // namespace adjoin::ops
