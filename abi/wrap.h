@@ -5,7 +5,9 @@
  * that only the key's plugin understands. It has a place on the tape as any tensor has. AJ_TENSOR_STRIDED is
  * missing in its flags and dl.data is NULL; no flag says "deferred". Calls with it go to the kernels of its
  * key (def_kernel, def_fallback). Where neither serves an op, its body does; where it has none, the wrapper
- * is settled; where it cannot be, the call is refused, naming op, key and layout. No kernel of a backend ever
+ * is settled; where it cannot be, the call is refused, naming op, key and layout. While a call is recorded, an
+ * op with a body and without a derivative runs its body, whatever kernels the key has: def_vjp with `key`
+ * makes them serve. No kernel of a backend ever
  * meets a wrapper, whatever keys a thread excludes. A kernel at the key may return a new tensor where an old
  * one is to be written (call->rets[i] given): the core moves its payload, or its values, into the old one.
  * For an op of kind "view" it returns a tensor made with view_of: a wrapper without is refused, for writes to
@@ -33,7 +35,9 @@ typedef struct aj_wrap { /* EXTENSIBLE. what tensor_wrap makes a tensor of */
   uint64_t key;          /* the mask of one key that has an aj_wrapper_def */
   DLTensor like;         /* device, dtype, ndim, shape; a size of -1 gives AJ_TENSOR_RAGGED.
                             strides: those that it will have, or NULL: then asking for them settles.
-                            byte_offset: of a view with strides. data is not looked at */
+                            byte_offset: with strides, where the first element stands, in bytes from the
+                            begin of the memory that it has, or will have: views are told apart by it.
+                            data is not looked at */
   aj_object* payload;    /* retained; not NULL */
   aj_tensor* view_of;    /* (optional) the new tensor is its view: writes follow the rules of views */
   aj_tensor* version_of; /* (optional; else view_of) a write to either counts for both */
@@ -91,7 +95,7 @@ typedef struct aj_wrappers { /* EXTENSIBLE. "x.wrap", 1 */
   aj_status* (*tensor_set_payload)(aj_tensor* t, aj_object* payload);
 
   /* `t` has its values now: it takes over the memory and strides of `source` (strided, of its device, dtype
-   * and shape, written by nobody else from now on) and loses key and payload. Its aliases follow when they
+   * and shape; who writes it from now on writes `t`, as a base and its views do) and loses key and payload. Its aliases follow when they
    * are read. A tensor that was fulfilled stays as it is: whoever came first was right. */
   aj_status* (*tensor_fulfil)(aj_tensor* t, aj_tensor* source);
 
@@ -102,6 +106,9 @@ typedef struct aj_wrappers { /* EXTENSIBLE. "x.wrap", 1 */
   aj_status* (*tensor_parts)(aj_tensor* t, aj_object** out);               /* NULL in out: save strided's */
   int32_t (*tensor_layout)(const aj_tensor* t);                            /* AJ_LAYOUT_... */
   int32_t (*tensor_level)(const aj_tensor* t);                             /* as aj_wrap said; else 0 */
+
+  /* The same as tensor_payload, owned: for who cannot rule out that another thread fulfils `t` meanwhile. */
+  aj_status* (*tensor_payload_get)(const aj_tensor* t, uint64_t key, aj_object** out);
 } aj_wrappers;
 
 #ifdef __cplusplus

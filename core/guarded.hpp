@@ -25,4 +25,20 @@ struct Guarded<F> {
 template <auto F>
 constexpr auto guarded = &Guarded<F>::call;
 
+// The same of a function that gives no status: 0 or NULL says that there is nothing.
+template <auto F>
+struct Quiet;
+template <class R, class... A, R (*F)(A...)>
+struct Quiet<F> {
+  static R call(A... a) {
+    try {
+      return F(a...);
+    } catch (const std::exception&) {
+      return R();
+    }
+  }
+};
+template <auto F>
+constexpr auto quiet = &Quiet<F>::call;
+
 }  // namespace adjoin

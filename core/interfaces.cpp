@@ -100,11 +100,17 @@ aj_status* set_default_dtype_(DLDataType d) {
   return t ? set_default_dtype(t->index) : fail(AJ_NOT_FOUND, "set_default_dtype: unknown ", d);
 }
 
+aj_status* check_shape(const char* who, int32_t ndim, const int64_t* shape) {
+  if (ndim <= 0 || shape) return nullptr;
+  return fail(AJ_INVALID_ARGUMENT, who, ": ndim is ", ndim, ", and shape is NULL");
+}
+
 aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) {
   AJ_TRY(check_words("tensor_empty", "", flags, 0));
   const DType* t = find_dtype(like->dtype);
   if (!t) return fail(AJ_WRONG_TYPE, "tensor_empty: unknown dtype ", like->dtype);
   if (like->ndim < 0 || like->ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "tensor_empty: ", like->ndim, " dimensions; at most ", kMaxDims);
+  AJ_TRY(check_shape("tensor_empty", like->ndim, like->shape));
   Device* d = device_at(like->device);
   if (!d) AJ_TRY(like->device.device_type ? device_open(like->device, &d) : default_device(&d));
   std::span<const int64_t> s{like->shape, size_t(like->ndim)};
@@ -129,6 +135,7 @@ namespace {
 aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out) {
   const DType* t = find_dtype(like->dtype);
   if (!t || like->ndim < 0 || like->ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "tensor_view: unknown dtype or too many dimensions");
+  AJ_TRY(check_shape("tensor_view", like->ndim, like->shape));
   AJ_TRY(settle_memory(base, "tensor_view"));
   std::span<const int64_t> s{like->shape, size_t(like->ndim)};
   int64_t strides[kMaxDims];
@@ -148,6 +155,8 @@ aj_status* tensor_from_memory_(const DLTensor* like, uint64_t bytes, uint64_t fl
   if (!d) AJ_TRY(like->device.device_type == kDLCPU ? default_host(&d) : device_open(like->device, &d));
   if (like->ndim < 0 || like->ndim > kMaxDims)
     return fail(AJ_INVALID_ARGUMENT, "tensor_from_memory: ", like->ndim, " dimensions; at most ", kMaxDims);
+  AJ_TRY(check_shape("tensor_from_memory", like->ndim, like->shape));
+  if (!like->data && bytes) return fail(AJ_INVALID_ARGUMENT, "tensor_from_memory: data is NULL, ", bytes, " bytes are promised");
   return tensor_foreign(d, like, bytes, flags, ctx, drop, out);
 }
 
@@ -162,12 +171,18 @@ aj_status* tensor_storage_(const aj_tensor* t, void** data, uint64_t* bytes, uin
     bool owner = &s == &reinterpret_cast<const Block*>(&priv(t))->own;
     if (owner && is_dense(t)) *bytes = std::min<uint64_t>(reach, s.bytes);
   }
-  *offset = s.data ? uint64_t(place(t) - static_cast<char*>(s.data)) : 0;
+  *offset = s.data || (s.flags & kStorageMeta) ? uint64_t(place(t) - static_cast<char*>(s.data)) : 0;
   *id = reinterpret_cast<uint64_t>(&s);
   return nullptr;
 }
-aj_status* tensor_resize_(aj_tensor* t, int32_t ndim, const int64_t* shape) { return resize(t, {shape, size_t(ndim)}); }
+aj_status* tensor_resize_(aj_tensor* t, int32_t ndim, const int64_t* shape) {
+  if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "resize_: ", ndim, " dimensions; at most ", kMaxDims);
+  AJ_TRY(check_shape("resize_", ndim, shape));
+  return resize(t, {shape, size_t(ndim)});
+}
 aj_status* tensor_set_(aj_tensor* t, aj_tensor* source, int64_t offset, int32_t ndim, const int64_t* shape, const int64_t* strides) {
+  AJ_TRY(check_shape("set_", ndim, shape));
+  AJ_TRY(check_shape("set_ (strides)", ndim, strides));
   if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "set_: ", ndim, " dimensions; at most ", kMaxDims);
   if (priv(t).dtype != priv(source).dtype) return fail(AJ_INVALID_ARGUMENT, "set_: the source is ", source->dl.dtype, ", the tensor is ", t->dl.dtype);
   if (requires_grad(t) && !tls.grad_off) return fail(AJ_INVALID_ARGUMENT, "set_: the tensor requires grad; use no_grad() or detach()");
@@ -330,7 +345,7 @@ const aj_core core_table = {
     .memory_reset_peak = guarded<memory_reset_peak>, .generator_new = guarded<generator_new>,
     .generator_default = guarded<generator_default>, .generator_get = guarded<generator_get>,
     .generator_set = guarded<generator_set>, .generator_draw = guarded<generator_draw>,
-    .manual_seed = guarded<manual_seed>, .prepared_find = prepared_find, .prepared_keep = prepared_keep,
+    .manual_seed = guarded<manual_seed>, .prepared_find = quiet<prepared_find>, .prepared_keep = prepared_keep,
     .tensor_escape = tensor_escape, .tensor_settle = guarded<tensor_settle_>, .line_text = guarded<line_text_>,
     .tensor_pin = guarded<tensor_pin>, .tensor_pinned = tensor_pinned, .capture_begin = guarded<capture_begin>,
     .capture_end = guarded<capture_end>, .graph_launch = guarded<graph_launch>,
@@ -339,7 +354,7 @@ const aj_core core_table = {
 const aj_dispatch dispatch_table = {
     .struct_size = sizeof(aj_dispatch), .minor = AJ_ABI_MINOR, .def_op = guarded<def_op>,
     .def_kernel = guarded<def_kernel>, .def_fallback = guarded<def_fallback>, .def_key = guarded<def_key>,
-    .key_mask = key_mask, .find_op = find_op_, .call = call_, .redispatch = redispatch, .declare = guarded<declare>,
+    .key_mask = quiet<key_mask>, .find_op = find_op_, .call = call_, .redispatch = guarded<redispatch>, .declare = guarded<declare>,
     .declare_view = guarded<declare_view>, .op_count = op_count, .op_at = op_at, .op_info = guarded<find_info>,
     .op_param = guarded<op_param_>, .op_result = guarded<op_result_>, .op_explain = guarded<op_explain>,
     .thread_keys = thread_keys_, .set_thread_keys = set_thread_keys_, .set_fallback = guarded<set_fallback>,

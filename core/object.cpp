@@ -123,6 +123,8 @@ void* object_payload(aj_object* o) { return o ? block(o) + 1 : nullptr; }
 aj_status* type_register(aj_str name, uint64_t payload_size, void (*destroy)(void*), int32_t* out_type) {
   if (!is_type_name(view(name)))
     return fail(AJ_INVALID_ARGUMENT, "type_register: '", name, "' is no name of a type; letters, digits, _ . - and :: make one: \"acme::plan\"");
+  if (payload_size > uint64_t{1} << 40)
+    return fail(AJ_INVALID_ARGUMENT, "type_register: '", name, "': a payload of ", payload_size, " bytes; at most 2^40 are possible");
   aj_registrar* r = transaction();
   bool again = r && is_replaced(r->plugin);
   Type now = {std::string(view(name)), payload_size, destroy,
@@ -182,12 +184,32 @@ aj_status* type_object_new(int32_t type, aj_object** out, void** out_payload) {
 
 void (*object_destroyer(const aj_object* o))(void*) { return block(o)->hidden.destroy; }
 
-void object_destroy(aj_object* o) {
+static void destroy_now(aj_object* o) {
   ObjectBlock* b = block(o);
   auto destroy = b->hidden.destroy;
   call_drop(destroy, b + 1, "destroy function");
   if (o->type >= AJ_DYNAMIC_BEGIN) unpin(Holder::object, reinterpret_cast<const void*>(destroy));
   ::operator delete(b);
+}
+
+// One object may hold the next, a million deep: beyond some depth they wait in a list, linked where their count was.
+void object_destroy(aj_object* o) {
+  constexpr int kDeep = 64;
+  thread_local int depth __attribute__((tls_model("initial-exec"))) = 0;
+  thread_local aj_object* waiting __attribute__((tls_model("initial-exec"))) = nullptr;
+  if (depth >= kDeep) {
+    o->refs_private = reinterpret_cast<uint64_t>(waiting);
+    waiting = o;
+    return;
+  }
+  depth++;
+  destroy_now(o);
+  while (depth == 1 && waiting) {
+    aj_object* next = waiting;
+    waiting = reinterpret_cast<aj_object*>(next->refs_private);
+    destroy_now(next);
+  }
+  depth--;
 }
 
 void release(aj_object* o) {
@@ -233,6 +255,9 @@ aj_status* list_new(const aj_value* items, uint32_t n, aj_object** out) {
   for (uint32_t i = 0; i < n; i++) {
     if (refers(items[i].tag))
       return fail(AJ_INVALID_ARGUMENT, "list_new: item ", i, " refers to memory of its own; wrap it in an object");
+    int32_t tag = items[i].tag;
+    if (tag < AJ_NONE || (tag > AJ_MEMORY_FORMAT && tag < AJ_TENSOR) || tag > AJ_OBJECT || (tag >= AJ_TENSOR && !items[i].v.object))
+      return fail(AJ_INVALID_ARGUMENT, "list_new: item ", i, " has the tag ", tag, tag >= AJ_TENSOR && tag <= AJ_OBJECT ? " and is NULL" : ", which is none of a value");
   }
   for (uint32_t i = 0; i < n; i++)
     if (items[i].tag >= AJ_TENSOR) any_retain(items[i].v.object);
@@ -302,6 +327,7 @@ aj_status* value_own(const aj_value& v, aj_value* out) {
 }
 
 aj_status* function_new(aj_function_fn fn, void* self, void (*drop)(void*), aj_object** out) {
+  if (!fn) return fail(AJ_INVALID_ARGUMENT, "function_new: the function is NULL");
   void* p;
   AJ_TRY(object_new(AJ_FUNCTION, sizeof(Function), function_destroy, out, &p));
   *static_cast<Function*>(p) = {fn, self, drop};

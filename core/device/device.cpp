@@ -70,7 +70,7 @@ int32_t other_provider(DeviceRegistry& r, std::string_view name, std::string_vie
     if (p->name != name || p->plugin != plugin || !p->on) continue;
     int32_t active = r.number_of(name);
     if (active && r.kinds[active].load()->provider == p) return active;
-    int32_t number = r.free_number(0);
+    int32_t number = r.free_number(0, {});
     if (number) r.kinds[number] = r.make(std::string(name) + "@" + std::string(plugin), p);
     return number;
   }
@@ -109,10 +109,12 @@ int32_t DeviceRegistry::number_of(std::string_view name) const {
   return 0;
 }
 
-int32_t DeviceRegistry::free_number(int32_t wanted) const {
-  if (wanted >= 1 && wanted <= kMaxKinds && !kinds[wanted].load()) return wanted;
+int32_t DeviceRegistry::free_number(int32_t wanted, std::string_view name) const {
+  // The codes of devices that everybody knows are for those alone, whoever is loaded first.
+  auto kept = [name](int32_t n) { return (n == kDLCPU && name != "cpu") || (n == kDLCUDA && name != "cuda") || (n == kDLROCM && name != "hip"); };
+  if (wanted >= 1 && wanted <= kMaxKinds && !kinds[wanted].load() && !kept(wanted)) return wanted;
   for (int32_t n = kMaxKinds; n >= 1; n--)
-    if (!kinds[n].load()) return n;
+    if (!kinds[n].load() && !kept(n)) return n;
   return 0;
 }
 
@@ -218,7 +220,7 @@ aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin, boo
       return nullptr;
     }
   if (!r.number_of(name)) {
-    int32_t number = r.free_number(v->dlpack_type);
+    int32_t number = r.free_number(v->dlpack_type, name);
     if (!number)
       return fail(AJ_OUT_OF_RANGE, "def_device: '", name, "' would be the ", kMaxKinds + 1,
                   "th kind of device; a process has ", kMaxKinds);

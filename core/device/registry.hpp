@@ -38,7 +38,7 @@ struct DeviceRegistry {
   std::vector<std::pair<std::string, std::string>> preferred;  // device, plugin
 
   int32_t number_of(std::string_view name) const;
-  int32_t free_number(int32_t wanted) const;  // 0: none left
+  int32_t free_number(int32_t wanted, std::string_view name) const;  // 0: none left
   std::shared_ptr<Provider> best(std::string_view name) const;  // of those that are on
   DeviceKind* make(std::string name, std::shared_ptr<Provider> provider);
 };

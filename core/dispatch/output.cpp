@@ -156,7 +156,6 @@ namespace {
 aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const int64_t* shape, const int64_t* strides) {
   Frame* f = reinterpret_cast<Frame*>(call);
   if (i >= call->nrets) return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " of ", call->nrets));
-  if (f->made[i].tag != AJ_NONE) return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " twice"));
   if (ndim < 0 || ndim > kMaxDims) return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares ", ndim, " dimensions"));
   const DType* dtype = find_dtype(dl);
   if (!dtype) return declared(f, fail(AJ_WRONG_TYPE, f->op->schema.ident, ": declares the unknown ", dl));
@@ -171,6 +170,7 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
     return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident, ": declares a result of ", dl, " and shape ", sizes,
                             "; it is its argument, ", t->dl.dtype, " of shape ", adjoin::shape(t)));
   }
+  if (f->made[i].tag != AJ_NONE) return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " twice"));
   aj_value given = f->given[i];
   bool buffered = false;
   if (given.tag == AJ_TENSOR) {  // a kernel of this kind may read its inputs after it began to write

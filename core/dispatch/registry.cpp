@@ -236,6 +236,8 @@ aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
 aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self) {
   AJ_TRY(check_open(r, "def_fallback"));
   if (!fn) return fail(AJ_INVALID_ARGUMENT, "def_fallback: ", key, ": no function");
+  if (view(key) == "autograd" || view(key) == "profiler")
+    return fail(AJ_INVALID_ARGUMENT, "def_fallback: key '", key, "' is the core's own and calls no kernels; def_key gives a key of the plugin's");
   r->fallbacks.push_back({"", std::string(view(key)), "",
                           Kernel{fn, self, kKernelFallback, 0, 0, nullptr, nullptr, r->plugin, std::string(view(key)), 0}});
   return nullptr;
@@ -324,6 +326,8 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
     return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ", v ? v->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_device_vtbl, count)), " and a name are needed");
   bool again = false, disabled;
+  // Whoever is loaded first does not take the host: the installed cpu is there before a second one joins it.
+  if (view(v->name) == "cpu" && r->plugin != "cpu") free_status(load_provider_of("device:cpu"));
   {
     std::shared_lock guard(registry().lock);
     disabled = is_disabled(r->plugin);

@@ -318,7 +318,7 @@ struct Written {
 };
 
 // A kernel at a key made a new tensor where `target` was to be written. Above the tape the copy is a call, and recorded.
-aj_status* move_into(aj_tensor* target, aj_value* ret, bool above) {
+aj_status* move_into(const aj_op* op, aj_tensor* target, aj_value* ret, bool above) {
   static const aj_op* copy = find_op("copy_");
   aj_tensor* made = ret->v.tensor;
   Ref held(made);
@@ -328,6 +328,7 @@ aj_status* move_into(aj_tensor* target, aj_value* ret, bool above) {
   aj_object* payload = key && !(key & (key - 1)) ? tensor_payload(made, key) : nullptr;
   if (payload && std::ranges::equal(shape(made), shape(target)) && priv(made).dtype == priv(target).dtype)
     return tensor_set_payload(target, payload);
+  if (is_strided(target)) AJ_TRY(fit_given(op, target, shape(made)));
   if (!above) return copy_into(target, made);
   aj_value both[2] = {value(target), value(made)}, same = none();
   AJ_TRY(call(copy, both, 2, &same, 1));
@@ -398,7 +399,7 @@ aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* giv
   for (uint32_t i = 0; !s && i < call->nrets; i++) {
     aj_tensor* target = target_of(call, given, i);
     if (!target || rets[i].tag != AJ_TENSOR) continue;
-    if (rets[i].v.tensor != target) s = move_into(target, &rets[i], above);
+    if (rets[i].v.tensor != target) s = move_into(op, target, &rets[i], above);
     else if (above) s = left_above(k, call, target, written[i]);
   }
   tls.exclude = before;

@@ -78,7 +78,9 @@ aj_status* default_of(Defaults& d, DLDevice device, aj_object** out) {
 }  // namespace
 
 aj_status* generator_new(DLDevice device, aj_object** out) {
-  return make(device, unpredictable_seed(), out);
+  Device* d;
+  AJ_TRY(device_open(device, &d));
+  return make(d->id, unpredictable_seed(), out);
 }
 
 aj_status* generator_default(DLDevice device, aj_object** out) {

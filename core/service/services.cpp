@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/guarded.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/thread/fork.hpp"
 
@@ -141,7 +142,7 @@ uint64_t revision() { return changes.load(std::memory_order_acquire); }
 }  // namespace
 
 const aj_services services_table = {
-    sizeof(aj_services), AJ_ABI_MINOR, count, at, choose, chosen, revision};
+    sizeof(aj_services), AJ_ABI_MINOR, quiet<count>, guarded<at>, guarded<choose>, quiet<chosen>, revision};
 
 aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
   Services& s = services();

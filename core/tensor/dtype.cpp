@@ -131,6 +131,7 @@ aj_status* set_default_dtype(int index) {
 }
 
 aj_status* register_dtype(std::string_view name, uint32_t bits, int32_t cls, DLDataType* out) {
+  if (name.empty()) return fail(AJ_INVALID_ARGUMENT, "dtype_register: a dtype needs a name");
   std::lock_guard guard(register_lock);
   auto take_back = [](int i) {
     if (aj_registrar* r = transaction()) r->undo.push_back([i] { hidden[i] = true; });

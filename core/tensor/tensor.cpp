@@ -144,7 +144,7 @@ aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_
 }
 
 void storage_bytes_free(Storage* s) {
-  contents_changed(*s);
+  if (!(s->flags & kStorageWrap)) contents_changed(*s);  // no write: nobody else's version moves
   if (s->flags & kStorageForeign) {
     auto* f = static_cast<ForeignStorage*>(s);
     call_drop(f->drop, f->ctx, "drop function");

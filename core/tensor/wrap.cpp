@@ -145,6 +145,14 @@ aj_status* ask(aj_tensor* t, T** out) {
   return w->def.*F ? unrecorded(w, w->def.*F, name_of<F>(), t, out) : nullptr;
 }
 
+aj_status* tensor_payload_get(const aj_tensor* t, uint64_t key, aj_object** out) {
+  *out = nullptr;
+  if (is_strided(t) || wrap_of(t).key != key) return nullptr;
+  SpinGuard guard(wrap_of(t).spin);
+  retain(*out = wrap_of(t).payload);
+  return nullptr;
+}
+
 int32_t tensor_layout(const aj_tensor* t) { return is_strided(t) ? int32_t(AJ_LAYOUT_STRIDED) : wrap_of(t).layout; }
 int32_t tensor_level(const aj_tensor* t) { return is_strided(t) ? 0 : wrap_of(t).level; }
 
@@ -207,10 +215,10 @@ aj_status* settle_wrapper(aj_tensor* t, std::string_view who) {
 }
 
 uint32_t watched_version(const aj_tensor* t) {
-  uint32_t own = storage(t).version;
-  if (!is_wrap(t) || !wrap_of(t).version_of) return own;
   constexpr uint32_t watched = 1u << 31;  // no storage's own number, so a plain look at it finds a difference
-  return watched | (own + watched_version(wrap_of(t).version_of));
+  uint32_t flag = 0;
+  for (; is_wrap(t) && wrap_of(t).version_of; t = wrap_of(t).version_of) flag = watched;  // where every write is counted
+  return flag | storage(t).version;
 }
 
 void wrap_written(Storage& s) {
@@ -237,6 +245,7 @@ const aj_wrappers wrap_table = {
     .tensor_strided = guarded<tensor_strided>,
     .tensor_describe = guarded<ask<&aj_wrapper_def::describe, aj_object>>, .tensor_copy = guarded<tensor_copy>,
     .tensor_parts = guarded<ask<&aj_wrapper_def::parts, aj_object>>, .tensor_layout = tensor_layout, .tensor_level = tensor_level,
+    .tensor_payload_get = tensor_payload_get,
 };
 
 }  // namespace adjoin

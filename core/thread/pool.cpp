@@ -24,6 +24,7 @@
 #include "core/frontend.hpp"
 #include "core/interfaces.hpp"
 #include "core/memory/limit.hpp"
+#include "core/plugin/caught.hpp"
 #include "core/thread/fork.hpp"
 #include "core/tls.hpp"
 
@@ -166,6 +167,15 @@ Claim claim_chunks(Region& r) {
   return {i, i + n};
 }
 
+// What a body lets out must pass neither a worker nor the region that others still work on.
+inline aj_status* run_body(aj_status* (*body)(void*, int64_t, int64_t), void* self, int64_t lo, int64_t hi) {
+  try {
+    return body(self, lo, hi);
+  } catch (...) {
+    return thrown_by(reinterpret_cast<const void*>(body), "parallel body");
+  }
+}
+
 void run_chunks(Region& r, Asking* asking) {
   for (;;) {
     Claim claim = claim_chunks(r);
@@ -173,7 +183,7 @@ void run_chunks(Region& r, Asking* asking) {
     for (int64_t i = claim.from; i < std::min(claim.to, r.failed.load(std::memory_order_relaxed));
          ++i) {
       int64_t lo = i * r.grain;
-      if (aj_status* s = r.body(r.self, lo, std::min(r.n, lo + r.grain))) record_error(r, i, s);
+      if (aj_status* s = run_body(r.body, r.self, lo, std::min(r.n, lo + r.grain))) record_error(r, i, s);
       if (!asking) continue;
       if (aj_status* s = asking->ask()) record_error(r, kStopAll, s);
     }
@@ -185,12 +195,12 @@ aj_status* run_inline(int64_t n, int64_t grain, aj_status* (*body)(void*, int64_
   bool outermost = !tls.in_parallel && n > grain;
   if (!outermost) {
     for (int64_t lo = 0; lo < n; lo += std::min(grain, n - lo))
-      AJ_TRY(body(self, lo, lo + std::min(grain, n - lo)));
+      AJ_TRY(run_body(body, self, lo, lo + std::min(grain, n - lo)));
     return nullptr;
   }
   Asking asking;
   for (int64_t lo = 0; lo < n; lo += std::min(grain, n - lo)) {
-    AJ_TRY(body(self, lo, lo + std::min(grain, n - lo)));
+    AJ_TRY(run_body(body, self, lo, lo + std::min(grain, n - lo)));
     AJ_TRY(asking.ask());
   }
   return nullptr;
