@@ -5,11 +5,11 @@
  * that only the key's plugin understands. It has a place on the tape as any tensor has. AJ_TENSOR_STRIDED is
  * missing in its flags and dl.data is NULL; no flag says "deferred". Calls with it go to the kernels of its
  * key (def_kernel, def_fallback). Where neither serves an op, its body does; where it has none, the wrapper
- * is settled; where it cannot be, the call is refused, naming op, key and layout. While a call is recorded, an
- * op with a body and without a derivative runs its body, whatever kernels the key has: def_vjp with `key`
- * makes them serve. No kernel of a backend ever
- * meets a wrapper, whatever keys a thread excludes. A kernel at the key may return a new tensor where an old
- * one is to be written (call->rets[i] given): the core moves its payload, or its values, into the old one.
+ * is settled; where it cannot be, the call is refused, naming op, key and layout. A recorded call of an op
+ * that has a body and no derivative runs the body, whatever kernels the key has: def_vjp with `key` makes
+ * them serve. No kernel of a backend ever meets a wrapper, whatever keys a thread excludes.
+ * A kernel at the key may return a new tensor where an old one is to be written (call->rets[i] given): the
+ * core moves its payload, or its values, into the old one.
  * For an op of kind "view" it returns a tensor made with view_of: a wrapper without is refused, for writes to
  * it would be lost. A body that makes its result by tensor_wrap has no history that the tape could see: while
  * a tensor that requires grad is recorded such a result is refused; the op needs a derivative (def_vjp).
@@ -95,8 +95,9 @@ typedef struct aj_wrappers { /* EXTENSIBLE. "x.wrap", 1 */
   aj_status* (*tensor_set_payload)(aj_tensor* t, aj_object* payload);
 
   /* `t` has its values now: it takes over the memory and strides of `source` (strided, of its device, dtype
-   * and shape; who writes it from now on writes `t`, as a base and its views do) and loses key and payload. Its aliases follow when they
-   * are read. A tensor that was fulfilled stays as it is: whoever came first was right. */
+   * and shape; who writes it from now on writes `t`, as a base and its views do) and loses key and payload.
+   * Its aliases follow when they are read. A tensor that was fulfilled stays as it is: whoever came first
+   * was right. */
   aj_status* (*tensor_fulfil)(aj_tensor* t, aj_tensor* source);
 
   /* For readers; of strided tensors, too. `who` stands at the begin of a refusal: "item". */

@@ -110,8 +110,7 @@ int32_t DeviceRegistry::number_of(std::string_view name) const {
 }
 
 int32_t DeviceRegistry::free_number(int32_t wanted, std::string_view name) const {
-  // The codes of devices that everybody knows are for those alone, whoever is loaded first.
-  auto kept = [name](int32_t n) { return (n == kDLCPU && name != "cpu") || (n == kDLCUDA && name != "cuda") || (n == kDLROCM && name != "hip"); };
+  auto kept = [name](int32_t n) { return n == kDLCPU && name != "cpu"; };  // the host's, whoever is loaded first
   if (wanted >= 1 && wanted <= kMaxKinds && !kinds[wanted].load() && !kept(wanted)) return wanted;
   for (int32_t n = kMaxKinds; n >= 1; n--)
     if (!kinds[n].load() && !kept(n)) return n;

@@ -63,7 +63,7 @@ std::map<std::string, std::string> noted_files() {
   return noted().files;
 }
 
-aj_status* library_open(aj_str plugin, aj_str file, void** out_handle) {
+aj_status* library_open(aj_str plugin, aj_str file, void** out_handle) try {
   *out_handle = nullptr;
   std::string path(view(file));
   if (std::string bad = catalog().policy().refuses_library(&path); !bad.empty())
@@ -89,6 +89,8 @@ aj_status* library_open(aj_str plugin, aj_str file, void** out_handle) {
   }
   *out_handle = handle;
   return nullptr;
+} catch (const std::exception& e) {  // a text of no length that there is
+  return fail(AJ_INVALID_ARGUMENT, "library_open: ", e.what());
 }
 
 }  // namespace adjoin::plugin

@@ -10,7 +10,6 @@
 
 #include "core/device/device.hpp"
 #include "core/dispatch/trace.hpp"
-#include "core/guarded.hpp"
 #include "core/interfaces.hpp"
 #include "core/plugin/catalog.hpp"
 #include "core/plugin/libraries.hpp"
@@ -154,7 +153,7 @@ constexpr aj_plugins kTable = {.struct_size = sizeof(aj_plugins),
                                .unload = plugin::unload,
                                .lock = plugin::lock,
                                .verify = plugin::verify,
-                               .library_open = guarded<plugin::library_open>,
+                               .library_open = plugin::library_open,
                                .trace = trace_ops};
 
 void warn_if_others_may_write(const Candidate& c) {
