@@ -187,13 +187,18 @@ void (*object_destroyer(const aj_object* o))(void*) { return block(o)->hidden.de
 static void destroy_now(aj_object* o) {
   ObjectBlock* b = block(o);
   auto destroy = b->hidden.destroy;
-  call_drop(destroy, b + 1, "destroy function");
-  if (o->type >= AJ_DYNAMIC_BEGIN) unpin(Holder::object, reinterpret_cast<const void*>(destroy));
+  if (o->type >= AJ_DYNAMIC_BEGIN) {
+    call_drop(destroy, b + 1, "destroy function");
+    unpin(Holder::object, reinterpret_cast<const void*>(destroy));
+  } else {
+    destroy(b + 1);  // the core's own, which throw nothing
+  }
   ::operator delete(b);
 }
 
 // One object may hold the next, a million deep: beyond some depth they wait in a list, linked where their count was.
 void object_destroy(aj_object* o) {
+  if (!block(o)->hidden.destroy && o->type < AJ_DYNAMIC_BEGIN) return ::operator delete(block(o));
   constexpr int kDeep = 64;
   thread_local int depth __attribute__((tls_model("initial-exec"))) = 0;
   thread_local aj_object* waiting __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -253,9 +258,9 @@ aj_status* list_new_stealing(aj_value* items, uint32_t n, aj_object** out) {
 
 aj_status* list_new(const aj_value* items, uint32_t n, aj_object** out) {
   for (uint32_t i = 0; i < n; i++) {
-    if (refers(items[i].tag))
-      return fail(AJ_INVALID_ARGUMENT, "list_new: item ", i, " refers to memory of its own; wrap it in an object");
     int32_t tag = items[i].tag;
+    if (tag == AJ_TENSOR && items[i].v.tensor) continue;
+    if (refers(tag)) return fail(AJ_INVALID_ARGUMENT, "list_new: item ", i, " refers to memory of its own; wrap it in an object");
     if (tag < AJ_NONE || (tag > AJ_MEMORY_FORMAT && tag < AJ_TENSOR) || tag > AJ_OBJECT || (tag >= AJ_TENSOR && !items[i].v.object))
       return fail(AJ_INVALID_ARGUMENT, "list_new: item ", i, " has the tag ", tag, tag >= AJ_TENSOR && tag <= AJ_OBJECT ? " and is NULL" : ", which is none of a value");
   }

@@ -78,8 +78,9 @@ aj_status* run_body(Frame* f, const Kernel* k, aj_value* rets, uint32_t nrets) {
   Cleaner cleaner{f};
   if (aj_status* s = run_kernel(f->op, k, &f->call, 0)) return name_body(s, f->op->schema.ident);
   AJ_TRY(check_results(f->op, k, &f->call, f->made, nrets));
-  for (uint32_t i = 0; i < nrets; i++)
-    if (__builtin_expect(f->made[i].tag == AJ_TENSOR && !is_strided(f->made[i].v.tensor), 0)) AJ_TRY(check_history(f, i));
+  if (!tls.grad_off)
+    for (uint32_t i = 0; i < nrets; i++)
+      if (__builtin_expect(f->made[i].tag == AJ_TENSOR && !is_strided(f->made[i].v.tensor), 0)) AJ_TRY(check_history(f, i));
   AJ_TRY(hand_out(f, rets, nrets));
   cleaner.done = true;
   return nullptr;
@@ -96,11 +97,17 @@ uint64_t bytes_of(const aj_value* v, uint32_t n) {
 }
 
 // A kernel fills what infer has declared: it would meet no tensor there.
-aj_status* check_declared(const Frame& f, uint32_t nrets) {
+[[gnu::cold, gnu::noinline]] aj_status* look_at_declared(const Frame& f, uint32_t nrets) {
   for (uint32_t i = 0; i < nrets; i++)
     if (f.made[i].tag != AJ_TENSOR && f.op->results_ok[i] == tag_bit(AJ_TENSOR))
       return fail(AJ_INTERNAL, f.op->schema.ident, ": its infer", f.op->provider.empty() ? "" : text(", of plugin '", f.op->provider, "',"),
                   " has declared no result ", i, "; its schema is ", f.op->schema.text);
+  return nullptr;
+}
+
+inline aj_status* check_declared(const Frame& f, uint32_t nrets) {
+  for (uint32_t i = 0; i < nrets; i++)
+    if (__builtin_expect(f.made[i].tag != AJ_TENSOR, 0)) return look_at_declared(f, nrets);
   return nullptr;
 }
 
@@ -148,7 +155,7 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   if (!f.device->host()) AJ_TRY(check_devices(op, f.device, args, nargs));  // two of one kind have one key
   if (f.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
   Cleaner cleaner{&f};
-  if (op->schema.result_is_first && !(op->flags & AJ_OP_ALLOCATES)) {  // the kernel writes the argument
+  if (op->writes && op->schema.result_is_first && !(op->flags & AJ_OP_ALLOCATES)) {  // the kernel writes the argument
     retain(args[0].v.tensor);
     f.made[0] = value(args[0].v.tensor);
   }

@@ -130,7 +130,7 @@ aj_status* set_kind(aj_op* op) {
         return fail(AJ_INVALID_ARGUMENT, s.name, ": kind '", k.name, "' needs a tensor first and a tensor as result; use custom");
       if (s.results.size() > size_t(kMaxResults))
         return fail(AJ_INVALID_ARGUMENT, s.name, ": ", uint64_t(s.results.size()), " results; at most ", kMaxResults, " are possible");
-      if (!op->infer && !op->body && !(op->flags & AJ_OP_ALLOCATES) && !has_own_shapes(op))
+      if (!op->infer && !op->body && !(op->flags & AJ_OP_ALLOCATES) && !has_own_shapes(op) && !(s.result_is_first && s.results.size() == 1))
         return fail(AJ_INVALID_ARGUMENT, s.name, ": kind '", k.name, "' needs infer or body, which say the shapes");
       return nullptr;
     }

@@ -370,7 +370,7 @@ const Kernel* resolve(aj_op* op, int bit) {
     bool on = bit < 24 ? k->key == key : key_bit(k->key) == bit;
     if (on && !is_disabled(k->provider)) chain.push_back(k);
   }
-  if (bit == kMetaType - 1 && chain.empty() && (op->infer || has_own_shapes(op))) chain.push_back(&meta_kernel);
+  if (bit == kMetaType - 1 && chain.empty() && (op->infer || has_own_shapes(op) || (op->schema.result_is_first && !op->has_body))) chain.push_back(&meta_kernel);
   if (bit < 24 && op->has_body && !is_disabled(op->provider) && body_may_serve(op->schema.name, key)) chain.push_back(&op->body_kernel);
   if (bit >= 24 && registry().fallbacks[bit]) chain.push_back(registry().fallbacks[bit]);
   // Chains that are replaced stay, since a call may be inside, and serve again when plugins come back.

@@ -65,7 +65,12 @@ void tell(aj_status* s) {
 }
 
 void call_drop(void (*drop)(void*), void* self, const char* what) {
-  if (drop) tell(caught(drop, what, [&]() -> aj_status* { return drop(self), nullptr; }));
+  if (!drop) return;
+  try {
+    drop(self);
+  } catch (...) {
+    tell(thrown_by(reinterpret_cast<const void*>(drop), what));
+  }
 }
 
 }  // namespace adjoin

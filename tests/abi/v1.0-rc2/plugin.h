@@ -94,9 +94,8 @@ typedef aj_status* (*aj_plugin_drain_fn)(void);
  * look-up of one of them loads it, whatever `provides` says: AJ_PLUGIN_OPS("acme::squash(Tensor input) ->
  * Tensor\n"). */
 #define AJ_PLUGIN_OPS(schemas_)                                                                         \
-  AJ_EXTERN_C_ const char aj_plugin_ops_v1[];                                                           \
-  __attribute__((section(AJ_OPS_SECTION), used, visibility("hidden")))                                  \
-  const char aj_plugin_ops_v1[] = schemas_
+  AJ_EXTERN_C_ __attribute__((visibility("hidden"))) const char aj_plugin_ops_v1[];                     \
+  __attribute__((section(AJ_OPS_SECTION), used)) const char aj_plugin_ops_v1[] = schemas_
 /* The function that init is: AJ_PLUGIN_INIT { return NULL; } with `env` in scope. */
 #define AJ_PLUGIN_INIT                                                \
   AJ_EXTERN_C_ AJ_EXPORT aj_status* aj_plugin_init_v1(const aj_plugin_env* env); \
