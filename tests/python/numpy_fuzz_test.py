@@ -1,4 +1,4 @@
-"""tests/python/fuzz_test.py: random calls beside NumPy: creation, indices, reductions, views and writes, promotion, out=.
+"""tests/python/numpy_fuzz_test.py: random calls beside NumPy: creation, indices, reductions, views and writes, promotion, out=.
 
 A case is a pair of lines, ours and NumPy's, that leave their result in `r`. ADJOIN_FUZZ_CASES says how many, ADJOIN_FUZZ_SEED which;
 what differs is told by the shortest line that shows it.
