@@ -360,7 +360,12 @@ aj_status* device_kind_count(int32_t type, int32_t* out) {
   const aj_device_vtbl& v = k->provider->vtbl;
   Pin pin(Holder::call, v.count);  // who unmaps says `gone` before it counts
   if (k->gone) return fail(AJ_UNAVAILABLE, "device '", name, "': its plugin was disabled");
-  if (aj_status* s = caught(v.count, "count", [&] { return v.count(v.self, out); })) return prefix(s, text("device '", k->name, "': "));
+  auto count = [&] {
+    aj_status* s = v.count(v.self, out);
+    if (s && s->code == AJ_UNAVAILABLE && !s->is_static) s->placed = true;  // a reason for people, no fault of the plugin's
+    return s;
+  };
+  if (aj_status* s = caught(v.count, "count", count)) return prefix(s, text("device '", k->name, "': "));
   if (*out >= 0) return nullptr;
   return fail(AJ_INTERNAL, "device '", k->name, "': plugin '", k->provider->plugin, "' counts ", *out, " devices");
 }

@@ -68,7 +68,8 @@ def __getattr__(name):
         found = _Space(name, f"{__name__}.{name}")
     if found is None:
         home = _homes().get(name)
-        found = _C.find_op(home) if home else None
+        if home and (op := _C.find_op(home)):
+            return op  # not kept: a plugin may bring a space, or a second op, of that name
     if found is None:
         _C.find_op(f"{name}::_")  # a plugin that provides the space may be waiting to be loaded
         found = _Space(name, f"{__name__}.{name}") if name in _spaces() else None

@@ -113,7 +113,7 @@ bool store_int(PyObject* o, char* to, DLDataType d) {
   if (overflow || x < low || x > high) {
     DtypeObject* dtype = dtype_object(d);
     PyErr_Format(PyExc_RuntimeError, "tensor: %R does not fit into %U, which holds %lld to %lld; take a wider dtype", o, dtype->name,
-                 static_cast<long long>(low), static_cast<long long>(high));
+                 static_cast<long long>(is_signed ? low : 0), static_cast<long long>(high));
     return false;
   }
   std::memcpy(to, &x, d.bits / 8);  // little-endian: the low bytes come first
