@@ -195,10 +195,9 @@ aj_status* run_keeping_order(aj_op* op, uint64_t keys, const aj_value* args, uin
 }
 
 // A kernel at a key may have passed on a slot with AJ_VALUE_LENT: what comes back there is counted.
-inline aj_status* owned(aj_status* s, bool lent, aj_value* rets, uint32_t nrets) {
-  if (__builtin_expect(lent, 0))
-    for (uint32_t i = 0; !s && i < nrets; i++)
-      if (rets[i].tag == AJ_TENSOR) rets[i].aux = 0;
+inline aj_status* owned(aj_status* s, aj_value* rets, uint32_t nrets) {
+  for (uint32_t i = 0; !s && i < nrets; i++)
+    if (rets[i].tag == AJ_TENSOR) rets[i].aux = 0;
   return s;
 }
 
@@ -208,15 +207,14 @@ inline aj_status* owned(aj_status* s, bool lent, aj_value* rets, uint32_t nrets)
   keys &= ~kAutogradKey;
   bool writes = op->writes;
   for (uint32_t i = 0; i < nrets; i++) writes |= rets[i].tag != AJ_NONE;
-  const bool lent = tls.exclude != 0;  // inside of such a kernel its key is excluded
   if (__builtin_expect(keys >> 24 != 0, 0))
-    return owned(boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets, writes), lent, rets, nrets);
+    return owned(boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets, writes), rets, nrets);
   if (__builtin_expect(flags & AJ_TENSOR_FREE_ORDER, 0)) {
     if (!keeps_order(op, args, nargs)) AJ_TRY(settle_orders(args, nargs));
-    else if (writes) return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run_keeping_order), lent, rets, nrets);
+    else if (writes) return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run_keeping_order), rets, nrets);
     else return run_keeping_order(op, keys, args, nargs, rets, nrets, rec);
   }
-  if (__builtin_expect(writes, 0)) return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run), lent, rets, nrets);
+  if (__builtin_expect(writes, 0)) return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run), rets, nrets);
   return run(op, keys, args, nargs, rets, nrets, rec);
 }
 

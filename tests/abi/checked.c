@@ -100,47 +100,34 @@ static aj_status* as_a_number(void* self, aj_call* call) {
   (void)self;
   return ops->declare(call, 0, call->args[0].v.tensor->dl.dtype, 0, NULL, NULL);
 }
+static aj_status* kernel_at(const aj_plugin_env* env, const char* op, const char* key_name, aj_kernel_fn fn) {
+  aj_kernel_def k;
+  memset(&k, 0, sizeof k);
+  k.struct_size = sizeof k;
+  k.op = text(op);
+  k.key = text(key_name);
+  k.fn = fn;
+  return ops->def_kernel(env->registrar, &k);
+}
 static aj_status* define_mark(const aj_plugin_env* env, const char* schema, const char* name, aj_status* (*infer)(void*, aj_call*)) {
   aj_op_def d;
-  aj_kernel_def k;
   memset(&d, 0, sizeof d);
   d.struct_size = sizeof d;
   d.schema = text(schema);
   d.infer = infer;
   TRY(ops->def_op(env->registrar, &d));
-  memset(&k, 0, sizeof k);
-  k.struct_size = sizeof k;
-  k.op = text(name);
-  k.key = text("cpu");
-  k.fn = mark;
-  return ops->def_kernel(env->registrar, &k);
+  return kernel_at(env, name, "cpu", mark);
 }
 
 static aj_status* define(const aj_plugin_env* env, const char* schema, const char* name, aj_kernel_fn kernel, aj_kernel_fn body) {
   aj_op_def d;
-  aj_kernel_def k;
   memset(&d, 0, sizeof d);
   d.struct_size = sizeof d;
   d.flags = body ? 0 : AJ_OP_ALLOCATES;
   d.schema = text(schema);
   d.body = body;
   TRY(ops->def_op(env->registrar, &d));
-  if (!kernel) return NULL;
-  memset(&k, 0, sizeof k);
-  k.struct_size = sizeof k;
-  k.op = text(name);
-  k.key = text("cpu");
-  k.fn = kernel;
-  return ops->def_kernel(env->registrar, &k);
-}
-static aj_status* at_key(const aj_plugin_env* env, const char* op, aj_kernel_fn fn) {
-  aj_kernel_def k;
-  memset(&k, 0, sizeof k);
-  k.struct_size = sizeof k;
-  k.op = text(op);
-  k.key = text("bag");
-  k.fn = fn;
-  return ops->def_kernel(env->registrar, &k);
+  return kernel ? kernel_at(env, name, "cpu", kernel) : NULL;
 }
 
 AJ_PLUGIN_INIT {
@@ -182,9 +169,9 @@ AJ_PLUGIN_INIT {
   v.op = text("bag::with_vjp");
   v.vjp = same_grad;
   TRY(autograd->def_vjp(env->registrar, &v));
-  TRY(at_key(env, "unsqueeze", no_view));
-  TRY(at_key(env, "squeeze.dim", a_view));
-  TRY(at_key(env, "t", no_view));
+  TRY(kernel_at(env, "unsqueeze", "bag", no_view));
+  TRY(kernel_at(env, "squeeze.dim", "bag", a_view));
+  TRY(kernel_at(env, "t", "bag", no_view));
   TRY(define(env, "bag::plan(Tensor x) -> Object<bag::plan>", "bag::plan", give_plan, NULL));
   TRY(define(env, "bag::wrong(Tensor x) -> Object<bag::plan>", "bag::wrong", give_other, NULL));
   TRY(define(env, "bag::any(Tensor x) -> Object", "bag::any", give_other, NULL));
