@@ -71,7 +71,7 @@ start "other languages" python -m pytest -q tests/frontends
 start "packages" python -m pytest -q tests/packages
 finish
 for isa in base avx2; do  # the best of this processor was used above
-  start "kernels for $isa" env ADJOIN_CPU_ISA=$isa python -m pytest -q tests/ops/rows_test.py tests/python/products_test.py
+  start "kernels for $isa" env ADJOIN_CPU_ISA=$isa python -m pytest -q tests/ops/rows_test.py tests/python/tensor/products_test.py
 done
 finish
 if [ "$sanitizers" = 1 ]; then

@@ -1,0 +1,271 @@
+"""tests/python/nn/module_test.py: what Module promises: parts, names, state dicts, conversion,
+copies, text."""
+
+import copy
+import pickle
+from collections import OrderedDict
+
+import adjoin
+import pytest
+from adjoin import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 3)
+        self.norm = nn.BatchNorm1d(3)
+        self.again = self.first
+        self.scale = nn.Parameter(adjoin.ones(3))
+        self.register_buffer("seen", adjoin.zeros(1))
+        self.register_buffer("scratch", adjoin.zeros(1), persistent=False)
+
+    def forward(self, x):
+        return self.norm(self.first(x)) * self.scale
+
+
+def names(pairs):
+    return [name for name, _ in pairs]
+
+
+def test_parts_by_name():
+    net = Net()
+    assert names(net.named_parameters()) == [
+        "scale", "first.weight", "first.bias", "norm.weight", "norm.bias",
+    ]  # fmt: skip
+    assert "again.weight" in names(net.named_parameters(remove_duplicate=False))
+    assert names(net.named_modules()) == ["", "first", "norm"]
+    assert names(net.named_children()) == ["first", "norm"]
+    assert names(net.named_buffers(recurse=False)) == ["seen", "scratch"]
+    assert len(list(net.parameters())) == 5
+    assert net.get_submodule("norm") is net.norm
+    assert net.get_parameter("first.bias") is net.first.bias
+    assert net.get_buffer("norm.running_mean") is net.norm.running_mean
+    with pytest.raises(AttributeError, match="Linear has no attribute `absent`"):
+        net.get_submodule("first.absent")
+
+
+def test_setting_attributes_registers():
+    net = nn.Module()
+    net.weight = nn.Parameter(adjoin.ones(2))
+    net.child = nn.ReLU()
+    net.buffer = nn.Buffer(adjoin.zeros(1), persistent=False)
+    assert list(net._parameters) == ["weight"] and list(net._modules) == ["child"]
+    assert list(net._buffers) == ["buffer"] and list(net.state_dict()) == ["weight"]
+    net.weight = None
+    assert net.weight is None and list(net.parameters()) == []
+    net.buffer = adjoin.ones(3)
+    assert net._buffers["buffer"].shape == (3,)
+    with pytest.raises(TypeError, match="cannot assign 'int' as child module 'child'"):
+        net.child = 3
+    net.child = nn.Parameter(adjoin.ones(1))
+    assert "child" in net._parameters and "child" not in net._modules
+    del net.child
+    assert not hasattr(net, "child")
+    with pytest.raises(AttributeError, match="'Module' object has no attribute 'child'"):
+        net.child  # noqa: B018
+
+
+def test_setting_before_init_is_refused():
+    class Early(nn.Module):
+        def __init__(self, value):
+            self.value = value
+            super().__init__()
+
+    for value in (nn.Parameter(adjoin.ones(1)), nn.ReLU()):
+        with pytest.raises(AttributeError, match=r"before Module.__init__\(\) call"):
+            Early(value)
+
+
+@pytest.mark.parametrize("name", ["a.b", "", "forward"])
+def test_bad_names(name):
+    for register in (
+        lambda: nn.Module().register_parameter(name, None),
+        lambda: nn.Module().register_buffer(name, None),
+        lambda: nn.Module().add_module(name, None),
+    ):
+        with pytest.raises(KeyError):
+            register()
+
+
+def test_only_leaves_are_parameters():
+    made = nn.Parameter(adjoin.ones(1)) * 2
+    with pytest.raises(TypeError, match="torch.nn.Parameter or None required"):
+        nn.Module().register_parameter("weight", made)
+
+
+def test_state_dict_and_back():
+    net, other = Net(), Net()
+    state = net.state_dict()
+    assert "scratch" not in state and "seen" in state
+    assert state._metadata["norm"] == {"version": 2}
+    assert not any(tensor.requires_grad for tensor in state.values())
+    assert state["scale"].data_ptr() == net.scale.data_ptr()
+    with adjoin.no_grad():
+        net.scale.fill_(7)
+    result = other.load_state_dict(state)
+    assert repr(result) == "<All keys matched successfully>"
+    assert other.scale.tolist() == [7.0] * 3
+
+
+def test_wrong_state_dicts():
+    net = nn.Sequential(nn.Linear(2, 3))
+    state = {"0.weight": adjoin.ones(2, 2), "1.bias": adjoin.ones(1), "0.more": adjoin.ones(1)}
+    with pytest.raises(RuntimeError) as caught:
+        net.load_state_dict(state)
+    lines = str(caught.value).split("\n\t")
+    assert lines[0] == "Error(s) in loading state_dict for Sequential:"
+    assert lines[1] == 'Missing key(s) in state_dict: "0.bias". '
+    assert lines[2].startswith('Unexpected key(s) in state_dict: "')
+    assert lines[3].startswith("size mismatch for 0.weight: copying a param with shape")
+    del state["0.weight"]
+    keys = net.load_state_dict(state, strict=False)
+    assert keys.missing_keys == ["0.weight", "0.bias"]
+    assert sorted(keys.unexpected_keys) == ["0.more", "1.bias"]
+    with pytest.raises(TypeError, match="Expected state_dict to be dict-like"):
+        net.load_state_dict(3)
+
+
+def test_assigning_a_state_dict_keeps_its_tensors():
+    net = nn.Linear(2, 3)
+    state = {"weight": adjoin.ones(3, 2, dtype=adjoin.float64), "bias": adjoin.zeros(3)}
+    net.load_state_dict(state, assign=True)
+    assert net.weight.dtype == adjoin.float64 and isinstance(net.weight, nn.Parameter)
+    assert net.weight.data_ptr() == state["weight"].data_ptr() and net.weight.requires_grad
+
+
+def test_state_dict_hooks():
+    calls = []
+    net = Net()
+    net.register_state_dict_pre_hook(lambda module, prefix, keep: calls.append("pre"))
+    net.register_state_dict_post_hook(lambda module, state, *_: state.__delitem__("seen"))
+    net.register_load_state_dict_pre_hook(lambda *args: calls.append(len(args)))
+    net.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
+    assert "seen" not in net.state_dict()
+    net.load_state_dict({})
+    assert calls == ["pre", 8]
+
+
+def test_extra_state():
+    class Counter(nn.Module):
+        count = 0
+
+        def get_extra_state(self):
+            return self.count
+
+        def set_extra_state(self, state):
+            self.count = state
+
+    one, two = Counter(), Counter()
+    one.count = 5
+    two.load_state_dict(one.state_dict())
+    assert two.count == 5
+    with pytest.raises(RuntimeError, match='Missing key.*"_extra_state"'):
+        two.load_state_dict({})
+
+
+def test_conversion_keeps_parameters_the_same_objects():
+    net = Net()
+    weight = net.first.weight
+    net(adjoin.rand(4, 2)).sum().backward()
+    net.double()
+    assert net.first.weight is weight and weight.dtype == adjoin.float64
+    assert weight.grad.dtype == adjoin.float64
+    assert net.norm.num_batches_tracked.dtype == adjoin.int64
+    assert net.to("cpu", adjoin.float32).scale.dtype == adjoin.float32
+    assert net.to(adjoin.ones(1, dtype=adjoin.bfloat16)).scale.dtype == adjoin.bfloat16
+    with pytest.raises(TypeError, match="only accepts floating point or complex dtypes"):
+        net.to(adjoin.int32)
+
+
+def test_modes_and_gradients():
+    net = Net()
+    assert net.eval() is net and not net.norm.training
+    net.train()
+    with pytest.raises(ValueError, match="expected to be boolean"):
+        net.train("yes")
+    net(adjoin.rand(4, 2)).sum().backward()
+    net.zero_grad(set_to_none=False)
+    assert net.scale.grad.tolist() == [0.0] * 3
+    net.zero_grad()
+    assert net.scale.grad is None
+    assert not any(p.requires_grad for p in net.requires_grad_(False).parameters())
+    order = []
+    net.apply(lambda module: order.append(type(module).__name__))
+    assert order == ["Linear", "BatchNorm1d", "Net"]
+
+
+def test_copies_and_pickles():
+    net = Net()
+    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert twin.again is twin.first and twin.scale is not net.scale
+        assert isinstance(twin.scale, nn.Parameter) and twin.scale.requires_grad
+        assert names(twin.named_parameters()) == names(net.named_parameters())
+        assert twin.first.weight.tolist() == net.first.weight.tolist()
+
+
+def test_text():
+    net = nn.Sequential(OrderedDict(conv=nn.Conv2d(1, 2, 3), act=nn.ReLU(inplace=True)))
+    assert repr(net) == (
+        "Sequential(\n  (conv): Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))\n  (act): ReLU(inplace=True)\n)"
+    )
+    assert repr(nn.Module()) == "Module()"
+    assert repr(nn.Linear(2, 3)) == "Linear(in_features=2, out_features=3, bias=True)"
+    assert "first" in dir(Net()) and "scale" in dir(Net())
+
+
+def test_forward_is_missing():
+    with pytest.raises(NotImplementedError, match='missing the required "forward" function'):
+        nn.Module()(1)
+    with pytest.raises(TypeError, match=r"takes 1 positional argument but 2 were given"):
+        nn.Module(3)
+
+
+def test_registration_hooks():
+    from adjoin.nn.modules import module as m
+
+    seen = []
+    handles = [
+        m.register_module_parameter_registration_hook(lambda mod, name, p: seen.append(name)),
+        m.register_module_buffer_registration_hook(lambda mod, name, b: seen.append(name)),
+        m.register_module_module_registration_hook(lambda mod, name, c: seen.append(name)),
+    ]
+    Net()
+    for handle in handles:
+        handle.remove()
+    assert {"weight", "running_mean", "first", "scale"} <= set(seen)
+    count = len(seen)
+    Net()
+    assert len(seen) == count
+
+
+def test_attributes_behind_a_getattr_of_ones_own():
+    class Wrapper(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(self.inner, name)
+
+    class Further(Wrapper):
+        pass
+
+    for kind in (Wrapper, Further):
+        wrapped = kind(nn.Linear(2, 3))
+        assert wrapped.in_features == 2 and wrapped.weight is wrapped.inner.weight
+        with pytest.raises(AttributeError, match="'Linear' object has no attribute 'nothing'"):
+            _ = wrapped.nothing
+
+
+def test_a_property_that_fails_is_not_hidden():
+    class Failing(nn.Module):
+        @property
+        def broken(self):
+            raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        _ = Failing().broken

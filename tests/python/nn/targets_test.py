@@ -1,0 +1,53 @@
+"""tests/python/nn/targets_test.py: dtypes of a loss's targets that mean a mistake."""
+
+import adjoin
+import pytest
+from adjoin.nn import functional as F
+
+SCORES, TWO = adjoin.zeros(2, 3), adjoin.zeros(2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "bool", "float32", "float64"])
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss, adjoin.nn.CrossEntropyLoss()])
+def test_classes_are_int64(loss, dtype):
+    with pytest.raises(RuntimeError, match=rf"target classes must be int64, they are {dtype}.*; use target.long\(\)"):
+        loss(SCORES, adjoin.tensor([0, 1]).to(getattr(adjoin, dtype)))
+
+
+def test_classes_and_probabilities_are_taken():
+    for target in (adjoin.tensor([0, 1]), adjoin.tensor([0, 1], dtype=adjoin.uint8), adjoin.full((2, 3), 1 / 3)):
+        assert abs(F.cross_entropy(SCORES, target).item() - 1.0986123) < 1e-5
+    with pytest.raises(RuntimeError, match="probabilities must have input's shape"):
+        F.cross_entropy(SCORES, adjoin.zeros(2, 4))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("loss", [F.binary_cross_entropy_with_logits, adjoin.nn.BCEWithLogitsLoss(), lambda x, t: F.binary_cross_entropy(x + 0.5, t)])
+def test_targets_between_0_and_1_are_floats(loss, dtype):
+    target = adjoin.tensor([0, 1])
+    with pytest.raises(RuntimeError, match=rf"target must be of floats, it is {dtype}; use target.to\(input.dtype\)"):
+        loss(TWO, target.to(getattr(adjoin, dtype)))
+    assert abs(loss(TWO, target.float()).item() - 0.6931472) < 1e-5
+
+
+WRONG = {  # which element, its value, and what else may stand there
+    "classes": (lambda t: F.cross_entropy(SCORES, t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "below 0": (lambda t: F.cross_entropy(SCORES, t), [-1, 2], (0, -1), "or -100 \\(ignore_index\\)"),
+    "after one ignored": (lambda t: F.cross_entropy(SCORES, t, ignore_index=9), [9, 5], (1, 5), "or 9 \\(ignore_index\\)"),
+    "weighted": (lambda t: F.cross_entropy(SCORES, t, weight=adjoin.ones(3)), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "smoothed": (lambda t: F.cross_entropy(SCORES, t, label_smoothing=0.1), [3, 0], (0, 3), "or -100 \\(ignore_index\\)"),
+    "nll": (lambda t: F.nll_loss(SCORES, t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "recorded": (lambda t: F.cross_entropy(SCORES.clone().requires_grad_(), t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "pictures": (lambda t: F.cross_entropy(adjoin.zeros(1, 3, 2, 2), t), [[[0, 1], [2, 7]]], (3, 7), "or -100 \\(ignore_index\\)"),
+    "reference": (lambda t: F.cross_entropy(SCORES.to("reference"), t.to("reference")), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
+    "labels": (lambda t: F.multilabel_margin_loss(SCORES, t), [[0, -1, 0], [4, -1, 0]], (3, 4), "or -1 \\(the end of a row\\)"),
+    "margins": (lambda t: F.multi_margin_loss(SCORES, t), [0, 5], (1, 5), "$"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_class_that_is_not_there(name):
+    call, target, (at, value), more = WRONG[name]
+    text = f"element {at} of target is {value}: input has 3 classes, so targets are 0 to 2"
+    with pytest.raises(IndexError, match=text + (more if more == "$" else ", " + more)):
+        call(adjoin.tensor(target))

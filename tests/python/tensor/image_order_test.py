@@ -1,0 +1,166 @@
+"""tests/python/tensor/image_order_test.py: images that lie channels-last behind the user's back: where they are turned, and that
+nobody sees it."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import adjoin
+import adjoin.nn.functional as F
+import pytest
+from adjoin import nn
+
+
+def run(program, **environment):
+    """What a program printed, and how often it turned a tensor to C order."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={**os.environ, "ADJOIN_LOG": "trace", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    turned = [line for line in done.stderr.splitlines() if "is turned to C order" in line]
+    return done.stdout, turned
+
+
+BLOCK = """
+    import adjoin, sys
+    from adjoin import nn
+    adjoin.manual_seed(3)
+    class Block(nn.Module):
+        def __init__(self, c):
+            super().__init__()
+            self.c1, self.b1 = nn.Conv2d(c, c, 3, 1, 1, bias=False), nn.BatchNorm2d(c)
+            self.c2, self.b2 = nn.Conv2d(c, c, 3, 1, 1), nn.BatchNorm2d(c)
+            self.relu = nn.ReLU(inplace=True)
+        def forward(self, x):
+            y = self.relu(self.b1(self.c1(x)))
+            return self.relu(self.b2(self.c2(y)) + x)
+    net = nn.Sequential(nn.Conv2d(3, 16, 5, 2, 2), nn.ReLU(), nn.MaxPool2d(2), Block(16), Block(16), nn.AvgPool2d(2))
+    head = nn.Sequential(nn.Flatten(), nn.Linear(16 * 16, 10))
+    x = adjoin.randn(8, 3, 32, 32)
+    for step in range(3):
+        print("step", file=sys.stderr)
+        y = net(x)
+        print("head", file=sys.stderr)
+        loss = head(y).square().mean()
+        loss.backward()
+    print([float(p.grad.square().sum()) for p in net.parameters()])
+"""
+
+
+def test_a_residual_network_is_turned_at_its_end_alone():
+    _, turned = run(BLOCK)
+    assert len(turned) == 3, turned  # one a step: what the head flattens
+    assert all("[8, 16, 4, 4]" in line for line in turned)
+
+
+def test_without_it_the_gradients_are_the_same():
+    with_it, turned = run(BLOCK)
+    without, none = run(BLOCK, ADJOIN_FREE_ORDER="0")
+    assert turned and not none
+    adjoin.testing.assert_close(
+        adjoin.tensor(eval(with_it)), adjoin.tensor(eval(without)), rtol=1e-4, atol=1e-5
+    )
+
+
+def images(n=4):
+    conv = nn.Conv2d(3, 16, 3, padding=1)
+    adjoin.manual_seed(1)
+    return conv, conv(adjoin.randn(n, 3, 16, 16))
+
+
+def c_strides(t):
+    steps = [1]
+    for n in reversed(t.shape[1:]):
+        steps.insert(0, steps[0] * n)
+    return tuple(steps)
+
+
+def test_strides_and_memory_are_those_of_c_order():
+    for look in (
+        lambda t: t.stride() == c_strides(t),
+        lambda t: t.is_contiguous(),
+        lambda t: not t.is_contiguous(memory_format=adjoin.channels_last),
+        lambda t: t.detach().numpy().flags.c_contiguous,
+        lambda t: adjoin.from_dlpack(t.detach()).stride() == c_strides(t),
+        lambda t: memoryview(t.detach()).c_contiguous,
+        lambda t: t.contiguous() is t or t.contiguous().data_ptr() == t.data_ptr(),
+        lambda t: t.view(-1).stride() == (1,),
+        lambda t: t[1].stride() == c_strides(t)[1:],
+        lambda t: t.untyped_storage().nbytes() == t.numel() * 4,
+        lambda t: t.storage_offset() == 0,
+    ):
+        conv, out = images()
+        for t in (out, F.relu(out), F.batch_norm(out, None, None, training=True), F.max_pool2d(out, 2), out + 1):
+            assert look(t)
+
+
+def test_asked_for_channels_last_stays_channels_last():
+    conv, _ = images()
+    x = adjoin.randn(4, 3, 16, 16).contiguous(memory_format=adjoin.channels_last)
+    for t in (conv(x), F.relu(conv(x)), conv.to(memory_format=adjoin.channels_last)(adjoin.randn(4, 3, 16, 16))):
+        assert t.is_contiguous(memory_format=adjoin.channels_last) and not t.is_contiguous()
+
+
+def test_a_detached_tensor_shares_its_memory():
+    _, out = images()
+    before = out.detach()
+    with adjoin.no_grad():
+        before.zero_()
+    assert not out.abs().max()
+    out.data.fill_(2)
+    assert float(out.sum()) == 2 * out.numel()
+
+
+def test_writes_after_a_use_are_still_refused():
+    conv, out = images()
+    y = out.tanh()
+    with adjoin.no_grad():
+        y.mul_(2)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        y.sum().backward()
+
+
+def test_grad_of_a_kept_tensor_and_of_a_leaf():
+    conv, out = images()
+    out.retain_grad()
+    x = adjoin.randn(4, 3, 16, 16, requires_grad=True)
+    (conv(x).relu().sum() + out.relu().sum()).backward()
+    assert x.grad.stride() == c_strides(x) and out.grad.stride() == c_strides(out)
+    assert conv.weight.grad.stride() == c_strides(conv.weight)
+    with adjoin.no_grad():
+        leaf = conv(x)
+    leaf.requires_grad_().square().sum().backward()
+    assert leaf.grad.stride() == c_strides(leaf)
+    assert adjoin.equal(leaf.grad, 2 * leaf)
+
+
+def test_threads_may_look_while_others_compute():
+    conv, _ = images()
+    x = adjoin.randn(8, 3, 32, 32)
+    with adjoin.no_grad():
+        wanted = conv(x).relu().numpy().copy()
+        for _ in range(30):
+            out, wrong = conv(x), []
+
+            def look(out=out, wrong=wrong):
+                if out.stride() != c_strides(out) or (out.numpy().clip(0) != wanted).any():
+                    wrong.append("seen")
+
+            def compute(out=out, wrong=wrong):
+                with adjoin.no_grad():
+                    for _ in range(3):
+                        if (out.relu().numpy() != wanted).any():
+                            wrong.append("computed")
+
+            threads = [threading.Thread(target=f) for f in (compute, look, compute, look)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            assert not wrong

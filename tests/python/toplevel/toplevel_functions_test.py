@@ -1,0 +1,179 @@
+"""tests/python/toplevel/toplevel_functions_test.py: functions of the top level that layers stand on, windows, futures, small tools."""
+
+import math
+import threading
+
+import adjoin
+import pytest
+from adjoin import futures
+from adjoin.nn import functional as F
+from adjoin.signal import windows
+
+X = adjoin.arange(24.0).reshape(2, 4, 3) / 10 - 1
+W, B = adjoin.full((4,), 2.0), adjoin.ones(4)
+close = adjoin.testing.assert_close
+
+
+def test_norms_tell_their_moments():
+    out, mean, scale = adjoin.native_layer_norm(X, (3,), None, None, 1e-5)
+    close(out, F.layer_norm(X, (3,)))
+    close(out, (X - mean) * scale)
+    out, mean, scale = adjoin.native_group_norm(X, W, B, 2, 4, 3, 2, 1e-5)
+    close(out, F.group_norm(X, 2, W, B))
+    assert mean.shape == scale.shape == (2, 2)
+    close(mean, X.reshape(2, 2, 6).mean(-1))
+    running = adjoin.zeros(4)
+    out, mean, scale = adjoin.native_batch_norm(X, W, B, running, adjoin.ones(4), True, 0.1, 1e-5)
+    close(out, (X - mean[:, None]) * scale[:, None] * W[:, None] + B[:, None])
+    close(running, 0.1 * mean)
+    assert [t.numel() for t in adjoin.native_batch_norm(X, W, B, running, adjoin.ones(4), False, 0.1, 1e-5)[1:]] == [0, 0]
+    close(adjoin.batch_norm(X, W, B, None, None, True, 0.1, 1e-5, False), F.batch_norm(X, None, None, W, B, True))
+    close(adjoin.instance_norm(X, W, B, None, None, True, 0.1, 1e-5, False), F.instance_norm(X, weight=W, bias=B))
+
+
+@pytest.mark.filterwarnings("ignore:reduction")
+@pytest.mark.parametrize(("number", "word"), list(enumerate(("none", "mean", "sum"))))
+def test_losses_take_numbers(number, word):
+    x, y = X[0], X[1]
+    sign = (x > 0) * 2.0 - 1
+    one = sign[:, 0]
+    pairs = {
+        "kl_div": (x, y.exp()),
+        "hinge_embedding_loss": (x, sign),
+        "margin_ranking_loss": (x, y, sign, 0.5),
+        "cosine_embedding_loss": (x, y, one, 0.1),
+        "triplet_margin_loss": (x, y, x * 2),
+        "binary_cross_entropy_with_logits": (x, x.sigmoid()),
+    }
+    for name, args in pairs.items():
+        close(getattr(adjoin, name)(*args, reduction=number), getattr(F, name)(*args, reduction=word))
+    close(adjoin.poisson_nll_loss(x, y, True, True, 1e-8, number), F.poisson_nll_loss(x, y, full=True, reduction=word))
+    with pytest.raises(ValueError, match="7 is none of 0"):
+        adjoin.kl_div(x, y, 7)
+
+
+def test_in_place():
+    for name, more in {"selu_": (), "celu_": (0.5,), "threshold_": (0.1, 7.0), "rrelu_": (), "dropout_": (0.5, False),
+                       "alpha_dropout_": (0.5, False), "feature_alpha_dropout_": (0.5, False), "feature_dropout_": (0.5, False)}.items():  # fmt: skip
+        x = X.clone()
+        assert getattr(adjoin, name)(x, *more) is x
+        plain = getattr(F, name[:-1], None)
+        close(x, plain(X, *more) if plain else X)
+
+
+def test_dropout_of_channels_and_its_mask():
+    adjoin.manual_seed(3)
+    kept = adjoin.feature_dropout(adjoin.ones(50, 20, 3), 0.25, True)
+    assert (kept == kept[..., :1]).all()
+    close(kept.unique(), adjoin.tensor([0.0, 4 / 3]))
+    out, mask = adjoin.native_dropout(adjoin.ones(1000), 0.25, True)
+    assert mask.dtype is adjoin.bool and 650 < mask.sum() < 850
+    close(out, mask * (4 / 3))
+    assert adjoin.native_dropout(X, 1.0, True)[0].abs().sum() == 0 and adjoin.native_dropout(X, 0.5, False)[1].all()
+
+
+def test_tables_pools_and_pictures():
+    close(adjoin.embedding(X[0], adjoin.tensor([3, 0])), X[0][[3, 0]])
+    with pytest.raises(NotImplementedError, match="no sparse tensors"):
+        F.embedding(adjoin.tensor([0]), X[0], sparse=True)
+    with pytest.raises(NotImplementedError, match="use Adam"):
+        adjoin.optim.SparseAdam([])
+    best, where = adjoin.max_pool1d_with_indices(X, 2)
+    assert where.tolist() == [[[1]] * 4] * 2 and best.shape == (2, 4, 1)
+    assert adjoin.adaptive_max_pool1d(X, 2)[1].shape == (2, 4, 2)
+    picture = adjoin.arange(16.0).reshape(1, 1, 4, 4)
+    places = adjoin.affine_grid_generator(adjoin.eye(3)[None, :2], (1, 1, 4, 4), False)
+    close(adjoin.grid_sampler(picture, places, 0, 0, False), picture)
+
+
+def test_range_has_its_end():
+    assert adjoin.range(1, 4).tolist() == [1, 2, 3, 4] and adjoin.range(5, 1, -2).tolist() == [5, 3, 1]
+    for wrong in ((5, 1), (0, 1, 0)):
+        with pytest.raises(RuntimeError, match="range|step"):
+            adjoin.range(*wrong)
+
+
+@pytest.mark.parametrize("name", windows.__all__)
+def test_a_window(name):
+    make = getattr(windows, name)
+    more = {"a": [0.5, 0.5]} if name == "general_cosine" else {}
+    for size in (1, 2, 7, 8):
+        w = make(size, dtype=adjoin.float64, **more)
+        assert w.shape == (size,) and w.max() <= 1 + 1e-12
+        close(w, w.flip(0))  # symmetric
+        if name != "cosine" and size > 1:  # which has no place at either end
+            close(make(size, sym=False, dtype=adjoin.float64, **more), make(size + 1, dtype=adjoin.float64, **more)[:-1])
+    assert make(0, **more).shape == (0,) and make(3, **more).dtype is adjoin.float32
+    for wrong, told in (({"M": -1}, "M is -1"), ({"M": 2, "dtype": adjoin.int64}, "floating")):
+        with pytest.raises(ValueError, match=told):
+            make(**wrong, **more)
+
+
+def test_windows_by_their_formulas():
+    close(windows.gaussian(5, std=2.0), adjoin.tensor([math.exp(-(k**2) / 8) for k in (-2, -1, 0, 1, 2)]))
+    close(windows.exponential(3, tau=2.0), adjoin.tensor([math.exp(-0.5), 1.0, math.exp(-0.5)]))
+    close(windows.exponential(3, center=0, sym=False), adjoin.tensor([math.exp(-k) for k in range(3)]))
+    close(windows.hann(5), adjoin.tensor([0, 0.5, 1, 0.5, 0]))
+    close(windows.cosine(2), adjoin.full((2,), math.sin(math.pi / 4)))
+    close(adjoin.kaiser_window(6), windows.kaiser(6, sym=False))
+    close(windows.kaiser(3, beta=2.0)[0], 1 / adjoin.i0(adjoin.tensor(2.0)))
+    for wrong in ({"tau": 0}, {"center": 1.0}):
+        with pytest.raises(ValueError, match="exponential"):
+            windows.exponential(3, **wrong)
+
+
+def test_futures():
+    first, second = futures.Future(), futures.Future()
+    after = first.then(lambda f: f.wait() + 1)
+    threading.Timer(0.01, first.set_result, (1,)).start()
+    assert after.wait() == 2 and first.done() and not second.done()
+    with pytest.raises(RuntimeError, match="not there yet"):
+        second.value()
+    with pytest.raises(RuntimeError, match="once"):
+        first.set_result(2)
+    second.set_exception(KeyError("lost"))
+    with pytest.raises(KeyError, match="lost"):
+        futures.wait_all([first, second])
+    assert futures.wait_all([first, after]) == [1, 2] and futures.collect_all([]).wait() == []
+    with pytest.raises(ZeroDivisionError):
+        first.then(lambda f: 1 / 0).wait()
+
+
+def test_tensors_change_places():
+    a, b = adjoin.nn.Parameter(adjoin.ones(2, 3)), adjoin.zeros(4, dtype=adjoin.int64)
+    a.grad, a.note = adjoin.ones(2, 3), "mine"
+    adjoin.utils.swap_tensors(a, b)
+    assert type(b) is adjoin.nn.Parameter and b.note == "mine" and b.grad.shape == (2, 3) and b.requires_grad
+    assert type(a) is adjoin.Tensor and a.tolist() == [0] * 4 and not a.requires_grad and a.grad is None
+    with pytest.raises(RuntimeError, match="history"):
+        adjoin.utils.swap_tensors(a, b * 2)
+
+
+def test_words_for_who_asks():
+    assert adjoin.set_flush_denormal(True) is False
+    adjoin.set_warn_always(True)
+    assert adjoin.is_warn_always_enabled()
+    adjoin.set_warn_always(False)
+    adjoin.set_deterministic_debug_mode("error")
+    assert adjoin.are_deterministic_algorithms_enabled() and adjoin.get_deterministic_debug_mode() == 2
+    adjoin.set_deterministic_debug_mode(0)
+    assert not adjoin.are_deterministic_algorithms_enabled()
+    assert all(isinstance(getattr(adjoin, name), bool) for name in ("has_mkl", "has_lapack", "has_openmp", "has_cuda", "has_mps"))
+    assert X.name is None and X.is_xpu is False and adjoin.nn.Linear(2, 2).compile() is None
+    assert adjoin.nn.factory_kwargs({"dtype": 1, "factory_kwargs": {"device": 2}}) == {"dtype": 1, "device": 2}
+    for wrong in ({"a": 1}, {"dtype": 1, "factory_kwargs": {"dtype": 2}}):
+        with pytest.raises(TypeError, match="factory_kwargs"):
+            adjoin.nn.factory_kwargs(wrong)
+
+
+def test_wrong_use_is_told():
+    with pytest.raises(ValueError, match="FloatTensor"):
+        X.type("foo")
+    with pytest.raises(ValueError, match="positive"):
+        adjoin.utils.data.RandomSampler([])
+    with pytest.raises(RuntimeError, match="list of tensors"):
+        adjoin.nn.utils.rnn.pad_sequence(1)
+    if not adjoin.cuda.is_available():
+        with pytest.raises(RuntimeError, match="cuda"):
+            adjoin.cuda.FloatTensor(2)
+    assert not isinstance(X, adjoin.cuda.FloatTensor) and not hasattr(adjoin.cuda, "NoTensor")

@@ -1,0 +1,71 @@
+"""tests/python/toplevel/torch_details_test.py: small things that programs written for PyTorch rely on."""
+
+import adjoin as aj
+import pytest
+from adjoin import nn
+
+
+def test_a_dict_is_no_data():
+    with pytest.raises(RuntimeError, match="a dict has no dtype"):
+        aj.tensor({1: 2})
+
+
+def test_words_that_are_asked_back():
+    aj.set_float32_matmul_precision("high")
+    assert aj.get_float32_matmul_precision() == "high"
+    aj.set_float32_matmul_precision("highest")
+    aj.set_default_tensor_type(aj.DoubleTensor)
+    assert aj.ones(1).dtype == aj.float64
+    aj.set_default_tensor_type(aj.FloatTensor)
+    assert aj.ones(1).dtype == aj.float32 and nn.modules.utils._ntuple(3)(2) == (2, 2, 2)
+
+
+def test_distributions_draw_what_their_moments_say():
+    d = aj.distributions
+    aj.manual_seed(3)
+    made = [
+        d.Binomial(10, 0.3), d.NegativeBinomial(5.0, 0.4), d.StudentT(9.0, 1.0, 2.0), d.Weibull(1.0, 2.0), d.Pareto(1.0, 5.0),
+        d.InverseGamma(6.0, 2.0), d.Kumaraswamy(2.0, 3.0),
+    ]  # fmt: skip
+    for one in made:
+        drawn = one.sample((20000,))
+        assert aj.allclose(drawn.mean(), one.mean, atol=0.05, rtol=0.05), one
+        assert aj.allclose(drawn.var(), one.variance, atol=0.05, rtol=0.25), one
+        assert one.support.check(drawn).all(), one
+    half = d.HalfCauchy(2.0)
+    assert aj.allclose((half.sample((20000,)) < 2).float().mean(), half.cdf(aj.tensor(2.0)), atol=0.02)
+    counts = d.Multinomial(7, aj.tensor([0.2, 0.8])).sample((500,))
+    assert (counts.sum(-1) == 7).all() and aj.allclose(counts.mean(0), aj.tensor([1.4, 5.6]), atol=0.3)
+
+
+def test_relaxed_samples_have_derivatives():
+    d = aj.distributions
+    for kind in (d.RelaxedBernoulli, d.RelaxedOneHotCategorical):
+        logits = aj.tensor([0.5, -0.5, 0.1], requires_grad=True)
+        one = kind(aj.tensor(0.5), logits=logits)
+        drawn = one.rsample((4,))
+        assert one.support.check(drawn.detach()).all()
+        (drawn * aj.tensor([1.0, 2.0, 3.0])).sum().backward()
+        assert logits.grad.abs().sum() > 0 and one.log_prob(drawn.detach()).isfinite().all()
+    probs = aj.tensor([0.3, 0.7], requires_grad=True)
+    drawn = d.OneHotCategoricalStraightThrough(probs).rsample()
+    assert sorted(drawn.tolist()) == [0, 1]
+    (drawn * aj.tensor([1.0, 2.0])).sum().backward()
+    assert probs.grad is not None
+
+
+def test_numbers_of_several_elements_are_a_value_error():
+    for make in (int, float, complex):
+        with pytest.raises(ValueError, match="2 elements is no single number"):
+            make(aj.ones(2))
+    with pytest.raises(RuntimeError, match="2 elements is no single number"):
+        aj.ones(2).item()
+
+
+def test_a_short_list_of_lists_is_a_tuple_of_indices():
+    x = aj.arange(20).reshape(4, 5)
+    assert x[[[0, 1], [2, 3]]].tolist() == [2, 8]
+    assert x[[aj.tensor([0, 1]), aj.tensor([2, 3])]].tolist() == [2, 8]
+    assert x[[0, 1]].shape == (2, 5)
+    x[[[0], [1]]] = -1
+    assert x[0, 1].item() == -1 and (x == -1).sum().item() == 1
