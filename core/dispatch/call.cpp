@@ -54,7 +54,7 @@ struct CountedBack {
   bool take(const aj_op* op, const aj_value* from, uint32_t nargs) {
     int64_t ndim = (from[0].tag == AJ_TENSOR ? from[0].v.tensor->dl.ndim : dims_of(from, nargs)) + op->dim_extra;
     if (op->checks_dtypes || nargs > kMost || ndim == 0) return false;
-    std::copy_n(from, nargs, args);
+    for (uint32_t i = 0; i < nargs; i++) copy_value(&args[i], from[i]);
     auto front = [ndim](int64_t* d) {
       if (*d < 0) *d += ndim;
       return uint64_t(*d) < uint64_t(ndim);

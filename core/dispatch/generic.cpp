@@ -29,17 +29,6 @@ struct Cleaner {
   }
 };
 
-// Word by word: one load of what has just been stored in parts would wait for it.
-inline void hand_over(aj_value* to, const aj_value& from) {
-  int32_t tag = from.tag;
-  uint32_t aux = from.aux;
-  uint64_t word = from.v.u;
-  asm("" : "+r"(tag), "+r"(aux), "+r"(word));  // the compiler keeps them apart
-  to->tag = tag;
-  to->aux = aux;
-  to->v.u = word;
-}
-
 // Copies into given tensors what could not be written straight, and hands out owned results.
 aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   for (uint32_t i = 0; i < nrets; i++) {
@@ -55,7 +44,7 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
     f->made[i] = given;
   }
   for (uint32_t i = 0; i < nrets; i++) {
-    hand_over(&rets[i], f->made[i]);
+    copy_value(&rets[i], f->made[i]);
     bool temporary = rets[i].tag == AJ_TENSOR && !f->op->schema.results[i].alias;
     if (temporary && (rets[i].v.tensor->obj.flags & AJ_TENSOR_VIEW)) outlive_base(rets[i].v.tensor);
   }
@@ -147,7 +136,7 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
     return fail(AJ_INTERNAL, op->schema.ident, ": ", kDeepest, " calls inside each other: its ",
                 head->flags & kKernelBody ? "body" : "kernel", " leads back to it");
   Frame f(op, keys, args, nargs, nrets);
-  for (uint32_t i = 0; i < nrets; i++) f.given[i] = rets[i];
+  for (uint32_t i = 0; i < nrets; i++) copy_value(&f.given[i], rets[i]);
   AJ_TRY(device_of(op, keys, args, nargs, &f.device));
   f.call.device = f.device->id;
   AJ_TRY(set_stream(f.device, &f.call));
@@ -204,7 +193,7 @@ aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
     f.made[0].v.object = list;
   }
   AJ_TRY(check_declared(f, nrets));
-  for (uint32_t i = 0; i < nrets; i++) hand_over(&rets[i], f.made[i]);
+  for (uint32_t i = 0; i < nrets; i++) copy_value(&rets[i], f.made[i]);
   cleaner.done = true;
   return nullptr;
 }

@@ -72,6 +72,17 @@ using RunFn = aj_status* (*)(aj_op* op, const Kernel* k, uint64_t keys, const aj
 // A value's tag as a bit: tags below 16 as they are, objects from 16 on.
 inline uint32_t tag_bit(int32_t tag) { return 1u << ((tag < 32 ? tag : tag - 48) & 31); }
 
+// Word by word: one load of what has just been stored in parts would wait for it.
+inline void copy_value(aj_value* to, const aj_value& from) {
+  int32_t tag = from.tag;
+  uint32_t aux = from.aux;
+  uint64_t word = from.v.u;
+  asm("" : "+r"(tag), "+r"(aux), "+r"(word));  // the compiler keeps them apart
+  to->tag = tag;
+  to->aux = aux;
+  to->v.u = word;
+}
+
 enum class Kind : uint8_t { unary, unary_float, unary_bool, binary, binary_float, compare, pointwise, reduce, reduce_float,
                             reduce_bool, reduce_index, scan, view, linear, custom };
 

@@ -59,12 +59,13 @@ inline bool is_in_order(const Tensor& t, MemoryFormat format) {
 // Uninitialised, in the shape of t; `preserve` keeps the order of t's dimensions and drops gaps.
 inline Tensor empty_in_order(const Tensor& t, DLDataType dtype, DLDevice device,
                              MemoryFormat format) {
+  const bool preserve = format == MemoryFormat::preserve;
+  if (format == MemoryFormat::contiguous || (preserve && t.is_contiguous()))
+    return empty_strides(t.shape(), nullptr, dtype, device);
   bool repeats = false;  // elements that lie on each other have no order to keep
   for (int64_t d = 0; d < t.ndim(); ++d) repeats |= t.stride(d) == 0 && t.size(d) > 1;
-  if (format == MemoryFormat::contiguous ||
-      (format == MemoryFormat::preserve && (repeats || t.is_contiguous())))
-    return empty_strides(t.shape(), nullptr, dtype, device);
-  if (format != MemoryFormat::preserve)
+  if (preserve && repeats) return empty_strides(t.shape(), nullptr, dtype, device);
+  if (!preserve)
     return empty_strides(t.shape(), strides_of(t.shape(), format).data(), dtype, device);
   std::vector<int> order(size_t(t.ndim()));
   std::iota(order.begin(), order.end(), 0);

@@ -41,7 +41,7 @@ def pytest_terminal_summary(terminalreporter):
     from rows import ROWS
 
     text = coverage_table.render(ROWS)
-    if not text:
+    if not text or os.environ.get("ADJOIN_TEST_SHARE", "1") != "1":  # of a few tests it would say little
         return
     terminalreporter.section("rows x checks")
     terminalreporter.write(text)
