@@ -82,8 +82,8 @@ from ._C import (  # noqa: F401
     uint64,
 )
 from ._functions import *
-from ._further import *
-from ._sets import *
+from ._overloads import *
+from ._variadic import *
 from ._tensor_str import set_printoptions  # noqa: F401
 from .random import (  # noqa: F401
     get_rng_state,
@@ -129,7 +129,7 @@ _ELSEWHERE = {
         "poisson_nll_loss", "binary_cross_entropy_with_logits", "max_pool1d_with_indices", "adaptive_max_pool1d",
         "grid_sampler", "affine_grid_generator", "native_layer_norm", "native_group_norm", "native_batch_norm",
         "range",
-    ), "_beneath"),
+    ), "_layer_functions"),
     **dict.fromkeys((
         "get_deterministic_debug_mode", "is_warn_always_enabled", "kaiser_window", "set_anomaly_enabled",
         "set_deterministic_debug_mode", "set_flush_denormal", "set_warn_always",

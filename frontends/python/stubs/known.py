@@ -75,7 +75,7 @@ RETURNS_SELF = {"train", "eval", "to", "half", "float", "double", "bfloat16", "c
 # Modules whose functions return a tensor each, and other functions.
 OF_TENSORS = {"adjoin.nn.functional", *(f"adjoin.nn._functional.{m}" for m in ("chances", "drawn", "images", "losses"))}
 FUNCTIONS = {
-    "adjoin._further.detach": "Tensor", "adjoin._further.poisson": "Tensor",
-    **{f"adjoin._further.{n}": "builtins.tuple[Tensor, ...]" for n in ("gradient", "split")},
-    **{f"adjoin._further.{n}": "builtins.tuple[Tensor, Tensor]" for n in ("std_mean", "var_mean")},
+    "adjoin._overloads.detach": "Tensor", "adjoin._overloads.poisson": "Tensor",
+    **{f"adjoin._overloads.{n}": "builtins.tuple[Tensor, ...]" for n in ("gradient", "split")},
+    **{f"adjoin._overloads.{n}": "builtins.tuple[Tensor, Tensor]" for n in ("std_mean", "var_mean")},
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""adjoin._beneath: functions of the top level that layers stand on, as PyTorch has them there: the weight first, a number for
+"""adjoin._layer_functions: functions of the top level that layers stand on, as PyTorch has them there: the weight first, a number for
 how a loss is reduced, in place with an underscore."""
 
 import builtins

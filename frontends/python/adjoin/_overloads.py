@@ -1,4 +1,4 @@
-"""adjoin._further: functions of the top level whose arguments are more than one signature of an op says."""
+"""adjoin._overloads: functions of the top level whose arguments are more than one signature of an op says."""
 
 from . import _C
 

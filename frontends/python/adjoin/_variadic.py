@@ -1,4 +1,4 @@
-"""adjoin._sets: functions around ops: of as many results as are asked for, of any number of tensors, of methods alone."""
+"""adjoin._variadic: functions around ops: of as many results as are asked for, of any number of tensors, of methods alone."""
 
 from . import _C
 
