@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# What stands in the table, its budget in nanoseconds, and the marks of core/trace.hpp that make it up.
+# What stands in the table, its budget in nanoseconds, and the marks of core/base/marks.hpp that make it up.
 STEPS = [
     ("interpreter, slot, arguments", 35, ["before"]),
     ("keys, table", 5, ["keys"]),

@@ -6,9 +6,9 @@
 
 #include "core/device/registry.hpp"
 #include "core/memory/memory.hpp"
-#include "core/plugin/caught.hpp"
+#include "core/guest/caught.hpp"
 #include "core/plugin/loader.hpp"
-#include "core/plugin/pins.hpp"
+#include "core/guest/pins.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {

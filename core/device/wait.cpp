@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "core/device/device.hpp"
-#include "core/frontend.hpp"
-#include "core/plugin/caught.hpp"
-#include "core/thread/watch.hpp"
+#include "core/guest/frontend.hpp"
+#include "core/guest/caught.hpp"
+#include "core/plugin/watch.hpp"
 
 namespace adjoin {
 namespace {

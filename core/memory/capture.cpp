@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/memory/cache.hpp"
-#include "core/object.hpp"
+#include "core/guest/object.hpp"
 
 namespace adjoin {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "core/memory/cache.hpp"
-#include "core/memory/limit.hpp"
-#include "core/plugin/caught.hpp"
+#include "core/base/limit.hpp"
+#include "core/guest/caught.hpp"
 #include "core/profile/profile.hpp"
 
 namespace adjoin {

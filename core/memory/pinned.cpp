@@ -8,10 +8,10 @@
 #include <mutex>
 #include <vector>
 
-#include "core/dispatch/kinds.hpp"
-#include "core/tensor/dtype.hpp"
+#include "core/op/kinds.hpp"
+#include "core/base/dtype.hpp"
 #include "core/tensor/tensor.hpp"
-#include "core/tensor/wrap.hpp"
+#include "core/tape/wrap.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {

@@ -1,7 +1,7 @@
 // core/memory/small.hpp: blocks of at most 1 KiB (tensors, nodes) from per-thread free lists; no
 // lock in the common case.
 #pragma once
-#include "core/tls.hpp"
+#include "core/base/tls.hpp"
 
 namespace adjoin {
 

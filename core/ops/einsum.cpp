@@ -2,7 +2,7 @@
 #include <map>
 
 #include "core/ops/make.hpp"
-#include "core/plain.hpp"
+#include "core/base/plain.hpp"
 
 namespace adjoin::ops {
 namespace {

@@ -445,7 +445,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--only", help="a family, or 'all' for what is made from every family")
     parser.add_argument("--show", metavar="NAME")
-    parser.add_argument("files", nargs="*", default=sorted(pathlib.Path(__file__).parent.glob("*.toml")))
+    parser.add_argument("files", nargs="*", default=sorted(pathlib.Path(__file__).parent.rglob("*.toml")))
     args = parser.parse_args()
     all_rows = load(args.files)
     rows = {}

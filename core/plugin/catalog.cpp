@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/plugin/lock.hpp"
+#include "core/plugin/load_lock.hpp"
 #include "core/plugin/requires.hpp"
 #include "core/plugin/trust.hpp"
 #include "core/thread/fork.hpp"

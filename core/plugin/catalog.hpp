@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/plugin/note.hpp"
-#include "core/plugin/pins.hpp"
+#include "core/guest/pins.hpp"
 #include "core/plugin/policy.hpp"
-#include "core/plugin/search.hpp"
+#include "core/plugin/folders.hpp"
 
 namespace adjoin::plugin {
 

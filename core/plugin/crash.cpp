@@ -13,9 +13,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/dispatch/op.hpp"
-#include "core/plugin/pins.hpp"
-#include "core/tls.hpp"
+#include "core/op/op.hpp"
+#include "core/guest/pins.hpp"
+#include "core/base/tls.hpp"
 
 namespace adjoin {
 namespace plugin {

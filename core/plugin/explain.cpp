@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/device/device.hpp"
-#include "core/dispatch/registry.hpp"
-#include "core/interfaces.hpp"
+#include "core/op/registry.hpp"
+#include "core/op/tables.hpp"
 #include "core/plugin/catalog.hpp"
 #include "core/plugin/libraries.hpp"
 #include "core/service/services.hpp"

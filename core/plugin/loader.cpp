@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "core/dispatch/trace.hpp"
-#include "core/interfaces.hpp"
+#include "core/op/trace.hpp"
+#include "core/op/tables.hpp"
 #include "core/plugin/catalog.hpp"
 #include "core/plugin/libraries.hpp"
-#include "core/plugin/load.hpp"
-#include "core/plugin/lock.hpp"
+#include "core/plugin/init.hpp"
+#include "core/plugin/load_lock.hpp"
 #include "core/plugin/manage.hpp"
 #include "core/plugin/trust.hpp"
-#include "core/status.hpp"
+#include "core/base/status.hpp"
 
 namespace adjoin {
 namespace {

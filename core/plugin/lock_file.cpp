@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-#include "core/plugin/search.hpp"
+#include "core/plugin/folders.hpp"
 #include "core/plugin/sha256.hpp"
 
 namespace adjoin::plugin {

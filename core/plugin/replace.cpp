@@ -4,11 +4,11 @@
 
 #include <mutex>
 
-#include "core/dispatch/registry_state.hpp"
-#include "core/interfaces.hpp"
-#include "core/object.hpp"
-#include "core/plugin/guarded.hpp"
-#include "core/plugin/load.hpp"
+#include "core/op/registry_state.hpp"
+#include "core/op/tables.hpp"
+#include "core/guest/object.hpp"
+#include "core/plugin/entry.hpp"
+#include "core/plugin/init.hpp"
 #include "core/plugin/trust.hpp"
 
 namespace adjoin::plugin {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/interfaces.hpp"
+#include "core/op/tables.hpp"
 #include "core/plugin/note.hpp"
 
 namespace adjoin::plugin {

@@ -1,7 +1,7 @@
 // core/profile/calls.cpp: what stands in the place of an op's run function, and of its kernels, while somebody listens.
-#include "core/dispatch/kinds.hpp"
-#include "core/dispatch/registry.hpp"
-#include "core/dispatch/trace.hpp"
+#include "core/op/kinds.hpp"
+#include "core/op/registry.hpp"
+#include "core/op/trace.hpp"
 #include "core/profile/profile.hpp"
 
 namespace adjoin {

@@ -8,13 +8,13 @@
 #include <mutex>
 
 #include "core/device/device.hpp"
-#include "core/dispatch/registry_state.hpp"
-#include "core/guarded.hpp"
-#include "core/interfaces.hpp"
-#include "core/line.hpp"
+#include "core/op/registry_state.hpp"
+#include "core/base/guarded.hpp"
+#include "core/op/tables.hpp"
+#include "core/guest/line.hpp"
 #include "core/memory/memory.hpp"
-#include "core/object.hpp"
-#include "core/plugin/pins.hpp"
+#include "core/guest/object.hpp"
+#include "core/guest/pins.hpp"
 #include "core/profile/profile.hpp"
 
 namespace adjoin {

@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "core/dispatch/op.hpp"
+#include "core/op/op.hpp"
 
 namespace adjoin {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "core/object.hpp"
+#include "core/guest/object.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {

@@ -3,7 +3,7 @@
 #pragma once
 #include <adjoin/abi/core.h>
 
-#include "core/status.hpp"
+#include "core/base/status.hpp"
 
 namespace adjoin {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/guarded.hpp"
+#include "core/base/guarded.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/thread/fork.hpp"
 

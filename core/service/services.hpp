@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/status.hpp"
+#include "core/base/status.hpp"
 
 namespace adjoin {
 

@@ -3,10 +3,10 @@
 
 #include <new>
 
-#include "core/dispatch/order.hpp"
-#include "core/dispatch/settings.hpp"
+#include "core/call/order.hpp"
+#include "core/op/settings.hpp"
 #include "core/tensor/prepared.hpp"
-#include "core/tensor/wrap.hpp"
+#include "core/tape/wrap.hpp"
 
 namespace adjoin {
 namespace {

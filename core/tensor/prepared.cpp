@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/memory/limit.hpp"
-#include "core/tensor/wrap.hpp"
+#include "core/base/limit.hpp"
+#include "core/tape/wrap.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/autograd/record.hpp"
-#include "core/frontend.hpp"
-#include "core/object.hpp"
-#include "core/plugin/caught.hpp"
-#include "core/tensor/wrap.hpp"
-#include "core/trace.hpp"
+#include "core/tape/record.hpp"
+#include "core/guest/frontend.hpp"
+#include "core/guest/object.hpp"
+#include "core/guest/caught.hpp"
+#include "core/tape/wrap.hpp"
+#include "core/base/marks.hpp"
 
 namespace adjoin {
 namespace {

@@ -9,13 +9,13 @@
 
 #include "core/device/device.hpp"
 #include "core/memory/small.hpp"
-#include "core/plugin/pins.hpp"
-#include "core/tensor/dtype.hpp"
+#include "core/guest/pins.hpp"
+#include "core/base/dtype.hpp"
 
 namespace adjoin {
 
-struct Node;   // core/autograd/node.hpp
-struct Meta;   // gradient, hooks and engine slots of a leaf: core/autograd/node.hpp
+struct Node;   // core/tape/node.hpp
+struct Meta;   // gradient, hooks and engine slots of a leaf: core/tape/node.hpp
 
 enum StorageFlags : uint16_t {
   kStorageInBlock = 1,     // stands inside a tensor's block

@@ -11,7 +11,7 @@
 #include "core/device/device.hpp"
 #include "core/memory/memory.hpp"
 #include "core/thread/pool.hpp"
-#include "core/tls.hpp"
+#include "core/base/tls.hpp"
 
 namespace adjoin {
 namespace {

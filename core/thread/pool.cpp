@@ -21,12 +21,12 @@
 #include <system_error>
 #include <thread>
 
-#include "core/frontend.hpp"
-#include "core/interfaces.hpp"
-#include "core/memory/limit.hpp"
-#include "core/plugin/caught.hpp"
+#include "core/guest/frontend.hpp"
+#include "core/op/tables.hpp"
+#include "core/base/limit.hpp"
+#include "core/guest/caught.hpp"
 #include "core/thread/fork.hpp"
-#include "core/tls.hpp"
+#include "core/base/tls.hpp"
 
 namespace adjoin {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/tls.hpp"
+#include "core/base/tls.hpp"
 
 namespace adjoin {
 

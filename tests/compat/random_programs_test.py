@@ -2,7 +2,7 @@
 run on Adjoin and on PyTorch: values, gradients, second gradients and refusals must agree.
 
 A step that both refuse is dropped, a step that one refuses is a failure. Some differences are wanted
-(core/autograd/README.md) and kept out of the programs: a write that is not recorded does not spoil
+(core/tape/README.md) and kept out of the programs: a write that is not recorded does not spoil
 the results of split and the like, a view made with recording off does not require grad, and what
 shares memory with the tensor to write is refused more strictly. What a constant overwrote gets no
 gradient instead of zeros, so what lies behind it is not looked at: there only PyTorch may refuse, as

@@ -1,7 +1,7 @@
 // tests/core/autograd_custom_test.cpp: hooks, custom nodes, derivatives from
 // outside, saved-tensor hooks, looking at graphs.
 #include "autograd_fixture.hpp"
-#include "core/dispatch/registry.hpp"
+#include "core/op/registry.hpp"
 
 namespace adjoin::test {
 namespace {

@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "core/memory/cache.hpp"
-#include "core/memory/limit.hpp"
+#include "core/base/limit.hpp"
 #include "core/memory/small.hpp"
 #include "tests/core/fake_device.hpp"
 

@@ -20,7 +20,7 @@ def generate(tmp_path, text):
     family = tmp_path / "mine.toml"
     family.write_text(text)
     out = tmp_path / "out"
-    return opgen("--out", out, "--only", "mine", family, *sorted(OPS.glob("*.toml"))), out
+    return opgen("--out", out, "--only", "mine", family, *sorted(OPS.rglob("*.toml"))), out
 
 
 def row(grad=None, definition="mine(Tensor input, Tensor other) -> Tensor", **more):

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/tls.hpp"
+#include "core/base/tls.hpp"
 #include "tests/core/fake_device.hpp"
 
 namespace adjoin::test {

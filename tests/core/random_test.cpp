@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/object.hpp"
+#include "core/guest/object.hpp"
 #include "core/random/generator.hpp"
 #include "tests/core/fake_device.hpp"
 

@@ -1,7 +1,0 @@
-// core/autograd/table.hpp: the interface "aj.autograd".
-#pragma once
-#include <adjoin/abi/autograd.h>
-
-namespace adjoin {
-extern const aj_autograd autograd_table;
-}

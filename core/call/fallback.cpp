@@ -1,0 +1,199 @@
+// core/call/fallback.cpp: serves an op that a device lacks by copies to the host.
+#include <chrono>
+
+#include "core/tape/record.hpp"
+#include "core/op/call.hpp"
+#include "core/op/fallback_rules.hpp"
+#include "core/op/kinds.hpp"
+#include "core/op/registry.hpp"
+#include "core/op/settings.hpp"
+#include "core/op/trace.hpp"
+#include "core/op/tables.hpp"
+#include "core/guest/line.hpp"
+#include "core/guest/object.hpp"
+
+namespace adjoin {
+namespace {
+
+// A copy of a tensor on another device, without history.
+aj_status* moved(aj_tensor* t, Device* d, aj_tensor** out, uint64_t* bytes) {
+  AJ_TRY(tensor_new(d, dt(priv(t).dtype), shape(t), out));
+  *bytes += uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
+  return copy_into(*out, t);
+}
+
+struct HostCall {
+  std::vector<aj_value> args;
+  std::vector<Ref> held;
+  std::vector<std::vector<aj_tensor*>> lists;
+};
+
+aj_status* copy_arguments(Device* host, const aj_value* args, uint32_t nargs, HostCall* h, uint64_t* bytes) {
+  h->lists.reserve(nargs);
+  for (uint32_t i = 0; i < nargs; i++) {
+    h->args.push_back(args[i]);
+    if (args[i].tag == AJ_TENSOR) {
+      aj_tensor* copy = nullptr;
+      aj_status* s = moved(args[i].v.tensor, host, &copy, bytes);
+      h->held.emplace_back(copy);
+      AJ_TRY(s);
+      h->args[i].v.tensor = copy;
+    } else if (args[i].tag == AJ_TENSORS) {
+      auto& list = h->lists.emplace_back();
+      for (uint32_t j = 0; j < args[i].aux; j++) {
+        aj_tensor* copy = nullptr;
+        if (args[i].v.tensors[j]) {
+          aj_status* s = moved(args[i].v.tensors[j], host, &copy, bytes);
+          h->held.emplace_back(copy);
+          AJ_TRY(s);
+        }
+        list.push_back(copy);
+      }
+      h->args[i].v.tensors = list.data();
+    } else if (args[i].tag == AJ_DEVICE) {
+      h->args[i].v.device = host->id;
+    }
+  }
+  return nullptr;
+}
+
+aj_status* copy_back(aj_tensor* to, aj_tensor* from, uint64_t* bytes) {
+  *bytes += uint64_t(priv(from).numel) * dt(priv(from).dtype).bytes;
+  return copy_into(to, from);
+}
+
+aj_status* list_back(const aj_value& made, Device* d, aj_value* ret, uint64_t* bytes) {
+  uint32_t n;
+  const aj_value* items = list_get(made.v.object, &n);
+  std::vector<aj_value> back(items, items + n);
+  std::vector<Ref> held;
+  for (aj_value& v : back) {
+    if (v.tag != AJ_TENSOR) continue;
+    aj_tensor* copy = nullptr;
+    aj_status* s = moved(v.v.tensor, d, &copy, bytes);
+    held.emplace_back(copy);
+    AJ_TRY(s);
+    v = value(copy);
+  }
+  *ret = {AJ_LIST_OBJ, 0, {0}};
+  aj_object* list;
+  AJ_TRY(list_new(back.data(), n, &list));
+  ret->v.object = list;
+  return nullptr;
+}
+
+aj_status* on_host(aj_op* op, Device* d, Device* host, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
+                   uint64_t* in, uint64_t* out) {
+  NoGrad off;
+  HostCall h;
+  AJ_TRY(copy_arguments(host, args, nargs, &h, in));
+  std::vector<aj_value> made(nrets, none());
+  AJ_TRY(call(op, h.args.data(), nargs, made.data(), nrets));
+  aj_status* s = nullptr;
+  for (uint32_t i = 0; i < nrets && !s; i++) {
+    if (made[i].tag == AJ_LIST_OBJ) {
+      s = list_back(made[i], d, &rets[i], out);
+      continue;
+    }
+    if (made[i].tag != AJ_TENSOR) {
+      rets[i] = made[i];
+      made[i] = none();
+      continue;
+    }
+    aj_tensor* back;
+    if (rets[i].tag == AJ_TENSOR) {
+      s = copy_back(back = rets[i].v.tensor, made[i].v.tensor, out);
+      retain(back);
+    } else if (i == 0 && op->schema.result_is_first) {
+      retain(back = args[0].v.tensor);
+    } else {
+      s = moved(made[i].v.tensor, d, &back, out);
+    }
+    if (!s) rets[i] = value(back);
+  }
+  for (size_t i = 0; i < op->schema.params.size() && !s; i++) {
+    if (!(op->schema.params[i].flags & AJ_PARAM_WRITTEN)) continue;
+    if (args[i].tag == AJ_TENSOR) s = copy_back(args[i].v.tensor, h.args[i].v.tensor, out);
+    if (args[i].tag != AJ_TENSORS) continue;
+    for (uint32_t j = 0; j < args[i].aux && !s; j++)
+      if (args[i].v.tensors[j]) s = copy_back(args[i].v.tensors[j], h.args[i].v.tensors[j], out);
+  }
+  for (aj_value& v : made) release_value(v);
+  return s;
+}
+
+// The device that serves for d, or NULL: there is none.
+aj_status* serving_device(const FallbackRule& rule, Device* d, Device** out) {
+  *out = nullptr;
+  if (rule.policy != FallbackPolicy::host && rule.policy != FallbackPolicy::warn) return nullptr;
+  if (rule.device.empty()) {
+    Device* cpu;
+    if (!(*out = host_fallback_device())) {
+      free_status(default_host(&cpu));
+      *out = host_fallback_device();
+    }
+  } else {
+    int32_t type;
+    AJ_TRY(device_kind_find(rule.device, &type));
+    AJ_TRY(device_open({DLDeviceType(type), 0}, out));
+  }
+  if (*out == d) *out = nullptr;
+  return nullptr;
+}
+
+std::string first_dtype(const aj_value* args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++)
+    if (args[i].tag == AJ_TENSOR) return std::string(dt(priv(args[i].v.tensor).dtype).name);
+  return "";
+}
+
+// What would help, in the order in which it helps most.
+std::string remedy(const aj_op* op, std::string_view device, const aj_value* args, uint32_t nargs) {
+  std::string dtype = first_dtype(args, nargs);
+  return text("; a kernel would declare op '", op->schema.name, "', key '", device, "'",
+              dtype.empty() ? "" : ", dtype " + dtype);
+}
+
+aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule, const std::string& missing) {
+  bool never = op->tags.find("fallback:never") != op->tags.npos;
+  Device* host = never ? nullptr : host_fallback_device();
+  std::string help;
+  if (rule.policy == FallbackPolicy::decompose && !op->has_body) help = "; the policy is to decompose it, which wants a body";
+  else if (op->has_body) help = text("; set_fallback('decompose', '", op->schema.name, "') lets its body serve");
+  else if (host && host != d)
+    help = text("; move the tensors to '", device_kind_name(host->id.device_type), "', or allow copies with ADJOIN_FALLBACK=host");
+  if (!op->provider.empty()) help += text("; plugin '", op->provider, "' has the op");
+  if (device_kind_name(d->id.device_type) != d->plugin) help += text("; plugin '", d->plugin, "' has the device");
+  return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": ", missing, help);
+}
+
+}  // namespace
+
+aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  bool copies = op->crosses_devices && op->schema.result_is_first && args[1].tag == AJ_TENSOR;
+  if (copies && adjoin::device(args[1].v.tensor) != d)  // what was asked for, and no fallback
+    return run_copy_across(args, nargs, rets);
+  std::string device(device_kind_name(d->id.device_type));
+  FallbackRule rule = fallback_rule(op->schema.name, device);
+  std::string missing = text("no plugin has a kernel for ", op->schema.name, " on ", device,
+                             op->has_body ? ", and its policy keeps its body from serving" : ", and it has no body");
+  Device* host;
+  AJ_TRY(serving_device(rule, d, &host));
+  if (!host || op->tags.find("fallback:never") != op->tags.npos) return refuse(op, d, rule, missing);
+  if (rule.moved > rule.budget) {
+    std::string line = line_text(current_line());
+    return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": ", missing, "; copies to the host have used their budget (", rule.moved,
+                " of ", rule.budget, " bytes)", line.empty() ? "" : " at " + line, remedy(op, device, args, nargs));
+  }
+  if (rule.policy == FallbackPolicy::warn) log_message(1, "fallback", op->schema.ident + ": " + missing + "; it runs on the host");
+  auto from = std::chrono::steady_clock::now();
+  AJ_TRY(device_synchronize(d));
+  uint64_t in = 0, out = 0;
+  aj_status* s = on_host(op, d, host, args, nargs, rets, nrets, &in, &out);
+  uint64_t ns = uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - from).count());
+  fallback_note(op->schema.name, device, missing, in, out, ns);
+  if (tracing()) trace_host(op, device, std::string(device_kind_name(host->id.device_type)), missing, in + out, ns);
+  return s;
+}
+
+}  // namespace adjoin

@@ -1,0 +1,359 @@
+// core/call/pointwise.cpp: ops that compute each element by itself.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/op/call.hpp"
+#include "core/op/numbers.hpp"
+#include "core/call/plan.hpp"
+#include "core/call/promote.hpp"
+#include "core/op/settings.hpp"
+
+namespace adjoin {
+namespace {
+
+struct Inputs {
+  const aj_op* op;
+  const aj_value* args;
+  Device* device = nullptr;
+  aj_tensor* first = nullptr;  // first tensor with dimensions, else first tensor
+  bool alike = true;           // every tensor dense, of one shape and dtype, on one device
+};
+
+inline bool same_dims(const aj_tensor* a, const aj_tensor* b) {
+  if (a->dl.ndim != b->dl.ndim) return false;
+  for (int i = 0; i < a->dl.ndim; i++)
+    if (a->dl.shape[i] != b->dl.shape[i]) return false;
+  return true;
+}
+
+inline void look(Inputs* in, aj_tensor* t) {
+  if (!in->first) {
+    in->first = t;
+    in->device = device(t);
+    in->alike = is_dense(t);
+    return;
+  }
+  const aj_tensor* f = in->first;
+  in->alike &= priv(t).dtype == priv(f).dtype && is_dense(t) && device(t) == in->device && same_dims(t, f);
+  // Of two numbers the one that is not in host memory says the device, as in device_of.
+  bool stays = f->dl.ndim || (!t->dl.ndim && (device(t) == in->device || !in->device->host()));
+  if (!stays) in->first = t, in->device = device(t);
+}
+
+aj_status* broadcast(const Inputs& in, int64_t* shape, int* ndim) {
+  int n = 0;
+  for (int i = 0; i < in.op->noperands; i++)
+    if (in.args[in.op->operands[i]].tag == AJ_TENSOR) n = std::max(n, in.args[in.op->operands[i]].v.tensor->dl.ndim);
+  std::fill_n(shape, n, 1);
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag != AJ_TENSOR) continue;
+    const aj_tensor* t = v.v.tensor;
+    for (int d = 0; d < t->dl.ndim; d++) {
+      int64_t& s = shape[n - t->dl.ndim + d];
+      int64_t m = t->dl.shape[d];
+      if (m == s || m == 1) continue;
+      if (s != 1) {
+        std::string shapes;
+        for (int j = 0; j < in.op->noperands; j++) {
+          const aj_value& w = in.args[in.op->operands[j]];
+          if (w.tag == AJ_TENSOR)
+            shapes += text(shapes.empty() ? "" : " and ", in.op->schema.params[in.op->operands[j]].name, " is ", adjoin::shape(w.v.tensor));
+        }
+        return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": shapes cannot be broadcast: ", shapes, "; sizes ", s, " and ",
+                    m, " differ at dimension ", n - t->dl.ndim + d);
+      }
+      s = m;
+    }
+  }
+  *ndim = n;
+  return nullptr;
+}
+
+int promoted(const Inputs& in) {
+  const aj_op* op = in.op;
+  Promotion p;
+  for (int i = 0; i < op->noperands; i++) {
+    const aj_value& v = in.args[op->operands[i]];
+    uint64_t only = op->schema.params[op->operands[i]].dtypes;
+    if (only && !(only & (only - 1))) continue;  // exactly one dtype: a condition, an index
+    if (v.tag == AJ_TENSOR) p.add(v.v.tensor);
+    else if (v.tag != AJ_NONE) p.add(v);
+  }
+  return p.result();
+}
+
+// The dtype of the result for one that operands compute in.
+int result_dtype(const aj_op* op, const aj_value* args, int* compute) {
+  bool keep = op->p_rounding >= 0 && args[op->p_rounding].tag != AJ_NONE;
+  bool to_float = op->kind == Kind::unary_float || op->kind == Kind::binary_float;
+  if (op->flags & kCountsBool && *compute == AJ_DT_BOOL) *compute = AJ_DT_INT64;
+  if (to_float && !keep && dt(*compute).cls <= AJ_CLASS_INTEGER) *compute = default_dtype();
+  if (op->kind == Kind::unary_bool || op->kind == Kind::compare) return AJ_DT_BOOL;
+  if (op->real_result) return real_of(*compute);
+  uint64_t only = op->schema.results[0].dtypes;
+  if (only && !(only & (only - 1))) return __builtin_ctzll(only);
+  return *compute;
+}
+
+inline int arithmetic(int dtype) { return dtype == AJ_DT_FLOAT16 || dtype == AJ_DT_BFLOAT16 ? int(AJ_DT_FLOAT32) : dtype; }
+
+// Which of two dimensions is the inner one, by the first operand that tells: < 0 a, > 0 b, 0 nobody says.
+int inner_of(const int64_t (*strides)[kMaxDims], int nops, std::span<const int64_t> shape, int a, int b) {
+  for (int i = 0; i < nops; i++) {
+    int64_t x = strides[i][a], y = strides[i][b];
+    if (x == 0 || y == 0) continue;  // repeated: no order of its own
+    if (x != y) return x < y ? -1 : 1;
+    if (shape[size_t(a)] > shape[size_t(b)]) return 1;
+  }
+  return 0;
+}
+
+// Strides of a new result: dense, dimensions in the order of the operands' memory. NULL: C order.
+const int64_t* kept_order(const Inputs& in, std::span<const int64_t> shape, int64_t* buffer) {
+  int64_t strides[kMaxOperands][kMaxDims];
+  int order[kMaxDims], n = int(shape.size()), nops = 0;
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag != AJ_TENSOR) continue;
+    const DLTensor& t = v.v.tensor->dl;
+    for (int d = 0; d < n; d++) {
+      int own = d - (n - t.ndim);
+      strides[nops][d] = own < 0 || (t.shape[own] == 1 && shape[size_t(d)] != 1) ? 0 : t.strides[own];
+    }
+    nops++;
+  }
+  for (int d = 0; d < n; d++) order[d] = n - 1 - d;  // innermost first
+  bool moved = false;
+  for (int i = 1; i < n; i++)
+    for (int at = i, d = i - 1; d >= 0; d--) {
+      int inner = inner_of(strides, nops, shape, order[d], order[at]);
+      if (inner < 0) break;
+      if (inner == 0) continue;
+      std::swap(order[d], order[at]);
+      at = d;
+      moved = true;
+    }
+  if (!moved) return nullptr;
+  int64_t step = 1;
+  for (int d = 0; d < n; d++) {
+    buffer[order[d]] = step;
+    step *= std::max<int64_t>(1, shape[size_t(order[d])]);
+  }
+  return buffer;
+}
+
+aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
+  if (overlaps_itself(out))
+    return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": the tensor to write has elements that share memory (an expanded one?); clone it first");
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag == AJ_TENSOR && overlap(v.v.tensor, out) == 2)
+      return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": argument '", in.op->schema.params[in.op->operands[i]].name,
+                  "' shares part of its memory with the tensor to write; clone it first");
+  }
+  return nullptr;
+}
+
+// May the kernel walk a given tensor as it would a new result of the first operand's shape?
+inline bool walks_alike(const Inputs& in, const aj_tensor* target, int result) {
+  if (!in.first || !is_dense(target) || priv(target).dtype != result || !same_dims(target, in.first)) return false;
+  if (device(target) != in.device || device(in.first) != in.device) return false;
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag != AJ_TENSOR || &storage(v.v.tensor) != &storage(target)) continue;
+    if (place(v.v.tensor) != place(target) || priv(v.v.tensor).dtype != result) return false;
+  }
+  return true;
+}
+
+// Copies out of the tensor's own memory, as in x[1:] = x[:-1], read everything before the first write.
+aj_status* copy_of_itself(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                          uint32_t nrets) {
+  aj_value apart[3] = {args[0], args[1], nargs > 2 ? args[2] : none()};
+  aj_tensor* from = args[1].v.tensor;
+  Ref copy;
+  AJ_TRY(tensor_new(device(from), dt(priv(from).dtype), shape(from), copy.out()));
+  AJ_TRY(copy_into(copy.get(), from));
+  apart[1] = value(copy.get());
+  return run_planned(op, head, keys, apart, nargs, rets, nrets);
+}
+
+struct Temporaries {  // places are made when they are used: most calls use none
+  aj_tensor* held[kMaxOperands];
+  int n = 0;
+  ~Temporaries() {
+    while (n) release(held[--n]);
+  }
+};
+
+// Makes a number fit the dtype that it is going to be one of, as the op's tag says. An unsigned one may be given as a
+// negative int.
+aj_status* fit_number(const aj_op* op, const Param& p, int dtype, aj_value* v) {
+  const DType& to = dt(dtype);
+  bool exact = op->flags & kNumbersExact, sign = to.dl.code == kDLInt, fits = true;
+  if (v->tag == AJ_COMPLEX) fits = to.cls > AJ_CLASS_FLOAT || v->v.c128[1] == 0;
+  bool wide = to.dl.bits > (sign ? 64 : 32);  // uint64 takes every int, as its bits
+  if (to.cls == AJ_CLASS_INTEGER && (v->tag == AJ_FLOAT || (v->tag == AJ_INT && !wide))) {
+    int64_t high = int64_t(~0ull >> (64 - to.dl.bits + sign)), low = sign ? -high - 1 : exact ? -high : 0;
+    bool whole = v->tag == AJ_INT;
+    double f = whole ? 0 : std::trunc(v->v.f), bound = std::ldexp(1, to.dl.bits - sign);
+    fits = whole ? v->v.i >= low && v->v.i <= high : f >= (sign ? -bound : 0) && f < bound;
+    if (fits && wide) return *v = value(int64_t(uint64_t(f))), nullptr;
+    exact |= !fits && p.name == ((whole ? v->v.i > 0 : v->v.f > 0) ? "min" : "max");  // no element could be its result
+    if (!fits && !exact) return *v = value((whole ? v->v.i > 0 : v->v.f > 0) ? high : low), nullptr;
+  }
+  if (fits || !exact) return nullptr;
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the number does not fit into ", to.name, "; give one that does, or a tensor");
+}
+
+// clamp() without bounds, say.
+aj_status* nothing_to_do(const aj_op* op) {
+  std::string names;
+  for (int i = 1; i < op->noperands; i++)
+    names += text(i > 1 ? " or " : "", "'", op->schema.params[op->operands[i]].name, "'");
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": nothing to do: give ", names);
+}
+
+// Fills operands [1, ...): tensors, numbers, absent ones; casts where the kernel does not.
+aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Temporaries* temps) {
+  int at = 1, absent = 0;
+  for (int i = 0; i < in.op->noperands; i++, at++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag == AJ_NONE) {
+      if (++absent + 1 == in.op->noperands) return nothing_to_do(in.op);
+      p->add_absent(at);
+      continue;
+    }
+    uint64_t only = in.op->fixed_operands ? in.op->schema.params[in.op->operands[i]].dtypes : 0;
+    bool fixed = only && !(only & (only - 1));
+    if (v.tag != AJ_TENSOR) {
+      aj_value number = v;
+      if (in.op->flags & kNumberFlags)
+        AJ_TRY(fit_number(in.op, in.op->schema.params[in.op->operands[i]], in.op->writes ? priv(in.args[0].v.tensor).dtype : compute, &number));
+      p->add_number(at, number, fixed ? __builtin_ctzll(only) : compute);
+      continue;
+    }
+    aj_tensor* t = v.v.tensor;
+    if (device(t) != in.device) {  // a 0-dim host tensor joins as the number it holds
+      AJ_TRY(check_devices(in.op, in.device, in.args + in.op->operands[i], 1, in.op->operands[i]));
+      double c[2];
+      p->add_number(at, read_number(t, c), fixed ? priv(t).dtype : compute);
+      continue;
+    }
+    if (!casts && !fixed && priv(t).dtype != compute) {
+      AJ_TRY(cast_to(t, dt(compute), &t));
+      temps->held[temps->n++] = t;
+    }
+    p->add_tensor(at, t, false);
+  }
+  p->plan.nops = uint32_t(at);
+  return nullptr;
+}
+
+aj_status* no_tensor(const aj_op* op) {
+  return fail(AJ_WRONG_TYPE, op->schema.ident, ": at least one argument must be a tensor; pass adjoin.tensor(...)");
+}
+
+}  // namespace
+
+aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                       uint32_t nrets) {
+  if (head->flags & kKernelBody) return run_generic(op, head, keys, args, nargs, rets, nrets);
+  Inputs in{op, args};
+  bool numbers = false;
+  for (int i = 0; i < op->noperands; i++) {
+    const aj_value& v = args[op->operands[i]];
+    if (v.tag == AJ_TENSOR) look(&in, v.v.tensor);
+    else numbers = true;
+  }
+  bool writes_first = op->schema.result_is_first;
+  aj_tensor* target = writes_first ? args[0].v.tensor : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor : nullptr;
+  if (writes_first) in.device = device(target);
+  if (op->crosses_devices && in.first) {  // copy_
+    if (device(in.first) != in.device) return run_copy_across(args, nargs, rets);
+    if (overlap(in.first, target) == 2 && !overlaps_itself(target)) return copy_of_itself(op, head, keys, args, nargs, rets, nrets);
+  }
+  if (!in.first && !writes_first) return no_tensor(op);
+  if (!writes_first && target && in.first->dl.ndim == 0 && target->dl.ndim && device(target) != in.device) in.device = device(target);
+
+  int compute;
+  if (writes_first) compute = priv(target).dtype;
+  else if (in.alike && !numbers && !op->fixed_operands) compute = priv(in.first).dtype;
+  else compute = promoted(in);
+  if (compute < 0) return fail(AJ_WRONG_TYPE, op->schema.ident, ": the operands' dtypes have no common one; cast with .to(...)");
+  int result = writes_first ? compute : result_dtype(op, args, &compute);
+
+  Frame f(op, keys, args, nargs, nrets);
+  f.device = in.device;
+  f.call.device = in.device->id;
+  if (in.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
+  if (target && (target == args[0].v.tensor) && args[0].tag == AJ_TENSOR) f.call.flags |= AJ_CALL_IN_PLACE;
+  const Kernel* k = head;
+  int work = k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
+  if (__builtin_expect(k->next != nullptr || k->can_run || (k->dtypes && !(k->dtypes >> work & 1)) || settings.deterministic, 0)) {
+    AJ_TRY(pick_kernel(op, head, work, &f.call, &k));
+    if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
+    work = k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
+  }
+  bool casts = k->flags & AJ_KERNEL_CASTS;
+
+  Plan p(work);
+  Temporaries temps;
+  AJ_TRY(add_inputs(in, &p, work, casts, &temps));
+  Ref out;
+  bool direct = true;
+  bool dense = in.alike && !op->ordered;
+  bool alone = writes_first && !in.first && is_dense(target);  // numbers only: a fill
+  if (__builtin_expect(alone || (dense && (!target || walks_alike(in, target, result))), 1)) {  // the common case: one dense walk
+    aj_tensor* made = target;
+    if (target) retain(target);
+    else AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
+    out = Ref(made);
+    p.add_tensor(0, made, true);
+    p.finish_dense(priv(made).numel);
+  } else {
+    int64_t dims[kMaxDims], order[kMaxDims];
+    int ndim = 0;
+    AJ_TRY(broadcast(in, dims, &ndim));
+    std::span<const int64_t> full{dims, size_t(ndim)};
+    if (target) {
+      bool fits = !writes_first && f.call.flags & AJ_CALL_IN_PLACE ? std::ranges::equal(shape(target), full) : true;
+      if (writes_first) {  // the source is broadcast to the target
+        fits = ndim <= target->dl.ndim;
+        for (int d = 0; fits && d < ndim; d++)
+          fits = dims[d] == 1 || dims[d] == target->dl.shape[target->dl.ndim - ndim + d];
+        if (fits) full = shape(target);
+      }
+      if (!fits)
+        return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ", shape(target),
+                    ", the operands broadcast to ", full, "; the shapes must agree");
+      AJ_TRY(refuse_overlap(in, target));
+    }
+    aj_tensor* made;
+    if (writes_first) {
+      retain(target);
+      made = target;
+    } else {
+      const int64_t* strides = target || op->ordered ? nullptr : kept_order(in, full, order);
+      AJ_TRY(prepare_output(op, in.device, dt(result), full, strides, rets[0], casts, &made, &direct));
+    }
+    out = Ref(made);
+    p.add_tensor(0, made, true);
+    p.walk(full, int(p.plan.nops));
+    if (!op->ordered) p.sort_dims(0, int(p.plan.ndim), 0);
+    p.coalesce(-1);
+    p.finish(op->ordered);
+  }
+  f.made[0] = value(out.get());
+  AJ_TRY(run_plan(op, k, &f.call, in.device, &p));
+  if (!direct) {
+    AJ_TRY(copy_into(target, out.get()));
+    out = Ref::borrow(target);
+  }
+  rets[0] = value(out.take());
+  return nullptr;
+}
+
+}  // namespace adjoin

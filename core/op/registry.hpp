@@ -1,0 +1,84 @@
+// core/op/registry.hpp: all ops, kernels, keys and derivatives of the process, and transactions that add to them.
+#pragma once
+#include <adjoin/abi/device.h>
+#include <adjoin/abi/service.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/op/autocast.hpp"
+#include "core/op/op.hpp"
+
+namespace adjoin {
+struct Wrapper;  // core/tape/wrap.hpp
+}
+
+// What a plugin's init collects. commit() makes all of it visible at once or, on an error, none.
+struct aj_registrar {
+  explicit aj_registrar(std::string plugin_name);
+  ~aj_registrar();
+  aj_status* commit();
+
+  struct PendingKernel {
+    std::string op, key, built_schema;
+    adjoin::Kernel kernel;
+  };
+  struct PendingVjp {
+    std::string op;
+    adjoin::Vjp* vjp;
+  };
+  std::string plugin;
+  std::vector<aj_op*> ops;
+  std::vector<PendingKernel> kernels;
+  std::vector<PendingVjp> vjps;
+  std::vector<PendingKernel> fallbacks;
+  std::vector<std::string> devices;         // added at once, taken back unless committed
+  std::vector<std::pair<std::string, adjoin::AutocastRules>> casts;  // of its devices
+  std::vector<std::string> keys;
+  std::vector<adjoin::Wrapper*> wrappers;   // definitions of tensors without strides
+  std::vector<aj_service_def> services;     // names kept in service_names
+  std::vector<std::string> service_names;
+  std::vector<std::function<void()>> undo;  // of what is seen at once: types, dtypes, frontends
+  bool committed = false;
+  aj_registrar* outer;  // init may load another plugin
+};
+
+namespace adjoin {
+
+const Vjp* keyed_vjp(const aj_op* op, const aj_value* args, uint32_t nargs);
+// The derivative for these arguments: of a key that one of them carries, else the op's own; or NULL.
+inline const Vjp* vjp_for(const aj_op* op, const aj_value* args, uint32_t nargs) {
+  if (__builtin_expect(op->keyed_vjps.load(std::memory_order_acquire) != nullptr, 0))
+    if (const Vjp* v = keyed_vjp(op, args, nargs)) return v;
+  return op->vjp.load(std::memory_order_acquire);
+}
+aj_registrar* transaction();                // of the init that runs on this thread, or NULL
+bool is_replaced(const std::string& plugin);  // its newer file is being loaded in its place
+
+aj_status* def_op(aj_registrar* r, const aj_op_def* d);
+aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d);
+aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self);
+aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_mask);
+aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d);
+aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v);
+aj_status* def_service(aj_registrar* r, const aj_service_def* d);
+
+uint64_t key_mask(aj_str name);             // functionality keys and loaded devices
+uint32_t op_count();
+const aj_op* op_at(uint32_t i);
+aj_status* disable_provider(std::string_view plugin);  // its kernels are not chosen any more
+std::string provider_summary(std::string_view plugin);  // its ops and kernels, for people
+std::string provider_ties(std::string_view plugin);    // what may still point into its code, or empty
+void retire_definitions(std::string_view plugin);      // its ops lose their functions, its kernels go
+
+// Fills table[bit] for an op: candidates by priority, then the body. NULL if there is none.
+const Kernel* resolve(aj_op* op, int bit);
+void forget_resolved();                     // after any change of the registry, under its lock
+void resolve_again();                       // the same, with the lock taken
+Kernel* copy_kernel(const Kernel& k);       // for a chain
+std::string kernel_dtypes(const aj_op* op, int bit);
+
+void init_op(aj_op* op);                    // reads tags and schema into the fields of the call path
+
+}  // namespace adjoin

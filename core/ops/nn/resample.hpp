@@ -1,0 +1,11 @@
+// core/ops/nn/resample.hpp: a dimension multiplied by a sparse matrix, by other ops.
+#pragma once
+#include <adjoin/kit/resample.hpp>
+
+#include "core/ops/host.hpp"
+
+namespace adjoin::ops {
+
+Tensor apply_taps(const Tensor& x, int64_t dim, const kit::Taps& taps);
+
+}  // namespace adjoin::ops
