@@ -6,7 +6,8 @@
 #include <mutex>
 #include <string>
 
-#include "core/op/registry.hpp"
+#include "core/base/transaction.hpp"
+
 
 namespace adjoin {
 
@@ -134,7 +135,7 @@ aj_status* register_dtype(std::string_view name, uint32_t bits, int32_t cls, DLD
   if (name.empty()) return fail(AJ_INVALID_ARGUMENT, "dtype_register: a dtype needs a name");
   std::lock_guard guard(register_lock);
   auto take_back = [](int i) {
-    if (aj_registrar* r = transaction()) r->undo.push_back([i] { hidden[i] = true; });
+    if (Transaction* r = transaction()) r->undo.push_back([i] { hidden[i] = true; });
   };
   auto same_as = [&](const DType& d) { return d.name && d.name == name && d.dl.bits == bits && d.cls == cls; };
   if (const DType* known = find_dtype(name)) {  // several plugins may need the same one

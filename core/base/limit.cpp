@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "core/op/tables.hpp"
+#include "core/base/log.hpp"
 #include "core/base/plain.hpp"
 
 namespace adjoin {

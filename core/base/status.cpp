@@ -5,7 +5,6 @@
 #include <cstring>
 #include <new>
 
-#include "core/device/device.hpp"
 #include "core/base/dtype.hpp"
 
 namespace adjoin {
@@ -86,8 +85,6 @@ void append(std::string& out, DLDataType d) {
     out += text("dtype(code ", int32_t(d.code), ", ", int32_t(d.bits), " bits)");
   }
 }
-
-void append(std::string& out, DLDevice d) { out += device_text(d); }
 
 void append(std::string& out, std::span<const int64_t> shape) {
   out += '[';

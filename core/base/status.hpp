@@ -34,7 +34,7 @@ void append(std::string& out, int64_t v);
 void append(std::string& out, uint64_t v);
 void append(std::string& out, double v);
 void append(std::string& out, DLDataType d);
-void append(std::string& out, DLDevice d);
+void append(std::string& out, DLDevice d);  // core/device/device.cpp has it
 void append(std::string& out, std::span<const int64_t> shape);
 inline void append(std::string& out, const std::string& s) { append(out, std::string_view(s)); }
 inline void append(std::string& out, aj_str s) { append(out, view(s)); }

@@ -5,9 +5,9 @@
 
 #include <mutex>
 
-#include "core/op/autocast.hpp"
 #include "core/memory/memory.hpp"
 #include "core/memory/small.hpp"
+#include "core/op/autocast.hpp"
 #include "core/plugin/crash.hpp"
 #include "core/profile/profile.hpp"
 #include "core/thread/fork.hpp"

@@ -47,6 +47,10 @@ static_assert(sizeof(Tls) <= 512, "must fit glibc's static TLS surplus");
 // constinit: no access asks whether the struct was initialised.
 extern constinit thread_local Tls tls __attribute__((tls_model("initial-exec")));
 
+// The name of running_op, and of others; core/op/schema.cpp has it.
+std::string_view op_name(const aj_op* op);
+
+// core/interfaces/threads.cpp has it, which knows all that threads keep.
 // Called once per thread before its first use of a free list or a cache: arranges that they are given back at its end.
 void register_thread();
 

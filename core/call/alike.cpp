@@ -2,10 +2,10 @@
 // networks are made of. Nothing is looked for: one walk over one dimension, on this thread. All else is run_planned's.
 #include <cstring>
 
-#include "core/op/call.hpp"
-#include "core/op/kinds.hpp"
-#include "core/call/plan.hpp"
 #include "core/base/marks.hpp"
+#include "core/call/output.hpp"
+#include "core/call/plan.hpp"
+#include "core/op/call.hpp"
 
 namespace adjoin {
 namespace {

@@ -1,14 +1,15 @@
-// core/call/call.cpp: the life of a call: keys, kernel, run, record. Everything rare stands in call_slow.cpp.
+// core/call/call.cpp: the life of a call: keys, kernel, run, record. Everything rare stands in slow.cpp.
 #include "core/op/call.hpp"
 
 #include <utility>
 
-#include "core/tape/record.hpp"
-#include "core/op/kinds.hpp"
-#include "core/call/order.hpp"
-#include "core/op/registry.hpp"
-#include "core/call/slow.hpp"
 #include "core/base/marks.hpp"
+#include "core/call/failure.hpp"
+#include "core/call/order.hpp"
+#include "core/call/slow.hpp"
+#include "core/op/kinds.hpp"
+#include "core/op/registry.hpp"
+#include "core/tape/record.hpp"
 
 namespace adjoin {
 namespace {

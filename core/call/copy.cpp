@@ -1,7 +1,9 @@
-// core/call/copy.cpp: copy_ between devices: cast and pack on the source, move bytes, unpack on the target.
-#include "core/op/call.hpp"
-#include "core/op/kinds.hpp"
+// core/call/copy.cpp: copy_ between devices: cast and pack on the source, move bytes, unpack on the target; copies that are not recorded.
+#include "core/call/copy.hpp"
 #include "core/memory/memory.hpp"
+#include "core/memory/pinned.hpp"
+#include "core/op/call.hpp"
+#include "core/tensor/settle.hpp"
 
 namespace adjoin {
 
@@ -42,6 +44,57 @@ aj_status* run_copy_across(const aj_value* args, uint32_t nargs, aj_value* rets)
   retain(args[0].v.tensor);
   rets[0] = value(args[0].v.tensor);
   return nullptr;
+}
+
+aj_status* copy_into(aj_tensor* to, aj_tensor* from) {
+  static const aj_op* copy = find_op("copy_");
+  NoGrad off;
+  aj_value args[2] = {value(to), value(from)}, ret = none();
+  AJ_TRY(call(copy, args, 2, &ret, 1));
+  release_value(ret);
+  return nullptr;
+}
+
+aj_status* cast_to(aj_tensor* t, const DType& dtype, aj_tensor** out) {
+  aj_tensor* made;
+  AJ_TRY(tensor_new(device(t), dtype, shape(t), &made));
+  Ref held(made);
+  AJ_TRY(copy_into(made, t));
+  *out = held.take();
+  return nullptr;
+}
+
+aj_status* tensor_pin(aj_tensor* t, int32_t device_type, aj_tensor** out) {
+  Device *owner, *host = device(t);
+  if (!host->host())
+    return fail(AJ_INVALID_ARGUMENT,
+                "pin_memory: only memory of the host can be pinned; the tensor is on ", host->id);
+  Ref values;
+  AJ_TRY(strided_of(t, "pin_memory", values.out()));
+  t = values.get();
+  if (tensor_pinned(t)) {
+    retain(*out = t);
+    return nullptr;
+  }
+  AJ_TRY(device_open({DLDeviceType(device_type), 0}, &owner));
+  const aj_device_vtbl& v = owner->vtbl;
+  if (owner->host() || !v.mem_alloc || !v.mem_free || !v.event_query || !v.event_free)
+    return fail(AJ_UNIMPLEMENTED, "pin_memory: device ", owner->id,
+                " copies without pinned memory");
+  const DType& type = dt(priv(t).dtype);
+  PinnedBlock b;
+  AJ_TRY(pinned_take(owner, uint64_t(priv(t).numel) * type.bytes, &b));
+  DLTensor like{b.p, host->id, t->dl.ndim, type.dl, t->dl.shape, nullptr, 0};
+  Ref made;
+  if (aj_status* s = tensor_foreign(host, &like, b.bytes, 0, b.block, pinned_give, made.out()))
+    return pinned_give(b.block), s;
+  AJ_TRY(copy_into(made.get(), t));
+  *out = made.take();
+  return nullptr;
+}
+
+int32_t tensor_pinned(const aj_tensor* t) {
+  return device(t)->host() && pinned_find(storage(t).data);
 }
 
 }  // namespace adjoin

@@ -1,12 +1,13 @@
 // core/call/failure.cpp: kernels that fail, throw, decline or give wrong results: what the user is told of them.
 #include <utility>
 
-#include "core/op/call.hpp"
-#include "core/op/kinds.hpp"
-#include "core/op/registry.hpp"
+#include "core/call/failure.hpp"
 #include "core/call/slow.hpp"
-#include "core/guest/object.hpp"
 #include "core/guest/caught.hpp"
+#include "core/guest/object.hpp"
+#include "core/op/call.hpp"
+#include "core/op/registry.hpp"
+#include "core/op/settings.hpp"
 
 namespace adjoin {
 namespace {

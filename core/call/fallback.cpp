@@ -1,16 +1,16 @@
 // core/call/fallback.cpp: serves an op that a device lacks by copies to the host.
 #include <chrono>
 
-#include "core/tape/record.hpp"
-#include "core/op/call.hpp"
-#include "core/op/fallback_rules.hpp"
-#include "core/op/kinds.hpp"
-#include "core/op/registry.hpp"
-#include "core/op/settings.hpp"
-#include "core/op/trace.hpp"
-#include "core/op/tables.hpp"
+#include "core/base/log.hpp"
+#include "core/call/copy.hpp"
+#include "core/call/slow.hpp"
 #include "core/guest/line.hpp"
 #include "core/guest/object.hpp"
+#include "core/op/call.hpp"
+#include "core/op/fallback_rules.hpp"
+#include "core/op/registry.hpp"
+#include "core/op/trace.hpp"
+#include "core/tape/record.hpp"
 
 namespace adjoin {
 namespace {

@@ -1,15 +1,15 @@
 // core/call/generic.cpp: ops whose infer says the outputs: views, products, convolutions; and bodies.
 #include <algorithm>
 
+#include "core/call/copy.hpp"
+#include "core/call/order.hpp"
+#include "core/call/output.hpp"
+#include "core/guest/caught.hpp"
+#include "core/guest/object.hpp"
+#include "core/memory/capture.hpp"
+#include "core/op/call.hpp"
 #include "core/tape/node.hpp"
 #include "core/tape/record.hpp"
-#include "core/op/call.hpp"
-#include "core/op/kinds.hpp"
-#include "core/call/order.hpp"
-#include "core/op/settings.hpp"
-#include "core/memory/capture.hpp"
-#include "core/guest/object.hpp"
-#include "core/guest/caught.hpp"
 #include "core/tape/wrap.hpp"
 
 namespace adjoin {
@@ -118,16 +118,6 @@ struct Deeper {
 constexpr uint32_t kDeepest = 256;  // some 3 KiB each: threads of 1 MiB have room
 
 }  // namespace
-
-int compute_dtype(const aj_value* args, uint32_t nargs) {
-  for (uint32_t i = 0; i < nargs; i++) {
-    if (args[i].tag == AJ_TENSOR) return priv(args[i].v.tensor).dtype;
-    if (args[i].tag == AJ_TENSORS)
-      for (uint32_t j = 0; j < args[i].aux; j++)
-        if (args[i].v.tensors[j]) return priv(args[i].v.tensors[j]).dtype;
-  }
-  return -1;
-}
 
 aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
                        uint32_t nrets) {

@@ -1,8 +1,7 @@
 // core/call/host_copy.cpp: copy_ where a device has no kernel for it: its memory is arranged on the host.
+#include "core/call/copy.hpp"
 #include "core/op/call.hpp"
-#include "core/op/kinds.hpp"
 #include "core/op/registry.hpp"
-#include "core/op/settings.hpp"
 
 namespace adjoin {
 namespace {

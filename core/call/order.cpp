@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/tape/node.hpp"
-#include "core/tape/record.hpp"
+#include "core/base/log.hpp"
+#include "core/call/copy.hpp"
 #include "core/op/call.hpp"
 #include "core/op/settings.hpp"
-#include "core/op/tables.hpp"
+#include "core/tape/node.hpp"
+#include "core/tape/record.hpp"
 
 namespace adjoin {
 namespace {

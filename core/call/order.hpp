@@ -4,14 +4,12 @@
 // Its strides are true, so every kernel can read it. Ops that keep the order pass it on; anybody else, views too, and
 // whoever shows strides or memory to a user, settles it first: then it is in C order and stays so.
 #pragma once
-#include "core/op/kinds.hpp"
+#include "core/call/frame.hpp"
 #include "core/call/slow.hpp"
+#include "core/tensor/settle.hpp"
 
 namespace adjoin {
 
-// Brings t to C order in memory of its own. Others may read t meanwhile, as they do inside keep_order.
-aj_status* settle_in_place(aj_tensor* t);
-inline aj_status* settle_order(aj_tensor* t) { return order_is_free(t) ? settle_in_place(t) : nullptr; }
 aj_status* settle_orders(const aj_value* args, uint32_t nargs);
 
 // May this call run on its arguments as they lie, and its results lie likewise?

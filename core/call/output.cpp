@@ -3,14 +3,12 @@
 #include <cstring>
 #include <utility>
 
-#include "core/tape/record.hpp"
-#include "core/op/call.hpp"
-#include "core/op/kinds.hpp"
-#include "core/op/registry.hpp"
-#include "core/op/settings.hpp"
+#include "core/call/output.hpp"
 #include "core/guest/frontend.hpp"
-#include "core/op/tables.hpp"
 #include "core/memory/memory.hpp"
+#include "core/op/call.hpp"
+#include "core/op/registry.hpp"
+#include "core/tape/record.hpp"
 
 namespace adjoin {
 

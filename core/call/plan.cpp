@@ -5,9 +5,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/call/output.hpp"
 #include "core/guest/frontend.hpp"
-#include "core/op/call.hpp"
 #include "core/memory/capture.hpp"
+#include "core/op/call.hpp"
 #include "core/thread/pool.hpp"
 
 namespace adjoin {

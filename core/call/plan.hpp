@@ -3,6 +3,8 @@
 #include <bit>
 
 #include "core/op/kinds.hpp"
+#include "core/tensor/tensor.hpp"
+
 
 namespace adjoin {
 

@@ -3,11 +3,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/op/call.hpp"
-#include "core/op/numbers.hpp"
+#include "core/call/copy.hpp"
+#include "core/call/output.hpp"
 #include "core/call/plan.hpp"
 #include "core/call/promote.hpp"
-#include "core/op/settings.hpp"
+#include "core/op/call.hpp"
+#include "core/op/numbers.hpp"
 
 namespace adjoin {
 namespace {

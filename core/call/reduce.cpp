@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/op/call.hpp"
+#include "core/call/copy.hpp"
+#include "core/call/output.hpp"
 #include "core/call/plan.hpp"
-#include "core/op/settings.hpp"
+#include "core/op/call.hpp"
 
 namespace adjoin {
 namespace {

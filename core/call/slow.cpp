@@ -5,14 +5,15 @@
 #include <cstring>
 #include <list>
 
-#include "core/tape/ops.hpp"
-#include "core/tape/record.hpp"
+#include "core/call/copy.hpp"
+#include "core/call/output.hpp"
+#include "core/guest/object.hpp"
 #include "core/op/call.hpp"
 #include "core/op/fallback_rules.hpp"
-#include "core/op/kinds.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/settings.hpp"
-#include "core/guest/object.hpp"
+#include "core/tape/ops.hpp"
+#include "core/tape/record.hpp"
 #include "core/tape/wrap.hpp"
 
 namespace adjoin {

@@ -26,6 +26,8 @@ aj_status* one_backend(const aj_op* op, const aj_value* args, uint32_t nargs, ui
 aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys);
 std::string tag_name(int32_t tag);
 bool may_copy(const aj_op* op, const aj_value* args, uint32_t nargs);  // does a policy allow copies for it?
+// fallback.cpp: a device lacks the op: it is served by copies to the host, or the error says why not.
+aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
 aj_status* missing_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
 
 // Kernels at functionality keys, one for every op; they redispatch. writes: in place, into out=, or an argument of "(a!)".

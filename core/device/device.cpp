@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/tls.hpp"
 #include "core/device/registry.hpp"
-#include "core/memory/memory.hpp"
 #include "core/guest/caught.hpp"
-#include "core/plugin/loader.hpp"
 #include "core/guest/pins.hpp"
+#include "core/guest/provider.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -95,6 +95,8 @@ aj_status* open_locked(DeviceRegistry& r, DeviceKind* kind, DLDevice id, Device*
   r.devices[id.device_type][id.device_id].store(*out = d.release(), std::memory_order_release);
   return nullptr;
 }
+
+std::atomic<Device*> chosen{nullptr};  // the default device, once somebody has asked for it
 
 }  // namespace
 
@@ -435,6 +437,26 @@ Device* host_fallback_device() {
   return d;
 }
 
+aj_status* default_host(Device** out) {
+  if (Device* d = device_at({kDLCPU, 0})) {
+    *out = d;
+    return nullptr;
+  }
+  int32_t type;
+  AJ_TRY(device_kind_find("cpu", &type));
+  return device_open({DLDeviceType(type), 0}, out);
+}
+
+aj_status* default_device(Device** out) {
+  if (Device* d = chosen.load(std::memory_order_acquire)) {
+    *out = d;
+    return nullptr;
+  }
+  AJ_TRY(default_host(out));
+  chosen.store(*out, std::memory_order_release);
+  return nullptr;
+}
+
 std::string device_text(DLDevice id) {
   std::string_view name = device_kind_name(id.device_type);
   if (name.empty()) return text("device ", int32_t(id.device_type), ":", int32_t(id.device_id));
@@ -443,5 +465,7 @@ std::string device_text(DLDevice id) {
     return std::string(name);
   return text(name, ":", int32_t(id.device_id));
 }
+
+void append(std::string& out, DLDevice d) { out += device_text(d); }
 
 }  // namespace adjoin

@@ -15,7 +15,9 @@ constexpr int kMaxKinds = 23;      // device numbers 1..23; the key's bit is the
 constexpr int32_t kMetaType = 24;  // shapes without data; bit 23
 constexpr uint64_t kBackendKeys = (1ull << 24) - 1;
 
-struct DeviceMemory;  // the cache of one device, core/memory
+struct Device;
+struct DeviceMemory;  // the cache of one device
+DeviceMemory* memory_new(Device* d);  // core/memory has it; NULL: too many devices are open
 
 // One physical device of a kind: what Storage points at.
 struct Device {
@@ -51,6 +53,8 @@ aj_status* device_kind_find(std::string_view name,
 std::string_view device_kind_name(int32_t type);
 int32_t device_kind_peek(std::string_view name);  // 0 if not loaded; loads nothing
 aj_status* device_kind_count(int32_t type, int32_t* out);
+aj_status* default_host(Device** out);    // "cpu"
+aj_status* default_device(Device** out);  // "cpu"; loads its plugin at the first use
 // The host device with AJ_DEV_HOST_FALLBACK and the highest priority; loads providers of
 // "device:cpu"-like names is not its job.
 Device* host_fallback_device();
@@ -58,6 +62,7 @@ aj_status* set_device_provider(std::string_view device,
                                std::string_view plugin);  // policy; "" is by priority again
 std::string device_text(DLDevice id);  // "cuda:0"; "cpu" for id 0 of a host device
 
+// The rest is core/memory's, but for stream_wait_for.
 // Memory: bytes may be 0 (a valid address comes back). `got` receives the size to hand to
 // device_free.
 aj_status* device_alloc(Device* d, uint64_t bytes, void** out, uint64_t* got);

@@ -7,10 +7,10 @@
 #include <memory>
 #include <thread>
 
+#include "core/base/log.hpp"
 #include "core/device/device.hpp"
-#include "core/guest/frontend.hpp"
 #include "core/guest/caught.hpp"
-#include "core/plugin/watch.hpp"
+#include "core/guest/frontend.hpp"
 
 namespace adjoin {
 namespace {

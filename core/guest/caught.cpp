@@ -3,7 +3,7 @@
 
 #include <exception>
 
-#include "core/op/tables.hpp"
+#include "core/base/log.hpp"
 #include "core/guest/pins.hpp"
 
 namespace adjoin {

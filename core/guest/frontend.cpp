@@ -6,10 +6,9 @@
 #include <cstring>
 #include <mutex>
 
-#include "core/op/registry.hpp"
+#include "core/base/transaction.hpp"
 #include "core/guest/object.hpp"
 #include "core/guest/pins.hpp"
-#include "core/tensor/tensor.hpp"
 
 namespace adjoin {
 namespace {
@@ -53,7 +52,7 @@ aj_status* frontend_register(const aj_frontend* f, int32_t* out_id) {
   r.table.struct_size = sizeof r.table;
   r.table.name = str(r.name);
   r.on = true;
-  if (aj_registrar* t = transaction()) {
+  if (Transaction* t = transaction()) {
     r.plugin = t->plugin;
     t->undo.push_back([&r] {
       const aj_frontend* mine = &r.table;
@@ -73,24 +72,7 @@ void frontends_end(std::string_view plugin) {
     if (!frontends[i].plugin.empty() && frontends[i].plugin == plugin) frontends[i].on = false;
 }
 
-void* frontend_word(const aj_tensor* t, int32_t id) {
-  return priv(t).frontend_id == id ? priv(t).frontend : nullptr;
-}
-
-// The word serves one language per tensor: a second one is not remembered.
-void set_frontend_word(aj_tensor* t, int32_t id, void* word, int32_t owned) {
-  TensorPriv& p = priv(t);
-  if (p.frontend && p.frontend_id != id) return;
-  p.frontend = word;
-  p.frontend_id = word ? uint16_t(id) : 0;
-  p.flags = uint16_t(owned && word ? p.flags | kFrontendOwned : p.flags & ~kFrontendOwned);
-}
-
-void frontend_dtype_changed(const aj_tensor* t) {
-  const TensorPriv& p = priv(t);
-  if (!p.frontend) return;
-  if (auto tell = frontends[p.frontend_id - 1].table.dtype_changed) tell(p.frontend);
-}
+void (*frontend_dtype_teller(int32_t id))(void*) { return frontends[id - 1].table.dtype_changed; }
 
 void (*frontend_dropper(int32_t id))(void*) {
   return id < 1 || id > count.load(std::memory_order_acquire) ? nullptr : frontends[id - 1].table.drop;

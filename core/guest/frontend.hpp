@@ -12,9 +12,6 @@ namespace adjoin {
 
 aj_status* frontend_register(const aj_frontend* f, int32_t* out_id);
 void frontends_end(std::string_view plugin);  // its languages are not asked any more
-void* frontend_word(const aj_tensor* t, int32_t id);
-void set_frontend_word(aj_tensor* t, int32_t id, void* word, int32_t owned);
-void frontend_dtype_changed(const aj_tensor* t);
 void frontend_drop(int32_t id, void* word);  // a tensor that owned its word has died
 
 // Around long kernels and waits: the language lets its lock go, and takes it back. NULL: there was
@@ -22,7 +19,8 @@ void frontend_drop(int32_t id, void* word);  // a tensor that owned its word has
 void* frontend_park();
 void frontend_unpark(void* parked);
 
-void (*frontend_dropper(int32_t id))(void*);  // what frontend_drop calls; NULL: nothing
+void (*frontend_dropper(int32_t id))(void*);       // what frontend_drop calls; NULL: nothing
+void (*frontend_dtype_teller(int32_t id))(void*);  // of a language that has a word on some tensor
 
 int32_t frontend_interrupted();
 void frontend_collect();

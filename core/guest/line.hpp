@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "core/guest/frontend.hpp"
 #include "core/base/tls.hpp"
+#include "core/guest/frontend.hpp"
 
 namespace adjoin {
 

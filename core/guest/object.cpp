@@ -7,12 +7,10 @@
 #include <mutex>
 #include <new>
 
-#include "core/tape/record.hpp"
-#include "core/op/call.hpp"
-#include "core/op/registry.hpp"
+#include "core/base/transaction.hpp"
+#include "core/base/value.hpp"
 #include "core/guest/caught.hpp"
 #include "core/guest/pins.hpp"
-#include "core/tensor/tensor.hpp"
 
 namespace adjoin {
 namespace {
@@ -125,7 +123,7 @@ aj_status* type_register(aj_str name, uint64_t payload_size, void (*destroy)(voi
     return fail(AJ_INVALID_ARGUMENT, "type_register: '", name, "' is no name of a type; letters, digits, _ . - and :: make one: \"acme::plan\"");
   if (payload_size > uint64_t{1} << 40)
     return fail(AJ_INVALID_ARGUMENT, "type_register: '", name, "': a payload of ", payload_size, " bytes; at most 2^40 are possible");
-  aj_registrar* r = transaction();
+  Transaction* r = transaction();
   bool again = r && is_replaced(r->plugin);
   Type now = {std::string(view(name)), payload_size, destroy,
               r ? r->plugin : plugin::plugin_at(reinterpret_cast<const void*>(destroy))};
@@ -223,6 +221,11 @@ void release(aj_object* o) {
   if (!drop_ref(refs(o))) return;
   if (o->type == kNodeType) return node_destroy(o);
   object_destroy(o);
+}
+
+void release_value(aj_value& v) {
+  if (v.tag >= AJ_TENSOR) release(v.v.object);
+  v = none();
 }
 
 void any_retain(void* object) { retain(static_cast<aj_object*>(object)); }

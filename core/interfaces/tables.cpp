@@ -1,4 +1,8 @@
 // core/interfaces/tables.cpp: the functions of the core, laid out as the tables of abi/.
+#include "core/base/log.hpp"
+#include "core/call/copy.hpp"
+#include "core/call/output.hpp"
+#include "core/op/serves.hpp"
 #include "core/op/tables.hpp"
 
 #include <adjoin/kit/env.hpp>
@@ -9,24 +13,20 @@
 #include <cstring>
 #include <mutex>
 
-#include "core/tape/held.hpp"
-#include "core/tape/table.hpp"
+#include "core/base/guarded.hpp"
+#include "core/call/order.hpp"
 #include "core/device/device.hpp"
+#include "core/guest/frontend.hpp"
+#include "core/guest/object.hpp"
+#include "core/memory/capture.hpp"
+#include "core/memory/memory.hpp"
 #include "core/op/autocast.hpp"
 #include "core/op/call.hpp"
 #include "core/op/fallback_rules.hpp"
-#include "core/op/kinds.hpp"
 #include "core/op/numbers.hpp"
-#include "core/call/order.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/settings.hpp"
 #include "core/op/trace.hpp"
-#include "core/guest/frontend.hpp"
-#include "core/base/guarded.hpp"
-#include "core/memory/capture.hpp"
-#include "core/memory/memory.hpp"
-#include "core/memory/pinned.hpp"
-#include "core/guest/object.hpp"
 #include "core/ops/builtin.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/plugin/manage.hpp"
@@ -34,9 +34,12 @@
 #include "core/profile/profile.hpp"
 #include "core/random/generator.hpp"
 #include "core/service/services.hpp"
-#include "core/tensor/prepared.hpp"
-#include "core/tensor/dlpack.hpp"
+#include "core/tape/held.hpp"
+#include "core/tape/table.hpp"
 #include "core/tape/wrap.hpp"
+#include "core/tensor/dlpack.hpp"
+#include "core/tensor/prepared.hpp"
+#include "core/tensor/word.hpp"
 #include "core/thread/pool.hpp"
 
 namespace adjoin {
@@ -116,21 +119,6 @@ aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) 
   std::span<const int64_t> s{like->shape, size_t(like->ndim)};
   return like->strides ? tensor_new_strided(d, *t, s, {like->strides, s.size()}, out) : tensor_new(d, *t, s, out);
 }
-
-}  // namespace
-
-bool inside(uint64_t bytes, const DType& t, std::span<const int64_t> shape, const int64_t* strides, int64_t first) {
-  int64_t last = first;
-  for (size_t i = 0; i < shape.size(); i++) {
-    if (shape[i] < 0 || strides[i] < 0) return false;
-    if (shape[i] == 0) return first >= 0;
-    int64_t reach;
-    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last)) return false;
-  }
-  return first >= 0 && uint64_t(last) < bytes / t.bytes;
-}
-
-namespace {
 
 aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out) {
   const DType* t = find_dtype(like->dtype);
@@ -291,29 +279,6 @@ aj_status* call_(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value
 }
 
 }  // namespace
-
-namespace {
-
-constexpr const char* kLevels[] = {"error", "warning", "info", "trace"};
-
-int log_limit() {
-  static const int limit = [] {
-    const char* text = secure_getenv("ADJOIN_LOG");
-    for (int i = 0; text && i < 4; i++)
-      if (!std::strcmp(text, kLevels[i])) return i;
-    if (text && *text)
-      std::fprintf(stderr, "adjoin warning: log: ADJOIN_LOG is '%.100s', wanted error, warning, info or trace; errors and warnings are shown\n", text);
-    return 1;
-  }();
-  return limit;
-}
-
-}  // namespace
-
-void log_message(int32_t level, std::string_view who, std::string_view message) {
-  if (level > log_limit()) return;
-  std::fprintf(stderr, "adjoin %s: %.*s: %.*s\n", kLevels[level < 0 || level > 3 ? 3 : level], int(who.size()), who.data(), int(message.size()), message.data());
-}
 
 const aj_core core_table = {
     .struct_size = sizeof(aj_core), .minor = AJ_ABI_MINOR, .status_new = status_new,

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/memory/cache.hpp"
 #include "core/guest/object.hpp"
+#include "core/memory/cache.hpp"
 
 namespace adjoin {
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/memory/cache.hpp"
 #include "core/base/limit.hpp"
 #include "core/guest/caught.hpp"
+#include "core/memory/cache.hpp"
 #include "core/profile/profile.hpp"
 
 namespace adjoin {

@@ -8,10 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "core/op/kinds.hpp"
-#include "core/base/dtype.hpp"
-#include "core/tensor/tensor.hpp"
-#include "core/tape/wrap.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -98,44 +94,18 @@ aj_status* take(Device* owner, uint64_t wanted, Pinned** out) {
   }
 }
 
-void give(void* block) {
-  std::lock_guard held(pool().lock);
-  static_cast<Pinned*>(block)->idle = true;
-}
-
 }  // namespace
 
-aj_status* tensor_pin(aj_tensor* t, int32_t device_type, aj_tensor** out) {
-  Device *owner, *host = device(t);
-  if (!host->host())
-    return fail(AJ_INVALID_ARGUMENT,
-                "pin_memory: only memory of the host can be pinned; the tensor is on ", host->id);
-  Ref values;
-  AJ_TRY(strided_of(t, "pin_memory", values.out()));
-  t = values.get();
-  if (tensor_pinned(t)) {
-    retain(*out = t);
-    return nullptr;
-  }
-  AJ_TRY(device_open({DLDeviceType(device_type), 0}, &owner));
-  const aj_device_vtbl& v = owner->vtbl;
-  if (owner->host() || !v.mem_alloc || !v.mem_free || !v.event_query || !v.event_free)
-    return fail(AJ_UNIMPLEMENTED, "pin_memory: device ", owner->id,
-                " copies without pinned memory");
-  const DType& type = dt(priv(t).dtype);
+aj_status* pinned_take(Device* owner, uint64_t wanted, PinnedBlock* out) {
   Pinned* b = nullptr;
-  AJ_TRY(take(owner, uint64_t(priv(t).numel) * type.bytes, &b));
-  DLTensor like{b->p, host->id, t->dl.ndim, type.dl, t->dl.shape, nullptr, 0};
-  Ref made;
-  if (aj_status* s = tensor_foreign(host, &like, b->bytes, 0, b, give, made.out()))
-    return give(b), s;
-  AJ_TRY(copy_into(made.get(), t));
-  *out = made.take();
+  AJ_TRY(take(owner, wanted, &b));
+  *out = {b, b->p, b->bytes};
   return nullptr;
 }
 
-int32_t tensor_pinned(const aj_tensor* t) {
-  return device(t)->host() && pinned_find(storage(t).data);
+void pinned_give(void* block) {
+  std::lock_guard held(pool().lock);
+  static_cast<Pinned*>(block)->idle = true;
 }
 
 bool pinned_find(const void* p) {

@@ -5,11 +5,13 @@
 
 namespace adjoin {
 
-// A copy of a host tensor in such memory, taken from the first device of a kind; t itself if it
-// lies there already.
-aj_status* tensor_pin(aj_tensor* t, int32_t device_type, aj_tensor** out);
-int32_t tensor_pinned(const aj_tensor* t);
-
+struct PinnedBlock {
+  void* block;  // for pinned_give
+  char* p;
+  uint64_t bytes;
+};
+aj_status* pinned_take(Device* owner, uint64_t wanted, PinnedBlock* out);
+void pinned_give(void* block);
 bool pinned_find(const void* p);  // p may be inside of a block
 // A copy was queued on a device's stream from or to the block around p.
 aj_status* pinned_use(const void* p, Device* d, void* stream);

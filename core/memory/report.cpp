@@ -4,11 +4,11 @@
 #include <map>
 #include <tuple>
 
-#include "core/op/op.hpp"
+#include "core/base/plain.hpp"
 #include "core/guest/frontend.hpp"
 #include "core/memory/cache.hpp"
 #include "core/memory/pinned.hpp"
-#include "core/base/plain.hpp"
+#include "core/op/op.hpp"
 #include "core/tensor/prepared.hpp"
 
 namespace adjoin {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/registry.hpp"
-#include "core/memory/pinned.hpp"
-#include "core/guest/caught.hpp"
 #include "core/base/tls.hpp"
+#include "core/device/registry.hpp"
+#include "core/guest/caught.hpp"
+#include "core/memory/pinned.hpp"
 
 namespace adjoin {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "core/op/op.hpp"
 #include "core/base/tls.hpp"
+#include "core/op/op.hpp"
 
 namespace adjoin {
 

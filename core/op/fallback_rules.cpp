@@ -10,13 +10,12 @@
 #include <mutex>
 #include <vector>
 
+#include "core/base/log.hpp"
+#include "core/base/plain.hpp"
 #include "core/device/device.hpp"
+#include "core/guest/provider.hpp"
 #include "core/op/fallback_rules.hpp"
 #include "core/op/registry.hpp"
-#include "core/op/settings.hpp"
-#include "core/op/tables.hpp"
-#include "core/base/plain.hpp"
-#include "core/plugin/loader.hpp"
 
 namespace adjoin {
 namespace {

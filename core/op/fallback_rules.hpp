@@ -1,5 +1,7 @@
 // core/op/fallback_rules.hpp: the policies for ops that a device lacks, and the ledger.
 #pragma once
+#include <adjoin/abi/op.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,5 +24,8 @@ void fallback_note(const std::string& op, const std::string& device, const std::
 void fallback_from_environment();
 // May the op's body serve on the device? Not where a rule names the op and says otherwise.
 bool body_may_serve(const std::string& op, const std::string& device);
+aj_status* set_fallback(aj_str op, aj_str device, aj_str policy);
+uint32_t fallback_count();
+aj_status* fallback_at(uint32_t i, aj_fallback_entry* io);
 
 }  // namespace adjoin

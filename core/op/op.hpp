@@ -8,17 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/keys.hpp"
 #include "core/base/status.hpp"
 
 namespace adjoin {
-
-enum KeyBit { kLazyBit = 31, kAutogradBit = 33, kTransformBit = 32, kAutocastBit = 44, kCaptureBit = 52,
-              kFunctionBit = 56, kProfilerBit = 60 };
-constexpr uint64_t kAutogradKey = 1ull << kAutogradBit;
-// Of every tensor without strides, beside its own key: it is never excluded, so no backend's kernel meets one. It counts as the
-// lowest key: who has no other left is settled or refused.
-constexpr uint64_t kWrapKey = 1ull << 45;
-constexpr uint64_t kFunctionalKeys = ~((1ull << 24) - 1);
 
 struct Param {
   std::string name;
@@ -100,7 +93,7 @@ struct aj_op {
   bool alike_bool;                               // the result of such a call is bool, not of the tensors' dtype
   std::atomic<const adjoin::Vjp*> vjp;
   adjoin::Kind kind;
-  bool ordered, has_body, in_place_ok, float_results;
+  bool ordered, has_body, in_place_ok;
   uint16_t nparams, nresults;
   uint32_t flags;                                // AJ_OP_...
   uint32_t index;                                // in the registry

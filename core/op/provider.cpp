@@ -7,7 +7,6 @@
 #include "core/device/device.hpp"
 #include "core/op/registry_state.hpp"
 #include "core/op/trace.hpp"
-#include "core/tape/wrap.hpp"
 
 namespace adjoin {
 namespace {

@@ -10,19 +10,18 @@
 #include <utility>
 
 #include "core/device/device.hpp"
+#include "core/guest/caught.hpp"
+#include "core/guest/provider.hpp"
 #include "core/op/autocast.hpp"
 #include "core/op/call.hpp"
 #include "core/op/fallback_rules.hpp"
 #include "core/op/kinds.hpp"
 #include "core/op/registry_state.hpp"
-#include "core/op/settings.hpp"
 #include "core/op/thunk.hpp"
 #include "core/op/trace.hpp"
-#include "core/guest/caught.hpp"
-#include "core/plugin/loader.hpp"
 #include "core/profile/profile.hpp"
 #include "core/service/services.hpp"
-#include "core/tape/wrap.hpp"
+#include "core/tensor/tensor.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -139,7 +138,7 @@ bool same_vjp(const Vjp& a, const Vjp& b) {
 
 }  // namespace
 
-aj_registrar* transaction() { return current; }
+Transaction* transaction() { return current; }
 
 // A plugin may have kept the address of what is long gone.
 aj_status* check_open(const aj_registrar* r, const char* who) {
@@ -499,7 +498,7 @@ aj_status* aj_registrar::commit() {
   return nullptr;
 }
 
-aj_registrar::aj_registrar(std::string plugin_name) : plugin(std::move(plugin_name)), outer(current) { current = this; }
+aj_registrar::aj_registrar(std::string plugin_name) : Transaction{std::move(plugin_name), {}}, outer(current) { current = this; }
 
 aj_registrar::~aj_registrar() {
   current = outer;

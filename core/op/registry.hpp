@@ -2,20 +2,28 @@
 #pragma once
 #include <adjoin/abi/device.h>
 #include <adjoin/abi/service.h>
+#include <adjoin/abi/wrap.h>
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "core/base/transaction.hpp"
 #include "core/op/autocast.hpp"
 #include "core/op/op.hpp"
 
 namespace adjoin {
-struct Wrapper;  // core/tape/wrap.hpp
-}
+
+// A key's definition. Never freed; one without functions takes its place once its plugin is disabled.
+struct Wrapper {
+  aj_wrapper_def def;
+  std::string key, hint, provider;
+};
+
+}  // namespace adjoin
 
 // What a plugin's init collects. commit() makes all of it visible at once or, on an error, none.
-struct aj_registrar {
+struct aj_registrar : adjoin::Transaction {
   explicit aj_registrar(std::string plugin_name);
   ~aj_registrar();
   aj_status* commit();
@@ -28,7 +36,6 @@ struct aj_registrar {
     std::string op;
     adjoin::Vjp* vjp;
   };
-  std::string plugin;
   std::vector<aj_op*> ops;
   std::vector<PendingKernel> kernels;
   std::vector<PendingVjp> vjps;
@@ -39,7 +46,6 @@ struct aj_registrar {
   std::vector<adjoin::Wrapper*> wrappers;   // definitions of tensors without strides
   std::vector<aj_service_def> services;     // names kept in service_names
   std::vector<std::string> service_names;
-  std::vector<std::function<void()>> undo;  // of what is seen at once: types, dtypes, frontends
   bool committed = false;
   aj_registrar* outer;  // init may load another plugin
 };
@@ -53,8 +59,6 @@ inline const Vjp* vjp_for(const aj_op* op, const aj_value* args, uint32_t nargs)
     if (const Vjp* v = keyed_vjp(op, args, nargs)) return v;
   return op->vjp.load(std::memory_order_acquire);
 }
-aj_registrar* transaction();                // of the init that runs on this thread, or NULL
-bool is_replaced(const std::string& plugin);  // its newer file is being loaded in its place
 
 aj_status* def_op(aj_registrar* r, const aj_op_def* d);
 aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d);
@@ -62,6 +66,7 @@ aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self
 aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_mask);
 aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d);
 aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v);
+aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d);
 aj_status* def_service(aj_registrar* r, const aj_service_def* d);
 
 uint64_t key_mask(aj_str name);             // functionality keys and loaded devices

@@ -2,10 +2,10 @@
 #include <charconv>
 #include <cstring>
 
+#include "core/base/dtype.hpp"
+#include "core/base/plain.hpp"
 #include "core/op/call.hpp"
 #include "core/op/op.hpp"
-#include "core/base/plain.hpp"
-#include "core/base/dtype.hpp"
 
 namespace adjoin {
 namespace {
@@ -239,5 +239,7 @@ aj_status* parse_schema(std::string_view text, Schema* s) {
                        !s->results.empty() && s->results[0].alias == s->params[0].alias;
   return nullptr;
 }
+
+std::string_view op_name(const aj_op* op) { return op->schema.name; }
 
 }  // namespace adjoin

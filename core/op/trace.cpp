@@ -9,8 +9,8 @@
 #include <map>
 #include <mutex>
 
-#include "core/op/registry.hpp"
 #include "core/guest/object.hpp"
+#include "core/op/registry.hpp"
 #include "core/tensor/tensor.hpp"
 
 namespace adjoin {

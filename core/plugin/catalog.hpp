@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/plugin/note.hpp"
 #include "core/guest/pins.hpp"
-#include "core/plugin/policy.hpp"
 #include "core/plugin/folders.hpp"
+#include "core/plugin/note.hpp"
+#include "core/plugin/policy.hpp"
 
 namespace adjoin::plugin {
 

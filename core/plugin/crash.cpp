@@ -13,9 +13,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/op/op.hpp"
-#include "core/guest/pins.hpp"
 #include "core/base/tls.hpp"
+#include "core/guest/pins.hpp"
+#include "core/op/op.hpp"
 
 namespace adjoin {
 namespace plugin {

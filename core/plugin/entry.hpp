@@ -3,9 +3,9 @@
 
 #include <exception>
 
+#include "core/base/status.hpp"
 #include "core/plugin/catalog.hpp"
 #include "core/plugin/load_lock.hpp"
-#include "core/base/status.hpp"
 
 namespace adjoin::plugin {
 

@@ -12,14 +12,14 @@
 #include <exception>
 #include <map>
 
+#include "core/base/plain.hpp"
+#include "core/base/status.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/tables.hpp"
-#include "core/base/plain.hpp"
 #include "core/plugin/init_guard.hpp"
 #include "core/plugin/libraries.hpp"
 #include "core/plugin/present.hpp"
 #include "core/plugin/requires.hpp"
-#include "core/base/status.hpp"
 #include "core/plugin/watch.hpp"
 
 namespace adjoin::plugin {

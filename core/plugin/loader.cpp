@@ -8,16 +8,16 @@
 #include <exception>
 #include <vector>
 
+#include "core/base/status.hpp"
 #include "core/device/device.hpp"
-#include "core/op/trace.hpp"
 #include "core/op/tables.hpp"
+#include "core/op/trace.hpp"
 #include "core/plugin/catalog.hpp"
-#include "core/plugin/libraries.hpp"
 #include "core/plugin/init.hpp"
+#include "core/plugin/libraries.hpp"
 #include "core/plugin/load_lock.hpp"
 #include "core/plugin/manage.hpp"
 #include "core/plugin/trust.hpp"
-#include "core/base/status.hpp"
 
 namespace adjoin {
 namespace {

@@ -12,11 +12,11 @@
 
 #include "core/device/device.hpp"
 #include "core/guest/frontend.hpp"
-#include "core/op/registry.hpp"
 #include "core/guest/object.hpp"
+#include "core/op/registry.hpp"
 #include "core/plugin/entry.hpp"
-#include "core/plugin/libraries.hpp"
 #include "core/plugin/init.hpp"
+#include "core/plugin/libraries.hpp"
 #include "core/service/services.hpp"
 #include "core/thread/quiet.hpp"
 

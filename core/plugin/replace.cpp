@@ -4,9 +4,9 @@
 
 #include <mutex>
 
-#include "core/op/registry_state.hpp"
-#include "core/op/tables.hpp"
+#include "core/base/log.hpp"
 #include "core/guest/object.hpp"
+#include "core/op/registry_state.hpp"
 #include "core/plugin/entry.hpp"
 #include "core/plugin/init.hpp"
 #include "core/plugin/trust.hpp"

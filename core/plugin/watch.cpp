@@ -14,8 +14,8 @@
 #include <system_error>
 #include <thread>
 
+#include "core/base/log.hpp"
 #include "core/op/op.hpp"
-#include "core/base/plain.hpp"
 #include "core/thread/quiet.hpp"
 
 namespace adjoin {
@@ -58,17 +58,6 @@ void watch() {
 }
 
 }  // namespace
-
-int64_t patience_ns() {
-  static const int64_t ns = [] {
-    const char* given = secure_getenv("ADJOIN_WATCHDOG");
-    std::string_view rest = given ? given : "5";
-    size_t all = rest.size();
-    double s = take_double(&rest);
-    return rest.size() == all || !(s >= 0) ? int64_t(5e9) : int64_t(std::min(s, 1e9) * 1e9);
-  }();
-  return ns;
-}
 
 void watch_kernels() {
   static std::atomic<bool> started{false};

@@ -7,14 +7,15 @@
 #include <cstring>
 #include <mutex>
 
-#include "core/device/device.hpp"
-#include "core/op/registry_state.hpp"
 #include "core/base/guarded.hpp"
-#include "core/op/tables.hpp"
+#include "core/base/log.hpp"
+#include "core/device/device.hpp"
 #include "core/guest/line.hpp"
-#include "core/memory/memory.hpp"
 #include "core/guest/object.hpp"
 #include "core/guest/pins.hpp"
+#include "core/memory/memory.hpp"
+#include "core/op/registry_state.hpp"
+#include "core/op/tables.hpp"
 #include "core/profile/profile.hpp"
 
 namespace adjoin {

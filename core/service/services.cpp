@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/guarded.hpp"
-#include "core/plugin/loader.hpp"
+#include "core/guest/provider.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {

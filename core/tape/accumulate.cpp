@@ -1,9 +1,9 @@
 // core/tape/accumulate.cpp: adding up gradients: between nodes, and into a leaf's .grad.
 #include <algorithm>
 
+#include "core/op/call.hpp"
 #include "core/tape/engine.hpp"
 #include "core/tape/ops.hpp"
-#include "core/op/call.hpp"
 #include "core/tape/wrap.hpp"
 
 namespace adjoin {

@@ -1,13 +1,13 @@
 // core/tape/apply.cpp: one node's derivative: what it is given, what may come back from it.
 #include <algorithm>
 
+#include "core/guest/caught.hpp"
+#include "core/op/tables.hpp"
 #include "core/tape/ops.hpp"
 #include "core/tape/saved.hpp"
 #include "core/tape/table.hpp"
 #include "core/tape/view.hpp"
 #include "core/tape/write.hpp"
-#include "core/op/tables.hpp"
-#include "core/guest/caught.hpp"
 
 namespace adjoin {
 namespace {

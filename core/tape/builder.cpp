@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/guest/object.hpp"
+#include "core/op/tables.hpp"
 #include "core/tape/ops.hpp"
 #include "core/tape/view.hpp"
-#include "core/op/tables.hpp"
-#include "core/guest/object.hpp"
 
 aj_saver::~aj_saver() {
   for (aj_value& v : values) {

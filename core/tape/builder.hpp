@@ -1,7 +1,7 @@
 // core/tape/builder.hpp: measures and fills a node in two passes over the arguments.
 #pragma once
-#include "core/tape/node.hpp"
 #include "core/op/call.hpp"
+#include "core/tape/node.hpp"
 
 // What save_more of a derivative fills.
 struct aj_saver {

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "core/tape/hooks.hpp"
-#include "core/tape/ops.hpp"
-#include "core/op/autocast.hpp"
+#include "core/guest/caught.hpp"
 #include "core/guest/frontend.hpp"
 #include "core/guest/line.hpp"
-#include "core/guest/caught.hpp"
+#include "core/op/autocast.hpp"
+#include "core/tape/hooks.hpp"
+#include "core/tape/ops.hpp"
 
 namespace adjoin {
 

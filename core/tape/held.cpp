@@ -5,12 +5,12 @@
 
 #include <unordered_map>
 
+#include "core/guest/frontend.hpp"
+#include "core/guest/object.hpp"
+#include "core/op/call.hpp"
 #include "core/tape/hooks.hpp"
 #include "core/tape/saved.hpp"
 #include "core/tape/write.hpp"
-#include "core/op/call.hpp"
-#include "core/guest/frontend.hpp"
-#include "core/guest/object.hpp"
 
 namespace adjoin {
 namespace {

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "core/tape/ops.hpp"
 #include "core/guest/caught.hpp"
+#include "core/tape/ops.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {

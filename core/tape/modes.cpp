@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "core/guest/frontend.hpp"
 #include "core/tape/hooks.hpp"
 #include "core/tape/view.hpp"
 #include "core/tape/wrap.hpp"
-#include "core/guest/frontend.hpp"
+#include "core/tensor/word.hpp"
 
 namespace adjoin {
 namespace {

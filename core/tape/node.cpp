@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/guest/caught.hpp"
+#include "core/guest/line.hpp"
+#include "core/memory/small.hpp"
+#include "core/op/call.hpp"
 #include "core/tape/hooks.hpp"
 #include "core/tape/view.hpp"
 #include "core/tape/write.hpp"
-#include "core/op/call.hpp"
-#include "core/guest/line.hpp"
-#include "core/memory/small.hpp"
-#include "core/guest/caught.hpp"
 
 namespace adjoin {
 namespace {

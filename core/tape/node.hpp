@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tape/record.hpp"
-#include "core/guest/pins.hpp"
 #include "core/base/tls.hpp"
+#include "core/guest/pins.hpp"
+#include "core/tape/record.hpp"
 
 namespace adjoin {
 

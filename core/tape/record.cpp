@@ -4,11 +4,10 @@
 
 #include <cstring>
 
+#include "core/guest/object.hpp"
 #include "core/tape/builder.hpp"
 #include "core/tape/view.hpp"
-#include "core/call/order.hpp"
-#include "core/op/tables.hpp"
-#include "core/guest/object.hpp"
+#include "core/tensor/settle.hpp"
 
 namespace adjoin {
 namespace {

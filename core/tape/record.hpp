@@ -6,7 +6,6 @@
 
 namespace adjoin {
 
-constexpr int32_t kNodeType = 200;  // aj_node.obj.type
 
 // After an op that made new results: gives them a node (or does nothing if no result can carry a
 // gradient). vjp: the derivative that these arguments have, or NULL.
@@ -50,9 +49,5 @@ inline bool write_concerns_base(const aj_tensor* target) {
 // own.
 void outlive_base(aj_tensor* view);
 
-void node_release(Node* n);  // for tensor_destroy
-void node_destroy(
-    aj_object* node_view);  // an object of type kNodeType (200) whose count fell to zero
-void meta_destroy(Meta* m);
 
 }  // namespace adjoin

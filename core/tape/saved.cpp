@@ -4,13 +4,13 @@
 
 #include <unordered_set>
 
-#include "core/tape/write.hpp"
-#include "core/op/call.hpp"
-#include "core/op/registry.hpp"
+#include "core/guest/caught.hpp"
 #include "core/guest/line.hpp"
 #include "core/guest/object.hpp"
-#include "core/guest/caught.hpp"
+#include "core/op/call.hpp"
+#include "core/op/registry.hpp"
 #include "core/tape/wrap.hpp"
+#include "core/tape/write.hpp"
 
 namespace adjoin {
 namespace {

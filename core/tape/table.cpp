@@ -1,6 +1,8 @@
 // core/tape/table.cpp: the interface "aj.autograd".
 #include "core/tape/table.hpp"
 
+#include "core/base/guarded.hpp"
+#include "core/op/registry.hpp"
 #include "core/tape/builder.hpp"
 #include "core/tape/custom.hpp"
 #include "core/tape/engine.hpp"
@@ -8,8 +10,6 @@
 #include "core/tape/hooks.hpp"
 #include "core/tape/modes.hpp"
 #include "core/tape/saved.hpp"
-#include "core/op/registry.hpp"
-#include "core/base/guarded.hpp"
 
 namespace adjoin {
 namespace {

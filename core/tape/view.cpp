@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "core/guest/object.hpp"
 #include "core/tape/builder.hpp"
 #include "core/tape/ops.hpp"
-#include "core/guest/object.hpp"
 #include "core/tape/wrap.hpp"
 
 namespace adjoin {

@@ -5,13 +5,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/base/guarded.hpp"
+#include "core/guest/caught.hpp"
+#include "core/op/call.hpp"
+#include "core/op/registry_state.hpp"
 #include "core/tape/node.hpp"
 #include "core/tape/ops.hpp"
 #include "core/tape/view.hpp"
-#include "core/op/call.hpp"
-#include "core/op/registry_state.hpp"
-#include "core/base/guarded.hpp"
-#include "core/guest/caught.hpp"
 
 namespace adjoin {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "core/guest/line.hpp"
+#include "core/op/registry.hpp"
 #include "core/tape/builder.hpp"
 #include "core/tape/ops.hpp"
 #include "core/tape/view.hpp"
-#include "core/op/registry.hpp"
-#include "core/guest/line.hpp"
 
 namespace adjoin {
 

@@ -3,10 +3,8 @@
 
 #include <new>
 
-#include "core/call/order.hpp"
-#include "core/op/settings.hpp"
 #include "core/tensor/prepared.hpp"
-#include "core/tape/wrap.hpp"
+#include "core/tensor/settle.hpp"
 
 namespace adjoin {
 namespace {

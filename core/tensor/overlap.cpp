@@ -1,4 +1,4 @@
-// core/tensor/overlap.cpp: do tensors share bytes?
+// core/tensor/overlap.cpp: do tensors share bytes, and does a view stay inside its memory?
 #include <algorithm>
 #include <vector>
 
@@ -88,6 +88,17 @@ int overlap(const aj_tensor* a, const aj_tensor* b) {
     }
   }
   return 2;
+}
+
+bool inside(uint64_t bytes, const DType& t, std::span<const int64_t> shape, const int64_t* strides, int64_t first) {
+  int64_t last = first;
+  for (size_t i = 0; i < shape.size(); i++) {
+    if (shape[i] < 0 || strides[i] < 0) return false;
+    if (shape[i] == 0) return first >= 0;
+    int64_t reach;
+    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last)) return false;
+  }
+  return first >= 0 && uint64_t(last) < bytes / t.bytes;
 }
 
 }  // namespace adjoin

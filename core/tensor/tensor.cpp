@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/tape/record.hpp"
+#include "core/base/keys.hpp"
+#include "core/base/marks.hpp"
+#include "core/guest/caught.hpp"
 #include "core/guest/frontend.hpp"
 #include "core/guest/object.hpp"
-#include "core/guest/caught.hpp"
-#include "core/tape/wrap.hpp"
-#include "core/base/marks.hpp"
+#include "core/tensor/settle.hpp"
 
 namespace adjoin {
 namespace {

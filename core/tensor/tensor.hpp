@@ -7,10 +7,11 @@
 #include <atomic>
 #include <span>
 
-#include "core/device/device.hpp"
-#include "core/memory/small.hpp"
-#include "core/guest/pins.hpp"
 #include "core/base/dtype.hpp"
+#include "core/device/device.hpp"
+#include "core/guest/object.hpp"
+#include "core/guest/pins.hpp"
+#include "core/memory/small.hpp"
 
 namespace adjoin {
 
@@ -47,6 +48,16 @@ struct ForeignStorage : Storage {
   void* ctx;
   void (*drop)(void* ctx);
   Pin pin;
+};
+
+// The memory of a wrapper. Its aliases share it, so they share payload and version, and the values once they are there.
+struct WrapStorage : ForeignStorage {
+  uint64_t key;
+  aj_object* payload;    // NULL once fulfilled
+  aj_tensor* source;     // whose memory was taken over
+  aj_tensor* version_of;
+  int32_t level, layout;
+  std::atomic<uint8_t> spin;  // held while payload and source are replaced
 };
 
 enum ViewKind : uint8_t {
@@ -110,7 +121,6 @@ inline Bytes bytes_of(const aj_tensor* t, int64_t shift = 0) {
   if (!(device(t)->flags & AJ_DEV_OPAQUE_POINTERS)) return {device(t), place(t) + shift, 0};
   return {device(t), t->dl.data, t->dl.byte_offset + uint64_t(shift)};
 }
-inline std::atomic<uint32_t>& refs(aj_object* o) { return *reinterpret_cast<std::atomic<uint32_t>*>(&o->refs_private); }
 inline std::span<const int64_t> shape(const aj_tensor* t) { return {t->dl.shape, size_t(t->dl.ndim)}; }
 inline std::span<const int64_t> strides(const aj_tensor* t) { return {t->dl.strides, size_t(t->dl.ndim)}; }
 inline bool requires_grad(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_REQUIRES_GRAD; }
@@ -118,19 +128,10 @@ inline bool is_dense(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_DENSE
 inline bool order_is_free(const aj_tensor* t) { return t->obj.flags & AJ_TENSOR_FREE_ORDER; }
 inline bool same_device(DLDevice a, DLDevice b) { return a.device_type == b.device_type && a.device_id == b.device_id; }
 
-void tensor_destroy(aj_tensor* t);
 void storage_destroy(Storage* s);
-void object_destroy(aj_object* o);  // objects other than tensors
-
-inline void retain(aj_object* o) { if (o) refs(o).fetch_add(1, std::memory_order_relaxed); }
-inline void retain(aj_tensor* t) { retain(reinterpret_cast<aj_object*>(t)); }
-// A count of 1 is ours alone: no locked instruction.
-inline bool drop_ref(std::atomic<uint32_t>& r) {
-  if (r.load(std::memory_order_acquire) == 1) return true;
-  return r.fetch_sub(1, std::memory_order_acq_rel) == 1;
-}
-inline void release(aj_tensor* t) { if (t && drop_ref(refs(&t->obj))) tensor_destroy(t); }
-void release(aj_object* o);
+// What a tensor lets go of with its history; core/tape/node.cpp has both.
+void node_release(Node* n);
+void meta_destroy(Meta* m);
 inline void storage_release(Storage* s) { if (drop_ref(s->refs)) storage_destroy(s); }
 
 // Owns one reference.
@@ -163,7 +164,6 @@ aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int
 aj_status* tensor_alias(aj_tensor* of, const DType& dtype, std::span<const int64_t> shape,
                         std::span<const int64_t> strides, void* data, aj_tensor** out);
 // A tensor without strides on `s`, which is retained; `like` as aj_wrap has it.
-struct WrapStorage;
 aj_status* tensor_wrapped(Device* d, const DLTensor* like, WrapStorage* s, uint64_t key, aj_tensor** out);
 // Another tensor that is all that t is, but for its history.
 aj_status* tensor_same(aj_tensor* t, aj_tensor** out);
@@ -173,12 +173,15 @@ aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint6
                           void (*drop)(void*), aj_tensor** out);
 // Replaces shape and strides (resize_, set_, squeeze_); recomputes numel and the dense flag.
 aj_status* tensor_set_dims(aj_tensor* t, std::span<const int64_t> shape, std::span<const int64_t> strides);
+aj_status* resize(aj_tensor* t, std::span<const int64_t> shape);  // C order; grows the memory if needed
 void tensor_set_storage(aj_tensor* t, Storage* borrowed, void* data);
 bool dense_strides(std::span<const int64_t> shape, std::span<const int64_t> strides);
 void c_strides(std::span<const int64_t> shape, int64_t* out);
 // Do two tensors share bytes? 0 no, 1 the very same elements, 2 partly.
 int overlap(const aj_tensor* a, const aj_tensor* b);
 bool overlaps_itself(const aj_tensor* t);
+// Do all elements of such a view lie inside the memory of so many bytes?
+bool inside(uint64_t bytes, const DType& t, std::span<const int64_t> shape, const int64_t* strides, int64_t first);
 // Forms of the old contents are dropped; `next` is 0 or kEscaped, which stays.
 void contents_forget(Storage& s, uint64_t next);
 inline void contents_changed(Storage& s) {

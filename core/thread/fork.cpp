@@ -8,10 +8,10 @@
 #include <mutex>
 #include <vector>
 
+#include "core/base/tls.hpp"
 #include "core/device/device.hpp"
 #include "core/memory/memory.hpp"
 #include "core/thread/pool.hpp"
-#include "core/base/tls.hpp"
 
 namespace adjoin {
 namespace {

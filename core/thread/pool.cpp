@@ -21,12 +21,12 @@
 #include <system_error>
 #include <thread>
 
-#include "core/guest/frontend.hpp"
-#include "core/op/tables.hpp"
 #include "core/base/limit.hpp"
-#include "core/guest/caught.hpp"
-#include "core/thread/fork.hpp"
+#include "core/base/log.hpp"
 #include "core/base/tls.hpp"
+#include "core/guest/caught.hpp"
+#include "core/guest/frontend.hpp"
+#include "core/thread/fork.hpp"
 
 namespace adjoin {
 namespace {
