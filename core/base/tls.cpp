@@ -1,53 +1,8 @@
-// core/base/tls.cpp: the state of each thread, and what is given back when a thread ends.
+// core/base/tls.cpp: the state of each thread.
 #include "core/base/tls.hpp"
-
-#include <pthread.h>
-
-#include <mutex>
-
-#include "core/memory/memory.hpp"
-#include "core/memory/small.hpp"
-#include "core/op/autocast.hpp"
-#include "core/plugin/crash.hpp"
-#include "core/profile/profile.hpp"
-#include "core/thread/fork.hpp"
-#include "core/thread/quiet.hpp"
 
 namespace adjoin {
 
 constinit thread_local Tls tls __attribute__((tls_model("initial-exec"))) = {};
-
-namespace {
-
-// A key of pthreads, because its destructor runs after those of thread_local objects, which may
-// still free tensors.
-pthread_key_t end_key;
-
-void thread_end(void*) {
-  autocast_thread_end();
-  labels_end();
-  tls.registered = 0;
-  quiet_remove(&tls);
-  for (FreeList& list : tls.small) list.limit = 0;
-  memory_thread_end();
-  small_thread_end();
-  crash_stack_end();
-}
-
-}  // namespace
-
-void register_thread() {
-  if (tls.registered) return;
-  // A local static and not std::call_once, which keeps its state in thread-local storage of libstdc++: built for the
-  // initial-exec model, we could then not be loaded after somebody else had loaded libstdc++ late.
-  [[maybe_unused]] static const int made = pthread_key_create(&end_key, thread_end);
-  fork_install();
-  tls.registered = 1;
-  for (FreeList& list : tls.small) list.limit = kSmallKeep;
-  small_thread_begin();
-  quiet_add(&tls);
-  crash_stack_begin();
-  pthread_setspecific(end_key, &tls);
-}
 
 }  // namespace adjoin

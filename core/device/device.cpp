@@ -9,7 +9,6 @@
 #include "core/guest/caught.hpp"
 #include "core/guest/pins.hpp"
 #include "core/guest/provider.hpp"
-#include "core/thread/fork.hpp"
 
 namespace adjoin {
 namespace {
@@ -90,7 +89,6 @@ aj_status* open_locked(DeviceRegistry& r, DeviceKind* kind, DLDevice id, Device*
   if (!(d->memory = memory_new(d.get())))
     return fail(AJ_OUT_OF_RANGE, "device ", id, ": too many devices are open");
   kind->opened = true;
-  fork_install();
   kind->open.push_back(d.get());
   r.devices[id.device_type][id.device_id].store(*out = d.release(), std::memory_order_release);
   return nullptr;
@@ -406,6 +404,7 @@ aj_status* device_open(DLDevice id, Device** out) {
     return fail(
         AJ_OUT_OF_RANGE, "device '", name, ":", int32_t(id.device_id), "': there ",
         count == 1 ? text("is 1 ", name, " device") : text("are ", count, " ", name, " devices"));
+  register_thread();  // a fork is prepared for from now on; it takes this lock, too
   DeviceRegistry& r = device_registry();
   std::lock_guard held(r.lock);
   DeviceKind* kind = r.kinds[id.device_type].load();

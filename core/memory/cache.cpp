@@ -7,8 +7,6 @@
 #include <cstdlib>
 
 #include "core/memory/capture.hpp"
-#include "core/profile/profile.hpp"
-#include "core/tensor/prepared.hpp"
 
 namespace adjoin {
 namespace {
@@ -46,7 +44,7 @@ void add_used(ThreadCache* c, int64_t bytes) {  // only the owner writes
 
 // Everything that this device, then the other ones of the host, then the languages can spare.
 void recover(DeviceMemory& m, int step) {
-  if (step == 0) prepared_release();
+  if (step == 0) trim();
   if (step == 1) collect_garbage();
   {
     std::lock_guard held(m.lock);
@@ -288,13 +286,13 @@ void free_any(DeviceMemory* m, void* p, uint64_t got) {
 
 [[gnu::noinline]] aj_status* alloc_telling(Device* d, uint64_t bytes, void** out, uint64_t* got) {
   AJ_TRY(alloc_any(d, bytes, out, got));
-  if (told(AJ_EVENT_MEMORY)) tell_memory(d, *out, int64_t(*got));
+  if (MemoryTold tell = memory_told.load(std::memory_order_relaxed)) tell(d, *out, int64_t(*got));
   return nullptr;
 }
 
 [[gnu::noinline]] void free_telling(Device* d, void* p, uint64_t got) {
   free_any(d->memory, p, got);
-  if (told(AJ_EVENT_MEMORY)) tell_memory(d, p, -int64_t(got));
+  if (MemoryTold tell = memory_told.load(std::memory_order_relaxed)) tell(d, p, -int64_t(got));
 }
 
 }  // namespace

@@ -122,5 +122,8 @@ void poll_pending(DeviceMemory& m, bool wait);
 aj_status* raw_alloc(Device* d, uint64_t bytes, void** out);  // by the plugin: memory, or an error
 aj_status* out_of_memory(DeviceMemory& m, uint64_t asked, aj_status* steal_cause);
 void collect_garbage();
+inline void trim() {
+  if (auto drop = memory_trim.load(std::memory_order_acquire)) drop();
+}
 
 }  // namespace adjoin

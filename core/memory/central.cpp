@@ -8,7 +8,6 @@
 #include "core/base/limit.hpp"
 #include "core/guest/caught.hpp"
 #include "core/memory/cache.hpp"
-#include "core/profile/profile.hpp"
 
 namespace adjoin {
 
@@ -49,7 +48,7 @@ namespace {
 
 std::mutex adding;  // held, too, while `quick` is decided: the last one sees what holds
 
-void decide(DeviceMemory* m) { m->quick = m->host && !m->direct && !told(AJ_EVENT_MEMORY); }
+void decide(DeviceMemory* m) { m->quick = m->host && !m->direct && !memory_told.load(std::memory_order_relaxed); }
 
 }  // namespace
 
@@ -65,8 +64,12 @@ DeviceMemory* memory_new(Device* d) {
   return m;
 }
 
-void memory_tell() {
+std::atomic<MemoryTold> memory_told{nullptr};
+std::atomic<void (*)()> memory_trim{nullptr};
+
+void memory_tell(MemoryTold whom) {
   std::lock_guard held(adding);
+  memory_told = whom;
   Memories& all = memories();
   for (uint32_t i = 0, n = all.count.load(std::memory_order_acquire); i < n; i++)
     decide(all.at[i].load(std::memory_order_relaxed));

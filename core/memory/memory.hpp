@@ -11,7 +11,6 @@
 
 namespace adjoin {
 
-DeviceMemory* memory_new(Device* d);
 
 aj_status* memory_stats(DLDevice device, aj_memory_stats* io);
 aj_status* memory_release(DLDevice device);
@@ -27,7 +26,12 @@ void memory_use(Device* d, void* p, void* stream);
 std::string memory_report(Device* d);
 
 uint64_t memory_in_use(Device* d);  // as memory_stats says it
-void memory_tell();                 // whether somebody listens to memory has changed
+// Who is told of memory that is given out (bytes > 0) or taken back; NULL: nobody. No lock is held.
+using MemoryTold = void (*)(Device* d, void* data, int64_t bytes);
+extern std::atomic<MemoryTold> memory_told;
+void memory_tell(MemoryTold whom);
+// Memory is short, or the user wants it back: drops what can be made again. NULL: nothing is kept.
+extern std::atomic<void (*)()> memory_trim;
 
 void memory_thread_end();
 void memory_fork_prepare();

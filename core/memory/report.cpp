@@ -8,8 +8,6 @@
 #include "core/guest/frontend.hpp"
 #include "core/memory/cache.hpp"
 #include "core/memory/pinned.hpp"
-#include "core/op/op.hpp"
-#include "core/tensor/prepared.hpp"
 
 namespace adjoin {
 namespace {
@@ -79,7 +77,7 @@ std::string largest_owners(DeviceMemory& m) {
   for (const Entry* e : order) {
     auto [op, line, bytes] = e->first;
     out += out.empty() ? "; largest owners: " : "; ";
-    out += op ? op->schema.name : "outside of ops";
+    out += op ? op_name(op) : "outside of ops";
     if (std::string where = frontend_line(line); !where.empty()) out += " at " + where;
     out += ": " + std::to_string(e->second.count) + " x " + size_text(bytes);
   }
@@ -136,7 +134,7 @@ aj_status* memory_release(DLDevice device) {
   Device* d;
   AJ_TRY(memory_of(device, "memory_release", &d));
   DeviceMemory& m = *d->memory;
-  prepared_release();
+  trim();
   pinned_release(d->id.device_type);
   if (m.host) small_trim();
   std::lock_guard held(m.lock);

@@ -19,7 +19,6 @@
 #include "core/op/registry_state.hpp"
 #include "core/op/thunk.hpp"
 #include "core/op/trace.hpp"
-#include "core/profile/profile.hpp"
 #include "core/service/services.hpp"
 #include "core/tensor/tensor.hpp"
 #include "core/thread/fork.hpp"
@@ -122,7 +121,7 @@ bool is_chain(const Kernel* link, const std::vector<const Kernel*>& chain) {
 }
 
 const Kernel* put_chain(aj_op* op, int bit, const Kernel* chain) {
-  chain = tell_kernels(op, bit, chain);
+  if (listening.kernels) chain = listening.kernels(op, bit, chain);
   op->table[bit].store(chain, std::memory_order_release);
   return chain;
 }
@@ -137,6 +136,8 @@ bool same_vjp(const Vjp& a, const Vjp& b) {
 }
 
 }  // namespace
+
+Listening listening;
 
 Transaction* transaction() { return current; }
 
@@ -401,7 +402,7 @@ const Kernel* resolve(aj_op* op, int bit) {
 void forget_resolved() {
   for (aj_op* op : registry().ops) {
     for (auto& entry : op->table) entry.store(nullptr, std::memory_order_release);
-    op->run.store(run_function(op), std::memory_order_relaxed);
+    op->run.store(listening.run ? listening.run : kind_run(op->kind), std::memory_order_relaxed);
   }
 }
 

@@ -79,6 +79,12 @@ void retire_definitions(std::string_view plugin);      // its ops lose their fun
 
 // Fills table[bit] for an op: candidates by priority, then the body. NULL if there is none.
 const Kernel* resolve(aj_op* op, int bit);
+// What stands in the place of an op's run function and of its kernels while somebody listens; NULL: they themselves.
+struct Listening {
+  RunFn run = nullptr;
+  const Kernel* (*kernels)(const aj_op* op, int bit, const Kernel* chain) = nullptr;
+};
+extern Listening listening;                 // under the registry's lock
 void forget_resolved();                     // after any change of the registry, under its lock
 void resolve_again();                       // the same, with the lock taken
 Kernel* copy_kernel(const Kernel& k);       // for a chain

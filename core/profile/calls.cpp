@@ -78,10 +78,8 @@ int32_t ask_kernel(void* self, const aj_call* call) {
 
 }  // namespace
 
-RunFn run_function(const aj_op* op) { return told(AJ_EVENT_CALL) ? run_told : kind_run(op->kind); }
-
-const Kernel* tell_kernels(const aj_op* op, int bit, const Kernel* chain) {
-  if (!told(AJ_EVENT_CALL | AJ_EVENT_KERNEL) || bit > kAutogradBit) return chain;  // keys above the tape only pass calls on
+static const Kernel* tell_kernels(const aj_op* op, int bit, const Kernel* chain) {
+  if (bit > kAutogradBit) return chain;  // keys above the tape only pass calls on
   if (!chain || chain->told) return chain ? chain->told : nullptr;
   const Kernel** at = &chain->told;
   for (const Kernel* k = chain; k; k = k->next) {
@@ -93,6 +91,11 @@ const Kernel* tell_kernels(const aj_op* op, int bit, const Kernel* chain) {
     at = &link->next;
   }
   return chain->told;
+}
+
+void tell_calls(uint32_t kinds) {
+  listening = {kinds & AJ_EVENT_CALL ? run_told : nullptr, kinds & (AJ_EVENT_CALL | AJ_EVENT_KERNEL) ? tell_kernels : nullptr};
+  forget_resolved();
 }
 
 }  // namespace adjoin

@@ -15,7 +15,6 @@
 #include "core/guest/pins.hpp"
 #include "core/memory/memory.hpp"
 #include "core/op/registry_state.hpp"
-#include "core/op/tables.hpp"
 #include "core/profile/profile.hpp"
 
 namespace adjoin {
@@ -64,6 +63,8 @@ struct Place {
 };
 std::atomic<Place*> places{nullptr};
 
+void tell_memory(Device* d, void* data, int64_t bytes);
+
 // Under the registry's lock, which keeps who begins and who ends apart.
 void apply_kinds() {
   uint64_t kinds = 0;
@@ -71,8 +72,8 @@ void apply_kinds() {
     if (p->users & Place::kOpen) kinds |= p->listener.kinds;
   uint32_t changed = told_kinds.exchange(uint32_t(kinds)) ^ uint32_t(kinds);
   line_keys = kinds & ~uint64_t(AJ_EVENT_LABEL) ? kDeviceKeys : kDeviceKeys & ~kHostKey;
-  if (changed & (AJ_EVENT_CALL | AJ_EVENT_KERNEL)) forget_resolved();
-  if (changed & AJ_EVENT_MEMORY) memory_tell();
+  if (changed & (AJ_EVENT_CALL | AJ_EVENT_KERNEL)) tell_calls(uint32_t(kinds));
+  if (changed & AJ_EVENT_MEMORY) memory_tell(kinds & AJ_EVENT_MEMORY ? tell_memory : nullptr);
 }
 
 void destroy(void* payload) {
@@ -206,6 +207,8 @@ void labels_end() {
   while (tls.open) drop_label();
 }
 
+namespace {
+
 void tell_memory(Device* d, void* data, int64_t bytes) {
   aj_event e;
   fill(&e, AJ_EVENT_MEMORY, tls.running_op ? str(tls.running_op->schema.name) : aj_str{"", 0});
@@ -217,6 +220,8 @@ void tell_memory(Device* d, void* data, int64_t bytes) {
   e.data = data;
   tell(e);
 }
+
+}  // namespace
 
 const aj_profile profile_table = {
     .struct_size = sizeof(aj_profile), .minor = 0, .listen = guarded<listen>, .label_begin = guarded<label_begin>,

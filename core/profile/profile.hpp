@@ -11,8 +11,6 @@
 
 namespace adjoin {
 
-struct Device;
-
 extern std::atomic<uint32_t> told_kinds;  // what somebody listens to
 inline bool told(uint32_t kinds) { return told_kinds.load(std::memory_order_relaxed) & kinds; }
 
@@ -28,11 +26,7 @@ struct Open {
 };
 void labels_end();  // of a thread that ends
 
-// calls.cpp. Both want the registry's lock.
-RunFn run_function(const aj_op* op);  // its kind's, or one that tells
-const Kernel* tell_kernels(const aj_op* op, int bit, const Kernel* chain);  // the same candidates, that tell
-
-// Memory was given out (bytes > 0) or taken back. No lock is held.
-void tell_memory(Device* d, void* data, int64_t bytes);
+// calls.cpp: who stands in the places that the registry gives to who listens. Wants the registry's lock.
+void tell_calls(uint32_t kinds);
 
 }  // namespace adjoin

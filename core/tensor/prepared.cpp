@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "core/base/limit.hpp"
-#include "core/tape/wrap.hpp"
+#include "core/memory/memory.hpp"
+#include "core/tensor/settle.hpp"
 #include "core/thread/fork.hpp"
 
 namespace adjoin {
@@ -34,6 +35,7 @@ struct Table {
 Table& table() {
   static Table* one = [] {
     auto* made = new Table;
+    memory_trim = prepared_release;
     fork_hook_add({kForkLeaf, [] { table().lock.lock(); }, [] { table().lock.unlock(); },
                    [] { table().lock.unlock(); }});
     return made;

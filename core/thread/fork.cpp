@@ -9,9 +9,6 @@
 #include <vector>
 
 #include "core/base/tls.hpp"
-#include "core/device/device.hpp"
-#include "core/memory/memory.hpp"
-#include "core/thread/pool.hpp"
 
 namespace adjoin {
 namespace {
@@ -29,15 +26,9 @@ void prepare() {
   hooks().lock.lock();
   for (const ForkHook& h : hooks().all)
     if (h.prepare) h.prepare();
-  devices_fork_prepare();
-  pool_fork_prepare();
-  memory_fork_prepare();
 }
 
 void parent() {
-  memory_fork_parent();
-  pool_fork_parent();
-  devices_fork_parent();
   auto& all = hooks().all;
   for (auto h = all.rbegin(); h != all.rend(); ++h)
     if (h->parent) h->parent();
@@ -46,13 +37,18 @@ void parent() {
 
 void child() {
   tls.thread_id = 0;  // it has another number
-  memory_fork_child();
-  pool_fork_child();
-  devices_fork_child();
   auto& all = hooks().all;
   for (auto h = all.rbegin(); h != all.rend(); ++h)
     if (h->child) h->child();
   hooks().lock.unlock();
+}
+
+// Makes fork() call the core. Cheap when it has been done.
+void fork_install() {
+  static std::atomic<bool> done{false};
+  if (done.load(std::memory_order_acquire) || done.exchange(true)) return;
+  hooks();
+  pthread_atfork(prepare, parent, child);
 }
 
 }  // namespace
@@ -64,13 +60,6 @@ void fork_hook_add(const ForkHook& hook) {
   all.insert(
       std::find_if(all.begin(), all.end(), [&](const ForkHook& h) { return h.order > hook.order; }),
       hook);
-}
-
-void fork_install() {
-  static std::atomic<bool> done{false};
-  if (done.load(std::memory_order_acquire) || done.exchange(true)) return;
-  hooks();
-  pthread_atfork(prepare, parent, child);
 }
 
 }  // namespace adjoin

@@ -3,8 +3,8 @@
 
 namespace adjoin {
 
-// Locks are taken outermost first. Added hooks come before those of devices, the pool and memory.
-enum ForkOrder { kForkLoader, kForkRegistry, kForkLeaf };
+// Locks are taken outermost first.
+enum ForkOrder { kForkLoader, kForkRegistry, kForkLeaf, kForkDevices, kForkPool, kForkMemory };
 
 // prepare runs in the parent before the fork, parent and child after it.
 struct ForkHook {
@@ -14,8 +14,5 @@ struct ForkHook {
   void (*child)();
 };
 void fork_hook_add(const ForkHook& hook);
-
-// Makes fork() call the core. Cheap when it has been done.
-void fork_install();
 
 }  // namespace adjoin

@@ -288,7 +288,7 @@ void worker(int index) {
 // Signals belong to the threads of the user, but for faults of a worker's own: blocked, they would end the process past every
 // handler that could say what happened.
 void start_workers(Pool& p, int wanted) {
-  fork_install();
+  register_thread();  // a fork is prepared for from now on
   std::lock_guard held(p.lock);
   sigset_t all, before;
   sigfillset(&all);
