@@ -1,4 +1,4 @@
-"""The walls of the house: who may include whom, how large files may be, where op names may stand."""
+"""The walls of the house: who may include whom, which folder stands on which, how large files and folders may be."""
 
 import pathlib
 import re
@@ -12,6 +12,37 @@ MAY = {  # whose headers a room may include
     "frontends": {"abi", "frontends"},
     "extensions": {"abi", "frontends", "extensions"},
 }
+FLOORS = {  # a room's folders, lowest first, and whose headers each may include: its own and these, which all stand above it here
+    "core": {
+        "pch": "",
+        "base": "",
+        "guest": "base",
+        "thread": "base guest",
+        "device": "base guest thread",
+        "memory": "base guest thread device",
+        "random": "base guest thread device",
+        "service": "base guest thread",
+        "tensor": "base guest thread device memory",
+        "op": "base guest thread device service tensor",
+        "tape": "base guest thread memory tensor op",
+        "call": "base guest thread memory tensor op tape",
+        "ops": "base tensor",
+        "ops/nn": "ops",
+        "profile": "base guest device memory op",
+        "plugin": "base guest thread device service op",
+        "interfaces": "base guest thread device memory random service tensor op tape call ops profile plugin",
+    },
+    "plugins/cpu": {  # files that stand in no folder are not looked at
+        "vector": "",
+        "product": "vector",
+        "lines": "vector product",
+        "image": "vector product lines",
+        "pointwise": "vector product lines image",
+        "index": "vector product lines image pointwise",
+        "train": "vector product lines image pointwise index",
+    },
+}
+FILES = 60  # of a folder there
 CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh", ".py", ".toml"}
 HARD = 800  # lines; make two rooms of a file before that
 CONTRACT = 1200  # lines of the headers that are frozen, together
@@ -40,6 +71,64 @@ def room_of(include, path):
     return first if first in MAY and pathlib.Path(include).is_file() else None
 
 
+def folder_of(path):
+    """(a room of FLOORS, the file's folder in it), or None."""
+    for room in FLOORS:
+        if path.is_relative_to(room):
+            return room, str(path.parent.relative_to(room))
+    return None
+
+
+def arrows(path, lines):
+    """Lines that include a header of another folder of the same room: (number, include, room, from, to)."""
+    mine = folder_of(path)
+    for number, line in enumerate(lines, 1):
+        found = INCLUDE.match(line) if mine else None
+        if not found:
+            continue
+        near = path.parent / found.group(1)
+        target = near.resolve().relative_to(pathlib.Path.cwd()) if near.is_file() else pathlib.Path(found.group(1))
+        theirs = folder_of(target) if target.is_file() else None
+        if theirs and theirs != mine and theirs[0] == mine[0]:
+            yield number, found.group(1), mine[0], mine[1], theirs[1]
+
+
+def floor_findings(files):
+    """What stands in no folder of FLOORS, what reaches up, folders that are full; a table that allows arrows up."""
+    for room, folders in FLOORS.items():
+        below = set()
+        for folder, may in folders.items():
+            for other in sorted(set(may.split()) - below):
+                yield f"tests/lint/house.py: {room}/{folder} may include {other}, which does not stand before it"
+            below.add(folder)
+    held = {}
+    for path in files:
+        where = folder_of(path)
+        if not where or where[1] == ".":
+            continue
+        room, folder = where
+        held[where] = held.get(where, 0) + 1
+        if folder not in FLOORS[room]:
+            yield f"{path}: {room}/{folder} has no place in FLOORS of tests/lint/house.py"
+        elif path.suffix in CODE:
+            for number, include, _, _, to in arrows(path, path.read_text(encoding="utf-8").split("\n")):
+                if to != "." and to not in FLOORS[room][folder].split():
+                    yield f"{path}:{number}: {folder} may not include {include}; it may: {FLOORS[room][folder] or 'nothing'}"
+    for (room, folder), count in held.items():
+        if count > FILES:
+            yield f"{room}/{folder}: {count} files, at most {FILES}: make two folders of it"
+    # The pictures and the page show what the table says.
+    for page in ("core/README.md", "CONTRIBUTING.md"):
+        drawn = re.search(r"```text\n(.*?)```", pathlib.Path(page).read_text(encoding="utf-8"), re.S)
+        names = [w for line in drawn.group(1).split("\n") for w in line.split("|")[0].split()] if drawn else []
+        if names != [f for f in reversed(FLOORS["core"]) if f != "pch"]:
+            yield f"{page}: its picture shows other floors than FLOORS of tests/lint/house.py: {' '.join(names)}"
+    page = pathlib.Path("core/README.md").read_text(encoding="utf-8")
+    for folder, may in FLOORS["core"].items():
+        if folder != "pch" and f"| `{folder}` | {may or 'nothing'} |" not in page:
+            yield f"core/README.md: no row says of `{folder}`: {may or 'nothing'}"
+
+
 def header_findings(path, lines):
     """What a header of the contract breaks by itself."""
     for number, line in enumerate(lines, 1):
@@ -54,6 +143,7 @@ def header_findings(path, lines):
 
 
 def findings(files):
+    yield from floor_findings(files)
     contract = 0
     for path in files:
         if path.suffix not in CODE:

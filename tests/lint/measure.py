@@ -1,0 +1,105 @@
+"""tests/lint/measure.py [TREE]: the house in numbers: arrows between folders, largest files, long functions, formatting.
+
+Nothing here passes or fails: run it before and after a change that moves things. TREE is another checkout of Adjoin.
+"""
+
+import ast
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from house import CODE, FILES, FLOORS, INCLUDE, tracked
+
+LONG = 60  # lines of a function
+ROOMS = ("abi", "core", "plugins", "frontends", "extensions")
+OPENS = re.compile(r"^(?!namespace|extern|struct|class|enum|union)[A-Za-z_~\[][^;=#]*\(")  # a function at the left edge
+
+
+def folders_of(files, room):
+    """Arrows between the folders of a room, as {(from, to): how many includes}."""
+    found = collections.Counter()
+    for path in files:
+        if not path.is_relative_to(room) or path.suffix not in CODE:
+            continue
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            include = INCLUDE.match(line)
+            for target in (path.parent / include.group(1), pathlib.Path(include.group(1))) if include else ():
+                target = pathlib.Path(os.path.normpath(target))
+                if target.is_file() and target.is_relative_to(room) and target.parent != path.parent:
+                    found[str(path.parent.relative_to(room)), str(target.parent.relative_to(room))] += 1
+                    break
+    return found
+
+
+def circles(arrows):
+    """The folders from which a way along the arrows leads back."""
+    reach = collections.defaultdict(set)
+    for a, b in arrows:
+        reach[a].add(b)
+    while True:
+        more = {a: to | set().union(*(reach.get(b, set()) for b in to)) for a, to in reach.items()}
+        if more == reach:
+            return {a for a, to in reach.items() if a in to}
+        reach = more
+
+
+def lengths(path, text):
+    """(lines, name) of each function: in C++ of those that begin at the left edge, which is nearly all."""
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                yield node.end_lineno - node.lineno + 1, node.name
+        return
+    start = depth = 0
+    name = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if start == 0 and OPENS.match(line):
+            start, depth, name = number, 0, line.split("(")[0].split(" ")[-1]
+        if start and depth is not None:  # its head, which may have several lines
+            depth += line.count("(") - line.count(")")
+            if depth == 0 and not line.rstrip().endswith("{"):
+                start = 0  # a declaration, or a body in the same line
+            depth = None if depth == 0 else depth
+        elif start and line.startswith("}"):
+            yield number - start + 1, name
+            start = 0
+
+
+def unformatted(files):
+    tool = shutil.which("clang-format")
+    if not tool:
+        return "clang-format is missing"
+    wrong = collections.Counter()
+    for path in files:
+        done = subprocess.run([tool, "--dry-run", "-Werror", str(path)], capture_output=True)
+        wrong["/".join(path.parts[:2])] += done.returncode != 0
+    return f"{wrong.total()} of {len(files)}: " + ", ".join(f"{k} {n}" for k, n in wrong.most_common(8) if n)
+
+
+def main():
+    os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
+    files = [p for p in tracked() if p.parts[0] in ROOMS]
+    for room in FLOORS:
+        arrows = folders_of(files, room)
+        order = {folder: place for place, folder in enumerate(FLOORS[room])}
+        up = [k for k in arrows if order.get(k[1], -1) > order.get(k[0], len(order))]
+        both = sum(1 for a, b in arrows if a < b and (b, a) in arrows)
+        print(f"{room}: {len(arrows)} arrows between folders, {sum(arrows.values())} includes; "
+              f"{both} pairs include each other, {len(up)} arrows run up, {len(circles(arrows))} folders stand in a circle")
+        sizes = collections.Counter(str(p.parent) for p in files if p.is_relative_to(room))
+        print(f"  files of its largest folders (at most {FILES}): " + ", ".join(f"{k} {n}" for k, n in sizes.most_common(3)))
+    texts = {p: p.read_text(encoding="utf-8") for p in files if p.suffix in CODE}
+    rows = sorted(((t.count("\n"), str(p)) for p, t in texts.items()), reverse=True)
+    print("largest files: " + ", ".join(f"{p} {n}" for n, p in rows[:3]))
+    found = [(n, f"{name} ({p})") for p, t in texts.items() if p.suffix != ".toml" for n, name in lengths(p, t)]
+    long = sorted((f for f in found if f[0] > LONG), reverse=True)
+    print(f"functions over {LONG} lines: {len(long)} of {len(found)}: " + ", ".join(f"{name} {n}" for n, name in long[:6]))
+    print("not as .clang-format says: " + unformatted([p for p in texts if p.suffix in {".c", ".h", ".cpp", ".hpp"}]))
+
+
+if __name__ == "__main__":
+    main()
