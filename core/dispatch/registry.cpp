@@ -18,6 +18,7 @@
 #include "core/dispatch/settings.hpp"
 #include "core/dispatch/thunk.hpp"
 #include "core/dispatch/trace.hpp"
+#include "core/object.hpp"
 #include "core/plugin/caught.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/profile/profile.hpp"
@@ -108,6 +109,20 @@ aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, a
     if (k->key == p.key && k->provider == r->plugin && !defines_again(r->plugin) && k->priority == p.kernel.priority)
       return fail(AJ_ALREADY_EXISTS, p.op, ": plugin '", r->plugin, "' defines its ", p.key, " kernel twice");
   return p.built_schema.empty() ? nullptr : check_built_schema(op, p.built_schema, r->plugin);
+}
+
+// The types of objects that its signature names; they may have been registered after it.
+aj_status* check_types(const aj_op* op) {
+  for (auto* list : {&op->schema.params, &op->schema.results})
+    for (const Param& p : *list) {
+      int32_t type;
+      aj_status* s = p.type.empty() ? nullptr : type_find(str(p.type), &type);
+      if (!s) continue;
+      free_status(s);
+      return fail(AJ_NOT_FOUND, op->schema.name, ": nobody has registered the type of Object<", p.type,
+                  ">; register it in the same init, or have its plugin there first, by 'plugin:NAME' in what the note requires");
+    }
+  return nullptr;
 }
 
 // Is it a copy of these candidates? What resolve() adds to one follows from it.
@@ -438,6 +453,7 @@ aj_status* aj_registrar::commit() {
       return fail(AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
                   found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
                   " already; plugin '", plugin, "' must choose another name");
+  for (aj_op* op : ops) AJ_TRY(check_types(op));
   auto find = [&](const std::string& name) -> aj_op* {
     for (aj_op* op : ops)
       if (op->schema.name == name) return op;
