@@ -38,6 +38,7 @@ struct Tls {
   const Kernel* running_kernel;     // whose code is being run; kernels live as long as the process
   uint32_t kernels;                 // how many have been run: tells one that takes long from many
   const aj_op* running_op;          // the op whose results are allocated: for the report of who owns memory
+  const char *device_call, *device_plugin;  // the function of a device's table that is running, and whose it is
   uint64_t event;                   // the innermost one that was begun and is told, core/profile; 0: none
   Open* open;                       // the innermost one of this thread
   uint32_t thread_id, telling;      // the system's number, once it was asked for; a listener is being told

@@ -5,6 +5,7 @@
 
 #include "core/interfaces.hpp"
 #include "core/plugin/pins.hpp"
+#include "core/tls.hpp"
 
 namespace adjoin {
 
@@ -14,6 +15,7 @@ bool is_about_the_call(int32_t code) {
 }
 
 aj_status* thrown(std::string_view who) {
+  __atomic_store_n(&tls.device_call, nullptr, __ATOMIC_RELAXED);
   aj_status* s;
   try {
     throw;
