@@ -12,6 +12,7 @@
 #include <exception>
 #include <map>
 
+#include "core/dispatch/call.hpp"
 #include "core/dispatch/registry.hpp"
 #include "core/interfaces.hpp"
 #include "core/plain.hpp"
@@ -118,6 +119,7 @@ aj_status* open_library(const Candidate& c, void** out_handle) {
 aj_status* check_promised(const Candidate& c, const aj_registrar& made) {
   for (const aj_op* op : made.ops) {
     const Schema& s = op->schema;
+    if (s.space.empty() && find_op(s.name)) continue;  // refused as what is there already
     if (s.space.empty())
       return fail(AJ_INVALID_ARGUMENT, "its op '", s.name, "' has no space; such names are libadjoin's own, a plugin's are SPACE::", s.name);
     if (!provides(c.note, "ops:" + s.space) && !names_op(c.ops, s.name))
