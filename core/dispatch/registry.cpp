@@ -426,15 +426,28 @@ void resolve_again() {
   forget_resolved();
 }
 
+static std::string dtype_names(uint64_t mask) {
+  std::string out;
+  for (int i = 0; i < 64; i++)
+    if (mask >> i & 1 && dtypes[i].name) out += (out.empty() ? "" : ", ") + std::string(dtypes[i].name);
+  return out;
+}
+
 std::string kernel_dtypes(const aj_op* op, int bit) {
   std::shared_lock guard(registry().lock);
   uint64_t mask = 0;
   std::string key = bit < 24 ? std::string(device_kind_name(bit + 1)) : "";
   for (const Kernel* k : op->kernels)
     if (k->key == key) mask |= k->dtypes ? k->dtypes : 0;
+  return dtype_names(mask);
+}
+
+std::string kernels_there(const aj_op* op, std::string_view device) {
+  std::shared_lock guard(registry().lock);
   std::string out;
-  for (int i = 0; i < 64; i++)
-    if (mask >> i & 1 && dtypes[i].name) out += (out.empty() ? "" : ", ") + std::string(dtypes[i].name);
+  for (const Kernel* k : op->kernels)
+    if (k->key == device && !is_disabled(k->provider))
+      out += text(out.empty() ? "" : "; ", "plugin '", k->provider, "' has one", k->dtypes ? " for " + dtype_names(k->dtypes) : "");
   return out;
 }
 
