@@ -121,8 +121,17 @@ PROGRAMS = {  # what it does, what the plugin prints
         assert acme.stream_device(x) == -1 == acme.stream_device(x, None)
         s = acme.make_stream(x)
         assert "stream" in repr(s) and acme.stream_device(x, s) == 100
-        for wrong in (3, "s", x, acme.make_plan(x), acme.make_function(x)):
-            refused(TypeError, ["stream_device", "stream"], lambda: acme.stream_device(x, wrong))
+        plan, function = acme.make_plan(x), acme.make_function(x)
+        for wrong, told in ((3, "int"), ("s", "str"), (x, "adjoin.Tensor"), (plan, "an object of type 'acme::plan'"),
+                            (function, "a function of an op")):
+            refused(TypeError, [f"stream_device(): argument 'stream' must be a stream, not {told}"], lambda: acme.stream_device(x, wrong))
+        for wrong, told in ((3, "int"), (s, "a stream"), (function, "a function of an op")):
+            refused(TypeError, [f"run_plan(): argument 'plan' must be an object of type 'acme::plan', not {told}"],
+                    lambda: acme.run_plan(x, wrong))
+            refused(TypeError, [f"run_any(): argument 'plan' must be an object of a plugin's type, not {told}"], lambda: acme.run_any(x, wrong))
+        refused(TypeError, ["apply(): argument 'f' must be a function, not a stream"], lambda: acme.apply(x, s))
+        refused(TypeError, ["argument 'other' must be Tensor or number, not an object of type 'acme::plan'"], lambda: adjoin.add(x, plan))
+        del plan, function, wrong
         """,
         ["plan 2 dies", "twice dies"],
     ),
