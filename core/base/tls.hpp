@@ -38,9 +38,11 @@ struct Tls {
   const Kernel* running_kernel;     // whose code is being run; kernels live as long as the process
   uint32_t kernels;                 // how many have been run: tells one that takes long from many
   const aj_op* running_op;          // the op whose results are allocated: for the report of who owns memory
+  const char *device_call, *device_plugin;  // the function of a device's table that is running, and whose it is
   uint64_t event;                   // the innermost one that was begun and is told, core/profile; 0: none
   Open* open;                       // the innermost one of this thread
   uint32_t thread_id, telling;      // the system's number, once it was asked for; a listener is being told
+  uint64_t stack_low, stack_room;   // where on the thread's stack there is room for more, once it was asked for
 };
 static_assert(sizeof(Tls) <= 512, "must fit glibc's static TLS surplus");
 
@@ -53,5 +55,12 @@ std::string_view op_name(const aj_op* op);
 // core/interfaces/threads.cpp has it, which knows all that threads keep.
 // Called once per thread before its first use of a free list or a cache: arranges that they are given back at its end.
 void register_thread();
+
+// Is the stack of this thread nearly used up? Of another stack that somebody has put in its place nothing is known.
+bool stack_ends();
+inline bool stack_is_short() {
+  auto at = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  return __builtin_expect(at - tls.stack_low >= tls.stack_room, 0) && stack_ends();
+}
 
 }  // namespace adjoin

@@ -80,6 +80,15 @@ static std::string providers(const Kernel* head) {
   return thrown(text(op->schema.ident, ": ", place(k, call), ": its kernel"));
 }
 
+[[gnu::cold]] aj_status* leads_back(const aj_op* op, const Kernel* k) {
+  aj_status* s = fail(AJ_INTERNAL, op->schema.ident, ": the kernel of plugin '", k->provider, "' at key '", k->key,
+                      "' leads back to itself until the stack ends; ",
+                      device_kind_peek(k->key) ? "it calls the op that it serves"
+                                               : "pass call->keys on, and leave its key in what the thread excludes");
+  if (!s->is_static) s->placed = true;
+  return s;
+}
+
 [[gnu::cold]] aj_status* infer_failed(const aj_op* op, aj_status* s) {
   name_plugin(s, reinterpret_cast<const void*>(op->infer), "infer");
   return s->message.starts_with("plugin ") ? prefix(s, text(op->schema.ident, ": ")) : s;

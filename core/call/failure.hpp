@@ -9,6 +9,7 @@ aj_status* kernel_threw(const aj_op* op, const Kernel* k, const aj_call* call); 
 aj_status* kernel_failed(const aj_op* op, const Kernel* k, const aj_call* call, aj_status* steal);
 aj_status* kernel_declines(const aj_op* op, const Kernel* k, const aj_call* call);  // by can_run, asked with the plan
 aj_status* nobody_takes(const aj_op* op, const Kernel* head, int compute, const aj_call* call);  // every candidate has declined
+aj_status* leads_back(const aj_op* op, const Kernel* k);  // to itself, until the stack ends
 aj_status* infer_failed(const aj_op* op, aj_status* steal);
 bool agrees(const Kernel* k, const aj_call* call);  // its can_run; one that throws declines
 // Was the call declined? *by is the kernel that did, after which others may follow; NULL: there is no other.
@@ -25,6 +26,7 @@ inline aj_status* check_results(const aj_op* op, const Kernel* k, const aj_call*
 // Calls a kernel, and says so while it runs: see watch.hpp.
 inline aj_status* invoke(const aj_op* op, const Kernel* k, aj_call* call) {
   const Kernel* before = tls.running_kernel;
+  if (__builtin_expect(before == k, 0) && stack_is_short()) return leads_back(op, k);
   // Atomic, for the watchdog's thread reads both.
   __atomic_store_n(&tls.running_kernel, k, __ATOMIC_RELAXED);
   __atomic_store_n(&tls.kernels, tls.kernels + 1, __ATOMIC_RELAXED);

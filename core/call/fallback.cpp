@@ -154,12 +154,15 @@ std::string remedy(const aj_op* op, std::string_view device, const aj_value* arg
               dtype.empty() ? "" : ", dtype " + dtype);
 }
 
+// The body would serve but for the policy.
+bool is_kept(const aj_op* op, const std::string& device) { return op->has_body && !body_may_serve(op->schema.name, device); }
+
 aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule, const std::string& missing) {
   bool never = op->tags.find("fallback:never") != op->tags.npos;
   Device* host = never ? nullptr : host_fallback_device();
   std::string help;
   if (rule.policy == FallbackPolicy::decompose && !op->has_body) help = "; the policy is to decompose it, which wants a body";
-  else if (op->has_body) help = text("; set_fallback('decompose', '", op->schema.name, "') lets its body serve");
+  else if (is_kept(op, std::string(device_kind_name(d->id.device_type)))) help = text("; set_fallback('decompose', '", op->schema.name, "') lets its body serve");
   else if (host && host != d)
     help = text("; move the tensors to '", device_kind_name(host->id.device_type), "', or allow copies with ADJOIN_FALLBACK=host");
   if (!op->provider.empty()) help += text("; plugin '", op->provider, "' has the op");
@@ -175,8 +178,11 @@ aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t na
     return run_copy_across(args, nargs, rets);
   std::string device(device_kind_name(d->id.device_type));
   FallbackRule rule = fallback_rule(op->schema.name, device);
-  std::string missing = text("no plugin has a kernel for ", op->schema.name, " on ", device,
-                             op->has_body ? ", and its policy keeps its body from serving" : ", and it has no body");
+  std::string there = kernels_there(op, device), dtype = first_dtype(args, nargs);
+  std::string missing = there.empty() ? text("no plugin has a kernel for ", op->schema.name, " on ", device)
+                                      : text("no kernel for ", op->schema.name, " on ", device, " takes this call",
+                                             dtype.empty() ? "" : " of " + dtype, ": ", there);
+  missing += !op->has_body ? ", and it has no body" : is_kept(op, device) ? ", and its policy keeps its body from serving" : "";
   Device* host;
   AJ_TRY(serving_device(rule, d, &host));
   if (!host || op->tags.find("fallback:never") != op->tags.npos) return refuse(op, d, rule, missing);

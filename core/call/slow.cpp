@@ -376,6 +376,7 @@ aj_status* left_above(const Kernel* k, const aj_call* call, aj_tensor* target, c
 // Kernels at the key `top`. A tensor to be written is lent to the kernel's slot; what comes back in any slot is owned.
 aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* given) {
   const aj_op* op = call->op;
+  if (stack_is_short()) return leads_back(op, k);
   aj_value* rets = call->rets;
   const bool above = top > kAutogradBit;
   Written written[kMaxResults];

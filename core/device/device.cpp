@@ -56,10 +56,11 @@ std::shared_ptr<Provider> clamp(const aj_device_vtbl* v, std::string_view plugin
   auto p = std::make_shared<Provider>();
   p->name = view(v->name);
   p->plugin = plugin;
-  std::memset(&p->vtbl, 0, sizeof p->vtbl);
-  std::memcpy(&p->vtbl, v, std::min<size_t>(v->struct_size, sizeof p->vtbl));
-  p->vtbl.struct_size = sizeof p->vtbl;
-  p->vtbl.name = str(p->name);
+  std::memset(&p->own, 0, sizeof p->own);
+  std::memcpy(&p->own, v, std::min<size_t>(v->struct_size, sizeof p->own));
+  p->own.struct_size = sizeof p->own;
+  p->own.name = {};
+  watch_table(p.get());
   return p;
 }
 
@@ -184,15 +185,13 @@ bool in_use(const DeviceRegistry& r, const std::shared_ptr<Provider>& p) {
 // that its first functions made, so only the same ones may follow.
 aj_status* add_again(DeviceRegistry& r, std::shared_ptr<Provider>& old,
                      const std::shared_ptr<Provider>& p) {
-  p->vtbl.name = old->vtbl.name;
-  if (std::memcmp(&old->vtbl, &p->vtbl, sizeof p->vtbl) == 0) {
+  if (std::memcmp(&old->own, &p->own, sizeof p->own) == 0) {
     set_on(r, old.get(), true);
     return nullptr;
   }
   if (in_use(r, old))
     return fail(AJ_PRECONDITION, "def_device: device '", p->name, "' is open, and plugin ",
                 p->plugin, " comes back with other functions; its new file needs a new process");
-  p->vtbl.name = str(p->name);
   for (auto& kind : r.kinds)
     if (DeviceKind* k = kind.load(); k && k->provider == old) kind.store(r.make(k->name, p));
   old = p;
@@ -358,14 +357,15 @@ aj_status* device_kind_count(int32_t type, int32_t* out) {
     k = device_registry().kinds[type].load(std::memory_order_acquire);
   }
   const aj_device_vtbl& v = k->provider->vtbl;
-  Pin pin(Holder::call, v.count);  // who unmaps says `gone` before it counts
+  register_thread();  // often its first call of all: the watchdog knows it from now on
+  Pin pin(Holder::call, own_table(v).count);  // who unmaps says `gone` before it counts
   if (k->gone) return fail(AJ_UNAVAILABLE, "device '", name, "': its plugin was disabled");
   auto count = [&] {
     aj_status* s = v.count(v.self, out);
     if (s && s->code == AJ_UNAVAILABLE && !s->is_static) s->placed = true;  // a reason for people, no fault of the plugin's
     return s;
   };
-  if (aj_status* s = caught(v.count, "count", count)) return prefix(s, text("device '", k->name, "': "));
+  if (aj_status* s = caught(own_table(v).count, "count", count)) return prefix(s, text("device '", k->name, "': "));
   if (*out >= 0) return nullptr;
   return fail(AJ_INTERNAL, "device '", k->name, "': plugin '", k->provider->plugin, "' counts ", *out, " devices");
 }

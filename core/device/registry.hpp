@@ -14,7 +14,8 @@ constexpr int kMaxDevices = 64;  // of one kind
 // One plugin's word for one name.
 struct Provider {
   std::string name, plugin;
-  aj_device_vtbl vtbl;
+  aj_device_vtbl own;   // as the plugin filled it, clamped
+  aj_device_vtbl vtbl;  // what everybody calls: says so while a function of its own runs; `self` is this provider
   bool on = true;  // false: its plugin was disabled; its functions may be unmapped unless the device is open
 };
 
@@ -43,5 +44,9 @@ struct DeviceRegistry {
   DeviceKind* make(std::string name, std::shared_ptr<Provider> provider);
 };
 DeviceRegistry& device_registry();
+
+void watch_table(Provider* p);  // makes vtbl of own
+// Whose code it is that a device's table calls.
+inline const aj_device_vtbl& own_table(const aj_device_vtbl& v) { return static_cast<const Provider*>(v.self)->own; }
 
 }  // namespace adjoin

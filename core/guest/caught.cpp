@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "core/base/log.hpp"
+#include "core/base/tls.hpp"
 #include "core/guest/pins.hpp"
 
 namespace adjoin {
@@ -14,6 +15,7 @@ bool is_about_the_call(int32_t code) {
 }
 
 aj_status* thrown(std::string_view who) {
+  __atomic_store_n(&tls.device_call, nullptr, __ATOMIC_RELAXED);
   aj_status* s;
   try {
     throw;

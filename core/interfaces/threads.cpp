@@ -40,6 +40,24 @@ int begin_threads() {
 
 }  // namespace
 
+bool stack_ends() {
+  constexpr uint64_t kPart = 16;  // that of the whole which is left for what a last call needs, and for the sentence
+  if (!tls.stack_room) {
+    pthread_attr_t mine;
+    void* begin = nullptr;
+    size_t bytes = 0;
+    tls.stack_room = 1;  // as long as nothing is known
+    if (pthread_getattr_np(pthread_self(), &mine) != 0) return false;
+    if (pthread_attr_getstack(&mine, &begin, &bytes) == 0) {
+      tls.stack_low = reinterpret_cast<uint64_t>(begin) + bytes / kPart;
+      tls.stack_room = bytes - bytes / kPart;
+    }
+    pthread_attr_destroy(&mine);
+  }
+  uint64_t above = tls.stack_low - reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  return above <= tls.stack_room / (kPart - 1);
+}
+
 void register_thread() {
   if (tls.registered) return;
   // A local static and not std::call_once, which keeps its state in thread-local storage of libstdc++: built for the

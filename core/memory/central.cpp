@@ -7,6 +7,7 @@
 
 #include "core/base/limit.hpp"
 #include "core/guest/caught.hpp"
+#include "core/device/registry.hpp"
 #include "core/memory/cache.hpp"
 
 namespace adjoin {
@@ -189,7 +190,7 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
 aj_status* raw_alloc(Device* d, uint64_t bytes, void** out) {
   *out = nullptr;
   const aj_device_vtbl& v = d->vtbl;
-  if (aj_status* s = caught(v.mem_alloc, "mem_alloc", [&] { return v.mem_alloc(v.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out); }))
+  if (aj_status* s = caught(own_table(v).mem_alloc, "mem_alloc", [&] { return v.mem_alloc(v.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out); }))
     return s->placed ? s : prefix(s, text("mem_alloc of plugin '", d->plugin, "': "));
   if (*out) return nullptr;
   return fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '", d->plugin, "' gave NULL and no status");

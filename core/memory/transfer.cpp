@@ -65,7 +65,7 @@ aj_status* copy_by(Device* worker, Bytes to, Bytes from, uint64_t bytes, uint32_
   c.src_device = from.device->id;
   c.width = c.dst_pitch = c.src_pitch = bytes;
   c.height = 1;
-  return caught(worker->vtbl.copy, "copy", [&] { return worker->vtbl.copy(worker->vtbl.self, &c); });
+  return caught(own_table(worker->vtbl).copy, "copy", [&] { return worker->vtbl.copy(worker->vtbl.self, &c); });
 }
 
 bool host_pointer(const Device* d) { return d->host() && !(d->flags & AJ_DEV_OPAQUE_POINTERS); }

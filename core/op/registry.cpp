@@ -11,6 +11,7 @@
 
 #include "core/device/device.hpp"
 #include "core/guest/caught.hpp"
+#include "core/guest/object.hpp"
 #include "core/guest/provider.hpp"
 #include "core/op/autocast.hpp"
 #include "core/op/call.hpp"
@@ -106,6 +107,20 @@ aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, a
     if (k->key == p.key && k->provider == r->plugin && !defines_again(r->plugin) && k->priority == p.kernel.priority)
       return fail(AJ_ALREADY_EXISTS, p.op, ": plugin '", r->plugin, "' defines its ", p.key, " kernel twice");
   return p.built_schema.empty() ? nullptr : check_built_schema(op, p.built_schema, r->plugin);
+}
+
+// The types of objects that its signature names; they may have been registered after it.
+aj_status* check_types(const aj_op* op) {
+  for (auto* list : {&op->schema.params, &op->schema.results})
+    for (const Param& p : *list) {
+      int32_t type;
+      aj_status* s = p.type.empty() ? nullptr : type_find(str(p.type), &type);
+      if (!s) continue;
+      free_status(s);
+      return fail(AJ_NOT_FOUND, op->schema.name, ": nobody has registered the type of Object<", p.type,
+                  ">; register it in the same init, or have its plugin there first, by 'plugin:NAME' in what the note requires");
+    }
+  return nullptr;
 }
 
 // Is it a copy of these candidates? What resolve() adds to one follows from it.
@@ -411,15 +426,28 @@ void resolve_again() {
   forget_resolved();
 }
 
+static std::string dtype_names(uint64_t mask) {
+  std::string out;
+  for (int i = 0; i < 64; i++)
+    if (mask >> i & 1 && dtypes[i].name) out += (out.empty() ? "" : ", ") + std::string(dtypes[i].name);
+  return out;
+}
+
 std::string kernel_dtypes(const aj_op* op, int bit) {
   std::shared_lock guard(registry().lock);
   uint64_t mask = 0;
   std::string key = bit < 24 ? std::string(device_kind_name(bit + 1)) : "";
   for (const Kernel* k : op->kernels)
     if (k->key == key) mask |= k->dtypes ? k->dtypes : 0;
+  return dtype_names(mask);
+}
+
+std::string kernels_there(const aj_op* op, std::string_view device) {
+  std::shared_lock guard(registry().lock);
   std::string out;
-  for (int i = 0; i < 64; i++)
-    if (mask >> i & 1 && dtypes[i].name) out += (out.empty() ? "" : ", ") + std::string(dtypes[i].name);
+  for (const Kernel* k : op->kernels)
+    if (k->key == device && !is_disabled(k->provider))
+      out += text(out.empty() ? "" : "; ", "plugin '", k->provider, "' has one", k->dtypes ? " for " + dtype_names(k->dtypes) : "");
   return out;
 }
 
@@ -438,6 +466,7 @@ aj_status* aj_registrar::commit() {
       return fail(AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
                   found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
                   " already; plugin '", plugin, "' must choose another name");
+  for (aj_op* op : ops) AJ_TRY(check_types(op));
   auto find = [&](const std::string& name) -> aj_op* {
     for (aj_op* op : ops)
       if (op->schema.name == name) return op;

@@ -89,6 +89,7 @@ void forget_resolved();                     // after any change of the registry,
 void resolve_again();                       // the same, with the lock taken
 Kernel* copy_kernel(const Kernel& k);       // for a chain
 std::string kernel_dtypes(const aj_op* op, int bit);
+std::string kernels_there(const aj_op* op, std::string_view device);  // who has one, for which dtypes; empty: nobody
 
 void init_op(aj_op* op);                    // reads tags and schema into the fields of the call path
 

@@ -14,6 +14,7 @@
 
 #include "core/base/plain.hpp"
 #include "core/base/status.hpp"
+#include "core/op/call.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/tables.hpp"
 #include "core/plugin/init_guard.hpp"
@@ -114,6 +115,20 @@ aj_status* open_library(const Candidate& c, void** out_handle) {
   }
 }
 
+// Whoever asks for an op finds its plugin by what the file says of it.
+aj_status* check_promised(const Candidate& c, const aj_registrar& made) {
+  for (const aj_op* op : made.ops) {
+    const Schema& s = op->schema;
+    if (s.space.empty() && find_op(s.name)) continue;  // refused as what is there already
+    if (s.space.empty())
+      return fail(AJ_INVALID_ARGUMENT, "its op '", s.name, "' has no space; such names are libadjoin's own, a plugin's are SPACE::", s.name);
+    if (!provides(c.note, "ops:" + s.space) && !names_op(c.ops, s.name))
+      return fail(AJ_INVALID_ARGUMENT, "its op '", s.name, "' is none that its note promises, which provides '",
+                  std::string_view(c.note.provides), "'; add ops:", s.space, " there, or name the op by AJ_PLUGIN_OPS");
+  }
+  return nullptr;
+}
+
 aj_status* open_and_init(Candidate* c) {
   InitGuard guard(c->label(), "loaded", "initialising");
   wake_unwinder();
@@ -127,7 +142,10 @@ aj_status* open_and_init(Candidate* c) {
     return fail(AJ_PRECONDITION, "the note that it exports is not the one in its file");
   auto init = reinterpret_cast<aj_plugin_init_fn>(dlsym(handle, "aj_plugin_init_v1"));
   if (!init) return fail(AJ_PRECONDITION, "does not export aj_plugin_init_v1");
-  AJ_TRY(run_init(c->name, c->path, user_options(c->name), init));
+  AJ_TRY(run_init(c->name, c->path, user_options(c->name), [&](const aj_plugin_env* env) -> aj_status* {
+    AJ_TRY(init(env));
+    return check_promised(*c, *static_cast<const aj_registrar*>(transaction()));
+  }));
   if (c->origin != Origin::kOwn) watch_kernels();
   c->handle = handle;
   c->drained = false;

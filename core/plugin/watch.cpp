@@ -1,5 +1,5 @@
 // core/plugin/watch.cpp: a thread that looks, now and then, at what each thread says of itself in any case: the kernel it
-// runs, and how many it has run.
+// runs, or the function of a device's table, and how many it has run.
 #include "core/plugin/watch.hpp"
 
 #include <pthread.h>
@@ -33,18 +33,23 @@ void look(Tls* thread, void* with) {
   auto& all = *static_cast<std::map<Tls*, Seen>*>(with);
   const Kernel* k = __atomic_load_n(&thread->running_kernel, __ATOMIC_RELAXED);
   const aj_op* op = __atomic_load_n(&thread->running_op, __ATOMIC_RELAXED);
+  const char* function = __atomic_load_n(&thread->device_call, __ATOMIC_ACQUIRE);
+  const char* plugin = __atomic_load_n(&thread->device_plugin, __ATOMIC_RELAXED);
   uint32_t kernels = __atomic_load_n(&thread->kernels, __ATOMIC_RELAXED);
+  if (!function || !plugin) function = plugin = nullptr;
   auto [at, fresh] = all.try_emplace(thread);
   Seen& seen = at->second;
-  if (fresh || !k || !op || seen.kernels != kernels) {
+  if (fresh || (!function && (!k || !op)) || seen.kernels != kernels) {
     seen = {kernels, Clock::now(), false};
     return;
   }
   auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - seen.since).count();
-  if (seen.told || waited < patience_ns() || k->provider.empty()) return;
+  if (seen.told || waited < patience_ns() || (!function && k->provider.empty())) return;
   seen.told = true;
-  std::string line = text("adjoin: ", op->schema.name, ": plugin '", k->provider, "' on ", k->key, ": its kernel has been running for ",
-                          waited / 1'000'000'000, " s and has not come back yet\n");
+  std::string who = function ? text("plugin '", plugin, "': its ", function)
+                             : text("plugin '", k->provider, "' on ", k->key, ": its kernel");
+  std::string line = text("adjoin: ", op ? op->schema.name + ": " : "", who, " has been running for ", waited / 1'000'000'000,
+                          " s and has not come back yet\n");
   if (write(STDERR_FILENO, line.data(), line.size()) < 0) seen.told = true;
 }
 

@@ -1,5 +1,6 @@
 // core/tape/accumulate.cpp: adding up gradients: between nodes, and into a leaf's .grad.
 #include <algorithm>
+#include <utility>
 
 #include "core/op/call.hpp"
 #include "core/tape/engine.hpp"
@@ -38,10 +39,6 @@ aj_status* own_grad(aj_tensor* g, bool create, aj_tensor** out) {
 }
 
 aj_status* first_grad(aj_tensor* leaf, Meta* m, aj_tensor* g, bool create) {
-  if (__builtin_expect(!is_strided(g) || !is_strided(leaf), 0)) {
-    Ref held(g);
-    return own_grad(g, create, &m->grad);
-  }
   if (!create && exclusive(g) && std::ranges::equal(strides(g), strides(leaf))) {
     g->obj.flags &= ~uint32_t(AJ_TENSOR_FREE_ORDER);  // these strides are the leaf's own
     m->grad = g;
@@ -91,17 +88,33 @@ aj_status* accumulate(aj_tensor** slot, aj_tensor* g, bool create) {
   return s;
 }
 
+// By what others do, which may read .grad: so without its lock, and again where somebody has come between.
+static aj_status* accumulate_unlocked(Meta* m, aj_tensor* g, bool create) {
+  for (;;) {
+    Ref before, sum;  // released after the lock is
+    uint32_t version = 0;
+    {
+      SpinGuard guard(m->spin);
+      if (m->grad) before = Ref::borrow(m->grad), version = watched_version(m->grad);
+    }
+    AJ_TRY(before ? add_up(before.get(), g, sum.out()) : own_grad(g, create, sum.out()));
+    SpinGuard guard(m->spin);
+    if (m->grad != before.get() || (before && watched_version(m->grad) != version)) continue;
+    aj_tensor* old = std::exchange(m->grad, sum.take());
+    sum = Ref(old);
+    return nullptr;
+  }
+}
+
 aj_status* accumulate_grad(aj_tensor* leaf, aj_tensor* g, bool create) {
   Meta* m = meta_of(leaf);
-  SpinGuard guard(m->spin);
-  if (!m->grad) return first_grad(leaf, m, g, create);
   Ref held(g);
-  if (!create && is_strided(m->grad) && is_strided(g)) return tape::add_into(m->grad, g);
-  Ref sum;
-  AJ_TRY(add_up(m->grad, g, sum.out()));
-  release(m->grad);
-  m->grad = sum.take();
-  return nullptr;
+  {
+    SpinGuard guard(m->spin);
+    if (!m->grad && is_strided(g) && is_strided(leaf)) return first_grad(leaf, m, held.take(), create);
+    if (m->grad && !create && is_strided(m->grad) && is_strided(g)) return tape::add_into(m->grad, g);
+  }
+  return accumulate_unlocked(m, g, create);
 }
 
 }  // namespace adjoin

@@ -182,8 +182,9 @@ aj_status* tensor_set_payload(aj_tensor* t, aj_object* payload) {
 
 aj_status* refuse_wrapper(const aj_tensor* t, std::string_view who) {
   const Wrapper* w = wrapper_of(t);
-  return fail(AJ_UNIMPLEMENTED, who, ": key '", w->key, "' has nothing for it, and its ", layout_name(wrap_of(t).layout),
-              " tensors have no strides", w->hint.empty() ? "" : "; ", w->hint);
+  const int32_t layout = wrap_of(t).layout;
+  return fail(AJ_UNIMPLEMENTED, who, ": key '", w->key, "' has nothing for it, and its ",
+              layout == AJ_LAYOUT_STRIDED ? "tensors have no values yet" : text(layout_name(layout), " tensors have no strides"), w->hint.empty() ? "" : "; ", w->hint);
 }
 
 aj_status* strided_of(aj_tensor* t, std::string_view who, aj_tensor** out) {

@@ -33,6 +33,11 @@ DLDeviceType outer_type(const Device* d) {
   return d->host() ? kDLCPU : kDLExtDev;
 }
 
+// Where `data` is a handle to everybody who takes the type; behind another one an address would be read.
+bool has_handles(int32_t dlpack_type) {
+  return dlpack_type == kDLOpenCL || dlpack_type == kDLVulkan || dlpack_type == kDLMetal || dlpack_type == kDLWebGPU;
+}
+
 aj_status* inner_device(DLDevice given, Device** out) {
   if (given.device_type == kDLCPU) return default_host(out);
   if (Device* d = device_at(given)) {
@@ -50,6 +55,9 @@ aj_status* tensor_to_dlpack(aj_tensor* t, void* stream, uint64_t flags, DLManage
   AJ_TRY(strided_of(t, "to_dlpack", values.out()));
   t = values.get();
   if (storage(t).flags & kStorageMeta) return fail(AJ_INVALID_ARGUMENT, "to_dlpack: a meta tensor has no data");
+  if (const Device* d = device(t); d->flags & AJ_DEV_OPAQUE_POINTERS && !has_handles(d->vtbl.dlpack_type))
+    return fail_kind(AJ_UNIMPLEMENTED, "BufferError", "to_dlpack: tensors of ", d->id, " have handles where others read an address; "
+                     "hand out a copy on the host: .cpu()");
   if (t->dl.dtype.code >= kPrivateCodes)
     return fail(AJ_WRONG_TYPE, "to_dlpack: DLPack has no code for ", t->dl.dtype, ", a dtype of a plugin; view it as integers of its size");
   if (!(flags & AJ_DLPACK_NO_SYNC)) AJ_TRY(stream_follows(device(t), stream));

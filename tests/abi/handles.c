@@ -134,6 +134,9 @@ AJ_PLUGIN_INIT {
   ops = (const aj_dispatch*)env->query("aj.op", 1);
   device.struct_size = sizeof device;
   device.flags = AJ_DEV_OPAQUE_POINTERS | AJ_DEV_SYNCHRONOUS;
+#ifdef DLPACK_TYPE
+  device.dlpack_type = DLPACK_TYPE;
+#endif
   device.name = AJ_STR_LIT("handles");
   device.count = count;
   device.mem_alloc = mem_alloc;

@@ -145,6 +145,58 @@ def test_from_python(case, folder):
     assert got.returncode == 0, got.stdout + got.stderr
 
 
+CAPSULES = """
+import ctypes
+class Shown(ctypes.Structure):  # DLManagedTensorVersioned
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("ctx", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("dtype", ctypes.c_uint32), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("offset", ctypes.c_uint64)]
+class Borrowed(ctypes.Structure):
+    _fields_ = Shown._fields_[5:]
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+def shown(t):
+    capsule = t.__dlpack__(max_version=(1, 3))
+    s = Shown.from_address(pointer(capsule, b"dltensor_versioned"))
+    return s.data, s.type, s.offset
+def borrowed(t):
+    table = pointer(adjoin.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
+    f = ctypes.c_void_p.from_address(table + 40).value
+    out = Borrowed()
+    ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Borrowed))(f)(t, ctypes.byref(out))
+    return out.data, out.type, out.offset
+_, x = both(4, 6)
+"""
+
+
+def test_a_handle_is_no_address(folder):
+    """DLPack has types of devices whose data is a handle; behind any other a consumer would read the handle as an address."""
+    got = run_python(START + CAPSULES + textwrap.dedent("""
+        for f in (lambda: x.__dlpack__(), lambda: shown(x[1:]), lambda: borrowed(x)):
+            try:
+                f()
+            except BufferError as error:
+                assert str(error).startswith("to_dlpack: tensors of handles:0 have handles where others read an address"), error
+            else:
+                raise AssertionError("handed out")
+        assert adjoin.from_dlpack(x)[1:].cpu().tolist()[0] == [6, 7, 8, 9, 10, 11]  # our own, by no capsule
+        """), ADJOIN_PLUGIN_PATH=folder)
+    assert got.returncode == 0, got.stdout + got.stderr
+
+
+@pytest.mark.parametrize("name", ["kDLOpenCL", "kDLVulkan", "kDLMetal", "kDLWebGPU"])
+def test_a_type_of_handles_is_handed_out(name, tmp_path):
+    compile_plugin(tmp_path, (HERE / "handles.c").read_text(), name="handles", flags=["-std=c11", "-Werror", f"-DDLPACK_TYPE={name}"])
+    number = {"kDLOpenCL": 4, "kDLVulkan": 7, "kDLMetal": 8, "kDLWebGPU": 15}[name]
+    got = run_python(START + CAPSULES + textwrap.dedent(f"""
+        assert x.data_ptr() % 2 == 1
+        for f in (shown, borrowed):
+            assert f(x) == (x.data_ptr(), {number}, 0) and f(x[2:, 3:]) == (x.data_ptr(), {number}, 60), (f(x), f(x[2:, 3:]))
+        """), ADJOIN_PLUGIN_PATH=tmp_path)
+    assert got.returncode == 0, got.stdout + got.stderr
+
+
 def test_it_conforms(folder):
     got = adjoin("conform", folder / "libaj_handles.so", "--op", "neg", "--op", "copy_", "--op", "fill_", "--op", "add")
     assert got.returncode == 0, got.stdout + got.stderr

@@ -92,16 +92,16 @@ FAIL = 'return complain(env->core, AJ_UNAVAILABLE, "out of fuel");'
 
 
 def test_init_that_fails_half_way_leaves_nothing(tmp_path, host):
-    half = build_plugin(tmp_path / "half", "half", extra=TWICE, init=DEFINE_TWICE + "if (bad) return bad;" + FAIL)
-    good = build_plugin(tmp_path / "good", "good", extra=TWICE, init=DEFINE_TWICE + "return bad;")
+    half = build_plugin(tmp_path / "half", "half", extra=TWICE, init=DEFINE_TWICE + "if (bad) return bad;" + FAIL, provides="ops:acme")
+    good = build_plugin(tmp_path / "good", "good", extra=TWICE, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
     got = host("load", half, "find", "acme::twice", "load", good, "call", "acme::twice").stdout.splitlines()
     assert got[0].startswith("error 14: ") and got[0].endswith(": out of fuel") and str(half) in got[0]
     assert got[1:] == ["error 5: no such op", "ok load", "ok acme::twice 2 4 6 8 10 12 14 16"]
 
 
 def test_the_other_way_round_the_second_is_refused(tmp_path, host):
-    one = build_plugin(tmp_path / "one", "one", extra=TWICE, init=DEFINE_TWICE + "return bad;")
-    two = build_plugin(tmp_path / "two", "two", extra=TWICE, init=DEFINE_TWICE + "return bad;")
+    one = build_plugin(tmp_path / "one", "one", extra=TWICE, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
+    two = build_plugin(tmp_path / "two", "two", extra=TWICE, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
     got = host("load", one, "load", two, "call", "acme::twice").stdout.splitlines()
     assert got[0] == "ok load"
     assert got[1].startswith("error 6: ") and "acme::twice" in got[1] and "'one'" in got[1]

@@ -156,6 +156,17 @@ static aj_status* calls(void* self, aj_call* call) {
   (void)self;
   return ops->call(call->op, call->args, call->nargs, call->rets, call->nrets);
 }
+/* Passes on what is lent, with no key on its thread but what the call brings. */
+static aj_status* resets(void* self, aj_call* call) {
+  uint64_t include, exclude;
+  aj_status* bad = look(call);
+  if (bad) return bad;
+  ops->thread_keys(&include, &exclude);
+  ops->set_thread_keys(0, 0);
+  bad = pass(self, call);
+  ops->set_thread_keys(include, exclude);
+  return bad;
+}
 /* max(x, dim): values left to below, indices replaced. */
 static aj_status* two(void* self, aj_call* call) {
   aj_value rets[2], own = none();
@@ -184,7 +195,7 @@ static const struct {
   aj_kernel_fn fn;
 } kernels[] = {{"neg", leaves}, {"abs", passes}, {"exp", replaces}, {"tanh", retains}, {"sin", declines}, {"cos", declines_late},
                {"sqrt", fails_late}, {"square", fails}, {"sign", empties}, {"floor", numbers}, {"ceil", passes_wrong},
-               {"round", passes_other_shape}, {"trunc", calls}, {"max.dim", two}, {"zero_", passes}, {"fill_", other}};
+               {"round", passes_other_shape}, {"trunc", calls}, {"expm1", resets}, {"max.dim", two}, {"zero_", passes}, {"fill_", other}};
 
 AJ_PLUGIN_INIT {
   static const char* const keys[] = {"lent", "bare", "high"}; /* the last one above the tape */
@@ -318,7 +329,7 @@ static void pair(void) {
 
 int main(int argc, char** argv) {
   static const char* const names[] = {"neg", "abs", "exp", "tanh", "sin", "cos", "sqrt", "square", "sign", "floor", "ceil", "round",
-                                      "trunc", "lent::only"};
+                                      "trunc", "expm1", "lent::only"};
   static const char* const forms[] = {"new", "out", "in place"};
   uint64_t include, exclude;
   core = (const aj_core*)aj_get_interface("aj.core", 1);

@@ -121,8 +121,17 @@ PROGRAMS = {  # what it does, what the plugin prints
         assert acme.stream_device(x) == -1 == acme.stream_device(x, None)
         s = acme.make_stream(x)
         assert "stream" in repr(s) and acme.stream_device(x, s) == 100
-        for wrong in (3, "s", x, acme.make_plan(x), acme.make_function(x)):
-            refused(TypeError, ["stream_device", "stream"], lambda: acme.stream_device(x, wrong))
+        plan, function = acme.make_plan(x), acme.make_function(x)
+        for wrong, told in ((3, "int"), ("s", "str"), (x, "adjoin.Tensor"), (plan, "an object of type 'acme::plan'"),
+                            (function, "a function of an op")):
+            refused(TypeError, [f"stream_device(): argument 'stream' must be a stream, not {told}"], lambda: acme.stream_device(x, wrong))
+        for wrong, told in ((3, "int"), (s, "a stream"), (function, "a function of an op")):
+            refused(TypeError, [f"run_plan(): argument 'plan' must be an object of type 'acme::plan', not {told}"],
+                    lambda: acme.run_plan(x, wrong))
+            refused(TypeError, [f"run_any(): argument 'plan' must be an object of a plugin's type, not {told}"], lambda: acme.run_any(x, wrong))
+        refused(TypeError, ["apply(): argument 'f' must be a function, not a stream"], lambda: acme.apply(x, s))
+        refused(TypeError, ["argument 'other' must be Tensor or number, not an object of type 'acme::plan'"], lambda: adjoin.add(x, plan))
+        del plan, function, wrong
         """,
         ["plan 2 dies", "twice dies"],
     ),
@@ -144,6 +153,10 @@ SCHEMAS = {  # schema, what is said of it ("" if it is good)
     "acme::a(Tensor x, Object<acme::plan plan) -> Tensor": "a type's name",
     "acme::a(Tensor x, Function? f=None, *, Stream? s=None, Object? o=None) -> Tensor": "",
     "acme::a(Tensor x, Object<plan> plan) -> (Tensor, Object<acme::more::deep>)": "",
+    "acme::a(Tensor x, Object<no::such>? plan=None) -> Tensor": "acme::a: nobody has registered the type of Object<no::such>",
+    "acme::a(Tensor x) -> Object<acme::more>": "acme::a: nobody has registered the type of Object<acme::more>",
+    "acne::a(Tensor x) -> Tensor": "its op 'acne::a' is none that its note promises, which provides 'device:acme;ops:acme'; add ops:acne",
+    "blemish(Tensor x) -> Tensor": "its op 'blemish' has no space",
     "acme::a(Tensor x, Teapot t) -> Tensor": "a type",
 }
 
@@ -156,9 +169,13 @@ def test_schemas(schema, tmp_path, host):
       op.struct_size = sizeof op;
       op.flags = AJ_OP_ALLOCATES;
       op.schema = AJ_STR_LIT("{schema}");
-      return ((const aj_dispatch*)env->query("aj.op", 1))->def_op(env->registrar, &op);"""
+      aj_status* bad = ((const aj_dispatch*)env->query("aj.op", 1))->def_op(env->registrar, &op);
+      aj_str plan = AJ_STR_LIT("plan"), deep = AJ_STR_LIT("acme::more::deep");  /* after the op that names them */
+      int32_t type;
+      if (!bad) bad = env->core->type_register(plan, 8, NULL, &type);
+      return bad ? bad : env->core->type_register(deep, 8, NULL, &type);"""
     got = host("load", build_plugin(tmp_path, init=init)).stdout
-    assert (got == "ok load\n") if not SCHEMAS[schema] else (SCHEMAS[schema] in got and got.startswith("error ")), got
+    assert (got == "ok load\n") if not SCHEMAS[schema] else (SCHEMAS[schema] in got and got.startswith("error ") and "acme" in got), got
 
 
 BINDER = r"""

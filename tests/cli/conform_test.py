@@ -104,6 +104,20 @@ def test_a_provider_of_kernels_conforms_on_its_device():
     assert code == 0 and report["device"] == "cpu"
 
 
+def test_an_op_that_lacks_in_a_gradient_is_unsupported(tmp_path):
+    """addr calls addcmul where nobody records: differences ask for it, derivatives do not."""
+    made = adjoin("new-backend", "few", "--out", tmp_path / "few")
+    assert made.returncode == 0, made.stderr
+    text = (tmp_path / "few/few.cpp").read_text()
+    row = '    {"addcmul", ternary<AddCMulChooser, reals>},\n'
+    assert row in text
+    file = compile_plugin(tmp_path, text.replace(row, ""), "few", "g++", ["-std=c++20", "-O0", "-w"], suffix=".cpp")
+    code, report = conform(file, "--mode", "grad", "--op", "addr")
+    record = next(r for r in report["records"] if (r["row"], r["dtype"]) == ("addr", "float64"))
+    assert code == 0 and record["failed"] == 0 and record["unsupported"] >= 1 and record["passed"] > 0, record
+    assert record["reason"] == "addr: addcmul: no plugin has a kernel for addcmul on few, and it has no body"
+
+
 @pytest.mark.parametrize(
     "row, told",
     [

@@ -214,6 +214,11 @@ int borrow_of_object(void* object, DLTensor* out) {
   }
   if (!settled(tensor_of(o))) return -1;
   *out = tensor_of(o)->dl;
+  if (out->device.device_type == kDLCPU) return 0;
+  DLManagedTensorVersioned* m;  // the number that the device has for others, or why it has none
+  if (failed(core->tensor_to_dlpack(tensor_of(o), nullptr, AJ_DLPACK_NO_SYNC, &m))) return -1;
+  *out = m->dl_tensor;
+  m->deleter(m);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "object.hpp"
 #include "op.hpp"
 
 namespace adjoin::py {
@@ -34,7 +35,21 @@ PyObject* words_of(PyObject* o, const Param& p) {
     }
     return PyUnicode_FromFormat("%s of %s", Py_TYPE(o)->tp_name, Py_TYPE(item)->tp_name);
   }
+  if (aj_object* inside = object_in(o)) {
+    if (inside->type == AJ_FUNCTION || inside->type == AJ_STREAM)
+      return PyUnicode_FromString(inside->type == AJ_STREAM ? "a stream" : "a function of an op");
+    return PyUnicode_FromFormat("an object of type '%s'", std::string(view(core->type_name(inside->type))).c_str());
+  }
   return PyUnicode_FromString(Py_TYPE(o)->tp_name);
+}
+
+// Of an object the type that the signature names.
+std::string wanted_words(const Program& p, int at) {
+  if (p.params[at].kind == AJ_PARAM_STREAM) return "a stream";
+  auto told = sized<aj_param>();
+  if (p.params[at].kind != AJ_PARAM_OBJECT) return type_words(p.params[at]);
+  if (failed(dispatch->op_param(p.op, static_cast<uint32_t>(at), &told)) || !told.type.len) return "an object of a plugin's type";
+  return "an object of type '" + std::string(view(told.type)) + "'";
 }
 
 // What to do where `o` was given in the place of p.
@@ -95,7 +110,7 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
   Ref got(words_of(f.what, p.params[f.at]));
   if (!got) return nullptr;
   return PyErr_Format(PyExc_TypeError, "%U(): argument '%U' must be %s, not %U%s", name, param,
-                      type_words(p.params[f.at]), got.get(), way_out(f.what, p.params[f.at]));
+                      wanted_words(p, f.at).c_str(), got.get(), way_out(f.what, p.params[f.at]));
 }
 
 PyObject* repr(PyObject* self) {
