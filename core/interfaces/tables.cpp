@@ -329,7 +329,7 @@ const aj_dispatch dispatch_table = {
 };
 
 void start() {
-  // As in tls.cpp: not std::call_once.
+  // As in threads.cpp: not std::call_once.
   [[maybe_unused]] static const bool once = [] {
     kit::bind(core_query);
     trace_from_environment();
