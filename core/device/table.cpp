@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "core/device/registry.hpp"
 #include "core/base/tls.hpp"
+#include "core/device/registry.hpp"
 
 namespace adjoin {
 namespace {

@@ -104,7 +104,8 @@ aj_status* set_default_dtype_(DLDataType d) {
 }
 
 aj_status* check_shape(const char* who, int32_t ndim, const int64_t* shape) {
-  if (ndim <= 0 || shape) return nullptr;
+  if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, who, ": ", ndim, " dimensions; at most ", kMaxDims);
+  if (!ndim || shape) return nullptr;
   return fail(AJ_INVALID_ARGUMENT, who, ": ndim is ", ndim, ", and shape is NULL");
 }
 
@@ -112,7 +113,6 @@ aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) 
   AJ_TRY(check_words("tensor_empty", "", flags, 0));
   const DType* t = find_dtype(like->dtype);
   if (!t) return fail(AJ_WRONG_TYPE, "tensor_empty: unknown dtype ", like->dtype);
-  if (like->ndim < 0 || like->ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "tensor_empty: ", like->ndim, " dimensions; at most ", kMaxDims);
   AJ_TRY(check_shape("tensor_empty", like->ndim, like->shape));
   Device* d = device_at(like->device);
   if (!d) AJ_TRY(like->device.device_type ? device_open(like->device, &d) : default_device(&d));
@@ -141,8 +141,6 @@ aj_status* tensor_from_memory_(const DLTensor* like, uint64_t bytes, uint64_t fl
   AJ_TRY(check_words("tensor_from_memory", "", flags, AJ_TENSOR_READ_ONLY));
   Device* d = device_at(like->device);
   if (!d) AJ_TRY(like->device.device_type == kDLCPU ? default_host(&d) : device_open(like->device, &d));
-  if (like->ndim < 0 || like->ndim > kMaxDims)
-    return fail(AJ_INVALID_ARGUMENT, "tensor_from_memory: ", like->ndim, " dimensions; at most ", kMaxDims);
   AJ_TRY(check_shape("tensor_from_memory", like->ndim, like->shape));
   if (!like->data && bytes) return fail(AJ_INVALID_ARGUMENT, "tensor_from_memory: data is NULL, ", bytes, " bytes are promised");
   return tensor_foreign(d, like, bytes, flags, ctx, drop, out);
@@ -164,14 +162,12 @@ aj_status* tensor_storage_(const aj_tensor* t, void** data, uint64_t* bytes, uin
   return nullptr;
 }
 aj_status* tensor_resize_(aj_tensor* t, int32_t ndim, const int64_t* shape) {
-  if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "resize_: ", ndim, " dimensions; at most ", kMaxDims);
   AJ_TRY(check_shape("resize_", ndim, shape));
   return resize(t, {shape, size_t(ndim)});
 }
 aj_status* tensor_set_(aj_tensor* t, aj_tensor* source, int64_t offset, int32_t ndim, const int64_t* shape, const int64_t* strides) {
   AJ_TRY(check_shape("set_", ndim, shape));
   AJ_TRY(check_shape("set_ (strides)", ndim, strides));
-  if (ndim < 0 || ndim > kMaxDims) return fail(AJ_INVALID_ARGUMENT, "set_: ", ndim, " dimensions; at most ", kMaxDims);
   if (priv(t).dtype != priv(source).dtype) return fail(AJ_INVALID_ARGUMENT, "set_: the source is ", source->dl.dtype, ", the tensor is ", t->dl.dtype);
   if (requires_grad(t) && !tls.grad_off) return fail(AJ_INVALID_ARGUMENT, "set_: the tensor requires grad; use no_grad() or detach()");
   AJ_TRY(settle_memory(t, "set_"));

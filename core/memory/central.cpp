@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "core/base/limit.hpp"
-#include "core/guest/caught.hpp"
 #include "core/device/registry.hpp"
+#include "core/guest/caught.hpp"
 #include "core/memory/cache.hpp"
 
 namespace adjoin {

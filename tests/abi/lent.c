@@ -195,7 +195,7 @@ static const struct {
   aj_kernel_fn fn;
 } kernels[] = {{"neg", leaves}, {"abs", passes}, {"exp", replaces}, {"tanh", retains}, {"sin", declines}, {"cos", declines_late},
                {"sqrt", fails_late}, {"square", fails}, {"sign", empties}, {"floor", numbers}, {"ceil", passes_wrong},
-               {"round", passes_other_shape}, {"trunc", calls}, {"expm1", resets}, {"max.dim", two}, {"zero_", passes}, {"fill_", other}};
+               {"round", passes_other_shape}, {"trunc", calls}, {"expm1", resets}, {"arctan", resets}, {"max.dim", two}, {"zero_", passes}, {"fill_", other}};
 
 AJ_PLUGIN_INIT {
   static const char* const keys[] = {"lent", "bare", "high"}; /* the last one above the tape */
@@ -277,7 +277,8 @@ static void one(const char* name, const char* form, int second) {
     else {
       print(ret.v.tensor);
       if (form[0] != 'n' && ret.v.tensor != target) printf(" BROKEN another tensor");
-      if (form[0] != 'n' && core->tensor_version(target) != version + 1)
+      uint64_t writes = strcmp(name, "arctan") ? 1 : 2; /* a body's result is copied: by a call that counts as well */
+      if (form[0] != 'n' && core->tensor_version(target) != version + writes)
         printf(" BROKEN version %llu", (unsigned long long)(core->tensor_version(target) - version));
       core->release(ret.v.tensor);
     }
@@ -329,7 +330,7 @@ static void pair(void) {
 
 int main(int argc, char** argv) {
   static const char* const names[] = {"neg", "abs", "exp", "tanh", "sin", "cos", "sqrt", "square", "sign", "floor", "ceil", "round",
-                                      "trunc", "expm1", "lent::only"};
+                                      "trunc", "expm1", "arctan", "lent::only"};
   static const char* const forms[] = {"new", "out", "in place"};
   uint64_t include, exclude;
   core = (const aj_core*)aj_get_interface("aj.core", 1);

@@ -22,7 +22,7 @@ bool may_share(aj_tensor* t, const char* who) {
   }
   if (!on_host(t)) {
     Ref device(device_object(t->dl.device));
-    bool empty = view(core->device_name(t->dl.device.device_type)) == "meta";
+    bool empty = is_meta(t);
     PyErr_Format(PyExc_TypeError, "%s: the tensor is on %S; %s", who, device.get(),
                  empty ? "such have shapes and no values: make it on a device that has memory" : "use .cpu() first");
     return false;

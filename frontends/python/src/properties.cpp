@@ -122,7 +122,7 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
   aj_tensor* t = tensor_of(self);
   if (!settled(t)) return nullptr;
   core->tensor_escape(t);
-  if (!on_host(t) && view(core->device_name(t->dl.device.device_type)) == "meta") return PyLong_FromLong(0);
+  if (!on_host(t) && is_meta(t)) return PyLong_FromLong(0);
   return PyLong_FromVoidPtr(core->tensor_numel(t) ? t->dl.data : nullptr);  // of a device with handles the handle, unmoved
 }
 

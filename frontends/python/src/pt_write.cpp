@@ -271,7 +271,7 @@ class ObjectWriter {
       made_of(parts.get(), grad);
       return out_.op('R');
     }
-    if (view(core->device_name(t->dl.device.device_type)) == "meta") return without_memory(t, grad);
+    if (is_meta(t)) return without_memory(t, grad);
     auto place = locate(o, grad);
     count(place, out_.tensor(place));
   }

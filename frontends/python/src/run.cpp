@@ -135,7 +135,7 @@ PyObject* results(const Program& p, aj_value* rets) {
 
 PyObject* grant(PyObject* made, uint8_t wishes) {
   if (!made || !is_tensor(made)) return made;
-  bool meta = view(core->device_name(tensor_of(made)->dl.device.device_type)) == "meta";  // shapes have no memory
+  bool meta = is_meta(tensor_of(made));  // shapes have no memory
   if (wishes & kWantsPinned && !meta) {
     Ref whole(made);
     if (!(made = PyObject_CallMethod(whole.get(), "pin_memory", nullptr))) return nullptr;

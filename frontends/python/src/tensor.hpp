@@ -54,6 +54,7 @@ aj_tensor* strided(aj_tensor* t, const char* who);
 // (op, arguments...), which makes a tensor without strides again, or None.
 PyObject* wrapper_parts(PyObject*, PyObject* o);
 int32_t layout_of(const aj_tensor* t);  // AJ_LAYOUT_...
+inline bool is_meta(const aj_tensor* t) { return view(core->device_name(t->dl.device.device_type)) == "meta"; }  // no memory
 inline char* data_of(const aj_tensor* t) { return static_cast<char*>(t->dl.data) + t->dl.byte_offset; }
 
 }  // namespace adjoin::py
