@@ -1,8 +1,9 @@
 """bench/overview.py: results of side_by_side.py as one table (Markdown) and one picture.
 
-python bench/overview.py build/bench/side_by_side.json ... --out bench/results
+python bench/overview.py build/bench/side_by_side.json ... --out bench/results --page bench/README.md
 
-Several files are runs of several suites or numbers of threads; of a case that was run several times the median counts.
+Several files are runs of several suites or numbers of threads; of a case that was run several times the median counts. The page
+gets the table between its two marks; `--page bench/README.md bench/results/threads*.json` writes the kept results there again.
 """
 
 import argparse
@@ -13,6 +14,8 @@ from pathlib import Path
 from all_cases import CASES
 from side_by_side import geometric_mean, judged, limit_of
 from table import WANTED, group_of
+
+MARKS = ("<!-- table: written by bench/overview.py -->\n", "<!-- end of table -->\n")
 
 
 def median_of(runs_of_case):
@@ -46,6 +49,8 @@ def table(runs):
         "|---" * (2 + 2 * len(heads)) + "|",
     ]
     for group, wanted in WANTED.items():
+        if not any(of_group(run, group) for run in runs.values()):
+            continue
         cells = []
         for run in runs.values():
             ratios = [r["ratio"] for r in of_group(run, group)]
@@ -59,6 +64,15 @@ def table(runs):
         shown = ", ".join(f"`{r['case']}` {r['ratio']:.2f} (wanted {limit_of(CASES[r['case']])})" for r in above)
         lines.append(f"Above what is wanted of them, {head}: {shown or 'none'}.")
     return "\n".join(lines) + "\n"
+
+
+def into_page(page, text):
+    """The page's text with the table between its marks."""
+    before, _, rest = page.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    if not after:
+        raise SystemExit(f"overview: the page lacks the marks {MARKS[0].strip()} and {MARKS[1].strip()}")
+    return before + MARKS[0] + text + MARKS[1] + after
 
 
 def picture(runs, path):
@@ -98,6 +112,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
+    parser.add_argument("--page", type=Path, help="a page of Markdown whose table is written anew")
     args = parser.parse_args()
     runs = merged(args.files)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -105,6 +120,8 @@ def main():
     picture(runs, args.out / "overview.png")
     for threads, run in runs.items():
         (args.out / f"threads{threads}.json").write_text(json.dumps(run, indent=1) + "\n")
+    if args.page:
+        args.page.write_text(into_page(args.page.read_text(), text))
     print(text)
     print(
         f"median ratio of all cases: {statistics.median(r['ratio'] for run in runs.values() for r in judged(run['results'])):.2f}"
