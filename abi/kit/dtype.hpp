@@ -117,7 +117,7 @@ struct RealOf<Complex<T>> {
 template <class T>
 using Real = typename RealOf<T>::type;
 
-// What arithmetic on T is done in (mechanics: halves in float32), and what its sums are kept in.
+// What arithmetic on T is done in (halves in float32), and what its sums are kept in.
 template <class T>
 using Math = std::conditional_t<is_half<T>, float, T>;
 template <class T>

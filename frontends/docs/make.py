@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""frontends/docs/make.py: writes the reference pages from the rows, the headers and the package: make.py PREFIX OUT."""
+"""frontends/docs/make.py: writes the pages that come from the rows, the headers, the package, tests and runs: make.py PREFIX OUT.
+
+--no-gallery leaves out the pictures, whose programs take a minute or two.
+"""
 
 import inspect
 import itertools
@@ -9,34 +12,10 @@ import re
 import sys
 
 import adjoin
-from adjoin import _C, nn, optim
-
-
-def operation(row):
-    name = row["name"]
-    lines = [f"### {name}", f"```\n{row['schema']}\n```", row["doc"], ""]
-    (info,) = [i for i in _C.op_info(name) if i["name"] == name][:1] or [{}]
-    differentiable = "yes" if info.get("differentiable") else "no"
-    forms = [word for word, key in (("in place", "in_place"), ("`out=`", "out")) if info.get(key)]
-    lines.append(f"- derivative: {differentiable}" + (f"; also {', '.join(forms)}" if forms else ""))
-    try:
-        served = _C.explain_op(name, "cpu")
-    except Exception:  # an alias or a hidden row
-        served = ""
-    kinds = re.search(r"plugin cpu.*? for (.*)", served)
-    if kinds:
-        lines.append(f"- dtypes on the processor: {kinds[1]}")
-    elif "body" in row:
-        lines.append("- made of other ops; a backend may have a kernel of its own")
-    return "\n".join([*lines, f"- defined in `{row['file']}`", ""])
-
-
-def ops_page(rows):
-    text = ["# Ops", "", f"{len(rows)} rows; each is a function, most are methods of `Tensor` too.", ""]
-    for family, group in itertools.groupby(rows, key=lambda r: r["file"].split(":")[0]):
-        text += [f"## {pathlib.PurePath(family).stem}", ""]
-        text += [operation(row) for row in group if not row["name"].startswith("_")]
-    return "\n".join(text)
+import families
+import gallery
+import status
+from adjoin import nn, optim
 
 
 def escaped(text):
@@ -94,13 +73,17 @@ def contract_page(folder):
 
 
 def main():
-    prefix, out = map(pathlib.Path, sys.argv[1:])
+    prefix, out = map(pathlib.Path, [word for word in sys.argv[1:] if not word.startswith("-")])
     rows = json.loads((prefix / "share/adjoin/ops.json").read_text())
     out.mkdir(parents=True, exist_ok=True)
-    (out / "ops.md").write_text(ops_page(rows))
+    made = families.write(rows, out)
     (out / "nn.md").write_text(nn_page())
     (out / "contract.md").write_text(contract_page(prefix / "include/adjoin/abi"))
-    print(f"adjoin {adjoin.__version__}: {len(rows)} rows")
+    (out / "status.md").write_text(status.page())
+    (out / "changelog.md").write_text((families.ROOT / "CHANGELOG.md").read_text())
+    if "--no-gallery" not in sys.argv:
+        gallery.write(out)
+    print(f"adjoin {adjoin.__version__}: {len(rows)} rows, {made} families")
 
 
 if __name__ == "__main__":

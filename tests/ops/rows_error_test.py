@@ -1,6 +1,6 @@
 """tests/ops/rows_error_test.py: what every row says to wrong types, shapes, dimensions, indices, dtypes and devices.
 
-An error says what was asked, what was found and what to do (design, section 10): `op: what is wrong: values seen; what to do`.
+An error says what was asked, what was found and what to do: `op: what is wrong: values seen; what to do`.
 """
 
 import re
