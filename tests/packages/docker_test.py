@@ -13,7 +13,9 @@ EXTRA = {"ca-certificates", "git"}  # a bare image has neither
 
 
 def of_run():
-    return set(re.search(r"^packages=\((.*?)\)", (ROOT / "run").read_text(), re.S | re.M)[1].split())
+    sets = re.findall(r"^(?:demo|test)_packages=\((.*?)\)", (ROOT / "run").read_text(), re.S | re.M)
+    assert len(sets) == 2
+    return set(" ".join(sets).split())
 
 
 def instructions(path):
