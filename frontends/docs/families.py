@@ -158,7 +158,7 @@ def formulas(entry):
 def operation(entry, row):
     tags = entry.get("tags", [])
     name = entry["name"]
-    lines = [f"## {name}", entry["doc"], "", f"```\n{entry['schema']}\n```", ""]
+    lines = [f"## {name}", entry["doc"], "", f"```text\n{entry['schema']}\n```", ""]
     (info,) = [i for i in _C.op_info(name) if i["name"] == name][:1] or [{}]
     lines += formulas(entry)
     forms = [word for word, key in (("in place", "in_place"), ("`out=`", "out")) if info.get(key)]

@@ -30,7 +30,7 @@ def test_every_row(made):
             continue
         public += 1
         text = pages[pathlib.PurePath(row["file"].split(":")[0]).stem]
-        assert f"\n## {row['name']}\n{row['doc']}\n\n```\n{row['schema']}\n```\n" in text
+        assert f"\n## {row['name']}\n{row['doc']}\n\n```text\n{row['schema']}\n```\n" in text
     text = "\n".join(pages.values())
     assert text.count("- gradient of `") > 200 and public > 600
     # Of nearly every op an example was run, and some dtypes compute.
