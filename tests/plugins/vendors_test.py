@@ -270,7 +270,7 @@ def test_late_errors_name_the_line_over_a_runtime_of_the_host(tmp_path):
     lines = got.stdout.splitlines()
     assert len(lines) == 2, got.stdout + got.stderr
     found = f"queued by {tmp_path}/late.py:7 in pick"
-    assert lines[0] == f"IndexError index_select: index 9 is out of range for dimension 0 with size 4; {found}"
+    assert lines[0] == f"OutOfRangeError index_select: index 9 is out of range for dimension 0 with size 4; {found}"
     assert f"the ops queued last are add by {tmp_path}/late.py:5 in plus_one, index_select by" in lines[1]
 
 
