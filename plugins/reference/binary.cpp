@@ -1,6 +1,5 @@
 // plugins/reference/binary.cpp: functions of two and three elements, comparisons, casts.
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -22,7 +21,7 @@ aj_status* assign(void*, aj_call* call) {
 
 }  // namespace
 
-const Kernel binary_kernels[] = {
+AJ_KERNELS(binary_kernels) = {
     {"add", two<AddChooser, all_types>},
     {"sub", two<SubChooser, numeric>},
     {"mul", two<scalar::Mul, all_types>},

@@ -1,10 +1,9 @@
 // plugins/reference/unary.cpp: functions of one element.
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 
-const Kernel unary_kernels[] = {
+AJ_KERNELS(unary_kernels) = {
     {"abs", one<scalar::Abs, numeric>},
     {"neg", one<scalar::Neg, numeric>},
     {"sign", one<scalar::Sign, reals_bool>},

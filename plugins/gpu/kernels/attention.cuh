@@ -1,13 +1,12 @@
-// plugins/gpu/attention.cuh: scaled dot product attention without the matrix of scores: tile by
-// tile, the softmax corrected as tiles come; the gradients make the tiles again.
+// plugins/gpu/kernels/attention.cuh: scaled dot product attention without the matrix of scores:
+// tile by tile, the softmax corrected as tiles come; the gradients make the tiles again.
 //
 // Dao et al., FlashAttention, 2022.
 #include <memory>
 #include <vector>
 
-#include "block.cuh"
-#include "tables.cuh"
-#include "tile.cuh"
+#include "../block.cuh"
+#include "../tile.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -393,7 +392,7 @@ constexpr Spec with_heads = {&plain_kernel<F>, stored_floating::own_mask, 0, few
 
 }  // namespace
 
-AJ_TABLE Kernel attention_kernels[] = {
+AJ_KERNELS(attention_kernels) = {
     {"_::attention", with_heads<attention, 0>},
     {"_::attention_backward", with_heads<attention_backward, 1>},
     {nullptr, {}},

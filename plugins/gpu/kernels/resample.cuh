@@ -1,10 +1,9 @@
-// plugins/gpu/resample.cuh: images resized and averaged: each output is a sum over the inputs that
-// its row, column and slice take.
+// plugins/gpu/kernels/resample.cuh: images resized and averaged: each output is a sum over the
+// inputs that its row, column and slice take.
 #include <adjoin/kit/resample.hpp>
 #include <bit>
 
-#include "element.cuh"
-#include "tables.cuh"
+#include "../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -111,7 +110,7 @@ void average(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel resample_kernels[] = {
+AJ_KERNELS(resample_kernels) = {
     {"_::average", custom<average<false>, stored_floating>},
     {"_::average_backward", custom<average<true>, stored_floating>},
     {"_::resample", custom<resample<false>, stored_floating>},

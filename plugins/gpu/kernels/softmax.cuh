@@ -1,8 +1,7 @@
-// plugins/gpu/softmax.cuh: softmax, its logarithm and their derivatives.
+// plugins/gpu/kernels/softmax.cuh: softmax, its logarithm and their derivatives.
 #include <adjoin/kit/geometry.hpp>
 
-#include "block.cuh"
-#include "tables.cuh"
+#include "../block.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -201,7 +200,7 @@ void softmax_nll_backward(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel softmax_kernels[] = {
+AJ_KERNELS(softmax_kernels) = {
     {"softmax", custom<softmax<false>>},
     {"log_softmax", custom<softmax<true>>},
     {"softmax_backward", custom<softmax_backward<false>>},

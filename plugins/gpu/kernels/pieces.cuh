@@ -1,13 +1,12 @@
-// plugins/gpu/pieces.cuh: activations and losses made of pieces, and their gradients, each in one
-// pass.
+// plugins/gpu/kernels/pieces.cuh: activations and losses made of pieces, and their gradients, each
+// in one pass.
 #include <adjoin/kit/pieces.hpp>
 
-#include "pointwise.cuh"
-#include "tables.cuh"
+#include "../pointwise.cuh"
 
 namespace adjoin::gpu {
 
-AJ_TABLE Kernel pieces_kernels[] = {
+AJ_KERNELS(pieces_kernels) = {
     {"nn::hardshrink", one<HardshrinkChooser, floating>},
     {"nn::softshrink", one<SoftshrinkChooser, floating>},
     {"nn::threshold", one<ThresholdChooser, floating>},

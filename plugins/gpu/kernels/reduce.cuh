@@ -1,12 +1,11 @@
-// plugins/gpu/reduce.cuh: reductions over a plan. Which elements are joined in which order depends
-// on the shape and the layout alone.
+// plugins/gpu/kernels/reduce.cuh: reductions over a plan. Which elements are joined in which order
+// depends on the shape and the layout alone.
 #include <limits>
 #include <tuple>
 
-#include "block.cuh"
-#include "element.cuh"
-#include "reducers.cuh"
-#include "tables.cuh"
+#include "../block.cuh"
+#include "../element.cuh"
+#include "../reducers.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -178,7 +177,7 @@ aj_status* truth(void*, aj_call* call) {
 
 }  // namespace
 
-AJ_TABLE Kernel reduce_kernels[] = {
+AJ_KERNELS(reduce_kernels) = {
     {"sum", {&plain<all_types, SumOf>, all_types::mask, AJ_KERNEL_CASTS}},
     {"mean", {&plain<floating_complex, MeanOf>, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"prod", {&plain<all_types, ProdOf>, all_types::mask, AJ_KERNEL_CASTS}},

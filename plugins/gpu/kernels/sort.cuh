@@ -1,11 +1,10 @@
-// plugins/gpu/sort.cuh: stable order of lines by a merge in steps (bottom-up),
+// plugins/gpu/kernels/sort.cuh: stable order of lines by a merge in steps (bottom-up),
 // and running sums.
 #include <adjoin/kit/geometry.hpp>
 
-#include "block.cuh"
-#include "merge.cuh"
-#include "reducers.cuh"
-#include "tables.cuh"
+#include "../block.cuh"
+#include "../merge.cuh"
+#include "../reducers.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -108,7 +107,7 @@ aj_status* scan(void*, aj_call* call) {
 
 }  // namespace
 
-AJ_TABLE Kernel sort_kernels[] = {
+AJ_KERNELS(sort_kernels) = {
     {"sort", custom<sort>},
     {"topk", custom<topk>},
     {"cumsum", {&scan<SumOf>, all_types::mask, AJ_KERNEL_CASTS}},

@@ -1,10 +1,9 @@
-// plugins/gpu/optimizer.cuh: steps of optimizers, a launch for each parameter. Numbers that are
-// tensors (step counts, scales) stay on the device.
+// plugins/gpu/kernels/optimizer.cuh: steps of optimizers, a launch for each parameter. Numbers that
+// are tensors (step counts, scales) stay on the device.
 #include <cmath>
 
-#include "block.cuh"
-#include "element.cuh"
-#include "tables.cuh"
+#include "../block.cuh"
+#include "../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -253,7 +252,7 @@ void total_norm(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel optimizer_kernels[] = {
+AJ_KERNELS(optimizer_kernels) = {
     {"fused_sgd_", custom<fused_sgd, stored_floating>},
     {"fused_adam_", custom<fused_adam, stored_floating>},
     {"fused_scale_", custom<fused_scale, stored_floating>},

@@ -1,10 +1,9 @@
-// plugins/gpu/convolution.cuh: convolutions as products whose operands are gathered on the way into
-// shared memory (implicit products); no column matrix is ever made.
+// plugins/gpu/kernels/hot/convolution.cuh: convolutions as products whose operands are gathered on the
+// way into shared memory (implicit products); no column matrix is ever made.
 #include <adjoin/kit/geometry.hpp>
 
-#include "element.cuh"
-#include "tables.cuh"
-#include "tile.cuh"
+#include "../../element.cuh"
+#include "../../tile.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -221,7 +220,7 @@ void convolution_backward(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel convolution_kernels[] = {
+AJ_KERNELS(convolution_kernels) = {
     {"convolution", custom<convolution, convolved>},
     {"convolution_backward", custom<convolution_backward, convolved>},
     {nullptr, {}},

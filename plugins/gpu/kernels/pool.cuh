@@ -1,10 +1,9 @@
-// plugins/gpu/pool.cuh: maxima and means over windows. Gradients are gathered: a thread owns an
-// element of the input and asks which windows hold it.
+// plugins/gpu/kernels/pool.cuh: maxima and means over windows. Gradients are gathered: a thread
+// owns an element of the input and asks which windows hold it.
 #include <adjoin/kit/geometry.hpp>
 #include <limits>
 
-#include "element.cuh"
-#include "tables.cuh"
+#include "../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -189,7 +188,7 @@ void adaptive_avg_pool_backward(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel pool_kernels[] = {
+AJ_KERNELS(pool_kernels) = {
     {"max_pool2d_with_indices", custom<max_pool, pooled>},
     {"max_pool2d_backward", custom<max_pool_backward, pooled>},
     {"avg_pool2d_forward", custom<avg_pool, stored_floating>},

@@ -1,9 +1,8 @@
-// plugins/gpu/grid.cuh: images read at the places that a grid names, and the derivatives. What
-// meets at one place is added by one thread, in one order.
+// plugins/gpu/kernels/grid.cuh: images read at the places that a grid names, and the derivatives.
+// What meets at one place is added by one thread, in one order.
 #include <cmath>
 
-#include "element.cuh"
-#include "tables.cuh"
+#include "../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -226,7 +225,7 @@ void grid_sampler_backward(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel grid_kernels[] = {
+AJ_KERNELS(grid_kernels) = {
     {"_::grid_sampler", custom<grid_sampler, stored_floating>},
     {"_::grid_sampler_backward", custom<grid_sampler_backward, stored_floating>},
     {nullptr, {}},

@@ -1,9 +1,8 @@
-// plugins/gpu/random.cuh: numbers of the shared generator: element i takes its word of its block,
-// so they are those of every other backend.
+// plugins/gpu/kernels/exact/random.cuh: numbers of the shared generator: element i takes its word
+// of its block, so they are those of every other backend.
 #include <adjoin/kit/philox.hpp>
 
-#include "element.cuh"
-#include "tables.cuh"
+#include "../../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -110,7 +109,7 @@ aj_status* dropout(void*, aj_call* call) {
 
 }  // namespace
 
-AJ_TABLE Kernel random_kernels[] = {
+AJ_KERNELS(random_kernels) = {
     {"uniform_philox_", {&fill_floats<false>, stored_floating::mask, AJ_KERNEL_CASTS}},
     {"normal_philox_", {&fill_floats<true>, stored_floating::mask, AJ_KERNEL_CASTS}},
     {"randint_philox_", {&fill_integers, 0, AJ_KERNEL_CASTS}},

@@ -1,12 +1,11 @@
-// plugins/gpu/order.cuh: searching sorted sequences, the order of rows, running extremes and
-// logarithms of sums.
+// plugins/gpu/kernels/order.cuh: searching sorted sequences, the order of rows, running extremes
+// and logarithms of sums.
 #include <adjoin/kit/geometry.hpp>
 
-#include "block.cuh"
-#include "element.cuh"
-#include "merge.cuh"
-#include "reducers.cuh"
-#include "tables.cuh"
+#include "../block.cuh"
+#include "../element.cuh"
+#include "../merge.cuh"
+#include "../reducers.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -257,7 +256,7 @@ void distances(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel order_kernels[] = {
+AJ_KERNELS(order_kernels) = {
     {"_::search", custom<search>},
     {"_::row_order", custom<row_order>},
     {"cummax", custom<extremes<true>>},

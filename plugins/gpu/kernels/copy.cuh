@@ -1,6 +1,5 @@
-// plugins/gpu/copy.cuh: copies and casts of any layout, filling, choosing.
-#include "pointwise.cuh"
-#include "tables.cuh"
+// plugins/gpu/kernels/copy.cuh: copies and casts of any layout, filling, choosing.
+#include "../pointwise.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -96,7 +95,7 @@ void fill_zero(const aj_call* call, void* p, int64_t bytes) {
     each(call, bytes, Zero{static_cast<unsigned char*>(p)});
 }
 
-AJ_TABLE Kernel copy_kernels[] = {
+AJ_KERNELS(copy_kernels) = {
     {"where", {&where, all_types::mask, AJ_KERNEL_CASTS}},
     {"copy_", {&assign, stored::mask, AJ_KERNEL_CASTS}},
     {"fill_", {&assign, stored::mask, AJ_KERNEL_CASTS}},

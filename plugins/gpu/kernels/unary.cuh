@@ -1,10 +1,9 @@
-// plugins/gpu/unary.cuh: signs, rounding and tests of one element.
-#include "pointwise.cuh"
-#include "tables.cuh"
+// plugins/gpu/kernels/unary.cuh: signs, rounding and tests of one element.
+#include "../pointwise.cuh"
 
 namespace adjoin::gpu {
 
-AJ_TABLE Kernel unary_kernels[] = {
+AJ_KERNELS(unary_kernels) = {
     {"abs", one<scalar::Abs, numeric>},
     {"neg", one<scalar::Neg, numeric>},
     {"sign", one<scalar::Sign, reals_bool>},

@@ -1,7 +1,6 @@
-// plugins/gpu/scatter.cuh: writing and adding at indices. What is added to one place is added by
-// one thread in the order of the indices: the bits never depend on scheduling.
-#include "places.cuh"
-#include "tables.cuh"
+// plugins/gpu/kernels/scatter.cuh: writing and adding at indices. What is added to one place is
+// added by one thread in the order of the indices: the bits never depend on scheduling.
+#include "../places.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -169,7 +168,7 @@ void embedding_backward(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel scatter_kernels[] = {
+AJ_KERNELS(scatter_kernels) = {
     {"gather", custom<gather>},
     {"scatter", custom<scatter>},
     {"scatter_add", custom<scatter_add>},

@@ -1,10 +1,9 @@
-// plugins/gpu/index.cuh: reading at indices, joining tensors. An index out of
+// plugins/gpu/kernels/index.cuh: reading at indices, joining tensors. An index out of
 // range reads element 0 and is reported.
 #include <optional>
 
-#include "merge.cuh"
-#include "places.cuh"
-#include "tables.cuh"
+#include "../merge.cuh"
+#include "../places.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -350,7 +349,7 @@ void nonzero(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel index_kernels[] = {
+AJ_KERNELS(index_kernels) = {
     {"index_at", custom<index_at>},
     {"index_put_at", custom<index_put_at>},
     {"index_select", custom<index_select>},

@@ -1,6 +1,5 @@
-// plugins/gpu/binary.cuh: arithmetic of two and three elements.
-#include "pointwise.cuh"
-#include "tables.cuh"
+// plugins/gpu/kernels/binary.cuh: arithmetic of two and three elements.
+#include "../pointwise.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -41,7 +40,7 @@ struct CheckedDivChooser {
 
 }  // namespace
 
-AJ_TABLE Kernel binary_kernels[] = {
+AJ_KERNELS(binary_kernels) = {
     {"add", two<AddChooser, all_types>},
     {"sub", two<SubChooser, numeric>},
     {"mul", two<scalar::Mul, all_types>},

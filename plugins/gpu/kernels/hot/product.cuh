@@ -1,10 +1,9 @@
-// plugins/gpu/product.cuh: matrix products by tiles in shared memory; operands are read by their
-// strides, so a transposed one costs nothing.
+// plugins/gpu/kernels/hot/product.cuh: matrix products by tiles in shared memory; operands are read by
+// their strides, so a transposed one costs nothing.
 #include <optional>
 
-#include "element.cuh"
-#include "tables.cuh"
-#include "tile.cuh"
+#include "../../element.cuh"
+#include "../../tile.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -133,7 +132,7 @@ void linear(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel product_kernels[] = {
+AJ_KERNELS(product_kernels) = {
     {"mm", custom<bmm, products>},
     {"bmm", custom<bmm, products>},
     {"addmm", custom<addmm, products>},

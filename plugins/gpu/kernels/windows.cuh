@@ -1,9 +1,8 @@
-// plugins/gpu/windows.cuh: maxima of windows over volumes, columns of patches, and what adds them
-// back. What meets at one place is added by one thread, in one order.
+// plugins/gpu/kernels/windows.cuh: maxima of windows over volumes, columns of patches, and what
+// adds them back. What meets at one place is added by one thread, in one order.
 #include <adjoin/kit/geometry.hpp>
 
-#include "element.cuh"
-#include "tables.cuh"
+#include "../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -204,7 +203,7 @@ void patches_backward(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel windows_kernels[] = {
+AJ_KERNELS(windows_kernels) = {
     {"_::max_windows", custom<max_windows, maxable>},
     {"_::patches", custom<patches, stored>},
     {"_::patches_backward", custom<patches_backward, maxable>},

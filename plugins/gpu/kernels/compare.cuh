@@ -1,10 +1,9 @@
-// plugins/gpu/compare.cuh: comparisons, logic and bits of two elements.
-#include "pointwise.cuh"
-#include "tables.cuh"
+// plugins/gpu/kernels/compare.cuh: comparisons, logic and bits of two elements.
+#include "../pointwise.cuh"
 
 namespace adjoin::gpu {
 
-AJ_TABLE Kernel compare_kernels[] = {
+AJ_KERNELS(compare_kernels) = {
     {"maximum", two<scalar::Maximum, reals_bool>},
     {"minimum", two<scalar::Minimum, reals_bool>},
     {"bitwise_and", two<scalar::BitwiseAnd, integral_bool>},

@@ -1,12 +1,11 @@
-// plugins/gpu/norm.cuh: batch norm, layer norm and group norm: a team for each group of elements
-// that share a mean.
+// plugins/gpu/kernels/norm.cuh: batch norm, layer norm and group norm: a team for each group of
+// elements that share a mean.
 #include <adjoin/kit/geometry.hpp>
 #include <memory>
 #include <vector>
 
-#include "block.cuh"
-#include "element.cuh"
-#include "tables.cuh"
+#include "../block.cuh"
+#include "../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -330,7 +329,7 @@ void group_norm_backward(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel norm_kernels[] = {
+AJ_KERNELS(norm_kernels) = {
     {"batch_norm_stats", custom<batch_norm, stored_floating>},
     {"batch_norm_backward", custom<batch_norm_backward, stored_floating>},
     {"layer_norm_stats", custom<layer_norm, stored_floating>},

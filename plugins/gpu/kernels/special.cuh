@@ -1,8 +1,7 @@
-// plugins/gpu/special.cuh: special functions of one and two elements.
+// plugins/gpu/kernels/special.cuh: special functions of one and two elements.
 #include <adjoin/kit/special_rows.hpp>
 
-#include "pointwise.cuh"
-#include "tables.cuh"
+#include "../pointwise.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -17,7 +16,7 @@ aj_status* nextafter(void*, aj_call* call) {
 
 }  // namespace
 
-AJ_TABLE Kernel special_kernels[] = {
+AJ_KERNELS(special_kernels) = {
     AJ_SPECIAL_ROWS(one, two),
     {"gcd", two<scalar::Gcd, integral>},
     {"lcm", two<scalar::Lcm, integral>},

@@ -1,9 +1,9 @@
-// plugins/gpu/scatter_reduce.cuh: joining at indices by sum, product, mean or extreme. A line along
-// the dimension is one thread's, in the order of the indices: the bits never depend on scheduling.
+// plugins/gpu/kernels/scatter_reduce.cuh: joining at indices by sum, product, mean or extreme. A
+// line along the dimension is one thread's, in the order of the indices: the bits never depend on
+// scheduling.
 #include <optional>
 
-#include "places.cuh"
-#include "tables.cuh"
+#include "../places.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -95,7 +95,7 @@ void scatter_reduce(Args args) {
 
 }  // namespace
 
-AJ_TABLE Kernel scatter_reduce_kernels[] = {
+AJ_KERNELS(scatter_reduce_kernels) = {
     {"scatter_reduce", custom<scatter_reduce>},
     {nullptr, {}},
 };

@@ -1,7 +1,6 @@
-// plugins/gpu/math.cuh: exponentials, trigonometry, special functions and activations of one
+// plugins/gpu/kernels/math.cuh: exponentials, trigonometry, special functions and activations of one
 // element.
-#include "pointwise.cuh"
-#include "tables.cuh"
+#include "../pointwise.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -84,7 +83,7 @@ struct Hardswish {
 
 }  // namespace
 
-AJ_TABLE Kernel math_kernels[] = {
+AJ_KERNELS(math_kernels) = {
     {"exp", one<scalar::Exp, floating_complex>},
     {"exp2", one<scalar::Exp2, floating_complex>},
     {"expm1", one<scalar::Expm1, floating_complex>},
