@@ -12,6 +12,18 @@ MAY = {  # whose headers a room may include
     "frontends": {"abi", "frontends"},
     "extensions": {"abi", "frontends", "extensions"},
 }
+PARTS = {  # whose headers a folder of plugins/cpu may include beside its own; includes name them from plugins/ on
+    "vector": set(),
+    "cpu/product": {"vector"},
+    "cpu/lines": {"vector"},
+    "cpu/image": {"vector", "cpu/product"},
+    "cpu/pointwise": {"vector"},
+    "cpu/index": {"vector"},
+    "cpu/train": {"vector", "cpu/product"},
+    "cpu/tune": {"vector", "cpu/product"},
+    "cpu": {"vector", "cpu/product", "cpu/tune"},
+}
+PART = 60  # files of such a folder
 CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh", ".py", ".toml"}
 HARD = 800  # lines; make two rooms of a file before that
 CONTRACT = 1200  # lines of the headers that are frozen, together
@@ -53,7 +65,40 @@ def header_findings(path, lines):
         yield f"{path}:1: it is none of the counted headers, so its first line says «experimental»"
 
 
+def part_findings(files):
+    """Arrows between the folders of plugins/cpu that PARTS does not have, and folders that grow too large."""
+    plugins = pathlib.Path("plugins")
+    for one, others in PARTS.items():
+        for other in others:
+            if one in PARTS[other]:
+                yield f"tests/lint/house.py: {one} and {other} may include each other"
+    held = dict.fromkeys(PARTS, 0)
+    for path in files:
+        if not path.is_relative_to(plugins / "cpu") and not path.is_relative_to(plugins / "vector"):
+            continue
+        part = str(path.parent.relative_to(plugins))
+        if part not in PARTS:
+            yield f"{path}: {part} has no place in PARTS of tests/lint/house.py"
+            continue
+        held[part] += 1
+        if path.suffix not in {".cpp", ".hpp"}:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+            found = re.match(r'\s*#\s*include "([^"]+)"', line)
+            if not found:
+                continue
+            where = next((f for f in (path.parent / found[1], plugins / found[1]) if f.is_file()), None)
+            if not where:
+                yield f"{path}:{number}: {found[1]} is neither beside it nor in plugins/"
+            elif (other := str(where.parent.relative_to(plugins))) != part and other not in PARTS[part]:
+                yield f"{path}:{number}: {part} includes {found[1]}"
+    for part, count in held.items():
+        if count > PART:
+            yield f"plugins/{part}: {count} files, at most {PART}: make two folders of it"
+
+
 def findings(files):
+    yield from part_findings(files)
     contract = 0
     for path in files:
         if path.suffix not in CODE:
