@@ -51,6 +51,11 @@ inline constexpr Spec chosen_vectors = {&chosen_kernel<Pair, Chooser, Set>, Set:
   constexpr Loops name##_single = loops_of<F, float, n, Form::shape>(), \
                   name##_twice = loops_of<F, double, n, Form::shape>(); \
   static LoopPair name##_loops() { return {&name##_single, &name##_twice}; }
+// The same of a functor with fields, a template of what it computes in.
+#define AJ_LOOPS_OF(name, Functor, n)                                    \
+  constexpr Loops name##_single = loops_of<Functor<float>, float, n>(),  \
+                  name##_twice = loops_of<Functor<double>, double, n>(); \
+  static LoopPair name##_loops() { return {&name##_single, &name##_twice}; }
 // A function of one argument, `expression` of the tag d and the vector x, and its loops.
 #define AJ_UNARY(name, expression)            \
   struct name##_f {                           \
@@ -71,9 +76,9 @@ inline constexpr Spec chosen_vectors = {&chosen_kernel<Pair, Chooser, Set>, Set:
     }                                              \
   };                                               \
   AJ_LOOPS(name, name##_f, 2, same)
-// And outside: those of the chosen set.
-#define AJ_CHOSEN(name) \
-  LoopPair name##_pair() { return AJ_SIMD(name##_loops)(); }
+// And outside: those of the chosen set, for a row: vectors<AJ_PAIR(exp), ...>. The table stands in
+// an unnamed namespace, so that its kernels are nobody else's and are inlined as such.
+#define AJ_PAIR(name) [] { return AJ_SIMD(name##_loops)(); }
 
 }  // namespace adjoin::cpu
 #endif

@@ -36,9 +36,7 @@ struct AddScaled {
     return a + hn::Set(d, alpha) * b;
   }
 };
-constexpr Loops add_scaled_single = loops_of<AddScaled<float>, float, 2>(),
-                add_scaled_twice = loops_of<AddScaled<double>, double, 2>();
-static LoopPair add_scaled_loops() { return {&add_scaled_single, &add_scaled_twice}; }
+AJ_LOOPS_OF(add_scaled, AddScaled, 2)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -46,40 +44,24 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(add)
-AJ_CHOSEN(sub)
-AJ_CHOSEN(mul)
-AJ_CHOSEN(div)
-AJ_CHOSEN(maximum)
-AJ_CHOSEN(minimum)
-AJ_CHOSEN(relu_backward)
-AJ_CHOSEN(power)
-AJ_CHOSEN(atan2)
-AJ_CHOSEN(hypot)
-AJ_CHOSEN(logaddexp)
-AJ_CHOSEN(first_squared)
-AJ_CHOSEN(first_cubed)
-AJ_CHOSEN(first_inverse)
-AJ_CHOSEN(first_root)
-AJ_CHOSEN(add_scaled)
-
 // Asked for once: the processor stays.
-template <LoopPair (*Pair)()>
-const LoopPair& kept() {
-  static const LoopPair pair = Pair();
-  return pair;
+template <class Pair>
+const LoopPair& kept(Pair pair) {
+  static const LoopPair once = pair();
+  return once;
 }
 
 // The loops of what a chooser makes; a functor without any is the kit's.
 template <class F>
 LoopPair pair_of(const F&) {
-  if constexpr (std::is_same_v<F, scalar::Add>) return kept<add_pair>();
-  if constexpr (std::is_same_v<F, scalar::Sub>) return kept<sub_pair>();
-  if constexpr (std::is_same_v<F, scalar::Div>) return kept<div_pair>();
+  if constexpr (std::is_same_v<F, scalar::Add>) return kept(AJ_PAIR(add));
+  if constexpr (std::is_same_v<F, scalar::Sub>) return kept(AJ_PAIR(sub));
+  if constexpr (std::is_same_v<F, scalar::Div>) return kept(AJ_PAIR(div));
   if constexpr (std::is_same_v<F, scalar::AddScaled<float>> ||
                 std::is_same_v<F, scalar::AddScaled<double>>)
-    return kept<add_scaled_pair>();
-  if constexpr (std::is_same_v<F, scalar::FloorDivide>) return kept<floor_divide_pair>();
+    return kept(AJ_PAIR(add_scaled));
+  if constexpr (std::is_same_v<F, scalar::FloorDivide>)
+    return kept([] { return floor_divide_pair(); });
   return {};
 }
 
@@ -102,12 +84,12 @@ aj_status* chosen_binary(void*, aj_call* call) {
 // Loops of their own for exponents that programs use.
 template <class T>
 LoopPair loops_of_exponent(const T* e) {
-  if (!e) return power_pair();
-  if (*e == T(2)) return first_squared_pair();
-  if (*e == T(3)) return first_cubed_pair();
-  if (*e == T(-1)) return first_inverse_pair();
-  if (*e == T(0.5)) return first_root_pair();
-  return power_pair();
+  if (!e) return AJ_PAIR(power)();
+  if (*e == T(2)) return AJ_PAIR(first_squared)();
+  if (*e == T(3)) return AJ_PAIR(first_cubed)();
+  if (*e == T(-1)) return AJ_PAIR(first_inverse)();
+  if (*e == T(0.5)) return AJ_PAIR(first_root)();
+  return AJ_PAIR(power)();
 }
 aj_status* pow_kernel(void*, aj_call* call) {
   return guard(call, [&] {
@@ -129,22 +111,22 @@ constexpr Spec chosen_spec = {&chosen_binary<Chooser, Set>, Set::mask, kInner};
 using without_floats = Join<Join<integral, complexes>, bool_only>;
 template <LoopPair (*Pair)(), class F, class Set, class Rest>
 constexpr Spec spec = vectors<Pair, &plain_kernel<F, Rest, 2>, Set>;
-}  // namespace
 
 AJ_KERNELS(binary_kernels) = {
     {"add", chosen_spec<AddChooser, all_types>},
     {"sub", chosen_spec<SubChooser, numeric>},
-    {"mul", spec<mul_pair, scalar::Mul, all_types, without_floats>},
+    {"mul", spec<AJ_PAIR(mul), scalar::Mul, all_types, without_floats>},
     {"div", chosen_spec<DivChooser, numeric>},
-    {"maximum", spec<maximum_pair, scalar::Maximum, reals_bool, integral_bool>},
-    {"minimum", spec<minimum_pair, scalar::Minimum, reals_bool, integral_bool>},
+    {"maximum", spec<AJ_PAIR(maximum), scalar::Maximum, reals_bool, integral_bool>},
+    {"minimum", spec<AJ_PAIR(minimum), scalar::Minimum, reals_bool, integral_bool>},
     {"pow", {&pow_kernel, numeric::mask, kInner}},
-    {"atan2", vectors<atan2_pair, nullptr, floating>},
-    {"hypot", vectors<hypot_pair, nullptr, floating>},
-    {"logaddexp", vectors<logaddexp_pair, nullptr, floating>},
-    {"relu_backward", spec<relu_backward_pair, scalar::ReluBackward, reals, integral>},
+    {"atan2", vectors<AJ_PAIR(atan2), nullptr, floating>},
+    {"hypot", vectors<AJ_PAIR(hypot), nullptr, floating>},
+    {"logaddexp", vectors<AJ_PAIR(logaddexp), nullptr, floating>},
+    {"relu_backward", spec<AJ_PAIR(relu_backward), scalar::ReluBackward, reals, integral>},
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

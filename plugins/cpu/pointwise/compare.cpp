@@ -32,13 +32,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(eq)
-AJ_CHOSEN(ne)
-AJ_CHOSEN(lt)
-AJ_CHOSEN(le)
-AJ_CHOSEN(gt)
-AJ_CHOSEN(ge)
-
 using without_floats = Join<Join<integral, complexes>, bool_only>;
 // Without the branch of && and ||, which an even choice makes dear.
 struct And {
@@ -56,20 +49,20 @@ struct Or {
 
 template <LoopPair (*Pair)(), class F, class Set, class Rest>
 constexpr Spec spec = vectors<Pair, &plain_kernel<F, Rest, 2>, Set>;
-}  // namespace
 
 AJ_KERNELS(compare_kernels) = {
-    {"eq", spec<eq_pair, scalar::Eq, all_types, without_floats>},
-    {"ne", spec<ne_pair, scalar::Ne, all_types, without_floats>},
-    {"lt", spec<lt_pair, scalar::Lt, reals_bool, integral_bool>},
-    {"le", spec<le_pair, scalar::Le, reals_bool, integral_bool>},
-    {"gt", spec<gt_pair, scalar::Gt, reals_bool, integral_bool>},
-    {"ge", spec<ge_pair, scalar::Ge, reals_bool, integral_bool>},
+    {"eq", spec<AJ_PAIR(eq), scalar::Eq, all_types, without_floats>},
+    {"ne", spec<AJ_PAIR(ne), scalar::Ne, all_types, without_floats>},
+    {"lt", spec<AJ_PAIR(lt), scalar::Lt, reals_bool, integral_bool>},
+    {"le", spec<AJ_PAIR(le), scalar::Le, reals_bool, integral_bool>},
+    {"gt", spec<AJ_PAIR(gt), scalar::Gt, reals_bool, integral_bool>},
+    {"ge", spec<AJ_PAIR(ge), scalar::Ge, reals_bool, integral_bool>},
     {"logical_and", binary<And, all_types>},
     {"logical_or", binary<Or, all_types>},
     {"logical_xor", binary<scalar::LogicalXor, all_types>},
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

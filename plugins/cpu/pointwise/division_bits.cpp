@@ -46,15 +46,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace adjoin::cpu {
-AJ_CHOSEN(floor_divide)
+LoopPair floor_divide_pair() { return AJ_PAIR(floor_divide)(); }
+
 namespace {
-AJ_CHOSEN(remainder)
-AJ_CHOSEN(fmod)
-
-AJ_CHOSEN(whole_remainder)
-AJ_CHOSEN(whole_fmod)
-AJ_CHOSEN(whole_floor_divide)
-
 template <LoopPair (*Whole)(), class F>
 aj_status* whole_kernel(void* self, aj_call* call) {
   const DLDataType compute = call->plan->compute;
@@ -70,12 +64,11 @@ aj_status* whole_kernel(void* self, aj_call* call) {
 
 template <LoopPair (*Pair)(), LoopPair (*Whole)(), class F>
 constexpr Spec spec = vectors<Pair, &whole_kernel<Whole, F>, reals>;
-}  // namespace
 
 AJ_KERNELS(integer_kernels) = {
-    {"remainder", spec<remainder_pair, whole_remainder_pair, scalar::Remainder>},
-    {"fmod", spec<fmod_pair, whole_fmod_pair, scalar::FMod>},
-    {"floor_divide", spec<floor_divide_pair, whole_floor_divide_pair, scalar::FloorDivide>},
+    {"remainder", spec<AJ_PAIR(remainder), AJ_PAIR(whole_remainder), scalar::Remainder>},
+    {"fmod", spec<AJ_PAIR(fmod), AJ_PAIR(whole_fmod), scalar::FMod>},
+    {"floor_divide", spec<AJ_PAIR(floor_divide), AJ_PAIR(whole_floor_divide), scalar::FloorDivide>},
     {"bitwise_and", binary<scalar::BitwiseAnd, integral_bool>},
     {"bitwise_or", binary<scalar::BitwiseOr, integral_bool>},
     {"bitwise_xor", binary<scalar::BitwiseXor, integral_bool>},
@@ -84,5 +77,6 @@ AJ_KERNELS(integer_kernels) = {
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

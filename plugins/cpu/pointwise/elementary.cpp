@@ -36,50 +36,32 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(log)
-AJ_CHOSEN(log2)
-AJ_CHOSEN(log10)
-AJ_CHOSEN(log1p)
-AJ_CHOSEN(sqrt)
-AJ_CHOSEN(rsqrt)
-AJ_CHOSEN(sin)
-AJ_CHOSEN(cos)
-AJ_CHOSEN(tan)
-AJ_CHOSEN(asin)
-AJ_CHOSEN(acos)
-AJ_CHOSEN(atan)
-AJ_CHOSEN(sinh)
-AJ_CHOSEN(cosh)
-AJ_CHOSEN(asinh)
-AJ_CHOSEN(acosh)
-AJ_CHOSEN(atanh)
-
 template <class F>
 constexpr aj_kernel_fn complex_loops = &pointwise_kernel<F, complexes, 1>;
 template <LoopPair (*Pair)(), class F>
 constexpr Spec math_spec = vectors<Pair, complex_loops<F>, floating_complex>;
-}  // namespace
 
 AJ_KERNELS(math_kernels) = {
-    {"log", math_spec<log_pair, scalar::Log>},
-    {"log2", math_spec<log2_pair, scalar::Log2>},
-    {"log10", math_spec<log10_pair, scalar::Log10>},
-    {"log1p", math_spec<log1p_pair, scalar::Log1p>},
-    {"sqrt", math_spec<sqrt_pair, scalar::Sqrt>},
-    {"rsqrt", math_spec<rsqrt_pair, scalar::Rsqrt>},
-    {"sin", math_spec<sin_pair, scalar::Sin>},
-    {"cos", math_spec<cos_pair, scalar::Cos>},
-    {"tan", math_spec<tan_pair, scalar::Tan>},
-    {"asin", math_spec<asin_pair, scalar::Asin>},
-    {"acos", math_spec<acos_pair, scalar::Acos>},
-    {"atan", math_spec<atan_pair, scalar::Atan>},
-    {"sinh", math_spec<sinh_pair, scalar::Sinh>},
-    {"cosh", math_spec<cosh_pair, scalar::Cosh>},
-    {"asinh", math_spec<asinh_pair, scalar::Asinh>},
-    {"acosh", math_spec<acosh_pair, scalar::Acosh>},
-    {"atanh", math_spec<atanh_pair, scalar::Atanh>},
+    {"log", math_spec<AJ_PAIR(log), scalar::Log>},
+    {"log2", math_spec<AJ_PAIR(log2), scalar::Log2>},
+    {"log10", math_spec<AJ_PAIR(log10), scalar::Log10>},
+    {"log1p", math_spec<AJ_PAIR(log1p), scalar::Log1p>},
+    {"sqrt", math_spec<AJ_PAIR(sqrt), scalar::Sqrt>},
+    {"rsqrt", math_spec<AJ_PAIR(rsqrt), scalar::Rsqrt>},
+    {"sin", math_spec<AJ_PAIR(sin), scalar::Sin>},
+    {"cos", math_spec<AJ_PAIR(cos), scalar::Cos>},
+    {"tan", math_spec<AJ_PAIR(tan), scalar::Tan>},
+    {"asin", math_spec<AJ_PAIR(asin), scalar::Asin>},
+    {"acos", math_spec<AJ_PAIR(acos), scalar::Acos>},
+    {"atan", math_spec<AJ_PAIR(atan), scalar::Atan>},
+    {"sinh", math_spec<AJ_PAIR(sinh), scalar::Sinh>},
+    {"cosh", math_spec<AJ_PAIR(cosh), scalar::Cosh>},
+    {"asinh", math_spec<AJ_PAIR(asinh), scalar::Asinh>},
+    {"acosh", math_spec<AJ_PAIR(acosh), scalar::Acosh>},
+    {"atanh", math_spec<AJ_PAIR(atanh), scalar::Atanh>},
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

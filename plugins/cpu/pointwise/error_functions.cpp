@@ -27,9 +27,7 @@ struct LeakyRelu {
     return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, x * hn::Set(d, slope));
   }
 };
-constexpr Loops leaky_relu_single = loops_of<LeakyRelu<float>, float, 1>(),
-                leaky_relu_twice = loops_of<LeakyRelu<double>, double, 1>();
-static LoopPair leaky_relu_loops() { return {&leaky_relu_single, &leaky_relu_twice}; }
+AJ_LOOPS_OF(leaky_relu, LeakyRelu, 1)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -37,17 +35,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(erf)
-AJ_CHOSEN(erfc)
-AJ_CHOSEN(erfinv)
-AJ_CHOSEN(gelu)
-AJ_CHOSEN(gelu_tanh)
-AJ_CHOSEN(leaky_relu)
-
 aj_status* gelu_kernel(void*, aj_call* call) {
   return guard(call, [&] {
     GeluChooser::choose<float>(call, [&]<class F>(F f) {
-      LoopPair pair = std::is_same_v<F, scalar::Gelu> ? gelu_pair() : gelu_tanh_pair();
+      LoopPair pair = std::is_same_v<F, scalar::Gelu> ? AJ_PAIR(gelu)() : AJ_PAIR(gelu_tanh)();
       if (const Loops* loops = pair.of(call->plan->compute))
         run_rows(*call->plan, *loops, &f);
       else
@@ -55,17 +46,17 @@ aj_status* gelu_kernel(void*, aj_call* call) {
     });
   });
 }
-}  // namespace
 
 AJ_KERNELS(special_kernels) = {
-    {"erf", vectors<erf_pair, &pointwise_kernel<scalar::Erf, floating, 1>, floating>},
-    {"erfc", vectors<erfc_pair, &pointwise_kernel<scalar::Erfc, floating, 1>, floating>},
-    {"erfinv", vectors<erfinv_pair, nullptr, floating>},
+    {"erf", vectors<AJ_PAIR(erf), &pointwise_kernel<scalar::Erf, floating, 1>, floating>},
+    {"erfc", vectors<AJ_PAIR(erfc), &pointwise_kernel<scalar::Erfc, floating, 1>, floating>},
+    {"erfinv", vectors<AJ_PAIR(erfinv), nullptr, floating>},
     {"nn::gelu", {&gelu_kernel, floating::mask, kInner}},
-    {"nn::leaky_relu", chosen_vectors<leaky_relu_pair, LeakyReluChooser, floating>},
+    {"nn::leaky_relu", chosen_vectors<AJ_PAIR(leaky_relu), LeakyReluChooser, floating>},
     {"nn::hardtanh", unary<HardtanhChooser, reals>},
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

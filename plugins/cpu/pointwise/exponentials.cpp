@@ -47,12 +47,8 @@ struct Softplus {
     return hn::IfThenElse(hn::Gt(y, hn::Set(d, threshold)), x, soft / b);
   }
 };
-constexpr Loops elu_single = loops_of<Elu<float>, float, 1>(),
-                elu_twice = loops_of<Elu<double>, double, 1>(),
-                softplus_single = loops_of<Softplus<float>, float, 1>(),
-                softplus_twice = loops_of<Softplus<double>, double, 1>();
-static LoopPair elu_loops() { return {&elu_single, &elu_twice}; }
-static LoopPair softplus_loops() { return {&softplus_single, &softplus_twice}; }
+AJ_LOOPS_OF(elu, Elu, 1)
+AJ_LOOPS_OF(softplus, Softplus, 1)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -60,34 +56,23 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(exp)
-AJ_CHOSEN(exp2)
-AJ_CHOSEN(expm1)
-AJ_CHOSEN(tanh)
-AJ_CHOSEN(sigmoid)
-AJ_CHOSEN(silu)
-AJ_CHOSEN(hardsigmoid)
-AJ_CHOSEN(hardswish)
-AJ_CHOSEN(elu)
-AJ_CHOSEN(softplus)
-
 template <class F>
 constexpr aj_kernel_fn complex_loops = &pointwise_kernel<F, complexes, 1>;
-}  // namespace
 
 AJ_KERNELS(exp_kernels) = {
-    {"exp", vectors<exp_pair, complex_loops<scalar::Exp>, floating_complex>},
-    {"exp2", vectors<exp2_pair, complex_loops<scalar::Exp2>, floating_complex>},
-    {"expm1", vectors<expm1_pair, complex_loops<scalar::Expm1>, floating_complex>},
-    {"tanh", vectors<tanh_pair, complex_loops<scalar::Tanh>, floating_complex>},
-    {"sigmoid", vectors<sigmoid_pair, complex_loops<scalar::Sigmoid>, floating_complex>},
-    {"nn::silu", vectors<silu_pair, complex_loops<scalar::Silu>, floating_complex>},
-    {"nn::hardsigmoid", vectors<hardsigmoid_pair, nullptr, floating>},
-    {"nn::hardswish", vectors<hardswish_pair, nullptr, floating>},
-    {"nn::elu", chosen_vectors<elu_pair, EluChooser, floating>},
-    {"nn::softplus", chosen_vectors<softplus_pair, SoftplusChooser, floating>},
+    {"exp", vectors<AJ_PAIR(exp), complex_loops<scalar::Exp>, floating_complex>},
+    {"exp2", vectors<AJ_PAIR(exp2), complex_loops<scalar::Exp2>, floating_complex>},
+    {"expm1", vectors<AJ_PAIR(expm1), complex_loops<scalar::Expm1>, floating_complex>},
+    {"tanh", vectors<AJ_PAIR(tanh), complex_loops<scalar::Tanh>, floating_complex>},
+    {"sigmoid", vectors<AJ_PAIR(sigmoid), complex_loops<scalar::Sigmoid>, floating_complex>},
+    {"nn::silu", vectors<AJ_PAIR(silu), complex_loops<scalar::Silu>, floating_complex>},
+    {"nn::hardsigmoid", vectors<AJ_PAIR(hardsigmoid), nullptr, floating>},
+    {"nn::hardswish", vectors<AJ_PAIR(hardswish), nullptr, floating>},
+    {"nn::elu", chosen_vectors<AJ_PAIR(elu), EluChooser, floating>},
+    {"nn::softplus", chosen_vectors<AJ_PAIR(softplus), SoftplusChooser, floating>},
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

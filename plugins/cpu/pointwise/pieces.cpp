@@ -13,12 +13,6 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-// A functor with fields, and its loops for N inputs.
-#define AJ_PIECE(name, Functor, N)                                       \
-  constexpr Loops name##_single = loops_of<Functor<float>, float, N>(),  \
-                  name##_twice = loops_of<Functor<double>, double, N>(); \
-  static LoopPair name##_loops() { return {&name##_single, &name##_twice}; }
-
 template <class D, class V>
 HWY_INLINE V between(D d, V x, hn::TFromD<D> low, hn::TFromD<D> high) {
   V a = hn::Set(d, low), b = hn::Set(d, high);
@@ -60,10 +54,10 @@ struct NanToNum {
     return hn::IfThenElse(hn::IsNaN(x), hn::Set(d, nan), y);
   }
 };
-AJ_PIECE(hardshrink, Hardshrink, 1)
-AJ_PIECE(softshrink, Softshrink, 1)
-AJ_PIECE(threshold, Threshold, 1)
-AJ_PIECE(nan_to_num, NanToNum, 1)
+AJ_LOOPS_OF(hardshrink, Hardshrink, 1)
+AJ_LOOPS_OF(softshrink, Softshrink, 1)
+AJ_LOOPS_OF(threshold, Threshold, 1)
+AJ_LOOPS_OF(nan_to_num, NanToNum, 1)
 
 struct Prelu {
   template <class D, class V>
@@ -89,7 +83,7 @@ struct BceLogits {
   }
 };
 AJ_LOOPS(prelu, Prelu, 2, same)
-AJ_PIECE(huber, Huber, 2)
+AJ_LOOPS_OF(huber, Huber, 2)
 AJ_LOOPS(bce_logits, BceLogits, 2, same)
 
 template <class T>
@@ -154,13 +148,13 @@ struct LogitSlope {
     return hn::IfThenElse(outside, hn::Set(d, beyond), slope);
   }
 };
-AJ_PIECE(hardtanh_slope, HardtanhSlope, 2)
-AJ_PIECE(shrink_slope, ShrinkSlope, 2)
-AJ_PIECE(leaky_relu_slope, LeakyReluSlope, 2)
+AJ_LOOPS_OF(hardtanh_slope, HardtanhSlope, 2)
+AJ_LOOPS_OF(shrink_slope, ShrinkSlope, 2)
+AJ_LOOPS_OF(leaky_relu_slope, LeakyReluSlope, 2)
 AJ_LOOPS(hardswish_slope, HardswishSlope, 2, same)
-AJ_PIECE(elu_slope, EluSlope, 2)
-AJ_PIECE(softplus_slope, SoftplusSlope, 2)
-AJ_PIECE(logit_slope, LogitSlope, 2)
+AJ_LOOPS_OF(elu_slope, EluSlope, 2)
+AJ_LOOPS_OF(softplus_slope, SoftplusSlope, 2)
+AJ_LOOPS_OF(logit_slope, LogitSlope, 2)
 
 struct PreluSlope {
   template <class D, class V>
@@ -193,9 +187,8 @@ struct BceLogitsSlope {
 };
 AJ_LOOPS(prelu_slope, PreluSlope, 3, same)
 AJ_LOOPS(prelu_weight_slope, PreluWeightSlope, 2, same)
-AJ_PIECE(huber_slope, HuberSlope, 3)
+AJ_LOOPS_OF(huber_slope, HuberSlope, 3)
 AJ_LOOPS(bce_logits_slope, BceLogitsSlope, 3, same)
-#undef AJ_PIECE
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -203,25 +196,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(hardshrink)
-AJ_CHOSEN(softshrink)
-AJ_CHOSEN(threshold)
-AJ_CHOSEN(nan_to_num)
-AJ_CHOSEN(prelu)
-AJ_CHOSEN(huber)
-AJ_CHOSEN(bce_logits)
-AJ_CHOSEN(hardtanh_slope)
-AJ_CHOSEN(shrink_slope)
-AJ_CHOSEN(leaky_relu_slope)
-AJ_CHOSEN(hardswish_slope)
-AJ_CHOSEN(elu_slope)
-AJ_CHOSEN(softplus_slope)
-AJ_CHOSEN(logit_slope)
-AJ_CHOSEN(prelu_slope)
-AJ_CHOSEN(prelu_weight_slope)
-AJ_CHOSEN(huber_slope)
-AJ_CHOSEN(bce_logits_slope)
-
 // The fields of LogitSlope.
 template <class T>
 struct LogitNumbers {
@@ -232,29 +206,29 @@ template <LoopPair (*Pair)(), class Chooser>
 constexpr Spec chosen = chosen_vectors<Pair, Chooser, floating>;
 template <LoopPair (*Pair)()>
 constexpr Spec same_for_all = vectors<Pair, nullptr, floating>;
-}  // namespace
 
 AJ_KERNELS(pieces_kernels) = {
-    {"nn::hardshrink", chosen<hardshrink_pair, HardshrinkChooser>},
-    {"nn::softshrink", chosen<softshrink_pair, SoftshrinkChooser>},
-    {"nn::threshold", chosen<threshold_pair, ThresholdChooser>},
-    {"_::nan_to_num_each", chosen<nan_to_num_pair, NanToNumChooser>},
-    {"_::prelu_each", same_for_all<prelu_pair>},
-    {"_::huber_each", chosen<huber_pair, HuberChooser>},
-    {"_::bce_logits_each", same_for_all<bce_logits_pair>},
-    {"_::hardtanh_backward", chosen<hardtanh_slope_pair, HardtanhSlopeChooser>},
-    {"_::shrink_backward", chosen<shrink_slope_pair, ShrinkSlopeChooser>},
-    {"_::leaky_relu_backward", chosen<leaky_relu_slope_pair, LeakyReluSlopeChooser>},
-    {"_::hardswish_backward", same_for_all<hardswish_slope_pair>},
-    {"_::elu_backward", chosen<elu_slope_pair, EluSlopeChooser>},
-    {"_::softplus_backward", chosen<softplus_slope_pair, SoftplusSlopeChooser>},
-    {"_::logit_backward", chosen<logit_slope_pair, NumbersChooser<LogitNumbers, 2, 3>>},
-    {"_::prelu_backward", same_for_all<prelu_slope_pair>},
-    {"_::prelu_weight_backward", same_for_all<prelu_weight_slope_pair>},
-    {"_::huber_backward", chosen<huber_slope_pair, HuberSlopeChooser>},
-    {"_::bce_logits_backward", same_for_all<bce_logits_slope_pair>},
+    {"nn::hardshrink", chosen<AJ_PAIR(hardshrink), HardshrinkChooser>},
+    {"nn::softshrink", chosen<AJ_PAIR(softshrink), SoftshrinkChooser>},
+    {"nn::threshold", chosen<AJ_PAIR(threshold), ThresholdChooser>},
+    {"_::nan_to_num_each", chosen<AJ_PAIR(nan_to_num), NanToNumChooser>},
+    {"_::prelu_each", same_for_all<AJ_PAIR(prelu)>},
+    {"_::huber_each", chosen<AJ_PAIR(huber), HuberChooser>},
+    {"_::bce_logits_each", same_for_all<AJ_PAIR(bce_logits)>},
+    {"_::hardtanh_backward", chosen<AJ_PAIR(hardtanh_slope), HardtanhSlopeChooser>},
+    {"_::shrink_backward", chosen<AJ_PAIR(shrink_slope), ShrinkSlopeChooser>},
+    {"_::leaky_relu_backward", chosen<AJ_PAIR(leaky_relu_slope), LeakyReluSlopeChooser>},
+    {"_::hardswish_backward", same_for_all<AJ_PAIR(hardswish_slope)>},
+    {"_::elu_backward", chosen<AJ_PAIR(elu_slope), EluSlopeChooser>},
+    {"_::softplus_backward", chosen<AJ_PAIR(softplus_slope), SoftplusSlopeChooser>},
+    {"_::logit_backward", chosen<AJ_PAIR(logit_slope), NumbersChooser<LogitNumbers, 2, 3>>},
+    {"_::prelu_backward", same_for_all<AJ_PAIR(prelu_slope)>},
+    {"_::prelu_weight_backward", same_for_all<AJ_PAIR(prelu_weight_slope)>},
+    {"_::huber_backward", chosen<AJ_PAIR(huber_slope), HuberSlopeChooser>},
+    {"_::bce_logits_backward", same_for_all<AJ_PAIR(bce_logits_slope)>},
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

@@ -74,12 +74,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(tanh_slope)
-AJ_CHOSEN(sigmoid_slope)
-AJ_CHOSEN(silu_slope)
-AJ_CHOSEN(gelu_slope)
-AJ_CHOSEN(gelu_tanh_slope)
-
 struct ComplexTanhSlope {
   template <class T>
   T operator()(T g, T y) const {
@@ -102,22 +96,23 @@ constexpr Spec slope = {&vector_kernel<Pair, nullptr>, floating::mask, kInner};
 
 aj_status* gelu_slope(void*, aj_call* call) {
   return guard(call, [&] {
-    LoopPair pair = Args(call).string(2) == "tanh" ? gelu_tanh_slope_pair() : gelu_slope_pair();
+    bool tanh = Args(call).string(2) == "tanh";
+    LoopPair pair = tanh ? AJ_PAIR(gelu_tanh_slope)() : AJ_PAIR(gelu_slope)();
     const char stateless = 0;
     run_rows(*call->plan, *pair.of(call->plan->compute), &stateless);
   });
 }
-}  // namespace
 
 AJ_KERNELS(backward_kernels) = {
     {"_::tanh_backward",
-     vectors<tanh_slope_pair, complex_loops<ComplexTanhSlope>, floating_complex>},
+     vectors<AJ_PAIR(tanh_slope), complex_loops<ComplexTanhSlope>, floating_complex>},
     {"_::sigmoid_backward",
-     vectors<sigmoid_slope_pair, complex_loops<ComplexSigmoidSlope>, floating_complex>},
-    {"_::silu_backward", slope<silu_slope_pair>},
+     vectors<AJ_PAIR(sigmoid_slope), complex_loops<ComplexSigmoidSlope>, floating_complex>},
+    {"_::silu_backward", slope<AJ_PAIR(silu_slope)>},
     {"_::gelu_backward", {&gelu_slope, floating::mask, kInner}},
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

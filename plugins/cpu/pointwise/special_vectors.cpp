@@ -94,34 +94,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(i0)
-AJ_CHOSEN(i0e)
-AJ_CHOSEN(i1)
-AJ_CHOSEN(i1e)
-AJ_CHOSEN(k0)
-AJ_CHOSEN(k0e)
-AJ_CHOSEN(k1)
-AJ_CHOSEN(k1e)
-AJ_CHOSEN(j0)
-AJ_CHOSEN(j1)
-AJ_CHOSEN(y0)
-AJ_CHOSEN(y1)
-AJ_CHOSEN(igamma)
-AJ_CHOSEN(igammac)
-AJ_CHOSEN(erfcx)
-AJ_CHOSEN(log_ndtr)
-AJ_CHOSEN(ndtri)
-AJ_CHOSEN(sinc)
-AJ_CHOSEN(digamma)
-AJ_CHOSEN(lgamma)
-AJ_CHOSEN(polygamma)
-AJ_CHOSEN(logaddexp2)
-AJ_CHOSEN(entr)
-AJ_CHOSEN(xlogy)
-AJ_CHOSEN(xlog1py)
-AJ_CHOSEN(fmax)
-AJ_CHOSEN(fmin)
-
 template <LoopPair (*Pair)(), class F>
 constexpr Spec of_reals = vectors<Pair, &plain_kernel<F, integral_bool, 2>, reals_bool>;
 
@@ -132,36 +104,36 @@ aj_status* nextafter(void*, aj_call* call) {
                            [&]<class T>() { plain_map<T, T>(*call->plan, scalar::NextAfter()); });
   });
 }
-}  // namespace
 
 AJ_KERNELS(special_vector_kernels) = {
-    {"i0", vectors<i0_pair, nullptr, floating>},
-    {"special::i0e", vectors<i0e_pair, nullptr, floating>},
-    {"special::i1", vectors<i1_pair, nullptr, floating>},
-    {"special::i1e", vectors<i1e_pair, nullptr, floating>},
-    {"special::modified_bessel_k0", vectors<k0_pair, nullptr, floating>},
-    {"special::modified_bessel_k1", vectors<k1_pair, nullptr, floating>},
-    {"special::scaled_modified_bessel_k0", vectors<k0e_pair, nullptr, floating>},
-    {"special::scaled_modified_bessel_k1", vectors<k1e_pair, nullptr, floating>},
-    {"special::bessel_j0", vectors<j0_pair, nullptr, floating>},
-    {"special::bessel_j1", vectors<j1_pair, nullptr, floating>},
-    {"special::bessel_y0", vectors<y0_pair, nullptr, floating>},
-    {"special::bessel_y1", vectors<y1_pair, nullptr, floating>},
-    {"igamma", vectors<igamma_pair, nullptr, floating>},
-    {"igammac", vectors<igammac_pair, nullptr, floating>},
-    {"special::erfcx", vectors<erfcx_pair, nullptr, floating>},
-    {"special::log_ndtr", vectors<log_ndtr_pair, nullptr, floating>},
-    {"special::ndtri", vectors<ndtri_pair, nullptr, floating>},
-    {"sinc", vectors<sinc_pair, &pointwise_kernel<scalar::Sinc, complexes, 1>, floating_complex>},
-    {"digamma", vectors<digamma_pair, nullptr, floating>},
-    {"lgamma", vectors<lgamma_pair, nullptr, floating>},
-    {"_::polygamma", chosen_vectors<polygamma_pair, PolygammaChooser, floating>},
-    {"logaddexp2", vectors<logaddexp2_pair, nullptr, floating>},
-    {"special::entr", vectors<entr_pair, nullptr, floating>},
-    {"xlogy", vectors<xlogy_pair, nullptr, floating>},
-    {"special::xlog1py", vectors<xlog1py_pair, nullptr, floating>},
-    {"fmax", of_reals<fmax_pair, scalar::FMax>},
-    {"fmin", of_reals<fmin_pair, scalar::FMin>},
+    {"i0", vectors<AJ_PAIR(i0), nullptr, floating>},
+    {"special::i0e", vectors<AJ_PAIR(i0e), nullptr, floating>},
+    {"special::i1", vectors<AJ_PAIR(i1), nullptr, floating>},
+    {"special::i1e", vectors<AJ_PAIR(i1e), nullptr, floating>},
+    {"special::modified_bessel_k0", vectors<AJ_PAIR(k0), nullptr, floating>},
+    {"special::modified_bessel_k1", vectors<AJ_PAIR(k1), nullptr, floating>},
+    {"special::scaled_modified_bessel_k0", vectors<AJ_PAIR(k0e), nullptr, floating>},
+    {"special::scaled_modified_bessel_k1", vectors<AJ_PAIR(k1e), nullptr, floating>},
+    {"special::bessel_j0", vectors<AJ_PAIR(j0), nullptr, floating>},
+    {"special::bessel_j1", vectors<AJ_PAIR(j1), nullptr, floating>},
+    {"special::bessel_y0", vectors<AJ_PAIR(y0), nullptr, floating>},
+    {"special::bessel_y1", vectors<AJ_PAIR(y1), nullptr, floating>},
+    {"igamma", vectors<AJ_PAIR(igamma), nullptr, floating>},
+    {"igammac", vectors<AJ_PAIR(igammac), nullptr, floating>},
+    {"special::erfcx", vectors<AJ_PAIR(erfcx), nullptr, floating>},
+    {"special::log_ndtr", vectors<AJ_PAIR(log_ndtr), nullptr, floating>},
+    {"special::ndtri", vectors<AJ_PAIR(ndtri), nullptr, floating>},
+    {"sinc",
+     vectors<AJ_PAIR(sinc), &pointwise_kernel<scalar::Sinc, complexes, 1>, floating_complex>},
+    {"digamma", vectors<AJ_PAIR(digamma), nullptr, floating>},
+    {"lgamma", vectors<AJ_PAIR(lgamma), nullptr, floating>},
+    {"_::polygamma", chosen_vectors<AJ_PAIR(polygamma), PolygammaChooser, floating>},
+    {"logaddexp2", vectors<AJ_PAIR(logaddexp2), nullptr, floating>},
+    {"special::entr", vectors<AJ_PAIR(entr), nullptr, floating>},
+    {"xlogy", vectors<AJ_PAIR(xlogy), nullptr, floating>},
+    {"special::xlog1py", vectors<AJ_PAIR(xlog1py), nullptr, floating>},
+    {"fmax", of_reals<AJ_PAIR(fmax), scalar::FMax>},
+    {"fmin", of_reals<AJ_PAIR(fmin), scalar::FMin>},
     {"_::unit_step", binary<scalar::Heaviside, reals_bool>},
     {"_::angle_of_real", unary<scalar::AngleOfReal, floating>},
     {"_::mantissa", unary<scalar::Mantissa, floating>},
@@ -171,5 +143,6 @@ AJ_KERNELS(special_vector_kernels) = {
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

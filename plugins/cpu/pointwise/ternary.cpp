@@ -55,12 +55,8 @@ struct AddCDiv {
     return x + hn::Set(d, value) * a / b;
   }
 };
-constexpr Loops addcmul_single = loops_of<AddCMul<float>, float, 3>(),
-                addcmul_twice = loops_of<AddCMul<double>, double, 3>(),
-                addcdiv_single = loops_of<AddCDiv<float>, float, 3>(),
-                addcdiv_twice = loops_of<AddCDiv<double>, double, 3>();
-static LoopPair addcmul_loops() { return {&addcmul_single, &addcmul_twice}; }
-static LoopPair addcdiv_loops() { return {&addcdiv_single, &addcdiv_twice}; }
+AJ_LOOPS_OF(addcmul, AddCMul, 3)
+AJ_LOOPS_OF(addcdiv, AddCDiv, 3)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -68,12 +64,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(where)
-AJ_CHOSEN(clamp)
-AJ_CHOSEN(lerp)
-AJ_CHOSEN(addcmul)
-AJ_CHOSEN(addcdiv)
-
 // Of bools, in bytes that the compiler vectorizes.
 struct WhereBool {
   bool operator()(bool c, bool a, bool b) const {
@@ -85,7 +75,7 @@ aj_status* where_kernel(void*, aj_call* call) {
   return guard(call, [&] {
     const aj_plan& p = *call->plan;
     const char stateless = 0;
-    if (const Loops* loops = where_pair().of(p.compute)) return run_rows(p, *loops, &stateless);
+    if (const Loops* loops = AJ_PAIR(where)().of(p.compute)) return run_rows(p, *loops, &stateless);
     visit<all_types>(p.compute, [&]<class T>() {
       using F = std::conditional_t<std::is_same_v<T, bool>, WhereBool, scalar::Where>;
       plain_map<bool, T, T>(p, F());
@@ -107,16 +97,17 @@ aj_status* chosen_ternary(void*, aj_call* call) {
 }
 template <LoopPair (*Pair)(), class Chooser, class Set>
 constexpr Spec chosen_spec = {&chosen_ternary<Pair, Chooser, Set>, Set::mask, kInner};
-}  // namespace
 
 AJ_KERNELS(ternary_kernels) = {
     {"where", {&where_kernel, all_types::mask, kInner}},
-    {"clamp", chosen_spec<clamp_pair, ClampChooser, reals_bool>},
-    {"lerp", vectors<lerp_pair, &pointwise_kernel<scalar::Lerp, complexes, 3>, floating_complex>},
-    {"addcmul", chosen_spec<addcmul_pair, AddCMulChooser, numeric>},
-    {"addcdiv", chosen_spec<addcdiv_pair, AddCDivChooser, floating_complex>},
+    {"clamp", chosen_spec<AJ_PAIR(clamp), ClampChooser, reals_bool>},
+    {"lerp",
+     vectors<AJ_PAIR(lerp), &pointwise_kernel<scalar::Lerp, complexes, 3>, floating_complex>},
+    {"addcmul", chosen_spec<AJ_PAIR(addcmul), AddCMulChooser, numeric>},
+    {"addcdiv", chosen_spec<AJ_PAIR(addcdiv), AddCDivChooser, floating_complex>},
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif

@@ -25,32 +25,22 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-AJ_CHOSEN(abs)
-AJ_CHOSEN(neg)
-AJ_CHOSEN(square)
-AJ_CHOSEN(reciprocal)
-AJ_CHOSEN(floor)
-AJ_CHOSEN(ceil)
-AJ_CHOSEN(trunc)
-AJ_CHOSEN(relu)
-
 using integral_complex = Join<integral, complexes>;
 template <LoopPair (*Pair)(), class F, class Set, class Rest>
 constexpr Spec spec = vectors<Pair, &plain_kernel<F, Rest, 1>, Set>;
-}  // namespace
 
 AJ_KERNELS(unary_kernels) = {
-    {"abs", spec<abs_pair, scalar::Abs, numeric, integral_complex>},
-    {"neg", spec<neg_pair, scalar::Neg, numeric, integral_complex>},
+    {"abs", spec<AJ_PAIR(abs), scalar::Abs, numeric, integral_complex>},
+    {"neg", spec<AJ_PAIR(neg), scalar::Neg, numeric, integral_complex>},
     {"sign", unary<scalar::Sign, reals_bool>},
-    {"square", spec<square_pair, scalar::Square, numeric, integral_complex>},
-    {"reciprocal", spec<reciprocal_pair, scalar::Reciprocal, floating_complex, complexes>},
-    {"floor", spec<floor_pair, scalar::Floor, reals, integral>},
-    {"ceil", spec<ceil_pair, scalar::Ceil, reals, integral>},
+    {"square", spec<AJ_PAIR(square), scalar::Square, numeric, integral_complex>},
+    {"reciprocal", spec<AJ_PAIR(reciprocal), scalar::Reciprocal, floating_complex, complexes>},
+    {"floor", spec<AJ_PAIR(floor), scalar::Floor, reals, integral>},
+    {"ceil", spec<AJ_PAIR(ceil), scalar::Ceil, reals, integral>},
     {"round", unary<RoundChooser, reals>},
-    {"trunc", spec<trunc_pair, scalar::Trunc, reals, integral>},
+    {"trunc", spec<AJ_PAIR(trunc), scalar::Trunc, reals, integral>},
     {"frac", unary<scalar::Frac, floating>},
-    {"relu", spec<relu_pair, scalar::Relu, reals, integral>},
+    {"relu", spec<AJ_PAIR(relu), scalar::Relu, reals, integral>},
     {"logical_not", unary<scalar::LogicalNot, all_types>},
     {"bitwise_not", unary<scalar::BitwiseNot, integral_bool>},
     {"isnan", unary<scalar::IsNan, all_types>},
@@ -60,5 +50,6 @@ AJ_KERNELS(unary_kernels) = {
     {nullptr, {}},
 };
 
+}  // namespace
 }  // namespace adjoin::cpu
 #endif
