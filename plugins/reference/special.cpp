@@ -19,8 +19,6 @@ aj_status* nextafter(void*, aj_call* call) {
 
 AJ_KERNELS(special_function_kernels) = {
     AJ_SPECIAL_ROWS(one, two),
-    {"gcd", two<scalar::Gcd, integral>},
-    {"lcm", two<scalar::Lcm, integral>},
     {"nextafter", {&nextafter, stored_floating::mask, AJ_KERNEL_CASTS}},
     {nullptr, {}},
 };

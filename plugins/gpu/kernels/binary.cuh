@@ -1,4 +1,6 @@
 // plugins/gpu/kernels/binary.cuh: arithmetic of two and three elements.
+#include <adjoin/kit/scalar_rows.hpp>
+
 #include "../pointwise.cuh"
 
 namespace adjoin::gpu {
@@ -41,21 +43,11 @@ struct CheckedDivChooser {
 }  // namespace
 
 AJ_KERNELS(binary_kernels) = {
-    {"add", two<AddChooser, all_types>},
-    {"sub", two<SubChooser, numeric>},
-    {"mul", two<scalar::Mul, all_types>},
+    AJ_BINARY_ROWS(two, three),
     {"div", two<CheckedDivChooser, numeric>},
     {"remainder", two<CheckedChooser<scalar::Remainder>, reals>},
     {"fmod", two<CheckedChooser<scalar::FMod>, reals>},
     {"floor_divide", two<CheckedChooser<scalar::FloorDivide>, reals>},
-    {"pow", two<PowChooser, numeric>},
-    {"atan2", two<scalar::Atan2, floating>},
-    {"hypot", two<scalar::Hypot, floating>},
-    {"logaddexp", two<scalar::LogAddExp, floating>},
-    {"clamp", three<ClampChooser, reals_bool>},
-    {"lerp", three<scalar::Lerp, floating_complex>},
-    {"addcmul", three<AddCMulChooser, numeric>},
-    {"addcdiv", three<AddCDivChooser, floating_complex>},
     {nullptr, {}},
 };
 
