@@ -18,8 +18,8 @@
 #include "vector/row_math-inl.hpp"
 #include "vector/tile_product-inl.hpp"
 #if AJ_VECTORS
-#include "attention_backward-inl.hpp"
 #include "attention_forward-inl.hpp"
+#include "attention_backward-inl.hpp"
 #endif
 // clang-format on
 
