@@ -137,6 +137,12 @@ class Registrar {
     }
     return *this;
   }
+  // Those of all tables that announce themselves (AJ_KERNELS).
+  Registrar& kernels(const char* key) {
+    for (const Kernel** table = announced_first; table < announced_end; ++table)
+      kernels(key, *table);
+    return *this;
+  }
   Registrar& service(const char* slot, const char* name, const void* table, int32_t priority) {
     aj_service_def d = {sizeof d, priority, str(slot), str(name), table};
     check(env_->def_service(env_->registrar, &d));

@@ -86,4 +86,18 @@ struct Exponent {
 }  // namespace scalar
 }  // namespace kit
 }  // namespace adjoin
+
+// Their rows for a backend that goes element by element; `one` and `two` as in scalar_rows.hpp.
+// clang-format off
+#define AJ_MASKED_ROWS(one, two)                            \
+  {"special::entr", one<scalar::Entr, floating>},           \
+  {"xlogy", two<scalar::XLogY, floating>},                  \
+  {"special::xlog1py", two<scalar::XLog1pY, floating>},     \
+  {"fmax", two<scalar::FMax, reals_bool>},                  \
+  {"fmin", two<scalar::FMin, reals_bool>},                  \
+  {"_::unit_step", two<scalar::Heaviside, reals_bool>},     \
+  {"_::angle_of_real", one<scalar::AngleOfReal, floating>}, \
+  {"_::mantissa", one<scalar::Mantissa, floating>},         \
+  {"_::exponent", one<scalar::Exponent, floating>}
+// clang-format on
 #endif

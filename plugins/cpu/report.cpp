@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "gemm.hpp"
-#include "isa.hpp"
+#include "cpu/product/gemm.hpp"
+#include "vector/isa.hpp"
 
 namespace adjoin::cpu {
 namespace {

@@ -2,7 +2,6 @@
 // loads and says why there is no device.
 #include <adjoin/kit/plugin.hpp>
 
-#include "../gpu/tables.cuh"
 #include "../gpu/vendor/device.hpp"
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/report.hpp"
@@ -15,5 +14,5 @@ AJ_PLUGIN(.name = "cuda", .version = "0.1.0", .vendor = "Adjoin", .license = "Ap
   // Before the kernels that serve where there is no library.
   plugin.kernels("cuda", adjoin::vendor::product_kernels, 10);
   plugin.kernels("cuda", adjoin::vendor::convolution_kernels, 10);
-  for (const adjoin::kit::Kernel* table : adjoin::gpu::every_table) plugin.kernels("cuda", table);
+  plugin.kernels("cuda");
 }

@@ -2,7 +2,6 @@
 // fibres, with memory that the host cannot touch, streams that lag, and faults to order.
 #include <adjoin/kit/plugin.hpp>
 
-#include "../gpu/tables.cuh"
 #include "device.hpp"
 #include "orders.hpp"
 
@@ -23,7 +22,7 @@ AJ_PLUGIN(.name = "emulated", .version = "0.1.0", .vendor = "Adjoin", .license =
           .provides = "device:emulated;ops:emulated;imitates:gpu") {
   kit::check(emulated::set_orders(kit::view_of(plugin.env()->options)));
   plugin.device(emulated::device_table);
-  for (const kit::Kernel* table : gpu::every_table) plugin.kernels("emulated", table);
+  plugin.kernels("emulated");
   aj_op_def def = {};
   def.struct_size = sizeof def;
   def.schema = AJ_STR_LIT("emulated::configure(str options) -> ()");

@@ -2,7 +2,6 @@
 // driver it loads and says why there is no device.
 #include <adjoin/kit/plugin.hpp>
 
-#include "../gpu/tables.cuh"
 #include "../gpu/vendor/device.hpp"
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/report.hpp"
@@ -13,7 +12,5 @@ AJ_PLUGIN(.name = "hip", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
   adjoin::vendor::offer_services(plugin, aj_plugin_note_v1, 100);
   // Before the kernels that serve where there is no library.
   plugin.kernels("hip", adjoin::vendor::product_kernels, 10);
-#ifdef AJ_HIP_KERNELS
-  for (const adjoin::kit::Kernel* table : adjoin::gpu::every_table) plugin.kernels("hip", table);
-#endif
+  plugin.kernels("hip");  // none where hipcc was missing
 }

@@ -2,7 +2,6 @@
 #include <adjoin/kit/geometry.hpp>
 
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -90,7 +89,7 @@ void convolution_backward(Args args) {
 
 }  // namespace
 
-const Kernel convolution_kernels[] = {
+AJ_KERNELS(convolution_kernels) = {
     {"convolution", custom<convolution, Join<stored_floating, complexes>>},
     {"convolution_backward", custom<convolution_backward, Join<stored_floating, complexes>>},
     {nullptr, {}},

@@ -1,6 +1,5 @@
 // plugins/reference/index.cpp: reading and writing at indices.
 #include "named.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -166,7 +165,7 @@ void nonzero(Args args) {
 
 }  // namespace
 
-const Kernel index_kernels[] = {
+AJ_KERNELS(index_kernels) = {
     {"index_at", custom<index_at>},
     {"index_put_at", custom<index_put_at>},
     {"index_select", custom<index_select>},

@@ -2,7 +2,6 @@
 #include <adjoin/kit/geometry.hpp>
 
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -205,7 +204,7 @@ void softmax_backward(Args args) {
 
 }  // namespace
 
-const Kernel norm_kernels[] = {
+AJ_KERNELS(norm_kernels) = {
     {"batch_norm_stats", custom<batch_norm, stored_floating>},
     {"batch_norm_backward", custom<batch_norm_backward, stored_floating>},
     {"layer_norm_stats", custom<layer_norm, stored_floating>},

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -93,7 +92,7 @@ void fused_scale(Args args) {
 
 }  // namespace
 
-const Kernel optimizer_kernels[] = {
+AJ_KERNELS(optimizer_kernels) = {
     {"fused_sgd_", custom<fused_sgd, stored_floating>},
     {"fused_adam_", custom<fused_adam, stored_floating>},
     {"fused_scale_", custom<fused_scale, stored_floating>},

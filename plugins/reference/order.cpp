@@ -1,7 +1,6 @@
 // plugins/reference/order.cpp: searching, running extremes, joined writes and distances, an element
 // after the other.
 #include "named.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -147,7 +146,7 @@ void cdist(Args args) {
 
 }  // namespace
 
-const Kernel order_kernels[] = {
+AJ_KERNELS(order_kernels) = {
     {"_::search", custom<search>},         {"_::row_order", custom<row_order>},
     {"cummax", custom<running<true>>},     {"cummin", custom<running<false>>},
     {"_::log_sums", custom<log_sums>},     {"scatter_reduce", custom<scatter_reduce>},

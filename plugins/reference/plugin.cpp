@@ -3,7 +3,6 @@
 #include <adjoin/kit/plugin.hpp>
 #include <cstdlib>
 
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -75,11 +74,6 @@ constexpr aj_device_vtbl device =
 
 AJ_PLUGIN(.name = "reference", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
           .provides = "device:reference") {
-  using namespace adjoin::reference;
-  plugin.device(device);
-  for (const auto* table :
-       {unary_kernels, binary_kernels, reduce_kernels, random_kernels, product_kernels,
-        convolution_kernels, pool_kernels, norm_kernels, index_kernels, sort_kernels,
-        optimizer_kernels, special_function_kernels, order_kernels})
-    plugin.kernels("reference", table);
+  plugin.device(adjoin::reference::device);
+  plugin.kernels("reference");
 }

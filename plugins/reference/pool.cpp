@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -121,7 +120,7 @@ void adaptive_avg_pool_backward(Args args) {
 
 }  // namespace
 
-const Kernel pool_kernels[] = {
+AJ_KERNELS(pool_kernels) = {
     {"max_pool2d_with_indices", custom<max_pool, Join<reals, halves>>},
     {"max_pool2d_backward", custom<max_pool_backward, Join<reals, halves>>},
     {"avg_pool2d_forward", custom<avg_pool, stored_floating>},

@@ -1,6 +1,5 @@
 // plugins/reference/product.cpp: matrix products by three loops; floats are summed in double.
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -71,7 +70,7 @@ void linear(Args args) {
 
 }  // namespace
 
-const Kernel product_kernels[] = {
+AJ_KERNELS(product_kernels) = {
     {"mm", custom<bmm, products>},
     {"bmm", custom<bmm, products>},
     {"addmm", custom<addmm, products>},

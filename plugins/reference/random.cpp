@@ -1,6 +1,5 @@
 // plugins/reference/random.cpp: numbers of the shared generator, one element after the other.
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -77,7 +76,7 @@ aj_status* dropout(void*, aj_call* call) {
 
 }  // namespace
 
-const Kernel random_kernels[] = {
+AJ_KERNELS(random_kernels) = {
     {"uniform_philox_", {&fill_floats<false>, stored_floating::mask, AJ_KERNEL_CASTS}},
     {"normal_philox_", {&fill_floats<true>, stored_floating::mask, AJ_KERNEL_CASTS}},
     {"randint_philox_", {&fill_integers, 0, AJ_KERNEL_CASTS}},

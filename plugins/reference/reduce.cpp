@@ -1,7 +1,6 @@
 // plugins/reference/reduce.cpp: reductions and scans by plain loops. Sums of floats are kept in
 // double, so they hardly round.
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -194,7 +193,7 @@ aj_status* scan(void*, aj_call* call) {  // dimension 0 of the plan is the scann
 
 }  // namespace
 
-const Kernel reduce_kernels[] = {
+AJ_KERNELS(reduce_kernels) = {
     {"sum", {&sum, all_types::mask, AJ_KERNEL_CASTS}},
     {"mean", {&mean, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"prod", {&prod, all_types::mask, AJ_KERNEL_CASTS}},

@@ -2,7 +2,6 @@
 #include <adjoin/kit/geometry.hpp>
 
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -75,7 +74,7 @@ void topk(Args args) {
 
 }  // namespace
 
-const Kernel sort_kernels[] = {
+AJ_KERNELS(sort_kernels) = {
     {"cat_same", custom<cat>},
     {"sort", custom<sort>},
     {"topk", custom<topk>},

@@ -2,7 +2,6 @@
 #include <adjoin/kit/special_rows.hpp>
 
 #include "element.hpp"
-#include "tables.hpp"
 
 namespace adjoin::reference {
 namespace {
@@ -18,10 +17,8 @@ aj_status* nextafter(void*, aj_call* call) {
 
 }  // namespace
 
-const Kernel special_function_kernels[] = {
+AJ_KERNELS(special_function_kernels) = {
     AJ_SPECIAL_ROWS(one, two),
-    {"gcd", two<scalar::Gcd, integral>},
-    {"lcm", two<scalar::Lcm, integral>},
     {"nextafter", {&nextafter, stored_floating::mask, AJ_KERNEL_CASTS}},
     {nullptr, {}},
 };

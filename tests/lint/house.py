@@ -32,14 +32,16 @@ FLOORS = {  # a room's folders, lowest first, and whose headers each may include
         "plugin": "base guest thread device service op",
         "interfaces": "base guest thread device memory random service tensor op tape call ops profile plugin",
     },
-    "plugins/cpu": {  # files that stand in no folder are not looked at
+    "plugins": {  # includes name them from plugins/ on
         "vector": "",
-        "product": "vector",
-        "lines": "vector product",
-        "image": "vector product lines",
-        "pointwise": "vector product lines image",
-        "index": "vector product lines image pointwise",
-        "train": "vector product lines image pointwise index",
+        "cpu/product": "vector",
+        "cpu/lines": "vector",
+        "cpu/image": "vector cpu/product",
+        "cpu/pointwise": "vector",
+        "cpu/index": "vector",
+        "cpu/train": "vector cpu/product",
+        "cpu/tune": "vector cpu/product",
+        "cpu": "vector cpu/product cpu/tune",
     },
 }
 FILES = 60  # of a folder there
@@ -75,7 +77,9 @@ def folder_of(path):
     """(a room of FLOORS, the file's folder in it), or None."""
     for room in FLOORS:
         if path.is_relative_to(room):
-            return room, str(path.parent.relative_to(room))
+            folder = str(path.parent.relative_to(room))
+            roots = {f.split("/")[0] for f in FLOORS[room]}  # the other plugins have no folders
+            return (room, folder) if room == "core" or folder.split("/")[0] in roots else None
     return None
 
 
@@ -87,7 +91,8 @@ def arrows(path, lines):
         if not found:
             continue
         near = path.parent / found.group(1)
-        target = near.resolve().relative_to(pathlib.Path.cwd()) if near.is_file() else pathlib.Path(found.group(1))
+        far = pathlib.Path(mine[0]) / found.group(1) if mine[0] == "plugins" else pathlib.Path(found.group(1))
+        target = near.resolve().relative_to(pathlib.Path.cwd()) if near.is_file() else far
         theirs = folder_of(target) if target.is_file() else None
         if theirs and theirs != mine and theirs[0] == mine[0]:
             yield number, found.group(1), mine[0], mine[1], theirs[1]

@@ -165,7 +165,7 @@ def test_kernels_of_hip_compile_for_another_vendor(tmp_path):
     (tmp_path / "hip").mkdir()
     (tmp_path / "hip/hip_runtime.h").write_text(f'#include "{Path(__file__).parent}/hip_on_cuda/names.h"\n')
     source = tmp_path / "softmax.cu"
-    source.write_text(f'#include "{plugins}/gpu/softmax.cuh"\n')
+    source.write_text(f'#include "{plugins}/gpu/kernels/softmax.cuh"\n')
     flags = ["-std=c++20", "-O0", "-Ofc=max", "-arch=sm_90", "--expt-relaxed-constexpr", "-diag-suppress=186,445"]
     flags += [f"-I{INCLUDE}", f"-I{tmp_path}", f"-I{plugins}/hip"]
     flags += ["-DAJ_GPU_TARGET=<target.hpp>", "-DAJ_GPU_RUNTIME=<runtime.hpp>"]

@@ -102,7 +102,7 @@ const aj_blas blas_table = {
     .lapack = nullptr,
 };
 
-const Kernel product_kernels[] = {
+AJ_KERNELS(product_kernels) = {
     {"mm", kProduct},
     {"bmm", kProduct},
     {nullptr, {}},

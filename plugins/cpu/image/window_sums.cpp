@@ -1,0 +1,111 @@
+// plugins/cpu/image/window_sums.cpp: sums of windows along a line, one tap of many windows at once.
+#include "window_sums.hpp"
+
+#include <algorithm>
+
+#include "vector/clones.hpp"
+
+namespace adjoin::cpu {
+namespace {
+
+constexpr int64_t kFew = 8;  // fewer windows that are alike are not worth a loop
+
+// f(step) with the step known where that makes vectors.
+template <class F>
+[[gnu::always_inline]] inline void with_step(int64_t step, F f) {
+  switch (step) {
+    case 1: return f(std::integral_constant<int64_t, 1>());
+    case 2: return f(std::integral_constant<int64_t, 2>());
+    default: return f(step);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void sums(const T* __restrict x, int64_t n, int64_t taps,
+                                        int64_t step, T* __restrict to) {
+  constexpr int64_t block = 512;  // stays in the first-level cache
+  with_step(step, [&](auto s) __attribute__((always_inline)) {
+    for (int64_t lo = 0; lo < n; lo += block) {
+      const int64_t hi = std::min(n, lo + block);
+      for (int64_t o = lo; o < hi; ++o) to[o] = T(0) + x[o * s];
+      for (int64_t t = 1; t < taps; ++t)
+        for (int64_t o = lo; o < hi; ++o) to[o] += x[o * s + t];
+    }
+  });
+}
+
+// A tap's later windows reach it by an earlier tap of theirs: from the last tap on, windows come in order.
+template <class T>
+[[gnu::always_inline]] inline void shares(const T* __restrict share, int64_t n, int64_t taps,
+                                          int64_t step, T* __restrict x) {
+  with_step(step, [&](auto s) __attribute__((always_inline)) {
+    for (int64_t t = taps; t-- > 0;)
+      for (int64_t o = 0; o < n; ++o) x[o * s + t] += share[o];
+  });
+}
+
+AJ_CLONES void sums_of(const float* x, int64_t n, int64_t taps, int64_t step, float* to) {
+  sums(x, n, taps, step, to);
+}
+AJ_CLONES void sums_of(const double* x, int64_t n, int64_t taps, int64_t step, double* to) {
+  sums(x, n, taps, step, to);
+}
+AJ_CLONES void shares_of(const float* share, int64_t n, int64_t taps, int64_t step, float* x) {
+  shares(share, n, taps, step, x);
+}
+AJ_CLONES void shares_of(const double* share, int64_t n, int64_t taps, int64_t step, double* x) {
+  shares(share, n, taps, step, x);
+}
+
+template <class T>
+void sum_each(const LineWindows& w, const T* x, T* to) {
+  for (int64_t o = 0; o < int64_t(w.all.size()); ++o) {
+    if (o == w.begin) o = w.end;
+    if (o == int64_t(w.all.size())) break;
+    T sum = 0;
+    for (int64_t i = w.all[size_t(o)].lo; i < w.all[size_t(o)].hi; ++i) sum += x[i];
+    to[o] = sum;
+  }
+  if (w.end > w.begin)
+    sums_of(x + w.all[size_t(w.begin)].lo, w.end - w.begin, w.taps, w.step, to + w.begin);
+}
+
+template <class T>
+void add_each(const LineWindows& w, const T* share, T* x) {
+  auto singly = [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o)
+      for (int64_t i = w.all[size_t(o)].lo; i < w.all[size_t(o)].hi; ++i) x[i] += share[o];
+  };
+  singly(0, w.begin);
+  if (w.end > w.begin)
+    shares_of(share + w.begin, w.end - w.begin, w.taps, w.step, x + w.all[size_t(w.begin)].lo);
+  singly(w.end, int64_t(w.all.size()));
+}
+
+}  // namespace
+
+LineWindows::LineWindows(std::vector<Range> windows) : all(std::move(windows)) {
+  auto width = [&](int64_t o) { return all[size_t(o)].hi - all[size_t(o)].lo; };
+  const int64_t n = int64_t(all.size());
+  for (int64_t o = 0; o < n; ++o) taps = std::max(taps, width(o));
+  while (begin < n && width(begin) < taps) ++begin;
+  end = std::min(n, begin + 1);
+  if (end < n) step = all[size_t(end)].lo - all[size_t(begin)].lo;
+  while (end < n && width(end) == taps && all[size_t(end)].lo - all[size_t(end) - 1].lo == step)
+    ++end;
+  if (end - begin < kFew || taps == 0) begin = end = 0;
+}
+
+void sum_windows(const LineWindows& w, const float* x, float* to) { sum_each(w, x, to); }
+void sum_windows(const LineWindows& w, const double* x, double* to) { sum_each(w, x, to); }
+void add_shares(const LineWindows& w, const float* share, float* x) { add_each(w, share, x); }
+void add_shares(const LineWindows& w, const double* share, double* x) { add_each(w, share, x); }
+
+AJ_CLONES void divide(const float* x, const float* n, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = x[i] / n[i];
+}
+AJ_CLONES void divide(const double* x, const double* n, int64_t count, double* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = x[i] / n[i];
+}
+
+}  // namespace adjoin::cpu

@@ -1,0 +1,201 @@
+// plugins/cpu/index/bag.cpp: sums, means and maxima of a table's rows over bags of indices, without
+// the rows ever being gathered.
+#include <adjoin/kit/geometry.hpp>
+#include <adjoin/kit/parallel.hpp>
+#include <adjoin/kit/scalar.hpp>
+#include <optional>
+#include <vector>
+
+#include "index_rows.hpp"
+#include "vector/rows.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/index/bag.cpp"
+#include "vector/simd.hpp"
+// after it, once per target
+#include "vector/lanes.hpp"
+#include "vector/rows-inl.hpp"
+
+#ifndef ADJOIN_PLUGINS_CPU_INDEX_BAG_ONCE
+#define ADJOIN_PLUGINS_CPU_INDEX_BAG_ONCE
+namespace adjoin::cpu {
+
+// A bag of rows: their indices, their weights (null: all one), the index that does not count.
+template <class T>
+struct Bag {
+  const int64_t* index;
+  const T* weight;
+  int64_t count, skip;
+  const int64_t* end;  // of all indices: rows of the bags behind this one are fetched early
+};
+
+}  // namespace adjoin::cpu
+#endif
+
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+
+template <class T>
+using Place = hwy::MakeSigned<T>;
+
+// The first n elements of a table's row, wide.
+template <class S, class D>
+HWY_INLINE hn::Vec<D> columns_of(D d, const S* row, size_t n) {
+  if constexpr (sizeof(S) == sizeof(hn::TFromD<D>)) {
+    return load_n(d, row, n);
+  } else {
+    if (n >= hn::Lanes(d)) return load_as(d, row);
+    HWY_ALIGN S part[hn::MaxLanes(d)] = {};
+    std::copy_n(row, n, part);
+    return load_as(d, part);
+  }
+}
+
+// kVectors vectors of columns of a bag's sum, or of the last n columns.
+template <int kVectors, bool kWeighted, class S, class T>
+HWY_INLINE void sum_columns(const Bag<T>& b, const S* table, int64_t width, int64_t column,
+                            size_t n, bool mean, T* to) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  constexpr int64_t ahead = 12;
+  hn::Vec<decltype(d)> sum[kVectors];
+  for (auto& s : sum) s = hn::Zero(d);
+  int64_t taken = 0;
+  for (int64_t k = 0; k < b.count; ++k) {
+    if (b.index + k + ahead < b.end) {
+      const S* next = table + b.index[k + ahead] * width + column;
+      for (size_t at = 0; at < kVectors * lanes; at += 64 / sizeof(S))
+        __builtin_prefetch(next + at);
+    }
+    if (b.index[k] == b.skip) continue;
+    const S* row = table + b.index[k] * width + column;
+    ++taken;
+    const auto by = hn::Set(d, kWeighted ? b.weight[k] : T(1));
+    for (int v = 0; v < kVectors; ++v) {
+      auto x = kVectors > 1 ? load_as(d, row + v * lanes) : columns_of(d, row, n);
+      sum[v] = kWeighted ? hn::MulAdd(by, x, sum[v]) : hn::Add(sum[v], x);
+    }
+  }
+  const auto share = hn::Set(d, T(mean && taken ? taken : 1));
+  for (int v = 0; v < kVectors; ++v) {
+    auto s = mean ? hn::Div(sum[v], share) : sum[v];
+    kVectors > 1 ? hn::StoreU(s, d, to + column + v * lanes) : store_n(s, d, to + column, n);
+  }
+}
+
+template <bool kWeighted, class S, class T>
+HWY_INLINE void sum_rows(const Bag<T>& b, const S* table, int64_t width, bool mean, T* to) {
+  const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
+  int64_t c = 0;
+  for (; c + 4 * lanes <= width; c += 4 * lanes)
+    sum_columns<4, kWeighted>(b, table, width, c, 0, mean, to);
+  for (; c < width; c += lanes)
+    sum_columns<1, kWeighted>(b, table, width, c, size_t(width - c), mean, to);
+}
+
+template <class S>
+void sum_bag(const Bag<Math<S>>& b, const S* table, int64_t width, bool mean, Math<S>* to) {
+  b.weight ? sum_rows<true>(b, table, width, mean, to) : sum_rows<false>(b, table, width, mean, to);
+}
+
+// The maxima of a bag's columns and the indices they come from: the first of equal ones; a NaN
+// stays. -1 and 0 where no row counts.
+template <class S>
+void max_bag(const Bag<Math<S>>& b, const S* table, int64_t width, Math<S>* to, int64_t* where) {
+  using T = Math<S>;
+  const hn::ScalableTag<T> d;
+  const hn::Rebind<Place<T>, decltype(d)> di;
+  HWY_ALIGN Place<T> found[hn::MaxLanes(d)];
+  constexpr int64_t ahead = 12;
+  for (int64_t c = 0; c < width; c += int64_t(hn::Lanes(d))) {
+    const size_t n = size_t(width - c);
+    auto top = hn::Zero(d);
+    auto from = hn::Set(di, Place<T>(-1));
+    for (int64_t k = 0; k < b.count; ++k) {
+      if (b.index + k + ahead < b.end) __builtin_prefetch(table + b.index[k + ahead] * width + c);
+      if (b.index[k] == b.skip) continue;
+      auto x = columns_of(d, table + b.index[k] * width + c, n);
+      auto first = hn::RebindMask(d, hn::Lt(from, hn::Zero(di)));
+      auto unlike = hn::AndNot(hn::IsNaN(top), hn::Or(hn::Gt(x, top), hn::IsNaN(x)));
+      auto take = hn::Or(first, unlike);
+      top = hn::IfThenElse(take, x, top);
+      from = hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, Place<T>(k)), from);
+    }
+    store_n(top, d, to + c, n);
+    hn::Store(from, di, found);
+    for (size_t j = 0; j < std::min(n, hn::Lanes(d)); ++j)
+      where[size_t(c) + j] = found[j] < 0 ? -1 : b.index[found[j]];
+  }
+}
+
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace adjoin::cpu {
+namespace {
+
+// Where bags begin, and at last where the last one ends.
+std::vector<int64_t> ends_of(Args args) {
+  TensorView indices = args.tensor(1);
+  std::vector<int64_t> ends;
+  if (indices.ndim() == 2) {
+    for (int64_t i = 0; i <= indices.size(0); ++i) ends.push_back(i * indices.size(1));
+    return ends;
+  }
+  TensorView offsets = args.tensor(3);  // there for indices of one dimension only
+  Dense<int64_t> at(offsets);
+  ends.assign(at.data(), at.data() + offsets.numel());
+  if (!args.flag(5) || ends.empty()) ends.push_back(indices.numel());
+  bool rise = ends.front() == 0 && ends.back() == indices.numel();
+  for (size_t i = 1; i < ends.size(); ++i) rise &= ends[i - 1] <= ends[i];
+  if (!rise)
+    raise(AJ_INVALID_ARGUMENT, "offsets must rise from 0 to the number of indices, ",
+          indices.numel());
+  return ends;
+}
+
+void bag_sums(Args args) {
+  TensorView weight = args.tensor(0), indices = args.tensor(1);
+  MutView out = args.result(0), places = args.result(1);
+  const std::string_view mode = args.string(4);
+  const int64_t width = weight.size(1);
+  const std::vector<int64_t> ends = ends_of(args);
+  Dense<int64_t> index(indices), where(places);
+  check_indices(index.data(), indices.numel(), weight.size(0), 0);
+  visit<stored_floating>(weight.dtype(), [&]<class S>() {
+    using T = Math<S>;
+    Dense<T> to(out);
+    Dense<S> table(weight);
+    std::optional<Dense<T>> by;
+    if (!args.none(2)) by.emplace(args.tensor(2));
+    const int64_t work = width * indices.numel() / std::max<int64_t>(1, int64_t(ends.size()) - 1);
+    parallel_for(int64_t(ends.size()) - 1, grain_of(work), [&](int64_t lo, int64_t hi) {
+      for (; lo < hi; ++lo) {
+        const Bag<T> bag{index.data() + ends[size_t(lo)],
+                         by ? by->data() + ends[size_t(lo)] : nullptr,
+                         ends[size_t(lo) + 1] - ends[size_t(lo)], args.integer(6),
+                         index.data() + indices.numel()};
+        T* made = to.data() + lo * width;
+        int64_t* from = mode == "max" ? where.data() + lo * width : nullptr;
+        if (from)
+          AJ_SIMD(max_bag<S>)(bag, table.data(), width, made, from);
+        else
+          AJ_SIMD(sum_bag<S>)(bag, table.data(), width, mode == "mean", made);
+      }
+    });
+    to.commit();
+  });
+  where.commit();
+}
+
+}  // namespace
+
+AJ_KERNELS(bag_kernels) = {
+    {"_::bag_sums", custom<bag_sums, stored_floating>},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::cpu
+#endif

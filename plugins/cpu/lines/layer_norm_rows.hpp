@@ -1,0 +1,23 @@
+// plugins/cpu/lines/layer_norm_rows.hpp: a row of a layer norm, forward and backward, in vector
+// code.
+#ifndef ADJOIN_PLUGINS_CPU_LINES_LAYER_NORM_ROWS_HPP
+#define ADJOIN_PLUGINS_CPU_LINES_LAYER_NORM_ROWS_HPP
+#include <cstdint>
+
+namespace adjoin::cpu {
+
+template <class T>
+struct NormRows {
+  // y = (x - mean) rstd weight + bias
+  void (*forward)(const T* x, const T* weight, const T* bias, T* y, int64_t n, double eps,
+                  bool past_cache, T* mean, T* rstd);
+  // dx, unless it is NULL; sums has g (x - mean) rstd, then g, added, unless it is NULL.
+  void (*backward)(const T* g, const T* x, const T* weight, T mean, T rstd, T* dx, T* sums,
+                   int64_t n, bool past_cache);
+};
+
+template <class T>
+const NormRows<T>& norm_rows();
+
+}  // namespace adjoin::cpu
+#endif

@@ -1,0 +1,395 @@
+// plugins/cpu/lines/reduce.cpp: reductions by the kit's tree.
+#include <adjoin/kit/reduce.hpp>
+#include <adjoin/kit/scalar.hpp>
+#include <adjoin/kit/view.hpp>
+
+#include "vector/clones.hpp"
+#include "vector/reduce_leaf.hpp"
+#include "vector/stored.hpp"
+
+namespace adjoin::cpu {
+namespace {
+
+// Leaves of whole numbers: their sums and extremes don't depend on an order.
+AJ_CLONES int64_t sum_whole(const int64_t* x, int64_t n) {
+  uint64_t s = 0;
+  for (int64_t i = 0; i < n; ++i) s += uint64_t(x[i]);
+  return int64_t(s);
+}
+AJ_CLONES int64_t largest_whole(const int64_t* x, int64_t n) {
+  int64_t s = std::numeric_limits<int64_t>::min();
+  for (int64_t i = 0; i < n; ++i) s = x[i] > s ? x[i] : s;
+  return s;
+}
+AJ_CLONES int64_t least_whole(const int64_t* x, int64_t n) {
+  int64_t s = std::numeric_limits<int64_t>::max();
+  for (int64_t i = 0; i < n; ++i) s = x[i] < s ? x[i] : s;
+  return s;
+}
+
+// Has vector code for its leaves.
+template <class T>
+concept InVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+template <class Type>
+struct Summing {
+  using T = Type;
+  using State = T;
+  State start() const { return T(0); }
+  void add(State& s, T x, int64_t) const { s = scalar::Add()(s, x); }
+  void join(State& s, State other) const { s = scalar::Add()(s, other); }
+  std::tuple<T> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().sum(x, n);
+  }
+  T leaf(const T* x, int64_t n, int64_t) const requires std::is_same_v<T, int64_t> {
+    return sum_whole(x, n);
+  }
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    leaves<T>().sum_rows(s, x, stride, rows, width);
+  }
+};
+template <class Type>
+struct Averaging : Summing<Type> {
+  std::tuple<Type> finish(Type s, int64_t n) const { return s / Type(Real<Type>(n)); }
+};
+template <class Type>
+struct Multiplying {
+  using T = Type;
+  using State = T;
+  State start() const { return T(1); }
+  void add(State& s, T x, int64_t) const { s = scalar::Mul()(s, x); }
+  void join(State& s, State other) const { s = scalar::Mul()(s, other); }
+  std::tuple<T> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().product(x, n);
+  }
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    leaves<T>().product_rows(s, x, stride, rows, width);
+  }
+};
+// Products of so many floats that memory takes the time: n factors round n times, in whatever
+// order.
+struct MultiplyingWide {
+  using T = float;
+  using State = double;
+  static constexpr int64_t kMany = 1 << 18;
+  State start() const { return 1; }
+  void add(State& s, T x, int64_t) const { s *= x; }
+  void join(State& s, State other) const { s *= other; }
+  std::tuple<T> finish(State s, int64_t) const { return T(s); }
+  State leaf(const T* x, int64_t n, int64_t) const { return leaves<T>().wide_product(x, n); }
+};
+template <class Type, bool All>
+struct Testing {
+  using T = Type;
+  using State = bool;
+  State start() const { return All; }
+  void add(State& s, T x, int64_t) const { s = All ? s & x : s | x; }
+  void join(State& s, State other) const { s = All ? s & other : s | other; }
+  std::tuple<bool> finish(State s, int64_t) const { return s; }
+  bool leaf(const bool* x, int64_t n, int64_t) const {
+    return All == (std::memchr(x, All ? 0 : 1, size_t(n)) == nullptr);
+  }
+};
+
+template <class T, bool Max>
+constexpr T worst() {
+  using L = std::numeric_limits<T>;
+  if constexpr (std::is_floating_point_v<T>)
+    return Max ? -L::infinity() : L::infinity();
+  else
+    return Max ? L::lowest() : L::max();
+}
+
+template <class Type, bool Max>
+struct Extreme {  // a NaN stays
+  using T = Type;
+  using State = T;
+  State start() const { return worst<T, Max>(); }
+  void add(State& s, T x, int64_t) const {
+    s = Max ? scalar::Maximum()(s, x) : scalar::Minimum()(s, x);
+  }
+  void join(State& s, State other) const { add(s, other, 0); }
+  std::tuple<T> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return Max ? leaves<T>().largest(x, n) : leaves<T>().least(x, n);
+  }
+  T leaf(const T* x, int64_t n, int64_t) const requires std::is_same_v<T, int64_t> {
+    return Max ? largest_whole(x, n) : least_whole(x, n);
+  }
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    (Max ? leaves<T>().largest_rows : leaves<T>().least_rows)(s, x, stride, rows, width);
+  }
+};
+
+template <class Type, bool Max>
+struct Place {  // the first of the best; a NaN is best
+  using T = Type;
+  struct State {
+    T value;
+    int64_t index;
+  };
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  State start() const { return {worst<T, Max>(), kNone}; }
+  static bool better(T a, T b) { return Max ? a > b : a < b; }
+  void add(State& s, T x, int64_t i) const { join(s, {x, i}); }
+  void join(State& s, State o) const {
+    bool nan = scalar::is_nan(s.value), other_nan = scalar::is_nan(o.value);
+    bool equal = (nan && other_nan) || s.value == o.value;
+    if (equal ? o.index < s.index : !nan && (other_nan || better(o.value, s.value))) s = o;
+  }
+  std::tuple<T, int64_t> finish(State s, int64_t) const {
+    return {s.value, s.index};
+  }  // argmax has only the second
+  State leaf(const T* x, int64_t n, int64_t first) const requires InVectors<T> {
+    State s;
+    s.index = first + (Max ? leaves<T>().first_largest : leaves<T>().first_least)(x, n, &s.value);
+    return s;
+  }
+  void rows(State* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t first) const requires InVectors<T> {
+    T value[kColumns];
+    int64_t place[kColumns];
+    (Max ? leaves<T>().first_largest_rows : leaves<T>().first_least_rows)(value, place, x, stride,
+                                                                          rows, width);
+    for (int64_t j = 0; j < width; ++j) s[j] = {value[j], first + place[j]};
+  }
+};
+// Sums of distances from a pivot, and of their squares; where the pivot turns out to be far from
+// the mean, again from there. Leaves are joined by counts, means and squares, in double: a mean of
+// 1e4 as a float is off by more than distances of 1e-3.
+template <class Type>
+struct Variance {
+  using T = Type;
+  using R = Real<T>;
+  using W = std::conditional_t<is_complex<T>, Complex128, double>;
+  struct State {
+    W mean;
+    double squares, count;
+  };
+  double correction;
+
+  template <class V>
+  static auto square(V d) {
+    if constexpr (is_complex<V>)
+      return d.re * d.re + d.im * d.im;
+    else
+      return d * d;
+  }
+  State start() const { return {W(0), 0, 0}; }
+  void add(State& s, T given, int64_t) const {
+    W x(given), d = x - s.mean;
+    s.count += 1;
+    s.mean = s.mean + d / W(s.count);
+    if constexpr (is_complex<T>)
+      s.squares += d.re * (x.re - s.mean.re) + d.im * (x.im - s.mean.im);
+    else
+      s.squares += d * (x - s.mean);
+  }
+  void join(State& a, State b) const {
+    double n = a.count + b.count;
+    if (b.count == 0) return;
+    W d = b.mean - a.mean;
+    a.mean = a.mean + d * W(b.count / n);
+    a.squares += b.squares + square(d) * a.count * b.count / n;
+    a.count = n;
+  }
+  // Of n elements whose distances from the pivot have these sums.
+  static State around(T pivot, T sum, T squares, int64_t n) {
+    double off = double(sum) / double(n), rest = double(squares) - off * double(sum);
+    return {double(pivot) + off, rest < 0 ? 0 : rest, double(n)};
+  }
+  static bool far(const State& s, T squares) { return s.squares < 0.25 * double(squares); }
+
+  State leaf(const T* x, int64_t n, int64_t) const {
+    if constexpr (InVectors<T>) {
+      const int64_t few = std::min(n, kLanes);
+      T pivot = leaves<T>().sum(x, few) / T(few), sum, squares;
+      leaves<T>().moments(x, n, pivot, &sum, &squares);
+      State s = around(pivot, sum, squares, n);
+      if (!far(s, squares)) return s;
+      pivot = T(s.mean);
+      leaves<T>().moments(x, n, pivot, &sum, &squares);
+      return around(pivot, sum, squares, n);
+    } else {
+      W mean = W(reduce_leaf(Summing<T>(), x, n, 0)) / W(double(n)), sum(0);
+      double squares = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        W d = W(x[i]) - mean;
+        sum = sum + d;
+        squares += square(d);
+      }
+      W off = sum / W(double(n));
+      return {mean + off, std::max(squares - square(off) * double(n), 0.0), double(n)};
+    }
+  }
+  void rows(State* out, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    T sums[kColumns], squares[kColumns], pivots[kColumns];
+    leaves<T>().moment_rows(sums, squares, pivots, x, stride, rows, width);
+    for (int64_t j = 0; j < width; ++j) {
+      out[j] = around(pivots[j], sums[j], squares[j], rows);
+      if (!far(out[j], squares[j])) continue;
+      out[j] = start();
+      for (int64_t r = 0; r < rows; ++r)
+        add(out[j], reinterpret_cast<const T*>(x + r * stride)[j], r);
+    }
+  }
+  std::tuple<R> finish(State s, int64_t n) const {
+    double rest = double(n) - correction;
+    return n == 0 ? R(NAN) : R(s.squares / (rest > 0 ? rest : 0));
+  }
+};
+
+template <class Type>
+struct Norm2 {
+  using T = Type;
+  using State = Real<T>;
+  State start() const { return 0; }
+  void add(State& s, T x, int64_t) const { s += Variance<T>::square(x); }
+  void join(State& s, State o) const { s += o; }
+  std::tuple<State> finish(State s, int64_t) const { return std::sqrt(s); }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().squares(x, n, 0);
+  }
+  void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
+            int64_t) const requires InVectors<T> {
+    leaves<T>().square_rows(s, x, stride, rows, width);
+  }
+};
+template <class Type>
+struct Norm1 {
+  using T = Type;
+  using State = Real<T>;
+  State start() const { return 0; }
+  void add(State& s, T x, int64_t) const { s += scalar::Abs()(x); }
+  void join(State& s, State o) const { s += o; }
+  std::tuple<State> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return leaves<T>().absolutes(x, n);
+  }
+};
+template <class Type>
+struct NormMax {
+  using T = Type;
+  using State = Real<T>;
+  State start() const { return 0; }
+  void add(State& s, T x, int64_t) const { s = scalar::Maximum()(s, scalar::Abs()(x)); }
+  void join(State& s, State o) const { s = scalar::Maximum()(s, o); }
+  std::tuple<State> finish(State s, int64_t) const { return s; }
+  T leaf(const T* x, int64_t n, int64_t) const requires InVectors<T> {
+    return scalar::Maximum()(std::abs(leaves<T>().largest(x, n)),
+                             std::abs(leaves<T>().least(x, n)));
+  }
+};
+template <class Type>
+struct Norm {  // of any order: 0 counts, minus infinity is the smallest
+  using T = Type;
+  using State = Real<T>;
+  double ord;
+  State start() const { return ord == -INFINITY ? worst<State, false>() : 0; }
+  void add(State& s, T x, int64_t) const {
+    State a = scalar::Abs()(x);
+    join(s, ord == 0 ? State(a != 0) : std::isinf(ord) ? a : std::pow(a, State(ord)));
+  }
+  void join(State& s, State o) const { s = ord == -INFINITY ? scalar::Minimum()(s, o) : s + o; }
+  std::tuple<State> finish(State s, int64_t) const {
+    return ord == 0 || std::isinf(ord) ? s : std::pow(s, State(1 / ord));
+  }
+};
+
+// Integers of all widths are reduced as int64: a sixth of the code.
+template <class Set, template <class> class R>
+aj_status* fold(void*, aj_call* call) {
+  return guard(call, [&] {
+    visit<Set>(call->plan->compute, [&]<class T>() { reduce(*call->plan, R<Sum<T>>()); });
+  });
+}
+aj_status* prod(void*, aj_call* call) {
+  return guard(call, [&] {
+    const aj_plan& p = *call->plan;
+    int64_t n = 1;
+    for (uint32_t d = 0; d < p.nreduced; ++d) n *= p.sizes[d];
+    const aj_operand& in = p.ops[p.nout];
+    const bool in_rows = same(in.dtype, dtype_of<float>) && in.strides[0] == sizeof(float);
+    visit<all_types>(p.compute, [&]<class T>() {
+      if (std::is_same_v<T, float> && in_rows && n >= MultiplyingWide::kMany)
+        reduce(p, MultiplyingWide());
+      else
+        reduce(p, Multiplying<Sum<T>>());
+    });
+  });
+}
+// The largest of uint64 is not that of int64.
+template <template <class> class R>
+aj_status* best(void*, aj_call* call) {
+  return guard(call, [&] {
+    visit<reals_bool>(call->plan->compute, [&]<class T>() {
+      constexpr bool own = std::is_same_v<T, uint64_t>;
+      reduce(*call->plan, R<std::conditional_t<own, T, Sum<T>>>());
+    });
+  });
+}
+template <class T>
+using AMax = Extreme<T, true>;
+template <class T>
+using AMin = Extreme<T, false>;
+template <class T>
+using First = Place<T, true>;
+template <class T>
+using FirstLeast = Place<T, false>;
+
+template <bool All>
+aj_status* truth(void*, aj_call* call) {
+  return guard(call, [&] { reduce(*call->plan, Testing<bool, All>()); });
+}
+
+aj_status* var(void*, aj_call* call) {
+  return guard(call, [&] {
+    double correction = Args(call).none(2) ? 1 : Args(call).real(2);
+    visit<floating_complex>(call->plan->compute,
+                            [&]<class T>() { reduce(*call->plan, Variance<T>{correction}); });
+  });
+}
+
+aj_status* vector_norm(void*, aj_call* call) {
+  return guard(call, [&] {
+    const aj_plan& p = *call->plan;
+    double ord = Args(call).real(1);
+    visit<floating_complex>(p.compute, [&]<class T>() {
+      if (ord == 2)
+        reduce(p, Norm2<T>());
+      else if (ord == 1)
+        reduce(p, Norm1<T>());
+      else if (ord == INFINITY)
+        reduce(p, NormMax<T>());
+      else
+        reduce(p, Norm<T>{ord});
+    });
+  });
+}
+
+}  // namespace
+
+AJ_KERNELS(reduce_kernels) = {
+    {"sum", {&fold<all_types, Summing>, all_types::mask, AJ_KERNEL_CASTS}},
+    {"mean", {&fold<floating_complex, Averaging>, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"prod", {&prod, all_types::mask, AJ_KERNEL_CASTS}},
+    {"var", {&var, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"vector_norm", {&vector_norm, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"amax", {&best<AMax>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"amin", {&best<AMin>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"max.dim", {&best<First>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"min.dim", {&best<FirstLeast>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"argmax", {&best<First>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"argmin", {&best<FirstLeast>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"all", {&truth<true>, 0, AJ_KERNEL_CASTS}},
+    {"any", {&truth<false>, 0, AJ_KERNEL_CASTS}},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::cpu

@@ -1,0 +1,401 @@
+// plugins/gpu/kernels/attention.cuh: scaled dot product attention without the matrix of scores:
+// tile by tile, the softmax corrected as tiles come; the gradients make the tiles again.
+//
+// Dao et al., FlashAttention, 2022.
+#include <memory>
+#include <vector>
+
+#include "../block.cuh"
+#include "../tile.cuh"
+
+namespace adjoin::gpu {
+namespace {
+
+constexpr int kLead = 6;  // dimensions of heads that a kernel walks; with more the op's body serves
+constexpr int kWidest = 4;  // tiles of the result beside each other that one block makes
+
+// Matrices of heads that stand in leading dimensions of any strides, in elements.
+template <class T>
+struct Stack {
+  const T* p;
+  int64_t row, column, steps[kLead];
+};
+
+template <class T>
+struct Problem {
+  using A = Accumulator<T>;
+  Stack<T> query, key, value, grad;
+  Stack<T> added;            // p is NULL: no mask of numbers
+  Stack<bool> seen;          // p is NULL: no mask of bool
+  const A *log_sums, *dots;  // of each query: backward
+  A* sums_out;               // forward
+  T* out;                    // the result, dense, out_rows x out_columns a head
+  int64_t heads, queries, keys, depth, width, out_rows, out_columns;
+  int64_t row_tiles, groups;  // groups of columns, each a block's
+  int32_t lead;
+  int64_t sizes[kLead];
+  A scale;
+  bool causal;
+
+  template <class S>
+  AJ_HD Stack<S> at(Stack<S> s, int64_t head) const {
+    int64_t offset = 0;
+    for (int d = lead - 1; d >= 0; head /= sizes[d--]) offset += head % sizes[d] * s.steps[d];
+    if (s.p) s.p += offset;
+    return s;
+  }
+  // Of one head.
+  AJ_HD Problem head(int64_t i) const {
+    Problem own = *this;
+    own.query = at(query, i), own.key = at(key, i), own.value = at(value, i);
+    own.grad = at(grad, i), own.added = at(added, i), own.seen = at(seen, i);
+    if (log_sums) own.log_sums = log_sums + i * queries, own.dots = dots + i * queries;
+    if (sums_out) own.sums_out = sums_out + i * queries;
+    own.out = out + i * out_rows * out_columns;
+    return own;
+  }
+  // Keys [0, this) matter to queries [0, until).
+  AJ_HD int64_t reach(int64_t until) const { return causal && until < keys ? until : keys; }
+};
+
+// A block's square of numbers about queries and keys.
+template <class A>
+using Square = A[kTile][kTile + 1];
+
+template <class T>
+AJ_DEVICE T element(const Stack<T>& s, int64_t row, int64_t rows, int64_t column) {
+  return row < rows ? s.p[row * s.row + column * s.column] : T(0);
+}
+
+// Scaled and masked scores of queries from i0 and keys from j0; -inf where nothing is seen.
+template <class T, class A = Accumulator<T>>
+AJ_DEVICE void score(const Problem<T>& p, int64_t i0, int64_t j0, Square<A>& to) {
+  A sum[kOwn][kOwn];
+  clear(sum);
+  multiply_tile<T>(
+      p.depth, [&](int row, int64_t k) { return element(p.query, i0 + row, p.queries, k); },
+      [&](int64_t k, int column) { return element(p.key, j0 + column, p.keys, k); }, sum);
+  for_own(sum, [&](int row, int column, A x) {
+    int64_t i = i0 + row, j = j0 + column;
+    bool seen = i < p.queries && j < p.keys && (!p.causal || j <= i);
+    if (seen && p.seen.p) seen = p.seen.p[i * p.seen.row + j * p.seen.column];
+    x = x * p.scale;
+    if (seen && p.added.p) x = x + A(p.added.p[i * p.added.row + j * p.added.column]);
+    to[row][column] = seen ? x : A(-INFINITY);
+  });
+  sync_block();
+}
+
+// acc += m * right, or its transpose times right: kTile rows of right, Wide tiles of columns.
+template <class T, int Wide, bool Transposed, class A, class Right>
+AJ_DEVICE void gather(const Square<A>& m, const Right& right, A (&acc)[Wide][kOwn][kOwn]) {
+  AJ_SHARED T strip[kTile][kTile + 1];
+  int me = int(thread_x()), ty = me / kAcross, tx = me % kAcross;
+  for (int w = 0; w < Wide; ++w) {
+    for (int i = me; i < kTile * kTile; i += kTileThreads)
+      strip[i / kTile][i % kTile] = right(i / kTile, w * kTile + i % kTile);
+    sync_block();
+    for (int k = 0; k < kTile; ++k) {
+      A x[kOwn], y[kOwn];
+      for (int i = 0; i < kOwn; ++i) {
+        int row = ty + i * kAcross;
+        x[i] = Transposed ? m[k][row] : m[row][k];
+        y[i] = A(strip[k][tx + i * kAcross]);
+      }
+      for (int i = 0; i < kOwn; ++i)
+        for (int j = 0; j < kOwn; ++j) acc[w][i][j] += x[i] * y[j];
+    }
+    sync_block();
+  }
+}
+
+// Which rows and columns of which head a block makes.
+template <class T, int Wide>
+struct Place {
+  int64_t head, row, column;
+  AJ_DEVICE Place(const Problem<T>& p, int64_t task)
+      : head(task / p.groups / p.row_tiles),
+        row(task / p.groups % p.row_tiles * kTile),
+        column(task % p.groups * (Wide * kTile)) {}
+};
+template <class T, int Wide, class A, class Value>
+AJ_DEVICE void write(const Problem<T>& p, int64_t row0, int64_t column0,
+                     const A (&acc)[Wide][kOwn][kOwn], const Value& value) {
+  for (int w = 0; w < Wide; ++w)
+    for_own(acc[w], [&](int row, int column, A x) {
+      int64_t i = row0 + row, c = column0 + w * kTile + column;
+      if (i < p.out_rows && c < p.out_columns) p.out[i * p.out_columns + c] = T(value(row, x));
+    });
+}
+
+// A row of scores becomes exponentials below its largest one so far; two threads to a row.
+template <class A>
+struct Softening {
+  A top[kTile], total[kTile], fade[kTile], part[2][kTile];
+};
+template <class A>
+AJ_DEVICE void soften(Square<A>& scores, Softening<A>& s) {
+  int me = int(thread_x()), row = me % kTile, half = me / kTile;
+  constexpr int kHalf = kTile / 2;
+  A* own = scores[row] + half * kHalf;
+  A most = own[0];
+  for (int j = 1; j < kHalf; ++j) most = Larger()(most, own[j]);
+  s.part[half][row] = most;
+  sync_block();
+  A before = s.top[row], top = Larger()(Larger()(before, s.part[0][row]), s.part[1][row]);
+  bool nothing = top == A(-INFINITY);
+  sync_block();
+  A sum = 0;
+  for (int j = 0; j < kHalf; ++j) {
+    own[j] = nothing ? A(0) : scalar::Exp()(own[j] - top);
+    sum += own[j];
+  }
+  s.part[half][row] = sum;
+  sync_block();
+  if (half == 0) {
+    A fade = nothing ? A(1) : scalar::Exp()(before - top);
+    s.top[row] = top;
+    s.fade[row] = fade;
+    s.total[row] = s.total[row] * fade + (s.part[0][row] + s.part[1][row]);
+  }
+  sync_block();
+}
+
+template <class T, int Wide>
+AJ_GLOBAL void attention_kernel(Problem<T> all) {
+  using A = Accumulator<T>;
+  AJ_SHARED Square<A> scores;
+  AJ_SHARED Softening<A> s;
+  int ty = int(thread_x()) / kAcross;
+  for (int64_t task = block_x(); task < all.heads * all.row_tiles * all.groups;
+       task += blocks_x()) {
+    Place<T, Wide> at(all, task);
+    Problem<T> p = all.head(at.head);
+    A acc[Wide][kOwn][kOwn];
+    for (int w = 0; w < Wide; ++w) clear(acc[w]);
+    if (thread_x() < kTile) s.top[thread_x()] = A(-INFINITY), s.total[thread_x()] = A(0);
+    sync_block();
+    int64_t reach = p.reach(at.row + kTile);
+    for (int64_t j0 = 0; j0 < reach; j0 += kTile) {
+      score(p, at.row, j0, scores);
+      soften(scores, s);
+      for (int w = 0; w < Wide; ++w)
+        for (int i = 0; i < kOwn; ++i)
+          for (int j = 0; j < kOwn; ++j) acc[w][i][j] *= s.fade[ty + i * kAcross];
+      gather<T, Wide, false>(
+          scores,
+          [&](int k, int c) {
+            return at.column + c < p.width ? element(p.value, j0 + k, p.keys, at.column + c) : T(0);
+          },
+          acc);
+    }
+    write<T, Wide>(p, at.row, at.column, acc,
+                   [&](int row, A x) { return s.total[row] == A(0) ? A(0) : x / s.total[row]; });
+    int64_t i = at.row + thread_x();
+    if (at.column == 0 && thread_x() < kTile && i < p.queries) {
+      A total = s.total[thread_x()];
+      // No key was seen: infinity makes the weights of the backward pass zero.
+      p.sums_out[i] = total == A(0) ? A(INFINITY) : s.top[thread_x()] + scalar::Log()(total);
+    }
+    sync_block();
+  }
+}
+
+enum class Of { query, key, value };  // whose gradient
+
+// The weights of a tile, or what the scores' gradients are.
+template <Of What, class T, class A = Accumulator<T>>
+AJ_DEVICE void weigh(const Problem<T>& p, int64_t i0, int64_t j0, Square<A>& scores) {
+  score(p, i0, j0, scores);
+  A of_weights[kOwn][kOwn];
+  clear(of_weights);
+  if constexpr (What != Of::value)
+    multiply_tile<T>(
+        p.width, [&](int row, int64_t k) { return element(p.grad, i0 + row, p.queries, k); },
+        [&](int64_t k, int column) { return element(p.value, j0 + column, p.keys, k); },
+        of_weights);
+  for_own(of_weights, [&](int row, int column, A d) {
+    int64_t i = i0 + row;
+    A weight = i < p.queries ? scalar::Exp()(scores[row][column] - p.log_sums[i]) : A(0);
+    if (What != Of::value) weight *= i < p.queries ? d - p.dots[i] : A(0);
+    scores[row][column] = weight;
+  });
+  sync_block();
+}
+
+template <Of What, class T, int Wide>
+AJ_GLOBAL void attention_backward_kernel(Problem<T> all) {
+  using A = Accumulator<T>;
+  AJ_SHARED Square<A> scores;
+  for (int64_t task = block_x(); task < all.heads * all.row_tiles * all.groups;
+       task += blocks_x()) {
+    Place<T, Wide> at(all, task);
+    Problem<T> p = all.head(at.head);
+    A acc[Wide][kOwn][kOwn];
+    for (int w = 0; w < Wide; ++w) clear(acc[w]);
+    bool of_query = What == Of::query;
+    // A tile of queries meets the keys that it sees; one of keys the queries that see it.
+    int64_t from = of_query || !p.causal ? 0 : at.row;
+    int64_t to = of_query ? p.reach(at.row + kTile) : p.queries;
+    for (int64_t other = from; other < to; other += kTile) {
+      weigh<What>(p, of_query ? at.row : other, of_query ? other : at.row, scores);
+      const Stack<T>& s = of_query ? p.key : What == Of::key ? p.query : p.grad;
+      gather<T, Wide, What != Of::query>(
+          scores,
+          [&](int k, int c) {
+            return at.column + c < p.out_columns ? element(s, other + k, to, at.column + c) : T(0);
+          },
+          acc);
+    }
+    write<T, Wide>(p, at.row, at.column, acc,
+                   [&](int, A x) { return What == Of::value ? x : x * p.scale; });
+    sync_block();
+  }
+}
+
+// Of each query: the sum of its result times that one's gradient.
+template <class T>
+struct Dots {
+  Problem<T> p;
+  const T* out;
+  Accumulator<T>* to;
+  AJ_HD void operator()(int64_t i) const {
+    Stack<T> g = p.at(p.grad, i / p.queries);
+    Accumulator<T> sum = 0;
+    for (int64_t c = 0; c < p.width; ++c)
+      sum += Accumulator<T>(g.p[i % p.queries * g.row + c * g.column]) *
+             Accumulator<T>(out[i * p.width + c]);
+    to[i] = sum;
+  }
+};
+
+// Tensors as stacks, with copies of those that a kernel cannot read.
+template <class T>
+class Stacks {
+ public:
+  Stacks(Args args, uint32_t first, bool causal, double scale) : call_(args.call()) {
+    TensorView q = args.tensor(first), k = args.tensor(first + 1), v = args.tensor(first + 2);
+    Span shape = q.shape();
+    p.lead = int32_t(shape.size() - 2);
+    p.heads = 1;
+    for (int d = 0; d < p.lead; ++d) p.heads *= p.sizes[d] = shape[size_t(d)];
+    p.queries = q.size(-2), p.keys = k.size(-2), p.depth = q.size(-1), p.width = v.size(-1);
+    p.causal = causal, p.scale = Accumulator<T>(scale);
+    p.query = stack<T>(q), p.key = stack<T>(k), p.value = stack<T>(v);
+    TensorView mask = args.tensor(first + 3);
+    if (mask && mask.dtype().code == kDLBool)
+      p.seen = stack<bool>(mask);
+    else if (mask)
+      p.added = stack<T>(mask);
+  }
+
+  // One that broadcasts to the heads; rows and columns of one element repeat.
+  template <class S>
+  Stack<S> stack(TensorView t) {
+    Stack<S> s = {};
+    int64_t n = t.ndim(), dense = 1, steps[2 + kLead] = {};
+    bool direct = same(t.dtype(), dtype_of<S>) && !foreign(call_, t);
+    s.p = direct ? reach(t.data<S>()) : copied<S>(t);
+    for (int64_t d = 1; d <= n && d <= 2 + kLead; dense *= t.size(-d++))
+      steps[d - 1] = t.size(-d) == 1 ? 0 : direct ? t.stride(-d) : dense;
+    s.column = steps[0], s.row = steps[1];
+    for (int d = 0; d < p.lead; ++d) s.steps[d] = steps[1 + p.lead - d];
+    return s;
+  }
+
+  // Launches the kernel that makes a result of so many rows and columns a head.
+  template <template <int> class Kernels>
+  void run(int64_t rows, int64_t columns, T* out) {
+    Problem<T> now = p;
+    now.out = out, now.out_rows = rows, now.out_columns = columns;
+    now.row_tiles = (rows + kTile - 1) / kTile;
+    int64_t tiles = (columns + kTile - 1) / kTile;
+    auto go = [&]<int Wide>() {
+      now.groups = (tiles + Wide - 1) / Wide;
+      launch_blocks<Kernels<Wide>::value>(call_, now.heads * now.row_tiles * now.groups,
+                                          kTileThreads, now);
+    };
+    tiles <= 1   ? go.template operator()<1>()
+    : tiles <= 2 ? go.template operator()<2>()
+                 : go.template operator()<kWidest>();
+  }
+
+  Problem<T> p = {};
+
+ private:
+  template <class S>
+  const S* copied(TensorView t) {
+    auto plain = std::make_shared<Plain<S>>(call_, t);
+    copies_.push_back(plain);
+    return plain->data();
+  }
+  const aj_call* call_;
+  std::vector<std::shared_ptr<void>> copies_;
+};
+
+template <class T>
+struct Forward {
+  template <int Wide>
+  struct Kernels {
+    static constexpr auto value = &attention_kernel<T, Wide>;
+  };
+};
+template <Of What, class T>
+struct Backward {
+  template <int Wide>
+  struct Kernels {
+    static constexpr auto value = &attention_backward_kernel<What, T, Wide>;
+  };
+};
+
+void attention(Args args) {
+  visit<stored_floating>(args.tensor(0).dtype(), [&]<class T>() {
+    Stacks<T> s(args, 0, args.flag(4), args.real(5));
+    Plain<T> out(args.call(), args.result(0));
+    Plain<Accumulator<T>> sums(args.call(), args.result(1));
+    s.p.sums_out = sums.data();
+    s.template run<Forward<T>::template Kernels>(s.p.queries, s.p.width, out.data());
+    out.commit();
+    sums.commit();
+  });
+}
+
+void attention_backward(Args args) {
+  const aj_call* call = args.call();
+  visit<stored_floating>(args.tensor(1).dtype(), [&]<class T>() {
+    using A = Accumulator<T>;
+    Stacks<T> s(args, 1, args.flag(7), args.real(8));
+    s.p.grad = s.template stack<T>(args.tensor(0));
+    Plain<T> out(call, args.tensor(5));
+    Plain<A> sums(call, args.tensor(6));
+    Buffer<A> dots(call, s.p.heads * s.p.queries);
+    each(call, s.p.heads * s.p.queries, Dots<T>{s.p, out.data(), dots.data()});
+    s.p.log_sums = sums.data(), s.p.dots = dots.data();
+    Plain<T> of_query(call, args.result(0)), of_key(call, args.result(1)),
+        of_value(call, args.result(2));
+    s.template run<Backward<Of::query, T>::template Kernels>(s.p.queries, s.p.depth,
+                                                             of_query.data());
+    s.template run<Backward<Of::key, T>::template Kernels>(s.p.keys, s.p.depth, of_key.data());
+    s.template run<Backward<Of::value, T>::template Kernels>(s.p.keys, s.p.width, of_value.data());
+    of_query.commit();
+    of_key.commit();
+    of_value.commit();
+  });
+}
+
+template <uint32_t Query>
+int32_t few_dimensions(void*, const aj_call* call) {
+  return call->args[Query].v.tensor->dl.ndim - 2 <= kLead;
+}
+template <auto F, uint32_t Query>
+constexpr Spec with_heads = {&plain_kernel<F>, stored_floating::own_mask, 0, few_dimensions<Query>};
+
+}  // namespace
+
+AJ_KERNELS(attention_kernels) = {
+    {"_::attention", with_heads<attention, 0>},
+    {"_::attention_backward", with_heads<attention_backward, 1>},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::gpu

@@ -1,0 +1,269 @@
+// plugins/gpu/kernels/order.cuh: searching sorted sequences, the order of rows, running extremes
+// and logarithms of sums.
+#include <adjoin/kit/geometry.hpp>
+
+#include "../block.cuh"
+#include "../element.cuh"
+#include "../merge.cuh"
+#include "../reducers.cuh"
+
+namespace adjoin::gpu {
+namespace {
+
+using ordered = Join<reals_bool, halves>;
+
+// The first place whose element is not below the value (right: is above it).
+template <class T>
+struct Search {
+  const T *sequence, *values;
+  int64_t* places;
+  int64_t n, line, step;  // step: from one sequence to the next, of `line` values each
+  bool right;
+  AJ_DEVICE void operator()(int64_t i) const {
+    const T* begin = sequence + i / line * step;
+    Math<T> x = Math<T>(values[i]);
+    int64_t low = 0, high = n;
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      Math<T> e = Math<T>(begin[middle]);
+      if (right ? e > x : e >= x)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    places[i] = low;
+  }
+};
+void search(Args args) {
+  TensorView s = args.tensor(0), v = args.tensor(1);
+  const aj_call* call = args.call();
+  int64_t n = s.size(-1), line = v.ndim() ? v.size(-1) : 1;
+  visit<ordered>(s.dtype(), [&]<class T>() {
+    Plain<T> sequence(call, s), values(call, v);
+    Plain<int64_t> to(call, args.result(0));
+    each(call, v.numel(),
+         Search<T>{sequence.data(), values.data(), to.data(), n, line, s.ndim() == 1 ? 0 : n,
+                   args.flag(2)});
+    to.commit();
+  });
+}
+
+template <class T>
+struct MergeRows {
+  const T* rows;
+  const int64_t* from;  // NULL: 0, 1, ...
+  int64_t* to;
+  int64_t n, width, run;
+  AJ_DEVICE bool below(int64_t i, int64_t j) const {  // NaN is larger than every number
+    const T *a = rows + i * width, *b = rows + j * width;
+    for (int64_t c = 0; c < width; ++c) {
+      Math<T> x = Math<T>(a[c]), y = Math<T>(b[c]);
+      bool bad = scalar::is_nan(x), other = scalar::is_nan(y);
+      if (bad || other) {
+        if (bad != other) return other;
+      } else if (x < y || y < x) {
+        return x < y;
+      }
+    }
+    return false;
+  }
+  AJ_DEVICE int64_t at(int64_t k) const { return from ? from[k] : k; }
+  AJ_DEVICE void operator()(int64_t k) const {
+    int64_t mine = at(k);
+    to[merged_place(k, n, run, [&](int64_t j, bool first) {
+      return first ? below(at(j), mine) : !below(mine, at(j));
+    })] = mine;
+  }
+};
+void row_order(Args args) {
+  TensorView t = args.tensor(0);
+  const aj_call* call = args.call();
+  int64_t n = t.size(0), passes = 0;
+  if (n == 0) return;
+  while ((int64_t(1) << passes) < n) ++passes;
+  visit<ordered>(t.dtype(), [&]<class T>() {
+    Plain<T> rows(call, t);
+    Plain<int64_t> out(call, args.result(0));
+    Buffer<int64_t> other(call, n);
+    if (passes == 0) fill_zero(call, out.data(), int64_t(sizeof(int64_t)));
+    const int64_t* from = nullptr;
+    for (int64_t pass = 0; pass < passes; ++pass) {  // the last one writes the result
+      int64_t* to = (passes - pass) % 2 ? out.data() : other.data();
+      each(call, n, MergeRows<T>{rows.data(), from, to, n, t.size(1), int64_t(1) << pass});
+      from = to;
+    }
+    out.commit();
+  });
+}
+
+// What runs along a line: states of parts of it are joined in order.
+template <class T, bool Largest>
+struct Extreme {  // the last of equal ones; NaN before all
+  using In = T;
+  struct State {
+    T value;
+    int64_t place;  // -1: nothing seen
+  };
+  T* values;
+  int64_t* places;
+  AJ_HD State start() const { return {T(0), -1}; }
+  AJ_HD State of(T x, int64_t k) const { return {x, k}; }
+  AJ_HD void join(State& s, const State& later) const {
+    if (later.place < 0) return;
+    Math<T> a = Math<T>(later.value), b = Math<T>(s.value);
+    bool takes =
+        s.place < 0 || scalar::is_nan(a) || (!scalar::is_nan(b) && (Largest ? a >= b : a <= b));
+    if (takes) s = later;
+  }
+  AJ_HD void put(int64_t at, const State& s) const {
+    values[at] = s.value;
+    places[at] = s.place;
+  }
+};
+// log of sum = largest + log of the others relative to it.
+template <class T>
+struct LogSum {
+  using In = T;
+  using F = std::conditional_t<std::is_same_v<T, float>, double, Math<T>>;
+  struct State {
+    F top, sum;
+  };
+  T* out;
+  AJ_HD State start() const { return {F(-INFINITY), F(0)}; }
+  AJ_HD State of(T x, int64_t) const { return {F(Math<T>(x)), F(1)}; }
+  AJ_HD void join(State& s, const State& later) const {
+    if (later.top > s.top)
+      s = {later.top, s.sum * scalar::Exp()(s.top - later.top) + later.sum};
+    else
+      s.sum += later.top == s.top ? later.sum : later.sum * scalar::Exp()(later.top - s.top);
+  }
+  AJ_HD void put(int64_t at, const State& s) const {
+    out[at] = cast<T>(s.top + scalar::Log()(s.sum));
+  }
+};
+
+template <class R>
+struct Running {
+  R how;
+  const typename R::In* x;
+  int64_t lines, size, inner;
+};
+template <bool Wide, class R>
+AJ_GLOBAL void running_kernel(AJ_ARGUMENT Running<R> p) {
+  using Own = Team<Wide>;
+  using State = typename R::State;
+  int64_t part = (p.size + Own::step() - 1) / Own::step();
+  for (int64_t line = Own::task(); line < p.lines; line += Own::tasks_step()) {
+    int64_t begin = line / p.inner * p.size * p.inner + line % p.inner;
+    int64_t lo = Own::first() * part, hi = lo + part < p.size ? lo + part : p.size;
+    State before = p.how.start();
+    if constexpr (Wide) {
+      AJ_SHARED double room[(kBlock * sizeof(State) + 7) / 8];
+      State* parts = reinterpret_cast<State*>(room);
+      State mine = p.how.start();
+      for (int64_t k = lo; k < hi; ++k) p.how.join(mine, p.how.of(p.x[begin + k * p.inner], k));
+      parts[thread_x()] = mine;
+      sync_block();
+      for (unsigned t = 0; t < thread_x(); ++t) p.how.join(before, parts[t]);
+      sync_block();
+    }
+    for (int64_t k = lo; k < hi; ++k) {
+      int64_t at = begin + k * p.inner;
+      p.how.join(before, p.how.of(p.x[at], k));
+      p.how.put(at, before);
+    }
+  }
+}
+template <class R>
+void run_along(const aj_call* call, TensorView x, int64_t dim, const typename R::In* from, R how) {
+  if (x.numel() == 0) return;
+  Lines l(x.shape(), dim);
+  Running<R> p = {how, from, l.outer * l.inner, l.size, l.inner};
+  launch_teams<&running_kernel<false, R>, &running_kernel<true, R>>(call, p.lines, l.size > kNarrow,
+                                                                    p);
+}
+
+template <bool Largest>
+void extremes(Args args) {
+  TensorView x = args.tensor(0);
+  const aj_call* call = args.call();
+  visit<ordered>(x.dtype(), [&]<class T>() {
+    Plain<T> in(call, x), values(call, args.result(0));
+    Plain<int64_t> places(call, args.result(1));
+    run_along(call, x, args.integer(1), in.data(),
+              Extreme<T, Largest>{values.data(), places.data()});
+    values.commit();
+    places.commit();
+  });
+}
+void log_sums(Args args) {
+  TensorView x = args.tensor(0);
+  const aj_call* call = args.call();
+  visit<stored_floating>(x.dtype(), [&]<class T>() {
+    Plain<T> in(call, x), out(call, args.result(0));
+    run_along(call, x, args.integer(1), in.data(), LogSum<T>{out.data()});
+    out.commit();
+  });
+}
+
+// Distances between rows: sums or maxima of powers of differences.
+template <class T>
+struct Distance {
+  const T *a, *b;
+  T* out;
+  int64_t pairs, n, m, width;
+  T p;
+  AJ_HD T part(T d) const {
+    if (p == T(2)) return d * d;
+    if (p == T(1) || p == T(INFINITY)) return d;
+    return p == T(0) ? T(d != T(0)) : scalar::Pow()(d, p);
+  }
+  AJ_HD T operator()(T x, T y) const { return p == T(INFINITY) ? scalar::Maximum()(x, y) : x + y; }
+  AJ_HD T finish(T sum) const {
+    if (p == T(2)) return scalar::Sqrt()(sum);
+    bool plain = p == T(0) || p == T(1) || p == T(INFINITY);
+    return plain ? sum : scalar::Pow()(sum, T(1) / p);
+  }
+};
+template <bool Wide, class T>
+AJ_GLOBAL void distance_kernel(AJ_ARGUMENT Distance<T> p) {
+  using Own = Team<Wide>;
+  for (int64_t i = Own::task(); i < p.pairs; i += Own::tasks_step()) {
+    const T *a = p.a + i / p.m * p.width, *b = p.b + (i / p.m / p.n * p.m + i % p.m) * p.width;
+    T mine = T(0);
+    for (int64_t k = Own::first(); k < p.width; k += Own::step())
+      mine = p(mine, p.part(scalar::Abs()(a[k] - b[k])));
+    T sum = Own::join(mine, p);
+    if (Own::leads()) p.out[i] = p.finish(sum);
+  }
+}
+// By a product of matrices: left to the body, whose products are the library's.
+int32_t one_by_one(void*, const aj_call* call) { return !call->args[3].v.i; }
+
+void distances(Args args) {
+  TensorView x = args.tensor(0), y = args.tensor(1);
+  MutView out = args.result(0);
+  const aj_call* call = args.call();
+  visit<floating>(x.dtype(), [&]<class T>() {
+    Plain<T> a(call, x), b(call, y), to(call, out);
+    Distance<T> p = {a.data(),  b.data(),  to.data(), out.numel(),
+                     x.size(1), y.size(1), x.size(2), T(args.real(2))};
+    launch_teams<&distance_kernel<false, T>, &distance_kernel<true, T>>(call, p.pairs,
+                                                                        p.width > kNarrow, p);
+    to.commit();
+  });
+}
+
+}  // namespace
+
+AJ_KERNELS(order_kernels) = {
+    {"_::search", custom<search>},
+    {"_::row_order", custom<row_order>},
+    {"cummax", custom<extremes<true>>},
+    {"cummin", custom<extremes<false>>},
+    {"_::log_sums", custom<log_sums>},
+    {"_::cdist", {&plain_kernel<distances>, floating::own_mask, 0, &one_by_one}},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::gpu

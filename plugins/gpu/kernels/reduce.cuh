@@ -1,0 +1,197 @@
+// plugins/gpu/kernels/reduce.cuh: reductions over a plan. Which elements are joined in which order
+// depends on the shape and the layout alone.
+#include <limits>
+#include <tuple>
+
+#include "../block.cuh"
+#include "../element.cuh"
+#include "../reducers.cuh"
+
+namespace adjoin::gpu {
+namespace {
+
+constexpr int kReduceDims = 24;
+constexpr int64_t kChunk = 16384;      // elements of a block's task
+constexpr int64_t kColumnChunk = 512;  // of a thread's
+
+template <class R>
+struct Fold {
+  using State = typename R::State;
+  R reducer;
+  const char* in;
+  char* out[2];
+  int32_t in_dtype, out_dtype[2];
+  int32_t nreduced, ndim, nout;
+  int64_t n, kept, chunk, chunks;
+  int64_t sizes[kReduceDims], in_strides[kReduceDims], out_strides[2][kReduceDims];
+  State* parts;  // of chunks > 1: [kept][chunks]
+
+  AJ_HD static int64_t place(const int64_t* sizes, const int64_t* strides, int lo, int hi,
+                             int64_t i) {
+    int64_t at = 0;
+    for (int d = lo; d + 1 < hi; ++d) at += split(&i, sizes[d]) * strides[d];
+    return lo < hi ? at + i * strides[hi - 1] : 0;
+  }
+  template <class V>
+  AJ_HD void put(int o, int64_t output, V v) const {
+    store<V>(out[o] + place(sizes, out_strides[o], nreduced, ndim, output), out_dtype[o], v);
+  }
+  AJ_HD void finish(int64_t output, const State& s) const {
+    if constexpr (R::kIndexed) {
+      if (nout == 2) put(0, output, s.value);
+      if (nout == 2 || R::kIndexOnly)
+        put(nout - 1, output, int64_t(s.index));
+      else
+        put(0, output, s.value);
+    } else {
+      put(0, output, reducer.finish(s, n));
+    }
+  }
+};
+
+template <class R>
+struct JoinBy {
+  const R& reducer;
+  using State = typename R::State;
+  AJ_HD State operator()(State a, const State& b) const {
+    reducer.join(a, b);
+    return a;
+  }
+};
+
+template <bool Wide, class R>
+AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
+  using Own = Team<Wide>;
+  using T = typename R::T;
+  for (int64_t task = Own::task(); task < p.kept * p.chunks; task += Own::tasks_step()) {
+    // A thread's neighbours take neighbouring outputs, so that they read neighbouring memory.
+    int64_t output = Wide ? task / p.chunks : task % p.kept;
+    int64_t part = Wide ? task % p.chunks : task / p.kept;
+    const char* from = p.in + p.place(p.sizes, p.in_strides, p.nreduced, p.ndim, output);
+    int64_t lo = part * p.chunk, hi = lo + p.chunk < p.n ? lo + p.chunk : p.n;
+    auto s = p.reducer.start();
+    for (int64_t i = lo + Own::first(); i < hi; i += Own::step())
+      p.reducer.add(s, load<T>(from + p.place(p.sizes, p.in_strides, 0, p.nreduced, i), p.in_dtype),
+                    i);
+    s = Own::join(s, JoinBy<R>{p.reducer});
+    if (!Own::leads()) continue;
+    if (p.chunks > 1)
+      p.parts[output * p.chunks + part] = s;
+    else
+      p.finish(output, s);
+  }
+}
+template <bool Wide, class R>
+AJ_GLOBAL void parts_kernel(AJ_ARGUMENT Fold<R> p) {
+  using Own = Team<Wide>;
+  for (int64_t output = Own::task(); output < p.kept; output += Own::tasks_step()) {
+    auto s = p.reducer.start();
+    for (int64_t i = Own::first(); i < p.chunks; i += Own::step())
+      p.reducer.join(s, p.parts[output * p.chunks + i]);
+    s = Own::join(s, JoinBy<R>{p.reducer});
+    if (Own::leads()) p.finish(output, s);
+  }
+}
+
+template <class R>
+void reduce(const aj_call* call, const R& reducer) {
+  const aj_plan& plan = *call->plan;
+  const aj_operand& in = plan.ops[plan.nout];
+  Fold<R> p = {};
+  p.reducer = reducer;
+  p.in = reach(static_cast<const char*>(in.data));
+  p.in_dtype = index_of(in.dtype);
+  p.nout = int32_t(plan.nout);
+  p.n = p.kept = 1;
+  for (uint32_t o = 0; o < plan.nout; ++o) {
+    p.out[o] = reach(static_cast<char*>(plan.ops[o].data));
+    p.out_dtype[o] = index_of(plan.ops[o].dtype);
+  }
+  for (uint32_t d = 0; d < plan.ndim; ++d) {
+    (d < plan.nreduced ? p.n : p.kept) *= plan.sizes[d];
+    if (plan.sizes[d] == 1) continue;
+    if (p.ndim == kReduceDims)
+      raise(AJ_UNIMPLEMENTED, "a reduction over more than ", kReduceDims,
+            " dimensions that cannot be joined; make the input contiguous");
+    p.sizes[p.ndim] = plan.sizes[d];
+    p.in_strides[p.ndim] = in.strides[d];
+    for (uint32_t o = 0; o < plan.nout; ++o) p.out_strides[o][p.ndim] = plan.ops[o].strides[d];
+    p.ndim++;
+    if (d < plan.nreduced) p.nreduced++;
+  }
+  if (p.kept == 0) return;
+  bool columns = p.nreduced < p.ndim && p.nreduced > 0 && p.kept >= 32 &&
+                 p.in_strides[p.nreduced] == bytes_of(in.dtype) &&
+                 p.in_strides[0] != p.in_strides[p.nreduced];
+  bool wide = p.n > kNarrow && !columns;
+  p.chunk = wide ? kChunk : kColumnChunk;
+  p.chunks = std::max<int64_t>(1, (p.n + p.chunk - 1) / p.chunk);
+  Buffer<typename R::State> parts(call, p.chunks > 1 ? p.kept * p.chunks : 1);
+  p.parts = parts.data();
+  launch_teams<&fold_kernel<false, R>, &fold_kernel<true, R>>(call, p.kept * p.chunks, wide, p);
+  if (p.chunks > 1)
+    launch_teams<&parts_kernel<false, R>, &parts_kernel<true, R>>(call, p.kept, p.chunks > kNarrow,
+                                                                  p);
+}
+
+// Computes in the plan's dtype.
+template <class Set, template <class> class R, class... Extra>
+void reduce_as(aj_call* call, Extra... extra) {
+  visit<Set>(call->plan->compute, [&]<class T>() {
+    if constexpr (sizeof...(Extra) == 0)
+      reduce(call, R<T>{});
+    else
+      reduce(call, R<T>{{}, extra...});
+  });
+}
+
+template <class Set, template <class> class R>
+aj_status* plain(void*, aj_call* call) {
+  return guard(call, [&] { reduce_as<Set, R>(call); });
+}
+
+aj_status* var(void*, aj_call* call) {
+  return guard(call, [&] {
+    double correction = Args(call).none(2) ? 1 : Args(call).real(2);
+    reduce_as<floating_complex, VarOf>(call, correction);
+  });
+}
+
+aj_status* vector_norm(void*, aj_call* call) {
+  return guard(call, [&] { reduce_as<floating_complex, NormOf>(call, Args(call).real(1)); });
+}
+
+template <class T>
+using Maximum = ExtremeOf<T, scalar::Gt, false>;
+template <class T>
+using Minimum = ExtremeOf<T, scalar::Lt, false>;
+template <class T>
+using FirstMaximum = ExtremeOf<T, scalar::Gt, true>;
+template <class T>
+using FirstMinimum = ExtremeOf<T, scalar::Lt, true>;
+
+template <bool All>
+aj_status* truth(void*, aj_call* call) {
+  return guard(call, [&] { reduce(call, TruthOf<All>{}); });
+}
+
+}  // namespace
+
+AJ_KERNELS(reduce_kernels) = {
+    {"sum", {&plain<all_types, SumOf>, all_types::mask, AJ_KERNEL_CASTS}},
+    {"mean", {&plain<floating_complex, MeanOf>, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"prod", {&plain<all_types, ProdOf>, all_types::mask, AJ_KERNEL_CASTS}},
+    {"var", {&var, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"vector_norm", {&vector_norm, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"amax", {&plain<reals_bool, Maximum>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"amin", {&plain<reals_bool, Minimum>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"max.dim", {&plain<reals_bool, Maximum>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"min.dim", {&plain<reals_bool, Minimum>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"argmax", {&plain<reals_bool, FirstMaximum>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"argmin", {&plain<reals_bool, FirstMinimum>, reals_bool::mask, AJ_KERNEL_CASTS}},
+    {"all", {&truth<true>, 0, AJ_KERNEL_CASTS}},
+    {"any", {&truth<false>, 0, AJ_KERNEL_CASTS}},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::gpu

@@ -1,0 +1,214 @@
+// plugins/gpu/kernels/windows.cuh: maxima of windows over volumes, columns of patches, and what
+// adds them back. What meets at one place is added by one thread, in one order.
+#include <adjoin/kit/geometry.hpp>
+
+#include "../element.cuh"
+
+namespace adjoin::gpu {
+namespace {
+
+using maxable = Join<reals, halves>;
+
+// Where the windows of one dimension lie: evenly; by parts of the input; or at pseudorandom
+// distances (Graham, Fractional Max-Pooling, 2014).
+enum class Rule : int32_t { kEven, kAdaptive, kFractional };
+struct WindowsOf {
+  Rule rule;
+  int64_t in, out, kernel, stride, padding, dilation;
+
+  // The window's first place, and how many it has; in F, so that everybody cuts alike.
+  template <class F>
+  AJ_HD int64_t at(int64_t o, F sample, int64_t* count) const {
+    if (rule == Rule::kAdaptive) {
+      int64_t low = o * in / out;
+      *count = ((o + 1) * in + out - 1) / out - low;
+      return low;
+    }
+    if (rule == Rule::kFractional) {
+      *count = kernel;
+      if (o + 1 == out) return in - kernel;
+      F step = F(in - kernel) / F(out - 1), s = sample >= F(0) && sample <= F(1) ? sample : F(0);
+      int64_t low = int64_t((F(o) + s) * step) - int64_t(s * step);
+      return low < 0 ? 0 : low > in - kernel ? in - kernel : low;
+    }
+    int64_t low = o * stride - padding, skip = low < 0 ? (dilation - 1 - low) / dilation : 0;
+    int64_t end = low < in ? (in - 1 - low) / dilation + 1 : 0;
+    end = end < kernel ? end : kernel;
+    *count = end > skip ? end - skip : 0;
+    return low + skip * dilation;
+  }
+  AJ_HD int64_t step() const { return rule == Rule::kEven ? dilation : 1; }
+};
+
+template <class T>
+struct MaxWindows {
+  using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  WindowsOf w[3];
+  const T* x;
+  const double* samples;  // NULL, or three of every plane
+  T* best;
+  int64_t* found;
+  AJ_DEVICE void operator()(int64_t i) const {
+    int64_t plane = i, first[3], count[3], o[3];
+    for (int d = 2; d >= 0; --d) o[d] = split(&plane, w[d].out);
+    for (int d = 0; d < 3; ++d)
+      first[d] = w[d].template at<F>(o[d], samples ? F(samples[plane * 3 + d]) : F(0), &count[d]);
+    const T* volume = x + plane * w[0].in * w[1].in * w[2].in;
+    Math<T> top = Math<T>(0);
+    int64_t place = -1;
+    for (int64_t a = 0; a < count[0]; ++a)
+      for (int64_t b = 0; b < count[1]; ++b)
+        for (int64_t c = 0; c < count[2]; ++c) {
+          int64_t row = (first[0] + a * w[0].step()) * w[1].in + first[1] + b * w[1].step();
+          int64_t at = row * w[2].in + first[2] + c * w[2].step();
+          Math<T> v = Math<T>(volume[at]);
+          if (place < 0 || v > top || scalar::is_nan(v)) top = v, place = at;
+        }
+    best[i] = cast<T>(top);
+    found[i] = place;
+  }
+};
+void max_windows(Args args) {
+  TensorView x = args.tensor(0);
+  MutView out = args.result(0);
+  const aj_call* call = args.call();
+  std::string_view rule = args.string(2);
+  bool fractional = rule == "fractional", even = rule == "even";
+  visit<maxable>(x.dtype(), [&]<class T>() {
+    Plain<T> from(call, x), best(call, out);
+    Plain<int64_t> found(call, args.result(1));
+    Plain<double> samples(call, fractional ? args.tensor(7) : TensorView());
+    MaxWindows<T> f = {{}, from.data(), samples.data(), best.data(), found.data()};
+    for (int d = 0; d < 3; ++d) {
+      f.w[d] = {Rule::kAdaptive, x.size(d - 3), out.size(d - 3), 1, 1, 0, 1};
+      if (fractional) f.w[d].rule = Rule::kFractional;
+      if (even) f.w[d].rule = Rule::kEven;
+      if (even || fractional) f.w[d].kernel = args.ints(3)[size_t(d)];
+      if (even)
+        f.w[d].stride = args.ints(4)[size_t(d)], f.w[d].padding = args.ints(5)[size_t(d)],
+        f.w[d].dilation = args.ints(6)[size_t(d)];
+    }
+    each(call, out.numel(), f);
+    best.commit();
+    found.commit();
+  });
+}
+
+template <class T>
+struct ScatterPlanes {
+  const T* grad;
+  const int64_t* where;
+  Math<T>* out;
+  int64_t places, some, dim;
+  Fault* fault;
+  AJ_DEVICE void operator()(int64_t plane) const {
+    for (int64_t i = plane * some; i < (plane + 1) * some; ++i)
+      if (int64_t at = checked(where[i], places, dim, fault); at >= 0) {
+        Math<T>& to = out[plane * places + at];
+        to = Math<T>(to + Math<T>(grad[i]));
+      }
+  }
+};
+int64_t places_of(TensorView t) { return t.size(-1) * t.size(-2) * t.size(-3); }
+void scatter_planes(Args args) {
+  TensorView grad = args.tensor(0);
+  MutView out = args.result(0);
+  const aj_call* call = args.call();
+  if (out.numel() == 0) return;
+  int64_t places = places_of(TensorView(out.get())), some = places_of(grad);
+  visit<maxable>(grad.dtype(), [&]<class T>() {
+    Plain<T> from(call, grad);
+    Plain<int64_t> where(call, args.tensor(1));
+    Plain<Math<T>> to(call, out);
+    fill_zero(call, to.data(), out.numel() * int64_t(sizeof(Math<T>)));
+    each(call, out.numel() / places,
+         ScatterPlanes<T>{from.data(), where.data(), to.data(), places, some, out.ndim() - 1,
+                          fault_of(call)});
+    to.commit();
+  });
+}
+
+struct Patches {
+  int64_t in[2], out[2], kernel[2], dilation[2], pad[2], stride[2];
+  Patches(Args args, uint32_t at, int64_t height, int64_t width) : in{height, width} {
+    for (size_t d = 0; d < 2; ++d) {
+      kernel[d] = args.ints(at)[d], dilation[d] = args.ints(at + 1)[d];
+      pad[d] = args.ints(at + 2)[d], stride[d] = args.ints(at + 3)[d];
+      out[d] = (in[d] + 2 * pad[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
+    }
+  }
+  // The window that has a place as its tap; -1: none.
+  AJ_HD int64_t window(int d, int64_t place, int64_t tap) const {
+    int64_t from = place + pad[d] - tap * dilation[d];
+    return from >= 0 && from % stride[d] == 0 && from / stride[d] < out[d] ? from / stride[d] : -1;
+  }
+};
+template <class T>
+struct Cut {
+  Patches p;
+  const T* x;
+  T* columns;
+  AJ_DEVICE void operator()(int64_t i) const {
+    int64_t plane = i, ow = split(&plane, p.out[1]), oh = split(&plane, p.out[0]),
+            kw = split(&plane, p.kernel[1]), kh = split(&plane, p.kernel[0]);
+    int64_t h = oh * p.stride[0] - p.pad[0] + kh * p.dilation[0];
+    int64_t w = ow * p.stride[1] - p.pad[1] + kw * p.dilation[1];
+    bool inside = h >= 0 && w >= 0 && h < p.in[0] && w < p.in[1];
+    columns[i] = inside ? x[(plane * p.in[0] + h) * p.in[1] + w] : T(0);
+  }
+};
+template <class T>
+struct AddBack {
+  Patches p;
+  const T* columns;
+  T* image;
+  AJ_DEVICE void operator()(int64_t i) const {
+    int64_t plane = i, w = split(&plane, p.in[1]), h = split(&plane, p.in[0]);
+    Math<T> sum = Math<T>(0);
+    for (int64_t kh = 0; kh < p.kernel[0]; ++kh) {
+      int64_t oh = p.window(0, h, kh);
+      if (oh < 0) continue;
+      for (int64_t kw = 0; kw < p.kernel[1]; ++kw) {
+        int64_t ow = p.window(1, w, kw);
+        if (ow < 0) continue;
+        int64_t tap = (plane * p.kernel[0] + kh) * p.kernel[1] + kw;
+        sum = Math<T>(sum + Math<T>(columns[(tap * p.out[0] + oh) * p.out[1] + ow]));
+      }
+    }
+    image[i] = cast<T>(sum);
+  }
+};
+void patches(Args args) {
+  TensorView x = args.tensor(0);
+  MutView out = args.result(0);
+  const aj_call* call = args.call();
+  Patches p(args, 1, x.size(2), x.size(3));
+  visit<stored>(x.dtype(), [&]<class T>() {
+    Plain<T> from(call, x), to(call, out);
+    each(call, out.numel(), Cut<T>{p, from.data(), to.data()});
+    to.commit();
+  });
+}
+void patches_backward(Args args) {
+  TensorView g = args.tensor(0);
+  MutView out = args.result(0);
+  const aj_call* call = args.call();
+  Patches p(args, 2, out.size(2), out.size(3));
+  visit<maxable>(g.dtype(), [&]<class T>() {
+    Plain<T> from(call, g), to(call, out);
+    each(call, out.numel(), AddBack<T>{p, from.data(), to.data()});
+    to.commit();
+  });
+}
+
+}  // namespace
+
+AJ_KERNELS(windows_kernels) = {
+    {"_::max_windows", custom<max_windows, maxable>},
+    {"_::patches", custom<patches, stored>},
+    {"_::patches_backward", custom<patches_backward, maxable>},
+    {"_::scatter_planes", custom<scatter_planes, maxable>},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::gpu

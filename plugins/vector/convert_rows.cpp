@@ -1,0 +1,209 @@
+// plugins/vector/convert_rows.cpp: vector casts of contiguous rows between the dtypes that programs
+// cast between; they give what kit::cast gives.
+#include "convert_rows.hpp"
+
+#include "rows.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vector/convert_rows.cpp"
+#include "simd.hpp"
+// the functions of each set
+#include "rows-inl.hpp"
+
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+
+template <class From, class D>
+HWY_INLINE hn::Vec<D> read(D d, const From* p) {
+  using T = hn::TFromD<D>;
+  const hn::Rebind<int32_t, D> d32;
+  if constexpr (std::is_integral_v<T>) {
+    return hn::IfThenElseZero(load_mask(d, p), hn::Set(d, 1));
+  } else if constexpr (std::is_same_v<T, double> && !std::is_same_v<From, double>) {
+    const hn::Rebind<float, D> df;
+    if constexpr (std::is_same_v<From, int64_t>)
+      return hn::ConvertTo(d, hn::LoadU(hn::RebindToSigned<D>(), p));
+    else if constexpr (std::is_same_v<From, int32_t>)
+      return hn::PromoteTo(d, hn::LoadU(d32, p));
+    else
+      return hn::PromoteTo(d, read(df, p));
+  } else if constexpr (std::is_same_v<From, int32_t>) {
+    return hn::ConvertTo(d, hn::LoadU(d32, p));
+  } else if constexpr (sizeof(From) == 1) {
+    using Byte = std::conditional_t<std::is_same_v<From, int8_t>, int8_t, uint8_t>;
+    const hn::Rebind<Byte, D> d8;
+    return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, reinterpret_cast<const Byte*>(p))));
+  } else {
+    return load_as<From>(d, p);
+  }
+}
+
+// What does not fit becomes the smallest integer.
+template <class I, class D>
+HWY_INLINE hn::Vec<D> in_range(D d, hn::Vec<D> v) {
+  auto low = hn::Set(d, hn::TFromD<D>(std::numeric_limits<I>::min()));
+  return hn::IfThenElse(hn::And(hn::Ge(v, low), hn::Lt(v, hn::Neg(low))), v, low);
+}
+
+template <class To, class D>
+HWY_INLINE void give(D d, hn::Vec<D> v, To* p, bool stream) {
+  using T = hn::TFromD<D>;
+  const hn::Rebind<int32_t, D> d32;
+  if constexpr (std::is_integral_v<T>) {
+    put(v, d, p, stream);
+  } else if constexpr (std::is_same_v<To, bool>) {
+    store_mask(d, hn::Not(hn::Eq(v, hn::Zero(d))), p);  // a NaN is true
+  } else if constexpr (std::is_same_v<To, int64_t>) {
+    put(hn::ConvertTo(hn::RebindToSigned<D>(), in_range<int64_t>(d, v)), hn::RebindToSigned<D>(), p,
+        stream);
+  } else if constexpr (std::is_integral_v<To>) {
+    hn::Vec<decltype(d32)> whole;
+    if constexpr (std::is_same_v<T, double>)
+      whole = hn::DemoteTo(d32, in_range<int32_t>(d, v));
+    else
+      whole = hn::ConvertTo(d32, in_range<int32_t>(d, v));
+    if constexpr (std::is_same_v<To, uint8_t>) {
+      const hn::Rebind<uint8_t, D> d8;
+      hn::StoreU(hn::DemoteTo(d8, hn::And(whole, hn::Set(d32, 255))), d8, p);
+    } else {
+      put(whole, d32, p, stream);
+    }
+  } else if constexpr (std::is_same_v<T, double> && !std::is_same_v<To, double>) {
+    const hn::Rebind<float, D> df;
+    store_as<To>(df, hn::DemoteTo(df, v), p, stream);
+  } else {
+    store_as<To>(d, v, p, stream);
+  }
+}
+
+// By a cast that stores plainly.
+template <CastRow Cast, class To, class From>
+void stream_casts(void* to, const void* from, int64_t n) {
+  const char* in = static_cast<const char*>(from);
+  auto row = [](const void*, void* out, const void* const* in, int64_t m) {
+    Cast(out, in[0], m, false);
+  };
+  stream_blocks({row, nullptr, sizeof(To), 1, {sizeof(From)}}, static_cast<char*>(to), &in, n);
+}
+
+// Through vectors of T; neither end overlaps the other.
+template <class To, class From, class T>
+void cast_row(void* to, const void* from, int64_t n, bool stream) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  const From* in = static_cast<const From*>(from);
+  To* out = static_cast<To*>(to);
+  int64_t i = 0;
+  if (stream && sizeof(To) == 1) return stream_casts<&cast_row<To, From, T>, To, From>(to, from, n);
+  if (n >= lanes) {
+    if (stream) {
+      const int64_t ahead =
+          int64_t((0 - reinterpret_cast<uintptr_t>(out)) / sizeof(To) % size_t(lanes));
+      if (ahead) give(d, read(d, in), out, false);
+      for (i = ahead; i + lanes <= n; i += lanes) {
+        hwy::Prefetch(reinterpret_cast<const char*>(in + i) + kAhead);
+        give(d, read(d, in + i), out + i, true);
+      }
+    }
+    for (; i + lanes <= n; i += lanes) give(d, read(d, in + i), out + i, false);
+    if (i < n) give(d, read(d, in + n - lanes), out + n - lanes, false);
+    return;
+  }
+  for (; i < n; ++i) out[i] = cast<To>(in[i]);
+}
+
+// What has no code of its own is left to the compiler, which vectorizes bytes and bools not.
+template <class To, class From>
+HWY_INLINE void plain_cast(To* HWY_RESTRICT to, const From* HWY_RESTRICT from, int64_t n) {
+  if constexpr (std::is_same_v<From, bool>) {
+    const uint8_t* HWY_RESTRICT bytes = reinterpret_cast<const uint8_t*>(from);
+    for (int64_t i = 0; i < n; ++i) to[i] = To(bytes[i] != 0);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = cast<To>(from[i]);
+  }
+}
+
+template <class To, class From>
+void plain_cast_row(void* to, const void* from, int64_t n, bool stream) {
+  if (stream) return stream_casts<&plain_cast_row<To, From>, To, From>(to, from, n);
+  plain_cast(static_cast<To*>(to), static_cast<const From*>(from), n);
+}
+
+struct CastTable {
+  CastRow row[15][15] = {};  // to, from
+  template <class To, class From, class T>
+  constexpr void set() {
+    row[DTypeOf<To>::index][DTypeOf<From>::index] = &cast_row<To, From, T>;
+  }
+  template <class From>
+  constexpr void from_float() {
+    if constexpr (!std::is_same_v<From, float>) set<float, From, float>();
+    if constexpr (!std::is_same_v<From, Half>) set<Half, From, float>();
+    if constexpr (!std::is_same_v<From, BFloat16>) set<BFloat16, From, float>();
+    set<double, From, double>();
+    if constexpr (is_floating<From>) {
+      set<uint8_t, From, float>();
+      set<bool, From, float>();
+      set<int32_t, From, float>();
+      set<int64_t, From, double>();
+    }
+  }
+  template <class To, class From>
+  constexpr void set_plain() {
+    if constexpr (!std::is_same_v<To, From>)
+      row[DTypeOf<To>::index][DTypeOf<From>::index] = &plain_cast_row<To, From>;
+  }
+  template <class... From>
+  constexpr void plain(Types<From...>) {
+    (plain_from<From>(), ...);
+  }
+  template <class From>
+  constexpr void plain_from() {
+    set_plain<bool, From>();
+    set_plain<uint8_t, From>();
+    set_plain<int8_t, From>();
+    set_plain<int16_t, From>();
+    set_plain<int32_t, From>();
+    set_plain<int64_t, From>();
+    set_plain<float, From>();
+    set_plain<double, From>();
+    set_plain<Half, From>();
+    set_plain<BFloat16, From>();
+  }
+  constexpr CastTable() {
+    plain(reals_bool());
+    plain(halves());
+    from_float<float>();
+    from_float<Half>();
+    from_float<BFloat16>();
+    from_float<bool>();
+    set<int32_t, bool, int32_t>();
+    set<int64_t, bool, int64_t>();
+    from_float<uint8_t>();
+    from_float<int8_t>();
+    from_float<int32_t>();
+    set<double, int64_t, double>();
+    set<float, double, double>();
+    set<Half, double, double>();
+    set<BFloat16, double, double>();
+    set<int32_t, double, double>();
+    set<int64_t, double, double>();
+    set<bool, double, double>();
+  }
+};
+constexpr CastTable casts;
+CastRow cast_at(int to, int from) { return casts.row[to][from]; }
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace adjoin::cpu {
+CastRow find_cast_row(DLDataType to, DLDataType from) {
+  auto index = [](DLDataType d) {
+    return visit<stored>(d, []<class T>() { return DTypeOf<T>::index; });
+  };
+  return AJ_SIMD(cast_at)(index(to), index(from));
+}
+}  // namespace adjoin::cpu
+#endif

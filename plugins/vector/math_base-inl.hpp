@@ -1,0 +1,124 @@
+// plugins/vector/math_base-inl.hpp: what the vector functions of math-inl.hpp are made of:
+// polynomials, powers of two, results of exceptional lanes.
+#if defined(ADJOIN_PLUGINS_VECTOR_MATH_BASE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef ADJOIN_PLUGINS_VECTOR_MATH_BASE_INL_HPP
+#undef ADJOIN_PLUGINS_VECTOR_MATH_BASE_INL_HPP
+#else
+#define ADJOIN_PLUGINS_VECTOR_MATH_BASE_INL_HPP
+#endif
+
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE::math {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Where there is no fused multiply-add the reductions of arguments below would lose their digits:
+// such a processor computes lane by lane.
+inline constexpr bool kFused = HWY_NATIVE_FMA;
+
+template <class T>
+inline constexpr bool kSingle = sizeof(T) == 4;
+
+template <class D>
+using Scalar = hn::TFromD<D>;
+template <class D>
+using Vec = hn::Vec<D>;
+
+// f of each lane.
+template <class D, class F>
+HWY_NOINLINE Vec<D> lanes(D d, Vec<D> x, F f) {
+  HWY_ALIGN Scalar<D> values[hn::MaxLanes(d)];
+  hn::Store(x, d, values);
+  for (auto& v : values) v = f(v);
+  return hn::Load(d, values);
+}
+template <class D, class F>
+HWY_NOINLINE Vec<D> lanes(D d, Vec<D> x, Vec<D> y, F f) {
+  HWY_ALIGN Scalar<D> a[hn::MaxLanes(d)];
+  HWY_ALIGN Scalar<D> b[hn::MaxLanes(d)];
+  hn::Store(x, d, a);
+  hn::Store(y, d, b);
+  for (size_t i = 0; i < hn::MaxLanes(d); ++i) a[i] = f(a[i], b[i]);
+  return hn::Load(d, a);
+}
+
+// c[0] + c[1] x + ...
+template <class D, size_t N>
+HWY_INLINE Vec<D> polynomial(D d, Vec<D> x, const Scalar<D> (&c)[N]) {
+  Vec<D> y = hn::Set(d, c[N - 1]);
+#pragma GCC unroll 32
+  for (size_t i = N - 1; i-- > 0;) y = hn::MulAdd(y, x, hn::Set(d, c[i]));
+  return y;
+}
+
+// A float computed through double: g(tag, vector of doubles) of both halves.
+template <class D, class G>
+HWY_INLINE Vec<D> through_double(D d, Vec<D> x, G g) {
+  const hn::Half<D> half;
+  const hn::Repartition<double, D> wide;
+  auto low = g(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x)));
+  auto high = g(wide, hn::PromoteTo(wide, hn::UpperHalf(half, x)));
+  return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
+}
+
+template <class T>
+struct Format;
+template <>
+struct Format<float> {
+  using Bits = uint32_t;
+  static constexpr int kMantissa = 23, kBias = 127;
+  static constexpr float kMagic = 0x1.8p23f;  // adding it leaves an integer in the low bits
+  static constexpr float kLeastNormal = 0x1p-126f;
+  static constexpr float kLn2[2] = {0.693147182f, -1.90465421e-09f};
+  static constexpr Bits kRootHalf = 0x3f3504f3u, kTwoToMantissa = 0x4b000000u;
+};
+template <>
+struct Format<double> {
+  using Bits = uint64_t;
+  static constexpr int kMantissa = 52, kBias = 1023;
+  static constexpr double kMagic = 0x1.8p52;
+  static constexpr double kLeastNormal = 0x1p-1022;
+  static constexpr double kLn2[2] = {0.69314718055994529, 2.3190468138462996e-17};
+  static constexpr Bits kRootHalf = 0x3fe6a09e667f3bcdu, kTwoToMantissa = 0x4330000000000000u;
+};
+
+// 2^n for whole n of a normal result.
+template <class D>
+HWY_INLINE Vec<D> power_of_two(D d, Vec<D> n) {
+  using F = Format<Scalar<D>>;
+  const hn::RebindToUnsigned<D> du;
+  Vec<D> shifted = n + hn::Set(d, F::kMagic + Scalar<D>(F::kBias));
+  return hn::BitCast(d, hn::ShiftLeft<F::kMantissa>(hn::BitCast(du, shifted)));
+}
+
+// y 2^n for any whole n, rounded once also where the result is subnormal.
+template <class D>
+HWY_INLINE Vec<D> scale(D d, Vec<D> y, Vec<D> n) {
+#if HWY_TARGET == HWY_AVX3
+  constexpr size_t kBytes = sizeof(Scalar<D>) * hn::MaxLanes(d);
+  if constexpr (kSingle<Scalar<D>>) {
+    if constexpr (kBytes == 64) return Vec<D>{_mm512_scalef_ps(y.raw, n.raw)};
+    if constexpr (kBytes == 32) return Vec<D>{_mm256_scalef_ps(y.raw, n.raw)};
+    if constexpr (kBytes <= 16) return Vec<D>{_mm_scalef_ps(y.raw, n.raw)};
+  } else {
+    if constexpr (kBytes == 64) return Vec<D>{_mm512_scalef_pd(y.raw, n.raw)};
+    if constexpr (kBytes == 32) return Vec<D>{_mm256_scalef_pd(y.raw, n.raw)};
+    if constexpr (kBytes <= 16) return Vec<D>{_mm_scalef_pd(y.raw, n.raw)};
+  }
+#else
+  Vec<D> half = hn::Round(n * hn::Set(d, Scalar<D>(0.5)));
+  return y * power_of_two(d, half) * power_of_two(d, n - half);
+#endif
+}
+
+// x between low and high; a NaN stays one.
+template <class D>
+HWY_INLINE Vec<D> clamped(D d, Vec<D> x, Scalar<D> low, Scalar<D> high) {
+  Vec<D> y = hn::Min(hn::Set(d, high), x);
+  return hn::Max(hn::Set(d, low), y);
+}
+
+}  // namespace adjoin::cpu::HWY_NAMESPACE::math
+HWY_AFTER_NAMESPACE();
+#endif
+#endif

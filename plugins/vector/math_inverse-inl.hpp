@@ -1,0 +1,211 @@
+// plugins/vector/math_inverse-inl.hpp: inverse and hyperbolic functions, and hypot, of vectors.
+// float: 1 ULP, through double; double: libm's, lane by lane, where nothing else is said.
+#if defined(ADJOIN_PLUGINS_VECTOR_MATH_INVERSE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef ADJOIN_PLUGINS_VECTOR_MATH_INVERSE_INL_HPP
+#undef ADJOIN_PLUGINS_VECTOR_MATH_INVERSE_INL_HPP
+#else
+#define ADJOIN_PLUGINS_VECTOR_MATH_INVERSE_INL_HPP
+#endif
+#include "math_log-inl.hpp"
+
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE::math {
+
+inline constexpr double kPi = 3.14159265358979323846;
+
+// Floats through double by G, of one vector or two; doubles, and processors without fused products,
+// through the scalar functor.
+template <class Functor, class G, class D>
+HWY_INLINE Vec<D> by_double(D d, Vec<D> x) {
+  if constexpr (!kFused || !kSingle<Scalar<D>>)
+    return lanes(d, x, Functor());
+  else
+    return through_double(d, x, G());
+}
+template <class Functor, class G, class D>
+HWY_INLINE Vec<D> by_double(D d, Vec<D> x, Vec<D> y) {
+  if constexpr (!kFused || !kSingle<Scalar<D>>) {
+    return lanes(d, x, y, Functor());
+  } else {
+    const hn::Half<D> half;
+    const hn::Repartition<double, D> wide;
+    auto low = G()(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x)),
+                   hn::PromoteTo(wide, hn::LowerHalf(half, y)));
+    auto high = G()(wide, hn::PromoteTo(wide, hn::UpperHalf(half, x)),
+                    hn::PromoteTo(wide, hn::UpperHalf(half, y)));
+    return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
+  }
+}
+
+// atan of 0 <= a <= 1; what is above tan(pi / 8) is turned by pi / 4. 2^-45
+template <class D>
+HWY_INLINE Vec<D> atan_to_one(D d, Vec<D> a) {
+  static constexpr double kAtan[] = {
+      0.9999999999999732,   -0.33333333330803444, 0.19999999604891977,
+      -0.14285690423839284, 0.11110385046147976,  -0.09078392072943008,
+      0.07563703551912593,  -0.05874505621299197, 0.03066244037030629};
+  Vec<D> one = hn::Set(d, 1.0);
+  auto turned = hn::Gt(a, hn::Set(d, 0.41421356237309503));
+  Vec<D> z = hn::IfThenElse(turned, (a - one) / (a + one), a);
+  Vec<D> y = z * polynomial(d, z * z, kAtan);
+  return y + hn::IfThenElseZero(turned, hn::Set(d, kPi / 4));
+}
+struct AtanCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V one = hn::Set(d, 1.0), a = hn::Abs(x);
+    auto far = hn::Gt(a, one);
+    V y = atan_to_one(d, hn::IfThenElse(far, one / a, a));
+    return hn::CopySign(hn::IfThenElse(far, hn::Set(d, kPi / 2) - y, y), x);
+  }
+};
+struct Atan2Core {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V y, V x) const {
+    V a = hn::Abs(y), b = hn::Abs(x), large = hn::Max(a, b), one = hn::Set(d, 1.0);
+    V ratio = hn::Min(a, b) / large;
+    ratio = hn::IfThenElseZero(hn::Gt(large, hn::Zero(d)), ratio);
+    ratio = hn::IfThenElse(hn::And(hn::Eq(a, b), hn::Eq(a, hn::Set(d, HUGE_VAL))), one, ratio);
+    V angle = atan_to_one(d, ratio);
+    angle = hn::IfThenElse(hn::Gt(a, b), hn::Set(d, kPi / 2) - angle, angle);
+    auto left = hn::Lt(hn::CopySign(one, x), hn::Zero(d));
+    angle = hn::CopySign(hn::IfThenElse(left, hn::Set(d, kPi) - angle, angle), y);
+    return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Set(d, NAN), angle);
+  }
+};
+
+// asin(z), 0 <= z <= 1/2: 2^-47
+template <class D>
+HWY_INLINE Vec<D> asin_to_half(D d, Vec<D> z) {
+  static constexpr double kAsin[] = {
+      1.000000000000003,    0.1666666666636023,    0.07500000048801558, 0.04464282695575735,
+      0.030382897420133274, 0.022354717951661295,  0.01755004624570176, 0.012550386671700456,
+      0.017924305775071994, -0.007309161310487783, 0.03150097858301816};
+  return z * polynomial(d, z * z, kAsin);
+}
+// Near 1 by the half angle: asin(a) = pi / 2 - 2 asin(sqrt((1 - a) / 2)).
+template <bool Cos>
+struct ArcCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V a = hn::Abs(x), half = hn::Set(d, 0.5), zero = hn::Zero(d);
+    auto steep = hn::Gt(a, half);
+    V z = hn::IfThenElse(steep, hn::Sqrt(hn::NegMulAdd(a, half, half)), a);
+    V y = asin_to_half(d, z);
+    V right = hn::Set(d, kPi / 2), twice = y + y;
+    if constexpr (!Cos) return hn::CopySign(hn::IfThenElse(steep, right - twice, y), x);
+    auto left = hn::Lt(x, zero);
+    V near = hn::IfThenElse(left, right + y, right - y);
+    return hn::IfThenElse(steep, hn::IfThenElse(left, hn::Set(d, kPi) - twice, twice), near);
+  }
+};
+
+struct SinhCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V e = expm1(d, clamped(d, hn::Abs(x), 0.0, 100.0)), one = hn::Set(d, 1.0);
+    V y = hn::Set(d, 0.5) * (e + e / (e + one));
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
+  }
+};
+struct CoshCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V e = exp(d, clamped(d, hn::Abs(x), 0.0, 100.0)), half = hn::Set(d, 0.5);
+    return hn::IfThenElse(hn::IsNaN(x), x, half * e + half / e);
+  }
+};
+struct AsinhCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V a = hn::Abs(x), one = hn::Set(d, 1.0), b = hn::Min(a, hn::Set(d, 1e39)), z = b * b;
+    V y = log1p(d, b + z / (one + hn::Sqrt(z + one)));
+    return hn::IfThenElse(hn::Lt(a, hn::Set(d, HUGE_VAL)), hn::CopySign(y, x), x);
+  }
+};
+struct AcoshCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V t = x - hn::Set(d, 1.0);
+    V y = log1p(d, t + hn::Sqrt(t * (t + hn::Set(d, 2.0))));
+    return hn::IfThenElse(hn::Ge(t, hn::Zero(d)), y, hn::Set(d, NAN));
+  }
+};
+struct AtanhCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V a = hn::Abs(x);
+    V y = hn::Set(d, 0.5) * log1p(d, (a + a) / (hn::Set(d, 1.0) - a));
+    return hn::CopySign(y, x);
+  }
+};
+
+// erfinv(x) / x of w = -log(1 - x^2) up to 17.6: near the middle a polynomial of w, in the tails of
+// its root (M. Giles, GPU Computing Gems, 2012; the polynomials are our own fits: 2^-32).
+template <class D>
+HWY_INLINE Vec<D> erfinv_ratio(D d, Vec<D> w) {
+  static constexpr double kMiddle[] = {
+      1.5014093511310715,      0.24664027674226108,    -0.004177318042577984,
+      -0.0012527078778639964,  0.00021825108169559604, -4.996157075471125e-06,
+      -3.417409529545238e-06,  4.788011623887603e-07,  1.3782110932063975e-08,
+      -1.0897168612749559e-08, 8.198350501988551e-10,  1.2861572056971832e-10,
+      -2.051841006368324e-11,  -2.7960377162746014e-13};
+  static constexpr double kTail[] = {
+      2.8329767984568277,    1.0016752728308351,      0.009445549632459483,
+      -0.007643680992712879, 0.005684696083306689,    -0.0035598680674442077,
+      0.0014870701882079564, -0.00014541601253255287, -0.000294061018098415,
+      0.0002018832620730555, -2.8787270397618356e-05, -2.5292471921966147e-05,
+      9.63312762927749e-06};
+  Vec<D> middle = polynomial(d, w - hn::Set(d, 2.5), kMiddle);
+  auto far = hn::Gt(w, hn::Set(d, 5.0));
+  if (HWY_LIKELY(hn::AllFalse(d, far))) return middle;
+  Vec<D> root = hn::Min(hn::Set(d, 4.2), hn::Sqrt(w));
+  return hn::IfThenElse(far, polynomial(d, root - hn::Set(d, 3.0), kTail), middle);
+}
+struct ErfinvCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V one = hn::Set(d, 1.0), a = hn::Abs(x), w = hn::Neg(log(d, (one - a) * (one + a)));
+    V y = x * erfinv_ratio(d, w);
+    y = hn::IfThenElse(hn::Eq(a, one), hn::CopySign(hn::Set(d, HUGE_VAL), x), y);
+    return hn::IfThenElse(hn::Le(a, one), y, hn::Set(d, NAN));
+  }
+};
+
+struct HypotCore {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V a, V b) const {
+    V inf = hn::Set(d, HUGE_VAL), y = hn::Sqrt(hn::MulAdd(a, a, b * b));
+    return hn::IfThenElse(hn::Or(hn::Eq(hn::Abs(a), inf), hn::Eq(hn::Abs(b), inf)), inf, y);
+  }
+};
+
+#define AJ_BY_DOUBLE(name, Functor, Core)               \
+  template <class D>                                    \
+  HWY_INLINE Vec<D> name(D d, Vec<D> x) {               \
+    return by_double<kit::scalar::Functor, Core>(d, x); \
+  }
+AJ_BY_DOUBLE(atan, Atan, AtanCore)
+AJ_BY_DOUBLE(asin, Asin, ArcCore<false>)
+AJ_BY_DOUBLE(acos, Acos, ArcCore<true>)
+AJ_BY_DOUBLE(sinh, Sinh, SinhCore)
+AJ_BY_DOUBLE(cosh, Cosh, CoshCore)
+AJ_BY_DOUBLE(asinh, Asinh, AsinhCore)
+AJ_BY_DOUBLE(acosh, Acosh, AcoshCore)
+AJ_BY_DOUBLE(atanh, Atanh, AtanhCore)
+AJ_BY_DOUBLE(erfinv, Erfinv, ErfinvCore)
+#undef AJ_BY_DOUBLE
+template <class D>
+HWY_INLINE Vec<D> atan2(D d, Vec<D> y, Vec<D> x) {
+  return by_double<kit::scalar::Atan2, Atan2Core>(d, y, x);
+}
+template <class D>
+HWY_INLINE Vec<D> hypot(D d, Vec<D> x, Vec<D> y) {
+  return by_double<kit::scalar::Hypot, HypotCore>(d, x, y);
+}
+
+}  // namespace adjoin::cpu::HWY_NAMESPACE::math
+HWY_AFTER_NAMESPACE();
+#endif
+#endif

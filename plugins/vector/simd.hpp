@@ -1,0 +1,66 @@
+// plugins/vector/simd.hpp: vector code compiled for several instruction sets, one of them chosen
+// when the process runs.
+//
+// A file of vector code has, after its other headers,
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "name_of_this_file.cpp"
+//   #include "simd.hpp"
+// and puts its vector functions into
+//   #if AJ_VECTORS
+//   HWY_BEFORE_NAMESPACE();
+//   namespace adjoin::cpu::HWY_NAMESPACE { ... }
+//   HWY_AFTER_NAMESPACE();
+//   #endif
+// The compiler reads it once per instruction set. What is there once (tables, entry points) stands
+// in `#if HWY_ONCE`, and calls a function f of the chosen set as AJ_SIMD(f)(...).
+//
+// Highway's own dispatch would need its library; its headers are enough for this.
+#ifndef ADJOIN_PLUGINS_VECTOR_SIMD_HPP
+#define ADJOIN_PLUGINS_VECTOR_SIMD_HPP
+#include "isa.hpp"
+// SSE4.2 is the least (init refuses an older processor), AVX2, AVX-512. Highway's emulated vectors
+// are not wanted anywhere.
+#define HWY_BROKEN_EMU128 1
+#ifdef ADJOIN_SANITIZED  // compiles for minutes: the least set and the best
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX2 | HWY_AVX3_DL)
+#define AJ_AVX2 N_SSE4
+#else
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#define AJ_AVX2 N_AVX2
+#endif
+
+// In a namespace of an instruction set: `table`, a constant of Code<float> and Code<double>, is
+// what the set offers as `name`.
+#define AJ_CODE(Code, name, table)                                    \
+  static const Code<float>* name##_single() { return &table<float>; } \
+  static const Code<double>* name##_twice() { return &table<double>; }
+// And outside, for the function template name<T>() that a header declares: that of the chosen set.
+#define AJ_CHOSEN_CODE(Code, name)                                \
+  template <>                                                     \
+  const Code<float>& name<float>() {                              \
+    static const Code<float>& chosen = *AJ_SIMD(name##_single)(); \
+    return chosen;                                                \
+  }                                                               \
+  template <>                                                     \
+  const Code<double>& name<double>() {                            \
+    static const Code<double>& chosen = *AJ_SIMD(name##_twice)(); \
+    return chosen;                                                \
+  }
+
+#endif
+
+#include <hwy/foreach_target.h>
+// after it, once per target
+#include <hwy/highway.h>
+
+#undef AJ_VECTORS
+#define AJ_VECTORS (HWY_TARGET != HWY_SCALAR)
+#undef AJ_SIMD
+#if HWY_STATIC_TARGET == HWY_SCALAR
+#define AJ_SIMD(f)                                   \
+  (::adjoin::cpu::isa() == Isa::avx512 ? &N_AVX3::f  \
+   : ::adjoin::cpu::isa() == Isa::avx2 ? &AJ_AVX2::f \
+                                       : &N_SSE4::f)
+#else  // compiled for one processor
+#define AJ_SIMD(f) (&HWY_STATIC_DISPATCH(f))
+#endif
