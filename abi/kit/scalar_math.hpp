@@ -82,11 +82,17 @@ AJ_MATH_(Erf, erf)
 AJ_MATH_(Erfc, erfc)
 #undef AJ_MATH_
 
+// Part by part: a complex factor would make NaN of an infinite part and a zero.
+template <class T>
+AJ_HD T scaled(T x, double factor) {
+  return {x.re * Real<T>(factor), x.im * Real<T>(factor)};
+}
+
 struct Exp2 {
   template <class T>
   AJ_HD T operator()(T x) const {
     if constexpr (is_complex<T>)
-      return Exp{}(x * T(Real<T>(0.69314718055994530942)));
+      return Exp{}(scaled(x, 0.69314718055994530942));
     else
       return std::exp2(x);
   }
@@ -95,7 +101,7 @@ struct Log2 {
   template <class T>
   AJ_HD T operator()(T x) const {
     if constexpr (is_complex<T>)
-      return Log{}(x)*T(Real<T>(1.44269504088896340736));
+      return scaled(Log{}(x), 1.44269504088896340736);
     else
       return std::log2(x);
   }

@@ -37,6 +37,7 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
     if (f->made[i].tag != AJ_TENSOR) return fail(AJ_INTERNAL, f->op->schema.ident, ": result ", i, " is no tensor, out= was given");
     aj_tensor* made = f->made[i].v.tensor;
     if (made == given.v.tensor) continue;
+    AJ_TRY(check_cast(f->op, priv(made).dtype, given.v.tensor));
     AJ_TRY(fit_given(f->op, given.v.tensor, shape(made)));
     AJ_TRY(copy_into(given.v.tensor, made));
     release(made);

@@ -118,6 +118,12 @@ aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t>
   return resize(given, shape);
 }
 
+aj_status* check_cast(const aj_op* op, int from, const aj_tensor* given) {
+  if (__builtin_expect(can_cast(from, priv(given).dtype), 1)) return nullptr;
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dt(from).dl, ", which cannot be cast to out's ", given->dl.dtype,
+              "; have a new tensor made, or cast that one before");
+}
+
 aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::span<const int64_t> shape,
                           const int64_t* strides, const aj_value& given, bool casts, aj_tensor** out, bool* direct) {
   *direct = true;
@@ -128,9 +134,7 @@ aj_status* prepare_output(const aj_op* op, Device* d, const DType& dtype, std::s
   aj_tensor* t = given.v.tensor;
   if (device(t) != d)
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out is on ", device(t)->id, ", the inputs are on ", d->id);
-  if (!can_cast(dtype.index, priv(t).dtype))
-    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dtype.dl, ", which cannot be cast to out's ", t->dl.dtype,
-                "; have a new tensor made, or cast that one before");
+  AJ_TRY(check_cast(op, dtype.index, t));
   AJ_TRY(fit_given(op, t, shape));
   if (casts || priv(t).dtype == dtype.index) {
     retain(t);

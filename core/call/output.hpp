@@ -36,6 +36,7 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dtype, int32_t ndim, co
 aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg, DLDataType dtype, int32_t ndim,
                         const int64_t* shape, const int64_t* strides, int64_t offset);
 
+aj_status* check_cast(const aj_op* op, int from, const aj_tensor* given);  // may the result be cast to what is to be written?
 // A given tensor must have the result's shape; an empty one gets it.
 aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape);
 

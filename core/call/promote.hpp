@@ -8,7 +8,13 @@ namespace adjoin {
 struct Promotion {
   int dims = -1, zero = -1, number = -1;
 
-  static int join(int a, int b) { return a < 0 ? b : b < 0 ? a : promote(a, b); }
+  static constexpr int kNoneFits = -2;  // -1 is nobody yet
+  static int of_one(int a, int b) { return a == kNoneFits || b == kNoneFits ? kNoneFits : a < 0 ? b : a; }
+  static int join(int a, int b) {
+    if (a < 0 || b < 0) return of_one(a, b);
+    int both = promote(a, b);
+    return both < 0 ? kNoneFits : both;
+  }
   void add(const aj_tensor* t) {
     if (priv(t).flags & kWrappedNumber) number = join(number, priv(t).dtype);
     else (t->dl.ndim ? dims : zero) = join(t->dl.ndim ? dims : zero, priv(t).dtype);
@@ -19,8 +25,7 @@ struct Promotion {
     number = join(number, d);
   }
   static int combine(int higher, int lower) {
-    if (higher < 0) return lower;
-    if (lower < 0) return higher;
+    if (higher < 0 || lower < 0) return of_one(higher, lower);
     int h = dt(higher).cls, l = dt(lower).cls;
     if (h == AJ_CLASS_COMPLEX) return higher;
     if (h == AJ_CLASS_FLOAT) return l == AJ_CLASS_COMPLEX ? complex_of(higher) : higher;

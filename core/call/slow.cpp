@@ -521,7 +521,8 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
   release_value(before);
   if (s) return s;
   aj_value both[2] = {args[0], made};
-  s = call(copy, both, 2, rets, 1);
+  s = check_cast(op, priv(made.v.tensor).dtype, args[0].v.tensor);
+  if (!s) s = call(copy, both, 2, rets, 1);
   release_value(made);
   return s;
 }

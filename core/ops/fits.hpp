@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "core/ops/infer.hpp"
+#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 
@@ -17,6 +17,13 @@ inline void want_fits(const Scalar& x, std::string_view name, DLDataType d) {
     fits &= n < high && n >= (sign ? -high : x.is_integer() ? 1 - high : 0);
   }
   want(fits, name, " does not fit into ", d, "; give a number that does, or a tensor");
+}
+
+// In t's dtype, to be written into it at places. No imaginary part is lost on the way.
+inline Tensor fitting(const Tensor& values, const Tensor& t) {
+  want(!values.is_complex() || t.is_complex(), "values are ", values.dtype(),
+       ", which does not fit into ", t.dtype(), "; give their real part");
+  return values.dtype() == t.dtype() ? values : to(values, t.dtype());
 }
 
 }  // namespace adjoin::ops

@@ -278,10 +278,9 @@ aj_status* index_body(void*, aj_call* call) {
 
 namespace {
 
-Tensor fitting(const Tensor& values, const Tensor& t) {
-  Tensor v = values;
-  if (!(v.device() == t.device()) && v.ndim() == 0) v = to(v, std::nullopt, t.device());
-  return v.dtype() == t.dtype() ? v : to(v, t.dtype());
+Tensor fitting_here(const Tensor& v, const Tensor& t) {
+  bool moves = !(v.device() == t.device()) && v.ndim() == 0;
+  return fitting(moves ? to(v, std::nullopt, t.device()) : v, t);
 }
 
 // One mask of the whole tensor and one value: where() needs no list of places.
@@ -298,7 +297,7 @@ bool fills_mask(const kit::Body& b) {
 aj_status* index_put_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    Tensor values = fitting(b.tensor(2), t);
+    Tensor values = fitting_here(b.tensor(2), t);
     if (fills_mask(b)) return b.ret(0, where(b.tensors(1)[0], reshape(values, Sizes()), t));
     b.ret(0, in_own_name([&] {
             return index_put_at(t, plain_indices(t, b.tensors(1)), values, b.flag(3));
@@ -309,7 +308,7 @@ aj_status* index_put_body(void*, aj_call* call) {
 aj_status* index_put_in_place_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    Tensor values = fitting(b.tensor(2), t);
+    Tensor values = fitting_here(b.tensor(2), t);
     if (fills_mask(b)) {
       copy_(t, where(b.tensors(1)[0], reshape(values, Sizes()), t));
       return b.ret(0, t);

@@ -43,12 +43,12 @@ aj_status* search_body(void*, aj_call* call) {
 
 namespace {
 
-// A number beside a tensor: of its dtype, unless that would take the number's fraction away.
+// A number beside a tensor: of its dtype, unless that would take the number's fraction away, or say only whether it is 0.
 Tensor beside(const Operand& x, const Tensor& like) {
   if (x.is_tensor()) return x.tensor();
   bool fraction = is_integral(like) && !x.number().is_integer();
-  return full({}, x.number(), fraction ? kit::env.core->default_dtype() : like.dtype(),
-              like.device());
+  DLDataType whole = like.dtype() == boolean ? int64 : like.dtype();
+  return full({}, x.number(), fraction ? kit::env.core->default_dtype() : whole, like.device());
 }
 
 Tensor search_of(const Tensor& sequence, const Operand& given, bool right, bool narrow) {

@@ -1,4 +1,5 @@
 // core/ops/select.cpp: picking by masks, flat places and order, by other ops.
+#include "core/ops/fits.hpp"
 #include "core/ops/loss.hpp"
 
 namespace adjoin::ops {
@@ -11,8 +12,7 @@ aj_status* masked_fill_body(void*, aj_call* call) {
          shown(value.shape()));
     broadcast(b.tensor(1).shape(), t.shape());
     if (!value.is_tensor()) return b.ret(0, where(b.tensor(1), number_of(t, value.number()), t));
-    bool same = value.tensor().dtype() == t.dtype();
-    b.ret(0, where(b.tensor(1), same ? value.tensor() : to(value.tensor(), t.dtype()), t));
+    b.ret(0, where(b.tensor(1), fitting(value.tensor(), t), t));
   });
 }
 

@@ -196,7 +196,7 @@ aj_status* select_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     int64_t d = c.integer(1), index = c.integer(2);
-    want(t.ndim() > 0, "a 0-dim tensor has nothing to select from; use item()");
+    if (!t.ndim()) kit::raise(AJ_OUT_OF_RANGE, "a 0-dim tensor has nothing to select from; use item()");
     int64_t size = t.size(d), at = index < 0 ? index + size : index;
     if (at < 0 || at >= size)
       kit::raise(AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", d,
@@ -370,7 +370,7 @@ aj_status* split_sizes_view(void*, aj_call* call) {
 aj_status* unbind_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    want(t.ndim() > 0, "a 0-dim tensor cannot be unbound");
+    if (!t.ndim()) kit::raise(AJ_OUT_OF_RANGE, "a 0-dim tensor cannot be unbound");
     int64_t d = c.integer(1), n = t.size(d), step = t.stride(d);
     if (n == 0) return c.no_items();
     Geometry g(t);

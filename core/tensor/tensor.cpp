@@ -75,7 +75,7 @@ inline bool count(std::span<const int64_t> shape, uint32_t bytes, int64_t* numel
   int64_t n = 1;
   bool empty = false, over = false;
   for (int64_t s : shape) {
-    if (s < 0) return false;
+    if (uint64_t(s) >= uint64_t(INT64_MAX)) return false;  // where sums and products of sizes stop that would be larger
     empty |= s == 0;
     over |= __builtin_mul_overflow(n, s ? s : 1, &n);
   }
@@ -172,7 +172,7 @@ bool dense_strides(std::span<const int64_t> shape, std::span<const int64_t> stri
   for (size_t i = shape.size(); i-- > 0;) {
     if (shape[i] == 0) return true;
     if (shape[i] == 1) continue;
-    if (uint64_t(strides[i]) != step) return false;
+    if (uint64_t(strides[i]) != step) return std::ranges::find(shape.first(i), 0) != shape.first(i).end();
     step *= uint64_t(shape[i]);
   }
   return true;

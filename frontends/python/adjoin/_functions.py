@@ -120,6 +120,8 @@ def broadcast_shapes(*shapes):
     ndim = max((len(s) for s in shapes), default=0)
     out = [1] * ndim
     for shape in shapes:
+        if any(n < 0 for n in shape):
+            raise ValueError(f"broadcast_shapes: a size is negative in {list(shapes)}")
         for i, n in enumerate(shape, ndim - len(shape)):
             if n != 1 and out[i] not in (1, n):
                 raise RuntimeError(
@@ -135,6 +137,12 @@ def nonzero(input, *, out=None, as_tuple=False):
     return found if out is None or as_tuple else put("nonzero", found, out)
 
 
+def _dim_of(t, d):
+    if not -t.ndim <= d < t.ndim:
+        raise _C.OutOfRangeError(f"tensordot: dim {d} is out of range for {t.ndim} dimensions")
+    return d % t.ndim
+
+
 def tensordot(a, b, dims=2, *, out=None):
     """Sums of products over the last dims dimensions of a and the first of b, or over pairs."""
     if out is not None:
@@ -142,7 +150,7 @@ def tensordot(a, b, dims=2, *, out=None):
     if isinstance(dims, int):
         return _C.find_op("tensordot")(a, b, dims)
     of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
-    of_a, of_b = [d % a.ndim for d in of_a], [d % b.ndim for d in of_b]
+    of_a, of_b = ([_dim_of(t, d) for d in of] for t, of in ((a, of_a), (b, of_b)))
     rest_a = [d for d in range(a.ndim) if d not in of_a]
     rest_b = [d for d in range(b.ndim) if d not in of_b]
     op = _C.find_op("tensordot")

@@ -268,7 +268,12 @@ PyTypeObject device_type = {
 PyObject* device_object(DLDevice d) {
   static PyObject* recent[2];
   static DLDevice recent_device[2];
-  if (d.device_type == kDLCPU) d.device_id = -1;  // there is one, and PyTorch does not number it
+  static const int32_t meta = [] {
+    DLDevice found{};
+    if (aj_status* s = find_kind("meta", &found)) core->status_free(s);
+    return int32_t(found.device_type);
+  }();
+  if (d.device_type == kDLCPU || d.device_type == meta) d.device_id = -1;  // there is one, and PyTorch does not number it
   int slot = d.device_type != kDLCPU;
   PyObject*& cached = recent[slot];
   DLDevice& key = recent_device[slot];

@@ -151,8 +151,13 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
   int64_t item = item_bytes(*w.dtype), length = all->dl.shape[0];
   int64_t count = given(a[2]) ? PyLong_AsLongLong(a[2]) : -1, offset = given(a[3]) ? PyLong_AsLongLong(a[3]) : 0;
   if (PyErr_Occurred()) return nullptr;
-  if (count < 0) count = (length - offset) / item;
-  if (offset < 0 || offset >= length || offset + count * item > length) {
+  int64_t room = offset < 0 || offset >= length ? 0 : length - offset;
+  if (count < 0 && room % item)
+    return PyErr_Format(PyExc_ValueError, "frombuffer: %lld bytes from offset %lld are no whole number of elements of %lld bytes; "
+                                          "say count", static_cast<long long>(room), static_cast<long long>(offset),
+                        static_cast<long long>(item));
+  if (count < 0) count = room / item;
+  if (!room || count > room / item) {
     return PyErr_Format(PyExc_ValueError, "frombuffer: %lld elements of %lld bytes from offset %lld do not fit into %lld "
                                           "bytes", static_cast<long long>(count), static_cast<long long>(item),
                         static_cast<long long>(offset), static_cast<long long>(length));

@@ -101,14 +101,6 @@ bool assign_at(const Indexed& x, PyObject* value, const aj_value* number) {
   if (number && is_whole_mask(x)) return done(call_row(masked_fill_row, x.view.get(), x.tensors[0].get(), *number));
   HeldTensor v = value_tensor(value, x.view.get());
   if (!v) return false;
-  if (!same(v->dl.dtype, x.view->dl.dtype)) {
-    Ref o(wrap_borrowed(v.get()));
-    Ref dtype = Ref::borrow(reinterpret_cast<PyObject*>(dtype_object(x.view->dl.dtype)));
-    Ref changed(o && dtype ? PyObject_CallMethod(o.get(), "to", "(O)", dtype.get()) : nullptr);
-    if (!changed) return false;
-    core->retain(tensor_of(changed.get()));
-    v = HeldTensor(tensor_of(changed.get()));
-  }
   std::vector<aj_tensor*> pointers;
   return done(call_row(index_put_row, x.view.get(), as_list(x, pointers), v.get()));
 }

@@ -71,7 +71,7 @@ class View {
     Py_ssize_t n = PySlice_AdjustIndices(size(dim), &start, &stop, step);
     if (n == size(dim) && step == 1) return true;
     if (!plain_) return take(call_row(slice_row, now_.get(), dim, int64_t{start}, int64_t{stop}, int64_t{step}));
-    if (n > 0) offset_ += start * strides_[dim];
+    offset_ += start * strides_[dim];  // also of nothing: it may get elements by resize_() and out=
     shape_[dim] = n;
     strides_[dim] *= step;
     changed_ = true;
