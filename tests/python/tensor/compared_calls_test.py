@@ -1,4 +1,4 @@
-"""tests/python/compared_calls_test.py: what random calls beside PyTorch found to be taken, and should have been refused, or told
+"""tests/python/tensor/compared_calls_test.py: what random calls beside PyTorch found to be taken, and should have been refused, or told
 otherwise than the numbers say."""
 
 import math
