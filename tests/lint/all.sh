@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# tests/lint/all.sh: walls between the rooms, sizes, one definition of each type, names of ops, formatting of Python.
+# tests/lint/all.sh [--write]: walls between the rooms, sizes, one definition of each type, form. --write puts files into form first.
 set -euo pipefail
-python3 tests/lint/house.py
-python3 tests/lint/twins.py
-python3 tests/lint/names.py
-if [ -x .venv/bin/ruff ]; then .venv/bin/ruff check -q .; else echo "ruff is missing: Python is not checked"; exit 1; fi
+if [ "${1:-}" = --write ]; then bash tests/lint/format.sh --write; fi
+failed=0
+python3 tests/lint/house.py || failed=1
+python3 tests/lint/twins.py || failed=1
+.venv/bin/ruff check -q . || failed=1
+bash tests/lint/format.sh || failed=1
+exit $failed
