@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """bench/accuracy.py: how far results are from the true ones, in units of the last place; writes frontends/docs/accuracy.md.
 
-    bench/accuracy.py --module torch --json torch.json     another library of the same names (wants NumPy and SciPy beside it)
-    bench/accuracy.py --beside torch.json --page frontends/docs/accuracy.md
+bench/accuracy.py --module torch --json torch.json     another library of the same names (wants NumPy and SciPy beside it)
+bench/accuracy.py --beside torch.json --page frontends/docs/accuracy.md
 """
 
 import argparse
@@ -101,9 +101,22 @@ SPECIAL = {
     "special.entr": (sp.entr, (0.01, 9)), "special.zeta": (sp.zeta, (1.1, 20), (0.5, 20)), "igamma": (lambda a, x: _incomplete_gamma(a, x, False), (0.2, 20), (0.1, 20)),
     "igammac": (lambda a, x: _incomplete_gamma(a, x, True), (0.2, 20), (0.1, 20)), "xlogy": (sp.xlogy, (0, 9), (0.01, 9)), "special.xlog1py": (sp.xlog1py, (0, 9), (0.01, 9)),
 }  # fmt: skip
-CANCELS = ("add", "sub", "lerp", "addcmul", "addcdiv", "logaddexp", "logaddexp2", "lgamma", "digamma", "special.entr", "xlogy", "special.xlog1py", "nn.functional.gelu", "sinc") + tuple(
-    n for n in SPECIAL if "bessel_j" in n or "bessel_y" in n or "polynomial" in n
-)
+CANCELS = (
+    "add",
+    "sub",
+    "lerp",
+    "addcmul",
+    "addcdiv",
+    "logaddexp",
+    "logaddexp2",
+    "lgamma",
+    "digamma",
+    "special.entr",
+    "xlogy",
+    "special.xlog1py",
+    "nn.functional.gelu",
+    "sinc",
+) + tuple(n for n in SPECIAL if "bessel_j" in n or "bessel_y" in n or "polynomial" in n)
 
 
 EXACT = (
@@ -182,7 +195,13 @@ def reductions(module):
     m = module
     tell("sum of a million, uniform", m.sum, np.sum, [even], np.sum)
     tell("sum of a million, normal", m.sum, np.sum, [normal], lambda x: np.abs(x).sum())
-    tell("sum over rows of 1000", lambda x: m.sum(x.reshape(1000, 1000), 0), lambda x: x.reshape(1000, 1000).sum(0), [even], lambda x: x.reshape(1000, 1000).sum(0))
+    tell(
+        "sum over rows of 1000",
+        lambda x: m.sum(x.reshape(1000, 1000), 0),
+        lambda x: x.reshape(1000, 1000).sum(0),
+        [even],
+        lambda x: x.reshape(1000, 1000).sum(0),
+    )
     tell("mean", m.mean, np.mean, [even], np.mean)
     tell("prod of ten thousand near 1", m.prod, np.prod, [near], np.prod)
     tell("var", m.var, lambda x: np.var(x, ddof=1), [normal], lambda x: np.var(x))
@@ -191,7 +210,13 @@ def reductions(module):
     tell("norm", m.linalg.norm, lambda x: np.sqrt((x * x).sum()), [normal], lambda x: np.sqrt((x * x).sum()))
     tell("dot", m.dot, lambda x, y: (x * y).sum(), [normal, even], lambda x, y: np.abs(x * y).sum())
     tell("mm, 1024 products each", m.mm, lambda x, y: x @ y, [a, b], lambda x, y: np.abs(x) @ np.abs(y))
-    tell("logsumexp", lambda x: m.logsumexp(x, 0), lambda x: np.log(np.exp(x).sum()), [normal], lambda x: np.log(np.exp(x).sum()))
+    tell(
+        "logsumexp",
+        lambda x: m.logsumexp(x, 0),
+        lambda x: np.log(np.exp(x).sum()),
+        [normal],
+        lambda x: np.log(np.exp(x).sum()),
+    )
     tell("softmax", lambda x: m.softmax(x, 0), lambda x: np.exp(x) / np.exp(x).sum(), [normal[:10_000]], lambda x: 0)
     tell("cumsum of a million", lambda x: m.cumsum(x, 0), np.cumsum, [even], np.cumsum)
     return told
@@ -216,7 +241,11 @@ def table(ours, theirs, ranges, title, beside):
     for name, row in ours.items():
         what = f"`{name}`" if ranges else name
         if ranges:
-            what += " " + ", ".join(f"{low:g} … {high:g}" for low, high, *_ in ranges[name][1:]) + (" (1)" if name in CANCELS else "")
+            what += (
+                " "
+                + ", ".join(f"{low:g} … {high:g}" for low, high, *_ in ranges[name][1:])
+                + (" (1)" if name in CANCELS else "")
+            )
         cells = row + (theirs.get(name, [None, None]) if beside else [])
         lines.append(f"| {what} | " + " | ".join(map(shown, cells)) + " |")
     return lines

@@ -1,4 +1,5 @@
-// bench/libtorch_calls.cpp: the calls of call_bench.cpp in libtorch's C++; optional, built by budget.py where a libtorch is.
+// bench/libtorch_calls.cpp: the calls of call_bench.cpp in libtorch's C++; optional, built by
+// budget.py where a libtorch is.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>

@@ -22,7 +22,11 @@ def median_of(runs_of_case):
     """The run whose ratio is the median; its spread is that of all of them."""
     middle = sorted(runs_of_case, key=lambda r: r["ratio"])[(len(runs_of_case) - 1) // 2]
     spreads = [r["spread"] for r in runs_of_case]
-    return {**middle, "spread": [min(low for low, _ in spreads), max(high for _, high in spreads)], "runs": len(runs_of_case)}
+    return {
+        **middle,
+        "spread": [min(low for low, _ in spreads), max(high for _, high in spreads)],
+        "runs": len(runs_of_case),
+    }
 
 
 def merged(paths):

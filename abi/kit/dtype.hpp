@@ -171,8 +171,7 @@ struct Types {
 template <class A, class B>
 using Join = decltype(A::with(B{}));
 
-using integral =
-    Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
+using integral = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
 using bool_only = Types<bool>;
 using integral_bool = Join<integral, bool_only>;
 using floating = Types<float, double>;

@@ -1,5 +1,5 @@
-// adjoin/kit/gpu.hpp: kernels of single elements for GPUs, from the functors that serve the processor: one source, which
-// nvcc, hipcc and a plain C++ compiler read.
+// adjoin/kit/gpu.hpp: kernels of single elements for GPUs, from the functors that serve the
+// processor: one source, which nvcc, hipcc and a plain C++ compiler read.
 //
 //     plugin.op("acme::squash(Tensor input) -> Tensor", "...").kind("unary_float")
 //         .kernel("cpu", unary<Squash, floating>)
@@ -7,7 +7,8 @@
 //         .kernel(AJ_GPU, gpu_unary<Squash, floating>)
 //     #endif
 //
-// AJ_GPU is "cuda" under nvcc, "hip" under hipcc, and not defined elsewhere. A functor's operator() is AJ_HD.
+// AJ_GPU is "cuda" under nvcc, "hip" under hipcc, and not defined elsewhere. A functor's operator()
+// is AJ_HD.
 #ifndef ADJOIN_KIT_GPU_HPP
 #define ADJOIN_KIT_GPU_HPP
 #include <adjoin/kit/loops.hpp>
@@ -52,8 +53,10 @@ __global__ void gpu_elements(GpuElements<F, T, N> p) {
       for (int k = 0; k <= N; ++k) at[k] += rest % p.sizes[d] * p.strides[k][d];
     T x[N];
     for (int k = 0; k < N; ++k)
-      x[k] = p.data[k + 1] ? *reinterpret_cast<const T*>(p.data[k + 1] + at[k + 1]) : p.number[k + 1];
-    *reinterpret_cast<R*>(p.data[0] + at[0]) = gpu_apply<F, R, T, N>(p.f, x, std::make_index_sequence<N>());
+      x[k] =
+          p.data[k + 1] ? *reinterpret_cast<const T*>(p.data[k + 1] + at[k + 1]) : p.number[k + 1];
+    *reinterpret_cast<R*>(p.data[0] + at[0]) =
+        gpu_apply<F, R, T, N>(p.f, x, std::make_index_sequence<N>());
   }
 }
 
@@ -90,7 +93,8 @@ void gpu_map(const aj_call* call, const F& f) {
     int64_t rest = part;
     for (uint32_t d = p.ndim; d < plan.ndim; rest /= plan.sizes[d++])
       for (int k = 0; k <= N; ++k)
-        if (p.data[k] && plan.ops[k].strides) now.data[k] += rest % plan.sizes[d] * plan.ops[k].strides[d];
+        if (p.data[k] && plan.ops[k].strides)
+          now.data[k] += rest % plan.sizes[d] * plan.ops[k].strides[d];
     gpu_elements<F, R, T, N><<<dim3(blocks), dim3(256), 0, stream>>>(now);
   }
   AJ_GPU_CALL_(Error_t) launched = AJ_GPU_CALL_(GetLastError)();

@@ -35,10 +35,10 @@ struct Kernel {
 //   AJ_KERNELS(sort_kernels) = {{"sort", custom<sort>}, {nullptr, {}}};
 // A pointer to it stands in a section whose bounds the linker knows, so that no list of tables is
 // kept and nothing runs before init. Registrar::kernels(key) takes them all.
-#define AJ_KERNELS(name)                                                                     \
-  extern AJ_TABLE ::adjoin::kit::Kernel name[];                                              \
-  AJ_RETAINED __attribute__((section("aj_kernels"))) static const ::adjoin::kit::Kernel* \
-      announced_##name = name;                                                               \
+#define AJ_KERNELS(name)                                                                   \
+  extern AJ_TABLE ::adjoin::kit::Kernel name[];                                            \
+  AJ_RETAINED __attribute__((                                                              \
+      section("aj_kernels"))) static const ::adjoin::kit::Kernel* announced_##name = name; \
   AJ_TABLE ::adjoin::kit::Kernel name[]
 
 // The section's bounds; both are null where no table announces itself.

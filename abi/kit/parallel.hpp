@@ -14,7 +14,8 @@ void parallel_for(int64_t n, int64_t grain, F&& f) {
   if (n <= grain) return f(int64_t(0), n);
   struct Body {
     static aj_status* run(void* self, int64_t lo, int64_t hi) {
-      return guard(std::string_view(), [&] { (*static_cast<std::remove_reference_t<F>*>(self))(lo, hi); });
+      return guard(std::string_view(),
+                   [&] { (*static_cast<std::remove_reference_t<F>*>(self))(lo, hi); });
     }
   };
   check(core().parallel_for(n, grain, &Body::run, const_cast<void*>(static_cast<const void*>(&f))));

@@ -29,7 +29,8 @@ inline Complex<T> ours(std::complex<T> z) {
 #define AJ_COMPLEX_(T, fn, x) ours(std::fn(standard(x)))
 #endif
 
-// libm's float functions are as exact as frontends/docs/accuracy.md promises; complex ones are the library's.
+// libm's float functions are as exact as frontends/docs/accuracy.md promises; complex ones are the
+// library's.
 #define AJ_MATH_(Name, fn)            \
   struct Name {                       \
     template <class T>                \

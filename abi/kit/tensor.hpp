@@ -249,8 +249,7 @@ class Tensor {
   // In memory, and in an order that may be shown.
   aj_tensor* settled() const {
     constexpr uint32_t kShown = AJ_TENSOR_STRIDED | AJ_TENSOR_FREE_ORDER;
-    if ((t_->obj.flags & kShown) != AJ_TENSOR_STRIDED)
-      kit::check(kit::env.core->tensor_settle(t_));
+    if ((t_->obj.flags & kShown) != AJ_TENSOR_STRIDED) kit::check(kit::env.core->tensor_settle(t_));
     return t_;
   }
   // Those that a tensor without memory will have, where that is known.

@@ -1,4 +1,5 @@
-// core/base/dtype.cpp: the table of dtypes. Promotion is PyTorch's: the higher category wins, then the wider.
+// core/base/dtype.cpp: the table of dtypes. Promotion is PyTorch's: the higher category wins, then
+// the wider.
 #include "core/base/dtype.hpp"
 
 #include <atomic>
@@ -7,7 +8,6 @@
 #include <string>
 
 #include "core/base/transaction.hpp"
-
 
 namespace adjoin {
 
@@ -41,7 +41,8 @@ bool unsigned_small(int i) { return i == AJ_DT_UINT8; }
 int promote_integers(int a, int b) {
   if (a == b) return a;
   if (!dtypes[a].promotes || !dtypes[b].promotes) return -1;
-  if (unsigned_small(a) || unsigned_small(b)) {  // uint8 with a signed dtype needs one that holds both
+  if (unsigned_small(a) ||
+      unsigned_small(b)) {  // uint8 with a signed dtype needs one that holds both
     int other = unsigned_small(a) ? b : a;
     return other == AJ_DT_INT8 ? int(AJ_DT_INT16) : other;
   }
@@ -50,7 +51,8 @@ int promote_integers(int a, int b) {
 
 int promote_floats(int a, int b) {
   if (a == b) return a;
-  bool halves = (a == AJ_DT_FLOAT16 && b == AJ_DT_BFLOAT16) || (a == AJ_DT_BFLOAT16 && b == AJ_DT_FLOAT16);
+  bool halves =
+      (a == AJ_DT_FLOAT16 && b == AJ_DT_BFLOAT16) || (a == AJ_DT_BFLOAT16 && b == AJ_DT_FLOAT16);
   if (halves) return AJ_DT_FLOAT32;
   return a > b ? a : b;
 }
@@ -62,21 +64,36 @@ bool same(DLDataType a, DLDataType b) { return std::memcmp(&a, &b, sizeof a) == 
 const DType* find_dtype(DLDataType d) {
   if (d.lanes != 1) return nullptr;
   switch (d.code << 8 | d.bits) {
-    case kDLBool << 8 | 8: return &dtypes[AJ_DT_BOOL];
-    case kDLUInt << 8 | 8: return &dtypes[AJ_DT_UINT8];
-    case kDLInt << 8 | 8: return &dtypes[AJ_DT_INT8];
-    case kDLInt << 8 | 16: return &dtypes[AJ_DT_INT16];
-    case kDLInt << 8 | 32: return &dtypes[AJ_DT_INT32];
-    case kDLInt << 8 | 64: return &dtypes[AJ_DT_INT64];
-    case kDLFloat << 8 | 16: return &dtypes[AJ_DT_FLOAT16];
-    case kDLBfloat << 8 | 16: return &dtypes[AJ_DT_BFLOAT16];
-    case kDLFloat << 8 | 32: return &dtypes[AJ_DT_FLOAT32];
-    case kDLFloat << 8 | 64: return &dtypes[AJ_DT_FLOAT64];
-    case kDLComplex << 8 | 64: return &dtypes[AJ_DT_COMPLEX64];
-    case kDLComplex << 8 | 128: return &dtypes[AJ_DT_COMPLEX128];
-    case kDLUInt << 8 | 16: return &dtypes[AJ_DT_UINT16];
-    case kDLUInt << 8 | 32: return &dtypes[AJ_DT_UINT32];
-    case kDLUInt << 8 | 64: return &dtypes[AJ_DT_UINT64];
+    case kDLBool << 8 | 8:
+      return &dtypes[AJ_DT_BOOL];
+    case kDLUInt << 8 | 8:
+      return &dtypes[AJ_DT_UINT8];
+    case kDLInt << 8 | 8:
+      return &dtypes[AJ_DT_INT8];
+    case kDLInt << 8 | 16:
+      return &dtypes[AJ_DT_INT16];
+    case kDLInt << 8 | 32:
+      return &dtypes[AJ_DT_INT32];
+    case kDLInt << 8 | 64:
+      return &dtypes[AJ_DT_INT64];
+    case kDLFloat << 8 | 16:
+      return &dtypes[AJ_DT_FLOAT16];
+    case kDLBfloat << 8 | 16:
+      return &dtypes[AJ_DT_BFLOAT16];
+    case kDLFloat << 8 | 32:
+      return &dtypes[AJ_DT_FLOAT32];
+    case kDLFloat << 8 | 64:
+      return &dtypes[AJ_DT_FLOAT64];
+    case kDLComplex << 8 | 64:
+      return &dtypes[AJ_DT_COMPLEX64];
+    case kDLComplex << 8 | 128:
+      return &dtypes[AJ_DT_COMPLEX128];
+    case kDLUInt << 8 | 16:
+      return &dtypes[AJ_DT_UINT16];
+    case kDLUInt << 8 | 32:
+      return &dtypes[AJ_DT_UINT32];
+    case kDLUInt << 8 | 64:
+      return &dtypes[AJ_DT_UINT64];
   }
   for (int i = AJ_DT_REGISTERED; i < registered.load(std::memory_order_acquire); i++)
     if (same(dtypes[i].dl, d)) return &dtypes[i];
@@ -126,7 +143,8 @@ int default_dtype() { return default_index.load(std::memory_order_relaxed); }
 
 aj_status* set_default_dtype(int index) {
   if (dtypes[index].cls != AJ_CLASS_FLOAT)
-    return fail(AJ_WRONG_TYPE, "set_default_dtype: ", dtypes[index].name, " is not a floating dtype; use float32 or float64");
+    return fail(AJ_WRONG_TYPE, "set_default_dtype: ", dtypes[index].name,
+                " is not a floating dtype; use float32 or float64");
   default_index = index;
   return nullptr;
 }
@@ -137,11 +155,14 @@ aj_status* register_dtype(std::string_view name, uint32_t bits, int32_t cls, DLD
   auto take_back = [](int i) {
     if (Transaction* r = transaction()) r->undo.push_back([i] { hidden[i] = true; });
   };
-  auto same_as = [&](const DType& d) { return d.name && d.name == name && d.dl.bits == bits && d.cls == cls; };
+  auto same_as = [&](const DType& d) {
+    return d.name && d.name == name && d.dl.bits == bits && d.cls == cls;
+  };
   if (const DType* known = find_dtype(name)) {  // several plugins may need the same one
     if (!same_as(*known))
-      return fail(AJ_ALREADY_EXISTS, "dtype '", name, "': there is one of that name with ", int32_t(known->dl.bits), " bits and class ",
-                  int32_t(known->cls), ", asked are ", bits, " bits and class ", cls, "; choose another name");
+      return fail(AJ_ALREADY_EXISTS, "dtype '", name, "': there is one of that name with ",
+                  int32_t(known->dl.bits), " bits and class ", int32_t(known->cls), ", asked are ",
+                  bits, " bits and class ", cls, "; choose another name");
     *out = known->dl;
     return nullptr;
   }
@@ -152,12 +173,22 @@ aj_status* register_dtype(std::string_view name, uint32_t bits, int32_t cls, DLD
       *out = dtypes[i].dl;
       return nullptr;
     }
-  if (bits == 0 || bits > 255 || bits % 8) return fail(AJ_INVALID_ARGUMENT, "dtype '", name, "': ", bits, " bits; whole bytes up to 248 are possible");
-  if (cls < AJ_CLASS_BOOL || cls > AJ_CLASS_OPAQUE) return fail(AJ_INVALID_ARGUMENT, "dtype '", name, "': unknown class ", cls);
+  if (bits == 0 || bits > 255 || bits % 8)
+    return fail(AJ_INVALID_ARGUMENT, "dtype '", name, "': ", bits,
+                " bits; whole bytes up to 248 are possible");
+  if (cls < AJ_CLASS_BOOL || cls > AJ_CLASS_OPAQUE)
+    return fail(AJ_INVALID_ARGUMENT, "dtype '", name, "': unknown class ", cls);
   int i = registered.load();
-  if (i == 64) return fail(AJ_OUT_OF_RANGE, "dtype '", name, "': 32 dtypes of plugins are the most in a process");
+  if (i == 64)
+    return fail(AJ_OUT_OF_RANGE, "dtype '", name,
+                "': 32 dtypes of plugins are the most in a process");
   auto* kept = new std::string(name);  // names live as long as the process
-  dtypes[i] = {{uint8_t(128 + i), uint8_t(bits), 1}, uint8_t(i), uint8_t(cls), uint8_t(bits / 8), 0, kept->c_str()};
+  dtypes[i] = {{uint8_t(128 + i), uint8_t(bits), 1},
+               uint8_t(i),
+               uint8_t(cls),
+               uint8_t(bits / 8),
+               0,
+               kept->c_str()};
   *out = dtypes[i].dl;
   take_back(i);
   registered.store(i + 1, std::memory_order_release);

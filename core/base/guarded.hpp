@@ -16,7 +16,8 @@ struct Guarded<F> {
     try {
       return F(a...);
     } catch (const std::bad_alloc&) {
-      return make_status(AJ_OUT_OF_MEMORY, {}, "the system has no memory for what libadjoin itself needs");
+      return make_status(AJ_OUT_OF_MEMORY, {},
+                         "the system has no memory for what libadjoin itself needs");
     } catch (const std::exception& e) {
       return fail(AJ_INTERNAL, "libadjoin: ", e.what());
     }

@@ -21,7 +21,10 @@ int log_limit() {
     for (int i = 0; text && i < 4; i++)
       if (!std::strcmp(text, kLevels[i])) return i;
     if (text && *text)
-      std::fprintf(stderr, "adjoin warning: log: ADJOIN_LOG is '%.100s', wanted error, warning, info or trace; errors and warnings are shown\n", text);
+      std::fprintf(stderr,
+                   "adjoin warning: log: ADJOIN_LOG is '%.100s', wanted error, warning, info or "
+                   "trace; errors and warnings are shown\n",
+                   text);
     return 1;
   }();
   return limit;
@@ -29,7 +32,8 @@ int log_limit() {
 
 void log_message(int32_t level, std::string_view who, std::string_view message) {
   if (level > log_limit()) return;
-  std::fprintf(stderr, "adjoin %s: %.*s: %.*s\n", kLevels[level < 0 || level > 3 ? 3 : level], int(who.size()), who.data(), int(message.size()), message.data());
+  std::fprintf(stderr, "adjoin %s: %.*s: %.*s\n", kLevels[level < 0 || level > 3 ? 3 : level],
+               int(who.size()), who.data(), int(message.size()), message.data());
 }
 
 int64_t patience_ns() {

@@ -1,4 +1,5 @@
-// core/base/marks.cpp: at the end of a traced process, the mean of each step's ticks, and how long a tick is.
+// core/base/marks.cpp: at the end of a traced process, the mean of each step's ticks, and how long
+// a tick is.
 #include "core/base/marks.hpp"
 
 #ifdef AJ_TRACE_CALL
@@ -19,7 +20,8 @@ constexpr const char* kNames[kSteps] = {"before", "keys",  "plan",  "output",  "
                                         "record", "leave", "after", "release", "empty"};
 using Clock = std::chrono::steady_clock;
 
-// The mean without what interrupts add: clocks that advance in steps of many ticks leave no better figure.
+// The mean without what interrupts add: clocks that advance in steps of many ticks leave no better
+// figure.
 double typical(Trace& t, int step) {
   uint32_t n = std::min(t.count[step], Trace::kKept);
   if (!n) return 0;
@@ -33,7 +35,8 @@ double typical(Trace& t, int step) {
   return sum / used;
 }
 
-// Writes "STEP NANOSECONDS CALLS" lines to the file that ADJOIN_TRACE_CALL names; of the thread that ends the process.
+// Writes "STEP NANOSECONDS CALLS" lines to the file that ADJOIN_TRACE_CALL names; of the thread
+// that ends the process.
 struct AtEnd {
   Clock::time_point start = Clock::now();
   uint64_t ticks = __rdtsc();
@@ -42,11 +45,15 @@ struct AtEnd {
     FILE* f = path && trace ? std::fopen(path, "w") : nullptr;
     if (!f) return;
     for (uint32_t i = 0; i < Trace::kKept; i++) mark(Step::empty);
-    double ns = std::chrono::duration<double, std::nano>(Clock::now() - start).count() / double(__rdtsc() - ticks);
+    double ns = std::chrono::duration<double, std::nano>(Clock::now() - start).count() /
+                double(__rdtsc() - ticks);
     double none = typical(*trace, int(Step::empty));
     for (int s = 0; s < kSteps; s++)
-      std::fprintf(f, "%s %s %u\n", kNames[s],
-                   fixed_text(std::max(0.0, typical(*trace, s) - (s == int(Step::empty) ? 0 : none)) * ns, 2).c_str(), trace->count[s]);
+      std::fprintf(
+          f, "%s %s %u\n", kNames[s],
+          fixed_text(std::max(0.0, typical(*trace, s) - (s == int(Step::empty) ? 0 : none)) * ns, 2)
+              .c_str(),
+          trace->count[s]);
     std::fclose(f);
   }
 } at_end;

@@ -1,5 +1,6 @@
-// core/base/marks.hpp: marks on the call path, compiled in with -DAJ_TRACE_CALL and nothing otherwise. A mark gives the time
-// since the mark before it, in ticks of the processor's clock, to a step; `libadjoin_traced.so` is such a build.
+// core/base/marks.hpp: marks on the call path, compiled in with -DAJ_TRACE_CALL and nothing
+// otherwise. A mark gives the time since the mark before it, in ticks of the processor's clock, to
+// a step; `libadjoin_traced.so` is such a build.
 #pragma once
 
 #ifdef AJ_TRACE_CALL
@@ -22,7 +23,8 @@ struct Trace {
 Trace& new_trace();
 extern constinit thread_local Trace* trace __attribute__((tls_model("initial-exec")));
 
-// Fenced, or a step's instructions would run in its neighbours' time: the steps add up to more than a call takes without marks.
+// Fenced, or a step's instructions would run in its neighbours' time: the steps add up to more than
+// a call takes without marks.
 inline void mark(Step step) {
   _mm_lfence();
   uint64_t now = __rdtsc();

@@ -1,4 +1,5 @@
-// core/base/plain.hpp: reads numbers and letters the same under every locale: a program that we are a guest of may have set one.
+// core/base/plain.hpp: reads numbers and letters the same under every locale: a program that we are
+// a guest of may have set one.
 #pragma once
 #include <charconv>
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace adjoin {
 
-// The number that a text begins with, and what follows it; nothing is taken where it begins with none.
+// The number that a text begins with, and what follows it; nothing is taken where it begins with
+// none.
 inline double take_double(std::string_view* text) {
   double v = 0;
   std::string_view digits = *text;
@@ -16,7 +18,9 @@ inline double take_double(std::string_view* text) {
   if (error == std::errc()) text->remove_prefix(size_t(end - text->data()));
   return v;
 }
-inline double read_double(std::string_view text) { return take_double(&text); }  // 0: it begins with none
+inline double read_double(std::string_view text) {
+  return take_double(&text);
+}  // 0: it begins with none
 
 // As "%.Nf" prints.
 inline std::string fixed_text(double v, int digits) {

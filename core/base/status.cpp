@@ -10,16 +10,24 @@
 namespace adjoin {
 namespace {
 
-aj_status no_memory{AJ_OUT_OF_MEMORY, true, "OutOfMemoryError", "out of memory while reporting an error", "", nullptr};
+aj_status no_memory{
+    AJ_OUT_OF_MEMORY, true, "OutOfMemoryError", "out of memory while reporting an error", "",
+    nullptr};
 
 std::string_view kind_of(int32_t code) {
   switch (code) {
-    case AJ_CANCELLED: return "KeyboardInterrupt";
-    case AJ_OUT_OF_RANGE: return "IndexError";
-    case AJ_WRONG_TYPE: return "TypeError";
-    case AJ_UNIMPLEMENTED: return "NotImplementedError";
-    case AJ_OUT_OF_MEMORY: return "OutOfMemoryError";
-    default: return "RuntimeError";
+    case AJ_CANCELLED:
+      return "KeyboardInterrupt";
+    case AJ_OUT_OF_RANGE:
+      return "IndexError";
+    case AJ_WRONG_TYPE:
+      return "TypeError";
+    case AJ_UNIMPLEMENTED:
+      return "NotImplementedError";
+    case AJ_OUT_OF_MEMORY:
+      return "OutOfMemoryError";
+    default:
+      return "RuntimeError";
   }
 }
 
@@ -32,12 +40,18 @@ void append_number(std::string& out, T v) {
 
 }  // namespace
 
-aj_status* make_status(int32_t code, std::string_view kind, std::string_view message, const char* file, uint64_t line) {
+aj_status* make_status(int32_t code, std::string_view kind, std::string_view message,
+                       const char* file, uint64_t line) {
   try {
     std::string where;
     if (file && *file) where = text(file, ":", line);
     if (kind.empty()) kind = kind_of(code);
-    return new aj_status{code == AJ_OK ? int32_t(AJ_UNKNOWN) : code, false, std::string(kind), std::string(message), where, nullptr};
+    return new aj_status{code == AJ_OK ? int32_t(AJ_UNKNOWN) : code,
+                         false,
+                         std::string(kind),
+                         std::string(message),
+                         where,
+                         nullptr};
   } catch (...) {
     return &no_memory;
   }
@@ -51,9 +65,12 @@ void free_status(aj_status* s) {
   }
 }
 
-aj_status* refuse_words(std::string_view who, std::string_view what, uint64_t unknown, uint64_t reserved) {
+aj_status* refuse_words(std::string_view who, std::string_view what, uint64_t unknown,
+                        uint64_t reserved) {
   std::string at = text(who, ": ", what, what.empty() ? "" : ": ");
-  if (unknown) return fail(AJ_UNIMPLEMENTED, at, "this libadjoin does not know the flags ", unknown, "; is it older than the headers?");
+  if (unknown)
+    return fail(AJ_UNIMPLEMENTED, at, "this libadjoin does not know the flags ", unknown,
+                "; is it older than the headers?");
   return fail(AJ_INVALID_ARGUMENT, at, "a reserved word is ", reserved, "; it must be 0");
 }
 
@@ -104,23 +121,40 @@ const T& at(const void* p) {
 
 void append_part(std::string& out, Part kind, const void* p) {
   switch (kind) {
-    case Part::chars: return append(out, static_cast<const char*>(p));
-    case Part::pointer: return append(out, at<const char*>(p));
-    case Part::string: return append(out, at<std::string>(p));
-    case Part::view: return append(out, at<std::string_view>(p));
-    case Part::str: return append(out, at<aj_str>(p));
-    case Part::dtype: return append(out, at<DLDataType>(p));
-    case Part::device: return append(out, at<DLDevice>(p));
-    case Part::shape: return append(out, at<std::span<const int64_t>>(p));
-    case Part::real: return append(out, at<double>(p));
-    case Part::i1: return append(out, at<int8_t>(p));
-    case Part::i2: return append(out, at<int16_t>(p));
-    case Part::i4: return append(out, at<int32_t>(p));
-    case Part::i8: return append(out, at<int64_t>(p));
-    case Part::u1: return append(out, at<uint8_t>(p));
-    case Part::u2: return append(out, at<uint16_t>(p));
-    case Part::u4: return append(out, at<uint32_t>(p));
-    case Part::u8: return append(out, at<uint64_t>(p));
+    case Part::chars:
+      return append(out, static_cast<const char*>(p));
+    case Part::pointer:
+      return append(out, at<const char*>(p));
+    case Part::string:
+      return append(out, at<std::string>(p));
+    case Part::view:
+      return append(out, at<std::string_view>(p));
+    case Part::str:
+      return append(out, at<aj_str>(p));
+    case Part::dtype:
+      return append(out, at<DLDataType>(p));
+    case Part::device:
+      return append(out, at<DLDevice>(p));
+    case Part::shape:
+      return append(out, at<std::span<const int64_t>>(p));
+    case Part::real:
+      return append(out, at<double>(p));
+    case Part::i1:
+      return append(out, at<int8_t>(p));
+    case Part::i2:
+      return append(out, at<int16_t>(p));
+    case Part::i4:
+      return append(out, at<int32_t>(p));
+    case Part::i8:
+      return append(out, at<int64_t>(p));
+    case Part::u1:
+      return append(out, at<uint8_t>(p));
+    case Part::u2:
+      return append(out, at<uint16_t>(p));
+    case Part::u4:
+      return append(out, at<uint32_t>(p));
+    case Part::u8:
+      return append(out, at<uint64_t>(p));
   }
 }
 
@@ -132,7 +166,8 @@ std::string text_of(const Part* kinds, const void* const* parts, size_t n) {
   return out;
 }
 
-aj_status* fail_of(int32_t code, std::string_view kind, const Part* kinds, const void* const* parts, size_t n) {
+aj_status* fail_of(int32_t code, std::string_view kind, const Part* kinds, const void* const* parts,
+                   size_t n) {
   return make_status(code, kind, text_of(kinds, parts, n));
 }
 

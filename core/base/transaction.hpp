@@ -1,5 +1,5 @@
-// core/base/transaction.hpp: what a plugin's init has registered so far, as those see it who register at once and may have to
-// take it back.
+// core/base/transaction.hpp: what a plugin's init has registered so far, as those see it who
+// register at once and may have to take it back.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,5 +1,6 @@
-// core/call/alike.cpp: pointwise ops on few elements of dense tensors that are alike, and numbers beside them: what small
-// networks are made of. Nothing is looked for: one walk over one dimension, on this thread. All else is run_planned's.
+// core/call/alike.cpp: pointwise ops on few elements of dense tensors that are alike, and numbers
+// beside them: what small networks are made of. Nothing is looked for: one walk over one dimension,
+// on this thread. All else is run_planned's.
 #include <cstring>
 
 #include "core/base/marks.hpp"
@@ -12,18 +13,20 @@ namespace {
 
 constexpr int kOperands = 4;  // the output's and those of an op with alike_classes
 
-// The call, its plan of one dimension, and what that points at. Filled in place, each field once and whole: a kernel that
-// reads a word which was just written in parts waits for it.
+// The call, its plan of one dimension, and what that points at. Filled in place, each field once
+// and whole: a kernel that reads a word which was just written in parts waits for it.
 struct Straight {
   Frame frame;
   aj_plan plan;
   aj_operand ops[kOperands];
   int64_t size, steps[kOperands];
   alignas(16) char numbers[kOperands][16];
-  Straight(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs) : frame(op, keys, args, nargs, 1) {}
+  Straight(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs)
+      : frame(op, keys, args, nargs, 1) {}
 };
 
-[[gnu::always_inline]] inline void put_tensor(Straight* s, int at, aj_tensor* t, int64_t step, uint32_t flags) {
+[[gnu::always_inline]] inline void put_tensor(Straight* s, int at, aj_tensor* t, int64_t step,
+                                              uint32_t flags) {
   aj_operand& o = s->ops[at];
   void* data = t->dl.data;
   o.data = data;
@@ -35,8 +38,10 @@ struct Straight {
 }
 
 bool put_number(Straight* s, int at, const aj_value& v, const aj_tensor* first, int work) {
-  bool floats = dt(priv(first).dtype).cls == AJ_CLASS_FLOAT && !(priv(first).flags & kWrappedNumber);
-  if (!floats || (v.tag != AJ_FLOAT && v.tag != AJ_INT && v.tag != AJ_BOOL && v.tag != AJ_NONE)) return false;
+  bool floats =
+      dt(priv(first).dtype).cls == AJ_CLASS_FLOAT && !(priv(first).flags & kWrappedNumber);
+  if (!floats || (v.tag != AJ_FLOAT && v.tag != AJ_INT && v.tag != AJ_BOOL && v.tag != AJ_NONE))
+    return false;
   aj_operand& o = s->ops[at];
   o.data = v.tag == AJ_NONE ? nullptr : s->numbers[at];
   o.strides = &s->steps[at];
@@ -48,15 +53,18 @@ bool put_number(Straight* s, int at, const aj_value& v, const aj_tensor* first, 
   return true;
 }
 
-[[gnu::always_inline]] inline bool is_alike(const aj_tensor* t, const aj_tensor* first, int dtype, const Device* d) {
-  if (priv(t).dtype != dtype || !is_dense(t) || device(t) != d || t->dl.ndim != first->dl.ndim) return false;
+[[gnu::always_inline]] inline bool is_alike(const aj_tensor* t, const aj_tensor* first, int dtype,
+                                            const Device* d) {
+  if (priv(t).dtype != dtype || !is_dense(t) || device(t) != d || t->dl.ndim != first->dl.ndim)
+    return false;
   for (int i = 0; i < first->dl.ndim; i++)
     if (t->dl.shape[i] != first->dl.shape[i]) return false;
   return true;
 }
 
 // Operand `at` as it is given; false: it is not alike.
-[[gnu::always_inline]] inline bool put(Straight* s, int at, const aj_value& v, const aj_tensor* first, Device* d, int work) {
+[[gnu::always_inline]] inline bool put(Straight* s, int at, const aj_value& v,
+                                       const aj_tensor* first, Device* d, int work) {
   if (__builtin_expect(v.tag != AJ_TENSOR, 0)) return put_number(s, at, v, first, work);
   int dtype = priv(first).dtype;
   if (v.v.tensor != first && !is_alike(v.v.tensor, first, dtype, d)) return false;
@@ -64,7 +72,8 @@ bool put_number(Straight* s, int at, const aj_value& v, const aj_tensor* first, 
   return true;
 }
 
-[[gnu::always_inline]] inline void put_plan(Straight* s, uint32_t nops, int work, bool same, int64_t numel) {
+[[gnu::always_inline]] inline void put_plan(Straight* s, uint32_t nops, int work, bool same,
+                                            int64_t numel) {
   aj_plan& p = s->plan;
   const aj_operand& last = s->ops[nops - 1];
   p.struct_size = sizeof p;
@@ -88,8 +97,10 @@ inline aj_status* new_result(const aj_tensor* first, Device* d, int dtype, aj_te
   return __builtin_expect(*out != nullptr, 1) ? nullptr : no_tensor_memory();
 }
 
-// May the given result be written while the operands are read, element by element? As a new one would be, or one of them.
-bool may_write(const Straight& s, uint32_t nops, aj_tensor* target, const aj_tensor* first, int result, const Device* d) {
+// May the given result be written while the operands are read, element by element? As a new one
+// would be, or one of them.
+bool may_write(const Straight& s, uint32_t nops, aj_tensor* target, const aj_tensor* first,
+               int result, const Device* d) {
   if (!is_alike(target, first, result, d)) return false;
   for (uint32_t i = 1; i < nops; i++) {
     const aj_tensor* t = s.ops[i].tensor;
@@ -99,16 +110,17 @@ bool may_write(const Straight& s, uint32_t nops, aj_tensor* target, const aj_ten
   return true;
 }
 
-// May the elements be left to one call on this thread? What run_plan would take them for is too little to park a frontend's lock
-// or to wake another thread.
+// May the elements be left to one call on this thread? What run_plan would take them for is too
+// little to park a frontend's lock or to wake another thread.
 inline bool few(const aj_op* op, int64_t numel) {
-  return uint64_t(numel - 1) < 4096 && uint64_t(numel) * (uint64_t(op->cost) + 100 * 8 * kOperands) <= 6'000'000;
+  return uint64_t(numel - 1) < 4096 &&
+         uint64_t(numel) * (uint64_t(op->cost) + 100 * 8 * kOperands) <= 6'000'000;
 }
 
 }  // namespace
 
-aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                         uint32_t nrets) {
+aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args,
+                         uint32_t nargs, aj_value* rets, uint32_t nrets) {
   if (!(k->flags & kKernelPlain) || args[0].tag != AJ_TENSOR)
     return run_planned(op, k, keys, args, nargs, rets, nrets);
   aj_tensor* first = args[0].v.tensor;
@@ -117,8 +129,9 @@ aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_val
   const int result = op->alike_bool ? int(AJ_DT_BOOL) : dtype;
   bool half = dtype == AJ_DT_FLOAT16 || dtype == AJ_DT_BFLOAT16;
   const int work = half && (k->flags & AJ_KERNEL_CASTS) ? int(AJ_DT_FLOAT32) : dtype;
-  if (!(op->alike_classes >> dt(dtype).cls & 1) || !is_dense(first) || first->dl.ndim > kInlineDims || !d->host() ||
-      !few(op, priv(first).numel) || (k->dtypes && !(k->dtypes >> work & 1)))
+  if (!(op->alike_classes >> dt(dtype).cls & 1) || !is_dense(first) ||
+      first->dl.ndim > kInlineDims || !d->host() || !few(op, priv(first).numel) ||
+      (k->dtypes && !(k->dtypes >> work & 1)))
     return run_planned(op, k, keys, args, nargs, rets, nrets);
 
   Straight s(op, keys, args, nargs);
@@ -135,7 +148,8 @@ aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_val
   aj_tensor* made = nullptr;
   if (__builtin_expect(rets[0].tag != AJ_NONE, 0)) {
     made = rets[0].v.tensor;
-    if (!may_write(s, n + 1, made, first, result, d)) return run_planned(op, k, keys, args, nargs, rets, nrets);
+    if (!may_write(s, n + 1, made, first, result, d))
+      return run_planned(op, k, keys, args, nargs, rets, nrets);
     retain(made);
     if (made == first) s.frame.call.flags |= AJ_CALL_IN_PLACE;
   }

@@ -1,4 +1,5 @@
-// core/call/call.cpp: the life of a call: keys, kernel, run, record. Everything rare stands in slow.cpp.
+// core/call/call.cpp: the life of a call: keys, kernel, run, record. Everything rare stands in
+// slow.cpp.
 #include "core/op/call.hpp"
 
 #include <utility>
@@ -14,8 +15,10 @@
 namespace adjoin {
 namespace {
 
-// The OR of the tensors' keys, and of their flags; *odd becomes other than 0 if an argument needs a conversion.
-inline uint64_t look_at(const aj_op* op, const aj_value* args, uint32_t nargs, uint32_t* flags, uint32_t* odd) {
+// The OR of the tensors' keys, and of their flags; *odd becomes other than 0 if an argument needs a
+// conversion.
+inline uint64_t look_at(const aj_op* op, const aj_value* args, uint32_t nargs, uint32_t* flags,
+                        uint32_t* odd) {
   uint64_t keys = 0;
   uint32_t all = 0, tensors = 0, bad = 0;
   for (uint32_t i = 0; i < nargs; i++) {
@@ -46,14 +49,16 @@ int64_t dims_of_first(const aj_op* op, const aj_value* args) {
   return args[0].v.tensors[0]->dl.ndim + op->dim_extra;
 }
 
-// Few arguments where nothing but dimensions that count from the end is to be changed: the commonest look.
+// Few arguments where nothing but dimensions that count from the end is to be changed: the
+// commonest look.
 struct CountedBack {
   static constexpr uint32_t kMost = 6;
   aj_value args[kMost];
   int64_t ints[kMost];
   CountedBack() {}  // nothing is initialised
   bool take(const aj_op* op, const aj_value* from, uint32_t nargs) {
-    int64_t ndim = (from[0].tag == AJ_TENSOR ? from[0].v.tensor->dl.ndim : dims_of(from, nargs)) + op->dim_extra;
+    int64_t ndim = (from[0].tag == AJ_TENSOR ? from[0].v.tensor->dl.ndim : dims_of(from, nargs)) +
+                   op->dim_extra;
     if (op->checks_dtypes || nargs > kMost || ndim == 0) return false;
     for (uint32_t i = 0; i < nargs; i++) copy_value(&args[i], from[i]);
     auto front = [ndim](int64_t* d) {
@@ -78,9 +83,10 @@ struct CountedBack {
   }
 };
 
-// Dimensions that count from the front and are there, sizes that are not negative, and tensors of the dtypes asked for: nothing is
-// to be changed.
-[[gnu::always_inline]] inline bool is_settled(const aj_op* op, const aj_value* args, uint32_t nargs) {
+// Dimensions that count from the front and are there, sizes that are not negative, and tensors of
+// the dtypes asked for: nothing is to be changed.
+[[gnu::always_inline]] inline bool is_settled(const aj_op* op, const aj_value* args,
+                                              uint32_t nargs) {
   for (uint32_t left = op->size_params; left; left &= left - 1) {
     const aj_value& v = args[__builtin_ctz(left)];
     if (v.tag == AJ_INT && v.v.i < 0) return false;
@@ -98,7 +104,8 @@ struct CountedBack {
   if (op->checks_dtypes)
     for (uint32_t i = 0; i < nargs; i++) {
       if (args[i].tag == AJ_TENSORS) return false;
-      if (args[i].tag == AJ_TENSOR && !(op->dtypes_ok[i] >> priv(args[i].v.tensor).dtype & 1)) return false;
+      if (args[i].tag == AJ_TENSOR && !(op->dtypes_ok[i] >> priv(args[i].v.tensor).dtype & 1))
+        return false;
     }
   return true;
 }
@@ -117,19 +124,22 @@ struct Running {
 inline RunFn run_of(const aj_op* op) { return op->run.load(std::memory_order_relaxed); }
 
 // Served elsewhere, or an error; recorded as the op that it is.
-[[gnu::cold, gnu::noinline]] aj_status* without_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
+[[gnu::cold, gnu::noinline]] aj_status* without_kernel(aj_op* op, const aj_value* args,
+                                                       uint32_t nargs, aj_value* rets,
                                                        uint32_t nrets, bool rec) {
   AJ_TRY(missing_kernel(op, args, nargs, rets, nrets));
-  return rec ? record(op, op->vjp.load(std::memory_order_acquire), args, nargs, rets, nrets) : nullptr;
+  return rec ? record(op, op->vjp.load(std::memory_order_acquire), args, nargs, rets, nrets)
+             : nullptr;
 }
 
-// A kernel declined the call, by can_run or, before it wrote anything, by AJ_UNIMPLEMENTED: the next one serves, or it is as
-// if there were none. Nobody does: the first one's word stands.
-[[gnu::cold, gnu::noinline]] aj_status* after_failure(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
+// A kernel declined the call, by can_run or, before it wrote anything, by AJ_UNIMPLEMENTED: the
+// next one serves, or it is as if there were none. Nobody does: the first one's word stands.
+[[gnu::cold, gnu::noinline]] aj_status* after_failure(aj_op* op, const aj_value* args,
+                                                      uint32_t nargs, aj_value* rets,
                                                       uint32_t nrets, aj_status* failed) {
   NoGrad off;  // the next may be the body
   const Kernel* by;
-  for (aj_status* s = failed; s; ) {
+  for (aj_status* s = failed; s;) {
     if (!is_declined(s, &by)) {
       if (s != failed) free_status(failed);
       return s;
@@ -146,13 +156,15 @@ inline RunFn run_of(const aj_op* op) { return op->run.load(std::memory_order_rel
   return s;
 }
 
-inline aj_status* serve(aj_op* op, const Kernel* k, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+inline aj_status* serve(aj_op* op, const Kernel* k, const aj_value* args, uint32_t nargs,
+                        aj_value* rets, uint32_t nrets) {
   aj_status* s = run_of(op)(op, k, 0, args, nargs, rets, nrets);
   return __builtin_expect(!s, 1) ? nullptr : after_failure(op, args, nargs, rets, nrets, s);
 }
 
 // Runs on the backend; `keys` holds backend bits only. Recording is decided.
-aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec) {
+aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+               uint32_t nrets, bool rec) {
   Running running(op);
   if (__builtin_expect((keys & (keys - 1)) != 0, 0)) {
     AJ_TRY(one_backend(op, args, nargs, &keys));
@@ -173,7 +185,8 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
   }
   if (op->kind == Kind::view && op->infer) {
     AJ_TRY(run_of(op)(op, k, 0, args, nargs, rets, nrets));
-    bool copied = op->has_body && priv(rets[0].v.tensor).storage != priv(args[0].v.tensor).storage;  // its body recorded
+    bool copied = op->has_body && priv(rets[0].v.tensor).storage !=
+                                      priv(args[0].v.tensor).storage;  // its body recorded
     return copied ? nullptr : record_view(op, args, nargs, rets, nrets);
   }
   if (op->has_body && !op->vjp.load(std::memory_order_acquire))  // the body records by itself
@@ -190,8 +203,8 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
   return s;
 }
 
-aj_status* run_keeping_order(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
-                             bool rec) {
+aj_status* run_keeping_order(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
+                             aj_value* rets, uint32_t nrets, bool rec) {
   return keep_order(op, keys, args, nargs, rets, nrets, rec, run);
 }
 
@@ -202,20 +215,27 @@ inline aj_status* owned(aj_status* s, aj_value* rets, uint32_t nrets) {
   return s;
 }
 
-[[gnu::noinline]] aj_status* call_keys(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
-                                       aj_value* rets, uint32_t nrets) {
+[[gnu::noinline]] aj_status* call_keys(aj_op* op, uint64_t keys, uint32_t flags,
+                                       const aj_value* args, uint32_t nargs, aj_value* rets,
+                                       uint32_t nrets) {
   bool rec = (keys & kAutogradKey) && !tls.grad_off;
   keys &= ~kAutogradKey;
   bool writes = op->writes;
   for (uint32_t i = 0; i < nrets; i++) writes |= rets[i].tag != AJ_NONE;
   if (__builtin_expect(keys >> 24 != 0, 0))
-    return owned(boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets, writes), rets, nrets);
+    return owned(boxed(op, keys | (rec ? kAutogradKey : 0), args, nargs, rets, nrets, writes), rets,
+                 nrets);
   if (__builtin_expect(flags & AJ_TENSOR_FREE_ORDER, 0)) {
-    if (!keeps_order(op, args, nargs)) AJ_TRY(settle_orders(args, nargs));
-    else if (writes) return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run_keeping_order), rets, nrets);
-    else return run_keeping_order(op, keys, args, nargs, rets, nrets, rec);
+    if (!keeps_order(op, args, nargs))
+      AJ_TRY(settle_orders(args, nargs));
+    else if (writes)
+      return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run_keeping_order), rets,
+                   nrets);
+    else
+      return run_keeping_order(op, keys, args, nargs, rets, nrets, rec);
   }
-  if (__builtin_expect(writes, 0)) return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run), rets, nrets);
+  if (__builtin_expect(writes, 0))
+    return owned(call_writing(op, keys, args, nargs, rets, nrets, rec, run), rets, nrets);
   return run(op, keys, args, nargs, rets, nrets, rec);
 }
 
@@ -224,27 +244,31 @@ inline uint64_t keys_now(const aj_op* op, uint64_t keys) {
 }
 
 // Arguments that need a conversion, a default or a look.
-[[gnu::noinline]] aj_status* call_settled(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
-                                          aj_value* rets, uint32_t nrets) {
+[[gnu::noinline]] aj_status* call_settled(aj_op* op, uint64_t keys, uint32_t flags,
+                                          const aj_value* args, uint32_t nargs, aj_value* rets,
+                                          uint32_t nrets) {
   Settled settled;
   AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
   return call_keys(op, keys_now(op, keys), flags, args, nargs, rets, nrets);
 }
 
-aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
-                              aj_value* rets, uint32_t nrets);
+aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args,
+                             uint32_t nargs, aj_value* rets, uint32_t nrets);
 
 // What a call is once nothing about its arguments is to be changed.
-[[gnu::always_inline]] inline aj_status* call_ready(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
+[[gnu::always_inline]] inline aj_status* call_ready(aj_op* op, uint64_t keys, uint32_t flags,
+                                                    const aj_value* args, uint32_t nargs,
                                                     aj_value* rets, uint32_t nrets) {
   keys = keys_now(op, keys);
   // One backend, nothing recorded, nothing above it, a new result, in the order that users see.
-  bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 && rets[0].tag == AJ_NONE && !op->writes &&
-               !(flags & AJ_TENSOR_FREE_ORDER);
+  bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 &&
+               rets[0].tag == AJ_NONE && !op->writes && !(flags & AJ_TENSOR_FREE_ORDER);
   Running running(op);
-  const Kernel* k = plain ? op->table[__builtin_ctzll(keys)].load(std::memory_order_acquire) : nullptr;
+  const Kernel* k =
+      plain ? op->table[__builtin_ctzll(keys)].load(std::memory_order_acquire) : nullptr;
   if (__builtin_expect(!k, 0)) {
-    if (!plain || op->kind != Kind::view) return call_keys(op, keys, flags, args, nargs, rets, nrets);
+    if (!plain || op->kind != Kind::view)
+      return call_keys(op, keys, flags, args, nargs, rets, nrets);
     k = &op->body_kernel;  // its shape is all
   }
   AJ_MARK(keys);
@@ -255,26 +279,33 @@ aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags, const aj_
 
 }  // namespace
 
-aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) try {
+aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_value* rets,
+                uint32_t nrets) try {
   AJ_MARK(before);
   aj_op* op = const_cast<aj_op*>(const_op);
-  if (__builtin_expect(nargs > op->nparams, 0)) return call_settled(op, 0, 0, args, nargs, rets, nrets);  // which refuses
+  if (__builtin_expect(nargs > op->nparams, 0))
+    return call_settled(op, 0, 0, args, nargs, rets, nrets);  // which refuses
   uint32_t flags, odd;
   uint64_t keys = look_at(op, args, nargs, &flags, &odd);
-  if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0)) AJ_TRY(refresh_views(args, nargs, &keys));
+  if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0))
+    AJ_TRY(refresh_views(args, nargs, &keys));
   bool complete = nargs == op->nparams && nrets == op->nresults;
-  if (__builtin_expect(!complete || odd, 0)) return call_settled(op, keys, flags, args, nargs, rets, nrets);
+  if (__builtin_expect(!complete || odd, 0))
+    return call_settled(op, keys, flags, args, nargs, rets, nrets);
   if (op->has_look && __builtin_expect(!is_settled(op, args, nargs), 0))
     return call_counted_back(op, keys, flags, args, nargs, rets, nrets);
   return call_ready(op, keys, flags, args, nargs, rets, nrets);
 } catch (const std::bad_alloc&) {
-  return make_status(AJ_OUT_OF_MEMORY, {}, text(const_op->schema.ident, ": the system has no memory for what libadjoin itself needs"));
+  return make_status(
+      AJ_OUT_OF_MEMORY, {},
+      text(const_op->schema.ident, ": the system has no memory for what libadjoin itself needs"));
 }
 
 namespace {
 
-[[gnu::noinline]] aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args, uint32_t nargs,
-                                               aj_value* rets, uint32_t nrets) {
+[[gnu::noinline]] aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags,
+                                               const aj_value* args, uint32_t nargs, aj_value* rets,
+                                               uint32_t nrets) {
   CountedBack back;
   if (!back.take(op, args, nargs)) return call_settled(op, keys, flags, args, nargs, rets, nrets);
   return call_ready(op, keys, flags, back.args, nargs, rets, nrets);
@@ -282,14 +313,17 @@ namespace {
 
 }  // namespace
 
-aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* args, uint32_t nargs, aj_value* rets,
-                      uint32_t nrets) {
+aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* args, uint32_t nargs,
+                      aj_value* rets, uint32_t nrets) {
   aj_op* op = const_cast<aj_op*>(const_op);
   Settled settled;
   AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
   uint32_t flags, odd;
-  uint64_t now = look_at(op, args, nargs, &flags, &odd);  // the caller may have put other tensors in
-  uint64_t keys = ((now & (kBackendKeys | kWrapKey)) | (given & (now | tls.include | kAutogradKey) & kFunctionalKeys)) & op->mask.load();
+  uint64_t now =
+      look_at(op, args, nargs, &flags, &odd);  // the caller may have put other tensors in
+  uint64_t keys = ((now & (kBackendKeys | kWrapKey)) |
+                   (given & (now | tls.include | kAutogradKey) & kFunctionalKeys)) &
+                  op->mask.load();
   if (!(now & kAutogradKey)) keys &= ~kAutogradKey;
   return call_keys(op, keys, flags, args, nargs, rets, nrets);
 }

@@ -1,7 +1,9 @@
-// core/call/failure.cpp: kernels that fail, throw, decline or give wrong results: what the user is told of them.
+// core/call/failure.cpp: kernels that fail, throw, decline or give wrong results: what the user is
+// told of them.
+#include "core/call/failure.hpp"
+
 #include <utility>
 
-#include "core/call/failure.hpp"
 #include "core/call/slow.hpp"
 #include "core/guest/caught.hpp"
 #include "core/guest/object.hpp"
@@ -12,8 +14,8 @@
 namespace adjoin {
 namespace {
 
-// The last error of this thread that said that a call was declined, and who declined it. As other thread-local state: see
-// tls.hpp.
+// The last error of this thread that said that a call was declined, and who declined it. As other
+// thread-local state: see tls.hpp.
 struct Declined {
   aj_status* status;
   const Kernel* by;
@@ -30,7 +32,8 @@ std::string place(const Kernel* k, const aj_call* call) {
 }
 
 std::string device_kind(const aj_call* call) {
-  return call->device.device_type ? std::string(device_kind_name(call->device.device_type)) : "device";
+  return call->device.device_type ? std::string(device_kind_name(call->device.device_type))
+                                  : "device";
 }
 
 }  // namespace
@@ -41,8 +44,10 @@ bool is_declined(const aj_status* s, const Kernel** by) {
   return s == last.status && s->code == AJ_UNIMPLEMENTED;
 }
 
-[[gnu::cold]] aj_status* kernel_failed(const aj_op* op, const Kernel* k, const aj_call* call, aj_status* s) {
-  if (k->flags & (kKernelBody | kKernelFallback)) return s;  // an op inside it has failed, or it names itself
+[[gnu::cold]] aj_status* kernel_failed(const aj_op* op, const Kernel* k, const aj_call* call,
+                                       aj_status* s) {
+  if (k->flags & (kKernelBody | kKernelFallback))
+    return s;  // an op inside it has failed, or it names itself
   if (s->code == AJ_UNIMPLEMENTED) decline(s, k);
   if (s->is_static || s->placed || s->code == AJ_CANCELLED) return s;
   const std::string name = text(op->schema.ident, ": ");
@@ -54,8 +59,9 @@ bool is_declined(const aj_status* s, const Kernel** by) {
 }
 
 [[gnu::cold]] aj_status* kernel_declines(const aj_op* op, const Kernel* k, const aj_call* call) {
-  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device_kind(call), " kernel takes this call; candidates declined: ",
-                      k->provider), k);
+  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device_kind(call),
+                      " kernel takes this call; candidates declined: ", k->provider),
+                 k);
 }
 
 static std::string providers(const Kernel* head) {
@@ -65,14 +71,19 @@ static std::string providers(const Kernel* head) {
   return all;
 }
 
-[[gnu::cold]] aj_status* nobody_takes(const aj_op* op, const Kernel* head, int compute, const aj_call* call) {
+[[gnu::cold]] aj_status* nobody_takes(const aj_op* op, const Kernel* head, int compute,
+                                      const aj_call* call) {
   std::string device = device_kind(call);
   std::string have = kernel_dtypes(op, call->device.device_type ? call->device.device_type - 1 : 0);
   if (compute >= 0 && !have.empty())
-    return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ", dt(compute).name, "; it has ", have,
-                        "; cast with .to(...)"), nullptr);
-  return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",
-                      settings.deterministic ? " in the deterministic mode" : "", "; candidates declined", providers(head)), nullptr);
+    return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ",
+                        dt(compute).name, "; it has ", have, "; cast with .to(...)"),
+                   nullptr);
+  return decline(
+      fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",
+           settings.deterministic ? " in the deterministic mode" : "", "; candidates declined",
+           providers(head)),
+      nullptr);
 }
 
 // A kernel may not throw; the core is the last place to say who did.
@@ -81,10 +92,11 @@ static std::string providers(const Kernel* head) {
 }
 
 [[gnu::cold]] aj_status* leads_back(const aj_op* op, const Kernel* k) {
-  aj_status* s = fail(AJ_INTERNAL, op->schema.ident, ": the kernel of plugin '", k->provider, "' at key '", k->key,
-                      "' leads back to itself until the stack ends; ",
-                      device_kind_peek(k->key) ? "it calls the op that it serves"
-                                               : "pass call->keys on, and leave its key in what the thread excludes");
+  aj_status* s = fail(AJ_INTERNAL, op->schema.ident, ": the kernel of plugin '", k->provider,
+                      "' at key '", k->key, "' leads back to itself until the stack ends; ",
+                      device_kind_peek(k->key)
+                          ? "it calls the op that it serves"
+                          : "pass call->keys on, and leave its key in what the thread excludes");
   if (!s->is_static) s->placed = true;
   return s;
 }
@@ -96,7 +108,8 @@ static std::string providers(const Kernel* head) {
 
 bool agrees(const Kernel* k, const aj_call* call) {
   int32_t yes = 0;
-  tell(caught(k->can_run, "can_run", [&]() -> aj_status* { return yes = k->can_run(k->self, call), nullptr; }));
+  tell(caught(k->can_run, "can_run",
+              [&]() -> aj_status* { return yes = k->can_run(k->self, call), nullptr; }));
   return yes;
 }
 
@@ -105,16 +118,19 @@ static std::string giver(const aj_op* op, const Kernel* k, const aj_call* call) 
   return op->provider.empty() ? "its body" : text("its body, of plugin '", op->provider, "',");
 }
 
-[[gnu::cold]] aj_status* wrong_results(const aj_op* op, const Kernel* k, const aj_call* call, aj_value* made, uint32_t n) {
+[[gnu::cold]] aj_status* wrong_results(const aj_op* op, const Kernel* k, const aj_call* call,
+                                       aj_value* made, uint32_t n) {
   aj_status* s = nullptr;
   for (uint32_t i = 0; i < n; i++) {
     if (made[i].tag >= AJ_TENSOR && !made[i].v.object) made[i] = none();
     const std::string& type = op->schema.results[i].type;
-    bool other = made[i].tag == AJ_OBJECT && !type.empty() && view(type_name(made[i].v.object->type)) != type;
+    bool other = made[i].tag == AJ_OBJECT && !type.empty() &&
+                 view(type_name(made[i].v.object->type)) != type;
     if (!s && (other || tag_bit(made[i].tag) & ~op->results_ok[i]))
       s = fail(AJ_INTERNAL, op->schema.ident, ": ", giver(op, k, call), " gave ",
-               other ? text("an object of type '", type_name(made[i].v.object->type), "'") : tag_name(made[i].tag), " as result ", i,
-               "; its schema is ", op->schema.text);
+               other ? text("an object of type '", type_name(made[i].v.object->type), "'")
+                     : tag_name(made[i].tag),
+               " as result ", i, "; its schema is ", op->schema.text);
   }
   for (uint32_t i = 0; s && i < n; i++) {
     release_value(made[i]);

@@ -28,7 +28,8 @@ struct HostCall {
   std::vector<std::vector<aj_tensor*>> lists;
 };
 
-aj_status* copy_arguments(Device* host, const aj_value* args, uint32_t nargs, HostCall* h, uint64_t* bytes) {
+aj_status* copy_arguments(Device* host, const aj_value* args, uint32_t nargs, HostCall* h,
+                          uint64_t* bytes) {
   h->lists.reserve(nargs);
   for (uint32_t i = 0; i < nargs; i++) {
     h->args.push_back(args[i]);
@@ -82,8 +83,8 @@ aj_status* list_back(const aj_value& made, Device* d, aj_value* ret, uint64_t* b
   return nullptr;
 }
 
-aj_status* on_host(aj_op* op, Device* d, Device* host, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
-                   uint64_t* in, uint64_t* out) {
+aj_status* on_host(aj_op* op, Device* d, Device* host, const aj_value* args, uint32_t nargs,
+                   aj_value* rets, uint32_t nrets, uint64_t* in, uint64_t* out) {
   NoGrad off;
   HostCall h;
   AJ_TRY(copy_arguments(host, args, nargs, &h, in));
@@ -155,50 +156,68 @@ std::string remedy(const aj_op* op, std::string_view device, const aj_value* arg
 }
 
 // The body would serve but for the policy.
-bool is_kept(const aj_op* op, const std::string& device) { return op->has_body && !body_may_serve(op->schema.name, device); }
+bool is_kept(const aj_op* op, const std::string& device) {
+  return op->has_body && !body_may_serve(op->schema.name, device);
+}
 
-aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule, const std::string& missing) {
+aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule,
+                  const std::string& missing) {
   bool never = op->tags.find("fallback:never") != op->tags.npos;
   Device* host = never ? nullptr : host_fallback_device();
   std::string help;
-  if (rule.policy == FallbackPolicy::decompose && !op->has_body) help = "; the policy is to decompose it, which wants a body";
-  else if (is_kept(op, std::string(device_kind_name(d->id.device_type)))) help = text("; set_fallback('decompose', '", op->schema.name, "') lets its body serve");
+  if (rule.policy == FallbackPolicy::decompose && !op->has_body)
+    help = "; the policy is to decompose it, which wants a body";
+  else if (is_kept(op, std::string(device_kind_name(d->id.device_type))))
+    help = text("; set_fallback('decompose', '", op->schema.name, "') lets its body serve");
   else if (host && host != d)
-    help = text("; move the tensors to '", device_kind_name(host->id.device_type), "', or allow copies with ADJOIN_FALLBACK=host");
+    help = text("; move the tensors to '", device_kind_name(host->id.device_type),
+                "', or allow copies with ADJOIN_FALLBACK=host");
   if (!op->provider.empty()) help += text("; plugin '", op->provider, "' has the op");
-  if (device_kind_name(d->id.device_type) != d->plugin) help += text("; plugin '", d->plugin, "' has the device");
+  if (device_kind_name(d->id.device_type) != d->plugin)
+    help += text("; plugin '", d->plugin, "' has the device");
   return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": ", missing, help);
 }
 
 }  // namespace
 
-aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t nargs, aj_value* rets,
+                         uint32_t nrets) {
   bool copies = op->crosses_devices && op->schema.result_is_first && args[1].tag == AJ_TENSOR;
   if (copies && adjoin::device(args[1].v.tensor) != d)  // what was asked for, and no fallback
     return run_copy_across(args, nargs, rets);
   std::string device(device_kind_name(d->id.device_type));
   FallbackRule rule = fallback_rule(op->schema.name, device);
   std::string there = kernels_there(op, device), dtype = first_dtype(args, nargs);
-  std::string missing = there.empty() ? text("no plugin has a kernel for ", op->schema.name, " on ", device)
-                                      : text("no kernel for ", op->schema.name, " on ", device, " takes this call",
-                                             dtype.empty() ? "" : " of " + dtype, ": ", there);
-  missing += !op->has_body ? ", and it has no body" : is_kept(op, device) ? ", and its policy keeps its body from serving" : "";
+  std::string missing =
+      there.empty() ? text("no plugin has a kernel for ", op->schema.name, " on ", device)
+                    : text("no kernel for ", op->schema.name, " on ", device, " takes this call",
+                           dtype.empty() ? "" : " of " + dtype, ": ", there);
+  missing += !op->has_body         ? ", and it has no body"
+             : is_kept(op, device) ? ", and its policy keeps its body from serving"
+                                   : "";
   Device* host;
   AJ_TRY(serving_device(rule, d, &host));
-  if (!host || op->tags.find("fallback:never") != op->tags.npos) return refuse(op, d, rule, missing);
+  if (!host || op->tags.find("fallback:never") != op->tags.npos)
+    return refuse(op, d, rule, missing);
   if (rule.moved > rule.budget) {
     std::string line = line_text(current_line());
-    return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": ", missing, "; copies to the host have used their budget (", rule.moved,
-                " of ", rule.budget, " bytes)", line.empty() ? "" : " at " + line, remedy(op, device, args, nargs));
+    return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": ", missing,
+                "; copies to the host have used their budget (", rule.moved, " of ", rule.budget,
+                " bytes)", line.empty() ? "" : " at " + line, remedy(op, device, args, nargs));
   }
-  if (rule.policy == FallbackPolicy::warn) log_message(1, "fallback", op->schema.ident + ": " + missing + "; it runs on the host");
+  if (rule.policy == FallbackPolicy::warn)
+    log_message(1, "fallback", op->schema.ident + ": " + missing + "; it runs on the host");
   auto from = std::chrono::steady_clock::now();
   AJ_TRY(device_synchronize(d));
   uint64_t in = 0, out = 0;
   aj_status* s = on_host(op, d, host, args, nargs, rets, nrets, &in, &out);
-  uint64_t ns = uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - from).count());
+  uint64_t ns = uint64_t(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - from)
+          .count());
   fallback_note(op->schema.name, device, missing, in, out, ns);
-  if (tracing()) trace_host(op, device, std::string(device_kind_name(host->id.device_type)), missing, in + out, ns);
+  if (tracing())
+    trace_host(op, device, std::string(device_kind_name(host->id.device_type)), missing, in + out,
+               ns);
   return s;
 }
 

@@ -7,14 +7,15 @@
 
 namespace adjoin {
 
-// The call as kernels see it, and what the core keeps beside it. `call` stands first: declare() finds the rest from it.
+// The call as kernels see it, and what the core keeps beside it. `call` stands first: declare()
+// finds the rest from it.
 struct Frame {
   aj_call call;
   aj_op* op;
   Device* device;
-  aj_value made[kMaxResults];   // what the kernel fills
-  aj_value given[kMaxResults];  // out= tensors that must wait for a copy
-  std::vector<aj_value>* views; // results of a view op that returns a list
+  aj_value made[kMaxResults];    // what the kernel fills
+  aj_value given[kMaxResults];   // out= tensors that must wait for a copy
+  std::vector<aj_value>* views;  // results of a view op that returns a list
   Frame(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, uint32_t nrets);
 };
 

@@ -1,4 +1,5 @@
-// core/call/generic.cpp: ops whose infer says the outputs: views, products, convolutions; and bodies.
+// core/call/generic.cpp: ops whose infer says the outputs: views, products, convolutions; and
+// bodies.
 #include <algorithm>
 
 #include "core/call/copy.hpp"
@@ -34,7 +35,9 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   for (uint32_t i = 0; i < nrets; i++) {
     aj_value given = f->given[i];
     if (given.tag != AJ_TENSOR) continue;
-    if (f->made[i].tag != AJ_TENSOR) return fail(AJ_INTERNAL, f->op->schema.ident, ": result ", i, " is no tensor, out= was given");
+    if (f->made[i].tag != AJ_TENSOR)
+      return fail(AJ_INTERNAL, f->op->schema.ident, ": result ", i,
+                  " is no tensor, out= was given");
     aj_tensor* made = f->made[i].v.tensor;
     if (made == given.v.tensor) continue;
     AJ_TRY(check_cast(f->op, priv(made).dtype, given.v.tensor));
@@ -52,15 +55,21 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   return nullptr;
 }
 
-// A body that recorded its calls, and yet made a result with no history: by tensor_wrap, past the tape.
+// A body that recorded its calls, and yet made a result with no history: by tensor_wrap, past the
+// tape.
 [[gnu::cold]] aj_status* check_history(const Frame* f, uint32_t i) {
   const aj_tensor* made = f->made[i].v.tensor;
   const aj_op* op = f->op;
-  if (tls.grad_off || requires_grad(made) || !(op->grad_results >> i & 1) || !can_require_grad(priv(made).dtype)) return nullptr;
+  if (tls.grad_off || requires_grad(made) || !(op->grad_results >> i & 1) ||
+      !can_require_grad(priv(made).dtype))
+    return nullptr;
   for (uint32_t j = 0; j < f->call.nargs; j++)
     if (f->call.args[j].tag == AJ_TENSOR && requires_grad(f->call.args[j].v.tensor))
-      return fail(AJ_UNIMPLEMENTED, op->schema.ident, ": an argument requires grad, and the body of the op made its result by tensor_wrap, "
-                  "which the tape does not see; give the op a derivative (def_vjp), or call it inside no_grad");
+      return fail(
+          AJ_UNIMPLEMENTED, op->schema.ident,
+          ": an argument requires grad, and the body of the op made its result by tensor_wrap, "
+          "which the tape does not see; give the op a derivative (def_vjp), or call it inside "
+          "no_grad");
   return nullptr;
 }
 
@@ -70,7 +79,8 @@ aj_status* run_body(Frame* f, const Kernel* k, aj_value* rets, uint32_t nrets) {
   AJ_TRY(check_results(f->op, k, &f->call, f->made, nrets));
   if (!tls.grad_off)
     for (uint32_t i = 0; i < nrets; i++)
-      if (__builtin_expect(f->made[i].tag == AJ_TENSOR && !is_strided(f->made[i].v.tensor), 0)) AJ_TRY(check_history(f, i));
+      if (__builtin_expect(f->made[i].tag == AJ_TENSOR && !is_strided(f->made[i].v.tensor), 0))
+        AJ_TRY(check_history(f, i));
   AJ_TRY(hand_out(f, rets, nrets));
   cleaner.done = true;
   return nullptr;
@@ -78,7 +88,9 @@ aj_status* run_body(Frame* f, const Kernel* k, aj_value* rets, uint32_t nrets) {
 
 uint64_t bytes_of(const aj_value* v, uint32_t n) {
   uint64_t bytes = 0;
-  auto add = [&](aj_tensor* t) { bytes += t ? uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes : 0; };
+  auto add = [&](aj_tensor* t) {
+    bytes += t ? uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes : 0;
+  };
   for (uint32_t i = 0; i < n; i++) {
     if (v[i].tag == AJ_TENSOR) add(v[i].v.tensor);
     if (v[i].tag == AJ_TENSORS) std::for_each_n(v[i].v.tensors, v[i].aux, add);
@@ -90,7 +102,8 @@ uint64_t bytes_of(const aj_value* v, uint32_t n) {
 [[gnu::cold, gnu::noinline]] aj_status* look_at_declared(const Frame& f, uint32_t nrets) {
   for (uint32_t i = 0; i < nrets; i++)
     if (f.made[i].tag != AJ_TENSOR && f.op->results_ok[i] == tag_bit(AJ_TENSOR))
-      return fail(AJ_INTERNAL, f.op->schema.ident, ": its infer", f.op->provider.empty() ? "" : text(", of plugin '", f.op->provider, "',"),
+      return fail(AJ_INTERNAL, f.op->schema.ident, ": its infer",
+                  f.op->provider.empty() ? "" : text(", of plugin '", f.op->provider, "',"),
                   " has declared no result ", i, "; its schema is ", f.op->schema.text);
   return nullptr;
 }
@@ -120,8 +133,8 @@ constexpr uint32_t kDeepest = 256;  // some 3 KiB each: threads of 1 MiB have ro
 
 }  // namespace
 
-aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                       uint32_t nrets) {
+aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
+                       uint32_t nargs, aj_value* rets, uint32_t nrets) {
   Deeper deeper;
   if (__builtin_expect(tls.depth > kDeepest, 0))
     return fail(AJ_INTERNAL, op->schema.ident, ": ", kDeepest, " calls inside each other: its ",
@@ -132,10 +145,12 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   f.call.device = f.device->id;
   AJ_TRY(set_stream(f.device, &f.call));
   if (head->flags & kKernelBody) return run_body(&f, head, rets, nrets);
-  if (!f.device->host()) AJ_TRY(check_devices(op, f.device, args, nargs));  // two of one kind have one key
+  if (!f.device->host())
+    AJ_TRY(check_devices(op, f.device, args, nargs));  // two of one kind have one key
   if (f.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
   Cleaner cleaner{&f};
-  if (op->writes && op->schema.result_is_first && !(op->flags & AJ_OP_ALLOCATES)) {  // the kernel writes the argument
+  if (op->writes && op->schema.result_is_first &&
+      !(op->flags & AJ_OP_ALLOCATES)) {  // the kernel writes the argument
     retain(args[0].v.tensor);
     f.made[0] = value(args[0].v.tensor);
   }
@@ -165,9 +180,10 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   return nullptr;
 }
 
-aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                    uint32_t nrets) {
-  if (head && (head->flags & kKernelBody) && !op->infer) return run_generic(op, head, keys, args, nargs, rets, nrets);
+aj_status* run_view(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
+                    uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  if (head && (head->flags & kKernelBody) && !op->infer)
+    return run_generic(op, head, keys, args, nargs, rets, nrets);
   Frame f(op, keys, args, nargs, nrets);
   f.device = device(args[0].v.tensor);
   f.call.device = f.device->id;

@@ -1,4 +1,5 @@
-// core/call/host_copy.cpp: copy_ where a device has no kernel for it: its memory is arranged on the host.
+// core/call/host_copy.cpp: copy_ where a device has no kernel for it: its memory is arranged on the
+// host.
 #include "core/call/copy.hpp"
 #include "core/op/call.hpp"
 #include "core/op/registry.hpp"
@@ -6,7 +7,8 @@
 namespace adjoin {
 namespace {
 
-// The bytes from a tensor's first element to its last, on the host, where a tensor of the same strides lies in them.
+// The bytes from a tensor's first element to its last, on the host, where a tensor of the same
+// strides lies in them.
 class Image {
  public:
   aj_status* take(aj_tensor* of, Device* host) {
@@ -15,13 +17,15 @@ class Image {
     const DType& type = dt(priv(of).dtype);
     int64_t before = 0, after = 0;
     for (int d = 0; d < of->dl.ndim && priv(of).numel; d++)
-      (of->dl.strides[d] < 0 ? before : after) += (of->dl.shape[d] - 1) * of->dl.strides[d] * type.bytes;
+      (of->dl.strides[d] < 0 ? before : after) +=
+          (of->dl.shape[d] - 1) * of->dl.strides[d] * type.bytes;
     first_ = bytes_of(of, before);
     size_ = priv(of).numel ? after - before + type.bytes : 0;
     AJ_TRY(tensor_new(host, dt(AJ_DT_UINT8), {&size_, 1}, bytes_.out()));
     AJ_TRY(device_synchronize(device(of)));
     if (size_) AJ_TRY(device_copy(bytes_of(bytes_.get()), first_, uint64_t(size_)));
-    return tensor_alias(bytes_.get(), type, shape(of), strides(of), place(bytes_.get()) - before, tensor_.out());
+    return tensor_alias(bytes_.get(), type, shape(of), strides(of), place(bytes_.get()) - before,
+                        tensor_.out());
   }
   aj_tensor* tensor() const { return tensor_.get(); }
   aj_status* put_back() {

@@ -1,4 +1,5 @@
-// core/call/order.cpp: tensors that lie channels-last for speed, run as they are and brought to C order when seen.
+// core/call/order.cpp: tensors that lie channels-last for speed, run as they are and brought to C
+// order when seen.
 #include "core/call/order.hpp"
 
 #include <algorithm>
@@ -18,7 +19,9 @@ constexpr int64_t kWorthIt = 4096;  // elements; below, a call costs more than t
 
 // Guards a tensor's strides, memory and flag while another thread may settle it.
 std::atomic<uint8_t> stripes[64];
-std::atomic<uint8_t>& stripe(const aj_tensor* t) { return stripes[reinterpret_cast<uintptr_t>(t) >> 6 & 63]; }
+std::atomic<uint8_t>& stripe(const aj_tensor* t) {
+  return stripes[reinterpret_cast<uintptr_t>(t) >> 6 & 63];
+}
 
 // The same elements under an object that nobody settles; t itself once it is in C order.
 aj_status* steady(aj_tensor* t, Ref* out) {
@@ -30,7 +33,8 @@ aj_status* steady(aj_tensor* t, Ref* out) {
   return tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), place(t), out->out());
 }
 
-// A copy in C order, which is no part of what the thread is doing: neither recorded nor seen by modes.
+// A copy in C order, which is no part of what the thread is doing: neither recorded nor seen by
+// modes.
 aj_status* in_c_order(aj_tensor* from, Ref* out) {
   AJ_TRY(tensor_new(device(from), dt(priv(from).dtype), shape(from), out->out()));
   uint64_t include = std::exchange(tls.include, 0);
@@ -118,7 +122,8 @@ aj_status* settle_in_place(aj_tensor* t) {
   Ref seen, turned;
   AJ_TRY(steady(t, &seen));
   if (seen.get() == t) return nullptr;
-  AJ_TRY(in_c_order(seen.get(), &turned));  // no lock is held: a frontend may let others in meanwhile
+  AJ_TRY(
+      in_c_order(seen.get(), &turned));  // no lock is held: a frontend may let others in meanwhile
   SpinGuard guard(stripe(t));
   Storage *old = priv(seen.get()).storage, *made = priv(turned.get()).storage;
   if (!order_is_free(t) || priv(t).storage != old) return nullptr;  // somebody else was first
@@ -146,10 +151,11 @@ bool keeps_order(const aj_op* op, const aj_value* args, uint32_t nargs) {
   return op->keeps_order && !any_tensor(args, nargs, has_own_order);
 }
 
-aj_status* keep_order(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
-                      bool rec, RunStep run) {
+aj_status* keep_order(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
+                      aj_value* rets, uint32_t nrets, bool rec, RunStep run) {
   if (rec && op->has_body && !op->vjp.load(std::memory_order_acquire))
-    return run(op, keys, args, nargs, rets, nrets, true);  // it records by its own calls, which keep the order
+    return run(op, keys, args, nargs, rets, nrets,
+               true);  // it records by its own calls, which keep the order
   Steady steady;
   AJ_TRY(steady.take(args, nargs));
   aj_value made[kMaxResults];
@@ -177,13 +183,15 @@ aj_status* keep_order(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
       t->obj.flags |= AJ_TENSOR_FREE_ORDER;
     }
   }
-  return rec ? record(op, op->vjp.load(std::memory_order_acquire), args, nargs, rets, nrets) : nullptr;
+  return rec ? record(op, op->vjp.load(std::memory_order_acquire), args, nargs, rets, nrets)
+             : nullptr;
 }
 
 void choose_order(Frame* f) {
   if (!settings.free_order || f->made[0].tag != AJ_TENSOR) return;
   aj_tensor* t = f->made[0].v.tensor;
-  if (t->dl.ndim != 4 || !is_dense(t) || priv(t).numel < kWorthIt || f->call.flags & AJ_CALL_META) return;
+  if (t->dl.ndim != 4 || !is_dense(t) || priv(t).numel < kWorthIt || f->call.flags & AJ_CALL_META)
+    return;
   int64_t *n = t->dl.shape, *step = t->dl.strides, pixels = n[2] * n[3];
   if (n[1] == 1 || pixels == 1) return;  // both orders at once
   step[1] = 1;

@@ -32,7 +32,9 @@ void Plan::add_number(int at, const aj_value& v, int compute) {
   ops[at] = {numbers[at], strides[at], nullptr, dt(compute).dl, AJ_OPERAND_NUMBER};
 }
 
-void Plan::add_absent(int at) { ops[at] = {nullptr, strides[at], nullptr, plan.compute, AJ_OPERAND_NUMBER}; }
+void Plan::add_absent(int at) {
+  ops[at] = {nullptr, strides[at], nullptr, plan.compute, AJ_OPERAND_NUMBER};
+}
 
 void Plan::walk(std::span<const int64_t> shape, int nops) {
   int n = int(shape.size());
@@ -49,10 +51,12 @@ void Plan::walk(std::span<const int64_t> shape, int nops) {
   }
 }
 
-// Insertion sort of dimensions [from, to) by one operand's strides, others breaking ties: few dimensions, mostly in order.
+// Insertion sort of dimensions [from, to) by one operand's strides, others breaking ties: few
+// dimensions, mostly in order.
 void Plan::sort_dims(int from, int to, int by) {
   auto before = [&](int a, int b) {
-    if (strides[by][a] != strides[by][b] && strides[by][a] && strides[by][b]) return std::abs(strides[by][a]) < std::abs(strides[by][b]);
+    if (strides[by][a] != strides[by][b] && strides[by][a] && strides[by][b])
+      return std::abs(strides[by][a]) < std::abs(strides[by][b]);
     for (uint32_t i = 0; i < plan.nops; i++) {
       int64_t x = std::abs(strides[i][a]), y = std::abs(strides[i][b]);
       if (x && y && x != y) return x < y;
@@ -66,13 +70,15 @@ void Plan::sort_dims(int from, int to, int by) {
     }
 }
 
-// Joins neighbours that every operand walks as one; never across the border between reduced and kept dimensions.
+// Joins neighbours that every operand walks as one; never across the border between reduced and
+// kept dimensions.
 void Plan::coalesce(int border) {
   int out = 0, n = int(plan.ndim), reduced = int(plan.nreduced), new_reduced = reduced;
   for (int d = 1; d < n; d++) {
     bool join = d != border;
     if (join && sizes[d] != 1 && sizes[out] != 1)
-      for (uint32_t o = 0; o < plan.nops && join; o++) join = strides[o][d] == strides[o][out] * sizes[out];
+      for (uint32_t o = 0; o < plan.nops && join; o++)
+        join = strides[o][d] == strides[o][out] * sizes[out];
     if (join) {
       if (sizes[out] == 1)
         for (uint32_t o = 0; o < plan.nops; o++) strides[o][out] = strides[o][d];
@@ -102,14 +108,17 @@ void Plan::finish(bool ordered) {
     }
   }
   const aj_operand& last = ops[plan.nops - 1];
-  plan.flags = flat * uint32_t(AJ_PLAN_FLAT) | same * uint32_t(AJ_PLAN_SAME_DTYPE) | ordered * uint32_t(AJ_PLAN_ORDERED) |
+  plan.flags = flat * uint32_t(AJ_PLAN_FLAT) | same * uint32_t(AJ_PLAN_SAME_DTYPE) |
+               ordered * uint32_t(AJ_PLAN_ORDERED) |
                (!last.tensor && last.data && plan.nops > plan.nout) * uint32_t(AJ_PLAN_LAST_NUMBER);
 }
 
 namespace {
 
 template <class T>
-void put(char* to, T v) { std::memcpy(to, &v, sizeof v); }
+void put(char* to, T v) {
+  std::memcpy(to, &v, sizeof v);
+}
 
 uint16_t bfloat16_bits(float f) {
   uint32_t u;
@@ -125,7 +134,8 @@ uint16_t float16_bits(double v) {
   if (v != v) return sign | 0x7e00;
   if (size >= 65520) return sign | 0x7c00;  // half way above the largest
   const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
-  const auto steps = uint16_t(std::nearbyint(std::ldexp(size, 10 - exponent)));  // 2048 carries into the exponent
+  const auto steps =
+      uint16_t(std::nearbyint(std::ldexp(size, 10 - exponent)));  // 2048 carries into the exponent
   return sign | uint16_t(((exponent + 14) << 10) + steps);
 }
 
@@ -149,52 +159,88 @@ void store_number(char* to, int dtype, const aj_value& v) {
   double re = v.tag == AJ_FLOAT ? v.v.f : v.tag == AJ_COMPLEX ? v.v.c128[0] : double(v.v.i);
   double im = v.tag == AJ_COMPLEX ? v.v.c128[1] : 0;
   switch (dtype) {
-    case AJ_DT_BOOL: return put(to, uint8_t(re != 0 || im != 0));
-    case AJ_DT_UINT8: return put(to, integer<uint8_t>(v, re));
-    case AJ_DT_INT8: return put(to, integer<int8_t>(v, re));
-    case AJ_DT_INT16: case AJ_DT_UINT16: return put(to, integer<int16_t>(v, re));
-    case AJ_DT_INT32: case AJ_DT_UINT32: return put(to, integer<int32_t>(v, re));
-    case AJ_DT_INT64: case AJ_DT_UINT64: return put(to, integer<int64_t>(v, re));
-    case AJ_DT_FLOAT16: return put(to, float16_bits(re));
-    case AJ_DT_BFLOAT16: return put(to, bfloat16_bits(float(re)));
-    case AJ_DT_FLOAT32: return put(to, float(re));
-    case AJ_DT_FLOAT64: return put(to, re);
-    case AJ_DT_COMPLEX64: put(to, float(re)); return put(to + 4, float(im));
-    case AJ_DT_COMPLEX128: put(to, re); return put(to + 8, im);
-    default: return put(to, uint64_t(0));  // dtypes of plugins take no numbers
+    case AJ_DT_BOOL:
+      return put(to, uint8_t(re != 0 || im != 0));
+    case AJ_DT_UINT8:
+      return put(to, integer<uint8_t>(v, re));
+    case AJ_DT_INT8:
+      return put(to, integer<int8_t>(v, re));
+    case AJ_DT_INT16:
+    case AJ_DT_UINT16:
+      return put(to, integer<int16_t>(v, re));
+    case AJ_DT_INT32:
+    case AJ_DT_UINT32:
+      return put(to, integer<int32_t>(v, re));
+    case AJ_DT_INT64:
+    case AJ_DT_UINT64:
+      return put(to, integer<int64_t>(v, re));
+    case AJ_DT_FLOAT16:
+      return put(to, float16_bits(re));
+    case AJ_DT_BFLOAT16:
+      return put(to, bfloat16_bits(float(re)));
+    case AJ_DT_FLOAT32:
+      return put(to, float(re));
+    case AJ_DT_FLOAT64:
+      return put(to, re);
+    case AJ_DT_COMPLEX64:
+      put(to, float(re));
+      return put(to + 4, float(im));
+    case AJ_DT_COMPLEX128:
+      put(to, re);
+      return put(to + 8, im);
+    default:
+      return put(to, uint64_t(0));  // dtypes of plugins take no numbers
   }
 }
 
 aj_value read_number(const aj_tensor* t, double* c) {
   const void* p = t->dl.data;
-  auto get = [&]<class T>(T v) { std::memcpy(&v, p, sizeof v); return v; };
+  auto get = [&]<class T>(T v) {
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  };
   switch (priv(t).dtype) {
-    case AJ_DT_BOOL: return value(get(uint8_t()) != 0);
-    case AJ_DT_UINT8: return value(int64_t(get(uint8_t())));
-    case AJ_DT_INT8: return value(int64_t(get(int8_t())));
-    case AJ_DT_INT16: return value(int64_t(get(int16_t())));
-    case AJ_DT_INT32: return value(int64_t(get(int32_t())));
-    case AJ_DT_INT64: return value(get(int64_t()));
-    case AJ_DT_UINT16: return value(int64_t(get(uint16_t())));
-    case AJ_DT_UINT32: return value(int64_t(get(uint32_t())));
-    case AJ_DT_UINT64: return value(int64_t(get(uint64_t())));
-    case AJ_DT_FLOAT16: return value(from_float16(get(uint16_t())));
+    case AJ_DT_BOOL:
+      return value(get(uint8_t()) != 0);
+    case AJ_DT_UINT8:
+      return value(int64_t(get(uint8_t())));
+    case AJ_DT_INT8:
+      return value(int64_t(get(int8_t())));
+    case AJ_DT_INT16:
+      return value(int64_t(get(int16_t())));
+    case AJ_DT_INT32:
+      return value(int64_t(get(int32_t())));
+    case AJ_DT_INT64:
+      return value(get(int64_t()));
+    case AJ_DT_UINT16:
+      return value(int64_t(get(uint16_t())));
+    case AJ_DT_UINT32:
+      return value(int64_t(get(uint32_t())));
+    case AJ_DT_UINT64:
+      return value(int64_t(get(uint64_t())));
+    case AJ_DT_FLOAT16:
+      return value(from_float16(get(uint16_t())));
     case AJ_DT_BFLOAT16: {
       uint32_t u = uint32_t(get(uint16_t())) << 16;
       float f;
       std::memcpy(&f, &u, 4);
       return value(double(f));
     }
-    case AJ_DT_FLOAT32: return value(double(get(float())));
-    case AJ_DT_FLOAT64: return value(get(double()));
+    case AJ_DT_FLOAT32:
+      return value(double(get(float())));
+    case AJ_DT_FLOAT64:
+      return value(get(double()));
     case AJ_DT_COMPLEX64: {
       float f[2];
       std::memcpy(f, p, 8);
       c[0] = f[0], c[1] = f[1];
       break;
     }
-    case AJ_DT_COMPLEX128: std::memcpy(c, p, 16); break;
-    default: return none();
+    case AJ_DT_COMPLEX128:
+      std::memcpy(c, p, 16);
+      break;
+    default:
+      return none();
   }
   aj_value v{AJ_COMPLEX, 0, {0}};
   v.v.c128 = c;
@@ -229,7 +275,8 @@ aj_status* run_part(void* self, int64_t lo, int64_t hi) {
   for (uint32_t i = 0; i < w.plan.nops; i++) {
     ops[i] = w.ops[i];
     if (ops[i].tensor) ops[i].data = static_cast<char*>(ops[i].data) + lo * w.strides[i][cut.dim];
-    if (reinterpret_cast<uintptr_t>(ops[i].data) % 64) ops[i].flags &= ~uint32_t(AJ_OPERAND_ALIGNED64);
+    if (reinterpret_cast<uintptr_t>(ops[i].data) % 64)
+      ops[i].flags &= ~uint32_t(AJ_OPERAND_ALIGNED64);
   }
   aj_plan part = w.plan;
   part.sizes = sizes;
@@ -243,7 +290,6 @@ aj_status* run_part(void* self, int64_t lo, int64_t hi) {
   return cut.kernel->fn(cut.kernel->self, &call);
 }
 
-
 }  // namespace
 
 aj_status* run_plan(const aj_op* op, const Kernel* k, aj_call* call, Device* d, Plan* p) {
@@ -252,15 +298,18 @@ aj_status* run_plan(const aj_op* op, const Kernel* k, aj_call* call, Device* d, 
   AJ_TRY(set_stream(d, call));
   if (call->flags & AJ_CALL_META) return nullptr;
   if (p->plan.numel == 0 && p->plan.nreduced == 0) return nullptr;
-  if (__builtin_expect(asked_with_plan(op, k), 0) && !agrees(k, call)) return kernel_declines(op, k, call);
+  if (__builtin_expect(asked_with_plan(op, k), 0) && !agrees(k, call))
+    return kernel_declines(op, k, call);
   uint64_t ns = plan_estimate_ns(op, p->plan);
-  bool cut = (k->flags & AJ_KERNEL_INNER) && (d->flags & AJ_DEV_HOST_THREADS) && ns > 6000 && worth_threads(ns);
+  bool cut = (k->flags & AJ_KERNEL_INNER) && (d->flags & AJ_DEV_HOST_THREADS) && ns > 6000 &&
+             worth_threads(ns);
   if (!cut) return run_kernel(op, k, call, ns);
   int dim = int(p->plan.ndim) - 1;
   if (!(p->plan.flags & AJ_PLAN_ORDERED))
     for (int i = int(p->plan.ndim) - 1; i > 0; i--)
       if (p->sizes[i] > p->sizes[dim]) dim = i;
-  int64_t want = std::max<int64_t>(1, int64_t(double(p->sizes[dim]) * 20000.0 / double(ns)));  // 20 us a part
+  int64_t want =
+      std::max<int64_t>(1, int64_t(double(p->sizes[dim]) * 20000.0 / double(ns)));  // 20 us a part
   int64_t grain = dim == 0 ? (want + 63) / 64 * 64 : want;
   grain = std::max<int64_t>(grain, dim == 0 ? 64 : 1);
   Cut c{op, k, call, p, dim};

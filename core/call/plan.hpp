@@ -5,7 +5,6 @@
 #include "core/op/kinds.hpp"
 #include "core/tensor/tensor.hpp"
 
-
 namespace adjoin {
 
 struct Plan {
@@ -31,8 +30,10 @@ struct Plan {
 };
 
 inline void Plan::add_tensor(int at, aj_tensor* t, bool write) {
-  uint32_t aligned = reinterpret_cast<uintptr_t>(t->dl.data) % 64 ? 0u : uint32_t(AJ_OPERAND_ALIGNED64);
-  ops[at] = {t->dl.data, strides[at], t, t->dl.dtype, (write ? uint32_t(AJ_OPERAND_WRITE) : 0u) | aligned};
+  uint32_t aligned =
+      reinterpret_cast<uintptr_t>(t->dl.data) % 64 ? 0u : uint32_t(AJ_OPERAND_ALIGNED64);
+  ops[at] = {t->dl.data, strides[at], t, t->dl.dtype,
+             (write ? uint32_t(AJ_OPERAND_WRITE) : 0u) | aligned};
 }
 
 inline void Plan::finish_dense(int64_t numel) {
@@ -44,8 +45,9 @@ inline void Plan::finish_dense(int64_t numel) {
     if (ops[i].tensor) different |= std::bit_cast<uint32_t>(ops[i].dtype) ^ want;
   }
   const aj_operand& last = ops[plan.nops - 1];
-  plan.flags = AJ_PLAN_FLAT | (different ? 0u : uint32_t(AJ_PLAN_SAME_DTYPE)) |
-               (!last.tensor && last.data && plan.nops > plan.nout ? uint32_t(AJ_PLAN_LAST_NUMBER) : 0u);
+  plan.flags =
+      AJ_PLAN_FLAT | (different ? 0u : uint32_t(AJ_PLAN_SAME_DTYPE)) |
+      (!last.tensor && last.data && plan.nops > plan.nout ? uint32_t(AJ_PLAN_LAST_NUMBER) : 0u);
 }
 
 void store_number(char* to, int dtype, const aj_value& v);
@@ -53,7 +55,8 @@ void store_number(char* to, int dtype, const aj_value& v);
 aj_value read_number(const aj_tensor* t, double* complex_buffer);
 
 uint64_t plan_estimate_ns(const aj_op* op, const aj_plan& p);
-// Calls the kernel for the whole plan, or for parts of it from the pool's threads where that is allowed and worth it.
+// Calls the kernel for the whole plan, or for parts of it from the pool's threads where that is
+// allowed and worth it.
 aj_status* run_plan(const aj_op* op, const Kernel* k, aj_call* call, Device* d, Plan* p);
 
 }  // namespace adjoin

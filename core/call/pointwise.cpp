@@ -36,7 +36,8 @@ inline void look(Inputs* in, aj_tensor* t) {
     return;
   }
   const aj_tensor* f = in->first;
-  in->alike &= priv(t).dtype == priv(f).dtype && is_dense(t) && device(t) == in->device && same_dims(t, f);
+  in->alike &=
+      priv(t).dtype == priv(f).dtype && is_dense(t) && device(t) == in->device && same_dims(t, f);
   // Of two numbers the one that is not in host memory says the device, as in device_of.
   bool stays = f->dl.ndim || (!t->dl.ndim && (device(t) == in->device || !in->device->host()));
   if (!stays) in->first = t, in->device = device(t);
@@ -45,7 +46,8 @@ inline void look(Inputs* in, aj_tensor* t) {
 aj_status* broadcast(const Inputs& in, int64_t* shape, int* ndim) {
   int n = 0;
   for (int i = 0; i < in.op->noperands; i++)
-    if (in.args[in.op->operands[i]].tag == AJ_TENSOR) n = std::max(n, in.args[in.op->operands[i]].v.tensor->dl.ndim);
+    if (in.args[in.op->operands[i]].tag == AJ_TENSOR)
+      n = std::max(n, in.args[in.op->operands[i]].v.tensor->dl.ndim);
   std::fill_n(shape, n, 1);
   for (int i = 0; i < in.op->noperands; i++) {
     const aj_value& v = in.args[in.op->operands[i]];
@@ -60,10 +62,13 @@ aj_status* broadcast(const Inputs& in, int64_t* shape, int* ndim) {
         for (int j = 0; j < in.op->noperands; j++) {
           const aj_value& w = in.args[in.op->operands[j]];
           if (w.tag == AJ_TENSOR)
-            shapes += text(shapes.empty() ? "" : " and ", in.op->schema.params[in.op->operands[j]].name, " is ", adjoin::shape(w.v.tensor));
+            shapes +=
+                text(shapes.empty() ? "" : " and ", in.op->schema.params[in.op->operands[j]].name,
+                     " is ", adjoin::shape(w.v.tensor));
         }
-        return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": shapes cannot be broadcast: ", shapes, "; sizes ", s, " and ",
-                    m, " differ at dimension ", n - t->dl.ndim + d);
+        return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident,
+                    ": shapes cannot be broadcast: ", shapes, "; sizes ", s, " and ", m,
+                    " differ at dimension ", n - t->dl.ndim + d);
       }
       s = m;
     }
@@ -79,8 +84,10 @@ int promoted(const Inputs& in) {
     const aj_value& v = in.args[op->operands[i]];
     uint64_t only = op->schema.params[op->operands[i]].dtypes;
     if (only && !(only & (only - 1))) continue;  // exactly one dtype: a condition, an index
-    if (v.tag == AJ_TENSOR) p.add(v.v.tensor);
-    else if (v.tag != AJ_NONE) p.add(v);
+    if (v.tag == AJ_TENSOR)
+      p.add(v.v.tensor);
+    else if (v.tag != AJ_NONE)
+      p.add(v);
   }
   return p.result();
 }
@@ -98,10 +105,14 @@ int result_dtype(const aj_op* op, const aj_value* args, int* compute) {
   return *compute;
 }
 
-inline int arithmetic(int dtype) { return dtype == AJ_DT_FLOAT16 || dtype == AJ_DT_BFLOAT16 ? int(AJ_DT_FLOAT32) : dtype; }
+inline int arithmetic(int dtype) {
+  return dtype == AJ_DT_FLOAT16 || dtype == AJ_DT_BFLOAT16 ? int(AJ_DT_FLOAT32) : dtype;
+}
 
-// Which of two dimensions is the inner one, by the first operand that tells: < 0 a, > 0 b, 0 nobody says.
-int inner_of(const int64_t (*strides)[kMaxDims], int nops, std::span<const int64_t> shape, int a, int b) {
+// Which of two dimensions is the inner one, by the first operand that tells: < 0 a, > 0 b, 0 nobody
+// says.
+int inner_of(const int64_t (*strides)[kMaxDims], int nops, std::span<const int64_t> shape, int a,
+             int b) {
   for (int i = 0; i < nops; i++) {
     int64_t x = strides[i][a], y = strides[i][b];
     if (x == 0 || y == 0) continue;  // repeated: no order of its own
@@ -121,7 +132,8 @@ const int64_t* kept_order(const Inputs& in, std::span<const int64_t> shape, int6
     const DLTensor& t = v.v.tensor->dl;
     for (int d = 0; d < n; d++) {
       int own = d - (n - t.ndim);
-      strides[nops][d] = own < 0 || (t.shape[own] == 1 && shape[size_t(d)] != 1) ? 0 : t.strides[own];
+      strides[nops][d] =
+          own < 0 || (t.shape[own] == 1 && shape[size_t(d)] != 1) ? 0 : t.strides[own];
     }
     nops++;
   }
@@ -147,11 +159,14 @@ const int64_t* kept_order(const Inputs& in, std::span<const int64_t> shape, int6
 
 aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
   if (overlaps_itself(out))
-    return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": the tensor to write has elements that share memory (an expanded one?); clone it first");
+    return fail(
+        AJ_INVALID_ARGUMENT, in.op->schema.ident,
+        ": the tensor to write has elements that share memory (an expanded one?); clone it first");
   for (int i = 0; i < in.op->noperands; i++) {
     const aj_value& v = in.args[in.op->operands[i]];
     if (v.tag == AJ_TENSOR && overlap(v.v.tensor, out) == 2)
-      return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": argument '", in.op->schema.params[in.op->operands[i]].name,
+      return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": argument '",
+                  in.op->schema.params[in.op->operands[i]].name,
                   "' shares part of its memory with the tensor to write; clone it first");
   }
   return nullptr;
@@ -159,7 +174,9 @@ aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
 
 // May the kernel walk a given tensor as it would a new result of the first operand's shape?
 inline bool walks_alike(const Inputs& in, const aj_tensor* target, int result) {
-  if (!in.first || !is_dense(target) || priv(target).dtype != result || !same_dims(target, in.first)) return false;
+  if (!in.first || !is_dense(target) || priv(target).dtype != result ||
+      !same_dims(target, in.first))
+    return false;
   if (device(target) != in.device || device(in.first) != in.device) return false;
   for (int i = 0; i < in.op->noperands; i++) {
     const aj_value& v = in.args[in.op->operands[i]];
@@ -169,9 +186,10 @@ inline bool walks_alike(const Inputs& in, const aj_tensor* target, int result) {
   return true;
 }
 
-// Copies out of the tensor's own memory, as in x[1:] = x[:-1], read everything before the first write.
-aj_status* copy_of_itself(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                          uint32_t nrets) {
+// Copies out of the tensor's own memory, as in x[1:] = x[:-1], read everything before the first
+// write.
+aj_status* copy_of_itself(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
+                          uint32_t nargs, aj_value* rets, uint32_t nrets) {
   aj_value apart[3] = {args[0], args[1], nargs > 2 ? args[2] : none()};
   aj_tensor* from = args[1].v.tensor;
   Ref copy;
@@ -189,24 +207,29 @@ struct Temporaries {  // places are made when they are used: most calls use none
   }
 };
 
-// Makes a number fit the dtype that it is going to be one of, as the op's tag says. An unsigned one may be given as a
-// negative int.
+// Makes a number fit the dtype that it is going to be one of, as the op's tag says. An unsigned one
+// may be given as a negative int.
 aj_status* fit_number(const aj_op* op, const Param& p, int dtype, aj_value* v) {
   const DType& to = dt(dtype);
   bool exact = op->flags & kNumbersExact, sign = to.dl.code == kDLInt, fits = true;
   if (v->tag == AJ_COMPLEX) fits = to.cls > AJ_CLASS_FLOAT || v->v.c128[1] == 0;
   bool wide = to.dl.bits > (sign ? 64 : 32);  // uint64 takes every int, as its bits
   if (to.cls == AJ_CLASS_INTEGER && (v->tag == AJ_FLOAT || (v->tag == AJ_INT && !wide))) {
-    int64_t high = int64_t(~0ull >> (64 - to.dl.bits + sign)), low = sign ? -high - 1 : exact ? -high : 0;
+    int64_t high = int64_t(~0ull >> (64 - to.dl.bits + sign)), low = sign    ? -high - 1
+                                                                     : exact ? -high
+                                                                             : 0;
     bool whole = v->tag == AJ_INT;
     double f = whole ? 0 : std::trunc(v->v.f), bound = std::ldexp(1, to.dl.bits - sign);
     fits = whole ? v->v.i >= low && v->v.i <= high : f >= (sign ? -bound : 0) && f < bound;
     if (fits && wide) return *v = value(int64_t(uint64_t(f))), nullptr;
-    exact |= !fits && p.name == ((whole ? v->v.i > 0 : v->v.f > 0) ? "min" : "max");  // no element could be its result
+    exact |= !fits && p.name == ((whole ? v->v.i > 0 : v->v.f > 0)
+                                     ? "min"
+                                     : "max");  // no element could be its result
     if (!fits && !exact) return *v = value((whole ? v->v.i > 0 : v->v.f > 0) ? high : low), nullptr;
   }
   if (fits || !exact) return nullptr;
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the number does not fit into ", to.name, "; give one that does, or a tensor");
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the number does not fit into ", to.name,
+              "; give one that does, or a tensor");
 }
 
 // clamp() without bounds, say.
@@ -232,7 +255,8 @@ aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Tempor
     if (v.tag != AJ_TENSOR) {
       aj_value number = v;
       if (in.op->flags & kNumberFlags)
-        AJ_TRY(fit_number(in.op, in.op->schema.params[in.op->operands[i]], in.op->writes ? priv(in.args[0].v.tensor).dtype : compute, &number));
+        AJ_TRY(fit_number(in.op, in.op->schema.params[in.op->operands[i]],
+                          in.op->writes ? priv(in.args[0].v.tensor).dtype : compute, &number));
       p->add_number(at, number, fixed ? __builtin_ctzll(only) : compute);
       continue;
     }
@@ -254,46 +278,62 @@ aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Tempor
 }
 
 aj_status* no_tensor(const aj_op* op) {
-  return fail(AJ_WRONG_TYPE, op->schema.ident, ": at least one argument must be a tensor; pass adjoin.tensor(...)");
+  return fail(AJ_WRONG_TYPE, op->schema.ident,
+              ": at least one argument must be a tensor; pass adjoin.tensor(...)");
 }
 
 }  // namespace
 
-aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                       uint32_t nrets) {
+aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
+                       uint32_t nargs, aj_value* rets, uint32_t nrets) {
   if (head->flags & kKernelBody) return run_generic(op, head, keys, args, nargs, rets, nrets);
   Inputs in{op, args};
   bool numbers = false;
   for (int i = 0; i < op->noperands; i++) {
     const aj_value& v = args[op->operands[i]];
-    if (v.tag == AJ_TENSOR) look(&in, v.v.tensor);
-    else numbers = true;
+    if (v.tag == AJ_TENSOR)
+      look(&in, v.v.tensor);
+    else
+      numbers = true;
   }
   bool writes_first = op->schema.result_is_first;
-  aj_tensor* target = writes_first ? args[0].v.tensor : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor : nullptr;
+  aj_tensor* target = writes_first               ? args[0].v.tensor
+                      : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor
+                                                 : nullptr;
   if (writes_first) in.device = device(target);
   if (op->crosses_devices && in.first) {  // copy_
     if (device(in.first) != in.device) return run_copy_across(args, nargs, rets);
-    if (overlap(in.first, target) == 2 && !overlaps_itself(target)) return copy_of_itself(op, head, keys, args, nargs, rets, nrets);
+    if (overlap(in.first, target) == 2 && !overlaps_itself(target))
+      return copy_of_itself(op, head, keys, args, nargs, rets, nrets);
   }
   if (!in.first && !writes_first) return no_tensor(op);
-  if (!writes_first && target && in.first->dl.ndim == 0 && target->dl.ndim && device(target) != in.device) in.device = device(target);
+  if (!writes_first && target && in.first->dl.ndim == 0 && target->dl.ndim &&
+      device(target) != in.device)
+    in.device = device(target);
 
   int compute;
-  if (writes_first) compute = priv(target).dtype;
-  else if (in.alike && !numbers && !op->fixed_operands) compute = priv(in.first).dtype;
-  else compute = promoted(in);
-  if (compute < 0) return fail(AJ_WRONG_TYPE, op->schema.ident, ": the operands' dtypes have no common one; cast with .to(...)");
+  if (writes_first)
+    compute = priv(target).dtype;
+  else if (in.alike && !numbers && !op->fixed_operands)
+    compute = priv(in.first).dtype;
+  else
+    compute = promoted(in);
+  if (compute < 0)
+    return fail(AJ_WRONG_TYPE, op->schema.ident,
+                ": the operands' dtypes have no common one; cast with .to(...)");
   int result = writes_first ? compute : result_dtype(op, args, &compute);
 
   Frame f(op, keys, args, nargs, nrets);
   f.device = in.device;
   f.call.device = in.device->id;
   if (in.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
-  if (target && (target == args[0].v.tensor) && args[0].tag == AJ_TENSOR) f.call.flags |= AJ_CALL_IN_PLACE;
+  if (target && (target == args[0].v.tensor) && args[0].tag == AJ_TENSOR)
+    f.call.flags |= AJ_CALL_IN_PLACE;
   const Kernel* k = head;
   int work = k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
-  if (__builtin_expect(k->next != nullptr || k->can_run || (k->dtypes && !(k->dtypes >> work & 1)) || settings.deterministic, 0)) {
+  if (__builtin_expect(k->next != nullptr || k->can_run ||
+                           (k->dtypes && !(k->dtypes >> work & 1)) || settings.deterministic,
+                       0)) {
     AJ_TRY(pick_kernel(op, head, work, &f.call, &k));
     if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
     work = k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
@@ -307,10 +347,13 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   bool direct = true;
   bool dense = in.alike && !op->ordered;
   bool alone = writes_first && !in.first && is_dense(target);  // numbers only: a fill
-  if (__builtin_expect(alone || (dense && (!target || walks_alike(in, target, result))), 1)) {  // the common case: one dense walk
+  if (__builtin_expect(alone || (dense && (!target || walks_alike(in, target, result))),
+                       1)) {  // the common case: one dense walk
     aj_tensor* made = target;
-    if (target) retain(target);
-    else AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
+    if (target)
+      retain(target);
+    else
+      AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
     out = Ref(made);
     p.add_tensor(0, made, true);
     p.finish_dense(priv(made).numel);
@@ -320,7 +363,9 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
     AJ_TRY(broadcast(in, dims, &ndim));
     std::span<const int64_t> full{dims, size_t(ndim)};
     if (target) {
-      bool fits = !writes_first && f.call.flags & AJ_CALL_IN_PLACE ? std::ranges::equal(shape(target), full) : true;
+      bool fits = !writes_first && f.call.flags & AJ_CALL_IN_PLACE
+                      ? std::ranges::equal(shape(target), full)
+                      : true;
       if (writes_first) {  // the source is broadcast to the target
         fits = ndim <= target->dl.ndim;
         for (int d = 0; fits && d < ndim; d++)
@@ -328,8 +373,8 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
         if (fits) full = shape(target);
       }
       if (!fits)
-        return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ", shape(target),
-                    ", the operands broadcast to ", full, "; the shapes must agree");
+        return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ",
+                    shape(target), ", the operands broadcast to ", full, "; the shapes must agree");
       AJ_TRY(refuse_overlap(in, target));
     }
     aj_tensor* made;
@@ -338,7 +383,8 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
       made = target;
     } else {
       const int64_t* strides = target || op->ordered ? nullptr : kept_order(in, full, order);
-      AJ_TRY(prepare_output(op, in.device, dt(result), full, strides, rets[0], casts, &made, &direct));
+      AJ_TRY(
+          prepare_output(op, in.device, dt(result), full, strides, rets[0], casts, &made, &direct));
     }
     out = Ref(made);
     p.add_tensor(0, made, true);

@@ -1,4 +1,5 @@
-// core/call/reduce.cpp: ops that fold dimensions (sum, max, argmax) and ops that run along one (cumsum).
+// core/call/reduce.cpp: ops that fold dimensions (sum, max, argmax) and ops that run along one
+// (cumsum).
 #include <algorithm>
 #include <cmath>
 
@@ -16,13 +17,17 @@ aj_status* reduced_dims(const aj_op* op, const aj_value* args, int ndim, uint64_
   uint64_t all = ndim == 64 ? ~0ull : (1ull << ndim) - 1;
   *mask = 0;
   if (v.tag == AJ_NONE || (v.tag == AJ_INTS && v.aux == 0)) {
-    *mask = v.tag == AJ_NONE || op->kind != Kind::reduce_bool ? all : 0;  // any, all over no dimension: each for itself
+    *mask = v.tag == AJ_NONE || op->kind != Kind::reduce_bool
+                ? all
+                : 0;  // any, all over no dimension: each for itself
     return nullptr;
   }
   uint32_t n = v.tag == AJ_INTS ? v.aux : 1;
   for (uint32_t i = 0; i < n; i++) {
     int64_t d = v.tag == AJ_INTS ? v.v.ints[i] : v.v.i;
-    if (*mask >> d & 1) return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": dimension ", d, " appears twice in dim");
+    if (*mask >> d & 1)
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": dimension ", d,
+                  " appears twice in dim");
     *mask |= 1ull << d;
   }
   *mask &= all;
@@ -36,9 +41,12 @@ aj_status* wants_float(const aj_op* op, const aj_tensor* t) {
 }
 
 // What to compute in and what the first result is.
-aj_status* dtypes_of(const aj_op* op, const aj_value* args, const aj_tensor* t, int* compute, int* result) {
+aj_status* dtypes_of(const aj_op* op, const aj_value* args, const aj_tensor* t, int* compute,
+                     int* result) {
   int in = priv(t).dtype;
-  const DType* asked = op->p_dtype >= 0 && args[op->p_dtype].tag == AJ_DTYPE ? find_dtype(args[op->p_dtype].v.dtype) : nullptr;
+  const DType* asked = op->p_dtype >= 0 && args[op->p_dtype].tag == AJ_DTYPE
+                           ? find_dtype(args[op->p_dtype].v.dtype)
+                           : nullptr;
   *compute = asked ? asked->index : in;
   switch (op->kind) {
     case Kind::reduce_float:
@@ -61,21 +69,25 @@ aj_status* dtypes_of(const aj_op* op, const aj_value* args, const aj_tensor* t, 
 aj_status* nothing_to_reduce(const aj_op* op, const aj_value* args, const aj_tensor* t) {
   bool named = op->kind == Kind::reduce_index ||
                (op->kind != Kind::reduce_float && op->p_dim >= 0 && args[op->p_dim].tag != AJ_NONE);
-  return fail_kind(AJ_INVALID_ARGUMENT, named ? "IndexError" : "RuntimeError", op->schema.ident, ": input is ", shape(t),
-              ": a dimension of size 0 has no ", op->schema.ident, "; it needs at least one element along dim");
+  return fail_kind(AJ_INVALID_ARGUMENT, named ? "IndexError" : "RuntimeError", op->schema.ident,
+                   ": input is ", shape(t), ": a dimension of size 0 has no ", op->schema.ident,
+                   "; it needs at least one element along dim");
 }
 
 // Sum of nothing is 0; the largest of nothing is nothing, and so is the norm that takes it.
 bool has_identity(const aj_op* op, const aj_value* args) {
   for (size_t i = 0; op->kind == Kind::reduce_float && i < op->schema.params.size(); i++) {
     if (op->schema.params[i].name != "ord") continue;
-    double ord = args[i].tag == AJ_FLOAT ? args[i].v.f : args[i].tag == AJ_INT ? double(args[i].v.i) : 0;
+    double ord = args[i].tag == AJ_FLOAT ? args[i].v.f
+                 : args[i].tag == AJ_INT ? double(args[i].v.i)
+                                         : 0;
     return ord >= 0 && ord < HUGE_VAL;
   }
   return op->p_dtype >= 0 || op->kind == Kind::reduce_bool || op->kind == Kind::reduce_float;
 }
 
-// Puts the reduced dimensions first (innermost), both groups in the input's memory order unless order matters.
+// Puts the reduced dimensions first (innermost), both groups in the input's memory order unless
+// order matters.
 void arrange(Plan* p, const aj_tensor* t, uint64_t mask, bool ordered) {
   int n = t->dl.ndim, at = 0, nout = int(p->plan.nout);
   int64_t bytes = dt(priv(t).dtype).bytes;
@@ -99,7 +111,8 @@ void arrange(Plan* p, const aj_tensor* t, uint64_t mask, bool ordered) {
         continue;
       }
       int od = kept_dims ? d : d - __builtin_popcountll(mask & ((1ull << d) - 1));
-      p->strides[o][i] = out->dl.shape[od] == 1 ? 0 : out->dl.strides[od] * dt(priv(out).dtype).bytes;
+      p->strides[o][i] =
+          out->dl.shape[od] == 1 ? 0 : out->dl.strides[od] * dt(priv(out).dtype).bytes;
     }
   }
   if (at == 0 || p->plan.nreduced == 0) {  // a 0-dim input reduces one element
@@ -129,15 +142,20 @@ aj_status* reduced_shape(const aj_tensor* t, uint64_t mask, bool keepdim, int64_
   return nullptr;
 }
 
-// Sets the frame's device and chooses the kernel; where that one does not cast, *t becomes `cast`, which has its dtype.
-aj_status* choose(aj_op* op, const Kernel* head, int compute, Frame* f, const Kernel** k, aj_tensor** t, Ref* cast) {
+// Sets the frame's device and chooses the kernel; where that one does not cast, *t becomes `cast`,
+// which has its dtype.
+aj_status* choose(aj_op* op, const Kernel* head, int compute, Frame* f, const Kernel** k,
+                  aj_tensor** t, Ref* cast) {
   f->device = device(*t);
   f->call.device = f->device->id;
   if (f->device->id.device_type == kMetaType) f->call.flags |= AJ_CALL_META;
   *k = head;
-  bool plain = !head->next && !head->can_run && (!head->dtypes || head->dtypes >> compute & 1) && !settings.deterministic;
+  bool plain = !head->next && !head->can_run && (!head->dtypes || head->dtypes >> compute & 1) &&
+               !settings.deterministic;
   if (!plain) AJ_TRY(pick_kernel(op, head, compute, &f->call, k));
-  bool casts = (*k)->flags & AJ_KERNEL_CASTS && (compute != AJ_DT_BOOL || op->p_dtype < 0);  // 0.5 is true, as a whole number it is 0
+  bool casts =
+      (*k)->flags & AJ_KERNEL_CASTS &&
+      (compute != AJ_DT_BOOL || op->p_dtype < 0);  // 0.5 is true, as a whole number it is 0
   if (casts || (*k)->flags & kKernelBody || priv(*t).dtype == compute) return nullptr;
   AJ_TRY(cast_to(*t, dt(compute), cast->out()));
   *t = cast->get();
@@ -151,9 +169,11 @@ struct Outputs {
 };
 
 // A kernel that does not cast writes halves as what it computes in: *made becomes such a tensor.
-aj_status* widen(const Kernel* k, int compute, Device* d, std::span<const int64_t> shape, Outputs* outs, aj_tensor** made) {
+aj_status* widen(const Kernel* k, int compute, Device* d, std::span<const int64_t> shape,
+                 Outputs* outs, aj_tensor** made) {
   int result = priv(*made).dtype;
-  if ((k->flags & AJ_KERNEL_CASTS) || (result != AJ_DT_FLOAT16 && result != AJ_DT_BFLOAT16)) return nullptr;
+  if ((k->flags & AJ_KERNEL_CASTS) || (result != AJ_DT_FLOAT16 && result != AJ_DT_BFLOAT16))
+    return nullptr;
   outs->rounded = Ref(*made);
   return tensor_new(d, dt(compute), shape, made);
 }
@@ -176,8 +196,8 @@ aj_status* finish(Outputs* outs, aj_value* rets, uint32_t n) {
 
 }  // namespace
 
-aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                      uint32_t nrets) {
+aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
+                      uint32_t nargs, aj_value* rets, uint32_t nrets) {
   if (head->flags & kKernelBody) return run_generic(op, head, keys, args, nargs, rets, nrets);
   aj_tensor* t = args[0].v.tensor;
   uint64_t mask;
@@ -203,8 +223,8 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
   Outputs outs;
   for (uint32_t i = 0; i < nrets; i++) {
     aj_tensor* made;
-    AJ_TRY(prepare_output(op, f.device, dt(i ? int(AJ_DT_INT64) : result), {dims, size_t(ndim)}, nullptr, rets[i], false, &made,
-                          &outs.direct[i]));
+    AJ_TRY(prepare_output(op, f.device, dt(i ? int(AJ_DT_INT64) : result), {dims, size_t(ndim)},
+                          nullptr, rets[i], false, &made, &outs.direct[i]));
     if (i == 0) AJ_TRY(widen(k, compute, f.device, {dims, size_t(ndim)}, &outs, &made));
     if (outs.direct[i] && overlap(made, t)) {  // a result that lies in the input waits for its copy
       release(made);
@@ -216,7 +236,8 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
     f.made[i] = value(made);
   }
   p.add_tensor(int(nrets), t, false);
-  if (is_dense(t) && t->dl.ndim && __builtin_popcountll(mask) == t->dl.ndim) {  // everything, in one walk
+  if (is_dense(t) && t->dl.ndim &&
+      __builtin_popcountll(mask) == t->dl.ndim) {  // everything, in one walk
     p.plan.ndim = p.plan.nreduced = 1;
     p.sizes[0] = priv(t).numel;
     for (uint32_t i = 0; i < nrets; i++) p.strides[i][0] = 0;
@@ -229,8 +250,8 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
   return finish(&outs, rets, nrets);
 }
 
-aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
-                    uint32_t nrets) {
+aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
+                    uint32_t nargs, aj_value* rets, uint32_t nrets) {
   if (head->flags & kKernelBody) return run_generic(op, head, keys, args, nargs, rets, nrets);
   aj_tensor* t = args[0].v.tensor;
   int compute, result = 0;
@@ -244,11 +265,13 @@ aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
   p.plan.nout = nrets;
   p.plan.nops = nrets + 1;
   Outputs outs;
-  bool in_place = rets[0].tag == AJ_TENSOR && args[0].tag == AJ_TENSOR && rets[0].v.tensor == args[0].v.tensor;
+  bool in_place =
+      rets[0].tag == AJ_TENSOR && args[0].tag == AJ_TENSOR && rets[0].v.tensor == args[0].v.tensor;
   for (uint32_t i = 0; i < nrets; i++) {
     aj_tensor* made;
     const DType& type = dt(i ? int(AJ_DT_INT64) : result);
-    AJ_TRY(prepare_output(op, f.device, type, shape(t), nullptr, rets[i], false, &made, &outs.direct[i]));
+    AJ_TRY(prepare_output(op, f.device, type, shape(t), nullptr, rets[i], false, &made,
+                          &outs.direct[i]));
     if (i == 0) AJ_TRY(widen(k, compute, f.device, shape(t), &outs, &made));
     if (outs.direct[i] && overlap(made, t) && !(in_place && priv(made).dtype == compute)) {
       release(made);

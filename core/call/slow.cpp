@@ -1,4 +1,5 @@
-// core/call/slow.cpp: the rare branches of a call: settling arguments, odd devices, boxed kernels, writing forms.
+// core/call/slow.cpp: the rare branches of a call: settling arguments, odd devices, boxed kernels,
+// writing forms.
 #include "core/call/slow.hpp"
 
 #include <algorithm>
@@ -20,25 +21,44 @@ namespace adjoin {
 
 std::string tag_name(int32_t tag) {
   switch (tag) {
-    case AJ_NONE: return "None";
-    case AJ_BOOL: return "bool";
-    case AJ_INT: return "int";
-    case AJ_FLOAT: return "float";
-    case AJ_COMPLEX: return "complex";
-    case AJ_DTYPE: return "dtype";
-    case AJ_DEVICE: return "device";
-    case AJ_STRING: return "str";
-    case AJ_INTS: return "list of int";
-    case AJ_FLOATS: return "list of float";
-    case AJ_BOOLS: return "list of bool";
-    case AJ_TENSORS: return "list of Tensor";
-    case AJ_TENSOR: return "Tensor";
-    case AJ_STREAM: return "stream";
-    case AJ_FUNCTION: return "function";
-    case AJ_OBJECT: return "object";
-    case AJ_STRING_OBJ: return "str";
-    case AJ_LIST_OBJ: return "list";
-    default: return text("value of tag ", tag);
+    case AJ_NONE:
+      return "None";
+    case AJ_BOOL:
+      return "bool";
+    case AJ_INT:
+      return "int";
+    case AJ_FLOAT:
+      return "float";
+    case AJ_COMPLEX:
+      return "complex";
+    case AJ_DTYPE:
+      return "dtype";
+    case AJ_DEVICE:
+      return "device";
+    case AJ_STRING:
+      return "str";
+    case AJ_INTS:
+      return "list of int";
+    case AJ_FLOATS:
+      return "list of float";
+    case AJ_BOOLS:
+      return "list of bool";
+    case AJ_TENSORS:
+      return "list of Tensor";
+    case AJ_TENSOR:
+      return "Tensor";
+    case AJ_STREAM:
+      return "stream";
+    case AJ_FUNCTION:
+      return "function";
+    case AJ_OBJECT:
+      return "object";
+    case AJ_STRING_OBJ:
+      return "str";
+    case AJ_LIST_OBJ:
+      return "list";
+    default:
+      return text("value of tag ", tag);
   }
 }
 
@@ -57,15 +77,20 @@ struct Settling {
 };
 
 aj_status* check_object(const aj_op* op, const Param& p, const aj_object* o) {
-  if (o && o->type >= AJ_DYNAMIC_BEGIN && (p.type.empty() || view(type_name(o->type)) == p.type)) return nullptr;
-  return fail(AJ_WRONG_TYPE, op->schema.ident, ": argument '", p.name, "' is ", o ? text("an object of type '", type_name(o->type), "'") : "no object",
+  if (o && o->type >= AJ_DYNAMIC_BEGIN && (p.type.empty() || view(type_name(o->type)) == p.type))
+    return nullptr;
+  return fail(AJ_WRONG_TYPE, op->schema.ident, ": argument '", p.name, "' is ",
+              o ? text("an object of type '", type_name(o->type), "'") : "no object",
               "; an object of type '", p.type.empty() ? "any registered" : p.type, "' is wanted");
 }
 
-constexpr std::string_view kMayBeComplex[] = {"alpha", "beta", "value", "fill_value", "start", "end", "step"};
+constexpr std::string_view kMayBeComplex[] = {"alpha", "beta", "value", "fill_value",
+                                              "start", "end",  "step"};
 
-// A complex number beside real tensors would lose its imaginary part, one for an order or a bound always does.
-aj_status* check_complex(const aj_op* op, const Param& p, const aj_value& v, const aj_value* args, uint32_t nargs) {
+// A complex number beside real tensors would lose its imaginary part, one for an order or a bound
+// always does.
+aj_status* check_complex(const aj_op* op, const Param& p, const aj_value& v, const aj_value* args,
+                         uint32_t nargs) {
   if (v.v.c128[1] == 0) return nullptr;
   const aj_tensor* real = nullptr;
   bool fits = !op->provider.empty() || std::ranges::count(kMayBeComplex, p.name), complex = false;
@@ -79,19 +104,23 @@ aj_status* check_complex(const aj_op* op, const Param& p, const aj_value& v, con
     complex |= args[i].tag == AJ_COMPLEX && op->schema.params[i].base == AJ_PARAM_OPERAND;
   }
   if (fits && (complex || !real)) return nullptr;
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is a complex number, which does not fit into ",
-              fits ? real->dl.dtype : dt(default_dtype()).dl, "; give a real one", fits ? ", or complex tensors" : "");
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name,
+              "' is a complex number, which does not fit into ",
+              fits ? real->dl.dtype : dt(default_dtype()).dl, "; give a real one",
+              fits ? ", or complex tensors" : "");
 }
 
 // A value in another form that means the same: a whole number as a float, one number as a list.
 aj_status* convert(Settling* st, const Param& p, aj_value* v) {
   if (p.base == AJ_PARAM_OBJECT && v->tag == AJ_OBJECT) return check_object(st->op, p, v->v.object);
-  if (v->tag == AJ_COMPLEX_OBJ && !p.list && (p.base == AJ_PARAM_SCALAR || p.base == AJ_PARAM_OPERAND)) {
+  if (v->tag == AJ_COMPLEX_OBJ && !p.list &&
+      (p.base == AJ_PARAM_SCALAR || p.base == AJ_PARAM_OPERAND)) {
     v->tag = AJ_COMPLEX;
     v->v.c128 = static_cast<const double*>(object_payload(v->v.object));
     return nullptr;
   }
-  if (v->tag == AJ_COMPLEX && !p.list && p.base == AJ_PARAM_SCALAR) return nullptr;  // looked at when all are there
+  if (v->tag == AJ_COMPLEX && !p.list && p.base == AJ_PARAM_SCALAR)
+    return nullptr;  // looked at when all are there
   bool number = v->tag == AJ_INT || v->tag == AJ_BOOL;
   if (p.base == AJ_PARAM_FLOAT && !p.list && number) {
     *v = value(double(v->v.i));
@@ -105,32 +134,36 @@ aj_status* convert(Settling* st, const Param& p, aj_value* v) {
     *v = value(v->v.i != 0);
     return nullptr;
   }
-  bool ints = p.list && (p.base == AJ_PARAM_INT || p.base == AJ_PARAM_DIM || p.base == AJ_PARAM_SIZE);
+  bool ints =
+      p.list && (p.base == AJ_PARAM_INT || p.base == AJ_PARAM_DIM || p.base == AJ_PARAM_SIZE);
   if (ints && (v->tag == AJ_INT || v->tag == AJ_INTS)) {
     int64_t one = v->tag == AJ_INT ? v->v.i : v->aux == 1 ? v->v.ints[0] : 0;
     if (v->tag == AJ_INTS && (v->aux != 1 || p.list <= 1)) {
       if (p.list > 1 && v->aux != uint32_t(p.list))
-        return fail(AJ_INVALID_ARGUMENT, st->op->schema.ident, ": argument '", p.name, "' has ", v->aux, " values; 1 or ", p.list, " are wanted");
+        return fail(AJ_INVALID_ARGUMENT, st->op->schema.ident, ": argument '", p.name, "' has ",
+                    v->aux, " values; 1 or ", p.list, " are wanted");
       return nullptr;
     }
     size_t n = p.list > 0 ? size_t(p.list) : 1;
     int64_t* to = st->room(n);
-    if (!to) return fail(AJ_INVALID_ARGUMENT, st->op->schema.ident, ": argument '", p.name, "' is too long");
+    if (!to)
+      return fail(AJ_INVALID_ARGUMENT, st->op->schema.ident, ": argument '", p.name,
+                  "' is too long");
     for (size_t i = 0; i < n; i++) to[i] = one;
     *v = value(std::span<const int64_t>(to, n));
     return nullptr;
   }
   if (p.list && p.base == AJ_PARAM_FLOAT && v->tag == AJ_INTS) return nullptr;
-  return fail(AJ_WRONG_TYPE, st->op->schema.ident, ": argument '", p.name, "' does not take ", tag_name(v->tag), "; its signature: ",
-              st->op->schema.text);
+  return fail(AJ_WRONG_TYPE, st->op->schema.ident, ": argument '", p.name, "' does not take ",
+              tag_name(v->tag), "; its signature: ", st->op->schema.text);
 }
 
 aj_status* wrap_one(const aj_op* op, const Param& p, int64_t ndim, int64_t* d) {
   int64_t n = ndim + op->dim_extra;
   int64_t range = n ? n : 1;  // a 0-dim tensor takes 0 and -1
   if (*d < -range || *d >= range)
-    return fail(AJ_OUT_OF_RANGE, op->schema.ident, ": ", p.name, " ", *d, " is out of range for ", ndim, " dimensions; it must be in [",
-                -range, ", ", range - 1, "]");
+    return fail(AJ_OUT_OF_RANGE, op->schema.ident, ": ", p.name, " ", *d, " is out of range for ",
+                ndim, " dimensions; it must be in [", -range, ", ", range - 1, "]");
   if (*d < 0) *d += range;
   return nullptr;
 }
@@ -160,9 +193,11 @@ aj_status* wrap_dims(Settling* st, aj_value* args, uint32_t nargs) {
     if (args[i].tag == AJ_INT) AJ_TRY(wrap_one(op, p, ndim, &args[i].v.i));
     if (args[i].tag != AJ_INTS) continue;
     uint32_t n = args[i].aux;
-    if (n > uint32_t(kMaxDims)) return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", n, " dimensions in ", p.name);
+    if (n > uint32_t(kMaxDims))
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", n, " dimensions in ", p.name);
     int64_t* to = st->room(n);
-    if (!to) return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": too many dimensions in ", p.name);
+    if (!to)
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": too many dimensions in ", p.name);
     for (uint32_t j = 0; j < n; j++) {
       to[j] = args[i].v.ints[j];
       AJ_TRY(wrap_one(op, p, ndim, &to[j]));
@@ -177,16 +212,20 @@ aj_status* check_dtype(const aj_op* op, const Param& p, const aj_tensor* t) {
   std::string wanted;
   for (int i = 0; i < AJ_DT_REGISTERED; i++)
     if (p.dtypes >> i & 1) wanted += (wanted.empty() ? "" : ", ") + std::string(dt(i).name);
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ", t->dl.dtype, "; it must be ", wanted, ": cast it with .to()");
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ", t->dl.dtype,
+              "; it must be ", wanted, ": cast it with .to()");
 }
 
-// A place in a tensor may be given as int32, the same number as int64 serves; a truth as a byte that is 0 or not.
+// A place in a tensor may be given as int32, the same number as int64 serves; a truth as a byte
+// that is 0 or not.
 aj_status* widen(const Param& p, aj_value* v, Settled* s) {
   aj_tensor* t = v->v.tensor;
   if ((p.flags & AJ_PARAM_WRITTEN) || !t) return nullptr;
   int32_t to = AJ_DT_INT64;
-  if (priv(t).dtype == AJ_DT_UINT8) to = AJ_DT_BOOL;
-  else if (priv(t).dtype != AJ_DT_INT32) return nullptr;
+  if (priv(t).dtype == AJ_DT_UINT8)
+    to = AJ_DT_BOOL;
+  else if (priv(t).dtype != AJ_DT_INT32)
+    return nullptr;
   if (p.dtypes != 1ull << to) return nullptr;
   Ref wide;
   AJ_TRY(tape::cast(t, to, wide.out()));
@@ -197,13 +236,15 @@ aj_status* widen(const Param& p, aj_value* v, Settled* s) {
 
 }  // namespace
 
-aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets, Settled* s) {
+aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets,
+                            Settled* s) {
   const auto& params = op->schema.params;
   if (*nargs > params.size())
-    return fail(AJ_WRONG_TYPE, op->schema.ident, ": ", *nargs, " arguments given, at most ", uint64_t(params.size()), " are possible: ",
-                op->schema.text);
+    return fail(AJ_WRONG_TYPE, op->schema.ident, ": ", *nargs, " arguments given, at most ",
+                uint64_t(params.size()), " are possible: ", op->schema.text);
   if (nrets != op->nresults)
-    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", nrets, " results asked for, there are ", op->nresults);
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", nrets,
+                " results asked for, there are ", op->nresults);
   aj_value* to = s->few;
   if (params.size() > 24) {
     s->many.resize(params.size());
@@ -215,12 +256,14 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
     const Param& p = params[i];
     if (i >= *nargs || (to[i].tag == AJ_NONE && !(p.flags & AJ_PARAM_OPTIONAL))) {
       if (!(p.flags & AJ_PARAM_HAS_DEFAULT) && !(p.flags & AJ_PARAM_OPTIONAL))
-        return fail(AJ_WRONG_TYPE, op->schema.ident, ": argument '", p.name, "' is missing: ", op->schema.text);
+        return fail(AJ_WRONG_TYPE, op->schema.ident, ": argument '", p.name,
+                    "' is missing: ", op->schema.text);
       to[i] = p.value;
     }
     if (!(op->tags_ok[i] & tag_bit(to[i].tag))) AJ_TRY(convert(&st, p, &to[i]));
     if (p.base == AJ_PARAM_SIZE && to[i].tag == AJ_INT && to[i].v.i < 0)
-      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the size ", p.name, " is ", to[i].v.i, ", it must not be negative");
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the size ", p.name, " is ", to[i].v.i,
+                  ", it must not be negative");
     if (op->checks_dtypes && to[i].tag == AJ_TENSOR) {
       AJ_TRY(widen(p, &to[i], s));
       AJ_TRY(check_dtype(op, p, to[i].v.tensor));
@@ -231,7 +274,8 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
   *args = to;
   *nargs = uint32_t(params.size());
   for (size_t i = 0; i < params.size(); i++)
-    if (to[i].tag == AJ_COMPLEX && params[i].base == AJ_PARAM_SCALAR) AJ_TRY(check_complex(op, params[i], to[i], to, *nargs));
+    if (to[i].tag == AJ_COMPLEX && params[i].base == AJ_PARAM_SCALAR)
+      AJ_TRY(check_complex(op, params[i], to[i], to, *nargs));
   return op->has_dims ? wrap_dims(&st, to, *nargs) : nullptr;
 }
 
@@ -243,7 +287,8 @@ aj_status* one_backend(const aj_op* op, const aj_value* args, uint32_t nargs, ui
   return nullptr;
 }
 
-aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32_t nargs, uint64_t* keys) {
+aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32_t nargs,
+                                   uint64_t* keys) {
   Device* d;
   AJ_TRY(device_of(op, 0, args, nargs, &d));
   *keys = d->key();
@@ -253,11 +298,13 @@ aj_status* backend_without_tensors(const aj_op* op, const aj_value* args, uint32
 bool may_copy(const aj_op* op, const aj_value* args, uint32_t nargs) {
   Device* d;
   if (aj_status* bad = device_of(op, 0, args, nargs, &d)) return free_status(bad), false;
-  FallbackPolicy policy = fallback_rule(op->schema.name, std::string(device_kind_name(d->id.device_type))).policy;
+  FallbackPolicy policy =
+      fallback_rule(op->schema.name, std::string(device_kind_name(d->id.device_type))).policy;
   return policy == FallbackPolicy::host || policy == FallbackPolicy::warn;
 }
 
-aj_status* missing_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+aj_status* missing_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
+                          uint32_t nrets) {
   Device* d;
   AJ_TRY(device_of(op, 0, args, nargs, &d));
   return serve_missing(op, d, args, nargs, rets, nrets);
@@ -265,10 +312,12 @@ aj_status* missing_kernel(aj_op* op, const aj_value* args, uint32_t nargs, aj_va
 
 namespace {
 
-// The arguments of a call with strided tensors in place of those without strides. Who is written is settled itself.
+// The arguments of a call with strided tensors in place of those without strides. Who is written is
+// settled itself.
 class Strided {
  public:
-  aj_status* take(const aj_op* op, const aj_value* args, uint32_t nargs, const aj_value* rets, uint32_t nrets) {
+  aj_status* take(const aj_op* op, const aj_value* args, uint32_t nargs, const aj_value* rets,
+                  uint32_t nrets) {
     std::copy_n(args, nargs, args_);
     for (uint32_t i = 0; i < nrets; i++)
       if (rets[i].tag == AJ_TENSOR) AJ_TRY(settle_memory(rets[i].v.tensor, op->schema.ident));
@@ -300,7 +349,8 @@ class Strided {
 };
 
 // Tensors without strides whose keys have nothing for the op: its body, else the values.
-aj_status* without_key(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+aj_status* without_key(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
+                       uint32_t nrets) {
   if (op->has_body) return run_generic(op, &op->body_kernel, 0, args, nargs, rets, nrets);
   Strided strided;
   AJ_TRY(strided.take(op, args, nargs, rets, nrets));
@@ -313,12 +363,15 @@ struct Written {
   Written() = default;
   explicit Written(aj_tensor* t) : version(storage(t).version), line(storage(t).writer_line) {}
   void count(uint64_t keys, aj_tensor* t) const {
-    if (keys >> 24 && storage(t).version != version) storage(t).writer_line = line;
-    else bump_version(t);
+    if (keys >> 24 && storage(t).version != version)
+      storage(t).writer_line = line;
+    else
+      bump_version(t);
   }
 };
 
-// A kernel at a key made a new tensor where `target` was to be written. Above the tape the copy is a call, and recorded.
+// A kernel at a key made a new tensor where `target` was to be written. Above the tape the copy is
+// a call, and recorded.
 aj_status* move_into(const aj_op* op, aj_tensor* target, aj_value* ret, bool above) {
   static const aj_op* copy = find_op("copy_");
   aj_tensor* made = ret->v.tensor;
@@ -327,7 +380,8 @@ aj_status* move_into(const aj_op* op, aj_tensor* target, aj_value* ret, bool abo
   retain(target);
   uint64_t key = target->keys & made->keys & kFunctionalKeys & ~(kAutogradKey | kWrapKey);
   aj_object* payload = key && !(key & (key - 1)) ? tensor_payload(made, key) : nullptr;
-  if (payload && std::ranges::equal(shape(made), shape(target)) && priv(made).dtype == priv(target).dtype)
+  if (payload && std::ranges::equal(shape(made), shape(target)) &&
+      priv(made).dtype == priv(target).dtype)
     return tensor_set_payload(target, payload);
   if (is_strided(target)) AJ_TRY(fit_given(op, target, shape(made)));
   if (!above) return copy_into(target, made);
@@ -336,15 +390,22 @@ aj_status* move_into(const aj_op* op, aj_tensor* target, aj_value* ret, bool abo
   return release_value(same), nullptr;
 }
 
-// A wrapper that shows another tensor's values must be known as its view: writes to it would be lost.
+// A wrapper that shows another tensor's values must be known as its view: writes to it would be
+// lost.
 aj_status* check_view(const Kernel* k, const aj_call* call, const aj_value& made) {
   uint32_t n = 1;
   const aj_value* items = made.tag == AJ_LIST_OBJ ? list_get(made.v.object, &n) : &made;
   for (uint32_t i = 0; i < n; i++) {
-    if (items[i].tag != AJ_TENSOR || is_strided(items[i].v.tensor) || items[i].v.tensor->obj.flags & AJ_TENSOR_VIEW) continue;
-    if (call->nargs && call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == items[i].v.tensor) continue;
-    return fail(AJ_INTERNAL, call->op->schema.ident, ": the kernel of plugin '", k->provider, "' at key '", k->key,
-                "' gave a tensor that is no view of its argument; tensor_wrap makes one with view_of");
+    if (items[i].tag != AJ_TENSOR || is_strided(items[i].v.tensor) ||
+        items[i].v.tensor->obj.flags & AJ_TENSOR_VIEW)
+      continue;
+    if (call->nargs && call->args[0].tag == AJ_TENSOR &&
+        call->args[0].v.tensor == items[i].v.tensor)
+      continue;
+    return fail(
+        AJ_INTERNAL, call->op->schema.ident, ": the kernel of plugin '", k->provider, "' at key '",
+        k->key,
+        "' gave a tensor that is no view of its argument; tensor_wrap makes one with view_of");
   }
   return nullptr;
 }
@@ -358,22 +419,30 @@ bool takes(const Kernel* k, int compute, const aj_call* call) {
 // What result i is written into: what the caller gave, or the argument that it is.
 aj_tensor* target_of(const aj_call* call, const aj_value* given, uint32_t i) {
   if (given[i].tag == AJ_TENSOR) return given[i].v.tensor;
-  return i == 0 && call->op->schema.result_is_first && call->args[0].tag == AJ_TENSOR ? call->args[0].v.tensor : nullptr;
+  return i == 0 && call->op->schema.result_is_first && call->args[0].tag == AJ_TENSOR
+             ? call->args[0].v.tensor
+             : nullptr;
 }
 
-// A kernel above the tape left `target` in its slot. If no op has counted the write it was done by hand, which nobody recorded.
-aj_status* left_above(const Kernel* k, const aj_call* call, aj_tensor* target, const Written& before) {
+// A kernel above the tape left `target` in its slot. If no op has counted the write it was done by
+// hand, which nobody recorded.
+aj_status* left_above(const Kernel* k, const aj_call* call, aj_tensor* target,
+                      const Written& before) {
   if (storage(target).version != before.version) return nullptr;
   bool rec = requires_grad(target);
-  for (uint32_t i = 0; i < call->nargs; i++) rec |= call->args[i].tag == AJ_TENSOR && requires_grad(call->args[i].v.tensor);
+  for (uint32_t i = 0; i < call->nargs; i++)
+    rec |= call->args[i].tag == AJ_TENSOR && requires_grad(call->args[i].v.tensor);
   if (rec && !tls.grad_off && !(k->flags & kKernelFallback))
-    return fail(AJ_UNIMPLEMENTED, call->op->schema.ident, ": the kernel of plugin '", k->provider, "' at key '", k->key,
-                "' wrote past the tape, and a tensor requires grad; above the tape write by ops, or call it inside no_grad");
+    return fail(AJ_UNIMPLEMENTED, call->op->schema.ident, ": the kernel of plugin '", k->provider,
+                "' at key '", k->key,
+                "' wrote past the tape, and a tensor requires grad; above the tape write by ops, "
+                "or call it inside no_grad");
   bump_version(target);
   return nullptr;
 }
 
-// Kernels at the key `top`. A tensor to be written is lent to the kernel's slot; what comes back in any slot is owned.
+// Kernels at the key `top`. A tensor to be written is lent to the kernel's slot; what comes back in
+// any slot is owned.
 aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* given) {
   const aj_op* op = call->op;
   if (stack_is_short()) return leads_back(op, k);
@@ -392,7 +461,8 @@ aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* giv
   aj_status* s = run_kernel(op, k, call, 0);
   for (uint32_t i = 0; i < call->nrets; i++) {
     if (rets[i].tag != AJ_TENSOR) continue;
-    bool left = rets[i].aux == AJ_VALUE_LENT && given[i].tag == AJ_TENSOR && rets[i].v.tensor == given[i].v.tensor;
+    bool left = rets[i].aux == AJ_VALUE_LENT && given[i].tag == AJ_TENSOR &&
+                rets[i].v.tensor == given[i].v.tensor;
     if (left) retain(rets[i].v.tensor);
     rets[i].aux = 0;
   }
@@ -401,8 +471,10 @@ aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* giv
   for (uint32_t i = 0; !s && i < call->nrets; i++) {
     aj_tensor* target = target_of(call, given, i);
     if (!target || rets[i].tag != AJ_TENSOR) continue;
-    if (rets[i].v.tensor != target) s = move_into(op, target, &rets[i], above);
-    else if (above) s = left_above(k, call, target, written[i]);
+    if (rets[i].v.tensor != target)
+      s = move_into(op, target, &rets[i], above);
+    else if (above)
+      s = left_above(k, call, target, written[i]);
   }
   tls.exclude = before;
   __atomic_store_n(&tls.running_op, outer, __ATOMIC_RELEASE);
@@ -421,7 +493,8 @@ aj_status* first_word(aj_status* declined, aj_status* s) {
   return s;
 }
 
-aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
+                      aj_value* rets, uint32_t nrets) {
   uint64_t functional = keys & kFunctionalKeys & ~(kAutogradKey | kWrapKey);
   if (!functional) return without_key(op, args, nargs, rets, nrets);
   int top = 63 - __builtin_clzll(functional);
@@ -446,16 +519,19 @@ aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
     }
     std::copy_n(given, nrets, rets);
   }
-  aj_status* s = redispatch(op, below | (top < kAutogradBit ? 0 : keys & kAutogradKey), args, nargs, rets, nrets);
+  aj_status* s = redispatch(op, below | (top < kAutogradBit ? 0 : keys & kAutogradKey), args, nargs,
+                            rets, nrets);
   return first_word(declined, s);
 }
 
 // A key below the tape: recorded as run() does it.
-aj_status* run_below(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec) {
+aj_status* run_below(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                     uint32_t nrets, bool rec) {
   if (!rec) return run_at_key(op, keys, args, nargs, rets, nrets);
   const Vjp* vjp = vjp_for(op, args, nargs);
   bool views = op->kind == Kind::view && op->infer;
-  if (op->has_body && !vjp && !views) return run_generic(op, &op->body_kernel, 0, args, nargs, rets, nrets);  // it records by itself
+  if (op->has_body && !vjp && !views)
+    return run_generic(op, &op->body_kernel, 0, args, nargs, rets, nrets);  // it records by itself
   {
     NoGrad off;
     AJ_TRY(run_at_key(op, keys, args, nargs, rets, nrets));
@@ -465,12 +541,14 @@ aj_status* run_below(aj_op* op, uint64_t keys, const aj_value* args, uint32_t na
     uint8_t& made = priv(rets[i].v.tensor).view_kind;
     if (made == kViewNoGrad && priv(args[0].v.tensor).view_kind != kViewNoGrad) made = kView;
   }
-  return views && !vjp ? record_view(op, args, nargs, rets, nrets) : record(op, vjp, args, nargs, rets, nrets);
+  return views && !vjp ? record_view(op, args, nargs, rets, nrets)
+                       : record(op, vjp, args, nargs, rets, nrets);
 }
 
 }  // namespace
 
-aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool writes) {
+aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
+                 uint32_t nrets, bool writes) {
   uint64_t above = keys & kFunctionalKeys & ~kWrapKey;
   bool rec = keys & kAutogradKey;
   if (above >> (kAutogradBit + 1)) return run_at_key(op, keys, args, nargs, rets, nrets);
@@ -495,22 +573,23 @@ aj_status* for_written_lists(const aj_op* op, const aj_value* args, F f) {
 template <class F>
 void each_written(const aj_op* op, const aj_value* args, F f) {
   for (size_t i = 0; i < op->schema.params.size(); i++)
-    if ((op->schema.params[i].flags & AJ_PARAM_WRITTEN) && args[i].tag == AJ_TENSOR) f(args[i].v.tensor);
+    if ((op->schema.params[i].flags & AJ_PARAM_WRITTEN) && args[i].tag == AJ_TENSOR)
+      f(args[i].v.tensor);
   for_written_lists(op, args, [&](aj_tensor* t) -> aj_status* { return f(t), nullptr; });
 }
-
 
 // Such a step is no part of any history: where one is being recorded it is refused.
 aj_status* check_written_lists(const aj_op* op, const aj_value* args) {
   return for_written_lists(op, args, [&](aj_tensor* t) -> aj_status* {
     if (!tls.grad_off && requires_grad(t))
-      return fail(AJ_PRECONDITION, op->schema.ident, ": a tensor that requires grad is being written in place; do it inside no_grad");
+      return fail(AJ_PRECONDITION, op->schema.ident,
+                  ": a tensor that requires grad is being written in place; do it inside no_grad");
     return check_write(op, t);
   });
 }
 
-// The in-place form of a composite: the body records by itself on a copy, since it may save what is about to be
-// overwritten; then its result is copied back, recorded too.
+// The in-place form of a composite: the body records by itself on a copy, since it may save what is
+// about to be overwritten; then its result is copied back, recorded too.
 aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets) {
   static const aj_op *copy = find_op("copy_"), *clone = find_op("clone");
   std::vector<aj_value> own(args, args + nargs);
@@ -527,8 +606,9 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
   return s;
 }
 
-[[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec,
-                    RunStep run) {
+[[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args,
+                                      uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec,
+                                      RunStep run) {
   bool any = rec;
   for (uint32_t i = 0; i < nrets; i++)
     if (rets[i].tag == AJ_TENSOR) {
@@ -536,12 +616,15 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
       any |= !tls.grad_off && requires_grad(rets[i].v.tensor);
       AJ_TRY(check_write(op, rets[i].v.tensor));
       if (overlaps_itself(rets[i].v.tensor))
-        return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out has elements that share memory (an expanded tensor?); clone it first");
+        return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
+                    ": out has elements that share memory (an expanded tensor?); clone it first");
     } else if (rets[i].tag != AJ_NONE) {
       return fail(AJ_WRONG_TYPE, op->schema.ident, ": out must be a tensor");
     }
   if (any)
-    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": out= cannot be differentiated, and an argument requires grad; use no_grad() or drop out=");
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
+                ": out= cannot be differentiated, and an argument requires grad; use no_grad() or "
+                "drop out=");
   aj_value given[kMaxResults];
   Written before[kMaxResults];
   std::copy_n(rets, nrets, given);
@@ -549,19 +632,23 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
     if (given[i].tag == AJ_TENSOR) before[i] = Written(given[i].v.tensor);
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   for (uint32_t i = 0; i < nrets; i++)
-    if (given[i].tag == AJ_TENSOR) s ? contents_changed(storage(given[i].v.tensor)) : before[i].count(keys, given[i].v.tensor);
+    if (given[i].tag == AJ_TENSOR)
+      s ? contents_changed(storage(given[i].v.tensor)) : before[i].count(keys, given[i].v.tensor);
   return s;
 }
 
 }  // namespace
 
-aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets,
-                        bool rec, RunStep run) {
+aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
+                        aj_value* rets, uint32_t nrets, bool rec, RunStep run) {
   aj_tensor* target = op->schema.result_is_first ? args[0].v.tensor : nullptr;
-  bool in_place = !target && nrets && rets[0].tag == AJ_TENSOR && args[0].tag == AJ_TENSOR && rets[0].v.tensor == args[0].v.tensor;
+  bool in_place = !target && nrets && rets[0].tag == AJ_TENSOR && args[0].tag == AJ_TENSOR &&
+                  rets[0].v.tensor == args[0].v.tensor;
   if (in_place) {
     target = args[0].v.tensor;
-    if (!op->in_place_ok) return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": has no in-place form; assign the result instead");
+    if (!op->in_place_ok)
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
+                  ": has no in-place form; assign the result instead");
   }
   bool out = false;
   for (uint32_t i = 0; i < nrets; i++) out |= rets[i].tag != AJ_NONE;
@@ -572,7 +659,8 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
       each_written(op, args, [](aj_tensor* t) { contents_changed(storage(t)); });
       return s;
     }
-    // A recorded body has saved what its own ops wrote and read: their versions are the right ones already.
+    // A recorded body has saved what its own ops wrote and read: their versions are the right ones
+    // already.
     if (!rec || !op->has_body || vjp_for(op, args, nargs)) each_written(op, args, bump_version);
     return nullptr;
   }

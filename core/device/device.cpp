@@ -111,7 +111,9 @@ int32_t DeviceRegistry::number_of(std::string_view name) const {
 }
 
 int32_t DeviceRegistry::free_number(int32_t wanted, std::string_view name) const {
-  auto kept = [name](int32_t n) { return n == kDLCPU && name != "cpu"; };  // the host's, whoever is loaded first
+  auto kept = [name](int32_t n) {
+    return n == kDLCPU && name != "cpu";
+  };  // the host's, whoever is loaded first
   if (wanted >= 1 && wanted <= kMaxKinds && !kinds[wanted].load() && !kept(wanted)) return wanted;
   for (int32_t n = kMaxKinds; n >= 1; n--)
     if (!kinds[n].load() && !kept(n)) return n;
@@ -362,12 +364,15 @@ aj_status* device_kind_count(int32_t type, int32_t* out) {
   if (k->gone) return fail(AJ_UNAVAILABLE, "device '", name, "': its plugin was disabled");
   auto count = [&] {
     aj_status* s = v.count(v.self, out);
-    if (s && s->code == AJ_UNAVAILABLE && !s->is_static) s->placed = true;  // a reason for people, no fault of the plugin's
+    if (s && s->code == AJ_UNAVAILABLE && !s->is_static)
+      s->placed = true;  // a reason for people, no fault of the plugin's
     return s;
   };
-  if (aj_status* s = caught(own_table(v).count, "count", count)) return prefix(s, text("device '", k->name, "': "));
+  if (aj_status* s = caught(own_table(v).count, "count", count))
+    return prefix(s, text("device '", k->name, "': "));
   if (*out >= 0) return nullptr;
-  return fail(AJ_INTERNAL, "device '", k->name, "': plugin '", k->provider->plugin, "' counts ", *out, " devices");
+  return fail(AJ_INTERNAL, "device '", k->name, "': plugin '", k->provider->plugin, "' counts ",
+              *out, " devices");
 }
 
 Device* device_at(DLDevice id) {

@@ -16,7 +16,7 @@ constexpr int32_t kMetaType = 24;  // shapes without data; bit 23
 constexpr uint64_t kBackendKeys = (1ull << 24) - 1;
 
 struct Device;
-struct DeviceMemory;  // the cache of one device
+struct DeviceMemory;                  // the cache of one device
 DeviceMemory* memory_new(Device* d);  // core/memory has it; NULL: too many devices are open
 
 // One physical device of a kind: what Storage points at.
@@ -44,7 +44,8 @@ Device* meta_device();
 // own.
 // again (or null): a plugin that was disabled may register what it had; tells whether it had it.
 aj_status* device_kind_add(const aj_device_vtbl* v, std::string_view plugin, bool* again = nullptr);
-void devices_end(std::string_view plugin);  // it is disabled: what it provides is not found any more
+void devices_end(
+    std::string_view plugin);  // it is disabled: what it provides is not found any more
 std::string device_summary(std::string_view plugin);        // a line a device, for people
 std::string provider_device_open(std::string_view plugin);  // a name, or empty: none is
 void device_kind_remove(std::string_view name, std::string_view plugin);  // rollback
@@ -80,7 +81,8 @@ aj_status* device_copy(Bytes to, Bytes from, uint64_t bytes, bool queued = false
 aj_status* device_synchronize(Device* d);
 // What is queued later on `stream` of d waits for what this thread has queued there.
 aj_status* stream_follows(Device* d, void* stream);
-aj_status* stream_wait_for(Device* d, void* stream);  // the user can interrupt it; NULL: the whole device
+aj_status* stream_wait_for(Device* d,
+                           void* stream);  // the user can interrupt it; NULL: the whole device
 
 // The stream of this thread's next calls on a device; NULL is the device's own default stream.
 aj_status* stream_current(DLDevice id, void** out_native);

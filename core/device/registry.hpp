@@ -15,19 +15,22 @@ constexpr int kMaxDevices = 64;  // of one kind
 struct Provider {
   std::string name, plugin;
   aj_device_vtbl own;   // as the plugin filled it, clamped
-  aj_device_vtbl vtbl;  // what everybody calls: says so while a function of its own runs; `self` is this provider
-  bool on = true;  // false: its plugin was disabled; its functions may be unmapped unless the device is open
+  aj_device_vtbl vtbl;  // what everybody calls: says so while a function of its own runs; `self` is
+                        // this provider
+  bool on = true;       // false: its plugin was disabled; its functions may be unmapped unless the
+                        // device is open
 };
 
 // A device number: a name, and the provider that is active for it.
 struct DeviceKind {
   std::string name;  // "acme", or "acme@plugin" for one that is not active
   std::shared_ptr<Provider> provider;
-  bool opened = false;  // tensors may exist: the provider stays
+  bool opened = false;            // tensors may exist: the provider stays
   std::atomic<bool> gone{false};  // nobody provides it now
   std::vector<Device*> open{};    // also while it is gone: what lives there keeps its memory
 
-  DeviceKind(std::string n, std::shared_ptr<Provider> p) : name(std::move(n)), provider(std::move(p)) {}
+  DeviceKind(std::string n, std::shared_ptr<Provider> p)
+      : name(std::move(n)), provider(std::move(p)) {}
 };
 
 struct DeviceRegistry {
@@ -40,13 +43,15 @@ struct DeviceRegistry {
 
   int32_t number_of(std::string_view name) const;
   int32_t free_number(int32_t wanted, std::string_view name) const;  // 0: none left
-  std::shared_ptr<Provider> best(std::string_view name) const;  // of those that are on
+  std::shared_ptr<Provider> best(std::string_view name) const;       // of those that are on
   DeviceKind* make(std::string name, std::shared_ptr<Provider> provider);
 };
 DeviceRegistry& device_registry();
 
 void watch_table(Provider* p);  // makes vtbl of own
 // Whose code it is that a device's table calls.
-inline const aj_device_vtbl& own_table(const aj_device_vtbl& v) { return static_cast<const Provider*>(v.self)->own; }
+inline const aj_device_vtbl& own_table(const aj_device_vtbl& v) {
+  return static_cast<const Provider*>(v.self)->own;
+}
 
 }  // namespace adjoin

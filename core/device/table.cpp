@@ -1,5 +1,6 @@
-// core/device/table.cpp: every function of a device's table as others call it: while it runs, its thread says so, for who looks
-// whether it comes back (core/plugin/watch.cpp). One that throws leaves its word to who catches it (core/guest/caught.cpp).
+// core/device/table.cpp: every function of a device's table as others call it: while it runs, its
+// thread says so, for who looks whether it comes back (core/plugin/watch.cpp). One that throws
+// leaves its word to who catches it (core/guest/caught.cpp).
 #include <cstddef>
 #include <type_traits>
 
@@ -50,8 +51,10 @@ void watch_table(Provider* p) {
   p->vtbl.self = p;
 #define WATCH(f) watch_one<&aj_device_vtbl::f, #f>(p, p->own.f)
   WATCH(count), WATCH(props), WATCH(mem_alloc), WATCH(mem_free), WATCH(mem_info), WATCH(mem_idle);
-  WATCH(stream_new), WATCH(stream_free), WATCH(stream_sync), WATCH(stream_query), WATCH(stream_wait), WATCH(stream_host_fn);
-  WATCH(event_new), WATCH(event_free), WATCH(event_record), WATCH(event_query), WATCH(event_sync), WATCH(event_elapsed);
+  WATCH(stream_new), WATCH(stream_free), WATCH(stream_sync), WATCH(stream_query),
+      WATCH(stream_wait), WATCH(stream_host_fn);
+  WATCH(event_new), WATCH(event_free), WATCH(event_record), WATCH(event_query), WATCH(event_sync),
+      WATCH(event_elapsed);
   WATCH(copy), WATCH(fill), WATCH(ipc_export), WATCH(ipc_open), WATCH(ipc_close);
   WATCH(fork_prepare), WATCH(fork_parent), WATCH(fork_child);
   WATCH(capture_begin), WATCH(capture_end), WATCH(graph_launch), WATCH(graph_free);

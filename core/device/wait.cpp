@@ -1,4 +1,5 @@
-// core/device/wait.cpp: waits for a device's work in slices where it can be asked, so that the user can stop it.
+// core/device/wait.cpp: waits for a device's work in slices where it can be asked, so that the user
+// can stop it.
 #include <sched.h>
 
 #include <algorithm>
@@ -27,19 +28,26 @@ class Pauses {
     if (waited >= ask_) {
       ask_ = waited + kAskNs;
       if (frontend_interrupted())
-        return fail_kind(AJ_CANCELLED, "KeyboardInterrupt", d->id, ": the wait for its work was interrupted by the user");
+        return fail_kind(AJ_CANCELLED, "KeyboardInterrupt", d->id,
+                         ": the wait for its work was interrupted by the user");
       if (!told_ && patience_ns() && waited >= patience_ns()) {
         told_ = true;
-        std::fprintf(stderr, "adjoin: %s: plugin '%s': what is queued there has been waited for for %d s and is not done yet\n",
-                     device_text(d->id).c_str(), std::string(d->plugin).c_str(), int(waited / 1'000'000'000));
+        std::fprintf(stderr,
+                     "adjoin: %s: plugin '%s': what is queued there has been waited for for %d s "
+                     "and is not done yet\n",
+                     device_text(d->id).c_str(), std::string(d->plugin).c_str(),
+                     int(waited / 1'000'000'000));
       }
     }
-    std::this_thread::sleep_for(std::chrono::nanoseconds(std::clamp<int64_t>(waited / 16, 20'000, 1'000'000)));
+    std::this_thread::sleep_for(
+        std::chrono::nanoseconds(std::clamp<int64_t>(waited / 16, 20'000, 1'000'000)));
     return nullptr;
   }
 
  private:
-  static int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+  static int64_t now() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  }
   int64_t begin_ = now(), ask_ = kAskNs;
   bool told_ = false;
   std::unique_ptr<Parked> parked_;

@@ -10,8 +10,9 @@
 namespace adjoin {
 
 bool is_about_the_call(int32_t code) {
-  return code == AJ_INVALID_ARGUMENT || code == AJ_OUT_OF_RANGE || code == AJ_WRONG_TYPE || code == AJ_NOT_FOUND ||
-         code == AJ_PRECONDITION || code == AJ_UNIMPLEMENTED || code == AJ_OUT_OF_MEMORY;
+  return code == AJ_INVALID_ARGUMENT || code == AJ_OUT_OF_RANGE || code == AJ_WRONG_TYPE ||
+         code == AJ_NOT_FOUND || code == AJ_PRECONDITION || code == AJ_UNIMPLEMENTED ||
+         code == AJ_OUT_OF_MEMORY;
 }
 
 aj_status* thrown(std::string_view who) {

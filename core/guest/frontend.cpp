@@ -46,7 +46,8 @@ aj_status* frontend_register(const aj_frontend* f, int32_t* out_id) {
     return fail(AJ_ALREADY_EXISTS, "frontend_register: '", f->name, "': '", parker.load()->name,
                 "' has a lock to park already; a process can have one such language");
   Registered& r = frontends[n];
-  r.pin = Pin(Holder::frontend, f->drop ? reinterpret_cast<const void*>(f->drop) : reinterpret_cast<const void*>(f->interrupted));
+  r.pin = Pin(Holder::frontend, f->drop ? reinterpret_cast<const void*>(f->drop)
+                                        : reinterpret_cast<const void*>(f->interrupted));
   r.name = view(f->name);
   std::memcpy(&r.table, f, std::min<size_t>(f->struct_size, sizeof r.table));
   r.table.struct_size = sizeof r.table;
@@ -75,7 +76,8 @@ void frontends_end(std::string_view plugin) {
 void (*frontend_dtype_teller(int32_t id))(void*) { return frontends[id - 1].table.dtype_changed; }
 
 void (*frontend_dropper(int32_t id))(void*) {
-  return id < 1 || id > count.load(std::memory_order_acquire) ? nullptr : frontends[id - 1].table.drop;
+  return id < 1 || id > count.load(std::memory_order_acquire) ? nullptr
+                                                              : frontends[id - 1].table.drop;
 }
 
 void frontend_drop(int32_t id, void* word) {

@@ -1,5 +1,5 @@
-// core/guest/frontend.hpp: the languages that joined: their locks, their words on tensors, their lines of
-// source.
+// core/guest/frontend.hpp: the languages that joined: their locks, their words on tensors, their
+// lines of source.
 #pragma once
 #include <adjoin/abi/core.h>
 
@@ -12,7 +12,7 @@ namespace adjoin {
 
 aj_status* frontend_register(const aj_frontend* f, int32_t* out_id);
 void frontends_end(std::string_view plugin);  // its languages are not asked any more
-void frontend_drop(int32_t id, void* word);  // a tensor that owned its word has died
+void frontend_drop(int32_t id, void* word);   // a tensor that owned its word has died
 
 // Around long kernels and waits: the language lets its lock go, and takes it back. NULL: there was
 // nothing to let go.

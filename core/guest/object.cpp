@@ -1,4 +1,5 @@
-// core/guest/object.cpp: objects keep a hidden header of 48 bytes in front of the public 16: destructor and payload size.
+// core/guest/object.cpp: objects keep a hidden header of 48 bytes in front of the public 16:
+// destructor and payload size.
 #include "core/guest/object.hpp"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ struct ObjectBlock {
 static_assert(sizeof(ObjectBlock) == 32);
 
 ObjectBlock* block(const aj_object* o) {
-  return reinterpret_cast<ObjectBlock*>(reinterpret_cast<char*>(const_cast<aj_object*>(o)) - sizeof(Hidden));
+  return reinterpret_cast<ObjectBlock*>(reinterpret_cast<char*>(const_cast<aj_object*>(o)) -
+                                        sizeof(Hidden));
 }
 
 struct Type {
@@ -85,26 +87,31 @@ Type* find_type(std::string_view name) {
 
 int32_t number_of(const Type* t) {
   auto is_it = [&](Type& o) { return &o == t; };
-  return AJ_DYNAMIC_BEGIN + int32_t(std::find_if(types().begin(), types().end(), is_it) - types().begin());
+  return AJ_DYNAMIC_BEGIN +
+         int32_t(std::find_if(types().begin(), types().end(), is_it) - types().begin());
 }
 
 // What a schema can say: Object<acme::plan>.
 bool is_type_name(std::string_view name) {
   constexpr std::string_view signs = "_.:-";
   return !name.empty() && name.size() <= 128 && std::ranges::all_of(name, [&](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || signs.find(char(c)) != signs.npos;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           signs.find(char(c)) != signs.npos;
   });
 }
 
 aj_status* gone(const char* who, const Type& t) {
-  return fail(AJ_UNAVAILABLE, who, ": type '", t.name, "': plugin '", t.plugin, "', which registered it, is not loaded now");
+  return fail(AJ_UNAVAILABLE, who, ": type '", t.name, "': plugin '", t.plugin,
+              "', which registered it, is not loaded now");
 }
 
 }  // namespace
 
-aj_status* object_new(int32_t type, size_t payload, void (*destroy)(void*), aj_object** out, void** out_payload) {
+aj_status* object_new(int32_t type, size_t payload, void (*destroy)(void*), aj_object** out,
+                      void** out_payload) {
   auto* b = static_cast<ObjectBlock*>(::operator new(sizeof(ObjectBlock) + payload, std::nothrow));
-  if (!b) return fail(AJ_OUT_OF_MEMORY, "object: out of memory: asked for ", uint64_t(payload), " bytes");
+  if (!b)
+    return fail(AJ_OUT_OF_MEMORY, "object: out of memory: asked for ", uint64_t(payload), " bytes");
   b->hidden = {destroy, payload};
   b->object.refs_private = 0;
   refs(&b->object).store(1, std::memory_order_relaxed);
@@ -118,11 +125,14 @@ aj_status* object_new(int32_t type, size_t payload, void (*destroy)(void*), aj_o
 
 void* object_payload(aj_object* o) { return o ? block(o) + 1 : nullptr; }
 
-aj_status* type_register(aj_str name, uint64_t payload_size, void (*destroy)(void*), int32_t* out_type) {
+aj_status* type_register(aj_str name, uint64_t payload_size, void (*destroy)(void*),
+                         int32_t* out_type) {
   if (!is_type_name(view(name)))
-    return fail(AJ_INVALID_ARGUMENT, "type_register: '", name, "' is no name of a type; letters, digits, _ . - and :: make one: \"acme::plan\"");
+    return fail(AJ_INVALID_ARGUMENT, "type_register: '", name,
+                "' is no name of a type; letters, digits, _ . - and :: make one: \"acme::plan\"");
   if (payload_size > uint64_t{1} << 40)
-    return fail(AJ_INVALID_ARGUMENT, "type_register: '", name, "': a payload of ", payload_size, " bytes; at most 2^40 are possible");
+    return fail(AJ_INVALID_ARGUMENT, "type_register: '", name, "': a payload of ", payload_size,
+                " bytes; at most 2^40 are possible");
   Transaction* r = transaction();
   bool again = r && is_replaced(r->plugin);
   Type now = {std::string(view(name)), payload_size, destroy,
@@ -131,18 +141,21 @@ aj_status* type_register(aj_str name, uint64_t payload_size, void (*destroy)(voi
   Type* t = find_type(now.name);
   if (t && t->on && !(again && t->plugin == now.plugin))
     return fail(AJ_ALREADY_EXISTS, "type '", name, "': registered already",
-                t->plugin.empty() ? "" : ", by plugin '" + t->plugin + "'", "; choose another name");
+                t->plugin.empty() ? "" : ", by plugin '" + t->plugin + "'",
+                "; choose another name");
   if (t && t->payload != payload_size)
-    return fail(AJ_PRECONDITION, "type '", name, "': its payload has ", payload_size, " bytes now, before it had ", t->payload,
+    return fail(AJ_PRECONDITION, "type '", name, "': its payload has ", payload_size,
+                " bytes now, before it had ", t->payload,
                 "; another size needs another name, or a new process");
   Type before = t ? *t : now;
   before.on = t && t->on;
   if (!t) t = &types().emplace_back();
   *t = std::move(now);
-  if (r) r->undo.push_back([t, before] {
-    std::lock_guard held(types_lock);
-    *t = before;
-  });
+  if (r)
+    r->undo.push_back([t, before] {
+      std::lock_guard held(types_lock);
+      *t = before;
+    });
   *out_type = number_of(t);
   return nullptr;
 }
@@ -194,7 +207,8 @@ static void destroy_now(aj_object* o) {
   ::operator delete(b);
 }
 
-// One object may hold the next, a million deep: beyond some depth they wait in a list, linked where their count was.
+// One object may hold the next, a million deep: beyond some depth they wait in a list, linked where
+// their count was.
 void object_destroy(aj_object* o) {
   if (!block(o)->hidden.destroy && o->type < AJ_DYNAMIC_BEGIN) return ::operator delete(block(o));
   constexpr int kDeep = 64;
@@ -263,9 +277,14 @@ aj_status* list_new(const aj_value* items, uint32_t n, aj_object** out) {
   for (uint32_t i = 0; i < n; i++) {
     int32_t tag = items[i].tag;
     if (tag == AJ_TENSOR && items[i].v.tensor) continue;
-    if (refers(tag)) return fail(AJ_INVALID_ARGUMENT, "list_new: item ", i, " refers to memory of its own; wrap it in an object");
-    if (tag < AJ_NONE || (tag > AJ_MEMORY_FORMAT && tag < AJ_TENSOR) || tag > AJ_OBJECT || (tag >= AJ_TENSOR && !items[i].v.object))
-      return fail(AJ_INVALID_ARGUMENT, "list_new: item ", i, " has the tag ", tag, tag >= AJ_TENSOR && tag <= AJ_OBJECT ? " and is NULL" : ", which is none of a value");
+    if (refers(tag))
+      return fail(AJ_INVALID_ARGUMENT, "list_new: item ", i,
+                  " refers to memory of its own; wrap it in an object");
+    if (tag < AJ_NONE || (tag > AJ_MEMORY_FORMAT && tag < AJ_TENSOR) || tag > AJ_OBJECT ||
+        (tag >= AJ_TENSOR && !items[i].v.object))
+      return fail(
+          AJ_INVALID_ARGUMENT, "list_new: item ", i, " has the tag ", tag,
+          tag >= AJ_TENSOR && tag <= AJ_OBJECT ? " and is NULL" : ", which is none of a value");
   }
   for (uint32_t i = 0; i < n; i++)
     if (items[i].tag >= AJ_TENSOR) any_retain(items[i].v.object);
@@ -288,7 +307,8 @@ aj_status* complex_new(double real, double imag, aj_object** out) {
 }
 
 aj_status* complex_get(const aj_object* o, double* real, double* imag) {
-  if (!o || o->type != AJ_COMPLEX_OBJ) return fail(AJ_WRONG_TYPE, "complex_get: the object is not a complex number");
+  if (!o || o->type != AJ_COMPLEX_OBJ)
+    return fail(AJ_WRONG_TYPE, "complex_get: the object is not a complex number");
   const auto* z = reinterpret_cast<const double*>(block(o) + 1);
   *real = z[0], *imag = z[1];
   return nullptr;
@@ -302,7 +322,8 @@ aj_status* stream_new(DLDevice device, void* native, aj_object** out) {
 }
 
 aj_status* stream_get(const aj_object* o, DLDevice* device, void** native) {
-  if (!o || o->type != AJ_STREAM) return fail(AJ_WRONG_TYPE, "stream_get: the object is not a stream");
+  if (!o || o->type != AJ_STREAM)
+    return fail(AJ_WRONG_TYPE, "stream_get: the object is not a stream");
   const auto* s = reinterpret_cast<const Stream*>(block(o) + 1);
   *device = s->device, *native = s->native;
   return nullptr;
@@ -344,11 +365,14 @@ aj_status* function_new(aj_function_fn fn, void* self, void (*drop)(void*), aj_o
 }
 
 aj_status* function_call(aj_object* f, const aj_value* args, uint32_t nargs, aj_value* ret) {
-  if (!f || f->type != AJ_FUNCTION) return fail(AJ_WRONG_TYPE, "function_call: the object is not a function");
+  if (!f || f->type != AJ_FUNCTION)
+    return fail(AJ_WRONG_TYPE, "function_call: the object is not a function");
   Function* fn = static_cast<Function*>(object_payload(f));
   aj_value got{};
   AJ_TRY(caught(fn->fn, "function", [&] { return fn->fn(fn->self, args, nargs, &got); }));
-  if (refers(got.tag)) return fail(AJ_INTERNAL, "function_call: the function gave a value of tag ", got.tag, ", which owns nothing; an object is wanted");
+  if (refers(got.tag))
+    return fail(AJ_INTERNAL, "function_call: the function gave a value of tag ", got.tag,
+                ", which owns nothing; an object is wanted");
   *ret = got;
   return nullptr;
 }

@@ -1,4 +1,5 @@
-// core/guest/object.hpp: counted objects other than tensors: strings, lists, functions, generators, and types of plugins.
+// core/guest/object.hpp: counted objects other than tensors: strings, lists, functions, generators,
+// and types of plugins.
 #pragma once
 #include <adjoin/abi/core.h>
 
@@ -11,27 +12,35 @@ namespace adjoin {
 
 // What ends a tensor and a node of the tape: core/tensor and core/tape have them.
 void tensor_destroy(aj_tensor* t);
-void node_destroy(aj_object* o);        // of type kNodeType
-constexpr int32_t kNodeType = 200;      // aj_node.obj.type
-void object_destroy(aj_object* o);      // objects other than these
+void node_destroy(aj_object* o);    // of type kNodeType
+constexpr int32_t kNodeType = 200;  // aj_node.obj.type
+void object_destroy(aj_object* o);  // objects other than these
 
-inline std::atomic<uint32_t>& refs(aj_object* o) { return *reinterpret_cast<std::atomic<uint32_t>*>(&o->refs_private); }
-inline void retain(aj_object* o) { if (o) refs(o).fetch_add(1, std::memory_order_relaxed); }
+inline std::atomic<uint32_t>& refs(aj_object* o) {
+  return *reinterpret_cast<std::atomic<uint32_t>*>(&o->refs_private);
+}
+inline void retain(aj_object* o) {
+  if (o) refs(o).fetch_add(1, std::memory_order_relaxed);
+}
 inline void retain(aj_tensor* t) { retain(reinterpret_cast<aj_object*>(t)); }
 // A count of 1 is ours alone: no locked instruction.
 inline bool drop_ref(std::atomic<uint32_t>& r) {
   if (r.load(std::memory_order_acquire) == 1) return true;
   return r.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
-inline void release(aj_tensor* t) { if (t && drop_ref(refs(&t->obj))) tensor_destroy(t); }
+inline void release(aj_tensor* t) {
+  if (t && drop_ref(refs(&t->obj))) tensor_destroy(t);
+}
 void release(aj_object* o);
 
-aj_status* type_register(aj_str name, uint64_t payload_size, void (*destroy)(void*), int32_t* out_type);
+aj_status* type_register(aj_str name, uint64_t payload_size, void (*destroy)(void*),
+                         int32_t* out_type);
 aj_status* type_find(aj_str name, int32_t* out_type);
 aj_str type_name(int32_t type);
 void types_end(std::string_view plugin);  // its types make no objects any more
 aj_status* type_object_new(int32_t type, aj_object** out, void** out_payload);
-aj_status* object_new(int32_t type, size_t payload, void (*destroy)(void*), aj_object** out, void** out_payload);
+aj_status* object_new(int32_t type, size_t payload, void (*destroy)(void*), aj_object** out,
+                      void** out_payload);
 void* object_payload(aj_object* o);
 void (*object_destroyer(const aj_object* o))(void*);  // of its payload; NULL: none
 

@@ -10,11 +10,14 @@ namespace adjoin {
 namespace plugin {
 
 constexpr int kKinds = int(Holder::kinds);
-constexpr const char* kPinNames[kKinds][2] = {
-    {"object of its types", "objects of its types"}, {"function object", "function objects"},
-    {"hook", "hooks"},                               {"node of a graph", "nodes of graphs"},
-    {"tensor over its memory", "tensors over its memory"}, {"frontend", "frontends"},
-    {"call", "calls"},               {"listener", "listeners"}};
+constexpr const char* kPinNames[kKinds][2] = {{"object of its types", "objects of its types"},
+                                              {"function object", "function objects"},
+                                              {"hook", "hooks"},
+                                              {"node of a graph", "nodes of graphs"},
+                                              {"tensor over its memory", "tensors over its memory"},
+                                              {"frontend", "frontends"},
+                                              {"call", "calls"},
+                                              {"listener", "listeners"}};
 
 struct PinnedFile {
   std::atomic<uintptr_t> begin{0}, size{0};

@@ -1,4 +1,5 @@
-// core/guest/pins.hpp: counts what points into a plugin's file, so that nothing is unmapped under it.
+// core/guest/pins.hpp: counts what points into a plugin's file, so that nothing is unmapped under
+// it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,9 +9,20 @@
 namespace adjoin {
 
 // What holds a function of a plugin; the order of kPinNames in pins.cpp.
-enum class Holder : uint8_t { object, function, hook, node, memory, frontend, call, listener, kinds };
+enum class Holder : uint8_t {
+  object,
+  function,
+  hook,
+  node,
+  memory,
+  frontend,
+  call,
+  listener,
+  kinds
+};
 
-// Nothing happens for NULL and for addresses outside of plugins. Lock-free: a look at each loaded plugin's range.
+// Nothing happens for NULL and for addresses outside of plugins. Lock-free: a look at each loaded
+// plugin's range.
 void pin(Holder what, const void* code);
 void unpin(Holder what, const void* code);
 
@@ -38,12 +50,15 @@ namespace plugin {
 
 struct PinnedFile;  // one a plugin's file, to the end of the process
 
-// The file that `inside` is mapped from is that plugin's from now on; label lives as long as the process.
+// The file that `inside` is mapped from is that plugin's from now on; label lives as long as the
+// process.
 PinnedFile* pins_begin(PinnedFile* known, const void* inside, const char* name, const char* label);
-void pins_end(PinnedFile* file);                 // it is going to be unmapped
-std::string pins_text(const PinnedFile* file);   // "2 objects and 1 hook point into it"; empty: nothing does
-const char* label_at(const void* code);          // whose code is that? NULL: no plugin's. Safe in a signal handler
-std::string plugin_at(const void* code);         // its name
+void pins_end(PinnedFile* file);  // it is going to be unmapped
+std::string pins_text(
+    const PinnedFile* file);  // "2 objects and 1 hook point into it"; empty: nothing does
+const char* label_at(
+    const void* code);  // whose code is that? NULL: no plugin's. Safe in a signal handler
+std::string plugin_at(const void* code);  // its name
 
 }  // namespace plugin
 }  // namespace adjoin

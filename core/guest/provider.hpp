@@ -1,4 +1,5 @@
-// core/guest/provider.hpp: asking for a plugin that offers something. core/plugin/loader.cpp has all of it.
+// core/guest/provider.hpp: asking for a plugin that offers something. core/plugin/loader.cpp has
+// all of it.
 #pragma once
 #include <adjoin/abi/core.h>
 

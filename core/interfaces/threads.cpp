@@ -1,4 +1,5 @@
-// core/interfaces/threads.cpp: what each thread is given when it first keeps something, and what is given back when it ends.
+// core/interfaces/threads.cpp: what each thread is given when it first keeps something, and what is
+// given back when it ends.
 #include <pthread.h>
 
 #include "core/base/tls.hpp"
@@ -41,7 +42,8 @@ int begin_threads() {
 }  // namespace
 
 bool stack_ends() {
-  constexpr uint64_t kPart = 16;  // that of the whole which is left for what a last call needs, and for the sentence
+  constexpr uint64_t kPart =
+      16;  // that of the whole which is left for what a last call needs, and for the sentence
   if (!tls.stack_room) {
     pthread_attr_t mine;
     void* begin = nullptr;
@@ -60,8 +62,9 @@ bool stack_ends() {
 
 void register_thread() {
   if (tls.registered) return;
-  // A local static and not std::call_once, which keeps its state in thread-local storage of libstdc++: built for the
-  // initial-exec model, we could then not be loaded after somebody else had loaded libstdc++ late.
+  // A local static and not std::call_once, which keeps its state in thread-local storage of
+  // libstdc++: built for the initial-exec model, we could then not be loaded after somebody else
+  // had loaded libstdc++ late.
   [[maybe_unused]] static const int made = begin_threads();
   tls.registered = 1;
   for (FreeList& list : tls.small) list.limit = kSmallKeep;

@@ -199,7 +199,8 @@ aj_status* alloc_direct(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* g
   return with_recovery(m, bytes, [&](aj_status** why) {
     // Once there are several streams, mem_free waits for each block instead.
     bool one_stream = !streams_in_use.load(std::memory_order_relaxed);
-    if (auto kept = m.whole.find(*got); one_stream && kept != m.whole.end() && !kept->second.empty()) {
+    if (auto kept = m.whole.find(*got);
+        one_stream && kept != m.whole.end() && !kept->second.empty()) {
       *out = kept->second.back();
       kept->second.pop_back();
       m.whole_bytes -= *got;
@@ -209,7 +210,8 @@ aj_status* alloc_direct(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* g
       return true;
     }
     uint64_t enough = std::max<uint64_t>({m.peak, m.large_used + *got, 64ull << 20});
-    if (m.whole_bytes && (!one_stream || m.large_used + m.whole_bytes + *got > enough)) drop_whole(m);
+    if (m.whole_bytes && (!one_stream || m.large_used + m.whole_bytes + *got > enough))
+      drop_whole(m);
     if (m.large_used + m.whole_bytes + *got > m.limit()) return false;
     if (*why) free_status(*why);
     *why = raw_alloc(d, *got, out);
@@ -238,7 +240,8 @@ void free_direct(DeviceMemory& m, void* p, uint64_t got) {
   m.large_used -= got;
 }
 
-[[gnu::noinline]] aj_status* alloc_host(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* got) {
+[[gnu::noinline]] aj_status* alloc_host(DeviceMemory& m, uint64_t bytes, void** out,
+                                        uint64_t* got) {
   if (bytes <= kSmallMax) {
     int cls = small_class(uint32_t(bytes));
     *got = kSmallSize[cls];

@@ -5,8 +5,8 @@
 // per stream. Above, whole chunks of segments.
 #pragma once
 #include <atomic>
-#include <mutex>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -72,7 +72,8 @@ struct DeviceMemory {
   Segments segments;
   std::unordered_map<void*, Central> central;  // by stream
   std::vector<ThreadCache*> caches;
-  std::unordered_map<uint64_t, std::vector<void*>> whole;  // by size: free allocations behind handles
+  std::unordered_map<uint64_t, std::vector<void*>>
+      whole;  // by size: free allocations behind handles
   uint64_t whole_bytes = 0;
   std::unordered_map<void*, std::vector<void*>>
       foreign;  // block: streams other than its own that use it

@@ -1,5 +1,6 @@
-// core/memory/capture.cpp: between the begin and the end of a capture a stream's memory comes from a pool. The pool lives as long
-// as the graphs that were captured with it, so what a replay writes to belongs to nobody else.
+// core/memory/capture.cpp: between the begin and the end of a capture a stream's memory comes from
+// a pool. The pool lives as long as the graphs that were captured with it, so what a replay writes
+// to belongs to nobody else.
 #include "core/memory/capture.hpp"
 
 #include <algorithm>
@@ -43,7 +44,8 @@ void graph_destroy(void* payload) {
 int32_t graph_type() {
   static const int32_t type = [] {
     int32_t made = 0;
-    if (aj_status* s = type_register(str("aj.graph"), sizeof(Graph), graph_destroy, &made)) free_status(s);
+    if (aj_status* s = type_register(str("aj.graph"), sizeof(Graph), graph_destroy, &made))
+      free_status(s);
     return made;
   }();
   return type;
@@ -57,8 +59,11 @@ aj_status* capturing_device(DLDevice id, const char* who, void* native, Device**
   AJ_TRY(device_open(id, out));
   const aj_device_vtbl& v = (*out)->vtbl;
   if (!v.capture_begin || !v.capture_end || !v.graph_launch || !v.graph_free || !(*out)->memory)
-    return fail(AJ_UNIMPLEMENTED, who, ": device ", id, " captures no graphs: its plugin ", (*out)->plugin, " has no functions for it");
-  if (!native) return fail(AJ_INVALID_ARGUMENT, who, ": the default stream of ", id, " cannot be captured; make another one current");
+    return fail(AJ_UNIMPLEMENTED, who, ": device ", id, " captures no graphs: its plugin ",
+                (*out)->plugin, " has no functions for it");
+  if (!native)
+    return fail(AJ_INVALID_ARGUMENT, who, ": the default stream of ", id,
+                " cannot be captured; make another one current");
   return nullptr;
 }
 
@@ -80,7 +85,8 @@ void* pool_for(DeviceMemory& m, void* stream) {
 
 bool belongs_to(DeviceMemory& m, void* key, void* stream) {
   if (key == stream) return true;
-  return std::ranges::any_of(m.pools, [&](auto& p) { return p.get() == key && p->stream == stream; });
+  return std::ranges::any_of(m.pools,
+                             [&](auto& p) { return p.get() == key && p->stream == stream; });
 }
 
 aj_status* capture_begin(DLDevice device, void* native, aj_object* share) {
@@ -88,16 +94,23 @@ aj_status* capture_begin(DLDevice device, void* native, aj_object* share) {
   AJ_TRY(capturing_device(device, "capture_begin", native, &d));
   Graph* with = graph_of(share);
   if (share && (!with || with->device != d))
-    return fail(AJ_INVALID_ARGUMENT, "capture_begin: memory is shared with ", with ? "a graph of another device" : "an object that is no graph");
+    return fail(AJ_INVALID_ARGUMENT, "capture_begin: memory is shared with ",
+                with ? "a graph of another device" : "an object that is no graph");
   DeviceMemory& m = *d->memory;
-  AJ_TRY(device_synchronize(d));  // nothing that is queued may hold memory which the capture then takes
+  AJ_TRY(device_synchronize(
+      d));  // nothing that is queued may hold memory which the capture then takes
   Pool* pool;
   {
     std::lock_guard held(m.lock);
-    if (open_pool(m, native)) return fail(AJ_PRECONDITION, "capture_begin: this stream of ", device, " is being captured already");
-    if (with && with->pool->open) return fail(AJ_PRECONDITION, "capture_begin: the graph's memory serves another capture now");
-    if (with) pool = with->pool;
-    else pool = m.pools.emplace_back(std::make_unique<Pool>()).get();
+    if (open_pool(m, native))
+      return fail(AJ_PRECONDITION, "capture_begin: this stream of ", device,
+                  " is being captured already");
+    if (with && with->pool->open)
+      return fail(AJ_PRECONDITION, "capture_begin: the graph's memory serves another capture now");
+    if (with)
+      pool = with->pool;
+    else
+      pool = m.pools.emplace_back(std::make_unique<Pool>()).get();
     pool->stream = native;
     pool->graphs++;
     pool->open = true;
@@ -122,7 +135,8 @@ aj_status* capture_end(DLDevice device, void* native, aj_object** out_graph) {
   {
     std::lock_guard held(m.lock);
     pool = open_pool(m, native);
-    if (!pool) return fail(AJ_PRECONDITION, "capture_end: no capture has begun on this stream of ", device);
+    if (!pool)
+      return fail(AJ_PRECONDITION, "capture_end: no capture has begun on this stream of ", device);
     pool->open = false;
   }
   captures_open.fetch_sub(1);

@@ -19,13 +19,16 @@ bool is_capturing(Device* d, void* stream);
 // A call's stream, and whether what is queued there is kept for a graph.
 inline aj_status* set_stream(Device* d, aj_call* call) {
   AJ_TRY(stream_for(d, &call->stream));
-  if (__builtin_expect(captures_open.load(std::memory_order_relaxed) != 0, 0) && is_capturing(d, call->stream))
+  if (__builtin_expect(captures_open.load(std::memory_order_relaxed) != 0, 0) &&
+      is_capturing(d, call->stream))
     call->flags |= AJ_CALL_CAPTURING;
   return nullptr;
 }
 
 // For the cache; each wants its lock. A pool is a name under which memory is kept, as a stream is.
-void* pool_for(DeviceMemory& m, void* stream);             // the capture's on that stream, or the stream itself
-bool belongs_to(DeviceMemory& m, void* key, void* stream); // memory kept under key is used by that stream alone
+void* pool_for(DeviceMemory& m,
+               void* stream);  // the capture's on that stream, or the stream itself
+bool belongs_to(DeviceMemory& m, void* key,
+                void* stream);  // memory kept under key is used by that stream alone
 
 }  // namespace adjoin

@@ -49,7 +49,9 @@ namespace {
 
 std::mutex adding;  // held, too, while `quick` is decided: the last one sees what holds
 
-void decide(DeviceMemory* m) { m->quick = m->host && !m->direct && !memory_told.load(std::memory_order_relaxed); }
+void decide(DeviceMemory* m) {
+  m->quick = m->host && !m->direct && !memory_told.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -166,13 +168,15 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
       continue;
     void* p = nullptr;
     aj_status* s = raw_alloc(d, size, &p);
-    const char* wrong = s                                            ? nullptr
-                        : reinterpret_cast<uintptr_t>(p) % 64 != 0 ? "an address that is not aligned to 64 bytes"
-                        : m.segments.overlaps(p, size)             ? "memory that it has given before"
-                                                                   : nullptr;
+    const char* wrong = s ? nullptr
+                        : reinterpret_cast<uintptr_t>(p) % 64 != 0
+                            ? "an address that is not aligned to 64 bytes"
+                        : m.segments.overlaps(p, size) ? "memory that it has given before"
+                                                       : nullptr;
     if (wrong) {
       if (!m.segments.overlaps(p, size)) free_raw(&m, p, size);
-      s = fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '", d->plugin, "' gave ", wrong);
+      s = fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '",
+               d->plugin, "' gave ", wrong);
     }
     if (!s) {
       m.system_allocations++;
@@ -190,10 +194,13 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
 aj_status* raw_alloc(Device* d, uint64_t bytes, void** out) {
   *out = nullptr;
   const aj_device_vtbl& v = d->vtbl;
-  if (aj_status* s = caught(own_table(v).mem_alloc, "mem_alloc", [&] { return v.mem_alloc(v.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out); }))
+  if (aj_status* s = caught(own_table(v).mem_alloc, "mem_alloc", [&] {
+        return v.mem_alloc(v.self, d->id.device_id, bytes, AJ_MEM_DEVICE, out);
+      }))
     return s->placed ? s : prefix(s, text("mem_alloc of plugin '", d->plugin, "': "));
   if (*out) return nullptr;
-  return fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '", d->plugin, "' gave NULL and no status");
+  return fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '",
+              d->plugin, "' gave NULL and no status");
 }
 
 Place take_chunks(DeviceMemory& m, void* stream, uint64_t bytes, Use use, aj_status** why) {

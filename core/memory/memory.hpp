@@ -11,7 +11,6 @@
 
 namespace adjoin {
 
-
 aj_status* memory_stats(DLDevice device, aj_memory_stats* io);
 aj_status* memory_release(DLDevice device);
 aj_status* memory_limit(DLDevice device, uint64_t bytes);  // 0: the default again

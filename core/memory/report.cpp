@@ -33,7 +33,8 @@ Numbers numbers(Device* d) {
     m.note_peak(memory_ticks());
     n.in_use = m.in_use();
     n.peak = m.peak;
-    uint64_t held_bytes = m.direct ? m.large_used + m.whole_bytes : m.segments.used() + m.segments.warm_free();
+    uint64_t held_bytes =
+        m.direct ? m.large_used + m.whole_bytes : m.segments.used() + m.segments.warm_free();
     n.cached = held_bytes > n.in_use ? held_bytes - n.in_use : 0;
     n.limit = m.limit() == UINT64_MAX ? 0 : m.limit();
     n.allocations = m.allocations;

@@ -127,8 +127,8 @@ void Segments::drop_free_segments(uint64_t keep, Release release, void* self) {
   for (auto it = segments_.begin(); it != segments_.end();) {
     Segment* s = it->second.get();
     if (warm_free_ <= keep && keep > 0) return;
-    if (kept_.contains(s->stream) || s->chunk[0].use != Use::free || s->chunk[0].length != s->chunks ||
-        !release(self, s->raw, s->raw_bytes)) {
+    if (kept_.contains(s->stream) || s->chunk[0].use != Use::free ||
+        s->chunk[0].length != s->chunks || !release(self, s->raw, s->raw_bytes)) {
       ++it;
       continue;
     }

@@ -56,7 +56,7 @@ class Segments {
   // Best fit among the free blocks of the stream; a segment of NULL if none is long enough.
   Place take(void* stream, uint32_t chunks, Use use);
   void give(Place at, uint32_t now);
-  Place find(const void* p);  // the block that holds p
+  Place find(const void* p);                                 // the block that holds p
   bool overlaps(const void* raw, uint64_t raw_bytes) const;  // with what was added
   void add(void* raw, uint64_t raw_bytes, void* stream, bool warm);
 

@@ -11,7 +11,8 @@ constexpr uint32_t kSmallKeep =
     1024;  // entries per class and thread; above, half goes to the central list
 
 // By the number of 64 bytes that are begun.
-constexpr uint8_t kSmallClass[kSmallMax / 64 + 1] = {0, 0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7};
+constexpr uint8_t kSmallClass[kSmallMax / 64 + 1] = {0, 0, 1, 2, 3, 4, 4, 5, 5,
+                                                     6, 6, 6, 6, 7, 7, 7, 7};
 inline int small_class(uint32_t bytes) { return kSmallClass[(bytes + 63) / 64]; }
 
 // AddressSanitizer sees each block only when it comes from malloc.

@@ -50,9 +50,11 @@ aj_status* copy_by(Device* worker, Bytes to, Bytes from, uint64_t bytes, uint32_
                    void* stream = nullptr) {
   if (!worker->vtbl.copy)
     return !worker->plugin || !*worker->plugin
-               ? fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its tensors have shapes and no values; "
+               ? fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id,
+                      " cannot copy: its tensors have shapes and no values; "
                       "make them on a device that has memory")
-               : fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ", worker->plugin, " has no 'copy'");
+               : fail(AJ_UNIMPLEMENTED, "copy: device ", worker->id, " cannot copy: its plugin ",
+                      worker->plugin, " has no 'copy'");
   aj_copy c{};
   c.struct_size = sizeof c;
   c.flags = flags;
@@ -65,7 +67,8 @@ aj_status* copy_by(Device* worker, Bytes to, Bytes from, uint64_t bytes, uint32_
   c.src_device = from.device->id;
   c.width = c.dst_pitch = c.src_pitch = bytes;
   c.height = 1;
-  return caught(own_table(worker->vtbl).copy, "copy", [&] { return worker->vtbl.copy(worker->vtbl.self, &c); });
+  return caught(own_table(worker->vtbl).copy, "copy",
+                [&] { return worker->vtbl.copy(worker->vtbl.self, &c); });
 }
 
 bool host_pointer(const Device* d) { return d->host() && !(d->flags & AJ_DEV_OPAQUE_POINTERS); }
@@ -154,9 +157,7 @@ aj_status* device_copy(Bytes to, Bytes from, uint64_t bytes, bool queued) {
   return staged(to, from, bytes);
 }
 
-aj_status* device_synchronize(Device* d) {
-  return stream_wait_for(d, nullptr);
-}
+aj_status* device_synchronize(Device* d) { return stream_wait_for(d, nullptr); }
 
 aj_status* stream_follows(Device* d, void* stream) {
   if (d->flags & AJ_DEV_SYNCHRONOUS) return nullptr;
@@ -164,7 +165,8 @@ aj_status* stream_follows(Device* d, void* stream) {
   AJ_TRY(stream_current(d->id, &here));
   if (here == stream) return nullptr;
   const aj_device_vtbl& v = d->vtbl;
-  if (v.event_new && v.event_record && v.event_free && v.stream_wait) return follow(d, stream, d, here);
+  if (v.event_new && v.event_record && v.event_free && v.stream_wait)
+    return follow(d, stream, d, here);
   return v.stream_sync ? v.stream_sync(v.self, d->id.device_id, here) : nullptr;
 }
 

@@ -316,7 +316,8 @@ aj_status* autocast(int32_t type, aj_autocast* before, const aj_autocast* next) 
   if (next->struct_size < AJ_END_OF(aj_autocast, dtype))
     return fail(AJ_INVALID_ARGUMENT, "autocast: aj_autocast: struct_size is ", next->struct_size,
                 ", at least ", uint64_t(AJ_END_OF(aj_autocast, dtype)), " is needed");
-  AJ_TRY(check_words("autocast", "", 0, 0, uint64_t(next->reserved.code | next->reserved.bits | next->reserved.lanes)));
+  AJ_TRY(check_words("autocast", "", 0, 0,
+                     uint64_t(next->reserved.code | next->reserved.bits | next->reserved.lanes)));
   return set_state(state_now(), type, *next);
 }
 

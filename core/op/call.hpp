@@ -6,11 +6,12 @@
 
 namespace adjoin {
 
-aj_status* call(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
-aj_status* redispatch(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
+aj_status* call(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
+                uint32_t nrets);
+aj_status* redispatch(const aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
+                      aj_value* rets, uint32_t nrets);
 const aj_op* find_op(std::string_view name);
 aj_op* op_by_index(uint32_t index);
-
 
 // What differs from the defaults of a call made by the core: turns recording off for a scope.
 struct NoGrad {
@@ -18,6 +19,5 @@ struct NoGrad {
   NoGrad() { tls.grad_off = 1; }
   ~NoGrad() { tls.grad_off = before; }
 };
-
 
 }  // namespace adjoin

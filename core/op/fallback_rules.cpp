@@ -4,6 +4,8 @@
 // ADJOIN_FALLBACK=RULE,RULE,... with RULE = [OP][@DEVICE]=POLICY or POLICY; OP "*" is every op.
 // POLICY: error, warn, decompose, host, host:100MB, or the name of the device that serves, as cpu
 // or cpu:100MB.
+#include "core/op/fallback_rules.hpp"
+
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -14,7 +16,6 @@
 #include "core/base/plain.hpp"
 #include "core/device/device.hpp"
 #include "core/guest/provider.hpp"
-#include "core/op/fallback_rules.hpp"
 #include "core/op/registry.hpp"
 
 namespace adjoin {

@@ -1,4 +1,5 @@
-// core/op/kinds.cpp: the closed list of kinds, and what an op's schema and tags mean to the call path.
+// core/op/kinds.cpp: the closed list of kinds, and what an op's schema and tags mean to the call
+// path.
 #include "core/op/kinds.hpp"
 
 #include <cstdlib>
@@ -15,13 +16,20 @@ struct KindRow {
   RunFn run;
 };
 const KindRow kKinds[] = {
-    {"unary", Kind::unary, run_pointwise},           {"unary_float", Kind::unary_float, run_pointwise},
-    {"unary_bool", Kind::unary_bool, run_pointwise}, {"binary", Kind::binary, run_pointwise},
-    {"binary_float", Kind::binary_float, run_pointwise}, {"compare", Kind::compare, run_pointwise},
-    {"pointwise", Kind::pointwise, run_pointwise},   {"reduce", Kind::reduce, run_reduce},
-    {"reduce_float", Kind::reduce_float, run_reduce}, {"reduce_bool", Kind::reduce_bool, run_reduce},
-    {"reduce_index", Kind::reduce_index, run_reduce}, {"scan", Kind::scan, run_scan},
-    {"view", Kind::view, run_view},                  {"linear", Kind::linear, run_generic},
+    {"unary", Kind::unary, run_pointwise},
+    {"unary_float", Kind::unary_float, run_pointwise},
+    {"unary_bool", Kind::unary_bool, run_pointwise},
+    {"binary", Kind::binary, run_pointwise},
+    {"binary_float", Kind::binary_float, run_pointwise},
+    {"compare", Kind::compare, run_pointwise},
+    {"pointwise", Kind::pointwise, run_pointwise},
+    {"reduce", Kind::reduce, run_reduce},
+    {"reduce_float", Kind::reduce_float, run_reduce},
+    {"reduce_bool", Kind::reduce_bool, run_reduce},
+    {"reduce_index", Kind::reduce_index, run_reduce},
+    {"scan", Kind::scan, run_scan},
+    {"view", Kind::view, run_view},
+    {"linear", Kind::linear, run_generic},
     {"custom", Kind::custom, run_generic},
 };
 
@@ -30,7 +38,9 @@ bool has_word(std::string_view tags, std::string_view word) {
   while ((at = tags.find(word, at)) != tags.npos) {
     bool begins = at == 0 || tags[at - 1] == ' ' || tags[at - 1] == ',';
     size_t end = at + word.size();
-    if (begins && (end == tags.size() || tags[end] == ' ' || tags[end] == ',' || word.back() == ':')) return true;
+    if (begins &&
+        (end == tags.size() || tags[end] == ' ' || tags[end] == ',' || word.back() == ':'))
+      return true;
     at = end;
   }
   return false;
@@ -52,55 +62,91 @@ uint32_t tags_of(const Param& p) {
   uint32_t m = p.flags & AJ_PARAM_OPTIONAL ? tag_bit(AJ_NONE) : 0;
   if (p.list) {
     switch (p.base) {
-      case AJ_PARAM_TENSOR: case AJ_PARAM_OPERAND: return m | tag_bit(AJ_TENSORS);
-      case AJ_PARAM_FLOAT: return m | tag_bit(AJ_FLOATS);
-      case AJ_PARAM_BOOL: return m | tag_bit(AJ_BOOLS);
-      default: return m | (p.list > 1 ? 0 : tag_bit(AJ_INTS));  // a list of fixed length is looked at
+      case AJ_PARAM_TENSOR:
+      case AJ_PARAM_OPERAND:
+        return m | tag_bit(AJ_TENSORS);
+      case AJ_PARAM_FLOAT:
+        return m | tag_bit(AJ_FLOATS);
+      case AJ_PARAM_BOOL:
+        return m | tag_bit(AJ_BOOLS);
+      default:
+        return m | (p.list > 1 ? 0 : tag_bit(AJ_INTS));  // a list of fixed length is looked at
     }
   }
   uint32_t number = tag_bit(AJ_BOOL) | tag_bit(AJ_INT) | tag_bit(AJ_FLOAT) | tag_bit(AJ_COMPLEX);
   switch (p.base) {
-    case AJ_PARAM_TENSOR: return m | tag_bit(AJ_TENSOR);
-    case AJ_PARAM_OPERAND: return m | tag_bit(AJ_TENSOR) | number;
-    case AJ_PARAM_SCALAR: return m | (number & ~tag_bit(AJ_COMPLEX));  // looked at: are the tensors complex?
-    case AJ_PARAM_INT: case AJ_PARAM_DIM: case AJ_PARAM_SIZE: return m | tag_bit(AJ_INT);
-    case AJ_PARAM_FLOAT: return m | tag_bit(AJ_FLOAT);
-    case AJ_PARAM_BOOL: return m | tag_bit(AJ_BOOL);
-    case AJ_PARAM_STR: return m | tag_bit(AJ_STRING);
-    case AJ_PARAM_DTYPE: return m | tag_bit(AJ_DTYPE);
-    case AJ_PARAM_DEVICE: return m | tag_bit(AJ_DEVICE);
-    case AJ_PARAM_LAYOUT: return m | tag_bit(AJ_LAYOUT);
-    case AJ_PARAM_MEMORY_FORMAT: return m | tag_bit(AJ_MEMORY_FORMAT);
-    case AJ_PARAM_STREAM: return m | tag_bit(AJ_STREAM);
-    case AJ_PARAM_FUNCTION: return m | tag_bit(AJ_FUNCTION);
-    case AJ_PARAM_OBJECT: return m;  // looked at: of which type it is
-    default: return m | tag_bit(AJ_GENERATOR);
+    case AJ_PARAM_TENSOR:
+      return m | tag_bit(AJ_TENSOR);
+    case AJ_PARAM_OPERAND:
+      return m | tag_bit(AJ_TENSOR) | number;
+    case AJ_PARAM_SCALAR:
+      return m | (number & ~tag_bit(AJ_COMPLEX));  // looked at: are the tensors complex?
+    case AJ_PARAM_INT:
+    case AJ_PARAM_DIM:
+    case AJ_PARAM_SIZE:
+      return m | tag_bit(AJ_INT);
+    case AJ_PARAM_FLOAT:
+      return m | tag_bit(AJ_FLOAT);
+    case AJ_PARAM_BOOL:
+      return m | tag_bit(AJ_BOOL);
+    case AJ_PARAM_STR:
+      return m | tag_bit(AJ_STRING);
+    case AJ_PARAM_DTYPE:
+      return m | tag_bit(AJ_DTYPE);
+    case AJ_PARAM_DEVICE:
+      return m | tag_bit(AJ_DEVICE);
+    case AJ_PARAM_LAYOUT:
+      return m | tag_bit(AJ_LAYOUT);
+    case AJ_PARAM_MEMORY_FORMAT:
+      return m | tag_bit(AJ_MEMORY_FORMAT);
+    case AJ_PARAM_STREAM:
+      return m | tag_bit(AJ_STREAM);
+    case AJ_PARAM_FUNCTION:
+      return m | tag_bit(AJ_FUNCTION);
+    case AJ_PARAM_OBJECT:
+      return m;  // looked at: of which type it is
+    default:
+      return m | tag_bit(AJ_GENERATOR);
   }
 }
 
-// Which tags a kernel may give for a result. What refers to memory of somebody comes back as an object.
+// Which tags a kernel may give for a result. What refers to memory of somebody comes back as an
+// object.
 uint32_t tags_given(const Param& p) {
-  uint32_t refers = tag_bit(AJ_COMPLEX) | tag_bit(AJ_STRING) | tag_bit(AJ_INTS) | tag_bit(AJ_FLOATS) | tag_bit(AJ_BOOLS) | tag_bit(AJ_TENSORS);
-  uint32_t m = p.flags & AJ_PARAM_OPTIONAL ? tag_bit(AJ_NONE) : 0, anything = ~(tag_bit(AJ_NONE) | refers);
+  uint32_t refers = tag_bit(AJ_COMPLEX) | tag_bit(AJ_STRING) | tag_bit(AJ_INTS) |
+                    tag_bit(AJ_FLOATS) | tag_bit(AJ_BOOLS) | tag_bit(AJ_TENSORS);
+  uint32_t m = p.flags & AJ_PARAM_OPTIONAL ? tag_bit(AJ_NONE) : 0,
+           anything = ~(tag_bit(AJ_NONE) | refers);
   if (p.list) return m | (p.base == AJ_PARAM_TENSOR ? tag_bit(AJ_LIST_OBJ) : anything);
   switch (p.base) {
-    case AJ_PARAM_TENSOR: return m | tag_bit(AJ_TENSOR);
-    case AJ_PARAM_INT: case AJ_PARAM_DIM: case AJ_PARAM_SIZE: return m | tag_bit(AJ_INT);
-    case AJ_PARAM_FLOAT: return m | tag_bit(AJ_FLOAT);
-    case AJ_PARAM_BOOL: return m | tag_bit(AJ_BOOL);
-    default: return m | anything;
+    case AJ_PARAM_TENSOR:
+      return m | tag_bit(AJ_TENSOR);
+    case AJ_PARAM_INT:
+    case AJ_PARAM_DIM:
+    case AJ_PARAM_SIZE:
+      return m | tag_bit(AJ_INT);
+    case AJ_PARAM_FLOAT:
+      return m | tag_bit(AJ_FLOAT);
+    case AJ_PARAM_BOOL:
+      return m | tag_bit(AJ_BOOL);
+    default:
+      return m | anything;
   }
 }
 
-// Which of an op's calls run_pointwise may serve at once: where the result's dtype follows from the operands' class alone.
+// Which of an op's calls run_pointwise may serve at once: where the result's dtype follows from the
+// operands' class alone.
 void set_alike(aj_op* op) {
   const Schema& s = op->schema;
-  bool straight = op->kind <= Kind::pointwise && op->noperands && op->noperands <= 3 && !op->fixed_operands && !op->ordered &&
-                  !op->crosses_devices && !s.writes && s.results.size() == 1 && !s.results[0].dtypes && op->operands[0] == 0;
+  bool straight = op->kind <= Kind::pointwise && op->noperands && op->noperands <= 3 &&
+                  !op->fixed_operands && !op->ordered && !op->crosses_devices && !s.writes &&
+                  s.results.size() == 1 && !s.results[0].dtypes && op->operands[0] == 0;
   bool to_float = op->kind == Kind::unary_float || op->kind == Kind::binary_float;
   op->alike_bool = op->kind == Kind::unary_bool || op->kind == Kind::compare;
-  op->alike_classes = !straight ? 0 : to_float ? 1u << AJ_CLASS_FLOAT
-                      : 1u << AJ_CLASS_BOOL | 1u << AJ_CLASS_INTEGER | 1u << AJ_CLASS_FLOAT;
+  op->alike_classes = !straight ? 0
+                      : to_float
+                          ? 1u << AJ_CLASS_FLOAT
+                          : 1u << AJ_CLASS_BOOL | 1u << AJ_CLASS_INTEGER | 1u << AJ_CLASS_FLOAT;
   if (op->flags & kCountsBool) op->alike_classes &= uint8_t(~(1u << AJ_CLASS_BOOL));
 }
 
@@ -119,7 +165,9 @@ RunFn kind_run(Kind kind) {
 
 aj_status* set_kind(aj_op* op) {
   const Schema& s = op->schema;
-  if (s.params.size() > 32) return fail(AJ_INVALID_ARGUMENT, s.name, ": ", uint64_t(s.params.size()), " parameters; at most 32 are possible");
+  if (s.params.size() > 32)
+    return fail(AJ_INVALID_ARGUMENT, s.name, ": ", uint64_t(s.params.size()),
+                " parameters; at most 32 are possible");
   bool needs_tensor = op->kind_name != "custom" && op->kind_name != "linear";
   for (const KindRow& k : kKinds)
     if (op->kind_name == k.name) {
@@ -127,14 +175,19 @@ aj_status* set_kind(aj_op* op) {
       op->run = k.run;
       bool first = !s.params.empty() && !s.params[0].list && s.params[0].base <= AJ_PARAM_OPERAND;
       if (needs_tensor && (!first || s.results.empty() || s.results[0].base != AJ_PARAM_TENSOR))
-        return fail(AJ_INVALID_ARGUMENT, s.name, ": kind '", k.name, "' needs a tensor first and a tensor as result; use custom");
+        return fail(AJ_INVALID_ARGUMENT, s.name, ": kind '", k.name,
+                    "' needs a tensor first and a tensor as result; use custom");
       if (s.results.size() > size_t(kMaxResults))
-        return fail(AJ_INVALID_ARGUMENT, s.name, ": ", uint64_t(s.results.size()), " results; at most ", kMaxResults, " are possible");
-      if (!op->infer && !op->body && !(op->flags & AJ_OP_ALLOCATES) && !has_own_shapes(op) && !(s.result_is_first && s.results.size() == 1))
-        return fail(AJ_INVALID_ARGUMENT, s.name, ": kind '", k.name, "' needs infer or body, which say the shapes");
+        return fail(AJ_INVALID_ARGUMENT, s.name, ": ", uint64_t(s.results.size()),
+                    " results; at most ", kMaxResults, " are possible");
+      if (!op->infer && !op->body && !(op->flags & AJ_OP_ALLOCATES) && !has_own_shapes(op) &&
+          !(s.result_is_first && s.results.size() == 1))
+        return fail(AJ_INVALID_ARGUMENT, s.name, ": kind '", k.name,
+                    "' needs infer or body, which say the shapes");
       return nullptr;
     }
-  return fail(AJ_INVALID_ARGUMENT, s.name, ": unknown kind '", op->kind_name, "'; unary, binary, reduce, view, custom, ...");
+  return fail(AJ_INVALID_ARGUMENT, s.name, ": unknown kind '", op->kind_name,
+              "'; unary, binary, reduce, view, custom, ...");
 }
 
 void init_op(aj_op* op) {
@@ -148,8 +201,11 @@ void init_op(aj_op* op) {
   op->writes = s.writes;
   op->takes_tensor = 0;
   op->has_body = op->body != nullptr;
-  op->body_kernel = Kernel{op->body, op->self, kKernelBody | AJ_KERNEL_CASTS, 0, 0, nullptr, nullptr, op->provider, "", op->nparams};
-  op->ordered = has_word(op->tags, "ordered") || op->kind == Kind::scan || op->kind == Kind::reduce_index;
+  op->body_kernel = Kernel{
+      op->body, op->self,   kKernelBody | AJ_KERNEL_CASTS, 0, 0, nullptr, nullptr, op->provider,
+      "",       op->nparams};
+  op->ordered =
+      has_word(op->tags, "ordered") || op->kind == Kind::scan || op->kind == Kind::reduce_index;
   op->real_result = has_word(op->tags, "real_result");
   op->flags &= ~kNumberFlags;
   if (has_word(op->tags, "numbers:exact")) op->flags |= kNumbersExact;
@@ -167,11 +223,14 @@ void init_op(aj_op* op) {
   op->dim_params = op->size_params = 0;
   op->tensor_params = 0;
   op->grad_results = 0;
-  for (size_t i = 0; i < s.results.size() && i < size_t(kMaxResults); i++) op->results_ok[i] = tags_given(s.results[i]);
+  for (size_t i = 0; i < s.results.size() && i < size_t(kMaxResults); i++)
+    op->results_ok[i] = tags_given(s.results[i]);
   for (size_t i = 0; i < s.results.size(); i++)
-    if (s.results[i].base == AJ_PARAM_TENSOR && !(s.results[i].flags & AJ_PARAM_AUX)) op->grad_results |= 1u << i;
+    if (s.results[i].base == AJ_PARAM_TENSOR && !(s.results[i].flags & AJ_PARAM_AUX))
+      op->grad_results |= 1u << i;
   op->crosses_devices = has_word(op->tags, "crosses-devices");
-  bool by_element = op->kind <= Kind::pointwise || (op->kind >= Kind::reduce && op->kind <= Kind::reduce_bool);
+  bool by_element =
+      op->kind <= Kind::pointwise || (op->kind >= Kind::reduce && op->kind <= Kind::reduce_bool);
   op->keeps_order = (by_element && !op->ordered) || has_word(op->tags, "layout:keep");
   for (size_t i = 0; i < s.params.size(); i++) {
     const Param& p = s.params[i];
@@ -191,10 +250,14 @@ void init_op(aj_op* op) {
     }
   }
   bool pointwise = op->kind <= Kind::pointwise || op->kind == Kind::scan;
-  bool first_tensor = !s.params.empty() && (s.params[0].base == AJ_PARAM_TENSOR || s.params[0].base == AJ_PARAM_OPERAND) && !s.params[0].list;
-  bool one_result = s.results.size() == 1 && s.results[0].base == AJ_PARAM_TENSOR && !s.results[0].list;
-  op->in_place_ok = first_tensor && one_result && !s.writes && !(op->flags & AJ_OP_NO_IN_PLACE) && op->kind != Kind::view &&
-                    (pointwise || has_word(op->tags, "in-place"));
+  bool first_tensor =
+      !s.params.empty() &&
+      (s.params[0].base == AJ_PARAM_TENSOR || s.params[0].base == AJ_PARAM_OPERAND) &&
+      !s.params[0].list;
+  bool one_result =
+      s.results.size() == 1 && s.results[0].base == AJ_PARAM_TENSOR && !s.results[0].list;
+  op->in_place_ok = first_tensor && one_result && !s.writes && !(op->flags & AJ_OP_NO_IN_PLACE) &&
+                    op->kind != Kind::view && (pointwise || has_word(op->tags, "in-place"));
   op->has_look = op->has_dims || op->size_params || op->checks_dtypes;
   set_alike(op);
 }

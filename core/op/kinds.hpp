@@ -5,18 +5,24 @@
 namespace adjoin {
 
 // core/call has these.
-aj_status* run_pointwise(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
+aj_status* run_pointwise(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*,
+                         uint32_t);
 // What run_pointwise does not serve at once.
-aj_status* run_planned(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
-aj_status* run_reduce(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
-aj_status* run_scan(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
-aj_status* run_view(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
-aj_status* run_generic(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*, uint32_t);
+aj_status* run_planned(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*,
+                       uint32_t);
+aj_status* run_reduce(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*,
+                      uint32_t);
+aj_status* run_scan(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*,
+                    uint32_t);
+aj_status* run_view(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*,
+                    uint32_t);
+aj_status* run_generic(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*,
+                       uint32_t);
 
-aj_status* set_kind(aj_op* op);              // from kind_name
-RunFn kind_run(Kind kind);                   // how its ops are run
-bool has_own_shapes(const aj_op* op);        // the kind says the shapes, no infer needed
-extern const Kernel meta_kernel;             // serves the meta device: shapes were all
+aj_status* set_kind(aj_op* op);        // from kind_name
+RunFn kind_run(Kind kind);             // how its ops are run
+bool has_own_shapes(const aj_op* op);  // the kind says the shapes, no infer needed
+extern const Kernel meta_kernel;       // serves the meta device: shapes were all
 
 constexpr int kMaxOperands = 16;
 constexpr int kMaxResults = 8;

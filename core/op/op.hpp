@@ -16,18 +16,18 @@ namespace adjoin {
 struct Param {
   std::string name;
   int32_t base = 0, list = 0;
-  uint32_t flags = 0;       // AJ_PARAM_...
+  uint32_t flags = 0;  // AJ_PARAM_...
   uint64_t dtypes = 0;
-  char alias = 0;           // letter of "(a)"
-  std::string type;         // of an object: the registered type's name, or empty
-  aj_value value{};         // default
+  char alias = 0;              // letter of "(a)"
+  std::string type;            // of an object: the registered type's name, or empty
+  aj_value value{};            // default
   std::shared_ptr<void> keep;  // memory behind a list or string default
 };
 
 struct Schema {
   std::string text, space, ident, overload, name;  // name = [space::]ident[.overload]
   std::vector<Param> params, results;
-  bool writes = false;      // some parameter is "(x!)"
+  bool writes = false;           // some parameter is "(x!)"
   bool result_is_first = false;  // the result aliases parameter 0, which is written
 };
 aj_status* parse_schema(std::string_view text, Schema* out);
@@ -35,19 +35,21 @@ aj_status* parse_schema(std::string_view text, Schema* out);
 struct Kernel {
   aj_kernel_fn fn;
   void* self;
-  uint32_t flags;           // AJ_KERNEL_..., kKernelBody
+  uint32_t flags;  // AJ_KERNEL_..., kKernelBody
   int32_t priority;
   uint64_t dtypes;
   int32_t (*can_run)(void* self, const aj_call* call);
-  const Kernel* next;       // the next candidate by priority
+  const Kernel* next;  // the next candidate by priority
   std::string provider, key;
-  uint32_t nparams;         // of the schema it was built with
-  mutable const Kernel* told = nullptr;  // of the first in a chain: the chain that tells listeners, once there was one
+  uint32_t nparams;  // of the schema it was built with
+  mutable const Kernel* told =
+      nullptr;  // of the first in a chain: the chain that tells listeners, once there was one
 };
-constexpr uint32_t kKernelBody = 1u << 31;     // the op's own composite
-constexpr uint32_t kKernelFallback = 1u << 30; // one for every op at a key
-constexpr uint32_t kKernelHost = 1u << 29;     // the host's, through copies
-constexpr uint32_t kKernelPlain = 1u << 28;    // takes every call of its dtypes, returns soon, in any mode
+constexpr uint32_t kKernelBody = 1u << 31;      // the op's own composite
+constexpr uint32_t kKernelFallback = 1u << 30;  // one for every op at a key
+constexpr uint32_t kKernelHost = 1u << 29;      // the host's, through copies
+constexpr uint32_t kKernelPlain =
+    1u << 28;  // takes every call of its dtypes, returns soon, in any mode
 
 // The derivative of a row or plugin, copied; strings kept.
 struct Vjp {
@@ -59,8 +61,8 @@ struct Vjp {
   const Vjp* next = nullptr;  // another key's
 };
 
-using RunFn = aj_status* (*)(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args, uint32_t nargs,
-                             aj_value* rets, uint32_t nrets);
+using RunFn = aj_status* (*)(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args,
+                             uint32_t nargs, aj_value* rets, uint32_t nrets);
 
 // A value's tag as a bit: tags below 16 as they are, objects from 16 on.
 inline uint32_t tag_bit(int32_t tag) { return 1u << ((tag < 32 ? tag : tag - 48) & 31); }
@@ -76,8 +78,23 @@ inline void copy_value(aj_value* to, const aj_value& from) {
   to->v.u = word;
 }
 
-enum class Kind : uint8_t { unary, unary_float, unary_bool, binary, binary_float, compare, pointwise, reduce, reduce_float,
-                            reduce_bool, reduce_index, scan, view, linear, custom };
+enum class Kind : uint8_t {
+  unary,
+  unary_float,
+  unary_bool,
+  binary,
+  binary_float,
+  compare,
+  pointwise,
+  reduce,
+  reduce_float,
+  reduce_bool,
+  reduce_index,
+  scan,
+  view,
+  linear,
+  custom
+};
 
 }  // namespace adjoin
 
@@ -86,18 +103,18 @@ struct aj_op {
   std::atomic<uint64_t> mask;                    // keys where this op, or a fallback, has something
   std::atomic<adjoin::RunFn> run;                // that of its kind, or one that tells listeners
   bool writes;                                   // schema.writes
-  bool has_look;                                 // some argument needs a look before anybody sees it
-  bool has_dims, checks_dtypes;                  // which look
-  uint8_t alike_classes;                         // pointwise: bit AJ_CLASS_: tensors alike need no planning, see alike.cpp
-  uint32_t takes_tensor;                         // bit i: parameter i takes a tensor as it is
-  bool alike_bool;                               // the result of such a call is bool, not of the tensors' dtype
+  bool has_look;                 // some argument needs a look before anybody sees it
+  bool has_dims, checks_dtypes;  // which look
+  uint8_t alike_classes;  // pointwise: bit AJ_CLASS_: tensors alike need no planning, see alike.cpp
+  uint32_t takes_tensor;  // bit i: parameter i takes a tensor as it is
+  bool alike_bool;        // the result of such a call is bool, not of the tensors' dtype
   std::atomic<const adjoin::Vjp*> vjp;
   adjoin::Kind kind;
   bool ordered, has_body, in_place_ok;
   uint16_t nparams, nresults;
-  uint32_t flags;                                // AJ_OP_...
-  uint32_t index;                                // in the registry
-  uint32_t cost;                                 // ns per 1,000 elements, from the tag
+  uint32_t flags;  // AJ_OP_...
+  uint32_t index;  // in the registry
+  uint32_t cost;   // ns per 1,000 elements, from the tag
   aj_status* (*infer)(void* self, aj_call* call);
   aj_kernel_fn body;
   void* self;
@@ -105,21 +122,24 @@ struct aj_op {
   adjoin::Schema schema;
   std::string doc, kind_name, tags, test, provider;
   // Read off the schema once:
-  uint8_t noperands, operands[15];               // parameters that are tensors or numbers to compute with, outputs apart
-  bool fixed_operands;                           // one of them has a dtype of its own: a condition, an index
-  int8_t p_dim, p_keepdim, p_dtype, p_rounding;  // places of parameters with a meaning to the core; -1
-  bool real_result;                              // tag: a complex input gives a real result
-  uint32_t dim_params;                           // bit i: parameter i is a dimension, or several
-  uint32_t size_params;                          // bit i: parameter i is one size, so not negative
-  uint64_t dtypes_ok[32];                        // per parameter: a mask of the dtypes its tensors may have
-  uint32_t tags_ok[32];                          // per parameter: which value tags it takes as they are, see tag_bit
-  uint32_t results_ok[8];                        // per result: which tags a kernel may give
-  bool crosses_devices;                          // tag: arguments may be on different devices
-  bool keeps_order;                              // its results are as good in any order of memory: see order.hpp
-  uint64_t tensor_params;                        // bit i: parameter i is a tensor, an operand or a list of tensors
-  uint32_t grad_results;                         // bit i: result i may carry a gradient
-  uint8_t autocast[24];                          // by device type - 1: a Cast of autocast.hpp
-  uint8_t dim_extra;                             // tag "dim:+1": dimensions may point one past the last
-  std::vector<const adjoin::Kernel*> kernels;    // all registered, under the registry's lock
-  std::atomic<const adjoin::Vjp*> keyed_vjps;    // derivatives by keys below autograd, the newest first
+  uint8_t noperands,
+      operands[15];     // parameters that are tensors or numbers to compute with, outputs apart
+  bool fixed_operands;  // one of them has a dtype of its own: a condition, an index
+  int8_t p_dim, p_keepdim, p_dtype,
+      p_rounding;          // places of parameters with a meaning to the core; -1
+  bool real_result;        // tag: a complex input gives a real result
+  uint32_t dim_params;     // bit i: parameter i is a dimension, or several
+  uint32_t size_params;    // bit i: parameter i is one size, so not negative
+  uint64_t dtypes_ok[32];  // per parameter: a mask of the dtypes its tensors may have
+  uint32_t tags_ok[32];    // per parameter: which value tags it takes as they are, see tag_bit
+  uint32_t results_ok[8];  // per result: which tags a kernel may give
+  bool crosses_devices;    // tag: arguments may be on different devices
+  bool keeps_order;        // its results are as good in any order of memory: see order.hpp
+  uint64_t tensor_params;  // bit i: parameter i is a tensor, an operand or a list of tensors
+  uint32_t grad_results;   // bit i: result i may carry a gradient
+  uint8_t autocast[24];    // by device type - 1: a Cast of autocast.hpp
+  uint8_t dim_extra;       // tag "dim:+1": dimensions may point one past the last
+  std::vector<const adjoin::Kernel*> kernels;  // all registered, under the registry's lock
+  std::atomic<const adjoin::Vjp*>
+      keyed_vjps;  // derivatives by keys below autograd, the newest first
 };

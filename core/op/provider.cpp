@@ -62,7 +62,9 @@ bool defines_again(const std::string& plugin) {
 void drop_wrappers(std::string_view plugin) {
   for (auto& place : registry().wrappers) {
     const Wrapper* w = place.load();
-    if (w && w->provider == plugin) place = new Wrapper{{}, w->key, text("plugin '", plugin, "', which defines it, was disabled"), ""};
+    if (w && w->provider == plugin)
+      place = new Wrapper{
+          {}, w->key, text("plugin '", plugin, "', which defines it, was disabled"), ""};
   }
 }
 
@@ -137,8 +139,10 @@ void drop_old_derivatives(const aj_registrar* r) {
     bool kept = std::ranges::any_of(r->vjps, [&](auto& v) { return v.vjp == vjp; });
     if (!kept && !is_superseded(op)) op->vjp = nullptr;
   }
-  for (const auto& [vjp, owner] : registry().vjp_owner)  // of keys: no argument asks for them any more
-    if (owner == r->plugin && !std::ranges::any_of(r->vjps, [known = vjp](auto& v) { return v.vjp == known; }))
+  for (const auto& [vjp, owner] :
+       registry().vjp_owner)  // of keys: no argument asks for them any more
+    if (owner == r->plugin &&
+        !std::ranges::any_of(r->vjps, [known = vjp](auto& v) { return v.vjp == known; }))
       const_cast<Vjp*>(vjp)->mask = 0;
 }
 
@@ -149,7 +153,8 @@ std::string provider_ties(std::string_view plugin) {
     if (owner == plugin)
       return text("it has defined the derivative of ", vjp->name, ", which a tape may hold");
   for (const auto& [key, owner] : g.key_owner)
-    if (auto bit = g.keys.find(key); owner == plugin && bit != g.keys.end() && g.wrapped[bit->second])
+    if (auto bit = g.keys.find(key);
+        owner == plugin && bit != g.keys.end() && g.wrapped[bit->second])
       return text(g.wrapped[bit->second].load(), " tensors of its key '", key, "' are alive");
   return {};
 }

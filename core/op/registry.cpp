@@ -1,4 +1,5 @@
-// core/op/registry.cpp: definitions come in through transactions, look-ups go out without a lock on the call path.
+// core/op/registry.cpp: definitions come in through transactions, look-ups go out without a lock on
+// the call path.
 #include "core/op/registry.hpp"
 
 #include <adjoin/abi/autocast.h>
@@ -29,7 +30,9 @@ namespace adjoin {
 Registry& registry() {
   static auto* r = [] {  // never destroyed: calls may outlive static destructors
     fork_hook_add({kForkRegistry, [] { registry().lock.lock(); }, [] { registry().lock.unlock(); },
-                   [] { new (&registry().lock) std::shared_mutex; }});  // a child is not the thread that locked
+                   [] {
+                     new (&registry().lock) std::shared_mutex;
+                   }});  // a child is not the thread that locked
     return new Registry;
   }();
   return *r;
@@ -73,8 +76,10 @@ void attach_vjp(aj_op* op, Vjp* v) {
 aj_status* check_saves(const Vjp* v, const aj_op* op) {
   for (const aj_save& s : v->save) {
     bool result = s.what == AJ_SAVE_RESULT || s.what == AJ_SAVE_RESULT_SHAPE;
-    if (uint32_t(s.what) > AJ_SAVE_RESULT_SHAPE || uint32_t(s.index) >= (result ? op->nresults : op->nparams))
-      return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", v->name, ": it saves ", result ? "result " : "argument ", s.index, " (kind ", s.what,
+    if (uint32_t(s.what) > AJ_SAVE_RESULT_SHAPE ||
+        uint32_t(s.index) >= (result ? op->nresults : op->nparams))
+      return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", v->name, ": it saves ",
+                  result ? "result " : "argument ", s.index, " (kind ", s.what,
                   "), which is not there");
   }
   return nullptr;
@@ -86,8 +91,9 @@ aj_status* check_vjp(aj_registrar* r, const Vjp* v, const aj_op* op, bool again)
   const Vjp* old = v->key.empty() ? op->vjp.load() : op->keyed_vjps.load();
   while (old && old->key != v->key) old = old->next;
   if (!old || mine(old)) return nullptr;
-  return fail(AJ_ALREADY_EXISTS, v->name, ": has a derivative", v->key.empty() ? "" : " for key '" + v->key + "'",
-              " already; plugin '", r->plugin, "' may not replace it");
+  return fail(AJ_ALREADY_EXISTS, v->name, ": has a derivative",
+              v->key.empty() ? "" : " for key '" + v->key + "'", " already; plugin '", r->plugin,
+              "' may not replace it");
 }
 
 // May the plugin say what tensors of this key do?
@@ -96,16 +102,20 @@ aj_status* check_wrapper(const aj_registrar* r, const Wrapper* w, bool again) {
   auto owner = registry().key_owner.find(w->key);
   bool free = bit == kLazyBit || bit == kTransformBit;
   if (bit < 24 || !(free || (owner != registry().key_owner.end() && owner->second == r->plugin)))
-    return fail(AJ_NOT_FOUND, "def_wrapper: plugin '", r->plugin, "' has no key '", w->key, "'; define it with def_key first");
+    return fail(AJ_NOT_FOUND, "def_wrapper: plugin '", r->plugin, "' has no key '", w->key,
+                "'; define it with def_key first");
   const Wrapper* old = registry().wrappers[bit];
   if (!old || old->provider.empty() || (again && old->provider == r->plugin)) return nullptr;
-  return fail(AJ_ALREADY_EXISTS, "def_wrapper: plugin '", old->provider, "' has defined key '", w->key, "' already");
+  return fail(AJ_ALREADY_EXISTS, "def_wrapper: plugin '", old->provider, "' has defined key '",
+              w->key, "' already");
 }
 
 aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, aj_op* op) {
   for (const Kernel* k : op->kernels)
-    if (k->key == p.key && k->provider == r->plugin && !defines_again(r->plugin) && k->priority == p.kernel.priority)
-      return fail(AJ_ALREADY_EXISTS, p.op, ": plugin '", r->plugin, "' defines its ", p.key, " kernel twice");
+    if (k->key == p.key && k->provider == r->plugin && !defines_again(r->plugin) &&
+        k->priority == p.kernel.priority)
+      return fail(AJ_ALREADY_EXISTS, p.op, ": plugin '", r->plugin, "' defines its ", p.key,
+                  " kernel twice");
   return p.built_schema.empty() ? nullptr : check_built_schema(op, p.built_schema, r->plugin);
 }
 
@@ -117,8 +127,10 @@ aj_status* check_types(const aj_op* op) {
       aj_status* s = p.type.empty() ? nullptr : type_find(str(p.type), &type);
       if (!s) continue;
       free_status(s);
-      return fail(AJ_NOT_FOUND, op->schema.name, ": nobody has registered the type of Object<", p.type,
-                  ">; register it in the same init, or have its plugin there first, by 'plugin:NAME' in what the note requires");
+      return fail(AJ_NOT_FOUND, op->schema.name, ": nobody has registered the type of Object<",
+                  p.type,
+                  ">; register it in the same init, or have its plugin there first, by "
+                  "'plugin:NAME' in what the note requires");
     }
   return nullptr;
 }
@@ -126,7 +138,8 @@ aj_status* check_types(const aj_op* op) {
 // Is it a copy of these candidates? What resolve() adds to one follows from it.
 bool is_chain(const Kernel* link, const std::vector<const Kernel*>& chain) {
   for (const Kernel* k : chain) {
-    if (!link || link->fn != k->fn || link->self != k->self || (link->flags & ~kKernelPlain) != (k->flags & ~kKernelPlain) ||
+    if (!link || link->fn != k->fn || link->self != k->self ||
+        (link->flags & ~kKernelPlain) != (k->flags & ~kKernelPlain) ||
         link->priority != k->priority || link->dtypes != k->dtypes || link->can_run != k->can_run ||
         link->provider != k->provider || link->nparams != k->nparams)
       return false;
@@ -147,7 +160,8 @@ bool same_vjp(const Vjp& a, const Vjp& b) {
   x.op = y.op = {};
   x.save = y.save = nullptr;
   return std::memcmp(&x, &y, sizeof x) == 0 && a.save.size() == b.save.size() &&
-         (a.save.empty() || std::memcmp(a.save.data(), b.save.data(), a.save.size() * sizeof a.save[0]) == 0);
+         (a.save.empty() ||
+          std::memcmp(a.save.data(), b.save.data(), a.save.size() * sizeof a.save[0]) == 0);
 }
 
 }  // namespace
@@ -211,8 +225,8 @@ uint64_t key_mask(aj_str name) {
 aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
   AJ_TRY(check_open(r, "def_op"));
   if (!d || d->struct_size < AJ_END_OF(aj_op_def, self))
-    return fail(AJ_INVALID_ARGUMENT, "def_op: aj_op_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
-                uint64_t(AJ_END_OF(aj_op_def, self)), " is needed");
+    return fail(AJ_INVALID_ARGUMENT, "def_op: aj_op_def: struct_size is ", d ? d->struct_size : 0,
+                ", at least ", uint64_t(AJ_END_OF(aj_op_def, self)), " is needed");
   AJ_TRY(check_words("def_op", view(d->schema), d->flags, 0x7));
   auto op = std::make_unique<aj_op>();
   AJ_TRY(parse_schema(view(d->schema), &op->schema));
@@ -229,7 +243,8 @@ aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
   init_op(op.get());
   for (aj_op* other : r->ops)
     if (other->schema.name == op->schema.name)
-      return fail(AJ_ALREADY_EXISTS, op->schema.name, ": plugin '", r->plugin, "' defines it twice");
+      return fail(AJ_ALREADY_EXISTS, op->schema.name, ": plugin '", r->plugin,
+                  "' defines it twice");
   r->ops.push_back(op.release());
   return nullptr;
 }
@@ -237,14 +252,15 @@ aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
 aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
   AJ_TRY(check_open(r, "def_kernel"));
   if (!d || d->struct_size < AJ_END_OF(aj_kernel_def, can_run) || !d->fn)
-    return fail(AJ_INVALID_ARGUMENT, "def_kernel: aj_kernel_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
-                uint64_t(AJ_END_OF(aj_kernel_def, can_run)), " and a function are needed");
+    return fail(AJ_INVALID_ARGUMENT, "def_kernel: aj_kernel_def: struct_size is ",
+                d ? d->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_kernel_def, can_run)),
+                " and a function are needed");
   AJ_TRY(check_words("def_kernel", view(d->op), d->flags, 0x77, d->reserved));
   std::string name(view(d->op));
   if (name.starts_with("aj::")) name.erase(0, 4);
   r->kernels.push_back({name, std::string(view(d->key)), std::string(view(d->built_schema)),
-                        Kernel{d->fn, d->self, d->flags & 0xffff, d->priority, d->dtypes, d->can_run, nullptr, r->plugin,
-                               std::string(view(d->key)), 0}});
+                        Kernel{d->fn, d->self, d->flags & 0xffff, d->priority, d->dtypes,
+                               d->can_run, nullptr, r->plugin, std::string(view(d->key)), 0}});
   return nullptr;
 }
 
@@ -252,23 +268,28 @@ aj_status* def_fallback(aj_registrar* r, aj_str key, aj_kernel_fn fn, void* self
   AJ_TRY(check_open(r, "def_fallback"));
   if (!fn) return fail(AJ_INVALID_ARGUMENT, "def_fallback: ", key, ": no function");
   if (view(key) == "autograd" || view(key) == "profiler")
-    return fail(AJ_INVALID_ARGUMENT, "def_fallback: key '", key, "' is the core's own and calls no kernels; def_key gives a key of the plugin's");
+    return fail(AJ_INVALID_ARGUMENT, "def_fallback: key '", key,
+                "' is the core's own and calls no kernels; def_key gives a key of the plugin's");
   r->fallbacks.push_back({"", std::string(view(key)), "",
-                          Kernel{fn, self, kKernelFallback, 0, 0, nullptr, nullptr, r->plugin, std::string(view(key)), 0}});
+                          Kernel{fn, self, kKernelFallback, 0, 0, nullptr, nullptr, r->plugin,
+                                 std::string(view(key)), 0}});
   return nullptr;
 }
 
 aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_mask) {
   AJ_TRY(check_open(r, "def_key"));
   if (place < AJ_KEY_BELOW_AUTOGRAD || place > AJ_KEY_ABOVE_AUTOGRAD || name.len == 0)
-    return fail(AJ_INVALID_ARGUMENT, "def_key: '", name, "': a name, and a place below or above autograd are needed");
+    return fail(AJ_INVALID_ARGUMENT, "def_key: '", name,
+                "': a name, and a place below or above autograd are needed");
   std::unique_lock guard(registry().lock);
   auto known = registry().keys.find(std::string(view(name)));
-  if (known != registry().keys.end() && defines_again(r->plugin) && registry().key_owner[known->first] == r->plugin) {
+  if (known != registry().keys.end() && defines_again(r->plugin) &&
+      registry().key_owner[known->first] == r->plugin) {
     *out_mask = 1ull << known->second;
     return nullptr;
   }
-  if (key_bit(view(name)) >= 0) return fail(AJ_ALREADY_EXISTS, "def_key: there is a key or device named '", name, "' already");
+  if (key_bit(view(name)) >= 0)
+    return fail(AJ_ALREADY_EXISTS, "def_key: there is a key or device named '", name, "' already");
   auto [first, last] = kPlaces[place - 1];
   for (int bit = first; bit <= last; bit++) {
     bool taken = false;
@@ -280,16 +301,18 @@ aj_status* def_key(aj_registrar* r, aj_str name, int32_t place, uint64_t* out_ma
     *out_mask = 1ull << bit;
     return nullptr;
   }
-  return fail(AJ_OUT_OF_RANGE, "def_key: '", name, "': all ", last - first + 1, " keys of that place are taken");
+  return fail(AJ_OUT_OF_RANGE, "def_key: '", name, "': all ", last - first + 1,
+              " keys of that place are taken");
 }
 
 aj_status* def_vjp(aj_registrar* r, const aj_vjp_def* d) {
   AJ_TRY(check_open(r, "def_vjp"));
   if (!d || d->struct_size < AJ_END_OF(aj_vjp_def, self))
-    return fail(AJ_INVALID_ARGUMENT, "def_vjp: aj_vjp_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
-                uint64_t(AJ_END_OF(aj_vjp_def, self)), " is needed");
+    return fail(AJ_INVALID_ARGUMENT, "def_vjp: aj_vjp_def: struct_size is ", d ? d->struct_size : 0,
+                ", at least ", uint64_t(AJ_END_OF(aj_vjp_def, self)), " is needed");
   AJ_TRY(check_words("def_vjp", view(d->op), d->flags, 0x7, d->reserved));
-  if (!d->vjp && !(d->flags & AJ_VJP_NO_GRAD_RESULTS)) return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", d->op, ": no function");
+  if (!d->vjp && !(d->flags & AJ_VJP_NO_GRAD_RESULTS))
+    return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", d->op, ": no function");
   auto* v = new Vjp{};
   std::memcpy(&v->def, d, std::min<size_t>(d->struct_size, sizeof v->def));
   v->def.struct_size = sizeof v->def;
@@ -321,11 +344,14 @@ const Vjp* keyed_vjp(const aj_op* op, const aj_value* args, uint32_t nargs) {
 aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
   AJ_TRY(check_open(r, "def_wrapper"));
   if (!d || d->struct_size < AJ_END_OF(aj_wrapper_def, add_gradient) || !d->key.len)
-    return fail(AJ_INVALID_ARGUMENT, "def_wrapper: aj_wrapper_def: struct_size is ", d ? d->struct_size : 0, ", at least ",
+    return fail(AJ_INVALID_ARGUMENT, "def_wrapper: aj_wrapper_def: struct_size is ",
+                d ? d->struct_size : 0, ", at least ",
                 uint64_t(AJ_END_OF(aj_wrapper_def, add_gradient)), " and a key are needed");
   AJ_TRY(check_words("def_wrapper", view(d->key), d->flags, 0));
   for (const Wrapper* other : r->wrappers)
-    if (other->key == view(d->key)) return fail(AJ_ALREADY_EXISTS, "def_wrapper: plugin '", r->plugin, "' has defined key '", d->key, "' already");
+    if (other->key == view(d->key))
+      return fail(AJ_ALREADY_EXISTS, "def_wrapper: plugin '", r->plugin, "' has defined key '",
+                  d->key, "' already");
   auto* w = new Wrapper{};
   std::memcpy(&w->def, d, std::min<size_t>(d->struct_size, sizeof w->def));
   w->key = view(d->key);
@@ -338,10 +364,12 @@ aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
 aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
   AJ_TRY(check_open(r, "def_device"));
   if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count) || !v->name.len)
-    return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ", v ? v->struct_size : 0, ", at least ",
-                uint64_t(AJ_END_OF(aj_device_vtbl, count)), " and a name are needed");
+    return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ",
+                v ? v->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_device_vtbl, count)),
+                " and a name are needed");
   bool again = false, disabled;
-  // Whoever is loaded first does not take the host: the installed cpu is there before a second one joins it.
+  // Whoever is loaded first does not take the host: the installed cpu is there before a second one
+  // joins it.
   if (view(v->name) == "cpu" && r->plugin != "cpu") free_status(load_provider_of("device:cpu"));
   {
     std::shared_lock guard(registry().lock);
@@ -355,10 +383,13 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
 
 aj_status* def_service(aj_registrar* r, const aj_service_def* d) {
   AJ_TRY(check_open(r, "def_service"));
-  if (!d || d->struct_size < AJ_END_OF(aj_service_def, table) || !d->table || !d->slot.len || !d->name.len)
-    return fail(AJ_INVALID_ARGUMENT, "def_service: aj_service_def: a slot, a name and a table are needed");
+  if (!d || d->struct_size < AJ_END_OF(aj_service_def, table) || !d->table || !d->slot.len ||
+      !d->name.len)
+    return fail(AJ_INVALID_ARGUMENT,
+                "def_service: aj_service_def: a slot, a name and a table are needed");
   if (uint32_t bytes = *static_cast<const uint32_t*>(d->table); bytes < 8 || bytes > 4096)
-    return fail(AJ_INVALID_ARGUMENT, "def_service: the table of '", d->slot, "' begins with ", bytes, ", which cannot be its struct_size");
+    return fail(AJ_INVALID_ARGUMENT, "def_service: the table of '", d->slot, "' begins with ",
+                bytes, ", which cannot be its struct_size");
   constexpr std::string_view kCasts = "aj.autocast/";
   if (std::string_view device = view(d->slot); device.starts_with(kCasts)) {
     device.remove_prefix(kCasts.size());
@@ -385,10 +416,15 @@ const Kernel* resolve(aj_op* op, int bit) {
     bool on = bit < 24 ? k->key == key : key_bit(k->key) == bit;
     if (on && !is_disabled(k->provider)) chain.push_back(k);
   }
-  if (bit == kMetaType - 1 && chain.empty() && (op->infer || has_own_shapes(op) || (op->schema.result_is_first && !op->has_body))) chain.push_back(&meta_kernel);
-  if (bit < 24 && op->has_body && !is_disabled(op->provider) && body_may_serve(op->schema.name, key)) chain.push_back(&op->body_kernel);
+  if (bit == kMetaType - 1 && chain.empty() &&
+      (op->infer || has_own_shapes(op) || (op->schema.result_is_first && !op->has_body)))
+    chain.push_back(&meta_kernel);
+  if (bit < 24 && op->has_body && !is_disabled(op->provider) &&
+      body_may_serve(op->schema.name, key))
+    chain.push_back(&op->body_kernel);
   if (bit >= 24 && registry().fallbacks[bit]) chain.push_back(registry().fallbacks[bit]);
-  // Chains that are replaced stay, since a call may be inside, and serve again when plugins come back.
+  // Chains that are replaced stay, since a call may be inside, and serve again when plugins come
+  // back.
   static auto* kept = new std::map<std::pair<const aj_op*, int>, std::vector<const Kernel*>>;
   std::vector<const Kernel*>& before = (*kept)[{op, bit}];
   const Kernel* head = nullptr;
@@ -400,7 +436,8 @@ const Kernel* resolve(aj_op* op, int bit) {
     Kernel* link = copy_kernel(*chain[i]);
     if (tracing() && chain[i] != &meta_kernel) trace_kernel(op, bit, chain, i, link);
     link->next = head;
-    constexpr uint32_t odd = kKernelBody | kKernelFallback | kKernelHost | AJ_KERNEL_BLOCKS_HOST | AJ_KERNEL_NONDETERMINISTIC;
+    constexpr uint32_t odd = kKernelBody | kKernelFallback | kKernelHost | AJ_KERNEL_BLOCKS_HOST |
+                             AJ_KERNEL_NONDETERMINISTIC;
     if (!link->can_run && !(link->flags & odd)) link->flags |= kKernelPlain;
     head = link;
   }
@@ -429,7 +466,8 @@ void resolve_again() {
 static std::string dtype_names(uint64_t mask) {
   std::string out;
   for (int i = 0; i < 64; i++)
-    if (mask >> i & 1 && dtypes[i].name) out += (out.empty() ? "" : ", ") + std::string(dtypes[i].name);
+    if (mask >> i & 1 && dtypes[i].name)
+      out += (out.empty() ? "" : ", ") + std::string(dtypes[i].name);
   return out;
 }
 
@@ -447,7 +485,8 @@ std::string kernels_there(const aj_op* op, std::string_view device) {
   std::string out;
   for (const Kernel* k : op->kernels)
     if (k->key == device && !is_disabled(k->provider))
-      out += text(out.empty() ? "" : "; ", "plugin '", k->provider, "' has one", k->dtypes ? " for " + dtype_names(k->dtypes) : "");
+      out += text(out.empty() ? "" : "; ", "plugin '", k->provider, "' has one",
+                  k->dtypes ? " for " + dtype_names(k->dtypes) : "");
   return out;
 }
 
@@ -463,9 +502,10 @@ aj_status* aj_registrar::commit() {
   for (aj_op* op : ops)
     if (auto found = g.by_name.find(op->schema.name);
         found != g.by_name.end() && !(again && found->second->provider == plugin))
-      return fail(AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
-                  found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
-                  " already; plugin '", plugin, "' must choose another name");
+      return fail(
+          AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
+          found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
+          " already; plugin '", plugin, "' must choose another name");
   for (aj_op* op : ops) AJ_TRY(check_types(op));
   auto find = [&](const std::string& name) -> aj_op* {
     for (aj_op* op : ops)
@@ -479,12 +519,14 @@ aj_status* aj_registrar::commit() {
   for (auto& v : vjps) {
     if (aj_op* op = find(v.op)) AJ_TRY(check_vjp(this, v.vjp, op, again));
     if (int bit = v.vjp->key.empty() ? 24 : key_bit(v.vjp->key); bit < 24 || bit > kAutogradBit)
-      return fail(AJ_NOT_FOUND, "def_vjp: ", v.op, ": no key below autograd is called '", v.vjp->key, "'; define it with def_key first");
+      return fail(AJ_NOT_FOUND, "def_vjp: ", v.op, ": no key below autograd is called '",
+                  v.vjp->key, "'; define it with def_key first");
   }
   for (Wrapper* w : wrappers) AJ_TRY(check_wrapper(this, w, again));
   for (auto& f : fallbacks)
     if (int bit = key_bit(f.key); bit < 24)
-      return fail(AJ_NOT_FOUND, "def_fallback: no functionality key '", f.key, "'; define it with def_key first");
+      return fail(AJ_NOT_FOUND, "def_fallback: no functionality key '", f.key,
+                  "'; define it with def_key first");
   // Nothing can fail from here on.
   if (again) replace_old_definitions(this);
   for (aj_op* op : ops) {
@@ -492,27 +534,36 @@ aj_status* aj_registrar::commit() {
     op->mask.fetch_or(kBackendKeys | kAutogradKey | kWrapKey | g.fallback_mask);
     g.ops.push_back(op);
     g.by_name[op->schema.name] = op;
-    std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) { return k->op == op->schema.name && (attach_kernel(op, k), true); });
+    std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) {
+      return k->op == op->schema.name && (attach_kernel(op, k), true);
+    });
     std::erase_if(g.orphan_vjps, [&](PendingVjp& v) {
       if (v.op != op->schema.name) return false;
-      if (aj_status* bad = check_saves(v.vjp, op)) tell(bad);
-      else attach_vjp(op, v.vjp);
+      if (aj_status* bad = check_saves(v.vjp, op))
+        tell(bad);
+      else
+        attach_vjp(op, v.vjp);
       return true;
     });
   }
   for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
   mark_autocast(casts.empty() ? ops : g.ops);
   for (auto& k : kernels) {
-    if (aj_op* op = find(k.op)) attach_kernel(op, &k);
-    else g.orphans.push_back(new PendingKernel(k));
+    if (aj_op* op = find(k.op))
+      attach_kernel(op, &k);
+    else
+      g.orphans.push_back(new PendingKernel(k));
   }
   for (auto& v : vjps) {
     aj_op* known = find(v.op);
     Vjp* old = known ? const_cast<Vjp*>(known->vjp.load()) : nullptr;
-    if (again && old && g.vjp_owner[old] == plugin && same_vjp(*old, *v.vjp)) delete std::exchange(v.vjp, old);
+    if (again && old && g.vjp_owner[old] == plugin && same_vjp(*old, *v.vjp))
+      delete std::exchange(v.vjp, old);
     g.vjp_owner[v.vjp] = plugin;
-    if (aj_op* op = find(v.op)) attach_vjp(op, v.vjp);
-    else g.orphan_vjps.push_back(v);
+    if (aj_op* op = find(v.op))
+      attach_vjp(op, v.vjp);
+    else
+      g.orphan_vjps.push_back(v);
   }
   if (again) drop_old_derivatives(this);
   for (Wrapper* w : wrappers) g.wrappers[key_bit(w->key)] = w;
@@ -528,7 +579,10 @@ aj_status* aj_registrar::commit() {
   return nullptr;
 }
 
-aj_registrar::aj_registrar(std::string plugin_name) : Transaction{std::move(plugin_name), {}}, outer(current) { current = this; }
+aj_registrar::aj_registrar(std::string plugin_name)
+    : Transaction{std::move(plugin_name), {}}, outer(current) {
+  current = this;
+}
 
 aj_registrar::~aj_registrar() {
   current = outer;

@@ -28,8 +28,8 @@ struct Registry {
   std::unordered_map<const Vjp*, std::string> vjp_owner;
   const Kernel* fallbacks[64] = {};
   uint64_t fallback_mask = 0;
-  std::atomic<const Wrapper*> wrappers[64] = {};           // by key; read without the lock
-  std::atomic<uint64_t> wrapped[64] = {};                  // how many tensors without strides live, by key
+  std::atomic<const Wrapper*> wrappers[64] = {};  // by key; read without the lock
+  std::atomic<uint64_t> wrapped[64] = {};         // how many tensors without strides live, by key
   std::vector<std::string> disabled;
   std::string replacing;  // the plugin that may define again what it has defined
 
@@ -48,9 +48,9 @@ bool is_disabled(const std::string& plugin);
 bool defines_again(const std::string& plugin);  // after it was disabled, or in its own place
 // A plugin that registers again finds its old ops: they keep their identity and take the new
 // functions.
-aj_status* adopt_old_ops(aj_registrar* r);      // fails where they have changed
-void replace_old_definitions(aj_registrar* r);  // its old kernels go
-void drop_wrappers(std::string_view plugin);     // their tensors can only be released from now on
+aj_status* adopt_old_ops(aj_registrar* r);         // fails where they have changed
+void replace_old_definitions(aj_registrar* r);     // its old kernels go
+void drop_wrappers(std::string_view plugin);       // their tensors can only be released from now on
 void drop_old_derivatives(const aj_registrar* r);  // of ops that it gives none any more
 
 }  // namespace adjoin

@@ -14,14 +14,19 @@ struct Reader {
   std::string_view all;
   size_t at = 0;
 
-  void blank() { while (at < all.size() && is_blank(all[at])) at++; }
+  void blank() {
+    while (at < all.size() && is_blank(all[at])) at++;
+  }
   bool eat(std::string_view word) {
     blank();
     if (all.substr(at, word.size()) != word) return false;
     at += word.size();
     return true;
   }
-  char peek() { blank(); return at < all.size() ? all[at] : 0; }
+  char peek() {
+    blank();
+    return at < all.size() ? all[at] : 0;
+  }
   std::string_view ident() {
     blank();
     size_t from = at;
@@ -29,7 +34,8 @@ struct Reader {
     return all.substr(from, at - from);
   }
   aj_status* wrong(std::string_view wanted) {
-    return fail(AJ_INVALID_ARGUMENT, "schema '", all, "': expected ", wanted, " at '", all.substr(std::min(at, all.size())), "'");
+    return fail(AJ_INVALID_ARGUMENT, "schema '", all, "': expected ", wanted, " at '",
+                all.substr(std::min(at, all.size())), "'");
   }
 };
 
@@ -38,11 +44,23 @@ struct Base {
   int32_t base;
 };
 constexpr Base kBases[] = {
-    {"Tensor", AJ_PARAM_TENSOR}, {"Operand", AJ_PARAM_OPERAND}, {"Scalar", AJ_PARAM_SCALAR}, {"int", AJ_PARAM_INT},
-    {"dim", AJ_PARAM_DIM}, {"size", AJ_PARAM_SIZE}, {"float", AJ_PARAM_FLOAT}, {"bool", AJ_PARAM_BOOL},
-    {"str", AJ_PARAM_STR}, {"dtype", AJ_PARAM_DTYPE}, {"device", AJ_PARAM_DEVICE}, {"layout", AJ_PARAM_LAYOUT},
-    {"memory_format", AJ_PARAM_MEMORY_FORMAT}, {"Generator", AJ_PARAM_GENERATOR},
-    {"Stream", AJ_PARAM_STREAM}, {"Function", AJ_PARAM_FUNCTION}, {"Object", AJ_PARAM_OBJECT},
+    {"Tensor", AJ_PARAM_TENSOR},
+    {"Operand", AJ_PARAM_OPERAND},
+    {"Scalar", AJ_PARAM_SCALAR},
+    {"int", AJ_PARAM_INT},
+    {"dim", AJ_PARAM_DIM},
+    {"size", AJ_PARAM_SIZE},
+    {"float", AJ_PARAM_FLOAT},
+    {"bool", AJ_PARAM_BOOL},
+    {"str", AJ_PARAM_STR},
+    {"dtype", AJ_PARAM_DTYPE},
+    {"device", AJ_PARAM_DEVICE},
+    {"layout", AJ_PARAM_LAYOUT},
+    {"memory_format", AJ_PARAM_MEMORY_FORMAT},
+    {"Generator", AJ_PARAM_GENERATOR},
+    {"Stream", AJ_PARAM_STREAM},
+    {"Function", AJ_PARAM_FUNCTION},
+    {"Object", AJ_PARAM_OBJECT},
 };
 
 aj_status* read_dtypes(Reader& r, uint64_t* mask) {
@@ -53,7 +71,8 @@ aj_status* read_dtypes(Reader& r, uint64_t* mask) {
       const DType& d = dtypes[i];
       if (!d.name) continue;
       bool in = word == d.name || (word == "integral" && d.cls == AJ_CLASS_INTEGER) ||
-                (word == "floating" && d.cls == AJ_CLASS_FLOAT) || (word == "complex" && d.cls == AJ_CLASS_COMPLEX) ||
+                (word == "floating" && d.cls == AJ_CLASS_FLOAT) ||
+                (word == "complex" && d.cls == AJ_CLASS_COMPLEX) ||
                 (word == "real" && d.cls <= AJ_CLASS_FLOAT);
       if (in) bits |= 1ull << i;
     }
@@ -91,7 +110,8 @@ aj_status* read_type(Reader& r, Param* p) {
       std::from_chars(size.data(), size.data() + size.size(), p->list);
     }
     if (!r.eat("]")) return r.wrong("']'");
-    if (p->base >= AJ_PARAM_STREAM) return r.wrong("no list: of streams, functions and objects there are none");
+    if (p->base >= AJ_PARAM_STREAM)
+      return r.wrong("no list: of streams, functions and objects there are none");
     if (optional) p->flags |= AJ_PARAM_OPTIONAL_ITEMS;
     if (r.eat("?")) p->flags |= AJ_PARAM_OPTIONAL;
   } else if (optional) {
@@ -157,17 +177,27 @@ aj_status* read_default(Reader& r, Param* p) {
   p->value = none();
   char c = r.peek();
   if (r.eat("None")) return nullptr;
-  if (r.eat("True")) p->value = value(true);
-  else if (r.eat("False")) p->value = value(false);
-  else if (c == '\'' || c == '"') return read_string(r, p);
-  else if (r.eat("[")) return read_list(r, p);
-  else if (p->base == AJ_PARAM_DTYPE || p->base == AJ_PARAM_MEMORY_FORMAT || p->base == AJ_PARAM_LAYOUT) {
+  if (r.eat("True"))
+    p->value = value(true);
+  else if (r.eat("False"))
+    p->value = value(false);
+  else if (c == '\'' || c == '"')
+    return read_string(r, p);
+  else if (r.eat("["))
+    return read_list(r, p);
+  else if (p->base == AJ_PARAM_DTYPE || p->base == AJ_PARAM_MEMORY_FORMAT ||
+           p->base == AJ_PARAM_LAYOUT) {
     std::string_view word = r.ident();
-    if (const DType* d = find_dtype(word)) p->value = value(*d);
+    if (const DType* d = find_dtype(word))
+      p->value = value(*d);
     else if (p->base == AJ_PARAM_MEMORY_FORMAT)
-      p->value = {AJ_MEMORY_FORMAT, 0, {word == "preserve_format" ? AJ_FORMAT_PRESERVE : AJ_FORMAT_CONTIGUOUS}};
-    else if (p->base == AJ_PARAM_LAYOUT) p->value = {AJ_LAYOUT, 0, {AJ_LAYOUT_STRIDED}};
-    else return r.wrong("a dtype");
+      p->value = {AJ_MEMORY_FORMAT,
+                  0,
+                  {word == "preserve_format" ? AJ_FORMAT_PRESERVE : AJ_FORMAT_CONTIGUOUS}};
+    else if (p->base == AJ_PARAM_LAYOUT)
+      p->value = {AJ_LAYOUT, 0, {AJ_LAYOUT_STRIDED}};
+    else
+      return r.wrong("a dtype");
   } else {
     AJ_TRY(read_number(r, &p->value));
   }
@@ -221,7 +251,8 @@ aj_status* parse_schema(std::string_view text, Schema* s) {
   s->ident = first;
   if (r.eat(".")) s->overload = r.ident();
   if (s->ident.empty()) return r.wrong("a name");
-  s->name = (s->space.empty() ? "" : s->space + "::") + s->ident + (s->overload.empty() ? "" : "." + s->overload);
+  s->name = (s->space.empty() ? "" : s->space + "::") + s->ident +
+            (s->overload.empty() ? "" : "." + s->overload);
   if (!r.eat("(")) return r.wrong("'('");
   AJ_TRY(read_params(r, s));
   if (!r.eat("->")) return r.wrong("'->'");

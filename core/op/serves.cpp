@@ -1,8 +1,9 @@
 // core/op/serves.cpp: who would serve an op on a device, and why, in words.
+#include "core/op/serves.hpp"
+
 #include "core/device/device.hpp"
 #include "core/guest/object.hpp"
 #include "core/op/registry.hpp"
-#include "core/op/serves.hpp"
 #include "core/tensor/tensor.hpp"
 
 namespace adjoin {

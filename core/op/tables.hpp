@@ -1,4 +1,5 @@
-// core/op/tables.hpp: the tables that everybody else reaches the core through; core/interfaces/tables.cpp has all of it.
+// core/op/tables.hpp: the tables that everybody else reaches the core through;
+// core/interfaces/tables.cpp has all of it.
 #pragma once
 #include <adjoin/abi/capi.h>
 

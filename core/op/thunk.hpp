@@ -6,7 +6,8 @@ namespace adjoin {
 
 // Says why `built` cannot serve `op` (a parameter differs, or lacks), or NULL.
 aj_status* check_built_schema(const aj_op* op, std::string_view built, std::string_view plugin);
-// The kernel itself, or a wrapper that calls it with its own, shorter argument list while the rest equal their defaults.
+// The kernel itself, or a wrapper that calls it with its own, shorter argument list while the rest
+// equal their defaults.
 Kernel* adapt_schema(const aj_op* op, std::string_view built, Kernel* k);
 
 }  // namespace adjoin

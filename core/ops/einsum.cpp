@@ -37,8 +37,7 @@ Labels parse(std::string_view text, int64_t ndim, int64_t* dots) {
       for (int64_t k = *dots; k-- > 0;) labels.push_back(kDots + Label(k));
       i += 2;
     } else {
-      want(is_letter(text[i]), "'", text, "' has a '",
-           text.substr(i, 1), "' that is no letter");
+      want(is_letter(text[i]), "'", text, "' has a '", text.substr(i, 1), "' that is no letter");
       labels.push_back(text[i]);
     }
   }

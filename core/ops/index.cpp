@@ -134,7 +134,8 @@ aj_status* topk_shape(void*, aj_call* call) {
     const Tensor& t = c.tensor(0);
     int64_t k = c.integer(1), d = c.integer(2), n = t.ndim() ? t.size(d) : 1;
     want(!t.is_complex(), "complex numbers have no order");
-    want(k <= n, "k is ", k, ", dimension ", d, " of shape ", shown(t), " has only ", n, " elements");
+    want(k <= n, "k is ", k, ", dimension ", d, " of shape ", shown(t), " has only ", n,
+         " elements");
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = k;
     c.out(0, t.dtype(), shape);
@@ -206,7 +207,8 @@ Tensor selected_rows(const Tensor& t, const Tensor& mask) {
   return index_select(mask.ndim() == 1 ? t : reshape(t, rows), 0, select(places, 1, 0));
 }
 
-// Places in a dimension of so many elements as none of them negative. Not defined: one lies outside.
+// Places in a dimension of so many elements as none of them negative. Not defined: one lies
+// outside.
 Tensor places_from_zero(const Tensor& given, int64_t size) {
   Tensor places = reshape(given.dtype() == int64 ? given : to(given, int64), {-1});
   const int64_t least = amin(places).item<int64_t>();
@@ -214,8 +216,8 @@ Tensor places_from_zero(const Tensor& given, int64_t size) {
   return least < 0 ? where(lt(places, 0), places + size, places) : places;
 }
 
-// Neighbouring indices of which each varies along a dimension of its own, in their order, as in x[i[:, None], j]: a grid,
-// taken dimension by dimension. Not defined: another case.
+// Neighbouring indices of which each varies along a dimension of its own, in their order, as in
+// x[i[:, None], j]: a grid, taken dimension by dimension. Not defined: another case.
 Tensor grid(const Tensor& t, Tensors given) {
   constexpr int64_t kFew = 4096;  // less is taken place by place
   if (t.device().device_type != kDLCPU || int64_t(given.size()) > t.ndim()) return Tensor();
@@ -243,7 +245,8 @@ Tensor grid(const Tensor& t, Tensors given) {
     if (along <= last) return Tensor();
     last = along, common[size_t(along)] = index.numel();
   }
-  // What is taken of one dimension still has all of the next ones: of few columns of wide rows, too much.
+  // What is taken of one dimension still has all of the next ones: of few columns of wide rows, too
+  // much.
   constexpr double kCopied = 8;
   double more = 1;  // elements of a step's result for one of the last
   for (int64_t k = int64_t(given.size()) - 1; k > begin; --k) {
@@ -323,8 +326,8 @@ aj_status* index_put_in_place_body(void*, aj_call* call) {
 
 namespace {
 
-// t with its slices at index replaced. A number is a vector of one element here, so that an index into it is
-// looked at, and none of them writes nothing.
+// t with its slices at index replaced. A number is a vector of one element here, so that an index
+// into it is looked at, and none of them writes nothing.
 Tensor put_slices(const Tensor& t, int64_t d, const Tensor& index, const Tensor& values) {
   std::vector<Tensor> indices(size_t(d) + 1);
   indices[d] = reshape(index, {-1});

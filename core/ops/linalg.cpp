@@ -10,7 +10,8 @@ aj_status* vecdot_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &y = b.tensor(1);
     want(x.dtype() == y.dtype(), "dtypes differ: ", x.dtype(), " and ", y.dtype());
-    Tensor products = conjugate(x) * y, out = sum(products, wrap_dim(b.integer(2), products.ndim()));
+    Tensor products = conjugate(x) * y,
+           out = sum(products, wrap_dim(b.integer(2), products.ndim()));
     b.ret(0, out.dtype() == x.dtype() ? out : to(out, x.dtype()));
   });
 }
@@ -127,7 +128,7 @@ Tensor matrix_norm_of(const Tensor& t, double ord, const Ints& dim, bool keepdim
   if (std::isinf(ord)) std::swap(row, column);
   Tensor sums = sum(abs(t), row, true);
   // No sums at all: the largest is 0, as PyTorch has it; there is no smallest.
-  Tensor out = ord < 0              ? amin(sums, column, true)
+  Tensor out = ord < 0             ? amin(sums, column, true)
                : sums.size(column) ? amax(sums, column, true)
                                    : sum(sums, column, true);
   return keepdim ? out : squeeze(out, {row, column});

@@ -20,8 +20,9 @@ inline bool has_values(const Tensor& t) {
          kit::view_of(kit::env.core->device_name(t.device().device_type)) != "meta";
 }
 
-// Somebody found a class that is not there: says which element of the target, its value and what is allowed. `passed_over` may
-// stand there because of `why`.
-[[noreturn]] void raise_target(const Tensor& target, int64_t classes, int64_t passed_over = 0, std::string_view why = {});
+// Somebody found a class that is not there: says which element of the target, its value and what is
+// allowed. `passed_over` may stand there because of `why`.
+[[noreturn]] void raise_target(const Tensor& target, int64_t classes, int64_t passed_over = 0,
+                               std::string_view why = {});
 
 }  // namespace adjoin::ops

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """core/ops/opgen.py: turns the rows of FAMILY.toml into C++ tables, derivatives, typed functions, stubs and a list.
 
-    opgen.py --out DIR [--only FAMILY|all] FAMILY.toml...     writes what changed
-    opgen.py --show NAME [FAMILY.toml...]                     prints what a row became
+opgen.py --out DIR [--only FAMILY|all] FAMILY.toml...     writes what changed
+opgen.py --show NAME [FAMILY.toml...]                     prints what a row became
 """
 
 import argparse
@@ -69,11 +69,19 @@ def made(rows, row):
     op_flags += ["AJ_OP_ALLOCATES"] * bool({"alloc", "allocates"} & set(row.tags))
     op_flags += ["AJ_OP_NO_IN_PLACE"] * ("no-in-place" in row.tags)
     infer = "adjoin::ops::" + row.table["infer"].removeprefix("cpp:") if "infer" in row.table else "nullptr"
-    strings = [row.table["def"], row.table["doc"], row.table.get("kind", ""), " ".join(row.tags),
-               json.dumps(row.table["test"]) if "test" in row.table else ""]
+    strings = [
+        row.table["def"],
+        row.table["doc"],
+        row.table.get("kind", ""),
+        " ".join(row.tags),
+        json.dumps(row.table["test"]) if "test" in row.table else "",
+    ]
     flags = " | ".join(f"uint32_t({f})" for f in op_flags) or "0"
-    op = (f"    {{sizeof(aj_op_def), {flags},\n     "
-          + ",\n     ".join(f"AJ_STR_LIT({quote(s)})" for s in strings) + f",\n     {infer}, {body}, nullptr}},")
+    op = (
+        f"    {{sizeof(aj_op_def), {flags},\n     "
+        + ",\n     ".join(f"AJ_STR_LIT({quote(s)})" for s in strings)
+        + f",\n     {infer}, {body}, nullptr}},"
+    )
     return code, op, entry, derivative
 
 
@@ -102,68 +110,128 @@ def family_cpp(rows, name, family):
         ops.append(op)
         vjps += [entry] if entry else []
     source = family[0].file
-    text = [f"// {name}.gen.cpp: made by core/ops/opgen.py from {source}; edit that.", "#include <limits>", "",
-            "#include <adjoin/kit/grad.hpp>", "#include <adjoin/kit/ops.hpp>", "", "namespace adjoin::ops {",
-            *externs(family), "}  // namespace adjoin::ops", "", "namespace adjoin {", "namespace {", "", *code,
-            "const aj_op_def op_defs[] = {", *ops, "};"]
+    text = [
+        f"// {name}.gen.cpp: made by core/ops/opgen.py from {source}; edit that.",
+        "#include <limits>",
+        "",
+        "#include <adjoin/kit/grad.hpp>",
+        "#include <adjoin/kit/ops.hpp>",
+        "",
+        "namespace adjoin::ops {",
+        *externs(family),
+        "}  // namespace adjoin::ops",
+        "",
+        "namespace adjoin {",
+        "namespace {",
+        "",
+        *code,
+        "const aj_op_def op_defs[] = {",
+        *ops,
+        "};",
+    ]
     if vjps:
         text += ["const aj_vjp_def vjp_defs[] = {", *vjps, "};"]
-    text += ["}  // namespace", "", f"aj_status* register_{name}(aj_registrar* r) {{",
-             "  for (const aj_op_def& d : op_defs)", "    if (aj_status* s = kit::env.op->def_op(r, &d)) return s;"]
+    text += [
+        "}  // namespace",
+        "",
+        f"aj_status* register_{name}(aj_registrar* r) {{",
+        "  for (const aj_op_def& d : op_defs)",
+        "    if (aj_status* s = kit::env.op->def_op(r, &d)) return s;",
+    ]
     if vjps:
-        text += ["  for (const aj_vjp_def& d : vjp_defs)",
-                 "    if (aj_status* s = kit::env.autograd->def_vjp(r, &d)) return s;"]
-    return place_lines("\n".join(text + ["  return nullptr;", "}", "", "}  // namespace adjoin", ""]), f"{name}.gen.cpp")
+        text += [
+            "  for (const aj_vjp_def& d : vjp_defs)",
+            "    if (aj_status* s = kit::env.autograd->def_vjp(r, &d)) return s;",
+        ]
+    return place_lines(
+        "\n".join(text + ["  return nullptr;", "}", "", "}  // namespace adjoin", ""]), f"{name}.gen.cpp"
+    )
 
 
 def all_cpp(names):
     return "\n".join(
-        ["// all.gen.cpp: made by core/ops/opgen.py: every family of built-in ops.", "#include <adjoin/abi/op.h>", "",
-         "namespace adjoin {", *(f"aj_status* register_{n}(aj_registrar* r);" for n in names), "",
-         "aj_status* register_builtin_ops(aj_registrar* r) {",
-         *(f"  if (aj_status* s = register_{n}(r)) return s;" for n in names), "  return nullptr;", "}",
-         "}  // namespace adjoin", ""])
+        [
+            "// all.gen.cpp: made by core/ops/opgen.py: every family of built-in ops.",
+            "#include <adjoin/abi/op.h>",
+            "",
+            "namespace adjoin {",
+            *(f"aj_status* register_{n}(aj_registrar* r);" for n in names),
+            "",
+            "aj_status* register_builtin_ops(aj_registrar* r) {",
+            *(f"  if (aj_status* s = register_{n}(r)) return s;" for n in names),
+            "  return nullptr;",
+            "}",
+            "}  // namespace adjoin",
+            "",
+        ]
+    )
 
 
 def function(row):
     """The typed C++ function of a row, and its in-place form where one is derived."""
+
     def params(types):
         out = []
         for i, p in enumerate(row.params):
             later = all(q.default is not None for q in row.params[i:])
-            out.append(f"{types(i, p)} {p.name}{'_' * (p.name in RESERVED)}"
-                       + (f" = {p.cpp_default}" if p.default is not None and later else ""))
+            out.append(
+                f"{types(i, p)} {p.name}{'_' * (p.name in RESERVED)}"
+                + (f" = {p.cpp_default}" if p.default is not None and later else "")
+            )
         return ", ".join([*out, "kit::Here here = kit::Here::current()"])
 
     values = ", ".join(f"kit::value({p.name}{'_' * (p.name in RESERVED)})" for p in row.params)
     n = len(row.params)
     types = [RESULT[r.type.removesuffix("?")] for r in row.results]
     result = "void" if not types else types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
-    call = "kit::run_void" if not types else "kit::run" if types == ["Tensor"] else f"kit::run_as<{result}>" if len(types) == 1 else \
-        f"kit::run_many<{', '.join(types)}>"
+    call = (
+        "kit::run_void"
+        if not types
+        else "kit::run"
+        if types == ["Tensor"]
+        else f"kit::run_as<{result}>"
+        if len(types) == 1
+        else f"kit::run_many<{', '.join(types)}>"
+    )
     tags = {"ints": "AJ_INTS", "floats": "AJ_FLOATS", "bools": "AJ_BOOLS", "Tensor[]": "AJ_TENSORS"}
-    empty = [f"  if ({p.name}.is_none()) args[{i}].tag = {tags[p.type]};\n" for i, p in enumerate(row.params)
-             if p.type in tags and not p.optional and p.default is None]  # in f({}) an empty list is meant
+    empty = [
+        f"  if ({p.name}.is_none()) args[{i}].tag = {tags[p.type]};\n"
+        for i, p in enumerate(row.params)
+        if p.type in tags and not p.optional and p.default is None
+    ]  # in f({}) an empty list is meant
     args = f"{'' if empty else 'const '}aj_value args[] = {{{values}}};" if n else "const aj_value* args = nullptr;"
     head = f"  static constinit kit::Op op({quote(row.name)});\n  {args}\n{''.join(empty)}"
-    out = [f"inline {result} {row.ident}({params(lambda i, p: p.cpp_type)}) {{\n{head}  return {call}(op.get(), args, {n}, here);\n}}"]
+    out = [
+        f"inline {result} {row.ident}({params(lambda i, p: p.cpp_type)}) {{\n{head}  return {call}(op.get(), args, {n}, here);\n}}"
+    ]
     if in_place(row):
-        out.append(f"inline const Tensor& {row.ident}_("
-                   + params(lambda i, p: "const Tensor&" if i == 0 else p.cpp_type)
-                   + f") {{\n{head}  return kit::run_into(op.get(), args, {n}, {row.params[0].name}, here);\n}}")
+        out.append(
+            f"inline const Tensor& {row.ident}_("
+            + params(lambda i, p: "const Tensor&" if i == 0 else p.cpp_type)
+            + f") {{\n{head}  return kit::run_into(op.get(), args, {n}, {row.params[0].name}, here);\n}}"
+        )
     return "\n".join(out)
 
 
 def in_place(row):
     pointwise = {"unary", "unary_float", "binary", "binary_float", "pointwise", "scan"}
-    return (row.table.get("kind") in pointwise and row.params and row.params[0].type in TENSORS
-            and not row.ident.endswith("_") and not any(p.written for p in row.params)
-            and "no-in-place" not in row.tags)
+    return (
+        row.table.get("kind") in pointwise
+        and row.params
+        and row.params[0].type in TENSORS
+        and not row.ident.endswith("_")
+        and not any(p.written for p in row.params)
+        and "no-in-place" not in row.tags
+    )
 
 
 def ops_hpp(all_rows):
-    text = ["// adjoin/kit/ops.hpp: every built-in op as a C++ function; made by core/ops/opgen.py.",
-            "#ifndef ADJOIN_KIT_OPS_HPP", "#define ADJOIN_KIT_OPS_HPP", "#include <adjoin/kit/call.hpp>"]
+    text = [
+        "// adjoin/kit/ops.hpp: every built-in op as a C++ function; made by core/ops/opgen.py.",
+        "#ifndef ADJOIN_KIT_OPS_HPP",
+        "#define ADJOIN_KIT_OPS_HPP",
+        "#include <adjoin/kit/call.hpp>",
+    ]
     names = {r.name for r in all_rows}
     for space in sorted({"" if r.space in ("nn", "_") else r.space for r in all_rows}):
         text += ["", "namespace AJ_HIDDEN adjoin {" + (f"\nnamespace {space} {{" if space else ""), ""]
@@ -183,10 +251,16 @@ def ops_pyi(all_rows):
     for row in all_rows:
         if not row.hidden and row.ident.isidentifier():
             groups.setdefault((row.space, row.ident), []).append(row)
-    text = ['"""Ops of the registry; made by core/ops/opgen.py."""', "from collections.abc import Sequence",
-            "from typing import overload", "",
-            "from ._C import Generator, Tensor, device, dtype, layout, memory_format", "",
-            "Number = bool | int | float | complex", ""]
+    text = [
+        '"""Ops of the registry; made by core/ops/opgen.py."""',
+        "from collections.abc import Sequence",
+        "from typing import overload",
+        "",
+        "from ._C import Generator, Tensor, device, dtype, layout, memory_format",
+        "",
+        "Number = bool | int | float | complex",
+        "",
+    ]
     for (space, ident), group in sorted(groups.items()):
         for row in group:
             params, star = [], False
@@ -194,20 +268,28 @@ def ops_pyi(all_rows):
                 if p.keyword and not star:
                     params.append("*")
                     star = True
-                params.append(f"{p.name}: {PY[p.type.removesuffix('?')]}{' | None' * p.optional}"
-                              + (f" = {p.default}" if p.default is not None else ""))
+                params.append(
+                    f"{p.name}: {PY[p.type.removesuffix('?')]}{' | None' * p.optional}"
+                    + (f" = {p.default}" if p.default is not None else "")
+                )
             types = [PY[r.type.removesuffix("?")].replace("Sequence", "list") for r in row.results if not r.aux]
             result = "None" if not types else types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]"
             text += ["@overload"] * (len(group) > 1)
-            text += [f"# {space}" * bool(space) or "# adjoin",
-                     f"def {ident}({', '.join(params)}) -> {result}:", f'    """{row.table["doc"]}"""']
+            text += [
+                f"# {space}" * bool(space) or "# adjoin",
+                f"def {ident}({', '.join(params)}) -> {result}:",
+                f'    """{row.table["doc"]}"""',
+            ]
     return "\n".join(text + [""])
 
 
 def ops_json(all_rows):
     keep = ("doc", "kind", "grad", "body", "test", "tags")
-    rows = [{"name": r.name, "schema": r.table["def"], "file": f"{r.file}:{r.line}"}
-            | {k: r.table[k] for k in keep if k in r.table} for r in all_rows]
+    rows = [
+        {"name": r.name, "schema": r.table["def"], "file": f"{r.file}:{r.line}"}
+        | {k: r.table[k] for k in keep if k in r.table}
+        for r in all_rows
+    ]
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 

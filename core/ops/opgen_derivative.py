@@ -31,7 +31,7 @@ class Derivative:
         elif isinstance(self.grad, dict):
             self.build(dict(self.grad))
         else:
-            row.fail("'grad' is a table of formulas, \"cpp:f\" or \"none\"", "grad =")
+            row.fail('\'grad\' is a table of formulas, "cpp:f" or "none"', "grad =")
 
     def build(self, grad):
         if "save" in grad:
@@ -53,7 +53,7 @@ class Derivative:
     def native(self, text):
         m = re.match(r"^cpp:(\w+)(?:\((.*)\))?$", text)
         if not m:
-            self.row.fail("a derivative in C++ is \"cpp:f\" or \"cpp:f(saved, ...)\"", text)
+            self.row.fail('a derivative in C++ is "cpp:f" or "cpp:f(saved, ...)"', text)
         self.function = "adjoin::ops::" + m[1]
         names = [p.name for p in self.row.params] if m[2] is None else split_top(m[2])
         places = {p.name: i for i, p in enumerate(self.row.params)}
@@ -92,8 +92,11 @@ class Derivative:
                     self.users.setdefault(node.id, set()).update(places[n] for n in names)
         for f in made:
             parents = {id(c): n for n in ast.walk(f.tree) for c in ast.iter_child_nodes(n)}
-            whole |= {n.id for n in ast.walk(f.tree)
-                      if isinstance(n, ast.Name) and not isinstance(parents.get(id(n)), ast.Attribute)}
+            whole |= {
+                n.id
+                for n in ast.walk(f.tree)
+                if isinstance(n, ast.Name) and not isinstance(parents.get(id(n)), ast.Attribute)
+            }
         body, line = [], f'#line {{}} "{row.file}"'
         trees = [t for f in made for t in (f.tree.elts if isinstance(f.tree, ast.Tuple) else [f.tree])]
         temps = {}
@@ -101,8 +104,12 @@ class Derivative:
             f.whole, f.temps = whole, temps
         for i, (key, node) in enumerate(repeated(trees)):
             f = next(f for f in made if any(ast.dump(n) == key for n in ast.walk(f.tree)))
-            users = [n for (names, _), g in zip(entries, made) if any(ast.dump(m) == key for m in ast.walk(g.tree))
-                     for n in names]
+            users = [
+                n
+                for (names, _), g in zip(entries, made)
+                if any(ast.dump(m) == key for m in ast.walk(g.tree))
+                for n in names
+            ]
             code, kind = f.compile(node)
             if kind != "Tensor":
                 continue
@@ -114,14 +121,21 @@ class Derivative:
         for name in missing:
             rest = [p.name for p in row.params if p.tensor]
             end = f"k.inputs() - {len(rest) - rest.index(name) - 1}"
-            asked = f"k.needs_any({self.flat(name)}, {end})" if row.param(name).type == "Tensor[]" else \
-                f"k.need({self.flat(name)})"
+            asked = (
+                f"k.needs_any({self.flat(name)}, {end})"
+                if row.param(name).type == "Tensor[]"
+                else f"k.need({self.flat(name)})"
+            )
             body.append(f'  if ({asked}) kit::no_derivative("{row.name}", "{name}");')
         used = set().union(*(f.used for f in made)) if made else set()
         props = set().union(*(f.props for f in made)) if made else set()
         body = self.read(used, props, entries) + body
-        self.code = [f"static void {row.cname}_vjp(kit::Grad&{' k' * any('k.' in s for s in body)}) {{", *body,
-                     "#line @@", "}"]
+        self.code = [
+            f"static void {row.cname}_vjp(kit::Grad&{' k' * any('k.' in s for s in body)}) {{",
+            *body,
+            "#line @@",
+            "}",
+        ]
 
     def flat(self, name):
         """Place of a tensor argument among the flattened inputs."""
@@ -149,8 +163,11 @@ class Derivative:
             out.append(f"  const auto& {p.name}_device = k.device({len(self.save) + i});")
         if devices:
             places = [row.params.index(p) for p in devices]
-            self.more = ("[](void*, const aj_call* done, aj_saver* s) { return kit::guard(std::string_view(), [&] { "
-                         + " ".join(f"kit::save_device(s, done->args[{i}]);" for i in places) + " }); }")
+            self.more = (
+                "[](void*, const aj_call* done, aj_saver* s) { return kit::guard(std::string_view(), [&] { "
+                + " ".join(f"kit::save_device(s, done->args[{i}]);" for i in places)
+                + " }); }"
+            )
         for name, i in self.grads.items():
             if name in used:
                 lists = row.results[i].type == "Tensor[]"
@@ -181,7 +198,9 @@ class Derivative:
             if kind not in ("Tensor[]", "list"):
                 f.fail(f"the gradient of a list is a list, not {kind}")
             start = self.flat(name)
-            return [f"  {{ const auto& all = {code}; uint32_t at = {start}; for (const Tensor& t : all) k.set(at++, t); }}"]
+            return [
+                f"  {{ const auto& all = {code}; uint32_t at = {start}; for (const Tensor& t : all) k.set(at++, t); }}"
+            ]
         if kind not in TENSORS:
             f.fail(f"the gradient of '{name}' must be a tensor, not {kind}")
         code = f"kit::as_tensor({code}, {f.like})" if kind == "Operand" else code
@@ -201,8 +220,10 @@ class Derivative:
             out.append(f"static const aj_save {row.cname}_save[] = {{{', '.join(saves)}}};")
         flags = " | ".join(f"uint32_t({f})" for f in self.flags) or "0"
         save = f"{row.cname}_save, {len(saves)}" if saves else "nullptr, 0"
-        entry = (f"    {{sizeof(aj_vjp_def), {flags}, AJ_STR_LIT({quote(row.name)}), {save}, 0, {self.more}, "
-                 f"{self.function}, nullptr, nullptr, {{nullptr, 0}}}},")
+        entry = (
+            f"    {{sizeof(aj_vjp_def), {flags}, AJ_STR_LIT({quote(row.name)}), {save}, 0, {self.more}, "
+            f"{self.function}, nullptr, nullptr, {{nullptr, 0}}}},"
+        )
         return out, entry
 
     def only_for(self, name):

@@ -6,17 +6,44 @@ import json
 
 from opgen_rows import CPP, RESERVED, words
 
-DTYPES = {"bool": "boolean"} | {d: d for d in words("uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 "
-                                                    "bfloat16 float32 float64 complex64 complex128")}
-CONSTANTS = {"inf": "std::numeric_limits<double>::infinity()", "nan": "std::numeric_limits<double>::quiet_NaN()",
-             "pi": "3.141592653589793"}
-PROPS = {"shape": "ints", "ndim": "int", "numel": "int", "dtype": "dtype", "device": "device", "is_complex": "bool",
-         "is_floating": "bool"}
+DTYPES = {"bool": "boolean"} | {
+    d: d
+    for d in words(
+        "uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+    )
+}
+CONSTANTS = {
+    "inf": "std::numeric_limits<double>::infinity()",
+    "nan": "std::numeric_limits<double>::quiet_NaN()",
+    "pi": "3.141592653589793",
+}
+PROPS = {
+    "shape": "ints",
+    "ndim": "int",
+    "numel": "int",
+    "dtype": "dtype",
+    "device": "device",
+    "is_complex": "bool",
+    "is_floating": "bool",
+}
 BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-CALLS = {ast.Pow: "pow", ast.FloorDiv: "floor_divide", ast.Mod: "remainder", ast.MatMult: "matmul",
-         ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor"}
-COMPARE = {ast.Eq: ("eq", "=="), ast.NotEq: ("ne", "!="), ast.Lt: ("lt", "<"), ast.LtE: ("le", "<="),
-           ast.Gt: ("gt", ">"), ast.GtE: ("ge", ">=")}
+CALLS = {
+    ast.Pow: "pow",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.MatMult: "matmul",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+}
+COMPARE = {
+    ast.Eq: ("eq", "=="),
+    ast.NotEq: ("ne", "!="),
+    ast.Lt: ("lt", "<"),
+    ast.LtE: ("le", "<="),
+    ast.Gt: ("gt", ">"),
+    ast.GtE: ("ge", ">="),
+}
 TENSORS = ("Tensor", "Operand")
 
 
@@ -25,10 +52,13 @@ def accepts(p, given):
     if given == "none":
         return p.optional
     given_type = given.removesuffix("?") if p.type.endswith("?") else given
-    return given_type in {"Tensor": TENSORS, "Operand": (*TENSORS, "Scalar", "int", "float", "bool"),
-                          "Scalar": ("Scalar", "int", "float", "bool"), "float": ("float", "int"),
-                          "ints": ("ints", "int", "list")}.get(want, (want,)) or (
-        want in ("Tensor[]", "bools", "floats") and given_type == "list")
+    return given_type in {
+        "Tensor": TENSORS,
+        "Operand": (*TENSORS, "Scalar", "int", "float", "bool"),
+        "Scalar": ("Scalar", "int", "float", "bool"),
+        "float": ("float", "int"),
+        "ints": ("ints", "int", "list"),
+    }.get(want, (want,)) or (want in ("Tensor[]", "bools", "floats") and given_type == "list")
 
 
 class Formula:
@@ -75,8 +105,10 @@ class Formula:
         if name in CONSTANTS:
             return CONSTANTS[name], "float"
         close = difflib.get_close_matches(name, self.scope, n=1)
-        self.fail(f"the formula names '{name}', which is neither an argument nor a result"
-                  + (f"; did you mean '{close[0]}'?" if close else ""))
+        self.fail(
+            f"the formula names '{name}', which is neither an argument nor a result"
+            + (f"; did you mean '{close[0]}'?" if close else "")
+        )
 
     def do_Attribute(self, node):
         prop = node.attr
@@ -89,8 +121,12 @@ class Formula:
             what = {"ndim": "shape", "numel": "shape", "is_complex": "dtype", "is_floating": "dtype"}.get(prop, prop)
             self.props.add((name, what))
             var = f"{name}_{what}"
-            code = {"ndim": f"int64_t({var}.size())", "numel": f"kit::count({var})",
-                    "is_complex": f"kit::is_complex_dtype({var})", "is_floating": f"kit::is_floating_dtype({var})"}
+            code = {
+                "ndim": f"int64_t({var}.size())",
+                "numel": f"kit::count({var})",
+                "is_complex": f"kit::is_complex_dtype({var})",
+                "is_floating": f"kit::is_floating_dtype({var})",
+            }
             return code.get(prop, var), PROPS[prop]
         code, kind = self.compile(node.value)
         if kind not in TENSORS:
@@ -180,12 +216,12 @@ class Formula:
         if name == "conj" and len(node.args) == 1:
             code, kind = self.compile(node.args[0])
             return (f"kit::conj({code})", kind) if kind in (*TENSORS, "Scalar") else (code, kind)
-        found = [r for s in ("", "nn::", "_::") for r in self.rows.get(s + name, [])
-                 if "python-only" not in r.tags]
+        found = [r for s in ("", "nn::", "_::") for r in self.rows.get(s + name, []) if "python-only" not in r.tags]
         if not found:
             close = difflib.get_close_matches(name, [n.rpartition("::")[2] for n in self.rows], n=1)
-            self.fail(f"the formula calls '{name}', which is not an op"
-                      + (f"; did you mean '{close[0]}'?" if close else ""))
+            self.fail(
+                f"the formula calls '{name}', which is not an op" + (f"; did you mean '{close[0]}'?" if close else "")
+            )
         args = [(ast.unparse(a), *self.compile(a)) for a in node.args]
         named = {k.arg: (ast.unparse(k.value), *self.compile(k.value)) for k in node.keywords}
         if "like" in named:

@@ -14,26 +14,80 @@ def words(text):
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEYS = {"def", "doc", "kind", "infer", "body", "grad", "test", "tags"}
-KINDS = words("unary unary_float unary_bool binary binary_float compare pointwise reduce reduce_float reduce_bool "
-              "reduce_index scan view linear custom")
+KINDS = words(
+    "unary unary_float unary_bool binary binary_float compare pointwise reduce reduce_float reduce_bool "
+    "reduce_index scan view linear custom"
+)
 NO_INFER = set(KINDS) - {"view", "linear", "custom"}
-BASES = {"Tensor": "Tensor", "Operand": "Operand", "Scalar": "Scalar", "int": "int", "dim": "int", "size": "int",
-         "float": "float", "bool": "bool", "str": "str", "dtype": "dtype", "device": "device", "layout": "layout",
-         "memory_format": "memory_format", "Generator": "Generator"}
+BASES = {
+    "Tensor": "Tensor",
+    "Operand": "Operand",
+    "Scalar": "Scalar",
+    "int": "int",
+    "dim": "int",
+    "size": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "dtype": "dtype",
+    "device": "device",
+    "layout": "layout",
+    "memory_format": "memory_format",
+    "Generator": "Generator",
+}
 LISTS = {"int": "ints", "float": "floats", "bool": "bools", "Tensor": "Tensor[]"}
-CPP = {"int": "int64_t", "float": "double", "bool": "bool", "str": "std::string_view", "dtype": "DLDataType",
-       "device": "DLDevice", "layout": "Layout", "memory_format": "MemoryFormat", "Tensor": "const Tensor&",
-       "Operand": "const Operand&", "Scalar": "const Scalar&", "Generator": "const Generator&",
-       "ints": "const Ints&", "floats": "const Floats&", "bools": "const Bools&", "Tensor[]": "const Tensors&"}
-READ = {"int": "integer", "float": "real", "bool": "flag", "str": "text", "memory_format": "format",
-        "Tensor[]": "tensors", "Generator": "generator"}
+CPP = {
+    "int": "int64_t",
+    "float": "double",
+    "bool": "bool",
+    "str": "std::string_view",
+    "dtype": "DLDataType",
+    "device": "DLDevice",
+    "layout": "Layout",
+    "memory_format": "MemoryFormat",
+    "Tensor": "const Tensor&",
+    "Operand": "const Operand&",
+    "Scalar": "const Scalar&",
+    "Generator": "const Generator&",
+    "ints": "const Ints&",
+    "floats": "const Floats&",
+    "bools": "const Bools&",
+    "Tensor[]": "const Tensors&",
+}
+READ = {
+    "int": "integer",
+    "float": "real",
+    "bool": "flag",
+    "str": "text",
+    "memory_format": "format",
+    "Tensor[]": "tensors",
+    "Generator": "generator",
+}
 RESULT = CPP | {"Tensor": "Tensor", "Scalar": "Scalar", "Tensor[]": "std::vector<Tensor>", "str": "std::string"}
-PY = {"Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int": "int", "float": "float",
-      "bool": "bool", "str": "str", "ints": "Sequence[int]", "floats": "Sequence[float]", "bools": "Sequence[bool]",
-      "Tensor[]": "Sequence[Tensor]", "dtype": "dtype", "device": "device | str", "layout": "layout",
-      "memory_format": "memory_format", "Generator": "Generator"}
-RESERVED = set(words("bool char double float int long short and or not xor new delete default register signed "
-                     "unsigned union this template namespace operator private public class const auto switch case"))
+PY = {
+    "Tensor": "Tensor",
+    "Operand": "Tensor | Number",
+    "Scalar": "Number",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "ints": "Sequence[int]",
+    "floats": "Sequence[float]",
+    "bools": "Sequence[bool]",
+    "Tensor[]": "Sequence[Tensor]",
+    "dtype": "dtype",
+    "device": "device | str",
+    "layout": "layout",
+    "memory_format": "memory_format",
+    "Generator": "Generator",
+}
+RESERVED = set(
+    words(
+        "bool char double float int long short and or not xor new delete default register signed "
+        "unsigned union this template namespace operator private public class const auto switch case"
+    )
+)
 
 
 class RowError(Exception):
@@ -153,8 +207,17 @@ def parse_param(row, text, keyword=False, name=None):
     optional = bool(m[8] or (m[6] and not is_list))
     kind = LISTS[kind] if is_list else kind
     in_band = kind in ("Tensor", "Operand", "Scalar", "Generator") or is_list
-    return Param(m[9] or name or "", kind + ("?" if optional and not in_band else ""), m[2], m[3] or "",
-                 m[5] == "!", optional, m[10], keyword, bool(m[1]))
+    return Param(
+        m[9] or name or "",
+        kind + ("?" if optional and not in_band else ""),
+        m[2],
+        m[3] or "",
+        m[5] == "!",
+        optional,
+        m[10],
+        keyword,
+        bool(m[1]),
+    )
 
 
 def parse_schema(row):
@@ -169,8 +232,7 @@ def parse_schema(row):
             if not row.params[-1].name:
                 row.fail(f"the parameter '{text}' has no name")
     results = split_top(m[3][1:-1]) if m[3].startswith("(") else [m[3]]
-    row.results = [parse_param(row, r, name="out" if len(results) == 1 else f"out{i}")
-                   for i, r in enumerate(results)]
+    row.results = [parse_param(row, r, name="out" if len(results) == 1 else f"out{i}") for i, r in enumerate(results)]
 
 
 def load(paths):

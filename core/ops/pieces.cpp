@@ -166,7 +166,8 @@ aj_status* kron_body(void*, aj_call* call) {
       shape.push_back(times(a, c));
     }
     Tensor a = reshape(x, left), c = reshape(y, right);
-    if (n > 1 && right.back() < 128) {  // rows of the result, not of y, are what a kernel runs along
+    if (n > 1 &&
+        right.back() < 128) {  // rows of the result, not of y, are what a kernel runs along
       Sizes wide_left = left, wide_right = right;
       wide_left.back() = right.back();
       wide_right[size_t(2 * n - 2)] = left[size_t(2 * n - 2)];

@@ -21,8 +21,8 @@ void check_inner(const Tensor& a, const Tensor& b, int64_t inner, std::string_vi
 }
 
 void want_dims(const Tensor& t, int64_t ndim, std::string_view name) {
-  want(t.ndim() == ndim, name, " must have ", ndim, ndim == 1 ? " dimension" : " dimensions", ", its shape is ", shown(t),
-       "; matmul() takes others");
+  want(t.ndim() == ndim, name, " must have ", ndim, ndim == 1 ? " dimension" : " dimensions",
+       ", its shape is ", shown(t), "; matmul() takes others");
 }
 
 }  // namespace
@@ -74,7 +74,8 @@ void check_factors(const Tensor& x, const Tensor& w) {
        shown(w));
   want(x.size(-1) == w.size(-1), "input is ", shown(x), " and weight is ", shown(w), ": the sizes ",
        x.size(-1), " and ", w.size(-1), " differ",
-       x.size(-1) == w.size(0) ? "; did you mean weight.T?" : "; input's last size must be weight's last, its in_features");
+       x.size(-1) == w.size(0) ? "; did you mean weight.T?"
+                               : "; input's last size must be weight's last, its in_features");
 }
 
 }  // namespace
@@ -98,7 +99,8 @@ aj_status* linear_shape(void*, aj_call* call) {
 
 namespace {
 
-// A factor as tensors of whole numbers take it: without its fraction. Raises for what no integer holds.
+// A factor as tensors of whole numbers take it: without its fraction. Raises for what no integer
+// holds.
 Scalar whole_for(const Tensor& t, const Scalar& factor) {
   switch (t.dtype().code) {
     case kDLBool:
@@ -106,8 +108,8 @@ Scalar whole_for(const Tensor& t, const Scalar& factor) {
     case kDLInt:
     case kDLUInt:
       if (!factor.is_integer() && !(std::abs(factor.to_double()) < 0x1p63))
-        kit::raise(AJ_INVALID_ARGUMENT, "beta and alpha of tensors of ", t.dtype(), " are whole numbers; ", factor.to_double(),
-                   " is none of 64 bits");
+        kit::raise(AJ_INVALID_ARGUMENT, "beta and alpha of tensors of ", t.dtype(),
+                   " are whole numbers; ", factor.to_double(), " is none of 64 bits");
       return factor.to_int();
     default:
       return factor;
@@ -219,7 +221,8 @@ aj_status* outer_body(void*, aj_call* call) {
     want_dims(b.tensor(0), 1, "input");
     want_dims(b.tensor(1), 1, "vec2");
     const Tensor &x = b.tensor(0), &y = b.tensor(1);
-    const bool product = x.is_floating_point() && x.dtype() == y.dtype();  // whose derivatives are products
+    const bool product =
+        x.is_floating_point() && x.dtype() == y.dtype();  // whose derivatives are products
     b.ret(0, product ? mm(unsqueeze(x, 1), unsqueeze(y, 0)) : unsqueeze(x, 1) * y);
   });
 }

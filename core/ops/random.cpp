@@ -78,8 +78,8 @@ Tensor uniform(const Tensor& t, double low, double high, const Generator& g) {
   want_floating(t);
   want(low <= high, "from must not be above to: ", low, " and ", high);
   double most = largest(t.dtype());
-  want(low >= -most && high <= most && high - low <= most, t.dtype(), " does not hold ", low,
-       ", ", high, " and what lies between");
+  want(low >= -most && high <= most && high - low <= most, t.dtype(), " does not hold ", low, ", ",
+       high, " and what lies between");
   auto [seed, offset] = draw(g, t, is_wide(t));
   return uniform_philox_(t, low, high, seed, offset);
 }
@@ -271,8 +271,10 @@ aj_status* normal_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& mean = b.tensor(0);
     Operand std = b.operand(1);
-    if (std.is_tensor()) want_spread(std.tensor());
-    else want(std.number().to_double() >= 0, "std must not be negative: ", std.number().to_double());
+    if (std.is_tensor())
+      want_spread(std.tensor());
+    else
+      want(std.number().to_double() >= 0, "std must not be negative: ", std.number().to_double());
     Tensor shape = std.is_tensor() ? mean + std : mean;
     Tensor z =
         gaussian(empty_dense(shape.shape(), mean.dtype(), mean.device()), 0, 1, b.generator(2));

@@ -181,12 +181,16 @@ aj_status* nansum_body(void*, aj_call* call) {
     const bool kept = b.flag(2);
     std::optional<DLDataType> dtype;
     if (b.given(3)) dtype = b.dtype(3);
-    bool whole = dtype && dtype->code != kDLComplex && dtype->code != kDLFloat && dtype->code != kDLBfloat;
+    bool whole =
+        dtype && dtype->code != kDLComplex && dtype->code != kDLFloat && dtype->code != kDLBfloat;
     if (is_integral(x)) return b.ret(0, sum(x, dim, kept, dtype));
-    if (whole) return b.ret(0, sum(where(isnan(x), 0, x), dim, kept, dtype));  // which have no NaN to show
+    if (whole)
+      return b.ret(0, sum(where(isnan(x), 0, x), dim, kept, dtype));  // which have no NaN to show
     Tensor total = sum(x, dim, kept, dtype);
-    // A sum that is a number had none but numbers to add; asking a processor further away costs more.
-    if (x.device().device_type == kDLCPU && has_values(x) && !any(isnan(total.detach())).item<bool>())
+    // A sum that is a number had none but numbers to add; asking a processor further away costs
+    // more.
+    if (x.device().device_type == kDLCPU && has_values(x) &&
+        !any(isnan(total.detach())).item<bool>())
       return b.ret(0, total);
     b.ret(0, sum(where(isnan(x), 0, x), dim, kept, dtype));
   });

@@ -43,7 +43,8 @@ aj_status* search_body(void*, aj_call* call) {
 
 namespace {
 
-// A number beside a tensor: of its dtype, unless that would take the number's fraction away, or say only whether it is 0.
+// A number beside a tensor: of its dtype, unless that would take the number's fraction away, or say
+// only whether it is 0.
 Tensor beside(const Operand& x, const Tensor& like) {
   if (x.is_tensor()) return x.tensor();
   bool fraction = is_integral(like) && !x.number().is_integer();

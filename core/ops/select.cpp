@@ -138,7 +138,8 @@ namespace {
 
 bool recorded(const Tensor& t) { return t.requires_grad() && kit::env.autograd->grad_mode(); }
 
-// The median that was found in t, which all elements of `candidates` are at most: its gradient is shared by its equals.
+// The median that was found in t, which all elements of `candidates` are at most: its gradient is
+// shared by its equals.
 Tensor shared_by_equals(const Tensor& t, const Tensor& candidates) {
   return amax(where(candidates, t, number_of(t, -INFINITY)));
 }
@@ -164,7 +165,8 @@ aj_status* nanmedian_body(void*, aj_call* call) {
     Tensor flat = reshape(b.tensor(0), {-1}), seen = flat.detach();
     if (flat.numel() == 0) return b.ret(0, number_without_elements(flat));
     if (!has_values(seen)) return b.ret(0, reshape(cut(flat, 0, 0, 1), Sizes()));
-    int64_t good = sum(logical_not(isnan(seen))).item<int64_t>(), k = std::max<int64_t>(good + 1, 2) / 2;
+    int64_t good = sum(logical_not(isnan(seen))).item<int64_t>(),
+            k = std::max<int64_t>(good + 1, 2) / 2;
     Tensor place = cut(std::get<1>(topk(seen, k, 0, false, false)), 0, k - 1, k);
     if (!good || !recorded(flat)) return b.ret(0, reshape(gather(flat, 0, place), Sizes()));
     b.ret(0, shared_by_equals(flat, le(seen, gather(seen, 0, place))));

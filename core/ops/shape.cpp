@@ -12,7 +12,8 @@ aj_status* cat_same_shape(void*, aj_call* call) {
     want(all.size() > 0, "no tensors are given");
     int64_t d = c.integer(1);
     Sizes shape = sizes_of(all[0]);
-    if (shape.empty()) kit::raise(AJ_INVALID_ARGUMENT, "a 0-dim tensor cannot be joined; use stack()");
+    if (shape.empty())
+      kit::raise(AJ_INVALID_ARGUMENT, "a 0-dim tensor cannot be joined; use stack()");
     shape[d] = 0;
     for (const Tensor& t : all) {
       want(t.ndim() == int64_t(shape.size()) && t.dtype() == all[0].dtype(),

@@ -23,8 +23,8 @@ aj_status* sinc_body(void*, aj_call* call) {
   });
 }
 
-// What has fewer bits is computed in float64, where no power overflows that could matter; float64 in
-// two steps, the first by a whole power, which rounds nothing.
+// What has fewer bits is computed in float64, where no power overflows that could matter; float64
+// in two steps, the first by a whole power, which rounds nothing.
 aj_status* ldexp_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor x = floated(b.tensor(0)), n = b.tensor(1);

@@ -41,10 +41,12 @@ Sizes filled_in(Ints asked, int64_t numel) {
   if (hole >= 0) {
     want(known != 0, "the size -1 is ambiguous for a tensor of ", numel,
          " elements: ", shown(asked));
-    want(numel % known == 0, "shape ", shown(asked), " does not fit ", numel, " elements: they are no multiple of ", known);
+    want(numel % known == 0, "shape ", shown(asked), " does not fit ", numel,
+         " elements: they are no multiple of ", known);
     shape[hole] = numel / known;
   }
-  want(product(shape) == numel, "shape ", shown(asked), " does not fit ", numel, " elements: it has ", product(shape),
+  want(product(shape) == numel, "shape ", shown(asked), " does not fit ", numel,
+       " elements: it has ", product(shape),
        hole < 0 ? "; one size may be -1, which is then worked out" : "");
   return shape;
 }
@@ -148,8 +150,7 @@ aj_status* view_dtype_view(void*, aj_call* call) {
          ": its stride is ", t.stride(-1));
     int64_t fine = std::max(before / after, int64_t(1)),
             coarse = std::max(after / before, int64_t(1));
-    want(g.shape.back() % coarse == 0 &&
-             begin_of(t) % uint64_t(after) == 0,
+    want(g.shape.back() % coarse == 0 && begin_of(t) % uint64_t(after) == 0,
          "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to,
          ": it is ", g.shape.back());
     for (size_t i = 0; i + 1 < g.strides.size(); ++i) {
@@ -196,7 +197,8 @@ aj_status* select_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     int64_t d = c.integer(1), index = c.integer(2);
-    if (!t.ndim()) kit::raise(AJ_OUT_OF_RANGE, "a 0-dim tensor has nothing to select from; use item()");
+    if (!t.ndim())
+      kit::raise(AJ_OUT_OF_RANGE, "a 0-dim tensor has nothing to select from; use item()");
     int64_t size = t.size(d), at = index < 0 ? index + size : index;
     if (at < 0 || at >= size)
       kit::raise(AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", d,

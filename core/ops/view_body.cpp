@@ -52,7 +52,8 @@ aj_status* movedim_body(void*, aj_call* call) {
     Ints from = b.ints(1), to = b.ints(2);
     want(from.size() == to.size(), "source and destination differ in length: ", shown(from),
          " and ", shown(to));
-    size_t places = size_t(std::max<int64_t>(t.ndim(), 1));  // a number has one, which is none of its dimensions
+    size_t places = size_t(
+        std::max<int64_t>(t.ndim(), 1));  // a number has one, which is none of its dimensions
     Sizes order(places, -1);
     std::vector<bool> moved(places, false);
     for (size_t i = 0; i < from.size(); ++i) {

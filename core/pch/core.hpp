@@ -1,5 +1,6 @@
-// core/pch/core.hpp: what most files of the core read, compiled once where a build asks for it (-Db_pch=true): those whose
-// optimizer does little. The object cache serves other folders only without.
+// core/pch/core.hpp: what most files of the core read, compiled once where a build asks for it
+// (-Db_pch=true): those whose optimizer does little. The object cache serves other folders only
+// without.
 #include <adjoin/kit/ops.hpp>
 // in no file twice
 #include <adjoin/kit/grad.hpp>

@@ -162,7 +162,8 @@ void Catalog::insert(Candidate* c) {
 std::vector<Candidate*> Catalog::offering(std::string_view what) const {
   std::vector<Candidate*> found;
   for (Candidate* c : candidates_)
-    if (c->has_note && (what.starts_with("op:") ? names_op(c->ops, what.substr(3)) : provides(c->note, what)))
+    if (c->has_note &&
+        (what.starts_with("op:") ? names_op(c->ops, what.substr(3)) : provides(c->note, what)))
       found.push_back(c);
   return found;
 }

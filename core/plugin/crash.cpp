@@ -1,4 +1,5 @@
-// core/plugin/crash.cpp: what can be done about a crash, an abort or an exit() in the code of a plugin: to name it.
+// core/plugin/crash.cpp: what can be done about a crash, an abort or an exit() in the code of a
+// plugin: to name it.
 #include "core/plugin/crash.hpp"
 
 #include <pthread.h>
@@ -32,7 +33,8 @@ constexpr Signal kSignals[] = {{SIGABRT, ": the process aborted"},
                                {SIGFPE, ": the process crashed"}};
 constexpr size_t kStack = 64 << 10;  // of which an unwinder needs a part
 
-constinit thread_local AtWork at_work __attribute__((tls_model("initial-exec"))) = {nullptr, nullptr};
+constinit thread_local AtWork at_work
+    __attribute__((tls_model("initial-exec"))) = {nullptr, nullptr};
 constinit thread_local void* stack __attribute__((tls_model("initial-exec"))) = nullptr;
 std::atomic<bool> installed{false};
 
@@ -68,7 +70,8 @@ void tell(const char* label, const char* what) {
   const Kernel* k = tls.running_kernel;
   if (!label && k && !k->provider.empty()) label = k->provider.c_str();
   if (!label && !op) return;  // nothing of ours is running
-  say(label, label ? what : what + 2, op ? " in a call of " : "", op ? op->schema.name.c_str() : "");
+  say(label, label ? what : what + 2, op ? " in a call of " : "",
+      op ? op->schema.name.c_str() : "");
   say("", "", "", "\n");
 }
 
@@ -105,8 +108,11 @@ AtWork set_at_work(AtWork now) { return std::exchange(at_work, now); }
 
 void crash_stack_begin() {
   stack_t now;
-  if (!plugin::installed || plugin::stack || sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
-  void* memory = mmap(nullptr, plugin::kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!plugin::installed || plugin::stack || sigaltstack(nullptr, &now) != 0 ||
+      !(now.ss_flags & SS_DISABLE))
+    return;
+  void* memory = mmap(nullptr, plugin::kStack, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return;
   stack_t mine = {};
   mine.ss_sp = memory;
@@ -134,7 +140,9 @@ void crash_handler_install() {
     for (const plugin::Signal& s : plugin::kSignals) {
       struct sigaction before, action = {};
       // A program's own handler, a debugger's or a sanitizer's, is left alone.
-      if (sigaction(s.number, nullptr, &before) != 0 || (before.sa_flags & SA_SIGINFO) || before.sa_handler != SIG_DFL) continue;
+      if (sigaction(s.number, nullptr, &before) != 0 || (before.sa_flags & SA_SIGINFO) ||
+          before.sa_handler != SIG_DFL)
+        continue;
       action.sa_sigaction = plugin::on_crash;
       action.sa_flags = static_cast<int>(SA_RESETHAND | SA_SIGINFO | SA_ONSTACK);
       if (sigaction(s.number, &action, nullptr) == 0) plugin::installed = true;

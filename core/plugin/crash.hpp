@@ -1,4 +1,5 @@
-// core/plugin/crash.hpp: when the process dies in the code of a plugin, says whose it was and in which op.
+// core/plugin/crash.hpp: when the process dies in the code of a plugin, says whose it was and in
+// which op.
 #pragma once
 
 namespace adjoin {
@@ -11,7 +12,8 @@ void crash_stack_end();
 
 namespace plugin {
 
-// What this thread does for a plugin, as "loaded" or "drained", until it is set back; both live so long.
+// What this thread does for a plugin, as "loaded" or "drained", until it is set back; both live so
+// long.
 struct AtWork {
   const char *label, *what;
 };

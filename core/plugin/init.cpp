@@ -36,8 +36,7 @@ const void* query_for_plugin(const char* name, uint32_t major) {
 // ADJOIN_OPTIONS_NAME, with lines that end at ';' or at a line's end.
 std::string user_options(const std::string& name) {
   std::string variable = "ADJOIN_OPTIONS_";
-  for (char c : name)
-    variable += c == '-' ? '_' : upper(c);
+  for (char c : name) variable += c == '-' ? '_' : upper(c);
   const char* value = secure_getenv(variable.c_str());
   std::string options = value ? value : "";
   std::replace(options.begin(), options.end(), ';', '\n');
@@ -94,8 +93,10 @@ aj_status* check_alone(const Candidate& c) {
   void* there = mapped_already(c.path);
   if (!there || libraries().contains(there)) return nullptr;
   for (const std::string& file : mapped_files())
-    if (file.substr(file.rfind('/') + 1).starts_with("libadjoin.so") && real_path(file) != libadjoin_path())
-      return fail(AJ_ALREADY_EXISTS, "a second libadjoin of this process, ", file, ", has loaded this file; a plugin serves one of them");
+    if (file.substr(file.rfind('/') + 1).starts_with("libadjoin.so") &&
+        real_path(file) != libadjoin_path())
+      return fail(AJ_ALREADY_EXISTS, "a second libadjoin of this process, ", file,
+                  ", has loaded this file; a plugin serves one of them");
   return nullptr;
 }
 
@@ -121,10 +122,13 @@ aj_status* check_promised(const Candidate& c, const aj_registrar& made) {
     const Schema& s = op->schema;
     if (s.space.empty() && find_op(s.name)) continue;  // refused as what is there already
     if (s.space.empty())
-      return fail(AJ_INVALID_ARGUMENT, "its op '", s.name, "' has no space; such names are libadjoin's own, a plugin's are SPACE::", s.name);
+      return fail(AJ_INVALID_ARGUMENT, "its op '", s.name,
+                  "' has no space; such names are libadjoin's own, a plugin's are SPACE::", s.name);
     if (!provides(c.note, "ops:" + s.space) && !names_op(c.ops, s.name))
-      return fail(AJ_INVALID_ARGUMENT, "its op '", s.name, "' is none that its note promises, which provides '",
-                  std::string_view(c.note.provides), "'; add ops:", s.space, " there, or name the op by AJ_PLUGIN_OPS");
+      return fail(AJ_INVALID_ARGUMENT, "its op '", s.name,
+                  "' is none that its note promises, which provides '",
+                  std::string_view(c.note.provides), "'; add ops:", s.space,
+                  " there, or name the op by AJ_PLUGIN_OPS");
   }
   return nullptr;
 }
@@ -138,14 +142,16 @@ aj_status* open_and_init(Candidate* c) {
   AJ_TRY(note_new_files(before, c->path, c->name));
   const void* note = dlsym(handle, "aj_plugin_note_v1");
   c->pins = pins_begin(c->pins, note, intern(c->name).c_str(), intern(c->label()).c_str());
-  if (!note || std::memcmp(note, &c->note, std::min<size_t>(c->note.struct_size, sizeof c->note)) != 0)
+  if (!note ||
+      std::memcmp(note, &c->note, std::min<size_t>(c->note.struct_size, sizeof c->note)) != 0)
     return fail(AJ_PRECONDITION, "the note that it exports is not the one in its file");
   auto init = reinterpret_cast<aj_plugin_init_fn>(dlsym(handle, "aj_plugin_init_v1"));
   if (!init) return fail(AJ_PRECONDITION, "does not export aj_plugin_init_v1");
-  AJ_TRY(run_init(c->name, c->path, user_options(c->name), [&](const aj_plugin_env* env) -> aj_status* {
-    AJ_TRY(init(env));
-    return check_promised(*c, *static_cast<const aj_registrar*>(transaction()));
-  }));
+  AJ_TRY(run_init(c->name, c->path, user_options(c->name),
+                  [&](const aj_plugin_env* env) -> aj_status* {
+                    AJ_TRY(init(env));
+                    return check_promised(*c, *static_cast<const aj_registrar*>(transaction()));
+                  }));
   if (c->origin != Origin::kOwn) watch_kernels();
   c->handle = handle;
   c->drained = false;
@@ -185,7 +191,8 @@ aj_status* run_init(const std::string& provider, const std::string& path,
   env.def_service = def_service;
   env.path = str(path);
   env.options = str(options);
-  AJ_TRY(caught("init", [&] { return init(static_cast<const aj_plugin_env*>(present("env", &env))); }));
+  AJ_TRY(caught("init",
+                [&] { return init(static_cast<const aj_plugin_env*>(present("env", &env))); }));
   return transaction.commit();
 }
 
@@ -203,13 +210,15 @@ std::string unmap(Candidate* c) {
   c->handle = nullptr;
   c->drain = nullptr;
   if (!mapped_already(c->path)) return {};
-  return "the system's loader keeps it mapped: it has unique symbols, or somebody else has opened it";
+  return "the system's loader keeps it mapped: it has unique symbols, or somebody else has opened "
+         "it";
 }
 
 aj_status* load(Candidate* c) {
   if (c->state == AJ_PLUGIN_LOADED) return nullptr;
   if (c->busy)
-    return fail(AJ_PRECONDITION, "plugin ", c->label(), ": is being ", c->busy, c->handle ? "" : " and needs itself");
+    return fail(AJ_PRECONDITION, "plugin ", c->label(), ": is being ", c->busy,
+                c->handle ? "" : " and needs itself");
   if (c->state != AJ_PLUGIN_FOUND)
     return fail(AJ_UNAVAILABLE, "plugin ", c->label(), ": ", state_name(c->state), ": ",
                 c->reason());

@@ -1,5 +1,5 @@
-// core/plugin/init_guard.cpp: names the plugin whose init or drain is running when that takes long or
-// ends the process.
+// core/plugin/init_guard.cpp: names the plugin whose init or drain is running when that takes long
+// or ends the process.
 #include "core/plugin/init_guard.hpp"
 
 #include <signal.h>
@@ -32,7 +32,8 @@ InitGuard::InitGuard(std::string label, const char* what, const char* doing)
 InitGuard::~InitGuard() {
   set_at_work(outer_);
   if (getpid() != owner_pid_) {  // the thread stayed behind
-    say(label_.c_str(), ": forked while it was ", doing_, ", and the child went on as if it were the program\n");
+    say(label_.c_str(), ": forked while it was ", doing_,
+        ", and the child went on as if it were the program\n");
     if (watchdog_.joinable()) watchdog_.detach();
     return;
   }

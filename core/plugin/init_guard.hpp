@@ -1,5 +1,5 @@
-// core/plugin/init_guard.hpp: names the plugin whose init or drain is running when that takes long or
-// ends the process.
+// core/plugin/init_guard.hpp: names the plugin whose init or drain is running when that takes long
+// or ends the process.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,8 @@ namespace adjoin::plugin {
 // tries in a child.
 class InitGuard {
  public:
-  InitGuard(std::string label, const char* what, const char* doing);  // it is being "drained": it has been "draining"
+  InitGuard(std::string label, const char* what,
+            const char* doing);  // it is being "drained": it has been "draining"
   ~InitGuard();
   InitGuard(const InitGuard&) = delete;
   InitGuard& operator=(const InitGuard&) = delete;

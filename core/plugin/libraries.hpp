@@ -15,8 +15,8 @@ namespace adjoin::plugin {
 // The paths of everything that is mapped.
 std::set<std::string> mapped_files();
 
-// Notes what came into the process since `before`, the file `self` apart; fails, with the reason, if
-// a lock file does not allow it.
+// Notes what came into the process since `before`, the file `self` apart; fails, with the reason,
+// if a lock file does not allow it.
 aj_status* note_new_files(const std::set<std::string>& before, const std::string& self,
                           std::string_view plugin);
 std::map<std::string, std::string> noted_files();  // and the plugins that brought them

@@ -162,15 +162,17 @@ void warn_if_others_may_write(const Candidate& c) {
     core_table().log(1, str("plugins"), str(text("loading ", c.label(), " although ", who)));
 }
 
-// A file that takes the name of an installed plugin keeps that from loading: it must provide as much.
+// A file that takes the name of an installed plugin keeps that from loading: it must provide as
+// much.
 aj_status* check_name(Candidate* c) {
   if (c->state != AJ_PLUGIN_FOUND) return nullptr;
   for (const Candidate* other : catalog().named(c->name))
     if (other != c && other->state == AJ_PLUGIN_FOUND)
       for (std::string_view what : plugin::split(other->note.provides, ';'))
         if (!plugin::provides(c->note, what)) {
-          c->set(AJ_PLUGIN_REFUSED, text("the installed plugin ", other->label(), " has that name and provides '", what,
-                                         "', which this file does not; give it another name"));
+          c->set(AJ_PLUGIN_REFUSED,
+                 text("the installed plugin ", other->label(), " has that name and provides '",
+                      what, "', which this file does not; give it another name"));
           return fail(AJ_ALREADY_EXISTS, "plugin ", c->label(), ": ", c->reason());
         }
   return nullptr;
@@ -257,7 +259,8 @@ std::string plugin_verdict(std::string_view name) {
   for (const Candidate* c : catalog().named(name))
     if (!found || c->inits) found = c;
   if (!found) return text("plugin '", name, "' is not known");
-  return text("plugin ", found->label(), ": ", plugin::state_name(found->state), ": ", found->reason());
+  return text("plugin ", found->label(), ": ", plugin::state_name(found->state), ": ",
+              found->reason());
 }
 
 const aj_plugins* plugins_table() { return &kTable; }

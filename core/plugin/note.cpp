@@ -11,7 +11,8 @@ namespace adjoin::plugin {
 namespace {
 
 constexpr uint32_t kMustUnderstand = 0xffff;
-constexpr uint32_t kLeastNote = AJ_END_OF(aj_plugin_note, requires_);  // of the second; from then on it grows
+constexpr uint32_t kLeastNote =
+    AJ_END_OF(aj_plugin_note, requires_);  // of the second; from then on it grows
 constexpr uint32_t kFirstNote = 600;  // of the first candidate; the second made room in the texts
 constexpr uint32_t kSanitizers = AJ_BUILD_ASAN | AJ_BUILD_TSAN | AJ_BUILD_MSAN;
 
@@ -103,7 +104,8 @@ std::string read_ops(const ElfFile& file, std::string* out) {
   if (auto bad = file.read_section(*section, &bytes); !bad.empty()) return bad;
   std::string text(bytes.begin(), std::find(bytes.begin(), bytes.end(), uint8_t(0)));
   auto shown = [](char c) { return c == '\n' || (c >= ' ' && c != 0x7f && uint8_t(c) < 0x80); };
-  if (!std::all_of(text.begin(), text.end(), shown)) return "bad section " AJ_OPS_SECTION ": it is not lines of plain text";
+  if (!std::all_of(text.begin(), text.end(), shown))
+    return "bad section " AJ_OPS_SECTION ": it is not lines of plain text";
   *out = std::move(text);
   return {};
 }

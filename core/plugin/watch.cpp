@@ -1,5 +1,5 @@
-// core/plugin/watch.cpp: a thread that looks, now and then, at what each thread says of itself in any case: the kernel it
-// runs, or the function of a device's table, and how many it has run.
+// core/plugin/watch.cpp: a thread that looks, now and then, at what each thread says of itself in
+// any case: the kernel it runs, or the function of a device's table, and how many it has run.
 #include "core/plugin/watch.hpp"
 
 #include <pthread.h>
@@ -43,20 +43,23 @@ void look(Tls* thread, void* with) {
     seen = {kernels, Clock::now(), false};
     return;
   }
-  auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - seen.since).count();
+  auto waited =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - seen.since).count();
   if (seen.told || waited < patience_ns() || (!function && k->provider.empty())) return;
   seen.told = true;
   std::string who = function ? text("plugin '", plugin, "': its ", function)
                              : text("plugin '", k->provider, "' on ", k->key, ": its kernel");
-  std::string line = text("adjoin: ", op ? op->schema.name + ": " : "", who, " has been running for ", waited / 1'000'000'000,
-                          " s and has not come back yet\n");
+  std::string line =
+      text("adjoin: ", op ? op->schema.name + ": " : "", who, " has been running for ",
+           waited / 1'000'000'000, " s and has not come back yet\n");
   if (write(STDERR_FILENO, line.data(), line.size()) < 0) seen.told = true;
 }
 
 void watch() {
   register_thread();  // who unmaps a plugin has to know every thread
   std::map<Tls*, Seen> seen;
-  for (auto pause = std::chrono::nanoseconds(std::min<int64_t>(patience_ns() / 4, 1'000'000'000));;) {
+  for (auto pause = std::chrono::nanoseconds(std::min<int64_t>(patience_ns() / 4, 1'000'000'000));
+       ;) {
     std::this_thread::sleep_for(pause);
     each_thread(look, &seen);
   }

@@ -3,7 +3,8 @@
 
 namespace adjoin {
 
-// From now on a thread looks whether some kernel does not come back. Kernels of plugins from outside are why.
+// From now on a thread looks whether some kernel does not come back. Kernels of plugins from
+// outside are why.
 void watch_kernels();
 
 }  // namespace adjoin

@@ -1,4 +1,5 @@
-// core/profile/calls.cpp: what stands in the place of an op's run function, and of its kernels, while somebody listens.
+// core/profile/calls.cpp: what stands in the place of an op's run function, and of its kernels,
+// while somebody listens.
 #include "core/op/kinds.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/trace.hpp"
@@ -21,12 +22,14 @@ DLDevice place_of(const aj_value* args, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     if (args[i].tag == AJ_TENSOR) return args[i].v.tensor->dl.device;
     if (args[i].tag == AJ_DEVICE) return args[i].v.device;
-    if (args[i].tag == AJ_TENSORS && args[i].aux && args[i].v.tensors[0]) return args[i].v.tensors[0]->dl.device;
+    if (args[i].tag == AJ_TENSORS && args[i].aux && args[i].v.tensors[0])
+      return args[i].v.tensors[0]->dl.device;
   }
   return {kDLCPU, 0};
 }
 
-aj_status* run_told(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets) {
+aj_status* run_told(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args, uint32_t nargs,
+                    aj_value* rets, uint32_t nrets) {
   RunFn run = kind_run(op->kind);
   if (!told(AJ_EVENT_CALL)) return run(op, k, keys, args, nargs, rets, nrets);
   Scope call(AJ_EVENT_CALL, str(op->schema.name));
@@ -50,7 +53,8 @@ void say_who(aj_event* e, const Told* t, const aj_call* call) {
 
 aj_status* run_kernel_told(const Told* t, aj_call* call) {
   // The call that it belongs to knows now who serves it.
-  if (Open* o = tls.open; o && o->event.kind == AJ_EVENT_CALL && o->event.name.data == t->op->schema.name.data())
+  if (Open* o = tls.open;
+      o && o->event.kind == AJ_EVENT_CALL && o->event.name.data == t->op->schema.name.data())
     say_who(&o->event, t, call);
   const Kernel* k = t->real;
   if (!told(AJ_EVENT_KERNEL) || k->flags & kKernelBody) return k->fn(k->self, call);
@@ -94,7 +98,8 @@ static const Kernel* tell_kernels(const aj_op* op, int bit, const Kernel* chain)
 }
 
 void tell_calls(uint32_t kinds) {
-  listening = {kinds & AJ_EVENT_CALL ? run_told : nullptr, kinds & (AJ_EVENT_CALL | AJ_EVENT_KERNEL) ? tell_kernels : nullptr};
+  listening = {kinds & AJ_EVENT_CALL ? run_told : nullptr,
+               kinds & (AJ_EVENT_CALL | AJ_EVENT_KERNEL) ? tell_kernels : nullptr};
   forget_resolved();
 }
 

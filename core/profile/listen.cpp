@@ -36,10 +36,11 @@ uint64_t now_ns() {
   return uint64_t(t.tv_sec) * 1'000'000'000 + uint64_t(t.tv_nsec);
 }
 
-// A listener's place, used again when it has gone; never freed, for threads walk over them without a lock.
+// A listener's place, used again when it has gone; never freed, for threads walk over them without
+// a lock.
 struct Place {
   static constexpr uint64_t kOpen = 1ull << 32;
-  std::atomic<uint64_t> users{0};  // threads inside of it, and kOpen while it listens
+  std::atomic<uint64_t> users{0};              // threads inside of it, and kOpen while it listens
   std::atomic<bool> taken{true}, deaf{false};  // deaf: it let an exception out
   aj_listener listener;
   uint64_t since;
@@ -85,17 +86,20 @@ void destroy(void* payload) {
   p->leave();
 }
 
-[[gnu::noinline]] aj_status* refuse(int32_t code, const char* what, uint64_t found, const char* wanted) {
+[[gnu::noinline]] aj_status* refuse(int32_t code, const char* what, uint64_t found,
+                                    const char* wanted) {
   return fail(code, what, found, wanted);
 }
 
 aj_status* listen(const aj_listener* l, aj_object** out) {
   static_assert(AJ_END_OF(aj_listener, drop) == 40 && kKinds == 15);
   if (!l || l->struct_size < AJ_END_OF(aj_listener, drop) || !l->event)
-    return refuse(AJ_INVALID_ARGUMENT, "listen: aj_listener: struct_size is ", l ? l->struct_size : 0, ", at least 40 and a function `event` are needed");
+    return refuse(AJ_INVALID_ARGUMENT, "listen: aj_listener: struct_size is ",
+                  l ? l->struct_size : 0, ", at least 40 and a function `event` are needed");
   AJ_TRY(check_words("listen", "", l->flags, AJ_LISTEN_BEGIN));
   if (!l->kinds || l->kinds & ~uint64_t(kKinds))
-    return refuse(AJ_INVALID_ARGUMENT, "listen: kinds are ", l->kinds, "; at least one of AJ_EVENT_... is needed, and none beyond 15");
+    return refuse(AJ_INVALID_ARGUMENT, "listen: kinds are ", l->kinds,
+                  "; at least one of AJ_EVENT_... is needed, and none beyond 15");
   void* payload;
   AJ_TRY(object_new(AJ_OBJECT, sizeof(Place*), destroy, out, &payload));
   std::lock_guard guard(registry().lock);
@@ -123,7 +127,9 @@ void tell(const aj_event& e) {
   for (Place* p = places.load(std::memory_order_acquire); p; p = p->next) {
     if (!p->enter()) continue;
     const aj_listener& l = p->listener;
-    if (l.kinds & e.kind && e.begin_ns >= p->since && (e.end_ns || l.flags & AJ_LISTEN_BEGIN) && !p->deaf) try {
+    if (l.kinds & e.kind && e.begin_ns >= p->since && (e.end_ns || l.flags & AJ_LISTEN_BEGIN) &&
+        !p->deaf)
+      try {
         l.event(l.self, &e);
       } catch (...) {
         log_message(0, plugin::plugin_at(reinterpret_cast<const void*>(l.event)),
@@ -173,10 +179,13 @@ aj_status* label_begin(aj_str name, uint64_t* out) {
 aj_status* label_end(uint64_t id) {
   if (!id) return nullptr;
   Open **at = &tls.open, *inner = nullptr;
-  while (*at && (*at)->event.kind == AJ_EVENT_LABEL && (*at)->event.id != id) inner = *at, at = &inner->outer;
+  while (*at && (*at)->event.kind == AJ_EVENT_LABEL && (*at)->event.id != id)
+    inner = *at, at = &inner->outer;
   Open* o = *at;
   if (!o || o->event.id != id || o->event.kind != AJ_EVENT_LABEL)
-    return refuse(AJ_NOT_FOUND, "label_end: label ", id, " is not open here; the thread that began it ends it, in the call in which it began");
+    return refuse(
+        AJ_NOT_FOUND, "label_end: label ", id,
+        " is not open here; the thread that began it ends it, in the call in which it began");
   *at = o->outer;
   (inner ? inner->event.parent : tls.event) = o->event.parent;
   o->event.end_ns = now_ns();
@@ -224,8 +233,13 @@ void tell_memory(Device* d, void* data, int64_t bytes) {
 }  // namespace
 
 const aj_profile profile_table = {
-    .struct_size = sizeof(aj_profile), .minor = 0, .listen = guarded<listen>, .label_begin = guarded<label_begin>,
-    .label_end = guarded<label_end>, .now_ns = now_ns, .line_keys = reinterpret_cast<const uint64_t*>(&line_keys),
+    .struct_size = sizeof(aj_profile),
+    .minor = 0,
+    .listen = guarded<listen>,
+    .label_begin = guarded<label_begin>,
+    .label_end = guarded<label_end>,
+    .now_ns = now_ns,
+    .line_keys = reinterpret_cast<const uint64_t*>(&line_keys),
 };
 
 }  // namespace adjoin

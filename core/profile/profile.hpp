@@ -1,7 +1,9 @@
-// core/profile/profile.hpp: events of calls, kernels, memory and labels, for who listens (abi/profile.h).
+// core/profile/profile.hpp: events of calls, kernels, memory and labels, for who listens
+// (abi/profile.h).
 //
-// Nothing here is on the path of a call while nobody listens: an op then has the run function of its kind and its kernels
-// their own functions; listen() puts others in their places, as any change of the registry does.
+// Nothing here is on the path of a call while nobody listens: an op then has the run function of
+// its kind and its kernels their own functions; listen() puts others in their places, as any change
+// of the registry does.
 #pragma once
 #include <adjoin/abi/profile.h>
 
@@ -26,7 +28,8 @@ struct Open {
 };
 void labels_end();  // of a thread that ends
 
-// calls.cpp: who stands in the places that the registry gives to who listens. Wants the registry's lock.
+// calls.cpp: who stands in the places that the registry gives to who listens. Wants the registry's
+// lock.
 void tell_calls(uint32_t kinds);
 
 }  // namespace adjoin

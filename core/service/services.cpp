@@ -141,8 +141,8 @@ uint64_t revision() { return changes.load(std::memory_order_acquire); }
 
 }  // namespace
 
-const aj_services services_table = {
-    sizeof(aj_services), AJ_ABI_MINOR, quiet<count>, guarded<at>, guarded<choose>, quiet<chosen>, revision};
+const aj_services services_table = {sizeof(aj_services), AJ_ABI_MINOR,  quiet<count>, guarded<at>,
+                                    guarded<choose>,     quiet<chosen>, revision};
 
 aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
   Services& s = services();
@@ -157,9 +157,9 @@ aj_status* service_add(const aj_service_def& d, std::string_view plugin) {
   };
   auto old = std::ranges::find_if(s.made, same);
   if (old == s.made.end())
-    old = s.made.insert(old, std::make_unique<Entry>(Entry{std::string(view(d.slot)),
-                                                           std::string(view(d.name)),
-                                                           std::string(plugin), 0, nullptr}));
+    old = s.made.insert(
+        old, std::make_unique<Entry>(Entry{std::string(view(d.slot)), std::string(view(d.name)),
+                                           std::string(plugin), 0, nullptr}));
   (*old)->priority = d.priority;
   (*old)->table = d.table;
   slot.push_back(old->get());

@@ -11,8 +11,8 @@ namespace adjoin {
 namespace {
 
 bool may_add_into(const aj_tensor* to, const aj_tensor* g) {
-  return exclusive(to) && is_strided(g) && (is_dense(to) || order_is_free(to)) && priv(to).dtype == priv(g).dtype &&
-         std::ranges::equal(shape(to), shape(g));
+  return exclusive(to) && is_strided(g) && (is_dense(to) || order_is_free(to)) &&
+         priv(to).dtype == priv(g).dtype && std::ranges::equal(shape(to), shape(g));
 }
 
 // A copy with the leaf's strides, which .grad keeps.
@@ -88,7 +88,8 @@ aj_status* accumulate(aj_tensor** slot, aj_tensor* g, bool create) {
   return s;
 }
 
-// By what others do, which may read .grad: so without its lock, and again where somebody has come between.
+// By what others do, which may read .grad: so without its lock, and again where somebody has come
+// between.
 static aj_status* accumulate_unlocked(Meta* m, aj_tensor* g, bool create) {
   for (;;) {
     Ref before, sum;  // released after the lock is
@@ -111,8 +112,10 @@ aj_status* accumulate_grad(aj_tensor* leaf, aj_tensor* g, bool create) {
   Ref held(g);
   {
     SpinGuard guard(m->spin);
-    if (!m->grad && is_strided(g) && is_strided(leaf)) return first_grad(leaf, m, held.take(), create);
-    if (m->grad && !create && is_strided(m->grad) && is_strided(g)) return tape::add_into(m->grad, g);
+    if (!m->grad && is_strided(g) && is_strided(leaf))
+      return first_grad(leaf, m, held.take(), create);
+    if (m->grad && !create && is_strided(m->grad) && is_strided(g))
+      return tape::add_into(m->grad, g);
   }
   return accumulate_unlocked(m, g, create);
 }

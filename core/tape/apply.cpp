@@ -156,7 +156,8 @@ namespace {
     if (!tape::expands_to(want, shape(g.get())))
       return fail(AJ_INVALID_ARGUMENT, node_name_of(n),
                   ": its derivative returned a gradient of shape ", shape(g.get()), " for input ",
-                  input, " of shape ", want, of_plugin(reinterpret_cast<const void*>(n->vjp->def.vjp)));
+                  input, " of shape ", want,
+                  of_plugin(reinterpret_cast<const void*>(n->vjp->def.vjp)));
     Ref summed;
     AJ_TRY(tape::sum_to(g.get(), want, summed.out()));
     g = std::move(summed);
@@ -165,7 +166,8 @@ namespace {
   if (dtype != e.dtype) {
     if (!can_require_grad(dtype))
       return fail(AJ_WRONG_TYPE, node_name_of(n), ": its derivative returned a gradient of ",
-                  dt(dtype).dl, " for input ", input, " of ", dt(e.dtype).dl, of_plugin(reinterpret_cast<const void*>(n->vjp->def.vjp)));
+                  dt(dtype).dl, " for input ", input, " of ", dt(e.dtype).dl,
+                  of_plugin(reinterpret_cast<const void*>(n->vjp->def.vjp)));
     Ref next;
     if (dt(dtype).cls == AJ_CLASS_COMPLEX && dt(e.dtype).cls != AJ_CLASS_COMPLEX) {
       AJ_TRY(tape::real(g.get(), next.out()));

@@ -11,7 +11,8 @@ namespace {
 aj_status* implicit_grad(aj_tensor* root, uint32_t i, aj_tensor** out) {
   if (priv(root).numel != 1)
     return fail(AJ_INVALID_ARGUMENT, "backward: root ", i, " has shape ", shape(root),
-                "; a gradient can be made up only for one element, so pass one of that shape, or take .sum() or .mean() first");
+                "; a gradient can be made up only for one element, so pass one of that shape, or "
+                "take .sum() or .mean() first");
   if (dt(priv(root).dtype).cls == AJ_CLASS_COMPLEX)
     return fail(AJ_INVALID_ARGUMENT, "backward: root ", i,
                 " is complex; a gradient can be made up only for a real number");
@@ -62,10 +63,10 @@ aj_status* add_roots(Run* run, const aj_backward& b) {
     bool recorded = e.target;
     edge_release(e);
     if (!recorded)
-      return fail(
-          AJ_PRECONDITION, "backward: root ", i,
-          " does not require grad: it was not computed by recorded ops from a tensor that does; give what it is "
-          "computed from requires_grad=True, and use neither no_grad nor detach between");
+      return fail(AJ_PRECONDITION, "backward: root ", i,
+                  " does not require grad: it was not computed by recorded ops from a tensor that "
+                  "does; give what it is "
+                  "computed from requires_grad=True, and use neither no_grad nor detach between");
     AJ_TRY(first_gradient(root, b.grads ? b.grads[i] : nullptr, i, create, &grad));
     AJ_TRY(run->add_root(root, grad));
   }

@@ -1,8 +1,8 @@
-// core/tape/held.cpp: the interface "x.tape": what hangs on tensors and nodes alone, for collectors of cycles.
+// core/tape/held.cpp: the interface "x.tape": what hangs on tensors and nodes alone, for collectors
+// of cycles.
 #include "core/tape/held.hpp"
 
 #include <adjoin/kit/tape.hpp>
-
 #include <unordered_map>
 
 #include "core/guest/frontend.hpp"
@@ -17,7 +17,8 @@ namespace {
 
 using Visit = void (*)(void* arg, void (*drop)(void*), void* self);
 
-// Counts references as it meets them: an object whose references were all met would die with the tensors.
+// Counts references as it meets them: an object whose references were all met would die with the
+// tensors.
 class Walk {
  public:
   Walk(Visit visit, void* arg) : visit_(visit), arg_(arg) {}
@@ -70,10 +71,13 @@ class Walk {
     for (uint32_t i = 0; i < n->nedges; i++) reach(n->edges()[i]);
     if (n->flags & kNodeSlices) reach(slice_inner(n));
     if (n->extra) enter(&n->extra->hooks);
-    if (Custom* c = n->extra ? n->extra->custom.get() : nullptr; c && c->payload) tell(c->vjp.def.drop, c->payload);
+    if (Custom* c = n->extra ? n->extra->custom.get() : nullptr; c && c->payload)
+      tell(c->vjp.def.drop, c->payload);
     (void)each_saved(n, [&](uint32_t, Saved& s) -> aj_status* {
-      if (s.flags & kSavedPacked) enter(s.pack);
-      else reach(s.t);
+      if (s.flags & kSavedPacked)
+        enter(s.pack);
+      else
+        reach(s.t);
       return nullptr;
     });
   }
@@ -85,13 +89,17 @@ class Walk {
   void enter(PackBox* box) {
     if (!box || box->refs.load() != 1) return;
     reach(box->history);
-    if (refs(box->packed).load() == 1) tell(object_destroyer(box->packed), object_payload(box->packed));
-    if (SavedHooks* h = box->hooks; h->refs.load() == 1 || ++met_[h] == h->refs.load()) tell(h->drop, h->self);
+    if (refs(box->packed).load() == 1)
+      tell(object_destroyer(box->packed), object_payload(box->packed));
+    if (SavedHooks* h = box->hooks; h->refs.load() == 1 || ++met_[h] == h->refs.load())
+      tell(h->drop, h->self);
   }
 
   void reach(const Edge& e) {
-    if (e.flags & kEdgeLeaf) reach(static_cast<aj_tensor*>(e.target));
-    else reach(static_cast<Node*>(e.target));
+    if (e.flags & kEdgeLeaf)
+      reach(static_cast<aj_tensor*>(e.target));
+    else
+      reach(static_cast<Node*>(e.target));
   }
 
   Visit visit_;
@@ -104,8 +112,10 @@ class Walk {
 void would_drop(void* const* objects, uint32_t n, Visit visit, void* arg) {
   Walk walk(visit, arg);
   for (uint32_t i = 0; i < n; i++) {
-    if (static_cast<aj_object*>(objects[i])->type == kNodeType) walk.reach(static_cast<Node*>(objects[i]));
-    else walk.reach(static_cast<aj_tensor*>(objects[i]));
+    if (static_cast<aj_object*>(objects[i])->type == kNodeType)
+      walk.reach(static_cast<Node*>(objects[i]));
+    else
+      walk.reach(static_cast<aj_tensor*>(objects[i]));
   }
   walk.go();
 }
@@ -119,7 +129,8 @@ int32_t saved_name(aj_node* abi, uint32_t i, aj_str* name, int32_t* result) {
   if (!op || (what != AJ_SAVE_ARG && what != AJ_SAVE_RESULT)) return 0;
   *result = what == AJ_SAVE_RESULT;
   const auto& list = *result ? op->schema.results : op->schema.params;
-  *name = str(uint32_t(s.index) < list.size() ? std::string_view(list[uint32_t(s.index)].name) : "");
+  *name =
+      str(uint32_t(s.index) < list.size() ? std::string_view(list[uint32_t(s.index)].name) : "");
   return 1;
 }
 

@@ -83,8 +83,7 @@ aj_status* sum_to(aj_tensor* t, std::span<const int64_t> shape, aj_tensor** out)
 
 aj_status* strided(aj_tensor* t, std::span<const int64_t> shape, std::span<const int64_t> strides,
                    int64_t offset, aj_tensor** out) {
-  int64_t begin = (place(t) - static_cast<char*>(storage(t).data)) /
-                  dt(priv(t).dtype).bytes;
+  int64_t begin = (place(t) - static_cast<char*>(storage(t).data)) / dt(priv(t).dtype).bytes;
   return op_strided.run({value(t), value(shape), value(strides), value(begin + offset)}, out);
 }
 

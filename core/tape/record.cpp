@@ -44,7 +44,8 @@ aj_status* fresh_result(aj_value* ret) {
 
 // Of a node that nobody else has seen: no locked instruction is needed.
 void add_refs(Node* n, int32_t more) {
-  n->refs.store(n->refs.load(std::memory_order_relaxed) + uint32_t(more), std::memory_order_relaxed);
+  n->refs.store(n->refs.load(std::memory_order_relaxed) + uint32_t(more),
+                std::memory_order_relaxed);
 }
 
 aj_status* attach_result(aj_value* ret, Node* n, uint32_t nr) {

@@ -6,7 +6,6 @@
 
 namespace adjoin {
 
-
 // After an op that made new results: gives them a node (or does nothing if no result can carry a
 // gradient). vjp: the derivative that these arguments have, or NULL.
 aj_status* record(const aj_op* op, const Vjp* vjp, const aj_value* args, uint32_t nargs,
@@ -48,6 +47,5 @@ inline bool write_concerns_base(const aj_tensor* target) {
 // A view that nobody else shares memory with, of a base that only it holds, becomes a tensor of its
 // own.
 void outlive_base(aj_tensor* view);
-
 
 }  // namespace adjoin

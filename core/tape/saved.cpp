@@ -236,7 +236,8 @@ aj_status* Unpacked::take_locked(Node* n, bool keep) {
   }
   uint32_t at = 0;
   AJ_TRY(each_saved(n, [&](uint32_t i, Saved& s) -> aj_status* {
-    if (custom && s.t && storage(s.t).version != s.version && is_changed(s)) return changed(n, i, s);
+    if (custom && s.t && storage(s.t).version != s.version && is_changed(s))
+      return changed(n, i, s);
     Held& h = held_[at++];
     h = {s.t, (s.flags & kSavedPacked) ? s.pack : nullptr, s.flags, s.nr};
     nheld_ = at;
@@ -260,7 +261,8 @@ aj_status* Unpacked::restore(Node* n, Held& h, bool with_history, Node* outer) {
     {
       NoGrad off;
       const SavedHooks* by = h.pack->hooks;
-      AJ_TRY(caught(by->unpack, "unpack hook", [&] { return by->unpack(by->self, h.pack->packed, made.out()); }));
+      AJ_TRY(caught(by->unpack, "unpack hook",
+                    [&] { return by->unpack(by->self, h.pack->packed, made.out()); }));
     }
     if (!made)
       return fail(AJ_INVALID_ARGUMENT, "saved-tensor hooks: unpack returned no tensor for ",

@@ -1,4 +1,5 @@
-// core/tape/wrap.cpp: tensors without strides: made, written, fulfilled, settled for who reads them, or refused.
+// core/tape/wrap.cpp: tensors without strides: made, written, fulfilled, settled for who reads
+// them, or refused.
 #include "core/tape/wrap.hpp"
 
 #include <algorithm>
@@ -21,10 +22,13 @@ constexpr uint8_t kDeepest = 16;  // settling that asks for settling
 WrapStorage& wrap_of(const aj_tensor* t) { return static_cast<WrapStorage&>(storage(t)); }
 bool is_wrap(const aj_tensor* t) { return storage(t).flags & kStorageWrap; }
 int bit_of(uint64_t key) { return 63 - __builtin_clzll(key); }
-const Wrapper* wrapper_at(uint64_t key) { return registry().wrappers[bit_of(key)].load(std::memory_order_acquire); }
+const Wrapper* wrapper_at(uint64_t key) {
+  return registry().wrappers[bit_of(key)].load(std::memory_order_acquire);
+}
 
 const char* layout_name(int32_t layout) {
-  constexpr const char* names[] = {"strided", "sparse_coo", "sparse_csr", "opaque", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
+  constexpr const char* names[] = {"strided",    "sparse_coo", "sparse_csr", "opaque",
+                                   "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
   return layout >= 0 && layout < 8 ? names[layout] : "opaque";
 }
 
@@ -49,8 +53,8 @@ aj_status* unrecorded(const Wrapper* w, F f, const char* name, A... args) {
 }
 
 aj_status* wrong_gift(const Wrapper* w, std::string_view who, const char* name, const char* kind) {
-  return fail(AJ_INTERNAL, who, ": ", name, " of key '", w->key, "', of plugin '", w->provider, "', gave no ", kind,
-              "tensor of the same dtype and shape");
+  return fail(AJ_INTERNAL, who, ": ", name, " of key '", w->key, "', of plugin '", w->provider,
+              "', gave no ", kind, "tensor of the same dtype and shape");
 }
 
 // The values are in the storage: t shows them, too.
@@ -62,20 +66,27 @@ void take_values(aj_tensor* t, const WrapStorage& w) {
   std::ranges::copy(strides(from), t->dl.strides);
   t->keys &= ~(w.key | kWrapKey);
   constexpr uint32_t shown = AJ_TENSOR_STRIDED | AJ_TENSOR_DENSE | AJ_TENSOR_READ_ONLY;
-  __atomic_store_n(&t->obj.flags, t->obj.flags | (from->obj.flags & shown), __ATOMIC_RELEASE);  // last: who misses it asks
+  __atomic_store_n(&t->obj.flags, t->obj.flags | (from->obj.flags & shown),
+                   __ATOMIC_RELEASE);  // last: who misses it asks
 }
 
 aj_status* bad_wrap(const aj_wrap* w) {
   if (!w || w->struct_size < AJ_END_OF(aj_wrap, layout))
-    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: aj_wrap: struct_size is ", w ? w->struct_size : 0, ", at least ",
-                uint64_t(AJ_END_OF(aj_wrap, layout)), " is needed");
+    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: aj_wrap: struct_size is ",
+                w ? w->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_wrap, layout)),
+                " is needed");
   AJ_TRY(check_words("tensor_wrap", "", w->flags, 0));
   if (!w->key || (w->key & (w->key - 1)) || !wrapper_at(w->key))
-    return fail(AJ_NOT_FOUND, "tensor_wrap: key mask ", w->key, " is not that of one key with a def_wrapper");
+    return fail(AJ_NOT_FOUND, "tensor_wrap: key mask ", w->key,
+                " is not that of one key with a def_wrapper");
   if (w->layout < AJ_LAYOUT_STRIDED || w->layout > AJ_LAYOUT_JAGGED)
-    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: there is no layout ", w->layout, "; AJ_LAYOUT_... are 0 to ", int(AJ_LAYOUT_JAGGED));
-  if (w->like.ndim && !w->like.shape) return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: shape is NULL, ndim is ", w->like.ndim);
-  if (!w->payload) return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: the payload is NULL; a counted object is needed");
+    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: there is no layout ", w->layout,
+                "; AJ_LAYOUT_... are 0 to ", int(AJ_LAYOUT_JAGGED));
+  if (w->like.ndim && !w->like.shape)
+    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: shape is NULL, ndim is ", w->like.ndim);
+  if (!w->payload)
+    return fail(AJ_INVALID_ARGUMENT,
+                "tensor_wrap: the payload is NULL; a counted object is needed");
   return nullptr;
 }
 
@@ -106,8 +117,9 @@ aj_status* tensor_fulfil(aj_tensor* t, aj_tensor* source) {
   AJ_TRY(settle_memory(source, "tensor_fulfil"));
   if (!same_device(t->dl.device, source->dl.device) || priv(t).dtype != priv(source).dtype ||
       !std::ranges::equal(shape(t), shape(source)))
-    return fail(AJ_INVALID_ARGUMENT, "tensor_fulfil: the tensor is ", t->dl.dtype, " of shape ", shape(t), " on ", t->dl.device,
-                ", the source ", source->dl.dtype, " of shape ", shape(source), " on ", source->dl.device);
+    return fail(AJ_INVALID_ARGUMENT, "tensor_fulfil: the tensor is ", t->dl.dtype, " of shape ",
+                shape(t), " on ", t->dl.device, ", the source ", source->dl.dtype, " of shape ",
+                shape(source), " on ", source->dl.device);
   WrapStorage& w = wrap_of(t);
   aj_object* dead = nullptr;
   {
@@ -128,12 +140,16 @@ aj_status* tensor_fulfil(aj_tensor* t, aj_tensor* source) {
   return nullptr;
 }
 
-aj_status* tensor_strided(aj_tensor* t, aj_str who, aj_tensor** out) { return strided_of(t, view(who), out); }
+aj_status* tensor_strided(aj_tensor* t, aj_str who, aj_tensor** out) {
+  return strided_of(t, view(who), out);
+}
 
 template <auto F>
 constexpr const char* name_of() {
-  if constexpr (std::is_same_v<decltype(F), decltype(&aj_wrapper_def::copy)>) return "`copy`";
-  else return F == &aj_wrapper_def::describe ? "`describe`" : "`parts`";
+  if constexpr (std::is_same_v<decltype(F), decltype(&aj_wrapper_def::copy)>)
+    return "`copy`";
+  else
+    return F == &aj_wrapper_def::describe ? "`describe`" : "`parts`";
 }
 
 // A function of the key's that may be missing, or the tensor strided: then nothing is in `out`.
@@ -153,7 +169,9 @@ aj_status* tensor_payload_get(const aj_tensor* t, uint64_t key, aj_object** out)
   return nullptr;
 }
 
-int32_t tensor_layout(const aj_tensor* t) { return is_strided(t) ? int32_t(AJ_LAYOUT_STRIDED) : wrap_of(t).layout; }
+int32_t tensor_layout(const aj_tensor* t) {
+  return is_strided(t) ? int32_t(AJ_LAYOUT_STRIDED) : wrap_of(t).layout;
+}
 int32_t tensor_level(const aj_tensor* t) { return is_strided(t) ? 0 : wrap_of(t).level; }
 
 }  // namespace
@@ -168,7 +186,8 @@ aj_object* tensor_payload(const aj_tensor* t, uint64_t key) {
 
 aj_status* tensor_set_payload(aj_tensor* t, aj_object* payload) {
   if (is_strided(t) || wrap_of(t).source || !payload)
-    return fail(AJ_INVALID_ARGUMENT, "tensor_set_payload: ", payload ? "the tensor is strided and has none" : "the payload is NULL");
+    return fail(AJ_INVALID_ARGUMENT, "tensor_set_payload: ",
+                payload ? "the tensor is strided and has none" : "the payload is NULL");
   WrapStorage& w = wrap_of(t);
   retain(payload);
   {
@@ -184,7 +203,9 @@ aj_status* refuse_wrapper(const aj_tensor* t, std::string_view who) {
   const Wrapper* w = wrapper_of(t);
   const int32_t layout = wrap_of(t).layout;
   return fail(AJ_UNIMPLEMENTED, who, ": key '", w->key, "' has nothing for it, and its ",
-              layout == AJ_LAYOUT_STRIDED ? "tensors have no values yet" : text(layout_name(layout), " tensors have no strides"), w->hint.empty() ? "" : "; ", w->hint);
+              layout == AJ_LAYOUT_STRIDED ? "tensors have no values yet"
+                                          : text(layout_name(layout), " tensors have no strides"),
+              w->hint.empty() ? "" : "; ", w->hint);
 }
 
 aj_status* strided_of(aj_tensor* t, std::string_view who, aj_tensor** out) {
@@ -195,7 +216,8 @@ aj_status* strided_of(aj_tensor* t, std::string_view who, aj_tensor** out) {
   const Wrapper* w = wrapper_of(t);
   if (!w->def.settle) return refuse_wrapper(t, who);
   if (tls.settling == kDeepest)
-    return fail(AJ_INTERNAL, who, ": settling a tensor of key '", w->key, "' asks for the same again; see its `settle`");
+    return fail(AJ_INTERNAL, who, ": settling a tensor of key '", w->key,
+                "' asks for the same again; see its `settle`");
   Ref made;
   tls.settling++;
   aj_status* s = unrecorded(w, w->def.settle, "`settle`", t, made.out());
@@ -216,9 +238,11 @@ aj_status* settle_wrapper(aj_tensor* t, std::string_view who) {
 }
 
 uint32_t watched_version(const aj_tensor* t) {
-  constexpr uint32_t watched = 1u << 31;  // no storage's own number, so a plain look at it finds a difference
+  constexpr uint32_t watched =
+      1u << 31;  // no storage's own number, so a plain look at it finds a difference
   uint32_t flag = 0;
-  for (; is_wrap(t) && wrap_of(t).version_of; t = wrap_of(t).version_of) flag = watched;  // where every write is counted
+  for (; is_wrap(t) && wrap_of(t).version_of; t = wrap_of(t).version_of)
+    flag = watched;  // where every write is counted
   return flag | storage(t).version;
 }
 
@@ -232,7 +256,8 @@ aj_status* sum_gradients(aj_tensor* a, aj_tensor* b, aj_tensor** out) {
     const Wrapper* w = wrapper_of(t);
     if (!w->def.add_gradient) continue;
     AJ_TRY(asked(w, w->def.add_gradient, "`add_gradient`", a, b, out));
-    if (*out && priv(*out).dtype == priv(t).dtype && std::ranges::equal(shape(*out), shape(t))) return nullptr;
+    if (*out && priv(*out).dtype == priv(t).dtype && std::ranges::equal(shape(*out), shape(t)))
+      return nullptr;
     release(std::exchange(*out, nullptr));
     return wrong_gift(w, "backward", "`add_gradient`", "");
   }
@@ -240,12 +265,19 @@ aj_status* sum_gradients(aj_tensor* a, aj_tensor* b, aj_tensor** out) {
 }
 
 const aj_wrappers wrap_table = {
-    .struct_size = sizeof(aj_wrappers), .minor = 0,
-    .def_wrapper = guarded<def_wrapper>, .tensor_wrap = guarded<tensor_wrap>, .tensor_payload = tensor_payload,
-    .tensor_set_payload = guarded<tensor_set_payload>, .tensor_fulfil = guarded<tensor_fulfil>,
+    .struct_size = sizeof(aj_wrappers),
+    .minor = 0,
+    .def_wrapper = guarded<def_wrapper>,
+    .tensor_wrap = guarded<tensor_wrap>,
+    .tensor_payload = tensor_payload,
+    .tensor_set_payload = guarded<tensor_set_payload>,
+    .tensor_fulfil = guarded<tensor_fulfil>,
     .tensor_strided = guarded<tensor_strided>,
-    .tensor_describe = guarded<ask<&aj_wrapper_def::describe, aj_object>>, .tensor_copy = guarded<tensor_copy>,
-    .tensor_parts = guarded<ask<&aj_wrapper_def::parts, aj_object>>, .tensor_layout = tensor_layout, .tensor_level = tensor_level,
+    .tensor_describe = guarded<ask<&aj_wrapper_def::describe, aj_object>>,
+    .tensor_copy = guarded<tensor_copy>,
+    .tensor_parts = guarded<ask<&aj_wrapper_def::parts, aj_object>>,
+    .tensor_layout = tensor_layout,
+    .tensor_level = tensor_level,
     .tensor_payload_get = tensor_payload_get,
 };
 

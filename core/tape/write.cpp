@@ -84,7 +84,8 @@ aj_status* check_in_place(std::string_view who, aj_tensor* t) {
   if (t->obj.flags & AJ_TENSOR_VIEW) {
     if (aj_status* s = odd_view(t, true)) return s;
     aj_tensor* base = priv(t).base;
-    // Where the base requires none, the gradient is that of a view between, which was told to require it.
+    // Where the base requires none, the gradient is that of a view between, which was told to
+    // require it.
     bool base_requires = requires_grad(base), of_leaf = base_requires && !priv(base).node,
          of_view = !base_requires && requires_grad(t) && priv(t).node;
     if (of_leaf || of_view)

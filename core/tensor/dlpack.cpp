@@ -33,9 +33,11 @@ DLDeviceType outer_type(const Device* d) {
   return d->host() ? kDLCPU : kDLExtDev;
 }
 
-// Where `data` is a handle to everybody who takes the type; behind another one an address would be read.
+// Where `data` is a handle to everybody who takes the type; behind another one an address would be
+// read.
 bool has_handles(int32_t dlpack_type) {
-  return dlpack_type == kDLOpenCL || dlpack_type == kDLVulkan || dlpack_type == kDLMetal || dlpack_type == kDLWebGPU;
+  return dlpack_type == kDLOpenCL || dlpack_type == kDLVulkan || dlpack_type == kDLMetal ||
+         dlpack_type == kDLWebGPU;
 }
 
 aj_status* inner_device(DLDevice given, Device** out) {
@@ -49,17 +51,22 @@ aj_status* inner_device(DLDevice given, Device** out) {
 
 }  // namespace
 
-aj_status* tensor_to_dlpack(aj_tensor* t, void* stream, uint64_t flags, DLManagedTensorVersioned** out) {
+aj_status* tensor_to_dlpack(aj_tensor* t, void* stream, uint64_t flags,
+                            DLManagedTensorVersioned** out) {
   AJ_TRY(check_words("to_dlpack", "", flags, AJ_DLPACK_NO_SYNC));
   Ref values;
   AJ_TRY(strided_of(t, "to_dlpack", values.out()));
   t = values.get();
-  if (storage(t).flags & kStorageMeta) return fail(AJ_INVALID_ARGUMENT, "to_dlpack: a meta tensor has no data");
-  if (const Device* d = device(t); d->flags & AJ_DEV_OPAQUE_POINTERS && !has_handles(d->vtbl.dlpack_type))
-    return fail_kind(AJ_UNIMPLEMENTED, "BufferError", "to_dlpack: tensors of ", d->id, " have handles where others read an address; "
+  if (storage(t).flags & kStorageMeta)
+    return fail(AJ_INVALID_ARGUMENT, "to_dlpack: a meta tensor has no data");
+  if (const Device* d = device(t);
+      d->flags & AJ_DEV_OPAQUE_POINTERS && !has_handles(d->vtbl.dlpack_type))
+    return fail_kind(AJ_UNIMPLEMENTED, "BufferError", "to_dlpack: tensors of ", d->id,
+                     " have handles where others read an address; "
                      "hand out a copy on the host: .cpu()");
   if (t->dl.dtype.code >= kPrivateCodes)
-    return fail(AJ_WRONG_TYPE, "to_dlpack: DLPack has no code for ", t->dl.dtype, ", a dtype of a plugin; view it as integers of its size");
+    return fail(AJ_WRONG_TYPE, "to_dlpack: DLPack has no code for ", t->dl.dtype,
+                ", a dtype of a plugin; view it as integers of its size");
   if (!(flags & AJ_DLPACK_NO_SYNC)) AJ_TRY(stream_follows(device(t), stream));
   auto* e = new (std::nothrow) Exported;
   if (!e) return fail(AJ_OUT_OF_MEMORY, "to_dlpack: out of memory");
@@ -80,21 +87,26 @@ aj_status* tensor_from_dlpack(DLManagedTensorVersioned* m, aj_tensor** out) {
   if (m->version.major != DLPACK_MAJOR_VERSION) {
     uint32_t major = m->version.major;
     if (m->deleter) m->deleter(m);  // all that another major allows
-    return fail(AJ_INVALID_ARGUMENT, "from_dlpack: DLPack ", major, " tensors cannot be read; version 1 is supported");
+    return fail(AJ_INVALID_ARGUMENT, "from_dlpack: DLPack ", major,
+                " tensors cannot be read; version 1 is supported");
   }
   const DLTensor& dl = m->dl_tensor;
   const DType* dtype = find_dtype(dl.dtype);
   aj_status* s = nullptr;
   Device* d = nullptr;
   if (!dtype) s = fail(AJ_WRONG_TYPE, "from_dlpack: no dtype for ", dl.dtype);
-  if (!s && dl.ndim > kMaxDims) s = fail(AJ_INVALID_ARGUMENT, "from_dlpack: ", dl.ndim, " dimensions; at most ", kMaxDims);
+  if (!s && dl.ndim > kMaxDims)
+    s = fail(AJ_INVALID_ARGUMENT, "from_dlpack: ", dl.ndim, " dimensions; at most ", kMaxDims);
   for (int i = 0; !s && dl.strides && i < dl.ndim; i++)
-    if (dl.strides[i] < 0) s = fail(AJ_INVALID_ARGUMENT, "from_dlpack: negative stride ", dl.strides[i], "; copy the array first");
+    if (dl.strides[i] < 0)
+      s = fail(AJ_INVALID_ARGUMENT, "from_dlpack: negative stride ", dl.strides[i],
+               "; copy the array first");
   if (!s) s = inner_device(dl.device, &d);
   uint64_t flags = m->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? uint64_t(AJ_TENSOR_READ_ONLY) : 0;
   if (!s) {
     int64_t last = 0;
-    for (int i = 0; dl.strides && i < dl.ndim; i++) last += (dl.shape[i] ? dl.shape[i] - 1 : 0) * dl.strides[i];
+    for (int i = 0; dl.strides && i < dl.ndim; i++)
+      last += (dl.shape[i] ? dl.shape[i] - 1 : 0) * dl.strides[i];
     int64_t numel = 1;
     for (int i = 0; i < dl.ndim; i++) numel *= dl.shape[i];
     uint64_t bytes = uint64_t(dl.strides ? (numel ? last + 1 : 0) : numel) * dtype->bytes;

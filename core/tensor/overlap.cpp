@@ -24,7 +24,8 @@ Extent extent(const aj_tensor* t) {
 
 // Are the elements of both the same ones in the same order? Dimensions of size 1 say nothing.
 bool same_walk(const aj_tensor* a, const aj_tensor* b) {
-  if (place(a) != place(b) || priv(a).dtype != priv(b).dtype || priv(a).numel != priv(b).numel) return false;
+  if (place(a) != place(b) || priv(a).dtype != priv(b).dtype || priv(a).numel != priv(b).numel)
+    return false;
   int i = 0, j = 0;
   for (;; i++, j++) {
     while (i < a->dl.ndim && a->dl.shape[i] == 1) i++;
@@ -64,7 +65,11 @@ int overlap(const aj_tensor* a, const aj_tensor* b) {
       if (t->dl.shape[i] > 1) {
         int64_t s = std::abs(t->dl.strides[i] * bytes);
         if (s == 0) continue;
-        while (s) { int64_t r = step % s; step = s; s = r; }
+        while (s) {
+          int64_t r = step % s;
+          step = s;
+          s = r;
+        }
       }
   int64_t apart = std::abs(place(a) - place(b));
   if (step && apart % step != 0 && apart % step >= bytes && step - apart % step >= bytes) return 0;
@@ -72,10 +77,12 @@ int overlap(const aj_tensor* a, const aj_tensor* b) {
   if (a->dl.ndim == b->dl.ndim && std::ranges::equal(strides(a), strides(b))) {
     std::vector<int> order(size_t(a->dl.ndim));
     for (int i = 0; i < a->dl.ndim; i++) order[size_t(i)] = i;
-    std::sort(order.begin(), order.end(), [&](int i, int j) { return a->dl.strides[i] > a->dl.strides[j]; });
+    std::sort(order.begin(), order.end(),
+              [&](int i, int j) { return a->dl.strides[i] > a->dl.strides[j]; });
     int64_t rest = (place(b) - place(a)) / bytes;
     int64_t below = 0;
-    for (int i : order) below += (std::max(a->dl.shape[i], b->dl.shape[i]) - 1) * std::abs(a->dl.strides[i]);
+    for (int i : order)
+      below += (std::max(a->dl.shape[i], b->dl.shape[i]) - 1) * std::abs(a->dl.strides[i]);
     for (int i : order) {
       int64_t s = a->dl.strides[i];
       if (s <= 0) return 2;
@@ -90,13 +97,16 @@ int overlap(const aj_tensor* a, const aj_tensor* b) {
   return 2;
 }
 
-bool inside(uint64_t bytes, const DType& t, std::span<const int64_t> shape, const int64_t* strides, int64_t first) {
+bool inside(uint64_t bytes, const DType& t, std::span<const int64_t> shape, const int64_t* strides,
+            int64_t first) {
   int64_t last = first;
   for (size_t i = 0; i < shape.size(); i++) {
     if (shape[i] < 0 || strides[i] < 0) return false;
     if (shape[i] == 0) return first >= 0;
     int64_t reach;
-    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last)) return false;
+    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      return false;
   }
   return first >= 0 && uint64_t(last) < bytes / t.bytes;
 }

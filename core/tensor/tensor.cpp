@@ -16,7 +16,8 @@ namespace adjoin {
 namespace {
 
 // The header of a block: everything but storage and dims.
-[[gnu::always_inline]] inline Block* block_new(uint32_t bytes, const DType& dtype, Device* d, int32_t ndim, uint16_t flags) {
+[[gnu::always_inline]] inline Block* block_new(uint32_t bytes, const DType& dtype, Device* d,
+                                               int32_t ndim, uint16_t flags) {
   int cls = small_class(bytes);
   auto* b = static_cast<Block*>(small_alloc(cls));
   if (__builtin_expect(!b, 0)) return nullptr;
@@ -64,7 +65,8 @@ void side_dims_free(Block* b) {
 
 aj_status* bad_shape(std::span<const int64_t> shape) {
   if (shape.size() > size_t(kMaxDims))
-    return fail(AJ_INVALID_ARGUMENT, "tensor: ", uint64_t(shape.size()), " dimensions; at most ", kMaxDims, " are possible");
+    return fail(AJ_INVALID_ARGUMENT, "tensor: ", uint64_t(shape.size()), " dimensions; at most ",
+                kMaxDims, " are possible");
   for (int64_t n : shape)
     if (n < 0) return fail(AJ_INVALID_ARGUMENT, "tensor: negative size in shape ", shape);
   return fail(AJ_OUT_OF_MEMORY, "tensor: shape ", shape, " has more bytes than 2^63");
@@ -75,13 +77,15 @@ inline bool count(std::span<const int64_t> shape, uint32_t bytes, int64_t* numel
   int64_t n = 1;
   bool empty = false, over = false;
   for (int64_t s : shape) {
-    if (uint64_t(s) >= uint64_t(INT64_MAX)) return false;  // where sums and products of sizes stop that would be larger
+    if (uint64_t(s) >= uint64_t(INT64_MAX))
+      return false;  // where sums and products of sizes stop that would be larger
     empty |= s == 0;
     over |= __builtin_mul_overflow(n, s ? s : 1, &n);
   }
   *numel = empty ? 0 : n;
   int64_t total;  // of nothing any other size will do
-  return (empty || !(over || __builtin_mul_overflow(n, int64_t(bytes), &total))) && shape.size() <= size_t(kMaxDims);
+  return (empty || !(over || __builtin_mul_overflow(n, int64_t(bytes), &total))) &&
+         shape.size() <= size_t(kMaxDims);
 }
 
 void storage_init(Storage* s, Device* d, uint16_t flags) {
@@ -104,21 +108,25 @@ void storage_init(Storage* s, Device* d, uint16_t flags) {
   t->dl.byte_offset = uint64_t(static_cast<char*>(data) - static_cast<char*>(s->data));
 }
 
-[[gnu::always_inline]] inline void finish_tensor(Block* b, Storage* s, int64_t numel, void* data, bool dense) {
+[[gnu::always_inline]] inline void finish_tensor(Block* b, Storage* s, int64_t numel, void* data,
+                                                 bool dense) {
   b->priv.storage = s;
   b->priv.numel = numel;
   set_place(&b->t, s, data);
   auto flag = [](bool on, uint32_t bit) { return on ? bit : 0u; };
-  b->t.obj.flags |= flag(dense, AJ_TENSOR_DENSE) | flag(s->flags & kStorageReadOnly, AJ_TENSOR_READ_ONLY) |
+  b->t.obj.flags |= flag(dense, AJ_TENSOR_DENSE) |
+                    flag(s->flags & kStorageReadOnly, AJ_TENSOR_READ_ONLY) |
                     flag(s->flags & kStorageInference, AJ_TENSOR_INFERENCE);
 }
 
 // A block with its own storage of `bytes`.
-aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_t numel, uint64_t bytes, Block** out) {
+aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_t numel,
+                             uint64_t bytes, Block** out) {
   bool meta = d->id.device_type == kMetaType;
   bool handles = d->flags & AJ_DEV_OPAQUE_POINTERS;
   bool inside = bytes <= kInlineBytes && (d->host() || (bytes == 0 && !handles) || meta);
-  Block* b = block_new(kDataOffset + (inside && !meta ? uint32_t(bytes) : 0), dtype, d, ndim, kOwnStorage);
+  Block* b =
+      block_new(kDataOffset + (inside && !meta ? uint32_t(bytes) : 0), dtype, d, ndim, kOwnStorage);
   if (!b) return no_tensor_memory();
   Storage* s = &b->own;
   uint16_t flags = uint16_t(kStorageInBlock | (tls.inference ? kStorageInference : 0));
@@ -172,17 +180,20 @@ bool dense_strides(std::span<const int64_t> shape, std::span<const int64_t> stri
   for (size_t i = shape.size(); i-- > 0;) {
     if (shape[i] == 0) return true;
     if (shape[i] == 1) continue;
-    if (uint64_t(strides[i]) != step) return std::ranges::find(shape.first(i), 0) != shape.first(i).end();
+    if (uint64_t(strides[i]) != step)
+      return std::ranges::find(shape.first(i), 0) != shape.first(i).end();
     step *= uint64_t(shape[i]);
   }
   return true;
 }
 
-aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> shape, aj_tensor** out) {
+aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> shape,
+                      aj_tensor** out) {
   int64_t numel;
   if (__builtin_expect(!count(shape, dtype.bytes, &numel), 0)) return bad_shape(shape);
   Block* b;
-  AJ_TRY(tensor_with_bytes(d, dtype, int32_t(shape.size()), numel, uint64_t(numel) * dtype.bytes, &b));
+  AJ_TRY(
+      tensor_with_bytes(d, dtype, int32_t(shape.size()), numel, uint64_t(numel) * dtype.bytes, &b));
   uint64_t step = 1;  // may pass the end where a size is 0
   for (size_t i = shape.size(); i-- > 0;) {
     b->t.dl.shape[i] = shape[i];
@@ -207,7 +218,8 @@ aj_tensor* tensor_new_small(const aj_tensor* like, Device* d, const DType& dtype
   b->priv.storage = s;
   b->priv.numel = numel;
   uint32_t flags = AJ_TENSOR_STRIDED | AJ_TENSOR_DENSE;
-  if (__builtin_expect(tls.inference, 0)) s->flags |= kStorageInference, flags |= AJ_TENSOR_INFERENCE;
+  if (__builtin_expect(tls.inference, 0))
+    s->flags |= kStorageInference, flags |= AJ_TENSOR_INFERENCE;
   b->t.obj.flags = flags;
   int64_t step = 1;
   for (int i = ndim; i-- > 0;) {
@@ -227,11 +239,13 @@ aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int
   for (size_t i = 0; i < shape.size(); i++) {
     if (strides[i] < 0) return fail(AJ_INVALID_ARGUMENT, "tensor: negative stride in ", strides);
     int64_t reach;
-    if (__builtin_mul_overflow(shape[i] ? shape[i] - 1 : 0, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
+    if (__builtin_mul_overflow(shape[i] ? shape[i] - 1 : 0, strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last))
       return bad_shape(shape);
   }
   int64_t bytes;
-  if (__builtin_mul_overflow(numel ? last + 1 : 0, int64_t(dtype.bytes), &bytes)) return bad_shape(shape);
+  if (__builtin_mul_overflow(numel ? last + 1 : 0, int64_t(dtype.bytes), &bytes))
+    return bad_shape(shape);
   Block* b;
   AJ_TRY(tensor_with_bytes(d, dtype, int32_t(shape.size()), numel, uint64_t(bytes), &b));
   std::copy(shape.begin(), shape.end(), b->t.dl.shape);
@@ -266,7 +280,8 @@ aj_status* tensor_alias(aj_tensor* of, const DType& dtype, std::span<const int64
 namespace {
 
 // Shape, and strides if there are any; no memory.
-[[gnu::cold]] aj_status* without_strides(Device* d, const DType& dtype, const DLTensor& like, WrapStorage* s, int64_t numel, aj_tensor** out) {
+[[gnu::cold]] aj_status* without_strides(Device* d, const DType& dtype, const DLTensor& like,
+                                         WrapStorage* s, int64_t numel, aj_tensor** out) {
   Block* b = block_new(kViewBlock, dtype, d, like.ndim, 0);
   if (!b) return no_tensor_memory();
   s->refs.fetch_add(1, std::memory_order_relaxed);
@@ -286,13 +301,16 @@ namespace {
 
 }  // namespace
 
-aj_status* tensor_wrapped(Device* d, const DLTensor* like, WrapStorage* s, uint64_t key, aj_tensor** out) {
-  storage_init(s, d, uint16_t(kStorageForeign | kStorageWrap | (tls.inference ? kStorageInference : 0)));
+aj_status* tensor_wrapped(Device* d, const DLTensor* like, WrapStorage* s, uint64_t key,
+                          aj_tensor** out) {
+  storage_init(s, d,
+               uint16_t(kStorageForeign | kStorageWrap | (tls.inference ? kStorageInference : 0)));
   const DType* dtype = find_dtype(like->dtype);
   if (!dtype) return fail(AJ_WRONG_TYPE, "tensor_wrap: unknown dtype ", like->dtype);
   int64_t known[kMaxDims], numel;
   if (like->ndim < 0 || like->ndim > kMaxDims)
-    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: ", like->ndim, " dimensions; at most ", kMaxDims, " are possible");
+    return fail(AJ_INVALID_ARGUMENT, "tensor_wrap: ", like->ndim, " dimensions; at most ", kMaxDims,
+                " are possible");
   std::span<const int64_t> shape{like->shape, size_t(like->ndim)};
   bool ragged = std::ranges::find(shape, -1) != shape.end();
   std::ranges::replace_copy(shape, known, -1, 1);
@@ -304,7 +322,8 @@ aj_status* tensor_wrapped(Device* d, const DLTensor* like, WrapStorage* s, uint6
 
 aj_status* tensor_same(aj_tensor* t, aj_tensor** out) {
   if (is_strided(t)) return tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), place(t), out);
-  AJ_TRY(without_strides(device(t), dt(priv(t).dtype), t->dl, static_cast<WrapStorage*>(priv(t).storage), priv(t).numel, out));
+  AJ_TRY(without_strides(device(t), dt(priv(t).dtype), t->dl,
+                         static_cast<WrapStorage*>(priv(t).storage), priv(t).numel, out));
   (*out)->keys = t->keys & ~kAutogradKey;
   return nullptr;
 }
@@ -331,7 +350,8 @@ bool fits(const DLTensor& t, uint64_t numel, uint32_t size, uint64_t bytes) {
   uint64_t last = 0;
   for (int i = 0; i < t.ndim; i++) {
     uint64_t reach;
-    if (t.strides[i] < 0 || __builtin_mul_overflow(uint64_t(t.shape[i] - 1), uint64_t(t.strides[i]), &reach) ||
+    if (t.strides[i] < 0 ||
+        __builtin_mul_overflow(uint64_t(t.shape[i] - 1), uint64_t(t.strides[i]), &reach) ||
         __builtin_add_overflow(last, reach, &last))
       return false;
   }
@@ -340,27 +360,30 @@ bool fits(const DLTensor& t, uint64_t numel, uint32_t size, uint64_t bytes) {
 
 }  // namespace
 
-aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint64_t flags, void* ctx,
-                          void (*drop)(void*), aj_tensor** out) {
+aj_status* tensor_foreign(Device* d, const DLTensor* like, uint64_t bytes, uint64_t flags,
+                          void* ctx, void (*drop)(void*), aj_tensor** out) {
   const DType* dtype = find_dtype(like->dtype);
   if (!dtype) return fail(AJ_WRONG_TYPE, "tensor_from_memory: unknown dtype ", like->dtype);
   std::span<const int64_t> shape{like->shape, size_t(like->ndim)};
   int64_t numel;
   if (like->ndim < 0 || !count(shape, dtype->bytes, &numel)) {
     aj_status* bad = bad_shape(shape);
-    if (bad->code == AJ_OUT_OF_MEMORY) bad->code = AJ_OUT_OF_RANGE;  // nothing is asked of the system
+    if (bad->code == AJ_OUT_OF_MEMORY)
+      bad->code = AJ_OUT_OF_RANGE;  // nothing is asked of the system
     return bad;
   }
   if (!fits(*like, uint64_t(numel), dtype->bytes, bytes))
-    return fail(AJ_OUT_OF_RANGE, "tensor_from_memory: shape ", shape, " of ", like->dtype, " with its strides and byte_offset ",
-                like->byte_offset, " reaches outside the ", bytes, " bytes");
+    return fail(AJ_OUT_OF_RANGE, "tensor_from_memory: shape ", shape, " of ", like->dtype,
+                " with its strides and byte_offset ", like->byte_offset, " reaches outside the ",
+                bytes, " bytes");
   Block* b = block_new(kViewBlock, *dtype, d, like->ndim, 0);
   auto* s = b ? new (std::nothrow) ForeignStorage : nullptr;
   if (!s) {
     if (b) side_dims_free(b), block_free(b);
     return no_tensor_memory();
   }
-  storage_init(s, d, uint16_t(kStorageForeign | (flags & AJ_TENSOR_READ_ONLY ? kStorageReadOnly : 0)));
+  storage_init(s, d,
+               uint16_t(kStorageForeign | (flags & AJ_TENSOR_READ_ONLY ? kStorageReadOnly : 0)));
   s->data = static_cast<char*>(like->data);
   s->bytes = bytes;
   s->ctx = ctx;
@@ -393,7 +416,8 @@ void tensor_destroy(aj_tensor* t) {
   AJ_MARK(after);
   TensorPriv& p = priv(t);
   auto* b = reinterpret_cast<Block*>(&p);
-  if (__builtin_expect((p.flags & kFrontendOwned) != 0, 0)) frontend_drop(p.frontend_id, p.frontend);
+  if (__builtin_expect((p.flags & kFrontendOwned) != 0, 0))
+    frontend_drop(p.frontend_id, p.frontend);
   if (p.node) node_release(p.node);
   if (__builtin_expect(p.meta != nullptr, 0)) meta_destroy(p.meta);
   if (p.base) release(p.base);
@@ -416,7 +440,8 @@ void tensor_destroy(aj_tensor* t) {
   AJ_MARK(release);
 }
 
-aj_status* tensor_set_dims(aj_tensor* t, std::span<const int64_t> shape, std::span<const int64_t> strides) {
+aj_status* tensor_set_dims(aj_tensor* t, std::span<const int64_t> shape,
+                           std::span<const int64_t> strides) {
   TensorPriv& p = priv(t);
   int64_t numel;
   if (!count(shape, dt(p.dtype).bytes, &numel)) return bad_shape(shape);
@@ -458,7 +483,8 @@ void tensor_set_storage(aj_tensor* t, Storage* s, void* data) {
     return;
   }
   if ((p.flags & kOwnStorage) && old == &b->own) {
-    // The block's reference on it stays to the tensor's end; its bytes may go now if nobody else looks at them.
+    // The block's reference on it stays to the tensor's end; its bytes may go now if nobody else
+    // looks at them.
     if (old->refs.load(std::memory_order_acquire) == 1) {
       storage_bytes_free(old);
       old->flags |= kStorageMeta;

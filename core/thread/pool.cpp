@@ -46,9 +46,9 @@ struct Inherited {
   uint64_t event;
 
   static Inherited take() {
-    return {tls.include,   tls.exclude,     tls.line,         tls.site,           tls.grad_off,
-            tls.inference, tls.in_backward, tls.current_node, tls.running_kernel, tls.running_op,
-            tls.event};
+    return {tls.include,        tls.exclude,    tls.line,        tls.site,
+            tls.grad_off,       tls.inference,  tls.in_backward, tls.current_node,
+            tls.running_kernel, tls.running_op, tls.event};
   }
   void give() const {
     tls.include = include, tls.exclude = exclude, tls.line = line, tls.site = site;
@@ -168,7 +168,8 @@ Claim claim_chunks(Region& r) {
 }
 
 // What a body lets out must pass neither a worker nor the region that others still work on.
-inline aj_status* run_body(aj_status* (*body)(void*, int64_t, int64_t), void* self, int64_t lo, int64_t hi) {
+inline aj_status* run_body(aj_status* (*body)(void*, int64_t, int64_t), void* self, int64_t lo,
+                           int64_t hi) {
   try {
     return body(self, lo, hi);
   } catch (...) {
@@ -183,7 +184,8 @@ void run_chunks(Region& r, Asking* asking) {
     for (int64_t i = claim.from; i < std::min(claim.to, r.failed.load(std::memory_order_relaxed));
          ++i) {
       int64_t lo = i * r.grain;
-      if (aj_status* s = run_body(r.body, r.self, lo, std::min(r.n, lo + r.grain))) record_error(r, i, s);
+      if (aj_status* s = run_body(r.body, r.self, lo, std::min(r.n, lo + r.grain)))
+        record_error(r, i, s);
       if (!asking) continue;
       if (aj_status* s = asking->ask()) record_error(r, kStopAll, s);
     }
@@ -285,8 +287,8 @@ void worker(int index) {
   }
 }
 
-// Signals belong to the threads of the user, but for faults of a worker's own: blocked, they would end the process past every
-// handler that could say what happened.
+// Signals belong to the threads of the user, but for faults of a worker's own: blocked, they would
+// end the process past every handler that could say what happened.
 void start_workers(Pool& p, int wanted) {
   register_thread();  // a fork is prepared for from now on
   std::lock_guard held(p.lock);

@@ -48,7 +48,8 @@ size_t threads_of_process() {
   return error ? SIZE_MAX : n;
 }
 
-// Whoever is seen outside of calls once is out, whatever it calls next. `awaited` is touched under the lock alone.
+// Whoever is seen outside of calls once is out, whatever it calls next. `awaited` is touched under
+// the lock alone.
 bool anybody_inside() {
   bool any = false;
   for (Tls* t : threads().all) {

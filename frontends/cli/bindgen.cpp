@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kOps = "@OPS@", kInclude = "@INCLUDE ";
 
 OpParam read_param(aj_status* (*get)(const aj_op*, uint32_t, aj_param*), const aj_op* op,
-                 uint32_t i) {
+                   uint32_t i) {
   OpParam p{};
   p.info.struct_size = sizeof p.info;
   check(get(op, i, &p.info));
@@ -93,11 +93,12 @@ std::string number_text(double x, const char* infinity, const char* nan) {
 }
 
 static int command(const Words& words) {
-  Arguments args("adjoin bindgen --lang lua|rust [--load PLUGIN.so]... [--out FILE]",
-                 "Writes a binding: a function for every op that is registered, with its "
-                 "documentation, defaults and\n"
-                 "types, over a small part written by hand (share/adjoin/templates/bindings). Ops of a "
-                 "plugin come with --load.");
+  Arguments args(
+      "adjoin bindgen --lang lua|rust [--load PLUGIN.so]... [--out FILE]",
+      "Writes a binding: a function for every op that is registered, with its "
+      "documentation, defaults and\n"
+      "types, over a small part written by hand (share/adjoin/templates/bindings). Ops of a "
+      "plugin come with --load.");
   args.add()("lang", options::value<std::string>(), "lua (LuaJIT's ffi) or rust (2021, no crates)");
   args.add()("load", options::value<Words>(), "a plugin whose ops are wanted, too");
   args.add()("out", options::value<std::string>(), "the file to write; default: standard output");

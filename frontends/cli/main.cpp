@@ -35,20 +35,13 @@ struct Command {
   const char* name;
   int (*run)(const Words&);
 };
-constexpr Command kCommands[] = {{"bindgen", bindgen_command},
-                                 {"blas", blas_command},
-                                 {"config", config_command},
-                                 {"conform", conform_command},
-                                 {"doctor", doctor_command},
-                                 {"explain", explain_command},
-                                 {"lock", lock_command},
-                                 {"new-backend", new_backend_command},
-                                 {"new-op", new_op_command},
-                                 {"opcheck", opcheck_command},
-                                 {"ops", ops_command},
-                                 {"plugins", plugins_command},
-                                 {"tune", tune_command},
-                                 {"verify", verify_command}};
+constexpr Command kCommands[] = {{"bindgen", bindgen_command}, {"blas", blas_command},
+                                 {"config", config_command},   {"conform", conform_command},
+                                 {"doctor", doctor_command},   {"explain", explain_command},
+                                 {"lock", lock_command},       {"new-backend", new_backend_command},
+                                 {"new-op", new_op_command},   {"opcheck", opcheck_command},
+                                 {"ops", ops_command},         {"plugins", plugins_command},
+                                 {"tune", tune_command},       {"verify", verify_command}};
 
 int run(const Words& words) {
   if (words.empty()) throw UsageError("which command?\n" + std::string(kHelp));

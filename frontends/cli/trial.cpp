@@ -84,7 +84,8 @@ void write_all(int fd, const std::string& bytes) {
 
 // Has the plugin a kernel for the op on a device that its note promises?
 bool serves(const std::string& name, const std::string& promises, const aj_op* op) {
-  for (const std::string& what : split(promises + ";device:cpu", ';')) {  // ops of its own serve there
+  for (const std::string& what :
+       split(promises + ";device:cpu", ';')) {  // ops of its own serve there
     size_t at = what.find(':') + 1, end = what.find('/');
     if (!what.starts_with("device:") && !what.starts_with("kernel:")) continue;
     aj_object* told = nullptr;

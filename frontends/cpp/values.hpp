@@ -138,7 +138,8 @@ inline void put_number(std::string& out, const Scalar& s) {
   } else {
     auto part = [&](double v) {  // as "%.5g", whatever the program's locale
       char room[64];
-      out.append(room, std::to_chars(room, room + sizeof room, v, std::chars_format::general, 5).ptr);
+      out.append(room,
+                 std::to_chars(room, room + sizeof room, v, std::chars_format::general, 5).ptr);
     };
     part(s.to_complex().real());
     if (!s.is_complex()) return;

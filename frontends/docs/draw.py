@@ -64,7 +64,9 @@ class Drawing:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="aj" role="img" viewBox="0 0 {WIDE} {self.high + 8}" '
             f'width="{WIDE}" height="{self.high + 8}">'
         )
-        return "\n".join([head, f"<title>{html.escape(self.title)}</title>", f"<style>{STYLE}</style>", *self.parts, "</svg>", ""])
+        return "\n".join(
+            [head, f"<title>{html.escape(self.title)}</title>", f"<style>{STYLE}</style>", *self.parts, "</svg>", ""]
+        )
 
 
 def parts():
@@ -73,7 +75,18 @@ def parts():
         d.box(8 + 118 * k, 8, 110, 44, name, ["the command"] if name == "adjoin" else [])
     d.text(8, 82, "the contract: tables of C functions", "soft mark", "start")
     d.arrow((440, 56), (440, 96))
-    d.box(8, 98, 464, 104, "libadjoin.so", ["tensors, views and memory · the registry of ops", "the call: shapes, dtypes, plans, threads", "the autograd tape · the loader of plugins"])
+    d.box(
+        8,
+        98,
+        464,
+        104,
+        "libadjoin.so",
+        [
+            "tensors, views and memory · the registry of ops",
+            "the call: shapes, dtypes, plans, threads",
+            "the autograd tape · the loader of plugins",
+        ],
+    )
     d.arrow((440, 206), (440, 246))
     d.text(8, 232, "the same contract; each file is loaded at its first use", "soft mark", "start")
     rows = (("cpu", "onednn", "cuda", "hip"), ("reference", "emulated", "shadow", "yours"))

@@ -114,7 +114,9 @@ def example(row, tags):
             words, by_name = [], False
             for p in row.params:
                 by_name = by_name or p.name not in arguments
-                if p.name in said and not (p.name in other and p.default is not None and str(other[p.name]) == str(p.default)):
+                if p.name in said and not (
+                    p.name in other and p.default is not None and str(other[p.name]) == str(p.default)
+                ):
                     text = p.name if p.name in given else literal(other[p.name])
                     words.append(f"{p.name}={text}" if by_name and p.name not in given else text)
                 elif p.name in said:

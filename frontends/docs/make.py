@@ -33,7 +33,11 @@ def signature(cls):
 
 def nn_page():
     text = ["# Layers and optimizers", ""]
-    for title, module in (("adjoin.nn", nn), ("adjoin.optim", optim), ("adjoin.optim.lr_scheduler", optim.lr_scheduler)):
+    for title, module in (
+        ("adjoin.nn", nn),
+        ("adjoin.optim", optim),
+        ("adjoin.optim.lr_scheduler", optim.lr_scheduler),
+    ):
         text += [f"## {title}", ""]
         for name, thing in sorted(vars(module).items()):
             if inspect.isclass(thing) and thing.__module__.startswith("adjoin") and thing.__doc__ and name[0] != "_":
@@ -55,7 +59,9 @@ def header(path):
     text = path.read_text()
     top = re.match(r"/\*.*?\*/", text, re.S)[0]
     rest = text[len(top) :]
-    rest = re.sub(r"^#(ifndef|define) ADJOIN_ABI_\w+\n|^#ifdef __cplusplus\n(extern \"C\" \{|\})\n#endif\n", "", rest, flags=re.M)
+    rest = re.sub(
+        r"^#(ifndef|define) ADJOIN_ABI_\w+\n|^#ifdef __cplusplus\n(extern \"C\" \{|\})\n#endif\n", "", rest, flags=re.M
+    )
     rest = re.sub(r"\n#endif\s*\Z", "\n", rest).strip()
     lines = [f"## {path.name}", "", plain(top), ""]
     chunks = re.split(r"\n\s*\n(?=\S)", rest)

@@ -36,7 +36,10 @@ PARTS = (
     ("plugins `cuda`, `hip`", ["tests/plugins/vendors_test.py"]),
     ("plugins `cpu`, `onednn`, `reference`, `emulated`, `shadow`", ["tests/plugins/*", "C++ kit"]),
     ("Python: tensors and autograd", ["tests/python/tensor/*", "tests/python/autograd/*", "tests/python/amp/*"]),
-    ("Python: layers, optimizers, distributions", ["tests/python/nn/*", "tests/python/optim/*", "tests/python/distributions/*"]),
+    (
+        "Python: layers, optimizers, distributions",
+        ["tests/python/nn/*", "tests/python/optim/*", "tests/python/distributions/*"],
+    ),
     ("Python: data, processes, files", ["tests/python/data/*", "tests/python/files/*"]),
     ("Python: the package, whole programs", ["tests/python/*"]),
     ("C++, C, Lua, Rust", ["tests/frontends/*", "C++ files*"]),
@@ -72,7 +75,9 @@ def part_of(name):
 
 def known_files():
     """Every file of tests, by the name that results have."""
-    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "tests"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "tests"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     found = {line for line in tracked.stdout.splitlines() if line.endswith("_test.py") and (ROOT / line).exists()}
     return (found | PROGRAMS) - {ITSELF}
 

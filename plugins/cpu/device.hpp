@@ -7,5 +7,5 @@
 namespace adjoin::cpu {
 extern const aj_device_vtbl device;
 extern const aj_autocast_lists autocast_lists;  // service aj.autocast/cpu
-}
+}  // namespace adjoin::cpu
 #endif

@@ -39,7 +39,8 @@ class Stream {
   aj_status* end();  // does what is queued and lets the thread go; events may still ask
   uint64_t queued();
   bool passed(uint64_t ticket);  // has everything up to that ticket been done?
-  // The same for somebody who asks again and again instead of waiting: the deadline holds for him, too.
+  // The same for somebody who asks again and again instead of waiting: the deadline holds for him,
+  // too.
   aj_status* ask(uint64_t ticket, int32_t* done);
   // For a ticket; what went wrong until then, or that the deadline is over. Who only looks leaves
   // an error for the next one who waits for the stream.
@@ -63,7 +64,8 @@ class Stream {
   std::deque<Work> work_;
   std::string doing_;
   uint64_t queued_ = 0, done_ = 0;
-  uint64_t asked_at_ = 0;  // done_ + 1 when somebody first heard that it is not enough; 0: nobody has asked
+  uint64_t asked_at_ =
+      0;  // done_ + 1 when somebody first heard that it is not enough; 0: nobody has asked
   std::chrono::steady_clock::time_point asked_;
   bool ends_ = false, runs_ = false;
   aj_status* error_ = nullptr;

@@ -3,7 +3,6 @@
 #include <adjoin/kit/plugin.hpp>
 #include <cstdlib>
 
-
 namespace adjoin::reference {
 namespace {
 

@@ -38,27 +38,26 @@ bool less(T a, T b) {
 void order(TensorView x, int64_t dim, bool descending, int64_t keep, MutView values,
            MutView indices) {
   Lines l(x.shape(), dim);
-  visit_math<Join<reals_bool, halves>>(
-      x.dtype(), [&]<class T>() {
-        Dense<T> in(x), best(values);
-        Dense<int64_t> where(indices);
-        std::vector<int64_t> order(size_t(l.size));
-        for (int64_t line = 0; line < l.outer * l.inner; ++line) {
-          int64_t from = line / l.inner * l.size * l.inner + line % l.inner,
-                  to = line / l.inner * keep * l.inner + line % l.inner;
-          auto at = [&](int64_t k) { return in[from + k * l.inner]; };
-          for (int64_t k = 0; k < l.size; ++k) order[k] = k;
-          std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-            return descending ? less(at(b), at(a)) : less(at(a), at(b));
-          });
-          for (int64_t k = 0; k < keep; ++k) {
-            best[to + k * l.inner] = at(order[k]);
-            where[to + k * l.inner] = order[k];
-          }
-        }
-        best.commit();
-        where.commit();
+  visit_math<Join<reals_bool, halves>>(x.dtype(), [&]<class T>() {
+    Dense<T> in(x), best(values);
+    Dense<int64_t> where(indices);
+    std::vector<int64_t> order(size_t(l.size));
+    for (int64_t line = 0; line < l.outer * l.inner; ++line) {
+      int64_t from = line / l.inner * l.size * l.inner + line % l.inner,
+              to = line / l.inner * keep * l.inner + line % l.inner;
+      auto at = [&](int64_t k) { return in[from + k * l.inner]; };
+      for (int64_t k = 0; k < l.size; ++k) order[k] = k;
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return descending ? less(at(b), at(a)) : less(at(a), at(b));
       });
+      for (int64_t k = 0; k < keep; ++k) {
+        best[to + k * l.inner] = at(order[k]);
+        where[to + k * l.inner] = order[k];
+      }
+    }
+    best.commit();
+    where.commit();
+  });
 }
 
 void sort(Args args) {

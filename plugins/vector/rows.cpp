@@ -244,8 +244,8 @@ void write_out(char* to, const char* from, int64_t step, int64_t next, int64_t n
         const bool buffered = written >> k & 1;
         in[k] = buffered ? buffer[k] : numbers >> k & 1 ? from : from + j * line;
         if (!buffered || (j > 0 && o.strides[1] == 0)) continue;
-        (size == 4 ? write_out<uint32_t> : write_out<uint64_t>)(
-            buffer[k], from + j * o.strides[1], o.strides[0], o.strides[1], n, m);
+        (size == 4 ? write_out<uint32_t> : write_out<uint64_t>)(buffer[k], from + j * o.strides[1],
+                                                                o.strides[0], o.strides[1], n, m);
       }
       loop(functor, at[0] + j * line, in, n * m, stream);
     }

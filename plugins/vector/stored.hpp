@@ -6,12 +6,13 @@
 #include <adjoin/kit/kernel.hpp>
 
 // Every type that a tensor of a built-in dtype holds.
-#define AJ_STORED(DO)                                                                              \
-  DO(bool)                                                                                         \
-  DO(uint8_t)                                                                                      \
-  DO(int8_t)                                                                                       \
-  DO(int16_t) DO(int32_t) DO(int64_t) DO(uint16_t) DO(uint32_t) DO(uint64_t) DO(Half) DO(BFloat16) \
-      DO(float) DO(double) DO(Complex64) DO(Complex128)
+// clang-format off
+#define AJ_STORED(DO)                                        \
+  DO(bool) DO(uint8_t) DO(int8_t) DO(int16_t) DO(int32_t)    \
+  DO(int64_t) DO(uint16_t) DO(uint32_t) DO(uint64_t)         \
+  DO(Half) DO(BFloat16) DO(float) DO(double)                 \
+  DO(Complex64) DO(Complex128)
+// clang-format on
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {

@@ -17,8 +17,7 @@ void end_streaming();  // orders such stores before what follows
 // that on some machines is three to ten times slower than vectors.
 void copy_apart(char* to, const char* from, int64_t bytes);  // at least 64, no overlap
 inline void copy_neighbours(void* to, const void* from, int64_t bytes) {
-  const auto ahead =
-      int64_t(reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from));
+  const auto ahead = int64_t(reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from));
   if (bytes < 1024 || (ahead < bytes && ahead > -bytes))
     std::memmove(to, from, size_t(bytes));
   else

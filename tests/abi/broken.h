@@ -1,6 +1,6 @@
-/* tests/abi/broken.h: what the plugins of broken_test.py have in common: good parts, of which each replaces one by a bad
- * one. C99 and C++20. The plugin is called "acme"; its ops, its device and its key are called "slate", so that a message
- * with "acme" names the plugin and nothing else. */
+/* tests/abi/broken.h: what the plugins of broken_test.py have in common: good parts, of which each
+ * replaces one by a bad one. C99 and C++20. The plugin is called "acme"; its ops, its device and
+ * its key are called "slate", so that a message with "acme" names the plugin and nothing else. */
 #include <adjoin/abi/capi.h>
 #include <adjoin/abi/wrap.h>
 #include <assert.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #define UNUSED __attribute__((unused)) static
-#define TRY(x)                \
-  do {                        \
-    aj_status* bad_ = (x);    \
-    if (bad_) return bad_;    \
+#define TRY(x)             \
+  do {                     \
+    aj_status* bad_ = (x); \
+    if (bad_) return bad_; \
   } while (0)
 static const aj_core* core;
 static const aj_dispatch* ops;
@@ -29,7 +29,9 @@ UNUSED aj_str text(const char* s) {
   aj_str t = {s, s ? strlen(s) : 0};
   return t;
 }
-UNUSED aj_status* fails(const char* what) { return core->status_new(AJ_INTERNAL, text(""), text(what), "", 0); }
+UNUSED aj_status* fails(const char* what) {
+  return core->status_new(AJ_INTERNAL, text(""), text(what), "", 0);
+}
 UNUSED void begin(const aj_plugin_env* env) {
   core = env->core;
   ops = (const aj_dispatch*)env->query("aj.op", 1);
@@ -46,7 +48,9 @@ UNUSED aj_status* twice(void* self, aj_call* call) {
         2 * *(const float*)((const char*)p->ops[1].data + i * p->ops[1].strides[0]);
   return 0;
 }
-UNUSED aj_status* nothing(void* self, aj_call* call) { return (void)self, (void)call, (aj_status*)0; }
+UNUSED aj_status* nothing(void* self, aj_call* call) {
+  return (void)self, (void)call, (aj_status*)0;
+}
 UNUSED aj_op_def good_op(const char* schema) {
   aj_op_def op;
   memset(&op, 0, sizeof op);
@@ -67,7 +71,8 @@ UNUSED aj_status* add_kernel(const aj_plugin_env* env, aj_kernel_fn fn) {
   aj_kernel_def k = good_kernel(fn);
   return ops->def_kernel(env->registrar, &k);
 }
-UNUSED aj_status* add_op(const aj_plugin_env* env, const char* schema, const char* kind, uint32_t flags) {
+UNUSED aj_status* add_op(const aj_plugin_env* env, const char* schema, const char* kind,
+                         uint32_t flags) {
   aj_op_def op = good_op(schema);
   op.kind = text(kind);
   op.flags = flags;
@@ -148,9 +153,9 @@ UNUSED aj_device_vtbl good_device(void) {
   v.copy = copy;
   return v;
 }
-#define DEVICE(change)                 \
-  aj_device_vtbl v = good_device();    \
-  change;                              \
+#define DEVICE(change)              \
+  aj_device_vtbl v = good_device(); \
+  change;                           \
   return env->def_device(env->registrar, &v)
 
 UNUSED aj_status* service(const aj_plugin_env* env, const char* slot, const void* table) {
@@ -193,14 +198,15 @@ UNUSED aj_status* wrappers(const aj_plugin_env* env, aj_wrapper_def* d) {
   TRY(allocating(env, wrap));
   return tape->def_vjp(env->registrar, &v);
 }
-#define WRAPPER(change)          \
-  aj_wrapper_def d;              \
-  memset(&d, 0, sizeof d);       \
-  d.settle = settle;             \
-  change;                        \
+#define WRAPPER(change)    \
+  aj_wrapper_def d;        \
+  memset(&d, 0, sizeof d); \
+  d.settle = settle;       \
+  change;                  \
   return wrappers(env, &d)
 
-UNUSED aj_status* new_tensor(const aj_tensor* like, int64_t size, DLDataType dtype, aj_tensor** out) {
+UNUSED aj_status* new_tensor(const aj_tensor* like, int64_t size, DLDataType dtype,
+                             aj_tensor** out) {
   DLTensor dl;
   memset(&dl, 0, sizeof dl);
   dl.device = like->dl.device;

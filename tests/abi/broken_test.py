@@ -60,7 +60,9 @@ def kernel(body):
 
 
 def infer(body):
-    return callback("aj_status*", "bad", "void* self, aj_call* call", "(void)self; int64_t shape[65] = {8}; (void)shape;" + body)
+    return callback(
+        "aj_status*", "bad", "void* self, aj_call* call", "(void)self; int64_t shape[65] = {8}; (void)shape;" + body
+    )
 
 
 def vjp(body):
@@ -513,10 +515,14 @@ def blas(said, score, gemm, **more):
 
 
 SERVICES = {
-    "a product fails": blas("the BLAS provider 'acme 1.0': out of fuel", "return 1 << 30;", 'return fails("out of fuel");'),
+    "a product fails": blas(
+        "the BLAS provider 'acme 1.0': out of fuel", "return 1 << 30;", 'return fails("out of fuel");'
+    ),
     "a product throws": blas("the BLAS provider 'acme 1.0': it let an exception out: boom", "return 1 << 30;", BOOM),
     "a score throws": blas("the BLAS provider 'acme 1.0': it let an exception out: boom", BOOM, "return 0;"),
-    "a product crashes": blas("the process crashed", "return 1 << 30;", "*(volatile int*)8 = 1; return 0;", code=-signal.SIGSEGV),
+    "a product crashes": blas(
+        "the process crashed", "return 1 << 30;", "*(volatile int*)8 = 1; return 0;", code=-signal.SIGSEGV
+    ),
 }
 
 SETTLE = "void* self, aj_tensor* t, aj_tensor** out"
@@ -582,7 +588,9 @@ def build(folder, case):
     init, cpp = case.init, case.cpp
     if init is not None and not case.spoil:
         init = "begin(env); " + init
-    text = source(case.name, init, '#include "broken.h"\n' + case.extra, **{"provides": "ops:slate;device:slate", **case.note})
+    text = source(
+        case.name, init, '#include "broken.h"\n' + case.extra, **{"provides": "ops:slate;device:slate", **case.note}
+    )
     if cpp:
         note = "AJ_EXPORT const aj_plugin_note aj_plugin_note_v1;"
         text = "#include <stdexcept>\n" + text.replace(note, f'extern "C" {{ extern {note} }}', 1)
@@ -605,8 +613,12 @@ def start(host, folder, case):
         words = [host, *case.words.format(plugin).split(), "call", "neg"]
     env = clean_environment(**case.env)
     if case.py:
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PREFIX / "lib/adjoin/python"), os.environ.get("PYTHONPATH")]))
-    return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=60, env=env, errors="replace")
+        env["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [str(PREFIX / "lib/adjoin/python"), os.environ.get("PYTHONPATH")])
+        )
+    return subprocess.run(
+        [str(w) for w in words], capture_output=True, text=True, timeout=60, env=env, errors="replace"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -616,7 +628,9 @@ def runs(request, tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("broken")
     host = build_host(folder / "host")
-    wanted = [item.callspec.params["case"] for item in request.session.items if item.name.startswith("test_it_is_named[")]
+    wanted = [
+        item.callspec.params["case"] for item in request.session.items if item.name.startswith("test_it_is_named[")
+    ]
     wanted.sort(key=lambda name: "never" not in name)  # those take seconds, and no processor
     with ThreadPoolExecutor(12) as pool:
         yield {name: pool.submit(start, host, folder / str(i), CASES[name]) for i, name in enumerate(wanted)}
@@ -640,8 +654,9 @@ def test_it_is_named(case, runs):
 
 
 def test_there_are_enough_of_them():
-    assert len(CASES) >= 60 and len({(c.init, c.extra, c.words, c.py, str(c.note), str(c.spoil),
-        c.name) for c in CASES.values()}) == len(CASES)
+    assert len(CASES) >= 60 and len(
+        {(c.init, c.extra, c.words, c.py, str(c.note), str(c.spoil), c.name) for c in CASES.values()}
+    ) == len(CASES)
 
 
 LEAKS = {
@@ -685,5 +700,7 @@ print(t.cpu.memory_allocated() - held)
     env = clean_environment()
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PREFIX / "lib/adjoin/python"), os.environ.get("PYTHONPATH")]))
     plugin = build(tmp_path, CASES[case])
-    done = subprocess.run([sys.executable, "-c", program, str(plugin)], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(plugin)], capture_output=True, text=True, timeout=60, env=env
+    )
     assert done.returncode == 0 and int(done.stdout) < 4096, done.stdout + done.stderr

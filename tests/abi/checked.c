@@ -1,5 +1,6 @@
-/* tests/abi/checked.c: a plugin that defines and makes what it must not: names of types, wrappers, layouts, results. What init
- * may say is printed; the ops are called from Python (checked_test.py). */
+/* tests/abi/checked.c: a plugin that defines and makes what it must not: names of types, wrappers,
+ * layouts, results. What init may say is printed; the ops are called from Python (checked_test.py).
+ */
 #include <adjoin/abi/plugin.h>
 #include <adjoin/abi/wrap.h>
 #include <stdio.h>
@@ -7,10 +8,10 @@
 
 AJ_PLUGIN_NOTE("bag", "0.1.0", "", "Apache-2.0", "ops:bag", "");
 
-#define TRY(x)               \
-  do {                       \
-    aj_status* bad_ = (x);   \
-    if (bad_) return bad_;   \
+#define TRY(x)             \
+  do {                     \
+    aj_status* bad_ = (x); \
+    if (bad_) return bad_; \
   } while (0)
 
 static const aj_core* core;
@@ -29,7 +30,8 @@ static void say(const char* what, aj_status* s) {
   printf("%s: %d %.*s\n", what, s ? core->status_code(s) : 0, (int)m.len, m.data);
   core->status_free(s);
 }
-static aj_status* wrap(aj_tensor* x, int32_t layout, int no_shape, aj_tensor* view_of, aj_value* ret) {
+static aj_status* wrap(aj_tensor* x, int32_t layout, int no_shape, aj_tensor* view_of,
+                       aj_value* ret) {
   aj_wrap w;
   memset(&w, 0, sizeof w);
   w.struct_size = sizeof w;
@@ -49,7 +51,8 @@ static aj_status* wrap(aj_tensor* x, int32_t layout, int no_shape, aj_tensor* vi
 }
 static aj_status* make(void* self, aj_call* call) { /* (x, layout, no_shape) */
   (void)self;
-  return wrap(call->args[0].v.tensor, (int32_t)call->args[1].v.i, (int)call->args[2].v.i, NULL, &call->rets[0]);
+  return wrap(call->args[0].v.tensor, (int32_t)call->args[1].v.i, (int)call->args[2].v.i, NULL,
+              &call->rets[0]);
 }
 static aj_status* opaque(void* self, aj_call* call) {
   (void)self;
@@ -79,15 +82,20 @@ static aj_status* object_of(int32_t type, aj_value* ret) {
   ret->tag = AJ_OBJECT;
   return NULL;
 }
-static aj_status* give_plan(void* self, aj_call* call) { return (void)self, object_of(plan_type, &call->rets[0]); }
-static aj_status* give_other(void* self, aj_call* call) { return (void)self, object_of(other_type, &call->rets[0]); }
+static aj_status* give_plan(void* self, aj_call* call) {
+  return (void)self, object_of(plan_type, &call->rets[0]);
+}
+static aj_status* give_other(void* self, aj_call* call) {
+  return (void)self, object_of(other_type, &call->rets[0]);
+}
 
 /* Ops whose result is what they write: it stands in the slot already. */
 static aj_status* mark(void* self, aj_call* call) {
   aj_tensor* t = call->rets[0].v.tensor;
   (void)self;
   if (call->rets[0].tag != AJ_TENSOR || t != call->args[0].v.tensor)
-    return core->status_new(AJ_INTERNAL, text(""), text("the slot does not hold the argument"), NULL, 0);
+    return core->status_new(AJ_INTERNAL, text(""), text("the slot does not hold the argument"),
+                            NULL, 0);
   *(float*)t->dl.data = 7;
   return NULL;
 }
@@ -100,7 +108,8 @@ static aj_status* as_a_number(void* self, aj_call* call) {
   (void)self;
   return ops->declare(call, 0, call->args[0].v.tensor->dl.dtype, 0, NULL, NULL);
 }
-static aj_status* kernel_at(const aj_plugin_env* env, const char* op, const char* key_name, aj_kernel_fn fn) {
+static aj_status* kernel_at(const aj_plugin_env* env, const char* op, const char* key_name,
+                            aj_kernel_fn fn) {
   aj_kernel_def k;
   memset(&k, 0, sizeof k);
   k.struct_size = sizeof k;
@@ -109,7 +118,8 @@ static aj_status* kernel_at(const aj_plugin_env* env, const char* op, const char
   k.fn = fn;
   return ops->def_kernel(env->registrar, &k);
 }
-static aj_status* define_mark(const aj_plugin_env* env, const char* schema, const char* name, aj_status* (*infer)(void*, aj_call*)) {
+static aj_status* define_mark(const aj_plugin_env* env, const char* schema, const char* name,
+                              aj_status* (*infer)(void*, aj_call*)) {
   aj_op_def d;
   memset(&d, 0, sizeof d);
   d.struct_size = sizeof d;
@@ -119,7 +129,8 @@ static aj_status* define_mark(const aj_plugin_env* env, const char* schema, cons
   return kernel_at(env, name, "cpu", mark);
 }
 
-static aj_status* define(const aj_plugin_env* env, const char* schema, const char* name, aj_kernel_fn kernel, aj_kernel_fn body) {
+static aj_status* define(const aj_plugin_env* env, const char* schema, const char* name,
+                         aj_kernel_fn kernel, aj_kernel_fn body) {
   aj_op_def d;
   memset(&d, 0, sizeof d);
   d.struct_size = sizeof d;
@@ -131,7 +142,8 @@ static aj_status* define(const aj_plugin_env* env, const char* schema, const cha
 }
 
 AJ_PLUGIN_INIT {
-  static const char* const names[] = {"", "two words", "bag<plan>", "bag,plan", "bag(plan)", "bag\tplan", "b\xc3\xa4g", "bag::plan"};
+  static const char* const names[] = {"",          "two words", "bag<plan>",  "bag,plan",
+                                      "bag(plan)", "bag\tplan", "b\xc3\xa4g", "bag::plan"};
   char longest[130];
   int32_t type;
   aj_wrapper_def w;
@@ -140,7 +152,8 @@ AJ_PLUGIN_INIT {
   ops = (const aj_dispatch*)env->query("aj.op", 1);
   autograd = (const aj_autograd*)env->query("aj.autograd", 1);
   wraps = (const aj_wrappers*)env->query("x.wrap", 1);
-  for (size_t i = 0; i + 1 < sizeof names / sizeof *names; i++) say("type", core->type_register(text(names[i]), 8, NULL, &type));
+  for (size_t i = 0; i + 1 < sizeof names / sizeof *names; i++)
+    say("type", core->type_register(text(names[i]), 8, NULL, &type));
   memset(longest, 'x', sizeof longest);
   longest[129] = 0;
   say("type", core->type_register(text(longest), 8, NULL, &type));
@@ -158,10 +171,13 @@ AJ_PLUGIN_INIT {
   say("again", wraps->def_wrapper(env->registrar, &w));
   fflush(stdout);
 
-  TRY(define(env, "bag::make(Tensor x, int layout, int no_shape) -> Tensor", "bag::make", make, NULL));
+  TRY(define(env, "bag::make(Tensor x, int layout, int no_shape) -> Tensor", "bag::make", make,
+             NULL));
   TRY(define_mark(env, "bag::mark_(Tensor(a!) x) -> Tensor(a!)", "bag::mark_", NULL));
-  TRY(define_mark(env, "bag::mark_declared_(Tensor(a!) x) -> Tensor(a!)", "bag::mark_declared_", as_it_is));
-  TRY(define_mark(env, "bag::mark_odd_(Tensor(a!) x) -> Tensor(a!)", "bag::mark_odd_", as_a_number));
+  TRY(define_mark(env, "bag::mark_declared_(Tensor(a!) x) -> Tensor(a!)", "bag::mark_declared_",
+                  as_it_is));
+  TRY(define_mark(env, "bag::mark_odd_(Tensor(a!) x) -> Tensor(a!)", "bag::mark_odd_",
+                  as_a_number));
   TRY(define(env, "bag::body(Tensor x) -> Tensor", "bag::body", NULL, opaque));
   TRY(define(env, "bag::with_vjp(Tensor x) -> Tensor", "bag::with_vjp", NULL, opaque));
   memset(&v, 0, sizeof v);
@@ -175,6 +191,8 @@ AJ_PLUGIN_INIT {
   TRY(define(env, "bag::plan(Tensor x) -> Object<bag::plan>", "bag::plan", give_plan, NULL));
   TRY(define(env, "bag::wrong(Tensor x) -> Object<bag::plan>", "bag::wrong", give_other, NULL));
   TRY(define(env, "bag::any(Tensor x) -> Object", "bag::any", give_other, NULL));
-  TRY(define(env, "bag::plan_body(Tensor x) -> Object<bag::plan>", "bag::plan_body", NULL, give_plan));
-  return define(env, "bag::wrong_body(Tensor x) -> Object<bag::plan>", "bag::wrong_body", NULL, give_other);
+  TRY(define(env, "bag::plan_body(Tensor x) -> Object<bag::plan>", "bag::plan_body", NULL,
+             give_plan));
+  return define(env, "bag::wrong_body(Tensor x) -> Object<bag::plan>", "bag::wrong_body", NULL,
+                give_other);
 }

@@ -18,7 +18,10 @@ BROKEN = {
     "abort": ("abort();", signal.SIGABRT),
     "an assertion": ('assert(!"this");', signal.SIGABRT),
     "free of no memory": ("free((char*)calloc(1, 64) + 8);", signal.SIGABRT),
-    "free, twice": ("void* volatile p = malloc(2000); void* volatile q = malloc(64); (void)q; free(p); free(p);", signal.SIGABRT),
+    "free, twice": (
+        "void* volatile p = malloc(2000); void* volatile q = malloc(64); (void)q; free(p); free(p);",
+        signal.SIGABRT,
+    ),
     "a signal of its own": ("raise(SIGSEGV);", signal.SIGSEGV),
     "a mapping cut short": (
         'char name[] = "/tmp/ajXXXXXX"; int fd = mkstemp(name); unlink(name); if (ftruncate(fd, 4096)) return 0;'
@@ -49,7 +52,9 @@ def broken(folder, body):
     kernel = TWICE.replace("(void)self;", "(void)self; if (p) return broken();", 1)
     flags = ["-Wno-unused", "-Wno-infinite-recursion", "-Wno-use-after-free", "-Wno-free-nonheap-object", "-Wno-array-bounds",
              "-Wno-stringop-overflow", "-D_GNU_SOURCE"]  # fmt: skip
-    return build_plugin(folder, flags=flags, extra=HEAD % body + kernel, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
+    return build_plugin(
+        folder, flags=flags, extra=HEAD % body + kernel, init=DEFINE_TWICE + "return bad;", provides="ops:acme"
+    )
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -74,7 +79,13 @@ def test_a_handler_of_the_program_stays(tmp_path, host):
     body = "*(volatile int*)0 = 1;"
     own = "static void mine(int n) { (void)n; _exit(7); } __attribute__((constructor)) static void take(void) { signal(SIGSEGV, mine); }"
     kernel = TWICE.replace("(void)self;", "(void)self; if (p) return broken();", 1)
-    plugin = build_plugin(tmp_path, flags=["-D_GNU_SOURCE"], extra=HEAD % body + own + kernel, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
+    plugin = build_plugin(
+        tmp_path,
+        flags=["-D_GNU_SOURCE"],
+        extra=HEAD % body + own + kernel,
+        init=DEFINE_TWICE + "return bad;",
+        provides="ops:acme",
+    )
     got = host("load", plugin, "call", "acme::twice")
     assert got.returncode == 7 and "acme" not in got.stderr
 
@@ -83,4 +94,7 @@ def test_a_drain_that_crashes_is_named(tmp_path, host):
     drain = "AJ_EXPORT aj_status* aj_plugin_drain_v1(void); AJ_EXPORT aj_status* aj_plugin_drain_v1(void) { abort(); }"
     plugin = build_plugin(tmp_path, extra=drain, provides="ops:acme")
     got = host("load", plugin, "disable", "acme")
-    assert got.returncode == -signal.SIGABRT and f"plugin acme 0.1 ({plugin}): the process aborted while it was being drained" in got.stderr
+    assert (
+        got.returncode == -signal.SIGABRT
+        and f"plugin acme 0.1 ({plugin}): the process aborted while it was being drained" in got.stderr
+    )

@@ -66,7 +66,9 @@ assert "decompose" not in told and "keeps its body" not in told and "plugin 'acm
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory):
     text = source("acme", INIT, FUNCTIONS, provides="ops:slate;device:slate")
-    return compile_plugin(tmp_path_factory.mktemp("declined"), text, "acme", "gcc", ["-w", "-D_GNU_SOURCE", "-std=gnu11", f"-I{HERE}"])
+    return compile_plugin(
+        tmp_path_factory.mktemp("declined"), text, "acme", "gcc", ["-w", "-D_GNU_SOURCE", "-std=gnu11", f"-I{HERE}"]
+    )
 
 
 @pytest.mark.parametrize("case", PROGRAMS)

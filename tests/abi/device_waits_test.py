@@ -100,7 +100,17 @@ del x
 adjoin.accelerator.empty_cache()
 print("none of them slept")
 """
-WAITS = ["count", "mem_alloc", "callback", "mem_free", "copy", "stream_new", "stream_sync", "event_record", "event_sync"]
+WAITS = [
+    "count",
+    "mem_alloc",
+    "callback",
+    "mem_free",
+    "copy",
+    "stream_new",
+    "stream_sync",
+    "event_record",
+    "event_sync",
+]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +122,9 @@ def plugin(tmp_path_factory):
 
 def start(plugin, sleeper):
     env = clean_environment(SLEEPER=sleeper, ADJOIN_WATCHDOG="0.3", PYTHONPATH=PREFIX / "lib/adjoin/python")
-    return subprocess.run([sys.executable, "-c", PROGRAM, str(plugin)], capture_output=True, text=True, env=env, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(plugin)], capture_output=True, text=True, env=env, timeout=60
+    )
 
 
 def test_nobody_is_named_who_comes_back(plugin):

@@ -111,7 +111,9 @@ WAYS = {
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory):
     provides = "ops:acme;key:loop;key:loopall"
-    return build_plugin(tmp_path_factory.mktemp("endless"), flags=["-Werror"], init=INIT, extra=EXTRA, provides=provides)
+    return build_plugin(
+        tmp_path_factory.mktemp("endless"), flags=["-Werror"], init=INIT, extra=EXTRA, provides=provides
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -43,7 +43,9 @@ def file_of(sets, prefix, part):
 
 @here
 def test_nobody_has_touched_them():
-    assert golden.SUMS.read_text() == golden.sums(golden.BIN), "they are never compiled again: git checkout tests/abi/golden"
+    assert golden.SUMS.read_text() == golden.sums(golden.BIN), (
+        "they are never compiled again: git checkout tests/abi/golden"
+    )
     assert [f.name for f in sorted(golden.BIN.iterdir())] == sorted(
         ["SHA256SUMS", "golden_frontend", *(f"libaj_golden_{part}.so" for part in golden.PLUGINS)]
     )
@@ -367,7 +369,9 @@ def test_the_frontend(prefix, sets):
 
 @here
 def test_old_and_new_in_one_process(sets):
-    program = BEGIN + """
+    program = (
+        BEGIN
+        + """
 old, new = adjoin.ops.golden_objects, adjoin.ops.fresh_objects
 x = adjoin.tensor([1.0, 2.0])
 one, two = old.plan(2.0), new.plan(3.0)
@@ -395,6 +399,7 @@ assert adjoin.plugin.unload("fresh_op") == "" or True
 close(a.squash(x), x / (1 + x))
 print("together")
 """
+    )
     path = f"{sets['golden']}:{sets['fresh']}"
     got = run_python(program, ADJOIN_PLUGIN_PATH=path, ADJOIN_FALLBACK="host")
     assert got.returncode == 0 and got.stdout == "together\n", got.stdout + got.stderr
@@ -410,7 +415,9 @@ def test_the_stored_device_conforms(sets):
 @here
 def test_what_its_note_says_is_read_without_loading(sets):
     got = adjoin("ops", "golden_op::squash", ADJOIN_PLUGIN_PATH=sets["golden"])
-    assert got.returncode == 0 and "golden_op::squash(Tensor x, *, float by=1.0) -> Tensor" in got.stdout, got.stdout + got.stderr
+    assert got.returncode == 0 and "golden_op::squash(Tensor x, *, float by=1.0) -> Tensor" in got.stdout, (
+        got.stdout + got.stderr
+    )
 
 
 def test_the_same_bytes_every_time(tmp_path):

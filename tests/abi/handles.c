@@ -1,6 +1,6 @@
-/* tests/abi/handles.c: a device of handles (AJ_DEV_OPAQUE_POINTERS): its pointers are odd small numbers, so whoever
- * computes with one is caught at once. It has copies, one kernel of its own (neg), and handles::look, which tells what
- * a tensor's prefix says. */
+/* tests/abi/handles.c: a device of handles (AJ_DEV_OPAQUE_POINTERS): its pointers are odd small
+ * numbers, so whoever computes with one is caught at once. It has copies, one kernel of its own
+ * (neg), and handles::look, which tells what a tensor's prefix says. */
 #include <adjoin/abi/plugin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,9 @@ static const aj_dispatch* ops;
 
 static aj_status* wrong(const char* who, const void* handle, uint64_t offset, uint64_t bytes) {
   char text[160];
-  int n = snprintf(text, sizeof text, "%s: %llu bytes at %llu of handle %p are not in an allocation", who,
-                   (unsigned long long)bytes, (unsigned long long)offset, handle);
+  int n =
+      snprintf(text, sizeof text, "%s: %llu bytes at %llu of handle %p are not in an allocation",
+               who, (unsigned long long)bytes, (unsigned long long)offset, handle);
   aj_str message = {text, (uint64_t)n};
   return core->status_new(AJ_INTERNAL, AJ_STR_LIT(""), message, NULL, 0);
 }
@@ -47,7 +48,8 @@ static aj_status* mem_alloc(void* self, int32_t dev, uint64_t bytes, uint32_t ki
       *out = (void*)(2 * i + 1);
       return NULL;
     }
-  return core->status_new(AJ_OUT_OF_MEMORY, AJ_STR_LIT(""), AJ_STR_LIT("handles: no room is left"), NULL, 0);
+  return core->status_new(AJ_OUT_OF_MEMORY, AJ_STR_LIT(""), AJ_STR_LIT("handles: no room is left"),
+                          NULL, 0);
 }
 static aj_status* mem_free(void* self, int32_t dev, void* p, uint64_t bytes, uint32_t kind) {
   (void)self, (void)dev, (void)kind;
@@ -63,15 +65,16 @@ static aj_status* copy(void* self, const aj_copy* c) {
   for (uint64_t row = 0; row < c->height; ++row) {
     uint64_t to = c->dst_offset + row * c->dst_pitch, from = c->src_offset + row * c->src_pitch;
     char* dst = ours == kDLCPU ? (char*)c->dst + to : behind(c->dst, to, c->width);
-    const char* src = theirs == kDLCPU ? (const char*)c->src + from : behind(c->src, from, c->width);
+    const char* src =
+        theirs == kDLCPU ? (const char*)c->src + from : behind(c->src, from, c->width);
     if (!dst) return wrong("copy to", c->dst, to, c->width);
     if (!src) return wrong("copy from", c->src, from, c->width);
     memcpy(dst, src, c->width);
   }
   return NULL;
 }
-static aj_status* fill(void* self, int32_t dev, void* p, uint64_t offset, const void* pattern, uint64_t pattern_bytes,
-                       uint64_t bytes, void* stream) {
+static aj_status* fill(void* self, int32_t dev, void* p, uint64_t offset, const void* pattern,
+                       uint64_t pattern_bytes, uint64_t bytes, void* stream) {
   (void)self, (void)dev, (void)stream;
   char* to = behind(p, offset, bytes);
   if (!to) return wrong("fill", p, offset, bytes);
@@ -118,8 +121,12 @@ static aj_status* look(void* self, aj_call* call) {
   (void)self;
   aj_status* bad = core->tensor_storage(x, &handle, &bytes, &offset, &id);
   if (bad) return bad;
-  int64_t facts[FACTS] = {(int64_t)(uintptr_t)x->dl.data, (int64_t)x->dl.byte_offset, x->obj.flags,
-                          (int64_t)(uintptr_t)handle, (int64_t)bytes, (int64_t)offset};
+  int64_t facts[FACTS] = {(int64_t)(uintptr_t)x->dl.data,
+                          (int64_t)x->dl.byte_offset,
+                          x->obj.flags,
+                          (int64_t)(uintptr_t)handle,
+                          (int64_t)bytes,
+                          (int64_t)offset};
   char* to = behind(y->dl.data, y->dl.byte_offset, sizeof facts);
   if (!to) return wrong("look", y->dl.data, y->dl.byte_offset, sizeof facts);
   memcpy(to, facts, sizeof facts);

@@ -172,7 +172,10 @@ _, x = both(4, 6)
 
 def test_a_handle_is_no_address(folder):
     """DLPack has types of devices whose data is a handle; behind any other a consumer would read the handle as an address."""
-    got = run_python(START + CAPSULES + textwrap.dedent("""
+    got = run_python(
+        START
+        + CAPSULES
+        + textwrap.dedent("""
         for f in (lambda: x.__dlpack__(), lambda: shown(x[1:]), lambda: borrowed(x)):
             try:
                 f()
@@ -181,19 +184,31 @@ def test_a_handle_is_no_address(folder):
             else:
                 raise AssertionError("handed out")
         assert adjoin.from_dlpack(x)[1:].cpu().tolist()[0] == [6, 7, 8, 9, 10, 11]  # our own, by no capsule
-        """), ADJOIN_PLUGIN_PATH=folder)
+        """),
+        ADJOIN_PLUGIN_PATH=folder,
+    )
     assert got.returncode == 0, got.stdout + got.stderr
 
 
 @pytest.mark.parametrize("name", ["kDLOpenCL", "kDLVulkan", "kDLMetal", "kDLWebGPU"])
 def test_a_type_of_handles_is_handed_out(name, tmp_path):
-    compile_plugin(tmp_path, (HERE / "handles.c").read_text(), name="handles", flags=["-std=c11", "-Werror", f"-DDLPACK_TYPE={name}"])
+    compile_plugin(
+        tmp_path,
+        (HERE / "handles.c").read_text(),
+        name="handles",
+        flags=["-std=c11", "-Werror", f"-DDLPACK_TYPE={name}"],
+    )
     number = {"kDLOpenCL": 4, "kDLVulkan": 7, "kDLMetal": 8, "kDLWebGPU": 15}[name]
-    got = run_python(START + CAPSULES + textwrap.dedent(f"""
+    got = run_python(
+        START
+        + CAPSULES
+        + textwrap.dedent(f"""
         assert x.data_ptr() % 2 == 1
         for f in (shown, borrowed):
             assert f(x) == (x.data_ptr(), {number}, 0) and f(x[2:, 3:]) == (x.data_ptr(), {number}, 60), (f(x), f(x[2:, 3:]))
-        """), ADJOIN_PLUGIN_PATH=tmp_path)
+        """),
+        ADJOIN_PLUGIN_PATH=tmp_path,
+    )
     assert got.returncode == 0, got.stdout + got.stderr
 
 

@@ -92,7 +92,9 @@ FAIL = 'return complain(env->core, AJ_UNAVAILABLE, "out of fuel");'
 
 
 def test_init_that_fails_half_way_leaves_nothing(tmp_path, host):
-    half = build_plugin(tmp_path / "half", "half", extra=TWICE, init=DEFINE_TWICE + "if (bad) return bad;" + FAIL, provides="ops:acme")
+    half = build_plugin(
+        tmp_path / "half", "half", extra=TWICE, init=DEFINE_TWICE + "if (bad) return bad;" + FAIL, provides="ops:acme"
+    )
     good = build_plugin(tmp_path / "good", "good", extra=TWICE, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
     got = host("load", half, "find", "acme::twice", "load", good, "call", "acme::twice").stdout.splitlines()
     assert got[0].startswith("error 14: ") and got[0].endswith(": out of fuel") and str(half) in got[0]

@@ -1,5 +1,5 @@
-// tests/abi/junk.cpp: functions of the tables given what they cannot take, texts of no length that there is among it; each answer is
-// printed. A crash here is a fault of the core's.
+// tests/abi/junk.cpp: functions of the tables given what they cannot take, texts of no length that
+// there is among it; each answer is printed. A crash here is a fault of the core's.
 #include <adjoin/abi/plugin.h>
 
 #include <cstdio>
@@ -74,7 +74,9 @@ AJ_PLUGIN_INIT {
   say("function", core->function_new(nullptr, nullptr, nullptr, &o));
   say("dtype", core->dtype_register(text(""), 8, AJ_CLASS_OPAQUE, &dtype));
   say("generator", core->generator_new({DLDeviceType(4242), 0}, &o));
-  say("fallback", ops->def_fallback(env->registrar, text("autograd"), [](void*, aj_call*) -> aj_status* { return nullptr; }, nullptr));
+  say("fallback", ops->def_fallback(
+                      env->registrar, text("autograd"),
+                      [](void*, aj_call*) -> aj_status* { return nullptr; }, nullptr));
   std::printf("mask: %d\n", int(ops->key_mask(endless)));
   std::printf("services: %u %d\n", services->count(endless), int(services->chosen(endless).len));
   aj_service_def d{};

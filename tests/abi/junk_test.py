@@ -8,7 +8,14 @@ from abi_tools import HERE, compile_plugin, run_python
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     folder = tmp_path_factory.mktemp("junk")
-    compile_plugin(folder, (HERE / "junk.cpp").read_text(), name="junk", compiler="g++", suffix=".cpp", flags=["-std=c++20", "-Werror"])
+    compile_plugin(
+        folder,
+        (HERE / "junk.cpp").read_text(),
+        name="junk",
+        compiler="g++",
+        suffix=".cpp",
+        flags=["-std=c++20", "-Werror"],
+    )
     got = run_python(
         """
 import glob, os, adjoin

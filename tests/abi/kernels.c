@@ -1,4 +1,5 @@
-/* tests/abi/kernels.c: kernels that break their promises, decline, loop; a device of host memory that has not even copy_. */
+/* tests/abi/kernels.c: kernels that break their promises, decline, loop; a device of host memory
+ * that has not even copy_. */
 #include <adjoin/abi/capi.h>
 #include <adjoin/abi/core.h>
 #include <adjoin/abi/device.h>
@@ -40,11 +41,15 @@ static aj_status* calls_itself(void* self, aj_call* call) {
   (void)self;
   return ops->call(call->op, call->args, call->nargs, call->rets, call->nrets);
 }
-static aj_status* broken(void* self, aj_call* call) { return (void)self, (void)call, fail(AJ_INTERNAL, "broken half way"); }
+static aj_status* broken(void* self, aj_call* call) {
+  return (void)self, (void)call, fail(AJ_INTERNAL, "broken half way");
+}
 static aj_status* misused(void* self, aj_call* call) {
   return (void)self, (void)call, fail(AJ_INVALID_ARGUMENT, "misused: the number must be odd");
 }
-static aj_status* no_utf8(void* self, aj_call* call) { return (void)self, (void)call, fail(AJ_INTERNAL, "caf\xe9"); }
+static aj_status* no_utf8(void* self, aj_call* call) {
+  return (void)self, (void)call, fail(AJ_INTERNAL, "caf\xe9");
+}
 static aj_status* polls(void* self, aj_call* call) {
   (void)self, (void)call;
   for (int i = 0; i < 2000; ++i) {
@@ -53,8 +58,12 @@ static aj_status* polls(void* self, aj_call* call) {
   }
   return NULL;
 }
-static aj_status* sleeps(void* self, aj_call* call) { return (void)self, (void)call, usleep(1500000), NULL; }
-static aj_status* declines(void* self, aj_call* call) { return (void)self, (void)call, fail(AJ_UNIMPLEMENTED, "not for me"); }
+static aj_status* sleeps(void* self, aj_call* call) {
+  return (void)self, (void)call, usleep(1500000), NULL;
+}
+static aj_status* declines(void* self, aj_call* call) {
+  return (void)self, (void)call, fail(AJ_UNIMPLEMENTED, "not for me");
+}
 static float value;
 static aj_status* fills(void* self, aj_call* call) {
   float* out = call->plan ? call->plan->ops[0].data : call->rets[0].v.tensor->dl.data;
@@ -76,7 +85,7 @@ static int32_t flat_only(void* self, const aj_call* call) {
 static aj_status* count(void* self, int32_t* out) { return (void)self, *out = 1, NULL; }
 static aj_status* stuck(void* self, int32_t dev, void* stream) {
   (void)self, (void)dev, (void)stream;
-  for (unsigned left = 20; left;) left = sleep(left);  /* not even a signal wakes it */
+  for (unsigned left = 20; left;) left = sleep(left); /* not even a signal wakes it */
   return NULL;
 }
 static aj_status* never_done(void* self, int32_t dev, void* at, int32_t* done) {
@@ -92,10 +101,12 @@ static aj_status* event_new(void* self, int32_t dev, uint32_t flags, void** out)
 static aj_status* event_record(void* self, int32_t dev, void* event, void* stream) {
   return (void)self, (void)dev, (void)event, (void)stream, NULL;
 }
-static aj_status* event_free(void* self, int32_t dev, void* event) { return (void)self, (void)dev, (void)event, NULL; }
+static aj_status* event_free(void* self, int32_t dev, void* event) {
+  return (void)self, (void)dev, (void)event, NULL;
+}
 
-static aj_status* def_op(const aj_plugin_env* env, const char* schema, const char* kind, uint32_t flags,
-                         aj_status* (*infer)(void*, aj_call*), aj_kernel_fn body) {
+static aj_status* def_op(const aj_plugin_env* env, const char* schema, const char* kind,
+                         uint32_t flags, aj_status* (*infer)(void*, aj_call*), aj_kernel_fn body) {
   aj_op_def d;
   memset(&d, 0, sizeof d);
   d.struct_size = sizeof d;
@@ -106,8 +117,9 @@ static aj_status* def_op(const aj_plugin_env* env, const char* schema, const cha
   d.body = body;
   return ops->def_op(env->registrar, &d);
 }
-static aj_status* def_kernel(const aj_plugin_env* env, const char* op, const char* key, aj_kernel_fn fn, float* self,
-                             int32_t priority, uint32_t flags, int32_t (*can_run)(void*, const aj_call*)) {
+static aj_status* def_kernel(const aj_plugin_env* env, const char* op, const char* key,
+                             aj_kernel_fn fn, float* self, int32_t priority, uint32_t flags,
+                             int32_t (*can_run)(void*, const aj_call*)) {
   aj_kernel_def k;
   memset(&k, 0, sizeof k);
   k.struct_size = sizeof k;
@@ -121,8 +133,12 @@ static aj_status* def_kernel(const aj_plugin_env* env, const char* op, const cha
   return ops->def_kernel(env->registrar, &k);
 }
 
-#define TRY(x) do { aj_status* bad = (x); if (bad) return bad; } while (0)
-#define UNARY(name, infer, flags, fn) \
+#define TRY(x)            \
+  do {                    \
+    aj_status* bad = (x); \
+    if (bad) return bad;  \
+  } while (0)
+#define UNARY(name, infer, flags, fn)                                                   \
   TRY(def_op(env, "vega::" name "(Tensor x) -> Tensor", "custom", flags, infer, NULL)); \
   TRY(def_kernel(env, "vega::" name, "cpu", fn, NULL, 0, 0, NULL))
 
@@ -150,7 +166,8 @@ AJ_PLUGIN_INIT {
   TRY(def_op(env, "vega::to_body(Tensor x) -> Tensor", "custom", 0, NULL, twice));
   TRY(def_kernel(env, "vega::to_body", "cpu", declines, NULL, 9, 0, NULL));
   TRY(def_op(env, "vega::pointwise(Tensor x, Operand y) -> Tensor", "binary", 0, NULL, NULL));
-  TRY(def_kernel(env, "vega::pointwise", "cpu", fills, &one, 9, AJ_KERNEL_CALL_DEPENDENT, flat_only));
+  TRY(def_kernel(env, "vega::pointwise", "cpu", fills, &one, 9, AJ_KERNEL_CALL_DEPENDENT,
+                 flat_only));
   TRY(def_kernel(env, "vega::pointwise", "cpu", fills, &two, 1, 0, NULL));
   TRY(def_op(env, "vega::flat(Tensor x, Operand y) -> Tensor", "binary", 0, NULL, NULL));
   TRY(def_kernel(env, "vega::flat", "cpu", fills, &one, 9, AJ_KERNEL_CALL_DEPENDENT, flat_only));

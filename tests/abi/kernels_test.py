@@ -129,9 +129,14 @@ def test_who_waits_can_be_interrupted(vega, what):
     assert time.monotonic() - began < 5
     assert "KeyboardInterrupt" in err, err
     if what == "a kernel that asks":
-        assert "adjoin: vega::polls: plugin 'vega' on cpu: its kernel has been running for 0 s and has not come back yet" in err
+        assert (
+            "adjoin: vega::polls: plugin 'vega' on cpu: its kernel has been running for 0 s and has not come back yet"
+            in err
+        )
     if what == "a device":
-        assert "adjoin: lyra: plugin 'vega': what is queued there has been waited for for 0 s and is not done yet" in err
+        assert (
+            "adjoin: lyra: plugin 'vega': what is queued there has been waited for for 0 s and is not done yet" in err
+        )
 
 
 def test_a_kernel_that_takes_long_is_named_once(vega):

@@ -1,6 +1,7 @@
-/* tests/abi/lent.c: what a kernel at a functionality key does with a tensor that it is to write. Compiled twice: as a plugin
- * whose keys "lent" (with a fallback) and "bare" (without) have one kernel for each manner, and (HOST) as the program that
- * calls them in every form, with the references counted. */
+/* tests/abi/lent.c: what a kernel at a functionality key does with a tensor that it is to write.
+ * Compiled twice: as a plugin whose keys "lent" (with a fallback) and "bare" (without) have one
+ * kernel for each manner, and (HOST) as the program that calls them in every form, with the
+ * references counted. */
 #include <adjoin/abi/capi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +27,12 @@ static aj_value of(aj_tensor* t) {
 }
 
 #ifndef HOST
-AJ_PLUGIN_NOTE("lent", "0.1.0", "", "Apache-2.0", "key:lent;key:bare;key:over;key:high;ops:lent", "");
+AJ_PLUGIN_NOTE("lent", "0.1.0", "", "Apache-2.0", "key:lent;key:bare;key:over;key:high;ops:lent",
+               "");
 
-static aj_status* fail(int32_t code, const char* what) { return core->status_new(code, text(""), text(what), NULL, 0); }
+static aj_status* fail(int32_t code, const char* what) {
+  return core->status_new(code, text(""), text(what), NULL, 0);
+}
 static aj_status* pass(void* self, aj_call* call) {
   (void)self;
   return ops->redispatch(call->op, call->keys, call->args, call->nargs, call->rets, call->nrets);
@@ -36,7 +40,8 @@ static aj_status* pass(void* self, aj_call* call) {
 /* What it finds must be what op.h says: nothing, or a tensor that is lent. */
 static aj_status* look(const aj_call* call) {
   for (uint32_t i = 0; i < call->nrets; i++)
-    if (call->rets[i].tag == AJ_TENSOR ? call->rets[i].aux != AJ_VALUE_LENT : call->rets[i].tag != AJ_NONE)
+    if (call->rets[i].tag == AJ_TENSOR ? call->rets[i].aux != AJ_VALUE_LENT
+                                       : call->rets[i].tag != AJ_NONE)
       return fail(AJ_INTERNAL, "the slot is neither empty nor lent");
   return NULL;
 }
@@ -44,7 +49,8 @@ static aj_status* fresh(const aj_call* call, float value, aj_tensor** out) { /* 
   DLTensor like = call->args[0].v.tensor->dl;
   like.strides = NULL;
   aj_status* bad = core->tensor_empty(&like, 0, out);
-  for (int64_t i = 0; !bad && i < core->tensor_numel(*out); i++) ((float*)(*out)->dl.data)[i] = value;
+  for (int64_t i = 0; !bad && i < core->tensor_numel(*out); i++)
+    ((float*)(*out)->dl.data)[i] = value;
   return bad;
 }
 /* Writes 41 and leaves it; makes a tensor where none is given. */
@@ -88,7 +94,8 @@ static aj_status* declines(void* self, aj_call* call) {
   (void)self;
   return bad ? bad : fail(AJ_UNIMPLEMENTED, "not by this one");
 }
-static aj_status* declines_late(void* self, aj_call* call) { /* its own tensor stands in the slot already */
+static aj_status* declines_late(void* self,
+                                aj_call* call) { /* its own tensor stands in the slot already */
   aj_tensor* t;
   aj_status* bad = fresh(call, 99, &t);
   (void)self;
@@ -108,7 +115,8 @@ static aj_status* fails(void* self, aj_call* call) {
   (void)self, (void)call;
   return fail(AJ_INTERNAL, "broken at once");
 }
-static aj_status* empties(void* self, aj_call* call) { /* takes the tensor out of the slot and gives nothing */
+static aj_status* empties(void* self,
+                          aj_call* call) { /* takes the tensor out of the slot and gives nothing */
   (void)self;
   call->rets[0] = none();
   return NULL;
@@ -130,7 +138,8 @@ static aj_status* passes_wrong(void* self, aj_call* call) {
   args[1].v.str = "?";
   return ops->redispatch(call->op, call->keys, args, 2, call->rets, 1);
 }
-static aj_status* passes_other_shape(void* self, aj_call* call) { /* the result no longer fits the tensor given */
+static aj_status* passes_other_shape(
+    void* self, aj_call* call) { /* the result no longer fits the tensor given */
   aj_value dims[3], ret = none(), arg;
   (void)self;
   dims[0] = call->args[0];
@@ -181,7 +190,8 @@ static aj_status* two(void* self, aj_call* call) {
   return NULL;
 }
 
-static aj_status* other(void* self, aj_call* call) { /* a new tensor, where the first argument is written */
+static aj_status* other(void* self,
+                        aj_call* call) { /* a new tensor, where the first argument is written */
   aj_tensor* t;
   aj_status* bad = fresh(call, 17, &t);
   (void)self;
@@ -193,9 +203,12 @@ static int32_t never(void* self, const aj_call* call) { return (void)self, (void
 static const struct {
   const char* op;
   aj_kernel_fn fn;
-} kernels[] = {{"neg", leaves}, {"abs", passes}, {"exp", replaces}, {"tanh", retains}, {"sin", declines}, {"cos", declines_late},
-               {"sqrt", fails_late}, {"square", fails}, {"sign", empties}, {"floor", numbers}, {"ceil", passes_wrong},
-               {"round", passes_other_shape}, {"trunc", calls}, {"expm1", resets}, {"arctan", resets}, {"max.dim", two}, {"zero_", passes}, {"fill_", other}};
+} kernels[] = {{"neg", leaves},      {"abs", passes},        {"exp", replaces},
+               {"tanh", retains},    {"sin", declines},      {"cos", declines_late},
+               {"sqrt", fails_late}, {"square", fails},      {"sign", empties},
+               {"floor", numbers},   {"ceil", passes_wrong}, {"round", passes_other_shape},
+               {"trunc", calls},     {"expm1", resets},      {"arctan", resets},
+               {"max.dim", two},     {"zero_", passes},      {"fill_", other}};
 
 AJ_PLUGIN_INIT {
   static const char* const keys[] = {"lent", "bare", "high"}; /* the last one above the tape */
@@ -204,7 +217,8 @@ AJ_PLUGIN_INIT {
   ops = (const aj_dispatch*)env->query("aj.op", 1);
   aj_status* bad = NULL;
   for (int i = 0; i < 3 && !bad; i++) {
-    bad = ops->def_key(env->registrar, text(keys[i]), i < 2 ? AJ_KEY_BELOW_AUTOGRAD : AJ_KEY_ABOVE_AUTOGRAD, &mask);
+    bad = ops->def_key(env->registrar, text(keys[i]),
+                       i < 2 ? AJ_KEY_BELOW_AUTOGRAD : AJ_KEY_ABOVE_AUTOGRAD, &mask);
     if (!bad && i == 0) bad = ops->def_fallback(env->registrar, text(keys[i]), pass, NULL);
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels && !bad; k++) {
       aj_kernel_def d;
@@ -217,7 +231,8 @@ AJ_PLUGIN_INIT {
       bad = ops->def_kernel(env->registrar, &d);
     }
   }
-  /* An op that only the keys serve: by one candidate that does not want to be asked, and one that declines. */
+  /* An op that only the keys serve: by one candidate that does not want to be asked, and one that
+   * declines. */
   aj_op_def op;
   aj_kernel_def d;
   memset(&op, 0, sizeof op);
@@ -235,7 +250,8 @@ AJ_PLUGIN_INIT {
     d.can_run = i % 2 ? never : NULL;
     bad = ops->def_kernel(env->registrar, &d);
   }
-  /* Above the tape, around the others: the slot passes through two hands; and the same kernels there. */
+  /* Above the tape, around the others: the slot passes through two hands; and the same kernels
+   * there. */
   if (!bad) bad = ops->def_key(env->registrar, text("over"), AJ_KEY_ABOVE_AUTOGRAD, &mask);
   if (!bad) bad = ops->def_fallback(env->registrar, text("over"), passes, NULL);
   return bad;
@@ -253,9 +269,11 @@ static aj_tensor* make(void) {
 }
 static void print(const aj_tensor* t) {
   for (int64_t i = 0; i < core->tensor_numel(t); i++)
-    t->dl.dtype.code == kDLInt ? printf(" %lld", (long long)((int64_t*)t->dl.data)[i]) : printf(" %.3f", (double)((float*)t->dl.data)[i]);
+    t->dl.dtype.code == kDLInt ? printf(" %lld", (long long)((int64_t*)t->dl.data)[i])
+                               : printf(" %.3f", (double)((float*)t->dl.data)[i]);
 }
-/* One call in one form; the result is checked for its tag, its aux, and who owns what afterwards. */
+/* One call in one form; the result is checked for its tag, its aux, and who owns what afterwards.
+ */
 static void one(const char* name, const char* form, int second) {
   const aj_op* op = ops->find_op(text(name));
   aj_tensor *x = make(), *out = make();
@@ -273,13 +291,17 @@ static void one(const char* name, const char* form, int second) {
     printf(" error %d %.*s", core->status_code(bad), (int)m.len, m.data);
     core->status_free(bad);
   } else {
-    if (ret.tag != AJ_TENSOR || ret.aux) printf(" BROKEN tag %d aux %u", ret.tag, ret.aux);
+    if (ret.tag != AJ_TENSOR || ret.aux)
+      printf(" BROKEN tag %d aux %u", ret.tag, ret.aux);
     else {
       print(ret.v.tensor);
       if (form[0] != 'n' && ret.v.tensor != target) printf(" BROKEN another tensor");
-      uint64_t writes = strcmp(name, "arctan") ? 1 : 2; /* a body's result is copied: by a call that counts as well */
+      uint64_t writes = strcmp(name, "arctan")
+                            ? 1
+                            : 2; /* a body's result is copied: by a call that counts as well */
       if (form[0] != 'n' && core->tensor_version(target) != version + writes)
-        printf(" BROKEN version %llu", (unsigned long long)(core->tensor_version(target) - version));
+        printf(" BROKEN version %llu",
+               (unsigned long long)(core->tensor_version(target) - version));
       core->release(ret.v.tensor);
     }
   }
@@ -316,7 +338,8 @@ static void pair(void) {
   } else {
     print(values);
     print(places);
-    if (rets[0].v.tensor != values || rets[1].v.tensor != places || rets[0].aux || rets[1].aux) printf(" BROKEN slots");
+    if (rets[0].v.tensor != values || rets[1].v.tensor != places || rets[0].aux || rets[1].aux)
+      printf(" BROKEN slots");
     core->release(rets[0].v.tensor);
     core->release(rets[1].v.tensor);
   }
@@ -329,8 +352,9 @@ static void pair(void) {
 }
 
 int main(int argc, char** argv) {
-  static const char* const names[] = {"neg", "abs", "exp", "tanh", "sin", "cos", "sqrt", "square", "sign", "floor", "ceil", "round",
-                                      "trunc", "expm1", "arctan", "lent::only"};
+  static const char* const names[] = {"neg",   "abs",    "exp",    "tanh",      "sin",  "cos",
+                                      "sqrt",  "square", "sign",   "floor",     "ceil", "round",
+                                      "trunc", "expm1",  "arctan", "lent::only"};
   static const char* const forms[] = {"new", "out", "in place"};
   uint64_t include, exclude;
   core = (const aj_core*)aj_get_interface("aj.core", 1);

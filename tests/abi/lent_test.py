@@ -70,7 +70,14 @@ def test_two_keys_with_kernels(lent):
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="NOT TESTED: valgrind is not installed")
 @pytest.mark.skipif(bool(HOST_FLAGS), reason="a sanitizer looks already")
 def test_no_reference_is_lost_or_counted_twice(lent):
-    words = ["valgrind", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite", "--trace-children=no", "-q"]
+    words = [
+        "valgrind",
+        "--error-exitcode=9",
+        "--leak-check=full",
+        "--errors-for-leak-kinds=definite",
+        "--trace-children=no",
+        "-q",
+    ]
     assert lent("over", "lent", before=words) == sorted(WANT)
 
 

@@ -151,7 +151,8 @@ static void services_and_devices(void) {
   d.struct_size = sizeof d;
   need("device_find", core->device_find(text("zoo"), &type));
   need("disable", plugins->disable(text("zoo")));
-  want("gone", told("find", core->device_find(text("zoo"), &n)) && told("count", core->device_count(type, &n)));
+  want("gone", told("find", core->device_find(text("zoo"), &n)) &&
+                   told("count", core->device_count(type, &n)));
   want("no tensor", !tensor("zoo"));
   DLDevice device = {type, 0};
   want("gone", told("generator", core->generator_default(device, &g)));

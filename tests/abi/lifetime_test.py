@@ -90,7 +90,9 @@ def test_a_file_that_takes_an_installed_plugins_name(tmp_path, host):
 
 
 def test_why_an_op_is_not_there(tmp_path):
-    build_plugin(tmp_path, "sick", init='return complain(env->core, AJ_UNAVAILABLE, "no licence");', provides="ops:sick")
+    build_plugin(
+        tmp_path, "sick", init='return complain(env->core, AJ_UNAVAILABLE, "no licence");', provides="ops:sick"
+    )
     program = "import adjoin\ntry:\n    adjoin.ops.sick.heal\nexcept AttributeError as e:\n    print(e)"
     done = run(sys.executable, "-c", program, ADJOIN_PLUGIN_PATH=tmp_path)
     assert "no op named 'sick" in done.stdout and "plugin sick 0.1" in done.stdout and "no licence" in done.stdout, done

@@ -120,7 +120,9 @@ def test_the_golden_plugins_on_the_newer_libadjoin(part, prefixes, tmp_path):
     """Stored binaries of the candidate (golden_test.py) and a libadjoin whose structs have grown."""
     shutil.copytree(golden_test.golden.BIN, tmp_path / "golden")
     (tmp_path / "golden").chmod(0o755)
-    got = golden_test.use({"golden": tmp_path / "golden"}, "golden", part, PYTHONPATH=prefixes["next"] / "lib/adjoin/python")
+    got = golden_test.use(
+        {"golden": tmp_path / "golden"}, "golden", part, PYTHONPATH=prefixes["next"] / "lib/adjoin/python"
+    )
     assert got.returncode == 0 and got.stdout.endswith("used three times\n"), got.stdout + got.stderr
     key = tmp_path / "golden/libaj_golden_key.so"
     told = run(tmp_path / "golden/golden_frontend", prefixes["next"] / "lib/libadjoin.so", key, "golden_key")

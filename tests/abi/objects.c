@@ -1,4 +1,5 @@
-/* tests/abi/objects.c: ops whose arguments and results are objects of a registered type, functions and streams. */
+/* tests/abi/objects.c: ops whose arguments and results are objects of a registered type, functions
+ * and streams. */
 #include <adjoin/abi/plugin.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,8 @@ static aj_status* run_plan(void* self, aj_call* call) {
   memset(args, 0, sizeof args);
   args[0] = call->args[0];
   args[1].tag = AJ_INT;
-  args[1].v.i = call->args[1].tag == AJ_NONE ? 1 : *(int64_t*)core->object_payload(call->args[1].v.object);
+  args[1].v.i =
+      call->args[1].tag == AJ_NONE ? 1 : *(int64_t*)core->object_payload(call->args[1].v.object);
   return ops->call(ops->find_op(AJ_STR_LIT("mul")), args, 2, call->rets, 1);
 }
 /* f(x, 3, "three"), whatever it gives. */
@@ -74,7 +76,9 @@ static aj_status* apply_all(void* self, aj_call* call) {
 static aj_status* twice(void* self, const aj_value* args, uint32_t nargs, aj_value* ret) {
   aj_value both[2];
   (void)self;
-  if (nargs != 1) return core->status_new(AJ_INVALID_ARGUMENT, AJ_STR_LIT(""), AJ_STR_LIT("twice takes one"), NULL, 0);
+  if (nargs != 1)
+    return core->status_new(AJ_INVALID_ARGUMENT, AJ_STR_LIT(""), AJ_STR_LIT("twice takes one"),
+                            NULL, 0);
   both[0] = both[1] = args[0];
   return ops->call(ops->find_op(AJ_STR_LIT("add")), both, 2, ret, 1);
 }
@@ -101,7 +105,8 @@ static aj_status* stream_device(void* self, aj_call* call) {
 static aj_status* make_stream(void* self, aj_call* call) {
   (void)self;
   call->rets[0].tag = AJ_STREAM;
-  aj_status* bad = core->stream_new(call->args[0].v.tensor->dl.device, NULL, &call->rets[0].v.object);
+  aj_status* bad =
+      core->stream_new(call->args[0].v.tensor->dl.device, NULL, &call->rets[0].v.object);
   if (bad) call->rets[0].tag = AJ_NONE;
   return bad;
 }
@@ -114,7 +119,8 @@ static aj_status* named(void* self, aj_call* call) {
   return ops->call(ops->find_op(AJ_STR_LIT("to")), args, 2, call->rets, 1);
 }
 
-static aj_status* define(const aj_plugin_env* env, const char* schema, const char* name, aj_kernel_fn fn) {
+static aj_status* define(const aj_plugin_env* env, const char* schema, const char* name,
+                         aj_kernel_fn fn) {
   aj_op_def op;
   aj_kernel_def kernel;
   memset(&op, 0, sizeof op);
@@ -135,8 +141,10 @@ static aj_status* define(const aj_plugin_env* env, const char* schema, const cha
 AJ_PLUGIN_INIT {
   core = env->core;
   ops = (const aj_dispatch*)env->query("aj.op", 1);
-  aj_status* bad = core->type_register(AJ_STR_LIT("acme::plan"), sizeof(int64_t), plan_dies, &plan_type);
-  if (!bad) bad = core->type_register(AJ_STR_LIT("acme::other"), sizeof(int64_t), NULL, &other_type);
+  aj_status* bad =
+      core->type_register(AJ_STR_LIT("acme::plan"), sizeof(int64_t), plan_dies, &plan_type);
+  if (!bad)
+    bad = core->type_register(AJ_STR_LIT("acme::other"), sizeof(int64_t), NULL, &other_type);
 #define OP(name, rest, fn) \
   if (!bad) bad = define(env, "acme::" name rest, "acme::" name, fn)
   OP("make_plan", "(Tensor like, int by=2) -> Object<acme::plan>", make_plan);

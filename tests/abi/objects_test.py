@@ -175,7 +175,11 @@ def test_schemas(schema, tmp_path, host):
       if (!bad) bad = env->core->type_register(plan, 8, NULL, &type);
       return bad ? bad : env->core->type_register(deep, 8, NULL, &type);"""
     got = host("load", build_plugin(tmp_path, init=init)).stdout
-    assert (got == "ok load\n") if not SCHEMAS[schema] else (SCHEMAS[schema] in got and got.startswith("error ") and "acme" in got), got
+    assert (
+        (got == "ok load\n")
+        if not SCHEMAS[schema]
+        else (SCHEMAS[schema] in got and got.startswith("error ") and "acme" in got)
+    ), got
 
 
 BINDER = r"""

@@ -4,7 +4,9 @@ import pytest
 
 from abi_tools import DEFINE_TWICE, TWICE, build_plugin, run_python
 
-NAMED = 'AJ_PLUGIN_OPS("acme::twice(Tensor input) -> Tensor\\n" "acme::other.dim(Tensor input, dim dim) -> Tensor\\n");\n'
+NAMED = (
+    'AJ_PLUGIN_OPS("acme::twice(Tensor input) -> Tensor\\n" "acme::other.dim(Tensor input, dim dim) -> Tensor\\n");\n'
+)
 INIT = DEFINE_TWICE + "\n  return bad;\n"
 
 

@@ -1,5 +1,5 @@
-/* tests/abi/profile.c: a plugin in C99 over abi/profile.h: it writes events down, counts them, and makes labels, for
- * profile_test.py. */
+/* tests/abi/profile.c: a plugin in C99 over abi/profile.h: it writes events down, counts them, and
+ * makes labels, for profile_test.py. */
 #include <adjoin/abi/plugin.h>
 #include <adjoin/abi/profile.h>
 #include <pthread.h>
@@ -21,7 +21,8 @@ static aj_str text(const char* s) {
   return t;
 }
 
-/* A listener that writes events down: a line each. One lock: events come from several threads at once. */
+/* A listener that writes events down: a line each. One lock: events come from several threads at
+ * once. */
 typedef struct notebook {
   aj_object* listening;
   pthread_mutex_t lock;
@@ -34,11 +35,14 @@ static notebook books[SLOTS];
 static void write_down(void* self, const aj_event* e) {
   notebook* b = (notebook*)self;
   char line[512];
-  int n = snprintf(line, sizeof line, "%u\t%llu\t%llu\t%.*s\t%.*s\t%d\t%d\t%d\t%u\t%u\t%llu\t%llu\t%lld\t%llu\t%llu\t%d\n", e->kind,
-                   (unsigned long long)e->id, (unsigned long long)e->parent, (int)e->name.len, e->name.data, (int)e->provider.len,
-                   e->provider.data, (int)e->device.device_type, (int)e->device.device_id, e->stream != 0, e->thread, e->line,
-                   (unsigned long long)e->begin_ns, (unsigned long long)e->end_ns, (long long)e->bytes, (unsigned long long)e->in_use,
-                   (unsigned long long)(uintptr_t)e->data, e->code);
+  int n =
+      snprintf(line, sizeof line,
+               "%u\t%llu\t%llu\t%.*s\t%.*s\t%d\t%d\t%d\t%u\t%u\t%llu\t%llu\t%lld\t%llu\t%llu\t%d\n",
+               e->kind, (unsigned long long)e->id, (unsigned long long)e->parent, (int)e->name.len,
+               e->name.data, (int)e->provider.len, e->provider.data, (int)e->device.device_type,
+               (int)e->device.device_id, e->stream != 0, e->thread, e->line,
+               (unsigned long long)e->begin_ns, (unsigned long long)e->end_ns, (long long)e->bytes,
+               (unsigned long long)e->in_use, (unsigned long long)(uintptr_t)e->data, e->code);
   pthread_mutex_lock(&b->lock);
   if (e->struct_size >= sizeof *e && b->used + (size_t)n < TEXT) {
     memcpy(b->text + b->used, line, (size_t)n);
@@ -46,9 +50,12 @@ static void write_down(void* self, const aj_event* e) {
   }
   pthread_mutex_unlock(&b->lock);
 }
-static void forget(void* self) { __atomic_fetch_add(&((notebook*)self)->dropped, 1, __ATOMIC_RELAXED); }
+static void forget(void* self) {
+  __atomic_fetch_add(&((notebook*)self)->dropped, 1, __ATOMIC_RELAXED);
+}
 
-/* A listener that counts in memory of the program: words of events, of drops, and one that asks it to let go. */
+/* A listener that counts in memory of the program: words of events, of drops, and one that asks it
+ * to let go. */
 typedef struct counter {
   int64_t* words;
   aj_object* listening;
@@ -88,7 +95,8 @@ static aj_status* start(void* self, aj_call* call) {
   int i = 0;
   (void)self;
   while (i < SLOTS && books[i].listening) i++;
-  if (i == SLOTS) return core->status_new(AJ_OUT_OF_RANGE, text(""), text("no notebook is left"), "", 0);
+  if (i == SLOTS)
+    return core->status_new(AJ_OUT_OF_RANGE, text(""), text("no notebook is left"), "", 0);
   notebook* b = &books[i];
   if (!b->text) {
     b->text = (char*)malloc(TEXT);
@@ -151,7 +159,10 @@ static aj_status* wrong(void* self, aj_call* call) {
   (void)self;
   memset(&l, 0, sizeof l);
   l.struct_size = n == 0 ? 0 : n == 1 ? AJ_END_OF(aj_listener, event) : sizeof l;
-  l.kinds = n == 2 ? 0 : n == 3 ? 1u << 4 | AJ_EVENT_CALL : n == 4 ? (uint64_t)1 << 63 : AJ_EVENT_CALL;
+  l.kinds = n == 2   ? 0
+            : n == 3 ? 1u << 4 | AJ_EVENT_CALL
+            : n == 4 ? (uint64_t)1 << 63
+                     : AJ_EVENT_CALL;
   l.flags = n == 5 ? 1u << 1 : n == 6 ? 1u << 16 : 0;
   l.event = n == 7 ? 0 : write_down;
   l.self = &books[0];
@@ -203,7 +214,8 @@ AJ_PLUGIN_INIT {
   ops = (const aj_dispatch*)env->query("aj.op", 1);
   profile = (const aj_profile*)env->query("x.profile", 1);
   if (!profile || !AJ_HAS_FN(profile, aj_profile, now_ns))
-    return core->status_new(AJ_UNIMPLEMENTED, text(""), text("listen: libadjoin has no x.profile"), "", 0);
+    return core->status_new(AJ_UNIMPLEMENTED, text(""), text("listen: libadjoin has no x.profile"),
+                            "", 0);
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
     aj_status* bad = op(env, all[i].schema, all[i].body);
     if (bad) return bad;

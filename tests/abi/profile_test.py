@@ -67,7 +67,9 @@ def test_check(plugin):
 
 
 def test_calls_of_forward_and_backward(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 a, b = (adjoin.ones(3, 3).requires_grad_() for _ in range(2))
 with heard(CALL) as told:
     loss = (a @ b + a).sum()
@@ -83,11 +85,14 @@ assert all(e.thread == threading.get_native_id() and 0 < e.begin <= e.end <= now
 assert any(e.provider == "cpu" for e in told)
 (a + b).sum()
 assert not events(told.book)
-""")
+""",
+    )
 
 
 def test_a_call_in_another_is_its_part(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x, w = adjoin.ones(4, 8), adjoin.ones(5, 8)
 with heard(CALL | KERNEL) as told:
     adjoin.nn.functional.linear(x, w)
@@ -104,11 +109,14 @@ for e in told:
 outermost = [e.name for e in told if not e.parent]
 assert outermost == ["nn::linear" if "nn::linear" in outermost else "linear", "logsumexp"], outermost
 assert sum(e.kind == KERNEL for e in told) >= 2
-""")
+""",
+    )
 
 
 def test_a_kernel_in_parts_on_several_threads(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 adjoin.set_num_threads(2)
 x = adjoin.ones(1 << 22)
 x.exp()
@@ -123,11 +131,14 @@ for _ in range(400):  # until both threads took part
         break
 else:
     raise AssertionError("one thread did it all")
-""")
+""",
+    )
 
 
 def test_two_threads_at_once(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = adjoin.ones(16)
 threads, ready = {}, threading.Barrier(2)
 def work(name):
@@ -141,12 +152,17 @@ with heard(CALL) as told:
     for t in both: t.join()
 counts = collections.Counter((e.name, e.thread, e.parent) for e in told)
 assert counts == {(name, threads[name], 0): 1000 for name in threads}, counts
-""")
+""",
+    )
 
 
-@pytest.mark.skipif(not (PLUGINDIR / "libaj_emulated.so").exists(), reason="NOT TESTED: no plugin with streams was built")
+@pytest.mark.skipif(
+    not (PLUGINDIR / "libaj_emulated.so").exists(), reason="NOT TESTED: no plugin with streams was built"
+)
 def test_the_stream_of_a_device(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x, other = adjoin.ones(3000, device="emulated"), adjoin.Stream(device="emulated")
 with heard(CALL | KERNEL) as told:
     x.sin()
@@ -155,11 +171,14 @@ with heard(CALL | KERNEL) as told:
 assert {(e.name, e.stream, e.provider, e.kind_of_device) for e in told} == {
     ("sin", 0, "emulated", told[0].kind_of_device), ("exp", 1, "emulated", told[0].kind_of_device)}
 assert len(told) == 4 and told[0].kind_of_device > 16
-""")
+""",
+    )
 
 
 def test_the_line_of_the_user(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x, y = adjoin.ones(3), adjoin.ones(3).requires_grad_()
 book = listen.start(CALL)
 x.exp()
@@ -171,11 +190,14 @@ for e in events(book):
     lines.setdefault(e.name, e.line)
 own = [lines[name] for name in ("exp", "zeros", "mul", "sum")]
 assert all(own) and len(set(own)) == 4 and lines["expand"] == lines["sum"], lines  # the last in backward
-""")
+""",
+    )
 
 
 def test_memory_adds_up(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 in_use = lambda device: adjoin.memory.memory_stats(device)["in_use"]
 for device in ("reference", "cpu"):
     adjoin.empty(4096, device=device)
@@ -199,11 +221,14 @@ for device in ("reference", "cpu"):
         assert abs(next.in_use - one.in_use - next.bytes) <= small
     del x, kept
     assert not events(told.book)
-""")
+""",
+    )
 
 
 def test_memory_of_a_thread_that_frees_what_another_made(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 before = adjoin.memory.memory_stats("reference")["in_use"]
 with heard(MEMORY) as told:
     made = []
@@ -212,11 +237,14 @@ with heard(MEMORY) as told:
     made.clear()
 assert len(told) == 40 and sum(e.bytes for e in told) == 0 and told[-1].in_use == before
 assert {e.thread for e in told[20:]} == {threading.get_native_id()} != {e.thread for e in told[:20]}
-""")
+""",
+    )
 
 
 def test_labels(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 assert label("nobody listens") == 0 and not end(0)
 x = adjoin.ones(3)
 with heard(CALL | LABEL) as told:
@@ -257,11 +285,14 @@ def leave_open():
 with heard(LABEL):
     t = threading.Thread(target=leave_open)
     t.start(); t.join()
-""")
+""",
+    )
 
 
 def test_beginnings(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = adjoin.ones(3, 3)
 with heard(ALL, TWICE) as told:
     n = label("range")
@@ -275,13 +306,16 @@ for b in begins:
     (e,) = [e for e in ends if e.id == b.id]
     assert (e.name, e.begin, e.parent, e.kind) == (b.name, b.begin, b.parent, b.kind)
     assert told.index(b) < told.index(e)
-""")
+""",
+    )
 
 
 def test_a_key_below_the_tape_and_a_failed_call(plugin, tmp_path):
     folder = tmp_path / "wrap"
     compile_plugin(folder, (HERE / "wrap.c").read_text(), name="wt", flags=["-std=c99"])
-    python(f"{plugin}:{folder}", """
+    python(
+        f"{plugin}:{folder}",
+        """
 wt = adjoin.ops.wt
 x = wt.later(adjoin.tensor([1.0, 2.0]))
 with heard(CALL | KERNEL) as told:
@@ -296,14 +330,17 @@ with heard(CALL) as told:
     except RuntimeError:
         pass
 assert told and {e.code for e in told} == {3}, told
-""")
+""",
+    )
 
 
 @pytest.mark.parametrize("n, words", [
     (0, "struct_size is 0"), (1, "struct_size is 32"), (2, "kinds are 0"), (3, "kinds are 17"), (4, "kinds are 9223372036854775808"),
     (5, "does not know the flags 2"), (7, "a function `event`"), (8, "struct_size is 0")])  # fmt: skip
 def test_wrong_ways_to_listen(plugin, n, words):
-    python(plugin, f"""
+    python(
+        plugin,
+        f"""
 try:
     listen.wrong({n})
 except (RuntimeError, NotImplementedError) as e:
@@ -311,7 +348,8 @@ except (RuntimeError, NotImplementedError) as e:
 else:
     raise AssertionError("taken")
 x = adjoin.ones(3).exp()
-""")
+""",
+    )
 
 
 def test_hints_are_ignored(plugin):
@@ -319,7 +357,9 @@ def test_hints_are_ignored(plugin):
 
 
 def test_several_listen_and_each_hears_its_kinds(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = adjoin.ones(2000)
 with heard(CALL) as calls:
     x.exp()
@@ -331,12 +371,15 @@ with heard(CALL) as calls:
 assert calls.names() == ["exp", "sin", "cos", "tan"]
 assert {e.kind for e in memory} == {MEMORY} and {e.name for e in memory} <= {"sin", "cos", ""} and len(memory) == 4
 assert kernels.names(KERNEL) == ["cos"] and {e.kind for e in kernels} == {KERNEL}
-""")
+""",
+    )
 
 
 def test_release_while_others_call(plugin):
     """10,000 calls beside listeners that come and go: each is dropped once, and hears nothing afterwards."""
-    python(plugin, """
+    python(
+        plugin,
+        """
 x, over = adjoin.ones(2000), threading.Event()
 calls = [0] * 3
 def work(i):
@@ -359,11 +402,14 @@ seen = [list(w) for w in words]
 assert sum(calls) >= 10_000 and all(w[1] == 1 and w[0] >= 1 for w in words)
 x.exp()
 assert seen == [list(w) for w in words]
-""")
+""",
+    )
 
 
 def test_a_plugin_that_listens_stays_mapped(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 import adjoin.plugin
 x, w = adjoin.ones(3), (ctypes.c_int64 * 3)()
 mapped = lambda: "libaj_listen" in open("/proc/self/maps").read()
@@ -381,7 +427,8 @@ assert w[0] == before + 2
 kept = adjoin.plugin.unload("listen")
 assert not kept and not mapped(), kept
 x.exp()
-""")
+""",
+    )
 
 
 THROWS = """
@@ -419,20 +466,25 @@ AJ_PLUGIN_INIT {
 
 def test_who_throws_hears_no_more(plugin, tmp_path):
     compile_plugin(tmp_path, THROWS, name="thrower", compiler="g++", suffix=".cpp", flags=["-std=c++17"])
-    got = run_python("""
+    got = run_python(
+        """
 import adjoin
 start, x = adjoin.ops.thrower.start, adjoin.ones(3)
 assert start() == 0
 for _ in range(3): x.exp()
 assert start() == 10 and start() == 11  # one event; dropped when it was released
 x.exp()
-""", ADJOIN_PLUGIN_PATH=tmp_path)
+""",
+        ADJOIN_PLUGIN_PATH=tmp_path,
+    )
     assert got.returncode == 0, got.stdout + got.stderr
     assert "thrower: its listener let an exception out, and is told no more" in got.stderr
 
 
 def test_a_child_of_fork(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = adjoin.ones(3)
 with heard(CALL) as told:
     x.exp()
@@ -444,4 +496,5 @@ with heard(CALL) as told:
         os._exit(0 if good else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert told.names() == ["exp"]
-""")
+""",
+    )

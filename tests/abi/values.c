@@ -1,5 +1,5 @@
-/* tests/abi/values.c: who owns what comes back: results and saved values are counted objects that outlive what they
- * came from. Prints a line for each; valgrind sees what the lines do not. */
+/* tests/abi/values.c: who owns what comes back: results and saved values are counted objects that
+ * outlive what they came from. Prints a line for each; valgrind sees what the lines do not. */
 #include <adjoin/abi/capi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static void complex_of(const aj_value* v, const char* what) {
 /* The first result is still itself when there is a second one, and when the tensor has gone. */
 static void two_items(void) {
   double first[2] = {1, 2}, second[2] = {3, 4};
-  aj_value x = of(make(kDLComplex, 128, 1, first)), y = of(make(kDLComplex, 128, 1, second)), one, two;
+  aj_value x = of(make(kDLComplex, 128, 1, first)), y = of(make(kDLComplex, 128, 1, second)), one,
+           two;
   memset(&one, 0, sizeof one);
   memset(&two, 0, sizeof two);
   good(ops->call(ops->find_op(AJ_STR_LIT("item")), &x, 1, &one, 1), "item");
@@ -116,7 +117,9 @@ static void saved_values(const char* what, aj_node* n, aj_tensor** dead, int nde
   printf("\n");
 }
 
-static aj_status* no_gradient(void* self, aj_grad_call* g) { return (void)self, (void)g, (aj_status*)0; }
+static aj_status* no_gradient(void* self, aj_grad_call* g) {
+  return (void)self, (void)g, (aj_status*)0;
+}
 
 static void saved_by_a_custom_node(void) {
   float a[1] = {5}, b[1] = {6};
@@ -207,7 +210,8 @@ static void memory(const char* what, int64_t n, int64_t stride, uint64_t offset,
   like.byte_offset = offset;
   aj_status* bad = core->tensor_from_memory(&like, bytes, 0, &drops, dropped, &t);
   printf("%s: code %d", what, core->status_code(bad));
-  if (t) printf(" byte_offset %d at %d", (int)t->dl.byte_offset, (int)((char*)t->dl.data - room - 2048));
+  if (t)
+    printf(" byte_offset %d at %d", (int)t->dl.byte_offset, (int)((char*)t->dl.data - room - 2048));
   core->status_free(bad);
   core->release(t);
   printf(" drops %d\n", drops);
@@ -219,8 +223,8 @@ static void rules(const char* what, aj_tensor* t) {
   int64_t n = 1;
   for (int32_t i = 0; i < t->dl.ndim; ++i) n *= t->dl.shape[i];
   int strides = t->dl.ndim == 0 || t->dl.strides != NULL;
-  printf("rules %s: strided %d strides %d offset %d elements %d\n", what, strided, strides, (int)t->dl.byte_offset,
-         n == core->tensor_numel(t));
+  printf("rules %s: strided %d strides %d offset %d elements %d\n", what, strided, strides,
+         (int)t->dl.byte_offset, n == core->tensor_numel(t));
 }
 static void data_rules(void) {
   static const struct {
@@ -245,7 +249,8 @@ static void data_rules(void) {
     memset(args, 0, sizeof args);
     memset(&ret, 0, sizeof ret);
     args[0] = of(y);
-    for (int k = 0; k < views[i].nargs; ++k) args[k + 1].tag = AJ_INT, args[k + 1].v.i = views[i].args[k];
+    for (int k = 0; k < views[i].nargs; ++k)
+      args[k + 1].tag = AJ_INT, args[k + 1].v.i = views[i].args[k];
     good(ops->call(ops->find_op(name), args, (uint32_t)views[i].nargs + 1, &ret, 1), views[i].what);
     rules(views[i].what, ret.v.tensor);
     core->release(ret.v.tensor);

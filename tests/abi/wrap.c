@@ -1,5 +1,5 @@
-/* tests/abi/wrap.c: a plugin in C99 over abi/wrap.h: the key "later", whose tensors are computed when somebody reads
- * them, and the key "coo", whose tensors are places and values. */
+/* tests/abi/wrap.c: a plugin in C99 over abi/wrap.h: the key "later", whose tensors are computed
+ * when somebody reads them, and the key "coo", whose tensors are places and values. */
 #include <adjoin/abi/plugin.h>
 #include <adjoin/abi/wrap.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 
 AJ_PLUGIN_NOTE("wt", "0.1.0", "", "Apache-2.0", "ops:wt", "iface:aj.op>=0;iface:aj.autograd>=0");
 
-#define TRY(x)                           \
-  do {                                   \
-    aj_status* bad_ = (x);               \
-    if (bad_) return bad_;               \
+#define TRY(x)             \
+  do {                     \
+    aj_status* bad_ = (x); \
+    if (bad_) return bad_; \
   } while (0)
 #define MAX 8
 
@@ -61,8 +61,9 @@ static aj_status* give(aj_call* call, aj_tensor* t) {
   return 0;
 }
 
-/* Deferred values: a step is an op with its arguments; a payload is one result of a step. Steps wait in a list, in the
- * order in which they were asked for; one that nobody can ask for any more leaves it. For one thread. */
+/* Deferred values: a step is an op with its arguments; a payload is one result of a step. Steps
+ * wait in a list, in the order in which they were asked for; one that nobody can ask for any more
+ * leaves it. For one thread. */
 typedef struct step {
   const aj_op* op;
   aj_object* args[MAX]; /* of a result: its payload; else a tensor; else NULL */
@@ -81,10 +82,14 @@ static step* last;
 static int64_t flushes, steps_run, steps_dropped;
 
 static void unlink_step(step* s) {
-  if (s->before) s->before->after = s->after;
-  else if (first == s) first = s->after;
-  if (s->after) s->after->before = s->before;
-  else if (last == s) last = s->before;
+  if (s->before)
+    s->before->after = s->after;
+  else if (first == s)
+    first = s->after;
+  if (s->after)
+    s->after->before = s->before;
+  else if (last == s)
+    last = s->before;
   s->before = s->after = 0;
 }
 static void drop_args(step* s) {
@@ -155,7 +160,8 @@ static int can_wait(aj_call* call) {
   aj_op_info info;
   info.struct_size = sizeof info;
   core->status_free(ops->op_info(call->op, &info));
-  if (info.kind.len == 4 && !memcmp(info.kind.data, "view", 4)) return 0; /* writes to it must reach its base */
+  if (info.kind.len == 4 && !memcmp(info.kind.data, "view", 4))
+    return 0; /* writes to it must reach its base */
   if (call->nargs > MAX || call->nrets > MAX) return 0;
   for (uint32_t i = 0; i < call->nargs; i++) {
     aj_param p;
@@ -165,7 +171,8 @@ static int can_wait(aj_call* call) {
     if (p.flags & AJ_PARAM_WRITTEN || (tag >= AJ_STRING && tag <= AJ_TENSORS)) return 0;
   }
   for (uint32_t i = 0; i < call->nrets; i++)
-    if (call->rets[i].tag == AJ_TENSOR && call->rets[i].v.tensor->obj.flags & AJ_TENSOR_STRIDED) return 0;
+    if (call->rets[i].tag == AJ_TENSOR && call->rets[i].v.tensor->obj.flags & AJ_TENSOR_STRIDED)
+      return 0;
   return 1;
 }
 /* Shapes come from the op itself, on tensors without bytes. */
@@ -192,7 +199,8 @@ static aj_status* shapes(aj_call* call, aj_value* rets) {
     if (rets[i].tag >= AJ_TENSOR) core->release(rets[i].v.object);
   return bad;
 }
-static aj_status* wrap_result(step* s, uint32_t i, const DLTensor* like, DLDevice device, aj_tensor** out) {
+static aj_status* wrap_result(step* s, uint32_t i, const DLTensor* like, DLDevice device,
+                              aj_tensor** out) {
   aj_object* payload;
   result* r;
   aj_wrap w;
@@ -232,8 +240,10 @@ static aj_status* later(void* self, aj_call* call) {
     core->retain(s->args[i]);
   }
   s->before = last;
-  if (last) last->after = s;
-  else first = s;
+  if (last)
+    last->after = s;
+  else
+    first = s;
   last = s;
   for (uint32_t i = 0; i < call->nrets; i++) {
     aj_tensor* made = 0;
@@ -243,7 +253,8 @@ static aj_status* later(void* self, aj_call* call) {
   }
   return 0;
 }
-static aj_status* later_of(void* self, aj_call* call) { /* wt::later: a value that is there already */
+static aj_status* later_of(void* self,
+                           aj_call* call) { /* wt::later: a value that is there already */
   step* s = (step*)calloc(1, sizeof *s);
   aj_tensor* t = 0;
   (void)self;
@@ -258,7 +269,8 @@ static aj_status* same_grad(void* self, aj_grad_call* g) {
   core->retain(g->grad_in[0] = g->grad_out[0]);
   return 0;
 }
-static aj_status* counts(void* self, aj_call* call) { /* flushes, steps run, dropped, waiting; sets them to 0 */
+static aj_status* counts(void* self,
+                         aj_call* call) { /* flushes, steps run, dropped, waiting; sets them to 0 */
   int64_t waiting = 0, n = 4, *to;
   DLTensor like = {0, call->device, 1, {kDLInt, 64, 1}, &n, 0, 0};
   aj_tensor* t = 0;
@@ -286,7 +298,8 @@ static coo* coo_of(const aj_tensor* t) {
   aj_object* o = wraps->tensor_payload(t, coo_key);
   return o ? (coo*)core->object_payload(o) : 0;
 }
-static aj_status* new_coo(aj_tensor* places, aj_tensor* values, int64_t rows, int64_t columns, int32_t layout, aj_tensor** out) {
+static aj_status* new_coo(aj_tensor* places, aj_tensor* values, int64_t rows, int64_t columns,
+                          int32_t layout, aj_tensor** out) {
   aj_object* payload;
   coo* c;
   int64_t shape[2];
@@ -310,7 +323,8 @@ static aj_status* new_coo(aj_tensor* places, aj_tensor* values, int64_t rows, in
   return bad;
 }
 static aj_status* like_coo(const aj_tensor* t, aj_tensor* values, aj_tensor** out) {
-  return new_coo(coo_of(t)->places, values, t->dl.shape[0], t->dl.shape[1], AJ_LAYOUT_SPARSE_COO, out);
+  return new_coo(coo_of(t)->places, values, t->dl.shape[0], t->dl.shape[1], AJ_LAYOUT_SPARSE_COO,
+                 out);
 }
 static aj_status* zeros(DLDevice device, int64_t rows, int64_t columns, aj_tensor** out) {
   int64_t shape[2];
@@ -336,8 +350,8 @@ static aj_status* make_coo(void* self, aj_call* call) {
 static aj_status* make_ragged(void* self, aj_call* call) {
   aj_tensor* t = 0;
   (void)self;
-  TRY(new_coo(call->args[1].v.tensor, call->args[0].v.tensor, core->tensor_numel(call->args[1].v.tensor) - 1, -1,
-              AJ_LAYOUT_JAGGED, &t));
+  TRY(new_coo(call->args[1].v.tensor, call->args[0].v.tensor,
+              core->tensor_numel(call->args[1].v.tensor) - 1, -1, AJ_LAYOUT_JAGGED, &t));
   return give(call, t);
 }
 static aj_status* values_of(void* self, aj_call* call) {
@@ -350,7 +364,8 @@ static aj_status* densify(const aj_tensor* s, aj_tensor** out) {
   coo* c = coo_of(s);
   TRY(zeros(s->dl.device, s->dl.shape[0], s->dl.shape[1], out));
   for (int64_t i = 0; i < count(c); i++)
-    ((float*)(*out)->dl.data)[rows_of(c)[i] * s->dl.shape[1] + columns_of(c)[i]] += floats(c->values)[i];
+    ((float*)(*out)->dl.data)[rows_of(c)[i] * s->dl.shape[1] + columns_of(c)[i]] +=
+        floats(c->values)[i];
   return 0;
 }
 static aj_status* to_dense(void* self, aj_call* call) {
@@ -369,7 +384,8 @@ static aj_status* transposed(void* self, aj_call* call) {
   args[1].aux = 1;
   args[1].v.ints = &dim;
   TRY(run("flip", args, 2, &places));
-  aj_status* bad = new_coo(places, coo_of(s)->values, s->dl.shape[1], s->dl.shape[0], AJ_LAYOUT_SPARSE_COO, &t);
+  aj_status* bad =
+      new_coo(places, coo_of(s)->values, s->dl.shape[1], s->dl.shape[0], AJ_LAYOUT_SPARSE_COO, &t);
   core->release(places);
   return bad ? bad : give(call, t);
 }
@@ -377,7 +393,8 @@ static aj_status* scaled(void* self, aj_call* call) { /* mul: by a number */
   aj_tensor *s = call->args[0].v.tensor, *values = 0, *t = 0;
   aj_value args[2];
   (void)self;
-  if (!coo_of(s) || call->args[1].tag == AJ_TENSOR) return complain(AJ_UNIMPLEMENTED, "mul: coo times a number is there");
+  if (!coo_of(s) || call->args[1].tag == AJ_TENSOR)
+    return complain(AJ_UNIMPLEMENTED, "mul: coo times a number is there");
   args[0] = of(coo_of(s)->values);
   args[1] = call->args[1];
   TRY(run("mul", args, 2, &values));
@@ -389,7 +406,8 @@ static aj_status* product(void* self, aj_call* call) { /* mm(sparse, dense) */
   aj_tensor *s = call->args[0].v.tensor, *d = 0, *t = 0;
   coo* c = coo_of(s);
   (void)self;
-  if (!c || coo_of(call->args[1].v.tensor)) return complain(AJ_UNIMPLEMENTED, "mm: coo @ dense is there");
+  if (!c || coo_of(call->args[1].v.tensor))
+    return complain(AJ_UNIMPLEMENTED, "mm: coo @ dense is there");
   TRY(run1("contiguous", call->args[1].v.tensor, &d));
   int64_t m = d->dl.shape[1];
   aj_status* bad = zeros(s->dl.device, s->dl.shape[0], m, &t);
@@ -401,7 +419,8 @@ static aj_status* product(void* self, aj_call* call) { /* mm(sparse, dense) */
   core->release(d);
   return bad ? bad : give(call, t);
 }
-static aj_status* sampled(aj_tensor* s, aj_tensor* g, aj_tensor* d, aj_tensor** out) { /* (g @ d.T) where s has values */
+static aj_status* sampled(aj_tensor* s, aj_tensor* g, aj_tensor* d,
+                          aj_tensor** out) { /* (g @ d.T) where s has values */
   coo* c = coo_of(s);
   aj_tensor *gc = 0, *dc = 0, *values = 0;
   TRY(run1("contiguous", g, &gc));
@@ -410,7 +429,8 @@ static aj_status* sampled(aj_tensor* s, aj_tensor* g, aj_tensor* d, aj_tensor** 
   int64_t m = d->dl.shape[1];
   for (int64_t i = 0; i < count(c); i++) {
     float sum = 0;
-    for (int64_t j = 0; j < m; j++) sum += floats(gc)[rows_of(c)[i] * m + j] * floats(dc)[columns_of(c)[i] * m + j];
+    for (int64_t j = 0; j < m; j++)
+      sum += floats(gc)[rows_of(c)[i] * m + j] * floats(dc)[columns_of(c)[i] * m + j];
     ((float*)values->dl.data)[i] = sum;
   }
   aj_status* bad = like_coo(s, values, out);
@@ -429,7 +449,8 @@ static aj_status* product_vjp(void* self, aj_grad_call* g) {
   core->release(flipped);
   return bad;
 }
-static aj_status* make_vjp(void* self, aj_grad_call* g) { /* of wt::coo: what stands at its places */
+static aj_status* make_vjp(void* self,
+                           aj_grad_call* g) { /* of wt::coo: what stands at its places */
   aj_tensor* grad = g->grad_out[0];
   (void)self;
   if (!g->needs[1]) return 0;
@@ -504,7 +525,8 @@ static aj_status* coo_add(void* self, aj_tensor* a, aj_tensor* b, aj_tensor** su
   if (x && y) {
     TRY(joined(x->places, y->places, 1, &places));
     TRY(joined(x->values, y->values, 0, &values));
-    aj_status* bad = new_coo(places, values, a->dl.shape[0], a->dl.shape[1], AJ_LAYOUT_SPARSE_COO, sum);
+    aj_status* bad =
+        new_coo(places, values, a->dl.shape[0], a->dl.shape[1], AJ_LAYOUT_SPARSE_COO, sum);
     core->release(places);
     core->release(values);
     return bad;
@@ -517,8 +539,8 @@ static aj_status* coo_add(void* self, aj_tensor* a, aj_tensor* b, aj_tensor** su
 static aj_status* coo_describe(void* self, aj_tensor* t, aj_object** out) {
   char line[64];
   (void)self;
-  snprintf(line, sizeof line, "%lld values, size=(%lld, %lld)", (long long)count(coo_of(t)), (long long)t->dl.shape[0],
-           (long long)t->dl.shape[1]);
+  snprintf(line, sizeof line, "%lld values, size=(%lld, %lld)", (long long)count(coo_of(t)),
+           (long long)t->dl.shape[0], (long long)t->dl.shape[1]);
   return core->string_new(text(line), out);
 }
 static aj_status* coo_copy(void* self, aj_tensor* t, aj_tensor** out) {
@@ -555,7 +577,9 @@ static aj_status* new_box(aj_tensor* x, aj_tensor* view_of, aj_tensor** out) {
   w.struct_size = sizeof w;
   w.key = box_key;
   w.like = x->dl;
-  if (view_of) w.like.byte_offset = view_of->dl.byte_offset + (uint64_t)((char*)x->dl.data - (char*)inside(view_of)->dl.data);
+  if (view_of)
+    w.like.byte_offset =
+        view_of->dl.byte_offset + (uint64_t)((char*)x->dl.data - (char*)inside(view_of)->dl.data);
   w.payload = &x->obj;
   w.view_of = view_of;
   w.version_of = x;
@@ -575,7 +599,8 @@ static aj_status* box_settle(void* self, aj_tensor* t, aj_tensor** out) {
 static aj_status* in_box(void* self, aj_call* call) {
   aj_value args[MAX], rets[MAX];
   (void)self;
-  if (call->nargs > MAX || call->nrets > 1) return complain(AJ_UNIMPLEMENTED, "box: too many arguments or results");
+  if (call->nargs > MAX || call->nrets > 1)
+    return complain(AJ_UNIMPLEMENTED, "box: too many arguments or results");
   for (uint32_t i = 0; i < call->nargs; i++) {
     args[i] = call->args[i];
     if (args[i].tag == AJ_TENSOR) args[i].v.tensor = inside(args[i].v.tensor);
@@ -585,11 +610,15 @@ static aj_status* in_box(void* self, aj_call* call) {
   if (given.tag == AJ_TENSOR) rets[0].v.tensor = inside(given.v.tensor);
   TRY(ops->redispatch(call->op, call->keys, args, call->nargs, rets, 1));
   if (rets[0].tag != AJ_TENSOR) return (call->rets[0] = rets[0]), (aj_status*)0;
-  aj_tensor *made = rets[0].v.tensor, *t = 0, *first_arg = call->args[0].tag == AJ_TENSOR ? call->args[0].v.tensor : 0;
+  aj_tensor *made = rets[0].v.tensor, *t = 0,
+            *first_arg = call->args[0].tag == AJ_TENSOR ? call->args[0].v.tensor : 0;
   aj_status* bad = 0;
-  if (given.tag == AJ_TENSOR) core->retain(t = given.v.tensor);
-  else if (first_arg && made == inside(first_arg)) core->retain(t = first_arg);
-  else bad = new_box(made, made->obj.flags & AJ_TENSOR_VIEW && first_arg ? first_arg : 0, &t);
+  if (given.tag == AJ_TENSOR)
+    core->retain(t = given.v.tensor);
+  else if (first_arg && made == inside(first_arg))
+    core->retain(t = first_arg);
+  else
+    bad = new_box(made, made->obj.flags & AJ_TENSOR_VIEW && first_arg ? first_arg : 0, &t);
   core->release(made);
   return bad ? bad : give(call, t);
 }
@@ -602,7 +631,8 @@ static aj_status* op(const aj_plugin_env* env, const char* schema) {
   d.schema = text(schema);
   return ops->def_op(env->registrar, &d);
 }
-static aj_status* kernel(const aj_plugin_env* env, const char* name, const char* key, aj_kernel_fn fn) {
+static aj_status* kernel(const aj_plugin_env* env, const char* name, const char* key,
+                         aj_kernel_fn fn) {
   aj_kernel_def k;
   memset(&k, 0, sizeof k);
   k.struct_size = sizeof k;
@@ -611,8 +641,8 @@ static aj_status* kernel(const aj_plugin_env* env, const char* name, const char*
   k.fn = fn;
   return ops->def_kernel(env->registrar, &k);
 }
-static aj_status* vjp(const aj_plugin_env* env, const char* name, const char* key, const aj_save* save, uint32_t nsave,
-                      aj_status* (*fn)(void*, aj_grad_call*)) {
+static aj_status* vjp(const aj_plugin_env* env, const char* name, const char* key,
+                      const aj_save* save, uint32_t nsave, aj_status* (*fn)(void*, aj_grad_call*)) {
   const aj_autograd* autograd = (const aj_autograd*)env->query("aj.autograd", 1);
   aj_vjp_def v;
   memset(&v, 0, sizeof v);
@@ -627,7 +657,8 @@ static aj_status* vjp(const aj_plugin_env* env, const char* name, const char* ke
 }
 
 AJ_PLUGIN_INIT {
-  static const aj_save both[2] = {{AJ_SAVE_ARG, 0, 0}, {AJ_SAVE_ARG, 1, 0}}, second[1] = {{AJ_SAVE_ARG, 1, 0}},
+  static const aj_save both[2] = {{AJ_SAVE_ARG, 0, 0}, {AJ_SAVE_ARG, 1, 0}},
+                       second[1] = {{AJ_SAVE_ARG, 1, 0}},
                        looked[2] = {{AJ_SAVE_ARG, 1, 0}, {AJ_SAVE_SHAPE, 0, 0}};
   aj_wrapper_def later_def, coo_def, box_def;
   core = env->core;

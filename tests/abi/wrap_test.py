@@ -56,7 +56,9 @@ def test_check(plugin):
 
 
 def test_ten_ops_in_one_flush(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = later(1.0, 2.0, 3.0)
 y = x
 for i in range(10):
@@ -70,11 +72,14 @@ assert y.tolist() == want.tolist()
 assert counts() == [1, 10, 0, 0]
 assert y.tolist() == want.tolist() and y.stride() == (1,) and y.data_ptr()
 assert counts() == [0, 0, 0, 0]
-""")
+""",
+    )
 
 
 def test_what_dies_is_never_computed(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = later(1.0, 2.0)
 y = x + 1
 z = (x * 3).exp()
@@ -85,11 +90,14 @@ del y
 assert counts() == [0, 0, 0, 1]  # an alias may still ask
 assert kept.tolist() == [2.0, 3.0]
 assert counts() == [1, 1, 0, 0]
-""")
+""",
+    )
 
 
 def test_shapes_that_depend_on_values_and_wrong_ones(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = later(1.0, 0.0, 3.0)
 assert x.nonzero().tolist() == [[0], [2]]
 assert (x > 0).sum().item() == 2
@@ -97,11 +105,14 @@ refused(lambda: x @ later(1.0, 2.0), "matmul")
 assert adjoin.cat([x, x]).tolist() == [1.0, 0.0, 3.0] * 2
 values, places = x.max(0)
 assert (values.item(), places.item()) == (3.0, 2)
-""")
+""",
+    )
 
 
 def test_deferred_tensors_on_the_tape(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 def loss(x, w, b):
     h = (x @ w.t() + b).relu() * 1
     h[0] = h[1] * 2
@@ -130,11 +141,14 @@ z = l * 1
 out = (z * z).sum()
 z.add_(1)
 refused(out.backward, "changed in place")
-""")
+""",
+    )
 
 
 def test_writes(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = later(1.0, 2.0, 3.0)
 before = x._version
 x.add_(1)
@@ -156,11 +170,14 @@ s.mul_(2)
 assert wt.values(s).tolist() == wt.values(alias).tolist() == [2.0, 4.0, 6.0] and s._version == alias._version > 0
 refused(lambda: adjoin.add(dense_of(s), 1, out=s), "add", "coo", "to_dense")
 refused(lambda: s.zero_(), "coo")
-""")
+""",
+    )
 
 
 def test_sparse_trains_without_a_dense_copy(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 adjoin.manual_seed(0)
 rows, columns, n = 400, 50_000, 4000
 places = adjoin.stack([adjoin.randint(0, rows, (n,)), adjoin.randint(0, columns, (n,))])
@@ -181,11 +198,14 @@ for _ in range(30):
 assert losses[-1] < losses[0] / 5, losses
 assert w.grad.layout is adjoin.strided
 assert adjoin.cpu.max_memory_allocated() - before < 4_000_000, adjoin.cpu.max_memory_allocated() - before
-""")
+""",
+    )
 
 
 def test_gradients_of_a_sparse_tensor(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 v = adjoin.tensor([1.0, 2.0, 3.0], requires_grad=True)
 s = coo(v)
 assert s.requires_grad and s.layout is adjoin.sparse_coo and s.is_sparse
@@ -205,11 +225,14 @@ assert leaf.grad.layout is adjoin.sparse_coo and wt.values(leaf.grad).tolist() =
 assert wt.values(leaf.grad).tolist() == [5.0, 13.0, 1.0] * 2  # joined by add_gradient
 leaf.grad = adjoin.zeros(3, 4)
 assert leaf.grad.layout is adjoin.strided
-""")
+""",
+    )
 
 
 def test_sparse_gradient_of_a_strided_leaf(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 w = adjoin.zeros(4, 2, requires_grad=True)
 index = adjoin.tensor([1, 3, 1])
 wt.rows(w, index).sum().backward()
@@ -229,7 +252,8 @@ hooked = []
 w.register_hook(lambda g: hooked.append(g.layout))
 wt.rows(w, index).sum().backward()
 assert hooked == [adjoin.sparse_coo]
-""")
+""",
+    )
 
 
 READS = """
@@ -269,7 +293,10 @@ def reads(t, number, numpy=True):
 
 
 def test_every_read_of_deferred_values(plugin):
-    python(plugin, READS + """
+    python(
+        plugin,
+        READS
+        + """
 def make():
     return later(1.0, 2.0, 3.0) * 1, (later(2.0) * 1).sum()
 plain = adjoin.tensor([1.0, 2.0, 3.0]), adjoin.tensor([2.0]).sum()
@@ -290,11 +317,15 @@ assert d.tolist() == [2.0, 4.0, 6.0]
 counts()
 t = make()[0]
 assert t.is_contiguous() or True
-""")
+""",
+    )
 
 
 def test_every_read_of_a_sparse_tensor(plugin):
-    python(plugin, READS + """
+    python(
+        plugin,
+        READS
+        + """
 s = coo([1.0, 2.0, 3.0])
 number = wt.coo(adjoin.zeros(2, 1, dtype=adjoin.int64), adjoin.ones(1), 1, 1)
 served = []
@@ -333,12 +364,15 @@ refused(lambda: s.exp(), "exp", "coo", "sparse_coo", "to_dense")
 refused(lambda: adjoin.add(s, 1), "add", "coo")
 refused(lambda: adjoin.stack([s, s]), "coo")
 refused(lambda: s.mm(coo([1.0, 2.0, 3.0], ((0, 1, 2), (0, 1, 2)), 4, 3)), "mm")
-""")
+""",
+    )
 
 
 def test_boxes_share_versions_and_views(plugin):
     """A wrapper around a strided tensor: a write to either counts for both, views are views."""
-    python(plugin, """
+    python(
+        plugin,
+        """
 x = adjoin.tensor([1.0, 2.0, 3.0])
 b = wt.box(x)
 assert (b + 1).tolist() == [2.0, 3.0, 4.0] and b.stride() == (1,) and b.is_contiguous()
@@ -367,11 +401,14 @@ v[0] = 7.0
 p.sum().backward()
 assert p.tolist() == [1.0, 7.0, 30.0] and v.tolist() == [7.0, 30.0]
 assert w.grad.tolist() == [1.0, 0.0, 10.0], w.grad
-""")
+""",
+    )
 
 
 def test_ragged(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 r = wt.ragged(adjoin.arange(5.0), adjoin.tensor([0, 2, 5]))
 assert r.shape == (2, -1) and r.layout is adjoin.jagged and r.is_nested and r.dim() == 2
 refused(r.numel, "numel", "row")
@@ -380,21 +417,27 @@ refused(r.tolist, "tolist", "jagged")
 refused(lambda: r[0], "coo")
 r.requires_grad_()
 refused(lambda: r.backward(), "backward")
-""")
+""",
+    )
 
 
 def test_keys_excluded(plugin):
     """A thread that leaves the key out meets no backend's kernel with such a tensor."""
-    python(plugin, """
+    python(
+        plugin,
+        """
 with adjoin.no_grad():
     x = later(1.0, 2.0) * 2
     # The key's own kernel runs with the key left out: what it calls with its own tensors settles.
     assert adjoin.where(x > 1, x, x).tolist() == [2.0, 4.0]
-""")
+""",
+    )
 
 
 def test_disabled_while_alive(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 s = coo([1.0, 2.0, 3.0])
 x = later(1.0) * 2
 try:
@@ -406,11 +449,14 @@ else:
     refused(lambda: s @ adjoin.ones(4, 1))
     refused(lambda: s.tolist(), "coo")
 del s, x
-""")
+""",
+    )
 
 
 def test_a_file_may_name_no_other_op(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 import zipfile
 s = coo([1.0, 2.0, 3.0])
 f = io.BytesIO()
@@ -430,11 +476,14 @@ for name in b"nothere", b"eye    "[:7], b"wt::cod":
         assert "which no plugin that is loaded has" in str(e), e
     else:
         raise AssertionError(name)
-""")
+""",
+    )
 
 
 def test_views_die_without_a_trace(plugin):
-    python(plugin, """
+    python(
+        plugin,
+        """
 q = adjoin.randn(4, 5, requires_grad=True)
 for view in (lambda e: e.view(20), lambda e: e[0], lambda e: e.t(), lambda e: e.view(4, 5)):
     e = later(1.0, 2.0, 3.0, 4.0).view(2, 2) if view is None else wt.later(q.detach()).requires_grad_().exp()
@@ -448,7 +497,8 @@ v.add_(1)
 assert t._version == v._version == 1, (t._version, v._version)  # one write is one for both
 del v
 assert t._version == 1 and t.tolist() == [2.0, 3.0, 4.0, 5.0]
-""")
+""",
+    )
 
 
 def test_meta_views_know_their_place():

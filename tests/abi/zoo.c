@@ -1,12 +1,13 @@
-/* tests/abi/zoo.c: a plugin that leaves things behind: whatever may point into a plugin's code, on request.
+/* tests/abi/zoo.c: a plugin that leaves things behind: whatever may point into a plugin's code, on
+ * request.
  *
  * Its options say where the program's struct zoo is, and what init defines. */
+#include "zoo.h"
+
 #include <adjoin/abi/capi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "zoo.h"
 
 AJ_PLUGIN_NOTE("zoo", "1.0", "", "", "ops:zoo", "");
 
@@ -19,7 +20,9 @@ static aj_str text(const char* s) {
   aj_str t = {s, strlen(s)};
   return t;
 }
-static aj_status* fail(const char* what) { return core->status_new(AJ_INTERNAL, text(""), text(what), "", 0); }
+static aj_status* fail(const char* what) {
+  return core->status_new(AJ_INTERNAL, text(""), text(what), "", 0);
+}
 
 static void destroy(void* payload) { zoo->destroyed += *(int*)payload; }
 static void drop(void* self) { (void)self, ++zoo->dropped; }
@@ -64,14 +67,18 @@ static aj_status* make(int kind, aj_tensor* x, void** out) {
       if (!bad) *(int*)payload = 1;
       return bad;
     }
-    case ZOO_FUNCTION: return core->function_new(call, NULL, drop, (aj_object**)out);
-    case ZOO_HOOK: return autograd->hook_tensor(x, AJ_HOOK_TENSOR, tensor_hook, NULL, drop, NULL);
+    case ZOO_FUNCTION:
+      return core->function_new(call, NULL, drop, (aj_object**)out);
+    case ZOO_HOOK:
+      return autograd->hook_tensor(x, AJ_HOOK_TENSOR, tensor_hook, NULL, drop, NULL);
     case ZOO_NODE:
       memset(&def, 0, sizeof def);
       def.struct_size = sizeof def, def.op = text("zoo"), def.vjp = vjp, def.drop = drop;
       return autograd->node_new(&def, memory, &x, 1, (aj_node**)out);
-    case ZOO_MEMORY: return core->tensor_from_memory(&like, sizeof memory, 0, memory, drop, (aj_tensor**)out);
-    case ZOO_SAVED: return autograd->push_saved_hooks(pack, unpack, NULL, drop);
+    case ZOO_MEMORY:
+      return core->tensor_from_memory(&like, sizeof memory, 0, memory, drop, (aj_tensor**)out);
+    case ZOO_SAVED:
+      return autograd->push_saved_hooks(pack, unpack, NULL, drop);
     case ZOO_DLPACK: {
       DLManagedTensorVersioned* m = calloc(1, sizeof *m);
       m->version.major = DLPACK_MAJOR_VERSION, m->deleter = deleter, m->dl_tensor = like;
@@ -106,11 +113,13 @@ static aj_status* define_op(const aj_plugin_env* env) {
   aj_op_def op;
   aj_kernel_def k;
   memset(&op, 0, sizeof op);
-  op.struct_size = sizeof op, op.schema = text("zoo::twice(Tensor x) -> Tensor"), op.kind = text("unary");
+  op.struct_size = sizeof op, op.schema = text("zoo::twice(Tensor x) -> Tensor"),
+  op.kind = text("unary");
   aj_status* bad = d->def_op(env->registrar, &op);
   if (bad) return bad;
   memset(&k, 0, sizeof k);
-  k.struct_size = sizeof k, k.flags = AJ_KERNEL_INNER, k.op = text("zoo::twice"), k.key = text("cpu");
+  k.struct_size = sizeof k, k.flags = AJ_KERNEL_INNER, k.op = text("zoo::twice"),
+  k.key = text("cpu");
   k.dtypes = 1u << AJ_DT_FLOAT32, k.fn = twice;
   return d->def_kernel(env->registrar, &k);
 }
@@ -137,7 +146,8 @@ AJ_PLUGIN_INIT {
   if (!bad && zoo->device) {
     memset(&device, 0, sizeof device);
     device.struct_size = sizeof device, device.flags = AJ_DEV_HOST_MEMORY | AJ_DEV_SYNCHRONOUS;
-    device.name = text("zoo"), device.count = count, device.mem_alloc = mem_alloc, device.mem_free = mem_free;
+    device.name = text("zoo"), device.count = count, device.mem_alloc = mem_alloc,
+    device.mem_free = mem_free;
     bad = env->def_device(env->registrar, &device);
   }
   if (!bad && zoo->service) {

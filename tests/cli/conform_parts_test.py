@@ -15,7 +15,13 @@ CPU = f"{PLUGINDIR}/libaj_cpu.so"
 
 
 def started(*words):
-    return subprocess.Popen([ADJOIN, "conform", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean_environment())
+    return subprocess.Popen(
+        [ADJOIN, "conform", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=clean_environment(),
+    )
 
 
 def test_one_op_is_no_certificate(tmp_path):

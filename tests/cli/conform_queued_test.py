@@ -12,7 +12,9 @@ SOURCE = Path(__file__).with_name("queued.c").read_text()
 
 
 def build(folder, fault=0, text=SOURCE):
-    return compile_plugin(folder, text, "queued", "gcc", [f"-DFAULT={fault}", "-pthread", "-Wno-missing-field-initializers"])
+    return compile_plugin(
+        folder, text, "queued", "gcc", [f"-DFAULT={fault}", "-pthread", "-Wno-missing-field-initializers"]
+    )
 
 
 def conform(file, *options):
@@ -26,9 +28,14 @@ def test_it_conforms(tmp_path):
     file = build(tmp_path)
     code, report, failures = conform(file, "--mode", "test", "--dtype", "float32", "--timeout", "20")
     assert (code, failures) == (0, []), report["seed"]
-    assert {"held up streams", "accounting", "second-stream order"} <= {r["check"] for r in report["records"] if r["passed"]}
+    assert {"held up streams", "accounting", "second-stream order"} <= {
+        r["check"] for r in report["records"] if r["passed"]
+    }
     told = adjoin("plugins", "check", file).stdout
-    assert "kernels for 4 ops, has a kernel at queued for mull, an op that nobody defines" in told and "device queued: 1" in told
+    assert (
+        "kernels for 4 ops, has a kernel at queued for mull, an op that nobody defines" in told
+        and "device queued: 1" in told
+    )
 
 
 MUL = ["--op", "mul", "--dtype", "float32"]
@@ -65,9 +72,15 @@ def test_a_device_that_hangs_everywhere_is_given_up(tmp_path):
 
 @pytest.mark.parametrize(
     "without, told",
-    [(".mem_free = mem_free", "has no mem_free"), (".stream_sync = stream_sync", "has no stream_sync"), (".copy = copy", "has no copy")],
+    [
+        (".mem_free = mem_free", "has no mem_free"),
+        (".stream_sync = stream_sync", "has no stream_sync"),
+        (".copy = copy", "has no copy"),
+    ],
 )
 def test_half_a_table_is_refused(without, told, tmp_path):
-    text = SOURCE.replace(f"{without},", "").replace("#include <stdlib.h>", "#include <stdlib.h>\n#pragma GCC diagnostic ignored \"-Wunused\"")
+    text = SOURCE.replace(f"{without},", "").replace(
+        "#include <stdlib.h>", '#include <stdlib.h>\n#pragma GCC diagnostic ignored "-Wunused"'
+    )
     got = adjoin("plugins", "check", build(tmp_path, 0, text))
     assert got.returncode == 1 and f"def_device: device 'queued' {told}, needed with" in got.stdout

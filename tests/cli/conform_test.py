@@ -88,10 +88,16 @@ def build_faulty(folder, code="AJ_OUT_OF_MEMORY", pitch="dst_pitch"):
 @pytest.mark.parametrize("name", ["cpu", "reference", "emulated"])
 @pytest.mark.parametrize("mode", ["test", "grad"])
 def test_our_backends_conform(name, mode):
-    code, report = conform(f"{PLUGINDIR}/libaj_{name}.so", "--mode", mode, "--timeout", "300", *["--full"] * FULL, *SEED)
+    code, report = conform(
+        f"{PLUGINDIR}/libaj_{name}.so", "--mode", mode, "--timeout", "300", *["--full"] * FULL, *SEED
+    )
     assert [f for r in report["records"] for f in r["failures"]] == [] and code == 0, report["seed"]
     rows = {r["row"] for r in report["records"] if r["passed"]}
-    assert report["verdict"] == "no fault found in what was checked" and report["unsupported"] == 0 and len(rows) > (400 if mode == "test" else 300)
+    assert (
+        report["verdict"] == "no fault found in what was checked"
+        and report["unsupported"] == 0
+        and len(rows) > (400 if mode == "test" else 300)
+    )
     checks = {r["check"] for r in report["records"]}
     assert mode != "test" or {"memory", "copies", "fork", "threads", "out of memory", "values"} <= checks
 
@@ -173,7 +179,10 @@ def test_support_and_speed(faulty):
         ([f"{PLUGINDIR}/libaj_cpu.so", "--mode", "fly"], "there is no mode 'fly'"),
         ([f"{PLUGINDIR}/libaj_cpu.so", "--op", "sigmiod"], "there is no op named 'sigmiod'; did you mean 'sigmoid'?"),
         ([f"{PLUGINDIR}/libaj_cpu.so", "--op", "add", "--op", "xyzzyx"], "there is no op named 'xyzzyx'"),
-        ([f"{PLUGINDIR}/libaj_cpu.so", "--dtype", "flaot32"], "there is no dtype named 'flaot32'; did you mean 'float32'?"),
+        (
+            [f"{PLUGINDIR}/libaj_cpu.so", "--dtype", "flaot32"],
+            "there is no dtype named 'flaot32'; did you mean 'float32'?",
+        ),
     ],
 )
 def test_wrong_use(words, told):

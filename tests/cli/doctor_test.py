@@ -110,7 +110,9 @@ def crowded(tmp_path_factory):
     for name in FAKES:
         (folder / "empty.c").write_text("int nothing;\n")
         subprocess.run(["gcc", "-shared", "-fPIC", "empty.c", "-o", name], cwd=folder, check=True)
-    code = f"import ctypes; [ctypes.CDLL({str(folder)!r} + '/' + n) for n in {FAKES}]; print('ready', flush=True); input()"
+    code = (
+        f"import ctypes; [ctypes.CDLL({str(folder)!r} + '/' + n) for n in {FAKES}]; print('ready', flush=True); input()"
+    )
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     yield child
@@ -165,7 +167,9 @@ def test_collect_env_prints_the_same():
     sections = {line for line in mine.splitlines() if not line.startswith((" ", "-", "!"))}
     assert sections <= set(got.stdout.splitlines())
     code = "from adjoin.utils import collect_env as c; import os; i = c.get_env_info(); print(i['ok'], os.getpid(), "
-    code += "any(f['section'] == f'process {os.getpid()}' for f in i['findings']), 'plugins' in c.get_pretty_env_info())"
+    code += (
+        "any(f['section'] == f'process {os.getpid()}' for f in i['findings']), 'plugins' in c.get_pretty_env_info())"
+    )
     got = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
     assert got.stdout.split()[0] == "True" and got.stdout.split()[2:] == ["True", "True"], got.stderr
 

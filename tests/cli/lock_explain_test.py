@@ -145,7 +145,9 @@ def test_blas_compare():
     for row in rows:
         assert 0 <= row["mean_ulp"] <= row["max_ulp"] < 16, row
         assert row["served_by"] in (row["provider"], "own")
-    text = adjoin("blas", "compare", "--shapes", "64x64x64", "--dtypes", "float64", "--seconds", "0.001", "--providers", "own").stdout
+    text = adjoin(
+        "blas", "compare", "--shapes", "64x64x64", "--dtypes", "float64", "--seconds", "0.001", "--providers", "own"
+    ).stdout
     assert text.startswith("float64 64x64x64\n  provider  served by") and "\n  own " in text
     for bad in (["--shapes", "3x4"], ["--dtypes", "int8"], ["--shapes", "0x1x1"]):
         assert adjoin("blas", "compare", *bad).returncode == 2

@@ -31,7 +31,9 @@ def test_the_default_place_is_the_users_cache(tmp_path):
 
 def test_shapes_of_a_file_and_of_a_program(tmp_path):
     shapes, file = tmp_path / "shapes", tmp_path / "products"
-    shapes.write_text("# two\nfloat64 nt 33 65 20\n\nbfloat16 nn 40 40 40 # of one class with what follows\nbfloat16 nn 35 40 40\n")
+    shapes.write_text(
+        "# two\nfloat64 nt 33 65 20\n\nbfloat16 nn 40 40 40 # of one class with what follows\nbfloat16 nn 35 40 40\n"
+    )
     options = ("--threads", "1", "--seconds", "0.0001", "--output", file)
     assert tune(*options, "--shapes", shapes).returncode == 0
     rows = [line.split()[:6] for line in file.read_text().splitlines() if line.startswith(("float64 ", "bfloat16 "))]

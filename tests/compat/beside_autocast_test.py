@@ -122,9 +122,7 @@ def test_training_with_a_scaler():
     copy_weights(nets[0], nets[1])
     x, y = torch.randn(8, 1, 8, 8), torch.randint(0, 10, (8,))
     curves = []
-    for lib, net, data, target in zip(
-        (torch, adjoin), nets, (x, ours(x)), (y, adjoin.tensor(y.tolist())), strict=True
-    ):
+    for lib, net, data, target in zip((torch, adjoin), nets, (x, ours(x)), (y, adjoin.tensor(y.tolist())), strict=True):
         optimizer = lib.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
         scaler = lib.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
         curve = []
@@ -159,9 +157,7 @@ def test_signatures():
 
     for name in ("autocast", "GradScaler", "custom_fwd", "custom_bwd"):
         theirs, own = getattr(torch.amp, name), getattr(adjoin.amp, name)
-        pairs = [
-            {n: (p.kind, p.default) for n, p in inspect.signature(f).parameters.items()} for f in (theirs, own)
-        ]
+        pairs = [{n: (p.kind, p.default) for n, p in inspect.signature(f).parameters.items()} for f in (theirs, own)]
         assert pairs[0] == pairs[1]
     public = {n for n in dir(torch.amp.GradScaler) if not n.startswith("_")}
     assert public <= set(dir(adjoin.amp.GradScaler))

@@ -58,7 +58,9 @@ def make(lib, name, settings, convert, grad=True):
 @pytest.mark.parametrize("name", CASES)
 def test_numbers(name):
     first, second = CASES[name]
-    (their, their_params), (own, own_params) = (make(lib, name, first, c) for lib, c in ((torch, torch.clone), (adjoin, ours)))
+    (their, their_params), (own, own_params) = (
+        make(lib, name, first, c) for lib, c in ((torch, torch.clone), (adjoin, ours))
+    )
     value = their.sample((5,))
     mine = ours(value)
     pairs = [(own.log_prob(mine), their.log_prob(value))]
@@ -86,7 +88,14 @@ def test_numbers(name):
     assert own.expand((2, *their.batch_shape)).log_prob(mine[0]).shape == tuple(
         their.expand((2, *their.batch_shape)).log_prob(value[0]).shape
     )
-    if name not in ("LogNormal", "HalfNormal", "HalfCauchy", "InverseGamma", "Chi2", "Beta"):  # those PyTorch prints without their parameters
+    if name not in (
+        "LogNormal",
+        "HalfNormal",
+        "HalfCauchy",
+        "InverseGamma",
+        "Chi2",
+        "Beta",
+    ):  # those PyTorch prints without their parameters
         text = [repr(make(lib, name, first, c, False)[0]) for lib, c in ((adjoin, ours), (torch, torch.clone))]
         assert text[0] == text[1].replace("torch.Size", "adjoin.Size")
     if second is not None:
@@ -110,8 +119,12 @@ def test_transforms():
         near(own(ours(x)), y, 1e-6)
         near(own.inv(ours(y)), x, 1e-6)
         near(own.log_abs_det_jacobian(ours(x), ours(y)), their.log_abs_det_jacobian(x, y), 1e-6)
-    theirs = d.TransformedDistribution(d.Normal(torch.zeros(4), torch.ones(4)), [d.AffineTransform(1.0, -2.0), d.ExpTransform()])
-    mine = t.TransformedDistribution(t.Normal(adjoin.zeros(4), adjoin.ones(4)), [t.AffineTransform(1.0, -2.0), t.ExpTransform()])
+    theirs = d.TransformedDistribution(
+        d.Normal(torch.zeros(4), torch.ones(4)), [d.AffineTransform(1.0, -2.0), d.ExpTransform()]
+    )
+    mine = t.TransformedDistribution(
+        t.Normal(adjoin.zeros(4), adjoin.ones(4)), [t.AffineTransform(1.0, -2.0), t.ExpTransform()]
+    )
     v = x.float()
     near(mine.log_prob(ours(v)), theirs.log_prob(v))
     near(mine.cdf(ours(v)), theirs.cdf(v))

@@ -10,7 +10,21 @@ torch = pytest.importorskip("torch")
 import adjoin
 
 DTYPES = "float32 float64 float16 bfloat16 int64 int32 uint8 int8 int16 bool complex64 complex128".split()
-SHAPES = [(), (1,), (3,), (0,), (2, 0), (2, 3), (40,), (2, 2, 2), (1, 1, 1, 1), (1001,), (30, 40), (3, 4, 100), (1200, 1)]
+SHAPES = [
+    (),
+    (1,),
+    (3,),
+    (0,),
+    (2, 0),
+    (2, 3),
+    (40,),
+    (2, 2, 2),
+    (1, 1, 1, 1),
+    (1001,),
+    (30, 40),
+    (3, 4, 100),
+    (1200, 1),
+]
 OPTIONS = [
     {}, {"precision": 2}, {"linewidth": 40}, {"edgeitems": 1, "threshold": 5}, {"sci_mode": True}, {"sci_mode": False},
     {"profile": "short"}, {"profile": "full"}, {"precision": 8, "linewidth": 120},

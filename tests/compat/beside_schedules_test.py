@@ -18,6 +18,7 @@ from optim_cases import SCHEDULES, flat, follow, start
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+
 @pytest.mark.parametrize("kind", ["SGD", "AdamW"])
 @pytest.mark.parametrize("name", [*SCHEDULES, "SWALR", "SWALR cos"])
 def test_fifty_steps(name, kind):

@@ -1,6 +1,7 @@
 // tests/core/fake_device.hpp: devices for tests of the core: one on the host, one that behaves like
 // an accelerator.
 #pragma once
+#include <adjoin/abi/plugin.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -10,8 +11,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-#include <adjoin/abi/plugin.h>
 
 #include "core/device/device.hpp"
 

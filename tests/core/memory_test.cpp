@@ -17,8 +17,8 @@
 #include <random>
 #include <thread>
 
-#include "core/memory/cache.hpp"
 #include "core/base/limit.hpp"
+#include "core/memory/cache.hpp"
 #include "core/memory/small.hpp"
 #include "tests/core/fake_device.hpp"
 
@@ -345,7 +345,8 @@ TEST(Memory, StreamsDoNotShareFreeBlocks) {
 
 TEST(Memory, AForkWhileOthersAllocate) {
   if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer has no threads after a fork";
-  // gcc 12's allocator for it does not free its locks in a child: other threads may hold them when the fork comes.
+  // gcc 12's allocator for it does not free its locks in a child: other threads may hold them when
+  // the fork comes.
   if (!kSmallLists) GTEST_SKIP() << "AddressSanitizer's allocator may hang after such a fork";
   Device* d = fake_host().device;
   std::atomic<bool> end{false};

@@ -254,8 +254,8 @@ TEST_F(PluginFiles, PolicyAllowsWhatItNames) {
   EXPECT_EQ(Policy::parse("only:cpu").refuses("acme", fd, true), "");
   expect_has(Policy::parse("onyl:cpu").refuses("cpu", fd, false), "wanted all, none, only:");
   const std::string digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-  std::string lock = write_file(
-      "lock", "# pinned\n\nplugin acme " + digest + "  # abc\nplugin cpu " + std::string(64, '0') + "\n");
+  std::string lock = write_file("lock", "# pinned\n\nplugin acme " + digest +
+                                            "  # abc\nplugin cpu " + std::string(64, '0') + "\n");
   EXPECT_EQ(Policy::parse("lock:" + lock).refuses("acme", fd, true), "");
   expect_has(Policy::parse("lock:" + lock).refuses("cpu", fd, true), "its sha256 is ba7816bf");
   expect_has(Policy::parse("lock:" + lock).refuses("other", fd, true), "not in the lock file");

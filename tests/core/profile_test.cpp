@@ -1,14 +1,14 @@
-// tests/core/profile_test.cpp: events while listeners come and go beside threads that call, take memory and make labels.
+// tests/core/profile_test.cpp: events while listeners come and go beside threads that call, take
+// memory and make labels.
 #include <adjoin/abi/capi.h>
 #include <adjoin/abi/profile.h>
 #include <gtest/gtest.h>
 
+#include <adjoin/kit/ops.hpp>
 #include <atomic>
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#include <adjoin/kit/ops.hpp>
 
 namespace adjoin {
 namespace {
@@ -27,10 +27,13 @@ void hear(void* self, const aj_event* e) {
 }
 
 const aj_core& core() { return *static_cast<const aj_core*>(aj_get_interface("aj.core", 1)); }
-const aj_profile& profile() { return *static_cast<const aj_profile*>(aj_get_interface("x.profile", 1)); }
+const aj_profile& profile() {
+  return *static_cast<const aj_profile*>(aj_get_interface("x.profile", 1));
+}
 
 aj_object* listen(Heard* h, uint64_t kinds) {
-  aj_listener l = {sizeof l, 0, kinds, h, hear, [](void* self) { static_cast<Heard*>(self)->drops++; }};
+  aj_listener l = {sizeof l, 0,    kinds,
+                   h,        hear, [](void* self) { static_cast<Heard*>(self)->drops++; }};
   aj_object* out = nullptr;
   EXPECT_EQ(profile().listen(&l, &out), nullptr);
   return out;
@@ -86,8 +89,10 @@ TEST(Profile, BytesAddUpOverThreads) {
       for (int64_t n = 1; n < 60; n++) {
         Tensor t = empty({n * 3000}, float32, home);
         std::lock_guard guard(lock);
-        if (n % 3 == i % 3) kept.push_back(t);
-        else if (!kept.empty() && n % 2) kept.pop_back();
+        if (n % 3 == i % 3)
+          kept.push_back(t);
+        else if (!kept.empty() && n % 2)
+          kept.pop_back();
       }
     });
   for (std::thread& t : threads) t.join();

@@ -204,18 +204,28 @@ def test_who_writes_methods_is_told_of_functions(extensions):
 
 
 def test_an_error_in_our_headers_is_told_first(extensions):
-    with pytest.raises(cpp_extension.CompileError, match=r"(?s)not compile:\n  function\(\): an op takes and returns Tensor.*own words"):
+    with pytest.raises(
+        cpp_extension.CompileError, match=r"(?s)not compile:\n  function\(\): an op takes and returns Tensor.*own words"
+    ):
         cpp_extension.load_inline("types", "Tensor f(Tensor x, FILE*) { return x; }", functions="f")
-    with pytest.raises(cpp_extension.CompileError, match=r"(?s)a function returns Tensor, a list of Tensors.*own words"):
+    with pytest.raises(
+        cpp_extension.CompileError, match=r"(?s)a function returns Tensor, a list of Tensors.*own words"
+    ):
         cpp_extension.load_inline("types", 'std::string f(double) { return "one"; }', functions="f")
 
 
 def test_functions_of_files(extensions, tmp_path):
-    (tmp_path / "half.cpp").write_text("#include <adjoin/kit/ops.hpp>\nadjoin::Tensor half(adjoin::Tensor x) { return x / 2; }\n")
+    (tmp_path / "half.cpp").write_text(
+        "#include <adjoin/kit/ops.hpp>\nadjoin::Tensor half(adjoin::Tensor x) { return x / 2; }\n"
+    )
     found = load("files", [tmp_path / "half.cpp"], functions="half")
     assert found.half(x=T.ones(1)).item() == 0.5
-    (tmp_path / "half.cpp").write_text("#include <torch/extension.h>\nadjoin::Tensor half(adjoin::Tensor x) { return y; }\n")
-    with pytest.raises(cpp_extension.CompileError, match="half.cpp:1: fatal error.*\n.*\n.*there is no torch/extension.h"):
+    (tmp_path / "half.cpp").write_text(
+        "#include <torch/extension.h>\nadjoin::Tensor half(adjoin::Tensor x) { return y; }\n"
+    )
+    with pytest.raises(
+        cpp_extension.CompileError, match="half.cpp:1: fatal error.*\n.*\n.*there is no torch/extension.h"
+    ):
         load("files", [tmp_path / "half.cpp"], functions="half")
     assert found.half(T.ones(1)).item() == 0.5
 
@@ -260,15 +270,21 @@ def test_setuptools(extensions, tmp_path):
     (tmp_path / "setup.py").write_text(SETUP)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/__init__.py").write_text("")
-    done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert cpp_extension.open_plugin(tmp_path / "mine/libaj_built.so").scaled(T.ones(1)).item() == 4
 
 
-@pytest.mark.skipif(not shutil.which("nvcc") and not os.path.exists("/usr/local/cuda/bin/nvcc"), reason="nvcc is not installed")
+@pytest.mark.skipif(
+    not shutil.which("nvcc") and not os.path.exists("/usr/local/cuda/bin/nvcc"), reason="nvcc is not installed"
+)
 def test_cuda_sources_are_built(extensions, tmp_path):
     cuda = "__global__ void fill(float* x) { x[threadIdx.x] = 7; }\nint launch_size() { return 32; }\n"
-    found = load_inline("gpu", "int launch_size();\nint64_t size(Tensor) { return launch_size(); }", cuda_sources=cuda, functions="size")
+    found = load_inline(
+        "gpu", "int launch_size();\nint64_t size(Tensor) { return launch_size(); }", cuda_sources=cuda, functions="size"
+    )
     assert found.size(T.ones(1)) == 32
 
 
@@ -286,7 +302,9 @@ def test_what_a_new_version_leaves_out_is_gone(extensions):
 def test_a_plugin_built_by_hand_is_reloaded_from_the_same_path(extensions, tmp_path):
     def build(factor):
         source = plugin_in_c(tmp_path, "hand", factor)
-        words = subprocess.run(["adjoin", "config", "--cflags", "--ldflags"], capture_output=True, text=True, check=True)
+        words = subprocess.run(
+            ["adjoin", "config", "--cflags", "--ldflags"], capture_output=True, text=True, check=True
+        )
         line = ["cc", "-shared", "-fPIC", *words.stdout.split(), str(source), "-o", str(tmp_path / "libaj_hand.so")]
         subprocess.run(line, check=True)
 

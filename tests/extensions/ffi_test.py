@@ -56,7 +56,10 @@ def test_functions_are_ops(mine):
     x, y = T.ones(4), T.arange(4.0)
     before = y._version
     assert mine.axpy(x, y, 4, 0.5) == 1 and y.tolist() == [0.5, 1.5, 2.5, 3.5] and y._version > before
-    assert T._C.op_info("mine::axpy")[0]["schema"] == "mine::axpy(Tensor<float32> x, Tensor<float32>(b!) y, int n, float a) -> int"
+    assert (
+        T._C.op_info("mine::axpy")[0]["schema"]
+        == "mine::axpy(Tensor<float32> x, Tensor<float32>(b!) y, int n, float a) -> int"
+    )
     z = T.arange(3, dtype=T.float64)
     assert mine.dot(x=z, y=z, n=3) == 5.0
     assert mine.starts("adjoin", "ad") is True and mine.starts("adjoin", "x") is False

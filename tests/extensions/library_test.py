@@ -169,7 +169,9 @@ def test_errors_and_threads():
     with pytest.raises(TypeError, match="returned a str, the schema says a tensor"):
         picky(T.ones(2))
     seen = []
-    threads = [threading.Thread(target=lambda: seen.extend(picky(T.ones(1)).item() for _ in range(200))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: seen.extend(picky(T.ones(1)).item() for _ in range(200))) for _ in range(4)
+    ]
     for t in threads:
         t.start()
     for t in threads:

@@ -41,7 +41,8 @@ def guesses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("guesses")
     ops = [(name, test) for name, (test, _) in WRONG.items()] + [("right", RIGHT)]
     rows = "".join(
-        f'  def("guess::{name}(Tensor input, float by=2.0) -> Tensor", {json.dumps(test)}, times, 0);\n' for name, test in ops
+        f'  def("guess::{name}(Tensor input, float by=2.0) -> Tensor", {json.dumps(test)}, times, 0);\n'
+        for name, test in ops
     )
     source = f"""#include <adjoin/kit/kit.hpp>
 {OPS}
@@ -67,7 +68,10 @@ AJ_PLUGIN_INIT {{
     path = folder / "guess.cpp"
     path.write_text(source)
     out = folder / "libaj_guess.so"
-    subprocess.run(["c++", "-std=c++20", "-shared", "-fPIC", *flags("--cflags", "--ldflags"), str(path), "-o", str(out)], check=True)
+    subprocess.run(
+        ["c++", "-std=c++20", "-shared", "-fPIC", *flags("--cflags", "--ldflags"), str(path), "-o", str(out)],
+        check=True,
+    )
     return str(out)
 
 
@@ -92,7 +96,9 @@ def test_conform_takes_it_alike(guesses):
     failed = {r["row"] for r in report["records"] if r["failed"]}
     form = {"no_json", "no_object", "flat_shapes", "negative", "bare_args", "odd_case", "low_text"}
     assert {f"guess::{name}" for name in form} <= failed and "guess::right" not in failed
-    assert all("its test: " in f for r in report["records"] for f in r["failures"] if r["row"].removeprefix("guess::") in form)
+    assert all(
+        "its test: " in f for r in report["records"] for f in r["failures"] if r["row"].removeprefix("guess::") in form
+    )
 
 
 def test_every_row_of_ours_has_the_form():
@@ -107,7 +113,15 @@ def test_shapes_that_depend_on_data(name):
     assert verdict.ok is None and "its shapes depend on data: refused" in verdict.text
 
 
-@pytest.mark.parametrize("text, told", [("{", "no JSON"), ('{"a": 1}', "a list of calls"), ('[[{"shape": 3}]]', "a tensor is"), ('[[{"shape": [3], "dtype": "flaot"}]]', "a tensor is")])
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("{", "no JSON"),
+        ('{"a": 1}', "a list of calls"),
+        ('[[{"shape": 3}]]', "a tensor is"),
+        ('[[{"shape": [3], "dtype": "flaot"}]]', "a tensor is"),
+    ],
+)
 def test_files_of_samples(text, told, tmp_path):
     (tmp_path / "s.json").write_text(text)
     with pytest.raises(ValueError, match=told):

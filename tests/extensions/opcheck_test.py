@@ -61,7 +61,9 @@ def test_command(faulty, built):
     assert done.returncode == 1 and re.search("faulty::writes +schema +FAILS  writes to 'input'", done.stdout)
     done = run(str(built / "libaj_squash.so"), str(built / "libaj_softsign.so"), str(built / "libaj_bounded.so"))
     assert done.returncode == 0 and "FAILS" not in done.stdout and "second load" in done.stdout, done.stdout
-    done = run("--json", "--check", "schema", "--check", "meta", "mul", "linalg::qr" if T._C.find_op("linalg::qr") else "add")
+    done = run(
+        "--json", "--check", "schema", "--check", "meta", "mul", "linalg::qr" if T._C.find_op("linalg::qr") else "add"
+    )
     assert done.returncode == 0 and {v["check"] for v in json.loads(done.stdout)} == {"schema", "meta"}
     done = run("no::such")
     assert done.returncode == 2 and "no op named 'no::such'" in done.stderr
@@ -127,5 +129,11 @@ AJ_PLUGIN_INIT {
 """)
     line = ["cc", "-shared", "-fPIC", *flags("--cflags", "--ldflags")]
     subprocess.run([*line, str(tmp_path / "once.c"), "-o", str(tmp_path / "libaj_once.so")], check=True)
-    done = subprocess.run([sys.executable, "-m", "adjoin.testing.opcheck", str(tmp_path / "libaj_once.so")], capture_output=True, text=True)
-    assert done.returncode == 1 and re.search("second load +FAILS", done.stdout) and "not again" in done.stdout, done.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "adjoin.testing.opcheck", str(tmp_path / "libaj_once.so")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and re.search("second load +FAILS", done.stdout) and "not again" in done.stdout, (
+        done.stdout
+    )

@@ -28,7 +28,9 @@ def test_a_header_alone(header, tmp_path):
     program += f"  try {{\n    {HEADERS[header]}\n  }} catch (const Error& e) {{\n    std::puts(e.what());\n  }}\n}}\n"
     (tmp_path / f"{name}.cpp").write_text(program)
     line = ["g++", "-std=c++20", "-O0", "-Wall", "-Werror", f"{name}.cpp", "-o", name]
-    done = subprocess.run([*line, *config("--cflags").split(), *config("--libs").split()], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [*line, *config("--cflags").split(), *config("--libs").split()], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert run(tmp_path / name, cwd=tmp_path).endswith("6" if header != "plugins" else ("6", "0"))
 

@@ -42,7 +42,7 @@ def test_text_is_the_same_under_every_locale(tmp_path):
     if not (tmp_path / "de_DE.UTF-8").exists():
         pytest.skip(f"NOT TESTED: localedef cannot make de_DE.UTF-8: {made.stderr}")
     (tmp_path / "set.hpp").write_text(
-        '#include <cstdio>\n#include <iostream>\n#include <locale>\n'
+        "#include <cstdio>\n#include <iostream>\n#include <locale>\n"
         'static const bool set = (std::locale::global(std::locale("")), std::cout.imbue(std::locale()), true);\n'
         'static const bool told = std::fprintf(stderr, "%.1f", 0.5) > 0;\n'
     )
@@ -59,6 +59,9 @@ def test_too_many_members_are_told(tmp_path):
     line = ["g++", "-std=c++20", "-fsyntax-only", *config("--cflags").split(), str(tmp_path / "many.cpp")]
     done = subprocess.run(line, capture_output=True, text=True)
     assert done.returncode and "a module has at most 24 members" in done.stderr
-    (tmp_path / "many.cpp").write_text(program.replace("  nn::Linear m24{1, 1};\n", "") + "size_t count(Net& net) { return net.parameters().size(); }\n")
+    (tmp_path / "many.cpp").write_text(
+        program.replace("  nn::Linear m24{1, 1};\n", "")
+        + "size_t count(Net& net) { return net.parameters().size(); }\n"
+    )
     done = subprocess.run(line, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

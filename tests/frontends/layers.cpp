@@ -214,7 +214,8 @@ void optimizers() {
   optim::Schedule schedule(optimizer, optim::warmup(1, optim::every(2, 0.5)));
   require(optimizer.lr() == 0.5, "a rise begins below");
   schedule.set_steps(5);
-  require(optimizer.lr() == 0.25 && schedule.steps() == 5, "a schedule goes on where it is told to");
+  require(optimizer.lr() == 0.25 && schedule.steps() == 5,
+          "a schedule goes on where it is told to");
   require(device_or("nothing:0", "cpu").device_type == kDLCPU, "the other device serves");
 }
 

@@ -53,7 +53,9 @@ COLUMNS = 110  # of headers, which people read beside their code
 COUNTED = {f"{name}.h" for name in ("base", "core", "op", "autograd", "device", "plugin", "service", "capi")}
 OPGEN = 500
 # What a program's locale changes; the command is a program of its own and sets none.
-LOCALE = re.compile(r"\b(strto(d|f|ld)|atof|sto(d|f|ld)|(is|to)(alpha|alnum|digit|space|upper|lower)|strn?casecmp)\(|(printf|scanf)\([^;]*%[-+ #0-9.*]*[aefgAEFG]")
+LOCALE = re.compile(
+    r"\b(strto(d|f|ld)|atof|sto(d|f|ld)|(is|to)(alpha|alnum|digit|space|upper|lower)|strn?casecmp)\(|(printf|scanf)\([^;]*%[-+ #0-9.*]*[aefgAEFG]"
+)
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^">]+)[">]')
 
 
@@ -171,7 +173,11 @@ def findings(files):
             bound = room in MAY and path.suffix in {".cpp", ".hpp", ".h"} and not {"cli", "examples"} & set(path.parts)
             if bound and LOCALE.search(line):
                 yield f"{path}:{number}: bound to the locale; std::from_chars and std::to_chars are not: {line.strip()[:80]}"
-            if room in MAY and path.suffix in {".cpp", ".hpp", ".cu", ".h"} and re.search(r"(?<!secure_)getenv\(", line):
+            if (
+                room in MAY
+                and path.suffix in {".cpp", ".hpp", ".cu", ".h"}
+                and re.search(r"(?<!secure_)getenv\(", line)
+            ):
                 yield f"{path}:{number}: getenv: a set-user-id program trusts no variable; secure_getenv"
             if (
                 room == "core"

@@ -88,16 +88,23 @@ def main():
         order = {folder: place for place, folder in enumerate(FLOORS[room])}
         up = [k for k in arrows if order.get(k[1], -1) > order.get(k[0], len(order))]
         both = sum(1 for a, b in arrows if a < b and (b, a) in arrows)
-        print(f"{room}: {len(arrows)} arrows between folders, {sum(arrows.values())} includes; "
-              f"{both} pairs include each other, {len(up)} arrows run up, {len(circles(arrows))} folders stand in a circle")
+        print(
+            f"{room}: {len(arrows)} arrows between folders, {sum(arrows.values())} includes; "
+            f"{both} pairs include each other, {len(up)} arrows run up, {len(circles(arrows))} folders stand in a circle"
+        )
         sizes = collections.Counter(str(p.parent) for p in files if p.is_relative_to(room))
-        print(f"  files of its largest folders (at most {FILES}): " + ", ".join(f"{k} {n}" for k, n in sizes.most_common(3)))
+        print(
+            f"  files of its largest folders (at most {FILES}): "
+            + ", ".join(f"{k} {n}" for k, n in sizes.most_common(3))
+        )
     texts = {p: p.read_text(encoding="utf-8") for p in files if p.suffix in CODE}
     rows = sorted(((t.count("\n"), str(p)) for p, t in texts.items()), reverse=True)
     print("largest files: " + ", ".join(f"{p} {n}" for n, p in rows[:3]))
     found = [(n, f"{name} ({p})") for p, t in texts.items() if p.suffix != ".toml" for n, name in lengths(p, t)]
     long = sorted((f for f in found if f[0] > LONG), reverse=True)
-    print(f"functions over {LONG} lines: {len(long)} of {len(found)}: " + ", ".join(f"{name} {n}" for n, name in long[:6]))
+    print(
+        f"functions over {LONG} lines: {len(long)} of {len(found)}: " + ", ".join(f"{name} {n}" for n, name in long[:6])
+    )
     print("not as .clang-format says: " + unformatted([p for p in texts if p.suffix in {".c", ".h", ".cpp", ".hpp"}]))
 
 

@@ -45,7 +45,9 @@ def ops():
 
 
 def main():
-    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "core"], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "core"], capture_output=True, text=True, check=True
+    )
     known, seen, found = ops(), set(), []
     for path in map(pathlib.Path, out.stdout.splitlines()):
         if path.suffix not in {".cpp", ".hpp"} or path.is_relative_to("core/ops") or not path.is_file():
@@ -55,7 +57,9 @@ def main():
                 seen.add(name)
                 if name not in ALLOWED:
                     found.append(f"{path}:{number}: names the op {name}; a row can say it: {line.strip()[:80]}")
-    found += [f"tests/lint/names.py: {name} stands nowhere in the core any more" for name in sorted(set(ALLOWED) - seen)]
+    found += [
+        f"tests/lint/names.py: {name} stands nowhere in the core any more" for name in sorted(set(ALLOWED) - seen)
+    ]
     if len(ALLOWED) > MOST:
         found.append(f"tests/lint/names.py: {len(ALLOWED)} names are allowed, at most {MOST}")
     if found:

@@ -20,8 +20,13 @@ NOISE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]){1,4}\'|^\s*#(?:[^\n\\]|\\.)*',
     re.S | re.M,
 )
-SPECIFIER = re.compile(r"\[\[.*?\]\]|\b(?:AJ_|HWY_)(?!NAMESPACE)[A-Z_]+\b(?:\([^()]*\))?|\balignas\([^()]*\)|__attribute__\s*\(\(.*?\)\)", re.S)
-TYPE = re.compile(r"(?:typedef )?(?:struct|class|union|enum class|enum struct|enum) ([\w:]+(?: ?<.*>)?)(?: final)?(?: ?:.*)?$")
+SPECIFIER = re.compile(
+    r"\[\[.*?\]\]|\b(?:AJ_|HWY_)(?!NAMESPACE)[A-Z_]+\b(?:\([^()]*\))?|\balignas\([^()]*\)|__attribute__\s*\(\(.*?\)\)",
+    re.S,
+)
+TYPE = re.compile(
+    r"(?:typedef )?(?:struct|class|union|enum class|enum struct|enum) ([\w:]+(?: ?<.*>)?)(?: final)?(?: ?:.*)?$"
+)
 FUNCTION = re.compile(r"([\w:~]+|operator\W+) ?\((.*)\)")
 
 

@@ -61,7 +61,9 @@ FORMS["_::logit_backward"] = lambda grad, input, low, high, beyond: np.where(
 FORMS["_::angle_of_real"] = lambda input: np.where(np.isnan(input), input, np.where(input < 0, np.pi, 0.0))
 FORMS["_::mantissa"] = lambda input: np.frexp(input)[0]
 FORMS["_::exponent"] = lambda input: np.frexp(input)[1].astype(input.dtype)
-FORMS["_::nan_to_num_each"] = lambda input, nan, posinf, neginf: np.nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
+FORMS["_::nan_to_num_each"] = lambda input, nan, posinf, neginf: np.nan_to_num(
+    input, nan=nan, posinf=posinf, neginf=neginf
+)
 FORMS["frac"] = lambda input: input - np.trunc(input)
 FORMS["rsqrt"] = lambda input: 1 / np.sqrt(input)
 

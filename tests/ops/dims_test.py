@@ -5,7 +5,22 @@ import pytest
 from samples import every_row
 
 ROWS = every_row()
-NAMES = ("dim", "dims", "dim0", "dim1", "dim2", "axis", "axis0", "axis1", "axes", "dimension", "source", "destination", "start_dim", "end_dim")
+NAMES = (
+    "dim",
+    "dims",
+    "dim0",
+    "dim1",
+    "dim2",
+    "axis",
+    "axis0",
+    "axis1",
+    "axes",
+    "dimension",
+    "source",
+    "destination",
+    "start_dim",
+    "end_dim",
+)
 # The core counts from the dimensions of the first tensor, or of a list's tensor with the most. These count from another's:
 OTHERWISE = {
     "linalg::vecdot": "of the shape that x and y broadcast to",
@@ -46,7 +61,9 @@ def named_so(p):
 @pytest.mark.parametrize("row", [r for r in ROWS if any(named_so(p) for p in r.params)], ids=str)
 def test_a_dimension_is_of_the_type_dim(row):
     wrong = [p.name for p in row.params if named_so(p) and p.base != "dim"]
-    assert bool(wrong) == (row.name.partition(".")[0] in OTHERWISE), f"{row.name}: {wrong}: type them dim, or say here why not"
+    assert bool(wrong) == (row.name.partition(".")[0] in OTHERWISE), (
+        f"{row.name}: {wrong}: type them dim, or say here why not"
+    )
 
 
 def test_the_list_has_no_rows_of_the_past():
@@ -60,7 +77,12 @@ def test_a_negative_size_is_refused_by_the_core(name):
 
 
 def test_a_default_is_allowed_where_a_size_is_not_given():
-    assert all(p.default is None or not p.default.startswith("-") for r in ROWS for p in r.params if p.base == "size" and not p.list)
+    assert all(
+        p.default is None or not p.default.startswith("-")
+        for r in ROWS
+        for p in r.params
+        if p.base == "size" and not p.list
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +97,12 @@ def test_a_default_is_allowed_where_a_size_is_not_given():
         (lambda d: adjoin.rot90(adjoin.ones(2, 3), 1, [d, 0 if d not in (0, -2) else 1]), 2),
         (lambda d: adjoin.linalg.matrix_norm(adjoin.ones(2, 3), dim=(d, 0 if d not in (0, -2) else 1)), 2),
         (lambda d: adjoin.cross(adjoin.ones(3, 3), adjoin.ones(3, 3), d), 2),
-        (lambda d: adjoin.gather(adjoin.ones(2, 3, requires_grad=True), d, adjoin.zeros(1, 1).long()).sum().backward(), 2),
+        (
+            lambda d: (
+                adjoin.gather(adjoin.ones(2, 3, requires_grad=True), d, adjoin.zeros(1, 1).long()).sum().backward()
+            ),
+            2,
+        ),
     ],
 )
 def test_every_dimension_from_both_ends(call, dims):
@@ -83,5 +110,7 @@ def test_every_dimension_from_both_ends(call, dims):
         a, b = call(d), call(d - dims)
         assert a is b is None or a.shape == b.shape and (a == b).all()
     for d in (dims, -dims - 1):
-        with pytest.raises(IndexError, match=rf"{d} is out of range for \d dimensions; it must be in \[-{dims}, {dims - 1}\]"):
+        with pytest.raises(
+            IndexError, match=rf"{d} is out of range for \d dimensions; it must be in \[-{dims}, {dims - 1}\]"
+        ):
             call(d)

@@ -12,12 +12,38 @@ import adjoin
 import samples
 from rows import ROWS
 
-DTYPES = ("float64", "float32", "float16", "bfloat16", "complex128", "complex64", "int64", "int32", "int8", "uint8", "bool")
+DTYPES = (
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "complex128",
+    "complex64",
+    "int64",
+    "int32",
+    "int8",
+    "uint8",
+    "bool",
+)
 SHAPES = ([], [0], [1], [3], [2, 3], [3, 3], [1, 1], [2, 3, 4], [3, 0, 2], [2, 3, 4, 5], [1, 2, 3, 4, 5], [1] * 64)
 SMALL = (-2, -1, 0, 1, 2, 3, 5)
 HUGE = (-7, 64, 10**9, 2**31, 2**32, 10**15, 2**62, 2**63 - 1, -(2**63), 2**70)
 FLOATS = (0.0, -0.0, 0.5, 1.0, -1.0, float("nan"), float("inf"), -float("inf"), 1e308, 5e-324)
-WORDS = ("", "mean", "sum", "none", "nonsense", "constant", "reflect", "circular", "ij", "floor", "fro", "ij,jk->ik", "x" * 300)
+WORDS = (
+    "",
+    "mean",
+    "sum",
+    "none",
+    "nonsense",
+    "constant",
+    "reflect",
+    "circular",
+    "ij",
+    "floor",
+    "fro",
+    "ij,jk->ik",
+    "x" * 300,
+)
 # Time and memory of these follow from a number; a large one is right, and slow.
 PATIENT = {"chunks", "sections", "repeats", "num_samples"}
 

@@ -53,7 +53,8 @@ OWN = {
     "quantile": quantile_of(np.quantile),
     "nanquantile": quantile_of(np.nanquantile),
     "diff": lambda input, prepend=None, append=None, n=1, dim=-1: np.diff(
-        input, n, dim, **{k: v for k, v in (("prepend", prepend), ("append", append)) if v is not None}),
+        input, n, dim, **{k: v for k, v in (("prepend", prepend), ("append", append)) if v is not None}
+    ),
 }
 
 

@@ -82,7 +82,11 @@ AJ_PLUGIN_INIT {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("answers")
-    for name, source in (("ask", ASK), ("first", SHARES.replace("NAME", "first")), ("second", SHARES.replace("NAME", "second"))):
+    for name, source in (
+        ("ask", ASK),
+        ("first", SHARES.replace("NAME", "first")),
+        ("second", SHARES.replace("NAME", "second")),
+    ):
         compile_plugin(folder, source, name, "g++", ["-std=c++20"], suffix=".cpp")
     return folder
 
@@ -137,11 +141,14 @@ def test_hooks_may_do_everything(folder):
 
 
 def test_plugins_share_a_dtype_and_init_finds_ops_of_others(folder):
-    python(folder, """
+    python(
+        folder,
+        """
         import adjoin as T
         x = T.ones(3)
         assert T.ops.first.same(x).tolist() == T.ops.second.same(x).tolist() == [1, 1, 1]
-        """)
+        """,
+    )
 
 
 def test_visit_may_call_the_loader(folder):

@@ -34,7 +34,10 @@ def test_every_row(made):
     text = "\n".join(pages.values())
     assert text.count("- gradient of `") > 200 and public > 600
     # Of nearly every op an example was run, and some dtypes compute.
-    assert text.count("\n```python\n") > 0.95 * public and text.count("- dtypes that compute on the processor: ") > 0.9 * public
+    assert (
+        text.count("\n```python\n") > 0.95 * public
+        and text.count("- dtypes that compute on the processor: ") > 0.9 * public
+    )
 
 
 def test_an_example_is_a_session_that_runs(made):

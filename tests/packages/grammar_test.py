@@ -44,8 +44,12 @@ def test_an_example_is_read(schema):
 
 
 def test_there_is_an_example_of_each_production():
-    assert len(TAKEN) > 30 and all(f"| `{base}` |" in GRAMMAR for base in re.findall(r'\{"(\w+)", AJ_PARAM_', source("core/op/schema.cpp")))
-    assert set(first_words(GRAMMAR)) - set(SCHEMA.findall(REFUSED)) == set(re.findall(r'\{"(\w+)", AJ_PARAM_', source("core/op/schema.cpp")))
+    assert len(TAKEN) > 30 and all(
+        f"| `{base}` |" in GRAMMAR for base in re.findall(r'\{"(\w+)", AJ_PARAM_', source("core/op/schema.cpp"))
+    )
+    assert set(first_words(GRAMMAR)) - set(SCHEMA.findall(REFUSED)) == set(
+        re.findall(r'\{"(\w+)", AJ_PARAM_', source("core/op/schema.cpp"))
+    )
 
 
 @pytest.mark.parametrize("schema, told", re.findall(r"^\| `(docs::[^`]+)` \| (.+?) \|$", REFUSED, re.M))
@@ -61,10 +65,14 @@ def test_kinds():
 
 def test_tags():
     core = source("core/**/*.cpp")
-    known = set(re.findall(r'(?:has_word|number_after)\(op->tags, "([^"]+)"|tags\.find\("([^"]+)"\)|kTag = "([^"]+)"', core))
+    known = set(
+        re.findall(r'(?:has_word|number_after)\(op->tags, "([^"]+)"|tags\.find\("([^"]+)"\)|kTag = "([^"]+)"', core)
+    )
     known = {next(filter(None, words)) for words in known}
     python = source("frontends/python/src/registry.cpp")
-    known |= set(re.findall(r'has_tag\(tags, "([^"]+)"\)', python)) | {"varargs:"} & set(re.findall(r'"(varargs:)', python))
+    known |= set(re.findall(r'has_tag\(tags, "([^"]+)"\)', python)) | {"varargs:"} & set(
+        re.findall(r'"(varargs:)', python)
+    )
     rows = source("core/ops/**/*.toml")
     for listed in re.findall(r"^tags = \[(.*?)\]", rows, re.M):
         for word in re.findall(r'"([^"]+)"', listed):
@@ -102,7 +110,11 @@ def test_codes(tmp_path):
     known = re.findall(r"(AJ_[A-Z_]+) = (\d+)", text)
     told = dict(re.findall(r"^\| `(AJ_\w+)` \| `?(\w+)", part("Status codes"), re.M))
     assert list(told) == [name for name, _ in known]
-    load_inline("codes", 'Tensor raises(Tensor x, int64_t code) { adjoin::kit::raise(int32_t(code), "x"); return x; }', functions="raises")
+    load_inline(
+        "codes",
+        'Tensor raises(Tensor x, int64_t code) { adjoin::kit::raise(int32_t(code), "x"); return x; }',
+        functions="raises",
+    )
     for name, number in known[1:]:
         wanted = T.OutOfMemoryError if name == "AJ_OUT_OF_MEMORY" else __builtins__[told[name]]
         with pytest.raises(wanted) as caught:

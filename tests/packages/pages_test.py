@@ -14,11 +14,21 @@ sys.path += [str(ROOT / "frontends/docs"), str(ROOT / "bench")]
 import draw
 import overview
 
-TRACKED = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+TRACKED = subprocess.run(
+    ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+).stdout
 FILES = [pathlib.Path(line) for line in TRACKED.splitlines() if (ROOT / line).is_file()]
 WORDS = [f for f in FILES if f.suffix == ".md" and f.parts[0] != "build" and "templates" not in f.parts]
 NAMES = {f.name for f in FILES}
-MADE = {"ops.md", "nn.md", "contract.md", "status.md", "changelog.md", "gallery.md", "FAMILY.md"}  # by frontends/docs/make.py
+MADE = {
+    "ops.md",
+    "nn.md",
+    "contract.md",
+    "status.md",
+    "changelog.md",
+    "gallery.md",
+    "FAMILY.md",
+}  # by frontends/docs/make.py
 
 
 @pytest.mark.parametrize("name", draw.DRAWINGS)
@@ -37,7 +47,9 @@ def test_the_table_of_speed_is_that_of_the_results():
         run = json.loads(path.read_text())
         runs[run["threads"]] = run
     page = (ROOT / "bench/README.md").read_text()
-    assert runs and overview.into_page(page, overview.table(runs)) == page, "stale: bench/overview.py --page bench/README.md"
+    assert runs and overview.into_page(page, overview.table(runs)) == page, (
+        "stale: bench/overview.py --page bench/README.md"
+    )
 
 
 @pytest.mark.parametrize("path", WORDS, ids=str)
@@ -51,17 +63,28 @@ def test_links_lead_somewhere(path):
 def test_what_files_cite_is_in_the_clone():
     lost = []
     for path in FILES:
-        if path.suffix in {".c", ".h", ".cpp", ".hpp", ".cuh", ".cu", ".py", ".toml", ".md", ".sh", ".build"} or path.name == "run":
+        if (
+            path.suffix in {".c", ".h", ".cpp", ".hpp", ".cuh", ".cu", ".py", ".toml", ".md", ".sh", ".build"}
+            or path.name == "run"
+        ):
             text = (ROOT / path).read_text(errors="replace")
-            lost += [f"{path}: {name}" for name in re.findall(r"[\w-]+\.md\b", text) if name not in NAMES | MADE | {f"{path.stem}.md"}]
-            lost += [f"{path}: {word}" for word in re.findall(r"\bmechanics\b|\bdesign, section\b|\bthe design says\b", text)]
+            lost += [
+                f"{path}: {name}"
+                for name in re.findall(r"[\w-]+\.md\b", text)
+                if name not in NAMES | MADE | {f"{path.stem}.md"}
+            ]
+            lost += [
+                f"{path}: {word}" for word in re.findall(r"\bmechanics\b|\bdesign, section\b|\bthe design says\b", text)
+            ]
     lost = [line for line in lost if not line.startswith("tests/packages/")]
     assert not lost
 
 
 def test_contributing_names_what_is_there():
     for page in ("CONTRIBUTING.md", "plugins/README.md", "tests/README.md", "README.md"):
-        for path in re.findall(r"`((?:abi|core|plugins|frontends|extensions|tests|bench)/[\w./-]+)`", (ROOT / page).read_text()):
+        for path in re.findall(
+            r"`((?:abi|core|plugins|frontends|extensions|tests|bench)/[\w./-]+)`", (ROOT / page).read_text()
+        ):
             if not re.search(r"\b(NAME|FAMILY|FILE)\b", path):  # a place to fill in
                 assert (ROOT / path).exists(), f"{page}: {path}"
 

@@ -36,7 +36,9 @@ def test_flags_and_variables():
     (cflags,) = pkg_config("--cflags")
     assert cflags.startswith("-I") and same(cflags[2:], INCLUDE)
     where, what, path = pkg_config("--libs")
-    assert same(where.removeprefix("-L"), LIBDIR) and what == "-ladjoin" and same(path.removeprefix("-Wl,-rpath,"), LIBDIR)
+    assert (
+        same(where.removeprefix("-L"), LIBDIR) and what == "-ladjoin" and same(path.removeprefix("-Wl,-rpath,"), LIBDIR)
+    )
     assert same(*pkg_config("--variable=plugindir"), PLUGINDIR) and same(*pkg_config("--variable=prefix"), PREFIX)
     version = subprocess.run([PREFIX / "bin/adjoin", "--version"], capture_output=True, text=True).stdout.strip()
     assert pkg_config("--modversion") == [version]

@@ -48,7 +48,9 @@ def test_nothing_fails():
 
 @pytest.mark.parametrize("name", status.PLANNED)
 def test_what_is_planned_is_not_there_yet(name):
-    assert not status.PLANNED[name](), f"{name}: it has come; take it out of PLANNED in frontends/docs/status.py, and into PARTS"
+    assert not status.PLANNED[name](), (
+        f"{name}: it has come; take it out of PLANNED in frontends/docs/status.py, and into PARTS"
+    )
 
 
 REPORT = """<testsuites><testsuite>
@@ -70,6 +72,9 @@ def test_a_report_is_read(tmp_path):
 
 
 def test_a_failure_is_told():
-    record = {"files": {"tests/cli/cli_test.py": {"passed": 3, "left_out": 0, "failed": 1, "reasons": []}}, "devices": {}}
+    record = {
+        "files": {"tests/cli/cli_test.py": {"passed": 3, "left_out": 0, "failed": 1, "reasons": []}},
+        "devices": {},
+    }
     assert "| the command `adjoin` | 1 of its tests fails | 3 passed, 1 failed |" in status.table(record)
     assert "| the core: calls, tape, memory, loader | not run |  |" in status.table(record)

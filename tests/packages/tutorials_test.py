@@ -28,7 +28,9 @@ def program(page):
         elif language == "bash":
             lines.append(f"_subprocess.run(['bash', '-euo', 'pipefail', '-c', {code!r}], check=True)")
         else:
-            raise AssertionError(f"{page.name}: a block of {language} without a name in its first line is run by nobody")
+            raise AssertionError(
+                f"{page.name}: a block of {language} without a name in its first line is run by nobody"
+            )
     return "\n".join(lines)
 
 

@@ -158,7 +158,9 @@ def test_a_program_builds_by_its_pkg_config(empty, site, tmp_path):
         'int main() { auto x = adjoin::ones({2, 3}); std::printf("%g\\n", adjoin::sum(x).item<double>()); }\n'
     )
     env = {**os.environ, "PKG_CONFIG_PATH": str(site / "lib/pkgconfig")}
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "adjoin"], env=env, capture_output=True, text=True, check=True)
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "adjoin"], env=env, capture_output=True, text=True, check=True
+    )
     subprocess.run(["g++", "-std=c++20", "one.cpp", "-o", "one", *flags.stdout.split()], cwd=tmp_path, check=True)
     assert ok(run(empty, tmp_path / "one")) == "6\n"
 

@@ -93,7 +93,15 @@ def test_routines_are_mixed():
         blas.set(f"dgemm={other}")
 
 
-@pytest.mark.parametrize(("name", "told"), [("/no/such/lib.so", "cannot be used"), ("blurb", "blurb"), ("qgemm=own", "no routine 'qgemm'"), ("own,dgemm=/no/lib.so", "cannot be used")])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("/no/such/lib.so", "cannot be used"),
+        ("blurb", "blurb"),
+        ("qgemm=own", "no routine 'qgemm'"),
+        ("own,dgemm=/no/lib.so", "cannot be used"),
+    ],
+)
 def test_what_cannot_be_used_is_refused_and_changes_nothing(name, told, capfd):
     blas.set("own")
     with pytest.raises((RuntimeError, ValueError), match=told):

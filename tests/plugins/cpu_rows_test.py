@@ -73,7 +73,9 @@ def test_cross_entropy_in_one_pass_is_that_of_two(reduction):
     close(fused.grad, plain.grad.numpy(), 1e-9)
     loss = lambda a: F.cross_entropy(a, classes[:5], reduction=reduction)
     assert adjoin.autograd.gradgradcheck(loss, (x[:5].clone().requires_grad_(),))
-    with pytest.raises(IndexError, match="element 3 of target is -99: input has 33 classes, so targets are 0 to 32, or -100"):
+    with pytest.raises(
+        IndexError, match="element 3 of target is -99: input has 33 classes, so targets are 0 to 32, or -100"
+    ):
         F.cross_entropy(x, classes + 1)
 
 

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.skipif(
 
 
 def moved(value):
-    return value.detach().to("emulated").requires_grad_(value.requires_grad) if isinstance(value, adjoin.Tensor) else value
+    return (
+        value.detach().to("emulated").requires_grad_(value.requires_grad) if isinstance(value, adjoin.Tensor) else value
+    )
 
 
 def beside(function, *args, tolerance=2e-5):

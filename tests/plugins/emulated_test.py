@@ -233,7 +233,15 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
     # Bodies serve: of a layer a product and some elementwise kernels for each step, of the pairs the half of `_::cdist`, of edges
     # and constants copies, of bags rows that are added up, of modes a sort, of masks places, of windows those with places, of what
     # is reversed a selection.
-    served = {"rnn_layer", "rnn_layer_backward", "nn::pdist", "_::pad_edges", "_::pad_edges_backward", "constant_pad_nd", "flip"}
+    served = {
+        "rnn_layer",
+        "rnn_layer_backward",
+        "nn::pdist",
+        "_::pad_edges",
+        "_::pad_edges_backward",
+        "constant_pad_nd",
+        "flip",
+    }
     served |= {"_::bag_sums", "_::mode_place", "_::masked_put", "_::window_maxima", "_::logit_backward"}
     assert lacks == served
 

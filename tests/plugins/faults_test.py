@@ -74,7 +74,9 @@ def test_a_late_failure_names_the_op_and_the_line():
     ):
         configure("fail_kernel=1")
         function(*args)
-        with pytest.raises(RuntimeError, match=f"^{op}: its kernel on emulated:0 has failed.*" + line_of(function, line)):
+        with pytest.raises(
+            RuntimeError, match=f"^{op}: its kernel on emulated:0 has failed.*" + line_of(function, line)
+        ):
             wait()
         wait()  # it is told once
 
@@ -207,7 +209,7 @@ def attempt(i, order):
     return True
 '''
 
-MEMORY = '''
+MEMORY = """
 WORDS = "out of memory: asked for"
 held = []
 for i in range(3):
@@ -224,7 +226,7 @@ for i in range(3):
 assert max(b for i, b in held if i) == min(b for i, b in held if i), held  # the first step makes the optimizer's state
 assert told == {("OutOfMemoryError", True)}, told
 print("failures", failures)
-'''
+"""
 
 
 def run(text, **env):
@@ -238,7 +240,7 @@ def test_out_of_memory_at_each_allocation_of_a_step_in_turn():
     assert int(out.split()[1]) > 100
 
 
-KERNELS = '''
+KERNELS = """
 WORDS = "has failed, as ordered; queued by "
 for i in range(2):
     n = 1
@@ -247,7 +249,7 @@ for i in range(2):
     assert n > 20, n
 assert told == {("RuntimeError", True)}, told
 print("failures", failures)
-'''
+"""
 
 
 def test_each_kernel_of_a_step_in_turn_fails():

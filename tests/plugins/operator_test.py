@@ -185,7 +185,11 @@ def test_policies_by_op_and_from_the_environment(acme):
 
 
 def test_a_budget_ends_in_an_error_that_says_what_would_help(acme):
-    got = policies("attempt(lambda: x.exp())\nattempt(lambda: x.exp())\nattempt(lambda: x.sin())", acme, ADJOIN_FALLBACK="exp=host:20B,host")
+    got = policies(
+        "attempt(lambda: x.exp())\nattempt(lambda: x.exp())\nattempt(lambda: x.sin())",
+        acme,
+        ADJOIN_FALLBACK="exp=host:20B,host",
+    )
     assert got[0].startswith("ok")
     assert "have used their budget (24 of 20 bytes)" in got[1]
     assert "a kernel would declare op 'exp', key 'acme', dtype float32" in got[1]
@@ -201,7 +205,12 @@ def test_a_body_serves_unless_the_op_is_named(acme):
 
 
 def test_bad_policies_are_told():
-    for bad, told in (("hots", "hots"), ("host:lots", "wanted a number"), ("error:5MB", "only host and warn"), ("", "are possible")):
+    for bad, told in (
+        ("hots", "hots"),
+        ("host:lots", "wanted a number"),
+        ("error:5MB", "only host and warn"),
+        ("", "are possible"),
+    ):
         with pytest.raises(RuntimeError, match=told):
             adjoin.set_fallback(bad)
     adjoin.set_fallback("error")
@@ -365,4 +374,6 @@ for t in threads:
 print(wrong, times(x).tolist(), len(kept) < 10 or kept)
 """,
     )
-    assert got[1] == "[] [3.0, 6.0] True"  # who waits for the loader's lock inside of a call keeps nobody from unmapping
+    assert (
+        got[1] == "[] [3.0, 6.0] True"
+    )  # who waits for the loader's lock inside of a call keeps nobody from unmapping

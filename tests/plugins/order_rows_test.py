@@ -274,7 +274,6 @@ def test_masked_scatter_of_what_lies_in_its_own_memory():
     assert x.grad.tolist() == [5.0, 7.0, 0.0]
 
 
-
 def test_empty_bags():
     table = adjoin.randn(4, 3)
     assert F.embedding_bag(adjoin.empty(0, 5, dtype=adjoin.int64), table).shape == (0, 3)

@@ -1,4 +1,5 @@
-// tests/plugins/passing.cpp: two dispatch keys, below and above the tape, whose fallbacks only pass calls on and count them.
+// tests/plugins/passing.cpp: two dispatch keys, below and above the tape, whose fallbacks only pass
+// calls on and count them.
 #include <adjoin/kit/kit.hpp>
 #include <map>
 #include <mutex>
@@ -16,7 +17,8 @@ aj_status* pass(void*, aj_call* call) {
       std::lock_guard held(lock);
       ++calls[std::string(op_name(call->op))];
     }
-    check(dispatch().redispatch(call->op, call->keys, call->args, call->nargs, call->rets, call->nrets));
+    check(dispatch().redispatch(call->op, call->keys, call->args, call->nargs, call->rets,
+                                call->nrets));
   });
 }
 
@@ -31,7 +33,9 @@ void key(aj_registrar* r, const char* name, int32_t place) {
 AJ_PLUGIN(.name = "passing", .version = "1.0.0", .provides = "ops:passing;key:below;key:above") {
   key(plugin.env()->registrar, "below", AJ_KEY_BELOW_AUTOGRAD);
   key(plugin.env()->registrar, "above", AJ_KEY_ABOVE_AUTOGRAD);
-  plugin.op("passing::calls(Tensor input, str op) -> Tensor", "Calls of an op that were seen; begins again.")
+  plugin
+      .op("passing::calls(Tensor input, str op) -> Tensor",
+          "Calls of an op that were seen; begins again.")
       .tags("function-only")
       .infer([](void*, aj_call* call) {
         return dispatch().declare(call, 0, dtype_of<int64_t>, 0, nullptr, nullptr);

@@ -20,7 +20,17 @@ def load(folder):
     if _loaded:
         return
     out = folder / "libaj_passing.so"
-    words = ["c++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{config('includedir')}", HERE / "passing.cpp", "-o", out]
+    words = [
+        "c++",
+        "-std=c++20",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        f"-I{config('includedir')}",
+        HERE / "passing.cpp",
+        "-o",
+        out,
+    ]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     adjoin.load_plugin(str(out))

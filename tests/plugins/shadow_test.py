@@ -18,7 +18,9 @@ shadow = adjoin.testing.shadow
 def network():
     nn = adjoin.nn
     adjoin.manual_seed(3)
-    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.2), nn.Linear(36, 10))
+    net = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.2), nn.Linear(36, 10)
+    )
     optimizer = adjoin.optim.AdamW(net.parameters(), lr=1e-2)
     losses = []
     for _ in range(3):
@@ -68,21 +70,26 @@ def test_limits_are_kept():
     x = adjoin.randn(1000)
     with shadow(ulp=0, scale_ulp=0):
         x + x
-    with pytest.raises(AssertionError, match=r"shadow: sin on cpu and on reference differ: .* ULP, 0 are allowed; \d+ of 1000"):
+    with pytest.raises(
+        AssertionError, match=r"shadow: sin on cpu and on reference differ: .* ULP, 0 are allowed; \d+ of 1000"
+    ):
         with shadow(ulp=0):
             adjoin.sin(x * 50)
 
 
 # acme::twice is 2 x, but for one element in the middle when the kernel's key is "reference".
-WRONG = TWICE.replace('k.key = AJ_STR_LIT("cpu");', "k.key.data = key; k.key.len = strlen(key);").replace(
-    "const char* op, int32_t priority", "const char* op, const char* key, aj_kernel_fn fn"
-).replace("k.priority = priority;\n  k.fn = twice;", "k.fn = fn;") + """
+WRONG = (
+    TWICE.replace('k.key = AJ_STR_LIT("cpu");', "k.key.data = key; k.key.len = strlen(key);")
+    .replace("const char* op, int32_t priority", "const char* op, const char* key, aj_kernel_fn fn")
+    .replace("k.priority = priority;\n  k.fn = twice;", "k.fn = fn;")
+    + """
 static aj_status* wrong(void* self, aj_call* call) {
   twice(self, call);
   *(float*)((char*)call->plan->ops[0].data + 5 * call->plan->ops[0].strides[0]) += 1;
   return 0;
 }
 """
+)
 DEFINE = """
   aj_status* bad = define_op(env, "acme::twice(Tensor x) -> Tensor");
   if (!bad) bad = define_kernel(env, "acme::twice", "cpu", twice);
@@ -112,6 +119,10 @@ def test_the_first_difference_is_named(acme):
 def test_the_environment_watches_a_whole_program(acme):
     program = f"import adjoin; adjoin.load_plugin({str(acme)!r}); print((adjoin.ones(3) + 1).tolist()); adjoin.ops.acme.twice(adjoin.ones(8))"
     got = subprocess.run(
-        [sys.executable, "-c", program], check=False, capture_output=True, text=True, env={**os.environ, "ADJOIN_SHADOW": "reference"}
+        [sys.executable, "-c", program],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "ADJOIN_SHADOW": "reference"},
     )
     assert got.stdout == "[2.0, 2.0, 2.0]\n" and "AssertionError: shadow: acme::twice" in got.stderr

@@ -61,7 +61,9 @@ def test_powers_with_loops_of_their_own():
     for e, of_zero in ((0.5, 0.0), (-1.0, math.inf), (2.0, 0.0), (3.0, 0.0)):
         for dtype in (adjoin.float32, adjoin.float64):
             x = adjoin.tensor(odd, dtype=dtype)
-            power = lambda v: of_zero if v == 0 else math.nan if v != v or (v < 0 and v != -math.inf and e == 0.5) else v**e
+            power = lambda v: (
+                of_zero if v == 0 else math.nan if v != v or (v < 0 and v != -math.inf and e == 0.5) else v**e
+            )
             with np.errstate(all="ignore"):
                 wanted = np.array([power(np.float64(v)) for v in x.tolist()]).astype(str(dtype).split(".")[1])
             wanted[1] = math.copysign(of_zero, -1) if e in (-1, 3) else 0.0
@@ -77,7 +79,9 @@ def test_logaddexp2_sinc_and_nextafter():
     b[-4:] = [-np.inf, 1, 1, 0]
     with np.errstate(all="ignore"):
         wanted = np.logaddexp2(a, b)
-    np.testing.assert_allclose(adjoin.logaddexp2(*map(adjoin.from_numpy, (a, b))).numpy(), wanted, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(
+        adjoin.logaddexp2(*map(adjoin.from_numpy, (a, b))).numpy(), wanted, rtol=1e-14, atol=1e-14
+    )
     np.testing.assert_allclose(adjoin.sinc(adjoin.from_numpy(a[:999])).numpy(), np.sinc(a[:999]), rtol=1e-9, atol=1e-13)
     assert adjoin.sinc(adjoin.zeros(3)).tolist() == [1, 1, 1]
     for dtype in (np.float32, np.float64):
@@ -96,8 +100,12 @@ def test_whole_numbers_divided(dtype):
     kind = np.iinfo(dtype)
     ends = [kind.min, kind.min + 1, kind.max, kind.max - 1, -1, 1, 2, -2, 7, -7, 2**31 - 1, -(2**31), 3, 10**9]
     for n in (1, 3, 15, 16, 17, 1000):
-        a = rng.integers(kind.min, kind.max, n, dtype=dtype, endpoint=True) >> rng.integers(0, kind.bits - 1, n, dtype=dtype)
-        b = rng.integers(kind.min, kind.max, n, dtype=dtype, endpoint=True) >> rng.integers(0, kind.bits - 1, n, dtype=dtype)
+        a = rng.integers(kind.min, kind.max, n, dtype=dtype, endpoint=True) >> rng.integers(
+            0, kind.bits - 1, n, dtype=dtype
+        )
+        b = rng.integers(kind.min, kind.max, n, dtype=dtype, endpoint=True) >> rng.integers(
+            0, kind.bits - 1, n, dtype=dtype
+        )
         a[: len(ends)], b[: len(ends)] = ends[:n], ends[::-1][:n]
         b[b == 0] = 3
         wrap = lambda v: (v - kind.min) % 2**kind.bits + kind.min
@@ -105,7 +113,9 @@ def test_whole_numbers_divided(dtype):
         x, y = adjoin.from_numpy(a), adjoin.from_numpy(b)
         assert (x // y).tolist() == [wrap(p // q) for p, q in pairs]
         assert (x % y).tolist() == [p % q for p, q in pairs]
-        assert adjoin.fmod(x, y).tolist() == [p - q * (abs(p) // abs(q) * (1 if (p < 0) == (q < 0) else -1)) for p, q in pairs]
+        assert adjoin.fmod(x, y).tolist() == [
+            p - q * (abs(p) // abs(q) * (1 if (p < 0) == (q < 0) else -1)) for p, q in pairs
+        ]
         assert adjoin.div(x, y, rounding_mode="floor").tolist() == (x // y).tolist()
         assert (x // int(b[0])).tolist() == [wrap(p // int(b[0])) for p in a.tolist()]
         assert (x.double() // 3).tolist() == [float(v // 3) for v in a.astype(np.float64).tolist()]

@@ -64,13 +64,24 @@ def test_a_program_with_more_rights_trusts_no_variable(open_folder):
     program.chmod(0o4755)
     from abi_tools import build_plugin
 
-    plugin = build_plugin(open_folder / "plugins", extra=f'__attribute__((constructor)) static void m(void) {{ FILE* f = fopen("{mark}", "w"); if (f) fclose(f); }}')
+    plugin = build_plugin(
+        open_folder / "plugins",
+        extra=f'__attribute__((constructor)) static void m(void) {{ FILE* f = fopen("{mark}", "w"); if (f) fclose(f); }}',
+    )
     assert plugin.exists()
     env = clean_environment(
         ADJOIN_BLAS=library, ADJOIN_TUNE_RECORD=record, ADJOIN_LOCK=lock, ADJOIN_TRACE=record, ADJOIN_TUNING=record,
         ADJOIN_PLUGIN_PATH=open_folder / "plugins", XDG_DATA_HOME=open_folder, ADJOIN_LOG="trace",
     )  # fmt: skip
-    done = subprocess.run([program, "device", "acme", "device", "cpu", "call", "neg"], env=env, capture_output=True, text=True, user=65534, group=65534, cwd="/")
+    done = subprocess.run(
+        [program, "device", "acme", "device", "cpu", "call", "neg"],
+        env=env,
+        capture_output=True,
+        text=True,
+        user=65534,
+        group=65534,
+        cwd="/",
+    )
     if "cannot open shared object" in done.stderr:
         pytest.skip("NOT TESTED: another user cannot read libadjoin here")
     assert "ok cpu" in done.stdout and "error" in done.stdout.splitlines()[0], done.stdout + done.stderr

@@ -159,14 +159,26 @@ def test_a_wrong_file_is_told_and_ignored(tmp_path, what):
 
 def test_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for path, reason in ((tmp_path, "no plain file"), (tmp_path / "pipe", "no plain file"), (tmp_path / "none", "No such")):
+    for path, reason in (
+        (tmp_path, "no plain file"),
+        (tmp_path / "pipe", "no plain file"),
+        (tmp_path / "none", "No such"),
+    ):
         with pytest.raises(Exception, match=reason):
             blas.load_tuning(path)
 
 
 def test_damaged_files_never_crash(tmp_path, fake):
     choose = random.Random(11)
-    whole = file_text([f"{d} {t} {m} 64 512 {p} fake 1e-5" for d in ("float32", "bfloat16") for t in ("nn", "nt") for m in (16, 999) for p in (1, 2)]).encode()
+    whole = file_text(
+        [
+            f"{d} {t} {m} 64 512 {p} fake 1e-5"
+            for d in ("float32", "bfloat16")
+            for t in ("nn", "nt")
+            for m in (16, 999)
+            for p in (1, 2)
+        ]
+    ).encode()
     path = tmp_path / "damaged"
     pieces = [b"\n", b" ", b"\0", b"\xff", b"9" * 40, b"end 0\n", b"provider x 1 y\n", b"-", b"fake", b"own 1e-5\n"]
     for _ in range(1500):

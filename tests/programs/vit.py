@@ -43,7 +43,13 @@ class ViT(nn.Module):
         self.pos_embed = nn.Parameter(torch.empty(1, 1 + self.patch_embed.n_patches, dim).normal_(std=0.02))
         self.blocks = nn.ModuleList(Block(dim, heads) for _ in range(depth))
         layer = nn.TransformerEncoderLayer(
-            d_model=dim, nhead=heads, dim_feedforward=48, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+            d_model=dim,
+            nhead=heads,
+            dim_feedforward=48,
+            dropout=0.0,
+            activation="gelu",
+            batch_first=True,
+            norm_first=True,
         )
         self.encoder = nn.TransformerEncoder(layer, num_layers=1, norm=nn.LayerNorm(dim), enable_nested_tensor=False)
         self.head = nn.Linear(dim, num_classes)

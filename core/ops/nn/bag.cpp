@@ -184,8 +184,8 @@ aj_status* embedding_bag_body(void*, aj_call* call) {
     want(!b.flag(5) || b.text(6) != "max",
          "scale_grad_by_freq goes with mode 'sum' and 'mean', not with 'max'");
     want(!b.flag(7), "sparse gradients are not offered; leave sparse=False");
-    want(is_integral(input) && input.dtype() != boolean, "indices must be integers, as of .long(); they are ",
-         input.dtype());
+    want(is_integral(input) && input.dtype() != boolean,
+         "indices must be integers, as of .long(); they are ", input.dtype());
     input = to(input, int64);
     if (offsets.defined()) {
       want(is_integral(offsets), "offsets must be integers, they are ", offsets.dtype());

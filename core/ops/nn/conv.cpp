@@ -1,5 +1,5 @@
-// core/ops/nn/conv.cpp: shapes of convolutions, the layers' forms, and gradients that are convolutions
-// themselves.
+// core/ops/nn/conv.cpp: shapes of convolutions, the layers' forms, and gradients that are
+// convolutions themselves.
 #include "core/ops/make.hpp"
 
 namespace adjoin::ops {

@@ -1,5 +1,5 @@
-// core/ops/nn/ctc.cpp: connectionist temporal classification (Graves et al., 2006): the sum over all
-// alignments of a labelling, step by step over time and for all sequences at once.
+// core/ops/nn/ctc.cpp: connectionist temporal classification (Graves et al., 2006): the sum over
+// all alignments of a labelling, step by step over time and for all sequences at once.
 #include <algorithm>
 #include <limits>
 

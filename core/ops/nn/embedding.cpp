@@ -19,8 +19,9 @@ void renormalize(const Tensor& weight, const Tensor& indices, double max_norm, d
   index_put_(weight, places, shorter);
 }
 
-// The same rows; what comes back to one is divided by how often its index occurs. A product is recorded for that, and
-// what it was multiplied to is overwritten, unrecorded, by the rows themselves.
+// The same rows; what comes back to one is divided by how often its index occurs. A product is
+// recorded for that, and what it was multiplied to is overwritten, unrecorded, by the rows
+// themselves.
 Tensor shared_gradient(const Tensor& found, const Tensor& indices, int64_t rows) {
   Tensor times = gather(bincount(indices, Tensor(), rows), 0, indices);
   Tensor made = found * unsqueeze(reciprocal(to(times, found.dtype())), 1);
@@ -35,7 +36,8 @@ aj_status* embedding_body(void*, aj_call* call) {
     const Tensor& weight = b.tensor(1);
     want(weight.ndim() == 2, "weight must be a matrix, its shape is ", shown(weight));
     if (b.flag(6))
-      kit::raise(AJ_UNIMPLEMENTED, "embedding: there are no sparse tensors for its gradient; leave sparse=False");
+      kit::raise(AJ_UNIMPLEMENTED,
+                 "embedding: there are no sparse tensors for its gradient; leave sparse=False");
     Tensor indices = to_index(b.tensor(0)), flat = reshape(indices, {-1});
     int64_t rows = weight.size(0), padding = -1;
     if (b.given(2)) {

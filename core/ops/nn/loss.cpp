@@ -50,7 +50,8 @@ bool counts_all(const Tensor& target, int64_t ignore) {
 
 // Class dimension last but one kept in place: [C] or [N, C, ...] with target [] or [N, ...].
 struct Classes {
-  Classes(const Tensor& input, const Tensor& given, const Tensor& weight, int64_t ignored) : ignore(ignored) {
+  Classes(const Tensor& input, const Tensor& given, const Tensor& weight, int64_t ignored)
+      : ignore(ignored) {
     dim = input.ndim() == 1 ? 0 : 1;
     want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
     classes = input.size(dim);
@@ -107,13 +108,15 @@ Tensor nll(const Tensor& input, const Classes& c, std::string_view how) {
 
 }  // namespace
 
-void raise_target(const Tensor& target, int64_t classes, int64_t passed_over, std::string_view why) {
+void raise_target(const Tensor& target, int64_t classes, int64_t passed_over,
+                  std::string_view why) {
   NoGradGuard off;
   Tensor flat = reshape(target, {-1});
   Tensor wrong = logical_and(ne(flat, passed_over), logical_or(lt(flat, 0), ge(flat, classes)));
   int64_t at = select(reshape(nonzero(wrong), {-1}), 0, 0).item<int64_t>();
-  kit::raise(AJ_OUT_OF_RANGE, "element ", at, " of target is ", select(flat, 0, at).item<int64_t>(), ": input has ", classes,
-             " classes, so targets are 0 to ", classes - 1, why.empty() ? "" : kit::text(", or ", passed_over, " (", why, ")"));
+  kit::raise(AJ_OUT_OF_RANGE, "element ", at, " of target is ", select(flat, 0, at).item<int64_t>(),
+             ": input has ", classes, " classes, so targets are 0 to ", classes - 1,
+             why.empty() ? "" : kit::text(", or ", passed_over, " (", why, ")"));
 }
 
 aj_status* nll_loss_body(void*, aj_call* call) {
@@ -128,9 +131,9 @@ namespace {
 Tensor probability_cross_entropy(const Tensor& input, Tensor target, const Tensor& weight,
                                  std::string_view how, double smoothing) {
   int64_t dim = input.ndim() == 1 ? 0 : 1, classes = input.size(dim);
-  want(target.ndim() == input.ndim() || input.ndim() == 0, "target classes must be int64, they are ",
-       target.dtype(), " of shape ", shown(target), "; use target.long(), or probabilities of input's shape ",
-       shown(input));
+  want(target.ndim() == input.ndim() || input.ndim() == 0,
+       "target classes must be int64, they are ", target.dtype(), " of shape ", shown(target),
+       "; use target.long(), or probabilities of input's shape ", shown(input));
   want(std::ranges::equal(input.shape(), target.shape()), "probabilities must have input's shape ",
        shown(input), ", target has ", shown(target));
   if (smoothing > 0) target = target * (1 - smoothing) + smoothing / double(classes);
@@ -232,7 +235,8 @@ void want_one_shape(const Tensor& input, const Tensor& target) {
   if (!std::ranges::equal(input.shape(), target.shape()))
     kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "input is ", shown(input), ", target is ",
                   shown(target), ": give both one shape");
-  want(!is_integral(target), "target must be of floats, it is ", target.dtype(), "; use target.to(input.dtype)");
+  want(!is_integral(target), "target must be of floats, it is ", target.dtype(),
+       "; use target.to(input.dtype)");
 }
 
 }  // namespace
@@ -244,9 +248,9 @@ aj_status* binary_cross_entropy_body(void*, aj_call* call) {
     {
       NoGradGuard off;
       bool inside = !has_values(x) || all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
-      want(inside,
-           "input must lie between 0 and 1, it reaches from ", inside ? 0 : amin(x).item<double>(), " to ",
-           inside ? 0 : amax(x).item<double>(), "; use binary_cross_entropy_with_logits for scores");
+      want(inside, "input must lie between 0 and 1, it reaches from ",
+           inside ? 0 : amin(x).item<double>(), " to ", inside ? 0 : amax(x).item<double>(),
+           "; use binary_cross_entropy_with_logits for scores");
     }
     Tensor each = bce_each(x, target);
     if (b.given(2)) each = each * b.tensor(2);

@@ -47,7 +47,8 @@ void check_layer(const RecurrentLayer& l) {
   want(l.bias_ih.defined() == l.bias_hh.defined(), "there must be two biases or none");
   for (const Tensor* t : {&l.hx, &l.cx, &l.weight_ih, &l.weight_hh, &l.bias_ih, &l.bias_hh})
     want(!t->defined() || t->dtype() == l.input.dtype(), "all tensors must have input's dtype ",
-         l.input.dtype(), ", one has ", t->defined() ? t->dtype() : l.input.dtype(), "; cast with .to()");
+         l.input.dtype(), ", one has ", t->defined() ? t->dtype() : l.input.dtype(),
+         "; cast with .to()");
 }
 
 // The layer from a call's arguments, of which input is number `first`.

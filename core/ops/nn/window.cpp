@@ -1,4 +1,5 @@
-// core/ops/nn/window.cpp: pools over three dimensions, adaptive and fractional pools, and unpooling.
+// core/ops/nn/window.cpp: pools over three dimensions, adaptive and fractional pools, and
+// unpooling.
 #include <adjoin/kit/windows.hpp>
 #include <cmath>
 
@@ -407,8 +408,8 @@ aj_status* infer_average(aj_call* call, bool back) {
            "sizes must be at most 2^24: ", shown(shape));
       int64_t in = t.size(d), out = shape[size_t(d)];
       if (back) std::swap(in, out);
-      want(out >= 0 && (in > 0) == (out > 0), back ? "grad" : "input", " of shape ",
-           shown(t), " has no such windows: shape is ", shown(shape));
+      want(out >= 0 && (in > 0) == (out > 0), back ? "grad" : "input", " of shape ", shown(t),
+           " has no such windows: shape is ", shown(shape));
     }
     c.out(0, t.dtype(), shape);
   });

@@ -91,7 +91,8 @@ class Gradient {
   double weighed(const Given& given, const Derivatives& d) const {
     Call call(row_, given, bench_.device, Lay::kDense);
     Outcome out = call.run();
-    if (!out.ok) kit::raise(out.code, out.message);  // an op that only an unrecorded call asks for may lack
+    if (!out.ok)
+      kit::raise(out.code, out.message);  // an op that only an unrecorded call asks for may lack
     double sum = 0;
     for (size_t i : d.kept) sum += inner(weights(out.values[i], i), out.values[i]);
     return sum;

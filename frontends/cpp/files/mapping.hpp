@@ -48,10 +48,10 @@ class Mapping {
     }
     size = size_t(info.st_size);
     heap_ = size < mapped_from;
-    void* p = error || !size ? nullptr
-              : heap_        ? std::malloc(size)
-                             : mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_NORESERVE, file, 0);
+    void* p =
+        error || !size ? nullptr
+        : heap_        ? std::malloc(size)
+                : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
     if (p == MAP_FAILED || (heap_ && size && !p)) error = error ? error : errno;
     if (heap_ && !error) error = fill(file, static_cast<char*>(p));
     close(file);

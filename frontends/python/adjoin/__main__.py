@@ -14,7 +14,9 @@ def program():
         # Not the script of a wheel, which comes back here.
         if file.is_file() and os.access(file, os.X_OK) and file.open("rb").read(2) != b"#!":
             return file
-    raise FileNotFoundError(f"adjoin: the program is missing: none in bin/ of {package} or above; install the package again")
+    raise FileNotFoundError(
+        f"adjoin: the program is missing: none in bin/ of {package} or above; install the package again"
+    )
 
 
 def main():

@@ -50,7 +50,7 @@ def is_warn_always_enabled():
 
 
 def set_deterministic_debug_mode(debug_mode):
-    """"default" (0), "warn" (1) or "error" (2): each but the first turns use_deterministic_algorithms on."""
+    """ "default" (0), "warn" (1) or "error" (2): each but the first turns use_deterministic_algorithms on."""
     from ._functions import use_deterministic_algorithms
 
     if debug_mode not in _MODES and debug_mode not in (0, 1, 2):
@@ -77,6 +77,4 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, device
     """The window of ``signal.windows.kaiser``."""
     from .signal.windows import kaiser
 
-    return kaiser(
-        window_length, beta=beta, sym=not periodic, dtype=dtype, device=device, requires_grad=requires_grad
-    )
+    return kaiser(window_length, beta=beta, sym=not periodic, dtype=dtype, device=device, requires_grad=requires_grad)

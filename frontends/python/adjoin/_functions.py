@@ -124,9 +124,7 @@ def broadcast_shapes(*shapes):
             raise ValueError(f"broadcast_shapes: a size is negative in {list(shapes)}")
         for i, n in enumerate(shape, ndim - len(shape)):
             if n != 1 and out[i] not in (1, n):
-                raise RuntimeError(
-                    f"broadcast_shapes: {list(shapes)} do not fit: {out[i]} and {n} at dimension {i}"
-                )
+                raise RuntimeError(f"broadcast_shapes: {list(shapes)} do not fit: {out[i]} and {n} at dimension {i}")
             out[i] = n if n != 1 else out[i]
     return _C.Size(out)
 
@@ -164,8 +162,7 @@ def result_type(tensor1, tensor2):
         return _C.promote_types(tensor1.dtype, tensor2.dtype)
     one = _C.find_op("empty")
     pair = [
-        one([0] * 1 if t.dim() else [], dtype=t.dtype) if isinstance(t, _C.Tensor) else t
-        for t in (tensor1, tensor2)
+        one([0] * 1 if t.dim() else [], dtype=t.dtype) if isinstance(t, _C.Tensor) else t for t in (tensor1, tensor2)
     ]
     if not any(isinstance(t, _C.Tensor) for t in pair):
         pair = [_C.tensor(t) for t in pair]

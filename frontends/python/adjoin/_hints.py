@@ -6,7 +6,7 @@ import types
 
 
 def hint(name, names):
-    """"; did you mean 'x'?", or nothing if no name is like it."""
+    """ "; did you mean 'x'?", or nothing if no name is like it."""
     if name.startswith("_"):
         return ""
     import difflib
@@ -44,7 +44,9 @@ def check_keywords(cls, kwargs):
     names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     for keyword in kwargs:
         if keyword not in names:
-            raise TypeError(f"{cls.__name__}.__init__() got an unexpected keyword argument {keyword!r}{keyword_hint(keyword, names)}")
+            raise TypeError(
+                f"{cls.__name__}.__init__() got an unexpected keyword argument {keyword!r}{keyword_hint(keyword, names)}"
+            )
 
 
 class Hinting:
@@ -57,7 +59,7 @@ class Hinting:
 
 
 def dtype_meant(name):
-    """"; dtypes are given as adjoin.float32" where the name of a device looks like a dtype's, or nothing."""
+    """ "; dtypes are given as adjoin.float32" where the name of a device looks like a dtype's, or nothing."""
     from . import _C
 
     dtypes = [n for n, value in vars(_C).items() if isinstance(value, _C.dtype)]

@@ -8,7 +8,9 @@ from . import _C
 def put(name, made, out):
     """Writes results into out, each of which takes the shape of its result; returns out."""
     several = isinstance(made, tuple)
-    for result, target in zip(made if several else (made,), out if isinstance(out, (tuple, list)) else (out,), strict=True):
+    for result, target in zip(
+        made if several else (made,), out if isinstance(out, (tuple, list)) else (out,), strict=True
+    ):
         _put_one(name, result, target)
     return type(made)(tuple(out)) if several else out
 
@@ -17,7 +19,9 @@ def _put_one(name, result, target):
     if not isinstance(target, _C.Tensor):
         raise TypeError(f"{name}: argument 'out' must be Tensor, not {type(target).__name__}")
     if result.requires_grad or target.requires_grad:
-        raise RuntimeError(f"{name}: out= cannot be differentiated, and a tensor requires grad; use no_grad() or drop out=")
+        raise RuntimeError(
+            f"{name}: out= cannot be differentiated, and a tensor requires grad; use no_grad() or drop out="
+        )
     if not _C.can_cast(result.dtype, target.dtype):
         raise RuntimeError(f"{name}: the result is {result.dtype}, which cannot be cast to out's {target.dtype}")
     if target.shape != result.shape:

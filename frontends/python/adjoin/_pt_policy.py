@@ -13,7 +13,22 @@ from adjoin import _C
 
 allowed = {}  # "module.name" -> object, as the user says
 # No file of tensors needs these modules, so nobody is advised to allow them.
-_HARMFUL = {"os", "posix", "nt", "subprocess", "pty", "sys", "runpy", "shutil", "socket", "importlib", "ctypes", "webbrowser", "pickle", "marshal"}
+_HARMFUL = {
+    "os",
+    "posix",
+    "nt",
+    "subprocess",
+    "pty",
+    "sys",
+    "runpy",
+    "shutil",
+    "socket",
+    "importlib",
+    "ctypes",
+    "webbrowser",
+    "pickle",
+    "marshal",
+}
 _HARMFUL_BUILTINS = {"eval", "exec", "compile", "__import__", "open", "getattr", "breakpoint", "input"}
 
 
@@ -173,7 +188,9 @@ def _parts(op, args, requires_grad):
         )
     made = adjoin._tensor._rebuild_parts(op, args, requires_grad)
     if _C.wrapper_parts(made) is None:
-        raise pickle.UnpicklingError(f"load: the file makes a tensor by the op {op!r}, which makes no tensors of that kind")
+        raise pickle.UnpicklingError(
+            f"load: the file makes a tensor by the op {op!r}, which makes no tensors of that kind"
+        )
     return made
 
 

@@ -14,10 +14,14 @@ def _plain_data(obj):
     if hasattr(obj, "tolist"):
         plain = obj.tolist()
         if type(plain) is type(obj):  # numpy.longdouble, say
-            raise TypeError(f"tensor: no dtype holds elements of {type(obj).__qualname__}; convert them, to float64 say")
+            raise TypeError(
+                f"tensor: no dtype holds elements of {type(obj).__qualname__}; convert them, to float64 say"
+            )
         return plain
     if isinstance(obj, dict):
-        raise RuntimeError("tensor: a dict has no dtype; elements must be numbers: give list(d.values()), or a tensor for each")
+        raise RuntimeError(
+            "tensor: a dict has no dtype; elements must be numbers: give list(d.values()), or a tensor for each"
+        )
     if hasattr(obj, "__len__") and hasattr(obj, "__getitem__") and not isinstance(obj, (str, bytes)):
         items = [obj[i] for i in range(len(obj))]
         return [x if isinstance(x, (int, float)) else _plain_data(x) for x in items]
@@ -26,7 +30,9 @@ def _plain_data(obj):
     if hasattr(obj, "__float__"):
         return obj.__float__()
     if isinstance(obj, (str, bytes)):
-        raise ValueError(f"tensor: elements must be numbers, not {type(obj).__name__} {obj!r:.60}; make numbers of it first")
+        raise ValueError(
+            f"tensor: elements must be numbers, not {type(obj).__name__} {obj!r:.60}; make numbers of it first"
+        )
     if obj is None:
         raise RuntimeError("tensor: None has no dtype; elements must be numbers: float('nan') says that one is missing")
     raise TypeError(f"tensor: elements must be numbers, not {type(obj).__name__}; take the numbers out of it first")
@@ -302,9 +308,7 @@ def _type(self, dtype=None, non_blocking=False):
 
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     """A tensor with a copy of the data, of this one's dtype and device."""
-    return _C.tensor(
-        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
-    )
+    return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
 def _new_legacy(self, *args, device=None):

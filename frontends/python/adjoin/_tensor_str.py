@@ -13,9 +13,7 @@ _PROFILES = {
 }
 
 
-def set_printoptions(
-    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
-):
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
     """How tensors print; what is None stays as it is."""
     if profile is not None:
         _options.update(_PROFILES[profile])
@@ -92,9 +90,7 @@ def _edges(t, n):
     """t without the middle of every dimension longer than 2n."""
     for dim, size in enumerate(t.shape):
         if size > 2 * n:
-            keep = _C.find_op("cat")(
-                (t.narrow(dim, 0, n), t.narrow(dim, size - n, n)), dim
-            )
+            keep = _C.find_op("cat")((t.narrow(dim, 0, n), t.narrow(dim, size - n, n)), dim)
             t = keep
     return t
 

@@ -91,7 +91,9 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
             results.append(run(i))
             if randomness == "error" and draws._get() != first:
                 raise RuntimeError("vmap: the function draws random numbers: say randomness='same' or 'different'")
-        return _joined(_spread(list(out_dims) if isinstance(out_dims, tuple) else out_dims, results[0], "out_dims"), results)
+        return _joined(
+            _spread(list(out_dims) if isinstance(out_dims, tuple) else out_dims, results[0], "out_dims"), results
+        )
 
     return mapped
 

@@ -204,7 +204,9 @@ def jacrev(func, argnums=0, *, has_aux=False):
                 rows = [_derivatives([x], call.leaves) for x in output.reshape(-1)]
                 columns = zip(*rows, strict=True) if rows else [()] * len(call.leaves)
                 return call.by_argument(
-                    adjoin.stack(column).reshape(output.shape + x.shape) if rows else x.new_zeros(output.shape + x.shape)
+                    adjoin.stack(column).reshape(output.shape + x.shape)
+                    if rows
+                    else x.new_zeros(output.shape + x.shape)
                     for x, column in zip(call.leaves, columns, strict=True)
                 )
 
@@ -284,7 +286,9 @@ def vjp(func, *primals, has_aux=False):
     def pull_back(cotangents):
         with adjoin.enable_grad():
             found = iter(_derivatives(ends, leaves, _leaves(cotangents)))
-        made = _outputs(_map(inputs, lambda _: next(found)), recorded or any(x.requires_grad for x in _leaves(cotangents)))
+        made = _outputs(
+            _map(inputs, lambda _: next(found)), recorded or any(x.requires_grad for x in _leaves(cotangents))
+        )
         return made
 
     outputs = _outputs(outputs, recorded)

@@ -37,7 +37,9 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
     with urllib.request.urlopen(request) as source:
         length = source.headers.get("Content-Length")
         length = int(length) if length else None
-        number, partial = tempfile.mkstemp(prefix=os.path.basename(dst) + ".", suffix=".partial", dir=os.path.dirname(dst) or ".")
+        number, partial = tempfile.mkstemp(
+            prefix=os.path.basename(dst) + ".", suffix=".partial", dir=os.path.dirname(dst) or "."
+        )
         try:
             with os.fdopen(number, "wb") as file:
                 got = _copy(source, file, sha256, length, progress)

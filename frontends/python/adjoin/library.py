@@ -14,9 +14,29 @@ from . import _C
 from .autograd.function import Function
 from .testing._samples import Op, mapped, tensors_in
 
-_DEVICES = {"CPU": "cpu", "CUDA": "cuda", "Meta": "meta", "CompositeExplicitAutograd": "", "CompositeImplicitAutograd": "recorded"}
-_WORDS = {"SymInt": "int", "ScalarType": "dtype", "Device": "device", "number": "Scalar", "MemoryFormat": "memory_format"}
-_PLAIN = {int: "int", float: "float", bool: "bool", str: "str", _C.Tensor: "Tensor", _C.dtype: "dtype", _C.device: "device"}
+_DEVICES = {
+    "CPU": "cpu",
+    "CUDA": "cuda",
+    "Meta": "meta",
+    "CompositeExplicitAutograd": "",
+    "CompositeImplicitAutograd": "recorded",
+}
+_WORDS = {
+    "SymInt": "int",
+    "ScalarType": "dtype",
+    "Device": "device",
+    "number": "Scalar",
+    "MemoryFormat": "memory_format",
+}
+_PLAIN = {
+    int: "int",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    _C.Tensor: "Tensor",
+    _C.dtype: "dtype",
+    _C.device: "device",
+}
 _definitions = {}
 
 
@@ -68,7 +88,9 @@ def infer_schema(prototype_function, /, *, mutates_args=(), op_name=None):
     parts, letter = [], iter("abcdefghijklmnopqrstuvwxyz")
     for name, p in signature.parameters.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or name not in hints:
-            raise ValueError(f"infer_schema: parameter {name!r} needs an annotation, and *args and **kwargs have no schema")
+            raise ValueError(
+                f"infer_schema: parameter {name!r} needs an annotation, and *args and **kwargs have no schema"
+            )
         if p.kind is p.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
         text = _type_text(hints[name], f"parameter {name!r}")
@@ -147,7 +169,9 @@ class _Recorded(Function):
         node.user.__dict__["_node"] = None
         given = given if isinstance(given, tuple) else (given,)
         if len(given) != len(node.counts):
-            raise RuntimeError(f"{definition.name}: its backward returned {len(given)} gradients, the op has {len(node.counts)} arguments")
+            raise RuntimeError(
+                f"{definition.name}: its backward returned {len(given)} gradients, the op has {len(node.counts)} arguments"
+            )
         flat = [None, None, None]
         for grad, count, listed in zip(given, node.counts, node.lists, strict=True):
             flat += ([None] * count if grad is None else list(grad)) if listed else [grad] * bool(count)
@@ -194,7 +218,11 @@ class _Definition:
         device = tensors[0].device.type if tensors else "cpu"
         kernel = self.kernels.get(device) or (self.kernels.get("") if device != "meta" else None)
         if kernel is None:
-            how = "a function for shapes with register_fake" if device == "meta" else f"one with register_kernel({device!r})"
+            how = (
+                "a function for shapes with register_fake"
+                if device == "meta"
+                else f"one with register_kernel({device!r})"
+            )
             raise NotImplementedError(f"{self.name}: no kernel for the device {device!r}; give it {how}")
         versions = [(t, t._version) for i in self.written for t in tensors_in([args[i]])]
         if any(t.requires_grad for t in tensors):  # detached, so that .numpy() works
@@ -263,7 +291,9 @@ def _adapted(schema):
 def _definition_of(op, what):
     name = op if isinstance(op, str) else getattr(op, "_qualname", None)
     if name not in _definitions:
-        raise ValueError(f"{what}: {op!r} was not defined in Python; custom_op and Library.define do; plugins bring their own")
+        raise ValueError(
+            f"{what}: {op!r} was not defined in Python; custom_op and Library.define do; plugins bring their own"
+        )
     return _definitions[name]
 
 
@@ -290,7 +320,9 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """An op's derivative; setup_context(ctx, inputs, output) keeps what backward needs."""
     definition = _definition_of(op, "register_autograd")
     if definition.written:
-        raise RuntimeError(f"register_autograd: {definition.name} writes to its arguments; ops that do have no derivative")
+        raise RuntimeError(
+            f"register_autograd: {definition.name} writes to its arguments; ops that do have no derivative"
+        )
     definition.backward, definition.setup = backward, setup_context
 
 
@@ -322,5 +354,7 @@ class Library:
         """A kernel: dispatch_key is CPU, CUDA, Meta, CompositeExplicitAutograd or CompositeImplicitAutograd."""
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if key not in _DEVICES:
-            raise ValueError(f"Library.impl: the key {key!r} has no place here; {', '.join(_DEVICES)} have; derivatives: register_autograd")
+            raise ValueError(
+                f"Library.impl: the key {key!r} has no place here; {', '.join(_DEVICES)} have; derivatives: register_autograd"
+            )
         register_kernel(f"{self.ns}::{op_name.split('::')[-1]}", [key], fn)

@@ -88,7 +88,9 @@ class Events(list):
         all_of_it = sum(row.self_cpu_time_total for row in self if not row.is_user_annotation) or 1
         shown = [name for name in _MEMORIES if any(getattr(row, name) for row in self)]
         wide = max_name_column_width
-        lines = [f"{'Name':<{wide}} {'CPU %':>7} {'Self CPU':>12} {'CPU total':>12} {'CPU time avg':>12} {'# of Calls':>10}"]
+        lines = [
+            f"{'Name':<{wide}} {'CPU %':>7} {'Self CPU':>12} {'CPU total':>12} {'CPU time avg':>12} {'# of Calls':>10}"
+        ]
         lines[0] += "".join(f" {name.removesuffix('_usage').replace('_', ' '):>18}" for name in shown)
         for row in rows[: row_limit if row_limit > 0 else None]:
             lines.append(
@@ -162,7 +164,9 @@ class profile:
                 continue  # its parent has it
             place = event.stack if group_by_stack_n else []
             key = "[memory]" if event.kind == _MEMORY else event.key
-            row = rows.setdefault((key, event.kind, *place), SimpleNamespace(key=key, count=0, stack=place, **dict.fromkeys(_SUMS, 0)))
+            row = rows.setdefault(
+                (key, event.kind, *place), SimpleNamespace(key=key, count=0, stack=place, **dict.fromkeys(_SUMS, 0))
+            )
             row.is_user_annotation = event.is_user_annotation
             row.count += 1
             for field in _SUMS:
@@ -179,7 +183,9 @@ class profile:
 def _tree(told):
     """Events as objects that know their parents, with what is their own and what is their children's."""
     by_id = {}
-    for kind, number, parent, name, provider, device, index, _, thread, line, begin, end, size, in_use in sorted(told, key=itemgetter(1)):
+    for kind, number, parent, name, provider, device, index, _, thread, line, begin, end, size, in_use in sorted(
+        told, key=itemgetter(1)
+    ):
         outer = by_id.get(parent)
         event = by_id[number] = SimpleNamespace(
             id=number, kind=kind, key=name, name=name, provider=provider, device=f"{device}:{index}" if index else device, thread=thread,
@@ -204,7 +210,11 @@ def _tree(told):
 def _chrome(event):
     common = {"pid": os.getpid(), "tid": event.thread, "ts": event.time_range.start}
     if event.kind == _MEMORY:
-        arguments = {"Bytes": event.cpu_memory_usage + event.device_memory_usage, "Total Allocated": event.in_use, "Device": event.device}
+        arguments = {
+            "Bytes": event.cpu_memory_usage + event.device_memory_usage,
+            "Total Allocated": event.in_use,
+            "Device": event.device,
+        }
         return {"name": "[memory]", "ph": "i", "s": "t", "args": arguments, **common}
     arguments = {"provider": event.provider or "libadjoin", "device": event.device, "line": "".join(event.stack)}
     category = "user_annotation" if event.is_user_annotation else "cpu_op"

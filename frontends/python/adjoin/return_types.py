@@ -12,4 +12,6 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *(name for name in _C.op_names() if "." not in name and "::" not in name and _C.return_type(name))})
+    return sorted(
+        {*globals(), *(name for name in _C.op_names() if "." not in name and "::" not in name and _C.return_type(name))}
+    )

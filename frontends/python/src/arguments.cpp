@@ -12,7 +12,8 @@ namespace {
 Match no_or_error() { return PyErr_Occurred() ? Match::Error : Match::No; }
 
 bool too_big(PyObject* o) {
-  PyErr_Format(PyExc_OverflowError, "%R is too large for 64 bits: write it as a float where a float is meant", o);
+  PyErr_Format(PyExc_OverflowError,
+               "%R is too large for 64 bits: write it as a float where a float is meant", o);
   return false;
 }
 
@@ -26,7 +27,8 @@ bool is_numpy_scalar(PyObject* o) {
 bool foreign_number(PyObject* o, aj_value* v, Scratch& scratch) {
   if (PyLong_Check(o)) return plain_number(o, v);
   if (!PyFloat_Check(o) && !PyComplex_Check(o) && !is_numpy_scalar(o)) return false;
-  if (strcmp(Py_TYPE(o)->tp_name, "numpy.bool_") == 0 || strcmp(Py_TYPE(o)->tp_name, "numpy.bool") == 0) {
+  if (strcmp(Py_TYPE(o)->tp_name, "numpy.bool_") == 0 ||
+      strcmp(Py_TYPE(o)->tp_name, "numpy.bool") == 0) {
     v->tag = AJ_BOOL;
     v->v.i = PyObject_IsTrue(o);
     return true;
@@ -87,7 +89,9 @@ Match large_number(PyObject* o, aj_value* v, const DLDataType* among) {
     v->v.i = static_cast<int64_t>(bits);
   } else {
     DtypeObject* dtype = dtype_object(*among);
-    if (dtype) PyErr_Format(PyExc_OverflowError, "%R does not fit into %U, the dtype that it meets", o, dtype->name);
+    if (dtype)
+      PyErr_Format(PyExc_OverflowError, "%R does not fit into %U, the dtype that it meets", o,
+                   dtype->name);
     return Match::Error;
   }
   return Match::Bound;
@@ -95,7 +99,8 @@ Match large_number(PyObject* o, aj_value* v, const DLDataType* among) {
 
 Match settle_large(const Program& p, Frame& f) {
   const DLDataType* among = nullptr;
-  for (int i = 0; i < p.nparams && (!among || among->code == kDLBool); ++i)  // a condition says nothing
+  for (int i = 0; i < p.nparams && (!among || among->code == kDLBool);
+       ++i)  // a condition says nothing
     if (f.values[i].tag == AJ_TENSOR) among = &f.values[i].v.tensor->dl.dtype;
   for (int i = 0; i < p.nparams; ++i)
     if (f.values[i].tag == AJ_DTYPE) among = &f.values[i].v.dtype;
@@ -189,7 +194,8 @@ Match floats_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
   Py_ssize_t n = sequence ? PySequence_Fast_GET_SIZE(o) : p.list > 0 ? p.list : 1;
   auto* data = static_cast<double*>(f.scratch.take(static_cast<size_t>(n)));
   for (Py_ssize_t i = 0; i < n; ++i)
-    if (!float_argument(sequence ? PySequence_Fast_ITEMS(o)[i] : o, &data[i], f.scratch)) return no_or_error();
+    if (!float_argument(sequence ? PySequence_Fast_ITEMS(o)[i] : o, &data[i], f.scratch))
+      return no_or_error();
   v->tag = AJ_FLOATS;
   v->aux = static_cast<uint32_t>(n);
   v->v.floats = data;
@@ -235,14 +241,19 @@ Match tensors_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
 Match list_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
   switch (p.kind) {
     case AJ_PARAM_TENSOR:
-    case AJ_PARAM_OPERAND: return tensors_argument(p, o, v, f);
+    case AJ_PARAM_OPERAND:
+      return tensors_argument(p, o, v, f);
     case AJ_PARAM_INT:
     case AJ_PARAM_DIM:
-    case AJ_PARAM_SIZE: return ints_argument(p, o, v, f);
+    case AJ_PARAM_SIZE:
+      return ints_argument(p, o, v, f);
     case AJ_PARAM_SCALAR:
-    case AJ_PARAM_FLOAT: return floats_argument(p, o, v, f);
-    case AJ_PARAM_BOOL: return bools_argument(o, v, f);
-    default: return Match::No;
+    case AJ_PARAM_FLOAT:
+      return floats_argument(p, o, v, f);
+    case AJ_PARAM_BOOL:
+      return bools_argument(o, v, f);
+    default:
+      return Match::No;
   }
 }
 
@@ -280,8 +291,10 @@ Match rare_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
       break;
     case AJ_PARAM_STREAM:
     case AJ_PARAM_FUNCTION:
-    case AJ_PARAM_OBJECT: return object_argument(p, o, v, f);
-    default: break;  // newer than this module: nothing but None and the default goes there
+    case AJ_PARAM_OBJECT:
+      return object_argument(p, o, v, f);
+    default:
+      break;  // newer than this module: nothing but None and the default goes there
   }
   return good ? Match::Bound : no_or_error();
 }
@@ -308,7 +321,8 @@ Match convert(const Param& p, PyObject* o, aj_value* v, Frame& f) {
   if (p.list != 0) return list_argument(p, o, v, f);
   v->aux = 0;
   switch (p.kind) {
-    case AJ_PARAM_TENSOR: return tensor_argument(o, v, f);
+    case AJ_PARAM_TENSOR:
+      return tensor_argument(o, v, f);
     case AJ_PARAM_OPERAND: {
       if (likely(is_exact_tensor(o))) return tensor_argument(o, v, f);
       if (plain_number(o, v)) return Match::Bound;
@@ -330,7 +344,8 @@ Match convert(const Param& p, PyObject* o, aj_value* v, Frame& f) {
     case AJ_PARAM_BOOL:
       v->tag = AJ_BOOL;
       return bool_argument(o, &v->v.i) ? Match::Bound : Match::No;
-    default: return rare_argument(p, o, v, f);
+    default:
+      return rare_argument(p, o, v, f);
   }
 }
 

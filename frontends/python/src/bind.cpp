@@ -18,8 +18,9 @@ Match mismatch(Frame& f, Why why, int at, int converted, PyObject* what) {
 
 // What people coming from NumPy write.
 int alias_of(const Program& p, PyObject* name) {
-  constexpr const char* aliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"x1", "input"},
-                                        {"x2", "other"}, {"self", "input"},       {"axis", "dims"}};
+  constexpr const char* aliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},
+                                        {"x1", "input"}, {"x2", "other"},         {"self", "input"},
+                                        {"axis", "dims"}};
   for (auto& a : aliases) {
     if (PyUnicode_CompareWithASCIIString(name, a[0]) != 0) continue;
     for (int i = 0; i < p.nparams; ++i)
@@ -42,7 +43,8 @@ bool check_layout(PyObject* layout) {
   if (Py_TYPE(layout) != &layout_type)
     PyErr_Format(PyExc_TypeError, "layout must be adjoin.layout, not %s", Py_TYPE(layout)->tp_name);
   else
-    PyErr_Format(PyExc_NotImplementedError, "layout=%R: only strided tensors are made so far", layout);
+    PyErr_Format(PyExc_NotImplementedError, "layout=%R: only strided tensors are made so far",
+                 layout);
   return true;
 }
 
@@ -68,8 +70,8 @@ bool common_keyword(const Program& p, PyObject* name, PyObject* value, Frame& f)
   return PyUnicode_Compare(name, layout_name) == 0 && check_layout(value);
 }
 
-Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names, Py_ssize_t positional, uint32_t given,
-                    Frame& f) {
+Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names,
+                    Py_ssize_t positional, uint32_t given, Frame& f) {
   Py_ssize_t n = PyTuple_GET_SIZE(names);
   for (Py_ssize_t k = 0; k < n; ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
@@ -88,7 +90,8 @@ Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names, 
     }
     if (given >> i & 1) return mismatch(f, kTwice, i, converted, name);
     Match m = convert(p.params[i], values[k], &f.values[i], f);
-    if (unlikely(m != Match::Bound)) return m == Match::No ? mismatch(f, kWrongType, i, converted, values[k]) : m;
+    if (unlikely(m != Match::Bound))
+      return m == Match::No ? mismatch(f, kWrongType, i, converted, values[k]) : m;
     given |= 1u << i;
   }
   for (int i = 0; i < p.nparams; ++i)
@@ -139,15 +142,18 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   f.scratch.reset();
   int bound = static_cast<int>(n);
   bool spread = p.varargs >= 0 && n > p.varargs;
-  if (unlikely(n > p.npositional && !spread)) return mismatch(f, kTooMany, -1, p.npositional, nullptr);
+  if (unlikely(n > p.npositional && !spread))
+    return mismatch(f, kTooMany, -1, p.npositional, nullptr);
   if (spread) bound = p.varargs;
   for (int i = 0; i < bound; ++i) {
     Match m = convert(p.params[i], args[i], &f.values[i], f);
-    if (unlikely(m != Match::Bound)) return m == Match::No ? mismatch(f, kWrongType, i, i, args[i]) : m;
+    if (unlikely(m != Match::Bound))
+      return m == Match::No ? mismatch(f, kWrongType, i, i, args[i]) : m;
   }
   if (spread) {
     const Param& list = p.params[bound];
-    bool ints = list.kind == AJ_PARAM_INT || list.kind == AJ_PARAM_DIM || list.kind == AJ_PARAM_SIZE;
+    bool ints =
+        list.kind == AJ_PARAM_INT || list.kind == AJ_PARAM_DIM || list.kind == AJ_PARAM_SIZE;
     if (!ints || !quick_sizes(args + bound, n - bound, &f.values[bound], f)) {
       Match m = bind_varargs(list, args + bound, n - bound, &f.values[bound], f);
       if (m != Match::Bound) {
@@ -164,8 +170,10 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
     if (m != Match::Bound) return m;
   }
   for (int i = bound; i < p.nrequired; ++i)
-    if (unlikely(f.values[i].tag == kMissing)) return mismatch(f, kMissingArgument, i, bound, nullptr);
-  if (unlikely(p.factory && default_device.device_type && p.device >= 0 && f.values[p.device].tag == AJ_NONE)) {
+    if (unlikely(f.values[i].tag == kMissing))
+      return mismatch(f, kMissingArgument, i, bound, nullptr);
+  if (unlikely(p.factory && default_device.device_type && p.device >= 0 &&
+               f.values[p.device].tag == AJ_NONE)) {
     f.values[p.device].tag = AJ_DEVICE;  // device=None says as little as no device
     f.values[p.device].v.device = default_device;
   }

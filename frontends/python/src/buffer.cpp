@@ -13,14 +13,21 @@ namespace {
 constexpr int kMaxDims = 64;
 
 bool refuse(const char* what, const char* seen) {
-  const char* kind = strpbrk(seen, "wsU") ? "text" : strpbrk(seen, "O") ? "objects" : *seen == '>' ? "foreign byte order" : nullptr;
+  const char* kind = strpbrk(seen, "wsU") ? "text"
+                     : strpbrk(seen, "O") ? "objects"
+                     : *seen == '>'       ? "foreign byte order"
+                                          : nullptr;
   if (kind) {
-    PyErr_Format(PyExc_TypeError, "from_numpy: an array of %s ('%s') has no dtype here: wanted bool, integers, floats or complex in "
-                                  "native byte order; convert it, with .astype('float32') say", kind, seen);
+    PyErr_Format(PyExc_TypeError,
+                 "from_numpy: an array of %s ('%s') has no dtype here: wanted bool, integers, "
+                 "floats or complex in "
+                 "native byte order; convert it, with .astype('float32') say",
+                 kind, seen);
     return false;
   }
-  PyErr_Format(PyExc_TypeError, "from_numpy: %s '%s': wanted bool, integers, floats or complex in native byte order", what,
-               seen);
+  PyErr_Format(PyExc_TypeError,
+               "from_numpy: %s '%s': wanted bool, integers, floats or complex in native byte order",
+               what, seen);
   return false;
 }
 
@@ -33,8 +40,11 @@ bool describe(const Py_buffer& b, DLTensor& like, int64_t* shape, int64_t* strid
     shape[i] = b.shape ? b.shape[i] : b.len / b.itemsize;
     Py_ssize_t bytes = b.strides ? b.strides[i] : b.itemsize;
     if (bytes % b.itemsize != 0 || (bytes < 0 && shape[i] > 1)) {
-      PyErr_Format(PyExc_ValueError, "from_numpy: stride of %zd bytes at dimension %d: negative strides and fractions of an "
-                                     "element cannot be shared; make a copy with .copy() first", bytes, i);
+      PyErr_Format(
+          PyExc_ValueError,
+          "from_numpy: stride of %zd bytes at dimension %d: negative strides and fractions of an "
+          "element cannot be shared; make a copy with .copy() first",
+          bytes, i);
       return false;
     }
     strides[i] = bytes < 0 ? 1 : bytes / b.itemsize;
@@ -77,7 +87,8 @@ void copy_elements(char*& to, const char* from, const DLTensor& dl, int dim, int
     to += step;
     return;
   }
-  for (int64_t i = 0; i < dl.shape[dim]; ++i) copy_elements(to, from + i * dl.strides[dim] * step, dl, dim + 1, step);
+  for (int64_t i = 0; i < dl.shape[dim]; ++i)
+    copy_elements(to, from + i * dl.strides[dim] * step, dl, dim + 1, step);
 }
 
 aj_tensor* copy_buffer(const Py_buffer& b) {
@@ -97,7 +108,8 @@ aj_tensor* copy_buffer(const Py_buffer& b) {
   return t;
 }
 
-// What a tensor lends for the time of a buffer: it stays alive, and cannot be collected under the reader.
+// What a tensor lends for the time of a buffer: it stays alive, and cannot be collected under the
+// reader.
 struct Lent {
   aj_tensor* tensor;
   Py_ssize_t shape[kMaxDims], strides[kMaxDims];
@@ -109,7 +121,8 @@ bool may_lend(aj_tensor* t) {
   } else if (requires_grad(t) && autograd->grad_mode()) {
     PyErr_SetString(PyExc_BufferError, "buffer: the tensor requires grad; use .detach() first");
   } else if (!format_of_dtype(t->dl.dtype)) {
-    PyErr_SetString(PyExc_BufferError, "buffer: the tensor's dtype has no notation in Python's buffers");
+    PyErr_SetString(PyExc_BufferError,
+                    "buffer: the tensor's dtype has no notation in Python's buffers");
   } else {
     return true;
   }
@@ -125,7 +138,8 @@ int lend(PyObject* self, Py_buffer* b, int flags) {
   t = values.get();
   bool dense = t->obj.flags & AJ_TENSOR_DENSE;
   if (!dense && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
-    PyErr_SetString(PyExc_BufferError, "buffer: the tensor is not contiguous; use .contiguous() first");
+    PyErr_SetString(PyExc_BufferError,
+                    "buffer: the tensor is not contiguous; use .contiguous() first");
     return -1;
   }
   bool read_only = t->obj.flags & AJ_TENSOR_READ_ONLY;
@@ -175,22 +189,47 @@ bool dtype_of_format(const char* format, Py_ssize_t itemsize, DLDataType* out) {
   if (complex) ++format;
   if (strlen(format) != 1) return false;
   switch (*format) {
-    case '?': *out = kBool; return true;
-    case 'b': case 'h': case 'i': case 'l': case 'q': *out = {kDLInt, bits, 1}; return true;
-    case 'B': case 'H': case 'I': case 'L': case 'Q': *out = {kDLUInt, bits, 1}; return true;
-    case 'e': case 'f': case 'd': *out = {static_cast<uint8_t>(complex ? kDLComplex : kDLFloat), bits, 1}; return true;
-    default: return false;
+    case '?':
+      *out = kBool;
+      return true;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+      *out = {kDLInt, bits, 1};
+      return true;
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+      *out = {kDLUInt, bits, 1};
+      return true;
+    case 'e':
+    case 'f':
+    case 'd':
+      *out = {static_cast<uint8_t>(complex ? kDLComplex : kDLFloat), bits, 1};
+      return true;
+    default:
+      return false;
   }
 }
 
 const char* format_of_dtype(DLDataType d) {
   switch (d.code) {
-    case kDLBool: return "?";
-    case kDLInt: return d.bits == 64 ? "q" : d.bits == 32 ? "i" : d.bits == 16 ? "h" : "b";
-    case kDLUInt: return d.bits == 64 ? "Q" : d.bits == 32 ? "I" : d.bits == 16 ? "H" : "B";
-    case kDLFloat: return d.bits == 64 ? "d" : d.bits == 32 ? "f" : "e";
-    case kDLComplex: return d.bits == 128 ? "Zd" : "Zf";
-    default: return nullptr;
+    case kDLBool:
+      return "?";
+    case kDLInt:
+      return d.bits == 64 ? "q" : d.bits == 32 ? "i" : d.bits == 16 ? "h" : "b";
+    case kDLUInt:
+      return d.bits == 64 ? "Q" : d.bits == 32 ? "I" : d.bits == 16 ? "H" : "B";
+    case kDLFloat:
+      return d.bits == 64 ? "d" : d.bits == 32 ? "f" : "e";
+    case kDLComplex:
+      return d.bits == 128 ? "Zd" : "Zf";
+    default:
+      return nullptr;
   }
 }
 
@@ -209,7 +248,8 @@ aj_tensor* view_of_memory(PyObject* o) {
     return nullptr;
   }
   uint64_t flags = b->readonly ? AJ_TENSOR_READ_ONLY : 0;
-  if (failed(core->tensor_from_memory(&like, extent(like), flags, b, drop_buffer, &t))) return nullptr;
+  if (failed(core->tensor_from_memory(&like, extent(like), flags, b, drop_buffer, &t)))
+    return nullptr;
   return t;
 }
 

@@ -1,4 +1,5 @@
-// frontends/python/src/bus_error.cpp: names the file when a mapped one was cut short and a page that is gone is touched.
+// frontends/python/src/bus_error.cpp: names the file when a mapped one was cut short and a page
+// that is gone is touched.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -11,7 +12,8 @@
 namespace adjoin::py {
 namespace {
 
-// Only what a signal handler may call. Lines of the list are "begin-end rights offset device inode path".
+// Only what a signal handler may call. Lines of the list are "begin-end rights offset device inode
+// path".
 class MapsReader {
  public:
   explicit MapsReader(int file) : file_(file) {}
@@ -68,8 +70,8 @@ void tell(uintptr_t address) {
   say("' is gone: was the file cut short after it was loaded? (load(..., mmap=False) reads it)\n");
 }
 
-// Returning repeats the fault, which ends the process once the default action is back. Other threads that fault come here again
-// and again meanwhile, so that the first can finish its words.
+// Returning repeats the fault, which ends the process once the default action is back. Other
+// threads that fault come here again and again meanwhile, so that the first can finish its words.
 void on_bus_error(int, siginfo_t* info, void*) {
   static std::atomic_flag told = ATOMIC_FLAG_INIT;
   if (!told.test_and_set()) {
@@ -84,8 +86,10 @@ void on_bus_error(int, siginfo_t* info, void*) {
 PyObject* watch_mapped_files(PyObject*, PyObject*) {
   static bool done = false;
   struct sigaction now;
-  if (!std::exchange(done, true) && sigaction(SIGBUS, nullptr, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
-      now.sa_handler == SIG_DFL) {  // a handler of the program's own, a debugger's or a sanitizer's stays
+  if (!std::exchange(done, true) && sigaction(SIGBUS, nullptr, &now) == 0 &&
+      !(now.sa_flags & SA_SIGINFO) &&
+      now.sa_handler ==
+          SIG_DFL) {  // a handler of the program's own, a debugger's or a sanitizer's stays
     struct sigaction action = {};
     action.sa_sigaction = on_bus_error;
     action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK);

@@ -1,4 +1,5 @@
-// frontends/python/src/collect.cpp: references that Python objects hold through the graph, for the collector of cycles.
+// frontends/python/src/collect.cpp: references that Python objects hold through the graph, for the
+// collector of cycles.
 #include "collect.hpp"
 
 #include <unordered_map>
@@ -23,9 +24,12 @@ struct Visitor {
 void take_held(void* self, void (*drop)(void*), void* held) {
   auto& v = *static_cast<Visitor*>(self);
   PyObject* two[2] = {};
-  if (drop == drop_context) two[0] = static_cast<PyObject*>(held);
-  else if (drop == drop_word) two[0] = static_cast<PyObject*>(held);
-  else objects_of_hook(drop, held, two);
+  if (drop == drop_context)
+    two[0] = static_cast<PyObject*>(held);
+  else if (drop == drop_word)
+    two[0] = static_cast<PyObject*>(held);
+  else
+    objects_of_hook(drop, held, two);
   v.take(two[0]);
   v.take(two[1]);
 }
@@ -36,7 +40,8 @@ void gather(PyObject* o, int depth, Met& met, std::vector<void*>& out) {
   if (!o || (Py_REFCNT(o) != 1 && ++met[o] != Py_REFCNT(o))) return;
   if (is_tensor(o)) {
     auto* t = reinterpret_cast<TensorObject*>(o);
-    if (!PyObject_GC_IsTracked(o) && !t->kept && core->tensor_unique(t->tensor)) out.push_back(t->tensor);
+    if (!PyObject_GC_IsTracked(o) && !t->kept && core->tensor_unique(t->tensor))
+      out.push_back(t->tensor);
     return;
   }
   if (depth == 0) return;
@@ -44,7 +49,8 @@ void gather(PyObject* o, int depth, Met& met, std::vector<void*>& out) {
     PyObject *key, *item;
     for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &item);) gather(item, depth - 1, met, out);
   } else if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) gather(PySequence_Fast_GET_ITEM(o, i), depth - 1, met, out);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      gather(PySequence_Fast_GET_ITEM(o, i), depth - 1, met, out);
   }
 }
 

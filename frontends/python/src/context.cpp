@@ -18,13 +18,18 @@ PyObject* save_for_backward(PyObject* self, PyObject* args) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* item = PyTuple_GET_ITEM(args, i);
     if (item != Py_None && !is_tensor(item))
-      return PyErr_Format(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s; keep "
-                                           "other things as attributes of ctx", i, Py_TYPE(item)->tp_name);
+      return PyErr_Format(
+          PyExc_TypeError,
+          "save_for_backward can only save variables, but argument %zd is of type %s; keep "
+          "other things as attributes of ctx",
+          i, Py_TYPE(item)->tp_name);
   }
   return keep_tuple(state_of(self).to_save, args);
 }
 PyObject* save_for_forward(PyObject*, PyObject*) { Py_RETURN_NONE; }
-PyObject* mark_dirty(PyObject* self, PyObject* args) { return keep_tuple(state_of(self).dirty, args); }
+PyObject* mark_dirty(PyObject* self, PyObject* args) {
+  return keep_tuple(state_of(self).dirty, args);
+}
 PyObject* mark_non_differentiable(PyObject* self, PyObject* args) {
   return keep_tuple(state_of(self).non_differentiable, args);
 }
@@ -39,11 +44,13 @@ PyObject* set_materialize(PyObject* self, PyObject* value) {
 PyObject* saved_tensor(PyObject* self, uint32_t k) {
   const FunctionState& s = state_of(self);
   if (s.running) {
-    if (k < s.running->nsaved && s.running->saved[k].tag == AJ_TENSOR) return wrap_borrowed(s.running->saved[k].v.tensor);
+    if (k < s.running->nsaved && s.running->saved[k].tag == AJ_TENSOR)
+      return wrap_borrowed(s.running->saved[k].v.tensor);
     Py_RETURN_NONE;
   }
   aj_value v{};
-  if (failed(autograd->node_saved(reinterpret_cast<NodeObject*>(self)->node, k, &v))) return nullptr;
+  if (failed(autograd->node_saved(reinterpret_cast<NodeObject*>(self)->node, k, &v)))
+    return nullptr;
   return take_value(v);
 }
 
@@ -66,7 +73,9 @@ PyObject* needs_input_grad(PyObject* self, void*) {
   return n ? Py_NewRef(n.get()) : PyTuple_New(0);
 }
 
-PyObject* get_materialize(PyObject* self, void*) { return PyBool_FromLong(state_of(self).materialize); }
+PyObject* get_materialize(PyObject* self, void*) {
+  return PyBool_FromLong(state_of(self).materialize);
+}
 
 PyObject* get_to_save(PyObject* self, void*) {
   const Ref& t = state_of(self).to_save;
@@ -77,7 +86,8 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   auto* o = reinterpret_cast<ContextObject*>(self);
   Py_VISIT(o->dict);
   if (!o->state) return 0;
-  for (Ref* r : {&o->state->kept, &o->state->to_save, &o->state->dirty, &o->state->non_differentiable})
+  for (Ref* r :
+       {&o->state->kept, &o->state->to_save, &o->state->dirty, &o->state->non_differentiable})
     Py_VISIT(r->get());
   return o->dict ? visit_held_in(o->dict, visit, arg) : 0;
 }
@@ -106,16 +116,21 @@ PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"save_for_backward", save_for_backward, METH_VARARGS, "Keeps tensors for backward, where saved_tensors gives them."},
-    {"save_for_forward", save_for_forward, METH_VARARGS, "Nothing: what forward mode needs is had by two backward passes."},
+    {"save_for_backward", save_for_backward, METH_VARARGS,
+     "Keeps tensors for backward, where saved_tensors gives them."},
+    {"save_for_forward", save_for_forward, METH_VARARGS,
+     "Nothing: what forward mode needs is had by two backward passes."},
     {"mark_dirty", mark_dirty, METH_VARARGS, "Names the inputs that forward has written."},
-    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "Names the outputs that carry no gradient."},
-    {"set_materialize_grads", set_materialize, METH_O, "Whether a gradient that is not there arrives as zeros."},
+    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
+     "Names the outputs that carry no gradient."},
+    {"set_materialize_grads", set_materialize, METH_O,
+     "Whether a gradient that is not there arrives as zeros."},
     {},
 };
 PyGetSetDef properties[] = {
     {"saved_tensors", saved_tensors, nullptr, "What save_for_backward was given.", nullptr},
-    {"needs_input_grad", needs_input_grad, nullptr, "For each argument of forward: is its gradient wanted?", nullptr},
+    {"needs_input_grad", needs_input_grad, nullptr,
+     "For each argument of forward: is its gradient wanted?", nullptr},
     {"materialize_grads", get_materialize, nullptr, nullptr, nullptr},
     {"to_save", get_to_save, nullptr, nullptr, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
@@ -128,7 +143,8 @@ PyObject* zeros_of(const OutputForm& f) {
   PyObject* zeros = find_function("zeros");
   if (!shape || !device || !zeros) return nullptr;
   static PyObject* names = Py_BuildValue("(ss)", "dtype", "device");
-  PyObject* args[] = {shape.get(), reinterpret_cast<PyObject*>(dtype_object(f.dtype)), device.get()};
+  PyObject* args[] = {shape.get(), reinterpret_cast<PyObject*>(dtype_object(f.dtype)),
+                      device.get()};
   return PyObject_Vectorcall(zeros, args, 1, names);
 }
 
@@ -148,18 +164,24 @@ PyObject* gradients(PyObject* self, const aj_grad_call* g) {
   return args.release();
 }
 
-const char* name_of(const FunctionState& s) { return reinterpret_cast<PyTypeObject*>(s.cls)->tp_name; }
+const char* name_of(const FunctionState& s) {
+  return reinterpret_cast<PyTypeObject*>(s.cls)->tp_name;
+}
 
 // backward's results go to the inputs they belong to; they are as many as forward had arguments.
 bool distribute(const FunctionState& s, PyObject* result, aj_grad_call* g) {
-  Ref all(PyTuple_Check(result) ? Py_NewRef(result) : PyList_Check(result) ? PyList_AsTuple(result) : PyTuple_Pack(1, result));
+  Ref all(PyTuple_Check(result)  ? Py_NewRef(result)
+          : PyList_Check(result) ? PyList_AsTuple(result)
+                                 : PyTuple_Pack(1, result));
   if (!all) return false;
   Py_ssize_t got = PyTuple_GET_SIZE(all.get()), wanted = static_cast<Py_ssize_t>(s.places.size());
   for (Py_ssize_t i = wanted; i < got; ++i)
     if (PyTuple_GET_ITEM(all.get(), i) == Py_None && i == got - 1) got = wanted;
   if (got != wanted) {
-    PyErr_Format(PyExc_RuntimeError, "function %sBackward returned an incorrect number of gradients (expected %zd, got %zd)",
-                 name_of(s), wanted, got);
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "function %sBackward returned an incorrect number of gradients (expected %zd, got %zd)",
+        name_of(s), wanted, got);
     return false;
   }
   for (Py_ssize_t i = 0; i < wanted; ++i) {
@@ -167,8 +189,9 @@ bool distribute(const FunctionState& s, PyObject* result, aj_grad_call* g) {
     int place = s.places[static_cast<size_t>(i)];
     if (item == Py_None) continue;
     if (!is_tensor(item) || place < 0) {
-      PyErr_Format(PyExc_RuntimeError, "function %sBackward returned %s at position %zd, wanted %s", name_of(s),
-                   Py_TYPE(item)->tp_name, i, place < 0 ? "None: the argument of forward was no tensor" : "a Tensor or None");
+      PyErr_Format(PyExc_RuntimeError, "function %sBackward returned %s at position %zd, wanted %s",
+                   name_of(s), Py_TYPE(item)->tp_name, i,
+                   place < 0 ? "None: the argument of forward was no tensor" : "a Tensor or None");
       return false;
     }
     if (!g->needs[place]) continue;
@@ -218,7 +241,8 @@ void drop_context(void* payload) {
 PyObject* context_of(aj_node* n) {
   const aj_vjp_def* def = nullptr;
   void* payload = autograd->node_payload(n, &def);
-  return payload && def && def->vjp == run_python_backward ? static_cast<PyObject*>(payload) : nullptr;
+  return payload && def && def->vjp == run_python_backward ? static_cast<PyObject*>(payload)
+                                                           : nullptr;
 }
 
 }  // namespace adjoin::py

@@ -23,19 +23,22 @@ bool read_target(PyObject* o, Target& to) {
     return true;
   }
   if (PyLong_CheckExact(o)) {
-    PyErr_SetString(PyExc_RuntimeError, "to: a bare index names no device; write 'cuda:0' or its like");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "to: a bare index names no device; write 'cuda:0' or its like");
     return false;
   }
   if (as_device(o, &to.device)) return to.has_device = true;
   if (!PyErr_Occurred())
-    PyErr_Format(PyExc_TypeError, "to(): argument must be adjoin.dtype, adjoin.device, str or Tensor, not %s",
+    PyErr_Format(PyExc_TypeError,
+                 "to(): argument must be adjoin.dtype, adjoin.device, str or Tensor, not %s",
                  Py_TYPE(o)->tp_name);
   return false;
 }
 
 bool is_there(const aj_tensor* t, const Target& to) {
   DLDevice now = t->dl.device, want = concrete(to.device);
-  bool moves = to.has_device && (now.device_type != want.device_type || now.device_id != want.device_id);
+  bool moves =
+      to.has_device && (now.device_type != want.device_type || now.device_id != want.device_id);
   return !moves && (!to.has_dtype || same(t->dl.dtype, to.dtype));
 }
 
@@ -46,12 +49,14 @@ aj_value device_value(DLDevice d) {
   return v;
 }
 
-PyObject* convert_tensor(PyObject* self, const Target& to, bool non_blocking, bool copy, PyObject* format) {
+PyObject* convert_tensor(PyObject* self, const Target& to, bool non_blocking, bool copy,
+                         PyObject* format) {
   aj_tensor* t = tensor_of(self);
   aj_value none{}, layout{};
   if (given(format)) {
     if (Py_TYPE(format) != &memory_format_type) {
-      PyErr_SetString(PyExc_TypeError, "to(): argument 'memory_format' must be adjoin.memory_format");
+      PyErr_SetString(PyExc_TypeError,
+                      "to(): argument 'memory_format' must be adjoin.memory_format");
       return nullptr;
     }
     layout.tag = AJ_MEMORY_FORMAT;
@@ -59,8 +64,9 @@ PyObject* convert_tensor(PyObject* self, const Target& to, bool non_blocking, bo
   } else if (!copy && is_there(t, to)) {
     return Py_NewRef(self);
   }
-  aj_tensor* result = call_row(to_row, t, to.has_dtype ? value(to.dtype) : none,
-                               to.has_device ? device_value(to.device) : none, non_blocking, copy, layout);
+  aj_tensor* result =
+      call_row(to_row, t, to.has_dtype ? value(to.dtype) : none,
+               to.has_device ? device_value(to.device) : none, non_blocking, copy, layout);
   return result ? wrap(result) : nullptr;
 }
 
@@ -76,17 +82,21 @@ void explain_name(PyObject* name) {
 }
 
 PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("to", 4, 0, {"first", "second", "third", "fourth", "dtype", "device", "other",
-                                                "non_blocking", "copy", "memory_format"});
+  static const Signature signature("to", 4, 0,
+                                   {"first", "second", "third", "fourth", "dtype", "device",
+                                    "other", "non_blocking", "copy", "memory_format"});
   PyObject* a[10];
   Target target;
   if ((!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
     std::vector<PyObject*> all{self};
     all.insert(all.end(), args, args + n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
-    return call_override(PyDict_GetItemString(tensor_type.tp_dict, "to"), all.data(), n + 1, kwnames);
+    return call_override(PyDict_GetItemString(tensor_type.tp_dict, "to"), all.data(), n + 1,
+                         kwnames);
   }
   if (likely(n == 1 && !kwnames)) {
-    PyObject* made = read_target(args[0], target) ? convert_tensor(self, target, false, false, nullptr) : nullptr;
+    PyObject* made = read_target(args[0], target)
+                         ? convert_tensor(self, target, false, false, nullptr)
+                         : nullptr;
     if (unlikely(!made) && PyUnicode_Check(args[0])) explain_name(args[0]);
     return made;
   }
@@ -102,7 +112,8 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   return convert_tensor(self, target, non_blocking, copy, a[9]);
 }
 
-PyObject* move_to(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+PyObject* move_to(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t n,
+                  PyObject* kwnames) {
   static const Signature signature("cpu", 2, 0, {"device", "non_blocking", "memory_format"});
   PyObject* a[3];
   Target target;
@@ -132,7 +143,8 @@ PyObject* cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kw
 }  // namespace
 
 PyMethodDef conversion_methods[] = {
-    {"to", method(to), METH_FASTCALL | METH_KEYWORDS, "The tensor in another dtype, on another device, or both."},
+    {"to", method(to), METH_FASTCALL | METH_KEYWORDS,
+     "The tensor in another dtype, on another device, or both."},
     {"cpu", method(cpu), METH_FASTCALL | METH_KEYWORDS, "The tensor in the host's memory."},
     {"cuda", method(cuda), METH_FASTCALL | METH_KEYWORDS, "The tensor on a CUDA device."},
     {},

@@ -1,4 +1,5 @@
-// frontends/python/src/convert.cpp: nested Python data in two passes: shape and dtype first, then straight into the memory.
+// frontends/python/src/convert.cpp: nested Python data in two passes: shape and dtype first, then
+// straight into the memory.
 #include "convert.hpp"
 
 #include <cstring>
@@ -35,7 +36,9 @@ int category_of(PyObject* o) {
 bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 bool ragged(int depth, int64_t wanted, int64_t got) {
-  PyErr_Format(PyExc_ValueError, "tensor: expected a sequence of length %lld at dimension %d, got %lld; a tensor has rows of one length: cut or pad them",
+  PyErr_Format(PyExc_ValueError,
+               "tensor: expected a sequence of length %lld at dimension %d, got %lld; a tensor has "
+               "rows of one length: cut or pad them",
                static_cast<long long>(wanted), depth, static_cast<long long>(got));
   return false;
 }
@@ -55,7 +58,8 @@ bool scan_sequence(PyObject* o, int depth, Scan& s) {
     return ragged(depth, s.shape[depth], n);
   }
   Py_ssize_t i = 0;
-  if (n > 0 && s.ndim == depth + 1) {  // a row of numbers like the first: the common case in one tight loop
+  if (n > 0 &&
+      s.ndim == depth + 1) {  // a row of numbers like the first: the common case in one tight loop
     for (; i < n; ++i) {
       if (PyFloat_CheckExact(items[i])) {
         s.category = std::max<int>(s.category, kFloats);
@@ -75,7 +79,8 @@ bool scan(PyObject* o, int depth, Scan& s) {
     if (s.ndim < 0) s.ndim = depth;
     if (s.ndim != depth || s.known > depth) {
       if (s.known > depth) return ragged(depth, s.shape[depth], 0);
-      PyErr_Format(PyExc_ValueError, "tensor: a number stands at depth %d, others at %d", depth, s.ndim);
+      PyErr_Format(PyExc_ValueError, "tensor: a number stands at depth %d, others at %d", depth,
+                   s.ndim);
       return false;
     }
     s.category = std::max(s.category, c);
@@ -103,17 +108,21 @@ bool store_int(PyObject* o, char* to, DLDataType d) {
   if (d.code == kDLUInt && d.bits == 64) {
     put(to, PyLong_AsUnsignedLongLong(number.get()));
     if (!PyErr_Occurred()) return true;
-    if (PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Format(PyExc_OverflowError, "tensor: %R does not fit into uint64", o);
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+      PyErr_Format(PyExc_OverflowError, "tensor: %R does not fit into uint64", o);
     return false;
   }
   int64_t x = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
   bool is_signed = d.code == kDLInt;
-  int64_t high = d.bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (d.bits - is_signed)) - 1;
+  int64_t high =
+      d.bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (d.bits - is_signed)) - 1;
   int64_t low = is_signed ? -high - 1 : is_float ? 0 : -high;  // -1 of uint8 is 255, as in fill_
   if (overflow || x < low || x > high) {
     DtypeObject* dtype = dtype_object(d);
-    PyErr_Format(PyExc_RuntimeError, "tensor: %R does not fit into %U, which holds %lld to %lld; take a wider dtype", o, dtype->name,
-                 static_cast<long long>(is_signed ? low : 0), static_cast<long long>(high));
+    PyErr_Format(PyExc_RuntimeError,
+                 "tensor: %R does not fit into %U, which holds %lld to %lld; take a wider dtype", o,
+                 dtype->name, static_cast<long long>(is_signed ? low : 0),
+                 static_cast<long long>(high));
     return false;
   }
   std::memcpy(to, &x, d.bits / 8);  // little-endian: the low bytes come first
@@ -124,10 +133,14 @@ bool store(PyObject* o, char* to, DLDataType d) {
   if (d.code == kDLFloat || d.code == kDLBfloat) {
     double x = PyFloat_CheckExact(o) ? PyFloat_AS_DOUBLE(o) : PyFloat_AsDouble(o);
     if (x == -1 && PyErr_Occurred()) return false;
-    if (d.bits == 32) put(to, static_cast<float>(x));
-    else if (d.bits == 64) put(to, x);
-    else if (d.code == kDLBfloat) put(to, float_to_bfloat(static_cast<float>(x)));
-    else put(to, float_to_half(static_cast<float>(x)));
+    if (d.bits == 32)
+      put(to, static_cast<float>(x));
+    else if (d.bits == 64)
+      put(to, x);
+    else if (d.code == kDLBfloat)
+      put(to, float_to_bfloat(static_cast<float>(x)));
+    else
+      put(to, float_to_half(static_cast<float>(x)));
     return true;
   }
   if (d.code == kDLBool) {
@@ -162,7 +175,8 @@ bool fill(PyObject* o, char*& to, int left, DLDataType d, int64_t step) {
   PyObject** items = PySequence_Fast_ITEMS(o);
   Py_ssize_t i = 0;
   if (left == 1 && same(d, kFloat32)) {
-    for (; i < n && PyFloat_CheckExact(items[i]); ++i, to += 4) put(to, static_cast<float>(PyFloat_AS_DOUBLE(items[i])));
+    for (; i < n && PyFloat_CheckExact(items[i]); ++i, to += 4)
+      put(to, static_cast<float>(PyFloat_AS_DOUBLE(items[i])));
   }
   for (; i < n; ++i)
     if (!fill(items[i], to, left - 1, d, step)) return false;
@@ -171,10 +185,14 @@ bool fill(PyObject* o, char*& to, int left, DLDataType d, int64_t step) {
 
 DLDataType dtype_of(int category) {
   switch (category) {
-    case kBools: return kBool;
-    case kInts: return kInt64;
-    case kComplexes: return core->default_dtype().bits == 64 ? kComplex128 : kComplex64;
-    default: return core->default_dtype();
+    case kBools:
+      return kBool;
+    case kInts:
+      return kInt64;
+    case kComplexes:
+      return core->default_dtype().bits == 64 ? kComplex128 : kComplex64;
+    default:
+      return core->default_dtype();
   }
 }
 
@@ -206,7 +224,8 @@ aj_tensor* from_foreign(PyObject* data, const DLDataType* dtype, DLDevice device
   Ref plain(plain_copy(data));
   DLDataType d;
   if (!dtype && as_dtype(hint.get(), &d)) dtype = &d;
-  if (!plain || Py_EnterRecursiveCall(" while the data of a tensor was read")) return nullptr;  // an array may hold itself
+  if (!plain || Py_EnterRecursiveCall(" while the data of a tensor was read"))
+    return nullptr;  // an array may hold itself
   aj_tensor* t = tensor_from_data(plain.get(), dtype, device);
   Py_LeaveRecursiveCall();
   return t;
@@ -230,7 +249,8 @@ aj_tensor* from_python(PyObject* data, const DLDataType* dtype, DLDevice device)
 aj_tensor* cast_to(aj_tensor* steal, const DLDataType* dtype, const DLDevice* device) {
   HeldTensor t(steal);
   DLDevice now = t->dl.device;
-  bool moves = device && (device->device_type != now.device_type || device->device_id != now.device_id);
+  bool moves =
+      device && (device->device_type != now.device_type || device->device_id != now.device_id);
   if (!moves && (!dtype || same(*dtype, t->dl.dtype))) return t.release();
   Ref o(wrap(t.release()));
   PyObject* to = o ? find_function("to") : nullptr;

@@ -1,4 +1,5 @@
-// frontends/python/src/define.cpp: ops whose body is a Python function, and a plugin's newer file in the place of the old one.
+// frontends/python/src/define.cpp: ops whose body is a Python function, and a plugin's newer file
+// in the place of the old one.
 #include <adjoin/kit/experimental.hpp>
 
 #include "op.hpp"
@@ -8,7 +9,9 @@ namespace {
 
 const aj_x_plugins* experimental() {
   static auto* table = static_cast<const aj_x_plugins*>(aj_get_interface("x.plugins", 1));
-  if (!table) PyErr_SetString(PyExc_NotImplementedError, "plugins: libadjoin.so has no interface 'x.plugins'");
+  if (!table)
+    PyErr_SetString(PyExc_NotImplementedError,
+                    "plugins: libadjoin.so has no interface 'x.plugins'");
   return table;
 }
 
@@ -19,8 +22,10 @@ PyObject* arguments(const aj_call* call) {
     const aj_value& v = call->args[i];
     if (v.tag >= AJ_TENSOR) core->retain(const_cast<void*>(v.v.ptr));  // take_value drops it
     PyObject* item = take_value(v);
-    if (!item) Py_CLEAR(all);
-    else PyTuple_SET_ITEM(all, i, item);
+    if (!item)
+      Py_CLEAR(all);
+    else
+      PyTuple_SET_ITEM(all, i, item);
   }
   return all;
 }
@@ -32,14 +37,16 @@ bool put_list(PyObject* o, aj_value* ret) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
     if (!is_tensor(item)) {
-      PyErr_Format(PyExc_TypeError, "its function returned a list with a %s, the schema says tensors",
+      PyErr_Format(PyExc_TypeError,
+                   "its function returned a list with a %s, the schema says tensors",
                    Py_TYPE(item)->tp_name);
       return false;
     }
     values.push_back(value(tensor_of(item)));
   }
   aj_object* list = nullptr;
-  if (failed(core->list_new(values.data(), static_cast<uint32_t>(values.size()), &list))) return false;
+  if (failed(core->list_new(values.data(), static_cast<uint32_t>(values.size()), &list)))
+    return false;
   ret->tag = AJ_LIST_OBJ;
   ret->v.object = list;
   return true;
@@ -58,14 +65,15 @@ bool put_result(const aj_param& p, PyObject* o, aj_value* ret) {
     return true;
   }
   if (p.base != AJ_PARAM_TENSOR && plain_number(o, ret)) return true;
-  PyErr_Format(PyExc_TypeError, "its function returned a %s, the schema says %s", Py_TYPE(o)->tp_name,
-               p.base == AJ_PARAM_TENSOR ? "a tensor" : "a number");
+  PyErr_Format(PyExc_TypeError, "its function returned a %s, the schema says %s",
+               Py_TYPE(o)->tp_name, p.base == AJ_PARAM_TENSOR ? "a tensor" : "a number");
   return false;
 }
 
 bool put_results(const aj_call* call, PyObject* o) {
   bool several = call->nrets > 1 && PyTuple_Check(o);
-  if (call->nrets > 1 && (!several || PyTuple_GET_SIZE(o) != static_cast<Py_ssize_t>(call->nrets))) {
+  if (call->nrets > 1 &&
+      (!several || PyTuple_GET_SIZE(o) != static_cast<Py_ssize_t>(call->nrets))) {
     PyErr_Format(PyExc_TypeError, "its function must return a tuple of %u results", call->nrets);
     return false;
   }
@@ -109,7 +117,8 @@ aj_status* register_op(void* self, const aj_plugin_env* env) {
 PyObject* define_op(PyObject*, PyObject* args) {
   const char *provider, *schema, *doc, *tags;
   Definition d{};
-  if (!PyArg_ParseTuple(args, "ssssO", &provider, &schema, &doc, &tags, &d.body) || !experimental()) return nullptr;
+  if (!PyArg_ParseTuple(args, "ssssO", &provider, &schema, &doc, &tags, &d.body) || !experimental())
+    return nullptr;
   d.schema = schema;
   d.doc = doc;
   d.tags = tags;
@@ -126,13 +135,15 @@ PyObject* replace_plugin(PyObject*, PyObject* path) {
   Ref text(PyOS_FSPath(path));
   const char* p = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   aj_object* name = nullptr;
-  if (!p || !experimental() || failed(experimental()->replace(str(p), &name)) || sync_ops() < 0) return nullptr;
+  if (!p || !experimental() || failed(experimental()->replace(str(p), &name)) || sync_ops() < 0)
+    return nullptr;
   return take_string(name);
 }
 
 PyMethodDef functions[] = {
     {"define_op", define_op, METH_VARARGS, "define_op(provider, schema, doc, tags, body)"},
-    {"replace_plugin", replace_plugin, METH_O, "Loads a plugin in the place of the one of its name; returns the name."},
+    {"replace_plugin", replace_plugin, METH_O,
+     "Loads a plugin in the place of the one of its name; returns the name."},
     {},
 };
 

@@ -1,4 +1,5 @@
-// frontends/python/src/device.cpp: the device object, and the default device that factory functions use.
+// frontends/python/src/device.cpp: the device object, and the default device that factory functions
+// use.
 #include "device.hpp"
 
 #include <algorithm>
@@ -30,15 +31,16 @@ PyObject* make(DLDevice d) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Devices may be named before a plugin provides them; who uses one is told what is missing. Their kinds count from -1
-// down, in this table.
+// Devices may be named before a plugin provides them; who uses one is told what is missing. Their
+// kinds count from -1 down, in this table.
 std::deque<std::string>& absent_names() {
   static auto* names = new std::deque<std::string>;
   return *names;
 }
 
 std::string_view kind_name(int32_t type) {
-  return type < 0 ? std::string_view(absent_names()[size_t(-1 - type)]) : view(core->device_name(type));
+  return type < 0 ? std::string_view(absent_names()[size_t(-1 - type)])
+                  : view(core->device_name(type));
 }
 
 int32_t absent_kind(std::string_view name) {
@@ -52,7 +54,8 @@ int32_t absent_kind(std::string_view name) {
 bool is_name(std::string_view name) {
   auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   std::string_view kind = name.substr(0, name.find('@'));
-  return !kind.empty() && kind.size() <= 32 && kind[0] >= 'a' && kind[0] <= 'z' && std::all_of(kind.begin(), kind.end(), plain);
+  return !kind.empty() && kind.size() <= 32 && kind[0] >= 'a' && kind[0] <= 'z' &&
+         std::all_of(kind.begin(), kind.end(), plain);
 }
 
 // Of any device that can be: absent where no plugin provides it.
@@ -76,10 +79,13 @@ bool parse(std::string_view text, DLDevice* out) {
     for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     DLDevice other;
     if (low != text && parse(low, &other))
-      PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: names of devices are in lower case; use '%s'",
+      PyErr_Format(PyExc_RuntimeError,
+                   "device: '%s' is not a device: names of devices are in lower case; use '%s'",
                    std::string(text).c_str(), low.c_str());
     else if (!PyErr_Occurred())
-      PyErr_Format(PyExc_RuntimeError, "device: '%s' is not a device: wanted a name in lower case, or name:index, as 'cpu' or 'cuda:0'",
+      PyErr_Format(PyExc_RuntimeError,
+                   "device: '%s' is not a device: wanted a name in lower case, or name:index, as "
+                   "'cpu' or 'cuda:0'",
                    std::string(text).c_str());
     return false;
   }
@@ -105,16 +111,20 @@ bool read_name(PyObject* o, DLDevice* out) {
 PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject *type, *index = Py_None;
   constexpr const char* names[] = {"type", "index", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
+                                   &index))
+    return nullptr;
   DLDevice d;
   if (!read_name(type, &d)) {
     if (!PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError, "device(): argument 'type' must be str or device, not %s", Py_TYPE(type)->tp_name);
+      PyErr_Format(PyExc_TypeError, "device(): argument 'type' must be str or device, not %s",
+                   Py_TYPE(type)->tp_name);
     return nullptr;
   }
   if (index != Py_None) {
     if (d.device_id >= 0) {
-      PyErr_SetString(PyExc_RuntimeError, "device: the index is given twice: in the name and as an argument");
+      PyErr_SetString(PyExc_RuntimeError,
+                      "device: the index is given twice: in the name and as an argument");
       return nullptr;
     }
     long id = PyLong_AsLong(index);
@@ -133,7 +143,9 @@ void dealloc(PyObject* self) {
   PyObject_Free(self);
 }
 
-PyObject* name_of(PyObject* self, void*) { return to_python(str(kind_name(cast(self)->device.device_type))); }
+PyObject* name_of(PyObject* self, void*) {
+  return to_python(str(kind_name(cast(self)->device.device_type)));
+}
 
 PyObject* index_of(PyObject* self, void*) {
   int32_t id = cast(self)->device.device_id;
@@ -166,7 +178,8 @@ PyObject* compare_devices(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || Py_TYPE(b) != &device_type) Py_RETURN_NOTIMPLEMENTED;
   DLDevice x = cast(a)->device, y = cast(b)->device;
   bool same_kind = x.device_type == y.device_type;
-  if (unlikely(x.device_type < 0 || y.device_type < 0)) same_kind = kind_name(x.device_type) == kind_name(y.device_type);
+  if (unlikely(x.device_type < 0 || y.device_type < 0))
+    same_kind = kind_name(x.device_type) == kind_name(y.device_type);
   bool equal = same_kind && x.device_id == y.device_id;
   return PyBool_FromLong(equal == (op == Py_EQ));
 }
@@ -220,7 +233,9 @@ PyObject* set_default(PyObject*, PyObject* o) {
   }
   DLDevice d;
   if (!as_device(o, &d)) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "set_default_device(): argument 'device' must be str or device");
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError,
+                      "set_default_device(): argument 'device' must be str or device");
     return nullptr;
   }
   default_device = concrete(d);
@@ -236,12 +251,14 @@ PyObject* count(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (!text) return nullptr;
   int32_t type = 0, n = 0;
-  if (failed(core->device_find(str(text), &type)) || failed(core->device_count(type, &n))) return nullptr;
+  if (failed(core->device_find(str(text), &type)) || failed(core->device_count(type, &n)))
+    return nullptr;
   return PyLong_FromLong(n);
 }
 
 PyMethodDef functions[] = {
-    {"set_default_device", set_default, METH_O, "Where factory functions make tensors; None lets the core decide."},
+    {"set_default_device", set_default, METH_O,
+     "Where factory functions make tensors; None lets the core decide."},
     {"get_default_device", get_default, METH_NOARGS, "Where factory functions make tensors."},
     {"device_count", count, METH_O, "How many devices of a name there are."},
     {},
@@ -258,7 +275,9 @@ PyTypeObject device_type = {
     .tp_hash = hash,
     .tp_str = to_text,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Where a tensor's memory is: a name and an index. As a context manager: the default of factory functions.",
+    .tp_doc =
+        "Where a tensor's memory is: a name and an index. As a context manager: the default of "
+        "factory functions.",
     .tp_richcompare = compare_devices,
     .tp_methods = methods,
     .tp_getset = properties,
@@ -273,11 +292,13 @@ PyObject* device_object(DLDevice d) {
     if (aj_status* s = find_kind("meta", &found)) core->status_free(s);
     return int32_t(found.device_type);
   }();
-  if (d.device_type == kDLCPU || d.device_type == meta) d.device_id = -1;  // there is one, and PyTorch does not number it
+  if (d.device_type == kDLCPU || d.device_type == meta)
+    d.device_id = -1;  // there is one, and PyTorch does not number it
   int slot = d.device_type != kDLCPU;
   PyObject*& cached = recent[slot];
   DLDevice& key = recent_device[slot];
-  if (likely(cached && key.device_type == d.device_type && key.device_id == d.device_id)) return Py_NewRef(cached);
+  if (likely(cached && key.device_type == d.device_type && key.device_id == d.device_id))
+    return Py_NewRef(cached);
   PyObject* fresh = make(d);
   if (!fresh) return nullptr;
   Py_XDECREF(std::exchange(cached, Py_NewRef(fresh)));
@@ -290,7 +311,8 @@ DLDevice host_device() {
   int32_t type = kDLCPU;
   if (unlikely(!asked)) {
     asked = true;
-    if (failed(core->device_find(str("cpu"), &type))) PyErr_Clear();  // whoever allocates gets the reason
+    if (failed(core->device_find(str("cpu"), &type)))
+      PyErr_Clear();  // whoever allocates gets the reason
   }
   return {kDLCPU, 0};
 }

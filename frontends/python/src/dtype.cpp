@@ -1,4 +1,5 @@
-// frontends/python/src/dtype.cpp: dtype objects, one per dtype of the process, and the small tags beside them.
+// frontends/python/src/dtype.cpp: dtype objects, one per dtype of the process, and the small tags
+// beside them.
 #include "dtype.hpp"
 
 #include <map>
@@ -10,7 +11,8 @@ namespace {
 
 DtypeObject* table[16][16];  // [code][log2 bits], the built-in ones
 std::map<uint32_t, DtypeObject*>& registered() {
-  static auto& m = *new std::map<uint32_t, DtypeObject*>;  // never destroyed: threads may go on while the process ends
+  static auto& m = *new std::map<uint32_t, DtypeObject*>;  // never destroyed: threads may go on
+                                                           // while the process ends
   return m;
 }
 PyObject* module_name;  // "adjoin", where the objects are found when they are unpickled
@@ -20,8 +22,12 @@ DtypeObject* cast(PyObject* o) { return reinterpret_cast<DtypeObject*>(o); }
 
 PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("adjoin.%U", cast(self)->name); }
 PyObject* reduce(PyObject* self, PyObject*) { return Py_NewRef(cast(self)->name); }
-PyObject* is_floating(PyObject* self, void*) { return PyBool_FromLong(cast(self)->kind == AJ_CLASS_FLOAT); }
-PyObject* is_complex(PyObject* self, void*) { return PyBool_FromLong(cast(self)->kind == AJ_CLASS_COMPLEX); }
+PyObject* is_floating(PyObject* self, void*) {
+  return PyBool_FromLong(cast(self)->kind == AJ_CLASS_FLOAT);
+}
+PyObject* is_complex(PyObject* self, void*) {
+  return PyBool_FromLong(cast(self)->kind == AJ_CLASS_COMPLEX);
+}
 PyObject* is_signed(PyObject* self, void*) {
   DLDataType d = cast(self)->dtype;
   return PyBool_FromLong(d.code != kDLUInt && d.code != kDLBool);
@@ -197,12 +203,14 @@ int init_dtype(PyObject* module) {
       add_type(module, &memory_format_type, "memory_format") < 0)
     return -1;
   constexpr const char* names[][2] = {
-      {"bool", "bool"},       {"uint8", "uint8"},         {"int8", "int8"},         {"int16", "int16"},
-      {"int32", "int32"},     {"int64", "int64"},         {"float16", "float16"},   {"bfloat16", "bfloat16"},
-      {"float32", "float32"}, {"float64", "float64"},     {"complex64", "complex64"}, {"complex128", "complex128"},
-      {"uint16", "uint16"},   {"uint32", "uint32"},       {"uint64", "uint64"},     {"short", "int16"},
-      {"int", "int32"},       {"long", "int64"},          {"half", "float16"},      {"float", "float32"},
-      {"double", "float64"},  {"cfloat", "complex64"},    {"cdouble", "complex128"},
+      {"bool", "bool"},        {"uint8", "uint8"},         {"int8", "int8"},
+      {"int16", "int16"},      {"int32", "int32"},         {"int64", "int64"},
+      {"float16", "float16"},  {"bfloat16", "bfloat16"},   {"float32", "float32"},
+      {"float64", "float64"},  {"complex64", "complex64"}, {"complex128", "complex128"},
+      {"uint16", "uint16"},    {"uint32", "uint32"},       {"uint64", "uint64"},
+      {"short", "int16"},      {"int", "int32"},           {"long", "int64"},
+      {"half", "float16"},     {"float", "float32"},       {"double", "float64"},
+      {"cfloat", "complex64"}, {"cdouble", "complex128"},
   };
   for (auto& n : names)
     if (add_named(module, n[0], n[1]) < 0) return -1;

@@ -6,18 +6,16 @@
 namespace adjoin::py {
 
 struct DtypeObject {
-  PyObject_HEAD
-  DLDataType dtype;
+  PyObject_HEAD DLDataType dtype;
   uint32_t index;  // AJ_DT_... or a registered number
   uint32_t bytes;
-  int32_t kind;    // AJ_CLASS_...
+  int32_t kind;  // AJ_CLASS_...
   PyObject* name;
 };
 extern PyTypeObject dtype_type;
 
 struct TagObject {  // a layout or a memory format
-  PyObject_HEAD
-  int64_t value;
+  PyObject_HEAD int64_t value;
   const char* name;
 };
 extern PyTypeObject layout_type;
@@ -30,7 +28,9 @@ PyObject* layout_object(int64_t layout);
 // A dtype object, or one of Python's float, int, bool, complex.
 bool as_dtype(PyObject* o, DLDataType* out);
 
-inline bool same(DLDataType a, DLDataType b) { return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes; }
+inline bool same(DLDataType a, DLDataType b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
 constexpr DLDataType kBool = {kDLBool, 8, 1};
 constexpr DLDataType kUint8 = {kDLUInt, 8, 1};
 constexpr DLDataType kInt64 = {kDLInt, 64, 1};

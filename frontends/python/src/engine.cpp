@@ -1,4 +1,5 @@
-// frontends/python/src/engine.cpp: backward() and grad(): Python's sequences become one request to the engine.
+// frontends/python/src/engine.cpp: backward() and grad(): Python's sequences become one request to
+// the engine.
 #include "engine.hpp"
 
 #include "parse.hpp"
@@ -19,7 +20,8 @@ bool collect(const char* who, PyObject* o, bool none_allowed, Tensors& out) {
   }
   out.kept = Ref(PySequence_Tuple(o));
   if (!out.kept) {
-    PyErr_Format(PyExc_TypeError, "%s: wanted a Tensor or a sequence of them, not %s", who, Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s: wanted a Tensor or a sequence of them, not %s", who,
+                 Py_TYPE(o)->tp_name);
     return false;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(out.kept.get()); ++i) {
@@ -29,7 +31,8 @@ bool collect(const char* who, PyObject* o, bool none_allowed, Tensors& out) {
     } else if (item == Py_None && none_allowed) {
       out.all.push_back(nullptr);
     } else {
-      PyErr_Format(PyExc_TypeError, "%s: element %zd must be Tensor, not %s", who, i, Py_TYPE(item)->tp_name);
+      PyErr_Format(PyExc_TypeError, "%s: element %zd must be Tensor, not %s", who, i,
+                   Py_TYPE(item)->tp_name);
       return false;
     }
   }
@@ -46,20 +49,25 @@ uint32_t flags_of(bool retain, bool create, bool allow_unused, bool zero_unused)
 }
 
 PyObject* backward(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("backward", 5, 1,
-                                   {"tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs"});
+  static const Signature signature(
+      "backward", 5, 1,
+      {"tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs"});
   PyObject* a[6];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   bool create = truth(a[3], false);
   bool retain = given(a[2]) ? truth(a[2], false) : create;
   if (PyErr_Occurred()) return nullptr;
   PyObject* grads = given(a[1]) ? a[1] : given(a[4]) ? a[4] : nullptr;
-  if (is_tensor(a[0])) return run_backward(&a[0], 1, grads && is_tensor(grads) ? &grads : nullptr, a[5], retain, create);
-  Ref roots(PySequence_Tuple(a[0])), with(grads && !is_tensor(grads) ? PySequence_Tuple(grads) : nullptr);
+  if (is_tensor(a[0]))
+    return run_backward(&a[0], 1, grads && is_tensor(grads) ? &grads : nullptr, a[5], retain,
+                        create);
+  Ref roots(PySequence_Tuple(a[0])),
+      with(grads && !is_tensor(grads) ? PySequence_Tuple(grads) : nullptr);
   if (!roots || PyErr_Occurred()) return nullptr;
   Py_ssize_t count = PyTuple_GET_SIZE(roots.get());
   if (with && PyTuple_GET_SIZE(with.get()) != count)
-    return PyErr_Format(PyExc_RuntimeError, "backward: %zd tensors and %zd gradients", count, PyTuple_GET_SIZE(with.get()));
+    return PyErr_Format(PyExc_RuntimeError, "backward: %zd tensors and %zd gradients", count,
+                        PyTuple_GET_SIZE(with.get()));
   PyObject* const* items = PySequence_Fast_ITEMS(roots.get());
   PyObject* const* with_items = with ? PySequence_Fast_ITEMS(with.get()) : grads ? &grads : nullptr;
   return run_backward(items, count, with_items, a[5], retain, create);
@@ -76,8 +84,10 @@ PyObject* to_tuple(std::vector<aj_tensor*>& out) {
 }
 
 PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("grad", 6, 2, {"outputs", "inputs", "grad_outputs", "retain_graph", "create_graph",
-                                                  "allow_unused", "only_inputs", "is_grads_batched", "materialize_grads"});
+  static const Signature signature(
+      "grad", 6, 2,
+      {"outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "allow_unused",
+       "only_inputs", "is_grads_batched", "materialize_grads"});
   PyObject* a[9];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   bool batched = truth(a[7], false), create = truth(a[4], false), materialize = truth(a[8], false);
@@ -87,16 +97,21 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
     Ref home(PyImport_ImportModule("adjoin.autograd.functional"));
     Ref each(home ? PyObject_GetAttrString(home.get(), "_grad_of_each") : nullptr);
     if (!each) return nullptr;
-    return PyObject_CallFunction(each.get(), "OOOOOO", a[0], a[1], given(a[2]) ? a[2] : Py_None, create ? Py_True : Py_False,
-                                 unused ? Py_True : Py_False, materialize ? Py_True : Py_False);
+    return PyObject_CallFunction(each.get(), "OOOOOO", a[0], a[1], given(a[2]) ? a[2] : Py_None,
+                                 create ? Py_True : Py_False, unused ? Py_True : Py_False,
+                                 materialize ? Py_True : Py_False);
   }
   Tensors outputs, inputs, with;
-  if (!collect("grad: outputs", a[0], false, outputs) || !collect("grad: inputs", a[1], false, inputs)) return nullptr;
+  if (!collect("grad: outputs", a[0], false, outputs) ||
+      !collect("grad: inputs", a[1], false, inputs))
+    return nullptr;
   if (given(a[2]) && !collect("grad: grad_outputs", a[2], true, with)) return nullptr;
   if (given(a[2]) && with.all.size() != outputs.all.size())
-    return PyErr_Format(PyExc_RuntimeError, "grad: %zu outputs and %zu gradients", outputs.all.size(), with.all.size());
+    return PyErr_Format(PyExc_RuntimeError, "grad: %zu outputs and %zu gradients",
+                        outputs.all.size(), with.all.size());
   if (materialize && given(a[5]) && !unused) {
-    PyErr_SetString(PyExc_ValueError, "grad: allow_unused=False contradicts materialize_grads=True");
+    PyErr_SetString(PyExc_ValueError,
+                    "grad: allow_unused=False contradicts materialize_grads=True");
     return nullptr;
   }
   std::vector<aj_tensor*> out(inputs.all.size(), nullptr);
@@ -117,18 +132,20 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
 
 PyMethodDef functions[] = {
     {"backward", method(backward), METH_FASTCALL | METH_KEYWORDS,
-     "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\nAccumulates the "
+     "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, "
+     "inputs=None)\n--\n\nAccumulates the "
      "gradients of tensors into .grad of the leaves."},
     {"grad", method(grad), METH_FASTCALL | METH_KEYWORDS,
-     "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None)\n--\n\nThe "
+     "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, "
+     "allow_unused=None)\n--\n\nThe "
      "gradients of outputs with respect to inputs."},
     {},
 };
 
 }  // namespace
 
-PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* grads, PyObject* inputs, bool retain,
-                       bool create) {
+PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* grads,
+                       PyObject* inputs, bool retain, bool create) {
   aj_tensor* few[2 * 4];
   std::vector<aj_tensor*> many;
   aj_tensor** all = few;
@@ -139,7 +156,8 @@ PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* gr
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* g = grads ? grads[i] : Py_None;
     if (!is_tensor(roots[i]) || (g != Py_None && !is_tensor(g))) {
-      PyErr_SetString(PyExc_TypeError, "backward: wanted tensors, and tensors or None as their gradients");
+      PyErr_SetString(PyExc_TypeError,
+                      "backward: wanted tensors, and tensors or None as their gradients");
       return nullptr;
     }
     all[i] = tensor_of(roots[i]);

@@ -1,4 +1,5 @@
-// frontends/python/src/errors.cpp: a status becomes the exception of its kind; a Python exception passes through whole.
+// frontends/python/src/errors.cpp: a status becomes the exception of its kind; a Python exception
+// passes through whole.
 #include "errors.hpp"
 
 #include <vector>
@@ -8,11 +9,13 @@ namespace {
 
 PyObject* out_of_memory;  // RuntimeError, as PyTorch's OutOfMemoryError
 PyObject* device_mismatch;
-PyObject* out_of_range;  // an IndexError, and a RuntimeError for who knows PyTorch's gather and scatter
+PyObject*
+    out_of_range;  // an IndexError, and a RuntimeError for who knows PyTorch's gather and scatter
 
-// Exceptions that this thread has handed to the core, to come out as they are: known again by their number, which stands where
-// other errors name a file, for who passes an error on may add words to it. Several are under way at once where one of them
-// frees objects whose ends raise and catch others; of those that nobody asks for only the last few are kept.
+// Exceptions that this thread has handed to the core, to come out as they are: known again by their
+// number, which stands where other errors name a file, for who passes an error on may add words to
+// it. Several are under way at once where one of them frees objects whose ends raise and catch
+// others; of those that nobody asks for only the last few are kept.
 struct Pending {
   PyObject* exception;
   uint64_t number;
@@ -43,12 +46,18 @@ int find_pending(const aj_status* s) {
 
 PyObject* class_of_code(int32_t code) {
   switch (code) {
-    case AJ_CANCELLED: return PyExc_KeyboardInterrupt;
-    case AJ_OUT_OF_MEMORY: return out_of_memory;
-    case AJ_OUT_OF_RANGE: return out_of_range;
-    case AJ_UNIMPLEMENTED: return PyExc_NotImplementedError;
-    case AJ_WRONG_TYPE: return PyExc_TypeError;
-    default: return PyExc_RuntimeError;
+    case AJ_CANCELLED:
+      return PyExc_KeyboardInterrupt;
+    case AJ_OUT_OF_MEMORY:
+      return out_of_memory;
+    case AJ_OUT_OF_RANGE:
+      return out_of_range;
+    case AJ_UNIMPLEMENTED:
+      return PyExc_NotImplementedError;
+    case AJ_WRONG_TYPE:
+      return PyExc_TypeError;
+    default:
+      return PyExc_RuntimeError;
   }
 }
 
@@ -77,7 +86,8 @@ PyObject* exception_of(const aj_status* s) {
   return e.release();
 }
 
-// What a signal's handler raised between two steps of the core, which tells only that something did. -1: nothing.
+// What a signal's handler raised between two steps of the core, which tells only that something
+// did. -1: nothing.
 int find_interrupt(const aj_status* s) {
   int i = core->status_code(s) == AJ_CANCELLED ? static_cast<int>(pending.size()) - 1 : -1;
   while (i >= 0 && pending[static_cast<size_t>(i)].number != kInterrupt) --i;
@@ -93,7 +103,8 @@ PyObject* raise(aj_status* s) {
   Ref e(i >= 0 ? Py_NewRef(pending[static_cast<size_t>(i)].exception) : exception_of(s));
   if (i >= 0) {
     drop_pending_from(static_cast<size_t>(i));
-    PyErr_Restore(Py_NewRef(Py_TYPE(e.get())), Py_NewRef(e.get()), PyException_GetTraceback(e.get()));
+    PyErr_Restore(Py_NewRef(Py_TYPE(e.get())), Py_NewRef(e.get()),
+                  PyException_GetTraceback(e.get()));
   } else if (e) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e.get())), e.get());
   }
@@ -118,8 +129,8 @@ aj_status* status_from_python() {
   }
   pending.push_back({value, ++last_number});
   std::string message = words ? words : "an exception without text";
-  return core->status_new(interrupt ? AJ_CANCELLED : AJ_UNKNOWN, str(Py_TYPE(value)->tp_name), str(message), "a Python exception",
-                          last_number);
+  return core->status_new(interrupt ? AJ_CANCELLED : AJ_UNKNOWN, str(Py_TYPE(value)->tp_name),
+                          str(message), "a Python exception", last_number);
 }
 
 void keep_interrupt() {
@@ -141,18 +152,23 @@ PyObject* take_complex(aj_object* steal) {
 }
 
 int init_errors(PyObject* module) {
-  out_of_memory = PyErr_NewExceptionWithDoc("adjoin.OutOfMemoryError", "Memory of a device is exhausted.",
-                                            PyExc_RuntimeError, nullptr);
+  out_of_memory = PyErr_NewExceptionWithDoc(
+      "adjoin.OutOfMemoryError", "Memory of a device is exhausted.", PyExc_RuntimeError, nullptr);
   if (!out_of_memory) return -1;
-  device_mismatch = PyErr_NewExceptionWithDoc(
-      "adjoin.DeviceMismatchError", "Tensors of one call are on several devices. `module` is the innermost nn.Module that was called.",
-      PyExc_RuntimeError, nullptr);
-  if (!device_mismatch || PyModule_AddObjectRef(module, "DeviceMismatchError", device_mismatch) < 0) return -1;
+  device_mismatch =
+      PyErr_NewExceptionWithDoc("adjoin.DeviceMismatchError",
+                                "Tensors of one call are on several devices. `module` is the "
+                                "innermost nn.Module that was called.",
+                                PyExc_RuntimeError, nullptr);
+  if (!device_mismatch || PyModule_AddObjectRef(module, "DeviceMismatchError", device_mismatch) < 0)
+    return -1;
   Ref bases(PyTuple_Pack(2, PyExc_IndexError, PyExc_RuntimeError));
   if (!bases) return -1;
-  out_of_range = PyErr_NewExceptionWithDoc("adjoin.OutOfRangeError", "An op was given an index or a dimension that is not there.",
-                                           bases.get(), nullptr);
-  if (!out_of_range || PyModule_AddObjectRef(module, "OutOfRangeError", out_of_range) < 0) return -1;
+  out_of_range = PyErr_NewExceptionWithDoc(
+      "adjoin.OutOfRangeError", "An op was given an index or a dimension that is not there.",
+      bases.get(), nullptr);
+  if (!out_of_range || PyModule_AddObjectRef(module, "OutOfRangeError", out_of_range) < 0)
+    return -1;
   return PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory);
 }
 

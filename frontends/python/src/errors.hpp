@@ -5,14 +5,15 @@
 
 namespace adjoin::py {
 
-// Sets the exception that a status stands for and frees it; always returns NULL. A Python exception that passed through the
-// core comes out as the same object.
+// Sets the exception that a status stands for and frees it; always returns NULL. A Python exception
+// that passed through the core comes out as the same object.
 PyObject* raise(aj_status* steal);
 
 // Takes the current Python exception; the result goes to the core.
 aj_status* status_from_python();
 
-// Keeps the current exception, which a signal's handler raised, for the error that the core makes of it.
+// Keeps the current exception, which a signal's handler raised, for the error that the core makes
+// of it.
 void keep_interrupt();
 
 // True when s is an error, which is then set.

@@ -19,8 +19,10 @@ struct Wanted {
 bool read_wanted(const char* function, PyObject* dtype, PyObject* device, Wanted& w) {
   if (given(dtype)) {
     if (!as_dtype(dtype, &w.dtype_value)) {
-      PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be adjoin.dtype, not %s; dtypes are given as adjoin.float32", function,
-                   Py_TYPE(dtype)->tp_name);
+      PyErr_Format(
+          PyExc_TypeError,
+          "%s(): argument 'dtype' must be adjoin.dtype, not %s; dtypes are given as adjoin.float32",
+          function, Py_TYPE(dtype)->tp_name);
       return false;
     }
     w.dtype = &w.dtype_value;
@@ -28,7 +30,8 @@ bool read_wanted(const char* function, PyObject* dtype, PyObject* device, Wanted
   if (given(device)) {
     if (!as_device(device, &w.device_value)) {
       if (!PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "%s(): argument 'device' must be adjoin.device or str, not %s", function,
+        PyErr_Format(PyExc_TypeError,
+                     "%s(): argument 'device' must be adjoin.device or str, not %s", function,
                      Py_TYPE(device)->tp_name);
       return false;
     }
@@ -58,10 +61,12 @@ PyObject* finish(aj_tensor* t, bool wants_grad) {
 }
 
 PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("tensor", 1, 1, {"data", "dtype", "device", "requires_grad", "pin_memory"});
+  static const Signature signature("tensor", 1, 1,
+                                   {"data", "dtype", "device", "requires_grad", "pin_memory"});
   PyObject* a[5];
   Wanted w;
-  if (!signature.parse(args, n, kwnames, a) || !read_wanted("tensor", a[1], a[2], w)) return nullptr;
+  if (!signature.parse(args, n, kwnames, a) || !read_wanted("tensor", a[1], a[2], w))
+    return nullptr;
   uint8_t wishes = (truth(a[3], false) ? kWantsGrad : 0) | (truth(a[4], false) ? kWantsPinned : 0);
   return grant(finish(tensor_from_data(a[0], w.dtype, place(w, a[0])), false), wishes);
 }
@@ -72,7 +77,8 @@ aj_tensor* shared(PyObject* data, const Wanted& w) {
     core->retain(tensor_of(data));
     return cast_to(tensor_of(data), w.dtype, w.device);
   }
-  bool plain = PyFloat_Check(data) || PyLong_Check(data) || PyList_Check(data) || PyTuple_Check(data);
+  bool plain =
+      PyFloat_Check(data) || PyLong_Check(data) || PyList_Check(data) || PyTuple_Check(data);
   aj_tensor* t = plain ? nullptr : tensor_on_memory(data);
   if (!t && PyErr_Occurred()) return nullptr;
   if (!t) return tensor_from_data(data, w.dtype, place(w, nullptr));
@@ -93,12 +99,17 @@ aj_tensor* only_shared(PyObject* data, const Wanted& w) {
     if (PyErr_Occurred()) return nullptr;
   }
   if (!t) {
-    PyErr_Format(PyExc_ValueError, "asarray: a %s has no memory that a tensor could share; leave copy=False out", Py_TYPE(data)->tp_name);
+    PyErr_Format(PyExc_ValueError,
+                 "asarray: a %s has no memory that a tensor could share; leave copy=False out",
+                 Py_TYPE(data)->tp_name);
     return nullptr;
   }
   DLDevice d = w.device ? *w.device : t->dl.device, now = t->dl.device;
-  if ((w.dtype && !same(*w.dtype, t->dl.dtype)) || d.device_type != now.device_type || d.device_id != now.device_id) {
-    PyErr_SetString(PyExc_ValueError, "asarray: another dtype or device wants a copy, which copy=False forbids; leave one of them out");
+  if ((w.dtype && !same(*w.dtype, t->dl.dtype)) || d.device_type != now.device_type ||
+      d.device_id != now.device_id) {
+    PyErr_SetString(PyExc_ValueError,
+                    "asarray: another dtype or device wants a copy, which copy=False forbids; "
+                    "leave one of them out");
     return nullptr;
   }
   return t.release();
@@ -108,16 +119,19 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kw
   static const Signature signature("as_tensor", 3, 1, {"data", "dtype", "device"});
   PyObject* a[3];
   Wanted w;
-  if (!signature.parse(args, n, kwnames, a) || !read_wanted("as_tensor", a[1], a[2], w)) return nullptr;
+  if (!signature.parse(args, n, kwnames, a) || !read_wanted("as_tensor", a[1], a[2], w))
+    return nullptr;
   if (is_tensor(a[0]) && !w.dtype && !w.device) return Py_NewRef(a[0]);
   return finish(shared(a[0], w), false);
 }
 
 PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("asarray", 1, 1, {"obj", "dtype", "device", "copy", "requires_grad"});
+  static const Signature signature("asarray", 1, 1,
+                                   {"obj", "dtype", "device", "copy", "requires_grad"});
   PyObject* a[5];
   Wanted w;
-  if (!signature.parse(args, n, kwnames, a) || !read_wanted("asarray", a[1], a[2], w)) return nullptr;
+  if (!signature.parse(args, n, kwnames, a) || !read_wanted("asarray", a[1], a[2], w))
+    return nullptr;
   bool copy = given(a[3]) && truth(a[3], false);
   if (PyErr_Occurred()) return nullptr;
   if (given(a[3]) && !copy) return finish(only_shared(a[0], w), truth(a[4], false));
@@ -128,39 +142,51 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwna
     aj_tensor* t = cast_to(tensor_of(own.get()), w.dtype, w.device);
     return finish(t, t && truth(a[4], false) && !requires_grad(t));
   }
-  return finish(copy ? tensor_from_data(a[0], w.dtype, place(w, a[0])) : shared(a[0], w), truth(a[4], false));
+  return finish(copy ? tensor_from_data(a[0], w.dtype, place(w, a[0])) : shared(a[0], w),
+                truth(a[4], false));
 }
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   aj_tensor* t = view_of_memory(array);
   if (t) return wrap(t);
   if (PyErr_Occurred()) return nullptr;
-  return PyErr_Format(PyExc_TypeError, "from_numpy(): argument must be numpy.ndarray, not %s; tensor() takes lists and numbers", Py_TYPE(array)->tp_name);
+  return PyErr_Format(
+      PyExc_TypeError,
+      "from_numpy(): argument must be numpy.ndarray, not %s; tensor() takes lists and numbers",
+      Py_TYPE(array)->tp_name);
 }
 
 // The bytes from offset on as one dimension of count elements.
 PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("frombuffer", 1, 2, {"buffer", "dtype", "count", "offset", "requires_grad"});
+  static const Signature signature("frombuffer", 1, 2,
+                                   {"buffer", "dtype", "count", "offset", "requires_grad"});
   PyObject* a[5];
   Wanted w;
-  if (!signature.parse(args, n, kwnames, a) || !read_wanted("frombuffer", a[1], nullptr, w)) return nullptr;
+  if (!signature.parse(args, n, kwnames, a) || !read_wanted("frombuffer", a[1], nullptr, w))
+    return nullptr;
   Ref bytes(PyMemoryView_FromObject(a[0]));
   if (bytes) bytes = Ref(PyObject_CallMethod(bytes.get(), "cast", "s", "B"));
   HeldTensor all(bytes ? view_of_memory(bytes.get()) : nullptr);
   if (!all) return nullptr;
   int64_t item = item_bytes(*w.dtype), length = all->dl.shape[0];
-  int64_t count = given(a[2]) ? PyLong_AsLongLong(a[2]) : -1, offset = given(a[3]) ? PyLong_AsLongLong(a[3]) : 0;
+  int64_t count = given(a[2]) ? PyLong_AsLongLong(a[2]) : -1,
+          offset = given(a[3]) ? PyLong_AsLongLong(a[3]) : 0;
   if (PyErr_Occurred()) return nullptr;
   int64_t room = offset < 0 || offset >= length ? 0 : length - offset;
   if (count < 0 && room % item)
-    return PyErr_Format(PyExc_ValueError, "frombuffer: %lld bytes from offset %lld are no whole number of elements of %lld bytes; "
-                                          "say count", static_cast<long long>(room), static_cast<long long>(offset),
-                        static_cast<long long>(item));
+    return PyErr_Format(
+        PyExc_ValueError,
+        "frombuffer: %lld bytes from offset %lld are no whole number of elements of %lld bytes; "
+        "say count",
+        static_cast<long long>(room), static_cast<long long>(offset), static_cast<long long>(item));
   if (count < 0) count = room / item;
   if (!room || count > room / item) {
-    return PyErr_Format(PyExc_ValueError, "frombuffer: %lld elements of %lld bytes from offset %lld do not fit into %lld "
-                                          "bytes", static_cast<long long>(count), static_cast<long long>(item),
-                        static_cast<long long>(offset), static_cast<long long>(length));
+    return PyErr_Format(
+        PyExc_ValueError,
+        "frombuffer: %lld elements of %lld bytes from offset %lld do not fit into %lld "
+        "bytes",
+        static_cast<long long>(count), static_cast<long long>(item), static_cast<long long>(offset),
+        static_cast<long long>(length));
   }
   int64_t one = 1;
   DLTensor like{data_of(all.get()) + offset, host_device(), 1, *w.dtype, &count, &one, 0};
@@ -168,21 +194,28 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
   aj_tensor* t = nullptr;
   uint64_t flags = kept->obj.flags & AJ_TENSOR_READ_ONLY;
   auto drop = [](void* context) { core->release(context); };
-  if (failed(core->tensor_from_memory(&like, static_cast<uint64_t>(count * item), flags, kept, drop, &t))) return nullptr;
+  if (failed(core->tensor_from_memory(&like, static_cast<uint64_t>(count * item), flags, kept, drop,
+                                      &t)))
+    return nullptr;
   return finish(t, truth(a[4], false));
 }
 
 PyMethodDef functions[] = {
     {"tensor", method(make_tensor), METH_FASTCALL | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\nA new tensor with a copy of the data."},
+     "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\nA new tensor with a "
+     "copy of the data."},
     {"as_tensor", method(as_tensor), METH_FASTCALL | METH_KEYWORDS,
-     "as_tensor(data, dtype=None, device=None)\n--\n\nThe data as a tensor, on the same memory where that is possible."},
+     "as_tensor(data, dtype=None, device=None)\n--\n\nThe data as a tensor, on the same memory "
+     "where that is possible."},
     {"asarray", method(asarray), METH_FASTCALL | METH_KEYWORDS,
-     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\nAny object that holds numbers as a "
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\nAny object "
+     "that holds numbers as a "
      "tensor."},
-    {"from_numpy", from_numpy, METH_O, "from_numpy(ndarray, /)\n--\n\nA tensor on an array's memory."},
+    {"from_numpy", from_numpy, METH_O,
+     "from_numpy(ndarray, /)\n--\n\nA tensor on an array's memory."},
     {"frombuffer", method(frombuffer), METH_FASTCALL | METH_KEYWORDS,
-     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA tensor on the memory of a buffer."},
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA tensor on the "
+     "memory of a buffer."},
     {},
 };
 

@@ -1,10 +1,11 @@
-// frontends/python/src/function.cpp: Function.apply: forward runs unrecorded, then its results become results of one node.
+// frontends/python/src/function.cpp: Function.apply: forward runs unrecorded, then its results
+// become results of one node.
 #include "function.hpp"
+
+#include <set>
 
 #include "collect.hpp"
 #include "line.hpp"
-
-#include <set>
 
 namespace adjoin::py {
 namespace {
@@ -78,7 +79,8 @@ class Application {
     def.drop = drop_context;
     if (recording_) note_line();
     Py_INCREF(ctx_.get());
-    if (failed(autograd->node_new(&def, ctx_.get(), inputs_.data(), static_cast<uint32_t>(inputs_.size()), node_.out()))) {
+    if (failed(autograd->node_new(&def, ctx_.get(), inputs_.data(),
+                                  static_cast<uint32_t>(inputs_.size()), node_.out()))) {
       Py_DECREF(ctx_.get());
       return false;
     }
@@ -89,7 +91,8 @@ class Application {
   PyObject* forward() {
     GradOff off;
     PyObject* own_setup = helper("adjoin.autograd.function", "_default_setup_context");
-    Ref setup(PyObject_GetAttrString(cls_, "setup_context")), f(PyObject_GetAttrString(cls_, "forward"));
+    Ref setup(PyObject_GetAttrString(cls_, "setup_context")),
+        f(PyObject_GetAttrString(cls_, "forward"));
     if (!own_setup || !setup || !f) return nullptr;
     bool split = setup.get() != own_setup;
     std::vector<PyObject*> all;
@@ -98,7 +101,8 @@ class Application {
     Ref result(PyObject_Vectorcall(f.get(), all.data(), all.size(), nullptr));
     if (!result || !split) return result.release();
     Ref inputs(PyTuple_New(n_));
-    for (Py_ssize_t i = 0; inputs && i < n_; ++i) PyTuple_SET_ITEM(inputs.get(), i, Py_NewRef(args_[i]));
+    for (Py_ssize_t i = 0; inputs && i < n_; ++i)
+      PyTuple_SET_ITEM(inputs.get(), i, Py_NewRef(args_[i]));
     PyObject* three[] = {ctx_.get(), inputs.get(), result.get()};
     Ref done(inputs ? PyObject_Vectorcall(setup.get(), three, 3, nullptr) : nullptr);
     return done ? result.release() : nullptr;
@@ -116,8 +120,10 @@ class Application {
       PyTuple_SET_ITEM(out.get(), i, item);
     }
     if (!out || !check_dirty(out.get()) || !save(result)) return nullptr;
-    if (n == 1 && is_tensor(PyTuple_GET_ITEM(out.get(), 0))) watch_cycles(PyTuple_GET_ITEM(out.get(), 0));  // ctx may hold it
-    state().dirty = Ref(), state().non_differentiable = Ref();  // results: the node that they belong to must not hold them
+    if (n == 1 && is_tensor(PyTuple_GET_ITEM(out.get(), 0)))
+      watch_cycles(PyTuple_GET_ITEM(out.get(), 0));  // ctx may hold it
+    state().dirty = Ref(),
+    state().non_differentiable = Ref();  // results: the node that they belong to must not hold them
     return several ? out.release() : Py_NewRef(PyTuple_GET_ITEM(out.get(), 0));
   }
 
@@ -136,7 +142,8 @@ class Application {
     aj_tensor* t = tensor_of(o);
     s.outputs.push_back({true, t->dl.dtype, t->dl.device, {t->dl.shape, t->dl.shape + t->dl.ndim}});
     bool dirty = in_tuple(s.dirty, o);
-    bool real = t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat || t->dl.dtype.code == kDLComplex;
+    bool real = t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat ||
+                t->dl.dtype.code == kDLComplex;
     if (!real || in_tuple(s.non_differentiable, o)) return Py_NewRef(o);
     HeldTensor alias;
     if (is_input(o) && !dirty) {  // the input itself must keep its own history
@@ -152,7 +159,8 @@ class Application {
     for (Py_ssize_t i = 0; dirty && i < PyTuple_GET_SIZE(dirty.get()); ++i) {
       Ref all = Ref::borrow(out);
       if (in_tuple(all, PyTuple_GET_ITEM(dirty.get(), i))) continue;
-      PyErr_SetString(PyExc_RuntimeError, "mark_dirty: a tensor that forward wrote must also be one of its outputs");
+      PyErr_SetString(PyExc_RuntimeError,
+                      "mark_dirty: a tensor that forward wrote must also be one of its outputs");
       return false;
     }
     return true;

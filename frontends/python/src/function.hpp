@@ -7,7 +7,8 @@ namespace adjoin::py {
 
 struct FunctionState;
 
-// ctx: what forward and backward share, and at the same time the node of the graph. The node owns it, not the other way round.
+// ctx: what forward and backward share, and at the same time the node of the graph. The node owns
+// it, not the other way round.
 struct ContextObject {
   NodeObject base;
   PyObject* dict;
@@ -27,13 +28,13 @@ struct OutputForm {  // to make zeros of where no gradient arrives
 };
 
 struct FunctionState {
-  PyObject* cls = nullptr;               // borrowed from `kept`
+  PyObject* cls = nullptr;  // borrowed from `kept`
   Ref kept, needs_input_grad, to_save, dirty, non_differentiable;
-  std::vector<int> places;               // of each forward argument among the node's inputs, or -1
-  std::vector<bool> saved;               // of each entry of save_for_backward: a tensor, or None
+  std::vector<int> places;  // of each forward argument among the node's inputs, or -1
+  std::vector<bool> saved;  // of each entry of save_for_backward: a tensor, or None
   std::vector<OutputForm> outputs;
   bool materialize = true;
-  const aj_grad_call* running = nullptr; // while backward runs
+  const aj_grad_call* running = nullptr;  // while backward runs
 };
 
 aj_status* run_python_backward(void* self, aj_grad_call* g);

@@ -30,14 +30,17 @@ bool device_argument(PyObject* o, DLDevice* out) {
     return true;
   }
   if (!PyErr_Occurred())
-    PyErr_Format(PyExc_TypeError, "Generator(): argument 'device' must be adjoin.device or str, not %s", Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError,
+                 "Generator(): argument 'device' must be adjoin.device or str, not %s",
+                 Py_TYPE(o)->tp_name);
   return false;
 }
 
 PyObject* new_generator(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject* where = nullptr;
   constexpr const char* names[] = {"device", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &where)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &where))
+    return nullptr;
   DLDevice device;
   aj_object* g = nullptr;
   if (!device_argument(where, &device) || failed(core->generator_new(device, &g))) return nullptr;
@@ -91,19 +94,24 @@ PyObject* set_pair(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyObject* get_state(PyObject* self, PyObject*) { return call_helper("adjoin.random", "_state_of", &self, 1); }
+PyObject* get_state(PyObject* self, PyObject*) {
+  return call_helper("adjoin.random", "_state_of", &self, 1);
+}
 PyObject* set_state(PyObject* self, PyObject* state) {
   PyObject* args[] = {self, state};
   return call_helper("adjoin.random", "_set_state_of", args, 2);
 }
 
-PyObject* clone_state(PyObject* self, PyObject*) { return call_helper("adjoin.random", "_copy_of", &self, 1); }
+PyObject* clone_state(PyObject* self, PyObject*) {
+  return call_helper("adjoin.random", "_copy_of", &self, 1);
+}
 
 PyObject* get_device(PyObject* self, void*) { return device_object(cast(self)->device); }
 
 PyMethodDef methods[] = {
     {"manual_seed", set_seed, METH_O, "Begins the sequence of a seed."},
-    {"seed", random_seed, METH_NOARGS, "Begins the sequence of a seed from the system, and returns that."},
+    {"seed", random_seed, METH_NOARGS,
+     "Begins the sequence of a seed from the system, and returns that."},
     {"initial_seed", initial_seed, METH_NOARGS, "The seed."},
     {"get_state", get_state, METH_NOARGS, "The state as a tensor of bytes."},
     {"set_state", set_state, METH_O, "Goes back to a state."},
@@ -112,7 +120,8 @@ PyMethodDef methods[] = {
     {"_set", set_pair, METH_VARARGS, nullptr},
     {},
 };
-PyGetSetDef properties[] = {{"device", get_device, nullptr, "Whose numbers these are.", nullptr}, {}};
+PyGetSetDef properties[] = {{"device", get_device, nullptr, "Whose numbers these are.", nullptr},
+                            {}};
 
 PyObject* manual_seed(PyObject*, PyObject* seed) {
   uint64_t s;
@@ -123,13 +132,16 @@ PyObject* manual_seed(PyObject*, PyObject* seed) {
 PyObject* default_generator(PyObject*, PyObject* const* args, Py_ssize_t n) {
   DLDevice device;
   aj_object* g = nullptr;
-  if (!device_argument(n ? args[0] : nullptr, &device) || failed(core->generator_default(device, &g))) return nullptr;
+  if (!device_argument(n ? args[0] : nullptr, &device) ||
+      failed(core->generator_default(device, &g)))
+    return nullptr;
   return make(g, device);
 }
 
 PyMethodDef functions[] = {
     {"manual_seed", manual_seed, METH_O, "Seeds the default generator of every device."},
-    {"default_generator", method(default_generator), METH_FASTCALL, "The default generator of a device."},
+    {"default_generator", method(default_generator), METH_FASTCALL,
+     "The default generator of a device."},
     {},
 };
 

@@ -6,8 +6,7 @@
 namespace adjoin::py {
 
 struct GeneratorObject {
-  PyObject_HEAD
-  aj_object* object;
+  PyObject_HEAD aj_object* object;
   DLDevice device;
 };
 extern PyTypeObject generator_type;

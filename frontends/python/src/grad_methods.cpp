@@ -1,4 +1,5 @@
-// frontends/python/src/grad_methods.cpp: the tensor's side of the tape: grad, requires_grad, detach, backward, hooks.
+// frontends/python/src/grad_methods.cpp: the tensor's side of the tape: grad, requires_grad,
+// detach, backward, hooks.
 #include "collect.hpp"
 #include "engine.hpp"
 #include "hooks.hpp"
@@ -9,7 +10,8 @@
 namespace adjoin::py {
 
 bool says_requires_grad(aj_tensor* t) {
-  if (!requires_grad(t) && t->obj.flags & AJ_TENSOR_VIEW) {  // its base may have got a history since
+  if (!requires_grad(t) &&
+      t->obj.flags & AJ_TENSOR_VIEW) {  // its base may have got a history since
     HeldNode node;
     uint32_t result;
     if (aj_status* s = autograd->tensor_node(t, node.out(), &result)) core->status_free(s);
@@ -19,7 +21,9 @@ bool says_requires_grad(aj_tensor* t) {
 
 namespace {
 
-PyObject* get_requires_grad(PyObject* self, void*) { return PyBool_FromLong(says_requires_grad(tensor_of(self))); }
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return PyBool_FromLong(says_requires_grad(tensor_of(self)));
+}
 
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   if (!value || !PyBool_Check(value)) {
@@ -43,7 +47,8 @@ PyObject* get_grad(PyObject* self, void*) {
 
 int set_grad(PyObject* self, PyObject* value, void*) {
   if (value && value != Py_None && !is_tensor(value)) {
-    PyErr_Format(PyExc_TypeError, "grad: assigned must be Tensor or None, not %s", Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "grad: assigned must be Tensor or None, not %s",
+                 Py_TYPE(value)->tp_name);
     return -1;
   }
   if (value == self) {
@@ -114,7 +119,8 @@ PyObject* detach_in_place(PyObject* self, PyObject*) {
   return failed(autograd->detach_in_place(tensor_of(self))) ? nullptr : Py_NewRef(self);
 }
 
-PyObject* requires_grad_in_place(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+PyObject* requires_grad_in_place(PyObject* self, PyObject* const* args, Py_ssize_t n,
+                                 PyObject* kwnames) {
   static const Signature signature("requires_grad_", 1, 0, {"requires_grad"});
   PyObject* a[1];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
@@ -129,7 +135,8 @@ PyObject* retain_grad(PyObject* self, PyObject*) {
 }
 
 PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("backward", 4, 0, {"gradient", "retain_graph", "create_graph", "inputs"});
+  static const Signature signature("backward", 4, 0,
+                                   {"gradient", "retain_graph", "create_graph", "inputs"});
   PyObject* a[4];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   bool create = truth(a[2], false);
@@ -138,7 +145,9 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   return run_backward(&self, 1, given(a[0]) ? &a[0] : nullptr, a[3], retain, create);
 }
 
-PyObject* register_hook(PyObject* self, PyObject* f) { return hook_on_tensor(self, f, AJ_HOOK_TENSOR); }
+PyObject* register_hook(PyObject* self, PyObject* f) {
+  return hook_on_tensor(self, f, AJ_HOOK_TENSOR);
+}
 
 PyObject* register_post_accumulate(PyObject* self, PyObject* f) {
   return hook_on_tensor(self, f, AJ_HOOK_POST_ACCUMULATE);
@@ -148,7 +157,8 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
   static const Signature signature("_make_subclass", 3, 2, {"cls", "data", "require_grad"});
   PyObject* a[3];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
-  if (!PyType_Check(a[0]) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a[0]), &tensor_type) || !is_tensor(a[1])) {
+  if (!PyType_Check(a[0]) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a[0]), &tensor_type) || !is_tensor(a[1])) {
     PyErr_SetString(PyExc_TypeError, "_make_subclass: wanted a subclass of Tensor and a tensor");
     return nullptr;
   }
@@ -173,13 +183,17 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
 }  // namespace
 
 PyGetSetDef grad_properties[] = {
-    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operations on the tensor are recorded.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad,
+     "Whether operations on the tensor are recorded.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operation made the tensor.", nullptr},
     {"grad", get_grad, set_grad, "What backward has accumulated, or None.", nullptr},
-    {"grad_fn", get_grad_fn, nullptr, "The node of the graph that made the tensor, or None.", nullptr},
+    {"grad_fn", get_grad_fn, nullptr, "The node of the graph that made the tensor, or None.",
+     nullptr},
     {"output_nr", get_output_nr, nullptr, "Which result of grad_fn the tensor is.", nullptr},
-    {"retains_grad", get_retains_grad, nullptr, "Whether a tensor that is no leaf keeps its gradient.", nullptr},
-    {"data", get_data, set_data, "The same memory without history; its writes are not noticed.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr,
+     "Whether a tensor that is no leaf keeps its gradient.", nullptr},
+    {"data", get_data, set_data, "The same memory without history; its writes are not noticed.",
+     nullptr},
     {"_version", get_version, nullptr, "How often the memory was written.", nullptr},
     {"_base", get_base, nullptr, "The tensor that a view looks at, or None.", nullptr},
     {},
@@ -190,12 +204,16 @@ PyMethodDef grad_methods[] = {
     {"is_inference", is_inference, METH_NOARGS, "Whether the tensor was made in inference mode."},
     {"detach", detach, METH_NOARGS, "The same memory without history."},
     {"detach_", detach_in_place, METH_NOARGS, "Forgets the history."},
-    {"requires_grad_", method(requires_grad_in_place), METH_FASTCALL | METH_KEYWORDS, "Starts or ends recording."},
-    {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient in .grad although the tensor is no leaf."},
+    {"requires_grad_", method(requires_grad_in_place), METH_FASTCALL | METH_KEYWORDS,
+     "Starts or ends recording."},
+    {"retain_grad", retain_grad, METH_NOARGS,
+     "Keeps the gradient in .grad although the tensor is no leaf."},
     {"backward", method(backward), METH_FASTCALL | METH_KEYWORDS,
-     "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\nAccumulates gradients into "
+     "backward($self, gradient=None, retain_graph=None, create_graph=False, "
+     "inputs=None)\n--\n\nAccumulates gradients into "
      ".grad of the leaves."},
-    {"register_hook", register_hook, METH_O, "f(grad) runs when the gradient is known, and may replace it."},
+    {"register_hook", register_hook, METH_O,
+     "f(grad) runs when the gradient is known, and may replace it."},
     {"register_post_accumulate_grad_hook", register_post_accumulate, METH_O,
      "f(tensor) runs after its gradient was accumulated."},
     {"_make_subclass", method(make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},

@@ -1,4 +1,5 @@
-// frontends/python/src/hooks.cpp: hooks on tensors and nodes, hooks for what is saved, and the handle that removes one.
+// frontends/python/src/hooks.cpp: hooks on tensors and nodes, hooks for what is saved, and the
+// handle that removes one.
 #include "hooks.hpp"
 
 #include "collect.hpp"
@@ -16,11 +17,13 @@ void drop_hook(void* self) {
   delete h;
 }
 
-// What a hook returned in place of a gradient; false with an error set if it is neither None nor a tensor.
+// What a hook returned in place of a gradient; false with an error set if it is neither None nor a
+// tensor.
 bool take_grad(PyObject* result, aj_tensor** io) {
   if (result == Py_None) return true;
   if (!is_tensor(result)) {
-    PyErr_Format(PyExc_TypeError, "hook: returned %s, wanted a Tensor or None", Py_TYPE(result)->tp_name);
+    PyErr_Format(PyExc_TypeError, "hook: returned %s, wanted a Tensor or None",
+                 Py_TYPE(result)->tp_name);
     return false;
   }
   aj_tensor* fresh = tensor_of(result);
@@ -51,7 +54,8 @@ bool take_grads(PyObject* result, aj_tensor** io, uint32_t n) {
   if (result == Py_None) return true;
   if (is_tensor(result) && n == 1) return take_grad(result, io);
   if (!PyTuple_Check(result) || PyTuple_GET_SIZE(result) != static_cast<Py_ssize_t>(n)) {
-    PyErr_Format(PyExc_RuntimeError, "hook: returned %R, wanted None or a tuple of %u gradients", result, n);
+    PyErr_Format(PyExc_RuntimeError, "hook: returned %R, wanted None or a tuple of %u gradients",
+                 result, n);
     return false;
   }
   for (uint32_t i = 0; i < n; ++i) {
@@ -68,21 +72,24 @@ bool take_grads(PyObject* result, aj_tensor** io, uint32_t n) {
 aj_status* before_node(void* self, aj_tensor** io, uint32_t n, aj_tensor* const*, uint32_t) {
   Gil gil;
   Ref grads(grads_tuple(io, n));
-  Ref result(grads ? PyObject_CallOneArg(static_cast<Hook*>(self)->function, grads.get()) : nullptr);
+  Ref result(grads ? PyObject_CallOneArg(static_cast<Hook*>(self)->function, grads.get())
+                   : nullptr);
   return result && take_grads(result.get(), io, n) ? nullptr : status_from_python();
 }
 
-aj_status* after_node(void* self, aj_tensor** io, uint32_t n, aj_tensor* const* other, uint32_t nother) {
+aj_status* after_node(void* self, aj_tensor** io, uint32_t n, aj_tensor* const* other,
+                      uint32_t nother) {
   Gil gil;
   Ref inputs(grads_tuple(io, n)), outputs(grads_tuple(other, nother));
   PyObject* args[] = {inputs.get(), outputs.get()};
-  Ref result(inputs && outputs ? PyObject_Vectorcall(static_cast<Hook*>(self)->function, args, 2, nullptr) : nullptr);
+  Ref result(inputs && outputs
+                 ? PyObject_Vectorcall(static_cast<Hook*>(self)->function, args, 2, nullptr)
+                 : nullptr);
   return result && take_grads(result.get(), io, n) ? nullptr : status_from_python();
 }
 
 struct HandleObject {
-  PyObject_HEAD
-  uint64_t id;
+  PyObject_HEAD uint64_t id;
 };
 
 PyObject* remove_hook(PyObject* self, PyObject*) {
@@ -136,14 +143,13 @@ struct SavedPair {
 };
 int32_t packed_type = 0;
 
-void drop_packed(void* payload) {
-  drop_object(*static_cast<PyObject**>(payload));
-}
+void drop_packed(void* payload) { drop_object(*static_cast<PyObject**>(payload)); }
 
 aj_status* pack(void* self, aj_tensor* t, aj_object** out) {
   Gil gil;
   Ref tensor(wrap_borrowed(t));
-  Ref packed(tensor ? PyObject_CallOneArg(static_cast<SavedPair*>(self)->pack, tensor.get()) : nullptr);
+  Ref packed(tensor ? PyObject_CallOneArg(static_cast<SavedPair*>(self)->pack, tensor.get())
+                    : nullptr);
   if (!packed) return status_from_python();
   void* payload = nullptr;
   if (aj_status* s = core->object_new(packed_type, out, &payload)) return s;
@@ -156,7 +162,8 @@ aj_status* unpack(void* self, aj_object* packed, aj_tensor** out) {
   auto* object = *static_cast<PyObject**>(core->object_payload(packed));
   Ref result(PyObject_CallOneArg(static_cast<SavedPair*>(self)->unpack, object));
   if (result && !is_tensor(result.get()))
-    PyErr_Format(PyExc_TypeError, "saved_tensors_hooks: unpack returned %s, wanted a Tensor", Py_TYPE(result.get())->tp_name);
+    PyErr_Format(PyExc_TypeError, "saved_tensors_hooks: unpack returned %s, wanted a Tensor",
+                 Py_TYPE(result.get())->tp_name);
   if (PyErr_Occurred()) return status_from_python();
   *out = tensor_of(result.get());
   core->retain(*out);
@@ -172,7 +179,8 @@ void drop_pair(void* self) {
 
 PyObject* push_saved(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n != 2 || !callable(args[0]) || !callable(args[1])) return nullptr;
-  if (!packed_type && failed(core->type_register(str("python.packed"), sizeof(PyObject*), drop_packed, &packed_type)))
+  if (!packed_type && failed(core->type_register(str("python.packed"), sizeof(PyObject*),
+                                                 drop_packed, &packed_type)))
     return nullptr;
   auto* pair = new SavedPair{Py_NewRef(args[0]), Py_NewRef(args[1])};
   if (failed(autograd->push_saved_hooks(pack, unpack, pair, drop_pair))) return nullptr;
@@ -208,7 +216,8 @@ PyObject* grads_tuple(aj_tensor* const* grads, uint32_t n) {
 void objects_of_hook(void (*drop)(void*), void* self, PyObject** two) {
   if (drop == drop_hook) two[0] = static_cast<Hook*>(self)->function;
   if (drop == drop_packed) two[0] = *static_cast<PyObject**>(self);
-  if (drop == drop_pair) two[0] = static_cast<SavedPair*>(self)->pack, two[1] = static_cast<SavedPair*>(self)->unpack;
+  if (drop == drop_pair)
+    two[0] = static_cast<SavedPair*>(self)->pack, two[1] = static_cast<SavedPair*>(self)->unpack;
 }
 
 PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind) {
@@ -218,7 +227,9 @@ PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind) {
   bool after = kind == AJ_HOOK_POST_ACCUMULATE;
   auto* h = new Hook{Py_NewRef(f)};
   uint64_t id = 0;
-  if (failed(autograd->hook_tensor(t, kind, after ? on_accumulated : on_gradient, h, drop_hook, &id))) return nullptr;
+  if (failed(
+          autograd->hook_tensor(t, kind, after ? on_accumulated : on_gradient, h, drop_hook, &id)))
+    return nullptr;
   return handle(id);
 }
 
@@ -226,7 +237,8 @@ PyObject* hook_on_node(aj_node* n, PyObject* f, int32_t kind) {
   if (!callable(f)) return nullptr;
   auto* h = new Hook{Py_NewRef(f)};
   uint64_t id = 0;
-  if (failed(autograd->hook_node(n, kind, kind == AJ_HOOK_NODE_PRE ? before_node : after_node, h, drop_hook, &id)))
+  if (failed(autograd->hook_node(n, kind, kind == AJ_HOOK_NODE_PRE ? before_node : after_node, h,
+                                 drop_hook, &id)))
     return nullptr;
   return handle(id);
 }

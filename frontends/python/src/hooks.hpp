@@ -9,7 +9,8 @@ namespace adjoin::py {
 PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind);
 PyObject* hook_on_node(aj_node* n, PyObject* f, int32_t kind);
 
-// The objects that a hook of this module holds, of what it gives to the core with its drop function.
+// The objects that a hook of this module holds, of what it gives to the core with its drop
+// function.
 void objects_of_hook(void (*drop)(void*), void* self, PyObject** two);
 
 // A tuple of gradients, None where there is none.

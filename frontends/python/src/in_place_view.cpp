@@ -39,7 +39,8 @@ bool take_history(const char* name, aj_tensor* t, aj_tensor* view) {
   def.op = str(*names.insert(node).first);
   def.vjp = pass_on;
   HeldNode n;
-  return !failed(autograd->node_new(&def, nullptr, &view, 1, n.out())) && !failed(autograd->node_results(n.get(), 1)) &&
+  return !failed(autograd->node_new(&def, nullptr, &view, 1, n.out())) &&
+         !failed(autograd->node_results(n.get(), 1)) &&
          !failed(autograd->node_attach(n.get(), 0, t, 0));
 }
 
@@ -49,7 +50,8 @@ PyObject* take_view(const char* name, PyObject* self, PyObject* const* args, Py_
   bool records = says_requires_grad(t);
   if (records && (t->obj.flags & (AJ_TENSOR_LEAF | AJ_TENSOR_VIEW) || !autograd->grad_mode()))
     return PyErr_Format(PyExc_RuntimeError,
-                        "%s_: %s that requires grad keeps its shape%s; use %s() and the result", name,
+                        "%s_: %s that requires grad keeps its shape%s; use %s() and the result",
+                        name,
                         t->obj.flags & AJ_TENSOR_LEAF   ? "a leaf"
                         : t->obj.flags & AJ_TENSOR_VIEW ? "a view"
                                                         : "a tensor",

@@ -9,8 +9,8 @@
 namespace adjoin::py {
 namespace {
 
-Row select_row("select"), index_row("index"), index_put_row("index_put_"), fill_row("fill_"), copy_row("copy_"),
-    masked_fill_row("masked_fill_"), eq_row("eq"), any_row("any");
+Row select_row("select"), index_row("index"), index_put_row("index_put_"), fill_row("fill_"),
+    copy_row("copy_"), masked_fill_row("masked_fill_"), eq_row("eq"), any_row("any");
 
 aj_value as_list(const Indexed& x, std::vector<aj_tensor*>& pointers) {
   pointers.reserve(x.tensors.size());
@@ -93,12 +93,13 @@ bool is_whole_mask(const Indexed& x) {
   if (x.tensors.size() != 1 || !x.tensors[0]) return false;
   const aj_tensor* m = x.tensors[0].get();
   const DLDevice here = m->dl.device, there = x.view->dl.device;
-  return m->dl.dtype.code == kDLBool && m->dl.ndim == x.view->dl.ndim && here.device_type == there.device_type &&
-         here.device_id == there.device_id;
+  return m->dl.dtype.code == kDLBool && m->dl.ndim == x.view->dl.ndim &&
+         here.device_type == there.device_type && here.device_id == there.device_id;
 }
 
 bool assign_at(const Indexed& x, PyObject* value, const aj_value* number) {
-  if (number && is_whole_mask(x)) return done(call_row(masked_fill_row, x.view.get(), x.tensors[0].get(), *number));
+  if (number && is_whole_mask(x))
+    return done(call_row(masked_fill_row, x.view.get(), x.tensors[0].get(), *number));
   HeldTensor v = value_tensor(value, x.view.get());
   if (!v) return false;
   std::vector<aj_tensor*> pointers;
@@ -107,7 +108,9 @@ bool assign_at(const Indexed& x, PyObject* value, const aj_value* number) {
 
 int assign(PyObject* self, PyObject* key, PyObject* value) {
   if (!value) {
-    PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items: its memory has no holes; index what is to stay, or cat() the rest");
+    PyErr_SetString(PyExc_TypeError,
+                    "Tensor does not support deleting items: its memory has no holes; index what "
+                    "is to stay, or cat() the rest");
     return -1;
   }
   if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
@@ -147,7 +150,8 @@ int contains(PyObject* self, PyObject* item) {
     if (PyLong_Check(item))
       PyErr_Format(PyExc_OverflowError, "in: %R is too large for 64 bits", item);
     else if (!PyErr_Occurred())
-      PyErr_Format(PyExc_RuntimeError, "in: a tensor contains numbers and tensors, not %s", Py_TYPE(item)->tp_name);
+      PyErr_Format(PyExc_RuntimeError, "in: a tensor contains numbers and tensors, not %s",
+                   Py_TYPE(item)->tp_name);
     return -1;
   }
   HeldTensor equal(call_row(eq_row, tensor_of(self), v));
@@ -159,11 +163,14 @@ int contains(PyObject* self, PyObject* item) {
 }  // namespace
 
 PySequenceMethods sequence_methods = {.sq_length = length, .sq_contains = contains};
-PyMappingMethods mapping_methods = {.mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = assign};
+PyMappingMethods mapping_methods = {
+    .mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = assign};
 
 PyObject* iterate(PyObject* self) {
   if (tensor_of(self)->dl.ndim == 0) {
-    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d tensor: it has one number and no rows; use .item(), or .reshape(1)");
+    PyErr_SetString(
+        PyExc_TypeError,
+        "iteration over a 0-d tensor: it has one number and no rows; use .item(), or .reshape(1)");
     return nullptr;
   }
   PyObject* unbind = find_function("unbind");

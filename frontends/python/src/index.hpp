@@ -9,8 +9,8 @@ namespace adjoin::py {
 
 // The plain part of a key as a view of the tensor, and the tensors in it by dimension of that view.
 struct Indexed {
-  HeldTensor view;                   // NULL with an error set if the key is bad
-  std::vector<HeldTensor> tensors;   // NULL: the whole dimension
+  HeldTensor view;                  // NULL with an error set if the key is bad
+  std::vector<HeldTensor> tensors;  // NULL: the whole dimension
   bool advanced() const { return !tensors.empty(); }
 };
 

@@ -1,4 +1,5 @@
-// frontends/python/src/interop.cpp: NumPy and DLPack, in both directions; NumPy is imported only when asked for.
+// frontends/python/src/interop.cpp: NumPy and DLPack, in both directions; NumPy is imported only
+// when asked for.
 #include "buffer.hpp"
 #include "convert.hpp"
 #include "device.hpp"
@@ -17,14 +18,16 @@ PyObject* numpy_asarray() {
 
 bool may_share(aj_tensor* t, const char* who) {
   if (requires_grad(t) && autograd->grad_mode()) {
-    PyErr_Format(PyExc_RuntimeError, "%s: the tensor requires grad; use .detach().%s() instead", who, who);
+    PyErr_Format(PyExc_RuntimeError, "%s: the tensor requires grad; use .detach().%s() instead",
+                 who, who);
     return false;
   }
   if (!on_host(t)) {
     Ref device(device_object(t->dl.device));
     bool empty = is_meta(t);
     PyErr_Format(PyExc_TypeError, "%s: the tensor is on %S; %s", who, device.get(),
-                 empty ? "such have shapes and no values: make it on a device that has memory" : "use .cpu() first");
+                 empty ? "such have shapes and no values: make it on a device that has memory"
+                       : "use .cpu() first");
     return false;
   }
   return is_strided(t) || HeldTensor(strided(t, who));
@@ -46,7 +49,8 @@ PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   PyObject* asarray = numpy_asarray();
   if (!asarray) return nullptr;
   if (!format_of_dtype(tensor_of(self)->dl.dtype))
-    return PyErr_Format(PyExc_TypeError, "numpy: NumPy has no %R", PyObject_GetAttrString(self, "dtype"));
+    return PyErr_Format(PyExc_TypeError, "numpy: NumPy has no %R",
+                        PyObject_GetAttrString(self, "dtype"));
   return PyObject_CallOneArg(asarray, self);
 }
 
@@ -58,15 +62,20 @@ PyObject* to_array(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   Ref array(to_numpy(self, nullptr, 0, nullptr));
   bool copies = given(a[1]) && truth(a[1], false), shares = given(a[1]) && !copies;
   if (!array || PyErr_Occurred()) return nullptr;
-  if (!given(a[0])) return copies ? PyObject_CallMethod(array.get(), "copy", nullptr) : array.release();
-  Ref made(PyObject_CallMethod(array.get(), "astype", "OssOO", a[0], "K", "unsafe", Py_True, copies ? Py_True : Py_False));
+  if (!given(a[0]))
+    return copies ? PyObject_CallMethod(array.get(), "copy", nullptr) : array.release();
+  Ref made(PyObject_CallMethod(array.get(), "astype", "OssOO", a[0], "K", "unsafe", Py_True,
+                               copies ? Py_True : Py_False));
   if (!made || !shares || made.get() == array.get()) return made.release();
-  return PyErr_Format(PyExc_ValueError, "__array__: another dtype wants a copy, which copy=False forbids; leave one of them out");
+  return PyErr_Format(
+      PyExc_ValueError,
+      "__array__: another dtype wants a copy, which copy=False forbids; leave one of them out");
 }
 
 void delete_managed(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return;  // somebody took it
-  auto* m = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+  auto* m =
+      static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
   if (m->deleter) m->deleter(m);
 }
 
@@ -79,18 +88,21 @@ void delete_old(PyObject* capsule) {
 // Consumers from before version 1 get the old struct around the new one.
 DLManagedTensor* old_form(DLManagedTensorVersioned* m) {
   return new DLManagedTensor{m->dl_tensor, m, [](DLManagedTensor* self) {
-                               auto* inner = static_cast<DLManagedTensorVersioned*>(self->manager_ctx);
+                               auto* inner =
+                                   static_cast<DLManagedTensorVersioned*>(self->manager_ctx);
                                inner->deleter(inner);
                                delete self;
                              }};
 }
 
 bool wants_version_one(PyObject* max_version) {
-  if (!given(max_version) || !PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) < 1) return false;
+  if (!given(max_version) || !PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) < 1)
+    return false;
   return PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0)) >= 1;
 }
 
-// The protocol's stream: None or a number below 3 is a default stream, -1 asks for no order, anything else is a handle.
+// The protocol's stream: None or a number below 3 is a default stream, -1 asks for no order,
+// anything else is a handle.
 bool taker_stream(PyObject* o, void** stream, uint64_t* flags) {
   if (!given(o)) return true;
   int64_t number = PyLong_AsLongLong(o);
@@ -101,7 +113,8 @@ bool taker_stream(PyObject* o, void** stream, uint64_t* flags) {
 }
 
 PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("__dlpack__", 0, 0, {"stream", "max_version", "dl_device", "copy"});
+  static const Signature signature("__dlpack__", 0, 0,
+                                   {"stream", "max_version", "dl_device", "copy"});
   PyObject* a[4];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   aj_tensor* t = tensor_of(self);
@@ -133,13 +146,16 @@ PyObject* dlpack_device(PyObject* self, PyObject*) {
 }
 
 DLManagedTensorVersioned* new_form(DLManagedTensor* m) {
-  return new DLManagedTensorVersioned{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, m,
+  return new DLManagedTensorVersioned{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+                                      m,
                                       [](DLManagedTensorVersioned* self) {
-                                        auto* inner = static_cast<DLManagedTensor*>(self->manager_ctx);
+                                        auto* inner =
+                                            static_cast<DLManagedTensor*>(self->manager_ctx);
                                         if (inner->deleter) inner->deleter(inner);
                                         delete self;
                                       },
-                                      0, m->dl_tensor};
+                                      0,
+                                      m->dl_tensor};
 }
 
 aj_tensor* take_capsule(PyObject* capsule) {
@@ -151,7 +167,8 @@ aj_tensor* take_capsule(PyObject* capsule) {
     m = new_form(static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor")));
     PyCapsule_SetName(capsule, "used_dltensor");
   } else {
-    PyErr_SetString(PyExc_ValueError, "from_dlpack: the capsule is not a DLPack tensor, or was used before");
+    PyErr_SetString(PyExc_ValueError,
+                    "from_dlpack: the capsule is not a DLPack tensor, or was used before");
     return nullptr;
   }
   aj_tensor* t = nullptr;
@@ -171,7 +188,8 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
     return failed(autograd->detach(tensor_of(a[0]), &t)) ? nullptr : wrap(t);
   Ref f(PyObject_GetAttrString(a[0], "__dlpack__"));
   if (!f) return nullptr;
-  Ref none(PyTuple_New(0)), keywords(Py_BuildValue("{s:(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+  Ref none(PyTuple_New(0)), keywords(Py_BuildValue("{s:(ii)}", "max_version", DLPACK_MAJOR_VERSION,
+                                                   DLPACK_MINOR_VERSION));
   if (given(a[2]) && PyDict_SetItemString(keywords.get(), "copy", a[2]) < 0) return nullptr;
   Ref capsule(PyObject_Call(f.get(), none.get(), keywords.get()));
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // from before version 1
@@ -194,7 +212,8 @@ int allocate(DLTensor* like, DLManagedTensorVersioned** out, void* context,
 
 int managed_of_object(void* object, DLManagedTensorVersioned** out) {
   auto* o = static_cast<PyObject*>(object);
-  if (is_tensor(o)) return failed(core->tensor_to_dlpack(tensor_of(o), nullptr, AJ_DLPACK_NO_SYNC, out)) ? -1 : 0;
+  if (is_tensor(o))
+    return failed(core->tensor_to_dlpack(tensor_of(o), nullptr, AJ_DLPACK_NO_SYNC, out)) ? -1 : 0;
   PyErr_SetString(PyExc_TypeError, "dlpack: not an adjoin.Tensor");
   return -1;
 }
@@ -226,12 +245,17 @@ int current_stream(DLDeviceType type, int32_t id, void** out) {
   return failed(core->stream_current({type, id}, out)) ? -1 : 0;
 }
 
-DLPackExchangeAPI exchange = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr}, allocate, managed_of_object,
-                              object_of_managed, borrow_of_object, current_stream};
+DLPackExchangeAPI exchange = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
+                              allocate,
+                              managed_of_object,
+                              object_of_managed,
+                              borrow_of_object,
+                              current_stream};
 
 PyMethodDef functions[] = {
     {"from_dlpack", method(from_dlpack), METH_FASTCALL | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor on the memory of another library's array."},
+     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor on the memory of another "
+     "library's array."},
     {},
 };
 
@@ -243,7 +267,8 @@ aj_tensor* tensor_on_memory(PyObject* o) {
   for (const char* protocol : {"__dlpack__", "__array_interface__", "__array__"}) {
     if (!PyObject_HasAttrString(o, protocol)) continue;
     bool dlpack = protocol[2] == 'd';
-    Ref made(dlpack ? from_dlpack(nullptr, &o, 1, nullptr) : call_helper("adjoin._tensor", "_from_array_protocol", &o, 1));
+    Ref made(dlpack ? from_dlpack(nullptr, &o, 1, nullptr)
+                    : call_helper("adjoin._tensor", "_from_array_protocol", &o, 1));
     if (!made) return nullptr;
     core->retain(tensor_of(made.get()));
     return tensor_of(made.get());
@@ -252,7 +277,8 @@ aj_tensor* tensor_on_memory(PyObject* o) {
 }
 
 PyMethodDef exchange_methods[] = {
-    {"numpy", method(to_numpy), METH_FASTCALL | METH_KEYWORDS, "A NumPy array on the tensor's memory."},
+    {"numpy", method(to_numpy), METH_FASTCALL | METH_KEYWORDS,
+     "A NumPy array on the tensor's memory."},
     {"__array__", method(to_array), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"__dlpack__", method(to_dlpack), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, nullptr},
@@ -262,8 +288,12 @@ PyMethodDef exchange_methods[] = {
 int init_interop(PyObject* module) {
   Ref table(PyCapsule_New(&exchange, "dlpack_exchange_api", nullptr));
   Ref priority(PyLong_FromLong(1000));  // NumPy's operators leave the work to the tensor
-  if (!table || PyDict_SetItemString(tensor_type.tp_dict, "__dlpack_c_exchange_api__", table.get()) < 0) return -1;
-  if (!priority || PyDict_SetItemString(tensor_type.tp_dict, "__array_priority__", priority.get()) < 0) return -1;
+  if (!table ||
+      PyDict_SetItemString(tensor_type.tp_dict, "__dlpack_c_exchange_api__", table.get()) < 0)
+    return -1;
+  if (!priority ||
+      PyDict_SetItemString(tensor_type.tp_dict, "__array_priority__", priority.get()) < 0)
+    return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

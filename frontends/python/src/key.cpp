@@ -1,4 +1,5 @@
-// frontends/python/src/key.cpp: takes a key apart: numbers, slices, None and Ellipsis make one view, tensors are collected.
+// frontends/python/src/key.cpp: takes a key apart: numbers, slices, None and Ellipsis make one
+// view, tensors are collected.
 #include "convert.hpp"
 #include "dtype.hpp"
 #include "index.hpp"
@@ -8,11 +9,12 @@
 namespace adjoin::py {
 namespace {
 
-Row select_row("select"), slice_row("slice"), unsqueeze_row("unsqueeze"), strided_row("as_strided"), alias_row("alias"),
-    to_bool_row("ne");
+Row select_row("select"), slice_row("slice"), unsqueeze_row("unsqueeze"), strided_row("as_strided"),
+    alias_row("alias"), to_bool_row("ne");
 constexpr int kMaxDims = 64;
 
-// Does somebody see each view that is made of t: a key of the tensor's or of this thread? The tape and autocast do not ask.
+// Does somebody see each view that is made of t: a key of the tensor's or of this thread? The tape
+// and autocast do not ask.
 bool watched(const aj_tensor* t) {
   constexpr uint64_t kAutocastKey = uint64_t{1} << 44;
   uint64_t include, exclude;
@@ -20,7 +22,8 @@ bool watched(const aj_tensor* t) {
   return ((t->keys | include) & ~exclude & ~(kAutogradKey | kAutocastKey)) >> 24 != 0;
 }
 
-// A view that grows key by key. Where nothing is recorded it is only numbers until the end, and then one as_strided.
+// A view that grows key by key. Where nothing is recorded it is only numbers until the end, and
+// then one as_strided.
 class View {
  public:
   explicit View(aj_tensor* t) : source_(t) {
@@ -65,12 +68,15 @@ class View {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(key, &start, &stop, &step) < 0) return false;
     if (step <= 0) {
-      PyErr_Format(PyExc_ValueError, "index: the step of a slice must be positive, not %zd; use flip()", step);
+      PyErr_Format(PyExc_ValueError,
+                   "index: the step of a slice must be positive, not %zd; use flip()", step);
       return false;
     }
     Py_ssize_t n = PySlice_AdjustIndices(size(dim), &start, &stop, step);
     if (n == size(dim) && step == 1) return true;
-    if (!plain_) return take(call_row(slice_row, now_.get(), dim, int64_t{start}, int64_t{stop}, int64_t{step}));
+    if (!plain_)
+      return take(
+          call_row(slice_row, now_.get(), dim, int64_t{start}, int64_t{stop}, int64_t{step}));
     offset_ += start * strides_[dim];  // also of nothing: it may get elements by resize_() and out=
     shape_[dim] = n;
     strides_[dim] *= step;
@@ -145,7 +151,8 @@ int consumed_by_array(PyObject* item) {
 // How many dimensions of the tensor an entry of the key stands for.
 int consumes(PyObject* item) {
   if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item)) return 0;
-  if (is_tensor(item)) return is_bool(tensor_of(item)) || is_byte(tensor_of(item)) ? tensor_of(item)->dl.ndim : 1;
+  if (is_tensor(item))
+    return is_bool(tensor_of(item)) || is_byte(tensor_of(item)) ? tensor_of(item)->dl.ndim : 1;
   return PyObject_CheckBuffer(item) ? consumed_by_array(item) : 1;
 }
 
@@ -160,7 +167,8 @@ bool plain_int(PyObject* item, int64_t* out) {
     aj_tensor* t = tensor_of(item);
     if (t->dl.ndim != 0 || is_bool(t) || is_byte(t) || !is_strided(t)) return false;
   }
-  if (PyObject_CheckBuffer(item) && PyObject_HasAttrString(item, "ndim")) {  // an array, not a number of NumPy's
+  if (PyObject_CheckBuffer(item) &&
+      PyObject_HasAttrString(item, "ndim")) {  // an array, not a number of NumPy's
     Ref ndim(PyObject_GetAttrString(item, "ndim"));
     if (!ndim || PyLong_AsLong(ndim.get()) != 0) return false;
   }
@@ -177,7 +185,8 @@ bool plain_int(PyObject* item, int64_t* out) {
 HeldTensor index_tensor(PyObject* item, aj_tensor* like) {
   HeldTensor t;
   if (PyUnicode_Check(item)) {
-    PyErr_SetString(PyExc_TypeError, "index: numbers, slices, lists and tensors are indices, not str");
+    PyErr_SetString(PyExc_TypeError,
+                    "index: numbers, slices, lists and tensors are indices, not str");
     return t;
   }
   if (is_tensor(item)) {
@@ -193,21 +202,28 @@ HeldTensor index_tensor(PyObject* item, aj_tensor* like) {
   uint8_t code = t->dl.dtype.code;
   if (code == kDLInt || code == kDLUInt || code == kDLBool) return t;
   if (t->dl.ndim == 0 && !is_tensor(item))
-    PyErr_Format(PyExc_IndexError, "index: %R is a %s; ints, slices, None, ..., lists and tensors of ints or bools are indices: use int()",
+    PyErr_Format(PyExc_IndexError,
+                 "index: %R is a %s; ints, slices, None, ..., lists and tensors of ints or bools "
+                 "are indices: use int()",
                  item, Py_TYPE(item)->tp_name);
   else if (DtypeObject* dtype = dtype_object(t->dl.dtype))
-    PyErr_Format(PyExc_IndexError, "index: tensors used as indices must be of an integer dtype or bool, this one is %U; use .long()",
+    PyErr_Format(PyExc_IndexError,
+                 "index: tensors used as indices must be of an integer dtype or bool, this one is "
+                 "%U; use .long()",
                  dtype->name);
   return HeldTensor();
 }
 
-// A short list that holds slices, None, ..., tensors or lists means a tuple, as in PyTorch: x[[rows, columns]].
+// A short list that holds slices, None, ..., tensors or lists means a tuple, as in PyTorch:
+// x[[rows, columns]].
 bool means_tuple(PyObject* key) {
   constexpr Py_ssize_t kShort = 32;
   if (!PyList_CheckExact(key) || PyList_GET_SIZE(key) >= kShort) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
     PyObject* item = PyList_GET_ITEM(key, i);
-    if (PySlice_Check(item) || item == Py_None || item == Py_Ellipsis || is_tensor(item) || PySequence_Check(item)) return true;
+    if (PySlice_Check(item) || item == Py_None || item == Py_Ellipsis || is_tensor(item) ||
+        PySequence_Check(item))
+      return true;
   }
   return false;
 }
@@ -220,8 +236,8 @@ class Parser {
     int named = 0;
     for (Py_ssize_t i = 0; i < n; ++i) named += consumes(items[i]);
     if (named > source_->dl.ndim) {
-      PyErr_Format(PyExc_IndexError, "index: too many indices: %d for a tensor of %d dimensions", named,
-                   source_->dl.ndim);
+      PyErr_Format(PyExc_IndexError, "index: too many indices: %d for a tensor of %d dimensions",
+                   named, source_->dl.ndim);
       return false;
     }
     skip_ = source_->dl.ndim - named;
@@ -249,7 +265,8 @@ class Parser {
     if (PyBool_Check(item)) return view_.unsqueeze(dim_) && collect(bool_tensor(item));
     HeldTensor t = index_tensor(item, source_);
     bool truth = t && is_bool(t.get()) && t->dl.ndim == 0;  // like True and False
-    if (truth && view_.unsqueeze(dim_)) t = HeldTensor(call_row(unsqueeze_row, t.get(), int64_t(0)));
+    if (truth && view_.unsqueeze(dim_))
+      t = HeldTensor(call_row(unsqueeze_row, t.get(), int64_t(0)));
     return t && collect(std::move(t));
   }
 
@@ -260,8 +277,10 @@ class Parser {
     for (int i = 0; i < wide && is_bool(t.get()); ++i) {
       if (t->dl.shape[i] == view_.size(dim_ + i)) continue;
       PyErr_Format(PyExc_IndexError,
-                   "index: the mask's size %lld at dimension %d does not match the tensor's size %lld at dimension %d",
-                   static_cast<long long>(t->dl.shape[i]), i, static_cast<long long>(view_.size(dim_ + i)), dim_ + i);
+                   "index: the mask's size %lld at dimension %d does not match the tensor's size "
+                   "%lld at dimension %d",
+                   static_cast<long long>(t->dl.shape[i]), i,
+                   static_cast<long long>(view_.size(dim_ + i)), dim_ + i);
       return false;
     }
     out_.tensors.push_back(std::move(t));
@@ -289,7 +308,8 @@ Indexed apply_key(aj_tensor* t, PyObject* key) {
   Indexed out;
   Parser parser(t, out);
   bool tuple = PyTuple_Check(key) || means_tuple(key);
-  bool good = tuple ? parser.run(PySequence_Fast_ITEMS(key), PySequence_Fast_GET_SIZE(key)) : parser.run(&key, 1);
+  bool good = tuple ? parser.run(PySequence_Fast_ITEMS(key), PySequence_Fast_GET_SIZE(key))
+                    : parser.run(&key, 1);
   if (!good) out.view = HeldTensor();
   return out;
 }

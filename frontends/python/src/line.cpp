@@ -1,4 +1,5 @@
-// frontends/python/src/line.cpp: interns (code, instruction) pairs; text is made only when a message needs it.
+// frontends/python/src/line.cpp: interns (code, instruction) pairs; text is made only when a
+// message needs it.
 #include "line.hpp"
 
 #include <deque>
@@ -70,7 +71,8 @@ uint32_t intern(PyCodeObject* code, int lasti) {
   return it->second;
 }
 
-// Walks outwards over frames of the package; rare, because module calls leave their caller's line in call_site.
+// Walks outwards over frames of the package; rare, because module calls leave their caller's line
+// in call_site.
 uint32_t walk_out(PyFrameObject* frame) {
   Ref held = Ref::borrow(reinterpret_cast<PyObject*>(frame));
   uint32_t last = 0;
@@ -110,7 +112,8 @@ PyObject* line_text(uint32_t line) {
   Place p = places()[line];
   Ref name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(p.code), "co_name"));
   if (!name) return nullptr;
-  return PyUnicode_FromFormat("%U:%d in %U", p.code->co_filename, PyCode_Addr2Line(p.code, p.lasti), name.get());
+  return PyUnicode_FromFormat("%U:%d in %U", p.code->co_filename, PyCode_Addr2Line(p.code, p.lasti),
+                              name.get());
 }
 
 aj_status* describe_line(uint32_t line, aj_object** out) {

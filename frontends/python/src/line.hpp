@@ -1,4 +1,5 @@
-// frontends/python/src/line.hpp: where in the user's program a recorded call stands, as a 32-bit number.
+// frontends/python/src/line.hpp: where in the user's program a recorded call stands, as a 32-bit
+// number.
 #pragma once
 
 #include "py.hpp"
@@ -9,7 +10,7 @@ struct LineEntry {
   PyCodeObject* code;  // held as long as the process lives
   int lasti;
   uint32_t id;
-  bool ours;           // inside the package: the user's line is further out
+  bool ours;  // inside the package: the user's line is further out
 };
 extern LineEntry line_cache[1024];
 
@@ -31,11 +32,13 @@ extern thread_local uint32_t call_site;
 // Tells the core the line of the call that is about to be recorded, or queued on a device.
 void note_line();
 
-// Of the core: keys of tensors whose calls have a line though nothing is recorded. Work on other devices than the host may fail
-// when the program is elsewhere, and errors name its line; who listens to calls wants that of each.
+// Of the core: keys of tensors whose calls have a line though nothing is recorded. Work on other
+// devices than the host may fail when the program is elsewhere, and errors name its line; who
+// listens to calls wants that of each.
 extern const uint64_t* line_keys;
 inline bool wants_line(uint64_t keys) {
-  return unlikely((keys & __atomic_load_n(line_keys, __ATOMIC_RELAXED)) != 0) || (keys & kAutogradKey && autograd->grad_mode());
+  return unlikely((keys & __atomic_load_n(line_keys, __ATOMIC_RELAXED)) != 0) ||
+         (keys & kAutogradKey && autograd->grad_mode());
 }
 
 aj_status* describe_line(uint32_t line, aj_object** out);

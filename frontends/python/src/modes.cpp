@@ -1,4 +1,5 @@
-// frontends/python/src/modes.cpp: no_grad, enable_grad, set_grad_enabled and inference_mode: context managers and decorators.
+// frontends/python/src/modes.cpp: no_grad, enable_grad, set_grad_enabled and inference_mode:
+// context managers and decorators.
 #include "parse.hpp"
 
 namespace adjoin::py {
@@ -7,8 +8,7 @@ namespace {
 extern PyTypeObject no_grad_type, enable_grad_type, set_grad_type, inference_type;
 
 struct ModeObject {
-  PyObject_HEAD
-  bool value;            // the mode that is wanted
+  PyObject_HEAD bool value;  // the mode that is wanted
   int8_t old_grad, old_inference;
 };
 ModeObject* cast(PyObject* o) { return reinterpret_cast<ModeObject*>(o); }
@@ -41,7 +41,8 @@ PyObject* enter(PyObject* self, PyObject*) {
   ModeObject* m = cast(self);
   if (Py_TYPE(self) == &inference_type) {
     m->old_inference = static_cast<int8_t>(autograd->set_inference_mode(m->value));
-    m->old_grad = static_cast<int8_t>(m->value ? autograd->set_grad_mode(0) : autograd->grad_mode());
+    m->old_grad =
+        static_cast<int8_t>(m->value ? autograd->set_grad_mode(0) : autograd->grad_mode());
   } else if (Py_TYPE(self) == &set_grad_type) {
     autograd->set_grad_mode(m->value);  // the old mode was noted when the object was made
   } else {
@@ -91,11 +92,13 @@ PyObject* call_with_mode(PyObject* type, PyObject* const* args, size_t nargsf, P
     PyErr_SetString(PyExc_TypeError, "set_grad_enabled() missing 1 required argument: 'mode'");
     return nullptr;
   }
-  if (inference && a[0] && !PyBool_Check(a[0]) && PyCallable_Check(a[0])) return decorate(t, true, a[0]);
+  if (inference && a[0] && !PyBool_Check(a[0]) && PyCallable_Check(a[0]))
+    return decorate(t, true, a[0]);
   bool on = truth(a[0], true);
   if (PyErr_Occurred()) return nullptr;
   PyObject* o = make(t, on);
-  if (o && !inference) cast(o)->old_grad = static_cast<int8_t>(autograd->set_grad_mode(cast(o)->value));
+  if (o && !inference)
+    cast(o)->old_grad = static_cast<int8_t>(autograd->set_grad_mode(cast(o)->value));
   return o;
 }
 
@@ -105,22 +108,24 @@ PyMethodDef methods[] = {
     {},
 };
 
-#define MODE(variable, name, doc, vector)                 \
-  PyTypeObject variable = {                               \
-      .ob_base = {PyObject_HEAD_INIT(nullptr) 0},         \
-      .tp_name = "adjoin.autograd." name,                 \
-      .tp_basicsize = sizeof(ModeObject),                 \
-      .tp_dealloc = dealloc,                              \
-      .tp_call = call,                                    \
-      .tp_flags = Py_TPFLAGS_DEFAULT,                     \
-      .tp_doc = doc,                                      \
-      .tp_methods = methods,                              \
-      .tp_vectorcall = vector,                            \
+#define MODE(variable, name, doc, vector)         \
+  PyTypeObject variable = {                       \
+      .ob_base = {PyObject_HEAD_INIT(nullptr) 0}, \
+      .tp_name = "adjoin.autograd." name,         \
+      .tp_basicsize = sizeof(ModeObject),         \
+      .tp_dealloc = dealloc,                      \
+      .tp_call = call,                            \
+      .tp_flags = Py_TPFLAGS_DEFAULT,             \
+      .tp_doc = doc,                              \
+      .tp_methods = methods,                      \
+      .tp_vectorcall = vector,                    \
   }
 MODE(no_grad_type, "no_grad", "Nothing is recorded inside.", call_type);
 MODE(enable_grad_type, "enable_grad", "Recording is on inside, also within no_grad.", call_type);
-MODE(set_grad_type, "set_grad_enabled", "Turns recording on or off, for good or for a with statement.", call_with_mode);
-MODE(inference_type, "inference_mode", "No recording, and tensors that never take part in it.", call_with_mode);
+MODE(set_grad_type, "set_grad_enabled",
+     "Turns recording on or off, for good or for a with statement.", call_with_mode);
+MODE(inference_type, "inference_mode", "No recording, and tensors that never take part in it.",
+     call_with_mode);
 #undef MODE
 
 PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(autograd->grad_mode()); }
@@ -142,8 +147,10 @@ PyMethodDef functions[] = {
 }  // namespace
 
 int init_modes(PyObject* module) {
-  if (add_type(module, &no_grad_type, "no_grad") < 0 || add_type(module, &enable_grad_type, "enable_grad") < 0 ||
-      add_type(module, &set_grad_type, "set_grad_enabled") < 0 || add_type(module, &inference_type, "inference_mode") < 0)
+  if (add_type(module, &no_grad_type, "no_grad") < 0 ||
+      add_type(module, &enable_grad_type, "enable_grad") < 0 ||
+      add_type(module, &set_grad_type, "set_grad_enabled") < 0 ||
+      add_type(module, &inference_type, "inference_mode") < 0)
     return -1;
   return PyModule_AddFunctions(module, functions);
 }

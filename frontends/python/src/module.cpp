@@ -1,4 +1,5 @@
-// frontends/python/src/module.cpp: the module adjoin._C: takes the tables of libadjoin, joins as a frontend.
+// frontends/python/src/module.cpp: the module adjoin._C: takes the tables of libadjoin, joins as a
+// frontend.
 #include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -41,7 +42,8 @@ PyObject* begin_to_end(PyObject*, PyObject*) {
 int watch_the_end() {
   static PyMethodDef method = {"begin_to_end", begin_to_end, METH_NOARGS, nullptr};
   Ref atexit(PyImport_ImportModule("atexit")), function(PyCFunction_New(&method, nullptr));
-  Ref done(atexit && function ? PyObject_CallMethod(atexit.get(), "register", "O", function.get()) : nullptr);
+  Ref done(atexit && function ? PyObject_CallMethod(atexit.get(), "register", "O", function.get())
+                              : nullptr);
   return done ? 0 : -1;
 }
 
@@ -86,17 +88,18 @@ int join() {
 
 int load() {
   if (core) return 0;
-  bool good = take("aj.core", &core) == 0 && take("aj.op", &dispatch) == 0 && take("aj.autograd", &autograd) == 0 &&
-              take("aj.plugins", &plugins) == 0;
+  bool good = take("aj.core", &core) == 0 && take("aj.op", &dispatch) == 0 &&
+              take("aj.autograd", &autograd) == 0 && take("aj.plugins", &plugins) == 0;
   return good ? 0 : -1;
 }
 
 int fill(PyObject* module) {
   constexpr int (*parts[])(PyObject*) = {
-      init_dtype,  init_device, init_size, init_generator, init_object, init_tensor, init_wrap, init_profile, init_shared,   init_override, init_ops,         init_numbers,
-      init_index,  init_convert, init_interop, init_modes,  init_node,      init_hooks,  init_engine,
-      init_function, init_module_base, init_module_tree, init_runtime, init_operate, init_streams, init_optimizer,
-       init_autocast, init_define, init_pt_read, init_pt_write,
+      init_dtype,   init_device,    init_size,        init_generator,   init_object,  init_tensor,
+      init_wrap,    init_profile,   init_shared,      init_override,    init_ops,     init_numbers,
+      init_index,   init_convert,   init_interop,     init_modes,       init_node,    init_hooks,
+      init_engine,  init_function,  init_module_base, init_module_tree, init_runtime, init_operate,
+      init_streams, init_optimizer, init_autocast,    init_define,      init_pt_read, init_pt_write,
   };
   for (auto part : parts)
     if (part(module) < 0) return -1;
@@ -106,22 +109,28 @@ int fill(PyObject* module) {
 PyModuleDef contents = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "adjoin._C",
-    .m_doc = "The native part of adjoin: tensors, ops and the tape, through the tables of libadjoin.",
+    .m_doc =
+        "The native part of adjoin: tensors, ops and the tape, through the tables of libadjoin.",
     .m_size = -1,
 };
 
-// Types, tensors and the tape belong to one interpreter. Python asks here for each import in each interpreter.
+// Types, tensors and the tape belong to one interpreter. Python asks here for each import in each
+// interpreter.
 PyObject* create(PyObject*, PyModuleDef*) {
   static PyObject* made = nullptr;
   if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
-    PyErr_SetString(PyExc_ImportError, "adjoin: this is a sub-interpreter, and tensors belong to Python's main interpreter: import "
-                                       "adjoin there, or start a process");
+    PyErr_SetString(PyExc_ImportError,
+                    "adjoin: this is a sub-interpreter, and tensors belong to Python's main "
+                    "interpreter: import "
+                    "adjoin there, or start a process");
     return nullptr;
   }
   if (made) return Py_NewRef(made);
   if (load() < 0) return nullptr;
   Ref module(PyModule_Create(&contents));
-  if (!module || init_errors(module.get()) < 0 || join() < 0 || fill(module.get()) < 0 || watch_the_end() < 0) return nullptr;
+  if (!module || init_errors(module.get()) < 0 || join() < 0 || fill(module.get()) < 0 ||
+      watch_the_end() < 0)
+    return nullptr;
   made = Py_NewRef(module.get());
   return module.release();
 }

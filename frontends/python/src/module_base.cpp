@@ -1,4 +1,5 @@
-// frontends/python/src/module_base.cpp: ModuleBase, whose call goes straight to forward while no hook is set.
+// frontends/python/src/module_base.cpp: ModuleBase, whose call goes straight to forward while no
+// hook is set.
 #include "errors.hpp"
 #include "line.hpp"
 #include "parse.hpp"
@@ -7,8 +8,7 @@ namespace adjoin::py {
 namespace {
 
 struct ModuleObject {
-  PyObject_HEAD
-  vectorcallfunc call;
+  PyObject_HEAD vectorcallfunc call;
 };
 
 PyObject *forward_name, *full_name, *getattr_name, *hook_names[4], *part_names[3];
@@ -28,7 +28,8 @@ bool has_hooks(PyObject* self) {
   return false;
 }
 
-// The line that called the outermost module, so that what modules record is known by the user's line.
+// The line that called the outermost module, so that what modules record is known by the user's
+// line.
 class SiteScope {
  public:
   SiteScope() {
@@ -48,7 +49,8 @@ class SiteScope {
   uint32_t old_ = 0;
 };
 
-// Which part of the network it was, told by each module that the exception passes: names are the outer ones' business.
+// Which part of the network it was, told by each module that the exception passes: names are the
+// outer ones' business.
 PyObject* name_module(PyObject* self) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -71,7 +73,8 @@ PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
   if (nargsf & PY_VECTORCALL_ARGUMENTS_OFFSET) {
     auto** from = const_cast<PyObject**>(args) - 1;
     PyObject* kept = std::exchange(from[0], self);
-    PyObject* result = PyObject_VectorcallMethod(name, from, static_cast<size_t>(n + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+    PyObject* result = PyObject_VectorcallMethod(
+        name, from, static_cast<size_t>(n + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
     from[0] = kept;
     return told(self, result);
   }
@@ -87,17 +90,20 @@ PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
   return told(self, PyObject_VectorcallMethod(name, all, static_cast<size_t>(n + 1), kwnames));
 }
 
-// Python looks for a name that is alike when it shows the error, and not before: many only ask whether there is one.
+// Python looks for a name that is alike when it shows the error, and not before: many only ask
+// whether there is one.
 PyObject* no_attribute(PyObject* self, PyObject* name) {
   Ref text(PyUnicode_FromFormat("'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name));
   Ref error(text ? PyObject_CallOneArg(PyExc_AttributeError, text.get()) : nullptr);
-  if (!error || PyObject_SetAttrString(error.get(), "name", name) < 0 || PyObject_SetAttrString(error.get(), "obj", self) < 0)
+  if (!error || PyObject_SetAttrString(error.get(), "name", name) < 0 ||
+      PyObject_SetAttrString(error.get(), "obj", self) < 0)
     return nullptr;
   PyErr_SetObject(PyExc_AttributeError, error.get());
   return nullptr;
 }
 
-// A parameter, buffer or child module of that name; a new reference, NULL with AttributeError if there is none.
+// A parameter, buffer or child module of that name; a new reference, NULL with AttributeError if
+// there is none.
 PyObject* get_part(PyObject* self, PyObject* name) {
   PyObject** place = _PyObject_GetDictPtr(self);
   for (PyObject* part : part_names) {
@@ -138,11 +144,13 @@ void dealloc(PyObject* self) {
 
 extern PyTypeObject base_type;
 
-// A class made in Python does not inherit the fast call in 3.11, although it inherits the function behind it; and because
-// super().__getattr__ must exist, it gets the slow look-up, unless a __getattr__ of its own asks for that.
+// A class made in Python does not inherit the fast call in 3.11, although it inherits the function
+// behind it; and because super().__getattr__ must exist, it gets the slow look-up, unless a
+// __getattr__ of its own asks for that.
 PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   PyObject* pair[] = {reinterpret_cast<PyObject*>(&base_type), cls};
-  Ref next(PyObject_Vectorcall(reinterpret_cast<PyObject*>(&PySuper_Type), pair, 2, nullptr));  // Generic, say
+  Ref next(PyObject_Vectorcall(reinterpret_cast<PyObject*>(&PySuper_Type), pair, 2,
+                               nullptr));  // Generic, say
   Ref hook(next ? PyObject_GetAttrString(next.get(), "__init_subclass__") : nullptr);
   Ref done(hook ? PyObject_Call(hook.get(), args, kwargs) : nullptr);
   if (!done) return nullptr;
@@ -158,7 +166,8 @@ PyObject* new_arguments(PyObject*, PyObject*) { return PyTuple_New(0); }
 
 PyMethodDef methods[] = {
     {"__getnewargs__", new_arguments, METH_NOARGS, nullptr},
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
+    {"__init_subclass__",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
     {},
 };
@@ -171,15 +180,18 @@ PyTypeObject base_type = {
     .tp_vectorcall_offset = offsetof(ModuleObject, call),
     .tp_call = PyVectorcall_Call,
     .tp_getattro = get_attribute,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "What nn.Module inherits: calling it calls forward, or _call_impl when there are hooks.",
+    .tp_flags =
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc =
+        "What nn.Module inherits: calling it calls forward, or _call_impl when there are hooks.",
     .tp_traverse = traverse,
     .tp_clear = clear,
     .tp_methods = methods,
     .tp_new = make,
 };
 
-// The dictionaries of hooks for every module; while one of them has an entry, each call takes the long way.
+// The dictionaries of hooks for every module; while one of them has an entry, each call takes the
+// long way.
 PyObject* watch_global_hooks(PyObject*, PyObject* dicts) {
   Ref all(PySequence_Tuple(dicts));
   if (!all) return nullptr;
@@ -190,9 +202,11 @@ PyObject* watch_global_hooks(PyObject*, PyObject* dicts) {
 // Whether somebody sees the module's calls: hooks, or a forward of this one object.
 PyObject* is_watched(PyObject*, PyObject* module) {
   if (!PyObject_TypeCheck(module, &base_type))
-    return PyErr_Format(PyExc_TypeError, "module_is_watched: expected a Module, got %s", Py_TYPE(module)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "module_is_watched: expected a Module, got %s",
+                        Py_TYPE(module)->tp_name);
   PyObject** dict = _PyObject_GetDictPtr(module);
-  return PyBool_FromLong(has_hooks(module) || (dict && *dict && PyDict_Contains(*dict, forward_name) > 0));
+  return PyBool_FromLong(has_hooks(module) ||
+                         (dict && *dict && PyDict_Contains(*dict, forward_name) > 0));
 }
 
 PyMethodDef functions[] = {
@@ -209,7 +223,8 @@ int init_module_base(PyObject* module) {
   getattr_name = PyUnicode_InternFromString("__getattr__");
   constexpr const char* parts[] = {"_parameters", "_buffers", "_modules"};
   for (int i = 0; i < 3; ++i) part_names[i] = PyUnicode_InternFromString(parts[i]);
-  constexpr const char* names[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"};
+  constexpr const char* names[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks",
+                                   "_backward_pre_hooks"};
   for (int i = 0; i < 4; ++i) hook_names[i] = PyUnicode_InternFromString(names[i]);
   if (add_type(module, &base_type, "ModuleBase") < 0) return -1;
   Ref part(PyDescr_NewMethod(&base_type, &part_method));

@@ -1,4 +1,5 @@
-// frontends/python/src/node.cpp: what Python sees of a recorded step: its name, its edges, its hooks, what it saved.
+// frontends/python/src/node.cpp: what Python sees of a recorded step: its name, its edges, its
+// hooks, what it saved.
 #include "node.hpp"
 
 #include <cctype>
@@ -69,7 +70,8 @@ PyObject* variable(PyObject* self, void*) {
   if (!n) return nullptr;
   aj_tensor* t = autograd->node_variable(n);
   if (t) return wrap_borrowed(t);
-  PyErr_SetString(PyExc_AttributeError, "variable: only nodes that accumulate into a leaf have one");
+  PyErr_SetString(PyExc_AttributeError,
+                  "variable: only nodes that accumulate into a leaf have one");
   return nullptr;
 }
 
@@ -117,14 +119,17 @@ PyObject* compare_nodes(PyObject* a, PyObject* b, int op) {
   return PyBool_FromLong(equal == (op == Py_EQ));
 }
 
-Py_hash_t hash(PyObject* self) { return _Py_HashPointer(reinterpret_cast<NodeObject*>(self)->node); }
+Py_hash_t hash(PyObject* self) {
+  return _Py_HashPointer(reinterpret_cast<NodeObject*>(self)->node);
+}
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   void* held = reinterpret_cast<NodeObject*>(self)->node;
   return held ? visit_held(&held, 1, visit, arg) : 0;
 }
 
-// f(number, name) for each saved value that is an argument or a result, by PyTorch's names, until it returns false.
+// f(number, name) for each saved value that is an argument or a result, by PyTorch's names, until
+// it returns false.
 template <class F>
 void each_saved_name(aj_node* n, F f) {
   aj_str name;
@@ -156,11 +161,13 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   if (place < 0) return nullptr;
   PyErr_Clear();
   aj_value v{};
-  return failed(autograd->node_saved(n, static_cast<uint32_t>(place), &v)) ? nullptr : take_value(v);
+  return failed(autograd->node_saved(n, static_cast<uint32_t>(place), &v)) ? nullptr
+                                                                           : take_value(v);
 }
 
 PyObject* list_attributes(PyObject* self, PyObject*) {
-  Ref all(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
+  Ref all(
+      PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
   aj_node* n = reinterpret_cast<NodeObject*>(self)->node;
   if (!all || !n) return all.release();
   each_saved_name(n, [&](uint32_t, const std::string& shown) {
@@ -177,7 +184,8 @@ void dealloc(PyObject* self) {
 }
 
 PyGetSetDef properties[] = {
-    {"next_functions", next_functions, nullptr, "(node, result number) of each input; None where no gradient goes.", nullptr},
+    {"next_functions", next_functions, nullptr,
+     "(node, result number) of each input; None where no gradient goes.", nullptr},
     {"variable", variable, nullptr, "The leaf that gradients are accumulated into.", nullptr},
     {"line", line, nullptr, "Where the user's program recorded this.", nullptr},
     {"saved", saved, nullptr, "What is kept for the derivative.", nullptr},
@@ -188,8 +196,10 @@ PyMethodDef methods[] = {
     {"name", name, METH_NOARGS, "The name of the node."},
     {"__dir__", list_attributes, METH_NOARGS, nullptr},
     {"_sequence_nr", sequence, METH_NOARGS, "The order of recording."},
-    {"register_hook", register_hook, METH_O, "f(grad_inputs, grad_outputs) runs after the node, and may replace grad_inputs."},
-    {"register_prehook", register_prehook, METH_O, "f(grad_outputs) runs before the node, and may replace them."},
+    {"register_hook", register_hook, METH_O,
+     "f(grad_inputs, grad_outputs) runs after the node, and may replace grad_inputs."},
+    {"register_prehook", register_prehook, METH_O,
+     "f(grad_outputs) runs before the node, and may replace them."},
     {},
 };
 
@@ -219,16 +229,14 @@ PyTypeObject* type_named(const std::string& name) {
   PyTypeObject*& kept = (*known)[name];
   if (!kept)
     kept = reinterpret_cast<PyTypeObject*>(PyObject_CallFunction(
-        reinterpret_cast<PyObject*>(&PyType_Type), "s(O){s:(),s:s}", name.c_str(), &node_type, "__slots__", "__module__",
-        "adjoin.autograd.graph"));
+        reinterpret_cast<PyObject*>(&PyType_Type), "s(O){s:(),s:s}", name.c_str(), &node_type,
+        "__slots__", "__module__", "adjoin.autograd.graph"));
   return kept;
 }
 
 }  // namespace
 
-PyObject* node_name_text(aj_node* n) {
-  return to_python(shown_name(view(autograd->node_name(n))));
-}
+PyObject* node_name_text(aj_node* n) { return to_python(shown_name(view(autograd->node_name(n)))); }
 
 PyObject* node_object(aj_node* steal) {
   if (!steal) Py_RETURN_NONE;

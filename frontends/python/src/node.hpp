@@ -8,8 +8,7 @@ namespace adjoin::py {
 using HeldNode = Held<aj_node>;
 
 struct NodeObject {
-  PyObject_HEAD
-  aj_node* node;
+  PyObject_HEAD aj_node* node;
 };
 extern PyTypeObject node_type;
 

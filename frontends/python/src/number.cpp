@@ -1,4 +1,5 @@
-// frontends/python/src/number.cpp: Python's operators, which fill the frame of their row without a program.
+// frontends/python/src/number.cpp: Python's operators, which fill the frame of their row without a
+// program.
 #include <cstring>
 #include <string>
 
@@ -31,7 +32,8 @@ PyObject* finish(const Program& p, const aj_value* v, uint64_t keys, PyObject* i
   ret.aux = 0;
   if (in_place) ret = v[0];
   if (wants_line(keys)) note_line();
-  if (aj_status* s = dispatch->call(p.op, v, p.nparams, &ret, 1); unlikely(s != nullptr)) return raise(s);
+  if (aj_status* s = dispatch->call(p.op, v, p.nparams, &ret, 1); unlikely(s != nullptr))
+    return raise(s);
   if (likely(!in_place)) return wrap(ret.v.tensor);
   core->release(ret.v.tensor);
   return Py_NewRef(in_place);
@@ -39,7 +41,9 @@ PyObject* finish(const Program& p, const aj_value* v, uint64_t keys, PyObject* i
 
 // What those who override see: the op, or the method that writes its first argument.
 PyObject* override_operator(const char* name, PyObject* const* args, int n, bool in_place) {
-  PyObject* function = in_place ? PyDict_GetItemString(tensor_type.tp_dict, (std::string(name) + "_").c_str()) : nullptr;
+  PyObject* function =
+      in_place ? PyDict_GetItemString(tensor_type.tp_dict, (std::string(name) + "_").c_str())
+               : nullptr;
   if (!function) function = find_function(name);
   return function ? call_override(function, args, n, nullptr) : nullptr;
 }
@@ -79,7 +83,8 @@ PyObject* in_place(Row& row, PyObject* a, PyObject* b) {
   if (unlikely(!p)) return nullptr;
   aj_value v[kSlotParams];
   uint64_t keys = 0;
-  if (unlikely(!is_exact_tensor(a) || !quick_operand(a, &v[0], keys) || !quick_operand(b, &v[1], keys))) {
+  if (unlikely(!is_exact_tensor(a) || !quick_operand(a, &v[0], keys) ||
+               !quick_operand(b, &v[1], keys))) {
     PyObject* args[] = {a, b};
     return slow(*p, row.name(), args, 2, true);
   }
@@ -92,16 +97,19 @@ PyObject* unary(Row& row, PyObject* a) {
   if (unlikely(!p)) return nullptr;
   aj_value v[kSlotParams];
   uint64_t keys = 0;
-  if (unlikely(!is_exact_tensor(a) || !quick_operand(a, &v[0], keys))) return slow(*p, row.name(), &a, 1, false);
+  if (unlikely(!is_exact_tensor(a) || !quick_operand(a, &v[0], keys)))
+    return slow(*p, row.name(), &a, 1, false);
   for (int i = 1; i < p->nparams; ++i) v[i] = p->params[i].value;
   return finish(*p, v, keys, nullptr);
 }
 
-Row add_row("add"), sub_row("sub"), mul_row("mul"), div_row("div"), floor_row("floor_divide"), rem_row("remainder"),
-    pow_row("pow"), matmul_row("matmul"), and_row("bitwise_and"), or_row("bitwise_or"), xor_row("bitwise_xor"),
-    shl_row("bitwise_left_shift"), shr_row("bitwise_right_shift"), neg_row("neg"), pos_row("positive"), abs_row("abs"),
+Row add_row("add"), sub_row("sub"), mul_row("mul"), div_row("div"), floor_row("floor_divide"),
+    rem_row("remainder"), pow_row("pow"), matmul_row("matmul"), and_row("bitwise_and"),
+    or_row("bitwise_or"), xor_row("bitwise_xor"), shl_row("bitwise_left_shift"),
+    shr_row("bitwise_right_shift"), neg_row("neg"), pos_row("positive"), abs_row("abs"),
     not_row("bitwise_not");
-Row compare_rows[] = {Row("lt"), Row("le"), Row("eq"), Row("ne"), Row("gt"), Row("ge")};  // in the order of Py_LT ...
+Row compare_rows[] = {Row("lt"), Row("le"), Row("eq"),
+                      Row("ne"), Row("gt"), Row("ge")};  // in the order of Py_LT ...
 
 template <Row& row>
 PyObject* binary_slot(PyObject* a, PyObject* b) {
@@ -116,7 +124,8 @@ PyObject* unary_slot(PyObject* a) {
   return unary(row, a);
 }
 
-// An array that meets a tensor leaves / and == to us, and we leave them to NumPy, which gives the tensor's type.
+// An array that meets a tensor leaves / and == to us, and we leave them to NumPy, which gives the
+// tensor's type.
 PyObject* by_numpy(const char* name, PyObject* a, PyObject* b) {
   auto is_array = [](PyObject* o) { return strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; };
   if (!is_array(a) && !is_array(b)) Py_RETURN_NOTIMPLEMENTED;

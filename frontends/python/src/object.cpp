@@ -1,5 +1,6 @@
-// frontends/python/src/object.cpp: Object holds what an op gives that is neither tensor nor number: a plugin's plan, a function, a
-// stream. It goes back into ops as it is. A Python callable goes where a schema says Function.
+// frontends/python/src/object.cpp: Object holds what an op gives that is neither tensor nor number:
+// a plugin's plan, a function, a stream. It goes back into ops as it is. A Python callable goes
+// where a schema says Function.
 #include "object.hpp"
 
 #include "device.hpp"
@@ -10,8 +11,7 @@ namespace adjoin::py {
 namespace {
 
 struct ObjectObject {
-  PyObject_HEAD
-  aj_object* object;
+  PyObject_HEAD aj_object* object;
 };
 extern PyTypeObject object_type;
 aj_object* object_of(PyObject* o) { return reinterpret_cast<ObjectObject*>(o)->object; }
@@ -40,19 +40,24 @@ bool give_value(PyObject* o, aj_value* out) {
     Py_ssize_t n;
     const char* text = PyUnicode_AsUTF8AndSize(o, &n);
     v.tag = AJ_STRING_OBJ;
-    if (!text || failed(core->string_new({text, static_cast<uint64_t>(n)}, &v.v.object))) return false;
+    if (!text || failed(core->string_new({text, static_cast<uint64_t>(n)}, &v.v.object)))
+      return false;
   } else if (PyTuple_Check(o) || PyList_Check(o)) {
     std::vector<aj_value> items(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)));
     bool good = true;
-    for (size_t i = 0; good && i < items.size(); ++i) good = give_value(PySequence_Fast_ITEMS(o)[i], &items[i]);
+    for (size_t i = 0; good && i < items.size(); ++i)
+      good = give_value(PySequence_Fast_ITEMS(o)[i], &items[i]);
     v.tag = AJ_LIST_OBJ;
-    good = good && !failed(core->list_new(items.data(), static_cast<uint32_t>(items.size()), &v.v.object));
+    good = good &&
+           !failed(core->list_new(items.data(), static_cast<uint32_t>(items.size()), &v.v.object));
     for (const aj_value& item : items)
       if (item.tag >= AJ_TENSOR) core->release(item.v.object);
     if (!good) return false;
   } else if (!as_number(o, &v, scratch)) {
     if (!PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError, "a function for an op returned %s; wanted a tensor, a number, a str, a list of them or None",
+      PyErr_Format(PyExc_TypeError,
+                   "a function for an op returned %s; wanted a tensor, a number, a str, a list of "
+                   "them or None",
                    Py_TYPE(o)->tp_name);
     return false;
   } else if (v.tag == AJ_COMPLEX) {
@@ -77,12 +82,15 @@ aj_status* call_python(void* self, const aj_value* args, uint32_t nargs, aj_valu
 }
 
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
-  if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "a function of an op takes no keyword arguments");
+  if (kwargs && PyDict_GET_SIZE(kwargs))
+    return PyErr_Format(PyExc_TypeError, "a function of an op takes no keyword arguments");
   std::vector<aj_value> values(static_cast<size_t>(PyTuple_GET_SIZE(args)));
   bool good = true;
-  for (size_t i = 0; good && i < values.size(); ++i) good = give_value(PyTuple_GET_ITEM(args, i), &values[i]);
+  for (size_t i = 0; good && i < values.size(); ++i)
+    good = give_value(PyTuple_GET_ITEM(args, i), &values[i]);
   aj_value ret{};
-  good = good && !failed(core->function_call(object_of(self), values.data(), static_cast<uint32_t>(values.size()), &ret));
+  good = good && !failed(core->function_call(object_of(self), values.data(),
+                                             static_cast<uint32_t>(values.size()), &ret));
   for (const aj_value& v : values)
     if (v.tag >= AJ_TENSOR) core->release(v.v.object);
   return good ? take_value(ret) : nullptr;
@@ -102,8 +110,7 @@ void dealloc(PyObject* self) {
 }
 
 PyTypeObject object_type = {
-    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
-    .tp_name = "adjoin.Object",
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "adjoin.Object",
     .tp_basicsize = sizeof(ObjectObject),
     .tp_dealloc = dealloc,
     .tp_repr = repr,
@@ -116,9 +123,12 @@ PyTypeObject object_type = {
 Match stream_argument(PyObject* o, aj_value* v, Frame& f) {
   Ref device(PyObject_GetAttrString(o, "device")), handle(PyObject_GetAttrString(o, "_handle"));
   DLDevice d;
-  if (!device || !handle || !as_device(device.get(), &d) || !PyLong_Check(handle.get())) return PyErr_Clear(), Match::No;
+  if (!device || !handle || !as_device(device.get(), &d) || !PyLong_Check(handle.get()))
+    return PyErr_Clear(), Match::No;
   auto native = static_cast<uint64_t>(PyLong_AsUnsignedLongLong(handle.get()));
-  if (PyErr_Occurred() || failed(core->stream_new(concrete(d), reinterpret_cast<void*>(native), &v->v.object))) return Match::Error;
+  if (PyErr_Occurred() ||
+      failed(core->stream_new(concrete(d), reinterpret_cast<void*>(native), &v->v.object)))
+    return Match::Error;
   f.scratch.keep(v->v.object);
   return Match::Bound;
 }
@@ -126,7 +136,8 @@ Match stream_argument(PyObject* o, aj_value* v, Frame& f) {
 Match function_argument(PyObject* o, aj_value* v, Frame& f) {
   if (!PyCallable_Check(o)) return Match::No;
   auto drop = [](void* self) { drop_object(static_cast<PyObject*>(self)); };
-  if (failed(core->function_new(call_python, Py_NewRef(o), drop, &v->v.object))) return Py_DECREF(o), Match::Error;
+  if (failed(core->function_new(call_python, Py_NewRef(o), drop, &v->v.object)))
+    return Py_DECREF(o), Match::Error;
   f.scratch.keep(v->v.object);
   return Match::Bound;
 }
@@ -135,18 +146,23 @@ Match function_argument(PyObject* o, aj_value* v, Frame& f) {
 
 PyObject* take_object(aj_object* steal) {
   auto* o = PyObject_New(ObjectObject, &object_type);
-  if (o) o->object = steal;
-  else core->release(steal);
+  if (o)
+    o->object = steal;
+  else
+    core->release(steal);
   return reinterpret_cast<PyObject*>(o);
 }
 
 aj_object* object_in(PyObject* o) { return Py_TYPE(o) == &object_type ? object_of(o) : nullptr; }
 
 Match object_argument(const Param& p, PyObject* o, aj_value* v, Frame& f) {
-  v->tag = p.kind == AJ_PARAM_STREAM ? AJ_STREAM : p.kind == AJ_PARAM_FUNCTION ? AJ_FUNCTION : AJ_OBJECT;
+  v->tag = p.kind == AJ_PARAM_STREAM     ? AJ_STREAM
+           : p.kind == AJ_PARAM_FUNCTION ? AJ_FUNCTION
+                                         : AJ_OBJECT;
   if (Py_TYPE(o) == &object_type) {
     v->v.object = object_of(o);
-    bool fits = v->tag == AJ_OBJECT ? object_of(o)->type >= AJ_DYNAMIC_BEGIN : object_of(o)->type == v->tag;
+    bool fits =
+        v->tag == AJ_OBJECT ? object_of(o)->type >= AJ_DYNAMIC_BEGIN : object_of(o)->type == v->tag;
     return fits ? Match::Bound : Match::No;  // of which registered type it is, the core looks at
   }
   if (v->tag == AJ_STREAM) return stream_argument(o, v, f);

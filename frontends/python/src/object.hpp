@@ -1,4 +1,5 @@
-// frontends/python/src/object.hpp: counted objects of the contract as Python objects, and what goes in their place.
+// frontends/python/src/object.hpp: counted objects of the contract as Python objects, and what goes
+// in their place.
 #pragma once
 
 #include "program.hpp"

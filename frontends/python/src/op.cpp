@@ -1,9 +1,11 @@
-// frontends/python/src/op.cpp: the callable object of an op: the overloads in turn, the message when none fits, its texts.
+// frontends/python/src/op.cpp: the callable object of an op: the overloads in turn, the message
+// when none fits, its texts.
+#include "op.hpp"
+
 #include <algorithm>
 #include <iterator>
 
 #include "object.hpp"
-#include "op.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -11,14 +13,30 @@ namespace {
 OpObject* cast(PyObject* o) { return reinterpret_cast<OpObject*>(o); }
 
 const char* type_words(const Param& p) {
-  constexpr const char* single[] = {"Tensor", "Tensor or number", "number", "int", "int", "int", "float", "bool",
-                                    "str", "adjoin.dtype", "adjoin.device", "adjoin.layout", "adjoin.memory_format",
-                                    "Generator", "Stream", "a function", "an object"};
-  constexpr const char* list[] = {"tuple of Tensors", "tuple of Tensors", "tuple of numbers", "tuple of ints",
-                                  "tuple of ints", "tuple of ints", "tuple of floats", "tuple of bools"};
+  constexpr const char* single[] = {"Tensor",
+                                    "Tensor or number",
+                                    "number",
+                                    "int",
+                                    "int",
+                                    "int",
+                                    "float",
+                                    "bool",
+                                    "str",
+                                    "adjoin.dtype",
+                                    "adjoin.device",
+                                    "adjoin.layout",
+                                    "adjoin.memory_format",
+                                    "Generator",
+                                    "Stream",
+                                    "a function",
+                                    "an object"};
+  constexpr const char* list[] = {"tuple of Tensors", "tuple of Tensors", "tuple of numbers",
+                                  "tuple of ints",    "tuple of ints",    "tuple of ints",
+                                  "tuple of floats",  "tuple of bools"};
   auto kind = static_cast<size_t>(p.kind);
   if (p.list) return kind < std::size(list) ? list[kind] : "a list of another type";
-  return kind < std::size(single) ? single[kind] : "of another type";  // a type newer than this module
+  return kind < std::size(single) ? single[kind]
+                                  : "of another type";  // a type newer than this module
 }
 
 // A sequence is described by the element that spoils it.
@@ -38,7 +56,8 @@ PyObject* words_of(PyObject* o, const Param& p) {
   if (aj_object* inside = object_in(o)) {
     if (inside->type == AJ_FUNCTION || inside->type == AJ_STREAM)
       return PyUnicode_FromString(inside->type == AJ_STREAM ? "a stream" : "a function of an op");
-    return PyUnicode_FromFormat("an object of type '%s'", std::string(view(core->type_name(inside->type))).c_str());
+    return PyUnicode_FromFormat("an object of type '%s'",
+                                std::string(view(core->type_name(inside->type))).c_str());
   }
   return PyUnicode_FromString(Py_TYPE(o)->tp_name);
 }
@@ -48,7 +67,8 @@ std::string wanted_words(const Program& p, int at) {
   if (p.params[at].kind == AJ_PARAM_STREAM) return "a stream";
   auto told = sized<aj_param>();
   if (p.params[at].kind != AJ_PARAM_OBJECT) return type_words(p.params[at]);
-  if (failed(dispatch->op_param(p.op, static_cast<uint32_t>(at), &told)) || !told.type.len) return "an object of a plugin's type";
+  if (failed(dispatch->op_param(p.op, static_cast<uint32_t>(at), &told)) || !told.type.len)
+    return "an object of a plugin's type";
   return "an object of type '" + std::string(view(told.type)) + "'";
 }
 
@@ -59,15 +79,24 @@ const char* way_out(PyObject* o, const Param& p) {
   switch (p.kind) {
     case AJ_PARAM_TENSOR:
     case AJ_PARAM_OPERAND:
-      if (p.list) return is_tensor(o) ? "; put the tensors into one list: [a, b]" : sequence ? "; make each a tensor, as with adjoin.tensor()" : "";
-      return foreign ? "; adjoin.from_numpy() makes one of it" : sequence || number ? "; adjoin.tensor() makes one of it" : "";
+      if (p.list)
+        return is_tensor(o) ? "; put the tensors into one list: [a, b]"
+               : sequence   ? "; make each a tensor, as with adjoin.tensor()"
+                            : "";
+      return foreign              ? "; adjoin.from_numpy() makes one of it"
+             : sequence || number ? "; adjoin.tensor() makes one of it"
+                                  : "";
     case AJ_PARAM_INT:
     case AJ_PARAM_DIM:
-    case AJ_PARAM_SIZE: return PyFloat_Check(o) || PyUnicode_Check(o) || (sequence && p.list) ? "; use int()" : "";
+    case AJ_PARAM_SIZE:
+      return PyFloat_Check(o) || PyUnicode_Check(o) || (sequence && p.list) ? "; use int()" : "";
     case AJ_PARAM_SCALAR:
-    case AJ_PARAM_FLOAT: return PyUnicode_Check(o) ? "; use float() or int()" : "";
-    case AJ_PARAM_DTYPE: return PyUnicode_Check(o) ? "; dtypes are given as adjoin.float32" : "";
-    default: return "";
+    case AJ_PARAM_FLOAT:
+      return PyUnicode_Check(o) ? "; use float() or int()" : "";
+    case AJ_PARAM_DTYPE:
+      return PyUnicode_Check(o) ? "; dtypes are given as adjoin.float32" : "";
+    default:
+      return "";
   }
 }
 
@@ -79,7 +108,8 @@ PyObject* unknown_keyword(PyObject* function, PyObject* keyword, PyObject* const
   PyObject* args[] = {keyword, names.get()};
   Ref hint(names ? call_helper("adjoin._hints", "keyword_hint", args, 2) : nullptr);
   if (!hint) return nullptr;
-  return PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'%U", function, keyword, hint.get());
+  return PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'%U", function,
+                      keyword, hint.get());
 }
 
 namespace {
@@ -90,7 +120,8 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
   switch (f.why) {
     case kTooMany: {
       const char* some = p.npositional == p.nrequired ? "" : "up to ";
-      return PyErr_Format(PyExc_TypeError, "%U() takes %s%d positional argument%s but %zd were given", name, some,
+      return PyErr_Format(PyExc_TypeError,
+                          "%U() takes %s%d positional argument%s but %zd were given", name, some,
                           p.npositional, p.npositional == 1 ? "" : "s", n);
     }
     case kMissingArgument:
@@ -104,8 +135,10 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
       return unknown_keyword(name, f.what, names.data(), static_cast<int>(names.size()));
     }
     case kTwice:
-      return PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", name, param);
-    default: break;
+      return PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", name,
+                          param);
+    default:
+      break;
   }
   Ref got(words_of(f.what, p.params[f.at]));
   if (!got) return nullptr;
@@ -115,7 +148,8 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
 
 PyObject* repr(PyObject* self) {
   bool method = Py_TYPE(self) == &op_method_type;
-  if (method) return PyUnicode_FromFormat("<method '%U' of 'adjoin.Tensor' objects>", cast(self)->name);
+  if (method)
+    return PyUnicode_FromFormat("<method '%U' of 'adjoin.Tensor' objects>", cast(self)->name);
   return PyUnicode_FromFormat("<op %U of %U>", cast(self)->name, cast(self)->module);
 }
 
@@ -132,11 +166,16 @@ PyObject* get_module(PyObject* self, void*) { return Py_NewRef(cast(self)->modul
 
 std::string default_text(const Param& p) {
   switch (p.value.tag) {
-    case AJ_NONE: return "None";
-    case AJ_BOOL: return p.value.v.i ? "True" : "False";
-    case AJ_INT: return std::to_string(p.value.v.i);
-    case AJ_STRING: return "'" + std::string(p.value.v.str, p.value.aux) + "'";
-    default: break;
+    case AJ_NONE:
+      return "None";
+    case AJ_BOOL:
+      return p.value.v.i ? "True" : "False";
+    case AJ_INT:
+      return std::to_string(p.value.v.i);
+    case AJ_STRING:
+      return "'" + std::string(p.value.v.str, p.value.aux) + "'";
+    default:
+      break;
   }
   if (p.value.tag == AJ_INTS || p.value.tag == AJ_FLOATS || p.value.tag == AJ_FLOAT) {
     Ref o(p.value.tag == AJ_FLOAT ? PyFloat_FromDouble(p.value.v.f) : plain_value(p.value));
@@ -162,7 +201,8 @@ std::string signature_of(const Program& p) {
     text += PyUnicode_AsUTF8(q.name);
     if (q.value.tag != kMissing) text += "=" + default_text(q);
   }
-  if (p.out || p.puts) text += keyword_only ? ", out=None" : p.nparams ? ", *, out=None" : "*, out=None";
+  if (p.out || p.puts)
+    text += keyword_only ? ", out=None" : p.nparams ? ", *, out=None" : "*, out=None";
   return text + ")";
 }
 
@@ -257,13 +297,17 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   for (const Program* p = op->first; p; p = p->next) {
     switch (bind(*p, args, n, kwnames, f)) {
       case Match::Bound:
-        if (unlikely(f.in_place)) return run_in_place(*p, f, n > 0 ? args[0] : wrap_borrowed(f.values[0].v.tensor));
+        if (unlikely(f.in_place))
+          return run_in_place(*p, f, n > 0 ? args[0] : wrap_borrowed(f.values[0].v.tensor));
         if (likely(!op->in_place)) return run(*p, f, nullptr);
         if (p->in_place && n > 0 && is_tensor(args[0])) return run(*p, f, args[0]);
         break;
-      case Match::Override: return call_override(self, args, n, kwnames);
-      case Match::Error: return nullptr;
-      case Match::No: break;
+      case Match::Override:
+        return call_override(self, args, n, kwnames);
+      case Match::Error:
+        return nullptr;
+      case Match::No:
+        break;
     }
   }
   return explain_mismatch(op, args, n, kwnames);
@@ -272,13 +316,17 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
 // The overload that understood most of the arguments says what is wrong.
 PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-  if (any_override(args, n + nkw)) return call_override(reinterpret_cast<PyObject*>(op), args, n, kwnames);
+  if (any_override(args, n + nkw))
+    return call_override(reinterpret_cast<PyObject*>(op), args, n, kwnames);
   const Program* best = nullptr;
   int most = -1;
   Frame f;
   for (const Program* p = op->first; p; p = p->next) {
     if (bind(*p, args, n, kwnames, f) != Match::No) continue;
-    int score = f.why == kTooMany ? 0 : 2 * f.converted + (f.why == kWrongType);  // it was not meant if it cannot take so many
+    int score = f.why == kTooMany
+                    ? 0
+                    : 2 * f.converted +
+                          (f.why == kWrongType);  // it was not meant if it cannot take so many
     if (score <= most) continue;
     most = score;
     best = p;

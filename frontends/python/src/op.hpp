@@ -1,4 +1,5 @@
-// frontends/python/src/op.hpp: the callable that stands for a name of the registry, and how names are found.
+// frontends/python/src/op.hpp: the callable that stands for a name of the registry, and how names
+// are found.
 #pragma once
 
 #include "device.hpp"
@@ -9,13 +10,13 @@
 namespace adjoin::py {
 
 struct OpObject {
-  PyObject_HEAD
-  vectorcallfunc call;
-  Program* first;      // the overloads
-  PyObject* name;      // as users write it, without the space
-  PyObject* module;    // where it is found when it is unpickled
-  bool in_place;       // the derived form name_
-  PyObject* dict;      // what users hang onto it; an op lives as long as the process, so no cycle is to be found
+  PyObject_HEAD vectorcallfunc call;
+  Program* first;    // the overloads
+  PyObject* name;    // as users write it, without the space
+  PyObject* module;  // where it is found when it is unpickled
+  bool in_place;     // the derived form name_
+  PyObject* dict;  // what users hang onto it; an op lives as long as the process, so no cycle is to
+                   // be found
 };
 extern PyTypeObject op_type;         // a function
 extern PyTypeObject op_method_type;  // the same in Tensor's dictionary, bound without an object
@@ -24,20 +25,24 @@ extern PyTypeObject op_method_type;  // the same in Tensor's dictionary, bound w
 struct OpEntry {
   Program* first = nullptr;
   Program* last = nullptr;
-  PyObject *function = nullptr, *method = nullptr, *function_in_place = nullptr, *method_in_place = nullptr;
+  PyObject *function = nullptr, *method = nullptr, *function_in_place = nullptr,
+           *method_in_place = nullptr;
 };
 
 // Takes in what the registry has gained since the last time.
 int sync_ops();
-// "add", "max.dim", "linalg::qr", "add_"; NULL without an error if there is none. May load a plugin.
+// "add", "max.dim", "linalg::qr", "add_"; NULL without an error if there is none. May load a
+// plugin.
 OpEntry* find_entry(std::string_view name, bool* in_place);
-// The first overload of a row that the front end itself uses; NULL with an error set if the core lacks it.
+// The first overload of a row that the front end itself uses; NULL with an error set if the core
+// lacks it.
 const Program* find_program(const char* name, bool* in_place);
 // The function of a name, borrowed; NULL with an error set.
 PyObject* find_function(const char* name);
 
 PyObject* plain_value(aj_value v);
-// inplace=True: the derived form where there is one, else the result is copied into the first argument.
+// inplace=True: the derived form where there is one, else the result is copied into the first
+// argument.
 PyObject* run_in_place(const Program& p, Frame& f, PyObject* first);
 PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
@@ -51,7 +56,9 @@ int init_binding();
 class Row {
  public:
   explicit constexpr Row(const char* name) : name_(name) {}
-  const Program* get() { return likely(program_ != nullptr) ? program_ : (program_ = find_program(name_, &in_place_)); }
+  const Program* get() {
+    return likely(program_ != nullptr) ? program_ : (program_ = find_program(name_, &in_place_));
+  }
   const char* name() const { return name_; }
   bool in_place() const { return in_place_; }  // after get(): "fill_" is the derived form of "fill"
 
@@ -61,7 +68,8 @@ class Row {
   bool in_place_ = false;
 };
 
-// A call from inside: values for the first parameters, defaults for the rest. The result is owned; NULL with an error set.
+// A call from inside: values for the first parameters, defaults for the rest. The result is owned;
+// NULL with an error set.
 template <class... V>
 aj_tensor* call_row(Row& row, V... values);
 

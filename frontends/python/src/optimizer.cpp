@@ -1,4 +1,5 @@
-// frontends/python/src/optimizer.cpp: an optimizer's walk over its parameters: their gradients and state as lists for one call.
+// frontends/python/src/optimizer.cpp: an optimizer's walk over its parameters: their gradients and
+// state as lists for one call.
 #include <vector>
 
 #include "line.hpp"
@@ -11,7 +12,8 @@ namespace {
 constexpr Py_ssize_t kMaxStates = 4;
 
 struct Entry {
-  aj_tensor* t[2 + kMaxStates];  // parameter, gradient, then what is kept; owned, NULL where there is none
+  aj_tensor*
+      t[2 + kMaxStates];  // parameter, gradient, then what is kept; owned, NULL where there is none
 };
 
 // Owned, because the interpreter's lock is given up while the step runs.
@@ -28,7 +30,8 @@ enum class Found { no, yes, unfit, error };
 
 // Fits: what a fused step takes as it is. Complex and opaque tensors go the long way.
 bool fits(const aj_tensor* t) {
-  return is_strided(t) && (t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat) && t->dl.dtype.bits >= 16;
+  return is_strided(t) && (t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat) &&
+         t->dl.dtype.bits >= 16;
 }
 
 Found find_states(PyObject* param, PyObject* state, PyObject* names, Entry* e) {
@@ -37,7 +40,8 @@ Found find_states(PyObject* param, PyObject* state, PyObject* names, Entry* e) {
     PyObject* name = PyTuple_GET_ITEM(names, i);
     if (name == Py_None) continue;
     if (!own) own = PyDict_GetItemWithError(state, param);
-    if (!own || !PyDict_Check(own)) return PyErr_Occurred() ? Found::error : own ? Found::unfit : Found::no;
+    if (!own || !PyDict_Check(own))
+      return PyErr_Occurred() ? Found::error : own ? Found::unfit : Found::no;
     PyObject* kept = PyDict_GetItemWithError(own, name);
     if (!kept || kept == Py_None) return PyErr_Occurred() ? Found::error : Found::no;
     if (!is_tensor(kept)) return Found::unfit;
@@ -47,7 +51,8 @@ Found find_states(PyObject* param, PyObject* state, PyObject* names, Entry* e) {
 }
 
 // Fills `entries`; parameters whose state is not there yet go to `missing`.
-Found gather(PyObject* params, PyObject* state, PyObject* names, Entries* entries, PyObject* missing) {
+Found gather(PyObject* params, PyObject* state, PyObject* names, Entries* entries,
+             PyObject* missing) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
     PyObject* param = PyList_GET_ITEM(params, i);
     if (!is_tensor(param)) return Found::unfit;
@@ -74,12 +79,13 @@ Found gather(PyObject* params, PyObject* state, PyObject* names, Entries* entrie
 
 bool alike(const Entry& a, const Entry& b) {
   const DLTensor &x = a.t[0]->dl, &y = b.t[0]->dl;
-  return x.dtype.code == y.dtype.code && x.dtype.bits == y.dtype.bits && x.device.device_type == y.device.device_type &&
-         x.device.device_id == y.device.device_id;
+  return x.dtype.code == y.dtype.code && x.dtype.bits == y.dtype.bits &&
+         x.device.device_type == y.device.device_type && x.device.device_id == y.device.device_id;
 }
 
 // One call for all parameters of a dtype and device; there is rarely more than one.
-aj_status* step_all(const aj_op* op, const Entries& entries, Py_ssize_t lists, aj_value* args, uint32_t nargs) {
+aj_status* step_all(const aj_op* op, const Entries& entries, Py_ssize_t lists, aj_value* args,
+                    uint32_t nargs) {
   size_t n = entries.all.size(), done = 0;
   std::vector<char> used(n, 0);
   std::vector<aj_tensor*> flat(n * size_t(lists));
@@ -103,13 +109,17 @@ aj_status* step_all(const aj_op* op, const Entries& entries, Py_ssize_t lists, a
   return nullptr;
 }
 
-// fused_step(row, params, state, names, numbers): the row's arguments are params, their gradients, a list for each name of
-// their state (None: an empty list), then the numbers. None when done; a list of the parameters that have no such state yet,
-// and nothing was done; NotImplemented when something does not fit.
+// fused_step(row, params, state, names, numbers): the row's arguments are params, their gradients,
+// a list for each name of their state (None: an empty list), then the numbers. None when done; a
+// list of the parameters that have no such state yet, and nothing was done; NotImplemented when
+// something does not fit.
 PyObject* fused_step(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n != 5 || !PyUnicode_Check(args[0]) || !PyList_Check(args[1]) || !PyDict_Check(args[2]) || !PyTuple_Check(args[3]) ||
-      !PyTuple_Check(args[4]) || PyTuple_GET_SIZE(args[3]) > kMaxStates || PyTuple_GET_SIZE(args[4]) > 10)
-    return PyErr_Format(PyExc_TypeError, "fused_step(row, params, state, names, numbers) was called with other arguments");
+  if (n != 5 || !PyUnicode_Check(args[0]) || !PyList_Check(args[1]) || !PyDict_Check(args[2]) ||
+      !PyTuple_Check(args[3]) || !PyTuple_Check(args[4]) ||
+      PyTuple_GET_SIZE(args[3]) > kMaxStates || PyTuple_GET_SIZE(args[4]) > 10)
+    return PyErr_Format(
+        PyExc_TypeError,
+        "fused_step(row, params, state, names, numbers) was called with other arguments");
   Py_ssize_t length;
   const char* name = PyUnicode_AsUTF8AndSize(args[0], &length);
   const aj_op* op = name ? dispatch->find_op({name, uint64_t(length)}) : nullptr;

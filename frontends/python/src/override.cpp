@@ -1,4 +1,5 @@
-// frontends/python/src/override.cpp: __torch_function__: subclasses and strangers that want to see calls with their objects.
+// frontends/python/src/override.cpp: __torch_function__: subclasses and strangers that want to see
+// calls with their objects.
 #include "program.hpp"
 
 namespace adjoin::py {
@@ -48,7 +49,8 @@ Cached cache[64];
 // Adds the type of o to the list if it overrides; subclasses stand before their bases.
 bool note_type(std::vector<PyObject*>& found, PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
-  bool wants = is_tensor(o) ? overrides(type) : _PyType_Lookup(type, protocol) != nullptr && !PyType_Check(o);
+  bool wants = is_tensor(o) ? overrides(type)
+                            : _PyType_Lookup(type, protocol) != nullptr && !PyType_Check(o);
   if (!wants) return false;
   size_t at = found.size();
   for (size_t i = 0; i < found.size(); ++i) {
@@ -62,7 +64,8 @@ bool note_type(std::vector<PyObject*>& found, PyObject* o) {
 void note_types(std::vector<PyObject*>& found, PyObject* const* args, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (PyTuple_CheckExact(args[i]) || PyList_CheckExact(args[i])) {
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); ++k) note_type(found, PySequence_Fast_ITEMS(args[i])[k]);
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); ++k)
+        note_type(found, PySequence_Fast_ITEMS(args[i])[k]);
     } else {
       note_type(found, args[i]);
     }
@@ -72,13 +75,13 @@ void note_types(std::vector<PyObject*>& found, PyObject* const* args, Py_ssize_t
 PyObject* types_tuple(const std::vector<PyObject*>& found) {
   PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(found.size()));
   for (size_t i = 0; t && i < found.size(); ++i)
-    PyTuple_SET_ITEM(t, static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found[i]))));
+    PyTuple_SET_ITEM(t, static_cast<Py_ssize_t>(i),
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found[i]))));
   return t;
 }
 
 struct GuardObject {
-  PyObject_HEAD
-  bool old;
+  PyObject_HEAD bool old;
 };
 
 PyObject* guard_enter(PyObject* self, PyObject*) {
@@ -122,7 +125,8 @@ PyObject* push_mode(PyObject*, PyObject* mode) {
 }
 
 PyObject* pop_mode(PyObject*, PyObject*) {
-  if (mode_stack.empty()) return PyErr_Format(PyExc_RuntimeError, "no TorchFunctionMode was entered");
+  if (mode_stack.empty())
+    return PyErr_Format(PyExc_RuntimeError, "no TorchFunctionMode was entered");
   PyObject* mode = mode_stack.back();
   mode_stack.pop_back();
   --modes_entered;
@@ -136,7 +140,8 @@ PyObject* modes(PyObject*, PyObject*) {
   return list;
 }
 
-// call_torch_function(func, relevant, args, kwargs): None if nobody overrides. For functions written in Python.
+// call_torch_function(func, relevant, args, kwargs): None if nobody overrides. For functions
+// written in Python.
 PyObject* call_from_python(PyObject*, PyObject* const* a, Py_ssize_t n) {
   if (n != 4 || !PyTuple_Check(a[1]) || !PyTuple_Check(a[2])) {
     PyErr_SetString(PyExc_TypeError, "handle_torch_function: wanted func, relevant, args, kwargs");
@@ -151,10 +156,13 @@ PyObject* call_from_python(PyObject*, PyObject* const* a, Py_ssize_t n) {
   }
   for (PyObject* o : found) {
     Ref f(PyObject_GetAttr(o, protocol));
-    Ref result(f && types ? PyObject_CallFunctionObjArgs(f.get(), a[0], types.get(), a[2], a[3], nullptr) : nullptr);
+    Ref result(f && types
+                   ? PyObject_CallFunctionObjArgs(f.get(), a[0], types.get(), a[2], a[3], nullptr)
+                   : nullptr);
     if (!result || result.get() != Py_NotImplemented) return result.release();
   }
-  return PyErr_Format(PyExc_TypeError, "no implementation found for %R on the types of its arguments", a[0]);
+  return PyErr_Format(PyExc_TypeError,
+                      "no implementation found for %R on the types of its arguments", a[0]);
 }
 
 PyObject* has_override(PyObject*, PyObject* args) {
@@ -198,9 +206,11 @@ PyObject* call_override(PyObject* func, PyObject* const* args, Py_ssize_t n, PyO
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
   Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   for (Py_ssize_t k = 0; k < nkw; ++k)
-    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, k), args[n + k]) < 0) return nullptr;
+    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, k), args[n + k]) < 0)
+      return nullptr;
   Ref relevant(PyTuple_New(n + nkw));
-  for (Py_ssize_t i = 0; relevant && i < n + nkw; ++i) PyTuple_SET_ITEM(relevant.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; relevant && i < n + nkw; ++i)
+    PyTuple_SET_ITEM(relevant.get(), i, Py_NewRef(args[i]));
   if (!relevant) return nullptr;
   PyObject* all[] = {func, relevant.get(), positional.get(), keywords.get()};
   return call_from_python(nullptr, all, 4);
@@ -209,7 +219,8 @@ PyObject* call_override(PyObject* func, PyObject* const* args, Py_ssize_t n, PyO
 int init_override(PyObject* module) {
   protocol = PyUnicode_InternFromString("__torch_function__");
   disabled = PyCFunction_New(&disabled_def, nullptr);
-  if (!protocol || !disabled || PyModule_AddObjectRef(module, disabled_def.ml_name, disabled) < 0) return -1;
+  if (!protocol || !disabled || PyModule_AddObjectRef(module, disabled_def.ml_name, disabled) < 0)
+    return -1;
   if (add_type(module, &guard_type, "DisableTorchFunctionSubclass") < 0) return -1;
   return PyModule_AddFunctions(module, functions);
 }

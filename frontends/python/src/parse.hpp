@@ -5,7 +5,8 @@
 
 namespace adjoin::py {
 
-// The names of a function's parameters; out[i] is a borrowed object or NULL where nothing was given.
+// The names of a function's parameters; out[i] is a borrowed object or NULL where nothing was
+// given.
 class Signature {
  public:
   static constexpr int kMax = 10;
@@ -19,8 +20,9 @@ class Signature {
   bool parse(PyObject* const* args, Py_ssize_t n, PyObject* kwnames, PyObject** out) const {
     for (int i = 0; i < count_; ++i) out[i] = nullptr;
     if (n > positional_) {
-      PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd were given; the others go by name", function_, positional_,
-                   positional_ == 1 ? "" : "s", n);
+      PyErr_Format(PyExc_TypeError,
+                   "%s() takes %d positional argument%s but %zd were given; the others go by name",
+                   function_, positional_, positional_ == 1 ? "" : "s", n);
       return false;
     }
     for (Py_ssize_t i = 0; i < n; ++i) out[i] = args[i];
@@ -33,7 +35,8 @@ class Signature {
         return false;
       }
       if (out[i]) {
-        PyErr_Format(PyExc_TypeError, "%s() got twice the keyword argument '%U'", function_, PyTuple_GET_ITEM(kwnames, k));
+        PyErr_Format(PyExc_TypeError, "%s() got twice the keyword argument '%U'", function_,
+                     PyTuple_GET_ITEM(kwnames, k));
         return false;
       }
       out[i] = args[n + k];

@@ -1,4 +1,5 @@
-// frontends/python/src/profile.cpp: events of the core (abi/profile.h) written down for adjoin.profiler, and labels.
+// frontends/python/src/profile.cpp: events of the core (abi/profile.h) written down for
+// adjoin.profiler, and labels.
 #include <adjoin/abi/profile.h>
 
 #include <cstring>
@@ -14,7 +15,8 @@ namespace {
 
 const aj_profile* table;
 
-// What listens while a profile runs. Events come on any thread, with the interpreter's lock or without: it is not needed.
+// What listens while a profile runs. Events come on any thread, with the interpreter's lock or
+// without: it is not needed.
 struct Recorder {
   struct Event {
     aj_event said;  // its texts are the copies below
@@ -48,7 +50,8 @@ PyObject* profile_start(PyObject*, PyObject* kinds) {
   aj_listener l{sizeof l, 0, mask, r, write_down, drop};
   if (failed(table->listen(&l, r->listening.out()))) return delete r, nullptr;
   PyObject* token = PyCapsule_New(r, kRecorder, [](PyObject* capsule) {
-    if (PyCapsule_IsValid(capsule, kRecorder)) let_go(static_cast<Recorder*>(PyCapsule_GetPointer(capsule, kRecorder)));
+    if (PyCapsule_IsValid(capsule, kRecorder))
+      let_go(static_cast<Recorder*>(PyCapsule_GetPointer(capsule, kRecorder)));
   });
   if (!token) let_go(r);
   return token;
@@ -56,18 +59,21 @@ PyObject* profile_start(PyObject*, PyObject* kinds) {
 
 PyObject* to_tuple(const Recorder::Event& e) {
   const aj_event& s = e.said;
-  aj_str device = s.kind == AJ_EVENT_LABEL ? aj_str{"", 0} : core->device_name(s.device.device_type);
+  aj_str device =
+      s.kind == AJ_EVENT_LABEL ? aj_str{"", 0} : core->device_name(s.device.device_type);
   PyObject* line = line_text(s.line);
   if (!line) return nullptr;
-  return Py_BuildValue("(IKKs#s#s#iKINKKLK)", s.kind, (unsigned long long)s.id, (unsigned long long)s.parent, e.name.data(),
-                       Py_ssize_t(e.name.size()), e.provider.data(), Py_ssize_t(e.provider.size()), device.data,
-                       Py_ssize_t(device.len), s.device.device_id, (unsigned long long)reinterpret_cast<uintptr_t>(s.stream),
-                       s.thread, line, (unsigned long long)s.begin_ns, (unsigned long long)s.end_ns, (long long)s.bytes,
-                       (unsigned long long)s.in_use);
+  return Py_BuildValue("(IKKs#s#s#iKINKKLK)", s.kind, (unsigned long long)s.id,
+                       (unsigned long long)s.parent, e.name.data(), Py_ssize_t(e.name.size()),
+                       e.provider.data(), Py_ssize_t(e.provider.size()), device.data,
+                       Py_ssize_t(device.len), s.device.device_id,
+                       (unsigned long long)reinterpret_cast<uintptr_t>(s.stream), s.thread, line,
+                       (unsigned long long)s.begin_ns, (unsigned long long)s.end_ns,
+                       (long long)s.bytes, (unsigned long long)s.in_use);
 }
 
-// profile_stop(token): what was told, a tuple an event: kind, id, parent, name, provider, device, index, stream, thread, line,
-// begin and end in nanoseconds, bytes, bytes in use.
+// profile_stop(token): what was told, a tuple an event: kind, id, parent, name, provider, device,
+// index, stream, thread, line, begin and end in nanoseconds, bytes, bytes in use.
 PyObject* profile_stop(PyObject*, PyObject* capsule) {
   auto* r = static_cast<Recorder*>(PyCapsule_GetPointer(capsule, kRecorder));
   if (!r || PyCapsule_SetName(capsule, "adjoin.profile.over")) return nullptr;
@@ -113,7 +119,9 @@ PyMethodDef functions[] = {
 
 int init_profile(PyObject* module) {
   table = static_cast<const aj_profile*>(aj_get_interface("x.profile", 1));
-  if (!table) return PyErr_SetString(PyExc_ImportError, "adjoin: libadjoin.so has no interface 'x.profile'"), -1;
+  if (!table)
+    return PyErr_SetString(PyExc_ImportError, "adjoin: libadjoin.so has no interface 'x.profile'"),
+           -1;
   line_keys = table->line_keys;
   return PyModule_AddFunctions(module, functions);
 }

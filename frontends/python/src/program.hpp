@@ -1,4 +1,5 @@
-// frontends/python/src/program.hpp: a schema compiled for binding: one entry per parameter, and the values of one call.
+// frontends/python/src/program.hpp: a schema compiled for binding: one entry per parameter, and the
+// values of one call.
 #pragma once
 
 #include <memory>
@@ -13,12 +14,12 @@ constexpr int kMaxResults = 8;
 constexpr int32_t kMissing = -1;  // tag of a parameter's value that has no default
 
 struct Param {
-  uint8_t kind;          // AJ_PARAM_...
+  uint8_t kind;  // AJ_PARAM_...
   bool optional, keyword_only, written;
-  int32_t list;          // as aj_param.list
+  int32_t list;  // as aj_param.list
   bool optional_items;
-  PyObject* name;        // interned
-  aj_value value;        // the default
+  PyObject* name;  // interned
+  aj_value value;  // the default
 };
 
 // One row, or one overload of a name; they are chained in the order of registration.
@@ -26,15 +27,15 @@ struct Program {
   const aj_op* op;
   uint8_t nparams, npositional, nrequired;
   uint8_t nresults, nvisible;
-  uint32_t hidden;       // bit i: result i is not shown
-  int8_t varargs;        // the list parameter that takes all remaining positional arguments, or -1
-  int8_t device;         // where a factory's device stands, or -1
-  bool factory;          // makes a tensor from nothing: takes requires_grad and pin_memory too
-  bool out, in_place;    // has these forms
-  bool puts;             // has out= although the op does not: the result is copied there
-  bool network;          // takes inplace=, as functions of nn.functional do
-  bool function, method; // where it is shown
-  PyTypeObject* named;   // the type of several results, made when first needed
+  uint32_t hidden;        // bit i: result i is not shown
+  int8_t varargs;         // the list parameter that takes all remaining positional arguments, or -1
+  int8_t device;          // where a factory's device stands, or -1
+  bool factory;           // makes a tensor from nothing: takes requires_grad and pin_memory too
+  bool out, in_place;     // has these forms
+  bool puts;              // has out= although the op does not: the result is copied there
+  bool network;           // takes inplace=, as functions of nn.functional do
+  bool function, method;  // where it is shown
+  PyTypeObject* named;    // the type of several results, made when first needed
   Program* next;
   Param params[kMaxParams];
 };
@@ -52,7 +53,9 @@ class Scratch {
     return more_.back().get();
   }
   void reset() { used_ = 0; }
-  void keep(aj_object* steal) { more_.push_back({steal, [](void* o) { core->release(o); }}); }  // to the call's end
+  void keep(aj_object* steal) {
+    more_.push_back({steal, [](void* o) { core->release(o); }});
+  }  // to the call's end
 
  private:
   static constexpr size_t kWords = 64;
@@ -64,14 +67,14 @@ class Scratch {
 // What a call consists of once it is bound.
 struct Frame {
   aj_value values[kMaxParams];
-  uint64_t keys;            // of all tensor arguments
-  PyObject* out;            // borrowed, or NULL
+  uint64_t keys;  // of all tensor arguments
+  PyObject* out;  // borrowed, or NULL
   bool in_place;
-  uint8_t wishes;           // of who calls a factory: kWantsGrad | kWantsPinned
-  int8_t at;                // on a mismatch: the parameter, or -1
-  uint8_t converted;        // on a mismatch: how many arguments were right
-  uint8_t why;              // on a mismatch: kTooMany ...
-  PyObject* what;           // on a mismatch: the argument or keyword, borrowed
+  uint8_t wishes;             // of who calls a factory: kWantsGrad | kWantsPinned
+  int8_t at;                  // on a mismatch: the parameter, or -1
+  uint8_t converted;          // on a mismatch: how many arguments were right
+  uint8_t why;                // on a mismatch: kTooMany ...
+  PyObject* what;             // on a mismatch: the argument or keyword, borrowed
   PyObject* large = nullptr;  // an int of more than 63 bits, borrowed; see settle_large
   int8_t large_at;
   Scratch scratch;
@@ -95,10 +98,11 @@ PyObject* take_value(aj_value v);
 
 // A number that is no tensor: Python's and NumPy's.
 bool as_number(PyObject* o, aj_value* v, Scratch& scratch);
-// An int from 2^63 on: among floats it is a float, to uint64 its 64 bits are given as a negative. Where nothing could hold it,
-// or `among` is NULL, an error is set.
+// An int from 2^63 on: among floats it is a float, to uint64 its 64 bits are given as a negative.
+// Where nothing could hold it, or `among` is NULL, an error is set.
 Match large_number(PyObject* o, aj_value* v, const DLDataType* among);
-Match settle_large(const Program& p, Frame& f);  // the one that a frame holds, when all arguments are there
+Match settle_large(const Program& p,
+                   Frame& f);  // the one that a frame holds, when all arguments are there
 inline bool plain_number(PyObject* o, aj_value* v) {
   v->aux = 0;
   if (PyFloat_CheckExact(o)) {
@@ -121,7 +125,8 @@ extern thread_local bool overrides_disabled;
 PyObject* call_override(PyObject* func, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
 bool any_override(PyObject* const* args, Py_ssize_t n);
 
-// A mode that wants to see all calls of this thread; the count is over all threads, so that nobody else looks further.
+// A mode that wants to see all calls of this thread; the count is over all threads, so that nobody
+// else looks further.
 extern int modes_entered;
 bool mode_here();
 inline bool mode_on() { return unlikely(modes_entered != 0) && mode_here(); }

@@ -1,4 +1,5 @@
-// frontends/python/src/properties.cpp: what a tensor says about itself: shape, strides, dtype, place.
+// frontends/python/src/properties.cpp: what a tensor says about itself: shape, strides, dtype,
+// place.
 #include "device.hpp"
 #include "dtype.hpp"
 #include "methods.hpp"
@@ -8,8 +9,8 @@
 namespace adjoin::py {
 namespace {
 
-Row transpose_row("transpose"), permute_row("permute"), t_row("t"), adjoint_row("adjoint"), real_row("real"),
-    imag_row("imag");
+Row transpose_row("transpose"), permute_row("permute"), t_row("t"), adjoint_row("adjoint"),
+    real_row("real"), imag_row("imag");
 
 PyObject* get_shape(PyObject* self, void*) {
   aj_tensor* t = tensor_of(self);
@@ -18,12 +19,15 @@ PyObject* get_shape(PyObject* self, void*) {
 
 PyObject* get_device(PyObject* self, void*) { return device_object(tensor_of(self)->dl.device); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self)->dl.ndim); }
-PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(item_bytes(tensor_of(self)->dl.dtype)); }
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromLongLong(item_bytes(tensor_of(self)->dl.dtype));
+}
 // How many elements; not where sizes differ from row to row.
 bool count(const aj_tensor* t, int64_t* out) {
   *out = core->tensor_numel(t);
   if (likely(*out >= 0)) return true;
-  PyErr_SetString(PyExc_RuntimeError, "numel: a size of the tensor differs from row to row; ask its parts");
+  PyErr_SetString(PyExc_RuntimeError,
+                  "numel: a size of the tensor differs from row to row; ask its parts");
   return false;
 }
 PyObject* get_nbytes(PyObject* self, void*) {
@@ -65,7 +69,9 @@ PyObject* get_transpose(PyObject* self, void*) {
   return wrap_new(call_row(permute_row, t, value(order, static_cast<size_t>(t->dl.ndim))));
 }
 
-PyObject* get_adjoint(PyObject* self, void*) { return wrap_new(call_row(adjoint_row, tensor_of(self))); }
+PyObject* get_adjoint(PyObject* self, void*) {
+  return wrap_new(call_row(adjoint_row, tensor_of(self)));
+}
 
 bool is_complex(const aj_tensor* t) { return t->dl.dtype.code == kDLComplex; }
 
@@ -82,12 +88,14 @@ PyObject* get_imag(PyObject* self, void*) {
 
 int32_t wrap_dim(int64_t dim, int32_t ndim) {
   if (dim >= -ndim && dim < ndim) return static_cast<int32_t>(dim < 0 ? dim + ndim : dim);
-  PyErr_Format(PyExc_IndexError, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
+  PyErr_Format(PyExc_IndexError,
+               "Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
                ndim ? -ndim : -1, ndim ? ndim - 1 : 0, static_cast<long long>(dim));
   return -1;
 }
 
-PyObject* one_or_all(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool strides) {
+PyObject* one_or_all(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
+                     bool strides) {
   aj_tensor* t = tensor_of(self);
   if (strides && !strides_settled(t)) return nullptr;
   const int64_t* values = strides ? t->dl.strides : t->dl.shape;
@@ -123,7 +131,9 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
   if (!settled(t)) return nullptr;
   core->tensor_escape(t);
   if (!on_host(t) && is_meta(t)) return PyLong_FromLong(0);
-  return PyLong_FromVoidPtr(core->tensor_numel(t) ? t->dl.data : nullptr);  // of a device with handles the handle, unmoved
+  return PyLong_FromVoidPtr(core->tensor_numel(t)
+                                ? t->dl.data
+                                : nullptr);  // of a device with handles the handle, unmoved
 }
 
 bool dense_in(const aj_tensor* t, int64_t format) {
@@ -150,8 +160,10 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
     if (!signature.parse(args, n, kwnames, a)) return nullptr;
     if (given(a[0])) {
       if (Py_TYPE(a[0]) != &memory_format_type)
-        return PyErr_Format(PyExc_TypeError, "is_contiguous(): argument 'memory_format' must be memory_format, not %s",
-                            Py_TYPE(a[0])->tp_name);
+        return PyErr_Format(
+            PyExc_TypeError,
+            "is_contiguous(): argument 'memory_format' must be memory_format, not %s",
+            Py_TYPE(a[0])->tp_name);
       format = reinterpret_cast<TagObject*>(a[0])->value;
     }
   }
@@ -183,7 +195,9 @@ PyObject* is_floating_point(PyObject* self, PyObject*) {
   DtypeObject* d = dtype_object(tensor_of(self)->dl.dtype);
   return d ? PyBool_FromLong(d->kind == AJ_CLASS_FLOAT) : nullptr;
 }
-PyObject* is_complex_method(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(self))); }
+PyObject* is_complex_method(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_complex(tensor_of(self)));
+}
 PyObject* is_signed(PyObject* self, PyObject*) {
   uint8_t code = tensor_of(self)->dl.dtype.code;
   return PyBool_FromLong(code != kDLUInt && code != kDLBool);
@@ -208,7 +222,8 @@ PyGetSetDef shape_properties[] = {
     {"is_mkldnn", always_false, nullptr, nullptr, nullptr},
     {"names", always_none, nullptr, nullptr, nullptr},
     {"T", get_transpose, nullptr, "The tensor with its dimensions in reverse order.", nullptr},
-    {"mT", get_matrix_transpose, nullptr, "The tensor with its last two dimensions exchanged.", nullptr},
+    {"mT", get_matrix_transpose, nullptr, "The tensor with its last two dimensions exchanged.",
+     nullptr},
     {"H", get_adjoint, nullptr, "The matrix transposed and conjugated.", nullptr},
     {"mH", get_adjoint, nullptr, "The matrices transposed and conjugated.", nullptr},
     {"real", get_real, nullptr, "The real part, a view.", nullptr},
@@ -218,15 +233,18 @@ PyGetSetDef shape_properties[] = {
 
 PyMethodDef shape_methods[] = {
     {"size", method(size), METH_FASTCALL | METH_KEYWORDS, "All sizes, or that of one dimension."},
-    {"stride", method(stride), METH_FASTCALL | METH_KEYWORDS, "All strides in elements, or that of one dimension."},
+    {"stride", method(stride), METH_FASTCALL | METH_KEYWORDS,
+     "All strides in elements, or that of one dimension."},
     {"dim", dim, METH_NOARGS, "The number of dimensions."},
     {"ndimension", dim, METH_NOARGS, "The number of dimensions."},
     {"numel", numel, METH_NOARGS, "The number of elements."},
     {"nelement", numel, METH_NOARGS, "The number of elements."},
     {"element_size", element_size, METH_NOARGS, "Bytes of an element."},
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
-    {"is_contiguous", method(is_contiguous), METH_FASTCALL | METH_KEYWORDS, "Whether the elements lie in order without gaps."},
-    {"storage_offset", storage_offset, METH_NOARGS, "Elements from the begin of the memory to the first."},
+    {"is_contiguous", method(is_contiguous), METH_FASTCALL | METH_KEYWORDS,
+     "Whether the elements lie in order without gaps."},
+    {"storage_offset", storage_offset, METH_NOARGS,
+     "Elements from the begin of the memory to the first."},
     {"get_device", get_device_index, METH_NOARGS, "The index of the device, -1 on the host."},
     {"_storage_info", storage_info, METH_NOARGS, nullptr},
     {"is_floating_point", is_floating_point, METH_NOARGS, nullptr},

@@ -172,13 +172,14 @@ class PtFile {
   }
 
  private:
-  // A policy may hold the file, in a capsule, into which the collector does not see: what is known of the policy and what it
-  // gave is given up with the last result.
+  // A policy may hold the file, in a capsule, into which the collector does not see: what is known
+  // of the policy and what it gave is given up with the last result.
   struct Bound {
     Bound(PtFile& file, PyObject* policy) : file(file) { file.bind(policy); }
     ~Bound() {
       file.globals_.clear();
-      for (Shared* s : {&file.policy_, &file.tensor_v1_, &file.tensor_v2_, &file.tensor_v3_}) *s = Shared();
+      for (Shared* s : {&file.policy_, &file.tensor_v1_, &file.tensor_v2_, &file.tensor_v3_})
+        *s = Shared();
     }
     PtFile& file;
   };

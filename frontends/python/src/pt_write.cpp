@@ -247,7 +247,8 @@ class ObjectWriter {
     out_.global("torch._tensor", "_rebuild_from_type_v2");
     out_.op('(');
     auto type = [&] {
-      is_exact_tensor(o) ? out_.global("torch", "Tensor") : global(reinterpret_cast<PyObject*>(Py_TYPE(o)));
+      is_exact_tensor(o) ? out_.global("torch", "Tensor")
+                         : global(reinterpret_cast<PyObject*>(Py_TYPE(o)));
     };
     if (Shared parts = parts_of(o); parts.get() != Py_None) {
       out_.global("adjoin._tensor", "_rebuild_parts");
@@ -284,7 +285,8 @@ class ObjectWriter {
     out_.op('(');
     alive_.emplace_back(PySequence_GetItem(parts, 0));
     save(alive_.back().get());
-    alive_.emplace_back(PySequence_Tuple(Shared(PySequence_GetSlice(parts, 1, PySequence_Size(parts))).get()));
+    alive_.emplace_back(
+        PySequence_Tuple(Shared(PySequence_GetSlice(parts, 1, PySequence_Size(parts))).get()));
     save(alive_.back().get());
     out_.boolean(grad);
     out_.op('t');

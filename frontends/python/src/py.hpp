@@ -1,9 +1,9 @@
-// frontends/python/src/py.hpp: what every part of the native module shares: the tables, owned references, small helpers.
+// frontends/python/src/py.hpp: what every part of the native module shares: the tables, owned
+// references, small helpers.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-
 #include <adjoin/abi/capi.h>
 
 #include <memory>
@@ -24,8 +24,9 @@ constexpr uint64_t kAutogradKey = uint64_t{1} << 33;
 inline bool likely(bool x) { return __builtin_expect(x, 1); }
 inline bool unlikely(bool x) { return __builtin_expect(x, 0); }
 
-// The interpreter, when it ends, unwinds every other thread from where it next asks for the lock. What stands on that thread's
-// stack must not be taken apart then, for that needs the lock: the thread waits here for the process to end.
+// The interpreter, when it ends, unwinds every other thread from where it next asks for the lock.
+// What stands on that thread's stack must not be taken apart then, for that needs the lock: the
+// thread waits here for the process to end.
 extern bool ending;
 void wait_if_over();
 inline void before_python() {
@@ -58,8 +59,10 @@ class Ref {
   static void drop(PyObject* object) {
     if (!object) return;
     before_python();
-    if (Py_REFCNT(object) == 1) drop_last(object);
-    else Py_DECREF(object);
+    if (Py_REFCNT(object) == 1)
+      drop_last(object);
+    else
+      Py_DECREF(object);
   }
 
   PyObject* object_ = nullptr;
@@ -110,8 +113,8 @@ class Gil {
   PyGILState_STATE state_;
 };
 
-// Whether this thread runs Python now and then. A worker of the pool does not, and must never wait for the interpreter's lock:
-// whoever holds it may be waiting for the worker.
+// Whether this thread runs Python now and then. A worker of the pool does not, and must never wait
+// for the interpreter's lock: whoever holds it may be waiting for the worker.
 inline bool is_python_thread() { return PyGILState_GetThisThreadState() != nullptr; }
 
 // Gives up a reference on whatever thread the core calls from.
@@ -119,8 +122,12 @@ void drop_object(PyObject* object);
 
 using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
 using FastCallKw = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-inline PyCFunction method(FastCall f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)); }
-inline PyCFunction method(FastCallKw f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)); }
+inline PyCFunction method(FastCall f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+inline PyCFunction method(FastCallKw f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
 inline PyCFunction method(PyCFunction f) { return f; }
 
 inline aj_str str(std::string_view s) { return {s.data(), s.size()}; }
@@ -138,11 +145,13 @@ T sized() {
   return t;
 }
 
-// An attribute of a module of the package, imported when first asked for. Borrowed; NULL with an error set.
+// An attribute of a module of the package, imported when first asked for. Borrowed; NULL with an
+// error set.
 PyObject* helper(const char* module, const char* name);
 PyObject* call_helper(const char* module, const char* name, PyObject* const* args, size_t n);
 
-// The TypeError of a call with a keyword that the function does not know, with the name that is like it.
+// The TypeError of a call with a keyword that the function does not know, with the name that is
+// like it.
 PyObject* unknown_keyword(PyObject* function, PyObject* keyword, PyObject* const* known, int n);
 
 // Adds a type to the module after making it ready.

@@ -1,4 +1,5 @@
-// frontends/python/src/registry.cpp: walks the core's registry and makes a callable of every name, a plugin's like the core's.
+// frontends/python/src/registry.cpp: walks the core's registry and makes a callable of every name,
+// a plugin's like the core's.
 #include <map>
 
 #include "op.hpp"
@@ -68,8 +69,8 @@ bool fill_param(const aj_op* op, uint32_t i, Param& q) {
   return true;
 }
 
-// Sizes may be spread over the arguments where they are the last positional parameter, after at most the tensor itself; so may
-// what the row tags as varargs.
+// Sizes may be spread over the arguments where they are the last positional parameter, after at
+// most the tensor itself; so may what the row tags as varargs.
 int8_t varargs_of(const Program& p, std::string_view tags) {
   if (p.npositional == 0) return -1;
   int last = p.npositional - 1;
@@ -78,7 +79,8 @@ int8_t varargs_of(const Program& p, std::string_view tags) {
   std::string tag = std::string("varargs:") + PyUnicode_AsUTF8(q.name);
   if (has_tag(tags, tag)) return static_cast<int8_t>(last);
   bool ints = q.kind == AJ_PARAM_INT || q.kind == AJ_PARAM_DIM || q.kind == AJ_PARAM_SIZE;
-  bool after_self = last == 0 || (last == 1 && p.params[0].kind <= AJ_PARAM_OPERAND && p.params[0].list == 0);
+  bool after_self =
+      last == 0 || (last == 1 && p.params[0].kind <= AJ_PARAM_OPERAND && p.params[0].list == 0);
   return ints && after_self && q.list == -1 ? static_cast<int8_t>(last) : static_cast<int8_t>(-1);
 }
 
@@ -109,7 +111,9 @@ int make_objects(OpEntry& e, std::string_view base) {
     method |= p->method;
   }
   if (!e.function && !(e.function = new_op(&op_type, e.first, base, false))) return -1;
-  if (in_place && !e.function_in_place && !(e.function_in_place = new_op(&op_type, e.first, base, true))) return -1;
+  if (in_place && !e.function_in_place &&
+      !(e.function_in_place = new_op(&op_type, e.first, base, true)))
+    return -1;
   if (!method || !space_of(base).empty()) return 0;
   if (!e.method) {
     if (!(e.method = new_op(&op_method_type, e.first, base, false))) return -1;
@@ -117,12 +121,14 @@ int make_objects(OpEntry& e, std::string_view base) {
   }
   if (in_place && !e.method_in_place) {
     if (!(e.method_in_place = new_op(&op_method_type, e.first, base, true))) return -1;
-    if (show_method(reinterpret_cast<OpObject*>(e.method_in_place), e.method_in_place) < 0) return -1;
+    if (show_method(reinterpret_cast<OpObject*>(e.method_in_place), e.method_in_place) < 0)
+      return -1;
   }
   return 0;
 }
 
-// The overload of exactly that name: a plugin that was replaced may have given it another signature.
+// The overload of exactly that name: a plugin that was replaced may have given it another
+// signature.
 Program* program_of(const OpEntry& e, aj_str name) {
   for (Program* p = e.first; p; p = p->next) {
     auto info = sized<aj_op_info>();
@@ -171,7 +177,8 @@ Program* make_program(const aj_op* op, const aj_op_info& info) {
     if (q.value.tag == kMissing) p->nrequired = static_cast<uint8_t>(i + 1);
     if (q.kind == AJ_PARAM_DEVICE) p->device = static_cast<int8_t>(i);
   }
-  if (p->nparams > 0 && p->params[0].kind <= AJ_PARAM_OPERAND) p->device = -1;  // zeros_like: where the input is
+  if (p->nparams > 0 && p->params[0].kind <= AJ_PARAM_OPERAND)
+    p->device = -1;  // zeros_like: where the input is
   for (uint32_t i = 0; i < info.nresults; ++i) {
     auto r = sized<aj_param>();
     if (failed(dispatch->op_result(op, i, &r))) return nullptr;
@@ -188,11 +195,12 @@ Program* make_program(const aj_op* op, const aj_op_info& info) {
                (p->in_place || space_of(view(info.name)) == "nn");
   p->factory = has_tag(tags, "factory");
   bool internal = has_tag(tags, "internal") || space_of(view(info.name)) == "_";
-  p->puts = !p->out && !internal && p->nresults == 1 && (p->factory ||
+  p->puts = !p->out && !internal && p->nresults == 1 &&
+            (p->factory ||
              (p->nparams > 0 && p->params[0].kind == AJ_PARAM_TENSOR && p->params[0].list != 0));
   p->function = !internal && !has_tag(tags, "method-only");
-  p->method = !internal && !has_tag(tags, "function-only") && p->nparams > 0 && p->params[0].kind <= AJ_PARAM_OPERAND &&
-              p->params[0].list == 0;
+  p->method = !internal && !has_tag(tags, "function-only") && p->nparams > 0 &&
+              p->params[0].kind <= AJ_PARAM_OPERAND && p->params[0].list == 0;
   return p.release();
 }
 
@@ -225,7 +233,8 @@ OpEntry* find_entry(std::string_view name, bool* in_place) {
 const Program* find_program(const char* name, bool* in_place) {
   OpEntry* e = find_entry(name, in_place);
   if (e) return e->first;
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_NotImplementedError, "%s: the core has no such op", name);
+  if (!PyErr_Occurred())
+    PyErr_Format(PyExc_NotImplementedError, "%s: the core has no such op", name);
   return nullptr;
 }
 
@@ -233,7 +242,8 @@ PyObject* find_function(const char* name) {
   bool in_place;
   OpEntry* e = find_entry(name, &in_place);
   if (e) return in_place ? e->function_in_place : e->function;
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_NotImplementedError, "%s: the core has no such op", name);
+  if (!PyErr_Occurred())
+    PyErr_Format(PyExc_NotImplementedError, "%s: the core has no such op", name);
   return nullptr;
 }
 

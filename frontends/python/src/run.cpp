@@ -1,10 +1,11 @@
-// frontends/python/src/run.cpp: a bound call goes to the core, and its results come back as Python objects.
+// frontends/python/src/run.cpp: a bound call goes to the core, and its results come back as Python
+// objects.
+#include <structmember.h>
+#include <structseq.h>
+
 #include "line.hpp"
 #include "object.hpp"
 #include "op.hpp"
-
-#include <structmember.h>
-#include <structseq.h>
 
 namespace adjoin::py {
 namespace {
@@ -40,7 +41,8 @@ PyObject* named_repr(PyObject* self) {
   Ref text(PyUnicode_FromFormat("%s(\n", Py_TYPE(self)->tp_name));
   for (Py_ssize_t i = 0; text && i < Py_SIZE(self); ++i)
     text = Ref(PyUnicode_FromFormat("%U%s=%R%s", text.get(), Py_TYPE(self)->tp_members[i].name,
-                                    PyStructSequence_GET_ITEM(self, i), i + 1 < Py_SIZE(self) ? ",\n" : ")"));
+                                    PyStructSequence_GET_ITEM(self, i),
+                                    i + 1 < Py_SIZE(self) ? ",\n" : ")"));
   return text.release();
 }
 
@@ -49,7 +51,8 @@ PyTypeObject* make_named(const Program& p) {
   auto info = sized<aj_op_info>();
   if (failed(dispatch->op_info(p.op, &info))) return nullptr;
   std::string_view name = view(info.name);
-  auto* full = new std::string("adjoin.return_types." + std::string(name.substr(0, name.find('.'))));
+  auto* full =
+      new std::string("adjoin.return_types." + std::string(name.substr(0, name.find('.'))));
   auto* fields = new PyStructSequence_Field[kMaxResults + 1]();  // kept: the type points into both
   int n = 0;
   for (uint32_t i = 0; i < p.nresults; ++i) {
@@ -140,36 +143,51 @@ PyObject* grant(PyObject* made, uint8_t wishes) {
     Ref whole(made);
     if (!(made = PyObject_CallMethod(whole.get(), "pin_memory", nullptr))) return nullptr;
   }
-  if (wishes & kWantsGrad && failed(autograd->set_requires_grad(tensor_of(made), 1))) Py_CLEAR(made);
+  if (wishes & kWantsGrad && failed(autograd->set_requires_grad(tensor_of(made), 1)))
+    Py_CLEAR(made);
   return made;
 }
 
 PyObject* take_value(aj_value v) {
   if (likely(v.tag == AJ_TENSOR)) return wrap_or_none(v.v.tensor);
   switch (v.tag) {
-    case AJ_NONE: Py_RETURN_NONE;
-    case AJ_BOOL: return PyBool_FromLong(v.v.i != 0);
-    case AJ_INT: return PyLong_FromLongLong(v.v.i);
-    case AJ_FLOAT: return PyFloat_FromDouble(v.v.f);
-    case AJ_COMPLEX_OBJ: return take_complex(v.v.object);
-    case AJ_STRING_OBJ: return take_string(v.v.object);
-    case AJ_LIST_OBJ: return list_of(v.v.object);
+    case AJ_NONE:
+      Py_RETURN_NONE;
+    case AJ_BOOL:
+      return PyBool_FromLong(v.v.i != 0);
+    case AJ_INT:
+      return PyLong_FromLongLong(v.v.i);
+    case AJ_FLOAT:
+      return PyFloat_FromDouble(v.v.f);
+    case AJ_COMPLEX_OBJ:
+      return take_complex(v.v.object);
+    case AJ_STRING_OBJ:
+      return take_string(v.v.object);
+    case AJ_LIST_OBJ:
+      return list_of(v.v.object);
     case AJ_STREAM:
     case AJ_FUNCTION:
-    case AJ_OBJECT: return take_object(v.v.object);
-    default: return plain_value(v);
+    case AJ_OBJECT:
+      return take_object(v.v.object);
+    default:
+      return plain_value(v);
   }
 }
 
 PyObject* plain_value(aj_value v) {
   switch (v.tag) {
-    case AJ_DTYPE: return Py_XNewRef(reinterpret_cast<PyObject*>(dtype_object(v.v.dtype)));
-    case AJ_DEVICE: return device_object(v.v.device);
-    case AJ_INTS: return tuple_of(v.v.ints, static_cast<int32_t>(v.aux));
-    case AJ_FLOATS: return from_floats(v.v.floats, v.aux);
+    case AJ_DTYPE:
+      return Py_XNewRef(reinterpret_cast<PyObject*>(dtype_object(v.v.dtype)));
+    case AJ_DEVICE:
+      return device_object(v.v.device);
+    case AJ_INTS:
+      return tuple_of(v.v.ints, static_cast<int32_t>(v.aux));
+    case AJ_FLOATS:
+      return from_floats(v.v.floats, v.aux);
     case AJ_BOOLS: {
       PyObject* t = PyTuple_New(v.aux);
-      for (uint32_t i = 0; t && i < v.aux; ++i) PyTuple_SET_ITEM(t, i, PyBool_FromLong(v.v.bools[i]));
+      for (uint32_t i = 0; t && i < v.aux; ++i)
+        PyTuple_SET_ITEM(t, i, PyBool_FromLong(v.v.bools[i]));
       return t;
     }
     case AJ_TENSORS: {
@@ -180,8 +198,11 @@ PyObject* plain_value(aj_value v) {
       }
       return t;
     }
-    case AJ_LAYOUT: return Py_NewRef(layout_object(v.v.i));
-    default: drop_value(v); Py_RETURN_NONE;
+    case AJ_LAYOUT:
+      return Py_NewRef(layout_object(v.v.i));
+    default:
+      drop_value(v);
+      Py_RETURN_NONE;
   }
 }
 
@@ -219,7 +240,8 @@ static PyObject* run_and_put(const Program& p, Frame& f) {
   for (int i = 0; p.factory && is_tensor(out) && i < p.nparams; ++i) {
     if (f.values[i].tag != AJ_NONE) continue;
     if (p.params[i].kind == AJ_PARAM_DTYPE) f.values[i] = value(tensor_of(out)->dl.dtype);
-    if (p.params[i].kind == AJ_PARAM_DEVICE) f.values[i].tag = AJ_DEVICE, f.values[i].v.device = tensor_of(out)->dl.device;
+    if (p.params[i].kind == AJ_PARAM_DEVICE)
+      f.values[i].tag = AJ_DEVICE, f.values[i].v.device = tensor_of(out)->dl.device;
   }
   auto info = sized<aj_op_info>();
   if (failed(dispatch->op_info(p.op, &info))) return nullptr;
@@ -242,7 +264,8 @@ PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
     return nullptr;
   }
   if (wants_line(f.keys) || makes_elsewhere(p, f)) note_line();
-  if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults); unlikely(s != nullptr)) {
+  if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults);
+      unlikely(s != nullptr)) {
     if (!f.out || view(core->status_kind(s)) != "OutShapeError") return raise(s);
     core->status_free(s);
     return run_and_put(p, f);

@@ -1,4 +1,5 @@
-// frontends/python/src/runtime.cpp: the process around tensors: ops by name, plugins, threads, memory, defaults.
+// frontends/python/src/runtime.cpp: the process around tensors: ops by name, plugins, threads,
+// memory, defaults.
 #include <adjoin/abi/tuner.h>
 
 #include "op.hpp"
@@ -38,7 +39,9 @@ PyObject* return_type(PyObject*, PyObject* name) {
 }
 
 // op_names(in_place=False): in_place: the forms name_ that are derived, too.
-PyObject* op_names(PyObject*, PyObject* const* args, Py_ssize_t n) { return list_names(n > 0 && args[0] == Py_True); }
+PyObject* op_names(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return list_names(n > 0 && args[0] == Py_True);
+}
 
 PyObject* load_plugin(PyObject*, PyObject* path) {
   PyObject* bytes = nullptr;
@@ -56,9 +59,9 @@ PyObject* add_plugin_folder(PyObject*, PyObject* path) {
 
 PyObject* plugin_dict(const aj_plugin_info& i) {
   auto s = [](aj_str t) { return to_python(t); };
-  return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:I}", "name", s(i.name), "version", s(i.version), "vendor", s(i.vendor),
-                       "path", s(i.path), "provides", s(i.provides), "ops", s(i.ops), "reason", s(i.reason), "state",
-                       i.state);
+  return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:I}", "name", s(i.name), "version",
+                       s(i.version), "vendor", s(i.vendor), "path", s(i.path), "provides",
+                       s(i.provides), "ops", s(i.ops), "reason", s(i.reason), "state", i.state);
 }
 
 PyObject* plugin_list(PyObject*, PyObject*) {
@@ -97,12 +100,15 @@ PyObject* op_info(PyObject*, PyObject* name) {
   for (Program* p = e->first; list && p; p = p->next) {
     auto i = sized<aj_op_info>();
     if (failed(dispatch->op_info(p->op, &i))) return nullptr;
-    if (dispatch->find_op(i.name) != p->op) continue;  // a newer version of its plugin does without it
-    Ref d(Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:O,s:O,s:O,s:O,s:O}", "name", to_python(i.name), "schema",
-                        to_python(i.schema), "doc", to_python(i.doc), "kind", to_python(i.kind), "tags", to_python(i.tags),
-                        "test", to_python(i.test), "provider", to_python(i.provider), "in_place",
-                        i.flags & AJ_INFO_IN_PLACE ? Py_True : Py_False, "out", i.flags & AJ_INFO_OUT ? Py_True : Py_False,
-                        "differentiable", i.flags & AJ_INFO_DIFFERENTIABLE ? Py_True : Py_False, "composite",
+    if (dispatch->find_op(i.name) != p->op)
+      continue;  // a newer version of its plugin does without it
+    Ref d(Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:O,s:O,s:O,s:O,s:O}", "name",
+                        to_python(i.name), "schema", to_python(i.schema), "doc", to_python(i.doc),
+                        "kind", to_python(i.kind), "tags", to_python(i.tags), "test",
+                        to_python(i.test), "provider", to_python(i.provider), "in_place",
+                        i.flags & AJ_INFO_IN_PLACE ? Py_True : Py_False, "out",
+                        i.flags & AJ_INFO_OUT ? Py_True : Py_False, "differentiable",
+                        i.flags & AJ_INFO_DIFFERENTIABLE ? Py_True : Py_False, "composite",
                         i.flags & AJ_INFO_COMPOSITE ? Py_True : Py_False, "allocates",
                         i.flags & AJ_OP_ALLOCATES ? Py_True : Py_False));
     if (!d || PyList_Append(list.get(), d.get()) < 0) return nullptr;
@@ -112,7 +118,9 @@ PyObject* op_info(PyObject*, PyObject* name) {
 
 const aj_services* services() {
   static auto* table = static_cast<const aj_services*>(aj_get_interface("aj.service", 1));
-  if (!table) PyErr_SetString(PyExc_NotImplementedError, "services: libadjoin.so has no interface 'aj.service'");
+  if (!table)
+    PyErr_SetString(PyExc_NotImplementedError,
+                    "services: libadjoin.so has no interface 'aj.service'");
   return table;
 }
 
@@ -142,7 +150,8 @@ PyObject* choose_service(PyObject*, PyObject* args) {
 PyObject* chosen_service(PyObject*, PyObject* slot) {
   std::string_view name;
   if (!services() || !text_of(slot, &name)) return nullptr;
-  return to_python(AJ_HAS_FN(services(), aj_services, chosen) ? services()->chosen(str(name)) : str(""));
+  return to_python(AJ_HAS_FN(services(), aj_services, chosen) ? services()->chosen(str(name))
+                                                              : str(""));
 }
 
 const aj_tuner* tuner_of(const char* device) {
@@ -179,9 +188,12 @@ PyObject* tuner_serving(PyObject*, PyObject* args) {
   int turn_a, turn_b;
   auto g = sized<aj_gemm>();
   long long m, n, k;
-  if (!PyArg_ParseTuple(args, "sOppLLL", &device, &dtype, &turn_a, &turn_b, &m, &n, &k)) return nullptr;
-  if (!as_dtype(dtype, &g.dtype)) return PyErr_Format(PyExc_TypeError, "serving(): dtype must be adjoin.dtype");
-  if (m < 1 || n < 1 || k < 1) return PyErr_Format(PyExc_ValueError, "serving(): sizes must be positive");
+  if (!PyArg_ParseTuple(args, "sOppLLL", &device, &dtype, &turn_a, &turn_b, &m, &n, &k))
+    return nullptr;
+  if (!as_dtype(dtype, &g.dtype))
+    return PyErr_Format(PyExc_TypeError, "serving(): dtype must be adjoin.dtype");
+  if (m < 1 || n < 1 || k < 1)
+    return PyErr_Format(PyExc_ValueError, "serving(): sizes must be positive");
   g.trans_a = turn_a, g.trans_b = turn_b, g.batch = 1, g.m = m, g.n = n, g.k = k, g.alpha = 1;
   g.lda = turn_a ? m : k, g.ldb = turn_b ? k : n, g.ldc = n;
   const aj_tuner* tuner = tuner_of(device);
@@ -203,7 +215,9 @@ PyObject* get_default_dtype(PyObject*, PyObject*) {
 PyObject* set_default_dtype(PyObject*, PyObject* o) {
   DLDataType d;
   if (!as_dtype(o, &d))
-    return PyErr_Format(PyExc_TypeError, "set_default_dtype(): argument 'd' must be adjoin.dtype, not %s", Py_TYPE(o)->tp_name);
+    return PyErr_Format(PyExc_TypeError,
+                        "set_default_dtype(): argument 'd' must be adjoin.dtype, not %s",
+                        Py_TYPE(o)->tp_name);
   if (failed(core->set_default_dtype(d))) return nullptr;
   Py_RETURN_NONE;
 }
@@ -232,7 +246,8 @@ bool device_of(PyObject* o, DLDevice* out) {
     *out = concrete(*out);
     return true;
   }
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "wanted a device, not %s", Py_TYPE(o)->tp_name);
+  if (!PyErr_Occurred())
+    PyErr_Format(PyExc_TypeError, "wanted a device, not %s", Py_TYPE(o)->tp_name);
   return false;
 }
 
@@ -246,8 +261,9 @@ PyObject* memory_stats(PyObject*, PyObject* o) {
   DLDevice d;
   auto s = sized<aj_memory_stats>();
   if (!device_of(o, &d) || failed(core->memory_stats(d, &s))) return nullptr;
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "in_use", s.in_use, "peak_in_use", s.peak_in_use, "cached", s.cached,
-                       "limit", s.limit, "allocations", s.allocations, "system_allocations", s.system_allocations);
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "in_use", s.in_use, "peak_in_use",
+                       s.peak_in_use, "cached", s.cached, "limit", s.limit, "allocations",
+                       s.allocations, "system_allocations", s.system_allocations);
 }
 
 PyObject* memory_release(PyObject*, PyObject* o) {
@@ -274,9 +290,10 @@ PyObject* fallbacks(PyObject*, PyObject*) {
   for (uint32_t i = 0; list && i < dispatch->fallback_count(); ++i) {
     auto e = sized<aj_fallback_entry>();
     if (failed(dispatch->fallback_at(i, &e))) return nullptr;
-    Ref d(Py_BuildValue("{s:N,s:N,s:N,s:K,s:K,s:K,s:K}", "op", to_python(e.op), "device", to_python(e.device), "reason",
-                        to_python(e.reason), "calls", e.calls, "bytes_in", e.bytes_in, "bytes_out", e.bytes_out,
-                        "nanoseconds", e.nanoseconds));
+    Ref d(Py_BuildValue("{s:N,s:N,s:N,s:K,s:K,s:K,s:K}", "op", to_python(e.op), "device",
+                        to_python(e.device), "reason", to_python(e.reason), "calls", e.calls,
+                        "bytes_in", e.bytes_in, "bytes_out", e.bytes_out, "nanoseconds",
+                        e.nanoseconds));
     if (!d || PyList_Append(list.get(), d.get()) < 0) return nullptr;
   }
   return list.release();
@@ -292,27 +309,37 @@ PyObject* set_fallback(PyObject*, PyObject* args) {
 PyObject* tensor_set(PyObject*, PyObject* args) {  // (tensor, source, offset, size, stride)
   PyObject *t, *source, *size, *stride;
   long long offset;
-  if (!PyArg_ParseTuple(args, "OOLO!O!", &t, &source, &offset, &PyTuple_Type, &size, &PyTuple_Type, &stride)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OOLO!O!", &t, &source, &offset, &PyTuple_Type, &size, &PyTuple_Type,
+                        &stride))
+    return nullptr;
   if (!is_tensor(t) || !is_tensor(source)) {
-    PyErr_Format(PyExc_TypeError, "set_: wanted a Tensor or an UntypedStorage to take the memory of, not %s", Py_TYPE(source)->tp_name);
+    PyErr_Format(PyExc_TypeError,
+                 "set_: wanted a Tensor or an UntypedStorage to take the memory of, not %s",
+                 Py_TYPE(source)->tp_name);
     return nullptr;
   }
   int64_t dims[64], steps[64];
   Py_ssize_t n = PyTuple_GET_SIZE(size);
   if (n > 64 || PyTuple_GET_SIZE(stride) != n) {
-    PyErr_Format(PyExc_RuntimeError, "set_: a size of %zd dimensions and a stride of %zd; both must have as many, 64 at most", n,
-                 PyTuple_GET_SIZE(stride));
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "set_: a size of %zd dimensions and a stride of %zd; both must have as many, 64 at most", n,
+        PyTuple_GET_SIZE(stride));
     return nullptr;
   }
   for (Py_ssize_t i = 0; i < n; ++i) {
     dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(size, i));
     steps[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(stride, i));
     if (!PyErr_Occurred() && steps[i] < 0) {
-      PyErr_Format(PyExc_RuntimeError, "set_: negative strides are not supported, and the stride is %R; use flip()", stride);
+      PyErr_Format(PyExc_RuntimeError,
+                   "set_: negative strides are not supported, and the stride is %R; use flip()",
+                   stride);
     }
   }
   if (PyErr_Occurred()) return nullptr;
-  if (failed(core->tensor_set(tensor_of(t), tensor_of(source), offset, static_cast<int32_t>(n), dims, steps))) return nullptr;
+  if (failed(core->tensor_set(tensor_of(t), tensor_of(source), offset, static_cast<int32_t>(n),
+                              dims, steps)))
+    return nullptr;
   return Py_NewRef(t);
 }
 
@@ -323,12 +350,15 @@ PyObject* tensor_resize(PyObject*, PyObject* args) {  // (tensor, size)
   Py_ssize_t n = PyTuple_GET_SIZE(size);
   if (n > 64) return PyErr_Format(PyExc_RuntimeError, "resize_: %zd dimensions; 64 at most", n);
   for (Py_ssize_t i = 0; i < n; ++i) dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(size, i));
-  if (PyErr_Occurred() || failed(core->tensor_resize(tensor_of(t), static_cast<int32_t>(n), dims))) return nullptr;
+  if (PyErr_Occurred() || failed(core->tensor_resize(tensor_of(t), static_cast<int32_t>(n), dims)))
+    return nullptr;
   return Py_NewRef(t);
 }
 
 PyObject* bump_version(PyObject*, PyObject* o) {
-  if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "increment_version: wanted a Tensor, not %s", Py_TYPE(o)->tp_name);
+  if (!is_tensor(o))
+    return PyErr_Format(PyExc_TypeError, "increment_version: wanted a Tensor, not %s",
+                        Py_TYPE(o)->tp_name);
   core->tensor_bump_version(tensor_of(o));
   Py_RETURN_NONE;
 }
@@ -336,12 +366,15 @@ PyObject* bump_version(PyObject*, PyObject* o) {
 PyMethodDef functions[] = {
     {"bump_version", bump_version, METH_O, nullptr},
     {"find_op", method(find_op), METH_FASTCALL, "The callable of a name of the registry, or None."},
-    {"return_type", return_type, METH_O, "The type of what an op with several results returns, or None."},
+    {"return_type", return_type, METH_O,
+     "The type of what an op with several results returns, or None."},
     {"op_names", method(op_names), METH_FASTCALL, "All names of the registry."},
     {"op_info", op_info, METH_O, "What the registry says of a name."},
-    {"explain_op", method(explain_op), METH_FASTCALL, "Who would serve an op on a device, and why."},
+    {"explain_op", method(explain_op), METH_FASTCALL,
+     "Who would serve an op on a device, and why."},
     {"load_plugin", load_plugin, METH_O, "Loads a plugin from a file."},
-    {"add_plugin_folder", add_plugin_folder, METH_O, "A folder whose plugins are found after those of ADJOIN_PLUGIN_PATH."},
+    {"add_plugin_folder", add_plugin_folder, METH_O,
+     "A folder whose plugins are found after those of ADJOIN_PLUGIN_PATH."},
     {"plugin_list", plugin_list, METH_NOARGS, "Every plugin that is known, and what became of it."},
     {"why_plugin", why_plugin, METH_O, "What was looked for, found, and decided."},
     {"services", service_list, METH_O, "(name, file, priority) of each provider of a service."},
@@ -349,13 +382,16 @@ PyMethodDef functions[] = {
     {"chosen_service", chosen_service, METH_O, "What choose_service was told last for a slot."},
     {"tuner_show", tuner_show, METH_VARARGS, "tuner_show(device, all)"},
     {"tuner_load", tuner_load, METH_VARARGS, "tuner_load(device, path)"},
-    {"tuner_serving", tuner_serving, METH_VARARGS, "tuner_serving(device, dtype, turn_a, turn_b, m, n, k)"},
+    {"tuner_serving", tuner_serving, METH_VARARGS,
+     "tuner_serving(device, dtype, turn_a, turn_b, m, n, k)"},
     {"get_num_threads", get_threads, METH_NOARGS, "How many threads an op may use."},
     {"set_num_threads", set_threads, METH_O, "How many threads an op may use."},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of Python's floats."},
     {"set_default_dtype", set_default_dtype, METH_O, "The dtype of Python's floats."},
-    {"promote_types", method(promote_types), METH_FASTCALL, "The dtype that holds the values of both."},
-    {"can_cast", method(can_cast), METH_FASTCALL, "Whether a cast is allowed by the rules of promotion."},
+    {"promote_types", method(promote_types), METH_FASTCALL,
+     "The dtype that holds the values of both."},
+    {"can_cast", method(can_cast), METH_FASTCALL,
+     "Whether a cast is allowed by the rules of promotion."},
     {"synchronize", synchronize, METH_O, "Waits for a device."},
     {"memory_stats", memory_stats, METH_O, nullptr},
     {"memory_release", memory_release, METH_O, nullptr},
@@ -375,8 +411,6 @@ int init_ops(PyObject*) {
   return init_binding() < 0 ? -1 : sync_ops();
 }
 
-int init_runtime(PyObject* module) {
-  return PyModule_AddFunctions(module, functions);
-}
+int init_runtime(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 
 }  // namespace adjoin::py

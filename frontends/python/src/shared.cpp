@@ -16,15 +16,13 @@ namespace adjoin::py {
 namespace {
 
 struct SegmentObject {
-  PyObject_HEAD
-  Segment segment;
+  PyObject_HEAD Segment segment;
   PyObject* weakrefs;
 };
 
 // This process's claim on a block; there is one object for a block at a time.
 struct BlockObject {
-  PyObject_HEAD
-  PyObject* owner;  // the segment's object
+  PyObject_HEAD PyObject* owner;  // the segment's object
   uint64_t offset, bytes;
   uint32_t generation;
   PyObject* dict;

@@ -1,4 +1,5 @@
-// frontends/python/src/size.cpp: a shape is a tuple of ints that knows its product and keeps its type.
+// frontends/python/src/size.cpp: a shape is a tuple of ints that knows its product and keeps its
+// type.
 #include "size.hpp"
 
 #include <utility>
@@ -20,7 +21,8 @@ PyObject* new_size(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (PyLong_Check(item)) continue;
     Ref number(PyNumber_Index(item));
     if (!number) {
-      PyErr_Format(PyExc_TypeError, "Size(): item %zd must be int, not %s", i, Py_TYPE(item)->tp_name);
+      PyErr_Format(PyExc_TypeError, "Size(): item %zd must be int, not %s", i,
+                   Py_TYPE(item)->tp_name);
       return nullptr;
     }
     PyTuple_SET_ITEM(self.get(), i, number.release());
@@ -36,7 +38,8 @@ PyObject* repr(PyObject* self) {
 
 PyObject* numel(PyObject* self, PyObject*) {
   int64_t n = 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i)
+    n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
   return PyErr_Occurred() ? nullptr : PyLong_FromLongLong(n);
 }
 
@@ -50,20 +53,26 @@ PyObject* add(PyObject* a, PyObject* b) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
 
-PyObject* concat(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
-PyObject* repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
+PyObject* concat(PyObject* a, PyObject* b) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+}
+PyObject* repeat(PyObject* a, Py_ssize_t n) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
+}
 
 PyObject* subscript(PyObject* self, PyObject* key) {
   return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
 }
 
-// Asking for a shape is frequent and short-lived: one object of each usual length is kept for the next.
+// Asking for a shape is frequent and short-lived: one object of each usual length is kept for the
+// next.
 constexpr Py_ssize_t kKeptSizes = 5;
 PyObject* kept[kKeptSizes + 1] = {};
 
 void dealloc(PyObject* self) {
   Py_ssize_t n = Py_SIZE(self);
-  if (Py_TYPE(self) != &size_type || n > kKeptSizes || kept[n]) return PyTuple_Type.tp_dealloc(self);
+  if (Py_TYPE(self) != &size_type || n > kKeptSizes || kept[n])
+    return PyTuple_Type.tp_dealloc(self);
   if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
   for (Py_ssize_t i = 0; i < n; ++i) {
     Py_DECREF(PyTuple_GET_ITEM(self, i));

@@ -1,5 +1,5 @@
-// frontends/python/src/streams.cpp: a device's own table for Python: streams, events, captured graphs,
-// what the device is. Handles are numbers; adjoin/_accelerator.py makes objects of them.
+// frontends/python/src/streams.cpp: a device's own table for Python: streams, events, captured
+// graphs, what the device is. Handles are numbers; adjoin/_accelerator.py makes objects of them.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -32,7 +32,8 @@ bool find(PyObject* o, Target* out) {
     out->device = concrete(out->device);
     return !failed(plugins->device_table(out->device, &out->table));
   }
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "wanted a device, not %s", Py_TYPE(o)->tp_name);
+  if (!PyErr_Occurred())
+    PyErr_Format(PyExc_TypeError, "wanted a device, not %s", Py_TYPE(o)->tp_name);
   return false;
 }
 
@@ -73,8 +74,9 @@ PyObject* props(PyObject*, PyObject* o) {
   if (!find(o, &t)) return nullptr;
   auto p = sized<aj_device_props>();
   if (t.table->props && failed(t.table->props(t.self(), t.id(), &p))) return nullptr;
-  return Py_BuildValue("{s:s,s:s,s:s,s:K,s:I,s:I}", "name", p.name, "arch", p.arch, "bus_id", p.bus_id, "total_memory",
-                       static_cast<Handle>(p.total_memory), "multiprocessors", p.multiprocessors, "flags", t.table->flags);
+  return Py_BuildValue("{s:s,s:s,s:s,s:K,s:I,s:I}", "name", p.name, "arch", p.arch, "bus_id",
+                       p.bus_id, "total_memory", static_cast<Handle>(p.total_memory),
+                       "multiprocessors", p.multiprocessors, "flags", t.table->flags);
 }
 
 PyObject* memory_info(PyObject*, PyObject* o) {
@@ -100,7 +102,8 @@ PyObject* stream_new(PyObject*, PyObject* args) {
   Target t;
   void* made = nullptr;
   if (!PyArg_ParseTuple(args, "O|i", &o, &priority) || !find(o, &t)) return nullptr;
-  if (t.table->stream_new && failed(t.table->stream_new(t.self(), t.id(), priority, &made))) return nullptr;
+  if (t.table->stream_new && failed(t.table->stream_new(t.self(), t.id(), priority, &made)))
+    return nullptr;
   return number(made);  // 0: the device has one order of work, and it is the host's
 }
 
@@ -111,7 +114,8 @@ PyObject* stream_sync(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
   if (!t.table->stream_sync) Py_RETURN_NONE;
   return none_if(waited_for(
-      t.table->stream_query, [&](int32_t* done) { return t.table->stream_query(t.self(), t.id(), pointer(stream), done); },
+      t.table->stream_query,
+      [&](int32_t* done) { return t.table->stream_query(t.self(), t.id(), pointer(stream), done); },
       [&] { return t.table->stream_sync(t.self(), t.id(), pointer(stream)); }));
 }
 
@@ -121,7 +125,9 @@ PyObject* stream_query(PyObject*, PyObject* args) {
   Target t;
   int32_t done = 1;
   if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
-  if (t.table->stream_query && failed(t.table->stream_query(t.self(), t.id(), pointer(stream), &done))) return nullptr;
+  if (t.table->stream_query &&
+      failed(t.table->stream_query(t.self(), t.id(), pointer(stream), &done)))
+    return nullptr;
   return PyBool_FromLong(done);
 }
 
@@ -181,7 +187,8 @@ PyObject* event_query(PyObject*, PyObject* args) {
   Target t;
   int32_t done = 1;
   if (!PyArg_ParseTuple(args, "OK", &o, &event) || !find(o, &t)) return nullptr;
-  if (t.table->event_query && event && failed(t.table->event_query(t.self(), t.id(), pointer(event), &done)))
+  if (t.table->event_query && event &&
+      failed(t.table->event_query(t.self(), t.id(), pointer(event), &done)))
     return nullptr;
   return PyBool_FromLong(done);
 }
@@ -193,7 +200,8 @@ PyObject* event_sync(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OK", &o, &event) || !find(o, &t)) return nullptr;
   if (!t.table->event_sync || !event) Py_RETURN_NONE;
   return none_if(waited_for(
-      t.table->event_query, [&](int32_t* done) { return t.table->event_query(t.self(), t.id(), pointer(event), done); },
+      t.table->event_query,
+      [&](int32_t* done) { return t.table->event_query(t.self(), t.id(), pointer(event), done); },
       [&] { return t.table->event_sync(t.self(), t.id(), pointer(event)); }));
 }
 
@@ -204,17 +212,20 @@ PyObject* event_elapsed(PyObject*, PyObject* args) {
   double ms = 0;
   if (!PyArg_ParseTuple(args, "OKK", &o, &start, &stop) || !find(o, &t)) return nullptr;
   if (!t.table->event_elapsed) return lacks(t, "times of events");
-  if (failed(t.table->event_elapsed(t.self(), t.id(), pointer(start), pointer(stop), &ms))) return nullptr;
+  if (failed(t.table->event_elapsed(t.self(), t.id(), pointer(start), pointer(stop), &ms)))
+    return nullptr;
   return PyFloat_FromDouble(ms);
 }
 
-// capture_begin(device, stream, graph that shares its memory, or None); capture_end gives the graph.
+// capture_begin(device, stream, graph that shares its memory, or None); capture_end gives the
+// graph.
 PyObject* capture_begin(PyObject*, PyObject* args) {
   PyObject *o, *with;
   Handle stream;
   Target t;
   if (!PyArg_ParseTuple(args, "OKO", &o, &stream, &with) || !find(o, &t)) return nullptr;
-  return none_if(waited([&] { return core->capture_begin(t.device, pointer(stream), object_in(with)); }));
+  return none_if(
+      waited([&] { return core->capture_begin(t.device, pointer(stream), object_in(with)); }));
 }
 
 PyObject* capture_end(PyObject*, PyObject* args) {
@@ -223,7 +234,9 @@ PyObject* capture_end(PyObject*, PyObject* args) {
   Target t;
   aj_object* graph = nullptr;
   if (!PyArg_ParseTuple(args, "OK", &o, &stream) || !find(o, &t)) return nullptr;
-  return waited([&] { return core->capture_end(t.device, pointer(stream), &graph); }) ? take_object(graph) : nullptr;
+  return waited([&] { return core->capture_end(t.device, pointer(stream), &graph); })
+             ? take_object(graph)
+             : nullptr;
 }
 
 PyObject* graph_launch(PyObject*, PyObject* args) {
@@ -233,26 +246,31 @@ PyObject* graph_launch(PyObject*, PyObject* args) {
   return none_if(waited([&] { return core->graph_launch(object_in(graph), pointer(stream)); }));
 }
 
-// pin(tensor, device): a copy in memory of the host that such devices copy from and to by themselves.
+// pin(tensor, device): a copy in memory of the host that such devices copy from and to by
+// themselves.
 PyObject* pin(PyObject*, PyObject* args) {
   PyObject *tensor, *o;
   Target t;
   if (!PyArg_ParseTuple(args, "OO", &tensor, &o) || !find(o, &t)) return nullptr;
-  if (!is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "wanted a tensor, not %s", Py_TYPE(tensor)->tp_name);
+  if (!is_tensor(tensor))
+    return PyErr_Format(PyExc_TypeError, "wanted a tensor, not %s", Py_TYPE(tensor)->tp_name);
   HeldTensor made;
   if (failed(core->tensor_pin(tensor_of(tensor), t.device.device_type, made.out()))) return nullptr;
   return wrap(made.release());
 }
 
 PyObject* is_pinned(PyObject*, PyObject* tensor) {
-  if (!is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "wanted a tensor, not %s", Py_TYPE(tensor)->tp_name);
+  if (!is_tensor(tensor))
+    return PyErr_Format(PyExc_TypeError, "wanted a tensor, not %s", Py_TYPE(tensor)->tp_name);
   return PyBool_FromLong(core->tensor_pinned(tensor_of(tensor)));
 }
 
-// current_index(device): which one a name without an index means; set_current_index(device) sets it.
+// current_index(device): which one a name without an index means; set_current_index(device) sets
+// it.
 PyObject* get_index(PyObject*, PyObject* o) {
   DLDevice d;
-  if (!as_device(o, &d)) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "wanted a device");
+  if (!as_device(o, &d))
+    return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "wanted a device");
   return PyLong_FromLong(current_index[d.device_type]);
 }
 

@@ -1,4 +1,5 @@
-// frontends/python/src/tensor.cpp: the life of a tensor's Python object: recycling, identity, the turn of ownership.
+// frontends/python/src/tensor.cpp: the life of a tensor's Python object: recycling, identity, the
+// turn of ownership.
 #include "tensor.hpp"
 
 #include <structmember.h>
@@ -15,8 +16,9 @@ constexpr int kRecycled = 64;
 TensorObject* recycled[kRecycled];
 int recycled_count = 0;
 
-// Python 3.11 finds methods fast only in objects that have a dictionary, later ones also in objects without: what has no
-// attributes of its own shows this empty dictionary, which is taken away before anything could be written into it.
+// Python 3.11 finds methods fast only in objects that have a dictionary, later ones also in objects
+// without: what has no attributes of its own shows this empty dictionary, which is taken away
+// before anything could be written into it.
 PyObject* no_attributes = nullptr;
 
 bool own_dict(const TensorObject* o) { return o->dict && o->dict != no_attributes; }
@@ -41,7 +43,8 @@ TensorObject* new_object() {
   return o;
 }
 
-// A tensor that has an object gives that one: its own kept one comes back to life, or another reference to a live one.
+// A tensor that has an object gives that one: its own kept one comes back to life, or another
+// reference to a live one.
 PyObject* wrap_again(aj_tensor* steal, TensorObject* o) {
   auto* object = reinterpret_cast<PyObject*>(o);
   if (o->kept) {
@@ -54,9 +57,11 @@ PyObject* wrap_again(aj_tensor* steal, TensorObject* o) {
   return object;
 }
 
-// An object that carries something of the user's outlives its last reference while the tensor lives: the tensor keeps it.
+// An object that carries something of the user's outlives its last reference while the tensor
+// lives: the tensor keeps it.
 bool keep_alive(TensorObject* o) {
-  bool carries = Py_TYPE(o) != &tensor_type || o->weakrefs || (own_dict(o) && PyDict_GET_SIZE(o->dict));
+  bool carries =
+      Py_TYPE(o) != &tensor_type || o->weakrefs || (own_dict(o) && PyDict_GET_SIZE(o->dict));
   if (likely(!carries) || core->tensor_unique(o->tensor)) return false;
   auto* object = reinterpret_cast<PyObject*>(o);
   Py_SET_REFCNT(object, 1);
@@ -102,7 +107,8 @@ int clear(PyObject* self) {
   return 0;
 }
 
-// While something may give the object a dictionary. With one it enters the collector: only then can it be part of a cycle.
+// While something may give the object a dictionary. With one it enters the collector: only then can
+// it be part of a cycle.
 class MayGetDict {
  public:
   explicit MayGetDict(PyObject* self) : o_(reinterpret_cast<TensorObject*>(self)) {
@@ -160,12 +166,15 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 int ignore_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
-PyObject* represent(PyObject* self) { return call_helper("adjoin._tensor_str", "tensor_repr", &self, 1); }
+PyObject* represent(PyObject* self) {
+  return call_helper("adjoin._tensor_str", "tensor_repr", &self, 1);
+}
 
 Py_hash_t hash(PyObject* self) { return _Py_HashPointer(self); }
 
 PyMemberDef members[] = {
-    {"dtype", T_OBJECT_EX, offsetof(TensorObject, dtype), READONLY, "The type of the elements."}, {}};
+    {"dtype", T_OBJECT_EX, offsetof(TensorObject, dtype), READONLY, "The type of the elements."},
+    {}};
 PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr}, {}};
 
 int add_properties(PyTypeObject* type, PyGetSetDef* list) {
@@ -204,7 +213,9 @@ PyTypeObject tensor_type = {
     .tp_setattro = set_attribute,
     .tp_as_buffer = &buffer_methods,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "An array of one dtype on one device, which remembers how it was computed when a gradient may be asked for.",
+    .tp_doc =
+        "An array of one dtype on one device, which remembers how it was computed when a gradient "
+        "may be asked for.",
     .tp_traverse = traverse,
     .tp_clear = clear,
     .tp_richcompare = compare,
@@ -218,7 +229,8 @@ PyTypeObject tensor_type = {
 };
 
 PyObject* wrap(aj_tensor* steal) {
-  if (auto* old = static_cast<TensorObject*>(core->frontend_word(steal, frontend_id))) return wrap_again(steal, old);
+  if (auto* old = static_cast<TensorObject*>(core->frontend_word(steal, frontend_id)))
+    return wrap_again(steal, old);
   TensorObject* o = new_object();
   if (unlikely(!o)) {
     core->release(steal);
@@ -255,14 +267,16 @@ void drop_word(void* word) {
 
 namespace {
 
-// Special names go into the dictionary without the type's slots being made anew: those are C and stay.
+// Special names go into the dictionary without the type's slots being made anew: those are C and
+// stay.
 PyObject* set_tensor_attribute(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n != 2 || PyDict_SetItem(tensor_type.tp_dict, args[0], args[1]) < 0) return nullptr;
   PyType_Modified(&tensor_type);
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"set_tensor_attribute", method(set_tensor_attribute), METH_FASTCALL, nullptr}, {}};
+PyMethodDef functions[] = {
+    {"set_tensor_attribute", method(set_tensor_attribute), METH_FASTCALL, nullptr}, {}};
 
 }  // namespace
 
@@ -275,7 +289,8 @@ int init_tensor(PyObject* module) {
   tensor_type.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
   for (PyGetSetDef* list : {shape_properties, grad_properties})
     if (add_properties(&tensor_type, list) < 0) return -1;
-  for (PyMethodDef* list : {shape_methods, grad_methods, in_place_view_methods, value_methods, exchange_methods, conversion_methods})
+  for (PyMethodDef* list : {shape_methods, grad_methods, in_place_view_methods, value_methods,
+                            exchange_methods, conversion_methods})
     if (add_methods(&tensor_type, list) < 0) return -1;
   PyType_Modified(&tensor_type);
   return PyModule_AddFunctions(module, functions);

@@ -1,4 +1,5 @@
-// frontends/python/src/value.cpp: item, tolist and the conversions that Python asks of a tensor of one element.
+// frontends/python/src/value.cpp: item, tolist and the conversions that Python asks of a tensor of
+// one element.
 #include "value.hpp"
 
 #include <bit>
@@ -58,27 +59,37 @@ PyObject* float_at(const void* p, unsigned bits) {
 
 PyObject* int_at(const void* p, unsigned bits) {
   switch (bits) {
-    case 64: return PyLong_FromLongLong(load<int64_t>(p));
-    case 32: return PyLong_FromLong(load<int32_t>(p));
-    case 16: return PyLong_FromLong(load<int16_t>(p));
-    default: return PyLong_FromLong(load<int8_t>(p));
+    case 64:
+      return PyLong_FromLongLong(load<int64_t>(p));
+    case 32:
+      return PyLong_FromLong(load<int32_t>(p));
+    case 16:
+      return PyLong_FromLong(load<int16_t>(p));
+    default:
+      return PyLong_FromLong(load<int8_t>(p));
   }
 }
 
 PyObject* uint_at(const void* p, unsigned bits) {
   switch (bits) {
-    case 64: return PyLong_FromUnsignedLongLong(load<uint64_t>(p));
-    case 32: return PyLong_FromUnsignedLong(load<uint32_t>(p));
-    case 16: return PyLong_FromLong(load<uint16_t>(p));
-    default: return PyLong_FromLong(load<uint8_t>(p));
+    case 64:
+      return PyLong_FromUnsignedLongLong(load<uint64_t>(p));
+    case 32:
+      return PyLong_FromUnsignedLong(load<uint32_t>(p));
+    case 16:
+      return PyLong_FromLong(load<uint16_t>(p));
+    default:
+      return PyLong_FromLong(load<uint8_t>(p));
   }
 }
 
 // The only element of t, which may be on another device.
 bool read_one(aj_tensor* t, void* out) {
   if (unlikely(core->tensor_numel(t) != 1)) {
-    PyErr_Format(PyExc_RuntimeError, "item: a tensor with %lld elements is no single number; index it, or use .tolist()",
-                 static_cast<long long>(core->tensor_numel(t)));
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "item: a tensor with %lld elements is no single number; index it, or use .tolist()",
+        static_cast<long long>(core->tensor_numel(t)));
     return false;
   }
   auto bytes = static_cast<size_t>(item_bytes(t->dl.dtype));
@@ -98,11 +109,16 @@ struct Element {
 
 PyObject* number_at(const void* p, DLDataType d) {
   switch (d.code) {
-    case kDLFloat: return float_at(p, d.bits);
-    case kDLInt: return int_at(p, d.bits);
-    case kDLBool: return PyBool_FromLong(load<uint8_t>(p));
-    case kDLUInt: return uint_at(p, d.bits);
-    case kDLBfloat: return PyFloat_FromDouble(bfloat_to_float(load<uint16_t>(p)));
+    case kDLFloat:
+      return float_at(p, d.bits);
+    case kDLInt:
+      return int_at(p, d.bits);
+    case kDLBool:
+      return PyBool_FromLong(load<uint8_t>(p));
+    case kDLUInt:
+      return uint_at(p, d.bits);
+    case kDLBfloat:
+      return PyFloat_FromDouble(bfloat_to_float(load<uint16_t>(p)));
     case kDLComplex: {
       bool wide = d.bits == 128;
       auto at = static_cast<const char*>(p);
@@ -110,10 +126,12 @@ PyObject* number_at(const void* p, DLDataType d) {
       double im = wide ? load<double>(at + 8) : load<float>(at + 4);
       return PyComplex_FromDoubles(re, im);
     }
-    default: break;
+    default:
+      break;
   }
   DtypeObject* o = dtype_object(d);
-  return o ? PyErr_Format(PyExc_TypeError, "item: elements of %U are no Python numbers", o->name) : nullptr;
+  return o ? PyErr_Format(PyExc_TypeError, "item: elements of %U are no Python numbers", o->name)
+           : nullptr;
 }
 
 PyObject* item_of(aj_tensor* t) {
@@ -142,7 +160,8 @@ aj_tensor* host_copy(aj_tensor* t) {
   Ref dense(PyObject_CallMethod(source.get(), "contiguous", nullptr));
   if (!dense) return nullptr;
   auto bytes = static_cast<uint64_t>(core->tensor_numel(t) * item_bytes(t->dl.dtype));
-  if (failed(core->tensor_copy_bytes(tensor_of(dense.get()), data_of(copy.get()), bytes, 1))) return nullptr;
+  if (failed(core->tensor_copy_bytes(tensor_of(dense.get()), data_of(copy.get()), bytes, 1)))
+    return nullptr;
   return copy.release();
 }
 
@@ -165,11 +184,13 @@ PyObject* list_along(const char* at, int64_t n, int64_t step, Make make) {
 
 // The innermost lists: the dtype is looked at once a list, not once an element.
 PyObject* numbers(const char* at, int64_t n, int64_t step, DLDataType d) {
-  if (same(d, kFloat32)) return list_along(at, n, step, [](auto p) { return PyFloat_FromDouble(load<float>(p)); });
+  if (same(d, kFloat32))
+    return list_along(at, n, step, [](auto p) { return PyFloat_FromDouble(load<float>(p)); });
   if (d.code == kDLInt && d.bits == 64)
     return list_along(at, n, step, [](auto p) { return PyLong_FromLongLong(load<int64_t>(p)); });
   if (d.code == kDLBool)
-    return list_along(at, n, step, [](auto p) { return Py_NewRef(load<uint8_t>(p) ? Py_True : Py_False); });
+    return list_along(at, n, step,
+                      [](auto p) { return Py_NewRef(load<uint8_t>(p) ? Py_True : Py_False); });
   if (d.code == kDLFloat && d.bits == 64)
     return list_along(at, n, step, [](auto p) { return PyFloat_FromDouble(load<double>(p)); });
   if (d.code == kDLInt) return list_along(at, n, step, [d](auto p) { return int_at(p, d.bits); });
@@ -184,14 +205,16 @@ PyObject* nested(const char* data, const DLTensor& dl, int dim) {
   return list_along(data, n, step, [&](const char* at) { return nested(at, dl, dim + 1); });
 }
 
-// The newest list of few floats, which may be one of lists. Making and freeing them is most of what tolist takes, so what nobody
-// else holds of it any more is written again, as zip() does with its tuple.
+// The newest list of few floats, which may be one of lists. Making and freeing them is most of what
+// tolist takes, so what nobody else holds of it any more is written again, as zip() does with its
+// tuple.
 PyObject* newest_floats = nullptr;
 constexpr int64_t kFewFloats = 256;
 
 // `old` as a list of n items, some of them NULL, if that is seen by nobody; else a new one.
 Ref list_again(Ref old, int64_t n) {
-  bool ours = old && Py_REFCNT(old.get()) == 1 && PyList_CheckExact(old.get()) && PyList_GET_SIZE(old.get()) == n;
+  bool ours = old && Py_REFCNT(old.get()) == 1 && PyList_CheckExact(old.get()) &&
+              PyList_GET_SIZE(old.get()) == n;
   return ours ? std::move(old) : Ref(PyList_New(n));
 }
 
@@ -237,8 +260,10 @@ PyObject* item(PyObject* self, PyObject*) { return item_of(tensor_of(self)); }
 PyObject* only_number(PyObject* self) {
   aj_tensor* t = tensor_of(self);
   if (likely(core->tensor_numel(t) == 1)) return item_of(t);
-  return PyErr_Format(PyExc_ValueError, "item: a tensor with %lld elements is no single number; index it, or use .tolist()",
-                      static_cast<long long>(core->tensor_numel(t)));
+  return PyErr_Format(
+      PyExc_ValueError,
+      "item: a tensor with %lld elements is no single number; index it, or use .tolist()",
+      static_cast<long long>(core->tensor_numel(t)));
 }
 
 PyObject* to_complex(PyObject* self, PyObject*) {
@@ -254,10 +279,12 @@ int tensor_bool(PyObject* self) {
   aj_tensor* t = tensor_of(self);
   int64_t n = core->tensor_numel(t);
   if (unlikely(n != 1)) {
-    PyErr_SetString(PyExc_RuntimeError, n == 0 ? "bool: the truth of a tensor without elements is not defined; use .numel() > 0, "
-                                                 ".any() or .all()"
-                                               : "bool: a tensor with more than one element is neither true nor false; "
-                                                 "use .any() or .all()");
+    PyErr_SetString(
+        PyExc_RuntimeError,
+        n == 0 ? "bool: the truth of a tensor without elements is not defined; use .numel() > 0, "
+                 ".any() or .all()"
+               : "bool: a tensor with more than one element is neither true nor false; "
+                 "use .any() or .all()");
     return -1;
   }
   Element e;
@@ -281,13 +308,19 @@ PyObject* tensor_int(PyObject* self) {
 
 PyObject* tensor_index(PyObject* self) {
   aj_tensor* t = tensor_of(self);
-  bool integral = t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt || t->dl.dtype.code == kDLBool;
+  bool integral =
+      t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt || t->dl.dtype.code == kDLBool;
   if (!integral || core->tensor_numel(t) != 1) {
-    Ref shape(PyObject_GetAttrString(self, "shape")), dims(shape ? PySequence_List(shape.get()) : nullptr);
+    Ref shape(PyObject_GetAttrString(self, "shape")),
+        dims(shape ? PySequence_List(shape.get()) : nullptr);
     DtypeObject* dtype = dims ? dtype_object(t->dl.dtype) : nullptr;
     if (!dtype) return nullptr;
-    return PyErr_Format(PyExc_TypeError, "index: a tensor of shape %R and dtype %U stands where a whole number is wanted: only integer "
-                        "tensors of a single element can be converted to an index; use int(), or .item()", dims.get(), dtype->name);
+    return PyErr_Format(
+        PyExc_TypeError,
+        "index: a tensor of shape %R and dtype %U stands where a whole number is wanted: only "
+        "integer "
+        "tensors of a single element can be converted to an index; use int(), or .item()",
+        dims.get(), dtype->name);
   }
   return tensor_int(self);
 }

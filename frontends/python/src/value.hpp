@@ -10,7 +10,8 @@ PyObject* item_of(aj_tensor* t);
 // One element of a built-in dtype at an address.
 PyObject* number_at(const void* data, DLDataType dtype);
 
-// A strided tensor with its data on the host: t itself (retained), or a copy. NULL with an error set.
+// A strided tensor with its data on the host: t itself (retained), or a copy. NULL with an error
+// set.
 aj_tensor* host_copy(aj_tensor* t);
 
 float half_to_float(uint16_t bits);

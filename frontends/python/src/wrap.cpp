@@ -1,4 +1,5 @@
-// frontends/python/src/wrap.cpp: tensors without strides: their values for who reads them, what they print, save and copy.
+// frontends/python/src/wrap.cpp: tensors without strides: their values for who reads them, what
+// they print, save and copy.
 #include <adjoin/abi/wrap.h>
 
 #include "methods.hpp"
@@ -11,7 +12,8 @@ namespace {
 
 const aj_wrappers* table() {
   static auto* found = static_cast<const aj_wrappers*>(aj_get_interface("x.wrap", 1));
-  if (!found) PyErr_SetString(PyExc_NotImplementedError, "wrap: libadjoin.so has no interface 'x.wrap'");
+  if (!found)
+    PyErr_SetString(PyExc_NotImplementedError, "wrap: libadjoin.so has no interface 'x.wrap'");
   return found;
 }
 
@@ -73,7 +75,9 @@ aj_tensor* strided(aj_tensor* t, const char* who) {
     core->retain(t);
     return t;
   }
-  return PyErr_Occurred() || !table() || failed(table()->tensor_strided(t, str(who), &made)) ? nullptr : made;
+  return PyErr_Occurred() || !table() || failed(table()->tensor_strided(t, str(who), &made))
+             ? nullptr
+             : made;
 }
 
 int32_t layout_of(const aj_tensor* t) {

@@ -82,7 +82,9 @@ class Stub:
     def op(self, name, thing, indent="", method=False):
         schemas = list(thing.schemas)
         out = "out" in (getattr(thing, "__text_signature__", "") or "")
-        heads = signatures(schemas, self.results, method, out, spread_of(name)) or ["(self, *args: Any, **kwargs: Any) -> Any"]
+        heads = signatures(schemas, self.results, method, out, spread_of(name)) or [
+            "(self, *args: Any, **kwargs: Any) -> Any"
+        ]
         self.heads(name, heads, indent)
 
     def heads(self, name, heads, indent="", decorator=""):
@@ -135,7 +137,13 @@ class Stub:
             if name not in ("__dict__", "__weakref__", "__class__"):
                 self.property(name, "Any", True)
         elif isinstance(thing, (staticmethod, classmethod)) or callable(thing) and not isinstance(thing, type):
-            if name not in ("__new__", "__getattribute__", "__init_subclass__", "__subclasshook__", "__class_getitem__"):
+            if name not in (
+                "__new__",
+                "__getattribute__",
+                "__init_subclass__",
+                "__subclasshook__",
+                "__class_getitem__",
+            ):
                 self.function(name, thing, "    ", cls)
         elif not name.startswith("__"):
             self.body.append(f"    {name}: Any")
@@ -154,7 +162,9 @@ class Stub:
             lines.append(f"from adjoin._C import {', '.join([*names, *sorted(OURS)])}\n")
         for title, fields in sorted(self.named.items()):
             lines.append(f"\nclass {title}(NamedTuple):\n{fields}")
-        return "".join(lines) + "\n" + "\n".join(self.body) + "\n" + ("\n" + ALIASES if self.name == "adjoin._C" else "")
+        return (
+            "".join(lines) + "\n" + "\n".join(self.body) + "\n" + ("\n" + ALIASES if self.name == "adjoin._C" else "")
+        )
 
 
 def modules_in(line):
@@ -193,7 +203,11 @@ def returned(name, owner, module):
     if name in known.RETURNS_SELF and any(c.__name__ == "Module" for c in owner.__mro__):
         return "Self"
     if name == "forward" and module.startswith("adjoin.nn.modules"):
-        return "Any" if owner.__name__ in ("Module", "LSTM", "GRU", "RNN", "RNNBase", "MultiheadAttention", "LSTMCell") else "Tensor"
+        return (
+            "Any"
+            if owner.__name__ in ("Module", "LSTM", "GRU", "RNN", "RNNBase", "MultiheadAttention", "LSTMCell")
+            else "Tensor"
+        )
     return known.RETURNS.get(name, "Any")
 
 
@@ -292,7 +306,11 @@ def main():
         # autograd.gradcheck is a function, and a module of that name whose import took its place.
         for module in [m for m in modules if "__getattr__" in vars(m)]:
             for name, thing in list(vars(module).items()):
-                if isinstance(thing, types.ModuleType) and thing.__name__ == f"{module.__name__}.{name}" and hasattr(thing, name):
+                if (
+                    isinstance(thing, types.ModuleType)
+                    and thing.__name__ == f"{module.__name__}.{name}"
+                    and hasattr(thing, name)
+                ):
                     delattr(module, name)
         shutil.rmtree(out, ignore_errors=True)
         for module in modules:

@@ -131,7 +131,8 @@ void average_planes(const Averaged& a, T* images, T* smalls, bool backward) {
   for (int64_t ow = 0; ow < width; ++ow)
     windows.push_back(a.window(1, ow)), counts.push_back(a.count(1, ow));
   const LineWindows across(std::move(windows));
-  // One window over all of a plane: found out once, for its divisions cost as much as a short plane.
+  // One window over all of a plane: found out once, for its divisions cost as much as a short
+  // plane.
   bool whole = false;
   T all = 1;
   if (g.out_pixels() == 1) {

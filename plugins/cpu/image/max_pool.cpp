@@ -271,9 +271,9 @@ void max_pool_backward(Args args) {
         T* to = dx.data() + n * in_pixels * channels;
         if constexpr (kVectors<T>) {
           const int64_t first = n * out_pixels * channels;
-          if (likely(tiles) && AJ_SIMD(spread_pixels<T>)(tiles, dy.data() + first,
-                                                         where.data() + first, size_t(channels),
-                                                         to))
+          if (likely(tiles) &&
+              AJ_SIMD(spread_pixels<T>)(tiles, dy.data() + first, where.data() + first,
+                                        size_t(channels), to))
             return;
         }
         std::fill_n(to, in_pixels * channels, T(0));

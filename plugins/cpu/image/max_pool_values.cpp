@@ -50,16 +50,16 @@ inline bool shared_taps_pay(const WindowRule& r, int64_t count, int64_t lanes) {
          8 * shared < count * (r.kernel + (r.stride > 4 ? 3 * lanes : 0));
 }
 
-// Windows of a line that are made at once: `count`, whose taps begin at `first` and of which vectors
-// read `reach` elements.
+// Windows of a line that are made at once: `count`, whose taps begin at `first` and of which
+// vectors read `reach` elements.
 struct Part {
   int64_t count, first, reach;
   bool copied;  // between enough of the least number on both sides
   bool shares;  // maxima of neighbours among its windows
 };
 
-// The lines in parts, cut once for all. A vector has `lanes`, one of 16 bytes `few`. Vectors may read
-// what follows the line, if something does, and use none of it.
+// The lines in parts, cut once for all. A vector has `lanes`, one of 16 bytes `few`. Vectors may
+// read what follows the line, if something does, and use none of it.
 inline std::vector<Part> parts_of(const Pooled& p, int64_t lanes, int64_t few, bool followed) {
   const WindowRule& r = p.rule[2];
   const int64_t in = p.in[2], out = p.out[2];
@@ -240,12 +240,12 @@ HWY_NOINLINE void whole_windows(const T* x, int64_t count, const WindowRule& r, 
   if (r.stride == 4) return along<4>(x, count, r, to);
   if (r.dilation > 1) return along<0>(x, count, r, to);
   if (!wide) return apart(x, count, r, to);
-  for (int64_t o = 0; o < count; ++o)
-    to[o] = wide_window(x + o * r.stride, size_t(r.kernel));
+  for (int64_t o = 0; o < count; ++o) to[o] = wide_window(x + o * r.stride, size_t(r.kernel));
 }
 
 // Windows of many neighbouring taps that overlap much: maxima of ever more neighbours, and of two
-// such for each window. left: how much of x there is. The number of passes is that of the digits of the kernel in base 4.
+// such for each window. left: how much of x there is. The number of passes is that of the digits of
+// the kernel in base 4.
 template <class T>
 void long_windows(const T* x, int64_t count, int64_t left, const WindowRule& r, T* parts, T* to) {
   const hn::ScalableTag<T> d;

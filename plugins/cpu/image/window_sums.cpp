@@ -14,9 +14,12 @@ constexpr int64_t kFew = 8;  // fewer windows that are alike are not worth a loo
 template <class F>
 [[gnu::always_inline]] inline void with_step(int64_t step, F f) {
   switch (step) {
-    case 1: return f(std::integral_constant<int64_t, 1>());
-    case 2: return f(std::integral_constant<int64_t, 2>());
-    default: return f(step);
+    case 1:
+      return f(std::integral_constant<int64_t, 1>());
+    case 2:
+      return f(std::integral_constant<int64_t, 2>());
+    default:
+      return f(step);
   }
 }
 
@@ -24,24 +27,27 @@ template <class T>
 [[gnu::always_inline]] inline void sums(const T* __restrict x, int64_t n, int64_t taps,
                                         int64_t step, T* __restrict to) {
   constexpr int64_t block = 512;  // stays in the first-level cache
-  with_step(step, [&](auto s) __attribute__((always_inline)) {
-    for (int64_t lo = 0; lo < n; lo += block) {
-      const int64_t hi = std::min(n, lo + block);
-      for (int64_t o = lo; o < hi; ++o) to[o] = T(0) + x[o * s];
-      for (int64_t t = 1; t < taps; ++t)
-        for (int64_t o = lo; o < hi; ++o) to[o] += x[o * s + t];
-    }
-  });
+  with_step(
+      step, [&](auto s) __attribute__((always_inline)) {
+        for (int64_t lo = 0; lo < n; lo += block) {
+          const int64_t hi = std::min(n, lo + block);
+          for (int64_t o = lo; o < hi; ++o) to[o] = T(0) + x[o * s];
+          for (int64_t t = 1; t < taps; ++t)
+            for (int64_t o = lo; o < hi; ++o) to[o] += x[o * s + t];
+        }
+      });
 }
 
-// A tap's later windows reach it by an earlier tap of theirs: from the last tap on, windows come in order.
+// A tap's later windows reach it by an earlier tap of theirs: from the last tap on, windows come in
+// order.
 template <class T>
 [[gnu::always_inline]] inline void shares(const T* __restrict share, int64_t n, int64_t taps,
                                           int64_t step, T* __restrict x) {
-  with_step(step, [&](auto s) __attribute__((always_inline)) {
-    for (int64_t t = taps; t-- > 0;)
-      for (int64_t o = 0; o < n; ++o) x[o * s + t] += share[o];
-  });
+  with_step(
+      step, [&](auto s) __attribute__((always_inline)) {
+        for (int64_t t = taps; t-- > 0;)
+          for (int64_t o = 0; o < n; ++o) x[o * s + t] += share[o];
+      });
 }
 
 AJ_CLONES void sums_of(const float* x, int64_t n, int64_t taps, int64_t step, float* to) {

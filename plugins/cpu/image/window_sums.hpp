@@ -7,8 +7,9 @@
 
 namespace adjoin::cpu {
 
-// Windows of a line, in order. Most are alike: those in [begin, end) have `taps` taps and begin `step`
-// apart, so that one tap of many windows is added at once. The rest is cut by an end of the line.
+// Windows of a line, in order. Most are alike: those in [begin, end) have `taps` taps and begin
+// `step` apart, so that one tap of many windows is added at once. The rest is cut by an end of the
+// line.
 struct LineWindows {
   using Range = kit::PoolGeometry::Range;
 

@@ -83,8 +83,8 @@ class IndexLines {
   // beside it (none: one value serves all).
   IndexLines(TensorView index, int64_t dim, Span shape, Span strides, Span other_strides);
 
-  // f(part), where no index is outside. A line belongs to one thread. reads_lines: f walks all that a
-  // part's lines name, not only what is named, so that a part is small.
+  // f(part), where no index is outside. A line belongs to one thread. reads_lines: f walks all that
+  // a part's lines name, not only what is named, so that a part is small.
   template <class F>
   void each(F f, bool reads_lines = true) {
     const int64_t longest = reads_lines ? std::max(length_, size_) : length_;

@@ -34,7 +34,8 @@ void gather(Args args) {
   MutView out = args.result(0);
   IndexLines lines(args.tensor(2), args.integer(1), x.shape(), x.strides(), out.strides());
   const PartWork read = visit_size(x.dtype(), []<class T>() -> PartWork { return read_part<T>; });
-  lines.each([&](const IndexPart& p) { read(const_cast<char*>(x.bytes()), out.bytes(), p); }, false);
+  lines.each([&](const IndexPart& p) { read(const_cast<char*>(x.bytes()), out.bytes(), p); },
+             false);
 }
 
 void scatter(Args args) {
@@ -55,11 +56,13 @@ void scatter(Args args) {
   if (!copies) start_from(x, out);
   char* from = source ? const_cast<char*>(source.bytes()) : element;
   const int64_t line = lines.size() * bytes_of(x.dtype());
-  lines.each([&](const IndexPart& p) {
-    const int64_t begin = p.first * line;
-    if (copies) copy_neighbours(out.bytes() + begin, x.bytes() + begin, p.lines * line);
-    write(out.bytes(), from, p);
-  }, copies);
+  lines.each(
+      [&](const IndexPart& p) {
+        const int64_t begin = p.first * line;
+        if (copies) copy_neighbours(out.bytes() + begin, x.bytes() + begin, p.lines * line);
+        write(out.bytes(), from, p);
+      },
+      copies);
 }
 
 }  // namespace

@@ -315,8 +315,8 @@ void add_in_place(PartWork join, TensorView x, TensorView index, TensorView sour
                   int64_t dim) {
   IndexLines lines(index, dim, x.shape(), out.strides(), source.strides());
   start_from(x, out);
-  lines.each(
-      [&](const IndexPart& p) { join(out.bytes(), const_cast<char*>(source.bytes()), p); }, false);
+  lines.each([&](const IndexPart& p) { join(out.bytes(), const_cast<char*>(source.bytes()), p); },
+             false);
 }
 
 }  // namespace
@@ -329,7 +329,8 @@ void scatter_add(TensorView x, int64_t dim, TensorView index, TensorView source,
   }
   visit<stored_numeric>(x.dtype(), [&]<class S>() {
     using T = decltype(joined_as<S>());
-    // Halves are summed in float32 and rounded once. A tensor's lines of which little is named are not walked.
+    // Halves are summed in float32 and rounded once. A tensor's lines of which little is named are
+    // not walked.
     if constexpr (!is_half<S>)
       if (!out.dense() || !source.dense() ||
           (x.get() == out.get() && 8 * index.numel() <= out.numel()))

@@ -1,10 +1,9 @@
 // plugins/cpu/lines/layer_norm.cpp: layer norm over rows.
-#include "channel_values.hpp"
-
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/reduce.hpp>
 #include <optional>
 
+#include "channel_values.hpp"
 #include "layer_norm_rows.hpp"
 #include "vector/rows.hpp"
 

@@ -195,8 +195,8 @@ void sort(Args args) {
 }
 void topk(Args args) {
   TensorView x = args.tensor(0);  // a number is its own best, even of none
-  order(x, args.integer(2), args.flag(3), x.ndim() ? args.integer(1) : 1, args.flag(4), args.result(0),
-        args.result(1));
+  order(x, args.integer(2), args.flag(3), x.ndim() ? args.integer(1) : 1, args.flag(4),
+        args.result(0), args.result(1));
 }
 
 }  // namespace

@@ -18,23 +18,26 @@ namespace {
   Vector* out = reinterpret_cast<Vector*>(sum);                           \
   out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3
 
-#define AJ_TILE_FUNCTION_ AJ_CLONES __attribute__((no_sanitize("alignment")))  // clang's check asks for 64 bytes all the same
+#define AJ_TILE_FUNCTION_ \
+  AJ_CLONES               \
+  __attribute__((no_sanitize("alignment")))  // clang's check asks for 64 bytes all the same
 AJ_TILE_FUNCTION_ void tile32(int64_t k, const float* a, const float* b, float* sum) {
   AJ_TILE_(float, 16);
 }
 AJ_TILE_FUNCTION_ void tile64(int64_t k, const double* a, const double* b, double* sum) {
   AJ_TILE_(double, 8);
 }
-// Products of 64 bits need an instruction that the clones don't ask for. (Clang reads 64 bytes as aligned ones whatever the type says.)
+// Products of 64 bits need an instruction that the clones don't ask for. (Clang reads 64 bytes as
+// aligned ones whatever the type says.)
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((target("avx512f,avx512dq"), no_sanitize("alignment"))) void
-tile_dq(int64_t k, const uint64_t* a, const uint64_t* b, uint64_t* sum) {
+__attribute__((target("avx512f,avx512dq"), no_sanitize("alignment"))) void tile_dq(
+    int64_t k, const uint64_t* a, const uint64_t* b, uint64_t* sum) {
   AJ_TILE_(uint64_t, 8);
 }
 const bool has_dq = __builtin_cpu_supports("avx512dq");
 #endif
-__attribute__((no_sanitize("alignment"))) void
-tile_int64(int64_t k, const uint64_t* a, const uint64_t* b, uint64_t* sum) {
+__attribute__((no_sanitize("alignment"))) void tile_int64(int64_t k, const uint64_t* a,
+                                                          const uint64_t* b, uint64_t* sum) {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
   if (has_dq) return tile_dq(k, a, b, sum);
 #endif

@@ -157,7 +157,8 @@ const Providers& Providers::make() {
 
 namespace {
 
-// What somebody else's function lets out, or fails with, is told with the name that he gave himself.
+// What somebody else's function lets out, or fails with, is told with the name that he gave
+// himself.
 template <class F>
 auto by(const aj_blas* who, F f) {
   auto name = [who] { return text("the BLAS provider '", who->name, "': "); };

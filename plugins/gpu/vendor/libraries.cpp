@@ -1,10 +1,10 @@
 // plugins/gpu/vendor/libraries.cpp: where a vendor's libraries are looked for.
 #include "libraries.hpp"
 
-#include <adjoin/kit/library.hpp>
 #include <dlfcn.h>
 #include <link.h>
 
+#include <adjoin/kit/library.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <set>

@@ -1,5 +1,5 @@
-/* tests/plugins/hip_on_cuda/names.h: HIP's names over CUDA's, so that nvcc compiles the kernels of plugins/hip. Stands for
- * hip/hip_runtime.h; only what plugins/hip/target.hpp uses. */
+/* tests/plugins/hip_on_cuda/names.h: HIP's names over CUDA's, so that nvcc compiles the kernels of
+ * plugins/hip. Stands for hip/hip_runtime.h; only what plugins/hip/target.hpp uses. */
 #ifndef ADJOIN_TESTS_HIP_ON_CUDA_H
 #define ADJOIN_TESTS_HIP_ON_CUDA_H
 #include <cuda_runtime.h>

@@ -31,7 +31,15 @@ def test_saved_values_by_name():
 
 def test_every_name_can_be_asked_for():
     x = T.rand(2, 2, 4, 4, requires_grad=True)
-    for y in (T.nn.functional.layer_norm(x, (4,)), T.nn.functional.max_pool2d(x, 2), T.softmax(x, 1), x @ x, x[:, 0], x.sum(), x.prod(1)):
+    for y in (
+        T.nn.functional.layer_norm(x, (4,)),
+        T.nn.functional.max_pool2d(x, 2),
+        T.softmax(x, 1),
+        x @ x,
+        x[:, 0],
+        x.sum(),
+        x.prod(1),
+    ):
         for name in names(y.grad_fn):
             getattr(y.grad_fn, name)
 

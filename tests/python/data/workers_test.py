@@ -93,7 +93,12 @@ def test_streams_are_shared_out():
     loader = data.DataLoader(Stream(), batch_size=2, num_workers=2, persistent_workers=True)
     for _ in range(2):
         assert lists(loader) == [[0, 2], [1, 3], [4, 6], [5, 7], [8], [9]]
-    assert lists(data.DataLoader(Stream(), batch_size=2, num_workers=2, drop_last=True)) == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert lists(data.DataLoader(Stream(), batch_size=2, num_workers=2, drop_last=True)) == [
+        [0, 2],
+        [1, 3],
+        [4, 6],
+        [5, 7],
+    ]
     assert sorted(data.DataLoader(Stream(5), batch_size=None, num_workers=2)) == [0, 1, 2, 3, 4]
 
 
@@ -106,7 +111,9 @@ def test_batches_lie_in_shared_memory_and_live_on():
 
 
 def test_own_collation_and_lambdas_under_fork():
-    loader = data.DataLoader(Function(lambda i: i + 1), 2, num_workers=2, collate_fn=lambda x: {"all": x, "sum": adjoin.tensor(sum(x))})
+    loader = data.DataLoader(
+        Function(lambda i: i + 1), 2, num_workers=2, collate_fn=lambda x: {"all": x, "sum": adjoin.tensor(sum(x))}
+    )
     assert [(b["all"], b["sum"].item()) for b in loader] == [([1, 2], 3), ([3, 4], 7)]
     parts = [x for b in data.DataLoader(Function(lambda i: "abc"[i % 3]), 2, num_workers=1) for x in b]
     assert parts == ["a", "b", "c", "a"]
@@ -193,7 +200,9 @@ def test_a_raising_data_set(error, kind):
     loader = data.DataLoader(Function(raising(error)), 1, num_workers=2)
     batches = iter(loader)
     assert [next(batches).tolist(), next(batches).tolist()] == [[0], [1]]
-    with pytest.raises(kind, match=r"(?s)Caught .* in DataLoader worker process 0.*Original Traceback.*workers_test.*number two is bad") as caught:
+    with pytest.raises(
+        kind, match=r"(?s)Caught .* in DataLoader worker process 0.*Original Traceback.*workers_test.*number two is bad"
+    ) as caught:
         next(batches)
     assert type(caught.value) is kind
     assert next(batches).tolist() == [3]

@@ -27,7 +27,12 @@ CONTINUOUS = {  # the distribution, another of its kind, between what values nea
     "Gamma": (d.Gamma(t(2.5), t(1.5)), d.Gamma(t(3.0), t(1.0)), 1e-9, 40),
     "Chi2": (d.Chi2(t(4.0)), d.Chi2(t(5.0)), 1e-9, 80),
     "Beta": (d.Beta(t(2.5), t(3.0)), d.Beta(t(2.0), t(1.5)), 1e-9, 1 - 1e-9),
-    "tanh of a normal": (d.TransformedDistribution(d.Normal(t(0.2), t(0.5)), d.TanhTransform()), None, -1 + 1e-9, 1 - 1e-9),
+    "tanh of a normal": (
+        d.TransformedDistribution(d.Normal(t(0.2), t(0.5)), d.TanhTransform()),
+        None,
+        -1 + 1e-9,
+        1 - 1e-9,
+    ),
 }
 
 
@@ -187,7 +192,9 @@ def test_angles(concentration):
     assert p.log_prob(t(1.1, -3.0)).tolist() == pytest.approx(known.logpdf([1.1, -3.0]).tolist())
     assert p.entropy().item() == pytest.approx(-(weight * p.log_prob(x)).sum().item(), abs=1e-6)
     assert p.variance.item() == pytest.approx(1 - (weight * (x - 0.7).cos()).sum().item(), abs=1e-6)
-    assert d.kl_divergence(p, q).item() == pytest.approx((weight * (p.log_prob(x) - q.log_prob(x))).sum().item(), abs=1e-6)
+    assert d.kl_divergence(p, q).item() == pytest.approx(
+        (weight * (p.log_prob(x) - q.log_prob(x))).sum().item(), abs=1e-6
+    )
     adjoin.manual_seed(0)
     drawn = p.sample((20_000,))
     assert drawn.abs().max().item() <= math.pi and drawn.shape == (20_000, 1)
@@ -204,10 +211,14 @@ def test_between_zero_and_one(probs):
     assert weight.sum().item() == pytest.approx(1, abs=1e-6) and p.mean.item() == pytest.approx(mean.item(), abs=1e-6)
     assert p.variance.item() == pytest.approx((weight * (x - mean) ** 2).sum().item(), abs=1e-6)
     assert p.entropy().item() == pytest.approx(-(weight * p.log_prob(x)).sum().item(), abs=1e-6)
-    assert d.kl_divergence(p, q).item() == pytest.approx((weight * (p.log_prob(x) - q.log_prob(x))).sum().item(), abs=1e-6)
+    assert d.kl_divergence(p, q).item() == pytest.approx(
+        (weight * (p.log_prob(x) - q.log_prob(x))).sum().item(), abs=1e-6
+    )
     share = (adjoin.arange(1, 10, dtype=FINE) / 10).unsqueeze(1)
     assert p.cdf(p.icdf(share)).flatten().tolist() == pytest.approx(share.flatten().tolist(), abs=1e-5)
-    assert p.cdf((x + step / 2)[:50_000:5_000]).tolist() == pytest.approx(weight.cumsum(0)[:50_000:5_000].tolist(), abs=2e-5)
+    assert p.cdf((x + step / 2)[:50_000:5_000]).tolist() == pytest.approx(
+        weight.cumsum(0)[:50_000:5_000].tolist(), abs=2e-5
+    )
     logits = p.logits.clone().requires_grad_()
     slope = adjoin.autograd.grad(d.ContinuousBernoulli(logits=logits).log_prob(t(0.25)), logits)[0]
     assert slope.item() == pytest.approx(0.25 - p.mean.item(), abs=1e-7)
@@ -215,7 +226,11 @@ def test_between_zero_and_one(probs):
 
 
 def test_narrow_covariances():
-    loc, narrow, diagonal = t(1.0, -1.0, 0.5, 2.0), adjoin.sin(adjoin.arange(8, dtype=FINE)).reshape(4, 2), t(0.5, 1.0, 2.0, 0.2)
+    loc, narrow, diagonal = (
+        t(1.0, -1.0, 0.5, 2.0),
+        adjoin.sin(adjoin.arange(8, dtype=FINE)).reshape(4, 2),
+        t(0.5, 1.0, 2.0, 0.2),
+    )
     p = d.LowRankMultivariateNormal(loc, narrow, diagonal)
     whole = d.MultivariateNormal(loc, narrow @ narrow.T + adjoin.diag(diagonal))
     x = adjoin.cos(adjoin.arange(12, dtype=FINE)).reshape(3, 4)

@@ -5,21 +5,37 @@ import math
 import adjoin
 import pytest
 from adjoin.autograd.functional import jacobian
-from adjoin.distributions import Distribution, Normal, TransformedDistribution, biject_to, constraints, transform_to, transforms, utils
+from adjoin.distributions import (
+    Distribution,
+    Normal,
+    TransformedDistribution,
+    biject_to,
+    constraints,
+    transform_to,
+    transforms,
+    utils,
+)
 
 VECTORS = {
     "stick breaking": transforms.StickBreakingTransform(),
     "corr cholesky": transforms.CorrCholeskyTransform(),
     "reshape": transforms.ReshapeTransform((3,), (3, 1)),
     "independent": transforms.IndependentTransform(transforms.ExpTransform(), 1),
-    "cumulative": transforms.IndependentTransform(transforms.CumulativeDistributionTransform(Normal(adjoin.tensor(0.3, dtype=adjoin.float64), 1.2)), 1),
+    "cumulative": transforms.IndependentTransform(
+        transforms.CumulativeDistributionTransform(Normal(adjoin.tensor(0.3, dtype=adjoin.float64), 1.2)), 1
+    ),
     "cat": transforms.IndependentTransform(
         transforms.CatTransform([transforms.ExpTransform(), transforms.TanhTransform()], -1, [1, 2]), 1
     ),
     "stack": transforms.IndependentTransform(
-        transforms.StackTransform([transforms.ExpTransform(), transforms.identity_transform, transforms.SigmoidTransform()], -1), 1
+        transforms.StackTransform(
+            [transforms.ExpTransform(), transforms.identity_transform, transforms.SigmoidTransform()], -1
+        ),
+        1,
     ),
-    "compose": transforms.ComposeTransform([transforms.AffineTransform(0.5, -2.0), transforms.StickBreakingTransform()]),
+    "compose": transforms.ComposeTransform(
+        [transforms.AffineTransform(0.5, -2.0), transforms.StickBreakingTransform()]
+    ),
     "affine": transforms.AffineTransform(0.5, adjoin.tensor([1.0, -2.0, 3.0], dtype=adjoin.float64), event_dim=1),
     "inverse": transforms.IndependentTransform(transforms.SoftplusTransform(), 1),
 }

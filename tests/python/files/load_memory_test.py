@@ -32,7 +32,9 @@ def refused(data):
         adjoin.load(io.BytesIO(data))
 
 
-@pytest.mark.parametrize("how", ["bytes", "file", "mapped", "copied", "open file", "own unpickler", "pickle", "unsafe names", "refused"])
+@pytest.mark.parametrize(
+    "how", ["bytes", "file", "mapped", "copied", "open file", "own unpickler", "pickle", "unsafe names", "refused"]
+)
 def test_a_thousand_loads_leave_nothing(tmp_path, how):
     path = tmp_path / "x.pt"
     adjoin.save({"x": SMALL, "names": [str(i) for i in range(100)]}, path)
@@ -87,7 +89,11 @@ def test_small_files_are_read_so_that_nobody_changes_the_tensors(tmp_path):
     for name, save, load in (
         ("x.pt", adjoin.save, adjoin.load),
         ("y.pt", adjoin.save, lambda path: adjoin.load(open(path, "rb"))),  # noqa: SIM115
-        ("x.safetensors", lambda t, path: safetensors.save_file({"x": t}, path), lambda path: safetensors.load_file(path)["x"]),
+        (
+            "x.safetensors",
+            lambda t, path: safetensors.save_file({"x": t}, path),
+            lambda path: safetensors.load_file(path)["x"],
+        ),
         ("x.npy", lambda t, path: npz.save_npy(path, t), npz.load_npy),
     ):
         path = tmp_path / name
@@ -100,7 +106,9 @@ def test_small_files_are_read_so_that_nobody_changes_the_tensors(tmp_path):
 def test_a_mapped_file_that_is_cut_short_is_named(tmp_path):
     path = tmp_path / "cut.pt"
     adjoin.save(SMALL, path)
-    program = f"import adjoin, os; x = adjoin.load({str(path)!r}, mmap=True); os.truncate({str(path)!r}, 100); print(x.sum())"
+    program = (
+        f"import adjoin, os; x = adjoin.load({str(path)!r}, mmap=True); os.truncate({str(path)!r}, 100); print(x.sum())"
+    )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert run.returncode == -signal.SIGBUS and f"mapped file '{path}'" in run.stderr
     assert "cut short" in adjoin.load.__doc__ and "64 MB" in adjoin.load.__doc__

@@ -20,7 +20,16 @@ DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 com
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_and_layout(way, dtype):
     base = adjoin.arange(24).reshape(2, 3, 4).to(getattr(adjoin, dtype))
-    for x in (base, base[0, 0, 0], base[:, 1:, ::2], base.mT, base[1], base[:0], base.expand(5, 2, 3, 4), adjoin.zeros(0, 3)):
+    for x in (
+        base,
+        base[0, 0, 0],
+        base[:, 1:, ::2],
+        base.mT,
+        base[1],
+        base[:0],
+        base.expand(5, 2, 3, 4),
+        adjoin.zeros(0, 3),
+    ):
         y = WAYS[way](x)
         assert y.dtype == x.dtype and y.shape == x.shape and y.stride() == x.stride()
         assert y.tolist() == x.tolist() and y.data_ptr() != x.data_ptr() or not x.numel()

@@ -38,7 +38,11 @@ def test_nothing_is_executed(protocol):
 
 
 def test_nobody_is_advised_to_allow_what_runs_code():
-    for harmful, told in ((os.system, "no file of tensors needs"), (eval, "no file of tensors needs"), (collections.deque, "allow it by")):
+    for harmful, told in (
+        (os.system, "no file of tensors needs"),
+        (eval, "no file of tensors needs"),
+        (collections.deque, "allow it by"),
+    ):
         with pytest.raises(pickle.UnpicklingError, match=told):
             load_bytes(archive(pickle.dumps(harmful)))
 

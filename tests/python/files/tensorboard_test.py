@@ -154,7 +154,9 @@ def test_histogram(tmp_path, bins):
     limits, counts = (struct.unpack(f"<{len(histogram[n]) // 8}d", histogram[n]) for n in (6, 7))
     numbers = values.tolist()
     assert (histogram[1], histogram[2], histogram[3]) == (min(numbers), max(numbers), 1000)
-    assert histogram[4] == pytest.approx(math.fsum(numbers)) and histogram[5] == pytest.approx(sum(x * x for x in numbers))
+    assert histogram[4] == pytest.approx(math.fsum(numbers)) and histogram[5] == pytest.approx(
+        sum(x * x for x in numbers)
+    )
     assert len(limits) == len(counts) and sum(counts) == 1000 and list(limits) == sorted(limits)
     for i in range(1, len(limits)):
         last = i == len(limits) - 1
@@ -194,7 +196,9 @@ def test_read_by_tensorboard(tmp_path):
 def test_table_of_hyperparameters(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         chosen = {"lr": 0.1, "layers": adjoin.tensor(3), "optimizer": "adam", "warm": True, "none": None}
-        writer.add_hparams(chosen, {"accuracy": 0.5, "loss": adjoin.tensor(2.0)}, {"optimizer": ["adam", "sgd"]}, "first", 9)
+        writer.add_hparams(
+            chosen, {"accuracy": 0.5, "loss": adjoin.tensor(2.0)}, {"optimizer": ["adam", "sgd"]}, "first", 9
+        )
         writer.add_hparams({"lr": 1}, {})
         for wrong in ({"lr": [1, 2]}, {"lr": adjoin.ones(2)}):
             with pytest.raises(ValueError, match="add_hparams: 'lr' is"):

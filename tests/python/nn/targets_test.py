@@ -22,7 +22,14 @@ def test_classes_and_probabilities_are_taken():
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "bool"])
-@pytest.mark.parametrize("loss", [F.binary_cross_entropy_with_logits, adjoin.nn.BCEWithLogitsLoss(), lambda x, t: F.binary_cross_entropy(x + 0.5, t)])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        F.binary_cross_entropy_with_logits,
+        adjoin.nn.BCEWithLogitsLoss(),
+        lambda x, t: F.binary_cross_entropy(x + 0.5, t),
+    ],
+)
 def test_targets_between_0_and_1_are_floats(loss, dtype):
     target = adjoin.tensor([0, 1])
     with pytest.raises(RuntimeError, match=rf"target must be of floats, it is {dtype}; use target.to\(input.dtype\)"):
@@ -33,14 +40,49 @@ def test_targets_between_0_and_1_are_floats(loss, dtype):
 WRONG = {  # which element, its value, and what else may stand there
     "classes": (lambda t: F.cross_entropy(SCORES, t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
     "below 0": (lambda t: F.cross_entropy(SCORES, t), [-1, 2], (0, -1), "or -100 \\(ignore_index\\)"),
-    "after one ignored": (lambda t: F.cross_entropy(SCORES, t, ignore_index=9), [9, 5], (1, 5), "or 9 \\(ignore_index\\)"),
-    "weighted": (lambda t: F.cross_entropy(SCORES, t, weight=adjoin.ones(3)), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
-    "smoothed": (lambda t: F.cross_entropy(SCORES, t, label_smoothing=0.1), [3, 0], (0, 3), "or -100 \\(ignore_index\\)"),
+    "after one ignored": (
+        lambda t: F.cross_entropy(SCORES, t, ignore_index=9),
+        [9, 5],
+        (1, 5),
+        "or 9 \\(ignore_index\\)",
+    ),
+    "weighted": (
+        lambda t: F.cross_entropy(SCORES, t, weight=adjoin.ones(3)),
+        [0, 3],
+        (1, 3),
+        "or -100 \\(ignore_index\\)",
+    ),
+    "smoothed": (
+        lambda t: F.cross_entropy(SCORES, t, label_smoothing=0.1),
+        [3, 0],
+        (0, 3),
+        "or -100 \\(ignore_index\\)",
+    ),
     "nll": (lambda t: F.nll_loss(SCORES, t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
-    "recorded": (lambda t: F.cross_entropy(SCORES.clone().requires_grad_(), t), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
-    "pictures": (lambda t: F.cross_entropy(adjoin.zeros(1, 3, 2, 2), t), [[[0, 1], [2, 7]]], (3, 7), "or -100 \\(ignore_index\\)"),
-    "reference": (lambda t: F.cross_entropy(SCORES.to("reference"), t.to("reference")), [0, 3], (1, 3), "or -100 \\(ignore_index\\)"),
-    "labels": (lambda t: F.multilabel_margin_loss(SCORES, t), [[0, -1, 0], [4, -1, 0]], (3, 4), "or -1 \\(the end of a row\\)"),
+    "recorded": (
+        lambda t: F.cross_entropy(SCORES.clone().requires_grad_(), t),
+        [0, 3],
+        (1, 3),
+        "or -100 \\(ignore_index\\)",
+    ),
+    "pictures": (
+        lambda t: F.cross_entropy(adjoin.zeros(1, 3, 2, 2), t),
+        [[[0, 1], [2, 7]]],
+        (3, 7),
+        "or -100 \\(ignore_index\\)",
+    ),
+    "reference": (
+        lambda t: F.cross_entropy(SCORES.to("reference"), t.to("reference")),
+        [0, 3],
+        (1, 3),
+        "or -100 \\(ignore_index\\)",
+    ),
+    "labels": (
+        lambda t: F.multilabel_margin_loss(SCORES, t),
+        [[0, -1, 0], [4, -1, 0]],
+        (3, 4),
+        "or -1 \\(the end of a row\\)",
+    ),
     "margins": (lambda t: F.multi_margin_loss(SCORES, t), [0, 5], (1, 5), "$"),
 }
 

@@ -50,7 +50,9 @@ def matrix(n, m, kind, align):
 def test_resizing_is_two_matrices(mode, align, size):
     x = array(2, 3, 5, 6)
     expected = matrix(5, size[0], mode, align) @ x @ matrix(6, size[1], mode, align).T
-    got = F.interpolate(tensor(x), size=size, mode={"linear": "bilinear", "cubic": "bicubic"}[mode], align_corners=align)
+    got = F.interpolate(
+        tensor(x), size=size, mode={"linear": "bilinear", "cubic": "bicubic"}[mode], align_corners=align
+    )
     near(got, expected)
 
 

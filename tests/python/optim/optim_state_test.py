@@ -97,7 +97,10 @@ def test_added_groups():
 
 def test_averages():
     net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.BatchNorm1d(1))
-    mean, ema = swa_utils.AveragedModel(net), swa_utils.AveragedModel(net, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.5))
+    mean, ema = (
+        swa_utils.AveragedModel(net),
+        swa_utils.AveragedModel(net, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.5)),
+    )
     for value in (1.0, 2.0, 6.0):
         nn.init.constant_(net[0].weight, value)
         mean.update_parameters(net)

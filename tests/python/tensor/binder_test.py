@@ -89,11 +89,17 @@ def test_numbers():
     [
         (lambda: aj.add(a, "x"), r"^add\(\): argument 'other' must be Tensor or number, not str$"),
         (lambda: aj.add(a), r"^add\(\) missing 1 required argument: 'other'$"),
-        (lambda: aj.add(a, a, foo=1), r"^add\(\) got an unexpected keyword argument 'foo'; it takes input, other, alpha$"),
+        (
+            lambda: aj.add(a, a, foo=1),
+            r"^add\(\) got an unexpected keyword argument 'foo'; it takes input, other, alpha$",
+        ),
         (lambda: aj.add(a, a, input=a), r"^add\(\) got multiple values for argument 'input'$"),
         (lambda: aj.add(a, a, a, a), r"^add\(\) takes 2 positional arguments but 4 were given$"),
         (lambda: aj.sum(a, dim="x"), r"^sum\(\): argument 'dim' must be tuple of ints, not str; use int\(\)$"),
-        (lambda: aj.cat([a, 3]), r"^cat\(\): argument 'tensors' must be tuple of Tensors, not list of int; make each a tensor, as with adjoin.tensor\(\)$"),
+        (
+            lambda: aj.cat([a, 3]),
+            r"^cat\(\): argument 'tensors' must be tuple of Tensors, not list of int; make each a tensor, as with adjoin.tensor\(\)$",
+        ),
         (lambda: aj.exp(3), r"^exp\(\): argument 'input' must be Tensor, not int; adjoin.tensor\(\) makes one of it$"),
         (lambda: aj.zeros("a"), r"^zeros\(\): argument 'size' must be tuple of ints, not str; use int\(\)$"),
         (lambda: aj.zeros(2, dtype="float32"), r"must be adjoin.dtype, not str"),
@@ -113,7 +119,11 @@ def test_none_where_there_is_no_optional_argument():
     aj.library.define("binder::queued", "(Tensor a, Stream s) -> Tensor")
     aj.library.define("binder::mapped", "(Tensor a, Function f) -> Tensor")
     aj.library.define("binder::held", "(Tensor a, Object o) -> Tensor")
-    for call, words in ((aj.ops.binder.queued, "Stream"), (aj.ops.binder.mapped, "a function"), (aj.ops.binder.held, "an object")):
+    for call, words in (
+        (aj.ops.binder.queued, "Stream"),
+        (aj.ops.binder.mapped, "a function"),
+        (aj.ops.binder.held, "an object"),
+    ):
         with pytest.raises(TypeError, match=rf"argument '.' must be {words}, not NoneType"):
             call(a, None)
 

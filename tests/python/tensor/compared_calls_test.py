@@ -154,4 +154,7 @@ def test_an_empty_slice_begins_where_it_was_cut():
 def test_nothing_is_contiguous_however_it_was_made():
     x = aj.zeros(0, 2, 2)[..., ::2]
     assert x.is_contiguous() and x.unsqueeze(0).is_contiguous() and x.unsqueeze_(0).is_contiguous()
-    assert aj.empty_strided((0, 2, 2), (1, 7, 5)).is_contiguous() and not aj.empty_strided((1, 2, 2), (1, 7, 5)).is_contiguous()
+    assert (
+        aj.empty_strided((0, 2, 2), (1, 7, 5)).is_contiguous()
+        and not aj.empty_strided((1, 2, 2), (1, 7, 5)).is_contiguous()
+    )

@@ -20,4 +20,6 @@ def test_a_gradient_may_begin_anywhere(dtype):
     y = adjoin.cat([adjoin.ones(1, dtype=real.dtype), real])
     (y * adjoin.arange(7, dtype=real.dtype)).sum().backward()
     assert z.grad.tolist() == [1 + 2j, 3 + 4j, 5 + 6j]
-    assert adjoin.autograd.gradgradcheck(adjoin.view_as_real, (adjoin.randn(3, dtype=adjoin.complex128, requires_grad=True),))
+    assert adjoin.autograd.gradgradcheck(
+        adjoin.view_as_real, (adjoin.randn(3, dtype=adjoin.complex128, requires_grad=True),)
+    )

@@ -63,9 +63,7 @@ def test_without_it_the_gradients_are_the_same():
     with_it, turned = run(BLOCK)
     without, none = run(BLOCK, ADJOIN_FREE_ORDER="0")
     assert turned and not none
-    adjoin.testing.assert_close(
-        adjoin.tensor(eval(with_it)), adjoin.tensor(eval(without)), rtol=1e-4, atol=1e-5
-    )
+    adjoin.testing.assert_close(adjoin.tensor(eval(with_it)), adjoin.tensor(eval(without)), rtol=1e-4, atol=1e-5)
 
 
 def images(n=4):

@@ -310,7 +310,9 @@ def told(program):
 def cases_of(text):
     """Program: what was written of it."""
     cases = [case + "\n" for case in re.split(r"\n\n(?=>>> |## )", text.rstrip("\n")) if case.startswith(">>> ")]
-    return {"\n".join(line[4:] for line in case.split("\n") if line.startswith((">>> ", "... "))): case for case in cases}
+    return {
+        "\n".join(line[4:] for line in case.split("\n") if line.startswith((">>> ", "... "))): case for case in cases
+    }
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +329,9 @@ def now():
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_what_is_told(program, now, golden):
-    assert now.get(program) == golden.get(program), "if the new message is better: python tests/python/tensor/mistakes_test.py --write"
+    assert now.get(program) == golden.get(program), (
+        "if the new message is better: python tests/python/tensor/mistakes_test.py --write"
+    )
 
 
 def test_the_file_has_these_cases(golden):

@@ -12,8 +12,15 @@ import adjoin as aj
 import numpy as np
 import pytest
 
-CASES, SEED = int(os.environ.get("ADJOIN_FUZZ_CASES", 3000)), int(os.environ.get("ADJOIN_FUZZ_SEED", 0)) or random.randrange(1 << 30)
-FLOATS, INTS, COMPLEX = ("float16", "float32", "float64"), ("uint8", "int8", "int16", "int32", "int64"), ("complex64", "complex128")
+CASES, SEED = (
+    int(os.environ.get("ADJOIN_FUZZ_CASES", 3000)),
+    int(os.environ.get("ADJOIN_FUZZ_SEED", 0)) or random.randrange(1 << 30),
+)
+FLOATS, INTS, COMPLEX = (
+    ("float16", "float32", "float64"),
+    ("uint8", "int8", "int16", "int32", "int64"),
+    ("complex64", "complex128"),
+)
 DTYPES = (*FLOATS, *INTS, *COMPLEX, "bool")
 
 # What is meant to differ: (a pattern of our line, why).
@@ -52,10 +59,17 @@ def both(name, made, line, theirs=None, setup="", dtypes=True):
 
 def creation(rng):
     dtype, size = rng.choice(DTYPES), shape(rng)
-    kind = rng.choice(("full", "zeros", "ones", "arange", "linspace", "eye", "tri", "cat", "stack", "tile", "repeat", "diag"))
+    kind = rng.choice(
+        ("full", "zeros", "ones", "arange", "linspace", "eye", "tri", "cat", "stack", "tile", "repeat", "diag")
+    )
     number = rng.choice(values(rng, dtype, 9))
     if kind == "full":
-        return kind, f"r = aj.full({size}, {number}, dtype=aj.{dtype})", f"r = np.full({size}, {number}, '{dtype}')", True
+        return (
+            kind,
+            f"r = aj.full({size}, {number}, dtype=aj.{dtype})",
+            f"r = np.full({size}, {number}, '{dtype}')",
+            True,
+        )
     if kind in ("zeros", "ones"):
         return kind, f"r = aj.{kind}({size}, dtype=aj.{dtype})", f"r = np.{kind}({size}, '{dtype}')", True
     if kind == "arange":
@@ -71,7 +85,12 @@ def creation(rng):
         return kind, f"r = aj.eye({args}, dtype=aj.{dtype})", f"r = np.eye({args}, dtype='{dtype}')", True
     if kind == "tri":
         k, which = rng.randint(-3, 3), rng.choice(("tril", "triu"))
-        return both(kind, array(rng, dtype, [rng.randint(0, 3), rng.randint(0, 4)]), f"r = x.{which}({k})", f"r = np.{which}(x, {k})")
+        return both(
+            kind,
+            array(rng, dtype, [rng.randint(0, 3), rng.randint(0, 4)]),
+            f"r = x.{which}({k})",
+            f"r = np.{which}(x, {k})",
+        )
     made = array(rng, dtype, size)
     if kind == "diag":
         return both(kind, array(rng, dtype, [rng.randint(0, 4)]), "r = aj.diag(x)", "r = np.diag(x)")
@@ -125,15 +144,42 @@ def put(rng):
 
 def reduction(rng):
     size, dtype = shape(rng), rng.choice(DTYPES)
-    name = rng.choice(("sum", "prod", "mean", "amax", "amin", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "var", "std", "nansum"))
+    name = rng.choice(
+        (
+            "sum",
+            "prod",
+            "mean",
+            "amax",
+            "amin",
+            "any",
+            "all",
+            "argmax",
+            "argmin",
+            "cumsum",
+            "cumprod",
+            "var",
+            "std",
+            "nansum",
+        )
+    )
     dim = rng.choice((None, *range(-len(size), len(size)))) if size else None
     if name in ("cumsum", "cumprod"):
         dim = dim if dim is not None else 0 if size else -1
-        return both(name, array(rng, dtype, size), f"r = x.{name}({dim})", f"r = np.{name}(x, {dim})" if size else "r = x", dtypes=False)
+        return both(
+            name,
+            array(rng, dtype, size),
+            f"r = x.{name}({dim})",
+            f"r = np.{name}(x, {dim})" if size else "r = x",
+            dtypes=False,
+        )
     keep = rng.random() < 0.5 and dim is not None
     args = f"dim={dim}" + (", keepdim=True" if keep else "") if dim is not None else ""
     axis = f"axis={dim}, keepdims={keep}" if dim is not None else ""
-    asked = rng.choice(("float64", "int64", "bool")) if name in ("sum", "prod") and rng.random() < 0.4 and dtype not in COMPLEX else None
+    asked = (
+        rng.choice(("float64", "int64", "bool"))
+        if name in ("sum", "prod") and rng.random() < 0.4 and dtype not in COMPLEX
+        else None
+    )
     cast = "x"
     if asked:
         args += f"{', ' if args else ''}dtype=aj.{asked}"

@@ -25,12 +25,20 @@ def test_out(name):
         warnings.simplefilter("error")
         for out in (fitting, empty):
             assert call(out=out) is out and out.shape == wanted.shape and adjoin.equal(out, wanted.to(out.dtype))
-    with pytest.warns(UserWarning, match=rf"{name if name != 'range' else 'arange'}.*: out= has shape \[7, 1\] and takes the result's"):
+    with pytest.warns(
+        UserWarning, match=rf"{name if name != 'range' else 'arange'}.*: out= has shape \[7, 1\] and takes the result's"
+    ):
         assert call(out=other) is other
     assert adjoin.equal(other, wanted.to(other.dtype))
     if wanted.is_floating_point():
         with pytest.raises(RuntimeError, match="cannot be cast to"):
-            call(out=adjoin.empty(0, dtype=adjoin.int32)) if name not in ("linspace", "logspace", "zeros", "full", "eye") else _refuse()
+            call(out=adjoin.empty(0, dtype=adjoin.int32)) if name not in (
+                "linspace",
+                "logspace",
+                "zeros",
+                "full",
+                "eye",
+            ) else _refuse()
     with pytest.raises(TypeError, match="argument 'out' must be Tensor, not int"):
         call(out=3)
 

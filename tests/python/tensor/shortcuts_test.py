@@ -15,7 +15,13 @@ def test_lists_of_every_dtype(name):
     dtype = getattr(adjoin, name)
     x = adjoin.tensor([[0, 1, 1], [1, 0, 1]]).to(dtype)
     kind = bool if name == "bool" else complex if dtype.is_complex else float if dtype.is_floating_point else int
-    for t, expected in ((x, [[0, 1, 1], [1, 0, 1]]), (x.t(), [[0, 1], [1, 0], [1, 1]]), (x[0, 1], 1), (x[:0], []), (x[:, :0], [[], []])):
+    for t, expected in (
+        (x, [[0, 1, 1], [1, 0, 1]]),
+        (x.t(), [[0, 1], [1, 0], [1, 1]]),
+        (x[0, 1], 1),
+        (x[:0], []),
+        (x[:, :0], [[], []]),
+    ):
         got = t.tolist()
         assert got == expected
         while isinstance(got, list) and got:
@@ -97,10 +103,19 @@ def test_products_of_vectors(n, name):
 def test_numbers_as_operands_keep_the_dtype(name):
     x = adjoin.ones(3, 3).to(getattr(adjoin, name))
     mask = adjoin.tensor([[True, False, False]] * 3)
-    for got in (x.masked_fill(mask, 0), x.masked_fill(mask, adjoin.tensor(0)), x.tril(), x.triu(1), x.tril(10**18), x.triu(-(10**18))):
+    for got in (
+        x.masked_fill(mask, 0),
+        x.masked_fill(mask, adjoin.tensor(0)),
+        x.tril(),
+        x.triu(1),
+        x.tril(10**18),
+        x.triu(-(10**18)),
+    ):
         assert got.dtype is x.dtype
     assert x.masked_fill(mask, 0).to(adjoin.int64).tolist() == [[0, 1, 1]] * 3
-    assert x.tril(10**18).equal(x) and x.tril(-4).to(adjoin.float32).sum() == 0 and x.triu(3).to(adjoin.float32).sum() == 0
+    assert (
+        x.tril(10**18).equal(x) and x.tril(-4).to(adjoin.float32).sum() == 0 and x.triu(3).to(adjoin.float32).sum() == 0
+    )
     assert x.tril(-1).to(adjoin.float32).sum() == 3 and x.triu(1).to(adjoin.float32).sum() == 3
 
 

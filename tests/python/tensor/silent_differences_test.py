@@ -45,7 +45,11 @@ def test_a_complex_number_does_not_fit_into_reals(name):
 
 def test_orders_and_bounds_are_real():
     x = aj.tensor([1 + 1j, 2])
-    for call in (lambda: aj.linalg.vector_norm(x, 1j), lambda: aj.dist(x, x, 1j), lambda: aj.renorm(x.reshape(1, 2), 1j, 0, 2)):
+    for call in (
+        lambda: aj.linalg.vector_norm(x, 1j),
+        lambda: aj.dist(x, x, 1j),
+        lambda: aj.renorm(x.reshape(1, 2), 1j, 0, 2),
+    ):
         with pytest.raises(RuntimeError, match="complex number, which does not fit"):
             call()
     for call in (lambda: aj.arange(0, 1j), lambda: aj.arange(0, 3, 1j)):
@@ -99,9 +103,21 @@ def test_a_sum_without_nan_as_whole_numbers():
 
 def test_ldexp_in_its_own_dtype():
     one, tiny = aj.tensor([1.0], dtype=aj.float64), aj.tensor([2.0**-1000], dtype=aj.float64)
-    for x, n in ((one, -200), (one, 200), (one, 1000), (tiny, 2000), (one, -1074), (one, 1024), (one, -1080), (-one, 3)):
+    for x, n in (
+        (one, -200),
+        (one, 200),
+        (one, 1000),
+        (tiny, 2000),
+        (one, -1074),
+        (one, 1024),
+        (one, -1080),
+        (-one, 3),
+    ):
         assert aj.ldexp(x, aj.tensor([n])).tolist() == np.ldexp(x.numpy(), n).tolist(), n
-    assert aj.ldexp(aj.tensor([1e-30, 0.0]), aj.tensor([150, 150])).tolist() == np.ldexp(np.float32([1e-30, 0]), 150).tolist()
+    assert (
+        aj.ldexp(aj.tensor([1e-30, 0.0]), aj.tensor([150, 150])).tolist()
+        == np.ldexp(np.float32([1e-30, 0]), 150).tolist()
+    )
     assert aj.ldexp(aj.tensor([1.0]), aj.tensor([-140])).item() == 2.0**-140
     half = aj.ldexp(aj.tensor([1.0], dtype=aj.float16), aj.tensor([-20, 3]))
     assert half.dtype == aj.float16 and half.tolist() == [2.0**-20, 8]
@@ -115,7 +131,13 @@ def test_ldexp_in_its_own_dtype():
 
 def test_bounds_that_no_element_can_be():
     u, i = aj.tensor([2, 3], dtype=aj.uint8), aj.tensor([1], dtype=aj.int8)
-    for call in (lambda: u.clamp(300), lambda: u.clamp(min=300), lambda: u.clamp_max(-1), lambda: i.clamp(min=200), lambda: i.clamp(max=-129)):
+    for call in (
+        lambda: u.clamp(300),
+        lambda: u.clamp(min=300),
+        lambda: u.clamp_max(-1),
+        lambda: i.clamp(min=200),
+        lambda: i.clamp(max=-129),
+    ):
         with pytest.raises(RuntimeError, match="clamp: the number does not fit into"):
             call()
     assert u.clamp(-1, 300).tolist() == [2, 3] and i.clamp(-1000, 200).tolist() == [1]
@@ -124,7 +146,16 @@ def test_bounds_that_no_element_can_be():
 @pytest.mark.parametrize("dtype", ALL)
 def test_clamp_by_any_kind_of_number(dtype):
     x = aj.tensor([0, 1, 3]).to(dtype)
-    for low, high in ((True, 2), (False, True), (1, True), (0.5, 2), (1, 2.5), (True, None), (None, True), (aj.tensor(True), aj.tensor(2))):
+    for low, high in (
+        (True, 2),
+        (False, True),
+        (1, True),
+        (0.5, 2),
+        (1, 2.5),
+        (True, None),
+        (None, True),
+        (aj.tensor(True), aj.tensor(2)),
+    ):
         wanted = np.clip([0, 1, 3], *(None if b is None else float(b) for b in (low, high)))
         floats = dtype.is_floating_point or not any(isinstance(b, float) for b in (low, high))
         got = x.clamp(low, high)
@@ -153,7 +184,9 @@ def test_complex_ends():
     assert aj.linspace(aj.tensor(1j), 1, 3).tolist() == [1j, 0.5 + 0.5j, 1]
     assert aj.linspace(1j, 1, 3, dtype=aj.complex128).tolist() == [1j, 0.5 + 0.5j, 1]
     np.testing.assert_allclose(aj.logspace(0, 1j, 3).numpy(), np.logspace(0, 1j, 3), rtol=1e-6)
-    np.testing.assert_allclose(aj.logspace(1 + 1j, 2, 4, dtype=aj.complex128).numpy(), np.logspace(1 + 1j, 2, 4), rtol=1e-14)
+    np.testing.assert_allclose(
+        aj.logspace(1 + 1j, 2, 4, dtype=aj.complex128).numpy(), np.logspace(1 + 1j, 2, 4), rtol=1e-14
+    )
     for dtype in (aj.float32, aj.int64):
         for make in (aj.linspace, aj.logspace):
             with pytest.raises(RuntimeError, match="end does not fit into"):
@@ -165,7 +198,12 @@ def test_complex_ends():
 POOLS = {
     name: (getattr(F, name), d, args)
     for d in (1, 2, 3)
-    for name, args in ((f"adaptive_avg_pool{d}d", (2,)), (f"adaptive_max_pool{d}d", (2,)), (f"avg_pool{d}d", (2,)), (f"max_pool{d}d", (2,)))
+    for name, args in (
+        (f"adaptive_avg_pool{d}d", (2,)),
+        (f"adaptive_max_pool{d}d", (2,)),
+        (f"avg_pool{d}d", (2,)),
+        (f"max_pool{d}d", (2,)),
+    )
 }
 
 
@@ -215,7 +253,12 @@ def test_a_negative_number_of_unsigned_ones_wraps(dtype):
     if dtype != aj.uint64:
         u[[1]] = -1
         assert u.tolist() == [last, last]
-        for made in (aj.tensor([-1], dtype=dtype), aj.tensor(-1, dtype=dtype), u.new_tensor([-1]), aj.full((1,), -1, dtype=dtype)):
+        for made in (
+            aj.tensor([-1], dtype=dtype),
+            aj.tensor(-1, dtype=dtype),
+            u.new_tensor([-1]),
+            aj.full((1,), -1, dtype=dtype),
+        ):
             assert made.reshape(-1).tolist() == [last]
     for n in (-last - 1, last + 1, -1.0, math.nan):
         with pytest.raises((RuntimeError, ValueError, OverflowError), match="fit|nan|large"):
@@ -232,7 +275,9 @@ def test_scatter_of_a_number_that_does_not_fit():
 
 def test_large_ints_where_a_dtype_says_what_they_are():
     big = 2**63
-    assert aj.full((1,), big, dtype=aj.float32).item() == 2.0**63 == aj.full((1,), np.uint64(big), dtype=aj.float64).item()
+    assert (
+        aj.full((1,), big, dtype=aj.float32).item() == 2.0**63 == aj.full((1,), np.uint64(big), dtype=aj.float64).item()
+    )
     assert aj.full((1,), 2**64 - 1, dtype=aj.uint64).item() == 2**64 - 1
     assert aj.where(aj.tensor([False]), aj.tensor([1.0]), big).item() == 2.0**63
     assert aj.where(aj.tensor([True]), big, aj.tensor([1.0])).item() == 2.0**63
@@ -259,7 +304,12 @@ def test_arrays_on_the_left():
 
 
 def test_ravel_lies_in_order():
-    for x in (aj.arange(6)[::2], aj.ones(1).expand(3), aj.arange(12).reshape(3, 4)[:, ::2][:, :1], aj.arange(6).reshape(2, 3).t()):
+    for x in (
+        aj.arange(6)[::2],
+        aj.ones(1).expand(3),
+        aj.arange(12).reshape(3, 4)[:, ::2][:, :1],
+        aj.arange(6).reshape(2, 3).t(),
+    ):
         y = x.ravel()
         assert y.is_contiguous() and y.tolist() == x.numpy().ravel().tolist() and y.data_ptr() != x.data_ptr()
     x = aj.arange(6).reshape(2, 3)

@@ -15,15 +15,28 @@ INTS = [T.int8, T.int16, T.int32, T.int64, T.uint8, T.uint16, T.uint32, T.uint64
 def special_floats():
     """Zeros, infinities, nan, and of each format the least and the greatest number, and halfway points around them and 1."""
     found = [0.0, 1.0, 1.5, math.inf, math.nan]
-    for digits, least, greatest in ((11, -24, 65504.0), (8, -133, 3.3895313892515355e38), (24, -149, 3.4028234663852886e38)):
+    for digits, least, greatest in (
+        (11, -24, 65504.0),
+        (8, -133, 3.3895313892515355e38),
+        (24, -149, 3.4028234663852886e38),
+    ):
         tiny, ulp = 2.0**least, 2.0 ** (1 - digits)
-        found += [tiny, tiny / 2, tiny * 0.75, tiny * 1.5, 2.0 ** (least + digits - 1), greatest, greatest * (1 + ulp / 4)]
+        found += [
+            tiny,
+            tiny / 2,
+            tiny * 0.75,
+            tiny * 1.5,
+            2.0 ** (least + digits - 1),
+            greatest,
+            greatest * (1 + ulp / 4),
+        ]
         found += [1 + ulp, 1 + ulp / 2, 1 + ulp * 1.5, 1 + ulp / 2 + 2.0**-40]
     return [sign * x for x in [*found, 1e39, 1e300, 5e-324, 2.0**31, 2.0**63, 2.0**64] for sign in (1, -1)]
 
 
 def ways(x, dtype):
     """A tensor's elements that a number went into, by each way."""
+
     def written(key, shape=(2, 3)):
         t = T.zeros(shape, dtype=dtype)
         t[key] = x
@@ -79,7 +92,9 @@ def expected(x, dtype):
     if dtype is T.bfloat16:
         return [as_bfloat16(x)]
     kind = FLOATS[dtype]
-    narrow = numpy.float32(x) if kind in (numpy.float16, numpy.complex64) else x  # float64 goes to the short ones by float32
+    narrow = (
+        numpy.float32(x) if kind in (numpy.float16, numpy.complex64) else x
+    )  # float64 goes to the short ones by float32
     parts = [numpy.asarray(narrow).astype(kind)]
     if dtype.is_complex:
         parts = [parts[0].real, parts[0].imag]
@@ -159,7 +174,9 @@ def test_ints_from_two_to_the_63():
                 call()
     with pytest.raises(OverflowError, match="does not fit into int64"):
         T.tensor([1]).fill_(2**63)
-    assert T.nn.functional.layer_norm(x, (2,), eps=2**70).shape == (2,)  # where a float is wanted, an int of any size is one
+    assert T.nn.functional.layer_norm(x, (2,), eps=2**70).shape == (
+        2,
+    )  # where a float is wanted, an int of any size is one
 
 
 def test_numbers_of_numpy_do_not_fix_the_dtype():

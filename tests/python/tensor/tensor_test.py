@@ -53,7 +53,9 @@ def test_devices():
 
 def test_a_device_may_be_named_that_is_not_there():
     d = aj.device("nowhere:1")
-    assert d.type == "nowhere" and d.index == 1 and str(d) == "nowhere:1" and repr(d) == "device(type='nowhere', index=1)"
+    assert (
+        d.type == "nowhere" and d.index == 1 and str(d) == "nowhere:1" and repr(d) == "device(type='nowhere', index=1)"
+    )
     assert d == aj.device("nowhere", 1) == pickle.loads(pickle.dumps(d)) and hash(d) == hash(aj.device(d))
     assert d != aj.device("nowhere") and d != aj.device("elsewhere:1") and d != aj.zeros(1).device
     told = "device 'nowhere': no plugin provides 'nowhere'"

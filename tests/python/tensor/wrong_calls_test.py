@@ -15,7 +15,9 @@ NUMBERS = {
     "normal: std must not be negative: -1": lambda: aj.normal(aj.zeros(3), -1.0),
     "normal: std must not be negative: the smallest is -1": lambda: aj.normal(aj.zeros(2), aj.tensor([1.0, -1.0])),
     "normal: std must not be negative: the smallest is -2": lambda: aj.normal(0.0, aj.tensor([-2.0, 1.0])),
-    "bernoulli: probabilities must be between 0 and 1; they reach from 0 to 2": lambda: aj.bernoulli(aj.tensor([0.0, 2.0])),
+    "bernoulli: probabilities must be between 0 and 1; they reach from 0 to 2": lambda: aj.bernoulli(
+        aj.tensor([0.0, 2.0])
+    ),
     "bernoulli: probabilities must be .* from nan": lambda: aj.bernoulli(aj.tensor([0.5, float("nan")])),
     "bernoulli_: probabilities must be .* from -1": lambda: aj.zeros(3).bernoulli_(aj.full((3,), -1.0)),
     "uniform_: float32 does not hold 0, inf": lambda: aj.zeros(3).uniform_(0, float("inf")),

@@ -24,7 +24,10 @@ def test_ops_on_lists():
     assert values(adjoin._foreach_maximum(lists(), 1.5)) == [[1.5, 2.0], [[3.0]]]
     assert values(adjoin._foreach_pow(2.0, lists())) == [[2.0, 4.0], [[8.0]]]
     assert values(adjoin._foreach_addcdiv(lists(), lists(), lists(), [1.0, 2.0])) == [[2.0, 3.0], [[5.0]]]
-    assert values(adjoin._foreach_addcmul(lists(), lists(), lists(), adjoin.tensor([1.0, 2.0]))) == [[2.0, 6.0], [[21.0]]]
+    assert values(adjoin._foreach_addcmul(lists(), lists(), lists(), adjoin.tensor([1.0, 2.0]))) == [
+        [2.0, 6.0],
+        [[21.0]],
+    ]
     assert values(adjoin._foreach_lerp(lists(), lists(), 0.5)) == values(lists())
     assert values(adjoin._foreach_norm(lists(), 1)) == [3.0, 3.0] and values(adjoin._foreach_max(lists())) == [2.0, 3.0]
     assert values(adjoin._foreach_sqrt(adjoin._foreach_mul(lists(), lists()))) == values(lists())
@@ -52,7 +55,9 @@ def test_lists_that_do_not_fit(call):
 def test_gradient_is_numpys():
     x = np.random.default_rng(0).normal(size=(5, 7))
     for order in (1, 2):
-        for got, right in zip(adjoin.gradient(adjoin.tensor(x), edge_order=order), np.gradient(x, edge_order=order), strict=True):
+        for got, right in zip(
+            adjoin.gradient(adjoin.tensor(x), edge_order=order), np.gradient(x, edge_order=order), strict=True
+        ):
             np.testing.assert_allclose(got.numpy(), right)
     places = np.cumsum(np.random.default_rng(1).uniform(0.5, 2, 7))
     (got,) = adjoin.gradient(adjoin.tensor(x), spacing=(adjoin.tensor(places),), dim=1, edge_order=2)

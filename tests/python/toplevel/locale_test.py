@@ -76,7 +76,9 @@ def environment(**more):
 
 def run(program, library, **more):
     program = textwrap.dedent(program)
-    done = subprocess.run([sys.executable, "-c", program, library], capture_output=True, text=True, env=environment(**more))
+    done = subprocess.run(
+        [sys.executable, "-c", program, library], capture_output=True, text=True, env=environment(**more)
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert not done.stderr, done.stderr
     return done.stdout
@@ -94,11 +96,25 @@ def test_a_program_is_the_same_under_every_locale(name, locales, global_locale):
 @pytest.mark.parametrize("name", LOCALES)
 def test_what_was_measured_is_read_again(name, locales, global_locale, tmp_path):
     measured = tmp_path / "products"
-    words = ["adjoin", "tune", "--quiet", "--dtypes", "float32", "--sizes", "8,16", "--seconds", "0.0005", "--output", measured]
+    words = [
+        "adjoin",
+        "tune",
+        "--quiet",
+        "--dtypes",
+        "float32",
+        "--sizes",
+        "8,16",
+        "--seconds",
+        "0.0005",
+        "--output",
+        measured,
+    ]
     under = environment(LC_ALL=name, LOCPATH=str(locales))
     subprocess.run(words, check=True, capture_output=True, env=under)
     show = ["adjoin", "tune", "--show", "--all", "--output", measured]
-    wanted, got = (subprocess.run(show, check=True, capture_output=True, env=env).stdout for env in (environment(), under))
+    wanted, got = (
+        subprocess.run(show, check=True, capture_output=True, env=env).stdout for env in (environment(), under)
+    )
     assert wanted == got and b"8" in wanted
     program = "import locale; locale.setlocale(locale.LC_ALL, ''); import adjoin as aj; print((aj.ones(8, 8) @ aj.ones(8, 8)).sum().item())"
     assert run(program, global_locale, ADJOIN_TUNING=str(measured), LC_ALL=name, LOCPATH=str(locales)) == "512.0\n"

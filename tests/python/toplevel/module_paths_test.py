@@ -180,7 +180,11 @@ def test_saved_tensors_are_values():
 
 def test_transforms_take_a_cache_size():
     t = torch.distributions.transforms
-    for made in (t.TanhTransform(cache_size=1), t.AffineTransform(0, 2, cache_size=1), t.PowerTransform(2.0, cache_size=1)):
+    for made in (
+        t.TanhTransform(cache_size=1),
+        t.AffineTransform(0, 2, cache_size=1),
+        t.PowerTransform(2.0, cache_size=1),
+    ):
         assert torch.allclose(made.inv(made(torch.tensor(0.5))), torch.tensor(0.5))
 
 
@@ -251,7 +255,9 @@ def test_vmap():
     nested = vmap(vmap(lambda a, b: a + b, (None, 0)), (0, None))(torch.arange(3), torch.arange(4))
     assert nested.tolist() == [[i + j for j in range(4)] for i in range(3)]
     net = nn.Linear(4, 1)
-    each = vmap(grad(lambda p, a: functional_call(net, p, (a,)).sum()), in_dims=(None, 0))(dict(net.named_parameters()), x)
+    each = vmap(grad(lambda p, a: functional_call(net, p, (a,)).sum()), in_dims=(None, 0))(
+        dict(net.named_parameters()), x
+    )
     assert torch.allclose(each["weight"][:, 0], x) and each["bias"].shape == (3, 1)
     nets = [nn.Linear(4, 2) for _ in range(3)]
     params, buffers = stack_module_state(nets)
@@ -276,7 +282,12 @@ def test_windows():
     import numpy as np
 
     for n in (0, 1, 2, 7, 8):
-        for ours, theirs in (("hann", "hanning"), ("hamming", "hamming"), ("blackman", "blackman"), ("bartlett", "bartlett")):
+        for ours, theirs in (
+            ("hann", "hanning"),
+            ("hamming", "hamming"),
+            ("blackman", "blackman"),
+            ("bartlett", "bartlett"),
+        ):
             make, want = getattr(torch, ours + "_window"), getattr(np, theirs)
             assert np.allclose(make(n, periodic=False).numpy(), want(n), atol=1e-6)
             if n > 1:
@@ -297,4 +308,8 @@ def test_small_words():
     flat = _flatten_dense_tensors(parts)
     assert flat.tolist() == [1, 1, 0, 0]
     assert all(a.equal(b) for a, b in zip(_unflatten_dense_tensors(flat, parts), parts, strict=True))
-    assert not torch.compiler.is_compiling() and torch.compiler.disable(len) is len and torch.compiler.disable()(len) is len
+    assert (
+        not torch.compiler.is_compiling()
+        and torch.compiler.disable(len) is len
+        and torch.compiler.disable()(len) is len
+    )

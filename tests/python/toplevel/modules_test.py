@@ -29,6 +29,8 @@ for package in sorted(top.rglob("__init__.py")):  # a package is there before it
 
 
 def test_each_module_alone():
-    told = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True).stdout.splitlines()
+    told = subprocess.run(
+        [sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     assert len([line for line in told if line.startswith("tried")]) > 150
     assert [line for line in told if not line.startswith("tried")] == []

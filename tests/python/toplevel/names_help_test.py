@@ -9,7 +9,9 @@ import adjoin
 import pytest
 
 
-@pytest.mark.parametrize("thing", [adjoin, adjoin.Tensor, adjoin.nn.functional, adjoin.linalg, adjoin.Tensor.uniform_, adjoin.nn.Linear])
+@pytest.mark.parametrize(
+    "thing", [adjoin, adjoin.Tensor, adjoin.nn.functional, adjoin.linalg, adjoin.Tensor.uniform_, adjoin.nn.Linear]
+)
 def test_help(thing):
     assert len(pydoc.render_doc(thing)) > 100
 
@@ -75,7 +77,9 @@ import adjoin._C
 assert adjoin._C.Tensor is adjoin.Tensor
 """
     for order in ("first", "later"):
-        run = subprocess.run([sys.executable, "-c", program, order], capture_output=True, text=True, check=False, timeout=60)
+        run = subprocess.run(
+            [sys.executable, "-c", program, order], capture_output=True, text=True, check=False, timeout=60
+        )
         assert run.returncode == 0, run.stderr
 
 

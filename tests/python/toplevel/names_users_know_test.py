@@ -84,7 +84,12 @@ def test_gradients_of_two_equals(name):
 
 def test_what_is_out_of_range_is_both_kinds_of_error():
     x, far = torch.arange(3.0), torch.tensor([5])
-    for call in (lambda: x.gather(0, far), lambda: x.scatter(0, far, 1.0), lambda: x.index_select(0, far), lambda: x[far]):
+    for call in (
+        lambda: x.gather(0, far),
+        lambda: x.scatter(0, far, 1.0),
+        lambda: x.index_select(0, far),
+        lambda: x[far],
+    ):
         with pytest.raises(torch.OutOfRangeError, match="5 is out of range") as caught:
             call()
         assert isinstance(caught.value, IndexError) and isinstance(caught.value, RuntimeError)

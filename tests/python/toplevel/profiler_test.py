@@ -44,9 +44,15 @@ def test_memory():
             c = a.sin()
         del a
     rows = rows_of(prof)
-    assert 4e6 <= rows["exp"].self_cpu_memory_usage < 8e6 and rows["exp"].cpu_memory_usage == rows["exp"].self_cpu_memory_usage
+    assert (
+        4e6 <= rows["exp"].self_cpu_memory_usage < 8e6
+        and rows["exp"].cpu_memory_usage == rows["exp"].self_cpu_memory_usage
+    )
     assert rows["two more"].cpu_memory_usage == rows["exp"].cpu_memory_usage + rows["sin"].cpu_memory_usage
-    assert rows["two more"].self_cpu_memory_usage == 0 and rows["[memory]"].cpu_memory_usage == -rows["exp"].cpu_memory_usage
+    assert (
+        rows["two more"].self_cpu_memory_usage == 0
+        and rows["[memory]"].cpu_memory_usage == -rows["exp"].cpu_memory_usage
+    )
     assert "self cpu memory" in prof.key_averages().table(sort_by="self_cpu_memory_usage")
     with profile() as prof:
         b.add(c)

@@ -19,7 +19,14 @@ NEEDS = {"I bind a language": "luajit"}
 
 
 def test_who_it_is_for():
-    wanted = ["I train networks", "I load a vendor's backend", "I write an op", "I swap a BLAS", "I bind a language", "I deploy"]
+    wanted = [
+        "I train networks",
+        "I load a vendor's backend",
+        "I write an op",
+        "I swap a BLAS",
+        "I bind a language",
+        "I deploy",
+    ]
     assert PEOPLE == wanted
 
 

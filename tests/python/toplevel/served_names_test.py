@@ -12,12 +12,23 @@ PACKAGE = pathlib.Path(adjoin.__file__).parent
 NAMES = sorted({n.rpartition("::")[2] for n in adjoin._C.op_names(True) if "." not in n})
 OTHERS = ["FloatTensor", "BoolTensor", "amp", "default_generator", "opcheck", "OpCheckError", "CUDAExtension", "CUDA_HOME", "has_mkl", "Variable",
           "gradcheck", "vmap", "_foreach_add", "_foreach_add_", "_foreach_norm", "finfo", "save"]  # fmt: skip
-ROOMS = {f: ".".join(["adjoin", *(p for p in f.relative_to(PACKAGE).with_suffix("").parts if p != "__init__")]) for f in PACKAGE.rglob("*.py")}
+ROOMS = {
+    f: ".".join(["adjoin", *(p for p in f.relative_to(PACKAGE).with_suffix("").parts if p != "__init__")])
+    for f in PACKAGE.rglob("*.py")
+}
 SERVING = sorted(name for file, name in ROOMS.items() if "\ndef __getattr__(name):" in file.read_text())
 
 
 def test_there_are_such_modules():
-    assert {"adjoin", "adjoin.nn.functional", "adjoin.linalg", "adjoin.special", "adjoin.fft", "adjoin.ops", "adjoin.return_types"} <= set(SERVING)
+    assert {
+        "adjoin",
+        "adjoin.nn.functional",
+        "adjoin.linalg",
+        "adjoin.special",
+        "adjoin.fft",
+        "adjoin.ops",
+        "adjoin.return_types",
+    } <= set(SERVING)
 
 
 @pytest.mark.parametrize("name", SERVING)
@@ -32,7 +43,9 @@ def test_dir_has_what_is_served(name, monkeypatch):
     assert not absent, f"dir({name}) tells what is not there: {absent}"
 
 
-@pytest.mark.parametrize("name", ["adjoin", "adjoin.nn.functional", "adjoin.linalg", "adjoin.special", "adjoin.return_types"])
+@pytest.mark.parametrize(
+    "name", ["adjoin", "adjoin.nn.functional", "adjoin.linalg", "adjoin.special", "adjoin.return_types"]
+)
 def test_the_stub_has_what_is_served(name):
     parts = pathlib.Path(*name.split(".")[1:])
     stub = PACKAGE / parts / "__init__.pyi" if name == "adjoin" else (PACKAGE / parts).with_suffix(".pyi")
@@ -41,7 +54,12 @@ def test_the_stub_has_what_is_served(name):
     body = ast.parse(stub.read_text()).body
     have = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     have |= {node.target.id for node in body if isinstance(node, ast.AnnAssign)}
-    have |= {alias.asname or alias.name for node in body if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
+    have |= {
+        alias.asname or alias.name
+        for node in body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
     module = importlib.import_module(name)
     missing = [n for n in dir(module) if n in NAMES and n not in have and hasattr(module, n)]
     assert not missing, missing

@@ -72,7 +72,10 @@ def test_every_op_is_in_the_stubs():
 
 def test_signatures_come_from_the_rows():
     text = (PACKAGE / "__init__.pyi").read_text()
-    assert "def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor: ..." in text or "def relu(input: Tensor" in text
+    assert (
+        "def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor: ..." in text
+        or "def relu(input: Tensor" in text
+    )
     assert "keepdim: builtins.bool = False) -> _values_indices" in text
 
 
@@ -87,6 +90,8 @@ def test_mypy_strict(tmp_path):
     for what in ([str(PROGRAM)], ["-p", "adjoin"]):
         got = subprocess.run([sys.executable, *base, *what], capture_output=True, text=True, env=env, cwd=tmp_path)
         assert got.returncode == 0, got.stdout + got.stderr
-    (tmp_path / "wrong.py").write_text("import adjoin\nx: int = adjoin.ones(2).sum()\nadjoin.relu('text')\nadjoin.nix\n")
+    (tmp_path / "wrong.py").write_text(
+        "import adjoin\nx: int = adjoin.ones(2).sum()\nadjoin.relu('text')\nadjoin.nix\n"
+    )
     got = subprocess.run([sys.executable, *base, "wrong.py"], capture_output=True, text=True, env=env, cwd=tmp_path)
     assert [line.split(":")[1] for line in got.stdout.splitlines() if "error:" in line] == ["2", "3", "4"], got.stdout

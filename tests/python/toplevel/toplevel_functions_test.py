@@ -26,7 +26,10 @@ def test_norms_tell_their_moments():
     out, mean, scale = adjoin.native_batch_norm(X, W, B, running, adjoin.ones(4), True, 0.1, 1e-5)
     close(out, (X - mean[:, None]) * scale[:, None] * W[:, None] + B[:, None])
     close(running, 0.1 * mean)
-    assert [t.numel() for t in adjoin.native_batch_norm(X, W, B, running, adjoin.ones(4), False, 0.1, 1e-5)[1:]] == [0, 0]
+    assert [t.numel() for t in adjoin.native_batch_norm(X, W, B, running, adjoin.ones(4), False, 0.1, 1e-5)[1:]] == [
+        0,
+        0,
+    ]
     close(adjoin.batch_norm(X, W, B, None, None, True, 0.1, 1e-5, False), F.batch_norm(X, None, None, W, B, True))
     close(adjoin.instance_norm(X, W, B, None, None, True, 0.1, 1e-5, False), F.instance_norm(X, weight=W, bias=B))
 
@@ -102,7 +105,9 @@ def test_a_window(name):
         assert w.shape == (size,) and w.max() <= 1 + 1e-12
         close(w, w.flip(0))  # symmetric
         if name != "cosine" and size > 1:  # which has no place at either end
-            close(make(size, sym=False, dtype=adjoin.float64, **more), make(size + 1, dtype=adjoin.float64, **more)[:-1])
+            close(
+                make(size, sym=False, dtype=adjoin.float64, **more), make(size + 1, dtype=adjoin.float64, **more)[:-1]
+            )
     assert make(0, **more).shape == (0,) and make(3, **more).dtype is adjoin.float32
     for wrong, told in (({"M": -1}, "M is -1"), ({"M": 2, "dtype": adjoin.int64}, "floating")):
         with pytest.raises(ValueError, match=told):
@@ -158,7 +163,10 @@ def test_words_for_who_asks():
     assert adjoin.are_deterministic_algorithms_enabled() and adjoin.get_deterministic_debug_mode() == 2
     adjoin.set_deterministic_debug_mode(0)
     assert not adjoin.are_deterministic_algorithms_enabled()
-    assert all(isinstance(getattr(adjoin, name), bool) for name in ("has_mkl", "has_lapack", "has_openmp", "has_cuda", "has_mps"))
+    assert all(
+        isinstance(getattr(adjoin, name), bool)
+        for name in ("has_mkl", "has_lapack", "has_openmp", "has_cuda", "has_mps")
+    )
     assert X.name is None and X.is_xpu is False and adjoin.nn.Linear(2, 2).compile() is None
     assert adjoin.nn.factory_kwargs({"dtype": 1, "factory_kwargs": {"device": 2}}) == {"dtype": 1, "device": 2}
     for wrong in ({"a": 1}, {"dtype": 1, "factory_kwargs": {"dtype": 2}}):

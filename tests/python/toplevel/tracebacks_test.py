@@ -36,7 +36,9 @@ def stderr_of(program, tmp_path, **env):
     file = tmp_path / "program.py"
     file.write_text(HEAD + program + "\n")
     clean = {k: v for k, v in os.environ.items() if k != "ADJOIN_FULL_TRACEBACK"}
-    got = subprocess.run([sys.executable, file], capture_output=True, text=True, env=clean | env, cwd=tmp_path, timeout=120)
+    got = subprocess.run(
+        [sys.executable, file], capture_output=True, text=True, env=clean | env, cwd=tmp_path, timeout=120
+    )
     assert got.returncode == 1, got.stderr
     return file, got.stderr
 
@@ -48,7 +50,9 @@ def frames_of(text):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_last_frame_is_the_users(name, tmp_path):
     program = HEAD + PROGRAMS[name]
-    marks = sorted((line.rpartition("# ")[2], i + 1) for i, line in enumerate(program.splitlines()) if re.search(r"  # \d$", line))
+    marks = sorted(
+        (line.rpartition("# ")[2], i + 1) for i, line in enumerate(program.splitlines()) if re.search(r"  # \d$", line)
+    )
     file, text = stderr_of(PROGRAMS[name], tmp_path)
     assert frames_of(text) == [(str(file), line) for _, line in marks], text
 
@@ -123,4 +127,6 @@ def test_a_notebook(monkeypatch):
 
 def test_a_name_that_is_alike_is_told_with_the_error(tmp_path):
     _, text = stderr_of("nn.Linear(3, 4).wieght", tmp_path)
-    assert text.rstrip().endswith("AttributeError: 'Linear' object has no attribute 'wieght'. Did you mean: 'weight'?"), text
+    assert text.rstrip().endswith(
+        "AttributeError: 'Linear' object has no attribute 'wieght'. Did you mean: 'weight'?"
+    ), text

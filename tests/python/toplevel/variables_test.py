@@ -27,7 +27,11 @@ def run(**variables):
         ("NUM_THREADS", "many", "ADJOIN_NUM_THREADS is 'many', wanted a whole number from 1 to 1024; "),
         ("NUM_THREADS", "0", "ADJOIN_NUM_THREADS is '0', wanted a whole number"),
         ("NUM_THREADS", "2x", "ADJOIN_NUM_THREADS is '2x', wanted a whole number"),
-        ("NUM_THREADS", "5000", "ADJOIN_NUM_THREADS is '5000', wanted a whole number from 1 to 1024; 1024 threads serve"),
+        (
+            "NUM_THREADS",
+            "5000",
+            "ADJOIN_NUM_THREADS is '5000', wanted a whole number from 1 to 1024; 1024 threads serve",
+        ),
         ("LOG", "loud", "ADJOIN_LOG is 'loud', wanted error, warning, info or trace; errors and warnings are shown"),
         ("FALLBACK", "hots", "no plugin offers the device 'hots'"),
         ("FALLBACK", "add@nowhere=host", "no plugin offers the device 'nowhere'"),

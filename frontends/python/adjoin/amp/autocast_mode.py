@@ -73,9 +73,7 @@ class autocast:
             )
             return False
         if not _is_there(self.device):
-            warnings.warn(
-                f"{self.device.upper()} is not available. Disabling autocast.", stacklevel=3
-            )
+            warnings.warn(f"{self.device.upper()} is not available. Disabling autocast.", stacklevel=3)
             return False
         return True
 
@@ -105,9 +103,7 @@ class autocast:
 def _cast(value, device_type, dtype):
     """value with its floating tensors on the device in dtype; float64 stays."""
     if isinstance(value, adjoin.Tensor):
-        eligible = (
-            value.is_floating_point() and value.device.type == device_type and value.dtype != adjoin.float64
-        )
+        eligible = value.is_floating_point() and value.device.type == device_type and value.dtype != adjoin.float64
         return value.to(dtype) if eligible else value
     if isinstance(value, dict):
         return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}

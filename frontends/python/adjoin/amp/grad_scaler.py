@@ -39,9 +39,7 @@ class GradScaler:
         self._device = device
         self._enabled = bool(enabled)
         if self._enabled and not _is_there(device):
-            warnings.warn(
-                f"GradScaler is enabled, but {device.upper()} is not available. Disabling.", stacklevel=2
-            )
+            warnings.warn(f"GradScaler is enabled, but {device.upper()} is not available. Disabling.", stacklevel=2)
             self._enabled = False
         if growth_factor <= 1.0:
             raise AssertionError("The growth factor must be > 1.0.")
@@ -234,8 +232,7 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError(
-                "The source state dict is empty, possibly because it was saved from a disabled instance of "
-                "GradScaler."
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
             )
         self._init_scale = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]

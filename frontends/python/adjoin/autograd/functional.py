@@ -10,10 +10,7 @@ def _tuple(x):
 
 def _fresh(inputs, create_graph):
     """Inputs that record, apart from the graph they come from unless create_graph is on."""
-    return tuple(
-        x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_()
-        for x in inputs
-    )
+    return tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in inputs)
 
 
 def _zeros(x):
@@ -25,9 +22,7 @@ def _finish(results, create_graph):
 
 
 def _grads(outputs, inputs, v, create_graph, strict, retain=None):
-    got = grad(
-        outputs, inputs, v, retain_graph=retain, create_graph=create_graph, allow_unused=True
-    )
+    got = grad(outputs, inputs, v, retain_graph=retain, create_graph=create_graph, allow_unused=True)
     if strict and any(g is None for g in got):
         raise RuntimeError("an output does not depend on one of the inputs, and strict is on")
     return tuple(_zeros(x) if g is None else g for g, x in zip(got, inputs))
@@ -136,7 +131,9 @@ def _grad_of_each(outputs, inputs, grad_outputs, create_graph, allow_unused, mat
     outputs, given = _tuple(outputs), () if grad_outputs is None else _tuple(grad_outputs)
     sizes = {g.shape[0] for g in given if g is not None and g.dim()}
     if len(sizes) != 1:
-        raise RuntimeError(f"grad: is_grads_batched wants grad_outputs of one first dimension, the sizes are {sorted(sizes)}")
+        raise RuntimeError(
+            f"grad: is_grads_batched wants grad_outputs of one first dimension, the sizes are {sorted(sizes)}"
+        )
     rows = [
         _C.grad(
             outputs, inputs, tuple(None if g is None else g[i] for g in given), retain_graph=True, create_graph=create_graph,

@@ -26,8 +26,7 @@ def _checked(inputs):
             import warnings
 
             warnings.warn(
-                f"gradcheck: an input is {x.dtype}: differences in less than double precision "
-                "will likely fail",
+                f"gradcheck: an input is {x.dtype}: differences in less than double precision will likely fail",
                 stacklevel=4,
             )
     return wanted
@@ -35,11 +34,7 @@ def _checked(inputs):
 
 def _outputs(func, inputs):
     out = func(*inputs)
-    return [
-        o
-        for o in _tuple(out)
-        if isinstance(o, Tensor) and (o.is_floating_point() or o.is_complex())
-    ]
+    return [o for o in _tuple(out) if isinstance(o, Tensor) and (o.is_floating_point() or o.is_complex())]
 
 
 def _values(func, inputs):
@@ -62,12 +57,7 @@ def _numeric_columns(func, inputs, x, eps):
                 _put(x, flat, shared, i, old + sign * step)
                 sides.append(_values(func, inputs))
                 _put(x, flat, shared, i, old)
-            columns.append(
-                [
-                    [(a - b) / (2 * eps) for a, b in zip(up, down)]
-                    for up, down in zip(sides[0], sides[1])
-                ]
-            )
+            columns.append([[(a - b) / (2 * eps) for a, b in zip(up, down)] for up, down in zip(sides[0], sides[1])])
     return columns
 
 
@@ -159,9 +149,7 @@ def gradcheck(
         columns = _numeric_columns(func, inputs, x, eps)
         for which, out in enumerate(outs):
             rows = (
-                _analytic_rows(out, x)
-                if out.requires_grad
-                else [None] * (out.numel() * (2 if out.is_complex() else 1))
+                _analytic_rows(out, x) if out.requires_grad else [None] * (out.numel() * (2 if out.is_complex() else 1))
             )
             bad = _compare(rows, columns, which, x.is_complex(), out.is_complex(), atol, rtol)
             if bad:
@@ -219,9 +207,7 @@ def gradgradcheck(
         xs = tuple(x.view_as(x) if i in places else x for i, x in enumerate(xs))
         found = [o for o in _outputs(func, xs) if o.requires_grad]
         with _C.enable_grad():
-            got = grad(
-                found, [xs[i] for i in places], vs, create_graph=_C.is_grad_enabled(), allow_unused=True
-            )
+            got = grad(found, [xs[i] for i in places], vs, create_graph=_C.is_grad_enabled(), allow_unused=True)
         return tuple(g for g in got if g is not None)
 
     def recorded(*args):

@@ -47,7 +47,9 @@ def set(name, device="cpu"):
             _C.choose_service(slot, one)
             opened = "/" in one or any(one == n and p == _BY_NAME for n, _, p in _C.services(slot))
             if opened and serving(64, 64, 64, _C.float32, device=device) != one:
-                raise ValueError(f"blas: '{one}' cannot be used here; available: {', '.join(n for n, *_ in available())}")
+                raise ValueError(
+                    f"blas: '{one}' cannot be used here; available: {', '.join(n for n, *_ in available())}"
+                )
     except (RuntimeError, ValueError):
         _C.choose_service(slot, before)
         raise

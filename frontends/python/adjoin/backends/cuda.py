@@ -26,7 +26,10 @@ def _switch(name):
         state[0] = bool(enabled)
 
     enabled.__name__, enable.__name__ = f"{name}_sdp_enabled", f"enable_{name}_sdp"
-    enabled.__doc__, enable.__doc__ = f"What enable_{name}_sdp said.", "Notes it: each device has one kernel of attention."
+    enabled.__doc__, enable.__doc__ = (
+        f"What enable_{name}_sdp said.",
+        "Notes it: each device has one kernel of attention.",
+    )
     return enabled, enable
 
 

@@ -90,9 +90,7 @@ def train(pictures, labels, *, seed, epochs, device, steps=None, bar=None):
     schedule = optim.lr_scheduler.LambdaLR(
         optimizer,
         lambda step: (
-            (step + 1) / (rise + 1)
-            if step < rise
-            else (1 + math.cos(math.pi * (step - rise) / (total - rise))) / 2
+            (step + 1) / (rise + 1) if step < rise else (1 + math.cos(math.pi * (step - rise) / (total - rise))) / 2
         ),
     )
     losses, epoch_losses, epoch_accuracies = [], [], []
@@ -143,12 +141,8 @@ def draw(out, runs, pictures, labels):
     plots.curves(
         os.path.join(out, "curves.png"),
         [
-            plots.Panel(
-                "loss on shifted training pictures", "epoch", "cross entropy, smoothed", loss
-            ),
-            plots.Panel(
-                "accuracy: lines training, dots held out", "epoch", "accuracy", right, held
-            ),
+            plots.Panel("loss on shifted training pictures", "epoch", "cross entropy, smoothed", loss),
+            plots.Panel("accuracy: lines training, dots held out", "epoch", "accuracy", right, held),
         ],
         "digits: a small convolutional network",
     )
@@ -181,9 +175,7 @@ def write(out, model, runs, pictures, labels):
     }
     safetensors.save_file(held, os.path.join(out, "held_out.safetensors"))
     with open(os.path.join(out, "runs.json"), "w") as file:
-        json.dump(
-            [{k: v for k, v in run.items() if k != "answers"} for run in runs], file, indent=1
-        )
+        json.dump([{k: v for k, v in run.items() if k != "answers"} for run in runs], file, indent=1)
         file.write("\n")
 
 

@@ -197,7 +197,12 @@ class _Named(Constraint):
 
 def _named(name, allowed, event_dim=0, is_discrete=False):
     """The one object of a class of its own."""
-    body = {"_allowed": staticmethod(allowed), "event_dim": event_dim, "is_discrete": is_discrete, "__module__": __name__}
+    body = {
+        "_allowed": staticmethod(allowed),
+        "event_dim": event_dim,
+        "is_discrete": is_discrete,
+        "__module__": __name__,
+    }
     made = globals()["_" + name] = type("_" + name, (_Named,), body)  # found again by who unpickles it
     return made()
 

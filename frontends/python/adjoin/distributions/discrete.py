@@ -86,7 +86,9 @@ class Geometric(_Bits):
         """See the base."""
         with adjoin.no_grad():
             probs = self.probs.expand(self._shape(sample_shape))
-            u = adjoin.rand(probs.shape, dtype=probs.dtype, device=probs.device).clamp(min=adjoin.finfo(probs.dtype).tiny)
+            u = adjoin.rand(probs.shape, dtype=probs.dtype, device=probs.device).clamp(
+                min=adjoin.finfo(probs.dtype).tiny
+            )
             return (u.log() / adjoin.log1p(-probs)).floor()
 
     def log_prob(self, value):
@@ -139,7 +141,11 @@ class Categorical(Distribution):
             count *= size
         with adjoin.no_grad():
             rows = self.probs.reshape(-1, self._num_events)
-            drawn = adjoin.multinomial(rows, count, replacement=True) if count else rows.new_zeros((rows.shape[0], 0)).long()
+            drawn = (
+                adjoin.multinomial(rows, count, replacement=True)
+                if count
+                else rows.new_zeros((rows.shape[0], 0)).long()
+            )
             return drawn.T.reshape(self._shape(sample_shape))
 
     def log_prob(self, value):

@@ -106,7 +106,9 @@ class TransformedDistribution(Distribution):
         self._check(value)
         before = self._transform.inv(value)
         slope = self._transform.log_abs_det_jacobian(before, value)
-        return self.base_dist.log_prob(before) - sum_last(slope, len(self.event_shape) - self._transform.codomain.event_dim)
+        return self.base_dist.log_prob(before) - sum_last(
+            slope, len(self.event_shape) - self._transform.codomain.event_dim
+        )
 
     def cdf(self, value):
         """See the base."""
@@ -235,7 +237,9 @@ class MultivariateNormal(Distribution):
         if name == "covariance_matrix":
             return (self._factor @ self._factor.mT).expand((*self.batch_shape, *self._factor.shape[-2:]))
         if name == "precision_matrix":
-            inverse = solve_lower(self._factor, adjoin.eye(self.event_shape[0], dtype=self.loc.dtype, device=self.loc.device))
+            inverse = solve_lower(
+                self._factor, adjoin.eye(self.event_shape[0], dtype=self.loc.dtype, device=self.loc.device)
+            )
             return (inverse.mT @ inverse).expand((*self.batch_shape, *self._factor.shape[-2:]))
         raise AttributeError(name)
 

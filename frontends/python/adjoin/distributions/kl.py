@@ -32,7 +32,9 @@ def kl_divergence(p, q):
         for of_q in type(q).__mro__:
             if (of_p, of_q) in _table:
                 return _table[of_p, of_q](p, q)
-    raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
+    raise NotImplementedError(
+        f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
+    )
 
 
 @register_kl(Normal, Normal)
@@ -146,7 +148,9 @@ def _continuous_bernoulli(p, q):
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 def _low_rank(p, q):
     if p.event_shape != q.event_shape:
-        raise ValueError("KL-divergence between two Low Rank Multivariate Normals with different event shapes cannot be computed")
+        raise ValueError(
+            "KL-divergence between two Low Rank Multivariate Normals with different event shapes cannot be computed"
+        )
     reduced, diagonal = q._reduced(), q.cov_diag.unsqueeze(-1)
     wide = ((p.cov_factor.square() / diagonal).sum(-1) + p.cov_diag / q.cov_diag).sum(-1)
     less = (reduced @ p.cov_factor).square().sum((-1, -2)) + (reduced.square() * p.cov_diag.unsqueeze(-2)).sum((-1, -2))
@@ -159,7 +163,9 @@ def _low_rank(p, q):
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate_normal(p, q):
     if p.event_shape != q.event_shape:
-        raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be computed")
+        raise ValueError(
+            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
+        )
     spread = solve_lower(q._factor, p._factor).square().sum(-1).sum(-1)
     apart = solve_lower(q._factor, (q.loc - p.loc).unsqueeze(-1)).square().sum(-1).sum(-1)
     return q._half_log_det() - p._half_log_det() + 0.5 * (spread + apart - p.event_shape[0])

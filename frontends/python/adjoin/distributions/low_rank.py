@@ -68,12 +68,19 @@ class LowRankMultivariateNormal(Distribution):
         """See the base."""
         shape, kind = self._shape(sample_shape), {"dtype": self.loc.dtype, "device": self.loc.device}
         along = adjoin.randn((*shape[:-1], self.cov_factor.shape[-1]), **kind)
-        return self.loc + (self.cov_factor @ along.unsqueeze(-1)).squeeze(-1) + self.cov_diag.sqrt() * adjoin.randn(shape, **kind)
+        return (
+            self.loc
+            + (self.cov_factor @ along.unsqueeze(-1)).squeeze(-1)
+            + self.cov_diag.sqrt() * adjoin.randn(shape, **kind)
+        )
 
     def log_prob(self, value):
         """See the base."""
         self._check(value)
-        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + self._distance(value - self.loc)) - self._half_log_det()
+        return (
+            -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + self._distance(value - self.loc))
+            - self._half_log_det()
+        )
 
     def _distance(self, apart):
         """apart' precision apart."""

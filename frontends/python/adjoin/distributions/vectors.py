@@ -15,7 +15,9 @@ class ReshapeTransform(Transform):
     def __init__(self, in_shape, out_shape, cache_size=0):
         self.in_shape, self.out_shape = adjoin.Size(in_shape), adjoin.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
-            raise ValueError(f"ReshapeTransform: {tuple(in_shape)} and {tuple(out_shape)} have different numbers of elements")
+            raise ValueError(
+                f"ReshapeTransform: {tuple(in_shape)} and {tuple(out_shape)} have different numbers of elements"
+            )
 
     domain = property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
     codomain = property(lambda self: constraints.independent(constraints.real, len(self.out_shape)))
@@ -186,7 +188,9 @@ class IndependentTransform(Transform):
     bijective = property(lambda self: self.base_transform.bijective)
     sign = property(lambda self: self.base_transform.sign)
     domain = property(lambda self: constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims))
-    codomain = property(lambda self: constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims))
+    codomain = property(
+        lambda self: constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+    )
 
     def _call(self, x):
         if x.dim() < self.domain.event_dim:

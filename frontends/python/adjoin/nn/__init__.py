@@ -18,7 +18,9 @@ def factory_kwargs(kwargs):
     simple = {"device", "dtype", "memory_format"}
     unknown = sorted(set(kwargs or ()) - simple - {"factory_kwargs"})
     if unknown:
-        raise TypeError(f"factory_kwargs: unexpected {', '.join(unknown)}; known are {', '.join(sorted(simple))}, factory_kwargs")
+        raise TypeError(
+            f"factory_kwargs: unexpected {', '.join(unknown)}; known are {', '.join(sorted(simple))}, factory_kwargs"
+        )
     found = dict((kwargs or {}).get("factory_kwargs", {}))
     for name in simple & set(kwargs or ()):
         if name in found:

@@ -178,9 +178,7 @@ def _orthonormal_columns(matrix):
     A positive diagonal of R is built in, so that the result is uniform over orthogonal matrices.
     """
     rows, columns = matrix.shape
-    basis = adjoin.zeros(
-        columns, rows, dtype=matrix.dtype
-    )  # one vector per row, so they are contiguous
+    basis = adjoin.zeros(columns, rows, dtype=matrix.dtype)  # one vector per row, so they are contiguous
     for i in range(columns):
         vector = matrix[:, i]
         for _ in range(2):

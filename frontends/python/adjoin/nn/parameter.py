@@ -18,8 +18,7 @@ class Parameter(adjoin.Tensor):
             data = adjoin.empty(0)
         if not isinstance(data, adjoin.Tensor):
             raise TypeError(
-                f"Parameter: data is a {type(data).__name__}, a tensor is wanted; "
-                "make one with adjoin.tensor(data)"
+                f"Parameter: data is a {type(data).__name__}, a tensor is wanted; make one with adjoin.tensor(data)"
             )
         return adjoin.Tensor._make_subclass(cls, data.detach(), requires_grad)
 

@@ -13,9 +13,7 @@ class SequentialLR(LRScheduler):
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         if len(schedulers) < 1:
-            raise ValueError(
-                "SequentialLR expects at least one scheduler to be chained, but got no scheduler."
-            )
+            raise ValueError("SequentialLR expects at least one scheduler to be chained, but got no scheduler.")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 "Sequential Schedulers expects number of schedulers provided to be one more "
@@ -25,10 +23,7 @@ class SequentialLR(LRScheduler):
                 f"number of milestones to be equal to {len(milestones)}"
             )
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise ValueError(
-                "SequentialLR expects all schedulers to belong to the same optimizer as the "
-                "one given"
-            )
+            raise ValueError("SequentialLR expects all schedulers to belong to the same optimizer as the one given")
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
@@ -85,9 +80,7 @@ class ChainedScheduler(LRScheduler):
         optimizer = optimizer or schedulers[0].optimizer
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(
-                    f"ChainedScheduler at index {i} should have `optimizer` as its attribute."
-                )
+                raise TypeError(f"ChainedScheduler at index {i} should have `optimizer` as its attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
                     "ChainedScheduler does not support `ReduceLROnPlateau` scheduler as it requires "

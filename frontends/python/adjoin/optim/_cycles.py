@@ -39,8 +39,7 @@ class CyclicLR(_Cycle):
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         base_lrs = [
-            lr.clone() if isinstance(lr, adjoin.Tensor) else lr
-            for lr in per_group(optimizer, "base_lr", base_lr)
+            lr.clone() if isinstance(lr, adjoin.Tensor) else lr for lr in per_group(optimizer, "base_lr", base_lr)
         ]
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
@@ -60,7 +59,9 @@ class CyclicLR(_Cycle):
             self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
             self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
             if last_epoch == -1:
-                for group, low, high in zip(optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True):
+                for group, low, high in zip(
+                    optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True
+                ):
                     self._set_momentum(group, high)
                     group["base_momentum"], group["max_momentum"] = low, high
         super().__init__(optimizer, last_epoch)
@@ -158,9 +159,7 @@ class OneCycleLR(_Cycle):
             self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         begin = 0.0
         for phase in self._schedule_phases:
             end = phase["end_step"]

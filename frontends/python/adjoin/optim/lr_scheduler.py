@@ -34,9 +34,7 @@ class LambdaLR(LRScheduler):
     def state_dict(self):
         """As the base; of the functions only callable objects are saved, by their attributes."""
         state = super().state_dict()
-        state["lr_lambdas"] = [
-            None if hasattr(fn, "__code__") else dict(fn.__dict__) for fn in self.lr_lambdas
-        ]
+        state["lr_lambdas"] = [None if hasattr(fn, "__code__") else dict(fn.__dict__) for fn in self.lr_lambdas]
         return state
 
     def load_state_dict(self, state_dict):
@@ -140,10 +138,7 @@ class LinearLR(LRScheduler):
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5,
                  last_epoch=-1):  # fmt: skip
         if not 0 < start_factor <= 1:
-            raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less or "
-                "equal to 1."
-            )
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if not 0 <= end_factor <= 1:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor = start_factor
@@ -233,10 +228,7 @@ class CosineAnnealingLR(LRScheduler):
         if (epoch - 1 - last) % (2 * last) == 0:
             # At the bottom the quotient below is 0 / 0: begin to climb.
             rise = (1 - cos(pi / last)) / 2
-            return [
-                lr + (base - low) * rise
-                for base, lr in zip(self.base_lrs, self._current(), strict=True)
-            ]
+            return [lr + (base - low) * rise for base, lr in zip(self.base_lrs, self._current(), strict=True)]
         change = (1 + cos(pi * epoch / last)) / (1 + cos(pi * (epoch - 1) / last))
         return [change * (lr - low) + low for lr in self._current()]
 

@@ -37,8 +37,7 @@ class Muon(Optimizer):
             for param in group["params"]:
                 if param.ndim != 2:
                     raise ValueError(
-                        "Muon only supports 2D parameters whereas we found a parameter with size: "
-                        f"{param.size()}"
+                        f"Muon only supports 2D parameters whereas we found a parameter with size: {param.size()}"
                     )
 
     def step(self, closure=None):

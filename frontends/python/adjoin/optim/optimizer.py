@@ -187,7 +187,9 @@ class Optimizer(Hinting):
         param_group["params"] = params
         for param in () if plain and all(map(_is_leaf, params)) else params:
             if not isinstance(param, adjoin.Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}; make it an nn.Parameter")
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}; make it an nn.Parameter"
+                )
             if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError(
                     f"{type(self).__name__}: can't optimize a non-leaf Tensor, here of shape {list(param.shape)}, which ops computed; "
@@ -330,7 +332,9 @@ class Optimizer(Hinting):
     def _begin_state(self, param, state, group):
         """Makes what is not there yet of a parameter's state; for share_memory, before the first step."""
         if not state:
-            raise RuntimeError(f"share_memory: {type(self).__name__} makes its state in its first step; take one before")
+            raise RuntimeError(
+                f"share_memory: {type(self).__name__} makes its state in its first step; take one before"
+            )
 
     def share_memory(self):
         """Moves the state, made now where it is not there yet, to memory that other processes see.
@@ -414,7 +418,13 @@ def check_settings(settings):
     """Raises for the first {name: (value, whether it is allowed)} that is not allowed."""
     for name, (value, allowed) in settings.items():
         if not allowed:
-            wanted = "from 0 to below 1" if name.startswith("beta") else "from 0 to 1" if name.startswith("rho") else "0 or more"
+            wanted = (
+                "from 0 to below 1"
+                if name.startswith("beta")
+                else "from 0 to 1"
+                if name.startswith("rho")
+                else "0 or more"
+            )
             raise ValueError(f"Invalid {name}: {value}; it must be {wanted}")
 
 

@@ -80,10 +80,7 @@ class AveragedModel(Module):
     def update_parameters(self, model):
         """Takes the parameters that model has now into the average."""
         means = [mean.detach() for mean in self._tensors(self.module)]
-        values = [
-            value.detach().to(mean.device)
-            for mean, value in zip(means, self._tensors(model), strict=True)
-        ]
+        values = [value.detach().to(mean.device) for mean, value in zip(means, self._tensors(model), strict=True)]
         if self.n_averaged == 0:
             for mean, value in zip(means, values, strict=True):
                 mean.copy_(value)

@@ -67,7 +67,9 @@ def check_schema(op, samples):
             for t in tensors_in([r]):
                 shared = places.get(_storage(t))
                 if shared and not (declared.alias and declared.alias == shared.alias):
-                    raise Fault(f"result {i} shares memory with {shared.name!r}, which the schema does not say: copy it, or say Tensor(a)")
+                    raise Fault(
+                        f"result {i} shares memory with {shared.name!r}, which the schema does not say: copy it, or say Tensor(a)"
+                    )
                 if declared.alias and not shared and _storage(t):
                     raise Fault(f"result {i} is declared as memory of ({declared.alias}) and has its own")
         own = [_storage(t) for r in results for t in tensors_in([r]) if _storage(t) and _storage(t) not in places]
@@ -116,7 +118,9 @@ def check_gradient(op, samples):
         if not any(r.requires_grad for r in results):
             near = [(x.detach() + 1e-3) for x in leaves]
             if any(not adjoin.equal(a.detach(), b.detach()) for a, b in zip(results, f(*near), strict=True)):
-                raise Fault("the result depends on its inputs and does not require grad: a gradient would silently be zero; define a derivative")
+                raise Fault(
+                    "the result depends on its inputs and does not require grad: a gradient would silently be zero; define a derivative"
+                )
             raise Skip("constant")
         try:
             adjoin.autograd.grad(sum(r.abs().sum() for r in results if r.requires_grad), leaves, allow_unused=True)
@@ -172,7 +176,11 @@ def check_meta(op, samples):
 
 def _needs_data(op, refusal):
     """Is it refused on meta because it, or an op that it is made of, must see values?"""
-    if op.info["allocates"] or "a meta tensor, which has no data" in str(refusal) or "device meta cannot copy" in str(refusal):
+    if (
+        op.info["allocates"]
+        or "a meta tensor, which has no data" in str(refusal)
+        or "device meta cannot copy" in str(refusal)
+    ):
         return True
     lacks = re.search(r"kernel for (\S+) on meta", str(refusal))
     return bool(lacks) and any(i["allocates"] for i in adjoin._C.op_info(lacks[1]) or ())
@@ -205,7 +213,9 @@ def check_threads(op, samples):
 
 def _bigger(op, args, kwargs):
     """Large enough to be cut among threads, if the op takes it."""
-    wide = mapped(lambda t: t.repeat(*[1] * (t.dim() - 1), max(1, 60000 // max(1, t.numel()))) if t.dim() else t, args, kwargs)
+    wide = mapped(
+        lambda t: t.repeat(*[1] * (t.dim() - 1), max(1, 60000 // max(1, t.numel()))) if t.dim() else t, args, kwargs
+    )
     try:
         op.call(*wide[0], **wide[1])
     except Exception:
@@ -246,11 +256,21 @@ def check_layouts(op, samples):
                 continue  # refused, and said so
             _agree(got, wanted, what)
     args, kwargs = samples[0]
-    for what, form in (("empty inputs", lambda t: t.detach()[:0] if t.dim() else t.detach()), ("0-dim inputs", lambda t: t.detach().reshape(-1)[0])):
+    for what, form in (
+        ("empty inputs", lambda t: t.detach()[:0] if t.dim() else t.detach()),
+        ("0-dim inputs", lambda t: t.detach().reshape(-1)[0]),
+    ):
         a, k = mapped(form, args, kwargs)
         try:
             got = tensors_in(_listed(op.call(*a, **k)))
-            shapes = [tuple(m.shape) for m in tensors_in(_listed(op.call(*mapped(lambda t: t.to("meta"), a, k)[0], **mapped(lambda t: t.to("meta"), a, k)[1])))]
+            shapes = [
+                tuple(m.shape)
+                for m in tensors_in(
+                    _listed(
+                        op.call(*mapped(lambda t: t.to("meta"), a, k)[0], **mapped(lambda t: t.to("meta"), a, k)[1])
+                    )
+                )
+            ]
         except Exception:
             continue
         if shapes != [tuple(t.shape) for t in got]:
@@ -274,7 +294,14 @@ def check_dtypes(op, samples):
         if name == "bool":
             continue
         a, k = mapped(lambda t: whole(t, adjoin.complex128 if t.is_complex() else adjoin.float64), args, kwargs)
-        loose = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-4, "complex64": 1e-4, "float64": 1e-9, "complex128": 1e-9}.get(name, 1.0001)
+        loose = {
+            "float16": 1e-2,
+            "bfloat16": 5e-2,
+            "float32": 1e-4,
+            "complex64": 1e-4,
+            "float64": 1e-9,
+            "complex128": 1e-9,
+        }.get(name, 1.0001)
         got = mapped(lambda t: t if t.dtype is not adjoin.bool else t.to(adjoin.int8), _listed(got), {})[0]
         _agree(got, _listed(op.call(*a, **k)), f"{name} is taken and wrong: declare the kernel's dtypes; {name}", loose)
     if not taken:

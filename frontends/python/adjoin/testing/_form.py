@@ -36,7 +36,9 @@ def read(text, params, name):
         raise ValueError(f"its test is {_kind(test)}, a JSON object is wanted, e.g. {EXAMPLE}")
     for key in test:
         if key not in KEYS:
-            raise ValueError(f"its test has a key {key!r}, which nothing reads{_near(key, KEYS)}; known are {', '.join(KEYS)}")
+            raise ValueError(
+                f"its test has a key {key!r}, which nothing reads{_near(key, KEYS)}; known are {', '.join(KEYS)}"
+            )
     names = [n for n, _ in params]
     for key in {"shapes", "cases"} & test.keys():
         test[key] = _nulls(test[key])
@@ -98,15 +100,27 @@ def _shape(value):
 
 def _shapes(sample, params, op):
     tensors = [n for n, tensor in params if tensor]
-    one = isinstance(sample, list) and all(s is None or _shape(s) or (isinstance(s, list) and all(i is None or _shape(i) for i in s)) for s in sample)
+    one = isinstance(sample, list) and all(
+        s is None or _shape(s) or (isinstance(s, list) and all(i is None or _shape(i) for i in s)) for s in sample
+    )
     if not one:
         wanted = json.dumps([[3, 4]] * max(1, len(tensors)))
-        raise ValueError(f"its test: shapes: a sample is a list of shapes, one for each tensor, {wanted}, found {json.dumps(sample)}")
+        raise ValueError(
+            f"its test: shapes: a sample is a list of shapes, one for each tensor, {wanted}, found {json.dumps(sample)}"
+        )
     if len(sample) > len(tensors):
-        raise ValueError(f"its test: shapes: {json.dumps(sample)} has {len(sample)} shapes, {op} takes {len(tensors)} tensors")
+        raise ValueError(
+            f"its test: shapes: {json.dumps(sample)} has {len(sample)} shapes, {op} takes {len(tensors)} tensors"
+        )
 
 
 def explained():
     """The form, as text for people."""
     lines = [f"  {key:9}  {what}" for key, what in KEYS.items()]
-    return "\n".join(["The form of an op's `test` (aj_op_def.test), a JSON object of any of these keys, e.g.", f"  {EXAMPLE}", *lines])
+    return "\n".join(
+        [
+            "The form of an op's `test` (aj_op_def.test), a JSON object of any of these keys, e.g.",
+            f"  {EXAMPLE}",
+            *lines,
+        ]
+    )

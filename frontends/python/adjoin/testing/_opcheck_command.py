@@ -23,10 +23,19 @@ def _arguments():
         epilog=_form.explained(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", nargs="+", metavar="FILE|OP", help="a plugin's file: all its ops; or an op's name: acme::squash")
-    parser.add_argument("--samples", metavar="FILE", help='JSON: a list of calls, e.g. [[{"shape": [3, 4], "dtype": "float64"}, 2.0]]')
+    parser.add_argument(
+        "what", nargs="+", metavar="FILE|OP", help="a plugin's file: all its ops; or an op's name: acme::squash"
+    )
+    parser.add_argument(
+        "--samples", metavar="FILE", help='JSON: a list of calls, e.g. [[{"shape": [3, 4], "dtype": "float64"}, 2.0]]'
+    )
     parser.add_argument("--check", action="append", choices=[*CHECKS], help="only this one; may be given several times")
-    parser.add_argument("--seconds", type=int, metavar="N", help=f"that a check may take (default {opcheck.SECONDS}), a quarter of it one call")
+    parser.add_argument(
+        "--seconds",
+        type=int,
+        metavar="N",
+        help=f"that a check may take (default {opcheck.SECONDS}), a quarter of it one call",
+    )
     parser.add_argument("--json", action="store_true", help="prints JSON")
     return parser.parse_args
 

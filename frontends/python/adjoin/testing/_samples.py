@@ -58,7 +58,16 @@ def _parameter(text):
         raise ValueError(f"opcheck: {text!r} cannot be read in a schema")
     f = found.groupdict()
     optional = bool(f["all"] or (f["one"] and not f["list"]))
-    return Parameter(f["name"] or "", f["base"], f["dtypes"] or "", f["alias"] or "", bool(f["write"]), optional, f["list"] or "", f["default"])
+    return Parameter(
+        f["name"] or "",
+        f["base"],
+        f["dtypes"] or "",
+        f["alias"] or "",
+        bool(f["write"]),
+        optional,
+        f["list"] or "",
+        f["default"],
+    )
 
 
 class Op:
@@ -116,7 +125,11 @@ class Op:
                     keyword = True
                     continue
                 listed = p.list and shape and (shape[0] is None or isinstance(shape[0], list))
-                value = [s if s is None else self._tensor(p, s) for s in (shape if listed else [shape] * 2)] if p.list else self._tensor(p, shape)
+                value = (
+                    [s if s is None else self._tensor(p, s) for s in (shape if listed else [shape] * 2)]
+                    if p.list
+                    else self._tensor(p, shape)
+                )
             elif p.default is not None or p.optional:
                 keyword = True  # what follows goes by name
                 continue
@@ -142,11 +155,18 @@ class Op:
     def _tensor(self, p, shape):
         ints, only = self.test.get("ints", ()), self.test.get("dtypes")
         if p.name in ints:
-            return adjoin.testing.make_tensor(shape, dtype=adjoin.int64, device="cpu", low=0, high=ints[p.name] if isinstance(ints, dict) else 2)
+            return adjoin.testing.make_tensor(
+                shape, dtype=adjoin.int64, device="cpu", low=0, high=ints[p.name] if isinstance(ints, dict) else 2
+            )
         if only and not p.dtypes and "float64" not in only:
-            return adjoin.testing.make_tensor(shape, dtype=DTYPES[only[0]], device="cpu", low=self.test.get("low", 0), high=self.test.get("high", 2))
+            return adjoin.testing.make_tensor(
+                shape, dtype=DTYPES[only[0]], device="cpu", low=self.test.get("low", 0), high=self.test.get("high", 2)
+            )
         if p.dtypes and p.dtypes not in ("floating", "real"):
-            dtype = DTYPES.get("int64" if p.dtypes == "integral" else "complex128" if p.dtypes == "complex" else p.dtypes, adjoin.float64)
+            dtype = DTYPES.get(
+                "int64" if p.dtypes == "integral" else "complex128" if p.dtypes == "complex" else p.dtypes,
+                adjoin.float64,
+            )
             return adjoin.testing.make_tensor(shape, dtype=dtype, device="cpu", low=0, high=2)
         low, high = self.test.get("low", -1.9), self.test.get("high", 1.9)
         x = adjoin.testing.make_tensor(shape, dtype=adjoin.float64, device="cpu", low=float(low), high=float(high))
@@ -162,7 +182,9 @@ def from_file(path):
         except ValueError as e:
             raise ValueError(f"opcheck: {path}: no JSON: {e}") from None
     if not isinstance(calls, list) or not all(isinstance(call, list) for call in calls):
-        raise ValueError(f'opcheck: {path}: a list of calls is wanted, each a list of arguments: [[{{"shape": [3, 4], "dtype": "float64"}}, 2.0]]')
+        raise ValueError(
+            f'opcheck: {path}: a list of calls is wanted, each a list of arguments: [[{{"shape": [3, 4], "dtype": "float64"}}, 2.0]]'
+        )
     return [([_argument(a) for a in call], {}) for call in calls]
 
 
@@ -173,8 +195,12 @@ def _argument(value):
         return value
     shape, dtype = value.get("shape"), DTYPES.get(value.get("dtype", "float64"))
     if not isinstance(shape, list) or dtype is None or set(value) - {"shape", "dtype", "low", "high"}:
-        raise ValueError(f'opcheck: a tensor is {{"shape": [3, 4], "dtype": "float64"}}, with "low" and "high" if wanted, found {json.dumps(value)}')
-    return adjoin.testing.make_tensor(shape, dtype=dtype, device="cpu", low=value.get("low", -1.9), high=value.get("high", 1.9))
+        raise ValueError(
+            f'opcheck: a tensor is {{"shape": [3, 4], "dtype": "float64"}}, with "low" and "high" if wanted, found {json.dumps(value)}'
+        )
+    return adjoin.testing.make_tensor(
+        shape, dtype=dtype, device="cpu", low=value.get("low", -1.9), high=value.get("high", 1.9)
+    )
 
 
 def tensors_in(args, kwargs=()):

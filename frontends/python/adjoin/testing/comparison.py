@@ -45,9 +45,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     __tracebackhide__ = True
     if (rtol is None) != (atol is None):
         absent = "rtol" if rtol is None else "atol"
-        raise ValueError(
-            f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {absent}."
-        )
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {absent}.")
     settings = _Settings(rtol, atol, equal_nan, check_device, check_dtype, check_layout,
                          check_stride, msg)  # fmt: skip
     if not allow_subclasses and type(actual) is not type(expected):
@@ -94,10 +92,7 @@ def _difference(actual, expected, settings, path=()):
     if _is_number(actual) and _is_number(expected):
         return _placed(_number_difference(actual, expected, settings), path)
     if not all(_is_tensor_like(value) or _is_number(value) for value in (actual, expected)):
-        raise TypeError(
-            f"No comparison pair was able to handle inputs of type {type(actual)} and "
-            f"{type(expected)}."
-        )
+        raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.")
     return _placed(_tensor_difference(_as_tensor(actual), _as_tensor(expected), settings), path)
 
 

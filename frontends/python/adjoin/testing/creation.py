@@ -19,13 +19,10 @@ def make_tensor(*shape, dtype, device, low=None, high=None, requires_grad=False,
     if len(shape) == 1 and not isinstance(shape[0], int):
         shape = tuple(shape[0])
     if noncontiguous and memory_format is not None:
-        raise ValueError(
-            "make_tensor: noncontiguous and memory_format exclude each other; give one of them"
-        )
+        raise ValueError("make_tensor: noncontiguous and memory_format exclude each other; give one of them")
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(
-            "`requires_grad=True` is not supported for boolean and integral dtypes, but got "
-            f"dtype={dtype}"
+            f"`requires_grad=True` is not supported for boolean and integral dtypes, but got dtype={dtype}"
         )
     # Every other element of the last dimension is not contiguous, if there is more than one.
     spread = noncontiguous and math.prod(shape) > 1
@@ -48,9 +45,7 @@ def _name(dtype):
 
 def _smallest(dtype):
     if dtype.is_floating_point or dtype.is_complex:
-        return {"float16": 2.0**-14}.get(
-            _name(dtype), 2.0**-126 if dtype.itemsize < 8 else 2.0**-1022
-        )
+        return {"float16": 2.0**-14}.get(_name(dtype), 2.0**-126 if dtype.itemsize < 8 else 2.0**-1022)
     return 1
 
 

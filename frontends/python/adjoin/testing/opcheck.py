@@ -122,10 +122,16 @@ def check_op(name, samples=None, checks=None):
     if not samples:
         told = "a call with what was given fails"
         if guessed:
-            whose = "no sample of its test is taken: correct it, or" if op.info["test"] else "no sample is taken of those guessed (float64);"
+            whose = (
+                "no sample of its test is taken: correct it, or"
+                if op.info["test"]
+                else "no sample is taken of those guessed (float64);"
+            )
             told = f"{whose} give some with --samples FILE. The last"
         return [Verdict(op.name, "samples", False, f"{told}: {why[1]}")]
-    return [Verdict(op.name, check, *isolated(lambda c=check: _run(CHECKS[c], op, samples))) for check in checks or CHECKS]
+    return [
+        Verdict(op.name, check, *isolated(lambda c=check: _run(CHECKS[c], op, samples))) for check in checks or CHECKS
+    ]
 
 
 def main(words):

@@ -37,7 +37,9 @@ def include_folder():
     for place in places:
         if (place / "include/adjoin/abi/base.h").exists():
             return place / "include"
-    raise RuntimeError(f"cpp_extension: no include/adjoin/abi above {package}; install adjoin with its headers, or set ADJOIN_PREFIX")
+    raise RuntimeError(
+        f"cpp_extension: no include/adjoin/abi above {package}; install adjoin with its headers, or set ADJOIN_PREFIX"
+    )
 
 
 @functools.cache
@@ -86,7 +88,9 @@ def kind_of(source):
 class Recipe:
     """Everything that a plugin's file is made from."""
 
-    def __init__(self, name, sources, folder, cflags=(), ldflags=(), includes=(), gpu_cflags=(), verbose=False, pch=None):
+    def __init__(
+        self, name, sources, folder, cflags=(), ldflags=(), includes=(), gpu_cflags=(), verbose=False, pch=None
+    ):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", name):
             raise ValueError(f"cpp_extension: {name!r} is no name for a file: letters, digits, _ . - are wanted")
         self.name, self.folder, self.verbose = name, Path(folder), verbose
@@ -105,7 +109,9 @@ class Recipe:
     def digest(self, contents=()):
         """Of the recipe, and of the contents of files."""
         made_of = [self.name, self.kinds, self.cflags, self.ldflags, self.gpu_cflags, self.includes, _headers_digest()]
-        made_of += [_identity(find_compiler(kind)) for kind in sorted({*self.kinds, "c++"} if self.gpu else set(self.kinds))]
+        made_of += [
+            _identity(find_compiler(kind)) for kind in sorted({*self.kinds, "c++"} if self.gpu else set(self.kinds))
+        ]
         made_of += [[str(s) for s in self.sources], os.environ.get("CUDA_ARCH"), os.environ.get("HIP_ARCH")]
         digest = hashlib.sha256(json.dumps(made_of).encode())
         for path in contents:
@@ -153,7 +159,10 @@ class Recipe:
         return path
 
     def _tidy(self, newest):
-        builds = sorted((p for p in self.folder.iterdir() if p.is_dir() and not p.name.startswith(".")), key=lambda p: p.stat().st_mtime)
+        builds = sorted(
+            (p for p in self.folder.iterdir() if p.is_dir() and not p.name.startswith(".")),
+            key=lambda p: p.stat().st_mtime,
+        )
         for old in builds[:-_KEPT]:
             if old != newest:
                 shutil.rmtree(old, ignore_errors=True)
@@ -175,7 +184,14 @@ class Recipe:
                 done.result()
         if self.gpu:
             tool = find_compiler(self.gpu)
-            self._run([*tool, *[w.replace("-Wl,", "-Xlinker=", 1) if self.gpu == "cuda" else w for w in link[:2]], *objects, *link[2:]])
+            self._run(
+                [
+                    *tool,
+                    *[w.replace("-Wl,", "-Xlinker=", 1) if self.gpu == "cuda" else w for w in link[:2]],
+                    *objects,
+                    *link[2:],
+                ]
+            )
         else:
             self._run([*find_compiler("c++" if "c++" in self.kinds else "c"), *objects, *link])
         return out
@@ -186,10 +202,26 @@ class Recipe:
         depend = ["-MMD", "-MF", str(work / f"{i}.d")]
         if kind == "cuda":
             arch = os.environ.get("CUDA_ARCH") or ("native" if os.path.exists("/dev/nvidia0") else "sm_80")
-            words = ["-x", "cu", "-std=c++20", "-O2", f"-arch={arch}", "--expt-relaxed-constexpr", "-Xcompiler", "-fPIC"]
+            words = [
+                "-x",
+                "cu",
+                "-std=c++20",
+                "-O2",
+                f"-arch={arch}",
+                "--expt-relaxed-constexpr",
+                "-Xcompiler",
+                "-fPIC",
+            ]
             return [*find_compiler(kind), *words, *paths, *depend, *self.gpu_cflags, str(source)]
         if kind == "hip":
-            words = ["-x", "hip", "-std=c++20", "-O2", f"--offload-arch={os.environ.get('HIP_ARCH', 'gfx90a')}", "-fPIC"]
+            words = [
+                "-x",
+                "hip",
+                "-std=c++20",
+                "-O2",
+                f"--offload-arch={os.environ.get('HIP_ARCH', 'gfx90a')}",
+                "-fPIC",
+            ]
             return [*find_compiler(kind), *words, *paths, *depend, *self.gpu_cflags, str(source)]
         standard = ["-std=c++20", "-fno-gnu-unique"] if kind == "c++" else ["-std=c11"]
         if "clang" in os.path.basename(find_compiler(kind)[0]):
@@ -201,7 +233,9 @@ class Recipe:
     def _run(self, words):
         if self.verbose:
             print(" ".join(words), file=sys.stderr)
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", env={**os.environ, "LC_ALL": "C"})
+        done = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", env={**os.environ, "LC_ALL": "C"}
+        )
         if done.returncode:
             raise CompileError(explain(self.name, done.stderr + done.stdout, self.sources))
         if self.verbose and done.stderr:
@@ -211,7 +245,10 @@ class Recipe:
 @functools.cache
 def _precompiled(folder, line):
     """Our headers, read once by the compiler; about 90 MB that halve the time of what includes them."""
-    place = Path(folder) / hashlib.sha256(json.dumps([line, _identity(list(line[:1])), _headers_digest()]).encode()).hexdigest()[:20]
+    place = (
+        Path(folder)
+        / hashlib.sha256(json.dumps([line, _identity(list(line[:1])), _headers_digest()]).encode()).hexdigest()[:20]
+    )
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     header = place / "adjoin.hpp"
     with _locked(place / ".lock"):
@@ -238,7 +275,9 @@ def explain(name, output, sources):
             own += [f"    {text.strip()}" for text in lines[i + 1 : i + 2] if re.match(r" *\d+ \|", text)]
     if not own:  # in our headers, or the linker's: what the first errors say, without where
         said = [re.split(r"error: |(?=undefined reference)", line, maxsplit=1)[1:] for line in lines]
-        own = [f"  {words[0].removeprefix('static assertion failed: ')}" for words in said if words][:2] + ["  (no line of yours is named)"]
+        own = [f"  {words[0].removeprefix('static assertion failed: ')}" for words in said if words][:2] + [
+            "  (no line of yours is named)"
+        ]
     first = "\n".join(dict.fromkeys(own))
     if "torch/extension.h" in output or "pybind11" in output:
         first += "\n  (there is no torch/extension.h and no pybind11 here: leave them out and name the functions: functions=[...])"

@@ -81,7 +81,9 @@ def tree_structure(tree, is_leaf=None):
 def tree_map(func, tree, *rests, is_leaf=None):
     """The tree of func(leaf of tree, leaves at its place in the others)."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    return tree_unflatten([func(*at) for at in zip(leaves, *(tree_leaves(r, is_leaf) for r in rests), strict=True)], spec)
+    return tree_unflatten(
+        [func(*at) for at in zip(leaves, *(tree_leaves(r, is_leaf) for r in rests), strict=True)], spec
+    )
 
 
 def tree_map_only(kind, func, tree=None, is_leaf=None):

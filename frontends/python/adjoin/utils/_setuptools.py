@@ -34,7 +34,9 @@ class BuildExtension(build_ext):
 
     def get_ext_filename(self, fullname):
         folder, _, last = fullname.rpartition(".")
-        known = getattr(self, "ext_map", {}).get(fullname) or next((e for e in self.extensions or () if e.name == fullname), None)
+        known = getattr(self, "ext_map", {}).get(fullname) or next(
+            (e for e in self.extensions or () if e.name == fullname), None
+        )
         if not getattr(known, "adjoin_plugin", False):
             return super().get_ext_filename(fullname)
         return os.path.join(*folder.split("."), f"libaj_{last}.so")

@@ -68,26 +68,17 @@ def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinis
             "use_reentrant=False is recommended, and is what None means here.", stacklevel=2,
         )  # fmt: skip
     if determinism_check not in ("default", "none"):
-        raise ValueError(
-            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
-        )
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
     if use_reentrant:
         if kwargs:
-            raise ValueError(
-                f"Unexpected keyword arguments: {','.join(kwargs)}; pass use_reentrant=False "
-                "for them"
-            )
+            raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}; pass use_reentrant=False for them")
         if context_fn is not None or debug:
-            raise ValueError(
-                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
-            )
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return _Reentrant.apply(function, preserve_rng_state, *args)
     if not adjoin.is_grad_enabled():
         return function(*args, **kwargs)
     first, second = context_fn() if context_fn else (contextlib.nullcontext(),) * 2
-    frame = _Frame(
-        function, args, kwargs, second, preserve_rng_state, early_stop, determinism_check
-    )
+    frame = _Frame(function, args, kwargs, second, preserve_rng_state, early_stop, determinism_check)
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
         return function(*args, **kwargs)
 
@@ -152,9 +143,7 @@ class _Autocast:
     def restored(self):
         with contextlib.ExitStack() as scopes:
             for kind, (enabled, dtype, keep, _) in self.states.items():
-                scopes.enter_context(
-                    adjoin.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=keep)
-                )
+                scopes.enter_context(adjoin.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=keep))
             yield
 
 
@@ -227,9 +216,7 @@ class _Reentrant(Function):
         ctx.function, ctx.random = function, _RandomState(args) if preserve else None
         places = [i for i, arg in enumerate(args) if isinstance(arg, adjoin.Tensor)]
         if not any(args[i].requires_grad for i in places):
-            warnings.warn(
-                "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=4
-            )
+            warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=4)
         ctx.places, ctx.autocast = places, _Autocast(args)
         ctx.others = [None if i in places else arg for i, arg in enumerate(args)]
         ctx.save_for_backward(*(args[i] for i in places))
@@ -251,8 +238,6 @@ class _Reentrant(Function):
             if isinstance(out, adjoin.Tensor) and out.requires_grad
         ]
         if not pairs:
-            raise RuntimeError(
-                "none of output has requires_grad=True, this checkpoint() is not necessary"
-            )
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         adjoin.autograd.backward([out for out, _ in pairs], [grad for _, grad in pairs])
         return (None, None, *(a.grad if isinstance(a, adjoin.Tensor) else None for a in args))

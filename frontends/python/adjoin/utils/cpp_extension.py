@@ -56,7 +56,11 @@ def include_paths(device_type="cpu"):
 def library_paths(device_type="cpu"):
     """Folders for a linker's -L: a plugin links nothing of ours, a program links libadjoin."""
     found = include_folder().parent
-    return [str(p) for p in (found / "lib", found / "lib64", *(found / "lib").glob("*-linux-gnu")) if (p / "libadjoin.so").exists()]
+    return [
+        str(p)
+        for p in (found / "lib", found / "lib64", *(found / "lib").glob("*-linux-gnu"))
+        if (p / "libadjoin.so").exists()
+    ]
 
 
 def get_default_build_root():
@@ -180,7 +184,9 @@ def _with_plugin(name, text, functions, bare):
         for f, doc in docs.items()
     ]
     note = f'AJ_PLUGIN(.name = "{plugin}", .version = "0", .provides = "ops:{plugin}")'
-    return f'{"" if bare else _HEAD}#line 1 "{name}.cpp"\n{text}\n#line 1 "ops of {name}"\n{note} {{\n{"".join(rows)}}}\n'
+    return (
+        f'{"" if bare else _HEAD}#line 1 "{name}.cpp"\n{text}\n#line 1 "ops of {name}"\n{note} {{\n{"".join(rows)}}}\n'
+    )
 
 
 def _quoted(text):
@@ -196,7 +202,12 @@ def parameters(text, function):
             depth += (text[end] == "(") - (text[end] == ")")
             end += 1
         before, after = text[: found.start()].rstrip(), text[end:].lstrip()
-        if depth or not before or not (before[-1].isalnum() or before[-1] in "_>&*") or not after.startswith(("{", ";", "noexcept")):
+        if (
+            depth
+            or not before
+            or not (before[-1].isalnum() or before[-1] in "_>&*")
+            or not after.startswith(("{", ";", "noexcept"))
+        ):
             continue
         if re.search(r"\b(return|else|throw)$", before):
             continue

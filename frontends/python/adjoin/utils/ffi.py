@@ -23,7 +23,25 @@ _ELEMENTS = {
 _INTEGERS = {"int", "long", "long long", "short", "char", "signed char", "size_t", "ptrdiff_t", "ssize_t", "unsigned"}
 _INTEGERS |= {f"unsigned {word}" for word in ("char", "short", "int", "long", "long long")}
 _INTEGERS |= {f"{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64)}
-_KEYWORDS = {"def", "class", "lambda", "in", "is", "from", "import", "pass", "with", "as", "not", "and", "or", "None", "True", "False", "del"}
+_KEYWORDS = {
+    "def",
+    "class",
+    "lambda",
+    "in",
+    "is",
+    "from",
+    "import",
+    "pass",
+    "with",
+    "as",
+    "not",
+    "and",
+    "or",
+    "None",
+    "True",
+    "False",
+    "del",
+}
 
 
 class _Parameter:
@@ -56,7 +74,15 @@ class _Parameter:
             dtypes = f"<{_ELEMENTS[self.type]}>" if self.type in _ELEMENTS else ""
             return f"Tensor{dtypes}{'' if self.const else f'({letter}!)'} {self.name}"
         if self.stars == 0:
-            word = "bool" if self.type in ("bool", "_Bool") else "int" if self.type in _INTEGERS else "float" if self.type in ("float", "double") else ""
+            word = (
+                "bool"
+                if self.type in ("bool", "_Bool")
+                else "int"
+                if self.type in _INTEGERS
+                else "float"
+                if self.type in ("float", "double")
+                else ""
+            )
             if word:
                 return f"{word} {self.name}"
         return self.refuse()
@@ -97,7 +123,9 @@ class _Function:
         integer, real = self.result in _INTEGERS, self.result in ("float", "double")
         self.kind = "float" if real else "int" if integer else "bool" if self.result in ("bool", "_Bool") else ""
         if not self.kind and self.result != "void":
-            raise ValueError(f"create_extension: {name}: its result '{self.result}' has no counterpart; numbers and void have")
+            raise ValueError(
+                f"create_extension: {name}: its result '{self.result}' has no counterpart; numbers and void have"
+            )
 
     def schema(self, space):
         """The op's signature."""
@@ -107,8 +135,14 @@ class _Function:
     def body(self):
         """C that calls it."""
         call = f"{self.name}({', '.join(p.argument(i) for i, p in enumerate(self.parameters))})"
-        tag, part = {"float": ("AJ_FLOAT", "f"), "int": ("AJ_INT", "i"), "bool": ("AJ_BOOL", "i")}.get(self.kind, ("", ""))
-        run = f"  call->rets[0] = (aj_value){{{tag}, 0, {{0}}}};\n  call->rets[0].v.{part} = {call};\n" if self.kind else f"  {call};\n"
+        tag, part = {"float": ("AJ_FLOAT", "f"), "int": ("AJ_INT", "i"), "bool": ("AJ_BOOL", "i")}.get(
+            self.kind, ("", "")
+        )
+        run = (
+            f"  call->rets[0] = (aj_value){{{tag}, 0, {{0}}}};\n  call->rets[0].v.{part} = {call};\n"
+            if self.kind
+            else f"  {call};\n"
+        )
         before = "".join(p.before(i) for i, p in enumerate(self.parameters))
         return f"aj_status* run_{self.name}(void* self, aj_call* call) {{\n  aj_status* bad = NULL;\n{before}{run}  return bad;\n}}\n"
 
@@ -207,9 +241,24 @@ class Extension:
         o = self.options
         folder = o.get("build_directory") or os.path.join(get_default_build_root(), f"ffi-{self.name}")
         wrapper = _kept(folder, f"{self.name}_ffi.c", _plugin_source(self.space, self.headers, self.functions))
-        flags = [f"-D{k}={v}" if v is not None else f"-D{k}" for k, v in o.get("define_macros", ())] + list(o.get("extra_compile_args", ()))
-        links = [f"-L{p}" for p in o.get("library_dirs", ())] + [f"-l{p}" for p in o.get("libraries", ())] + list(o.get("extra_link_args", ()))
-        path = Recipe(self.name, [*self.sources, wrapper], folder, flags, links, o.get("include_dirs", ()), (), o.get("verbose", False)).build()
+        flags = [f"-D{k}={v}" if v is not None else f"-D{k}" for k, v in o.get("define_macros", ())] + list(
+            o.get("extra_compile_args", ())
+        )
+        links = (
+            [f"-L{p}" for p in o.get("library_dirs", ())]
+            + [f"-l{p}" for p in o.get("libraries", ())]
+            + list(o.get("extra_link_args", ()))
+        )
+        path = Recipe(
+            self.name,
+            [*self.sources, wrapper],
+            folder,
+            flags,
+            links,
+            o.get("include_dirs", ()),
+            (),
+            o.get("verbose", False),
+        ).build()
         return open_plugin(path, self.name)
 
 
@@ -223,7 +272,15 @@ def create_extension(name, headers, sources, verbose=False, with_cuda=False, pac
     relative_to: the folder, or a file in it, that paths start from. Further keywords are distutils' own: include_dirs, define_macros,
     libraries, library_dirs, extra_compile_args, extra_link_args; and build_directory.
     """
-    known = {"include_dirs", "define_macros", "libraries", "library_dirs", "extra_compile_args", "extra_link_args", "build_directory"}
+    known = {
+        "include_dirs",
+        "define_macros",
+        "libraries",
+        "library_dirs",
+        "extra_compile_args",
+        "extra_link_args",
+        "build_directory",
+    }
     if extra := set(kwargs) - known:
         raise TypeError(f"create_extension: unknown {', '.join(sorted(extra))}; {', '.join(sorted(known))} are known")
     if with_cuda:

@@ -19,9 +19,7 @@ def _figure(rows=1, columns=1, size=(6.0, 4.0)):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(
-            "plots: matplotlib is not installed; install it with: pip install matplotlib"
-        ) from error
+        raise ImportError("plots: matplotlib is not installed; install it with: pip install matplotlib") from error
     figure = Figure(figsize=size, dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)

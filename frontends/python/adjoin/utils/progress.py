@@ -66,9 +66,7 @@ class Bar:
         parts.append(f"{self.done}/{self.total}")
         parts.append(f"{100 * share:3.0f}%")
         left = elapsed / self.done * max(self.total - self.done, 0) if self.done else None
-        parts.append(
-            _clock(elapsed) + ("" if left is None or self.closed else f" + {_clock(left)}")
-        )
+        parts.append(_clock(elapsed) + ("" if left is None or self.closed else f" + {_clock(left)}"))
         for name, value in self.values.items():
             parts.append(f"{name} {value:.4f}" if isinstance(value, float) else f"{name} {value}")
         return "  ".join(parts)

@@ -1,5 +1,5 @@
-// plugins/gpu/kernels/hot/convolution.cuh: convolutions as products whose operands are gathered on the
-// way into shared memory (implicit products); no column matrix is ever made.
+// plugins/gpu/kernels/hot/convolution.cuh: convolutions as products whose operands are gathered on
+// the way into shared memory (implicit products); no column matrix is ever made.
 #include <adjoin/kit/geometry.hpp>
 
 #include "../../element.cuh"

@@ -1,5 +1,5 @@
-// plugins/gpu/kernels/hot/product.cuh: matrix products by tiles in shared memory; operands are read by
-// their strides, so a transposed one costs nothing.
+// plugins/gpu/kernels/hot/product.cuh: matrix products by tiles in shared memory; operands are read
+// by their strides, so a transposed one costs nothing.
 #include <optional>
 
 #include "../../element.cuh"

@@ -20,11 +20,35 @@ ABI = HERE.parents[1] / "v1.0-rc2"  # the frozen headers
 KIT = HERE.parents[3] / "abi/kit"  # no part of the contract: as it is when they are built
 BIN = HERE / "bin" / f"{platform.machine()}-{sys.platform}"
 SUMS = BIN / "SHA256SUMS"
-PLUGINS = {"op": "op.c", "objects": "objects.c", "kit": "op.cpp", "key": "key.c", "blas": "blas.c", "device": "device.c"}
+PLUGINS = {
+    "op": "op.c",
+    "objects": "objects.c",
+    "kit": "op.cpp",
+    "key": "key.c",
+    "blas": "blas.c",
+    "device": "device.c",
+}
 SCRIPT = "{ global: aj_plugin_note_v1; aj_plugin_init_v1; aj_plugin_drain_v1; local: *; };\n"
 # No static libstdc++, nothing that says when, where or by whom it was compiled.
-FLAGS = ["-Os", "-g0", "-Wall", "-Wextra", "-Werror", "-ffunction-sections", "-fdata-sections", "-fno-ident", "-ffp-contract=off"]
-LINK = ["-s", "-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-z,noseparate-code", "-Wl,--hash-style=gnu"]
+FLAGS = [
+    "-Os",
+    "-g0",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-ident",
+    "-ffp-contract=off",
+]
+LINK = [
+    "-s",
+    "-Wl,--build-id=none",
+    "-Wl,--gc-sections",
+    "-Wl,--as-needed",
+    "-Wl,-z,noseparate-code",
+    "-Wl,--hash-style=gnu",
+]
 
 
 def include_folder(folder, abi=ABI, kit=KIT):
@@ -50,7 +74,13 @@ def build(out, include=None, prefix="golden", parts=(*PLUGINS, "frontend")):
         (scratch / "plugin.map").write_text(SCRIPT)
         env = {**os.environ, "SOURCE_DATE_EPOCH": "0", "LC_ALL": "C"}
         for part in parts:
-            flags = [*FLAGS, f"-I{include}", f"-ffile-prefix-map={HERE}=golden", f"-ffile-prefix-map={scratch}=scratch", "-o"]
+            flags = [
+                *FLAGS,
+                f"-I{include}",
+                f"-ffile-prefix-map={HERE}=golden",
+                f"-ffile-prefix-map={scratch}=scratch",
+                "-o",
+            ]
             if part == "frontend":
                 made[part] = out / f"{prefix}_frontend"
                 words = ["gcc", "-std=c11", *flags, made[part], HERE / "frontend/frontend.c", *LINK, "-ldl"]
@@ -58,7 +88,15 @@ def build(out, include=None, prefix="golden", parts=(*PLUGINS, "frontend")):
                 name = names(prefix)[part]
                 made[part] = out / f"libaj_{name}.so"
                 compiler = ["g++", "-std=c++20", "-fvisibility=hidden"] if part == "kit" else ["gcc", "-std=c11"]
-                words = [*compiler, "-shared", "-fPIC", f'-DNAME="{name}"', *flags, made[part], HERE / part / PLUGINS[part]]
+                words = [
+                    *compiler,
+                    "-shared",
+                    "-fPIC",
+                    f'-DNAME="{name}"',
+                    *flags,
+                    made[part],
+                    HERE / part / PLUGINS[part],
+                ]
                 words += [*LINK, f"-Wl,--version-script={scratch}/plugin.map", *(["-lm"] if part == "device" else [])]
             subprocess.run([str(w) for w in words], check=True, env=env)
             made[part].chmod(0o755 if part == "frontend" else 0o644)
@@ -67,7 +105,9 @@ def build(out, include=None, prefix="golden", parts=(*PLUGINS, "frontend")):
 
 def sums(folder):
     return "".join(
-        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(folder.iterdir()) if file.name != SUMS.name
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
+        for file in sorted(folder.iterdir())
+        if file.name != SUMS.name
     )
 
 

@@ -20,8 +20,7 @@ def legacy_reduction(size_average, reduce, reduction):
     average = size_average is None or size_average
     reduction = "none" if reduce is False else ("mean" if average else "sum")
     warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{reduction}' "
-        "instead.",
+        f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
         stacklevel=4,
     )
     return reduction

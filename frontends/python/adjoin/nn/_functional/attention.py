@@ -48,8 +48,7 @@ def check(query, key, value, embed_dim, num_heads, attn_mask, is_causal, alike=T
     """Refuses shapes that do not belong together."""
     if query.dim() not in (2, 3):
         raise AssertionError(
-            "query should be unbatched 2D or batched 3D tensor but received "
-            f"{query.dim()}-D query tensor"
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
         )
     for name, t in (("key", key), ("value", value)):
         if t.dim() != query.dim():
@@ -88,9 +87,7 @@ def attend(w, query, key, value, key_padding_mask, need_weights, attn_mask, aver
     q, k, v, attn_mask, key_padding_mask = _extend(w, q, k, v, attn_mask, key_padding_mask)
     n, length, width = q.shape
     source, head = k.size(1), width // w.num_heads
-    q, k, v = (
-        t.reshape(n, t.size(1), w.num_heads, head).transpose(1, 2) for t in (q, k, v)
-    )
+    q, k, v = (t.reshape(n, t.size(1), w.num_heads, head).transpose(1, 2) for t in (q, k, v))
     mask = _mask(attn_mask, key_padding_mask, q, n, length, source)
     if need_weights:
         scores = (q * (1 / math.sqrt(head))) @ k.transpose(-2, -1)
@@ -125,9 +122,7 @@ def _project(w, query, key, value):
     n, width = query.size(0), query.size(-1)
     q, k, v = (
         None if static is not None else linear(x, a, b)
-        for x, a, b, static in zip(
-            (query, key, value), weights, biases, (None, w.static_k, w.static_v), strict=True
-        )
+        for x, a, b, static in zip((query, key, value), weights, biases, (None, w.static_k, w.static_v), strict=True)
     )
     k = _heads_last(w.static_k, n, width) if k is None else k
     v = _heads_last(w.static_v, n, width) if v is None else v
@@ -163,15 +158,11 @@ def _mask(attn_mask, key_padding_mask, q, n, length, source):
         if mask.dim() == 3:
             wanted = (n * heads, length, source)
             if tuple(mask.shape) != wanted:
-                raise RuntimeError(
-                    f"The shape of the 3D attn_mask is {tuple(mask.shape)}, but should be "
-                    f"{wanted}."
-                )
+                raise RuntimeError(f"The shape of the 3D attn_mask is {tuple(mask.shape)}, but should be {wanted}.")
             mask = mask.view(n, heads, length, source)
         elif tuple(mask.shape) != (length, source):
             raise RuntimeError(
-                f"The shape of the 2D attn_mask is {tuple(mask.shape)}, "
-                f"but should be {(length, source)}."
+                f"The shape of the 2D attn_mask is {tuple(mask.shape)}, but should be {(length, source)}."
             )
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (n, source):

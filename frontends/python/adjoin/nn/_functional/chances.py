@@ -10,8 +10,7 @@ __all__ = ["log_softmax", "softmax", "softmin"]
 def _customary(name, input, level):
     """The dimension where none was said: the one that once was the rule."""
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. "
-        "Change the call to include dim=X as an argument.",
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=level,
     )
     return 0 if input.dim() in (0, 1, 3) else 1

@@ -20,9 +20,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     dims = max(input.dim() - 2, 0)
     size = _each(size, dims, "size", int)
     scale_factor = _each(scale_factor, dims, "scale_factor", float)
-    return op("interpolate")(
-        input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
-    )
+    return op("interpolate")(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
 
 
 def _each(value, dims, name, kind):
@@ -33,8 +31,7 @@ def _each(value, dims, name, kind):
         return [kind(value)] * dims
     if len(value) != dims:
         raise ValueError(
-            f"interpolate: {name} must be one number or {dims} for input of {dims + 2} dimensions, "
-            f"it is {list(value)}"
+            f"interpolate: {name} must be one number or {dims} for input of {dims + 2} dimensions, it is {list(value)}"
         )
     return [kind(v) for v in value]
 

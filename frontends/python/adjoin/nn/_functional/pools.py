@@ -66,23 +66,17 @@ def _fractional(dims):
     def both(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
              _random_samples=None):  # fmt: skip
         if output_size is None and output_ratio is None:
-            raise ValueError(
-                f"{name} requires specifying either an output_size or an output_ratio"
-            )
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         kernel = _each(kernel_size, dims)
         if output_size is None:
             ratios = _each(output_ratio, dims)
             if not all(0 < ratio < 1 for ratio in ratios):
                 raise ValueError(f"{name}: output_ratio must be between 0 and 1: {ratios}")
-            output_size = [
-                int(n * ratio) for n, ratio in zip(input.shape[-dims:], ratios, strict=True)
-            ]
+            output_size = [int(n * ratio) for n, ratio in zip(input.shape[-dims:], ratios, strict=True)]
         samples = _random_samples
         if samples is None:
             batch = 1 if input.dim() == dims + 1 else input.size(0)
-            samples = adjoin.rand(
-                batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device
-            )
+            samples = adjoin.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
         return op("fractional_max_pool")(input, kernel, _each(output_size, dims), samples)
 
     def pool(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
@@ -112,10 +106,7 @@ def _unpool(dims):
 
 def _unpooled_size(name, input, kernel, stride, padding, output_size):
     dims = len(kernel)
-    usual = [
-        (n - 1) * s + k - 2 * p
-        for n, k, s, p in zip(input.shape[-dims:], kernel, stride, padding, strict=True)
-    ]
+    usual = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(input.shape[-dims:], kernel, stride, padding, strict=True)]
     if output_size is None:
         return usual
     output_size = list(output_size)
@@ -129,8 +120,7 @@ def _unpooled_size(name, input, kernel, stride, padding, output_size):
     for i, (size, middle, step) in enumerate(zip(output_size, usual, stride, strict=True)):
         if not middle - step < size < middle + step:
             raise ValueError(
-                f'invalid output_size "{output_size}" (dim {i} must be between '
-                f"{middle - step} and {middle + step})"
+                f'invalid output_size "{output_size}" (dim {i} must be between {middle - step} and {middle + step})'
             )
     return output_size
 

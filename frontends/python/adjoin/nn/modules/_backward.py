@@ -98,10 +98,7 @@ def _replaced(result, grads, what):
         return grads
     result = result if isinstance(result, tuple) else (result,)
     if len(result) != len(grads):
-        raise RuntimeError(
-            f"{what} returned an invalid number of grads, got {len(result)}, "
-            f"but expected {len(grads)}"
-        )
+        raise RuntimeError(f"{what} returned an invalid number of grads, got {len(result)}, but expected {len(grads)}")
     return result
 
 

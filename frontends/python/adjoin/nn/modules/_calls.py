@@ -23,8 +23,7 @@ _GLOBAL_MIX = (
     "Please use only one of them."
 )
 _MODULE_MIX = (
-    "Cannot use both regular backward hooks and full backward hooks on a single Module. "
-    "Please use only one of them."
+    "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
 )
 
 
@@ -117,9 +116,7 @@ def register_module_full_backward_hook(hook):
 
 
 # ModuleBase calls forward at once unless one of these, or of the module's own, has a hook.
-_C.watch_global_module_hooks(
-    (_global_forward, _global_forward_pre, _global_backward, _global_backward_pre)
-)
+_C.watch_global_module_hooks((_global_forward, _global_forward_pre, _global_backward, _global_backward_pre))
 
 
 class Calls(_C.ModuleBase):
@@ -257,6 +254,4 @@ def _as_args_and_kwargs(result, args, kwargs):
         return args, kwargs
     if isinstance(result, tuple) and len(result) == 2:
         return result
-    raise RuntimeError(
-        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
-    )
+    raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}.")

@@ -112,9 +112,7 @@ def _parse_to(*args, device=None, dtype=None, tensor=None, non_blocking=False, c
     if args:
         non_blocking = args.pop(0)
     if len(args) > 1:
-        raise TypeError(
-            f"to: {len(args)} arguments too many; wanted: a device, a dtype, both, or a tensor"
-        )
+        raise TypeError(f"to: {len(args)} arguments too many; wanted: a device, a dtype, both, or a tensor")
     if tensor is not None:
         device, dtype = tensor.device, tensor.dtype
     return device, dtype, non_blocking, memory_format

@@ -19,4 +19,6 @@ def no_data(layer, value):
     """Refuses a tensor where a setting stands: somebody calls the class as if it were the layer."""
     if isinstance(value, adjoin.Tensor):
         name = type(layer).__name__
-        raise TypeError(f"{name}: a tensor was given where a setting stands; make the layer first and call that: {name}()(...)")
+        raise TypeError(
+            f"{name}: a tensor was given where a setting stands; make the layer first and call that: {name}()(...)"
+        )

@@ -41,15 +41,11 @@ class State:
     def get_extra_state(self):
         """What to save beside parameters and buffers; a subclass that defines it defines
         set_extra_state too."""
-        raise RuntimeError(
-            "Reached a code path in Module.get_extra_state() that should never be called."
-        )
+        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state):
         """Takes what get_extra_state() returned."""
-        raise RuntimeError(
-            "Reached a code path in Module.set_extra_state() that should never be called."
-        )
+        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     def register_state_dict_pre_hook(self, hook):
         """``hook(module, prefix, keep_vars)`` is called before state_dict() reads the module."""
@@ -117,9 +113,7 @@ class State:
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in own["_modules"].items():
             if module is not None:
-                module.state_dict(
-                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
-                )
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         hooks = own["_state_dict_hooks"]
         for hook in hooks.values() if hooks else ():
             result = hook(self, destination, prefix, local_metadata)
@@ -133,9 +127,7 @@ class State:
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
-        self._load_state_dict_pre_hooks[handle.id] = _LoadPreHook(
-            hook, self if with_module else None
-        )
+        self._load_state_dict_pre_hooks[handle.id] = _LoadPreHook(hook, self if with_module else None)
         return handle
 
     def register_load_state_dict_pre_hook(self, hook):
@@ -236,7 +228,11 @@ class State:
         of copying into the module's own, so their dtype and device come along.
         """
         if not hasattr(state_dict, "keys"):
-            way = "give its .state_dict()" if isinstance(state_dict, adjoin.nn.Module) else "a file's is adjoin.load(path)"
+            way = (
+                "give its .state_dict()"
+                if isinstance(state_dict, adjoin.nn.Module)
+                else "a file's is adjoin.load(path)"
+            )
             raise TypeError(f"load_state_dict: Expected state_dict to be dict-like, got {type(state_dict)}; {way}")
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
@@ -248,9 +244,7 @@ class State:
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(
-                local, prefix, local_metadata, True, missing, unexpected, errors
-            )
+            module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
             for name, child in module._modules.items():
                 if child is not None:
                     path = f"{prefix}{name}."
@@ -273,8 +267,6 @@ class State:
                     errors.insert(0, f"{what} key(s) in state_dict: {names}. ")
         if errors:
             raise RuntimeError(
-                "Error(s) in loading state_dict for {}:\n\t{}".format(
-                    type(self).__name__, "\n\t".join(errors)
-                )
+                "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors))
             )
         return _IncompatibleKeys(missing, unexpected)

@@ -64,8 +64,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         if input_.dim() != (1 if single else 2):
             raise RuntimeError(
-                f"{1 if single else 2}D input tensor expected for a {target_.dim()}D target, "
-                f"but found {input_.dim()}D"
+                f"{1 if single else 2}D input tensor expected for a {target_.dim()}D target, but found {input_.dim()}D"
             )
         if not single and input_.shape[0] != target_.shape[0]:
             raise RuntimeError("Input and target should have the same size in the batch dimension.")

@@ -20,7 +20,9 @@ def _place(index, size):
     index = operator.index(index)
     if not -size <= index < size:
         allowed = f"; it must be from {-size} to {size - 1}" if size else ""
-        raise IndexError(f"index {index} is out of range: there {'is' if size == 1 else 'are'} {size or 'none'} in it{allowed}")
+        raise IndexError(
+            f"index {index} is out of range: there {'is' if size == 1 else 'are'} {size or 'none'} in it{allowed}"
+        )
     return index % size
 
 
@@ -140,16 +142,14 @@ class Sequential(_Numbered):
     def __add__(self, other):
         if not isinstance(other, Sequential):
             raise ValueError(  # noqa: TRY004  (PyTorch's class)
-                "add operator supports only objects of Sequential class, "
-                f"but {type(other)!s} is given."
+                f"add operator supports only objects of Sequential class, but {type(other)!s} is given."
             )
         return Sequential(*self, *other)
 
     def __iadd__(self, other):
         if not isinstance(other, Sequential):
             raise ValueError(  # noqa: TRY004  (PyTorch's class)
-                "add operator supports only objects of Sequential class, "
-                f"but {type(other)!s} is given."
+                f"add operator supports only objects of Sequential class, but {type(other)!s} is given."
             )
         return self.extend(other)
 
@@ -283,8 +283,7 @@ def _pairs(source, who):
         return list(source.items())
     if not isinstance(source, Iterable):
         raise TypeError(
-            f"{who}.update should be called with an iterable of key/value pairs, "
-            f"but got {type(source).__name__}"
+            f"{who}.update should be called with an iterable of key/value pairs, but got {type(source).__name__}"
         )
     pairs = []
     for place, pair in enumerate(source):
@@ -295,9 +294,7 @@ def _pairs(source, who):
             )
         pair = list(pair)
         if len(pair) != 2:
-            raise ValueError(
-                f"{who} update sequence element #{place} has length {len(pair)}; 2 is required"
-            )
+            raise ValueError(f"{who} update sequence element #{place} has length {len(pair)}; 2 is required")
         pairs.append(pair)
     return pairs
 
@@ -357,10 +354,7 @@ class ParameterList(Module):
     def extend(self, values):
         """Adds every value of an iterable at the end."""
         if not isinstance(values, Iterable) or isinstance(values, adjoin.Tensor):
-            raise TypeError(
-                "ParameterList.extend should be called with an iterable, "
-                f"but got {type(values).__name__}"
-            )
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
             self.append(value)
         return self

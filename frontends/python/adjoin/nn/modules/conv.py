@@ -38,21 +38,20 @@ class _ConvNd(Module):
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups:
-            raise ValueError(f"{type(self).__name__}: in_channels must be divisible by groups: {in_channels} is not by {groups}")
+            raise ValueError(
+                f"{type(self).__name__}: in_channels must be divisible by groups: {in_channels} is not by {groups}"
+            )
         if out_channels % groups:
-            raise ValueError(f"{type(self).__name__}: out_channels must be divisible by groups: {out_channels} is not by {groups}")
+            raise ValueError(
+                f"{type(self).__name__}: out_channels must be divisible by groups: {out_channels} is not by {groups}"
+            )
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
-                raise ValueError(
-                    f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
-                )
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
             if padding == "same" and any(s != 1 for s in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(
-                f"padding_mode must be one of {_PADDING_MODES}, but got "
-                f"padding_mode='{padding_mode}'"
-            )
+            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size
@@ -209,10 +208,7 @@ class _ConvTranspose(_ConvNd):
                 f"{count} or {input.dim()} are wanted"
             )
         smallest = [
-            (size - 1) * self.stride[d]
-            - 2 * self.padding[d]
-            + self.dilation[d] * (self.kernel_size[d] - 1)
-            + 1
+            (size - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1
             for d, size in enumerate(input.shape[-count:])
         ]
         largest = [size + step - 1 for size, step in zip(smallest, self.stride, strict=True)]

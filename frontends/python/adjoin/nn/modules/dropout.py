@@ -14,7 +14,9 @@ class _Dropout(Module):
         super().__init__()
         no_data(self, p)
         if not isinstance(p, (int, float)):
-            raise TypeError(f"{type(self).__name__}: p must be a number between 0 and 1, not {p!r}, a {type(p).__name__}")
+            raise TypeError(
+                f"{type(self).__name__}: p must be a number between 0 and 1, not {p!r}, a {type(p).__name__}"
+            )
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p

@@ -30,8 +30,7 @@ class Unflatten(Module):
             raise TypeError(f"unflatten: dim is a {type(dim).__name__}, an int is wanted")
         if not isinstance(unflattened_size, (tuple, list)):
             raise TypeError(
-                "unflatten: unflattened_size is a "
-                f"{type(unflattened_size).__name__}, a tuple of ints is wanted"
+                f"unflatten: unflattened_size is a {type(unflattened_size).__name__}, a tuple of ints is wanted"
             )
         for place, size in enumerate(unflattened_size):
             if not isinstance(size, int):

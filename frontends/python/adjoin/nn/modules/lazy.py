@@ -28,15 +28,11 @@ class LazyModuleMixin:
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
-        self._initialize_hook = self.register_forward_pre_hook(
-            self._infer_parameters, with_kwargs=True
-        )
+        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def initialize_parameters(self, *args, **kwargs):
         """Makes the tensors for the arguments of the first forward."""
-        raise NotImplementedError(
-            f"initialize_parameters is not implemented for {type(self).__name__}"
-        )
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self):
         """Whether a parameter or buffer has no shape yet."""
@@ -137,7 +133,9 @@ class _LazyConv(LazyModuleMixin):
             )
         self.in_channels = input.shape[-dims - 1]
         if self.in_channels % self.groups:
-            raise ValueError(f"{type(self).__name__}: in_channels must be divisible by groups: {self.in_channels} is not by {self.groups}")
+            raise ValueError(
+                f"{type(self).__name__}: in_channels must be divisible by groups: {self.in_channels} is not by {self.groups}"
+            )
         sizes = (self.out_channels, self.in_channels)
         first, second = reversed(sizes) if self._transposed else sizes
         self.weight.materialize((first, second // self.groups, *self.kernel_size))
@@ -227,9 +225,7 @@ LazyConv1d, LazyConv2d, LazyConv3d = map(_lazy_conv, (Conv1d, Conv2d, Conv3d))
 LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = map(
     _lazy_transposed, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 )
-LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = map(
-    _lazy_norm, (BatchNorm1d, BatchNorm2d, BatchNorm3d)
-)
+LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = map(_lazy_norm, (BatchNorm1d, BatchNorm2d, BatchNorm3d))
 LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = map(
     _lazy_norm, (InstanceNorm1d, InstanceNorm2d, InstanceNorm3d)
 )

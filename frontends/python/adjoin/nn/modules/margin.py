@@ -86,9 +86,7 @@ class MultiMarginLoss(_WeightedLoss):
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
         if weight is not None and weight.dim() != 1:
-            raise AssertionError(
-                f"weight must be None or have 1 dimension, got {weight.dim()} dimensions"
-            )
+            raise AssertionError(f"weight must be None or have 1 dimension, got {weight.dim()} dimensions")
         self.p = p
         self.margin = margin
 
@@ -104,8 +102,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(None, None, reduction)
         if margin <= 0:
             raise ValueError(
-                "TripletMarginWithDistanceLoss: expected margin to be greater than 0, "
-                f"got {margin} instead"
+                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead"
             )
         self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin = margin

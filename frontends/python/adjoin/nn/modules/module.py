@@ -64,16 +64,10 @@ class Module(Calls, State, Conversion, Tree):
         own = type(self).__name__
         if not self.call_super_init:
             if kwargs:
-                raise TypeError(
-                    f"{own}.__init__() got an unexpected keyword argument {next(iter(kwargs))!r}"
-                )
+                raise TypeError(f"{own}.__init__() got an unexpected keyword argument {next(iter(kwargs))!r}")
             if args:
-                raise TypeError(
-                    f"{own}.__init__() takes 1 positional argument but {len(args) + 1} were given"
-                )
-        state = (
-            self.__dict__
-        )  # filled directly: __setattr__ would look for parts that do not exist yet
+                raise TypeError(f"{own}.__init__() takes 1 positional argument but {len(args) + 1} were given")
+        state = self.__dict__  # filled directly: __setattr__ would look for parts that do not exist yet
         state["training"] = True
         state["_non_persistent_buffers_set"] = set()
         state["_is_full_backward_hook"] = None
@@ -86,7 +80,9 @@ class Module(Calls, State, Conversion, Tree):
 
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function; {like_forward(self)}')
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function; {like_forward(self)}'
+        )
 
     def compile(self, *args, **kwargs):
         """Changes nothing and gives None, as ``adjoin.compile`` gives the module as it is: calls are fast without a compiler."""
@@ -99,8 +95,7 @@ class Module(Calls, State, Conversion, Tree):
         self._check_new_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, adjoin.Tensor):
             raise TypeError(
-                f"cannot assign '{adjoin_typename(tensor)}' object to buffer '{name}' "
-                "(torch Tensor or None required)"
+                f"cannot assign '{adjoin_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         tensor = _run_registration_hooks("buffer", self, name, tensor)
         self._buffers[name] = tensor
@@ -130,7 +125,9 @@ class Module(Calls, State, Conversion, Tree):
     def add_module(self, name, module):
         """Adds a child module, or None for one that is absent, under ``name``."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(self).__name__}: child {name!r}: {adjoin_typename(module)} is not a Module subclass; {module_wanted(module)}")
+            raise TypeError(
+                f"{type(self).__name__}: child {name!r}: {adjoin_typename(module)} is not a Module subclass; {module_wanted(module)}"
+            )
         if not isinstance(name, str):
             raise TypeError(f"module name should be a string. Got {adjoin_typename(name)}")
         if hasattr(self, name) and name not in self._modules:
@@ -258,9 +255,7 @@ class Module(Calls, State, Conversion, Tree):
     def __repr__(self):
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [
-            f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()
-        ]
+        children = [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
         if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"

@@ -65,7 +65,9 @@ class GroupNorm(_Affine):
                  bias=True):  # fmt: skip
         super().__init__()
         if num_channels % num_groups:
-            raise ValueError(f"GroupNorm: num_channels must be divisible by num_groups: {num_channels} is not by {num_groups}")
+            raise ValueError(
+                f"GroupNorm: num_channels must be divisible by num_groups: {num_channels} is not by {num_groups}"
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
@@ -88,9 +90,7 @@ class RMSNorm(Module):
     ``eps=None`` is the machine epsilon of the input's dtype.
     """
 
-    def __init__(
-        self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None
-    ):
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
         if isinstance(normalized_shape, numbers.Integral):
             normalized_shape = (normalized_shape,)
@@ -111,6 +111,4 @@ class RMSNorm(Module):
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self):
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-        )
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"

@@ -59,9 +59,7 @@ class MaxPool3d(_MaxPool):
 class AvgPool1d(Module):
     """The mean of each window: input (N, C, L) or (C, L); stride is the window by default."""
 
-    def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
-    ):
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
         super().__init__()
         self.kernel_size = _single(kernel_size)
         self.stride = _single(kernel_size if stride is None else stride)

@@ -32,7 +32,5 @@ class CrossMapLRN2d(LocalResponseNorm):
 
     def forward(self, input):
         if input.dim() != 4:
-            raise ValueError(
-                f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead."
-            )
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         return super().forward(input)

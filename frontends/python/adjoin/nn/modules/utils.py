@@ -7,7 +7,9 @@ def ntuple(count):
 
     def parse(value):
         if isinstance(value, str):
-            raise TypeError(f"a size (kernel_size, stride, padding, ...) must be an int or a tuple of ints, not {value!r}, a str; use int()")
+            raise TypeError(
+                f"a size (kernel_size, stride, padding, ...) must be an int or a tuple of ints, not {value!r}, a str; use int()"
+            )
         if isinstance(value, (int, float)):
             return (value,) * count
         return tuple(value)

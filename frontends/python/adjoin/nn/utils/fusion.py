@@ -43,9 +43,7 @@ def fuse_linear_bn_eval(linear, bn):
         raise AssertionError("Fusion only for eval!")
     fused = copy.deepcopy(linear)
     if linear.out_features != bn.num_features and bn.num_features != 1:
-        raise AssertionError(
-            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1"
-        )
+        raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     fused.weight, fused.bias = fuse_linear_bn_weights(
         fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
     )

@@ -50,8 +50,7 @@ class _SpectralNorm(Module):
             )
         if n_power_iterations <= 0:
             raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
-                f"n_power_iterations={n_power_iterations}"
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
             )
         self.dim = dim % weight.dim()
         self.eps = eps
@@ -101,9 +100,7 @@ class _Orthogonal(Module):
     def __init__(self, weight, orthogonal_map, use_trivialization):
         super().__init__()
         if orthogonal_map == "householder" and weight.is_complex():
-            raise ValueError(
-                "The householder parametrization does not support complex tensors."
-            )
+            raise ValueError("The householder parametrization does not support complex tensors.")
         self.shape = weight.shape
         self.orthogonal_map = orthogonal_map
         if use_trivialization:
@@ -134,8 +131,7 @@ class _Orthogonal(Module):
     def right_inverse(self, matrix):
         if matrix.shape != self.shape:
             raise ValueError(
-                f"Expected a matrix or batch of matrices of shape {self.shape}. "
-                f"Got a tensor of shape {matrix.shape}."
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {matrix.shape}."
             )
         if "base" not in self._buffers:
             raise NotImplementedError(
@@ -207,17 +203,13 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     if not isinstance(weight, adjoin.Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if weight.dim() < 2:
-        raise ValueError(
-            "Expected a matrix or batch of matrices. "
-            f"Got a tensor of {weight.dim()} dimensions."
-        )
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.dim()} dimensions.")
     if orthogonal_map is None:
         square = weight.size(-2) == weight.size(-1) or weight.is_complex()
         orthogonal_map = "matrix_exp" if square else "householder"
     if orthogonal_map not in _MAPS:
         raise ValueError(
-            'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
-            f"Got: {orthogonal_map}"
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
         )
     part = _Orthogonal(weight, orthogonal_map, use_trivialization)
     return register_parametrization(module, name, part, unsafe=True)

@@ -80,9 +80,7 @@ class ParametrizationList(ModuleList):
     def _check(self, given):
         made = self()
         if not isinstance(made, adjoin.Tensor):
-            raise ValueError(
-                f"A parametrization must return a tensor. Got {type(made).__name__}."
-            )
+            raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
         if made.dtype != given.dtype or made.shape != given.shape:
             raise ValueError(
                 "Registering a parametrization may not change the dtype or shape of the tensor, "
@@ -95,16 +93,11 @@ class ParametrizationList(ModuleList):
         with adjoin.no_grad():
             for module in reversed(self):
                 if not hasattr(module, "right_inverse"):
-                    raise RuntimeError(
-                        f"parametrization {type(module).__name__} does not implement "
-                        "right_inverse."
-                    )
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
                 value = module.right_inverse(value)
             if self.is_tensor:
                 if not isinstance(value, adjoin.Tensor):
-                    raise ValueError(
-                        f"`right_inverse` should return a tensor. Got {type(value).__name__}"
-                    )
+                    raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
                 self.original.copy_(value)
             else:
                 if len(value) != self.ntensors:
@@ -143,9 +136,7 @@ def _parametrized_class(module):
     before = type(module)
 
     def state(self):
-        raise RuntimeError(
-            "Serialization of parametrized modules is only supported through state_dict()."
-        )
+        raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
 
     def deepcopy(self, memo):
         if id(self) in memo:

@@ -77,7 +77,9 @@ def _count(amount, size):
 
 
 def _mask(module, name):
-    return (getattr(module, name + "_mask") if _hook_of(module, name) else adjoin.ones_like(_original(module, name))).clone()
+    return (
+        getattr(module, name + "_mask") if _hook_of(module, name) else adjoin.ones_like(_original(module, name))
+    ).clone()
 
 
 def _least(scores, mask, amount):
@@ -135,7 +137,10 @@ class BasePruningMethod:
     @classmethod
     def apply(cls, module, name, *args, importance_scores=None, **kwargs):
         """Prunes the parameter ``name``."""
-        method, scores = cls(*args, **kwargs), _original(module, name) if importance_scores is None else importance_scores
+        method, scores = (
+            cls(*args, **kwargs),
+            _original(module, name) if importance_scores is None else importance_scores,
+        )
         custom_from_mask(module, name, method.compute_mask(scores, _mask(module, name)))
         return method
 

@@ -41,8 +41,7 @@ class SpectralNorm:
     def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
         if n_power_iterations <= 0:
             raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
-                f"n_power_iterations={n_power_iterations}"
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
             )
         self.name = name
         self.n_power_iterations = n_power_iterations
@@ -69,9 +68,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     the module trains."""
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, SpectralNorm) and hook.name == name:
-            raise RuntimeError(
-                f"Cannot register two spectral_norm hooks on the same parameter {name}"
-            )
+            raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
     hook = SpectralNorm(name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     weight = module._parameters[name]
     if weight is None:

@@ -30,9 +30,7 @@ class WeightNorm:
 
     def compute_weight(self, module):
         """The weight of the module's two parameters."""
-        return weight_of(
-            getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim
-        )
+        return weight_of(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     def __call__(self, module, inputs):
         object.__setattr__(module, self.name, self.compute_weight(module))
@@ -42,16 +40,13 @@ def weight_norm(module, name="weight", dim=0):
     """Replaces a parameter by ``name_g``, its length along ``dim``, and ``name_v``, its
     direction."""
     warnings.warn(
-        "`torch.nn.utils.weight_norm` is deprecated in favor of "
-        "`torch.nn.utils.parametrizations.weight_norm`.",
+        "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
         stacklevel=2,
     )
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, WeightNorm) and hook.name == name:
-            raise RuntimeError(
-                f"Cannot register two weight_norm hooks on the same parameter {name}"
-            )
+            raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
     del module._parameters[name]

@@ -93,12 +93,21 @@ class Worker:
         if code == -signal.SIGKILL:
             killed = _killed_for_memory()
             if killed is None or killed_before is None:
-                return text + ": a person, or the system for want of memory (see dmesg); lower num_workers or prefetch_factor"
+                return (
+                    text
+                    + ": a person, or the system for want of memory (see dmesg); lower num_workers or prefetch_factor"
+                )
             if killed > killed_before:
-                return text + ": the system was short of memory and chose it; lower num_workers, prefetch_factor or batch_size"
+                return (
+                    text
+                    + ": the system was short of memory and chose it; lower num_workers, prefetch_factor or batch_size"
+                )
             return text + ": not for want of memory in this control group, so a person or a program sent it"
         if code in (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGFPE, -signal.SIGILL):
-            return text + ": native code that the data set calls crashed; try num_workers=0 under faulthandler to see where"
+            return (
+                text
+                + ": native code that the data set calls crashed; try num_workers=0 under faulthandler to see where"
+            )
         return text
 
 

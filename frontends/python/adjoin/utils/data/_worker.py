@@ -167,7 +167,11 @@ def _serve(work, waiting, newest, results):
         if number is None or fetch is None:
             fetch, ended = None, False
             try:
-                fetch = None if failure else fetcher(work.dataset, work.is_iterable, work.batched, work.collate, work.drop_last)
+                fetch = (
+                    None
+                    if failure
+                    else fetcher(work.dataset, work.is_iterable, work.batched, work.collate, work.drop_last)
+                )
             except Exception:
                 failure = Failure(where)
             if number is None:

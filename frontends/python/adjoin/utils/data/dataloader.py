@@ -76,7 +76,14 @@ class DataLoader(Hinting):
         self._settled = True
 
     def __setattr__(self, name, value):
-        if self._settled and name in ("dataset", "batch_size", "batch_sampler", "sampler", "drop_last", "persistent_workers"):
+        if self._settled and name in (
+            "dataset",
+            "batch_size",
+            "batch_sampler",
+            "sampler",
+            "drop_last",
+            "persistent_workers",
+        ):
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
@@ -106,23 +113,20 @@ class DataLoader(Hinting):
             ):
                 if value not in (None, False):
                     raise ValueError(
-                        "DataLoader with IterableDataset: expected unspecified "
-                        f"{name} option, but got {name}={value}"
+                        f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
                     )
         if sampler is not None and shuffle:
-            raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle; leave one: RandomSampler shuffles too")
+            raise ValueError(
+                "DataLoader: sampler option is mutually exclusive with shuffle; leave one: RandomSampler shuffles too"
+            )
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
-                    "and drop_last"
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
                 )
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with "
-                "drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
             if self._iterable:
                 sampler = _InfiniteSampler()

@@ -18,7 +18,9 @@ class Dataset:
         return cls  # Dataset[T] documents what comes out
 
     def __getitem__(self, index):
-        raise NotImplementedError(f"Subclasses of Dataset should implement __getitem__. {type(self).__name__} does not.")
+        raise NotImplementedError(
+            f"Subclasses of Dataset should implement __getitem__. {type(self).__name__} does not."
+        )
 
     def __add__(self, other):
         return ConcatDataset([self, other])
@@ -28,7 +30,9 @@ class IterableDataset(Dataset):
     """Examples one after the other: a subclass defines ``__iter__``."""
 
     def __iter__(self):
-        raise NotImplementedError(f"Subclasses of IterableDataset should implement __iter__. {type(self).__name__} does not.")
+        raise NotImplementedError(
+            f"Subclasses of IterableDataset should implement __iter__. {type(self).__name__} does not."
+        )
 
     def __add__(self, other):
         return ChainDataset([self, other])
@@ -40,10 +44,14 @@ class TensorDataset(Dataset):
     def __init__(self, *tensors):
         for tensor in tensors:
             if isinstance(tensor, (list, tuple)):
-                raise TypeError(f"TensorDataset: tensors are wanted, not a {type(tensor).__name__}; use adjoin.tensor()")
+                raise TypeError(
+                    f"TensorDataset: tensors are wanted, not a {type(tensor).__name__}; use adjoin.tensor()"
+                )
         if any(tensor.size(0) != tensors[0].size(0) for tensor in tensors):
             found = ", ".join(str(tensor.size(0)) for tensor in tensors)
-            raise AssertionError(f"TensorDataset: Size mismatch between tensors: their first sizes are {found}; give as many rows of each")
+            raise AssertionError(
+                f"TensorDataset: Size mismatch between tensors: their first sizes are {found}; give as many rows of each"
+            )
         self.tensors = tensors
 
     def __getitem__(self, index):
@@ -59,15 +67,14 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if bool(args) == bool(kwargs):
-            raise ValueError(
-                "StackDataset: data sets are given by position or by name; pass one kind, at "
-                "least one"
-            )
+            raise ValueError("StackDataset: data sets are given by position or by name; pass one kind, at least one")
         self.datasets = args or kwargs
         parts = args or tuple(kwargs.values())
         self._length = len(parts[0])
         if any(len(part) != self._length for part in parts):
-            raise ValueError(f"StackDataset: Size mismatch between datasets: {', '.join(str(len(part)) for part in parts)} examples")
+            raise ValueError(
+                f"StackDataset: Size mismatch between datasets: {', '.join(str(len(part)) for part in parts)} examples"
+            )
 
     def __getitem__(self, index):
         if isinstance(self.datasets, dict):
@@ -170,6 +177,4 @@ def random_split(dataset, lengths, generator=None):
         )
     order = adjoin.randperm(sum(lengths), generator=generator).tolist()
     ends = itertools.accumulate(lengths)
-    return [
-        Subset(dataset, order[end - size : end]) for end, size in zip(ends, lengths, strict=True)
-    ]
+    return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, lengths, strict=True)]

@@ -14,18 +14,13 @@ class DistributedSampler(Sampler):
     Without ``drop_last`` the first indices are repeated until the parts are equally long.
     """
 
-    def __init__(
-        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
-    ):
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
         if num_replicas is None or rank is None:
             raise RuntimeError(
-                "DistributedSampler: num_replicas and rank are not given and no process group can "
-                "be asked; pass both"
+                "DistributedSampler: num_replicas and rank are not given and no process group can be asked; pass both"
             )
         if not 0 <= rank < num_replicas:
-            raise ValueError(
-                f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"
-            )
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset
         self.num_replicas = num_replicas
         self.rank = rank

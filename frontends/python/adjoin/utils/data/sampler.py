@@ -46,18 +46,13 @@ class RandomSampler(Sampler):
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         if not isinstance(replacement, bool):
-            raise TypeError(
-                f"replacement should be a boolean value, but got replacement={replacement}"
-            )
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError(
-                "num_samples should be a positive integer value, but got "
-                f"num_samples={self.num_samples}"
-            )
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
     @property
     def num_samples(self):
@@ -102,9 +97,7 @@ class WeightedRandomSampler(Sampler):
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
         if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples <= 0:
-            raise ValueError(
-                f"num_samples should be a positive integer value, but got num_samples={num_samples}"
-            )
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(  # noqa: TRY004  (PyTorch's class)
                 f"replacement should be a boolean value, but got replacement={replacement}"
@@ -112,8 +105,7 @@ class WeightedRandomSampler(Sampler):
         self.weights = adjoin.as_tensor(weights, dtype=adjoin.float64)
         if self.weights.dim() != 1:
             raise ValueError(
-                "weights should be a 1d sequence but given weights have shape "
-                f"{tuple(self.weights.shape)}"
+                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
             )
         self.num_samples = num_samples
         self.replacement = replacement
@@ -121,9 +113,7 @@ class WeightedRandomSampler(Sampler):
 
     def __iter__(self):
         weights = self.weights.tolist()
-        draws = adjoin.rand(
-            self.num_samples, dtype=adjoin.float64, generator=self.generator
-        ).tolist()
+        draws = adjoin.rand(self.num_samples, dtype=adjoin.float64, generator=self.generator).tolist()
         return iter(_weighted(weights, draws, self.replacement))
 
     def __len__(self):
@@ -157,9 +147,7 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler, batch_size, drop_last):
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size <= 0:
-            raise ValueError(
-                f"batch_size should be a positive integer value, but got batch_size={batch_size}"
-            )
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")  # noqa: TRY004  (PyTorch's class)
         self.sampler = sampler

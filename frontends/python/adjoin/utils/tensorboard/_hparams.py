@@ -14,7 +14,9 @@ def _told(name, value):
     try:
         number = float(value)
     except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"add_hparams: {name!r} is {value!r}; a number, a text, a bool or a tensor of one number is wanted") from None
+        raise ValueError(
+            f"add_hparams: {name!r} is {value!r}; a number, a text, a bool or a tensor of one number is wanted"
+        ) from None
     return _NUMBER, _events.double(2, number)
 
 
@@ -30,7 +32,9 @@ def values(hparams, metrics, discrete=None):
     told = {name: _told(name, value) for name, value in hparams.items() if value is not None}
     for name, wanted in discrete.items():
         if name not in hparams or not isinstance(wanted, list):
-            raise ValueError(f"add_hparams: hparam_domain_discrete[{name!r}] must be a list of values of a known hyperparameter")
+            raise ValueError(
+                f"add_hparams: hparam_domain_discrete[{name!r}] must be a list of values of a known hyperparameter"
+            )
     columns = b""
     for name, (kind, _) in told.items():
         column = _events.block(1, name) + _events.integer(4, kind)
@@ -39,5 +43,11 @@ def values(hparams, metrics, discrete=None):
         columns += _events.block(4, column)
     columns += b"".join(_events.block(5, _events.block(1, _events.block(2, name))) for name in metrics)
     # A map is a list of pairs.
-    pairs = b"".join(_events.block(1, _events.block(1, name) + _events.block(2, message)) for name, (_, message) in told.items())
-    return _value("experiment", 2, columns), _value("session_start_info", 3, pairs), _value("session_end_info", 4, _events.integer(1, 1))
+    pairs = b"".join(
+        _events.block(1, _events.block(1, name) + _events.block(2, message)) for name, (_, message) in told.items()
+    )
+    return (
+        _value("experiment", 2, columns),
+        _value("session_start_info", 3, pairs),
+        _value("session_end_info", 4, _events.integer(1, 1)),
+    )

@@ -17,7 +17,9 @@ class _File:
 
     def __init__(self, folder, max_queue, flush_secs, suffix):
         os.makedirs(folder, exist_ok=True)
-        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{suffix}"
+        name = (
+            f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{suffix}"
+        )
         self.file = open(os.path.join(folder, name), "ab")
         self.lock = threading.Lock()
         self.max_queue, self.flush_secs = max_queue, flush_secs
