@@ -24,13 +24,24 @@ Isa best() {
 #endif
 }
 
+// A set that this build does without leaves the next lesser one.
+Isa built(Isa set) {
+#if defined(ADJOIN_WITHOUT_AVX2)
+  return set == Isa::avx2 ? Isa::base : set;
+#elif defined(ADJOIN_WITHOUT_AVX512)
+  return set == Isa::avx512 ? Isa::avx2 : set;
+#else
+  return set;
+#endif
+}
+
 Isa choose() {
   Isa have = best();
   const char* wanted = secure_getenv("ADJOIN_CPU_ISA");
-  if (!wanted) return have;
+  if (!wanted) return built(have);
   std::string_view w = wanted;
   Isa most = w == "base" ? Isa::base : w == "avx2" ? Isa::avx2 : Isa::avx512;
-  return have < most ? have : most;
+  return built(have < most ? have : most);
 }
 
 }  // namespace

@@ -21,12 +21,20 @@
 // SSE4.2 is the least (init refuses an older processor), AVX2, AVX-512. Highway's emulated vectors
 // are not wanted anywhere.
 #define HWY_BROKEN_EMU128 1
-#ifdef ADJOIN_SANITIZED  // compiles for minutes: the least set and the best
+// A build for the machine at hand leaves one out (-Dcpu_leave_out): what it would have served, a
+// lesser one serves.
+#if defined(ADJOIN_WITHOUT_AVX2)
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX2 | HWY_AVX3_DL)
 #define AJ_AVX2 N_SSE4
+#define AJ_AVX512 N_AVX3
+#elif defined(ADJOIN_WITHOUT_AVX512)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
+#define AJ_AVX2 N_AVX2
+#define AJ_AVX512 N_AVX2
 #else
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #define AJ_AVX2 N_AVX2
+#define AJ_AVX512 N_AVX3
 #endif
 
 // In a namespace of an instruction set: `table`, a constant of Code<float> and Code<double>, is
@@ -57,9 +65,9 @@
 #define AJ_VECTORS (HWY_TARGET != HWY_SCALAR)
 #undef AJ_SIMD
 #if HWY_STATIC_TARGET == HWY_SCALAR
-#define AJ_SIMD(f)                                   \
-  (::adjoin::cpu::isa() == Isa::avx512 ? &N_AVX3::f  \
-   : ::adjoin::cpu::isa() == Isa::avx2 ? &AJ_AVX2::f \
+#define AJ_SIMD(f)                                     \
+  (::adjoin::cpu::isa() == Isa::avx512 ? &AJ_AVX512::f \
+   : ::adjoin::cpu::isa() == Isa::avx2 ? &AJ_AVX2::f   \
                                        : &N_SSE4::f)
 #else  // compiled for one processor
 #define AJ_SIMD(f) (&HWY_STATIC_DISPATCH(f))
