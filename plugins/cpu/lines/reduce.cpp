@@ -70,12 +70,11 @@ struct Multiplying {
     leaves<T>().product_rows(s, x, stride, rows, width);
   }
 };
-// Products of so many floats that memory takes the time: n factors round n times, in whatever
-// order.
+// Products of many floats: n factors round n times, in whatever order. Of few that is little.
 struct MultiplyingWide {
   using T = float;
   using State = double;
-  static constexpr int64_t kMany = 1 << 18;
+  static constexpr int64_t kMany = 1 << 12;
   State start() const { return 1; }
   void add(State& s, T x, int64_t) const { s *= x; }
   void join(State& s, State other) const { s *= other; }
