@@ -5,6 +5,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <adjoin/abi/capi.h>
+#include <structmember.h>  // these two want Python.h before them, as sorted includes would not have it
+#include <structseq.h>
 
 #include <memory>
 #include <string>

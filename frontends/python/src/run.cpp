@@ -1,7 +1,5 @@
 // frontends/python/src/run.cpp: a bound call goes to the core, and its results come back as Python
 // objects.
-#include <structmember.h>
-#include <structseq.h>
 
 #include "line.hpp"
 #include "object.hpp"

@@ -2,8 +2,6 @@
 // turn of ownership.
 #include "tensor.hpp"
 
-#include <structmember.h>
-
 #include "collect.hpp"
 #include "dtype.hpp"
 #include "methods.hpp"
