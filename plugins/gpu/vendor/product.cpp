@@ -102,7 +102,8 @@ const aj_blas blas_table = {
     .lapack = nullptr,
 };
 
-AJ_KERNELS(product_kernels) = {
+// At a priority of its own, so it does not announce itself.
+const kit::Kernel product_kernels[] = {
     {"mm", kProduct},
     {"bmm", kProduct},
     {nullptr, {}},

@@ -120,9 +120,9 @@ def test_none_where_there_is_no_optional_argument():
     aj.library.define("binder::mapped", "(Tensor a, Function f) -> Tensor")
     aj.library.define("binder::held", "(Tensor a, Object o) -> Tensor")
     for call, words in (
-        (aj.ops.binder.queued, "Stream"),
+        (aj.ops.binder.queued, "a stream"),
         (aj.ops.binder.mapped, "a function"),
-        (aj.ops.binder.held, "an object"),
+        (aj.ops.binder.held, "an object of a plugin's type"),
     ):
         with pytest.raises(TypeError, match=rf"argument '.' must be {words}, not NoneType"):
             call(a, None)
