@@ -1,6 +1,5 @@
 // core/call/output.hpp: devices, kernels and results of a call.
 #pragma once
-#include "core/call/failure.hpp"
 #include "core/call/frame.hpp"
 
 namespace adjoin {
