@@ -1,8 +1,6 @@
 // core/call/alike.cpp: pointwise ops on few elements of dense tensors that are alike, and numbers
 // beside them: what small networks are made of. Nothing is looked for: one walk over one dimension,
 // on this thread. All else is run_planned's.
-#include <cstring>
-
 #include "core/base/marks.hpp"
 #include "core/call/output.hpp"
 #include "core/call/plan.hpp"
@@ -13,28 +11,18 @@ namespace {
 
 constexpr int kOperands = 4;  // the output's and those of an op with alike_classes
 
-// The call, its plan of one dimension, and what that points at. Filled in place, each field once
-// and whole: a kernel that reads a word which was just written in parts waits for it.
+// The call and its walk.
 struct Straight {
   Frame frame;
-  aj_plan plan;
-  aj_operand ops[kOperands];
-  int64_t size, steps[kOperands];
-  alignas(16) char numbers[kOperands][16];
+  Walk<kOperands, 1> walk;
   Straight(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs)
       : frame(op, keys, args, nargs, 1) {}
 };
 
-[[gnu::always_inline]] inline void put_tensor(Straight* s, int at, aj_tensor* t, int64_t step,
+[[gnu::always_inline]] inline void put_tensor(Straight* s, int at, aj_tensor* t, int dtype,
                                               uint32_t flags) {
-  aj_operand& o = s->ops[at];
-  void* data = t->dl.data;
-  o.data = data;
-  o.strides = &s->steps[at];
-  o.tensor = t;
-  std::memcpy(&o.dtype, &t->dl.dtype, sizeof o.dtype);
-  o.flags = flags | (reinterpret_cast<uintptr_t>(data) % 64 ? 0u : uint32_t(AJ_OPERAND_ALIGNED64));
-  s->steps[at] = step;
+  s->walk.add_tensor(at, t, flags);
+  s->walk.strides[at][0] = dt(dtype).bytes;
 }
 
 bool put_number(Straight* s, int at, const aj_value& v, const aj_tensor* first, int work) {
@@ -42,23 +30,11 @@ bool put_number(Straight* s, int at, const aj_value& v, const aj_tensor* first, 
       dt(priv(first).dtype).cls == AJ_CLASS_FLOAT && !(priv(first).flags & kWrappedNumber);
   if (!floats || (v.tag != AJ_FLOAT && v.tag != AJ_INT && v.tag != AJ_BOOL && v.tag != AJ_NONE))
     return false;
-  aj_operand& o = s->ops[at];
-  o.data = v.tag == AJ_NONE ? nullptr : s->numbers[at];
-  o.strides = &s->steps[at];
-  o.tensor = nullptr;
-  std::memcpy(&o.dtype, &dt(work).dl, sizeof o.dtype);
-  o.flags = AJ_OPERAND_NUMBER;
-  s->steps[at] = 0;
-  if (v.tag != AJ_NONE) store_number(s->numbers[at], work, v);
-  return true;
-}
-
-[[gnu::always_inline]] inline bool is_alike(const aj_tensor* t, const aj_tensor* first, int dtype,
-                                            const Device* d) {
-  if (priv(t).dtype != dtype || !is_dense(t) || device(t) != d || t->dl.ndim != first->dl.ndim)
-    return false;
-  for (int i = 0; i < first->dl.ndim; i++)
-    if (t->dl.shape[i] != first->dl.shape[i]) return false;
+  if (v.tag == AJ_NONE)
+    s->walk.add_absent(at, work);
+  else
+    s->walk.add_number(at, v, work);
+  s->walk.strides[at][0] = 0;
   return true;
 }
 
@@ -67,27 +43,9 @@ bool put_number(Straight* s, int at, const aj_value& v, const aj_tensor* first, 
                                        const aj_tensor* first, Device* d, int work) {
   if (__builtin_expect(v.tag != AJ_TENSOR, 0)) return put_number(s, at, v, first, work);
   int dtype = priv(first).dtype;
-  if (v.v.tensor != first && !is_alike(v.v.tensor, first, dtype, d)) return false;
-  put_tensor(s, at, v.v.tensor, dt(dtype).bytes, 0);
+  if (v.v.tensor != first && !alike(v.v.tensor, first, dtype, d)) return false;
+  put_tensor(s, at, v.v.tensor, dtype, 0);
   return true;
-}
-
-[[gnu::always_inline]] inline void put_plan(Straight* s, uint32_t nops, int work, bool same,
-                                            int64_t numel) {
-  aj_plan& p = s->plan;
-  const aj_operand& last = s->ops[nops - 1];
-  p.struct_size = sizeof p;
-  p.flags = AJ_PLAN_FLAT | (same ? uint32_t(AJ_PLAN_SAME_DTYPE) : 0u) |
-            (!last.tensor && last.data ? uint32_t(AJ_PLAN_LAST_NUMBER) : 0u);
-  p.ndim = p.nout = 1;
-  p.nops = nops;
-  p.nreduced = 0;
-  std::memcpy(&p.compute, &dt(work).dl, sizeof p.compute);
-  p.reserved = {0, 0, 0};
-  p.numel = s->size = numel;
-  p.first_index = 0;
-  p.sizes = &s->size;
-  p.ops = s->ops;
 }
 
 inline aj_status* new_result(const aj_tensor* first, Device* d, int dtype, aj_tensor** out) {
@@ -95,19 +53,6 @@ inline aj_status* new_result(const aj_tensor* first, Device* d, int dtype, aj_te
     return tensor_new(d, dt(dtype), shape(first), out);
   *out = tensor_new_small(first, d, dt(dtype));
   return __builtin_expect(*out != nullptr, 1) ? nullptr : no_tensor_memory();
-}
-
-// May the given result be written while the operands are read, element by element? As a new one
-// would be, or one of them.
-bool may_write(const Straight& s, uint32_t nops, aj_tensor* target, const aj_tensor* first,
-               int result, const Device* d) {
-  if (!is_alike(target, first, result, d)) return false;
-  for (uint32_t i = 1; i < nops; i++) {
-    const aj_tensor* t = s.ops[i].tensor;
-    if (!t || priv(t).storage != priv(target).storage) continue;
-    if (place(t) != place(target) || priv(t).dtype != result) return false;
-  }
-  return true;
 }
 
 // May the elements be left to one call on this thread? What run_plan would take them for is too
@@ -118,6 +63,18 @@ inline bool few(const aj_op* op, int64_t numel) {
 }
 
 }  // namespace
+
+bool may_write(const aj_op* op, const aj_value* args, const aj_tensor* target,
+               const aj_tensor* first, int result, const Device* d) {
+  if (!alike(target, first, result, d)) return false;
+  for (int i = 0; i < op->noperands; i++) {
+    const aj_value& v = args[op->operands[i]];
+    if (v.tag != AJ_TENSOR || v.v.tensor == target) continue;
+    if (priv(v.v.tensor).storage != priv(target).storage) continue;
+    if (place(v.v.tensor) != place(target) || priv(v.v.tensor).dtype != result) return false;
+  }
+  return true;
+}
 
 aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args,
                          uint32_t nargs, aj_value* rets, uint32_t nrets) {
@@ -138,24 +95,26 @@ aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_val
   s.frame.device = d;
   s.frame.call.device = d->id;
   s.frame.call.stream = d->default_stream;
-  s.frame.call.plan = &s.plan;
-  put_tensor(&s, 1, first, dt(dtype).bytes, 0);
+  s.frame.call.plan = &s.walk.plan;
+  put_tensor(&s, 1, first, dtype, 0);
   const uint32_t n = op->noperands;
   if ((n > 1 && !put(&s, 2, args[op->operands[1]], first, d, work)) ||
       (n > 2 && !put(&s, 3, args[op->operands[2]], first, d, work)))
     return run_planned(op, k, keys, args, nargs, rets, nrets);
-  put_plan(&s, n + 1, work, work == dtype && result == dtype, priv(first).numel);
+  s.walk.begin(work);
+  s.walk.plan.nops = n + 1;
+  s.walk.flat(priv(first).numel, work == dtype && result == dtype);
   aj_tensor* made = nullptr;
   if (__builtin_expect(rets[0].tag != AJ_NONE, 0)) {
     made = rets[0].v.tensor;
-    if (!may_write(s, n + 1, made, first, result, d))
+    if (!may_write(op, args, made, first, result, d))
       return run_planned(op, k, keys, args, nargs, rets, nrets);
     retain(made);
     if (made == first) s.frame.call.flags |= AJ_CALL_IN_PLACE;
   }
   AJ_MARK(plan);
   if (__builtin_expect(!made, 1)) AJ_TRY(new_result(first, d, result, &made));
-  put_tensor(&s, 0, made, dt(result).bytes, AJ_OPERAND_WRITE);
+  put_tensor(&s, 0, made, result, AJ_OPERAND_WRITE);
   s.frame.made[0].tag = AJ_TENSOR;
   s.frame.made[0].v.tensor = made;
   AJ_MARK(output);

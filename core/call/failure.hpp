@@ -1,7 +1,5 @@
-// core/call/failure.hpp: calling a kernel, and what it has done wrong, told with op, plugin and
-// device.
+// core/call/failure.hpp: what a kernel has done wrong, told with op, plugin and device.
 #pragma once
-#include "core/base/tls.hpp"
 #include "core/op/op.hpp"
 
 namespace adjoin {
@@ -29,23 +27,6 @@ inline aj_status* check_results(const aj_op* op, const Kernel* k, const aj_call*
     bad |= (tag_bit(made[i].tag) & ~op->results_ok[i]) |
            (made[i].tag == AJ_TENSOR && !made[i].v.tensor) | (made[i].tag == AJ_OBJECT);
   return __builtin_expect(bad != 0, 0) ? wrong_results(op, k, call, made, n) : nullptr;
-}
-
-// Calls a kernel, and says so while it runs: see watch.hpp.
-inline aj_status* invoke(const aj_op* op, const Kernel* k, aj_call* call) {
-  const Kernel* before = tls.running_kernel;
-  if (__builtin_expect(before == k, 0) && stack_is_short()) return leads_back(op, k);
-  // Atomic, for the watchdog's thread reads both.
-  __atomic_store_n(&tls.running_kernel, k, __ATOMIC_RELAXED);
-  __atomic_store_n(&tls.kernels, tls.kernels + 1, __ATOMIC_RELAXED);
-  aj_status* s;
-  try {
-    s = k->fn(k->self, call);
-  } catch (...) {
-    s = kernel_threw(op, k, call);
-  }
-  __atomic_store_n(&tls.running_kernel, before, __ATOMIC_RELAXED);
-  return __builtin_expect(!s, 1) ? nullptr : kernel_failed(op, k, call, s);
 }
 
 }  // namespace adjoin

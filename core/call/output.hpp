@@ -1,6 +1,5 @@
 // core/call/output.hpp: devices, kernels and results of a call.
 #pragma once
-#include "core/call/failure.hpp"
 #include "core/call/frame.hpp"
 
 namespace adjoin {
@@ -46,6 +45,10 @@ aj_status* check_cast(const aj_op* op, int from,
 // A given tensor must have the result's shape; an empty one gets it.
 aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape);
 
+// May the kernel write the given tensor while it reads the operands, element by element, as it
+// would write a new one of the shape of `first`? (alike.cpp)
+bool may_write(const aj_op* op, const aj_value* args, const aj_tensor* target,
+               const aj_tensor* first, int result, const Device* d);
 // An output of this shape: new, or the given one checked (and resized when it is empty). `direct`
 // says that the kernel may write it; otherwise *out is a new tensor to be copied into the given one
 // afterwards.

@@ -14,26 +14,10 @@
 namespace adjoin {
 
 Plan::Plan(int compute) {
-  plan.struct_size = sizeof plan;
+  begin(compute);
   plan.flags = 0;
   plan.ndim = 1;
-  plan.nout = 1;
   plan.nops = 0;
-  plan.nreduced = 0;
-  plan.compute = dt(compute).dl;
-  plan.reserved = {0, 0, 0};
-  plan.first_index = 0;
-  plan.sizes = sizes;
-  plan.ops = ops;
-}
-
-void Plan::add_number(int at, const aj_value& v, int compute) {
-  store_number(numbers[at], compute, v);
-  ops[at] = {numbers[at], strides[at], nullptr, dt(compute).dl, AJ_OPERAND_NUMBER};
-}
-
-void Plan::add_absent(int at) {
-  ops[at] = {nullptr, strides[at], nullptr, plan.compute, AJ_OPERAND_NUMBER};
 }
 
 void Plan::walk(std::span<const int64_t> shape, int nops) {
@@ -97,20 +81,18 @@ void Plan::coalesce(int border) {
 void Plan::finish(bool ordered) {
   plan.numel = 1;
   for (uint32_t d = 0; d < plan.ndim; d++) plan.numel *= sizes[d];
-  bool flat = plan.ndim == 1, same = true;
+  bool one = plan.ndim == 1, same = true;
   for (uint32_t i = 0; i < plan.nops; i++) {
     const aj_operand& o = ops[i];
     if (o.tensor) {
-      flat &= strides[i][0] == o.dtype.bits / 8 || sizes[0] <= 1;
+      one &= strides[i][0] == o.dtype.bits / 8 || sizes[0] <= 1;
       same &= adjoin::same(o.dtype, plan.compute);
     } else if (o.data == nullptr) {
       strides[i][0] = 0;
     }
   }
-  const aj_operand& last = ops[plan.nops - 1];
-  plan.flags = flat * uint32_t(AJ_PLAN_FLAT) | same * uint32_t(AJ_PLAN_SAME_DTYPE) |
-               ordered * uint32_t(AJ_PLAN_ORDERED) |
-               (!last.tensor && last.data && plan.nops > plan.nout) * uint32_t(AJ_PLAN_LAST_NUMBER);
+  plan.flags = one * uint32_t(AJ_PLAN_FLAT) | same * uint32_t(AJ_PLAN_SAME_DTYPE) |
+               ordered * uint32_t(AJ_PLAN_ORDERED) | last_is_number();
 }
 
 namespace {

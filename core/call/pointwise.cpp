@@ -18,15 +18,15 @@ struct Inputs {
   const aj_value* args;
   Device* device = nullptr;
   aj_tensor* first = nullptr;  // first tensor with dimensions, else first tensor
+  bool one_dtype = true;       // every tensor has it
   bool alike = true;           // every tensor dense, of one shape and dtype, on one device
 };
 
-inline bool same_dims(const aj_tensor* a, const aj_tensor* b) {
-  if (a->dl.ndim != b->dl.ndim) return false;
-  for (int i = 0; i < a->dl.ndim; i++)
-    if (a->dl.shape[i] != b->dl.shape[i]) return false;
-  return true;
-}
+// What is given to be written, if anything is.
+struct Target {
+  aj_tensor* tensor;
+  bool is_first;  // it is the first argument of an op that has no result of its own
+};
 
 inline void look(Inputs* in, aj_tensor* t) {
   if (!in->first) {
@@ -36,11 +36,33 @@ inline void look(Inputs* in, aj_tensor* t) {
     return;
   }
   const aj_tensor* f = in->first;
-  in->alike &=
-      priv(t).dtype == priv(f).dtype && is_dense(t) && device(t) == in->device && same_dims(t, f);
+  in->one_dtype &= priv(t).dtype == priv(f).dtype;
+  in->alike = in->alike && alike(t, f, priv(f).dtype, in->device);
   // Of two numbers the one that is not in host memory says the device, as in device_of.
   bool stays = f->dl.ndim || (!t->dl.ndim && (device(t) == in->device || !in->device->host()));
   if (!stays) in->first = t, in->device = device(t);
+}
+
+// Looks at the operands; *numbers: some are no tensors.
+[[gnu::always_inline]] inline Target find_operands(Inputs* in, const aj_value& given,
+                                                   bool* numbers) {
+  const aj_op* op = in->op;
+  *numbers = false;
+  for (int i = 0; i < op->noperands; i++) {
+    const aj_value& v = in->args[op->operands[i]];
+    if (v.tag == AJ_TENSOR)
+      look(in, v.v.tensor);
+    else
+      *numbers = true;
+  }
+  const bool is_first = op->schema.result_is_first;
+  aj_tensor* target = is_first                 ? in->args[0].v.tensor
+                      : given.tag == AJ_TENSOR ? given.v.tensor
+                                               : nullptr;
+  bool by_target =
+      is_first || (target && in->first && in->first->dl.ndim == 0 && target->dl.ndim != 0);
+  if (by_target) in->device = device(target);
+  return {target, is_first};
 }
 
 aj_status* broadcast(const Inputs& in, int64_t* shape, int* ndim) {
@@ -103,6 +125,21 @@ int result_dtype(const aj_op* op, const aj_value* args, int* compute) {
   uint64_t only = op->schema.results[0].dtypes;
   if (only && !(only & (only - 1))) return __builtin_ctzll(only);
   return *compute;
+}
+
+[[gnu::always_inline]] inline aj_status* find_dtypes(const Inputs& in, Target target, bool numbers,
+                                                     int* compute, int* result) {
+  if (target.is_first)
+    *compute = priv(target.tensor).dtype;
+  else if (in.one_dtype && !numbers && !in.op->fixed_operands)
+    *compute = priv(in.first).dtype;
+  else
+    *compute = promoted(in);
+  if (*compute < 0)
+    return fail(AJ_WRONG_TYPE, in.op->schema.ident,
+                ": the operands' dtypes have no common one; cast with .to(...)");
+  *result = target.is_first ? *compute : result_dtype(in.op, in.args, compute);
+  return nullptr;
 }
 
 inline int arithmetic(int dtype) {
@@ -172,20 +209,6 @@ aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
   return nullptr;
 }
 
-// May the kernel walk a given tensor as it would a new result of the first operand's shape?
-inline bool walks_alike(const Inputs& in, const aj_tensor* target, int result) {
-  if (!in.first || !is_dense(target) || priv(target).dtype != result ||
-      !same_dims(target, in.first))
-    return false;
-  if (device(target) != in.device || device(in.first) != in.device) return false;
-  for (int i = 0; i < in.op->noperands; i++) {
-    const aj_value& v = in.args[in.op->operands[i]];
-    if (v.tag != AJ_TENSOR || &storage(v.v.tensor) != &storage(target)) continue;
-    if (place(v.v.tensor) != place(target) || priv(v.v.tensor).dtype != result) return false;
-  }
-  return true;
-}
-
 // Copies out of the tensor's own memory, as in x[1:] = x[:-1], read everything before the first
 // write.
 aj_status* copy_of_itself(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
@@ -240,40 +263,51 @@ aj_status* nothing_to_do(const aj_op* op) {
   return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": nothing to do: give ", names);
 }
 
+// The one dtype that an operand has by itself, as a condition or an index does; -1: the computed
+// one.
+inline int own_dtype(const aj_op* op, int i) {
+  uint64_t only = op->fixed_operands ? op->schema.params[op->operands[i]].dtypes : 0;
+  return only && !(only & (only - 1)) ? __builtin_ctzll(only) : -1;
+}
+
+// Operand i where it is a number, or absent.
+[[gnu::noinline]] aj_status* add_number(const Inputs& in, Plan* p, int i, int compute) {
+  const Param& param = in.op->schema.params[in.op->operands[i]];
+  aj_value v = in.args[in.op->operands[i]];
+  int own = own_dtype(in.op, i);
+  double c[2];
+  if (v.tag == AJ_NONE) return p->add_absent(i + 1, compute), nullptr;
+  if (v.tag == AJ_TENSOR) {  // a 0-dim host tensor joins as the number it holds
+    const aj_tensor* t = v.v.tensor;
+    AJ_TRY(check_devices(in.op, in.device, &v, 1, in.op->operands[i]));
+    p->add_number(i + 1, read_number(t, c), own < 0 ? compute : priv(t).dtype);
+    return nullptr;
+  }
+  if (in.op->flags & kNumberFlags)
+    AJ_TRY(fit_number(in.op, param, in.op->writes ? priv(in.args[0].v.tensor).dtype : compute, &v));
+  p->add_number(i + 1, v, own < 0 ? compute : own);
+  return nullptr;
+}
+
 // Fills operands [1, ...): tensors, numbers, absent ones; casts where the kernel does not.
 aj_status* add_inputs(const Inputs& in, Plan* p, int compute, bool casts, Temporaries* temps) {
-  int at = 1, absent = 0;
-  for (int i = 0; i < in.op->noperands; i++, at++) {
+  const int n = in.op->noperands;
+  int absent = 0;
+  for (int i = 0; i < n; i++) {
     const aj_value& v = in.args[in.op->operands[i]];
-    if (v.tag == AJ_NONE) {
-      if (++absent + 1 == in.op->noperands) return nothing_to_do(in.op);
-      p->add_absent(at);
-      continue;
-    }
-    uint64_t only = in.op->fixed_operands ? in.op->schema.params[in.op->operands[i]].dtypes : 0;
-    bool fixed = only && !(only & (only - 1));
-    if (v.tag != AJ_TENSOR) {
-      aj_value number = v;
-      if (in.op->flags & kNumberFlags)
-        AJ_TRY(fit_number(in.op, in.op->schema.params[in.op->operands[i]],
-                          in.op->writes ? priv(in.args[0].v.tensor).dtype : compute, &number));
-      p->add_number(at, number, fixed ? __builtin_ctzll(only) : compute);
+    if (__builtin_expect(v.tag != AJ_TENSOR || device(v.v.tensor) != in.device, 0)) {
+      if (v.tag == AJ_NONE && ++absent + 1 == n) return nothing_to_do(in.op);
+      AJ_TRY(add_number(in, p, i, compute));
       continue;
     }
     aj_tensor* t = v.v.tensor;
-    if (device(t) != in.device) {  // a 0-dim host tensor joins as the number it holds
-      AJ_TRY(check_devices(in.op, in.device, in.args + in.op->operands[i], 1, in.op->operands[i]));
-      double c[2];
-      p->add_number(at, read_number(t, c), fixed ? priv(t).dtype : compute);
-      continue;
-    }
-    if (!casts && !fixed && priv(t).dtype != compute) {
+    if (!casts && priv(t).dtype != compute && own_dtype(in.op, i) < 0) {
       AJ_TRY(cast_to(t, dt(compute), &t));
       temps->held[temps->n++] = t;
     }
-    p->add_tensor(at, t, false);
+    p->add_tensor(i + 1, t, 0);
   }
-  p->plan.nops = uint32_t(at);
+  p->plan.nops = uint32_t(n + 1);
   return nullptr;
 }
 
@@ -282,122 +316,138 @@ aj_status* no_tensor(const aj_op* op) {
               ": at least one argument must be a tensor; pass adjoin.tensor(...)");
 }
 
+// What is computed in where the kernel casts: halves as float32.
+inline int work_dtype(const Kernel* k, int compute) {
+  return k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
+}
+
+// Tells the frame where the call runs; *k, the first candidate, becomes the one that takes it.
+[[gnu::always_inline]] inline aj_status* choose_kernel(const Inputs& in, Target target, int compute,
+                                                       Frame* f, const Kernel** k) {
+  f->device = in.device;
+  f->call.device = in.device->id;
+  if (in.device->id.device_type == kMetaType) f->call.flags |= AJ_CALL_META;
+  if (target.tensor && in.args[0].tag == AJ_TENSOR && target.tensor == in.args[0].v.tensor)
+    f->call.flags |= AJ_CALL_IN_PLACE;
+  int work = work_dtype(*k, compute);
+  bool only = !(*k)->next && !(*k)->can_run && (!(*k)->dtypes || (*k)->dtypes >> work & 1);
+  if (__builtin_expect(only && !settings.deterministic, 1)) return nullptr;
+  return pick_kernel(in.op, *k, work, &f->call, k);
+}
+
+// Is one dense walk all? So it is in most calls.
+[[gnu::always_inline]] inline bool walks_flat(const Inputs& in, Target target, int result) {
+  if (target.is_first && !in.first) return is_dense(target.tensor);  // numbers only: a fill
+  if (!in.alike || in.op->ordered) return false;
+  return !target.tensor || (in.first && device(in.first) == in.device &&
+                            may_write(in.op, in.args, target.tensor, in.first, result, in.device));
+}
+
+[[gnu::always_inline]] inline aj_status* flat_output(const Inputs& in, Target target, int result,
+                                                     Plan* p, Ref* out) {
+  aj_tensor* made = target.tensor;
+  if (made)
+    retain(made);
+  else
+    AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
+  *out = Ref(made);
+  p->add_tensor(0, made, AJ_OPERAND_WRITE);
+  p->finish_dense(priv(made).numel);
+  return nullptr;
+}
+
+// Does the target have the shape that the operands broadcast to? Where it is the first argument,
+// the others are broadcast to it, and *full becomes its shape.
+aj_status* fit_target(const Inputs& in, Target target, bool in_place,
+                      std::span<const int64_t>* full) {
+  bool fits = true;
+  if (target.is_first) {
+    int ndim = int(full->size());
+    fits = ndim <= target.tensor->dl.ndim;
+    for (int d = 0; fits && d < ndim; d++)
+      fits = (*full)[size_t(d)] == 1 ||
+             (*full)[size_t(d)] == target.tensor->dl.shape[target.tensor->dl.ndim - ndim + d];
+  } else if (in_place) {
+    fits = std::ranges::equal(shape(target.tensor), *full);
+  }
+  if (!fits)
+    return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident, ": the tensor to write has shape ",
+                shape(target.tensor), ", the operands broadcast to ", *full,
+                "; the shapes must agree");
+  if (target.is_first) *full = shape(target.tensor);
+  return refuse_overlap(in, target.tensor);
+}
+
+// *direct: the kernel writes what was given, if something was.
+[[gnu::always_inline]] inline aj_status* walked_output(const Inputs& in, Target target, int result,
+                                                       bool casts, bool in_place,
+                                                       const aj_value& given, Plan* p, Ref* out,
+                                                       bool* direct) {
+  int64_t dims[kMaxDims], order[kMaxDims];
+  int ndim = 0;
+  AJ_TRY(broadcast(in, dims, &ndim));
+  std::span<const int64_t> full{dims, size_t(ndim)};
+  if (target.tensor) AJ_TRY(fit_target(in, target, in_place, &full));
+  aj_tensor* made = target.tensor;
+  if (target.is_first) {
+    retain(made);
+  } else {
+    const int64_t* strides =
+        target.tensor || in.op->ordered ? nullptr : kept_order(in, full, order);
+    AJ_TRY(
+        prepare_output(in.op, in.device, dt(result), full, strides, given, casts, &made, direct));
+  }
+  *out = Ref(made);
+  p->add_tensor(0, made, AJ_OPERAND_WRITE);
+  p->walk(full, int(p->plan.nops));
+  if (!in.op->ordered) p->sort_dims(0, int(p->plan.ndim), 0);
+  p->coalesce(-1);
+  p->finish(in.op->ordered);
+  return nullptr;
+}
+
 }  // namespace
 
 aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
                        uint32_t nargs, aj_value* rets, uint32_t nrets) {
   if (head->flags & kKernelBody) return run_generic(op, head, keys, args, nargs, rets, nrets);
+  // 1. Operands.
   Inputs in{op, args};
-  bool numbers = false;
-  for (int i = 0; i < op->noperands; i++) {
-    const aj_value& v = args[op->operands[i]];
-    if (v.tag == AJ_TENSOR)
-      look(&in, v.v.tensor);
-    else
-      numbers = true;
-  }
-  bool writes_first = op->schema.result_is_first;
-  aj_tensor* target = writes_first               ? args[0].v.tensor
-                      : rets[0].tag == AJ_TENSOR ? rets[0].v.tensor
-                                                 : nullptr;
-  if (writes_first) in.device = device(target);
+  bool numbers;
+  const Target target = find_operands(&in, rets[0], &numbers);
   if (op->crosses_devices && in.first) {  // copy_
     if (device(in.first) != in.device) return run_copy_across(args, nargs, rets);
-    if (overlap(in.first, target) == 2 && !overlaps_itself(target))
+    if (overlap(in.first, target.tensor) == 2 && !overlaps_itself(target.tensor))
       return copy_of_itself(op, head, keys, args, nargs, rets, nrets);
   }
-  if (!in.first && !writes_first) return no_tensor(op);
-  if (!writes_first && target && in.first->dl.ndim == 0 && target->dl.ndim &&
-      device(target) != in.device)
-    in.device = device(target);
-
-  int compute;
-  if (writes_first)
-    compute = priv(target).dtype;
-  else if (in.alike && !numbers && !op->fixed_operands)
-    compute = priv(in.first).dtype;
-  else
-    compute = promoted(in);
-  if (compute < 0)
-    return fail(AJ_WRONG_TYPE, op->schema.ident,
-                ": the operands' dtypes have no common one; cast with .to(...)");
-  int result = writes_first ? compute : result_dtype(op, args, &compute);
-
+  if (!in.first && !target.is_first) return no_tensor(op);
+  // 2. Dtypes: what is computed in, and the result's.
+  int compute, result = 0;
+  AJ_TRY(find_dtypes(in, target, numbers, &compute, &result));
+  // 3. Kernel.
   Frame f(op, keys, args, nargs, nrets);
-  f.device = in.device;
-  f.call.device = in.device->id;
-  if (in.device->id.device_type == kMetaType) f.call.flags |= AJ_CALL_META;
-  if (target && (target == args[0].v.tensor) && args[0].tag == AJ_TENSOR)
-    f.call.flags |= AJ_CALL_IN_PLACE;
   const Kernel* k = head;
-  int work = k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
-  if (__builtin_expect(k->next != nullptr || k->can_run ||
-                           (k->dtypes && !(k->dtypes >> work & 1)) || settings.deterministic,
-                       0)) {
-    AJ_TRY(pick_kernel(op, head, work, &f.call, &k));
-    if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
-    work = k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
-  }
-  bool casts = k->flags & AJ_KERNEL_CASTS;
-
+  AJ_TRY(choose_kernel(in, target, compute, &f, &k));
+  if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
+  const int work = work_dtype(k, compute);
+  const bool casts = k->flags & AJ_KERNEL_CASTS, in_place = f.call.flags & AJ_CALL_IN_PLACE;
+  // 4. Plan: what is read.
   Plan p(work);
   Temporaries temps;
   AJ_TRY(add_inputs(in, &p, work, casts, &temps));
+  // 5. Output: what is written, and the walk over all.
   Ref out;
   bool direct = true;
-  bool dense = in.alike && !op->ordered;
-  bool alone = writes_first && !in.first && is_dense(target);  // numbers only: a fill
-  if (__builtin_expect(alone || (dense && (!target || walks_alike(in, target, result))),
-                       1)) {  // the common case: one dense walk
-    aj_tensor* made = target;
-    if (target)
-      retain(target);
-    else
-      AJ_TRY(tensor_new(in.device, dt(result), shape(in.first), &made));
-    out = Ref(made);
-    p.add_tensor(0, made, true);
-    p.finish_dense(priv(made).numel);
-  } else {
-    int64_t dims[kMaxDims], order[kMaxDims];
-    int ndim = 0;
-    AJ_TRY(broadcast(in, dims, &ndim));
-    std::span<const int64_t> full{dims, size_t(ndim)};
-    if (target) {
-      bool fits = !writes_first && f.call.flags & AJ_CALL_IN_PLACE
-                      ? std::ranges::equal(shape(target), full)
-                      : true;
-      if (writes_first) {  // the source is broadcast to the target
-        fits = ndim <= target->dl.ndim;
-        for (int d = 0; fits && d < ndim; d++)
-          fits = dims[d] == 1 || dims[d] == target->dl.shape[target->dl.ndim - ndim + d];
-        if (fits) full = shape(target);
-      }
-      if (!fits)
-        return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ",
-                    shape(target), ", the operands broadcast to ", full, "; the shapes must agree");
-      AJ_TRY(refuse_overlap(in, target));
-    }
-    aj_tensor* made;
-    if (writes_first) {
-      retain(target);
-      made = target;
-    } else {
-      const int64_t* strides = target || op->ordered ? nullptr : kept_order(in, full, order);
-      AJ_TRY(
-          prepare_output(op, in.device, dt(result), full, strides, rets[0], casts, &made, &direct));
-    }
-    out = Ref(made);
-    p.add_tensor(0, made, true);
-    p.walk(full, int(p.plan.nops));
-    if (!op->ordered) p.sort_dims(0, int(p.plan.ndim), 0);
-    p.coalesce(-1);
-    p.finish(op->ordered);
-  }
+  if (__builtin_expect(walks_flat(in, target, result), 1))
+    AJ_TRY(flat_output(in, target, result, &p, &out));
+  else
+    AJ_TRY(walked_output(in, target, result, casts, in_place, rets[0], &p, &out, &direct));
+  // 6. Run.
   f.made[0] = value(out.get());
   AJ_TRY(run_plan(op, k, &f.call, in.device, &p));
   if (!direct) {
-    AJ_TRY(copy_into(target, out.get()));
-    out = Ref::borrow(target);
+    AJ_TRY(copy_into(target.tensor, out.get()));
+    out = Ref::borrow(target.tensor);
   }
   rets[0] = value(out.take());
   return nullptr;

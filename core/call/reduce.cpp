@@ -232,10 +232,10 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
       AJ_TRY(tensor_new(f.device, dt(i ? int(AJ_DT_INT64) : result), {dims, size_t(ndim)}, &made));
     }
     outs.made[i] = Ref(made);
-    p.add_tensor(int(i), made, true);
+    p.add_tensor(int(i), made, AJ_OPERAND_WRITE);
     f.made[i] = value(made);
   }
-  p.add_tensor(int(nrets), t, false);
+  p.add_tensor(int(nrets), t, 0);
   if (is_dense(t) && t->dl.ndim &&
       __builtin_popcountll(mask) == t->dl.ndim) {  // everything, in one walk
     p.plan.ndim = p.plan.nreduced = 1;
@@ -279,10 +279,10 @@ aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
       AJ_TRY(tensor_new(f.device, type, shape(t), &made));
     }
     outs.made[i] = Ref(made);
-    p.add_tensor(int(i), made, true);
+    p.add_tensor(int(i), made, AJ_OPERAND_WRITE);
     f.made[i] = value(made);
   }
-  p.add_tensor(int(nrets), t, false);
+  p.add_tensor(int(nrets), t, 0);
   p.walk(shape(t), int(nrets) + 1);
   int64_t dim = op->p_dim >= 0 && args[op->p_dim].tag == AJ_INT ? args[op->p_dim].v.i : 0;
   int along = t->dl.ndim ? t->dl.ndim - 1 - int(dim) : 0;  // plan dimensions stand innermost first

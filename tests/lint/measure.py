@@ -1,6 +1,7 @@
-"""tests/lint/measure.py [TREE]: the house in numbers: arrows between folders, largest files, long functions, formatting.
+"""tests/lint/measure.py [TREE]: the house in numbers: arrows between folders, largest files, long functions, formatting,
+and what is read of a call. TREE is another checkout of Adjoin: run it before and after a change that moves things.
 
-Nothing here passes or fails: run it before and after a change that moves things. TREE is another checkout of Adjoin.
+It fails only where a function of CALL or GENERAL is gone: then the list is to say where the call goes now.
 """
 
 import ast
@@ -17,6 +18,75 @@ from house import CODE, FILES, FLOORS, INCLUDE, tracked
 LONG = 60  # lines of a function
 ROOMS = ("abi", "core", "plugins", "frontends", "extensions")
 OPENS = re.compile(r"^(?!namespace|extern|struct|class|enum|union)[A-Za-z_~\[][^;=#]*\(")  # a function at the left edge
+
+# What runs between Python and the kernel in a dense float32 `x + y` of 8x8, from the operator down, and back to the object:
+# FILE: FUNCTION ... Accessors and predicates of a line or two are left out.
+CALL = """
+frontends/python/src/number.cpp: binary_slot binary quick_operand finish
+core/interfaces/tables.cpp: call_
+core/call/call.cpp: call look_at call_ready keys_now Running serve
+core/call/alike.cpp: run_pointwise few Straight put put_tensor new_result
+core/call/plan.hpp: alike begin add_tensor flat last_is_number
+core/call/frame.hpp: Frame::Frame invoke
+core/tensor/tensor.cpp: tensor_new_small block_new
+core/memory/small.hpp: small_alloc
+plugins/cpu/pointwise/binary.cpp: chosen_binary pair_of kept
+abi/kit/choosers.hpp: AddChooser alpha_of
+plugins/vector/rows.cpp: run_rows run_small run_flat
+plugins/vector/rows-inl.hpp: row vector_row
+core/tensor/word.cpp: frontend_word set_frontend_word
+frontends/python/src/tensor.cpp: wrap new_object attach
+"""
+# The general path, from run_pointwise to the kernel: broadcast, promotion, casts, given tensors, threads.
+GENERAL = """
+core/call/pointwise.cpp: run_planned find_operands look find_dtypes promoted result_dtype choose_kernel add_inputs add_number
+core/call/pointwise.cpp: walks_flat flat_output walked_output broadcast fit_target refuse_overlap kept_order inner_of
+core/call/alike.cpp: may_write
+core/call/plan.hpp: Plan::finish_dense
+core/call/plan.cpp: Plan::Plan Plan::walk Plan::sort_dims Plan::coalesce Plan::finish run_plan run_part plan_estimate_ns
+core/call/output.cpp: pick_kernel prepare_output run_kernel
+"""
+
+
+def length_of(text, name):
+    """Lines of the first definition of a function or struct, its template line with it; None: there is none."""
+    for found in re.finditer(rf"(?<![\w:.>]){re.escape(name)}(?=\(|[ ]*\{{)", text):
+        line = text.rfind("\n", 0, found.start()) + 1
+        if re.search(r"\b(return|if|for|while)\b|=|//", text[line : found.start()]):
+            continue
+        at, depth = found.end(), 0
+        while text[at] != "{" or depth:  # its arguments, and what a constructor sets
+            depth += (text[at] in "({") - (text[at] in ")}")
+            if text[at] == ";" or depth < 0:
+                break
+            at += 1
+        if text[at] != "{" or depth:
+            continue
+        while True:
+            depth += (text[at] == "{") - (text[at] == "}")
+            at += 1
+            if depth == 0:
+                break
+        above = text[text.rfind("\n", 0, line - 1) + 1 : line] if line else ""
+        return text.count("\n", line, at) + 1 + above.lstrip().startswith("template")
+    return None
+
+
+def path_of_call(listed):
+    """(lines, functions, files) of such a list."""
+    lines, names, files = 0, 0, set()
+    for row in listed.strip().split("\n"):
+        path, functions = row.split(": ")
+        text = pathlib.Path(path).read_text(encoding="utf-8") if os.path.exists(path) else ""
+        for name in functions.split():
+            n = length_of(text, name)
+            if n is None:
+                raise SystemExit(
+                    f"{path}: no function `{name}`, which tests/lint/measure.py names on the path of a call"
+                )
+            lines, names = lines + n, names + 1
+        files.add(path)
+    return lines, names, len(files)
 
 
 def folders_of(files, room):
@@ -105,6 +175,8 @@ def main():
     print(
         f"functions over {LONG} lines: {len(long)} of {len(found)}: " + ", ".join(f"{name} {n}" for n, name in long[:6])
     )
+    for what, listed in (("a dense add, Python to kernel and back", CALL), ("the general path beside it", GENERAL)):
+        print("{}: {} lines, {} functions, {} files".format(what, *path_of_call(listed)))
     print("not as .clang-format says: " + unformatted([p for p in texts if p.suffix in {".c", ".h", ".cpp", ".hpp"}]))
 
 
