@@ -3,7 +3,8 @@
 #define ADJOIN_KIT_NAMED_HPP
 #include <adjoin/kit/call.hpp>
 
-namespace AJ_HIDDEN adjoin::kit {
+namespace AJ_HIDDEN adjoin {
+namespace kit {
 
 // named is the Op that has another name here. It takes what the call has, and has one result.
 inline aj_status* call_named(void* named, aj_call* call) {
@@ -17,5 +18,6 @@ inline aj_status* call_named(void* named, aj_call* call) {
   });
 }
 
-}  // namespace adjoin::kit
+}  // namespace kit
+}  // namespace adjoin
 #endif
