@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 from opgen_derivative import Derivative, quote, reader
-from opgen_formula import DTYPES, TENSORS, Formula, repeated
+from opgen_formula import DTYPES, Formula, repeated
 from opgen_rows import PY, RESERVED, RESULT, RowError, load
 
 
@@ -51,9 +51,12 @@ def place_lines(text, name):
 
 def made(rows, row):
     """Body, derivative function and definitions of one row."""
-    code, op_flags, body, entry = [], [], "nullptr", None
+    code, op_flags, body, self, entry = [], [], "nullptr", "nullptr", None
     text = row.table.get("body")
-    if text:
+    if row.alias_of:
+        code = [f"static constinit kit::Op {row.cname}_named({quote(row.alias_of.name)});"]
+        body, self = "kit::call_named", f"&{row.cname}_named"
+    elif text:
         if text.startswith("cpp:"):
             body = "adjoin::ops::" + text[4:]
         else:
@@ -80,7 +83,7 @@ def made(rows, row):
     op = (
         f"    {{sizeof(aj_op_def), {flags},\n     "
         + ",\n     ".join(f"AJ_STR_LIT({quote(s)})" for s in strings)
-        + f",\n     {infer}, {body}, nullptr}},"
+        + f",\n     {infer}, {body}, {self}}},"
     )
     return code, op, entry, derivative
 
@@ -115,6 +118,7 @@ def family_cpp(rows, name, family):
         "#include <limits>",
         "",
         "#include <adjoin/kit/grad.hpp>",
+        "#include <adjoin/kit/named.hpp>",
         "#include <adjoin/kit/ops.hpp>",
         "",
         "namespace adjoin::ops {",
@@ -204,25 +208,13 @@ def function(row):
     out = [
         f"inline {result} {row.ident}({params(lambda i, p: p.cpp_type)}) {{\n{head}  return {call}(op.get(), args, {n}, here);\n}}"
     ]
-    if in_place(row):
+    if row.in_place:
         out.append(
             f"inline const Tensor& {row.ident}_("
             + params(lambda i, p: "const Tensor&" if i == 0 else p.cpp_type)
             + f") {{\n{head}  return kit::run_into(op.get(), args, {n}, {row.params[0].name}, here);\n}}"
         )
     return "\n".join(out)
-
-
-def in_place(row):
-    pointwise = {"unary", "unary_float", "binary", "binary_float", "pointwise", "scan"}
-    return (
-        row.table.get("kind") in pointwise
-        and row.params
-        and row.params[0].type in TENSORS
-        and not row.ident.endswith("_")
-        and not any(p.written for p in row.params)
-        and "no-in-place" not in row.tags
-    )
 
 
 def ops_hpp(all_rows):
@@ -239,7 +231,7 @@ def ops_hpp(all_rows):
             here = "" if row.space in ("nn", "_") else row.space
             if here == space and row.ident not in RESERVED | DTYPES.keys() and "python-only" not in row.tags:
                 made = function(row)
-                if in_place(row) and row.name + "_" in names:
+                if row.in_place and row.name + "_" in names:
                     made = made[: made.index("\ninline const Tensor&")]
                 text += [f"// {row.table['doc']}", made]
         text.append("}  // namespace adjoin" if not space else f"}}  // namespace {space}\n}}  // namespace adjoin")
@@ -299,7 +291,7 @@ def show(rows, row):
     if derivative:
         print(f"// saves: {derivative.saves()}")
         first = row.params[0].name if row.params else ""
-        if in_place(row) and (first, "") in derivative.save:
+        if row.in_place and (first, "") in derivative.save:
             print(f"// {row.ident}_: saves a copy of {first} when recording")
     elif "body" in row.table:
         print("// the body records itself")

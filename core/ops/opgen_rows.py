@@ -13,12 +13,14 @@ def words(text):
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-KEYS = {"def", "doc", "kind", "infer", "body", "grad", "test", "tags"}
+KEYS = {"def", "doc", "aliases", "kind", "infer", "body", "grad", "test", "tags"}
 KINDS = words(
     "unary unary_float unary_bool binary binary_float compare pointwise reduce reduce_float reduce_bool "
     "reduce_index scan view linear custom"
 )
 NO_INFER = set(KINDS) - {"view", "linear", "custom"}
+ELEMENTWISE = {"unary", "unary_float", "binary", "binary_float", "pointwise", "scan"}  # have a form name_ without a tag
+OTHER_NAME = "Another name for "
 BASES = {
     "Tensor": "Tensor",
     "Operand": "Operand",
@@ -141,6 +143,7 @@ class Row:
     name: str = ""
     params: list = field(default_factory=list)
     results: list = field(default_factory=list)
+    alias_of: "Row | None" = None
 
     def line_of(self, text):
         quoted = [text, json.dumps(text)[1:-1]]
@@ -176,6 +179,17 @@ class Row:
     @property
     def hidden(self):
         return self.space == "_" or "internal" in self.tags or "hidden" in self.tags
+
+    @property
+    def in_place(self):  # by its kind; ops of other kinds have the tag
+        return (
+            self.table.get("kind") in ELEMENTWISE
+            and bool(self.params)
+            and self.params[0].type in ("Tensor", "Operand")
+            and not self.ident.endswith("_")
+            and not any(p.written for p in self.params)
+            and "no-in-place" not in self.tags
+        )
 
     def param(self, name):
         return next((p for p in self.params + self.results if p.name == name), None)
@@ -235,6 +249,28 @@ def parse_schema(row):
     row.results = [parse_param(row, r, name="out" if len(results) == 1 else f"out{i}") for i, r in enumerate(results)]
 
 
+def called_by(row, name):
+    """The row of another name of an op: the same schema, and a body that calls the op with what it was given."""
+    if not re.fullmatch(r"(\w+::)?[a-zA-Z]\w*", name):
+        row.fail(f"the alias '{name}' is not a name", "aliases")
+    if len(row.results) != 1 or row.results[0].type not in ("Tensor", "Tensor[]"):
+        row.fail("an op with other results than one tensor or one list of tensors has no aliases", "aliases")
+    in_place = row.in_place or row.table.get("kind") == "compare" or "in-place" in row.tags
+    tags = [t for t in row.tags if t.startswith("varargs:") or "::" not in name and t.endswith("-only")]
+    tags += ["in-place"] * (in_place and "::" not in name)  # what stands in a space is no method
+    said = row.name.removeprefix("nn::").replace("::", ".")
+    given = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in row.params)
+    table = {
+        "def": name + row.table["def"][len(row.name) :],
+        "doc": f"{OTHER_NAME}{row.name.replace('::', '.')}.",
+        "body": f"{said}({given})",
+        "test": {"same": row.name},
+    }
+    other = Row(table | {"tags": tags} if tags else table, row.file, row.lines, row.line_of("aliases"), alias_of=row)
+    parse_schema(other)
+    return other
+
+
 def load(paths):
     rows = []
     for path in paths:
@@ -261,7 +297,9 @@ def load(paths):
             own_shapes = table.get("kind", "custom") in NO_INFER or {"alloc", "allocates"} & set(row.tags)
             if "infer" not in table and "body" not in table and not own_shapes:
                 row.fail("needs 'infer' or 'body': its kind does not say the shapes")
-            rows.append(row)
+            if row.table["doc"].startswith(OTHER_NAME):
+                row.fail("another name of an op stands in that op's 'aliases'", "doc =")
+            rows += [row, *(called_by(row, name) for name in table.get("aliases", []))]
     seen = {}
     for row in rows:
         if row.name in seen:

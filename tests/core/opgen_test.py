@@ -66,6 +66,12 @@ def test_a_wrong_formula_is_an_error_at_its_line(tmp_path, grad, message):
         (row(gard="g"), "'gard' is not a key of a row"),
         (row().replace('kind = "binary_float"', 'kind = "custom"'), "needs 'infer' or 'body'"),
         (row() + row(), "is defined at"),
+        (row(aliases=["exp"]), "is defined at"),
+        (row(aliases=["ours", "ours"]), "is defined at"),
+        (row(aliases=["mine"]), "is defined at"),
+        (row(aliases=["not a name"]), "the alias 'not a name' is not a name"),
+        (row(aliases=["ours"], definition="mine(Tensor input, Tensor other) -> (Tensor, Tensor)"), "has no aliases"),
+        (row().replace("Mine.", "Another name for add."), "stands in that op's 'aliases'"),
         (row(body="input + othr"), "names 'othr'"),
         (row(body="input.shape"), "result 0 is ints, the schema says Tensor"),
     ],
@@ -89,6 +95,34 @@ def test_what_a_formula_saves(tmp_path, grad, saved):
     run, out = generate(tmp_path, row(grad))
     assert run.returncode == 0, run.stderr
     assert f"// mine saves: {saved}\n" in (out / "mine.gen.cpp").read_text()
+
+
+def test_an_alias_is_an_op_that_calls_the_one_it_names(tmp_path):
+    definition = "mine(Tensor input, *, Scalar alpha=1) -> Tensor"
+    text = row(definition=definition, aliases=["ours", "special::mine"], tags=["autocast:low", "slot:nb_add"])
+    run, out = generate(tmp_path, text)
+    assert run.returncode == 0, run.stderr
+    made = (out / "mine.gen.cpp").read_text()
+    for name, tags in (("ours", "in-place"), ("special::mine", "")):
+        variable = name.replace("::", "_") + "_named"
+        assert f'kit::Op {variable}("mine");' in made and f"kit::call_named, &{variable}}}" in made
+        entry = made[made.index(f'AJ_STR_LIT("{name}(Tensor input, *, Scalar alpha=1) -> Tensor")') :]
+        strings = [s.split('")')[0] for s in entry.split('AJ_STR_LIT("')[2:6]]
+        assert strings == ["Another name for mine.", "", tags, '{\\"same\\": \\"mine\\"}']
+
+
+def test_an_alias_has_the_stubs_and_the_functions_of_a_row(tmp_path):
+    rows = sorted(OPS.rglob("*.toml"))
+    assert opgen("--out", tmp_path, "--only", "all", *rows).returncode == 0
+    listed = {r["name"]: r for r in json.loads((tmp_path / "ops.json").read_text())}
+    assert listed["divide"]["schema"] == listed["div"]["schema"].replace("div", "divide", 1)
+    assert listed["divide"]["body"] == "div(input, other, rounding_mode=rounding_mode)"
+    assert "core/ops/pointwise.toml:" in listed["divide"]["file"]
+    assert "def arccos(input: Tensor) -> Tensor:" in (tmp_path / "ops.pyi").read_text()
+    assert "inline Tensor arccos(const Tensor& input" in (tmp_path / "ops.hpp").read_text()
+    assert (
+        "acos(input)" not in opgen("--show", "arccos").stdout and 'Op op("arccos")' in opgen("--show", "arccos").stdout
+    )
 
 
 def test_what_occurs_twice_is_computed_once(tmp_path):

@@ -40,8 +40,8 @@ TEXT = re.compile(r'"((?:\w+::)?[a-z]\w*(?:\.\w+)?)"')
 
 
 def ops():
-    rows = (row for file in pathlib.Path("core/ops").glob("*.toml") for row in tomllib.loads(file.read_text())["op"])
-    return {row["def"].split("(")[0] for row in rows}
+    rows = [row for file in pathlib.Path("core/ops").rglob("*.toml") for row in tomllib.loads(file.read_text())["op"]]
+    return {row["def"].split("(")[0] for row in rows} | {name for row in rows for name in row.get("aliases", [])}
 
 
 def main():

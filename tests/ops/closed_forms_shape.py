@@ -15,7 +15,7 @@ FORMS["unbind"] = lambda input, dim=0: list(np.moveaxis(input, dim, 0))
 FORMS["view_as_real"] = lambda input: np.stack([input.real, input.imag], -1)
 FORMS["view_as_complex"] = lambda input: input[..., 0] + 1j * input[..., 1]
 FORMS["permute_backward"] = lambda grad, dims: np.transpose(grad, np.argsort(dims))
-FORMS["concat"] = FORMS["concatenate"] = FORMS["cat_same"] = FORMS["cat"] = lambda tensors, dim=0: np.concatenate(
+FORMS["cat_same"] = FORMS["cat"] = lambda tensors, dim=0: np.concatenate(
     [t for t in tensors if t.shape != (0,)], dim)  # fmt: skip
 FORMS["stack"] = lambda tensors, dim=0: np.stack(tensors, dim)
 FORMS["meshgrid"] = lambda tensors, indexing="ij": np.meshgrid(*tensors, indexing=indexing)

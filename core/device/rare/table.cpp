@@ -1,0 +1,64 @@
+// core/device/rare/table.cpp: every function of a device's table as others call it: while it runs,
+// its thread says so, for who looks whether it comes back (core/plugin/hot/watch.cpp). One that
+// throws leaves its word to who catches it (core/guest/rare/caught.cpp).
+#include <cstddef>
+#include <type_traits>
+
+#include "core/base/tls.hpp"
+#include "core/device/registry.hpp"
+
+namespace adjoin {
+namespace {
+
+void say(const char* plugin, const char* function) {
+  __atomic_store_n(&tls.device_plugin, plugin, __ATOMIC_RELAXED);
+  __atomic_store_n(&tls.device_call, function, __ATOMIC_RELEASE);
+}
+
+template <size_t n>
+struct Word {
+  char text[n];
+  consteval Word(const char (&from)[n]) {
+    for (size_t i = 0; i < n; i++) text[i] = from[i];
+  }
+};
+
+template <auto F, Word name, class R, class... A>
+R watched(void* self, A... args) {
+  auto* p = static_cast<const Provider*>(self);
+  __atomic_store_n(&tls.kernels, tls.kernels + 1, __ATOMIC_RELAXED);
+  say(p->plugin.c_str(), name.text);
+  if constexpr (std::is_void_v<R>) {
+    (p->own.*F)(p->own.self, args...);
+    say(nullptr, nullptr);
+  } else {
+    R result = (p->own.*F)(p->own.self, args...);
+    say(nullptr, nullptr);
+    return result;
+  }
+}
+
+template <auto F, Word name, class R, class... A>
+void watch_one(Provider* p, R (*own)(void* self, A...)) {
+  if (own) p->vtbl.*F = watched<F, name, R, A...>;
+}
+
+}  // namespace
+
+void watch_table(Provider* p) {
+  p->vtbl = p->own;
+  p->vtbl.name = str(p->name);
+  p->vtbl.self = p;
+#define WATCH(f) watch_one<&aj_device_vtbl::f, #f>(p, p->own.f)
+  WATCH(count), WATCH(props), WATCH(mem_alloc), WATCH(mem_free), WATCH(mem_info), WATCH(mem_idle);
+  WATCH(stream_new), WATCH(stream_free), WATCH(stream_sync), WATCH(stream_query),
+      WATCH(stream_wait), WATCH(stream_host_fn);
+  WATCH(event_new), WATCH(event_free), WATCH(event_record), WATCH(event_query), WATCH(event_sync),
+      WATCH(event_elapsed);
+  WATCH(copy), WATCH(fill), WATCH(ipc_export), WATCH(ipc_open), WATCH(ipc_close);
+  WATCH(fork_prepare), WATCH(fork_parent), WATCH(fork_child);
+  WATCH(capture_begin), WATCH(capture_end), WATCH(graph_launch), WATCH(graph_free);
+#undef WATCH
+}
+
+}  // namespace adjoin

@@ -1,0 +1,367 @@
+// core/ops/nn/rare/loss.cpp: losses out of pointwise ops, gathers and sums.
+#include "core/ops/loss.hpp"
+
+#include <cmath>
+
+namespace adjoin::ops {
+namespace {
+
+// Shapes that differ broadcast, as PyTorch does with a warning.
+struct Pair {
+  explicit Pair(const kit::Body& b) : input(b.tensor(0)), target(b.tensor(1)) {
+    if (std::ranges::equal(input.shape(), target.shape())) return;
+    Sizes shape = broadcast(input.shape(), target.shape());
+    static constexpr std::string_view who = "loss";
+    std::string text = kit::text("input is ", shown(input), ", target is ", shown(target),
+                                 ": they broadcast to ", shown(shape), "; give both one shape");
+    kit::env.core->log(1, kit::str(who), kit::str(text));
+    input = expand(input, shape);
+    target = expand(target, shape);
+  }
+  Tensor input, target;
+};
+
+void check_classes(const Tensor& input, const Tensor& target, int64_t dim) {
+  Sizes shape = sizes_of(input);
+  shape.erase(shape.begin() + dim);
+  if (std::ranges::equal(target.shape(), shape)) return;
+  bool batches =
+      input.ndim() > 1 && target.ndim() == input.ndim() - 1 && input.size(0) != target.size(0);
+  kit::raise_as(batches ? "ValueError" : "RuntimeError", AJ_INVALID_ARGUMENT, "input is ",
+                shown(input), ", so target must have shape ", shown(shape), ", it has ",
+                shown(target));
+}
+
+Tensor to_classes(const Tensor& t) {
+  want(t.dtype() == int64 || t.dtype() == uint8, "target classes must be int64, they are ",
+       t.dtype(), "; use target.long()");
+  return t.dtype() == int64 ? t : to(t, int64);
+}
+
+// Whether a look at targets on the host finds none that is ignored; elsewhere one waits for no
+// look.
+bool counts_all(const Tensor& target, int64_t ignore) {
+  if (target.device().device_type != kDLCPU || !target.is_contiguous()) return false;
+  const DLTensor& dl = target.get()->dl;
+  const void* data = static_cast<const char*>(dl.data) + dl.byte_offset;
+  const auto* first = static_cast<const int64_t*>(data);
+  return std::find(first, first + target.numel(), ignore) == first + target.numel();
+}
+
+// Class dimension last but one kept in place: [C] or [N, C, ...] with target [] or [N, ...].
+struct Classes {
+  Classes(const Tensor& input, const Tensor& given, const Tensor& weight, int64_t ignored)
+      : ignore(ignored) {
+    dim = input.ndim() == 1 ? 0 : 1;
+    want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
+    classes = input.size(dim);
+    check_classes(input, given, dim);
+    want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes),
+         "weight must have one element for each of the ", classes, " classes");
+    target = to_classes(given);
+    safe = target;
+    if (!counts_all(target, ignore)) {
+      kept = ne(target, ignore);
+      // An ignored class may lie anywhere: class 0 stands in for it and counts nothing.
+      safe = where(kept, target, number_of(target, 0));
+    }
+    if (!weight.defined()) return;
+    counts = checked([&] { return index_select(weight, 0, reshape(safe, {-1})); });
+    counts = unignored(reshape(counts, target.shape()));
+  }
+  // Zero where the class is ignored.
+  Tensor unignored(const Tensor& each) const {
+    return kept.defined() ? where(kept, each, number_of(each, 0)) : each;
+  }
+  Tensor picked(const Tensor& t) const {
+    return checked([&] { return squeeze(gather(t, dim, unsqueeze(safe, dim)), {dim}); });
+  }
+
+  // The mean over what counts.
+  Tensor average(const Tensor& each) const {
+    if (!counts.defined() && !kept.defined()) return mean(each);
+    return sum(each) / sum(counts.defined() ? counts : kept);
+  }
+
+  int64_t dim, classes, ignore;
+  // kept: undefined when none is ignored; counts: when every class counts 1
+  Tensor target, kept, safe, counts;
+
+ private:
+  template <class F>
+  Tensor checked(F&& f) const {
+    try {
+      return f();
+    } catch (const kit::Error& e) {
+      if (e.code() != AJ_OUT_OF_RANGE) throw;
+      raise_target(target, classes, ignore, "ignore_index");
+    }
+  }
+};
+
+Tensor nll(const Tensor& input, const Classes& c, std::string_view how) {
+  check_reduction(how);
+  Tensor picked = c.picked(input);
+  Tensor each = c.unignored(c.counts.defined() ? picked * c.counts : picked);
+  return -(how == "none" ? each : how == "sum" ? sum(each) : c.average(each));
+}
+
+}  // namespace
+
+void raise_target(const Tensor& target, int64_t classes, int64_t passed_over,
+                  std::string_view why) {
+  NoGradGuard off;
+  Tensor flat = reshape(target, {-1});
+  Tensor wrong = logical_and(ne(flat, passed_over), logical_or(lt(flat, 0), ge(flat, classes)));
+  int64_t at = select(reshape(nonzero(wrong), {-1}), 0, 0).item<int64_t>();
+  kit::raise(AJ_OUT_OF_RANGE, "element ", at, " of target is ", select(flat, 0, at).item<int64_t>(),
+             ": input has ", classes, " classes, so targets are 0 to ", classes - 1,
+             why.empty() ? "" : kit::text(", or ", passed_over, " (", why, ")"));
+}
+
+aj_status* nll_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, nll(b.tensor(0), Classes(b.tensor(0), b.tensor(1), b.tensor(2), b.integer(3)),
+                 b.text(4)));
+  });
+}
+
+namespace {
+
+Tensor probability_cross_entropy(const Tensor& input, Tensor target, const Tensor& weight,
+                                 std::string_view how, double smoothing) {
+  int64_t dim = input.ndim() == 1 ? 0 : 1, classes = input.size(dim);
+  want(target.ndim() == input.ndim() || input.ndim() == 0,
+       "target classes must be int64, they are ", target.dtype(), " of shape ", shown(target),
+       "; use target.long(), or probabilities of input's shape ", shown(input));
+  want(std::ranges::equal(input.shape(), target.shape()), "probabilities must have input's shape ",
+       shown(input), ", target has ", shown(target));
+  if (smoothing > 0) target = target * (1 - smoothing) + smoothing / double(classes);
+  Tensor each = log_softmax(input, dim) * target;
+  if (weight.defined()) {
+    Sizes shape(size_t(input.ndim()), 1);
+    shape[dim] = classes;
+    each = each * view(weight, shape);
+  }
+  Tensor losses = -sum(each, {dim});
+  check_reduction(how);
+  if (how == "none") return losses;
+  if (how == "sum") return sum(losses);
+  return sum(losses) / double(input.numel() / std::max<int64_t>(classes, 1));
+}
+
+}  // namespace
+
+aj_status* cross_entropy_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &input = b.tensor(0), &target = b.tensor(1), &weight = b.tensor(2);
+    std::string_view how = b.text(4);
+    double smoothing = b.real(5);
+    want(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0 and 1: ", smoothing);
+    want(input.ndim() >= 1, "input must have a dimension of classes, it is a number");
+    if (target.is_floating_point())
+      return b.ret(0, probability_cross_entropy(input, target, weight, how, smoothing));
+    if (input.ndim() == 2 && input.numel() > 0 && !weight.defined() && smoothing == 0 &&
+        (input.dtype() == float32 || input.dtype() == float64)) {
+      check_reduction(how);
+      check_classes(input, target, 1);
+      return b.ret(0, in_own_name([&] {
+                     return std::get<0>(softmax_nll(input, to_classes(target), b.integer(3), how));
+                   }));
+    }
+    Classes c(input, target, weight, b.integer(3));
+    Tensor logs = log_softmax(input, c.dim), hard = nll(logs, c, how);
+    if (smoothing == 0) return b.ret(0, hard);
+    Tensor all = logs;
+    if (weight.defined()) {
+      Sizes shape(size_t(input.ndim()), 1);
+      shape[c.dim] = c.classes;
+      all = logs * view(weight, shape);
+    }
+    Tensor even = c.unignored(-sum(all, {c.dim}));
+    if (how == "mean")
+      even = c.average(even);
+    else if (how == "sum")
+      even = sum(even);
+    b.ret(0, hard * (1 - smoothing) + even * (smoothing / double(c.classes)));
+  });
+}
+
+aj_status* mse_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    Tensor d = p.input - p.target;
+    b.ret(0, reduced(d * d, b.text(2)));
+  });
+}
+
+aj_status* l1_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    b.ret(0, reduced(abs(p.input - p.target), b.text(2)));
+  });
+}
+
+aj_status* smooth_l1_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    double beta = b.real(3);
+    want(beta >= 0, "beta must not be negative: ", beta);
+    if (beta == 0) return b.ret(0, reduced(abs(p.input - p.target), b.text(2)));
+    b.ret(0, reduced(huber_each(p.input, p.target, beta, 1 / beta), b.text(2)));
+  });
+}
+
+aj_status* huber_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    double delta = b.real(3);
+    want(delta > 0, "delta must be positive: ", delta);
+    b.ret(0, reduced(huber_each(p.input, p.target, delta, 1), b.text(2)));
+  });
+}
+
+// Logarithms are cut at -100, so a sure wrong answer costs 100, not infinity.
+aj_status* bce_each_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    b.ret(0, -(target * clamp(log(x), -100) + (1 - target) * clamp(log1p(-x), -100)));
+  });
+}
+
+namespace {
+
+void want_one_shape(const Tensor& input, const Tensor& target) {
+  if (!std::ranges::equal(input.shape(), target.shape()))
+    kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "input is ", shown(input), ", target is ",
+                  shown(target), ": give both one shape");
+  want(!is_integral(target), "target must be of floats, it is ", target.dtype(),
+       "; use target.to(input.dtype)");
+}
+
+}  // namespace
+
+aj_status* binary_cross_entropy_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    want_one_shape(x, target);
+    {
+      NoGradGuard off;
+      bool inside = !has_values(x) || all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
+      want(inside, "input must lie between 0 and 1, it reaches from ",
+           inside ? 0 : amin(x).item<double>(), " to ", inside ? 0 : amax(x).item<double>(),
+           "; use binary_cross_entropy_with_logits for scores");
+    }
+    Tensor each = bce_each(x, target);
+    if (b.given(2)) each = each * b.tensor(2);
+    b.ret(0, reduced(each, b.text(3)));
+  });
+}
+
+aj_status* binary_cross_entropy_with_logits_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    want_one_shape(x, target);
+    Tensor each;
+    if (b.given(4)) {
+      Tensor one = softplus(-x, 1, HUGE_VAL);  // the loss where the target is 1
+      each = (1 - target) * x + (1 + (b.tensor(4) - 1) * target) * one;
+    } else {
+      each = bce_logits_each(x, target);
+    }
+    if (b.given(2)) each = each * b.tensor(2);
+    b.ret(0, reduced(each, b.text(3)));
+  });
+}
+
+aj_status* kl_div_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Pair p(b);
+    std::string_view how = b.text(2);
+    Tensor each = b.flag(3) ? exp(p.target) * (p.target - p.input)
+                            : xlogy(p.target, p.target) - p.target * p.input;
+    if (how != "batchmean") return b.ret(0, reduced(each, how));
+    want(p.input.ndim() > 0, "'batchmean' needs a batch: input is a number");
+    b.ret(0, sum(each) / double(p.input.size(0)));
+  });
+}
+
+aj_status* poisson_nll_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    Tensor each = b.flag(2) ? exp(x) - target * x : x - target * log(x + b.real(4));
+    if (b.flag(3)) {  // Stirling's approximation, where it holds
+      Tensor stirling = target * log(target) - target + 0.5 * log(target * (2 * 3.141592653589793));
+      each = each + where(gt(target, 1), stirling, number_of(stirling, 0));
+    }
+    b.ret(0, reduced(each, b.text(5)));
+  });
+}
+
+aj_status* gaussian_nll_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    Tensor var = b.tensor(2), lift;
+    if (var.ndim() == x.ndim() - 1) var = unsqueeze(var, -1);
+    {
+      NoGradGuard off;
+      want(!has_values(var) || !any(lt(var, 0)).item<bool>(), "var has negative elements");
+      lift = clamp(b.real(4) - var, 0);
+    }
+    Tensor held = var + lift,
+           d = x - target;  // eps at least; the derivative passes as if nothing were lifted
+    Tensor each = (log(held) + d * d / held) * 0.5;
+    if (b.flag(3)) each = each + 0.5 * std::log(2 * 3.141592653589793);
+    b.ret(0, reduced(each, b.text(5)));
+  });
+}
+
+aj_status* soft_margin_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, reduced(log1p(exp(-(b.tensor(1) * b.tensor(0)))), b.text(2)));
+  });
+}
+
+aj_status* hinge_embedding_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &target = b.tensor(1);
+    Tensor zero = number_of(x, 0);
+    Tensor apart = where(ne(target, 1), clamp(b.real(2) - x, 0), zero),
+           close = where(ne(target, -1), x, zero);
+    b.ret(0, reduced(apart + close, b.text(3)));
+  });
+}
+
+aj_status* margin_ranking_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0,
+          reduced(clamp(-(b.tensor(2) * (b.tensor(0) - b.tensor(1))) + b.real(3), 0), b.text(4)));
+  });
+}
+
+aj_status* cosine_embedding_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &y = b.tensor(1), &target = b.tensor(2);
+    int64_t d = x.ndim() - 1;
+    Tensor cosine = sum(x * y, {d}) / sqrt((sum(x * x, {d}) + 1e-12) * (sum(y * y, {d}) + 1e-12));
+    Tensor zero = number_of(cosine, 0);
+    Tensor each = where(eq(target, 1), 1 - cosine, zero) +
+                  where(eq(target, -1), clamp(cosine - b.real(3), 0), zero);
+    b.ret(0, reduced(each, b.text(4)));
+  });
+}
+
+aj_status* triplet_margin_loss_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &anchor = b.tensor(0), &positive = b.tensor(1), &negative = b.tensor(2);
+    double p = b.real(4), eps = b.real(5);
+    if (!(b.real(3) > 0))
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "margin must be above 0: ", b.real(3));
+    Tensor near = pairwise_distance(anchor, positive, p, eps),
+           far = pairwise_distance(anchor, negative, p, eps);
+    if (b.flag(6)) far = minimum(far, pairwise_distance(positive, negative, p, eps));
+    b.ret(0, reduced(clamp(near - far + b.real(3), 0), b.text(7)));
+  });
+}
+
+}  // namespace adjoin::ops

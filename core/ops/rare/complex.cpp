@@ -1,0 +1,26 @@
+// core/ops/rare/complex.cpp: the composites of complex.toml.
+#include <adjoin/kit/ops.hpp>
+
+#include "core/ops/infer.hpp"
+
+namespace adjoin::ops {
+
+aj_status* conj_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor copy = clone(b.tensor(0));
+    if (copy.is_complex()) neg_(imag(copy));
+    b.ret(0, copy);
+  });
+}
+
+aj_status* complex_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &re = b.tensor(0), &im = b.tensor(1);
+    want(re.dtype() == im.dtype() && (re.dtype() == float32 || re.dtype() == float64), "real is ",
+         re.dtype(), " and imag is ", im.dtype(), "; both must be float32, or both float64");
+    Sizes shape = broadcast(re.shape(), im.shape());
+    b.ret(0, view_as_complex(stack({expand(re, shape), expand(im, shape)}, -1)));
+  });
+}
+
+}  // namespace adjoin::ops

@@ -1,0 +1,214 @@
+// core/ops/rare/select.cpp: picking by masks, flat places and order, by other ops.
+#include "core/ops/fits.hpp"
+#include "core/ops/loss.hpp"
+
+namespace adjoin::ops {
+
+aj_status* masked_fill_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    Operand value = b.operand(2);
+    want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ",
+         shown(value.shape()));
+    broadcast(b.tensor(1).shape(), t.shape());
+    if (!value.is_tensor()) return b.ret(0, where(b.tensor(1), number_of(t, value.number()), t));
+    b.ret(0, where(b.tensor(1), fitting(value.tensor(), t), t));
+  });
+}
+
+aj_status* masked_select_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Sizes shape = broadcast(b.tensor(0).shape(), b.tensor(1).shape());
+    Tensor t = expand(b.tensor(0), shape), mask = expand(b.tensor(1), shape);
+    if (shape.empty()) t = unsqueeze(t, 0), mask = unsqueeze(mask, 0);
+    std::vector<Tensor> indices{mask};
+    b.ret(0, index(t, indices));
+  });
+}
+
+namespace {
+
+void check_masked_put(const kit::Values& c) {
+  const Tensor &t = c.tensor(0), &source = c.tensor(2);
+  want_shape(c.tensor(1), "mask", t.shape());
+  want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
+}
+
+}  // namespace
+
+aj_status* masked_put_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    check_masked_put(c);
+    c.out(0, c.tensor(0).dtype(), c.tensor(0).shape());
+  });
+}
+
+aj_status* masked_put_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &source = b.tensor(2);
+    check_masked_put(b);
+    std::vector<Tensor> places = unbind(nonzero(reshape(b.tensor(1), {-1})), 1);
+    int64_t n = places[0].numel();
+    want(source.numel() >= n, "mask takes ", n, " elements, source has ", source.numel());
+    Tensor values = cut(reshape(source, {-1}), 0, 0, n);
+    b.ret(0, reshape(index_put(reshape(t, {-1}), places, values), t.shape()));
+  });
+}
+
+aj_status* masked_scatter_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &mask = b.tensor(1);
+    Sizes shape = broadcast(t.shape(), mask.shape());
+    b.ret(0, in_own_name(
+                 [&] { return masked_put(expand(t, shape), expand(mask, shape), b.tensor(2)); }));
+  });
+}
+
+aj_status* take_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    std::vector<Tensor> indices{b.tensor(1)};
+    b.ret(0, index(reshape(b.tensor(0), {-1}), indices));
+  });
+}
+
+aj_status* take_along_dim_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &indices = b.tensor(1);
+    if (!b.given(2)) return b.ret(0, gather(reshape(t, {-1}), 0, reshape(indices, {-1})));
+    int64_t d = b.integer(2);
+    want(t.ndim() == indices.ndim(), "input and indices must have as many dimensions: ", shown(t),
+         " and ", shown(indices));
+    Sizes a = sizes_of(t), i = sizes_of(indices);
+    a[d] = i[d] = 1;
+    Sizes common = broadcast(a, i);
+    Sizes wide = common, wide_index = common;
+    wide[d] = t.size(d);
+    wide_index[d] = indices.size(d);
+    b.ret(0, gather(expand(t, wide), d, expand(indices, wide_index)));
+  });
+}
+
+aj_status* where_nonzero_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    b.ret(0, unbind(nonzero(t.ndim() ? t : unsqueeze(t, 0)), 1));
+  });
+}
+
+aj_status* argsort_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, std::get<1>(sort(b.tensor(0).detach(), b.integer(1), b.flag(2), b.flag(3))));
+  });
+}
+
+aj_status* msort_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) { b.ret(0, std::get<0>(sort(b.tensor(0), 0))); });
+}
+
+namespace {
+
+// The k-th smallest of a dimension: the last of the k smallest, however those stand. When NaN wins,
+// the first one does.
+std::pair<Tensor, Tensor> kth(const Tensor& input, int64_t k, int64_t d, bool keepdim,
+                              bool nan_wins) {
+  Tensor t = input.ndim() ? input : unsqueeze(input, 0), seen = t.detach();
+  int64_t n = t.size(d);
+  want(k >= 1 && k <= n, "k must be between 1 and the dimension's size ", n, ": ", k);
+  Tensor index = cut(std::get<1>(topk(seen, k, d, false, false)), d, k - 1, k);
+  if (nan_wins && t.is_floating_point() && t.numel()) {
+    Tensor largest = argmax(seen, d, true);
+    index = where(isnan(gather(seen, d, largest)), largest, index);
+  }
+  Tensor value = gather(t, d, index);
+  if (!keepdim || input.ndim() == 0) value = select(value, d, 0), index = select(index, d, 0);
+  return {value, index};
+}
+
+}  // namespace
+
+aj_status* kthvalue_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    auto [value, index] = kth(b.tensor(0), b.integer(1), b.integer(2), b.flag(3), false);
+    b.ret(0, value);
+    b.ret(1, index);
+  });
+}
+
+namespace {
+
+bool recorded(const Tensor& t) { return t.requires_grad() && kit::env.autograd->grad_mode(); }
+
+// The median that was found in t, which all elements of `candidates` are at most: its gradient is
+// shared by its equals.
+Tensor shared_by_equals(const Tensor& t, const Tensor& candidates) {
+  return amax(where(candidates, t, number_of(t, -INFINITY)));
+}
+
+Tensor number_without_elements(const Tensor& t) {
+  return to(full(Sizes(), double(NAN), float64, t.device()), t.dtype());
+}
+
+}  // namespace
+
+aj_status* median_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor flat = reshape(b.tensor(0), {-1}), seen = flat.detach();
+    if (flat.numel() == 0) return b.ret(0, number_without_elements(flat));
+    Tensor found = kth(seen, (flat.numel() + 1) / 2, 0, false, true).first;
+    // A median that is NaN has no element above it: all stay.
+    b.ret(0, recorded(flat) ? shared_by_equals(flat, logical_not(gt(seen, found))) : found);
+  });
+}
+
+aj_status* nanmedian_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor flat = reshape(b.tensor(0), {-1}), seen = flat.detach();
+    if (flat.numel() == 0) return b.ret(0, number_without_elements(flat));
+    if (!has_values(seen)) return b.ret(0, reshape(cut(flat, 0, 0, 1), Sizes()));
+    int64_t good = sum(logical_not(isnan(seen))).item<int64_t>(),
+            k = std::max<int64_t>(good + 1, 2) / 2;
+    Tensor place = cut(std::get<1>(topk(seen, k, 0, false, false)), 0, k - 1, k);
+    if (!good || !recorded(flat)) return b.ret(0, reshape(gather(flat, 0, place), Sizes()));
+    b.ret(0, shared_by_equals(flat, le(seen, gather(seen, 0, place))));
+  });
+}
+
+aj_status* median_dim_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    int64_t d = b.integer(1), n = t.ndim() ? t.size(d) : 1;
+    if (n == 0) kit::raise(AJ_OUT_OF_RANGE, "dimension ", d, " without elements has no median");
+    auto [value, index] = kth(t, (n + 1) / 2, d, b.flag(2), true);
+    b.ret(0, value);
+    b.ret(1, index);
+  });
+}
+
+aj_status* count_nonzero_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    b.ret(0, sum(t.dtype() == boolean ? t : ne(t, 0), b.ints(1)));
+  });
+}
+
+aj_status* bincount_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &weights = b.tensor(1);
+    want(t.ndim() == 1 && is_integral(t), "a vector of integers is wanted, this is ", t.dtype(),
+         " ", shown(t));
+    want(!weights.defined() || std::ranges::equal(weights.shape(), t.shape()),
+         "weights must have input's shape ", shown(t));
+    Tensor places = to(t, int64);
+    int64_t n = b.integer(2);
+    if (t.numel() > 0) {
+      want(amin(places).item<int64_t>() >= 0, "input has negative elements");
+      n = std::max(n, amax(places).item<int64_t>() + 1);
+    }
+    Tensor amounts = !weights.defined() ? expand(ones({1}, int64, t.device()), places.shape())
+                     : weights.is_floating_point() ? weights
+                                                   : to(weights, float64);
+    b.ret(0, scatter_add(zeros_of(amounts, {n}), 0, places, amounts));
+  });
+}
+
+}  // namespace adjoin::ops
