@@ -606,6 +606,13 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
   return s;
 }
 
+// Which element wins where several lie in one place would be a matter of the kernel.
+aj_status* check_apart(const aj_op* op, const aj_tensor* t, const char* which) {
+  if (!overlaps_itself(t)) return nullptr;
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", which,
+              " has elements that share memory (an expanded tensor?); clone it first");
+}
+
 [[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args,
                                       uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec,
                                       RunStep run) {
@@ -615,9 +622,7 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
       AJ_TRY(settle_memory(rets[i].v.tensor, op->schema.ident));
       any |= !tls.grad_off && requires_grad(rets[i].v.tensor);
       AJ_TRY(check_write(op, rets[i].v.tensor));
-      if (overlaps_itself(rets[i].v.tensor))
-        return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
-                    ": out has elements that share memory (an expanded tensor?); clone it first");
+      AJ_TRY(check_apart(op, rets[i].v.tensor, "out"));
     } else if (rets[i].tag != AJ_NONE) {
       return fail(AJ_WRONG_TYPE, op->schema.ident, ": out must be a tensor");
     }
@@ -666,6 +671,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   }
   AJ_TRY(check_write(op, target));
   bool composite = op->has_body && !vjp_for(op, args, nargs);
+  if (in_place || !composite) AJ_TRY(check_apart(op, target, "the tensor to write"));
   if (composite && in_place && rec) return body_in_place(op, args, nargs, rets);
   if (composite && !in_place) return run(op, keys, args, nargs, rets, nrets, rec);
   PendingWrite pending;

@@ -79,6 +79,7 @@ template <class F>
 aj_status* with_recovery(DeviceMemory& m, uint64_t asked, F attempt) {
   aj_status* why = nullptr;
   for (int step = 0;; step++) {
+    bool hopeless;  // more than there is: nothing that is freed could make room
     {
       std::lock_guard held(m.lock);
       if (!m.pending.empty()) poll_pending(m, false);
@@ -87,8 +88,9 @@ aj_status* with_recovery(DeviceMemory& m, uint64_t asked, F attempt) {
         apply_policy(m, memory_ticks());
         return nullptr;
       }
+      hopeless = asked > m.limit();
     }
-    if (step == 2)
+    if (step == 2 || hopeless)
       return why && why->code != AJ_OUT_OF_MEMORY ? refused(m, asked, why)
                                                   : out_of_memory(m, asked, why);
     recover(m, step);

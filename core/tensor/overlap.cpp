@@ -38,7 +38,7 @@ bool same_walk(const aj_tensor* a, const aj_tensor* b) {
 }  // namespace
 
 bool overlaps_itself(const aj_tensor* t) {
-  if (is_dense(t)) return false;
+  if (is_dense(t) || !t->dl.strides) return false;
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
   for (int i = 0; i < t->dl.ndim; i++)
     if (t->dl.shape[i] > 1) dims.emplace_back(std::abs(t->dl.strides[i]), t->dl.shape[i]);

@@ -410,9 +410,9 @@ aj_status* rms_norm_body(void*, aj_call* call) {
     DLDataType dtype = statistics_dtype(t.dtype());
     Sizes dims;
     for (int64_t d = t.ndim() - int64_t(b.ints(1).size()); d < t.ndim(); ++d) dims.push_back(d);
-    double eps = b.given(3)         ? b.real(3)
-                 : dtype == float64 ? 2.220446049250313e-16
-                                    : 1.1920928955078125e-07;
+    double eps = b.given(3)                                ? b.real(3)
+                 : dtype == float64 || dtype == complex128 ? 2.220446049250313e-16
+                                                           : 1.1920928955078125e-07;
     Tensor x = in(t, dtype), made = in(x * rsqrt(mean(x * x, dims, true) + eps), t.dtype());
     b.ret(0, weight.defined() ? made * weight : made);
   });

@@ -110,6 +110,12 @@ Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   for (Label l : a.labels) only_b[l] = 1;
   a = summed(std::move(a), only_a);
   b = summed(std::move(b), only_b);
+  // Sums of whole numbers and bools are int64; beside one the other has to be so, too.
+  auto whole = [](const Tensor& t) { return !t.is_floating_point() && !t.is_complex(); };
+  if (whole(a.t) && whole(b.t) && a.t.dtype() != b.t.dtype()) {
+    a.t = to(a.t, int64);
+    b.t = to(b.t, int64);
+  }
   Labels batch, inner, left, right;
   for (Label l : a.labels)
     (!has(b.labels, l) ? left : needed.count(l) ? batch : inner).push_back(l);

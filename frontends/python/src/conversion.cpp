@@ -1,4 +1,5 @@
 // frontends/python/src/conversion.cpp: to() with all its ways of being called, cpu() and its like.
+#include "device.hpp"
 #include "methods.hpp"
 #include "op.hpp"
 #include "parse.hpp"
@@ -121,7 +122,7 @@ PyObject* move_to(PyObject* self, const char* name, PyObject* const* args, Py_ss
   target.has_device = true;
   target.device.device_id = -1;
   if (a[0] && PyLong_CheckExact(a[0])) {
-    target.device.device_id = static_cast<int32_t>(PyLong_AsLong(a[0]));
+    if (!device_index(a[0], &target.device.device_id)) return nullptr;
     if (failed(find_kind(name, &target.device))) return nullptr;
   } else if (given(a[0])) {
     if (!read_target(a[0], target)) return nullptr;

@@ -96,6 +96,22 @@ bool parse(std::string_view text, DLDevice* out) {
   return true;
 }
 
+}  // namespace
+
+bool device_index(PyObject* number, int32_t* out) {
+  long index = PyLong_AsLong(number);
+  if (index == -1 && PyErr_Occurred()) return false;
+  if (index < 0 || index > INT32_MAX) {
+    PyErr_Format(PyExc_RuntimeError, "device: index %ld is %s", index,
+                 index < 0 ? "negative" : "too large");
+    return false;
+  }
+  *out = static_cast<int32_t>(index);
+  return true;
+}
+
+namespace {
+
 // Of a device object or a text; false without an error if o is neither.
 bool read_name(PyObject* o, DLDevice* out) {
   if (Py_TYPE(o) == &device_type) {
@@ -127,13 +143,7 @@ PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
                       "device: the index is given twice: in the name and as an argument");
       return nullptr;
     }
-    long id = PyLong_AsLong(index);
-    if (id == -1 && PyErr_Occurred()) return nullptr;
-    if (id < 0) {
-      PyErr_Format(PyExc_RuntimeError, "device: index %ld is negative", id);
-      return nullptr;
-    }
-    d.device_id = static_cast<int32_t>(id);
+    if (!device_index(index, &d.device_id)) return nullptr;
   }
   return make(d);
 }

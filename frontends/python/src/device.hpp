@@ -21,6 +21,9 @@ PyObject* device_object(DLDevice device);
 // without one if o is no device at all.
 bool as_device(PyObject* o, DLDevice* out);
 
+// The number of a device among those of its kind. False with an error set if none has it.
+bool device_index(PyObject* number, int32_t* out);
+
 // Which device of a kind a name without an index means in this thread; by the kind's number.
 constexpr int kDeviceKinds = 32;
 aj_status* find_kind(std::string_view name, DLDevice* out);  // "cuda": sets the number of its kind

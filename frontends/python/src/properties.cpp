@@ -100,7 +100,9 @@ PyObject* one_or_all(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObje
   if (strides && !strides_settled(t)) return nullptr;
   const int64_t* values = strides ? t->dl.strides : t->dl.shape;
   if (likely(n == 1 && !kwnames && PyLong_CheckExact(args[0]))) {
-    int32_t dim = wrap_dim(PyLong_AsLong(args[0]), t->dl.ndim);
+    long wanted = PyLong_AsLong(args[0]);
+    if (unlikely(wanted == -1) && PyErr_Occurred()) return nullptr;
+    int32_t dim = wrap_dim(wanted, t->dl.ndim);
     return dim < 0 ? nullptr : PyLong_FromLongLong(values[dim]);
   }
   static const Signature signature("size", 1, 0, {"dim"});

@@ -2,6 +2,8 @@
 // memory, defaults.
 #include <adjoin/abi/tuner.h>
 
+#include <algorithm>
+
 #include "op.hpp"
 #include "parse.hpp"
 
@@ -205,7 +207,8 @@ PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(core->num_t
 PyObject* set_threads(PyObject*, PyObject* n) {
   long count = PyLong_AsLong(n);
   if (count == -1 && PyErr_Occurred()) return nullptr;
-  if (failed(core->set_num_threads(static_cast<int32_t>(count)))) return nullptr;
+  auto asked = static_cast<int32_t>(std::clamp(count, long{INT32_MIN}, long{INT32_MAX}));
+  if (failed(core->set_num_threads(asked))) return nullptr;
   Py_RETURN_NONE;
 }
 

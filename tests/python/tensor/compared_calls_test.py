@@ -1,6 +1,7 @@
 """tests/python/tensor/compared_calls_test.py: what random calls beside PyTorch found to be taken, and should have been refused, or told
 otherwise than the numbers say."""
 
+import gc
 import math
 
 import adjoin as aj
@@ -158,3 +159,100 @@ def test_nothing_is_contiguous_however_it_was_made():
         aj.empty_strided((0, 2, 2), (1, 7, 5)).is_contiguous()
         and not aj.empty_strided((1, 2, 2), (1, 7, 5)).is_contiguous()
     )
+
+
+ONE = aj.zeros(1, dtype=aj.int64)
+ROW = aj.zeros(1, 3, dtype=aj.int64)
+WRITES_OF_KERNELS_OF_THEIR_OWN = {
+    "cumsum_": lambda x: x.cumsum_(0),
+    "cumprod_": lambda x: x.cumprod_(0),
+    "scatter_": lambda x: x.scatter_(0, ROW, 2),
+    "scatter_ of a tensor": lambda x: x.scatter_(0, ROW, aj.ones(1, 3)),
+    "scatter_add_": lambda x: x.scatter_add_(0, ROW, aj.ones(1, 3)),
+    "scatter_reduce_": lambda x: x.scatter_reduce_(0, ROW, aj.ones(1, 3), "sum"),
+    "index_add_": lambda x: x.index_add_(0, ONE, aj.ones(1, 3)),
+    "index_put_": lambda x: x.index_put_((ONE,), aj.tensor(7.0)),
+    "a place that is assigned": lambda x: x.__setitem__(ONE, 7),
+    "cumsum out=": lambda x: aj.cumsum(x, 0, out=x),
+    "scatter out=": lambda x: aj.scatter(x, 0, ROW, 2, out=x),
+    "scatter_add out=": lambda x: aj.scatter_add(x, 0, ROW, aj.ones(1, 3), out=x),
+    "index_add out=": lambda x: aj.index_add(x, 0, ONE, aj.ones(1, 3), out=x),
+}
+
+
+@pytest.mark.parametrize("name", WRITES_OF_KERNELS_OF_THEIR_OWN)
+def test_nothing_is_written_where_elements_share_memory(name):
+    base = aj.tensor([[1.0, 2.0, 3.0]])
+    for shared in (base.expand(3, 3), base.expand(2, 3, 3)[1], aj.ones(5).unfold(0, 3, 1)):
+        with pytest.raises(RuntimeError, match="the tensor to write has elements that share memory"):
+            WRITES_OF_KERNELS_OF_THEIR_OWN[name](shared)
+    assert base.tolist() == [[1, 2, 3]]
+    WRITES_OF_KERNELS_OF_THEIR_OWN[name](base.expand(3, 3).clone())
+    WRITES_OF_KERNELS_OF_THEIR_OWN[name](aj.ones(3, 6)[:, ::2])
+
+
+def test_a_row_of_an_expanded_tensor_may_be_written():
+    base = aj.tensor([[1.0, 2.0, 3.0]])
+    base.expand(3, 3)[0].cumsum_(0)
+    base.expand(3, 3)[:1].index_add_(0, ONE, aj.ones(1, 3))
+    assert base.tolist() == [[2, 4, 7]]
+
+
+def test_more_than_there_is_is_refused_without_a_search_for_what_could_be_freed():
+    found = []
+
+    def look(phase, info):
+        found.append(phase)
+
+    gc.callbacks.append(look)
+    try:
+        for call in (lambda: aj.empty(2**50), lambda: aj.ones(1).expand(2**45).clone(), lambda: aj.arange(2**45)):
+            with pytest.raises(aj.OutOfMemoryError, match="out of memory: asked for"):
+                call()
+    finally:
+        gc.callbacks.remove(look)
+    assert not found
+
+
+@pytest.mark.parametrize(("dtype", "eps"), [("complex128", 2**-52), ("float64", 2**-52), ("complex64", 2**-23)])
+def test_rms_norm_takes_the_eps_of_what_it_computes_in(dtype, eps):
+    x = aj.tensor([1e-4, 0], dtype=getattr(aj, dtype))
+    scale = 1e-4 / math.sqrt(1e-8 / 2 + eps)
+    assert abs(aj.nn.functional.rms_norm(x, (2,))[0].item() - scale) < 1e-6 * scale
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int32", "int64"])
+def test_einsum_sums_whole_numbers_of_one_operand_alone(dtype):
+    a = aj.ones(2, 3).to(getattr(aj, dtype))
+    for equation, operands, expected in (
+        ("ij,k->ik", (a, a[0]), [[3] * 3] * 2),
+        ("ij,jk->ik", (a, a[:1]), [[3] * 3] * 2),
+        ("ij,jk->ik", (a[:, :1], a.T), [[3] * 2] * 2),
+        ("ij,k,kl->il", (a, a[0], a.T), [[9] * 2] * 2),
+    ):
+        made = aj.einsum(equation, *operands)
+        assert made.dtype == aj.int64 and made.tolist() == expected
+    with pytest.raises(RuntimeError, match="dtypes differ"):
+        aj.einsum("ij,jk->ik", aj.ones(2, 3), aj.ones(3, 2).double())
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 2**63 - 1, 2**32, -(2**32)])
+def test_a_dimension_beyond_all_dimensions_is_one_error(number):
+    for x in (aj.tensor(1.0), aj.ones(2), aj.ones(2, 3)):
+        for call in (x.size, x.stride):
+            with pytest.raises((IndexError, OverflowError)):
+                call(number)
+
+
+def test_numbers_of_devices_and_threads_do_not_wrap():
+    for number in (2**31, 2**32, 2**32 + 1):
+        with pytest.raises(RuntimeError, match=f"device: index {number} is too large"):
+            aj.device("cpu", number)
+        with pytest.raises(RuntimeError, match=f"device: index {number} is too large"):
+            aj.ones(1).cuda(number)
+        with pytest.raises(RuntimeError, match="set_num_threads: .* wanted 1 to 1024"):
+            aj.set_num_threads(number + 1)
+    with pytest.raises(RuntimeError, match="device: index -1 is negative"):
+        aj.device("cpu", -1)
+    with pytest.raises(OverflowError):
+        aj.device("cpu", 2**64)
