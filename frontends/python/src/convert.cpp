@@ -113,6 +113,7 @@ bool store_int(PyObject* o, char* to, DLDataType d) {
     return false;
   }
   int64_t x = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  if (x == -1 && !overflow && PyErr_Occurred()) return false;  // a complex number
   bool is_signed = d.code == kDLInt;
   int64_t high =
       d.bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (d.bits - is_signed)) - 1;

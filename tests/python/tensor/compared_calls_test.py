@@ -256,3 +256,14 @@ def test_numbers_of_devices_and_threads_do_not_wrap():
         aj.device("cpu", -1)
     with pytest.raises(OverflowError):
         aj.device("cpu", 2**64)
+
+
+@pytest.mark.parametrize("key", [(None, False, 0), [0], aj.tensor([0]), aj.tensor([True]), (slice(None), [0, 2])])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "uint64", "float32"])
+def test_a_complex_number_assigned_at_places_of_reals_is_one_error(key, dtype):
+    x = aj.ones(1, 3).to(getattr(aj, dtype))
+    with pytest.raises(TypeError, match="complex"):
+        x[key] = 2 + 0j
+    assert x.tolist() == [[1, 1, 1]]
+    with pytest.raises(TypeError, match="complex"):
+        aj.tensor([1j, 2], dtype=x.dtype)
