@@ -124,6 +124,11 @@ aj_status* record_write_begin(const aj_op* op, const aj_value* args, uint32_t na
   AJ_TRY(check_in_place(written_name(op), target));
   if (!can_require_grad(priv(target).dtype)) return nullptr;
   if (view_is_stale(target)) AJ_TRY(view_refresh(target));
+  if (through_view && !requires_grad(target) && requires_grad(priv(target).base) &&
+      any_requires(args, nargs))
+    return fail(AJ_UNIMPLEMENTED, written_name(op),
+                ": a view without a history, as view(dtype) is, of a tensor that has one is being "
+                "written with what requires grad; clone it");
   const Vjp* vjp = vjp_for(op, args, nargs);
   if (vjp && (vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS)) {
     if (!requires_grad(target)) return nullptr;
