@@ -256,7 +256,11 @@ def called_by(row, name):
     if len(row.results) != 1 or row.results[0].type not in ("Tensor", "Tensor[]"):
         row.fail("an op with other results than one tensor or one list of tensors has no aliases", "aliases")
     in_place = row.in_place or row.table.get("kind") == "compare" or "in-place" in row.tags
-    tags = [t for t in row.tags if t.startswith("varargs:") or "::" not in name and t.endswith("-only")]
+    tags = [
+        t
+        for t in row.tags
+        if t.startswith("varargs:") or "::" not in name and (t.endswith("-only") or t == "function:nn")
+    ]
     tags += ["in-place"] * (in_place and "::" not in name)  # what stands in a space is no method
     said = row.name.removeprefix("nn::").replace("::", ".")
     given = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in row.params)

@@ -135,15 +135,16 @@ _ELSEWHERE = {
         "set_deterministic_debug_mode", "set_flush_denormal", "set_warn_always",
         "has_cuda", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp",
     ), "_flags"),
+    "alpha_dropout": "nn.functional", "bilinear": "nn.functional",
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window"), "_windows"),
 }  # fmt: skip
 
-_OF_NETWORKS = (
-    "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "dropout", "group_norm", "hardshrink", "layer_norm", "max_pool1d", "max_pool2d",
-    "max_pool3d", "pairwise_distance", "prelu", "rms_norm", "selu", "threshold",
-)  # fmt: skip
+
+def _of_networks(name):
+    """Does the row of ``nn::name`` say that its function stands here, too?"""
+    infos = not name.endswith("_") and _C.op_info("nn::" + name)  # forms name_ stand in nn.functional alone
+    return infos and "function:adjoin" in infos[0]["tags"].split()
 
 
 def __getattr__(name):
@@ -153,7 +154,7 @@ def __getattr__(name):
         found = getattr(importlib.import_module("." + _ELSEWHERE[name], __name__), name)
     elif name.startswith("_foreach_"):
         found = getattr(importlib.import_module("._foreach", __name__), name, None)
-    elif name in _OF_NETWORKS:
+    elif not name.startswith("__") and _of_networks(name):
         found = getattr(importlib.import_module(".nn.functional", __name__), name)
     elif name.endswith("Tensor"):
         found = importlib.import_module("._legacy", __name__).named.get(name)
@@ -171,8 +172,9 @@ def __dir__():
     # Not "from . import": that asks __getattr__ first, whose error asks here.
     legacy, foreach = (importlib.import_module("." + name, __name__) for name in ("_legacy", "_foreach"))
     ops = [name for name in _C.op_names(True) if "::" not in name and "." not in name and _C.find_op(name, True)]
+    networks = [name[4:] for name in _C.op_names() if name.startswith("nn::") and _of_networks(name[4:])]
     lists = [name for name in vars(foreach) if name.startswith("_foreach_")]
-    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *_OF_NETWORKS, *legacy.named, *lists, *ops})
+    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *networks, *legacy.named, *lists, *ops})
 
 
 if os.environ.get("ADJOIN_SHADOW"):

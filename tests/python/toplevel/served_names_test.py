@@ -75,3 +75,19 @@ def test_forms_in_place_of_functional():
 def test_functional_has_what_networks_need_and_no_more():
     with pytest.raises(AttributeError, match="'adjoin.nn.functional' has no attribute 'matmul'"):
         adjoin.nn.functional.matmul  # noqa: B018
+
+
+def test_a_row_says_where_its_function_stands_too():
+    """Ops of networks in adjoin, ops of tensors in nn.functional: no list of names in the package says so."""
+    functional, found = adjoin.nn.functional, {"function:adjoin": set(), "function:nn": set()}
+    for name in adjoin._C.op_names():
+        for info in adjoin._C.op_info(name):
+            for tag in set(info["tags"].split()) & set(found):
+                found[tag].add(name.removeprefix("nn::"))
+    assert {"conv2d", "dropout", "selu"} <= found["function:adjoin"] <= set(dir(adjoin))
+    assert {"relu", "channel_shuffle", "native_channel_shuffle"} <= found["function:nn"] <= set(dir(functional))
+    assert all(getattr(adjoin, name) is getattr(functional, name) for names in found.values() for name in names)
+    assert adjoin.nn.functional.relu_ is adjoin.relu_ and not {"sigmoid_", "tanh_"} & set(dir(functional))
+    for module, name in ((adjoin, "hardsigmoid"), (functional, "sin"), (functional, "sigmoid_")):
+        with pytest.raises(AttributeError):
+            getattr(module, name)

@@ -11,19 +11,22 @@ for _part in (attention, chances, drawn, images, losses, pools):
 del _part
 
 
-# Ops of tensors that have a name here, too.
-_OF_TENSORS = (
-    "channel_shuffle", "conv_tbc", "cosine_similarity", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
-    "relu", "relu_", "sigmoid", "tanh",
-)  # fmt: skip
+def _of_tensors(name):
+    """Does the row say that its function stands here, too?"""
+    from .. import _C  # late: layers may be imported while the package still is
+
+    if name.endswith("_") and name != "relu_":  # of their forms name_ that one alone
+        return False
+    infos = _C.op_info(name)
+    return infos and "function:nn" in infos[0]["tags"].split()
 
 
 def __getattr__(name):
-    from .. import _C  # late: layers may be imported while the package still is
+    from .. import _C
 
     function = None
     if not name.startswith("__"):
-        function = _C.find_op(name if name in _OF_TENSORS else "nn::" + name)
+        function = _C.find_op(name if _of_tensors(name) else "nn::" + name)
     if function is None:
         from .._hints import absent
 
@@ -36,4 +39,5 @@ def __dir__():
     from .. import _C
 
     ops = [name[4:] for name in _C.op_names(True) if name.startswith("nn::") and "." not in name]
-    return sorted({*globals(), *_OF_TENSORS, *ops})
+    tensors = [name for name in _C.op_names(True) if "::" not in name and _of_tensors(name)]
+    return sorted({*globals(), *tensors, *ops})
