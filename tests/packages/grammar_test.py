@@ -37,6 +37,10 @@ TAKEN = SCHEMA.findall(GRAMMAR[: GRAMMAR.index("Refused")])
 
 @pytest.mark.parametrize("schema", TAKEN)
 def test_an_example_is_read(schema):
+    if "Object<" in schema:  # read, and then its type is looked for; tests/abi/objects_test.py has one that is there
+        with pytest.raises(RuntimeError, match="nobody has registered the type of Object<docs::plan>"):
+            T._C.define_op("docs", schema, "an example", "function-only", lambda *args: args[0])
+        return
     T._C.define_op("docs", schema, "an example", "function-only", lambda *args: args[0])
     name = schema[: schema.index("(")]
     (info,) = [i for i in T._C.op_info(name) if i["name"] == name]
