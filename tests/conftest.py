@@ -2,10 +2,15 @@
 
 import os
 import random
+import signal
 import zlib
 
 SHARE = int(os.environ.get("ADJOIN_TEST_SHARE", "1"))
 SEED = int(os.environ.get("ADJOIN_TEST_SEED", random.randrange(10**6)))
+
+# Who starts tests in the background ignores Ctrl-C, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header():
