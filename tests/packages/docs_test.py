@@ -44,8 +44,9 @@ def test_an_example_is_a_session_that_runs(made):
     """Those of one family once more: what is shown is what comes out."""
     import adjoin
 
-    shown = re.findall(r"^```python\n((?:[^#`].*\n)+)((?:# .*\n)+)```$", (made / "ops/softmax.md").read_text(), re.M)
-    assert len(shown) == 3
+    page = (made / "ops/softmax.md").read_text()
+    shown = re.findall(r"^```python\n((?:[^#`].*\n)+)((?:# .*\n)+)```$", page, re.M)
+    assert len(shown) == page.count("\n## ") > 2
     for code, result in shown:
         *before, call = code.rstrip("\n").split("\n")
         space = {"torch": adjoin}
