@@ -150,7 +150,7 @@ aj_status* open_and_init(Candidate* c) {
   AJ_TRY(run_init(c->name, c->path, user_options(c->name),
                   [&](const aj_plugin_env* env) -> aj_status* {
                     AJ_TRY(init(env));
-                    return check_promised(*c, *static_cast<const aj_registrar*>(transaction()));
+                    return check_promised(*c, *env->registrar);
                   }));
   if (c->origin != Origin::kOwn) watch_kernels();
   c->handle = handle;

@@ -1,6 +1,5 @@
 // core/device/rare/table.cpp: every function of a device's table as others call it: while it runs,
-// its thread says so, for who looks whether it comes back (core/plugin/hot/watch.cpp). One that
-// throws leaves its word to who catches it (core/guest/rare/caught.cpp).
+// its thread says so, for who looks whether it comes back (core/plugin/hot/watch.cpp).
 #include <cstddef>
 #include <type_traits>
 
@@ -10,10 +9,16 @@
 namespace adjoin {
 namespace {
 
-void say(const char* plugin, const char* function) {
-  __atomic_store_n(&tls.device_plugin, plugin, __ATOMIC_RELAXED);
-  __atomic_store_n(&tls.device_call, function, __ATOMIC_RELEASE);
-}
+// What the thread says while a function runs; a function that calls back is named again after it.
+struct Said {
+  const char *plugin = tls.device_plugin, *function = tls.device_call;
+  Said(const char* now_plugin, const char* now_function) { say(now_plugin, now_function); }
+  ~Said() { say(plugin, function); }
+  static void say(const char* plugin, const char* function) {
+    __atomic_store_n(&tls.device_plugin, plugin, __ATOMIC_RELAXED);
+    __atomic_store_n(&tls.device_call, function, __ATOMIC_RELEASE);
+  }
+};
 
 template <size_t n>
 struct Word {
@@ -27,15 +32,8 @@ template <auto F, Word name, class R, class... A>
 R watched(void* self, A... args) {
   auto* p = static_cast<const Provider*>(self);
   __atomic_store_n(&tls.kernels, tls.kernels + 1, __ATOMIC_RELAXED);
-  say(p->plugin.c_str(), name.text);
-  if constexpr (std::is_void_v<R>) {
-    (p->own.*F)(p->own.self, args...);
-    say(nullptr, nullptr);
-  } else {
-    R result = (p->own.*F)(p->own.self, args...);
-    say(nullptr, nullptr);
-    return result;
-  }
+  Said said(p->plugin.c_str(), name.text);
+  return (p->own.*F)(p->own.self, args...);
 }
 
 template <auto F, Word name, class R, class... A>

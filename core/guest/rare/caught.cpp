@@ -16,7 +16,6 @@ bool is_about_the_call(int32_t code) {
 }
 
 aj_status* thrown(std::string_view who) {
-  __atomic_store_n(&tls.device_call, nullptr, __ATOMIC_RELAXED);
   aj_status* s;
   try {
     throw;
