@@ -9,7 +9,7 @@ COPY --from=toolkit /headers/ /usr/local/cuda/include/
 # The packages of `run`, and what a bare image lacks to clone and to fetch.
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     ca-certificates git \
-    ccache clang clang-format g++ hipcc libbenchmark-dev libblas3 libblis4-serial libboost-context-dev libboost-dev \
+    ccache clang clang-format clang-tidy g++ hipcc libbenchmark-dev libblas3 libblis4-serial libboost-context-dev libboost-dev \
     libboost-program-options-dev libclang-rt-dev libdnnl-dev libgtest-dev libhwy-dev libopenblas0-pthread meson ninja-build \
     pkg-config python3-dev python3-venv luajit shellcheck \
     && rm -rf /var/lib/apt/lists/*

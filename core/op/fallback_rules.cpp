@@ -39,7 +39,7 @@ constexpr const char* kWanted = "error, warn, decompose, host, host:100MB or a d
 aj_status* parse_budget(std::string_view word, uint64_t* out) {
   std::string_view rest = word;
   double n = take_double(&rest);
-  double scale = rest == "" || rest == "B"     ? 1
+  double scale = rest.empty() || rest == "B"   ? 1
                  : rest == "KB" || rest == "K" ? 1e3
                  : rest == "MB" || rest == "M" ? 1e6
                  : rest == "GB" || rest == "G" ? 1e9

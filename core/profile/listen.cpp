@@ -101,7 +101,7 @@ aj_status* listen(const aj_listener* l, aj_object** out) {
     return refuse(AJ_INVALID_ARGUMENT, "listen: kinds are ", l->kinds,
                   "; at least one of AJ_EVENT_... is needed, and none beyond 15");
   void* payload;
-  AJ_TRY(object_new(AJ_OBJECT, sizeof(Place*), destroy, out, &payload));
+  AJ_TRY(object_new(AJ_OBJECT, sizeof payload, destroy, out, &payload));
   std::lock_guard guard(registry().lock);
   Place* p = places;
   while (p && p->taken) p = p->next;

@@ -7,6 +7,7 @@
 
 #include <adjoin/kit/error.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace adjoin::emulated {
@@ -155,8 +156,12 @@ aj_status* Arena::part(void* p) {
   auto node = adopted_.extract(at);
   if (node.empty())
     return fail(AJ_NOT_FOUND, "emulated: ipc_close: this address was not opened here");
-  mmap(reinterpret_cast<void*>(begin_ + shift_ + at), node.mapped(), PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  void* closed = mmap(reinterpret_cast<void*>(begin_ + shift_ + at), node.mapped(), PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  if (closed == MAP_FAILED) {  // the other's memory is still there
+    adopted_.insert(std::move(node));
+    return fail(AJ_INTERNAL, "emulated: ipc_close: ", std::strerror(errno));
+  }
   put(regions_.back(), at, node.mapped());
   return nullptr;
 }

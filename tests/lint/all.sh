@@ -7,4 +7,5 @@ python3 tests/lint/house.py || failed=1
 python3 tests/lint/twins.py || failed=1
 .venv/bin/ruff check -q . || failed=1
 bash tests/lint/format.sh || failed=1
+python3 tests/lint/tidy.py || failed=1
 exit $failed

@@ -101,7 +101,7 @@ void add_rows(Bench& bench, const std::vector<Row>& rows, std::vector<Group>& pl
     bool slope = (row.flags & AJ_INFO_DIFFERENTIABLE) && row.takes_tensors();
     if ((mode == "grad" || mode == "all") && slope)
       for (const std::string& d : gradient_dtypes(row)) add("gradients", row, d, check_gradients);
-    if (mode == "perf") add("speed", row, row.dtypes()[0] == "" ? "" : "float32", measure);
+    if (mode == "perf") add("speed", row, row.dtypes()[0].empty() ? "" : "float32", measure);
     if (mode == "support")
       for (const std::string& d : row.dtypes()) add("support", row, d, explain_support);
   }

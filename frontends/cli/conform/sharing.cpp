@@ -168,7 +168,7 @@ void graphs(Bench& bench, Verdict& v) {
   copy_(x, x * 2);
   kit::check(t.capture_end(t.self, d.device_id, stream, &graph));
   kit::check(t.stream_sync(t.self, d.device_id, stream));
-  auto is = [&](std::vector<std::complex<double>> numbers) {
+  auto is = [&](const std::vector<std::complex<double>>& numbers) {
     return difference(fetch(x), from_numbers(float32, {3}, numbers), 1, true);
   };
   v.expect("captured work", is({1, 2, 3}).empty() ? "" : "it ran while it was captured");

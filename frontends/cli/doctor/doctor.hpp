@@ -21,11 +21,11 @@ class Findings {
  public:
   explicit Findings(std::vector<Finding>* all, std::string section)
       : all_(all), section_(std::move(section)) {}
-  void fine(std::string name, std::string text) { add(name, text, State::fine, ""); }
-  void note(std::string name, std::string text, std::string remedy = "") {
+  void fine(const std::string& name, const std::string& text) { add(name, text, State::fine, ""); }
+  void note(const std::string& name, const std::string& text, const std::string& remedy = "") {
     add(name, text, State::note, remedy);
   }
-  void complaint(std::string name, std::string text, std::string remedy) {
+  void complaint(const std::string& name, const std::string& text, const std::string& remedy) {
     add(name, text, State::complaint, remedy);
   }
 

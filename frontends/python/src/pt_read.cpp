@@ -406,7 +406,7 @@ PyObject* open_file(PyObject*, PyObject* args) {  // (path or buffer, map, check
     PyObject* capsule = must(PyCapsule_New(file.get(), kCapsule, [](PyObject* c) {
       delete static_cast<PtFile*>(PyCapsule_GetPointer(c, kCapsule));
     }));
-    file.release();
+    (void)file.release();  // the capsule has it
     return capsule;
   } catch (...) {
     return raise_caught();

@@ -98,13 +98,12 @@ class Library {
   }
 
   static std::vector<std::string> candidates(const std::string& wish) {
-    const std::vector<std::string> openblas = {"libopenblas.so.0", "libopenblas.so",
-                                               "libopenblas64_.so.0"},
-                                   blis = {"libblis.so.4", "libblis.so.3", "libblis.so"};
+    std::vector<std::string> openblas = {"libopenblas.so.0", "libopenblas.so",
+                                         "libopenblas64_.so.0"},
+                             blis = {"libblis.so.4", "libblis.so.3", "libblis.so"};
     if (wish.empty()) {
-      auto both = openblas;
-      both.insert(both.end(), blis.begin(), blis.end());
-      return both;
+      openblas.insert(openblas.end(), blis.begin(), blis.end());
+      return openblas;
     }
     if (wish == "openblas") return openblas;
     if (wish == "blis") return blis;
