@@ -7,7 +7,11 @@
 
 namespace adjoin {
 
-// Callbacks of users and allocations inside may throw; nothing passes a table.
+// What a handler was given, as an error; to be called inside of one.
+[[gnu::cold]] aj_status* status_of_exception();
+
+// Callbacks of users and allocations inside may throw; nothing passes a table. A function that each
+// call runs has a handler of its own instead, which needs no frame.
 template <auto F>
 struct Guarded;
 template <class... A, aj_status* (*F)(A...)>
@@ -15,11 +19,8 @@ struct Guarded<F> {
   static aj_status* call(A... a) {
     try {
       return F(a...);
-    } catch (const std::bad_alloc&) {
-      return make_status(AJ_OUT_OF_MEMORY, {},
-                         "the system has no memory for what libadjoin itself needs");
-    } catch (const std::exception& e) {
-      return fail(AJ_INTERNAL, "libadjoin: ", e.what());
+    } catch (const std::exception&) {
+      return status_of_exception();
     }
   }
 };

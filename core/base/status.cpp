@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core/base/dtype.hpp"
+#include "core/base/guarded.hpp"
 
 namespace adjoin {
 namespace {
@@ -169,6 +170,13 @@ std::string text_of(const Part* kinds, const void* const* parts, size_t n) {
 aj_status* fail_of(int32_t code, std::string_view kind, const Part* kinds, const void* const* parts,
                    size_t n) {
   return make_status(code, kind, text_of(kinds, parts, n));
+}
+
+aj_status* status_of_exception() try { throw; } catch (const std::bad_alloc&) {
+  return make_status(AJ_OUT_OF_MEMORY, {},
+                     "the system has no memory for what libadjoin itself needs");
+} catch (const std::exception& e) {
+  return fail(AJ_INTERNAL, "libadjoin: ", e.what());
 }
 
 }  // namespace adjoin

@@ -1,13 +1,14 @@
-// core/call/call.cpp: the life of a call: keys, kernel, run, record. Everything rare stands in
-// slow.cpp.
+// core/call/call.cpp: the life of a call: keys, kernel, run, record; and the way of a pointwise op
+// on few elements, straight to its kernel. Everything rare stands in slow.cpp.
 #include "core/op/call.hpp"
 
 #include <utility>
 
 #include "core/base/marks.hpp"
 #include "core/call/failure.hpp"
+#include "core/call/look.hpp"
 #include "core/call/order.hpp"
-#include "core/call/slow.hpp"
+#include "core/call/output.hpp"
 #include "core/op/kinds.hpp"
 #include "core/op/registry.hpp"
 #include "core/tape/record.hpp"
@@ -15,99 +16,25 @@
 namespace adjoin {
 namespace {
 
-// The OR of the tensors' keys, and of their flags; *odd becomes other than 0 if an argument needs a
-// conversion.
-inline uint64_t look_at(const aj_op* op, const aj_value* args, uint32_t nargs, uint32_t* flags,
-                        uint32_t* odd) {
+// The arguments together: keys and flags of all tensors; odd: one is not what its parameter takes.
+struct Look {
   uint64_t keys = 0;
-  uint32_t all = 0, tensors = 0, bad = 0;
-  for (uint32_t i = 0; i < nargs; i++) {
-    const aj_value& v = args[i];
-    if (v.tag == AJ_TENSOR) {
-      tensors |= 1u << i;
-      keys |= v.v.tensor->keys;
-      all |= v.v.tensor->obj.flags;
-      continue;
+  uint32_t flags = 0, odd = 0;
+  [[gnu::always_inline]] Look(const aj_op* op, const aj_value* args, uint32_t nargs) {
+    for (uint32_t i = 0; i < nargs; i++) {
+      const aj_value& v = args[i];
+      if (v.tag == AJ_TENSOR) add(v.v.tensor);
+      odd |= ~op->tags_ok[i] & (v.tag == AJ_TENSOR ? tag_bit(AJ_TENSOR) : tag_bit(v.tag));
+      if (__builtin_expect(v.tag == AJ_TENSORS, 0)) add_list(v);
     }
-    bad |= ~op->tags_ok[i] & tag_bit(v.tag);
-    if (__builtin_expect(v.tag != AJ_TENSORS, 1)) continue;
-    for (uint32_t j = 0; j < v.aux; j++)
-      if (const aj_tensor* t = v.v.tensors[j]) {
-        keys |= t->keys;
-        all |= t->obj.flags;
-      }
   }
-  *flags = all;
-  *odd = bad | (tensors & ~op->takes_tensor);
-  return keys;
-}
-
-// How many dimensions args[0] lets others count; 0: look closer.
-int64_t dims_of_first(const aj_op* op, const aj_value* args) {
-  if (args[0].tag == AJ_TENSOR) return args[0].v.tensor->dl.ndim + op->dim_extra;
-  if (args[0].tag != AJ_TENSORS || !args[0].aux || !args[0].v.tensors[0]) return 0;
-  return args[0].v.tensors[0]->dl.ndim + op->dim_extra;
-}
-
-// Few arguments where nothing but dimensions that count from the end is to be changed: the
-// commonest look.
-struct CountedBack {
-  static constexpr uint32_t kMost = 6;
-  aj_value args[kMost];
-  int64_t ints[kMost];
-  CountedBack() {}  // nothing is initialised
-  bool take(const aj_op* op, const aj_value* from, uint32_t nargs) {
-    int64_t ndim = (from[0].tag == AJ_TENSOR ? from[0].v.tensor->dl.ndim : dims_of(from, nargs)) +
-                   op->dim_extra;
-    if (op->checks_dtypes || nargs > kMost || ndim == 0) return false;
-    for (uint32_t i = 0; i < nargs; i++) copy_value(&args[i], from[i]);
-    auto front = [ndim](int64_t* d) {
-      if (*d < 0) *d += ndim;
-      return uint64_t(*d) < uint64_t(ndim);
-    };
-    uint32_t used = 0;
-    for (uint32_t left = op->dim_params; left; left &= left - 1) {
-      aj_value& v = args[__builtin_ctz(left)];
-      if (v.tag == AJ_INT && !front(&v.v.i)) return false;
-      if (v.tag != AJ_INTS) continue;
-      if (v.aux > kMost - used) return false;
-      int64_t* to = ints + used;
-      for (uint32_t j = 0; j < v.aux; j++)
-        if (!front(&(to[j] = v.v.ints[j]))) return false;
-      v.v.ints = to;
-      used += v.aux;
-    }
-    for (uint32_t left = op->size_params; left; left &= left - 1)
-      if (const aj_value& v = args[__builtin_ctz(left)]; v.tag == AJ_INT && v.v.i < 0) return false;
-    return true;
-  }
+  [[gnu::always_inline]] void add(const aj_tensor* t) { keys |= t->keys, flags |= t->obj.flags; }
+  void add_list(const aj_value& v);
 };
 
-// Dimensions that count from the front and are there, sizes that are not negative, and tensors of
-// the dtypes asked for: nothing is to be changed.
-[[gnu::always_inline]] inline bool is_settled(const aj_op* op, const aj_value* args,
-                                              uint32_t nargs) {
-  for (uint32_t left = op->size_params; left; left &= left - 1) {
-    const aj_value& v = args[__builtin_ctz(left)];
-    if (v.tag == AJ_INT && v.v.i < 0) return false;
-  }
-  if (op->dim_params) {
-    auto ndim = uint64_t(dims_of_first(op, args));
-    for (uint32_t left = op->dim_params; left; left &= left - 1) {
-      const aj_value& v = args[__builtin_ctz(left)];
-      if (v.tag == AJ_INT && uint64_t(v.v.i) >= ndim) return false;
-      if (v.tag == AJ_INTS)
-        for (uint32_t j = 0; j < v.aux; j++)
-          if (uint64_t(v.v.ints[j]) >= ndim) return false;
-    }
-  }
-  if (op->checks_dtypes)
-    for (uint32_t i = 0; i < nargs; i++) {
-      if (args[i].tag == AJ_TENSORS) return false;
-      if (args[i].tag == AJ_TENSOR && !(op->dtypes_ok[i] >> priv(args[i].v.tensor).dtype & 1))
-        return false;
-    }
-  return true;
+[[gnu::always_inline]] inline void Look::add_list(const aj_value& v) {
+  for (uint32_t j = 0; j < v.aux; j++)
+    if (v.v.tensors[j]) add(v.v.tensors[j]);
 }
 
 // Whose results are being allocated: for the report of who owns memory.
@@ -158,7 +85,9 @@ inline RunFn run_of(const aj_op* op) { return op->run.load(std::memory_order_rel
 
 inline aj_status* serve(aj_op* op, const Kernel* k, const aj_value* args, uint32_t nargs,
                         aj_value* rets, uint32_t nrets) {
+  AJ_MARK(keys);
   aj_status* s = run_of(op)(op, k, 0, args, nargs, rets, nrets);
+  AJ_MARK(leave);
   return __builtin_expect(!s, 1) ? nullptr : after_failure(op, args, nargs, rets, nrets, s);
 }
 
@@ -177,12 +106,7 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
     k = op->kind == Kind::view ? &op->body_kernel : resolve(op, bit);
     if (!k) return without_kernel(op, args, nargs, rets, nrets, rec);
   }
-  AJ_MARK(keys);
-  if (__builtin_expect(!rec, 1)) {
-    aj_status* s = serve(op, k, args, nargs, rets, nrets);
-    AJ_MARK(leave);
-    return s;
-  }
+  if (__builtin_expect(!rec, 1)) return serve(op, k, args, nargs, rets, nrets);
   if (op->kind == Kind::view && op->infer) {
     AJ_TRY(run_of(op)(op, k, 0, args, nargs, rets, nrets));
     bool copied = op->has_body && priv(rets[0].v.tensor).storage !=
@@ -197,7 +121,6 @@ aj_status* run(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, a
   } else {
     AJ_TRY(serve(op, k, args, nargs, rets, nrets));
   }
-  AJ_MARK(leave);
   aj_status* s = record(op, op->vjp.load(std::memory_order_acquire), args, nargs, rets, nrets);
   AJ_MARK(record);
   return s;
@@ -252,29 +175,17 @@ inline uint64_t keys_now(const aj_op* op, uint64_t keys) {
   return call_keys(op, keys_now(op, keys), flags, args, nargs, rets, nrets);
 }
 
-aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags, const aj_value* args,
-                             uint32_t nargs, aj_value* rets, uint32_t nrets);
+// An op that is NULL, or more arguments than it has.
+[[gnu::cold, gnu::noinline]] aj_status* refused(aj_op* op, const aj_value* args, uint32_t nargs,
+                                                aj_value* rets, uint32_t nrets) {
+  if (op) return call_settled(op, 0, 0, args, nargs, rets, nrets);
+  return fail(AJ_INVALID_ARGUMENT, "call: the op is NULL; was find_op's result looked at?");
+}
 
-// What a call is once nothing about its arguments is to be changed.
-[[gnu::always_inline]] inline aj_status* call_ready(aj_op* op, uint64_t keys, uint32_t flags,
-                                                    const aj_value* args, uint32_t nargs,
-                                                    aj_value* rets, uint32_t nrets) {
-  keys = keys_now(op, keys);
-  // One backend, nothing recorded, nothing above it, a new result, in the order that users see.
-  bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 &&
-               rets[0].tag == AJ_NONE && !op->writes && !(flags & AJ_TENSOR_FREE_ORDER);
-  Running running(op);
-  const Kernel* k =
-      plain ? op->table[__builtin_ctzll(keys)].load(std::memory_order_acquire) : nullptr;
-  if (__builtin_expect(!k, 0)) {
-    if (!plain || op->kind != Kind::view)
-      return call_keys(op, keys, flags, args, nargs, rets, nrets);
-    k = &op->body_kernel;  // its shape is all
-  }
-  AJ_MARK(keys);
-  aj_status* s = serve(op, k, args, nargs, rets, nrets);
-  AJ_MARK(leave);
-  return s;
+[[gnu::cold, gnu::noinline]] aj_status* no_memory(const aj_op* op) {
+  return make_status(
+      AJ_OUT_OF_MEMORY, {},
+      text(op->schema.ident, ": the system has no memory for what libadjoin itself needs"));
 }
 
 }  // namespace
@@ -283,49 +194,120 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
                 uint32_t nrets) try {
   AJ_MARK(before);
   aj_op* op = const_cast<aj_op*>(const_op);
-  if (__builtin_expect(nargs > op->nparams, 0))
-    return call_settled(op, 0, 0, args, nargs, rets, nrets);  // which refuses
-  uint32_t flags, odd;
-  uint64_t keys = look_at(op, args, nargs, &flags, &odd);
-  if (__builtin_expect((flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0))
+  if (__builtin_expect(!op || nargs > op->nparams, 0)) return refused(op, args, nargs, rets, nrets);
+  Look look(op, args, nargs);
+  uint64_t keys = look.keys;
+  if (__builtin_expect((look.flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0))
     AJ_TRY(refresh_views(args, nargs, &keys));
-  bool complete = nargs == op->nparams && nrets == op->nresults;
-  if (__builtin_expect(!complete || odd, 0))
-    return call_settled(op, keys, flags, args, nargs, rets, nrets);
-  if (op->has_look && __builtin_expect(!is_settled(op, args, nargs), 0))
-    return call_counted_back(op, keys, flags, args, nargs, rets, nrets);
-  return call_ready(op, keys, flags, args, nargs, rets, nrets);
+  CountedBack back;
+  const bool complete = nargs == op->nparams && nrets == op->nresults && !look.odd;
+  if (!complete || (op->has_look && !back.settle(op, &args, nargs)))
+    return call_settled(op, keys, look.flags, args, nargs, rets, nrets);
+  keys = keys_now(op, keys);
+  // One backend, nothing recorded, nothing above it, a new result, in the order that users see.
+  const bool plain = keys && !(keys & (keys - 1)) && !(keys >> 24) && nrets == 1 &&
+                     rets[0].tag == AJ_NONE && !op->writes && !(look.flags & AJ_TENSOR_FREE_ORDER);
+  Running running(op);
+  const Kernel* k = nullptr;
+  if (plain) k = op->table[__builtin_ctzll(keys)].load(std::memory_order_acquire);
+  if (plain && !k && op->kind == Kind::view) k = &op->body_kernel;  // its shape is all
+  if (__builtin_expect(!k, 0)) return call_keys(op, keys, look.flags, args, nargs, rets, nrets);
+  return serve(op, k, args, nargs, rets, nrets);
 } catch (const std::bad_alloc&) {
-  return make_status(
-      AJ_OUT_OF_MEMORY, {},
-      text(const_op->schema.ident, ": the system has no memory for what libadjoin itself needs"));
+  return no_memory(const_op);
 }
 
 namespace {
 
-[[gnu::noinline]] aj_status* call_counted_back(aj_op* op, uint64_t keys, uint32_t flags,
-                                               const aj_value* args, uint32_t nargs, aj_value* rets,
-                                               uint32_t nrets) {
-  CountedBack back;
-  if (!back.take(op, args, nargs)) return call_settled(op, keys, flags, args, nargs, rets, nrets);
-  return call_ready(op, keys, flags, back.args, nargs, rets, nrets);
+// A number beside tensors: an operand of the walk, or one that is absent.
+[[gnu::noinline]] bool put_number(Walk<4, 1>* walk, int at, const aj_value& v,
+                                  const aj_tensor* first, int work) {
+  bool floats =
+      dt(priv(first).dtype).cls == AJ_CLASS_FLOAT && !(priv(first).flags & kWrappedNumber);
+  if (!floats || (v.tag != AJ_FLOAT && v.tag != AJ_INT && v.tag != AJ_BOOL && v.tag != AJ_NONE))
+    return false;
+  if (v.tag == AJ_NONE) return walk->add_absent(at, work), true;
+  walk->add_number(at, v, work);
+  if (uint32_t(at) + 1 == walk->plan.nops) walk->plan.flags |= AJ_PLAN_LAST_NUMBER;
+  return true;
+}
+
+// Operand `at` as it is given; false: it is not like the first.
+[[gnu::always_inline]] inline bool put(Walk<4, 1>* walk, int at, const aj_value& v,
+                                       const aj_tensor* first, int work) {
+  if (__builtin_expect(v.tag != AJ_TENSOR, 0)) return put_number(walk, at, v, first, work);
+  aj_tensor* t = v.v.tensor;
+  if (t != first && !alike(t, first, priv(first).dtype, device(first))) return false;
+  walk->add_tensor(at, t, 0);
+  return true;
+}
+
+// The tensor that is given to be written, owned; NULL: it is not one for a straight walk.
+aj_tensor* given(const aj_op* op, const aj_value* args, const aj_value& ret, int result) {
+  const aj_tensor* first = args[0].v.tensor;
+  if (!may_write(op, args, ret.v.tensor, first, result, device(first))) return nullptr;
+  retain(ret.v.tensor);
+  return ret.v.tensor;
 }
 
 }  // namespace
+
+// Few elements of dense tensors that are alike, and numbers beside them: what small networks are
+// made of. Nothing is looked for: one walk over one dimension, on this thread.
+aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args,
+                         uint32_t nargs, aj_value* rets, uint32_t nrets) {
+  if (!(k->flags & kKernelPlain) || args[0].tag != AJ_TENSOR)
+    return run_planned(op, k, keys, args, nargs, rets, nrets);
+  const aj_tensor* first = args[0].v.tensor;
+  Device* d = device(first);
+  const int dtype = priv(first).dtype, result = op->alike_bool ? int(AJ_DT_BOOL) : dtype;
+  const int work = work_dtype(k, dtype), n = op->noperands;
+  const int64_t numel = priv(first).numel;
+  if (!(op->alike_classes >> dt(dtype).cls & 1) || uint64_t(numel - 1) >= op->alike_most ||
+      !is_dense(first) || !d->host() || (k->dtypes && !(k->dtypes >> work & 1)))
+    return run_planned(op, k, keys, args, nargs, rets, nrets);
+  Walk<4, 1> walk;
+  walk.begin(work, n + 1, numel);
+  if (work == dtype && result == dtype) walk.plan.flags = AJ_PLAN_FLAT | AJ_PLAN_SAME_DTYPE;
+  if (!put(&walk, 1, args[0], first, work) ||
+      (n > 1 && !put(&walk, 2, args[op->operands[1]], first, work)) ||
+      (n > 2 && !put(&walk, 3, args[op->operands[2]], first, work)))
+    return run_planned(op, k, keys, args, nargs, rets, nrets);
+  Frame frame(op, keys, args, nargs, 1);
+  frame.device = d;
+  frame.call.device = d->id;
+  frame.call.stream = d->default_stream;
+  frame.call.plan = &walk.plan;
+  AJ_MARK(plan);
+  aj_tensor* made = nullptr;
+  if (__builtin_expect(rets[0].tag != AJ_NONE, 0)) {
+    if (!(made = given(op, args, rets[0], result)))
+      return run_planned(op, k, keys, args, nargs, rets, nrets);
+    if (made == first) frame.call.flags |= AJ_CALL_IN_PLACE;
+  } else {
+    AJ_TRY(tensor_new_like(first, d, dt(result), &made));
+  }
+  walk.add_tensor(0, made, AJ_OPERAND_WRITE);
+  frame.made[0] = {AJ_TENSOR, 0, {.tensor = made}};
+  AJ_MARK(output);
+  aj_status* failed = invoke(op, k, &frame.call);
+  AJ_MARK(kernel);
+  if (__builtin_expect(failed != nullptr, 0)) return release(made), failed;
+  rets[0] = {AJ_TENSOR, 0, {.tensor = made}};
+  return nullptr;
+}
 
 aj_status* redispatch(const aj_op* const_op, uint64_t given, const aj_value* args, uint32_t nargs,
                       aj_value* rets, uint32_t nrets) {
   aj_op* op = const_cast<aj_op*>(const_op);
   Settled settled;
   AJ_TRY(settle_arguments(op, &args, &nargs, nrets, &settled));
-  uint32_t flags, odd;
-  uint64_t now =
-      look_at(op, args, nargs, &flags, &odd);  // the caller may have put other tensors in
-  uint64_t keys = ((now & (kBackendKeys | kWrapKey)) |
-                   (given & (now | tls.include | kAutogradKey) & kFunctionalKeys)) &
+  const Look now(op, args, nargs);  // the caller may have put other tensors in
+  uint64_t keys = ((now.keys & (kBackendKeys | kWrapKey)) |
+                   (given & (now.keys | tls.include | kAutogradKey) & kFunctionalKeys)) &
                   op->mask.load();
-  if (!(now & kAutogradKey)) keys &= ~kAutogradKey;
-  return call_keys(op, keys, flags, args, nargs, rets, nrets);
+  if (!(now.keys & kAutogradKey)) keys &= ~kAutogradKey;
+  return call_keys(op, keys, now.flags, args, nargs, rets, nrets);
 }
 
 }  // namespace adjoin

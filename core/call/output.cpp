@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/guarded.hpp"
 #include "core/guest/frontend.hpp"
 #include "core/memory/memory.hpp"
 #include "core/op/call.hpp"
@@ -175,7 +176,7 @@ namespace {
 }  // namespace
 
 aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const int64_t* shape,
-                   const int64_t* strides) {
+                   const int64_t* strides) try {
   Frame* f = reinterpret_cast<Frame*>(call);
   if (i >= call->nrets)
     return declared(
@@ -229,11 +230,13 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
   }
   f->made[i] = value(out);
   return nullptr;
+} catch (const std::exception&) {
+  return status_of_exception();
 }
 
 aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg, DLDataType dl,
                         int32_t ndim, const int64_t* shape, const int64_t* strides,
-                        int64_t offset) {
+                        int64_t offset) try {
   Frame* f = reinterpret_cast<Frame*>(call);
   if (arg >= call->nargs || call->args[arg].tag != AJ_TENSOR)
     return declared(f, fail(AJ_INVALID_ARGUMENT, f->op->schema.ident,
@@ -272,6 +275,8 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
                                           i, " of ", count));
   (*f->views)[i] = value(out);
   return nullptr;
+} catch (const std::exception&) {
+  return status_of_exception();
 }
 
 }  // namespace adjoin

@@ -26,6 +26,11 @@ inline int compute_dtype(const aj_value* args, uint32_t nargs) {
 // Picks the first candidate that takes the compute dtype and agrees; the error lists what there is.
 aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call,
                        const Kernel** out);
+// What is computed in where the kernel casts: halves as float32.
+inline int work_dtype(const Kernel* k, int compute) {
+  bool half = compute == AJ_DT_FLOAT16 || compute == AJ_DT_BFLOAT16;
+  return half && (k->flags & AJ_KERNEL_CASTS) ? int(AJ_DT_FLOAT32) : compute;
+}
 // A candidate whose can_run looks at more than the signature is asked once the plan is there, where
 // the kind has one.
 inline bool asked_with_plan(const aj_op* op, const Kernel* k) {
@@ -46,7 +51,7 @@ aj_status* check_cast(const aj_op* op, int from,
 aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape);
 
 // May the kernel write the given tensor while it reads the operands, element by element, as it
-// would write a new one of the shape of `first`? (alike.cpp)
+// would write a new one of the shape of `first`? (pointwise.cpp)
 bool may_write(const aj_op* op, const aj_value* args, const aj_tensor* target,
                const aj_tensor* first, int result, const Device* d);
 // An output of this shape: new, or the given one checked (and resized when it is empty). `direct`

@@ -13,13 +13,6 @@
 
 namespace adjoin {
 
-Plan::Plan(int compute) {
-  begin(compute);
-  plan.flags = 0;
-  plan.ndim = 1;
-  plan.nops = 0;
-}
-
 void Plan::walk(std::span<const int64_t> shape, int nops) {
   int n = int(shape.size());
   plan.ndim = uint32_t(std::max(n, 1));

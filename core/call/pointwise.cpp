@@ -142,10 +142,6 @@ int result_dtype(const aj_op* op, const aj_value* args, int* compute) {
   return nullptr;
 }
 
-inline int arithmetic(int dtype) {
-  return dtype == AJ_DT_FLOAT16 || dtype == AJ_DT_BFLOAT16 ? int(AJ_DT_FLOAT32) : dtype;
-}
-
 // Which of two dimensions is the inner one, by the first operand that tells: < 0 a, > 0 b, 0 nobody
 // says.
 int inner_of(const int64_t (*strides)[kMaxDims], int nops, std::span<const int64_t> shape, int a,
@@ -316,11 +312,6 @@ aj_status* no_tensor(const aj_op* op) {
               ": at least one argument must be a tensor; pass adjoin.tensor(...)");
 }
 
-// What is computed in where the kernel casts: halves as float32.
-inline int work_dtype(const Kernel* k, int compute) {
-  return k->flags & AJ_KERNEL_CASTS ? arithmetic(compute) : compute;
-}
-
 // Tells the frame where the call runs; *k, the first candidate, becomes the one that takes it.
 [[gnu::always_inline]] inline aj_status* choose_kernel(const Inputs& in, Target target, int compute,
                                                        Frame* f, const Kernel** k) {
@@ -407,6 +398,18 @@ aj_status* fit_target(const Inputs& in, Target target, bool in_place,
 }
 
 }  // namespace
+
+bool may_write(const aj_op* op, const aj_value* args, const aj_tensor* target,
+               const aj_tensor* first, int result, const Device* d) {
+  if (!alike(target, first, result, d)) return false;
+  for (int i = 0; i < op->noperands; i++) {
+    const aj_value& v = args[op->operands[i]];
+    if (v.tag != AJ_TENSOR || v.v.tensor == target) continue;
+    if (priv(v.v.tensor).storage != priv(target).storage) continue;
+    if (place(v.v.tensor) != place(target) || priv(v.v.tensor).dtype != result) return false;
+  }
+  return true;
+}
 
 aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
                        uint32_t nargs, aj_value* rets, uint32_t nrets) {

@@ -13,6 +13,7 @@
 #include "core/op/fallback_rules.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/settings.hpp"
+#include "core/op/waiting.hpp"
 #include "core/tape/ops.hpp"
 #include "core/tape/record.hpp"
 #include "core/tape/wrap.hpp"
@@ -93,7 +94,7 @@ aj_status* check_complex(const aj_op* op, const Param& p, const aj_value& v, con
                          uint32_t nargs) {
   if (v.v.c128[1] == 0) return nullptr;
   const aj_tensor* real = nullptr;
-  bool fits = !op->provider.empty() || std::ranges::count(kMayBeComplex, p.name), complex = false;
+  bool fits = !op->ours || std::ranges::count(kMayBeComplex, p.name), complex = false;
   auto look = [&](const aj_tensor* t) {
     if (t) (dt(priv(t).dtype).cls == AJ_CLASS_COMPLEX ? complex = true : (real = t) != nullptr);
   };
@@ -238,13 +239,14 @@ aj_status* widen(const Param& p, aj_value* v, Settled* s) {
 
 aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets,
                             Settled* s) {
+  if (waits(op)) AJ_TRY(end_wait(op));
   const auto& params = op->schema.params;
   if (*nargs > params.size())
     return fail(AJ_WRONG_TYPE, op->schema.ident, ": ", *nargs, " arguments given, at most ",
                 uint64_t(params.size()), " are possible: ", op->schema.text);
   if (nrets != op->nresults)
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", nrets,
-                " results asked for, there are ", op->nresults);
+                " results asked for, there are ", uint32_t(op->nresults));
   aj_value* to = s->few;
   if (params.size() > 24) {
     s->many.resize(params.size());

@@ -38,7 +38,6 @@
 #include "core/tape/wrap.hpp"
 #include "core/tensor/dlpack.hpp"
 #include "core/tensor/prepared.hpp"
-#include "core/tensor/word.hpp"
 #include "core/thread/pool.hpp"
 
 namespace adjoin {
@@ -275,7 +274,7 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
   if (op->has_body) f.flags |= AJ_INFO_COMPOSITE;
   f.name = str(s.name), f.schema = str(s.text), f.doc = str(op->doc), f.kind = str(op->kind_name);
   f.tags = str(op->tags), f.test = str(op->test), f.provider = str(op->provider);
-  f.nparams = op->nparams, f.nresults = op->nresults;
+  f.nparams = op->nparams, f.nresults = uint32_t(s.results.size());
   std::memcpy(io, &f, std::min<size_t>(io->struct_size, sizeof f));
   return nullptr;
 }
@@ -310,14 +309,6 @@ aj_status* set_provider_(aj_str device, aj_str plugin) {
   AJ_TRY(set_device_provider(view(device), view(plugin)));
   resolve_again();
   return nullptr;
-}
-
-// A plugin's pointers are not ours to trust; its code may throw where it may not.
-aj_status* call_(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
-                 uint32_t nrets) {
-  if (__builtin_expect(!op, 0))
-    return fail(AJ_INVALID_ARGUMENT, "call: the op is NULL; was find_op's result looked at?");
-  return call(op, args, nargs, rets, nrets);
 }
 
 }  // namespace
@@ -360,7 +351,7 @@ const aj_core core_table = {
     .tensor_empty = guarded<tensor_empty_>,
     .tensor_view = guarded<tensor_view_>,
     .tensor_from_memory = guarded<tensor_from_memory_>,
-    .tensor_from_dlpack = guarded<tensor_from_dlpack>,
+    .tensor_from_dlpack = tensor_from_dlpack,
     .tensor_to_dlpack = guarded<tensor_to_dlpack>,
     .tensor_version = tensor_version_,
     .tensor_bump_version = tensor_bump_version_,
@@ -418,10 +409,10 @@ const aj_dispatch dispatch_table = {
     .def_key = guarded<def_key>,
     .key_mask = quiet<key_mask>,
     .find_op = find_op_,
-    .call = call_,
+    .call = call,
     .redispatch = guarded<redispatch>,
-    .declare = guarded<declare>,
-    .declare_view = guarded<declare_view>,
+    .declare = declare,
+    .declare_view = declare_view,
     .op_count = op_count,
     .op_at = op_at,
     .op_info = guarded<find_info>,

@@ -141,6 +141,7 @@ uint64_t trim_class(int cls) {
 }  // namespace
 
 void* small_refill(int cls) {
+  if constexpr (!kSmallLists) return std::aligned_alloc(64, kSmallSize[cls]);
   register_thread();
   Central& c = central[cls];
   std::lock_guard held(c.lock);
@@ -175,7 +176,6 @@ void small_overflow(int cls) {
   push_batch(central[cls], first, kBatch);
 }
 
-void* small_system_alloc(int cls) { return std::aligned_alloc(64, kSmallSize[cls]); }
 void small_system_free(void* p) { std::free(p); }
 
 uint64_t small_in_use() {

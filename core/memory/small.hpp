@@ -31,21 +31,17 @@ constexpr bool kSmallLists = true;
 // 64-byte aligned; never NULL unless the system has no memory (the caller reports it).
 void* small_refill(int cls);   // takes a batch from the central list or the system
 void small_overflow(int cls);  // gives half of this thread's list back
-void* small_system_alloc(int cls);
 void small_system_free(void* p);
 
 // The stores below are ordered and whole: a fork may photograph this thread between any two of
 // them, and its child walks the list; memory_stats reads the count from elsewhere.
 inline void* small_alloc(int cls) {
-  if constexpr (!kSmallLists) return small_system_alloc(cls);
   FreeList& list = tls.small[cls];
   void* p = list.head;
-  if (__builtin_expect(p != nullptr, 1)) {
-    __atomic_store_n(&list.head, *static_cast<void**>(p), __ATOMIC_RELEASE);
-    __atomic_store_n(&list.count, list.count - 1, __ATOMIC_RELAXED);
-    return p;
-  }
-  return small_refill(cls);
+  if (__builtin_expect(!p, 0)) return small_refill(cls);
+  __atomic_store_n(&list.head, *static_cast<void**>(p), __ATOMIC_RELEASE);
+  __atomic_store_n(&list.count, list.count - 1, __ATOMIC_RELAXED);
+  return p;
 }
 
 inline void small_free(int cls, void* p) {

@@ -7,7 +7,6 @@
 #include "core/tape/hooks.hpp"
 #include "core/tape/view.hpp"
 #include "core/tape/wrap.hpp"
-#include "core/tensor/word.hpp"
 
 namespace adjoin {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "core/base/guarded.hpp"
 #include "core/tensor/prepared.hpp"
 #include "core/tensor/settle.hpp"
 
@@ -83,7 +84,7 @@ aj_status* tensor_to_dlpack(aj_tensor* t, void* stream, uint64_t flags,
   return nullptr;
 }
 
-aj_status* tensor_from_dlpack(DLManagedTensorVersioned* m, aj_tensor** out) {
+aj_status* tensor_from_dlpack(DLManagedTensorVersioned* m, aj_tensor** out) try {
   if (m->version.major != DLPACK_MAJOR_VERSION) {
     uint32_t major = m->version.major;
     if (m->deleter) m->deleter(m);  // all that another major allows
@@ -117,6 +118,8 @@ aj_status* tensor_from_dlpack(DLManagedTensorVersioned* m, aj_tensor** out) {
   else if (m->deleter)
     m->deleter(m);
   return s;
+} catch (const std::exception&) {
+  return status_of_exception();
 }
 
 }  // namespace adjoin

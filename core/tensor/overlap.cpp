@@ -39,14 +39,21 @@ bool same_walk(const aj_tensor* a, const aj_tensor* b) {
 
 bool overlaps_itself(const aj_tensor* t) {
   if (is_dense(t) || !t->dl.strides) return false;
-  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
-  for (int i = 0; i < t->dl.ndim; i++)
-    if (t->dl.shape[i] > 1) dims.emplace_back(std::abs(t->dl.strides[i]), t->dl.shape[i]);
-  std::sort(dims.begin(), dims.end());
+  struct {
+    int64_t stride, size;
+  } dims[kMaxDims];  // by stride; few and mostly in order: sorted as they come
+  int n = 0;
+  for (int i = t->dl.ndim; i-- > 0;) {
+    if (t->dl.shape[i] <= 1) continue;
+    const int64_t stride = std::abs(t->dl.strides[i]);
+    int at = n++;
+    for (; at > 0 && dims[at - 1].stride > stride; at--) dims[at] = dims[at - 1];
+    dims[at] = {stride, t->dl.shape[i]};
+  }
   int64_t reach = 0;  // of all smaller dimensions together
-  for (auto [stride, size] : dims) {
-    if (stride <= reach) return priv(t).numel > 1;
-    reach += stride * (size - 1);
+  for (int i = 0; i < n; i++) {
+    if (dims[i].stride <= reach) return priv(t).numel > 1;
+    reach += dims[i].stride * (dims[i].size - 1);
   }
   return false;
 }

@@ -15,45 +15,28 @@
 namespace adjoin {
 namespace {
 
-// The header of a block: everything but storage and dims.
+// Shape and strides of more dimensions than a block has places for. NULL: no memory.
+[[gnu::cold, gnu::noinline]] Block* with_side_dims(Block* b) {
+  auto* side = static_cast<int64_t*>(std::malloc(size_t(b->t.dl.ndim) * 2 * sizeof(int64_t)));
+  if (!side) return small_free(b->priv.small_cls, b), nullptr;
+  b->priv.flags |= kSideDims;
+  b->t.dl.shape = side;
+  b->t.dl.strides = side + b->t.dl.ndim;
+  return b;
+}
+
+// The header of a block: everything but storage and sizes. NULL: no memory.
 [[gnu::always_inline]] inline Block* block_new(uint32_t bytes, const DType& dtype, Device* d,
                                                int32_t ndim, uint16_t flags) {
-  int cls = small_class(bytes);
+  const int cls = small_class(bytes);
   auto* b = static_cast<Block*>(small_alloc(cls));
   if (__builtin_expect(!b, 0)) return nullptr;
-  TensorPriv& p = b->priv;
-  p.node = nullptr;
-  p.meta = nullptr;
-  p.frontend = nullptr;
-  p.out_nr = 0;
-  p.flags = flags;
-  p.dtype = dtype.index;
-  p.view_kind = kNotView;
-  p.base = nullptr;
-  p.rebase = 0;
-  p.frontend_id = 0;
-  p.small_cls = uint8_t(cls);
-  refs(&b->t.obj).store(1, std::memory_order_relaxed);
-  b->t.obj.type = AJ_TENSOR;
-  b->t.obj.flags = AJ_TENSOR_STRIDED;
-  b->t.dl.device = d->id;
-  b->t.dl.ndim = ndim;
-  b->t.dl.dtype = dtype.dl;
-  b->t.dl.byte_offset = 0;
-  b->t.keys = d->key();
-  if (__builtin_expect(ndim <= kInlineDims, 1)) {
-    b->t.dl.shape = b->dims;
-    b->t.dl.strides = b->dims + ndim;
-    return b;
-  }
-  auto* side = static_cast<int64_t*>(std::malloc(size_t(ndim) * 2 * sizeof(int64_t)));
-  if (!side) {
-    small_free(cls, b);
-    return nullptr;
-  }
-  p.flags |= kSideDims;
-  b->t.dl.shape = side;
-  b->t.dl.strides = side + ndim;
+  b->priv = {.flags = flags, .dtype = dtype.index, .small_cls = uint8_t(cls)};
+  b->t = {.obj = {1, AJ_TENSOR, AJ_TENSOR_STRIDED},
+          .dl = {nullptr, d->id, ndim, dtype.dl, b->dims, nullptr, 0},
+          .keys = d->key()};
+  if (__builtin_expect(ndim > kInlineDims, 0)) return with_side_dims(b);
+  b->t.dl.strides = b->dims + ndim;
   return b;
 }
 
@@ -89,15 +72,8 @@ inline bool count(std::span<const int64_t> shape, uint32_t bytes, int64_t* numel
 }
 
 void storage_init(Storage* s, Device* d, uint16_t flags) {
-  s->refs.store(1, std::memory_order_relaxed);
-  s->version = 0;
-  s->device = d;
-  s->stream = nullptr;
-  s->writer_line = 0;
-  s->flags = flags;
-  s->writer_op = 0;
-  s->contents.store(flags & kStorageForeign ? kEscaped : 0, std::memory_order_relaxed);
-  s->prepared_seen.store(0, std::memory_order_relaxed);
+  new (s) Storage{.refs = 1, .device = d, .flags = flags};
+  if (flags & kStorageForeign) s->contents.store(kEscaped, std::memory_order_relaxed);
 }
 
 [[gnu::always_inline]] inline void set_place(aj_tensor* t, const Storage* s, void* data) {
@@ -204,31 +180,32 @@ aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> sh
   return nullptr;
 }
 
-aj_tensor* tensor_new_small(const aj_tensor* like, Device* d, const DType& dtype) {
-  int64_t numel = priv(like).numel;
-  uint32_t bytes = uint32_t(numel) * dtype.bytes;
-  int ndim = like->dl.ndim;
-  if (ndim < 0 || ndim > kInlineDims) __builtin_unreachable();
-  Block* b = block_new(kDataOffset + bytes, dtype, d, ndim, kOwnStorage);
-  if (__builtin_expect(!b, 0)) return nullptr;
-  Storage* s = &b->own;
-  storage_init(s, d, kStorageInBlock | kStorageDataInBlock);
-  b->t.dl.data = s->data = reinterpret_cast<char*>(b) + kDataOffset;
-  s->bytes = bytes;
-  b->priv.storage = s;
-  b->priv.numel = numel;
-  uint32_t flags = AJ_TENSOR_STRIDED | AJ_TENSOR_DENSE;
+aj_status* tensor_new_like(const aj_tensor* like, Device* d, const DType& dtype, aj_tensor** out) {
+  const int ndim = like->dl.ndim;
+  const uint64_t bytes = uint64_t(priv(like).numel) * dtype.bytes;
+  if (__builtin_expect(bytes > kInlineBytes || ndim > kInlineDims, 0))
+    return tensor_new(d, dtype, shape(like), out);
+  Block* b = block_new(kDataOffset + uint32_t(bytes), dtype, d, ndim, kOwnStorage);
+  if (__builtin_expect(!b, 0)) return no_tensor_memory();
+  char* data = reinterpret_cast<char*>(b) + kDataOffset;
+  b->priv.storage = new (&b->own) Storage{.refs = 1,
+                                          .data = data,
+                                          .bytes = bytes,
+                                          .device = d,
+                                          .flags = kStorageInBlock | kStorageDataInBlock};
+  b->priv.numel = priv(like).numel;
+  b->t.dl.data = data;
+  b->t.obj.flags |= AJ_TENSOR_DENSE;
   if (__builtin_expect(tls.inference, 0))
-    s->flags |= kStorageInference, flags |= AJ_TENSOR_INFERENCE;
-  b->t.obj.flags = flags;
+    b->own.flags |= kStorageInference, b->t.obj.flags |= AJ_TENSOR_INFERENCE;
   int64_t step = 1;
   for (int i = ndim; i-- > 0;) {
-    int64_t n = like->dl.shape[i];
-    b->dims[i] = n;
+    const int64_t n = b->dims[i] = like->dl.shape[i];
     b->dims[ndim + i] = step;
     step *= n > 1 ? n : 1;
   }
-  return &b->t;
+  *out = &b->t;
+  return nullptr;
 }
 
 aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int64_t> shape,
@@ -493,6 +470,25 @@ void tensor_set_storage(aj_tensor* t, Storage* s, void* data) {
     return;
   }
   storage_release(old);
+}
+
+void* frontend_word(const aj_tensor* t, int32_t id) {
+  return priv(t).frontend_id == id ? priv(t).frontend : nullptr;
+}
+
+// The word serves one language per tensor: a second one is not remembered.
+void set_frontend_word(aj_tensor* t, int32_t id, void* word, int32_t owned) {
+  TensorPriv& p = priv(t);
+  if (p.frontend && p.frontend_id != id) return;
+  p.frontend = word;
+  p.frontend_id = word ? uint16_t(id) : 0;
+  p.flags = uint16_t(owned && word ? p.flags | kFrontendOwned : p.flags & ~kFrontendOwned);
+}
+
+void frontend_dtype_changed(const aj_tensor* t) {
+  const TensorPriv& p = priv(t);
+  if (!p.frontend) return;
+  if (auto tell = frontend_dtype_teller(p.frontend_id)) tell(p.frontend);
 }
 
 }  // namespace adjoin

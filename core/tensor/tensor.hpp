@@ -186,9 +186,8 @@ class Ref {
 // Dense, uninitialised. Hot: one block when the data fit into it.
 aj_status* tensor_new(Device* d, const DType& dtype, std::span<const int64_t> shape,
                       aj_tensor** out);
-// The same of another's shape (at most kInlineDims) and elements of `dtype`, in a block with its
-// bytes: at most kInlineBytes on a host device, which the caller has checked. NULL: no memory.
-aj_tensor* tensor_new_small(const aj_tensor* like, Device* d, const DType& dtype);
+// The same of another's shape, on a host. Hot where all of it fits into one block.
+aj_status* tensor_new_like(const aj_tensor* like, Device* d, const DType& dtype, aj_tensor** out);
 aj_status* no_tensor_memory();
 aj_status* tensor_new_strided(Device* d, const DType& dtype, std::span<const int64_t> shape,
                               std::span<const int64_t> strides, aj_tensor** out);
@@ -225,6 +224,10 @@ void contents_forget(Storage& s, uint64_t next);
 inline void contents_changed(Storage& s) {
   if (__builtin_expect(s.contents.load(std::memory_order_relaxed) != 0, 0)) contents_forget(s, 0);
 }
+// The word that one language may keep on a tensor, and what tells it of another dtype.
+void* frontend_word(const aj_tensor* t, int32_t id);
+void set_frontend_word(aj_tensor* t, int32_t id, void* word, int32_t owned);
+void frontend_dtype_changed(const aj_tensor* t);
 inline void bump_version(aj_tensor* t) {
   Storage& s = storage(t);
   if (!(priv(t).flags & kUncounted)) s.version++;

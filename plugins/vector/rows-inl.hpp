@@ -236,6 +236,21 @@ HWY_INLINE void mask_row(D d, const F& f, bool* out, int64_t n, bool stream, In.
   store_mask(d, masks(0), out + i);
 }
 
+// Whole vectors past the caches, as far as they go; how many elements are written.
+template <class D, class R, class F, class... In>
+HWY_INLINE int64_t streamed(D d, const F& f, R* out, int64_t n, const In&... in) {
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  const auto at = reinterpret_cast<uintptr_t>(out);
+  if (at % sizeof(R) != 0) return 0;
+  int64_t i = int64_t((0 - at) / sizeof(R) % size_t(lanes));
+  if (i) write(d, f(d, in.at(0)...), out, false);
+  for (; i + lanes <= n; i += lanes) {
+    (in.fetch(i), ...);
+    write(d, f(d, in.at(i)...), out + i, true);
+  }
+  return i;
+}
+
 template <class D, class R, class F, class... In>
 HWY_INLINE void vector_row(D d, const F& f, R* out, int64_t n, bool stream, In... in) {
   if constexpr (std::is_same_v<R, bool>) return mask_row(d, f, out, n, stream, in...);
@@ -243,18 +258,7 @@ HWY_INLINE void vector_row(D d, const F& f, R* out, int64_t n, bool stream, In..
   if (n < lanes) return n > 0 ? short_row(d, f, out, n, in...) : void();
   // The last vector overlaps the one before it: computed first, since out may be an input.
   const auto last = f(d, in.at(n - lanes)...);
-  int64_t i = 0;
-  if (stream) {
-    const auto at = reinterpret_cast<uintptr_t>(out);
-    const int64_t ahead = int64_t((0 - at) / sizeof(R) % size_t(lanes));
-    if (at % sizeof(R) == 0) {
-      if (ahead) write(d, f(d, in.at(0)...), out, false);
-      for (i = ahead; i + lanes <= n; i += lanes) {
-        (in.fetch(i), ...);
-        write(d, f(d, in.at(i)...), out + i, true);
-      }
-    }
-  }
+  int64_t i = stream ? streamed(d, f, out, n, in...) : 0;
   for (; i + lanes <= n; i += lanes) write(d, f(d, in.at(i)...), out + i, false);
   if (i < n) write(d, last, out + n - lanes, false);
 }

@@ -1,8 +1,6 @@
 // plugins/vector/rows.cpp: the walk over a plan for vector loops.
 #include "rows.hpp"
 
-#include <bit>
-
 #include "convert_rows.hpp"
 
 namespace adjoin::cpu {
@@ -189,22 +187,6 @@ class Walk {
   alignas(64) char turned_[3][kColumns * kLines * 8];
 };
 
-// Few elements in one dense row, all of the dtype they are computed in: nothing is to be chosen.
-// False: otherwise.
-inline bool run_flat(const aj_plan& p, const Loops& l, const void* functor) {
-  if (!(p.flags & AJ_PLAN_FLAT) || p.numel >= 2048) return false;
-  const void* in[3];
-  unsigned numbers = 0;
-  for (uint32_t k = 0; k < l.inputs; ++k) {
-    in[k] = p.ops[k + 1].data;
-    if (!p.ops[k + 1].tensor) numbers |= 1u << k;
-  }
-  Loop loop = l.sets[0].by_mask[numbers];
-  if (!loop) return false;
-  loop(functor, p.ops[0].data, in, p.numel, false);
-  return true;
-}
-
 // m lines of n elements that broadcasting repeats, written out.
 template <class T>
 void write_out(char* to, const char* from, int64_t step, int64_t next, int64_t n, int64_t m) {
@@ -261,17 +243,6 @@ void write_out(char* to, const char* from, int64_t step, int64_t next, int64_t n
   return true;
 }
 
-// Small tensors, and short lines: no tiles are needed.
-inline bool run_small(const aj_plan& p, const Loops& l, const void* functor) {
-  const auto compute = std::bit_cast<uint32_t>(p.compute);
-  if (!(p.flags & AJ_PLAN_SAME_DTYPE) || p.nops != l.inputs + 1 || l.bool_out || l.bool_first)
-    return false;
-  if (std::bit_cast<uint32_t>(l.sets[0].storage) != compute) return false;
-  for (uint32_t k = 0; k < l.inputs; ++k)
-    if (!p.ops[k + 1].data || std::bit_cast<uint32_t>(p.ops[k + 1].dtype) != compute) return false;
-  return run_flat(p, l, functor) || (p.ndim >= 2 && run_short_lines(p, l, functor));
-}
-
 // Dense rows, past the caches. False: the operands are not as the loop wants them.
 bool stream_plain(const aj_plan& p, const Rows& r, const void* functor) {
   Streamed s = {nullptr, functor, r.out->size, r.inputs, {}};
@@ -290,8 +261,10 @@ bool stream_plain(const aj_plan& p, const Rows& r, const void* functor) {
   return true;
 }
 
-// Apart: its tiles would be a large frame of every call.
-[[gnu::noinline]] void run_walk(const aj_plan& p, const Loops& loops, const void* functor) {
+// All but one short row. Apart: its tiles would be a large frame of every call.
+[[gnu::noinline]] void run_walk(const aj_plan& p, const Loops& loops, const void* functor,
+                                bool alike) {
+  if (alike && p.ndim >= 2 && run_short_lines(p, loops, functor)) return;
   Walk(p, loops, functor).run();
   if (worth_streaming(p)) end_streaming();
 }
@@ -303,8 +276,21 @@ void run_plain(const aj_plan& p, const Rows& rows, const void* functor) {
   RowDriver(p, rows, functor).run();
 }
 
-void run_rows(const aj_plan& p, const Loops& loops, const void* functor) {
-  if (!run_small(p, loops, functor)) run_walk(p, loops, functor);
+void run_rows(const aj_plan& p, const Loops& l, const void* functor) {
+  // Is every operand there, and all of the dtype that the loop reads and writes?
+  bool alike = (p.flags & AJ_PLAN_SAME_DTYPE) && p.nops == l.inputs + 1 &&
+               same(l.sets[0].storage, p.compute) && !l.bool_out;
+  const void* in[3];
+  unsigned numbers = 0;
+  for (uint32_t k = 0; alike && k < l.inputs; ++k) {
+    const aj_operand& o = p.ops[k + 1];
+    alike = o.data && same(o.dtype, p.compute);
+    in[k] = o.data, numbers |= unsigned(!o.tensor) << k;
+  }
+  // Few elements in one dense row: nothing else is to be chosen.
+  bool flat = alike && (p.flags & AJ_PLAN_FLAT) && p.numel < 2048;
+  Loop loop = flat ? l.sets[0].by_mask[numbers] : nullptr;
+  loop ? loop(functor, p.ops[0].data, in, p.numel, false) : run_walk(p, l, functor, alike);
 }
 
 }  // namespace adjoin::cpu

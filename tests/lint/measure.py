@@ -20,30 +20,26 @@ ROOMS = ("abi", "core", "plugins", "frontends", "extensions")
 OPENS = re.compile(r"^(?!namespace|extern|struct|class|enum|union)[A-Za-z_~\[][^;=#]*\(")  # a function at the left edge
 
 # What runs between Python and the kernel in a dense float32 `x + y` of 8x8, from the operator down, and back to the object:
-# FILE: FUNCTION ... Accessors and predicates of a line or two are left out.
+# FILE: FUNCTION ... Accessors and predicates of a line or two are left out, and what every kernel is written in: the kit's
+# guard, Highway's loads and stores.
 CALL = """
-frontends/python/src/number.cpp: binary_slot binary quick_operand finish
-core/interfaces/tables.cpp: call_
-core/call/call.cpp: call look_at call_ready keys_now Running serve
-core/call/alike.cpp: run_pointwise few Straight put put_tensor new_result
-core/call/plan.hpp: alike begin add_tensor flat last_is_number
-core/call/frame.hpp: Frame::Frame invoke
-core/tensor/tensor.cpp: tensor_new_small block_new
+frontends/python/src/number.cpp: binary quick_operand run
+core/call/call.cpp: call Look keys_now Running serve run_pointwise put
+core/call/frame.hpp: Frame::Frame begin add_tensor alike invoke
+core/tensor/tensor.cpp: tensor_new_like block_new frontend_word set_frontend_word
 core/memory/small.hpp: small_alloc
-plugins/cpu/pointwise/binary.cpp: chosen_binary pair_of kept
-abi/kit/choosers.hpp: AddChooser alpha_of
-plugins/vector/rows.cpp: run_rows run_small run_flat
+plugins/cpu/pointwise/binary.cpp: unscaled
+plugins/vector/rows.cpp: run_rows
 plugins/vector/rows-inl.hpp: row vector_row
-core/tensor/word.cpp: frontend_word set_frontend_word
 frontends/python/src/tensor.cpp: wrap new_object attach
 """
 # The general path, from run_pointwise to the kernel: broadcast, promotion, casts, given tensors, threads.
 GENERAL = """
 core/call/pointwise.cpp: run_planned find_operands look find_dtypes promoted result_dtype choose_kernel add_inputs add_number
 core/call/pointwise.cpp: walks_flat flat_output walked_output broadcast fit_target refuse_overlap kept_order inner_of
-core/call/alike.cpp: may_write
+core/call/pointwise.cpp: may_write
 core/call/plan.hpp: Plan::finish_dense
-core/call/plan.cpp: Plan::Plan Plan::walk Plan::sort_dims Plan::coalesce Plan::finish run_plan run_part plan_estimate_ns
+core/call/plan.cpp: Plan::walk Plan::sort_dims Plan::coalesce Plan::finish run_plan run_part plan_estimate_ns
 core/call/output.cpp: pick_kernel prepare_output run_kernel
 """
 

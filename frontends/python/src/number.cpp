@@ -14,29 +14,17 @@ namespace {
 constexpr int kSlotParams = 8;
 
 bool quick_operand(PyObject* o, aj_value* v, uint64_t& keys) {
-  if (unlikely(modes_entered)) return false;
-  if (likely(is_exact_tensor(o))) {
-    aj_tensor* t = tensor_of(o);
-    v->tag = AJ_TENSOR;
-    v->aux = 0;
-    v->v.tensor = t;
-    keys |= t->keys;
-    return true;
-  }
-  return plain_number(o, v);
+  if (unlikely(!is_exact_tensor(o))) return plain_number(o, v);
+  aj_tensor* t = tensor_of(o);
+  *v = {AJ_TENSOR, 0, {.tensor = t}};
+  keys |= t->keys;
+  return true;
 }
 
-PyObject* finish(const Program& p, const aj_value* v, uint64_t keys, PyObject* in_place) {
-  aj_value ret;
-  ret.tag = AJ_NONE;
-  ret.aux = 0;
-  if (in_place) ret = v[0];
+// The row's call; false with an error set.
+bool run(const Program& p, const aj_value* v, uint64_t keys, aj_value* ret) {
   if (wants_line(keys)) note_line();
-  if (aj_status* s = dispatch->call(p.op, v, p.nparams, &ret, 1); unlikely(s != nullptr))
-    return raise(s);
-  if (likely(!in_place)) return wrap(ret.v.tensor);
-  core->release(ret.v.tensor);
-  return Py_NewRef(in_place);
+  return !failed(dispatch->call(p.op, v, p.nparams, ret, 1));
 }
 
 // What those who override see: the op, or the method that writes its first argument.
@@ -48,59 +36,69 @@ PyObject* override_operator(const char* name, PyObject* const* args, int n, bool
   return function ? call_override(function, args, n, nullptr) : nullptr;
 }
 
+// A call that writes its first operand, whose object is the result.
+PyObject* run_in_place(const Program& p, const aj_value* v, uint64_t keys, PyObject* first) {
+  aj_value ret = v[0];
+  if (!run(p, v, keys, &ret)) return nullptr;
+  core->release(ret.v.tensor);
+  return Py_NewRef(first);
+}
+
 // Subclasses, NumPy's numbers, and what is no operand at all; all while a mode looks on.
-PyObject* slow(const Program& p, const char* name, PyObject* const* args, int n, bool in_place) {
+PyObject* slow(Row& row, PyObject* const* args, int n, bool in_place) {
+  const Program* p = row.get();
+  if (!p) return nullptr;
   Frame f;
   f.keys = 0;
-  if (mode_on()) return override_operator(name, args, n, in_place);
+  if (mode_on()) return override_operator(row.name(), args, n, in_place);
   for (int i = 0; i < n; ++i) {
-    Match m = convert(p.params[i], args[i], &f.values[i], f);
+    Match m = convert(p->params[i], args[i], &f.values[i], f);
     if (m == Match::Error) return nullptr;
     if (m == Match::Override || (m == Match::No && any_override(args, n)))
-      return override_operator(name, args, n, in_place);
+      return override_operator(row.name(), args, n, in_place);
     if (m == Match::No || args[i] == Py_None) Py_RETURN_NOTIMPLEMENTED;
   }
-  for (int i = n; i < p.nparams; ++i) f.values[i] = p.params[i].value;
-  if (f.large && settle_large(p, f) != Match::Bound) return nullptr;
-  return finish(p, f.values, f.keys, in_place ? args[0] : nullptr);
+  for (int i = n; i < p->nparams; ++i) f.values[i] = p->params[i].value;
+  if (f.large && settle_large(*p, f) != Match::Bound) return nullptr;
+  if (in_place) return run_in_place(*p, f.values, f.keys, args[0]);
+  aj_value made = {};
+  return run(*p, f.values, f.keys, &made) ? wrap(made.v.tensor) : nullptr;
+}
+PyObject* slow(Row& row, PyObject* a, PyObject* b, bool in_place) {
+  PyObject* args[] = {a, b};
+  return slow(row, args, 2, in_place);
 }
 
 PyObject* binary(Row& row, PyObject* a, PyObject* b) {
   const Program* p = row.get();
-  if (unlikely(!p)) return nullptr;
-  aj_value v[kSlotParams];
+  aj_value v[kSlotParams], made = {};
   uint64_t keys = 0;
-  if (unlikely(!quick_operand(a, &v[0], keys) || !quick_operand(b, &v[1], keys))) {
-    PyObject* args[] = {a, b};
-    return slow(*p, row.name(), args, 2, false);
-  }
+  if (unlikely(!p || modes_entered || !quick_operand(a, &v[0], keys) ||
+               !quick_operand(b, &v[1], keys)))
+    return slow(row, a, b, false);
   for (int i = 2; i < p->nparams; ++i) v[i] = p->params[i].value;
-  return finish(*p, v, keys, nullptr);
+  return run(*p, v, keys, &made) ? wrap(made.v.tensor) : nullptr;
 }
 
 PyObject* in_place(Row& row, PyObject* a, PyObject* b) {
   const Program* p = row.get();
-  if (unlikely(!p)) return nullptr;
   aj_value v[kSlotParams];
   uint64_t keys = 0;
-  if (unlikely(!is_exact_tensor(a) || !quick_operand(a, &v[0], keys) ||
-               !quick_operand(b, &v[1], keys))) {
-    PyObject* args[] = {a, b};
-    return slow(*p, row.name(), args, 2, true);
-  }
+  if (unlikely(!p || modes_entered || !is_exact_tensor(a) || !quick_operand(a, &v[0], keys) ||
+               !quick_operand(b, &v[1], keys)))
+    return slow(row, a, b, true);
   for (int i = 2; i < p->nparams; ++i) v[i] = p->params[i].value;
-  return finish(*p, v, keys, a);
+  return run_in_place(*p, v, keys, a);
 }
 
 PyObject* unary(Row& row, PyObject* a) {
   const Program* p = row.get();
-  if (unlikely(!p)) return nullptr;
-  aj_value v[kSlotParams];
+  aj_value v[kSlotParams], made = {};
   uint64_t keys = 0;
-  if (unlikely(!is_exact_tensor(a) || !quick_operand(a, &v[0], keys)))
-    return slow(*p, row.name(), &a, 1, false);
+  if (unlikely(!p || modes_entered || !is_exact_tensor(a) || !quick_operand(a, &v[0], keys)))
+    return slow(row, &a, 1, false);
   for (int i = 1; i < p->nparams; ++i) v[i] = p->params[i].value;
-  return finish(*p, v, keys, nullptr);
+  return run(*p, v, keys, &made) ? wrap(made.v.tensor) : nullptr;
 }
 
 Row add_row("add"), sub_row("sub"), mul_row("mul"), div_row("div"), floor_row("floor_divide"),
@@ -112,17 +110,11 @@ Row compare_rows[] = {Row("lt"), Row("le"), Row("eq"),
                       Row("ne"), Row("gt"), Row("ge")};  // in the order of Py_LT ...
 
 template <Row& row>
-PyObject* binary_slot(PyObject* a, PyObject* b) {
-  return binary(row, a, b);
-}
+constexpr binaryfunc binary_slot = [](PyObject* a, PyObject* b) { return binary(row, a, b); };
 template <Row& row>
-PyObject* in_place_slot(PyObject* a, PyObject* b) {
-  return in_place(row, a, b);
-}
+constexpr binaryfunc in_place_slot = [](PyObject* a, PyObject* b) { return in_place(row, a, b); };
 template <Row& row>
-PyObject* unary_slot(PyObject* a) {
-  return unary(row, a);
-}
+constexpr unaryfunc unary_slot = [](PyObject* a) { return unary(row, a); };
 
 // An array that meets a tensor leaves / and == to us, and we leave them to NumPy, which gives the
 // tensor's type.

@@ -27,17 +27,19 @@ void attach(TensorObject* o, aj_tensor* steal) {
   core->set_frontend_word(steal, frontend_id, o, 0);
 }
 
-TensorObject* new_object() {
-  if (likely(recycled_count > 0)) {
-    TensorObject* o = recycled[--recycled_count];
-    PyObject_Init(reinterpret_cast<PyObject*>(o), &tensor_type);
-    return o;
-  }
+TensorObject* first_object() {
   TensorObject* o = PyObject_GC_New(TensorObject, &tensor_type);
   if (!o) return nullptr;
   o->dict = no_attributes;
   o->weakrefs = nullptr;
   o->kept = false;
+  return o;
+}
+
+TensorObject* new_object() {
+  if (unlikely(recycled_count == 0)) return first_object();
+  TensorObject* o = recycled[--recycled_count];
+  PyObject_Init(reinterpret_cast<PyObject*>(o), &tensor_type);
   return o;
 }
 
@@ -230,10 +232,7 @@ PyObject* wrap(aj_tensor* steal) {
   if (auto* old = static_cast<TensorObject*>(core->frontend_word(steal, frontend_id)))
     return wrap_again(steal, old);
   TensorObject* o = new_object();
-  if (unlikely(!o)) {
-    core->release(steal);
-    return nullptr;
-  }
+  if (unlikely(!o)) return core->release(steal), nullptr;
   attach(o, steal);
   return reinterpret_cast<PyObject*>(o);
 }

@@ -81,6 +81,18 @@ aj_status* chosen_binary(void*, aj_call* call) {
   });
 }
 
+// Sums and differences whose alpha is 1, as nearly all have it.
+template <LoopPair (*Pair)(), aj_kernel_fn Otherwise>
+aj_status* unscaled(void* self, aj_call* call) {
+  static const LoopPair pair = Pair();  // asked for once: the processor stays
+  const aj_value& alpha = call->args[2];
+  const Loops* loops =
+      alpha.tag == AJ_INT && alpha.v.i == 1 ? pair.of(call->plan->compute) : nullptr;
+  if (!loops) return Otherwise(self, call);
+  const char stateless = 0;
+  return guard(call, [&] { run_rows(*call->plan, *loops, &stateless); });
+}
+
 // Loops of their own for exponents that programs use.
 template <class T>
 LoopPair loops_of_exponent(const T* e) {
@@ -108,13 +120,15 @@ aj_status* pow_kernel(void*, aj_call* call) {
 
 template <class Chooser, class Set>
 constexpr Spec chosen_spec = {&chosen_binary<Chooser, Set>, Set::mask, kInner};
+template <LoopPair (*Pair)(), class Chooser, class Set>
+constexpr Spec unscaled_spec = {&unscaled<Pair, &chosen_binary<Chooser, Set>>, Set::mask, kInner};
 using without_floats = Join<Join<integral, complexes>, bool_only>;
 template <LoopPair (*Pair)(), class F, class Set, class Rest>
 constexpr Spec spec = vectors<Pair, &plain_kernel<F, Rest, 2>, Set>;
 
 AJ_KERNELS(binary_kernels) = {
-    {"add", chosen_spec<AddChooser, all_types>},
-    {"sub", chosen_spec<SubChooser, numeric>},
+    {"add", unscaled_spec<AJ_PAIR(add), AddChooser, all_types>},
+    {"sub", unscaled_spec<AJ_PAIR(sub), SubChooser, numeric>},
     {"mul", spec<AJ_PAIR(mul), scalar::Mul, all_types, without_floats>},
     {"div", chosen_spec<DivChooser, numeric>},
     {"maximum", spec<AJ_PAIR(maximum), scalar::Maximum, reals_bool, integral_bool>},
