@@ -8,6 +8,19 @@
 #include "core/op/numbers.hpp"
 
 namespace adjoin {
+bool has_word(std::string_view tags, std::string_view word) {
+  size_t at = 0;
+  while ((at = tags.find(word, at)) != tags.npos) {
+    bool begins = at == 0 || tags[at - 1] == ' ' || tags[at - 1] == ',';
+    size_t end = at + word.size();
+    if (begins &&
+        (end == tags.size() || tags[end] == ' ' || tags[end] == ',' || word.back() == ':'))
+      return true;
+    at = end;
+  }
+  return false;
+}
+
 namespace {
 
 struct KindRow {
@@ -32,19 +45,6 @@ const KindRow kKinds[] = {
     {"linear", Kind::linear, run_generic},
     {"custom", Kind::custom, run_generic},
 };
-
-bool has_word(std::string_view tags, std::string_view word) {
-  size_t at = 0;
-  while ((at = tags.find(word, at)) != tags.npos) {
-    bool begins = at == 0 || tags[at - 1] == ' ' || tags[at - 1] == ',';
-    size_t end = at + word.size();
-    if (begins &&
-        (end == tags.size() || tags[end] == ' ' || tags[end] == ',' || word.back() == ':'))
-      return true;
-    at = end;
-  }
-  return false;
-}
 
 int64_t number_after(std::string_view tags, std::string_view word, int64_t otherwise) {
   if (!has_word(tags, word)) return otherwise;
@@ -148,6 +148,9 @@ void set_alike(aj_op* op) {
                           ? 1u << AJ_CLASS_FLOAT
                           : 1u << AJ_CLASS_BOOL | 1u << AJ_CLASS_INTEGER | 1u << AJ_CLASS_FLOAT;
   if (op->flags & kCountsBool) op->alike_classes &= uint8_t(~(1u << AJ_CLASS_BOOL));
+  // What run_plan would take them for is too little to park a frontend's lock or to wake another
+  // thread: four operands of 8 bytes at most, see plan_estimate_ns.
+  op->alike_most = uint32_t(std::min<uint64_t>(4096, 6000000 / (uint64_t(op->cost) + 100 * 8 * 4)));
 }
 
 aj_status* nothing(void*, aj_call*) { return nullptr; }
@@ -199,7 +202,7 @@ void init_op(aj_op* op) {
   op->nparams = uint16_t(s.params.size());
   op->nresults = uint16_t(s.results.size());
   op->writes = s.writes;
-  op->takes_tensor = 0;
+  op->ours = op->provider.empty();
   op->has_body = op->body != nullptr;
   op->body_kernel = Kernel{
       op->body, op->self,   kKernelBody | AJ_KERNEL_CASTS, 0, 0, nullptr, nullptr, op->provider,
@@ -242,7 +245,6 @@ void init_op(aj_op* op) {
     op->dtypes_ok[i] = tensor && p.dtypes ? p.dtypes : ~uint64_t{0};
     op->checks_dtypes |= tensor && p.dtypes != 0;
     op->tags_ok[i] = tags_of(p);
-    if (op->tags_ok[i] & tag_bit(AJ_TENSOR)) op->takes_tensor |= 1u << i;
     bool output = i == 0 && s.result_is_first;
     if (tensor && !p.list && !output && op->noperands < 15) {
       op->operands[op->noperands++] = uint8_t(i);

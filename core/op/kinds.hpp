@@ -19,8 +19,9 @@ aj_status* run_view(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, 
 aj_status* run_generic(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*,
                        uint32_t);
 
-aj_status* set_kind(aj_op* op);        // from kind_name
-RunFn kind_run(Kind kind);             // how its ops are run
+bool has_word(std::string_view tags, std::string_view word);  // "a b c" has "b"
+aj_status* set_kind(aj_op* op);                               // from kind_name
+RunFn kind_run(Kind kind);                                    // how its ops are run
 bool has_own_shapes(const aj_op* op);  // the kind says the shapes, no infer needed
 extern const Kernel meta_kernel;       // serves the meta device: shapes were all
 

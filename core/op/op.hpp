@@ -78,6 +78,8 @@ inline void copy_value(aj_value* to, const aj_value& from) {
   to->v.u = word;
 }
 
+constexpr uint16_t kWaits = 0xffff;  // aj_op.nresults, see waiting.hpp
+
 enum class Kind : uint8_t {
   unary,
   unary_float,
@@ -105,16 +107,18 @@ struct aj_op {
   bool writes;                                   // schema.writes
   bool has_look;                 // some argument needs a look before anybody sees it
   bool has_dims, checks_dtypes;  // which look
-  uint8_t alike_classes;  // pointwise: bit AJ_CLASS_: tensors alike need no planning, see alike.cpp
-  uint32_t takes_tensor;  // bit i: parameter i takes a tensor as it is
+  uint8_t alike_classes;  // pointwise: bit AJ_CLASS_: tensors alike need no planning, see call.cpp
+  uint32_t alike_most;    // elements at most in such a call
   bool alike_bool;        // the result of such a call is bool, not of the tensors' dtype
   std::atomic<const adjoin::Vjp*> vjp;
   adjoin::Kind kind;
   bool ordered, has_body, in_place_ok;
-  uint16_t nparams, nresults;
-  uint32_t flags;  // AJ_OP_...
-  uint32_t index;  // in the registry
-  uint32_t cost;   // ns per 1,000 elements, from the tag
+  uint16_t nparams;
+  std::atomic<uint16_t> nresults;  // kWaits while its plugin is not loaded: no call is complete
+  uint32_t flags;                  // AJ_OP_...
+  bool ours;                       // libadjoin's own, or of a file beside it
+  uint32_t index;                  // in the registry
+  uint32_t cost;                   // ns per 1,000 elements, from the tag
   aj_status* (*infer)(void* self, aj_call* call);
   aj_kernel_fn body;
   void* self;

@@ -18,15 +18,6 @@ aj_status* unloaded(void*, aj_call* call) {
               "', which defined it, was unloaded or replaced by a version without it");
 }
 
-void set_functions(aj_op* op, aj_status* (*infer)(void*, aj_call*), aj_kernel_fn body, void* self) {
-  op->infer = infer;
-  op->body = body;
-  op->self = self;
-  op->has_body = body != nullptr;
-  op->body_kernel.fn = body;
-  op->body_kernel.self = self;
-}
-
 // An op whose name means another one by now keeps what it has: whoever holds it goes on with it.
 bool is_superseded(const aj_op* op) {
   auto found = registry().by_name.find(op->schema.name);
@@ -50,6 +41,15 @@ void drop_kernels(const std::string& plugin, bool superseded_too) {
 }
 
 }  // namespace
+
+void set_functions(aj_op* op, aj_status* (*infer)(void*, aj_call*), aj_kernel_fn body, void* self) {
+  op->infer = infer;
+  op->body = body;
+  op->self = self;
+  op->has_body = body != nullptr;
+  op->body_kernel.fn = body;
+  op->body_kernel.self = self;
+}
 
 bool is_disabled(const std::string& plugin) {
   return std::ranges::find(registry().disabled, plugin) != registry().disabled.end();

@@ -21,6 +21,7 @@
 #include "core/op/registry_state.hpp"
 #include "core/op/thunk.hpp"
 #include "core/op/trace.hpp"
+#include "core/op/waiting.hpp"
 #include "core/service/services.hpp"
 #include "core/tensor/tensor.hpp"
 #include "core/thread/fork.hpp"
@@ -77,7 +78,7 @@ aj_status* check_saves(const Vjp* v, const aj_op* op) {
   for (const aj_save& s : v->save) {
     bool result = s.what == AJ_SAVE_RESULT || s.what == AJ_SAVE_RESULT_SHAPE;
     if (uint32_t(s.what) > AJ_SAVE_RESULT_SHAPE ||
-        uint32_t(s.index) >= (result ? op->nresults : op->nparams))
+        uint32_t(s.index) >= (result ? op->schema.results.size() : op->nparams))
       return fail(AJ_INVALID_ARGUMENT, "def_vjp: ", v->name, ": it saves ",
                   result ? "result " : "argument ", s.index, " (kind ", s.what,
                   "), which is not there");
@@ -166,6 +167,25 @@ bool same_vjp(const Vjp& a, const Vjp& b) {
 
 }  // namespace
 
+void add_op(aj_op* op) {
+  Registry& g = registry();
+  op->index = uint32_t(g.ops.size());
+  op->mask.fetch_or(kBackendKeys | kAutogradKey | kWrapKey | g.fallback_mask);
+  g.ops.push_back(op);
+  g.by_name[op->schema.name] = op;
+  std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) {
+    return k->op == op->schema.name && (attach_kernel(op, k), true);
+  });
+  std::erase_if(g.orphan_vjps, [&](aj_registrar::PendingVjp& v) {
+    if (v.op != op->schema.name) return false;
+    if (aj_status* bad = check_saves(v.vjp, op))
+      tell(bad);
+    else
+      attach_vjp(op, v.vjp);
+    return true;
+  });
+}
+
 Listening listening;
 
 Transaction* transaction() { return current; }
@@ -203,7 +223,10 @@ const aj_op* known_op(std::string_view name) {
 
 const aj_op* find_op(std::string_view name) {
   if (name.starts_with("aj::")) name.remove_prefix(4);
-  if (const aj_op* op = known_op(name)) return op;
+  if (const aj_op* op = known_op(name)) {
+    if (waits(op)) free_status(end_wait(op));  // a call tells why it does not come
+    return op;
+  }
   if (size_t colon = name.find("::"); colon != name.npos) {
     free_status(load_provider_of(text("ops:", name.substr(0, colon))));
     if (const aj_op* op = known_op(name)) return op;
@@ -501,12 +524,13 @@ aj_status* aj_registrar::commit() {
   if (again) AJ_TRY(adopt_old_ops(this));
   for (aj_op* op : ops)
     if (auto found = g.by_name.find(op->schema.name);
-        found != g.by_name.end() && !(again && found->second->provider == plugin))
+        found != g.by_name.end() && !(again && found->second->provider == plugin) && !waited(op))
       return fail(
           AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
           found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
           " already; plugin '", plugin, "' must choose another name");
   for (aj_op* op : ops) AJ_TRY(check_types(op));
+  for (aj_op* op : ops) AJ_TRY(check_promise(op));
   auto find = [&](const std::string& name) -> aj_op* {
     for (aj_op* op : ops)
       if (op->schema.name == name) return op;
@@ -529,23 +553,8 @@ aj_status* aj_registrar::commit() {
                   "'; define it with def_key first");
   // Nothing can fail from here on.
   if (again) replace_old_definitions(this);
-  for (aj_op* op : ops) {
-    op->index = uint32_t(g.ops.size());
-    op->mask.fetch_or(kBackendKeys | kAutogradKey | kWrapKey | g.fallback_mask);
-    g.ops.push_back(op);
-    g.by_name[op->schema.name] = op;
-    std::erase_if(g.orphans, [&](aj_registrar::PendingKernel* k) {
-      return k->op == op->schema.name && (attach_kernel(op, k), true);
-    });
-    std::erase_if(g.orphan_vjps, [&](PendingVjp& v) {
-      if (v.op != op->schema.name) return false;
-      if (aj_status* bad = check_saves(v.vjp, op))
-        tell(bad);
-      else
-        attach_vjp(op, v.vjp);
-      return true;
-    });
-  }
+  std::vector<aj_op*> kept = keep_promises(&ops);
+  for (aj_op* op : ops) add_op(op);
   for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
   mark_autocast(casts.empty() ? ops : g.ops);
   for (auto& k : kernels) {
@@ -575,6 +584,7 @@ aj_status* aj_registrar::commit() {
   }
   std::erase(g.disabled, plugin);
   forget_resolved();
+  for (aj_op* op : kept) op->nresults = uint16_t(op->schema.results.size());
   committed = true;
   return nullptr;
 }

@@ -44,6 +44,9 @@ struct Registry {
 Registry& registry();
 
 // All want the lock.
+void add_op(aj_op* op);  // with what waited for it; it is the registry's from now on
+// Where the functions of an op stand; body NULL: it has none.
+void set_functions(aj_op* op, aj_status* (*infer)(void*, aj_call*), aj_kernel_fn body, void* self);
 bool is_disabled(const std::string& plugin);
 bool defines_again(const std::string& plugin);  // after it was disabled, or in its own place
 // A plugin that registers again finds its old ops: they keep their identity and take the new

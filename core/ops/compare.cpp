@@ -1,8 +1,7 @@
 // core/ops/compare.cpp: the composites of compare.toml.
+#include <adjoin/kit/infer.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <cmath>
-
-#include "core/ops/infer.hpp"
 
 namespace adjoin::ops {
 

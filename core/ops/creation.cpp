@@ -1,14 +1,13 @@
 // core/ops/creation.cpp: bodies of creation.toml: shapes, orders of memory and dtypes are decided
 // here, kernels fill.
+#include <adjoin/kit/fits.hpp>
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/make.hpp>
+#include <adjoin/kit/memory.hpp>
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
-
-#include "core/ops/fits.hpp"
-#include "core/ops/make.hpp"
-#include "core/ops/memory.hpp"
 
 namespace adjoin::ops {
 namespace {

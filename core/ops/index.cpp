@@ -1,7 +1,7 @@
 // core/ops/index.cpp: shapes of indexing, gathering and sorting, and indexing by anything that is
 // an index.
-#include "core/ops/fits.hpp"
-#include "core/ops/make.hpp"
+#include <adjoin/kit/fits.hpp>
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 namespace {

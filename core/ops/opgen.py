@@ -3,6 +3,9 @@
 
 opgen.py --out DIR [--only FAMILY|all] FAMILY.toml...     writes what changed
 opgen.py --show NAME [FAMILY.toml...]                     prints what a row became
+
+A family beneath plugins/ is that of an op pack: its table stands in the pack, and its section .adjoin.ops says what there
+is before the pack is loaded. The typed functions, the stubs and the list have its ops like the core's.
 """
 
 import argparse
@@ -13,7 +16,7 @@ import sys
 
 from opgen_derivative import Derivative, quote, reader
 from opgen_formula import DTYPES, Formula, repeated
-from opgen_rows import PY, RESERVED, RESULT, RowError, load
+from opgen_rows import PY, RESERVED, RESULT, ROOT, RowError, load
 
 
 def body_code(rows, row):
@@ -85,7 +88,7 @@ def made(rows, row):
         + ",\n     ".join(f"AJ_STR_LIT({quote(s)})" for s in strings)
         + f",\n     {infer}, {body}, {self}}},"
     )
-    return code, op, entry, derivative
+    return code, op, entry, derivative, op_flags
 
 
 def externs(family):
@@ -105,10 +108,30 @@ def externs(family):
     return [f"aj_status* {f}(void*, {args});" for f, args in sorted(found.items())]
 
 
+def promise(row, flags, entry):
+    """The op's line of a pack's section .adjoin.ops; core/op/waiting.hpp says what stands in it."""
+    flag_words = {
+        "AJ_OP_ALLOCATES": "allocates",
+        "AJ_OP_NO_IN_PLACE": "no-in-place",
+        "AJ_OP_BODY_RECORDS": "body-records",
+    }
+    words = [flag_words[f] for f in flags]
+    words += [key for key in ("infer", "body") if key in row.table]
+    if not row.table["doc"].isascii():
+        row.fail("the doc of a pack's op is ASCII", "doc =")
+    words += ["no-grad" if "AJ_VJP_NO_GRAD_RESULTS" in entry else "vjp"] if entry else []
+    return (
+        "\t".join([row.table["def"], row.table.get("kind", ""), " ".join(row.tags), " ".join(words), row.table["doc"]])
+        + "\n"
+    )
+
+
 def family_cpp(rows, name, family):
-    code, ops, vjps = [], [], []
+    code, ops, vjps, promises = [], [], [], []
+    in_pack = family[0].file.startswith("plugins/")
     for row in family:
-        more, op, entry, _ = made(rows, row)
+        more, op, entry, _, flags = made(rows, row)
+        promises.append(promise(row, flags, entry))
         code += more + [""] * bool(more)
         ops.append(op)
         vjps += [entry] if entry else []
@@ -117,10 +140,12 @@ def family_cpp(rows, name, family):
         f"// {name}.gen.cpp: made by core/ops/opgen.py from {source}; edit that.",
         "#include <limits>",
         "",
+        *["#include <adjoin/abi/plugin.h>"] * in_pack,
         "#include <adjoin/kit/grad.hpp>",
         "#include <adjoin/kit/named.hpp>",
         "#include <adjoin/kit/ops.hpp>",
         "",
+        *(["AJ_PLUGIN_OPS(", *("    " + quote(line) for line in promises), ");", ""] if in_pack else []),
         "namespace adjoin::ops {",
         *externs(family),
         "}  // namespace adjoin::ops",
@@ -286,7 +311,7 @@ def ops_json(all_rows):
 
 
 def show(rows, row):
-    code, op, entry, derivative = made(rows, row)
+    code, op, entry, derivative, _ = made(rows, row)
     print(f"// {row.file}:{row.line}\n// {row.table['def']}\n")
     if derivative:
         print(f"// saves: {derivative.saves()}")
@@ -305,12 +330,17 @@ def write(path, text):
         path.write_text(text, encoding="utf-8")
 
 
+def row_files():
+    """Every FAMILY.toml of the house."""
+    return sorted([*pathlib.Path(__file__).parent.rglob("*.toml"), *ROOT.glob("plugins/ops_*/*.toml")])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--only", help="a family, or 'all' for what is made from every family")
     parser.add_argument("--show", metavar="NAME")
-    parser.add_argument("files", nargs="*", default=sorted(pathlib.Path(__file__).parent.rglob("*.toml")))
+    parser.add_argument("files", nargs="*", default=row_files())
     args = parser.parse_args()
     all_rows = load(args.files)
     rows = {}
@@ -328,7 +358,8 @@ def main():
         if args.only in (None, name):
             write(args.out / f"{name}.gen.cpp", family_cpp(rows, name, family))
     if args.only in (None, "all"):
-        write(args.out / "all.gen.cpp", all_cpp(families))
+        own = [name for name, family in families.items() if not family[0].file.startswith("plugins/")]
+        write(args.out / "all.gen.cpp", all_cpp(own))
         write(args.out / "ops.hpp", ops_hpp(all_rows))
         write(args.out / "ops.pyi", ops_pyi(all_rows))
         write(args.out / "ops.json", ops_json(all_rows))

@@ -1,10 +1,9 @@
 // core/ops/pointwise.cpp: derivatives with cases, and composites, of pointwise.toml.
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/make.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <cmath>
 #include <limits>
-
-#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 namespace {

@@ -1,5 +1,5 @@
 // core/ops/product.cpp: shapes of matrix products, and products of every rank by mm and bmm.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 namespace {

@@ -1,11 +1,10 @@
 // core/ops/reduce.cpp: what reduce.toml cannot say in a formula: the way back from a reduced shape,
 // products with zeros, norms.
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/infer.hpp>
+#include <adjoin/kit/losses.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <cmath>
-
-#include "core/ops/infer.hpp"
-#include "core/ops/loss.hpp"
 
 namespace adjoin::ops {
 namespace {
@@ -214,7 +213,7 @@ aj_status* logsumexp_body(void*, aj_call* call) {
     Tensor top = amax(x.is_complex() ? real(x) : x, dim, true);
     top = where(isfinite(top), top, 0);
     Tensor total = log(sum(exp(x - top), dim, true)) + top;
-    if (!kept && x.ndim()) total = dim.size() ? squeeze(total, dim) : reshape(total, Sizes());
+    if (!kept && x.ndim()) total = dim.empty() ? reshape(total, Sizes()) : squeeze(total, dim);
     b.ret(0, total);
   });
 }

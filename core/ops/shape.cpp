@@ -1,8 +1,7 @@
 // core/ops/shape.cpp: joining, repeating and padding by views, copies and indices.
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/host.hpp>
 #include <algorithm>
-
-#include "core/ops/host.hpp"
 
 namespace adjoin::ops {
 

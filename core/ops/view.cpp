@@ -1,5 +1,6 @@
 // core/ops/view.cpp: sizes, strides and offsets of views.
-#include "core/ops/infer.hpp"
+#include <adjoin/kit/infer.hpp>
+
 #include "core/tensor/tensor.hpp"
 
 namespace adjoin::ops {

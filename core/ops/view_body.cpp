@@ -1,5 +1,5 @@
 // core/ops/view_body.cpp: views by other views, and what their derivatives need.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 

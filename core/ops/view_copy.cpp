@@ -1,5 +1,5 @@
 // core/ops/view_copy.cpp: copies of views, and tensors written where a view looks.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 

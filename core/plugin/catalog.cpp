@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/op/waiting.hpp"
 #include "core/plugin/load_lock.hpp"
 #include "core/plugin/requires.hpp"
 #include "core/plugin/trust.hpp"
@@ -63,6 +64,8 @@ std::string Candidate::label() const {
   return name + version + " (" + path + ")";
 }
 
+bool Candidate::is_pack() const { return name.starts_with("ops_") && ops.find('\t') != ops.npos; }
+
 void examine(Candidate* c, const Policy& policy) {
   c->name = name_from_path(c->path);
   ElfFile file;
@@ -82,7 +85,8 @@ void examine(Candidate* c, const Policy& policy) {
     if (std::string who = distrust(*c); !who.empty())
       bad = who + "; only places that nobody else may write are searched";
   if (!bad.empty()) return c->set(AJ_PLUGIN_REFUSED, std::move(bad));
-  bad = policy.refuses(c->name, file.fd(), c->origin == Origin::kAsked);
+  bool our_part = c->origin == Origin::kOwn && c->is_pack();
+  bad = policy.refuses(c->name, file.fd(), c->origin == Origin::kAsked || our_part);
   int32_t state = bad.empty() ? AJ_PLUGIN_FOUND : AJ_PLUGIN_DISABLED;
   c->set(state, std::move(bad));
 }
@@ -113,6 +117,9 @@ void Catalog::add_file(const Folder& folder, const std::string& path) {
     return;
   }
   insert(c);
+  // Of one that is disabled, too: a call says so.
+  if (c->is_pack() && c->state != AJ_PLUGIN_REFUSED)
+    for (std::string_view line : split(c->ops, '\n')) wait_for(line, c->name);
 }
 
 Candidate* Catalog::add_asked(const std::string& path) {

@@ -38,6 +38,7 @@ struct Candidate {
   void set(int32_t new_state, std::string why);
   const std::string& reason() const { return *reason_; }
   std::string label() const;  // "acme 0.1 (/opt/libaj_acme.so)"
+  bool is_pack() const;       // a part of libadjoin that stands in a file of its own
 
  private:
   const std::string* reason_ = &intern({});

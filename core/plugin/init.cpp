@@ -116,10 +116,16 @@ aj_status* open_library(const Candidate& c, void** out_handle) {
   }
 }
 
+// A file beside libadjoin may have ops of any name that its section says.
+bool promises(const Candidate& c, const std::string& op) {
+  return c.is_pack() && names_op(c.ops, op);
+}
+
 // Whoever asks for an op finds its plugin by what the file says of it.
 aj_status* check_promised(const Candidate& c, const aj_registrar& made) {
   for (const aj_op* op : made.ops) {
     const Schema& s = op->schema;
+    if (promises(c, s.name)) continue;
     if (s.space.empty() && find_op(s.name)) continue;  // refused as what is there already
     if (s.space.empty())
       return fail(AJ_INVALID_ARGUMENT, "its op '", s.name,

@@ -103,7 +103,9 @@ std::string read_ops(const ElfFile& file, std::string* out) {
   if (section->size > kMost) return "bad section " AJ_OPS_SECTION ": it has more than a megabyte";
   if (auto bad = file.read_section(*section, &bytes); !bad.empty()) return bad;
   std::string text(bytes.begin(), std::find(bytes.begin(), bytes.end(), uint8_t(0)));
-  auto shown = [](char c) { return c == '\n' || (c >= ' ' && c != 0x7f && uint8_t(c) < 0x80); };
+  auto shown = [](char c) {
+    return c == '\n' || c == '\t' || (c >= ' ' && c != 0x7f && uint8_t(c) < 0x80);
+  };
   if (!std::all_of(text.begin(), text.end(), shown))
     return "bad section " AJ_OPS_SECTION ": it is not lines of plain text";
   *out = std::move(text);

@@ -18,7 +18,7 @@ class Policy {
   static Policy from_environment();
 
   // Why a plugin may not be loaded, or an empty string. `fd` is its file; `asked` tells that the
-  // user named the file.
+  // user named the file, or that it is a part of libadjoin.
   std::string refuses(std::string_view name, int fd, bool asked) const;
 
   // Why a library may not be opened, or an empty string; `path` becomes the one to open.

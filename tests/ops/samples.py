@@ -257,6 +257,8 @@ def every_row():
     rows = []
     for name in adjoin._C.op_names():
         for info in adjoin._C.op_info(name) or []:
-            if info["provider"] == "" and info["name"] not in {r.name for r in rows}:
+            if (info["provider"] == "" or info["provider"].startswith("ops_")) and info["name"] not in {
+                r.name for r in rows
+            }:
                 rows.append(Row(info))
     return rows

@@ -1,8 +1,7 @@
 // core/ops/nn/activation.cpp: what activation.toml cannot say in a formula.
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/infer.hpp>
 #include <adjoin/kit/ops.hpp>
-
-#include "core/ops/infer.hpp"
 
 namespace adjoin::ops {
 

@@ -1,6 +1,6 @@
 // core/ops/nn/norm.cpp: normalizations: shapes, layers, and gradients that can be differentiated
 // again.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 namespace {

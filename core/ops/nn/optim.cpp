@@ -1,7 +1,6 @@
 // core/ops/nn/optim.cpp: what the lists of a fused optimizer step must have in common.
+#include <adjoin/kit/make.hpp>
 #include <cmath>
-
-#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 namespace {
@@ -160,7 +159,7 @@ aj_status* amp_unscale_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     NoGradGuard off;
     check_unscale(b);
-    Tensor found = b.tensor(1);
+    const Tensor& found = b.tensor(1);
     for (const Tensor& t : b.tensors(0)) {
       Tensor bad = any(logical_not(isfinite(t)));
       copy_(found, where(reshape(bad, found.shape()), 1, found));
@@ -174,7 +173,7 @@ aj_status* amp_update_scale_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     NoGradGuard off;
     check_update_scale(b);
-    Tensor scale = b.tensor(0), tracker = b.tensor(1);
+    const Tensor &scale = b.tensor(0), &tracker = b.tensor(1);
     Tensor found = ne(reshape(b.tensor(2), scale.shape()), 0);
     Tensor steps = add(tracker, 1), full = reshape(eq(steps, b.integer(5)), scale.shape());
     Tensor larger = mul(scale, b.real(3));

@@ -1,6 +1,6 @@
 // core/ops/nn/pool.hpp: how many windows fit.
 #pragma once
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 

@@ -1,8 +1,7 @@
 // core/ops/nn/resample.hpp: a dimension multiplied by a sparse matrix, by other ops.
 #pragma once
+#include <adjoin/kit/host.hpp>
 #include <adjoin/kit/resample.hpp>
-
-#include "core/ops/host.hpp"
 
 namespace adjoin::ops {
 

@@ -1,7 +1,7 @@
 // core/ops/nn/rnn.hpp: a recurrent layer made of single ops: what every backend can run, and what
 // its second derivative is made of.
 #pragma once
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 

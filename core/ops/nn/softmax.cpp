@@ -1,6 +1,6 @@
 // core/ops/nn/softmax.cpp: shapes of softmax and its derivative; cross entropy of classes by other
 // ops.
-#include "core/ops/loss.hpp"
+#include <adjoin/kit/losses.hpp>
 
 namespace adjoin::ops {
 

@@ -1,7 +1,6 @@
 // core/ops/rare/complex.cpp: the composites of complex.toml.
+#include <adjoin/kit/infer.hpp>
 #include <adjoin/kit/ops.hpp>
-
-#include "core/ops/infer.hpp"
 
 namespace adjoin::ops {
 

@@ -1,8 +1,7 @@
 // core/ops/rare/distance.cpp: distances between the rows of matrices, and their derivatives.
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/make.hpp>
 #include <cmath>
-
-#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 

@@ -1,8 +1,8 @@
 // core/ops/rare/einsum.cpp: sums of products in Einstein's notation, two operands at a time by bmm.
+#include <adjoin/kit/make.hpp>
 #include <map>
 
 #include "core/base/plain.hpp"
-#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 namespace {

@@ -1,8 +1,7 @@
 // core/ops/rare/linalg.cpp: powers, chains and norms of matrices, vector products.
+#include <adjoin/kit/make.hpp>
 #include <cmath>
 #include <limits>
-
-#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 
@@ -192,7 +191,7 @@ Tensor vector_product(const Tensor& x, const Tensor& y, int64_t dim) {
   int64_t d = wrap_dim(dim, int64_t(shape.size()));
   want(x.ndim() == y.ndim(), "input ", shown(x), " and other ", shown(y),
        " must have as many dimensions");
-  want(shape.size() && shape[size_t(d)] == 3, "dimension ", dim, " must have size 3: ", shown(x),
+  want(!shape.empty() && shape[size_t(d)] == 3, "dimension ", dim, " must have size 3: ", shown(x),
        " and ", shown(y));
   std::vector<Tensor> a = unbind(expand(x, shape), d), b = unbind(expand(y, shape), d);
   return stack({a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]},

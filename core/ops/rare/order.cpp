@@ -1,8 +1,7 @@
 // core/ops/rare/order.cpp: distinct elements, modes and quantiles by sorting; running extremes.
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/losses.hpp>
 #include <limits>
-
-#include "core/ops/loss.hpp"
 
 namespace adjoin::ops {
 namespace {

@@ -1,5 +1,5 @@
 // core/ops/rare/pad.cpp: padding with a constant, with the tensor itself, and its derivative.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 namespace {

@@ -1,9 +1,8 @@
 // core/ops/rare/pieces.cpp: cutting, piling up and pairing tensors by views and products.
+#include <adjoin/kit/make.hpp>
+#include <adjoin/kit/memory.hpp>
 #include <cmath>
 #include <numeric>
-
-#include "core/ops/make.hpp"
-#include "core/ops/memory.hpp"
 
 namespace adjoin::ops {
 namespace {

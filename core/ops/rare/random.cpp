@@ -1,12 +1,11 @@
 // core/ops/rare/random.cpp: bodies of random.toml. Each draws (seed, offset) once and hands them to
 // a Philox primitive, so the numbers are the same on every device.
+#include <adjoin/kit/infer.hpp>
+#include <adjoin/kit/losses.hpp>
+#include <adjoin/kit/memory.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
-
-#include "core/ops/infer.hpp"
-#include "core/ops/loss.hpp"
-#include "core/ops/memory.hpp"
 
 namespace adjoin::ops {
 namespace {

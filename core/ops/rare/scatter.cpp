@@ -1,7 +1,6 @@
 // core/ops/rare/scatter.cpp: scatter_reduce and its derivative, and writing by flat places.
 #include <adjoin/kit/grad.hpp>
-
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 

@@ -1,8 +1,7 @@
 // core/ops/rare/search.cpp: places in sorted sequences, and histograms by them.
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/make.hpp>
 #include <cmath>
-
-#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 

@@ -1,6 +1,6 @@
 // core/ops/rare/select.cpp: picking by masks, flat places and order, by other ops.
-#include "core/ops/fits.hpp"
-#include "core/ops/loss.hpp"
+#include <adjoin/kit/fits.hpp>
+#include <adjoin/kit/losses.hpp>
 
 namespace adjoin::ops {
 

@@ -1,5 +1,5 @@
 // core/ops/rare/statistics.cpp: differences, integrals and covariances by sums and products.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 

@@ -303,7 +303,10 @@ std::vector<Row> all_rows(const std::string& provider) {
   std::vector<Row> rows;
   for (uint32_t i = 0; i < kit::dispatch().op_count(); ++i) {
     Row row(kit::dispatch().op_at(i));
-    if (row.provider.empty() || row.provider == provider) rows.push_back(std::move(row));
+    if (row.provider.starts_with("ops_"))  // a pack brings the samples of its ops when it is loaded
+      rows.emplace_back(kit::dispatch().find_op(kit::str(row.name)));
+    else if (row.provider.empty() || row.provider == provider)
+      rows.push_back(std::move(row));
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.name < b.name; });
   return rows;

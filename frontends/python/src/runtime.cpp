@@ -104,6 +104,7 @@ PyObject* op_info(PyObject*, PyObject* name) {
     if (failed(dispatch->op_info(p->op, &i))) return nullptr;
     if (dispatch->find_op(i.name) != p->op)
       continue;  // a newer version of its plugin does without it
+    if (failed(dispatch->op_info(p->op, &i))) return nullptr;  // a pack that has come says more
     Ref d(Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:O,s:O,s:O,s:O,s:O}", "name",
                         to_python(i.name), "schema", to_python(i.schema), "doc", to_python(i.doc),
                         "kind", to_python(i.kind), "tags", to_python(i.tags), "test",

@@ -275,7 +275,7 @@ def write(out, module):
 
 
 def main():
-    library, built, sources, out = map(pathlib.Path, sys.argv[1:])
+    library, built, sources, out, *packs = map(pathlib.Path, sys.argv[1:])
     ctypes.CDLL(str(library.resolve()))  # found by its name from now on
     with tempfile.TemporaryDirectory() as folder:  # the package as it will be installed
         package = pathlib.Path(folder, "adjoin")
@@ -287,6 +287,10 @@ def main():
         sys.dont_write_bytecode = True
         for variable in [v for v in os.environ if v.startswith("ADJOIN_")]:
             del os.environ[variable]
+        pathlib.Path(folder, "packs").mkdir()  # whose ops have stubs like the core's
+        for pack in packs:
+            pathlib.Path(folder, "packs", pack.name).symlink_to(pack.resolve())
+        os.environ["ADJOIN_PLUGIN_PATH"] = str(pathlib.Path(folder, "packs"))
         import adjoin
 
         global C

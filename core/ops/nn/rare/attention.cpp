@@ -1,8 +1,7 @@
 // core/ops/nn/rare/attention.cpp: scaled dot product attention by products and a softmax.
+#include <adjoin/kit/make.hpp>
 #include <cmath>
 #include <limits>
-
-#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 namespace {

@@ -1,7 +1,6 @@
 // core/ops/nn/rare/bag.cpp: sums, means and maxima of a table's rows over bags of indices.
 #include <adjoin/kit/grad.hpp>
-
-#include "core/ops/host.hpp"
+#include <adjoin/kit/host.hpp>
 
 namespace adjoin::ops {
 namespace {

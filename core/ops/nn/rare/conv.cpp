@@ -1,6 +1,6 @@
 // core/ops/nn/rare/conv.cpp: shapes of convolutions, the layers' forms, and gradients that are
 // convolutions themselves.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 namespace {

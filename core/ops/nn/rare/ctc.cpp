@@ -1,10 +1,9 @@
 // core/ops/nn/rare/ctc.cpp: connectionist temporal classification (Graves et al., 2006): the sum
 // over all alignments of a labelling, step by step over time and for all sequences at once.
+#include <adjoin/kit/host.hpp>
+#include <adjoin/kit/losses.hpp>
 #include <algorithm>
 #include <limits>
-
-#include "core/ops/host.hpp"
-#include "core/ops/loss.hpp"
 
 namespace adjoin::ops {
 namespace {

@@ -1,5 +1,5 @@
 // core/ops/nn/rare/embedding.cpp: rows of a table by index, and dropout.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 namespace {

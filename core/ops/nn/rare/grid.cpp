@@ -1,5 +1,5 @@
 // core/ops/nn/rare/grid.cpp: images read at coordinates, by gathers; backends have it in one piece.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 namespace {
@@ -105,7 +105,8 @@ struct Axis {
   void add(Tensor at, Tensor weight, Tensor change, int64_t size, const Sampling& s, bool each) {
     if (each) at = brought_inside(at, size, s, nullptr);
     Tensor inside = logical_and(ge(at, 0), le(at, double(size - 1)));
-    taps.push_back({to(clamp(at, 0, double(size - 1)), int64), inside, weight, change});
+    taps.push_back(
+        {to(clamp(at, 0, double(size - 1)), int64), inside, std::move(weight), std::move(change)});
   }
 };
 

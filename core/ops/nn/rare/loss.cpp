@@ -1,6 +1,5 @@
 // core/ops/nn/rare/loss.cpp: losses out of pointwise ops, gathers and sums.
-#include "core/ops/loss.hpp"
-
+#include <adjoin/kit/losses.hpp>
 #include <cmath>
 
 namespace adjoin::ops {
@@ -108,17 +107,6 @@ Tensor nll(const Tensor& input, const Classes& c, std::string_view how) {
 
 }  // namespace
 
-void raise_target(const Tensor& target, int64_t classes, int64_t passed_over,
-                  std::string_view why) {
-  NoGradGuard off;
-  Tensor flat = reshape(target, {-1});
-  Tensor wrong = logical_and(ne(flat, passed_over), logical_or(lt(flat, 0), ge(flat, classes)));
-  int64_t at = select(reshape(nonzero(wrong), {-1}), 0, 0).item<int64_t>();
-  kit::raise(AJ_OUT_OF_RANGE, "element ", at, " of target is ", select(flat, 0, at).item<int64_t>(),
-             ": input has ", classes, " classes, so targets are 0 to ", classes - 1,
-             why.empty() ? "" : kit::text(", or ", passed_over, " (", why, ")"));
-}
-
 aj_status* nll_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     b.ret(0, nll(b.tensor(0), Classes(b.tensor(0), b.tensor(1), b.tensor(2), b.integer(3)),
@@ -147,7 +135,8 @@ Tensor probability_cross_entropy(const Tensor& input, Tensor target, const Tenso
   check_reduction(how);
   if (how == "none") return losses;
   if (how == "sum") return sum(losses);
-  return sum(losses) / double(input.numel() / std::max<int64_t>(classes, 1));
+  const int64_t rows = input.numel() / std::max<int64_t>(classes, 1);
+  return sum(losses) / double(rows);
 }
 
 }  // namespace

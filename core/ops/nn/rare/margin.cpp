@@ -1,7 +1,6 @@
 // core/ops/nn/rare/margin.cpp: losses with margins, and what else networks use now and then.
+#include <adjoin/kit/losses.hpp>
 #include <cmath>
-
-#include "core/ops/loss.hpp"
 
 namespace adjoin::ops {
 namespace {

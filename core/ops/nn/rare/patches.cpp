@@ -1,5 +1,5 @@
 // core/ops/nn/rare/patches.cpp: windows of images as columns, and columns added back.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
 namespace {

@@ -1,6 +1,7 @@
 // core/ops/nn/rare/rnn_layer.cpp: one recurrent layer in one direction: shapes, the layer by single
 // ops, and its gradients by the tape.
-#include "core/ops/make.hpp"
+#include <adjoin/kit/make.hpp>
+
 #include "core/ops/nn/rnn.hpp"
 
 namespace adjoin::ops {

@@ -1,11 +1,12 @@
-// core/ops/host.hpp: tables made on the host, as tensors beside another tensor.
-#pragma once
+// adjoin/kit/host.hpp: tables made on the host, as tensors beside another tensor.
+#ifndef ADJOIN_KIT_HOST_HPP
+#define ADJOIN_KIT_HOST_HPP
+#include <adjoin/kit/make.hpp>
+#include <adjoin/kit/memory.hpp>
 #include <vector>
 
-#include "core/ops/make.hpp"
-#include "core/ops/memory.hpp"
-
-namespace adjoin::ops {
+namespace adjoin {
+namespace AJ_HIDDEN ops {
 
 template <class T>
 Tensor from_host(const Tensor& like, const std::vector<T>& values, const Sizes& shape,
@@ -26,4 +27,6 @@ inline Tensor numbers_from_host(const Tensor& like, const std::vector<double>& v
 // What arithmetic on a dtype is done in.
 inline DLDataType wide(DLDataType d) { return d.bits == 16 ? float32 : d; }
 
-}  // namespace adjoin::ops
+}  // namespace ops
+}  // namespace adjoin
+#endif

@@ -1,4 +1,4 @@
-// plugins/cpu/pointwise/special.cpp: special functions that the kit has as scalar code and no
+// plugins/ops_special/cpu/special.cpp: special functions that the kit has as scalar code and no
 // vector file has, an element after the other.
 #include <adjoin/kit/scalar_special.hpp>
 

@@ -1,12 +1,13 @@
-// core/ops/memory.hpp: fresh tensors in a given order of memory.
-#pragma once
+// adjoin/kit/memory.hpp: fresh tensors in a given order of memory.
+#ifndef ADJOIN_KIT_MEMORY_HPP
+#define ADJOIN_KIT_MEMORY_HPP
+#include <adjoin/kit/infer.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
 #include <numeric>
 
-#include "core/ops/infer.hpp"
-
-namespace adjoin::ops {
+namespace adjoin {
+namespace AJ_HIDDEN ops {
 
 inline Tensor empty_strides(std::span<const int64_t> shape, const int64_t* strides,
                             DLDataType dtype, DLDevice device) {
@@ -74,4 +75,6 @@ inline Tensor empty_in_order(const Tensor& t, DLDataType dtype, DLDevice device,
   return empty_strides(t.shape(), strides_in(t.shape(), order).data(), dtype, device);
 }
 
-}  // namespace adjoin::ops
+}  // namespace ops
+}  // namespace adjoin
+#endif

@@ -1,10 +1,10 @@
-// plugins/cpu/pointwise/special_vectors.cpp: special functions that have vector code.
+// plugins/ops_special/cpu/special_vectors.cpp: special functions that have vector code.
 #include <adjoin/kit/scalar_masked.hpp>
 #include <adjoin/kit/scalar_special.hpp>
 
 #include "vector/vector_kernel.hpp"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/pointwise/special_vectors.cpp"
+#define HWY_TARGET_INCLUDE "ops_special/cpu/special_vectors.cpp"
 #include "vector/simd.hpp"
 // the functions of each set
 #include "vector/math-inl.hpp"
@@ -81,12 +81,8 @@ AJ_LOOPS(logaddexp2, LogAddExp2, 2, same)
 AJ_UNARY(entr, hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Zero(d),
                               hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Neg(hn::Inf(d)),
                                              hn::Neg(x) * math::log(d, x))))
-AJ_BINARY(xlogy, hn::IfThenElse(hn::And(hn::Eq(a, hn::Zero(d)), hn::Eq(b, b)), hn::Zero(d),
-                                a* math::log(d, b)))
 AJ_BINARY(xlog1py, hn::IfThenElse(hn::And(hn::Eq(a, hn::Zero(d)), hn::Eq(b, b)), hn::Zero(d),
                                   a* math::log1p(d, b)))
-AJ_BINARY(fmax, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(b)), a, b))
-AJ_BINARY(fmin, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(b)), a, b))
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -94,9 +90,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-template <LoopPair (*Pair)(), class F>
-constexpr Spec of_reals = vectors<Pair, &plain_kernel<F, integral_bool, 2>, reals_bool>;
-
 // In the operand's own dtype: the next half is another number than the next float.
 aj_status* nextafter(void*, aj_call* call) {
   return guard(call, [&] {
@@ -130,12 +123,8 @@ AJ_KERNELS(special_vector_kernels) = {
     {"_::polygamma", chosen_vectors<AJ_PAIR(polygamma), PolygammaChooser, floating>},
     {"logaddexp2", vectors<AJ_PAIR(logaddexp2), nullptr, floating>},
     {"special::entr", vectors<AJ_PAIR(entr), nullptr, floating>},
-    {"xlogy", vectors<AJ_PAIR(xlogy), nullptr, floating>},
     {"special::xlog1py", vectors<AJ_PAIR(xlog1py), nullptr, floating>},
-    {"fmax", of_reals<AJ_PAIR(fmax), scalar::FMax>},
-    {"fmin", of_reals<AJ_PAIR(fmin), scalar::FMin>},
     {"_::unit_step", binary<scalar::Heaviside, reals_bool>},
-    {"_::angle_of_real", unary<scalar::AngleOfReal, floating>},
     {"_::mantissa", unary<scalar::Mantissa, floating>},
     {"_::exponent", unary<scalar::Exponent, floating>},
     {"copysign", binary<scalar::CopySign, floating>},

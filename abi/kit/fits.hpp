@@ -1,10 +1,11 @@
-// core/ops/fits.hpp: numbers that elements of a dtype can hold.
-#pragma once
+// adjoin/kit/fits.hpp: numbers that elements of a dtype can hold.
+#ifndef ADJOIN_KIT_FITS_HPP
+#define ADJOIN_KIT_FITS_HPP
+#include <adjoin/kit/make.hpp>
 #include <cmath>
 
-#include "core/ops/make.hpp"
-
-namespace adjoin::ops {
+namespace adjoin {
+namespace AJ_HIDDEN ops {
 
 // As fill_ takes them: -1 of uint8 is 255, a fraction is cut off, what is too large for a float is
 // infinite.
@@ -26,4 +27,6 @@ inline Tensor fitting(const Tensor& values, const Tensor& t) {
   return values.dtype() == t.dtype() ? values : to(values, t.dtype());
 }
 
-}  // namespace adjoin::ops
+}  // namespace ops
+}  // namespace adjoin
+#endif

@@ -1,9 +1,8 @@
-// core/ops/rare/special.cpp: special functions by others.
+// plugins/ops_special/special.cpp: special functions by others.
 #include <adjoin/kit/grad.hpp>
+#include <adjoin/kit/make.hpp>
 #include <cmath>
 #include <limits>
-
-#include "core/ops/make.hpp"
 
 namespace adjoin::ops {
 namespace {

@@ -1,46 +1,13 @@
-// core/ops/infer.hpp: what functions that declare shapes, and bodies made of ops, have in common.
-#pragma once
+// adjoin/kit/infer.hpp: what functions that declare shapes, and bodies made of ops, have in common.
+#ifndef ADJOIN_KIT_INFER_HPP
+#define ADJOIN_KIT_INFER_HPP
 #include <adjoin/kit/call.hpp>
+#include <adjoin/kit/sizes.hpp>
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
-#include <limits>
 #include <string>
-#include <vector>
 
-namespace adjoin::ops {
-
-// A shape, or strides; those of ordinary tensors take no memory from the heap.
-struct Sizes : boost::container::small_vector<int64_t, 8> {
-  using Base = boost::container::small_vector<int64_t, 8>;
-  using Base::Base;
-  Sizes() = default;
-  Sizes(std::span<const int64_t> s) : Base(s.begin(), s.end()) {}
-  Sizes(const Ints& s) : Base(s.begin(), s.end()) {}
-  Sizes(const std::vector<int64_t>& s) : Base(s.begin(), s.end()) {}
-  operator std::span<const int64_t>() const { return {data(), size()}; }
-};
-
-inline kit::Shape shown(std::span<const int64_t> s) { return {s.data(), int64_t(s.size())}; }
-inline kit::Shape shown(const Tensor& t) { return shown(t.shape()); }
-inline Sizes sizes_of(const Tensor& t) { return {t.shape().begin(), t.shape().end()}; }
-
-// Sums and products of absurd numbers stop at the ends of int64_t: no dimension is that large, so
-// they are refused like any that does not fit.
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = -kMost - 1;
-inline int64_t plus(int64_t a, int64_t b) {
-  int64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? kLeast : kMost) : sum;
-}
-inline int64_t negated(int64_t a) { return a == kLeast ? kMost : -a; }
-inline int64_t times(int64_t a, int64_t b) {
-  int64_t product;
-  return __builtin_mul_overflow(a, b, &product) ? ((a < 0) != (b < 0) ? kLeast : kMost) : product;
-}
-inline int64_t product(std::span<const int64_t> s) {
-  int64_t n = 1;
-  for (int64_t x : s) n = times(n, x);
-  return n;
-}
+namespace adjoin {
+namespace AJ_HIDDEN ops {
 
 template <class... Part>
 void want(bool good, const Part&... parts) {
@@ -68,26 +35,6 @@ inline void want_dtype(const Tensor& t, std::string_view name, DLDataType dtype)
 inline Bools three_needs(Bools needs) {
   want(needs.size() == 3, "needs must hold three flags, it holds ", needs.size());
   return needs;
-}
-
-inline Sizes c_strides(std::span<const int64_t> shape) {
-  Sizes strides(shape.size());
-  int64_t step = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = step;
-    step = times(step, std::max<int64_t>(shape[i], 1));
-  }
-  return strides;
-}
-
-// Strides of [batch, channels, places...] whose channels are the contiguous dimension.
-inline Sizes channels_last_strides(std::span<const int64_t> shape) {
-  Sizes strides(shape.size());
-  int64_t step = std::max<int64_t>(shape[1], 1);
-  strides[1] = 1;
-  for (size_t i = shape.size(); i-- > 2; step *= std::max<int64_t>(shape[i], 1)) strides[i] = step;
-  strides[0] = step;
-  return strides;
 }
 
 // Four or five dimensions in that order, and not in C order as well. Sizes of 1 do not fix a
@@ -164,4 +111,6 @@ inline bool is_integral(const Tensor& t) {
   return code == kDLInt || code == kDLUInt || code == kDLBool;
 }
 
-}  // namespace adjoin::ops
+}  // namespace ops
+}  // namespace adjoin
+#endif

@@ -1,10 +1,11 @@
-// core/ops/make.hpp: short words for bodies: tensors like another one, and indexing by views.
-#pragma once
+// adjoin/kit/make.hpp: short words for bodies: tensors like another one, and indexing by views.
+#ifndef ADJOIN_KIT_MAKE_HPP
+#define ADJOIN_KIT_MAKE_HPP
+#include <adjoin/kit/infer.hpp>
 #include <adjoin/kit/ops.hpp>
 
-#include "core/ops/infer.hpp"
-
-namespace adjoin::ops {
+namespace adjoin {
+namespace AJ_HIDDEN ops {
 
 inline Tensor filled(const Tensor& like, const Sizes& shape, const Scalar& x, DLDataType dtype) {
   return full(shape, x, dtype, like.device());
@@ -65,4 +66,6 @@ inline Sizes n_of(Ints given, size_t n, std::string_view name) {
   return given.vec();
 }
 
-}  // namespace adjoin::ops
+}  // namespace ops
+}  // namespace adjoin
+#endif

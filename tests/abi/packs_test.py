@@ -1,0 +1,218 @@
+"""tests/abi/packs_test.py: an op pack's ops are there before the pack is loaded, and nobody can tell them from libadjoin's own."""
+
+import json
+
+import pytest
+
+from abi_tools import DEFINE_TWICE, TWICE, adjoin, build_plugin, run_python
+
+LINE = 'AJ_PLUGIN_OPS("twice_it(Tensor x) -> Tensor\\tunary\\t\\t\\tTwice the input.\\n");\n'
+INIT = DEFINE_TWICE.replace("acme::twice", "twice_it") + "\n  return bad;\n"
+STATE = 'state = lambda name="ops_acme": adjoin.plugin.available()[name]\n'
+
+
+def built(folder, line=LINE, init=INIT, name="ops_acme"):
+    build_plugin(folder, name=name, extra=TWICE + line, init=init, provides="")
+    return folder
+
+
+def told(program, **extra):
+    run = run_python("import adjoin\n" + STATE + program, **extra)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split("\n")
+
+
+def test_names_stand_everywhere_without_the_pack():
+    told("""
+from adjoin import nn
+import inspect
+assert "sinc" in dir(adjoin) and "sinc" in dir(adjoin.Tensor) and "i0e" in dir(adjoin.special)
+assert callable(adjoin.sinc) and callable(adjoin.Tensor.sinc_) and adjoin.Tensor.sinc.__name__ == "sinc"
+assert "sin(pi x)" in adjoin.sinc.__doc__ and "x" not in inspect.signature(adjoin.sinc).parameters
+assert "input" in inspect.signature(adjoin.sinc).parameters
+assert state("ops_special") == "found", state("ops_special")
+assert abs(adjoin.ones(1).mul_(0.5).sinc_().item() - 0.63662) < 1e-4
+assert state("ops_special") == "loaded"
+""")
+
+
+def test_what_is_said_before_is_what_is_there_after():
+    listed = {op["name"]: op for op in json.loads(adjoin("ops", "--json").stdout)}
+    waiting = {name: op for name, op in listed.items() if op["provider"] == "ops_special"}
+    assert len(waiting) > 40
+    got = told("import json\nprint(json.dumps([adjoin._C.op_info(name) for name in %r]))" % sorted(waiting))
+    for after in [overload for infos in json.loads(got[0]) for overload in infos if overload["name"] in waiting]:
+        before = waiting[after["name"]]
+        for word in ("schema", "doc", "kind", "tags", "provider"):
+            assert before[word] == after[word], (before, after)
+        for word in ("differentiable", "composite", "out", "in_place"):
+            assert (word.replace("_", "-") in before["features"]) == after[word], (before, after)
+        assert after["test"]
+
+
+@pytest.mark.parametrize("how", ["function", "method", "in_place", "out", "gradient", "meta", "explain"])
+def test_the_first_call_loads(how):
+    call = {
+        "function": "adjoin.i0(adjoin.ones(2))",
+        "method": "adjoin.ones(2).i0()",
+        "in_place": "adjoin.ones(2).i0_()",
+        "out": "adjoin.i0(adjoin.ones(2), out=adjoin.empty(2))",
+        "gradient": "adjoin.i0(adjoin.ones(2, requires_grad=True)).sum().backward()",
+        "meta": "adjoin.i0(adjoin.ones(2, device='meta'))",
+        "explain": "adjoin._C.explain_op('i0', 'cpu')",
+    }[how]
+    told(f"""
+assert state("ops_special") == "found"
+{call}
+assert state("ops_special") == "loaded"
+""")
+
+
+def test_wrong_calls_are_told_as_ever():
+    told("""
+for wrong in (lambda: adjoin.i0(), lambda: adjoin.i0("a"), lambda: adjoin.i0(adjoin.ones(2), adjoin.ones(2))):
+    try:
+        wrong()
+    except TypeError as e:
+        assert "i0" in str(e), e
+    else:
+        raise AssertionError("taken")
+""")
+
+
+def test_many_threads_call_first():
+    told("""
+import threading
+start, bad = threading.Barrier(16), []
+def work():
+    start.wait()
+    try:
+        for _ in range(50):
+            x = adjoin.ones(3, requires_grad=True)
+            y = adjoin.special.i1e(x) + adjoin.sinc(x)
+            y.sum().backward()
+            assert abs(y[0].item() - 0.207910) < 1e-4, y
+    except Exception as e:
+        bad.append(e)
+threads = [threading.Thread(target=work) for _ in range(16)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert not bad, bad[0]
+""")
+
+
+def test_a_child_of_fork_loads_by_itself():
+    told("""
+import os
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if abs(adjoin.sinc(adjoin.zeros(1)).item() - 1) < 1e-6 else 1)
+assert os.waitpid(pid, 0)[1] == 0
+assert state("ops_special") == "found"
+""")
+
+
+def test_only_of_other_plugins_does_not_leave_it_out():
+    told("assert adjoin.sinc(adjoin.zeros(1)).item() == 1", ADJOIN_PLUGINS="only:cpu")
+
+
+def test_one_that_is_disabled_says_so():
+    told("""
+adjoin.plugin.disable("ops_special")
+assert "sinc" in dir(adjoin)
+try:
+    adjoin.sinc(adjoin.ones(1))
+except RuntimeError as e:
+    assert "sinc" in str(e) and "ops_special" in str(e) and "disabled" in str(e), e
+else:
+    raise AssertionError("served")
+""")
+
+
+def test_a_strangers_pack(tmp_path):
+    told(
+        """
+assert "twice_it" in dir(adjoin) and state() == "found"
+assert adjoin.twice_it(adjoin.ones(2)).tolist() == [2, 2] and state() == "loaded"
+""",
+        ADJOIN_PLUGIN_PATH=built(tmp_path),
+    )
+
+
+def test_a_pack_that_does_not_define_what_it_says(tmp_path):
+    more = LINE.replace('");', '" "thrice_it(Tensor x) -> Tensor\\tunary\\t\\t\\tThrice.\\n");')
+    told(
+        """
+assert adjoin.twice_it(adjoin.ones(2)).tolist() == [2, 2]
+try:
+    adjoin.thrice_it(adjoin.ones(2))
+except RuntimeError as e:
+    assert "ops_acme" in str(e) and "does not define it" in str(e), e
+else:
+    raise AssertionError("served")
+""",
+        ADJOIN_PLUGIN_PATH=built(tmp_path, line=more),
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "(Tensor y) -> Tensor\\tunary\\t",
+        "(Tensor x) -> Tensor\\tunary\\tordered",
+        "(Tensor x) -> Tensor\\tunary_float\\t",
+    ],
+)
+def test_a_pack_whose_file_says_something_else(other, tmp_path):
+    line = LINE.replace("(Tensor x) -> Tensor\\tunary\\t", other)
+    told(
+        """
+try:
+    adjoin.twice_it(adjoin.ones(2))
+except RuntimeError as e:
+    assert "ops_acme" in str(e) and ".adjoin.ops" in str(e), e
+else:
+    raise AssertionError("served")
+""",
+        ADJOIN_PLUGIN_PATH=built(tmp_path, line=line),
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nonsense\\t\\t\\t\\tx",
+        "a(Tensor x) -> Tensor\\tno kind\\t\\t\\tx",
+        "a(Tensor x) -> Tensor\\t\\t",
+        "\\t\\t\\t\\t",
+    ],
+)
+def test_lines_that_cannot_be_read_add_nothing(line, tmp_path):
+    section = f'AJ_PLUGIN_OPS("{line}\\n" "twice_it(Tensor x) -> Tensor\\tunary\\t\\t\\tTwice.\\n");\n'
+    told(
+        'assert "a" not in dir(adjoin) and adjoin.twice_it(adjoin.ones(2)).tolist() == [2, 2]',
+        ADJOIN_PLUGIN_PATH=built(tmp_path, line=section),
+    )
+
+
+def test_an_op_that_is_there_stays(tmp_path):
+    line = LINE.replace("twice_it", "sin")
+    told(
+        "assert abs(adjoin.sin(adjoin.ones(1)).item() - 0.84147) < 1e-4 and state() == 'found'",
+        ADJOIN_PLUGIN_PATH=built(tmp_path, line=line),
+    )
+
+
+def test_other_plugins_have_no_names_without_a_space(tmp_path):
+    told(
+        """
+assert "twice_it" not in dir(adjoin)
+try:
+    adjoin.plugin.load(PATH)
+except RuntimeError as e:
+    assert "no space" in str(e), e
+else:
+    raise AssertionError("loaded")
+""".replace("PATH", repr(str(tmp_path / "libaj_acme.so"))),
+        ADJOIN_PLUGIN_PATH=built(tmp_path, name="acme"),
+    )
