@@ -46,6 +46,7 @@ PARTS = (
     ("the command `adjoin`", ["tests/cli/*"]),
     ("ops of your own: extensions", ["tests/extensions/*"]),
     ("wheel, prefix, documentation", ["tests/packages/*"]),
+    ("the house: walls, names, form", ["tests/lint/*"]),
     ("side by side with PyTorch", ["tests/compat/*"]),
 )
 ITSELF = "tests/packages/status_test.py"  # what judges the results has none: it would wait for its own

@@ -1,7 +1,10 @@
-"""Names of ops in the core outside of their rows: what the core does by itself to ops is said in the row, not in a list of names.
+"""tests/lint/names.py: names of ops outside of their rows, which a new op would have to join.
 
-The frontends' lists (Python's homes of functions, the tolerances of `adjoin conform`) are not looked at yet."""
+In the core any name counts: what the core does by itself to ops is said in the row. In Python a list counts, MANY names of ops in
+one literal; the exports of a module (`__all__`) are its own definitions and no list of this kind.
+"""
 
+import ast
 import pathlib
 import re
 import subprocess
@@ -36,32 +39,84 @@ ALLOWED = {  # a name that may stand in the core as text, and why
     "view_as_complex": "a view of a complex tensor's numbers, written to",
     "view_as_real": "a view of a complex tensor's numbers, written to",
 }
+MANY = 7
+ROOMS = ("frontends", "extensions", "bench")
+LISTS = {  # a file whose lists of names may stand, and why
+    "bench/accuracy.py": "references and ranges of each function in the table of units in the last place",
+    "bench/cases.py": "cases that are timed",
+    "bench/kernels.py": "cases that are timed",
+    "bench/limit_share.py": "cases that are timed",
+    "bench/sweep.py": "cases that are timed",
+    "frontends/python/adjoin/__init__.py": "functions of layers that PyTorch has at its top, too, with other arguments",
+    "frontends/python/adjoin/nn/init.py": "the gain of each nonlinearity",
+    "frontends/python/stubs/known.py": "signatures of methods that are not ops",
+}
 TEXT = re.compile(r'"((?:\w+::)?[a-z]\w*(?:\.\w+)?)"')
 
 
 def ops():
-    rows = [row for file in pathlib.Path("core/ops").rglob("*.toml") for row in tomllib.loads(file.read_text())["op"]]
-    return {row["def"].split("(")[0] for row in rows} | {name for row in rows for name in row.get("aliases", [])}
+    """Every name by which a row is known, with its space and without."""
+    files = [*pathlib.Path("core/ops").rglob("*.toml"), *pathlib.Path("plugins").glob("ops_*/*.toml")]
+    rows = [row for file in files for row in tomllib.loads(file.read_text())["op"]]
+    full = {row["def"].split("(")[0] for row in rows} | {name for row in rows for name in row.get("aliases", [])}
+    return full, {name.split("::")[-1].split(".")[0] for name in full}
 
 
-def main():
-    out = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "core"], capture_output=True, text=True, check=True
-    )
-    known, seen, found = ops(), set(), []
-    for path in map(pathlib.Path, out.stdout.splitlines()):
-        if path.suffix not in {".cpp", ".hpp"} or path.is_relative_to("core/ops") or not path.is_file():
+def in_core(files, known):
+    seen = set()
+    for path in files:
+        if path.parts[0] != "core" or path.suffix not in {".cpp", ".hpp"} or path.is_relative_to("core/ops"):
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
             for name in known.intersection(TEXT.findall(line)):
                 seen.add(name)
                 if name not in ALLOWED:
-                    found.append(f"{path}:{number}: names the op {name}; a row can say it: {line.strip()[:80]}")
-    found += [
-        f"tests/lint/names.py: {name} stands nowhere in the core any more" for name in sorted(set(ALLOWED) - seen)
-    ]
+                    yield f"{path}:{number}: names the op {name}; a row can say it: {line.strip()[:80]}"
+    for name in sorted(set(ALLOWED) - seen):
+        yield f"tests/lint/names.py: {name} stands nowhere in the core any more"
     if len(ALLOWED) > MOST:
-        found.append(f"tests/lint/names.py: {len(ALLOWED)} names are allowed, at most {MOST}")
+        yield f"tests/lint/names.py: {len(ALLOWED)} names are allowed, at most {MOST}"
+
+
+def words(node):
+    """The strings of a literal: of a list, a tuple, a set, the keys of a dict, or of "a b c".split()."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split":
+        text = node.func.value
+        return text.value.split() if isinstance(text, ast.Constant) and isinstance(text.value, str) else []
+    found = node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else getattr(node, "keys", [])
+    return [e.value for e in found if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+
+
+def lists_of(text, known):
+    """(line, how many names of ops) of each list."""
+    tree = ast.parse(text)
+    exports = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
+            exports.update(map(id, ast.walk(node.value)))
+        count = 0 if id(node) in exports else len(known.intersection(words(node)))
+        if count >= MANY:
+            yield node.lineno, count
+
+
+def in_python(files, known):
+    seen = set()
+    for path in files:
+        if path.parts[0] not in ROOMS or path.suffix != ".py":
+            continue
+        for line, count in lists_of(path.read_text(encoding="utf-8"), known):
+            seen.add(str(path))
+            if str(path) not in LISTS:
+                yield f"{path}:{line}: a list of {count} names of ops; a row can say it (a tag, an alias, the kind)"
+    for path in sorted(set(LISTS) - seen):
+        yield f"tests/lint/names.py: {path} has no list of ops any more"
+
+
+def main():
+    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True)
+    files = [path for path in map(pathlib.Path, out.stdout.splitlines()) if path.is_file()]
+    full, short = ops()
+    found = [*in_core(files, full), *in_python(files, short)]
     if found:
         print("\n".join(found))
     return bool(found)
