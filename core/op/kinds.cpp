@@ -155,6 +155,49 @@ void set_alike(aj_op* op) {
 
 aj_status* nothing(void*, aj_call*) { return nullptr; }
 
+void read_tags(aj_op* op) {
+  op->ordered =
+      has_word(op->tags, "ordered") || op->kind == Kind::scan || op->kind == Kind::reduce_index;
+  op->real_result = has_word(op->tags, "real_result");
+  op->flags &= ~kNumberFlags;
+  if (has_word(op->tags, "numbers:exact")) op->flags |= kNumbersExact;
+  if (has_word(op->tags, "numbers:clamped")) op->flags |= kNumbersClamped;
+  if (has_word(op->tags, "bool:int64")) op->flags |= kCountsBool;
+  op->dim_extra = uint8_t(number_after(op->tags, "dim:", 0));
+  op->cost = uint32_t(number_after(op->tags, "cost:", op->kind == Kind::unary_float ? 2000 : 250));
+  op->crosses_devices = has_word(op->tags, "crosses-devices");
+  bool by_element =
+      op->kind <= Kind::pointwise || (op->kind >= Kind::reduce && op->kind <= Kind::reduce_bool);
+  op->keeps_order = (by_element && !op->ordered) || has_word(op->tags, "layout:keep");
+}
+
+// What each parameter takes, and which are operands.
+void read_params(aj_op* op) {
+  const Schema& s = op->schema;
+  op->noperands = 0;
+  op->fixed_operands = false;
+  op->has_dims = op->checks_dtypes = false;
+  op->dim_params = op->size_params = 0;
+  op->tensor_params = 0;
+  for (size_t i = 0; i < s.params.size(); i++) {
+    const Param& p = s.params[i];
+    bool tensor = p.base == AJ_PARAM_TENSOR || p.base == AJ_PARAM_OPERAND;
+    if (tensor && i < 64) op->tensor_params |= 1ull << i;
+    op->has_dims |= p.base == AJ_PARAM_DIM;
+    if (p.base == AJ_PARAM_DIM) op->dim_params |= 1u << i;
+    if (p.base == AJ_PARAM_SIZE && !p.list) op->size_params |= 1u << i;
+    op->dtypes_ok[i] = tensor && p.dtypes ? p.dtypes : ~uint64_t{0};
+    op->checks_dtypes |= tensor && p.dtypes != 0;
+    op->tags_ok[i] = tags_of(p);
+    bool output = i == 0 && s.result_is_first;
+    if (tensor && !p.list && !output && op->noperands < 15) {
+      op->operands[op->noperands++] = uint8_t(i);
+      op->fixed_operands |= p.dtypes != 0;
+    }
+  }
+  op->has_look = op->has_dims || op->size_params || op->checks_dtypes;
+}
+
 }  // namespace
 
 const Kernel meta_kernel{nothing, nullptr, AJ_KERNEL_CASTS, 0, 0, nullptr, nullptr, "", "meta", 0};
@@ -207,50 +250,18 @@ void init_op(aj_op* op) {
   op->body_kernel = Kernel{
       op->body, op->self,   kKernelBody | AJ_KERNEL_CASTS, 0, 0, nullptr, nullptr, op->provider,
       "",       op->nparams};
-  op->ordered =
-      has_word(op->tags, "ordered") || op->kind == Kind::scan || op->kind == Kind::reduce_index;
-  op->real_result = has_word(op->tags, "real_result");
-  op->flags &= ~kNumberFlags;
-  if (has_word(op->tags, "numbers:exact")) op->flags |= kNumbersExact;
-  if (has_word(op->tags, "numbers:clamped")) op->flags |= kNumbersClamped;
-  if (has_word(op->tags, "bool:int64")) op->flags |= kCountsBool;
-  op->dim_extra = uint8_t(number_after(op->tags, "dim:", 0));
-  op->cost = uint32_t(number_after(op->tags, "cost:", op->kind == Kind::unary_float ? 2000 : 250));
+  read_tags(op);
   op->p_dim = place_of(s, "dim");
   op->p_keepdim = place_of(s, "keepdim");
   op->p_dtype = place_of(s, "dtype");
   op->p_rounding = place_of(s, "rounding_mode");
-  op->noperands = 0;
-  op->fixed_operands = false;
-  op->has_dims = op->checks_dtypes = false;
-  op->dim_params = op->size_params = 0;
-  op->tensor_params = 0;
   op->grad_results = 0;
   for (size_t i = 0; i < s.results.size() && i < size_t(kMaxResults); i++)
     op->results_ok[i] = tags_given(s.results[i]);
   for (size_t i = 0; i < s.results.size(); i++)
     if (s.results[i].base == AJ_PARAM_TENSOR && !(s.results[i].flags & AJ_PARAM_AUX))
       op->grad_results |= 1u << i;
-  op->crosses_devices = has_word(op->tags, "crosses-devices");
-  bool by_element =
-      op->kind <= Kind::pointwise || (op->kind >= Kind::reduce && op->kind <= Kind::reduce_bool);
-  op->keeps_order = (by_element && !op->ordered) || has_word(op->tags, "layout:keep");
-  for (size_t i = 0; i < s.params.size(); i++) {
-    const Param& p = s.params[i];
-    bool tensor = p.base == AJ_PARAM_TENSOR || p.base == AJ_PARAM_OPERAND;
-    if (tensor && i < 64) op->tensor_params |= 1ull << i;
-    op->has_dims |= p.base == AJ_PARAM_DIM;
-    if (p.base == AJ_PARAM_DIM) op->dim_params |= 1u << i;
-    if (p.base == AJ_PARAM_SIZE && !p.list) op->size_params |= 1u << i;
-    op->dtypes_ok[i] = tensor && p.dtypes ? p.dtypes : ~uint64_t{0};
-    op->checks_dtypes |= tensor && p.dtypes != 0;
-    op->tags_ok[i] = tags_of(p);
-    bool output = i == 0 && s.result_is_first;
-    if (tensor && !p.list && !output && op->noperands < 15) {
-      op->operands[op->noperands++] = uint8_t(i);
-      op->fixed_operands |= p.dtypes != 0;
-    }
-  }
+  read_params(op);
   bool pointwise = op->kind <= Kind::pointwise || op->kind == Kind::scan;
   bool first_tensor =
       !s.params.empty() &&
@@ -260,7 +271,6 @@ void init_op(aj_op* op) {
       s.results.size() == 1 && s.results[0].base == AJ_PARAM_TENSOR && !s.results[0].list;
   op->in_place_ok = first_tensor && one_result && !s.writes && !(op->flags & AJ_OP_NO_IN_PLACE) &&
                     op->kind != Kind::view && (pointwise || has_word(op->tags, "in-place"));
-  op->has_look = op->has_dims || op->size_params || op->checks_dtypes;
   set_alike(op);
 }
 

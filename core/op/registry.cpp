@@ -517,29 +517,26 @@ std::string kernels_there(const aj_op* op, std::string_view device) {
 
 using namespace adjoin;
 
-aj_status* aj_registrar::commit() {
-  Registry& g = registry();
-  std::unique_lock guard(g.lock);
-  bool again = defines_again(plugin);
-  if (again) AJ_TRY(adopt_old_ops(this));
+aj_op* aj_registrar::find(const std::string& name) const {
   for (aj_op* op : ops)
-    if (auto found = g.by_name.find(op->schema.name);
-        found != g.by_name.end() && !(again && found->second->provider == plugin) && !waited(op))
+    if (op->schema.name == name) return op;
+  auto found = registry().by_name.find(name);
+  return found == registry().by_name.end() ? nullptr : found->second;
+}
+
+aj_status* aj_registrar::check(bool again) {
+  const auto& known = registry().by_name;
+  for (aj_op* op : ops)
+    if (auto found = known.find(op->schema.name);
+        found != known.end() && !(again && found->second->provider == plugin) && !waited(op))
       return fail(
           AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
           found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
           " already; plugin '", plugin, "' must choose another name");
   for (aj_op* op : ops) AJ_TRY(check_types(op));
   for (aj_op* op : ops) AJ_TRY(check_promise(op));
-  auto find = [&](const std::string& name) -> aj_op* {
-    for (aj_op* op : ops)
-      if (op->schema.name == name) return op;
-    auto found = g.by_name.find(name);
-    return found == g.by_name.end() ? nullptr : found->second;
-  };
-  for (auto& k : kernels) {
+  for (auto& k : kernels)
     if (aj_op* op = find(k.op)) AJ_TRY(check_kernel(this, k, op));
-  }
   for (auto& v : vjps) {
     if (aj_op* op = find(v.op)) AJ_TRY(check_vjp(this, v.vjp, op, again));
     if (int bit = v.vjp->key.empty() ? 24 : key_bit(v.vjp->key); bit < 24 || bit > kAutogradBit)
@@ -551,12 +548,11 @@ aj_status* aj_registrar::commit() {
     if (int bit = key_bit(f.key); bit < 24)
       return fail(AJ_NOT_FOUND, "def_fallback: no functionality key '", f.key,
                   "'; define it with def_key first");
-  // Nothing can fail from here on.
-  if (again) replace_old_definitions(this);
-  std::vector<aj_op*> kept = keep_promises(&ops);
-  for (aj_op* op : ops) add_op(op);
-  for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
-  mark_autocast(casts.empty() ? ops : g.ops);
+  return nullptr;
+}
+
+void aj_registrar::attach(bool again) {
+  Registry& g = registry();
   for (auto& k : kernels) {
     if (aj_op* op = find(k.op))
       attach_kernel(op, &k);
@@ -564,12 +560,12 @@ aj_status* aj_registrar::commit() {
       g.orphans.push_back(new PendingKernel(k));
   }
   for (auto& v : vjps) {
-    aj_op* known = find(v.op);
-    Vjp* old = known ? const_cast<Vjp*>(known->vjp.load()) : nullptr;
+    aj_op* op = find(v.op);
+    Vjp* old = op ? const_cast<Vjp*>(op->vjp.load()) : nullptr;
     if (again && old && g.vjp_owner[old] == plugin && same_vjp(*old, *v.vjp))
       delete std::exchange(v.vjp, old);
     g.vjp_owner[v.vjp] = plugin;
-    if (aj_op* op = find(v.op))
+    if (op)
       attach_vjp(op, v.vjp);
     else
       g.orphan_vjps.push_back(v);
@@ -582,6 +578,21 @@ aj_status* aj_registrar::commit() {
     g.fallback_mask |= 1ull << bit;
     for (aj_op* op : g.ops) op->mask.fetch_or(1ull << bit);
   }
+}
+
+aj_status* aj_registrar::commit() {
+  Registry& g = registry();
+  std::unique_lock guard(g.lock);
+  bool again = defines_again(plugin);
+  if (again) AJ_TRY(adopt_old_ops(this));
+  AJ_TRY(check(again));
+  // Nothing can fail from here on.
+  if (again) replace_old_definitions(this);
+  std::vector<aj_op*> kept = keep_promises(&ops);
+  for (aj_op* op : ops) add_op(op);
+  for (auto& [device, rules] : casts) set_autocast_rules(device, std::move(rules));
+  mark_autocast(casts.empty() ? ops : g.ops);
+  attach(again);
   std::erase(g.disabled, plugin);
   forget_resolved();
   for (aj_op* op : kept) op->nresults = uint16_t(op->schema.results.size());

@@ -50,6 +50,11 @@ struct aj_registrar : adjoin::Transaction {
   std::vector<std::string> service_names;
   bool committed = false;
   aj_registrar* outer;  // init may load another plugin
+
+ private:
+  aj_op* find(const std::string& name) const;  // among these and those that are there
+  aj_status* check(bool again);
+  void attach(bool again);  // what ops and keys get
 };
 
 namespace adjoin {

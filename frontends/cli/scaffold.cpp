@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <set>
 #include <sstream>
+#include <string_view>
 
 #include "cli.hpp"
 
@@ -44,119 +44,18 @@ bool is_name(const std::string& name) {
 
 // A word of C, C++ or Python cannot name a function, nor can what those who write them define.
 bool is_reserved(const std::string& name) {
-  static const std::set<std::string_view> words = {"alignas",
-                                                   "alignof",
-                                                   "and",
-                                                   "and_eq",
-                                                   "as",
-                                                   "asm",
-                                                   "assert",
-                                                   "async",
-                                                   "atomic_cancel",
-                                                   "auto",
-                                                   "await",
-                                                   "bitand",
-                                                   "bitor",
-                                                   "bool",
-                                                   "break",
-                                                   "case",
-                                                   "catch",
-                                                   "char",
-                                                   "class",
-                                                   "co_await",
-                                                   "co_return",
-                                                   "co_yield",
-                                                   "compl",
-                                                   "concept",
-                                                   "const",
-                                                   "const_cast",
-                                                   "consteval",
-                                                   "constexpr",
-                                                   "constinit",
-                                                   "continue",
-                                                   "decltype",
-                                                   "def",
-                                                   "default",
-                                                   "del",
-                                                   "delete",
-                                                   "do",
-                                                   "double",
-                                                   "dynamic_cast",
-                                                   "elif",
-                                                   "else",
-                                                   "enum",
-                                                   "except",
-                                                   "explicit",
-                                                   "export",
-                                                   "extern",
-                                                   "false",
-                                                   "finally",
-                                                   "float",
-                                                   "for",
-                                                   "friend",
-                                                   "from",
-                                                   "global",
-                                                   "goto",
-                                                   "if",
-                                                   "import",
-                                                   "in",
-                                                   "inline",
-                                                   "int",
-                                                   "is",
-                                                   "lambda",
-                                                   "long",
-                                                   "main",
-                                                   "mutable",
-                                                   "namespace",
-                                                   "new",
-                                                   "noexcept",
-                                                   "nonlocal",
-                                                   "not",
-                                                   "not_eq",
-                                                   "nullptr",
-                                                   "operator",
-                                                   "or",
-                                                   "or_eq",
-                                                   "pass",
-                                                   "private",
-                                                   "protected",
-                                                   "public",
-                                                   "raise",
-                                                   "register",
-                                                   "reinterpret_cast",
-                                                   "requires",
-                                                   "restrict",
-                                                   "return",
-                                                   "short",
-                                                   "signed",
-                                                   "sizeof",
-                                                   "static",
-                                                   "static_assert",
-                                                   "static_cast",
-                                                   "struct",
-                                                   "switch",
-                                                   "template",
-                                                   "this",
-                                                   "thread_local",
-                                                   "throw",
-                                                   "true",
-                                                   "try",
-                                                   "typedef",
-                                                   "typeid",
-                                                   "typename",
-                                                   "union",
-                                                   "unsigned",
-                                                   "using",
-                                                   "virtual",
-                                                   "void",
-                                                   "volatile",
-                                                   "wchar_t",
-                                                   "while",
-                                                   "with",
-                                                   "xor",
-                                                   "xor_eq",
-                                                   "yield"};
-  return words.contains(name);
+  static constexpr std::string_view words =
+      " alignas alignof and and_eq as asm assert async atomic_cancel auto await bitand"
+      " bitor bool break case catch char class co_await co_return co_yield compl concept"
+      " const const_cast consteval constexpr constinit continue decltype def default del"
+      " delete do double dynamic_cast elif else enum except explicit export extern false"
+      " finally float for friend from global goto if import in inline int is lambda long"
+      " main mutable namespace new noexcept nonlocal not not_eq nullptr operator or or_eq"
+      " pass private protected public raise register reinterpret_cast requires restrict"
+      " return short signed sizeof static static_assert static_cast struct switch template"
+      " this thread_local throw true try typedef typeid typename union unsigned using"
+      " virtual void volatile wchar_t while with xor xor_eq yield ";
+  return words.find(" " + name + " ") != words.npos;
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
