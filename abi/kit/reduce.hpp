@@ -158,6 +158,7 @@ class Reduction {
 
   State leaves(char* from, int64_t lo, int64_t hi) const {  // elements [lo, hi)
     T buffer[kLeaf];
+    buffer[0] = T(0);  // gcc 12 sees a way on which nobody writes it
     if (hi - lo <= kLeaf) return reduce_leaf(r_, gather(from, lo, hi - lo, buffer), hi - lo, lo);
     TreeStack<R> stack(r_, 1, (hi - lo) / kLeaf + 1);
     for (; lo < hi; lo += kLeaf) {
