@@ -92,7 +92,12 @@ typedef aj_status* (*aj_plugin_drain_fn)(void);
       0, AJ_BUILD_FLAGS_, name_, version_, vendor_, license_, provides_, needs_}
 /* (optional) The schemas of its ops, a line each: they are known without the file being loaded, and the first
  * look-up of one of them loads it, whatever `provides` says: AJ_PLUGIN_OPS("acme::squash(Tensor input) ->
- * Tensor\n"). */
+ * Tensor\n").
+ * An op pack, a plugin whose name begins with ops_, says all that callers see in a line of five fields:
+ * "SCHEMA\tKIND\tTAGS\tWORDS\tDOC\n". Its ops are listed and bound at once, in any space, and the first
+ * call loads the file. KIND, TAGS and DOC are those of aj_op_def (DOC in ASCII, without tabs). WORDS tell
+ * what else the definition has: allocates no-in-place body-records (its flags), infer, body, vjp, no-grad.
+ * init must define the same. */
 #define AJ_PLUGIN_OPS(schemas_)                                                                         \
   AJ_EXTERN_C_ __attribute__((visibility("hidden"))) const char aj_plugin_ops_v1[];                     \
   __attribute__((section(AJ_OPS_SECTION), used)) const char aj_plugin_ops_v1[] = schemas_
