@@ -126,12 +126,29 @@ def promise(row, flags, entry):
     )
 
 
-def family_cpp(rows, name, family):
-    code, ops, vjps, promises = [], [], [], []
-    in_pack = family[0].file.startswith("plugins/")
+def promises_c(rows, name, family):
+    lines = []
     for row in family:
-        more, op, entry, _, flags = made(rows, row)
-        promises.append(promise(row, flags, entry))
+        _, _, entry, _, flags = made(rows, row)
+        lines.append("    " + quote(promise(row, flags, entry)))
+    text = [
+        f"/* {name}.ops.c: made by core/ops/opgen.py from {family[0].file}: what a pack's file says before it is loaded. */",
+        "#include <adjoin/abi/plugin.h>",
+        "AJ_PLUGIN_OPS(",
+        *lines,
+        ");",
+    ]
+    return "\n".join(text) + "\n"
+
+
+def in_pack(family):
+    return family[0].file.startswith("plugins/")
+
+
+def family_cpp(rows, name, family):
+    code, ops, vjps = [], [], []
+    for row in family:
+        more, op, entry, _, _ = made(rows, row)
         code += more + [""] * bool(more)
         ops.append(op)
         vjps += [entry] if entry else []
@@ -140,12 +157,10 @@ def family_cpp(rows, name, family):
         f"// {name}.gen.cpp: made by core/ops/opgen.py from {source}; edit that.",
         "#include <limits>",
         "",
-        *["#include <adjoin/abi/plugin.h>"] * in_pack,
         "#include <adjoin/kit/grad.hpp>",
         "#include <adjoin/kit/named.hpp>",
         "#include <adjoin/kit/ops.hpp>",
         "",
-        *(["AJ_PLUGIN_OPS(", *("    " + quote(line) for line in promises), ");", ""] if in_pack else []),
         "namespace adjoin::ops {",
         *externs(family),
         "}  // namespace adjoin::ops",
@@ -357,8 +372,10 @@ def main():
     for name, family in families.items():
         if args.only in (None, name):
             write(args.out / f"{name}.gen.cpp", family_cpp(rows, name, family))
+            if in_pack(family):
+                write(args.out / f"{name}.ops.c", promises_c(rows, name, family))
     if args.only in (None, "all"):
-        own = [name for name, family in families.items() if not family[0].file.startswith("plugins/")]
+        own = [name for name, family in families.items() if not in_pack(family)]
         write(args.out / "all.gen.cpp", all_cpp(own))
         write(args.out / "ops.hpp", ops_hpp(all_rows))
         write(args.out / "ops.pyi", ops_pyi(all_rows))

@@ -20,7 +20,7 @@ if [ ! -f "$out/digits.safetensors" ] || ! tail -1 "$log" | grep -q '^held-out a
   exit 0
 fi
 echo "the same weights, read by a C++ program:"
-g++ -std=c++20 -O2 frontends/cpp/examples/digits.cpp -o "$out/digits" $(adjoin config --cflags) -L"$stage/lib" -ladjoin -Wl,-rpath,"$stage/lib"
+g++ -std=c++20 -O2 frontends/cpp/examples/digits.cpp -o "$out/digits" $(pkg-config --cflags --libs adjoin) -Wl,-rpath,"$stage/lib"
 "$out/digits" "$out/digits.safetensors" "$out/held_out.safetensors"
 echo "pictures, weights and logs are in $out/"
 tail -1 "$log"

@@ -24,15 +24,18 @@ Isa best() {
 #endif
 }
 
-// A set that this build does without leaves the next lesser one.
+// The best set of this build (-Dcpu_leave_out) that is no better than this one.
 Isa built(Isa set) {
-#if defined(ADJOIN_WITHOUT_AVX2)
-  return set == Isa::avx2 ? Isa::base : set;
-#elif defined(ADJOIN_WITHOUT_AVX512)
-  return set == Isa::avx512 ? Isa::avx2 : set;
-#else
-  return set;
+#if defined(ADJOIN_WITHOUT_AVX512)
+  if (set == Isa::avx512) set = Isa::avx2;
 #endif
+#if defined(ADJOIN_WITHOUT_AVX2)
+  if (set == Isa::avx2) set = Isa::base;
+#endif
+#if defined(ADJOIN_WITHOUT_BASE)
+  if (set == Isa::base) set = Isa::none;
+#endif
+  return set;
 }
 
 Isa choose() {

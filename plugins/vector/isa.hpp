@@ -4,7 +4,7 @@
 
 namespace adjoin::cpu {
 
-enum class Isa { none, base, avx2, avx512 };  // none: older than SSE4.2
+enum class Isa { none, base, avx2, avx512 };  // none: older than what this build has
 
 // The best that this processor and ADJOIN_CPU_ISA=base|avx2|avx512 allow.
 Isa isa();

@@ -21,21 +21,33 @@
 // SSE4.2 is the least (init refuses an older processor), AVX2, AVX-512. Highway's emulated vectors
 // are not wanted anywhere.
 #define HWY_BROKEN_EMU128 1
-// A build for the machine at hand leaves one out (-Dcpu_leave_out): what it would have served, a
-// lesser one serves.
-#if defined(ADJOIN_WITHOUT_AVX2)
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX2 | HWY_AVX3_DL)
-#define AJ_AVX2 N_SSE4
-#define AJ_AVX512 N_AVX3
-#elif defined(ADJOIN_WITHOUT_AVX512)
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
-#define AJ_AVX2 N_AVX2
-#define AJ_AVX512 N_AVX2
+// A build for the machine at hand leaves some out (-Dcpu_leave_out): what one would have served, the
+// next lesser one serves. isa() is a set that is there.
+#if !defined(ADJOIN_WITHOUT_BASE)
+#define AJ_BASE N_SSE4
+#define AJ_NO_BASE 0
+#elif !defined(ADJOIN_WITHOUT_AVX2)
+#define AJ_BASE N_AVX2
+#define AJ_NO_BASE HWY_SSE4
 #else
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
-#define AJ_AVX2 N_AVX2
-#define AJ_AVX512 N_AVX3
+#define AJ_BASE N_AVX3
+#define AJ_NO_BASE HWY_SSE4
 #endif
+#if defined(ADJOIN_WITHOUT_AVX2)
+#define AJ_AVX2 AJ_BASE
+#define AJ_NO_AVX2 HWY_AVX2
+#else
+#define AJ_AVX2 N_AVX2
+#define AJ_NO_AVX2 0
+#endif
+#if defined(ADJOIN_WITHOUT_AVX512)
+#define AJ_AVX512 AJ_AVX2
+#define AJ_NO_AVX512 HWY_AVX3
+#else
+#define AJ_AVX512 N_AVX3
+#define AJ_NO_AVX512 0
+#endif
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | AJ_NO_BASE | AJ_NO_AVX2 | AJ_NO_AVX512)
 
 // In a namespace of an instruction set: `table`, a constant of Code<float> and Code<double>, is
 // what the set offers as `name`.
@@ -68,7 +80,7 @@
 #define AJ_SIMD(f)                                     \
   (::adjoin::cpu::isa() == Isa::avx512 ? &AJ_AVX512::f \
    : ::adjoin::cpu::isa() == Isa::avx2 ? &AJ_AVX2::f   \
-                                       : &N_SSE4::f)
+                                       : &AJ_BASE::f)
 #else  // compiled for one processor
 #define AJ_SIMD(f) (&HWY_STATIC_DISPATCH(f))
 #endif

@@ -1,10 +1,11 @@
 """tests/abi/packs_test.py: an op pack's ops are there before the pack is loaded, and nobody can tell them from libadjoin's own."""
 
 import json
+import subprocess
 
 import pytest
 
-from abi_tools import DEFINE_TWICE, TWICE, adjoin, build_plugin, run_python
+from abi_tools import DEFINE_TWICE, INCLUDE, ROOT, TWICE, adjoin, build_plugin, run_python
 
 LINE = 'AJ_PLUGIN_OPS("twice_it(Tensor x) -> Tensor\\tunary\\t\\t\\tTwice the input.\\n");\n'
 INIT = DEFINE_TWICE.replace("acme::twice", "twice_it") + "\n  return bad;\n"
@@ -136,6 +137,28 @@ assert "twice_it" in dir(adjoin) and state() == "found"
 assert adjoin.twice_it(adjoin.ones(2)).tolist() == [2, 2] and state() == "loaded"
 """,
         ADJOIN_PLUGIN_PATH=built(tmp_path),
+    )
+
+
+def test_a_pack_of_a_build_without_packs_says_what_to_build(tmp_path):
+    """What stands for a pack in the demo's build: names, and a sentence."""
+    (tmp_path / "ops.c").write_text("#include <adjoin/abi/plugin.h>\n" + LINE)
+    sources = [ROOT / "plugins/left_out.c", tmp_path / "ops.c"]
+    flags = ["-shared", "-fPIC", "-fvisibility=hidden", f"-I{INCLUDE}", '-DLEFT_OUT="ops_acme"']
+    subprocess.run(["gcc", *flags, *sources, "-o", tmp_path / "libaj_ops_acme.so"], check=True)
+    told(
+        """
+import inspect
+assert "twice_it" in dir(adjoin) and "x" in inspect.signature(adjoin.twice_it).parameters
+for _ in range(2):
+    try:
+        adjoin.twice_it(adjoin.ones(2))
+    except RuntimeError as e:
+        assert "twice_it" in str(e) and "ops_acme" in str(e) and "./run build" in str(e), e
+    else:
+        raise AssertionError("served")
+""",
+        ADJOIN_PLUGIN_PATH=tmp_path,
     )
 
 

@@ -26,17 +26,25 @@
 namespace adjoin::cpu {
 namespace {
 
+struct Set {
+  const Tiles *float32, *float64, *bfloat16, *float16;
+};
+
 AJ_BEGIN_("avx2,fma,f16c")
 namespace avx2 {
 #include "few_rows_body.hpp"
 #include "tile_avx2.hpp"
 #include "tile_body.hpp"
+#if !defined(ADJOIN_WITHOUT_AVX2)
 constexpr Tiles float32 = table_of<Single<FloatIn>, 6, 2>(), float64 = table_of<Double, 6, 2>(),
                 bfloat16 = table_of<Single<BrainIn>, 6, 2>(),
                 float16 = table_of<Single<HalfIn>, 6, 2>();
+constexpr Set tiles = {&float32, &float64, &bfloat16, &float16};
+#endif
 }  // namespace avx2
 AJ_END_
 
+#if !defined(ADJOIN_WITHOUT_AVX512)
 AJ_BEGIN_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 namespace avx512 {
 #include "few_rows_body.hpp"
@@ -46,6 +54,7 @@ constexpr Tiles float32 = table_of<Single<avx2::FloatIn>, 14, 6>(),
                 float64 = table_of<Double, 14, 6>(),
                 bfloat16 = table_of<Single<avx2::BrainIn>, 14, 6>(),
                 float16 = table_of<Single<avx2::HalfIn>, 14, 6>();
+constexpr Set tiles = {&float32, &float64, &bfloat16, &float16};
 }  // namespace avx512
 AJ_END_
 
@@ -55,27 +64,34 @@ namespace pairs {
 #include "tile_bf16.hpp"
 #include "tile_body.hpp"
 constexpr Tiles bfloat16 = table_of<Brain, 14, 6>();
+constexpr Set tiles = {avx512::tiles.float32, avx512::tiles.float64, &bfloat16,
+                       avx512::tiles.float16};
 }  // namespace pairs
 AJ_END_
+#endif
 
-bool has_pairs() {
-  static const bool has = [] {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512bf16") != 0;
-  }();
-  return has;
+// Those of the chosen set; NULL: it has none.
+const Set* chosen() {
+#if !defined(ADJOIN_WITHOUT_AVX512)
+  __builtin_cpu_init();
+  if (isa() == Isa::avx512)
+    return __builtin_cpu_supports("avx512bf16") ? &pairs::tiles : &avx512::tiles;
+#endif
+#if !defined(ADJOIN_WITHOUT_AVX2)
+  if (isa() == Isa::avx2) return &avx2::tiles;
+#endif
+  return nullptr;
 }
 
 }  // namespace
 
 const Tiles* tiles(DLDataType d) {
-  if (isa() < Isa::avx2 || d.lanes != 1) return nullptr;
-  bool wide = isa() == Isa::avx512;
-  if (d.code == kDLFloat && d.bits == 32) return wide ? &avx512::float32 : &avx2::float32;
-  if (d.code == kDLFloat && d.bits == 64) return wide ? &avx512::float64 : &avx2::float64;
-  if (d.code == kDLFloat && d.bits == 16) return wide ? &avx512::float16 : &avx2::float16;
-  if (d.code == kDLBfloat && d.bits == 16)
-    return wide && has_pairs() ? &pairs::bfloat16 : wide ? &avx512::bfloat16 : &avx2::bfloat16;
+  static const Set* const set = chosen();
+  if (!set || d.lanes != 1) return nullptr;
+  if (d.code == kDLFloat && d.bits == 32) return set->float32;
+  if (d.code == kDLFloat && d.bits == 64) return set->float64;
+  if (d.code == kDLFloat && d.bits == 16) return set->float16;
+  if (d.code == kDLBfloat && d.bits == 16) return set->bfloat16;
   return nullptr;
 }
 
