@@ -1,8 +1,8 @@
-// plugins/cpu/image/grid_rows.cpp: images with their channels side by side, in vector code.
+// plugins/ops_image/cpu/grid_rows.cpp: images with their channels side by side, in vector code.
 #include "grid_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/image/grid_rows.cpp"
+#define HWY_TARGET_INCLUDE "ops_image/cpu/grid_rows.cpp"
 #include "vector/simd.hpp"
 
 #if AJ_VECTORS

@@ -1,4 +1,4 @@
-// plugins/cpu/image/patches.cpp: columns of patches, and images that patches are added to.
+// plugins/ops_image/cpu/patches.cpp: columns of patches, and images that patches are added to.
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/tensor.hpp>
 #include <adjoin/kit/view.hpp>

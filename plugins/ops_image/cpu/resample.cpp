@@ -1,4 +1,4 @@
-// plugins/cpu/image/resample.cpp: images resized and averaged over volumes: each line along the
+// plugins/ops_image/cpu/resample.cpp: images resized and averaged over volumes: each line along the
 // last dimension first, then sums of lines.
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/resample.hpp>
@@ -6,13 +6,13 @@
 
 #include "plane.hpp"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/image/resample.cpp"
+#define HWY_TARGET_INCLUDE "ops_image/cpu/resample.cpp"
 #include "vector/simd.hpp"
 // after it, once per target
 #include "vector/lanes.hpp"
 
-#ifndef ADJOIN_PLUGINS_CPU_IMAGE_RESAMPLE_CPP
-#define ADJOIN_PLUGINS_CPU_IMAGE_RESAMPLE_CPP
+#ifndef ADJOIN_PLUGINS_OPS_IMAGE_CPU_RESAMPLE_CPP
+#define ADJOIN_PLUGINS_OPS_IMAGE_CPU_RESAMPLE_CPP
 namespace adjoin::cpu {
 
 // One tap of the outputs of a vector: the places that they read start at `base`, and lie within so

@@ -1,4 +1,5 @@
-// core/ops/nn/rare/grid.cpp: images read at coordinates, by gathers; backends have it in one piece.
+// plugins/ops_image/grid.cpp: images read at coordinates, by gathers; backends have it in one
+// piece.
 #include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {

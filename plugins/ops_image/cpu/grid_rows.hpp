@@ -1,7 +1,7 @@
-// plugins/cpu/image/grid_rows.hpp: images whose channels lie side by side, read and added to at
+// plugins/ops_image/cpu/grid_rows.hpp: images whose channels lie side by side, read and added to at
 // taps: a tap is then a few vectors, where planes would be gathered from element by element.
-#ifndef ADJOIN_PLUGINS_CPU_IMAGE_GRID_ROWS_HPP
-#define ADJOIN_PLUGINS_CPU_IMAGE_GRID_ROWS_HPP
+#ifndef ADJOIN_PLUGINS_OPS_IMAGE_CPU_GRID_ROWS_HPP
+#define ADJOIN_PLUGINS_OPS_IMAGE_CPU_GRID_ROWS_HPP
 #include "plane.hpp"
 
 namespace adjoin::cpu {

@@ -1,6 +1,6 @@
-// plugins/cpu/image/plane.hpp: an image that is read at places, and how places are counted.
-#ifndef ADJOIN_PLUGINS_CPU_IMAGE_PLANE_HPP
-#define ADJOIN_PLUGINS_CPU_IMAGE_PLANE_HPP
+// plugins/ops_image/cpu/plane.hpp: an image that is read at places, and how places are counted.
+#ifndef ADJOIN_PLUGINS_OPS_IMAGE_CPU_PLANE_HPP
+#define ADJOIN_PLUGINS_OPS_IMAGE_CPU_PLANE_HPP
 #include "vector/stored.hpp"
 
 namespace adjoin::cpu {

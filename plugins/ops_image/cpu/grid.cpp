@@ -1,5 +1,5 @@
-// plugins/cpu/image/grid.cpp: images read at coordinates: for a block of places where their taps
-// lie and what they weigh, then channel by channel.
+// plugins/ops_image/cpu/grid.cpp: images read at coordinates: for a block of places where their
+// taps lie and what they weigh, then channel by channel.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/resample.hpp>
@@ -7,7 +7,7 @@
 #include "grid_rows.hpp"
 #include "vector/rows.hpp"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/image/grid.cpp"
+#define HWY_TARGET_INCLUDE "ops_image/cpu/grid.cpp"
 #include "vector/simd.hpp"
 // after it, once per target
 #include "vector/lanes.hpp"

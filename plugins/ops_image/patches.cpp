@@ -1,4 +1,4 @@
-// core/ops/nn/rare/patches.cpp: windows of images as columns, and columns added back.
+// plugins/ops_image/patches.cpp: windows of images as columns, and columns added back.
 #include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {

@@ -1,4 +1,4 @@
-// core/ops/nn/resample.hpp: a dimension multiplied by a sparse matrix, by other ops.
+// plugins/ops_image/resample.hpp: a dimension multiplied by a sparse matrix, by other ops.
 #pragma once
 #include <adjoin/kit/host.hpp>
 #include <adjoin/kit/resample.hpp>

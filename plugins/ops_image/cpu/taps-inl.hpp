@@ -1,11 +1,11 @@
-// plugins/cpu/image/taps-inl.hpp: per instruction set: weighted sums of elements read at indices.
-// Include it, after "lanes.hpp" and "plane.hpp", from a file of vector code.
+// plugins/ops_image/cpu/taps-inl.hpp: per instruction set: weighted sums of elements read at
+// indices. Include it, after "lanes.hpp" and "plane.hpp", from a file of vector code.
 #if AJ_VECTORS
-#if defined(ADJOIN_PLUGINS_CPU_IMAGE_TAPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#if defined(ADJOIN_PLUGINS_OPS_IMAGE_CPU_TAPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef HWY_TARGET_TOGGLE
-#undef ADJOIN_PLUGINS_CPU_IMAGE_TAPS_INL_HPP
+#undef ADJOIN_PLUGINS_OPS_IMAGE_CPU_TAPS_INL_HPP
 #else
-#define ADJOIN_PLUGINS_CPU_IMAGE_TAPS_INL_HPP
+#define ADJOIN_PLUGINS_OPS_IMAGE_CPU_TAPS_INL_HPP
 #endif
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {

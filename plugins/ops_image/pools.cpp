@@ -1,10 +1,9 @@
-// core/ops/nn/rare/window.cpp: pools over three dimensions, adaptive and fractional pools, and
+// plugins/ops_image/pools.cpp: pools over three dimensions, adaptive and fractional pools, and
 // unpooling.
 #include <adjoin/kit/windows.hpp>
 #include <cmath>
 
-#include "core/ops/nn/pool.hpp"
-#include "core/ops/nn/resample.hpp"
+#include "resample.hpp"
 
 namespace adjoin::ops {
 namespace {
@@ -258,7 +257,8 @@ struct Pooling {
            "padding must be at most half of kernel_size: ", shown(padding), " and ", shown(kernel));
       int64_t in = t.size(t.ndim() - int64_t(kernel.size() - d));
       out.push_back(
-          in > 0 ? pooled_size(in, kernel[d], stride[d], padding[d], dilation[d], ceil_mode) : 0);
+          in > 0 ? kit::pooled_size(in, kernel[d], stride[d], padding[d], dilation[d], ceil_mode)
+                 : 0);
       want(out.back() > 0, "kernel_size ", shown(kernel), " is too large for input of shape ",
            shown(t));
     }

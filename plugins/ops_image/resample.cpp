@@ -1,8 +1,8 @@
-// core/ops/nn/rare/vision.cpp: resizing by sparse matrices along each dimension, and images
+// plugins/ops_image/resample.cpp: resizing by sparse matrices along each dimension, and images
 // reordered.
-#include <cmath>
+#include "resample.hpp"
 
-#include "core/ops/nn/resample.hpp"
+#include <cmath>
 
 namespace adjoin::ops {
 Tensor apply_taps(const Tensor& x, int64_t dim, const kit::Taps& taps) {
