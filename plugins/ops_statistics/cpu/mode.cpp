@@ -1,8 +1,8 @@
-// plugins/cpu/lines/mode.cpp: where the most frequent element of a line is.
+// plugins/ops_statistics/cpu/mode.cpp: where the most frequent element of a line is.
 #include <adjoin/kit/geometry.hpp>
 #include <algorithm>
 
-#include "sort_keys.hpp"
+#include "vector/sort_keys.hpp"
 #include "vector/stored.hpp"
 
 namespace adjoin::cpu {

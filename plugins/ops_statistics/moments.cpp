@@ -1,4 +1,4 @@
-// core/ops/rare/statistics.cpp: differences, integrals and covariances by sums and products.
+// plugins/ops_statistics/moments.cpp: differences, integrals and covariances by sums and products.
 #include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {

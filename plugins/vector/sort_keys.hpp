@@ -1,8 +1,8 @@
-// plugins/cpu/lines/sort_keys.hpp: values as unsigned integers of the same order, packed with their
+// plugins/vector/sort_keys.hpp: values as unsigned integers of the same order, packed with their
 // places into words of 64 bits; sorting those by radix, and the least of them by halving what is
 // left.
-#ifndef ADJOIN_PLUGINS_CPU_LINES_SORT_KEYS_HPP
-#define ADJOIN_PLUGINS_CPU_LINES_SORT_KEYS_HPP
+#ifndef ADJOIN_PLUGINS_VECTOR_SORT_KEYS_HPP
+#define ADJOIN_PLUGINS_VECTOR_SORT_KEYS_HPP
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
 #include <adjoin/kit/tensor.hpp>

@@ -1,4 +1,5 @@
-// core/ops/rare/order.cpp: distinct elements, modes and quantiles by sorting; running extremes.
+// plugins/ops_statistics/order.cpp: distinct elements, modes and quantiles by sorting; running
+// extremes.
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/losses.hpp>
 #include <limits>

@@ -1,4 +1,4 @@
-// plugins/cpu/lines/running.cpp: running extremes, and logarithms of running sums.
+// plugins/ops_statistics/cpu/running.cpp: running extremes, and logarithms of running sums.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar_math.hpp>
