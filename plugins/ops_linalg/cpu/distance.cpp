@@ -1,5 +1,5 @@
-// plugins/cpu/lines/distance.cpp: distances between rows: one row with many others, whose columns
-// lie side by side, a vector of them at once.
+// plugins/ops_linalg/cpu/distance.cpp: distances between rows: one row with many others, whose
+// columns lie side by side, a vector of them at once.
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
 #include <adjoin/kit/view.hpp>
@@ -7,7 +7,7 @@
 
 #include "vector/stored.hpp"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/lines/distance.cpp"
+#define HWY_TARGET_INCLUDE "ops_linalg/cpu/distance.cpp"
 #include "vector/simd.hpp"
 
 #if AJ_VECTORS

@@ -1,4 +1,4 @@
-// core/ops/rare/linalg.cpp: powers, chains and norms of matrices, vector products.
+// plugins/ops_linalg/linalg.cpp: powers, chains and norms of matrices, vector products.
 #include <adjoin/kit/make.hpp>
 #include <cmath>
 #include <limits>

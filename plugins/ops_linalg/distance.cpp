@@ -1,4 +1,4 @@
-// core/ops/rare/distance.cpp: distances between the rows of matrices, and their derivatives.
+// plugins/ops_linalg/distance.cpp: distances between the rows of matrices, and their derivatives.
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/make.hpp>
 #include <cmath>
