@@ -299,4 +299,18 @@ aj_status* conv_transpose1d_body(void*, aj_call* call) { return conv_transpose(c
 aj_status* conv_transpose2d_body(void*, aj_call* call) { return conv_transpose(call, 2); }
 aj_status* conv_transpose3d_body(void*, aj_call* call) { return conv_transpose(call, 3); }
 
+aj_status* conv_tbc_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &weight = b.tensor(1);
+    want(t.ndim() == 3, "input must be (time, batch, channels), its shape is ", shown(t));
+    want(weight.ndim() == 3, "weight must be (kernel, channels in, channels out), its shape is ",
+         shown(weight));
+    Tensor out = in_own_name([&] {
+      return conv1d(permute(t, {1, 2, 0}), permute(weight, {2, 1, 0}), b.tensor(2), {1},
+                    {b.integer(3)});
+    });
+    b.ret(0, permute(out, {2, 0, 1}));
+  });
+}
+
 }  // namespace adjoin::ops

@@ -1,4 +1,4 @@
-// core/ops/nn/rare/bag.cpp: sums, means and maxima of a table's rows over bags of indices.
+// plugins/ops_sequences/bag.cpp: sums, means and maxima of a table's rows over bags of indices.
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/host.hpp>
 

@@ -1,8 +1,8 @@
-// core/ops/nn/rare/rnn_layer.cpp: one recurrent layer in one direction: shapes, the layer by single
-// ops, and its gradients by the tape.
+// plugins/ops_sequences/rnn_layer.cpp: one recurrent layer in one direction: shapes, the layer by
+// single ops, and its gradients by the tape.
 #include <adjoin/kit/make.hpp>
 
-#include "core/ops/nn/rnn.hpp"
+#include "rnn.hpp"
 
 namespace adjoin::ops {
 

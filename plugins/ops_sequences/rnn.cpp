@@ -1,6 +1,6 @@
-// core/ops/nn/rare/rnn.cpp: stacks of recurrent layers in one direction or two, over padded or
+// plugins/ops_sequences/rnn.cpp: stacks of recurrent layers in one direction or two, over padded or
 // packed sequences; single cells.
-#include "core/ops/nn/rnn.hpp"
+#include "rnn.hpp"
 
 namespace adjoin::ops {
 namespace {

@@ -1,5 +1,5 @@
-// core/ops/nn/rnn.hpp: a recurrent layer made of single ops: what every backend can run, and what
-// its second derivative is made of.
+// plugins/ops_sequences/rnn.hpp: a recurrent layer made of single ops: what every backend can run,
+// and what its second derivative is made of.
 #pragma once
 #include <adjoin/kit/make.hpp>
 

@@ -1,5 +1,5 @@
-// core/ops/nn/rare/ctc.cpp: connectionist temporal classification (Graves et al., 2006): the sum
-// over all alignments of a labelling, step by step over time and for all sequences at once.
+// plugins/ops_sequences/ctc.cpp: connectionist temporal classification (Graves et al., 2006): the
+// sum over all alignments of a labelling, step by step over time and for all sequences at once.
 #include <adjoin/kit/host.hpp>
 #include <adjoin/kit/losses.hpp>
 #include <algorithm>

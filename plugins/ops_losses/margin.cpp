@@ -1,6 +1,5 @@
-// core/ops/nn/rare/margin.cpp: losses with margins, and what else networks use now and then.
+// plugins/ops_losses/margin.cpp: losses of classes with margins.
 #include <adjoin/kit/losses.hpp>
-#include <cmath>
 
 namespace adjoin::ops {
 namespace {
@@ -15,11 +14,6 @@ Tensor classes_of(const Tensor& t, const Sizes& shape) {
        t.dtype());
   want(t.numel() == product(shape), "target must have shape ", shown(shape), ", it has ", shown(t));
   return reshape(to(t, int64), shape);
-}
-
-Tensor uniform_of(const Tensor& like, const Sizes& shape, double low, double high,
-                  const Generator& g) {
-  return uniform_(empty(shape, like.dtype(), like.device()), low, high, g);
 }
 
 }  // namespace
@@ -85,48 +79,6 @@ aj_status* multilabel_soft_margin_loss_body(void*, aj_call* call) {
     Tensor each = bce_logits_each(x, target);
     if (b.given(2)) each = each * b.tensor(2);
     b.ret(0, reduced(mean(each, {-1}), b.text(3)));
-  });
-}
-
-aj_status* rrelu_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    const Tensor& t = b.tensor(0);
-    double low = b.real(1), high = b.real(2);
-    want(low <= high, "lower must not be above upper: ", low, " and ", high);
-    if (!b.flag(3)) return b.ret(0, leaky_relu(t, (low + high) / 2));
-    Tensor slope = uniform_of(t, sizes_of(t), low, high, b.generator(4));
-    b.ret(0, prelu_each(t, slope));
-  });
-}
-
-aj_status* feature_alpha_dropout_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    const Tensor& t = b.tensor(0);
-    double p = b.real(1), low = -1.7580993408473766;  // -scale * alpha of SELU
-    want(p >= 0 && p <= 1, "p must be between 0 and 1: ", p);
-    if (!b.flag(2) || p == 0) return b.ret(0, t);
-    want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
-    if (p == 1) return b.ret(0, t * 0);
-    Sizes shape(size_t(t.ndim()), 1);
-    shape[0] = t.size(0);
-    shape[1] = t.size(1);
-    double a = 1 / std::sqrt((1 - p) * (1 + p * low * low)), c = -a * low * p;
-    Tensor kept = ge(uniform_of(t, shape, 0, 1, Generator()), p);
-    b.ret(0, where(kept, t, low) * a + c);
-  });
-}
-
-aj_status* conv_tbc_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    const Tensor &t = b.tensor(0), &weight = b.tensor(1);
-    want(t.ndim() == 3, "input must be (time, batch, channels), its shape is ", shown(t));
-    want(weight.ndim() == 3, "weight must be (kernel, channels in, channels out), its shape is ",
-         shown(weight));
-    Tensor out = in_own_name([&] {
-      return conv1d(permute(t, {1, 2, 0}), permute(weight, {2, 1, 0}), b.tensor(2), {1},
-                    {b.integer(3)});
-    });
-    b.ret(0, permute(out, {2, 0, 1}));
   });
 }
 
