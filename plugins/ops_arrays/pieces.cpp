@@ -1,4 +1,4 @@
-// core/ops/rare/pieces.cpp: cutting, piling up and pairing tensors by views and products.
+// plugins/ops_arrays/pieces.cpp: cutting, piling up and pairing tensors by views and products.
 #include <adjoin/kit/make.hpp>
 #include <adjoin/kit/memory.hpp>
 #include <cmath>

@@ -1,4 +1,4 @@
-// core/ops/view_copy.cpp: copies of views, and tensors written where a view looks.
+// plugins/ops_arrays/view_copy.cpp: copies of views, and tensors written where a view looks.
 #include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
