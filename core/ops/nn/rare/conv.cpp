@@ -13,12 +13,8 @@ struct Conv {  // the arguments that convolution and its derivative share, from 
         output_padding(v.ints(at + 4).vec()),
         transposed(v.flag(at + 3)),
         groups(v.integer(at + 5)) {}
-  Conv(size_t n, Sizes s, Sizes p, Sizes d, int64_t g)
-      : stride(std::move(s)),
-        padding(std::move(p)),
-        dilation(std::move(d)),
-        output_padding(n, 0),
-        groups(g) {}
+  Conv(size_t n, const Sizes& s, const Sizes& p, const Sizes& d, int64_t g)
+      : stride(s), padding(p), dilation(d), output_padding(n, 0), groups(g) {}
 
   Tensor operator()(const Tensor& x, const Tensor& w, const Tensor& bias = Tensor()) const {
     if (is_integral(x) && x.dtype() != boolean) return of_integers(x, w, bias);
