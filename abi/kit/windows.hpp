@@ -51,6 +51,16 @@ inline bool has_empty_window(int64_t in, int64_t out, const WindowRule& r) {
   return out > 0 && empty(out - 1);
 }
 
+// How many windows fit; ceil_mode: the last may reach past the end.
+inline int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
+                           int64_t dilation, bool ceil_mode) {
+  int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
+  int64_t out = room < 0 ? 0 : room / stride + 1;
+  if (ceil_mode && (out - 1) * stride >= in + padding)
+    --out;  // the last window must begin within input or what is before it
+  return out;
+}
+
 inline WindowList adaptive_windows(int64_t in, int64_t out) {
   WindowList w;
   for (int64_t o = 0; o < out; ++o) {

@@ -1,5 +1,5 @@
 // plugins/vector/convert_rows.cpp: vector casts of contiguous rows between the dtypes that programs
-// cast between; they give what kit::cast gives.
+// cast between; they give what kit::cast gives. AJ_FEW_CASTS: between floating-point ones alone.
 #include "convert_rows.hpp"
 
 #include "rows.hpp"
@@ -136,17 +136,18 @@ struct CastTable {
     row[DTypeOf<To>::index][DTypeOf<From>::index] = &cast_row<To, From, T>;
   }
   template <class From>
-  constexpr void from_float() {
+  constexpr void to_floats() {
     if constexpr (!std::is_same_v<From, float>) set<float, From, float>();
     if constexpr (!std::is_same_v<From, Half>) set<Half, From, float>();
     if constexpr (!std::is_same_v<From, BFloat16>) set<BFloat16, From, float>();
     set<double, From, double>();
-    if constexpr (is_floating<From>) {
-      set<uint8_t, From, float>();
-      set<bool, From, float>();
-      set<int32_t, From, float>();
-      set<int64_t, From, double>();
-    }
+  }
+  template <class From>
+  constexpr void to_integers() {
+    set<uint8_t, From, float>();
+    set<bool, From, float>();
+    set<int32_t, From, float>();
+    set<int64_t, From, double>();
   }
   template <class To, class From>
   constexpr void set_plain() {
@@ -171,24 +172,29 @@ struct CastTable {
     set_plain<BFloat16, From>();
   }
   constexpr CastTable() {
+#if !defined(AJ_FEW_CASTS)
     plain(reals_bool());
     plain(halves());
-    from_float<float>();
-    from_float<Half>();
-    from_float<BFloat16>();
-    from_float<bool>();
+    to_integers<float>();
+    to_integers<Half>();
+    to_integers<BFloat16>();
+    to_floats<bool>();
     set<int32_t, bool, int32_t>();
     set<int64_t, bool, int64_t>();
-    from_float<uint8_t>();
-    from_float<int8_t>();
-    from_float<int32_t>();
+    to_floats<uint8_t>();
+    to_floats<int8_t>();
+    to_floats<int32_t>();
     set<double, int64_t, double>();
-    set<float, double, double>();
-    set<Half, double, double>();
-    set<BFloat16, double, double>();
     set<int32_t, double, double>();
     set<int64_t, double, double>();
     set<bool, double, double>();
+#endif
+    to_floats<float>();
+    to_floats<Half>();
+    to_floats<BFloat16>();
+    set<float, double, double>();
+    set<Half, double, double>();
+    set<BFloat16, double, double>();
   }
 };
 constexpr CastTable casts;

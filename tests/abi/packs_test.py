@@ -5,11 +5,25 @@ import subprocess
 
 import pytest
 
-from abi_tools import DEFINE_TWICE, INCLUDE, ROOT, TWICE, adjoin, build_plugin, run_python
+from abi_tools import DEFINE_TWICE, INCLUDE, PLUGINDIR, ROOT, TWICE, adjoin, build_plugin, run_python
 
 LINE = 'AJ_PLUGIN_OPS("twice_it(Tensor x) -> Tensor\\tunary\\t\\t\\tTwice the input.\\n");\n'
 INIT = DEFINE_TWICE.replace("acme::twice", "twice_it") + "\n  return bad;\n"
 STATE = 'state = lambda name="ops_acme": adjoin.plugin.available()[name]\n'
+PACKS = sorted(path.stem.removeprefix("libaj_") for path in PLUGINDIR.glob("libaj_ops_*.so"))
+CALLS = {  # of each pack: a call, what it gives, and an op whose kernel for the processor stands in the plugin named
+    "ops_arrays": ("adjoin.kron(x, x)", [1, 1, 1, 1], None),
+    "ops_image": ("adjoin.nn.functional.interpolate(x.view(1, 1, 2), 1.5)", [1, 1, 1], ("_::resample", "ops_image")),
+    "ops_linalg": ("adjoin.cdist(x.view(1, 2), x.view(1, 2) + 3)", [18**0.5], ("_::cdist", "ops_linalg")),
+    "ops_losses": ("adjoin.nn.functional.hinge_embedding_loss(x, -x, reduction='none')", [0, 0], None),
+    "ops_sequences": (
+        "adjoin.nn.functional.embedding_bag(adjoin.zeros(1, 2).long(), x.view(1, 2), mode='sum')",
+        [2, 2],
+        ("rnn_layer", "cpu"),
+    ),
+    "ops_special": ("adjoin.special.ndtri(x / 2)", [0, 0], ("special::ndtri", "ops_special")),
+    "ops_statistics": ("adjoin.cummax(x, 0)[0]", [1, 1], ("cummax", "ops_statistics")),
+}
 
 
 def built(folder, line=LINE, init=INIT, name="ops_acme"):
@@ -37,10 +51,11 @@ assert state("ops_special") == "loaded"
 """)
 
 
-def test_what_is_said_before_is_what_is_there_after():
+@pytest.mark.parametrize("pack", PACKS)
+def test_what_is_said_before_is_what_is_there_after(pack):
     listed = {op["name"]: op for op in json.loads(adjoin("ops", "--json").stdout)}
-    waiting = {name: op for name, op in listed.items() if op["provider"] == "ops_special"}
-    assert len(waiting) > 40
+    waiting = {name: op for name, op in listed.items() if op["provider"] == pack}
+    assert len(waiting) >= 10
     got = told("import json\nprint(json.dumps([adjoin._C.op_info(name) for name in %r]))" % sorted(waiting))
     for after in [overload for infos in json.loads(got[0]) for overload in infos if overload["name"] in waiting]:
         before = waiting[after["name"]]
@@ -49,6 +64,71 @@ def test_what_is_said_before_is_what_is_there_after():
         for word in ("differentiable", "composite", "out", "in_place"):
             assert (word.replace("_", "-") in before["features"]) == after[word], (before, after)
         assert after["test"]
+
+
+def test_a_training_step_loads_no_pack():
+    told("""
+from adjoin import nn
+net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 3))
+optimizer = adjoin.optim.AdamW(net.parameters())
+nn.functional.cross_entropy(net(adjoin.randn(2, 1, 8, 8)), adjoin.tensor([0, 2])).backward()
+nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+optimizer.step()
+loaded = [name for name, state in adjoin.plugin.available().items() if name.startswith("ops_") and state != "found"]
+assert not loaded, loaded
+""")
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_a_call_loads_its_pack_alone(pack):
+    call, gives, kernel = CALLS[pack]
+    told(f"""
+x = adjoin.ones(2)
+got = {call}
+assert adjoin.allclose(got.flatten(), adjoin.tensor({gives}, dtype=got.dtype)), got
+packs = {{name: state for name, state in adjoin.plugin.available().items() if name.startswith("ops_")}}
+assert [name for name, state in packs.items() if state == "loaded"] == [{pack!r}], packs
+""")
+    if kernel:
+        name, plugin = kernel
+        assert f"1. plugin {plugin}," in told(f"print(adjoin._C.explain_op({name!r}, 'cpu'))")[1]
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_a_call_of_a_disabled_pack_says_so(pack):
+    told(f"""
+adjoin.plugin.disable({pack!r})
+x = adjoin.ones(2)
+try:
+    {CALLS[pack][0]}
+except RuntimeError as e:
+    assert {pack!r} in str(e) and "disabled" in str(e), e
+else:
+    raise AssertionError("served")
+""")
+
+
+def test_a_body_of_the_core_calls_an_op_that_waits():
+    pool = "adjoin.nn.functional.max_pool3d(x, 2)"
+    told(f"""
+x = adjoin.arange(16.0).view(1, 1, 2, 2, 4)
+assert {pool}.flatten().tolist() == [13, 15] and state("ops_image") == "found"
+x.requires_grad_()
+y = {pool}
+assert state("ops_image") == "loaded" and y.flatten().tolist() == [13, 15]
+y.sum().backward()
+assert x.grad.flatten().nonzero().flatten().tolist() == [13, 15]
+""")
+    told(f"""
+adjoin.plugin.disable("ops_image")
+x = adjoin.ones(1, 1, 2, 2, 2, requires_grad=True)
+try:
+    {pool}
+except RuntimeError as e:
+    assert "max_pool3d" in str(e) and "ops_image" in str(e) and "disabled" in str(e), e
+else:
+    raise AssertionError("served")
+""")
 
 
 @pytest.mark.parametrize("how", ["function", "method", "in_place", "out", "gradient", "meta", "explain"])

@@ -340,4 +340,41 @@ aj_status* alpha_dropout_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+Tensor uniform_of(const Tensor& like, const Sizes& shape, double low, double high,
+                  const Generator& g) {
+  return uniform_(empty(shape, like.dtype(), like.device()), low, high, g);
+}
+
+}  // namespace
+
+aj_status* rrelu_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    double low = b.real(1), high = b.real(2);
+    want(low <= high, "lower must not be above upper: ", low, " and ", high);
+    if (!b.flag(3)) return b.ret(0, leaky_relu(t, (low + high) / 2));
+    Tensor slope = uniform_of(t, sizes_of(t), low, high, b.generator(4));
+    b.ret(0, prelu_each(t, slope));
+  });
+}
+
+aj_status* feature_alpha_dropout_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    double p = b.real(1), low = -1.7580993408473766;  // -scale * alpha of SELU
+    want(p >= 0 && p <= 1, "p must be between 0 and 1: ", p);
+    if (!b.flag(2) || p == 0) return b.ret(0, t);
+    want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
+    if (p == 1) return b.ret(0, t * 0);
+    Sizes shape(size_t(t.ndim()), 1);
+    shape[0] = t.size(0);
+    shape[1] = t.size(1);
+    double a = 1 / std::sqrt((1 - p) * (1 + p * low * low)), c = -a * low * p;
+    Tensor kept = ge(uniform_of(t, shape, 0, 1, Generator()), p);
+    b.ret(0, where(kept, t, low) * a + c);
+  });
+}
+
 }  // namespace adjoin::ops

@@ -1,7 +1,6 @@
-// core/ops/rare/search.cpp: places in sorted sequences, and histograms by them.
+// core/ops/rare/search.cpp: places in sorted sequences.
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/make.hpp>
-#include <cmath>
 
 namespace adjoin::ops {
 
@@ -123,99 +122,6 @@ aj_status* isin_body(void*, aj_call* call) {
     }
     b.ret(0, b.flag(3) ? logical_not(found) : found);
   });
-}
-
-namespace {
-
-struct Span {
-  double low, high;
-};
-
-// The ends that were asked for, or the data's; never the same ones.
-Span span_of(const Tensor& t, double low, double high, bool given, double around) {
-  want(!given || low <= high, "the largest end must not be below the smallest: ", low, " and ",
-       high);
-  if (!given && t.numel()) {
-    low = amin(t).item<double>();
-    high = amax(t).item<double>();
-  }
-  want(std::isfinite(low) && std::isfinite(high), "the range from ", low, " to ", high,
-       " is not finite");
-  if (low == high) low -= around, high += around;
-  return {low, high};
-}
-
-Tensor counted(const Tensor& place, const Tensor& inside, const Tensor& amount, int64_t bins) {
-  Tensor amounts = where(inside, amount, number_of(amount, 0));
-  return index_add(zeros_of(amount, {bins}), 0, place, amounts);
-}
-
-}  // namespace
-
-aj_status* histc_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    Tensor t = reshape(b.tensor(0).detach(), {-1});
-    int64_t bins = b.integer(1);
-    want(bins > 0, "bins must be positive: ", bins);
-    want(!t.is_complex(), "complex numbers have no order");
-    double low = b.real(2), high = b.real(3);
-    want(low <= high, "max must not be below min: ", high, " and ", low);
-    Span s = low == high ? span_of(t, low, high, !(low == 0 && high == 0) && t.numel() == 0, 1)
-                         : Span{low, high};
-    DLDataType wide = t.dtype().bits <= 32 && t.is_floating_point() ? float32 : float64;
-    Tensor x = to(t, wide), inside = logical_and(ge(x, s.low), le(x, s.high));
-    Tensor part = (where(inside, x, s.low) - s.low) * (double(bins) / (s.high - s.low));
-    Tensor place = clamp(to(part, int64), 0, bins - 1);
-    b.ret(0, to(counted(place, inside, ones_like(place), bins), t.dtype()));
-  });
-}
-
-namespace {
-
-void histogram_of(const kit::Body& b, const Tensor& edges, const Tensor& weight, bool density) {
-  const Tensor& input = b.tensor(0);
-  Tensor t = reshape(input.detach(), {-1});
-  want(edges.ndim() == 1 && edges.numel() > 1,
-       "bins must be a vector of two ends at least, its shape is ", shown(edges));
-  want(edges.dtype() == t.dtype(), "bins must be ", t.dtype(), ", they are ", edges.dtype());
-  int64_t bins = edges.numel() - 1;
-  Tensor last = select(edges, 0, bins);
-  Tensor inside = logical_and(ge(t, select(edges, 0, 0)), le(t, last));
-  Tensor place = clamp(search(edges, t, true) - 1, 0, bins - 1);
-  Tensor amount = ones_like(t);
-  if (weight.defined()) {
-    want(std::ranges::equal(weight.shape(), input.shape()), "weight must have the shape ",
-         shown(input), ", it has ", shown(weight));
-    want(weight.dtype() == t.dtype(), "weight must be ", t.dtype(), ", it is ", weight.dtype());
-    amount = reshape(weight.detach(), {-1});
-  }
-  Tensor hist = counted(place, inside, amount, bins);
-  if (density) hist = hist / (sum(hist) * (cut(edges, 0, 1, bins + 1) - cut(edges, 0, 0, bins)));
-  b.ret(0, hist);
-  b.ret(1, edges);
-}
-
-}  // namespace
-
-aj_status* histogram_body(void*, aj_call* call) {
-  return kit::compose(call, [](kit::Body& b) {
-    const Tensor& t = b.tensor(0);
-    int64_t bins = b.integer(1);
-    want(bins > 0, "bins must be positive: ", bins);
-    want(t.is_floating_point(), "input must be floating, it is ", t.dtype());
-    Floats range = b.given(2) ? b.floats(2) : Floats();
-    want(range.is_none() || range.size() == 2, "range must hold two numbers, it holds ",
-         range.size());
-    Span s = range.is_none() ? span_of(t, 0, t.numel() ? 0 : 1, t.numel() == 0, 0.5)
-                             : span_of(t, range[0], range[1], true, 0.5);
-    histogram_of(b, linspace(s.low, s.high, bins + 1, t.dtype(), t.device()), b.tensor(3),
-                 b.flag(4));
-  });
-}
-
-aj_status* histogram_edges_body(void*, aj_call* call) {
-  return kit::compose(
-      call, [](kit::Body& b) { histogram_of(b, b.tensor(1).detach(), b.tensor(2), b.flag(3)); });
 }
 
 }  // namespace adjoin::ops

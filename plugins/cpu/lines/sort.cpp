@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "sort_keys.hpp"
 #include "topk_scan.hpp"
+#include "vector/sort_keys.hpp"
 #include "vector/stored.hpp"
 
 namespace adjoin::cpu {

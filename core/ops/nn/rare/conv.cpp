@@ -13,12 +13,8 @@ struct Conv {  // the arguments that convolution and its derivative share, from 
         output_padding(v.ints(at + 4).vec()),
         transposed(v.flag(at + 3)),
         groups(v.integer(at + 5)) {}
-  Conv(size_t n, Sizes s, Sizes p, Sizes d, int64_t g)
-      : stride(std::move(s)),
-        padding(std::move(p)),
-        dilation(std::move(d)),
-        output_padding(n, 0),
-        groups(g) {}
+  Conv(size_t n, const Sizes& s, const Sizes& p, const Sizes& d, int64_t g)
+      : stride(s), padding(p), dilation(d), output_padding(n, 0), groups(g) {}
 
   Tensor operator()(const Tensor& x, const Tensor& w, const Tensor& bias = Tensor()) const {
     if (is_integral(x) && x.dtype() != boolean) return of_integers(x, w, bias);
@@ -298,5 +294,19 @@ aj_status* conv3d_padding_body(void*, aj_call* call) { return conv_padding(call,
 aj_status* conv_transpose1d_body(void*, aj_call* call) { return conv_transpose(call, 1); }
 aj_status* conv_transpose2d_body(void*, aj_call* call) { return conv_transpose(call, 2); }
 aj_status* conv_transpose3d_body(void*, aj_call* call) { return conv_transpose(call, 3); }
+
+aj_status* conv_tbc_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &t = b.tensor(0), &weight = b.tensor(1);
+    want(t.ndim() == 3, "input must be (time, batch, channels), its shape is ", shown(t));
+    want(weight.ndim() == 3, "weight must be (kernel, channels in, channels out), its shape is ",
+         shown(weight));
+    Tensor out = in_own_name([&] {
+      return conv1d(permute(t, {1, 2, 0}), permute(weight, {2, 1, 0}), b.tensor(2), {1},
+                    {b.integer(3)});
+    });
+    b.ret(0, permute(out, {2, 0, 1}));
+  });
+}
 
 }  // namespace adjoin::ops

@@ -1,6 +1,5 @@
 // core/ops/nn/rare/pool.cpp: shapes of pooling, the layers' forms, and what pools by other ops.
-#include "core/ops/nn/pool.hpp"
-
+#include <adjoin/kit/make.hpp>
 #include <adjoin/kit/windows.hpp>
 
 namespace adjoin::ops {
@@ -26,7 +25,7 @@ Sizes pooled_shape(std::span<const int64_t> t, size_t dims, Ints kernel, Ints st
          "padding must be at most half of kernel_size: ", shown(padding), " and ", shown(kernel));
     int64_t in = size;
     want(in >= 0 && in <= kMost / 4, "input of shape ", shown(t), " cannot be pooled");
-    size = pooled_size(in, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
+    size = kit::pooled_size(in, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
     want(size > 0, "kernel_size ", shown(kernel), " is too large for input of shape ", shown(t));
   }
   return shape;
