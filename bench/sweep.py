@@ -70,6 +70,19 @@ form(
     "x=T.randn(100,16,40); t=T.arange(16*20).reshape(16,20)%39+1",
     "F.ctc_loss(F.log_softmax(x,2), t, (100,)*16, (20,)*16)",
 )
+form(
+    "ctc_loss_small",
+    "x=T.randn(20,4,10); t=T.arange(4*5).reshape(4,5)%9+1",
+    "F.ctc_loss(F.log_softmax(x,2), t, (20,)*4, (5,)*4)",
+)
+FEW = "x=T.randn(16,10); t=T.arange(16)%10; s=T.randn(16,10).sign(); m=T.arange(160).reshape(16,10)%10; m[:, 4]=-1"
+form("multi_margin_loss_small", FEW, "F.multi_margin_loss(x, t)")
+form("multilabel_margin_loss_small", FEW, "F.multilabel_margin_loss(x, m)")
+form("multilabel_soft_margin_loss_small", FEW, "F.multilabel_soft_margin_loss(x, (s + 1) / 2)")
+form("soft_margin_loss_small", FEW, "F.soft_margin_loss(x, s)")
+form("hinge_embedding_loss_small", FEW, "F.hinge_embedding_loss(x, s)")
+form("cosine_embedding_loss_small", FEW, "F.cosine_embedding_loss(x, x * 2, s[:, 0])")
+form("triplet_margin_loss_small", FEW, "F.triplet_margin_loss(x, x * 2, x + 1)")
 # ---- embeddings, attention, recurrent cells
 form("embedding", "w=T.randn(30000,256); i=T.arange(4096)*7919%30000", "F.embedding(i, w)")
 form("embedding_repeats", "w=T.randn(1000,256); i=T.arange(8192)*7919%1000", "F.embedding(i, w)")
@@ -188,10 +201,16 @@ form("tile", "x=T.randn(100,100)", "T.tile(x, (10, 10))")
 form("stack", SQUARE, "T.stack([x, x, x], 1)")
 form("stack_last", SQUARE, "T.stack([x, x], 2)")
 form("block_diag", "x=T.randn(300,300)", "T.block_diag(x, x, x)")
+form("block_diag_small", "x=T.randn(8,8)", "T.block_diag(x, x, x)")
+form("kron_small", "x=T.randn(4,4); y=T.randn(4,4)", "T.kron(x, y)")
 form("kron", "x=T.randn(32,32); y=T.randn(32,32)", "T.kron(x, y)")
 form("vander", "x=T.rand(1000)", "T.vander(x, 100)")
 form("movedim", VOLUME, "T.movedim(x, 1, 4).contiguous()")
 form("cross", "x=T.randn(100000,3); y=T.randn(100000,3)", "T.linalg.cross(x, y)")
+form("cross_small", "x=T.randn(10,3); y=T.randn(10,3)", "T.linalg.cross(x, y)")
+form("cross_dim0", "x=T.randn(3,100000); y=T.randn(3,100000)", "T.linalg.cross(x, y, dim=0)")
+form("untyped_storage", "x=T.randn(1000)", "x.untyped_storage()")
+form("untyped_storage_bytes", "x=T.randn(1000)", "x.untyped_storage().nbytes()")
 form("linspace", "", "T.linspace(0, 1, 1000000)")
 form("arange", "", "T.arange(1000000)")
 form("eye", "", "T.eye(1000)")
@@ -223,6 +242,8 @@ for name in ("std", "var", "prod", "amax", "argmin", "norm", "nansum", "nanmean"
     form(name, SQUARE, f"T.{name}(x, dim=1){tail}")
     if name != "aminmax":
         form(f"{name}_dim0", SQUARE, f"T.{name}(x, dim=0){tail}")
+for name in ("var", "std", "sum", "prod", "amax"):
+    form(f"{name}_columns", "x=T.randn(1000,1000)[:, ::2]", f"T.{name}(x, dim=0)")
 form("sum_middle", "x=T.randn(100,100,100)", "T.sum(x, 1)")
 form("mean_outer", "x=T.randn(100,100,100)", "T.mean(x, (0, 2))")
 form("sum_bool", "x=T.randn(1000,1000)>0", "T.sum(x)")
@@ -241,6 +262,7 @@ form("clamp", SQUARE, "T.clamp(x, -1, 1)")
 form("lerp", "x=T.randn(1000,1000); y=T.randn(1000,1000)", "T.lerp(x, y, .3)")
 form("addcmul", "x=T.randn(1000,1000); y=T.randn(1000,1000)", "T.addcmul(x, y, y)")
 form("polygamma", "x=T.rand(1000,100)+.5", "T.polygamma(1, x)")
+form("polygamma2", "x=T.rand(1000,100)+.5", "T.polygamma(2, x)")
 form("bitwise_and", "x=T.arange(1000000); y=T.arange(1000000)+3", "x & y")
 form("int_div", "x=T.arange(1000000); y=T.arange(1000000)%7+3", "x // y")
 form("complex_mul", "x=T.randn(500,1000,dtype=T.complex64); y=T.randn(500,1000,dtype=T.complex64)", "x * y")

@@ -5,7 +5,7 @@ Options as sweep.py's.
 
 from sweep_run import form, main
 
-SHAPES = (("1e3", "1000"), ("1e6", "1000000"), ("by8", "125000,8"), ("by4096", "244,4096"))
+SHAPES = (("1e3", "1000"), ("10x100", "10,100"), ("1e6", "1000000"), ("by8", "125000,8"), ("by4096", "244,4096"))
 
 
 def rows(tag, shape):
@@ -89,6 +89,9 @@ def bags(tag, bag, width):
         f"{table}; p=T.rand(1024 * {bag})",
         "F.embedding_bag(i, w, o, mode='sum', per_sample_weights=p)",
     )
+    half = table.replace(")", ").bfloat16()", 1)
+    for mode in ("sum", "max"):
+        form(f"bag_{mode}_bfloat16_{tag}", half, f"F.embedding_bag(i, w, o, mode='{mode}')")
     form(f"bag_matrix_{tag}", f"{table}; i=i.reshape(1024, {bag})", "F.embedding_bag(i, w, mode='sum')")
 
 

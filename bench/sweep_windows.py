@@ -81,6 +81,12 @@ def pools():
         form(f"lp_pool{n}_3s2", x, f"F.lp_pool{n}(x, 3., 3, 2)")
         pooled = f"y,i=F.max_pool{n}({x[2:]},2,return_indices=True)"
         form(f"max_unpool{n}", pooled, f"F.max_unpool{n}(y, i, 2)")
+    for size, stride in ((2, 5), (3, 5), (3, 7), (7, 7), (11, 5)):
+        form(f"max_pool1d_{size}s{stride}", LINE, f"F.max_pool1d(x, {size}, {stride})")
+    for n, x, _ in PLACES:
+        form(f"max_pool{n}_bfloat16", f"{x}.bfloat16()", f"F.max_pool{n}(x, 3, 2, 1)")
+        form(f"max_pool{n}_2_bfloat16", f"{x}.bfloat16()", f"F.max_pool{n}(x, 2)")
+    form("max_pool1d_3s5_bfloat16", f"{LINE}.bfloat16()", "F.max_pool1d(x, 3, 5)")
     for dims, x in ((2, IMAGE), (3, VOLUME)):
         form(f"fractional_max_pool{dims}d", x, f"F.fractional_max_pool{dims}d(x, 2, output_ratio=(.6,) * {dims})")
     form("tensor_unfold", LINE, "x.unfold(2, 16, 8).contiguous()")
@@ -123,6 +129,7 @@ def resampling():
     for mode in ("constant", "reflect", "replicate", "circular"):
         for n, x, dims in PLACES:
             form(f"pad{n}_{mode}", x, f"F.pad(x, (2,) * {2 * dims}, mode='{mode}')")
+    form("pad3d_cube", "x=T.randn(1, 4, 32, 32, 32)", "F.pad(x, (1,) * 6)")
 
 
 def norms():

@@ -80,6 +80,18 @@ aj_status* dstack_body(void*, aj_call* call) {
                       [](kit::Body& b) { b.ret(0, cat(each_of(b.tensors(0), at_least_3d), 2)); });
 }
 
+namespace {
+
+// One dtype, one device, nothing to record.
+bool alike(const std::vector<Tensor>& all) {
+  return std::ranges::all_of(all, [&](const Tensor& t) {
+    return t.dtype() == all[0].dtype() && t.device() == all[0].device() &&
+           !(t.requires_grad() && kit::env.autograd->grad_mode());
+  });
+}
+
+}  // namespace
+
 aj_status* block_diag_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     std::vector<Tensor> blocks = each_of(b.tensors(0), at_least_2d);
@@ -87,6 +99,16 @@ aj_status* block_diag_body(void*, aj_call* call) {
     for (const Tensor& t : blocks) {
       want(t.ndim() == 2, "tensors must have at most 2 dimensions, one has shape ", shown(t));
       columns = plus(columns, t.size(1));
+    }
+    if (alike(blocks)) {  // each is written where it stands
+      int64_t rows = 0, row = 0;
+      for (const Tensor& t : blocks) rows = plus(rows, t.size(0));
+      Tensor out = zeros_of(blocks[0], {rows, columns});
+      for (const Tensor& t : blocks) {
+        copy_(cut(cut(out, 0, row, row + t.size(0)), 1, at, at + t.size(1)), t);
+        row += t.size(0), at += t.size(1);
+      }
+      return b.ret(0, out);
     }
     for (Tensor& t : blocks) {
       int64_t width = t.size(1);

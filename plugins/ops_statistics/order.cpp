@@ -20,9 +20,9 @@ Groups groups_of(const Tensor& sorted, bool inverse, bool counts) {
   Tensor differ = ne(cut(sorted, 0, 1, n), cut(sorted, 0, 0, n - 1));
   if (sorted.ndim() > 1) differ = any(differ, 1);
   Groups g;
-  Tensor zero = zeros({1}, int64, sorted.device());
-  g.first = cat({zero, reshape(nonzero(differ), {-1}) + 1}, 0);
-  if (inverse) g.inverse = cat({zero, cumsum(differ, 0)}, 0);
+  Tensor begins = cat({ones({1}, boolean, sorted.device()), differ}, 0);
+  g.first = reshape(nonzero(begins), {-1});
+  if (inverse) g.inverse = cat({zeros({1}, int64, sorted.device()), cumsum(differ, 0)}, 0);
   if (counts) {
     Tensor end = full({1}, n, int64, sorted.device());
     g.counts = sub(cat({cut(g.first, 0, 1, g.first.numel()), end}, 0), g.first);

@@ -83,12 +83,64 @@ HWY_INLINE void sum_columns(const Bag<T>& b, const S* table, int64_t width, int6
   }
 }
 
+// A few rows of a bag added to its sum; `next`: those that come behind them.
+template <int kRows, bool kWeighted, class S, class T>
+HWY_INLINE void add_rows(const S* const* rows, const T* weights, const S* const* next,
+                         int64_t width, T* to) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  for (int64_t c = 0; c < width; c += lanes) {
+    if (c * int64_t(sizeof(S)) % 64 == 0)
+      for (int r = 0; r < kRows; ++r) __builtin_prefetch(next[r] + c);
+    const size_t n = size_t(width - c);
+    auto sum = load_n(d, to + c, n);
+    for (int r = 0; r < kRows; ++r) {
+      auto x = columns_of(d, rows[r] + c, n);
+      sum = kWeighted ? hn::MulAdd(hn::Set(d, weights[r]), x, sum) : hn::Add(sum, x);
+    }
+    store_n(sum, d, to + c, n);
+  }
+}
+
+// Wide rows are read as a whole, four at a time: in strips, a row is looked up once for each.
+template <bool kWeighted, class S, class T>
+HWY_INLINE void sum_wide(const Bag<T>& b, const S* table, int64_t width, bool mean, T* to) {
+  constexpr int most = 4;
+  std::fill_n(to, width, T(0));
+  int64_t taken = 0;
+  for (int64_t k = 0; k < b.count;) {
+    const S *rows[most] = {}, *next[most];
+    T weights[most] = {};
+    int m = 0;
+    for (; k < b.count && m < most; ++k) {
+      if (b.index[k] == b.skip) continue;
+      rows[m] = table + b.index[k] * width;
+      weights[m++] = kWeighted ? b.weight[k] : T(1);
+    }
+    taken += m;
+    for (int r = 0; r < most; ++r)
+      next[r] = b.index + k + r < b.end ? table + b.index[k + r] * width : rows[0];
+    if (m == most)
+      add_rows<most, kWeighted>(rows, weights, next, width, to);
+    else
+      for (int r = 0; r < m; ++r)
+        add_rows<1, kWeighted>(rows + r, weights + r, next + r, width, to);
+  }
+  if (mean && taken > 1)
+    for (int64_t c = 0; c < width; ++c) to[c] /= T(taken);
+}
+
 template <bool kWeighted, class S, class T>
 HWY_INLINE void sum_rows(const Bag<T>& b, const S* table, int64_t width, bool mean, T* to) {
   const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
+  if (width > 8 * lanes) return sum_wide<kWeighted>(b, table, width, mean, to);
   int64_t c = 0;
+  for (; c + 8 * lanes <= width; c += 8 * lanes)
+    sum_columns<8, kWeighted>(b, table, width, c, 0, mean, to);
   for (; c + 4 * lanes <= width; c += 4 * lanes)
     sum_columns<4, kWeighted>(b, table, width, c, 0, mean, to);
+  for (; c + 2 * lanes <= width; c += 2 * lanes)
+    sum_columns<2, kWeighted>(b, table, width, c, 0, mean, to);
   for (; c < width; c += lanes)
     sum_columns<1, kWeighted>(b, table, width, c, size_t(width - c), mean, to);
 }
@@ -166,26 +218,39 @@ void bag_sums(Args args) {
   check_indices(index.data(), indices.numel(), weight.size(0), 0);
   visit<stored_floating>(weight.dtype(), [&]<class S>() {
     using T = Math<S>;
-    Dense<T> to(out);
+    // Sums of halves become halves a few bags at a time where they can.
+    const bool by_rows = !std::is_same_v<S, T> && out.dense();
+    const int64_t most = by_rows ? std::max<int64_t>(1, 4096 / std::max<int64_t>(width, 1)) : 1;
+    std::optional<Dense<T>> to;
+    if (!by_rows) to.emplace(out);
     Dense<S> table(weight);
     std::optional<Dense<T>> by;
     if (!args.none(2)) by.emplace(args.tensor(2));
+    const auto largest = AJ_SIMD(max_bag<S>);
+    const auto sum = AJ_SIMD(sum_bag<S>);
+    const int64_t skip = args.integer(6);
     const int64_t work = width * indices.numel() / std::max<int64_t>(1, int64_t(ends.size()) - 1);
     parallel_for(int64_t(ends.size()) - 1, grain_of(work), [&](int64_t lo, int64_t hi) {
-      for (; lo < hi; ++lo) {
-        const Bag<T> bag{index.data() + ends[size_t(lo)],
-                         by ? by->data() + ends[size_t(lo)] : nullptr,
-                         ends[size_t(lo) + 1] - ends[size_t(lo)], args.integer(6),
-                         index.data() + indices.numel()};
-        T* made = to.data() + lo * width;
-        int64_t* from = mode == "max" ? where.data() + lo * width : nullptr;
-        if (from)
-          AJ_SIMD(max_bag<S>)(bag, table.data(), width, made, from);
-        else
-          AJ_SIMD(sum_bag<S>)(bag, table.data(), width, mode == "mean", made);
+      std::vector<T> rows(by_rows ? size_t(most * width) : 0);
+      for (int64_t m; lo < hi; lo += m) {
+        m = std::min(most, hi - lo);
+        T* made = by_rows ? rows.data() : to->data() + lo * width;
+        for (int64_t i = lo; i < lo + m; ++i) {
+          const int64_t first = ends[size_t(i)];
+          const Bag<T> bag{index.data() + first, by ? by->data() + first : nullptr,
+                           ends[size_t(i) + 1] - first, skip, index.data() + indices.numel()};
+          T* row = made + (i - lo) * width;
+          if (mode == "max")
+            largest(bag, table.data(), width, row, where.data() + i * width);
+          else
+            sum(bag, table.data(), width, mode == "mean", row);
+        }
+        if (by_rows)
+          Convert<T>::store(out.bytes() + lo * width * int64_t(sizeof(S)), out.dtype(), sizeof(S),
+                            made, m * width);
       }
     });
-    to.commit();
+    if (to) to->commit();
   });
   where.commit();
 }

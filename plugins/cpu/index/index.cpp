@@ -75,14 +75,14 @@ void index_at(Args args) {
 // among the threads; or single elements, of which asking whether each is one's own costs more than
 // writing it.
 template <class T, class Combine>
-void put_each(T* to, const std::vector<int64_t>& places, const T* from, int64_t step, int64_t width,
-              Combine combine) {
+void put_each(T* to, const std::vector<int64_t>& places, const T* from, int64_t row_step,
+              int64_t step, int64_t width, Combine combine) {
   int64_t n = int64_t(places.size()), threads = core().num_threads();
   constexpr int64_t ahead = 16;
   if (width == 1) {
     for (int64_t b = 0; b < n; ++b) {
       if (b + ahead < n) __builtin_prefetch(to + places[b + ahead], 1);
-      to[places[b]] = combine(to[places[b]], from[b * step]);
+      to[places[b]] = combine(to[places[b]], from[b * row_step]);
     }
     return;
   }
@@ -93,29 +93,38 @@ void put_each(T* to, const std::vector<int64_t>& places, const T* from, int64_t 
       int64_t lo = width * p / pieces, hi = width * (p + 1) / pieces;
       for (int64_t b = 0; b < n; ++b) {
         T* row = to + places[b];
-        const T* source = from + b * width * step;
+        const T *source = from + b * row_step, one = *source;
         if (step)
           for (int64_t q = lo; q < hi; ++q) row[q] = combine(row[q], source[q]);
         else
-          for (int64_t q = lo; q < hi; ++q) row[q] = combine(row[q], *from);
+          for (int64_t q = lo; q < hi; ++q) row[q] = combine(row[q], one);
       }
     }
   });
 }
 
-// Indices in the first dimensions, dense tensors, values of the whole shape or one. False: another
-// case.
+// Is it the last sizes of shape, behind ones?
+bool is_tail(Span sizes, Span shape) {
+  while (!sizes.empty() && sizes.front() == 1 && sizes.size() > 1) sizes = sizes.subspan(1);
+  return sizes.size() <= shape.size() &&
+         std::ranges::equal(sizes, shape.subspan(shape.size() - sizes.size()));
+}
+
+// Indices in the first dimensions, dense tensors, values of the whole shape, of a row or one.
+// False: another case.
 bool put_rows(const IndexMap& map, TensorView x, TensorView values, MutView out, bool accumulate) {
   int64_t width = int64_t(map.after.size()), chosen = int64_t(map.selected.size());
-  bool one = values.numel() == 1 && values.ndim() == 0, whole = values.dense();
   if (map.before.size() != 1 || !out.dense() || width == 0 || chosen == 0) return false;
-  if (!one && !(whole && std::ranges::equal(values.shape(), map.shape))) return false;
+  const bool one = values.numel() == 1 && values.ndim() <= int64_t(map.shape.size());
+  const bool whole = values.dense() && std::ranges::equal(values.shape(), map.shape);
+  const bool row = values.dense() && values.numel() == width && is_tail(values.shape(), map.shape);
+  if (!one && !whole && !row) return false;
   for (int64_t q = 0; q < width; q += std::max<int64_t>(1, width - 1))
     if (map.after[q] != q) return false;
-  int64_t step = one ? 0 : 1;
+  const int64_t row_step = whole && !one ? width : 0, step = one ? 0 : 1;
   auto put = [&]<class T>(auto combine) {
     start_from(x, out);
-    put_each(out.data<T>(), map.selected, at<T>(values), step, width, combine);
+    put_each(out.data<T>(), map.selected, at<T>(values), row_step, step, width, combine);
   };
   if (!accumulate)
     visit_size(x.dtype(), [&]<class T>() { put.template operator()<T>([](T, T v) { return v; }); });
@@ -290,12 +299,6 @@ MutView places_of_true(TensorView x, const T* in) {
   constexpr int64_t chunk = 1 << 15;
   int64_t n = x.numel(), dims = x.ndim();
   std::vector<int64_t> begin(size_t((n + chunk - 1) / chunk) + 1, 0);
-  auto is_true = [in](int64_t i) {
-    if constexpr (std::is_same_v<T, bool>)
-      return reinterpret_cast<const uint8_t*>(in)[i] != 0;
-    else
-      return scalar::is_true(in[i]);
-  };
   const int64_t chunks = int64_t(begin.size()) - 1;
   auto each_chunk = [&](auto f) {
     parallel_for(chunks, 1, [&](int64_t from, int64_t to) {
@@ -304,7 +307,10 @@ MutView places_of_true(TensorView x, const T* in) {
   };
   each_chunk([&](int64_t c, int64_t lo, int64_t hi) {
     int64_t count = 0;
-    for (int64_t i = lo; i < hi; ++i) count += is_true(i);
+    if constexpr (std::is_same_v<T, bool>)
+      count = count_true(in + lo, hi - lo);
+    else
+      for (int64_t i = lo; i < hi; ++i) count += scalar::is_true(in[i]);
     begin[c + 1] = count;
   });
   for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];

@@ -96,6 +96,16 @@ int64_t true_numbers_of(const uint8_t* in, int64_t n, int64_t first, int64_t* to
   return found;
 }
 
+int64_t count_true_of(const uint8_t* in, int64_t n) {
+  const hn::ScalableTag<uint8_t> d;
+  constexpr int64_t L = HWY_LANES(uint8_t);
+  int64_t count = 0, i = 0;
+  for (; i + L <= n; i += L)
+    count += int64_t(hn::CountTrue(d, hn::Ne(hn::LoadU(d, in + i), hn::Zero(d))));
+  for (; i < n; ++i) count += in[i] != 0;
+  return count;
+}
+
 void reverse_u32(uint32_t* to, const uint32_t* from, int64_t lines, int64_t n) {
   reverse(to, from, lines, n);
 }
@@ -127,6 +137,9 @@ void reverse_lines(uint64_t* to, const uint64_t* from, int64_t lines, int64_t n)
   AJ_SIMD(reverse_u64)(to, from, lines, n);
 }
 
+int64_t count_true(const bool* in, int64_t n) {
+  return AJ_SIMD(count_true_of)(reinterpret_cast<const uint8_t*>(in), n);
+}
 int64_t true_numbers(const bool* in, int64_t n, int64_t first, int64_t* to) {
   return AJ_SIMD(true_numbers_of)(reinterpret_cast<const uint8_t*>(in), n, first, to);
 }

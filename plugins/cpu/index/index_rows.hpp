@@ -17,6 +17,7 @@ void add_row(T* a, const T* b, T alpha, int64_t n) {
 }
 
 // The numbers from `first` on of those of n that are true; room for 8 more is written.
+int64_t count_true(const bool* in, int64_t n);
 int64_t true_numbers(const bool* in, int64_t n, int64_t first, int64_t* to);
 
 // Elements of 4 or 8 bytes in reversed order: `lines` of n, one after another.
@@ -25,6 +26,26 @@ void reverse_lines(uint64_t* to, const uint64_t* from, int64_t lines, int64_t n)
 template <class T>
 void reverse_lines(T* to, const T* from, int64_t lines, int64_t n) {
   for (; lines-- > 0; to += n, from += n) std::reverse_copy(from, from + n, to);
+}
+
+// to[index[k]] += alpha * from[k], for places that lie in the cache. Places are read before any is
+// written: a processor may let a read wait until it knows where all writes before it go.
+template <class T>
+void add_singles(T* to, const T* from, const int64_t* index, int64_t n, T alpha) {
+  using namespace kit::scalar;
+  constexpr int64_t several = 8;
+  int64_t k = 0;
+  for (; k + several <= n; k += several) {
+    T* at[several];
+    T add[several];
+    for (int64_t j = 0; j < several; ++j) {
+      at[j] = to + index[k + j];
+      add[j] = Mul()(alpha, from[k + j]);
+    }
+#pragma GCC unroll 8
+    for (int64_t j = 0; j < several; ++j) *at[j] = Add()(*at[j], add[j]);
+  }
+  for (; k < n; ++k) to[index[k]] = Add()(to[index[k]], Mul()(alpha, from[k]));
 }
 
 inline void prefetch_row(const void* row, int64_t bytes) {
@@ -56,9 +77,7 @@ void add_rows(T* to, int64_t outer, int64_t size, int64_t inner, const T* from,
     if (width == 1 && inner == 1) {
       using namespace kit::scalar;
       if (hi - lo == size && skip < 0 && size <= 1 << 15) {  // in the cache, nothing to ask
-        for (int64_t k = 0; k < n; ++k)
-          base[index[k]] = Add()(base[index[k]], Mul()(alpha, source[k]));
-        return;
+        return add_singles(base, source, index, n, alpha);
       }
       for (int64_t k = 0; k < n; ++k) {
         if (k + ahead < n) __builtin_prefetch(base + index[k + ahead], 1);

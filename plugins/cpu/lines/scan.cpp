@@ -97,6 +97,43 @@ bool scan_columns(const aj_plan& p) {
   return true;
 }
 
+// kLines contiguous lines in one loop: a line waits for its own carry alone.
+template <class F, int kLines, class T>
+void walk_lines(const T* const* from, T* const* to, int64_t n) {
+  Carry<T> carry[kLines];
+  std::fill_n(carry, kLines, Carry<T>(F::first));
+  for (int64_t i = 0; i < n; ++i) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kLines; ++k) {
+      carry[k] = F()(carry[k], Carry<T>(from[k][i]));
+      to[k][i] = cast<T>(carry[k]);
+    }
+  }
+}
+template <class F, class T>
+bool scan_lines(const aj_plan& p) {
+  constexpr int64_t size = sizeof(T), several = 4;
+  const aj_operand &to = p.ops[0], &from = p.ops[1];
+  if (p.numel == 0 || to.strides[0] != size || from.strides[0] != size ||
+      !same(to.dtype, dtype_of<T>) || !same(from.dtype, dtype_of<T>))
+    return false;
+  const int64_t n = p.sizes[0], lines = p.numel / n;
+  parallel_for((lines + several - 1) / several, grain_of(n * several), [&](int64_t lo, int64_t hi) {
+    for (; lo < hi; ++lo) {
+      const int64_t first = lo * several, m = std::min(several, lines - first);
+      const T* x[several];
+      T* y[several];
+      for (int64_t k = 0; k < m; ++k) {
+        x[k] = reinterpret_cast<const T*>(start(p, 1, first + k, 1));
+        y[k] = reinterpret_cast<T*>(start(p, 0, first + k, 1));
+      }
+      if (m == several) walk_lines<F, several>(x, y, n);
+      for (int64_t k = 0; m < several && k < m; ++k) walk_lines<F, 1>(x + k, y + k, n);
+    }
+  });
+  return true;
+}
+
 template <class F>
 aj_status* scan(void*, aj_call* call) {
   return guard(call, [&] {
@@ -108,6 +145,8 @@ aj_status* scan(void*, aj_call* call) {
       if constexpr (std::is_same_v<T, int64_t> ||
                     (F::first == 1 && (std::is_same_v<T, float> || std::is_same_v<T, double>)))
         if (scan_columns<F, T>(p)) return;
+      if constexpr (F::first == 1 && (std::is_same_v<T, float> || std::is_same_v<T, double>))
+        if (scan_lines<F, T>(p)) return;
       parallel_for(lines, grain_of(n), [&](int64_t lo, int64_t hi) {
         T block[kBlock];
         for (int64_t line = lo; line < hi; ++line) {
