@@ -77,7 +77,7 @@ def test_tags():
     known |= set(re.findall(r'has_tag\(tags, "([^"]+)"\)', python)) | {"varargs:"} & set(
         re.findall(r'"(varargs:)', python)
     )
-    rows = source("core/ops/**/*.toml")
+    rows = source("core/ops/**/*.toml") + source("plugins/ops_*/*.toml")
     for listed in re.findall(r"^tags = \[(.*?)\]", rows, re.M):
         for word in re.findall(r'"([^"]+)"', listed):
             prefix = word[: word.find(":") + 1]
