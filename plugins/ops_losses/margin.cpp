@@ -1,5 +1,8 @@
 // plugins/ops_losses/margin.cpp: losses of classes with margins.
 #include <adjoin/kit/losses.hpp>
+#include <adjoin/kit/memory.hpp>
+#include <algorithm>
+#include <cmath>
 
 namespace adjoin::ops {
 namespace {
@@ -46,28 +49,79 @@ aj_status* multi_margin_loss_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+// The classes that each row of the target lists before its first -1, as places of columns (the
+// first class, where the row lists no more), and which of the other classes each of them is
+// compared with.
+struct Listed {
+  Tensor places;    // (rows, most)
+  Tensor compared;  // (rows, most, classes)
+};
+
+Listed listed_on_host(const Tensor& target, int64_t classes) {
+  const int64_t rows = target.size(0), width = target.size(1);
+  const Tensor dense = contiguous(target);
+  const int64_t* at = dense.data<int64_t>();
+  std::vector<int64_t> counts;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t *row = at + i * width, *end = std::find_if(row, row + width, [&](int64_t k) {
+      return k < 0 || k >= classes;
+    });
+    counts.push_back(end - row);
+    if (std::any_of(end, row + width, [&](int64_t k) { return k < -1 || k >= classes; }))
+      raise_target(target, classes, -1, "the end of a row");
+  }
+  const int64_t most = rows ? std::ranges::max(counts) : 0;
+  Listed made{empty_dense({rows, most}, int64, target.device()),
+              empty_dense({rows, most, classes}, boolean, target.device())};
+  int64_t* places = made.places.data<int64_t>();
+  bool* compared = made.compared.data<bool>();
+  std::vector<char> other(static_cast<size_t>(classes));
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t* row = at + i * width;
+    std::ranges::fill(other, 1);
+    for (int64_t k = 0; k < counts[size_t(i)]; ++k) other[size_t(row[k])] = 0;
+    for (int64_t k = 0; k < most; ++k, compared += classes) {
+      const bool inside = k < counts[size_t(i)];
+      *places++ = inside ? row[k] : 0;
+      for (int64_t c = 0; c < classes; ++c) compared[c] = inside && other[size_t(c)];
+    }
+  }
+  return made;
+}
+
+Listed listed_by_ops(const Tensor& x, const Tensor& target) {
+  const int64_t rows = x.size(0), classes = x.size(1);
+  {
+    NoGradGuard off;
+    if (has_values(target) && any(logical_or(lt(target, -1), ge(target, classes))).item<bool>())
+      raise_target(target, classes, -1, "the end of a row");
+  }
+  Tensor listed = eq(cumsum(to(lt(target, 0), int64), 1), 0);
+  Tensor safe = where(listed, target, number_of(target, 0));
+  Tensor hits = scatter_add(filled(x, {rows, classes}, 0, int64), 1, safe, to(listed, int64));
+  if (has_values(target)) {  // columns where no row lists a target add nothing
+    int64_t most = amax(sum(listed, {1}), {}).item<int64_t>();
+    listed = slice(listed, 1, 0, most);
+    safe = slice(safe, 1, 0, most);
+  }
+  return {safe, logical_and(unsqueeze(listed, 2), unsqueeze(eq(hits, 0), 1))};
+}
+
+}  // namespace
+
 aj_status* multilabel_margin_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor x = rows_of(b.tensor(0));
     int64_t rows = x.size(0), classes = x.size(1);
     want_shape(b.tensor(1), "target", b.tensor(0).shape());
     Tensor target = classes_of(b.tensor(1), {rows, classes});
-    {
-      NoGradGuard off;
-      if (has_values(target) && any(logical_or(lt(target, -1), ge(target, classes))).item<bool>())
-        raise_target(target, classes, -1, "the end of a row");
-    }
-    Tensor listed = eq(cumsum(to(lt(target, 0), int64), 1), 0);  // before the first -1
-    Tensor safe = where(listed, target, number_of(target, 0));
-    Tensor hits = scatter_add(filled(x, {rows, classes}, 0, int64), 1, safe, to(listed, int64));
-    if (has_values(target)) {  // columns where no row lists a target add nothing
-      int64_t most = amax(sum(listed, {1}), {}).item<int64_t>();
-      listed = slice(listed, 1, 0, most);
-      safe = slice(safe, 1, 0, most);
-    }
-    Tensor gap = 1 - unsqueeze(gather(x, 1, safe), 2) + unsqueeze(x, 1);
-    Tensor counts = logical_and(unsqueeze(listed, 2), unsqueeze(eq(hits, 0), 1));
-    Tensor each = sum(where(counts, clamp(gap, 0), number_of(gap, 0)), {1, 2}) / double(classes);
+    auto [places, compared] = target.device().device_type == kDLCPU
+                                  ? listed_on_host(target, classes)
+                                  : listed_by_ops(x, target);
+    Tensor gap = unsqueeze(1 - gather(x, 1, places), 2) + unsqueeze(x, 1);
+    Tensor each = sum(where(compared, clamp(gap, 0), number_of(gap, 0)), {1, 2}) / double(classes);
     b.ret(0, reduced(b.tensor(0).ndim() == 1 ? squeeze(each, {0}) : each, b.text(2)));
   });
 }

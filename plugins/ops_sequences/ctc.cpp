@@ -78,10 +78,11 @@ Tensor losses_of(const Tensor& x, const Labels& l, int64_t blank) {
   Tensor never = number_of(x, kNever);
   Tensor lengths = indices_from_host(x, l.steps, {n, 1});
   const int64_t shortest = l.steps.empty() ? 0 : std::ranges::min(l.steps);
+  const std::vector<Tensor> at_step = unbind(scores, 0);
   for (int64_t t = 0; t < x.size(0); ++t) {
     Tensor alpha = moved(0);
     Tensor next =
-        logaddexp(logaddexp(alpha, moved(1)), where(skips, moved(2), never)) + select(scores, 0, t);
+        logaddexp(logaddexp(alpha, moved(1)), where(skips, moved(2), never)) + at_step[size_t(t)];
     if (t >= shortest) next = where(gt(lengths, t), next, alpha);
     wide = constant_pad_nd(next, {2, 0}, kNever);
   }

@@ -33,8 +33,10 @@ aj_status* ldexp_body(void*, aj_call* call) {
       dtype = x.is_complex() ? dtype : n.dtype();
     else if (n.is_floating_point() && (n.ndim() || !x.ndim()))
       kit::check(kit::env.core->dtype_promote(dtype, n.dtype(), &dtype));
-    DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
-    x = to(x, wide), n = clamp(to(n, float64), -2400, 2400);
+    const DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
+    x = to(x, wide), n = to(n, float64);
+    if (dtype.bits < wide.bits) return b.ret(0, to(x * exp2(clamp(n, -600, 600)), dtype));
+    n = clamp(n, -2400, 2400);
     Tensor half = to(floor(n.detach() / 2), float64);
     b.ret(0, to(x * exp2(half) * exp2(n - half), dtype));
   });

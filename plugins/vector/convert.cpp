@@ -1,5 +1,6 @@
 // plugins/vector/convert.cpp: rows of any dtype to any other: contiguous ones as vector casts,
 // others element by element.
+#include "clones.hpp"
 #include "convert_rows.hpp"
 #include "stored.hpp"
 
@@ -9,6 +10,10 @@ namespace {
 
 constexpr int64_t kWorthALookup = 8;  // elements
 
+AJ_CLONES void every_second(float* to, const float* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
+}
+
 template <class T>
 void load(void* into, const char* from, DLDataType dtype, int64_t stride, int64_t n) {
   T* to = static_cast<T*>(into);
@@ -17,6 +22,9 @@ void load(void* into, const char* from, DLDataType dtype, int64_t stride, int64_
     if (n >= kWorthALookup)
       if (CastRow row = find_cast_row(dtype_of<T>, dtype)) return row(into, from, n, false);
   }
+  if constexpr (std::is_same_v<T, float>)  // columns of pairs
+    if (stride == 2 * sizeof(T) && same(dtype, dtype_of<T>))
+      return every_second(to, reinterpret_cast<const T*>(from), n);
   visit<stored>(dtype, [&]<class From>() {
     for (int64_t i = 0; i < n; ++i)
       to[i] = cast<T>(*reinterpret_cast<const From*>(from + i * stride));

@@ -28,17 +28,23 @@ HWY_INLINE void split(D d, Vec<D> x, Vec<D>* e, Vec<D>* m) {
   *m = hn::BitCast(d, hn::And(above, hn::Set(du, fraction)) + hn::Set(du, F::kRootHalf));
 }
 
+// Of floats: (log(1 + f) - f + f^2 / 2) / f^3. 2^-30
+template <class D>
+HWY_INLINE Vec<D> log_tail(D d, Vec<D> f) {
+  static constexpr float kTail[] = {0.333333135f,  -0.250000089f, 0.200021192f,
+                                    -0.166679963f, 0.142195538f,  -0.124055885f,
+                                    0.118881576f,  -0.116756499f, 0.0674663931f};
+  return polynomial(d, f, kTail);
+}
+
 // log(2^e (1 + f))
 template <class D>
 HWY_INLINE Vec<D> log_of_parts(D d, Vec<D> e, Vec<D> f) {
   using T = Scalar<D>;
   Vec<D> ln2 = hn::Set(d, Format<T>::kLn2[0]), rest = hn::Set(d, Format<T>::kLn2[1]);
-  if constexpr (kSingle<T>) {  // (log(1 + f) - f + f^2 / 2) / f^3: 2^-30
-    static constexpr T kTail[] = {0.333333135f,  -0.250000089f, 0.200021192f,
-                                  -0.166679963f, 0.142195538f,  -0.124055885f,
-                                  0.118881576f,  -0.116756499f, 0.0674663931f};
+  if constexpr (kSingle<T>) {
     Vec<D> z = f * f;
-    Vec<D> y = hn::MulAdd(z * f, polynomial(d, f, kTail), e * rest);
+    Vec<D> y = hn::MulAdd(z * f, log_tail(d, f), e * rest);
     y = f + hn::NegMulAdd(z, hn::Set(d, T(0.5)), y);
     return hn::MulAdd(e, ln2, y);
   } else {
@@ -98,14 +104,23 @@ struct OtherLogCore {
   HWY_INLINE Vec<D> operator()(D d, Vec<D> x, Vec<D> more) const {
     using T = Scalar<D>;
     if constexpr (kSingle<T>) {
-      const hn::Repartition<double, D> wide;
-      const hn::Half<D> half;
-      auto part = [&](auto v, auto m) HWY_ATTR {
-        return OtherLogCore()(wide, hn::PromoteTo(wide, v), hn::PromoteTo(wide, m));
-      };
-      auto low = part(hn::LowerHalf(half, x), hn::LowerHalf(half, more));
-      auto high = part(hn::UpperHalf(half, x), hn::UpperHalf(half, more));
-      return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
+      // log(1 + f), the factor and their product, each in two numbers: half a unit and a little.
+      Vec<D> e, m;
+      split(d, x, &e, &m);
+      e = e + more;
+      Vec<D> f = m - hn::Set(d, T(1)), z = f * f, half = f * hn::Set(d, T(-0.5));
+      Vec<D> l = hn::MulAdd(half, f, f), l_rest = hn::MulAdd(half, f, f - l);
+      l_rest = hn::MulAdd(z * f, log_tail(d, f), l_rest);
+      const Vec<D> to = hn::Set(d, Ten ? T(0.4342945) : T(1.442695));
+      const Vec<D> to_rest = hn::Set(d, Ten ? T(-1.010305e-08) : T(1.925963e-08));
+      Vec<D> y = l * to,
+             rest = hn::MulAdd(l_rest, to, hn::MulAdd(l, to_rest, hn::MulSub(l, to, y)));
+      if constexpr (Ten) {  // log10(2) in two numbers, e times the first of which is exact
+        rest = hn::MulAdd(e, hn::Set(d, T(7.903417e-07)), rest);
+        e = e * hn::Set(d, T(0.3010292));
+      }
+      Vec<D> sum = e + y;
+      return sum + ((y - (sum - e)) + rest);
     } else {
       Vec<D> e, m;
       split(d, x, &e, &m);

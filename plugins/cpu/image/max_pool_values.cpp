@@ -174,9 +174,10 @@ HWY_INLINE void along(const T* x, int64_t count, const WindowRule& r, T* to) {
 }
 
 // Windows of neighbouring taps at longer strides, each read by vectors of 16 bytes; as many windows
-// as such a vector has lanes are then joined to one, even lanes with odd ones.
-template <class T>
-void apart(const T* x, int64_t count, const WindowRule& r, T* to) {
+// as such a vector has lanes are then joined to one, even lanes with odd ones. kOne: a vector holds
+// a window.
+template <bool kOne, class T>
+HWY_INLINE void apart_by(const T* x, int64_t count, const WindowRule& r, T* to) {
   constexpr int64_t lanes = 16 / sizeof(T);
   const hn::FixedTag<T, lanes> d;
   const auto least = hn::Set(d, kLeast<T>);
@@ -190,6 +191,11 @@ void apart(const T* x, int64_t count, const WindowRule& r, T* to) {
     for (int64_t j = 0; j < lanes; ++j) {
       const T* window = from + j * r.stride;
       auto v = hn::IfThenElse(inside, hn::LoadU(d, window), least);
+      if (kOne) {
+        sum = hn::Add(sum, v);
+        top[j] = v;
+        continue;
+      }
       auto w = hn::IfThenElse(inside, hn::LoadU(d, window + second), least);
       sum = hn::Add(sum, hn::Add(v, w));
       top[j] = hn::Max(w, v);
@@ -216,6 +222,12 @@ void apart(const T* x, int64_t count, const WindowRule& r, T* to) {
                          hn::ConcatOdd(d, top[2 * j + 1], top[2 * j]));
     store_n(top[0], d, to + o, size_t(count - o));
   }
+}
+
+template <class T>
+void apart(const T* x, int64_t count, const WindowRule& r, T* to) {
+  if (r.kernel <= int64_t(16 / sizeof(T))) return apart_by<true>(x, count, r, to);
+  apart_by<false>(x, count, r, to);
 }
 
 // Neighbouring taps, so many that a vector of them at a time pays.

@@ -135,8 +135,6 @@ HWY_INLINE void sum_rows(const Bag<T>& b, const S* table, int64_t width, bool me
   const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
   if (width > 8 * lanes) return sum_wide<kWeighted>(b, table, width, mean, to);
   int64_t c = 0;
-  for (; c + 8 * lanes <= width; c += 8 * lanes)
-    sum_columns<8, kWeighted>(b, table, width, c, 0, mean, to);
   for (; c + 4 * lanes <= width; c += 4 * lanes)
     sum_columns<4, kWeighted>(b, table, width, c, 0, mean, to);
   for (; c + 2 * lanes <= width; c += 2 * lanes)

@@ -12,13 +12,47 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
 // The mask onto scores of query i and keys [from, from + n).
+// Minus infinity in the places of a row that are not seen: nobody can foresee a mask, so no jump.
+template <class T>
+HWY_INLINE int64_t hide(const bool* seen, int64_t n, T* s) {
+  const hn::ScalableTag<T> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const hn::Rebind<uint32_t, decltype(d)> d32;
+  const auto hidden = hn::Set(d, -std::numeric_limits<T>::infinity());
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) {
+    const auto bytes = hn::LoadU(d8, reinterpret_cast<const uint8_t*>(seen) + j);
+    const auto is_seen = [&]() HWY_ATTR {
+      if constexpr (sizeof(T) == 4)
+        return hn::Ne(hn::PromoteTo(du, bytes), hn::Zero(du));
+      else
+        return hn::Ne(hn::PromoteTo(du, hn::PromoteTo(d32, bytes)), hn::Zero(du));
+    }();
+    hn::StoreU(hn::IfThenElse(hn::RebindMask(d, is_seen), hn::LoadU(d, s + j), hidden), d, s + j);
+  }
+  return j;
+}
+template <class T>
+HWY_INLINE int64_t add_mask(const T* added, int64_t n, T* s) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes)
+    hn::StoreU(hn::Add(hn::LoadU(d, s + j), hn::LoadU(d, added + j)), d, s + j);
+  return j;
+}
 template <class T>
 void mask_row(const Head<T>& h, int64_t i, int64_t from, int64_t n, T* s) {
-  int64_t at = i * h.mask_row + from * h.mask_column;
+  const int64_t at = i * h.mask_row + from * h.mask_column;
+  int64_t done = 0;
+  if (h.mask_column == 1 && h.added) done = add_mask(h.added + at, n, s);
+  if (h.mask_column == 1 && !h.added && h.seen) done = hide(h.seen + at, n, s);
   if (h.added) {
-    for (int64_t j = 0; j < n; ++j) s[j] += h.added[at + j * h.mask_column];
+    for (int64_t j = done; j < n; ++j) s[j] += h.added[at + j * h.mask_column];
   } else if (h.seen) {
-    for (int64_t j = 0; j < n; ++j)
+    for (int64_t j = done; j < n; ++j)
       if (!h.seen[at + j * h.mask_column]) s[j] = -std::numeric_limits<T>::infinity();
   }
 }

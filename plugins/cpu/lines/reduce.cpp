@@ -1,4 +1,5 @@
 // plugins/cpu/lines/reduce.cpp: reductions by the kit's tree.
+#include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/reduce.hpp>
 #include <adjoin/kit/scalar.hpp>
 #include <adjoin/kit/view.hpp>
@@ -301,10 +302,41 @@ struct Norm {  // of any order: 0 counts, minus infinity is the smallest
   }
 };
 
+// `rows` rows of `width` elements added up, for each of n places.
+AJ_CLONES void add_few(const float* x, int64_t step, int64_t rows, int64_t row_step, int64_t width,
+                       float* to, int64_t to_step, int64_t n) {
+  for (; n-- > 0; x += step, to += to_step) {
+    for (int64_t j = 0; j < width; ++j) to[j] = 0 + x[j];
+    for (int64_t k = 1; k < rows; ++k)
+      for (int64_t j = 0; j < width; ++j) to[j] += x[k * row_step + j];
+  }
+}
+// Few short rows in many places, as a repeated element's gradient has them: the tree is made for
+// longer ones. False: another case.
+bool sum_of_few(const aj_plan& p) {
+  constexpr int64_t size = sizeof(float), most = 16;
+  if (p.nout != 1 || p.nreduced != 1 || p.ndim != 3 || p.sizes[0] > most || p.sizes[1] > most)
+    return false;
+  const aj_operand &to = p.ops[0], &from = p.ops[1];
+  for (const aj_operand* o : {&to, &from})
+    if (!same(o->dtype, dtype_of<float>) || o->strides[1] != size || o->strides[2] % size ||
+        o->strides[0] % size)
+      return false;
+  const int64_t rows = p.sizes[0], width = p.sizes[1];
+  parallel_for(p.sizes[2], grain_of(rows * width), [&](int64_t lo, int64_t hi) {
+    add_few(reinterpret_cast<const float*>(static_cast<char*>(from.data) + lo * from.strides[2]),
+            from.strides[2] / size, rows, from.strides[0] / size, width,
+            reinterpret_cast<float*>(static_cast<char*>(to.data) + lo * to.strides[2]),
+            to.strides[2] / size, hi - lo);
+  });
+  return true;
+}
+
 // Integers of all widths are reduced as int64: a sixth of the code.
 template <class Set, template <class> class R>
 aj_status* fold(void*, aj_call* call) {
   return guard(call, [&] {
+    if (std::is_same_v<R<float>, Summing<float>> && sum_of_few(*call->plan)) return;
     visit<Set>(call->plan->compute, [&]<class T>() { reduce(*call->plan, R<Sum<T>>()); });
   });
 }

@@ -54,13 +54,19 @@ void copy_few(char* to, const char* from, int64_t n) {
 
 // Rows of neighbours.
 void copy_rows(const aj_plan& p, int64_t size) {
-  if (p.ndim != 2 || p.sizes[0] * size > 64)
+  if (p.ndim < 2 || p.sizes[0] * size > 64)
     return for_rows(p, [&](char** at, int64_t n) { copy_neighbours(at[0], at[1], n * size); });
-  char* to = static_cast<char*>(p.ops[0].data);
-  const char* from = static_cast<const char*>(p.ops[1].data);
-  const int64_t bytes = p.sizes[0] * size, n = p.sizes[1], to_step = p.ops[0].strides[1],
+  const int64_t bytes = p.sizes[0] * size, to_step = p.ops[0].strides[1],
                 from_step = p.ops[1].strides[1];
-  for (int64_t i = 0; i < n; ++i) copy_few(to + i * to_step, from + i * from_step, bytes);
+  aj_operand ops[2] = {p.ops[0], p.ops[1]};
+  for (aj_operand& o : ops) ++o.strides;
+  aj_plan rows = p;  // each is one element of this
+  --rows.ndim, ++rows.sizes, rows.ops = ops;
+  for_rows(rows, [&](char** at, int64_t n) {
+    char* to = at[0];
+    const char* from = at[1];
+    for (; n-- > 0; to += to_step, from += from_step) copy_few(to, from, bytes);
+  });
 }
 
 // Elements of one size, whatever they are: rows may be short, so nothing is looked up for each.

@@ -1,0 +1,164 @@
+"""tests/plugins/few_and_rows_test.py: ways that the CPU takes for few rows, single numbers and whole rows, beside NumPy and beside
+the ops that they stand for."""
+
+import adjoin
+import numpy as np
+import pytest
+
+F = adjoin.nn.functional
+RNG = np.random.default_rng(5)
+
+
+def rows(*shape, dtype="float32"):
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("shape", [(7,), (1, 7), (3, 7), (1,), (1, 1), ()])
+def test_index_put_of_one_row_or_number(shape, accumulate):
+    x, values, at = rows(5, 7), rows(*shape), [3, 1, 3]
+    want = x.copy()
+    for k, row in zip(at, np.broadcast_to(values, (3, 7))):
+        want[k] = want[k] + row if accumulate else row
+    got = adjoin.index_put(adjoin.tensor(x), (adjoin.tensor(at),), adjoin.tensor(values), accumulate)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "float64"])
+def test_index_fill(dim, dtype):
+    x, want = rows(9, 33).astype("int8").astype(dtype), None
+    want = x.copy()
+    want[(slice(None),) * dim + ([4, 0, 4],)] = 3
+    got = adjoin.index_fill(adjoin.tensor(x), dim, adjoin.tensor([4, 0, 4]), 3)
+    np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("alpha", [1, 2.5])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 100])
+def test_index_add_of_single_elements_at_shared_places(n, alpha):
+    x, source, at = rows(6, 5, dtype="float64"), rows(6, n, dtype="float64"), RNG.integers(0, 5, n)
+    want = x.copy()
+    for k in range(n):
+        want[:, at[k]] += alpha * source[:, k]
+    got = adjoin.index_add(adjoin.tensor(x), 1, adjoin.tensor(at), adjoin.tensor(source), alpha=alpha)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("lines", [1, 3, 4, 5, 9])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_running_products_of_several_lines(lines, dtype):
+    x = rows(lines, 37, dtype=dtype)
+    want = np.cumprod(x.astype("float64"), 1)
+    np.testing.assert_allclose(
+        adjoin.cumprod(adjoin.tensor(x), 1).numpy(), want, rtol=3e-7 if dtype == "float32" else 1e-13
+    )
+    same = adjoin.tensor(x)
+    same.cumprod_(1)
+    np.testing.assert_allclose(same.numpy(), want, rtol=3e-7 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("shape", [(50, 3, 8), (50, 1, 8), (1, 16, 16), (50, 3, 1), (50, 17, 3), (50, 3, 17)])
+def test_sums_of_few_short_rows(shape):
+    x = rows(*shape)
+    np.testing.assert_allclose(
+        adjoin.sum(adjoin.tensor(x), 1).numpy(), x.astype("float64").sum(1), rtol=1e-5, atol=1e-6
+    )
+    every_other = adjoin.tensor(np.repeat(x, 2, 0))[::2]
+    np.testing.assert_array_equal(adjoin.sum(every_other, 1).numpy(), adjoin.sum(adjoin.tensor(x), 1).numpy())
+
+
+@pytest.mark.parametrize("name", ["sum", "amax", "mean"])
+def test_reductions_of_every_second_column(name):
+    x = rows(41, 66)
+    want = getattr(np, name)(x[:, ::2].astype("float64"), 0)
+    np.testing.assert_allclose(getattr(adjoin, name)(adjoin.tensor(x)[:, ::2], 0).numpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 31, 32, 33, 300, 70001])
+def test_places_of_truths_and_first_of_equal_neighbours(n):
+    mask = RNG.random(n) > 0.5
+    np.testing.assert_array_equal(adjoin.nonzero(adjoin.tensor(mask)).numpy()[:, 0], np.nonzero(mask)[0])
+    x = RNG.integers(0, 3, n)
+    values, inverse, counts = adjoin.unique_consecutive(adjoin.tensor(x), return_inverse=True, return_counts=True)
+    begins = np.nonzero(np.append(True, x[1:] != x[:-1]))[0] if n else np.zeros(0, int)
+    np.testing.assert_array_equal(values.numpy(), x[begins])
+    np.testing.assert_array_equal(counts.numpy(), np.diff(np.append(begins, n)) if n else [])
+    np.testing.assert_array_equal(inverse.numpy(), np.repeat(np.arange(len(begins)), counts.numpy()))
+
+
+def test_blocks_are_written_where_they_stand_or_joined():
+    blocks = [rows(3, 4), rows(5), rows(2, 0), rows(1, 1)]
+    want, row, column = np.zeros((7, 10), "float32"), 0, 0
+    for b in map(np.atleast_2d, blocks):
+        want[row : row + len(b), column : column + b.shape[1]] = b
+        row, column = row + len(b), column + b.shape[1]
+    given = [adjoin.tensor(b) for b in blocks]
+    np.testing.assert_array_equal(adjoin.block_diag(*given).numpy(), want)
+    given[0].requires_grad_()
+    recorded = adjoin.block_diag(*given)
+    np.testing.assert_array_equal(recorded.detach().numpy(), want)
+    recorded.sum().backward()
+    np.testing.assert_array_equal(given[0].grad.numpy(), np.ones((3, 4)))
+    assert adjoin.block_diag(adjoin.tensor([1]), adjoin.tensor([2.5])).dtype == adjoin.float32
+
+
+def test_addr_has_one_result_recorded_or_not():
+    x, u, v = (adjoin.tensor(rows(*s)).requires_grad_() for s in ((4, 5), (4,), (5,)))
+    recorded = adjoin.addr(x, u, v, alpha=0.5)
+    with adjoin.no_grad():
+        np.testing.assert_allclose(adjoin.addr(x, u, v, alpha=0.5).numpy(), recorded.detach().numpy(), rtol=1e-6)
+    recorded.sum().backward()
+    np.testing.assert_allclose(u.grad.numpy(), np.full(4, 0.5 * v.detach().numpy().sum()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("width", [16, 64, 65, 130, 300])
+def test_wide_bags(width, dtype, mode):
+    table = adjoin.tensor(rows(40, width)).to(getattr(adjoin, dtype))
+    begins, index = np.array([0, 0, 1, 6, 14]), RNG.integers(0, 40, 23)
+    exact = table.double().numpy()
+    for padding in (None, int(index[3])):
+        got = F.embedding_bag(adjoin.tensor(index), table, adjoin.tensor(begins), mode=mode, padding_idx=padding)
+        for bag, (a, b) in enumerate(zip(begins, [*begins[1:], len(index)])):
+            taken = exact[[k for k in index[a:b] if k != padding]]
+            want = taken.sum(0) / (max(1, len(taken)) if mode == "mean" else 1)
+            np.testing.assert_allclose(
+                got[bag].double().numpy(),
+                want,
+                rtol=1e-2 if "16" in dtype else 1e-5,
+                atol=1e-2 if "16" in dtype else 1e-5,
+            )
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 4), (2, 3, 4, 5), (4, 3, 16)])
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "float64"])
+def test_short_rows_of_many_dimensions_are_copied(shape, dtype):
+    x = (rows(*shape) * 9).astype(dtype)
+    view = adjoin.tensor(x).transpose(0, 1)
+    np.testing.assert_array_equal(view.contiguous().numpy(), x.swapaxes(0, 1))
+    windows = adjoin.tensor(x).unfold(-1, 3, 1)
+    np.testing.assert_array_equal(windows.contiguous().numpy(), np.lib.stride_tricks.sliding_window_view(x, 3, -1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["bool", "added"])
+def test_attention_with_a_mask_of_any_step(kind, dtype):
+    q, k, v = (adjoin.tensor(rows(2, n, 6, dtype=dtype)) for n in (5, 37, 37))
+    mask = RNG.random((5, 37)) > 0.4 if kind == "bool" else rows(5, 37, dtype=dtype)
+    scores = q.double().numpy() @ k.double().numpy().swapaxes(1, 2) / np.sqrt(6)
+    scores = np.where(mask, scores, -np.inf) if kind == "bool" else scores + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ v.double().numpy()
+    turned = adjoin.tensor(np.ascontiguousarray(mask.T)).t()
+    for given in (adjoin.tensor(mask), turned):
+        got = F.scaled_dot_product_attention(q, k, v, attn_mask=given)
+        np.testing.assert_allclose(got.double().numpy(), want, rtol=2e-5, atol=1e-6)
+
+
+def test_ldexp_beyond_what_a_power_holds():
+    x = adjoin.tensor([1.5, 2.0**-100, 2.0**100, 0.0, float("inf"), 1.0])
+    n = adjoin.tensor([-140.0, 200.0, -230.0, 900.0, -900.0, 1e30])
+    want = [1.5 * 2.0**-140, 2.0**100, 2.0**-130, 0.0, float("inf"), float("inf")]
+    np.testing.assert_array_equal(adjoin.ldexp(x, n).numpy(), np.array(want, "float32"))
