@@ -1,6 +1,5 @@
 // plugins/vector/convert.cpp: rows of any dtype to any other: contiguous ones as vector casts,
 // others element by element.
-#include "clones.hpp"
 #include "convert_rows.hpp"
 #include "stored.hpp"
 
@@ -9,10 +8,6 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kWorthALookup = 8;  // elements
-
-AJ_CLONES void every_second(float* to, const float* from, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
-}
 
 template <class T>
 void load(void* into, const char* from, DLDataType dtype, int64_t stride, int64_t n) {

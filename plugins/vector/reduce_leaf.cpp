@@ -369,9 +369,37 @@ constexpr Leaves<T> kLeaves = {
     &moment_rows<T>,
 };
 
+int64_t whole_sum(const int64_t* x, int64_t n) {
+  uint64_t s = 0;
+  for (int64_t i = 0; i < n; ++i) s += uint64_t(x[i]);
+  return int64_t(s);
+}
+int64_t whole_largest(const int64_t* x, int64_t n) {
+  int64_t s = std::numeric_limits<int64_t>::min();
+  for (int64_t i = 0; i < n; ++i) s = x[i] > s ? x[i] : s;
+  return s;
+}
+int64_t whole_least(const int64_t* x, int64_t n) {
+  int64_t s = std::numeric_limits<int64_t>::max();
+  for (int64_t i = 0; i < n; ++i) s = x[i] < s ? x[i] : s;
+  return s;
+}
+void add_rows(const float* x, int64_t step, int64_t rows, int64_t row_step, int64_t width,
+              float* to, int64_t to_step, int64_t n) {
+  for (; n-- > 0; x += step, to += to_step) {
+    for (int64_t j = 0; j < width; ++j) to[j] = 0 + x[j];
+    for (int64_t k = 1; k < rows; ++k)
+      for (int64_t j = 0; j < width; ++j) to[j] += x[k * row_step + j];
+  }
+}
+
+constexpr WholeLeaves kWholeLeaves = {&whole_sum, &whole_largest, &whole_least};
+
 }  // namespace
 
 AJ_CODE(Leaves, leaves, kLeaves)
+static const WholeLeaves* whole_leaves() { return &kWholeLeaves; }
+static auto add_few() { return &add_rows; }
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -381,6 +409,15 @@ HWY_AFTER_NAMESPACE();
 namespace adjoin::cpu {
 
 AJ_CHOSEN_CODE(Leaves, leaves)
+void add_few(const float* x, int64_t step, int64_t rows, int64_t row_step, int64_t width, float* to,
+             int64_t to_step, int64_t n) {
+  static const auto chosen = AJ_SIMD(add_few)();
+  chosen(x, step, rows, row_step, width, to, to_step, n);
+}
+const WholeLeaves& whole_leaves() {
+  static const WholeLeaves& chosen = *AJ_SIMD(whole_leaves)();
+  return chosen;
+}
 
 }  // namespace adjoin::cpu
 #endif

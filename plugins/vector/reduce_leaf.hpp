@@ -36,5 +36,17 @@ struct Leaves {
 template <class T>
 const Leaves<T>& leaves();
 
+// The same of whole numbers, whose sums and extremes don't depend on an order.
+struct WholeLeaves {
+  int64_t (*sum)(const int64_t* x, int64_t n);
+  int64_t (*largest)(const int64_t* x, int64_t n);
+  int64_t (*least)(const int64_t* x, int64_t n);
+};
+const WholeLeaves& whole_leaves();
+
+// `rows` rows of `width` elements added up, for each of n places.
+void add_few(const float* x, int64_t step, int64_t rows, int64_t row_step, int64_t width, float* to,
+             int64_t to_step, int64_t n);
+
 }  // namespace adjoin::cpu
 #endif

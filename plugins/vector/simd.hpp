@@ -21,8 +21,8 @@
 // SSE4.2 is the least (init refuses an older processor), AVX2, AVX-512. Highway's emulated vectors
 // are not wanted anywhere.
 #define HWY_BROKEN_EMU128 1
-// A build for the machine at hand leaves some out (-Dcpu_leave_out): what one would have served, the
-// next lesser one serves. isa() is a set that is there.
+// A build for the machine at hand leaves some out (-Dcpu_leave_out): what one would have served,
+// the next lesser one serves. isa() is a set that is there.
 #if !defined(ADJOIN_WITHOUT_BASE)
 #define AJ_BASE N_SSE4
 #define AJ_NO_BASE 0

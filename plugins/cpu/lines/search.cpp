@@ -8,8 +8,6 @@
 namespace adjoin::cpu {
 namespace {
 
-using ordered = Join<reals_bool, halves>;
-
 // The first place whose element stops: the range is halved by a conditional move, not by a branch
 // that nobody can predict. A NaN value is behind every element.
 template <class T, class Stops>
@@ -28,8 +26,7 @@ void search(Args args) {
   MutView out = args.result(0);
   bool right = args.flag(2);
   int64_t n = s.size(-1), line = v.ndim() ? v.size(-1) : 1;
-  visit<ordered>(s.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals_bool>(s.dtype(), [&]<class T>() {
     Dense<T> sequence(s), values(v);
     Dense<int64_t> to(out);
     const T *all = sequence.data(), *value = values.data();

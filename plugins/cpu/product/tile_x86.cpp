@@ -35,10 +35,11 @@ namespace avx2 {
 #include "few_rows_body.hpp"
 #include "tile_avx2.hpp"
 #include "tile_body.hpp"
+using Float = Single<FloatIn>;
 #if !defined(ADJOIN_WITHOUT_AVX2)
-constexpr Tiles float32 = table_of<Single<FloatIn>, 6, 2>(), float64 = table_of<Double, 6, 2>(),
-                bfloat16 = table_of<Single<BrainIn>, 6, 2>(),
-                float16 = table_of<Single<HalfIn>, 6, 2>();
+constexpr Tiles float32 = table_of<Float, 6, 2>(), float64 = table_of<Double, 6, 2>(),
+                bfloat16 = table_of<Single<BrainIn>, 6, 2, Float>(),
+                float16 = table_of<Single<HalfIn>, 6, 2, Float>();
 constexpr Set tiles = {&float32, &float64, &bfloat16, &float16};
 #endif
 }  // namespace avx2
@@ -50,10 +51,10 @@ namespace avx512 {
 #include "few_rows_body.hpp"
 #include "tile_avx512.hpp"
 #include "tile_body.hpp"
-constexpr Tiles float32 = table_of<Single<avx2::FloatIn>, 14, 6>(),
-                float64 = table_of<Double, 14, 6>(),
-                bfloat16 = table_of<Single<avx2::BrainIn>, 14, 6>(),
-                float16 = table_of<Single<avx2::HalfIn>, 14, 6>();
+using Float = Single<avx2::FloatIn>;
+constexpr Tiles float32 = table_of<Float, 14, 6>(), float64 = table_of<Double, 14, 6>(),
+                bfloat16 = table_of<Single<avx2::BrainIn>, 14, 6, Float>(),
+                float16 = table_of<Single<avx2::HalfIn>, 14, 6, Float>();
 constexpr Set tiles = {&float32, &float64, &bfloat16, &float16};
 }  // namespace avx512
 AJ_END_
