@@ -53,7 +53,6 @@ HWY_INLINE hn::Vec<D> quotient(D d, hn::Vec<D> a, hn::Vec<D> b) {
 enum class Division { floor, remainder, fmod };
 template <Division K, class F>
 struct Divide {
-  static constexpr bool kLong = true;
   static constexpr bool kRepeat = true;  // short rows are filled with their own elements
   template <class D, class V>
   HWY_INLINE V operator()(D d, V a, V b) const {

@@ -45,9 +45,10 @@ void plain_row(const void* functor, void* out, const void* const* in, int64_t n)
 template <class F, class R, class... In>
 constexpr PlainLoops make_plain_loops() {
   PlainLoops l = {{&plain_row<0, F, R, In...>}};
-  if constexpr (sizeof...(In) == 2) l.by_mask[1] = &plain_row<2, F, R, In...>;
+  if constexpr (sizeof...(In) == 2) l.by_mask[1] = &plain_row<1, F, R, In...>;
+  if constexpr (sizeof...(In) > 1) l.by_mask[2] = &plain_row<2, F, R, In...>;
   if constexpr (sizeof...(In) == 3)
-    l.by_mask[2] = &plain_row<4, F, R, In...>, l.by_mask[3] = &plain_row<6, F, R, In...>;
+    l.by_mask[4] = &plain_row<4, F, R, In...>, l.by_mask[6] = &plain_row<6, F, R, In...>;
   return l;
 }
 template <class Signature>

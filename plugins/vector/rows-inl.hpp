@@ -278,29 +278,15 @@ struct Row {
   }
 };
 
-// Of a long function: the conversions of halves and numbers written out as rows cost little beside
-// it.
-template <class F>
-constexpr bool is_long() {
-  if constexpr (requires { F::kLong; })
-    return F::kLong;
-  else
-    return false;
-}
-
-// One value for all is most often the last operand's, of the computing type also the first one's;
-// others are written out, as rows.
 template <class F, class T, class R, class... In>
 constexpr LoopSet loop_set(DLDataType storage) {
   constexpr size_t n = sizeof...(In);
-  constexpr bool computing = std::is_same_v<T, std::tuple_element_t<n - 1, std::tuple<In...>>>;
   LoopSet s = {storage, {&Row<0, F, T, R, In...>::run}};
-  if constexpr (is_long<F>()) return s;
-  if constexpr (n == 2) s.by_mask[2] = &Row<2, F, T, R, In...>::run;
+  if constexpr (n == 2 || (n == 3 && requires { F::kFirstWhole; }))
+    s.by_mask[1] = &Row<1, F, T, R, In...>::run;
+  if constexpr (n > 1) s.by_mask[2] = &Row<2, F, T, R, In...>::run;
   if constexpr (n == 3)
     s.by_mask[4] = &Row<4, F, T, R, In...>::run, s.by_mask[6] = &Row<6, F, T, R, In...>::run;
-  if constexpr (computing && (n == 2 || requires { F::kFirstWhole; }))
-    s.by_mask[1] = &Row<1, F, T, R, In...>::run;
   return s;
 }
 
@@ -326,7 +312,7 @@ template <class F, class T, int N, Form K = Form::same>
 constexpr Loops loops_of() {
   Loops l = {&typed<T>, N, K == Form::to_bool, K == Form::choose, 1, {}};
   l.sets[0] = loops_over<F, T, T, N, K>();
-  if constexpr (std::is_same_v<T, float> && !is_long<F>()) {
+  if constexpr (std::is_same_v<T, float>) {
     l.sets[l.nsets++] = loops_over<F, T, BFloat16, N, K>();
     if constexpr (kHalfUnit) l.sets[l.nsets++] = loops_over<F, T, Half, N, K>();
   }

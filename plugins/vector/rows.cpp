@@ -1,6 +1,8 @@
 // plugins/vector/rows.cpp: the walk over a plan for vector loops.
 #include "rows.hpp"
 
+#include <algorithm>
+
 #include "convert_rows.hpp"
 
 namespace adjoin::cpu {
@@ -69,7 +71,7 @@ void spread_row(const void* spread, void* out, const void* const* in, int64_t n)
 // Of the inputs in `wanted` as many as a loop has as one value.
 template <class Fn>
 unsigned served(const Fn (&by_mask)[8], unsigned wanted) {
-  for (unsigned mask : {wanted, wanted & 6, wanted & 4})
+  for (unsigned mask : {wanted, wanted & 6, wanted & 4, wanted & 2})
     if (by_mask[mask]) return mask;
   return 0;
 }
@@ -340,16 +342,6 @@ bool stream_plain(const aj_plan& p, const Rows& r, const void* functor) {
   return true;
 }
 
-// One dense row, numbers that the loops want as rows beside it.
-[[gnu::noinline]] void run_flat(const aj_plan& p, const Loops& l, const void* functor,
-                                const void* const* in, unsigned numbers) {
-  const unsigned has = served(l.sets[0].by_mask, numbers);
-  const int64_t size = bytes_of(p.compute);
-  Spread spread = {l.sets[0].by_mask[has], nullptr, functor, l.inputs, numbers & ~has, size, {}};
-  for (uint32_t k = 0; k < l.inputs; ++k) spread.in[k] = has >> k & 1 ? 0 : size;
-  spread.run(static_cast<char*>(p.ops[0].data), in, p.numel, false);
-}
-
 // All but one short row. Apart: its tiles would be a large frame of every call.
 [[gnu::noinline]] void run_walk(const aj_plan& p, const Loops& loops, const void* functor,
                                 bool alike) {
@@ -379,7 +371,7 @@ void run_rows_of(const aj_plan& p, const Rows& rows, const void* functor) {
 void run_plain(const aj_plan& p, const RowTypes& types, const PlainLoops& loops,
                const void* functor) {
   Rows rows = {types.inputs, types.out, {types.in[0], types.in[1], types.in[2]}, {}};
-  for (unsigned k = 0; k < 4; ++k) rows.by_mask[2 * k] = loops.by_mask[k];
+  std::copy_n(loops.by_mask, 8, rows.by_mask);
   unsigned ones = 0;
   for (uint32_t k = 0; k < rows.inputs; ++k)
     ones |= unsigned(!p.ops[k + 1].data || row_stride(p, k + 1) == 0) << k;
@@ -420,8 +412,7 @@ void run_rows(const aj_plan& p, const Loops& l, const void* functor) {
   // Few elements in one dense row: nothing else is to be chosen.
   bool flat = alike && (p.flags & AJ_PLAN_FLAT) && p.numel < 2048;
   Loop loop = flat ? l.sets[0].by_mask[numbers] : nullptr;
-  if (loop) return loop(functor, p.ops[0].data, in, p.numel, false);
-  flat ? run_flat(p, l, functor, in, numbers) : run_walk(p, l, functor, alike);
+  loop ? loop(functor, p.ops[0].data, in, p.numel, false) : run_walk(p, l, functor, alike);
 }
 
 }  // namespace adjoin::cpu

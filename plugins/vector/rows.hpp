@@ -50,7 +50,7 @@ struct RowTypes {
   const Typed* in[3];
 };
 struct PlainLoops {
-  RowFn by_mask[4];  // half of the mask: the first input is always a row
+  RowFn by_mask[8];
 };
 void run_plain(const aj_plan& p, const RowTypes& types, const PlainLoops& loops,
                const void* functor);

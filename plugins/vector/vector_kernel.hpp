@@ -56,11 +56,9 @@ inline constexpr Spec chosen_vectors = {&chosen_kernel<Pair, Chooser, Set>, Set:
   constexpr Loops name##_single = loops_of<Functor<float>, float, n>(),  \
                   name##_twice = loops_of<Functor<double>, double, n>(); \
   static LoopPair name##_loops() { return {&name##_single, &name##_twice}; }
-// A function of one argument, `expression` of the tag d and the vector x, and its loops. LONG: it
-// takes so long that one loop serves all dtypes and numbers, as rows-inl.hpp says.
-#define AJ_UNARY_(name, long_, expression)    \
+// A function of one argument, `expression` of the tag d and the vector x, and its loops.
+#define AJ_UNARY(name, expression)            \
   struct name##_f {                           \
-    static constexpr bool kLong = long_;      \
     template <class D, class V>               \
     HWY_INLINE V operator()(D d, V x) const { \
       (void)d;                                \
@@ -68,12 +66,9 @@ inline constexpr Spec chosen_vectors = {&chosen_kernel<Pair, Chooser, Set>, Set:
     }                                         \
   };                                          \
   AJ_LOOPS(name, name##_f, 1, same)
-#define AJ_UNARY(name, expression) AJ_UNARY_(name, false, expression)
-#define AJ_LONG_UNARY(name, expression) AJ_UNARY_(name, true, expression)
 // The same of two arguments, the vectors a and b.
-#define AJ_BINARY_(name, long_, expression)        \
+#define AJ_BINARY(name, expression)                \
   struct name##_f {                                \
-    static constexpr bool kLong = long_;           \
     template <class D, class V>                    \
     HWY_INLINE V operator()(D d, V a, V b) const { \
       (void)d, (void)b;                            \
@@ -81,8 +76,6 @@ inline constexpr Spec chosen_vectors = {&chosen_kernel<Pair, Chooser, Set>, Set:
     }                                              \
   };                                               \
   AJ_LOOPS(name, name##_f, 2, same)
-#define AJ_BINARY(name, expression) AJ_BINARY_(name, false, expression)
-#define AJ_LONG_BINARY(name, expression) AJ_BINARY_(name, true, expression)
 // And outside: those of the chosen set, for a row: vectors<AJ_PAIR(exp), ...>. The table stands in
 // an unnamed namespace, so that its kernels are nobody else's and are inlined as such.
 #define AJ_PAIR(name) [] { return AJ_SIMD(name##_loops)(); }

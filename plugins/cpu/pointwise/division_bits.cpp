@@ -15,9 +15,9 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-AJ_LONG_BINARY(remainder, math::remainder(d, a, b))
-AJ_LONG_BINARY(fmod, math::fmod(d, a, b))
-AJ_LONG_BINARY(floor_divide, math::floor_divide(d, a, b))
+AJ_BINARY(remainder, math::remainder(d, a, b))
+AJ_BINARY(fmod, math::fmod(d, a, b))
+AJ_BINARY(floor_divide, math::floor_divide(d, a, b))
 
 // Whole numbers of 32 and 64 bits.
 template <math::Division K, class F, class T>

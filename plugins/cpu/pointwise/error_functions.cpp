@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
 AJ_UNARY(erf, math::erf(d, x))
-AJ_LONG_UNARY(erfc, math::erfc(d, x))
-AJ_LONG_UNARY(erfinv, math::erfinv(d, x))
+AJ_UNARY(erfc, math::erfc(d, x))
+AJ_UNARY(erfinv, math::erfinv(d, x))
 AJ_UNARY(gelu, math::gelu(d, x))
 AJ_UNARY(gelu_tanh, math::gelu_tanh(d, x))
 

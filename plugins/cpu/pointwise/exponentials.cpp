@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
 AJ_UNARY(exp, math::exp(d, x))
-AJ_LONG_UNARY(exp2, math::exp2(d, x))
-AJ_LONG_UNARY(expm1, math::expm1(d, x))
+AJ_UNARY(exp2, math::exp2(d, x))
+AJ_UNARY(expm1, math::expm1(d, x))
 AJ_UNARY(tanh, math::tanh(d, x))
 AJ_UNARY(sigmoid, math::sigmoid(d, x))
 AJ_UNARY(silu, math::silu(d, x))

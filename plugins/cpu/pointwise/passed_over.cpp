@@ -13,8 +13,8 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-AJ_LONG_BINARY(xlogy, hn::IfThenElse(hn::And(hn::Eq(a, hn::Zero(d)), hn::Eq(b, b)), hn::Zero(d),
-                                     a* math::log(d, b)))
+AJ_BINARY(xlogy, hn::IfThenElse(hn::And(hn::Eq(a, hn::Zero(d)), hn::Eq(b, b)), hn::Zero(d),
+                                a* math::log(d, b)))
 AJ_BINARY(fmax, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(b)), a, b))
 AJ_BINARY(fmin, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(b)), a, b))
 }  // namespace adjoin::cpu::HWY_NAMESPACE

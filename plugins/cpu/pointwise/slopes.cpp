@@ -23,7 +23,6 @@ struct SigmoidSlope {
   }
 };
 struct SiluSlope {
-  static constexpr bool kLong = true;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V g, V x) const {
     V one = hn::Set(d, 1), s = math::sigmoid(d, x);
@@ -32,7 +31,6 @@ struct SiluSlope {
 };
 // Phi(x) + x phi(x), the normal distribution's functions.
 struct GeluSlope {
-  static constexpr bool kLong = true;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V g, V x) const {
     using T = hn::TFromD<D>;
@@ -54,7 +52,6 @@ struct GeluSlope {
   }
 };
 struct GeluTanhSlope {
-  static constexpr bool kLong = true;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V g, V x) const {
     using T = hn::TFromD<D>;

@@ -8,12 +8,28 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-// Four rows of 64 bytes: the compiler splits the vectors into what the processor has. (Clang's
-// check, and clang, ask for 64 bytes all the same.)
+// 64 bytes, which the compiler splits into what the processor has. (gcc would take no such type of
+// a template's parameter.)
+template <class T>
+struct Wide;
+template <>
+struct Wide<float> {
+  using Vector = float __attribute__((vector_size(64), aligned(4)));
+};
+template <>
+struct Wide<double> {
+  using Vector = double __attribute__((vector_size(64), aligned(8)));
+};
+template <>
+struct Wide<uint64_t> {
+  using Vector = uint64_t __attribute__((vector_size(64), aligned(8)));
+};
+
+// Four rows of a tile. (Clang, and its check, ask for an alignment of 64 bytes all the same.)
 template <class T>
 __attribute__((no_sanitize("alignment"))) void four_rows(int64_t k, const T* a, const T* b,
                                                          T* sum) {
-  using Vector = T __attribute__((vector_size(64), aligned(alignof(T))));
+  using Vector = typename Wide<T>::Vector;
   Vector s0 = {}, s1 = {}, s2 = {}, s3 = {};
   for (int64_t p = 0; p < k; ++p, a += 4, b += 64 / sizeof(T)) {
     Vector y = *reinterpret_cast<const Vector*>(b);

@@ -42,7 +42,7 @@ template <bool Largest, class T>
 #endif
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/lines/running.cpp"
+#define HWY_TARGET_INCLUDE "ops_statistics/cpu/running.cpp"
 #include "vector/simd.hpp"
 
 #if AJ_VECTORS
