@@ -3,29 +3,11 @@
 #include <adjoin/kit/scalar.hpp>
 #include <adjoin/kit/view.hpp>
 
-#include "vector/clones.hpp"
 #include "vector/reduce_leaf.hpp"
 #include "vector/stored.hpp"
 
 namespace adjoin::cpu {
 namespace {
-
-// Leaves of whole numbers: their sums and extremes don't depend on an order.
-AJ_CLONES int64_t sum_whole(const int64_t* x, int64_t n) {
-  uint64_t s = 0;
-  for (int64_t i = 0; i < n; ++i) s += uint64_t(x[i]);
-  return int64_t(s);
-}
-AJ_CLONES int64_t largest_whole(const int64_t* x, int64_t n) {
-  int64_t s = std::numeric_limits<int64_t>::min();
-  for (int64_t i = 0; i < n; ++i) s = x[i] > s ? x[i] : s;
-  return s;
-}
-AJ_CLONES int64_t least_whole(const int64_t* x, int64_t n) {
-  int64_t s = std::numeric_limits<int64_t>::max();
-  for (int64_t i = 0; i < n; ++i) s = x[i] < s ? x[i] : s;
-  return s;
-}
 
 // Has vector code for its leaves.
 template <class T>
@@ -43,7 +25,7 @@ struct Summing {
     return leaves<T>().sum(x, n);
   }
   T leaf(const T* x, int64_t n, int64_t) const requires std::is_same_v<T, int64_t> {
-    return sum_whole(x, n);
+    return whole_leaves().sum(x, n);
   }
   void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
             int64_t) const requires InVectors<T> {
@@ -117,7 +99,7 @@ struct Extreme {  // a NaN stays
     return Max ? leaves<T>().largest(x, n) : leaves<T>().least(x, n);
   }
   T leaf(const T* x, int64_t n, int64_t) const requires std::is_same_v<T, int64_t> {
-    return Max ? largest_whole(x, n) : least_whole(x, n);
+    return (Max ? whole_leaves().largest : whole_leaves().least)(x, n);
   }
   void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
             int64_t) const requires InVectors<T> {
