@@ -2,6 +2,7 @@
 // extremes.
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/losses.hpp>
+#include <adjoin/kit/memory.hpp>
 #include <limits>
 
 namespace adjoin::ops {
@@ -43,10 +44,46 @@ void none_of(const kit::Body& b, const Tensor& like, const Sizes& inverse) {
   b.ret(2, empty({0}, int64, like.device()));
 }
 
+// The first of equal neighbours in one walk, without a jump. Integers alone: equal floats may
+// differ in a sign.
+template <class T>
+Tensor first_of_equals(const Tensor& items) {
+  const Tensor dense = contiguous(items);
+  const int64_t n = dense.numel();
+  Tensor out = empty_dense({n}, items.dtype(), items.device());
+  const T* x = dense.data<T>();
+  T* to = out.data<T>();
+  int64_t last = 0;
+  T before = to[0] = x[0];
+  for (int64_t i = 1; i < n; ++i) {
+    const T now = x[i];
+    last += now != before;
+    to[last] = before = now;
+  }
+  return clone(cut(out, 0, 0, last + 1));
+}
+Tensor first_on_host(const Tensor& items) {
+  switch (items.dtype().bits) {
+    case 8:
+      return first_of_equals<uint8_t>(items);
+    case 16:
+      return first_of_equals<uint16_t>(items);
+    case 32:
+      return first_of_equals<uint32_t>(items);
+    default:
+      return first_of_equals<uint64_t>(items);
+  }
+}
+
 // order: where each of the sorted items stands in the input; not defined: they are as they came.
 void distinct(const kit::Body& b, const Tensor& sorted, const Tensor& order, bool inverse,
               bool counts, std::optional<int64_t> dim) {
   const Tensor& t = b.tensor(0);
+  if (!inverse && !counts && !dim && is_integral(t) && t.device().device_type == kDLCPU) {
+    b.ret(0, first_on_host(sorted));
+    b.ret(1, empty({0}, int64, t.device()));
+    return b.ret(2, empty({0}, int64, t.device()));
+  }
   Groups g = groups_of(sorted, inverse, counts);
   if (dim) {
     Tensor place = order.defined() ? index_select(order, 0, g.first) : g.first;

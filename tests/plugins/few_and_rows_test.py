@@ -87,6 +87,20 @@ def test_places_of_truths_and_first_of_equal_neighbours(n):
     np.testing.assert_array_equal(inverse.numpy(), np.repeat(np.arange(len(begins)), counts.numpy()))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "bool", "float32"])
+@pytest.mark.parametrize("n", [1, 2, 1000])
+def test_first_of_equal_neighbours_alone(n, dtype):
+    x = RNG.integers(0, 2, 2 * n).astype(dtype)
+    for given, plain in ((adjoin.tensor(x), x), (adjoin.tensor(x)[::2], x[::2])):
+        kept = adjoin.unique_consecutive(given)
+        assert kept.dtype == given.dtype
+        np.testing.assert_array_equal(kept.numpy(), plain[np.append(True, plain[1:] != plain[:-1])])
+        np.testing.assert_array_equal(adjoin.unique(given).numpy(), np.unique(plain))
+    np.testing.assert_array_equal(
+        adjoin.unique_consecutive(adjoin.tensor([0.0, -0.0, float("nan"), float("nan")])).numpy()[1:], [np.nan] * 2
+    )
+
+
 def test_blocks_are_written_where_they_stand_or_joined():
     blocks = [rows(3, 4), rows(5), rows(2, 0), rows(1, 1)]
     want, row, column = np.zeros((7, 10), "float32"), 0, 0
