@@ -17,9 +17,6 @@ void load(void* into, const char* from, DLDataType dtype, int64_t stride, int64_
     if (n >= kWorthALookup)
       if (CastRow row = find_cast_row(dtype_of<T>, dtype)) return row(into, from, n, false);
   }
-  if constexpr (std::is_same_v<T, float>)  // columns of pairs
-    if (stride == 2 * sizeof(T) && same(dtype, dtype_of<T>))
-      return every_second(to, reinterpret_cast<const T*>(from), n);
   visit<stored>(dtype, [&]<class From>() {
     for (int64_t i = 0; i < n; ++i)
       to[i] = cast<T>(*reinterpret_cast<const From*>(from + i * stride));

@@ -215,10 +215,6 @@ struct CastTable {
 };
 constexpr CastTable casts;
 CastRow cast_at(int to, int from) { return casts.row[to][from]; }
-
-static void take_second(float* HWY_RESTRICT to, const float* HWY_RESTRICT from, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
-}
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -231,6 +227,5 @@ CastRow find_cast_row(DLDataType to, DLDataType from) {
   };
   return AJ_SIMD(cast_at)(index(to), index(from));
 }
-void every_second(float* to, const float* from, int64_t n) { AJ_SIMD(take_second)(to, from, n); }
 }  // namespace adjoin::cpu
 #endif

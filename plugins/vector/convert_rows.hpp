@@ -7,6 +7,5 @@ namespace adjoin::cpu {
 // Casts a contiguous row, past the caches if asked; NULL: that pair has no vector code.
 using CastRow = void (*)(void* to, const void* from, int64_t n, bool past_caches);
 CastRow find_cast_row(DLDataType to, DLDataType from);
-void every_second(float* to, const float* from, int64_t n);  // one column of pairs
 }  // namespace adjoin::cpu
 #endif
