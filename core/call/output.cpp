@@ -124,8 +124,12 @@ aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t 
   return s;
 }
 
-aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape) {
+aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape,
+                     const aj_call* call) {
   if (std::ranges::equal(adjoin::shape(given), shape)) return nullptr;
+  if (call && call->nargs && call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == given)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ",
+                adjoin::shape(given), ", the result has ", shape, "; the shapes must agree");
   if (priv(given).numel != 0)
     return fail_kind(AJ_INVALID_ARGUMENT, "OutShapeError", op->schema.ident,
                      ": the tensor to write has shape ", adjoin::shape(given), ", the result has ",
@@ -218,6 +222,7 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
             buffered |= overlap(t, given.v.tensor) != 0;
     }
   }
+  if (given.tag == AJ_TENSOR) AJ_TRY(fit_given(f->op, given.v.tensor, sizes, call));
   aj_tensor* out;
   bool direct;
   AJ_TRY(prepare_output(f->op, f->device, *dtype, sizes, strides, given, false, &out, &direct));

@@ -14,7 +14,7 @@ HIDDEN = {"t", "__warningregistry__", "inf", "nan", "np", "__builtins__"}
 
 
 class Difference:
-    """kind: less (only Adjoin refuses), more (only PyTorch does), class, type, dtype, shape, value, strides, shares, grad."""
+    """kind: less (only Adjoin refuses), more (only PyTorch does), class, type, dtype, shape, value, strides, shares, grad, gradient."""
 
     def __init__(self, case, kind, name, ours, theirs, all_ours, all_theirs):
         self.case, self.kind, self.name = case, kind, name
@@ -49,7 +49,10 @@ def numbers(tensor):
     """The elements, one after another."""
     if not tensor.numel():
         return []
-    found = tensor.detach().tolist()
+    try:
+        found = tensor.detach().tolist()
+    except RuntimeError:  # PyTorch's zeros without memory
+        found = (tensor.detach() + 0).tolist()
     for _ in range(tensor.dim() - 1):
         found = [x for row in found for x in row]
     return found if tensor.dim() else [found]
@@ -90,11 +93,16 @@ def differences(case, ours, theirs):
         first = theirs.error is None or (ours.error is not None and ours.line < theirs.line)
         return [found("less" if first else "more", "error", ours.error, theirs.error)]
     a, b = parts(ours), parts(theirs)
+    loose = loosest(b) if case.call is None else None
     out = []
+    if case.target == "gradients":
+        loose = loosest(b)
+        gradients = {k: (a.pop(k, None), b.pop(k, None)) for k in sorted(a.keys() | b.keys()) if k[0] in "ghkqws"}
+        out += [found("gradient", k, *pair) for k, pair in gradients.items() if k[0] in "gk" and not same_gradient(*pair, loose)]
     if a.keys() != b.keys():
-        return [found("type", "names", sorted(a.keys() - b.keys()), sorted(b.keys() - a.keys()))]
+        return [*out, found("type", "names", sorted(a.keys() - b.keys()), sorted(b.keys() - a.keys()))]
     for name in a:
-        kind = differs(case, a[name], b[name], case.values or name != "r")
+        kind = differs(case, a[name], b[name], case.values, loose)
         if kind:
             out.append(found(kind, name, a[name], b[name]))
     out += [found(kind, name, x, y) for kind, name, x, y in memory(a, b)]
@@ -112,7 +120,20 @@ def agree(ours, theirs):
     return type(ours) is type(theirs)
 
 
-def differs(case, a, b, values):
+def loosest(named):
+    """In a program digits of one dtype go on in another."""
+    return max((TOLERANCE.get(dtype(v), 0) for v in named.values() if is_tensor(v)), default=0)
+
+
+def same_gradient(a, b, loose=0):
+    """No gradient is one of zeros."""
+    if not is_tensor(a) or not is_tensor(b):
+        return not any(v != 0 for x in (a, b) if is_tensor(x) for v in numbers(x))
+    tolerance = 10 * max(loose, TOLERANCE.get(dtype(b), 0))
+    return dtype(a) == dtype(b) and tuple(a.shape) == tuple(b.shape) and close(numbers(a), numbers(b), tolerance)
+
+
+def differs(case, a, b, values, loose=None):
     """The kind of the first difference between two values, or None."""
     if is_tensor(a) != is_tensor(b):
         return "type"
@@ -122,12 +143,12 @@ def differs(case, a, b, values):
         return "dtype"
     if tuple(a.shape) != tuple(b.shape):
         return "shape"
-    if values and not same_values(a, b):
+    if values and not same_values(a, b, loose):
         return "value"
     if a.requires_grad != b.requires_grad:
         return "grad"
     if a.requires_grad and b.is_leaf:
-        return differs(case, a.grad, b.grad, values) and "grad"
+        return differs(case, a.grad, b.grad, values, loose) and "grad"
     return None
 
 
@@ -141,11 +162,11 @@ def plain(a, b):
     return str(a).rpartition(".")[2] == str(b).rpartition(".")[2]
 
 
-def same_values(a, b):
+def same_values(a, b, loose=None):
     if a.numel() > MANY:
         return True
     x, y = numbers(a), numbers(b)
-    return x == y or (dtype(b) in TOLERANCE and close(x, y, TOLERANCE[dtype(b)]))
+    return x == y or (dtype(b) in TOLERANCE and close(x, y, loose or TOLERANCE[dtype(b)]))
 
 
 def close(x, y, tolerance):
@@ -158,7 +179,7 @@ def abs_parts(v):
 
 
 def near(p, q, tolerance, scale):
-    if isinstance(q, complex):
+    if isinstance(q, complex) or isinstance(p, complex):
         return near(p.real, q.real, tolerance, scale) and near(p.imag, q.imag, tolerance, scale)
     if p == q:
         return True
@@ -172,13 +193,14 @@ def address(tensor):
 
 
 def held(named):
+    """Tensors whose memory is compared: those with elements."""
     return {k: v for k, v in named.items() if is_tensor(v) and 0 < v.numel() <= MANY}
 
 
 def memory(a, b):
     """Which tensors are one object, which share memory, and how a view lies in it."""
     mine, theirs = held(a), held(b)
-    keys = list(mine)
+    keys = [k for k in mine if k in theirs]
     where = {k: (address(mine[k]), address(theirs[k])) for k in keys}
     for i, k in enumerate(keys):
         for m in keys[:i]:

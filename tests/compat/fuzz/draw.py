@@ -101,7 +101,7 @@ class Draw:
         kind = self.pick(kinds or ["bool", "int64", "int64", "float64", "float64", "complex128"])
         if kind == "int64":
             return str(self.pick([0, 1, 2, 3, -1, -2, 5, 100, 300] if self.chance(0.95) else [2**31, -(2**40), 2**62]))
-        value = self.number(kind, special=self.chance(0.1))
+        value = self.number(kind, special=kind != "complex128" and self.chance(0.1))
         return text(value)
 
     # Tensors

@@ -24,6 +24,10 @@ class Live:
         found = [k for k in self.tensors() if wanted(self.names[k])]
         return self.d.pick(found) if found else None
 
+    def small(self):
+        """A tensor of few elements, if there is one."""
+        return self.pick(lambda v: v.numel() < 500) or self.pick()
+
     def new(self):
         self.made += 1
         return f"v{self.made}"

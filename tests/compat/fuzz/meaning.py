@@ -10,7 +10,7 @@ import torch
 from .case import run
 from .compare import TOLERANCE, close, dtype, is_tensor, numbers, parts
 
-SMALL = (torch.int32, torch.int16, torch.int8, torch.uint8)
+SMALL = (torch.int32, torch.int16, torch.int8)
 
 
 def tensors(names):
@@ -61,8 +61,12 @@ def change(kind):
         each(names, lambda v: v.to(joined) if v.dtype != joined else v)
 
     return {
+        "detach": lambda names: each(names, lambda v: v.detach()),
         "places": lambda names: each(names, lambda v: v.long() if v.dtype in SMALL else v),
+        "bytes": lambda names: each(names, lambda v: v.long() if v.dtype == torch.uint8 else v),
         "common": common,
+        "long": lambda names: each(names, lambda v: v if v.is_floating_point() or v.is_complex() or v.dtype == torch.bool else v.long()),
+        "small": lambda names: each(names, lambda v: v.to(torch.uint8) if v.dtype in (torch.uint16, torch.uint32, torch.uint64) else v),
         "whole": lambda names: each(names, lambda v: v.long() if v.dtype == torch.bool else v),
         "truths": lambda names: each(names, lambda v: v.bool() if v.dtype == torch.uint8 else v),
         "double": lambda names: each(names, lambda v: v if v.is_complex() else v.double()),
@@ -73,6 +77,13 @@ def change(kind):
     }[kind]
 
 
+def one_dtype(names, call):
+    """What is written gets the dtype of what it is written into."""
+    first, last = (names.get(call.args[k]) for k in (0, -1)) if call and len(call.args) > 1 else (None, None)
+    if is_tensor(first) and is_tensor(last) and not (last.is_complex() and not first.is_complex()):
+        names[call.args[-1]] = last.to(first.dtype)
+
+
 def join(a, b):
     try:
         return torch.promote_types(a, b)
@@ -80,7 +91,7 @@ def join(a, b):
         return torch.int64
 
 
-WAYS = [("places",), ("common",), ("fractions",), ("double",), ("whole",), ("truths",), ("complex",), ("lines",), ("points",), ("places", "lines"),
+WAYS = [("detach",), ("places",), ("places", "bytes"), ("common",), ("fractions",), ("double",), ("whole",), ("truths",), ("long",), ("small",), ("complex",), ("lines",), ("points",), ("places", "lines"),
         ("places", "common"), ("places", "double"), ("places", "points"), ("places", "common", "points"), ("whole", "common"), ("double", "lines")]  # fmt: skip
 
 
@@ -105,6 +116,10 @@ def calls(d):
     if "out" in call.words:
         out.append(call.but(out=None))
     out.append(numbers_to_tensors(out[-1]))
+    if call.name == "flip":
+        out.append(call.but([call.args[0], f"({call.args[1]},)"]))
+    if "True" in call.words.values():
+        out.append(call.but(**{k: "1" if v == "True" and k in ("alpha", "beta", "value") else v for k, v in call.words.items()}))
     return out
 
 
@@ -113,21 +128,21 @@ def asked(d, lib=torch):
     case = d.case
     for call in calls(d):
         steps = None if call is None else [call, *case.steps[1:]]
-        for way in ((), *WAYS):
+        for way in ((), *WAYS, ("value",), ("places", "value")):
 
             def turn(names, way=way):
                 for kind in way:
-                    change(kind)(names)
+                    one_dtype(names, call) if kind == "value" else change(kind)(names)
 
             outcome = run(lib, case, turn if way else None, steps)
             if outcome.error is None:
                 yield outcome
 
 
-def same_result(ours, other, loose=None):
-    """Are the results (r, and what was written) the same numbers, in whatever dtype?"""
+def same_result(ours, other, loose=None, name="r"):
+    """Are the results (r, or what was written) the same numbers, in whatever dtype?"""
     a, b = parts(ours), parts(other)
-    keys = [k for k in a if k == "r" or k.startswith("r[")] or list(a)
+    keys = [k for k in a if k == name or k.startswith(name + "[")] or list(a)
     return all(k in b and same_numbers(a[k], b[k], loose) for k in keys)
 
 
@@ -146,16 +161,13 @@ def same_numbers(a, b, loose=None):
 
 def verified(d, loose=None):
     """Does PyTorch say the same when it is asked in another way?"""
-    return any(same_result(d.all_ours, other, loose) for other in asked(d))
+    name = d.case.call.result if d.case.call else "r"
+    return any(same_result(d.all_ours, other, loose, name) for other in asked(d))
 
 
 def redo(lib, d, call, turn=None):
     """The case with another call."""
     return run(lib, d.case, turn, [call, *d.case.steps[1:]])
-
-
-def without_out(lib, d):
-    return redo(lib, d, d.case.call.but(out=None))
 
 
 def overlaps_itself(t):

@@ -19,7 +19,7 @@ def dirty(byte):
 def bits(value):
     if not is_tensor(value):
         return repr(value)
-    if value.numel() > 10_000:
+    if not 0 < value.numel() <= 10_000:
         return tuple(value.shape), str(value.dtype)
     # A NaN is told apart from another one by no print, and need not be.
     return tuple(value.shape), str(value.dtype), repr(value.detach().tolist())

@@ -3,14 +3,14 @@
 from ..draw import ANY, Draw
 from ..live import Live
 
-def view(d, live):
+def view(d, live, without=()):
     """A line that makes a view, or what is none where the layout does not allow one."""
-    x = live.pick(lambda v: v.numel() < 500)
+    x = live.small()
     shape = tuple(live.names[x].shape)
     n, v = len(shape), live.new()
     dim = d.dim(n)
     size = shape[dim] if n and -n <= dim < n else 1
-    kind = d.pick(list(VIEWS))
+    kind = d.pick([k for k in VIEWS if k not in without])
     return VIEWS[kind](d, v, x, shape, n, dim, size, live)
 
 
@@ -93,7 +93,7 @@ def value(d, live, x, shape):
 
 
 def write(d, live):
-    x = live.pick(lambda v: v.numel() < 500)
+    x = live.small()
     shape = tuple(live.names[x].shape)
     kind = d.random()
     if kind < 0.25:
@@ -111,7 +111,7 @@ def write(d, live):
         return f"{x}[{d.pick(['...', '0', '-1', '::2', '1:', '[0]', '..., 0', 'None', ':, 0', x + ' != 0', '[-1, 0]', '()'])}] {d.pick(['=', '=', '=', '+=', '*='])} {given}"
     if kind < 0.9:
         return f"{x} {d.pick(['+=', '-=', '*=', '//=', '|='])} {given}"
-    source = live.pick(lambda v: v.numel() < 500)
+    source = live.small()
     return d.pick([f"t.add({source}, {given}, out={x})", f"t.neg({source}, out={x})", f"t.sum({source}, {d.dims(len(live.names[source].shape))}, out={x})",
                    f"{x}.index_fill_({d.dim(len(shape))}, t.tensor([0]), {given})", f"{x}.index_add_(0, t.tensor([0]), {source}[:1])",
                    f"{x}.cumsum_({d.dim(len(shape))})", f"t.cat([{source}, {source}], out={x})"])  # fmt: skip
