@@ -132,7 +132,7 @@ def end_out_of_range(d):
 
 
 FULL = r"(share memory \(an expanded tensor\?\))"
-SHAPED = r"value per channel|stride|index|dim|dtype|it must be|out of range|broadcast|no order|kernel|wanted|shape|size|differ|common"
+SHAPED = r"does not fit|value per channel|stride|index|dim|dtype|it must be|out of range|broadcast|no order|kernel|wanted|shape|size|differ|common"
 RULES = [
     Rule("less: a write into elements that share memory", "a write into a tensor whose elements share memory", "less", ours(FULL, shares_elements)),
     Rule("less: an argument is another part of the same memory", "a pointwise write where an argument is another part of the same memory", "less", ours("shares part of its memory with the tensor to write", shares_with_argument)),

@@ -111,6 +111,15 @@ def same_r(d, other):
     return all(same_numbers(x, y) for x, y in zip(a, b, strict=True))
 
 
+def added_to_one(d):
+    """index_add into a number: once for each place."""
+    x, places, source = (arguments(d)[k] for k in (0, 2, 3))
+    alpha = arguments(d).get("alpha", 1)
+    if x.dim() or source.numel() != 1 or places.dim() > 1:
+        return False
+    return same_numbers(d.all_ours.names["r"], (x.double() if not x.is_complex() else x) + source.reshape(()) * alpha * places.numel()) or x.dtype == torch.bool
+
+
 def one_element(d):
     return any(x.dim() == 0 for x in given(d)) and (verified(d) or same_elements(d))
 
@@ -152,7 +161,7 @@ def of_uint64(d):
 
 def grids(d):
     """Each result holds its own argument along its own dimension."""
-    x = given(d)
+    x = [arguments(d)[k] for k in range(len(d.case.call.args))]
     places = torch.meshgrid(*[torch.arange(max(v.numel(), 0)) for v in x], indexing=arguments(d).get("indexing", "ij"))
     return all(same_numbers(r, v.reshape(-1)[p]) for r, v, p in zip(d.all_ours.names["r"], x, places, strict=True))
 
@@ -172,6 +181,8 @@ def over_all(d):
 
 def picked(d):
     """The values of topk, kthvalue and their kin are PyTorch's in a wider dtype, and lie at the places given."""
+    if not isinstance(d.all_ours.names["r"], tuple):
+        return False
     values, places = d.all_ours.names["r"][:2]
     args, words = arguments(d), d.case.call.words
     x, dim = args[0], args.get("dim", args.get(2, -1))
@@ -217,9 +228,11 @@ RULES = [
     Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", nothing)),
     Rule("more: slices of nothing", "pools, convolutions and products of nothing", "more", theirs("zero sized dimensions", nothing, "unique unique_consecutive")),
     Rule("more: a mask of bytes", "a mask of bytes", "more", theirs(r"boolean masks|BoolTensor", answers_as(mask_of_bools))),
-    Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self", answers_as(from_the_end), "index_copy index_reduce")),
+    Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self|Expected a long tensor", answers_as(from_the_end), "index_copy index_reduce")),
     Rule("more: a fraction that is cut to 0", "a fraction between -1 and 0", "more", theirs(r"cannot be converted to type u?int\d*(_t)? without overflow|Integer division with addcdiv|must not be a floating point number", cut_to_whole)),
     Rule("more: values of one element for one place", "values of shape `(1,)` for one place", "more", theirs(r"value tensor of shape \[1(, 1)*\] cannot be broadcast to indexing result of shape \[\]", either)),
-    Rule("more: a tensor without dimensions is one element, index_copy", "a tensor without dimensions counts as one element", "more", theirs("When source is scalar", last_is_written, "index_copy")),
+    Rule("more: nothing to take", "a word that no kernel has to read", "more", theirs("view size is not compatible", nothing, "take_along_dim")),
+    Rule("more: a tensor without dimensions is one element, index_add", "a tensor without dimensions counts as one element", "more", theirs("no dimensions|source tensor shape must match", added_to_one, "index_add")),
+    Rule("more: a tensor without dimensions is one element, index_copy", "a tensor without dimensions counts as one element", "more", theirs("When source is scalar|Expected a long tensor", last_is_written, "index_copy")),
     Rule("more: a tensor without dimensions is one element", "a tensor without dimensions counts as one element", "more", theirs(r"no dimensions|1-d|1 dimension|scalar|0-dim|zero-dim|slice\(\) cannot|Dimension out of range", one_element)),
 ]  # fmt: skip

@@ -96,8 +96,9 @@ def sorted_search(d):
     if edges.dim() != 1 or not edges.is_floating_point() or not edges.isnan().any():
         return False
     side = "right" if words.get("right") == "True" else "left"
-    found = np.searchsorted(edges.double().numpy(), sought.double().numpy() if is_tensor(sought) else sought, side)
-    return np.array_equal(found, np.array(d.ours.tolist()))
+    sought = sought.double().numpy() if is_tensor(sought) else np.array(sought)
+    found = np.searchsorted(edges.double().numpy(), sought, side)
+    return bool(np.all((found == np.array(d.ours.tolist())) | np.isnan(sought)))
 
 
 def conj_is_new(d):
@@ -124,7 +125,7 @@ def alias_of_itself(d):
 def itself_or_copy(d):
     """The numbers are x's; whether they lie where x does is the difference."""
     r, x = d.all_ours.names["r"], d.all_ours.names["x"]
-    return numbers(r) == numbers(x)
+    return same_numbers(r, torch.tensor(numbers(x), dtype=getattr(torch, dtype(x))).reshape(tuple(r.shape)))
 
 
 def rewritten(d):
@@ -154,6 +155,21 @@ def out_is_part(d):
         if other.error is None and not differences(d.case, d.all_ours, other):
             return True
     return False
+
+
+def goes_round(d):
+    """pad(mode='circular') takes places modulo the size, also after a part was cut away."""
+    x, (left, right) = (arguments(d)[k] for k in (0, 1))
+    places = torch.arange(-left, x.shape[-1] + right) % x.shape[-1]
+    return d.case.call.words.get("mode") == "'circular'" and min(left, right) < 0 and same_numbers(d.ours, x[..., places])
+
+
+def of_not_finite(d):
+    return any(not bool(torch.isfinite(x).all()) for x in given(d)) and all(not (finite(a) and finite(b)) for a, b in pairs(d))
+
+
+def complex_factor(d):
+    return any(isinstance(v, complex) for k, v in arguments(d).items() if k in ("alpha", "beta")) and same_numbers(d.ours, d.theirs)
 
 
 def right_shape_of_nothing(d):
@@ -265,6 +281,17 @@ def clamp_of_three(d):
     return dtype(d.ours) in found
 
 
+def one_sample(d):
+    """No interval, no area."""
+    x = given(d)[-1]
+    dim = arguments(d).get("dim", -1)
+    return all(a == 0 for a, b in pairs(d)) and (x.dim() == 0 or x.shape[dim] <= 1)
+
+
+def divides_by_nothing(d):
+    return all(not finite(a) for a, b in pairs(d)) and any("correction" in w or "unbiased" in w for w in d.case.call.words)
+
+
 def digits_of_large(d):
     """What is lost when numbers beyond 2**24 are added in float32."""
     top = max((float(x.double().abs().max()) for x in given(d) if x.numel() and not x.is_complex()), default=0)
@@ -325,10 +352,15 @@ def same_angle(a, b):
 def same_rows(d):
     """unique(dim=) with NaN: the same slices in another order."""
     x = given(d)[0]
-    if "dim" not in d.case.call.words or not (x.is_floating_point() or x.is_complex()) or not x.isnan().any():
+    if not (x.is_floating_point() or x.is_complex()) or not x.isnan().any():
         return False
-    a, b = sorted(map(repr, numbers(d.ours))), sorted(map(repr, numbers(d.theirs)))
-    return a == b or d.name != "r"
+    r = d.all_ours.names["r"]
+    values = r[0] if isinstance(r, tuple) else r
+    if x.dim() == 1 and d.kind == "shape" and op(d) == "unique":
+        return {repr(v + 0) for v in numbers(values)} == {repr(v + 0) for v in numbers(x)}
+    theirs = d.all_theirs.names["r"]
+    theirs = theirs[0] if isinstance(theirs, tuple) else theirs
+    return sorted(map(repr, numbers(values))) == sorted(map(repr, numbers(theirs)))
 
 
 NOT_FINITE = each(broken)
@@ -346,22 +378,28 @@ RULES = [
     Rule("other: result_type of halves and complex numbers", "float16 or bfloat16 with complex numbers gives complex64", "value", also(named("result_type promote_types"), halves_of_complex)),
     Rule("other: halves in wider numbers", "numbers are not rounded before they are used", "value", half_given),
     Rule("other: digits of large whole numbers", "`cov` of whole numbers", "value", also(named("trapezoid cumulative_trapezoid mean nanmean diff cov corrcoef var std"), digits_of_large)),
+    Rule("other: trapezoid of one sample", "`trapezoid` over one sample", "value", also(named("trapezoid"), one_sample)),
+    Rule("other: variances of too few numbers", "`var` of two numbers with `correction=2`", "value", also(named("var std var_mean std_mean"), divides_by_nothing)),
     Rule("other: mode beside NaN", "`mode` beside NaN", "value", also(named("mode"), lambda d: any(bool(x.isnan().any()) for x in given(d) if x.is_floating_point()))),
     Rule("other: covariances of large whole numbers", "`cov` of whole numbers", "value", also(named("cov corrcoef"), large_whole_numbers)),
     Rule("other: arguments whose elements share memory", "of an expanded tensor", "value", also(named("median nanmedian kthvalue mode"), dense_answer)),
     Rule("other: trapezoid of whole numbers", "`trapezoid` of whole numbers", "value dtype", also(named("trapezoid cumulative_trapezoid"), lambda d: exact_trapezoid(d) or (d.kind == "dtype" and of_fractions(d)))),
     Rule("other: linspace to an infinite end", "`linspace` to an infinite end", "value", also(named("linspace logspace"), infinite_end)),
-    Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue"), another_of_several)),
+    Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), each(same_angle))),
-    Rule("other: slices with NaN", "slices with NaN", "value", also(named("unique unique_consecutive"), same_rows)),
+    Rule("other: slices with NaN", "slices with NaN", "value shape", also(named("unique unique_consecutive"), same_rows)),
     Rule("other: bincount of nothing", "`bincount` of nothing", "dtype", also(named("bincount"), lambda d: given(d)[0].numel() == 0)),
     Rule("other: a mask without dimensions in index_put", "a mask without dimensions in `index_put`", "value more less", also(named("index_put"), masks_without_dimensions)),
     Rule("other: searchsorted among NaN", "`searchsorted` and `bucketize` among NaN", "value", also(named("searchsorted bucketize"), sorted_search)),
-    Rule("other: strides of nonzero", "strides of results are no promise", "strides", named("nonzero")),
+    Rule("other: strides of nonzero", "strides of results are no promise", "strides", named("nonzero where argwhere")),
     Rule("other: conj and real are new tensors", "`conj()` is a new tensor", "shares value shape strides", conj_is_new),
     Rule("other: an alias of the argument", "another tensor over the same memory", "shares", also(named("real broadcast_tensors"), alias_of_itself)),
     Rule("other: the argument or a copy", "is the tensor itself or a copy", "shares dtype", also(named("pixel_shuffle sum_to_size"), itself_or_copy)),
+    Rule("other: pad goes round", "`pad(mode='circular')` by a negative number", "value", also(named("pad"), goes_round)),
+    Rule("other: interpolation beside infinities", "`interpolate` beside", "value", also(named("interpolate"), of_not_finite)),
+    Rule("other: a slice with a huge step", "a slice whose step nears 2**63", "shape", lambda d: d.case.name == "key" and min(d.theirs.shape) < 0),
+    Rule("other: complex factors", "a factor that is complex", "dtype", also(named("addmm addmv addbmm baddbmm addr"), complex_factor)),
     Rule("other: products of bools", "`addbmm` of bools", "dtype", also(named("addbmm"), lambda d: (dtype(d.theirs) == "bool" and dtype(d.ours) == "int64") or any(isinstance(v, complex) for v in arguments(d).values()))),
     Rule("other: shapes of nothing", "pools, convolutions and products of nothing", "shape", right_shape_of_nothing),
     Rule("other: out= over memory that is read", "an `out=` that shares memory with an input", "value shape shares strides dtype", out_is_part),

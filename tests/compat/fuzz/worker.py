@@ -21,7 +21,7 @@ from . import classes, compare, memory
 from .case import run
 from .targets import TARGETS
 
-STAGE = {"make": 0, "adjoin": 1, "torch": 2, "compare": 3}
+STAGE = {"make": 1, "adjoin": 2, "torch": 3, "compare": 4}
 ROOM = 6 << 30  # of addresses, beyond what the libraries took: who asks for more is refused
 UNWRITTEN = 8  # one case of so many runs again, twice, with memory that holds other bytes
 

@@ -65,7 +65,7 @@ class At(Call):
     """r = x[key], or x[key] = value"""
 
     def __init__(self, kind, x, key, value=None, op="="):
-        super().__init__("x[...]" if kind == "get" else f"x[...] {op}", [x, key, *([value] if value else [])])
+        super().__init__("x[...]" if kind == "get" else f"x[...] {op}", [x, key, *([value] if value else [])], result="r" if kind == "get" else x)
         self.kind, self.op = kind, op
 
     def text(self):
