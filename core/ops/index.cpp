@@ -90,8 +90,8 @@ aj_status* index_add_shape(void*, aj_call* call) {
     want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = index.numel();
-    want(std::ranges::equal(source.shape(), shape) ||
-             (shape.empty() && source.numel() == 1 && index.numel() == 1),
+    want(!shape.empty() || index.numel() <= 1, "a number has one place, index has ", index.numel());
+    want(std::ranges::equal(source.shape(), shape) || (shape.empty() && source.numel() == 1),
          "source must have shape ", shown(shape), ", it has ", shown(source));
     c.out(0, t.dtype(), t.shape());
   });

@@ -390,3 +390,11 @@ def test_as_many_outs_as_results():
     for call in (lambda: aj.meshgrid(x, x, out=x), lambda: aj.hstack([x], out=(x, x))):
         with pytest.raises(TypeError, match=r"out= has \d tensors for \d results"):
             call()
+
+
+def test_index_add_into_a_number_reads_one_number():
+    x, one = aj.tensor(4), aj.tensor(-1)
+    assert x.index_add(0, aj.tensor([0]), one).item() == 3 and x.index_add(0, aj.tensor([0]), aj.tensor([5])).item() == 9
+    for call in (lambda i: x.index_add(0, i, one), lambda i: x.index_add_(0, i, one), lambda i: x.index_add(0, i, one.expand(2))):
+        with pytest.raises(RuntimeError, match="a number has one place, index has 2"):
+            call(aj.tensor([0, 0]))
