@@ -127,13 +127,13 @@ aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t 
 aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape,
                      const aj_call* call) {
   if (std::ranges::equal(adjoin::shape(given), shape)) return nullptr;
-  if (call && call->nargs && call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == given)
-    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ",
-                adjoin::shape(given), ", the result has ", shape, "; the shapes must agree");
   if (priv(given).numel != 0)
     return fail_kind(AJ_INVALID_ARGUMENT, "OutShapeError", op->schema.ident,
                      ": the tensor to write has shape ", adjoin::shape(given), ", the result has ",
                      shape, "; it must be empty or of that shape");
+  if (call && call->nargs && call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == given)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ",
+                adjoin::shape(given), ", the result has ", shape, "; the shapes must agree");
   return resize(given, shape);
 }
 

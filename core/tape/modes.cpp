@@ -120,9 +120,7 @@ aj_status* set_grad(aj_tensor* t, aj_tensor* grad) {
 aj_status* detach(aj_tensor* t, aj_tensor** out) { return alias(t, out); }
 
 aj_status* detach_in_place(aj_tensor* t) {
-  bool view = t->obj.flags & AJ_TENSOR_VIEW;
-  if (view && !requires_grad(t) && !requires_grad(priv(t).base)) return nullptr;
-  if (view)
+  if (t->obj.flags & AJ_TENSOR_VIEW)
     return fail(AJ_PRECONDITION,
                 "detach_: a view shares its history with its base and cannot leave it in place; "
                 "use detach()");

@@ -47,6 +47,8 @@ def rounded(d):
     """Whole numbers beyond 2**24 lose digits in float32: the same but for those."""
     top = max((float(x.double().abs().max()) for x in given(d) if x.numel() and not x.is_complex()), default=0)
     r = d.all_ours.names.get("r")
+    if top > 2**24 and op(d) in ("baddbmm", "addmm", "addmv", "addbmm", "addr"):
+        return any(tuple(o.names["r"].shape) == tuple(r.shape) for o in asked(d))  # products of whole numbers go round
     if top <= 2**24 or not is_tensor(r) or r.is_complex():
         return False
     return any(is_tensor(o.names.get("r")) and tuple(o.names["r"].shape) == tuple(r.shape) and not o.names["r"].is_complex() and
@@ -120,6 +122,18 @@ def added_to_one(d):
     return same_numbers(d.all_ours.names["r"], (x.double() if not x.is_complex() else x) + source.reshape(()) * alpha * places.numel()) or x.dtype == torch.bool
 
 
+def along_from_the_end(d):
+    args, name = arguments(d), d.case.call.args[1]
+    size = args[0].numel()
+    other = run(torch, d.case, lambda names: names.update({d.case.call.args[0]: args[0].contiguous(), name: names[name].long() % max(size, 1)}))
+    return other.error is None and same_result(d.all_ours, other)
+
+
+def of_dense_copies(d):
+    other = run(torch, d.case, lambda names: names.update({k: v.contiguous().clone(memory_format=torch.contiguous_format) for k, v in names.items() if is_tensor(v)}))
+    return other.error is None and same_result(d.all_ours, other)
+
+
 def one_element(d):
     return any(x.dim() == 0 for x in given(d)) and (verified(d) or same_elements(d))
 
@@ -166,6 +180,18 @@ def grids(d):
     return all(same_numbers(r, v.reshape(-1)[p]) for r, v, p in zip(d.all_ours.names["r"], x, places, strict=True))
 
 
+def product_of_bools(d):
+    """beta * x or any of both: as truth values."""
+    args = arguments(d)
+    x, y, z = args[0], args[1], args[2]
+    if not all(v.dtype == torch.bool for v in (x, y, z)):
+        return False
+    product = (y.double() @ z.double()) if op(d) != "addr" else torch.outer(y.double(), z.double())
+    product = product.sum(0) if op(d) == "addbmm" else product
+    said = (x & bool(args.get("beta", 1))) | ((product > 0) & bool(args.get("alpha", 1)))
+    return same_numbers(d.all_ours.names["r"], said)
+
+
 def over_all(d):
     """No dimension means all of them, and several are one vector."""
     call, x = d.case.call, arguments(d)[0]
@@ -207,6 +233,7 @@ RULES = [
     Rule("more: an index of a small dtype", "indices of `int32`, `int16`, `int8`", "more", theirs(PLACES)),
     Rule("more: a number where a tensor is expected", "numbers where a tensor is expected", "more", theirs(TENSOR, lambda d: "out" not in d.case.call.words and either(d) if d.case.call else False)),
     Rule("more: a method that PyTorch lacks", "in-place forms of nearly all ops", "more", theirs(r"'Tensor' object has no attribute", function_says)),
+    Rule("more: products of bools", "most ops compute in every dtype", "more", theirs(DTYPE, product_of_bools, "addmm addmv addbmm baddbmm addr")),
     Rule("more: topk and kthvalue of bools", "most ops compute in every dtype", "more", theirs(DTYPE, picked, "topk kthvalue sort median mode")),
     Rule("more: reductions over no or many dimensions", "`logsumexp(x, ())`", "more", theirs("doesn't match the broadcast shape|must be of length 1 or 2|must be a 2-tuple", over_all, "logsumexp norm")),
     Rule("more: an op in a dtype that PyTorch lacks", "most ops compute in every dtype", "more", theirs(DTYPE, either)),
@@ -225,12 +252,15 @@ RULES = [
     Rule("more: NumPy's unsigned numbers", "NumPy's scalars are numbers of their dtype", "more", theirs("an integer is required|interpreted as an integer", numpy_numbers)),
     Rule("more: frombuffer of nothing", "`frombuffer(count=0)`", "more", theirs(r"both buffer length \(\d+\) and count \(-?\d+\) must not be 0", nothing)),
     Rule("more: random whole numbers in every dtype", "most ops compute in every dtype", "more", theirs("handles only integral|not implemented for", lambda d: not d.case.values, "randint randperm")),
-    Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", nothing)),
+    Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
     Rule("more: slices of nothing", "pools, convolutions and products of nothing", "more", theirs("zero sized dimensions", nothing, "unique unique_consecutive")),
     Rule("more: a mask of bytes", "a mask of bytes", "more", theirs(r"boolean masks|BoolTensor", answers_as(mask_of_bools))),
     Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self|Expected a long tensor", answers_as(from_the_end), "index_copy index_reduce")),
     Rule("more: a fraction that is cut to 0", "a fraction between -1 and 0", "more", theirs(r"cannot be converted to type u?int\d*(_t)? without overflow|Integer division with addcdiv|must not be a floating point number", cut_to_whole)),
     Rule("more: values of one element for one place", "values of shape `(1,)` for one place", "more", theirs(r"value tensor of shape \[1(, 1)*\] cannot be broadcast to indexing result of shape \[\]", either)),
+    Rule("more: take_along_dim from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|view size is not compatible", along_from_the_end, "take_along_dim")),
+    Rule("more: other layouts", "in any layout", "more", theirs("view size is not compatible", of_dense_copies)),
+    Rule("more: dtypes that PyTorch cannot compute in", "most ops compute in every dtype", "more", theirs(r"'UInt(16|32|64)'|uint16, uint32, uint64|'B?Complex(Half|32)'|BComplex", lambda d: True)),
     Rule("more: nothing to take", "a word that no kernel has to read", "more", theirs("view size is not compatible", nothing, "take_along_dim")),
     Rule("more: a tensor without dimensions is one element, index_add", "a tensor without dimensions counts as one element", "more", theirs("no dimensions|source tensor shape must match", added_to_one, "index_add")),
     Rule("more: a tensor without dimensions is one element, index_copy", "a tensor without dimensions counts as one element", "more", theirs("When source is scalar|Expected a long tensor", last_is_written, "index_copy")),

@@ -89,24 +89,19 @@ def masks_without_dimensions(d):
     return d.kind == "less" or same_numbers(d.all_ours.names["r"], torch.from_numpy(x))
 
 
-def sorted_search(d):
-    """Among NaN, which sort last, searchsorted says what NumPy says."""
-    args, words = arguments(d), d.case.call.words
-    edges, sought = (args[0], args[1]) if op(d) == "searchsorted" else (args[1], args[0])
-    if edges.dim() != 1 or not edges.is_floating_point() or not edges.isnan().any():
-        return False
-    side = "right" if words.get("right") == "True" else "left"
-    sought = sought.double().numpy() if is_tensor(sought) else np.array(sought)
-    found = np.searchsorted(edges.double().numpy(), sought, side)
-    return bool(np.all((found == np.array(d.ours.tolist())) | np.isnan(sought)))
+def unsorted(d):
+    """A sequence with NaN is in no order: comparisons with NaN are false."""
+    args = arguments(d)
+    edges = args[0] if op(d) == "searchsorted" else args[1]
+    return edges.is_floating_point() and bool(edges.isnan().any())
 
 
 def conj_is_new(d):
     """Where PyTorch's conj() gives a copy, too, nothing differs."""
 
     def copied(line):
-        line = re.sub(r"(\w+)\.(conj|adjoint|resolve_conj)\(\)", r"\1.\2().resolve_conj().clone()", str(line) if not hasattr(line, "text") else line.text())
-        line = re.sub(r"(\w+)\.(H|mH)\b", r"\1.\2.resolve_conj().clone()", line)
+        line = re.sub(r"(\w+)\.conj\(\)", r"\1.conj().resolve_conj().clone()", str(line) if not hasattr(line, "text") else line.text())
+        line = re.sub(r"(\w+)\.(H|mH|adjoint\(\)|resolve_conj\(\))(?!\.clone)", r"\1.\2.resolve_conj()", line)
         return re.sub(r"t\.(conj|resolve_conj)\((\w+)\)", r"t.\1(\2).resolve_conj().clone()", line)
 
     lines = [copied(s) for s in d.case.steps]
@@ -224,10 +219,23 @@ def numpy_numbers(d):
     other = redo(torch, d, call.but([tensor(a) for a in call.args]))
     if d.kind == "less":
         return other.error is not None
-    if other.error is not None:
-        return False
+    if other.error is not None or complex_halves(d):
+        return half_or_refused(d)
+    if op(d) == "where":
+        return half_or_refused(d)
     a, b = parts(d.all_ours), parts(other)
     return all(k in b and not differs(d.case, a[k], b[k], True) for k in a if k in ("r", "x"))
+
+
+def half_or_refused(d):
+    """PyTorch has no such kernel: the dtype is at least that of the tensors, complex where the number is."""
+    if d.kind == "more":
+        return "np.bool_" in d.case.call.text()
+    is_complex = "np.complex" in d.case.call.text()
+    tensors = [x for x in given(d)]
+    kind = str(d.ours).rpartition(".")[2] if not is_tensor(d.ours) else dtype(d.ours)
+    allowed = {str(x.dtype).rpartition(".")[2] for x in tensors} | {"bool", "int64", "uint8", "int8"}
+    return kind.startswith("complex") if is_complex else kind in allowed
 
 
 def inside(d):
@@ -263,6 +271,8 @@ def one_element_in_list(d):
 
 
 def complex_halves(d):
+    if "np.complex" in (d.case.call.text() if d.case.call else "") and any(x.dtype in (torch.float16, torch.bfloat16) for x in given(d)):
+        return True
     return is_tensor(d.ours) and dtype(d.ours) == "complex64" and dtype(d.theirs) in ("complex32", "bcomplex32", "BComplex32")
 
 
@@ -391,7 +401,7 @@ RULES = [
     Rule("other: slices with NaN", "slices with NaN", "value shape", also(named("unique unique_consecutive"), same_rows)),
     Rule("other: bincount of nothing", "`bincount` of nothing", "dtype", also(named("bincount"), lambda d: given(d)[0].numel() == 0)),
     Rule("other: a mask without dimensions in index_put", "a mask without dimensions in `index_put`", "value more less", also(named("index_put"), masks_without_dimensions)),
-    Rule("other: searchsorted among NaN", "`searchsorted` and `bucketize` among NaN", "value", also(named("searchsorted bucketize"), sorted_search)),
+    Rule("other: searchsorted among NaN", "`searchsorted` and `bucketize` among NaN", "value", also(named("searchsorted bucketize"), unsorted)),
     Rule("other: strides of nonzero", "strides of results are no promise", "strides", named("nonzero where argwhere")),
     Rule("other: conj and real are new tensors", "`conj()` is a new tensor", "shares value shape strides", conj_is_new),
     Rule("other: an alias of the argument", "another tensor over the same memory", "shares", also(named("real broadcast_tensors"), alias_of_itself)),
@@ -405,6 +415,9 @@ RULES = [
     Rule("other: out= over memory that is read", "an `out=` that shares memory with an input", "value shape shares strides dtype", out_is_part),
     Rule("other: polygamma at poles", "`polygamma` of integers at or below 0", "value", also(named("polygamma"), rows(lambda a, b, x: x <= 0 and float(x).is_integer() and not math.isfinite(a)))),
     Rule("other: Bessel functions", "Bessel functions", "value", also(lambda d: op(d).startswith(("bessel", "modified_bessel", "spherical_bessel")), rows(lambda a, b, x: (math.isinf(x) and a == 0 and b != b) or abs(a - b) <= 1e-7 * max(1, abs(b))))),
+    Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: a == 1 and not finite(b)))),
+    Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),
+    Rule("other: ldexp of complex numbers", "`ldexp` has the dtype of what is scaled", "dtype", named("ldexp")),
     Rule("other: activations at -inf", "at minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: x == -math.inf and a == 0 and b != b))),
     Rule("other: zeta at NaN", "`zeta` of NaN is NaN", "value", also(named("zeta"), rows(lambda a, b, x, y: (x != x or y != y) and a != a))),
 ]  # fmt: skip
