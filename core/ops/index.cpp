@@ -149,13 +149,9 @@ bool is_mask(const Tensor& index) {
   return index.defined() && (index.dtype() == boolean || index.dtype() == uint8);
 }
 
-bool is_truth(const Tensor& index) {
-  return is_mask(index) && index.ndim() == 0;
-}
+bool is_truth(const Tensor& index) { return is_mask(index) && index.ndim() == 0; }
 
-bool has_truths(Tensors given) {
-  return std::any_of(given.begin(), given.end(), is_truth);
-}
+bool has_truths(Tensors given) { return std::any_of(given.begin(), given.end(), is_truth); }
 
 // A mask without dimensions stands for a dimension of size 1 that is taken or not, as NumPy has it:
 // the tensor and the indices with those dimensions.

@@ -116,9 +116,7 @@ Scalar whole_for(const Tensor& t, const Scalar& factor) {
   }
 }
 
-bool has_fractions(const Tensor& t) {
-  return t.is_floating_point() || t.is_complex();
-}
+bool has_fractions(const Tensor& t) { return t.is_floating_point() || t.is_complex(); }
 
 // beta * t + alpha * made, of their dtype; with beta 0 t is not looked at, so its NaNs vanish.
 Tensor add_scaled(const Tensor& t, const Tensor& made, const Scalar& by_t, const Scalar& by_made) {

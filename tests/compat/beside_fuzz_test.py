@@ -10,7 +10,18 @@ import pytest
 pytest.importorskip("torch")
 
 HERE = pathlib.Path(__file__).resolve().parent
-TARGETS = ["creation", "indexing", "reductions", "views", "promotion", "pointwise", "shapes", "out", "gradients", "programs"]
+TARGETS = [
+    "creation",
+    "indexing",
+    "reductions",
+    "views",
+    "promotion",
+    "pointwise",
+    "shapes",
+    "out",
+    "gradients",
+    "programs",
+]
 CASES = os.environ.get("ADJOIN_FUZZ_CASES", "300")
 
 
@@ -39,7 +50,10 @@ assert len({r.name for r in classes.RULES}) == len(classes.RULES)
 # Each plants a fault into Adjoin: name of the target, and Python that plants it.
 FAULTS = {
     "a wrong value": ("reductions", "real = adjoin.sum; adjoin.sum = lambda *a, **k: real(*a, **k) + 1"),
-    "a wrong dtype": ("reductions", "real = adjoin.amax; adjoin.amax = lambda *a, **k: real(*a, **k).to(adjoin.float64)"),
+    "a wrong dtype": (
+        "reductions",
+        "real = adjoin.amax; adjoin.amax = lambda *a, **k: real(*a, **k).to(adjoin.float64)",
+    ),
     "a refusal": ("pointwise", "def refuse(*a, **k): raise RuntimeError('out of order')\\nadjoin.maximum = refuse"),
     "a missing refusal": ("shapes", "adjoin.cat = lambda *a, **k: adjoin.ones(3)"),
     "a view that is none": ("views", "real = adjoin.atleast_1d; adjoin.atleast_1d = lambda x: real(x).clone()"),

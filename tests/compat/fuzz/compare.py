@@ -98,7 +98,11 @@ def differences(case, ours, theirs):
     if case.target == "gradients":
         loose = loosest(b)
         gradients = {k: (a.pop(k, None), b.pop(k, None)) for k in sorted(a.keys() | b.keys()) if k[0] in "ghkqws"}
-        out += [found("gradient", k, *pair) for k, pair in gradients.items() if k[0] in "gk" and not same_gradient(*pair, loose)]
+        out += [
+            found("gradient", k, *pair)
+            for k, pair in gradients.items()
+            if k[0] in "gk" and not same_gradient(*pair, loose)
+        ]
     if a.keys() != b.keys():
         return [*out, found("type", "names", sorted(a.keys() - b.keys()), sorted(b.keys() - a.keys()))]
     for name in a:

@@ -106,7 +106,9 @@ class Draw:
 
     # Tensors
 
-    def tensor(self, dtype=None, shape=None, name=None, layout=0.25, values=None, among=COMMON, grad=False, low=0, high=4):
+    def tensor(
+        self, dtype=None, shape=None, name=None, layout=0.25, values=None, among=COMMON, grad=False, low=0, high=4
+    ):
         dtype = dtype or self.dtype(among)
         shape = self.shape(low, high) if shape is None else tuple(shape)
         name = Name(name or "xyzuvwabcdefgh"[len(self.setup)], dtype, shape)

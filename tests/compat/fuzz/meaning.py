@@ -66,8 +66,12 @@ def change(kind):
         "places": lambda names: each(names, lambda v: v.long() if v.dtype in SMALL else v),
         "bytes": lambda names: each(names, lambda v: v.long() if v.dtype == torch.uint8 else v),
         "common": common,
-        "long": lambda names: each(names, lambda v: v if v.is_floating_point() or v.is_complex() or v.dtype == torch.bool else v.long()),
-        "small": lambda names: each(names, lambda v: v.to(torch.uint8) if v.dtype in (torch.uint16, torch.uint32, torch.uint64) else v),
+        "long": lambda names: each(
+            names, lambda v: v if v.is_floating_point() or v.is_complex() or v.dtype == torch.bool else v.long()
+        ),
+        "small": lambda names: each(
+            names, lambda v: v.to(torch.uint8) if v.dtype in (torch.uint16, torch.uint32, torch.uint64) else v
+        ),
         "whole": lambda names: each(names, lambda v: v.long() if v.dtype == torch.bool else v),
         "truths": lambda names: each(names, lambda v: v.bool() if v.dtype == torch.uint8 else v),
         "double": lambda names: each(names, lambda v: v if v.is_complex() else v.double()),
@@ -118,13 +122,19 @@ def calls(d):
     if "out" in call.words:
         out.append(call.but(out=None))
     out.append(numbers_to_tensors(out[-1]))
-    out.append(numbers_to_tensors(out[0], f".to({call.args[0]}.dtype)" if call.args and call.args[0].isidentifier() else ""))
+    out.append(
+        numbers_to_tensors(out[0], f".to({call.args[0]}.dtype)" if call.args and call.args[0].isidentifier() else "")
+    )
     if call.words.get("dtype") == "t.bool":
         out.append(call.but(dtype="t.int64"))
     if call.name == "flip":
         out.append(call.but([call.args[0], f"({call.args[1]},)"]))
     if "True" in call.words.values():
-        out.append(call.but(**{k: "1" if v == "True" and k in ("alpha", "beta", "value") else v for k, v in call.words.items()}))
+        out.append(
+            call.but(
+                **{k: "1" if v == "True" and k in ("alpha", "beta", "value") else v for k, v in call.words.items()}
+            )
+        )
     return out
 
 

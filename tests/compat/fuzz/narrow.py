@@ -16,7 +16,14 @@ def narrowed(d):
     if number is None or number >= len(steps):
         return d
     call = parsed(steps[number])
-    rest = Case(case.target, call.name if call else case.name, [*case.setup, *steps[:number]], [call or steps[number]], call, case.values)
+    rest = Case(
+        case.target,
+        call.name if call else case.name,
+        [*case.setup, *steps[:number]],
+        [call or steps[number]],
+        call,
+        case.values,
+    )
     return Difference(rest, d.kind, d.name, d.ours, d.theirs, d.all_ours, d.all_theirs)
 
 
@@ -44,4 +51,3 @@ def parsed(line):
     if owner == "t":
         return Call(value.func.attr, args, words, result=result)
     return Call(value.func.attr, [owner, *args], words, "x", result=result) if owner.isidentifier() else None
-

@@ -19,6 +19,10 @@ def op(d):
 
 def failed_step(d):
     """The text of the step that an error ended, or the last one."""
-    number = (d.all_ours.line if d.all_ours.error else d.all_theirs.line) if (d.all_ours.error or d.all_theirs.error) else None
+    number = (
+        (d.all_ours.line if d.all_ours.error else d.all_theirs.line)
+        if (d.all_ours.error or d.all_theirs.error)
+        else None
+    )
     lines = d.case.lines()
     return lines[-1 if number is None else min(number, len(lines) - 1)]

@@ -72,7 +72,9 @@ def of_all(d):
     dims = arguments(d).get("dim", arguments(d).get(1))
     if dims is None or isinstance(dims, int) or len(dims):
         return False
-    plain = call.but([call.args[0]] + (["None"] if len(call.args) > 1 else []), **({"dim": "None"} if "dim" in call.words else {}))
+    plain = call.but(
+        [call.args[0]] + (["None"] if len(call.args) > 1 else []), **({"dim": "None"} if "dim" in call.words else {})
+    )
     other = run(torch, d.case, steps=[plain, *d.case.steps[1:]])
     if other.error:
         return False

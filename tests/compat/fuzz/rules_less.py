@@ -70,7 +70,9 @@ def shares_with_argument(d):
 
 
 def lower_kind(d):
-    found = re.search(r"the result is (?:adjoin\.)?(\w+), which cannot be cast to out's (?:adjoin\.)?(\w+)", str(d.ours))
+    found = re.search(
+        r"the result is (?:adjoin\.)?(\w+), which cannot be cast to out's (?:adjoin\.)?(\w+)", str(d.ours)
+    )
     return found is not None and not torch.can_cast(*(getattr(torch, name) for name in found.groups()))
 
 
@@ -89,7 +91,11 @@ def number_out_of_range(d):
 def complex_into_real(d):
     """A complex number or tensor stands in the call, and something real takes it."""
     text = failed_step(d) if d.case.call is None else d.case.call.text()
-    return "complex" in text or any(x.is_complex() for x in given(d)) or any(isinstance(v, complex) for v in arguments(d).values())
+    return (
+        "complex" in text
+        or any(x.is_complex() for x in given(d))
+        or any(isinstance(v, complex) for v in arguments(d).values())
+    )
 
 
 def of_nothing(d):
@@ -128,7 +134,9 @@ def one_number(d):
 
 def end_out_of_range(d):
     """An end of linspace is below 0, and the dtype has no such numbers."""
-    return re.search(r"into uint", str(d.ours)) is not None and any(isinstance(v, (int, float)) and v < 0 for v in arguments(d).values())
+    return re.search(r"into uint", str(d.ours)) is not None and any(
+        isinstance(v, (int, float)) and v < 0 for v in arguments(d).values()
+    )
 
 
 FULL = r"(share memory \(an expanded tensor\?\))"

@@ -36,7 +36,9 @@ def of_nothing(d):
 
 def widens(d):
     """Adjoin's own answer in wider dtypes, where PyTorch has no way to ask."""
-    return not any(True for _ in asked(d)) and any(same_result(d.all_ours, o, name=d.case.call.result if d.case.call else "r") for o in asked(d, adjoin))
+    return not any(True for _ in asked(d)) and any(
+        same_result(d.all_ours, o, name=d.case.call.result if d.case.call else "r") for o in asked(d, adjoin)
+    )
 
 
 def either(d):
@@ -51,8 +53,13 @@ def rounded(d):
         return any(tuple(o.names["r"].shape) == tuple(r.shape) for o in asked(d))  # products of whole numbers go round
     if top <= 2**24 or not is_tensor(r) or r.is_complex():
         return False
-    return any(is_tensor(o.names.get("r")) and tuple(o.names["r"].shape) == tuple(r.shape) and not o.names["r"].is_complex() and
-               all(abs(a - b) <= 2e-7 * top or a == b for a, b in zip(numbers(r), numbers(o.names["r"]), strict=True)) for o in asked(d))
+    return any(
+        is_tensor(o.names.get("r"))
+        and tuple(o.names["r"].shape) == tuple(r.shape)
+        and not o.names["r"].is_complex()
+        and all(abs(a - b) <= 2e-7 * top or a == b for a, b in zip(numbers(r), numbers(o.names["r"]), strict=True))
+        for o in asked(d)
+    )
 
 
 def answers_as(turn):
@@ -119,18 +126,36 @@ def added_to_one(d):
     alpha = arguments(d).get("alpha", 1)
     if x.dim() or source.numel() != 1 or places.dim() > 1:
         return False
-    return same_numbers(d.all_ours.names["r"], (x.double() if not x.is_complex() else x) + source.reshape(()) * alpha * places.numel()) or x.dtype == torch.bool
+    return (
+        same_numbers(
+            d.all_ours.names["r"],
+            (x.double() if not x.is_complex() else x) + source.reshape(()) * alpha * places.numel(),
+        )
+        or x.dtype == torch.bool
+    )
 
 
 def along_from_the_end(d):
     args, name = arguments(d), d.case.call.args[1]
     size = args[0].numel()
-    other = run(torch, d.case, lambda names: names.update({d.case.call.args[0]: args[0].contiguous(), name: names[name].long() % max(size, 1)}))
+    other = run(
+        torch,
+        d.case,
+        lambda names: names.update(
+            {d.case.call.args[0]: args[0].contiguous(), name: names[name].long() % max(size, 1)}
+        ),
+    )
     return other.error is None and same_result(d.all_ours, other)
 
 
 def of_dense_copies(d):
-    other = run(torch, d.case, lambda names: names.update({k: v.contiguous().clone(memory_format=torch.contiguous_format) for k, v in names.items() if is_tensor(v)}))
+    other = run(
+        torch,
+        d.case,
+        lambda names: names.update(
+            {k: v.contiguous().clone(memory_format=torch.contiguous_format) for k, v in names.items() if is_tensor(v)}
+        ),
+    )
     return other.error is None and same_result(d.all_ours, other)
 
 
@@ -141,7 +166,9 @@ def one_element(d):
 def same_elements(d):
     """Of a number nothing but itself, or nothing, can come."""
     r, x = d.all_ours.names.get("r"), arguments(d).get(0)
-    return is_tensor(r) and r.numel() <= 1 and all(v in (numbers(x) if x.dim() == 0 else []) or v != v for v in numbers(r))
+    return (
+        is_tensor(r) and r.numel() <= 1 and all(v in (numbers(x) if x.dim() == 0 else []) or v != v for v in numbers(r))
+    )
 
 
 def floating_number(d):
@@ -152,7 +179,21 @@ def floating_number(d):
 def as_of_copies(d):
     """The write does what it would with copies of what it reads."""
     call = d.case.call
-    other = redo(torch, d, call.but([call.args[0], *[f"{a}.clone()" if is_tensor(v) else a for a, v in zip(call.args[1:], (arguments(d).get(k + 1) for k in range(len(call.args) - 1)), strict=True)]]))
+    other = redo(
+        torch,
+        d,
+        call.but(
+            [
+                call.args[0],
+                *[
+                    f"{a}.clone()" if is_tensor(v) else a
+                    for a, v in zip(
+                        call.args[1:], (arguments(d).get(k + 1) for k in range(len(call.args) - 1)), strict=True
+                    )
+                ],
+            ]
+        ),
+    )
     return other.error is None and same_numbers(d.all_ours.names[call.args[0]], other.names[call.args[0]])
 
 
@@ -170,7 +211,9 @@ def of_uint64(d):
     """The list as it is told in int64, or its numbers."""
     call = d.case.call
     other = redo(torch, d, call.but(dtype="t.int64"))
-    return (other.error is None and same_result(d.all_ours, other)) or numbers(d.all_ours.names["r"]) == [int(v) for v in arguments(d)[0]]
+    return (other.error is None and same_result(d.all_ours, other)) or numbers(d.all_ours.names["r"]) == [
+        int(v) for v in arguments(d)[0]
+    ]
 
 
 def grids(d):
@@ -201,7 +244,11 @@ def over_all(d):
     dims = list(dims)
     wide = x.double() if not x.is_complex() else x
     keepdim = call.words.get("keepdim") == "True"
-    said = torch.logsumexp(wide, dims, keepdim) if op(d) == "logsumexp" else torch.linalg.vector_norm(wide, 2, dims, keepdim)
+    said = (
+        torch.logsumexp(wide, dims, keepdim)
+        if op(d) == "logsumexp"
+        else torch.linalg.vector_norm(wide, 2, dims, keepdim)
+    )
     return same_numbers(d.all_ours.names["r"], said)
 
 
@@ -213,7 +260,9 @@ def picked(d):
     args, words = arguments(d), d.case.call.words
     x, dim = args[0], args.get("dim", args.get(2, -1))
     x = x.reshape(1) if x.dim() == 0 else x
-    return any(same_numbers(values, o.names["r"][0]) for o in asked(d)) and lies_at(x, values, places, dim, words.get("keepdim") == "True")
+    return any(same_numbers(values, o.names["r"][0]) for o in asked(d)) and lies_at(
+        x, values, places, dim, words.get("keepdim") == "True"
+    )
 
 
 def last_is_written(d):

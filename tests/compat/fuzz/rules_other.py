@@ -83,7 +83,9 @@ def masks_without_dimensions(d):
         return any(k.dtype == bool and k.ndim == 0 for k in key)
     x = args[0].numpy().copy()
     try:
-        np.add.at(x, key, args[2].detach().numpy()) if args.get("accumulate") else x.__setitem__(key, args[2].detach().numpy())
+        np.add.at(x, key, args[2].detach().numpy()) if args.get("accumulate") else x.__setitem__(
+            key, args[2].detach().numpy()
+        )
     except (IndexError, ValueError):
         return d.kind == "more" or bool(d.all_ours.error)
     return d.kind == "less" or same_numbers(d.all_ours.names["r"], torch.from_numpy(x))
@@ -100,7 +102,11 @@ def conj_is_new(d):
     """Where PyTorch's conj() gives a copy, too, nothing differs."""
 
     def copied(line):
-        line = re.sub(r"(\w+)\.conj\(\)", r"\1.conj().resolve_conj().clone()", str(line) if not hasattr(line, "text") else line.text())
+        line = re.sub(
+            r"(\w+)\.conj\(\)",
+            r"\1.conj().resolve_conj().clone()",
+            str(line) if not hasattr(line, "text") else line.text(),
+        )
         line = re.sub(r"(\w+)\.(H|mH|adjoint\(\)|resolve_conj\(\))(?!\.clone)", r"\1.\2.resolve_conj()", line)
         return re.sub(r"t\.(conj|resolve_conj)\((\w+)\)", r"t.\1(\2).resolve_conj().clone()", line)
 
@@ -114,7 +120,11 @@ def conj_is_new(d):
 def alias_of_itself(d):
     """Another tensor over the same memory, in PyTorch the same one."""
     r = d.all_ours.names["r"]
-    return " is " in d.name and d.theirs is True and address(r[0] if isinstance(r, (tuple, list)) else r) == address(d.all_ours.names["x"])
+    return (
+        " is " in d.name
+        and d.theirs is True
+        and address(r[0] if isinstance(r, (tuple, list)) else r) == address(d.all_ours.names["x"])
+    )
 
 
 def itself_or_copy(d):
@@ -137,7 +147,11 @@ def rewritten(d):
             fresh.append(line)
             continue
         name, args, out = found.groups()
-        cloned = re.sub(r"\b([a-z]\d*)\b(?![\w.(='])", lambda m: m[1] if m[1] == "t" else f"({m[1]}.clone() if t.is_tensor({m[1]}) else {m[1]})", args)
+        cloned = re.sub(
+            r"\b([a-z]\d*)\b(?![\w.(='])",
+            lambda m: m[1] if m[1] == "t" else f"({m[1]}.clone() if t.is_tensor({m[1]}) else {m[1]})",
+            args,
+        )
         copies.append(f"t.{name}({cloned}, out={out})")
         fresh.append(f"{out} = t.{name}({args}).to({out}.dtype)")
     return copies, fresh
@@ -156,20 +170,32 @@ def goes_round(d):
     """pad(mode='circular') takes places modulo the size, also after a part was cut away."""
     x, (left, right) = (arguments(d)[k] for k in (0, 1))
     places = torch.arange(-left, x.shape[-1] + right) % x.shape[-1]
-    return d.case.call.words.get("mode") == "'circular'" and min(left, right) < 0 and same_numbers(d.ours, x[..., places])
+    return (
+        d.case.call.words.get("mode") == "'circular'" and min(left, right) < 0 and same_numbers(d.ours, x[..., places])
+    )
 
 
 def of_not_finite(d):
-    return any(not bool(torch.isfinite(x).all()) for x in given(d)) and all(not (finite(a) and finite(b)) for a, b in pairs(d))
+    return any(not bool(torch.isfinite(x).all()) for x in given(d)) and all(
+        not (finite(a) and finite(b)) for a, b in pairs(d)
+    )
 
 
 def complex_factor(d):
-    return any(isinstance(v, complex) for k, v in arguments(d).items() if k in ("alpha", "beta")) and same_numbers(d.ours, d.theirs)
+    return any(isinstance(v, complex) for k, v in arguments(d).items() if k in ("alpha", "beta")) and same_numbers(
+        d.ours, d.theirs
+    )
 
 
 def right_shape_of_nothing(d):
     call = d.case.call
-    return call is not None and call.form == "F" and d.theirs.numel() == 0 and any(x.numel() == 0 for x in given(d)) and not any(numbers(d.ours))
+    return (
+        call is not None
+        and call.form == "F"
+        and d.theirs.numel() == 0
+        and any(x.numel() == 0 for x in given(d))
+        and not any(numbers(d.ours))
+    )
 
 
 def lies_at(x, values, places, dim, kept):
@@ -265,15 +291,23 @@ def one_element_in_list(d):
     """A tensor of shape (1,) is a row, no number."""
 
     def rows_of_one(value):
-        return any(tuple(v.shape) == (1,) if is_tensor(v) else isinstance(v, (list, tuple)) and rows_of_one(v) for v in value)
+        return any(
+            tuple(v.shape) == (1,) if is_tensor(v) else isinstance(v, (list, tuple)) and rows_of_one(v) for v in value
+        )
 
     return isinstance(inside(d), (list, tuple)) and rows_of_one(inside(d))
 
 
 def complex_halves(d):
-    if "np.complex" in (d.case.call.text() if d.case.call else "") and any(x.dtype in (torch.float16, torch.bfloat16) for x in given(d)):
+    if "np.complex" in (d.case.call.text() if d.case.call else "") and any(
+        x.dtype in (torch.float16, torch.bfloat16) for x in given(d)
+    ):
         return True
-    return is_tensor(d.ours) and dtype(d.ours) == "complex64" and dtype(d.theirs) in ("complex32", "bcomplex32", "BComplex32")
+    return (
+        is_tensor(d.ours)
+        and dtype(d.ours) == "complex64"
+        and dtype(d.theirs) in ("complex32", "bcomplex32", "BComplex32")
+    )
 
 
 def clamp_of_three(d):
@@ -299,7 +333,9 @@ def one_sample(d):
 
 
 def divides_by_nothing(d):
-    return all(not finite(a) for a, b in pairs(d)) and any("correction" in w or "unbiased" in w for w in d.case.call.words)
+    return all(not finite(a) for a, b in pairs(d)) and any(
+        "correction" in w or "unbiased" in w for w in d.case.call.words
+    )
 
 
 def digits_of_large(d):
@@ -315,12 +351,22 @@ def half_given(d):
 
 def large_whole_numbers(d):
     """PyTorch says the same of float64, of whole numbers that are no float32."""
-    return any(not x.is_floating_point() and x.numel() and x.double().abs().max() > 2**24 for x in given(d) if not x.is_complex()) and verified(d)
+    return any(
+        not x.is_floating_point() and x.numel() and x.double().abs().max() > 2**24
+        for x in given(d)
+        if not x.is_complex()
+    ) and verified(d)
 
 
 def dense_answer(d):
     """PyTorch's own answer for dense copies of its arguments is Adjoin's."""
-    from_copies = run(torch, d.case, lambda names: names.update({k: v.clone(memory_format=torch.contiguous_format) for k, v in names.items() if is_tensor(v)}))
+    from_copies = run(
+        torch,
+        d.case,
+        lambda names: names.update(
+            {k: v.clone(memory_format=torch.contiguous_format) for k, v in names.items() if is_tensor(v)}
+        ),
+    )
     return from_copies.error is None and same_result(d.all_ours, from_copies)
 
 

@@ -1,6 +1,5 @@
 """rules_refusals.py: both refuse, with errors of different classes."""
 
-
 from .rule import Rule, said
 
 # What an error is about, by its text; the first that fits. Both libraries' words are here.
@@ -37,16 +36,26 @@ def two_faults(d):
 
 
 def method_is_missing(d):
-    return isinstance(d.theirs, AttributeError) and said(d.theirs, "'Tensor' object has no attribute") and topic(d.ours) is not None
+    return (
+        isinstance(d.theirs, AttributeError)
+        and said(d.theirs, "'Tensor' object has no attribute")
+        and topic(d.ours) is not None
+    )
 
 
 def shapes(d):
     """The same fault, told as an IndexError by the functions of places, as a RuntimeError by ours."""
-    return both("shape")(d) and isinstance(d.ours, (RuntimeError, ValueError)) and isinstance(d.theirs, (IndexError, RuntimeError, TypeError, ValueError))
+    return (
+        both("shape")(d)
+        and isinstance(d.ours, (RuntimeError, ValueError))
+        and isinstance(d.theirs, (IndexError, RuntimeError, TypeError, ValueError))
+    )
 
 
 def ragged(d):
-    return said(d.ours, r"expected a sequence of length|elements must be numbers|has no dtype|cannot be of|no dtype") and isinstance(d.theirs, (TypeError, ValueError, RuntimeError))
+    return said(
+        d.ours, r"expected a sequence of length|elements must be numbers|has no dtype|cannot be of|no dtype"
+    ) and isinstance(d.theirs, (TypeError, ValueError, RuntimeError))
 
 
 def none_given(d):

@@ -365,7 +365,11 @@ def test_a_place_that_is_filled_twice_counts_once():
 
 
 def test_ranges_have_finite_steps():
-    for call in (lambda: aj.arange(-2.0, 1.0, math.inf), lambda: aj.range(1, 2, math.inf), lambda: aj.range(-math.inf, 0)):
+    for call in (
+        lambda: aj.arange(-2.0, 1.0, math.inf),
+        lambda: aj.range(1, 2, math.inf),
+        lambda: aj.range(-math.inf, 0),
+    ):
         with pytest.raises(RuntimeError, match="must be finite"):
             call()
 
@@ -386,7 +390,13 @@ def test_as_many_outs_as_results():
 
 def test_index_add_into_a_number_reads_one_number():
     x, one = aj.tensor(4), aj.tensor(-1)
-    assert x.index_add(0, aj.tensor([0]), one).item() == 3 and x.index_add(0, aj.tensor([0]), aj.tensor([5])).item() == 9
-    for call in (lambda i: x.index_add(0, i, one), lambda i: x.index_add_(0, i, one), lambda i: x.index_add(0, i, one.expand(2))):
+    assert (
+        x.index_add(0, aj.tensor([0]), one).item() == 3 and x.index_add(0, aj.tensor([0]), aj.tensor([5])).item() == 9
+    )
+    for call in (
+        lambda i: x.index_add(0, i, one),
+        lambda i: x.index_add_(0, i, one),
+        lambda i: x.index_add(0, i, one.expand(2)),
+    ):
         with pytest.raises(RuntimeError, match="a number has one place, index has 2"):
             call(aj.tensor([0, 0]))

@@ -65,7 +65,9 @@ def from_numpy(d):
     for s in sizes:
         count *= s
     values = [d.number(kind) for _ in range(count)]
-    array = f"np.array([{', '.join(map(text, values))}], dtype=np.{kind}{'_' if kind == 'bool' else ''}).reshape({sizes})"
+    array = (
+        f"np.array([{', '.join(map(text, values))}], dtype=np.{kind}{'_' if kind == 'bool' else ''}).reshape({sizes})"
+    )
     if len(sizes) > 1 and d.chance(0.3):
         array += d.pick([".T", "[..., ::2]", "[::1]"])
     if d.chance(0.15):
@@ -81,11 +83,31 @@ def from_numpy(d):
 def frombuffer(d):
     kind, count = d.dtype(ANY), d.int(-1, 5)
     data = [d.int(0, 1 if kind == "bool" else 60) for _ in range(d.pick([0, 8, 16, 32, 33]))]
-    return d.case(Call("frombuffer", [f"bytearray({data})"], {"dtype": f"t.{kind}", "count": str(count), "offset": str(d.pick([0, 0, 0, 1, 8, 40]))}))
+    return d.case(
+        Call(
+            "frombuffer",
+            [f"bytearray({data})"],
+            {"dtype": f"t.{kind}", "count": str(count), "offset": str(d.pick([0, 0, 0, 1, 8, 40]))},
+        )
+    )
 
 
 def bytes_and_ranges(d):
-    made = d.pick(["range(5)", "range(0)", "bytearray(b'abc')", "'abc'", "None", "{1: 2}", "np.arange(3)", "[np.arange(2), np.arange(2)]", "object()", "[None]", "[[1], 2]"])
+    made = d.pick(
+        [
+            "range(5)",
+            "range(0)",
+            "bytearray(b'abc')",
+            "'abc'",
+            "None",
+            "{1: 2}",
+            "np.arange(3)",
+            "[np.arange(2), np.arange(2)]",
+            "object()",
+            "[None]",
+            "[[1], 2]",
+        ]
+    )
     return d.case(Call(d.pick(["tensor", "as_tensor"]), [made], words(d)))
 
 
@@ -135,7 +157,13 @@ def new(d):
 
 def triangle_places(d):
     more = {"offset": str(d.int(-3, 3))} if d.chance(0.5) else {}
-    return d.case(Call(d.pick(["tril_indices", "triu_indices"]), [str(d.pick([0, 1, 2, 4, -1])), str(d.int(0, 4))], {**more, **words(d, 0.2, 0)}))
+    return d.case(
+        Call(
+            d.pick(["tril_indices", "triu_indices"]),
+            [str(d.pick([0, 1, 2, 4, -1])), str(d.int(0, 4))],
+            {**more, **words(d, 0.2, 0)},
+        )
+    )
 
 
 def complexes(d):
@@ -149,7 +177,11 @@ def diagonals(d):
     name = d.pick(["diag", "diagflat", "diag_embed"])
     x = d.tensor(shape=d.shape(1, 2) if name == "diag" and d.chance(0.95) else d.shape(0, 3))
     args = [str(d.int(-2, 2))] if d.chance(0.5) else []
-    more = {"dim1": str(d.dim(x.rank + 1)), "dim2": str(d.dim(x.rank + 1))} if name == "diag_embed" and d.chance(0.4) else {}
+    more = (
+        {"dim1": str(d.dim(x.rank + 1)), "dim2": str(d.dim(x.rank + 1))}
+        if name == "diag_embed" and d.chance(0.4)
+        else {}
+    )
     return d.case(d.form(name, [x, *args], more))
 
 
@@ -157,7 +189,10 @@ def several(d):
     name = d.pick(["meshgrid", "cartesian_prod", "block_diag"])
     first = d.dtype()
     count, most = d.int(1, 3), 2 if name == "block_diag" else 1
-    made = [d.tensor(first if d.chance(0.7) else None, d.shape(0 if name != "cartesian_prod" else 1, most)) for _ in range(count)]
+    made = [
+        d.tensor(first if d.chance(0.7) else None, d.shape(0 if name != "cartesian_prod" else 1, most))
+        for _ in range(count)
+    ]
     more = {"indexing": d.pick(["'ij'", "'xy'"])} if name == "meshgrid" else {}
     return d.case(Call(name, made, more))
 
@@ -204,21 +239,36 @@ def conversions(d):
         more = {"copy": str(d.chance(0.5))} if d.chance(0.5) else {}
         return d.case(Call("to", [x, f"t.{d.dtype(ANY)}"], more, "x"))
     if kind == "cast":
-        return d.case(Call(d.pick(["bool", "int", "long", "half", "bfloat16", "float", "double", "char", "short", "byte", "cfloat"]), [x], form="x"))
+        return d.case(
+            Call(
+                d.pick(
+                    ["bool", "int", "long", "half", "bfloat16", "float", "double", "char", "short", "byte", "cfloat"]
+                ),
+                [x],
+                form="x",
+            )
+        )
     if kind in ("item", "tolist", "clone"):
         return d.case(Call(kind, [x], form="x"))
     if kind == "numpy":
         return d.lines("numpy", f"r = {x}.numpy().tolist()")
     if kind == "type":
         return d.case(Call("type", [x, f"t.{d.dtype(ANY)}"], form="x"))
-    return d.case(Call(d.pick(["type_as", "view_as", "expand_as", "reshape_as"]), [x, d.tensor(shape=d.near(x.shape))], form="x"))
+    return d.case(
+        Call(d.pick(["type_as", "view_as", "expand_as", "reshape_as"]), [x, d.tensor(shape=d.near(x.shape))], form="x")
+    )
 
 
 def limits(d):
     """Numbers at the ends of whole dtypes."""
     kind = d.pick(list(HIGH))
     value = d.pick([HIGH[kind], HIGH[kind] + 1, LOW.get(kind, 0), LOW.get(kind, 0) - 1])
-    call = d.pick([Call("tensor", [d.pick([str(value), f"[{value}]"])], {"dtype": f"t.{kind}"}), Call("full", ["(2,)", str(value)], {"dtype": f"t.{kind}"})])
+    call = d.pick(
+        [
+            Call("tensor", [d.pick([str(value), f"[{value}]"])], {"dtype": f"t.{kind}"}),
+            Call("full", ["(2,)", str(value)], {"dtype": f"t.{kind}"}),
+        ]
+    )
     return d.case(call)
 
 
@@ -230,5 +280,3 @@ MAKERS = [tensor, tensor, of_tensors, from_numpy, frombuffer, bytes_and_ranges, 
 def make(seed, index):
     d = Draw("creation", seed, index)
     return d.pick(MAKERS)(d)
-
-

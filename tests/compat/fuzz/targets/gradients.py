@@ -42,11 +42,14 @@ def make(seed, index):
         steps.append(f"q = {result}[0] if isinstance({result}, tuple) else {result}")
         steps += [WEIGH.format(r="q"), "s = (q * w).sum()", "s = s.real if s.is_complex() else s"]
         if d.chance(0.25):
-            steps.append(f"g = t.autograd.grad(s, [{', '.join(leaves)}], create_graph=True, allow_unused=True) if s.requires_grad else ()")
+            steps.append(
+                f"g = t.autograd.grad(s, [{', '.join(leaves)}], create_graph=True, allow_unused=True) if s.requires_grad else ()"
+            )
             steps.append("h = sum((p * p.conj()).sum() for p in g if p is not None)")
             steps.append("h = h.real if t.is_tensor(h) and h.is_complex() else h")
-            steps.append(f"k = t.autograd.grad(h, [{', '.join(leaves)}], allow_unused=True) if t.is_tensor(h) and h.requires_grad else ()")
+            steps.append(
+                f"k = t.autograd.grad(h, [{', '.join(leaves)}], allow_unused=True) if t.is_tensor(h) and h.requires_grad else ()"
+            )
         else:
             steps.append(f"g = t.autograd.grad(s, [{', '.join(leaves)}], allow_unused=True) if s.requires_grad else ()")
     return Case("gradients", call.name, d.setup, steps, call)
-

@@ -65,7 +65,11 @@ class At(Call):
     """r = x[key], or x[key] = value"""
 
     def __init__(self, kind, x, key, value=None, op="="):
-        super().__init__("x[...]" if kind == "get" else f"x[...] {op}", [x, key, *([value] if value else [])], result="r" if kind == "get" else x)
+        super().__init__(
+            "x[...]" if kind == "get" else f"x[...] {op}",
+            [x, key, *([value] if value else [])],
+            result="r" if kind == "get" else x,
+        )
         self.kind, self.op = kind, op
 
     def text(self):
@@ -80,7 +84,11 @@ class At(Call):
 def write(d):
     x = d.tensor(layout=0.35)
     k = key(d, x)
-    value = d.scalar() if d.chance(0.4) else d.tensor(x.dtype if d.chance(0.8) else None, d.shape(0, 2) if d.chance(0.6) else ())
+    value = (
+        d.scalar()
+        if d.chance(0.4)
+        else d.tensor(x.dtype if d.chance(0.8) else None, d.shape(0, 2) if d.chance(0.6) else ())
+    )
     return d.case(At("set", x, k, value, d.pick(["=", "=", "=", "+=", "*="])))
 
 
@@ -168,7 +176,19 @@ def indexed(d):
 def masks(d):
     x = d.tensor(layout=0.25)
     mask = d.tensor(d.pick(["bool"] * 9 + ["uint8", "int64"]), d.near(x.shape), layout=0.15)
-    name = d.pick(["masked_select", "masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "where", "nonzero", "argwhere", "count_nonzero"])
+    name = d.pick(
+        [
+            "masked_select",
+            "masked_fill",
+            "masked_fill_",
+            "masked_scatter",
+            "masked_scatter_",
+            "where",
+            "nonzero",
+            "argwhere",
+            "count_nonzero",
+        ]
+    )
     if name in ("nonzero", "argwhere"):
         return d.case(d.form(name, [x], {"as_tuple": "True"} if name == "nonzero" and d.chance(0.3) else {}))
     if name == "count_nonzero":
@@ -176,11 +196,17 @@ def masks(d):
     if name == "masked_select":
         return d.case(d.form(name, [x, mask]))
     if name.startswith("masked_fill"):
-        value = d.scalar() if d.chance(0.7) else d.tensor(x.dtype if d.chance(0.7) else None, () if d.chance(0.95) else (1,))
+        value = (
+            d.scalar()
+            if d.chance(0.7)
+            else d.tensor(x.dtype if d.chance(0.7) else None, () if d.chance(0.95) else (1,))
+        )
         return d.case(Call(name, [x, mask, value], form="x"))
     if name.startswith("masked_scatter"):
         return d.case(Call(name, [x, mask, d.tensor(x.dtype if d.chance(0.95) else None, d.shape())], form="x"))
-    pair = [d.scalar() if d.chance(0.25) else n for n in (x, d.tensor(x.dtype if d.chance(0.6) else None, d.near(x.shape)))]
+    pair = [
+        d.scalar() if d.chance(0.25) else n for n in (x, d.tensor(x.dtype if d.chance(0.6) else None, d.near(x.shape)))
+    ]
     return d.case(Call("where", [mask, *pair]) if d.chance(0.95) else Call("where", [mask]))
 
 
@@ -202,10 +228,19 @@ def put(d):
     places = []
     for k in range(used):
         size = x.shape[k] if k < x.rank else 1
-        places.append(d.index(size, d.pick([(lead,), (lead,), (1,), ()])) if d.chance(0.85) else d.tensor("bool", (size,)))
+        places.append(
+            d.index(size, d.pick([(lead,), (lead,), (1,), ()])) if d.chance(0.85) else d.tensor("bool", (size,))
+        )
     accumulate = d.chance(0.7)
     value = d.tensor(x.dtype if d.chance(0.9) else None, () if not accumulate else d.pick([(), (lead,), (1,)]))
-    return d.case(Call(d.pick(["index_put_", "index_put"]), [x, f"({', '.join(places)},)", value], {"accumulate": str(accumulate)}, "x"))
+    return d.case(
+        Call(
+            d.pick(["index_put_", "index_put"]),
+            [x, f"({', '.join(places)},)", value],
+            {"accumulate": str(accumulate)},
+            "x",
+        )
+    )
 
 
 def pieces(d):
@@ -239,7 +274,11 @@ def sought(d):
     words = {"right": str(d.chance(0.5))} if d.chance(0.6) else {}
     if d.chance(0.3):
         words["out_int32"] = str(d.chance(0.5))
-    sought = d.scalar(["int64", "float64"]) if d.chance(0.15) else d.tensor(edges.dtype if d.chance(0.9) else None, d.shape())
+    sought = (
+        d.scalar(["int64", "float64"])
+        if d.chance(0.15)
+        else d.tensor(edges.dtype if d.chance(0.9) else None, d.shape())
+    )
     if d.chance(0.5):
         return d.case(Call("searchsorted", [edges, sought], words))
     return d.case(Call("bucketize", [sought, edges], words))
@@ -247,7 +286,9 @@ def sought(d):
 
 def moved(d):
     x = d.tensor(layout=0.3)
-    name = d.pick(["roll", "flip", "rot90", "fliplr", "flipud", "tril", "triu", "repeat_interleave", "isin", "fill_diagonal_"])
+    name = d.pick(
+        ["roll", "flip", "rot90", "fliplr", "flipud", "tril", "triu", "repeat_interleave", "isin", "fill_diagonal_"]
+    )
     if name == "roll":
         return d.case(d.form(name, [x, str(d.int(-4, 4)), *([str(d.dim(x.rank))] if d.chance(0.6) else [])]))
     if name == "flip":
@@ -265,11 +306,30 @@ def moved(d):
     return d.case(d.form(name, [x]))
 
 
-MAKERS = [read, read, read, read, write, write, write, along, along, scattered, scattered, indexed, indexed, masks, masks, put, put, pieces, sought, moved]
+MAKERS = [
+    read,
+    read,
+    read,
+    read,
+    write,
+    write,
+    write,
+    along,
+    along,
+    scattered,
+    scattered,
+    indexed,
+    indexed,
+    masks,
+    masks,
+    put,
+    put,
+    pieces,
+    sought,
+    moved,
+]
 
 
 def make(seed, index):
     d = Draw("indexing", seed, index)
     return d.pick(MAKERS)(d)
-
-

@@ -7,7 +7,22 @@ from . import indexing, pointwise, reductions, shapes
 SOURCES = [pointwise.unary, pointwise.binary, pointwise.binary, pointwise.ternary, pointwise.special, reductions.sums, reductions.sums,
            reductions.one, reductions.pairs, reductions.scans, reductions.spread, reductions.norms, reductions.ordered, reductions.quantiles,
            reductions.soft, shapes.products, shapes.joined, indexing.along, indexing.masks, indexing.moved]  # fmt: skip
-TWO = {"max", "min", "median", "nanmedian", "mode", "cummax", "cummin", "sort", "topk", "kthvalue", "var_mean", "std_mean", "aminmax", "frexp"}
+TWO = {
+    "max",
+    "min",
+    "median",
+    "nanmedian",
+    "mode",
+    "cummax",
+    "cummin",
+    "sort",
+    "topk",
+    "kthvalue",
+    "var_mean",
+    "std_mean",
+    "aminmax",
+    "frexp",
+}
 
 
 def target(d, known, shape):
@@ -20,7 +35,21 @@ def target(d, known, shape):
     other = d.pick([line.split(" ")[0] for line in d.setup])
     if kind < 0.8:
         return other
-    return other + d.pick([".T", "[:1]", "[1:]", "[::2]", "[...]", ".flip(0)", ".mT", "[:, :1]", ".view(-1)", ".detach()", ".expand(2, 2)"])
+    return other + d.pick(
+        [
+            ".T",
+            "[:1]",
+            "[1:]",
+            "[::2]",
+            "[...]",
+            ".flip(0)",
+            ".mT",
+            "[:, :1]",
+            ".view(-1)",
+            ".detach()",
+            ".expand(2, 2)",
+        ]
+    )
 
 
 def make(seed, index):
@@ -50,7 +79,15 @@ def guess(d, call, first):
     shape = list(first.shape)
     if len(call.args) > 1 and call.args[1].lstrip("-").isdigit() and shape and d.chance(0.8):
         k = int(call.args[1])
-        if -len(shape) <= k < len(shape) and call.name not in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "softmax", "log_softmax"):
+        if -len(shape) <= k < len(shape) and call.name not in (
+            "cumsum",
+            "cumprod",
+            "cummax",
+            "cummin",
+            "logcumsumexp",
+            "softmax",
+            "log_softmax",
+        ):
             if call.words.get("keepdim") == "True":
                 shape[k] = 1
             else:

@@ -34,7 +34,10 @@ def unary(d):
 
 
 def functional(d):
-    x, name = d.tensor(layout=0.3, among=["float32", "float64", "float32", "float16", "bfloat16", "int64", "bool"]), d.pick(FUNCTIONAL)
+    x, name = (
+        d.tensor(layout=0.3, among=["float32", "float64", "float32", "float16", "bfloat16", "int64", "bool"]),
+        d.pick(FUNCTIONAL),
+    )
     return d.case(Call(name, [x, *NEEDED.get(name, lambda d: [])(d)], words(d, name, 0.4), "F"))
 
 

@@ -7,7 +7,16 @@ from .pointwise import BINARY
 DTYPES = [*ANY, "uint16", "uint32", "uint64"]
 OPERATORS = ["+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|", "^", "<<", ">>"]
 AUGMENTED = ["+=", "-=", "*=", "/=", "//=", "%=", "**=", "&=", "|=", "^=", "<<=", ">>="]
-SCALARS = ["np.float32(1.5)", "np.float64(2.5)", "np.int8(3)", "np.int64(2)", "np.bool_(True)", "np.complex64(1j)", "np.float16(0.5)", "np.uint8(2)"]
+SCALARS = [
+    "np.float32(1.5)",
+    "np.float64(2.5)",
+    "np.int8(3)",
+    "np.int64(2)",
+    "np.bool_(True)",
+    "np.complex64(1j)",
+    "np.float16(0.5)",
+    "np.uint8(2)",
+]
 
 
 def any_tensor(d, dtype=None, shape=None):
@@ -89,9 +98,32 @@ def three(d):
 
 def reduced(d):
     x = any_tensor(d)
-    name = d.pick(["sum", "prod", "mean", "cumsum", "cumprod", "max", "amax", "any", "all", "var", "std", "norm", "logsumexp", "argmax", "median", "nansum"])
+    name = d.pick(
+        [
+            "sum",
+            "prod",
+            "mean",
+            "cumsum",
+            "cumprod",
+            "max",
+            "amax",
+            "any",
+            "all",
+            "var",
+            "std",
+            "norm",
+            "logsumexp",
+            "argmax",
+            "median",
+            "nansum",
+        ]
+    )
     dim = ["0"] if name in ("cumsum", "cumprod", "logsumexp", "amax") else []
-    words = {"dtype": f"t.{d.pick(DTYPES)}"} if name in ("sum", "prod", "mean", "cumsum", "cumprod", "norm") and d.chance(0.4) else {}
+    words = (
+        {"dtype": f"t.{d.pick(DTYPES)}"}
+        if name in ("sum", "prod", "mean", "cumsum", "cumprod", "norm") and d.chance(0.4)
+        else {}
+    )
     return d.case(d.form(name, [x, *dim], words))
 
 
@@ -99,12 +131,32 @@ def numbers(d):
     """A tensor with a Python number at the ends of its dtype."""
     x = any_tensor(d, d.pick(["int8", "uint8", "int16", "int32", "int64", "float16", "float32", "bfloat16"]))
     value = d.pick([127, 128, 255, 256, -128, -129, 2**31, 2**63 - 1, 2**63, -(2**63), 2**64, 65504.0, 1e300, -1, 0.1])
-    name = d.pick(["add", "mul", "sub", "eq", "lt", "maximum", "pow", "remainder", "fill_", "add_", "clamp", "full_like", "masked_fill", "where", "eq_"])
+    name = d.pick(
+        [
+            "add",
+            "mul",
+            "sub",
+            "eq",
+            "lt",
+            "maximum",
+            "pow",
+            "remainder",
+            "fill_",
+            "add_",
+            "clamp",
+            "full_like",
+            "masked_fill",
+            "where",
+            "eq_",
+        ]
+    )
     if name == "masked_fill":
         return d.case(Call(name, [x, d.tensor("bool", x.shape), text(value)], form="x"))
     if name == "where":
         return d.case(Call(name, [d.tensor("bool", x.shape), x, text(value)]))
-    return d.case(Call(name, [x, text(value)], form="x" if name.endswith("_") or d.chance(0.5) and name != "full_like" else "t"))
+    return d.case(
+        Call(name, [x, text(value)], form="x" if name.endswith("_") or d.chance(0.5) and name != "full_like" else "t")
+    )
 
 
 MAKERS = [operators, operators, augmented, functions, functions, in_place, asked, joined, three, reduced, numbers]

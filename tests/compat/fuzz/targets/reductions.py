@@ -110,7 +110,17 @@ def ordered(d):
 
 def quantiles(d):
     x = d.tensor(layout=0.2, among=["float32", "float64", "float32", "float64", "float16", "int64"])
-    q = d.pick(["0.5", "0.0", "1.0", "0.3", "1.5", f"t.tensor([0.1, 0.75], dtype=t.{x.dtype})", f"t.tensor(0.4, dtype=t.{x.dtype})"])
+    q = d.pick(
+        [
+            "0.5",
+            "0.0",
+            "1.0",
+            "0.3",
+            "1.5",
+            f"t.tensor([0.1, 0.75], dtype=t.{x.dtype})",
+            f"t.tensor(0.4, dtype=t.{x.dtype})",
+        ]
+    )
     words = {"dim": str(d.dim(x.rank)), **keep(d)} if d.chance(0.7) else {}
     if d.chance(0.5):
         words["interpolation"] = repr(d.pick(["linear", "lower", "higher", "midpoint", "nearest"]))
@@ -161,10 +171,33 @@ def differences(d):
         return d.case(d.form(name, [d.tensor(shape=d.shape(0, 2), among=["float32", "float64", "int64", "complex64"])]))
     if d.chance(0.4):
         return d.case(Call(name, [x, d.tensor(x.dtype, x.shape)], {"dim": str(d.dim(x.rank))}))
-    return d.case(Call(name, [x], {"dim": str(d.dim(x.rank)), **({"dx": d.scalar(["int64", "float64"])} if d.chance(0.5) else {})}))
+    return d.case(
+        Call(
+            name, [x], {"dim": str(d.dim(x.rank)), **({"dx": d.scalar(["int64", "float64"])} if d.chance(0.5) else {})}
+        )
+    )
 
 
-MAKERS = [sums, sums, sums, one, one, pairs, pairs, scans, scans, spread, norms, ordered, ordered, quantiles, counted, counted, soft, differences]
+MAKERS = [
+    sums,
+    sums,
+    sums,
+    one,
+    one,
+    pairs,
+    pairs,
+    scans,
+    scans,
+    spread,
+    norms,
+    ordered,
+    ordered,
+    quantiles,
+    counted,
+    counted,
+    soft,
+    differences,
+]
 
 
 def make(seed, index):

@@ -41,7 +41,26 @@ def made_huge(d):
 
 def seen_huge(d):
     x = d.tensor(shape=sizes(d, 0, 3), layout=0.1)
-    name = d.pick(["expand", "broadcast_to", "view", "reshape", "repeat", "tile", "as_strided", "expand_sum", "resize_", "narrow", "unfold", "repeat_interleave", "roll", "pad", "select", "key"])
+    name = d.pick(
+        [
+            "expand",
+            "broadcast_to",
+            "view",
+            "reshape",
+            "repeat",
+            "tile",
+            "as_strided",
+            "expand_sum",
+            "resize_",
+            "narrow",
+            "unfold",
+            "repeat_interleave",
+            "roll",
+            "pad",
+            "select",
+            "key",
+        ]
+    )
     shape = huge(d)
     big = str(d.pick(HUGE))
     if name in ("expand", "broadcast_to"):
@@ -49,7 +68,10 @@ def seen_huge(d):
     if name == "as_strided":
         return d.case(Call(name, [x, str(shape), str(tuple(d.pick([0, 0, 1, 2**61]) for _ in shape))], form="x"))
     if name == "expand_sum":
-        return d.lines(name, f"r = {x}.expand({(d.pick([2**20, 2**62]), *x.shape)}).{d.pick(['shape', 'stride()', 'numel()', 'size(0)', 'nbytes'])}")
+        return d.lines(
+            name,
+            f"r = {x}.expand({(d.pick([2**20, 2**62]), *x.shape)}).{d.pick(['shape', 'stride()', 'numel()', 'size(0)', 'nbytes'])}",
+        )
     if name == "narrow":
         return d.case(Call(name, [x, "0", d.pick(["0", big]), big], form="x"))
     if name == "unfold":
@@ -63,7 +85,10 @@ def seen_huge(d):
     if name == "select":
         return d.case(Call(name, [x, "0", big], form="x"))
     if name == "key":
-        return d.lines(name, f"r = {x}[{d.pick([f'{big}:', f':{big}', f'::{big}', big, f'-{big}:', f'[{big}]', f'0:{big}:{big}'])}]")
+        return d.lines(
+            name,
+            f"r = {x}[{d.pick([f'{big}:', f':{big}', f'::{big}', big, f'-{big}:', f'[{big}]', f'0:{big}:{big}'])}]",
+        )
     return d.case(Call(name, [x, str(shape)], form="t" if name in ("broadcast_to", "tile") else "x"))
 
 
@@ -79,7 +104,20 @@ def joined(d):
         if d.chance(0.05):
             own = [0]
         made.append(d.tensor(kind if d.chance(0.9) else None, own, layout=0.1))
-    name = d.pick(["cat", "stack", "hstack", "vstack", "dstack", "column_stack", "block_diag", "cartesian_prod", "broadcast_tensors", "meshgrid"])
+    name = d.pick(
+        [
+            "cat",
+            "stack",
+            "hstack",
+            "vstack",
+            "dstack",
+            "column_stack",
+            "block_diag",
+            "cartesian_prod",
+            "broadcast_tensors",
+            "meshgrid",
+        ]
+    )
     if name in ("cat", "stack"):
         return d.case(Call(name, [f"[{', '.join(made)}]", str(dim)]))
     if name.endswith("stack"):
@@ -90,7 +128,25 @@ def joined(d):
 def broadcast(d):
     x = d.tensor(shape=sizes(d), layout=0.2)
     y = d.tensor(x.dtype, d.near(x.shape) if d.chance(0.7) else sizes(d), layout=0.2)
-    name = d.pick(["add", "mul", "maximum", "eq", "where", "pow", "atan2", "broadcast_shapes", "expand_as", "dist", "isclose", "allclose", "equal", "kron", "sum_to_size"])
+    name = d.pick(
+        [
+            "add",
+            "mul",
+            "maximum",
+            "eq",
+            "where",
+            "pow",
+            "atan2",
+            "broadcast_shapes",
+            "expand_as",
+            "dist",
+            "isclose",
+            "allclose",
+            "equal",
+            "kron",
+            "sum_to_size",
+        ]
+    )
     if name == "where":
         return d.case(Call(name, [d.tensor("bool", sizes(d)), x, y]))
     if name == "broadcast_shapes":
@@ -104,7 +160,30 @@ def broadcast(d):
 
 def products(d):
     kind = d.pick(["float32", "float64", "float32", "int64", "float16", "complex64", "bool"])
-    name = d.pick(["matmul", "matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "tensordot", "einsum", "addmm", "addmv", "addr", "baddbmm", "addbmm", "vdot", "ger", "cdist", "linear", "bilinear"])
+    name = d.pick(
+        [
+            "matmul",
+            "matmul",
+            "mm",
+            "bmm",
+            "mv",
+            "dot",
+            "inner",
+            "outer",
+            "tensordot",
+            "einsum",
+            "addmm",
+            "addmv",
+            "addr",
+            "baddbmm",
+            "addbmm",
+            "vdot",
+            "ger",
+            "cdist",
+            "linear",
+            "bilinear",
+        ]
+    )
     a, b, c, e = (size(d) for _ in "abce")
     odd = d.chance(0.07)
     other = kind if d.chance(0.95) else d.dtype()
@@ -125,23 +204,63 @@ def products(d):
         x, y = t(a, b, c), t(c, b, e)
         return d.case(Call(name, [x, y], {"dims": d.pick(["1", "0", "([1], [1])", "([1, 2], [1, 0])", "([-1], [0])"])}))
     if name == "einsum":
-        text, made = d.pick([("ij,jk->ik", [(a, b), (b, c)]), ("ij->ji", [(a, b)]), ("ii->i", [(a, a)]), ("ij,ij->", [(a, b), (a, b)]), ("bij,bjk->bik", [(e, a, b), (e, b, c)]), ("i,j->ij", [(a,), (b,)]), ("...i->...", [(a, b)])])
+        text, made = d.pick(
+            [
+                ("ij,jk->ik", [(a, b), (b, c)]),
+                ("ij->ji", [(a, b)]),
+                ("ii->i", [(a, a)]),
+                ("ij,ij->", [(a, b), (a, b)]),
+                ("bij,bjk->bik", [(e, a, b), (e, b, c)]),
+                ("i,j->ij", [(a,), (b,)]),
+                ("...i->...", [(a, b)]),
+            ]
+        )
         return d.case(Call(name, [repr(text), *[t(*s) for s in made]]))
     made = [t(*s, dtype=kind if k == 0 else other) for k, s in enumerate(shapes[name])]
-    words = {"alpha": d.scalar(), "beta": d.scalar(["int64", "float64"])} if name in ("addmm", "addmv", "addr", "baddbmm", "addbmm") and d.chance(0.4) else {}
+    words = (
+        {"alpha": d.scalar(), "beta": d.scalar(["int64", "float64"])}
+        if name in ("addmm", "addmv", "addr", "baddbmm", "addbmm") and d.chance(0.4)
+        else {}
+    )
     return d.case(Call(name, made, words, "F" if name in ("linear", "bilinear") else "t"))
 
 
 def repeated(d):
     x = d.tensor(shape=sizes(d, 0, 3), layout=0.2)
-    name = d.pick(["repeat", "tile", "reshape", "view", "flatten", "unflatten", "expand", "squeeze", "unsqueeze", "repeat_interleave", "resize_", "movedim", "squeeze_dims", "ravel", "nonzero"])
+    name = d.pick(
+        [
+            "repeat",
+            "tile",
+            "reshape",
+            "view",
+            "flatten",
+            "unflatten",
+            "expand",
+            "squeeze",
+            "unsqueeze",
+            "repeat_interleave",
+            "resize_",
+            "movedim",
+            "squeeze_dims",
+            "ravel",
+            "nonzero",
+        ]
+    )
     wanted = d.pick([sizes(d), (-1,), (-1, 0), (0, -1), (1, -1), x.shape, (-1, -1), (-2,)])
     if name in ("repeat", "tile"):
-        return d.case(Call(name, [x, str(tuple(d.int(0, 2) for _ in range(x.rank + d.int(-1, 2))) if d.chance(0.95) else (-1,))], form="x"))
+        return d.case(
+            Call(
+                name,
+                [x, str(tuple(d.int(0, 2) for _ in range(x.rank + d.int(-1, 2))) if d.chance(0.95) else (-1,))],
+                form="x",
+            )
+        )
     if name in ("reshape", "view", "resize_"):
         return d.case(Call(name, [x, str(wanted)], form="x"), values=name != "resize_")
     if name == "expand":
-        return d.case(Call(name, [x, str(tuple(d.pick([-1, 0, 1, 2, s]) for s in (*sizes(d, 0, 1), *x.shape)))], form="x"))
+        return d.case(
+            Call(name, [x, str(tuple(d.pick([-1, 0, 1, 2, s]) for s in (*sizes(d, 0, 1), *x.shape)))], form="x")
+        )
     if name == "unflatten":
         return d.case(Call(name, [x, str(d.dim(x.rank)), str(wanted)], form="x"))
     if name == "flatten":
@@ -160,11 +279,40 @@ def repeated(d):
 
 def of_nothing(d):
     """Layers, pools and paddings of shapes without elements."""
-    name = d.pick(["conv1d", "conv2d", "max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "pad", "layer_norm", "batch_norm", "softmax", "embedding", "interpolate", "cross_entropy", "mse_loss", "l1_loss", "nll_loss", "unfold", "one_hot", "normalize", "cosine_similarity", "pixel_shuffle", "group_norm"])
+    name = d.pick(
+        [
+            "conv1d",
+            "conv2d",
+            "max_pool1d",
+            "max_pool2d",
+            "avg_pool1d",
+            "avg_pool2d",
+            "adaptive_avg_pool1d",
+            "adaptive_avg_pool2d",
+            "pad",
+            "layer_norm",
+            "batch_norm",
+            "softmax",
+            "embedding",
+            "interpolate",
+            "cross_entropy",
+            "mse_loss",
+            "l1_loss",
+            "nll_loss",
+            "unfold",
+            "one_hot",
+            "normalize",
+            "cosine_similarity",
+            "pixel_shuffle",
+            "group_norm",
+        ]
+    )
     f = d.pick(["float32", "float64"])
     n, c = size(d), size(d)
     length = d.pick([0, 1, 3, 4, 5])
-    wide = (n, c, length, d.pick([0, 1, 3, 4])) if "2d" in name or name in ("unfold", "pixel_shuffle") else (n, c, length)
+    wide = (
+        (n, c, length, d.pick([0, 1, 3, 4])) if "2d" in name or name in ("unfold", "pixel_shuffle") else (n, c, length)
+    )
     x = d.tensor(f, wide)
     if name in ("conv1d", "conv2d"):
         out = size(d)
@@ -192,7 +340,9 @@ def of_nothing(d):
         return d.case(Call(name, [x], {"size": str(d.int(0, 4)), "mode": repr(d.pick(["nearest", "linear"]))}, "F"))
     if name in ("cross_entropy", "nll_loss"):
         rows = d.tensor(f, (n, c))
-        return d.case(Call(name, [rows, d.index(c, (n,), "int64")], {"reduction": repr(d.pick(["mean", "sum", "none"]))}, "F"))
+        return d.case(
+            Call(name, [rows, d.index(c, (n,), "int64")], {"reduction": repr(d.pick(["mean", "sum", "none"]))}, "F")
+        )
     if name in ("mse_loss", "l1_loss"):
         return d.case(Call(name, [x, d.tensor(f, wide)], {"reduction": repr(d.pick(["mean", "sum", "none"]))}, "F"))
     if name == "cosine_similarity":
@@ -204,7 +354,21 @@ def of_nothing(d):
     return d.case(Call(name, [x, str(d.int(1, 2))], form="F"))
 
 
-MAKERS = [made_huge, seen_huge, seen_huge, joined, joined, broadcast, broadcast, products, products, repeated, repeated, of_nothing, of_nothing]
+MAKERS = [
+    made_huge,
+    seen_huge,
+    seen_huge,
+    joined,
+    joined,
+    broadcast,
+    broadcast,
+    products,
+    products,
+    repeated,
+    repeated,
+    of_nothing,
+    of_nothing,
+]
 
 
 def make(seed, index):

@@ -3,6 +3,7 @@
 from ..draw import ANY, Draw
 from ..live import Live
 
+
 def view(d, live, without=()):
     """A line that makes a view, or what is none where the layout does not allow one."""
     x = live.small()
@@ -97,13 +98,40 @@ def write(d, live):
     shape = tuple(live.names[x].shape)
     kind = d.random()
     if kind < 0.25:
-        name = d.pick(["zero_", "neg_", "abs_", "square_", "relu_", "sign_", "logical_not_", "t_", "squeeze_", "detach_", "conj_physical_", "tril_", "triu_", "floor_", "nan_to_num_"])
+        name = d.pick(
+            [
+                "zero_",
+                "neg_",
+                "abs_",
+                "square_",
+                "relu_",
+                "sign_",
+                "logical_not_",
+                "t_",
+                "squeeze_",
+                "detach_",
+                "conj_physical_",
+                "tril_",
+                "triu_",
+                "floor_",
+                "nan_to_num_",
+            ]
+        )
         return f"{x}.{name}()"
     if kind < 0.3:
-        return d.pick([f"{x}.transpose_({d.dim(len(shape))}, {d.dim(len(shape))})", f"{x}.unsqueeze_({d.dim(len(shape) + 1)})", f"{x}.swapaxes_({d.dim(len(shape))}, {d.dim(len(shape))})", f"{x}.squeeze_({d.dim(len(shape))})"])
+        return d.pick(
+            [
+                f"{x}.transpose_({d.dim(len(shape))}, {d.dim(len(shape))})",
+                f"{x}.unsqueeze_({d.dim(len(shape) + 1)})",
+                f"{x}.swapaxes_({d.dim(len(shape))}, {d.dim(len(shape))})",
+                f"{x}.squeeze_({d.dim(len(shape))})",
+            ]
+        )
     given = value(d, live, x, shape)
     if kind < 0.6:
-        name = d.pick(["fill_", "copy_", "add_", "mul_", "sub_", "eq_", "clamp_", "masked_fill_", "fmod_", "div_", "pow_"])
+        name = d.pick(
+            ["fill_", "copy_", "add_", "mul_", "sub_", "eq_", "clamp_", "masked_fill_", "fmod_", "div_", "pow_"]
+        )
         if name == "masked_fill_":
             return f"{x}.masked_fill_({x} != 0, {given})"
         return f"{x}.{name}({given})"
