@@ -236,14 +236,21 @@ class Reduction {
   }
   bool loaded() const { return same(in_.dtype, r_.element->dtype); }
 
-  // Outputs [lo, hi) along the only kept dimension, a leaf each.
+  // Outputs [lo, hi) along the only kept dimension, a leaf each: many at once, and what has to be
+  // converted too.
   void short_outputs(int64_t lo, int64_t hi) const {
     constexpr int64_t most = 64;
-    alignas(16) char s[most * kMost];
-    int64_t step = in_.strides[p_.nreduced];
+    alignas(16) char s[most * kMost], buffer[kLeaf * 16];
+    const int64_t step = in_.strides[p_.nreduced], row = n_ * int64_t(r_.element->size);
+    const bool there = in_place();
+    const bool side_by_side = p_.nreduced == 1 && step == n_ * in_.strides[0];
     for (int64_t m; lo < hi; lo += m) {
-      m = std::min(most, hi - lo);
-      r_.leaves(code_, s, base(in_) + lo * step, step, m, n_, 0);
+      m = std::min({most, there ? most : kLeaf / n_, hi - lo});
+      char* from = base(in_) + lo * step;
+      if (!there && side_by_side) r_.element->load(buffer, from, in_.dtype, in_.strides[0], m * n_);
+      for (int64_t j = 0; !there && !side_by_side && j < m; ++j)
+        gather(from + j * step, 0, n_, buffer + j * row);
+      r_.leaves(code_, s, there ? from : buffer, there ? step : row, m, n_, 0);
       write(lo, s, m);
     }
   }
@@ -297,7 +304,7 @@ class Reduction {
     int64_t runs = (n_ + run - 1) / run;
     auto begin = [&](int64_t o) { return base(in_) + offset(in_, p_.nreduced, p_.ndim, o); };
     if (runs == 1 || kept_ >= 64) {
-      bool leaf_each = p_.ndim == p_.nreduced + 1 && n_ <= kLeaf && in_place();
+      bool leaf_each = p_.ndim == p_.nreduced + 1 && n_ <= kLeaf;
       parallel_for(kept_, grain_of(n_), [&](int64_t lo, int64_t hi) {
         if (leaf_each) return short_outputs(lo, hi);
         alignas(16) char s[kMost];
@@ -388,7 +395,18 @@ class Reduction {
 
 template <class R>
 void reduce(const aj_plan& p, const R& r) {
+  using T = typename R::T;
   static_assert(sizeof(typename R::State) <= 64);
+  // Few elements in one row are a leaf: nothing is to be walked.
+  const aj_operand& in = p.ops[p.nout];
+  const int64_t n = p.ndim == 1 && p.nreduced == 1 ? p.sizes[0] : 0;
+  if (n > 0 && n <= kLeaf && in.strides[0] == int64_t(sizeof(T)) && same(in.dtype, dtype_of<T>)) {
+    const typename R::State s = reduce_leaf(r, static_cast<const T*>(in.data), n, 0);
+    Results to = {p.ops, p.nout, {}, {}};
+    for (uint32_t k = 0; k < std::min(ReducerCode<R>::kResults, p.nout); ++k)
+      to.to[k] = static_cast<char*>(p.ops[k].data);
+    return ReducerCode<R>::finish(&r, &s, 1, n, to);
+  }
   const Reducer reducer = ReducerCode<R>::reducer(r);
   Reduction(p, reducer).run();
 }

@@ -20,9 +20,11 @@ template <>
 struct Wide<double> {
   using Vector = double __attribute__((vector_size(64), aligned(8)));
 };
+// Where products of 64 bits are made of several, their parts take the registers.
 template <>
 struct Wide<uint64_t> {
-  using Vector = uint64_t __attribute__((vector_size(64), aligned(8)));
+  static constexpr int kBytes = HWY_TARGET <= HWY_AVX3 ? 64 : 32;
+  using Vector = uint64_t __attribute__((vector_size(kBytes), aligned(8)));
 };
 
 // Four rows of a tile. (Clang, and its check, ask for an alignment of 64 bytes all the same.)
@@ -30,13 +32,18 @@ template <class T>
 __attribute__((no_sanitize("alignment"))) void four_rows(int64_t k, const T* a, const T* b,
                                                          T* sum) {
   using Vector = typename Wide<T>::Vector;
-  Vector s0 = {}, s1 = {}, s2 = {}, s3 = {};
-  for (int64_t p = 0; p < k; ++p, a += 4, b += 64 / sizeof(T)) {
-    Vector y = *reinterpret_cast<const Vector*>(b);
-    s0 += a[0] * y, s1 += a[1] * y, s2 += a[2] * y, s3 += a[3] * y;
+  constexpr size_t columns = 64 / sizeof(T);
+  for (size_t j = 0; j < columns; j += sizeof(Vector) / sizeof(T)) {
+    Vector s0 = {}, s1 = {}, s2 = {}, s3 = {};
+    const T *x = a, *row = b + j;
+    for (int64_t p = 0; p < k; ++p, x += 4, row += columns) {
+      Vector y = *reinterpret_cast<const Vector*>(row);
+      s0 += x[0] * y, s1 += x[1] * y, s2 += x[2] * y, s3 += x[3] * y;
+    }
+    auto put = [&](size_t i, const Vector& s)
+                   HWY_ATTR { *reinterpret_cast<Vector*>(sum + i * columns + j) = s; };
+    put(0, s0), put(1, s1), put(2, s2), put(3, s3);
   }
-  Vector* out = reinterpret_cast<Vector*>(sum);
-  out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3;
 }
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -80,13 +80,13 @@ void for_strips(const Lines& l, F f) {
                });
 }
 
-// Of the types that programs use most, in vectors.
+// What runs along a line: of the types that programs use most, in vectors.
 template <bool Largest, class T>
-void run_line(const T* x, T* value, int64_t* place, int64_t n) {
+auto run_line() {
   if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, int64_t>)
-    (Largest ? AJ_SIMD(RunLine<T>::most) : AJ_SIMD(RunLine<T>::least))(x, value, place, n);
+    return Largest ? AJ_SIMD(RunLine<T>::most) : AJ_SIMD(RunLine<T>::least);
   else
-    run_along<Largest>(x, value, place, n);
+    return &run_along<Largest, T>;
 }
 
 template <bool Largest>
@@ -98,12 +98,13 @@ void running(Args args) {
     Dense<T> in(x), values(args.result(0));
     Dense<int64_t> places(args.result(1));
     if (l.inner == 1)
-      parallel_for(l.outer, grain_of(l.size, 8192), [&](int64_t lo, int64_t hi) {
-        for (; lo < hi; ++lo) {
-          int64_t o = lo * l.size;
-          run_line<Largest>(in.data() + o, values.data() + o, places.data() + o, l.size);
-        }
-      });
+      parallel_for(l.outer, grain_of(l.size, 8192),
+                   [&, run = run_line<Largest, T>()](int64_t lo, int64_t hi) {
+                     for (; lo < hi; ++lo) {
+                       int64_t o = lo * l.size;
+                       run(in.data() + o, values.data() + o, places.data() + o, l.size);
+                     }
+                   });
     else
       for_strips(l, [&](int64_t first, int64_t columns) {
         T best[kColumns];
