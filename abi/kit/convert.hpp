@@ -107,6 +107,10 @@ struct Typed {
 };
 template <class T>
 inline constexpr Typed typed = {dtype_of<T>, sizeof(T), Convert<T>::load, Convert<T>::store};
+template <class Set = stored>  // a template, so that a library may say after this where Convert is
+const Typed& typed_of(DLDataType d) {
+  return *visit<Set>(d, []<class T>() { return &typed<T>; });
+}
 
 }  // namespace kit
 }  // namespace adjoin

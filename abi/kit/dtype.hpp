@@ -186,8 +186,8 @@ using stored = Join<all_types, halves>;  // everything that can lie in memory
 using stored_floating = Join<floating, halves>;
 using stored_numeric = Join<Join<numeric, halves>, bool_only>;
 
-template <class Set>
-[[noreturn]] inline void refuse(DLDataType d) {
+// What a switch over dtypes says of one that has no case; `known` has AJ_DT_ bits.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_all_but(uint64_t known, DLDataType d) {
   std::string have;
   for (unsigned i = 0; i < 15; ++i) {
     constexpr DLDataType all[] = {dtype_of<bool>,     dtype_of<uint8_t>,   dtype_of<int8_t>,
@@ -195,11 +195,15 @@ template <class Set>
                                   dtype_of<Half>,     dtype_of<BFloat16>,  dtype_of<float>,
                                   dtype_of<double>,   dtype_of<Complex64>, dtype_of<Complex128>,
                                   dtype_of<uint16_t>, dtype_of<uint32_t>,  dtype_of<uint64_t>};
-    if (!(Set::own_mask >> i & 1)) continue;
+    if (!(known >> i & 1)) continue;
     if (!have.empty()) have += ", ";
     put(have, all[i]);
   }
   raise(AJ_UNIMPLEMENTED, "no kernel for ", d, "; it has ", have, "; cast with .to()");
+}
+template <class Set>
+[[noreturn]] inline void refuse(DLDataType d) {
+  refuse_all_but(Set::own_mask, d);
 }
 
 template <class Set, class T, class F>
@@ -251,6 +255,18 @@ decltype(auto) visit(DLDataType d, F&& f) {
     default:
       return visit_one<Set, void>(d, f);
   }
+}
+
+// The same for T as what arithmetic on elements of d is done in: halves in float32, so that a
+// kernel that loads and stores whatever there is is not compiled for each of them.
+template <class Set>
+struct WithHalves : Set {
+  static constexpr uint64_t own_mask = Set::mask;
+};
+template <class Set, class F>
+decltype(auto) visit_math(DLDataType d, F&& f) {
+  const bool half = same(d, dtype_of<Half>) || same(d, dtype_of<BFloat16>);
+  return visit<WithHalves<Set>>(half ? dtype_of<float> : d, f);
 }
 
 // For kernels that only move elements: by size, so that they are compiled five times and not

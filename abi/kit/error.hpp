@@ -130,12 +130,14 @@ class Error : public std::exception {
   std::shared_ptr<Body> body_;
 };
 
+// What only runs when something is wrong: small, and apart from what runs.
 template <class... Part>
-[[noreturn]] void raise(int32_t code, const Part&... parts) {
+[[noreturn, gnu::cold, gnu::noinline]] void raise(int32_t code, const Part&... parts) {
   throw Error(code, "", text(parts...));
 }
 template <class... Part>
-[[noreturn]] void raise_as(std::string_view kind, int32_t code, const Part&... parts) {
+[[noreturn, gnu::cold, gnu::noinline]] void raise_as(std::string_view kind, int32_t code,
+                                                     const Part&... parts) {
   throw Error(code, kind, text(parts...));
 }
 
@@ -144,7 +146,7 @@ inline aj_status* make_status(int32_t code, std::string_view kind, std::string_v
 }
 
 template <class... Part>
-aj_status* fail(int32_t code, const Part&... parts) {
+[[gnu::cold, gnu::noinline]] aj_status* fail(int32_t code, const Part&... parts) {
   return make_status(code, "", text(parts...));
 }
 
@@ -159,7 +161,7 @@ inline void check(aj_status* status, CallSite site) {
 
 // The exception in flight as a status. `who` stands before the message of an error that was raised
 // here; one that came out of a table says already who it is.
-inline aj_status* status_of_exception(std::string_view who) {
+[[gnu::cold, gnu::noinline]] inline aj_status* status_of_exception(std::string_view who) {
   std::string prefix = who.empty() ? std::string() : std::string(who) + ": ";
   try {
     throw;

@@ -11,13 +11,16 @@ namespace AJ_HIDDEN kit {
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& f) {
   if (n <= 0) return;
-  if (n <= grain) return f(int64_t(0), n);
-  struct Body {
+  struct Body {  // f itself stands in here() alone
+    [[gnu::noinline]] static void here(std::remove_reference_t<F>& f, int64_t lo, int64_t hi) {
+      f(lo, hi);
+    }
     static aj_status* run(void* self, int64_t lo, int64_t hi) {
       return guard(std::string_view(),
-                   [&] { (*static_cast<std::remove_reference_t<F>*>(self))(lo, hi); });
+                   [&] { here(*static_cast<std::remove_reference_t<F>*>(self), lo, hi); });
     }
   };
+  if (n <= grain) return Body::here(f, int64_t(0), n);
   check(core().parallel_for(n, grain, &Body::run, const_cast<void*>(static_cast<const void*>(&f))));
 }
 

@@ -113,40 +113,28 @@ inline aj_tensor* new_tensor(DLDevice device, DLDataType dtype, Span shape) {
 }
 
 // A dense tensor of one dtype for kernels that want plain arrays: the view's own memory when it is
-// that already, else a copy made on construction (of an input) or written back on destruction by
-// commit() (of an output).
-template <class T>
-class Dense {
+// that already, else a copy made on construction (of an input) or written back by commit() (of an
+// output). The dtype is data here, so that this is compiled once.
+class DenseAs {
  public:
-  explicit Dense(TensorView t) : view_(t) {
-    if (same(t.dtype(), dtype_of<T>) && t.dense()) {
-      data_ = const_cast<T*>(t.template data<T>());
+  // read: the values are wanted, not only room for others.
+  [[gnu::noinline]] DenseAs(TensorView t, const Typed& as, bool read) : view_(t), as_(as) {
+    if (same(t.dtype(), as.dtype) && t.dense()) {
+      bytes_ = const_cast<char*>(t.bytes());
       return;
     }
-    copy_.reset(new T[std::max<int64_t>(1, t.numel())]);
-    data_ = copy_.get();
-    move_rows([&](char* p, int64_t stride, int64_t at, int64_t n) {
-      Convert<T>::load(data_ + at, p, view_.dtype(), stride, n);
-    });
-  }
-  explicit Dense(MutView t, bool keep = false) : view_(t) {  // keep: the old values are read too
-    if (same(t.dtype(), dtype_of<T>) && t.dense()) {
-      data_ = t.template data<T>();
-      return;
-    }
-    copy_.reset(new T[std::max<int64_t>(1, t.numel())]);
-    data_ = copy_.get();
-    if (keep)
-      move_rows([&](char* p, int64_t stride, int64_t at, int64_t n) {
-        Convert<T>::load(data_ + at, p, view_.dtype(), stride, n);
+    copy_.reset(new char[size_t(std::max<int64_t>(1, t.numel())) * as.size]);
+    bytes_ = copy_.get();
+    if (read)
+      move_rows([&](char* p, int64_t stride, char* row, int64_t n) {
+        as_.load(row, p, view_.dtype(), stride, n);
       });
   }
-  T* data() { return data_; }
-  T& operator[](int64_t i) { return data_[i]; }
-  void commit() {
+  char* bytes() { return bytes_; }
+  [[gnu::noinline]] void commit() {
     if (!copy_) return;
-    move_rows([&](char* p, int64_t stride, int64_t at, int64_t n) {
-      Convert<T>::store(p, view_.dtype(), stride, data_ + at, n);
+    move_rows([&](char* p, int64_t stride, char* row, int64_t n) {
+      as_.store(p, view_.dtype(), stride, row, n);
     });
   }
 
@@ -161,7 +149,7 @@ class Dense {
       inner *= view_.size(last - 1);
     char* base = const_cast<char*>(view_.bytes());
     for (int64_t at = 0; at < n; at += inner) {
-      f(base + offset * size, step * size, at, inner);
+      f(base + offset * size, step * size, bytes_ + at * as_.size, inner);
       for (int64_t d = last - 1; d >= 0; --d) {
         offset += view_.stride(d);
         if (++at_dim[d] < view_.size(d)) break;
@@ -172,8 +160,25 @@ class Dense {
   }
 
   TensorView view_;
-  T* data_ = nullptr;
-  std::unique_ptr<T[]> copy_;
+  const Typed& as_;
+  char* bytes_ = nullptr;
+  std::unique_ptr<char[]> copy_;
+};
+
+template <class T>
+class Dense : DenseAs {
+ public:
+  explicit Dense(TensorView t) : Dense(t, true) {}
+  // keep: the old values are read too
+  explicit Dense(MutView t, bool keep = false) : Dense(TensorView(t), keep) {}
+  T* data() { return data_; }
+  T& operator[](int64_t i) { return data_[i]; }
+  using DenseAs::commit;
+
+ private:
+  Dense(TensorView t, bool read)
+      : DenseAs(t, typed<T>, read), data_(reinterpret_cast<T*>(bytes())) {}
+  T* data_;
 };
 
 }  // namespace kit
