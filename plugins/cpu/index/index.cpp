@@ -12,9 +12,13 @@
 namespace adjoin::cpu {
 namespace {
 
+// Sums of signed whole numbers are those of unsigned ones.
 template <class T>
-const T* at(TensorView t) {
-  return t.data<T>();
+constexpr auto summed_as() {
+  if constexpr (is_integer<T> && !std::is_same_v<T, bool>)
+    return std::make_unsigned_t<T>();
+  else
+    return T();
 }
 
 // Rows of one element each; near: they lie in the cache.
@@ -115,12 +119,13 @@ bool put_rows(const IndexMap& map, TensorView x, TensorView values, MutView out,
   int64_t step = one ? 0 : 1;
   auto put = [&]<class T>(auto combine) {
     start_from(x, out);
-    put_each(out.data<T>(), map.selected, at<T>(values), step, width, combine);
+    put_each(out.data<T>(), map.selected, values.data<T>(), step, width, combine);
   };
   if (!accumulate)
     visit_size(x.dtype(), [&]<class T>() { put.template operator()<T>([](T, T v) { return v; }); });
   else
-    visit<stored_numeric>(x.dtype(), [&]<class T>() {
+    visit<stored_numeric>(x.dtype(), [&]<class S>() {
+      using T = decltype(summed_as<S>());
       put.template operator()<T>([](T a, T v) { return T(scalar::Add()(Math<T>(a), Math<T>(v))); });
     });
   return true;
@@ -153,13 +158,14 @@ void index_put_at(Args args) {
   if (!accumulate) {
     visit_size(x.dtype(), [&]<class T>() {
       start_from(x, out);
-      put(out.data<T>(), at<T>(values), [](T, T v) { return v; });
+      put(out.data<T>(), values.data<T>(), [](T, T v) { return v; });
     });
     return;
   }
-  visit<stored_numeric>(x.dtype(), [&]<class T>() {
+  visit<stored_numeric>(x.dtype(), [&]<class S>() {
+    using T = decltype(summed_as<S>());
     start_from(x, out);
-    put(out.data<T>(), at<T>(values),
+    put(out.data<T>(), values.data<T>(),
         [](T a, T v) { return T(scalar::Add()(Math<T>(a), Math<T>(v))); });
   });
 }
@@ -211,13 +217,13 @@ void index_select(Args args) {
     });
     return;
   }
-  visit<stored>(x.dtype(), [&]<class T>() {
-    Dense<T> in(x), to(out);
-    for (int64_t i = 0; i < l.outer * n; ++i)
-      std::copy_n(in.data() + (i / n * l.size + index[i % n]) * l.inner, l.inner,
-                  to.data() + i * l.inner);
-    to.commit();
-  });
+  const Typed& as = typed_of(x.dtype());
+  DenseAs in(x, as, true), to(out, as, false);
+  const int64_t row = l.inner * int64_t(as.size);
+  for (int64_t i = 0; i < l.outer * n; ++i)
+    std::memcpy(to.bytes() + i * row, in.bytes() + (i / n * l.size + index[i % n]) * row,
+                size_t(row));
+  to.commit();
 }
 
 void index_add(Args args) {
@@ -229,8 +235,7 @@ void index_add(Args args) {
     return scatter_add(x, 0, args.tensor(2), source, out);
   Lines l(x.shape(), dim);
   Dense<int64_t> index = checked(args.tensor(2), l.size, dim);
-  visit<stored_numeric>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<all_types>(x.dtype(), [&]<class T>() {
     start_from(x, out);
     Dense<T> to(out, true), from(source);
     add_rows(to.data(), l.outer, l.size, l.inner, from.data(), index.data(), args.tensor(2).numel(),
@@ -244,8 +249,7 @@ void embedding_backward(Args args) {
   MutView out = args.result(0);
   int64_t rows = out.size(0), width = rows ? out.numel() / rows : 0;
   Dense<int64_t> list = checked(index, rows, 0);
-  visit<stored_floating>(grad.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(grad.dtype(), [&]<class T>() {
     Dense<T> dy(grad), to(out);
     add_rows(to.data(), 1, rows, width, dy.data(), list.data(), index.numel(), T(1),
              args.integer(3), true);
@@ -320,8 +324,8 @@ MutView places_of_true(TensorView x, const T* in) {
 
 void nonzero(Args args) {
   TensorView x = args.tensor(0);
-  visit<stored>(x.dtype(), [&]<class S>() {
-    Dense<Math<S>> in(x);
+  visit_math<all_types>(x.dtype(), [&]<class T>() {
+    Dense<T> in(x);
     aj_value& ret = args.call()->rets[0];
     ret.v.tensor = places_of_true(x, in.data()).get();
     ret.tag = AJ_TENSOR;

@@ -13,7 +13,7 @@ template <class T>
 void read_part(void* named, void* beside, const IndexPart& p) {
   const T* from = static_cast<const T*>(named);
   T* to = static_cast<T*>(beside);
-  each_of(
+  each_of<true>(
       p, [=](int64_t place, int64_t at) { to[at] = from[place]; },
       [=](int64_t place) { __builtin_prefetch(from + place); },
       [=](int64_t at) { __builtin_prefetch(to + at, 1); });
@@ -23,7 +23,7 @@ template <class T>
 void write_part(void* named, void* beside, const IndexPart& p) {
   T* to = static_cast<T*>(named);
   const T* from = static_cast<const T*>(beside);
-  each_of(
+  each_of<true>(
       p, [=](int64_t place, int64_t at) { to[place] = from[at]; },
       [=](int64_t place) { __builtin_prefetch(to + place, 1); },
       [=](int64_t at) { __builtin_prefetch(from + at); });

@@ -9,10 +9,11 @@
 
 #include "index_lines.hpp"
 #include "index_rows.hpp"
-#include "vector/clones.hpp"
 #include "vector/stored.hpp"
 #include "vector/stream.hpp"
 
+#ifndef ADJOIN_PLUGINS_CPU_INDEX_SCATTER_REDUCE_ONCE
+#define ADJOIN_PLUGINS_CPU_INDEX_SCATTER_REDUCE_ONCE
 namespace adjoin::cpu {
 namespace {
 
@@ -47,6 +48,39 @@ struct Least {
   }
 };
 
+template <class T, class How>
+[[gnu::always_inline]] inline void join_each(void* row, const void* source, int64_t n) {
+  T* to = static_cast<T*>(row);
+  const T* from = static_cast<const T*>(source);
+  for (int64_t j = 0; j < n; ++j) to[j] = How::join(to[j], from[j]);
+}
+
+}  // namespace
+}  // namespace adjoin::cpu
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/index/scatter_reduce.cpp"
+#include "vector/simd.hpp"
+
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+template <class T>
+struct JoinRow {
+  template <class How>
+  static void by(void* to, const void* from, int64_t n) {
+    join_each<T, How>(to, from, n);
+  }
+};
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace adjoin::cpu {
+namespace {
+
 // What any element joined to it becomes: itself.
 template <class How, class T>
 T neutral(How) {
@@ -66,7 +100,8 @@ template <class T, class How>
 void join_part(void* named, void* beside, const IndexPart& p) {
   T* to = static_cast<T*>(named);
   const T* from = static_cast<const T*>(beside);
-  each_of(
+  constexpr bool often = std::is_floating_point_v<T> || std::is_same_v<T, uint64_t>;
+  each_of<often>(
       p, [=](int64_t place, int64_t at) { to[place] = How::join(to[place], from[at]); },
       [=](int64_t place) { __builtin_prefetch(to + place, 1); },
       [=](int64_t at) { __builtin_prefetch(from + at); });
@@ -76,13 +111,13 @@ template <class T>
 void fill_part(void* named, void* value, const IndexPart& part) {
   T* to = static_cast<T*>(named);
   const T v = *static_cast<const T*>(value);
-  each_of(
+  each_of<false>(
       part, [=](int64_t place, int64_t) { to[place] = v; },
       [=](int64_t place) { __builtin_prefetch(to + place, 1); }, [](int64_t) {});
 }
 
 void count_part(int32_t* count, const IndexPart& part) {
-  each_of(
+  each_of<true>(
       part, [=](int64_t place, int64_t) { ++count[place]; },
       [=](int64_t place) { __builtin_prefetch(count + place, 1); }, [](int64_t) {});
 }
@@ -99,36 +134,18 @@ void divide_by(void* sums, const int32_t* count, int64_t n) {
   }
 }
 
+// Floats in vectors.
 template <class T, class How>
-[[gnu::always_inline]] inline void join_each(void* row, const void* source, int64_t n) {
-  T* to = static_cast<T*>(row);
-  const T* from = static_cast<const T*>(source);
-  for (int64_t j = 0; j < n; ++j) to[j] = How::join(to[j], from[j]);
+auto join_row() {
+  if constexpr (std::is_floating_point_v<T>)
+    return AJ_SIMD(JoinRow<T>::template by<How>);
+  else
+    return &join_each<T, How>;
 }
-template <class T, class How>
-void join_row(void* to, const void* from, int64_t n) {
-  join_each<T, How>(to, from, n);
-}
-#define AJ_JOIN_ROW(T, How)                                            \
-  AJ_CLONES void How##_of_##T(void* to, const void* from, int64_t n) { \
-    join_each<T, How>(to, from, n);                                    \
-  }                                                                    \
-  template <>                                                          \
-  void join_row<T, How>(void* to, const void* from, int64_t n) {       \
-    How##_of_##T(to, from, n);                                         \
-  }
-AJ_JOIN_ROW(float, Sum)
-AJ_JOIN_ROW(float, Prod)
-AJ_JOIN_ROW(float, Most)
-AJ_JOIN_ROW(float, Least)
-AJ_JOIN_ROW(double, Sum)
-AJ_JOIN_ROW(double, Prod)
-AJ_JOIN_ROW(double, Most)
-AJ_JOIN_ROW(double, Least)
-#undef AJ_JOIN_ROW
 
 // The loops of a type and a way.
 struct Loops {
+  const Typed* as;
   PartWork join, fill;
   void (*row)(void* to, const void* from, int64_t n);
   void (*divide)(void* sums, const int32_t* count, int64_t n);
@@ -147,7 +164,7 @@ Loops loops_of() {
   constexpr bool sized = std::is_same_v<How, Sum> || std::is_same_v<How, Prod>;
   using U = std::conditional_t<sized, decltype(joined_as<T>()), T>;
   const PartWork fill = visit_size(dtype_of<T>, []<class B>() -> PartWork { return fill_part<B>; });
-  Loops l = {join_part<U, How>, fill, join_row<U, How>, divide_by<T>, {}};
+  Loops l = {&typed<T>, join_part<U, How>, fill, join_row<U, How>(), divide_by<T>, {}};
   const T none = neutral<How, T>(How());
   std::memcpy(l.neutral, &none, sizeof none);
   return l;
@@ -267,31 +284,23 @@ void reduce(const Loops& loops, TensorView index, TensorView source, int64_t dim
   if (t.mean) divide();
 }
 
-template <class S>
-[[gnu::noinline]] void joined(TensorView x, TensorView index, TensorView source, MutView out,
-                              int64_t dim, std::string_view how, bool self) {
-  using T = Math<S>;
+void joined(TensorView x, TensorView index, TensorView source, MutView out, int64_t dim,
+            std::string_view how, bool self) {
+  const Loops loops = visit_math<all_types>(x.dtype(), [&]<class T>() { return loops_of<T>(how); });
+  const Typed& as = *loops.as;
   const bool same = x.get() == out.get();
-  Dense<T> to(out, same), from(source);
-  std::optional<Dense<T>> in;
-  if (!same) in.emplace(x);
-  const Joined t = {reinterpret_cast<char*>(to.data()),
-                    reinterpret_cast<char*>(from.data()),
-                    same ? nullptr : reinterpret_cast<const char*>(in->data()),
-                    sizeof(T),
-                    out.numel(),
-                    self,
-                    how == "mean"};
-  reduce(loops_of<T>(how), index, source, dim, x.shape(), out, t);
+  DenseAs to(out, as, same), from(source, as, true);
+  std::optional<DenseAs> in;
+  if (!same) in.emplace(x, as, true);
+  const Joined t = {to.bytes(), from.bytes(), same ? nullptr : in->bytes(), as.size, out.numel(),
+                    self,       how == "mean"};
+  reduce(loops, index, source, dim, x.shape(), out, t);
   to.commit();
 }
 
 void scatter_reduce(Args args) {
-  TensorView x = args.tensor(0);
-  visit<stored>(x.dtype(), [&]<class S>() {
-    joined<S>(x, args.tensor(2), args.tensor(3), args.result(0), args.integer(1), args.string(4),
-              args.flag(5));
-  });
+  joined(args.tensor(0), args.tensor(2), args.tensor(3), args.result(0), args.integer(1),
+         args.string(4), args.flag(5));
 }
 
 // Rows named by one number each are added to by the threads that own them. False: another case.
@@ -335,7 +344,7 @@ void scatter_add(TensorView x, int64_t dim, TensorView index, TensorView source,
       if (!out.dense() || !source.dense() ||
           (x.get() == out.get() && 8 * index.numel() <= out.numel()))
         return add_in_place(join_part<T, Sum>, x, index, source, out, dim);
-    joined<S>(x, index, source, out, dim, "sum", true);
+    joined(x, index, source, out, dim, "sum", true);
   });
 }
 
@@ -354,3 +363,4 @@ AJ_KERNELS(scatter_reduce_kernels) = {
 };
 
 }  // namespace adjoin::cpu
+#endif
