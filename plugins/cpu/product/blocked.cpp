@@ -41,8 +41,8 @@ class Blocked {
     bool same = t.stored == t.packed && t.pair == 1;
     direct_c_ = !(p.bias && p.swapped) && t.stored == t.sum && p.cs == 1 && p.alpha == 1 &&
                 (p.beta == 0 || p.beta == 1);
-    stores_ =
-        p.cs == 1 && p.alpha == 1 && p.beta == 0 && !(p.bias && p.swapped) && p.k <= kLongBlock;
+    stores_ = t.stores && p.cs == 1 && p.alpha == 1 && p.beta == 0 && !(p.bias && p.swapped) &&
+              p.k <= kLongBlock;
     int64_t most = direct_c_ ? kShortBlock : kLongBlock;
     int64_t blocks = (p.k + most - 1) / most;
     kc_ = blocks == 1 ? p.k : round_up((p.k + blocks - 1) / blocks, 8);

@@ -35,7 +35,8 @@ struct Tiles {
   int rows[3];  // of the largest tile of 1, 2 and 4 vectors
   int pair;     // how many k one step multiplies
   int stored, packed,
-      sum;  // bytes of an element in memory, packed, and of a sum
+      sum;      // bytes of an element in memory, packed, and of a sum
+  bool stores;  // tiles know Into::stored
   const TileFn *row_tiles[3],
       *panel_tiles[3];  // of 1, 2 and 4 vectors; by rows - 1
   PackFn along, across;

@@ -179,7 +179,9 @@ struct TilesOf<S, NV, kPanel, std::integer_sequence<int, M...>> {
   static constexpr TileFn by_rows[] = {&tile<S, M + 1, NV, kPanel>...};
 };
 
-template <class S, int R, int R4>
+// Float: whose tiles serve, as halves are packed as float32; they write sums, which finish()
+// rounds.
+template <class S, int R, int R4, class Float = S>
 constexpr Tiles table_of() {
   using Rows = std::make_integer_sequence<int, R>;
   using Few = std::make_integer_sequence<int, R4>;
@@ -189,10 +191,11 @@ constexpr Tiles table_of() {
           int(sizeof(typename S::Stored)),
           int(sizeof(typename S::Packed)),
           int(sizeof(typename S::Sum)),
-          {TilesOf<S, 1, false, Rows>::by_rows, TilesOf<S, 2, false, Rows>::by_rows,
-           TilesOf<S, 4, false, Few>::by_rows},
-          {TilesOf<S, 1, true, Rows>::by_rows, TilesOf<S, 2, true, Rows>::by_rows,
-           TilesOf<S, 4, true, Few>::by_rows},
+          std::is_same_v<S, Float>,
+          {TilesOf<Float, 1, false, Rows>::by_rows, TilesOf<Float, 2, false, Rows>::by_rows,
+           TilesOf<Float, 4, false, Few>::by_rows},
+          {TilesOf<Float, 1, true, Rows>::by_rows, TilesOf<Float, 2, true, Rows>::by_rows,
+           TilesOf<Float, 4, true, Few>::by_rows},
           &pack_along<S>,
           &pack_across<S>,
           &pack_rows<S>,

@@ -31,9 +31,10 @@ namespace avx2 {
 #include "few_rows_body.hpp"
 #include "tile_avx2.hpp"
 #include "tile_body.hpp"
-constexpr Tiles float32 = table_of<Single<FloatIn>, 6, 2>(), float64 = table_of<Double, 6, 2>(),
-                bfloat16 = table_of<Single<BrainIn>, 6, 2>(),
-                float16 = table_of<Single<HalfIn>, 6, 2>();
+using Float = Single<FloatIn>;
+constexpr Tiles float32 = table_of<Float, 6, 2>(), float64 = table_of<Double, 6, 2>(),
+                bfloat16 = table_of<Single<BrainIn>, 6, 2, Float>(),
+                float16 = table_of<Single<HalfIn>, 6, 2, Float>();
 }  // namespace avx2
 AJ_END_
 
@@ -42,10 +43,10 @@ namespace avx512 {
 #include "few_rows_body.hpp"
 #include "tile_avx512.hpp"
 #include "tile_body.hpp"
-constexpr Tiles float32 = table_of<Single<avx2::FloatIn>, 14, 6>(),
-                float64 = table_of<Double, 14, 6>(),
-                bfloat16 = table_of<Single<avx2::BrainIn>, 14, 6>(),
-                float16 = table_of<Single<avx2::HalfIn>, 14, 6>();
+using Float = Single<avx2::FloatIn>;
+constexpr Tiles float32 = table_of<Float, 14, 6>(), float64 = table_of<Double, 14, 6>(),
+                bfloat16 = table_of<Single<avx2::BrainIn>, 14, 6, Float>(),
+                float16 = table_of<Single<avx2::HalfIn>, 14, 6, Float>();
 }  // namespace avx512
 AJ_END_
 
