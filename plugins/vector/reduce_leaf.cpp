@@ -369,9 +369,27 @@ constexpr Leaves<T> kLeaves = {
     &moment_rows<T>,
 };
 
+int64_t whole_sum(const int64_t* x, int64_t n) {
+  uint64_t s = 0;
+  for (int64_t i = 0; i < n; ++i) s += uint64_t(x[i]);
+  return int64_t(s);
+}
+int64_t whole_largest(const int64_t* x, int64_t n) {
+  int64_t s = std::numeric_limits<int64_t>::min();
+  for (int64_t i = 0; i < n; ++i) s = x[i] > s ? x[i] : s;
+  return s;
+}
+int64_t whole_least(const int64_t* x, int64_t n) {
+  int64_t s = std::numeric_limits<int64_t>::max();
+  for (int64_t i = 0; i < n; ++i) s = x[i] < s ? x[i] : s;
+  return s;
+}
+constexpr WholeLeaves kWholeLeaves = {&whole_sum, &whole_largest, &whole_least};
+
 }  // namespace
 
 AJ_CODE(Leaves, leaves, kLeaves)
+static const WholeLeaves* whole_leaves() { return &kWholeLeaves; }
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -381,6 +399,10 @@ HWY_AFTER_NAMESPACE();
 namespace adjoin::cpu {
 
 AJ_CHOSEN_CODE(Leaves, leaves)
+const WholeLeaves& whole_leaves() {
+  static const WholeLeaves& chosen = *AJ_SIMD(whole_leaves)();
+  return chosen;
+}
 
 }  // namespace adjoin::cpu
 #endif

@@ -36,5 +36,13 @@ struct Leaves {
 template <class T>
 const Leaves<T>& leaves();
 
+// The same of whole numbers, whose sums and extremes don't depend on an order.
+struct WholeLeaves {
+  int64_t (*sum)(const int64_t* x, int64_t n);
+  int64_t (*largest)(const int64_t* x, int64_t n);
+  int64_t (*least)(const int64_t* x, int64_t n);
+};
+const WholeLeaves& whole_leaves();
+
 }  // namespace adjoin::cpu
 #endif

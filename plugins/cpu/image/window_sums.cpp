@@ -3,65 +3,60 @@
 
 #include <algorithm>
 
-#include "vector/clones.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/image/window_sums.cpp"
+#include "vector/simd.hpp"
 
-namespace adjoin::cpu {
-namespace {
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+template <int64_t kStep>
+using Step = std::integral_constant<int64_t, kStep>;  // known: that makes vectors
 
-constexpr int64_t kFew = 8;  // fewer windows that are alike are not worth a loop
-
-// f(step) with the step known where that makes vectors.
-template <class F>
-[[gnu::always_inline]] inline void with_step(int64_t step, F f) {
-  switch (step) {
-    case 1:
-      return f(std::integral_constant<int64_t, 1>());
-    case 2:
-      return f(std::integral_constant<int64_t, 2>());
-    default:
-      return f(step);
+template <class T, class S>
+void sums_by(const T* HWY_RESTRICT x, int64_t n, int64_t taps, S step, T* HWY_RESTRICT to) {
+  constexpr int64_t block = 512;  // stays in the first-level cache
+  for (int64_t lo = 0; lo < n; lo += block) {
+    const int64_t hi = std::min(n, lo + block);
+    for (int64_t o = lo; o < hi; ++o) to[o] = T(0) + x[o * step];
+    for (int64_t t = 1; t < taps; ++t)
+      for (int64_t o = lo; o < hi; ++o) to[o] += x[o * step + t];
   }
 }
-
 template <class T>
-[[gnu::always_inline]] inline void sums(const T* __restrict x, int64_t n, int64_t taps,
-                                        int64_t step, T* __restrict to) {
-  constexpr int64_t block = 512;  // stays in the first-level cache
-  with_step(
-      step, [&](auto s) __attribute__((always_inline)) {
-        for (int64_t lo = 0; lo < n; lo += block) {
-          const int64_t hi = std::min(n, lo + block);
-          for (int64_t o = lo; o < hi; ++o) to[o] = T(0) + x[o * s];
-          for (int64_t t = 1; t < taps; ++t)
-            for (int64_t o = lo; o < hi; ++o) to[o] += x[o * s + t];
-        }
-      });
+void sums(const T* x, int64_t n, int64_t taps, int64_t step, T* to) {
+  if (step == 1) return sums_by(x, n, taps, Step<1>(), to);
+  if (step == 2) return sums_by(x, n, taps, Step<2>(), to);
+  sums_by(x, n, taps, step, to);
 }
 
 // A tap's later windows reach it by an earlier tap of theirs: from the last tap on, windows come in
 // order.
+template <class T, class S>
+void shares_by(const T* HWY_RESTRICT share, int64_t n, int64_t taps, S step, T* HWY_RESTRICT x) {
+  for (int64_t t = taps; t-- > 0;)
+    for (int64_t o = 0; o < n; ++o) x[o * step + t] += share[o];
+}
 template <class T>
-[[gnu::always_inline]] inline void shares(const T* __restrict share, int64_t n, int64_t taps,
-                                          int64_t step, T* __restrict x) {
-  with_step(
-      step, [&](auto s) __attribute__((always_inline)) {
-        for (int64_t t = taps; t-- > 0;)
-          for (int64_t o = 0; o < n; ++o) x[o * s + t] += share[o];
-      });
+void shares(const T* share, int64_t n, int64_t taps, int64_t step, T* x) {
+  if (step == 1) return shares_by(share, n, taps, Step<1>(), x);
+  if (step == 2) return shares_by(share, n, taps, Step<2>(), x);
+  shares_by(share, n, taps, step, x);
 }
 
-AJ_CLONES void sums_of(const float* x, int64_t n, int64_t taps, int64_t step, float* to) {
-  sums(x, n, taps, step, to);
+template <class T>
+void divide(const T* x, const T* n, int64_t count, T* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = x[i] / n[i];
 }
-AJ_CLONES void sums_of(const double* x, int64_t n, int64_t taps, int64_t step, double* to) {
-  sums(x, n, taps, step, to);
-}
-AJ_CLONES void shares_of(const float* share, int64_t n, int64_t taps, int64_t step, float* x) {
-  shares(share, n, taps, step, x);
-}
-AJ_CLONES void shares_of(const double* share, int64_t n, int64_t taps, int64_t step, double* x) {
-  shares(share, n, taps, step, x);
-}
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace adjoin::cpu {
+namespace {
+
+constexpr int64_t kFew = 8;  // fewer windows that are alike are not worth a loop
 
 template <class T>
 void sum_each(const LineWindows& w, const T* x, T* to) {
@@ -72,8 +67,8 @@ void sum_each(const LineWindows& w, const T* x, T* to) {
     for (int64_t i = w.all[size_t(o)].lo; i < w.all[size_t(o)].hi; ++i) sum += x[i];
     to[o] = sum;
   }
-  if (w.end > w.begin)
-    sums_of(x + w.all[size_t(w.begin)].lo, w.end - w.begin, w.taps, w.step, to + w.begin);
+  if (w.end > w.begin) AJ_SIMD(sums<T>)
+  (x + w.all[size_t(w.begin)].lo, w.end - w.begin, w.taps, w.step, to + w.begin);
 }
 
 template <class T>
@@ -83,8 +78,8 @@ void add_each(const LineWindows& w, const T* share, T* x) {
       for (int64_t i = w.all[size_t(o)].lo; i < w.all[size_t(o)].hi; ++i) x[i] += share[o];
   };
   singly(0, w.begin);
-  if (w.end > w.begin)
-    shares_of(share + w.begin, w.end - w.begin, w.taps, w.step, x + w.all[size_t(w.begin)].lo);
+  if (w.end > w.begin) AJ_SIMD(shares<T>)
+  (share + w.begin, w.end - w.begin, w.taps, w.step, x + w.all[size_t(w.begin)].lo);
   singly(w.end, int64_t(w.all.size()));
 }
 
@@ -107,11 +102,12 @@ void sum_windows(const LineWindows& w, const double* x, double* to) { sum_each(w
 void add_shares(const LineWindows& w, const float* share, float* x) { add_each(w, share, x); }
 void add_shares(const LineWindows& w, const double* share, double* x) { add_each(w, share, x); }
 
-AJ_CLONES void divide(const float* x, const float* n, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = x[i] / n[i];
+void divide(const float* x, const float* n, int64_t count, float* to) {
+  AJ_SIMD(divide<float>)(x, n, count, to);
 }
-AJ_CLONES void divide(const double* x, const double* n, int64_t count, double* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = x[i] / n[i];
+void divide(const double* x, const double* n, int64_t count, double* to) {
+  AJ_SIMD(divide<double>)(x, n, count, to);
 }
 
 }  // namespace adjoin::cpu
+#endif

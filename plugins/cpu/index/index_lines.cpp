@@ -3,20 +3,29 @@
 
 #include <adjoin/kit/indexing.hpp>
 
-#include "vector/clones.hpp"
 #include "vector/stream.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/index/index_lines.cpp"
+#include "vector/simd.hpp"
 
-namespace adjoin::cpu {
-namespace {
-
-// check_indices() in the widest vectors; what is told is told by that.
-AJ_CLONES uint64_t outside(const int64_t* index, int64_t n, uint64_t last) {
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+// check_indices() in vectors; what is told is told by that.
+static uint64_t outside(const int64_t* index, int64_t n, uint64_t last) {
   uint64_t signs = 0;
   for (int64_t k = 0; k < n; ++k) signs |= uint64_t(index[k]) | (last - uint64_t(index[k]));
   return signs >> 63;
 }
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace adjoin::cpu {
+namespace {
 void check(const int64_t* index, int64_t n, int64_t size, int64_t dim) {
-  if (outside(index, n, uint64_t(size) - 1)) check_indices(index, n, size, dim);
+  if (AJ_SIMD(outside)(index, n, uint64_t(size) - 1)) check_indices(index, n, size, dim);
 }
 
 }  // namespace
@@ -128,3 +137,4 @@ void start_from(TensorView x, MutView out) {
 }
 
 }  // namespace adjoin::cpu
+#endif

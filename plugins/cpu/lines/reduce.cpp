@@ -3,36 +3,35 @@
 #include <adjoin/kit/scalar.hpp>
 #include <adjoin/kit/view.hpp>
 
-#include "vector/clones.hpp"
 #include "vector/reduce_leaf.hpp"
 #include "vector/stored.hpp"
 
 namespace adjoin::cpu {
 namespace {
 
-// Leaves of whole numbers: their sums and extremes don't depend on an order.
-AJ_CLONES int64_t sum_whole(const int64_t* x, int64_t n) {
-  uint64_t s = 0;
-  for (int64_t i = 0; i < n; ++i) s += uint64_t(x[i]);
-  return int64_t(s);
-}
-AJ_CLONES int64_t largest_whole(const int64_t* x, int64_t n) {
-  int64_t s = std::numeric_limits<int64_t>::min();
-  for (int64_t i = 0; i < n; ++i) s = x[i] > s ? x[i] : s;
-  return s;
-}
-AJ_CLONES int64_t least_whole(const int64_t* x, int64_t n) {
-  int64_t s = std::numeric_limits<int64_t>::max();
-  for (int64_t i = 0; i < n; ++i) s = x[i] < s ? x[i] : s;
-  return s;
-}
-
 // Has vector code for its leaves.
 template <class T>
 concept InVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
+// The code of whole numbers' leaves, asked for once an op: a leaf may be of few elements.
+template <class T>
+struct WholeCode {};
+template <>
+struct WholeCode<int64_t> {
+  const WholeLeaves& whole = whole_leaves();
+};
+
+// Of few elements, which a call would cost more than they do.
+template <class R>
+int64_t leaf_of(const R& r, int64_t (*many)(const int64_t*, int64_t), const int64_t* x, int64_t n) {
+  if (n > 16) return many(x, n);
+  int64_t s = x[0];
+  for (int64_t i = 1; i < n; ++i) r.add(s, x[i], i);
+  return s;
+}
+
 template <class Type>
-struct Summing {
+struct Summing : WholeCode<Type> {
   using T = Type;
   using State = T;
   State start() const { return T(0); }
@@ -43,7 +42,7 @@ struct Summing {
     return leaves<T>().sum(x, n);
   }
   T leaf(const T* x, int64_t n, int64_t) const requires std::is_same_v<T, int64_t> {
-    return sum_whole(x, n);
+    return leaf_of(*this, this->whole.sum, x, n);
   }
   void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
             int64_t) const requires InVectors<T> {
@@ -104,7 +103,7 @@ constexpr T worst() {
 }
 
 template <class Type, bool Max>
-struct Extreme {  // a NaN stays
+struct Extreme : WholeCode<Type> {  // a NaN stays
   using T = Type;
   using State = T;
   State start() const { return worst<T, Max>(); }
@@ -117,7 +116,7 @@ struct Extreme {  // a NaN stays
     return Max ? leaves<T>().largest(x, n) : leaves<T>().least(x, n);
   }
   T leaf(const T* x, int64_t n, int64_t) const requires std::is_same_v<T, int64_t> {
-    return Max ? largest_whole(x, n) : least_whole(x, n);
+    return leaf_of(*this, Max ? this->whole.largest : this->whole.least, x, n);
   }
   void rows(T* s, const char* x, int64_t stride, int64_t rows, int64_t width,
             int64_t) const requires InVectors<T> {

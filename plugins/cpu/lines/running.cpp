@@ -4,28 +4,12 @@
 #include <adjoin/kit/scalar_math.hpp>
 #include <algorithm>
 
-#include "vector/clones.hpp"
 #include "vector/stored.hpp"
 
+#ifndef ADJOIN_PLUGINS_CPU_LINES_RUNNING_ONCE
+#define ADJOIN_PLUGINS_CPU_LINES_RUNNING_ONCE
 namespace adjoin::cpu {
 namespace {
-
-using ordered = Join<reals_bool, halves>;
-
-constexpr int64_t kColumns = 64;
-
-// f(offset of the first element, columns beside each other) for strips of lines.
-template <class F>
-void for_strips(const Lines& l, F f) {
-  int64_t strips = (l.inner + kColumns - 1) / kColumns;
-  parallel_for(l.outer * strips, grain_of(l.size * std::min(l.inner, kColumns), 4),
-               [&](int64_t lo, int64_t hi) {
-                 for (; lo < hi; ++lo) {
-                   int64_t at = lo % strips * kColumns;
-                   f(lo / strips * l.size * l.inner + at, std::min(kColumns, l.inner - at));
-                 }
-               });
-}
 
 template <bool Largest, class T>
 [[gnu::always_inline]] inline bool follows(T a, T best) {
@@ -52,46 +36,75 @@ template <bool Largest, class T>
   }
   for (; k < n; ++k) one(k);
 }
-template <bool Largest, class T>
-void run_line(const T* x, T* value, int64_t* place, int64_t n) {
-  run_along<Largest>(x, value, place, n);
-}
-#define AJ_RUN_LINE(T)                                                        \
-  AJ_CLONES void most_##T(const T* x, T* value, int64_t* place, int64_t n) {  \
-    run_along<true>(x, value, place, n);                                      \
-  }                                                                           \
-  AJ_CLONES void least_##T(const T* x, T* value, int64_t* place, int64_t n) { \
-    run_along<false>(x, value, place, n);                                     \
-  }                                                                           \
-  template <>                                                                 \
-  void run_line<true>(const T* x, T* value, int64_t* place, int64_t n) {      \
-    most_##T(x, value, place, n);                                             \
-  }                                                                           \
-  template <>                                                                 \
-  void run_line<false>(const T* x, T* value, int64_t* place, int64_t n) {     \
-    least_##T(x, value, place, n);                                            \
+
+}  // namespace
+}  // namespace adjoin::cpu
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/lines/running.cpp"
+#include "vector/simd.hpp"
+
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+template <class T>
+struct RunLine {
+  static void most(const T* x, T* value, int64_t* place, int64_t n) {
+    run_along<true>(x, value, place, n);
   }
-AJ_RUN_LINE(float)
-AJ_RUN_LINE(double)
-AJ_RUN_LINE(int64_t)
-#undef AJ_RUN_LINE
+  static void least(const T* x, T* value, int64_t* place, int64_t n) {
+    run_along<false>(x, value, place, n);
+  }
+};
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace adjoin::cpu {
+namespace {
+
+constexpr int64_t kColumns = 64;
+
+// f(offset of the first element, columns beside each other) for strips of lines.
+template <class F>
+void for_strips(const Lines& l, F f) {
+  int64_t strips = (l.inner + kColumns - 1) / kColumns;
+  parallel_for(l.outer * strips, grain_of(l.size * std::min(l.inner, kColumns), 4),
+               [&](int64_t lo, int64_t hi) {
+                 for (; lo < hi; ++lo) {
+                   int64_t at = lo % strips * kColumns;
+                   f(lo / strips * l.size * l.inner + at, std::min(kColumns, l.inner - at));
+                 }
+               });
+}
+
+// What runs along a line: of the types that programs use most, in vectors.
+template <bool Largest, class T>
+auto run_line() {
+  if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, int64_t>)
+    return Largest ? AJ_SIMD(RunLine<T>::most) : AJ_SIMD(RunLine<T>::least);
+  else
+    return &run_along<Largest, T>;
+}
 
 template <bool Largest>
 void running(Args args) {
   TensorView x = args.tensor(0);
   Lines l(x.shape(), args.integer(1));
   if (x.numel() == 0) return;
-  visit<ordered>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals_bool>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), values(args.result(0));
     Dense<int64_t> places(args.result(1));
     if (l.inner == 1)
-      parallel_for(l.outer, grain_of(l.size, 8192), [&](int64_t lo, int64_t hi) {
-        for (; lo < hi; ++lo) {
-          int64_t o = lo * l.size;
-          run_line<Largest>(in.data() + o, values.data() + o, places.data() + o, l.size);
-        }
-      });
+      parallel_for(l.outer, grain_of(l.size, 8192),
+                   [&, run = run_line<Largest, T>()](int64_t lo, int64_t hi) {
+                     for (; lo < hi; ++lo) {
+                       int64_t o = lo * l.size;
+                       run(in.data() + o, values.data() + o, places.data() + o, l.size);
+                     }
+                   });
     else
       for_strips(l, [&](int64_t first, int64_t columns) {
         T best[kColumns];
@@ -121,8 +134,7 @@ void log_sums(Args args) {
   TensorView x = args.tensor(0);
   Lines l(x.shape(), args.integer(1));
   if (x.numel() == 0) return;
-  visit<stored_floating>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(x.dtype(), [&]<class T>() {
     using F = std::conditional_t<std::is_same_v<T, float>, float, double>;
     Dense<T> in(x), out(args.result(0));
     auto exp_of = [](double y) {
@@ -160,3 +172,4 @@ AJ_KERNELS(running_kernels) = {
 };
 
 }  // namespace adjoin::cpu
+#endif

@@ -6,10 +6,39 @@
 #include <vector>
 
 #include "dense_copy.hpp"
-#include "vector/clones.hpp"
 #include "vector/rows.hpp"
 #include "vector/stored.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/pointwise/cat.cpp"
+#include "vector/simd.hpp"
 
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+// Elements [lo, hi) of a few tensors, one of each beside each other.
+using Weave = void (*)(void* to, const void* const* from, int64_t lo, int64_t hi);
+template <class T, int kFew>
+void weave(void* woven, const void* const* from, int64_t lo, int64_t hi) {
+  T* HWY_RESTRICT to = static_cast<T*>(woven);
+  std::array<const T*, kFew> x;
+  for (int k = 0; k < kFew; ++k) x[size_t(k)] = static_cast<const T*>(from[k]);
+  for (int64_t i = lo; i < hi; ++i)
+    for (int k = 0; k < kFew; ++k) to[i * kFew + k] = x[size_t(k)][i];
+}
+// NULL: so many of that size are not woven.
+static Weave weave_of(size_t few, int64_t size) {
+  if (size == 8) return few == 2 ? weave<uint64_t, 2> : nullptr;
+  if (size != 4) return nullptr;
+  return few == 2   ? weave<uint32_t, 2>
+         : few == 3 ? weave<uint32_t, 3>
+         : few == 4 ? weave<uint32_t, 4>
+                    : nullptr;
+}
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
 
@@ -30,31 +59,6 @@ void columns(char* to, int64_t step, const char* from, int64_t bytes, int64_t lo
     move(char());
 }
 
-// Elements [lo, hi) of a few tensors, one of each beside each other.
-template <class T, int kFew>
-[[gnu::always_inline]] inline void weave(T* __restrict to, const void* const* from, int64_t lo,
-                                         int64_t hi) {
-  std::array<const T*, kFew> x;
-  for (int k = 0; k < kFew; ++k) x[size_t(k)] = static_cast<const T*>(from[k]);
-  for (int64_t i = lo; i < hi; ++i)
-    for (int k = 0; k < kFew; ++k) to[i * kFew + k] = x[size_t(k)][i];
-}
-AJ_CLONES void weave2(uint32_t* to, const void* const* from, int64_t lo, int64_t hi) {
-  weave<uint32_t, 2>(to, from, lo, hi);
-}
-AJ_CLONES void weave2(uint64_t* to, const void* const* from, int64_t lo, int64_t hi) {
-  weave<uint64_t, 2>(to, from, lo, hi);
-}
-AJ_CLONES void weave3(uint32_t* to, const void* const* from, int64_t lo, int64_t hi) {
-  weave<uint32_t, 3>(to, from, lo, hi);
-}
-AJ_CLONES void weave4(uint32_t* to, const void* const* from, int64_t lo, int64_t hi) {
-  weave<uint32_t, 4>(to, from, lo, hi);
-}
-
-using Weave32 = void (*)(uint32_t*, const void* const*, int64_t, int64_t);
-using Weave64 = void (*)(uint64_t*, const void* const*, int64_t, int64_t);
-
 // A tensor's elements in C order: in place if it is dense.
 class InOrder {
  public:
@@ -74,17 +78,13 @@ class InOrder {
 
 // n elements of each of a few tensors, as stack() puts them beside each other. False: another case.
 bool woven(char* to, const std::vector<TensorView>& parts, int64_t n, int64_t size) {
-  const size_t few = parts.size();
-  if (few < 2 || few > (size == 4 ? 4 : size == 8 ? 2 : 0)) return false;
+  const auto weave = AJ_SIMD(weave_of)(parts.size(), size);
+  if (!weave) return false;
   std::vector<InOrder> in_order;
   std::vector<const void*> from;
   for (TensorView t : parts) from.push_back(in_order.emplace_back(t).begin());
-  constexpr Weave32 by_count[] = {weave2, weave3, weave4};
-  constexpr Weave64 two = weave2;
-  parallel_for(n, grain_of(int64_t(few)), [&](int64_t lo, int64_t hi) {
-    if (size == 8) return two(reinterpret_cast<uint64_t*>(to), from.data(), lo, hi);
-    by_count[few - 2](reinterpret_cast<uint32_t*>(to), from.data(), lo, hi);
-  });
+  parallel_for(n, grain_of(int64_t(parts.size())),
+               [&](int64_t lo, int64_t hi) { weave(to, from.data(), lo, hi); });
   return true;
 }
 
@@ -121,11 +121,9 @@ void cat(Args args) {
     }
   };
   if (out.dense()) return join(out.bytes());
-  visit<stored>(out.dtype(), [&]<class T>() {
-    Dense<T> to(out);
-    join(reinterpret_cast<char*>(to.data()));
-    to.commit();
-  });
+  DenseAs to(out, typed_of(out.dtype()), false);
+  join(to.bytes());
+  to.commit();
 }
 
 }  // namespace
@@ -136,3 +134,4 @@ AJ_KERNELS(cat_kernels) = {
 };
 
 }  // namespace adjoin::cpu
+#endif

@@ -4,17 +4,24 @@
 #include <adjoin/kit/parallel.hpp>
 #include <memory>
 
-#include "vector/clones.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/product/outer.cpp"
+#include "vector/simd.hpp"
 
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+template <class T>
+void scaled(T x, const T* y, int64_t n, T* to) {
+  for (int64_t j = 0; j < n; ++j) to[j] = x * y[j];
+}
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-
-AJ_CLONES void scaled(float x, const float* y, int64_t n, float* to) {
-  for (int64_t j = 0; j < n; ++j) to[j] = x * y[j];
-}
-AJ_CLONES void scaled(double x, const double* y, int64_t n, double* to) {
-  for (int64_t j = 0; j < n; ++j) to[j] = x * y[j];
-}
 
 template <class T>
 void rows(const Gemm<T>& g) {
@@ -28,7 +35,7 @@ void rows(const Gemm<T>& g) {
         for (int64_t j = 0; j < g.n; ++j) copy[j] = y[j * b_step];
       at = i;
       const T x = g.alpha * g.a.data[i * g.stride_a + row * a_step];
-      scaled(x, copy ? copy.get() : y, g.n, g.c + i * g.stride_c + row * g.ldc);
+      AJ_SIMD(scaled<T>)(x, copy ? copy.get() : y, g.n, g.c + i * g.stride_c + row * g.ldc);
     }
   });
 }
@@ -49,3 +56,4 @@ void outer(const Gemm<float>& g) { longer_rows(g); }
 void outer(const Gemm<double>& g) { longer_rows(g); }
 
 }  // namespace adjoin::cpu
+#endif
