@@ -77,40 +77,39 @@ HWY_INLINE void give(D d, hn::Vec<D> v, To* p, bool stream) {
 }
 
 // By a cast that stores plainly.
-template <CastRow Cast, class To, class From>
-void stream_casts(void* to, const void* from, int64_t n) {
+static void stream_casts(CastRow cast, int64_t to_size, int64_t from_size, void* to,
+                         const void* from, int64_t n) {
   const char* in = static_cast<const char*>(from);
-  auto row = [](const void*, void* out, const void* const* in, int64_t m) {
-    Cast(out, in[0], m, false);
+  auto row = [](const void* by, void* out, const void* const* in, int64_t m) {
+    (*static_cast<const CastRow*>(by))(out, in[0], m, false);
   };
-  stream_blocks({row, nullptr, sizeof(To), 1, {sizeof(From)}}, static_cast<char*>(to), &in, n);
+  stream_blocks({row, &cast, to_size, 1, {from_size}}, static_cast<char*>(to), &in, n);
 }
 
-// Through vectors of T; neither end overlaps the other.
+// Through vectors of T; neither end overlaps the other. The ends of a row come to vector().
 template <class To, class From, class T>
-void cast_row(void* to, const void* from, int64_t n, bool stream) {
-  const hn::ScalableTag<T> d;
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  const From* in = static_cast<const From*>(from);
-  To* out = static_cast<To*>(to);
-  int64_t i = 0;
-  if (stream && sizeof(To) == 1) return stream_casts<&cast_row<To, From, T>, To, From>(to, from, n);
-  if (n >= lanes) {
-    if (stream) {
-      const int64_t ahead =
-          int64_t((0 - reinterpret_cast<uintptr_t>(out)) / sizeof(To) % size_t(lanes));
-      if (ahead) give(d, read(d, in), out, false);
-      for (i = ahead; i + lanes <= n; i += lanes) {
-        hwy::Prefetch(reinterpret_cast<const char*>(in + i) + kAhead);
-        give(d, read(d, in + i), out + i, true);
-      }
+struct CastVectors {
+  using D = hn::ScalableTag<T>;
+  static constexpr int64_t kLanes = int64_t(hn::MaxLanes(D()));
+  static void vector(To* to, const From* from) { give(D(), read(D(), from), to, false); }
+  static void run(void* to, const void* from, int64_t n, bool stream) {
+    const From* in = static_cast<const From*>(from);
+    To* out = static_cast<To*>(to);
+    if (n < kLanes) {
+      for (int64_t i = 0; i < n; ++i) out[i] = cast<To>(in[i]);
+      return;
     }
-    for (; i + lanes <= n; i += lanes) give(d, read(d, in + i), out + i, false);
-    if (i < n) give(d, read(d, in + n - lanes), out + n - lanes, false);
-    return;
+    if (stream && sizeof(To) == 1) return stream_casts(&run, sizeof(To), sizeof(From), to, from, n);
+    int64_t i = 0;
+    if (stream) i = int64_t((0 - reinterpret_cast<uintptr_t>(out)) / sizeof(To) % size_t(kLanes));
+    if (i) vector(out, in);
+    for (; i + kLanes <= n; i += kLanes) {
+      if (stream) hwy::Prefetch(reinterpret_cast<const char*>(in + i) + kAhead);
+      give(D(), read(D(), in + i), out + i, stream);
+    }
+    if (i < n) vector(out + n - kLanes, in + n - kLanes);
   }
-  for (; i < n; ++i) out[i] = cast<To>(in[i]);
-}
+};
 
 // What has no code of its own is left to the compiler, which vectorizes bytes and bools not.
 template <class To, class From>
@@ -125,15 +124,25 @@ HWY_INLINE void plain_cast(To* HWY_RESTRICT to, const From* HWY_RESTRICT from, i
 
 template <class To, class From>
 void plain_cast_row(void* to, const void* from, int64_t n, bool stream) {
-  if (stream) return stream_casts<&plain_cast_row<To, From>, To, From>(to, from, n);
+  if (stream) return stream_casts(&plain_cast_row<To, From>, sizeof(To), sizeof(From), to, from, n);
   plain_cast(static_cast<To*>(to), static_cast<const From*>(from), n);
 }
+
+// T, or where asked for the unsigned number of its size.
+template <class T, bool kAsked>
+struct Unsigned {
+  using type = T;
+};
+template <class T>
+requires(is_integer<T> && !std::is_same_v<T, bool>) struct Unsigned<T, true> {
+  using type = std::make_unsigned_t<T>;
+};
 
 struct CastTable {
   CastRow row[15][15] = {};  // to, from
   template <class To, class From, class T>
   constexpr void set() {
-    row[DTypeOf<To>::index][DTypeOf<From>::index] = &cast_row<To, From, T>;
+    row[DTypeOf<To>::index][DTypeOf<From>::index] = &CastVectors<To, From, T>::run;
   }
   template <class From>
   constexpr void from_float() {
@@ -148,10 +157,17 @@ struct CastTable {
       set<int64_t, From, double>();
     }
   }
+  // Of a whole number the low bits are taken, with whatever sign; its sign counts where it is
+  // widened.
   template <class To, class From>
   constexpr void set_plain() {
-    if constexpr (!std::is_same_v<To, From>)
-      row[DTypeOf<To>::index][DTypeOf<From>::index] = &plain_cast_row<To, From>;
+    if constexpr (!std::is_same_v<To, From>) {
+      constexpr bool bits = is_integer<From> && is_integer<To> && sizeof(From) >= sizeof(To);
+      constexpr bool test = is_integer<From> && std::is_same_v<To, bool>;
+      using Read = typename Unsigned<From, bits || test>::type;
+      using Written = typename Unsigned<To, is_integer<From>>::type;
+      row[DTypeOf<To>::index][DTypeOf<From>::index] = &plain_cast_row<Written, Read>;
+    }
   }
   template <class... From>
   constexpr void plain(Types<From...>) {
