@@ -41,25 +41,25 @@ void plain_row(const void* functor, void* out, const void* const* in, int64_t n)
                                   std::index_sequence_for<In...>());
 }
 
+// Loops alone: whose dtypes they serve says who asks for them.
 template <class F, class R, class... In>
-constexpr kit::Rows make_plain_rows() {
-  kit::Rows r = {sizeof...(In), &kit::typed<R>, {&kit::typed<In>...}, {&plain_row<0, F, R, In...>}};
-  if constexpr (sizeof...(In) == 2)
-    r.by_mask[1] = &plain_row<1, F, R, In...>, r.by_mask[2] = &plain_row<2, F, R, In...>;
+constexpr PlainLoops make_plain_loops() {
+  PlainLoops l = {{&plain_row<0, F, R, In...>}};
+  if constexpr (sizeof...(In) == 2) l.by_mask[1] = &plain_row<1, F, R, In...>;
+  if constexpr (sizeof...(In) > 1) l.by_mask[2] = &plain_row<2, F, R, In...>;
   if constexpr (sizeof...(In) == 3)
-    r.by_mask[2] = &plain_row<2, F, R, In...>, r.by_mask[4] = &plain_row<4, F, R, In...>,
-    r.by_mask[6] = &plain_row<6, F, R, In...>;
-  return r;
+    l.by_mask[4] = &plain_row<4, F, R, In...>, l.by_mask[6] = &plain_row<6, F, R, In...>;
+  return l;
 }
 template <class Signature>
-struct PlainRows;
+struct PlainLoopsOf;
 template <class F, class R, class... In>
-struct PlainRows<R(F, In...)> {
-  static constexpr kit::Rows rows = make_plain_rows<F, R, In...>();
+struct PlainLoopsOf<R(F, In...)> {
+  static constexpr PlainLoops loops = make_plain_loops<F, R, In...>();
 };
 template <class Signature>
-const kit::Rows* plain_rows() {
-  return &PlainRows<Signature>::rows;
+const PlainLoops* plain_loops() {
+  return &PlainLoopsOf<Signature>::loops;
 }
 
 }  // namespace adjoin::cpu::HWY_NAMESPACE
@@ -69,12 +69,31 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 
+template <class F, class... Of>
+constexpr bool is_one_of = (std::is_same_v<F, Of> || ...);
+// Functors that give signed and unsigned numbers of one size the same bits: one loop serves both.
+template <class F>
+constexpr bool kSignless =
+    is_one_of<F, scalar::Add, scalar::Sub, scalar::Mul, scalar::Neg, scalar::Square,
+              scalar::BitwiseAnd, scalar::BitwiseOr, scalar::BitwiseXor, scalar::BitwiseNot,
+              scalar::ShiftLeft, scalar::Eq, scalar::Ne, scalar::LogicalNot, scalar::LogicalXor,
+              scalar::IsNan, scalar::IsInf, scalar::IsFinite, scalar::Where>;
+template <class F, class T>
+constexpr auto looped_as() {
+  if constexpr (kSignless<F> && is_integer<T> && !std::is_same_v<T, bool>)
+    return std::make_unsigned_t<T>();
+  else
+    return T();
+}
+
 // out = f(in...) for every element; In are the types that f computes in.
 template <class... In, class F>
 void plain_map(const aj_plan& p, const F& f) {
-  using R = decltype(f(std::declval<In>()...));
-  using Signature = R(F, In...);
-  run_plain(p, *AJ_SIMD(plain_rows<Signature>)(), &f);
+  using R = decltype(f(decltype(looped_as<F, In>())()...));
+  using Signature = R(F, decltype(looped_as<F, In>())...);
+  static constexpr RowTypes types = {
+      sizeof...(In), &typed<decltype(f(std::declval<In>()...))>, {&typed<In>...}};
+  run_plain(p, types, *AJ_SIMD(plain_loops<Signature>)(), &f);
 }
 
 template <class F, class Set, int N>

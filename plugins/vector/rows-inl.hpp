@@ -192,99 +192,101 @@ HWY_INLINE void write(D d, V v, R* p, bool stream) {
     store_as<R>(d, v, p, stream);
 }
 
-// Rows shorter than a vector pass through buffers, so that every element meets the same formula.
-template <bool Repeat, class D, class In>
-HWY_INLINE auto padded(D d, const In& in, int64_t n) {
-  if constexpr (In::kWhole) {
-    return in.at(0);
-  } else {
-    HWY_ALIGN char store[hn::MaxLanes(D()) * 8] = {};
-    std::memcpy(store, in.p, size_t(n) * In::kSize);
-    for (size_t i = size_t(n); Repeat && i < hn::MaxLanes(D()); ++i)
-      std::memcpy(store + i * In::kSize, store, In::kSize);
-    return In(d, store).at(0);
-  }
-}
-template <class D, class R, class F, class... In>
-HWY_NOINLINE void short_row(D d, const F& f, R* out, int64_t n, const In&... in) {
-  constexpr bool repeat = requires { F::kRepeat; };  // zeros would not do
-  HWY_ALIGN char to[hn::MaxLanes(D()) * 8];
-  write(d, f(d, padded<repeat>(d, in, n)...), reinterpret_cast<R*>(to), false);
-  std::memcpy(static_cast<void*>(out), to, size_t(n) * sizeof(R));
-}
-
-// Bools, as vectors of bytes as far as those go. Reads are far more than stores here, and run best
-// on the processor's own prefetching.
-template <class D, class F, class... In>
-HWY_INLINE void mask_row(D d, const F& f, bool* out, int64_t n, bool stream, In... in) {
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  if (n < lanes) return n > 0 ? short_row(d, f, out, n, in...) : void();
-  const hn::ScalableTag<uint8_t> d8;
-  const int64_t bytes = int64_t(hn::Lanes(d8));
-  uint8_t* to = reinterpret_cast<uint8_t*>(out);
-  int64_t i = 0;
-  auto masks = [&](size_t k) HWY_ATTR { return f(d, in.at(i + int64_t(k) * lanes)...); };
-  if (stream && n >= 2 * bytes) {
-    const auto ahead = int64_t((0 - reinterpret_cast<uintptr_t>(out)) % size_t(bytes));
-    if (ahead) hn::StoreU(mask_bytes(d, masks), d8, to);
-    for (i = ahead; i + bytes <= n; i += bytes) hn::Stream(mask_bytes(d, masks), d8, to + i);
-  }
-  for (; i + bytes <= n; i += bytes) hn::StoreU(mask_bytes(d, masks), d8, to + i);
-  for (; i + lanes <= n; i += lanes) store_mask(d, masks(0), out + i);
-  if (i == n) return;
-  i = n - lanes;
-  store_mask(d, masks(0), out + i);
-}
-
-// Whole vectors past the caches, as far as they go; how many elements are written.
-template <class D, class R, class F, class... In>
-HWY_INLINE int64_t streamed(D d, const F& f, R* out, int64_t n, const In&... in) {
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  const auto at = reinterpret_cast<uintptr_t>(out);
-  if (at % sizeof(R) != 0) return 0;
-  int64_t i = int64_t((0 - at) / sizeof(R) % size_t(lanes));
-  if (i) write(d, f(d, in.at(0)...), out, false);
-  for (; i + lanes <= n; i += lanes) {
-    (in.fetch(i), ...);
-    write(d, f(d, in.at(i)...), out + i, true);
-  }
-  return i;
-}
-
-template <class D, class R, class F, class... In>
-HWY_INLINE void vector_row(D d, const F& f, R* out, int64_t n, bool stream, In... in) {
-  if constexpr (std::is_same_v<R, bool>) return mask_row(d, f, out, n, stream, in...);
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  if (n < lanes) return n > 0 ? short_row(d, f, out, n, in...) : void();
-  // The last vector overlaps the one before it: computed first, since out may be an input.
-  const auto last = f(d, in.at(n - lanes)...);
-  int64_t i = stream ? streamed(d, f, out, n, in...) : 0;
-  for (; i + lanes <= n; i += lanes) write(d, f(d, in.at(i)...), out + i, false);
-  if (i < n) write(d, last, out + n - lanes, false);
-}
-
 // A row of F, computing in T, writing R, reading In...; bits of Mask: one value for all.
 template <unsigned Mask, class F, class T, class R, class... In>
-void row(const void* functor, void* out, const void* const* in, int64_t n, bool stream) {
+struct Row {
   using D = hn::ScalableTag<T>;
-  const F f = *static_cast<const F*>(functor);  // which no store changes
-  [&]<size_t... I>(std::index_sequence<I...>) HWY_ATTR {
-    vector_row(D(), f, static_cast<R*>(out), n, stream,
-               Input<(Mask >> I & 1) != 0, In, D>(D(), in[I])...);
+  static constexpr int64_t kLanes = int64_t(hn::MaxLanes(D()));
+
+  // f(the functor, the inputs).
+  template <class Use>
+  static HWY_INLINE auto with(const void* functor, const void* const* in, Use use) {
+    const F f = *static_cast<const F*>(functor);  // which no store changes
+    return [&]<size_t... I>(std::index_sequence<I...>) HWY_ATTR {
+      return use(f, Input<(Mask >> I & 1) != 0, In, D>(D(), in[I])...);
+    }
+    (std::index_sequence_for<In...>());
   }
-  (std::index_sequence_for<In...>());
-}
+
+  // The results of one vector, of the elements from `at` on. Ends of rows come here, so that a long
+  // function stands here once and in the loop once.
+  static void vector(const void* functor, R* to, const void* const* in, int64_t at) {
+    with(functor, in, [&](const F& f, const auto&... x) HWY_ATTR {
+      write(D(), f(D(), x.at(at)...), to, false);
+    });
+  }
+
+  // Whole vectors, past the caches or not: what a long function's loop decides each time, a short
+  // one's is made twice by the compiler.
+  static void run(const void* functor, void* to, const void* const* in, int64_t n, bool stream) {
+    R* out = static_cast<R*>(to);
+    if (n < kLanes) return short_row(kShape, functor, to, in, n);
+    if constexpr (std::is_same_v<R, bool>) return masks(functor, out, in, n, stream);
+    const auto begin = reinterpret_cast<uintptr_t>(out);
+    stream = stream && begin % sizeof(R) == 0;
+    int64_t i = stream ? int64_t((0 - begin) / sizeof(R) % size_t(kLanes)) : 0;
+    if (i) vector(functor, out, in, 0);
+    // The last vector overlaps the one before it: computed first, since out may be an input.
+    HWY_ALIGN R last[kLanes];
+    const bool ragged = (n - i) % kLanes != 0;
+    if (ragged) vector(functor, last, in, n - kLanes);
+    with(functor, in, [&](const F& f, const auto&... x) HWY_ATTR {
+      for (; i + kLanes <= n; i += kLanes) {
+        if (stream) (x.fetch(i), ...);
+        write(D(), f(D(), x.at(i)...), out + i, stream);
+      }
+    });
+    if (ragged) std::memcpy(static_cast<void*>(out + n - kLanes), last, sizeof last);
+  }
+
+ private:
+  static constexpr RowShape shape() {
+    constexpr bool repeat = requires { F::kRepeat; };
+    RowShape s = {&run, kLanes, sizeof...(In), sizeof(R), {sizeof(In)...}, repeat};
+    for (size_t k = 0; k < sizeof...(In); ++k)
+      if (Mask >> k & 1) s.in[k] = 0;
+    return s;
+  }
+  static constexpr RowShape kShape = shape();
+
+  // Bools, as vectors of bytes as far as those go. Reads are far more than stores here, and run
+  // best on the processor's own prefetching.
+  static HWY_INLINE void masks(const void* functor, bool* out, const void* const* in, int64_t n,
+                               bool stream) {
+    const hn::ScalableTag<uint8_t> d8;
+    const auto bytes = int64_t(hn::Lanes(d8));
+    uint8_t* to = reinterpret_cast<uint8_t*>(out);
+    stream = stream && n >= 2 * bytes;
+    int64_t i = 0;
+    with(functor, in, [&](const F& f, const auto&... x) HWY_ATTR {
+      // The first vector may reach into the second, from where on they lie in lines of the cache.
+      int64_t step = stream ? int64_t((0 - reinterpret_cast<uintptr_t>(out)) % size_t(bytes)) : 0;
+      if (step == 0) step = bytes;
+      for (; i + bytes <= n; i += step, step = bytes) {
+        const auto v = mask_bytes(
+            D(), [&](size_t k) HWY_ATTR { return f(D(), x.at(i + int64_t(k) * kLanes)...); });
+        if (stream && step == bytes)
+          hn::Stream(v, d8, to + i);
+        else
+          hn::StoreU(v, d8, to + i);
+      }
+    });
+    for (; i < n; i += kLanes) {
+      i = std::min(i, n - kLanes);
+      vector(functor, out + i, in, i);
+    }
+  }
+};
 
 template <class F, class T, class R, class... In>
 constexpr LoopSet loop_set(DLDataType storage) {
-  LoopSet s = {storage, {&row<0, F, T, R, In...>}};
-  if constexpr (sizeof...(In) == 2)
-    s.by_mask[1] = &row<1, F, T, R, In...>, s.by_mask[2] = &row<2, F, T, R, In...>;
-  if constexpr (sizeof...(In) == 3)
-    s.by_mask[2] = &row<2, F, T, R, In...>, s.by_mask[4] = &row<4, F, T, R, In...>,
-    s.by_mask[6] = &row<6, F, T, R, In...>;
-  if constexpr (sizeof...(In) == 3 && requires { F::kFirstWhole; })
-    s.by_mask[1] = &row<1, F, T, R, In...>;
+  constexpr size_t n = sizeof...(In);
+  LoopSet s = {storage, {&Row<0, F, T, R, In...>::run}};
+  if constexpr (n == 2 || (n == 3 && requires { F::kFirstWhole; }))
+    s.by_mask[1] = &Row<1, F, T, R, In...>::run;
+  if constexpr (n > 1) s.by_mask[2] = &Row<2, F, T, R, In...>::run;
+  if constexpr (n == 3)
+    s.by_mask[4] = &Row<4, F, T, R, In...>::run, s.by_mask[6] = &Row<6, F, T, R, In...>::run;
   return s;
 }
 
@@ -304,15 +306,15 @@ constexpr LoopSet loops_over() {
     return loop_set<F, T, S, S, S, S>(storage);
 }
 
-// All loops of a functor that computes in T; floats are kept in three dtypes.
+// All loops of a functor that computes in T; floats are kept in three dtypes. Halves that take an
+// element after the other to convert are converted apart.
 template <class F, class T, int N, Form K = Form::same>
 constexpr Loops loops_of() {
   Loops l = {&typed<T>, N, K == Form::to_bool, K == Form::choose, 1, {}};
   l.sets[0] = loops_over<F, T, T, N, K>();
   if constexpr (std::is_same_v<T, float>) {
-    l.nsets = 3;
-    l.sets[1] = loops_over<F, T, BFloat16, N, K>();
-    l.sets[2] = loops_over<F, T, Half, N, K>();
+    l.sets[l.nsets++] = loops_over<F, T, BFloat16, N, K>();
+    if constexpr (kHalfUnit) l.sets[l.nsets++] = loops_over<F, T, Half, N, K>();
   }
   return l;
 }

@@ -1,6 +1,8 @@
 // plugins/vector/rows.cpp: the walk over a plan for vector loops.
 #include "rows.hpp"
 
+#include <algorithm>
+
 #include "convert_rows.hpp"
 
 namespace adjoin::cpu {
@@ -8,6 +10,71 @@ namespace {
 
 constexpr int64_t kColumns = 256, kLines = 16;  // of a tile
 alignas(64) const char kZeros[kColumns * 8] = {};
+
+// What a loop wants as a row and the plan has as one value: written out in a buffer, which the loop
+// reads block after block. `mask`: those inputs.
+struct Spread {
+  Loop loop;
+  RowFn plain;  // else
+  const void* functor;
+  uint32_t inputs;
+  unsigned mask;
+  int64_t out, in[3];  // bytes of an element; of inputs that the loop takes as one value 0
+
+  static constexpr int64_t kBytes = 8192;
+  void run(char* to, const void* const* from, int64_t n, bool stream) const {
+    alignas(64) char buffer[3][kBytes];
+    const void* at[3];
+    int64_t most = kBytes / 16;
+    for (uint32_t k = 0; k < inputs; ++k) {
+      at[k] = from[k];
+      if (!(mask >> k & 1)) continue;
+      fill(buffer[k], from[k], in[k], std::min(n, most));
+      at[k] = buffer[k];
+    }
+    for (int64_t lo = 0; lo < n; lo += most) {
+      const int64_t m = std::min(most, n - lo);
+      for (uint32_t k = 0; k < inputs; ++k)
+        if (!(mask >> k & 1)) at[k] = static_cast<const char*>(from[k]) + lo * in[k];
+      if (loop)
+        loop(functor, to + lo * out, at, m, stream);
+      else
+        plain(functor, to + lo * out, at, m);
+    }
+  }
+
+ private:
+  static void fill(char* to, const void* value, int64_t size, int64_t n) {
+    auto with = [&]<class T>(T) {
+      std::fill_n(reinterpret_cast<T*>(to), n, *static_cast<const T*>(value));
+    };
+    switch (size) {
+      case 1:
+        return with(uint8_t());
+      case 2:
+        return with(uint16_t());
+      case 4:
+        return with(uint32_t());
+      case 8:
+        return with(uint64_t());
+      default:
+        return with(Bytes16());
+    }
+  }
+};
+void spread_loop(const void* spread, void* out, const void* const* in, int64_t n, bool stream) {
+  static_cast<const Spread*>(spread)->run(static_cast<char*>(out), in, n, stream);
+}
+void spread_row(const void* spread, void* out, const void* const* in, int64_t n) {
+  spread_loop(spread, out, in, n, false);
+}
+// Of the inputs in `wanted` as many as a loop has as one value.
+template <class Fn>
+unsigned served(const Fn (&by_mask)[8], unsigned wanted) {
+  for (unsigned mask : {wanted, wanted & 6, wanted & 4, wanted & 2})
+    if (by_mask[mask]) return mask;
+  return 0;
+}
 
 enum class Way { direct, one, strided, turned, absent };
 
@@ -17,6 +84,7 @@ struct Port {
   bool convert;        // its dtype is not the loop's
   int64_t step, next;  // bytes to the next element, to the next line
   int64_t size;        // of a loop's element
+  CastRow cast;        // of neighbours, if there is one
 };
 
 // f(where each operand begins) for every plane of the dimensions 0 and 1.
@@ -45,25 +113,20 @@ void for_planes(const aj_plan& p, F&& f) {
 class Walk {
  public:
   Walk(const aj_plan& p, const Loops& loops, const void* functor)
-      : p_(p), l_(loops), functor_(functor), set_(choose_set()) {
+      : p_(p), l_(loops), functor_(functor), mask_(ones()), set_(choose_set()) {
     stream_ = worth_streaming(p);
-    out_ = port(0, l_.bool_out ? dtype_of<bool> : set_.storage);
-    for (uint32_t i = 0; i < l_.inputs; ++i) {
-      in_[i] = port(i + 1, place_dtype(i));
-      if (in_[i].way == Way::one || in_[i].way == Way::absent) mask_ |= 1u << i;
-    }
-    if (!set_.by_mask[mask_]) {
-      mask_ = 0;
-      for (uint32_t i = 0; i < l_.inputs; ++i)
-        if (in_[i].way == Way::one) in_[i].way = Way::strided;
-    }
-    loop_ = set_.by_mask[mask_];
+    const DLDataType out = l_.bool_out ? dtype_of<bool> : set_.storage;
+    out_ = port(0, out);
+    if (out_.convert && out_.way == Way::direct) out_.cast = find_cast_row(p.ops[0].dtype, out);
     plain_ = out_.way == Way::direct && !out_.convert;
     for (uint32_t i = 0; i < l_.inputs; ++i) {
-      Port& in = in_[i];
+      Port& in = in_[i] = port(i + 1, place_dtype(i));
       in.convert = !is(i + 1, in.way == Way::one ? l_.compute->dtype : place_dtype(i));
       plain_ &= (in.way == Way::direct || in.way == Way::one) && !in.convert;
+      if (in.convert && (in.way == Way::direct || in.way == Way::turned))
+        in.cast = find_cast_row(place_dtype(i), p.ops[i + 1].dtype);
     }
+    choose_loop();
   }
 
   void run() {
@@ -80,9 +143,29 @@ class Walk {
     return i == 0 && l_.bool_first ? dtype_of<bool> : set_.storage;
   }
 
-  // The set whose dtype all tensors have, numbers aside; else the computing type's.
+  // Inputs that are one value.
+  unsigned ones() const {
+    unsigned mask = 0;
+    for (uint32_t i = 0; i < l_.inputs; ++i)
+      if (!p_.ops[i + 1].data || (row_stride(p_, i + 1) == 0 && !(i == 0 && l_.bool_first)))
+        mask |= 1u << i;
+    return mask;
+  }
+
+  void choose_loop() {
+    const unsigned mask = served(set_.by_mask, mask_);
+    loop_ = set_.by_mask[mask];
+    if (mask == mask_) return;
+    spread_ = {loop_, nullptr, functor_, l_.inputs, mask_ & ~mask, out_.size, {}};
+    for (uint32_t i = 0; i < l_.inputs; ++i) spread_.in[i] = mask >> i & 1 ? 0 : in_[i].size;
+    loop_ = spread_loop, functor_ = &spread_;
+  }
+
+  // The set whose dtype all tensors have, numbers aside, which are of the computing type; else that
+  // one's.
   const LoopSet& choose_set() const {
     for (uint32_t s = 1; s < l_.nsets; ++s) {
+      if (!l_.sets[s].by_mask[mask_]) continue;
       bool all = l_.bool_out || is(0, l_.sets[s].storage);
       for (uint32_t i = l_.bool_first; i < l_.inputs && all; ++i)
         all = !p_.ops[i + 1].data || row_stride(p_, i + 1) == 0 || is(i + 1, l_.sets[s].storage);
@@ -93,8 +176,9 @@ class Walk {
 
   Port port(uint32_t op, DLDataType wanted) const {
     const aj_operand& o = p_.ops[op];
-    Port port = {Way::direct, !same(o.dtype, wanted), row_stride(p_, op), 0, bytes_of(wanted)};
-    if (!o.data) return {Way::absent, true, 0, 0, port.size};
+    Port port = {Way::direct, !same(o.dtype, wanted), row_stride(p_, op),
+                 0,           bytes_of(wanted),       nullptr};
+    if (!o.data) return {Way::absent, true, 0, 0, port.size, nullptr};
     if (p_.ndim > 1 && o.strides) port.next = o.strides[1];
     int64_t own = bytes_of(o.dtype);
     if (op > 0 && port.step == 0 && !(op == 1 && l_.bool_first))
@@ -136,9 +220,7 @@ class Walk {
 
   // The result is of the loop's dtype: the computing type, or the output's own.
   void store(char* to, int64_t n) {
-    if (out_.convert && out_.way == Way::direct)
-      if (CastRow row = find_cast_row(p_.ops[0].dtype, set_.storage))
-        return row(to, result_, n, stream_);
+    if (out_.cast) return out_.cast(to, result_, n, stream_);
     if (out_.convert || same(set_.storage, l_.compute->dtype))
       return l_.compute->store(to, p_.ops[0].dtype, out_.step, result_, n);
     visit<halves>(set_.storage, [&]<class S>() {
@@ -168,19 +250,18 @@ class Walk {
   }
 
   void load(char* to, uint32_t k, const char* from, DLDataType own, int64_t step, int64_t n) {
-    DLDataType wanted = place_dtype(k);
-    if (step == bytes_of(own))
-      if (CastRow row = find_cast_row(wanted, own)) return row(to, from, n, false);
-    visit<stored>(wanted, [&]<class S>() { typed<S>.load(to, from, own, step, n); });
+    if (in_[k].cast) return in_[k].cast(to, from, n, false);
+    visit<stored>(place_dtype(k), [&]<class S>() { typed<S>.load(to, from, own, step, n); });
   }
 
   const aj_plan& p_;
   const Loops& l_;
   const void* functor_;
+  const unsigned mask_;
   const LoopSet& set_;
   Loop loop_;
+  Spread spread_;
   Port out_, in_[3];
-  unsigned mask_ = 0;
   bool stream_, plain_;
   alignas(64) char result_[kColumns * 8];
   alignas(64) char loaded_[3][kColumns * 8];
@@ -269,11 +350,52 @@ bool stream_plain(const aj_plan& p, const Rows& r, const void* functor) {
   if (worth_streaming(p)) end_streaming();
 }
 
-}  // namespace
-
-void run_plain(const aj_plan& p, const Rows& rows, const void* functor) {
+void run_rows_of(const aj_plan& p, const Rows& rows, const void* functor) {
   if (worth_streaming(p) && stream_plain(p, rows, functor)) return end_streaming();
   RowDriver(p, rows, functor).run();
+}
+// A mask that the rows have no loop for.
+[[gnu::noinline]] void run_spread(const aj_plan& p, Rows& rows, const void* functor,
+                                  unsigned mask) {
+  const unsigned has = served(rows.by_mask, mask);
+  Spread spread = {nullptr,     rows.by_mask[has],       functor, rows.inputs,
+                   mask & ~has, int64_t(rows.out->size), {}};
+  for (uint32_t i = 0; i < rows.inputs; ++i)
+    spread.in[i] = has >> i & 1 ? 0 : int64_t(rows.in[i]->size);
+  rows.by_mask[mask] = spread_row;
+  run_rows_of(p, rows, &spread);
+}
+
+}  // namespace
+
+void run_plain(const aj_plan& p, const RowTypes& types, const PlainLoops& loops,
+               const void* functor) {
+  Rows rows = {types.inputs, types.out, {types.in[0], types.in[1], types.in[2]}, {}};
+  std::copy_n(loops.by_mask, 8, rows.by_mask);
+  unsigned ones = 0;
+  for (uint32_t k = 0; k < rows.inputs; ++k)
+    ones |= unsigned(!p.ops[k + 1].data || row_stride(p, k + 1) == 0) << k;
+  if (!rows.by_mask[ones]) return run_spread(p, rows, functor, ones);
+  run_rows_of(p, rows, functor);
+}
+
+void short_row(const RowShape& s, const void* functor, void* out, const void* const* in,
+               int64_t n) {
+  if (n <= 0) return;
+  alignas(64) char result[64], element[3][64];  // of a vector
+  const void* at[3];
+  for (uint32_t k = 0; k < s.inputs; ++k) {
+    at[k] = in[k];
+    if (s.in[k] == 0) continue;
+    char* to = element[k];
+    const size_t size = s.in[k], bytes = size_t(n) * size;
+    std::memcpy(to, in[k], bytes);
+    std::memset(to + bytes, 0, sizeof element[k] - bytes);
+    for (int64_t i = n; s.repeat && i < s.lanes; ++i) std::memcpy(to + size_t(i) * size, to, size);
+    at[k] = to;
+  }
+  s.loop(functor, result, at, s.lanes, false);
+  std::memcpy(out, result, size_t(n) * s.out);
 }
 
 void run_rows(const aj_plan& p, const Loops& l, const void* functor) {

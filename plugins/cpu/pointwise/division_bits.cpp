@@ -15,18 +15,9 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-#define AJ_DIVISION(name)                          \
-  struct name##_f {                                \
-    template <class D, class V>                    \
-    HWY_INLINE V operator()(D d, V a, V b) const { \
-      return math::name(d, a, b);                  \
-    }                                              \
-  };                                               \
-  AJ_LOOPS(name, name##_f, 2, same)
-AJ_DIVISION(remainder)
-AJ_DIVISION(fmod)
-AJ_DIVISION(floor_divide)
-#undef AJ_DIVISION
+AJ_BINARY(remainder, math::remainder(d, a, b))
+AJ_BINARY(fmod, math::fmod(d, a, b))
+AJ_BINARY(floor_divide, math::floor_divide(d, a, b))
 
 // Whole numbers of 32 and 64 bits.
 template <math::Division K, class F, class T>
