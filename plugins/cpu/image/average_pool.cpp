@@ -219,8 +219,7 @@ void average_images(const Averaged& a, int64_t channels, T* images, T* smalls, b
 }
 
 void average(const Averaged& a, TensorView from, MutView to, bool backward) {
-  visit<stored_floating>(from.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(from.dtype(), [&]<class T>() {
     if (channels_last(backward ? TensorView(to.get()) : from)) {
       ChannelsLast x(from), y(to);
       Dense<T> in(x.view()), out(y.writable());

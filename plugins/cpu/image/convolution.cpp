@@ -171,8 +171,7 @@ void convolution(Args args) {
   bool transposed = args.flag(6), by_shape = args.call()->flags & AJ_CALL_DETERMINISTIC;
   ConvGeometry g(transposed ? x : out, transposed ? out : x, w, args.ints(3), args.ints(4),
                  args.ints(5), args.integer(8));
-  visit<convolved>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating_complex>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), weight(w), y(out);
     std::optional<Dense<T>> held;
     if (args.tensor(2)) held.emplace(args.tensor(2));
@@ -191,8 +190,7 @@ void convolution_backward(Args args) {
   ConvGeometry g(transposed ? x : grad, transposed ? grad : x, w, args.ints(3), args.ints(4),
                  args.ints(5), args.integer(8));
   int64_t channels = grad.size(1), pixels = transposed ? g.big_pixels() : g.small_pixels();
-  visit<convolved>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating_complex>(x.dtype(), [&]<class T>() {
     Dense<T> dy(grad);
     std::unique_ptr<T[]> store;
     if (args.bit(9, 0)) {

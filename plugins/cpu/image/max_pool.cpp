@@ -217,8 +217,7 @@ void max_pool(Args args) {
   MutView out = args.result(0), indices = args.result(1);
   PoolGeometry g(x.shape(), out.shape(), args.ints(1), args.ints(2), args.ints(3));
   for (int d = 0; d < 2; ++d) g.dilation[d] = args.ints(4)[d];
-  visit<maxable>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals>(x.dtype(), [&]<class T>() {
     if constexpr (kVectors<T>) {
       if (x.ndim() == 4 && channels_last(x) && regular(g)) {
         ChannelsLast image(x), top(out), place(indices);
@@ -258,8 +257,7 @@ void max_pool_backward(Args args) {
   const Tiling tiles = tiles_of(out, grad);
   int64_t in_pixels = out.size(-1) * out.size(-2), out_pixels = grad.size(-1) * grad.size(-2);
   int64_t planes = in_pixels ? out.numel() / in_pixels : 0;
-  visit<maxable>(grad.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals>(grad.dtype(), [&]<class T>() {
     auto add = [](T* to, T v) { *to = scalar::Add()(*to, v); };
     if (out.ndim() == 4 && channels_last(out)) {
       int64_t channels = out.size(1);

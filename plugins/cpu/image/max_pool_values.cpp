@@ -425,8 +425,7 @@ void window_maxima(Args args) {
     p.in[at] = x.size(x.ndim() - dims + d), p.out[at] = out.size(x.ndim() - dims + d);
     p.rule[at] = {args.ints(1)[d], args.ints(2)[d], args.ints(3)[d], args.ints(4)[d]};
   }
-  visit<maxable>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals>(x.dtype(), [&]<class T>() {
     if constexpr (kVectors<T>) {
       if (dims == 2 && x.ndim() == 4 && channels_last(x)) {
         ChannelsLast image(x), made(out);

@@ -37,8 +37,7 @@ void max_windows(Args args) {
     else if (!fractional)
       shared.list[d] = adaptive_windows(in.size[d], made.size[d]);
   }
-  visit<maxable>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals>(x.dtype(), [&]<class T>() {
     Dense<T> from(x), best(out);
     Dense<int64_t> found(indices);
     std::unique_ptr<Dense<double>> samples;
@@ -72,8 +71,7 @@ void scatter_planes(Args args) {
   if (out.numel() == 0) return;
   Volume small(grad), big{TensorView(out.get())};
   int64_t places = big.places(), each = small.places();
-  visit<maxable>(grad.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals>(grad.dtype(), [&]<class T>() {
     Dense<T> from(grad), to(out);
     Dense<int64_t> where(args.tensor(1));
     parallel_for(big.planes, grain_of(places), [&](int64_t lo, int64_t hi) {

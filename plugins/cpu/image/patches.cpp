@@ -37,35 +37,38 @@ void patches(Args args) {
   MutView out = args.result(0);
   if (out.numel() == 0) return;
   Patches p(args, 1, x.size(2), x.size(3));
-  visit<stored>(x.dtype(), [&]<class T>() {
-    Dense<T> from(x), to(out);
+  const Typed& as = typed_of(x.dtype());
+  DenseAs in(x, as, true), columns(out, as, false);
+  visit_size(x.dtype(), [&]<class T>() {
+    const T* from = reinterpret_cast<const T*>(in.bytes());
+    T* to = reinterpret_cast<T*>(columns.bytes());
     parallel_for(
         x.size(0) * x.size(1) * p.taps(), grain_of(p.windows()), [&](int64_t begin, int64_t end) {
           for (; begin < end; ++begin) {
-            const T* image = from.data() + begin / p.taps() * p.pixels();
-            T* column = to.data() + begin * p.windows();
+            const T* image = from + begin / p.taps() * p.pixels();
+            T* column = to + begin * p.windows();
             int64_t i = begin % p.taps() / p.kernel[1], j = begin % p.kernel[1];
             int64_t y0, y1, x0, x1;
             p.inside(0, i, &y0, &y1);
             p.inside(1, j, &x0, &x1);
             for (int64_t y = 0; y < p.out[0]; ++y, column += p.out[1]) {
               if (y < y0 || y >= y1) {
-                std::fill_n(column, p.out[1], T(0));
+                std::fill_n(column, p.out[1], T());
                 continue;
               }
               const T* row = image + (y * p.stride[0] - p.pad[0] + i * p.dilation[0]) * p.in[1] +
                              j * p.dilation[1] - p.pad[1];
-              std::fill_n(column, x0, T(0));
+              std::fill_n(column, x0, T());
               if (p.stride[1] == 1)
                 std::copy(row + x0, row + x1, column + x0);
               else
                 for (int64_t k = x0; k < x1; ++k) column[k] = row[k * p.stride[1]];
-              std::fill_n(column + x1, p.out[1] - x1, T(0));
+              std::fill_n(column + x1, p.out[1] - x1, T());
             }
           }
         });
-    to.commit();
   });
+  columns.commit();
 }
 
 void patches_backward(Args args) {
@@ -73,8 +76,7 @@ void patches_backward(Args args) {
   MutView out = args.result(0);
   if (out.numel() == 0) return;
   Patches p(args, 2, out.size(2), out.size(3));
-  visit<summed>(g.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals>(g.dtype(), [&]<class T>() {
     Dense<T> from(g), to(out);
     parallel_for(out.size(0) * out.size(1), grain_of(p.windows() * p.taps()),
                  [&](int64_t begin, int64_t end) {

@@ -92,8 +92,7 @@ struct Inputs {
 };
 
 void attention(Args args) {
-  visit<stored_floating>(args.tensor(0).dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(args.tensor(0).dtype(), [&]<class T>() {
     Inputs<T> in(args, 0, args.flag(4), args.real(5));
     Dense<T> out(args.result(0)), log_sums(args.result(1));
     // Whole heads where there are enough of them: each part of one packs the keys again.
@@ -118,8 +117,7 @@ void attention(Args args) {
 }
 
 void attention_backward(Args args) {
-  visit<stored_floating>(args.tensor(1).dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(args.tensor(1).dtype(), [&]<class T>() {
     Inputs<T> in(args, 1, args.flag(7), args.real(8));
     Matrices<T> grad(args.tensor(0));
     Dense<T> out(args.tensor(5)), log_sums(args.tensor(6));

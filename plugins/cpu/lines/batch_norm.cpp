@@ -340,8 +340,7 @@ void batch_norm(Args args) {
   TensorView x = args.tensor(0);
   MutView out = args.result(0);
   Channels ch(x);
-  visit<stored_floating>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(x.dtype(), [&]<class T>() {
     if (channels_last(x)) {
       ChannelsLast in(x), to(out);
       Dense<T> dense(in.view()), y(to.writable());
@@ -387,8 +386,7 @@ void batch_norm_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1);
   MutView out = args.result(0);
   Channels ch(x);
-  visit<stored_floating>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(x.dtype(), [&]<class T>() {
     if (channels_last(x)) {
       ChannelsLast g(grad), in(x);
       // A gradient that is not wanted has another shape.

@@ -29,8 +29,7 @@ void group_norm(Args args) {
   TensorView x = args.tensor(0);
   Groups g(x, args.integer(1));
   double eps = args.real(4);
-  visit<stored_floating>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), out(args.result(0)), mean(args.result(1)), rstd(args.result(2));
     std::vector<T> weight = values<T>(args.tensor(2), g.channels, 1),
                    bias = values<T>(args.tensor(3), g.channels, 0);
@@ -57,8 +56,7 @@ void group_norm_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1);
   Groups g(x, args.integer(2));
   bool of_input = args.bit(7, 0);
-  visit<stored_floating>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), dy(grad), mean(args.tensor(3)), rstd(args.tensor(4)), dx(args.result(0));
     std::vector<T> weight = values<T>(args.tensor(5), g.channels, 1);
     const GroupRows<T>& code = group_rows<T>();

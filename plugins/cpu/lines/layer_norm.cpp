@@ -37,8 +37,7 @@ void layer_norm(Args args) {
   TensorView x = args.tensor(0);
   int64_t n = row_length(args, 1), rows = args.result(1).numel();
   double eps = args.real(4);
-  visit<stored_floating>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), out(args.result(0)), mean(args.result(1)), rstd(args.result(2));
     Parameter<T> weight(args.tensor(2), n, 1), bias(args.tensor(3), n, 0);
     const T *w = weight.data(), *b = bias.data();
@@ -65,8 +64,7 @@ void layer_norm_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1);
   int64_t n = row_length(args, 2), rows = args.tensor(3).numel();
   bool of_input = args.bit(7, 0), of_parameters = args.bit(7, 1) || args.bit(7, 2);
-  visit<stored_floating>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<floating>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), dy(grad), mean(args.tensor(3)), rstd(args.tensor(4)), dx(args.result(0));
     Parameter<T> weight(args.tensor(5), n, 1);
     const T* w = weight.data();

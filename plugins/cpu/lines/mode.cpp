@@ -8,8 +8,6 @@
 namespace adjoin::cpu {
 namespace {
 
-using ordered = Join<reals_bool, halves>;
-
 // The most frequent element of lines, one after the other: equal keys stand beside each other in a
 // sorted line.
 template <class T>
@@ -54,8 +52,7 @@ class Modes {
 void mode_place(Args args) {
   TensorView x = args.tensor(0);
   Lines l(x.shape(), args.integer(1));
-  visit<ordered>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals_bool>(x.dtype(), [&]<class T>() {
     Dense<T> in(x);
     Dense<int64_t> out(args.result(0));
     parallel_for(l.outer * l.inner, grain_of(l.size, 4096), [&](int64_t lo, int64_t hi) {

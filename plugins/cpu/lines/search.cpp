@@ -11,8 +11,6 @@
 namespace adjoin::cpu {
 namespace {
 
-using ordered = Join<reals_bool, halves>;
-
 // The first place whose element stops: the range is halved by a conditional move, not by a branch
 // that nobody can predict. A NaN value is behind every element.
 template <class T, class Stops>
@@ -31,8 +29,7 @@ void search(Args args) {
   MutView out = args.result(0);
   bool right = args.flag(2);
   int64_t n = s.size(-1), line = v.ndim() ? v.size(-1) : 1;
-  visit<ordered>(s.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals_bool>(s.dtype(), [&]<class T>() {
     Dense<T> sequence(s), values(v);
     Dense<int64_t> to(out);
     const T *all = sequence.data(), *value = values.data();
@@ -74,8 +71,7 @@ void order_rows(bool (*before)(const void*, int64_t, int64_t, int64_t), const vo
 
 void row_order(Args args) {
   TensorView t = args.tensor(0);
-  visit<ordered>(t.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals_bool>(t.dtype(), [&]<class T>() {
     Dense<T> rows(t);
     Dense<int64_t> out(args.result(0));
     order_rows(row_before<T>, rows.data(), t.size(1), out.data(), t.size(0));

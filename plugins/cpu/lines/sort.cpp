@@ -170,8 +170,7 @@ void order(TensorView x, int64_t dim, bool descending, int64_t keep, bool ordere
   Lines l(x.shape(), dim);
   if (l.size > int64_t(UINT32_MAX))
     raise(AJ_UNIMPLEMENTED, "a line may have ", int64_t(UINT32_MAX), " elements, it has ", l.size);
-  visit<Join<reals_bool, halves>>(x.dtype(), [&]<class S>() {
-    using T = Math<S>;
+  visit_math<reals_bool>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), out(values);
     Dense<int64_t> where(indices);
     int64_t lines = l.outer * l.inner;

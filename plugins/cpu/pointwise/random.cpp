@@ -98,8 +98,7 @@ aj_status* fill_floats(void*, aj_call* call) {
     const aj_plan& p = *call->plan;
     Philox philox = generator(call, 3);
     double a = Args(call).real(1), b = Args(call).real(2);
-    visit<stored_floating>(p.ops[0].dtype, [&]<class S>() {
-      using T = Math<S>;
+    visit_math<floating>(p.ops[0].dtype, [&]<class T>() {
       if constexpr (std::is_same_v<T, float>)
         fill_rows<T>(p, philox, AJ_SIMD(float_row)(Normal), T(a), T(b), Normal);
       else

@@ -362,7 +362,7 @@ class Backward : Layer<T> {
 template <template <class> class Pass>
 void rnn_pass(Args args) {
   TensorView input = args.tensor(Pass<float>::kInput);
-  visit<stored_floating>(input.dtype(), [&]<class S>() { Pass<Math<S>>(args).run(); });
+  visit_math<floating>(input.dtype(), [&]<class T>() { Pass<T>(args).run(); });
 }
 
 }  // namespace
