@@ -421,6 +421,24 @@ def same_rows(d):
 
 NOT_FINITE = each(broken)
 RULES = [
+    Rule(
+        "other: gcd of the smallest number",
+        "`gcd` is not negative",
+        "value",
+        also(named("gcd"), each(lambda a, b: a == -b and a > 0)),
+    ),
+    Rule(
+        "other: powers of two in single digits",
+        "`ldexp` of halves is exact",
+        "value",
+        also(named("ldexp"), each(lambda a, b: abs(a - b) <= 1e-6 * abs(b))),
+    ),
+    Rule(
+        "other: trapezoid beside infinity",
+        "`trapezoid` over one sample",
+        "value",
+        also(named("trapezoid"), each(lambda a, b: math.isinf(abs(a)) and b != b)),
+    ),
     Rule("other: complex numbers with an infinite part", "of complex numbers with an infinite part", "value", NOT_FINITE),
     Rule("other: NumPy's numbers have their dtype", "NumPy's scalars are numbers of their dtype", "dtype value shape less more", numpy_numbers),
     Rule("other: halves with complex numbers", "float16 or bfloat16 with complex numbers gives complex64", "dtype", complex_halves),
@@ -459,11 +477,11 @@ RULES = [
     Rule("other: products of bools", "`addbmm` of bools", "dtype", also(named("addbmm"), lambda d: (dtype(d.theirs) == "bool" and dtype(d.ours) == "int64") or any(isinstance(v, complex) for v in arguments(d).values()))),
     Rule("other: shapes of nothing", "pools, convolutions and products of nothing", "shape", right_shape_of_nothing),
     Rule("other: out= over memory that is read", "an `out=` that shares memory with an input", "value shape shares strides dtype", out_is_part),
-    Rule("other: polygamma at poles", "`polygamma` of integers at or below 0", "value", also(named("polygamma"), rows(lambda a, b, x: x <= 0 and float(x).is_integer() and not math.isfinite(a)))),
+    Rule("other: polygamma at poles", "`polygamma` of integers at or below 0", "value", also(named("polygamma"), rows(lambda a, b, x: (x <= 0 and (math.isinf(x) or float(x).is_integer()) and not math.isfinite(a)) or (x == math.inf and a == 0 and b != b)))),
     Rule("other: Bessel functions", "Bessel functions", "value", also(lambda d: op(d).startswith(("bessel", "modified_bessel", "spherical_bessel")), rows(lambda a, b, x: (math.isinf(x) and a == 0 and b != b) or abs(a - b) <= 1e-7 * max(1, abs(b))))),
     Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: a == 1 and not finite(b)))),
     Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),
     Rule("other: ldexp of complex numbers", "`ldexp` has the dtype of what is scaled", "dtype", named("ldexp")),
     Rule("other: activations at -inf", "at minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: x == -math.inf and a == 0 and b != b))),
-    Rule("other: zeta at NaN", "`zeta` of NaN is NaN", "value", also(named("zeta"), rows(lambda a, b, x, y: (x != x or y != y) and a != a))),
+    Rule("other: zeta at NaN", "`zeta` of NaN is NaN", "value", also(named("zeta"), rows(lambda a, b, x, y: ((x != x or y != y) and a != a) or (a == 0 and b != b)))),
 ]  # fmt: skip
