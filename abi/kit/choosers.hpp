@@ -94,6 +94,9 @@ struct RoundChooser {
   template <class T>
   static void choose(const aj_call* call, auto go) {
     int64_t decimals = Args(call).integer(1);
+    if (decimals < 0 && is_integer<T>)
+      raise(AJ_INVALID_ARGUMENT, "decimals of whole numbers must not be negative: ", decimals,
+            "; cast them with .to(), or divide by 10 before");
     if (decimals == 0 || is_integer<T>) return go(scalar::Round{});
     if constexpr (!is_integer<T>)
       go(scalar::RoundDecimals<T>{T(std::pow(10.0, std::abs(double(decimals)))), decimals < 0});

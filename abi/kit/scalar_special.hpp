@@ -184,6 +184,7 @@ AJ_HD inline double zeta(double s, double q) {
   constexpr auto bernoulli = zeta_series();
   if (s == 1) return INFINITY;
   if (!(s > 1) || q != q) return NAN;
+  if (q == INFINITY) return 0;
   if (q <= 0) {
     if (q == std::floor(q)) return INFINITY;
     if (s != std::floor(s)) return NAN;

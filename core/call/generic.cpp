@@ -41,7 +41,7 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
     aj_tensor* made = f->made[i].v.tensor;
     if (made == given.v.tensor) continue;
     AJ_TRY(check_cast(f->op, priv(made).dtype, given.v.tensor));
-    AJ_TRY(fit_given(f->op, given.v.tensor, shape(made)));
+    AJ_TRY(fit_given(f->op, given.v.tensor, shape(made), &f->call));
     AJ_TRY(copy_into(given.v.tensor, made));
     release(made);
     retain(given.v.tensor);

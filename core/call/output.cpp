@@ -124,12 +124,16 @@ aj_status* run_kernel(const aj_op* op, const Kernel* k, aj_call* call, uint64_t 
   return s;
 }
 
-aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape) {
+aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape,
+                     const aj_call* call) {
   if (std::ranges::equal(adjoin::shape(given), shape)) return nullptr;
   if (priv(given).numel != 0)
     return fail_kind(AJ_INVALID_ARGUMENT, "OutShapeError", op->schema.ident,
                      ": the tensor to write has shape ", adjoin::shape(given), ", the result has ",
                      shape, "; it must be empty or of that shape");
+  if (call && call->nargs && call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == given)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the tensor to write has shape ",
+                adjoin::shape(given), ", the result has ", shape, "; the shapes must agree");
   return resize(given, shape);
 }
 
@@ -204,22 +208,29 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
   if (f->made[i].tag != AJ_NONE)
     return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " twice"));
   aj_value given = f->given[i];
-  bool buffered = false;
+  bool buffered = false, read = false;
   if (given.tag ==
       AJ_TENSOR) {  // a kernel of this kind may read its inputs after it began to write
     bool in_place = call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == given.v.tensor;
     uint32_t first = in_place && f->op->tags.find("overwrites") != std::string::npos;
     for (uint32_t a = first; a < call->nargs; a++) {
-      if (call->args[a].tag == AJ_TENSOR)
+      if (call->args[a].tag == AJ_TENSOR) {
         buffered |= overlap(call->args[a].v.tensor, given.v.tensor) != 0;
+        read |= call->args[a].v.tensor == given.v.tensor;
+      }
       if (call->args[a].tag == AJ_TENSORS)
         for (uint32_t j = 0; j < call->args[a].aux; j++)
-          if (aj_tensor* t = call->args[a].v.tensors[j])
+          if (aj_tensor* t = call->args[a].v.tensors[j]) {
             buffered |= overlap(t, given.v.tensor) != 0;
+            read |= t == given.v.tensor;
+          }
     }
   }
+  if (given.tag == AJ_TENSOR) AJ_TRY(fit_given(f->op, given.v.tensor, sizes, call));
   aj_tensor* out;
   bool direct;
+  // An empty argument keeps its shape until the kernel has read it; hand_out resizes it.
+  if (read && priv(given.v.tensor).numel == 0) given = none();
   AJ_TRY(prepare_output(f->op, f->device, *dtype, sizes, strides, given, false, &out, &direct));
   if (buffered && direct) {
     release(out);

@@ -47,8 +47,10 @@ aj_status* declare_view(aj_call* call, uint32_t i, uint32_t count, uint32_t arg,
 
 aj_status* check_cast(const aj_op* op, int from,
                       const aj_tensor* given);  // may the result be cast to what is to be written?
-// A given tensor must have the result's shape; an empty one gets it.
-aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape);
+// A given tensor must have the result's shape; an empty one gets it, but not one that the call
+// writes in place.
+aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t> shape,
+                     const aj_call* call = nullptr);
 
 // May the kernel write the given tensor while it reads the operands, element by element, as it
 // would write a new one of the shape of `first`? (pointwise.cpp)

@@ -424,6 +424,9 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
       return copy_of_itself(op, head, keys, args, nargs, rets, nrets);
   }
   if (!in.first && !target.is_first) return no_tensor(op);
+  if (target.is_first && op->flags & kNumbersExact && in.first && in.first->dl.ndim)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
+                ": value must be a number or a 0-dim tensor, its shape is ", shape(in.first));
   // 2. Dtypes: what is computed in, and the result's.
   int compute, result = 0;
   AJ_TRY(find_dtypes(in, target, numbers, &compute, &result));

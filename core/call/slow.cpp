@@ -374,8 +374,9 @@ struct Written {
 
 // A kernel at a key made a new tensor where `target` was to be written. Above the tape the copy is
 // a call, and recorded.
-aj_status* move_into(const aj_op* op, aj_tensor* target, aj_value* ret, bool above) {
+aj_status* move_into(const aj_call* call, aj_tensor* target, aj_value* ret, bool above) {
   static const aj_op* copy = find_op("copy_");
+  const aj_op* op = call->op;
   aj_tensor* made = ret->v.tensor;
   Ref held(made);
   ret->v.tensor = target;
@@ -385,10 +386,10 @@ aj_status* move_into(const aj_op* op, aj_tensor* target, aj_value* ret, bool abo
   if (payload && std::ranges::equal(shape(made), shape(target)) &&
       priv(made).dtype == priv(target).dtype)
     return tensor_set_payload(target, payload);
-  if (is_strided(target)) AJ_TRY(fit_given(op, target, shape(made)));
+  if (is_strided(target)) AJ_TRY(fit_given(op, target, shape(made), call));
   if (!above) return copy_into(target, made);
   aj_value both[2] = {value(target), value(made)}, same = none();
-  AJ_TRY(call(copy, both, 2, &same, 1));
+  AJ_TRY(adjoin::call(copy, both, 2, &same, 1));
   return release_value(same), nullptr;
 }
 
@@ -474,7 +475,7 @@ aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* giv
     aj_tensor* target = target_of(call, given, i);
     if (!target || rets[i].tag != AJ_TENSOR) continue;
     if (rets[i].v.tensor != target)
-      s = move_into(op, target, &rets[i], above);
+      s = move_into(call, target, &rets[i], above);
     else if (above)
       s = left_above(k, call, target, written[i]);
   }

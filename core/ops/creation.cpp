@@ -69,6 +69,7 @@ int64_t steps_between(const Scalar& start, const Scalar& end, const Scalar& step
   }
   double a = start.to_double(), b = end.to_double(), s = step.to_double();
   want(s != 0, "step must not be 0");
+  want(std::isfinite(s), "step must be finite: ", s);
   want(std::isfinite(a) && std::isfinite(b), "start ", a, " and end ", b, " must be finite");
   want(s > 0 ? a <= b : a >= b, "start ", a, " and end ", b, " do not fit the sign of step ", s);
   double n = std::ceil((b - a) / s);

@@ -90,8 +90,8 @@ aj_status* index_add_shape(void*, aj_call* call) {
     want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = index.numel();
-    want(std::ranges::equal(source.shape(), shape) ||
-             (shape.empty() && source.numel() == 1 && index.numel() == 1),
+    want(!shape.empty() || index.numel() <= 1, "a number has one place, index has ", index.numel());
+    want(std::ranges::equal(source.shape(), shape) || (shape.empty() && source.numel() == 1),
          "source must have shape ", shown(shape), ", it has ", shown(source));
     c.out(0, t.dtype(), t.shape());
   });
@@ -145,6 +145,28 @@ aj_status* topk_shape(void*, aj_call* call) {
 
 namespace {
 
+bool is_mask(const Tensor& index) {
+  return index.defined() && (index.dtype() == boolean || index.dtype() == uint8);
+}
+
+bool is_truth(const Tensor& index) { return is_mask(index) && index.ndim() == 0; }
+
+bool has_truths(Tensors given) { return std::any_of(given.begin(), given.end(), is_truth); }
+
+// A mask without dimensions stands for a dimension of size 1 that is taken or not, as NumPy has it:
+// the tensor and the indices with those dimensions.
+std::pair<Tensor, std::vector<Tensor>> with_truths(const Tensor& t, Tensors given) {
+  Tensor wide = t;
+  std::vector<Tensor> out;
+  int64_t d = 0;
+  for (const Tensor& index : given) {
+    if (is_truth(index)) wide = unsqueeze(wide, d);
+    out.push_back(is_truth(index) ? unsqueeze(index, 0) : index);
+    d += is_mask(out.back()) ? out.back().ndim() : 1;
+  }
+  return {wide, out};
+}
+
 // Indices as a backend wants them: int64 tensors of one common shape, on the tensor's device; a
 // mask of n dimensions becomes n indices.
 std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
@@ -160,15 +182,13 @@ std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
                     "an index is on another device than the tensor, and not on the host; move it "
                     "with .to(tensor.device)");
     Tensor here = index.device() == t.device() ? index : to(index, std::nullopt, t.device());
-    if (here.dtype() == boolean || here.dtype() == uint8) {
+    if (is_mask(here)) {
       for (int64_t i = 0; i < here.ndim(); ++i) {
         int64_t d = int64_t(out.size()) + i;
         if (d >= t.ndim() || here.size(i) != t.size(d))
           kit::raise(AJ_OUT_OF_RANGE, "the mask has shape ", shown(here), ", the tensor ", shown(t),
                      " does not fit it at dimension ", d);
       }
-      if (here.ndim() == 0)
-        here = unsqueeze(here, 0);  // only reached for input with a dimension added by the caller
       for (const Tensor& place : unbind(nonzero(here), 1)) out.push_back(place);
     } else {
       if (!is_integral(here))
@@ -268,6 +288,10 @@ Tensor grid(const Tensor& t, Tensors given) {
 
 aj_status* index_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    if (has_truths(b.tensors(1))) {
+      auto [wide, places] = with_truths(b.tensor(0), b.tensors(1));
+      return b.ret(0, index(wide, places));
+    }
     if (selects_rows(b.tensor(0), b.tensors(1)))
       return b.ret(0, selected_rows(b.tensor(0), b.tensors(1)[0]));
     if (Tensor made = grid(b.tensor(0), b.tensors(1)); made.defined()) return b.ret(0, made);
@@ -300,6 +324,10 @@ bool fills_mask(const kit::Body& b) {
 aj_status* index_put_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
+    if (has_truths(b.tensors(1))) {
+      auto [wide, places] = with_truths(t, b.tensors(1));
+      return b.ret(0, reshape(index_put(wide, places, b.tensor(2), b.flag(3)), t.shape()));
+    }
     Tensor values = fitting_here(b.tensor(2), t);
     if (fills_mask(b)) return b.ret(0, where(b.tensors(1)[0], reshape(values, Sizes()), t));
     b.ret(0, in_own_name([&] {
@@ -311,6 +339,8 @@ aj_status* index_put_body(void*, aj_call* call) {
 aj_status* index_put_in_place_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
+    if (has_truths(b.tensors(1)))
+      return b.ret(0, copy_(t, index_put(t, b.tensors(1), b.tensor(2), b.flag(3))));
     Tensor values = fitting_here(b.tensor(2), t);
     if (fills_mask(b)) {
       copy_(t, where(b.tensors(1)[0], reshape(values, Sizes()), t));
@@ -361,6 +391,14 @@ aj_status* index_fill_body(void*, aj_call* call) {
     want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ",
          shown(value.shape()));
     Tensor filling = value.is_tensor() ? value.tensor() : number_of(t, value.number());
+    if (filling.requires_grad() && index.numel() > 1 && t.ndim()) {
+      // A place that is named twice is filled once: it counts once in the value's gradient.
+      Sizes line{t.size(d)}, shape(size_t(t.ndim()), 1);
+      Tensor none = zeros(line, boolean, t.device());
+      shape[size_t(d)] = t.size(d);
+      Tensor mask = put_slices(none, 0, index, number_of(none, Scalar(true)));
+      return b.ret(0, where(reshape(mask, shape), to(filling, t.dtype()), t));
+    }
     b.ret(0, put_slices(t, d, index, filling));
   });
 }

@@ -116,8 +116,13 @@ Scalar whole_for(const Tensor& t, const Scalar& factor) {
   }
 }
 
+bool has_fractions(const Tensor& t) { return t.is_floating_point() || t.is_complex(); }
+
 // beta * t + alpha * made, of their dtype; with beta 0 t is not looked at, so its NaNs vanish.
 Tensor add_scaled(const Tensor& t, const Tensor& made, const Scalar& by_t, const Scalar& by_made) {
+  if (has_fractions(t) != has_fractions(made))  // a factor of whole numbers keeps its fraction
+    return has_fractions(t) ? add_scaled(t, to(made, t.dtype()), by_t, by_made)
+                            : add_scaled(to(t, made.dtype()), made, by_t, by_made);
   const Scalar beta = whole_for(t, by_t), alpha = whole_for(made, by_made);
   bool alone = !beta.to_bool() && !beta.is_complex();
   Tensor scaled = alpha.is_integer() && alpha.to_int() == 1 ? made : made * alpha;

@@ -74,7 +74,12 @@ aj_status* take_body(void*, aj_call* call) {
 aj_status* take_along_dim_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &indices = b.tensor(1);
-    if (!b.given(2)) return b.ret(0, gather(reshape(t, {-1}), 0, reshape(indices, {-1})));
+    // gather counts from the front alone.
+    auto counted = [](const Tensor& places, int64_t n) {
+      return where(lt(places, 0), places + Scalar(n), places);
+    };
+    if (!b.given(2))
+      return b.ret(0, gather(reshape(t, {-1}), 0, counted(reshape(indices, {-1}), t.numel())));
     int64_t d = b.integer(2);
     want(t.ndim() == indices.ndim(), "input and indices must have as many dimensions: ", shown(t),
          " and ", shown(indices));
@@ -84,7 +89,7 @@ aj_status* take_along_dim_body(void*, aj_call* call) {
     Sizes wide = common, wide_index = common;
     wide[d] = t.size(d);
     wide_index[d] = indices.size(d);
-    b.ret(0, gather(expand(t, wide), d, expand(indices, wide_index)));
+    b.ret(0, gather(expand(t, wide), d, expand(counted(indices, t.size(d)), wide_index)));
   });
 }
 

@@ -33,9 +33,14 @@ aj_status* diff_body(void*, aj_call* call) {
 
 namespace {
 
+// Sums and distances of whole numbers would go round the ends of a small dtype.
+Tensor with_fractions(const Tensor& t) {
+  return t.is_floating_point() || t.is_complex() ? t : true_divide(t, Scalar(1));
+}
+
 // Neighbours' sums times half their distance.
 Tensor trapezoids(const kit::Body& b) {
-  const Tensor& y = b.tensor(0);
+  const Tensor y = with_fractions(b.tensor(0));
   want(y.ndim() > 0, "y must have a dimension, it is a number");
   want(!b.given(1) || !b.given(2), "x and dx cannot both be given");
   int64_t d = b.integer(3), n = y.size(d);
@@ -43,7 +48,7 @@ Tensor trapezoids(const kit::Body& b) {
   auto after = [&](const Tensor& t, int64_t dim) { return cut(t, dim, 1, t.size(dim)); };
   Tensor both = n ? after(y, d) + before(y, d) : y;
   if (!b.given(1)) return both * (b.given(2) ? b.scalar(2) : Scalar(1)) * 0.5;
-  const Tensor& x = b.tensor(1);
+  const Tensor x = with_fractions(b.tensor(1));
   want(x.ndim() > 0, "x must have a dimension, it is a number");
   if (x.ndim() == 1) {
     want(x.numel() == n, "x has ", x.numel(), " elements, dimension ", d, " of y has ", n);
@@ -62,7 +67,7 @@ Tensor trapezoids(const kit::Body& b) {
 // Without places, what lies between the ends counts whole and the ends half.
 aj_status* trapezoid_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Tensor& y = b.tensor(0);
+    const Tensor y = with_fractions(b.tensor(0));
     int64_t d = b.integer(3);
     if (y.ndim() && y.size(d) > 2 && y.is_floating_point() && !b.given(1)) {
       Tensor ends = (select(y, d, 0) + select(y, d, -1)) * 0.5;

@@ -2,6 +2,7 @@
 how a loss is reduced, in place with an underscore."""
 
 import builtins
+import math
 
 import adjoin
 from adjoin.nn import functional as F
@@ -233,6 +234,8 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, device=None, requi
     start, end = (0, start) if end is None else (start, end)
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end) and math.isfinite(step)):
+        raise RuntimeError(f"range: start, end and step must be finite: {start}, {end}, {step}")
     if (end - start) * step < 0:
         raise RuntimeError(f"range: {end} cannot be reached from {start} by steps of {step}")
     count = int((end - start) / step) + 1

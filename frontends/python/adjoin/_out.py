@@ -8,11 +8,12 @@ from . import _C
 def put(name, made, out):
     """Writes results into out, each of which takes the shape of its result; returns out."""
     several = isinstance(made, tuple)
-    for result, target in zip(
-        made if several else (made,), out if isinstance(out, (tuple, list)) else (out,), strict=True
-    ):
+    results, targets = made if several else (made,), out if isinstance(out, (tuple, list)) else (out,)
+    if len(results) != len(targets):
+        raise TypeError(f"{name}: out= has {len(targets)} tensors for {len(results)} results; give one for each")
+    for result, target in zip(results, targets, strict=True):
         _put_one(name, result, target)
-    return type(made)(tuple(out)) if several else out
+    return type(made)(tuple(targets)) if several else out
 
 
 def _put_one(name, result, target):

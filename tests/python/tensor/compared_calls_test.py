@@ -284,3 +284,119 @@ def test_a_view_without_a_history_is_not_written_with_what_has_one(dtype, write)
     y.view(2, 2).mul_(factor)
     y.sum().backward()
     assert factor.grad.tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.greater_(aj.ones(2, 1)),
+        lambda x: x.clamp_min_(aj.ones(2, 1)),
+        lambda x: x.true_divide_(aj.ones(2, 1)),
+        lambda x: x.masked_scatter_(aj.ones(2, 1) > 0, aj.ones(9)),
+    ],
+)
+def test_what_is_written_in_place_keeps_its_shape_without_elements_too(call):
+    x = aj.zeros(0)
+    with pytest.raises(RuntimeError, match="the shapes must agree"):
+        call(x)
+    assert x.shape == (0,)
+    assert aj.greater(aj.ones(2), aj.zeros(2, 1), out=aj.empty(0, dtype=aj.bool)).shape == (2, 2)
+
+
+def test_fill_writes_one_value():
+    for value in (aj.arange(3.0), aj.ones(2, 3), aj.ones(1)):
+        with pytest.raises(RuntimeError, match="value must be a number or a 0-dim tensor"):
+            aj.zeros(2, 3).fill_(value)
+    assert aj.zeros(2).fill_(aj.tensor(3.0)).tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("dtype", [aj.bool, aj.uint8])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_a_mask_without_dimensions_takes_or_leaves_what_follows(dtype, accumulate):
+    for taken in (True, False):
+        key = (aj.tensor(taken, dtype=dtype), aj.tensor(0), aj.tensor(1))
+        x = aj.zeros(2, 2, 3)
+        expected = x.clone()
+        expected[0, 1] = 3.0 * taken
+        assert x.index_put(key, aj.tensor([3.0]), accumulate=accumulate).tolist() == expected.tolist()
+        assert x.index_put_(key, aj.tensor([3.0]), accumulate=accumulate) is x and x.tolist() == expected.tolist()
+
+
+def test_take_along_dim_counts_from_the_end():
+    x = aj.tensor([[1, 2, 3], [4, 5, 6]])
+    assert x.take_along_dim(aj.tensor([[-1, 0], [-3, -2]]), 1).tolist() == [[3, 1], [4, 5]]
+    assert x.take_along_dim(aj.tensor([-1])).tolist() == [6]
+    for wrong in (3, -4):
+        with pytest.raises(IndexError, match="out of range"):
+            x.take_along_dim(aj.tensor([[wrong]]), 1)
+
+
+def test_areas_of_whole_numbers_do_not_go_round_the_ends_of_their_dtype():
+    y = aj.tensor([100, 200], dtype=aj.uint8)
+    assert aj.trapezoid(y).item() == 150 and aj.trapezoid(y, dx=300).item() == 45000
+    assert aj.cumulative_trapezoid(y).tolist() == [150] and aj.trapezoid(y, y.flip(0)).item() == -15000
+    assert aj.trapezoid(aj.tensor([True, True])).item() == 1 and aj.trapezoid(aj.tensor([1, 2])).dtype == aj.float32
+
+
+def test_threshold_keeps_whole_numbers_beyond_all_floats():
+    x = aj.tensor([2**63 - 2, 0])
+    assert aj.nn.functional.threshold(x, 0.5, 2.0).tolist() == [2**63 - 2, 2]
+
+
+def test_far_out_zeta_and_polygamma_are_0():
+    inf = aj.tensor([math.inf], dtype=aj.float64)
+    assert aj.special.zeta(aj.tensor([2.0]), inf).item() == 0
+    assert aj.polygamma(1, inf).item() == 0 and aj.polygamma(2, inf).item() == 0
+
+
+def test_factors_of_whole_numbers_keep_their_fraction_beside_floats():
+    three, one = aj.tensor([[3]]), aj.ones(1, 1, 1)
+    assert aj.addbmm(three, one, one, beta=0.5).item() == 2.5
+    assert aj.addbmm(aj.tensor([[1.0]]), three[None], three[None], alpha=0.5).item() == 5.5
+
+
+def test_a_place_that_is_filled_twice_counts_once():
+    for places in ([0, 0], [0, 0, 2]):
+        value, x = aj.tensor(2.0, requires_grad=True), aj.ones(3, 2, requires_grad=True)
+        made = x.index_fill(0, aj.tensor(places), value)
+        made.sum().backward()
+        assert value.grad.item() == 2 * len(set(places)) and x.grad.sum().item() == 6 - value.grad.item()
+        assert made[0].tolist() == [2, 2]
+
+
+def test_ranges_have_finite_steps():
+    for call in (
+        lambda: aj.arange(-2.0, 1.0, math.inf),
+        lambda: aj.range(1, 2, math.inf),
+        lambda: aj.range(-math.inf, 0),
+    ):
+        with pytest.raises(RuntimeError, match="must be finite"):
+            call()
+
+
+def test_whole_numbers_are_not_rounded_to_tens():
+    x = aj.tensor([15, 24])
+    with pytest.raises(RuntimeError, match="decimals of whole numbers must not be negative: -1"):
+        x.round(decimals=-1)
+    assert x.round(decimals=1).tolist() == [15, 24] and x.double().round(decimals=-1).tolist() == [20, 20]
+
+
+def test_as_many_outs_as_results():
+    x = aj.tensor([1.0])
+    for call in (lambda: aj.meshgrid(x, x, out=x), lambda: aj.hstack([x], out=(x, x))):
+        with pytest.raises(TypeError, match=r"out= has \d tensors for \d results"):
+            call()
+
+
+def test_index_add_into_a_number_reads_one_number():
+    x, one = aj.tensor(4), aj.tensor(-1)
+    assert (
+        x.index_add(0, aj.tensor([0]), one).item() == 3 and x.index_add(0, aj.tensor([0]), aj.tensor([5])).item() == 9
+    )
+    for call in (
+        lambda i: x.index_add(0, i, one),
+        lambda i: x.index_add_(0, i, one),
+        lambda i: x.index_add(0, i, one.expand(2)),
+    ):
+        with pytest.raises(RuntimeError, match="a number has one place, index has 2"):
+            call(aj.tensor([0, 0]))
