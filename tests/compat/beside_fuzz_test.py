@@ -1,0 +1,115 @@
+"""tests/compat/beside_fuzz_test.py: a few hundred calls made at random of each target of fuzz/run.py, and that it tells what is wrong."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGETS = [
+    "creation",
+    "indexing",
+    "reductions",
+    "views",
+    "promotion",
+    "pointwise",
+    "shapes",
+    "out",
+    "gradients",
+    "programs",
+]
+CASES = os.environ.get("ADJOIN_FUZZ_CASES", "300")
+
+
+def python(*args):
+    return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=900, cwd=HERE)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_each_difference_of_random_calls_has_its_name(target):
+    run = python(HERE / "fuzz/run.py", "--target", target, "--cases", CASES)
+    assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
+
+
+def test_each_rule_stands_for_a_line_of_the_document():
+    code = """
+from fuzz import classes
+words = classes.DOCUMENT.read_text()
+missing = [(r.name, r.line) for r in classes.RULES if r.line not in words]
+assert not missing, missing
+assert len({r.name for r in classes.RULES}) == len(classes.RULES)
+"""
+    run = python("-c", code)
+    assert run.returncode == 0, run.stderr[-4000:]
+
+
+# Each plants a fault into Adjoin: name of the target, and Python that plants it.
+FAULTS = {
+    "a wrong value": ("reductions", "real = adjoin.sum; adjoin.sum = lambda *a, **k: real(*a, **k) + 1"),
+    "a wrong dtype": (
+        "reductions",
+        "real = adjoin.amax; adjoin.amax = lambda *a, **k: real(*a, **k).to(adjoin.float64)",
+    ),
+    "a refusal": ("pointwise", "def refuse(*a, **k): raise RuntimeError('out of order')\nadjoin.maximum = refuse"),
+    "a missing refusal": ("shapes", "adjoin.cat = lambda *a, **k: adjoin.ones(3)"),
+    "a view that is none": ("views", "real = adjoin.atleast_1d; adjoin.atleast_1d = lambda x: real(x).clone()"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_told(fault):
+    target, plant = FAULTS[fault]
+    code = f"""
+import adjoin
+exec({plant!r})
+from fuzz import worker
+told = []
+worker.work({target!r}, 1, 0, 1500, lambda index, rule, text: told.append((rule, text)))
+unnamed = [text for rule, text in told if not rule]
+assert unnamed, "nothing was told"
+print(unnamed[0])
+"""
+    run = python("-c", code)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+def test_memory_that_is_not_written_is_told():
+    code = """
+from fuzz import memory
+from fuzz.case import Call, Case
+def told(name):
+    call = Call(name, ["3"])
+    return memory.unwritten(Case("creation", name, [], [call], call))
+assert told("empty") and not told("zeros")
+"""
+    run = python("-c", code)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGSEGV)", "time.sleep(60)"])
+def test_a_crash_and_a_hang_are_told_with_their_case(how):
+    code = f"""
+import os, signal, sys, time
+from fuzz import run
+from fuzz.targets import TARGETS
+def make(seed, index):
+    if index == 3:
+        {how}
+    return real(seed, index)
+real = TARGETS["creation"]
+TARGETS["creation"] = make
+report = run.Report(0)
+run.processes("creation", 1, 0, 6, 3, report)
+assert [(index, stage) for index, stage, how in report.lost] == [(3, 1)], report.lost
+"""
+    run = python("-c", code)
+    assert run.returncode == 0, run.stdout + run.stderr[-3000:]
+
+
+def test_the_command_has_each_target():
+    run = python("-c", f"from fuzz.targets import TARGETS; assert sorted(TARGETS) == sorted({TARGETS!r})")
+    assert run.returncode == 0, run.stderr[-2000:]

@@ -1,0 +1,26 @@
+"""classes.py: the differences that frontends/docs/differences.md names: for each a rule that says precisely which ones it takes.
+
+``line`` is a piece of the line of differences.md that a rule stands for; fuzz_test sees that it is there.
+"""
+
+import pathlib
+
+from . import outs, rules_gradients, rules_less, rules_more, rules_other, rules_refusals
+from .narrow import narrowed
+from .rule import Rule
+
+DOCUMENT = pathlib.Path(__file__).resolve().parents[3] / "frontends/docs/differences.md"
+OUTS = [
+    Rule("out=: of another dtype or shape", "an `out=` of another dtype of the same or a higher kind", "more", lambda d: outs.as_plain(d, rule_for)),
+    Rule("out=: the result of the call without it", "the result is that of the call without `out=`", "value shape shares strides dtype", lambda d: outs.as_plain(d, rule_for)),
+]  # fmt: skip
+RULES = [*OUTS, *rules_refusals.RULES, *rules_less.RULES, *rules_more.RULES, *rules_other.RULES, *rules_gradients.RULES]
+
+
+def rule_for(d):
+    """The first rule that takes a difference; None if there is none."""
+    d = narrowed(d)
+    for rule in RULES:
+        if d.kind in rule.kinds and rule.takes(d):
+            return rule
+    return None
