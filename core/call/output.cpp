@@ -226,11 +226,11 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
           }
     }
   }
-  if (given.tag == AJ_TENSOR) AJ_TRY(fit_given(f->op, given.v.tensor, sizes, call));
   aj_tensor* out;
   bool direct;
   // An empty argument keeps its shape until the kernel has read it; hand_out resizes it.
   if (read && priv(given.v.tensor).numel == 0) given = none();
+  if (given.tag == AJ_TENSOR) AJ_TRY(fit_given(f->op, given.v.tensor, sizes, call));
   AJ_TRY(prepare_output(f->op, f->device, *dtype, sizes, strides, given, false, &out, &direct));
   if (buffered && direct) {
     release(out);

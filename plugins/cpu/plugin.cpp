@@ -16,7 +16,7 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
   if (isa() == Isa::none)
     throw adjoin::kit::Error(
         AJ_UNAVAILABLE, "",
-        "cpu: this build has no vector code for this processor, or for what ADJOIN_CPU_ISA allows; "
+        "this build has no vector code for this processor, or for what ADJOIN_CPU_ISA allows; "
         "a whole build wants SSE4.2 or later, the backend 'reference' runs on any processor");
   plugin.device(device);
   plugin.service("aj.autocast/cpu", "cpu", &autocast_lists, 0);

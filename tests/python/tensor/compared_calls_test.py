@@ -400,3 +400,12 @@ def test_index_add_into_a_number_reads_one_number():
     ):
         with pytest.raises(RuntimeError, match="a number has one place, index has 2"):
             call(aj.tensor([0, 0]))
+
+
+@pytest.mark.parametrize("dtype", [aj.float32, aj.float64, aj.complex64, aj.int64, aj.float16])
+def test_an_empty_argument_that_is_written_is_read_first(dtype):
+    x, weight, bias = aj.empty(3, 0, dtype=dtype), aj.empty(1, 0, dtype=dtype), aj.full((1,), 5, dtype=dtype)
+    made = aj.nn.functional.linear(x, weight, bias, out=weight)
+    assert made is weight and made.tolist() == [[5], [5], [5]]
+    left, right = aj.empty(2, 0, dtype=dtype), aj.empty(0, 4, dtype=dtype)
+    assert aj.matmul(left, right, out=right).tolist() == [[0] * 4] * 2
