@@ -425,8 +425,10 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   }
   if (!in.first && !target.is_first) return no_tensor(op);
   if (target.is_first && op->flags & kNumbersExact && in.first && in.first->dl.ndim)
-    return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
-                ": value must be a number or a 0-dim tensor, its shape is ", shape(in.first));
+    return fail(
+        AJ_INVALID_ARGUMENT, op->schema.ident, ": a tensor of shape ", shape(target.tensor),
+        " is filled with one value; value must be a number or a 0-dim tensor, its shape is ",
+        shape(in.first));
   // 2. Dtypes: what is computed in, and the result's.
   int compute, result = 0;
   AJ_TRY(find_dtypes(in, target, numbers, &compute, &result));

@@ -2,6 +2,7 @@
 what waits for what, and what happens when something fails."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -226,8 +227,8 @@ os.wait(); print(t.sum().item())
 
 
 def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
-    def has(name, plugin):
-        return any(f"plugin {plugin}" in line for line in adjoin._C.explain_op(name, plugin).splitlines())
+    def has(name, device):  # of the device's plugin, or of an op pack
+        return re.search(rf"plugin ({device}|ops_\w+)", adjoin._C.explain_op(name, device))
 
     lacks = {n for n in adjoin._C.op_names() if has(n, "cpu") and not has(n, "emulated")}
     # Bodies serve: of a layer a product and some elementwise kernels for each step, of the pairs the half of `_::cdist`, of edges
