@@ -183,6 +183,17 @@ def test_a_kernel_that_fails_late():
     assert train("emulated", 2) == want
 
 
+def test_who_is_told_of_a_fault_finds_nothing_queued():
+    x = adjoin.ones(3, device="emulated")
+    configure("fail_kernel=1 delay_us=2000")
+    for _ in range(20):
+        x = x + 1
+    with pytest.raises(RuntimeError, match="has failed, as ordered"):
+        x.cpu()
+    configure("fail_kernel=1")  # for the next kernel, and none is there
+    assert adjoin.ones(3).to("emulated").cpu().tolist() == [1, 1, 1]
+
+
 def test_a_copy_that_fails():
     x = adjoin.ones(3)
     configure("fail_copy=1")
