@@ -40,9 +40,11 @@ __attribute__((no_sanitize("alignment"))) void four_rows(int64_t k, const T* a, 
       Vector y = *reinterpret_cast<const Vector*>(row);
       s0 += x[0] * y, s1 += x[1] * y, s2 += x[2] * y, s3 += x[3] * y;
     }
-    auto put = [&](size_t i, const Vector& s)
-                   HWY_ATTR { *reinterpret_cast<Vector*>(sum + i * columns + j) = s; };
-    put(0, s0), put(1, s1), put(2, s2), put(3, s3);
+    T* to = sum + j;
+    *reinterpret_cast<Vector*>(to) = s0;
+    *reinterpret_cast<Vector*>(to + columns) = s1;
+    *reinterpret_cast<Vector*>(to + 2 * columns) = s2;
+    *reinterpret_cast<Vector*>(to + 3 * columns) = s3;
   }
 }
 }  // namespace adjoin::cpu::HWY_NAMESPACE
