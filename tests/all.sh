@@ -66,8 +66,9 @@ fi
 step lint bash tests/lint/all.sh
 if [ $full = 1 ]; then step clang-tidy python3 tests/lint/tidy.py --all; fi
 step "C++ tests" meson test -C $tree --no-rebuild --print-errorlogs --suite adjoin
-step "contract" python -m pytest -q tests/abi
-step "Python tests" python -m pytest -q tests/lint tests/core tests/ops tests/plugins tests/python tests/cli tests/extensions
+start "contract and plugins" python -m pytest -q tests/abi tests/plugins tests/cli tests/extensions
+step "Python tests" python -m pytest -q tests/lint tests/core tests/ops tests/python
+finish
 start "other languages" python -m pytest -q tests/frontends
 start "packages" python -m pytest -q tests/packages
 finish
