@@ -20,6 +20,15 @@ inline void want_fits(const Scalar& x, std::string_view name, DLDataType d) {
   want(fits, name, " does not fit into ", d, "; give a number that does, or a tensor");
 }
 
+// A factor of whole numbers is cut and taken modulo 2^n; NaN, infinity and what 64 bits do not hold
+// have nothing to be cut to.
+inline void want_whole(const Scalar& factor, std::string_view name, DLDataType d) {
+  if ((d.code == kDLInt || d.code == kDLUInt) && !factor.is_integer())
+    want(std::abs(factor.to_double()) < 0x1p63, name, " is ", factor.to_double(),
+         ", which no whole number of 64 bits is, and the tensors are ", d,
+         "; give a number that does fit, or cast them");
+}
+
 // In t's dtype, to be written into it at places. No imaginary part is lost on the way.
 inline Tensor fitting(const Tensor& values, const Tensor& t) {
   want(!values.is_complex() || t.is_complex(), "values are ", values.dtype(),

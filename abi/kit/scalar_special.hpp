@@ -407,7 +407,7 @@ struct Gcd {
   template <class T>
   AJ_HD T operator()(T a, T b) const {
     while (b != T(0)) {
-      T rest = b == T(-1) ? T(0) : T(a % b);
+      T rest = std::is_signed_v<T> && b == T(-1) ? T(0) : T(a % b);
       a = b;
       b = rest;
     }

@@ -232,6 +232,7 @@ aj_status* fit_number(const aj_op* op, const Param& p, int dtype, aj_value* v) {
   const DType& to = dt(dtype);
   bool exact = op->flags & kNumbersExact, sign = to.dl.code == kDLInt, fits = true;
   if (v->tag == AJ_COMPLEX) fits = to.cls > AJ_CLASS_FLOAT || v->v.c128[1] == 0;
+  if (v->tag == AJ_COMPLEX && fits && to.cls == AJ_CLASS_INTEGER) *v = value(v->v.c128[0]);
   bool wide = to.dl.bits > (sign ? 64 : 32);  // uint64 takes every int, as its bits
   if (to.cls == AJ_CLASS_INTEGER && (v->tag == AJ_FLOAT || (v->tag == AJ_INT && !wide))) {
     int64_t high = int64_t(~0ull >> (64 - to.dl.bits + sign)), low = sign    ? -high - 1
@@ -249,6 +250,22 @@ aj_status* fit_number(const aj_op* op, const Param& p, int dtype, aj_value* v) {
   if (fits || !exact) return nullptr;
   return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the number does not fit into ", to.name,
               "; give one that does, or a tensor");
+}
+
+// A factor that is no operand, as value of x + value * y * z: kernels of whole numbers cut it.
+[[gnu::noinline]] aj_status* check_factors(const aj_op* op, const aj_value* args, uint32_t nargs,
+                                           int dtype) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    const Param& p = op->schema.params[i];
+    if (p.base != AJ_PARAM_SCALAR || (args[i].tag != AJ_FLOAT && args[i].tag != AJ_COMPLEX))
+      continue;
+    double f = args[i].tag == AJ_FLOAT ? args[i].v.f : args[i].v.c128[0];
+    if (!(std::abs(f) < 0x1p63))
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", p.name, " is ", f,
+                  ", which no whole number of 64 bits is, and the tensors are ", dt(dtype).name,
+                  "; give a number that does fit, or cast them");
+  }
+  return nullptr;
 }
 
 // clamp() without bounds, say.
@@ -432,6 +449,8 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
   // 2. Dtypes: what is computed in, and the result's.
   int compute, result = 0;
   AJ_TRY(find_dtypes(in, target, numbers, &compute, &result));
+  if (dt(compute).cls == AJ_CLASS_INTEGER && int(nargs) > op->noperands)
+    AJ_TRY(check_factors(op, args, nargs, compute));
   // 3. Kernel.
   Frame f(op, keys, args, nargs, nrets);
   const Kernel* k = head;

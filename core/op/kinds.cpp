@@ -2,6 +2,7 @@
 // path.
 #include "core/op/kinds.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -148,6 +149,9 @@ void set_alike(aj_op* op) {
                           ? 1u << AJ_CLASS_FLOAT
                           : 1u << AJ_CLASS_BOOL | 1u << AJ_CLASS_INTEGER | 1u << AJ_CLASS_FLOAT;
   if (op->flags & kCountsBool) op->alike_classes &= uint8_t(~(1u << AJ_CLASS_BOOL));
+  // run_planned sees whether whole numbers can take the factor; sums of two ask their own kernels.
+  bool factor = std::ranges::any_of(s.params, [](auto& p) { return p.base == AJ_PARAM_SCALAR; });
+  if (factor && op->noperands > 2) op->alike_classes &= uint8_t(~(1u << AJ_CLASS_INTEGER));
   // What run_plan would take them for is too little to park a frontend's lock or to wake another
   // thread: four operands of 8 bytes at most, see plan_estimate_ns.
   op->alike_most = uint32_t(std::min<uint64_t>(4096, 6000000 / (uint64_t(op->cost) + 100 * 8 * 4)));

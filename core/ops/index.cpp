@@ -93,6 +93,7 @@ aj_status* index_add_shape(void*, aj_call* call) {
     want(!shape.empty() || index.numel() <= 1, "a number has one place, index has ", index.numel());
     want(std::ranges::equal(source.shape(), shape) || (shape.empty() && source.numel() == 1),
          "source must have shape ", shown(shape), ", it has ", shown(source));
+    want_whole(c.scalar(4), "alpha", t.dtype());
     c.out(0, t.dtype(), t.shape());
   });
 }
@@ -391,11 +392,11 @@ aj_status* index_fill_body(void*, aj_call* call) {
     want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ",
          shown(value.shape()));
     Tensor filling = value.is_tensor() ? value.tensor() : number_of(t, value.number());
-    if (filling.requires_grad() && index.numel() > 1 && t.ndim()) {
+    if (filling.requires_grad() && index.numel() > 1) {
       // A place that is named twice is filled once: it counts once in the value's gradient.
-      Sizes line{t.size(d)}, shape(size_t(t.ndim()), 1);
+      Sizes line{t.ndim() ? t.size(d) : 1}, shape(size_t(t.ndim()), 1);
       Tensor none = zeros(line, boolean, t.device());
-      shape[size_t(d)] = t.size(d);
+      if (t.ndim()) shape[size_t(d)] = t.size(d);
       Tensor mask = put_slices(none, 0, index, number_of(none, Scalar(true)));
       return b.ret(0, where(reshape(mask, shape), to(filling, t.dtype()), t));
     }

@@ -101,7 +101,9 @@ aj_status* trigamma_body(void*, aj_call* call) {
     Tensor safe = where(
         low, x, 0.25);  // an integer would make the unused branch infinite, and its gradient NaN
     sum = sum + series;
-    b.ret(0, where(low, square(pi / sin(safe * pi)) - sum, sum));
+    // The sine of a multiple of pi is not 0 in floating-point numbers.
+    Tensor pole = both(low, eq(x, floor(x)));
+    b.ret(0, where(pole, INFINITY, where(low, square(pi / sin(safe * pi)) - sum, sum)));
   });
 }
 

@@ -1,4 +1,5 @@
 // core/ops/product.cpp: shapes of matrix products, and products of every rank by mm and bmm.
+#include <adjoin/kit/fits.hpp>
 #include <adjoin/kit/make.hpp>
 
 namespace adjoin::ops {
@@ -62,6 +63,8 @@ aj_status* addmm_shape(void*, aj_call* call) {
     Sizes shape{a.size(0), b.size(1)};
     want(broadcast(t.shape(), shape) == shape, "input of shape ", shown(t),
          " does not broadcast to ", shown(shape));
+    want_whole(c.scalar(3), "beta", t.dtype());
+    want_whole(c.scalar(4), "alpha", t.dtype());
     c.out(0, a.dtype(), shape);
   });
 }
@@ -99,17 +102,14 @@ aj_status* linear_shape(void*, aj_call* call) {
 
 namespace {
 
-// A factor as tensors of whole numbers take it: without its fraction. Raises for what no integer
-// holds.
-Scalar whole_for(const Tensor& t, const Scalar& factor) {
+// A factor as tensors of whole numbers take it: without its fraction.
+Scalar whole_for(const Tensor& t, const Scalar& factor, std::string_view name) {
   switch (t.dtype().code) {
     case kDLBool:
       return factor.to_bool();
     case kDLInt:
     case kDLUInt:
-      if (!factor.is_integer() && !(std::abs(factor.to_double()) < 0x1p63))
-        kit::raise(AJ_INVALID_ARGUMENT, "beta and alpha of tensors of ", t.dtype(),
-                   " are whole numbers; ", factor.to_double(), " is none of 64 bits");
+      want_whole(factor, name, t.dtype());
       return factor.to_int();
     default:
       return factor;
@@ -123,7 +123,7 @@ Tensor add_scaled(const Tensor& t, const Tensor& made, const Scalar& by_t, const
   if (has_fractions(t) != has_fractions(made))  // a factor of whole numbers keeps its fraction
     return has_fractions(t) ? add_scaled(t, to(made, t.dtype()), by_t, by_made)
                             : add_scaled(to(t, made.dtype()), made, by_t, by_made);
-  const Scalar beta = whole_for(t, by_t), alpha = whole_for(made, by_made);
+  const Scalar beta = whole_for(t, by_t, "beta"), alpha = whole_for(made, by_made, "alpha");
   bool alone = !beta.to_bool() && !beta.is_complex();
   Tensor scaled = alpha.is_integer() && alpha.to_int() == 1 ? made : made * alpha;
   if (alone) return scaled;

@@ -4,6 +4,7 @@
 #include <adjoin/kit/infer.hpp>
 #include <adjoin/kit/losses.hpp>
 #include <adjoin/kit/ops.hpp>
+#include <algorithm>
 #include <cmath>
 
 namespace adjoin::ops {
@@ -121,7 +122,8 @@ aj_status* var_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& x = b.tensor(1);
     Ints dim = b.ints(2);
-    double freedom = double(reduced_count(x, dim)) - (b.given(3) ? b.real(3) : 1);
+    // As the variance is divided by nothing where fewer than nothing is left, so is this.
+    double freedom = std::max(0.0, double(reduced_count(x, dim)) - (b.given(3) ? b.real(3) : 1));
     Tensor centred = x - mean(x, dim, true);
     b.ret(0, centred * spread(b.tensor(0) * (2 / freedom), x.shape(), dim, b.flag(4)));
   });
@@ -192,6 +194,19 @@ aj_status* nansum_body(void*, aj_call* call) {
         !any(isnan(total.detach())).item<bool>())
       return b.ret(0, total);
     b.ret(0, sum(where(isnan(x), 0, x), dim, kept, dtype));
+  });
+}
+
+// Whole numbers are averaged as mean() does, whose sum goes round no ends.
+aj_status* nanmean_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& x = b.tensor(0);
+    const Ints dim = b.ints(1);
+    const bool kept = b.flag(2);
+    std::optional<DLDataType> dtype;
+    if (b.given(3)) dtype = b.dtype(3);
+    if (is_integral(x)) return b.ret(0, mean(x, dim, kept, dtype));
+    b.ret(0, nansum(x, dim, kept, dtype) / sum(logical_not(isnan(x)), dim, kept));
   });
 }
 

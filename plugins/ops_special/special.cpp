@@ -35,8 +35,10 @@ aj_status* ldexp_body(void*, aj_call* call) {
       kit::check(kit::env.core->dtype_promote(dtype, n.dtype(), &dtype));
     const DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
     x = to(x, wide), n = to(n, float64);
+    // An infinite power makes NaN of 0 and of infinity; one that is only large leaves both.
+    if (b.tensor(1).is_floating_point()) x = x * where(isinf(n), exp2(n.detach()), 1);
     if (dtype.bits < wide.bits) return b.ret(0, to(x * exp2(clamp(n, -600, 600)), dtype));
-    n = clamp(n, -2400, 2400);
+    n = clamp(n, -2100, 2400);  // 2 to the half of -2400 would be 0, and infinity times that NaN
     Tensor half = to(floor(n.detach() / 2), float64);
     b.ret(0, to(x * exp2(half) * exp2(n - half), dtype));
   });
@@ -62,6 +64,7 @@ aj_status* logaddexp2_body(void*, aj_call* call) {
 
 aj_status* copysign_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    want(!b.tensor(0).is_complex(), "complex numbers have no sign");
     Tensor size = abs(floated(b.tensor(0)));
     b.ret(0, where(signbit(kit::as_tensor(b.operand(1), size)), -size, size));
   });

@@ -22,4 +22,14 @@ aj_status* complex_body(void*, aj_call* call) {
   });
 }
 
+aj_status* polar_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& size = b.tensor(0);
+    DLDataType common;  // an angle in whole numbers has the digits of the length
+    kit::check(kit::env.core->dtype_promote(size.dtype(), b.tensor(1).dtype(), &common));
+    Tensor angle = to(b.tensor(1), common);
+    b.ret(0, complex(size * cos(angle), size * sin(angle)));
+  });
+}
+
 }  // namespace adjoin::ops

@@ -74,9 +74,9 @@ aj_status* take_body(void*, aj_call* call) {
 aj_status* take_along_dim_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &indices = b.tensor(1);
-    // gather counts from the front alone.
+    // gather counts from the front alone. What lies before the first element stays as it was given.
     auto counted = [](const Tensor& places, int64_t n) {
-      return where(lt(places, 0), places + Scalar(n), places);
+      return where(logical_and(lt(places, 0), ge(places, -n)), places + Scalar(n), places);
     };
     if (!b.given(2))
       return b.ret(0, gather(reshape(t, {-1}), 0, counted(reshape(indices, {-1}), t.numel())));

@@ -131,6 +131,12 @@ bool store_int(PyObject* o, char* to, DLDataType d) {
 }
 
 bool store(PyObject* o, char* to, DLDataType d) {
+  if (PyComplex_Check(o) && d.code != kDLComplex && d.code != kDLBool) {
+    PyErr_Format(PyExc_TypeError,
+                 "tensor: %R is a complex number, which does not fit into %U; give its real part",
+                 o, dtype_object(d)->name);
+    return false;
+  }
   if (d.code == kDLFloat || d.code == kDLBfloat) {
     double x = PyFloat_CheckExact(o) ? PyFloat_AS_DOUBLE(o) : PyFloat_AsDouble(o);
     if (x == -1 && PyErr_Occurred()) return false;

@@ -100,6 +100,14 @@ bool is_whole_mask(const Indexed& x) {
 bool assign_at(const Indexed& x, PyObject* value, const aj_value* number) {
   if (number && is_whole_mask(x))
     return done(call_row(masked_fill_row, x.view.get(), x.tensors[0].get(), *number));
+  const DLDataType into = x.view->dl.dtype;
+  if (number && number->tag == AJ_COMPLEX && into.code != kDLComplex) {
+    DtypeObject* dtype = dtype_object(into);
+    PyErr_Format(PyExc_RuntimeError,
+                 "x[...] = %R: a complex number does not fit into %U; give its real part", value,
+                 dtype->name);
+    return false;
+  }
   HeldTensor v = value_tensor(value, x.view.get());
   if (!v) return false;
   std::vector<aj_tensor*> pointers;

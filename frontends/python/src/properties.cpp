@@ -73,6 +73,15 @@ PyObject* get_adjoint(PyObject* self, void*) {
   return wrap_new(call_row(adjoint_row, tensor_of(self)));
 }
 
+PyObject* get_matrix_adjoint(PyObject* self, void*) {
+  const int n = tensor_of(self)->dl.ndim;
+  if (n == 2 || n == 0) return get_adjoint(self, nullptr);
+  return PyErr_Format(PyExc_RuntimeError,
+                      "H: a matrix is wanted, this tensor has %d dimensions; take mH of a stack "
+                      "of matrices",
+                      n);
+}
+
 bool is_complex(const aj_tensor* t) { return t->dl.dtype.code == kDLComplex; }
 
 PyObject* get_real(PyObject* self, void*) {
@@ -226,7 +235,7 @@ PyGetSetDef shape_properties[] = {
     {"T", get_transpose, nullptr, "The tensor with its dimensions in reverse order.", nullptr},
     {"mT", get_matrix_transpose, nullptr, "The tensor with its last two dimensions exchanged.",
      nullptr},
-    {"H", get_adjoint, nullptr, "The matrix transposed and conjugated.", nullptr},
+    {"H", get_matrix_adjoint, nullptr, "The matrix transposed and conjugated.", nullptr},
     {"mH", get_adjoint, nullptr, "The matrices transposed and conjugated.", nullptr},
     {"real", get_real, nullptr, "The real part, a view.", nullptr},
     {"imag", get_imag, nullptr, "The imaginary part, a view.", nullptr},

@@ -33,6 +33,7 @@ class Case:
     def __init__(self, target, name, setup, steps, call=None, values=True):
         self.target, self.name, self.setup, self.steps, self.call = target, name, list(setup), list(steps), call
         self.values = values  # False: the elements are random or not written
+        self.many = call is None  # steps before it have lost digits
 
     def lines(self):
         return [*self.setup, *(s.text() if isinstance(s, Call) else s for s in self.steps)]

@@ -18,8 +18,12 @@ RULES = [*OUTS, *rules_refusals.RULES, *rules_less.RULES, *rules_more.RULES, *ru
 
 
 def rule_for(d):
-    """The first rule that takes a difference; None if there is none."""
-    d = narrowed(d)
+    """The first rule that takes a difference, or all that one of several steps begins with; None if there is none."""
+    taken = [rule_of(begun) for begun in narrowed(d)]
+    return taken[0] if all(taken) else None
+
+
+def rule_of(d):
     for rule in RULES:
         if d.kind in rule.kinds and rule.takes(d):
             return rule

@@ -1,37 +1,35 @@
 """narrow.py: of a case of many steps, the one that a difference begins at, as a case of its own with a call that has a structure."""
 
 import ast
+import functools
 
-from .case import Call, Case
-from .compare import Difference
+import adjoin
+import torch
+
+from .case import Call, Case, run
+from .compare import differences
+
+
+@functools.lru_cache(64)
+def begins(case):
+    """What differs at the first step where anything does: differences of a case that ends there. What follows is made of it."""
+    steps = [str(s) for s in case.steps]
+    for n in range(len(steps)):
+        call = parsed(steps[n])
+        setup = [*case.setup, *steps[:n]]
+        rest = Case(case.target, call.name if call else case.name, setup, [call or steps[n]], call, case.values)
+        rest.many = True
+        found = differences(rest, run(adjoin, rest), run(torch, rest))
+        if found:
+            return found
+    return []
 
 
 def narrowed(d):
-    """The same difference, seen from its step; d itself where that step has no structure."""
-    case = d.case
-    if case.call is not None or case.target not in ("views", "programs", "shapes"):
-        return d
-    steps = [str(s) for s in case.steps]
-    number = at_step(d, steps)
-    if number is None or number >= len(steps):
-        return d
-    call = parsed(steps[number])
-    rest = Case(
-        case.target,
-        call.name if call else case.name,
-        [*case.setup, *steps[:number]],
-        [call or steps[number]],
-        call,
-        case.values,
-    )
-    return Difference(rest, d.kind, d.name, d.ours, d.theirs, d.all_ours, d.all_theirs)
-
-
-def at_step(d, steps):
-    if d.ours is d.all_ours.error and d.ours is not None or d.theirs is d.all_theirs.error and d.theirs is not None:
-        error = d.all_ours if d.all_ours.error is not None and d.ours is d.all_ours.error else d.all_theirs
-        return error.line - len(d.case.setup)
-    return None
+    """The differences that one of a case of many steps begins with; the difference alone where there is one call."""
+    if d.case.call is not None or d.case.target not in ("views", "programs", "shapes"):
+        return [d]
+    return begins(d.case) or [d]
 
 
 def parsed(line):
@@ -43,11 +41,10 @@ def parsed(line):
     value = statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
         return None
-    result = "r"
-    if isinstance(statement, ast.Assign):
-        result = ast.unparse(statement.targets[0])
+    if isinstance(statement, ast.Assign) and not isinstance(statement.targets[0], ast.Name):
+        return None
     args, words = [ast.unparse(a) for a in value.args], {k.arg: ast.unparse(k.value) for k in value.keywords}
     owner = ast.unparse(value.func.value)
     if owner == "t":
-        return Call(value.func.attr, args, words, result=result)
-    return Call(value.func.attr, [owner, *args], words, "x", result=result) if owner.isidentifier() else None
+        return Call(value.func.attr, args, words)
+    return Call(value.func.attr, [owner, *args], words, "x") if owner.isidentifier() else None

@@ -83,6 +83,66 @@ def of_all(d):
     return k < len(found) and same_gradient(d.ours, found[k], 1e-4)
 
 
+ELEMENTWISE = "relu relu6 maximum minimum fmax fmin clamp clamp_min clamp_max clip hardtanh threshold hardsigmoid"
+
+
+def without_nan(d):
+    """Where the result is NaN it weighs nothing: then PyTorch's gradients are the same."""
+    turned = [
+        f"{s}; w = t.where(t.isnan(q), t.zeros_like(w), w)" if str(s).startswith("w = ") else s for s in d.case.steps
+    ]
+    return agrees(d, run(torch, d.case, steps=turned))
+
+
+def agrees(d, other, tolerance=1e-4):
+    """Is Adjoin's gradient the one of this outcome?"""
+    found, k = other.names.get(d.name[0], ()), int(d.name[2:-1])
+    return other.error is None and k < len(found) and same_gradient(d.ours, found[k], tolerance)
+
+
+def of_the_cast_tensor(d):
+    """With dtype= PyTorch says the same of the tensor in that dtype."""
+    call = d.case.call
+    if "dtype" not in call.words:
+        return False
+    cast = call.but([f"{call.args[0]}.to({call.words['dtype']})", *call.args[1:]], dtype=None)
+    return agrees(d, run(torch, d.case, steps=[cast, *d.case.steps[1:]]))
+
+
+def start_is_left_out(d):
+    """With include_self=False PyTorch still counts the start among what is the smallest; with another start it does not."""
+    call = d.case.call
+    if call.words.get("include_self") != "False":
+        return False
+    far = call.but([f"({call.args[0]} * 0 + 12345.0)", *call.args[1:]])
+    return agrees(d, run(torch, d.case, steps=[far, *d.case.steps[1:]]))
+
+
+def beyond_the_index(d):
+    """What the index does not reach has no gradient; PyTorch says so of a source of the index's shape."""
+    args = arguments(d)
+    index, x = args[2], leaf(d)
+    if x is None or not is_tensor(d.ours) or x.dim() != index.dim() or tuple(x.shape) == tuple(index.shape):
+        return False
+    inside = tuple(slice(0, n) for n in index.shape)
+    ours, theirs = (
+        torch.tensor(numbers(g), dtype=torch.complex128).reshape(tuple(x.shape)) for g in (d.ours, d.theirs)
+    )
+    outside = ours.clone()
+    outside[inside] = 0
+    return bool((outside == 0).all()) and torch.allclose(ours[inside], theirs[inside])
+
+
+def zero_of_a_zero(d):
+    """A second derivative of what is 0 at 0: the first one is 0 there, and what it is multiplied by is finite."""
+    zeros = any(bool((v == 0).any()) for v in before(d.case).values() if is_tensor(v))
+    return d.name[0] == "k" and zeros and each(lambda a, b, x: a == 0 and b != b)(d)
+
+
+def at_a_pole(a, b, x):
+    return x.imag == 0 and x.real <= 0 and float(x.real).is_integer() and not finite(a)
+
+
 def too_few(d):
     """A variance that divides by nothing has no finite gradient."""
     return is_tensor(d.ours) and all(not finite(v) for v in numbers(d.ours))
@@ -93,6 +153,12 @@ RULES = [
     Rule("gradient: a comparison with NaN is false", "derivatives of `relu`, `maximum`", "gradient", named("relu relu6 maximum minimum fmax fmin amax amin aminmax clamp clamp_min clamp_max clip hardtanh threshold max min copysign hardsigmoid", lambda d: not_finite_given(d) and each(lambda a, b, x: a == 0 or (a != a) != (b != b))(d))),
     Rule("gradient: at numbers that are not finite", "derivatives at NaN are NaN", "gradient", each(lambda a, b, x: not finite(x))),
     Rule("gradient: beside numbers that are not finite", "behind a place that no gradient reaches", "gradient", lambda d: not_finite_given(d) and each(lambda a, b, x: not (finite(a) and finite(b)))(d)),
+    Rule("gradient: results that are NaN", "derivatives of `relu`, `maximum`", "gradient", named(ELEMENTWISE, without_nan)),
+    Rule("gradient: of the tensor in another dtype", "with `dtype=` is that of the tensor", "gradient", of_the_cast_tensor),
+    Rule("gradient: a start that is left out", "`include_self=False`", "gradient", named("index_reduce scatter_reduce", start_is_left_out)),
+    Rule("gradient: a source beyond the index", "beyond the index", "gradient", named("scatter_reduce scatter scatter_add", beyond_the_index)),
+    Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm cosine_similarity pow float_power", zero_of_a_zero)),
+    Rule("gradient: poles", "`polygamma` of integers at or below 0", "gradient", named("digamma lgamma polygamma", each(at_a_pole))),
     Rule("gradient: copysign", "derivatives of `relu`, `maximum`", "gradient", named("copysign", each(lambda a, b, x: a == 0))),
     Rule("gradient: atan2 and xlogy at the origin", "those of `atan2` at the origin", "gradient", named("atan2 xlogy xlog1py", each(lambda a, b, x: (a != a or a == 0) and (b != b or b == 0)))),
     Rule("gradient: nextafter", "and of `nextafter`", "gradient grad less", lambda d: op(d) == "nextafter" and (d.kind != "gradient" or d.ours is None)),

@@ -139,8 +139,15 @@ def end_out_of_range(d):
     )
 
 
+def flat_dimensions_backwards(d):
+    """A negative stride of a dimension that has one place or none."""
+    args = arguments(d)
+    sizes, steps = (args.get(k, args.get(w)) for k, w in ((0, "size"), (1, "stride")))
+    return all(n <= 1 for n, s in zip(sizes, steps, strict=True) if s < 0)
+
+
 FULL = r"(share memory \(an expanded tensor\?\))"
-SHAPED = r"does not fit|value per channel|stride|index|dim|dtype|it must be|out of range|broadcast|no order|kernel|wanted|shape|size|differ|common"
+SHAPED = r"does not fit|no whole number of 64 bits|repeats is negative|value per channel|stride|index|dim|dtype|it must be|out of range|broadcast|no order|kernel|wanted|shape|size|differ|common"
 RULES = [
     Rule("less: a write into elements that share memory", "a write into a tensor whose elements share memory", "less", ours(FULL, shares_elements)),
     Rule("less: an argument is another part of the same memory", "a pointwise write where an argument is another part of the same memory", "less", ours("shares part of its memory with the tensor to write", shares_with_argument)),
@@ -148,8 +155,9 @@ RULES = [
     Rule("less: an out= of a lower kind", "an `out=` of a lower kind", "less", ours("cannot be cast to out's", lower_kind)),
     Rule("less: a whole number that does not fit", "numbers that do not fit", "less", ours("does not fit into", number_out_of_range)),
     Rule("less: an end that does not fit", "numbers that do not fit", "less", ours("(start|end) does not fit into", end_out_of_range, "linspace|logspace")),
-    Rule("less: complex numbers of halves", "`complex` and `polar` of halves", "less", ours("both must be float32, or both float64", lambda d: all(x.dtype == torch.float16 for x in given(d)), "complex|polar")),
-    Rule("less: random complex numbers, complex windows", "`rand` and windows of complex numbers", "less", ours("the (numbers|values) are not whole", lambda d: "complex" in d.case.call.text() or any(x.is_complex() for x in given(d)), "rand|randn|rand_like|randn_like|hann_window|hamming_window|blackman_window|bartlett_window|kaiser_window")),
+    Rule("less: complex numbers of halves", "`complex` and `polar` of halves", "less", ours("both must be float32, or both float64|float32 or float64 is wanted", lambda d: all(x.dtype == torch.float16 for x in given(d)), "complex|polar|view_as_complex")),
+    Rule("less: a negative stride", "a negative stride of a dimension of size 1", "less", ours("negative stride in", flat_dimensions_backwards, "empty_strided")),
+    Rule("less: random complex numbers, complex windows", "`rand` and windows of complex numbers", "less", ours("the (numbers|values) are not whole|a window is strided and of a floating dtype", lambda d: "complex" in d.case.call.text() or any(x.is_complex() for x in given(d)), "rand|randn|rand_like|randn_like|hann_window|hamming_window|blackman_window|bartlett_window|kaiser_window")),
     Rule("less: a tensor of one element beside numbers", "has shape `(2, 1)`", "less", ours("expected a sequence of length", one_element_in_list, "tensor|as_tensor")),
     Rule("less: a complex number into reals", "complex numbers into reals and bools", "less", ours(r"does(n't| not) fit into|give their real part|must be real number", complex_into_real)),
     Rule("less: more than 2**63 bytes", "a shape whose elements would be 2^63 bytes or more", "less", ours("has more bytes than 2", too_large)),

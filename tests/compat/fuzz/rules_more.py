@@ -6,10 +6,10 @@ import adjoin
 import torch
 
 from .case import Call, run
-from .compare import is_tensor, numbers, same_gradient
+from .compare import differences, is_tensor, numbers, same_gradient
 from .meaning import arguments, asked, before, change, given, redo, same_numbers, same_result, verified
 from .rule import Rule, op, said
-from .rules_other import lies_at, numpy_numbers, stacked
+from .rules_other import lies_at, numpy_numbers, out_is_part, stacked
 
 
 def theirs(pattern, holds=verified, ops=None):
@@ -85,6 +85,23 @@ def from_the_end(d, names):
     x, dim, places = d.case.call.args[:3]
     size = names[x].shape[int(dim)] if names[x].dim() else 1
     names[places] = names[places].long() % max(size, 1)
+
+
+def from_front(d):
+    """PyTorch answers the same, gradients too, where the places count from the front."""
+    other = run(torch, d.case, lambda names: from_the_end(d, names))
+    return other.error is None and not differences(d.case, d.all_ours, other)
+
+
+def truths(d):
+    """The numbers in float64 that are not 0 are True."""
+    other = redo(torch, d, d.case.call.but(dtype="t.float64"))
+    return other.error is None and numbers(d.all_ours.names["r"]) == [v != 0 for v in numbers(other.names["r"])]
+
+
+def same_places(d):
+    """What is read is what is written, all of it; with a copy PyTorch does the same."""
+    return out_is_part(d)
 
 
 def cut_to_whole(d):
@@ -211,9 +228,10 @@ def of_uint64(d):
     """The list as it is told in int64, or its numbers."""
     call = d.case.call
     other = redo(torch, d, call.but(dtype="t.int64"))
-    return (other.error is None and same_result(d.all_ours, other)) or numbers(d.all_ours.names["r"]) == [
-        int(v) for v in arguments(d)[0]
-    ]
+    given_list = arguments(d)[0]
+    return (other.error is None and same_result(d.all_ours, other)) or (
+        isinstance(given_list, (list, tuple)) and numbers(d.all_ours.names["r"]) == [int(v) for v in given_list]
+    )
 
 
 def grids(d):
@@ -291,8 +309,10 @@ RULES = [
     Rule("more: a slice with a huge step", "a slice whose step nears 2**63", "more", theirs("calculation overflowed", lambda d: d.case.name == "key" and same_numbers(d.all_ours.names["r"], before(d.case)["x"][:1]))),
     Rule("more: one value per group", "`group_norm` of one value", "more", theirs("Expected more than 1 value per channel", lambda d: all(v == 0 for v in numbers(d.all_ours.names["r"])), "group_norm")),
     Rule("more: a number that goes nowhere", "a word that no kernel has to read", "more", theirs("without overflow", nothing)),
-    Rule("more: numbers in lists of uint64", "`tensor` of whole numbers for `uint64`", "more", theirs("an integer is required", of_uint64, "tensor as_tensor")),
+    Rule("more: numbers in lists of uint64", "`tensor` of whole numbers for `uint64`", "more", theirs("an integer is required", of_uint64, "tensor as_tensor asarray new_tensor")),
     Rule("more: meshgrid of several dtypes", "most ops compute in every dtype", "more", theirs("same dtype", grids, "meshgrid")),
+    Rule("more: ranges of truths", "most ops compute in every dtype", "more", theirs("not implemented for 'Bool'", truths, "range logspace linspace")),
+    Rule("more: itself in another shape", "with a part of themselves", "more", theirs("refer to a single memory location", same_places)),
     Rule("more: a part of itself", "with a part of themselves", "more", theirs("refer to a single memory location", as_of_copies, "index_add put index_copy scatter scatter_add masked_scatter index_put")),
     Rule("more: derivatives that PyTorch lacks", "derivatives of in-place forms", "more", theirs("derivative for|support automatic differentiation|derivative of|not differentiable|returned an invalid gradient|proper Tensor but got None|Autograd not support|^The size of tensor a", derivative)),
     Rule("more: a word that no kernel reads", "a word that no kernel has to read", "more", theirs("expected rounding_mode to be one of", nothing)),
@@ -304,7 +324,7 @@ RULES = [
     Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
     Rule("more: slices of nothing", "pools, convolutions and products of nothing", "more", theirs("zero sized dimensions", nothing, "unique unique_consecutive")),
     Rule("more: a mask of bytes", "a mask of bytes", "more", theirs(r"boolean masks|BoolTensor", answers_as(mask_of_bools))),
-    Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self|Expected a long tensor", answers_as(from_the_end), "index_copy index_reduce")),
+    Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self|out of DATA bounds|Expected a long tensor", from_front, "index_copy index_reduce index_fill")),
     Rule("more: a fraction that is cut to 0", "a fraction between -1 and 0", "more", theirs(r"cannot be converted to type u?int\d*(_t)? without overflow|Integer division with addcdiv|must not be a floating point number", cut_to_whole)),
     Rule("more: values of one element for one place", "values of shape `(1,)` for one place", "more", theirs(r"value tensor of shape \[1(, 1)*\] cannot be broadcast to indexing result of shape \[\]", either)),
     Rule("more: take_along_dim from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|view size is not compatible", along_from_the_end, "take_along_dim")),

@@ -381,7 +381,9 @@ def exact_trapezoid(d):
 def infinite_end(d):
     """Where an end is infinite, what lies between is NaN, and the end itself."""
     ends = [v for k, v in arguments(d).items() if k in (0, 1)]
-    return any(isinstance(v, float) and math.isinf(v) for v in ends) and all(a != a or a in ends for a, b in pairs(d))
+    return any(isinstance(v, float) and not math.isfinite(v) for v in ends) and all(
+        a != a or a in ends for a, b in pairs(d)
+    )
 
 
 def halves_of_complex(d):
@@ -394,7 +396,9 @@ def infinite_with_nan(a, b):
 
 def alpha_is_zero(d):
     words = arguments(d)
-    return words.get("alpha") in (0, False) and all(a != a for a, b in pairs(d))
+    alpha = words.get("alpha", 1)
+    nothing = alpha in (0, False) or (not finite(alpha) and any(x.numel() == 0 for x in given(d)))
+    return nothing and all(a != a for a, b in pairs(d))
 
 
 def same_angle(a, b):
@@ -419,6 +423,47 @@ def same_rows(d):
     return sorted(map(repr, numbers(values))) == sorted(map(repr, numbers(theirs)))
 
 
+def scaled(a, b):
+    """0 stays 0 by whatever finite power of two; the other digits are those of more bits."""
+    return (a == 0 and b != b) or (finite(a) and finite(b) and abs(a - b) <= 1e-6 * abs(b))
+
+
+def found_again(d):
+    """The places of unique() are where the values are, also those of NaN."""
+    values, places = d.all_ours.names["r"][:2]
+    x, at = given(d)[0], numbers(values)
+    return (
+        d.name == "r[1]"
+        and x.is_floating_point()
+        and bool(x.isnan().any())
+        and all(at[p] == v or (at[p] != at[p] and v != v) for p, v in zip(numbers(places), numbers(x), strict=True))
+    )
+
+
+def bits_of_nan(d):
+    """What was written is the same, with NaN; in another dtype its bits show."""
+    call = d.case.call
+    if call is None or not call.name.endswith("_") or " " in d.name:
+        return False
+    a, b = d.all_ours.names.get(call.args[0]), d.all_theirs.names.get(call.args[0])
+    return (
+        is_tensor(a)
+        and d.ours.untyped_storage().data_ptr() == a.untyped_storage().data_ptr()
+        and dtype(d.ours) != dtype(a)
+        and any(v != v for v in numbers(b))
+        and not differs(d.case, a, b, True)
+    )
+
+
+def at_a_cut(d):
+    """Digits that were lost before show where fractions are cut to whole numbers."""
+    source = given(d)[0] if d.case.call and op(d) == "to" and d.case.many else None
+    if source is None or not (source.is_floating_point() or source.is_complex()):
+        return False
+    near_whole = [abs(v.real - round(v.real)) <= 1e-4 * max(1, abs(v)) for v in numbers(source) if finite(v)]
+    return any(near_whole) and all(abs(a - b) == 1 for a, b in pairs(d))
+
+
 NOT_FINITE = each(broken)
 RULES = [
     Rule(
@@ -431,7 +476,7 @@ RULES = [
         "other: powers of two in single digits",
         "`ldexp` of halves is exact",
         "value",
-        also(named("ldexp"), each(lambda a, b: abs(a - b) <= 1e-6 * abs(b))),
+        also(named("ldexp"), lambda d: verified(d) or each(scaled)(d)),
     ),
     Rule(
         "other: trapezoid beside infinity",
@@ -463,6 +508,9 @@ RULES = [
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), each(same_angle))),
     Rule("other: slices with NaN", "slices with NaN", "value shape", also(named("unique unique_consecutive"), same_rows)),
+    Rule("other: places of NaN among unique elements", "slices with NaN", "value", also(named("unique unique_consecutive"), found_again)),
+    Rule("other: bits of NaN", "the bits of a NaN", "value", bits_of_nan),
+    Rule("other: digits at a cut", "digits that were lost", "value", at_a_cut),
     Rule("other: bincount of nothing", "`bincount` of nothing", "dtype", also(named("bincount"), lambda d: given(d)[0].numel() == 0)),
     Rule("other: a mask without dimensions in index_put", "a mask without dimensions in `index_put`", "value more less", also(named("index_put"), masks_without_dimensions)),
     Rule("other: searchsorted among NaN", "`searchsorted` and `bucketize` among NaN", "value", also(named("searchsorted bucketize"), unsorted)),
@@ -479,7 +527,7 @@ RULES = [
     Rule("other: out= over memory that is read", "an `out=` that shares memory with an input", "value shape shares strides dtype", out_is_part),
     Rule("other: polygamma at poles", "`polygamma` of integers at or below 0", "value", also(named("polygamma"), rows(lambda a, b, x: (x <= 0 and (math.isinf(x) or float(x).is_integer()) and not math.isfinite(a)) or (x == math.inf and a == 0 and b != b)))),
     Rule("other: Bessel functions", "Bessel functions", "value", also(lambda d: op(d).startswith(("bessel", "modified_bessel", "spherical_bessel")), rows(lambda a, b, x: (math.isinf(x) and a == 0 and b != b) or abs(a - b) <= 1e-7 * max(1, abs(b))))),
-    Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: a == 1 and not finite(b)))),
+    Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: (a == 1 and not finite(b)) or broken(a, b)))),
     Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),
     Rule("other: ldexp of complex numbers", "`ldexp` has the dtype of what is scaled", "dtype", named("ldexp")),
     Rule("other: activations at -inf", "at minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: x == -math.inf and a == 0 and b != b))),

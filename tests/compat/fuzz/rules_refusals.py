@@ -30,6 +30,17 @@ def overflow(d):
     return both("number")(d) and isinstance(d.ours, (OverflowError, RuntimeError, TypeError))
 
 
+def nan_for_integers(d):
+    return said(d.ours, "nan cannot become an integer") and said(d.theirs, "cannot be converted to type u?int")
+
+
+def derivative_refused(d):
+    """Neither has the derivative; PyTorch has not the function either."""
+    return said(d.ours, "le: no cpu kernel for complex.*recorded at") and said(
+        d.theirs, "xlogy_cpu.* not implemented for 'Complex"
+    )
+
+
 def two_faults(d):
     a, b = topic(d.ours), topic(d.theirs)
     return a is not None and b is not None and a != b
@@ -65,6 +76,8 @@ def none_given(d):
 LINE = "Another class of error"
 RULES = [
     Rule("class: a number beyond what a dtype or 64 bits hold", "A number beyond 64 bits is an", "class", overflow),
+    Rule("class: NaN for an integer", "NaN for an integer", "class", nan_for_integers),
+    Rule("more: the derivative of a complex xlogy", "derivatives of `xlogy` of complex numbers", "more", derivative_refused),
     Rule("class: a dtype that an op lacks", "A dtype that an op lacks is", "class", dtypes),
     Rule("class: a method that only Adjoin has", "in-place forms of nearly all ops", "class", method_is_missing),
     Rule("class: what is no number, rows of several lengths", "What is no number", "class", ragged),

@@ -21,6 +21,8 @@ class Recorded:
             Program(self.seed).run()
         except AssertionError as error:
             self.told = str(error)
+            if "detach_: a view shares its history" in self.told:  # of a reshape that copied, see differences.md
+                return []
             return ["the program above differs"]
         return []
 
