@@ -66,8 +66,8 @@ fi
 step lint bash tests/lint/all.sh
 if [ $full = 1 ]; then step clang-tidy python3 tests/lint/tidy.py --all; fi
 step "C++ tests" meson test -C $tree --no-rebuild --print-errorlogs --suite adjoin
-start "contract and plugins" python -m pytest -q tests/abi tests/plugins tests/cli tests/extensions
-step "Python tests" python -m pytest -q tests/lint tests/core tests/ops tests/python
+start "contract, command, extensions" python -m pytest -q tests/abi tests/cli tests/extensions
+step "Python tests" python -m pytest -q tests/lint tests/core tests/ops tests/plugins tests/python
 finish
 start "other languages" python -m pytest -q tests/frontends
 start "packages" python -m pytest -q tests/packages
