@@ -22,12 +22,14 @@ Tensor pow_exponent(const Tensor& g, const Operand& x, const Operand& e, const T
     return e.tensor().is_complex() ? eq(e, 0) : ge(e, 0);
   };  // 0 ** e is flat there
   if (x.is_tensor()) {
-    Tensor slope = g * kit::conj(out * log(x.tensor()));
+    // Below 0 the power of a complex exponent has a slope; the logarithm of a real number has not.
+    const Tensor base = out.is_complex() ? to(x.tensor(), out.dtype()) : x.tensor();
+    Tensor slope = g * kit::conj(out * log(base));
     return where(logical_and(eq(x, 0), harmless()), 0, slope);
   }
   const Scalar& a = x.number();
-  Scalar factor =
-      a.is_complex() ? Scalar(std::log(a.to_complex())) : Scalar(std::log(a.to_double()));
+  Scalar factor = a.is_complex() || out.is_complex() ? Scalar(std::log(a.to_complex()))
+                                                     : Scalar(std::log(a.to_double()));
   Tensor slope = g * kit::conj(out * factor);
   return a == 0 ? where(harmless(), 0, slope) : slope;
 }
@@ -101,9 +103,9 @@ aj_status* trigamma_body(void*, aj_call* call) {
     Tensor safe = where(
         low, x, 0.25);  // an integer would make the unused branch infinite, and its gradient NaN
     sum = sum + series;
-    // The sine of a multiple of pi is not 0 in floating-point numbers.
-    Tensor pole = both(low, eq(x, floor(x)));
-    b.ret(0, where(pole, INFINITY, where(low, square(pi / sin(safe * pi)) - sum, sum)));
+    // The sine of a multiple of pi is not 0 in floating-point numbers, that of 0 is.
+    Tensor within = safe - round(safe.detach());
+    b.ret(0, where(low, square(pi / sin(within * pi)) - sum, sum));
   });
 }
 

@@ -19,8 +19,11 @@ RULES = [*OUTS, *rules_refusals.RULES, *rules_less.RULES, *rules_more.RULES, *ru
 
 def rule_for(d):
     """The first rule that takes a difference, or all that one of several steps begins with; None if there is none."""
-    taken = [rule_of(begun) for begun in narrowed(d)]
-    return taken[0] if all(taken) else None
+    rule = rule_of(d)
+    if rule is None and (begun := narrowed(d)):
+        taken = [rule_of(x) for x in begun]
+        rule = taken[0] if all(taken) else None
+    return rule
 
 
 def rule_of(d):

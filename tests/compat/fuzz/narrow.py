@@ -26,10 +26,10 @@ def begins(case):
 
 
 def narrowed(d):
-    """The differences that one of a case of many steps begins with; the difference alone where there is one call."""
+    """The differences that one of a case of many steps begins with; none where there is one call."""
     if d.case.call is not None or d.case.target not in ("views", "programs", "shapes"):
-        return [d]
-    return begins(d.case) or [d]
+        return []
+    return begins(d.case)
 
 
 def parsed(line):

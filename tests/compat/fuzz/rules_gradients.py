@@ -6,7 +6,7 @@ import torch
 
 from .case import run
 from .compare import TOLERANCE, dtype, is_tensor, near, numbers, same_gradient
-from .meaning import arguments, before
+from .meaning import arguments, before, given
 from .rule import Rule, op, said
 
 
@@ -136,7 +136,43 @@ def beyond_the_index(d):
 def zero_of_a_zero(d):
     """A second derivative of what is 0 at 0: the first one is 0 there, and what it is multiplied by is finite."""
     zeros = any(bool((v == 0).any()) for v in before(d.case).values() if is_tensor(v))
-    return d.name[0] == "k" and zeros and each(lambda a, b, x: a == 0 and b != b)(d)
+    summed = op(d) in ("pow", "float_power")  # an exponent for several bases
+    return d.name[0] == "k" and zeros and each(lambda a, b, x: (a == 0 or (summed and finite(a))) and b != b)(d)
+
+
+def at_the_origin(d):
+    """Where both are 0, a sum over several places of one of them is NaN, too."""
+    zeros = all(bool((v == 0).any()) for v in given(d))
+    return zeros and each(lambda a, b, x: a != a and x == 0)(d)
+
+
+def mode_beside_nan(d):
+    """The gradient goes to the number that is the mode, where PyTorch's mode is NaN: the same sum."""
+    if not not_finite_given(d) or not is_tensor(d.theirs) or not is_tensor(d.ours):
+        return False
+    return near(sum(numbers(d.ours)), sum(numbers(d.theirs)), 1e-4, 1.0)
+
+
+def of_matrices(d):
+    """block_diag of vectors: PyTorch says the same of matrices of one row."""
+    call = d.case.call
+    rows_of = call.but([f"({a}.reshape(1, -1) if {a}.dim() < 2 else {a})" for a in call.args])
+    return agrees(d, run(torch, d.case, steps=[rows_of, *d.case.steps[1:]]))
+
+
+def of_wide_bases(d):
+    """Of whole numbers PyTorch takes the logarithm in float32: it says the same of float64."""
+    whole = [v for v in given(d) if not (v.is_floating_point() or v.is_complex())]
+    return bool(whole) and any(
+        agrees(d, run(torch, d.case, lambda names, k=k: whole_to(names, k)), 1e-8)
+        for k in (torch.float64, torch.complex128)
+    )
+
+
+def whole_to(names, kind):
+    for k, v in names.items():
+        if is_tensor(v) and not (v.is_floating_point() or v.is_complex()):
+            names[k] = v.to(kind)
 
 
 def at_a_pole(a, b, x):
@@ -149,7 +185,7 @@ def too_few(d):
 
 
 RULES = [
-    Rule("gradient: one of several equal elements", "goes to one of several equal elements", "gradient", named("kthvalue median nanmedian mode quantile nanquantile topk sort max min cummax cummin amax amin", same_sums)),
+    Rule("gradient: one of several equal elements", "goes to one of several equal elements", "gradient", named("kthvalue median nanmedian mode quantile nanquantile topk sort msort max min cummax cummin amax amin", same_sums)),
     Rule("gradient: a comparison with NaN is false", "derivatives of `relu`, `maximum`", "gradient", named("relu relu6 maximum minimum fmax fmin amax amin aminmax clamp clamp_min clamp_max clip hardtanh threshold max min copysign hardsigmoid", lambda d: not_finite_given(d) and each(lambda a, b, x: a == 0 or (a != a) != (b != b))(d))),
     Rule("gradient: at numbers that are not finite", "derivatives at NaN are NaN", "gradient", each(lambda a, b, x: not finite(x))),
     Rule("gradient: beside numbers that are not finite", "behind a place that no gradient reaches", "gradient", lambda d: not_finite_given(d) and each(lambda a, b, x: not (finite(a) and finite(b)))(d)),
@@ -157,10 +193,14 @@ RULES = [
     Rule("gradient: of the tensor in another dtype", "with `dtype=` is that of the tensor", "gradient", of_the_cast_tensor),
     Rule("gradient: a start that is left out", "`include_self=False`", "gradient", named("index_reduce scatter_reduce", start_is_left_out)),
     Rule("gradient: a source beyond the index", "beyond the index", "gradient", named("scatter_reduce scatter scatter_add", beyond_the_index)),
-    Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm cosine_similarity pow float_power", zero_of_a_zero)),
+    Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn", zero_of_a_zero)),
     Rule("gradient: poles", "`polygamma` of integers at or below 0", "gradient", named("digamma lgamma polygamma", each(at_a_pole))),
+    Rule("gradient: at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 angle", at_the_origin)),
+    Rule("gradient: mode beside NaN", "`mode` beside NaN", "gradient", named("mode", mode_beside_nan)),
+    Rule("gradient: vectors in block_diag", "`block_diag` of vectors without elements", "gradient", named("block_diag", of_matrices)),
+    Rule("gradient: exponents of whole numbers", "powers of whole numbers have the digits", "gradient", named("pow float_power", of_wide_bases)),
     Rule("gradient: copysign", "derivatives of `relu`, `maximum`", "gradient", named("copysign", each(lambda a, b, x: a == 0))),
-    Rule("gradient: atan2 and xlogy at the origin", "those of `atan2` at the origin", "gradient", named("atan2 xlogy xlog1py", each(lambda a, b, x: (a != a or a == 0) and (b != b or b == 0)))),
+    Rule("gradient: atan2 and xlogy at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 xlogy xlog1py", each(lambda a, b, x: (a != a or a == 0) and (b != b or b == 0)))),
     Rule("gradient: nextafter", "and of `nextafter`", "gradient grad less", lambda d: op(d) == "nextafter" and (d.kind != "gradient" or d.ours is None)),
     Rule("gradient: variances over no named dimension", "`var(x, ())`", "gradient", named("var std var_mean std_mean", of_all)),
     Rule("gradient: variances of too few numbers", "`var(x, ())`", "gradient", named("var std var_mean std_mean", too_few)),

@@ -133,10 +133,9 @@ def one_number(d):
 
 
 def end_out_of_range(d):
-    """An end of linspace is below 0, and the dtype has no such numbers."""
-    return re.search(r"into uint", str(d.ours)) is not None and any(
-        isinstance(v, (int, float)) and v < 0 for v in arguments(d).values()
-    )
+    """An end of linspace is beyond the dtype's numbers."""
+    low, high = RANGE[re.search(r"into (\w+)", str(d.ours)).group(1)]
+    return any(isinstance(v, (int, float)) and not low <= v <= high for v in arguments(d).values())
 
 
 def flat_dimensions_backwards(d):

@@ -9,7 +9,7 @@ from .case import Call, run
 from .compare import differences, is_tensor, numbers, same_gradient
 from .meaning import arguments, asked, before, change, given, redo, same_numbers, same_result, verified
 from .rule import Rule, op, said
-from .rules_other import lies_at, numpy_numbers, out_is_part, stacked
+from .rules_other import cut_each, lies_at, numpy_numbers, out_is_part, stacked
 
 
 def theirs(pattern, holds=verified, ops=None):
@@ -90,7 +90,8 @@ def from_the_end(d, names):
 def from_front(d):
     """PyTorch answers the same, gradients too, where the places count from the front."""
     other = run(torch, d.case, lambda names: from_the_end(d, names))
-    return other.error is None and not differences(d.case, d.all_ours, other)
+    places = d.case.call.args[2]
+    return other.error is None and all(x.name == places for x in differences(d.case, d.all_ours, other))
 
 
 def truths(d):
@@ -101,18 +102,23 @@ def truths(d):
 
 def same_places(d):
     """What is read is what is written, all of it; with a copy PyTorch does the same."""
-    return out_is_part(d)
+    return as_of_copies(d) if d.case.call is not None else out_is_part(d)
 
 
 def cut_to_whole(d):
     """A fraction among bytes is cut, and a whole number is taken modulo 256, however it is written."""
+
+    def whole_of(value):
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(whole_of, value))
+        return int(value.real) if isinstance(value, (float, complex)) and math.isfinite(value.real) else value
 
     def cut(text):
         try:
             value = eval(text, {"inf": math.inf, "nan": math.nan})
         except Exception:
             return text
-        return str(int(value.real)) if isinstance(value, (float, complex)) and math.isfinite(value.real) else text
+        return repr(whole_of(value)) if isinstance(value, (float, complex, list, tuple)) else text
 
     call = d.case.call
     if verified(d):
@@ -307,7 +313,7 @@ RULES = [
     Rule("more: nothing to compute", "pools, convolutions and products of nothing", "more", lambda d: d.case.call is not None and d.case.call.form == "F" and of_nothing(d)),
     Rule("more: shapes of nothing", "shapes such as `(0, 2**62, 4)`", "more", theirs("calculation overflowed", nothing)),
     Rule("more: a slice with a huge step", "a slice whose step nears 2**63", "more", theirs("calculation overflowed", lambda d: d.case.name == "key" and same_numbers(d.all_ours.names["r"], before(d.case)["x"][:1]))),
-    Rule("more: one value per group", "`group_norm` of one value", "more", theirs("Expected more than 1 value per channel", lambda d: all(v == 0 for v in numbers(d.all_ours.names["r"])), "group_norm")),
+    Rule("more: one value per group", "`group_norm` of one value", "more", theirs("Expected more than 1 value per channel", lambda d: all(v == 0 or v != v for v in numbers(d.all_ours.names["r"])), "group_norm")),
     Rule("more: a number that goes nowhere", "a word that no kernel has to read", "more", theirs("without overflow", nothing)),
     Rule("more: numbers in lists of uint64", "`tensor` of whole numbers for `uint64`", "more", theirs("an integer is required", of_uint64, "tensor as_tensor asarray new_tensor")),
     Rule("more: meshgrid of several dtypes", "most ops compute in every dtype", "more", theirs("same dtype", grids, "meshgrid")),
@@ -325,6 +331,7 @@ RULES = [
     Rule("more: slices of nothing", "pools, convolutions and products of nothing", "more", theirs("zero sized dimensions", nothing, "unique unique_consecutive")),
     Rule("more: a mask of bytes", "a mask of bytes", "more", theirs(r"boolean masks|BoolTensor", answers_as(mask_of_bools))),
     Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self|out of DATA bounds|Expected a long tensor", from_front, "index_copy index_reduce index_fill")),
+    Rule("more: powers that are cut", "`linspace` and `logspace` of a whole dtype cut each element", "more", theirs("without overflow", cut_each, "logspace linspace range")),
     Rule("more: a fraction that is cut to 0", "a fraction between -1 and 0", "more", theirs(r"cannot be converted to type u?int\d*(_t)? without overflow|Integer division with addcdiv|must not be a floating point number", cut_to_whole)),
     Rule("more: values of one element for one place", "values of shape `(1,)` for one place", "more", theirs(r"value tensor of shape \[1(, 1)*\] cannot be broadcast to indexing result of shape \[\]", either)),
     Rule("more: take_along_dim from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|view size is not compatible", along_from_the_end, "take_along_dim")),

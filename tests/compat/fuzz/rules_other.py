@@ -6,10 +6,13 @@ import re
 import numpy as np
 import torch
 
-from .compare import TOLERANCE, address, differences, differs, dtype, is_tensor, near, numbers, parts
+from .compare import TOLERANCE, address, differences, differs, dtype, is_tensor, near, numbers, parts, strides
 from .case import run
 from .meaning import arguments, given, redo, same_numbers, same_result, verified
 from .rule import Rule, op
+
+
+WHOLE = {"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 def pairs(d):
@@ -139,7 +142,7 @@ def rewritten(d):
     for step in d.case.steps:
         line = step if isinstance(step, str) else step.text()
         found = re.match(r"(?:\w+ = )?t\.(\w+)\((.*), out=(\w+)\)$", line)
-        assigned = re.match(r"(\w+\[.*\] = )(\w+)$", line) or re.match(r"(\w+\.copy_\()(\w+)\)$", line)
+        assigned = re.match(r"(\w+(?:\[.*\])? \S*= )(\w+)$", line) or re.match(r"(\w+\.copy_\()(\w+)\)$", line)
         if assigned:
             line = f"{assigned[1]}{assigned[2]}.clone(){')' if 'copy_(' in line else ''}"
         if not found:
@@ -273,11 +276,23 @@ def holds_tensors(value):
     return isinstance(value, (list, tuple)) and any(is_tensor(v) or holds_tensors(v) for v in value)
 
 
+def cut_each(d):
+    """The elements in float64, cut, and taken modulo 2^n."""
+    other, r = redo(torch, d, d.case.call.but(dtype="t.float64")), d.all_ours.names["r"]
+    if other.error or dtype(r) not in WHOLE or not all(map(math.isfinite, numbers(other.names["r"]))):
+        return False
+    low, count = (0 if dtype(r)[0] == "u" else -(2 ** (WHOLE[dtype(r)] - 1))), 2 ** WHOLE[dtype(r)]
+    return numbers(r) == [(int(v) - low) % count + low for v in numbers(other.names["r"])]
+
+
 def stacked(d):
     """Tensors in lists are stacked as nested lists would be."""
+    kind = getattr(torch, dtype(d.all_ours.names["r"])) if "dtype" in d.case.call.words else None
 
     def stack(value):
-        return torch.stack([stack(v) for v in value]) if isinstance(value, (list, tuple)) else torch.as_tensor(value)
+        if isinstance(value, (list, tuple)):
+            return torch.stack([stack(v) for v in value])
+        return torch.as_tensor(value) if kind is None else torch.as_tensor(value).to(kind)
 
     if op(d) not in ("tensor", "as_tensor") or not holds_tensors(inside(d)):
         return False
@@ -442,12 +457,13 @@ def found_again(d):
 
 def bits_of_nan(d):
     """What was written is the same, with NaN; in another dtype its bits show."""
-    call = d.case.call
-    if call is None or not call.name.endswith("_") or " " in d.name:
+    into = re.match(r"(?:r = )?(\w+)(?:\.\w+_\(| \S+= |\[)", d.case.lines()[-1])
+    if into is None or " " in d.name:
         return False
-    a, b = d.all_ours.names.get(call.args[0]), d.all_theirs.names.get(call.args[0])
+    a, b = d.all_ours.names.get(into[1]), d.all_theirs.names.get(into[1])
     return (
         is_tensor(a)
+        and is_tensor(d.ours)
         and d.ours.untyped_storage().data_ptr() == a.untyped_storage().data_ptr()
         and dtype(d.ours) != dtype(a)
         and any(v != v for v in numbers(b))
@@ -464,13 +480,33 @@ def at_a_cut(d):
     return any(near_whole) and all(abs(a - b) == 1 for a, b in pairs(d))
 
 
+def between_neighbours(*row):
+    """Two numbers whose digits were lost before are compared."""
+    x, y = row[2:4]
+    return abs(x - y) <= 2e-5 * max(1, abs(x))
+
+
+def order_of_the_base(d):
+    """The base is a result, whose order of memory differs already."""
+    base = d.name.rpartition(" in ")[2]
+    a, b = d.all_ours.names.get(base), d.all_theirs.names.get(base)
+    return is_tensor(a) and is_tensor(b) and strides(a) != strides(b)
+
+
+def not_finite_copied(d):
+    """NaN, infinity or what is too large becomes a whole number."""
+    x, source = (arguments(d).get(k) for k in (0, 1))
+    values = numbers(source) if is_tensor(source) else [source]
+    return is_tensor(x) and dtype(x) in WHOLE and any(isinstance(v, float) and not abs(v) < 2**31 for v in values)
+
+
 NOT_FINITE = each(broken)
 RULES = [
     Rule(
         "other: gcd of the smallest number",
         "`gcd` is not negative",
         "value",
-        also(named("gcd"), each(lambda a, b: a == -b and a > 0)),
+        also(named("gcd lcm"), each(lambda a, b: a == -b and a > 0)),
     ),
     Rule(
         "other: powers of two in single digits",
@@ -509,6 +545,9 @@ RULES = [
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), each(same_angle))),
     Rule("other: slices with NaN", "slices with NaN", "value shape", also(named("unique unique_consecutive"), same_rows)),
     Rule("other: places of NaN among unique elements", "slices with NaN", "value", also(named("unique unique_consecutive"), found_again)),
+    Rule("other: digits in a comparison", "digits that were lost", "value", also(named("eq ne lt le gt ge"), also(lambda d: d.case.many, rows(between_neighbours)))),
+    Rule("other: order of a result's memory", "strides of results are no promise", "strides", order_of_the_base),
+    Rule("other: infinity as a whole number", "infinity copied into whole numbers", "value", also(named("copy"), not_finite_copied)),
     Rule("other: bits of NaN", "the bits of a NaN", "value", bits_of_nan),
     Rule("other: digits at a cut", "digits that were lost", "value", at_a_cut),
     Rule("other: bincount of nothing", "`bincount` of nothing", "dtype", also(named("bincount"), lambda d: given(d)[0].numel() == 0)),
@@ -528,6 +567,9 @@ RULES = [
     Rule("other: polygamma at poles", "`polygamma` of integers at or below 0", "value", also(named("polygamma"), rows(lambda a, b, x: (x <= 0 and (math.isinf(x) or float(x).is_integer()) and not math.isfinite(a)) or (x == math.inf and a == 0 and b != b)))),
     Rule("other: Bessel functions", "Bessel functions", "value", also(lambda d: op(d).startswith(("bessel", "modified_bessel", "spherical_bessel")), rows(lambda a, b, x: (math.isinf(x) and a == 0 and b != b) or abs(a - b) <= 1e-7 * max(1, abs(b))))),
     Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: (a == 1 and not finite(b)) or broken(a, b)))),
+    Rule("other: powers of infinite complex numbers", "an infinite complex number to a negative power", "value", also(named("pow float_power ** **="), rows(lambda a, b, x, *y: isinstance(x, complex) and not finite(x) and (a == 0 or not finite(a)) and not finite(b)))),
+    Rule("other: numbers in block_diag", "`block_diag` counts a tensor without dimensions", "dtype", also(named("block_diag"), lambda d: any(x.dim() == 0 for x in given(d)) and same_numbers(d.ours, d.theirs))),
+    Rule("other: powers that are cut", "`linspace` and `logspace` of a whole dtype cut each element", "value", also(named("logspace linspace range"), cut_each)),
     Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),
     Rule("other: ldexp of complex numbers", "`ldexp` has the dtype of what is scaled", "dtype", named("ldexp")),
     Rule("other: activations at -inf", "at minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: x == -math.inf and a == 0 and b != b))),

@@ -65,7 +65,8 @@ def shapes(d):
 
 def ragged(d):
     return said(
-        d.ours, r"expected a sequence of length|elements must be numbers|has no dtype|cannot be of|no dtype"
+        d.ours,
+        r"expected a sequence of length|is a complex number, which does not fit|elements must be numbers|has no dtype|cannot be of|no dtype",
     ) and isinstance(d.theirs, (TypeError, ValueError, RuntimeError))
 
 

@@ -500,6 +500,19 @@ def test_hardshrink_keeps_the_smallest_whole_number():
     assert str(aj.nn.functional.hardshrink(aj.tensor([math.nan, -0.5, 0.75])).tolist()) == "[nan, 0.0, 0.75]"
 
 
+def test_logsigmoid_of_the_smallest_whole_number():
+    assert aj.nn.functional.logsigmoid(aj.tensor([-(2**63), 2**62])).tolist() == [-(2.0**63), 0]
+
+
+def test_complex_exponents_of_negative_bases_have_gradients():
+    for base in (aj.tensor([-3.0], dtype=aj.float64), aj.tensor([-3]), -3.0):
+        y = aj.tensor([1 + 2j], dtype=aj.complex128, requires_grad=True)
+        out = base**y
+        out.real.sum().backward()
+        wanted = (complex(-3) ** (1 + 2j)) * complex(math.log(3), math.pi)
+        assert abs(y.grad.item() - wanted.conjugate()) < 1e-9
+
+
 def test_polar_of_whole_angles_has_the_digits_of_the_length():
     z = aj.polar(aj.tensor([1.0], dtype=aj.float64), aj.tensor([1], dtype=aj.int8)).item()
     assert abs(z - complex(math.cos(1), math.sin(1))) < 1e-15
