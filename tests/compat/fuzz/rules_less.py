@@ -154,7 +154,7 @@ RULES = [
     Rule("less: an out= of a lower kind", "an `out=` of a lower kind", "less", ours("cannot be cast to out's", lower_kind)),
     Rule("less: a whole number that does not fit", "numbers that do not fit", "less", ours("does not fit into", number_out_of_range)),
     Rule("less: an end that does not fit", "numbers that do not fit", "less", ours("(start|end) does not fit into", end_out_of_range, "linspace|logspace")),
-    Rule("less: complex numbers of halves", "`complex` and `polar` of halves", "less", ours("both must be float32, or both float64|float32 or float64 is wanted", lambda d: all(x.dtype == torch.float16 for x in given(d)), "complex|polar|view_as_complex")),
+    Rule("less: complex numbers of halves", "`complex`, `polar` and `view_as_complex` of halves", "less", ours("both must be float32, or both float64|float32 or float64 is wanted", lambda d: all(x.dtype == torch.float16 for x in given(d)), "complex|polar|view_as_complex")),
     Rule("less: a negative stride", "a negative stride of a dimension of size 1", "less", ours("negative stride in", flat_dimensions_backwards, "empty_strided")),
     Rule("less: random complex numbers, complex windows", "`rand` and windows of complex numbers", "less", ours("the (numbers|values) are not whole|a window is strided and of a floating dtype", lambda d: "complex" in d.case.call.text() or any(x.is_complex() for x in given(d)), "rand|randn|rand_like|randn_like|hann_window|hamming_window|blackman_window|bartlett_window|kaiser_window")),
     Rule("less: a tensor of one element beside numbers", "has shape `(2, 1)`", "less", ours("expected a sequence of length", one_element_in_list, "tensor|as_tensor")),

@@ -100,6 +100,15 @@ def truths(d):
     return other.error is None and numbers(d.all_ours.names["r"]) == [v != 0 for v in numbers(other.names["r"])]
 
 
+def product_of_truths(d):
+    """With dtype=bool the product is that of what is not 0."""
+    call = d.case.call
+    if call.words.get("dtype") != "t.bool":
+        return False
+    other = redo(torch, d, call.but([f"({call.args[0]} != 0).long()", *call.args[1:]], dtype=None))
+    return other.error is None and same_result(d.all_ours, other)
+
+
 def same_places(d):
     """What is read is what is written, all of it; with a copy PyTorch does the same."""
     return as_of_copies(d) if d.case.call is not None else out_is_part(d)
@@ -317,6 +326,7 @@ RULES = [
     Rule("more: a number that goes nowhere", "a word that no kernel has to read", "more", theirs("without overflow", nothing)),
     Rule("more: numbers in lists of uint64", "`tensor` of whole numbers for `uint64`", "more", theirs("an integer is required", of_uint64, "tensor as_tensor asarray new_tensor")),
     Rule("more: meshgrid of several dtypes", "most ops compute in every dtype", "more", theirs("same dtype", grids, "meshgrid")),
+    Rule("more: products of truths", "most ops compute in every dtype", "more", theirs("not implemented for 'Bool'", product_of_truths, "cumprod prod")),
     Rule("more: ranges of truths", "most ops compute in every dtype", "more", theirs("not implemented for 'Bool'", truths, "range logspace linspace")),
     Rule("more: itself in another shape", "with a part of themselves", "more", theirs("refer to a single memory location", same_places)),
     Rule("more: a part of itself", "with a part of themselves", "more", theirs("refer to a single memory location", as_of_copies, "index_add put index_copy scatter scatter_add masked_scatter index_put")),

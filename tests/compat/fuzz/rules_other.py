@@ -504,7 +504,7 @@ NOT_FINITE = each(broken)
 RULES = [
     Rule(
         "other: gcd of the smallest number",
-        "`gcd` is not negative",
+        "`gcd` and `lcm` are not negative",
         "value",
         also(named("gcd lcm"), each(lambda a, b: a == -b and a > 0)),
     ),
@@ -539,7 +539,7 @@ RULES = [
     Rule("other: covariances of large whole numbers", "`cov` of whole numbers", "value", also(named("cov corrcoef"), large_whole_numbers)),
     Rule("other: arguments whose elements share memory", "of an expanded tensor", "value", also(named("median nanmedian kthvalue mode"), dense_answer)),
     Rule("other: trapezoid of whole numbers", "`trapezoid` of whole numbers", "value dtype", also(named("trapezoid cumulative_trapezoid"), lambda d: exact_trapezoid(d) or (d.kind == "dtype" and of_fractions(d)))),
-    Rule("other: linspace to an infinite end", "`linspace` to an infinite end", "value", also(named("linspace logspace"), infinite_end)),
+    Rule("other: linspace to an infinite end", "`linspace` to or from an end that is infinite or NaN", "value", also(named("linspace logspace"), infinite_end)),
     Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), each(same_angle))),

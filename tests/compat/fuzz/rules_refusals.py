@@ -9,7 +9,7 @@ TOPICS = [
     ("dtype", r"dtype|scalar.?type|no cpu kernel|no order|not ordered|not implemented for|not supported|does not support|complex|float|common one|common dtype|truth values|floating|whole|integral|Promotion|boolean|bool|inputs to be|integer|must agree|types can't be cast|cannot be cast"),
     ("words", r"unexpected keyword|has no attribute|missing|invalid combination|must be Tensor|takes .* arguments?|argument .* must be"),
     ("tensors", r"no tensors|non-empty|at least one"),
-    ("shape", r"shape|size|elements|broadcast|length|vector|divisible|value per channel|same number|sequence|stretch|expand|reshape|window|tensors? expected|must have a dimension|0-dim|no dimensions|non-zero|without elements"),
+    ("shape", r"shape|stacks differ|size|elements|broadcast|length|vector|divisible|value per channel|same number|sequence|stretch|expand|reshape|window|tensors? expected|must have a dimension|0-dim|no dimensions|non-zero|without elements"),
     ("place", r"index|dim|out of range|out of bounds|twice|k must be"),
 ]  # fmt: skip
 
