@@ -274,6 +274,8 @@ aj_status* view_refresh(aj_tensor* t) {
 void outlive_base(aj_tensor* t) {
   TensorPriv& p = priv(t);
   aj_tensor* base = p.base;
+  // A result that is an argument is the caller's, and stays what it is.
+  if (refs(&t->obj).load(std::memory_order_acquire) != 1) return;
   if (refs(&base->obj).load(std::memory_order_acquire) != 1 || view_is_stale(t) ||
       p.view_kind == kViewMulti)
     return;

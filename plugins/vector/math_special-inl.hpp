@@ -175,7 +175,10 @@ struct LgammaCore {
     }
     V r = one / x, y = hn::MulSub(x - hn::Set(d, 0.5), log(d, x), x);
     y = y + hn::MulAdd(r, polynomial(d, r * r, kTail), hn::Set(d, 0.91893853320467274178));
-    return or_lanes(d, plain, y - log(d, product), given, kit::scalar::Lgamma());
+    // The two roots, whose sum of logarithms is rounded.
+    auto root = hn::Or(hn::Eq(given, one), hn::Eq(given, hn::Set(d, 2.0)));
+    y = hn::IfThenZeroElse(root, y - log(d, product));
+    return or_lanes(d, plain, y, given, kit::scalar::Lgamma());
   }
 };
 

@@ -531,3 +531,15 @@ def test_the_adjoint_of_a_stack_is_asked_for_as_mh():
         with pytest.raises(RuntimeError, match="H: a matrix is wanted, this tensor has"):
             _ = x.H
     assert aj.ones(2, 3).H.shape == (3, 2) and aj.tensor(1j).H.item() == -1j and aj.ones(2, 1, 2).mH.shape == (2, 2, 1)
+
+
+def test_a_view_that_an_op_gives_back_stays_a_view():
+    x = aj.tensor([5.0, -2.0, 5.0, 0.0]).reshape(2, 2)[1:]  # nobody else holds its base
+    assert x.flatten(-1, 1) is x and x._is_view()
+    with pytest.raises(RuntimeError, match="detach_: a view shares its history with its base"):
+        x.detach_()
+
+
+@pytest.mark.parametrize("dtype", [aj.float32, aj.float64, aj.float16, aj.bfloat16])
+def test_lgamma_is_zero_at_its_roots(dtype):
+    assert aj.tensor([1.0, 2.0] * 9, dtype=dtype).lgamma().tolist() == [0.0] * 18
