@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/sanitized.sh TREE PART: tests of a sanitizer build. Parts: programs (the C++ tests), and with AddressSanitizer rows (tests/ops),
-# python (tests/python), of both a third, chosen by ADJOIN_TEST_SEED (all with --full), and conform (the emulated GPU's conformance).
+# python (tests/python), of both a fifth, chosen by ADJOIN_TEST_SEED (all with --full), and conform (the emulated GPU's conformance).
 set -euo pipefail
 tree=$1 part=$2
 # Reports go to files: what a test prints is caught by its runner, and lost where a report ends the process.
@@ -19,7 +19,7 @@ interpreted() {
   local preload
   preload="$(clang -print-file-name=libclang_rt.asan-x86_64.so) $(gcc -print-file-name=libstdc++.so.6)"
   ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \
-    ADJOIN_TEST_SHARE=3 python -m pytest -q "$1" -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code'
+    ADJOIN_TEST_SHARE=5 python -m pytest -q "$1" -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code'
 }
 
 case $part in
