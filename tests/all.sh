@@ -55,7 +55,7 @@ recall() {
   done
 }
 
-# What is compiled for the sanitizers is compiled beside the tests, which keep one core busy at most times.
+# What is compiled for the sanitizers is compiled beside the tests, which wait for children much of their time.
 sanitizers=${ADJOIN_TEST_SANITIZERS:-1}
 if [ "$sanitizers" = 1 ]; then
   setsid nice -n 19 bash -c './run build asan && ./run build tsan' >"$logs/sanitizer builds" 2>&1 &
