@@ -46,6 +46,15 @@ AJ_HD inline To cast(From x) {
   }
 }
 
+// An element as it lies in memory. Bools may be a view of bytes: every byte but 0 is true.
+template <class T>
+AJ_HD inline T element(const void* p) {
+  if constexpr (std::is_same_v<T, bool>)
+    return *static_cast<const uint8_t*>(p) != 0;
+  else
+    return *static_cast<const T*>(p);
+}
+
 // A number of a schema as T.
 template <class T>
 T number(const aj_value& v) {
@@ -70,14 +79,13 @@ struct Convert {
     visit<stored>(dtype, [&]<class From>() {
       if (stride == int64_t(sizeof(From))) {
         const From* p = reinterpret_cast<const From*>(from);
-        if constexpr (std::is_same_v<From, T>) {
+        if constexpr (std::is_same_v<From, T> && !std::is_same_v<T, bool>) {
           std::memcpy(to, p, n * sizeof(T));
         } else {
-          for (int64_t i = 0; i < n; ++i) to[i] = cast<T>(p[i]);
+          for (int64_t i = 0; i < n; ++i) to[i] = cast<T>(element<From>(p + i));
         }
       } else {
-        for (int64_t i = 0; i < n; ++i)
-          to[i] = cast<T>(*reinterpret_cast<const From*>(from + i * stride));
+        for (int64_t i = 0; i < n; ++i) to[i] = cast<T>(element<From>(from + i * stride));
       }
     });
   }

@@ -124,12 +124,12 @@ template <bool Splat, class T>
 struct Source {
   const T* p;
   T first;
-  explicit Source(const void* q) : p(static_cast<const T*>(q)), first(*p) {}
+  explicit Source(const void* q) : p(static_cast<const T*>(q)), first(element<T>(p)) {}
   T operator[](int64_t i) const {
     if constexpr (Splat)
       return first;
     else
-      return p[i];
+      return element<T>(p + i);
   }
 };
 

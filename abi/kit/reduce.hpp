@@ -90,8 +90,10 @@ typename R::State reduce_leaf(const R& r, const typename R::T* x, int64_t n, int
     int64_t lanes = std::min(n, kLanes), i = 0;
     for (int64_t j = 0; j < lanes; ++j) lane[j] = r.start();
     for (; i + kLanes <= n; i += kLanes)
-      for (int64_t j = 0; j < kLanes; ++j) r.add(lane[j], x[i + j], first + i + j);
-    for (int64_t j = 0; i + j < n; ++j) r.add(lane[j], x[i + j], first + i + j);
+      for (int64_t j = 0; j < kLanes; ++j)
+        r.add(lane[j], element<typename R::T>(x + i + j), first + i + j);
+    for (int64_t j = 0; i + j < n; ++j)
+      r.add(lane[j], element<typename R::T>(x + i + j), first + i + j);
     for (int64_t half = kLanes / 2; half; half /= 2)
       for (int64_t j = 0; j < half && j + half < lanes; ++j) r.join(lane[j], lane[j + half]);
     return lane[0];
@@ -145,7 +147,7 @@ struct ReducerCode {
                       int64_t index) {
     State* s = static_cast<State*>(states);
     const T* x = static_cast<const T*>(row);
-    for (int64_t j = 0; j < width; ++j) of(reducer).add(s[j], x[j], index);
+    for (int64_t j = 0; j < width; ++j) of(reducer).add(s[j], element<T>(x + j), index);
   }
   static void rows(const void* reducer, void* states, const char* x, int64_t stride, int64_t rows,
                    int64_t width, int64_t first) {

@@ -22,7 +22,7 @@ template <class T>
   switch (dtype) {
 #define AJ_CASE_(From)       \
   case DTypeOf<From>::index: \
-    return cast<T>(*reinterpret_cast<const From*>(p));
+    return cast<T>(element<From>(p));
     AJ_EVERY_DTYPE_(AJ_CASE_)
 #undef AJ_CASE_
   }
@@ -41,7 +41,7 @@ template <class T>
 }
 template <class T>
 AJ_HD inline T load(const char* p, int dtype) {
-  return dtype == DTypeOf<T>::index ? *reinterpret_cast<const T*>(p) : load_any<T>(p, dtype);
+  return dtype == DTypeOf<T>::index ? element<T>(p) : load_any<T>(p, dtype);
 }
 template <class T>
 AJ_HD inline void store(char* p, int dtype, T x) {

@@ -19,9 +19,8 @@ using Put = void (*)(char*, T);
 template <class T>
 Get<T> getter(DLDataType dtype) {
   Get<T> get = nullptr;
-  visit<stored>(dtype, [&]<class From>() {
-    get = [](const char* p) { return cast<T>(*reinterpret_cast<const From*>(p)); };
-  });
+  visit<stored>(
+      dtype, [&]<class From>() { get = [](const char* p) { return cast<T>(element<From>(p)); }; });
   return get;
 }
 template <class T>

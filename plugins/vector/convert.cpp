@@ -13,13 +13,13 @@ template <class T>
 void load(void* into, const char* from, DLDataType dtype, int64_t stride, int64_t n) {
   T* to = static_cast<T*>(into);
   if (stride == bytes_of(dtype)) {
-    if (same(dtype, dtype_of<T>)) return void(std::memcpy(into, from, size_t(n) * sizeof(T)));
+    if (!std::is_same_v<T, bool> && same(dtype, dtype_of<T>))
+      return void(std::memcpy(into, from, size_t(n) * sizeof(T)));
     if (n >= kWorthALookup)
       if (CastRow row = find_cast_row(dtype_of<T>, dtype)) return row(into, from, n, false);
   }
   visit<stored>(dtype, [&]<class From>() {
-    for (int64_t i = 0; i < n; ++i)
-      to[i] = cast<T>(*reinterpret_cast<const From*>(from + i * stride));
+    for (int64_t i = 0; i < n; ++i) to[i] = cast<T>(element<From>(from + i * stride));
   });
 }
 

@@ -27,6 +27,8 @@ HWY_INLINE hn::Vec<D> read(D d, const From* p) {
       return hn::PromoteTo(d, hn::LoadU(d32, p));
     else
       return hn::PromoteTo(d, read(df, p));
+  } else if constexpr (std::is_same_v<From, bool>) {
+    return hn::IfThenElseZero(load_mask(d, p), hn::Set(d, 1));
   } else if constexpr (std::is_same_v<From, int32_t>) {
     return hn::ConvertTo(d, hn::LoadU(d32, p));
   } else if constexpr (sizeof(From) == 1) {
@@ -96,7 +98,7 @@ struct CastVectors {
     const From* in = static_cast<const From*>(from);
     To* out = static_cast<To*>(to);
     if (n < kLanes) {
-      for (int64_t i = 0; i < n; ++i) out[i] = cast<To>(in[i]);
+      for (int64_t i = 0; i < n; ++i) out[i] = cast<To>(element<From>(in + i));
       return;
     }
     if (stream && sizeof(To) == 1) return stream_casts(&run, sizeof(To), sizeof(From), to, from, n);

@@ -7,7 +7,7 @@ import time
 import adjoin
 import pytest
 import samples
-from rows import ROWS, flat, run
+from rows import ROWS, TENSOR_ROWS, flat, name_of, on, run, same, some
 
 RAISED = (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError)
 SIZES = (1, 8, 40, 64, 100, 190, 250, 500, 700, 1000, 2000, 5000)
@@ -177,3 +177,32 @@ def test_convolutions_without_channels_give_nothing_or_refuse():
 def test_scales_that_are_none_are_refused(scale):
     with pytest.raises(RuntimeError, match="scale"):
         adjoin._C.find_op("_::resample")(adjoin.ones(1, 2, 6, 7), [1, 2, 3, 9], "linear-smooth", False, [scale, 1.0])
+
+
+def other_bytes(t):
+    """A view of bytes as bools, true where t is, by bytes that are not 1 as a rule."""
+    if t is None or t.dtype != adjoin.bool:
+        return t
+    factors = adjoin.tensor([2, 128, 255, 1, 6], dtype=adjoin.uint8, device=t.device)
+    return (t.to(adjoin.uint8).flatten() * factors.repeat(t.numel() // 5 + 1)[: t.numel()]).view(t.shape).view(t.dtype)
+
+
+def decided(results):
+    return [t.logical_not().logical_not() if t.dtype == adjoin.bool else t for t in results]
+
+
+ELEMENTWISE = [r for r in TENSOR_ROWS if r.kind.startswith(("pointwise", "reduce"))]
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("row", ELEMENTWISE, ids=str)
+def test_every_byte_but_0_is_true(row, device):
+    """Bools may be a view of bytes: what walks over elements takes every byte but 0 for true."""
+    dtype = "bool" if "bool" in row.dtypes() else row.dtypes()[0]
+    for given, other in some(row, dtype, 3, "bytes"):
+        given = on(given, device)
+        try:
+            plain = decided(run(row, given, other))
+        except RAISED:
+            continue  # no op of bools
+        same(row, decided(run(row, samples.moved(given, other_bytes), other)), plain, name_of(plain[0].dtype))
