@@ -66,11 +66,19 @@ aj_status* stream_wait_for(Device* d, void* stream) {
   const aj_device_vtbl& v = d->vtbl;
   if ((d->flags & AJ_DEV_SYNCHRONOUS) || !v.stream_sync) return nullptr;
   int32_t done = !v.stream_query;
+  aj_status* fault = nullptr;
   for (Pauses pauses; !done;) {
-    if (aj_status* s = v.stream_query(v.self, d->id.device_id, stream, &done)) return named(d, s);
-    if (!done) AJ_TRY(pauses.pause(d));
+    aj_status* s = v.stream_query(v.self, d->id.device_id, stream, &done);
+    // What was queued behind a fault may still run: who is told of it may read and free that
+    // memory. A device that says it again has ended.
+    if (s && fault) return free_status(s), named(d, fault);
+    if (s) fault = s, done = 0;
+    if (!done)
+      if (aj_status* stopped = pauses.pause(d)) return free_status(fault), stopped;
   }
-  return named(d, v.stream_sync(v.self, d->id.device_id, stream));
+  aj_status* s = v.stream_sync(v.self, d->id.device_id, stream);
+  if (!fault) return named(d, s);
+  return free_status(s), named(d, fault);
 }
 
 }  // namespace adjoin

@@ -146,3 +146,46 @@ def test_who_does_not_come_back_is_named(sleeper, ends):
     name = "mem_alloc" if sleeper == "callback" else sleeper
     lines = [line for line in got.stderr.splitlines() if f"plugin 'acme': its {name} has been running for " in line]
     assert len(lines) == 1 and lines[0].endswith(" s and has not come back yet"), got.stderr
+
+
+EARLY = """
+#include "broken.h"
+/* Tells of a fault once, while what was queued behind it still runs. */
+static int asked;
+static aj_status* early_query(void* self, int32_t dev, void* stream, int32_t* done) {
+  (void)self, (void)dev, (void)stream;
+  *done = ++asked > 5;
+  return asked == 1 ? fails("a kernel has failed") : 0;
+}
+static aj_status* late_sync(void* self, int32_t dev, void* stream) {
+  (void)self, (void)dev, (void)stream;
+  return asked > 5 ? 0 : fails("it is not idle");
+}
+"""
+EARLY_INIT = """
+  aj_device_vtbl v = good_device();
+  begin(env);
+  v.flags = 0;
+  v.stream_query = early_query;
+  v.stream_sync = late_sync;
+  return env->def_device(env->registrar, &v);
+"""
+EARLY_PROGRAM = """
+import sys, adjoin
+adjoin.load_plugin(sys.argv[1])
+try:
+    adjoin.accelerator.synchronize(adjoin.device("slate"))
+except RuntimeError as e:
+    print(e)
+adjoin.accelerator.synchronize(adjoin.device("slate"))
+"""
+
+
+def test_who_is_told_of_a_fault_finds_an_idle_stream(tmp_path):
+    """Even where the device tells of it while its stream still runs."""
+    text = source("acme", EARLY_INIT, EARLY, provides="device:slate")
+    plugin = compile_plugin(tmp_path, text, "acme", "gcc", ["-w", "-D_GNU_SOURCE", "-std=gnu11", f"-I{HERE}"])
+    env = clean_environment(PYTHONPATH=PREFIX / "lib/adjoin/python")
+    got = subprocess.run([sys.executable, "-c", EARLY_PROGRAM, str(plugin)], capture_output=True, text=True, env=env)
+    assert got.returncode == 0 and "a kernel has failed" in got.stdout, got.stdout + got.stderr
+    assert "not idle" not in got.stdout + got.stderr
