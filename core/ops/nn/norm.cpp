@@ -211,10 +211,12 @@ aj_status* layer_norm_backward_shape(void*, aj_call* call) {
     check_layer_norm_backward(c);
     Bools needs = c.bools(7);
     DLDataType dtype = c.given(5) ? c.tensor(5).dtype() : t.dtype();
-    Sizes none{0};
-    c.out(0, t.dtype(), needs[0] ? Sizes(t.shape()) : none);
-    c.out(1, dtype, needs[1] ? Sizes(c.ints(2)) : none);
-    c.out(2, dtype, needs[2] ? Sizes(c.ints(2)) : none);
+    auto where = [](bool needed, std::span<const int64_t> shape) {
+      return needed ? Sizes(shape) : Sizes{0};
+    };
+    c.out(0, t.dtype(), where(needs[0], t.shape()));
+    c.out(1, dtype, where(needs[1], c.ints(2)));
+    c.out(2, dtype, where(needs[2], c.ints(2)));
   });
 }
 
