@@ -30,7 +30,7 @@ core/tensor/tensor.cpp: tensor_new_like block_new frontend_word set_frontend_wor
 core/memory/small.hpp: small_alloc
 plugins/cpu/pointwise/binary.cpp: unscaled
 plugins/vector/rows.cpp: run_rows
-plugins/vector/rows-inl.hpp: row vector_row
+plugins/vector/rows-inl.hpp: with run
 frontends/python/src/tensor.cpp: wrap new_object attach
 """
 # The general path, from run_pointwise to the kernel: broadcast, promotion, casts, given tensors, threads.

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import measure
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAMES = '["softmax", "log_softmax", "relu", "gelu", "silu", "mish", "selu", "celu"]'
 FAULTS = {  # file, what is put at its end; the script; what it says
@@ -114,3 +116,10 @@ def test_what_is_not_in_form_is_told(house, name, text):
     subprocess.run(["git", "add", "-A"], cwd=few, check=True)
     done = subprocess.run(["bash", "tests/lint/format.sh"], cwd=few, capture_output=True, text=True)
     assert done.returncode != 0 and pathlib.Path(name).name in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_the_path_of_a_call_is_as_measure_lists_it():
+    """Each function that measure.py counts is where it says."""
+    for listed in (measure.CALL, measure.GENERAL):
+        lines, functions, files = measure.path_of_call(listed)
+        assert lines > functions >= files > 0
