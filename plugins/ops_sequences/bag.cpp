@@ -47,7 +47,7 @@ Tensor bag_of_each(const Tensor& indices, const Tensor& offsets) {
 
 Tensor counts_of(const Tensor& flat, const Tensor& of, int64_t bags, int64_t padding) {
   Tensor counted = to(ne(flat, padding), int64);
-  return clamp(index_add(zeros({bags}, int64, flat.device()), 0, of, counted), 1);
+  return clamp(index_add_(zeros({bags}, int64, flat.device()), 0, of, counted), 1);
 }
 
 void check_mode(std::string_view mode, const Tensor& scale) {
@@ -134,7 +134,7 @@ aj_status* bag_sums_body(void*, aj_call* call) {
     if (scale.defined()) rows = rows * to(reshape(scale, {-1, 1}), rows.dtype());
     rows = where(unsqueeze(ne(flat, padding), 1), rows, number_of(rows, 0));
     Tensor of = bag_of_each(indices, b.tensor(3));
-    Tensor out = index_add(zeros_of(rows, {bags.count(), weight.size(1)}), 0, of, rows);
+    Tensor out = index_add_(zeros_of(rows, {bags.count(), weight.size(1)}), 0, of, rows);
     if (b.text(4) == "mean")
       out = out / to(unsqueeze(counts_of(flat, of, bags.count(), padding), 1), out.dtype());
     b.ret(0, to(out, weight.dtype()));
@@ -154,24 +154,55 @@ aj_status* bag_sums_vjp(void*, aj_grad_call* call) {
     Ints shape = d.ints(7);
     if (mode == "max") {
       g = where(ge(place, 0), g, number_of(g, 0));
-      return d.set(0, scatter_add(zeros_of(g, shape.vec()), 0, clamp(place, 0), g));
+      return d.set(0, scatter_add_(zeros_of(g, shape.vec()), 0, clamp(place, 0), g));
     }
     Tensor flat = reshape(indices, {-1}), of = bag_of_each(indices, offsets);
     if (mode == "mean")
       g = g / to(unsqueeze(counts_of(flat, of, g.size(0), padding), 1), g.dtype());
-    Tensor each = index_select(g, 0, of);
     if (d.need(2)) {
-      Tensor products = sum(each * index_select(weight, 0, flat), {1});
+      Tensor products = row_products(g, of, weight, flat);
       products = where(ne(flat, padding), products, number_of(products, 0));
       d.set(2, reshape(products, scale.shape()));
     }
     if (!d.need(0)) return;
+    Tensor each = index_select(g, 0, of);
     if (scale.defined()) each = each * reshape(scale, {-1, 1});
     if (d.flag(8)) {
       Tensor times = gather(bincount(flat, Tensor(), shape[0]), 0, flat);
       each = each / to(unsqueeze(times, 1), each.dtype());
     }
     d.set(0, embedding_backward(each, flat, shape[0], padding));
+  });
+}
+
+aj_status* row_products_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor &a = c.tensor(0), &b = c.tensor(2);
+    want(a.ndim() == 2 && b.ndim() == 2 && a.size(1) == b.size(1),
+         "matrices with rows of one length are wanted, not ", shown(a), " and ", shown(b));
+    want_dtype(b, "b", a.dtype());
+    want(c.tensor(1).ndim() == 1, "i must have one dimension, its shape is ", shown(c.tensor(1)));
+    want_shape(c.tensor(3), "j", c.tensor(1).shape());
+    c.out(0, a.dtype(), c.tensor(1).shape());
+  });
+}
+
+aj_status* row_products_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor rows = index_select(b.tensor(0), 0, b.tensor(1));
+    b.ret(0, sum(rows * index_select(b.tensor(2), 0, b.tensor(3)), {1}));
+  });
+}
+
+aj_status* row_products_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    Tensor g = unsqueeze(d.grad(0), 1);
+    for (uint32_t of : {0, 2}) {
+      if (!d.need(of)) continue;
+      const uint32_t other = 2 - of;
+      Tensor rows = g * index_select(d.tensor(other), 0, d.tensor(other + 1));
+      d.set(of, embedding_backward(rows, d.tensor(of + 1), d.tensor(of).size(0), -1));
+    }
   });
 }
 

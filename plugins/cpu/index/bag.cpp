@@ -1,5 +1,5 @@
-// plugins/cpu/index/bag.cpp: sums, means and maxima of a table's rows over bags of indices, without
-// the rows ever being gathered.
+// plugins/cpu/index/bag.cpp: sums, means and maxima of a table's rows over bags of indices, and
+// inner products of chosen rows, without the rows ever being gathered.
 #include <adjoin/kit/geometry.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/scalar.hpp>
@@ -178,6 +178,14 @@ void max_bag(const Bag<Math<S>>& b, const S* table, int64_t width, Math<S>* to, 
   }
 }
 
+template <class S>
+Math<S> row_product(const S* a, const S* b, int64_t width) {
+  const hn::ScalableTag<Math<S>> d;
+  return Math<S>(sum_of(d, size_t(width), [&](size_t i, size_t n) HWY_ATTR {
+    return hn::Mul(columns_of(d, a + i, n), columns_of(d, b + i, n));
+  }));
+}
+
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -253,10 +261,32 @@ void bag_sums(Args args) {
   where.commit();
 }
 
+void row_products(Args args) {
+  TensorView a = args.tensor(0), b = args.tensor(2);
+  Dense<int64_t> i(args.tensor(1)), j(args.tensor(3));
+  const int64_t n = args.tensor(1).numel(), width = a.size(1);
+  check_indices(i.data(), n, a.size(0), 0);
+  check_indices(j.data(), n, b.size(0), 0);
+  visit<stored_floating>(a.dtype(), [&]<class S>() {
+    Dense<S> left(a), right(b), out(args.result(0));
+    const auto product = AJ_SIMD(row_product<S>);
+    constexpr int64_t ahead = 8;
+    parallel_for(n, grain_of(width), [&](int64_t lo, int64_t hi) {
+      for (int64_t k = lo; k < hi; ++k) {
+        if (k + ahead < hi) __builtin_prefetch(right.data() + j.data()[k + ahead] * width);
+        const S *x = left.data() + i.data()[k] * width, *y = right.data() + j.data()[k] * width;
+        out.data()[k] = S(product(x, y, width));
+      }
+    });
+    out.commit();
+  });
+}
+
 }  // namespace
 
 AJ_KERNELS(bag_kernels) = {
     {"_::bag_sums", custom<bag_sums, stored_floating>},
+    {"_::row_products", custom<row_products, stored_floating>},
     {nullptr, {}},
 };
 
