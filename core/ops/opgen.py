@@ -248,7 +248,7 @@ def function(row):
     out = [
         f"inline {result} {row.ident}({params(lambda i, p: p.cpp_type)}) {{\n{head}  return {call}(op.get(), args, {n}, here);\n}}"
     ]
-    if row.in_place:
+    if row.has_in_place_form:
         out.append(
             f"inline const Tensor& {row.ident}_("
             + params(lambda i, p: "const Tensor&" if i == 0 else p.cpp_type)
@@ -271,7 +271,7 @@ def ops_hpp(all_rows):
             here = "" if row.space in ("nn", "_") else row.space
             if here == space and row.ident not in RESERVED | DTYPES.keys() and "python-only" not in row.tags:
                 made = function(row)
-                if row.in_place and row.name + "_" in names:
+                if row.has_in_place_form and row.name + "_" in names:
                     made = made[: made.index("\ninline const Tensor&")]
                 text += [f"// {row.table['doc']}", made]
         text.append("}  // namespace adjoin" if not space else f"}}  // namespace {space}\n}}  // namespace adjoin")

@@ -233,8 +233,14 @@ class Formula:
         for row in found:
             bound, why = self.bind(row, args, named)
             if bound is not None:
-                return f"{row.cpp}({', '.join(bound)})", result_type(row)
+                return f"{row.cpp}{'_' * self.fresh(row, node)}({', '.join(bound)})", result_type(row)
         self.fail(f"{name}: {why}")
+
+    def fresh(self, row, node):
+        """Is the first argument made by the call itself, of zeros? Then it is written in place, not copied."""
+        made = node.args[0] if node.args else None
+        written = row.has_in_place_form and row.name + "_" not in self.rows
+        return written and isinstance(made, ast.Call) and ast.unparse(made.func) == "zeros"
 
     def bind(self, row, args, named):
         """C++ arguments of a call, or None and the reason."""

@@ -181,6 +181,12 @@ class Row:
         return self.space == "_" or "internal" in self.tags or "hidden" in self.tags
 
     @property
+    def has_in_place_form(self):
+        """A C++ function that writes the result into the first argument."""
+        tagged = "in-place" in self.tags and self.params[0].type == "Tensor" and not self.ident.endswith("_")
+        return self.in_place or tagged and [r.type for r in self.results] == ["Tensor"]
+
+    @property
     def in_place(self):  # by its kind; ops of other kinds have the tag
         return (
             self.table.get("kind") in ELEMENTWISE

@@ -89,7 +89,7 @@ aj_status* unreduce_at_body(void*, aj_call* call) {
     bool kept = b.flag(4);
     Tensor grad = kept ? g : unsqueeze(g, dim),
            at = kept ? b.tensor(1) : unsqueeze(b.tensor(1), dim);
-    b.ret(0, scatter(zeros(shape, g.dtype(), g.device()), dim, at, Operand(grad)));
+    b.ret(0, scatter_(zeros(shape, g.dtype(), g.device()), dim, at, Operand(grad)));
   });
 }
 

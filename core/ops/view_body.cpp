@@ -202,7 +202,7 @@ aj_status* unfold_backward_body(void*, aj_call* call) {
     Tensor places = unfold(counting(g, shape[d]), 0, size, step);
     Tensor windows =
         flatten(movedim(g, {-1}, {d + 1}), d, d + 1);  // the window behind its dimension
-    b.ret(0, index_add(zeros_of(g, shape), d, reshape(places, {-1}), windows));
+    b.ret(0, index_add_(zeros_of(g, shape), d, reshape(places, {-1}), windows));
   });
 }
 

@@ -189,8 +189,8 @@ aj_status* scatter_planes_body(void*, aj_call* call) {
     int64_t plane = product(std::span<const int64_t>(shape).last(3)),
             planes = product(std::span<const int64_t>(shape).first(shape.size() - 3));
     Sizes flat{planes, product(g.shape().last(3))};
-    b.ret(0, reshape(scatter_add(zeros_of(g, {planes, plane}), 1, reshape(b.tensor(1), flat),
-                                 reshape(g, flat)),
+    b.ret(0, reshape(scatter_add_(zeros_of(g, {planes, plane}), 1, reshape(b.tensor(1), flat),
+                                  reshape(g, flat)),
                      shape));
   });
 }
@@ -363,7 +363,7 @@ aj_status* max_unpool_body(void*, aj_call* call) {
     Sizes flat{planes, product(t.shape().last(size_t(dims)))}, shape = sizes_of(t);
     std::copy(size.begin(), size.end(), shape.end() - dims);
     Tensor out = in_own_name([&] {
-      return scatter(zeros_of(t, {planes, plane}), 1, reshape(indices, flat), reshape(t, flat));
+      return scatter_(zeros_of(t, {planes, plane}), 1, reshape(indices, flat), reshape(t, flat));
     });
     b.ret(0, reshape(out, shape));
   });

@@ -140,7 +140,7 @@ aj_status* pdist_vjp(void*, aj_grad_call* call) {
     auto [first, second] = pairs_of(x);
     if (p == 2) {
       Tensor none = eq(out, 0), w = where(none, 0, g / where(none, 1, out));
-      Tensor half = reshape(scatter(zeros_of(w, {n * n}), 0, first * n + second, w), {n, n});
+      Tensor half = reshape(scatter_(zeros_of(w, {n * n}), 0, first * n + second, w), {n, n});
       Tensor whole = half + transpose(half, 0, 1);
       return d.set(0, x * sum(whole, 1, true) - mm(whole, x));
     }
@@ -148,7 +148,7 @@ aj_status* pdist_vjp(void*, aj_grad_call* call) {
         reshape(slopes(reshape(g, {-1, 1, 1}), unsqueeze(index_select(x, 0, first), 1),
                        unsqueeze(index_select(x, 0, second), 1), reshape(out, {-1, 1, 1}), p),
                 {-1, x.size(1)});
-    Tensor sums = index_add(zeros_like(x), 0, first, each);
+    Tensor sums = index_add_(zeros_like(x), 0, first, each);
     d.set(0, index_add(sums, 0, second, each, -1));
   });
 }

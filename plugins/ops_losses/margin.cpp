@@ -100,7 +100,7 @@ Listed listed_by_ops(const Tensor& x, const Tensor& target) {
   }
   Tensor listed = eq(cumsum(to(lt(target, 0), int64), 1), 0);
   Tensor safe = where(listed, target, number_of(target, 0));
-  Tensor hits = scatter_add(filled(x, {rows, classes}, 0, int64), 1, safe, to(listed, int64));
+  Tensor hits = scatter_add_(filled(x, {rows, classes}, 0, int64), 1, safe, to(listed, int64));
   if (has_values(target)) {  // columns where no row lists a target add nothing
     int64_t most = amax(sum(listed, {1}), {}).item<int64_t>();
     listed = slice(listed, 1, 0, most);

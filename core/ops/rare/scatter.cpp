@@ -147,7 +147,7 @@ void product_gradients(kit::Grad& d, const Written& w) {
   if (d.need(0)) d.set(0, w.own(w.g * conjugate(w.product(ones_like(w.x), src, true))));
   if (!d.need(2)) return;
   Tensor zero = eq(src, 0),
-         zeros = scatter_add(zeros_like(w.x, int64), w.dim, w.index, to(zero, int64));
+         zeros = scatter_add_(zeros_like(w.x, int64), w.dim, w.index, to(zero, int64));
   Tensor only = logical_and(zero, eq(w.at(zeros), 1));
   Tensor others = w.product(w.x, where(only, 1, src), w.self);
   Tensor divided = w.at(w.g * conjugate(w.out)) / conjugate(where(zero, 1, src));

@@ -133,7 +133,7 @@ aj_status* bincount_body(void*, aj_call* call) {
     Tensor amounts = !weights.defined() ? expand(ones({1}, int64, t.device()), places.shape())
                      : weights.is_floating_point() ? weights
                                                    : to(weights, float64);
-    b.ret(0, scatter_add(zeros_of(amounts, {n}), 0, places, amounts));
+    b.ret(0, scatter_add_(zeros_of(amounts, {n}), 0, places, amounts));
   });
 }
 

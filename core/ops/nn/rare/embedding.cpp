@@ -88,7 +88,7 @@ aj_status* embedding_backward_body(void*, aj_call* call) {
            g = reshape(b.tensor(0), {indices.numel(), b.tensor(0).size(-1)});
     int64_t padding = b.integer(3);
     if (padding >= 0) g = where(unsqueeze(ne(indices, padding), 1), g, number_of(g, 0));
-    b.ret(0, index_add(zeros_of(g, {b.integer(2), g.size(1)}), 0, indices, g));
+    b.ret(0, index_add_(zeros_of(g, {b.integer(2), g.size(1)}), 0, indices, g));
   });
 }
 

@@ -127,8 +127,8 @@ aj_status* max_pool2d_backward_body(void*, aj_call* call) {
             planes = product(shape) / std::max<int64_t>(plane, 1);
     int64_t windows = g.size(-1) * g.size(-2);
     Sizes flat{planes, windows};
-    b.ret(0, reshape(scatter_add(zeros_of(g, {planes, plane}), 1, reshape(indices, flat),
-                                 reshape(g, flat)),
+    b.ret(0, reshape(scatter_add_(zeros_of(g, {planes, plane}), 1, reshape(indices, flat),
+                                  reshape(g, flat)),
                      shape));
   });
 }
