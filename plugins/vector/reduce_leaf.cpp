@@ -237,11 +237,20 @@ int64_t find(const T* HWY_RESTRICT x, int64_t n, Same same, SameOne same_one) {
 
 template <bool Max, class T>
 int64_t first_extreme(const T* x, int64_t n, T* value) {
+  const hn::ScalableTag<T> d;
+  if (n > 0 && size_t(n) <= hn::Lanes(d)) {  // of one vector
+    const T least = Max ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+    const auto v =
+        hn::IfThenElse(hn::FirstN(d, size_t(n)), load_n(d, x, size_t(n)), hn::Set(d, least));
+    const auto none = hn::IsNaN(v);
+    const auto all = Max ? hn::MaxOfLanes(d, v) : hn::MinOfLanes(d, v);
+    const intptr_t at = hn::FindFirstTrue(d, hn::AllFalse(d, none) ? hn::Eq(v, all) : none);
+    return *value = x[at], at;
+  }
   T best = *value = extreme<Max>(x, n);
   if (best != best)
     return find(
         x, n, [](auto v) HWY_ATTR { return hn::IsNaN(v); }, [](T v) { return v != v; });
-  const hn::ScalableTag<T> d;
   auto all = hn::Set(d, best);
   return find(
       x, n, [=](auto v) HWY_ATTR { return hn::Eq(v, all); }, [=](T v) { return v == best; });

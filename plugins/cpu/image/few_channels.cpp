@@ -32,6 +32,16 @@ void split_row(const T* from, size_t count, T* even, T* odd) {
   if (x < count) *even = from[x];
 }
 
+template <class T>
+void join_rows(const T* even, const T* odd, size_t count, T* to) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t x = 0;
+  for (; x + lanes <= count; x += lanes)
+    hn::StoreInterleaved2(hn::LoadU(d, even + x), hn::LoadU(d, odd + x), d, to + 2 * x);
+  for (; x < count; ++x) to[2 * x] = even[x], to[2 * x + 1] = odd[x];
+}
+
 // kRows rows of one vector of outputs, kernel kSide by kSide: an input vector serves all rows that
 // it meets.
 template <class T, size_t kSide, size_t kRows>
@@ -258,6 +268,31 @@ void spread(const TapPhase& phase, const ConvGeometry& g, const T* from, T* big)
       }
 }
 
+size_t outputs_of(const TapPhase& phase, const ConvGeometry& g) {
+  const size_t* n = phase.taps.size;
+  return size_t(g.big_c) * n[0] * n[1] * n[2];
+}
+
+// Does one of them fill the columns between those of the other?
+bool beside(const TapPhase& a, const TapPhase& b, const ConvGeometry& g) {
+  return g.stride[2] == 2 && a.first[2] + b.first[2] == 1 && a.first[0] == b.first[0] &&
+         a.first[1] == b.first[1] && std::equal(a.taps.size, a.taps.size + 3, b.taps.size);
+}
+
+// Such two, dense, to whole rows of the big image.
+template <class T>
+void weave(const TapPhase& even, const ConvGeometry& g, const T* a, const T* b, T* big) {
+  const size_t* n = even.taps.size;
+  const auto join = AJ_SIMD(join_rows<T>);
+  for (int64_t c = 0; c < g.big_c; ++c, big += g.big_pixels())
+    for (size_t z = 0; z < n[0]; ++z)
+      for (size_t y = 0; y < n[1]; ++y, a += n[2], b += n[2])
+        join(a, b, n[2],
+             big + ((even.first[0] + int64_t(z) * g.stride[0]) * g.big[1] + even.first[1] +
+                    int64_t(y) * g.stride[1]) *
+                       g.big[2]);
+}
+
 // Weights [small_c, big_c, taps] of a group as [big_c, small_c, the phase's taps].
 template <class T>
 void turn(const TapPhase& phase, const ConvGeometry& g, const T* weight, std::vector<T>& to) {
@@ -284,13 +319,26 @@ void FewChannels<T>::to_big(const T* small, const T* weight, const T* bias, T* b
                    int64_t group = lo % g_.groups;
                    const T* planes = t.padded.fill(small + lo * g_.small_c * g_.small_pixels());
                    T* to = big + lo * g_.big_c * g_.big_pixels();
-                   for (const TapPhase& phase : t.phases) {
+                   auto compute = [&](const TapPhase& phase, T* into) {
                      turn(phase, g_, weight + group * each, turned);
                      AJ_SIMD(correlate<T>)
                      (phase.taps, planes + phase.base, turned.data(),
-                      bias ? bias + group * g_.big_c : none.data(), size_t(g_.big_c),
-                      phases == 1 ? to : part.data());
-                     if (phases > 1) spread(phase, g_, part.data(), to);
+                      bias ? bias + group * g_.big_c : none.data(), size_t(g_.big_c), into);
+                   };
+                   for (size_t k = 0; k < t.phases.size(); ++k) {
+                     const TapPhase& phase = t.phases[k];
+                     compute(phase, phases == 1 ? to : part.data());
+                     if (phases == 1) continue;
+                     if (k + 1 < t.phases.size() && beside(phase, t.phases[k + 1], g_)) {
+                       T* second = part.data() + outputs_of(phase, g_);
+                       compute(t.phases[++k], second);
+                       if (phase.first[2] == 0)
+                         weave(phase, g_, part.data(), second, to);
+                       else
+                         weave(phase, g_, second, part.data(), to);
+                     } else {
+                       spread(phase, g_, part.data(), to);
+                     }
                    }
                  }
                });

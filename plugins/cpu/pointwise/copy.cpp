@@ -62,11 +62,26 @@ void copy_rows(const aj_plan& p, int64_t size) {
   for (aj_operand& o : ops) ++o.strides;
   aj_plan rows = p;  // each is one element of this
   --rows.ndim, ++rows.sizes, rows.ops = ops;
-  for_rows(rows, [&](char** at, int64_t n) {
-    char* to = at[0];
-    const char* from = at[1];
-    for (; n-- > 0; to += to_step, from += from_step) copy_few(to, from, bytes);
-  });
+  auto copied = [&](auto copy) {
+    for_rows(rows, [&](char** at, int64_t n) {
+      char* to = at[0];
+      const char* from = at[1];
+      for (; n-- > 0; to += to_step, from += from_step) copy(to, from);
+    });
+  };
+  auto of = [](auto size) {
+    return [](char* to, const char* from) { std::memcpy(to, from, decltype(size)::value); };
+  };
+  switch (bytes) {  // of sizes that programs have, the compiler writes the copy
+    case 16:
+      return copied(of(std::integral_constant<size_t, 16>()));
+    case 32:
+      return copied(of(std::integral_constant<size_t, 32>()));
+    case 64:
+      return copied(of(std::integral_constant<size_t, 64>()));
+    default:
+      copied([bytes](char* to, const char* from) { copy_few(to, from, bytes); });
+  }
 }
 
 // Elements of one size, whatever they are: rows may be short, so nothing is looked up for each.
