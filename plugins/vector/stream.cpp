@@ -140,7 +140,13 @@ void end_streaming() {
 #endif
 }
 
-void copy_apart(char* to, const char* from, int64_t bytes) { AJ_SIMD(copy_apart)(to, from, bytes); }
+void copy_apart(char* to, const char* from, int64_t bytes) {
+  static const bool instruction_is_fast = __builtin_cpu_is("intel");
+  if (instruction_is_fast)
+    std::memcpy(to, from, size_t(bytes));
+  else
+    AJ_SIMD(copy_apart)(to, from, bytes);
+}
 void stream_row(char* to, const char* from, int64_t bytes) { AJ_SIMD(stream_row)(to, from, bytes); }
 void stream_pattern(char* to, const char* pattern, int64_t bytes) {
   AJ_SIMD(stream_pattern)(to, pattern, bytes);

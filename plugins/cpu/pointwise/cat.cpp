@@ -76,6 +76,14 @@ class InOrder {
   const char* begin_;
 };
 
+// What a tensor gives to each row of the result: `bytes` of them from `at` on.
+struct Part {
+  InOrder elements;
+  int64_t at, bytes;
+  const char* from() const { return elements.begin(); }
+};
+constexpr int64_t kFew = 16;  // bytes
+
 // n elements of each of a few tensors, as stack() puts them beside each other. False: another case.
 bool woven(char* to, const std::vector<TensorView>& parts, int64_t n, int64_t size) {
   const auto weave = AJ_SIMD(weave_of)(parts.size(), size);
@@ -103,22 +111,29 @@ void cat(Args args) {
   }
   auto join = [&](char* to) {
     if (single && woven(to, parts, whole.outer, size)) return;
+    std::vector<Part> each;
+    int64_t at = 0;
     for (TensorView t : parts) {
-      const int64_t bytes = t.size(dim) * whole.inner * size;
-      const InOrder in_order(t);
-      const char* from = in_order.begin();
-      const bool past = bytes >= 1024 && 2 * out.numel() * size >= stream_bytes();
-      parallel_for(whole.outer, grain_of(t.size(dim) * whole.inner), [&](int64_t lo, int64_t hi) {
-        if (bytes <= 16) return columns(to, step, from, bytes, lo, hi);
-        for (int64_t o = lo; o < hi; ++o)
-          if (past)
-            stream_row(to + o * step, from + o * bytes, bytes);
-          else
-            copy_neighbours(to + o * step, from + o * bytes, bytes);
-        if (past) end_streaming();
-      });
-      to += bytes;
+      each.push_back({InOrder(t), at, t.size(dim) * whole.inner * size});
+      at += each.back().bytes;
     }
+    const bool large = 2 * out.numel() * size >= stream_bytes();
+    parallel_for(whole.outer, grain_of(whole.size * whole.inner), [&](int64_t lo, int64_t hi) {
+      for (const Part& part : each)
+        if (part.bytes <= kFew) columns(to + part.at, step, part.from(), part.bytes, lo, hi);
+      // Row by row, so that what is written follows what was written before.
+      for (int64_t o = lo; o < hi; ++o)
+        for (const Part& part : each) {
+          char* row = to + o * step + part.at;
+          const char* from = part.from() + o * part.bytes;
+          if (part.bytes <= kFew) continue;
+          if (large && part.bytes >= 1024)
+            stream_row(row, from, part.bytes);
+          else
+            copy_neighbours(row, from, part.bytes);
+        }
+      if (large) end_streaming();
+    });
   };
   if (out.dense()) return join(out.bytes());
   DenseAs to(out, typed_of(out.dtype()), false);
