@@ -200,8 +200,11 @@ class Reduction {
   void run() {
     if (kept_ == 0) return;
     uint32_t c = p_.nreduced;
-    bool by_columns = n_ > 1 && c > 0 && c < p_.ndim && in_.strides[c] == bytes_of(in_.dtype) &&
-                      p_.sizes[c] > 1 && in_.strides[0] != in_.strides[c];
+    // Columns that lie side by side, or in one line of the cache and nearer than what is reduced.
+    bool by_columns = n_ > 1 && c > 0 && c < p_.ndim && p_.sizes[c] > 1 && in_.strides[c] > 0 &&
+                      (in_.strides[c] == bytes_of(in_.dtype)
+                           ? in_.strides[0] != in_.strides[c]
+                           : in_.strides[c] <= 32 && in_.strides[c] < std::abs(in_.strides[0]));
     by_columns ? columns() : outputs();
   }
 
@@ -333,7 +336,7 @@ class Reduction {
   // Rows [lo, hi) of `width` columns at `from` into states.
   void block(char* from, int64_t width, int64_t lo, int64_t hi, char* out) const {
     alignas(16) char buffer[kColumns * 16];
-    const bool direct = loaded();
+    const bool direct = loaded() && in_.strides[p_.nreduced] == bytes_of(in_.dtype);
     Tree tree(r_.joining, width, (hi - lo) / kLeafRows + 1);
     for (int64_t leaf = lo; leaf < hi; leaf += kLeafRows) {
       char* s = tree.top();

@@ -18,6 +18,9 @@ void load(void* into, const char* from, DLDataType dtype, int64_t stride, int64_
     if (n >= kWorthALookup)
       if (CastRow row = find_cast_row(dtype_of<T>, dtype)) return row(into, from, n, false);
   }
+  if constexpr (sizeof(T) == 4 || sizeof(T) == 8)
+    if (stride == 2 * int64_t(sizeof(T)) && same(dtype, dtype_of<T>))
+      return every_other(sizeof(T), to, from, n);
   visit<stored>(dtype, [&]<class From>() {
     for (int64_t i = 0; i < n; ++i) to[i] = cast<T>(element<From>(from + i * stride));
   });

@@ -140,6 +140,26 @@ requires(is_integer<T> && !std::is_same_v<T, bool>) struct Unsigned<T, true> {
   using type = std::make_unsigned_t<T>;
 };
 
+// What lies behind the last element is not read.
+template <class T>
+void every_other_of(T* HWY_RESTRICT to, const T* HWY_RESTRICT from, int64_t n) {
+  const hn::ScalableTag<T> d;
+  constexpr auto kLanes = int64_t(hn::MaxLanes(d));
+  int64_t i = 0;
+  for (; i + kLanes < n; i += kLanes) {
+    hn::Vec<decltype(d)> even, odd;
+    hn::LoadInterleaved2(d, from + 2 * i, even, odd);
+    hn::StoreU(even, d, to + i);
+  }
+  for (; i < n; ++i) to[i] = from[2 * i];
+}
+static void every_other(size_t size, void* to, const void* from, int64_t n) {
+  if (size == 4)
+    every_other_of(static_cast<uint32_t*>(to), static_cast<const uint32_t*>(from), n);
+  else
+    every_other_of(static_cast<uint64_t*>(to), static_cast<const uint64_t*>(from), n);
+}
+
 struct CastTable {
   CastRow row[15][15] = {};  // to, from
   template <class To, class From, class T>
@@ -223,6 +243,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace adjoin::cpu {
+void every_other(size_t size, void* to, const void* from, int64_t n) {
+  AJ_SIMD(every_other)(size, to, from, n);
+}
 CastRow find_cast_row(DLDataType to, DLDataType from) {
   auto index = [](DLDataType d) {
     return visit<stored>(d, []<class T>() { return DTypeOf<T>::index; });

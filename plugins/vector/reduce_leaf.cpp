@@ -99,19 +99,20 @@ HWY_INLINE hn::TFromD<D> fold_lanes(D d, hn::Vec<D> v, F f) {
 // lacks stay. The processor's own fetching ahead does better than requests for it, by a tenth.
 // Vectors of 32 bytes at most: wider ones cross a line of the cache at every step where rows begin
 // in the middle of one.
-template <class T, class F>
-T fold(const T* HWY_RESTRICT x, int64_t n, F f) {
+// at(d, i, n): the elements from i on, n of them or as many as a vector has.
+template <class T, class F, class At>
+HWY_INLINE T fold_of(int64_t n, F f, At at) {
   constexpr int64_t L = std::min<int64_t>(HWY_LANES(T), 32 / sizeof(T)), V = kLanes / L;
   const hn::CappedTag<T, size_t(L)> d;
   hn::Vec<decltype(d)> s[V];
   for (int64_t j = 0; j < V; ++j) s[j] = hn::Set(d, start(f));
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
-    for (int64_t j = 0; j < V; ++j) s[j] = f.add(d, s[j], hn::LoadU(d, x + i + j * L));
+    for (int64_t j = 0; j < V; ++j) s[j] = f.add(d, s[j], at(d, i + j * L, size_t(L)));
 #pragma GCC unroll 32
   for (int64_t j = 0; j < V && i < n; ++j, i += L) {
     const size_t left = size_t(n - i);
-    const auto next = f.add(d, s[j], load_n(d, x + i, left));
+    const auto next = f.add(d, s[j], at(d, i, left));
     s[j] = left < size_t(L) ? hn::IfThenElse(hn::FirstN(d, left), next, s[j]) : next;
   }
   for (int64_t half = V / 2; half; half /= 2)
@@ -119,6 +120,18 @@ T fold(const T* HWY_RESTRICT x, int64_t n, F f) {
   return fold_lanes(d, s[0], f);
 }
 
+template <class T, class F>
+T fold(const T* HWY_RESTRICT x, int64_t n, F f) {
+  return fold_of<T>(
+      n, f, [=](auto d, int64_t i, size_t left) HWY_ATTR { return load_n(d, x + i, left); });
+}
+
+template <class T>
+T products(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, int64_t n) {
+  return fold_of<T>(n, Sum<T>(), [=](auto d, int64_t i, size_t left) HWY_ATTR {
+    return hn::Mul(load_n(d, x + i, left), load_n(d, y + i, left));
+  });
+}
 template <class T>
 T sum(const T* x, int64_t n) {
   return fold(x, n, Sum<T>());
@@ -359,6 +372,7 @@ void moment_rows(T* s, T* q, T* p, const char* x, int64_t stride, int64_t rows, 
 template <class T>
 constexpr Leaves<T> kLeaves = {
     &sum<T>,
+    &products<T>,
     &squares<T>,
     &moments<T>,
     &absolutes<T>,

@@ -13,6 +13,7 @@ namespace adjoin::cpu {
 template <class T>
 struct Leaves {
   T (*sum)(const T* x, int64_t n);
+  T (*products)(const T* x, const T* y, int64_t n);                     // sum of x y
   T (*squares)(const T* x, int64_t n, T mean);                          // sum of (x - mean)^2
   void (*moments)(const T* x, int64_t n, T pivot, T* sum, T* squares);  // of x - pivot
   T (*absolutes)(const T* x, int64_t n);

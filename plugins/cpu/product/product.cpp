@@ -123,14 +123,9 @@ struct Dotting {
   void join(T& s, T other) const { s += other; }
 };
 template <class T>
-T dot_leaf(const T* x, const T* y, int64_t n) {
-  T products[kLeaf];
-  for (int64_t i = 0; i < n; ++i) products[i] = x[i] * y[i];
-  return leaves<T>().sum(products, n);
-}
-template <class T>
 T dot(const T* x, const T* y, int64_t n) {
-  if (n <= kLeaf) return n ? dot_leaf(x, y, n) : T(0);
+  const auto products = leaves<T>().products;
+  if (n <= kLeaf) return n ? products(x, y, n) : T(0);
   constexpr int64_t run = 16 * kLeaf;
   int64_t runs = (n + run - 1) / run;
   std::vector<T> parts(size_t(std::max<int64_t>(runs, 1)));
@@ -148,7 +143,7 @@ T dot(const T* x, const T* y, int64_t n) {
       int64_t from = lo * run, m = std::min(run, n - from);
       parts[lo] = joined((m + kLeaf - 1) / kLeaf, [&](int64_t leaf) {
         int64_t at = from + leaf * kLeaf;
-        return dot_leaf(x + at, y + at, std::min(kLeaf, n - at));
+        return products(x + at, y + at, std::min(kLeaf, n - at));
       });
     }
   });
