@@ -34,7 +34,19 @@ aj_status* glu_body(void*, aj_call* call) {
     const Tensor& x = b.tensor(0);
     int64_t dim = b.integer(1), n = x.size(dim);
     want(n % 2 == 0, "dimension ", dim, " must have an even size: ", shown(x));
-    b.ret(0, slice(x, dim, 0, n / 2) * sigmoid(slice(x, dim, n / 2, n)));
+    Tensor first = slice(x, dim, 0, n / 2), gate = sigmoid(slice(x, dim, n / 2, n));
+    b.ret(0, gate.requires_grad() ? first * gate : mul_(gate, first));
+  });
+}
+
+// saved: input, dim
+aj_status* glu_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor &x = d.tensor(0), &g = d.grad(0);
+    int64_t dim = d.integer(1), n = x.size(dim) / 2;
+    Tensor gate = sigmoid(slice(x, dim, n, 2 * n));
+    Tensor second = sigmoid_backward(g * slice(x, dim, 0, n), gate);
+    d.set(0, cat({g * gate, second}, dim));
   });
 }
 

@@ -180,7 +180,7 @@ aj_status* mse_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Pair p(b);
     Tensor d = p.input - p.target;
-    b.ret(0, reduced(d * d, b.text(2)));
+    b.ret(0, reduced(d.requires_grad() ? d * d : mul_(d, d), b.text(2)));
   });
 }
 
