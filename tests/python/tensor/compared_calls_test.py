@@ -543,3 +543,10 @@ def test_a_view_that_an_op_gives_back_stays_a_view():
 @pytest.mark.parametrize("dtype", [aj.float32, aj.float64, aj.float16, aj.bfloat16])
 def test_lgamma_is_zero_at_its_roots(dtype):
     assert aj.tensor([1.0, 2.0] * 9, dtype=dtype).lgamma().tolist() == [0.0] * 18
+
+
+@pytest.mark.parametrize("strides", [(0, 1, 2), (1, 1, 2), (3, 1, 1), (0, 0, 1)])
+def test_a_sum_over_nothing_reads_no_memory(strides):
+    x = aj.tensor([5.0, 6.0, 7.0, 8.0])
+    assert x.as_strided((2, 3, 0), strides, 1).sum(2).tolist() == [[0, 0, 0]] * 2
+    assert x.as_strided((0, 2, 3), (strides[2], *strides[:2])).sum(0).tolist() == [[0, 0, 0]] * 2
