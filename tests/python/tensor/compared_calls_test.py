@@ -550,3 +550,17 @@ def test_a_sum_over_nothing_reads_no_memory(strides):
     x = aj.tensor([5.0, 6.0, 7.0, 8.0])
     assert x.as_strided((2, 3, 0), strides, 1).sum(2).tolist() == [[0, 0, 0]] * 2
     assert x.as_strided((0, 2, 3), (strides[2], *strides[:2])).sum(0).tolist() == [[0, 0, 0]] * 2
+
+
+@pytest.mark.parametrize("dtype", [aj.float32, aj.bfloat16, aj.float64])
+def test_a_slice_without_elements_that_grows_over_an_operand_holds_the_result(dtype):
+    x = aj.arange(16.0, dtype=dtype).reshape(4, 4)
+    wanted = (x.t() + 1).tolist()
+    part = x[:0]
+    aj.add(x.t(), 1, out=part)
+    assert part.tolist() == wanted
+    x = aj.arange(16.0, dtype=dtype).reshape(4, 4)
+    wanted = aj.cat([x.t(), x.t()[:0]]).tolist()
+    part = x[:0]
+    aj.cat([x.t(), x.t()[:0]], out=part)
+    assert part.tolist() == wanted
