@@ -147,7 +147,8 @@ aj_status* view_dtype_view(void*, aj_call* call) {
     if (before == after) return c.view(to, g.shape, g.strides);
     want(t.ndim() > 0, "a number of ", t.dtype(), " has another width than ", to,
          "; unsqueeze it first");
-    want(t.stride(-1) == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to,
+    if (g.shape.back() == 1) g.strides.back() = 1;  // one element is dense, whatever its stride
+    want(g.strides.back() == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to,
          ": its stride is ", t.stride(-1));
     int64_t fine = std::max(before / after, int64_t(1)),
             coarse = std::max(after / before, int64_t(1));
@@ -155,8 +156,8 @@ aj_status* view_dtype_view(void*, aj_call* call) {
          "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to,
          ": it is ", g.shape.back());
     for (size_t i = 0; i + 1 < g.strides.size(); ++i) {
-      want(g.strides[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ",
-           t.dtype(), " as ", to, ": ", shown(t.strides()));
+      want(g.strides[i] % coarse == 0 || g.shape[i] == 1, "strides must be divisible by ", coarse,
+           " to read ", t.dtype(), " as ", to, ": ", shown(t.strides()));
       g.strides[i] = g.strides[i] * fine / coarse;
     }
     g.shape.back() = g.shape.back() * fine / coarse;
@@ -471,9 +472,10 @@ aj_status* view_as_complex_view(void*, aj_call* call) {
          "first");
     Geometry g(t);
     g.erase(t.ndim() - 1);
-    for (int64_t& s : g.strides) {
-      want(s % 2 == 0, "strides before the last must be even: ", shown(t.strides()));
-      s /= 2;
+    for (size_t i = 0; i < g.strides.size(); ++i) {
+      want(g.strides[i] % 2 == 0 || g.shape[i] == 1,
+           "strides before the last must be even: ", shown(t.strides()));
+      g.strides[i] /= 2;
     }
     c.view(t.dtype() == float32 ? complex64 : complex128, g.shape, g.strides);
   });

@@ -564,3 +564,11 @@ def test_a_slice_without_elements_that_grows_over_an_operand_holds_the_result(dt
     part = x[:0]
     aj.cat([x.t(), x.t()[:0]], out=part)
     assert part.tolist() == wanted
+
+
+def test_sizes_of_one_have_no_stride_that_matters():
+    row = aj.tensor([1.0, 2.0]).reshape(2, 1).permute(1, 0)
+    assert aj.view_as_complex(row).tolist() == [1 + 2j]
+    column = aj.arange(6.0, dtype=aj.float64).reshape(2, 3)[:, :1]
+    assert column.view(aj.int64).shape == (2, 1) and column.view(aj.float32).shape == (2, 2)
+    assert aj.atleast_3d(aj.arange(6.0).reshape(2, 3)[:, 0]).stride() == (6, 3, 1)
