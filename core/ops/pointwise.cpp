@@ -80,7 +80,8 @@ aj_status* clamp_vjp(void*, aj_grad_call* call) {
       d.set(1, where(whole, g, where(both(valid, at_low), half, 0)));
     }
     if (d.need(2)) {
-      Tensor whole = logical_or(gt(x, high), logical_not(logical_or(valid, equal)));
+      Tensor whole = both(logical_or(valid, equal), gt(x, high));
+      if (!low.is_none()) whole = logical_or(whole, gt(low, high));
       d.set(2, where(whole, g, where(both(valid, at_high), half, 0)));
     }
   });

@@ -572,3 +572,14 @@ def test_sizes_of_one_have_no_stride_that_matters():
     column = aj.arange(6.0, dtype=aj.float64).reshape(2, 3)[:, :1]
     assert column.view(aj.int64).shape == (2, 1) and column.view(aj.float32).shape == (2, 2)
     assert aj.atleast_3d(aj.arange(6.0).reshape(2, 3)[:, 0]).stride() == (6, 3, 1)
+
+
+def test_where_a_bound_is_nan_no_bound_has_a_gradient():
+    nan = math.nan
+    for x, low, high in ((7.0, nan, 1.0), (0.5, nan, 1.0), (7.0, 0.0, nan), (7.0, 9.0, nan)):
+        leaves = [aj.tensor(v, requires_grad=True) for v in (x, low, high)]
+        aj.clamp(*leaves).backward()
+        assert [v.grad.item() for v in leaves[1:]] == [0, 0]
+    leaves = [aj.tensor(v, requires_grad=True) for v in (7.0, 9.0, 2.0)]
+    aj.clamp(*leaves).backward()
+    assert [v.grad.item() for v in leaves] == [0, 0, 1]
