@@ -583,3 +583,9 @@ def test_where_a_bound_is_nan_no_bound_has_a_gradient():
     leaves = [aj.tensor(v, requires_grad=True) for v in (7.0, 9.0, 2.0)]
     aj.clamp(*leaves).backward()
     assert [v.grad.item() for v in leaves] == [0, 0, 1]
+
+
+def test_trapezoid_of_whole_numbers_near_each_other():
+    y, x = aj.tensor([2147483647, -1, 0]), aj.tensor([2147483647, 2147483646, -(2**31)])
+    assert aj.trapezoid(y, x).tolist() == 1073741824
+    assert aj.cumulative_trapezoid(aj.tensor([1, 1, 1]), aj.tensor([2**40, 2**40 + 1, 2**40 + 3])).tolist() == [1, 3]
