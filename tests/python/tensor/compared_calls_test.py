@@ -589,3 +589,28 @@ def test_trapezoid_of_whole_numbers_near_each_other():
     y, x = aj.tensor([2147483647, -1, 0]), aj.tensor([2147483647, 2147483646, -(2**31)])
     assert aj.trapezoid(y, x).tolist() == 1073741824
     assert aj.cumulative_trapezoid(aj.tensor([1, 1, 1]), aj.tensor([2**40, 2**40 + 1, 2**40 + 3])).tolist() == [1, 3]
+
+
+PRODUCTS_ADDED = {
+    "baddbmm": lambda x, m: aj.baddbmm(x[None], m[None], m[None])[0],
+    "addbmm": lambda x, m: aj.addbmm(x, m[None], m[None]),
+    "addmv": lambda x, m: aj.addmv(x[:, 0], m, m[:, 0])[:, None].expand(2, 2),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS_ADDED)
+def test_a_product_is_in_the_dtype_that_it_is_added_in(name):
+    m = aj.tensor([[100, 100], [100, 100]], dtype=aj.int8)
+    x = aj.tensor([[254, 254], [0, 0]], dtype=aj.uint8)
+    assert PRODUCTS_ADDED[name](x, m).dtype is aj.int16
+    assert PRODUCTS_ADDED[name](x, m).tolist() == [[20254, 20254], [20000, 20000]]
+    assert PRODUCTS_ADDED[name](x.double(), m == 100).tolist() == [[256, 256], [2, 2]]
+    assert PRODUCTS_ADDED[name](m, m).tolist() == [[-124, -124], [-124, -124]]
+    assert PRODUCTS_ADDED[name](m, m).dtype is aj.int8
+    assert PRODUCTS_ADDED[name](m == 1, m == 100).dtype is aj.bool
+
+
+def test_an_outer_product_is_in_the_dtype_that_it_is_added_in():
+    v = aj.tensor([100, 3], dtype=aj.int8)
+    assert aj.addr(aj.zeros(2, 2), v, v).tolist() == [[10000, 300], [300, 9]]
+    assert aj.addr(aj.zeros(2, 2, dtype=aj.int16), v, v).tolist() == [[10000, 300], [300, 9]]
