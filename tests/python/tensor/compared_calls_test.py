@@ -614,3 +614,13 @@ def test_an_outer_product_is_in_the_dtype_that_it_is_added_in():
     v = aj.tensor([100, 3], dtype=aj.int8)
     assert aj.addr(aj.zeros(2, 2), v, v).tolist() == [[10000, 300], [300, 9]]
     assert aj.addr(aj.zeros(2, 2, dtype=aj.int16), v, v).tolist() == [[10000, 300], [300, 9]]
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", "mode"])
+def test_no_result_is_written_before_every_out_has_its_shape(name):
+    x = aj.tensor([[1.0, 0.0, -5.0], [-5.0, -3.0, -2.0]])
+    values, places = getattr(aj, name)(x, 0, keepdim=True)
+    indices = aj.zeros(2, 3, dtype=aj.int64)
+    with pytest.warns(UserWarning, match="out= has shape"):
+        getattr(aj, name)(x, 0, keepdim=True, out=(x[:1], indices))
+    assert x[:1].tolist() == values.tolist() and indices.tolist() == places.tolist()
