@@ -49,26 +49,26 @@ Tensor of_neighbours(const Tensor& t, int64_t dim, Tensor (*f)(const Tensor&, co
 Tensor their_sum(const Tensor& a, const Tensor& b) { return a + b; }
 Tensor their_distance(const Tensor& a, const Tensor& b) { return a - b; }
 
-// Neighbours' sums times half their distance.
+// Neighbours' means times their distance.
 Tensor trapezoids(const kit::Body& b) {
   const Tensor& y = b.tensor(0);
   want(y.ndim() > 0, "y must have a dimension, it is a number");
   want(!b.given(1) || !b.given(2), "x and dx cannot both be given");
   int64_t d = b.integer(3), n = y.size(d);
-  Tensor both = of_neighbours(y, d, their_sum);
-  if (!b.given(1)) return both * (b.given(2) ? b.scalar(2) : Scalar(1)) * 0.5;
+  Tensor mean = of_neighbours(y, d, their_sum) * 0.5;
+  if (!b.given(1)) return mean * (b.given(2) ? b.scalar(2) : Scalar(1));
   const Tensor& x = b.tensor(1);
   want(x.ndim() > 0, "x must have a dimension, it is a number");
   if (x.ndim() == 1) {
     want(x.numel() == n, "x has ", x.numel(), " elements, dimension ", d, " of y has ", n);
     Sizes shape(size_t(y.ndim()), 1);
     shape[size_t(d)] = n ? n - 1 : 0;
-    return both * reshape(of_neighbours(x, 0, their_distance), shape) * 0.5;
+    return mean * reshape(of_neighbours(x, 0, their_distance), shape);
   }
   int64_t dx = d - y.ndim() + x.ndim();
   want(dx >= 0 && dx < x.ndim() && x.size(dx) == n, "x ", shown(x), " and y ", shown(y),
        " differ along the dimension ", d, " of y");
-  return both * of_neighbours(x, dx, their_distance) * 0.5;
+  return mean * of_neighbours(x, dx, their_distance);
 }
 
 }  // namespace
