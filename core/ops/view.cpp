@@ -147,8 +147,7 @@ aj_status* view_dtype_view(void*, aj_call* call) {
     if (before == after) return c.view(to, g.shape, g.strides);
     want(t.ndim() > 0, "a number of ", t.dtype(), " has another width than ", to,
          "; unsqueeze it first");
-    if (g.shape.back() == 1) g.strides.back() = 1;  // one element is dense, whatever its stride
-    want(g.strides.back() == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to,
+    want(t.stride(-1) == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to,
          ": its stride is ", t.stride(-1));
     int64_t fine = std::max(before / after, int64_t(1)),
             coarse = std::max(after / before, int64_t(1));
@@ -156,8 +155,8 @@ aj_status* view_dtype_view(void*, aj_call* call) {
          "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to,
          ": it is ", g.shape.back());
     for (size_t i = 0; i + 1 < g.strides.size(); ++i) {
-      want(g.strides[i] % coarse == 0 || g.shape[i] == 1, "strides must be divisible by ", coarse,
-           " to read ", t.dtype(), " as ", to, ": ", shown(t.strides()));
+      want(g.strides[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ",
+           t.dtype(), " as ", to, ": ", shown(t.strides()));
       g.strides[i] = g.strides[i] * fine / coarse;
     }
     g.shape.back() = g.shape.back() * fine / coarse;

@@ -186,9 +186,11 @@ def of_not_finite(d):
 
 
 def complex_factor(d):
-    return any(isinstance(v, complex) for k, v in arguments(d).items() if k in ("alpha", "beta")) and same_numbers(
-        d.ours, d.theirs
-    )
+    if not any(isinstance(v, complex) for k, v in arguments(d).items() if k in ("alpha", "beta")):
+        return False
+    rows = list(zip(numbers(d.ours), numbers(d.theirs), strict=True))
+    kept = arguments(d).get("alpha", 1) == 0 and all(a != a or a == b for a, b in rows)
+    return kept or same_numbers(d.ours, d.theirs)
 
 
 def right_shape_of_nothing(d):
@@ -392,6 +394,10 @@ def digits_of_large(d):
 
 def half_given(d):
     """Halves compute in wider numbers: PyTorch says the same of float64, or float32."""
+    call = d.case.call
+    if call is not None and call.words.get("dtype") in ("t.float16", "t.bfloat16"):
+        wide = redo(torch, d, call.but(dtype="t.float32"))
+        return wide.error is None and same_result(d.all_ours, wide)
     if not any(x.dtype in (torch.float16, torch.bfloat16) for x in given(d)):
         return False
 
@@ -547,6 +553,12 @@ def same_rows(d):
     return sorted(map(repr, numbers(values))) == sorted(map(repr, numbers(theirs)))
 
 
+def at_the_most(d):
+    """renorm where a norm is maxnorm but for its last digit: it is scaled by maxnorm / (maxnorm + 1e-7), or is not."""
+    most = arguments(d)[3]
+    return all(abs(a - b) * most <= abs(b) * 1.01e-7 for a, b in pairs(d))
+
+
 def scaled_far(a, b, n, x):
     """By powers of two that no float holds."""
     return abs(n) >= 2**31 and (
@@ -644,6 +656,7 @@ RULES = [
     Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
+    Rule("other: norms at their bound", "digits that were lost", "value", also(named("renorm"), at_the_most)),
     Rule("other: norms beside an infinite number with a NaN part", "the norm of an infinite complex number with a NaN part", "value", also(named("renorm"), also(part_without_number, each(lambda a, b: b == 0 or not finite(b))))),
     Rule("other: infinity in arrays as whole numbers", "infinity copied into whole numbers", "value", also(named("tensor as_tensor asarray new_tensor from_numpy"), also(lambda d: dtype(d.ours) in WHOLE, not_finite_as_number))),
     Rule("other: infinity summed as whole numbers", "infinity copied into whole numbers", "value", also(named("sum nansum prod cumsum cumprod"), finite_is_the_same)),

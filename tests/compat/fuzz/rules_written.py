@@ -7,7 +7,7 @@ import adjoin
 import torch
 
 from .case import run
-from .compare import address, differences, differs, dtype, is_tensor
+from .compare import address, differences, differs, dtype, is_tensor, parts
 from .meaning import arguments, redo, share
 from .rule import Rule, op, said
 
@@ -37,7 +37,7 @@ def seen_through(d):
         return False
     other = run(torch, d.case)
     ours, theirs = d.all_ours.names.get(name), other.names.get(name)
-    view, seen = d.all_ours.names.get(d.name), other.names.get(d.name)
+    view, seen = parts(d.all_ours).get(d.name), parts(other).get(d.name)
     if other.error or not all(map(is_tensor, (ours, theirs, view, seen))) or not ours.numel():
         return False
     alike = dtype(ours) == dtype(theirs) and tuple(ours.shape) == tuple(theirs.shape)
