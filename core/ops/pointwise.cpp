@@ -18,9 +18,10 @@ Tensor pow_input(const Tensor& g, const Operand& x, const Operand& e) {
 }
 
 Tensor pow_exponent(const Tensor& g, const Operand& x, const Operand& e, const Tensor& out) {
-  auto harmless = [&] {
-    return e.tensor().is_complex() ? eq(e, 0) : ge(e, 0);
-  };  // 0 ** e is flat there
+  auto harmless = [&] {  // 0 ** e is flat there
+    const Tensor& n = e.tensor();
+    return n.is_complex() ? logical_and(ge(real(n), 0), eq(imag(n), 0)) : ge(n, 0);
+  };
   if (x.is_tensor()) {
     // Below 0 the power of a complex exponent has a slope; the logarithm of a real number has not.
     const Tensor base = out.is_complex() ? to(x.tensor(), out.dtype()) : x.tensor();

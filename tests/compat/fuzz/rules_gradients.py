@@ -108,7 +108,17 @@ def of_the_cast_tensor(d):
     if "dtype" not in call.words:
         return False
     cast = call.but([f"{call.args[0]}.to({call.words['dtype']})", *call.args[1:]], dtype=None)
-    return agrees(d, run(torch, d.case, steps=[cast, *d.case.steps[1:]]))
+    other = run(torch, d.case, steps=[cast, *d.case.steps[1:]])
+    return agrees(d, other) or (not_finite_given(d) and other.error is None and but_for_not_finite(d, other))
+
+
+def but_for_not_finite(d, other):
+    """The same where both are finite; the rest is what lies beside numbers that are not."""
+    theirs = other.names[d.name[0]][int(d.name[2:-1])]
+    if not is_tensor(theirs) or not is_tensor(d.ours):
+        return False
+    pairs = zip(numbers(d.ours), numbers(theirs), strict=True)
+    return all(near(a, b, 1e-4, 1.0) for a, b in pairs if finite(a) and finite(b))
 
 
 def start_is_left_out(d):
@@ -142,6 +152,38 @@ def beyond_the_index(d):
     outside = ours.clone()
     outside[inside] = 0
     return bool((outside == 0).all()) and torch.allclose(ours[inside], theirs[inside])
+
+
+def goes_beyond(d):
+    """The source is larger than the index."""
+    args = arguments(d)
+    return tuple(args[2].shape) != tuple(args[3].shape)
+
+
+def conjugated(d):
+    """A complex factor is conjugated in a gradient."""
+    factor = arguments(d).get("alpha")
+    return isinstance(factor, complex) and each(lambda a, b, x: near(a, b.conjugate(), 1e-4, 1.0))(d)
+
+
+def with_nothing_put(d):
+    """A key with a mask that is False selects nothing: the tensor has the gradient, the values have none."""
+    call, keys = d.case.call, arguments(d).get(1)
+    masks = [k for k in keys if k.dim() == 0 and k.dtype in (torch.bool, torch.uint8)]
+    if not masks or all(bool(m) for m in masks):
+        return False
+    nothing = f"r = {call.args[0]} + 0 * {call.args[2]}.sum()"
+    return agrees(d, run(torch, d.case, steps=[nothing, *d.case.steps[1:]]))
+
+
+def at_the_most(d):
+    """renorm where a norm is maxnorm but for its last digit: the slice is scaled, or is not."""
+    x, order, dim, most = (arguments(d)[k] for k in range(4))
+    x = x.detach()
+    others = [k for k in range(x.dim()) if k != dim % x.dim()]
+    at = abs(torch.linalg.vector_norm(x, order, others, keepdim=True) - most) < 1e-9 * most
+    differ = [not near(a, b, 1e-9, 1.0) for a, b in zip(numbers(d.ours), numbers(d.theirs), strict=True)]
+    return all(at_most or not other for at_most, other in zip(numbers(at.expand(x.shape)), differ, strict=True))
 
 
 def zero_of_a_zero(d):
@@ -263,14 +305,18 @@ RULES = [
     Rule("gradient: vectors in block_diag", "`block_diag` of vectors without elements", "gradient", named("block_diag", of_matrices)),
     Rule("gradient: exponents of whole numbers", "powers of whole numbers have the digits", "gradient", named("pow float_power", of_wide_bases)),
     Rule("gradient: copysign", "derivatives of `relu`, `maximum`", "gradient", named("copysign", each(lambda a, b, x: a == 0))),
-    Rule("gradient: atan2 and xlogy at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 xlogy xlog1py", each(lambda a, b, x: (a != a or a == 0) and (b != b or b == 0)))),
-    Rule("gradient: nextafter", "and of `nextafter`", "gradient grad less", lambda d: op(d) == "nextafter" and (d.kind != "gradient" or d.ours is None)),
+    Rule("gradient: atan2 and xlogy at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 xlogy xlog1py", each(lambda a, b, x: (b != b and x in (0, -1)) or ((a != a or a == 0) and (b != b or b == 0))))),
+    Rule("gradient: nextafter", "and of `nextafter`", "gradient grad less", lambda d: op(d) in ("nextafter", "heaviside") and (d.kind != "gradient" or d.ours is None)),
     Rule("gradient: variances over no named dimension", "`var(x, ())`", "gradient", named("var std var_mean std_mean", of_all)),
     Rule("gradient: variances of too few numbers", "`var(x, ())`", "gradient", named("var std var_mean std_mean", too_few)),
     Rule("gradient: of nothing", "is looked at even if nothing is there to compute", "grad", lambda d: any(x.requires_grad and x.numel() == 0 for x in before(d.case).values() if is_tensor(x))),
     Rule("gradient: acosh on its cut", "derivatives of `acosh` below its cut", "gradient", named("acosh arccosh", each(on_the_lower_side))),
+    Rule("gradient: complex factors", "derivatives of complex products in `scatter_reduce`", "gradient", named("index_add", conjugated)),
+    Rule("gradient: a mask that selects nothing", "a mask without dimensions in `index_put`", "gradient", named("index_put", with_nothing_put)),
+    Rule("gradient: norms at their bound", "digits that were lost", "gradient", named("renorm", at_the_most)),
+    Rule("gradient: logit at -0", "that of `logit` at -0", "gradient", named("logit", each(lambda a, b, x: x == 0 and a == -b and math.isinf(a)))),
     Rule("gradient: pad goes round", "`pad(mode='circular')` by a negative number", "gradient", named("pad", round_what_was_there)),
     Rule("gradient: products of complex numbers", "derivatives of complex products in `scatter_reduce`", "gradient", named("scatter_reduce index_reduce", lambda d: given(d)[0].is_complex() and as_differences_say(d))),
-    Rule("gradient: second ones of what is left out", "`include_self=False`", "gradient", named("scatter_reduce index_reduce", lambda d: d.name[0] == "k" and d.case.call.words.get("include_self") == "False" and as_differences_say(d))),
+    Rule("gradient: second ones of what is left out", "`include_self=False`", "gradient", named("scatter_reduce index_reduce", lambda d: d.name[0] == "k" and (d.case.call.words.get("include_self") == "False" or goes_beyond(d)) and as_differences_say(d))),
     Rule("gradient: comparisons in place", "comparisons in place", "less", lambda d: said(d.ours, "has no gradient; register a vjp") and op(d) in ("eq", "ne", "lt", "le", "gt", "ge", "isclose", "floor_divide", "logical_and", "logical_or", "logical_xor", "logical_not", "heaviside", "bitwise_not", "signbit")),
 ]  # fmt: skip

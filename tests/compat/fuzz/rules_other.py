@@ -521,6 +521,24 @@ def finite_is_the_same(d):
     return not differences(d.case, run(adjoin, d.case, turn(adjoin)), run(torch, d.case, turn(torch)))
 
 
+def padding_is_nothing(d):
+    """A window beside the border does not multiply infinity by padding: what is finite is what PyTorch says with 0 for infinity."""
+    if not any(map(not_finite_in, given(d))):
+        return False
+
+    def turn(names):
+        for k, v in names.items():
+            if is_tensor(v) and not_finite_in(v):
+                names[k] = torch.where(torch.isfinite(v), v, torch.zeros_like(v))
+
+    other = run(torch, d.case, turn).names.get(d.name)
+    rows = zip(numbers(d.ours), numbers(d.theirs), numbers(other) if is_tensor(other) else [], strict=True)
+    tolerance = TOLERANCE[dtype(d.ours)]
+    return all(
+        near(a, b, tolerance, 1.0) or (b != b and (not finite(a) or near(a, c, tolerance, 1.0))) for a, b, c in rows
+    )
+
+
 def not_finite_in(x):
     return (x.is_floating_point() or x.is_complex()) and not bool(torch.isfinite(x).all())
 
@@ -659,6 +677,7 @@ RULES = [
     Rule("other: norms at their bound", "digits that were lost", "value", also(named("renorm"), at_the_most)),
     Rule("other: norms beside an infinite number with a NaN part", "the norm of an infinite complex number with a NaN part", "value", also(named("renorm"), also(part_without_number, each(lambda a, b: b == 0 or not finite(b))))),
     Rule("other: infinity in arrays as whole numbers", "infinity copied into whole numbers", "value", also(named("tensor as_tensor asarray new_tensor from_numpy"), also(lambda d: dtype(d.ours) in WHOLE, not_finite_as_number))),
+    Rule("other: convolutions beside infinities", "convolutions and", "value", also(named("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"), padding_is_nothing)),
     Rule("other: infinity summed as whole numbers", "infinity copied into whole numbers", "value", also(named("sum nansum prod cumsum cumprod"), finite_is_the_same)),
     Rule("other: clamp between a tensor and a number", "`clamp` between a tensor and a number", "value", tensors_for_numbers),
     Rule("other: 0 to an infinite power", "0 to a power with a positive real part", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: x[-1] == 0 and a == 0 and not finite(b)))),
@@ -685,7 +704,7 @@ RULES = [
     Rule("other: polygamma at poles", "`polygamma` of integers at or below 0", "value", also(named("polygamma"), rows(lambda a, b, x: (x <= 0 and (math.isinf(x) or float(x).is_integer()) and not math.isfinite(a)) or (x == math.inf and a == 0 and b != b)))),
     Rule("other: Bessel functions", "Bessel functions", "value", also(lambda d: op(d).startswith(("bessel", "modified_bessel", "spherical_bessel")), rows(lambda a, b, x: (math.isinf(x) and a == 0 and b != b) or abs(a - b) <= 1e-7 * max(1, abs(b))))),
     Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: (a == 1 and not finite(b)) or broken(a, b)))),
-    Rule("other: powers of infinite complex numbers", "an infinite complex number to a negative power", "value", also(named("pow float_power ** **="), rows(lambda a, b, x, *y: isinstance(x, complex) and not finite(x) and (a == 0 or not finite(a)) and not finite(b)))),
+    Rule("other: powers of infinite complex numbers", "an infinite complex number to a negative power", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: broken(a, b) or (any(isinstance(v, complex) and not finite(v) for v in x) and a == 0 and not finite(b))))),
     Rule("other: numbers in block_diag", "`block_diag` counts a tensor without dimensions", "dtype", also(named("block_diag"), lambda d: any(x.dim() == 0 for x in given(d)) and cast_back(d))),
     Rule("other: powers that are cut", "`linspace` and `logspace` of a whole dtype cut each element", "value", also(named("logspace linspace range"), cut_each)),
     Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),

@@ -571,6 +571,7 @@ def test_sizes_of_one_have_no_stride_that_matters():
     assert aj.view_as_complex(row).tolist() == [1 + 2j]
     column = aj.atleast_3d(aj.arange(6.0, dtype=aj.float64).reshape(2, 3)[:, 0])
     assert column.stride() == (6, 3, 1) and column.view(aj.float32).shape == (1, 2, 2)
+    assert aj.atleast_2d(aj.arange(2.0)[::2]).stride() == (2, 2)
 
 
 def test_where_a_bound_is_nan_no_bound_has_a_gradient():
@@ -625,3 +626,16 @@ def test_no_result_is_written_before_every_out_has_its_shape(name):
     with pytest.warns(UserWarning, match="out= has shape"):
         getattr(aj, name)(x, 0, keepdim=True, out=(x[:1], indices))
     assert x[:1].tolist() == values.tolist() and indices.tolist() == places.tolist()
+
+
+def test_results_that_are_views_go_into_out_as_they_were():
+    x, y = aj.tensor([4]), aj.tensor([-2])
+    z = aj.zeros(0)
+    aj.broadcast_tensors(x, y, out=(y, z))
+    assert y.tolist() == [4] and z.tolist() == [-2]
+
+
+def test_a_power_of_zero_has_no_slope_by_a_real_exponent_that_is_complex():
+    y = aj.tensor([3.0, 0.5, 0.0], dtype=aj.float64, requires_grad=True)
+    aj.float_power(aj.tensor(0j), y).real.sum().backward()
+    assert y.grad.tolist() == [0, 0, 0]
