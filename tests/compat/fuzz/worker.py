@@ -23,7 +23,6 @@ from .case import run
 from .targets import TARGETS
 
 STAGE = {"make": 1, "adjoin": 2, "torch": 3, "compare": 4}
-AGAIN = 100  # so often a case runs whose end came late
 ROOM = 6 << 30  # of addresses, beyond what the libraries took: who asks for more is refused
 UNWRITTEN = 8  # one case of so many runs again, twice, with memory that holds other bytes
 
@@ -64,12 +63,10 @@ def judge(target, seed, index, place):
     return case, told
 
 
-def again(name, target, seed, index):
-    """Runs one case many times in one library alone: memory that it has broken ends the process then."""
-    lib = {"adjoin": adjoin, "torch": torch}[name]
-    for _ in range(AGAIN):
-        run(lib, TARGETS[target](seed, index))
-    gc.collect()
+def alone(name, target, seed, first, count):
+    """Runs cases in one library."""
+    for index in range(first, first + count):
+        run({"adjoin": adjoin, "torch": torch}[name], TARGETS[target](seed, index))
 
 
 def work(target, seed, first, count, tell, place=None):
