@@ -33,7 +33,7 @@ struct Cleaner {
 // Copies into given tensors what could not be written straight, and hands out owned results.
 aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   for (uint32_t i = 0; i < nrets; i++) {
-    aj_value given = f->given[i];
+    const aj_value given = f->given[i];
     if (given.tag != AJ_TENSOR) continue;
     if (f->made[i].tag != AJ_TENSOR)
       return fail(AJ_INTERNAL, f->op->schema.ident, ": result ", i,
@@ -42,6 +42,12 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
     if (made == given.v.tensor) continue;
     AJ_TRY(check_cast(f->op, priv(made).dtype, given.v.tensor));
     AJ_TRY(fit_given(f->op, given.v.tensor, shape(made), &f->call));
+  }
+  // Nothing is written before all fit: who is refused may call again, and an input may lie there.
+  for (uint32_t i = 0; i < nrets; i++) {
+    const aj_value given = f->given[i];
+    if (given.tag != AJ_TENSOR || f->made[i].v.tensor == given.v.tensor) continue;
+    aj_tensor* made = f->made[i].v.tensor;
     AJ_TRY(copy_into(given.v.tensor, made));
     release(made);
     retain(given.v.tensor);

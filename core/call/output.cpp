@@ -208,29 +208,29 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
   if (f->made[i].tag != AJ_NONE)
     return declared(f, fail(AJ_INTERNAL, f->op->schema.ident, ": declares output ", i, " twice"));
   aj_value given = f->given[i];
-  bool buffered = false, read = false;
-  if (given.tag ==
-      AJ_TENSOR) {  // a kernel of this kind may read its inputs after it began to write
+  auto any_read = [&](auto holds) {
     bool in_place = call->args[0].tag == AJ_TENSOR && call->args[0].v.tensor == given.v.tensor;
     uint32_t first = in_place && f->op->tags.find("overwrites") != std::string::npos;
     for (uint32_t a = first; a < call->nargs; a++) {
-      if (call->args[a].tag == AJ_TENSOR) {
-        buffered |= overlap(call->args[a].v.tensor, given.v.tensor) != 0;
-        read |= call->args[a].v.tensor == given.v.tensor;
-      }
+      if (call->args[a].tag == AJ_TENSOR && holds(call->args[a].v.tensor)) return true;
       if (call->args[a].tag == AJ_TENSORS)
         for (uint32_t j = 0; j < call->args[a].aux; j++)
-          if (aj_tensor* t = call->args[a].v.tensors[j]) {
-            buffered |= overlap(t, given.v.tensor) != 0;
-            read |= t == given.v.tensor;
-          }
+          if (aj_tensor* t = call->args[a].v.tensors[j]; t && holds(t)) return true;
     }
+    return false;
+  };
+  // An empty argument keeps its shape until the kernel has read it; hand_out resizes it.
+  if (given.tag == AJ_TENSOR && priv(given.v.tensor).numel == 0 &&
+      any_read([&](const aj_tensor* t) { return t == given.v.tensor; }))
+    given = none();
+  // A kernel of this kind may read its inputs after it began to write.
+  bool buffered = false;
+  if (given.tag == AJ_TENSOR) {
+    AJ_TRY(fit_given(f->op, given.v.tensor, sizes, call));
+    buffered = any_read([&](const aj_tensor* t) { return overlap(t, given.v.tensor) != 0; });
   }
   aj_tensor* out;
   bool direct;
-  // An empty argument keeps its shape until the kernel has read it; hand_out resizes it.
-  if (read && priv(given.v.tensor).numel == 0) given = none();
-  if (given.tag == AJ_TENSOR) AJ_TRY(fit_given(f->op, given.v.tensor, sizes, call));
   AJ_TRY(prepare_output(f->op, f->device, *dtype, sizes, strides, given, false, &out, &direct));
   if (buffered && direct) {
     release(out);

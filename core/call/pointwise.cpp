@@ -205,6 +205,15 @@ aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
   return nullptr;
 }
 
+// A tensor without elements that got a shape may lie over what is read now.
+bool grew_over_operands(const Inputs& in, const aj_tensor* out) {
+  for (int i = 0; i < in.op->noperands; i++) {
+    const aj_value& v = in.args[in.op->operands[i]];
+    if (v.tag == AJ_TENSOR && overlap(v.v.tensor, out) == 2) return true;
+  }
+  return false;
+}
+
 // Copies out of the tensor's own memory, as in x[1:] = x[:-1], read everything before the first
 // write.
 aj_status* copy_of_itself(aj_op* op, const Kernel* head, uint64_t keys, const aj_value* args,
@@ -397,6 +406,7 @@ aj_status* fit_target(const Inputs& in, Target target, bool in_place,
   std::span<const int64_t> full{dims, size_t(ndim)};
   if (target.tensor) AJ_TRY(fit_target(in, target, in_place, &full));
   aj_tensor* made = target.tensor;
+  const bool grows = made && priv(made).numel == 0;
   if (target.is_first) {
     retain(made);
   } else {
@@ -404,6 +414,11 @@ aj_status* fit_target(const Inputs& in, Target target, bool in_place,
         target.tensor || in.op->ordered ? nullptr : kept_order(in, full, order);
     AJ_TRY(
         prepare_output(in.op, in.device, dt(result), full, strides, given, casts, &made, direct));
+    if (grows && *direct && grew_over_operands(in, made)) {
+      release(made);
+      *direct = false;
+      AJ_TRY(tensor_new(in.device, dt(result), full, &made));
+    }
   }
   *out = Ref(made);
   p->add_tensor(0, made, AJ_OPERAND_WRITE);

@@ -18,9 +18,10 @@ Tensor pow_input(const Tensor& g, const Operand& x, const Operand& e) {
 }
 
 Tensor pow_exponent(const Tensor& g, const Operand& x, const Operand& e, const Tensor& out) {
-  auto harmless = [&] {
-    return e.tensor().is_complex() ? eq(e, 0) : ge(e, 0);
-  };  // 0 ** e is flat there
+  auto harmless = [&] {  // 0 ** e is flat there
+    const Tensor& n = e.tensor();
+    return n.is_complex() ? logical_and(ge(real(n), 0), eq(imag(n), 0)) : ge(n, 0);
+  };
   if (x.is_tensor()) {
     // Below 0 the power of a complex exponent has a slope; the logarithm of a real number has not.
     const Tensor base = out.is_complex() ? to(x.tensor(), out.dtype()) : x.tensor();
@@ -80,7 +81,8 @@ aj_status* clamp_vjp(void*, aj_grad_call* call) {
       d.set(1, where(whole, g, where(both(valid, at_low), half, 0)));
     }
     if (d.need(2)) {
-      Tensor whole = logical_or(gt(x, high), logical_not(logical_or(valid, equal)));
+      Tensor whole = both(logical_or(valid, equal), gt(x, high));
+      if (!low.is_none()) whole = logical_or(whole, gt(low, high));
       d.set(2, where(whole, g, where(both(valid, at_high), half, 0)));
     }
   });

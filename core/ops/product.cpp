@@ -240,24 +240,45 @@ aj_status* addmm_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+// What is added and both factors, in their common dtype: a product of bytes would go round before
+// it is added to wider numbers.
+struct Terms {
+  explicit Terms(const kit::Body& b) : added(b.tensor(0)), left(b.tensor(1)), right(b.tensor(2)) {
+    DLDataType dtype = added.dtype();
+    for (const Tensor* t : {&left, &right})
+      if (t->dtype() != dtype) kit::check(kit::env.core->dtype_promote(dtype, t->dtype(), &dtype));
+    for (Tensor* t : {&added, &left, &right})
+      if (t->dtype() != dtype) *t = to(*t, dtype);
+  }
+  Tensor added, left, right;
+};
+
+}  // namespace
+
 aj_status* baddbmm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor made = bmm(b.tensor(1), b.tensor(2));
-    b.ret(0, add_scaled(expand(b.tensor(0), made.shape()), made, b.scalar(3), b.scalar(4)));
+    const Terms t(b);
+    Tensor made = bmm(t.left, t.right);
+    b.ret(0, add_scaled(expand(t.added, made.shape()), made, b.scalar(3), b.scalar(4)));
   });
 }
 
 aj_status* addbmm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor made = sum(bmm(b.tensor(1), b.tensor(2)), {0});
-    b.ret(0, add_scaled(expand(b.tensor(0), made.shape()), made, b.scalar(3), b.scalar(4)));
+    const Terms t(b);
+    Tensor made = sum(bmm(t.left, t.right), {0});
+    if (made.dtype() != t.added.dtype()) made = to(made, t.added.dtype());
+    b.ret(0, add_scaled(expand(t.added, made.shape()), made, b.scalar(3), b.scalar(4)));
   });
 }
 
 aj_status* addmv_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor made = mv(b.tensor(1), b.tensor(2));
-    b.ret(0, add_scaled(expand(b.tensor(0), made.shape()), made, b.scalar(3), b.scalar(4)));
+    const Terms t(b);
+    Tensor made = mv(t.left, t.right);
+    b.ret(0, add_scaled(expand(t.added, made.shape()), made, b.scalar(3), b.scalar(4)));
   });
 }
 
@@ -272,7 +293,8 @@ aj_status* addr_body(void*, aj_call* call) {
     if (!recorded && x.is_floating_point() && u.dtype() == x.dtype() && v.dtype() == x.dtype() &&
         b.scalar(3) == Scalar(1))  // one pass
       return b.ret(0, addcmul(expand(x, shape), unsqueeze(u, 1), v, b.scalar(4)));
-    b.ret(0, add_scaled(expand(x, shape), outer(u, v), b.scalar(3), b.scalar(4)));
+    const Terms t(b);
+    b.ret(0, add_scaled(expand(t.added, shape), outer(t.left, t.right), b.scalar(3), b.scalar(4)));
   });
 }
 

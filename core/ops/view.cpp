@@ -471,9 +471,10 @@ aj_status* view_as_complex_view(void*, aj_call* call) {
          "first");
     Geometry g(t);
     g.erase(t.ndim() - 1);
-    for (int64_t& s : g.strides) {
-      want(s % 2 == 0, "strides before the last must be even: ", shown(t.strides()));
-      s /= 2;
+    for (size_t i = 0; i < g.strides.size(); ++i) {
+      want(g.strides[i] % 2 == 0 || g.shape[i] == 1,
+           "strides before the last must be even: ", shown(t.strides()));
+      g.strides[i] /= 2;
     }
     c.view(t.dtype() == float32 ? complex64 : complex128, g.shape, g.strides);
   });

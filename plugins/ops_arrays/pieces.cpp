@@ -43,10 +43,10 @@ aj_status* dsplit_indices_body(void*, aj_call* call) { return pieces_at(call, 3,
 namespace {
 
 Tensor at_least_1d(const Tensor& t) { return t.ndim() ? t : reshape(t, {1}); }
-Tensor at_least_2d(const Tensor& t) { return t.ndim() > 1 ? t : reshape(t, {1, t.numel()}); }
+Tensor at_least_2d(const Tensor& t) { return t.ndim() > 1 ? t : unsqueeze(at_least_1d(t), 0); }
 Tensor at_least_3d(const Tensor& t) {
   if (t.ndim() > 2) return t;
-  return t.ndim() == 2 ? unsqueeze(t, 2) : reshape(t, {1, t.numel(), 1});
+  return unsqueeze(t.ndim() == 2 ? t : at_least_2d(t), 2);
 }
 
 std::vector<Tensor> each_of(Tensors all, auto f) {

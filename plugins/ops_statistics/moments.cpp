@@ -38,28 +38,37 @@ Tensor with_fractions(const Tensor& t) {
   return t.is_floating_point() || t.is_complex() ? t : true_divide(t, Scalar(1));
 }
 
-// Neighbours' sums times half their distance.
+// Sums or distances of neighbours. Whole numbers near each other would lose theirs in float32.
+Tensor of_neighbours(const Tensor& t, int64_t dim, Tensor (*f)(const Tensor&, const Tensor&)) {
+  const bool whole = is_integral(t);
+  const Tensor wide = whole ? to(t, float64) : t;
+  const int64_t n = t.size(dim);
+  const Tensor out = n ? f(cut(wide, dim, 1, n), cut(wide, dim, 0, n - 1)) : wide;
+  return whole ? to(out, kit::env.core->default_dtype()) : out;
+}
+Tensor their_sum(const Tensor& a, const Tensor& b) { return a + b; }
+Tensor their_distance(const Tensor& a, const Tensor& b) { return a - b; }
+
+// Neighbours' means times their distance.
 Tensor trapezoids(const kit::Body& b) {
-  const Tensor y = with_fractions(b.tensor(0));
+  const Tensor& y = b.tensor(0);
   want(y.ndim() > 0, "y must have a dimension, it is a number");
   want(!b.given(1) || !b.given(2), "x and dx cannot both be given");
   int64_t d = b.integer(3), n = y.size(d);
-  auto before = [&](const Tensor& t, int64_t dim) { return cut(t, dim, 0, t.size(dim) - 1); };
-  auto after = [&](const Tensor& t, int64_t dim) { return cut(t, dim, 1, t.size(dim)); };
-  Tensor both = n ? after(y, d) + before(y, d) : y;
-  if (!b.given(1)) return both * (b.given(2) ? b.scalar(2) : Scalar(1)) * 0.5;
-  const Tensor x = with_fractions(b.tensor(1));
+  Tensor mean = of_neighbours(y, d, their_sum) * 0.5;
+  if (!b.given(1)) return mean * (b.given(2) ? b.scalar(2) : Scalar(1));
+  const Tensor& x = b.tensor(1);
   want(x.ndim() > 0, "x must have a dimension, it is a number");
   if (x.ndim() == 1) {
     want(x.numel() == n, "x has ", x.numel(), " elements, dimension ", d, " of y has ", n);
     Sizes shape(size_t(y.ndim()), 1);
     shape[size_t(d)] = n ? n - 1 : 0;
-    return both * reshape(n ? after(x, 0) - before(x, 0) : x, shape) * 0.5;
+    return mean * reshape(of_neighbours(x, 0, their_distance), shape);
   }
   int64_t dx = d - y.ndim() + x.ndim();
   want(dx >= 0 && dx < x.ndim() && x.size(dx) == n, "x ", shown(x), " and y ", shown(y),
        " differ along the dimension ", d, " of y");
-  return both * (n ? after(x, dx) - before(x, dx) : x) * 0.5;
+  return mean * of_neighbours(x, dx, their_distance);
 }
 
 }  // namespace

@@ -110,6 +110,23 @@ assert [(index, stage) for index, stage, how in report.lost] == [(3, 1)], report
     assert run.returncode == 0, run.stdout + run.stderr[-3000:]
 
 
+@pytest.mark.parametrize("library, theirs", [("torch", True), ("adjoin", False)])
+def test_whoever_breaks_memory_is_told_though_the_process_ends_later(library, theirs):
+    code = f"""
+import os, subprocess
+from fuzz import run
+plant = "import os, signal, {library}; {library}.tensor = {library}.empty = lambda *a, **k: os.kill(os.getpid(), signal.SIGSEGV)"
+real = subprocess.run
+def planted(command, **words):
+    inner = f"{{plant}}; import runpy, sys; sys.argv = {{command[1:]!r}}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    return real([command[0], "-c", inner], **words)
+run.subprocess.run = planted
+assert run.broken_by_theirs("creation", 1, 0, 40) is {theirs}
+"""
+    run = python("-c", code)
+    assert run.returncode == 0, run.stdout + run.stderr[-3000:]
+
+
 def test_the_command_has_each_target():
     run = python("-c", f"from fuzz.targets import TARGETS; assert sorted(TARGETS) == sorted({TARGETS!r})")
     assert run.returncode == 0, run.stderr[-2000:]

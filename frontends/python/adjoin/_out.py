@@ -11,6 +11,9 @@ def put(name, made, out):
     results, targets = made if several else (made,), out if isinstance(out, (tuple, list)) else (out,)
     if len(results) != len(targets):
         raise TypeError(f"{name}: out= has {len(targets)} tensors for {len(results)} results; give one for each")
+    if several:  # one that lies in the memory of another's out= would be read after it is written
+        written = {t.untyped_storage().data_ptr() for t in targets if isinstance(t, _C.Tensor)}
+        results = [r.clone() if r.untyped_storage().data_ptr() in written else r for r in results]
     for result, target in zip(results, targets, strict=True):
         _put_one(name, result, target)
     return type(made)(tuple(targets)) if several else out

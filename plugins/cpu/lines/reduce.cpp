@@ -307,7 +307,8 @@ struct Norm {  // of any order: 0 counts, minus infinity is the smallest
 // longer ones. False: another case.
 bool sum_of_few(const aj_plan& p) {
   constexpr int64_t size = sizeof(float), most = 16, few = 4;
-  if (p.nout != 1 || p.nreduced != 1 || p.ndim != 3 || p.sizes[0] > most) return false;
+  if (p.nout != 1 || p.nreduced != 1 || p.ndim != 3 || p.sizes[0] < 1 || p.sizes[0] > most)
+    return false;
   if (p.sizes[0] > few && p.sizes[1] > most) return false;
   const aj_operand &to = p.ops[0], &from = p.ops[1];
   for (const aj_operand* o : {&to, &from})

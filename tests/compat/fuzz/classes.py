@@ -5,7 +5,7 @@
 
 import pathlib
 
-from . import outs, rules_gradients, rules_less, rules_more, rules_other, rules_refusals
+from . import outs, rules_gradients, rules_less, rules_more, rules_other, rules_refusals, rules_written
 from .narrow import narrowed
 from .rule import Rule
 
@@ -14,7 +14,15 @@ OUTS = [
     Rule("out=: of another dtype or shape", "an `out=` of another dtype of the same or a higher kind", "more", lambda d: outs.as_plain(d, rule_for)),
     Rule("out=: the result of the call without it", "the result is that of the call without `out=`", "value shape shares strides dtype", lambda d: outs.as_plain(d, rule_for)),
 ]  # fmt: skip
-RULES = [*OUTS, *rules_refusals.RULES, *rules_less.RULES, *rules_more.RULES, *rules_other.RULES, *rules_gradients.RULES]
+RULES = [
+    *OUTS,
+    *rules_refusals.RULES,
+    *rules_less.RULES,
+    *rules_more.RULES,
+    *rules_other.RULES,
+    *rules_gradients.RULES,
+    *rules_written.RULES,
+]
 
 
 def rule_for(d):

@@ -89,6 +89,13 @@ def one_dtype(names, call):
         names[call.args[-1]] = last.to(first.dtype)
 
 
+def one_point(names, call):
+    """What is written is a number, where it is one element."""
+    last = names.get(call.args[-1]) if call else None
+    if is_tensor(last) and last.numel() == 1:
+        names[call.args[-1]] = last.reshape(())
+
+
 def join(a, b):
     try:
         return torch.promote_types(a, b)
@@ -98,6 +105,9 @@ def join(a, b):
 
 WAYS = [("detach",), ("places",), ("places", "bytes"), ("common",), ("fractions",), ("double",), ("whole",), ("truths",), ("long",), ("small",), ("complex",), ("lines",), ("points",), ("places", "lines"),
         ("places", "common"), ("places", "double"), ("places", "points"), ("places", "common", "points"), ("whole", "common"), ("double", "lines")]  # fmt: skip
+
+
+OF_THE_LAST = {"value": one_dtype, "last": one_point}
 
 
 def numbers_to_tensors(call, cast=""):
@@ -129,10 +139,11 @@ def calls(d):
         out.append(call.but(dtype="t.int64"))
     if call.name == "flip":
         out.append(call.but([call.args[0], f"({call.args[1]},)"]))
-    if "True" in call.words.values():
+    as_number = {"True": "1", "False": "0"}
+    if {"alpha", "beta", "value"} & {k for k, v in call.words.items() if v in as_number}:
         out.append(
             call.but(
-                **{k: "1" if v == "True" and k in ("alpha", "beta", "value") else v for k, v in call.words.items()}
+                **{k: as_number.get(v, v) if k in ("alpha", "beta", "value") else v for k, v in call.words.items()}
             )
         )
     return out
@@ -143,11 +154,14 @@ def asked(d, lib=torch):
     case = d.case
     for call in calls(d):
         steps = None if call is None else [call, *case.steps[1:]]
-        for way in ((), *WAYS, ("value",), ("places", "value")):
+        for way in ((), *WAYS, ("value",), ("places", "value"), ("places", "value", "last")):
 
             def turn(names, way=way):
                 for kind in way:
-                    one_dtype(names, call) if kind == "value" else change(kind)(names)
+                    if kind in OF_THE_LAST:
+                        OF_THE_LAST[kind](names, call)
+                    else:
+                        change(kind)(names)
 
             outcome = run(lib, case, turn if way else None, steps)
             if outcome.error is None:

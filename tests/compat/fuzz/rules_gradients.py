@@ -2,6 +2,7 @@
 
 import math
 
+import adjoin
 import torch
 
 from .case import run
@@ -59,10 +60,11 @@ def same_sums(d):
     x = leaf(d)
     if x is None or not (is_tensor(d.ours) and is_tensor(d.theirs)):
         return False
-    sums = {}
+    sums = {}  # all NaNs are one
     for a, b, v in zip(numbers(d.ours), numbers(d.theirs), numbers(x), strict=True):
-        one, two = sums.get(v, (0, 0))
-        sums[v] = (one + a, two + b)
+        key = v if v == v else "nan"
+        one, two = sums.get(key, (0, 0))
+        sums[key] = (one + a, two + b)
     return all(near(a, b, 1e-4, 1.0) for a, b in sums.values())
 
 
@@ -106,7 +108,17 @@ def of_the_cast_tensor(d):
     if "dtype" not in call.words:
         return False
     cast = call.but([f"{call.args[0]}.to({call.words['dtype']})", *call.args[1:]], dtype=None)
-    return agrees(d, run(torch, d.case, steps=[cast, *d.case.steps[1:]]))
+    other = run(torch, d.case, steps=[cast, *d.case.steps[1:]])
+    return agrees(d, other) or (not_finite_given(d) and other.error is None and but_for_not_finite(d, other))
+
+
+def but_for_not_finite(d, other):
+    """The same where both are finite; the rest is what lies beside numbers that are not."""
+    theirs = other.names[d.name[0]][int(d.name[2:-1])]
+    if not is_tensor(theirs) or not is_tensor(d.ours):
+        return False
+    pairs = zip(numbers(d.ours), numbers(theirs), strict=True)
+    return all(near(a, b, 1e-4, 1.0) for a, b in pairs if finite(a) and finite(b))
 
 
 def start_is_left_out(d):
@@ -115,7 +127,16 @@ def start_is_left_out(d):
     if call.words.get("include_self") != "False":
         return False
     far = call.but([f"({call.args[0]} * 0 + 12345.0)", *call.args[1:]])
-    return agrees(d, run(torch, d.case, steps=[far, *d.case.steps[1:]]))
+    other = run(torch, d.case, steps=[far, *d.case.steps[1:]])
+    return agrees(d, other) or (other.error is None and but_for_nan(d.ours, other.names[d.name[0]][int(d.name[2:-1])]))
+
+
+def but_for_nan(ours, theirs):
+    """The same but where PyTorch shares a gradient out to no element, for none is equal to NaN: 0."""
+    if not is_tensor(ours) or not is_tensor(theirs) or tuple(ours.shape) != tuple(theirs.shape):
+        return False
+    pairs = list(zip(numbers(ours), numbers(theirs), strict=True))
+    return all((a == 0 and b != b) or near(a, b, 1e-4, 1.0) for a, b in pairs)
 
 
 def beyond_the_index(d):
@@ -131,6 +152,38 @@ def beyond_the_index(d):
     outside = ours.clone()
     outside[inside] = 0
     return bool((outside == 0).all()) and torch.allclose(ours[inside], theirs[inside])
+
+
+def goes_beyond(d):
+    """The source is larger than the index."""
+    args = arguments(d)
+    return tuple(args[2].shape) != tuple(args[3].shape)
+
+
+def conjugated(d):
+    """A complex factor is conjugated in a gradient."""
+    factor = arguments(d).get("alpha")
+    return isinstance(factor, complex) and each(lambda a, b, x: near(a, b.conjugate(), 1e-4, 1.0))(d)
+
+
+def with_nothing_put(d):
+    """A key with a mask that is False selects nothing: the tensor has the gradient, the values have none."""
+    call, keys = d.case.call, arguments(d).get(1)
+    masks = [k for k in keys if k.dim() == 0 and k.dtype in (torch.bool, torch.uint8)]
+    if not masks or all(bool(m) for m in masks):
+        return False
+    nothing = f"r = {call.args[0]} + 0 * {call.args[2]}.sum()"
+    return agrees(d, run(torch, d.case, steps=[nothing, *d.case.steps[1:]]))
+
+
+def at_the_most(d):
+    """renorm where a norm is maxnorm but for its last digit: the slice is scaled, or is not."""
+    x, order, dim, most = (arguments(d)[k] for k in range(4))
+    x = x.detach()
+    others = [k for k in range(x.dim()) if k != dim % x.dim()]
+    at = abs(torch.linalg.vector_norm(x, order, others, keepdim=True) - most) < 1e-9 * most
+    differ = [not near(a, b, 1e-9, 1.0) for a, b in zip(numbers(d.ours), numbers(d.theirs), strict=True)]
+    return all(at_most or not other for at_most, other in zip(numbers(at.expand(x.shape)), differ, strict=True))
 
 
 def zero_of_a_zero(d):
@@ -179,6 +232,58 @@ def at_a_pole(a, b, x):
     return x.imag == 0 and x.real <= 0 and float(x.real).is_integer() and not finite(a)
 
 
+def on_the_lower_side(a, b, x):
+    """The imaginary part is -0: the other side of the cut has the other sign."""
+    return x.imag == 0 and math.copysign(1, x.imag) < 0 and x.real < 1 and near(a, -b, 1e-9, 1.0)
+
+
+def round_what_was_there(d):
+    """pad(mode='circular') by a negative amount reads places modulo the size; so does its gradient."""
+    call, x = d.case.call, given(d)[0]
+    left, right = arguments(d)[1]
+    if call.words.get("mode") != "'circular'" or min(left, right) >= 0:
+        return False
+    size = x.shape[-1]
+    places = [k % size for k in range(-left, size + right)]
+    picked = f"r = {call.args[0]}.index_select(-1, t.tensor({places}, dtype=t.int64))"
+    return agrees(d, run(torch, d.case, steps=[picked, *d.case.steps[1:]]))
+
+
+def slopes(d, step=1e-5):
+    """The gradient of the loss by finite differences in PyTorch; of the first gradients' squares, where second ones are asked for, in
+    Adjoin: its first gradients are compared by themselves."""
+    lib, loss = {"g": (torch, "s"), "k": (adjoin, "h")}[d.name[0]]
+    x = leaf(d).detach()
+    name = next(k for k, v in before(d.case).items() if v is leaf(d))
+
+    def at(k, by):
+        moved = torch.zeros(x.numel(), dtype=x.dtype)
+        moved[k] = by
+
+        def turn(names):
+            added = lib.tensor(moved.tolist(), dtype=getattr(lib, dtype(x))).reshape(tuple(x.shape))
+            names[name.removesuffix("0")] = names[name] + added
+
+        found = run(lib, d.case, turn).names.get(loss)
+        return float(found.detach() if is_tensor(found) else found)
+
+    def slope(k, by):
+        return (at(k, by) - at(k, -by)) / (2 * step)
+
+    if x.is_complex():
+        return [complex(slope(k, step), slope(k, step * 1j)) for k in range(x.numel())]
+    return [slope(k, step) for k in range(x.numel())]
+
+
+def as_differences_say(d):
+    x = leaf(d)
+    if x is None or not 0 < x.numel() <= 64 or x.dtype not in (torch.float64, torch.complex128):
+        return False
+    said = slopes(d)
+    ours = numbers(zeros_for(d.ours, x))
+    return all(near(a, b, 1e-4, max(1.0, abs(b))) for a, b in zip(ours, said, strict=True))
+
+
 def too_few(d):
     """A variance that divides by nothing has no finite gradient."""
     return is_tensor(d.ours) and all(not finite(v) for v in numbers(d.ours))
@@ -193,17 +298,25 @@ RULES = [
     Rule("gradient: of the tensor in another dtype", "with `dtype=` is that of the tensor", "gradient", of_the_cast_tensor),
     Rule("gradient: a start that is left out", "`include_self=False`", "gradient", named("index_reduce scatter_reduce", start_is_left_out)),
     Rule("gradient: a source beyond the index", "beyond the index", "gradient", named("scatter_reduce scatter scatter_add", beyond_the_index)),
-    Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn", zero_of_a_zero)),
+    Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn renorm dist", zero_of_a_zero)),
     Rule("gradient: poles", "`polygamma` of integers at or below 0", "gradient", named("digamma lgamma polygamma", each(at_a_pole))),
     Rule("gradient: at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 angle", at_the_origin)),
     Rule("gradient: mode beside NaN", "`mode` beside NaN", "gradient", named("mode", mode_beside_nan)),
     Rule("gradient: vectors in block_diag", "`block_diag` of vectors without elements", "gradient", named("block_diag", of_matrices)),
     Rule("gradient: exponents of whole numbers", "powers of whole numbers have the digits", "gradient", named("pow float_power", of_wide_bases)),
     Rule("gradient: copysign", "derivatives of `relu`, `maximum`", "gradient", named("copysign", each(lambda a, b, x: a == 0))),
-    Rule("gradient: atan2 and xlogy at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 xlogy xlog1py", each(lambda a, b, x: (a != a or a == 0) and (b != b or b == 0)))),
-    Rule("gradient: nextafter", "and of `nextafter`", "gradient grad less", lambda d: op(d) == "nextafter" and (d.kind != "gradient" or d.ours is None)),
+    Rule("gradient: atan2 and xlogy at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 xlogy xlog1py", each(lambda a, b, x: (b != b and x in (0, -1)) or ((a != a or a == 0) and (b != b or b == 0))))),
+    Rule("gradient: nextafter", "and of `nextafter`", "gradient grad less", lambda d: op(d) in ("nextafter", "heaviside") and (d.kind != "gradient" or d.ours is None)),
     Rule("gradient: variances over no named dimension", "`var(x, ())`", "gradient", named("var std var_mean std_mean", of_all)),
     Rule("gradient: variances of too few numbers", "`var(x, ())`", "gradient", named("var std var_mean std_mean", too_few)),
     Rule("gradient: of nothing", "is looked at even if nothing is there to compute", "grad", lambda d: any(x.requires_grad and x.numel() == 0 for x in before(d.case).values() if is_tensor(x))),
+    Rule("gradient: acosh on its cut", "derivatives of `acosh` below its cut", "gradient", named("acosh arccosh", each(on_the_lower_side))),
+    Rule("gradient: complex factors", "derivatives of complex products in `scatter_reduce`", "gradient", named("index_add", conjugated)),
+    Rule("gradient: a mask that selects nothing", "a mask without dimensions in `index_put`", "gradient", named("index_put", with_nothing_put)),
+    Rule("gradient: norms at their bound", "digits that were lost", "gradient", named("renorm", at_the_most)),
+    Rule("gradient: logit at -0", "that of `logit` at -0", "gradient", named("logit", each(lambda a, b, x: x == 0 and a == -b and math.isinf(a)))),
+    Rule("gradient: pad goes round", "`pad(mode='circular')` by a negative number", "gradient", named("pad", round_what_was_there)),
+    Rule("gradient: products of complex numbers", "derivatives of complex products in `scatter_reduce`", "gradient", named("scatter_reduce index_reduce", lambda d: given(d)[0].is_complex() and as_differences_say(d))),
+    Rule("gradient: second ones of what is left out", "`include_self=False`", "gradient", named("scatter_reduce index_reduce", lambda d: d.name[0] == "k" and (d.case.call.words.get("include_self") == "False" or goes_beyond(d)) and as_differences_say(d))),
     Rule("gradient: comparisons in place", "comparisons in place", "less", lambda d: said(d.ours, "has no gradient; register a vjp") and op(d) in ("eq", "ne", "lt", "le", "gt", "ge", "isclose", "floor_divide", "logical_and", "logical_or", "logical_xor", "logical_not", "heaviside", "bitwise_not", "signbit")),
 ]  # fmt: skip

@@ -145,6 +145,16 @@ def flat_dimensions_backwards(d):
     return all(n <= 1 for n, s in zip(sizes, steps, strict=True) if s < 0)
 
 
+def one_of_several(d):
+    """Sizes that differ are summed, and one of both is 1."""
+    args = arguments(d)
+    a, b, dims = args[0], args[1], args.get("dims", args.get(2))
+    if isinstance(dims, int):
+        dims = [list(range(a.dim() - dims, a.dim())), list(range(dims))]
+    pairs = [(a.shape[i], b.shape[j]) for i, j in zip(*dims, strict=True)]
+    return any(m != n for m, n in pairs) and all(m == n or 1 in (m, n) for m, n in pairs)
+
+
 FULL = r"(share memory \(an expanded tensor\?\))"
 SHAPED = r"does not fit|no whole number of 64 bits|repeats is negative|value per channel|stride|index|dim|dtype|it must be|out of range|broadcast|no order|kernel|wanted|shape|size|differ|common"
 RULES = [
@@ -166,12 +176,13 @@ RULES = [
     Rule("less: complex numbers in ldexp and logaddexp", "`ldexp` and `logaddexp` of complex numbers", "less", ours("no cpu kernel for complex|other must be real", lambda d: complex_given(d) and re.search("ldexp|logaddexp", failed_step(d)))),
     Rule("less: a dtype for one number", "is looked at even if nothing is there to compute", "less", ours("complex numbers have no order", one_number)),
     Rule("less: diff of order 0", "is looked at even if nothing is there to compute", "less", ours("dim .* is out of range", lambda d: arguments(d).get(1) == 0, "diff")),
+    Rule("less: tensordot of a size 1", "`tensordot` of a size 1 with another size", "less", ours("the .* sizes? to sum over differ", one_of_several, "tensordot")),
     Rule("less: mT of a number", "`mT` of a tensor without dimensions", "less", ours("out of range for 0 dimensions", lambda d: re.search(r"\.(mT|mH|H|adjoint\(\))", failed_step(d)))),
     Rule("less: detach_ of views", "`detach_` of a view", "less", ours("a view shares its history with its base", lambda d: True, "detach")),
     Rule("less: powers of bools", "`pow` of bools", "less", ours("pow: no cpu kernel for bool", lambda d: all(x.dtype == torch.bool for x in given(d)), "pow|float_power|**|**=")),
     Rule("less: a number beyond 64 bits", "A number beyond 64 bits is an", "less", ours("is too large for 64 bits", lambda d: any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in arguments(d).values()))),
     Rule("less: clamp of complex numbers", "complex numbers into reals and bools", "less", ours("clamp: no cpu kernel for complex|clamp: argument", complex_given, "clamp|clip|clamp_min|clamp_max")),
     Rule("less: a sought number that does not fit", "numbers that do not fit", "less", ours("the number does not fit into", lambda d: any(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) > 127 for v in arguments(d).values()), "searchsorted|bucketize")),
-    Rule("less: a fault where a key selects nothing", "is looked at even if nothing is there to compute", "less", ours("don't broadcast to", lambda d: of_nothing(d) or false_key(d), "x[...] =")),
+    Rule("less: a fault where a key selects nothing", "is looked at even if nothing is there to compute", "less", ours("don't broadcast to|the number does not fit into", lambda d: of_nothing(d) or false_key(d), "x[...] =")),
     Rule("less: a fault where nothing is there", "is looked at even if nothing is there to compute", "less", ours(SHAPED, of_nothing)),
 ]  # fmt: skip

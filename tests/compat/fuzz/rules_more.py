@@ -3,13 +3,14 @@
 import math
 
 import adjoin
+import numpy as np
 import torch
 
 from .case import Call, run
-from .compare import differences, is_tensor, numbers, same_gradient
+from .compare import MANY, differences, dtype, is_tensor, numbers, same_gradient
 from .meaning import arguments, asked, before, change, given, redo, same_numbers, same_result, verified
 from .rule import Rule, op, said
-from .rules_other import cut_each, lies_at, numpy_numbers, out_is_part, stacked
+from .rules_other import cut_each, lies_at, numpy_numbers, out_is_part, product_of_nothing, stacked
 
 
 def theirs(pattern, holds=verified, ops=None):
@@ -96,12 +97,26 @@ def from_front(d):
 
 def truths(d):
     """The numbers in float64 that are not 0 are True."""
+    r = d.all_ours.names["r"]
+    if r.numel() > MANY:
+        return op(d) == "arange" and many_truths(d, r)
     other = redo(torch, d, d.case.call.but(dtype="t.float64"))
-    return other.error is None and numbers(d.all_ours.names["r"]) == [v != 0 for v in numbers(other.names["r"])]
+    if other.error:
+        return False
+    rows = zip(numbers(r), numbers(other.names["r"]), strict=True)
+    return all(a == (v != 0) or (a is False and abs(v) < 1e-15) for a, v in rows)
+
+
+def many_truths(d, r):
+    """Beginning, end and number of elements of a long arange."""
+    start, end, step = (arguments(d).get(k, v) for k, v in ((0, 0), (1, None), (2, 1)))
+    start, end = (0, start) if end is None else (start, end)
+    places = [*range(100), *range(r.numel() - 100, r.numel())]
+    return r.numel() == math.ceil((end - start) / step) and all(r[k].item() == (start + k * step != 0) for k in places)
 
 
 def product_of_truths(d):
-    """With dtype=bool the product is that of what is not 0."""
+    """With dtype=bool the product or sum is that of what is not 0."""
     call = d.case.call
     if call.words.get("dtype") != "t.bool":
         return False
@@ -132,7 +147,12 @@ def cut_to_whole(d):
     call = d.case.call
     if verified(d):
         return True
-    whole = call.but([cut(a) for a in call.args], **{k: cut(v) for k, v in call.words.items()})
+    factors = {
+        k: "1" if v == "True" else "0" if v == "False" else cut(v)
+        for k, v in call.words.items()
+        if k in ("alpha", "beta", "value")
+    }
+    whole = call.but([cut(a) for a in call.args], **{**{k: cut(v) for k, v in call.words.items()}, **factors})
     others = [redo(torch, d, whole, turn) for turn in (None, change("long"))]
     return whole.text() != call.text() and any(o.error is None and same_result(d.all_ours, o) for o in others)
 
@@ -156,6 +176,8 @@ def added_to_one(d):
     """index_add into a number: once for each place."""
     x, places, source = (arguments(d)[k] for k in (0, 2, 3))
     alpha = arguments(d).get("alpha", 1)
+    if not (x.is_floating_point() or x.is_complex()) and not isinstance(alpha, complex):
+        alpha = int(alpha)
     if x.dim() or source.numel() != 1 or places.dim() > 1:
         return False
     return (
@@ -174,7 +196,7 @@ def along_from_the_end(d):
         torch,
         d.case,
         lambda names: names.update(
-            {d.case.call.args[0]: args[0].contiguous(), name: names[name].long() % max(size, 1)}
+            {d.case.call.args[0]: args[0].contiguous(), name: (names[name].long() % max(size, 1)).contiguous()}
         ),
     )
     return other.error is None and same_result(d.all_ours, other)
@@ -243,10 +265,63 @@ def of_uint64(d):
     """The list as it is told in int64, or its numbers."""
     call = d.case.call
     other = redo(torch, d, call.but(dtype="t.int64"))
-    given_list = arguments(d)[0]
     return (other.error is None and same_result(d.all_ours, other)) or (
-        isinstance(given_list, (list, tuple)) and numbers(d.all_ours.names["r"]) == [int(v) for v in given_list]
+        numbers(d.all_ours.names["r"]) == whole_numbers(arguments(d)[0])
     )
+
+
+def whole_numbers(value):
+    """The numbers in nested lists, cut; None where something else is there."""
+    if isinstance(value, (list, tuple)):
+        rows = [whole_numbers(v) for v in value]
+        return None if None in rows else [n for row in rows for n in row]
+    is_number = isinstance(value, (int, float, np.generic)) and not isinstance(value, (np.complexfloating, np.bool_))
+    return [int(value)] if is_number and math.isfinite(value) else None
+
+
+def cut_list(d):
+    """Each number of the list is cut, and taken modulo 2^n, as Python's own are."""
+    values, r = whole_numbers(arguments(d)[0]), d.all_ours.names["r"]
+    return values is not None and same_numbers(
+        r, torch.tensor(values).to(getattr(torch, dtype(r))).reshape(tuple(r.shape))
+    )
+
+
+def as_arrays(d):
+    call = d.case.call
+    is_scalar = call.args[0].startswith("np.complex")
+    return is_scalar and answers_in(redo(torch, d, call.but([f"np.array({call.args[0]})", *call.args[1:]])), d)
+
+
+def real_number(d):
+    call, number = d.case.call, arguments(d).get(3)
+    real = isinstance(number, complex) and number.imag == 0
+    return real and answers_in(redo(torch, d, call.but([*call.args[:3], repr(number.real)])), d)
+
+
+def in_single(d):
+    """Of the numbers in float32, cut."""
+    call = d.case.call
+    other = redo(torch, d, call.but([f"{call.args[0]}.float()", *call.args[1:]]))
+    return answers_in(other, d)
+
+
+def one_window(d):
+    """Nothing, or one window, as with a step of the size."""
+    call = d.case.call
+    size = max(arguments(d)[0].shape[arguments(d)[1]], 1)
+    return nothing(d) or answers_in(redo(torch, d, call.but([*call.args[:3], str(size)])), d)
+
+
+def counted(d):
+    """All elements, in Python's whole numbers."""
+    args, r = arguments(d), d.all_ours.names["r"]
+    start, end, step = (args.get(k, v) for k, v in ((0, 0), (1, None), (2, 1)))
+    return all(isinstance(v, int) for v in (start, end, step)) and numbers(r) == list(range(start, end, step))
+
+
+def answers_in(other, d):
+    return other.error is None and same_result(d.all_ours, other)
 
 
 def grids(d):
@@ -275,7 +350,7 @@ def over_all(d):
     if not dims:
         x, dims = x.reshape(1) if x.dim() == 0 else x, range(x.dim() or 1)
     dims = list(dims)
-    wide = x.double() if not x.is_complex() else x
+    wide = x.double() if not x.is_complex() else torch.where(x.isnan(), torch.full_like(x, math.nan), x)
     keepdim = call.words.get("keepdim") == "True"
     said = (
         torch.logsumexp(wide, dims, keepdim)
@@ -299,10 +374,18 @@ def picked(d):
 
 
 def last_is_written(d):
-    """index_copy into a number: the last of several is there."""
+    """index_copy into a number: as into a vector of one element."""
     args = arguments(d)
-    source, x = args[3], d.all_ours.names["r"]
-    return args[0].dim() == 0 and source.dim() == 0 and same_numbers(x, source if args[2].numel() else args[0])
+    if args[0].dim() or args[3].dim() > 1:
+        return False
+    r = d.all_ours.names["r"]
+    x, dim, places, source = d.case.call.args[:4]
+    index = f"{places}.reshape(-1).long() % 1"
+    values = f"{source}.reshape(-1).to({x}.dtype)" + (f".expand({places}.numel())" if args[3].dim() == 0 else "")
+    line = f"r = t.index_copy({x}.reshape(1), 0, {index}, {values}).reshape(())"
+    other = run(torch, d.case, steps=[line, *d.case.steps[1:]])
+    gradients = zip(d.all_ours.names.get("g", ()), other.names.get("g", ()), strict=False)
+    return other.error is None and same_numbers(r, other.names["r"]) and all(same_gradient(a, b) for a, b in gradients)
 
 
 DTYPE = (r"not implemented for|not supported|does not support|doesn't support|must be either float or double|floating point|"
@@ -319,25 +402,33 @@ RULES = [
     Rule("more: topk and kthvalue of bools", "most ops compute in every dtype", "more", theirs(DTYPE, picked, "topk kthvalue sort median mode")),
     Rule("more: reductions over no or many dimensions", "`logsumexp(x, ())`", "more", theirs("doesn't match the broadcast shape|must be of length 1 or 2|must be a 2-tuple", over_all, "logsumexp norm")),
     Rule("more: an op in a dtype that PyTorch lacks", "most ops compute in every dtype", "more", theirs(DTYPE, either)),
+    Rule("more: products of nothing", "pools, convolutions and products of nothing", "more", theirs("size mismatch|must be a matrix|can't be cast|size of tensor|expand|same dtype", product_of_nothing, "addmm addmv addbmm baddbmm")),
     Rule("more: nothing to compute", "pools, convolutions and products of nothing", "more", lambda d: d.case.call is not None and d.case.call.form == "F" and of_nothing(d)),
-    Rule("more: shapes of nothing", "shapes such as `(0, 2**62, 4)`", "more", theirs("calculation overflowed", nothing)),
+    Rule("more: shapes of nothing", "shapes such as `(0, 2**62, 4)`", "more", theirs("(calculation|multiplication) overflow", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
     Rule("more: a slice with a huge step", "a slice whose step nears 2**63", "more", theirs("calculation overflowed", lambda d: d.case.name == "key" and same_numbers(d.all_ours.names["r"], before(d.case)["x"][:1]))),
     Rule("more: one value per group", "`group_norm` of one value", "more", theirs("Expected more than 1 value per channel", lambda d: all(v == 0 or v != v for v in numbers(d.all_ours.names["r"])), "group_norm")),
     Rule("more: a number that goes nowhere", "a word that no kernel has to read", "more", theirs("without overflow", nothing)),
     Rule("more: numbers in lists of uint64", "`tensor` of whole numbers for `uint64`", "more", theirs("an integer is required", of_uint64, "tensor as_tensor asarray new_tensor")),
     Rule("more: meshgrid of several dtypes", "most ops compute in every dtype", "more", theirs("same dtype", grids, "meshgrid")),
-    Rule("more: products of truths", "most ops compute in every dtype", "more", theirs("not implemented for 'Bool'", product_of_truths, "cumprod prod")),
-    Rule("more: ranges of truths", "most ops compute in every dtype", "more", theirs("not implemented for 'Bool'", truths, "range logspace linspace")),
+    Rule("more: products of truths", "most ops compute in every dtype", "more", theirs("not implemented for 'Bool'", product_of_truths, "cumprod prod cumsum")),
+    Rule("more: ranges of truths", "most ops compute in every dtype", "more", theirs("not implemented for 'Bool'", truths, "range logspace linspace arange")),
     Rule("more: itself in another shape", "with a part of themselves", "more", theirs("refer to a single memory location", same_places)),
     Rule("more: a part of itself", "with a part of themselves", "more", theirs("refer to a single memory location", as_of_copies, "index_add put index_copy scatter scatter_add masked_scatter index_put")),
     Rule("more: derivatives that PyTorch lacks", "derivatives of in-place forms", "more", theirs("derivative for|support automatic differentiation|derivative of|not differentiable|returned an invalid gradient|proper Tensor but got None|Autograd not support|^The size of tensor a", derivative)),
     Rule("more: a word that no kernel reads", "a word that no kernel has to read", "more", theirs("expected rounding_mode to be one of", nothing)),
     Rule("more: a number beyond the range", "is infinite", "more", theirs(r"cannot be converted to type (float|double|c10::\w+) without overflow", floating_number)),
     Rule("more: tensors in lists", "stacks", "more", theirs("only one element tensors|only integer tensors of a single element|an integer is required", stacked)),
+    Rule("more: NumPy's floats in lists of a whole dtype", "lists of NumPy's floats for a whole dtype", "more", theirs("interpreted as an integer|without overflow", cut_list, "tensor as_tensor asarray new_tensor")),
+    Rule("more: NumPy's complex numbers for a whole dtype", "NumPy's scalars are cast as arrays of one element are", "more", theirs("an integer is required|interpreted as an integer", as_arrays, "tensor as_tensor asarray new_tensor")),
+    Rule("more: a real number written as a complex one", "a complex number without an imaginary part in `index_fill`", "more", theirs("Converting complex Scalar", real_number, "index_fill")),
     Rule("more: NumPy's unsigned numbers", "NumPy's scalars are numbers of their dtype", "more", theirs("an integer is required|interpreted as an integer", numpy_numbers)),
     Rule("more: frombuffer of nothing", "`frombuffer(count=0)`", "more", theirs(r"both buffer length \(\d+\) and count \(-?\d+\) must not be 0", nothing)),
     Rule("more: random whole numbers in every dtype", "most ops compute in every dtype", "more", theirs("handles only integral|not implemented for", lambda d: not d.case.values, "randint randperm")),
     Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
+    Rule("more: renorm of whole numbers", "most ops compute in every dtype", "more", theirs(DTYPE, in_single, "renorm")),
+    Rule("more: steps near the end of 64 bits", "and other steps near the end of 64 bits", "more", theirs("possible overflow", counted, "arange")),
+    Rule("more: windows far apart", "and other steps near the end of 64 bits", "more", theirs("cannot be represented as a SymInt", one_window, "unfold")),
+    Rule("more: a bound beyond the range", "a fraction between -1 and 0, or a whole number beyond the range", "more", theirs("outside the representable range", verified, "clamp clip clamp_min clamp_max")),
     Rule("more: slices of nothing", "pools, convolutions and products of nothing", "more", theirs("zero sized dimensions", nothing, "unique unique_consecutive")),
     Rule("more: a mask of bytes", "a mask of bytes", "more", theirs(r"boolean masks|BoolTensor", answers_as(mask_of_bools))),
     Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self|out of DATA bounds|Expected a long tensor", from_front, "index_copy index_reduce index_fill")),
@@ -349,6 +440,6 @@ RULES = [
     Rule("more: dtypes that PyTorch cannot compute in", "most ops compute in every dtype", "more", theirs(r"'UInt(16|32|64)'|uint16, uint32, uint64|'B?Complex(Half|32)'|BComplex", lambda d: True)),
     Rule("more: nothing to take", "a word that no kernel has to read", "more", theirs("view size is not compatible", nothing, "take_along_dim")),
     Rule("more: a tensor without dimensions is one element, index_add", "a tensor without dimensions counts as one element", "more", theirs("no dimensions|source tensor shape must match", added_to_one, "index_add")),
-    Rule("more: a tensor without dimensions is one element, index_copy", "a tensor without dimensions counts as one element", "more", theirs("When source is scalar|Expected a long tensor", last_is_written, "index_copy")),
+    Rule("more: a tensor without dimensions is one element, index_copy", "a tensor without dimensions counts as one element", "more", theirs("When source is scalar|Expected a long tensor|out of bounds", last_is_written, "index_copy")),
     Rule("more: a tensor without dimensions is one element", "a tensor without dimensions counts as one element", "more", theirs(r"no dimensions|1-d|1 dimension|scalar|0-dim|zero-dim|slice\(\) cannot|Dimension out of range", one_element)),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 import math
 import re
 
+import adjoin
 import numpy as np
 import torch
 
@@ -185,9 +186,11 @@ def of_not_finite(d):
 
 
 def complex_factor(d):
-    return any(isinstance(v, complex) for k, v in arguments(d).items() if k in ("alpha", "beta")) and same_numbers(
-        d.ours, d.theirs
-    )
+    if not any(isinstance(v, complex) for k, v in arguments(d).items() if k in ("alpha", "beta")):
+        return False
+    rows = list(zip(numbers(d.ours), numbers(d.theirs), strict=True))
+    kept = arguments(d).get("alpha", 1) == 0 and all(a != a or a == b for a, b in rows)
+    return kept or same_numbers(d.ours, d.theirs)
 
 
 def right_shape_of_nothing(d):
@@ -199,6 +202,29 @@ def right_shape_of_nothing(d):
         and any(x.numel() == 0 for x in given(d))
         and not any(numbers(d.ours))
     )
+
+
+def product_of_nothing(d):
+    """beta * x in the shape of a product that sums nothing, in the common dtype."""
+    args, r = arguments(d), d.all_ours.names["r"]
+    x, y, z = (args[k] for k in range(3))
+    shape = {
+        "addmm": lambda: (y.shape[0], z.shape[1]),
+        "addmv": lambda: (y.shape[0],),
+        "addbmm": lambda: (y.shape[1], z.shape[2]),
+        "baddbmm": lambda: (y.shape[0], y.shape[1], z.shape[2]),
+    }[op(d)]()
+    beta = args.get("beta", 1)
+    if not (x.is_floating_point() or x.is_complex() or y.is_floating_point() or y.is_complex()):
+        beta = bool(beta) if x.dtype == torch.bool else int(beta)
+    if y.numel() and z.numel() and 0 not in shape:
+        return False
+    try:
+        said = (x * beta).expand(shape) if beta else torch.zeros(shape)
+    except RuntimeError:
+        return False
+    joined = torch.promote_types(x.dtype, torch.promote_types(y.dtype, z.dtype))
+    return dtype(r) == str(joined).rpartition(".")[2] and same_numbers(r, said)
 
 
 def lies_at(x, values, places, dim, kept):
@@ -340,6 +366,12 @@ def clamp_of_three(d):
     return dtype(d.ours) in found
 
 
+def cast_back(d):
+    """In PyTorch's dtype the numbers are PyTorch's."""
+    ours = torch.tensor(numbers(d.ours), dtype=getattr(torch, dtype(d.ours))).to(d.theirs.dtype)
+    return numbers(ours.reshape(-1)) == numbers(d.theirs)
+
+
 def one_sample(d):
     """No interval, no area."""
     x = given(d)[-1]
@@ -356,12 +388,26 @@ def divides_by_nothing(d):
 def digits_of_large(d):
     """What is lost when numbers beyond 2**24 are added in float32."""
     top = max((float(x.double().abs().max()) for x in given(d) if x.numel() and not x.is_complex()), default=0)
-    return top > 2**24 and all(abs(a - b) <= 2e-7 * top for a, b in pairs(d) or [(0, math.inf)])
+    lost = 1e-15 if dtype(d.theirs) in ("float64", "complex128") else 2e-7
+    return top > 2**24 and all(abs(a - b) <= lost * top for a, b in pairs(d) or [(0, math.inf)])
 
 
 def half_given(d):
-    """Halves compute in wider numbers: PyTorch says the same of float64."""
-    return any(x.dtype in (torch.float16, torch.bfloat16) for x in given(d)) and verified(d)
+    """Halves compute in wider numbers: PyTorch says the same of float64, or float32."""
+    call = d.case.call
+    if call is not None and call.words.get("dtype") in ("t.float16", "t.bfloat16"):
+        wide = redo(torch, d, call.but(dtype="t.float32"))
+        return wide.error is None and same_result(d.all_ours, wide)
+    if not any(x.dtype in (torch.float16, torch.bfloat16) for x in given(d)):
+        return False
+
+    def in_single(names):
+        for k, v in names.items():
+            if is_tensor(v) and not v.is_complex():
+                names[k] = v.float()
+
+    other = run(torch, d.case, in_single)
+    return verified(d) or (other.error is None and same_result(d.all_ours, other))
 
 
 def large_whole_numbers(d):
@@ -424,6 +470,93 @@ def same_angle(a, b):
     return abs(a.real - b.real) < 1e-4 * max(1, abs(b)) and abs(turns - round(turns)) < 1e-4
 
 
+def weightless(d):
+    """Where a real part is minus infinity the term is 0, whatever the imaginary part: PyTorch says so of one that is 0."""
+    zero = complex(-math.inf, 0)
+
+    def turn(names):
+        for k, v in names.items():
+            if is_tensor(v) and v.is_complex():
+                names[k] = torch.where(v.real == -math.inf, torch.full_like(v, zero), v)
+
+    other = run(torch, d.case, turn)
+    b = other.names.get(d.name)
+    if other.error or not is_tensor(b):
+        return False
+    rows = zip(numbers(d.ours), numbers(b), strict=True)
+    tolerance = TOLERANCE[dtype(d.ours)]
+    return all(near(p, q, tolerance, 1.0) or same_angle(p, q) for p, q in rows)
+
+
+def part_without_number(d):
+    """Complex numbers of which one part is infinite and the other NaN."""
+    return any(
+        bool(((v.real.isinf() & v.imag.isnan()) | (v.real.isnan() & v.imag.isinf())).any())
+        for v in given(d)
+        if v.is_complex()
+    )
+
+
+def not_finite_as_number(d):
+    """Infinity and NaN as whole numbers; what is finite is the same."""
+    source = inside(d)
+    values = numbers(torch.tensor(np.asarray(source).astype(complex))) if isinstance(source, np.ndarray) else []
+    rows = list(zip(numbers(d.ours), numbers(d.theirs), values, strict=False))
+    return bool(values) and len(values) == len(numbers(d.ours)) and all(a == b or not finite(v) for a, b, v in rows)
+
+
+def finite_is_the_same(d):
+    """Infinity and NaN count as whole numbers in a reduction; where they are 0 both say the same."""
+    if "dtype" not in d.case.call.words or dtype(d.ours) not in WHOLE or not any(not_finite_in(x) for x in given(d)):
+        return False
+
+    def turn(lib):
+        def each_finite(names):
+            for k, v in names.items():
+                if isinstance(v, lib.Tensor) and (v.is_floating_point() or v.is_complex()):
+                    names[k] = lib.where(lib.isfinite(v), v, lib.zeros_like(v))
+
+        return each_finite
+
+    return not differences(d.case, run(adjoin, d.case, turn(adjoin)), run(torch, d.case, turn(torch)))
+
+
+def padding_is_nothing(d):
+    """A window beside the border does not multiply infinity by padding: what is finite is what PyTorch says with 0 for infinity."""
+    if not any(map(not_finite_in, given(d))):
+        return False
+
+    def turn(names):
+        for k, v in names.items():
+            if is_tensor(v) and not_finite_in(v):
+                names[k] = torch.where(torch.isfinite(v), v, torch.zeros_like(v))
+
+    other = run(torch, d.case, turn).names.get(d.name)
+    rows = zip(numbers(d.ours), numbers(d.theirs), numbers(other) if is_tensor(other) else [], strict=True)
+    tolerance = TOLERANCE[dtype(d.ours)]
+    return all(
+        near(a, b, tolerance, 1.0) or (b != b and (not finite(a) or near(a, c, tolerance, 1.0))) for a, b, c in rows
+    )
+
+
+def not_finite_in(x):
+    return (x.is_floating_point() or x.is_complex()) and not bool(torch.isfinite(x).all())
+
+
+def tensors_for_numbers(d):
+    """PyTorch says the same where all bounds are tensors."""
+    call = d.case.call
+    if op(d) not in ("clamp", "clip") or not any(is_tensor(arguments(d).get(k)) for k in (1, 2, "min", "max")):
+        return False
+
+    def tensor(text):
+        return text if text == "None" else f"t.as_tensor({text})"
+
+    args = [call.args[0], *map(tensor, call.args[1:])]
+    other = redo(torch, d, call.but(args, **{k: tensor(v) for k, v in call.words.items() if k in ("min", "max")}))
+    return other.error is None and same_result(d.all_ours, other)
+
+
 def same_rows(d):
     """unique(dim=) with NaN: the same slices in another order."""
     x = given(d)[0]
@@ -436,6 +569,19 @@ def same_rows(d):
     theirs = d.all_theirs.names["r"]
     theirs = theirs[0] if isinstance(theirs, tuple) else theirs
     return sorted(map(repr, numbers(values))) == sorted(map(repr, numbers(theirs)))
+
+
+def at_the_most(d):
+    """renorm where a norm is maxnorm but for its last digit: it is scaled by maxnorm / (maxnorm + 1e-7), or is not."""
+    most = arguments(d)[3]
+    return all(abs(a - b) * most <= abs(b) * 1.01e-7 for a, b in pairs(d))
+
+
+def scaled_far(a, b, n, x):
+    """By powers of two that no float holds."""
+    return abs(n) >= 2**31 and (
+        a == (x if x == 0 else math.copysign(math.inf, x)) if n > 0 else a == 0 or not finite(x)
+    )
 
 
 def scaled(a, b):
@@ -455,29 +601,14 @@ def found_again(d):
     )
 
 
-def bits_of_nan(d):
-    """What was written is the same, with NaN; in another dtype its bits show."""
-    into = re.match(r"(?:r = )?(\w+)(?:\.\w+_\(| \S+= |\[)", d.case.lines()[-1])
-    if into is None or " " in d.name:
-        return False
-    a, b = d.all_ours.names.get(into[1]), d.all_theirs.names.get(into[1])
-    return (
-        is_tensor(a)
-        and is_tensor(d.ours)
-        and d.ours.untyped_storage().data_ptr() == a.untyped_storage().data_ptr()
-        and dtype(d.ours) != dtype(a)
-        and any(v != v for v in numbers(b))
-        and not differs(d.case, a, b, True)
-    )
-
-
 def at_a_cut(d):
     """Digits that were lost before show where fractions are cut to whole numbers."""
     source = given(d)[0] if d.case.call and op(d) == "to" and d.case.many else None
     if source is None or not (source.is_floating_point() or source.is_complex()):
         return False
     near_whole = [abs(v.real - round(v.real)) <= 1e-4 * max(1, abs(v)) for v in numbers(source) if finite(v)]
-    return any(near_whole) and all(abs(a - b) == 1 for a, b in pairs(d))
+    lost = max(TOLERANCE.get(dtype(v), 0) for v in d.all_theirs.names.values() if is_tensor(v))
+    return any(near_whole) and all(abs(a - b) <= max(1, lost * abs(b)) for a, b in pairs(d))
 
 
 def between_neighbours(*row):
@@ -512,7 +643,7 @@ RULES = [
         "other: powers of two in single digits",
         "`ldexp` of halves is exact",
         "value",
-        also(named("ldexp"), lambda d: verified(d) or each(scaled)(d)),
+        also(named("ldexp"), lambda d: verified(d) or each(scaled)(d) or rows(scaled_far)(d)),
     ),
     Rule(
         "other: trapezoid beside infinity",
@@ -532,7 +663,7 @@ RULES = [
     Rule("other: range of whole numbers", "`linspace` and `logspace` of a whole dtype cut each element", "shape value", also(named("range linspace logspace"), lambda d: dtype(d.theirs) in ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64") and any(isinstance(v, float) and not v.is_integer() for v in arguments(d).values()))),
     Rule("other: result_type of halves and complex numbers", "float16 or bfloat16 with complex numbers gives complex64", "value", also(named("result_type promote_types"), halves_of_complex)),
     Rule("other: halves in wider numbers", "numbers are not rounded before they are used", "value", half_given),
-    Rule("other: digits of large whole numbers", "`cov` of whole numbers", "value", also(named("trapezoid cumulative_trapezoid mean nanmean diff cov corrcoef var std"), digits_of_large)),
+    Rule("other: digits of large whole numbers", "`cov` of whole numbers", "value", also(named("trapezoid cumulative_trapezoid mean nanmean diff cov corrcoef var std sum nansum"), digits_of_large)),
     Rule("other: trapezoid of one sample", "`trapezoid` over one sample", "value", also(named("trapezoid"), one_sample)),
     Rule("other: variances of too few numbers", "`var` of two numbers with `correction=2`", "value", also(named("var std var_mean std_mean"), divides_by_nothing)),
     Rule("other: mode beside NaN", "`mode` beside NaN", "value", also(named("mode"), lambda d: any(bool(x.isnan().any()) for x in given(d) if x.is_floating_point()))),
@@ -542,13 +673,19 @@ RULES = [
     Rule("other: linspace to an infinite end", "`linspace` to or from an end that is infinite or NaN", "value", also(named("linspace logspace"), infinite_end)),
     Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
-    Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), each(same_angle))),
+    Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
+    Rule("other: norms at their bound", "digits that were lost", "value", also(named("renorm"), at_the_most)),
+    Rule("other: norms beside an infinite number with a NaN part", "the norm of an infinite complex number with a NaN part", "value", also(named("renorm"), also(part_without_number, each(lambda a, b: b == 0 or not finite(b))))),
+    Rule("other: infinity in arrays as whole numbers", "infinity copied into whole numbers", "value", also(named("tensor as_tensor asarray new_tensor from_numpy"), also(lambda d: dtype(d.ours) in WHOLE, not_finite_as_number))),
+    Rule("other: convolutions beside infinities", "convolutions and", "value", also(named("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"), padding_is_nothing)),
+    Rule("other: infinity summed as whole numbers", "infinity copied into whole numbers", "value", also(named("sum nansum prod cumsum cumprod"), finite_is_the_same)),
+    Rule("other: clamp between a tensor and a number", "`clamp` between a tensor and a number", "value", tensors_for_numbers),
+    Rule("other: 0 to an infinite power", "0 to a power with a positive real part", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: x[-1] == 0 and a == 0 and not finite(b)))),
     Rule("other: slices with NaN", "slices with NaN", "value shape", also(named("unique unique_consecutive"), same_rows)),
     Rule("other: places of NaN among unique elements", "slices with NaN", "value", also(named("unique unique_consecutive"), found_again)),
     Rule("other: digits in a comparison", "digits that were lost", "value", also(named("eq ne lt le gt ge"), also(lambda d: d.case.many, rows(between_neighbours)))),
     Rule("other: order of a result's memory", "strides of results are no promise", "strides", order_of_the_base),
     Rule("other: infinity as a whole number", "infinity copied into whole numbers", "value", also(named("copy"), not_finite_copied)),
-    Rule("other: bits of NaN", "the bits of a NaN", "value", bits_of_nan),
     Rule("other: digits at a cut", "digits that were lost", "value", at_a_cut),
     Rule("other: bincount of nothing", "`bincount` of nothing", "dtype", also(named("bincount"), lambda d: given(d)[0].numel() == 0)),
     Rule("other: a mask without dimensions in index_put", "a mask without dimensions in `index_put`", "value more less", also(named("index_put"), masks_without_dimensions)),
@@ -561,17 +698,17 @@ RULES = [
     Rule("other: interpolation beside infinities", "`interpolate` beside", "value", also(named("interpolate"), of_not_finite)),
     Rule("other: a slice with a huge step", "a slice whose step nears 2**63", "shape", lambda d: d.case.name == "key" and min(d.theirs.shape) < 0),
     Rule("other: complex factors", "a factor that is complex", "dtype", also(named("addmm addmv addbmm baddbmm addr"), complex_factor)),
-    Rule("other: products of bools", "`addbmm` of bools", "dtype", also(named("addbmm"), lambda d: (dtype(d.theirs) == "bool" and dtype(d.ours) == "int64") or any(isinstance(v, complex) for v in arguments(d).values()))),
+    Rule("other: products of nothing", "pools, convolutions and products of nothing", "shape dtype value", also(named("addmm addmv addbmm baddbmm"), product_of_nothing)),
     Rule("other: shapes of nothing", "pools, convolutions and products of nothing", "shape", right_shape_of_nothing),
     Rule("other: out= over memory that is read", "an `out=` that shares memory with an input", "value shape shares strides dtype", out_is_part),
     Rule("other: polygamma at poles", "`polygamma` of integers at or below 0", "value", also(named("polygamma"), rows(lambda a, b, x: (x <= 0 and (math.isinf(x) or float(x).is_integer()) and not math.isfinite(a)) or (x == math.inf and a == 0 and b != b)))),
     Rule("other: Bessel functions", "Bessel functions", "value", also(lambda d: op(d).startswith(("bessel", "modified_bessel", "spherical_bessel")), rows(lambda a, b, x: (math.isinf(x) and a == 0 and b != b) or abs(a - b) <= 1e-7 * max(1, abs(b))))),
     Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: (a == 1 and not finite(b)) or broken(a, b)))),
-    Rule("other: powers of infinite complex numbers", "an infinite complex number to a negative power", "value", also(named("pow float_power ** **="), rows(lambda a, b, x, *y: isinstance(x, complex) and not finite(x) and (a == 0 or not finite(a)) and not finite(b)))),
-    Rule("other: numbers in block_diag", "`block_diag` counts a tensor without dimensions", "dtype", also(named("block_diag"), lambda d: any(x.dim() == 0 for x in given(d)) and same_numbers(d.ours, d.theirs))),
+    Rule("other: powers of infinite complex numbers", "an infinite complex number to a negative power", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: broken(a, b) or (any(isinstance(v, complex) and not finite(v) for v in x) and a == 0 and not finite(b))))),
+    Rule("other: numbers in block_diag", "`block_diag` counts a tensor without dimensions", "dtype", also(named("block_diag"), lambda d: any(x.dim() == 0 for x in given(d)) and cast_back(d))),
     Rule("other: powers that are cut", "`linspace` and `logspace` of a whole dtype cut each element", "value", also(named("logspace linspace range"), cut_each)),
     Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),
     Rule("other: ldexp of complex numbers", "`ldexp` has the dtype of what is scaled", "dtype", named("ldexp")),
-    Rule("other: activations at -inf", "at minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: x == -math.inf and a == 0 and b != b))),
+    Rule("other: activations at -inf", "at infinity and minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: math.isinf(x) and a == max(x, 0) and b != b))),
     Rule("other: zeta at NaN", "`zeta` of NaN is NaN", "value", also(named("zeta"), rows(lambda a, b, x, y: ((x != x or y != y) and a != a) or (a == 0 and b != b)))),
 ]  # fmt: skip

@@ -17,6 +17,7 @@ os.environ.setdefault("ADJOIN_MEMORY_LIMIT", "2G")
 import adjoin
 import torch
 
+from . import case as cases
 from . import classes, compare, memory
 from .case import run
 from .targets import TARGETS
@@ -53,16 +54,19 @@ def judge(target, seed, index, place):
     if not hasattr(case, "steps"):  # a program judges itself
         place.at(index, "adjoin")
         return case, [(d, None) for d in case.differences()]
-    place.at(index, "adjoin")
+    cases.entered = lambda lib: place.at(index, lib.__name__ if lib else "compare")
     ours = run(adjoin, case)
-    place.at(index, "torch")
     theirs = run(torch, case)
-    place.at(index, "compare")
     told = [(d, classes.rule_for(d)) for d in compare.differences(case, ours, theirs)]
     if case.values and zlib.crc32(f"{seed} {index}".encode()) % UNWRITTEN == 0:
-        place.at(index, "adjoin")
         told += [(d, None) for d in memory.unwritten(case)]
     return case, told
+
+
+def alone(name, target, seed, first, count):
+    """Runs cases in one library."""
+    for index in range(first, first + count):
+        run({"adjoin": adjoin, "torch": torch}[name], TARGETS[target](seed, index))
 
 
 def work(target, seed, first, count, tell, place=None):

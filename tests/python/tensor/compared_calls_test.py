@@ -543,3 +543,99 @@ def test_a_view_that_an_op_gives_back_stays_a_view():
 @pytest.mark.parametrize("dtype", [aj.float32, aj.float64, aj.float16, aj.bfloat16])
 def test_lgamma_is_zero_at_its_roots(dtype):
     assert aj.tensor([1.0, 2.0] * 9, dtype=dtype).lgamma().tolist() == [0.0] * 18
+
+
+@pytest.mark.parametrize("strides", [(0, 1, 2), (1, 1, 2), (3, 1, 1), (0, 0, 1)])
+def test_a_sum_over_nothing_reads_no_memory(strides):
+    x = aj.tensor([5.0, 6.0, 7.0, 8.0])
+    assert x.as_strided((2, 3, 0), strides, 1).sum(2).tolist() == [[0, 0, 0]] * 2
+    assert x.as_strided((0, 2, 3), (strides[2], *strides[:2])).sum(0).tolist() == [[0, 0, 0]] * 2
+
+
+@pytest.mark.parametrize("dtype", [aj.float32, aj.bfloat16, aj.float64])
+def test_a_slice_without_elements_that_grows_over_an_operand_holds_the_result(dtype):
+    x = aj.arange(16.0, dtype=dtype).reshape(4, 4)
+    wanted = (x.t() + 1).tolist()
+    part = x[:0]
+    aj.add(x.t(), 1, out=part)
+    assert part.tolist() == wanted
+    x = aj.arange(16.0, dtype=dtype).reshape(4, 4)
+    wanted = aj.cat([x.t(), x.t()[:0]]).tolist()
+    part = x[:0]
+    aj.cat([x.t(), x.t()[:0]], out=part)
+    assert part.tolist() == wanted
+
+
+def test_sizes_of_one_have_no_stride_that_matters():
+    row = aj.tensor([1.0, 2.0]).reshape(2, 1).permute(1, 0)
+    assert aj.view_as_complex(row).tolist() == [1 + 2j]
+    column = aj.atleast_3d(aj.arange(6.0, dtype=aj.float64).reshape(2, 3)[:, 0])
+    assert column.stride() == (6, 3, 1) and column.view(aj.float32).shape == (1, 2, 2)
+    assert aj.atleast_2d(aj.arange(2.0)[::2]).stride() == (2, 2)
+
+
+def test_where_a_bound_is_nan_no_bound_has_a_gradient():
+    nan = math.nan
+    for x, low, high in ((7.0, nan, 1.0), (0.5, nan, 1.0), (7.0, 0.0, nan), (7.0, 9.0, nan)):
+        leaves = [aj.tensor(v, requires_grad=True) for v in (x, low, high)]
+        aj.clamp(*leaves).backward()
+        assert [v.grad.item() for v in leaves[1:]] == [0, 0]
+    leaves = [aj.tensor(v, requires_grad=True) for v in (7.0, 9.0, 2.0)]
+    aj.clamp(*leaves).backward()
+    assert [v.grad.item() for v in leaves] == [0, 0, 1]
+
+
+def test_trapezoid_of_whole_numbers_near_each_other():
+    y, x = aj.tensor([2147483647, -1, 0]), aj.tensor([2147483647, 2147483646, -(2**31)])
+    assert aj.trapezoid(y, x).tolist() == 1073741824
+    assert aj.cumulative_trapezoid(aj.tensor([1, 1, 1]), aj.tensor([2**40, 2**40 + 1, 2**40 + 3])).tolist() == [1, 3]
+    ends = aj.tensor([-(2**63), 2**63 - 1])  # 2**128 is no float32, half of it is
+    assert aj.trapezoid(aj.tensor([2**63 - 1] * 2), ends).tolist() == 2.0**127
+
+
+PRODUCTS_ADDED = {
+    "baddbmm": lambda x, m: aj.baddbmm(x[None], m[None], m[None])[0],
+    "addbmm": lambda x, m: aj.addbmm(x, m[None], m[None]),
+    "addmv": lambda x, m: aj.addmv(x[:, 0], m, m[:, 0])[:, None].expand(2, 2),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS_ADDED)
+def test_a_product_is_in_the_dtype_that_it_is_added_in(name):
+    m = aj.tensor([[100, 100], [100, 100]], dtype=aj.int8)
+    x = aj.tensor([[254, 254], [0, 0]], dtype=aj.uint8)
+    assert PRODUCTS_ADDED[name](x, m).dtype is aj.int16
+    assert PRODUCTS_ADDED[name](x, m).tolist() == [[20254, 20254], [20000, 20000]]
+    assert PRODUCTS_ADDED[name](x.double(), m == 100).tolist() == [[256, 256], [2, 2]]
+    assert PRODUCTS_ADDED[name](m, m).tolist() == [[-124, -124], [-124, -124]]
+    assert PRODUCTS_ADDED[name](m, m).dtype is aj.int8
+    assert PRODUCTS_ADDED[name](m == 1, m == 100).dtype is aj.bool
+
+
+def test_an_outer_product_is_in_the_dtype_that_it_is_added_in():
+    v = aj.tensor([100, 3], dtype=aj.int8)
+    assert aj.addr(aj.zeros(2, 2), v, v).tolist() == [[10000, 300], [300, 9]]
+    assert aj.addr(aj.zeros(2, 2, dtype=aj.int16), v, v).tolist() == [[10000, 300], [300, 9]]
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", "mode"])
+def test_no_result_is_written_before_every_out_has_its_shape(name):
+    x = aj.tensor([[1.0, 0.0, -5.0], [-5.0, -3.0, -2.0]])
+    values, places = getattr(aj, name)(x, 0, keepdim=True)
+    indices = aj.zeros(2, 3, dtype=aj.int64)
+    with pytest.warns(UserWarning, match="out= has shape"):
+        getattr(aj, name)(x, 0, keepdim=True, out=(x[:1], indices))
+    assert x[:1].tolist() == values.tolist() and indices.tolist() == places.tolist()
+
+
+def test_results_that_are_views_go_into_out_as_they_were():
+    x, y = aj.tensor([4]), aj.tensor([-2])
+    z = aj.zeros(0)
+    aj.broadcast_tensors(x, y, out=(y, z))
+    assert y.tolist() == [4] and z.tolist() == [-2]
+
+
+def test_a_power_of_zero_has_no_slope_by_a_real_exponent_that_is_complex():
+    y = aj.tensor([3.0, 0.5, 0.0], dtype=aj.float64, requires_grad=True)
+    aj.float_power(aj.tensor(0j), y).real.sum().backward()
+    assert y.grad.tolist() == [0, 0, 0]
