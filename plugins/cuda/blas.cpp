@@ -152,7 +152,7 @@ class Problem {
 };
 
 float time_of(const Problem& p, cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo, void* to,
-              void* workspace, cudaStream_t stream) {
+              void* workspace, Stream stream) {
   return milliseconds(stream, 3,
                       [&] { return p.run(handle, algo, to, workspace) == CUBLAS_STATUS_SUCCESS; });
 }
@@ -164,16 +164,15 @@ int fastest(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* w
   if (g.beta != 0) {
     size_t element = g.dtype.bits / 8u;
     int64_t last = (g.batch - 1) * g.stride_c + (g.m - 1) * g.ldc + g.n;
-    if (cudaMalloc(&to, size_t(last) * element) != cudaSuccess) return (void)cudaGetLastError(), 0;
+    if (runtime().Malloc(&to, size_t(last) * element) != kSuccess) return 0;
   }
   int best = 0;
   float least = -1;
   for (int i = 0; i < n; ++i) {
-    float ms =
-        time_of(p, handle, offers[i].algo, to, workspace, static_cast<cudaStream_t>(g.stream));
+    float ms = time_of(p, handle, offers[i].algo, to, workspace, g.stream);
     if (ms >= 0 && (least < 0 || ms < least)) best = i, least = ms;
   }
-  if (g.beta != 0) (void)cudaFree(to);
+  if (g.beta != 0) (void)runtime().Free(to);
   return best;
 }
 
@@ -181,8 +180,7 @@ cublasLtMatmulAlgo_t choose(const Problem& p, const aj_gemm& g, DeviceState& sta
                             bool by_shape) {
   cublasLtMatmulHeuristicResult_t offers[kOffers];
   double work = double(g.batch) * double(g.m) * double(g.n) * double(g.k);
-  bool measure =
-      !by_shape && work >= kWorthMeasuring && !capturing(static_cast<cudaStream_t>(g.stream));
+  bool measure = !by_shape && work >= kWorthMeasuring && !capturing(g.stream);
   int n = p.offers(state.handle, offers, measure ? kOffers : 1);
   if (n == 0) kit::raise(AJ_UNIMPLEMENTED, "cuda: cuBLASLt has no algorithm for this product");
   return offers[measure ? fastest(p, g, state.handle, workspace, offers, n) : 0].algo;
@@ -190,11 +188,9 @@ cublasLtMatmulAlgo_t choose(const Problem& p, const aj_gemm& g, DeviceState& sta
 
 void* workspace_of(DeviceState& state, void* stream) {
   void*& room = state.workspace[stream];
-  if (!room && cudaMalloc(&room, kWorkspace) != cudaSuccess) {
-    (void)cudaGetLastError();
+  if (!room && runtime().Malloc(&room, kWorkspace) != kSuccess)
     kit::raise(AJ_OUT_OF_MEMORY, "cuda: no memory for the ", kWorkspace,
                " bytes that cuBLASLt works with");
-  }
   return room;
 }
 
