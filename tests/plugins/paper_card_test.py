@@ -338,3 +338,16 @@ assert cu.cuMemFree_v2(p) == 0 and cu.cuMemFree_v2(p) == 1
 assert cu.cuMemsetD8Async(p, 0, ctypes.c_size_t(1000), None) == 1  # given back
 """
     subprocess.run([sys.executable, "-c", program, card], check=True, env=clean_environment())
+
+
+@either
+def test_products_over_nothing_are_zero(name, card):
+    """Of a library that does not say what it answers."""
+    program = """
+for x, y in ((adjoin.empty(2, 0), adjoin.empty(0, 3)), (adjoin.empty(2, 2, 0), adjoin.empty(2, 0, 3))):
+    print((x.to(gpu) @ y.to(gpu)).tolist())
+print((adjoin.ones(2, 5, device=gpu) @ adjoin.ones(5, 1, device=gpu)).tolist(), count("products"))
+"""
+    rows = [[0.0] * 3] * 2
+    products = {"cuda": 1, "hip": 0}[name]
+    assert run(program, name, card) == f"{rows}\n{[rows] * 2}\n[[5.0], [5.0]] {products}\n"
