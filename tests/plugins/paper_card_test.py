@@ -351,3 +351,32 @@ print((adjoin.ones(2, 5, device=gpu) @ adjoin.ones(5, 1, device=gpu)).tolist(), 
     rows = [[0.0] * 3] * 2
     products = {"cuda": 1, "hip": 0}[name]
     assert run(program, name, card) == f"{rows}\n{[rows] * 2}\n[[5.0], [5.0]] {products}\n"
+
+
+@either
+def test_what_a_graph_finds_is_told_with_its_own_line(name, card):
+    """However many calls that could have found something came between."""
+    program = """
+def captured(x, i):
+    return x.index_select(0, i)
+def later(x, i):
+    return x.index_select(0, i)
+x, i = adjoin.ones(4, device=gpu), adjoin.tensor([1], device=gpu)
+graph = Graph()
+graph.capture_begin()
+captured(x, i)
+graph.capture_end()
+for _ in range(600):
+    later(x, i)
+gpus.synchronize()
+for _ in range(2):
+    i.fill_(9)
+    graph.replay()
+    print(told(gpus.synchronize))
+    i.fill_(2)
+    graph.replay()
+    print(told(gpus.synchronize))
+"""
+    lines = run(program, name, card).splitlines()
+    assert [line.startswith("OutOfRangeError: index_select: index 9") for line in lines] == [True, False] * 2, lines
+    assert lines[0].endswith("in captured") and lines[2].endswith("in captured") and lines[1] == lines[3] == "None"
