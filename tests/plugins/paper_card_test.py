@@ -380,3 +380,19 @@ for _ in range(2):
     lines = run(program, name, card).splitlines()
     assert [line.startswith("OutOfRangeError: index_select: index 9") for line in lines] == [True, False] * 2, lines
     assert lines[0].endswith("in captured") and lines[2].endswith("in captured") and lines[1] == lines[3] == "None"
+
+
+def test_what_a_library_works_with_is_not_kept_for_each_stream(card):
+    """It was 32 MB a stream, for ever, and unknown to the core."""
+    if "cuda" not in VENDORS:
+        pytest.skip("NOT TESTED: the plugin cuda is not built")
+    program = """
+x = adjoin.ones(8, 8, device=gpu)
+for _ in range(40):
+    side = gpus.Stream()
+    with gpus.stream(side):
+        y = x @ x
+    side.synchronize()
+print(y[7, 7].item(), count("products"), gpus.max_memory_allocated() > 1 << 20)
+"""
+    assert run(program, "cuda", card, f"memory={256 << 20}") == "8.0 40 True\n"
