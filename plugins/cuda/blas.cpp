@@ -10,6 +10,7 @@
 #include "../gpu/vendor/status.hpp"
 #include "blas_library.hpp"
 #include "timing.hpp"
+#include "workspace.hpp"
 
 namespace adjoin::vendor {
 namespace {
@@ -60,19 +61,21 @@ uint32_t alignment(const void* p) {
   return uint32_t(at ? std::min<uintptr_t>(256, at & (~at + 1)) : 256);
 }
 
-struct DeviceState {
-  cublasLtHandle_t handle = nullptr;
-  std::map<void*, void*> workspace;  // by stream: two products at once must not share one
+struct Choice {
+  cublasLtMatmulAlgo_t algorithm;
+  size_t workspace;
 };
 using Key = std::array<int64_t, 18>;
 
 std::mutex lock;
-std::map<int32_t, DeviceState>& states() {
-  static auto* all = new std::map<int32_t, DeviceState>;
-  return *all;
+cublasLtHandle_t handle_of(const BlasLt& lt, int32_t device) {
+  static auto* all = new std::map<int32_t, cublasLtHandle_t>;
+  cublasLtHandle_t& handle = (*all)[device];
+  if (!handle) must(lt, lt.Create(&handle), "its handle");
+  return handle;
 }
-std::map<Key, cublasLtMatmulAlgo_t>& remembered() {
-  static auto* all = new std::map<Key, cublasLtMatmulAlgo_t>;
+std::map<Key, Choice>& remembered() {
+  static auto* all = new std::map<Key, Choice>;
   return *all;
 }
 
@@ -107,9 +110,9 @@ class Problem {
     return found;
   }
   cublasStatus_t run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo, void* to,
-                     void* workspace) const {
+                     void* workspace, size_t bytes) const {
     return lt_.Matmul(handle, desc_, alpha_.room, g_.b, b_, g_.a, a_, beta_.room, g_.c, c_, to, c_,
-                      &algo, workspace, kWorkspace, static_cast<cudaStream_t>(g_.stream));
+                      &algo, workspace, bytes, static_cast<cudaStream_t>(g_.stream));
   }
 
  private:
@@ -152,9 +155,10 @@ class Problem {
 };
 
 float time_of(const Problem& p, cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo, void* to,
-              void* workspace, cudaStream_t stream) {
-  return milliseconds(stream, 3,
-                      [&] { return p.run(handle, algo, to, workspace) == CUBLAS_STATUS_SUCCESS; });
+              void* workspace, Stream stream) {
+  return milliseconds(stream, 3, [&] {
+    return p.run(handle, algo, to, workspace, kWorkspace) == CUBLAS_STATUS_SUCCESS;
+  });
 }
 
 // The fastest of the offers. With beta the result is also an input: measured into other memory.
@@ -164,38 +168,39 @@ int fastest(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* w
   if (g.beta != 0) {
     size_t element = g.dtype.bits / 8u;
     int64_t last = (g.batch - 1) * g.stride_c + (g.m - 1) * g.ldc + g.n;
-    if (cudaMalloc(&to, size_t(last) * element) != cudaSuccess) return (void)cudaGetLastError(), 0;
+    if (runtime().Malloc(&to, size_t(last) * element) != kSuccess) return 0;
   }
   int best = 0;
   float least = -1;
   for (int i = 0; i < n; ++i) {
-    float ms =
-        time_of(p, handle, offers[i].algo, to, workspace, static_cast<cudaStream_t>(g.stream));
+    float ms = time_of(p, handle, offers[i].algo, to, workspace, g.stream);
     if (ms >= 0 && (least < 0 || ms < least)) best = i, least = ms;
   }
-  if (g.beta != 0) (void)cudaFree(to);
+  if (g.beta != 0) (void)runtime().Free(to);
   return best;
 }
 
-cublasLtMatmulAlgo_t choose(const Problem& p, const aj_gemm& g, DeviceState& state, void* workspace,
-                            bool by_shape) {
+// workspace: as large as kWorkspace.
+Choice choose(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* workspace,
+              bool by_shape) {
   cublasLtMatmulHeuristicResult_t offers[kOffers];
   double work = double(g.batch) * double(g.m) * double(g.n) * double(g.k);
-  bool measure =
-      !by_shape && work >= kWorthMeasuring && !capturing(static_cast<cudaStream_t>(g.stream));
-  int n = p.offers(state.handle, offers, measure ? kOffers : 1);
+  bool measure = !by_shape && work >= kWorthMeasuring && !capturing(g.stream);
+  int n = p.offers(handle, offers, measure ? kOffers : 1);
   if (n == 0) kit::raise(AJ_UNIMPLEMENTED, "cuda: cuBLASLt has no algorithm for this product");
-  return offers[measure ? fastest(p, g, state.handle, workspace, offers, n) : 0].algo;
+  auto& best = offers[measure ? fastest(p, g, handle, workspace, offers, n) : 0];
+  return {best.algo, best.workspaceSize};
 }
 
-void* workspace_of(DeviceState& state, void* stream) {
-  void*& room = state.workspace[stream];
-  if (!room && cudaMalloc(&room, kWorkspace) != cudaSuccess) {
-    (void)cudaGetLastError();
-    kit::raise(AJ_OUT_OF_MEMORY, "cuda: no memory for the ", kWorkspace,
-               " bytes that cuBLASLt works with");
+Choice choice_for(const Key& key, const Problem& p, const aj_gemm& g, cublasLtHandle_t handle,
+                  bool by_shape) {
+  {
+    std::lock_guard held(lock);
+    if (auto it = remembered().find(key); it != remembered().end()) return it->second;
   }
-  return room;
+  Workspace most(g.device, kWorkspace, g.stream);
+  std::lock_guard held(lock);
+  return remembered().emplace(key, choose(p, g, handle, most.data(), by_shape)).first->second;
 }
 
 }  // namespace
@@ -236,14 +241,16 @@ aj_status* multiply(const aj_gemm& g) {
                alignment(g.c),
                (g.beta != 0) * 2 + by_shape};
     Problem problem(*lt, g, types);
+    cublasLtHandle_t handle;
+    {
+      std::lock_guard held(lock);
+      handle = handle_of(*lt, device);
+    }
+    Choice choice = choice_for(key, problem, g, handle, by_shape);
+    Workspace room(g.device, choice.workspace, g.stream);
     std::lock_guard held(lock);
-    DeviceState& state = states()[device];
-    if (!state.handle) must(*lt, lt->Create(&state.handle), "its handle");
-    void* workspace = workspace_of(state, g.stream);
-    auto found = remembered().find(key);
-    if (found == remembered().end())
-      found = remembered().emplace(key, choose(problem, g, state, workspace, by_shape)).first;
-    must(*lt, problem.run(state.handle, found->second, g.c, workspace), "a product");
+    must(*lt, problem.run(handle, choice.algorithm, g.c, room.data(), choice.workspace),
+         "a product");
   });
 }
 

@@ -2,8 +2,6 @@
 // fastest. Engines that add in any order, or round float32 on the way in, are left out.
 #include "convolution_plan.hpp"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -185,10 +183,10 @@ std::vector<Plan> plans_for(const Convolution& c, cudnnHandle_t handle, int64_t 
 void* room_for(DeviceState& state, void* stream, int64_t bytes) {
   auto& [room, size] = state.workspace[stream];
   if (size_t(bytes) <= size) return room;
-  if (room) (void)cudaFree(room);  // waits for the device, so nobody uses it any more
+  if (room) (void)runtime().Free(room);  // waits for the device, so nobody uses it any more
   room = nullptr, size = 0;
-  Result result = cudaMalloc(&room, size_t(bytes));
-  if (result != cudaSuccess) kit::check(status_of(result, "room for a convolution"));
+  Result result = runtime().Malloc(&room, size_t(bytes));
+  if (result != kSuccess) kit::check(status_of(result, "room for a convolution"));
   size = size_t(bytes);
   return room;
 }
@@ -207,12 +205,12 @@ cudnnStatus_t execute(const Convolution& c, const Plan& plan, DeviceState& state
   return dnn().BackendExecute(state.handle, plan.plan.handle(), pack.handle());
 }
 
-float time_of(const Convolution& c, const Plan& plan, DeviceState& state, cudaStream_t stream) {
+float time_of(const Convolution& c, const Plan& plan, DeviceState& state, Stream stream) {
   return milliseconds(stream, 2,
                       [&] { return execute(c, plan, state, stream) == CUDNN_STATUS_SUCCESS; });
 }
 
-Plan choose(const Convolution& c, DeviceState& state, cudaStream_t stream, bool by_shape) {
+Plan choose(const Convolution& c, DeviceState& state, Stream stream, bool by_shape) {
   bool measure = !by_shape && !capturing(stream);
   std::vector<Plan> plans = plans_for(c, state.handle, measure ? kOffers : 1);
   size_t best = 0;
@@ -282,12 +280,11 @@ void run(const Convolution& c, int32_t device, void* stream, bool by_shape) {
   if (here.failed()) kit::check(status_of(here.result(), "convolution"));
   std::lock_guard held(lock);
   DeviceState& state = state_of(device);
-  auto queue = static_cast<cudaStream_t>(stream);
-  must(dnn().SetStream(state.handle, queue), "its stream");
+  must(dnn().SetStream(state.handle, static_cast<cudaStream_t>(stream)), "its stream");
   std::vector<int64_t> key = key_of(c, by_shape);
   auto found = state.plans.find(key);
   if (found == state.plans.end())
-    found = state.plans.emplace(std::move(key), choose(c, state, queue, by_shape)).first;
+    found = state.plans.emplace(std::move(key), choose(c, state, stream, by_shape)).first;
   must(execute(c, found->second, state, stream), "a convolution");
 }
 

@@ -1,28 +1,52 @@
-// plugins/cuda/runtime.cpp: is there a driver, and how many devices are there? Both are asked
-// without starting CUDA: a process that has started it cannot be forked any more.
+// plugins/cuda/runtime.cpp: opens the driver's library and says how many devices there are. The
+// latter without starting CUDA: a process that has started it cannot be forked any more.
 #include "runtime.hpp"
 
+#include <cuda.h>
 #include <dlfcn.h>
 
 #include <adjoin/kit/error.hpp>
+#include <atomic>
 #include <cstdlib>
 
+#include "../gpu/vendor/libraries.hpp"
 #include "../gpu/vendor/status.hpp"
 
 namespace adjoin::vendor {
 namespace {
 
-struct Driver {
-  void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  std::string why = handle ? "" : last_error();
-  static std::string last_error() {
-    const char* text = dlerror();
-    return text ? text : "unknown error";
-  }
-};
-const Driver& driver() {
-  static const auto* one = new Driver;
-  return *one;
+constexpr int kMostDevices = 64;
+constexpr Result kInvalidDevice = CUDA_ERROR_INVALID_DEVICE;
+
+Runtime table;
+
+template <class F>
+bool bind(const SharedLibrary& from, const char* name, F* to) {
+  return (*to = reinterpret_cast<F>(from.symbol(name))) != nullptr;
+}
+
+std::string bind_all(const SharedLibrary& from) {
+#define AJ_BIND_(name, symbol, parameters)    \
+  if (!bind(from, "cu" #symbol, &table.name)) \
+    return "it has no cu" #symbol ": the oldest driver that serves is that of CUDA 11.4 (470)";
+  AJ_CUDA_FUNCTIONS_(AJ_BIND_)
+#undef AJ_BIND_
+  return {};
+}
+
+std::string version_text(int v) { return kit::text(v / 1000, ".", v % 1000 / 10); }
+
+SharedLibrary& library() {
+  static SharedLibrary& one = []() -> SharedLibrary& {
+    auto* made = new SharedLibrary("CUDA driver", "ADJOIN_CUDA_DRIVER", {"libcuda.so.1"}, {});
+    if (!made->open()) return *made;
+    if (std::string why = bind_all(*made); !why.empty()) made->close_for(why);
+    int version = 0;
+    if (made->usable() && table.DriverGetVersion(&version) == kSuccess)
+      made->set_version(version_text(version));
+    return *made;
+  }();
+  return one;
 }
 
 // The management library answers without CUDA's being started. -1: it is not there.
@@ -61,33 +85,36 @@ int32_t visible_of(int32_t n, const char* list) {
   return seen;
 }
 
-Result count_by_runtime(int32_t* out) {
+Result count_by_driver(int32_t* out) {
   int n = 0;
-  Result result = cudaGetDeviceCount(&n);
-  if (result != kSuccess) (void)cudaGetLastError();
+  Result result = start();
+  if (result == kSuccess) result = table.GetDeviceCount(&n);
   *out = result == kSuccess ? n : 0;
   if (*out) mark_used();  // this call has started CUDA
   return result;
 }
 
 std::string says(Result result) {
-  return kit::text("CUDA says ", cudaGetErrorName(result), " (", int(result),
-                   "): ", cudaGetErrorString(result));
+  const char *name = table.GetErrorName(result), *text = table.GetErrorString(result);
+  return kit::text("CUDA says ", name ? name : "an unknown error", " (", result,
+                   "): ", text ? text : "nothing more");
 }
 
 // 0 with a reason, or the number of devices.
 int32_t find_devices(std::string* why) {
   constexpr char because[] = "no device, because ";
-  if (!driver().handle) {
-    *why = kit::text(because, "the driver's library cannot be opened (", driver().why,
-                     "); install NVIDIA's driver");
+  if (!library().usable()) {
+    *why = kit::text(because, "the driver's library cannot be opened (", library().where(),
+                     "); install NVIDIA's driver, or name the library in ADJOIN_CUDA_DRIVER");
     return 0;
   }
   const char* list = secure_getenv("CUDA_VISIBLE_DEVICES");
-  int32_t all = used() ? -1 : count_by_management();
+  // The management library speaks of the driver that is installed, not of one that was named.
+  bool asks = used() || secure_getenv("ADJOIN_CUDA_DRIVER");
+  int32_t all = asks ? -1 : count_by_management();
   int32_t n = all < 0 ? -1 : visible_of(all, list);
   Result result = kSuccess;
-  if (n < 0) result = count_by_runtime(&n);
+  if (n < 0) result = count_by_driver(&n);
   if (n == 0)
     *why = result != kSuccess ? because + says(result)
            : all > 0 ? kit::text(because, "CUDA_VISIBLE_DEVICES='", list, "' leaves none of ", all)
@@ -96,6 +123,27 @@ int32_t find_devices(std::string* why) {
 }
 
 }  // namespace
+
+const Runtime& runtime() { return table; }
+
+Result Runtime::Memcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t pitch,
+                              size_t width, size_t height, int, Stream stream) const {
+  CUDA_MEMCPY2D how = {};
+  how.srcMemoryType = how.dstMemoryType = CU_MEMORYTYPE_UNIFIED;  // addresses say where they are
+  how.srcDevice = reinterpret_cast<uintptr_t>(from);
+  how.dstDevice = reinterpret_cast<uintptr_t>(to);
+  how.srcPitch = pitch;
+  how.dstPitch = to_pitch;
+  how.WidthInBytes = width;
+  how.Height = height;
+  return Copy2DAsync(&how, stream);
+}
+
+Result Runtime::DeviceEnablePeerAccess(int device, unsigned flags) const {
+  Place peer = kNowhere;
+  Result result = place_of(device, &peer);
+  return result == kSuccess ? EnablePeerAccess(peer, flags) : result;
+}
 
 std::string missing() {
   std::string why;
@@ -108,31 +156,55 @@ int32_t count_devices() {
   return find_devices(&why);
 }
 
+Result start() { return table.Init(0); }
+
+Result place_of(int32_t device, Place* out) {
+  static std::atomic<Place> known[kMostDevices];
+  if (device < 0 || device >= kMostDevices) return kInvalidDevice;
+  *out = known[device].load(std::memory_order_acquire);
+  if (*out) return kSuccess;
+  int handle = 0;
+  Result result = table.DeviceGet(&handle, device);
+  if (result == kSuccess) result = table.PrimaryContext(out, handle);  // kept while the process is
+  if (result == kSuccess) known[device].store(*out, std::memory_order_release);
+  return result;
+}
+
+std::string why_no_image() {
+  int version = 0;
+  if (table.DriverGetVersion(&version) != kSuccess || version / 1000 >= CUDA_VERSION / 1000)
+    return {};
+  return kit::text(" (made by the compiler of CUDA ", version_text(CUDA_VERSION),
+                   "; the driver serves up to ", version_text(version),
+                   ": install a newer driver)");
+}
+
 Result describe(int32_t device, aj_device_props* out) {
-  cudaDeviceProp p;
-  Result result = cudaGetDeviceProperties(&p, device);
-  if (result != kSuccess) return result;
-  out->total_memory = p.totalGlobalMem;
-  out->multiprocessors = uint32_t(p.multiProcessorCount);
-  std::strncpy(out->name, p.name, sizeof out->name - 1);
-  std::string arch = kit::text("sm_", p.major, p.minor);
+  int handle = 0, major = 0, minor = 0, processors = 0;
+  size_t total = 0;
+  Result result = start();
+  if (result == kSuccess) result = table.DeviceGet(&handle, device);
+  auto attribute = [&](int* to, CUdevice_attribute which) {
+    if (result == kSuccess) result = table.DeviceGetAttribute(to, which, handle);
+  };
+  attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  if (result == kSuccess) result = table.DeviceTotalMem(&total, handle);
+  if (result == kSuccess) result = table.DeviceGetName(out->name, sizeof out->name, handle);
+  if (result == kSuccess) result = table.DeviceGetPCIBusId(out->bus_id, sizeof out->bus_id, handle);
+  out->total_memory = total;
+  out->multiprocessors = uint32_t(processors);
+  std::string arch = kit::text("sm_", major, minor);
   std::strncpy(out->arch, arch.c_str(), sizeof out->arch - 1);
-  return cudaDeviceGetPCIBusId(out->bus_id, sizeof out->bus_id, device);
+  return result;
 }
 
 Result begin_of_allocation(void* p, void** out) {
-  using Range = int (*)(unsigned long long*, size_t*, unsigned long long);
-  auto range = reinterpret_cast<Range>(dlsym(driver().handle, "cuMemGetAddressRange_v2"));
-  unsigned long long base = 0;
   size_t bytes = 0;
-  if (!range || range(&base, &bytes, reinterpret_cast<uintptr_t>(p)) != 0)
-    return cudaErrorInvalidValue;
-  *out = reinterpret_cast<void*>(base);
-  return kSuccess;
+  return table.MemGetAddressRange(out, &bytes, p);
 }
 
-std::string driver_where() {
-  return driver().handle ? "CUDA driver: libcuda.so.1" : "CUDA driver: not found: " + driver().why;
-}
+std::string driver_where() { return library().where(); }
 
 }  // namespace adjoin::vendor

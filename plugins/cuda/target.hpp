@@ -16,8 +16,8 @@ inline __device__ unsigned long long warp_ballot(bool vote) {
   return __ballot_sync(0xffffffffu, vote);
 }
 inline cudaError_t launch_kernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
-                                 cudaStream_t stream) {
-  return cudaLaunchKernel(kernel, grid, block, arguments, 0, stream);
+                                 void* stream) {
+  return cudaLaunchKernel(kernel, grid, block, arguments, 0, static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace adjoin::gpu

@@ -19,10 +19,12 @@ using Stream = void*;
 using Event = void*;
 using Graph = void*;
 using Executable = void*;
+using Place = int;  // a device: where a thread's calls go
 struct IpcHandle {
   char bytes[64];
 };
 
+inline constexpr Place kNowhere = -1;
 inline constexpr Result kSuccess = 0, kNotReady = 600;
 inline constexpr int kMemcpyDefault = 4, kCaptureRelaxed = 2;
 inline constexpr unsigned kHostAllocPortable = 1, kMemAttachGlobal = 1, kStreamNonBlocking = 1,
@@ -31,8 +33,8 @@ inline constexpr unsigned kHostAllocPortable = 1, kMemAttachGlobal = 1, kStreamN
 // F(name here, name in the library without "hip", parameters)
 #define AJ_HIP_FUNCTIONS_(F)                                                                      \
   F(GetDeviceCount, GetDeviceCount, (int*))                                                       \
-  F(GetDevice, GetDevice, (int*))                                                                 \
-  F(SetDevice, SetDevice, (int))                                                                  \
+  F(GetCurrent, GetDevice, (Place*))                                                              \
+  F(SetCurrent, SetDevice, (Place))                                                               \
   F(GetLastError, GetLastError, ())                                                               \
   F(DeviceGetAttribute, DeviceGetAttribute, (int*, int, int))                                     \
   F(DeviceGetName, DeviceGetName, (char*, int, int))                                              \
@@ -95,8 +97,13 @@ struct Runtime {
 // To be called after missing() was empty.
 const Runtime& runtime();
 
-std::string missing();    // plugins/gpu/vendor/status.hpp says what they do
-int32_t count_devices();  // once there is one
+// plugins/gpu/vendor/status.hpp says what these do.
+std::string missing();
+int32_t count_devices();                    // once there is one
+inline Result start() { return kSuccess; }  // it starts by itself
+inline Result place_of(int32_t device, Place* out) { return *out = device, kSuccess; }
+inline std::string why_no_image() { return {}; }
+
 Result describe(int32_t device, aj_device_props* out);
 Result begin_of_allocation(void* p, void** out);
 std::string runtime_where();  // which runtime was found, where; or what was tried

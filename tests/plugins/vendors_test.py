@@ -233,47 +233,6 @@ print(float(z.sum()))
     assert python(program, ADJOIN_HIP_RUNTIME=library).stdout == "499500.0\n"
 
 
-LATE = """
-import adjoin, ctypes, os
-host = ctypes.CDLL(os.environ["ADJOIN_HIP_RUNTIME"])
-def plus_one(x):
-    return x + 1
-def pick(x, i):
-    return x.index_select(0, i)
-def wait():
-    try:
-        adjoin.hip.synchronize()
-    except (IndexError, RuntimeError) as e:
-        print(type(e).__name__, e)
-x, i = adjoin.empty(4, device="hip"), adjoin.empty(1, dtype=adjoin.int64, device="hip")
-pick(x, i)
-host.host_find(1, 9, 4, 0)
-wait()
-wait()
-plus_one(x)
-host.host_fail(719)
-wait()
-"""
-
-
-def test_late_errors_name_the_line_over_a_runtime_of_the_host(tmp_path):
-    if "hip" not in BUILT or not kernels_of("hip"):
-        pytest.skip("NOT TESTED: the plugin hip is not built, or without kernels")
-    library = tmp_path / "libamdhip64.so"
-    source = Path(__file__).parent / "hip_on_host/runtime.cpp"
-    subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", source, "-o", library], check=True)
-    (tmp_path / "late.py").write_text(LATE)
-    got = subprocess.run(
-        [sys.executable, tmp_path / "late.py"], capture_output=True, text=True,
-        env=python_environment(ADJOIN_HIP_RUNTIME=library),
-    )  # fmt: skip
-    lines = got.stdout.splitlines()
-    assert len(lines) == 2, got.stdout + got.stderr
-    found = f"queued by {tmp_path}/late.py:7 in pick"
-    assert lines[0] == f"OutOfRangeError index_select: index 9 is out of range for dimension 0 with size 4; {found}"
-    assert f"the ops queued last are add by {tmp_path}/late.py:5 in plus_one, index_select by" in lines[1]
-
-
 def test_hip_opens_the_runtime_that_was_named(tmp_path):
     if "hip" not in BUILT:
         pytest.skip("NOT TESTED: the plugin hip is not built")

@@ -2,6 +2,7 @@
 // captured graphs, forks; memory is in memory.cpp.
 #include "device.hpp"
 
+#include "findings.hpp"
 #include "launches.hpp"
 #include "memory.hpp"
 
@@ -121,12 +122,15 @@ aj_status* capture_begin(void*, int32_t dev, void* stream) {
   if (!stream)
     return kit::fail(AJ_PRECONDITION, kDevice,
                      ": the default stream cannot be captured; make another one current");
-  return on(dev, "capture_begin", [&](const Runtime& r) {
+  aj_status* s = on(dev, "capture_begin", [&](const Runtime& r) {
     return r.StreamBeginCapture(queue_of(stream), kCaptureRelaxed);
   });
+  if (!s) capture_opens(dev, stream);
+  return s;
 }
 aj_status* capture_end(void*, int32_t dev, void* stream, void** out_graph) {
-  return on(dev, "capture_end", [&](const Runtime& r) {
+  *out_graph = nullptr;
+  aj_status* s = on(dev, "capture_end", [&](const Runtime& r) {
     Graph graph = nullptr;
     Executable ready_to_run = nullptr;
     Result result = r.StreamEndCapture(queue_of(stream), &graph);
@@ -135,6 +139,8 @@ aj_status* capture_end(void*, int32_t dev, void* stream, void** out_graph) {
     *out_graph = ready_to_run;
     return result;
   });
+  capture_closes(dev, stream, *out_graph);
+  return s;
 }
 aj_status* graph_launch(void*, int32_t dev, void* graph, void* stream) {
   return on(dev, "graph_launch", [&](const Runtime& r) {
@@ -142,6 +148,7 @@ aj_status* graph_launch(void*, int32_t dev, void* graph, void* stream) {
   });
 }
 aj_status* graph_free(void*, int32_t dev, void* graph) {
+  graph_ends(dev, graph);
   return on(dev, "graph_free",
             [&](const Runtime& r) { return r.GraphExecDestroy(static_cast<Executable>(graph)); });
 }

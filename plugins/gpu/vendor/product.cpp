@@ -43,6 +43,7 @@ int32_t can_multiply(void*, const aj_call* call) {
   Matrix m;
   bool same = a.dtype().code == b.dtype().code && a.dtype().bits == b.dtype().bits;
   if (!same || a.ndim() < 2 || b.ndim() < 2 || !read_matrix(a, &m) || !read_matrix(b, &m)) return 0;
+  if (a.size(-1) == 0) return 0;  // nothing to add: the libraries do not promise zeros
   if (call->nrets && tensor_in(call->rets[0])) {
     TensorView out(call->rets[0].v.tensor);
     if (out.dtype().code != a.dtype().code || out.dtype().bits != a.dtype().bits) return 0;
@@ -80,7 +81,7 @@ aj_status* service_gemm(void*, const aj_gemm* g) {
   return multiply(*g);
 }
 int32_t service_score(void*, const aj_gemm* g) {
-  return g->dtype.lanes == 1 && multiplies(g->dtype) ? 100 : 0;
+  return g->dtype.lanes == 1 && g->k > 0 && multiplies(g->dtype) ? 100 : 0;
 }
 aj_str service_path(void*) {
   static const std::string path = product_library();

@@ -46,7 +46,7 @@ aj_status* status_of(Result result, std::string_view doing) {
       kit::text(kDevice, ": ", doing, ": ", kMaker, " says ", name ? name : "an unknown error",
                 " (", int(result), "): ", says ? says : "nothing more");
   if (int(result) == kNoKernels)
-    text += kit::text("; the plugin's kernels were compiled for ", AJ_GPU_ARCHS,
+    text += kit::text("; the plugin's kernels were compiled for ", AJ_GPU_ARCHS, why_no_image(),
                       ": build it with this GPU's architecture");
   if (loses_context(int(result)))
     text += kit::text(
@@ -66,7 +66,8 @@ aj_status* ready() {
   if (was_used.load(std::memory_order_relaxed)) return nullptr;
   if (std::string why = missing(); !why.empty()) return kit::fail(AJ_UNAVAILABLE, why);
   mark_used();
-  return nullptr;
+  Result result = start();
+  return result == kSuccess ? nullptr : status_of(result, "start");
 }
 
 bool used() { return was_used.load(std::memory_order_relaxed); }

@@ -16,6 +16,13 @@ aj_status* status_of(Result result, std::string_view doing);
 // fork may follow.
 std::string missing();
 
+// What has to be called before anything else of the runtime; again is no harm.
+Result start();
+// Where a device's calls go, as the runtime's SetCurrent takes it.
+Result place_of(int32_t device, Place* out);
+// What else is to be said where kernels have no machine code for a device; "" if nothing.
+std::string why_no_image();
+
 // NULL if the runtime may be called in this process; notes that it has been, for forks to come.
 aj_status* ready();
 bool used();  // has the runtime been started here?
@@ -23,15 +30,19 @@ void mark_used();
 void poison_after_fork();
 
 // Makes a device the thread's current one while it lives. Others in the process (a library, another
-// framework) find theirs again.
+// framework) find theirs again; a thread that had none keeps device 0, which is what it had by
+// default, and gets no context of another.
 class On {
  public:
-  explicit On(int32_t device) : device_(device) {
-    result_ = runtime().GetDevice(&before_);
-    if (!failed() && before_ != device_) result_ = runtime().SetDevice(device_);
+  explicit On(int32_t device) {
+    result_ = place_of(device, &mine_);
+    if (!failed()) result_ = runtime().GetCurrent(&before_);
+    if (failed() || before_ == mine_) return;
+    result_ = runtime().SetCurrent(mine_);
+    returns_ = !failed() && (before_ != kNowhere || device != 0);
   }
   ~On() {
-    if (before_ >= 0 && before_ != device_) (void)runtime().SetDevice(before_);
+    if (returns_) (void)runtime().SetCurrent(before_);
   }
   On(const On&) = delete;
   On& operator=(const On&) = delete;
@@ -39,7 +50,8 @@ class On {
   Result result() const { return result_; }
 
  private:
-  int device_, before_ = -1;
+  Place mine_ = kNowhere, before_ = kNowhere;
+  bool returns_ = false;
   Result result_;
 };
 

@@ -1,0 +1,114 @@
+// tests/plugins/paper_card/card.hpp: a GPU's runtime without a GPU, for tests of the plugin files
+// that ship. Memory is the host's, streams are threads, graphs are lists; results have the numbers
+// that CUDA and HIP share. cuda.cpp and hip.cpp give it their names.
+#ifndef ADJOIN_TESTS_PAPER_CARD_HPP
+#define ADJOIN_TESTS_PAPER_CARD_HPP
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace paper {
+
+enum Result : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kInvalidFunction = 98,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kNoImage = 209,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kPeerAlreadyEnabled = 704,
+  kLaunchFailure = 719,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureIllegal = 906,
+};
+const char* name_of(int result);
+const char* text_of(int result);
+
+// What a test orders: orders.cpp reads it from ADJOIN_PAPER_CARD and from paper_order().
+struct Orders {
+  std::atomic<int64_t> devices{2}, memory{int64_t(1) << 30}, version{13000};
+  std::atomic<int64_t> fail_alloc{0};   // the n-th allocation from now is refused
+  std::atomic<int64_t> full{0};         // 1: every allocation is refused
+  std::atomic<int64_t> lost{0};         // the next call answers this, and every one after it
+  std::atomic<int64_t> fail_kernel{0};  // the n-th kernel from now loses the device, when it runs
+  std::atomic<int64_t> hang{0};         // the n-th kernel from now waits until hang=0
+  std::atomic<int64_t> no_image{0};     // 1: no machine code for this card
+  std::atomic<int64_t> idle{0};         // 1: kernels are checked and counted, and do nothing
+  std::atomic<int64_t> delay_us{0};     // before each piece of work
+};
+extern Orders orders;
+bool is_due(std::atomic<int64_t>& countdown);
+
+// What has happened, for paper_count().
+struct Counts {
+  std::atomic<int64_t> launches{0}, allocations{0}, refused{0}, contexts{0}, waits{0}, products{0};
+};
+extern Counts counts;
+
+// The device that the thread's calls go to; -1: none yet.
+extern thread_local int current_device;
+extern thread_local int warp_size;  // of the vendor whose call this is
+int check_device();                 // sticky errors, and whether there is a device
+void lose_device(int result, int device);
+
+// memory.cpp
+enum class Kind { device, pinned, managed };
+int allocate(void** out, size_t bytes, Kind kind);
+int release(void* p);
+int memory_info(size_t* unused, size_t* all);
+int range_of(void** base, size_t* bytes, const void* p);
+// Does [p, p + bytes) lie where it may? Memory that is not the card's is the host's own.
+int check_range(const void* p, size_t bytes);
+bool is_known(const void* p);
+int enable_peer(int device);
+
+// stream.cpp
+class Stream;
+class Event;
+struct Graph;
+int stream_new(Stream** out, unsigned flags, int priority);
+int stream_free(Stream* s);
+int stream_wait(Stream* s);  // null: for the device
+int stream_query(Stream* s);
+int device_wait();
+void wait_for_all(int device);
+int stream_wait_event(Stream* s, Event* e);
+int event_new(Event** out);
+int event_free(Event* e);
+int event_record(Event* e, Stream* s);
+int event_query(Event* e);
+int event_wait(Event* e);
+int event_elapsed(float* ms, Event* a, Event* b);
+int capture_begin(Stream* s);
+int capture_end(Stream* s, Graph** out);
+int capture_status(Stream* s, int* out);
+int graph_free(Graph* g);
+int graph_launch(Graph* g, Stream* s);
+// In order on a stream of the current device, or into the graph that it is captured to.
+int submit(Stream* s, std::function<void()> work);
+
+int copy(void* to, const void* from, size_t bytes, Stream* s);
+int copy_rows(void* to, size_t to_pitch, const void* from, size_t pitch, size_t width,
+              size_t height, Stream* s);
+int fill(void* p, unsigned char byte, size_t bytes, Stream* s);
+
+// kernels.cpp
+int load_module(void** out, const void* image);
+int get_function(void** out, void* module, const char* name);
+int launch(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+           unsigned bz, unsigned shared, Stream* s, void** arguments);
+
+}  // namespace paper
+#endif

@@ -1,0 +1,436 @@
+"""tests/plugins/paper_card_test.py: the plugin files cuda and hip as they ship, on a GPU's runtime without a GPU: rows, streams,
+events, graphs, two cards, and every fault that can be ordered (paper_card/ is the runtime)."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "abi"))
+from abi_tools import PLUGINDIR, ROOT, adjoin, clean_environment
+
+SOURCES = sorted((Path(__file__).parent / "paper_card").glob("*.cpp"))
+BODIES = PLUGINDIR / "libaj_emulated.so"
+SEED = int(os.environ.get("ADJOIN_TEST_SEED", random.randrange(10**6)))
+
+
+def built(name):
+    """Whether the plugin is there, with kernels."""
+    file = PLUGINDIR / f"libaj_{name}.so"
+    return file.exists() and BODIES.exists() and b"softmax_kernel" in file.read_bytes()
+
+
+VENDORS = [name for name in ("cuda", "hip") if built(name)]
+for _name in {"cuda", "hip"} - set(VENDORS):
+    print(f"NOT TESTED: the plugin {_name}, or emulated, is not built with kernels", file=sys.stderr)
+either = pytest.mark.parametrize("name", VENDORS)
+
+
+@pytest.fixture(scope="module")
+def card(tmp_path_factory):
+    """The library, compiled."""
+    folder = tmp_path_factory.mktemp("paper_card")
+    compiler = ["ccache", "g++"] if shutil.which("ccache") else ["g++"]
+    objects = [folder / (source.stem + ".o") for source in SOURCES]
+    jobs = [
+        subprocess.Popen([*compiler, "-std=c++20", "-O1", "-fPIC", f"-I{ROOT}", "-c", source, "-o", to])
+        for source, to in zip(SOURCES, objects, strict=True)
+    ]
+    assert [job.wait() for job in jobs] == [0] * len(jobs)
+    subprocess.run(["g++", "-shared", *objects, "-o", folder / "libcard.so", "-ldl", "-pthread"], check=True)
+    return folder / "libcard.so"
+
+
+def surroundings(name, card, orders="", **extra):
+    runtime, nowhere = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}, "/nonexistent"
+    if name == "cuda":
+        runtime |= {"ADJOIN_CUDA_DRIVER": card, "ADJOIN_CUBLASLT": card, "ADJOIN_CUDNN": nowhere}
+    else:
+        runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": nowhere}
+    return {**runtime, **extra}
+
+
+BEGINNING = """
+import adjoin, ctypes
+paper = ctypes.CDLL("{card}")
+order = lambda text: paper.paper_order(text.encode())
+count = lambda what: paper.paper_count(what.encode())
+gpu, gpus = "{name}", adjoin.{name}
+Graph = getattr(gpus, "CUDAGraph", None) or gpus.Graph
+def told(f, *arguments):
+    try:
+        f(*arguments)
+    except (RuntimeError, IndexError) as e:
+        return f"{{type(e).__name__}}: {{e}}"
+"""
+
+
+def start(program, name, card, orders="", **extra):
+    env = {
+        **clean_environment(**surroundings(name, card, orders, **extra)),
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
+    file = card.parent / f"program_{abs(hash((program, name)))}.py"
+    file.write_text(BEGINNING.format(card=card, name=name) + program)
+    return subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def run(program, name, card, orders="", **extra):
+    """What the program has printed."""
+    job = start(program, name, card, orders, **extra)
+    out, err = job.communicate(timeout=180)
+    assert job.returncode == 0, err
+    return out
+
+
+@either
+def test_the_cards_are_found(name, card):
+    lines = adjoin("plugins", "why", name, **surroundings(name, card)).stdout.splitlines()
+    lines = [line.strip() for line in lines]
+    assert f"device {name}: 2 devices" in lines
+    arch = {"cuda": "sm_90", "hip": ""}[name]
+    assert f"device {name}:1: card of paper, {arch}, 1024 MiB" in lines
+    library = {"cuda": "CUDA driver 13.0", "hip": "HIP"}[name]
+    assert f"library {library}: {card}" in lines
+
+
+@either
+def test_no_card_is_told(name, card):
+    why = adjoin("plugins", "why", name, **surroundings(name, card, "devices=0")).stdout
+    maker = {"cuda": "CUDA says CUDA_ERROR_NO_DEVICE", "hip": "HIP says hipError_NO_DEVICE"}[name]
+    assert f"device {name}: no device, because {maker} (100): no card of paper is here" in why
+
+
+@either
+def test_what_a_runtime_lacks_is_told(name, tmp_path):
+    source, library = tmp_path / "few.c", tmp_path / "libfew.so"
+    source.write_text("int cuInit(unsigned f) { return 0; }\nint hipGetDeviceCount(int* n) { *n = 1; return 0; }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    why = adjoin("plugins", "why", name, **surroundings(name, library)).stdout
+    prefix = {"cuda": "cu", "hip": "hip"}[name]
+    assert f"{library}: it has no {prefix}" in why
+    assert f"device {name}: no device, because " in why
+
+
+def test_rows_conform(card):
+    """A tenth of the rows, chosen by the seed; each vendor its own."""
+    if not VENDORS:
+        pytest.skip("NOT TESTED: neither plugin is built")
+    names = run("print(*sorted(adjoin._C.op_names()))", VENDORS[0], card).split()
+    jobs = {}
+    for vendor in VENDORS:
+        chosen = random.Random(f"{SEED} {vendor}").sample(names, len(names) // 10)
+        ops = [word for op in chosen for word in ("--op", op)]
+        env = clean_environment(**surroundings(vendor, card))
+        command = [shutil.which("adjoin"), "conform", PLUGINDIR / f"libaj_{vendor}.so", "--mode", "all", *ops]
+        jobs[vendor] = subprocess.Popen(
+            [*command, "--seed", str(SEED), "--largest", "5000"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
+        )  # fmt: skip
+    for vendor, job in jobs.items():
+        out = job.communicate(timeout=900)[0]
+        assert job.returncode == 0, f"{vendor}, seed {SEED}:\n{out[-4000:]}"
+        assert "no fault found in what was checked" in out.splitlines()[-1]
+
+
+@either
+def test_streams_and_events(name, card):
+    program = """
+x = adjoin.ones(100, device=gpu)
+gpus.synchronize()
+order("delay_us=20000")
+side, begin, end = gpus.Stream(), gpus.Event(enable_timing=True), gpus.Event(enable_timing=True)
+with gpus.stream(side):
+    begin.record()
+    y = x + 1
+    end.record()
+print(end.query(), side.query())
+z = x * 2  # the other stream does not wait
+gpus.current_stream().wait_event(end)
+w = y + z
+end.synchronize()
+print(end.query(), begin.elapsed_time(end) >= 20)
+print(w.sum().item(), side.query())
+"""
+    assert run(program, name, card) == "False False\nTrue True\n400.0 True\n"
+
+
+@either
+def test_graphs(name, card):
+    program = """
+x = adjoin.ones(4, 4, device=gpu)
+graph, side = Graph(), gpus.Stream()
+graph.capture_begin()
+y = x @ x + 1
+went = gpus.Event()
+went.record()
+with gpus.stream(side):
+    side.wait_event(went)
+    z = y * 2
+    back = gpus.Event()
+    back.record()
+gpus.current_stream().wait_event(back)
+w = (z + y).sum()
+graph.capture_end()
+for value in (1, 2, 3):
+    x.fill_(value)
+    graph.replay()
+    print(w.item())
+"""
+    assert run(program, name, card) == "".join(f"{16 * 3 * (4 * v * v + 1):.1f}\n" for v in (1, 2, 3))
+
+
+@either
+def test_a_wait_breaks_a_capture(name, card):
+    program = """
+x = adjoin.ones(4, device=gpu)
+graph = Graph()
+graph.capture_begin()
+print(told((x + 1).sum().item))
+print(told(graph.capture_end))
+print((x + 1).sum().item())
+"""
+    lines = run(program, name, card).splitlines()
+    assert lines[0].startswith("RuntimeError: ") and "(900)" in lines[0], lines
+    assert "(901)" in lines[1] and lines[2] == "8.0", lines
+
+
+@either
+def test_two_cards(name, card):
+    program = """
+x = adjoin.arange(6, dtype=adjoin.float32).reshape(2, 3).to(f"{gpu}:1")
+print(count("contexts"), x.device)
+y = x.t().to(f"{gpu}:0")
+print(y.device, y.tolist(), (y + 1).to(f"{gpu}:1").sum().item(), x.sum().item())
+"""
+    contexts = {"cuda": 1, "hip": 0}[name]  # HIP's are its own affair
+    assert run(program, name, card) == (
+        f"{contexts} {name}:1\n{name}:0 [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] 21.0 15.0\n"
+    )
+
+
+@either
+def test_refused_memory_is_asked_for_again(name, card):
+    program = """
+x = adjoin.ones(1 << 20, device=gpu)
+del x
+order("fail_alloc=1")
+y = adjoin.ones(1 << 21, device=gpu)  # what is cached goes back first
+print(y[:4].sum().item(), count("refused"))
+order("full=1")
+print(told(lambda: adjoin.ones(1 << 22, device=gpu)))
+order("full=0")
+print(adjoin.ones(1 << 22, device=gpu)[:4].sum().item())
+"""
+    lines = run(program, name, card).splitlines()
+    assert lines[0] == "4.0 1" and lines[2] == "4.0"
+    assert lines[1].startswith(f"OutOfMemoryError: ones: {name}:0: out of memory: asked for 16.8 MB"), lines[1]
+
+
+LOST = """
+def plus_one(x):
+    return x + 1
+x = adjoin.ones(4, device=gpu)
+plus_one(x).sum().item()
+"""
+
+
+@either
+def test_a_device_that_is_lost_at_once(name, card):
+    lines = run(LOST + 'order("lost=700")\nprint(told(plus_one, x))\nprint(told(plus_one, x))', name, card).splitlines()
+    for line in lines:
+        assert "ILLEGAL_ADDRESS (700)" in line and "the device is lost to this process" in line
+
+
+@either
+def test_a_kernel_that_fails_late_is_told_with_op_and_line(name, card):
+    lines = run(
+        LOST + 'order("fail_kernel=1")\ny = plus_one(x)\nprint(told(gpus.synchronize))', name, card
+    ).splitlines()
+    assert "LAUNCH_FAILED (719)" in lines[0]
+    assert "the ops queued last are add by " in lines[0] and "in plus_one" in lines[0]
+
+
+@either
+def test_a_bad_index_is_told_with_op_and_line(name, card):
+    program = """
+def pick(x, i):
+    return x.index_select(0, i)
+x = adjoin.ones(4, device=gpu)
+pick(x, adjoin.tensor([9], device=gpu))
+print(told(gpus.synchronize))
+print(told(gpus.synchronize), x.sum().item())
+"""
+    lines = run(program, name, card).splitlines()
+    assert lines[0].startswith(
+        "OutOfRangeError: index_select: index 9 is out of range for dimension 0 with size 4; queued by"
+    )
+    assert lines[0].endswith("in pick") and lines[1] == "None 4.0"
+
+
+@either
+def test_kernels_without_machine_code_are_told(name, card):
+    program = "print(told(lambda: adjoin.ones(4, device=gpu) + 1))"
+    line = run(program, name, card, "no_image=1 version=12040")
+    assert "NO_BINARY_FOR_GPU (209)" in line and "the plugin's kernels were compiled for " in line
+    if name == "cuda":
+        assert "; the driver serves up to 12.4: install a newer driver)" in line
+
+
+@either
+def test_a_stream_that_hangs_is_told_and_can_be_left(name, card):
+    program = """
+x = adjoin.ones(4, device=gpu)
+print(x.sum().item())
+order("hang=1")
+y = x + 1
+print("waits", flush=True)
+try:
+    gpus.synchronize()
+except KeyboardInterrupt:
+    print("left")
+order("hang=0")
+print(y.sum().item())
+"""
+    job = start(program, name, card, ADJOIN_WATCHDOG=1)
+    assert [job.stdout.readline() for _ in range(2)] == ["4.0\n", "waits\n"]
+    told = job.stderr.readline()
+    assert f"adjoin: {name}:0: plugin '{name}': what is queued there has been waited for for 1 s" in told
+    job.send_signal(signal.SIGINT)
+    out, err = job.communicate(timeout=120)
+    assert job.returncode == 0, err
+    assert out == "left\n8.0\n"
+
+
+@either
+def test_launches_are_counted(name, card):
+    program = """
+x, y = adjoin.ones(64, 64, device=gpu), adjoin.ones(64, 64, device=gpu)
+def launches(f):
+    f()
+    before = count("launches") + count("products")
+    f()
+    return count("launches") + count("products") - before
+print(launches(lambda: x + y), launches(lambda: x @ y), launches(lambda: x.softmax(1)), launches(x.t))
+"""
+    assert run(program, name, card, "idle=1") == "1 1 1 0\n"
+
+
+def test_the_card_refuses_what_a_card_refuses(card):
+    program = """
+import ctypes, sys
+cu = ctypes.CDLL(sys.argv[1])
+p, q, context = (ctypes.c_void_p() for _ in range(3))
+at = ctypes.byref
+assert cu.cuMemAlloc_v2(at(p), ctypes.c_size_t(8)) == 201  # no context
+assert cu.cuCtxGetCurrent(at(context)) == 3  # not started
+assert cu.cuInit(0) == 0 and cu.cuDevicePrimaryCtxRetain(at(context), 0) == 0 and cu.cuCtxSetCurrent(context) == 0
+assert cu.cuMemAlloc_v2(at(p), ctypes.c_size_t(1000)) == 0 and p.value % 256 == 0
+assert cu.cuMemAlloc_v2(at(q), ctypes.c_size_t(1 << 40)) == 2
+assert cu.cuMemsetD8Async(p, 0, ctypes.c_size_t(1000), None) == 0
+assert cu.cuMemsetD8Async(p, 0, ctypes.c_size_t(1001), None) == 1  # over the end
+assert cu.cuMemFree_v2(p) == 0 and cu.cuMemFree_v2(p) == 1
+assert cu.cuMemsetD8Async(p, 0, ctypes.c_size_t(1000), None) == 1  # given back
+"""
+    subprocess.run([sys.executable, "-c", program, card], check=True, env=clean_environment())
+
+
+@either
+def test_products_over_nothing_are_zero(name, card):
+    """Of a library that does not say what it answers."""
+    program = """
+for x, y in ((adjoin.empty(2, 0), adjoin.empty(0, 3)), (adjoin.empty(2, 2, 0), adjoin.empty(2, 0, 3))):
+    print((x.to(gpu) @ y.to(gpu)).tolist())
+print((adjoin.ones(2, 5, device=gpu) @ adjoin.ones(5, 1, device=gpu)).tolist(), count("products"))
+"""
+    rows = [[0.0] * 3] * 2
+    products = {"cuda": 1, "hip": 0}[name]
+    assert run(program, name, card) == f"{rows}\n{[rows] * 2}\n[[5.0], [5.0]] {products}\n"
+
+
+@either
+def test_what_a_graph_finds_is_told_with_its_own_line(name, card):
+    """However many calls that could have found something came between."""
+    program = """
+def captured(x, i):
+    return x.index_select(0, i)
+def later(x, i):
+    return x.index_select(0, i)
+x, i = adjoin.ones(4, device=gpu), adjoin.tensor([1], device=gpu)
+graph = Graph()
+graph.capture_begin()
+captured(x, i)
+graph.capture_end()
+for _ in range(600):
+    later(x, i)
+gpus.synchronize()
+for _ in range(2):
+    i.fill_(9)
+    graph.replay()
+    print(told(gpus.synchronize))
+    i.fill_(2)
+    graph.replay()
+    print(told(gpus.synchronize))
+"""
+    lines = run(program, name, card).splitlines()
+    assert [line.startswith("OutOfRangeError: index_select: index 9") for line in lines] == [True, False] * 2, lines
+    assert lines[0].endswith("in captured") and lines[2].endswith("in captured") and lines[1] == lines[3] == "None"
+
+
+def test_what_a_library_works_with_is_not_kept_for_each_stream(card):
+    """It was 32 MB a stream, for ever, and unknown to the core."""
+    if "cuda" not in VENDORS:
+        pytest.skip("NOT TESTED: the plugin cuda is not built")
+    program = """
+x = adjoin.ones(8, 8, device=gpu)
+for _ in range(40):
+    side = gpus.Stream()
+    with gpus.stream(side):
+        y = x @ x
+    side.synchronize()
+print(y[7, 7].item(), count("products"), gpus.max_memory_allocated() > 1 << 20)
+"""
+    assert run(program, "cuda", card, f"memory={256 << 20}") == "8.0 40 True\n"
+
+
+@either
+def test_memory_of_a_graph_stays_when_the_card_is_full(name, card):
+    program = """
+x = adjoin.ones(1 << 14, device=gpu)
+graph = Graph()
+graph.capture_begin()
+z = ((x + 1) * (x + 2)).sum()
+graph.capture_end()
+kept = []
+full = lambda: kept.append(adjoin.empty(1 << 20, device=gpu))
+while not (why := told(full)):
+    pass
+print("out of memory" in why, len(kept) > 4)
+graph.replay()
+print(z.item())
+"""
+    assert run(program, name, card, f"memory={64 << 20}") == f"True True\n{6 << 14:.1f}\n"
+
+
+@either
+def test_who_waits_lets_other_threads_go_on(name, card):
+    program = """
+import threading, time
+x = adjoin.ones(4, device=gpu)
+print(x.sum().item())
+def help():
+    time.sleep(0.1)
+    order("hang=0")
+for wait in (lambda y: y.sum().item(), lambda y: y.cpu()[0].item(), lambda y: gpus.synchronize()):
+    order("hang=1")
+    helper = threading.Thread(target=help)
+    helper.start()
+    print(wait(x + 1))
+    helper.join()
+"""
+    assert run(program, name, card) == "4.0\n8.0\n2.0\nNone\n"
