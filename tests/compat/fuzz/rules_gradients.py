@@ -160,6 +160,14 @@ def goes_beyond(d):
     return tuple(args[2].shape) != tuple(args[3].shape)
 
 
+def false_is_zero(d):
+    """The exponent False is 0."""
+    call = d.case.call
+    if call.args[1:] != ["False"]:
+        return False
+    return agrees(d, run(torch, d.case, steps=[call.but([call.args[0], "0"]), *d.case.steps[1:]]))
+
+
 def conjugated(d):
     """A complex factor is conjugated in a gradient."""
     factor = arguments(d).get("alpha")
@@ -313,6 +321,7 @@ RULES = [
     Rule("gradient: acosh on its cut", "derivatives of `acosh` below its cut", "gradient", named("acosh arccosh", each(on_the_lower_side))),
     Rule("gradient: complex factors", "derivatives of complex products in `scatter_reduce`", "gradient", named("index_add", conjugated)),
     Rule("gradient: a mask that selects nothing", "a mask without dimensions in `index_put`", "gradient", named("index_put", with_nothing_put)),
+    Rule("gradient: powers of False", "that of a power of False", "gradient", named("pow float_power", false_is_zero)),
     Rule("gradient: norms at their bound", "digits that were lost", "gradient", named("renorm", at_the_most)),
     Rule("gradient: logit at -0", "that of `logit` at -0", "gradient", named("logit", each(lambda a, b, x: x == 0 and a == -b and math.isinf(a)))),
     Rule("gradient: pad goes round", "`pad(mode='circular')` by a negative number", "gradient", named("pad", round_what_was_there)),

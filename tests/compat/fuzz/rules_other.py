@@ -282,11 +282,19 @@ def numpy_numbers(d):
     return all(k in b and not differs(d.case, a[k], b[k], True) for k in a if k in ("r", "x"))
 
 
+def halves_to_single(names):
+    for k, v in names.items():
+        if is_tensor(v) and v.dtype in (torch.float16, torch.bfloat16):
+            names[k] = v.float()
+
+
 def half_or_refused(d):
     """PyTorch has no such kernel: the dtype is at least that of the tensors, complex where the number is."""
     if d.kind == "more":
         return "np.bool_" in d.case.call.text()
     is_complex = "np.complex" in d.case.call.text()
+    if is_tensor(d.ours) and dtype(d.ours) == "bool" == dtype(d.theirs):  # a comparison, of the half in float32
+        return same_result(d.all_ours, run(torch, d.case, halves_to_single))
     tensors = [x for x in given(d)]
     kind = str(d.ours).rpartition(".")[2] if not is_tensor(d.ours) else dtype(d.ours)
     allowed = {str(x.dtype).rpartition(".")[2] for x in tensors} | {"bool", "int64", "uint8", "int8"}
@@ -308,7 +316,8 @@ def cut_each(d):
     if other.error or dtype(r) not in WHOLE or not all(map(math.isfinite, numbers(other.names["r"]))):
         return False
     low, count = (0 if dtype(r)[0] == "u" else -(2 ** (WHOLE[dtype(r)] - 1))), 2 ** WHOLE[dtype(r)]
-    return numbers(r) == [(int(v) - low) % count + low for v in numbers(other.names["r"])]
+    wanted = [{int(v), round(v)} if abs(v - round(v)) < 1e-9 else {int(v)} for v in numbers(other.names["r"])]
+    return all(n in {(v - low) % count + low for v in values} for n, values in zip(numbers(r), wanted, strict=True))
 
 
 def stacked(d):
@@ -577,6 +586,15 @@ def at_the_most(d):
     return all(abs(a - b) * most <= abs(b) * 1.01e-7 for a, b in pairs(d))
 
 
+def steps_in_its_dtype(d):
+    """nextafter_ takes a step in the dtype of what it writes."""
+    call, args = d.case.call, arguments(d)
+    if d.case.call.name != "nextafter_" or not is_tensor(args[1]):
+        return False
+    other = redo(torch, d, call.but([call.args[0], f"{call.args[1]}.to({call.args[0]}.dtype)"]))
+    return other.error is None and same_result(d.all_ours, other)
+
+
 def scaled_far(a, b, n, x):
     """By powers of two that no float holds."""
     return abs(n) >= 2**31 and (
@@ -674,6 +692,7 @@ RULES = [
     Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
+    Rule("other: nextafter_ of two dtypes", "`nextafter_` takes a step", "value", steps_in_its_dtype),
     Rule("other: norms at their bound", "digits that were lost", "value", also(named("renorm"), at_the_most)),
     Rule("other: norms beside an infinite number with a NaN part", "the norm of an infinite complex number with a NaN part", "value", also(named("renorm"), also(part_without_number, each(lambda a, b: b == 0 or not finite(b))))),
     Rule("other: infinity in arrays as whole numbers", "infinity copied into whole numbers", "value", also(named("tensor as_tensor asarray new_tensor from_numpy"), also(lambda d: dtype(d.ours) in WHOLE, not_finite_as_number))),
