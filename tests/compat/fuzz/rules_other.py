@@ -274,6 +274,8 @@ def numpy_numbers(d):
     other = redo(torch, d, call.but([tensor(a) for a in call.args]))
     if d.kind == "less":
         return other.error is not None
+    if other.error is None and is_tensor(d.ours) and dtype(d.ours) == "bool":  # comparisons
+        return same_result(d.all_ours, other)
     if other.error is not None or complex_halves(d):
         return half_or_refused(d)
     if op(d) == "where":
@@ -282,19 +284,11 @@ def numpy_numbers(d):
     return all(k in b and not differs(d.case, a[k], b[k], True) for k in a if k in ("r", "x"))
 
 
-def halves_to_single(names):
-    for k, v in names.items():
-        if is_tensor(v) and v.dtype in (torch.float16, torch.bfloat16):
-            names[k] = v.float()
-
-
 def half_or_refused(d):
     """PyTorch has no such kernel: the dtype is at least that of the tensors, complex where the number is."""
     if d.kind == "more":
         return "np.bool_" in d.case.call.text()
     is_complex = "np.complex" in d.case.call.text()
-    if is_tensor(d.ours) and dtype(d.ours) == "bool" == dtype(d.theirs):  # a comparison, of the half in float32
-        return same_result(d.all_ours, run(torch, d.case, halves_to_single))
     tensors = [x for x in given(d)]
     kind = str(d.ours).rpartition(".")[2] if not is_tensor(d.ours) else dtype(d.ours)
     allowed = {str(x.dtype).rpartition(".")[2] for x in tensors} | {"bool", "int64", "uint8", "int8"}
@@ -692,6 +686,7 @@ RULES = [
     Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
+    Rule("other: batch_norm of a constant", "`batch_norm` subtracts the mean", "value", also(named("batch_norm instance_norm group_norm layer_norm"), verified)),
     Rule("other: nextafter_ of two dtypes", "`nextafter_` takes a step", "value", steps_in_its_dtype),
     Rule("other: norms at their bound", "digits that were lost", "value", also(named("renorm"), at_the_most)),
     Rule("other: norms beside an infinite number with a NaN part", "the norm of an infinite complex number with a NaN part", "value", also(named("renorm"), also(part_without_number, each(lambda a, b: b == 0 or not finite(b))))),
