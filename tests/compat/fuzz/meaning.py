@@ -137,6 +137,8 @@ def calls(d):
     )
     if call.words.get("dtype") == "t.bool":
         out.append(call.but(dtype="t.int64"))
+    if call.words.get("dtype") in ("t.float16", "t.bfloat16"):
+        out.append(call.but(dtype="t.float32"))
     if call.name == "flip":
         out.append(call.but([call.args[0], f"({call.args[1]},)"]))
     as_number = {"True": "1", "False": "0"}

@@ -317,13 +317,6 @@ def real_number(d):
     return real and answers_in(redo(torch, d, call.but([*call.args[:3], repr(number.real)])), d)
 
 
-def in_single(d):
-    """Of the numbers in float32, cut."""
-    call = d.case.call
-    other = redo(torch, d, call.but([f"{call.args[0]}.float()", *call.args[1:]]))
-    return answers_in(other, d)
-
-
 def one_window(d):
     """Nothing, or one window, as with a step of the size."""
     call = d.case.call
@@ -444,7 +437,6 @@ RULES = [
     Rule("more: random whole numbers in every dtype", "most ops compute in every dtype", "more", theirs("handles only integral|not implemented for", lambda d: not d.case.values, "randint randperm")),
     Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
     Rule("more: xlogy of complex numbers", "most ops compute in every dtype", "more", theirs("not implemented for 'Complex", lambda d: same_numbers(d.all_ours.names["r"], arguments(d)[0] * arguments(d)[1].double().log()), "xlogy")),
-    Rule("more: renorm of whole numbers", "most ops compute in every dtype", "more", theirs(DTYPE, in_single, "renorm")),
     Rule("more: steps near the end of 64 bits", "and other steps near the end of 64 bits", "more", theirs("possible overflow", counted, "arange")),
     Rule("more: windows far apart", "and other steps near the end of 64 bits", "more", theirs("cannot be represented as a SymInt", one_window, "unfold")),
     Rule("more: a bound beyond the range", "a fraction between -1 and 0, or a whole number beyond the range", "more", theirs("outside the representable range", verified, "clamp clip clamp_min clamp_max")),
