@@ -583,10 +583,19 @@ def at_the_most(d):
 def steps_in_its_dtype(d):
     """nextafter_ takes a step in the dtype of what it writes."""
     call, args = d.case.call, arguments(d)
-    if d.case.call.name != "nextafter_" or not is_tensor(args[1]):
+    if call is None or call.name != "nextafter_" or not is_tensor(args[1]):
         return False
     other = redo(torch, d, call.but([call.args[0], f"{call.args[1]}.to({call.args[0]}.dtype)"]))
     return other.error is None and same_result(d.all_ours, other)
+
+
+def distance_by_parts(d):
+    """dist of complex numbers: the norm of the differences of their parts."""
+    x, y = arguments(d)[0], arguments(d)[1]
+    if not (x.is_complex() and y.is_complex()):
+        return False
+    apart = torch.view_as_complex((torch.view_as_real(x) - torch.view_as_real(y)).contiguous())
+    return same_numbers(d.ours, torch.linalg.vector_norm(apart, arguments(d).get(2, arguments(d).get("p", 2))))
 
 
 def scaled_far(a, b, n, x):
@@ -688,6 +697,7 @@ RULES = [
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
     Rule("other: batch_norm of a constant", "`batch_norm` subtracts the mean", "value", also(named("batch_norm instance_norm group_norm layer_norm"), verified)),
     Rule("other: nextafter_ of two dtypes", "`nextafter_` takes a step", "value", steps_in_its_dtype),
+    Rule("other: distances of complex numbers with an infinite part", "differences of complex numbers with an infinite part", "value", also(named("dist"), distance_by_parts)),
     Rule("other: norms at their bound", "digits that were lost", "value", also(named("renorm"), at_the_most)),
     Rule("other: norms beside an infinite number with a NaN part", "the norm of an infinite complex number with a NaN part", "value", also(named("renorm"), also(part_without_number, each(lambda a, b: b == 0 or not finite(b))))),
     Rule("other: infinity in arrays as whole numbers", "infinity copied into whole numbers", "value", also(named("tensor as_tensor asarray new_tensor from_numpy"), also(lambda d: dtype(d.ours) in WHOLE, not_finite_as_number))),
