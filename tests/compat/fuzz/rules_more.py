@@ -436,7 +436,7 @@ RULES = [
     Rule("more: frombuffer of nothing", "`frombuffer(count=0)`", "more", theirs(r"both buffer length \(\d+\) and count \(-?\d+\) must not be 0", nothing)),
     Rule("more: random whole numbers in every dtype", "most ops compute in every dtype", "more", theirs("handles only integral|not implemented for", lambda d: not d.case.values, "randint randperm")),
     Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
-    Rule("more: xlogy of complex numbers", "most ops compute in every dtype", "more", theirs("not implemented for 'Complex", lambda d: same_numbers(d.all_ours.names["r"], arguments(d)[0] * arguments(d)[1].double().log()), "xlogy")),
+    Rule("more: xlogy of complex numbers", "most ops compute in every dtype", "more", theirs("not implemented for 'Complex", lambda d: same_numbers(d.all_ours.names["r"], arguments(d)[0] * arguments(d)[1].to(torch.complex128).log()), "xlogy")),
     Rule("more: steps near the end of 64 bits", "and other steps near the end of 64 bits", "more", theirs("possible overflow", counted, "arange")),
     Rule("more: windows far apart", "and other steps near the end of 64 bits", "more", theirs("cannot be represented as a SymInt|Negative strides are not supported", one_window, "unfold")),
     Rule("more: a bound beyond the range", "a fraction between -1 and 0, or a whole number beyond the range", "more", theirs("outside the representable range", verified, "clamp clip clamp_min clamp_max")),

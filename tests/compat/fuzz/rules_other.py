@@ -557,6 +557,8 @@ def tensors_for_numbers(d):
 
     args = [call.args[0], *map(tensor, call.args[1:])]
     other = redo(torch, d, call.but(args, **{k: tensor(v) for k, v in call.words.items() if k in ("min", "max")}))
+    if d.kind == "less":
+        return other.error is not None
     return other.error is None and same_result(d.all_ours, other)
 
 
@@ -696,6 +698,7 @@ RULES = [
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
     Rule("other: batch_norm of a constant", "`batch_norm` subtracts the mean", "value", also(named("batch_norm instance_norm group_norm layer_norm"), verified)),
+    Rule("other: 1 to a power that is NaN", "1 to a complex power that is NaN", "value", also(named("pow float_power **"), rows(lambda a, b, *x: a != a and abs(b) == 1 and isinstance(a, complex) and any(v != v for v in x)))),
     Rule("other: nextafter_ of two dtypes", "`nextafter_` takes a step", "value", steps_in_its_dtype),
     Rule("other: distances of complex numbers with an infinite part", "differences of complex numbers with an infinite part", "value", also(named("dist"), distance_by_parts)),
     Rule("other: norms at their bound", "digits that were lost", "value", also(named("renorm"), at_the_most)),
@@ -703,7 +706,7 @@ RULES = [
     Rule("other: infinity in arrays as whole numbers", "infinity copied into whole numbers", "value", also(named("tensor as_tensor asarray new_tensor from_numpy"), also(lambda d: dtype(d.ours) in WHOLE, not_finite_as_number))),
     Rule("other: convolutions beside infinities", "convolutions and", "value", also(named("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"), padding_is_nothing)),
     Rule("other: infinity summed as whole numbers", "infinity copied into whole numbers", "value", also(named("sum nansum prod cumsum cumprod"), finite_is_the_same)),
-    Rule("other: clamp between a tensor and a number", "`clamp` between a tensor and a number", "value", tensors_for_numbers),
+    Rule("other: clamp between a tensor and a number", "`clamp` between a tensor and a number", "value less", tensors_for_numbers),
     Rule("other: 0 to an infinite power", "0 to a power with a positive real part", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: x[-1] == 0 and a == 0 and not finite(b)))),
     Rule("other: slices with NaN", "slices with NaN", "value shape", also(named("unique unique_consecutive"), same_rows)),
     Rule("other: places of NaN among unique elements", "slices with NaN", "value", also(named("unique unique_consecutive"), found_again)),

@@ -51,7 +51,7 @@ def seen_through(d):
 
 def of_the_same_digits(d):
     """The last of several steps says the same in PyTorch when it is given what Adjoin's had, which differs in lost digits alone."""
-    if not d.case.many or d.case.call is None or " " in d.name:
+    if not d.case.many or len(d.case.steps) > 1 or " " in d.name:
         return False
     ours = run(adjoin, d.case, steps=[]).names
 
@@ -89,7 +89,7 @@ def alone(d):
 PARTS = "index_add put index_copy scatter scatter_add masked_scatter index_put"
 RULES = [
     Rule("other: another view of what was written", "seen through another view", "value", seen_through),
-    Rule("other: digits that were lost before", "digits that were lost", "value", of_the_same_digits),
+    Rule("other: digits that were lost before", "digits that were lost", "value shape", of_the_same_digits),
     Rule("other: a part of itself", "with a part of themselves", "value", lambda d: op(d) in PARTS.split() and d.case.call is not None and as_of_copies(d)),
     Rule("more: detach_ of a copy", "`detach_` of what `ravel` copied", "more", lambda d: op(d) == "detach" and said(d.theirs, "Can't detach views") and alone(d)),
 ]  # fmt: skip
