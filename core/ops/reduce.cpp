@@ -197,6 +197,12 @@ aj_status* nansum_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+bool is_half(DLDataType d) { return d == float16 || d == bfloat16; }
+
+}  // namespace
+
 // Whole numbers are averaged as mean() does, whose sum goes round no ends.
 aj_status* nanmean_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
@@ -206,7 +212,21 @@ aj_status* nanmean_body(void*, aj_call* call) {
     std::optional<DLDataType> dtype;
     if (b.given(3)) dtype = b.dtype(3);
     if (is_integral(x)) return b.ret(0, mean(x, dim, kept, dtype));
-    b.ret(0, nansum(x, dim, kept, dtype) / sum(logical_not(isnan(x)), dim, kept));
+    const DLDataType rounded = dtype.value_or(x.dtype());
+    if (is_half(rounded)) dtype = float32;
+    Tensor out = nansum(x, dim, kept, dtype) / sum(logical_not(isnan(x)), dim, kept);
+    b.ret(0, is_half(rounded) ? to(out, rounded) : out);
+  });
+}
+
+// The variance of halves may be beyond their range where its root is not.
+aj_status* std_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    const bool half = is_half(t.dtype());
+    Tensor out = sqrt(
+        var(half ? to(t, float32) : t, b.ints(1), b.given(2) ? b.scalar(2) : Scalar(), b.flag(3)));
+    b.ret(0, half ? to(out, t.dtype()) : out);
   });
 }
 

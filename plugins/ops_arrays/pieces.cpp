@@ -212,7 +212,7 @@ aj_status* renorm_body(void*, aj_call* call) {
     Sizes others;
     for (int64_t i = 0; i < t.ndim(); ++i)
       if (i != d) others.push_back(i);
-    DLDataType wide = statistics_dtype(t.dtype());
+    DLDataType wide = t.is_floating_point() ? statistics_dtype(t.dtype()) : t.dtype();
     Tensor size = vector_norm(to(t, wide), p, others, true);
     Tensor scale = where(gt(size, most), Operand(most) / (size + 1e-7), 1);
     b.ret(0, to(t * scale, t.dtype()));

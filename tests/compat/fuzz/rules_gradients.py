@@ -160,10 +160,28 @@ def goes_beyond(d):
     return tuple(args[2].shape) != tuple(args[3].shape)
 
 
+def false_is_zero(d):
+    """The exponent False is 0."""
+    call = d.case.call
+    if call.args[1:] != ["False"]:
+        return False
+    return agrees(d, run(torch, d.case, steps=[call.but([call.args[0], "0"]), *d.case.steps[1:]]))
+
+
 def conjugated(d):
     """A complex factor is conjugated in a gradient."""
     factor = arguments(d).get("alpha")
     return isinstance(factor, complex) and each(lambda a, b, x: near(a, b.conjugate(), 1e-4, 1.0))(d)
+
+
+def conjugated_where_finite(d):
+    return each(lambda a, b, x: near(a, b.conjugate(), 1e-4, 1.0) or not (finite(a) or finite(b)))(d)
+
+
+def infinitely_far(d):
+    """The slope is infinite, half of infinity too."""
+    far = arguments(d).get("dx", 1.0)
+    return isinstance(far, float) and math.isinf(far) and each(lambda a, b, x: b != b and math.isinf(abs(a)))(d)
 
 
 def with_nothing_put(d):
@@ -182,6 +200,7 @@ def at_the_most(d):
     x = x.detach()
     others = [k for k in range(x.dim()) if k != dim % x.dim()]
     at = abs(torch.linalg.vector_norm(x, order, others, keepdim=True) - most) < 1e-9 * most
+    at = at | ~torch.isfinite(x)
     differ = [not near(a, b, 1e-9, 1.0) for a, b in zip(numbers(d.ours), numbers(d.theirs), strict=True)]
     return all(at_most or not other for at_most, other in zip(numbers(at.expand(x.shape)), differ, strict=True))
 
@@ -313,10 +332,12 @@ RULES = [
     Rule("gradient: acosh on its cut", "derivatives of `acosh` below its cut", "gradient", named("acosh arccosh", each(on_the_lower_side))),
     Rule("gradient: complex factors", "derivatives of complex products in `scatter_reduce`", "gradient", named("index_add", conjugated)),
     Rule("gradient: a mask that selects nothing", "a mask without dimensions in `index_put`", "gradient", named("index_put", with_nothing_put)),
+    Rule("gradient: powers of False", "that of a power of False", "gradient", named("pow float_power", false_is_zero)),
+    Rule("gradient: trapezoid of infinite distances", "infinite beside infinity", "gradient", named("trapezoid cumulative_trapezoid", infinitely_far)),
     Rule("gradient: norms at their bound", "digits that were lost", "gradient", named("renorm", at_the_most)),
     Rule("gradient: logit at -0", "that of `logit` at -0", "gradient", named("logit", each(lambda a, b, x: x == 0 and a == -b and math.isinf(a)))),
     Rule("gradient: pad goes round", "`pad(mode='circular')` by a negative number", "gradient", named("pad", round_what_was_there)),
-    Rule("gradient: products of complex numbers", "derivatives of complex products in `scatter_reduce`", "gradient", named("scatter_reduce index_reduce", lambda d: given(d)[0].is_complex() and as_differences_say(d))),
+    Rule("gradient: products of complex numbers", "derivatives of complex products in `scatter_reduce`", "gradient", named("scatter_reduce index_reduce", lambda d: given(d)[0].is_complex() and (as_differences_say(d) or conjugated_where_finite(d)))),
     Rule("gradient: second ones of what is left out", "`include_self=False`", "gradient", named("scatter_reduce index_reduce", lambda d: d.name[0] == "k" and (d.case.call.words.get("include_self") == "False" or goes_beyond(d)) and as_differences_say(d))),
     Rule("gradient: comparisons in place", "comparisons in place", "less", lambda d: said(d.ours, "has no gradient; register a vjp") and op(d) in ("eq", "ne", "lt", "le", "gt", "ge", "isclose", "floor_divide", "logical_and", "logical_or", "logical_xor", "logical_not", "heaviside", "bitwise_not", "signbit")),
 ]  # fmt: skip

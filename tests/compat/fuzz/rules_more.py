@@ -1,6 +1,7 @@
 """rules_more.py: only PyTorch refuses. Each rule asks PyTorch for the same in another way and compares what that gives."""
 
 import math
+import re
 
 import adjoin
 import numpy as np
@@ -75,11 +76,28 @@ def answers_as(turn):
 
 def mask_of_bools(d, names):
     """Bytes as a mask are truth values."""
-    mask = d.case.call.args[1]
-    names[mask] = names[mask] != 0
+    for mask in re.findall(r"\w+", d.case.call.args[1]):
+        if is_tensor(names.get(mask)) and names[mask].dtype == torch.uint8:
+            names[mask] = names[mask] != 0
     for name in d.case.call.args[2:]:
         if name in names:
             names[name] = names[name].to(names[d.case.call.args[0]].dtype)
+
+
+def masked(d):
+    """As with truth values, and with a value that is cut."""
+    call = d.case.call
+    other = redo(torch, d, call.but([*call.args[:2], *map(cut, call.args[2:])]), lambda names: mask_of_bools(d, names))
+    return answers_as(mask_of_bools)(d) or answers_in(other, d)
+
+
+def cut(text):
+    """A fraction without its fraction."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return str(int(value)) if math.isfinite(value) else text
 
 
 def from_the_end(d, names):
@@ -299,13 +317,6 @@ def real_number(d):
     return real and answers_in(redo(torch, d, call.but([*call.args[:3], repr(number.real)])), d)
 
 
-def in_single(d):
-    """Of the numbers in float32, cut."""
-    call = d.case.call
-    other = redo(torch, d, call.but([f"{call.args[0]}.float()", *call.args[1:]]))
-    return answers_in(other, d)
-
-
 def one_window(d):
     """Nothing, or one window, as with a step of the size."""
     call = d.case.call
@@ -405,7 +416,7 @@ RULES = [
     Rule("more: products of nothing", "pools, convolutions and products of nothing", "more", theirs("size mismatch|must be a matrix|can't be cast|size of tensor|expand|same dtype", product_of_nothing, "addmm addmv addbmm baddbmm")),
     Rule("more: nothing to compute", "pools, convolutions and products of nothing", "more", lambda d: d.case.call is not None and d.case.call.form == "F" and of_nothing(d)),
     Rule("more: shapes of nothing", "shapes such as `(0, 2**62, 4)`", "more", theirs("(calculation|multiplication) overflow", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
-    Rule("more: a slice with a huge step", "a slice whose step nears 2**63", "more", theirs("calculation overflowed", lambda d: d.case.name == "key" and same_numbers(d.all_ours.names["r"], before(d.case)["x"][:1]))),
+    Rule("more: a slice with a huge step", "a slice whose step nears 2**63", "more", theirs("(calculation|multiplication) overflow", lambda d: d.case.name == "key" and same_numbers(d.all_ours.names["r"], before(d.case)["x"][:1]))),
     Rule("more: one value per group", "`group_norm` of one value", "more", theirs("Expected more than 1 value per channel", lambda d: all(v == 0 or v != v for v in numbers(d.all_ours.names["r"])), "group_norm")),
     Rule("more: a number that goes nowhere", "a word that no kernel has to read", "more", theirs("without overflow", nothing)),
     Rule("more: numbers in lists of uint64", "`tensor` of whole numbers for `uint64`", "more", theirs("an integer is required", of_uint64, "tensor as_tensor asarray new_tensor")),
@@ -425,12 +436,12 @@ RULES = [
     Rule("more: frombuffer of nothing", "`frombuffer(count=0)`", "more", theirs(r"both buffer length \(\d+\) and count \(-?\d+\) must not be 0", nothing)),
     Rule("more: random whole numbers in every dtype", "most ops compute in every dtype", "more", theirs("handles only integral|not implemented for", lambda d: not d.case.values, "randint randperm")),
     Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
-    Rule("more: renorm of whole numbers", "most ops compute in every dtype", "more", theirs(DTYPE, in_single, "renorm")),
+    Rule("more: xlogy of complex numbers", "most ops compute in every dtype", "more", theirs("not implemented for 'Complex", lambda d: same_numbers(d.all_ours.names["r"], arguments(d)[0] * arguments(d)[1].to(torch.complex128).log()), "xlogy")),
     Rule("more: steps near the end of 64 bits", "and other steps near the end of 64 bits", "more", theirs("possible overflow", counted, "arange")),
-    Rule("more: windows far apart", "and other steps near the end of 64 bits", "more", theirs("cannot be represented as a SymInt", one_window, "unfold")),
+    Rule("more: windows far apart", "and other steps near the end of 64 bits", "more", theirs("cannot be represented as a SymInt|Negative strides are not supported", one_window, "unfold")),
     Rule("more: a bound beyond the range", "a fraction between -1 and 0, or a whole number beyond the range", "more", theirs("outside the representable range", verified, "clamp clip clamp_min clamp_max")),
     Rule("more: slices of nothing", "pools, convolutions and products of nothing", "more", theirs("zero sized dimensions", nothing, "unique unique_consecutive")),
-    Rule("more: a mask of bytes", "a mask of bytes", "more", theirs(r"boolean masks|BoolTensor", answers_as(mask_of_bools))),
+    Rule("more: a mask of bytes", "a mask of bytes", "more", theirs(r"boolean masks|BoolTensor", masked)),
     Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self|out of DATA bounds|Expected a long tensor", from_front, "index_copy index_reduce index_fill")),
     Rule("more: powers that are cut", "`linspace` and `logspace` of a whole dtype cut each element", "more", theirs("without overflow", cut_each, "logspace linspace range")),
     Rule("more: a fraction that is cut to 0", "a fraction between -1 and 0", "more", theirs(r"cannot be converted to type u?int\d*(_t)? without overflow|Integer division with addcdiv|must not be a floating point number", cut_to_whole)),

@@ -274,6 +274,8 @@ def numpy_numbers(d):
     other = redo(torch, d, call.but([tensor(a) for a in call.args]))
     if d.kind == "less":
         return other.error is not None
+    if other.error is None and is_tensor(d.ours) and dtype(d.ours) == "bool":  # comparisons
+        return same_result(d.all_ours, other)
     if other.error is not None or complex_halves(d):
         return half_or_refused(d)
     if op(d) == "where":
@@ -308,7 +310,8 @@ def cut_each(d):
     if other.error or dtype(r) not in WHOLE or not all(map(math.isfinite, numbers(other.names["r"]))):
         return False
     low, count = (0 if dtype(r)[0] == "u" else -(2 ** (WHOLE[dtype(r)] - 1))), 2 ** WHOLE[dtype(r)]
-    return numbers(r) == [(int(v) - low) % count + low for v in numbers(other.names["r"])]
+    wanted = [{int(v), round(v)} if abs(v - round(v)) < 1e-9 else {int(v)} for v in numbers(other.names["r"])]
+    return all(n in {(v - low) % count + low for v in values} for n, values in zip(numbers(r), wanted, strict=True))
 
 
 def stacked(d):
@@ -369,7 +372,7 @@ def clamp_of_three(d):
 def cast_back(d):
     """In PyTorch's dtype the numbers are PyTorch's."""
     ours = torch.tensor(numbers(d.ours), dtype=getattr(torch, dtype(d.ours))).to(d.theirs.dtype)
-    return numbers(ours.reshape(-1)) == numbers(d.theirs)
+    return all(near(a, b, 0, 1.0) for a, b in zip(numbers(ours.reshape(-1)), numbers(d.theirs), strict=True))
 
 
 def one_sample(d):
@@ -554,6 +557,8 @@ def tensors_for_numbers(d):
 
     args = [call.args[0], *map(tensor, call.args[1:])]
     other = redo(torch, d, call.but(args, **{k: tensor(v) for k, v in call.words.items() if k in ("min", "max")}))
+    if d.kind == "less":
+        return other.error is not None
     return other.error is None and same_result(d.all_ours, other)
 
 
@@ -575,6 +580,24 @@ def at_the_most(d):
     """renorm where a norm is maxnorm but for its last digit: it is scaled by maxnorm / (maxnorm + 1e-7), or is not."""
     most = arguments(d)[3]
     return all(abs(a - b) * most <= abs(b) * 1.01e-7 for a, b in pairs(d))
+
+
+def steps_in_its_dtype(d):
+    """nextafter_ takes a step in the dtype of what it writes."""
+    call, args = d.case.call, arguments(d)
+    if call is None or call.name != "nextafter_" or not is_tensor(args[1]):
+        return False
+    other = redo(torch, d, call.but([call.args[0], f"{call.args[1]}.to({call.args[0]}.dtype)"]))
+    return other.error is None and same_result(d.all_ours, other)
+
+
+def distance_by_parts(d):
+    """dist of complex numbers: the norm of the differences of their parts."""
+    x, y = arguments(d)[0], arguments(d)[1]
+    if not (x.is_complex() and y.is_complex()):
+        return False
+    apart = torch.view_as_complex((torch.view_as_real(x) - torch.view_as_real(y)).contiguous())
+    return same_numbers(d.ours, torch.linalg.vector_norm(apart, arguments(d).get(2, arguments(d).get("p", 2))))
 
 
 def scaled_far(a, b, n, x):
@@ -674,12 +697,16 @@ RULES = [
     Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
+    Rule("other: batch_norm of a constant", "`batch_norm` subtracts the mean", "value", also(named("batch_norm instance_norm group_norm layer_norm"), verified)),
+    Rule("other: 1 to a power that is NaN", "1 to a complex power that is NaN", "value", also(named("pow float_power **"), rows(lambda a, b, *x: a != a and abs(b) == 1 and isinstance(a, complex) and any(v != v for v in x)))),
+    Rule("other: nextafter_ of two dtypes", "`nextafter_` takes a step", "value", steps_in_its_dtype),
+    Rule("other: distances of complex numbers with an infinite part", "differences of complex numbers with an infinite part", "value", also(named("dist"), distance_by_parts)),
     Rule("other: norms at their bound", "digits that were lost", "value", also(named("renorm"), at_the_most)),
     Rule("other: norms beside an infinite number with a NaN part", "the norm of an infinite complex number with a NaN part", "value", also(named("renorm"), also(part_without_number, each(lambda a, b: b == 0 or not finite(b))))),
     Rule("other: infinity in arrays as whole numbers", "infinity copied into whole numbers", "value", also(named("tensor as_tensor asarray new_tensor from_numpy"), also(lambda d: dtype(d.ours) in WHOLE, not_finite_as_number))),
     Rule("other: convolutions beside infinities", "convolutions and", "value", also(named("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"), padding_is_nothing)),
     Rule("other: infinity summed as whole numbers", "infinity copied into whole numbers", "value", also(named("sum nansum prod cumsum cumprod"), finite_is_the_same)),
-    Rule("other: clamp between a tensor and a number", "`clamp` between a tensor and a number", "value", tensors_for_numbers),
+    Rule("other: clamp between a tensor and a number", "`clamp` between a tensor and a number", "value less", tensors_for_numbers),
     Rule("other: 0 to an infinite power", "0 to a power with a positive real part", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: x[-1] == 0 and a == 0 and not finite(b)))),
     Rule("other: slices with NaN", "slices with NaN", "value shape", also(named("unique unique_consecutive"), same_rows)),
     Rule("other: places of NaN among unique elements", "slices with NaN", "value", also(named("unique unique_consecutive"), found_again)),

@@ -49,6 +49,24 @@ def seen_through(d):
     return not differs(d.case, view, seen, True)
 
 
+def of_the_same_digits(d):
+    """The last of several steps says the same in PyTorch when it is given what Adjoin's had, which differs in lost digits alone."""
+    if not d.case.many or len(d.case.steps) > 1 or " " in d.name:
+        return False
+    ours = run(adjoin, d.case, steps=[]).names
+
+    def turn(names):
+        for k, v in names.items():
+            mine = ours.get(k)
+            if is_tensor(v) and is_tensor(mine) and v.is_floating_point() | v.is_complex() and not overlaps_itself(v):
+                if dtype(v) == dtype(mine) and tuple(v.shape) == tuple(mine.shape) and v.numel():
+                    v.detach().copy_(bits_as(mine, v))
+
+    other = run(torch, d.case, turn)
+    seen = parts(other).get(d.name)
+    return other.error is None and is_tensor(seen) and not differs(d.case, d.ours, seen, True)
+
+
 def as_of_copies(d):
     """A write of a part of itself is that of a copy, in PyTorch too."""
     call, args = d.case.call, arguments(d)
@@ -71,6 +89,7 @@ def alone(d):
 PARTS = "index_add put index_copy scatter scatter_add masked_scatter index_put"
 RULES = [
     Rule("other: another view of what was written", "seen through another view", "value", seen_through),
+    Rule("other: digits that were lost before", "digits that were lost", "value shape", of_the_same_digits),
     Rule("other: a part of itself", "with a part of themselves", "value", lambda d: op(d) in PARTS.split() and d.case.call is not None and as_of_copies(d)),
     Rule("more: detach_ of a copy", "`detach_` of what `ravel` copied", "more", lambda d: op(d) == "detach" and said(d.theirs, "Can't detach views") and alone(d)),
 ]  # fmt: skip

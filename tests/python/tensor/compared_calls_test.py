@@ -641,3 +641,19 @@ def test_a_power_of_zero_has_no_slope_by_a_real_exponent_that_is_complex():
     y = aj.tensor([3.0, 0.5, 0.0], dtype=aj.float64, requires_grad=True)
     aj.float_power(aj.tensor(0j), y).real.sum().backward()
     assert y.grad.tolist() == [0, 0, 0]
+
+
+def test_deviations_and_means_of_halves_are_rounded_once():
+    x = aj.tensor([-2187.0, -0.5, 2187.0], dtype=aj.float16)
+    wanted = x.float().std().half().item()
+    assert x.std().item() == wanted and aj.std_mean(x)[0].item() == wanted and wanted == 2188
+    assert x.std(correction=0).item() == x.float().std(correction=0).half().item()
+    assert aj.full((100,), 1000.0, dtype=aj.float16).nanmean().item() == 1000
+
+
+@pytest.mark.parametrize("dtype", [aj.int16, aj.int32, aj.bool])
+def test_renorm_and_std_want_fractions_of_every_whole_dtype(dtype):
+    x = aj.ones(2, 2, dtype=dtype)
+    for call in (lambda: aj.renorm(x, 1, 1, 1), lambda: x.std()):
+        with pytest.raises(NotImplementedError, match="a floating or complex dtype is needed"):
+            call()
