@@ -206,11 +206,19 @@ struct Variance {
   }
   static bool far(const State& s, T squares) { return s.squares < 0.25 * double(squares); }
 
+  // Sums of large numbers are beyond the range where their variance is not.
+  State one_by_one(const T* x, int64_t n) const {
+    State s = start();
+    for (int64_t i = 0; i < n; ++i) add(s, x[i], i);
+    return s;
+  }
+
   State leaf(const T* x, int64_t n, int64_t) const {
     if constexpr (InVectors<T>) {
       const int64_t few = std::min(n, kLanes);
       T pivot = leaves<T>().sum(x, few) / T(few), sum, squares;
       leaves<T>().moments(x, n, pivot, &sum, &squares);
+      if (!std::isfinite(squares)) return one_by_one(x, n);
       State s = around(pivot, sum, squares, n);
       if (!far(s, squares)) return s;
       pivot = T(s.mean);
@@ -234,7 +242,7 @@ struct Variance {
     leaves<T>().moment_rows(sums, squares, pivots, x, stride, rows, width);
     for (int64_t j = 0; j < width; ++j) {
       out[j] = around(pivots[j], sums[j], squares[j], rows);
-      if (!far(out[j], squares[j])) continue;
+      if (std::isfinite(squares[j]) && !far(out[j], squares[j])) continue;
       out[j] = start();
       for (int64_t r = 0; r < rows; ++r)
         add(out[j], reinterpret_cast<const T*>(x + r * stride)[j], r);

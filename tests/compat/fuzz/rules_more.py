@@ -440,6 +440,7 @@ RULES = [
     Rule("more: steps near the end of 64 bits", "and other steps near the end of 64 bits", "more", theirs("possible overflow", counted, "arange")),
     Rule("more: windows far apart", "and other steps near the end of 64 bits", "more", theirs("cannot be represented as a SymInt|Negative strides are not supported", one_window, "unfold")),
     Rule("more: a bound beyond the range", "a fraction between -1 and 0, or a whole number beyond the range", "more", theirs("outside the representable range", verified, "clamp clip clamp_min clamp_max")),
+    Rule("more: index_reduce of halves", "most ops compute in every dtype", "more", theirs("INTERNAL ASSERT FAILED", verified, "index_reduce")),
     Rule("more: slices of nothing", "pools, convolutions and products of nothing", "more", theirs("zero sized dimensions", nothing, "unique unique_consecutive")),
     Rule("more: a mask of bytes", "a mask of bytes", "more", theirs(r"boolean masks|BoolTensor", masked)),
     Rule("more: places from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|out of range in self|out of DATA bounds|Expected a long tensor", from_front, "index_copy index_reduce index_fill")),

@@ -707,7 +707,7 @@ RULES = [
     Rule("other: convolutions beside infinities", "convolutions and", "value", also(named("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"), padding_is_nothing)),
     Rule("other: infinity summed as whole numbers", "infinity copied into whole numbers", "value", also(named("sum nansum prod cumsum cumprod"), finite_is_the_same)),
     Rule("other: clamp between a tensor and a number", "`clamp` between a tensor and a number", "value less", tensors_for_numbers),
-    Rule("other: 0 to an infinite power", "0 to a power with a positive real part", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: x[-1] == 0 and a == 0 and not finite(b)))),
+    Rule("other: 0 to an infinite power", "0 to a power with a positive real part", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: not finite(b) and (a == 1 or broken(a, b) or (a == 0 and x[-1] == 0))))),
     Rule("other: slices with NaN", "slices with NaN", "value shape", also(named("unique unique_consecutive"), same_rows)),
     Rule("other: places of NaN among unique elements", "slices with NaN", "value", also(named("unique unique_consecutive"), found_again)),
     Rule("other: digits in a comparison", "digits that were lost", "value", also(named("eq ne lt le gt ge"), also(lambda d: d.case.many, rows(between_neighbours)))),

@@ -31,7 +31,9 @@ def overflow(d):
 
 
 def nan_for_integers(d):
-    return said(d.ours, "nan cannot become an integer") and said(d.theirs, "cannot be converted to type u?int")
+    return said(d.ours, "nan cannot become an integer") and said(
+        d.theirs, "cannot be converted to type u?int|interpreted as an integer|an integer is required"
+    )
 
 
 def derivative_refused(d):

@@ -657,3 +657,12 @@ def test_renorm_and_std_want_fractions_of_every_whole_dtype(dtype):
     for call in (lambda: aj.renorm(x, 1, 1, 1), lambda: x.std()):
         with pytest.raises(NotImplementedError, match="a floating or complex dtype is needed"):
             call()
+
+
+@pytest.mark.parametrize("dtype, most", [(aj.float32, 3e38), (aj.float64, 1.7e308)])
+def test_the_variance_of_numbers_near_the_end_of_the_range(dtype, most):
+    same = aj.full((3, 70), most, dtype=dtype)
+    assert same.var(1).tolist() == [0] * 3 and same.var(0).tolist() == [0] * 70 and same.std().item() == 0
+    apart = aj.tensor([0.75, -most, -most, 1.0], dtype=dtype)
+    assert apart.var().item() == math.inf and apart.std().item() == math.inf
+    assert math.isnan(aj.tensor([1.0, math.inf], dtype=dtype).var().item())
