@@ -666,3 +666,13 @@ def test_the_variance_of_numbers_near_the_end_of_the_range(dtype, most):
     apart = aj.tensor([0.75, -most, -most, 1.0], dtype=dtype)
     assert apart.var().item() == math.inf and apart.std().item() == math.inf
     assert math.isnan(aj.tensor([1.0, math.inf], dtype=dtype).var().item())
+
+
+def test_the_slope_of_an_angle_squares_nothing():
+    for x, y in ((2**40, 2**41), (3, -4)):
+        a, b = aj.tensor([x]), aj.tensor([float(y)], dtype=aj.float64, requires_grad=True)
+        aj.atan2(a, b).backward()
+        assert b.grad.item() == pytest.approx(-x / (x * x + y * y))
+    far = aj.tensor([1e30], requires_grad=True)
+    aj.atan2(far, aj.tensor([1e30])).backward()
+    assert far.grad.item() == pytest.approx(5e-31)
