@@ -415,7 +415,7 @@ RULES = [
     Rule("more: an op in a dtype that PyTorch lacks", "most ops compute in every dtype", "more", theirs(DTYPE, either)),
     Rule("more: products of nothing", "pools, convolutions and products of nothing", "more", theirs("size mismatch|must be a matrix|can't be cast|size of tensor|expand|same dtype", product_of_nothing, "addmm addmv addbmm baddbmm")),
     Rule("more: nothing to compute", "pools, convolutions and products of nothing", "more", lambda d: d.case.call is not None and d.case.call.form == "F" and of_nothing(d)),
-    Rule("more: shapes of nothing", "shapes such as `(0, 2**62, 4)`", "more", theirs("(calculation|multiplication) overflow", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
+    Rule("more: shapes of nothing", "shapes such as `(0, 2**62, 4)`", "more", theirs("(calculation|multiplication) overflow|represented as a SymInt", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
     Rule("more: a slice with a huge step", "a slice whose step nears 2**63", "more", theirs("(calculation|multiplication) overflow", lambda d: d.case.name == "key" and same_numbers(d.all_ours.names["r"], before(d.case)["x"][:1]))),
     Rule("more: one value per group", "`group_norm` of one value", "more", theirs("Expected more than 1 value per channel", lambda d: all(v == 0 or v != v for v in numbers(d.all_ours.names["r"])), "group_norm")),
     Rule("more: a number that goes nowhere", "a word that no kernel has to read", "more", theirs("without overflow", nothing)),
