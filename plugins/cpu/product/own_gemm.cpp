@@ -1,6 +1,8 @@
 // plugins/cpu/product/own_gemm.cpp: the innermost tile of our own product, in vector registers.
 #include "own_gemm.hpp"
 
+#include <cstring>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/product/own_gemm.cpp"
 #include "vector/simd.hpp"
@@ -14,37 +16,37 @@ template <class T>
 struct Wide;
 template <>
 struct Wide<float> {
-  using Vector = float __attribute__((vector_size(64), aligned(4)));
+  using Vector = float __attribute__((vector_size(64)));
 };
 template <>
 struct Wide<double> {
-  using Vector = double __attribute__((vector_size(64), aligned(8)));
+  using Vector = double __attribute__((vector_size(64)));
 };
 // Where products of 64 bits are made of several, their parts take the registers.
 template <>
 struct Wide<uint64_t> {
   static constexpr int kBytes = HWY_TARGET <= HWY_AVX3 ? 64 : 32;
-  using Vector = uint64_t __attribute__((vector_size(kBytes), aligned(8)));
+  using Vector = uint64_t __attribute__((vector_size(kBytes)));
 };
 
-// Four rows of a tile. (Clang, and its check, ask for an alignment of 64 bytes all the same.)
+// Four rows of a tile. What is in memory is copied: clang takes a pointer to such a vector for one
+// to 64 bytes in line, whatever the type says.
 template <class T>
-__attribute__((no_sanitize("alignment"))) void four_rows(int64_t k, const T* a, const T* b,
-                                                         T* sum) {
+void four_rows(int64_t k, const T* a, const T* b, T* sum) {
   using Vector = typename Wide<T>::Vector;
   constexpr size_t columns = 64 / sizeof(T);
   for (size_t j = 0; j < columns; j += sizeof(Vector) / sizeof(T)) {
-    Vector s0 = {}, s1 = {}, s2 = {}, s3 = {};
+    Vector s0 = {}, s1 = {}, s2 = {}, s3 = {}, y;
     const T *x = a, *row = b + j;
     for (int64_t p = 0; p < k; ++p, x += 4, row += columns) {
-      Vector y = *reinterpret_cast<const Vector*>(row);
+      std::memcpy(&y, row, sizeof y);
       s0 += x[0] * y, s1 += x[1] * y, s2 += x[2] * y, s3 += x[3] * y;
     }
     T* to = sum + j;
-    *reinterpret_cast<Vector*>(to) = s0;
-    *reinterpret_cast<Vector*>(to + columns) = s1;
-    *reinterpret_cast<Vector*>(to + 2 * columns) = s2;
-    *reinterpret_cast<Vector*>(to + 3 * columns) = s3;
+    std::memcpy(to, &s0, sizeof s0);
+    std::memcpy(to + columns, &s1, sizeof s1);
+    std::memcpy(to + 2 * columns, &s2, sizeof s2);
+    std::memcpy(to + 3 * columns, &s3, sizeof s3);
   }
 }
 }  // namespace adjoin::cpu::HWY_NAMESPACE
