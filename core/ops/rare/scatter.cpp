@@ -186,7 +186,12 @@ aj_status* index_reduce_body(void*, aj_call* call) {
     want(std::ranges::equal(source.shape(), shape), "source must have shape ", shown(shape),
          ", it has ", shown(source));
     Tensor places = expand(reshape(index, place), shape);
-    b.ret(0, in_own_name([&] { return scatter_reduce(t, dim, places, source, how, b.flag(5)); }));
+    b.ret(0, in_own_name([&] {
+            // An index out of range is one also where nothing is written.
+            if (t.ndim() && source.numel() == 0)
+              index_select(zeros({t.size(dim)}, boolean, t.device()), 0, index);
+            return scatter_reduce(t, dim, places, source, how, b.flag(5));
+          }));
   });
 }
 

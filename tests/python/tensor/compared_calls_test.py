@@ -676,3 +676,12 @@ def test_the_slope_of_an_angle_squares_nothing():
     far = aj.tensor([1e30], requires_grad=True)
     aj.atan2(far, aj.tensor([1e30])).backward()
     assert far.grad.item() == pytest.approx(5e-31)
+
+
+@pytest.mark.parametrize("shape, size", [((2, 0, 0), 0), ((2, 3, 0), 3)])
+def test_an_index_out_of_range_is_one_where_nothing_is_written(shape, size):
+    dim = 2 if size == 0 else 1
+    source = aj.zeros(2, 0, 2) if size == 0 else aj.zeros(2, 2, 0)
+    for call in (aj.Tensor.index_add, lambda *a: aj.index_reduce(*a, "mean")):
+        with pytest.raises(IndexError, match=f"index 5 is out of range for dimension . with size {size}"):
+            call(aj.zeros(shape), dim, aj.tensor([5, 0]), source)
