@@ -308,9 +308,16 @@ def too_few(d):
     return is_tensor(d.ours) and all(not finite(v) for v in numbers(d.ours))
 
 
+def far_whole(d):
+    """Has the call a whole number whose square is beyond 64 bits?"""
+    held = [v for v in before(d.case).values() if is_tensor(v) and dtype(v) in ("int64", "uint64")]
+    return any(abs(n) >= 2**31 for v in held for n in numbers(v))
+
+
 RULES = [
     Rule("gradient: one of several equal elements", "goes to one of several equal elements", "gradient", named("kthvalue median nanmedian mode quantile nanquantile topk sort msort max min cummax cummin amax amin", same_sums)),
     Rule("gradient: a comparison with NaN is false", "derivatives of `relu`, `maximum`", "gradient", named("relu relu6 maximum minimum fmax fmin amax amin aminmax clamp clamp_min clamp_max clip hardtanh threshold max min copysign hardsigmoid", lambda d: not_finite_given(d) and each(lambda a, b, x: a == 0 or (a != a) != (b != b))(d))),
+    Rule("gradient: squares that wrap", "the derivative of `atan2` beside whole numbers", "gradient", named("atan2 arctan2 atan2_ arctan2_", far_whole)),
     Rule("gradient: a sixth", "the derivative of `hardsigmoid` in float64", "gradient", named("hardsigmoid", each(lambda a, b, x: not finite(x) or abs(a - b) <= 1e-6 * abs(a)))),
     Rule("gradient: at numbers that are not finite", "derivatives at NaN are NaN", "gradient", each(lambda a, b, x: not finite(x))),
     Rule("gradient: beside numbers that are not finite", "behind a place that no gradient reaches", "gradient", lambda d: not_finite_given(d) and each(lambda a, b, x: not (finite(a) and finite(b)))(d)),
