@@ -85,12 +85,11 @@ struct Part {
 constexpr int64_t kFew = 16;  // bytes
 
 // n elements of each of a few tensors, as stack() puts them beside each other. False: another case.
-bool woven(char* to, const std::vector<TensorView>& parts, int64_t n, int64_t size) {
+bool woven(char* to, const std::vector<Part>& parts, int64_t n, int64_t size) {
   const auto weave = AJ_SIMD(weave_of)(parts.size(), size);
   if (!weave) return false;
-  std::vector<InOrder> in_order;
   std::vector<const void*> from;
-  for (TensorView t : parts) from.push_back(in_order.emplace_back(t).begin());
+  for (const Part& part : parts) from.push_back(part.from());
   parallel_for(n, grain_of(int64_t(parts.size())),
                [&](int64_t lo, int64_t hi) { weave(to, from.data(), lo, hi); });
   return true;
@@ -101,29 +100,27 @@ void cat(Args args) {
   const int64_t dim = args.integer(1), size = bytes_of(out.dtype());
   const Lines whole(out.shape(), dim);
   const int64_t step = whole.size * whole.inner * size;
-  std::vector<TensorView> parts;
+  std::vector<Part> parts;
+  parts.reserve(args.tensors(0).size());
   bool single = whole.inner == 1;  // elements of each tensor
+  int64_t at = 0;
   for (aj_tensor* each : args.tensors(0)) {
     TensorView t(each);
     if (t.ndim() == 1 && t.size(0) == 0) continue;  // an empty vector goes with everything
-    parts.push_back(t);
+    const int64_t bytes = t.size(dim) * whole.inner * size;
+    parts.push_back({InOrder(t), at, bytes});
+    at += bytes;
     single = single && t.size(dim) == 1;
   }
   auto join = [&](char* to) {
     if (single && woven(to, parts, whole.outer, size)) return;
-    std::vector<Part> each;
-    int64_t at = 0;
-    for (TensorView t : parts) {
-      each.push_back({InOrder(t), at, t.size(dim) * whole.inner * size});
-      at += each.back().bytes;
-    }
     const bool large = 2 * out.numel() * size >= stream_bytes();
     parallel_for(whole.outer, grain_of(whole.size * whole.inner), [&](int64_t lo, int64_t hi) {
-      for (const Part& part : each)
+      for (const Part& part : parts)
         if (part.bytes <= kFew) columns(to + part.at, step, part.from(), part.bytes, lo, hi);
       // Row by row, so that what is written follows what was written before.
       for (int64_t o = lo; o < hi; ++o)
-        for (const Part& part : each) {
+        for (const Part& part : parts) {
           char* row = to + o * step + part.at;
           const char* from = part.from() + o * part.bytes;
           if (part.bytes <= kFew) continue;
