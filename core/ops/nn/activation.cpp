@@ -34,8 +34,7 @@ aj_status* glu_body(void*, aj_call* call) {
     const Tensor& x = b.tensor(0);
     int64_t dim = b.integer(1), n = x.size(dim);
     want(n % 2 == 0, "dimension ", dim, " must have an even size: ", shown(x));
-    Tensor first = slice(x, dim, 0, n / 2), gate = sigmoid(slice(x, dim, n / 2, n));
-    b.ret(0, gate.requires_grad() ? first * gate : mul_(gate, first));
+    b.ret(0, mul_(sigmoid(slice(x, dim, n / 2, n)), slice(x, dim, 0, n / 2)));
   });
 }
 
