@@ -20,14 +20,9 @@ constexpr Result kInvalidDevice = CUDA_ERROR_INVALID_DEVICE;
 
 Runtime table;
 
-template <class F>
-bool bind(const SharedLibrary& from, const char* name, F* to) {
-  return (*to = reinterpret_cast<F>(from.symbol(name))) != nullptr;
-}
-
 std::string bind_all(const SharedLibrary& from) {
-#define AJ_BIND_(name, symbol, parameters)    \
-  if (!bind(from, "cu" #symbol, &table.name)) \
+#define AJ_BIND_(name, symbol, parameters)   \
+  if (!from.bind("cu" #symbol, &table.name)) \
     return "it has no cu" #symbol ": the oldest driver that serves is that of CUDA 11.4 (470)";
   AJ_CUDA_FUNCTIONS_(AJ_BIND_)
 #undef AJ_BIND_

@@ -35,7 +35,7 @@ struct Blas {
 
   template <class F>
   bool bind(const char* name, F* to) {
-    if ((*to = reinterpret_cast<F>(file.symbol(name)))) return true;
+    if (file.bind(name, to)) return true;
     file.close_for(std::string("it has no ") + name);
     return false;
   }

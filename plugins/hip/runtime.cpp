@@ -38,20 +38,15 @@ Result launch_by_callback(Stream stream, void (*fn)(void*), void* arg) {
   return result;
 }
 
-template <class F>
-bool bind(const SharedLibrary& from, const char* name, F* to) {
-  return (*to = reinterpret_cast<F>(from.symbol(name))) != nullptr;
-}
-
 std::string bind_all(const SharedLibrary& from) {
 #define AJ_BIND_(name, symbol, parameters) \
-  if (!bind(from, "hip" #symbol, &table.name)) return "it has no hip" #symbol;
+  if (!from.bind("hip" #symbol, &table.name)) return "it has no hip" #symbol;
   AJ_HIP_FUNCTIONS_(AJ_BIND_)
 #undef AJ_BIND_
-  if (!bind(from, "hipGetErrorName", &table.GetErrorName) ||
-      !bind(from, "hipGetErrorString", &table.GetErrorString))
+  if (!from.bind("hipGetErrorName", &table.GetErrorName) ||
+      !from.bind("hipGetErrorString", &table.GetErrorString))
     return "it has no hipGetErrorString";
-  if (!bind(from, "hipLaunchHostFunc", &table.LaunchHostFunc))
+  if (!from.bind("hipLaunchHostFunc", &table.LaunchHostFunc))
     table.LaunchHostFunc = launch_by_callback;
   return {};
 }

@@ -23,6 +23,10 @@ class SharedLibrary {
 
   bool open();  // once; what happened then is told by where()
   void* symbol(const char* name) const;
+  template <class F>
+  bool bind(const char* name, F* to) const {  // false: there is none, and *to is null
+    return (*to = reinterpret_cast<F>(symbol(name))) != nullptr;
+  }
   void close_for(std::string why);  // found, and of no use
   bool usable() const { return handle_ != nullptr; }
   void set_version(std::string text) { version_ = std::move(text); }
