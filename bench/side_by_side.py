@@ -19,14 +19,21 @@ from all_cases import CASES
 from table import NOT_JUDGED, SINGLY, WANTED, group_of
 
 HERE = Path(__file__).resolve().parent
+SLOWER, SLOWER_MEAN = 1.1, 1.03  # what a later build's case and a suite's mean may take of an earlier one's time
 SUITES = "ops,view,create,ew,gemm,conv,rnn,attn,optim,train,data"
 
 
 class Worker:
-    def __init__(self, python, library, threads):
+    """A process that times cases of one library: `torch`, `adjoin`, or `adjoin@PREFIX`, an Adjoin that is installed elsewhere."""
+
+    def __init__(self, library, threads):
+        library, _, prefix = library.partition("@")
+        python = sys.executable if library == "adjoin" else os.environ.get("BENCH_PYTHON", sys.executable)
         env = dict(os.environ, OMP_NUM_THREADS=str(threads))
-        if library == "torch":
+        if library != "adjoin":
             env.pop("PYTHONPATH", None)
+        elif prefix:
+            env["PYTHONPATH"] = str(Path(prefix) / "lib/adjoin/python")
         self.process = subprocess.Popen(
             [python, str(HERE / "worker.py"), library, str(threads)],
             stdin=subprocess.PIPE,
@@ -36,6 +43,7 @@ class Worker:
             preexec_fn=lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:]),
         )
         self.library = library
+        self.title = f"{library} {self.ask('version')}" + (" there" if prefix else "")
 
     def ask(self, *request):
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -117,6 +125,19 @@ def summary(results):
     return lines, good
 
 
+def changes(results):
+    """The same of two builds of Adjoin: lines about each suite, and whether the second is as fast as the first."""
+    lines, good = [], True
+    for suite in dict.fromkeys(r["suite"] for r in results):
+        of = [r for r in judged(results) if r["suite"] == suite]
+        mean = geometric_mean([r["ratio"] for r in of])
+        above = [r for r in of if r["ratio"] > SLOWER]
+        good &= mean <= SLOWER_MEAN and not above
+        lines.append(f"{suite}: geometric mean {mean:.3f} of {len(of)} cases (wanted: {SLOWER_MEAN}, none above {SLOWER})")
+        lines += [f"  slower than it was: {r['case']} {r['ratio']:.2f}" for r in above]
+    return lines, good
+
+
 def limits(threads):
     """Bytes and operations per second that this machine reaches: of bench/limits.cpp, where it was built."""
     program = Path("build/bench/limits")
@@ -172,7 +193,12 @@ def plot(results, names, path):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("libraries", nargs="*", default=["torch", "adjoin"])
+    parser.add_argument(
+        "libraries",
+        nargs="*",
+        default=["torch", "adjoin"],
+        help="two of torch, adjoin, adjoin@PREFIX: an Adjoin installed under PREFIX, such as another build's stage/usr/local",
+    )
     parser.add_argument("--suite", default="ops,view,create", help=f"any of {SUITES}")
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--rounds", type=int, default=9)
@@ -189,11 +215,9 @@ def main():
     if args.list:
         print("\n".join(names))
         return 0
-    other = os.environ.get("BENCH_PYTHON", sys.executable)  # the Python that has the other library
-    pythons = [sys.executable if library == "adjoin" else other for library in args.libraries]
-    workers = [Worker(p, library, args.threads) for p, library in zip(pythons, args.libraries)]
-    versions = [worker.ask("version") for worker in workers]
-    titles = [f"{worker.library} {version}" for worker, version in zip(workers, versions)]
+    workers = [Worker(library, args.threads) for library in args.libraries]
+    titles = [worker.title for worker in workers]
+    ourselves = all(worker.library == "adjoin" for worker in workers)
     print(f"{titles[1]} beside {titles[0]}; {args.threads} thread(s); ns per op; ratio below 1: {titles[1]} is faster")
     most = limits(args.threads)
     print(f"{'case':28} {titles[0]:>16} {titles[1]:>16} {'ratio':>7}   lowest .. highest   of the limit")
@@ -208,14 +232,15 @@ def main():
             share = share_of_limit(CASES[name], r["second_ns"], most)
             r["of_limit"] = share
             near = "" if share is None else f"{share:14.0%}"
-            mark = " *" if name not in NOT_JUDGED and r["ratio"] > limit_of(CASES[name]) else ""
+            most_wanted = SLOWER if ourselves else limit_of(CASES[name])
+            mark = " *" if name not in NOT_JUDGED and r["ratio"] > most_wanted else ""
             print(
                 f"{name:28} {r['first_ns']:16.0f} {r['second_ns']:16.0f} {r['ratio']:7.2f}   {low:.2f} .. {high:.2f}{near}{mark}",
                 flush=True,
             )
     for worker in workers:
         worker.end()
-    lines, good = summary(results)
+    lines, good = changes(results) if ourselves else summary(results)
     print("\n".join(lines))
     args.out.mkdir(parents=True, exist_ok=True)
     machine = {

@@ -76,11 +76,12 @@ class AJ_HIDDEN Infer : public kit::Values {
     kit::check(
         kit::env.op->declare(call_, i, dtype, int32_t(shape.size()), shape.data(), strides.data()));
   }
-  void view(DLDataType dtype, const Sizes& shape, const Sizes& strides, int64_t offset = 0) const {
+  void view(DLDataType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+            int64_t offset = 0) const {
     item(0, 1, dtype, shape, strides, offset);
   }
-  void item(uint32_t i, uint32_t count, DLDataType dtype, const Sizes& shape, const Sizes& strides,
-            int64_t offset) const {
+  void item(uint32_t i, uint32_t count, DLDataType dtype, std::span<const int64_t> shape,
+            std::span<const int64_t> strides, int64_t offset) const {
     kit::check(kit::env.op->declare_view(call_, i, count, 0, dtype, int32_t(shape.size()),
                                          shape.data(), strides.data(), offset));
   }

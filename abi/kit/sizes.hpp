@@ -76,7 +76,11 @@ class Sizes {
   void assign(I first, I last) {
     *this = Sizes(first, last);
   }
-  int64_t* insert(const int64_t* at, int64_t x) { return insert(at, &x, &x + 1); }
+  int64_t* insert(const int64_t* at, int64_t x) {
+    int64_t* to = opened(at, 1);
+    *to = x;
+    return to;
+  }
   int64_t* insert(const int64_t* at, size_t n, int64_t x) {
     int64_t* to = opened(at, n);
     std::fill_n(to, n, x);
@@ -116,10 +120,14 @@ class Sizes {
     return data() + size_ - n;
   }
   int64_t* opened(const int64_t* at, size_t n) {  // n more before `at`
-    size_t i = size_t(at - begin()), tail = size_ - i;
-    grown(n);
-    std::copy_backward(begin() + i, begin() + i + tail, end());
-    return begin() + i;
+    size_t i = size_t(at - begin());
+    int64_t* from = grown(n);
+    int64_t* to = from + n;
+    for (const int64_t* stop = begin() + i; from != stop;) {
+      *--to = *--from;
+      asm("" : "+r"(to));  // as above
+    }
+    return from;
   }
 
   size_t size_ = 0, room_ = kFew;

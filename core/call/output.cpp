@@ -36,7 +36,9 @@ aj_status* device_of(const aj_op* op, uint64_t keys, const aj_value* args, uint3
   Device* zero_dim = nullptr;
   if (op->crosses_devices && nargs && args[0].tag == AJ_TENSOR)
     return *out = device(args[0].v.tensor), nullptr;
-  for (uint32_t i = 0; i < nargs; i++) {
+  for (uint64_t places = op->tensor_params; places; places &= places - 1) {
+    const uint32_t i = uint32_t(__builtin_ctzll(places));
+    if (i >= nargs) break;
     if (args[i].tag == AJ_TENSOR) {
       const aj_tensor* t = args[i].v.tensor;
       if (t->dl.ndim) {

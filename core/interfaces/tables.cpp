@@ -114,7 +114,7 @@ aj_status* check_shape(const char* who, int32_t ndim, const int64_t* shape) {
   return fail(AJ_INVALID_ARGUMENT, who, ": ndim is ", ndim, ", and shape is NULL");
 }
 
-aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) {
+aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) try {
   AJ_TRY(check_words("tensor_empty", "", flags, 0));
   const DType* t = find_dtype(like->dtype);
   if (!t) return fail(AJ_WRONG_TYPE, "tensor_empty: unknown dtype ", like->dtype);
@@ -124,6 +124,8 @@ aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) 
   std::span<const int64_t> s{like->shape, size_t(like->ndim)};
   return like->strides ? tensor_new_strided(d, *t, s, {like->strides, s.size()}, out)
                        : tensor_new(d, *t, s, out);
+} catch (const std::exception&) {
+  return status_of_exception();
 }
 
 aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out) {
@@ -148,7 +150,7 @@ aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, a
 }
 
 aj_status* tensor_from_memory_(const DLTensor* like, uint64_t bytes, uint64_t flags, void* ctx,
-                               void (*drop)(void*), aj_tensor** out) {
+                               void (*drop)(void*), aj_tensor** out) try {
   AJ_TRY(check_words("tensor_from_memory", "", flags, AJ_TENSOR_READ_ONLY));
   Device* d = device_at(like->device);
   if (!d)
@@ -158,6 +160,8 @@ aj_status* tensor_from_memory_(const DLTensor* like, uint64_t bytes, uint64_t fl
     return fail(AJ_INVALID_ARGUMENT, "tensor_from_memory: data is NULL, ", bytes,
                 " bytes are promised");
   return tensor_foreign(d, like, bytes, flags, ctx, drop, out);
+} catch (const std::exception&) {
+  return status_of_exception();
 }
 
 uint64_t tensor_version_(const aj_tensor* t) { return watched_version(t) & ~(1u << 31); }
@@ -348,9 +352,9 @@ const aj_core core_table = {
     .dtype_can_cast = dtype_can_cast_,
     .default_dtype = default_dtype_,
     .set_default_dtype = guarded<set_default_dtype_>,
-    .tensor_empty = guarded<tensor_empty_>,
+    .tensor_empty = tensor_empty_,
     .tensor_view = guarded<tensor_view_>,
-    .tensor_from_memory = guarded<tensor_from_memory_>,
+    .tensor_from_memory = tensor_from_memory_,
     .tensor_from_dlpack = tensor_from_dlpack,
     .tensor_to_dlpack = guarded<tensor_to_dlpack>,
     .tensor_version = tensor_version_,

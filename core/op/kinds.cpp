@@ -139,11 +139,12 @@ uint32_t tags_given(const Param& p) {
 // operands' class alone.
 void set_alike(aj_op* op) {
   const Schema& s = op->schema;
+  op->alike_bool = op->kind == Kind::unary_bool || op->kind == Kind::compare;
   bool straight = op->kind <= Kind::pointwise && op->noperands && op->noperands <= 3 &&
                   !op->fixed_operands && !op->ordered && !op->crosses_devices && !s.writes &&
-                  s.results.size() == 1 && !s.results[0].dtypes && op->operands[0] == 0;
+                  s.results.size() == 1 && (!s.results[0].dtypes || op->alike_bool) &&
+                  op->operands[0] == 0;
   bool to_float = op->kind == Kind::unary_float || op->kind == Kind::binary_float;
-  op->alike_bool = op->kind == Kind::unary_bool || op->kind == Kind::compare;
   op->alike_classes = !straight ? 0
                       : to_float
                           ? 1u << AJ_CLASS_FLOAT

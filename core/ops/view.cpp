@@ -12,18 +12,33 @@ uint64_t begin_of(const Tensor& t) {
   return t.dl().byte_offset + (handle ? 0 : uint64_t(t.dl().data));
 }
 
-struct Geometry {
-  explicit Geometry(const Tensor& t)
-      : shape(sizes_of(t)), strides(t.strides().begin(), t.strides().end()) {}
-  void erase(int64_t d) {
-    shape.erase(shape.begin() + d);
-    strides.erase(strides.begin() + d);
+// Sizes and strides that a view begins with and changes; no lists, for a view is little else.
+class Geometry {
+ public:
+  explicit Geometry(const Tensor& t) : n_(size_t(t.ndim())) {
+    for (size_t d = 0; d < n_; ++d) shape_[d] = t.shape()[d], strides_[d] = t.strides()[d];
   }
-  Sizes shape, strides;
+  std::span<int64_t> shape() { return {shape_, n_}; }
+  std::span<int64_t> strides() { return {strides_, n_}; }
+  void erase(int64_t d) {
+    --n_;
+    for (size_t i = size_t(d); i < n_; ++i)
+      shape_[i] = shape_[i + 1], strides_[i] = strides_[i + 1];
+  }
+  void insert(int64_t d, int64_t size, int64_t stride) {
+    for (size_t i = n_++; i > size_t(d); --i)
+      shape_[i] = shape_[i - 1], strides_[i] = strides_[i - 1];
+    shape_[d] = size, strides_[d] = stride;
+  }
+  void append(int64_t size, int64_t stride) { insert(int64_t(n_), size, stride); }
+
+ private:
+  size_t n_;
+  int64_t shape_[kMaxDims + 1], strides_[kMaxDims + 1];  // one too many is refused, with its number
 };
 
-void declare(const Infer& c, const Geometry& g, int64_t offset = 0) {
-  c.view(c.tensor(0).dtype(), g.shape, g.strides, offset);
+void declare(const Infer& c, Geometry& g, int64_t offset = 0) {
+  c.view(c.tensor(0).dtype(), g.shape(), g.strides(), offset);
 }
 
 // Sizes with the one that is -1 worked out.
@@ -114,7 +129,10 @@ bool view_dense(aj_call* call) {
 }  // namespace
 
 aj_status* alias_view(void*, aj_call* call) {
-  return infer(call, [](const Infer& c) { declare(c, Geometry(c.tensor(0))); });
+  return infer(call, [](const Infer& c) {
+    Geometry g(c.tensor(0));
+    declare(c, g);
+  });
 }
 
 aj_status* view_view(void*, aj_call* call) {
@@ -144,23 +162,23 @@ aj_status* view_dtype_view(void*, aj_call* call) {
     DLDataType to = c.dtype(1);
     int64_t before = (t.dtype().bits + 7) / 8, after = (to.bits + 7) / 8;
     Geometry g(t);
-    if (before == after) return c.view(to, g.shape, g.strides);
+    if (before == after) return c.view(to, g.shape(), g.strides());
     want(t.ndim() > 0, "a number of ", t.dtype(), " has another width than ", to,
          "; unsqueeze it first");
     want(t.stride(-1) == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to,
          ": its stride is ", t.stride(-1));
     int64_t fine = std::max(before / after, int64_t(1)),
             coarse = std::max(after / before, int64_t(1));
-    want(g.shape.back() % coarse == 0 && begin_of(t) % uint64_t(after) == 0,
+    want(g.shape().back() % coarse == 0 && begin_of(t) % uint64_t(after) == 0,
          "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to,
-         ": it is ", g.shape.back());
-    for (size_t i = 0; i + 1 < g.strides.size(); ++i) {
-      want(g.strides[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ",
+         ": it is ", g.shape().back());
+    for (size_t i = 0; i + 1 < g.strides().size(); ++i) {
+      want(g.strides()[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ",
            t.dtype(), " as ", to, ": ", shown(t.strides()));
-      g.strides[i] = g.strides[i] * fine / coarse;
+      g.strides()[i] = g.strides()[i] * fine / coarse;
     }
-    g.shape.back() = g.shape.back() * fine / coarse;
-    c.view(to, g.shape, g.strides);
+    g.shape().back() = g.shape().back() * fine / coarse;
+    c.view(to, g.shape(), g.strides());
   });
 }
 
@@ -205,7 +223,7 @@ aj_status* select_view(void*, aj_call* call) {
       kit::raise(AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", d,
                  " of size ", size);
     Geometry g(t);
-    int64_t offset = at * g.strides[d];
+    int64_t offset = at * g.strides()[d];
     g.erase(d);
     declare(c, g, offset);
   });
@@ -224,9 +242,9 @@ aj_status* slice_view(void*, aj_call* call) {
     };
     int64_t start = place(2, 0), end = std::max(place(3, size), start);
     Geometry g(t);
-    int64_t offset = start * g.strides[d];
-    g.shape[d] = (end - start) / step + ((end - start) % step != 0);
-    g.strides[d] = times(g.strides[d], step);
+    int64_t offset = start * g.strides()[d];
+    g.shape()[d] = (end - start) / step + ((end - start) % step != 0);
+    g.strides()[d] = times(g.strides()[d], step);
     declare(c, g, offset);
   });
 }
@@ -234,9 +252,9 @@ aj_status* slice_view(void*, aj_call* call) {
 aj_status* transpose_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     Geometry g(c.tensor(0));
-    if (!g.shape.empty()) {
-      std::swap(g.shape[c.integer(1)], g.shape[c.integer(2)]);
-      std::swap(g.strides[c.integer(1)], g.strides[c.integer(2)]);
+    if (!g.shape().empty()) {
+      std::swap(g.shape()[c.integer(1)], g.shape()[c.integer(2)]);
+      std::swap(g.strides()[c.integer(1)], g.strides()[c.integer(2)]);
     }
     declare(c, g);
   });
@@ -261,13 +279,13 @@ aj_status* permute_view(void*, aj_call* call) {
     Ints dims = c.ints(1);
     want(int64_t(dims.size()) == t.ndim(), "dims ", shown(dims),
          " must name each dimension of shape ", shown(t), " once");
-    Geometry from(t), g(t);
-    std::vector<bool> seen(dims.size());
+    Geometry g(t);
+    uint64_t seen = 0;  // a bit for each of at most 64 dimensions
     for (size_t i = 0; i < dims.size(); ++i) {
-      want(!seen[dims[i]], "dimension ", dims[i], " is named twice: ", shown(dims));
-      seen[dims[i]] = true;
-      g.shape[i] = from.shape[dims[i]];
-      g.strides[i] = from.strides[dims[i]];
+      want(!(seen >> dims[i] & 1), "dimension ", dims[i], " is named twice: ", shown(dims));
+      seen |= uint64_t{1} << dims[i];
+      g.shape()[i] = t.shape()[dims[i]];
+      g.strides()[i] = t.strides()[dims[i]];
     }
     declare(c, g);
   });
@@ -276,8 +294,8 @@ aj_status* permute_view(void*, aj_call* call) {
 aj_status* squeeze_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     Geometry g(c.tensor(0));
-    for (size_t i = g.shape.size(); i-- > 0;)
-      if (g.shape[i] == 1) g.erase(int64_t(i));
+    for (size_t i = g.shape().size(); i-- > 0;)
+      if (g.shape()[i] == 1) g.erase(int64_t(i));
     declare(c, g);
   });
 }
@@ -290,7 +308,7 @@ aj_status* squeeze_dim_view(void*, aj_call* call) {
     want(std::unique(dims.begin(), dims.end()) == dims.end(),
          "a dimension is named twice: ", shown(c.ints(1)));
     for (int64_t d : dims)
-      if (d < int64_t(g.shape.size()) && g.shape[d] == 1) g.erase(d);
+      if (d < int64_t(g.shape().size()) && g.shape()[d] == 1) g.erase(d);
     declare(c, g);
   });
 }
@@ -298,10 +316,8 @@ aj_status* squeeze_dim_view(void*, aj_call* call) {
 aj_status* unsqueeze_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     Geometry g(c.tensor(0));
-    int64_t n = int64_t(g.shape.size()), d = c.integer(1);
-    int64_t stride = d < n ? g.shape[d] * g.strides[d] : 1;
-    g.shape.insert(g.shape.begin() + d, 1);
-    g.strides.insert(g.strides.begin() + d, stride);
+    int64_t n = c.tensor(0).ndim(), d = c.integer(1);
+    g.insert(d, 1, d < n ? g.shape()[d] * g.strides()[d] : 1);
     declare(c, g);
   });
 }
@@ -333,8 +349,9 @@ void split(const Infer& c, int64_t d, const Sizes& sizes) {
   if (sizes.empty()) return c.no_items();
   int64_t at = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    g.shape[d] = sizes[i];
-    c.item(uint32_t(i), uint32_t(sizes.size()), t.dtype(), g.shape, g.strides, at * g.strides[d]);
+    g.shape()[d] = sizes[i];
+    c.item(uint32_t(i), uint32_t(sizes.size()), t.dtype(), g.shape(), g.strides(),
+           at * g.strides()[d]);
     at += sizes[i];
   }
 }
@@ -379,7 +396,7 @@ aj_status* unbind_view(void*, aj_call* call) {
     Geometry g(t);
     g.erase(d);
     for (int64_t i = 0; i < n; ++i)
-      c.item(uint32_t(i), uint32_t(n), t.dtype(), g.shape, g.strides, i * step);
+      c.item(uint32_t(i), uint32_t(n), t.dtype(), g.shape(), g.strides(), i * step);
   });
 }
 
@@ -397,8 +414,7 @@ aj_status* diagonal_view(void*, aj_call* call) {
     int64_t step = t.stride(a) + t.stride(b);
     g.erase(std::max(a, b));
     g.erase(std::min(a, b));
-    g.shape.push_back(length);
-    g.strides.push_back(step);
+    g.append(length, step);
     declare(c, g, begin);
   });
 }
@@ -412,11 +428,10 @@ aj_status* unfold_view(void*, aj_call* call) {
          length, " elements");
     want(step > 0, "step must be positive: ", step);
     Geometry g(t);
-    g.shape.push_back(size);
-    g.strides.push_back(t.ndim() ? t.stride(d) : 1);
+    g.append(size, t.ndim() ? t.stride(d) : 1);
     if (t.ndim()) {
-      g.shape[d] = (length - size) / step + 1;
-      g.strides[d] = times(g.strides[d], step);
+      g.shape()[d] = (length - size) / step + 1;
+      g.strides()[d] = times(g.strides()[d], step);
     }
     declare(c, g);
   });
@@ -428,8 +443,8 @@ void part(const Infer& c, int64_t offset) {
   const Tensor& t = c.tensor(0);
   Geometry g(t);
   if (t.is_complex())
-    for (int64_t& s : g.strides) s *= 2;
-  c.view(real_of(t.dtype()), g.shape, g.strides, offset);
+    for (int64_t& s : g.strides()) s *= 2;
+  c.view(real_of(t.dtype()), g.shape(), g.strides(), offset);
 }
 
 }  // namespace
@@ -451,10 +466,9 @@ aj_status* view_as_real_view(void*, aj_call* call) {
     const Tensor& t = c.tensor(0);
     want(t.is_complex(), "a complex tensor is wanted, this one is ", t.dtype());
     Geometry g(t);
-    for (int64_t& s : g.strides) s *= 2;
-    g.shape.push_back(2);
-    g.strides.push_back(1);
-    c.view(real_of(t.dtype()), g.shape, g.strides);
+    for (int64_t& s : g.strides()) s *= 2;
+    g.append(2, 1);
+    c.view(real_of(t.dtype()), g.shape(), g.strides());
   });
 }
 
@@ -471,12 +485,12 @@ aj_status* view_as_complex_view(void*, aj_call* call) {
          "first");
     Geometry g(t);
     g.erase(t.ndim() - 1);
-    for (size_t i = 0; i < g.strides.size(); ++i) {
-      want(g.strides[i] % 2 == 0 || g.shape[i] == 1,
+    for (size_t i = 0; i < g.strides().size(); ++i) {
+      want(g.strides()[i] % 2 == 0 || g.shape()[i] == 1,
            "strides before the last must be even: ", shown(t.strides()));
-      g.strides[i] /= 2;
+      g.strides()[i] /= 2;
     }
-    c.view(t.dtype() == float32 ? complex64 : complex128, g.shape, g.strides);
+    c.view(t.dtype() == float32 ? complex64 : complex128, g.shape(), g.strides());
   });
 }
 

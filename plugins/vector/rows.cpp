@@ -379,6 +379,33 @@ void run_plain(const aj_plan& p, const RowTypes& types, const PlainLoops& loops,
   run_rows_of(p, rows, functor);
 }
 
+namespace {
+
+// At most 64 bytes, by words that may overlap: a call of the C library would take as long as the
+// row.
+template <class Word>
+[[gnu::always_inline]] inline bool copy_ends(char* to, const char* from, size_t bytes) {
+  if (bytes < sizeof(Word)) return false;
+  Word word;
+  for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
+    std::memcpy(&word, from + i, sizeof word);
+    std::memcpy(to + i, &word, sizeof word);
+  }
+  std::memcpy(&word, from + bytes - sizeof word, sizeof word);
+  std::memcpy(to + bytes - sizeof word, &word, sizeof word);
+  return true;
+}
+[[gnu::always_inline]] inline void copy_few(char* to, const char* from, size_t bytes) {
+  struct Sixteen {
+    uint64_t half[2];
+  };
+  copy_ends<Sixteen>(to, from, bytes) || copy_ends<uint64_t>(to, from, bytes) ||
+      copy_ends<uint32_t>(to, from, bytes) || copy_ends<uint16_t>(to, from, bytes) ||
+      copy_ends<uint8_t>(to, from, bytes);
+}
+
+}  // namespace
+
 void short_row(const RowShape& s, const void* functor, void* out, const void* const* in,
                int64_t n) {
   if (n <= 0) return;
@@ -389,19 +416,18 @@ void short_row(const RowShape& s, const void* functor, void* out, const void* co
     if (s.in[k] == 0) continue;
     char* to = element[k];
     const size_t size = s.in[k], bytes = size_t(n) * size;
-    std::memcpy(to, in[k], bytes);
-    std::memset(to + bytes, 0, sizeof element[k] - bytes);
+    std::memset(to, 0, sizeof element[k]);
+    copy_few(to, static_cast<const char*>(in[k]), bytes);
     for (int64_t i = n; s.repeat && i < s.lanes; ++i) std::memcpy(to + size_t(i) * size, to, size);
     at[k] = to;
   }
   s.loop(functor, result, at, s.lanes, false);
-  std::memcpy(out, result, size_t(n) * s.out);
+  copy_few(static_cast<char*>(out), result, size_t(n) * s.out);
 }
 
 void run_rows(const aj_plan& p, const Loops& l, const void* functor) {
-  // Is every operand there, and all of the dtype that the loop reads and writes?
-  bool alike = (p.flags & AJ_PLAN_SAME_DTYPE) && p.nops == l.inputs + 1 &&
-               same(l.sets[0].storage, p.compute) && !l.bool_out;
+  // Is every input there, and of the dtype that the loop reads?
+  bool alike = p.nops == l.inputs + 1 && !l.bool_first && same(l.sets[0].storage, p.compute);
   const void* in[3];
   unsigned numbers = 0;
   for (uint32_t k = 0; alike && k < l.inputs; ++k) {
@@ -409,10 +435,12 @@ void run_rows(const aj_plan& p, const Loops& l, const void* functor) {
     alike = o.data && same(o.dtype, p.compute);
     in[k] = o.data, numbers |= unsigned(!o.tensor) << k;
   }
+  alike &= same(p.ops[0].dtype, l.bool_out ? dtype_of<bool> : p.compute);
   // Few elements in one dense row: nothing else is to be chosen.
   bool flat = alike && (p.flags & AJ_PLAN_FLAT) && p.numel < 2048;
   Loop loop = flat ? l.sets[0].by_mask[numbers] : nullptr;
-  loop ? loop(functor, p.ops[0].data, in, p.numel, false) : run_walk(p, l, functor, alike);
+  loop ? loop(functor, p.ops[0].data, in, p.numel, false)
+       : run_walk(p, l, functor, alike && !l.bool_out);
 }
 
 }  // namespace adjoin::cpu

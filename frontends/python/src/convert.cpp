@@ -58,15 +58,9 @@ bool scan_sequence(PyObject* o, int depth, Scan& s) {
     return ragged(depth, s.shape[depth], n);
   }
   Py_ssize_t i = 0;
-  if (n > 0 &&
-      s.ndim == depth + 1) {  // a row of numbers like the first: the common case in one tight loop
-    for (; i < n; ++i) {
-      if (PyFloat_CheckExact(items[i])) {
-        s.category = std::max<int>(s.category, kFloats);
-      } else {
-        break;
-      }
-    }
+  if (s.ndim == depth + 1) {  // a row of numbers like the first: the common case in one tight loop
+    while (i < n && PyFloat_CheckExact(items[i])) ++i;
+    if (i) s.category = std::max<int>(s.category, kFloats);
   }
   for (; i < n; ++i)
     if (!scan(items[i], depth + 1, s)) return false;
@@ -182,8 +176,10 @@ bool fill(PyObject* o, char*& to, int left, DLDataType d, int64_t step) {
   PyObject** items = PySequence_Fast_ITEMS(o);
   Py_ssize_t i = 0;
   if (left == 1 && same(d, kFloat32)) {
-    for (; i < n && PyFloat_CheckExact(items[i]); ++i, to += 4)
-      put(to, static_cast<float>(PyFloat_AS_DOUBLE(items[i])));
+    char* at = to;  // a place of its own, which what is written cannot change
+    for (; i < n && PyFloat_CheckExact(items[i]); ++i, at += 4)
+      put(at, static_cast<float>(PyFloat_AS_DOUBLE(items[i])));
+    to = at;
   }
   for (; i < n; ++i)
     if (!fill(items[i], to, left - 1, d, step)) return false;

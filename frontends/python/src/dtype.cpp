@@ -163,14 +163,17 @@ PyTypeObject memory_format_type = {
     .tp_getset = tag_properties,
 };
 
-DtypeObject* dtype_object(DLDataType d) {
-  if (likely(d.code < 16 && d.lanes == 1)) {
-    DtypeObject*& o = table[d.code][log2_of(d.bits)];
-    if (likely(o != nullptr)) return o;
-    return o = make(d);
-  }
-  DtypeObject*& o = registered()[key_of(d)];
-  return o ? o : o = make(d);
+namespace {
+DtypeObject no_dtype = {};  // of no bits, which no tensor has
+}
+DtypeObject* last_dtype = &no_dtype;
+
+DtypeObject* find_dtype_object(DLDataType d) {
+  DtypeObject*& o =
+      d.code < 16 && d.lanes == 1 ? table[d.code][log2_of(d.bits)] : registered()[key_of(d)];
+  if (!o) o = make(d);
+  if (o && o->dtype.bits) last_dtype = o;
+  return o;
 }
 
 PyObject* layout_object(int64_t layout) {

@@ -21,16 +21,22 @@ struct TagObject {  // a layout or a memory format
 extern PyTypeObject layout_type;
 extern PyTypeObject memory_format_type;
 
-// Borrowed; NULL with an error set for a dtype that nobody knows.
-DtypeObject* dtype_object(DLDataType dtype);
 PyObject* layout_object(int64_t layout);
 
 // A dtype object, or one of Python's float, int, bool, complex.
 bool as_dtype(PyObject* o, DLDataType* out);
 
 inline bool same(DLDataType a, DLDataType b) {
-  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+  return __builtin_bit_cast(uint32_t, a) == __builtin_bit_cast(uint32_t, b);
 }
+
+DtypeObject* find_dtype_object(DLDataType dtype);
+extern DtypeObject* last_dtype;  // which find_dtype_object gave last; it lives as long as the module
+// Borrowed; NULL with an error set for a dtype that nobody knows.
+inline DtypeObject* dtype_object(DLDataType d) {
+  return likely(same(last_dtype->dtype, d)) ? last_dtype : find_dtype_object(d);
+}
+
 constexpr DLDataType kBool = {kDLBool, 8, 1};
 constexpr DLDataType kUint8 = {kDLUInt, 8, 1};
 constexpr DLDataType kInt64 = {kDLInt, 64, 1};

@@ -51,16 +51,19 @@ struct Words {
   }
 };
 
-// Calls make(values, first element, n) for blocks of the plan and stores what it made.
+// Calls make(values, first element, n) for blocks of the plan and stores what it made; where nothing is converted, make writes
+// into the result.
 template <class T, class Make>
 void fill_blocks(const aj_plan& p, Make make) {
   T values[kBlock];
   int64_t step = row_stride(p, 0), i = p.first_index;
+  bool direct = step == int64_t(sizeof(T)) && same(p.ops[0].dtype, dtype_of<T>);
   for_rows(p, [&](char** at, int64_t n) {
     for (int64_t lo = 0; lo < n; lo += kBlock) {
       int64_t m = std::min(kBlock, n - lo);
-      make(values, i + lo, m);
-      Convert<T>::store(at[0] + lo * step, p.ops[0].dtype, step, values, m);
+      char* to = at[0] + lo * step;
+      make(direct ? reinterpret_cast<T*>(to) : values, i + lo, m);
+      if (!direct) Convert<T>::store(to, p.ops[0].dtype, step, values, m);
     }
     i += n;
   });
