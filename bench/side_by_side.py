@@ -133,7 +133,9 @@ def changes(results):
         mean = geometric_mean([r["ratio"] for r in of])
         above = [r for r in of if r["ratio"] > SLOWER]
         good &= mean <= SLOWER_MEAN and not above
-        lines.append(f"{suite}: geometric mean {mean:.3f} of {len(of)} cases (wanted: {SLOWER_MEAN}, none above {SLOWER})")
+        lines.append(
+            f"{suite}: geometric mean {mean:.3f} of {len(of)} cases (wanted: {SLOWER_MEAN}, none above {SLOWER})"
+        )
         lines += [f"  slower than it was: {r['case']} {r['ratio']:.2f}" for r in above]
     return lines, good
 

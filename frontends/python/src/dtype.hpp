@@ -31,7 +31,8 @@ inline bool same(DLDataType a, DLDataType b) {
 }
 
 DtypeObject* find_dtype_object(DLDataType dtype);
-extern DtypeObject* last_dtype;  // which find_dtype_object gave last; it lives as long as the module
+extern DtypeObject*
+    last_dtype;  // which find_dtype_object gave last; it lives as long as the module
 // Borrowed; NULL with an error set for a dtype that nobody knows.
 inline DtypeObject* dtype_object(DLDataType d) {
   return likely(same(last_dtype->dtype, d)) ? last_dtype : find_dtype_object(d);

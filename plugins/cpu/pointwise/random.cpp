@@ -51,8 +51,8 @@ struct Words {
   }
 };
 
-// Calls make(values, first element, n) for blocks of the plan and stores what it made; where nothing is converted, make writes
-// into the result.
+// Calls make(values, first element, n) for blocks of the plan and stores what it made; where
+// nothing is converted, make writes into the result.
 template <class T, class Make>
 void fill_blocks(const aj_plan& p, Make make) {
   T values[kBlock];
