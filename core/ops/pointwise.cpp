@@ -115,8 +115,10 @@ aj_status* logit_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor p =
         is_integral(b.tensor(0)) ? to(b.tensor(0), kit::env.core->default_dtype()) : b.tensor(0);
-    if (b.given(1)) p = clamp(p, b.real(1), 1 - b.real(1));
-    b.ret(0, log(p / (1 - p)));
+    want(!p.is_complex() || !b.given(1), "eps bounds real numbers, input is ", p.dtype());
+    if (p.is_complex()) return b.ret(0, log(p / (1 - p)));
+    double eps = b.given(1) ? b.real(1) : -std::numeric_limits<double>::infinity();
+    b.ret(0, logit_each(p, eps, 1 - eps));
   });
 }
 

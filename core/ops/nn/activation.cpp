@@ -34,7 +34,7 @@ aj_status* glu_body(void*, aj_call* call) {
     const Tensor& x = b.tensor(0);
     int64_t dim = b.integer(1), n = x.size(dim);
     want(n % 2 == 0, "dimension ", dim, " must have an even size: ", shown(x));
-    b.ret(0, mul_(sigmoid(slice(x, dim, n / 2, n)), slice(x, dim, 0, n / 2)));
+    b.ret(0, glu_each(slice(x, dim, 0, n / 2), slice(x, dim, n / 2, n)));
   });
 }
 
@@ -43,9 +43,8 @@ aj_status* glu_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
     const Tensor &x = d.tensor(0), &g = d.grad(0);
     int64_t dim = d.integer(1), n = x.size(dim) / 2;
-    Tensor gate = sigmoid(slice(x, dim, n, 2 * n));
-    Tensor second = sigmoid_backward(g * slice(x, dim, 0, n), gate);
-    d.set(0, cat({g * gate, second}, dim));
+    Tensor gate = slice(x, dim, n, 2 * n);
+    d.set(0, cat({glu_each(g, gate), glu_gate_backward(g, slice(x, dim, 0, n), gate)}, dim));
   });
 }
 

@@ -82,7 +82,24 @@ struct BceLogits {
     return above - x * target + math::log1p_to_one(d, math::exp(d, hn::Neg(hn::Abs(x))));
   }
 };
+struct Glu {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V gate) const {
+    return x * math::sigmoid(d, gate);
+  }
+};
+template <class T>
+struct Logit {
+  T low, high;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    V p = between(d, x, low, high);
+    return math::log(d, p / (hn::Set(d, T(1)) - p));
+  }
+};
 AJ_LOOPS(prelu, Prelu, 2, same)
+AJ_LOOPS(glu, Glu, 2, same)
+AJ_LOOPS_OF(logit, Logit, 1)
 AJ_LOOPS_OF(huber, Huber, 2)
 AJ_LOOPS(bce_logits, BceLogits, 2, same)
 
@@ -185,7 +202,16 @@ struct BceLogitsSlope {
     return g * (math::sigmoid(d, x) - target);
   }
 };
+struct GluGateSlope {
+  static constexpr bool kFirstWhole = true;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V g, V x, V gate) const {
+    V s = math::sigmoid(d, gate);
+    return g * x * hn::NegMulAdd(s, s, s);
+  }
+};
 AJ_LOOPS(prelu_slope, PreluSlope, 3, same)
+AJ_LOOPS(glu_gate_slope, GluGateSlope, 3, same)
 AJ_LOOPS(prelu_weight_slope, PreluWeightSlope, 2, same)
 AJ_LOOPS_OF(huber_slope, HuberSlope, 3)
 AJ_LOOPS(bce_logits_slope, BceLogitsSlope, 3, same)
@@ -196,7 +222,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-// The fields of LogitSlope.
+// The fields of Logit and LogitSlope.
+template <class T>
+struct LogitBounds {
+  T low, high;
+};
 template <class T>
 struct LogitNumbers {
   T low, high, beyond;
@@ -213,6 +243,8 @@ AJ_KERNELS(pieces_kernels) = {
     {"nn::threshold", chosen<AJ_PAIR(threshold), ThresholdChooser>},
     {"_::nan_to_num_each", chosen<AJ_PAIR(nan_to_num), NanToNumChooser>},
     {"_::prelu_each", same_for_all<AJ_PAIR(prelu)>},
+    {"_::glu_each", same_for_all<AJ_PAIR(glu)>},
+    {"_::logit_each", chosen<AJ_PAIR(logit), NumbersChooser<LogitBounds, 1, 2>>},
     {"_::huber_each", chosen<AJ_PAIR(huber), HuberChooser>},
     {"_::bce_logits_each", same_for_all<AJ_PAIR(bce_logits)>},
     {"_::hardtanh_backward", chosen<AJ_PAIR(hardtanh_slope), HardtanhSlopeChooser>},
@@ -222,6 +254,7 @@ AJ_KERNELS(pieces_kernels) = {
     {"_::elu_backward", chosen<AJ_PAIR(elu_slope), EluSlopeChooser>},
     {"_::softplus_backward", chosen<AJ_PAIR(softplus_slope), SoftplusSlopeChooser>},
     {"_::logit_backward", chosen<AJ_PAIR(logit_slope), NumbersChooser<LogitNumbers, 2, 3>>},
+    {"_::glu_gate_backward", same_for_all<AJ_PAIR(glu_gate_slope)>},
     {"_::prelu_backward", same_for_all<AJ_PAIR(prelu_slope)>},
     {"_::prelu_weight_backward", same_for_all<AJ_PAIR(prelu_weight_slope)>},
     {"_::huber_backward", chosen<AJ_PAIR(huber_slope), HuberSlopeChooser>},
