@@ -24,7 +24,7 @@ aj_status* cdist_rows_body(void*, aj_call* call) {
     if (!b.flag(3) || p != 2)
       return b.ret(0, vector_norm(unsqueeze(x, 2) - unsqueeze(y, 1), p, -1));
     Tensor squares = sum(square(x), -1, true) + unsqueeze(sum(square(y), -1), 1);
-    b.ret(0, sqrt(clamp(baddbmm(squares, x, transpose(y, 1, 2), 1, -2), 0)));
+    b.ret(0, sqrt_(clamp_(baddbmm_(squares, x, transpose(y, 1, 2), 1, -2), 0)));
   });
 }
 
@@ -58,9 +58,19 @@ aj_status* cdist_vjp(void*, aj_grad_call* call) {
       if (d.need(1)) d.set(1, y * unsqueeze(sum(w, 1), 2) - bmm(transpose(w, 1, 2), x));
       return;
     }
-    Tensor each = slopes(g, x, y, out, p);
-    if (d.need(0)) d.set(0, sum(each, 2));
-    if (d.need(1)) d.set(1, -sum(each, 1));
+    // Some rows of x at a time, so that their differences from all rows of y stay in the cache.
+    const int64_t rows = x.size(1), one = std::max<int64_t>(y.numel(), 1);
+    const int64_t most = std::max<int64_t>((1 << 18) / one, 1);
+    std::vector<Tensor> parts;
+    Tensor rest = zeros_like(y);
+    for (int64_t from = 0; from < rows; from += most) {
+      auto part = [&](const Tensor& t) { return slice(t, 1, from, std::min(from + most, rows)); };
+      Tensor each = slopes(part(g), part(x), y, part(out), p);
+      if (d.need(0)) parts.push_back(sum(each, 2));
+      if (d.need(1)) rest = sub_(rest, sum(each, 1));
+    }
+    if (d.need(0)) d.set(0, rows ? cat(parts, 1) : zeros_like(x));
+    if (d.need(1)) d.set(1, rest);
   });
 }
 
