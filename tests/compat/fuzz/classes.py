@@ -5,7 +5,19 @@
 
 import pathlib
 
-from . import outs, rules_gradients, rules_less, rules_more, rules_other, rules_refusals, rules_written
+from . import (
+    outs,
+    rules_dtypes,
+    rules_functions,
+    rules_gradients,
+    rules_less,
+    rules_memory,
+    rules_more,
+    rules_places,
+    rules_refusals,
+    rules_sums,
+    rules_written,
+)
 from .narrow import narrowed
 from .rule import Rule
 
@@ -19,7 +31,11 @@ RULES = [
     *rules_refusals.RULES,
     *rules_less.RULES,
     *rules_more.RULES,
-    *rules_other.RULES,
+    *rules_functions.RULES,
+    *rules_dtypes.RULES,
+    *rules_sums.RULES,
+    *rules_places.RULES,
+    *rules_memory.RULES,
     *rules_gradients.RULES,
     *rules_written.RULES,
 ]

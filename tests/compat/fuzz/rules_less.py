@@ -7,7 +7,7 @@ import torch
 from .compare import parts
 from .meaning import arguments, before, given, overlaps_itself, share, tensors
 from .rule import Rule, failed_step, op, said
-from .rules_other import one_element_in_list
+from .rules_dtypes import one_element_in_list
 
 
 def ours(pattern, holds, ops=None):

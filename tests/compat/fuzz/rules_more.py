@@ -11,7 +11,10 @@ from .case import Call, run
 from .compare import MANY, differences, dtype, is_tensor, numbers, same_gradient
 from .meaning import arguments, asked, before, change, given, redo, same_numbers, same_result, verified
 from .rule import Rule, op, said
-from .rules_other import cut_each, lies_at, numpy_numbers, out_is_part, product_of_nothing, stacked
+from .rules_dtypes import cut_each, numpy_numbers, stacked
+from .rules_memory import out_is_part
+from .rules_places import lies_at
+from .rules_sums import product_of_nothing
 
 
 def theirs(pattern, holds=verified, ops=None):
