@@ -25,6 +25,7 @@ DOCUMENT = pathlib.Path(__file__).resolve().parents[3] / "frontends/docs/differe
 OUTS = [
     Rule("out=: of another dtype or shape", "an `out=` of another dtype of the same or a higher kind", "more", lambda d: outs.as_plain(d, rule_for)),
     Rule("out=: the result of the call without it", "the result is that of the call without `out=`", "value shape shares strides dtype", lambda d: outs.as_plain(d, rule_for)),
+    Rule("out=: in place, that of the plain call", "`out=` and in-place forms of nearly all ops", "more", lambda d: outs.in_place(d, rule_for)),
 ]  # fmt: skip
 RULES = [
     *OUTS,

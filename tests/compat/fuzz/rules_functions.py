@@ -1,14 +1,19 @@
 """rules_functions.py: both answer, and values of functions of single elements differ: powers, halves, poles, infinite parts."""
 
+import ast
 import math
 
 import torch
 
 from .case import run
-from .compare import is_tensor
-from .elements import also, broken, each, finite, named, rows
+from .compare import dtype, is_tensor
+from .elements import WHOLE, also, broken, each, finite, named, rows
 from .meaning import arguments, given, redo, same_result, verified
 from .rule import Rule, op
+
+
+def root_of_minus_zero(a, b, x):
+    return x == 0 and math.copysign(1, x) < 0 and a == math.inf and b == -math.inf
 
 
 def half_given(d):
@@ -29,13 +34,25 @@ def half_given(d):
     return verified(d) or (other.error is None and same_result(d.all_ours, other))
 
 
+def literal(text):
+    try:
+        return ast.literal_eval(text)
+    except ValueError:
+        return None
+
+
 def tensors_for_numbers(d):
-    """PyTorch says the same where all bounds are tensors."""
+    """PyTorch says the same where all bounds are tensors; a number beyond the dtype's range is its end."""
     call = d.case.call
     if op(d) not in ("clamp", "clip") or not any(is_tensor(arguments(d).get(k)) for k in (1, 2, "min", "max")):
         return False
 
+    whole = d.kind != "less" and dtype(d.ours) in WHOLE
+
     def tensor(text):
+        if whole and isinstance(value := literal(text), int):
+            ends = torch.iinfo(getattr(torch, dtype(d.ours)))
+            text = str(min(max(value, ends.min), ends.max))
         return text if text == "None" else f"t.as_tensor({text})"
 
     args = [call.args[0], *map(tensor, call.args[1:])]
@@ -87,6 +104,7 @@ RULES = [
     Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: (a == 1 and not finite(b)) or broken(a, b)))),
     Rule("other: powers of infinite complex numbers", "an infinite complex number to a negative power", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: broken(a, b) or (any(isinstance(v, complex) and not finite(v) for v in x) and a == 0 and not finite(b))))),
     Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),
+    Rule("other: powers of -0", "`pow` of -0 to -0.5", "value", also(named("pow float_power ** **="), also(lambda d: arguments(d).get(1) == -0.5, rows(root_of_minus_zero)))),
     Rule("other: activations at -inf", "at infinity and minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: math.isinf(x) and a == max(x, 0) and b != b))),
     Rule("other: zeta at NaN", "`zeta` of NaN is NaN", "value", also(named("zeta"), rows(lambda a, b, x, y: ((x != x or y != y) and a != a) or (a == 0 and b != b)))),
 ]  # fmt: skip

@@ -72,7 +72,7 @@ def answers_as(turn):
 
     def holds(d):
         other = run(torch, d.case, lambda names: turn(d, names))
-        return other.error is None and same_result(d.all_ours, other)
+        return other.error is None and same_result(d.all_ours, other, name=d.case.call.result)
 
     return holds
 
@@ -201,12 +201,9 @@ def added_to_one(d):
         alpha = int(alpha)
     if x.dim() or source.numel() != 1 or places.dim() > 1:
         return False
+    wide = x if x.is_complex() or not x.is_floating_point() else x.double()
     return (
-        same_numbers(
-            d.all_ours.names["r"],
-            (x.double() if not x.is_complex() else x) + source.reshape(()) * alpha * places.numel(),
-        )
-        or x.dtype == torch.bool
+        same_numbers(d.all_ours.names["r"], wide + source.reshape(()) * alpha * places.numel()) or x.dtype == torch.bool
     )
 
 

@@ -18,11 +18,9 @@ def masks_without_dimensions(d):
     key = tuple((k != 0).numpy() if k.dtype in (torch.uint8, torch.bool) else k.numpy() for k in args[1])
     if not any(k.dtype == bool and k.ndim == 0 for k in key) or args[0].dtype == torch.bfloat16:
         return any(k.dtype == bool and k.ndim == 0 for k in key)
-    x = args[0].numpy().copy()
+    x, values = args[0].numpy().copy(), args[2].detach().to(args[0].dtype).numpy()
     try:
-        np.add.at(x, key, args[2].detach().numpy()) if args.get("accumulate") else x.__setitem__(
-            key, args[2].detach().numpy()
-        )
+        np.add.at(x, key, values) if args.get("accumulate") else x.__setitem__(key, values)
     except (IndexError, ValueError):
         return d.kind == "more" or bool(d.all_ours.error)
     return d.kind == "less" or same_numbers(d.all_ours.names["r"], torch.from_numpy(x))

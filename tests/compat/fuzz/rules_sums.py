@@ -63,6 +63,24 @@ def means_of_infinities(d):
     return same_numbers(d.ours, mean.reshape(tuple(d.ours.shape)))
 
 
+def areas_in_digits(d):
+    """The areas of whole numbers, but for the digits that float32 loses of the largest one."""
+    args = arguments(d)
+    if not of_fractions(d) or dtype(d.ours) != "float32" or tuple(d.ours.shape) != tuple(d.theirs.shape):
+        return False
+    y, x, dim = args[0].double(), args.get(1, args.get("x")), args.get("dim", -1)
+    if not is_tensor(x) or y.dim() == 0 or x.dim() == 0:
+        return False
+    steps = x.double().diff(dim=-1 if x.dim() == 1 else dim)
+    if x.dim() == 1 and y.dim() > 1:
+        steps = steps.reshape([-1 if k == dim % y.dim() else 1 for k in range(y.dim())])
+    n = y.shape[dim]
+    pairs_of = (y.narrow(dim, 0, n - 1), y.narrow(dim, 1, n - 1))
+    wanted, size = (steps * sum(pairs_of) / 2).sum(dim), (steps.abs() * sum(v.abs() for v in pairs_of)).sum(dim)
+    rows = zip(numbers(d.ours), numbers(wanted), numbers(size), strict=True)
+    return all(abs(a - b) <= 4e-7 * most for a, b, most in rows)
+
+
 def one_sample(d):
     """No interval, no area."""
     x = given(d)[-1]
@@ -102,6 +120,21 @@ def exact_trapezoid(d):
 
 def infinite_with_nan(a, b):
     return a != a and not isinstance(b, complex) and math.isinf(b)
+
+
+def beyond_on_the_way(d):
+    """A product with a 0 whose other factors go beyond the dtype's range: NaN or 0 by the order of the multiplications."""
+    x, dim = given(d)[0], arguments(d).get("dim", arguments(d).get(1))
+    kind = torch.finfo(getattr(torch, dtype(d.ours)))
+    sizes = x.to(torch.complex128).abs()
+    grown, zero = sizes.clamp(min=1).log(), sizes == 0
+    if isinstance(dim, int) and x.dim():
+        grown, zero = grown.sum(dim, keepdim=True), zero.any(dim, keepdim=True)
+    else:
+        grown, zero = grown.sum(), zero.any()
+    lost = numbers((zero & (grown > math.log(kind.max))).reshape(-1))
+    rows = zip(numbers(d.ours), numbers(d.theirs), lost, strict=True)
+    return all((a == b) or (w and {a == 0, b == 0} == {True, False} and (a != a or b != b)) for a, b, w in rows)
 
 
 def alpha_is_zero(d):
@@ -180,10 +213,12 @@ def distance_by_parts(d):
 
 
 RULES = [
+    Rule("other: products beyond the range beside 0", "a product with a 0", "value", also(named("prod"), beyond_on_the_way)),
     Rule("other: trapezoid beside infinity", "`trapezoid` over one sample", "value", also(named("trapezoid"), each(lambda a, b: math.isinf(abs(a)) and b != b))),
     Rule("other: norms of complex numbers with NaN", "the norm of an infinite complex number with a NaN part", "value", also(named("norm vector_norm dist abs"), also(complex_given, each(lambda a, b: infinite_with_nan(a, b) or not (math.isfinite(a) or math.isfinite(b)))))),
     Rule("other: products times 0", "with `alpha=0`", "value", also(named("addmm addmv addbmm baddbmm addr"), alpha_is_zero)),
     Rule("other: digits of large whole numbers", "`cov` of whole numbers", "value", also(named("trapezoid cumulative_trapezoid mean nanmean diff cov corrcoef var std sum nansum"), digits_of_large)),
+    Rule("other: digits of large areas", "`trapezoid` of whole numbers", "value", also(named("trapezoid"), areas_in_digits)),
     Rule("other: trapezoid of one sample", "`trapezoid` over one sample", "value", also(named("trapezoid"), one_sample)),
     Rule("other: variances of too few numbers", "`var` of two numbers with `correction=2`", "value", also(named("var std var_mean std_mean"), divides_by_nothing)),
     Rule("other: covariances of large whole numbers", "`cov` of whole numbers", "value", also(named("cov corrcoef"), large_whole_numbers)),
