@@ -60,3 +60,11 @@ def test_the_slope_of_an_angle_squares_nothing():
     far = aj.tensor([1e30], requires_grad=True)
     aj.atan2(far, aj.tensor([1e30])).backward()
     assert far.grad.item() == pytest.approx(5e-31)
+
+
+def test_the_slope_of_xlogy_by_its_second_argument_has_a_slope_at_0():
+    x = aj.tensor([0.0, 2.0, 0.0], dtype=aj.float64, requires_grad=True)
+    y = aj.tensor([4.0, 4.0, 0.0], dtype=aj.float64, requires_grad=True)
+    (slope,) = aj.autograd.grad(aj.xlogy(x, y).sum(), y, create_graph=True)
+    assert slope.tolist() == [0, 0.5, 0]
+    assert aj.autograd.grad(slope[:2].sum(), x)[0].tolist()[:2] == [0.25, 0.25]
