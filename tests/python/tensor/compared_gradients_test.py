@@ -68,3 +68,20 @@ def test_the_slope_of_xlogy_by_its_second_argument_has_a_slope_at_0():
     (slope,) = aj.autograd.grad(aj.xlogy(x, y).sum(), y, create_graph=True)
     assert slope.tolist() == [0, 0.5, 0]
     assert aj.autograd.grad(slope[:2].sum(), x)[0].tolist()[:2] == [0.25, 0.25]
+
+
+PRODUCTS_ALONE = {
+    "addmm": lambda x, m, beta: aj.addmm(x, m, m, beta=beta),
+    "addmv": lambda x, m, beta: aj.addmv(x, m, m[0], beta=beta),
+    "baddbmm": lambda x, m, beta: aj.baddbmm(x, m[None], m[None], beta=beta),
+    "addbmm": lambda x, m, beta: aj.addbmm(x, m[None], m[None], beta=beta),
+    "addr": lambda x, m, beta: aj.addr(x, m[0], m[0], beta=beta),
+}
+
+
+@pytest.mark.parametrize("beta", [0, 0.0, 0j])
+@pytest.mark.parametrize("name", PRODUCTS_ALONE)
+def test_what_is_taken_no_times_has_the_gradient_0(name, beta):
+    x = aj.tensor([math.nan, 1.0], requires_grad=True)
+    PRODUCTS_ALONE[name](x, aj.ones(2, 2), beta).real.sum().backward()
+    assert x.grad.tolist() == [0, 0]

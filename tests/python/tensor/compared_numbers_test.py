@@ -165,3 +165,21 @@ def test_the_variance_of_numbers_near_the_end_of_the_range(dtype, most):
     apart = aj.tensor([0.75, -most, -most, 1.0], dtype=dtype)
     assert apart.var().item() == math.inf and apart.std().item() == math.inf
     assert math.isnan(aj.tensor([1.0, math.inf], dtype=dtype).var().item())
+
+
+COMPLEX_ZEROS = {
+    "addmm": lambda x, m: aj.addmm(x, m, m, beta=0j),
+    "addmv": lambda x, m: aj.addmv(x[0], m, m[0], beta=0j),
+    "baddbmm": lambda x, m: aj.baddbmm(x[None], m[None], m[None], beta=0j),
+    "addbmm": lambda x, m: aj.addbmm(x, m[None], m[None], beta=0j),
+    "addr": lambda x, m: aj.addr(x, m[0], m[0], beta=0j),
+}
+
+
+@pytest.mark.parametrize("dtype", [aj.float32, aj.complex64])
+@pytest.mark.parametrize("name", COMPLEX_ZEROS)
+def test_what_is_taken_no_times_is_not_looked_at(name, dtype):
+    nothing, ones = aj.full((2, 2), math.nan, dtype=dtype), aj.ones(2, 2, dtype=dtype)
+    made = COMPLEX_ZEROS[name](nothing, ones)
+    assert set(made.reshape(-1).tolist()) == {1.0 if name == "addr" else 2.0}
+    assert name == "addmm" or made.dtype == aj.complex64
