@@ -163,8 +163,26 @@ def test_the_variance_of_numbers_near_the_end_of_the_range(dtype, most):
     same = aj.full((3, 70), most, dtype=dtype)
     assert same.var(1).tolist() == [0] * 3 and same.var(0).tolist() == [0] * 70 and same.std().item() == 0
     apart = aj.tensor([0.75, -most, -most, 1.0], dtype=dtype)
-    assert apart.var().item() == math.inf and apart.std().item() == math.inf
+    assert apart.var().item() == math.inf
     assert math.isnan(aj.tensor([1.0, math.inf], dtype=dtype).var().item())
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+@pytest.mark.parametrize("dtype", [aj.float32, aj.complex64])
+def test_a_deviation_is_a_float_where_its_square_is_none(scale, dtype):
+    numbers = aj.tensor([3.0, -5.0, 4.0, 0.25, -1.5, 2.0, 7.0, -6.5, 1.0], dtype=aj.float64)
+    wanted = numbers.std().item() * scale
+    x = (numbers * scale).to(dtype)
+    rows = x.expand(40, 9).clone()
+    for found in (x.std(), aj.std_mean(x)[0], *rows.std(1), *rows.t().clone().std(0)):
+        assert found.item() == pytest.approx(wanted, rel=1e-6, abs=0)
+    assert x.std(correction=0).item() == pytest.approx(numbers.std(correction=0).item() * scale, rel=1e-6, abs=0)
+
+
+def test_a_deviation_near_the_end_of_the_range():
+    assert aj.tensor([0.75, -3e38, -3e38, 1.0]).std().item() == pytest.approx(math.sqrt(3) * 1e38, rel=1e-6)
+    assert aj.tensor([3e38, -3e38]).std().item() == math.inf
+    assert aj.full((5000,), 1e-30).std().item() == 0
 
 
 COMPLEX_ZEROS = {
