@@ -201,3 +201,18 @@ def test_what_is_taken_no_times_is_not_looked_at(name, dtype):
     made = COMPLEX_ZEROS[name](nothing, ones)
     assert set(made.reshape(-1).tolist()) == {1.0 if name == "addr" else 2.0}
     assert name == "addmm" or made.dtype == aj.complex64
+
+
+@pytest.mark.parametrize("exponent", [1, 1.0, 1 + 0j])
+def test_a_complex_number_to_the_power_1_is_itself(exponent):
+    numbers = [3j, complex(0.75, math.inf), complex(-0.5, 1e30)]
+    assert aj.tensor(numbers).pow(exponent).tolist() == aj.tensor(numbers).tolist()
+
+
+def test_vander_multiplies_complex_numbers():
+    assert aj.vander(aj.tensor([3j, 1 - 1j]), 4).tolist() == [[-27j, -9, 3j, 1], [-2 - 2j, -2j, 1 - 1j, 1]]
+    assert aj.linalg.vander(aj.tensor([[2j], [1j]]), N=3).tolist() == [[[1, 2j, -4]], [[1, 1j, -1]]]
+    assert aj.vander(aj.tensor([2j]), 1).tolist() == [[1]] and aj.vander(aj.tensor([2j]), 0).shape == (1, 0)
+    x = aj.tensor([3j, 2], requires_grad=True)
+    aj.vander(x, 4).abs().sum().backward()
+    assert x.grad.tolist() == [34j, 17]
