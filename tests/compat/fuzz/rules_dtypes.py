@@ -22,16 +22,18 @@ def complex_factor(d):
     return kept or same_numbers(d.ours, d.theirs)
 
 
+def with_tensors(call):
+    """The call with a tensor without dimensions for each of NumPy's numbers."""
+    return call.but([re.sub(r"np\.(\w+?)_?\(([^()]*)\)", r"t.tensor(\2, dtype=t.\1)", a) for a in call.args])
+
+
 def numpy_numbers(d):
     """NumPy's numbers count as tensors without dimensions: PyTorch agrees when it is given those, or refuses them, too."""
     call = d.case.call
     if call is None or "np." not in call.text():
         return False
 
-    def tensor(text):
-        return re.sub(r"np\.(\w+?)_?\(([^()]*)\)", r"t.tensor(\2, dtype=t.\1)", text)
-
-    asked = call.but([tensor(a) for a in call.args])
+    asked = with_tensors(call)
     other = redo(torch, d, asked)
     if d.kind == "less":
         return other.error is not None
@@ -45,6 +47,12 @@ def numpy_numbers(d):
         return half_or_refused(d)
     a, b = parts(d.all_ours), parts(other)
     return all(k in b and not differs(d.case, a[k], b[k], True) for k in a if k in ("r", "x"))
+
+
+def numpy_beside_bools(d):
+    """PyTorch subtracts no bools: the same of whole numbers."""
+    other = redo(torch, d, with_tensors(d.case.call), change("whole"))
+    return "np." in d.case.call.text() and other.error is None and same_result(d.all_ours, other)
 
 
 def half_or_refused(d):
@@ -117,6 +125,15 @@ def complex_halves(d):
     )
 
 
+def common(a, b):
+    """The dtype of two operands; PyTorch has none for an unsigned one and a bool."""
+    try:
+        return torch.result_type(a, b)
+    except RuntimeError:
+        kinds = {getattr(v, "dtype", None) for v in (a, b)} - {torch.bool}
+        return kinds.pop() if len(kinds) == 1 else None
+
+
 def clamp_of_three(d):
     """The dtype is that of the operands joined one after another."""
     operands = [v for k, v in sorted(arguments(d).items(), key=str) if v is not None and k in (0, 1, 2, "min", "max")]
@@ -125,10 +142,13 @@ def clamp_of_three(d):
     for order in orders:
         joined = operands[order[0]]
         for k in order[1:]:
-            kind = torch.result_type(joined, operands[k])
+            kind = common(joined, operands[k])
+            if kind is None:
+                break
             dims = max(getattr(joined, "dim", lambda: 0)(), getattr(operands[k], "dim", lambda: 0)())
             joined = torch.zeros((1,) * dims, dtype=kind)
-        found.add(str(joined.dtype).rpartition(".")[2])
+        else:
+            found.add(str(joined.dtype).rpartition(".")[2])
     return dtype(d.ours) in found
 
 

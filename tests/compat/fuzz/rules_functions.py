@@ -2,10 +2,11 @@
 
 import ast
 import math
+import re
 
 import torch
 
-from .case import run
+from .case import Call, run
 from .compare import dtype, is_tensor
 from .elements import WHOLE, also, broken, each, finite, named, rows
 from .meaning import arguments, given, redo, same_result, verified
@@ -41,6 +42,17 @@ def literal(text):
         return None
 
 
+def lowest_bound_is_too_large(d):
+    """PyTorch refuses the number, too, where no bound is a tensor."""
+    found = re.search(r"the number does not fit into (\w+)", str(d.ours))
+    bounds = [arguments(d).get(k) for k in (1, "min")]
+    return found is not None and any(
+        redo(torch, d, Call("clamp", [f"t.zeros(1, dtype=t.{found[1]})", repr(v)])).error
+        for v in bounds
+        if isinstance(v, (int, float))
+    )
+
+
 def tensors_for_numbers(d):
     """PyTorch says the same where all bounds are tensors; a number beyond the dtype's range is its end."""
     call = d.case.call
@@ -58,7 +70,7 @@ def tensors_for_numbers(d):
     args = [call.args[0], *map(tensor, call.args[1:])]
     other = redo(torch, d, call.but(args, **{k: tensor(v) for k, v in call.words.items() if k in ("min", "max")}))
     if d.kind == "less":
-        return other.error is not None
+        return other.error is not None or lowest_bound_is_too_large(d)
     return other.error is None and same_result(d.all_ours, other)
 
 

@@ -226,6 +226,20 @@ def left_of_large_ones(d):
     return zeros and each(lambda a, b, x: (a == 0 and b != b) or abs(a - b) <= lost)(d)
 
 
+def left_of_a_constant(d):
+    """The squares of hypot's two slopes add up to 1: what is left of their derivatives is digits that were lost, more near the origin."""
+    x, y, r = *(abs_of(arguments(d)[k]) for k in (0, 1)), abs_of(d.all_theirs.names["r"])
+    if d.name[0] != "k" or tuple(x.shape) != tuple(y.shape) or not bool((r > 0).any()):
+        return False
+    slopes = max(abs(v) for g in d.all_theirs.names["g"] if is_tensor(g) for v in numbers(g))
+    lost = 32 * torch.finfo(d.theirs.dtype).eps * slopes**2 / float(r[r > 0].min())
+    return each(lambda a, b, x: abs(a) <= lost and abs(b) <= lost)(d)
+
+
+def abs_of(x):
+    return x.detach().abs()
+
+
 def at_the_origin(d):
     """Where both are 0, a sum over several places of one of them is NaN, too."""
     zeros = all(bool((v == 0).any()) for v in given(d))
@@ -378,6 +392,7 @@ RULES = [
     Rule("gradient: a source beyond the index", "beyond the index", "gradient", named("scatter_reduce scatter scatter_add", beyond_the_index)),
     Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn renorm dist", zero_of_a_zero)),
     Rule("gradient: what is left of large numbers", "digits that were lost", "gradient", named("cosine_similarity", left_of_large_ones)),
+    Rule("gradient: what is left of a constant", "digits that were lost", "gradient", named("hypot", left_of_a_constant)),
     Rule("gradient: correlations at their ends", "a correlation with 1", "gradient", named("corrcoef", at_the_ends)),
     Rule("gradient: a complex factor over 0", "`addcdiv` by a complex value over 0", "gradient", named("addcdiv", over_zero)),
     Rule("gradient: poles", "`polygamma` of integers at or below 0", "gradient", named("digamma lgamma polygamma", each(at_a_pole))),

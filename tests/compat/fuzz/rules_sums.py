@@ -212,10 +212,23 @@ def distance_by_parts(d):
     return same_numbers(d.ours, torch.linalg.vector_norm(apart, arguments(d).get(2, arguments(d).get("p", 2))))
 
 
+def product_is_scaled(d):
+    """An infinite alpha multiplies the sums of products, not the terms."""
+    args = arguments(d)
+    x, y, z = (args[k].double() for k in range(3))
+    alpha, beta = args.get("alpha", 1), args.get("beta", 1)
+    if not isinstance(alpha, float) or not math.isinf(alpha) or isinstance(beta, complex):
+        return False
+    made = torch.outer(y, z) if op(d) == "addr" else y @ z
+    made = made.sum(0) if op(d) == "addbmm" else made
+    return same_numbers(d.ours, made * alpha + (x * beta if beta else 0))
+
+
 RULES = [
     Rule("other: products beyond the range beside 0", "a product with a 0", "value", also(named("prod"), beyond_on_the_way)),
     Rule("other: trapezoid beside infinity", "`trapezoid` over one sample", "value", also(named("trapezoid"), each(lambda a, b: math.isinf(abs(a)) and b != b))),
     Rule("other: norms of complex numbers with NaN", "the norm of an infinite complex number with a NaN part", "value", also(named("norm vector_norm dist abs"), also(complex_given, each(lambda a, b: infinite_with_nan(a, b) or not (math.isfinite(a) or math.isfinite(b)))))),
+    Rule("other: products times infinity", "an infinite `alpha` multiplies", "value", also(named("addmm addmv addbmm baddbmm addr"), product_is_scaled)),
     Rule("other: products times 0", "with `alpha=0`", "value", also(named("addmm addmv addbmm baddbmm addr"), alpha_is_zero)),
     Rule("other: digits of large whole numbers", "`cov` of whole numbers", "value", also(named("trapezoid cumulative_trapezoid mean nanmean diff cov corrcoef var std sum nansum"), digits_of_large)),
     Rule("other: digits of large areas", "`trapezoid` of whole numbers", "value", also(named("trapezoid"), areas_in_digits)),
