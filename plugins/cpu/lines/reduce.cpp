@@ -208,11 +208,18 @@ struct Variance {
   }
   static bool far(const State& s, T squares) { return s.squares < 0.25 * double(squares); }
 
-  // May squares of floats be so small that digits are lost, where the root would have them?
-  bool faint(T squares) const {
+  // Do squares of floats lose digits that their root would have? Differences of numbers above the
+  // bound are too large for that. Zeros are told by their sum and the first n of them: to look at
+  // all would cost a pass.
+  bool faint(T squares, T pivot, T sum, const char* x, int64_t stride, int64_t n) const {
     using Limits = std::numeric_limits<T>;
-    return std::is_same_v<T, float> && root &&
-           squares < Limits::min() / Limits::epsilon() / Limits::epsilon();
+    constexpr T least = Limits::min() / Limits::epsilon() / Limits::epsilon(), bound = T(2e-5);
+    if (!std::is_same_v<T, float> || !root || squares >= least || std::abs(pivot) > bound)
+      return false;
+    bool zeros = pivot == 0 && sum == 0;
+    for (int64_t i = 0; zeros && i < n; ++i)
+      zeros = *reinterpret_cast<const T*>(x + i * stride) == 0;
+    return !zeros;
   }
 
   // Sums of squares of large or small numbers are beyond the range where their deviation is not.
@@ -222,16 +229,14 @@ struct Variance {
     return s;
   }
 
-  static bool differ(const T* x, int64_t n) {
-    return leaves<T>().largest(x, n) != leaves<T>().least(x, n);
-  }
-
   State leaf(const T* x, int64_t n, int64_t) const {
     if constexpr (InVectors<T>) {
       const int64_t few = std::min(n, kLanes);
       T pivot = leaves<T>().sum(x, few) / T(few), sum, squares;
       leaves<T>().moments(x, n, pivot, &sum, &squares);
-      if (!std::isfinite(squares) || (faint(squares) && differ(x, n))) return one_by_one(x, n);
+      if (!std::isfinite(squares) || faint(squares, pivot, sum, reinterpret_cast<const char*>(x),
+                                           sizeof(T), std::min<int64_t>(n, 16)))
+        return one_by_one(x, n);
       State s = around(pivot, sum, squares, n);
       if (!far(s, squares)) return s;
       pivot = T(s.mean);
@@ -253,14 +258,10 @@ struct Variance {
             int64_t) const requires InVectors<T> {
     T sums[kColumns], squares[kColumns], pivots[kColumns];
     leaves<T>().moment_rows(sums, squares, pivots, x, stride, rows, width);
-    T largest[kColumns], least[kColumns];
-    if (std::any_of(squares, squares + width, [&](T q) { return faint(q); })) {
-      leaves<T>().largest_rows(largest, x, stride, rows, width);
-      leaves<T>().least_rows(least, x, stride, rows, width);
-    }
     for (int64_t j = 0; j < width; ++j) {
       out[j] = around(pivots[j], sums[j], squares[j], rows);
-      const bool lost = faint(squares[j]) && largest[j] != least[j];
+      const bool lost = faint(squares[j], pivots[j], sums[j], x + j * int64_t(sizeof(T)), stride,
+                              rows > 4 ? 1 : rows);
       if (std::isfinite(squares[j]) && !far(out[j], squares[j]) && !lost) continue;
       out[j] = start();
       for (int64_t r = 0; r < rows; ++r)

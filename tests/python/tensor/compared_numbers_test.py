@@ -182,7 +182,10 @@ def test_a_deviation_is_a_float_where_its_square_is_none(scale, dtype):
 def test_a_deviation_near_the_end_of_the_range():
     assert aj.tensor([0.75, -3e38, -3e38, 1.0]).std().item() == pytest.approx(math.sqrt(3) * 1e38, rel=1e-6)
     assert aj.tensor([3e38, -3e38]).std().item() == math.inf
-    assert aj.full((5000,), 1e-30).std().item() == 0
+    assert aj.full((5000,), 1e-30).std().item() == 0 and aj.zeros(5000).std().item() == 0
+    apart = aj.tensor([0.0, 1e-30, -1e-30])
+    for found in (apart.std(), *aj.stack([apart, apart], 1).std(0)):
+        assert found.item() == pytest.approx(1e-30, rel=1e-6, abs=0)
 
 
 COMPLEX_ZEROS = {
