@@ -116,7 +116,7 @@ RULES = [
     Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: (a == 1 and not finite(b)) or broken(a, b)))),
     Rule("other: powers of infinite complex numbers", "an infinite complex number to a negative power", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: broken(a, b) or (any(isinstance(v, complex) and not finite(v) for v in x) and a == 0 and not finite(b))))),
     Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),
-    Rule("other: powers of -0", "`pow` of -0 to -0.5", "value", also(named("pow float_power ** **="), also(lambda d: arguments(d).get(1) == -0.5, rows(root_of_minus_zero)))),
+    Rule("other: powers of -0", "`pow` of -0 to -0.5", "value", also(named("pow float_power ** **="), also(lambda d: repr(arguments(d).get(1)) == "-0.5", rows(root_of_minus_zero)))),
     Rule("other: activations at -inf", "at infinity and minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: math.isinf(x) and a == max(x, 0) and b != b))),
     Rule("other: zeta at NaN", "`zeta` of NaN is NaN", "value", also(named("zeta"), rows(lambda a, b, x, y: ((x != x or y != y) and a != a) or (a == 0 and b != b)))),
 ]  # fmt: skip
