@@ -204,6 +204,18 @@ def at_a_cut(d):
     return any(near_whole) and all(abs(a - b) <= max(1, lost * abs(b)) for a, b in pairs(d))
 
 
+def last_digits_that_wrap(d):
+    """Numbers beyond all digits differ by a few of their last ones, which is all that whole numbers of few bits keep."""
+    if not (d.case.call and op(d) == "to" and d.case.many and dtype(d.ours) in WHOLE):
+        return False
+    source, count = given(d)[0], 2 ** WHOLE[dtype(d.ours)]
+    if not source.is_floating_point():
+        return False
+    eps = torch.finfo(source.dtype).eps
+    rows = [r for r in zip(numbers(d.ours), numbers(d.theirs), numbers(source), strict=True) if r[0] != r[1]]
+    return all(finite(v) and min((a - b) % count, (b - a) % count) <= 8 * eps * abs(v) for a, b, v in rows)
+
+
 def not_finite_copied(d):
     """NaN, infinity or what is too large becomes a whole number."""
     x, source = (arguments(d).get(k) for k in (0, 1))
@@ -224,6 +236,7 @@ RULES = [
     Rule("other: infinity in arrays as whole numbers", "infinity copied into whole numbers", "value", also(named("tensor as_tensor asarray new_tensor from_numpy"), also(lambda d: dtype(d.ours) in WHOLE, not_finite_as_number))),
     Rule("other: infinity summed as whole numbers", "infinity copied into whole numbers", "value", also(named("sum nansum prod cumsum cumprod"), finite_is_the_same)),
     Rule("other: infinity as a whole number", "infinity copied into whole numbers", "value", also(named("copy"), not_finite_copied)),
+    Rule("other: last digits that wrap", "digits that were lost", "value", last_digits_that_wrap),
     Rule("other: digits at a cut", "digits that were lost", "value", at_a_cut),
     Rule("other: bincount of nothing", "`bincount` of nothing", "dtype", also(named("bincount"), lambda d: given(d)[0].numel() == 0)),
     Rule("other: complex factors", "a factor that is complex", "dtype", also(named("addmm addmv addbmm baddbmm addr"), complex_factor)),
