@@ -7,7 +7,7 @@ import re
 import torch
 
 from .case import Call, run
-from .compare import dtype, is_tensor
+from .compare import dtype, is_tensor, near, numbers
 from .elements import WHOLE, also, broken, each, finite, named, rows
 from .meaning import arguments, given, redo, same_result, verified
 from .rule import Rule, op
@@ -15,6 +15,16 @@ from .rule import Rule, op
 
 def root_of_minus_zero(a, b, x):
     return x == 0 and math.copysign(1, x) < 0 and a == math.inf and b == -math.inf
+
+
+def of_a_far_quotient(d):
+    """Where a quotient is beyond all floats Adjoin has the remainder of Python's floats, which are exact."""
+    x, y = (torch.as_tensor(arguments(d)[k]).double().broadcast_to(d.theirs.shape) for k in (0, 1))
+    most, floored = torch.finfo(d.theirs.dtype).max, op(d) != "fmod"
+    rows = zip(numbers(d.ours), numbers(d.theirs), numbers(x), numbers(y), strict=True)
+    differ = [(a, p, q) for a, b, p, q in rows if not (a == b or (a != a and b != b))]
+    far = all(math.isfinite(p) and q != 0 and abs(p) / most > abs(q) for _, p, q in differ)
+    return far and all(near(a, p % q if floored else math.fmod(p, q), 2e-5, 0) for a, p, q in differ)
 
 
 def half_given(d):
@@ -116,6 +126,7 @@ RULES = [
     Rule("other: anything to the power 0 is 1", "`float_power(inf + 0j, 0)` is 1", "value", also(named("pow float_power ** **="), each(lambda a, b: (a == 1 and not finite(b)) or broken(a, b)))),
     Rule("other: powers of infinite complex numbers", "an infinite complex number to a negative power", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: broken(a, b) or (any(isinstance(v, complex) and not finite(v) for v in x) and a == 0 and not finite(b))))),
     Rule("other: powers of minus infinity", "`pow` of minus infinity", "value", also(named("pow float_power ** **="), rows(lambda a, b, *x: any(v == -math.inf for v in x if not isinstance(v, complex)) and b != b))),
+    Rule("other: remainders of far quotients", "`remainder` where the quotient", "value", also(named("remainder fmod %"), of_a_far_quotient)),
     Rule("other: powers of -0", "`pow` of -0 to -0.5", "value", also(named("pow float_power ** **="), also(lambda d: repr(arguments(d).get(1)) == "-0.5", rows(root_of_minus_zero)))),
     Rule("other: activations at -inf", "at infinity and minus infinity have their limit", "value", also(named("gelu silu mish"), rows(lambda a, b, x: math.isinf(x) and a == max(x, 0) and b != b))),
     Rule("other: zeta at NaN", "`zeta` of NaN is NaN", "value", also(named("zeta"), rows(lambda a, b, x, y: ((x != x or y != y) and a != a) or (a == 0 and b != b)))),
