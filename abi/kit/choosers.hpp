@@ -77,6 +77,9 @@ struct PowChooser {
           raise(AJ_INVALID_ARGUMENT, "the exponent ", given.v.i, " does not fit into ", dtype_of<T>,
                 "; cast the tensor first");
       }
+      // A complex power by its logarithm would lose digits.
+      if constexpr (is_complex<T>)
+        if (*e == T(1)) return go(OfFirst<scalar::Positive>{});
       if (*e == T(2)) return go(OfFirst<scalar::Square>{});
       if (*e == T(3)) return go(OfFirst<scalar::Cube>{});
     }

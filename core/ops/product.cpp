@@ -124,9 +124,12 @@ Tensor add_scaled(const Tensor& t, const Tensor& made, const Scalar& by_t, const
     return has_fractions(t) ? add_scaled(t, to(made, t.dtype()), by_t, by_made)
                             : add_scaled(to(t, made.dtype()), made, by_t, by_made);
   const Scalar beta = whole_for(t, by_t, "beta"), alpha = whole_for(made, by_made, "alpha");
-  bool alone = !beta.to_bool() && !beta.is_complex();
   Tensor scaled = alpha.is_integer() && alpha.to_int() == 1 ? made : made * alpha;
-  if (alone) return scaled;
+  if (!beta.to_bool()) {
+    Tensor out = beta.is_complex() ? add(scaled, beta) : scaled;
+    // The gradient of t is 0; without this there would be none.
+    return t.requires_grad() ? where(zeros_like(out, boolean), t, out) : out;
+  }
   return add(beta.is_integer() && beta.to_int() == 1 ? t : t * beta, scaled);
 }
 

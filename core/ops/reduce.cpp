@@ -219,7 +219,8 @@ aj_status* nanmean_body(void*, aj_call* call) {
   });
 }
 
-// The variance of halves may be beyond their range where its root is not.
+// Where a backend has no kernel. The variance of halves may be beyond their range where its root is
+// not.
 aj_status* std_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);

@@ -291,8 +291,12 @@ aj_status* sum_to_size_body(void*, aj_call* call) {
 namespace {
 
 Tensor powers_of(const Tensor& x, int64_t n) {
-  Tensor base = x.dtype() == boolean ? to(x, int64) : x;
-  return pow(unsqueeze(base, -1), counting(x, n));
+  Tensor base = unsqueeze(x.dtype() == boolean ? to(x, int64) : x, -1);
+  if (!x.is_complex() || n < 2) return pow(base, counting(x, n));
+  // A complex power by its logarithm would lose digits, and the other part of an infinite number.
+  Sizes shape(base.shape().begin(), base.shape().end());
+  shape.back() = n - 1;
+  return cat({ones_like(base), cumprod(expand(base, shape), -1)}, -1);
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ aj_status* sum(void*, aj_call* call) { return fold<all_types>(call, SumOf()); }
 aj_status* mean(void*, aj_call* call) { return fold<floating_complex>(call, MeanOf()); }
 aj_status* prod(void*, aj_call* call) { return fold<all_types>(call, ProdOf()); }
 
-aj_status* var(void*, aj_call* call) {  // Welford's recurrence
+template <bool Root>
+aj_status* spread(void*, aj_call* call) {  // Welford's recurrence
   return guard(call, [&] {
     const aj_plan& p = *call->plan;
     double correction = Args(call).none(2) ? 1 : Args(call).real(2);
@@ -106,7 +107,8 @@ aj_status* var(void*, aj_call* call) {  // Welford's recurrence
               squares += before * after;
           },
           [&](char** to, int64_t n) {
-            put(to[0], n == 0 ? NAN : squares / std::max(0.0, double(n) - correction));
+            const double variance = n == 0 ? NAN : squares / std::max(0.0, double(n) - correction);
+            put(to[0], Root ? std::sqrt(variance) : variance);
           });
     });
   });
@@ -197,7 +199,8 @@ AJ_KERNELS(reduce_kernels) = {
     {"sum", {&sum, all_types::mask, AJ_KERNEL_CASTS}},
     {"mean", {&mean, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"prod", {&prod, all_types::mask, AJ_KERNEL_CASTS}},
-    {"var", {&var, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"var", {&spread<false>, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"std", {&spread<true>, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"vector_norm", {&vector_norm, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"amax", {&extreme<scalar::Gt, true, false>, reals_bool::mask, AJ_KERNEL_CASTS}},
     {"amin", {&extreme<scalar::Lt, true, false>, reals_bool::mask, AJ_KERNEL_CASTS}},

@@ -110,6 +110,24 @@ assert [(index, stage) for index, stage, how in report.lost] == [(3, 1)], report
     assert run.returncode == 0, run.stdout + run.stderr[-3000:]
 
 
+def test_a_crash_while_pytorch_makes_a_program_is_its_own():
+    code = """
+import os, signal
+from fuzz import live, run
+real = live.compiled
+def planted(line):
+    if line.startswith("v"):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return real(line)
+live.compiled = planted
+report = run.Report(0)
+run.processes("programs", 1, 0, 4, 20, report)
+assert report.lost and all(run.STAGES[stage] == "PyTorch" for index, stage, how in report.lost), report.lost
+"""
+    run = python("-c", code)
+    assert run.returncode == 0, run.stdout + run.stderr[-3000:]
+
+
 @pytest.mark.parametrize("library, theirs", [("torch", True), ("adjoin", False)])
 def test_whoever_breaks_memory_is_told_though_the_process_ends_later(library, theirs):
     code = f"""

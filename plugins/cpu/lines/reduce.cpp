@@ -160,6 +160,7 @@ struct Place {  // the first of the best; a NaN is best
     for (int64_t j = 0; j < width; ++j) s[j] = {value[j], first + place[j]};
   }
 };
+// The variance, or its root, which floats may hold where they don't hold the variance.
 // Sums of distances from a pivot, and of their squares; where the pivot turns out to be far from
 // the mean, again from there. Leaves are joined by counts, means and squares, in double: a mean of
 // 1e4 as a float is off by more than distances of 1e-3.
@@ -173,6 +174,7 @@ struct Variance {
     double squares, count;
   };
   double correction;
+  bool root;
 
   template <class V>
   static auto square(V d) {
@@ -206,7 +208,21 @@ struct Variance {
   }
   static bool far(const State& s, T squares) { return s.squares < 0.25 * double(squares); }
 
-  // Sums of large numbers are beyond the range where their variance is not.
+  // Do squares of floats lose digits that their root would have? Differences of numbers above the
+  // bound are too large for that. Zeros are told by their sum and the first n of them: to look at
+  // all would cost a pass.
+  bool faint(T squares, T pivot, T sum, const char* x, int64_t stride, int64_t n) const {
+    using Limits = std::numeric_limits<T>;
+    constexpr T least = Limits::min() / Limits::epsilon() / Limits::epsilon(), bound = T(2e-5);
+    if (!std::is_same_v<T, float> || !root || squares >= least || std::abs(pivot) > bound)
+      return false;
+    bool zeros = pivot == 0 && sum == 0;
+    for (int64_t i = 0; zeros && i < n; ++i)
+      zeros = *reinterpret_cast<const T*>(x + i * stride) == 0;
+    return !zeros;
+  }
+
+  // Sums of squares of large or small numbers are beyond the range where their deviation is not.
   State one_by_one(const T* x, int64_t n) const {
     State s = start();
     for (int64_t i = 0; i < n; ++i) add(s, x[i], i);
@@ -218,7 +234,9 @@ struct Variance {
       const int64_t few = std::min(n, kLanes);
       T pivot = leaves<T>().sum(x, few) / T(few), sum, squares;
       leaves<T>().moments(x, n, pivot, &sum, &squares);
-      if (!std::isfinite(squares)) return one_by_one(x, n);
+      if (!std::isfinite(squares) || faint(squares, pivot, sum, reinterpret_cast<const char*>(x),
+                                           sizeof(T), std::min<int64_t>(n, 16)))
+        return one_by_one(x, n);
       State s = around(pivot, sum, squares, n);
       if (!far(s, squares)) return s;
       pivot = T(s.mean);
@@ -242,15 +260,17 @@ struct Variance {
     leaves<T>().moment_rows(sums, squares, pivots, x, stride, rows, width);
     for (int64_t j = 0; j < width; ++j) {
       out[j] = around(pivots[j], sums[j], squares[j], rows);
-      if (std::isfinite(squares[j]) && !far(out[j], squares[j])) continue;
+      const bool lost = faint(squares[j], pivots[j], sums[j], x + j * int64_t(sizeof(T)), stride,
+                              rows > 4 ? 1 : rows);
+      if (std::isfinite(squares[j]) && !far(out[j], squares[j]) && !lost) continue;
       out[j] = start();
       for (int64_t r = 0; r < rows; ++r)
         add(out[j], reinterpret_cast<const T*>(x + r * stride)[j], r);
     }
   }
   std::tuple<R> finish(State s, int64_t n) const {
-    double rest = double(n) - correction;
-    return n == 0 ? R(NAN) : R(s.squares / (rest > 0 ? rest : 0));
+    double rest = double(n) - correction, variance = s.squares / (rest > 0 ? rest : 0);
+    return n == 0 ? R(NAN) : R(root ? std::sqrt(variance) : variance);
   }
 };
 
@@ -380,11 +400,13 @@ aj_status* truth(void*, aj_call* call) {
   return guard(call, [&] { reduce(*call->plan, Testing<bool, All>()); });
 }
 
-aj_status* var(void*, aj_call* call) {
+template <bool Root>
+aj_status* spread(void*, aj_call* call) {
   return guard(call, [&] {
     double correction = Args(call).none(2) ? 1 : Args(call).real(2);
-    visit<floating_complex>(call->plan->compute,
-                            [&]<class T>() { reduce(*call->plan, Variance<T>{correction}); });
+    visit<floating_complex>(call->plan->compute, [&]<class T>() {
+      reduce(*call->plan, Variance<T>{correction, Root});
+    });
   });
 }
 
@@ -411,7 +433,8 @@ AJ_KERNELS(reduce_kernels) = {
     {"sum", {&fold<all_types, Summing>, all_types::mask, AJ_KERNEL_CASTS}},
     {"mean", {&fold<floating_complex, Averaging>, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"prod", {&prod, all_types::mask, AJ_KERNEL_CASTS}},
-    {"var", {&var, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"var", {&spread<false>, floating_complex::mask, AJ_KERNEL_CASTS}},
+    {"std", {&spread<true>, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"vector_norm", {&vector_norm, floating_complex::mask, AJ_KERNEL_CASTS}},
     {"amax", {&best<AMax>, reals_bool::mask, AJ_KERNEL_CASTS}},
     {"amin", {&best<AMin>, reals_bool::mask, AJ_KERNEL_CASTS}},

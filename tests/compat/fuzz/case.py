@@ -1,5 +1,6 @@
 """case.py: one random call as lines of Python that anybody can paste, and how it runs in one library."""
 
+import contextlib
 import functools
 import math
 import warnings
@@ -57,15 +58,21 @@ class Outcome:
 entered = None  # told the library in whose code a case runs, and None behind it
 
 
+@contextlib.contextmanager
+def within(lib):
+    """What runs here is this library's code."""
+    tell = entered or (lambda lib: None)
+    tell(lib)
+    try:
+        yield
+    finally:
+        tell(None)
+
+
 def run(lib, case, change=None, steps=None):
     """Runs a case in one library. change(names) may replace arguments once they are made."""
-    if entered is None:
+    with within(lib):
         return executed(lib, case, change, steps)
-    entered(lib)
-    try:
-        return executed(lib, case, change, steps)
-    finally:
-        entered(None)
 
 
 def executed(lib, case, change, steps):

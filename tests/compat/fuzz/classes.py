@@ -5,7 +5,19 @@
 
 import pathlib
 
-from . import outs, rules_gradients, rules_less, rules_more, rules_other, rules_refusals, rules_written
+from . import (
+    outs,
+    rules_dtypes,
+    rules_functions,
+    rules_gradients,
+    rules_less,
+    rules_memory,
+    rules_more,
+    rules_places,
+    rules_refusals,
+    rules_sums,
+    rules_written,
+)
 from .narrow import narrowed
 from .rule import Rule
 
@@ -13,13 +25,18 @@ DOCUMENT = pathlib.Path(__file__).resolve().parents[3] / "frontends/docs/differe
 OUTS = [
     Rule("out=: of another dtype or shape", "an `out=` of another dtype of the same or a higher kind", "more", lambda d: outs.as_plain(d, rule_for)),
     Rule("out=: the result of the call without it", "the result is that of the call without `out=`", "value shape shares strides dtype", lambda d: outs.as_plain(d, rule_for)),
+    Rule("out=: in place, that of the plain call", "`out=` and in-place forms of nearly all ops", "more", lambda d: outs.in_place(d, rule_for)),
 ]  # fmt: skip
 RULES = [
     *OUTS,
     *rules_refusals.RULES,
     *rules_less.RULES,
     *rules_more.RULES,
-    *rules_other.RULES,
+    *rules_functions.RULES,
+    *rules_dtypes.RULES,
+    *rules_sums.RULES,
+    *rules_places.RULES,
+    *rules_memory.RULES,
     *rules_gradients.RULES,
     *rules_written.RULES,
 ]

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import torch
 
-from .case import Case, compiled
+from .case import Case, compiled, within
 
 
 class Live:
@@ -14,8 +14,9 @@ class Live:
         self.d, self.steps = d, []
         self.names = {"t": torch, "inf": math.inf, "nan": math.nan, "np": np}
         self.made = 0
-        for line in d.setup:
-            exec(compiled(line), self.names)
+        with within(torch):
+            for line in d.setup:
+                exec(compiled(line), self.names)
 
     def tensors(self):
         return [k for k, v in self.names.items() if isinstance(v, torch.Tensor)]
@@ -35,7 +36,7 @@ class Live:
     def step(self, line):
         """Takes a step that PyTorch takes; one in twenty of those that it refuses, too, which ends the case: then False."""
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), within(torch):
                 warnings.simplefilter("ignore")
                 exec(compiled(line), self.names)
         except Exception:

@@ -1,9 +1,9 @@
-"""outs.py: a call with out= is held against the same call without it: the same numbers, and a difference with a name, or none."""
+"""outs.py: a call with out= or in place is held against the same call without it: the same numbers, and a difference with a name, or none."""
 
 import adjoin
 import torch
 
-from .case import Case, run
+from .case import Call, Case, run
 from .compare import TOLERANCE, differences, dtype, is_tensor
 from .meaning import same_numbers
 
@@ -34,9 +34,25 @@ def as_plain(d, rule_for):
     return all(rule_for(x) for x in differences(plain, ours, run(torch, plain)))
 
 
+def in_place(d, rule_for):
+    """Has an in-place form that only Adjoin takes the numbers of the call that is not in place, of which PyTorch says the same, or what is named?"""
+    case, call = d.case, d.case.call
+    if call is None or not call.name.endswith("_") or d.all_ours.error:
+        return False
+    plain = Call(call.name.rstrip("_"), call.args, {k: v for k, v in call.words.items() if k != "out"})
+    fresh = Case(case.target, plain.name, case.setup, [plain, *case.steps[1:]], plain, case.values)
+    ours, theirs = run(adjoin, fresh), run(torch, fresh)
+    written = d.all_ours.names.get(call.result)
+    if ours.error or theirs.error or not is_tensor(written) or not is_tensor(ours.names[plain.result]):
+        return False
+    same = same_numbers(written, ours.names[plain.result].to(written.dtype))
+    return same and all(rule_for(x) for x in differences(fresh, ours, theirs))
+
+
 def cast(b, a):
-    """Whole numbers in the dtype of out, which they go round."""
-    return b if b.is_floating_point() or b.is_complex() else b.to(a.dtype)
+    """Whole numbers in the dtype of out, which they go round; others in one of fewer digits, beyond whose range they are infinite."""
+    fewer = TOLERANCE.get(dtype(a), 0) > TOLERANCE.get(dtype(b), 0)
+    return b.to(a.dtype) if fewer or not (b.is_floating_point() or b.is_complex()) else b
 
 
 def digits(a, b):

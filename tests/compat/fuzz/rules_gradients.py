@@ -140,18 +140,20 @@ def but_for_nan(ours, theirs):
 
 
 def beyond_the_index(d):
-    """What the index does not reach has no gradient; PyTorch says so of a source of the index's shape."""
-    args = arguments(d)
-    index, x = args[2], leaf(d)
-    if x is None or not is_tensor(d.ours) or x.dim() != index.dim() or tuple(x.shape) == tuple(index.shape):
+    """What the index does not reach has no gradient; PyTorch says so of a source of the index's shape, and of a start that is left out."""
+    call, args = d.case.call, arguments(d)
+    index, source = args[2], args[3]
+    if not is_tensor(source) or source.dim() != index.dim() or tuple(source.shape) == tuple(index.shape):
         return False
-    inside = tuple(slice(0, n) for n in index.shape)
-    ours, theirs = (
-        torch.tensor(numbers(g), dtype=torch.complex128).reshape(tuple(x.shape)) for g in (d.ours, d.theirs)
-    )
-    outside = ours.clone()
-    outside[inside] = 0
-    return bool((outside == 0).all()) and torch.allclose(ours[inside], theirs[inside])
+    inside = ", ".join(f":{n}" for n in index.shape)
+    x, *between = call.args[:3]
+    starts = [x] + [FAR_START.format(x=x)] * (call.words.get("include_self") == "False")
+    cut = [call.but([start, *between, f"{call.args[3]}[{inside}]", *call.args[4:]]) for start in starts]
+    return any(agrees(d, run(torch, d.case, steps=[c, *d.case.steps[1:]])) for c in cut)
+
+
+# The same gradient, and a value that no source has.
+FAR_START = "(t.where(t.isfinite({x}), {x}, 0) + t.where(t.isfinite({x}), 12345.0 - {x}, 12345.0).detach())"
 
 
 def goes_beyond(d):
@@ -207,15 +209,78 @@ def at_the_most(d):
 
 def zero_of_a_zero(d):
     """A second derivative of what is 0 at 0: the first one is 0 there, and what it is multiplied by is finite."""
-    zeros = any(bool((v == 0).any()) for v in before(d.case).values() if is_tensor(v))
+    tensors = [v for v in before(d.case).values() if is_tensor(v)]
+    if op(d) == "dist":
+        tensors.append(arguments(d)[0] - arguments(d)[1])
+    zeros = any(bool((v == 0).any()) for v in tensors)
     summed = op(d) in ("pow", "float_power")  # an exponent for several bases
     return d.name[0] == "k" and zeros and each(lambda a, b, x: (a == 0 or (summed and finite(a))) and b != b)(d)
+
+
+def left_of_large_ones(d):
+    """At 0 a cosine's first derivatives are as large as 1 / eps: what is left of the differences of their squares is digits that were lost."""
+    if d.name[0] != "k" or not is_tensor(d.theirs):
+        return False
+    lost = 8 * torch.finfo(d.theirs.dtype).eps * abs(numbers(d.all_theirs.names["h"])[0])
+    zeros = any(bool((v == 0).any()) for v in given(d))
+    return zeros and each(lambda a, b, x: (a == 0 and b != b) or abs(a - b) <= lost)(d)
+
+
+def left_of_a_constant(d):
+    """The squares of hypot's two slopes add up to 1: what is left of their derivatives is digits that were lost, more near the origin."""
+    x, y, r = *(abs_of(arguments(d)[k]) for k in (0, 1)), abs_of(d.all_theirs.names["r"])
+    if d.name[0] != "k" or tuple(x.shape) != tuple(y.shape) or not bool((r > 0).any()):
+        return False
+    slopes = max(abs(v) for g in d.all_theirs.names["g"] if is_tensor(g) for v in numbers(g))
+    lost = 32 * torch.finfo(d.theirs.dtype).eps * slopes**2 / float(r[r > 0].min())
+    return each(lambda a, b, x: abs(a) <= lost and abs(b) <= lost)(d)
+
+
+def abs_of(x):
+    return x.detach().abs()
 
 
 def at_the_origin(d):
     """Where both are 0, a sum over several places of one of them is NaN, too."""
     zeros = all(bool((v == 0).any()) for v in given(d))
     return zeros and each(lambda a, b, x: a != a and x == 0)(d)
+
+
+def over_zero(d):
+    """A complex factor over a complex 0: what is finite is the same."""
+    below = arguments(d)[2]
+    zeros = bool((below == 0).any()) and isinstance(arguments(d).get("value"), complex)
+    return zeros and each(lambda a, b, x: not finite(a) and not finite(b))(d)
+
+
+# corrcoef in PyTorch's ops, where {passed} are the correlations, cut to -1 and 1, that a gradient passes.
+CORRELATIONS = (
+    "c = t.cov({x}); e = t.diagonal(c); e = (e.real if e.is_complex() else e).sqrt(); c = c / e[:, None] / e[None, :]; "
+    "c = t.view_as_real(c) if c.is_complex() else c[..., None]; r = t.where({passed}, c, c.detach()); "
+    "r = t.view_as_complex(r.contiguous()) if r.shape[-1] == 2 else r[..., 0]"
+)
+
+
+def at_the_ends(d):
+    """A correlation is 1 or -1 but for its last digit, so it is cut or is not. The second derivative is a sum over those that aren't."""
+    x, late = d.case.call.args[0], d.case.steps[1:]
+    values = run(torch, d.case, steps=[CORRELATIONS.format(x=x, passed="c == c")]).names["c"]
+    ends = [end for end in (values.detach().abs() >= 1 - 1e-6).nonzero().tolist() if end[0] != end[1]]
+    if d.name[0] != "k" or not 0 < 2 * len(ends) <= leaf(d).numel():
+        return False
+    rest = "(c.abs() < 1 - 1e-6)"
+
+    def gradient(passed):
+        outcome = run(torch, d.case, steps=[CORRELATIONS.format(x=x, passed=passed), *late])
+        return torch.tensor(numbers(outcome.names["k"][int(d.name[2:-1])]), dtype=torch.complex128)
+
+    none = gradient(rest)
+    one = f"t.zeros_like(c, dtype=t.bool).index_put((t.tensor({{0}}), t.tensor({{1}}), t.tensor({{2}})), t.tensor(True)) | {rest}"
+    parts = torch.stack([gradient(one.format(*end)) - none for end in ends], 1)
+    wanted = torch.tensor(numbers(d.ours), dtype=torch.complex128) - none
+    shares = torch.linalg.lstsq(parts, wanted[:, None], driver="gelsd").solution
+    left = (parts @ shares)[:, 0] - wanted
+    return bool(left.abs().max() <= 100 * TOLERANCE[dtype(d.ours)] * (none + wanted).abs().max())
 
 
 def mode_beside_nan(d):
@@ -326,6 +391,10 @@ RULES = [
     Rule("gradient: a start that is left out", "`include_self=False`", "gradient", named("index_reduce scatter_reduce", start_is_left_out)),
     Rule("gradient: a source beyond the index", "beyond the index", "gradient", named("scatter_reduce scatter scatter_add", beyond_the_index)),
     Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn renorm dist", zero_of_a_zero)),
+    Rule("gradient: what is left of large numbers", "digits that were lost", "gradient", named("cosine_similarity", left_of_large_ones)),
+    Rule("gradient: what is left of a constant", "digits that were lost", "gradient", named("hypot", left_of_a_constant)),
+    Rule("gradient: correlations at their ends", "a correlation with 1", "gradient", named("corrcoef", at_the_ends)),
+    Rule("gradient: a complex factor over 0", "`addcdiv` by a complex value over 0", "gradient", named("addcdiv", over_zero)),
     Rule("gradient: poles", "`polygamma` of integers at or below 0", "gradient", named("digamma lgamma polygamma", each(at_a_pole))),
     Rule("gradient: at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 angle", at_the_origin)),
     Rule("gradient: mode beside NaN", "`mode` beside NaN", "gradient", named("mode", mode_beside_nan)),

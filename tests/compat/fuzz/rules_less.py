@@ -5,9 +5,10 @@ import re
 import torch
 
 from .compare import parts
-from .meaning import arguments, before, given, overlaps_itself, share, tensors
+from .case import Call
+from .meaning import arguments, before, given, overlaps_itself, redo, share, tensors
 from .rule import Rule, failed_step, op, said
-from .rules_other import one_element_in_list
+from .rules_dtypes import one_element_in_list
 
 
 def ours(pattern, holds, ops=None):
@@ -145,6 +146,19 @@ def flat_dimensions_backwards(d):
     return all(n <= 1 for n, s in zip(sizes, steps, strict=True) if s < 0)
 
 
+def without_common_dtype(d):
+    """Two of the operands have no common dtype: PyTorch says so of those two alone."""
+    names = [a for k, a in enumerate(d.case.call.args) if isinstance(arguments(d).get(k), torch.Tensor)]
+    pairs = [(a, b) for k, a in enumerate(names) for b in names[:k]]
+    return any(redo(torch, d, Call("maximum", p)).error for p in pairs)
+
+
+def refused_without_out(d):
+    """PyTorch resizes an argument before it reads it; of a result of its own it refuses the same."""
+    call = d.case.call
+    return call is not None and call.words.get("out") in call.args and redo(torch, d, call.but(out=None)).error
+
+
 def one_of_several(d):
     """Sizes that differ are summed, and one of both is 1."""
     args = arguments(d)
@@ -162,6 +176,8 @@ RULES = [
     Rule("less: an argument is another part of the same memory", "a pointwise write where an argument is another part of the same memory", "less", ours("shares part of its memory with the tensor to write", shares_with_argument)),
     Rule("less: a result in place of an argument", "a result in place of an argument in an op without in-place form", "less", ours("has no in-place form; assign the result", shares_with_argument)),
     Rule("less: an out= of a lower kind", "an `out=` of a lower kind", "less", ours("cannot be cast to out's", lower_kind)),
+    Rule("less: an argument that out= resizes", "a result in place of an argument in an op", "less", ours("do not broadcast|shape", refused_without_out)),
+    Rule("less: no common dtype of three", "`clamp` of two dtypes without a common one", "less", ours("dtypes have no common one", without_common_dtype, "clamp|clip")),
     Rule("less: a whole number that does not fit", "numbers that do not fit", "less", ours("does not fit into", number_out_of_range)),
     Rule("less: an end that does not fit", "numbers that do not fit", "less", ours("(start|end) does not fit into", end_out_of_range, "linspace|logspace")),
     Rule("less: complex numbers of halves", "`complex`, `polar` and `view_as_complex` of halves", "less", ours("both must be float32, or both float64|float32 or float64 is wanted", lambda d: all(x.dtype == torch.float16 for x in given(d)), "complex|polar|view_as_complex")),

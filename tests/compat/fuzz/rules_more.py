@@ -11,7 +11,10 @@ from .case import Call, run
 from .compare import MANY, differences, dtype, is_tensor, numbers, same_gradient
 from .meaning import arguments, asked, before, change, given, redo, same_numbers, same_result, verified
 from .rule import Rule, op, said
-from .rules_other import cut_each, lies_at, numpy_numbers, out_is_part, product_of_nothing, stacked
+from .rules_dtypes import cut_each, numpy_beside_bools, numpy_numbers, stacked
+from .rules_memory import out_is_part
+from .rules_places import lies_at
+from .rules_sums import product_of_nothing
 
 
 def theirs(pattern, holds=verified, ops=None):
@@ -69,7 +72,7 @@ def answers_as(turn):
 
     def holds(d):
         other = run(torch, d.case, lambda names: turn(d, names))
-        return other.error is None and same_result(d.all_ours, other)
+        return other.error is None and same_result(d.all_ours, other, name=d.case.call.result)
 
     return holds
 
@@ -198,12 +201,9 @@ def added_to_one(d):
         alpha = int(alpha)
     if x.dim() or source.numel() != 1 or places.dim() > 1:
         return False
+    wide = x if x.is_complex() or not x.is_floating_point() else x.double()
     return (
-        same_numbers(
-            d.all_ours.names["r"],
-            (x.double() if not x.is_complex() else x) + source.reshape(()) * alpha * places.numel(),
-        )
-        or x.dtype == torch.bool
+        same_numbers(d.all_ours.names["r"], wide + source.reshape(()) * alpha * places.numel()) or x.dtype == torch.bool
     )
 
 
@@ -433,10 +433,11 @@ RULES = [
     Rule("more: NumPy's complex numbers for a whole dtype", "NumPy's scalars are cast as arrays of one element are", "more", theirs("an integer is required|interpreted as an integer", as_arrays, "tensor as_tensor asarray new_tensor")),
     Rule("more: a real number written as a complex one", "a complex number without an imaginary part in `index_fill`", "more", theirs("Converting complex Scalar", real_number, "index_fill")),
     Rule("more: NumPy's unsigned numbers", "NumPy's scalars are numbers of their dtype", "more", theirs("an integer is required|interpreted as an integer", numpy_numbers)),
+    Rule("more: bools from NumPy's numbers", "NumPy's scalars are numbers of their dtype", "more", theirs("Subtraction, the `-` operator", numpy_beside_bools)),
     Rule("more: frombuffer of nothing", "`frombuffer(count=0)`", "more", theirs(r"both buffer length \(\d+\) and count \(-?\d+\) must not be 0", nothing)),
     Rule("more: random whole numbers in every dtype", "most ops compute in every dtype", "more", theirs("handles only integral|not implemented for", lambda d: not d.case.values, "randint randperm")),
     Rule("more: no whole number to a negative power", "`0 ** -1` of no integers", "more", theirs("Integers to negative integer powers", lambda d: nothing(d) or all(x.numel() == 0 for x in given(d)))),
-    Rule("more: xlogy of complex numbers", "most ops compute in every dtype", "more", theirs("not implemented for 'Complex", lambda d: same_numbers(d.all_ours.names["r"], arguments(d)[0] * arguments(d)[1].to(torch.complex128).log()), "xlogy")),
+    Rule("more: xlogy of complex numbers", "most ops compute in every dtype", "more", theirs("not implemented for 'Complex", lambda d: same_numbers(d.all_ours.names["r"], arguments(d)[0] * torch.as_tensor(arguments(d)[1], dtype=torch.complex128).log()), "xlogy")),
     Rule("more: steps near the end of 64 bits", "and other steps near the end of 64 bits", "more", theirs("possible overflow", counted, "arange")),
     Rule("more: windows far apart", "and other steps near the end of 64 bits", "more", theirs("cannot be represented as a SymInt|Negative strides are not supported", one_window, "unfold")),
     Rule("more: a bound beyond the range", "a fraction between -1 and 0, or a whole number beyond the range", "more", theirs("outside the representable range", verified, "clamp clip clamp_min clamp_max")),

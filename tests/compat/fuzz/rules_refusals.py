@@ -5,7 +5,7 @@ from .rule import Rule, said
 # What an error is about, by its text; the first that fits. Both libraries' words are here.
 TOPICS = [
     ("memory", r"out of memory|can't allocate|share|overlap|in-place form|single memory location"),
-    ("number", r"overflow|does(n't| not) fit|too (large|big)|without overflow|integer is required|too small|Converting complex|real number|interpreted as an integer|cannot be converted|sign of step|cannot be reached|finite|unsupported range|step sign|nonzero|representable range|ZeroDivision|Clamp m|cannot convert float|step must not be 0|step must be greater|step cannot be zero|nan"),
+    ("number", r"overflow|does(n't| not) fit|too (large|big)|without overflow|integer is required|too small|Converting complex|real number|interpreted as an integer|cannot be converted|sign of step|cannot be reached|finite|unsupported range|step sign|nonzero|representable range|represented as a SymInt|ZeroDivision|Clamp m|cannot convert float|convert negative int|step must not be 0|step must be greater|step cannot be zero|nan"),
     ("dtype", r"dtype|scalar.?type|no cpu kernel|no order|not ordered|not implemented for|not supported|does not support|complex|float|common one|common dtype|truth values|floating|whole|integral|Promotion|boolean|bool|inputs to be|integer|must agree|source must be (u?int|float|bool|complex)|types can't be cast|cannot be cast"),
     ("words", r"unexpected keyword|has no attribute|missing|invalid combination|must be Tensor|takes .* arguments?|argument .* must be"),
     ("tensors", r"no tensors|non-empty|at least one"),

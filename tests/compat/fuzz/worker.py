@@ -49,12 +49,12 @@ class Place:
 def judge(target, seed, index, place):
     """(case, what differs, [(difference, rule or None)])."""
     place.at(index, "make")
+    cases.entered = lambda lib: place.at(index, lib.__name__ if lib else "compare")
     make = TARGETS[target]
     case = make(seed, index)
     if not hasattr(case, "steps"):  # a program judges itself
         place.at(index, "adjoin")
         return case, [(d, None) for d in case.differences()]
-    cases.entered = lambda lib: place.at(index, lib.__name__ if lib else "compare")
     ours = run(adjoin, case)
     theirs = run(torch, case)
     told = [(d, classes.rule_for(d)) for d in compare.differences(case, ours, theirs)]
