@@ -404,7 +404,18 @@ DTYPE = (r"not implemented for|not supported|does not support|doesn't support|mu
 PLACES = r"expected.* for index|Expected (a long|dtype int(32/)?int64|tensor for argument #\d 'indices')|dtype int64 for index|used as indices|LongTensor|dtype of indices"
 TENSOR = r"must be Tensor, not|invalid combination of arguments|expected Tensor|must be tuple of ints, not"
 
+def wraps_like_numpy(d):
+    """fill_diagonal_(wrap=True) of a matrix that is not contiguous."""
+    x, value = arguments(d)[0], arguments(d)[1]
+    if not arguments(d).get("wrap", False) or x.dim() != 2:
+        return False
+    wanted = x.numpy().copy()
+    np.fill_diagonal(wanted, value, wrap=True)
+    return wanted.tolist() == d.all_ours.names["r"].tolist()
+
+
 RULES = [
+    Rule("more: a diagonal that wraps", "`fill_diagonal_(wrap=True)` of a matrix", "more", theirs("setStorage", wraps_like_numpy, "fill_diagonal")),
     Rule("more: a mask of bytes without dimensions", "a mask without dimensions in `index_put`", "more", theirs("ntensor >= 3 INTERNAL ASSERT", lambda d: any(x.dim() == 0 and x.dtype == torch.uint8 for x in given(d)), "index_put")),
     Rule("more: an index of a small dtype", "indices of `int32`, `int16`, `int8`", "more", theirs(PLACES)),
     Rule("more: a number where a tensor is expected", "numbers where a tensor is expected", "more", theirs(TENSOR, lambda d: "out" not in d.case.call.words and either(d) if d.case.call else False)),
