@@ -404,6 +404,7 @@ DTYPE = (r"not implemented for|not supported|does not support|doesn't support|mu
 PLACES = r"expected.* for index|Expected (a long|dtype int(32/)?int64|tensor for argument #\d 'indices')|dtype int64 for index|used as indices|LongTensor|dtype of indices"
 TENSOR = r"must be Tensor, not|invalid combination of arguments|expected Tensor|must be tuple of ints, not"
 
+
 def wraps_like_numpy(d):
     """fill_diagonal_(wrap=True) of a matrix that is not contiguous."""
     x, value = arguments(d)[0], arguments(d)[1]
