@@ -434,3 +434,88 @@ for wait in (lambda y: y.sum().item(), lambda y: y.cpu()[0].item(), lambda y: gp
     helper.join()
 """
     assert run(program, name, card) == "4.0\n8.0\n2.0\nNone\n"
+
+
+DRAWS = """
+def numbers(x, own):
+    kept = adjoin.nn.functional.dropout(x, 0.4)
+    halves = x.to(adjoin.float16)
+    return [
+        kept, adjoin.rand(7, device=gpu), adjoin.randn(5, 3, device=gpu, dtype=adjoin.float64), x.clone().bernoulli_(0.3),
+        adjoin.randint(0, 1 << 40, (9,), device=gpu), halves.normal_(), adjoin.rand(3, device=gpu, generator=own),
+    ]
+x, own = adjoin.ones(6, 5, device=gpu), adjoin.Generator(gpu)
+lists = lambda tensors: [t.tolist() for t in tensors]
+"""
+
+
+@either
+def test_each_replay_draws_what_eager_calls_would(name, card):
+    program = (
+        DRAWS
+        + """
+gpus.manual_seed(5), own.manual_seed(6)
+eager = [lists(numbers(x, own)) for _ in range(3)]
+after = gpus.get_rng_state().tolist(), own.get_state().tolist()
+print(all(eager[0][i] != eager[1][i] != eager[2][i] for i in range(7)))
+graph = Graph()
+gpus.manual_seed(5), own.manual_seed(6)
+graph.capture_begin()
+drawn = numbers(x, own)
+graph.capture_end()
+for round in range(2):
+    replayed = []
+    for _ in range(3):
+        graph.replay()
+        replayed.append(lists(drawn))
+    print(replayed == eager, after == (gpus.get_rng_state().tolist(), own.get_state().tolist()))
+    gpus.manual_seed(5), own.manual_seed(6)
+"""
+    )
+    assert run(program, name, card) == "True\nTrue True\nTrue True\n"
+
+
+@either
+def test_graphs_and_eager_calls_share_a_generator(name, card):
+    program = (
+        DRAWS
+        + """
+def captured(f):
+    graph, side = Graph(), gpus.Stream()
+    graph.capture_begin()
+    out = [f()]
+    went = gpus.Event()
+    went.record()
+    with gpus.stream(side):  # part of the capture
+        side.wait_event(went)
+        out.append(f())
+        back = gpus.Event()
+        back.record()
+    gpus.current_stream().wait_event(back)
+    graph.capture_end()
+    return graph, out
+few, many = lambda: adjoin.rand(3, device=gpu), lambda: adjoin.randn(50, device=gpu)
+(one, a), (two, b) = captured(few), captured(many)
+gpus.manual_seed(1)
+got = []
+for graph, out in ((one, a), (two, b), (None, None), (one, a)):
+    graph.replay() if graph else None
+    got.append(lists(out or [many()]))
+gpus.manual_seed(1)
+print(got == [lists([few(), few()]), lists([many(), many()]), lists([many()]), lists([few(), few()])])
+with gpus.stream(gpus.Stream()):  # in the backward pass the mask is that of the forward pass
+    x.requires_grad_()
+    graph = Graph()
+    graph.capture_begin()
+    y = adjoin.nn.functional.dropout(x, 0.5)
+    (slope,) = adjoin.autograd.grad(y.sum(), x, retain_graph=True)
+    graph.capture_end()
+for _ in range(2):
+    graph.replay()
+    print(slope.tolist() == y.tolist() == adjoin.autograd.grad(y.sum(), x, retain_graph=True)[0].tolist())
+del graph
+adjoin.autograd.grad(y.sum(), x)
+gpus.synchronize()
+"""
+    )
+    assert run(program, name, card) == "True\nTrue\nTrue\n"
