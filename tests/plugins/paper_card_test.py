@@ -519,3 +519,105 @@ gpus.synchronize()
 """
     )
     assert run(program, name, card) == "True\nTrue\nTrue\n"
+
+
+TRAINING = """
+def begin(make, **settings):
+    weights = [(adjoin.arange(6.0) / 7 - 0.4).reshape(2, 3).to(gpu).requires_grad_(), adjoin.ones(4, device=gpu, requires_grad=True)]
+    return weights, make(weights, **settings)
+def go(weights, optimizer):
+    optimizer.zero_grad()
+    sum((w * w).sum() + w.sin().sum() for w in weights).backward()
+    optimizer.step()
+"""
+
+
+@either
+def test_replayed_steps_count(name, card):
+    """Step counts of the optimizers that are capturable: four replays are four eager steps."""
+    program = (
+        TRAINING
+        + """
+o = adjoin.optim
+ways = [
+    (o.Adam, {}), (o.Adam, {"amsgrad": True, "weight_decay": 0.1}), (o.AdamW, {}), (o.Adamax, {}), (o.NAdam, {}), (o.RAdam, {}),
+    (o.RAdam, {"betas": (0.9, 0.7)}), (o.ASGD, {"t0": 2, "lambd": 0.1}), (o.Rprop, {}), (o.RMSprop, {"centered": True, "momentum": 0.5}),
+    (o.Adadelta, {"lr": 2.0}), (o.SGD, {"lr": 0.1, "momentum": 0.9}),
+]
+for make, settings in ways:
+    wanted, eager = begin(make, **settings)
+    for _ in range(6):
+        go(wanted, eager)
+    capturable = {} if make is o.SGD else {"capturable": True}
+    weights, optimizer = begin(make, **settings, **capturable)
+    for _ in range(2):
+        go(weights, optimizer)
+    graph = Graph()
+    graph.capture_begin()
+    go(weights, optimizer)
+    graph.capture_end()
+    for _ in range(4):
+        graph.replay()
+    for a, b in zip(weights, wanted):
+        adjoin.testing.assert_close(a, b, rtol=2e-6, atol=1e-7)
+    steps = [s["step"].item() for s in optimizer.state.values() if "step" in s]
+    print(make.__name__, steps)
+"""
+    )
+    names = "Adam Adam AdamW Adamax NAdam RAdam RAdam ASGD Rprop RMSprop Adadelta".split()
+    assert run(program, name, card) == "".join(f"{each} [6.0, 6.0]\n" for each in names) + "SGD []\n"
+
+
+@either
+def test_a_step_that_would_not_count_is_told(name, card):
+    program = (
+        TRAINING
+        + """
+def captured(weights, optimizer):
+    graph = Graph()
+    graph.capture_begin()
+    why = told(go, weights, optimizer)
+    graph.capture_end()
+    return graph, why
+for make in (adjoin.optim.AdamW, adjoin.optim.RMSprop):
+    weights, optimizer = begin(make)
+    go(weights, optimizer)
+    print(captured(weights, optimizer)[1])
+weights, optimizer = begin(adjoin.optim.Adam, capturable=True)
+print(captured(weights, optimizer)[1], len(optimizer.state))
+go(weights, optimizer)
+state = optimizer.state_dict()
+print({s["step"].device.type for s in state["state"].values()} == {gpu})
+other = adjoin.optim.Adam(weights)
+go(weights, other)
+optimizer.load_state_dict({**other.state_dict(), "param_groups": state["param_groups"]})
+print(all(s["step"].device.type == gpu for s in optimizer.state.values()))
+rate = adjoin.tensor(0.1, device=gpu)  # a graph reads it at each replay
+weights, optimizer = begin(adjoin.optim.Adam, capturable=True, lr=rate)
+go(weights, optimizer)
+graph, why = captured(weights, optimizer)
+before = weights[0].tolist()
+rate.fill_(0)
+graph.replay()
+print(why, weights[0].tolist() == before)
+lists = [[weights[1].detach()], [weights[1].grad], [weights[1] * 0], [weights[1] * 0], [], [adjoin.zeros(())]]
+lists[2:4] = [[adjoin.zeros(4, device=gpu)] for _ in range(2)]
+numbers = {"lr": 0.1, "beta1": 0.9, "beta2": 0.9, "eps": 1e-8, "weight_decay": 0.0, "decoupled": False, "maximize": False}
+graph = Graph()
+graph.capture_begin()
+with adjoin.no_grad():
+    print(told(lambda: adjoin._C.find_op("fused_adam_")(*lists, **numbers)))
+"""
+    )
+    lines = run(program, name, card).splitlines()
+    for line, kind in zip(lines, ("AdamW", "RMSprop"), strict=False):
+        assert line == (
+            f"RuntimeError: {kind}.step: a graph is captured on {name}:0, and its replays would not count their steps; "
+            "make the optimizer with capturable=True"
+        )
+    assert lines[2] == (
+        "RuntimeError: Adam.step: its state was begun within a capture, and each replay would begin it again; "
+        "take a step before the capture 0"
+    )
+    assert lines[3:6] == ["True", "True", "None True"]
+    assert "the steps are counted on the host" in lines[6]

@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import os
 import sys
+import threading
 import time
 import types
 
@@ -148,6 +149,14 @@ class Event:
         return f"<adjoin.Event device={self.device} native_handle={self._handle:#x}>"
 
 
+captures = []  # (thread, device) of each that has begun and not ended
+
+
+def is_captured(device):
+    """Whether this thread captures a graph on the device."""
+    return (threading.get_ident(), device) in captures
+
+
 class Graph:
     """Work that was captured once and is replayed as one piece, on the same memory.
 
@@ -158,7 +167,7 @@ class Graph:
     _kind = None
 
     def __init__(self, keep_graph=False):
-        self._stream, self._handle, self._inside = None, None, None
+        self._stream, self._handle, self._inside, self._mark = None, None, None, None
 
     def capture_begin(self, pool=None, capture_error_mode=None, device=None):
         """What follows on this thread is recorded instead of run."""
@@ -168,11 +177,15 @@ class Graph:
             self._stream = _stream_class(self._kind)(device, stream_ptr=handle)
         self.reset()
         _C.capture_begin(device, self._stream._handle, pool)
+        self._mark = threading.get_ident(), device
+        captures.append(self._mark)
         self._inside = self._stream.__enter__()
 
     def capture_end(self):
         """Ends the recording and makes the graph ready to be replayed."""
         self._inside = self._stream.__exit__()
+        if self._mark in captures:
+            captures.remove(self._mark)
         self._handle = _C.capture_end(self._stream.device, self._stream._handle)
 
     def pool(self):
