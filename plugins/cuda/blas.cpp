@@ -1,5 +1,6 @@
-// plugins/cuda/blas.cpp: matrix products by cuBLASLt. Of the algorithms that its heuristics offer
-// for a problem the fastest is found by measuring once, and remembered.
+// plugins/cuda/blas.cpp: matrix products by cuBLASLt. The algorithm is the first that its
+// heuristics offer for a problem, or, where measuring is switched on, the fastest; it is
+// remembered.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/status.hpp"
 #include "blas_library.hpp"
+#include "switches.hpp"
 #include "timing.hpp"
 #include "workspace.hpp"
 
@@ -24,7 +26,7 @@ struct Types {
   cublasComputeType_t compute;
 };
 
-bool types_of(DLDataType d, Types* out) {
+bool types_of(DLDataType d, Types* out, bool tf32 = false) {
   if (d.lanes != 1) return false;
   bool real = d.code == kDLFloat;
   if (d.code == kDLBfloat && d.bits == 16)
@@ -32,7 +34,7 @@ bool types_of(DLDataType d, Types* out) {
   else if (real && d.bits == 16)
     *out = {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
   else if (real && d.bits == 32)
-    *out = {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    *out = {CUDA_R_32F, CUDA_R_32F, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
   else if (real && d.bits == 64)
     *out = {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
   else if (d.code == kDLComplex && d.bits == 64)
@@ -65,7 +67,7 @@ struct Choice {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
 };
-using Key = std::array<int64_t, 18>;
+using Key = std::array<int64_t, 19>;
 
 std::mutex lock;
 cublasLtHandle_t handle_of(const BlasLt& lt, int32_t device) {
@@ -180,12 +182,10 @@ int fastest(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* w
   return best;
 }
 
-// workspace: as large as kWorkspace.
+// workspace: as large as kWorkspace where it is measured.
 Choice choose(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* workspace,
-              bool by_shape) {
+              bool measure) {
   cublasLtMatmulHeuristicResult_t offers[kOffers];
-  double work = double(g.batch) * double(g.m) * double(g.n) * double(g.k);
-  bool measure = !by_shape && work >= kWorthMeasuring && !capturing(g.stream);
   int n = p.offers(handle, offers, measure ? kOffers : 1);
   if (n == 0) kit::raise(AJ_UNIMPLEMENTED, "cuda: cuBLASLt has no algorithm for this product");
   auto& best = offers[measure ? fastest(p, g, handle, workspace, offers, n) : 0];
@@ -193,14 +193,14 @@ Choice choose(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void*
 }
 
 Choice choice_for(const Key& key, const Problem& p, const aj_gemm& g, cublasLtHandle_t handle,
-                  bool by_shape) {
+                  bool measure) {
   {
     std::lock_guard held(lock);
     if (auto it = remembered().find(key); it != remembered().end()) return it->second;
   }
-  Workspace most(g.device, kWorkspace, g.stream);
+  Workspace most(g.device, measure ? kWorkspace : 0, g.stream);
   std::lock_guard held(lock);
-  return remembered().emplace(key, choose(p, g, handle, most.data(), by_shape)).first->second;
+  return remembered().emplace(key, choose(p, g, handle, most.data(), measure)).first->second;
 }
 
 }  // namespace
@@ -213,13 +213,17 @@ bool multiplies(DLDataType dtype) {
 aj_status* multiply(const aj_gemm& g) {
   if (aj_status* s = ready()) return s;
   int32_t device = g.device.device_id;
-  bool by_shape = g.flags & AJ_GEMM_DETERMINISTIC;
+  double work = double(g.batch) * double(g.m) * double(g.n) * double(g.k);
+  bool tf32 = switches.tf32_products, measure = switches.benchmark && !switches.deterministic &&
+                                                !(g.flags & AJ_GEMM_DETERMINISTIC) &&
+                                                work >= kWorthMeasuring &&
+                                                !capturing(static_cast<Stream>(g.stream));
   On here(device);
   if (here.failed()) return status_of(here.result(), "gemm");
   return kit::guard("", [&] {
     const BlasLt* lt = BlasLt::find();
     Types types;
-    if (!lt || !types_of(g.dtype, &types))
+    if (!lt || !types_of(g.dtype, &types, tf32))
       kit::raise(AJ_UNIMPLEMENTED, "cuda: no library has a product of ", g.dtype, ": ",
                  blas_file().where());
     Key key = {device,
@@ -239,14 +243,15 @@ aj_status* multiply(const aj_gemm& g) {
                g.stride_c,
                alignment(g.a) * 1024 + alignment(g.b),
                alignment(g.c),
-               (g.beta != 0) * 2 + by_shape};
+               g.beta != 0,
+               tf32 * 2 + measure};
     Problem problem(*lt, g, types);
     cublasLtHandle_t handle;
     {
       std::lock_guard held(lock);
       handle = handle_of(*lt, device);
     }
-    Choice choice = choice_for(key, problem, g, handle, by_shape);
+    Choice choice = choice_for(key, problem, g, handle, measure);
     Workspace room(g.device, choice.workspace, g.stream);
     std::lock_guard held(lock);
     must(*lt, problem.run(handle, choice.algorithm, g.c, room.data(), choice.workspace),

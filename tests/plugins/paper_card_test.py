@@ -49,7 +49,7 @@ def card(tmp_path_factory):
 def surroundings(name, card, orders="", **extra):
     runtime, nowhere = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}, "/nonexistent"
     if name == "cuda":
-        runtime |= {"ADJOIN_CUDA_DRIVER": card, "ADJOIN_CUBLASLT": card, "ADJOIN_CUDNN": nowhere}
+        runtime |= {"ADJOIN_CUDA_DRIVER": card, "ADJOIN_CUBLASLT": card, "ADJOIN_CUDNN": card}
     else:
         runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": nowhere}
     return {**runtime, **extra}
@@ -245,6 +245,18 @@ def test_a_device_that_is_lost_at_once(name, card):
     lines = run(LOST + 'order("lost=700")\nprint(told(plus_one, x))\nprint(told(plus_one, x))', name, card).splitlines()
     for line in lines:
         assert "ILLEGAL_ADDRESS (700)" in line and "the device is lost to this process" in line
+
+
+@either
+def test_an_answer_to_a_call_is_no_lost_device(name, card):
+    """It was said of 708 and 711 to 713."""
+    program = (
+        LOST
+        + 'for code in (701, 703, 708, 711, 712, 713, 702, 710):\n order(f"wrong={code}")\n print(told(plus_one, x))\nprint(plus_one(x).sum().item())'
+    )
+    lines = run(program, name, card).splitlines()
+    assert ["the device is lost" in line for line in lines] == [False] * 6 + [True] * 2 + [False], lines
+    assert all("says" in line for line in lines[:8]) and lines[8] == "8.0"
 
 
 @either
@@ -621,3 +633,134 @@ with adjoin.no_grad():
     )
     assert lines[3:6] == ["True", "True", "None True"]
     assert "the steps are counted on the host" in lines[6]
+
+
+needs_cuda = pytest.mark.skipif("cuda" not in VENDORS, reason="NOT TESTED: the plugin cuda is not built")
+
+CONVOLUTION = """
+from adjoin.nn import functional as F
+def tensors(dtype=adjoin.float32, groups=1, sizes=(9, 8)):
+    adjoin.manual_seed(3)
+    shapes = (2, 4, *sizes), (6, 4 // groups, 3, *[2] * (len(sizes) - 1)), (6,)
+    return [adjoin.randn(shape).to(dtype) for shape in shapes]
+def both_ways(x, w, b, where, **how):
+    inputs = [t.to(where).requires_grad_() for t in (x, w, b)]
+    f = [F.conv1d, F.conv2d, F.conv3d][x.ndim - 3]
+    y = f(*inputs, **how)
+    by = (adjoin.arange(y.numel()) % 5 - 2).reshape(y.shape).to(where, y.dtype)
+    return [y.detach(), *adjoin.autograd.grad((y * by).sum(), inputs)]
+"""
+
+
+@needs_cuda
+def test_convolutions_by_the_library(card):
+    program = (
+        CONVOLUTION
+        + """
+cases = [
+    ({}, {}), ({"dtype": adjoin.float64}, {"stride": 2, "padding": (1, 0)}), ({"groups": 2}, {"groups": 2, "dilation": 2}),
+    ({"sizes": (11,)}, {"padding": 1}), ({"sizes": (4, 5, 3)}, {"stride": (1, 2, 1)}), ({"dtype": adjoin.bfloat16}, {}),
+    ({"dtype": adjoin.float16}, {"padding": 1}),
+]
+for made, how in cases:
+    given = tensors(**made)
+    before = count("convolutions")
+    got = both_ways(*given, gpu, **how)
+    bound = {2: 3e-2, 4: 2e-5, 8: 1e-12}[given[0].element_size()]
+    for ours, wanted in zip(got, both_ways(*given, "cpu", **how)):
+        adjoin.testing.assert_close(ours.cpu(), wanted, rtol=bound, atol=bound)
+    print(count("convolutions") - before >= 3)
+x = adjoin.randn(2, 6, 7, 8).to(gpu, memory_format=adjoin.channels_last)
+t = both_ways(x.cpu(), adjoin.ones(4, 6, 3, 3), adjoin.ones(4), gpu)
+y = F.conv_transpose2d(x, adjoin.ones(6, 2, 3, 3, device=gpu), stride=2)
+adjoin.testing.assert_close(y.cpu(), F.conv_transpose2d(x.cpu(), adjoin.ones(6, 2, 3, 3), stride=2))
+print(t[0].shape, gpus.max_memory_allocated() > 1 << 20)
+"""
+    )
+    assert run(program, "cuda", card) == "True\n" * 7 + "adjoin.Size([2, 4, 5, 6]) True\n"
+
+
+@needs_cuda
+def test_convolutions_conform(card):
+    """Every layout and dtype; the gradient of a bias that lies with gaps was written as if it had none."""
+    out = adjoin(
+        "conform", PLUGINDIR / "libaj_cuda.so", "--mode", "all", "--op", "convolution", "--op", "convolution_backward",
+        **surroundings("cuda", card),
+    )  # fmt: skip
+    assert "no fault found in what was checked" in out.stdout, out.stdout[-3000:]
+
+
+@needs_cuda
+def test_what_a_convolution_works_with_is_the_cores(card):
+    """By call, and a graph's own: it was freed and grown while graphs had its address, and kept for each stream."""
+    program = (
+        CONVOLUTION
+        + """
+x, w, b = (t.to(gpu) for t in tensors())
+wanted = F.conv2d(x, w, b).cpu()
+graph = Graph()
+graph.capture_begin()
+y = F.conv2d(x, w, b)
+graph.capture_end()
+kept, full = [], lambda: kept.append(adjoin.empty(1 << 18, device=gpu).fill_(7))
+for _ in range(40):
+    side = gpus.Stream()
+    with gpus.stream(side):
+        F.conv2d(x, w, b)
+    side.synchronize()
+while not (why := told(full)):
+    pass
+graph.replay()
+print("out of memory" in why, adjoin.equal(y.cpu(), wanted), all((k.cpu() == 7).all().item() for k in kept))
+"""
+    )
+    assert run(program, "cuda", card, f"memory={48 << 20}") == "True True True\n"
+
+
+@needs_cuda
+def test_libraries_compute_as_the_switches_say(card):
+    """What serves is the heuristic's first, so bits do not depend on a measurement, unless a program wants it."""
+    program = (
+        CONVOLUTION
+        + """
+from adjoin.backends import cuda, cudnn
+x, w, _ = (t.to(gpu) for t in tensors())
+a, b = adjoin.randn(520, 512, device=gpu), adjoin.randn(20, 20, device=gpu)
+exact = F.conv2d(x, w), b @ b
+gpus.synchronize()
+order("idle=1")
+def ran(f, what):
+    before = count(what)
+    f()
+    return count(what) - before
+def all_of():
+    conv = ran(lambda: F.conv2d(x, w, padding=(1, 2)), "convolutions")
+    return conv, ran(lambda: F.conv2d(x, w, padding=(1, 2)), "convolutions"), ran(lambda: a @ a[:512], "products")
+print(all_of())
+cudnn.benchmark = True
+print(all_of(), cudnn.benchmark)
+with cudnn.flags(deterministic=True):
+    print(ran(lambda: F.conv2d(x, w, padding=2), "convolutions"))
+    a = a[1:]
+    print(ran(lambda: a @ a[:512], "products"))
+print(ran(lambda: F.conv2d(x, w, padding=2), "convolutions") > 1)
+cudnn.benchmark = False
+order("idle=0")
+differ = lambda: (not adjoin.equal(F.conv2d(x, w), exact[0]), not adjoin.equal(b @ b, exact[1]))
+print(differ())
+cudnn.allow_tf32 = True
+print(differ())
+cuda.matmul.allow_tf32 = True
+print(differ(), adjoin.get_float32_matmul_precision())
+adjoin.set_float32_matmul_precision("highest")
+print(differ(), cuda.matmul.allow_tf32)
+adjoin.set_float32_matmul_precision("high")
+adjoin.testing.assert_close(b @ b, exact[1], rtol=1e-2, atol=1e-1)
+with cudnn.flags(allow_tf32=False):
+    print(differ(), cuda.matmul.allow_tf32)
+"""
+    )
+    assert run(program, "cuda", card).splitlines() == [
+        "(1, 1, 1)", "(7, 1, 33) True", "1", "1", "True",
+        "(False, False)", "(True, False)", "(True, True) high", "(True, False) False", "(False, True) True",
+    ]  # fmt: skip

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "card.hpp"
+#include "numbers.hpp"
 
 using namespace paper;
 
@@ -12,10 +13,12 @@ namespace {
 enum { kGood = 0, kInvalid = 7, kUnsupported = 15 };
 enum { kF32 = 0, kF64 = 1, kF16 = 2, kC32 = 4, kC64 = 5, kBF16 = 14 };  // cudaDataType_t
 enum { kDescTransA = 3, kDescTransB = 4, kLayoutBatch = 5, kLayoutStride = 6 };
+constexpr int kComputeTf32 = 77;  // cublasComputeType_t
 constexpr size_t kWorkspace = 1 << 20;
 
 struct Product {
   int turn_a = 0, turn_b = 0;  // cublasOperation_t: as it is, transposed, conjugated too
+  bool tf32 = false;
 };
 struct Layout {
   int type;
@@ -30,21 +33,6 @@ struct Offer {  // cublasLtMatmulHeuristicResult_t
   int state;
   float waves;
   int reserved[4];
-};
-
-struct BFloat16 {
-  uint16_t bits;
-  BFloat16(float x) {
-    uint32_t all;
-    std::memcpy(&all, &x, sizeof all);
-    bits = uint16_t((all + 0x7fff + (all >> 16 & 1)) >> 16);
-  }
-  operator float() const {
-    uint32_t all = uint32_t(bits) << 16;
-    float x;
-    std::memcpy(&x, &all, sizeof x);
-    return x;
-  }
 };
 
 double turned(double x, int) { return x; }
@@ -65,6 +53,8 @@ void multiply(const Product& p, Scale alpha, Scale beta, const Layout& la, const
         for (uint64_t k = 0; k < inner; ++k) {
           Sum x = a[s * la.stride + int64_t(p.turn_a ? i : k) * la.ld + int64_t(p.turn_a ? k : i)];
           Sum y = b[s * lb.stride + int64_t(p.turn_b ? k : j) * lb.ld + int64_t(p.turn_b ? j : k)];
+          if constexpr (std::is_same_v<T, float>)
+            if (p.tf32) x = as_tf32(float(x)), y = as_tf32(float(y));
           sum += Sum(turned(x, p.turn_a)) * Sum(turned(y, p.turn_b));
         }
         Sum result = Sum(alpha) * sum;
@@ -96,7 +86,11 @@ const char* cublasLtGetStatusString(int status) {
 }
 int cublasLtCreate(void** out) { return *out = new char, kGood; }
 
-int cublasLtMatmulDescCreate(Product** out, int, int) { return *out = new Product, kGood; }
+int cublasLtMatmulDescCreate(Product** out, int compute, int) {
+  *out = new Product;
+  (*out)->tf32 = compute == kComputeTf32;
+  return kGood;
+}
 int cublasLtMatmulDescDestroy(Product* p) { return delete p, kGood; }
 int cublasLtMatmulDescSetAttribute(Product* p, int what, const void* value, size_t) {
   if (what != kDescTransA && what != kDescTransB) return kUnsupported;
@@ -138,6 +132,7 @@ int cublasLtMatmul(void*, const Product* p, const void* alpha, const void* a, co
     std::memcpy(&by, alpha, sizeof by);
     std::memcpy(&plus, beta, sizeof plus);
     return submit(stream, [=, p = *p, la = *la, lb = *lb, lc = *lc, ld = *ld] {
+      if (orders.idle) return;
       std::memset(workspace, 0x5a, kWorkspace);  // it is the library's while it works
       multiply<T, Sum, Scale>(p, by, plus, la, static_cast<const T*>(a), lb,
                               static_cast<const T*>(b), lc, static_cast<const T*>(c), ld,
