@@ -7,85 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from paper import PLUGINDIR, VENDORS, either, run, start, surroundings
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "abi"))
-from abi_tools import PLUGINDIR, ROOT, adjoin, clean_environment
+from abi_tools import adjoin, clean_environment
 
-SOURCES = sorted((Path(__file__).parent / "paper_card").glob("*.cpp"))
-BODIES = PLUGINDIR / "libaj_emulated.so"
 SEED = int(os.environ.get("ADJOIN_TEST_SEED", random.randrange(10**6)))
-
-
-def built(name):
-    """Whether the plugin is there, with kernels."""
-    file = PLUGINDIR / f"libaj_{name}.so"
-    return file.exists() and BODIES.exists() and b"softmax_kernel" in file.read_bytes()
-
-
-VENDORS = [name for name in ("cuda", "hip") if built(name)]
-for _name in {"cuda", "hip"} - set(VENDORS):
-    print(f"NOT TESTED: the plugin {_name}, or emulated, is not built with kernels", file=sys.stderr)
-either = pytest.mark.parametrize("name", VENDORS)
-
-
-@pytest.fixture(scope="module")
-def card(tmp_path_factory):
-    """The library, compiled."""
-    folder = tmp_path_factory.mktemp("paper_card")
-    compiler = ["ccache", "g++"] if shutil.which("ccache") else ["g++"]
-    objects = [folder / (source.stem + ".o") for source in SOURCES]
-    jobs = [
-        subprocess.Popen([*compiler, "-std=c++20", "-O1", "-fPIC", f"-I{ROOT}", "-c", source, "-o", to])
-        for source, to in zip(SOURCES, objects, strict=True)
-    ]
-    assert [job.wait() for job in jobs] == [0] * len(jobs)
-    subprocess.run(["g++", "-shared", *objects, "-o", folder / "libcard.so", "-ldl", "-pthread"], check=True)
-    return folder / "libcard.so"
-
-
-def surroundings(name, card, orders="", **extra):
-    runtime, nowhere = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}, "/nonexistent"
-    if name == "cuda":
-        runtime |= {"ADJOIN_CUDA_DRIVER": card, "ADJOIN_CUBLASLT": card, "ADJOIN_CUDNN": card}
-    else:
-        runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": nowhere}
-    return {**runtime, **extra}
-
-
-BEGINNING = """
-import adjoin, ctypes
-paper = ctypes.CDLL("{card}")
-order = lambda text: paper.paper_order(text.encode())
-count = lambda what: paper.paper_count(what.encode())
-gpu, gpus = "{name}", adjoin.{name}
-Graph = getattr(gpus, "CUDAGraph", None) or gpus.Graph
-def told(f, *arguments):
-    try:
-        f(*arguments)
-    except (RuntimeError, IndexError) as e:
-        return f"{{type(e).__name__}}: {{e}}"
-"""
-
-
-def start(program, name, card, orders="", **extra):
-    env = {
-        **clean_environment(**surroundings(name, card, orders, **extra)),
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-    }
-    file = card.parent / f"program_{abs(hash((program, name)))}.py"
-    file.write_text(BEGINNING.format(card=card, name=name) + program)
-    return subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-
-
-def run(program, name, card, orders="", **extra):
-    """What the program has printed."""
-    job = start(program, name, card, orders, **extra)
-    out, err = job.communicate(timeout=180)
-    assert job.returncode == 0, err
-    return out
 
 
 @either
@@ -353,19 +281,6 @@ assert cu.cuMemsetD8Async(p, 0, ctypes.c_size_t(1000), None) == 1  # given back
 
 
 @either
-def test_products_over_nothing_are_zero(name, card):
-    """Of a library that does not say what it answers."""
-    program = """
-for x, y in ((adjoin.empty(2, 0), adjoin.empty(0, 3)), (adjoin.empty(2, 2, 0), adjoin.empty(2, 0, 3))):
-    print((x.to(gpu) @ y.to(gpu)).tolist())
-print((adjoin.ones(2, 5, device=gpu) @ adjoin.ones(5, 1, device=gpu)).tolist(), count("products"))
-"""
-    rows = [[0.0] * 3] * 2
-    products = {"cuda": 1, "hip": 0}[name]
-    assert run(program, name, card) == f"{rows}\n{[rows] * 2}\n[[5.0], [5.0]] {products}\n"
-
-
-@either
 def test_what_a_graph_finds_is_told_with_its_own_line(name, card):
     """However many calls that could have found something came between."""
     program = """
@@ -392,22 +307,6 @@ for _ in range(2):
     lines = run(program, name, card).splitlines()
     assert [line.startswith("OutOfRangeError: index_select: index 9") for line in lines] == [True, False] * 2, lines
     assert lines[0].endswith("in captured") and lines[2].endswith("in captured") and lines[1] == lines[3] == "None"
-
-
-def test_what_a_library_works_with_is_not_kept_for_each_stream(card):
-    """It was 32 MB a stream, for ever, and unknown to the core."""
-    if "cuda" not in VENDORS:
-        pytest.skip("NOT TESTED: the plugin cuda is not built")
-    program = """
-x = adjoin.ones(8, 8, device=gpu)
-for _ in range(40):
-    side = gpus.Stream()
-    with gpus.stream(side):
-        y = x @ x
-    side.synchronize()
-print(y[7, 7].item(), count("products"), gpus.max_memory_allocated() > 1 << 20)
-"""
-    assert run(program, "cuda", card, f"memory={256 << 20}") == "8.0 40 True\n"
 
 
 @either
@@ -633,134 +532,3 @@ with adjoin.no_grad():
     )
     assert lines[3:6] == ["True", "True", "None True"]
     assert "the steps are counted on the host" in lines[6]
-
-
-needs_cuda = pytest.mark.skipif("cuda" not in VENDORS, reason="NOT TESTED: the plugin cuda is not built")
-
-CONVOLUTION = """
-from adjoin.nn import functional as F
-def tensors(dtype=adjoin.float32, groups=1, sizes=(9, 8)):
-    adjoin.manual_seed(3)
-    shapes = (2, 4, *sizes), (6, 4 // groups, 3, *[2] * (len(sizes) - 1)), (6,)
-    return [adjoin.randn(shape).to(dtype) for shape in shapes]
-def both_ways(x, w, b, where, **how):
-    inputs = [t.to(where).requires_grad_() for t in (x, w, b)]
-    f = [F.conv1d, F.conv2d, F.conv3d][x.ndim - 3]
-    y = f(*inputs, **how)
-    by = (adjoin.arange(y.numel()) % 5 - 2).reshape(y.shape).to(where, y.dtype)
-    return [y.detach(), *adjoin.autograd.grad((y * by).sum(), inputs)]
-"""
-
-
-@needs_cuda
-def test_convolutions_by_the_library(card):
-    program = (
-        CONVOLUTION
-        + """
-cases = [
-    ({}, {}), ({"dtype": adjoin.float64}, {"stride": 2, "padding": (1, 0)}), ({"groups": 2}, {"groups": 2, "dilation": 2}),
-    ({"sizes": (11,)}, {"padding": 1}), ({"sizes": (4, 5, 3)}, {"stride": (1, 2, 1)}), ({"dtype": adjoin.bfloat16}, {}),
-    ({"dtype": adjoin.float16}, {"padding": 1}),
-]
-for made, how in cases:
-    given = tensors(**made)
-    before = count("convolutions")
-    got = both_ways(*given, gpu, **how)
-    bound = {2: 3e-2, 4: 2e-5, 8: 1e-12}[given[0].element_size()]
-    for ours, wanted in zip(got, both_ways(*given, "cpu", **how)):
-        adjoin.testing.assert_close(ours.cpu(), wanted, rtol=bound, atol=bound)
-    print(count("convolutions") - before >= 3)
-x = adjoin.randn(2, 6, 7, 8).to(gpu, memory_format=adjoin.channels_last)
-t = both_ways(x.cpu(), adjoin.ones(4, 6, 3, 3), adjoin.ones(4), gpu)
-y = F.conv_transpose2d(x, adjoin.ones(6, 2, 3, 3, device=gpu), stride=2)
-adjoin.testing.assert_close(y.cpu(), F.conv_transpose2d(x.cpu(), adjoin.ones(6, 2, 3, 3), stride=2))
-print(t[0].shape, gpus.max_memory_allocated() > 1 << 20)
-"""
-    )
-    assert run(program, "cuda", card) == "True\n" * 7 + "adjoin.Size([2, 4, 5, 6]) True\n"
-
-
-@needs_cuda
-def test_convolutions_conform(card):
-    """Every layout and dtype; the gradient of a bias that lies with gaps was written as if it had none."""
-    out = adjoin(
-        "conform", PLUGINDIR / "libaj_cuda.so", "--mode", "all", "--op", "convolution", "--op", "convolution_backward",
-        **surroundings("cuda", card),
-    )  # fmt: skip
-    assert "no fault found in what was checked" in out.stdout, out.stdout[-3000:]
-
-
-@needs_cuda
-def test_what_a_convolution_works_with_is_the_cores(card):
-    """By call, and a graph's own: it was freed and grown while graphs had its address, and kept for each stream."""
-    program = (
-        CONVOLUTION
-        + """
-x, w, b = (t.to(gpu) for t in tensors())
-wanted = F.conv2d(x, w, b).cpu()
-graph = Graph()
-graph.capture_begin()
-y = F.conv2d(x, w, b)
-graph.capture_end()
-kept, full = [], lambda: kept.append(adjoin.empty(1 << 18, device=gpu).fill_(7))
-for _ in range(40):
-    side = gpus.Stream()
-    with gpus.stream(side):
-        F.conv2d(x, w, b)
-    side.synchronize()
-while not (why := told(full)):
-    pass
-graph.replay()
-print("out of memory" in why, adjoin.equal(y.cpu(), wanted), all((k.cpu() == 7).all().item() for k in kept))
-"""
-    )
-    assert run(program, "cuda", card, f"memory={48 << 20}") == "True True True\n"
-
-
-@needs_cuda
-def test_libraries_compute_as_the_switches_say(card):
-    """What serves is the heuristic's first, so bits do not depend on a measurement, unless a program wants it."""
-    program = (
-        CONVOLUTION
-        + """
-from adjoin.backends import cuda, cudnn
-x, w, _ = (t.to(gpu) for t in tensors())
-a, b = adjoin.randn(520, 512, device=gpu), adjoin.randn(20, 20, device=gpu)
-exact = F.conv2d(x, w), b @ b
-gpus.synchronize()
-order("idle=1")
-def ran(f, what):
-    before = count(what)
-    f()
-    return count(what) - before
-def all_of():
-    conv = ran(lambda: F.conv2d(x, w, padding=(1, 2)), "convolutions")
-    return conv, ran(lambda: F.conv2d(x, w, padding=(1, 2)), "convolutions"), ran(lambda: a @ a[:512], "products")
-print(all_of())
-cudnn.benchmark = True
-print(all_of(), cudnn.benchmark)
-with cudnn.flags(deterministic=True):
-    print(ran(lambda: F.conv2d(x, w, padding=2), "convolutions"))
-    a = a[1:]
-    print(ran(lambda: a @ a[:512], "products"))
-print(ran(lambda: F.conv2d(x, w, padding=2), "convolutions") > 1)
-cudnn.benchmark = False
-order("idle=0")
-differ = lambda: (not adjoin.equal(F.conv2d(x, w), exact[0]), not adjoin.equal(b @ b, exact[1]))
-print(differ())
-cudnn.allow_tf32 = True
-print(differ())
-cuda.matmul.allow_tf32 = True
-print(differ(), adjoin.get_float32_matmul_precision())
-adjoin.set_float32_matmul_precision("highest")
-print(differ(), cuda.matmul.allow_tf32)
-adjoin.set_float32_matmul_precision("high")
-adjoin.testing.assert_close(b @ b, exact[1], rtol=1e-2, atol=1e-1)
-with cudnn.flags(allow_tf32=False):
-    print(differ(), cuda.matmul.allow_tf32)
-"""
-    )
-    assert run(program, "cuda", card).splitlines() == [
-        "(1, 1, 1)", "(7, 1, 33) True", "1", "1", "True",
-        "(False, False)", "(True, False)", "(True, True) high", "(True, False) False", "(False, True) True",
-    ]  # fmt: skip
