@@ -83,6 +83,7 @@ aj_status* device_synchronize(Device* d);
 aj_status* stream_follows(Device* d, void* stream);
 aj_status* stream_wait_for(Device* d,
                            void* stream);  // the user can interrupt it; NULL: the whole device
+aj_status* event_wait_for(Device* d, void* event);  // likewise
 
 // The stream of this thread's next calls on a device; NULL is the device's own default stream.
 aj_status* stream_current(DLDevice id, void** out_native);

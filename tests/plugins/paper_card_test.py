@@ -129,6 +129,28 @@ print((x + 1).sum().item())
 
 
 @either
+def test_a_number_waits_for_its_own_stream(name, card):
+    """item() and host copies waited for the whole card."""
+    program = """
+import threading
+x = adjoin.ones(4, device=gpu)
+x.sum().item()
+order("hang=1")
+with gpus.stream(gpus.Stream()):
+    y = x + 1
+gave_up = []
+rescue = threading.Timer(5, lambda: (gave_up.append(1), order("hang=0")))
+rescue.start()
+print((x * 2).sum().item(), (x * 3).cpu().tolist(), adjoin.zeros(4).to(gpu).device.type == gpu, len(gave_up))
+rescue.cancel()
+threading.Timer(0.1, lambda: order("hang=0")).start()  # who waits for all lets other threads go on
+gpus.synchronize()
+print(y.sum().item())
+"""
+    assert run(program, name, card) == "8.0 [3.0, 3.0, 3.0, 3.0] True 0\n8.0\n"
+
+
+@either
 def test_two_cards(name, card):
     program = """
 x = adjoin.arange(6, dtype=adjoin.float32).reshape(2, 3).to(f"{gpu}:1")
