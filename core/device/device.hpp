@@ -37,6 +37,8 @@ Device* device_at(DLDevice id);
 // Finds or opens device `id.device_id` of a kind; says what is missing.
 aj_status* device_open(DLDevice id, Device** out);
 Device* meta_device();
+// Of a kind, the open one with the lowest number; NULL if none is.
+Device* device_open_already(int32_t type);
 
 // Registers a kind (from a plugin's transaction). The number is the DLPack code where there is one
 // and it is free. A second provider of a name becomes active if its priority is higher and no
