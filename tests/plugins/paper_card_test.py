@@ -154,13 +154,14 @@ print(y.sum().item())
 def test_two_cards(name, card):
     program = """
 x = adjoin.arange(6, dtype=adjoin.float32).reshape(2, 3).to(f"{gpu}:1")
-print(count("contexts"), x.device)
+pinned = adjoin.ones(4).pin_memory(gpu)
+print(count("contexts"), x.device, pinned.is_pinned())
 y = x.t().to(f"{gpu}:0")
 print(y.device, y.tolist(), (y + 1).to(f"{gpu}:1").sum().item(), x.sum().item())
 """
     contexts = {"cuda": 1, "hip": 0}[name]  # HIP's are its own affair
     assert run(program, name, card) == (
-        f"{contexts} {name}:1\n{name}:0 [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] 21.0 15.0\n"
+        f"{contexts} {name}:1 True\n{name}:0 [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] 21.0 15.0\n"
     )
 
 
@@ -554,3 +555,27 @@ with adjoin.no_grad():
     )
     assert lines[3:6] == ["True", "True", "None True"]
     assert "the steps are counted on the host" in lines[6]
+
+
+@either
+def test_ops_of_known_shapes_are_captured(name, card):
+    program = """
+one_hot = lambda i: adjoin.nn.functional.one_hot(i, 5)
+i, w = adjoin.tensor([1, 3], device=gpu), adjoin.tensor([[0.0, 1, 0, 0], [0, 0, 0, 2]], device=gpu)
+adjoin.multinomial(w, 1), one_hot(i)
+graph = Graph()
+graph.capture_begin()
+hot, few, many = one_hot(i), adjoin.multinomial(w, 1), adjoin.multinomial(w, 3, replacement=True)
+drawn = adjoin.bernoulli(w.clamp(max=1))
+graph.capture_end()
+i.copy_(adjoin.tensor([4, 0]))
+w.copy_(w.flip(0))
+graph.replay()
+print(hot.argmax(1).tolist(), few.tolist(), many.tolist(), adjoin.equal(drawn, w.clamp(max=1)))
+waits = count("waits")
+one_hot(i)
+print(count("waits") - waits, told(lambda: one_hot(i + 1).tolist()))
+"""
+    lines = run(program, name, card).splitlines()
+    assert lines[0] == "[4, 0] [[3], [1]] [[3, 3, 3], [1, 1, 1]] True"
+    assert lines[1].startswith("0 OutOfRangeError: scatter: index 5 is out of range for dimension 1 with size 5")
