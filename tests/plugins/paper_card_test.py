@@ -572,6 +572,17 @@ i.copy_(adjoin.tensor([4, 0]))
 w.copy_(w.flip(0))
 graph.replay()
 print(hot.argmax(1).tolist(), few.tolist(), many.tolist(), adjoin.equal(drawn, w.clamp(max=1)))
+for mode in ("bilinear", "nearest", "bicubic"):
+    x = adjoin.arange(24.0).reshape(1, 1, 4, 6).to(gpu)
+    resized = lambda: adjoin.nn.functional.interpolate(x, size=(7, 9), mode=mode)
+    graph = Graph()
+    graph.capture_begin()
+    y = resized()
+    z = resized() + adjoin.nn.functional.adaptive_avg_pool2d(x, (3, 4)).sum()
+    graph.capture_end()
+    x += 3
+    graph.replay()
+    assert adjoin.equal(y, resized()), mode
 waits = count("waits")
 one_hot(i)
 print(count("waits") - waits, told(lambda: one_hot(i + 1).tolist()))
