@@ -161,7 +161,8 @@ class Graph:
     """Work that was captured once and is replayed as one piece, on the same memory.
 
     What it takes while it is captured comes from memory of its own, which lives as long as the graph; another
-    graph that never runs at the same time may share it: capture_begin(pool=first.pool()).
+    graph that never runs at the same time may share it: capture_begin(pool=first.pool()). Random numbers are
+    drawn anew at each replay, as the same calls would draw them without a graph.
     """
 
     _kind = None
@@ -199,6 +200,9 @@ class Graph:
         if not self._handle:
             raise RuntimeError("Graph.replay: nothing was captured yet")
         _C.graph_launch(self._handle, _C.stream_current(self._stream.device))
+
+    def register_generator_state(self, generator):
+        """Nothing: a generator is the graph's as soon as it draws for it."""
 
     def reset(self):
         """Forgets what was captured."""
