@@ -182,11 +182,16 @@ wide = {dtype: [adjoin.randn(s).to(dtype) for s in ((6, 5), (7, 5), (7,), (3, 2,
 for x, w, b, cube, added, right, stack, stack_right, stack_added in wide.values():
     print(
         ran(F.linear, x, w), ran(F.linear, x, w, b), ran(F.linear, cube, w, b), ran(F.linear, x, w[0], b[0]),
-        ran(F.linear, x.t().contiguous().t(), w.t().contiguous().t(), b)[0], ran(F.linear, x[0], w, b)[0],
+        ran(F.linear, x.t().contiguous().t(), w.t().contiguous().t(), b)[0], ran(F.linear, x[0], w, b),
         ran(adjoin.addmm, added, x, right, beta=0.5, alpha=2), ran(adjoin.addmm, b, x, right),
         ran(adjoin.addmm, b, x, right, beta=2)[0], ran(adjoin.addmm, added.t().contiguous().t(), x, right)[0],
         ran(adjoin.baddbmm, stack_added, stack, stack_right, alpha=3), ran(adjoin.baddbmm, stack_added[:1], stack, stack_right)[0],
     )
+x, w, b, cube = wide[adjoin.float32][:4]
+whole = adjoin.randn(3, 4, 7)[:, 1:3]  # a bias for each row
+got = F.linear(cube.to(gpu), w.to(gpu), whole.to(gpu)), F.linear(cube.to(gpu), w[0].to(gpu), whole[:, :, 0].to(gpu))
+adjoin.testing.assert_close(got[0].cpu(), cube @ w.t() + whole)
+adjoin.testing.assert_close(got[1].cpu(), cube @ w[0] + whole[:, :, 0])
 x, right = wide[adjoin.float32][0].to(gpu), wide[adjoin.float32][5].to(gpu)
 nan = adjoin.full((6, 7), float("nan"), device=gpu)
 print(adjoin.addmm(nan, x, right, beta=0).isnan().any().item())
@@ -201,5 +206,5 @@ print(all(f"plugin {gpu}" in adjoin._C.explain_op(op, gpu) for op in ("nn::linea
 """
     # A library without a bias adds to a copy of it.
     one, row = (1, 0), {"cuda": (1, 0), "hip": (1, 1)}[name]
-    line = f"{one} {row} {row} {(1, 1)} 1 1 {one} {row} 1 1 {one} 1"
+    line = f"{one} {row} {row} {(1, 1)} 1 {one} {one} {row} 1 1 {one} 1"
     assert run(program, name, card) == f"{line}\n" * 4 + f"False\nTrue\nTrue\n{[[1.0] * 3] * 2}\nTrue\n"

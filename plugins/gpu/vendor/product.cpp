@@ -170,11 +170,17 @@ void copy_into(MutView out, TensorView from) {
 void multiply_and_add(aj_gemm g, const aj_call* call, MutView out, TensorView added, double beta) {
   Addend add;
   Matrix m;
-  if (beta == 1 && g.batch == 1 && adds_row(g.dtype) && is_row(call, added, g.n) && g.m > 1) {
+  bool row = g.batch == 1 && is_row(call, added, g.n);
+  if (row && beta == 1 && g.m > 1 && adds_row(g.dtype)) {
     add.row = added.bytes();
+  } else if (row && beta != 0 && g.m == 1) {
+    g.beta = beta;
+    add.matrix = added.bytes(), add.ld = g.n;
   } else if (beta != 0) {  // what is multiplied by zero may be uninitialised
     g.beta = beta;
-    bool readable = added.ndim() == out.ndim() && std::ranges::equal(added.shape(), out.shape()) &&
+    bool matrices =
+        added.ndim() == 2 ? g.batch == 1 : added.ndim() == 3 && added.size(0) == g.batch;
+    bool readable = matrices && added.size(-2) == g.m && added.size(-1) == g.n &&
                     read_matrix(added, &m) && !m.turned && (g.batch == 1 || m.batch != 0);
     if (readable)
       add.matrix = m.data, add.ld = m.ld, add.stride = m.batch;
