@@ -3,6 +3,11 @@
 //
 // key = seed; counter = (offset + block: 64 bits, stream: 64 bits). Element i of a tensor, in
 // logical C order, takes word i mod 4 of block i / 4; types of 64 bits take two words: block i / 2.
+//
+// A draw that a device's graph keeps has its place in memory, so that each launch of the graph can
+// have another one: generator_draw then gives the address of two words of that device, seed and
+// offset, as the seed, and kInGraph | blocks behind them as the offset. Kernels of a device that
+// captures graphs begin with placed(philox).
 #ifndef ADJOIN_KIT_PHILOX_HPP
 #define ADJOIN_KIT_PHILOX_HPP
 #include <adjoin/kit/normal.hpp>
@@ -33,6 +38,13 @@ struct Philox {
     return {{c[0], c[1], c[2], c[3]}};
   }
 };
+
+inline constexpr uint64_t kInGraph = uint64_t(1) << 63;
+AJ_HD inline Philox placed(const Philox& draw) {
+  if (!(draw.offset & kInGraph)) return draw;
+  auto* at = reinterpret_cast<const uint64_t*>(draw.seed);
+  return {at[0], at[1] + (draw.offset & ~kInGraph)};
+}
 
 AJ_HD inline float uniform_of(uint32_t word) { return float(word >> 8) * 0x1p-24f; }  // [0, 1)
 AJ_HD inline double uniform_of(uint64_t word) { return double(word >> 11) * 0x1p-53; }

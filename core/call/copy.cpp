@@ -91,7 +91,9 @@ aj_status* tensor_pin(aj_tensor* t, int32_t device_type, aj_tensor** out) {
     retain(*out = t);
     return nullptr;
   }
-  AJ_TRY(device_open({DLDeviceType(device_type), 0}, &owner));
+  // Any device of the kind reads it: one in use already, for opening another may cost much memory.
+  owner = device_open_already(device_type);
+  if (!owner) AJ_TRY(device_open({DLDeviceType(device_type), 0}, &owner));
   const aj_device_vtbl& v = owner->vtbl;
   if (owner->host() || !v.mem_alloc || !v.mem_free || !v.event_query || !v.event_free)
     return fail(AJ_UNIMPLEMENTED, "pin_memory: device ", owner->id,

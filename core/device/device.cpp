@@ -395,6 +395,13 @@ Device* meta_device() {
   return d;
 }
 
+Device* device_open_already(int32_t type) {
+  if (type < 1 || type > kMaxKinds) return nullptr;
+  for (auto& d : device_registry().devices[type])
+    if (Device* open = d.load(std::memory_order_acquire)) return open;
+  return nullptr;
+}
+
 aj_status* device_open(DLDevice id, Device** out) {
   if ((*out = device_at(id))) return nullptr;
   if (int32_t host = kDLCPU; id.device_type == host && device_kind_name(host).empty())

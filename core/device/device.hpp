@@ -37,6 +37,8 @@ Device* device_at(DLDevice id);
 // Finds or opens device `id.device_id` of a kind; says what is missing.
 aj_status* device_open(DLDevice id, Device** out);
 Device* meta_device();
+// Of a kind, the open one with the lowest number; NULL if none is.
+Device* device_open_already(int32_t type);
 
 // Registers a kind (from a plugin's transaction). The number is the DLPack code where there is one
 // and it is free. A second provider of a name becomes active if its priority is higher and no
@@ -83,6 +85,7 @@ aj_status* device_synchronize(Device* d);
 aj_status* stream_follows(Device* d, void* stream);
 aj_status* stream_wait_for(Device* d,
                            void* stream);  // the user can interrupt it; NULL: the whole device
+aj_status* event_wait_for(Device* d, void* event);  // likewise
 
 // The stream of this thread's next calls on a device; NULL is the device's own default stream.
 aj_status* stream_current(DLDevice id, void** out_native);

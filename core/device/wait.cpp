@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "core/base/log.hpp"
@@ -60,15 +61,13 @@ aj_status* named(const Device* d, aj_status* s) {
   return prefix(s, text(d->id, ": plugin '", d->plugin, "': "));
 }
 
-}  // namespace
-
-aj_status* stream_wait_for(Device* d, void* stream) {
-  const aj_device_vtbl& v = d->vtbl;
-  if ((d->flags & AJ_DEV_SYNCHRONOUS) || !v.stream_sync) return nullptr;
-  int32_t done = !v.stream_query;
+// Asks until it is done, where it can be asked, then waits.
+template <class Query, class Wait>
+aj_status* wait_for(Device* d, bool asks, Query query, Wait wait) {
+  int32_t done = !asks;
   aj_status* fault = nullptr;
   for (Pauses pauses; !done;) {
-    aj_status* s = v.stream_query(v.self, d->id.device_id, stream, &done);
+    aj_status* s = query(&done);
     // What was queued behind a fault may still run: who is told of it may read and free that
     // memory. A device that says it again has ended.
     if (s && fault) return free_status(s), named(d, fault);
@@ -76,9 +75,32 @@ aj_status* stream_wait_for(Device* d, void* stream) {
     if (!done)
       if (aj_status* stopped = pauses.pause(d)) return free_status(fault), stopped;
   }
-  aj_status* s = v.stream_sync(v.self, d->id.device_id, stream);
+  aj_status* s = wait();
   if (!fault) return named(d, s);
   return free_status(s), named(d, fault);
+}
+
+}  // namespace
+
+aj_status* stream_wait_for(Device* d, void* stream) {
+  const aj_device_vtbl& v = d->vtbl;
+  if ((d->flags & AJ_DEV_SYNCHRONOUS) || !v.stream_sync) return nullptr;
+  return wait_for(
+      d, v.stream_query,
+      [&](int32_t* done) { return v.stream_query(v.self, d->id.device_id, stream, done); },
+      [&] {
+        std::optional<Parked> parked;  // other streams were not asked
+        if (!stream && streams_in_use.load(std::memory_order_relaxed)) parked.emplace();
+        return v.stream_sync(v.self, d->id.device_id, stream);
+      });
+}
+
+aj_status* event_wait_for(Device* d, void* event) {
+  const aj_device_vtbl& v = d->vtbl;
+  return wait_for(
+      d, v.event_query,
+      [&](int32_t* done) { return v.event_query(v.self, d->id.device_id, event, done); },
+      [&] { return v.event_sync(v.self, d->id.device_id, event); });
 }
 
 }  // namespace adjoin

@@ -56,10 +56,17 @@ struct PeakSecond {
   uint64_t bytes;
 };
 
+struct Draws {  // of one generator in a graph
+  aj_object* generator;
+  char* place;      // of the device: seed and offset, which each launch writes
+  uint64_t blocks;  // that a launch takes
+};
 struct Pool {           // of device graphs: its address names memory as a stream's does
   void* stream;         // that captures, or captured last
   uint32_t graphs = 0;  // those captured, and the one being captured
   bool open = false;
+  const void* thread = nullptr;  // that captures
+  std::vector<Draws> draws;      // of the graph being captured
 };
 
 struct DeviceMemory {
@@ -80,6 +87,7 @@ struct DeviceMemory {
   std::atomic<uint32_t> foreign_count{0};
   std::vector<Pending> pending;
   std::vector<std::unique_ptr<Pool>> pools;  // of graphs
+  std::vector<char*> places;                 // for draws of graphs to come; never given back
   uint64_t large_used = 0,
            medium_used = 0;  // medium: outside of thread caches, or of threads that ended
   uint64_t peak = 0, allocations = 0, system_allocations = 0, user_limit = 0;

@@ -3,10 +3,13 @@
 // to belongs to nobody else.
 #include "core/memory/capture.hpp"
 
+#include <adjoin/kit/philox.hpp>
 #include <algorithm>
 
+#include "core/base/tls.hpp"
 #include "core/guest/object.hpp"
 #include "core/memory/cache.hpp"
+#include "core/random/generator.hpp"
 
 namespace adjoin {
 
@@ -16,11 +19,27 @@ struct Graph {
   Device* device;
   void* native;
   Pool* pool;
+  std::vector<Draws>* draws;
 };
+constexpr uint64_t kPlaceBytes = 2 * sizeof(uint64_t), kPlaces = 64;
 
 Pool* open_pool(DeviceMemory& m, void* stream) {
   auto at = std::ranges::find_if(m.pools, [&](auto& p) { return p->open && p->stream == stream; });
   return at == m.pools.end() ? nullptr : at->get();
+}
+
+// The capture that this thread's work on a device is kept for: that of the current stream, or one
+// that the thread has begun, whose other streams follow it.
+Pool* thread_pool(DeviceMemory& m, void* stream) {
+  if (Pool* pool = open_pool(m, stream)) return pool;
+  auto at = std::ranges::find_if(m.pools, [](auto& p) { return p->open && p->thread == &tls; });
+  return at == m.pools.end() ? nullptr : at->get();
+}
+
+void forget(DeviceMemory& m, const std::vector<Draws>& draws) {
+  for (const Draws& d : draws) any_release(d.generator);
+  std::lock_guard held(m.lock);
+  for (const Draws& d : draws) m.places.push_back(d.place);
 }
 
 // With the last graph of a pool its memory becomes as any other that is free, or will be.
@@ -38,6 +57,8 @@ void graph_destroy(void* payload) {
   const aj_device_vtbl& v = g->device->vtbl;
   if (v.graph_free)
     if (aj_status* s = v.graph_free(v.self, g->device->id.device_id, g->native)) free_status(s);
+  forget(*g->device->memory, *g->draws);
+  delete g->draws;
   leave(*g->device->memory, g->pool);
 }
 
@@ -114,6 +135,7 @@ aj_status* capture_begin(DLDevice device, void* native, aj_object* share) {
     pool->stream = native;
     pool->graphs++;
     pool->open = true;
+    pool->thread = &tls;
     m.segments.keep(pool);
   }
   captures_open.fetch_add(1);
@@ -132,12 +154,14 @@ aj_status* capture_end(DLDevice device, void* native, aj_object** out_graph) {
   AJ_TRY(capturing_device(device, "capture_end", native, &d));
   DeviceMemory& m = *d->memory;
   Pool* pool;
+  std::vector<Draws> draws;
   {
     std::lock_guard held(m.lock);
     pool = open_pool(m, native);
     if (!pool)
       return fail(AJ_PRECONDITION, "capture_end: no capture has begun on this stream of ", device);
     pool->open = false;
+    draws.swap(pool->draws);
   }
   captures_open.fetch_sub(1);
   const aj_device_vtbl& v = d->vtbl;
@@ -148,10 +172,11 @@ aj_status* capture_end(DLDevice device, void* native, aj_object** out_graph) {
     if (s) free_status(v.graph_free(v.self, device.device_id, graph));
   }
   if (s) {
+    forget(m, draws);
     leave(m, pool);
     return s;
   }
-  *static_cast<Graph*>(payload) = {d, graph, pool};
+  *static_cast<Graph*>(payload) = {d, graph, pool, new std::vector(std::move(draws))};
   return nullptr;
 }
 
@@ -159,7 +184,53 @@ aj_status* graph_launch(aj_object* o, void* native) {
   Graph* g = graph_of(o);
   if (!g) return fail(AJ_WRONG_TYPE, "graph_launch: the object is no graph");
   const aj_device_vtbl& v = g->device->vtbl;
-  return v.graph_launch(v.self, g->device->id.device_id, g->native, native);
+  int32_t device = g->device->id.device_id;
+  for (const Draws& d : *g->draws) {
+    uint64_t from[2];
+    static_assert(sizeof from == kPlaceBytes);
+    AJ_TRY(generator_draw(d.generator, d.blocks, &from[0], &from[1]));
+    AJ_TRY(v.fill(v.self, device, d.place, 0, from, sizeof from, sizeof from, native));
+  }
+  return v.graph_launch(v.self, device, g->native, native);
+}
+
+aj_status* draw_or_capture(aj_object* g, uint64_t blocks, uint64_t* seed, uint64_t* offset) {
+  if (__builtin_expect(captures_open.load(std::memory_order_relaxed) == 0, 1))
+    return generator_draw(g, blocks, seed, offset);
+  DLDevice id = generator_device(g);
+  Device* d = nullptr;
+  if (id.device_type) AJ_TRY(device_open(id, &d));
+  if (!d || !d->memory || d->memory->handles || !d->vtbl.fill)
+    return generator_draw(g, blocks, seed, offset);
+  DeviceMemory& m = *d->memory;
+  void* stream = nullptr;
+  AJ_TRY(stream_current(id, &stream));
+  for (;;) {
+    {
+      std::lock_guard held(m.lock);
+      Pool* pool = thread_pool(m, stream);
+      if (!pool) break;
+      auto at = std::ranges::find(pool->draws, g, &Draws::generator);
+      if (at == pool->draws.end() && !m.places.empty()) {
+        any_retain(g);
+        at = pool->draws.insert(at, {g, m.places.back(), 0});
+        m.places.pop_back();
+      }
+      if (at != pool->draws.end()) {
+        *seed = reinterpret_cast<uint64_t>(at->place);
+        *offset = kit::kInGraph | at->blocks;
+        at->blocks += blocks;
+        return nullptr;
+      }
+    }
+    void* room = nullptr;
+    uint64_t got = 0;
+    AJ_TRY(device_alloc(d, kPlaces * kPlaceBytes, &room, &got));
+    std::lock_guard held(m.lock);
+    for (uint64_t i = 0; i < kPlaces; ++i)
+      m.places.push_back(static_cast<char*>(room) + i * kPlaceBytes);
+  }
+  return generator_draw(g, blocks, seed, offset);
 }
 
 }  // namespace adjoin

@@ -12,6 +12,8 @@ namespace adjoin {
 aj_status* capture_begin(DLDevice device, void* native, aj_object* share);
 aj_status* capture_end(DLDevice device, void* native, aj_object** out_graph);
 aj_status* graph_launch(aj_object* graph, void* native);
+// generator_draw; what this thread draws for a graph that it captures is drawn at each launch.
+aj_status* draw_or_capture(aj_object* g, uint64_t blocks, uint64_t* seed, uint64_t* offset);
 
 extern std::atomic<int32_t> captures_open;  // of the whole process
 bool is_capturing(Device* d, void* stream);

@@ -39,10 +39,29 @@ void** stream_slot(DLDevice id, bool make) {
   return &streams->emplace_back(id, nullptr).second;
 }
 
+// For the default stream alone, where others may have work: NULL would mean the whole device.
+aj_status* wait_for_default(Device* d) {
+  const aj_device_vtbl& v = d->vtbl;
+  void* event = nullptr;
+  AJ_TRY(v.event_new(v.self, d->id.device_id, 0, &event));
+  aj_status* s = v.event_record(v.self, d->id.device_id, event, nullptr);
+  if (!s) s = event_wait_for(d, event);
+  int32_t done = 0;  // what the event has told the stream need not tell again
+  if (s && v.stream_query) free_status(v.stream_query(v.self, d->id.device_id, nullptr, &done));
+  aj_status* freed = v.event_free(v.self, d->id.device_id, event);
+  if (!s) return freed;
+  free_status(freed);
+  return s;
+}
+
 aj_status* wait_for_stream(Device* d) {
-  if ((d->flags & AJ_DEV_SYNCHRONOUS) || !d->vtbl.stream_sync) return nullptr;
+  const aj_device_vtbl& v = d->vtbl;
+  if ((d->flags & AJ_DEV_SYNCHRONOUS) || !v.stream_sync) return nullptr;
   void* stream = nullptr;
   AJ_TRY(stream_current(d->id, &stream));
+  bool others = streams_in_use.load(std::memory_order_relaxed);
+  if (!stream && others && v.event_new && v.event_record && v.event_sync && v.event_free)
+    return wait_for_default(d);
   return stream_wait_for(d, stream);
 }
 

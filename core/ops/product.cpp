@@ -52,6 +52,26 @@ aj_status* bmm_shape(void*, aj_call* call) {
   });
 }
 
+// Its body promotes.
+aj_status* baddbmm_shape(void*, aj_call* call) {
+  return infer(call, [](const Infer& c) {
+    const Tensor &t = c.tensor(0), &a = c.tensor(1), &b = c.tensor(2);
+    want_dims(a, 3, "batch1");
+    want_dims(b, 3, "batch2");
+    want(a.size(0) == b.size(0), "batch1 is ", shown(a), " and batch2 is ", shown(b),
+         ": the stacks differ, ", a.size(0), " and ", b.size(0));
+    check_inner(a, b, a.size(2), "batch1", "batch2");
+    Sizes shape{a.size(0), a.size(1), b.size(2)};
+    want(broadcast(t.shape(), shape) == shape, "input of shape ", shown(t),
+         " does not broadcast to ", shown(shape));
+    DLDataType dtype = t.dtype();
+    for (const Tensor* factor : {&a, &b})
+      if (factor->dtype() != dtype)
+        kit::check(kit::env.core->dtype_promote(dtype, factor->dtype(), &dtype));
+    c.out(0, dtype, shape);
+  });
+}
+
 aj_status* addmm_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor &t = c.tensor(0), &a = c.tensor(1), &b = c.tensor(2);

@@ -104,6 +104,9 @@ aj_status* generator_get(aj_object* g, uint64_t* seed, uint64_t* offset) {
 aj_status* generator_set(aj_object* g, uint64_t seed, uint64_t offset) {
   State* s;
   AJ_TRY(check(g, "generator_set", &s));
+  if (offset >> 63)  // the highest bit says that a draw is a graph's
+    return fail(AJ_INVALID_ARGUMENT, "generator_set: the offset must be below 2^63, it is ",
+                offset);
   std::lock_guard held(defaults().lock);
   s->seed = seed;
   s->offset = offset;
@@ -120,6 +123,11 @@ aj_status* generator_draw(aj_object* g, uint64_t blocks, uint64_t* seed, uint64_
   *offset = s->offset;
   s->offset += blocks;
   return nullptr;
+}
+
+DLDevice generator_device(aj_object* g) {
+  if (!g || g->type != AJ_GENERATOR) return {};
+  return static_cast<State*>(object_payload(g))->device;
 }
 
 aj_status* manual_seed(uint64_t seed) {

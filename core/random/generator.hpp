@@ -15,5 +15,7 @@ aj_status* generator_set(aj_object* g, uint64_t seed, uint64_t offset);
 // The place of the next `blocks` blocks of 4 words; g NULL: the default of the CPU.
 aj_status* generator_draw(aj_object* g, uint64_t blocks, uint64_t* seed, uint64_t* offset);
 aj_status* manual_seed(uint64_t seed);
+// Whose numbers these are; {} of what is no generator.
+DLDevice generator_device(aj_object* g);
 
 }  // namespace adjoin

@@ -1,5 +1,6 @@
-// plugins/cuda/blas.cpp: matrix products by cuBLASLt. Of the algorithms that its heuristics offer
-// for a problem the fastest is found by measuring once, and remembered.
+// plugins/cuda/blas.cpp: matrix products by cuBLASLt. The algorithm is the first that its
+// heuristics offer for a problem, or, where measuring is switched on, the fastest; it is
+// remembered.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/status.hpp"
 #include "blas_library.hpp"
+#include "switches.hpp"
 #include "timing.hpp"
 #include "workspace.hpp"
 
@@ -24,7 +26,7 @@ struct Types {
   cublasComputeType_t compute;
 };
 
-bool types_of(DLDataType d, Types* out) {
+bool types_of(DLDataType d, Types* out, bool tf32 = false) {
   if (d.lanes != 1) return false;
   bool real = d.code == kDLFloat;
   if (d.code == kDLBfloat && d.bits == 16)
@@ -32,7 +34,7 @@ bool types_of(DLDataType d, Types* out) {
   else if (real && d.bits == 16)
     *out = {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
   else if (real && d.bits == 32)
-    *out = {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    *out = {CUDA_R_32F, CUDA_R_32F, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
   else if (real && d.bits == 64)
     *out = {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
   else if (d.code == kDLComplex && d.bits == 64)
@@ -65,7 +67,7 @@ struct Choice {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
 };
-using Key = std::array<int64_t, 18>;
+using Key = std::array<int64_t, 23>;
 
 std::mutex lock;
 cublasLtHandle_t handle_of(const BlasLt& lt, int32_t device) {
@@ -82,15 +84,19 @@ std::map<Key, Choice>& remembered() {
 // The problem as the library sees it: it counts columns first, so C' = B' A'.
 class Problem {
  public:
-  Problem(const BlasLt& lt, const aj_gemm& g, const Types& t)
+  Problem(const BlasLt& lt, const aj_gemm& g, const Addend& add, const Types& t)
       : lt_(lt),
         g_(g),
-        desc_(make_desc(lt, g, t), lt.MatmulDescDestroy),
+        from_(add.matrix ? add.matrix : g.c),
+        desc_(make_desc(lt, g, add, t), lt.MatmulDescDestroy),
         b_(make_layout(lt, t, g.trans_b ? g.k : g.n, g.trans_b ? g.n : g.k, g.ldb, g.stride_b, g),
            lt.MatrixLayoutDestroy),
         a_(make_layout(lt, t, g.trans_a ? g.m : g.k, g.trans_a ? g.k : g.m, g.lda, g.stride_a, g),
            lt.MatrixLayoutDestroy),
         c_(make_layout(lt, t, g.n, g.m, g.ldc, g.stride_c, g), lt.MatrixLayoutDestroy),
+        added_(make_layout(lt, t, g.n, g.m, add.matrix ? add.ld : g.ldc,
+                           add.matrix ? add.stride : g.stride_c, g),
+               lt.MatrixLayoutDestroy),
         alpha_(g.alpha, t.scale),
         beta_(g.beta, t.scale) {}
 
@@ -101,26 +107,29 @@ class Problem {
     set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(kWorkspace));
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(g_.b));
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(g_.a));
-    set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(g_.c));
+    set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(from_));
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(g_.c));
     int found = 0;
     must(lt_,
-         lt_.MatmulAlgoGetHeuristic(handle, desc_, b_, a_, c_, c_, preference, wanted, out, &found),
+         lt_.MatmulAlgoGetHeuristic(handle, desc_, b_, a_, added_, c_, preference, wanted, out,
+                                    &found),
          "choosing an algorithm");
     return found;
   }
   cublasStatus_t run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo, void* to,
                      void* workspace, size_t bytes) const {
-    return lt_.Matmul(handle, desc_, alpha_.room, g_.b, b_, g_.a, a_, beta_.room, g_.c, c_, to, c_,
-                      &algo, workspace, bytes, static_cast<cudaStream_t>(g_.stream));
+    return lt_.Matmul(handle, desc_, alpha_.room, g_.b, b_, g_.a, a_, beta_.room, from_, added_, to,
+                      c_, &algo, workspace, bytes, static_cast<cudaStream_t>(g_.stream));
   }
+  bool adds_to_itself() const { return g_.beta != 0 && from_ == g_.c; }
 
  private:
   template <class T>
   void set(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what, T value) const {
     must(lt_, lt_.MatmulPreferenceSetAttribute(p, what, &value, sizeof value), "a preference");
   }
-  static cublasLtMatmulDesc_t make_desc(const BlasLt& lt, const aj_gemm& g, const Types& t) {
+  static cublasLtMatmulDesc_t make_desc(const BlasLt& lt, const aj_gemm& g, const Addend& add,
+                                        const Types& t) {
     cublasLtMatmulDesc_t made;
     must(lt, lt.MatmulDescCreate(&made, t.compute, t.scale), "a product's description");
     auto turn = [](int32_t how) {
@@ -130,6 +139,10 @@ class Problem {
     auto set = lt.MatmulDescSetAttribute;
     must(lt, set(made, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first), "a transposition");
     must(lt, set(made, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second), "a transposition");
+    if (!add.row) return made;
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    must(lt, set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue), "a bias");
+    must(lt, set(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &add.row, sizeof add.row), "a bias");
     return made;
   }
   static cublasLtMatrixLayout_t make_layout(const BlasLt& lt, const Types& t, int64_t rows,
@@ -149,8 +162,9 @@ class Problem {
 
   const BlasLt& lt_;
   const aj_gemm& g_;
+  const void* from_;  // what beta multiplies
   Owned<cublasLtMatmulDesc_t, decltype(BlasLt::MatmulDescDestroy)> desc_;
-  Owned<cublasLtMatrixLayout_t, decltype(BlasLt::MatrixLayoutDestroy)> b_, a_, c_;
+  Owned<cublasLtMatrixLayout_t, decltype(BlasLt::MatrixLayoutDestroy)> b_, a_, c_, added_;
   Number alpha_, beta_;
 };
 
@@ -161,11 +175,11 @@ float time_of(const Problem& p, cublasLtHandle_t handle, const cublasLtMatmulAlg
   });
 }
 
-// The fastest of the offers. With beta the result is also an input: measured into other memory.
+// The fastest of the offers. A result that is also an input is measured into other memory.
 int fastest(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* workspace,
             const cublasLtMatmulHeuristicResult_t* offers, int n) {
   void* to = g.c;
-  if (g.beta != 0) {
+  if (p.adds_to_itself()) {
     size_t element = g.dtype.bits / 8u;
     int64_t last = (g.batch - 1) * g.stride_c + (g.m - 1) * g.ldc + g.n;
     if (runtime().Malloc(&to, size_t(last) * element) != kSuccess) return 0;
@@ -176,16 +190,14 @@ int fastest(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* w
     float ms = time_of(p, handle, offers[i].algo, to, workspace, g.stream);
     if (ms >= 0 && (least < 0 || ms < least)) best = i, least = ms;
   }
-  if (g.beta != 0) (void)runtime().Free(to);
+  if (p.adds_to_itself()) (void)runtime().Free(to);
   return best;
 }
 
-// workspace: as large as kWorkspace.
+// workspace: as large as kWorkspace where it is measured.
 Choice choose(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void* workspace,
-              bool by_shape) {
+              bool measure) {
   cublasLtMatmulHeuristicResult_t offers[kOffers];
-  double work = double(g.batch) * double(g.m) * double(g.n) * double(g.k);
-  bool measure = !by_shape && work >= kWorthMeasuring && !capturing(g.stream);
   int n = p.offers(handle, offers, measure ? kOffers : 1);
   if (n == 0) kit::raise(AJ_UNIMPLEMENTED, "cuda: cuBLASLt has no algorithm for this product");
   auto& best = offers[measure ? fastest(p, g, handle, workspace, offers, n) : 0];
@@ -193,14 +205,14 @@ Choice choose(const Problem& p, const aj_gemm& g, cublasLtHandle_t handle, void*
 }
 
 Choice choice_for(const Key& key, const Problem& p, const aj_gemm& g, cublasLtHandle_t handle,
-                  bool by_shape) {
+                  bool measure) {
   {
     std::lock_guard held(lock);
     if (auto it = remembered().find(key); it != remembered().end()) return it->second;
   }
-  Workspace most(g.device, kWorkspace, g.stream);
+  Workspace most(g.device, measure ? kWorkspace : 0, g.stream);
   std::lock_guard held(lock);
-  return remembered().emplace(key, choose(p, g, handle, most.data(), by_shape)).first->second;
+  return remembered().emplace(key, choose(p, g, handle, most.data(), measure)).first->second;
 }
 
 }  // namespace
@@ -210,16 +222,22 @@ bool multiplies(DLDataType dtype) {
   return types_of(dtype, &t) && BlasLt::find();
 }
 
-aj_status* multiply(const aj_gemm& g) {
+bool adds_row(DLDataType dtype) { return dtype.code != kDLComplex; }
+
+aj_status* multiply(const aj_gemm& g, const Addend& add) {
   if (aj_status* s = ready()) return s;
   int32_t device = g.device.device_id;
-  bool by_shape = g.flags & AJ_GEMM_DETERMINISTIC;
+  double work = double(g.batch) * double(g.m) * double(g.n) * double(g.k);
+  bool tf32 = switches.tf32_products, measure = switches.benchmark && !switches.deterministic &&
+                                                !(g.flags & AJ_GEMM_DETERMINISTIC) &&
+                                                work >= kWorthMeasuring &&
+                                                !capturing(static_cast<Stream>(g.stream));
   On here(device);
   if (here.failed()) return status_of(here.result(), "gemm");
   return kit::guard("", [&] {
     const BlasLt* lt = BlasLt::find();
     Types types;
-    if (!lt || !types_of(g.dtype, &types))
+    if (!lt || !types_of(g.dtype, &types, tf32))
       kit::raise(AJ_UNIMPLEMENTED, "cuda: no library has a product of ", g.dtype, ": ",
                  blas_file().where());
     Key key = {device,
@@ -239,14 +257,19 @@ aj_status* multiply(const aj_gemm& g) {
                g.stride_c,
                alignment(g.a) * 1024 + alignment(g.b),
                alignment(g.c),
-               (g.beta != 0) * 2 + by_shape};
-    Problem problem(*lt, g, types);
+               add.matrix ? add.ld : 0,
+               add.matrix ? add.stride : 0,
+               add.matrix ? alignment(add.matrix) : 0,
+               add.row ? alignment(add.row) : 0,
+               g.beta != 0,
+               tf32 * 2 + measure};
+    Problem problem(*lt, g, add, types);
     cublasLtHandle_t handle;
     {
       std::lock_guard held(lock);
       handle = handle_of(*lt, device);
     }
-    Choice choice = choice_for(key, problem, g, handle, by_shape);
+    Choice choice = choice_for(key, problem, g, handle, measure);
     Workspace room(g.device, choice.workspace, g.stream);
     std::lock_guard held(lock);
     must(*lt, problem.run(handle, choice.algorithm, g.c, room.data(), choice.workspace),

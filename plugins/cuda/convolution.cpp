@@ -54,7 +54,7 @@ void forward(Args args) {
   Convolution c =
       problem(args, 3, transposed ? TensorView(out) : x, w, transposed ? x : TensorView(out));
   c.way = transposed ? Way::big : Way::small;
-  run(c, call->device.device_id, call->stream, by_shape(args));
+  run(c, call->device, call->stream, by_shape(args));
   if (bias)
     add_bias(transposed ? c.big : c.small, bias.bytes(), out.dtype(), call->device.device_id,
              call->stream);
@@ -68,7 +68,7 @@ void backward(Args args) {
   auto one = [&](Way way, TensorView big, TensorView weight, TensorView small) {
     Convolution c = problem(args, 3, big, weight, small);
     c.way = way;
-    run(c, device, call->stream, by_shape(args));
+    run(c, call->device, call->stream, by_shape(args));
   };
   if (args.bit(9, 0))
     transposed ? one(Way::small, grad, w, args.result(0)) : one(Way::big, args.result(0), w, grad);
@@ -80,7 +80,7 @@ void backward(Args args) {
 }
 
 // All tensors of one dtype, none empty, with two or three dimensions of space at most, counted in
-// 32 bits; a bias that lies densely.
+// 32 bits; a bias, or its gradient, that lies densely.
 int32_t can_run(void*, const aj_call* call) {
   constexpr uint32_t tensors = 3;
   DLDataType dtype = {};
@@ -94,6 +94,11 @@ int32_t can_run(void*, const aj_call* call) {
     if (t.ndim() > 5 || (t.ndim() < 3 && !(t.ndim() == 1 && t.dense()))) return 0;
     if (std::any_of(t.strides().begin(), t.strides().end(), [](int64_t s) { return s == 0; }))
       return 0;
+  }
+  for (uint32_t i = 0; i < call->nrets; ++i) {
+    if (call->rets[i].tag != AJ_TENSOR) continue;
+    TensorView t(call->rets[i].v.tensor);
+    if (t.numel() && (!same(t.dtype(), dtype) || (t.ndim() == 1 && !t.dense()))) return 0;
   }
   return convolves(dtype);
 }

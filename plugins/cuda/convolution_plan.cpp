@@ -1,5 +1,6 @@
-// plugins/cuda/convolution_plan.cpp: graphs of one convolution, their plans, and the choice of the
-// fastest. Engines that add in any order, or round float32 on the way in, are left out.
+// plugins/cuda/convolution_plan.cpp: graphs of one convolution, their plans, and the choice of one:
+// the first that cuDNN proposes, or the fastest where measuring is switched on. Engines that add in
+// any order are left out, and those that round float32 on the way in unless TF32 is switched on.
 #include "convolution_plan.hpp"
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 
 #include "../gpu/vendor/status.hpp"
 #include "dnn.hpp"
+#include "switches.hpp"
 #include "timing.hpp"
+#include "workspace.hpp"
 
 namespace adjoin::vendor {
 namespace {
@@ -39,10 +42,10 @@ struct Plan {
   int64_t workspace;
   std::shared_ptr<Proposals> from;  // what a plan was made of outlives it
 };
+using Plans = std::vector<std::shared_ptr<const Plan>>;
 struct DeviceState {
   cudnnHandle_t handle = nullptr;
-  std::map<void*, std::pair<void*, size_t>> workspace;  // by stream
-  std::map<std::vector<int64_t>, Plan> plans;
+  std::map<std::vector<int64_t>, std::shared_ptr<const Plan>> plans;
 };
 std::mutex lock;
 DeviceState& state_of(int32_t device) {
@@ -138,7 +141,7 @@ Proposals propose(const Convolution& c, cudnnHandle_t handle) {
   return all;
 }
 
-bool serves(const Part& configuration, DLDataType dtype) {
+bool serves(const Part& configuration, DLDataType dtype, bool tf32) {
   Part engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   auto handle = engine.handle();
   int64_t n = 0;
@@ -150,7 +153,7 @@ bool serves(const Part& configuration, DLDataType dtype) {
   if (dnn().BackendGetAttribute(handle, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, notes) != CUDNN_STATUS_SUCCESS)
     return false;
-  bool wide = dtype.bits >= 32;
+  bool wide = dtype.bits >= 32 && !(tf32 && dtype.bits == 32);
   return std::none_of(notes, notes + n, [&](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
@@ -159,12 +162,12 @@ bool serves(const Part& configuration, DLDataType dtype) {
   });
 }
 
-std::vector<Plan> plans_for(const Convolution& c, cudnnHandle_t handle, int64_t wanted) {
+Plans plans_for(const Convolution& c, cudnnHandle_t handle, int64_t wanted, bool tf32) {
   auto proposals = std::make_shared<Proposals>(propose(c, handle));
-  std::vector<Plan> plans;
+  Plans plans;
   for (const Part& configuration : proposals->configurations) {
     if (int64_t(plans.size()) == wanted) break;
-    if (!serves(configuration, c.dtype)) continue;
+    if (!serves(configuration, c.dtype, tf32)) continue;
     Part plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle)
         .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
@@ -174,27 +177,18 @@ std::vector<Plan> plans_for(const Convolution& c, cudnnHandle_t handle, int64_t 
                                   CUDNN_TYPE_INT64, 1, &n, &bytes) != CUDNN_STATUS_SUCCESS ||
         uint64_t(bytes) > kMostWorkspace)
       continue;
-    plans.push_back({std::move(plan), bytes, proposals});
+    plans.push_back(std::make_shared<Plan>(Plan{std::move(plan), bytes, proposals}));
   }
   if (plans.empty()) kit::raise(AJ_UNIMPLEMENTED, "cuda: cuDNN has no plan for this convolution");
   return plans;
 }
 
-void* room_for(DeviceState& state, void* stream, int64_t bytes) {
-  auto& [room, size] = state.workspace[stream];
-  if (size_t(bytes) <= size) return room;
-  if (room) (void)runtime().Free(room);  // waits for the device, so nobody uses it any more
-  room = nullptr, size = 0;
-  Result result = runtime().Malloc(&room, size_t(bytes));
-  if (result != kSuccess) kit::check(status_of(result, "room for a convolution"));
-  size = size_t(bytes);
-  return room;
-}
-
-cudnnStatus_t execute(const Convolution& c, const Plan& plan, DeviceState& state, void* stream) {
+// room: of the plan's size. Wants the lock: a handle works on one stream at a time.
+cudnnStatus_t execute(const Convolution& c, const Plan& plan, cudnnHandle_t handle, void* stream,
+                      void* room) {
+  must(dnn().SetStream(handle, static_cast<cudaStream_t>(stream)), "its stream");
   void* pointers[] = {c.big.data, c.weight.data, c.small.data};
   int64_t ids[] = {kBig, kWeight, kSmall};
-  void* room = room_for(state, stream, plan.workspace);
   Part pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   must(dnn().BackendSetAttribute(pack.handle(), CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
                                  CUDNN_TYPE_VOID_PTR, 3, pointers),
@@ -202,28 +196,26 @@ cudnnStatus_t execute(const Convolution& c, const Plan& plan, DeviceState& state
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids)
       .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, room)
       .finalize("pointers");
-  return dnn().BackendExecute(state.handle, plan.plan.handle(), pack.handle());
+  return dnn().BackendExecute(handle, plan.plan.handle(), pack.handle());
 }
 
-float time_of(const Convolution& c, const Plan& plan, DeviceState& state, Stream stream) {
-  return milliseconds(stream, 2,
-                      [&] { return execute(c, plan, state, stream) == CUDNN_STATUS_SUCCESS; });
-}
-
-Plan choose(const Convolution& c, DeviceState& state, Stream stream, bool by_shape) {
-  bool measure = !by_shape && !capturing(stream);
-  std::vector<Plan> plans = plans_for(c, state.handle, measure ? kOffers : 1);
+size_t fastest(const Convolution& c, const Plans& plans, cudnnHandle_t handle, DLDevice device,
+               Stream stream) {
   size_t best = 0;
   float least = -1;
-  for (size_t i = 0; measure && i < plans.size() && plans.size() > 1; ++i) {
-    float ms = time_of(c, plans[i], state, stream);
+  for (size_t i = 0; i < plans.size() && plans.size() > 1; ++i) {
+    Workspace room(device, size_t(plans[i]->workspace), stream);
+    std::lock_guard held(lock);
+    float ms = milliseconds(stream, 2, [&] {
+      return execute(c, *plans[i], handle, stream, room.data()) == CUDNN_STATUS_SUCCESS;
+    });
     if (ms >= 0 && (least < 0 || ms < least)) best = i, least = ms;
   }
-  return std::move(plans[best]);
+  return best;
 }
 
-std::vector<int64_t> key_of(const Convolution& c, bool by_shape) {
-  std::vector<int64_t> key = {int64_t(c.way), c.dtype.code, c.dtype.bits, by_shape};
+std::vector<int64_t> key_of(const Convolution& c, bool measure, bool tf32) {
+  std::vector<int64_t> key = {int64_t(c.way), c.dtype.code, c.dtype.bits, measure, tf32};
   for (const Array* a : {&c.big, &c.weight, &c.small}) {
     key.insert(key.end(), a->sizes.begin(), a->sizes.end());
     key.insert(key.end(), a->strides.begin(), a->strides.end());
@@ -274,18 +266,32 @@ void with_channels(const Array& a, DLDataType dtype, int32_t device, void* strea
 
 bool convolves(DLDataType dtype) { return type_of(dtype) && Dnn::find(); }
 
-void run(const Convolution& c, int32_t device, void* stream, bool by_shape) {
+void run(const Convolution& c, DLDevice device, void* stream, bool by_shape) {
   kit::check(ready());
-  On here(device);
+  On here(device.device_id);
   if (here.failed()) kit::check(status_of(here.result(), "convolution"));
+  auto queue = static_cast<Stream>(stream);
+  bool measure = switches.benchmark && !switches.deterministic && !by_shape && !capturing(queue),
+       tf32 = switches.tf32_convolutions;
+  std::vector<int64_t> key = key_of(c, measure, tf32);
+  std::shared_ptr<const Plan> plan;
+  Plans offers;
+  cudnnHandle_t handle = nullptr;
+  {
+    std::lock_guard held(lock);
+    DeviceState& state = state_of(device.device_id);
+    handle = state.handle;
+    if (auto found = state.plans.find(key); found != state.plans.end()) plan = found->second;
+    if (!plan) offers = plans_for(c, handle, measure ? kOffers : 1, tf32);
+  }
+  if (!plan) {
+    plan = offers[measure ? fastest(c, offers, handle, device, queue) : 0];
+    std::lock_guard held(lock);
+    state_of(device.device_id).plans.emplace(std::move(key), plan);
+  }
+  Workspace room(device, size_t(plan->workspace), queue);
   std::lock_guard held(lock);
-  DeviceState& state = state_of(device);
-  must(dnn().SetStream(state.handle, static_cast<cudaStream_t>(stream)), "its stream");
-  std::vector<int64_t> key = key_of(c, by_shape);
-  auto found = state.plans.find(key);
-  if (found == state.plans.end())
-    found = state.plans.emplace(std::move(key), choose(c, state, stream, by_shape)).first;
-  must(execute(c, found->second, state, stream), "a convolution");
+  must(execute(c, *plan, handle, stream, room.data()), "a convolution");
 }
 
 void add_bias(const Array& out, const void* bias, DLDataType dtype, int32_t device, void* stream) {

@@ -1,5 +1,5 @@
-// plugins/cuda/convolution_plan.hpp: a convolution as a graph of cuDNN's, its fastest plan measured
-// once and remembered.
+// plugins/cuda/convolution_plan.hpp: a convolution as a graph of cuDNN's, its plan chosen once and
+// remembered.
 #ifndef ADJOIN_PLUGINS_CUDA_CONVOLUTION_PLAN_HPP
 #define ADJOIN_PLUGINS_CUDA_CONVOLUTION_PLAN_HPP
 #include <adjoin/abi/base.h>
@@ -27,7 +27,7 @@ struct Convolution {
 
 bool convolves(DLDataType dtype);
 // by_shape: the plan depends on the problem alone, never on a measurement. Raises.
-void run(const Convolution& c, int32_t device, void* stream, bool by_shape);
+void run(const Convolution& c, DLDevice device, void* stream, bool by_shape);
 
 // out += bias along the channels; gradient of that.
 void add_bias(const Array& out, const void* bias, DLDataType dtype, int32_t device, void* stream);

@@ -80,11 +80,13 @@ Handle handle_of(int32_t device, void* stream) {
   return handle;
 }
 
-void run(const aj_gemm& g, int32_t device) {
+void run(const aj_gemm& g, const Addend& add, int32_t device) {
   static std::mutex lock;
   std::lock_guard held(lock);
   int type = type_of(g.dtype), compute = type == kF16 || type == kBF16 ? kF32 : type;
-  for (int64_t n : {g.m, g.n, g.k, g.lda, g.ldb, g.ldc, g.batch})
+  const void* from = add.matrix ? add.matrix : g.c;
+  int64_t ld = add.matrix ? add.ld : g.ldc, stride = add.matrix ? add.stride : g.stride_c;
+  for (int64_t n : {g.m, g.n, g.k, g.lda, g.ldb, g.ldc, ld, g.batch})
     if (n > INT_MAX)
       kit::raise(AJ_UNIMPLEMENTED, "hip: rocBLAS counts to ", INT_MAX, "; the product has ", n);
   auto turn = [](int32_t how) { return how == 0 ? kPlain : how == 1 ? kTransposed : kConjugated; };
@@ -96,7 +98,7 @@ void run(const aj_gemm& g, int32_t device) {
   // The library counts columns first: C' = B' A'.
   must(blas().product(handle_of(device, g.stream), turn(g.trans_b), turn(g.trans_a), int(g.n),
                       int(g.m), int(g.k), alpha, g.b, type, int(g.ldb), g.stride_b, g.a, type,
-                      int(g.lda), g.stride_a, beta, g.c, type, int(g.ldc), g.stride_c, g.c, type,
+                      int(g.lda), g.stride_a, beta, from, type, int(ld), stride, g.c, type,
                       int(g.ldc), g.stride_c, int(g.batch), compute, kStandard, 0, 0),
        "a product");
 }
@@ -105,8 +107,10 @@ void run(const aj_gemm& g, int32_t device) {
 
 bool multiplies(DLDataType dtype) { return type_of(dtype) && blas().file.usable(); }
 
+bool adds_row(DLDataType) { return false; }
+
 // Its standard algorithm depends on the problem alone.
-aj_status* multiply(const aj_gemm& g) {
+aj_status* multiply(const aj_gemm& g, const Addend& add) {
   if (aj_status* s = ready()) return s;
   On here(g.device.device_id);
   if (here.failed()) return status_of(here.result(), "gemm");
@@ -114,7 +118,7 @@ aj_status* multiply(const aj_gemm& g) {
     if (!multiplies(g.dtype))
       kit::raise(AJ_UNIMPLEMENTED, "hip: no library has a product of ", g.dtype, ": ",
                  blas().file.where());
-    run(g, g.device.device_id);
+    run(g, add, g.device.device_id);
   });
 }
 

@@ -2,10 +2,11 @@
 
 import os
 import subprocess
+import sysconfig
 
 import pytest
 
-from abi_tools import INCLUDE, LIBDIR, PLUGINDIR, PREFIX
+from abi_tools import INCLUDE, LIBDIR, PLUGINDIR, PREFIX, run_python
 
 C = """#include <adjoin/abi/capi.h>
 #include <stdio.h>
@@ -54,6 +55,13 @@ def test_a_program(tmp_path, compiler, name, text, printed):
     env = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "ADJOIN_PREFIX")}
     got = subprocess.run([tmp_path / "one"], env=env, capture_output=True, text=True)
     assert got.stdout == printed, got.stderr
+
+
+def test_the_native_module_says_which_python_it_is_for():
+    """It calls private functions of CPython: that of another version loaded it without a word."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    got = run_python("import adjoin; print(adjoin._C.__file__)")
+    assert "cpython" in suffix and got.stdout.strip().endswith(f"/_C{suffix}"), got.stdout + got.stderr
 
 
 def test_the_prefix_may_be_moved(tmp_path):

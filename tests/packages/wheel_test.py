@@ -14,6 +14,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MIB = 2**20
+NATIVE = "_C" + sysconfig.get_config_var("EXT_SUFFIX")
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +75,7 @@ def test_it_has_what_it_should_and_nothing_else(wheel):
     rooms = {name.split("/")[0] for name in names}
     assert rooms == {"adjoin", f"adjoin-{wheel.name.split('-')[1]}.dist-info"}
     for wanted in [
-        "adjoin/_C.so",
+        f"adjoin/{NATIVE}",
         "adjoin/bin/adjoin",
         "adjoin/include/adjoin/abi/plugin.h",
         "adjoin/include/adjoin/adjoin.hpp",
@@ -99,11 +100,11 @@ def dynamic(file, tag):
 
 def test_it_links_the_system_and_itself_alone(site):
     system = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0"}
-    for file in [site / "_C.so", site / "bin/adjoin", *site.glob("lib/**/*.so")]:
-        own = {"libadjoin.so"} if file.name in ("_C.so", "adjoin") else set()
+    for file in [site / NATIVE, site / "bin/adjoin", *site.glob("lib/**/*.so")]:
+        own = {"libadjoin.so"} if file.name in (NATIVE, "adjoin") else set()
         assert set(dynamic(file, "NEEDED")) <= system | own, file
         paths = dynamic(file, "RUNPATH")
-        assert paths == ({"_C.so": ["$ORIGIN/lib"], "adjoin": ["$ORIGIN/../lib"]}.get(file.name, [])), file
+        assert paths == ({NATIVE: ["$ORIGIN/lib"], "adjoin": ["$ORIGIN/../lib"]}.get(file.name, [])), file
 
 
 def test_import_and_a_step(empty, site):

@@ -7,85 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from paper import PLUGINDIR, VENDORS, either, run, start, surroundings
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "abi"))
-from abi_tools import PLUGINDIR, ROOT, adjoin, clean_environment
+from abi_tools import adjoin, clean_environment
 
-SOURCES = sorted((Path(__file__).parent / "paper_card").glob("*.cpp"))
-BODIES = PLUGINDIR / "libaj_emulated.so"
 SEED = int(os.environ.get("ADJOIN_TEST_SEED", random.randrange(10**6)))
-
-
-def built(name):
-    """Whether the plugin is there, with kernels."""
-    file = PLUGINDIR / f"libaj_{name}.so"
-    return file.exists() and BODIES.exists() and b"softmax_kernel" in file.read_bytes()
-
-
-VENDORS = [name for name in ("cuda", "hip") if built(name)]
-for _name in {"cuda", "hip"} - set(VENDORS):
-    print(f"NOT TESTED: the plugin {_name}, or emulated, is not built with kernels", file=sys.stderr)
-either = pytest.mark.parametrize("name", VENDORS)
-
-
-@pytest.fixture(scope="module")
-def card(tmp_path_factory):
-    """The library, compiled."""
-    folder = tmp_path_factory.mktemp("paper_card")
-    compiler = ["ccache", "g++"] if shutil.which("ccache") else ["g++"]
-    objects = [folder / (source.stem + ".o") for source in SOURCES]
-    jobs = [
-        subprocess.Popen([*compiler, "-std=c++20", "-O1", "-fPIC", f"-I{ROOT}", "-c", source, "-o", to])
-        for source, to in zip(SOURCES, objects, strict=True)
-    ]
-    assert [job.wait() for job in jobs] == [0] * len(jobs)
-    subprocess.run(["g++", "-shared", *objects, "-o", folder / "libcard.so", "-ldl", "-pthread"], check=True)
-    return folder / "libcard.so"
-
-
-def surroundings(name, card, orders="", **extra):
-    runtime, nowhere = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}, "/nonexistent"
-    if name == "cuda":
-        runtime |= {"ADJOIN_CUDA_DRIVER": card, "ADJOIN_CUBLASLT": card, "ADJOIN_CUDNN": nowhere}
-    else:
-        runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": nowhere}
-    return {**runtime, **extra}
-
-
-BEGINNING = """
-import adjoin, ctypes
-paper = ctypes.CDLL("{card}")
-order = lambda text: paper.paper_order(text.encode())
-count = lambda what: paper.paper_count(what.encode())
-gpu, gpus = "{name}", adjoin.{name}
-Graph = getattr(gpus, "CUDAGraph", None) or gpus.Graph
-def told(f, *arguments):
-    try:
-        f(*arguments)
-    except (RuntimeError, IndexError) as e:
-        return f"{{type(e).__name__}}: {{e}}"
-"""
-
-
-def start(program, name, card, orders="", **extra):
-    env = {
-        **clean_environment(**surroundings(name, card, orders, **extra)),
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-    }
-    file = card.parent / f"program_{abs(hash((program, name)))}.py"
-    file.write_text(BEGINNING.format(card=card, name=name) + program)
-    return subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-
-
-def run(program, name, card, orders="", **extra):
-    """What the program has printed."""
-    job = start(program, name, card, orders, **extra)
-    out, err = job.communicate(timeout=180)
-    assert job.returncode == 0, err
-    return out
 
 
 @either
@@ -201,16 +129,39 @@ print((x + 1).sum().item())
 
 
 @either
+def test_a_number_waits_for_its_own_stream(name, card):
+    """item() and host copies waited for the whole card."""
+    program = """
+import threading
+x = adjoin.ones(4, device=gpu)
+x.sum().item()
+order("hang=1")
+with gpus.stream(gpus.Stream()):
+    y = x + 1
+gave_up = []
+rescue = threading.Timer(5, lambda: (gave_up.append(1), order("hang=0")))
+rescue.start()
+print((x * 2).sum().item(), (x * 3).cpu().tolist(), adjoin.zeros(4).to(gpu).device.type == gpu, len(gave_up))
+rescue.cancel()
+threading.Timer(0.1, lambda: order("hang=0")).start()  # who waits for all lets other threads go on
+gpus.synchronize()
+print(y.sum().item())
+"""
+    assert run(program, name, card) == "8.0 [3.0, 3.0, 3.0, 3.0] True 0\n8.0\n"
+
+
+@either
 def test_two_cards(name, card):
     program = """
 x = adjoin.arange(6, dtype=adjoin.float32).reshape(2, 3).to(f"{gpu}:1")
-print(count("contexts"), x.device)
+pinned = adjoin.ones(4).pin_memory(gpu)
+print(count("contexts"), x.device, pinned.is_pinned())
 y = x.t().to(f"{gpu}:0")
 print(y.device, y.tolist(), (y + 1).to(f"{gpu}:1").sum().item(), x.sum().item())
 """
     contexts = {"cuda": 1, "hip": 0}[name]  # HIP's are its own affair
     assert run(program, name, card) == (
-        f"{contexts} {name}:1\n{name}:0 [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] 21.0 15.0\n"
+        f"{contexts} {name}:1 True\n{name}:0 [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] 21.0 15.0\n"
     )
 
 
@@ -245,6 +196,18 @@ def test_a_device_that_is_lost_at_once(name, card):
     lines = run(LOST + 'order("lost=700")\nprint(told(plus_one, x))\nprint(told(plus_one, x))', name, card).splitlines()
     for line in lines:
         assert "ILLEGAL_ADDRESS (700)" in line and "the device is lost to this process" in line
+
+
+@either
+def test_an_answer_to_a_call_is_no_lost_device(name, card):
+    """It was said of 708 and 711 to 713."""
+    program = (
+        LOST
+        + 'for code in (701, 703, 708, 711, 712, 713, 702, 710):\n order(f"wrong={code}")\n print(told(plus_one, x))\nprint(plus_one(x).sum().item())'
+    )
+    lines = run(program, name, card).splitlines()
+    assert ["the device is lost" in line for line in lines] == [False] * 6 + [True] * 2 + [False], lines
+    assert all("says" in line for line in lines[:8]) and lines[8] == "8.0"
 
 
 @either
@@ -341,19 +304,6 @@ assert cu.cuMemsetD8Async(p, 0, ctypes.c_size_t(1000), None) == 1  # given back
 
 
 @either
-def test_products_over_nothing_are_zero(name, card):
-    """Of a library that does not say what it answers."""
-    program = """
-for x, y in ((adjoin.empty(2, 0), adjoin.empty(0, 3)), (adjoin.empty(2, 2, 0), adjoin.empty(2, 0, 3))):
-    print((x.to(gpu) @ y.to(gpu)).tolist())
-print((adjoin.ones(2, 5, device=gpu) @ adjoin.ones(5, 1, device=gpu)).tolist(), count("products"))
-"""
-    rows = [[0.0] * 3] * 2
-    products = {"cuda": 1, "hip": 0}[name]
-    assert run(program, name, card) == f"{rows}\n{[rows] * 2}\n[[5.0], [5.0]] {products}\n"
-
-
-@either
 def test_what_a_graph_finds_is_told_with_its_own_line(name, card):
     """However many calls that could have found something came between."""
     program = """
@@ -380,22 +330,6 @@ for _ in range(2):
     lines = run(program, name, card).splitlines()
     assert [line.startswith("OutOfRangeError: index_select: index 9") for line in lines] == [True, False] * 2, lines
     assert lines[0].endswith("in captured") and lines[2].endswith("in captured") and lines[1] == lines[3] == "None"
-
-
-def test_what_a_library_works_with_is_not_kept_for_each_stream(card):
-    """It was 32 MB a stream, for ever, and unknown to the core."""
-    if "cuda" not in VENDORS:
-        pytest.skip("NOT TESTED: the plugin cuda is not built")
-    program = """
-x = adjoin.ones(8, 8, device=gpu)
-for _ in range(40):
-    side = gpus.Stream()
-    with gpus.stream(side):
-        y = x @ x
-    side.synchronize()
-print(y[7, 7].item(), count("products"), gpus.max_memory_allocated() > 1 << 20)
-"""
-    assert run(program, "cuda", card, f"memory={256 << 20}") == "8.0 40 True\n"
 
 
 @either
@@ -434,3 +368,225 @@ for wait in (lambda y: y.sum().item(), lambda y: y.cpu()[0].item(), lambda y: gp
     helper.join()
 """
     assert run(program, name, card) == "4.0\n8.0\n2.0\nNone\n"
+
+
+DRAWS = """
+def numbers(x, own):
+    kept = adjoin.nn.functional.dropout(x, 0.4)
+    halves = x.to(adjoin.float16)
+    return [
+        kept, adjoin.rand(7, device=gpu), adjoin.randn(5, 3, device=gpu, dtype=adjoin.float64), x.clone().bernoulli_(0.3),
+        adjoin.randint(0, 1 << 40, (9,), device=gpu), halves.normal_(), adjoin.rand(3, device=gpu, generator=own),
+    ]
+x, own = adjoin.ones(6, 5, device=gpu), adjoin.Generator(gpu)
+lists = lambda tensors: [t.tolist() for t in tensors]
+"""
+
+
+@either
+def test_each_replay_draws_what_eager_calls_would(name, card):
+    program = (
+        DRAWS
+        + """
+gpus.manual_seed(5), own.manual_seed(6)
+eager = [lists(numbers(x, own)) for _ in range(3)]
+after = gpus.get_rng_state().tolist(), own.get_state().tolist()
+print(all(eager[0][i] != eager[1][i] != eager[2][i] for i in range(7)))
+graph = Graph()
+gpus.manual_seed(5), own.manual_seed(6)
+graph.capture_begin()
+drawn = numbers(x, own)
+graph.capture_end()
+for round in range(2):
+    replayed = []
+    for _ in range(3):
+        graph.replay()
+        replayed.append(lists(drawn))
+    print(replayed == eager, after == (gpus.get_rng_state().tolist(), own.get_state().tolist()))
+    gpus.manual_seed(5), own.manual_seed(6)
+"""
+    )
+    assert run(program, name, card) == "True\nTrue True\nTrue True\n"
+
+
+@either
+def test_graphs_and_eager_calls_share_a_generator(name, card):
+    program = (
+        DRAWS
+        + """
+def captured(f):
+    graph, side = Graph(), gpus.Stream()
+    graph.capture_begin()
+    out = [f()]
+    went = gpus.Event()
+    went.record()
+    with gpus.stream(side):  # part of the capture
+        side.wait_event(went)
+        out.append(f())
+        back = gpus.Event()
+        back.record()
+    gpus.current_stream().wait_event(back)
+    graph.capture_end()
+    return graph, out
+few, many = lambda: adjoin.rand(3, device=gpu), lambda: adjoin.randn(50, device=gpu)
+(one, a), (two, b) = captured(few), captured(many)
+gpus.manual_seed(1)
+got = []
+for graph, out in ((one, a), (two, b), (None, None), (one, a)):
+    graph.replay() if graph else None
+    got.append(lists(out or [many()]))
+gpus.manual_seed(1)
+print(got == [lists([few(), few()]), lists([many(), many()]), lists([many()]), lists([few(), few()])])
+with gpus.stream(gpus.Stream()):  # in the backward pass the mask is that of the forward pass
+    x.requires_grad_()
+    graph = Graph()
+    graph.capture_begin()
+    y = adjoin.nn.functional.dropout(x, 0.5)
+    (slope,) = adjoin.autograd.grad(y.sum(), x, retain_graph=True)
+    graph.capture_end()
+for _ in range(2):
+    graph.replay()
+    print(slope.tolist() == y.tolist() == adjoin.autograd.grad(y.sum(), x, retain_graph=True)[0].tolist())
+del graph
+adjoin.autograd.grad(y.sum(), x)
+gpus.synchronize()
+"""
+    )
+    assert run(program, name, card) == "True\nTrue\nTrue\n"
+
+
+TRAINING = """
+def begin(make, **settings):
+    weights = [(adjoin.arange(6.0) / 7 - 0.4).reshape(2, 3).to(gpu).requires_grad_(), adjoin.ones(4, device=gpu, requires_grad=True)]
+    return weights, make(weights, **settings)
+def go(weights, optimizer):
+    optimizer.zero_grad()
+    sum((w * w).sum() + w.sin().sum() for w in weights).backward()
+    optimizer.step()
+"""
+
+
+@either
+def test_replayed_steps_count(name, card):
+    """Step counts of the optimizers that are capturable: four replays are four eager steps."""
+    program = (
+        TRAINING
+        + """
+o = adjoin.optim
+ways = [
+    (o.Adam, {}), (o.Adam, {"amsgrad": True, "weight_decay": 0.1}), (o.AdamW, {}), (o.Adamax, {}), (o.NAdam, {}), (o.RAdam, {}),
+    (o.RAdam, {"betas": (0.9, 0.7)}), (o.ASGD, {"t0": 2, "lambd": 0.1}), (o.Rprop, {}), (o.RMSprop, {"centered": True, "momentum": 0.5}),
+    (o.Adadelta, {"lr": 2.0}), (o.SGD, {"lr": 0.1, "momentum": 0.9}),
+]
+for make, settings in ways:
+    wanted, eager = begin(make, **settings)
+    for _ in range(6):
+        go(wanted, eager)
+    capturable = {} if make is o.SGD else {"capturable": True}
+    weights, optimizer = begin(make, **settings, **capturable)
+    for _ in range(2):
+        go(weights, optimizer)
+    graph = Graph()
+    graph.capture_begin()
+    go(weights, optimizer)
+    graph.capture_end()
+    for _ in range(4):
+        graph.replay()
+    for a, b in zip(weights, wanted):
+        adjoin.testing.assert_close(a, b, rtol=2e-6, atol=1e-7)
+    steps = [s["step"].item() for s in optimizer.state.values() if "step" in s]
+    print(make.__name__, steps)
+"""
+    )
+    names = "Adam Adam AdamW Adamax NAdam RAdam RAdam ASGD Rprop RMSprop Adadelta".split()
+    assert run(program, name, card) == "".join(f"{each} [6.0, 6.0]\n" for each in names) + "SGD []\n"
+
+
+@either
+def test_a_step_that_would_not_count_is_told(name, card):
+    program = (
+        TRAINING
+        + """
+def captured(weights, optimizer):
+    graph = Graph()
+    graph.capture_begin()
+    why = told(go, weights, optimizer)
+    graph.capture_end()
+    return graph, why
+for make in (adjoin.optim.AdamW, adjoin.optim.RMSprop):
+    weights, optimizer = begin(make)
+    go(weights, optimizer)
+    print(captured(weights, optimizer)[1])
+weights, optimizer = begin(adjoin.optim.Adam, capturable=True)
+print(captured(weights, optimizer)[1], len(optimizer.state))
+go(weights, optimizer)
+state = optimizer.state_dict()
+print({s["step"].device.type for s in state["state"].values()} == {gpu})
+other = adjoin.optim.Adam(weights)
+go(weights, other)
+optimizer.load_state_dict({**other.state_dict(), "param_groups": state["param_groups"]})
+print(all(s["step"].device.type == gpu for s in optimizer.state.values()))
+rate = adjoin.tensor(0.1, device=gpu)  # a graph reads it at each replay
+weights, optimizer = begin(adjoin.optim.Adam, capturable=True, lr=rate)
+go(weights, optimizer)
+graph, why = captured(weights, optimizer)
+before = weights[0].tolist()
+rate.fill_(0)
+graph.replay()
+print(why, weights[0].tolist() == before)
+lists = [[weights[1].detach()], [weights[1].grad], [weights[1] * 0], [weights[1] * 0], [], [adjoin.zeros(())]]
+lists[2:4] = [[adjoin.zeros(4, device=gpu)] for _ in range(2)]
+numbers = {"lr": 0.1, "beta1": 0.9, "beta2": 0.9, "eps": 1e-8, "weight_decay": 0.0, "decoupled": False, "maximize": False}
+graph = Graph()
+graph.capture_begin()
+with adjoin.no_grad():
+    print(told(lambda: adjoin._C.find_op("fused_adam_")(*lists, **numbers)))
+"""
+    )
+    lines = run(program, name, card).splitlines()
+    for line, kind in zip(lines, ("AdamW", "RMSprop"), strict=False):
+        assert line == (
+            f"RuntimeError: {kind}.step: a graph is captured on {name}:0, and its replays would not count their steps; "
+            "make the optimizer with capturable=True"
+        )
+    assert lines[2] == (
+        "RuntimeError: Adam.step: its state was begun within a capture, and each replay would begin it again; "
+        "take a step before the capture 0"
+    )
+    assert lines[3:6] == ["True", "True", "None True"]
+    assert "the steps are counted on the host" in lines[6]
+
+
+@either
+def test_ops_of_known_shapes_are_captured(name, card):
+    program = """
+one_hot = lambda i: adjoin.nn.functional.one_hot(i, 5)
+i, w = adjoin.tensor([1, 3], device=gpu), adjoin.tensor([[0.0, 1, 0, 0], [0, 0, 0, 2]], device=gpu)
+adjoin.multinomial(w, 1), one_hot(i)
+graph = Graph()
+graph.capture_begin()
+hot, few, many = one_hot(i), adjoin.multinomial(w, 1), adjoin.multinomial(w, 3, replacement=True)
+drawn = adjoin.bernoulli(w.clamp(max=1))
+graph.capture_end()
+i.copy_(adjoin.tensor([4, 0]))
+w.copy_(w.flip(0))
+graph.replay()
+print(hot.argmax(1).tolist(), few.tolist(), many.tolist(), adjoin.equal(drawn, w.clamp(max=1)))
+for mode in ("bilinear", "nearest", "bicubic"):
+    x = adjoin.arange(24.0).reshape(1, 1, 4, 6).to(gpu)
+    resized = lambda: adjoin.nn.functional.interpolate(x, size=(7, 9), mode=mode)
+    graph = Graph()
+    graph.capture_begin()
+    y = resized()
+    z = resized() + adjoin.nn.functional.adaptive_avg_pool2d(x, (3, 4)).sum()
+    graph.capture_end()
+    x += 3
+    graph.replay()
+    assert adjoin.equal(y, resized()), mode
+waits = count("waits")
+one_hot(i)
+print(count("waits") - waits, told(lambda: one_hot(i + 1).tolist()))
+"""
+    lines = run(program, name, card).splitlines()
+    assert lines[0] == "[4, 0] [[3], [1]] [[3, 3, 3], [1, 1, 1]] True"
+    assert lines[1].startswith("0 OutOfRangeError: scatter: index 5 is out of range for dimension 1 with size 5")

@@ -142,6 +142,24 @@ def test_a_captured_step_replays():
     assert want.shape == (2, 4)
 
 
+def test_a_replay_draws_what_eager_calls_would():
+    x, graph = adjoin.ones(40, device="emulated"), module.Graph()
+
+    def step():
+        return F.dropout(x, 0.5), adjoin.rand(3, device="emulated")
+
+    module.manual_seed(3)
+    eager = [[t.tolist() for t in step()] for _ in range(2)]
+    module.manual_seed(3)
+    with module.graph(graph):
+        drawn = step()
+    for wanted in eager:
+        graph.replay()
+        assert [t.tolist() for t in drawn] == wanted
+    with pytest.raises(RuntimeError, match="generator_set: the offset must be below 2\\^63"):
+        adjoin.Generator("emulated")._set(1, 1 << 63)
+
+
 def test_factories_make_pinned_memory(monkeypatch):
     monkeypatch.setattr(_accelerator, "_asked", ["emulated"])
     x = adjoin.ones(2, 3)

@@ -37,16 +37,21 @@ void want_floating(const Tensor& t) {
 }
 void want_probability(double p) { want(p >= 0 && p <= 1, "p must be between 0 and 1: ", p); }
 
+// Not of shapes alone, nor of what a graph will compute.
+bool can_look(const kit::Body& b, const Tensor& t) {
+  return has_values(t) && !(b.call()->flags & AJ_CALL_CAPTURING);
+}
+
 // The smallest and the largest are NaN where any element is, so a NaN is refused too.
-void want_probabilities(const Tensor& p) {
-  if (!has_values(p)) return;
+void want_probabilities(const kit::Body& b, const Tensor& p) {
+  if (!can_look(b, p)) return;
   auto [low, high] = aminmax(p);
   double least = low.item<double>(), most = high.item<double>();
   want(least >= 0 && most <= 1, "probabilities must be between 0 and 1; they reach from ", least,
        " to ", most);
 }
-void want_spread(const Tensor& std) {
-  if (std.is_complex() || !has_values(std)) return;
+void want_spread(const kit::Body& b, const Tensor& std) {
+  if (std.is_complex() || !can_look(b, std)) return;
   double least = amin(std).item<double>();
   want(least >= 0, "std must not be negative: the smallest is ", least);
 }
@@ -164,14 +169,14 @@ aj_status* bernoulli_fill_body(void*, aj_call* call) {
 }
 aj_status* bernoulli_fill_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    want_probabilities(b.tensor(1));
+    want_probabilities(b, b.tensor(1));
     b.ret(0, copy_(b.tensor(0), lt(uniform_for(b.tensor(0), b.generator(2)), b.tensor(1))));
   });
 }
 aj_status* bernoulli_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     want_floating(b.tensor(0));
-    want_probabilities(b.tensor(0));
+    want_probabilities(b, b.tensor(0));
     b.ret(0, to(lt(uniform_for(b.tensor(0), b.generator(1)), b.tensor(0)), b.tensor(0).dtype()));
   });
 }
@@ -271,7 +276,7 @@ aj_status* normal_tensor_body(void*, aj_call* call) {
     const Tensor& mean = b.tensor(0);
     Operand std = b.operand(1);
     if (std.is_tensor())
-      want_spread(std.tensor());
+      want_spread(b, std.tensor());
     else
       want(std.number().to_double() >= 0, "std must not be negative: ", std.number().to_double());
     Tensor shape = std.is_tensor() ? mean + std : mean;
@@ -283,7 +288,7 @@ aj_status* normal_tensor_body(void*, aj_call* call) {
 aj_status* normal_float_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& std = b.tensor(1);
-    want_spread(std);
+    want_spread(b, std);
     b.ret(0, gaussian(empty_dense(std.shape(), std.dtype(), std.device()), 0, 1, b.generator(2)) *
                      std +
                  b.real(0));
@@ -305,9 +310,10 @@ aj_status* multinomial_body(void*, aj_call* call) {
     want(w.ndim() == 1 || w.ndim() == 2, "input must have 1 or 2 dimensions: ", shown(w));
     want_floating(w);
     want(n > 0, "num_samples must be above 0: ", n);
-    want(all(logical_and(ge(w, 0), isfinite(w))).item<bool>(),
+    bool looks = can_look(b, w);
+    want(!looks || all(logical_and(ge(w, 0), isfinite(w))).item<bool>(),
          "weights must be finite and not negative");
-    want(all(gt(sum(w, -1), 0)).item<bool>(), "a row's weights have the sum 0");
+    want(!looks || all(gt(sum(w, -1), 0)).item<bool>(), "a row's weights have the sum 0");
     if (b.flag(2)) {
       Tensor sums = cumsum(w, -1);
       Sizes shape = sizes_of(w);
@@ -318,7 +324,7 @@ aj_status* multinomial_body(void*, aj_call* call) {
       return b.ret(0, clamp_max(index, classes - 1));
     }
     want(n <= classes, "cannot draw ", n, " of ", classes, " without replacement");
-    want(all(ge(sum(gt(w, 0), -1), n)).item<bool>(), "fewer than ", n,
+    want(!looks || all(ge(sum(gt(w, 0), -1), n)).item<bool>(), "fewer than ", n,
          " weights of a row are above 0");
     Tensor e = -log1p(-uniform_for(w, b.generator(3)));
     b.ret(0, std::get<1>(topk(w / clamp_min(e, 1e-30), n, -1)));

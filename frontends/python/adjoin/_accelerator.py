@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import os
 import sys
+import threading
 import time
 import types
 
@@ -148,17 +149,26 @@ class Event:
         return f"<adjoin.Event device={self.device} native_handle={self._handle:#x}>"
 
 
+captures = []  # (thread, device) of each that has begun and not ended
+
+
+def is_captured(device):
+    """Whether this thread captures a graph on the device."""
+    return (threading.get_ident(), device) in captures
+
+
 class Graph:
     """Work that was captured once and is replayed as one piece, on the same memory.
 
     What it takes while it is captured comes from memory of its own, which lives as long as the graph; another
-    graph that never runs at the same time may share it: capture_begin(pool=first.pool()).
+    graph that never runs at the same time may share it: capture_begin(pool=first.pool()). Random numbers are
+    drawn anew at each replay, as the same calls would draw them without a graph.
     """
 
     _kind = None
 
     def __init__(self, keep_graph=False):
-        self._stream, self._handle, self._inside = None, None, None
+        self._stream, self._handle, self._inside, self._mark = None, None, None, None
 
     def capture_begin(self, pool=None, capture_error_mode=None, device=None):
         """What follows on this thread is recorded instead of run."""
@@ -168,11 +178,15 @@ class Graph:
             self._stream = _stream_class(self._kind)(device, stream_ptr=handle)
         self.reset()
         _C.capture_begin(device, self._stream._handle, pool)
+        self._mark = threading.get_ident(), device
+        captures.append(self._mark)
         self._inside = self._stream.__enter__()
 
     def capture_end(self):
         """Ends the recording and makes the graph ready to be replayed."""
         self._inside = self._stream.__exit__()
+        if self._mark in captures:
+            captures.remove(self._mark)
         self._handle = _C.capture_end(self._stream.device, self._stream._handle)
 
     def pool(self):
@@ -186,6 +200,9 @@ class Graph:
         if not self._handle:
             raise RuntimeError("Graph.replay: nothing was captured yet")
         _C.graph_launch(self._handle, _C.stream_current(self._stream.device))
+
+    def register_generator_state(self, generator):
+        """Nothing: a generator is the graph's as soon as it draws for it."""
 
     def reset(self):
         """Forgets what was captured."""

@@ -192,11 +192,15 @@ _matmul_precision = "highest"
 
 
 def set_float32_matmul_precision(precision):
-    """Keeps the word for who asks: products of float32 are computed in float32 whatever it is."""
+    """ "highest": products of float32 are computed in float32; else CUDA's read it with 10 bits behind the point (TF32).
+    The processor's products are computed in float32 whatever it is."""
+    from .backends._switches import tell
+
     global _matmul_precision
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"set_float32_matmul_precision: {precision!r} is not highest, high or medium")
     _matmul_precision = precision
+    tell("cuda", "tf32_products", precision != "highest")
 
 
 def get_float32_matmul_precision():

@@ -1,5 +1,6 @@
 // frontends/python/src/runtime.cpp: the process around tensors: ops by name, plugins, threads,
 // memory, defaults.
+#include <adjoin/abi/switches.h>
 #include <adjoin/abi/tuner.h>
 
 #include <algorithm>
@@ -157,12 +158,25 @@ PyObject* chosen_service(PyObject*, PyObject* slot) {
                                                               : str(""));
 }
 
-const aj_tuner* tuner_of(const char* device) {
+const void* service_of(const char* name, const char* device) {
   if (!services()) return nullptr;
-  std::string slot = std::string("aj.tuner/") + device;
+  std::string slot = std::string(name) + device;
   auto d = sized<aj_service_def>();
-  if (failed(services()->at(str(slot), 0, &d))) return nullptr;
-  return static_cast<const aj_tuner*>(d.table);
+  return failed(services()->at(str(slot), 0, &d)) ? nullptr : d.table;
+}
+const aj_tuner* tuner_of(const char* device) {
+  return static_cast<const aj_tuner*>(service_of("aj.tuner/", device));
+}
+
+// switch_set(device, name, on): how the device's libraries compute; returns what was set before.
+PyObject* switch_set(PyObject*, PyObject* args) {
+  const char *device, *name;
+  int on;
+  if (!PyArg_ParseTuple(args, "ssp", &device, &name, &on)) return nullptr;
+  auto* table = static_cast<const aj_switches*>(service_of("aj.switches/", device));
+  int32_t previous = 0;
+  if (!table || failed(table->set(table->self, str(name), on, &previous))) return nullptr;
+  return PyBool_FromLong(previous);
 }
 
 // tuner_show(device, all): what was measured about products, "what: it is" a line.
@@ -384,6 +398,7 @@ PyMethodDef functions[] = {
     {"services", service_list, METH_O, "(name, file, priority) of each provider of a service."},
     {"choose_service", choose_service, METH_VARARGS, "choose_service(slot, name)"},
     {"chosen_service", chosen_service, METH_O, "What choose_service was told last for a slot."},
+    {"switch_set", switch_set, METH_VARARGS, "switch_set(device, name, on)"},
     {"tuner_show", tuner_show, METH_VARARGS, "tuner_show(device, all)"},
     {"tuner_load", tuner_load, METH_VARARGS, "tuner_load(device, path)"},
     {"tuner_serving", tuner_serving, METH_VARARGS,

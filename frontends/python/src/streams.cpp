@@ -27,14 +27,17 @@ struct Target {
   int32_t id() const { return device.device_id; }
 };
 
-bool find(PyObject* o, Target* out) {
-  if (as_device(o, &out->device)) {
-    out->device = concrete(out->device);
-    return !failed(plugins->device_table(out->device, &out->table));
-  }
+bool is_device(PyObject* o, DLDevice* out) {
+  if (as_device(o, out)) return true;
   if (!PyErr_Occurred())
     PyErr_Format(PyExc_TypeError, "wanted a device, not %s", Py_TYPE(o)->tp_name);
   return false;
+}
+
+bool find(PyObject* o, Target* out) {
+  if (!is_device(o, &out->device)) return false;
+  out->device = concrete(out->device);
+  return !failed(plugins->device_table(out->device, &out->table));
 }
 
 PyObject* lacks(const Target& t, const char* what) {
@@ -247,15 +250,15 @@ PyObject* graph_launch(PyObject*, PyObject* args) {
 }
 
 // pin(tensor, device): a copy in memory of the host that such devices copy from and to by
-// themselves.
+// themselves. The core says which of them it goes through.
 PyObject* pin(PyObject*, PyObject* args) {
   PyObject *tensor, *o;
-  Target t;
-  if (!PyArg_ParseTuple(args, "OO", &tensor, &o) || !find(o, &t)) return nullptr;
+  DLDevice device;
+  if (!PyArg_ParseTuple(args, "OO", &tensor, &o) || !is_device(o, &device)) return nullptr;
   if (!is_tensor(tensor))
     return PyErr_Format(PyExc_TypeError, "wanted a tensor, not %s", Py_TYPE(tensor)->tp_name);
   HeldTensor made;
-  if (failed(core->tensor_pin(tensor_of(tensor), t.device.device_type, made.out()))) return nullptr;
+  if (failed(core->tensor_pin(tensor_of(tensor), device.device_type, made.out()))) return nullptr;
   return wrap(made.release());
 }
 

@@ -282,7 +282,7 @@ def main():
         package.mkdir()
         for entry in sources.resolve().iterdir():
             (package / entry.name).symlink_to(entry)
-        (package / "_C.so").symlink_to(built.resolve())
+        (package / built.name).symlink_to(built.resolve())
         sys.path.insert(0, folder)
         sys.dont_write_bytecode = True
         for variable in [v for v in os.environ if v.startswith("ADJOIN_")]:

@@ -118,6 +118,10 @@ void fused_adam(Args args) {
     bool here = foreign(call, steps);  // counted by the host
     M step_now(0), root_now(0);
     if (here) {
+      if (call->flags & AJ_CALL_CAPTURING)
+        raise(AJ_PRECONDITION,
+              "the steps are counted on the host, where a graph's replays do not count; keep "
+              "state_steps on the device (capturable=True)");
       Dense<double> counted(steps, true);
       double count = counted[0] += 1;
       counted.commit();

@@ -2,6 +2,8 @@
 // inputs that its row, column and slice take.
 #include <adjoin/kit/resample.hpp>
 #include <bit>
+#include <map>
+#include <mutex>
 
 #include "../element.cuh"
 
@@ -67,6 +69,31 @@ struct Tables {
   }
 };
 
+aj_tensor* upload(const aj_call* call, std::vector<int64_t>& words) {
+  auto count = int64_t(words.size());
+  aj_tensor* room = new_tensor(call->device, dtype_of<int64_t>, Span(&count, 1));
+  aj_status* s = core().tensor_copy_bytes(room, words.data(), uint64_t(count) * 8, 0);
+  if (s) core().release(room);
+  check(s);
+  return room;
+}
+
+// A graph's tables: they are there before it runs, and stay, for whoever captures the same once
+// more. They are copied beside the capture, on the default stream.
+aj_tensor* kept_for_graphs(const aj_call* call, std::vector<int64_t>& words) {
+  static auto* lock = new std::mutex;
+  static auto* all = new std::map<std::pair<int32_t, std::vector<int64_t>>, aj_tensor*>;
+  std::lock_guard held(*lock);
+  aj_tensor*& kept = (*all)[{call->device.device_id, words}];
+  if (kept) return kept;
+  struct Default {  // while it lives
+    const aj_call* call;
+    explicit Default(const aj_call* c) : call(c) { check(core().stream_set(c->device, nullptr)); }
+    ~Default() { (void)core().stream_set(call->device, call->stream); }
+  } default_stream(call);
+  return kept = upload(call, words);
+}
+
 // make(dimension, inputs, outputs) gives the taps of the last `dims` dimensions.
 template <class Make>
 void resize_by(Args args, bool backward, int64_t dims, Make make, double scale = 1) {
@@ -84,10 +111,11 @@ void resize_by(Args args, bool backward, int64_t dims, Make make, double scale =
                        : make(at, backward ? to : in[d], backward ? in[d] : to);
     tables.add(d, backward ? taps.transposed(to) : taps, d == 2 ? scale : 1);
   }
-  auto count = int64_t(tables.words.size());
-  Scratch room(call, dtype_of<int64_t>, Span(&count, 1));
-  check(core().tensor_copy_bytes(room.tensor(), tables.words.data(), uint64_t(count) * 8, 0));
-  const auto* words = room.data<int64_t>();
+  bool captured = call->flags & AJ_CALL_CAPTURING;
+  aj_tensor* room = captured ? kept_for_graphs(call, tables.words) : upload(call, tables.words);
+  std::unique_ptr<aj_tensor, void (*)(aj_tensor*)> freed(captured ? nullptr : room,
+                                                         [](aj_tensor* t) { core().release(t); });
+  const auto* words = reach(MutView(room).data<int64_t>());
   visit<stored_floating>(x.dtype(), [&]<class T>() {
     Plain<T> from(call, x), to(call, out);
     Resample<T> f = {{}, from.data(), to.data()};

@@ -31,10 +31,21 @@ int32_t code_of(int result) {
   }
 }
 
-// After these the context is lost: no call on the device succeeds until the process ends.
+// After these the context is lost: no call on the device succeeds until the process ends. Others of
+// their hundred are answers to a call: a launch that asks for too much (701, 703), peers (704, 705,
+// 711), a context that is there already (708), pinned memory (712, 713).
 bool loses_context(int result) {
-  return (result >= 700 && result <= 719 && result != 701 && result != 704 && result != 705) ||
-         result == 214 || result == 220;
+  switch (result) {
+    case 214:  // memory has an error that cannot be corrected
+    case 220:  // so has a link
+    case 700:  // an illegal address
+    case 702:  // a kernel that took too long
+    case 709:  // the context is destroyed
+    case 710:  // an assertion
+      return true;
+    default:
+      return result >= 714 && result <= 719;  // of the hardware, instructions, addresses; a failure
+  }
 }
 
 }  // namespace

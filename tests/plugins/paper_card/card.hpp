@@ -42,6 +42,7 @@ struct Orders {
   std::atomic<int64_t> fail_alloc{0};   // the n-th allocation from now is refused
   std::atomic<int64_t> full{0};         // 1: every allocation is refused
   std::atomic<int64_t> lost{0};         // the next call answers this, and every one after it
+  std::atomic<int64_t> wrong{0};        // the next call answers this, once
   std::atomic<int64_t> fail_kernel{0};  // the n-th kernel from now loses the device, when it runs
   std::atomic<int64_t> hang{0};         // the n-th kernel from now waits until hang=0
   std::atomic<int64_t> no_image{0};     // 1: no machine code for this card
@@ -53,7 +54,8 @@ bool is_due(std::atomic<int64_t>& countdown);
 
 // What has happened, for paper_count().
 struct Counts {
-  std::atomic<int64_t> launches{0}, allocations{0}, refused{0}, contexts{0}, waits{0}, products{0};
+  std::atomic<int64_t> launches{0}, allocations{0}, refused{0}, contexts{0}, waits{0}, products{0},
+      convolutions{0};
 };
 extern Counts counts;
 

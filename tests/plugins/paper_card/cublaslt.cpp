@@ -1,29 +1,26 @@
 // tests/plugins/paper_card/cublaslt.cpp: the names of cuBLASLt that plugins/cuda opens, over loops.
 // It refuses what NVIDIA's does not promise: sizes of 0, layouts that do not fit, no alignment.
-#include <complex>
 #include <cstring>
 
-#include "card.hpp"
+#include "products.hpp"
 
 using namespace paper;
 
 namespace {
 
 enum { kGood = 0, kInvalid = 7, kUnsupported = 15 };
-enum { kF32 = 0, kF64 = 1, kF16 = 2, kC32 = 4, kC64 = 5, kBF16 = 14 };  // cudaDataType_t
-enum { kDescTransA = 3, kDescTransB = 4, kLayoutBatch = 5, kLayoutStride = 6 };
+enum {
+  kDescTransA = 3,
+  kDescTransB = 4,
+  kDescEpilogue = 7,
+  kDescBias = 8,
+  kLayoutBatch = 5,
+  kLayoutStride = 6
+};
+constexpr int kComputeTf32 = 77;  // cublasComputeType_t
+constexpr int kEpilogueBias = 4;  // cublasLtEpilogue_t
 constexpr size_t kWorkspace = 1 << 20;
 
-struct Product {
-  int turn_a = 0, turn_b = 0;  // cublasOperation_t: as it is, transposed, conjugated too
-};
-struct Layout {
-  int type;
-  uint64_t rows, columns;
-  int64_t ld;
-  int32_t batch = 1;
-  int64_t stride = 0;
-};
 struct Offer {  // cublasLtMatmulHeuristicResult_t
   uint64_t algorithm[8];
   size_t workspace;
@@ -32,56 +29,14 @@ struct Offer {  // cublasLtMatmulHeuristicResult_t
   int reserved[4];
 };
 
-struct BFloat16 {
-  uint16_t bits;
-  BFloat16(float x) {
-    uint32_t all;
-    std::memcpy(&all, &x, sizeof all);
-    bits = uint16_t((all + 0x7fff + (all >> 16 & 1)) >> 16);
-  }
-  operator float() const {
-    uint32_t all = uint32_t(bits) << 16;
-    float x;
-    std::memcpy(&x, &all, sizeof x);
-    return x;
-  }
-};
-
-double turned(double x, int) { return x; }
-template <class T>
-std::complex<T> turned(std::complex<T> x, int turn) {
-  return turn == 2 ? std::conj(x) : x;
-}
-
-// Columns first, as the library counts.
-template <class T, class Sum, class Scale>
-void multiply(const Product& p, Scale alpha, Scale beta, const Layout& la, const T* a,
-              const Layout& lb, const T* b, const Layout& lc, const T* c, const Layout& ld, T* d) {
-  uint64_t inner = p.turn_a ? la.rows : la.columns;
-  for (int64_t s = 0; s < ld.batch; ++s)
-    for (uint64_t j = 0; j < ld.columns; ++j)
-      for (uint64_t i = 0; i < ld.rows; ++i) {
-        Sum sum = 0;
-        for (uint64_t k = 0; k < inner; ++k) {
-          Sum x = a[s * la.stride + int64_t(p.turn_a ? i : k) * la.ld + int64_t(p.turn_a ? k : i)];
-          Sum y = b[s * lb.stride + int64_t(p.turn_b ? k : j) * lb.ld + int64_t(p.turn_b ? j : k)];
-          sum += Sum(turned(x, p.turn_a)) * Sum(turned(y, p.turn_b));
-        }
-        Sum result = Sum(alpha) * sum;
-        if (beta != Scale(0))
-          result += Sum(beta) * Sum(c[s * lc.stride + int64_t(j) * lc.ld + int64_t(i)]);
-        d[s * ld.stride + int64_t(j) * ld.ld + int64_t(i)] = T(result);
-      }
-}
-
-bool fits(const Product& p, const Layout& a, const Layout& b, const Layout& d) {
-  for (const Layout* l : {&a, &b, &d})
-    if (l->rows == 0 || l->columns == 0 || l->ld < int64_t(l->rows) || l->batch != d.batch ||
-        l->type != d.type)
-      return false;
-  return (p.turn_a ? a.columns : a.rows) == d.rows &&
-         (p.turn_b ? b.rows : b.columns) == d.columns &&
-         (p.turn_a ? a.rows : a.columns) == (p.turn_b ? b.columns : b.rows);
+// What is added is as large as the result, a bias a number for each of its rows, and not complex.
+bool serves(const Product& p, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
+  size_t element = d.type == kF64 ? 8 : d.type == kF32 ? 4 : 2;
+  if (p.bias && (d.type == kC32 || d.type == kC64 || check_range(p.bias, d.rows * element) ||
+                 reinterpret_cast<uintptr_t>(p.bias) % element))
+    return false;
+  return fits(p, a, b, d) && c.rows == d.rows && c.columns == d.columns && c.type == d.type &&
+         c.ld >= int64_t(c.rows) && c.batch == d.batch;
 }
 
 }  // namespace
@@ -96,9 +51,19 @@ const char* cublasLtGetStatusString(int status) {
 }
 int cublasLtCreate(void** out) { return *out = new char, kGood; }
 
-int cublasLtMatmulDescCreate(Product** out, int, int) { return *out = new Product, kGood; }
+int cublasLtMatmulDescCreate(Product** out, int compute, int) {
+  *out = new Product;
+  (*out)->tf32 = compute == kComputeTf32;
+  return kGood;
+}
 int cublasLtMatmulDescDestroy(Product* p) { return delete p, kGood; }
 int cublasLtMatmulDescSetAttribute(Product* p, int what, const void* value, size_t) {
+  if (what == kDescBias) return std::memcpy(&p->bias, value, sizeof p->bias), kGood;
+  if (what == kDescEpilogue) {
+    int wanted;
+    std::memcpy(&wanted, value, sizeof wanted);
+    return wanted == 1 || wanted == kEpilogueBias ? kGood : kUnsupported;
+  }
   if (what != kDescTransA && what != kDescTransB) return kUnsupported;
   std::memcpy(what == kDescTransA ? &p->turn_a : &p->turn_b, value, sizeof(int));
   return kGood;
@@ -120,9 +85,9 @@ int cublasLtMatmulPreferenceDestroy(void* p) { return delete static_cast<char*>(
 int cublasLtMatmulPreferenceSetAttribute(void*, int, const void*, size_t) { return kGood; }
 
 int cublasLtMatmulAlgoGetHeuristic(void*, const Product* p, const Layout* a, const Layout* b,
-                                   const Layout*, const Layout* d, void*, int wanted, Offer* out,
+                                   const Layout* c, const Layout* d, void*, int wanted, Offer* out,
                                    int* found) {
-  if (!fits(*p, *a, *b, *d)) return *found = 0, kInvalid;
+  if (!serves(*p, *a, *b, *c, *d)) return *found = 0, kInvalid;
   for (int i = 0; i < wanted; ++i) out[i] = {{uint64_t(i)}, kWorkspace, kGood, 1, {}};
   return *found = wanted, kGood;
 }
@@ -131,41 +96,10 @@ int cublasLtMatmul(void*, const Product* p, const void* alpha, const void* a, co
                    const void* b, const Layout* lb, const void* beta, const void* c,
                    const Layout* lc, void* d, const Layout* ld, const void*, void* workspace,
                    size_t bytes, Stream* stream) {
-  if (!fits(*p, *la, *lb, *ld)) return kInvalid;
+  if (!serves(*p, *la, *lb, *lc, *ld)) return kInvalid;
   if (bytes < kWorkspace || check_range(workspace, bytes)) return kUnsupported;
-  auto queue = [&]<class T, class Sum, class Scale>() {
-    Scale by, plus;
-    std::memcpy(&by, alpha, sizeof by);
-    std::memcpy(&plus, beta, sizeof plus);
-    return submit(stream, [=, p = *p, la = *la, lb = *lb, lc = *lc, ld = *ld] {
-      std::memset(workspace, 0x5a, kWorkspace);  // it is the library's while it works
-      multiply<T, Sum, Scale>(p, by, plus, la, static_cast<const T*>(a), lb,
-                              static_cast<const T*>(b), lc, static_cast<const T*>(c), ld,
-                              static_cast<T*>(d));
-    });
-  };
-  ++counts.products;
-  switch (ld->type) {
-    case kF32:
-      return queue.template operator()<float, double, float>() ? 14 : 0;
-    case kF64:
-      return queue.template operator()<double, double, double>() ? 14 : 0;
-    case kF16:
-      return queue.template operator()<_Float16, double, float>() ? 14 : 0;
-    case kBF16:
-      return queue.template operator()<BFloat16, double, float>() ? 14 : 0;
-    case kC32:
-      return queue.template
-                 operator()<std::complex<float>, std::complex<double>, std::complex<float>>()
-                 ? 14
-                 : 0;
-    case kC64:
-      return queue.template
-                 operator()<std::complex<double>, std::complex<double>, std::complex<double>>()
-                 ? 14
-                 : 0;
-    default:
-      return kUnsupported;
-  }
+  auto mine = [=] { std::memset(workspace, 0x5a, kWorkspace); };  // the library's while it works
+  int queued = queue_product(stream, *p, alpha, a, *la, b, *lb, beta, c, *lc, d, *ld, mine);
+  return queued < 0 ? kUnsupported : queued ? 14 : kGood;
 }
 }

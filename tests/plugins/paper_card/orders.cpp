@@ -18,18 +18,13 @@ bool is_due(std::atomic<int64_t>& countdown) {
 namespace {
 
 const std::map<std::string, std::atomic<int64_t>*>& known() {
-  static const auto* all =
-      new std::map<std::string, std::atomic<int64_t>*>{{"devices", &orders.devices},
-                                                       {"memory", &orders.memory},
-                                                       {"version", &orders.version},
-                                                       {"fail_alloc", &orders.fail_alloc},
-                                                       {"full", &orders.full},
-                                                       {"lost", &orders.lost},
-                                                       {"fail_kernel", &orders.fail_kernel},
-                                                       {"hang", &orders.hang},
-                                                       {"no_image", &orders.no_image},
-                                                       {"idle", &orders.idle},
-                                                       {"delay_us", &orders.delay_us}};
+  static const auto* all = new std::map<std::string, std::atomic<int64_t>*>{
+      {"devices", &orders.devices}, {"memory", &orders.memory},
+      {"version", &orders.version}, {"fail_alloc", &orders.fail_alloc},
+      {"full", &orders.full},       {"lost", &orders.lost},
+      {"wrong", &orders.wrong},     {"fail_kernel", &orders.fail_kernel},
+      {"hang", &orders.hang},       {"no_image", &orders.no_image},
+      {"idle", &orders.idle},       {"delay_us", &orders.delay_us}};
   return *all;
 }
 
@@ -99,12 +94,13 @@ void paper_order(const char* text) { paper::set(text); }
 int64_t paper_count(const char* what) {
   std::string name = what;
   auto& c = paper::counts;
-  return name == "launches"      ? c.launches.load()
-         : name == "allocations" ? c.allocations.load()
-         : name == "refused"     ? c.refused.load()
-         : name == "contexts"    ? c.contexts.load()
-         : name == "waits"       ? c.waits.load()
-         : name == "products"    ? c.products.load()
-                                 : -1;
+  return name == "launches"       ? c.launches.load()
+         : name == "allocations"  ? c.allocations.load()
+         : name == "refused"      ? c.refused.load()
+         : name == "contexts"     ? c.contexts.load()
+         : name == "waits"        ? c.waits.load()
+         : name == "products"     ? c.products.load()
+         : name == "convolutions" ? c.convolutions.load()
+                                  : -1;
 }
 }

@@ -134,6 +134,7 @@ int look(int (*f)(Stream*), Stream* s) {
 
 int check_device() {
   if (current_device < 0) return kInvalidContext;
+  if (int64_t code = orders.wrong.exchange(0)) return int(code);
   if (int64_t code = orders.lost.exchange(0)) lose_device(int(code), current_device);
   return lost[current_device];
 }

@@ -1,12 +1,27 @@
 """adjoin.backends.cuda: whether there is a CUDA device, and the switches that programs set."""
 
 
-class matmul:
+class _Products:
     """Switches of products."""
 
-    allow_tf32 = False
     allow_fp16_reduced_precision_reduction = True
     allow_bf16_reduced_precision_reduction = True
+
+    @property
+    def allow_tf32(self):
+        """Whether products read float32 with 10 bits behind the point: set_float32_matmul_precision says the same."""
+        from .._functions import get_float32_matmul_precision
+
+        return get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value):
+        from .._functions import set_float32_matmul_precision
+
+        set_float32_matmul_precision("high" if value else "highest")
+
+
+matmul = _Products()
 
 
 def is_built():

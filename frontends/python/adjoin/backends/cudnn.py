@@ -1,6 +1,15 @@
-"""adjoin.backends.cudnn: whether cuDNN is there, and the switches programs set."""
+"""adjoin.backends.cudnn: whether cuDNN is there, and the switches programs set.
 
-from ._switches import switched
+``benchmark`` lets the fastest algorithm of convolutions and large products be found by measuring; without it, and
+with ``deterministic``, it is the library's proposal, which depends on the problem alone. ``allow_tf32`` lets
+convolutions read float32 with 10 bits behind the point.
+"""
+
+import contextlib
+import sys
+import types
+
+from ._switches import tell
 
 enabled = True
 deterministic = False
@@ -18,6 +27,28 @@ def is_built():
     return is_available()
 
 
+@contextlib.contextmanager
 def flags(**switches):
     """Sets the switches inside a with statement."""
-    return switched(globals(), switches)
+    module = sys.modules[__name__]
+    before = {name: module.__dict__[name] for name in switches}
+    try:
+        for name, value in switches.items():
+            setattr(module, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
+
+
+_SWITCHES = {"deterministic": "deterministic", "benchmark": "benchmark", "allow_tf32": "tf32_convolutions"}
+
+
+class _Module(types.ModuleType):
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name in _SWITCHES:
+            tell("cuda", _SWITCHES[name], value)
+
+
+sys.modules[__name__].__class__ = _Module

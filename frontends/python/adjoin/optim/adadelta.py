@@ -1,11 +1,11 @@
 """adjoin.optim.adadelta: Adadelta (Zeiler, 2012)."""
 
-from .optimizer import Optimizer, as_float, check_lr, check_settings, decayed, start_state
+from .optimizer import Optimizer, check_lr, check_settings, decayed, go_against, rate_of, start_state
 
 
 class Adadelta(Optimizer):
     """``p -= lr d`` with ``d = sqrt(u + eps) / sqrt(v + eps) * grad``; v and u are running means of
-    grad^2 and of d^2. ``foreach`` and ``capturable`` change nothing."""
+    grad^2 and of d^2. ``capturable`` counts on the parameter's device; ``foreach`` changes nothing."""
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _counts = ("step",)
@@ -28,12 +28,13 @@ class Adadelta(Optimizer):
         return self._step_groups(closure)
 
     @staticmethod
-    def _update(param, grad, state, *, lr, rho, eps, weight_decay, maximize, differentiable, **_):
-        start_state(param, state, "square_avg", "acc_delta")
+    def _update(param, grad, state, *, lr, rho, eps, weight_decay, maximize, differentiable,
+                capturable=False, **_):  # fmt: skip
+        start_state(param, state, "square_avg", "acc_delta", capturable=capturable)
         state["step"].add_(1)
         grad = decayed(param, grad, weight_decay, maximize)
         square = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
         moved = state["acc_delta"]
         delta = (moved + eps).sqrt() / (square + eps).sqrt() * grad
         moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.add_(delta, alpha=-as_float(lr))
+        go_against(param, delta, rate_of(lr, capturable))

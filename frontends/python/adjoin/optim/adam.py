@@ -1,11 +1,11 @@
 """adjoin.optim.adam: Adam (Kingma and Ba, 2014) and AdamW (Loshchilov and Hutter, 2017)."""
 
-import math
-
 import adjoin
 
 from .. import _C
-from .optimizer import Optimizer, as_float, check_kinds, check_settings, check_ways
+from .optimizer import (
+    Optimizer, as_float, check_kinds, check_settings, check_ways, go_along, number_of, rate_of, root_of,
+)  # fmt: skip
 
 
 class Adam(Optimizer):
@@ -14,8 +14,11 @@ class Adam(Optimizer):
 
     ``weight_decay`` adds to the gradient, or, decoupled, shrinks the parameter. ``amsgrad`` divides
     by the largest v so far (Reddi et al., 2018). All parameters are stepped in one
-    pass, whatever ``foreach``, ``fused`` and ``capturable`` say, unless ``differentiable``.
+    pass, whatever ``foreach`` and ``fused`` say, unless ``differentiable``. ``capturable`` counts the steps
+    on the parameter's device, so that a graph's replays count too.
     """
+
+    _counts = ("step",)
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False,
                  *, foreach=None, maximize=False, capturable=False, differentiable=False,
@@ -59,18 +62,18 @@ class Adam(Optimizer):
             group.setdefault("differentiable", False)
             group.setdefault("fused", None)
             group.setdefault("decoupled_weight_decay", False)
-        for own in self.state.values():  # the count was a plain number long ago
-            if "step" in own and not isinstance(own["step"], adjoin.Tensor):
-                own["step"] = adjoin.tensor(float(own["step"]), dtype=adjoin.float32)
 
     def step(self, closure=None):
         """Updates every parameter that has a gradient; returns what closure() returned."""
         return self._step_groups(closure)
 
     def _begin_state(self, param, state, group):
-        _start(param, state, group["amsgrad"])
+        _start(param, state, group["amsgrad"], group["capturable"])
 
     def _step_fused(self, group):
+        capturable = group["capturable"]
+        if capturable and isinstance(group["lr"], adjoin.Tensor):
+            return False  # it may change between replays
         largest = "max_exp_avg_sq" if group["amsgrad"] else None
         names = ("exp_avg", "exp_avg_sq", largest, "step")
         beta1, beta2 = group["betas"]
@@ -81,16 +84,16 @@ class Adam(Optimizer):
         fresh = _C.fused_step("fused_adam_", params, state, names, numbers)
         if isinstance(fresh, list):
             for param in fresh:
-                _start(param, state[param], group["amsgrad"])
+                _start(param, state[param], group["amsgrad"], capturable)
             fresh = _C.fused_step("fused_adam_", params, state, names, numbers)
         return fresh is None
 
     @staticmethod
     def _update(param, grad, state, *, lr, betas, eps, weight_decay, amsgrad, maximize,
-                decoupled_weight_decay, differentiable, **_):  # fmt: skip
-        _start(param, state, amsgrad)
-        lr, beta1, beta2 = as_float(lr), as_float(betas[0]), as_float(betas[1])
-        step = state["step"].add_(1).item()
+                decoupled_weight_decay, differentiable, capturable=False, **_):  # fmt: skip
+        _start(param, state, amsgrad, capturable)
+        lr, beta1, beta2 = rate_of(lr, capturable), as_float(betas[0]), as_float(betas[1])
+        step = number_of(state["step"].add_(1), capturable)
         if maximize:
             grad = -grad
         if weight_decay:
@@ -105,14 +108,14 @@ class Adam(Optimizer):
         if amsgrad:
             largest = state["max_exp_avg_sq"]
             square = largest.copy_(adjoin.maximum(largest.clone(), square))
-        root = square.sqrt() / math.sqrt(1 - beta2**step) + eps
-        param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
+        root = square.sqrt() / root_of(1 - beta2**step) + eps
+        go_along(param, mean, root, lr / (1 - beta1**step))
 
 
-def _start(param, state, amsgrad):
+def _start(param, state, amsgrad, capturable=False):
     """What is not there yet of a parameter's state."""
     if "step" not in state:
-        state["step"] = adjoin.tensor(0.0, dtype=adjoin.float32)
+        state["step"] = adjoin.zeros((), dtype=adjoin.float32, device=param.device if capturable else None)
     for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if amsgrad else 2]:
         if name not in state:
             state[name] = adjoin.zeros_like(param, requires_grad=False)

@@ -2,13 +2,15 @@
 
 import adjoin
 
-from .optimizer import Optimizer, as_float, check_betas, check_lr, check_settings, decayed, start_state
+from .optimizer import (
+    Optimizer, check_betas, check_lr, check_settings, decayed, go_along, number_of, rate_of, start_state,
+)  # fmt: skip
 
 
 class Adamax(Optimizer):
     """``p -= lr m / (1 - b1^t) / u`` with a running mean m of grad and ``u = max(b2 u, |grad| + eps)``.
 
-    ``foreach`` and ``capturable`` change nothing.
+    ``capturable`` counts on the parameter's device; ``foreach`` changes nothing.
     """
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
@@ -30,14 +32,15 @@ class Adamax(Optimizer):
         return self._step_groups(closure)
 
     @staticmethod
-    def _update(param, grad, state, *, lr, betas, eps, weight_decay, maximize, differentiable, **_):
-        start_state(param, state, "exp_avg", "exp_inf")
+    def _update(param, grad, state, *, lr, betas, eps, weight_decay, maximize, differentiable,
+                capturable=False, **_):  # fmt: skip
+        start_state(param, state, "exp_avg", "exp_inf", capturable=capturable)
         beta1, beta2 = betas
-        count = state["step"].add_(1).item()
+        count = number_of(state["step"].add_(1), capturable)
         grad = decayed(param, grad, weight_decay, maximize)
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         largest = adjoin.maximum(state["exp_inf"] * beta2, grad.abs() + eps)
         state["exp_inf"].copy_(largest)
         if differentiable:  # the next step writes it again
             mean = mean.clone()
-        param.addcdiv_(mean, largest, value=-as_float(lr) / (1 - beta1**count))
+        go_along(param, mean, largest, rate_of(lr, capturable) / (1 - beta1**count))

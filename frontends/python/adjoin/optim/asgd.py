@@ -2,13 +2,23 @@
 
 import adjoin
 
-from .optimizer import Optimizer, as_float, check_lr, check_settings, count_tensor, decayed
+from .optimizer import (
+    Optimizer,
+    as_float,
+    check_lr,
+    check_settings,
+    count_tensor,
+    decayed,
+    go_against,
+    number_of,
+    rate_of,
+)
 
 
 class ASGD(Optimizer):
     """Gradient descent with a rate that falls as ``lr / (1 + lambd lr t)^alpha``; the state's "ax"
-    is the mean of the parameter from step ``t0`` on. ``foreach`` and ``capturable`` change
-    nothing."""
+    is the mean of the parameter from step ``t0`` on. ``capturable`` counts on the parameter's device;
+    ``foreach`` changes nothing."""
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _counts = ("step", "eta", "mu")
@@ -32,20 +42,24 @@ class ASGD(Optimizer):
         return self._step_groups(closure)
 
     @staticmethod
-    def _update(param, grad, state, *, lr, lambd, alpha, t0, weight_decay, maximize, **_):
-        lr = as_float(lr)
+    def _update(param, grad, state, *, lr, lambd, alpha, t0, weight_decay, maximize, capturable=False, **_):
         if not state:
-            state["step"] = count_tensor()
-            state["eta"] = adjoin.tensor(lr, dtype=state["step"].dtype)
-            state["mu"] = adjoin.ones((), dtype=state["step"].dtype)
+            state["step"] = count_tensor(param, capturable)
+            state["eta"] = count_tensor(param, capturable).fill_(as_float(lr))
+            state["mu"] = count_tensor(param, capturable).fill_(1)
             state["ax"] = adjoin.zeros_like(param, requires_grad=False)
-        count = state["step"].add_(1).item()
+        lr, count = rate_of(lr, capturable), number_of(state["step"].add_(1), capturable)
         grad = decayed(param, grad, weight_decay, maximize)
-        rate, weight = state["eta"].item(), state["mu"].item()
-        param.mul_(1 - lambd * rate).add_(grad, alpha=-rate)
+        rate, weight, mean = number_of(state["eta"], capturable), number_of(state["mu"], capturable), state["ax"]
+        go_against(param.mul_(1 - lambd * rate), grad, rate)
+        if capturable:
+            mean.copy_(adjoin.where(weight == 1, param, mean + (param - mean) * weight))
+            state["eta"].copy_(lr / (1 + lambd * lr * count) ** alpha)
+            state["mu"].copy_(1 / (count - t0).clamp(min=1))
+            return
         if weight == 1:
-            state["ax"].copy_(param)
+            mean.copy_(param)
         else:
-            state["ax"].add_(param - state["ax"], alpha=weight)
+            mean.add_(param - mean, alpha=weight)
         state["eta"].fill_(lr / (1 + lambd * lr * count) ** alpha)
         state["mu"].fill_(1 / max(1, count - t0))

@@ -1,15 +1,15 @@
 """adjoin.optim.nadam: NAdam, Adam with Nesterov's momentum (Dozat, 2016)."""
 
-import adjoin
-
-from .optimizer import Optimizer, as_float, check_betas, check_lr, check_settings, count_tensor, decayed, start_state
+from .optimizer import (
+    Optimizer, check_betas, check_lr, check_settings, count_tensor, decayed, go_along, number_of, rate_of, start_state,
+)  # fmt: skip
 
 
 class NAdam(Optimizer):
     """Adam whose mean looks one step ahead; its weight grows with
     ``mu(t) = b1 (1 - 0.96^(t momentum_decay) / 2)``.
 
-    ``foreach`` and ``capturable`` change nothing.
+    ``capturable`` counts on the parameter's device; ``foreach`` changes nothing.
     """
 
     _group_defaults = {
@@ -41,20 +41,20 @@ class NAdam(Optimizer):
 
     @staticmethod
     def _update(param, grad, state, *, lr, betas, eps, weight_decay, momentum_decay,
-                decoupled_weight_decay, maximize, differentiable, **_):  # fmt: skip
+                decoupled_weight_decay, maximize, differentiable, capturable=False, **_):  # fmt: skip
         if not state:
-            state["step"] = count_tensor()
-            state["mu_product"] = adjoin.ones((), dtype=count_tensor().dtype)
+            state["step"] = count_tensor(param, capturable)
+            state["mu_product"] = count_tensor(param, capturable) + 1
         start_state(param, state, "exp_avg", "exp_avg_sq")
-        lr, (beta1, beta2) = as_float(lr), betas
-        count = state["step"].add_(1).item()
+        lr, (beta1, beta2) = rate_of(lr, capturable), betas
+        count = number_of(state["step"].add_(1), capturable)
         grad = decayed(param, grad, weight_decay, maximize, decoupled_weight_decay, lr)
         now, ahead = (beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay)) for t in (count, count + 1))
-        product = state["mu_product"].mul_(now).item()
+        product = number_of(state["mu_product"].mul_(now), capturable)
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if differentiable:  # the next step writes it again
             mean = mean.clone()
         root = (square / (1 - beta2**count)).sqrt() + eps
-        param.addcdiv_(grad, root, value=-lr * (1 - now) / (1 - product))
-        param.addcdiv_(mean, root, value=-lr * ahead / (1 - product * ahead))
+        go_along(param, grad, root, lr * (1 - now) / (1 - product))
+        go_along(param, mean, root, lr * ahead / (1 - product * ahead))

@@ -1,6 +1,7 @@
 """adjoin.optim.optimizer: what all optimizers share: groups, state, hooks, saving and loading."""
 
 import functools
+import math
 import warnings
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
@@ -9,6 +10,7 @@ from operator import attrgetter
 import adjoin
 
 from .. import _C
+from .._accelerator import captures, is_captured
 from .._hints import Hinting
 from ..utils.hooks import RemovableHandle
 
@@ -154,6 +156,11 @@ class Optimizer(Hinting):
             for name in self._counts:
                 if isinstance(own.get(name), (int, float)):
                     own[name] = adjoin.tensor(float(own[name]), dtype=count_tensor().dtype)
+        for group in self.param_groups:
+            for param in group["params"] if group.get("capturable") else ():
+                for name in self._counts:
+                    if param in self.state and name in self.state[param]:
+                        self.state[param][name] = self.state[param][name].to(param.device)
 
     def __repr__(self):
         lines = []
@@ -236,6 +243,32 @@ class Optimizer(Hinting):
     def _step_groups(self, closure):
         """What nearly every step is: the loss, then each group in one pass, or a parameter at a
         time."""
+        if captures:
+            return self._step_captured(closure)
+        return self._step_all(closure)
+
+    def _step_captured(self, closure):
+        """A step that may become part of a graph: it counts on the device, and its state is there before."""
+        for group in self.param_groups:
+            where = next((param.device for param in group["params"] if is_captured(param.device)), None)
+            if where is not None and not group.get("capturable", True):
+                raise RuntimeError(
+                    f"{type(self).__name__}.step: a graph is captured on {where}, and its replays would not count "
+                    "their steps; make the optimizer with capturable=True"
+                )
+        held = {param: len(own) for param, own in self.state.items()}
+        loss = self._step_all(closure)
+        begun = [param for param, own in self.state.items() if len(own) > held.get(param, 0)]
+        if any(isinstance(param, adjoin.Tensor) and is_captured(param.device) for param in begun):
+            for param in begun:
+                del self.state[param]
+            raise RuntimeError(
+                f"{type(self).__name__}.step: its state was begun within a capture, and each replay would begin it "
+                "again; take a step before the capture"
+            )
+        return loss
+
+    def _step_all(self, closure):
         loss = None
         if closure is not None:
             with adjoin.enable_grad():
@@ -446,20 +479,53 @@ def as_float(value):
     return value.item()
 
 
-def count_tensor():
-    """A step count of 0: a host tensor, as PyTorch's state dicts have it."""
+def count_tensor(param=None, capturable=False):
+    """A step count of 0: a host tensor, as PyTorch's state dicts have it, unless a graph is to count on the device."""
     wide = adjoin.get_default_dtype() == adjoin.float64
-    return adjoin.zeros((), dtype=adjoin.float64 if wide else adjoin.float32)
+    return adjoin.zeros(
+        (), dtype=adjoin.float64 if wide else adjoin.float32, device=param.device if capturable else None
+    )
 
 
-def start_state(param, state, *names):
+def start_state(param, state, *names, capturable=False):
     """Gives a parameter's state what is not there yet: the count "step" and zeros like the
     parameter."""
     if "step" not in state:
-        state["step"] = count_tensor()
+        state["step"] = count_tensor(param, capturable)
     for name in names:
         if name not in state:
             state[name] = adjoin.zeros_like(param, requires_grad=False)
+
+
+def number_of(count, capturable):
+    """A count of the state to compute with: a number, or a tensor of the device, which a graph reads at each replay."""
+    return count.double() if capturable else count.item()
+
+
+def rate_of(lr, capturable):
+    """A learning rate: a number, or the tensor itself, which a graph reads at each replay."""
+    return lr if capturable and isinstance(lr, adjoin.Tensor) else as_float(lr)
+
+
+def root_of(x):
+    """Of a number or a tensor."""
+    return x.sqrt() if isinstance(x, adjoin.Tensor) else math.sqrt(x)
+
+
+def go_along(param, mean, root, size):
+    """``param -= size mean / root``."""
+    if isinstance(size, adjoin.Tensor):
+        param.sub_(mean / root * size)
+    else:
+        param.addcdiv_(mean, root, value=-size)
+
+
+def go_against(param, grad, size):
+    """``param -= size grad``."""
+    if isinstance(size, adjoin.Tensor):
+        param.sub_(grad * size)
+    else:
+        param.add_(grad, alpha=-size)
 
 
 def decayed(param, grad, weight_decay, maximize, decoupled=False, lr=0.0):

@@ -2,12 +2,17 @@
 
 import math
 
-from .optimizer import Optimizer, as_float, check_betas, check_lr, check_settings, decayed, start_state
+import adjoin
+
+from .optimizer import (
+    Optimizer, check_betas, check_lr, check_settings, decayed, go_against, number_of, rate_of, start_state,
+)  # fmt: skip
 
 
 class RAdam(Optimizer):
     """Adam whose step is rectified by how many gradients its mean of squares rests on; while they
-    are few, the mean of the gradients alone. ``foreach`` and ``capturable`` change nothing."""
+    are few, the mean of the gradients alone. ``capturable`` counts on the parameter's device;
+    ``foreach`` changes nothing."""
 
     _group_defaults = {
         "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
@@ -34,17 +39,21 @@ class RAdam(Optimizer):
 
     @staticmethod
     def _update(param, grad, state, *, lr, betas, eps, weight_decay, decoupled_weight_decay, maximize,
-                **_):  # fmt: skip
-        start_state(param, state, "exp_avg", "exp_avg_sq")
-        lr, (beta1, beta2) = as_float(lr), betas
-        count = state["step"].add_(1).item()
+                capturable=False, **_):  # fmt: skip
+        start_state(param, state, "exp_avg", "exp_avg_sq", capturable=capturable)
+        lr, (beta1, beta2) = rate_of(lr, capturable), betas
+        count = number_of(state["step"].add_(1), capturable)
         grad = decayed(param, grad, weight_decay, maximize, decoupled_weight_decay, lr)
         mean = state["exp_avg"].lerp_(grad, 1 - beta1) / (1 - beta1**count)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         scale, limit = 1 - beta2**count, 2 / (1 - beta2) - 1
         length = limit - 2 * count * beta2**count / scale
-        if length > 5:
-            known = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
-            param.addcdiv_(mean, square.sqrt() + eps, value=-lr * math.sqrt(known * scale))
-        else:
+        if not capturable and length <= 5:
             param.add_(mean, alpha=-lr)
+            return
+        known = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
+        if capturable:
+            rectified = mean / (square.sqrt() + eps) * (known * scale).sqrt()
+            go_against(param, adjoin.where(length > 5, rectified, mean), lr)
+        else:
+            param.addcdiv_(mean, square.sqrt() + eps, value=-lr * math.sqrt(known * scale))

@@ -1,13 +1,13 @@
 """adjoin.optim.rmsprop: RMSprop (Hinton, lecture 6e of 2012), also centered (Graves, 2013)."""
 
-from .optimizer import Optimizer, as_float, check_lr, check_settings, decayed, start_state
+from .optimizer import Optimizer, check_lr, check_settings, decayed, go_against, go_along, rate_of, start_state
 
 
 class RMSprop(Optimizer):
     """``p -= lr grad / (sqrt(v) + eps)`` with a running mean v of grad^2.
 
     ``centered`` subtracts the square of a running mean of grad from v; ``momentum`` steps along a
-    running sum of the quotients. ``foreach`` and ``capturable`` change nothing.
+    running sum of the quotients. ``capturable`` counts on the parameter's device; ``foreach`` changes nothing.
     """
 
     _group_defaults = {
@@ -38,10 +38,11 @@ class RMSprop(Optimizer):
 
     @staticmethod
     def _update(param, grad, state, *, lr, alpha, eps, weight_decay, momentum, centered, maximize,
-                differentiable, **_):  # fmt: skip
-        start_state(param, state, "square_avg", *["momentum_buffer"] * (momentum > 0), *["grad_avg"] * centered)
+                differentiable, capturable=False, **_):  # fmt: skip
+        names = ["square_avg", *["momentum_buffer"] * (momentum > 0), *["grad_avg"] * centered]
+        start_state(param, state, *names, capturable=capturable)
         state["step"].add_(1)
-        lr = as_float(lr)
+        lr = rate_of(lr, capturable)
         grad = decayed(param, grad, weight_decay, maximize)
         square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if centered:
@@ -50,6 +51,6 @@ class RMSprop(Optimizer):
             square = square.addcmul(mean, mean, value=-1)
         root = square.sqrt() + eps
         if momentum > 0:
-            param.add_(state["momentum_buffer"].mul_(momentum).addcdiv_(grad, root), alpha=-lr)
+            go_against(param, state["momentum_buffer"].mul_(momentum).addcdiv_(grad, root), lr)
         else:
-            param.addcdiv_(grad, root, value=-lr)
+            go_along(param, grad, root, lr)

@@ -8,7 +8,7 @@ from .optimizer import Optimizer, as_float, check_lr, count_tensor
 class Rprop(Optimizer):
     """Each element has its own step size: larger by ``etas[1]`` where the gradient keeps its sign,
     smaller by ``etas[0]`` where it turns, which also stops the element once; within
-    ``step_sizes``. ``foreach`` and ``capturable`` change nothing."""
+    ``step_sizes``. ``capturable`` counts on the parameter's device; ``foreach`` changes nothing."""
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _counts = ("step",)
@@ -29,9 +29,9 @@ class Rprop(Optimizer):
         return self._step_groups(closure)
 
     @staticmethod
-    def _update(param, grad, state, *, lr, etas, step_sizes, maximize, differentiable, **_):
+    def _update(param, grad, state, *, lr, etas, step_sizes, maximize, differentiable, capturable=False, **_):
         if not state:
-            state["step"] = count_tensor()
+            state["step"] = count_tensor(param, capturable)
             state["prev"] = adjoin.zeros_like(param, requires_grad=False)
             state["step_size"] = adjoin.full_like(param, as_float(lr), requires_grad=False)
         state["step"].add_(1)

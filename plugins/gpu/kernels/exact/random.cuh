@@ -8,7 +8,9 @@ namespace adjoin::gpu {
 namespace {
 
 Philox generator(const aj_call* call, uint32_t seed) {
-  return {uint64_t(Args(call).integer(seed)), uint64_t(Args(call).integer(seed + 1))};
+  Philox draw = {uint64_t(Args(call).integer(seed)), uint64_t(Args(call).integer(seed + 1))};
+  if (draw.offset & kInGraph) draw.seed = uint64_t(reach(reinterpret_cast<char*>(draw.seed)));
+  return draw;
 }
 
 // Writes f(logical index) everywhere. The plan is in logical order.
@@ -19,15 +21,17 @@ struct Numbers {
 };
 template <class F, class... In>
 AJ_GLOBAL void numbers_kernel(AJ_ARGUMENT Numbers<F, In...> p) {
+  F f = p.f;
+  if constexpr (requires { f.philox; }) f.philox = placed(f.philox);
   int64_t step = int64_t(blocks_x()) * threads_x();
   int64_t offset[1 + sizeof...(In)];
   for (int64_t i = int64_t(block_x()) * threads_x() + thread_x(); i < p.walk.numel; i += step) {
     p.walk.locate(i, offset);
     auto write = [&](auto x) { store(p.walk.data[0] + offset[0], p.walk.dtype[0], x); };
     if constexpr (sizeof...(In) == 0)
-      write(p.f(uint64_t(p.walk.first + i)));
+      write(f(uint64_t(p.walk.first + i)));
     else
-      write(p.f(uint64_t(p.walk.first + i), p.walk.template get<In...>(1, offset[1])));
+      write(f(uint64_t(p.walk.first + i), p.walk.template get<In...>(1, offset[1])));
   }
 }
 template <class... In, class F>

@@ -1,0 +1,68 @@
+"""tests/plugins/paper.py: the plugin files cuda and hip on a simulated card (paper_card/): what the tests of it share."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "abi"))
+from abi_tools import PLUGINDIR, clean_environment
+
+BODIES = PLUGINDIR / "libaj_emulated.so"
+
+
+def built(name):
+    """Whether the plugin is there, with kernels."""
+    file = PLUGINDIR / f"libaj_{name}.so"
+    return file.exists() and BODIES.exists() and b"softmax_kernel" in file.read_bytes()
+
+
+VENDORS = [name for name in ("cuda", "hip") if built(name)]
+for _name in {"cuda", "hip"} - set(VENDORS):
+    print(f"NOT TESTED: the plugin {_name}, or emulated, is not built with kernels", file=sys.stderr)
+either = pytest.mark.parametrize("name", VENDORS)
+needs_cuda = pytest.mark.skipif("cuda" not in VENDORS, reason="NOT TESTED: the plugin cuda is not built")
+
+
+def surroundings(name, card, orders="", **extra):
+    runtime = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}
+    if name == "cuda":
+        runtime |= {"ADJOIN_CUDA_DRIVER": card, "ADJOIN_CUBLASLT": card, "ADJOIN_CUDNN": card}
+    else:
+        runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": card}
+    return {**runtime, **extra}
+
+
+BEGINNING = """
+import adjoin, ctypes
+paper = ctypes.CDLL("{card}")
+order = lambda text: paper.paper_order(text.encode())
+count = lambda what: paper.paper_count(what.encode())
+gpu, gpus = "{name}", adjoin.{name}
+Graph = getattr(gpus, "CUDAGraph", None) or gpus.Graph
+def told(f, *arguments):
+    try:
+        f(*arguments)
+    except (RuntimeError, IndexError) as e:
+        return f"{{type(e).__name__}}: {{e}}"
+"""
+
+
+def start(program, name, card, orders="", **extra):
+    env = {
+        **clean_environment(**surroundings(name, card, orders, **extra)),
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
+    file = card.parent / f"program_{abs(hash((program, name)))}.py"
+    file.write_text(BEGINNING.format(card=card, name=name) + program)
+    return subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def run(program, name, card, orders="", **extra):
+    """What the program has printed."""
+    job = start(program, name, card, orders, **extra)
+    out, err = job.communicate(timeout=180)
+    assert job.returncode == 0, err
+    return out
