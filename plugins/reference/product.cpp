@@ -1,4 +1,6 @@
 // plugins/reference/product.cpp: matrix products by three loops; floats are summed in double.
+#include <adjoin/kit/linear.hpp>
+
 #include "element.hpp"
 
 namespace adjoin::reference {
@@ -55,6 +57,7 @@ void linear(Args args) {
   MutView out = args.result(0);
   int64_t n = w.ndim() == 2 ? w.size(0) : 1, k = w.size(-1),
           m = k ? x.numel() / k : out.numel() / std::max<int64_t>(n, 1);
+  want_row(bias, n);
   visit_math<products>(x.dtype(), [&]<class T>() {
     Dense<T> a(x), b(w), z(out);
     for (int64_t i = 0; i < m; ++i)

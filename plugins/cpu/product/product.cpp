@@ -1,5 +1,6 @@
 // plugins/cpu/product/product.cpp: mm, bmm, addmm and linear, over strided operands.
 #include <adjoin/kit/geometry.hpp>
+#include <adjoin/kit/linear.hpp>
 #include <adjoin/kit/reduce.hpp>
 #include <algorithm>
 #include <vector>
@@ -219,6 +220,7 @@ void linear(Args args) {
   TensorView x = args.tensor(0), w = args.tensor(1), bias = args.tensor(2);
   MutView out = args.result(0);
   int64_t n = w.ndim() == 2 ? w.size(0) : 1, k = w.size(-1), m = n ? out.numel() / n : 0;
+  want_row(bias, n);
   multiplied(out.dtype(), [&]<class T>() {
     Dense<T> in(x), z(out);
     Source<T> weight(w, w.ndim() == 1 ? 1 : 2, true);

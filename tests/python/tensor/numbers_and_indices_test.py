@@ -4,6 +4,7 @@ that do not fit, and the kinds of errors."""
 import math
 
 import adjoin as aj
+import numpy as np
 import pytest
 from adjoin.nn import functional as F
 
@@ -84,6 +85,25 @@ CONVOLUTIONS = [
     (F.conv_transpose2d, (1, 2, 3, 3), (2, 1, 2, 2), {"padding": 2}),
     (F.conv2d, (0, 4, 7, 6), (6, 4, 3, 2), {}),
 ]
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference", "emulated"])
+@pytest.mark.parametrize("bias", [(), (1,), (5,), (1, 5), (5, 1), (5, 5), (2, 5, 5), (2, 1, 1), (2, 1, 5)])
+def test_linear_with_a_bias_that_broadcasts(bias, device):
+    draw = np.random.default_rng(3)
+    x, w, b = (draw.standard_normal(s) for s in ((2, 5, 3), (5, 3), bias))
+    given = [aj.tensor(v, dtype=aj.float64, device=device, requires_grad=True) for v in (x, w, b)]
+    got = aj.nn.functional.linear(*given)
+    assert got.detach().cpu().numpy() == pytest.approx(x @ w.T + b)
+    got.sum().backward()
+    assert given[2].grad.cpu().numpy() == pytest.approx(np.full(bias, 50 / max(1, np.prod(bias))))
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference", "emulated"])
+def test_linear_by_a_vector_with_a_bias_for_each_row(device):
+    x, w, b = np.ones((5, 3)), np.arange(3.0), np.arange(5.0)
+    got = aj.nn.functional.linear(*(aj.tensor(v, device=device) for v in (x, w, b)))
+    assert got.cpu().tolist() == (x @ w + b).tolist()
 
 
 @pytest.mark.parametrize("dtype", [aj.int64, aj.int32, aj.uint8])

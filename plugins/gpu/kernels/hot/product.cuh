@@ -1,5 +1,6 @@
 // plugins/gpu/kernels/hot/product.cuh: matrix products by tiles in shared memory; operands are read
 // by their strides, so a transposed one costs nothing.
+#include <adjoin/kit/linear.hpp>
 #include <optional>
 
 #include "../../element.cuh"
@@ -115,6 +116,7 @@ void linear(Args args) {
   MutView out = args.result(0);
   int64_t n = w.ndim() == 2 ? w.size(0) : 1, k = w.size(-1),
           m = k ? x.numel() / k : out.numel() / std::max<int64_t>(n, 1);
+  want_row(bias, n);
   visit<products>(x.dtype(), [&]<class T>() {
     Plain<T> a(args.call(), x), b(args.call(), w), c(args.call(), out);
     Product<T> p = {};
