@@ -33,7 +33,7 @@ PARTS = (
     ("the contract in C, old and new plugins", ["tests/abi/*"]),
     ("the core: calls, tape, memory, loader", ["tests/core/*", "C++ core"]),
     ("ops, with first and second derivatives", ["tests/ops/*"]),
-    ("plugins `cuda`, `hip`", ["tests/plugins/vendors_test.py", "tests/plugins/paper_card_test.py"]),
+    ("plugins `cuda`, `hip`", ["tests/plugins/vendors_test.py", "tests/plugins/paper_*_test.py"]),
     ("plugins `cpu`, `onednn`, `reference`, `emulated`, `shadow`", ["tests/plugins/*", "C++ kit"]),
     ("Python: tensors and autograd", ["tests/python/tensor/*", "tests/python/autograd/*", "tests/python/amp/*"]),
     (
