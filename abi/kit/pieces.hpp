@@ -40,6 +40,20 @@ struct Prelu {
     return x > T(0) ? x : weight * x;
   }
 };
+struct Glu {
+  template <class T>
+  AJ_HD T operator()(T x, T gate) const {
+    return x * Sigmoid{}(gate);
+  }
+};
+template <class T>
+struct Logit {
+  T low, high;
+  AJ_HD T operator()(T x) const {
+    T p = x < low ? low : x > high ? high : x;
+    return std::log(p / (T(1) - p));
+  }
+};
 // d^2 / 2, or delta (|d| - delta / 2) where |d| is above delta: with c = min(|d|, delta) both are
 // c (|d| - c / 2).
 template <class T>
@@ -114,6 +128,13 @@ struct HuberSlope {
     return g * ((d < -delta ? -delta : d > delta ? delta : d) * scale);
   }
 };
+struct GluGateSlope {
+  template <class T>
+  AJ_HD T operator()(T g, T x, T gate) const {
+    T s = Sigmoid{}(gate);
+    return g * x * (s * (T(1) - s));
+  }
+};
 struct BceLogitsSlope {
   template <class T>
   AJ_HD T operator()(T g, T x, T target) const {
@@ -148,6 +169,7 @@ struct SoftshrinkChooser : NumbersChooser<scalar::Softshrink, 1, 1> {
 };
 using ThresholdChooser = NumbersChooser<scalar::Threshold, 1, 2>;
 using NanToNumChooser = NumbersChooser<scalar::NanToNum, 1, 3>;
+using LogitChooser = NumbersChooser<scalar::Logit, 1, 2>;
 using HuberChooser = NumbersChooser<scalar::Huber, 2, 2>;
 using HardtanhSlopeChooser = NumbersChooser<scalar::HardtanhSlope, 2, 3>;
 using ShrinkSlopeChooser = NumbersChooser<scalar::ShrinkSlope, 2, 1>;

@@ -222,11 +222,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
-// The fields of Logit and LogitSlope.
-template <class T>
-struct LogitBounds {
-  T low, high;
-};
+// The fields of LogitSlope.
 template <class T>
 struct LogitNumbers {
   T low, high, beyond;
@@ -244,7 +240,7 @@ AJ_KERNELS(pieces_kernels) = {
     {"_::nan_to_num_each", chosen<AJ_PAIR(nan_to_num), NanToNumChooser>},
     {"_::prelu_each", same_for_all<AJ_PAIR(prelu)>},
     {"_::glu_each", same_for_all<AJ_PAIR(glu)>},
-    {"_::logit_each", chosen<AJ_PAIR(logit), NumbersChooser<LogitBounds, 1, 2>>},
+    {"_::logit_each", chosen<AJ_PAIR(logit), LogitChooser>},
     {"_::huber_each", chosen<AJ_PAIR(huber), HuberChooser>},
     {"_::bce_logits_each", same_for_all<AJ_PAIR(bce_logits)>},
     {"_::hardtanh_backward", chosen<AJ_PAIR(hardtanh_slope), HardtanhSlopeChooser>},
