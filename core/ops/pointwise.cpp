@@ -111,6 +111,15 @@ aj_status* trigamma_body(void*, aj_call* call) {
   });
 }
 
+// Halves in float32: near 1/2 the quotient's digits are the result.
+aj_status* logit_each_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const DLDataType dtype = b.tensor(0).dtype();
+    Tensor p = clamp(to(b.tensor(0), statistics_dtype(dtype)), b.real(1), b.real(2));
+    b.ret(0, to(log(p / (1 - p)), dtype));
+  });
+}
+
 aj_status* logit_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor p =
