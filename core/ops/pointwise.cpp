@@ -115,7 +115,9 @@ aj_status* trigamma_body(void*, aj_call* call) {
 aj_status* logit_each_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const DLDataType dtype = b.tensor(0).dtype();
-    Tensor p = clamp(to(b.tensor(0), statistics_dtype(dtype)), b.real(1), b.real(2));
+    Tensor p = to(b.tensor(0), statistics_dtype(dtype));
+    // Not clamp(): bounds that cross, as of eps above 1/2, keep both sides, as in the kernels.
+    p = where(lt(p, b.real(1)), b.real(1), where(gt(p, b.real(2)), b.real(2), p));
     b.ret(0, to(log(p / (1 - p)), dtype));
   });
 }

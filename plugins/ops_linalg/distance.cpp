@@ -62,7 +62,7 @@ aj_status* cdist_vjp(void*, aj_grad_call* call) {
     const int64_t rows = x.size(1), one = std::max<int64_t>(y.numel(), 1);
     const int64_t most = std::max<int64_t>((1 << 18) / one, 1);
     std::vector<Tensor> parts;
-    Tensor rest = zeros_like(y);
+    Tensor rest = d.need(1) ? zeros_like(y) : Tensor();
     for (int64_t from = 0; from < rows; from += most) {
       auto part = [&](const Tensor& t) { return slice(t, 1, from, std::min(from + most, rows)); };
       Tensor each = slopes(part(g), part(x), y, part(out), p);

@@ -88,6 +88,14 @@ CONVOLUTIONS = [
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference", "emulated"])
+def test_logit_with_bounds_that_cross(device):
+    x = np.array([0.1, 0.5, 0.65, 0.9])
+    p = np.where(x < 0.7, 0.7, np.where(x > 0.3, 0.3, x))
+    got = aj.logit(aj.tensor(x, device=device), eps=0.7).cpu().numpy()
+    assert got == pytest.approx(np.log(p / (1 - p)))
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference", "emulated"])
 @pytest.mark.parametrize("bias", [(), (1,), (5,), (1, 5), (5, 1), (5, 5), (2, 5, 5), (2, 1, 1), (2, 1, 5)])
 def test_linear_with_a_bias_that_broadcasts(bias, device):
     draw = np.random.default_rng(3)
