@@ -92,17 +92,25 @@ Term summed(Term term, const std::map<Label, int>& needed) {
   return term;
 }
 
+// A size of 1 broadcasts, so it is no partner of a sum; beside a size of 0 it is 0.
+void drop_ones(Term& t, const Term& other) {
+  for (size_t i = t.labels.size(); i-- > 0;) {
+    const int64_t beside = size_of(other, t.labels[i]);
+    if (t.t.size(int64_t(i)) != 1 || beside == 1) continue;
+    if (beside == 0) {
+      t.t = narrow(t.t, int64_t(i), 0, 0);
+    } else {
+      t.t = select(t.t, int64_t(i), 0);
+      t.labels.erase(t.labels.begin() + long(i));
+    }
+  }
+}
+
+bool is_whole(const Tensor& t) { return !t.is_floating_point() && !t.is_complex(); }
+
 // One product: labels of both that are needed later are a batch, the others of both are summed by
 // bmm.
 Term contract(Term a, Term b, const std::map<Label, int>& needed) {
-  // A size of 1 broadcasts, so it is no partner of a sum.
-  auto drop_ones = [](Term& t, const Term& other) {
-    for (size_t i = t.labels.size(); i-- > 0;)
-      if (t.t.size(int64_t(i)) == 1 && size_of(other, t.labels[i]) != 1) {
-        t.t = select(t.t, int64_t(i), 0);
-        t.labels.erase(t.labels.begin() + long(i));
-      }
-  };
   drop_ones(a, b);
   drop_ones(b, a);
   std::map<Label, int> only_a = needed, only_b = needed;
@@ -111,8 +119,7 @@ Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   a = summed(std::move(a), only_a);
   b = summed(std::move(b), only_b);
   // Sums of whole numbers and bools are int64; beside one the other has to be so, too.
-  auto whole = [](const Tensor& t) { return !t.is_floating_point() && !t.is_complex(); };
-  if (whole(a.t) && whole(b.t) && a.t.dtype() != b.t.dtype()) {
+  if (is_whole(a.t) && is_whole(b.t) && a.t.dtype() != b.t.dtype()) {
     a.t = to(a.t, int64);
     b.t = to(b.t, int64);
   }
@@ -133,8 +140,9 @@ Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   count(left, a, &m, true);
   count(inner, a, &k, false);
   count(right, b, &r, true);
-  // Rows times columns of one element each: the products are summed where they lie.
-  if (m == 1 && r == 1 && left.empty() && right.empty() && n > 1) {
+  // Rows times columns of one element each: the products are summed where they lie. A sum of whole
+  // numbers would be int64.
+  if (m == 1 && r == 1 && left.empty() && right.empty() && n > 1 && !is_whole(a.t)) {
     Tensor made = a.t * in_order(b, a.labels);
     Sizes gone;
     Labels kept;

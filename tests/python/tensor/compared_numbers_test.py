@@ -29,6 +29,21 @@ def test_rms_norm_takes_the_eps_of_what_it_computes_in(dtype, eps):
     assert abs(aj.nn.functional.rms_norm(x, (2,))[0].item() - scale) < 1e-6 * scale
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "float16", "float64"])
+def test_einsum_keeps_the_dtype_of_products_that_are_summed(dtype):
+    kind = getattr(aj, dtype)
+    for equation, left, right, expected in (
+        ("ij,ij->i", (2, 3), (2, 3), [3, 3]),
+        ("ij,ij->", (2, 3), (2, 3), 6),
+        ("ij,ij->i", (2, 0), (2, 0), [0, 0]),
+        ("ij,ij->", (0, 0), (0, 1), 0),
+        ("ij,jk->ik", (2, 1), (0, 1), [[0], [0]]),
+    ):
+        made = aj.einsum(equation, aj.ones(left, dtype=kind), aj.ones(right, dtype=kind))
+        assert made.dtype == kind
+        assert made.tolist() == aj.tensor(expected, dtype=kind).tolist()
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int32", "int64"])
 def test_einsum_sums_whole_numbers_of_one_operand_alone(dtype):
     a = aj.ones(2, 3).to(getattr(aj, dtype))
