@@ -18,6 +18,7 @@ from . import (
     rules_sums,
     rules_written,
 )
+from .elements import together
 from .narrow import narrowed
 from .rule import Rule
 
@@ -52,7 +53,8 @@ def rule_for(d):
 
 
 def rule_of(d):
-    for rule in RULES:
-        if d.kind in rule.kinds and rule.takes(d):
+    rules = [rule for rule in RULES if d.kind in rule.kinds]
+    for rule in rules:
+        if rule.takes(d):
             return rule
-    return None
+    return together(d, rules) if d.kind == "value" else None

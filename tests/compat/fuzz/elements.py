@@ -27,6 +27,7 @@ def each(holds):
         found = pairs(d)
         return bool(found) and all(holds(a, b) for a, b in found)
 
+    takes.element = lambda d: lambda a, b, *x: holds(a, b)
     return takes
 
 
@@ -44,7 +45,12 @@ def complex_given(d):
 
 
 def also(condition, takes):
-    return lambda d: condition(d) and takes(d)
+    def both(d):
+        return condition(d) and takes(d)
+
+    if hasattr(takes, "element"):
+        both.element = lambda d: takes.element(d) if condition(d) else None
+    return both
 
 
 def named(names):
@@ -69,7 +75,17 @@ def rows(holds):
         found = element_by_element(d)
         return bool(found) and all(holds(*r) for r in found)
 
+    takes.element = lambda d: holds
     return takes
+
+
+def together(d, rules):
+    """The first of several rules of which each element that differs has one: a tensor may hold what two lines name."""
+    held = [(r, r.takes.element(d)) for r in rules if hasattr(r.takes, "element")]
+    held = [(r, holds) for r, holds in held if holds is not None]
+    found = element_by_element(d) if len(held) > 1 else []
+    taken = [next((r for r, holds in held if holds(*row)), None) for row in found]
+    return taken[0] if taken and all(taken) else None
 
 
 def not_finite_in(x):

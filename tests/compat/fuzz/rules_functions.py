@@ -87,11 +87,15 @@ def tensors_for_numbers(d):
 
 
 def steps_in_its_dtype(d):
-    """nextafter_ takes a step in the dtype of what it writes."""
+    """nextafter takes a step in the dtype of what it writes."""
     call, args = d.case.call, arguments(d)
-    if call is None or call.name != "nextafter_" or not is_tensor(args[1]):
+    if call is None or op(d) != "nextafter" or not is_tensor(args[1]):
         return False
-    other = redo(torch, d, call.but([call.args[0], f"{call.args[1]}.to({call.args[0]}.dtype)"]))
+    into = call.words.get("out", call.args[0] if call.name == "nextafter_" else None)
+    if into is None:
+        return False
+    first = call.args[0] if into == call.args[0] else f"{call.args[0]}.to({into}.dtype)"
+    other = redo(torch, d, call.but([first, f"{call.args[1]}.to({into}.dtype)"]))
     return other.error is None and same_result(d.all_ours, other)
 
 

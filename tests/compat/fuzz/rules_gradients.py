@@ -182,8 +182,11 @@ def conjugated_where_finite(d):
 
 def infinitely_far(d):
     """The slope is infinite, half of infinity too."""
-    far = arguments(d).get("dx", 1.0)
-    return isinstance(far, float) and math.isinf(far) and each(lambda a, b, x: b != b and math.isinf(abs(a)))(d)
+    far, x = arguments(d).get("dx", 1.0), leaf(d)
+    if not isinstance(far, float) or not math.isinf(far) or x is None:
+        return False
+    one = x.dim() == 0 or x.shape[arguments(d).get("dim", -1)] <= 1  # no interval, no slope
+    return each(lambda a, b, x: b != b and (a == 0 if one else math.isinf(abs(a))))(d)
 
 
 def with_nothing_put(d):
@@ -387,7 +390,16 @@ def times_nothing(d):
     return all(a == 0 and b != b for a, b in zip(numbers(d.ours), numbers(d.theirs), strict=True))
 
 
+def summed_terms(d):
+    """An infinite alpha multiplies each term of a gradient: infinities of both signs are NaN where PyTorch multiplies the sum."""
+    alpha = arguments(d).get("alpha", 1)
+    if not isinstance(alpha, float) or not math.isinf(alpha):
+        return False
+    return each(lambda a, b, x: not finite(a) and not finite(b))(d)
+
+
 RULES = [
+    Rule("gradient: infinite terms", "and in gradients the terms", "gradient", named("addmm addmv addbmm baddbmm addr", summed_terms)),
     Rule("gradient: nothing times infinity", "of nothing times an infinite `alpha`", "gradient", named("addmm addmv addbmm baddbmm addr", times_nothing)),
     Rule("gradient: one of several equal elements", "goes to one of several equal elements", "gradient", named("kthvalue median nanmedian mode quantile nanquantile topk sort msort max min cummax cummin amax amin", same_sums)),
     Rule("gradient: a comparison with NaN is false", "derivatives of `relu`, `maximum`", "gradient", named("relu relu6 maximum minimum fmax fmin amax amin aminmax clamp clamp_min clamp_max clip hardtanh threshold max min copysign hardsigmoid", lambda d: not_finite_given(d) and each(lambda a, b, x: a == 0 or (a != a) != (b != b))(d))),

@@ -2,6 +2,7 @@
 
 import re
 
+import adjoin
 import torch
 
 from .case import run
@@ -74,9 +75,21 @@ def out_is_part(d):
     """A write over memory that it reads: the answer is that of copies, or out has memory of its own."""
     for lines in rewritten(d):
         other = run(torch, d.case, steps=lines)
-        if other.error is None and not differences(d.case, d.all_ours, other):
+        if other.error is None and all(map(truths_of_bytes, differences(d.case, d.all_ours, other))):
             return True
     return False
+
+
+def truths_of_bytes(d):
+    """Bytes were read as bools and written back: those that are not 0 are another number that is not 0."""
+    a, b = d.ours, d.theirs
+    if "view(t.bool)" not in "".join(d.case.lines()) or d.kind != "value" or not (is_tensor(a) and is_tensor(b)):
+        return False
+    mine, other = (v.detach().resolve_conj().contiguous().reshape(-1) for v in (a, b))
+    if dtype(a) != dtype(b) or tuple(mine.shape) != tuple(other.shape):
+        return False
+    mine, other = (numbers(v.view(lib.uint8)) for v, lib in ((mine, adjoin), (other, torch)))
+    return all((p != 0) == (q != 0) for p, q in zip(mine, other, strict=True))
 
 
 def order_of_the_base(d):
@@ -87,6 +100,7 @@ def order_of_the_base(d):
 
 
 RULES = [
+    Rule("other: bytes read as bools", "bytes read as bools", "value", truths_of_bytes),
     Rule("other: order of a result's memory", "strides of results are no promise", "strides", order_of_the_base),
     Rule("other: strides of nonzero", "strides of results are no promise", "strides", named("nonzero where argwhere")),
     Rule("other: conj and real are new tensors", "`conj()` is a new tensor", "shares value shape strides", conj_is_new),

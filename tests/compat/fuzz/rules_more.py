@@ -47,7 +47,18 @@ def widens(d):
 
 
 def either(d):
-    return verified(d) or widens(d) or rounded(d)
+    return verified(d) or widens(d) or in_single(d) or rounded(d)
+
+
+def in_single(d):
+    """Whole numbers as float32, which functions of fractions take them as."""
+
+    def turn(names):
+        for k, v in names.items():
+            if is_tensor(v) and not (v.is_floating_point() or v.is_complex()):
+                names[k] = v.float()
+
+    return answers_in(run(torch, d.case, turn), d)
 
 
 def rounded(d):
