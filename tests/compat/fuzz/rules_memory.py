@@ -7,7 +7,7 @@ import torch
 
 from .case import run
 from .compare import address, differences, dtype, is_tensor, numbers, strides
-from .elements import also, named
+from .elements import also, broken, each, named
 from .meaning import same_numbers
 from .rule import Rule
 
@@ -75,9 +75,14 @@ def out_is_part(d):
     """A write over memory that it reads: the answer is that of copies, or out has memory of its own."""
     for lines in rewritten(d):
         other = run(torch, d.case, steps=lines)
-        if other.error is None and all(map(truths_of_bytes, differences(d.case, d.all_ours, other))):
+        if other.error is None and all(map(by_elements, differences(d.case, d.all_ours, other))):
             return True
     return False
+
+
+def by_elements(d):
+    """What is left differs in elements that have names of their own."""
+    return truths_of_bytes(d) or (d.kind == "value" and each(broken)(d))
 
 
 def truths_of_bytes(d):
