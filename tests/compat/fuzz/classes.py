@@ -18,7 +18,7 @@ from . import (
     rules_sums,
     rules_written,
 )
-from .elements import together
+from .elements import element_by_element, together
 from .narrow import narrowed
 from .rule import Rule
 
@@ -57,4 +57,5 @@ def rule_of(d):
     for rule in rules:
         if rule.takes(d):
             return rule
-    return together(d, rules) if d.kind == "value" else None
+    rows_of = {"value": element_by_element, "gradient": rules_gradients.rows}.get(d.kind)
+    return together(d, rules, rows_of) if rows_of else None

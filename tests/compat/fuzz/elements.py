@@ -79,11 +79,11 @@ def rows(holds):
     return takes
 
 
-def together(d, rules):
+def together(d, rules, rows_of):
     """The first of several rules of which each element that differs has one: a tensor may hold what two lines name."""
     held = [(r, r.takes.element(d)) for r in rules if hasattr(r.takes, "element")]
     held = [(r, holds) for r, holds in held if holds is not None]
-    found = element_by_element(d) if len(held) > 1 else []
+    found = rows_of(d) if len(held) > 1 else []
     taken = [next((r for r, holds in held if holds(*row)), None) for row in found]
     return taken[0] if taken and all(taken) else None
 

@@ -7,6 +7,7 @@ import torch
 
 from .case import run
 from .compare import TOLERANCE, dtype, is_tensor, near, numbers, same_gradient
+from .elements import also
 from .meaning import arguments, before, given
 from .rule import Rule, op, said
 
@@ -39,11 +40,12 @@ def each(holds):
         found = rows(d)
         return bool(found) and all(holds(*r) for r in found)
 
+    takes.element = lambda d: holds
     return takes
 
 
 def named(names, takes):
-    return lambda d: op(d) in names.split() and takes(d)
+    return also(lambda d: op(d) in names.split(), takes)
 
 
 def finite(v):
@@ -229,6 +231,23 @@ def left_of_large_ones(d):
     return zeros and each(lambda a, b, x: (a == 0 and b != b) or abs(a - b) <= lost)(d)
 
 
+def digits_of_the_largest(d):
+    if d.name[0] != "k" or not is_tensor(d.theirs) or not d.theirs.is_floating_point():
+        return None
+    most = max((abs(v) for v in numbers(d.theirs) if finite(v)), default=0)
+    lost = 16 * torch.finfo(d.theirs.dtype).eps * most
+    return lambda a, b, x: abs(a - b) <= lost
+
+
+def of_the_largest(d):
+    """A second derivative is a difference of sums: what is left has the digits of the largest of them."""
+    holds, found = digits_of_the_largest(d), rows(d)
+    return holds is not None and bool(found) and all(holds(*r) for r in found)
+
+
+of_the_largest.element = digits_of_the_largest
+
+
 def left_of_a_constant(d):
     """The squares of hypot's two slopes add up to 1: what is left of their derivatives is digits that were lost, more near the origin."""
     x, y, r = *(abs_of(arguments(d)[k]) for k in (0, 1)), abs_of(d.all_theirs.names["r"])
@@ -406,7 +425,8 @@ RULES = [
     Rule("gradient: squares that wrap", "the derivative of `atan2` beside whole numbers", "gradient", named("atan2 arctan2 atan2_ arctan2_", far_whole)),
     Rule("gradient: a sixth", "the derivative of `hardsigmoid` in float64", "gradient", named("hardsigmoid", each(lambda a, b, x: not finite(x) or abs(a - b) <= 1e-6 * abs(a)))),
     Rule("gradient: at numbers that are not finite", "derivatives at NaN are NaN", "gradient", each(lambda a, b, x: not finite(x))),
-    Rule("gradient: beside numbers that are not finite", "behind a place that no gradient reaches", "gradient", lambda d: not_finite_given(d) and each(lambda a, b, x: not (finite(a) and finite(b)))(d)),
+    Rule("gradient: beside numbers that are not finite", "behind a place that no gradient reaches", "gradient", also(not_finite_given, each(lambda a, b, x: not (finite(a) and finite(b))))),
+    Rule("gradient: digits of the largest", "digits that were lost", "gradient", of_the_largest),
     Rule("gradient: results that are NaN", "derivatives of `relu`, `maximum`", "gradient", named(ELEMENTWISE, without_nan)),
     Rule("gradient: of the tensor in another dtype", "with `dtype=` is that of the tensor", "gradient", of_the_cast_tensor),
     Rule("gradient: a start that is left out", "`include_self=False`", "gradient", named("index_reduce scatter_reduce", start_is_left_out)),

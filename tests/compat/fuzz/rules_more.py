@@ -13,7 +13,7 @@ from .meaning import arguments, asked, before, change, given, redo, same_numbers
 from .rule import Rule, op, said
 from .rules_dtypes import cut_each, numpy_beside_bools, numpy_numbers, stacked
 from .rules_memory import out_is_part
-from .rules_places import lies_at
+from .rules_places import lies_at, wraps_like_numpy
 from .rules_sums import product_of_nothing
 
 
@@ -414,16 +414,6 @@ DTYPE = (r"not implemented for|not supported|does not support|doesn't support|mu
          r"same dtype|dtype|result type|scalar.?type|boolean masks?|inputs to be|support.* (complex|bool)|for integral input|Boolean alpha|complex")  # fmt: skip
 PLACES = r"expected.* for index|Expected (a long|dtype int(32/)?int64|tensor for argument #\d 'indices')|dtype int64 for index|used as indices|LongTensor|dtype of indices"
 TENSOR = r"must be Tensor, not|invalid combination of arguments|expected Tensor|must be tuple of ints, not"
-
-
-def wraps_like_numpy(d):
-    """fill_diagonal_(wrap=True) of a matrix that is not contiguous."""
-    x, value = arguments(d)[0], arguments(d)[1]
-    if not arguments(d).get("wrap", False) or x.dim() != 2:
-        return False
-    wanted = x.numpy().copy()
-    np.fill_diagonal(wanted, value, wrap=True)
-    return wanted.tolist() == d.all_ours.names["r"].tolist()
 
 
 RULES = [

@@ -110,7 +110,18 @@ def found_again(d):
     )
 
 
+def wraps_like_numpy(d):
+    """fill_diagonal_(wrap=True) of a matrix that is not contiguous."""
+    x, value = arguments(d)[0], arguments(d)[1]
+    if not arguments(d).get("wrap", False) or x.dim() != 2:
+        return False
+    wanted = x.numpy().copy()
+    np.fill_diagonal(wanted, value, wrap=True)
+    return wanted.tolist() == d.all_ours.names["r"].tolist()
+
+
 RULES = [
+    Rule("other: a diagonal that wraps", "`fill_diagonal_(wrap=True)` of a matrix", "value", also(named("fill_diagonal"), wraps_like_numpy)),
     Rule("other: mode beside NaN", "`mode` beside NaN", "value", also(named("mode"), lambda d: any(bool(x.isnan().any()) for x in given(d) if x.is_floating_point()))),
     Rule("other: arguments whose elements share memory", "of an expanded tensor", "value", also(named("median nanmedian kthvalue mode"), dense_answer)),
     Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
