@@ -20,7 +20,8 @@ def complex_factor(d):
     rows = list(zip(numbers(d.ours), numbers(d.theirs), strict=True))
     kept = arguments(d).get("alpha", 1) == 0 and all(a != a or a == b for a, b in rows)
     if d.kind == "dtype" and is_tensor(d.theirs) and dtype(d.theirs) in ("float16", "bfloat16"):  # those are rounded
-        return all(near(a, b, TOLERANCE[dtype(d.theirs)], 1.0) for a, b in rows)
+        tolerance = TOLERANCE[dtype(d.theirs)]
+        return all(near(a, b, tolerance, 1.0) or not (finite(a) or finite(b)) for a, b in rows)
     return kept or same_numbers(d.ours, d.theirs)
 
 
