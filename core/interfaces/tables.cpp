@@ -171,13 +171,6 @@ aj_status* tensor_storage_(const aj_tensor* t, void** data, uint64_t* bytes, uin
   const Storage& s = storage(t);
   *data = s.data;
   *bytes = s.bytes;
-  if (!(s.flags &
-        (kStorageForeign | kStorageMeta))) {  // what was asked for, not what the cache gave
-    uint64_t reach = uint64_t(place(t) - static_cast<char*>(s.data)) +
-                     uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
-    bool owner = &s == &reinterpret_cast<const Block*>(&priv(t))->own;
-    if (owner && is_dense(t)) *bytes = std::min<uint64_t>(reach, s.bytes);
-  }
   *offset =
       s.data || (s.flags & kStorageMeta) ? uint64_t(place(t) - static_cast<char*>(s.data)) : 0;
   *id = reinterpret_cast<uint64_t>(&s);

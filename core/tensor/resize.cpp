@@ -24,7 +24,7 @@ aj_status* resize(aj_tensor* t, std::span<const int64_t> shape) {
       return fail(AJ_INVALID_ARGUMENT, "resize_: impossible shape ", shape);
   uint64_t bytes = uint64_t(numel) * dt(priv(t).dtype).bytes;
   uint64_t offset = s.data ? uint64_t(place(t) - static_cast<char*>(s.data)) : 0;
-  if (offset + bytes > s.bytes) {
+  if (offset + bytes > s.bytes + s.spare) {
     if (s.flags & (kStorageForeign | kStorageReadOnly))
       return fail(
           AJ_INVALID_ARGUMENT,
@@ -35,6 +35,9 @@ aj_status* resize(aj_tensor* t, std::span<const int64_t> shape) {
     if (priv(t).numel && s.device->id.device_type != kMetaType)
       AJ_TRY(device_copy(bytes_of(made), bytes_of(t), std::min(bytes, s.bytes - offset)));
     tensor_set_storage(t, priv(made).storage, place(made));
+  } else if (offset + bytes > s.bytes) {
+    s.spare -= uint32_t(offset + bytes - s.bytes);
+    s.bytes = offset + bytes;
   }
   return tensor_set_dims(t, shape, {strides, shape.size()});
 }

@@ -116,11 +116,14 @@ aj_status* tensor_with_bytes(Device* d, const DType& dtype, int32_t ndim, int64_
     s->bytes = bytes;
   } else {
     storage_init(s, d, flags);
-    if (aj_status* failed = device_alloc(d, bytes ? bytes : 1, &s->data, &s->bytes)) {
+    uint64_t got;
+    if (aj_status* failed = device_alloc(d, bytes ? bytes : 1, &s->data, &got)) {
       side_dims_free(b);
       block_free(b);
       return failed;
     }
+    s->spare = uint32_t(std::min<uint64_t>(got - bytes, UINT32_MAX));
+    s->bytes = got - s->spare;
   }
   finish_tensor(b, s, numel, s->data, true);
   *out = b;
@@ -133,7 +136,7 @@ void storage_bytes_free(Storage* s) {
     auto* f = static_cast<ForeignStorage*>(s);
     call_drop(f->drop, f->ctx, "drop function");
   } else if (!(s->flags & (kStorageDataInBlock | kStorageMeta))) {
-    device_free(s->device, s->data, s->bytes);
+    device_free(s->device, s->data, s->bytes + s->spare);
   }
 }
 

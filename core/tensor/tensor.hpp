@@ -34,7 +34,7 @@ struct Storage {
   std::atomic<uint32_t> refs;
   uint32_t version;
   void* data;
-  uint64_t bytes;  // size of the memory (what device_free wants)
+  uint64_t bytes;  // what was asked for
   Device* device;
   void* stream;          // stream it was allocated on
   uint32_t writer_line;  // last writer of a recorded tensor: line and op, for messages
@@ -42,6 +42,7 @@ struct Storage {
   uint16_t writer_op;                   // op index + 1
   std::atomic<uint64_t> contents;       // number of what is in it: core/tensor/prepared.hpp
   std::atomic<uint32_t> prepared_seen;  // which form of it was asked for last
+  uint32_t spare;                       // bytes behind those: the memory's size is the sum
 };
 static_assert(sizeof(Storage) == 64);
 constexpr uint64_t kEscaped = ~0ull;  // contents: somebody may write unseen

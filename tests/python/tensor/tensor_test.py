@@ -263,6 +263,21 @@ def test_storage():
     assert t.untyped_storage().data_ptr() == t.data_ptr()
 
 
+def test_a_storage_has_the_bytes_that_were_asked_for():
+    """The cache of memory gives more; nobody reads or counts those."""
+    t = aj.ones(1000)
+    view = t[10:20]
+    assert view.untyped_storage().nbytes() == t.detach().untyped_storage().nbytes() == 4000
+    with pytest.raises(RuntimeError, match="outside the memory"):
+        t.as_strided((1001,), (1,))
+    with pytest.raises(RuntimeError, match="outside"):
+        view.as_strided((1,), (1,), 1000)
+    t.resize_(1004)
+    assert view.untyped_storage().nbytes() in (4000, 4016)  # in its place, or in other memory
+    assert t.untyped_storage().nbytes() == 4016 and t[:1000].eq(1).all()
+    assert t.resize_(2).untyped_storage().nbytes() == 4016
+
+
 def test_memory_formats():
     t = aj.zeros(2, 3, 4, 5)
     assert t.is_contiguous() and not t.is_contiguous(memory_format=aj.channels_last)
