@@ -34,6 +34,12 @@ class Value:
         return tuple(self.pair[1].shape)
 
 
+def tame(name, v):
+    """The sine of a large number is made of its last digits, in which two libraries differ: another function."""
+    far = v.pair[1].numel() and float(v.pair[1].detach().abs().max()) > 1e5
+    return name.replace("sin", "tanh").replace("cos", "tanh") if far else name
+
+
 class Program:
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -119,7 +125,7 @@ class Program:
         self.values.append(Value(pair, store, root, odd, self.clock, silent))
 
     def unary(self, v, k, recording):
-        name = self.rng.choice(UNARY)
+        name = tame(self.rng.choice(UNARY), v)
         pair = self.both(
             f"v{len(self.values)} = v{k}.{name}()",
             lambda i, lib: getattr(v.pair[i], name)(),
@@ -231,7 +237,7 @@ class Program:
             name = rng.choice(["mul_", "add_"])
             text, run = f"v{k}.{name}({number})", lambda i, lib: getattr(v.pair[i], name)(number)
         elif kind == "unary":
-            name = rng.choice(IN_PLACE_UNARY if v.pair[1].is_contiguous() else IN_PLACE_UNARY[:-1])
+            name = tame(rng.choice(IN_PLACE_UNARY if v.pair[1].is_contiguous() else IN_PLACE_UNARY[:-1]), v)
             text, run = f"v{k}.{name}()", lambda i, lib: getattr(v.pair[i], name)()
         elif kind == "fill" and v.pair[1].is_contiguous():  # PyTorch fills expanded tensors too
             text, run = f"v{k}.fill_({number})", lambda i, lib: v.pair[i].fill_(number)

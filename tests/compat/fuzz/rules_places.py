@@ -6,7 +6,7 @@ import torch
 from .case import run
 from .compare import is_tensor, numbers
 from .elements import also, named
-from .meaning import arguments, given, same_numbers, same_result
+from .meaning import arguments, given, overlaps_itself, same_numbers, same_result
 from .rule import Rule, op
 
 
@@ -80,7 +80,7 @@ def dense_answer(d):
 def slices(x, dim):
     """What lies at each place of a dimension, each once; -0 is 0, and all NaNs are one."""
     flat = torch.tensor(numbers(x)).reshape(tuple(x.shape))
-    rows = flat.reshape(-1, 1) if dim is None else flat.movedim(dim, 0).flatten(1)
+    rows = flat.reshape(-1, 1) if dim is None or flat.dim() < 2 else flat.movedim(dim, 0).flatten(1)
     return {tuple(repr(v + 0) for v in row) for row in rows.tolist()}
 
 
@@ -111,13 +111,16 @@ def found_again(d):
 
 
 def wraps_like_numpy(d):
-    """fill_diagonal_(wrap=True) of a matrix that is not contiguous."""
+    """fill_diagonal_(wrap=True) of a matrix that is not contiguous; elements that share memory are written together."""
     x, value = arguments(d)[0], arguments(d)[1]
     if not arguments(d).get("wrap", False) or x.dim() != 2:
         return False
-    wanted = x.numpy().copy()
-    np.fill_diagonal(wanted, value, wrap=True)
-    return wanted.tolist() == d.all_ours.names["r"].tolist()
+    places = torch.arange(x.numel())
+    places = places.as_strided(x.shape, x.stride()) if overlaps_itself(x) else places.reshape(x.shape)
+    memory = torch.zeros(x.numel(), dtype=x.dtype)
+    memory[places.reshape(-1)] = torch.tensor(numbers(x), dtype=x.dtype)
+    memory[places.reshape(-1)[:: x.shape[1] + 1]] = value
+    return numbers(memory[places].reshape(-1)) == numbers(d.all_ours.names["r"])
 
 
 RULES = [
