@@ -24,10 +24,14 @@ def read_options():
         description="What holds on the card of this machine. Nothing is installed, no network is used.",
         epilog=pages() + "\n\n./run gpu pack [--help] makes the archive that another machine runs this from.",
     )
-    parser.add_argument("step", nargs="*", help="these steps alone; the report goes on; default: all that have no result")
+    parser.add_argument(
+        "step", nargs="*", help="these steps alone; the report goes on; default: all that have no result"
+    )
     parser.add_argument("--again", action="store_true", help="all steps, those that have a result too")
     parser.add_argument("--device", choices=card.VENDORS, help="default: the one that is here")
-    parser.add_argument("--out", type=pathlib.Path, default=runner.ROOT / "gpu-report", help="folder of report and logs")
+    parser.add_argument(
+        "--out", type=pathlib.Path, default=runner.ROOT / "gpu-report", help="folder of report and logs"
+    )
     parser.add_argument("--limit", type=float, help="seconds that each step has at most, instead of its own")
     options = parser.parse_args()
     names = [step.name for step in STEPS]

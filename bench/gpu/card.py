@@ -44,7 +44,7 @@ def ask(device, environment):
     command = [runner.PREFIX / "bin/adjoin", "plugins", "why", device, "--json"]
     try:
         job = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
+            command, capture_output=True, text=True, timeout=60,
             env=dict(os.environ, **environment),
         )  # fmt: skip
         return [line.strip() for line in json.loads(job.stdout)["lines"]]
@@ -58,7 +58,9 @@ def ask(device, environment):
 def find(wanted=None):
     """The first vendor's card, or the one that is wanted."""
     if not (runner.PREFIX / "bin/adjoin").exists():
-        raise runner.NotBuilt(f"there is no {runner.PREFIX}/bin/adjoin: `./run build` first, or unpack the whole archive")
+        raise runner.NotBuilt(
+            f"there is no {runner.PREFIX}/bin/adjoin: `./run build` first, or unpack the whole archive"
+        )
     environment, reasons = libraries(), []
     for device in [wanted] if wanted else VENDORS:
         lines = ask(device, environment)

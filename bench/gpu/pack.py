@@ -30,6 +30,9 @@ def members(vendors):
     yield from (p for p in HERE.glob("**/*") if p.suffix in (".py", ".md"))
     yield from (ROOT / "frontends/python/src").glob("*")
     yield from (ROOT / "frontends/cpp/files").glob("*.hpp")
+    yield ROOT / "plugins/plugin.map"
+    for folder in ("gpu", "cuda"):
+        yield from (p for p in (ROOT / "plugins" / folder).glob("**/*") if p.suffix in (".cpp", ".hpp", ".cuh"))
     yield from (PREFIX / name for name in ("bin/adjoin", "lib/libadjoin.so"))
     yield from (PREFIX / "include").glob("**/*")
     yield from (p for p in (PREFIX / "lib/adjoin/python").glob("**/*") if "__pycache__" not in p.parts)
@@ -102,9 +105,13 @@ def tell(folder, vendors):
 
 def main(arguments):
     parser = argparse.ArgumentParser(prog="./run gpu pack", description=__doc__)
-    parser.add_argument("--device", choices=card.VENDORS, action="append", help="this vendor alone; default: all that are built")
+    parser.add_argument(
+        "--device", choices=card.VENDORS, action="append", help="this vendor alone; default: all that are built"
+    )
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/adjoin-gpu.tar.xz", help="the archive")
-    parser.add_argument("--level", type=int, default=1, choices=range(10), help="of xz; 6 saves a tenth and takes minutes")
+    parser.add_argument(
+        "--level", type=int, default=1, choices=range(10), help="of xz; 6 saves a tenth and takes minutes"
+    )
     options = parser.parse_args(arguments)
     vendors = built(options.device)
     with tempfile.TemporaryDirectory() as temporary:
@@ -116,6 +123,8 @@ def main(arguments):
     size = options.out.stat().st_size
     print(f"{options.out}: {size / 1e6:.1f} MB")
     if size > MOST:
-        print(f"./run gpu pack: more than {MOST / 1e6:.0f} MB: one vendor alone (--device), or --level 6", file=sys.stderr)
+        print(
+            f"./run gpu pack: more than {MOST / 1e6:.0f} MB: one vendor alone (--device), or --level 6", file=sys.stderr
+        )
         return 1
     return 0

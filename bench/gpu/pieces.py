@@ -45,7 +45,7 @@ def guarded(name):
     """A check that holds if the block raises nothing; the step goes on after it."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - whatever it is, the report tells it
+    except Exception as error:  # whatever it is, the report tells it
         check(name, False, f"{type(error).__name__}: {error}")
     else:
         check(name, True)

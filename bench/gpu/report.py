@@ -42,7 +42,9 @@ class Report:
             old = json.loads(self.file.read_text(encoding="utf-8"))
             facts, steps = old["facts"], old["steps"]
         except (ValueError, KeyError) as error:
-            raise ValueError(f"{self.file} cannot be read ({error}); move it away, or name another folder: --out") from error
+            raise ValueError(
+                f"{self.file} cannot be read ({error}); move it away, or name another folder: --out"
+            ) from error
         for key, value in self.facts.items():
             if facts.get(key) != value:
                 raise ValueError(
@@ -74,7 +76,11 @@ class Report:
         if not entry:
             return "not run"
         good, bad = self.counted(name)
-        words = [entry["state"], f"{good} checks hold" + (f", {bad} do not" if bad else ""), f"{entry['seconds']:.0f} s"]
+        words = [
+            entry["state"],
+            f"{good} checks hold" + (f", {bad} do not" if bad else ""),
+            f"{entry['seconds']:.0f} s",
+        ]
         return "; ".join(words + [entry["why"]] * bool(entry["why"]))
 
     def last_line(self):
@@ -125,7 +131,9 @@ class Report:
                 yield f"- **does not hold:** {e['name']}: {e['told']}"
             elif e["kind"] == "left out":
                 yield f"- left out: {e['name']}: {e['why']}"
-        good = [e["name"] + (f" ({e['told']})" if e["told"] else "") for e in entries if e["kind"] == "check" and e["ok"]]
+        good = [
+            e["name"] + (f" ({e['told']})" if e["told"] else "") for e in entries if e["kind"] == "check" and e["ok"]
+        ]
         if good:
             yield "- holds: " + "; ".join(good)
         figures = [e for e in entries if e["kind"] == "figure"]

@@ -1,17 +1,14 @@
-"""bench/gpu/timing.py: seconds of a call on the card, by its own events, and on the host."""
+"""bench/gpu/timing.py: what a call takes on the card, by the events of a library (`adjoin.cuda` or its like), and on the host."""
 
 import statistics
 import time
 
-import adjoin
-from pieces import DEVICE
-
-gpus = getattr(adjoin, DEVICE)
 ROUNDS = 5
 SAMPLE = 5.0  # milliseconds that a sample shall take at least, so that the events' own time is nothing
 
 
-def once(f, count):
+def once(f, gpus, count):
+    """Milliseconds of so many calls."""
     begin, end = gpus.Event(enable_timing=True), gpus.Event(enable_timing=True)
     begin.record()
     for _ in range(count):
@@ -21,15 +18,20 @@ def once(f, count):
     return begin.elapsed_time(end)
 
 
-def milliseconds(f):
-    """The median of samples after a warm-up; a sample repeats the call until it takes a while."""
-    once(f, 1)
-    count = max(1, min(1000, int(SAMPLE / max(once(f, 1), 1e-3))))
-    return statistics.median(once(f, count) for _ in range(ROUNDS)) / count
+def repeats(f, gpus):
+    """How many calls make a sample; the first one, which warms up, does not count."""
+    once(f, gpus, 1)
+    return max(1, min(1000, int(SAMPLE / max(once(f, gpus, 1), 1e-3))))
 
 
-def median(f):
-    """Seconds on the host's clock."""
+def milliseconds(f, gpus):
+    """The median of samples."""
+    count = repeats(f, gpus)
+    return statistics.median(once(f, gpus, count) for _ in range(ROUNDS)) / count
+
+
+def seconds(f):
+    """The median on the host's clock."""
     f()
     samples = []
     for _ in range(ROUNDS):

@@ -70,14 +70,14 @@ def training():
         graph.replay()
     for a, b in zip(graphed.parameters(), eager.parameters(), strict=True):
         adjoin.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
-    figure("a training step of a small net, eager", 1e3 * milliseconds(by_hand), "µs")
-    figure("the same step as a graph", 1e3 * milliseconds(graph.replay), "µs")
+    figure("a training step of a small net, eager", 1e3 * milliseconds(by_hand, gpus), "µs")
+    figure("the same step as a graph", 1e3 * milliseconds(graph.replay, gpus), "µs")
 
 
 def random():
     """Each replay draws what the next eager call would."""
     x = adjoin.ones(1000, device=DEVICE)
-    call = lambda: nn.functional.dropout(x, 0.5) + adjoin.rand(1000, device=DEVICE)  # noqa: E731
+    call = lambda: nn.functional.dropout(x, 0.5) + adjoin.rand(1000, device=DEVICE)
     gpus.manual_seed(5)
     wanted = [call().tolist() for _ in range(3)]
     gpus.manual_seed(5)

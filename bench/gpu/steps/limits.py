@@ -5,7 +5,7 @@ import time
 
 import adjoin
 from pieces import DEVICE, SIMULATED, figure, guarded
-from timing import median, milliseconds
+from timing import milliseconds, seconds
 
 gpus = getattr(adjoin, DEVICE)
 
@@ -26,13 +26,13 @@ def copies(array):
         ("copy", lambda: y.copy_(x), 8),
         ("sum of two, into a third", lambda: adjoin.add(x, z, out=y), 12),
     ):
-        figure(name, moved * n / milliseconds(f) / 1e6, "GB/s", f"float32, arrays of {array >> 20} MiB")
+        figure(name, moved * n / milliseconds(f, gpus) / 1e6, "GB/s", f"float32, arrays of {array >> 20} MiB")
 
 
 def products(rows):
     for dtype in (adjoin.bfloat16, adjoin.float16, adjoin.float32):
         a, b = (adjoin.randn(rows, rows, device=DEVICE).to(dtype) for _ in range(2))
-        rate = 2 * rows**3 / milliseconds(lambda: a @ b) / 1e9  # noqa: B023 - called at once
+        rate = 2 * rows**3 / milliseconds(lambda: a @ b, gpus) / 1e9
         figure(f"product {str(dtype).split('.')[-1]}", rate, "TFLOP/s", f"{rows} rows")
 
 
@@ -40,8 +40,11 @@ def host(array):
     n = array // 16
     there = adjoin.rand(n, device=DEVICE)
     for kind, here in (("", adjoin.rand(n)), ("pinned ", adjoin.rand(n).pin_memory(DEVICE))):
-        for name, f in ((f"{kind}host to card", lambda: there.copy_(here)), (f"card to {kind}host", lambda: here.copy_(there))):  # noqa: B023
-            figure(name, 4 * n / median(lambda: (f(), gpus.synchronize())) / 1e9, "GB/s", f"{n >> 18} MiB")  # noqa: B023
+        for name, f in (
+            (f"{kind}host to card", lambda: there.copy_(here)),
+            (f"card to {kind}host", lambda: here.copy_(there)),
+        ):
+            figure(name, 4 * n / seconds(lambda: (f(), gpus.synchronize())) / 1e9, "GB/s", f"{n >> 18} MiB")
 
 
 def calls():
@@ -52,8 +55,8 @@ def calls():
         for _ in range(100):
             adjoin.add(x, y)
 
-    figure("a call of add, 64 elements", 1e4 * median(many), "µs")
-    figure("a number from the card", 1e6 * median(lambda: x.sum().item()), "µs")
+    figure("a call of add, 64 elements", 1e4 * seconds(many), "µs")
+    figure("a number from the card", 1e6 * seconds(lambda: x.sum().item()), "µs")
 
 
 def main():

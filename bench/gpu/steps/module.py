@@ -18,7 +18,7 @@ def imported():
     """None, or why adjoin cannot be imported."""
     job = subprocess.run(
         [sys.executable, "-c", "import adjoin; adjoin.ones(2).sum().item()"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+        capture_output=True, text=True,
     )  # fmt: skip
     return None if job.returncode == 0 else (job.stderr.strip().splitlines() or [f"it ended with {job.returncode}"])[-1]
 
@@ -35,7 +35,7 @@ def compile_module(headers):
     begun = time.monotonic()
     try:
         job = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=seconds_left() - 5
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds_left() - 5
         )
     except subprocess.TimeoutExpired:
         to.unlink(missing_ok=True)
@@ -46,7 +46,9 @@ def compile_module(headers):
 
 def main():
     if sys.version_info < LEAST:
-        return left_out(NAME, "it wants Python 3.11 or later; ADJOIN_GPU_PYTHON=/path/to/python3 ./run gpu names another")
+        return left_out(
+            NAME, "it wants Python 3.11 or later; ADJOIN_GPU_PYTHON=/path/to/python3 ./run gpu names another"
+        )
     why = imported()
     if why and "_C" in why:
         headers = pathlib.Path(sysconfig.get_path("include"))

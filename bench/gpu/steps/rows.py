@@ -12,9 +12,17 @@ from runner import PREFIX
 
 def main():
     to = pathlib.Path(OUT) / "rows.support.json"
-    command = [PREFIX / "bin/adjoin", "conform", PREFIX / f"lib/adjoin/plugins-1/libaj_{DEVICE}.so", "--mode", "support"]
+    command = [
+        PREFIX / "bin/adjoin",
+        "conform",
+        PREFIX / f"lib/adjoin/plugins-1/libaj_{DEVICE}.so",
+        "--mode",
+        "support",
+    ]
     job = subprocess.run([str(word) for word in command] + ["--json", str(to)])
-    check("every row was asked about", job.returncode == 0, f"adjoin conform --mode support ended with {job.returncode}")
+    check(
+        "every row was asked about", job.returncode == 0, f"adjoin conform --mode support ended with {job.returncode}"
+    )
     records = json.loads(to.read_text())["records"]
     ways = collections.Counter(r["reason"] if r["passed"] else "nobody" for r in records)
     for way, count in ways.most_common():

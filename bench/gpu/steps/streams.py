@@ -3,7 +3,7 @@
 import time
 
 import adjoin
-from pieces import DEVICE, SIMULATED, check, figure, guarded
+from pieces import DEVICE, SIMULATED, figure, guarded
 
 gpus = getattr(adjoin, DEVICE)
 ROWS = 128 if SIMULATED else 4096
