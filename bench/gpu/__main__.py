@@ -64,6 +64,8 @@ def main():
     chosen = [step for step in STEPS if step.name in options.step] or [
         step for step in STEPS if options.again or not report.has(step.name)
     ]
+    if any(step.python for step in chosen) and not report.has("module") and STEPS[0] not in chosen:
+        chosen.insert(0, STEPS[0])  # it makes the package fit this Python
     try:
         for step in chosen:
             runner.run(step, found, report, options.limit)

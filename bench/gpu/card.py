@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -11,8 +12,11 @@ import runner
 
 VENDORS = ("cuda", "hip")
 SIMULATED = "card of paper"  # what tests/plugins/paper_card calls itself
-# The libraries that PyTorch's packages bring, where nothing else says which.
-INSIDE = {"ADJOIN_CUBLASLT": "nvidia/*/lib/libcublasLt.so.*", "ADJOIN_CUDNN": "nvidia/cudnn/lib/libcudnn.so.*"}
+# What the packages of a Python bring, where the system has none: the plugin's word for it, its variable, where it lies.
+INSIDE = (
+    ("cuBLASLt", "ADJOIN_CUBLASLT", "nvidia/*/lib/libcublasLt.so.*"),
+    ("cuDNN", "ADJOIN_CUDNN", "nvidia/*/lib/libcudnn.so.*"),
+)
 
 
 class NoCard(Exception):
@@ -28,14 +32,26 @@ class Card:
         return f"{self.name} ({self.device})" + (", SIMULATED: no figure is a card's" if self.simulated else "")
 
 
-def libraries():
-    """Environment variables for what the packages of this Python have; those that are set stay."""
+def folders(python):
+    """Where this Python looks for packages."""
+    command = [python, "-c", "import sys; print(*sys.path, sep='\\n')"]
+    try:
+        job = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return []  # the step that needs it tells
+    return [folder for folder in job.stdout.splitlines() if folder]
+
+
+def libraries(lines):
+    """Variables for what the plugin has not found and a Python has: that of PyTorch, this one, the system's."""
+    pythons = [os.environ.get("ADJOIN_GPU_PYTORCH"), sys.executable, shutil.which("python3")]
     found = {}
-    for variable, pattern in INSIDE.items():
-        for folder in [p for p in sys.path if p.endswith("-packages")]:
-            files = sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))
-            if files and variable not in os.environ:
-                found.setdefault(variable, files[-1])
+    for name, variable, pattern in INSIDE:
+        if variable in os.environ or not any(line.startswith(f"library {name}: not found") for line in lines):
+            continue
+        for folder in [each for python in filter(None, pythons) for each in folders(python)]:
+            for file in sorted(glob.glob(os.path.join(glob.escape(folder), pattern))):
+                found.setdefault(variable, file)
     return found
 
 
@@ -61,9 +77,12 @@ def find(wanted=None):
         raise runner.NotBuilt(
             f"there is no {runner.PREFIX}/bin/adjoin: `./run build` first, or unpack the whole archive"
         )
-    environment, reasons = libraries(), []
+    reasons = []
     for device in [wanted] if wanted else VENDORS:
-        lines = ask(device, environment)
+        lines = ask(device, {})
+        environment = libraries(lines)
+        if environment:
+            lines = ask(device, environment)
         names = [re.match(rf"device {device}:0: ([^,]*)", line) for line in lines]
         names = [match.group(1) for match in names if match]
         if names:

@@ -5,6 +5,8 @@ import json
 import os
 import time
 
+from report import number
+
 DEVICE = os.environ["ADJOIN_GPU_DEVICE"]
 SIMULATED = bool(os.environ["ADJOIN_GPU_SIMULATED"])
 OUT = os.environ["ADJOIN_GPU_OUT"]
@@ -25,7 +27,7 @@ def check(name, ok, told=""):
 def figure(name, value, unit, beside=""):
     """A number for the report; beside: what it is compared with, in words."""
     _write("figure", name=name, value=value, unit=unit, beside=str(beside))
-    print(f"{name}: {value:.4g} {unit}" + (f" ({beside})" if beside else ""), flush=True)
+    print(f"{name}: {number(value)} {unit}" + (f" ({beside})" if beside else ""), flush=True)
 
 
 def left_out(name, why):

@@ -18,6 +18,11 @@ def write_whole(path, text):
     os.replace(new, path)
 
 
+def number(value):
+    """Counts whole, measures with four digits."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
 def cell(text):
     return str(text).replace("|", "\\|").replace("\n", " ")
 
@@ -56,8 +61,9 @@ class Report:
     def has(self, name):
         return self.steps.get(name, {}).get("state") in RESULTS
 
-    def good(self, names):
-        return all(self.steps.get(name, {}).get("state") in ("passed", "left out") for name in names)
+    def good(self, names, left_out=True):
+        fine = ("passed", "left out") if left_out else ("passed",)
+        return all(self.steps.get(name, {}).get("state") in fine for name in names)
 
     def add(self, step, state, why="", seconds=0.0, entries=()):
         now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
@@ -142,4 +148,4 @@ class Report:
             yield "| figure | value | | beside |"
             yield "|---|---|---|---|"
         for e in figures:
-            yield f"| {cell(e['name'])} | {e['value']:.4g} | {e['unit']} | {cell(e['beside'])} |"
+            yield f"| {cell(e['name'])} | {number(e['value'])} | {e['unit']} | {cell(e['beside'])} |"

@@ -12,7 +12,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PREFIX = ROOT / "build/release/stage/usr/local"
 PACKAGE = PREFIX / "lib/adjoin/python"
-LEAST = (3, 11)  # of the package
 
 
 class NotBuilt(Exception):
@@ -77,9 +76,9 @@ def run(step, card, report, limit=None):
     print(f"== {step.name}: {step.what} (at most {limit:.0f} s)", flush=True)
     log, results = report.folder / f"{step.name}.log", report.folder / f"{step.name}.jsonl"
     results.unlink(missing_ok=True)
-    if step.python and sys.version_info < LEAST:
-        why = f"the package adjoin wants Python 3.11 or later, and {sys.executable} is {sys.version.split()[0]}"
-        return report.add(step, "left out", why=why)
+    if step.python and not report.good(["module"], left_out=False):
+        report.add(step, "left out", why=f"{sys.executable} cannot import adjoin; the step module says why")
+        return print(f"== {step.name}: {report.told(step.name)}", flush=True)
     environment = surroundings(step, card, report.folder, limit)
     started = time.monotonic()
     with open(log, "wb") as file:

@@ -16,6 +16,7 @@ from paper import VENDORS, either, needs_cuda, surroundings
 from abi_tools import PREFIX, ROOT
 
 FULL = os.environ.get("ADJOIN_TEST_FULL") == "1"
+PYTHON = os.path.realpath(sys.executable)  # of the environment's: the one beneath it
 MOST = 15_000_000  # bytes of the archive
 FEW = "add softmax"  # ops for the step conform
 
@@ -49,8 +50,8 @@ def own(unpacked, tmp_path):
 
 
 def environment(name, card, orders="", **extra):
-    """Nothing but what the simulated card needs."""
-    env = {"PATH": "/usr/bin:/bin", **surroundings(name, card, orders), **extra}
+    """Nothing but what the simulated card needs, and the Python that the module was made for, without packages."""
+    env = {"PATH": "/usr/bin:/bin", "ADJOIN_GPU_PYTHON": PYTHON, **surroundings(name, card, orders), **extra}
     return {key: str(value) for key, value in env.items()}
 
 
@@ -66,7 +67,7 @@ class Gpu:
 
     def __call__(self, name, card, *words, orders="", **extra):
         env = environment(name, card, orders, **extra)
-        return subprocess.run([*self.command, *words], cwd="/", env=env, capture_output=True, text=True, timeout=1800)
+        return subprocess.run([*self.command, *words], cwd="/", env=env, capture_output=True, text=True, timeout=3600)
 
     def facts(self):
         return json.loads((self.out / "gpu-report.json").read_text())
@@ -76,6 +77,18 @@ class Gpu:
 
     def states(self):
         return {name: step["state"] for name, step in self.facts()["steps"].items()}
+
+
+def take_module(folder):
+    """Removes _C, as if it were made for another version."""
+    (module,) = (folder / "build/release/stage/usr/local/lib/adjoin/python/adjoin").glob("_C.*.so")
+    listed = folder / "gpu-archive.json"
+    contents = json.loads(listed.read_text())
+    del contents["files"][str(module.relative_to(folder))]
+    listed.unlink()
+    listed.write_text(json.dumps(contents))
+    module.unlink()
+    return module
 
 
 def alive(pid):
@@ -100,8 +113,8 @@ def test_steps_run_in_an_empty_folder(name, card, gpu):
     steps = [] if FULL else few[name]
     extra = {} if FULL else {"ADJOIN_GPU_OPS": FEW}
     done = gpu(name, card, *steps, **extra)
-    while FULL and gpu.states()["conform"] == "unfinished":  # two processors take more than its limit
-        done = gpu(name, card, "conform")
+    while FULL and "unfinished" in gpu.states().values():  # few processors take more than its limit
+        done = gpu(name, card)
     facts, page = gpu.facts(), gpu.page()
     assert done.returncode == 0, done.stdout + done.stderr + page
     got = gpu.states()
@@ -127,13 +140,15 @@ def test_a_step_that_hangs_is_killed_with_its_children(card, gpu, tmp_path):
     """A stream that never ends, then a Python that never answers."""
     done = gpu("cuda", card, "kernels", "--limit", "4", orders="hang=1")
     assert done.returncode == 1
-    assert gpu.states() == {"kernels": "killed"}
+    assert gpu.states() == {"module": "passed", "kernels": "killed"}
     assert "had not ended after 4 s, its limit" in gpu.page()
     sleeper, wrote = tmp_path / "sleeper", tmp_path / "pid"
     sleeper.write_text(f"#!/bin/sh\necho $$ > {wrote}\nexec sleep 1000\n")
     sleeper.chmod(0o755)
     done = gpu("cuda", card, "beside", "--limit", "4", ADJOIN_GPU_PYTORCH=sleeper)
-    assert done.returncode == 1 and gpu.states() == {"kernels": "killed", "beside": "killed"}, done.stdout
+    assert done.returncode == 1 and gpu.states() == {"module": "passed", "kernels": "killed", "beside": "killed"}, (
+        done.stdout
+    )
     assert not alive(wrote.read_text().strip())
 
 
@@ -189,7 +204,7 @@ def test_what_does_not_conform_fails_the_step(card, gpu):
     """Launches that do nothing."""
     done = gpu("cuda", card, "kernels", "conform", orders="idle=1", ADJOIN_GPU_OPS="softmax")
     assert done.returncode == 1
-    assert gpu.states() == {"kernels": "failed", "conform": "failed"}
+    assert gpu.states() == {"module": "passed", "kernels": "failed", "conform": "failed"}
     page = gpu.page()
     assert "- **does not hold:** softmax: " in page and "- **does not hold:** softmax values float32: " in page
 
@@ -238,7 +253,7 @@ def test_ratios_stand_beside_another_library(card, gpu, unpacked, tmp_path):
     (tmp_path / "torch.py").write_text("import sys, adjoin\nsys.modules['torch'] = adjoin\ndel adjoin.Tensor.topk\n")
     package = unpacked / "build/release/stage/usr/local/lib/adjoin/python"
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}:{package}:$PYTHONPATH exec python3.11 "$@"\n')
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}:{package}:$PYTHONPATH exec {PYTHON} "$@"\n')
     python.chmod(0o755)
     done = gpu("cuda", card, "limits", "beside", ADJOIN_GPU_PYTORCH=python)
     assert done.returncode == 0, done.stdout
@@ -247,21 +262,58 @@ def test_ratios_stand_beside_another_library(card, gpu, unpacked, tmp_path):
     assert "- left out: topk of rows: PyTorch: AttributeError" in page
 
 
+@needs_cuda
+def test_what_needs_no_package_runs_without_it(card, own, tmp_path):
+    """No module for this Python, and no compiler."""
+    module = take_module(own)
+    gpu = Gpu(own, tmp_path / "report")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("bash", "readlink", "dirname"):
+        (tools / tool).symlink_to(shutil.which(tool))
+    done = gpu("cuda", card, "kernels", "conform", PATH=tools, ADJOIN_GPU_OPS="sign")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert gpu.states() == {"module": "failed", "kernels": "left out", "conform": "passed"}
+    assert "there is no g++: a Python 3.11 (ADJOIN_GPU_PYTHON), or g++" in gpu.page()
+    assert not module.exists()
+
+
 @pytest.mark.skipif(not FULL, reason="NOT TESTED: minutes of g++; --full")
 @needs_cuda
 def test_the_module_is_compiled_for_another_python(card, own, tmp_path):
-    """Its file is gone, as if it were made for another version."""
-    (module,) = (own / "build/release/stage/usr/local/lib/adjoin/python/adjoin").glob("_C.*.so")
-    listed = own / "gpu-archive.json"
-    contents = json.loads(listed.read_text())
-    del contents["files"][str(module.relative_to(own))]
-    listed.unlink()
-    listed.write_text(json.dumps(contents))
-    module.unlink()
-    gpu = Gpu(own, tmp_path / "report")
+    module, gpu = take_module(own), Gpu(own, tmp_path / "report")
     done = gpu("cuda", card, "module", "kernels")
     assert done.returncode == 0, done.stdout
     assert module.exists() and "| compiling _C | " in gpu.page()
+
+
+def test_what_is_not_built_is_not_packed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "bench/gpu")
+    import pack
+
+    monkeypatch.setattr(pack, "PLUGINS", tmp_path)
+    with pytest.raises(SystemExit, match="pack: not built: .*libaj_cpu.so, .*libaj_hip.so; ./run build, with the"):
+        pack.built(["hip"])
+
+
+def test_libraries_of_pytorchs_packages_are_found(tmp_path, monkeypatch):
+    """Where the system has none; that of a variable stays."""
+    monkeypatch.syspath_prepend(ROOT / "bench/gpu")
+    import card as cards
+
+    there = tmp_path / "site/nvidia/cu13/lib/libcublasLt.so.13"
+    there.parent.mkdir(parents=True)
+    there.touch()
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/site exec python3 "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("ADJOIN_GPU_PYTORCH", str(python))
+    monkeypatch.delenv("ADJOIN_CUBLASLT", raising=False)
+    missing = ["library cuBLASLt: not found: no such file", "library cuDNN 9.1.0: /there"]
+    assert cards.libraries(missing) == {"ADJOIN_CUBLASLT": str(there)}
+    assert cards.libraries(["library cuBLASLt 13.1.0: /there"]) == {}
+    monkeypatch.setenv("ADJOIN_CUBLASLT", "/mine")
+    assert cards.libraries(missing) == {}
 
 
 def test_options_are_told(unpacked):

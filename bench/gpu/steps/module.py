@@ -9,8 +9,9 @@ import sysconfig
 import time
 
 from pieces import check, figure, left_out, seconds_left
-from runner import LEAST, PACKAGE, PREFIX, ROOT
+from runner import PACKAGE, PREFIX, ROOT
 
+LEAST = (3, 11)  # of the package
 NAME = "the package adjoin in Python " + sys.version.split()[0]
 
 
