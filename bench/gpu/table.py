@@ -16,7 +16,7 @@ STEPS = [
     Step("streams", 60, "streams, events, pinned memory, waits", True),
     Step("graphs", 60, "captured graphs: training steps, dropout, a full card", True),
     Step("faults", 60, "bad indices, refused memory, fork: what is told", True),
-    Step("sanitizer", 300, "NVIDIA's compute-sanitizer over a call of each family of kernels", True),
+    Step("sanitizer", 480, "NVIDIA's compute-sanitizer over a call of each family of kernels", True),
     Step("beside", 540, "beside PyTorch on this card: ratios of time, shares of the limits", True),
     Step("rebuild", 540, "the plugin compiled anew by this machine's nvcc, for this card alone", False),
 ]

@@ -15,7 +15,7 @@ def sizes():
     if SIMULATED:
         return 1 << 20, 64
     array = min(1 << 30, gpus.mem_get_info()[1] >> 6)
-    return array, min(8192, 1 << int(math.log2(math.sqrt(array / 64))))
+    return array, min(8192, 1 << int(math.log2(math.sqrt(array / 16))))
 
 
 def copies(array):

@@ -17,6 +17,7 @@ PLUGINS = ROOT / "plugins"
 FOLDER = pathlib.Path(OUT) / "rebuild"
 RESERVE = 45  # seconds for linking and a moment's conformance
 NO_TIME = "no time was left"
+FAST = ["-Ofc=min"]  # as plugins/cuda/meson.build has it
 HOST = ["-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNDEBUG"]
 
 
@@ -35,20 +36,19 @@ def architecture():
 def commands(nvcc, arch):
     """{object: command}: kernels by nvcc, the rest by g++."""
     toolkit = pathlib.Path(nvcc).resolve().parents[1] / "include"
-    shared = [
-        f"-I{PREFIX}/include",
-        f"-I{PLUGINS}/cuda",
-        "-DAJ_GPU_TARGET=<target.hpp>",
-        "-DAJ_GPU_RUNTIME=<runtime.hpp>",
-    ]
+    macros = ["-DAJ_GPU_TARGET=<target.hpp>", "-DAJ_GPU_RUNTIME=<runtime.hpp>"]
+    shared = [f"-I{PREFIX}/include", f"-I{PLUGINS}/cuda", *macros]
+    probe = subprocess.run([nvcc, *FAST, "--dryrun", "-E", "-x", "cu", "/dev/null"], capture_output=True)
+    fast = [] if probe.returncode else FAST
     made = {}
     for source in sorted((PLUGINS / "gpu/kernels").glob("**/*.cuh")):
-        exact = ["-fmad=false"] if source.parent.name == "exact" else []
+        kind = source.parent.name
+        extra = (fast if kind != "hot" else []) + (["-fmad=false"] if kind == "exact" else [])
         wrapper = FOLDER / f"{source.stem}.cu"
         wrapper.write_text(f'#include "{source}"\n')
         made[FOLDER / f"{source.stem}.o"] = [
             nvcc, "-std=c++20", "-O1", "-Xcompiler=-fPIC,-fvisibility=hidden,-fno-strict-aliasing", "--expt-relaxed-constexpr",
-            "-diag-suppress=186,445", f"-gencode=arch=compute_{arch},code=sm_{arch}", *exact, *shared, "-c", str(wrapper),
+            "-diag-suppress=186,445", f"-gencode=arch=compute_{arch},code=sm_{arch}", *extra, *shared, "-c", str(wrapper),
         ]  # fmt: skip
     for source in sorted([*(PLUGINS / "cuda").glob("*.cpp"), *(PLUGINS / "gpu/vendor").glob("*.cpp")]):
         made[FOLDER / f"{source.parent.name}_{source.stem}.o"] = [
