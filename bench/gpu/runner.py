@@ -53,7 +53,10 @@ def end(job):
         os.killpg(job.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    job.wait()
+    try:
+        job.wait(timeout=10)
+    except subprocess.TimeoutExpired:  # what waits within a driver ends when the driver lets it
+        print(f"   process {job.pid} was killed and has not ended: the driver holds it", flush=True)
 
 
 def follow(job, log, limit, started):
