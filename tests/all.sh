@@ -93,7 +93,7 @@ if python -c 'import torch' 2>/dev/null; then
 else
   echo "-- left out: tests/compat, which needs PyTorch in .venv (pip install torch)"
 fi
-echo "-- left out: everything that needs a GPU"
+echo "-- left out: everything that needs a GPU: ./run gpu, on a machine with one"
 if ((${#failed[@]})); then
   recall
   exit 1

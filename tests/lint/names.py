@@ -44,6 +44,7 @@ ROOMS = ("frontends", "extensions", "bench")
 LISTS = {  # a file whose lists of names may stand, and why
     "bench/accuracy.py": "references and ranges of each function in the table of units in the last place",
     "bench/cases.py": "cases that are timed",
+    "bench/gpu/steps/kernels.py": "a call for each family of kernels; a row does not say which file computes it",
     "bench/kernels.py": "cases that are timed",
     "bench/limit_share.py": "cases that are timed",
     "bench/sweep.py": "cases that are timed",

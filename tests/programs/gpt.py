@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import adjoin as torch
 import adjoin.nn as nn
-import numpy as np
 from adjoin.nn import functional as F
 
 TEXT = (
@@ -189,6 +188,8 @@ def build():
 
 
 def train(model, steps):
+    import numpy as np  # here, for bench/gpu takes the model where there may be none
+
     device = "cuda" if torch.cuda.is_available() else "cpu"
     device_type = "cuda" if "cuda" in device else "cpu"
     dtype = "float32"
