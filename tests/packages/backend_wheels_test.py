@@ -193,16 +193,13 @@ def test_libraries_in_packages_of_python_are_found(variable, value, root, both, 
 def test_what_does_not_fit_the_driver_is_told(both, card, tmp_path):
     """A driver that is too old for the kernels, and libraries of other versions."""
     site = tmp_path / "lib/python3.11/site-packages/nvidia"
-    blas, dnn = (
-        [site / f"{part}/libcublasLt.so.{major}" for part, major in (("cu11/lib", 11), ("cu13/lib", 13))],
-        site / "cudnn/lib/libcudnn.so.8",
-    )
-    for file in (*blas, dnn):
+    files = [site / "cu11/lib/libcublasLt.so.11", site / "cu13/lib/libcublasLt.so.13"]
+    for file in files:
         file.parent.mkdir(parents=True)
         file.write_text("")
-    why = ok(run(both, "adjoin", "plugins", "why", "cuda", **with_driver_alone(card, tmp_path), VIRTUAL_ENV=tmp_path))
+    around = with_driver_alone(card, tmp_path) | {"VIRTUAL_ENV": tmp_path}
+    call_it(card, tmp_path / "driver/libcudnn.so.9")
+    why = ok(run(both, "adjoin", "plugins", "why", "cuda", **around))
     assert re.search(r"missing: a driver of CUDA \d+: .* the driver serves up to 12\.4; apt-get install", why), why
-    assert f"of another version: {blas[0]}, {blas[1]}; looked for" in why and "missing: cuBLASLt: " in why
-    # cuDNN 9 may be where the loader looks; then it is told which CUDA it is for.
-    assert f"of another version: {dnn}; looked for" in why or re.search(r"libcudnn.so.9\S*: it is for CUDA", why)
-    assert "missing: cuDNN: " in why
+    assert f"of another version: {files[0]}, {files[1]}; looked for" in why and "missing: cuBLASLt: " in why
+    assert "libcudnn.so.9: it is for CUDA 13.0, and the driver serves up to 12.4" in why and "missing: cuDNN: " in why
