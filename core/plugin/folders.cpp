@@ -35,6 +35,14 @@ void add_own(std::vector<Folder>* folders) {
   add_absolute(folders, folder_of(real) + "/adjoin/" + kFolder, Origin::kOwn);
 }
 
+// Of libadjoin inside a Python package, as a wheel has it: what packages beside it bring. Python
+// itself adds those of its other places.
+void add_packages(std::vector<Folder>* folders) {
+  std::string site = folder_of(folder_of(folder_of(libadjoin_path())));
+  if (site.ends_with("/site-packages") || site.ends_with("/dist-packages"))
+    add_absolute(folders, site + "/adjoin_plugins", Origin::kFrontend);
+}
+
 }  // namespace
 
 std::string real_path(const std::string& path) {
@@ -55,6 +63,7 @@ std::vector<Folder> search_folders() {
   if (const char* list = secure_getenv("ADJOIN_PLUGIN_PATH"))
     for (std::string_view path : split(list, ':'))
       add_absolute(&folders, std::string(path), Origin::kVariable);
+  add_packages(&folders);
   if (const char* data = secure_getenv("XDG_DATA_HOME"); data && *data == '/')
     add_absolute(&folders, std::string(data) + "/adjoin/" + kFolder, Origin::kUser);
   else if (const char* home = secure_getenv("HOME"); home && *home == '/')

@@ -1,14 +1,19 @@
 // plugins/cuda/blas_library.cpp: where cuBLASLt was found, and which version it is.
 #include "blas_library.hpp"
 
+#include "driver.hpp"
+
 namespace adjoin::vendor {
 namespace {
 
+// The newest that the driver serves.
+std::vector<std::string> sonames() {
+  if (driver_serves(13000)) return {"libcublasLt.so.13", "libcublasLt.so.12"};
+  return {"libcublasLt.so.12"};
+}
+
 struct Opened {
-  SharedLibrary file{"cuBLASLt",
-                     "ADJOIN_CUBLASLT",
-                     {"libcublasLt.so.13", "libcublasLt.so.12"},
-                     {"nvidia/*/lib", "nvidia/cublas/lib"}};
+  SharedLibrary file{"cuBLASLt", "ADJOIN_CUBLASLT", sonames(), {"nvidia/*/lib"}};
   BlasLt table = {};
   bool usable = false;
 

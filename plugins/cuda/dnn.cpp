@@ -1,6 +1,8 @@
 // plugins/cuda/dnn.cpp: where cuDNN was found, and which version it is.
 #include "dnn.hpp"
 
+#include "driver.hpp"
+
 namespace adjoin::vendor {
 namespace {
 
@@ -18,6 +20,12 @@ struct Opened {
   }
     AJ_CUDNN_FUNCTIONS_(AJ_BIND_)
 #undef AJ_BIND_
+    size_t (*cuda)() = nullptr;
+    if (file.bind("cudnnGetCudartVersion", &cuda) && !driver_serves(int(cuda()))) {
+      file.close_for(kit::text("it is for CUDA ", version_text(int(cuda())),
+                               ", and the driver serves up to ", version_text(driver_version())));
+      return;
+    }
     size_t v = table.GetVersion();
     file.set_version(kit::text(v / 10000, ".", v / 100 % 100, ".", v % 100));
     usable = true;

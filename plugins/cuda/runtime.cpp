@@ -11,6 +11,7 @@
 
 #include "../gpu/vendor/libraries.hpp"
 #include "../gpu/vendor/status.hpp"
+#include "driver.hpp"
 
 namespace adjoin::vendor {
 namespace {
@@ -28,8 +29,6 @@ std::string bind_all(const SharedLibrary& from) {
 #undef AJ_BIND_
   return {};
 }
-
-std::string version_text(int v) { return kit::text(v / 1000, ".", v % 1000 / 10); }
 
 SharedLibrary& library() {
   static SharedLibrary& one = []() -> SharedLibrary& {
@@ -99,8 +98,9 @@ std::string says(Result result) {
 int32_t find_devices(std::string* why) {
   constexpr char because[] = "no device, because ";
   if (!library().usable()) {
-    *why = kit::text(because, "the driver's library cannot be opened (", library().where(),
-                     "); install NVIDIA's driver, or name the library in ADJOIN_CUDA_DRIVER");
+    *why = kit::text(because, "the driver's library cannot be used (", library().where(),
+                     "); install NVIDIA's driver (apt-get install nvidia-driver; for a container: "
+                     "docker run --gpus all), or name the library in ADJOIN_CUDA_DRIVER");
     return 0;
   }
   const char* list = secure_getenv("CUDA_VISIBLE_DEVICES");
@@ -165,13 +165,31 @@ Result place_of(int32_t device, Place* out) {
   return result;
 }
 
-std::string why_no_image() {
+int driver_version() {
   int version = 0;
-  if (table.DriverGetVersion(&version) != kSuccess || version / 1000 >= CUDA_VERSION / 1000)
-    return {};
+  bool known = library().usable() && table.DriverGetVersion(&version) == kSuccess;
+  return known ? version : 0;
+}
+
+std::string version_text(int v) { return kit::text(v / 1000, ".", v % 1000 / 10); }
+
+bool driver_serves(int version) {
+  int has = driver_version();
+  return has == 0 || has / 1000 >= version / 1000;
+}
+
+std::string why_no_image() {
+  if (driver_serves(CUDA_VERSION)) return {};
   return kit::text(" (made by the compiler of CUDA ", version_text(CUDA_VERSION),
-                   "; the driver serves up to ", version_text(version),
+                   "; the driver serves up to ", version_text(driver_version()),
                    ": install a newer driver)");
+}
+
+std::string missing_driver() {
+  if (driver_serves(CUDA_VERSION)) return {};
+  return kit::text("missing: a driver of CUDA ", CUDA_VERSION / 1000,
+                   ": our kernels were made by its compiler, and the driver serves up to ",
+                   version_text(driver_version()), "; apt-get install nvidia-driver\n");
 }
 
 Result describe(int32_t device, aj_device_props* out) {

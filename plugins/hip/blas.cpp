@@ -125,7 +125,9 @@ aj_status* multiply(const aj_gemm& g, const Addend& add) {
 std::string product_library() { return blas().file.path(); }
 
 std::string describe_libraries() {
-  return "library " + runtime_where() + "\nlibrary " + blas().file.where() + "\n";
+  return "library " + runtime_where() + "\nlibrary " + blas().file.where() + "\n" +
+         blas().file.missing("products are computed by slow kernels of our own",
+                             "apt-get install rocblas, a package of AMD's");
 }
 
 }  // namespace adjoin::vendor

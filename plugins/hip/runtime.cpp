@@ -90,14 +90,17 @@ bool restricted() {
 int32_t find_devices(std::string* why) {
   constexpr char because[] = "no device, because ";
   if (!library().usable()) {
-    *why = kit::text(because, "HIP's runtime cannot be opened (", library().where(),
-                     "); install ROCm, or name the library in ADJOIN_HIP_RUNTIME");
+    *why = kit::text(because, "HIP's runtime cannot be used (", library().where(),
+                     "); install ROCm (apt-get install hip-runtime-amd of AMD, libamdhip64-5 of "
+                     "Debian 12), or name the library in ADJOIN_HIP_RUNTIME");
     return 0;
   }
   // A runtime that was named may need another driver.
   if (!secure_getenv("ADJOIN_HIP_RUNTIME") && access("/dev/kfd", F_OK) != 0) {
     *why = kit::text(because, "/dev/kfd is not there: the driver amdgpu is not loaded (found ",
-                     library().path(), ")");
+                     library().path(),
+                     "); modprobe amdgpu; for a container: docker run "
+                     "--device /dev/kfd --device /dev/dri");
     return 0;
   }
   int32_t n = used() || restricted() ? -1 : count_by_driver();

@@ -5,60 +5,24 @@ import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import sysconfig
 import tarfile
 import zipfile
 
 import pytest
+from wheels import MIB, ROOT, environment, newest, ok, python, run, site_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-MIB = 2**20
 NATIVE = "_C" + sysconfig.get_config_var("EXT_SUFFIX")
 
 
 @pytest.fixture(scope="session")
-def built():
-    """build/wheels with what `./run wheel` makes of the sources of now."""
-    done = subprocess.run([ROOT / "run", "wheel"], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return ROOT / "build/wheels"
-
-
-@pytest.fixture(scope="session")
-def wheel(built):
-    return max(built.glob("adjoin-*.whl"), key=lambda f: f.stat().st_mtime)
-
-
-@pytest.fixture(scope="session")
 def empty(wheel, tmp_path_factory):
-    """An environment with the wheel and nothing else, not even pip."""
-    folder = tmp_path_factory.mktemp("empty")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", folder / "bin/python"]
-    subprocess.run([*pip, "install", "-q", "--no-index", "--no-deps", wheel], check=True)
-    return folder
+    return environment(tmp_path_factory.mktemp("empty"), wheel)
 
 
 @pytest.fixture(scope="session")
 def site(empty):
-    (found,) = empty.glob("lib/python*/site-packages/adjoin")
-    return found
-
-
-def run(empty, *words, **extra):
-    """With the environment's programs alone in PATH."""
-    env = {"PATH": str(empty / "bin"), "HOME": str(empty), "LANG": "C.UTF-8", **{k: str(v) for k, v in extra.items()}}
-    return subprocess.run([str(w) for w in words], env=env, capture_output=True, text=True, cwd=empty, timeout=300)
-
-
-def ok(got):
-    assert got.returncode == 0, got.stdout + got.stderr
-    return got.stdout
-
-
-def python(empty, code, **extra):
-    return ok(run(empty, empty / "bin/python", "-c", code, **extra))
+    return site_of(empty) / "adjoin"
 
 
 def test_sizes(wheel):
@@ -175,7 +139,7 @@ def test_the_demo(empty, tmp_path):
 
 
 def test_the_source_archive_is_what_git_has(built):
-    archive = max(built.glob("adjoin-*.tar.gz"), key=lambda f: f.stat().st_mtime)
+    archive = newest(built, "adjoin-*.tar.gz")
     with tarfile.open(archive) as tar:
         inside = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name and tar.getmember(name).isfile()}
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)

@@ -1,6 +1,7 @@
 """tests/plugins/paper.py: the plugin files cuda and hip on a simulated card (paper_card/): what the tests of it share."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,21 @@ for _name in {"cuda", "hip"} - set(VENDORS):
     print(f"NOT TESTED: the plugin {_name}, or emulated, is not built with kernels", file=sys.stderr)
 either = pytest.mark.parametrize("name", VENDORS)
 needs_cuda = pytest.mark.skipif("cuda" not in VENDORS, reason="NOT TESTED: the plugin cuda is not built")
+
+
+def compile_card(folder):
+    """The simulated card's library."""
+    here = Path(__file__).parent
+    sources = sorted((here / "paper_card").glob("*.cpp"))
+    compiler = ["ccache", "g++"] if shutil.which("ccache") else ["g++"]
+    objects = [folder / (source.stem + ".o") for source in sources]
+    jobs = [
+        subprocess.Popen([*compiler, "-std=c++20", "-O1", "-fPIC", f"-I{here.parents[1]}", "-c", source, "-o", to])
+        for source, to in zip(sources, objects, strict=True)
+    ]
+    assert [job.wait() for job in jobs] == [0] * len(jobs)
+    subprocess.run(["g++", "-shared", *objects, "-o", folder / "libcard.so", "-ldl", "-pthread"], check=True)
+    return folder / "libcard.so"
 
 
 def surroundings(name, card, orders="", **extra):

@@ -96,9 +96,14 @@ from . import _names  # noqa: F401  (PyTorch's paths)
 from . import _tracebacks
 from .version import __version__  # noqa: F401
 
-for _site in sys.path:  # what a package installs beside others: adjoin_plugins/libaj_NAME.so
-    if _site.endswith(("site-packages", "dist-packages")) and os.path.isdir(_site + "/adjoin_plugins"):
-        _C.add_plugin_folder(os.path.abspath(_site) + "/adjoin_plugins")
+# What a package installs beside others, in any place that Python looks at: adjoin_plugins/libaj_NAME.so.
+_plugin_folders = [
+    os.path.abspath(site) + "/adjoin_plugins"
+    for site in sys.path
+    if site.endswith(("site-packages", "dist-packages")) and os.path.isdir(site + "/adjoin_plugins")
+]
+for _folder in _plugin_folders:
+    _C.add_plugin_folder(_folder)
 
 _tracebacks.install()
 

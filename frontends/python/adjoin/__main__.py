@@ -4,6 +4,8 @@ import os
 import pathlib
 import sys
 
+from . import _plugin_folders
+
 
 def program():
     """The file of the command that belongs to this package."""
@@ -22,6 +24,11 @@ def program():
 def main():
     path = program()
     os.environ.setdefault("ADJOIN_PYTHON", sys.executable)  # whose package `adjoin doctor` looks at
+    # libadjoin looks beside its own package; where else this Python does, it cannot know.
+    own = str(pathlib.Path(__file__).resolve().parents[1] / "adjoin_plugins")
+    if others := [folder for folder in _plugin_folders if folder != own]:
+        given = os.environ.get("ADJOIN_PLUGIN_PATH")
+        os.environ["ADJOIN_PLUGIN_PATH"] = ":".join([given, *others] if given else others)
     os.execv(path, [path.name, *sys.argv[1:]])
 
 

@@ -11,7 +11,7 @@
 namespace adjoin::vendor {
 
 // One library. Searched: the path in `variable`, the loader's own places by each soname, then the
-// folders `inside` (as "nvidia/*/lib") of every Python environment that this process may mean.
+// folders `inside` (as "nvidia/*/lib") of every Python that this process may mean.
 class SharedLibrary {
  public:
   SharedLibrary(std::string name, std::string variable, std::vector<std::string> sonames,
@@ -34,18 +34,18 @@ class SharedLibrary {
   const std::string& path() const { return path_; }
   // "cuBLASLt 13.1.0: /usr/lib/libcublasLt.so.13", or "cuBLASLt: not found: ..."
   std::string where() const;
+  // A line for the report where it is not usable: what is done without it, and the remedy. Else "".
+  std::string missing(std::string_view without, std::string_view remedy) const;
 
  private:
-  void* try_file(const std::string& file, bool named = false);
+  void* try_file(const std::string& file, bool checked = false);
+  void look_in_packages();
   std::string name_, variable_;
   std::vector<std::string> sonames_, inside_;
   std::string version_, path_, tried_;
   void* handle_ = nullptr;
   bool done_ = false;
 };
-
-// The folders that `inside` patterns mean here, in order.
-std::vector<std::string> library_folders(const std::vector<std::string>& inside);
 
 }  // namespace adjoin::vendor
 #endif

@@ -305,6 +305,7 @@ int run(Handle* h, const Part& plan, const Part& pack) {
 extern "C" {
 
 size_t cudnnGetVersion() { return 91300; }
+size_t cudnnGetCudartVersion() { return 13000; }
 const char* cudnnGetErrorString(int status) {
   return status == kMisaligned     ? "a pointer is not aligned"
          : status == kNotFinalized ? "a part is not finalized"
