@@ -25,16 +25,22 @@ struct Look {
       const aj_value& v = args[i];
       if (v.tag == AJ_TENSOR) add(v.v.tensor);
       odd |= ~op->tags_ok[i] & (v.tag == AJ_TENSOR ? tag_bit(AJ_TENSOR) : tag_bit(v.tag));
-      if (__builtin_expect(v.tag == AJ_TENSORS, 0)) add_list(v);
+      if (__builtin_expect(v.tag == AJ_TENSORS, 0)) add_list(v, op->schema.params[i]);
     }
   }
-  [[gnu::always_inline]] void add(const aj_tensor* t) { keys |= t->keys, flags |= t->obj.flags; }
-  void add_list(const aj_value& v);
+  [[gnu::always_inline]] void add(const aj_tensor* t) {
+    if (__builtin_expect(!t, 0))
+      odd = 1;
+    else
+      keys |= t->keys, flags |= t->obj.flags;
+  }
+  void add_list(const aj_value& v, const Param& p);
 };
 
-[[gnu::always_inline]] inline void Look::add_list(const aj_value& v) {
-  for (uint32_t j = 0; j < v.aux; j++)
-    if (v.v.tensors[j]) add(v.v.tensors[j]);
+[[gnu::always_inline]] inline void Look::add_list(const aj_value& v, const Param& p) {
+  if (!v.v.tensors && v.aux) odd = 1;
+  for (uint32_t j = 0; v.v.tensors && j < v.aux; j++)
+    if (v.v.tensors[j] || !(p.flags & AJ_PARAM_OPTIONAL_ITEMS)) add(v.v.tensors[j]);
 }
 
 // Whose results are being allocated: for the report of who owns memory.
@@ -242,6 +248,13 @@ namespace {
   return true;
 }
 
+[[gnu::cold, gnu::noinline]] aj_status* without_result(const aj_op* op, const Kernel* k,
+                                                       aj_call* call, aj_tensor* made,
+                                                       aj_status* failed) {
+  Ref out(made);
+  return kept_results(op, k, call, &out, 1, failed);
+}
+
 // The tensor that is given to be written, owned; NULL: it is not one for a straight walk.
 aj_tensor* given(const aj_op* op, const aj_value* args, const aj_value& ret, int result) {
   const aj_tensor* first = args[0].v.tensor;
@@ -292,7 +305,9 @@ aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_val
   AJ_MARK(output);
   aj_status* failed = invoke(op, k, &frame.call);
   AJ_MARK(kernel);
-  if (__builtin_expect(failed != nullptr, 0)) return release(made), failed;
+  const aj_value& left = frame.made[0];
+  if (__builtin_expect(failed || left.tag != AJ_TENSOR || left.v.tensor != made, 0))
+    return without_result(op, k, &frame.call, made, failed);
   rets[0] = {AJ_TENSOR, 0, {.tensor = made}};
   return nullptr;
 }

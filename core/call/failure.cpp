@@ -139,4 +139,20 @@ static std::string giver(const aj_op* op, const Kernel* k, const aj_call* call) 
   return s;
 }
 
+[[gnu::cold]] aj_status* other_results(const aj_op* op, const Kernel* k, aj_call* call, Ref* outs,
+                                       uint32_t n, aj_status* steal) {
+  for (uint32_t i = 0; i < n; i++) {
+    aj_value& now = call->rets[i];
+    if (now.tag == AJ_TENSOR && now.v.tensor == outs[i].get()) continue;
+    outs[i].take();
+    if (!steal)
+      steal = fail(AJ_INTERNAL, op->schema.ident, ": ", place(k, call), " left ",
+                   now.tag == AJ_TENSOR ? "another tensor" : tag_name(now.tag), " as result ", i,
+                   "; a kernel that has a plan writes the tensor that is there");
+    release_value(now);
+    now = none();
+  }
+  return steal;
+}
+
 }  // namespace adjoin

@@ -1,6 +1,7 @@
 // core/call/failure.hpp: what a kernel has done wrong, told with op, plugin and device.
 #pragma once
 #include "core/op/op.hpp"
+#include "core/tensor/tensor.hpp"
 
 namespace adjoin {
 
@@ -27,6 +28,19 @@ inline aj_status* check_results(const aj_op* op, const Kernel* k, const aj_call*
     bad |= (tag_bit(made[i].tag) & ~op->results_ok[i]) |
            (made[i].tag == AJ_TENSOR && !made[i].v.tensor) | (made[i].tag == AJ_OBJECT);
   return __builtin_expect(bad != 0, 0) ? wrong_results(op, k, call, made, n) : nullptr;
+}
+
+// After a kernel with a plan, which writes the tensors that are there. Where it put another one,
+// the one that was there is gone, by the rule of who owns a ret, and nobody has filled what was
+// asked for.
+aj_status* other_results(const aj_op* op, const Kernel* k, aj_call* call, Ref* outs, uint32_t n,
+                         aj_status* steal);
+inline aj_status* kept_results(const aj_op* op, const Kernel* k, aj_call* call, Ref* outs,
+                               uint32_t n, aj_status* steal) {
+  bool kept = true;
+  for (uint32_t i = 0; i < n; i++)
+    kept &= call->rets[i].tag == AJ_TENSOR && call->rets[i].v.tensor == outs[i].get();
+  return __builtin_expect(kept, 1) ? steal : other_results(op, k, call, outs, n, steal);
 }
 
 }  // namespace adjoin

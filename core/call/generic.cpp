@@ -30,10 +30,10 @@ struct Cleaner {
   }
 };
 
-// Copies into given tensors what could not be written straight, and hands out owned results.
+// Copies into given tensors what was not written straight, and hands out owned results.
 aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   for (uint32_t i = 0; i < nrets; i++) {
-    const aj_value given = f->given[i];
+    const aj_value given = rets[i];
     if (given.tag != AJ_TENSOR) continue;
     if (f->made[i].tag != AJ_TENSOR)
       return fail(AJ_INTERNAL, f->op->schema.ident, ": result ", i,
@@ -45,7 +45,7 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   }
   // Nothing is written before all fit: who is refused may call again, and an input may lie there.
   for (uint32_t i = 0; i < nrets; i++) {
-    const aj_value given = f->given[i];
+    const aj_value given = rets[i];
     if (given.tag != AJ_TENSOR || f->made[i].v.tensor == given.v.tensor) continue;
     aj_tensor* made = f->made[i].v.tensor;
     AJ_TRY(copy_into(given.v.tensor, made));

@@ -486,7 +486,7 @@ aj_status* run_planned(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
     AJ_TRY(walked_output(in, target, result, casts, in_place, rets[0], &p, &out, &direct));
   // 6. Run.
   f.made[0] = value(out.get());
-  AJ_TRY(run_plan(op, k, &f.call, in.device, &p));
+  AJ_TRY(kept_results(op, k, &f.call, &out, 1, run_plan(op, k, &f.call, in.device, &p)));
   if (!direct) {
     AJ_TRY(copy_into(target.tensor, out.get()));
     out = Ref::borrow(target.tensor);

@@ -246,7 +246,8 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
     arrange(&p, t, mask, op->ordered);
   }
   p.finish(op->ordered);
-  AJ_TRY(run_plan(op, k, &f.call, f.device, &p));
+  aj_status* failed = run_plan(op, k, &f.call, f.device, &p);
+  AJ_TRY(kept_results(op, k, &f.call, outs.made, nrets, failed));
   return finish(&outs, rets, nrets);
 }
 
@@ -293,7 +294,8 @@ aj_status* run_scan(aj_op* op, const Kernel* head, uint64_t keys, const aj_value
   p.plan.nreduced = 1;
   p.coalesce(1);
   p.finish(true);
-  AJ_TRY(run_plan(op, k, &f.call, f.device, &p));
+  aj_status* failed = run_plan(op, k, &f.call, f.device, &p);
+  AJ_TRY(kept_results(op, k, &f.call, outs.made, nrets, failed));
   return finish(&outs, rets, nrets);
 }
 

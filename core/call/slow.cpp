@@ -237,6 +237,16 @@ aj_status* widen(const Param& p, aj_value* v, Settled* s) {
 
 }  // namespace
 
+// A tensor, an object or a list that is promised and not there.
+static bool lacks_pointer(const Param& p, const aj_value& v) {
+  if (v.tag >= AJ_TENSOR) return !v.v.object;
+  if (v.tag != AJ_TENSORS) return v.tag >= AJ_STRING && v.tag < AJ_TENSORS && v.aux && !v.v.ints;
+  bool lacks = v.aux && !v.v.tensors;
+  for (uint32_t j = 0; !lacks && j < v.aux; j++)
+    lacks = !v.v.tensors[j] && !(p.flags & AJ_PARAM_OPTIONAL_ITEMS);
+  return lacks;
+}
+
 aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* nargs, uint32_t nrets,
                             Settled* s) {
   if (waits(op)) AJ_TRY(end_wait(op));
@@ -262,6 +272,9 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
                     "' is missing: ", op->schema.text);
       to[i] = p.value;
     }
+    if (lacks_pointer(p, to[i]))
+      return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ",
+                  tag_name(to[i].tag), " with a NULL inside; what is absent is AJ_NONE");
     if (!(op->tags_ok[i] & tag_bit(to[i].tag))) AJ_TRY(convert(&st, p, &to[i]));
     if (p.base == AJ_PARAM_SIZE && to[i].tag == AJ_INT && to[i].v.i < 0)
       return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the size ", p.name, " is ", to[i].v.i,

@@ -294,7 +294,10 @@ void mark_autocast(std::span<aj_op* const> ops) {
       Cast cast = tag;
       if (own[i]) {
         auto found = own[i]->casts.find(name);
-        cast = found == own[i]->casts.end() ? Cast::none : found->second;
+        if (found != own[i]->casts.end())
+          cast = found->second;
+        else if (op->ours)  // a list knows our ops, not those of others
+          cast = Cast::none;
       }
       op->autocast[i] = uint8_t(cast);
       any |= cast != Cast::none;

@@ -73,6 +73,31 @@ static aj_status* fills(void* self, aj_call* call) {
   for (int64_t i = 0; i < n; ++i) out[i] = *(float*)self;
   return (void)value, NULL;
 }
+/* Another tensor in place of the one that is there, which goes, as a ret is owned. */
+static aj_status* replaces(void* self, aj_call* call) {
+  aj_tensor* there = call->rets[0].v.tensor;
+  DLTensor like = there->dl;
+  like.strides = NULL;
+  aj_tensor* made;
+  aj_status* bad = core->tensor_empty(&like, 0, &made);
+  if (bad) return bad;
+  int64_t n = 1;
+  for (int d = 0; d < like.ndim; ++d) n *= like.shape[d];
+  for (int64_t i = 0; i < n; ++i) ((float*)made->dl.data)[i] = *(float*)self;
+  core->release(&there->obj);
+  call->rets[0].v.tensor = made;
+  return NULL;
+}
+static aj_status* vanishes(void* self, aj_call* call) {
+  (void)self;
+  core->release(call->rets[0].v.object);
+  call->rets[0] = (aj_value){AJ_NONE, 0, {0}};
+  return NULL;
+}
+static aj_status* vanishes_and_fails(void* self, aj_call* call) {
+  aj_status* none = vanishes(self, call);
+  return none ? none : fail(AJ_INTERNAL, "went away");
+}
 static aj_status* twice(void* self, aj_call* call) {
   (void)self;
   aj_value both[3] = {call->args[0], call->args[0], {AJ_INT, 0, {1}}};
@@ -105,6 +130,7 @@ static aj_status* event_free(void* self, int32_t dev, void* event) {
   return (void)self, (void)dev, (void)event, NULL;
 }
 
+static const char* tags = "";
 static aj_status* def_op(const aj_plugin_env* env, const char* schema, const char* kind,
                          uint32_t flags, aj_status* (*infer)(void*, aj_call*), aj_kernel_fn body) {
   aj_op_def d;
@@ -113,6 +139,7 @@ static aj_status* def_op(const aj_plugin_env* env, const char* schema, const cha
   d.flags = flags;
   d.schema = (aj_str){schema, strlen(schema)};
   d.kind = (aj_str){kind, strlen(kind)};
+  d.tags = (aj_str){tags, strlen(tags)};
   d.infer = infer;
   d.body = body;
   return ops->def_op(env->registrar, &d);
@@ -138,6 +165,9 @@ static aj_status* def_kernel(const aj_plugin_env* env, const char* op, const cha
     aj_status* bad = (x); \
     if (bad) return bad;  \
   } while (0)
+#define PLANNED(name, kind, params, fn)                                                  \
+  TRY(def_op(env, "vega::" name "(Tensor x" params ") -> Tensor", kind, 0, NULL, NULL)); \
+  TRY(def_kernel(env, "vega::" name, "cpu", fn, &two, 0, 0, NULL))
 #define UNARY(name, infer, flags, fn)                                                   \
   TRY(def_op(env, "vega::" name "(Tensor x) -> Tensor", "custom", flags, infer, NULL)); \
   TRY(def_kernel(env, "vega::" name, "cpu", fn, NULL, 0, 0, NULL))
@@ -171,6 +201,20 @@ AJ_PLUGIN_INIT {
   TRY(def_kernel(env, "vega::pointwise", "cpu", fills, &two, 1, 0, NULL));
   TRY(def_op(env, "vega::flat(Tensor x, Operand y) -> Tensor", "binary", 0, NULL, NULL));
   TRY(def_kernel(env, "vega::flat", "cpu", fills, &one, 9, AJ_KERNEL_CALL_DEPENDENT, flat_only));
+
+  PLANNED("other", "unary", "", replaces);
+  PLANNED("other_of_two", "binary", ", Operand y", replaces);
+  PLANNED("other_sum", "reduce", ", dim[]? dim=None, bool keepdim=False", replaces);
+  PLANNED("vanished", "unary", "", vanishes);
+  PLANNED("vanished_too", "unary", "", vanishes_and_fails);
+  TRY(def_op(env, "vega::new(Tensor x) -> Tensor", "custom", 0, like_first, NULL));
+  TRY(def_kernel(env, "vega::new", "cpu", replaces, &two, 0, 0, NULL));
+  tags = "autocast:low";
+  TRY(def_op(env, "vega::low(Tensor x) -> Tensor", "custom", 0, like_first, NULL));
+  TRY(def_kernel(env, "vega::low", "cpu", nothing, NULL, 0, 0, NULL));
+  tags = "autocast:float32";
+  TRY(def_op(env, "vega::high(Tensor x) -> Tensor", "custom", 0, like_first, NULL));
+  TRY(def_kernel(env, "vega::high", "cpu", nothing, NULL, 0, 0, NULL));
 
   aj_device_vtbl d;
   memset(&d, 0, sizeof d);

@@ -68,10 +68,52 @@ def output(plugin, program, **extra):
         ("v.misused, x", "RuntimeError misused: the number must be odd"),
         ("v.no_utf8, x", "RuntimeError no_utf8: plugin 'vega' on cpu: caf\ufffd"),
         ("v.refuses, x", "NotImplementedError refuses: plugin 'vega' on cpu: not for me"),
+        *((f"v.{name}, x{more}", f"RuntimeError {name}: plugin 'vega' on cpu left {what} as result 0; a kernel that has a plan writes the tensor "
+                                 "that is there")
+          for name, more, what in (("other", "", "another tensor"), ("other_of_two", ", x", "another tensor"),
+                                   ("other_of_two", ", t.ones(3)", "another tensor"), ("other_sum", "", "another tensor"),
+                                   ("vanished", "", "None"), ("vanished", ".t()", "None"))),
+        ("v.vanished_too, x", "RuntimeError vanished_too: plugin 'vega' on cpu: went away"),
     ],
 )  # fmt: skip
 def test_a_broken_kernel_is_named(vega, call, said):
     assert output(vega, f"told({call})\ntold({call})")[0].splitlines() == [said] * 2
+
+
+def test_a_kernel_without_a_plan_may_give_another_tensor(vega):
+    program = """
+print(v.new(x).tolist())
+out = t.zeros(2, 3)
+view = out[:]
+print(v.new(x, out=out) is out, out.tolist() == view.tolist() == [[2.0] * 3] * 2)
+wide = t.zeros(2, 3, dtype=t.float64)
+print(v.new(x, out=wide).tolist())
+out.fill_(5)
+told(lambda: v.other(x, out=out))
+told(lambda: v.other_sum(x, out=t.zeros(())))
+print(out.tolist() == [[5.0] * 3] * 2)
+"""
+    twos, refused = (
+        str([[2.0] * 3] * 2),
+        "left another tensor as result 0; a kernel that has a plan writes the tensor that is there",
+    )
+    lines = output(vega, program)[0].splitlines()
+    assert lines[:3] == [twos, "True True", twos], lines
+    assert all(refused in line for line in lines[3:5]) and lines[5:] == ["True"], lines
+
+
+def test_tags_of_a_plugins_op_count_on_a_device_that_has_lists(vega):
+    """The list of cpu knows the ops that come with libadjoin: it leaves exp alone, whose tag says float32."""
+    program = """
+low = x.bfloat16()
+for on in (True, False):
+    with t.autocast("cpu", dtype=t.bfloat16, enabled=on):
+        print(v.low(x).dtype, v.high(low).dtype, low.exp().dtype)
+"""
+    assert output(vega, program)[0].splitlines() == [
+        "adjoin.bfloat16 adjoin.float32 adjoin.bfloat16",
+        "adjoin.float32 adjoin.bfloat16 adjoin.bfloat16",
+    ]
 
 
 def test_what_a_kernel_declines_goes_to_the_next_one_and_to_the_body(vega):

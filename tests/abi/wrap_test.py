@@ -209,6 +209,11 @@ def test_gradients_of_a_sparse_tensor(plugin):
 v = adjoin.tensor([1.0, 2.0, 3.0], requires_grad=True)
 s = coo(v)
 assert s.requires_grad and s.layout is adjoin.sparse_coo and s.is_sparse
+try:
+    s.to_dense()
+    raise SystemExit("to_dense gave something")
+except RuntimeError as e:
+    assert "layout is adjoin.sparse_coo" in str(e) and "op of the plugin" in str(e), e
 d = adjoin.arange(8.0).reshape(4, 2).requires_grad_()
 c = adjoin.arange(6.0).reshape(3, 2)
 (((s * 2) @ d) * c).sum().backward()

@@ -419,6 +419,15 @@ def _same(self, *args, **kwargs):
     return self
 
 
+def _to_dense(self, dtype=None, *, masked_grad=None):
+    """The tensor itself, in dtype where one is given: it is strided. Another layout's dense copy is an op of the plugin that has it."""
+    if self.layout is not _C.strided:
+        raise RuntimeError(
+            f"to_dense: the layout is {self.layout}; an op of the plugin that has this layout makes the dense copy"
+        )
+    return self if dtype is None else self.to(dtype)
+
+
 def _reversed(self):
     return self if self.dim() == 0 else self.flip(0)
 
@@ -463,7 +472,7 @@ _METHODS = {
     "is_conj": lambda self: False,
     "is_neg": lambda self: False,
     "is_coalesced": lambda self: True,
-    "to_dense": _same,
+    "to_dense": _to_dense,
 }
 
 for _name, _function in _METHODS.items():
