@@ -108,10 +108,10 @@ def masked(d):
 def cut(text):
     """A fraction without its fraction."""
     try:
-        value = float(text)
-    except ValueError:
+        value = complex(eval(text, {"inf": math.inf, "nan": math.nan}))
+    except Exception:
         return text
-    return str(int(value)) if math.isfinite(value) else text
+    return str(int(value.real)) if math.isfinite(value.real) and value.imag == 0 else text
 
 
 def from_the_end(d, names):
@@ -462,7 +462,7 @@ RULES = [
     Rule("more: a fraction that is cut to 0", "a fraction between -1 and 0", "more", theirs(r"cannot be converted to type u?int\d*(_t)? without overflow|Integer division with addcdiv|must not be a floating point number", cut_to_whole)),
     Rule("more: values of one element for one place", "values of shape `(1,)` for one place", "more", theirs(r"value tensor of shape \[1(, 1)*\] cannot be broadcast to indexing result of shape \[\]", either)),
     Rule("more: take_along_dim from the end", "places that count from the end in `index_copy`", "more", theirs("out of bounds|view size is not compatible", along_from_the_end, "take_along_dim")),
-    Rule("more: other layouts", "in any layout", "more", theirs("view size is not compatible", of_dense_copies)),
+    Rule("more: other layouts", "in any layout", "more", theirs("view size is not compatible|must be 1 to view", of_dense_copies)),
     Rule("more: dtypes that PyTorch cannot compute in", "most ops compute in every dtype", "more", theirs(r"'UInt(16|32|64)'|uint16, uint32, uint64|'B?Complex(Half|32)'|BComplex", lambda d: True)),
     Rule("more: nothing to take", "a word that no kernel has to read", "more", theirs("view size is not compatible", nothing, "take_along_dim")),
     Rule("more: a tensor without dimensions is one element, index_add", "a tensor without dimensions counts as one element", "more", theirs("no dimensions|source tensor shape must match", added_to_one, "index_add")),

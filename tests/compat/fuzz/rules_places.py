@@ -125,6 +125,7 @@ def wraps_like_numpy(d):
 
 RULES = [
     Rule("other: a diagonal that wraps", "`fill_diagonal_(wrap=True)` of a matrix", "value", also(named("fill_diagonal"), wraps_like_numpy)),
+    Rule("other: several values for one place", "of several values for one place", "value", lambda d: op(d) in ("x[...] =", "index_put") and dense_answer(d)),
     Rule("other: mode beside NaN", "`mode` beside NaN", "value", also(named("mode"), lambda d: any(bool(x.isnan().any()) for x in given(d) if x.is_floating_point()))),
     Rule("other: arguments whose elements share memory", "of an expanded tensor", "value", also(named("median nanmedian kthvalue mode"), dense_answer)),
     Rule("other: another of several equal ones", "give among equal elements", "value", also(named("topk kthvalue mode median nanmedian"), another_of_several)),
