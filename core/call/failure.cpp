@@ -46,6 +46,12 @@ bool is_declined(const aj_status* s, const Kernel** by) {
 
 [[gnu::cold]] aj_status* kernel_failed(const aj_op* op, const Kernel* k, const aj_call* call,
                                        aj_status* s) {
+  if (k->flags & kKernelFallback && s->code == AJ_UNIMPLEMENTED && !k->provider.empty() &&
+      !s->is_static && !s->placed) {  // it is no candidate among others: it has to pass on
+    s->placed = true;
+    return prefix(s, text(op->schema.ident, ": the fallback of plugin '", k->provider, "' at key '",
+                          k->key, "' did not pass the call on: "));
+  }
   if (k->flags & (kKernelBody | kKernelFallback))
     return s;  // an op inside it has failed, or it names itself
   if (s->code == AJ_UNIMPLEMENTED) decline(s, k);

@@ -357,6 +357,11 @@ KERNELS = {
         " ops->set_thread_keys(slate_key, 0); return 0;", kernel("static int n;"
             " if (n++) return ops->redispatch(call->op, call->keys, call->args, call->nargs, call->rets," " call->nrets); " + BOOM),
             words="load {} call neg"),
+    "a fallback declines": row("neg: the fallback of plugin 'acme' at key 'slate' did not pass the call on: not of this device",
+        'TRY(ops->def_key(env->registrar, text("slate"), 1, &slate_key)); TRY(ops->def_fallback(env->registrar, text("slate"), bad, 0));'
+        " ops->set_thread_keys(slate_key, 0); return 0;",
+        kernel("static int n; if (n++) return ops->redispatch(call->op, call->keys, call->args, call->nargs, call->rets, call->nrets);"
+               ' return core->status_new(AJ_UNIMPLEMENTED, text(""), text("not of this device"), "", 0);'), words="load {} call neg"),
     "a body throws": row("let an exception out: boom",
         'aj_op_def d = good_op("slate::go(Tensor x) -> Tensor"); d.body = bad; return ops->def_op(env->registrar, &d);', kernel(BOOM)),
     "a body gives nothing": row("gave None as result 0",
