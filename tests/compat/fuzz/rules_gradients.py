@@ -35,13 +35,19 @@ def rows(d):
     return [r for r in zip(numbers(a), numbers(b), numbers(x), strict=True) if not near(r[0], r[1], tolerance, 1.0)]
 
 
-def each(holds):
-    def takes(d):
-        found = rows(d)
-        return bool(found) and all(holds(*r) for r in found)
+def by(holds_of):
+    """Takes a difference where holds_of(d) gives a function, which holds at each place that differs."""
 
-    takes.element = lambda d: holds
+    def takes(d):
+        holds, found = holds_of(d), rows(d)
+        return holds is not None and bool(found) and all(holds(*r) for r in found)
+
+    takes.element = holds_of
     return takes
+
+
+def each(holds):
+    return by(lambda d: holds)
 
 
 def named(names, takes):
@@ -178,8 +184,15 @@ def conjugated(d):
     return isinstance(factor, complex) and each(lambda a, b, x: near(a, b.conjugate(), 1e-4, 1.0))(d)
 
 
-def conjugated_where_finite(d):
-    return each(lambda a, b, x: near(a, b.conjugate(), 1e-4, 1.0) or not (finite(a) or finite(b)))(d)
+def conjugated_where_finite(a, b, x):
+    return near(a, b.conjugate(), 1e-4, 1.0) or not (finite(a) or finite(b))
+
+
+def in_few_digits(d):
+    """A power whose base has fewer digits than its exponent: PyTorch takes the logarithm in those."""
+    kinds = {dtype(v) for v in given(d) if v.is_floating_point()}
+    mixed = len(kinds) == 2 and "float64" in kinds
+    return (lambda a, b, x: finite(a) and finite(b) and abs(a - b) <= 2e-6 * max(1, abs(b))) if mixed else None
 
 
 def infinitely_far(d):
@@ -219,7 +232,7 @@ def zero_of_a_zero(d):
         tensors.append(arguments(d)[0] - arguments(d)[1])
     zeros = any(bool((v == 0).any()) for v in tensors)
     summed = op(d) in ("pow", "float_power")  # an exponent for several bases
-    return d.name[0] == "k" and zeros and each(lambda a, b, x: (a == 0 or (summed and finite(a))) and b != b)(d)
+    return (lambda a, b, x: (a == 0 or (summed and finite(a))) and b != b) if d.name[0] == "k" and zeros else None
 
 
 def left_of_large_ones(d):
@@ -232,20 +245,12 @@ def left_of_large_ones(d):
 
 
 def digits_of_the_largest(d):
+    """A second derivative is a difference of sums: what is left has the digits of the largest of them."""
     if d.name[0] != "k" or not is_tensor(d.theirs) or not d.theirs.is_floating_point():
         return None
     most = max((abs(v) for v in numbers(d.theirs) if finite(v)), default=0)
     lost = 16 * torch.finfo(d.theirs.dtype).eps * most
     return lambda a, b, x: abs(a - b) <= lost
-
-
-def of_the_largest(d):
-    """A second derivative is a difference of sums: what is left has the digits of the largest of them."""
-    holds, found = digits_of_the_largest(d), rows(d)
-    return holds is not None and bool(found) and all(holds(*r) for r in found)
-
-
-of_the_largest.element = digits_of_the_largest
 
 
 def left_of_a_constant(d):
@@ -426,12 +431,12 @@ RULES = [
     Rule("gradient: a sixth", "the derivative of `hardsigmoid` in float64", "gradient", named("hardsigmoid", each(lambda a, b, x: not finite(x) or abs(a - b) <= 1e-6 * abs(a)))),
     Rule("gradient: at numbers that are not finite", "derivatives at NaN are NaN", "gradient", each(lambda a, b, x: not finite(x))),
     Rule("gradient: beside numbers that are not finite", "behind a place that no gradient reaches", "gradient", also(not_finite_given, each(lambda a, b, x: not (finite(a) and finite(b))))),
-    Rule("gradient: digits of the largest", "digits that were lost", "gradient", of_the_largest),
+    Rule("gradient: digits of the largest", "digits that were lost", "gradient", by(digits_of_the_largest)),
     Rule("gradient: results that are NaN", "derivatives of `relu`, `maximum`", "gradient", named(ELEMENTWISE, without_nan)),
     Rule("gradient: of the tensor in another dtype", "with `dtype=` is that of the tensor", "gradient", of_the_cast_tensor),
     Rule("gradient: a start that is left out", "`include_self=False`", "gradient", named("index_reduce scatter_reduce", start_is_left_out)),
     Rule("gradient: a source beyond the index", "beyond the index", "gradient", named("scatter_reduce scatter scatter_add", beyond_the_index)),
-    Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn renorm dist", zero_of_a_zero)),
+    Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn renorm dist", by(zero_of_a_zero))),
     Rule("gradient: what is left of large numbers", "digits that were lost", "gradient", named("cosine_similarity", left_of_large_ones)),
     Rule("gradient: what is left of a constant", "digits that were lost", "gradient", named("hypot", left_of_a_constant)),
     Rule("gradient: correlations at their ends", "a correlation with 1", "gradient", named("corrcoef", at_the_ends)),
@@ -455,7 +460,9 @@ RULES = [
     Rule("gradient: norms at their bound", "digits that were lost", "gradient", named("renorm", at_the_most)),
     Rule("gradient: logit at -0", "that of `logit` at -0", "gradient", named("logit", each(lambda a, b, x: x == 0 and a == -b and math.isinf(a)))),
     Rule("gradient: pad goes round", "`pad(mode='circular')` by a negative number", "gradient", named("pad", round_what_was_there)),
-    Rule("gradient: products of complex numbers", "derivatives of complex products in `scatter_reduce`", "gradient", named("scatter_reduce index_reduce", lambda d: given(d)[0].is_complex() and (as_differences_say(d) or conjugated_where_finite(d)))),
+    Rule("gradient: products of complex numbers", "derivatives of complex products in `scatter_reduce`", "gradient", named("scatter_reduce index_reduce", also(lambda d: given(d)[0].is_complex(), each(conjugated_where_finite)))),
+    Rule("gradient: products of complex numbers by differences", "derivatives of complex products in `scatter_reduce`", "gradient", named("scatter_reduce index_reduce", lambda d: given(d)[0].is_complex() and as_differences_say(d))),
+    Rule("gradient: powers of bases of fewer digits", "powers of whole numbers have the digits", "gradient", named("pow float_power", by(in_few_digits))),
     Rule("gradient: second ones of what is left out", "`include_self=False`", "gradient", named("scatter_reduce index_reduce", lambda d: d.name[0] == "k" and (d.case.call.words.get("include_self") == "False" or goes_beyond(d)) and as_differences_say(d))),
     Rule("gradient: comparisons in place", "comparisons in place", "less", lambda d: said(d.ours, "has no gradient; register a vjp") and op(d) in ("eq", "ne", "lt", "le", "gt", "ge", "isclose", "floor_divide", "logical_and", "logical_or", "logical_xor", "logical_not", "heaviside", "bitwise_not", "signbit")),
 ]  # fmt: skip
