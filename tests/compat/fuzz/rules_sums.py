@@ -117,6 +117,10 @@ def beyond_the_range(d):
     return bool(top) and bool((torch.view_as_real(x) if x.is_complex() else x).abs().double().max() > math.sqrt(top))
 
 
+def of_whole_numbers(d):
+    return all(not (x.is_floating_point() or x.is_complex()) for x in given(d))
+
+
 def of_fractions(d):
     return all(not (x.is_floating_point() or x.is_complex()) for x in given(d)) and dtype(d.ours) == "float32"
 
@@ -244,6 +248,8 @@ RULES = [
     Rule("other: covariances of large whole numbers", "`cov` of whole numbers", "value", also(named("cov corrcoef"), large_whole_numbers)),
     Rule("other: trapezoid of whole numbers", "`trapezoid` of whole numbers", "value dtype", also(named("trapezoid cumulative_trapezoid"), lambda d: exact_trapezoid(d) or (d.kind == "dtype" and of_fractions(d)))),
     Rule("other: variances beyond the range", "whose squares are beyond", "value", also(named("var std var_mean std_mean"), also(beyond_the_range, each(lambda a, b: not finite(a) and not finite(b))))),
+    Rule("other: places of quantiles", "the place of a quantile", "value", also(named("quantile nanquantile"), verified)),
+    Rule("other: sums of nothing in einsum", "where a size of 1 meets one of 0", "dtype", also(named("einsum"), lambda d: of_whole_numbers(d) and any(x.numel() == 0 for x in given(d)))),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
     Rule("other: batch_norm of a constant", "`batch_norm` subtracts the mean", "value", also(named("batch_norm instance_norm group_norm layer_norm"), verified)),
