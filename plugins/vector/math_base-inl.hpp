@@ -51,6 +51,28 @@ HWY_INLINE Vec<D> polynomial(D d, Vec<D> x, const Scalar<D> (&c)[N]) {
   return y;
 }
 
+// Whether a look-up in 16 floats is one instruction: else other ways are the faster ones.
+inline constexpr bool kLookups = HWY_TARGET == HWY_AVX3;
+
+// Element i mod 16 of a table that is aligned as a vector.
+template <class D, class I>
+HWY_INLINE Vec<D> lookup(D d, const float (&table)[16], I i) {
+  [[maybe_unused]] constexpr size_t kBytes = sizeof(float) * hn::MaxLanes(D());
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kBytes == 64) return Vec<D>{_mm512_permutexvar_ps(i.raw, _mm512_load_ps(table))};
+  if constexpr (kBytes == 32)
+    return Vec<D>{_mm256_permutex2var_ps(_mm256_load_ps(table), i.raw, _mm256_load_ps(table + 8))};
+#elif HWY_TARGET == HWY_AVX2
+  if constexpr (kBytes == 32) {
+    const __m256 low = _mm256_permutevar8x32_ps(_mm256_load_ps(table), i.raw);
+    const __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), i.raw);
+    return Vec<D>{_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(i.raw, 28)))};
+  }
+#endif
+  const hn::RebindToSigned<D> di;
+  return hn::GatherIndex(d, table, hn::And(i, hn::Set(di, 15)));
+}
+
 // A float computed through double: g(tag, vector of doubles) of both halves.
 template <class D, class G>
 HWY_INLINE Vec<D> through_double(D d, Vec<D> x, G g) {

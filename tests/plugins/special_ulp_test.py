@@ -56,6 +56,18 @@ def test_exceptional_arguments_and_their_neighbours(name):
     assert got[kept].tobytes() == plain[kept].tobytes()
 
 
+def test_gelu_keeps_its_digits_in_the_left_tail():
+    made = np.random.default_rng(9)
+    x = np.concatenate([made.uniform(-13.5, 20, 40_000), -np.logspace(-37, 1, 4_000), np.logspace(-37, 1, 4_000)])
+    x = x.astype(np.float32)
+    wanted = 0.5 * x.astype(np.float64) * sp.erfc(-x.astype(np.float64) * math.sqrt(0.5))
+    got = adjoin.nn.functional.gelu(adjoin.from_numpy(x)).numpy()
+    away = np.abs(got - wanted) / np.spacing(np.maximum(np.abs(wanted), np.finfo(np.float32).tiny).astype(np.float32))
+    assert away.max() <= 6, (x[away.argmax()], away.max())
+    odd = adjoin.tensor([0.0, -0.0, math.inf, math.nan, 2.0**127, -15.0, -1e30])
+    np.testing.assert_array_equal(adjoin.nn.functional.gelu(odd).numpy(), [0, 0, math.inf, math.nan, 2.0**127, 0, 0])
+
+
 def test_powers_with_loops_of_their_own():
     odd = [0.0, -0.0, math.inf, -math.inf, math.nan, -2.0, 5e-324, 1e300, 3.0, 0.7]
     for e, of_zero in ((0.5, 0.0), (-1.0, math.inf), (2.0, 0.0), (3.0, 0.0)):
