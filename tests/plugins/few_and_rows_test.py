@@ -176,3 +176,24 @@ def test_ldexp_beyond_what_a_power_holds():
     n = adjoin.tensor([-140.0, 200.0, -230.0, 900.0, -900.0, 1e30])
     want = [1.5 * 2.0**-140, 2.0**100, 2.0**-130, 0.0, float("inf"), float("inf")]
     np.testing.assert_array_equal(adjoin.ldexp(x, n).numpy(), np.array(want, "float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_ldexp_has_the_values_and_slopes_of_its_body(dtype):
+    dtype = getattr(adjoin, dtype)
+    odd = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3e38, 1.0, -1.5]
+    x = adjoin.tensor(odd * len(odd), dtype=dtype).reshape(9, 9)
+    n = adjoin.tensor([0.0, 1.0, -3.5, 130.25, -140.0, np.inf, -np.inf, np.nan, 900.0]).to(dtype).reshape(9, 1)
+    there = adjoin.ldexp(x.to("reference"), n.to("reference"))
+    got = adjoin.ldexp(x, n)
+    assert got.dtype == dtype
+    ulp = adjoin.finfo(dtype).eps
+    np.testing.assert_allclose(got.double().numpy(), there.to("cpu").double().numpy(), rtol=ulp, atol=1e-45)
+    wide = adjoin.ldexp(x[:, :1].expand(9, 50), n.expand(9, 50))  # whole vectors
+    np.testing.assert_array_equal(wide[:, 17:18].double().numpy(), adjoin.ldexp(x[:, :1], n).double().numpy())
+    big = adjoin.tensor([2**40, -(2**40), 300], dtype=adjoin.int64)  # more than halves hold
+    zero = adjoin.zeros(3, dtype=dtype)
+    assert adjoin.ldexp(zero, big).tolist() == [0, 0, 0]
+    a, b = adjoin.tensor([1.5], dtype=dtype, requires_grad=True), adjoin.tensor([2.0], dtype=dtype, requires_grad=True)
+    adjoin.ldexp(a, b).sum().backward()
+    np.testing.assert_allclose([a.grad.item(), b.grad.item()], [4, 6 * np.log(2)], rtol=1e-2)
