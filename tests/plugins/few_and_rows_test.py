@@ -197,3 +197,23 @@ def test_ldexp_has_the_values_and_slopes_of_its_body(dtype):
     a, b = adjoin.tensor([1.5], dtype=dtype, requires_grad=True), adjoin.tensor([2.0], dtype=dtype, requires_grad=True)
     adjoin.ldexp(a, b).sum().backward()
     np.testing.assert_allclose([a.grad.item(), b.grad.item()], [4, 6 * np.log(2)], rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("added", [(5, 3, 7), (1, 3, 7), (5, 1, 1), (3, 7), (3, 1), (7,), (1,), ()])
+def test_baddbmm_of_any_shape_that_is_added(added, dtype):
+    c, x, y = rows(*added, dtype=dtype), rows(5, 4, 3, dtype=dtype), rows(5, 4, 7, dtype=dtype)
+    want = -0.5 * c + 2 * (x.transpose(0, 2, 1) @ y)
+    x, y = adjoin.tensor(x).transpose(1, 2), adjoin.tensor(y)
+    got = adjoin.baddbmm(adjoin.tensor(c), x, y, beta=-0.5, alpha=2)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
+    if added == (5, 3, 7):
+        z = adjoin.tensor(c)
+        z.baddbmm_(x, y, beta=-0.5, alpha=2)
+        np.testing.assert_allclose(z.numpy(), want, rtol=1e-5, atol=1e-5)
+        wide = adjoin.tensor(np.repeat(c, 2, 2))[:, :, ::2]
+        wide.baddbmm_(x, y, beta=-0.5, alpha=2)
+        np.testing.assert_allclose(wide.numpy(), want, rtol=1e-5, atol=1e-5)
+    none = adjoin.full(added, np.nan, dtype=getattr(adjoin, dtype))
+    got = adjoin.baddbmm(none, x, y, beta=0)
+    np.testing.assert_allclose(got.numpy(), x.numpy() @ y.numpy(), rtol=1e-5, atol=1e-5)
