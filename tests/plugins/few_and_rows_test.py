@@ -217,3 +217,13 @@ def test_baddbmm_of_any_shape_that_is_added(added, dtype):
     none = adjoin.full(added, np.nan, dtype=getattr(adjoin, dtype))
     got = adjoin.baddbmm(none, x, y, beta=0)
     np.testing.assert_allclose(got.numpy(), x.numpy() @ y.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_repeated_elements(dtype):
+    x = (rows(6, 37) * 50).astype("int8").astype(dtype)
+    for n in (1, 2, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40, 100):
+        got = adjoin.repeat_interleave(adjoin.tensor(x), n, 1)
+        np.testing.assert_array_equal(got.numpy(), np.repeat(x, n, 1))
+        column = adjoin.tensor(x)[:, ::2].unsqueeze(2).expand(6, 19, n).contiguous()
+        np.testing.assert_array_equal(column.numpy(), np.broadcast_to(x[:, ::2, None], (6, 19, n)))
