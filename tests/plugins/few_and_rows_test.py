@@ -227,3 +227,15 @@ def test_repeated_elements(dtype):
         np.testing.assert_array_equal(got.numpy(), np.repeat(x, n, 1))
         column = adjoin.tensor(x)[:, ::2].unsqueeze(2).expand(6, 19, n).contiguous()
         np.testing.assert_array_equal(column.numpy(), np.broadcast_to(x[:, ::2, None], (6, 19, n)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 16, 101])
+def test_places_of_many_values(n):
+    s = np.sort(rows(n))
+    x = np.concatenate([rows(61), s, [np.nan, np.inf, -np.inf]]).astype("float32")
+    for side in ("left", "right"):
+        got = adjoin.searchsorted(adjoin.tensor(s), adjoin.tensor(x), side=side)
+        np.testing.assert_array_equal(got.numpy(), np.searchsorted(s, x, side))
+    lines, values = np.sort(rows(5, n), 1), rows(5, 19)
+    got = adjoin.searchsorted(adjoin.tensor(lines), adjoin.tensor(values)).numpy()
+    np.testing.assert_array_equal(got, [np.searchsorted(a, b) for a, b in zip(lines, values, strict=True)])
