@@ -239,3 +239,13 @@ def test_places_of_many_values(n):
     lines, values = np.sort(rows(5, n), 1), rows(5, 19)
     got = adjoin.searchsorted(adjoin.tensor(lines), adjoin.tensor(values)).numpy()
     np.testing.assert_array_equal(got, [np.searchsorted(a, b) for a, b in zip(lines, values, strict=True)])
+
+
+@pytest.mark.parametrize("shape", [(64, 256, 256), (8, 17, 300), (33, 50, 129), (16, 64, 200)])
+def test_products_whose_result_lies_turned(shape):
+    m, k, n = shape
+    x, w, b = rows(m, k), rows(n, k), rows(n)
+    got = F.linear(adjoin.tensor(x), adjoin.tensor(w), adjoin.tensor(b)).numpy()
+    np.testing.assert_allclose(got, x @ w.T + b, rtol=1e-4, atol=1e-4)
+    got = (adjoin.tensor(x) @ adjoin.tensor(w).T).numpy()
+    np.testing.assert_allclose(got, x @ w.T, rtol=1e-4, atol=1e-4)
