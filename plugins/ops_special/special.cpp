@@ -38,7 +38,8 @@ static Tensor times_power(Tensor x, Tensor n, DLDataType dtype) {
 
 aj_status* ldexp_each_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, times_power(b.tensor(0), b.tensor(1), b.tensor(0).dtype()));
+    const Tensor x = floated(b.tensor(0));
+    b.ret(0, times_power(x, b.tensor(1), x.dtype()));
   });
 }
 
