@@ -51,11 +51,6 @@ HWY_INLINE Vec<D> scaled_erfc(D d, Vec<D> x) {
   return r * polynomial(d, t, ScaledErfc::kErfc);
 }
 
-// A number and what its rounding lost.
-template <class D>
-struct Pair {
-  Vec<D> high, low;
-};
 template <class D>
 HWY_INLINE Pair<D> exact_sum(Vec<D> a, Vec<D> b) {  // Knuth
   Vec<D> s = a + b, seen = s - a;
@@ -115,29 +110,6 @@ HWY_INLINE Vec<D> erfc_of_double(D d, Vec<D> x) {
   large = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, 2.0) - large, large);
   return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.46)), small, large);
 }
-// A function of a float a >= 0 in 16 parts, which the first bits of a + shift tell: a polynomial of
-// the distance from the part's middle, where its value is a float but for 2^-33 of it.
-struct Parts6 {
-  alignas(64) float middle[16];
-  alignas(64) float c[7][16];
-};
-struct Parts5 {
-  alignas(64) float middle[16];
-  alignas(64) float c[6][16];
-};
-// c[0] + u (c[1] + ...) and, if asked, what the last rounding lost.
-template <class D, class Parts>
-HWY_INLINE Pair<D> by_parts(D d, Vec<D> a, float shift, const Parts& t) {
-  constexpr size_t kDegree = sizeof t.c / sizeof t.c[0] - 1;
-  const hn::RebindToSigned<D> di;
-  const auto part = hn::ShiftRight<21>(hn::BitCast(di, a + hn::Set(d, shift)));
-  Vec<D> u = a - lookup(d, t.middle, part), q = lookup(d, t.c[kDegree], part);
-#pragma GCC unroll 8
-  for (size_t i = kDegree; i-- > 1;) q = hn::MulAdd(u, q, lookup(d, t.c[i], part));
-  Vec<D> first = lookup(d, t.c[0], part), y = hn::MulAdd(u, q, first);
-  return {y, hn::MulAdd(u, q, first - y)};
-}
-
 // Of floats: y e^(-a^2) to 0.6 ULP; Half: y e^(-a^2 / 2) to 1.5 ULP, where nothing is given for the
 // low digits of y.
 template <bool Half, class D>
