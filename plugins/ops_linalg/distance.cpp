@@ -16,15 +16,18 @@ aj_status* cdist_shape(void*, aj_call* call) {
   });
 }
 
-// |a - b|^2 = |a|^2 + |b|^2 - 2 a b, by one product of matrices; what rounds below zero is zero.
+// |a - b|^2 = |a|^2 + |b|^2 - 2 a b, by one product of (-2 a, |a|^2, 1) and (b, 1, |b|^2); what
+// rounds below zero is zero.
 aj_status* cdist_rows_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &y = b.tensor(1);
     double p = b.real(2);
     if (!b.flag(3) || p != 2)
       return b.ret(0, vector_norm(unsqueeze(x, 2) - unsqueeze(y, 1), p, -1));
-    Tensor squares = sum(square(x), -1, true) + unsqueeze(sum(square(y), -1), 1);
-    b.ret(0, sqrt_(clamp_(baddbmm_(squares, x, transpose(y, 1, 2), 1, -2), 0)));
+    auto squares = [](const Tensor& t) { return sum(square(t), -1, true); };
+    Tensor xx = squares(x), yy = squares(y), one = ones_like(xx), other = ones_like(yy);
+    Tensor left = cat({x * -2, xx, one}, 2), right = cat({y, other, yy}, 2);
+    b.ret(0, sqrt_(clamp_(bmm(left, transpose(right, 1, 2)), 0)));
   });
 }
 

@@ -23,7 +23,26 @@ aj_status* sinc_body(void*, aj_call* call) {
 }
 
 // What has fewer bits is computed in float64, where no power overflows that could matter; float64
-// in two steps, the first by a whole power, which rounds nothing.
+// in three steps, two by a whole power, which rounds nothing.
+static Tensor times_power(Tensor x, Tensor n, DLDataType dtype) {
+  const DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
+  const bool whole = is_integral(n);
+  x = to(x, wide), n = to(n, float64);
+  // An infinite power makes NaN of 0 and of infinity; one that is only large leaves both.
+  if (!whole) x = x * where(isinf(n), exp2(n.detach()), 1);
+  if (dtype.bits < wide.bits) return to(x * exp2(clamp(n, -600, 600)), dtype);
+  n = clamp(n, -2400, 2400);
+  Tensor third = to(floor(n.detach() / 3), float64), power = exp2(third);
+  return to(x * power * power * exp2(n - third - third), dtype);
+}
+
+aj_status* ldexp_each_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor x = floated(b.tensor(0));
+    b.ret(0, times_power(x, b.tensor(1), x.dtype()));
+  });
+}
+
 aj_status* ldexp_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor x = floated(b.tensor(0)), n = b.tensor(1);
@@ -33,14 +52,11 @@ aj_status* ldexp_body(void*, aj_call* call) {
       dtype = x.is_complex() ? dtype : n.dtype();
     else if (n.is_floating_point() && (n.ndim() || !x.ndim()))
       kit::check(kit::env.core->dtype_promote(dtype, n.dtype(), &dtype));
-    const DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
-    x = to(x, wide), n = to(n, float64);
-    // An infinite power makes NaN of 0 and of infinity; one that is only large leaves both.
-    if (b.tensor(1).is_floating_point()) x = x * where(isinf(n), exp2(n.detach()), 1);
-    if (dtype.bits < wide.bits) return b.ret(0, to(x * exp2(clamp(n, -600, 600)), dtype));
-    n = clamp(n, -2100, 2400);  // 2 to the half of -2400 would be 0, and infinity times that NaN
-    Tensor half = to(floor(n.detach() / 2), float64);
-    b.ret(0, to(x * exp2(half) * exp2(n - half), dtype));
+    // Halves hold few whole numbers, and a dtype of fewer bits than other's might make it infinite.
+    const DLDataType own = dtype.bits < 32 && n.dtype() != dtype ? float32 : dtype;
+    if (dtype.code == kDLComplex || (n.is_floating_point() && n.dtype().bits > own.bits))
+      return b.ret(0, times_power(x, n, dtype));
+    b.ret(0, to(ldexp_each(to(x, own), to(n, own)), dtype));
   });
 }
 

@@ -51,6 +51,57 @@ HWY_INLINE Vec<D> polynomial(D d, Vec<D> x, const Scalar<D> (&c)[N]) {
   return y;
 }
 
+// Whether a look-up in 16 floats is one instruction: else other ways are the faster ones.
+inline constexpr bool kLookups = HWY_TARGET == HWY_AVX3;
+
+// Element i mod 16 of a table that is aligned as a vector.
+template <class D, class I>
+HWY_INLINE Vec<D> lookup(D d, const float (&table)[16], I i) {
+  [[maybe_unused]] constexpr size_t kBytes = sizeof(float) * hn::MaxLanes(D());
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kBytes == 64) return Vec<D>{_mm512_permutexvar_ps(i.raw, _mm512_load_ps(table))};
+  if constexpr (kBytes == 32)
+    return Vec<D>{_mm256_permutex2var_ps(_mm256_load_ps(table), i.raw, _mm256_load_ps(table + 8))};
+#elif HWY_TARGET == HWY_AVX2
+  if constexpr (kBytes == 32) {
+    const __m256 low = _mm256_permutevar8x32_ps(_mm256_load_ps(table), i.raw);
+    const __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), i.raw);
+    return Vec<D>{_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(i.raw, 28)))};
+  }
+#endif
+  const hn::RebindToSigned<D> di;
+  return hn::GatherIndex(d, table, hn::And(i, hn::Set(di, 15)));
+}
+
+// A number and what its rounding lost.
+template <class D>
+struct Pair {
+  Vec<D> high, low;
+};
+
+// A function of a float a >= 0 in 16 parts, which the first bits of a + shift tell: a polynomial of
+// the distance from the part's middle, where its value is a float but for 2^-33 of it.
+struct Parts6 {
+  alignas(64) float middle[16];
+  alignas(64) float c[7][16];
+};
+struct Parts5 {
+  alignas(64) float middle[16];
+  alignas(64) float c[6][16];
+};
+// c[0] + u (c[1] + ...) and, if asked, what the last rounding lost.
+template <class D, class Parts>
+HWY_INLINE Pair<D> by_parts(D d, Vec<D> a, float shift, const Parts& t) {
+  constexpr size_t kDegree = sizeof t.c / sizeof t.c[0] - 1;
+  const hn::RebindToSigned<D> di;
+  const auto part = hn::ShiftRight<21>(hn::BitCast(di, a + hn::Set(d, shift)));
+  Vec<D> u = a - lookup(d, t.middle, part), q = lookup(d, t.c[kDegree], part);
+#pragma GCC unroll 8
+  for (size_t i = kDegree; i-- > 1;) q = hn::MulAdd(u, q, lookup(d, t.c[i], part));
+  Vec<D> first = lookup(d, t.c[0], part), y = hn::MulAdd(u, q, first);
+  return {y, hn::MulAdd(u, q, first - y)};
+}
+
 // A float computed through double: g(tag, vector of doubles) of both halves.
 template <class D, class G>
 HWY_INLINE Vec<D> through_double(D d, Vec<D> x, G g) {

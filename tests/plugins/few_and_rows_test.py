@@ -176,3 +176,76 @@ def test_ldexp_beyond_what_a_power_holds():
     n = adjoin.tensor([-140.0, 200.0, -230.0, 900.0, -900.0, 1e30])
     want = [1.5 * 2.0**-140, 2.0**100, 2.0**-130, 0.0, float("inf"), float("inf")]
     np.testing.assert_array_equal(adjoin.ldexp(x, n).numpy(), np.array(want, "float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_ldexp_has_the_values_and_slopes_of_its_body(dtype):
+    dtype = getattr(adjoin, dtype)
+    odd = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3e38, 1.0, -1.5]
+    x = adjoin.tensor(odd * len(odd), dtype=dtype).reshape(9, 9)
+    n = adjoin.tensor([0.0, 1.0, -3.5, 130.25, -140.0, np.inf, -np.inf, np.nan, 900.0]).to(dtype).reshape(9, 1)
+    there = adjoin.ldexp(x.to("reference"), n.to("reference"))
+    got = adjoin.ldexp(x, n)
+    assert got.dtype == dtype
+    ulp = adjoin.finfo(dtype).eps
+    np.testing.assert_allclose(got.double().numpy(), there.to("cpu").double().numpy(), rtol=ulp, atol=1e-45)
+    wide = adjoin.ldexp(x[:, :1].expand(9, 50), n.expand(9, 50))  # whole vectors
+    np.testing.assert_array_equal(wide[:, 17:18].double().numpy(), adjoin.ldexp(x[:, :1], n).double().numpy())
+    big = adjoin.tensor([2**40, -(2**40), 300], dtype=adjoin.int64)  # more than halves hold
+    zero = adjoin.zeros(3, dtype=dtype)
+    assert adjoin.ldexp(zero, big).tolist() == [0, 0, 0]
+    a, b = adjoin.tensor([1.5], dtype=dtype, requires_grad=True), adjoin.tensor([2.0], dtype=dtype, requires_grad=True)
+    adjoin.ldexp(a, b).sum().backward()
+    np.testing.assert_allclose([a.grad.item(), b.grad.item()], [4, 6 * np.log(2)], rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("added", [(5, 3, 7), (1, 3, 7), (5, 1, 1), (3, 7), (3, 1), (7,), (1,), ()])
+def test_baddbmm_of_any_shape_that_is_added(added, dtype):
+    c, x, y = rows(*added, dtype=dtype), rows(5, 4, 3, dtype=dtype), rows(5, 4, 7, dtype=dtype)
+    want = -0.5 * c + 2 * (x.transpose(0, 2, 1) @ y)
+    x, y = adjoin.tensor(x).transpose(1, 2), adjoin.tensor(y)
+    got = adjoin.baddbmm(adjoin.tensor(c), x, y, beta=-0.5, alpha=2)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
+    if added == (5, 3, 7):
+        z = adjoin.tensor(c)
+        z.baddbmm_(x, y, beta=-0.5, alpha=2)
+        np.testing.assert_allclose(z.numpy(), want, rtol=1e-5, atol=1e-5)
+        wide = adjoin.tensor(np.repeat(c, 2, 2))[:, :, ::2]
+        wide.baddbmm_(x, y, beta=-0.5, alpha=2)
+        np.testing.assert_allclose(wide.numpy(), want, rtol=1e-5, atol=1e-5)
+    none = adjoin.full(added, np.nan, dtype=getattr(adjoin, dtype))
+    got = adjoin.baddbmm(none, x, y, beta=0)
+    np.testing.assert_allclose(got.numpy(), x.numpy() @ y.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_repeated_elements(dtype):
+    x = (rows(6, 37) * 50).astype("int8").astype(dtype)
+    for n in (1, 2, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40, 100):
+        got = adjoin.repeat_interleave(adjoin.tensor(x), n, 1)
+        np.testing.assert_array_equal(got.numpy(), np.repeat(x, n, 1))
+        column = adjoin.tensor(x)[:, ::2].unsqueeze(2).expand(6, 19, n).contiguous()
+        np.testing.assert_array_equal(column.numpy(), np.broadcast_to(x[:, ::2, None], (6, 19, n)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 16, 101])
+def test_places_of_many_values(n):
+    s = np.sort(rows(n))
+    x = np.concatenate([rows(61), s, [np.nan, np.inf, -np.inf]]).astype("float32")
+    for side in ("left", "right"):
+        got = adjoin.searchsorted(adjoin.tensor(s), adjoin.tensor(x), side=side)
+        np.testing.assert_array_equal(got.numpy(), np.searchsorted(s, x, side))
+    lines, values = np.sort(rows(5, n), 1), rows(5, 19)
+    got = adjoin.searchsorted(adjoin.tensor(lines), adjoin.tensor(values)).numpy()
+    np.testing.assert_array_equal(got, [np.searchsorted(a, b) for a, b in zip(lines, values, strict=True)])
+
+
+@pytest.mark.parametrize("shape", [(64, 256, 256), (8, 17, 300), (33, 50, 129), (16, 64, 200)])
+def test_products_whose_result_lies_turned(shape):
+    m, k, n = shape
+    x, w, b = rows(m, k), rows(n, k), rows(n)
+    got = F.linear(adjoin.tensor(x), adjoin.tensor(w), adjoin.tensor(b)).numpy()
+    np.testing.assert_allclose(got, x @ w.T + b, rtol=1e-4, atol=1e-4)
+    got = (adjoin.tensor(x) @ adjoin.tensor(w).T).numpy()
+    np.testing.assert_allclose(got, x @ w.T, rtol=1e-4, atol=1e-4)

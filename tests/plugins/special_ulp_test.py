@@ -2,6 +2,7 @@
 in vectors, beside Python's; results that go past the caches."""
 
 import math
+import os
 
 import adjoin
 import numpy as np
@@ -54,6 +55,19 @@ def test_exceptional_arguments_and_their_neighbours(name):
     np.testing.assert_allclose(got[5 : 5 + 3 * len(odd) : 3], wanted, rtol=1e-13)
     kept = x == middle
     assert got[kept].tobytes() == plain[kept].tobytes()
+
+
+def test_gelu_keeps_its_digits_in_the_left_tail():
+    made = np.random.default_rng(9)
+    x = np.concatenate([made.uniform(-13.5, 20, 40_000), -np.logspace(-37, 1, 4_000), np.logspace(-37, 1, 4_000)])
+    x = x.astype(np.float32)
+    wanted = 0.5 * x.astype(np.float64) * sp.erfc(-x.astype(np.float64) * math.sqrt(0.5))
+    got = adjoin.nn.functional.gelu(adjoin.from_numpy(x)).numpy()
+    away = np.abs(got - wanted) / np.spacing(np.maximum(np.abs(wanted), np.finfo(np.float32).tiny).astype(np.float32))
+    limit = 300 if os.environ.get("ADJOIN_CPU_ISA") == "base" else 6  # without fused products
+    assert away.max() <= limit, (x[away.argmax()], away.max())
+    odd = adjoin.tensor([0.0, -0.0, math.inf, math.nan, 2.0**127, -15.0, -1e30])
+    np.testing.assert_array_equal(adjoin.nn.functional.gelu(odd).numpy(), [0, 0, math.inf, math.nan, 2.0**127, 0, 0])
 
 
 def test_powers_with_loops_of_their_own():

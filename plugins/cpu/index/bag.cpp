@@ -28,6 +28,19 @@ struct Bag {
   const int64_t* end;  // of all indices: rows of the bags behind this one are fetched early
 };
 
+// Bags that lie one behind the other: where each begins and the last one ends, in what they hold.
+template <class T>
+struct Bags {
+  Bag<T> all;
+  const int64_t* ends;
+  Bag<T> operator[](int64_t i) const {
+    Bag<T> b = all;
+    b.index += ends[i], b.count = ends[i + 1] - ends[i];
+    if (b.weight) b.weight += ends[i];
+    return b;
+  }
+};
+
 }  // namespace adjoin::cpu
 #endif
 
@@ -51,10 +64,23 @@ HWY_INLINE hn::Vec<D> columns_of(D d, const S* row, size_t n) {
   }
 }
 
+// The first n of a vector's numbers, or all, as R.
+template <class R, class D>
+HWY_INLINE void store_columns(D d, hn::Vec<D> v, R* to, size_t n) {
+  if constexpr (sizeof(R) == sizeof(hn::TFromD<D>)) {
+    store_n(v, d, to, n);
+  } else {
+    if (n >= hn::Lanes(d)) return store_as(d, v, to, false);
+    HWY_ALIGN R part[hn::MaxLanes(d)];
+    store_as(d, v, part, false);
+    std::copy_n(part, n, to);
+  }
+}
+
 // kVectors vectors of columns of a bag's sum, or of the last n columns.
-template <int kVectors, bool kWeighted, class S, class T>
+template <int kVectors, bool kWeighted, class S, class T, class R>
 HWY_INLINE void sum_columns(const Bag<T>& b, const S* table, int64_t width, int64_t column,
-                            size_t n, bool mean, T* to) {
+                            size_t n, bool mean, R* to) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   constexpr int64_t ahead = 12;
@@ -79,7 +105,7 @@ HWY_INLINE void sum_columns(const Bag<T>& b, const S* table, int64_t width, int6
   const auto share = hn::Set(d, T(mean && taken ? taken : 1));
   for (int v = 0; v < kVectors; ++v) {
     auto s = mean ? hn::Div(sum[v], share) : sum[v];
-    kVectors > 1 ? hn::StoreU(s, d, to + column + v * lanes) : store_n(s, d, to + column, n);
+    store_columns(d, s, to + column + v * lanes, kVectors > 1 ? lanes : n);
   }
 }
 
@@ -130,11 +156,22 @@ HWY_INLINE void sum_wide(const Bag<T>& b, const S* table, int64_t width, bool me
     for (int64_t c = 0; c < width; ++c) to[c] /= T(taken);
 }
 
+// made: room for the sum of a row.
 template <bool kWeighted, class S, class T>
-HWY_INLINE void sum_rows(const Bag<T>& b, const S* table, int64_t width, bool mean, T* to) {
-  const int64_t lanes = int64_t(hn::Lanes(hn::ScalableTag<T>()));
-  if (width > 8 * lanes) return sum_wide<kWeighted>(b, table, width, mean, to);
+HWY_INLINE void sum_rows(const Bag<T>& b, const S* table, int64_t width, bool mean, T* made,
+                         S* to) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
   int64_t c = 0;
+  if (width > 8 * lanes) {
+    if constexpr (std::is_same_v<S, T>) return sum_wide<kWeighted>(b, table, width, mean, to);
+    sum_wide<kWeighted>(b, table, width, mean, made);
+    for (; c < width; c += lanes) {
+      const size_t n = size_t(width - c);
+      store_columns(d, load_n(d, made + c, n), to + c, n);
+    }
+    return;
+  }
   for (; c + 4 * lanes <= width; c += 4 * lanes)
     sum_columns<4, kWeighted>(b, table, width, c, 0, mean, to);
   for (; c + 2 * lanes <= width; c += 2 * lanes)
@@ -143,9 +180,15 @@ HWY_INLINE void sum_rows(const Bag<T>& b, const S* table, int64_t width, bool me
     sum_columns<1, kWeighted>(b, table, width, c, size_t(width - c), mean, to);
 }
 
+// Of the bags [lo, hi).
 template <class S>
-void sum_bag(const Bag<Math<S>>& b, const S* table, int64_t width, bool mean, Math<S>* to) {
-  b.weight ? sum_rows<true>(b, table, width, mean, to) : sum_rows<false>(b, table, width, mean, to);
+void sum_bags(const Bags<Math<S>>& bags, int64_t lo, int64_t hi, const S* table, int64_t width,
+              bool mean, Math<S>* made, S* to) {
+  auto summed = [&](auto weighted) HWY_ATTR {
+    for (; lo < hi; ++lo)
+      sum_rows<weighted.value>(bags[lo], table, width, mean, made, to + lo * width);
+  };
+  bags.all.weight ? summed(std::true_type()) : summed(std::false_type());
 }
 
 // The maxima of a bag's columns and the indices they come from: the first of equal ones; a NaN
@@ -199,6 +242,7 @@ std::vector<int64_t> ends_of(Args args) {
   TensorView indices = args.tensor(1);
   std::vector<int64_t> ends;
   if (indices.ndim() == 2) {
+    ends.reserve(size_t(indices.size(0)) + 1);
     for (int64_t i = 0; i <= indices.size(0); ++i) ends.push_back(i * indices.size(1));
     return ends;
   }
@@ -218,45 +262,47 @@ void bag_sums(Args args) {
   TensorView weight = args.tensor(0), indices = args.tensor(1);
   MutView out = args.result(0), places = args.result(1);
   const std::string_view mode = args.string(4);
+  const bool largest_wanted = mode == "max", mean = mode == "mean";
   const int64_t width = weight.size(1);
   const std::vector<int64_t> ends = ends_of(args);
   Dense<int64_t> index(indices), where(places);
   check_indices(index.data(), indices.numel(), weight.size(0), 0);
   visit<stored_floating>(weight.dtype(), [&]<class S>() {
     using T = Math<S>;
-    // Sums of halves become halves a few bags at a time where they can.
-    const bool by_rows = !std::is_same_v<S, T> && out.dense();
+    // Maxima of halves become halves a few bags at a time where they can, sums one by one.
+    const bool by_rows = !std::is_same_v<S, T> && out.dense() && largest_wanted;
     const int64_t most = by_rows ? std::max<int64_t>(1, 4096 / std::max<int64_t>(width, 1)) : 1;
-    std::optional<Dense<T>> to;
-    if (!by_rows) to.emplace(out);
+    std::optional<Dense<T>> tops;
+    std::optional<Dense<S>> sums;
+    if (!largest_wanted)
+      sums.emplace(out);
+    else if (!by_rows)
+      tops.emplace(out);
     Dense<S> table(weight);
     std::optional<Dense<T>> by;
     if (!args.none(2)) by.emplace(args.tensor(2));
     const auto largest = AJ_SIMD(max_bag<S>);
-    const auto sum = AJ_SIMD(sum_bag<S>);
-    const int64_t skip = args.integer(6);
+    const auto sum = AJ_SIMD(sum_bags<S>);
+    const Bags<T> bags = {{index.data(), by ? by->data() : nullptr, 0, args.integer(6),
+                           index.data() + indices.numel()},
+                          ends.data()};
     const int64_t work = width * indices.numel() / std::max<int64_t>(1, int64_t(ends.size()) - 1);
     parallel_for(int64_t(ends.size()) - 1, grain_of(work), [&](int64_t lo, int64_t hi) {
-      std::vector<T> rows(by_rows ? size_t(most * width) : 0);
+      std::vector<T> rows(std::is_same_v<S, T> ? 0 : size_t(most * width));
+      if (sums) return sum(bags, lo, hi, table.data(), width, mean, rows.data(), sums->data());
       for (int64_t m; lo < hi; lo += m) {
         m = std::min(most, hi - lo);
-        T* made = by_rows ? rows.data() : to->data() + lo * width;
-        for (int64_t i = lo; i < lo + m; ++i) {
-          const int64_t first = ends[size_t(i)];
-          const Bag<T> bag{index.data() + first, by ? by->data() + first : nullptr,
-                           ends[size_t(i) + 1] - first, skip, index.data() + indices.numel()};
-          T* row = made + (i - lo) * width;
-          if (mode == "max")
-            largest(bag, table.data(), width, row, where.data() + i * width);
-          else
-            sum(bag, table.data(), width, mode == "mean", row);
-        }
+        T* made = by_rows ? rows.data() : tops->data() + lo * width;
+        for (int64_t i = 0; i < m; ++i)
+          largest(bags[lo + i], table.data(), width, made + i * width,
+                  where.data() + (lo + i) * width);
         if (by_rows)
           Convert<T>::store(out.bytes() + lo * width * int64_t(sizeof(S)), out.dtype(), sizeof(S),
                             made, m * width);
       }
     });
-    if (to) to->commit();
+    if (sums) sums->commit();
+    if (tops) tops->commit();
   });
   where.commit();
 }

@@ -8,17 +8,24 @@
 namespace adjoin::cpu {
 namespace {
 
-// The first place whose element stops: the range is halved by a conditional move, not by a branch
-// that nobody can predict. A NaN value is behind every element.
-template <class T, class Stops>
-int64_t first_stop(const T* begin, int64_t n, Stops stops) {
-  const T* base = begin;
+// The first place whose element stops: the range is halved without a branch, which nobody could
+// predict. Several values at once, since each waits for what it reads. A NaN value is behind every
+// element.
+template <int kValues, class T, class Stops>
+void first_stops(const T* begin, int64_t n, const T* value, int64_t* place, Stops stops) {
+  T x[kValues];
+  int64_t at[kValues] = {};
+#pragma GCC unroll 8
+  for (int i = 0; i < kValues; ++i) x[i] = value[i];
   while (n > 1) {
-    int64_t half = n / 2;
-    base += stops(base[half - 1]) ? 0 : half;
+    const int64_t half = n / 2;
+#pragma GCC unroll 8
+    for (int i = 0; i < kValues; ++i)
+      at[i] += half & -int64_t(!stops(begin[at[i] + half - 1], x[i]));
     n -= half;
   }
-  return base - begin + (n == 1 && !stops(*base));
+#pragma GCC unroll 8
+  for (int i = 0; i < kValues; ++i) place[i] = at[i] + (n == 1 && !stops(begin[at[i]], x[i]));
 }
 
 void search(Args args) {
@@ -33,12 +40,16 @@ void search(Args args) {
     int64_t* place = to.data();
     bool one = s.ndim() == 1;
     parallel_for(v.numel(), grain_of(16), [&](int64_t lo, int64_t hi) {
-      for (; lo < hi; ++lo) {
-        const T* begin = one ? all : all + lo / line * n;
-        T x = value[lo];
-        place[lo] = right ? first_stop(begin, n, [x](T e) { return e > x; })
-                          : first_stop(begin, n, [x](T e) { return e >= x; });
-      }
+      auto found = [&](auto stops) {
+        constexpr int kMany = 8;
+        for (int64_t many = 0; lo < hi; lo += many) {
+          const T* begin = one ? all : all + lo / line * n;
+          many = hi - lo >= kMany && (one || lo % line + kMany <= line) ? kMany : 1;
+          many == kMany ? first_stops<kMany>(begin, n, value + lo, place + lo, stops)
+                        : first_stops<1>(begin, n, value + lo, place + lo, stops);
+        }
+      };
+      right ? found([](T e, T x) { return e > x; }) : found([](T e, T x) { return e >= x; });
     });
     to.commit();
   });

@@ -101,6 +101,26 @@ void copy_bytes(const aj_plan& p, int64_t to_step, int64_t from_step) {
   });
 }
 
+// `few` times each of n elements.
+template <class T>
+void repeat_few(int64_t few, char* to, int64_t to_step, const char* from, int64_t from_step,
+                int64_t n) {
+  using Block = std::array<T, 32 / sizeof(T)>;
+  constexpr int64_t kBlock = int64_t(Block().size());
+  Block block;
+  for (; n-- > 0; to += to_step, from += from_step) {
+    const T x = *reinterpret_cast<const T*>(from);
+    T* out = reinterpret_cast<T*>(to);
+    block.fill(x);
+    if (few < kBlock) {
+      for (int64_t i = 0; i < few; ++i) out[i] = x;
+      continue;
+    }
+    for (int64_t i = 0; i + kBlock <= few; i += kBlock) std::memcpy(out + i, &block, sizeof block);
+    std::memcpy(out + few - kBlock, &block, sizeof block);
+  }
+}
+
 // n rows of a few neighbours each, gathered from as many lines: to[j, i] = from[i][j].
 template <class T, int kFew>
 void weave(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
@@ -167,6 +187,14 @@ void copy_planes(const aj_plan& p, uint32_t dim) {
       });
     });
   bool stream = worth_streaming(p);
+  if (src.strides[0] == 0 && !stream)
+    return visit_size(dst.dtype, [&]<class T>() {
+      for_rows(planes, [&](char** at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i)
+          repeat_few<T>(p.sizes[0], at[0] + i * strides[0][0], dst.strides[dim],
+                        at[1] + i * strides[1][0], src.strides[dim], p.sizes[dim]);
+      });
+    });
   for_rows(planes, [&](char** at, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       transpose(bytes_of(dst.dtype), at[0] + i * strides[0][0], dst.strides[dim],

@@ -181,13 +181,13 @@ void bmm(Args args) {
   });
 }
 
-// Fills C with what beta multiplies, broadcast from c.
+// Fills the C of a stack with what beta multiplies, broadcast from c.
 template <class T>
-void spread(TensorView c, T* to, int64_t ld, int64_t m, int64_t n) {
-  Dense<T> from(c);
-  int64_t rows = c.ndim() == 2 ? c.size(0) : 1, columns = c.ndim() ? c.size(-1) : 1;
+void spread(const T* from, TensorView c, int64_t batch, T* to, int64_t ld, int64_t m, int64_t n) {
+  const int64_t rows = c.ndim() >= 2 ? c.size(-2) : 1, columns = c.ndim() ? c.size(-1) : 1;
+  if (c.ndim() < 3 || c.size(0) == 1) batch = 0;
   for (int64_t i = 0; i < m; ++i) {
-    const T* row = from.data() + (rows == 1 ? 0 : i) * columns;
+    const T* row = from + (batch * rows + (rows == 1 ? 0 : i)) * columns;
     if (columns == 1)
       std::fill_n(to + i * ld, n, *row);
     else
@@ -211,7 +211,31 @@ void addmm(Args args) {
       g.bias = bias.data(), g.beta = N(0);
       return run(g, x, y, z, by_shape(args));
     }
-    if (!(g.beta == N(0)) && c.get() != out.get()) spread(c, z[0], z.ld(), m, n);
+    if (!(g.beta == N(0)) && c.get() != out.get())
+      spread(Dense<T>(c).data(), c, 0, z[0], z.ld(), m, n);
+    run(g, x, y, z, by_shape(args));
+  });
+}
+
+// Of other dtypes, or several, the body promotes.
+int32_t can_add_stacks(void*, const aj_call* call) {
+  const auto dtype = [&](uint32_t i) { return TensorView(call->args[i].v.tensor).dtype(); };
+  return same(dtype(0), dtype(1)) && same(dtype(0), dtype(2));
+}
+void baddbmm(Args args) {
+  TensorView c = args.tensor(0), a = args.tensor(1), b = args.tensor(2);
+  MutView out = args.result(0);
+  visit<floating>(out.dtype(), [&]<class T>() {
+    Gemm<T> g = {.m = a.size(1), .n = b.size(2), .k = a.size(2)};
+    g.beta = number<T>(args[3]), g.alpha = number<T>(args[4]);
+    g.batch = a.size(0);
+    Source<T> x(a), y(b);
+    Target<T> z(out);
+    g.stride_a = x.batch(), g.stride_b = y.batch(), g.stride_c = z.batch();
+    if (!(g.beta == T(0)) && c.get() != out.get()) {
+      Dense<T> from(c);
+      for (int64_t i = 0; i < g.batch; ++i) spread(from.data(), c, i, z[i], z.ld(), g.m, g.n);
+    }
     run(g, x, y, z, by_shape(args));
   });
 }
@@ -235,7 +259,7 @@ void linear(Args args) {
       g.bias = row.data();
       multiply(g, by_shape(args));
     } else {
-      spread(bias, z.data(), n, m, n);
+      spread(Dense<T>(bias).data(), bias, 0, z.data(), n, m, n);
       g.beta = Math<T>(1);
       multiply(g, by_shape(args));
     }
@@ -249,6 +273,7 @@ AJ_KERNELS(product_kernels) = {
     {"mm", custom<mm, products>},
     {"bmm", custom<bmm, products>},
     {"addmm", custom<addmm, products>},
+    {"baddbmm", {&plain_kernel<baddbmm>, floating::own_mask, 0, &can_add_stacks}},
     {"nn::linear", custom<linear, products>},
     {nullptr, {}},
 };

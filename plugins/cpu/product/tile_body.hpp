@@ -137,6 +137,38 @@ void pack_rows(const void* x_, int64_t ld, int64_t count, int64_t k, void* out_,
   }
 }
 
+// C lies turned and nothing is scaled or added to but a bias of rows: squares are turned in
+// registers, through a copy where rows are missing.
+template <class S>
+void finish_turned(const Finish& f) {
+  constexpr int Q = S::kSquare;
+  using T = typename S::Sum;
+  const T* bias = static_cast<const T*>(f.bias);
+  T in[Q * Q] = {}, out[Q * Q];
+  for (int64_t i = 0; i < f.rows; i += Q) {
+    const int64_t rows = std::min<int64_t>(Q, f.rows - i);
+    const T* from = static_cast<const T*>(f.from) + i * f.ld;
+    T* to = static_cast<T*>(f.to) + i;
+    int64_t j = 0;
+    for (; j + Q <= f.columns; j += Q) {
+      if (rows == Q) {
+        S::turn(from + j, f.ld, to + j * f.cs, f.cs);
+        continue;
+      }
+      for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(in + r * Q, from + r * f.ld + j, sizeof in / Q);
+      S::turn(in, Q, out, Q);
+      for (int64_t c = 0; c < Q; ++c)
+        for (int64_t r = 0; r < rows; ++r) to[(j + c) * f.cs + r] = out[c * Q + r];
+    }
+    for (; j < f.columns; ++j)
+      for (int64_t r = 0; r < rows; ++r) to[j * f.cs + r] = from[r * f.ld + j];
+    if (bias)
+      for (j = 0; j < f.columns; ++j)
+        for (int64_t r = 0; r < rows; ++r) to[j * f.cs + r] += bias[i + r];
+  }
+}
+
 // to(i, j) = alpha * from + beta * to + bias, with rows of `from` ld apart; to(i, j) lies at i * rs
 // + j * cs.
 template <class S>
@@ -148,6 +180,9 @@ void finish(const Finish& f) {
   T alpha = T(f.alpha), beta = T(f.beta);
   bool by_column = bias && !f.bias_by_row,
        plain = f.cs == 1 && f.beta == 0 && f.alpha == 1 && !bias;
+  if constexpr (S::kPair == 1 && std::is_same_v<In, T> && std::is_same_v<T, typename S::Packed>)
+    if (f.rs == 1 && f.cs != 1 && f.beta == 0 && f.alpha == 1 && !by_column)
+      return finish_turned<S>(f);
   for (int64_t i = 0; i < f.rows; ++i, from += f.ld) {
     In* row = static_cast<In*>(f.to) + i * f.rs;
     T more = bias && f.bias_by_row ? T(S::widen(bias[i])) : T(0);

@@ -125,15 +125,20 @@ class Forward : Layer<T> {
         gates_(args.result(3)),
         cells_(args.result(4)),
         bias_(size_t((L::gates + 1) * L::hidden), T(0)),
-        panels_(L::device, L::gates * L::blocks * L::hidden * L::vectors.width),
+        at_once_(L::steps.count() == 1 && L::steps.rows >= 16 && L::steps.rows <= 256),
+        panels_(L::device, L::gates * L::blocks * (L::hidden + (at_once_ ? L::features : 0)) *
+                               L::vectors.width),
         state_(L::device, 2 * L::steps.batch() * L::hidden) {
     if (args.tensor(2)) cx_.emplace(args.tensor(2));
   }
 
   void run() {
     add_biases();
-    input_product();
-    pack();
+    if (at_once_)
+      pack(Dense<T>(args_.tensor(3)).data(), L::features, input_panel(0, 0));
+    else
+      input_product();
+    pack(w_.data(), L::hidden, panel(0, 0));
     int64_t state = L::steps.batch() * L::hidden;
     T *now = state_.data(), *next = now + state;
     std::copy_n(hx_.data(), state, now);
@@ -169,12 +174,16 @@ class Forward : Layer<T> {
   T* panel(int64_t gate, int64_t block) {
     return panels_.data() + (gate * L::blocks + block) * L::hidden * L::vectors.width;
   }
-  void pack() {
-    int64_t n = L::hidden;
-    parallel_for(L::gates * L::blocks, grain_of(n * L::vectors.width), [&](int64_t lo, int64_t hi) {
+  // Of weight_ih, behind all those.
+  T* input_panel(int64_t gate, int64_t block) {
+    return panel(L::gates, 0) + (gate * L::blocks + block) * L::features * L::vectors.width;
+  }
+  void pack(const T* weights, int64_t k, T* to) {
+    const int64_t n = L::hidden, width = L::vectors.width;
+    parallel_for(L::gates * L::blocks, grain_of(k * width), [&](int64_t lo, int64_t hi) {
       for (; lo < hi; ++lo) {
         int64_t gate = lo / L::blocks, block = lo % L::blocks;
-        L::vectors.pack(n, n, w_.data() + gate * n * n, 1, n, L::from(block), panel(gate, block));
+        L::vectors.pack(k, n, weights + gate * n * k, 1, k, L::from(block), to + lo * k * width);
       }
     });
   }
@@ -183,6 +192,10 @@ class Forward : Layer<T> {
             batch = L::steps.size(i), start = L::steps.start(i);
     for (int64_t gate = 0; gate < L::gates; ++gate) {
       bool apart = L::kind == Cell::gru && gate == 2;
+      if (at_once_)
+        L::vectors.multiply(batch, L::features, x_.data() + start * L::features, L::features,
+                            input_panel(gate, block), to - from, false,
+                            rows() + start * ld + gate * n + from, ld);
       L::vectors.multiply(batch, n, now, n, panel(gate, block), to - from, !apart,
                           rows() + start * ld + (apart ? 3 : gate) * n + from, ld);
     }
@@ -217,6 +230,7 @@ class Forward : Layer<T> {
   Dense<T> x_, hx_, w_, out_, gates_, cells_;
   std::optional<Dense<T>> cx_;
   std::vector<T> bias_;
+  bool at_once_;  // one step, of a cell: the inputs are multiplied as the state is
   Scratch<T> panels_, state_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rnn.hpp"
+#include "vector/rows.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/train/rnn_vectors.cpp"
 #include "vector/simd.hpp"
@@ -24,6 +25,11 @@ void rnn_pack(int64_t k, int64_t n, const T* b, int64_t row, int64_t column, int
   const int64_t width = 2 * int64_t(hn::Lanes(hn::ScalableTag<T>())),
                 there = std::min(width, n - from);
   b += from * column;
+  if (row == 1 && there == width) {  // columns lie along rows
+    constexpr int64_t size = sizeof(T);
+    return transpose(size, reinterpret_cast<char*>(out), width * size,
+                     reinterpret_cast<const char*>(b), column * size, width, k, false);
+  }
   for (int64_t p = 0; p < k; ++p, b += row, out += width) {
     for (int64_t j = 0; j < there; ++j) out[j] = b[j * column];
     for (int64_t j = there; j < width; ++j) out[j] = T(0);

@@ -77,6 +77,35 @@ struct LogAddExp2 {
 };
 AJ_LOOPS(logaddexp2, LogAddExp2, 2, same)
 
+// x 2^n: floats in doubles, where no power overflows that could matter; doubles by
+// whole powers, which round nothing, and what is left. An infinite power makes NaN of 0 and of
+// infinity; one that is only large leaves both.
+struct Ldexp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V n) const {
+    if constexpr (math::kSingle<hn::TFromD<D>>) {
+      const hn::Half<D> half;
+      const hn::Repartition<double, D> wide;
+      const auto power = [&](auto a, auto b) HWY_ATTR {
+        auto m = hn::PromoteTo(wide, b), y = hn::PromoteTo(wide, a);
+        y = y * math::exp2(wide, math::clamped(wide, m, -600.0, 600.0));
+        return hn::DemoteTo(
+            half,
+            hn::IfThenElse(hn::IsInf(m), y * hn::IfThenElseZero(hn::Gt(m, hn::Zero(wide)), m), y));
+      };
+      return hn::Combine(d, power(hn::UpperHalf(half, x), hn::UpperHalf(half, n)),
+                         power(hn::LowerHalf(half, x), hn::LowerHalf(half, n)));
+    } else {
+      const V kept = math::clamped(d, n, -2400.0, 2400.0), whole = hn::Floor(kept);
+      const V first = hn::Floor(whole * hn::Set(d, 0.5));
+      V y = math::scale(d, x, first) * math::exp2(d, kept - whole);
+      y = math::scale(d, y, whole - first);
+      return hn::IfThenElse(hn::IsInf(n), y * hn::IfThenElseZero(hn::Gt(n, hn::Zero(d)), n), y);
+    }
+  }
+};
+AJ_LOOPS(ldexp, Ldexp, 2, same)
+
 // With places where the formula does not count.
 AJ_UNARY(entr, hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Zero(d),
                               hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Neg(hn::Inf(d)),
@@ -124,6 +153,7 @@ AJ_KERNELS(special_vector_kernels) = {
     {"logaddexp2", vectors<AJ_PAIR(logaddexp2), nullptr, floating>},
     {"special::entr", vectors<AJ_PAIR(entr), nullptr, floating>},
     {"special::xlog1py", vectors<AJ_PAIR(xlog1py), nullptr, floating>},
+    {"_::ldexp_each", vectors<AJ_PAIR(ldexp), nullptr, floating>},
     {"_::unit_step", binary<scalar::Heaviside, reals_bool>},
     {"_::mantissa", unary<scalar::Mantissa, floating>},
     {"_::exponent", unary<scalar::Exponent, floating>},
