@@ -104,11 +104,24 @@ def order_of_the_base(d):
     return is_tensor(a) and is_tensor(b) and strides(a) != strides(b)
 
 
+def lies_in_another_order(d):
+    """Two results share memory or do not, for one of them lies in another order, of which another view can be made."""
+    names = d.name.split(" with ")
+    kept = [(d.all_ours.names.get(k), d.all_theirs.names.get(k)) for k in names]
+    pairs = [(a, b) for a, b in kept if is_tensor(a) and is_tensor(b)]
+    if any(strides(a) != strides(b) for a, b in pairs):
+        return True
+    bases = [k for k, a in d.all_ours.names.items() if is_tensor(a) and is_tensor(d.all_theirs.names.get(k))]
+    moved = [k for k in bases if strides(d.all_ours.names[k]) != strides(d.all_theirs.names[k])]
+    return any(address(d.all_ours.names[k]) == address(a) for k in moved for a, _ in pairs)
+
+
 RULES = [
     Rule("other: bytes read as bools", "bytes read as bools", "value", truths_of_bytes),
     Rule("other: order of a result's memory", "strides of results are no promise", "strides", order_of_the_base),
     Rule("other: strides of nonzero", "strides of results are no promise", "strides", named("nonzero where argwhere")),
     Rule("other: conj and real are new tensors", "`conj()` is a new tensor", "shares value shape strides", conj_is_new),
+    Rule("other: a view of a result in another order", "strides of results are no promise", "shares", lies_in_another_order),
     Rule("other: an alias of the argument", "another tensor over the same memory", "shares", also(named("real broadcast_tensors"), alias_of_itself)),
     Rule("other: the argument or a copy", "is the tensor itself or a copy", "shares dtype", also(named("pixel_shuffle sum_to_size"), itself_or_copy)),
     Rule("other: out= over memory that is read", "an `out=` that shares memory with an input", "value shape shares strides dtype", out_is_part),

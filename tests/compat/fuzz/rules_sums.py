@@ -48,6 +48,8 @@ def product_of_nothing(d):
     except RuntimeError:
         return False
     joined = torch.promote_types(x.dtype, torch.promote_types(y.dtype, z.dtype))
+    if any(isinstance(args.get(k), complex) for k in ("alpha", "beta")):
+        return dtype(r).startswith("complex") and same_numbers(r, said)
     return dtype(r) == str(joined).rpartition(".")[2] and same_numbers(r, said)
 
 
