@@ -244,7 +244,8 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
     lacks = {n for n in adjoin._C.op_names() if has(n, "cpu") and not has(n, "emulated")}
     # Bodies serve: of a layer a product and some elementwise kernels for each step, of the pairs the half of `_::cdist`, of edges
     # and constants copies, of bags rows that are added up or multiplied, of modes a sort, of masks places, of windows those with places, of what
-    # is reversed a selection, of `std` the root of `var`, of powers of two products.
+    # is reversed a selection, of `std` the root of `var`, of powers of two products, of sums
+    # beside products an addition.
     served = {
         "rnn_layer",
         "rnn_layer_backward",
@@ -255,7 +256,7 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
         "flip",
     }
     served |= {"_::bag_sums", "_::row_products", "_::mode_place", "_::masked_put", "_::window_maxima"}
-    served |= {"_::logit_backward", "std", "_::ldexp_each"}
+    served |= {"_::logit_backward", "std", "_::ldexp_each", "baddbmm"}
     assert lacks == served
 
 
