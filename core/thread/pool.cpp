@@ -59,6 +59,11 @@ struct Inherited {
     __atomic_store_n(&tls.running_kernel, running_kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&tls.running_op, running_op, __ATOMIC_RELAXED);
   }
+  // Whoever waits for calls to end (quiet.cpp) must not take an idle worker for one inside.
+  static void take_back() {
+    __atomic_store_n(&tls.running_kernel, nullptr, __ATOMIC_RELAXED);
+    __atomic_store_n(&tls.running_op, nullptr, __ATOMIC_RELEASE);
+  }
 };
 
 struct alignas(64) Region {
@@ -245,6 +250,7 @@ void visit(Region& r, int index) {
     tls.in_parallel = 1;
     run_chunks(r, nullptr);
     tls.in_parallel = 0;
+    Inherited::take_back();
   }
   if (r.inside.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
       r.opener_sleeps.load(std::memory_order_seq_cst))
