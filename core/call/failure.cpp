@@ -46,6 +46,7 @@ bool is_declined(const aj_status* s, const Kernel** by) {
 
 [[gnu::cold]] aj_status* kernel_failed(const aj_op* op, const Kernel* k, const aj_call* call,
                                        aj_status* s) {
+  look_at_returned(s, reinterpret_cast<const void*>(k->fn));
   if (k->flags & kKernelFallback && s->code == AJ_UNIMPLEMENTED && !k->provider.empty() &&
       !s->is_static && !s->placed) {  // it is no candidate among others: it has to pass on
     s->placed = true;
@@ -108,6 +109,7 @@ static std::string providers(const Kernel* head) {
 }
 
 [[gnu::cold]] aj_status* infer_failed(const aj_op* op, aj_status* s) {
+  look_at_returned(s, reinterpret_cast<const void*>(op->infer));
   name_plugin(s, reinterpret_cast<const void*>(op->infer), "infer");
   return s->message.starts_with("plugin ") ? prefix(s, text(op->schema.ident, ": ")) : s;
 }

@@ -6,6 +6,7 @@
 #include "core/call/slow.hpp"
 #include "core/guest/line.hpp"
 #include "core/guest/object.hpp"
+#include "core/guest/provider.hpp"
 #include "core/op/call.hpp"
 #include "core/op/fallback_rules.hpp"
 #include "core/op/registry.hpp"
@@ -172,6 +173,13 @@ aj_status* refuse(const aj_op* op, Device* d, const FallbackRule& rule,
   else if (host && host != d)
     help = text("; move the tensors to '", device_kind_name(host->id.device_type),
                 "', or allow copies with ADJOIN_FALLBACK=host");
+  if (std::string gone =
+          disabled_server(op, device_kind_name(d->id.device_type), d->plugin ? d->plugin : "");
+      !gone.empty())
+    help += text("; ", plugin_verdict(gone));
+  if (std::string elsewhere = kernels_elsewhere(op, device_kind_name(d->id.device_type));
+      !elsewhere.empty())
+    help += text("; ", elsewhere);
   if (!op->provider.empty()) help += text("; plugin '", op->provider, "' has the op");
   if (device_kind_name(d->id.device_type) != d->plugin)
     help += text("; plugin '", d->plugin, "' has the device");

@@ -17,6 +17,10 @@ aj_status* thrown_by(const void* code, const char* what);
 // "; it is of plugin acme 0.1 (/opt/libaj_acme.so)", or nothing: behind a sentence about what that
 // code did.
 std::string of_plugin(const void* code);
+// A first look at what a plugin's function returned. If that is no status the process crashes here,
+// and the crash handler asks returned_by() whose it was; else that is NULL.
+void look_at_returned(const aj_status* s, const void* code);
+const void* returned_by();
 // An error that a plugin's function returned, with the plugin's name.
 aj_status* name_plugin(aj_status* steal, const void* code, const char* what);
 // call(it) calls `code`, which may not throw; this is the last place to say whose it is. An error

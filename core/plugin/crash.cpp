@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "core/base/tls.hpp"
+#include "core/guest/caught.hpp"
 #include "core/guest/pins.hpp"
 #include "core/op/op.hpp"
 
@@ -31,6 +32,7 @@ constexpr Signal kSignals[] = {{SIGABRT, ": the process aborted"},
                                {SIGBUS, ": the process crashed"},
                                {SIGILL, ": the process crashed"},
                                {SIGFPE, ": the process crashed"}};
+constexpr char kNoStatus[] = ": what its function returned is no status";
 constexpr size_t kStack = 64 << 10;  // of which an unwinder needs a part
 
 constinit thread_local AtWork at_work
@@ -64,7 +66,7 @@ const void* place_of(void* context) {
 void tell(const char* label, const char* what) {
   if (at_work.label) {
     say(at_work.label, what, " while it was being ", at_work.what);
-    return say("", "", "", "\n");
+    return say("", returned_by() ? kNoStatus : "", "", "\n");
   }
   const aj_op* op = tls.running_op;
   const Kernel* k = tls.running_kernel;
@@ -72,14 +74,15 @@ void tell(const char* label, const char* what) {
   if (!label && !op) return;  // nothing of ours is running
   say(label, label ? what : what + 2, op ? " in a call of " : "",
       op ? op->schema.name.c_str() : "");
-  say("", "", "", "\n");
+  say("", returned_by() ? kNoStatus : "", "", "\n");
 }
 
 void on_crash(int number, siginfo_t*, void* context) {
   const char* what = "";
   for (const Signal& s : kSignals)
     if (s.number == number) what = s.text;
-  const char* label = at_work.label ? at_work.label : label_at(place_of(context));
+  const void* code = returned_by() ? returned_by() : place_of(context);
+  const char* label = at_work.label ? at_work.label : label_at(code);
   tell(label ? label : label_on_stack(), what);
   raise(number);  // comes when this returns, to the default action: SA_RESETHAND
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/guest/caught.hpp"
 #include "core/guest/object.hpp"
 #include "core/op/tables.hpp"
 #include "core/tape/ops.hpp"
@@ -38,6 +39,19 @@ void each_result(const aj_value* rets, uint32_t nrets, F&& f) {
     for (uint32_t j = 0; j < count; j++)
       f(nr++, items[j].tag == AJ_TENSOR ? items[j].v.tensor : nullptr, i);
   }
+}
+
+aj_status* save_more(const aj_vjp_def& d, const aj_call* done, aj_saver* saver) {
+  auto code = reinterpret_cast<const void*>(d.save_more);
+  aj_status* s;
+  try {
+    s = d.save_more(d.self, done, saver);
+  } catch (...) {
+    return thrown_by(code, "save_more");
+  }
+  if (__builtin_expect(!s, 1)) return nullptr;
+  look_at_returned(s, code);
+  return name_plugin(s, code, "save_more");
 }
 
 }  // namespace
@@ -151,7 +165,7 @@ aj_status* NodeBuilder::measure(const aj_value* rets, uint32_t nrets) {
     done.rets = const_cast<aj_value*>(rets);
     done.nargs = nargs_;
     done.nrets = rets ? nrets : 0;
-    AJ_TRY(vjp_->def.save_more(vjp_->def.self, &done, more_.get()));
+    AJ_TRY(save_more(vjp_->def, &done, more_.get()));
   }
   bytes_ += measure_saves(rets) + measure_forms(rets, nrets);
   return nullptr;

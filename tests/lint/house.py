@@ -20,7 +20,7 @@ FLOORS = {  # a room's folders, lowest first, and whose headers each may include
         "guest/rare": "base guest",
         "thread": "base guest",
         "device": "base guest thread",
-        "device/rare": "base device",
+        "device/rare": "base guest device",
         "random": "base guest thread device",
         "service": "base guest thread",
         "memory": "base guest thread device random",

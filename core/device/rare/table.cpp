@@ -5,6 +5,7 @@
 
 #include "core/base/tls.hpp"
 #include "core/device/registry.hpp"
+#include "core/guest/caught.hpp"
 
 namespace adjoin {
 namespace {
@@ -33,7 +34,14 @@ R watched(void* self, A... args) {
   auto* p = static_cast<const Provider*>(self);
   __atomic_store_n(&tls.kernels, tls.kernels + 1, __ATOMIC_RELAXED);
   Said said(p->plugin.c_str(), name.text);
-  return (p->own.*F)(p->own.self, args...);
+  if constexpr (std::is_same_v<R, aj_status*>) {
+    aj_status* s = (p->own.*F)(p->own.self, args...);
+    if (__builtin_expect(s != nullptr, 0))
+      look_at_returned(s, reinterpret_cast<const void*>(p->own.*F));
+    return s;
+  } else {
+    return (p->own.*F)(p->own.self, args...);
+  }
 }
 
 template <auto F, Word name, class R, class... A>

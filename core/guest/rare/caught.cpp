@@ -1,6 +1,7 @@
 // core/guest/rare/caught.cpp: words for what functions of a plugin's let out, or fail with.
 #include "core/guest/caught.hpp"
 
+#include <atomic>
 #include <exception>
 
 #include "core/base/log.hpp"
@@ -8,6 +9,11 @@
 #include "core/guest/pins.hpp"
 
 namespace adjoin {
+namespace {
+
+constinit thread_local const void* looked_at __attribute__((tls_model("initial-exec"))) = nullptr;
+
+}  // namespace
 
 bool is_about_the_call(int32_t code) {
   return code == AJ_INVALID_ARGUMENT || code == AJ_OUT_OF_RANGE || code == AJ_WRONG_TYPE ||
@@ -43,6 +49,19 @@ std::string of_plugin(const void* code) {
 
 aj_status* thrown_by(const void* code, const char* what) { return thrown(whose(code, what)); }
 
+void look_at_returned(const aj_status* s, const void* code) {
+  if (!s) return;
+  looked_at = code;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  static_cast<void>(*static_cast<const volatile int32_t*>(&s->code));
+  for (const std::string* part : {&s->kind, &s->message, &s->where})
+    static_cast<void>(*static_cast<const volatile char*>(part->data() + part->size()));
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  looked_at = nullptr;
+}
+
+const void* returned_by() { return looked_at; }
+
 aj_status* name_plugin(aj_status* s, const void* code, const char* what) {
   bool said = s->is_static || s->placed || s->code == AJ_CANCELLED || is_about_the_call(s->code);
   if (said || !plugin::label_at(code)) return s;
@@ -57,7 +76,9 @@ aj_status* call_caught(const void* code, const char* what, aj_status* (*call)(vo
   } catch (...) {
     return thrown_by(code, what);
   }
-  return __builtin_expect(!s, 1) ? nullptr : name_plugin(s, code, what);
+  if (__builtin_expect(!s, 1)) return nullptr;
+  look_at_returned(s, code);
+  return name_plugin(s, code, what);
 }
 
 void tell(aj_status* s) {
