@@ -162,17 +162,25 @@ std::string provider_ties(std::string_view plugin) {
 std::string provider_summary(std::string_view plugin) {
   std::shared_lock guard(registry().lock);
   std::map<std::string, int> kernels;
-  int ops = 0;
+  int ops = 0, served = 0;
   for (const aj_op* op : registry().ops) {
     ops += op->provider == plugin;
+    bool serves = false;
     for (const Kernel* k : op->kernels)
-      if (k->provider == plugin) ++kernels[k->key];
+      if (k->provider == plugin) ++kernels[k->key], serves = true;
+    served += serves;
   }
   std::string lines = ops ? text("  defines ", ops, " ops\n") : "";
-  for (const auto& [key, n] : kernels) lines += text("  has ", n, " kernels at ", key, "\n");
+  for (const auto& [key, n] : kernels)
+    lines += text("  has ", n, n == 1 ? " kernel at " : " kernels at ", key, "\n");
+  if (served) lines += text("  has kernels for ", served, served == 1 ? " op\n" : " ops\n");
   for (const aj_registrar::PendingKernel* k : registry().orphans)
     if (k->kernel.provider == plugin)
       lines += text("  has a kernel at ", k->key, " for ", k->op, ", an op that nobody defines\n");
+  for (const aj_registrar::PendingVjp& v : registry().orphan_vjps)
+    if (auto owner = registry().vjp_owner.find(v.vjp);
+        owner != registry().vjp_owner.end() && owner->second == plugin)
+      lines += text("  has a derivative for ", v.op, ", an op that nobody defines\n");
   for (const auto& [key, owner] : registry().key_owner)
     if (owner == plugin) lines += text("  defines the dispatch key ", key, "\n");
   return lines;

@@ -120,6 +120,18 @@ aj_status* check_kernel(aj_registrar* r, const aj_registrar::PendingKernel& p, a
   return p.built_schema.empty() ? nullptr : check_built_schema(op, p.built_schema, r->plugin);
 }
 
+// adjoin.ops.NAME is an op, or a space: not both.
+aj_status* check_space(const aj_op* op, const std::string& plugin) {
+  const std::string& space = op->schema.space;
+  if (space.empty()) return nullptr;
+  for (const aj_op* other : registry().ops)
+    if (other->schema.space.empty() && other->schema.ident == space)
+      return fail(AJ_ALREADY_EXISTS, op->schema.name, ": its space '", space,
+                  "' is the name of an op: adjoin.ops.", space, " is that op; plugin '", plugin,
+                  "' must choose another space, in its schemas and in what its note provides");
+  return nullptr;
+}
+
 // The types of objects that its signature names; they may have been registered after it.
 aj_status* check_types(const aj_op* op) {
   for (auto* list : {&op->schema.params, &op->schema.results})
@@ -274,10 +286,13 @@ aj_status* def_op(aj_registrar* r, const aj_op_def* d) {
 
 aj_status* def_kernel(aj_registrar* r, const aj_kernel_def* d) {
   AJ_TRY(check_open(r, "def_kernel"));
-  if (!d || d->struct_size < AJ_END_OF(aj_kernel_def, can_run) || !d->fn)
+  if (!d || d->struct_size < AJ_END_OF(aj_kernel_def, can_run))
     return fail(AJ_INVALID_ARGUMENT, "def_kernel: aj_kernel_def: struct_size is ",
                 d ? d->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_kernel_def, can_run)),
-                " and a function are needed");
+                " is needed");
+  if (!d->fn)
+    return fail(AJ_INVALID_ARGUMENT, "def_kernel: ", d->op, " at ", d->key,
+                ": fn is NULL; a function is needed");
   AJ_TRY(check_words("def_kernel", view(d->op), d->flags, 0x77, d->reserved));
   std::string name(view(d->op));
   if (name.starts_with("aj::")) name.erase(0, 4);
@@ -366,10 +381,12 @@ const Vjp* keyed_vjp(const aj_op* op, const aj_value* args, uint32_t nargs) {
 
 aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
   AJ_TRY(check_open(r, "def_wrapper"));
-  if (!d || d->struct_size < AJ_END_OF(aj_wrapper_def, add_gradient) || !d->key.len)
+  if (!d || d->struct_size < AJ_END_OF(aj_wrapper_def, add_gradient))
     return fail(AJ_INVALID_ARGUMENT, "def_wrapper: aj_wrapper_def: struct_size is ",
                 d ? d->struct_size : 0, ", at least ",
-                uint64_t(AJ_END_OF(aj_wrapper_def, add_gradient)), " and a key are needed");
+                uint64_t(AJ_END_OF(aj_wrapper_def, add_gradient)), " is needed");
+  if (!d->key.len)
+    return fail(AJ_INVALID_ARGUMENT, "def_wrapper: aj_wrapper_def: key is empty; a name is needed");
   AJ_TRY(check_words("def_wrapper", view(d->key), d->flags, 0));
   for (const Wrapper* other : r->wrappers)
     if (other->key == view(d->key))
@@ -386,10 +403,12 @@ aj_status* def_wrapper(aj_registrar* r, const aj_wrapper_def* d) {
 
 aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
   AJ_TRY(check_open(r, "def_device"));
-  if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count) || !v->name.len)
+  if (!v || v->struct_size < AJ_END_OF(aj_device_vtbl, count))
     return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: struct_size is ",
                 v ? v->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_device_vtbl, count)),
-                " and a name are needed");
+                " is needed");
+  if (!v->name.len)
+    return fail(AJ_INVALID_ARGUMENT, "def_device: aj_device_vtbl: name is empty; a name is needed");
   bool again = false, disabled;
   // Whoever is loaded first does not take the host: the installed cpu is there before a second one
   // joins it.
@@ -406,10 +425,16 @@ aj_status* def_device(aj_registrar* r, const aj_device_vtbl* v) {
 
 aj_status* def_service(aj_registrar* r, const aj_service_def* d) {
   AJ_TRY(check_open(r, "def_service"));
-  if (!d || d->struct_size < AJ_END_OF(aj_service_def, table) || !d->table || !d->slot.len ||
-      !d->name.len)
-    return fail(AJ_INVALID_ARGUMENT,
-                "def_service: aj_service_def: a slot, a name and a table are needed");
+  if (!d || d->struct_size < AJ_END_OF(aj_service_def, table))
+    return fail(AJ_INVALID_ARGUMENT, "def_service: aj_service_def: struct_size is ",
+                d ? d->struct_size : 0, ", at least ", uint64_t(AJ_END_OF(aj_service_def, table)),
+                " is needed");
+  if (const char* lacks = !d->slot.len   ? "slot is empty"
+                          : !d->name.len ? "name is empty"
+                          : !d->table    ? "table is NULL"
+                                         : nullptr)
+    return fail(AJ_INVALID_ARGUMENT, "def_service: aj_service_def: ", lacks,
+                "; a slot, a name and a table are needed");
   if (uint32_t bytes = *static_cast<const uint32_t*>(d->table); bytes < 8 || bytes > 4096)
     return fail(AJ_INVALID_ARGUMENT, "def_service: the table of '", d->slot, "' begins with ",
                 bytes, ", which cannot be its struct_size");
@@ -513,6 +538,23 @@ std::string kernels_there(const aj_op* op, std::string_view device) {
   return out;
 }
 
+std::string kernels_elsewhere(const aj_op* op, std::string_view device) {
+  std::shared_lock guard(registry().lock);
+  for (const Kernel* k : op->kernels)
+    if (k->key != device && !is_disabled(k->provider) && registry().keys.contains(k->key))
+      return text("plugin '", k->provider, "' has one at key '", k->key, "'");
+  return {};
+}
+
+std::string disabled_server(const aj_op* op, std::string_view device, std::string_view plugin) {
+  std::shared_lock guard(registry().lock);
+  for (const Kernel* k : op->kernels)
+    if (k->key == device && is_disabled(k->provider)) return k->provider;
+  for (const std::string& one : {op->provider, std::string(plugin)})
+    if (is_disabled(one)) return one;
+  return {};
+}
+
 }  // namespace adjoin
 
 using namespace adjoin;
@@ -533,6 +575,7 @@ aj_status* aj_registrar::check(bool again) {
           AJ_ALREADY_EXISTS, op->schema.name, ": defined by ",
           found->second->provider.empty() ? "the core" : "plugin '" + found->second->provider + "'",
           " already; plugin '", plugin, "' must choose another name");
+  for (aj_op* op : ops) AJ_TRY(check_space(op, plugin));
   for (aj_op* op : ops) AJ_TRY(check_types(op));
   for (aj_op* op : ops) AJ_TRY(check_promise(op));
   for (auto& k : kernels)

@@ -98,6 +98,10 @@ void forget_resolved();                // after any change of the registry, unde
 void resolve_again();                  // the same, with the lock taken
 Kernel* copy_kernel(const Kernel& k);  // for a chain
 std::string kernel_dtypes(const aj_op* op, int bit);
+// "plugin 'acme' has one at key 'acme'": where no kernel at the device serves.
+std::string kernels_elsewhere(const aj_op* op, std::string_view device);
+// The plugin, disabled or unloaded, that had the kernel, or `plugin` itself; empty: neither is.
+std::string disabled_server(const aj_op* op, std::string_view device, std::string_view plugin);
 std::string kernels_there(const aj_op* op,
                           std::string_view device);  // who has one, for which dtypes; empty: nobody
 

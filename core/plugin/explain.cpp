@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/device/device.hpp"
+#include "core/guest/caught.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/tables.hpp"
 #include "core/plugin/catalog.hpp"
@@ -56,7 +57,8 @@ std::string report_of(const Candidate* c) {
   auto* report = static_cast<const aj_report*>(d.table);
   aj_object* told = nullptr;
   if (!AJ_HAS_FN(report, aj_report, lines)) return lines;
-  if (aj_status* s = report->lines(report->self, &told)) {
+  if (aj_status* s =
+          caught(report->lines, "report", [&] { return report->lines(report->self, &told); })) {
     lines = s->message;
     free_status(s);
   } else {

@@ -14,6 +14,7 @@
 
 #include "core/base/plain.hpp"
 #include "core/base/status.hpp"
+#include "core/guest/caught.hpp"
 #include "core/op/call.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/tables.hpp"
@@ -64,6 +65,11 @@ aj_status* caught(const char* what, F call) {
   } catch (...) {
     return fail(AJ_INTERNAL, "its ", what, " threw something that is no std::exception");
   }
+}
+
+template <class F>
+aj_status* returned_by_plugin(aj_status* s, F* function) {
+  return look_at_returned(s, reinterpret_cast<const void*>(function)), s;
 }
 
 // Left open to the end of the process, unless it is asked for: Library's destructor would dlclose
@@ -139,6 +145,25 @@ aj_status* check_promised(const Candidate& c, const aj_registrar& made) {
   return nullptr;
 }
 
+// What is defined for an op of another plugin's waits until that is loaded; of the plugin's own
+// spaces every op is there now.
+aj_status* check_named(const Candidate& c, const aj_registrar& made, const char* what,
+                       const std::string& op) {
+  size_t colon = op.find("::");
+  auto is_it = [&](const aj_op* o) { return o->schema.name == op; };
+  if (colon == op.npos || !provides(c.note, "ops:" + op.substr(0, colon)) ||
+      std::any_of(made.ops.begin(), made.ops.end(), is_it) || find_op(op))
+    return nullptr;
+  return fail(AJ_NOT_FOUND, "its ", what, " for '", op, "' is for an op that nobody defines");
+}
+
+aj_status* check_definitions(const Candidate& c, const aj_registrar& made) {
+  AJ_TRY(check_promised(c, made));
+  for (const auto& k : made.kernels) AJ_TRY(check_named(c, made, "kernel", k.op));
+  for (const auto& v : made.vjps) AJ_TRY(check_named(c, made, "derivative", v.op));
+  return nullptr;
+}
+
 aj_status* open_and_init(Candidate* c) {
   InitGuard guard(c->label(), "loaded", "initialising");
   wake_unwinder();
@@ -155,8 +180,8 @@ aj_status* open_and_init(Candidate* c) {
   if (!init) return fail(AJ_PRECONDITION, "does not export aj_plugin_init_v1");
   AJ_TRY(run_init(c->name, c->path, user_options(c->name),
                   [&](const aj_plugin_env* env) -> aj_status* {
-                    AJ_TRY(init(env));
-                    return check_promised(*c, *env->registrar);
+                    AJ_TRY(returned_by_plugin(init(env), init));
+                    return check_definitions(*c, *env->registrar);
                   }));
   if (c->origin != Origin::kOwn) watch_kernels();
   c->handle = handle;
@@ -205,7 +230,7 @@ aj_status* run_init(const std::string& provider, const std::string& path,
 aj_status* drain(Candidate* c) {
   if (!c->drain) return nullptr;
   InitGuard guard(c->label(), "drained", "draining");
-  aj_status* bad = caught("drain", c->drain);
+  aj_status* bad = caught("drain", [&] { return returned_by_plugin(c->drain(), c->drain); });
   c->drained = !bad;
   return bad ? prefix(bad, "its drain failed: ") : nullptr;
 }

@@ -51,7 +51,7 @@ std::string keeps_mapped(const Candidate& c) {
   if (!c.drained) return "its drain has not promised that nothing of it runs";
   if (std::string tied = provider_ties(c.name); !tied.empty()) return tied;
   if (std::string device = provider_device_open(c.name); !device.empty())
-    return "its device '" + device + "' is open";
+    return "its device '" + device + "' is open, and stays so until the process ends";
   if (std::string given = service_given(c.name); !given.empty())
     return "its service " + given + " was handed out";
   return pins_text(c.pins);

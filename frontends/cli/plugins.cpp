@@ -164,6 +164,8 @@ Report examine(const std::string& path, double timeout) {
   report.trial = try_in_child(path, timeout);
   if (!report.trial.ok)
     report.verdict = report.trial.what;
+  else if (!report.trial.fault.empty())
+    report.verdict = "loads, but " + report.trial.fault;
   else if (!report.broken.empty())
     report.verdict = "loads, but " + report.broken.front();
   else

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <map>
 
 #include "orphan.hpp"
 
@@ -82,52 +82,119 @@ void write_all(int fd, const std::string& bytes) {
   }
 }
 
-// Has the plugin a kernel for the op on a device that its note promises?
-bool serves(const std::string& name, const std::string& promises, const aj_op* op) {
-  for (const std::string& what :
-       split(promises + ";device:cpu", ';')) {  // ops of its own serve there
-    size_t at = what.find(':') + 1, end = what.find('/');
-    if (!what.starts_with("device:") && !what.starts_with("kernel:")) continue;
-    aj_object* told = nullptr;
-    if (aj_status* none = dispatch().op_explain(op, borrow(what.substr(at, end - at)), &told)) {
-      core().status_free(none);
-      continue;
-    }
-    bool has = text(core().string_get(told)).find(" plugin " + name + ",") != std::string::npos;
-    core().release(told);
-    if (has) return true;
+// What `adjoin plugins why` tells of the plugin of that file, line by line, without blanks before.
+std::vector<std::string> told_of(const std::string& name, const std::string& path) {
+  aj_object* why = nullptr;
+  check(plugins().why(borrow(name), &why));
+  std::vector<std::string> lines;
+  bool its = false;
+  for (const std::string& line : split(take(why), '\n')) {
+    if (!line.starts_with("  "))
+      its = line.ends_with("(" + path + "): loaded");
+    else if (its)
+      lines.push_back(line.substr(2));
   }
-  return false;
+  return lines;
 }
 
-// What is there now that was not before: ops whose provider it is, devices that its note promises.
-std::string registered(const std::string& name, const std::string& promises) {
-  size_t ops = 0, kernels = 0;
+// The word behind `before`, up to `end`; empty: the line is another one.
+std::string word_in(const std::string& line, const std::string& before, char end) {
+  size_t at = line.find(before);
+  if (at == line.npos) return {};
+  at += before.size();
+  return line.substr(at, line.find(end, at) - at);
+}
+
+bool has_word(const std::string& words, const std::string& word) {
+  std::vector<std::string> all = split(words, ';');
+  return std::find(all.begin(), all.end(), word) != all.end();
+}
+
+// Devices and keys that installed plugins promise.
+Words promised_keys() {
+  Words all;
+  for (const aj_plugin_info& p : list_plugins())
+    for (const std::string& what : split(text(p.provides), ';'))
+      if (what.starts_with("device:") || what.starts_with("key:"))
+        all.push_back(what.substr(what.find(':') + 1));
+  return all;
+}
+
+// Kernels for a device that is not installed are no fault; a misspelt key is.
+void tell_of_key(const std::string& key, const std::string& line, std::vector<std::string>* odd,
+                 std::vector<std::string>* missing) {
+  Words known = promised_keys();
+  if (dispatch().key_mask(borrow(key)) || std::find(known.begin(), known.end(), key) != known.end())
+    return;
+  std::string meant = hint(key, known), told = line + ", which no installed plugin has" + meant;
+  (meant.empty() ? odd : missing)->push_back(told);
+}
+
+// One that says that there is none here serves where there is one.
+std::string device_told(const std::string& name, std::string* fault) {
+  int32_t type = 0, count = 0;
+  aj_status* none = core().device_find(borrow(name), &type);
+  if (!none) none = core().device_count(type, &count);
+  if (!none) return "device " + name + ": " + std::to_string(count);
+  std::string told = text(core().status_message(none));
+  if (core().status_code(none) != AJ_UNAVAILABLE) *fault = told;
+  core().status_free(none);
+  return told;
+}
+
+struct Registered {
+  std::string summary, fault;
+};
+
+// What is there now that was not before, and what of the note or of the definitions serves nobody.
+Registered registered(const std::string& name, const std::string& path,
+                      const std::string& promises) {
+  Registered found;
+  std::vector<std::string> defined, missing, odd;
+  size_t ops = 0;
   for (uint32_t i = 0; i < dispatch().op_count(); ++i) {
     aj_op_info info = {};
     info.struct_size = sizeof info;
     check(dispatch().op_info(dispatch().op_at(i), &info));
     ops += text(info.provider) == name;
-    kernels += serves(name, promises, dispatch().op_at(i));
   }
-  std::string summary = plural(ops, "op") + ", kernels for " + plural(kernels, "op");
-  aj_object* why = nullptr;
-  check(plugins().why(borrow(name), &why));
-  for (const std::string& line : split(text(core().string_get(why)), '\n'))
-    if (line.ends_with("an op that nobody defines"))
-      summary += "," + line.substr(line.find(" has"));
-  core().release(why);
+  std::string kernels = "0";
+  for (const std::string& line : told_of(name, path)) {
+    if (line.ends_with("an op that nobody defines")) {
+      odd.push_back(line);
+      continue;
+    }
+    if (std::string n = word_in(line, "has kernels for ", ' '); !n.empty()) kernels = n;
+    std::string key = word_in(line, " kernels at ", '\n') + word_in(line, " kernel at ", '\n');
+    if (!key.empty()) tell_of_key(key, line, &odd, &missing);
+    if (line.starts_with("device ")) defined.push_back("device:" + word_in(line, "device ", ':'));
+    if (line.starts_with("defines the dispatch key "))
+      defined.push_back("key:" + line.substr(line.rfind(' ') + 1));
+    if (line.starts_with("service "))
+      defined.push_back("service:" + word_in(line, "service ", ' '));
+  }
+  found.summary =
+      plural(ops, "op") + ", kernels for " + kernels + (kernels == "1" ? " op" : " ops");
+  for (const std::string& line : odd) found.summary += ", " + line;
   for (const std::string& what : split(promises, ';')) {
-    if (!what.starts_with("device:")) continue;
-    int32_t type = 0, count = 0;
-    aj_status* none = core().device_find(borrow(what.substr(7)), &type);
-    if (!none) none = core().device_count(type, &count);
-    summary += ", ";
-    summary += none ? text(core().status_message(none))
-                    : "device " + what.substr(7) + ": " + std::to_string(count);
-    if (none) core().status_free(none);
+    std::string kind = what.substr(0, what.find(':')), rest = what.substr(what.find(':') + 1);
+    bool there = std::find(defined.begin(), defined.end(), what) != defined.end();
+    if (!there && (kind == "device" || kind == "key" || kind == "service"))
+      missing.push_back("its note promises " + what + ", which its init does not define");
+    else if (kind == "device")
+      found.summary += ", " + device_told(rest, &found.fault);
   }
-  return summary;
+  for (const std::string& what : defined)
+    if (what.starts_with("device:") && !has_word(promises, what))
+      missing.push_back("its init defines " + what + ", which its note does not promise");
+  if (found.fault.empty() && !missing.empty()) found.fault = missing.front();
+  return found;
+}
+
+std::string in_one_line(std::string text) {
+  for (char& c : text)
+    if (c == '\n' || c == '\t') c = ' ';
+  return text;
 }
 
 }  // namespace
@@ -144,17 +211,20 @@ Trial try_in_child(const std::string& path, double timeout_seconds) {
   bool loaded = outcome.report.starts_with("ok ") && outcome.report.ends_with('\n');
   bool failed = outcome.report.starts_with("no ") && outcome.report.ends_with('\n');
   std::string told = loaded || failed ? outcome.report.substr(3, outcome.report.size() - 4) : "";
-  if (failed) return {false, told};
+  if (failed) return {false, told, {}};
   if (outcome.late) {
     char seconds[32];
     snprintf(seconds, sizeof seconds, "%g", timeout_seconds);
-    return {false, std::string(loaded ? "does not let the process end"
-                                      : "does not come back from loading") +
-                       " within " + seconds + " s"};
+    return {
+        false,
+        std::string(loaded ? "does not let the process end" : "does not come back from loading") +
+            " within " + seconds + " s",
+        {}};
   }
-  if (!loaded) return {false, ending(outcome, "while it is loaded")};
-  if (outcome.status != 0) return {false, ending(outcome, "when the process ends")};
-  return {true, "registers " + told};
+  if (!loaded) return {false, ending(outcome, "while it is loaded"), {}};
+  if (outcome.status != 0) return {false, ending(outcome, "when the process ends"), {}};
+  size_t tab = told.find('\t');
+  return {true, "registers " + told.substr(0, tab), told.substr(tab + 1)};
 }
 
 int run_trial(const Words& words) {
@@ -163,11 +233,11 @@ int run_trial(const Words& words) {
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   try {
     check(aj_load_plugin(words[0].c_str()));
-    std::string summary = "0 ops";
+    Registered all = {"0 ops", {}};
     for (const aj_plugin_info& p : list_plugins())
       if (p.state == AJ_PLUGIN_LOADED && text(p.path) == words[0])
-        summary = registered(text(p.name), text(p.provides));
-    write_all(fd, "ok " + summary + "\n");
+        all = registered(text(p.name), text(p.path), text(p.provides));
+    write_all(fd, "ok " + in_one_line(all.summary) + '\t' + in_one_line(all.fault) + '\n');
   } catch (const std::exception& e) {
     write_all(fd, std::string("no ") + e.what() + "\n");
   }

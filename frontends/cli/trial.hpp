@@ -10,7 +10,8 @@ namespace adjoin::cli {
 
 struct Trial {
   bool ok = false;
-  std::string what;  // what it registered, or how it went wrong
+  std::string what;   // what it registered, or how it went wrong
+  std::string fault;  // why it does not serve as its note says though it loads; empty: it does
 };
 
 Trial try_in_child(const std::string& path, double timeout_seconds);

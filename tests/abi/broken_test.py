@@ -239,7 +239,7 @@ SCHEMAS = {
         ' return ops->def_op(env->registrar, &d);',
                          "struct_size is 8"),
     "NULL for an op": ("return ops->def_op(env->registrar, 0);", "struct_size is 0"),
-    "no kernel function": ("return add_kernel(env, 0);", "a function are needed"),
+    "no kernel function": ("return add_kernel(env, 0);", "slate::go at cpu: fn is NULL; a function is needed"),
     "unknown flags of a kernel": ("aj_kernel_def k = good_kernel(twice); k.flags = 1u << 15; return ops->def_kernel(env->registrar, &k);",
                                   "does not know the flags 32768"),
     "a reserved word": ("aj_kernel_def k = good_kernel(twice); k.reserved = 3; return ops->def_kernel(env->registrar, &k);",
@@ -312,6 +312,57 @@ DEFINITIONS = {name: row(said, init, extra="#include <adjoin/abi/autocast.h>\n" 
 DEFINITIONS["a definition after init"] = row(
     "only while its init runs", "kept = *env; return pointwise(env, bad);",
     "static aj_plugin_env kept;\n" + kernel("(void)call; return add_op(&kept, \"slate::late(Tensor x) -> Tensor\", \"\", 0);"))  # fmt: skip
+# What loads, or would, and serves nobody: `adjoin plugins check` says so.
+CHECKED = {
+    "a space that is the name of an op": row("its space 'exp' is the name of an op",
+        'return add_op(env, "exp::go(Tensor x) -> Tensor", "unary", 0);', note={"provides": "ops:exp"}, words="check {}", code=1),
+    "a device is promised and not defined": row("verdict +loads, but its note promises device:slate, which its init does not define",
+        words="check {}", code=1),
+    "a device is defined and not promised": row("loads, but its init defines device:slate, which its note does not promise",
+        "DEVICE((void)0);", note={"provides": "ops:slate"}, words="check {}", code=1),
+    "a key is promised and not defined": row("loads, but its note promises key:slate, which its init does not define",
+        note={"provides": "key:slate;ops:slate"}, words="check {}", code=1),
+    "a service is promised and not defined": row("loads, but its note promises service:aj.slate/cpu, which its init does not define",
+        note={"provides": "service:aj.slate/cpu;ops:slate"}, words="check {}", code=1),
+    "count throws when it is checked": row("loads, but device 'slate': .*its count let an exception out: boom",
+        "DEVICE(v.count = bad);", callback("aj_status*", "bad", "void* self, int32_t* out", "(void)self, (void)out; " + BOOM),
+        words="check {}", code=1),
+    "a kernel at a key that nobody has": row("loads, but has 1 kernel at cpuu, which no installed plugin has; did you mean 'cpu'",
+        'TRY(add_op(env, "slate::go(Tensor x) -> Tensor", "unary", 0)); aj_kernel_def k = good_kernel(twice); k.key = text("cpuu");'
+        " return ops->def_kernel(env->registrar, &k);", note={"provides": "ops:slate"}, words="check {}", code=1),
+    "a derivative of an op of its own that is not there": row("its derivative for 'slate::none' is for an op that nobody defines",
+        'aj_vjp_def v = good_vjp(same_grad); v.op = text("slate::none"); return tape->def_vjp(env->registrar, &v);'),
+    "a kernel for an op of its own that is not there": row("its kernel for 'slate::go' is for an op that nobody defines",
+        "return add_kernel(env, twice);"),
+}  # fmt: skip
+
+NO_STATUS = "return (aj_status*)(uintptr_t)0x1234567;"
+SAID = ": what its function returned is no status"
+GARBAGE = {
+    "a kernel returns no status": row("the process crashed in a call of slate::go" + SAID, "return pointwise(env, bad);",
+        callback("aj_status*", "bad", "void* self, aj_call* call", "(void)self, (void)call; " + NO_STATUS)),
+    "a body returns no status": row("the process crashed in a call of slate::go" + SAID,
+        'aj_op_def d = good_op("slate::go(Tensor x) -> Tensor"); d.body = bad; return ops->def_op(env->registrar, &d);',
+        callback("aj_status*", "bad", "void* self, aj_call* call", "(void)self, (void)call; " + NO_STATUS)),
+    "infer returns no status": row("the process crashed in a call of slate::go" + SAID,
+        'return inferred(env, "slate::go(Tensor x) -> Tensor", "", bad);',
+        callback("aj_status*", "bad", "void* self, aj_call* call", "(void)self, (void)call; " + NO_STATUS)),
+    "a derivative returns no status": row("the process crashed.*" + SAID, "return derived(env, bad);",
+        callback("aj_status*", "bad", "void* self, aj_grad_call* g", "(void)self, (void)g; " + NO_STATUS), words="load {} grad slate::go"),
+    "mem_alloc returns no status": row("the process crashed in a call of .*to_copy" + SAID, "DEVICE(v.mem_alloc = bad);",
+        callback("aj_status*", "bad", "void* self, int32_t dev, uint64_t bytes, uint32_t kind, void** out",
+            "(void)self, (void)dev, (void)bytes, (void)kind, (void)out; " + NO_STATUS), py="x.to('slate')"),
+    "count returns no status": row("the process crashed.*" + SAID, "DEVICE(v.count = bad);",
+        callback("aj_status*", "bad", "void* self, int32_t* out", "(void)self, (void)out; " + NO_STATUS), py="x.to('slate')"),
+    "what is saved returns no status": row("the process crashed.*" + SAID,
+        "aj_vjp_def v = good_vjp(same_grad); v.save_more = bad; TRY(pointwise(env, twice)); return tape->def_vjp(env->registrar, &v);",
+        callback("aj_status*", "bad", "void* self, const aj_call* done, struct aj_saver* s", "(void)self, (void)done, (void)s; " + NO_STATUS),
+        words="load {} grad slate::go"),
+    "init returns no status": row("the process crashed while it was being loaded" + SAID, NO_STATUS),
+    "drain returns no status": row("the process crashed while it was being drained" + SAID, extra=DRAIN % NO_STATUS, words=GONE),
+}  # fmt: skip
+for garbage in GARBAGE.values():
+    garbage.code = -signal.SIGSEGV
 
 KERNELS = {
     "a kernel throws": row("let an exception out: boom", "return pointwise(env, bad);", kernel(BOOM)),
@@ -408,6 +459,10 @@ GRADIENTS = {
         vjp("DLDataType d = {kDLInt, 64, 1}; return new_tensor(g->grad_out[0], 8, d, &g->grad_in[0]);"), words=GRAD),
     "a derivative crashes": row("the process crashed", "return derived(env, bad);", vjp("*(volatile int*)8 = 1; return 0;"), words=GRAD,
         code=-signal.SIGSEGV),
+    "save_more throws": row("its save_more let an exception out: boom",
+        "aj_vjp_def v = good_vjp(same_grad); v.save_more = bad; TRY(pointwise(env, twice)); return tape->def_vjp(env->registrar, &v);",
+        callback("aj_status*", "bad", "void* self, const aj_call* done, struct aj_saver* s", "(void)self, (void)done, (void)s; " + BOOM),
+        words=GRAD),
     "an op without a derivative": row("slate::go has no gradient; .*plugin 'acme' has the op", words=GRAD),
     "a hook throws": row("its hook let an exception out: boom", "return pointwise(env, hooked);", hook(BOOM), words=GRAD,
         py="y = t.ones(8).requires_grad_()\n"
@@ -585,7 +640,20 @@ WRAPPERS = {
 UNNAMED = {
     "describe gives no text", "infer declares too many elements",
 }  # fmt: skip
-CASES = FILES | LOADING | DEFINITIONS | KERNELS | SHAPES | GRADIENTS | OBJECTS | DEVICES | SERVICES | WRAPPERS
+CASES = (
+    FILES
+    | LOADING
+    | DEFINITIONS
+    | CHECKED
+    | GARBAGE
+    | KERNELS
+    | SHAPES
+    | GRADIENTS
+    | OBJECTS
+    | DEVICES
+    | SERVICES
+    | WRAPPERS
+)
 CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGFPE}
 
 

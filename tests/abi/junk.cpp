@@ -50,6 +50,9 @@ static void tensors(DLDevice cpu) {
   DLTensor like{nullptr, cpu, 2, {kDLFloat, 32, 1}, shape, nullptr, 0};
   say("made", core->tensor_empty(&like, 0, &t));
   say("memory", core->tensor_from_memory(&like, 24, 0, nullptr, nullptr, &u));
+  like.dtype.lanes = 0;
+  say("lanes", core->tensor_empty(&like, 0, &u));
+  like.dtype.lanes = 1;
   like.shape = nullptr;
   say("shape", core->tensor_empty(&like, 0, &u));
   say("shape", core->tensor_view(t, &like, 0, &u));

@@ -39,6 +39,7 @@ def test_values_and_objects(told):
     assert "payload of" in lines(told, "type")[0] and "2^40" in lines(told, "type")[0]
     assert "the function is NULL" in lines(told, "function")[0]
     assert "needs a name" in lines(told, "dtype")[0]
+    assert "32 bits, 0 lanes, wanted 1" in lines(told, "lanes")[0]
     assert lines(told, "generator")[0].split()[0] != "0"
     odd = lines(told, "list")
     assert len(odd) == 6 and all("has the tag" in line for line in odd) and "NULL" in odd[-1]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from abi_tools import ADJOIN, DEFINE_TWICE, HERE, TWICE, build_host, build_plugin, compile_plugin, run
+from abi_tools import ADJOIN, DEFINE_TWICE, HERE, TWICE, build_host, build_plugin, compile_plugin, run, run_python
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_services_and_devices_of_a_plugin_that_is_gone(zoo):
     told = zoo("services")
     for line in told[:6]:
         assert "zoo" in line and ("disabled" in line or "not loaded" in line), line
-    assert any(line == "open: its device 'zoo' is open" for line in told)
+    assert any(line == "open: its device 'zoo' is open, and stays so until the process ends" for line in told)
     assert any(line.startswith("service: ") and len(line) > 12 for line in told)
 
 
@@ -96,6 +96,72 @@ def test_why_an_op_is_not_there(tmp_path):
     program = "import adjoin\ntry:\n    adjoin.ops.sick.heal\nexcept AttributeError as e:\n    print(e)"
     done = run(sys.executable, "-c", program, ADJOIN_PLUGIN_PATH=tmp_path)
     assert "no op named 'sick" in done.stdout and "plugin sick 0.1" in done.stdout and "no licence" in done.stdout, done
+
+
+DRAIN = "AJ_EXPORT aj_status* aj_plugin_drain_v1(void); AJ_EXPORT aj_status* aj_plugin_drain_v1(void) { return 0; }"
+
+
+@pytest.mark.parametrize("body", ["x.exp()", "t.ops.acme.twice(x)"])
+def test_idle_workers_are_not_inside(body, tmp_path):
+    """What a worker has taken over from the thread that opened a region ends with its part."""
+    plugin = build_plugin(tmp_path, extra=DRAIN + TWICE, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
+    program = f"""
+import adjoin as t
+t.set_num_threads(4)
+x = t.ones(5_000_000)
+t.load_plugin({str(plugin)!r})
+t.ops.acme.twice(t.ones(3))
+for again in range(20):
+    {body}
+print(repr(t.plugin.unload("acme")))
+"""
+    done = run_python(program)
+    assert done.stdout == "''\n", done.stdout + done.stderr
+
+
+def test_an_op_whose_plugin_is_disabled_says_so(tmp_path):
+    plugin = build_plugin(tmp_path, extra=DRAIN + TWICE, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
+    program = f"""
+import adjoin as t
+t.load_plugin({str(plugin)!r})
+twice = t.ops.acme.twice
+for end in (t.plugin.disable, t.plugin.unload):
+    end("acme")
+    try:
+        twice(t.ones(3))
+    except NotImplementedError as e:
+        print(e)
+"""
+    done = run_python(program)
+    told = done.stdout.splitlines()
+    assert len(told) == 2 and f"plugin acme 0.1 ({plugin}): disabled: disabled by request" in told[0], done
+    assert f"plugin acme 0.1 ({plugin}): disabled: unloaded by request" in told[1], done
+
+
+def test_check_counts_kernels_at_a_plugins_own_key(tmp_path):
+    init = """
+  const aj_dispatch* d = (const aj_dispatch*)env->query("aj.op", 1);
+  uint64_t key;
+  aj_status* bad = d->def_key(env->registrar, (aj_str){"acme", 4}, AJ_KEY_BELOW_AUTOGRAD, &key);
+  const char* ops[] = {"neg", "exp", "sin"};
+  for (int i = 0; !bad && i < 3; ++i) {
+    aj_kernel_def k;
+    memset(&k, 0, sizeof k);
+    k.struct_size = sizeof k, k.op.data = ops[i], k.op.len = 3, k.key = (aj_str){"acme", 4}, k.fn = twice;
+    bad = d->def_kernel(env->registrar, &k);
+  }
+  return bad;"""
+    plugin = build_plugin(tmp_path, extra=TWICE, init=init, flags=["-Wno-unused-function"], provides="key:acme")
+    done = run(ADJOIN, "plugins", "check", plugin)
+    assert done.returncode == 0 and "registers 0 ops, kernels for 3 ops\n" in done.stdout, done
+
+
+def test_check_names_a_key_that_no_installed_plugin_has(tmp_path):
+    """A kernel for a device of somebody else's is no fault; a misspelt key is one: see broken_test.py."""
+    kernel = TWICE.replace('k.key = AJ_STR_LIT("cpu")', 'k.key = AJ_STR_LIT("teapot")')
+    plugin = build_plugin(tmp_path, extra=kernel, init=DEFINE_TWICE + "return bad;", provides="ops:acme")
+    done = run(ADJOIN, "plugins", "check", plugin)
+    assert done.returncode == 0 and "op, has 1 kernel at teapot, which no installed plugin has\n" in done.stdout, done
 
 
 def test_check_counts_kernels_of_a_plugins_own_ops(tmp_path):

@@ -169,6 +169,8 @@ alias = s.detach()
 s.mul_(2)
 assert wt.values(s).tolist() == wt.values(alias).tolist() == [2.0, 4.0, 6.0] and s._version == alias._version > 0
 refused(lambda: adjoin.add(dense_of(s), 1, out=s), "add", "coo", "to_dense")
+for name in ("stride", "data_ptr", "is_contiguous", "storage_offset"):
+    refused(getattr(s, name), f"{name}: key", "coo", "to_dense")
 refused(lambda: s.zero_(), "coo")
 """,
     )
