@@ -131,3 +131,76 @@ def test_files_of_samples(text, told, tmp_path):
 def test_the_form_is_told():
     told = subprocess.run(["adjoin", "opcheck", "--help"], capture_output=True, text=True).stdout
     assert all(f"  {key} " in told for key in _form.KEYS)
+
+
+THINGS = """#include <adjoin/abi/plugin.h>
+
+#include <cstring>
+AJ_PLUGIN_NOTE("things", "1", "", "", "ops:things;key:things", "");
+static const aj_core* core;
+static int32_t box_type;
+static aj_str text(const char* s) { return {s, std::strlen(s)}; }
+static aj_status* box(void*, aj_call* call) {
+  void* inside;
+  call->rets[0].tag = AJ_OBJECT;
+  return core->object_new(box_type, &call->rets[0].v.object, &inside);
+}
+static aj_status* width(void*, aj_call* call) {
+  call->rets[0].tag = AJ_INT;
+  call->rets[0].v.i = call->args[0].v.tensor->dl.ndim;
+  return nullptr;
+}
+AJ_PLUGIN_INIT {
+  core = env->core;
+  auto* ops = static_cast<const aj_dispatch*>(env->query("aj.op", 1));
+  uint64_t key;
+  aj_status* bad = core->type_register(text("things::box"), 8, nullptr, &box_type);
+  auto def = [&](const char* schema, const char* test, aj_kernel_fn body) {
+    aj_op_def d = {};
+    d.struct_size = sizeof d, d.schema = text(schema), d.test = text(test), d.body = body;
+    if (!body) d.flags = AJ_OP_ALLOCATES;
+    if (!bad) bad = ops->def_op(env->registrar, &d);
+  };
+  def("things::box(float by=2.0) -> Object<things::box> box", "", box);
+  def("things::open(Tensor input, Object<things::box> box) -> int", "{\\"after\\": \\"things::box\\"}", width);
+  def("things::kept(Tensor input, Object<things::box> box) -> int", "", width);
+  def("things::applied(Tensor input, Function function) -> int", "", width);
+  def("things::wide(Tensor input, float[] by) -> int", "", width);
+  def("things::keyed(Tensor input) -> int", "", nullptr);
+  if (!bad) bad = ops->def_key(env->registrar, text("things"), AJ_KEY_BELOW_AUTOGRAD, &key);
+  aj_kernel_def k = {};
+  k.struct_size = sizeof k, k.op = text("things::keyed"), k.key = text("things"), k.fn = width;
+  return bad ? bad : ops->def_kernel(env->registrar, &k);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("things")
+    (folder / "things.cpp").write_text(THINGS)
+    out = folder / "libaj_things.so"
+    subprocess.run(
+        ["c++", "-std=c++20", "-shared", "-fPIC", *flags("--cflags", "--ldflags"), folder / "things.cpp", "-o", out],
+        check=True,
+    )
+    return str(out)
+
+
+def test_what_no_sample_can_be_made_of_is_no_fault(things):
+    line = [sys.executable, "-m", "adjoin.testing.opcheck", things, "--check", "schema"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0 and "FAILS" not in done.stdout, done.stdout + done.stderr
+    for told in (
+        r"open +schema +holds",
+        r"kept +samples +- +its argument 'box' is an object of type things::box, and none can be made: `after` ",
+        r"applied +samples +- +its argument 'function' is a function, and none can be made",
+        r"keyed +samples +- +it has kernels at key 'things' alone",
+    ):
+        assert re.search("things::" + told, done.stdout), (told, done.stdout)
+
+
+def test_a_text_is_no_list_of_floats(things):
+    T.load_plugin(things)
+    with pytest.raises(TypeError, match="must be tuple of floats, not str; give a list of numbers$"):
+        T.ops.things.wide(T.ones(2), "ab")

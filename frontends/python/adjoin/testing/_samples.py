@@ -13,6 +13,7 @@ _PARAMETER = re.compile(
     r"(?P<base>\w+)(?:<(?P<dtypes>[^>]*)>)?(?:\((?P<alias>\w)(?P<write>!?)\))?(?P<one>\??)(?P<list>\[\d*\])?(?P<all>\??)"
     r"(?:\s+(?P<name>\w+))?(?:\s*=\s*(?P<default>.*))?$"
 )
+_OBJECTS = {"Object": "an object", "Function": "a function", "Stream": "a stream"}
 _NUMBERS = {"int": 1, "dim": 0, "size": 2, "float": 0.5, "Scalar": 0.5, "bool": True, "str": "none"}
 DTYPES = {
     name: getattr(adjoin, name)
@@ -70,6 +71,10 @@ def _parameter(text):
     )
 
 
+class NoSample(Exception):
+    """There is nothing to try the op with, which is no fault of it."""
+
+
 class Op:
     """An op of the registry with what its schema says."""
 
@@ -96,13 +101,36 @@ class Op:
 
     def samples(self):
         """(args, kwargs): a few of what the row or the schema promises to take, float64 where the dtype is free."""
+        made = self._made()
         given = self.test.get("cases") or [
             {"shapes": shapes, "args": dict(zip(self.test.get("args", {}), values, strict=True))}
             for shapes in self._shapes()
             for values in itertools.islice(itertools.product(*self.test.get("args", {}).values()), 3)
         ]
         for case in given[:6]:
-            yield self._arguments(case.get("shapes", []), case.get("args", {}))
+            yield self._arguments(case.get("shapes", []), case.get("args", {}), made)
+
+    def _made(self):
+        """Objects for required parameters, by name: what the op that `after` names returns."""
+        wanted = [p for p in self.params if p.base in _OBJECTS and not p.optional and p.default is None]
+        after, made = self.test.get("after"), {}
+        if wanted and after:
+            maker = Op(after)
+            args, kwargs = next(iter(maker.samples()))
+            results = maker.call(*args, **kwargs)
+            results = list(results) if isinstance(results, (tuple, list)) else [results]
+            for p in wanted:
+                for r, value in zip(maker.results, results, strict=False):
+                    if r.base == p.base and (r.name == p.name or r.dtypes == p.dtypes):
+                        made.setdefault(p.name, value)
+        for p in wanted:
+            if p.name not in made:
+                what = _OBJECTS[p.base] + (f" of type {p.dtypes}" if p.dtypes else "")
+                told = f"{after} returns none" if after else "`after` of its test names an op that returns one"
+                raise NoSample(
+                    f"its argument {p.name!r} is {what}, and {told if after else 'none can be made: ' + told}"
+                )
+        return made
 
     def _tensors(self):
         named = self.test.get("args", {})
@@ -114,10 +142,12 @@ class Op:
         n = len(self._tensors())
         return [[[3, 4]] * n, [[2, 3, 4]] * n, [[5]] * n]
 
-    def _arguments(self, shapes, named):
+    def _arguments(self, shapes, named, made):
         args, kwargs, shapes, keyword = [], {}, list(shapes), False
         for p in self.params:
-            if p.name in named:
+            if p.name in made:
+                value = made[p.name]
+            elif p.name in named:
                 value = self._other(p, named[p.name])
             elif p.tensor and shapes:
                 shape = shapes.pop(0)

@@ -7,6 +7,7 @@ import ctypes
 import faulthandler
 import os
 import pickle
+import re
 import signal
 import sys
 import traceback
@@ -15,7 +16,7 @@ from typing import NamedTuple
 import adjoin
 
 from ._checks import CHECKS, Fault, Skip, clones
-from ._samples import Op
+from ._samples import NoSample, Op
 
 
 class OpCheckError(AssertionError):
@@ -78,6 +79,9 @@ def isolated(f, seconds=None):
     return pickle.loads(data) if data else (False, f"ends the process with exit code {os.WEXITSTATUS(status)}")
 
 
+_AT_A_KEY = re.compile(r"no plugin has a kernel for .* and it has no body; .* has one at key ('[^']*')")
+
+
 def _fitting(op, samples):
     """Those that the op takes; none if one call of it crashes or does not end."""
 
@@ -114,11 +118,17 @@ def check_op(name, samples=None, checks=None):
         if not adjoin._C.op_info(name):
             raise  # there is no such op
         return [Verdict(name, "samples", False, _unreadable())]
+    except NoSample as e:
+        return [Verdict(name, "samples", None, str(e))]
     except Exception:
         return [Verdict(name, "samples", False, _unreadable())]
     samples, why = _fitting(op, samples)
     if not samples and why[0] is False:
         return [Verdict(op.name, "samples", False, f"a call {why[1]}")]
+    if not samples and (key := _AT_A_KEY.search(why[1])):
+        return [
+            Verdict(op.name, "samples", None, f"it has kernels at key {key[1]} alone, whose tensors are not made here")
+        ]
     if not samples:
         told = "a call with what was given fails"
         if guessed:
