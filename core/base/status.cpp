@@ -100,7 +100,9 @@ void append(std::string& out, DLDataType d) {
   if (const DType* t = find_dtype(d)) {
     out += t->name;
   } else {
-    out += text("dtype(code ", int32_t(d.code), ", ", int32_t(d.bits), " bits)");
+    out += text("dtype(code ", int32_t(d.code), ", ", int32_t(d.bits), " bits");
+    if (d.lanes != 1) out += text(", ", int32_t(d.lanes), " lanes, wanted 1");
+    out += ')';
   }
 }
 

@@ -112,6 +112,18 @@ PyObject* raise(aj_status* s) {
   return nullptr;
 }
 
+aj_status* named_for(aj_status* s, const char* who) {
+  if (likely(!s)) return nullptr;
+  std::string_view told = view(core->status_message(s));
+  size_t colon = told.find(": key '");
+  if (colon == told.npos || core->status_code(s) != AJ_UNIMPLEMENTED) return s;
+  std::string words = who + std::string(told.substr(colon));
+  aj_status* named =
+      core->status_new(AJ_UNIMPLEMENTED, core->status_kind(s), str(words), nullptr, 0);
+  core->status_free(s);
+  return named;
+}
+
 aj_status* status_from_python() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);

@@ -23,6 +23,9 @@ inline bool failed(aj_status* s) {
   return true;
 }
 
+// A refusal that begins with the core's word for it, with the method's name there: "stride: ...".
+aj_status* named_for(aj_status* steal, const char* who);
+
 // Does the exception that is set say that tensors are on several devices?
 bool is_device_mismatch();
 

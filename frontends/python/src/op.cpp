@@ -92,7 +92,9 @@ const char* way_out(PyObject* o, const Param& p) {
       return PyFloat_Check(o) || PyUnicode_Check(o) || (sequence && p.list) ? "; use int()" : "";
     case AJ_PARAM_SCALAR:
     case AJ_PARAM_FLOAT:
-      return PyUnicode_Check(o) ? "; use float() or int()" : "";
+      return !PyUnicode_Check(o) ? ""
+             : p.list            ? "; give a list of numbers"
+                                 : "; use float() or int()";
     case AJ_PARAM_DTYPE:
       return PyUnicode_Check(o) ? "; dtypes are given as adjoin.float32" : "";
     default:

@@ -139,7 +139,7 @@ PyObject* element_size(PyObject* self, PyObject*) { return get_itemsize(self, nu
 
 PyObject* data_ptr(PyObject* self, PyObject*) {
   aj_tensor* t = tensor_of(self);
-  if (!settled(t)) return nullptr;
+  if (!settled(t, "data_ptr")) return nullptr;
   core->tensor_escape(t);
   if (!on_host(t) && is_meta(t)) return PyLong_FromLong(0);
   return PyLong_FromVoidPtr(core->tensor_numel(t)
@@ -178,7 +178,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
       format = reinterpret_cast<TagObject*>(a[0])->value;
     }
   }
-  if (!strides_settled(tensor_of(self))) return nullptr;
+  if (!strides_settled(tensor_of(self), "is_contiguous")) return nullptr;
   return PyBool_FromLong(dense_in(tensor_of(self), format));
 }
 
@@ -186,7 +186,8 @@ PyObject* storage_offset(PyObject* self, PyObject*) {
   aj_tensor* t = tensor_of(self);
   void* data;
   uint64_t bytes, offset, id;
-  if (failed(core->tensor_storage(t, &data, &bytes, &offset, &id))) return nullptr;
+  if (failed(named_for(core->tensor_storage(t, &data, &bytes, &offset, &id), "storage_offset")))
+    return nullptr;
   return PyLong_FromLongLong(static_cast<int64_t>(offset) / item_bytes(t->dl.dtype));
 }
 

@@ -42,13 +42,14 @@ inline int64_t item_bytes(DLDataType d) { return (int64_t{d.bits} * d.lanes + 7)
 inline bool on_host(const aj_tensor* t) { return t->dl.device.device_type == kDLCPU; }
 // Before memory is shown to anybody: an order that is ours to choose becomes C order, what has no
 // strides gets them or is refused.
-inline bool settled(aj_tensor* t) {
+inline bool settled(aj_tensor* t, const char* who = "memory") {
   constexpr uint32_t shown = AJ_TENSOR_STRIDED | AJ_TENSOR_FREE_ORDER;
-  return likely((t->obj.flags & shown) == AJ_TENSOR_STRIDED) || !failed(core->tensor_settle(t));
+  return likely((t->obj.flags & shown) == AJ_TENSOR_STRIDED) ||
+         !failed(named_for(core->tensor_settle(t), who));
 }
 // The same before strides are: those that a tensor without memory will have will do.
-inline bool strides_settled(aj_tensor* t) {
-  return (!is_strided(t) && (t->dl.strides || t->dl.ndim == 0)) || settled(t);
+inline bool strides_settled(aj_tensor* t, const char* who = "stride") {
+  return (!is_strided(t) && (t->dl.strides || t->dl.ndim == 0)) || settled(t, who);
 }
 // For who reads values: t itself, owned, or its values; `who` stands at the begin of a refusal.
 // NULL with an error set.
