@@ -36,7 +36,8 @@ typedef struct aj_grad_call { /* EXTENSIBLE */
   const aj_dispatch* op;
   const struct aj_autograd* autograd;
   const aj_value* saved;      /* unpacked, versions checked; borrowed */
-  aj_tensor* const* grad_out; /* one per result (a list result: one per element); NULL = zero */
+  aj_tensor* const* grad_out; /* one per result (a list result: one per element); NULL = zero: without
+                                 AJ_VJP_MATERIALIZE look before you pass it on */
   aj_tensor** grad_in;        /* one per input, flattened; to be filled with owned tensors, NULL = zero */
   const uint8_t* needs;       /* needs[i]: grad_in[i] is wanted of this pass; `only_for` was decided when the
                                  call was recorded */

@@ -19,7 +19,9 @@ extern "C" {
 
 enum { /* kinds of memory */
   AJ_MEM_DEVICE = 0,  /* what the core asks for */
-  AJ_MEM_PINNED = 1,  /* of the host, fast to copy: an address, where device memory has handles, too */
+  AJ_MEM_PINNED = 1,  /* of the host, fast to copy: an address, where device memory has handles, too. Asked
+                         for by pin_memory, of a device without AJ_DEV_HOST_MEMORY that has mem_alloc,
+                         mem_free, event_query and event_free */
   AJ_MEM_MANAGED = 2  /* both */
 };
 enum { /* aj_device_vtbl.flags */

@@ -15,6 +15,8 @@
  * writes by hand has no history.
  * A kernel that declines (by dtypes, by can_run, or before it wrote anything by AJ_UNIMPLEMENTED) leaves the
  * call to the next candidate; at a functionality key then to the fallback of the key, and to the keys below.
+ * A fallback passes on by redispatch: its AJ_UNIMPLEMENTED is the caller's error. While a kernel at a key
+ * runs, its thread excludes that key; ops that one below the tape calls are not recorded.
  * Threads: every function may be called from any thread. Kernels run on any thread, several at once, without
  * locks of the core's held, and may call any function of the tables; on a device with streams they queue
  * their work on call->stream and return. Keys and autocast are the thread's; fallback policy, providers and
@@ -32,7 +34,8 @@ struct aj_core;
 struct aj_registrar; /* OPAQUE. one transaction of a plugin's init: all of it or nothing */
 
 typedef struct aj_operand { /* FROZEN 32 bytes: it stands in arrays */
-  void* data;             /* first element, or a handle; a number in the compute dtype; NULL: None */
+  void* data;             /* first element, or a handle, to which the kernel adds tensor->dl.byte_offset; a
+                             number in the compute dtype; NULL: None */
   const int64_t* strides; /* bytes, one per plan dimension, innermost first; 0 repeats, as a number does */
   aj_tensor* tensor;      /* NULL for a number */
   DLDataType dtype;
@@ -69,7 +72,8 @@ typedef struct aj_call { /* EXTENSIBLE. never copied; read-only except *rets; di
   const aj_op* op;
   const aj_value* args; /* as in built_schema; a dim is >= 0; 0-dim tensors may be the host's, in lists too */
   aj_value* rets;       /* tensors to fill, unless the op's shapes depend on data (AJ_OP_ALLOCATES). A result
-                           that is argument 0 ("Tensor(a!) x) -> Tensor(a!)") stands here already */
+                           that is argument 0 ("Tensor(a!) x) -> Tensor(a!)") stands here already. Bodies
+                           and ops with AJ_OP_ALLOCATES find AJ_NONE, other kernels of a backend tensors */
   uint32_t nargs, nrets;
   uint64_t keys;        /* keys below this kernel, for redispatch */
   void* stream;         /* the current stream of `device`; NULL: its default one, or it has none */

@@ -4,10 +4,12 @@
  * Such a tensor (a wrapper) has a device, a dtype, a shape, a dispatch key and a payload: a counted object
  * that only the key's plugin understands. It has a place on the tape as any tensor has. AJ_TENSOR_STRIDED is
  * missing in its flags and dl.data is NULL; no flag says "deferred". Calls with it go to the kernels of its
- * key (def_kernel, def_fallback). Where neither serves an op, its body does; where it has none, the wrapper
- * is settled; where it cannot be, the call is refused, naming op, key and layout. A recorded call of an op
- * that has a body and no derivative runs the body, whatever kernels the key has: def_vjp with `key` makes
- * them serve. No kernel of a backend ever meets a wrapper, whatever keys a thread excludes.
+ * key (def_kernel, def_fallback). Strided tensors do not reach your key: include it for the thread by
+ * set_thread_keys, which lasts after the op that set it. Where neither serves an op, its body does; where it
+ * has none, the wrapper is settled; where it cannot be, the call is refused, naming op, key and layout. A
+ * recorded call of an op that has a body and no derivative runs the body, whatever kernels the key has:
+ * def_vjp with `key` makes them serve. No kernel of a backend ever meets a wrapper, whatever keys a thread
+ * excludes.
  * A kernel at the key may return a new tensor where an old one is to be written (call->rets[i] given): the
  * core moves its payload, or its values, into the old one.
  * For an op of kind "view" it returns a tensor made with view_of: a wrapper without is refused, for writes to
