@@ -7,6 +7,7 @@ import pathlib
 
 from . import (
     outs,
+    rules_asked,
     rules_dtypes,
     rules_functions,
     rules_gradients,
@@ -40,6 +41,7 @@ RULES = [
     *rules_memory.RULES,
     *rules_gradients.RULES,
     *rules_written.RULES,
+    *rules_asked.RULES,
 ]
 
 
