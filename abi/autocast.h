@@ -1,6 +1,6 @@
 /* adjoin/abi/autocast.h: experimental. What autocast does on a device: a service under "aj.autocast/DEVICE",
- * defined by the plugin of the device. Without one the tags of the ops count; beside one they count for ops of
- * other plugins that it does not name. */
+ * defined by the plugin of the device. Without one the tags of the ops count; beside one they count for
+ * other plugins' ops that it does not name. */
 #ifndef ADJOIN_ABI_AUTOCAST_H
 #define ADJOIN_ABI_AUTOCAST_H
 #include "base.h"
