@@ -63,6 +63,24 @@ static void tensors(DLDevice cpu) {
   core->release(t);
 }
 
+// What a derivative does that passes on a gradient that is not there.
+static void calls(const aj_dispatch* ops, DLDevice cpu) {
+  aj_tensor* t = nullptr;
+  int64_t shape[2] = {2, 3};
+  DLTensor like{nullptr, cpu, 2, {kDLFloat, 32, 1}, shape, nullptr, 0};
+  say("operand", core->tensor_empty(&like, 0, &t));
+  aj_value args[2] = {{AJ_TENSOR, 0, {}}, {AJ_INTS, 1, {}}}, ret{};
+  say("null", ops->call(ops->find_op(text("neg")), args, 1, &ret, 1));
+  args[0].v.tensor = t;
+  say("null", ops->call(ops->find_op(text("sum")), args, 2, &ret, 1));
+  aj_tensor* list[2] = {t, nullptr};
+  args[0] = {AJ_TENSORS, 2, {}};
+  say("null", ops->call(ops->find_op(text("cat")), args, 1, &ret, 1));
+  args[0].v.tensors = list;
+  say("null", ops->call(ops->find_op(text("cat")), args, 1, &ret, 1));
+  core->release(t);
+}
+
 static aj_status* count(void*, int32_t* out) { return *out = 1, nullptr; }
 
 AJ_PLUGIN_INIT {
@@ -90,6 +108,7 @@ AJ_PLUGIN_INIT {
   say("parallel", core->parallel_for(8, 4, throws, nullptr));
   lists();
   tensors({kDLCPU, 0});
+  calls(ops, {kDLCPU, 0});
   std::fflush(stdout);
   static aj_device_vtbl v{};  // a device that wants the host's number
   v.struct_size = sizeof v;

@@ -46,6 +46,14 @@ def test_values_and_objects(told):
     assert lines(told, "deep") == ["released"]
 
 
+def test_arguments_that_are_not_there(told):
+    assert lines(told, "null") == [
+        "3 neg: argument 'input' is Tensor with a NULL inside; what is absent is AJ_NONE",
+        "3 sum: argument 'dim' is list of int with a NULL inside; what is absent is AJ_NONE",
+        *["3 cat: argument 'tensors' is list of Tensor with a NULL inside; what is absent is AJ_NONE"] * 2,
+    ]
+
+
 def test_texts_without_end(told):
     assert lines(told, "mask") == ["0"] and lines(told, "services") == ["0 0"]
     assert all(line.split()[0] != "0" for line in lines(told, "service") + lines(told, "choose"))
