@@ -3,6 +3,7 @@ card: the steps, their limits, the report that goes on."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -38,7 +39,7 @@ def unpacked(packed, tmp_path_factory):
     """The archive's folder, which no test changes."""
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(packed) as file:
-        file.extractall(folder, filter="data")
+        file.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return folder / "adjoin-gpu"
 
 
@@ -287,33 +288,39 @@ def test_the_module_is_compiled_for_another_python(card, own, tmp_path):
     assert module.exists() and "| compiling _C | " in gpu.page()
 
 
-def test_what_is_not_built_is_not_packed(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "bench/gpu")
-    import pack
-
-    monkeypatch.setattr(pack, "PLUGINS", tmp_path)
-    with pytest.raises(SystemExit, match="pack: not built: .*libaj_cpu.so, .*libaj_hip.so; ./run build, with the"):
-        pack.built(["hip"])
+def of_the_room(code, *arguments, **variables):
+    """Python in a process of its own, which has the room's modules: their names are others' too."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "bench/gpu"), **variables}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
 
 
-def test_libraries_of_pytorchs_packages_are_found(tmp_path, monkeypatch):
+def test_what_is_not_built_is_not_packed(tmp_path):
+    code = "import pathlib, sys, pack; pack.PLUGINS = pathlib.Path(sys.argv[1]); pack.built(['hip'])"
+    done = of_the_room(code, tmp_path)
+    assert done.returncode == 1
+    assert re.search("pack: not built: .*libaj_cpu.so, .*libaj_hip.so; ./run build, with the", done.stderr), done.stderr
+
+
+def test_libraries_of_pytorchs_packages_are_found(tmp_path):
     """Where the system has none; that of a variable stays."""
-    monkeypatch.syspath_prepend(ROOT / "bench/gpu")
-    import card as cards
-
     there = tmp_path / "site/nvidia/cu13/lib/libcublasLt.so.13"
     there.parent.mkdir(parents=True)
     there.touch()
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/site exec python3 "$@"\n')
     python.chmod(0o755)
-    monkeypatch.setenv("ADJOIN_GPU_PYTORCH", str(python))
-    monkeypatch.delenv("ADJOIN_CUBLASLT", raising=False)
+    code = "import card, json, sys; print(json.dumps(card.libraries(sys.argv[1:])))"
     missing = ["library cuBLASLt: not found: no such file", "library cuDNN 9.1.0: /there"]
-    assert cards.libraries(missing) == {"ADJOIN_CUBLASLT": str(there)}
-    assert cards.libraries(["library cuBLASLt 13.1.0: /there"]) == {}
-    monkeypatch.setenv("ADJOIN_CUBLASLT", "/mine")
-    assert cards.libraries(missing) == {}
+
+    def found(words, **variables):
+        done = of_the_room(code, *words, ADJOIN_GPU_PYTORCH=str(python), **variables)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    assert found(missing) == {"ADJOIN_CUBLASLT": str(there)}
+    assert found(["library cuBLASLt 13.1.0: /there"]) == {}
+    assert found(missing, ADJOIN_CUBLASLT="/mine") == {}
 
 
 def test_options_are_told(unpacked):

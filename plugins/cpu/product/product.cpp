@@ -217,10 +217,12 @@ void addmm(Args args) {
   });
 }
 
-// Of other dtypes, or several, the body promotes.
+// Of other dtypes, or several, or with a complex factor of reals, the body promotes.
 int32_t can_add_stacks(void*, const aj_call* call) {
   const auto dtype = [&](uint32_t i) { return TensorView(call->args[i].v.tensor).dtype(); };
-  return same(dtype(0), dtype(1)) && same(dtype(0), dtype(2));
+  const bool wider = dtype(0).code != kDLComplex &&
+                     (call->args[3].tag == AJ_COMPLEX || call->args[4].tag == AJ_COMPLEX);
+  return !wider && same(dtype(0), dtype(1)) && same(dtype(0), dtype(2));
 }
 void baddbmm(Args args) {
   TensorView c = args.tensor(0), a = args.tensor(1), b = args.tensor(2);
