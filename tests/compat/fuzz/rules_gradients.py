@@ -253,6 +253,15 @@ def digits_of_the_largest(d):
     return lambda a, b, x: abs(a - b) <= lost
 
 
+def left_of_quotients(d):
+    """The product of the others, by which PyTorch's first derivative divides: its second one is digits of the squares of the first ones."""
+    if d.name[0] != "k" or not is_tensor(d.theirs) or not d.theirs.is_floating_point():
+        return None
+    first = [abs(v) for g in d.all_theirs.names["g"] if is_tensor(g) for v in numbers(g) if finite(v)]
+    lost = 16 * torch.finfo(d.theirs.dtype).eps * max(first, default=0) ** 2
+    return lambda a, b, x: abs(a - b) <= lost
+
+
 def left_of_a_constant(d):
     """The squares of hypot's two slopes add up to 1: what is left of their derivatives is digits that were lost, more near the origin."""
     x, y, r = *(abs_of(arguments(d)[k]) for k in (0, 1)), abs_of(d.all_theirs.names["r"])
@@ -438,6 +447,7 @@ RULES = [
     Rule("gradient: a source beyond the index", "beyond the index", "gradient", named("scatter_reduce scatter scatter_add", beyond_the_index)),
     Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn renorm dist", by(zero_of_a_zero))),
     Rule("gradient: what is left of large numbers", "digits that were lost", "gradient", named("cosine_similarity", left_of_large_ones)),
+    Rule("gradient: what is left of quotients", "digits that were lost", "gradient", named("scatter_reduce index_reduce", by(left_of_quotients))),
     Rule("gradient: what is left of a constant", "digits that were lost", "gradient", named("hypot", left_of_a_constant)),
     Rule("gradient: correlations at their ends", "a correlation with 1", "gradient", named("corrcoef", at_the_ends)),
     Rule("gradient: a complex factor over 0", "`addcdiv` by a complex value over 0", "gradient", named("addcdiv", over_zero)),
