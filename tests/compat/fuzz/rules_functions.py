@@ -130,6 +130,7 @@ RULES = [
     Rule("other: gcd of the smallest number", "`gcd` and `lcm` are not negative", "value", also(named("gcd lcm"), each(lambda a, b: a == -b and a > 0))),
     Rule("other: powers of two in single digits", "`ldexp` of halves is exact", "value", also(named("ldexp"), lambda d: verified(d) or each(scaled)(d) or rows(scaled_far)(d))),
     Rule("other: complex numbers with an infinite part", "of complex numbers with an infinite part", "value", each(broken)),
+    Rule("other: quotients of far complex numbers", "complex quotients", "value", also(named("div true_divide divide reciprocal / /="), each(lambda a, b: isinstance(a, complex) and finite(a) and not finite(b)))),
     Rule("other: halves in wider numbers", "numbers are not rounded before they are used", "value", half_given),
     Rule("other: 1 to a power that is NaN", "1 to a complex power that is NaN", "value", also(named("pow float_power **"), rows(lambda a, b, *x: a != a and abs(b) == 1 and isinstance(a, complex) and any(v != v for v in x)))),
     Rule("other: nextafter_ of two dtypes", "`nextafter_` takes a step", "value", steps_in_its_dtype),
