@@ -21,7 +21,7 @@ struct Frame {
   aj_op* op;
   Device* device = nullptr;
   aj_value made[kMaxResults];              // what the kernel fills
-  aj_value given[kMaxResults];             // out= tensors that must wait for a copy
+  aj_value given[kMaxResults];             // out= tensors, for declare()
   std::vector<aj_value>* views = nullptr;  // results of a view op that returns a list
   Frame(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, uint32_t nrets);
 };

@@ -170,7 +170,6 @@ aj_status* run_generic(aj_op* op, const Kernel* head, uint64_t keys, const aj_va
     for (uint32_t i = 0; i < nrets; i++) {
       release_value(f.made[i]);
       f.made[i] = none();
-      f.given[i] = rets[i];
     }
     cleaner.done = true;
     return run_body(&f, k, rets, nrets);

@@ -238,8 +238,6 @@ aj_status* declare(aj_call* call, uint32_t i, DLDataType dl, int32_t ndim, const
     release(out);
     AJ_TRY(strides ? tensor_new_strided(f->device, *dtype, sizes, {strides, sizes.size()}, &out)
                    : tensor_new(f->device, *dtype, sizes, &out));
-  } else if (direct && given.tag == AJ_TENSOR) {
-    f->given[i] = none();  // written straight
   }
   f->made[i] = value(out);
   return nullptr;
