@@ -44,7 +44,7 @@ struct Orders {
   std::atomic<int64_t> lost{0};         // the next call answers this, and every one after it
   std::atomic<int64_t> wrong{0};        // the next call answers this, once
   std::atomic<int64_t> fail_kernel{0};  // the n-th kernel from now loses the device, when it runs
-  std::atomic<int64_t> hang{0};         // the n-th kernel from now waits until hang=0
+  std::atomic<int64_t> hang{0};         // the n-th kernel launched from now waits until hang=0
   std::atomic<int64_t> no_image{0};     // 1: no machine code for this card
   std::atomic<int64_t> idle{0};         // 1: kernels are checked and counted, and do nothing
   std::atomic<int64_t> delay_us{0};     // before each piece of work

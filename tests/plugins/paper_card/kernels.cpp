@@ -115,11 +115,8 @@ std::shared_ptr<void> kept(const void* argument) {
   return got > 0 ? room : nullptr;
 }
 
-void run(const Function& f, Dim3 grid, Dim3 block, int warp, const void* argument) {
-  if (is_due(orders.hang)) {
-    orders.hang = -1;
-    while (orders.hang < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+void run(const Function& f, Dim3 grid, Dim3 block, int warp, const void* argument, bool hangs) {
+  while (hangs && orders.hang < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (is_due(orders.fail_kernel)) return lose_device(kLaunchFailure, f.device);
   if (orders.idle) return;
   static std::mutex one;
@@ -170,8 +167,11 @@ int launch(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
   std::shared_ptr<void> argument = fits && arguments ? kept(arguments[0]) : nullptr;
   if (!argument) return kInvalidValue;
   ++counts.launches;
+  // Who hangs is settled here: streams run in no order, and another's kernel could come first.
+  bool hangs = is_due(orders.hang);
+  if (hangs) orders.hang = -1;
   return submit(s, [=, warp = warp_size, f = *f] {
-    run(f, {gx, gy, gz}, {bx, by, bz}, warp, argument.get());
+    run(f, {gx, gy, gz}, {bx, by, bz}, warp, argument.get(), hangs);
   });
 }
 
