@@ -126,7 +126,13 @@ def between_neighbours(*row):
     return abs(x - y) <= 2e-5 * max(1, abs(x))
 
 
+def far_byte(a, b, x=0, *others):
+    """A number that 32 bits cannot hold, as a byte."""
+    return isinstance(x, float) and finite(x) and abs(x) >= 2**31 and a == 0 and int(x) % 256 == b
+
+
 RULES = [
+    Rule("other: far numbers as bytes", "a float beyond 32 bits as a byte", "value", also(lambda d: dtype(d.ours) == "uint8", rows(far_byte))),
     Rule("other: gcd of the smallest number", "`gcd` and `lcm` are not negative", "value", also(named("gcd lcm"), each(lambda a, b: a == -b and a > 0))),
     Rule("other: powers of two in single digits", "`ldexp` of halves is exact", "value", also(named("ldexp"), lambda d: verified(d) or each(scaled)(d) or rows(scaled_far)(d))),
     Rule("other: complex numbers with an infinite part", "of complex numbers with an infinite part", "value", each(broken)),
