@@ -29,7 +29,8 @@ class View {
  public:
   explicit View(aj_tensor* t) : source_(t) {
     // A view asks its base, which may have been written since.
-    bool history = t->keys & kAutogradKey || (t->obj.flags & AJ_TENSOR_VIEW && says_requires_grad(t));
+    bool history =
+        t->keys & kAutogradKey || (t->obj.flags & AJ_TENSOR_VIEW && says_requires_grad(t));
     bool recording = history && autograd->grad_mode();
     plain_ = !recording && is_strided(t) && !watched(t);
     if (unlikely(plain_ && !settled(t))) {
