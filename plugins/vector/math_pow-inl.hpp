@@ -160,7 +160,8 @@ HWY_INLINE Vec<D> pow(D d, Vec<D> x, Vec<D> y) {
     if (HWY_LIKELY(hn::AllTrue(d, plain))) return pow_twofold(d, x, y);
     const Vec<D> one = hn::Set(d, 1.0);
     Vec<D> z = pow_twofold(d, hn::IfThenElse(plain, x, one), hn::IfThenElse(plain, y, one));
-    Vec<D> any = lanes(d, x, y, kit::scalar::Pow());  // the C library's, of a signaling NaN to 0, too
+    Vec<D> any =
+        lanes(d, x, y, kit::scalar::Pow());  // the C library's, of a signaling NaN to 0, too
     any = hn::IfThenElse(hn::Eq(y, hn::Zero(d)), one, any);
     return hn::IfThenElse(plain, z, any);
   } else {

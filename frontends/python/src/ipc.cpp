@@ -107,7 +107,7 @@ PyObject* ipc_open(PyObject*, PyObject* args) {
   auto opened = std::make_unique<Opened>(Opened{table, device, memory, Py_NewRef(guard)});
   aj_tensor* t = nullptr;
   if (!failed(core->tensor_from_memory(&like, bytes, 0, opened.get(), close_memory, &t))) {
-    opened.release();
+    (void)opened.release();
     return wrap(t);
   }
   close_memory(opened.release());

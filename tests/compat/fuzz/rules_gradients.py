@@ -263,6 +263,12 @@ def left_of_quotients(d):
     return lambda a, b, x: abs(a - b) <= lost
 
 
+def left_of_squares(d):
+    """A second derivative that is 0 but for the digits of the squares of the first ones, of which it is a difference."""
+    holds = left_of_quotients(d)
+    return holds and (lambda a, b, x: holds(a, 0, x) and holds(b, 0, x))
+
+
 def left_of_a_constant(d):
     """The squares of hypot's two slopes add up to 1: what is left of their derivatives is digits that were lost, more near the origin."""
     x, y, r = *(abs_of(arguments(d)[k]) for k in (0, 1)), abs_of(d.all_theirs.names["r"])
@@ -449,6 +455,7 @@ RULES = [
     Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn renorm dist", by(zero_of_a_zero))),
     Rule("gradient: what is left of large numbers", "digits that were lost", "gradient", named("cosine_similarity", left_of_large_ones)),
     Rule("gradient: what is left of quotients", "digits that were lost", "gradient", named("scatter_reduce index_reduce", by(left_of_quotients))),
+    Rule("gradient: what is left of squares", "digits that were lost", "gradient", by(left_of_squares)),
     Rule("gradient: what is left of a constant", "digits that were lost", "gradient", named("hypot", left_of_a_constant)),
     Rule("gradient: correlations at their ends", "a correlation with 1", "gradient", named("corrcoef", at_the_ends)),
     Rule("gradient: a complex factor over 0", "`addcdiv` by a complex value over 0", "gradient", named("addcdiv", over_zero)),
