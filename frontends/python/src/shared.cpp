@@ -160,7 +160,7 @@ PyObject* punch(PyObject* self, PyObject* args) {
   unsigned long long offset, bytes;
   if (!PyArg_ParseTuple(args, "KK", &offset, &bytes) || !good_place(self, offset, bytes))
     return nullptr;
-  segment_of(self).punch(offset, bytes + sizeof(BlockHeader));
+  segment_of(self).punch(offset + sizeof(BlockHeader), bytes);  // the header says where the next is
   Py_RETURN_NONE;
 }
 
