@@ -30,6 +30,7 @@ PLACES = {  # where PyTorch has it: where it is
         continuous="cauchy exponential gumbel laplace normal uniform",
         discrete="bernoulli categorical geometric one_hot_categorical poisson",
         gamma="beta chi2 dirichlet",
+        matrices="lkj_cholesky wishart",
         joint="half_normal independent log_normal multivariate_normal transformed_distribution",
         mixture="mixture_same_family",
         counts="binomial multinomial negative_binomial",
