@@ -24,6 +24,7 @@ PLACES = {  # where PyTorch has it: where it is
     "nn.modules.fold": "nn.modules.images",
     "nn.parallel.data_parallel": "nn.parallel",
     "nn.parallel.distributed": "nn.parallel",
+    "nn.parallel.scatter_gather": "nn.parallel._spread",
     "utils.model_zoo": "hub",
     **_under(
         "distributions",
