@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 
 import adjoin
 import numpy as np
@@ -288,3 +289,84 @@ def test_only_warning():
             assert adjoin.is_deterministic_algorithms_warn_only_enabled() is (mode and warn_only)
     finally:
         adjoin.use_deterministic_algorithms(False)
+
+
+# Tools around programs
+
+
+def test_throughput():
+    calls, threads = [], set()
+
+    class Net(adjoin.nn.Module):
+        def forward(self, x, by=1):
+            calls.append((x.item(), by))
+            threads.add(threading.get_ident())
+            time.sleep(0.002)
+            return x * by
+
+    bench = adjoin.utils.ThroughputBenchmark(Net())
+    with pytest.raises(RuntimeError, match="there are no inputs; add_input"):
+        bench.benchmark()
+    bench.add_input(adjoin.tensor(1.0))
+    bench.add_input(adjoin.tensor(2.0), by=3)
+    assert bench.run_once(adjoin.tensor(4.0), by=2).item() == 8
+    calls.clear()
+    stats = bench.benchmark(num_calling_threads=2, num_warmup_iters=3, num_iters=10)
+    assert len(calls) == 2 * 3 + 10 and set(calls) == {(1.0, 1), (2.0, 3)} and len(threads) >= 2
+    assert stats.num_iters == 10 and stats.latency_avg_ms >= 2 and stats.total_time_seconds >= 10 * 0.002 / 2
+    assert stats.iters_per_second == pytest.approx(10 / stats.total_time_seconds) and "latency" in str(stats)
+    with pytest.raises(NotImplementedError, match="adjoin.profiler.profile"):
+        bench.benchmark(profiler_output_path="trace")
+    failing = adjoin.utils.ThroughputBenchmark(lambda x: 1 / 0)
+    failing.add_input(1)
+    for warmup in (0, 1):
+        with pytest.raises(ZeroDivisionError):
+            failing.benchmark(num_warmup_iters=warmup)
+
+
+def test_names_of_modules_and_frames():
+    def function():
+        pass
+
+    adjoin.utils.set_module(function, "elsewhere")
+    assert function.__module__ == "elsewhere"
+    with pytest.raises(TypeError, match="should be a string"):
+        adjoin.utils.set_module(function, 3)
+    whole = adjoin.utils.get_cpp_backtrace()
+    assert whole.startswith("frame #0: ") and len(whole.splitlines()) > 3
+    assert len(adjoin.utils.get_cpp_backtrace(1, 2).splitlines()) == 2
+
+
+def test_kinds_of_devices_of_dlpack():
+    from adjoin.utils.dlpack import DLDeviceType
+
+    assert DLDeviceType(adjoin.ones(1).__dlpack_device__()[0]) is DLDeviceType.kDLCPU == 1
+    assert DLDeviceType.kDLCUDA == 2 and DLDeviceType.kDLROCM == 10
+
+
+def test_compilers(tmp_path, monkeypatch):
+    from adjoin.utils import cpp_extension
+
+    def tool(name, told):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
+        path.chmod(0o755)
+        return str(path)
+
+    monkeypatch.setenv("CXX", "my-c++")
+    assert cpp_extension.get_cxx_compiler() == "my-c++"
+    monkeypatch.delenv("CXX")
+    assert cpp_extension.get_cxx_compiler() == "c++"
+    gcc = tool("wrapped", "COLLECT_GCC=/usr/bin/g++\ngcc version 12.2.0")
+    assert cpp_extension.check_compiler_is_gcc(gcc) and cpp_extension.check_compiler_ok_for_platform(gcc)
+    clang, other = tool("front", "clang version 14"), tool("tcc", "tcc version 0.9")
+    assert not cpp_extension.check_compiler_is_gcc(clang) and cpp_extension.check_compiler_ok_for_platform(clang)
+    assert not cpp_extension.check_compiler_ok_for_platform(other)
+    assert not cpp_extension.check_compiler_ok_for_platform("no-such-compiler")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not cpp_extension.is_ninja_available()
+    with pytest.raises(RuntimeError, match="ninja cannot be called"):
+        cpp_extension.verify_ninja_availability()
+    (tmp_path / "ninja").write_text("#!/bin/sh\n")
+    (tmp_path / "ninja").chmod(0o755)
+    assert cpp_extension.is_ninja_available() and cpp_extension.verify_ninja_availability() is None
