@@ -432,6 +432,16 @@ def _reversed(self):
     return self if self.dim() == 0 else self.flip(0)
 
 
+def _prelu(self, weight):
+    return _C.find_op("nn::prelu")(self, weight)
+
+
+def _hash_tensor(self, dim=None, *, keepdim=False, mode=0):
+    from ._histograms import hash_tensor
+
+    return hash_tensor(self, dim, keepdim=keepdim, mode=mode)
+
+
 def _dir(self):
     return sorted({*dir(type(self)), *self.__dict__})
 
@@ -473,6 +483,9 @@ _METHODS = {
     "is_neg": lambda self: False,
     "is_coalesced": lambda self: True,
     "to_dense": _to_dense,
+    "prelu": _prelu,
+    "hash_tensor": _hash_tensor,
+    "__rdiv__": lambda self, other: other / self,
 }
 
 for _name, _function in _METHODS.items():
