@@ -271,3 +271,20 @@ def test_gather_of_whole_rows(shape, dim, dtype):
     at[3] = shape[dim]
     with pytest.raises(IndexError, match=rf"index {shape[dim]} "):
         adjoin.gather(adjoin.tensor(x), dim, adjoin.tensor(at).reshape(sizes).expand(wide))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 60])
+def test_modes_of_short_lines(n, dtype):
+    x = RNG.integers(0, 5, (200, n)).astype(dtype)
+    if dtype.startswith("float"):
+        x[::3] -= 2
+        x[RNG.random(x.shape) < 0.2] = np.nan
+    values, places = adjoin.mode(adjoin.tensor(x), 1)
+    for row, value, place in zip(x, values.numpy(), places.numpy()):
+        if np.isnan(row).all():
+            assert np.isnan(value) and place == 0
+            continue
+        numbers = row[~np.isnan(row)]  # NaN equals nothing
+        best = max(sorted(set(numbers)), key=lambda v: (numbers == v).sum())
+        assert value == best and place == np.flatnonzero(row == best)[-1]
