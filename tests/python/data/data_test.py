@@ -260,6 +260,8 @@ def test_hooks_of_pickle():
             data.IterDataPipe.set_getstate_hook(len)
     finally:
         data.IterDataPipe.set_getstate_hook(None)
+    assert "getstate_hook" not in vars(data.IterDataPipe)  # the class is as it was
+    data.IterDataPipe.set_getstate_hook(None)
     data.IterDataPipe.set_reduce_ex_hook(lambda pipe: (list, ([1, 2],)))
     try:
         assert pickle.loads(pickle.dumps(_Own([1]))) == [1, 2]

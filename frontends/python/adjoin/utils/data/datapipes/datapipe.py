@@ -76,7 +76,10 @@ class _Pipe:
     def _set_hook(cls, name, hook):
         if hook is not None and getattr(cls, name) is not None:
             raise RuntimeError(f"Attempt to override existing {name}; set it to None first")
-        setattr(cls, name, None if hook is None else staticmethod(hook))
+        if hook is not None:
+            setattr(cls, name, staticmethod(hook))
+        elif name in cls.__dict__:
+            delattr(cls, name)
 
     def __repr__(self):
         return type(self).__qualname__ if self.repr_hook is None else type(self).repr_hook(self)
