@@ -4,11 +4,12 @@ confirm, samples that have those moments."""
 import math
 
 import adjoin
+import numpy as np
 import pytest
 from adjoin import distributions as d
-from adjoin.distributions import constraints, exponential_family
+from adjoin.distributions import _gamma_samples, constraints, exponential_family
 from adjoin.distributions.distribution import EULER
-from scipy import stats
+from scipy import special, stats
 
 FINE = adjoin.float64
 
@@ -83,8 +84,58 @@ def test_samples_with_derivatives():
         (slope,) = adjoin.autograd.grad(x.sum(), loc)
         wanted = x.sum().item() if kind is d.LogNormal else 3.0
         assert slope.item() == pytest.approx(wanted)
-    with pytest.raises(NotImplementedError, match="Gamma: samples have no derivatives"):
-        d.Gamma(loc, scale).rsample()
+    with pytest.raises(NotImplementedError, match="Poisson: samples have no derivatives"):
+        d.Poisson(scale).rsample()
+
+
+@pytest.mark.parametrize("a", [0.01, 0.3, 1.0, 2.5, 40.0, 3000.0])
+def test_gamma_variables_move_with_their_concentration(a):
+    share = np.array([1e-6, 0.01, 0.2, 0.5, 0.9, 0.999, 1 - 1e-9])
+    x, h = special.gammaincinv(a, share), 1e-5 * min(a, 1)
+    wanted = (special.gammaincinv(a + h, share) - special.gammaincinv(a - h, share)) / (2 * h)
+    keep = x > 1e-300
+    found = _gamma_samples.slope(adjoin.full((keep.sum().item(),), a, dtype=FINE), adjoin.from_numpy(x[keep]))
+    np.testing.assert_allclose(found.numpy(), wanted[keep], rtol=2e-4)
+
+
+GAMMAS = {  # the distribution, and by its parameters what its mean is
+    "Gamma": (d.Gamma, (2.5, 1.5), lambda a, b: a / b), "Chi2": (d.Chi2, (3.0,), lambda a: a),
+    "Beta": (d.Beta, (0.8, 2.0), lambda a, b: a / (a + b)), "InverseGamma": (d.InverseGamma, (6.0, 2.0), lambda a, b: b / (a - 1)),
+    "FisherSnedecor": (d.FisherSnedecor, (4.0, 14.0), lambda a, b: b / (b - 2) + 0 * a),
+    "the square of StudentT": (d.StudentT, (12.0, 0.5, 2.0), lambda df, m, s: m**2 + s**2 * df / (df - 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GAMMAS)
+def test_samples_of_gamma_variables_have_derivatives(name):
+    kind, values, mean = GAMMAS[name]
+    adjoin.manual_seed(11)
+    params = [t(v).requires_grad_() for v in values]
+    assert kind.has_rsample
+    x = kind(*params).rsample((60_000,))
+    found = adjoin.autograd.grad((x.square() if "square" in name else x).mean(), params)
+    wanted = adjoin.autograd.grad(mean(*params).sum(), params)
+    for one, other, param in zip(found, wanted, params, strict=True):
+        assert (one * param).item() == pytest.approx((other * param).item(), abs=0.03 * mean(*params).item())
+    assert not kind(*params).sample().requires_grad
+    single = kind(*(p.detach().float().requires_grad_() for p in params)).rsample((3,))
+    single.sum().backward()
+    assert single.dtype is adjoin.float32
+
+
+def test_samples_of_shares_and_matrices_have_derivatives():
+    adjoin.manual_seed(12)
+    a = t(0.7, 2.0, 4.0).requires_grad_()
+    x = d.Dirichlet(a).rsample((60_000,))
+    (found,) = adjoin.autograd.grad(x[:, 1].mean(), a)
+    assert found.tolist() == pytest.approx([-2 / 6.7**2, 4.7 / 6.7**2, -2 / 6.7**2], abs=0.004)
+    df = t(6.0).squeeze().requires_grad_()
+    made = d.Wishart(df, adjoin.tensor([[1.0, 0.3], [0.3, 2.0]], dtype=FINE)).rsample((20_000,))
+    (slopes,) = adjoin.autograd.grad(made.mean(0)[1, 1], df)
+    assert slopes.item() == pytest.approx(2, abs=0.1)
+    (once,) = adjoin.autograd.grad(d.Gamma(a, 1.0).rsample().square().sum(), a, create_graph=True)
+    with pytest.raises(NotImplementedError, match="first derivatives by their parameters, not second ones"):
+        adjoin.autograd.grad(once.sum(), a)
 
 
 DISCRETE = {
@@ -332,8 +383,6 @@ def test_ratios_of_variances():
     assert stats.kstest(x.flatten().numpy(), stats.f(3, 8).cdf).pvalue > 1e-3 and p.expand((2, 3)).sample(
         (4,)
     ).shape == (4, 2, 3)
-    with pytest.raises(NotImplementedError, match="FisherSnedecor: samples have no derivatives"):
-        p.rsample()
 
 
 def test_above_a_threshold():
@@ -414,8 +463,6 @@ def test_matrices_of_squares():
     )
     d.Wishart(5.5, scale_tril=root).rsample().sum().backward()
     assert root.grad.abs().sum().item() > 0
-    with pytest.raises(NotImplementedError, match="no derivatives by df"):
-        d.Wishart(t(5.5).requires_grad_(), covariance).rsample()
     with pytest.raises(ValueError, match="greater than ndim - 1 = 2"):
         d.Wishart(2.0, covariance)
     with pytest.raises(ValueError, match="Exactly one of covariance_matrix"):

@@ -5,7 +5,7 @@ import adjoin
 from . import constraints
 from .discrete import Categorical, _Bits, _one_of
 from .distribution import Distribution, to_tensors
-from .gamma import draw_gamma
+from ._gamma_samples import draw_gamma
 
 
 class _Count(_Bits):

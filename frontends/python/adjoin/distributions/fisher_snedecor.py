@@ -3,8 +3,8 @@
 import adjoin
 
 from . import constraints
+from ._gamma_samples import gamma_samples
 from .distribution import Distribution, to_tensors
-from .gamma import draw_gamma
 
 
 class FisherSnedecor(Distribution):
@@ -12,6 +12,7 @@ class FisherSnedecor(Distribution):
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
+    has_rsample = True
 
     def __init__(self, df1, df2, validate_args=None):
         self.df1, self.df2 = to_tensors(df1, df2)
@@ -35,11 +36,10 @@ class FisherSnedecor(Distribution):
         found = 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4))
         return found.masked_fill(b <= 4, float("nan"))
 
-    def sample(self, sample_shape=()):
+    def rsample(self, sample_shape=()):
         """See the base."""
-        with adjoin.no_grad():
-            x, y = (draw_gamma(self._shape(sample_shape), df / 2) / df for df in (self.df1, self.df2))
-            return (x / y).clamp(min=adjoin.finfo(x.dtype).tiny)
+        x, y = (gamma_samples(self._shape(sample_shape), df / 2) / df for df in (self.df1, self.df2))
+        return (x / y).clamp(min=adjoin.finfo(x.dtype).tiny)
 
     def log_prob(self, value):
         """See the base."""

@@ -1,27 +1,11 @@
-"""adjoin.distributions.gamma: Gamma, Beta, Dirichlet and chi-squared; their samples have no derivatives."""
+"""adjoin.distributions.gamma: Gamma, Beta, Dirichlet and chi-squared."""
 
 import adjoin
 
 from . import constraints
+from ._gamma_samples import gamma_samples
 from .distribution import to_tensors
 from .exponential_family import ExponentialFamily
-
-
-def draw_gamma(shape, concentration):
-    """Values of the gamma distribution of rate 1, by rejection (Marsaglia and Tsang, 2000)."""
-    alpha = concentration.expand(shape)
-    raised = adjoin.where(alpha < 1, alpha + 1, alpha)  # and U^(1 / alpha) brings it back
-    d = raised - 1 / 3
-    c = 1 / (9 * d).sqrt()
-    made, open_ = adjoin.zeros_like(alpha), adjoin.ones_like(alpha, dtype=adjoin.bool)
-    while open_.any():
-        x, u = adjoin.randn_like(d), adjoin.rand_like(d)
-        v = (1 + c * x) ** 3
-        good = open_ & (v > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.clamp(min=1e-30).log())
-        made = adjoin.where(good, d * v, made)
-        open_ = open_ & ~good
-    power = adjoin.where(alpha < 1, adjoin.rand_like(alpha).log() / alpha, adjoin.zeros_like(alpha)).exp()
-    return (made * power).clamp(min=adjoin.finfo(alpha.dtype).tiny)
 
 
 class Gamma(ExponentialFamily):
@@ -29,6 +13,7 @@ class Gamma(ExponentialFamily):
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
+    has_rsample = True
 
     def __init__(self, concentration, rate, validate_args=None):
         self.concentration, self.rate = to_tensors(concentration, rate)
@@ -43,10 +28,9 @@ class Gamma(ExponentialFamily):
     def _log_normalizer(self, x, y):
         return adjoin.lgamma(x + 1) - (x + 1) * (-y).log()
 
-    def sample(self, sample_shape=()):
+    def rsample(self, sample_shape=()):
         """See the base."""
-        with adjoin.no_grad():
-            return draw_gamma(self._shape(sample_shape), self.concentration) / self.rate
+        return gamma_samples(self._shape(sample_shape), self.concentration) / self.rate
 
     def log_prob(self, value):
         """See the base."""
@@ -75,6 +59,7 @@ class Dirichlet(ExponentialFamily):
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
+    has_rsample = True
 
     def __init__(self, concentration, validate_args=None):
         if concentration.dim() < 1:
@@ -95,11 +80,10 @@ class Dirichlet(ExponentialFamily):
         total = self.concentration.sum(-1, keepdim=True)
         return self.mean * (1 - self.mean) / (total + 1)
 
-    def sample(self, sample_shape=()):
+    def rsample(self, sample_shape=()):
         """See the base."""
-        with adjoin.no_grad():
-            made = draw_gamma(self._shape(sample_shape), self.concentration)
-            return made / made.sum(-1, keepdim=True)
+        made = gamma_samples(self._shape(sample_shape), self.concentration)
+        return made / made.sum(-1, keepdim=True)
 
     def log_prob(self, value):
         """See the base."""
@@ -120,6 +104,7 @@ class Beta(ExponentialFamily):
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
+    has_rsample = True
 
     def __init__(self, concentration1, concentration0, validate_args=None):
         self.concentration1, self.concentration0 = to_tensors(concentration1, concentration0)
@@ -134,11 +119,10 @@ class Beta(ExponentialFamily):
     def _log_normalizer(self, x, y):
         return adjoin.lgamma(x + 1) + adjoin.lgamma(y + 1) - adjoin.lgamma(x + y + 2)
 
-    def sample(self, sample_shape=()):
+    def rsample(self, sample_shape=()):
         """See the base."""
-        with adjoin.no_grad():
-            a, b = (draw_gamma(self._shape(sample_shape), c) for c in (self.concentration1, self.concentration0))
-            return a / (a + b)
+        a, b = (gamma_samples(self._shape(sample_shape), c) for c in (self.concentration1, self.concentration0))
+        return a / (a + b)
 
     def log_prob(self, value):
         """See the base."""

@@ -6,10 +6,11 @@ import math
 import adjoin
 
 from . import constraints
+from ._gamma_samples import gamma_samples
 from ._linear import cholesky, from_precision, solve_lower
 from .distribution import Distribution, to_tensors
 from .exponential_family import ExponentialFamily
-from .gamma import Beta, draw_gamma
+from .gamma import Beta
 
 
 def _log_diagonal(factor):
@@ -81,15 +82,13 @@ class Wishart(ExponentialFamily):
         return self.df[..., None, None] * (covariance**2 + diagonal[..., :, None] * diagonal[..., None, :])
 
     def rsample(self, sample_shape=()):
-        """See the base; of the covariance, not of df."""
-        if self.df.requires_grad and adjoin.is_grad_enabled():
-            raise NotImplementedError("Wishart: samples have no derivatives by df; use sample(), or df.detach()")
+        """See the base."""
         shape = self._shape(sample_shape)
         steps = adjoin.arange(self._size, dtype=self.df.dtype, device=self.df.device)
-        with adjoin.no_grad():  # Bartlett (1933)
-            squares = 2 * draw_gamma(shape[:-1], (self.df[..., None] - steps) / 2)
-            noise = adjoin.randn(shape, dtype=self.df.dtype, device=self.df.device).tril(-1)
-            noise = noise + adjoin.diag_embed(squares.sqrt())
+        squares = 2 * gamma_samples(shape[:-1], (self.df[..., None] - steps) / 2)  # Bartlett (1933)
+        noise = adjoin.randn(shape, dtype=self.df.dtype, device=self.df.device).tril(-1) + adjoin.diag_embed(
+            squares.sqrt()
+        )
         root = self._factor @ noise
         return root @ root.mT
 

@@ -5,8 +5,8 @@ import math
 import adjoin
 
 from . import constraints
+from ._gamma_samples import gamma_samples
 from .distribution import EULER, Distribution, to_tensors, uniform_inside
-from .gamma import draw_gamma
 
 
 class StudentT(Distribution):
@@ -14,6 +14,7 @@ class StudentT(Distribution):
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
+    has_rsample = True
 
     def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
         self.df, self.loc, self.scale = to_tensors(df, loc, scale)
@@ -29,13 +30,12 @@ class StudentT(Distribution):
         found = adjoin.where(df > 2, self.scale**2 * df / (df - 2), math.inf)
         return adjoin.where(df <= 1, math.nan, found)
 
-    def sample(self, sample_shape=()):
+    def rsample(self, sample_shape=()):
         """See the base."""
         shape = self._shape(sample_shape)
-        with adjoin.no_grad():
-            x = adjoin.randn(shape, dtype=self.df.dtype, device=self.df.device)
-            squares = 2 * draw_gamma(shape, 0.5 * self.df)
-            return self.loc + self.scale * x * adjoin.rsqrt(squares / self.df)
+        x = adjoin.randn(shape, dtype=self.df.dtype, device=self.df.device)
+        squares = 2 * gamma_samples(shape, 0.5 * self.df)
+        return self.loc + self.scale * x * adjoin.rsqrt(squares / self.df)
 
     def log_prob(self, value):
         """See the base."""
@@ -183,6 +183,7 @@ class InverseGamma(Distribution):
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
+    has_rsample = True
 
     def __init__(self, concentration, rate, validate_args=None):
         self.concentration, self.rate = to_tensors(concentration, rate)
@@ -201,10 +202,9 @@ class InverseGamma(Distribution):
         a = self.concentration
         return adjoin.where(a > 2, self.rate**2 / ((a - 1) ** 2 * (a - 2)), math.inf)
 
-    def sample(self, sample_shape=()):
+    def rsample(self, sample_shape=()):
         """See the base."""
-        with adjoin.no_grad():
-            return self.rate / draw_gamma(self._shape(sample_shape), self.concentration)
+        return self.rate / gamma_samples(self._shape(sample_shape), self.concentration)
 
     def log_prob(self, value):
         """See the base."""
