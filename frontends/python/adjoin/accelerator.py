@@ -22,6 +22,11 @@ def set_device_idx(device):
     set_device_index(device)
 
 
+def empty_host_cache():
+    """Gives the host's memory that nobody uses back to the system."""
+    _C.memory_release("cpu")
+
+
 def get_device_capability(device=None):
     """{"supported_dtypes": the dtypes of which tensors can be made there}."""
     where = _accelerator._device(None, device)

@@ -428,6 +428,13 @@ def test_functions_give_way():
     assert own(1, 2) == 3 and own(x, seen) == ("own", (x,), {"b": seen})
 
 
+def test_a_number_or_two():
+    for good in (3, (1, 2), [4, 5]):
+        F.assert_int_or_pair(good, "size", "{} is an int or two")
+    with pytest.raises(AssertionError, match="size is an int or two"):
+        F.assert_int_or_pair((1, 2, 3), "size", "{} is an int or two")
+
+
 def test_functions_by_a_flag():
     def both(x, flag=False):
         """Says what it does."""

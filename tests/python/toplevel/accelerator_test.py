@@ -103,6 +103,14 @@ def test_older_names(monkeypatch):
     assert adjoin.accelerator.get_memory_info is adjoin.accelerator.mem_get_info
 
 
+def test_memory_of_the_host_is_given_back():
+    kept = adjoin.ones(1 << 22)
+    del kept
+    assert adjoin.memory.memory_stats("cpu")["cached"] >= 16 << 20
+    adjoin.accelerator.empty_host_cache()
+    assert adjoin.memory.memory_stats("cpu")["cached"] < 16 << 20
+
+
 def test_what_the_processor_can_do():
     can = adjoin.cpu.get_capabilities()
     assert can["architecture"] == platform.machine()

@@ -8,8 +8,14 @@ from ...overrides import (
 )
 
 __all__ = [
-    "boolean_dispatch", "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+    "assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
 ]  # fmt: skip
+
+
+def assert_int_or_pair(arg, arg_name, message):
+    """Raises AssertionError, with the message for that name, unless the argument is an int or two of them."""
+    if not (isinstance(arg, int) or len(arg) == 2):
+        raise AssertionError(message.format(arg_name))
 
 
 def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
