@@ -6,6 +6,7 @@ second time under the other name, and no class of one copy is a class of the oth
 
 import importlib
 import sys
+import types
 from importlib.machinery import ModuleSpec
 
 _PACKAGE = __package__
@@ -41,6 +42,20 @@ PLACES = {  # where PyTorch has it: where it is
 }
 
 
+class _Both(types.ModuleType):
+    """A module at the path of a function, which an import puts in the function's place: it can still be called."""
+
+    def __init__(self, real, function):
+        super().__init__(real.__name__, real.__doc__)
+        self.__dict__.update(_real=real, _function=function)
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+
 class _Alias:
     """Loads a module by giving the one that is there already."""
 
@@ -51,7 +66,11 @@ class _Alias:
         return None
 
     def exec_module(self, module):
-        sys.modules[module.__name__] = importlib.import_module(self.real)
+        real = importlib.import_module(self.real)
+        parent, _, child = module.__name__.rpartition(".")
+        there = vars(sys.modules[parent]).get(child)
+        is_function = callable(there) and not isinstance(there, types.ModuleType)
+        sys.modules[module.__name__] = _Both(real, there) if is_function else real
 
 
 class Finder:

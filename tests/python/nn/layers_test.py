@@ -366,6 +366,9 @@ def test_mistakes_of_a_linear_loss():
             F.linear_cross_entropy(*wrong)
     with pytest.raises(RuntimeError, match="ignore_index cannot be specified"):
         F.linear_cross_entropy(x, w, adjoin.ones(2, 4) / 4, ignore_index=1)
+    for wrong, message in (({"batch_chunk_size": 0}, "at least 1"), ({"acc_policy": "fast"}, "acc_policy is 'fast'")):
+        with pytest.raises(ValueError, match=message):
+            nn.LinearCrossEntropyOptions(**wrong)
     with pytest.raises(ValueError, match="chunking_method is 'wide'"):
         nn.LinearCrossEntropyOptions(chunking_method="wide")
     assert F.linear_cross_entropy(x[0], w, adjoin.tensor(1)).item() == pytest.approx(math.log(4))

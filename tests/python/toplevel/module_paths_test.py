@@ -59,7 +59,8 @@ def test_every_path_leads_somewhere():
     from adjoin import _names
 
     for theirs, ours in _names.PLACES.items():
-        assert importlib.import_module("adjoin." + theirs) is importlib.import_module("adjoin." + ours)
+        found, real = importlib.import_module("adjoin." + theirs), importlib.import_module("adjoin." + ours)
+        assert getattr(found, "_real", found) is real  # one stands for a function of its name, too
 
 
 def test_variable():
@@ -105,7 +106,11 @@ def test_attention_backends():
 
 
 def test_data_parallel():
+    import adjoin.nn.parallel.data_parallel as path
+
     net = nn.Linear(2, 3)
+    assert nn.parallel.data_parallel(net, torch.ones(1, 2)).equal(net(torch.ones(1, 2)))  # the path has its name
+    assert path.DataParallel is nn.DataParallel
     wrapped = nn.DataParallel(net)
     assert wrapped(torch.ones(1, 2)).equal(net(torch.ones(1, 2))) and wrapped.module is net
     assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]

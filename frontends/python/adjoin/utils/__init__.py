@@ -2,13 +2,12 @@
 
 import importlib
 
-from ._native import get_cpp_backtrace, set_module  # noqa: F401
-from ._throughput import ThroughputBenchmark  # noqa: F401
-
 _ROOMS = (
     "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks", "npz", "plots",
     "progress", "tensorboard",
 )  # fmt: skip
+
+_LATE = {"ThroughputBenchmark": "_throughput", "get_cpp_backtrace": "_native", "set_module": "_native"}
 
 
 def swap_tensors(t1, t2):
@@ -31,10 +30,12 @@ def swap_tensors(t1, t2):
 def __getattr__(name):
     if name in _ROOMS:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _LATE:
+        return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
     from .._hints import absent
 
     raise absent(__name__, name)
 
 
 def __dir__():
-    return sorted([*globals(), *_ROOMS])
+    return sorted([*globals(), *_ROOMS, *_LATE])

@@ -1,7 +1,7 @@
 """adjoin.nn._functional.linear_loss: the cross entropy of a last linear layer, in parts of the batch where its logits are too many."""
 
-import dataclasses
 import math
+from typing import NamedTuple
 
 import adjoin
 
@@ -10,8 +10,15 @@ from . import op
 __all__ = ["linear_cross_entropy"]
 
 
-@dataclasses.dataclass(slots=True, frozen=True)
-class LinearCrossEntropyOptions:
+class _Options(NamedTuple):
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: object = None
+
+
+class LinearCrossEntropyOptions(_Options):
     """That linear_cross_entropy works on parts of the batch: the logits of one part are there at a time, in backward again.
 
     ``batch_chunk_size`` rows make a part; ``chunking_method`` chooses: "aspect_ratio" so that a part's logits take about the memory
@@ -20,22 +27,20 @@ class LinearCrossEntropyOptions:
     over parts are made in the losses' dtype.
     """
 
-    allow_retain_graph: bool = False
-    batch_chunk_size: int | None = None
-    chunking_method: str | None = "auto"
-    acc_policy: str = "auto"
-    acc_dtype: object = None
+    __slots__ = ()
 
-    def __post_init__(self):
-        if self.batch_chunk_size is not None and self.batch_chunk_size < 1:
+    def __new__(cls, *args, **kwargs):
+        made = super().__new__(cls, *args, **kwargs)
+        if made.batch_chunk_size is not None and made.batch_chunk_size < 1:
             raise ValueError(
-                f"LinearCrossEntropyOptions: batch_chunk_size is {self.batch_chunk_size}, at least 1 is wanted"
+                f"LinearCrossEntropyOptions: batch_chunk_size is {made.batch_chunk_size}, at least 1 is wanted"
             )
-        if self.acc_policy not in ("auto", "accurate", "compact"):
+        if made.acc_policy not in ("auto", "accurate", "compact"):
             raise ValueError(
-                f"LinearCrossEntropyOptions: acc_policy is {self.acc_policy!r}; 'auto', 'accurate' or 'compact' is wanted"
+                f"LinearCrossEntropyOptions: acc_policy is {made.acc_policy!r}; 'auto', 'accurate' or 'compact' is wanted"
             )
-        self._finer()
+        made._finer()
+        return made
 
     def _finer(self):
         """The N of "aspect_ratio:N", or None."""

@@ -1,16 +1,15 @@
 """adjoin.nn.parallel._spread: data and modules spread over several devices of one process, and results brought together again."""
 
-import threading
 import warnings
 
 import adjoin
 from adjoin import _C
 
-from ..._accelerator import _accelerator
-
 
 def _device(given):
     """A device by its index among the accelerators, its name or itself."""
+    from ..._accelerator import _accelerator  # late, as threading below: programs on one device need neither
+
     return _C.device(_accelerator(), given) if isinstance(given, int) else _C.device(given)
 
 
@@ -111,6 +110,8 @@ def _first_tensor(value):
 
 def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
     """``module(*inputs, **kwargs)`` of each, at the same time, each in a thread and on its device (or its first tensor's)."""
+    import threading
+
     count = len(modules)
     kwargs_tup = kwargs_tup if kwargs_tup is not None else [{}] * count
     devices = devices if devices is not None else [None] * count
