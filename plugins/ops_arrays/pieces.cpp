@@ -82,11 +82,10 @@ aj_status* dstack_body(void*, aj_call* call) {
 
 namespace {
 
-// One dtype, one device, nothing to record.
+// One dtype, one device.
 bool alike(const std::vector<Tensor>& all) {
   return std::ranges::all_of(all, [&](const Tensor& t) {
-    return t.dtype() == all[0].dtype() && t.device() == all[0].device() &&
-           !(t.requires_grad() && kit::env.autograd->grad_mode());
+    return t.dtype() == all[0].dtype() && t.device() == all[0].device();
   });
 }
 
@@ -116,6 +115,23 @@ aj_status* block_diag_body(void*, aj_call* call) {
       at += width;
     }
     b.ret(0, cat(blocks, 0));
+  });
+}
+
+aj_status* block_diag_backward_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& g = b.tensor(0);
+    std::vector<Tensor> parts;
+    int64_t row = 0, at = 0;
+    for (const Tensor& t : b.tensors(1)) {
+      const int64_t rows = t.ndim() == 2 ? t.size(0) : 1, width = t.ndim() ? t.size(-1) : 1;
+      want(g.ndim() == 2 && t.ndim() <= 2 && row + rows <= g.size(0) && at + width <= g.size(1),
+           "grad of shape ", shown(g), " has no block of shape ", shown(t), " at ", row, ", ", at);
+      Tensor part = cut(cut(g, 0, row, row + rows), 1, at, at + width);
+      parts.push_back(t.ndim() == 2 ? part : reshape(part, t.shape()));
+      row += rows, at += width;
+    }
+    b.ret(0, parts);
   });
 }
 

@@ -115,6 +115,12 @@ def test_blocks_are_written_where_they_stand_or_joined():
     recorded.sum().backward()
     np.testing.assert_array_equal(given[0].grad.numpy(), np.ones((3, 4)))
     assert adjoin.block_diag(adjoin.tensor([1]), adjoin.tensor([2.5])).dtype == adjoin.float32
+    some = [adjoin.randn(s, dtype=adjoin.float64, requires_grad=True) for s in ((2, 3), (3,), (), (1, 1))]
+    assert adjoin.autograd.gradcheck(lambda *t: adjoin.block_diag(*t).sin(), some)
+    assert adjoin.autograd.gradgradcheck(lambda *t: adjoin.block_diag(*t).sin(), some)
+    single = adjoin.randn(2, 2, requires_grad=True)
+    adjoin.block_diag(single, adjoin.arange(3), some[1].detach()).sum().backward()
+    assert single.grad.dtype == adjoin.float32 and adjoin.equal(single.grad, adjoin.ones(2, 2))
 
 
 def test_addr_has_one_result_recorded_or_not():

@@ -266,8 +266,9 @@ class Backward : Layer<T> {
     Dense<T> last_h(args_.tensor(1));
     std::copy_n(last_h.data(), state, dh_);
     if (cx_) std::copy_n(Dense<T>(args_.tensor(2)).data(), state, dc_);
-    pack();
-    for (int64_t i = L::steps.count() - 1; i >= -1; --i)
+    const int64_t last = needs(1) ? -1 : 0;  // nobody may ask what goes back to hx
+    if (L::steps.count() - 1 > last) pack();
+    for (int64_t i = L::steps.count() - 1; i >= last; --i)
       L::each_block(L::steps.batch(), [&](int64_t lo, int64_t hi) {
         for (; lo < hi; ++lo) step(i, lo);
       });

@@ -86,6 +86,20 @@ def test_gradients(kind, device):
     assert adjoin.autograd.gradgradcheck(function, inputs)
 
 
+@pytest.mark.parametrize("steps", [1, 5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_beside_a_state_that_wants_none(kind, steps):
+    model, x, h = KINDS[kind](7, 9), adjoin.randn(steps, 3, 7), adjoin.randn(1, 3, 9)
+    c = adjoin.randn(1, 3, 9, requires_grad=True)
+    found = []
+    for wanted in (False, True):
+        first = h.clone().requires_grad_(wanted)
+        output = model(x, (first, c) if kind == "LSTM" else first)[0]
+        asked = [*model.parameters(), *([c] if kind == "LSTM" else [])]
+        found.append(adjoin.autograd.grad(output.sin().sum(), asked))
+    assert all(adjoin.equal(a, b) for a, b in zip(*found))
+
+
 def test_gradients_of_weights_that_depend_on_input():
     """Each use has its own gradient, in the second derivative too."""
     w = adjoin.randn(2, 2, dtype=adjoin.float64, requires_grad=True)
