@@ -33,7 +33,7 @@ enum { /* aj_linalg_problem.flags */
   AJ_LINALG_FULL = 1u << 20
 };
 
-typedef struct aj_linalg_matrix {
+typedef struct aj_linalg_matrix { /* FROZEN */
   void* data;
   uint64_t offset; /* bytes behind data; 0 but of handles (AJ_DEV_OPAQUE_POINTERS) */
   int64_t ld, stride;
@@ -44,7 +44,8 @@ typedef struct aj_linalg_problem { /* EXTENSIBLE */
   int32_t routine, trans; /* trans: 0 as it is, 1 transposed, 2 conjugated and transposed */
   DLDataType dtype;       /* float32, float64, complex64, complex128 */
   DLDevice device;
-  int64_t batch, m, n, k;
+  int32_t reserved;
+  int64_t batch, m, n, k; /* as LAPACK calls them */
   aj_linalg_matrix a, b, c, d;
   int32_t *info, *pivots; /* info: one for each matrix: 0, or LAPACK's positive number; pivots: dense */
   void* stream;

@@ -365,3 +365,20 @@ def test_many_small_matrices_are_cut_over_the_threads():
     near(a @ L.inv(a), T.eye(8, dtype=T.float64).expand(a.shape))
     values = L.eigvalsh(hermitian(a))
     np.testing.assert_allclose(values.numpy(), np.linalg.eigvalsh(hermitian(a).numpy()), atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", EXACT, ids=str)
+@pytest.mark.parametrize("shape", [(30, 20), (2, 12, 25)], ids=str)
+def test_few_singular_values_of_a_matrix_of_low_rank(shape, dtype):
+    T.manual_seed(0)
+    a = drawn((*shape[:-1], 3), dtype) @ drawn((*shape[:-2], 3, shape[-1]), dtype, 1)
+    u, s, v = T.svd_lowrank(a, q=5)
+    near(u * s.unsqueeze(-2) @ v.mH, a, 10)
+    near(s[..., :3], L.svdvals(a)[..., :3], 10)
+    u, s, v = T.svd_lowrank(a, q=4, M=a / 2)
+    near(u * s.unsqueeze(-2) @ v.mH, a / 2, 10)
+    u, s, v = T.pca_lowrank(a)
+    near(u * s.unsqueeze(-2) @ v.mH, a - a.mean(-2, keepdim=True), 10)
+    for wrong in (lambda: T.svd_lowrank(a, q=99), lambda: T.svd_lowrank(a, niter=-1)):
+        with pytest.raises(ValueError, match="svd_lowrank: (q must be from 0|niter must not be negative)"):
+            wrong()
