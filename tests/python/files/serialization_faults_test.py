@@ -233,3 +233,17 @@ def test_damaged_pickles_load_or_raise():
             load_bytes(archive(bytes(data), storages), weights_only=generator.random() < 0.5)
         except (RuntimeError, pickle.UnpicklingError, ValueError, TypeError, KeyError, OverflowError, AttributeError):
             pass
+
+
+def test_a_file_without_check_sums_is_read():
+    adjoin.serialization.set_crc32_options(False)
+    try:
+        file = io.BytesIO()
+        adjoin.save({"x": adjoin.arange(5.0)}, file)
+    finally:
+        adjoin.serialization.set_crc32_options(True)
+    with zipfile.ZipFile(file) as z:
+        assert all(record.CRC == 0 for record in z.infolist())
+    for settings in ({}, {"check_sums": True}):
+        file.seek(0)
+        assert adjoin.load(file, **settings)["x"].tolist() == [0, 1, 2, 3, 4]
