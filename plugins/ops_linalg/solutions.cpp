@@ -325,8 +325,8 @@ aj_status* matrix_exp_body(void*, aj_call* call) {
 aj_status* matrix_exp_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
     const int64_t n = d.tensor(0).size(-1);
-    Tensor a = adjoint_of(d.tensor(0)), g = d.grad(0);
-    Tensor all = cat({cat({a, g}, -1), cat({zeros_like(a), a}, -1)}, -2);
+    Tensor a = adjoint_of(d.tensor(0));
+    Tensor all = cat({cat({a, d.grad(0)}, -1), cat({zeros_like(a), a}, -1)}, -2);
     d.set(0, narrow(narrow(linalg::matrix_exp(all), -2, 0, n), -1, n, n));
   });
 }
