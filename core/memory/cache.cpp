@@ -85,7 +85,10 @@ aj_status* with_recovery(DeviceMemory& m, uint64_t asked, F attempt) {
       if (!m.pending.empty()) poll_pending(m, false);
       if (attempt(&why)) {
         if (why) free_status(why);
-        apply_policy(m, memory_ticks());
+        if (m.host)
+          apply_policy(m, memory_ticks());
+        else
+          m.peak = std::max(m.peak, m.in_use());  // what was in use lately is asked of the host
         return nullptr;
       }
       hopeless = asked > m.limit();

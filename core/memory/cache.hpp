@@ -140,7 +140,7 @@ void give_block(DeviceMemory& m, void* p, uint64_t got);
 void flush_cache(DeviceMemory& m, ThreadCache* c,
                  int divisor);  // gives 1/divisor of each list back
 void reclaim_slabs(DeviceMemory& m);
-void apply_policy(DeviceMemory& m, uint32_t now);
+void apply_policy(DeviceMemory& m, uint32_t now);  // of the host's
 void cool_all(DeviceMemory& m);
 void drop_whole(DeviceMemory& m);  // free allocations behind handles
 

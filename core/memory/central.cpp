@@ -288,7 +288,6 @@ void reclaim_slabs(DeviceMemory& m) {
 
 void apply_policy(DeviceMemory& m, uint32_t now) {
   m.note_peak(now);
-  if (!m.host) return;
   bool can_idle = m.device->vtbl.mem_idle;
   if (m.segments.warm_free() > kWarmFloor) {
     // A step of training frees what the next one takes: what the last seconds had in use stays
