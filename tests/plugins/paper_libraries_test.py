@@ -260,6 +260,30 @@ print(gpus.get_per_process_memory_fraction())
 
 
 @either
+def test_memory_without_a_cache_is_counted(name, card):
+    program = """
+x = adjoin.ones(1 << 20, device=gpu)
+y = adjoin.ones(100, device=gpu)
+first = gpus.memory_stats()
+print([first[key] for key in ("allocation.all.current", "segment.all.current")], first["reserved_bytes.all.current"] == gpus.memory_allocated())
+del x
+last = gpus.memory_stats()
+print(last["num_device_free"], gpus.max_memory_reserved() == first["reserved_bytes.all.current"] > gpus.memory_reserved() == 400)
+try:
+    gpus.memory_snapshot()
+except NotImplementedError as e:
+    print(e)
+try:
+    gpus.caching_allocator_enable()
+except NotImplementedError as e:
+    print("before a program begins" in str(e), gpus.caching_allocator_enable(False))
+"""
+    lines = run(program, name, card, ADJOIN_MEMORY_CACHE="off").splitlines()
+    assert lines[:2] == ["[2, 2] True", "1 True"]
+    assert "has memory of its own from the device" in lines[2] and lines[3] == "True None"
+
+
+@either
 def test_memory_is_shown_piece_by_piece(name, card):
     program = """
 def make():

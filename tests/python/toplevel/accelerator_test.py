@@ -128,7 +128,7 @@ def test_without_a_card_cuda_says_so():
     cuda = adjoin.cuda
     assert cuda.memory_stats() == {} and cuda.memory_snapshot() == [] and cuda.default_generators == ()
     assert cuda.memory_allocated() == cuda.max_memory_allocated() == cuda.max_memory_reserved() == 0
-    assert cuda.get_rng_state_all() == [] and cuda.device_count() == 0
+    assert cuda.get_rng_state_all() == [] and cuda.device_count() == 0 and cuda.amp.amp_definitely_not_available()
     assert not (cuda.is_bf16_supported() or cuda.is_tf32_supported() or cuda.is_current_stream_capturing())
     cuda.seed_all(), cuda.manual_seed(3), cuda.empty_cache(), cuda.ipc_collect()
     cuda.reset_peak_memory_stats(), cuda.reset_accumulated_memory_stats()

@@ -49,6 +49,8 @@ def _ask(which, function, *arguments):
     library, handle = _library(), ctypes.c_void_p()
     bus = _C.device_props(which)["bus_id"].encode()
     _check(library, library.nvmlDeviceGetHandleByPciBusId_v2(bus, ctypes.byref(handle)))
+    if not hasattr(library, function):
+        raise NotImplementedError(f"cuda: this driver's NVML has no {function}; a newer driver brings it")
     _check(library, getattr(library, function)(handle, *arguments))
     return which
 
