@@ -2,7 +2,8 @@
 // and layout alone, never on the number of threads.
 //
 // Leaves of 4,096 elements in 64 lanes, folded 32, 16, ..., 1; leaves joined as a binary tree by
-// index. Where the kept dimension is the contiguous one, leaves of 64 rows added in order. A
+// index. In a leaf of long rows that lie apart each row is folded so, and they are joined in their
+// order. Where the kept dimension is the contiguous one, leaves of 64 rows added in order. A
 // reducer R<T> has State, plain bytes, T (what elements are loaded as) and
 //   State start(); void add(State&, T, int64_t index); void join(State&, const State& later); auto
 //   finish(State, int64_t n), a tuple of the results.
@@ -123,6 +124,7 @@ struct Reducer {
   void (*add_row)(const void* reducer, void* states, const void* x, int64_t width, int64_t index);
   void (*finish)(const void* reducer, const void* states, int64_t width, int64_t n,
                  const Results& results);
+  bool folds;  // rows() is code of its own and states are numbers, so that many are soon joined
 };
 
 template <class R>
@@ -182,7 +184,11 @@ struct ReducerCode {
     }
   }
   static Reducer reducer(const R& r) {
-    return {joining(r), &typed<T>, kResults, start, leaves, rows, add_row, finish};
+    constexpr bool folds =
+        std::is_arithmetic_v<State> && requires(State * s, const char* x, int64_t n) {
+      r.rows(s, x, n, n, n, n);
+    };
+    return {joining(r), &typed<T>, kResults, start, leaves, rows, add_row, finish, folds};
   }
 };
 
@@ -260,23 +266,42 @@ class Reduction {
     }
   }
 
-  // Elements [lo, lo + n) of the reduction at `from`, contiguous: in place, or gathered into
-  // `buffer`.
-  const char* gather(char* from, int64_t lo, int64_t n, char* buffer) const {
-    const int64_t size = r_.element->size;
+  // Are they rows of neighbours?
+  bool rows_apart() const {
+    return p_.nreduced > 1 && in_.strides[0] == int64_t(r_.element->size) && loaded();
+  }
+
+  // Elements [lo, lo + n) of the reduction at `from`, row by row: row(where it lies, elements
+  // before it, elements).
+  template <class F>
+  void rows(char* from, int64_t lo, int64_t n, const F& row) const {
     int64_t inner = p_.nreduced ? p_.sizes[0] : 1, stride = p_.nreduced ? in_.strides[0] : 0;
-    if (in_place()) return from + lo * size;
-    for (int64_t done = 0; done < n;) {
-      int64_t i = lo + done, column = i % inner, m = std::min(n - done, inner - column);
+    for (int64_t done = 0, m; done < n; done += m) {
+      int64_t i = lo + done, column = i % inner;
+      m = std::min(n - done, inner - column);
       int64_t at = p_.nreduced > 1 ? offset(in_, 1, p_.nreduced, i / inner) : 0;
-      r_.element->load(buffer + done * size, from + at + column * stride, in_.dtype, stride, m);
-      done += m;
+      row(from + at + column * stride, done, m);
     }
+  }
+
+  // The same elements, contiguous: in place, or gathered into `buffer`.
+  const char* gather(char* from, int64_t lo, int64_t n, char* buffer) const {
+    const int64_t size = r_.element->size, stride = p_.nreduced ? in_.strides[0] : 0;
+    if (in_place()) return from + lo * size;
+    rows(from, lo, n, [&](const char* row, int64_t done, int64_t m) {
+      r_.element->load(buffer + done * size, row, in_.dtype, stride, m);
+    });
     return buffer;
   }
 
   void leaf(char* s, char* from, int64_t lo, int64_t n, char* buffer) const {
-    r_.leaves(code_, s, gather(from, lo, n, buffer), 0, 1, n, lo);
+    if (!rows_apart() || p_.sizes[0] < kColumns)
+      return r_.leaves(code_, s, gather(from, lo, n, buffer), 0, 1, n, lo);
+    alignas(16) char one[kMost];
+    rows(from, lo, n, [&](const char* row, int64_t done, int64_t m) {
+      r_.leaves(code_, done ? one : s, row, 0, 1, m, lo + done);
+      if (done) r_.joining.join(code_, s, one, 1);
+    });
   }
   void leaves(char* s, char* from, int64_t lo, int64_t hi) const {  // elements [lo, hi)
     alignas(16) char buffer[kLeaf * 16];
@@ -298,6 +323,22 @@ class Reduction {
     return tree.finish();
   }
 
+  // An output whose rows lie apart: first row is added to row, then the columns are joined.
+  bool folds() const {
+    const int64_t least = 32, inner = p_.nreduced ? p_.sizes[0] : 1;
+    return r_.folds && rows_apart() && inner >= least && inner <= kColumns && n_ >= 8 * inner;
+  }
+  void folded(char* s, char* from) const {
+    alignas(16) char sums[kColumns * kMost];
+    int64_t width = p_.sizes[0];
+    block(from, 0, 1, width, 0, n_ / width, sums);
+    for (int64_t half; width > 1; width = half) {
+      half = (width + 1) / 2;
+      r_.joining.join(code_, sums, sums + half * state_, width - half);
+    }
+    std::memcpy(s, sums, size_t(state_));
+  }
+
   void outputs() const {
     alignas(16) char one[kMost];
     if (n_ == 0) {
@@ -309,12 +350,12 @@ class Reduction {
     int64_t runs = (n_ + run - 1) / run;
     auto begin = [&](int64_t o) { return base(in_) + offset(in_, p_.nreduced, p_.ndim, o); };
     if (runs == 1 || kept_ >= 64) {
-      bool leaf_each = p_.ndim == p_.nreduced + 1 && n_ <= kLeaf;
+      const bool leaf_each = p_.ndim == p_.nreduced + 1 && n_ <= kLeaf, by_rows = folds();
       parallel_for(kept_, grain_of(n_), [&](int64_t lo, int64_t hi) {
-        if (leaf_each) return short_outputs(lo, hi);
+        if (leaf_each && !by_rows) return short_outputs(lo, hi);
         alignas(16) char s[kMost];
         for (int64_t o = lo; o < hi; ++o) {
-          leaves(s, begin(o), 0, n_);
+          by_rows ? folded(s, begin(o)) : leaves(s, begin(o), 0, n_);
           write(o, s);
         }
       });
@@ -333,23 +374,24 @@ class Reduction {
     }
   }
 
-  // Rows [lo, hi) of `width` columns at `from` into states.
-  void block(char* from, int64_t width, int64_t lo, int64_t hi, char* out) const {
+  // Rows [lo, hi) of `width` columns at `from` into states; columns lie along the dimension
+  // `column`, rows along the reduced ones from `first` on.
+  void block(char* from, uint32_t column, uint32_t first, int64_t width, int64_t lo, int64_t hi,
+             char* out) const {
     alignas(16) char buffer[kColumns * 16];
-    const bool direct = loaded() && in_.strides[p_.nreduced] == bytes_of(in_.dtype);
+    const bool direct = loaded() && in_.strides[column] == bytes_of(in_.dtype);
     Tree tree(r_.joining, width, (hi - lo) / kLeafRows + 1);
     for (int64_t leaf = lo; leaf < hi; leaf += kLeafRows) {
       char* s = tree.top();
       const int64_t rows = std::min(hi - leaf, kLeafRows);
-      if (direct && p_.nreduced == 1) {
-        const int64_t stride = in_.strides[0];
+      if (direct && p_.nreduced == first + 1) {
+        const int64_t stride = in_.strides[first];
         r_.rows(code_, s, from + leaf * stride, stride, rows, width, leaf);
       } else {
         r_.start(code_, s, width);
         for (int64_t i = leaf; i < leaf + rows; ++i) {
-          const char* row =
-              from + (p_.nreduced == 1 ? i * in_.strides[0] : offset(in_, 0, p_.nreduced, i));
-          if (!direct) r_.element->load(buffer, row, in_.dtype, in_.strides[p_.nreduced], width);
+          const char* row = from + offset(in_, first, p_.nreduced, i);
+          if (!direct) r_.element->load(buffer, row, in_.dtype, in_.strides[column], width);
           r_.add_row(code_, s, direct ? row : buffer, width, i);
         }
       }
@@ -378,7 +420,7 @@ class Reduction {
                        alignas(16) char own[kColumns * kMost];
                        char* out = split ? &part[i * kColumns * state_] : own;
                        int64_t row = i % runs * run;
-                       block(from, width, row, std::min(n_, row + run), out);
+                       block(from, p_.nreduced, 0, width, row, std::min(n_, row + run), out);
                        if (!split) write(output, out, width);
                      });
                  });

@@ -55,8 +55,8 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
   }
   for (uint32_t i = 0; i < nrets; i++) {
     copy_value(&rets[i], f->made[i]);
-    bool temporary = rets[i].tag == AJ_TENSOR && !f->op->schema.results[i].alias;
-    if (temporary && (rets[i].v.tensor->obj.flags & AJ_TENSOR_VIEW)) outlive_base(rets[i].v.tensor);
+    if (rets[i].tag == AJ_TENSOR && (rets[i].v.tensor->obj.flags & AJ_TENSOR_VIEW))
+      outlive_base(rets[i].v.tensor);
   }
   return nullptr;
 }

@@ -311,9 +311,7 @@ aj_status* addr_body(void*, aj_call* call) {
     want_dims(u, 1, "vec1");
     want_dims(v, 1, "vec2");
     const Sizes shape{u.size(0), v.size(0)};
-    const bool recorded = (x.requires_grad() || u.requires_grad() || v.requires_grad()) &&
-                          kit::env.autograd->grad_mode();
-    if (!recorded && x.is_floating_point() && u.dtype() == x.dtype() && v.dtype() == x.dtype() &&
+    if (x.is_floating_point() && u.dtype() == x.dtype() && v.dtype() == x.dtype() &&
         b.scalar(3) == Scalar(1))  // one pass
       return b.ret(0, addcmul(expand(x, shape), unsqueeze(u, 1), v, b.scalar(4)));
     const Terms t(b);

@@ -1,7 +1,7 @@
 // plugins/ops_linalg/linalg.cpp: powers, chains and norms of matrices, vector products.
-#include <adjoin/kit/make.hpp>
 #include <cmath>
-#include <limits>
+
+#include "matrices.hpp"
 
 namespace adjoin::ops {
 
@@ -15,23 +15,15 @@ aj_status* vecdot_body(void*, aj_call* call) {
   });
 }
 
-namespace {
-
-void want_square(const Tensor& t) {
-  want(t.ndim() >= 2 && t.size(-1) == t.size(-2), "square matrices are wanted, the shape is ",
-       shown(t));
-}
-
-}  // namespace
-
 aj_status* matrix_power_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor power = b.tensor(0), out;
     int64_t n = b.integer(1);
     want_square(power);
-    if (n < 0)
-      kit::raise_as("NotImplementedError", AJ_UNIMPLEMENTED, "negative powers need the inverse, ",
-                    "which is not here yet; n is ", n);
+    if (n < 0) {
+      power = in_own_name([&] { return linalg::inv(power); });
+      n = -n;
+    }
     if (n == 0) {
       Tensor one = eye(power.size(-1), std::nullopt, power.dtype(), power.device());
       return b.ret(0, clone(expand(one, power.shape())));
@@ -113,17 +105,30 @@ Tensor floats_of(const Tensor& t, const kit::Body& b, uint32_t dtype) {
   return t;
 }
 
+// Of the matrices in two dimensions.
+Tensor singular_values(const Tensor& t, int64_t row, int64_t column) {
+  return in_own_name([&] { return linalg::svdvals(movedim(t, {row, column}, {-2, -1})); });
+}
+// With the dimensions of the matrices again, of size 1.
+Tensor spread(const Tensor& norms, const Tensor& t, const Ints& dim, bool keepdim) {
+  if (!keepdim) return norms;
+  Sizes shape = sizes_of(t);
+  for (int64_t d : dim) shape[size_t(wrap_dim(d, t.ndim()))] = 1;
+  return reshape(norms, shape);
+}
+
 Tensor matrix_norm_of(const Tensor& t, double ord, const Ints& dim, bool keepdim) {
   want(dim.size() == 2, "dim must name two dimensions: ", shown(dim));
   int64_t row = dim[0], column = dim[1];
   want(t.ndim() >= 2 && row != column, "dim ", shown(dim), " must name two dimensions of shape ",
        shown(t));
-  if (std::fabs(ord) == 2)
-    kit::raise_as("NotImplementedError", AJ_UNIMPLEMENTED,
-                  "the norms 2, -2 and 'nuc' need singular values, which are not here yet; ",
-                  "'fro', 1, -1, inf and -inf are");
+  if (std::fabs(ord) == 2) {
+    Tensor values = singular_values(t, row, column);
+    if (values.size(-1) == 0) return spread(sum(values, -1), t, dim, keepdim);
+    return spread(select(values, -1, ord > 0 ? 0 : -1), t, dim, keepdim);
+  }
   want(std::fabs(ord) == 1 || std::isinf(ord), "the norm ", ord,
-       " of matrices is not known; 'fro', 1, -1, inf and -inf are");
+       " of matrices is not known; 'fro', 'nuc', 1, -1, 2, -2, inf and -inf are");
   if (std::isinf(ord)) std::swap(row, column);
   Tensor sums = sum(abs(t), row, true);
   // No sums at all: the largest is 0, as PyTorch has it; there is no smallest.
@@ -134,10 +139,11 @@ Tensor matrix_norm_of(const Tensor& t, double ord, const Ints& dim, bool keepdim
 }
 
 Tensor frobenius(const Tensor& t, std::string_view name, const Ints& dim, bool keepdim) {
-  if (name == "nuc") matrix_norm_of(t, 2, dim, keepdim);
-  want(name == "fro", "the norm '", name, "' is not known; 'fro' and numbers are");
+  want(name == "fro" || name == "nuc", "the norm '", name,
+       "' is not known; 'fro', 'nuc' and numbers are");
   want(t.ndim() >= 2 && dim.size() == 2, "two dimensions are wanted: dim ", shown(dim),
        " of shape ", shown(t));
+  if (name == "nuc") return spread(sum(singular_values(t, dim[0], dim[1]), -1), t, dim, keepdim);
   return vector_norm(t, 2, dim, keepdim);
 }
 

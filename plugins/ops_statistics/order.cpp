@@ -53,12 +53,17 @@ Tensor first_of_equals(const Tensor& items) {
   Tensor out = empty_dense({n}, items.dtype(), items.device());
   const T* x = dense.data<T>();
   T* to = out.data<T>();
-  int64_t last = 0;
-  T before = to[0] = x[0];
-  for (int64_t i = 1; i < n; ++i) {
-    const T now = x[i];
-    last += now != before;
-    to[last] = before = now;
+  int64_t last = 0, i = 1;
+  to[0] = x[0];
+  for (; i + 4 <= n; i += 4) {  // the compiler, asked for size, unrolls nothing
+    const int64_t a = last + (x[i] != x[i - 1]), b = a + (x[i + 1] != x[i]),
+                  c = b + (x[i + 2] != x[i + 1]), d = c + (x[i + 3] != x[i + 2]);
+    to[a] = x[i], to[b] = x[i + 1], to[c] = x[i + 2], to[d] = x[i + 3];
+    last = d;
+  }
+  for (; i < n; ++i) {
+    last += x[i] != x[i - 1];
+    to[last] = x[i];
   }
   return clone(cut(out, 0, 0, last + 1));
 }

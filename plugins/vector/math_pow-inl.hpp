@@ -160,7 +160,10 @@ HWY_INLINE Vec<D> pow(D d, Vec<D> x, Vec<D> y) {
     if (HWY_LIKELY(hn::AllTrue(d, plain))) return pow_twofold(d, x, y);
     const Vec<D> one = hn::Set(d, 1.0);
     Vec<D> z = pow_twofold(d, hn::IfThenElse(plain, x, one), hn::IfThenElse(plain, y, one));
-    return hn::IfThenElse(plain, z, lanes(d, x, y, kit::scalar::Pow()));
+    Vec<D> any =
+        lanes(d, x, y, kit::scalar::Pow());  // the C library's, of a signaling NaN to 0, too
+    any = hn::IfThenElse(hn::Eq(y, hn::Zero(d)), one, any);
+    return hn::IfThenElse(plain, z, any);
   } else {
     Vec<D> inf = hn::Set(d, HUGE_VALF);
     auto plain = hn::And(hn::Ge(x, hn::Set(d, Format<float>::kLeastNormal)), hn::Lt(x, inf));

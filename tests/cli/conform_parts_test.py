@@ -34,6 +34,12 @@ def test_one_op_is_no_certificate(tmp_path):
     assert verdict.startswith("cpu, device cpu: no fault found in what was checked: ") and "; 1 of " in verdict
 
 
+def test_no_derivative_is_asked_by_what_is_fixed():
+    """eigvalsh reads one triangle: its row fixes the matrix, whose elements cannot change alone."""
+    got = adjoin("conform", CPU, "--mode", "grad", "--op", "linalg::eigvalsh", "--op", "linalg::det")
+    assert got.returncode == 0 and "gradients of linalg::det" in got.stdout, got.stdout
+
+
 def test_a_short_run_is_short_and_says_what_it_left_out():
     start = time.time()
     got = adjoin("conform", f"{PLUGINDIR}/libaj_emulated.so", "--quick", "--seed", "5")

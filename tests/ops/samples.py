@@ -216,7 +216,15 @@ def attended(given, other):
     return {"out": scores.softmax(-1) @ v, "logsumexp": scores.logsumexp(-1)}
 
 
+def pivots_of(matrix, pivots):
+    """The exchanges of rows that a factorisation of that argument makes."""
+    return lambda given, other: {pivots: adjoin.linalg.lu_factor_ex(given[matrix].detach()).pivots}
+
+
 DEPENDENT = {
+    "linalg::lu_solve": pivots_of("LU", "pivots"),
+    "lu_solve": pivots_of("LU_data", "LU_pivots"),
+    "lu_unpack": pivots_of("LU_data", "LU_pivots"),
     "_::attention_backward": attended,
     "_::softmax_nll_backward": sums_of_exponentials,
     "batch_norm_backward": batch_statistics,

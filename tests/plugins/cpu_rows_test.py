@@ -35,6 +35,25 @@ def test_reductions_over_each_dimension(shape, dtype):
         assert np.array_equal((t > 5).any(dim).numpy(), (x > 5).any(dim))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "shape", [(8, 3, 32), (130, 70, 33), (20, 3, 513), (9, 2, 512), (3, 5000, 40), (5, 65, 9000)], ids=str
+)
+def test_reductions_of_rows_that_lie_apart(shape, dtype):
+    x = array(shape, dtype)
+    t, wide, dims = adjoin.tensor(x), x.astype(np.float64), (0, 2)
+    close(t.sum(dims), wide.sum(dims), 1e-3 if dtype == np.float32 else 1e-9)
+    close(t.mean(dims), wide.mean(dims), 1e-5)
+    close(t.std(dims, correction=0), wide.std(dims), 1e-5)
+    close(adjoin.linalg.vector_norm(t, 2, dims), np.sqrt((wide**2).sum(dims)), 1e-5)
+    assert np.array_equal(t.amax(dims).numpy(), x.max(dims)) and np.array_equal(t.amin(dims).numpy(), x.min(dims))
+    assert t[:, 0].argmax().item() == x[:, 0].argmax()
+    assert adjoin.equal((t > 35).any(2).any(0), adjoin.tensor((x > 35).any(dims)))
+    close((t / 100 + 1)[:, :2, :32].prod(2).prod(0), (wide / 100 + 1)[:, :2, :32].prod(dims), 1e-3)
+    x[0, 1, 7] = np.nan
+    assert np.isnan(adjoin.tensor(x).amax(dims).numpy()).tolist() == [i == 1 for i in range(shape[1])]
+
+
 @pytest.mark.parametrize("n", [5, 64, 100, 5000, 9000])
 def test_nan_is_the_extreme_and_the_first_of_equals_wins(n):
     for place in (0, n // 2, n - 1):
@@ -86,11 +105,13 @@ def test_layer_norm_and_its_gradients(shape, last):
     weight, bias = (adjoin.tensor(array(size, np.float64, s), requires_grad=True) for s in (1, 2))
     dims = list(range(-last, 0))
     hat = (x - x.mean(dims, True)) / adjoin.sqrt(x.var(dims, correction=0, keepdim=True) + 1e-5)
-    plain, fused = hat * weight + bias, F.layer_norm(x, size, weight, bias)
-    close(fused, plain.detach().numpy(), 1e-9)
     g = adjoin.tensor(array(shape, np.float64, 3))
-    for a, b in zip(*(adjoin.autograd.grad(y, (x, weight, bias), g) for y in (fused, plain))):
-        close(a, b.numpy(), 1e-7)
+    for w, b in ((weight, bias), (weight, None), (None, bias), (None, None)):
+        plain, fused = hat * (1 if w is None else w) + (0 if b is None else b), F.layer_norm(x, size, w, b)
+        close(fused, plain.detach().numpy(), 1e-9)
+        given = [t for t in (x, w, b) if t is not None]
+        for one, two in zip(*(adjoin.autograd.grad(y, given, g, retain_graph=True) for y in (fused, plain))):
+            close(one, two.numpy(), 1e-7)
 
 
 @pytest.mark.parametrize("shape", [(1,), (48,), (49,), (5000,), (40_000,), (20, 70), (3, 1000)], ids=str)

@@ -257,7 +257,17 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
     }
     served |= {"_::bag_sums", "_::row_products", "_::mode_place", "_::masked_put", "_::window_maxima"}
     served |= {"_::logit_backward", "std", "_::ldexp_each", "baddbmm"}
-    assert lacks == served
+    # Nothing serves factorisations there: a call says what to do.
+    refused = {
+        f"linalg::{n}" for n in ("cholesky_ex", "det", "householder_product", "inv_ex", "lu_factor_ex", "qr", "slogdet")
+    }
+    refused |= {f"_::{n}_stack" for n in ("eig", "eigh", "solve", "solve_triangular", "svd")} | {
+        "_::pivot_order",
+        "geqrf",
+    }
+    assert lacks == served | refused
+    with pytest.raises(NotImplementedError, match="inv: no plugin has a kernel for linalg::inv_ex on emulated"):
+        adjoin.linalg.inv(adjoin.eye(2, device="emulated"))
 
 
 @pytest.mark.parametrize("orders", ["warp=64", "seed=5"])

@@ -249,3 +249,42 @@ def test_products_whose_result_lies_turned(shape):
     np.testing.assert_allclose(got, x @ w.T + b, rtol=1e-4, atol=1e-4)
     got = (adjoin.tensor(x) @ adjoin.tensor(w).T).numpy()
     np.testing.assert_allclose(got, x @ w.T, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bool", "complex128"])
+@pytest.mark.parametrize(
+    "shape, dim", [((7, 8), 0), ((7, 300), -2), ((3, 5, 4, 2), 1), ((2, 9, 7), 1), ((3, 5, 8), -1)]
+)
+def test_gather_of_whole_rows(shape, dim, dtype):
+    x, at = rows(*shape).astype(dtype), RNG.integers(0, shape[dim], 11)
+    sizes = [1] * len(shape)
+    sizes[dim] = 11
+    wide = list(shape)
+    wide[dim] = 11
+    index = adjoin.tensor(at).reshape(sizes).expand(wide)
+    np.testing.assert_array_equal(adjoin.gather(adjoin.tensor(x), dim, index).numpy(), np.take(x, at, dim))
+    turned = adjoin.tensor(np.ascontiguousarray(x.T)).permute(*range(len(shape))[::-1])
+    np.testing.assert_array_equal(adjoin.gather(turned, dim, index).numpy(), np.take(x, at, dim))
+    part = index[(slice(0, 1),) + (slice(None),) * (len(shape) - 1)]
+    want = np.take(x, at, dim)[:1] if dim % len(shape) else np.take(x, at[:1], dim)
+    np.testing.assert_array_equal(adjoin.gather(adjoin.tensor(x), dim, part).numpy(), want)
+    at[3] = shape[dim]
+    with pytest.raises(IndexError, match=rf"index {shape[dim]} "):
+        adjoin.gather(adjoin.tensor(x), dim, adjoin.tensor(at).reshape(sizes).expand(wide))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 60])
+def test_modes_of_short_lines(n, dtype):
+    x = RNG.integers(0, 5, (200, n)).astype(dtype)
+    if dtype.startswith("float"):
+        x[::3] -= 2
+        x[RNG.random(x.shape) < 0.2] = np.nan
+    values, places = adjoin.mode(adjoin.tensor(x), 1)
+    for row, value, place in zip(x, values.numpy(), places.numpy()):
+        if np.isnan(row).all():
+            assert np.isnan(value) and place == 0
+            continue
+        numbers = row[~np.isnan(row)]  # NaN equals nothing
+        best = max(sorted(set(numbers)), key=lambda v: (numbers == v).sum())
+        assert value == best and place == np.flatnonzero(row == best)[-1]

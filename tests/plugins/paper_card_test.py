@@ -166,6 +166,44 @@ print(y.device, y.tolist(), (y + 1).to(f"{gpu}:1").sum().item(), x.sum().item())
 
 
 @either
+def test_memory_is_lent_to_another_process(name, card):
+    program = """
+import gc
+import adjoin.multiprocessing as mp
+from adjoin import _lent
+def child(receive, send):
+    x, y = receive.get(timeout=60), receive.get(timeout=60)
+    x.mul_(2)
+    y.add_(100)
+    gpus.synchronize()
+    send.put(x)
+    receive.get(timeout=60)
+    send.put((x + y).tolist())
+if __name__ == "__main__":
+    mp.set_start_method("spawn")
+    send, receive = mp.Queue(), mp.Queue()
+    process = mp.Process(target=child, args=(send, receive))
+    process.start()
+    x, y = adjoin.arange(4.0, device=gpu), adjoin.ones(5, device=gpu)[1:]  # pieces of one allocation
+    send.put(x), send.put(y)
+    back = receive.get(timeout=60)
+    print(back.data_ptr() == x.data_ptr(), x.tolist(), y.tolist())
+    address = x.data_ptr()
+    del x, back
+    gc.collect(), _lent.collect()
+    print(address in [adjoin.zeros(4, device=gpu).data_ptr() for _ in range(4)])
+    send.put("go on")
+    print(receive.get(timeout=60))
+    process.join()
+    _lent.collect(dead=True)
+    print(process.exitcode, len(_lent._lent))
+"""
+    assert run(program, name, card) == (
+        "True [0.0, 2.0, 4.0, 6.0] [101.0, 101.0, 101.0, 101.0]\nFalse\n[101.0, 103.0, 105.0, 107.0]\n0 0\n"
+    )
+
+
+@either
 def test_refused_memory_is_asked_for_again(name, card):
     program = """
 x = adjoin.ones(1 << 20, device=gpu)

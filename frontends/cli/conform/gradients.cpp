@@ -174,16 +174,16 @@ class Gradient {
   const std::set<size_t>& wanted_;
 };
 
-// Parameters whose gradients are asked for: floating, and neither chosen signs, nor made by the
-// forward row, nor statistics that are kept.
+// Parameters whose gradients are asked for: floating, and neither chosen signs, nor said to be
+// fixed, nor made by the forward row, nor statistics that are kept.
 std::set<size_t> inputs_of(const Row& row, const Given& before, const Given& given) {
   std::set<size_t> wanted;
-  const Json* signs = row.test.find("signs");
   for (size_t i = 0; i < given.size(); ++i) {
     const Param& p = row.params[i];
     bool fixed = (i > 0 && p.written()) || p.name.starts_with("running_");
-    for (const Json& name : signs ? signs->items : std::vector<Json>())
-      fixed |= name.text == p.name;
+    for (const char* key : {"signs", "fixed"})
+      if (const Json* names = row.test.find(key))
+        for (const Json& name : names->items) fixed |= name.text == p.name;
     const Json* after = row.test.find("after");
     if (after)  // what complete() has replaced
       for (size_t k = 0; k < given[i].tensors.size(); ++k)

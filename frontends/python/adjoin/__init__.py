@@ -119,7 +119,7 @@ _ELSEWHERE = {
     "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
-    "get_device_module": "_accelerator", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
+    "get_device_module": "_accelerator", "lu": "_tensor", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
     **dict.fromkeys((
         "autocast", "is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype",
         "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_dtype",
@@ -132,7 +132,7 @@ _ELSEWHERE = {
         "feature_dropout", "feature_dropout_", "native_dropout", "binomial", "embedding", "embedding_bag", "instance_norm", "batch_norm", "kl_div",
         "hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss",
         "poisson_nll_loss", "binary_cross_entropy_with_logits", "max_pool1d_with_indices", "adaptive_max_pool1d",
-        "grid_sampler", "affine_grid_generator", "native_layer_norm", "native_group_norm", "native_batch_norm",
+        "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "affine_grid_generator", "native_layer_norm", "native_group_norm", "native_batch_norm",
         "range",
     ), "_layer_functions"),
     **dict.fromkeys((
@@ -140,7 +140,7 @@ _ELSEWHERE = {
         "set_deterministic_debug_mode", "set_flush_denormal", "set_warn_always",
         "has_cuda", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp",
     ), "_flags"),
-    "alpha_dropout": "nn.functional", "bilinear": "nn.functional",
+    "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "histogramdd": "_histograms",
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window"), "_windows"),
 }  # fmt: skip

@@ -6,6 +6,7 @@ from ._out import put
 __all__ = [
     "compile",
     "are_deterministic_algorithms_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
     "broadcast_shapes",
     "fallbacks",
     "get_float32_matmul_precision",
@@ -35,7 +36,7 @@ __all__ = [
     "use_deterministic_algorithms",
 ]  # fmt: skip
 
-_deterministic = False
+_deterministic = _warn_only = False
 
 
 def is_tensor(obj):
@@ -177,15 +178,20 @@ def set_default_tensor_type(t):
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Products and convolutions give the same bits for any number of threads."""
-    global _deterministic
-    _deterministic = mode
+    """Products and convolutions give the same bits for any number of threads. There is nothing that could only warn."""
+    global _deterministic, _warn_only
+    _deterministic, _warn_only = mode, bool(warn_only)
     _C.set_deterministic(mode)
 
 
 def are_deterministic_algorithms_enabled():
     """Whether use_deterministic_algorithms is on."""
     return _deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    """What use_deterministic_algorithms was told last, and is on."""
+    return _deterministic and _warn_only
 
 
 _matmul_precision = "highest"

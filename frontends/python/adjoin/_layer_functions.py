@@ -196,6 +196,24 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     return F.grid_sample(input, grid, mode, padding, align_corners)
 
 
+def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """grid_sampler of images (N, C, H, W)."""
+    return _sampler_of(4, "grid_sampler_2d", input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """grid_sampler of volumes (N, C, D, H, W)."""
+    return _sampler_of(5, "grid_sampler_3d", input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def _sampler_of(dims, name, input, grid, *options):
+    if input.dim() != dims or grid.dim() != dims:
+        raise RuntimeError(
+            f"{name}: input and grid must have {dims} dimensions, they have {input.dim()} and {grid.dim()}"
+        )
+    return grid_sampler(input, grid, *options)
+
+
 def affine_grid_generator(theta, size, align_corners):
     """F.affine_grid."""
     return F.affine_grid(theta, size, align_corners)

@@ -11,6 +11,9 @@ import warnings
 import adjoin
 from adjoin import _C
 
+from ._pt_options import STORAGES, StorageType, is_skipping
+from ._pt_places import by_package, packages
+
 allowed = {}  # "module.name" -> object, as the user says
 # No file of tensors needs these modules, so nobody is advised to allow them.
 _HARMFUL = {
@@ -75,24 +78,6 @@ class UnknownObject:
             f"{ran_nothing}. If you trust the file, load it inside "
             f"`with adjoin.serialization.safe_globals([{self.cls.name}])`, or with `pickle_module=pickle`"
         )
-
-
-class _StorageType:
-    """A class of storages, as files name them."""
-
-    def __init__(self, name, dtype):
-        self.name, self.dtype = name, dtype
-
-    def __repr__(self):
-        return f"<class torch.{self.name}>"
-
-
-_STORAGES = {
-    "BoolStorage": "bool", "ByteStorage": "uint8", "CharStorage": "int8", "ShortStorage": "int16",
-    "IntStorage": "int32", "LongStorage": "int64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
-    "FloatStorage": "float32", "DoubleStorage": "float64", "ComplexFloatStorage": "complex64",
-    "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8", "_UntypedStorage": "uint8",
-}  # fmt: skip
 
 
 class Saving:
@@ -255,8 +240,8 @@ class Loading:
             ours = full.replace("torch", "adjoin", 1)
             if ours in allowed:
                 return allowed[ours]
-            if name in _STORAGES:
-                return _StorageType(name, getattr(adjoin, _STORAGES[name]))
+            if name in STORAGES:
+                return StorageType(name)
             known = getattr(_C, name, None) if module == "torch" else None
             if isinstance(known, (adjoin.dtype, adjoin.memory_format)):
                 return known
@@ -368,12 +353,18 @@ class Loading:
 
     def place(self, base, location):
         """The storage's tensor on the device where it belongs."""
+        if is_skipping():
+            base = adjoin.zeros_like(base)
         where = self.map_location
         if isinstance(where, dict):
             location, where = where.get(location, location), None
             location = location if isinstance(location, str) else str(location)
         if callable(where):
             return self.placed_by(where, base, location)
+        if packages:
+            known = by_package(adjoin.UntypedStorage(base), location if where is None else str(where))
+            if known is not None:
+                return known._all().view(base.dtype)
         device = where if where is not None else self.device(location)
         return base if adjoin.device(device).type == "cpu" else base.to(device)
 
@@ -434,7 +425,7 @@ def unpickled(file, loading, pickle_module, arguments):
                 return lambda *args: _C.pt_rebuild(file, _BY_UNPICKLER[modern], args)
             if modern == "torch._tensor._rebuild_from_type_v2":
                 return lambda f, cls, args, state: _with_state(f(*args), cls, state)
-            if modern in _KNOWN or module.startswith("torch") and name in _STORAGES:
+            if modern in _KNOWN or module.startswith("torch") and name in STORAGES:
                 return loading.find(module, name)
             if module == "torch" and isinstance(getattr(_C, name, None), (adjoin.dtype, adjoin.memory_format)):
                 return getattr(_C, name)

@@ -260,7 +260,7 @@ def leave_at_once():
 
 def _before_fork():
     _lock.acquire()
-    blocks = list(_blocks.values())
+    blocks = [block for block in _blocks.values() if not hasattr(block, "where")]  # a child lends no device's memory
     _fork_slots[:] = [(segment, segment.before_fork(blocks)) for segment in _known(blocks)]
 
 

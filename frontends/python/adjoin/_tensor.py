@@ -428,8 +428,31 @@ def _to_dense(self, dtype=None, *, masked_grad=None):
     return self if dtype is None else self.to(dtype)
 
 
+def lu(A, pivot=True, get_infos=False, out=None):
+    """linalg.lu_factor by its older name; get_infos: a third result says which matrices are singular, and no error does."""
+    LU, pivots, infos = _C.find_op("linalg::lu_factor_ex")(A, pivot=pivot, check_errors=not get_infos)
+    found = (LU, pivots, infos) if get_infos else (LU, pivots)
+    if out is None:
+        return found
+    return tuple(to.resize_(result.shape).copy_(result) for to, result in zip(out, found, strict=True))
+
+
+def _lu(self, pivot=True, get_infos=False):
+    return lu(self, pivot, get_infos)
+
+
 def _reversed(self):
     return self if self.dim() == 0 else self.flip(0)
+
+
+def _prelu(self, weight):
+    return _C.find_op("nn::prelu")(self, weight)
+
+
+def _hash_tensor(self, dim=None, *, keepdim=False, mode=0):
+    from ._histograms import hash_tensor
+
+    return hash_tensor(self, dim, keepdim=keepdim, mode=mode)
 
 
 def _dir(self):
@@ -447,6 +470,7 @@ _METHODS = {
     "__dir__": _dir,
     "__array_wrap__": _array_wrap,
     "__array_interface__": property(_array_interface),
+    "lu": _lu,
     "nonzero": _nonzero,
     "where": _where,
     "type": _type,
@@ -473,6 +497,9 @@ _METHODS = {
     "is_neg": lambda self: False,
     "is_coalesced": lambda self: True,
     "to_dense": _to_dense,
+    "prelu": _prelu,
+    "hash_tensor": _hash_tensor,
+    "__rdiv__": lambda self, other: other / self,
 }
 
 for _name, _function in _METHODS.items():

@@ -9,6 +9,30 @@ globals().update(_device_modules.make(None))
 current_device_index = globals()["current_device"]
 set_device_index = globals()["set_device"]
 device_index = globals()["device"]
+get_memory_info = globals()["mem_get_info"]
+
+
+def current_device_idx():
+    """The older name of current_device_index."""
+    return current_device_index()
+
+
+def set_device_idx(device):
+    """The older name of set_device_index."""
+    set_device_index(device)
+
+
+def get_device_capability(device=None):
+    """{"supported_dtypes": the dtypes of which tensors can be made there}."""
+    where = _accelerator._device(None, device)
+    found = set()
+    for dtype in {value for value in vars(_C).values() if isinstance(value, _C.dtype)}:
+        try:
+            _C.find_op("empty")((0,), dtype=dtype, device=where)
+        except (RuntimeError, NotImplementedError):
+            continue
+        found.add(dtype)
+    return {"supported_dtypes": found}
 
 
 def current_accelerator(check_available=False):

@@ -5,10 +5,12 @@ import functools
 
 import adjoin
 
+from ._rearrange import rearrange
 from ._vmap import stack_module_state, vmap
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap",
+    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "rearrange",
+    "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
 
 
@@ -293,3 +295,21 @@ def vjp(func, *primals, has_aux=False):
 
     outputs = _outputs(outputs, recorded)
     return (outputs, pull_back, _outputs(aux, recorded)) if has_aux else (outputs, pull_back)
+
+
+def replace_all_batch_norm_modules_(root):
+    """Makes every batch norm of a module use the batch's own mean and variance, always; gives the module. Nothing writes in place
+    then, as functions that are differentiated or batched need it."""
+    for module in root.modules():
+        if isinstance(module, adjoin.nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
+def functionalize(func, *, remove="mutations"):
+    """A function that gives what ``func`` gives and writes to its arguments what ``func`` writes. Transforms here take functions
+    that write in place as they are, so nothing has to be removed."""
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(f"functionalize: remove is {remove!r}; 'mutations' or 'mutations_and_views' is wanted")
+    return functools.wraps(func)(lambda *args, **kwargs: func(*args, **kwargs))

@@ -1,5 +1,6 @@
 """adjoin.linalg: linear algebra: the ops of the registry whose names begin with ``linalg::``."""
 
+from ._C import _LinAlgError as LinAlgError  # noqa: F401
 from .ops import _Space
 
 _space = _Space("linalg", __name__)
@@ -11,4 +12,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return dir(_space)
+    return sorted({*dir(_space), "LinAlgError"})

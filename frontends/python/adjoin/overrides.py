@@ -119,6 +119,26 @@ def get_overridable_functions():
     return found
 
 
+@functools.cache
+def get_testing_overrides():
+    """{function that can be overridden: one with the same signature that gives -1}, to test an override with."""
+    return {function: _dummy(function) for functions in get_overridable_functions().values() for function in functions}
+
+
+def _dummy(function):
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return lambda *args, **kwargs: -1
+
+    def dummy(*args, **kwargs):
+        signature.bind(*args, **kwargs)
+        return -1
+
+    dummy.__signature__, dummy.__name__ = signature, getattr(function, "__name__", "dummy")
+    return dummy
+
+
 def resolve_name(f):
     """The full name of something that can be overridden, or None."""
     return _names().get(f)

@@ -1,6 +1,7 @@
 """adjoin.return_types: the types of what ops with several results return."""
 
 from . import _C
+from ._histograms import histogramdd_result as histogramdd  # noqa: F401
 
 
 def __getattr__(name):

@@ -15,11 +15,36 @@ import adjoin
 from adjoin import _C
 
 from ._files import is_large
+from ._pt_options import (  # noqa: F401
+    LoadEndianness,
+    SourceChangeWarning,
+    StorageType,
+    check_module_version_greater_or_equal,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    is_skipping,
+    mkdtemp,
+    save_without_data,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+    with_byte_order,
+)
+from ._pt_places import (  # noqa: F401
+    check_tags,
+    default_restore_location,
+    location_tag,
+    register_package,
+    validate_cuda_device,
+)
 from ._pt_policy import Loading, Saving, UnknownClass, UnknownObject, allowed, unpickled
 
 __all__ = [
-    "UnknownClass", "UnknownObject", "add_safe_globals", "clear_safe_globals", "get_crc32_options", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options",
+    "LoadEndianness", "SourceChangeWarning", "StorageType", "UnknownClass", "UnknownObject", "add_safe_globals",
+    "check_module_version_greater_or_equal", "clear_safe_globals", "default_restore_location", "get_crc32_options",
+    "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
+    "location_tag", "mkdtemp", "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+    "set_default_mmap_options", "skip_data", "validate_cuda_device",
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
@@ -85,11 +110,19 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
             raise ValueError("save: the path has a null byte in it")
         root = os.path.basename(os.fsdecode(f)).rpartition(".")[0] or os.path.basename(os.fsdecode(f))
         root = root.encode("utf-8", "replace").decode().replace("\0", "?")[:200] or "archive"
-        _C.pt_save(obj, Saving(), path, root, _crc32)
+        _written(obj, path, root)
     elif hasattr(f, "write"):
-        _C.pt_save(obj, Saving(), f, "archive", _crc32)
+        _written(obj, f, "archive")
     else:
         raise TypeError(f"save: a path or a file that is open for writing is wanted, not {type(f).__name__}")
+
+
+def _written(obj, f, root):
+    check_tags(obj)
+    if is_skipping():
+        save_without_data(lambda file: _C.pt_save(obj, Saving(), file, root, True), f)
+    else:
+        _C.pt_save(obj, Saving(), f, root, _crc32)
 
 
 def load(
@@ -116,7 +149,8 @@ def load(
         raise TypeError(f"load: a path or a file that is open for reading is wanted, not {type(f).__name__}")
     if mmap and not is_path:
         raise ValueError("load: mmap=True needs a path, not an open file")
-    source, mapped = _source(f, is_path, mmap)
+    source, mapped = _source(f, is_path, True if mmap is None and is_path and is_skipping() else mmap)
+    source, mapped = with_byte_order(source, mapped)
     file = _C.pt_open(source, mapped, not mapped if check_sums is None else check_sums)
     loading = Loading(weights_only, map_location)
     if pickle_module is not None:

@@ -9,6 +9,7 @@ namespace {
 
 PyObject* out_of_memory;  // RuntimeError, as PyTorch's OutOfMemoryError
 PyObject* device_mismatch;
+PyObject* linalg_error;  // of matrices that are singular, or not positive-definite
 PyObject*
     out_of_range;  // an IndexError, and a RuntimeError for who knows PyTorch's gather and scatter
 
@@ -66,6 +67,7 @@ PyObject* class_of(const aj_status* s) {
   if (kind.empty()) return class_of_code(core->status_code(s));
   if (kind == "OutOfMemoryError") return out_of_memory;
   if (kind == "DeviceMismatchError") return device_mismatch;
+  if (kind == "LinAlgError") return linalg_error;
   if (kind == "IndexError") return out_of_range;
   PyObject* found = PyDict_GetItemString(PyEval_GetBuiltins(), std::string(kind).c_str());
   bool usable = found && PyExceptionClass_Check(found);
@@ -174,6 +176,10 @@ int init_errors(PyObject* module) {
                                 PyExc_RuntimeError, nullptr);
   if (!device_mismatch || PyModule_AddObjectRef(module, "DeviceMismatchError", device_mismatch) < 0)
     return -1;
+  linalg_error = PyErr_NewExceptionWithDoc(
+      "adjoin.linalg.LinAlgError", "A matrix has no such factorisation, inverse or solution.",
+      PyExc_RuntimeError, nullptr);
+  if (!linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
   Ref bases(PyTuple_Pack(2, PyExc_IndexError, PyExc_RuntimeError));
   if (!bases) return -1;
   out_of_range = PyErr_NewExceptionWithDoc(

@@ -3,6 +3,7 @@
 #include "convert.hpp"
 #include "dtype.hpp"
 #include "index.hpp"
+#include "methods.hpp"
 #include "op.hpp"
 #include "value.hpp"
 
@@ -27,7 +28,10 @@ bool watched(const aj_tensor* t) {
 class View {
  public:
   explicit View(aj_tensor* t) : source_(t) {
-    bool recording = t->keys & kAutogradKey && autograd->grad_mode();
+    // A view asks its base, which may have been written since.
+    bool history =
+        t->keys & kAutogradKey || (t->obj.flags & AJ_TENSOR_VIEW && says_requires_grad(t));
+    bool recording = history && autograd->grad_mode();
     plain_ = !recording && is_strided(t) && !watched(t);
     if (unlikely(plain_ && !settled(t))) {
       PyErr_Clear();  // the ops of the other way say it again

@@ -190,5 +190,6 @@ int init_define(PyObject* module);
 int init_streams(PyObject* module);
 int init_optimizer(PyObject* module);
 int init_shared(PyObject* module);
+int init_ipc(PyObject* module);
 
 }  // namespace adjoin::py

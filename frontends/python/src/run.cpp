@@ -48,9 +48,9 @@ PyObject* named_repr(PyObject* self) {
 PyTypeObject* make_named(const Program& p) {
   auto info = sized<aj_op_info>();
   if (failed(dispatch->op_info(p.op, &info))) return nullptr;
-  std::string_view name = view(info.name);
-  auto* full =
-      new std::string("adjoin.return_types." + std::string(name.substr(0, name.find('.'))));
+  std::string name(view(info.name));
+  if (size_t space = name.find("::"); space != name.npos) name.replace(space, 2, "_");
+  auto* full = new std::string("adjoin.return_types." + name.substr(0, name.find('.')));
   auto* fields = new PyStructSequence_Field[kMaxResults + 1]();  // kept: the type points into both
   int n = 0;
   for (uint32_t i = 0; i < p.nresults; ++i) {

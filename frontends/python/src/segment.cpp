@@ -171,6 +171,14 @@ bool Segment::is_free(uint64_t offset) const {
   return b.travelling.load() == 0;
 }
 
+bool Segment::is_alone(uint64_t offset) const {
+  const BlockHeader& b = block(offset);
+  if (b.travelling.load()) return false;
+  for (uint32_t i = 0; i < kSlots / 64; ++i)
+    if (b.holders[i].load() & ~(slot_ / 64 == i ? uint64_t{1} << slot_ % 64 : 0)) return false;
+  return b.travelling.load() == 0;
+}
+
 uint32_t Segment::reserve_slot() {
   for (int attempt = 0; attempt < 2; ++attempt) {
     for (uint32_t i = 0; i < kSlots; ++i) {

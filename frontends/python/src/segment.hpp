@@ -73,6 +73,7 @@ class Segment {
   void hold(uint64_t offset, uint32_t slot) { set(offset, slot, true); }
   void drop(uint64_t offset) { set(offset, slot_, false); }
   bool is_free(uint64_t offset) const;
+  bool is_alone(uint64_t offset) const;  // this process holds it, and nobody else
   // A slot for a child that is about to be forked, in this process's name until the child adopts
   // it; kSlots: none is left.
   uint32_t reserve_slot();

@@ -160,7 +160,7 @@ PyObject* punch(PyObject* self, PyObject* args) {
   unsigned long long offset, bytes;
   if (!PyArg_ParseTuple(args, "KK", &offset, &bytes) || !good_place(self, offset, bytes))
     return nullptr;
-  segment_of(self).punch(offset, bytes + sizeof(BlockHeader));
+  segment_of(self).punch(offset + sizeof(BlockHeader), bytes);  // the header says where the next is
   Py_RETURN_NONE;
 }
 
@@ -301,12 +301,18 @@ PyObject* get_generation(PyObject* self, void*) {
   return PyLong_FromUnsignedLong(block_of(self)->generation);
 }
 
+PyObject* get_alone(PyObject* self, void*) {
+  return PyBool_FromLong(segment_of(block_of(self)).is_alone(block_of(self)->offset));
+}
+
 PyGetSetDef block_properties[] = {
     {"segment", get_segment, nullptr, nullptr, nullptr},
     {"offset", get_offset, nullptr, nullptr, nullptr},
     {"bytes", get_block_bytes, nullptr, nullptr, nullptr},
     {"generation", get_generation, nullptr, nullptr, nullptr},
     {"address", get_block_address, nullptr, nullptr, nullptr},
+    {"alone", get_alone, nullptr, "Whether no other process holds it and no message names it.",
+     nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {},
 };

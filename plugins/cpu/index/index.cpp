@@ -211,20 +211,7 @@ void index_select(Args args) {
           }
         });
       });
-    parallel_for(l.outer * n, grain_of(l.inner), [&](int64_t lo, int64_t hi) {
-      constexpr int64_t ahead = 8;
-      for (int64_t i = lo; i < hi;) {
-        int64_t k = i % n, end = std::min(n, k + hi - i);
-        const char* from = x.bytes() + i / n * l.size * row;
-        for (; k < end; ++k, ++i) {
-          if (k + ahead < end)
-            for (int64_t b = 0; b < std::min<int64_t>(row, 512); b += 64)
-              __builtin_prefetch(from + index[k + ahead] * row + b);
-          copy_neighbours(out.bytes() + i * row, from + index[k] * row, row);
-        }
-      }
-    });
-    return;
+    return copy_rows(out.bytes(), x.bytes(), index, l.outer, l.size, n, row);
   }
   const Typed& as = typed_of(x.dtype());
   DenseAs in(x, as, true), to(out, as, false);

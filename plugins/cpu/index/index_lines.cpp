@@ -122,6 +122,26 @@ IndexPart IndexLines::beside_each_other(const Cursor& at, int64_t m, int64_t row
           step_.other, next.other,  0};
 }
 
+bool names_rows(TensorView index, Span beside, Span named, int64_t dim) {
+  int64_t inner = 1;
+  if (index.ndim() < 2 || !std::ranges::equal(index.shape(), beside)) return false;
+  for (int64_t d = 0; d < index.ndim(); ++d) {
+    if (d == dim) continue;
+    const int64_t size = index.size(d);
+    if (size != named[size_t(d)] || (size > 1 && index.stride(d) != 0)) return false;
+    if (d > dim) inner *= size;
+  }
+  return inner >= 8;
+}
+
+std::vector<int64_t> named_rows(TensorView index, int64_t dim, int64_t size) {
+  std::vector<int64_t> rows(size_t(index.size(dim)));
+  for (size_t k = 0; k < rows.size(); ++k)
+    rows[k] = index.data<int64_t>()[int64_t(k) * index.stride(dim)];
+  check_indices(rows.data(), int64_t(rows.size()), size, dim);
+  return rows;
+}
+
 void start_from(TensorView x, MutView out) {
   if (x.get() == out.get()) return;
   const int64_t size = bytes_of(x.dtype());

@@ -183,6 +183,12 @@ class IndexLines {
   bool along_ = true, whole_ = false;
 };
 
+// Does the index say the same for all elements of a row, as one expanded from a vector does? Its
+// rows are those of what it names and of what lies beside it, and of some length.
+bool names_rows(TensorView index, Span beside, Span named, int64_t dim);
+// What it says of each row, none of them outside of `size`.
+std::vector<int64_t> named_rows(TensorView index, int64_t dim, int64_t size);
+
 // The output as its input is, unless it is its input.
 void start_from(TensorView x, MutView out);
 

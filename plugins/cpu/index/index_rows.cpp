@@ -1,9 +1,11 @@
 // plugins/cpu/index/index_rows.cpp: one row added to another, true elements found and rows
-// reversed, in vector code.
+// reversed, in vector code; rows copied.
 #include "index_rows.hpp"
 
 #include <array>
 #include <cstring>
+
+#include "vector/stream.hpp"
 
 #ifndef ADJOIN_PLUGINS_CPU_INDEX_INDEX_ROWS_ONCE
 #define ADJOIN_PLUGINS_CPU_INDEX_INDEX_ROWS_ONCE
@@ -128,6 +130,23 @@ void add_row(float* a, const float* b, float alpha, int64_t n) {
 }
 void add_row(double* a, const double* b, double alpha, int64_t n) {
   AJ_SIMD(add_row_f64)(a, b, alpha, n);
+}
+
+void copy_rows(char* to, const char* from, const int64_t* index, int64_t outer, int64_t size,
+               int64_t n, int64_t row) {
+  kit::parallel_for(outer * n, kit::grain_of(row / 4), [&](int64_t lo, int64_t hi) {
+    constexpr int64_t ahead = 8;
+    for (int64_t i = lo; i < hi;) {
+      int64_t k = i % n, end = std::min(n, k + hi - i);
+      const char* first = from + i / n * size * row;
+      for (; k < end; ++k, ++i) {
+        if (k + ahead < end)
+          for (int64_t b = 0; b < std::min<int64_t>(row, 512); b += 64)
+            __builtin_prefetch(first + index[k + ahead] * row + b);
+        copy_neighbours(to + i * row, first + index[k] * row, row);
+      }
+    }
+  });
 }
 
 void reverse_lines(uint32_t* to, const uint32_t* from, int64_t lines, int64_t n) {

@@ -20,6 +20,10 @@ void add_row(T* a, const T* b, T alpha, int64_t n) {
 int64_t count_true(const bool* in, int64_t n);
 int64_t true_numbers(const bool* in, int64_t n, int64_t first, int64_t* to);
 
+// Dense rows of `row` bytes in their order: [outer, n] are those of [outer, size] at index[n].
+void copy_rows(char* to, const char* from, const int64_t* index, int64_t outer, int64_t size,
+               int64_t n, int64_t row);
+
 // Elements of 4 or 8 bytes in reversed order: `lines` of n, one after another.
 void reverse_lines(uint32_t* to, const uint32_t* from, int64_t lines, int64_t n);
 void reverse_lines(uint64_t* to, const uint64_t* from, int64_t lines, int64_t n);

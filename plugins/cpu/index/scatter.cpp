@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "index_lines.hpp"
+#include "index_rows.hpp"
 #include "vector/stored.hpp"
 #include "vector/stream.hpp"
 
@@ -30,9 +31,16 @@ void write_part(void* named, void* beside, const IndexPart& p) {
 }
 
 void gather(Args args) {
-  TensorView x = args.tensor(0);
+  TensorView x = args.tensor(0), index = args.tensor(2);
   MutView out = args.result(0);
-  IndexLines lines(args.tensor(2), args.integer(1), x.shape(), x.strides(), out.strides());
+  const int64_t dim = args.integer(1) + (args.integer(1) < 0 ? x.ndim() : 0);
+  if (x.dense() && out.dense() && index.numel() && names_rows(index, out.shape(), x.shape(), dim)) {
+    const Lines l(x.shape(), dim);
+    const std::vector<int64_t> rows = named_rows(index, dim, l.size);
+    return copy_rows(out.bytes(), x.bytes(), rows.data(), l.outer, l.size, int64_t(rows.size()),
+                     l.inner * bytes_of(x.dtype()));
+  }
+  IndexLines lines(index, dim, x.shape(), x.strides(), out.strides());
   const PartWork read = visit_size(x.dtype(), []<class T>() -> PartWork { return read_part<T>; });
   lines.each([&](const IndexPart& p) { read(const_cast<char*>(x.bytes()), out.bytes(), p); },
              false);

@@ -187,14 +187,11 @@ struct Joined {
   bool self, mean;
 };
 
-// An index that says the same for all elements of a row, as one expanded from a vector does, joins
-// rows. Threads own columns.
+// Rows of an index for which names_rows() is true are joined. Threads own columns.
 void join_rows(const Loops& loops, TensorView index, int64_t dim, int64_t limit, const Joined& t,
                int32_t* count) {
-  std::vector<int64_t> rows(size_t(index.size(dim)));
+  const std::vector<int64_t> rows = named_rows(index, dim, limit);
   int64_t n = int64_t(rows.size()), outer = 1, inner = 1;
-  for (int64_t k = 0; k < n; ++k) rows[k] = index.data<int64_t>()[k * index.stride(dim)];
-  check_indices(rows.data(), n, limit, dim);
   for (int64_t d = 0; d < dim; ++d) outer *= index.size(d);
   for (int64_t d = dim + 1; d < index.ndim(); ++d) inner *= index.size(d);
   const int64_t width = std::max<int64_t>(256, inner / core().num_threads()), ahead = 4;
@@ -215,18 +212,6 @@ void join_rows(const Loops& loops, TensorView index, int64_t dim, int64_t limit,
       }
     }
   });
-}
-
-// Is it such an index, of the source's whole shape, whose rows are the output's?
-bool names_rows(TensorView index, TensorView source, TensorView out, int64_t dim) {
-  int64_t inner = 1;
-  if (index.ndim() < 2 || !std::ranges::equal(index.shape(), source.shape())) return false;
-  for (int64_t d = 0; d < index.ndim(); ++d) {
-    if (d == dim) continue;
-    if (index.size(d) != out.size(d) || (index.size(d) > 1 && index.stride(d) != 0)) return false;
-    if (d > dim) inner *= index.size(d);
-  }
-  return inner >= 8;
 }
 
 // Lines that are the output's are begun, joined and divided one after another, while they lie in
@@ -266,7 +251,7 @@ void reduce(const Loops& loops, TensorView index, TensorView source, int64_t dim
       loops.divide(t.to + lo * t.size, counts.data() + lo, hi - lo);
     });
   };
-  if (names_rows(index, source, out, dim)) {
+  if (names_rows(index, source.shape(), out.shape(), dim)) {
     begin();
     if (!t.self || t.mean) counts.assign(size_t(t.elements), t.self);
     join_rows(loops, index, dim, shape[size_t(dim)], t, counts.empty() ? nullptr : counts.data());
@@ -308,11 +293,8 @@ template <class T>
 bool add_whole_rows(TensorView x, TensorView index, TensorView source, MutView out, int64_t dim) {
   int64_t n = index.ndim();
   if (n < 2 || (dim != 0 && dim != -n) || !out.dense() || !source.dense()) return false;
-  if (index.numel() == 0 || !names_rows(index, source, out, 0)) return false;
-  std::vector<int64_t> rows(size_t(index.size(0)));
-  for (size_t k = 0; k < rows.size(); ++k)
-    rows[k] = index.data<int64_t>()[int64_t(k) * index.stride(0)];
-  check_indices(rows.data(), int64_t(rows.size()), out.size(0), 0);
+  if (index.numel() == 0 || !names_rows(index, source.shape(), out.shape(), 0)) return false;
+  const std::vector<int64_t> rows = named_rows(index, 0, out.size(0));
   start_from(x, out);
   add_rows(out.data<T>(), 1, out.size(0), index.numel() / index.size(0), source.data<T>(),
            rows.data(), int64_t(rows.size()), T(1), -1, false);

@@ -16,7 +16,7 @@ int64_t row_length(Args args, uint32_t shape) {
   return n;
 }
 
-// The values where they lie, or so many of another.
+// The values where they lie, or n of another; null for none.
 template <class T>
 class Parameter {
  public:
@@ -26,7 +26,7 @@ class Parameter {
     else
       made_.assign(size_t(n), otherwise);
   }
-  const T* data() { return given_ ? given_->data() : made_.data(); }
+  const T* data() { return given_ ? given_->data() : made_.empty() ? nullptr : made_.data(); }
 
  private:
   std::optional<Dense<T>> given_;
@@ -37,9 +37,10 @@ void layer_norm(Args args) {
   TensorView x = args.tensor(0);
   int64_t n = row_length(args, 1), rows = args.result(1).numel();
   double eps = args.real(4);
+  const int64_t made = args.tensor(2) || args.tensor(3) ? n : 0;  // one of two, where the other is
   visit_math<floating>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), out(args.result(0)), mean(args.result(1)), rstd(args.result(2));
-    Parameter<T> weight(args.tensor(2), n, 1), bias(args.tensor(3), n, 0);
+    Parameter<T> weight(args.tensor(2), made, 1), bias(args.tensor(3), made, 0);
     const T *w = weight.data(), *b = bias.data();
     bool past = 2 * x.numel() * int64_t(sizeof(T)) >= stream_bytes();
     parallel_for(rows, grain_of(n, 8192), [&](int64_t lo, int64_t hi) {
@@ -66,7 +67,7 @@ void layer_norm_backward(Args args) {
   bool of_input = args.bit(7, 0), of_parameters = args.bit(7, 1) || args.bit(7, 2);
   visit_math<floating>(x.dtype(), [&]<class T>() {
     Dense<T> in(x), dy(grad), mean(args.tensor(3)), rstd(args.tensor(4)), dx(args.result(0));
-    Parameter<T> weight(args.tensor(5), n, 1);
+    Parameter<T> weight(args.tensor(5), 0, 1);
     const T* w = weight.data();
     bool past = 3 * x.numel() * int64_t(sizeof(T)) >= stream_bytes();
     // Leaves of 64 rows, joined as the kit's reductions join theirs; a task is an aligned run.

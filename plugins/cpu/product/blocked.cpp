@@ -46,7 +46,9 @@ class Blocked {
     int64_t most = direct_c_ ? kShortBlock : kLongBlock;
     int64_t blocks = (p.k + most - 1) / most;
     kc_ = blocks == 1 ? p.k : round_up((p.k + blocks - 1) / blocks, 8);
-    direct_b_ = same && !p.turned_b && (p.m <= 2 * high_ || (kc_ <= 64 && p.m <= 8 * high_));
+    // Rows of B that follow each other lie as packed ones would.
+    direct_b_ = same && !p.turned_b &&
+                (p.m <= 2 * high_ || (kc_ <= 64 && p.m <= 8 * high_) || p.ldb == width_);
     if (p.packed.block) {
       kc_ = p.packed.block;
       if (p.packed.late_bias) direct_c_ = stores_ = false;

@@ -34,7 +34,7 @@ void befriend(int32_t from, int32_t to) {
 // What another process's memory was opened as: the runtime maps whole allocations.
 struct Opened {
   std::mutex lock;
-  std::map<void*, void*> base;
+  std::multimap<void*, void*> base;  // the same address for each time that it was opened
 };
 Opened& opened() {
   static auto* one = new Opened;
@@ -137,7 +137,7 @@ aj_status* ipc_open(void*, int32_t dev, const uint8_t handle[128], void** out) {
     if (result != kSuccess) return result;
     *out = static_cast<char*>(base) + offset;
     std::lock_guard held(opened().lock);
-    opened().base[*out] = base;
+    opened().base.emplace(*out, base);
     return result;
   });
 }

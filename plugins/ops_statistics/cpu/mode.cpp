@@ -4,7 +4,32 @@
 
 #include "vector/sort_keys.hpp"
 #include "vector/stored.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops_statistics/cpu/mode.cpp"
+#include "vector/simd.hpp"
 
+#if AJ_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace adjoin::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+// How many of few words are as each of them is. Whole vectors are read.
+static void count_equal(const uint64_t* words, int64_t n, int64_t* count) {
+  const hn::ScalableTag<uint64_t> d;
+  constexpr int64_t L = HWY_LANES(uint64_t);
+  for (int64_t i = 0; i < n; ++i) {
+    auto one = hn::Set(d, words[i]);
+    count[i] = 0;
+    for (int64_t k = 0; k < n; k += L) {
+      auto same = hn::And(hn::FirstN(d, size_t(n - k)), hn::Eq(hn::LoadU(d, words + k), one));
+      count[i] += int64_t(hn::CountTrue(d, same));
+    }
+  }
+}
+}  // namespace adjoin::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace adjoin::cpu {
 namespace {
 
@@ -16,7 +41,7 @@ class Modes {
   using Bits = typename K::Bits;
 
  public:
-  explicit Modes(int64_t n) : n_(n), a_(n), b_(n) {}
+  explicit Modes(int64_t n) : n_(n), a_(n + kFew), b_(n) {}
 
   // The last place of the smallest of several; NaN equal nothing.
   int64_t place(const T* x, int64_t step) {
@@ -27,24 +52,36 @@ class Modes {
       words[i] = K::of(x[i * step], false);
       varying |= words[i] ^ first;
     }
-    if (varying)
-      words = sort_words(words, b_.get(), n_, 1, unsigned(std::countr_zero(varying)),
-                         unsigned(std::bit_width(varying)));
+    auto alone = [=](uint64_t word) { return std::is_floating_point_v<T> && word == nan; };
     int64_t most = 0, run = 0;
-    for (int64_t i = 0; i < n_; ++i) {
-      bool same =
-          i && words[i] == words[i - 1] && !(std::is_floating_point_v<T> && words[i] == nan);
-      run = same ? run + 1 : 1;
-      best = run > most ? words[i] : best;
-      most = std::max(run, most);
+    if (n_ > 3 && n_ <= kFew && varying) {  // to sort random numbers costs more, in jumps nobody foresees
+      int64_t equal[kFew];
+      AJ_SIMD(count_equal)(words, n_, equal);
+      for (int64_t i = 0; i < n_; ++i) {
+        const int64_t count = alone(words[i]) ? 1 : equal[i];
+        const bool better = (count > most) | ((count == most) & (words[i] < best));
+        best = better ? words[i] : best;
+        most = better ? count : most;
+      }
+    } else {
+      if (varying)
+        words = sort_words(words, b_.get(), n_, 1, unsigned(std::countr_zero(varying)),
+                           unsigned(std::bit_width(varying)));
+      for (int64_t i = 0; i < n_; ++i) {
+        bool same = i && words[i] == words[i - 1] && !alone(words[i]);
+        run = same ? run + 1 : 1;
+        best = run > most ? words[i] : best;
+        most = std::max(run, most);
+      }
     }
-    if (std::is_floating_point_v<T> && best == nan) return 0;
+    if (alone(best)) return 0;
     int64_t at = n_ - 1;
     while (K::of(x[at * step], false) != best) --at;
     return at;
   }
 
  private:
+  static constexpr int64_t kFew = 16;
   int64_t n_;
   Room<uint64_t> a_, b_;
 };
@@ -72,3 +109,4 @@ AJ_KERNELS(mode_kernels) = {
 };
 
 }  // namespace adjoin::cpu
+#endif

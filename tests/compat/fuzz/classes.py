@@ -47,11 +47,17 @@ RULES = [
 
 def rule_for(d):
     """The first rule that takes a difference, or all that one of several steps begins with; None if there is none."""
-    rule = rule_of(d)
+    rule = rule_of(d) or of_our_digits(d)
     if rule is None and (begun := narrowed(d)):
-        taken = [rule_of(x) for x in begun]
+        taken = [rule_of(x) or of_our_digits(x) for x in begun]
         rule = taken[0] if all(taken) else None
     return rule
+
+
+def of_our_digits(d):
+    """The rule of what still differs when PyTorch's last step is given Adjoin's digits."""
+    still = rules_written.with_our_digits(d)
+    return still and rule_of(still)
 
 
 def rule_of(d):

@@ -219,9 +219,10 @@ def at_the_most(d):
     x, order, dim, most = (arguments(d)[k] for k in range(4))
     x = x.detach()
     others = [k for k in range(x.dim()) if k != dim % x.dim()]
-    at = abs(torch.linalg.vector_norm(x, order, others, keepdim=True) - most) < 1e-9 * most
+    at = abs(torch.linalg.vector_norm(x, order, others, keepdim=True) - most) <= 4 * torch.finfo(x.dtype).eps * most
     at = at | ~torch.isfinite(x)
-    differ = [not near(a, b, 1e-9, 1.0) for a, b in zip(numbers(d.ours), numbers(d.theirs), strict=True)]
+    tolerance = TOLERANCE.get(dtype(d.theirs), 0)
+    differ = [not near(a, b, tolerance, 1.0) for a, b in zip(numbers(d.ours), numbers(d.theirs), strict=True)]
     return all(at_most or not other for at_most, other in zip(numbers(at.expand(x.shape)), differ, strict=True))
 
 
@@ -262,6 +263,12 @@ def left_of_quotients(d):
     return lambda a, b, x: abs(a - b) <= lost
 
 
+def left_of_squares(d):
+    """A second derivative that is 0 but for the digits of the squares of the first ones, of which it is a difference."""
+    holds = left_of_quotients(d)
+    return holds and (lambda a, b, x: holds(a, 0, x) and holds(b, 0, x))
+
+
 def left_of_a_constant(d):
     """The squares of hypot's two slopes add up to 1: what is left of their derivatives is digits that were lost, more near the origin."""
     x, y, r = *(abs_of(arguments(d)[k]) for k in (0, 1)), abs_of(d.all_theirs.names["r"])
@@ -277,9 +284,9 @@ def abs_of(x):
 
 
 def at_the_origin(d):
-    """Where both are 0, a sum over several places of one of them is NaN, too."""
+    """Where both are 0, a sum over several places of one of them is NaN, too, and what a second derivative makes of it."""
     zeros = all(bool((v == 0).any()) for v in given(d))
-    return zeros and each(lambda a, b, x: a != a and x == 0)(d)
+    return zeros and each(lambda a, b, x: a != a and (x == 0 or d.name[0] == "k"))(d)
 
 
 def over_zero(d):
@@ -448,6 +455,7 @@ RULES = [
     Rule("gradient: second derivatives of what is 0", "second derivatives", "gradient", named("sinc norm vector_norm normalize cosine_similarity pow float_power sgn renorm dist", by(zero_of_a_zero))),
     Rule("gradient: what is left of large numbers", "digits that were lost", "gradient", named("cosine_similarity", left_of_large_ones)),
     Rule("gradient: what is left of quotients", "digits that were lost", "gradient", named("scatter_reduce index_reduce", by(left_of_quotients))),
+    Rule("gradient: what is left of squares", "digits that were lost", "gradient", by(left_of_squares)),
     Rule("gradient: what is left of a constant", "digits that were lost", "gradient", named("hypot", left_of_a_constant)),
     Rule("gradient: correlations at their ends", "a correlation with 1", "gradient", named("corrcoef", at_the_ends)),
     Rule("gradient: a complex factor over 0", "`addcdiv` by a complex value over 0", "gradient", named("addcdiv", over_zero)),

@@ -438,7 +438,7 @@ RULES = [
     Rule("more: ranges of truths", "most ops compute in every dtype", "more", theirs("not implemented for 'Bool'", truths, "range logspace linspace arange")),
     Rule("more: itself in another shape", "with a part of themselves", "more", theirs("refer to a single memory location", same_places)),
     Rule("more: a part of itself", "with a part of themselves", "more", theirs("refer to a single memory location", as_of_copies, "index_add put index_copy scatter scatter_add masked_scatter index_put")),
-    Rule("more: derivatives that PyTorch lacks", "derivatives of in-place forms", "more", theirs("derivative for|support automatic differentiation|derivative of|not differentiable|returned an invalid gradient|proper Tensor but got None|Autograd not support|^The size of tensor a", derivative)),
+    Rule("more: derivatives that PyTorch lacks", "derivatives of in-place forms", "more", theirs("derivative for|Double backward is unsupported|support automatic differentiation|derivative of|not differentiable|returned an invalid gradient|proper Tensor but got None|Autograd not support|^The size of tensor a", derivative)),
     Rule("more: a word that no kernel reads", "a word that no kernel has to read", "more", theirs("expected rounding_mode to be one of", nothing)),
     Rule("more: a number beyond the range", "is infinite", "more", theirs(r"cannot be converted to type (float|double|c10::\w+) without overflow", floating_number)),
     Rule("more: tensors in lists", "stacks", "more", theirs("only one element tensors|only integer tensors of a single element|an integer is required", stacked)),

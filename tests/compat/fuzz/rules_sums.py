@@ -43,11 +43,11 @@ def product_of_nothing(d):
         beta = bool(beta) if x.dtype == torch.bool else int(beta)
     if y.numel() and z.numel() and 0 not in shape:
         return False
+    joined = torch.promote_types(x.dtype, torch.promote_types(y.dtype, z.dtype))
     try:
-        said = (x * beta).expand(shape) if beta else torch.zeros(shape)
+        said = (x.to(joined) * beta).expand(shape) if beta else torch.zeros(shape)
     except RuntimeError:
         return False
-    joined = torch.promote_types(x.dtype, torch.promote_types(y.dtype, z.dtype))
     if any(isinstance(args.get(k), complex) for k in ("alpha", "beta")):
         return dtype(r).startswith("complex") and same_numbers(r, said)
     return dtype(r) == str(joined).rpartition(".")[2] and same_numbers(r, said)

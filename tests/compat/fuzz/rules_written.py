@@ -7,7 +7,7 @@ import adjoin
 import torch
 
 from .case import run
-from .compare import address, differences, differs, dtype, is_tensor, parts
+from .compare import Difference, address, differences, differs, dtype, is_tensor, parts
 from .meaning import arguments, overlaps_itself, redo, share
 from .rule import Rule, op, said
 
@@ -49,10 +49,10 @@ def seen_through(d):
     return not differs(d.case, view, seen, True)
 
 
-def of_the_same_digits(d):
-    """The last of several steps says the same in PyTorch when it is given what Adjoin's had, which differs in lost digits alone."""
+def of_our_digits(d):
+    """PyTorch's outcome of the last of several steps when it is given what Adjoin's had; None where that cannot be asked."""
     if not d.case.many or len(d.case.steps) > 1 or " " in d.name:
-        return False
+        return None
     ours = run(adjoin, d.case, steps=[]).names
 
     def turn(names):
@@ -63,8 +63,19 @@ def of_the_same_digits(d):
                     v.detach().copy_(bits_as(mine, v))
 
     other = run(torch, d.case, turn)
-    seen = parts(other).get(d.name)
-    return other.error is None and is_tensor(seen) and not differs(d.case, d.ours, seen, True)
+    return other if other.error is None and is_tensor(parts(other).get(d.name)) else None
+
+
+def of_the_same_digits(d):
+    """The last of several steps says the same in PyTorch when it is given what Adjoin's had, which differs in lost digits alone."""
+    other = of_our_digits(d)
+    return other is not None and not differs(d.case, d.ours, parts(other)[d.name], True)
+
+
+def with_our_digits(d):
+    """What still differs when the last of several steps is given the digits that Adjoin's had; None where there is nothing."""
+    other = of_our_digits(d) if d.kind == "value" else None
+    return other and Difference(d.case, d.kind, d.name, d.ours, parts(other)[d.name], d.all_ours, other)
 
 
 def as_of_copies(d):

@@ -75,6 +75,10 @@ int range_of(void** base, size_t* bytes, const void* p);
 int check_range(const void* p, size_t bytes);
 bool is_known(const void* p);
 int enable_peer(int device);
+// Of other processes: a handle has 64 bytes.
+int show_memory(void* handle, void* p);
+int open_memory(void** out, const void* handle);
+int close_memory(void* p);
 
 // stream.cpp
 class Stream;

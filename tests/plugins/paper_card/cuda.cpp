@@ -11,6 +11,9 @@ bool started = false;
 char contexts[16];  // the addresses are the handles
 bool made[16] = {};
 
+struct IpcHandle {
+  char bytes[64];
+};
 struct Rows {  // CUDA_MEMCPY2D
   size_t from_x, from_y;
   int from_kind;
@@ -127,9 +130,11 @@ int cuMemcpy2DAsync_v2(const Rows* r, Stream* s) {
 int cuMemsetD8Async(void* p, unsigned char byte, size_t n, Stream* s) {
   return fill(p, byte, n, s);
 }
-int cuIpcGetMemHandle(void*, void*) { return 801; }
-int cuIpcOpenMemHandle_v2(void*) { return 801; }
-int cuIpcCloseMemHandle(void*) { return 801; }
+int cuIpcGetMemHandle(IpcHandle* handle, void* p) { return show_memory(handle, p); }
+int cuIpcOpenMemHandle_v2(void** out, IpcHandle handle, unsigned flags) {
+  return flags == 1 ? open_memory(out, &handle) : int(kInvalidValue);
+}
+int cuIpcCloseMemHandle(void* p) { return close_memory(p); }
 
 int cuStreamCreateWithPriority(Stream** s, unsigned flags, int priority) {
   return stream_new(s, flags, priority);

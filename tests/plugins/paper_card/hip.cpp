@@ -7,6 +7,10 @@ using namespace paper;
 
 namespace {
 
+struct IpcHandle {
+  char bytes[64];
+};
+
 // A thread that has chosen no device uses the first.
 int here() {
   if (current_device < 0) current_device = 0;
@@ -88,9 +92,15 @@ int hipMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t pitch, 
 int hipMemsetAsync(void* p, int byte, size_t n, Stream* s) {
   return on([&] { return fill(p, (unsigned char)(byte), n, s); });
 }
-int hipIpcGetMemHandle(void*, void*) { return 801; }
-int hipIpcOpenMemHandle(void*) { return 801; }
-int hipIpcCloseMemHandle(void*) { return 801; }
+int hipIpcGetMemHandle(IpcHandle* handle, void* p) {
+  return on([&] { return show_memory(handle, p); });
+}
+int hipIpcOpenMemHandle(void** out, IpcHandle handle, unsigned flags) {
+  return on([&] { return flags == 1 ? open_memory(out, &handle) : int(kInvalidValue); });
+}
+int hipIpcCloseMemHandle(void* p) {
+  return on([&] { return close_memory(p); });
+}
 
 int hipStreamCreateWithPriority(Stream** s, unsigned flags, int priority) {
   return on([&] { return stream_new(s, flags, priority); });

@@ -434,3 +434,17 @@ def test_the_module_gradcheck_is_the_function_too():
     words = "import adjoin.autograd.gradcheck as m, adjoin as a; x = a.ones(2, dtype=a.float64, requires_grad=True); "
     words += "from adjoin.autograd.gradcheck import gradcheck; assert a.autograd.gradcheck(a.sin, (x,)) and m(a.sin, (x,)) and gradcheck(a.sin, (x,))"
     subprocess.run([sys.executable, "-c", words], check=True)
+
+
+def test_a_reshape_that_copies_is_no_view():
+    """It was one of a hidden copy: made with recording off, it could not be written with recording on."""
+    x = aj.arange(4.0).requires_grad_().expand(2, 4)
+    with aj.no_grad():
+        copied, view = x.reshape(-1, 2), aj.arange(4.0).reshape(2, 2)
+    assert copied._base is None and x.reshape(-1, 2)._base is None and view._base is not None
+    factor = aj.ones(2, requires_grad=True)
+    copied.mul_(factor)
+    copied.sum().backward()
+    assert factor.grad.tolist() == [4.0, 8.0]
+    with pytest.raises(RuntimeError, match="a view made with recording off"):
+        view.mul_(factor)

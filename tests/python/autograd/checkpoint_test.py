@@ -1,9 +1,21 @@
 """tests/python/autograd/checkpoint_test.py: the same gradients with less kept, and less kept indeed."""
 
+import functools
+
 import adjoin
 import pytest
 from adjoin import nn
 from adjoin.utils.checkpoint import (
+    SAC_IGNORED_OPS,
+    CheckpointFunction,
+    CheckpointPolicy,
+    DefaultDeviceType,
+    GraphExecGroup,
+    check_backward_validity,
+    create_selective_checkpoint_contexts,
+    detach_variable,
+    get_device_states,
+    set_device_states,
     CheckpointError,
     checkpoint,
     checkpoint_sequential,
@@ -116,3 +128,189 @@ def test_switches_for_a_while():
     checkpoint(counted, x, context_fn=noop_context_fn).sum().backward()
     with pytest.warns(UserWarning, match="use_reentrant"):
         checkpoint(counted, x, use_reentrant=None)
+
+
+# Checkpoints that keep some results
+
+
+class Counting(adjoin.overrides.TorchFunctionMode):
+    """Counts the ops that are run."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def selective(kept, **options):
+    return functools.partial(create_selective_checkpoint_contexts, kept, **options)
+
+
+def deep(x, w):
+    y = adjoin.mm(x, w).exp()
+    y = nn.functional.dropout(y.tanh(), 0.5)
+    y = adjoin.mm(y, w).softmax(-1)
+    return nn.functional.dropout(y, 0.5) * w[0].sigmoid()
+
+
+def grads_of(run):
+    adjoin.manual_seed(3)
+    x, w = ((adjoin.arange(16.0).reshape(4, 4) / 20 - n).requires_grad_() for n in (0.3, 0.5))
+    out = run(x, w)
+    kept = Counting()
+    with kept:
+        out.sum().backward()
+    return out.tolist(), x.grad.tolist(), w.grad.tolist(), kept.seen
+
+
+def run_again(kept, function=deep, **options):
+    """What the second run calls, where its gradients are those of a plain run."""
+    *plain, _ = grads_of(function)
+    *found, seen = grads_of(lambda x, w: checkpoint(function, x, w, context_fn=selective(kept, **options)))
+    assert found == plain
+    return seen
+
+
+def test_results_that_are_kept_are_not_computed_again():
+    assert run_again([]).count("mm") == 2
+    assert run_again([adjoin.mm]).count("mm") == 0
+    seen = run_again([adjoin.mm, adjoin.Tensor.exp, nn.functional.dropout])
+    assert not {"mm", "exp", "dropout"} & set(seen) and {"tanh", "softmax"} <= set(seen)
+    assert run_again(lambda *asked: CheckpointPolicy.MUST_CPU_OFFLOAD).count("mm") == 2
+    everything = run_again(lambda context, op, *args, **kwargs: True)
+    assert not {"mm", "exp", "tanh", "dropout", "softmax", "sigmoid", "mul"} & set(everything)
+
+
+def test_random_ops_go_on_from_where_a_kept_one_ended():
+    def policy(context, op, *args, **kwargs):
+        policy.calls += op is nn.functional.dropout
+        return CheckpointPolicy.PREFER_SAVE if policy.calls == 1 else CheckpointPolicy.PREFER_RECOMPUTE
+
+    policy.calls = 0
+    assert run_again(policy).count("dropout") == 1
+
+
+def test_a_policy_is_told_what_is_called():
+    told = []
+
+    def policy(context, op, *args, **kwargs):
+        told.append((op, context.is_recompute, context.op_output.shape, len(args)))
+        return False
+
+    x = adjoin.ones(2, 3, requires_grad=True)
+    checkpoint(lambda t: (t @ t.mT).detach(), x, context_fn=selective(policy))
+    assert (adjoin.matmul, False, (2, 2), 2) in told
+    SAC_IGNORED_OPS.add(adjoin.matmul)
+    told.clear()
+    try:
+        checkpoint(lambda t: (t @ t.mT).exp(), x, context_fn=selective(policy))
+        assert [op for op, *_ in told] == [adjoin.exp]
+    finally:
+        SAC_IGNORED_OPS.clear()
+
+
+def test_layers_and_inner_checkpoints(net):
+    def run(x):
+        inner = checkpoint(net[0], net[1](x), context_fn=selective([nn.functional.linear]))
+        return net[2](inner)
+
+    whole = nn.Sequential(net[1], net[0], net[2])
+    assert gradients(net[:3], whole) == gradients(
+        net[:3], lambda x: checkpoint(run, x, context_fn=selective([nn.functional.linear]))
+    )
+
+
+def test_what_writes_in_place_is_run_again():
+    def inner(x, w):
+        y = adjoin.mm(x, w) * 1
+        y.mul_(2)
+        return y.exp()
+
+    assert run_again([adjoin.mm, adjoin.Tensor.mul_, adjoin.exp], inner).count("mul_") == 1
+
+    def written(x, w):
+        return adjoin.mm(x, w).mul_(2).exp() * 2
+
+    with pytest.raises(RuntimeError, match="was written in place afterwards.*allow_cache_entry_mutation"):
+        run_again([adjoin.mm], written)
+    x = adjoin.ones(2, 2, requires_grad=True)
+    options = selective([adjoin.mm], allow_cache_entry_mutation=True)
+    checkpoint(written, x, x, context_fn=options).sum().backward()  # exp of 4 times 2, as the second run finds it
+    assert x.grad[0, 0].item() == pytest.approx(16 * 2.718281828459045**8, rel=1e-4)
+
+
+def test_what_is_kept_serves_once():
+    x = adjoin.ones(2, 2, requires_grad=True)
+    out = checkpoint(lambda t: t.mm(t).exp(), x, context_fn=selective([adjoin.mm]))
+    out.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="Trying to backward an extra time"):
+        out.sum().backward()
+    times = []
+
+    def changing(t):
+        times.append(0)
+        return t.exp().tanh() if len(times) > 1 else t.tanh()
+
+    with pytest.raises(RuntimeError, match="second run calls <op exp.*the first did not"):
+        checkpoint(changing, x, context_fn=selective([adjoin.mm])).sum().backward()
+
+
+def test_mistakes_of_policies():
+    with pytest.raises(ValueError, match="'mm' in the list is no op; ops are adjoin.mm"):
+        create_selective_checkpoint_contexts(["mm"])
+    with pytest.raises(TypeError, match="a function or a list of ops is wanted, not int"):
+        create_selective_checkpoint_contexts(3)
+
+
+# Tools of programs that write their own
+
+
+def test_tools_of_own_checkpoints():
+    x = adjoin.ones(2, requires_grad=True) * 2
+    free, plain, same = detach_variable((x, adjoin.ones(1), 3))
+    assert free.is_leaf and free.requires_grad and not plain.requires_grad and same == 3
+    with pytest.raises(RuntimeError, match="a tuple of tensors is wanted, not list"):
+        detach_variable([x])
+    check_backward_validity([x, 3])
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        check_backward_validity([plain])
+    found = CheckpointFunction.apply(lambda t: t.exp(), True, free)
+    found.sum().backward()
+    assert free.grad.tolist() == free.exp().tolist()
+
+
+def test_states_of_devices():
+    y = adjoin.ones(3, device="reference")
+    devices, states = get_device_states(adjoin.ones(1), [y], 4)
+    assert devices == [0] and len(states) == 1 and get_device_states(adjoin.ones(1)) == ([], [])
+    first = adjoin.rand(3, device="reference").tolist()
+    assert DefaultDeviceType.get_device_type() == "cuda"
+    DefaultDeviceType.set_device_type("reference")
+    try:
+        set_device_states(devices, states)
+    finally:
+        DefaultDeviceType.set_device_type("cuda")
+    assert adjoin.rand(3, device="reference").tolist() == first
+    set_device_states(devices, states, device_type="reference")
+    assert adjoin.rand(3, device="reference").tolist() == first
+
+
+def test_parts_of_a_graph_in_turn():
+    runs = []
+
+    def function(x):
+        runs.append(0)
+        return x.exp(), x.tanh()
+
+    x = adjoin.ones(2, requires_grad=True)
+    a, b = checkpoint(function, x, early_stop=False)
+    with GraphExecGroup():
+        for part in (a, b):
+            adjoin.autograd.grad(part.sum(), x)
+        with pytest.raises(RuntimeError, match="they do not nest"), GraphExecGroup():
+            pass
+    assert len(runs) == 2
+    with GraphExecGroup():  # one that was left
+        pass

@@ -3,7 +3,19 @@
 import adjoin
 import pytest
 from adjoin import nn
-from adjoin.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
+from adjoin.func import (
+    functional_call,
+    functionalize,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    rearrange,
+    replace_all_batch_norm_modules_,
+    vjp,
+)
 
 
 class Tied(nn.Module):
@@ -109,3 +121,61 @@ def test_jvp():
     assert out.item() == 9 and along.item() == pytest.approx(2 + 80) and not along.requires_grad
     (a, b), moved = jvp(lambda x: (x.sin(), x[0]), (x,), (v,))
     assert moved[0].tolist() == pytest.approx((x.cos() * v).tolist()) and moved[1].item() == 1
+
+
+X = adjoin.arange(24).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "pattern, sizes, wanted",
+    [
+        ("a b c -> c b a", {}, X.permute(2, 1, 0)), ("a b c -> c (a b)", {}, X.permute(2, 0, 1).reshape(4, 6)),
+        ("a b (c d) -> a (d b) c", {"d": 2}, X.reshape(2, 3, 2, 2).permute(0, 3, 1, 2).reshape(2, 6, 2)),
+        ("(a z) ... -> z ... a", {"a": 2}, X.reshape(2, 1, 3, 4).permute(1, 2, 3, 0)), ("a ... -> ... a", {}, X.permute(1, 2, 0)),
+        ("a b c -> a b 1 c ()", {}, X.reshape(2, 3, 1, 4, 1)), ("... -> ...", {}, X), ("a b c -> (a b c)", {}, X.reshape(24)),
+        ("a b c -> (c a) b", {}, X.permute(2, 0, 1).reshape(8, 3)),
+    ],
+)  # fmt: skip
+def test_dimensions_by_name(pattern, sizes, wanted):
+    assert rearrange(X, pattern, **sizes).equal(wanted)
+
+
+def test_names_of_dimensions_that_fail():
+    assert rearrange([X[0], X[1]], "a b c -> b (a c)").shape == (3, 8)
+    assert rearrange(X.reshape(2, 1, 3, 4), "a 1 b c -> (a b) c").shape == (6, 4)
+    for pattern, sizes, message in (
+        ("a b c -> a b", {}, r"only on one side.*\['c'\]"), ("a b -> b a", {}, r"pattern \(2\) must be equal .* \(3\)"),
+        ("a b c -> a a b c", {}, "duplicate dimension 'a'"), ("a (b c) d -> a b c d", {}, "b and c cannot both be inferred"),
+        ("a b c -> (a b) c", {"z": 3}, r"Identifiers not found.*\['z'\]"), ("a b (c d) -> a b c d", {"c": 3}, "size 4 is not c x d"),
+        ("a b c", {}, "0 arrows"), ("a b (c -> a b c", {}, "brackets in .* are not closed"), ("a b + c -> a b c", {}, "'\\+' in"),
+        ("1 b c -> b c 1", {}, "size 2 is not 1"), ("a (...) -> a (...)", {}, "ellipsis stands in brackets"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            rearrange(X, pattern, **sizes)
+    x = adjoin.rand(2, 4, dtype=adjoin.float64, requires_grad=True)
+    assert adjoin.autograd.gradcheck(lambda x: rearrange(x, "a (b c) -> (c a) b", b=2), x)
+
+
+def test_batch_norms_that_keep_nothing():
+    net = nn.Sequential(nn.Conv1d(2, 3, 1), nn.Sequential(nn.BatchNorm1d(3)))
+    net(adjoin.randn(4, 2, 5))
+    net.eval()
+    assert replace_all_batch_norm_modules_(net) is net
+    out = net(adjoin.randn(4, 2, 5) * 3 + 1)
+    assert adjoin.allclose(out.mean((0, 2)), adjoin.zeros(3), atol=1e-5) and net[1][0].running_mean is None
+
+
+def test_functions_that_write_in_place():
+    def func(x):
+        """Says what it does."""
+        y = x * 2
+        y.add_(1)
+        x.mul_(3)
+        return y
+
+    made = functionalize(func, remove="mutations_and_views")
+    x = adjoin.ones(2)
+    assert made(x).tolist() == [3, 3] and x.tolist() == [3, 3] and made.__doc__ == "Says what it does."
+    assert grad(lambda x: functionalize(lambda t: (t * 2).add_(1).sum())(x))(adjoin.ones(2)).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="remove is 'all'"):
+        functionalize(func, remove="all")

@@ -1,11 +1,15 @@
 """tests/python/data/data_test.py: data sets, samplers, collation and the loader."""
 
+import pickle
+import typing
 from collections import namedtuple
 
 import adjoin
 import numpy as np
 import pytest
 from adjoin.utils import data
+from adjoin.utils.data.datapipes import iter as streams
+from adjoin.utils.data.datapipes import map as keyed
 
 Pair = namedtuple("Pair", "a b")
 
@@ -140,3 +144,204 @@ def test_parts_for_processes():
     keys = [list(sampler) for sampler in samplers]
     assert [len(part) for part in keys] == [4, 4, 4]
     assert set().union(*keys) == set(range(10))
+
+
+# Chains of steps
+
+
+def numbers(count=6):
+    return streams.IterableWrapper(range(count))
+
+
+def test_steps_of_streams():
+    pipe = numbers().map(lambda x: x * x).filter(lambda x: x % 2 == 0).batch(2)
+    assert list(pipe) == [[0, 4], [16]] and isinstance(next(iter(pipe)), data.DataChunk)
+    assert list(pipe) == [[0, 4], [16]]  # again from the beginning
+    assert list(numbers().batch(4, drop_last=True)) == [[0, 1, 2, 3]] and len(numbers().batch(4)) == 2
+    assert list(numbers(3).concat(numbers(2))) == [0, 1, 2, 0, 1] and len(numbers(3).concat(numbers(2))) == 5
+    assert list(numbers(3).zip(numbers(2))) == [(0, 0), (1, 1)] and len(numbers(3).zip(numbers(2))) == 2
+    nested = streams.IterableWrapper([[[0, 1], [2]], [[3]]])
+    assert list(nested.unbatch()) == [[0, 1], [2], [3]] and list(nested.unbatch(-1)) == [0, 1, 2, 3]
+    with pytest.raises(IndexError, match="not that deep"):
+        list(numbers().unbatch())
+    assert next(iter(numbers(4).batch(4).collate())).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "input_col, output_col, wanted",
+    [(0, None, (2, 2)), (1, 0, (4, 2)), (0, -1, (1, 2, 2)), ([0, 1], None, (3,)), ([0, 1], -1, (1, 2, 3))],
+)
+def test_steps_of_columns(input_col, output_col, wanted):
+    function = (lambda a, b: a + b) if isinstance(input_col, list) else (lambda a: a * 2)
+    assert list(streams.IterableWrapper([(1, 2)]).map(function, input_col, output_col)) == [wanted]
+
+
+def test_columns_of_dicts():
+    pipe = streams.IterableWrapper([{"a": 1, "b": 2}])
+    assert list(pipe.map(lambda a, b: a + b, ["a", "b"])) == [{"a": 3}]
+    assert list(pipe.filter(lambda b: b > 2, input_col="b")) == []
+    with pytest.raises(ValueError, match="output_col is given and input_col is not"):
+        pipe.map(len, output_col=1)
+
+
+def test_steps_of_what_has_keys():
+    pipe = keyed.SequenceWrapper([1, 2, 3]).map(lambda x: x * 10)
+    assert [pipe[i] for i in range(len(pipe))] == [10, 20, 30]
+    assert list(pipe.batch(2)) == [[10, 20], [30]] and len(pipe.batch(2, drop_last=True)) == 1
+    both = pipe.concat(keyed.SequenceWrapper(["a"]))
+    assert both[3] == "a" and both[1] == 20 and len(both) == 4
+    with pytest.raises(IndexError, match="index 4 is out of bounds, there are 4"):
+        both[4]
+    assert pipe.zip(keyed.SequenceWrapper("xyz"))[2] == (30, "z")
+    assert keyed.SequenceWrapper({"k": 5})["k"] == 5
+    with pytest.raises(AttributeError, match="no attribute 'nope'; functional forms: batch, concat, map, zip"):
+        pipe.nope  # noqa: B018
+
+
+def test_through_the_loader():
+    assert [b.tolist() for b in data.DataLoader(numbers().map(float), batch_size=4)] == [[0, 1, 2, 3], [4, 5]]
+    pipe = keyed.SequenceWrapper(range(4)).map(float)
+    assert [b.tolist() for b in data.DataLoader(pipe, batch_size=2)] == [[0, 1], [2, 3]]
+
+
+def test_one_iterator_at_a_time():
+    pipe, resets = numbers(), []
+
+    class Counting(data.IterDataPipe):
+        def __iter__(self):
+            yield from pipe
+
+        def reset(self):
+            resets.append(0)
+
+    own = Counting()
+    first = iter(own)
+    assert next(first) == 0
+    assert list(own) == [0, 1, 2, 3, 4, 5] and len(resets) == 2
+    with pytest.raises(RuntimeError, match="invalidated because another iterator has been created.*Counting"):
+        next(first)
+
+
+class _Own(data.IterDataPipe):
+    def __init__(self, source, by=2):
+        self.source, self.by = source, by
+
+    def __iter__(self):
+        for x in self.source:
+            yield x * self.by
+
+
+@pytest.fixture
+def forms():
+    before = dict(data.IterDataPipe.functions), dict(data.MapDataPipe.functions)
+    yield
+    for cls, functions in zip((data.IterDataPipe, data.MapDataPipe), before, strict=True):
+        cls.functions.clear()
+        cls.functions.update(functions)
+
+
+def test_own_forms(forms):
+    assert data.functional_datapipe("times")(_Own) is _Own
+    assert list(numbers(3).times(by=5)) == [0, 5, 10] and "times" in dir(numbers())
+    with pytest.raises(Exception, match="times as it is already taken"):
+        data.functional_datapipe("times")(_Own)
+    with pytest.raises(TypeError, match="no class of IterDataPipe or MapDataPipe"):
+        data.functional_datapipe("other")(int)
+    data.MapDataPipe.register_function("first", lambda pipe: pipe[0])
+    assert keyed.SequenceWrapper("abc").first() == "a"
+    assert list(pickle.loads(pickle.dumps(_Own(numbers(3))))) == [0, 2, 4] and str(_Own(1)) == repr(_Own(1)) == "_Own"
+
+
+def test_hooks_of_pickle():
+    data.IterDataPipe.set_getstate_hook(lambda state: {**state, "by": 7})
+    try:
+        assert list(pickle.loads(pickle.dumps(_Own([1])))) == [7]
+        with pytest.raises(RuntimeError, match="override existing getstate_hook"):
+            data.IterDataPipe.set_getstate_hook(len)
+    finally:
+        data.IterDataPipe.set_getstate_hook(None)
+    data.IterDataPipe.set_reduce_ex_hook(lambda pipe: (list, ([1, 2],)))
+    try:
+        assert pickle.loads(pickle.dumps(_Own([1]))) == [1, 2]
+    finally:
+        data.IterDataPipe.set_reduce_ex_hook(None)
+
+
+def test_chance_is_refused_where_it_is_not_wanted(forms):
+    chance = data.functional_datapipe("by_chance")(data.non_deterministic(_Own))
+    some = data.non_deterministic(lambda source, by=2: by > 5)(_Own)
+    assert list(numbers(2).by_chance()) == list(chance(range(2))) == list(some(range(2))) == [0, 2]
+    with data.guaranteed_datapipes_determinism():
+        for make in (lambda: chance([1]), lambda: numbers().by_chance(), lambda: some([1], by=6)):
+            with pytest.raises(TypeError, match="_Own is non-deterministic.*guaranteed_datapipes_determinism"):
+                make()
+        assert list(some([1])) == [2]
+    assert list(some([1], by=6)) == [6]
+    with pytest.raises(TypeError, match="Only `IterDataPipe` can be decorated with `non_deterministic`, but int"):
+        data.non_deterministic(int)
+    with pytest.raises(TypeError, match="has to give a bool"):
+        data.non_deterministic(lambda source: 1)(_Own)([1])
+
+
+def typed(hint, values):
+    class Typed(data.IterDataPipe[hint]):
+        @data.runtime_validation
+        def __iter__(self):
+            yield from values
+
+    return Typed()
+
+
+@pytest.mark.parametrize(
+    "hint, good, bad",
+    [
+        (int, [1, 2], [1, "2"]), (tuple[int, str], [(1, "a")], [("a", 1)]), (tuple[int, ...], [(), (1, 2)], [(1, "a")]),
+        (list[int | None], [[1, None]], [[1.5]]), (dict[str, list[int]], [{"a": [1]}], [{"a": ["b"]}]),
+        (adjoin.Tensor | None, [None, adjoin.ones(1)], [3]), (typing.Literal["a"], ["a"], ["b"]),
+    ],
+)  # fmt: skip
+def test_examples_are_as_hinted(hint, good, bad):
+    assert len(list(typed(hint, good))) == len(good)
+    with pytest.raises(RuntimeError, match="Expected an instance as subtype of"):
+        list(typed(hint, bad))
+    with data.runtime_validation_disabled():
+        assert len(list(typed(hint, bad))) == len(bad)
+    with pytest.raises(RuntimeError, match="Expected an instance as subtype of"):
+        list(typed(hint, bad))
+    with pytest.raises(TypeError, match="Can not decorate function len"):
+        data.runtime_validation(len)
+
+
+def test_arguments_are_as_hinted():
+    @data.argument_validation
+    def take(pipe: data.IterDataPipe[int | str], other: int = 0):
+        return list(pipe)
+
+    assert take(typed(int, [1])) == [1] and take(typed(str | int, ["a"])) == ["a"]
+    with pytest.raises(TypeError, match="Expected argument 'pipe' as a IterDataPipe, but found"):
+        take([1])
+    for wrong in (float, int | None, typing.Any):
+        with pytest.raises(TypeError, match="Expected type of argument 'pipe' as a subtype of hint"):
+            take(typed(wrong, []))
+    nested = typed(tuple[bool, list[int]], [])
+
+    @data.argument_validation
+    def deeper(pipe: data.IterDataPipe[tuple[int, list]]):
+        return True
+
+    assert deeper(nested)
+    with pytest.raises(TypeError, match="hint tuple"):
+        deeper(typed(tuple[int], []))
+
+
+def test_chunks_and_frames():
+    chunk = data.DataChunk(x for x in (1, 2))
+    assert chunk == [1, 2] and chunk.as_str("  ") == "  [1, 2]" and list(chunk.raw_iterator()) == [1, 2]
+
+    class Frames(data.DFIterDataPipe):
+        def __iter__(self):
+            yield from ([1, 2], [3])
+
+    assert list(Frames().map(sum)) == [3, 3] and Frames()._is_dfpipe()
+    with pytest.raises(NotImplementedError, match="data frames are not traced"):
+        data.functional_datapipe("frames", enable_df_api_tracing=True)(_Own)

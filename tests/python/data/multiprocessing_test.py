@@ -10,6 +10,7 @@ import adjoin
 import adjoin.multiprocessing as mp
 import pytest
 from adjoin import _shared, nn
+from adjoin._arena import Arena
 from adjoin.utils.data import DataLoader, TensorDataset
 
 METHODS = ["fork", "spawn"]
@@ -213,6 +214,25 @@ def test_what_a_killed_process_held_comes_back():
     process.join()
     segment.reap()
     assert segment.is_free(offset)
+
+
+def test_what_a_dead_process_held_is_found_behind_a_trimmed_block():
+    """The first block's header began a page, and went with its bytes: nobody found the blocks behind it."""
+    arena = Arena({})
+    first, second = arena.block(100_000), arena.block(10)
+    segment, offset = second.segment, second.offset
+    assert first.offset % 4096 == 0
+    del first
+    arena.trim()
+    slot = segment.before_fork([second])
+    child = os.fork()
+    if not child:
+        segment.after_fork(slot)
+        os._exit(0)
+    os.waitpid(child, 0)
+    del second
+    assert not segment.is_free(offset)
+    assert segment.reap() == 1 and segment.is_free(offset)
 
 
 def answers(connection, seed):

@@ -6,7 +6,9 @@ import math
 import adjoin
 import pytest
 from adjoin import distributions as d
-from adjoin.distributions import constraints
+from adjoin.distributions import constraints, exponential_family
+from adjoin.distributions.distribution import EULER
+from scipy import stats
 
 FINE = adjoin.float64
 
@@ -250,3 +252,197 @@ def test_narrow_covariances():
     assert p.expand((2, 3)).rsample((5,)).shape == (5, 2, 3, 4)
     with pytest.raises(ValueError, match="cov_diag must be a batch of vectors with shape 4"):
         d.LowRankMultivariateNormal(loc, narrow, diagonal[:2])
+
+
+# Families, and what belongs to them
+
+
+FAMILIES = {
+    "Normal": lambda a, b: d.Normal(a, b), "Exponential": lambda a, b: d.Exponential(b), "Gamma": lambda a, b: d.Gamma(a.exp(), b),
+    "Beta": lambda a, b: d.Beta(a.exp(), b), "Bernoulli": lambda a, b: d.Bernoulli(logits=a),
+    "ContinuousBernoulli": lambda a, b: d.ContinuousBernoulli(logits=a),
+    "Dirichlet": lambda a, b: d.Dirichlet(adjoin.stack((a.exp(), b, b + 1), -1)),
+    "Wishart": lambda a, b: d.Wishart(b + 2, adjoin.diag_embed(adjoin.stack((a.exp(), b), -1)) + 0.1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_follow_from_their_log_normalizer(name):
+    first, second = t(0.4, -0.3), t(1.5, 0.7)
+    p, q = FAMILIES[name](first, second), FAMILIES[name](second, first + 1.2)
+    assert isinstance(p, d.ExponentialFamily)
+    own = d.ExponentialFamily.entropy(p)
+    assert own.tolist() == pytest.approx(p.entropy().tolist()) and own.shape == p.batch_shape and not own.requires_grad
+    apart = exponential_family.bregman(p, q)
+    if name != "Wishart":
+        assert apart.tolist() == pytest.approx(d.kl_divergence(p, q).tolist())
+    assert (apart > 0).all() and exponential_family.bregman(p, p).abs().max().item() < 1e-12
+
+    def entropies(a, b):
+        return d.ExponentialFamily.entropy(FAMILIES[name](a, b))
+
+    assert adjoin.autograd.gradcheck(entropies, (first.clone().requires_grad_(), second.clone().requires_grad_()))
+
+
+def test_a_family_of_a_program():
+    class Rayleigh(d.ExponentialFamily):
+        arg_constraints = {"scale": constraints.positive}
+
+        def __init__(self, scale):
+            self.scale = scale
+            super().__init__(scale.shape)
+
+        _natural_params = property(lambda self: (-1 / (2 * self.scale**2),))
+        _mean_carrier_measure = property(lambda self: (2 * self.scale**2).log() / 2 - EULER / 2)  # of log x
+
+        def _log_normalizer(self, x):
+            return -(-2 * x).log()
+
+    p, q = Rayleigh(t(0.5, 2.0)), Rayleigh(t(1.0, 1.0))
+    assert p.entropy().tolist() == pytest.approx(stats.rayleigh(scale=[0.5, 2.0]).entropy().tolist())
+    ratio = t(0.25, 4.0)
+    assert d.kl_divergence(p, q).tolist() == pytest.approx((ratio - 1 - ratio.log()).tolist())
+    with pytest.raises(NotImplementedError, match="_mean_carrier_measure is not given"):
+        d.Poisson(t(1.0)).entropy()
+    with pytest.raises(NotImplementedError, match="No KL.*two exponential families share no log normalizer"):
+        exponential_family.bregman(p, d.Exponential(t(1.0)))
+
+
+def numbers_of(p, same, x, moments="mv"):
+    """What a distribution says at x, beside what SciPy says."""
+    assert p.log_prob(x).tolist() == pytest.approx(same.logpdf(x.numpy()).tolist(), rel=1e-9)
+    wanted = same.stats(moments=moments)
+    for name, value in zip(("mean", "variance"), wanted, strict=True):
+        assert getattr(p, name).tolist() == pytest.approx(value.tolist(), rel=1e-9, nan_ok=True)
+
+
+def test_ratios_of_variances():
+    df1, df2 = t(1.0, 3.0, 7.0), t(5.0, 4.5, 20.0)
+    p = d.FisherSnedecor(df1, df2)
+    numbers_of(p, stats.f(df1.numpy(), df2.numpy()), t(0.3, 1.2, 4.0))
+    assert p.mode.tolist() == pytest.approx([math.nan, 1 / 3 * 4.5 / 6.5, 5 / 7 * 20 / 22], nan_ok=True)
+    scarce = d.FisherSnedecor(t(3.0), t(2.0))
+    assert scarce.mean.isnan().all() and scarce.variance.isnan().all()
+    assert adjoin.autograd.gradcheck(
+        lambda a, b, x: d.FisherSnedecor(a, b).log_prob(x),
+        [v.clone().requires_grad_() for v in (df1, df2, t(0.3, 1.2, 4.0))],
+    )
+    adjoin.manual_seed(1)
+    x = d.FisherSnedecor(t(3.0), t(8.0)).sample((4000,))
+    assert stats.kstest(x.flatten().numpy(), stats.f(3, 8).cdf).pvalue > 1e-3 and p.expand((2, 3)).sample(
+        (4,)
+    ).shape == (4, 2, 3)
+    with pytest.raises(NotImplementedError, match="FisherSnedecor: samples have no derivatives"):
+        p.rsample()
+
+
+def test_above_a_threshold():
+    loc, scale, c = t(0.5, -1.0, 0.0, 1.0, 0.0), t(0.7, 2.0, 1.0, 1.0, 3.0), t(0.2, -0.4, 0.0, 1e-7, 0.45)
+    p, same = d.GeneralizedPareto(loc, scale, c), stats.genpareto(c.numpy(), loc.numpy(), scale.numpy())
+    x = loc + scale * t(0.5, 2.0, 1.5, 0.3, 9.0)
+    numbers_of(p, same, x)
+    assert p.cdf(x).tolist() == pytest.approx(same.cdf(x.numpy()).tolist(), rel=1e-9)
+    assert p.icdf(p.cdf(x)).tolist() == pytest.approx(x.tolist(), rel=1e-9)
+    assert p.entropy().tolist() == pytest.approx((1 + c + scale.log()).tolist())
+    assert p.support.check(loc + scale * t(1.0, 2.4, 9.0, 9.0, 9.0)).all() and not p.support.check(loc + scale * 2.6)[1]
+    heavy = d.GeneralizedPareto(t(0.0), t(1.0), t(1.0))
+    assert heavy.mean.isnan().all() and heavy.variance.isnan().all()
+    given = [v.clone().requires_grad_() for v in (loc, scale, c)]
+    for what in (
+        lambda p: p.log_prob(x),
+        lambda p: p.cdf(x),
+        lambda p: p.icdf(t(0.1, 0.4, 0.7, 0.9, 0.99)),
+        d.GeneralizedPareto.entropy,
+    ):
+        assert adjoin.autograd.gradcheck(
+            lambda *a, what=what: what(d.GeneralizedPareto(*a, validate_args=False)), given
+        )
+    adjoin.manual_seed(2)
+    drawn = p.rsample((4000,))
+    for i, one in enumerate(zip(c.tolist(), loc.tolist(), scale.tolist(), strict=True)):
+        assert stats.kstest(drawn[:, i].numpy(), stats.genpareto(*one).cdf).pvalue > 1e-3
+    assert d.GeneralizedPareto(*given).rsample((2,)).requires_grad
+
+
+def test_shares_of_normal_numbers():
+    loc, scale = t(0.3, -0.2), t(0.7, 1.1)
+    p = d.LogisticNormal(loc, scale)
+    assert p.event_shape == (3,) and p.loc.equal(loc) and p.scale.equal(scale)
+    shares, step = midpoints(0.0, 1.0, 600)
+    a, b = adjoin.meshgrid(shares, shares, indexing="ij")
+    inside = a + b < 1 - step / 2
+    grid = adjoin.stack((a, b, 1 - a - b), -1)[inside]
+    assert (p.log_prob(grid).exp().sum() * step**2).item() == pytest.approx(1, abs=1e-3)
+    adjoin.manual_seed(3)
+    x = d.LogisticNormal(loc.clone().requires_grad_(), scale).rsample((3000,))
+    assert x.requires_grad and p.support.check(x.detach()).all()
+    back = d.StickBreakingTransform().inv(x.detach())
+    assert stats.kstest(((back - loc) / scale).flatten().numpy(), stats.norm.cdf).pvalue > 1e-3
+    wide = d.LogisticNormal(loc.expand(5, 2), scale).expand((3, 5))
+    assert wide.sample((6,)).shape == (6, 3, 5, 3) and isinstance(wide, d.LogisticNormal)
+    assert d.LogisticNormal(t(0.1).squeeze(), t(1.0).squeeze()).event_shape == (2,)
+
+
+COVARIANCE = [[2.0, 0.5, 0.3], [0.5, 1.0, -0.2], [0.3, -0.2, 1.5]]
+
+
+def test_matrices_of_squares():
+    covariance = adjoin.tensor(COVARIANCE, dtype=FINE)
+    p, same = d.Wishart(t(5.5).squeeze(), covariance), stats.wishart(5.5, COVARIANCE)
+    adjoin.manual_seed(4)
+    x = p.sample((4000,))
+    assert p.log_prob(x[:5]).tolist() == pytest.approx([same.logpdf(one.numpy()) for one in x[:5]])
+    assert p.entropy().item() == pytest.approx(same.entropy())
+    assert (p.mean - adjoin.tensor(same.mean())).abs().max().item() < 1e-12
+    assert (p.variance - adjoin.tensor(same.var())).abs().max().item() < 1e-12
+    assert (p.mode - adjoin.tensor(same.mode())).abs().max().item() < 1e-12
+    assert ((x.mean(0) - p.mean).abs() < 6 * (p.variance / len(x)).sqrt()).all()
+    assert ((x.var(0) / p.variance - 1).abs() < 0.25).all() and p.support.check(x).all()
+    for other in ({"scale_tril": p.scale_tril}, {"precision_matrix": p.precision_matrix}):
+        assert d.Wishart(5.5, **other).log_prob(x[:3]).tolist() == pytest.approx(p.log_prob(x[:3]).tolist())
+    q = d.Wishart(4.0, covariance * 1.5)
+    log = p.log_prob(x) - q.log_prob(x)
+    assert d.kl_divergence(p, q).item() == pytest.approx(log.mean().item(), abs=5 * log.std().item() / 63)
+    assert p.expand((2,)).sample((3,)).shape == (3, 2, 3, 3) and p.expand((2,)).entropy().shape == (2,)
+    root = p.scale_tril.clone().requires_grad_()
+    assert adjoin.autograd.gradcheck(
+        lambda df, root: (
+            d.Wishart(df, scale_tril=root.tril()).log_prob(x[:2]),
+            d.Wishart(df, scale_tril=root.tril()).entropy(),
+        ),
+        (t(5.5).squeeze().requires_grad_(), root),
+    )
+    d.Wishart(5.5, scale_tril=root).rsample().sum().backward()
+    assert root.grad.abs().sum().item() > 0
+    with pytest.raises(NotImplementedError, match="no derivatives by df"):
+        d.Wishart(t(5.5).requires_grad_(), covariance).rsample()
+    with pytest.raises(ValueError, match="greater than ndim - 1 = 2"):
+        d.Wishart(2.0, covariance)
+    with pytest.raises(ValueError, match="Exactly one of covariance_matrix"):
+        d.Wishart(5.0)
+
+
+@pytest.mark.parametrize("concentration", [0.7, 1.0, 2.5])
+def test_factors_of_correlations(concentration):
+    p = d.LKJCholesky(3, t(concentration).squeeze(), validate_args=False)
+    adjoin.manual_seed(5)
+    x = p.sample((3000,))
+    assert constraints.corr_cholesky.check(x).all() and x.shape == (3000, 3, 3)
+    correlations = x @ x.mT
+    beta = concentration + 3 / 2 - 1  # each correlation, from -1 to 1, has this beta distribution
+    for i, j in ((1, 0), (2, 0), (2, 1)):
+        found = (correlations[:, i, j] + 1) / 2
+        assert stats.kstest(found.numpy(), stats.beta(beta, beta).cdf).pvalue > 1e-3
+    two = d.LKJCholesky(2, t(concentration).squeeze())
+    r, step = midpoints(-1.0, 1.0, 20_001)
+    factor = adjoin.stack((adjoin.stack((r * 0 + 1, r * 0), -1), adjoin.stack((r, (1 - r * r).sqrt()), -1)), -2)
+    assert (two.log_prob(factor).exp().sum() * step).item() == pytest.approx(1, abs=5e-3)
+    a, b, c = (2 * adjoin.rand(3, 100_000, dtype=FINE) - 1).unbind()
+    rest = (1 - b * b - c * c).clamp(min=1e-12)
+    zero = adjoin.zeros_like(a)
+    rows = ((zero + 1, zero, zero), (a, (1 - a * a).sqrt(), zero), (b, c, rest.sqrt()))
+    weight = p.log_prob(adjoin.stack([adjoin.stack(row, -1) for row in rows], -2)).exp() * (rest > 1e-12)
+    if concentration >= 1:  # otherwise the density is infinite on the border
+        assert 8 * weight.mean().item() == pytest.approx(1, abs=0.03)
+    with pytest.raises(ValueError, match="greater than or equal to 2. Found dim=1"):
+        d.LKJCholesky(1)

@@ -339,3 +339,156 @@ def test_links(tmp_path):
     assert dangling.is_symlink() and adjoin.load(tmp_path / "d").tolist() == [1.0, 1.0]
     adjoin.save(adjoin.zeros(2), dangling)
     assert dangling.is_symlink() and adjoin.load(tmp_path / "d").tolist() == [0.0, 0.0]
+
+
+# What a program sets for all files
+
+
+@pytest.fixture
+def packages():
+    from adjoin import _pt_places
+
+    yield
+    _pt_places.packages.clear()
+
+
+def test_packages_say_where_storages_go(packages):
+    x = adjoin.arange(3.0)
+    file = io.BytesIO()
+    adjoin.save({"x": x, "again": x[1:]}, file)
+    seen = []
+
+    def first(storage, location):
+        seen.append(location)
+        return storage.to("reference") if location == "cpu" else None
+
+    adjoin.serialization.register_package(
+        30, lambda storage: None, lambda storage, location: 1 / 0
+    )  # the host is before it
+    assert load_bytes(file.getvalue())["x"].is_cpu
+    adjoin.serialization.register_package(5, lambda storage: None, first)
+    found = load_bytes(file.getvalue())
+    assert found["x"].device.type == "reference" and found["again"].tolist() == [1, 2] and seen == ["cpu"]
+    assert load_bytes(file.getvalue(), map_location="cpu")["x"].device.type == "reference" and seen == ["cpu"] * 2
+
+
+def test_packages_make_what_the_bytes_are(packages):
+    file = io.BytesIO()
+    adjoin.save(adjoin.arange(3.0), file)
+
+    def doubled(storage, location):
+        return (adjoin.tensor(storage.tolist(), dtype=adjoin.uint8).view(adjoin.float32) * 2).untyped_storage()
+
+    adjoin.serialization.register_package(1, lambda storage: None, doubled)
+    assert load_bytes(file.getvalue()).tolist() == [0, 2, 4]
+
+
+def test_a_location_of_a_storage_and_back(packages):
+    from adjoin.serialization import default_restore_location, location_tag, register_package
+
+    storage = adjoin.ones(2).untyped_storage()
+    assert location_tag(storage) == "cpu" and location_tag(storage.to("reference")) == "reference:0"
+    assert default_restore_location(storage, "reference").device.type == "reference"
+    assert default_restore_location(storage, "cpu") == storage
+    with pytest.raises(RuntimeError, match="to 'npu:1'; name a device that is here"):
+        default_restore_location(storage, "npu:1")
+    register_package(
+        15, lambda s: "npu" if s.nbytes() == 4 else None, lambda s, where: s if where[:3] == "npu" else None
+    )
+    assert default_restore_location(storage, "npu:1") == storage
+    register_package(2, lambda s: "npu" if s.nbytes() == 4 else None, lambda s, where: None)
+    assert location_tag(adjoin.ones(1).untyped_storage()) == "npu" and location_tag(storage) == "cpu"
+    with pytest.raises(NotImplementedError, match="tags a storage of cpu as 'npu'.*map_location"):
+        adjoin.save({"deep": [adjoin.ones(1)]}, io.BytesIO())
+    assert through([adjoin.ones(2)])[0].tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="'cpu' names no cuda device"):
+        adjoin.serialization.validate_cuda_device("cpu")
+    with pytest.raises(RuntimeError, match="'cuda:77' is asked for and is not here"):
+        adjoin.serialization.validate_cuda_device("cuda:77")
+
+
+def _unmarked(x):
+    """A file of one tensor in the other order of bytes, without a record that says so."""
+    whole, made = io.BytesIO(), io.BytesIO()
+    adjoin.save(x, whole)
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(made, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if "/data/" in name:
+                data = struct.pack(">3f", *struct.unpack("<3f", data))
+            if not name.endswith("byteorder"):
+                new.writestr(name, data)
+    return made.getvalue()
+
+
+def test_the_order_of_bytes_of_files_without_a_mark(tmp_path):
+    from adjoin.serialization import LoadEndianness, get_default_load_endianness, set_default_load_endianness
+
+    data, x = _unmarked(adjoin.tensor([1.0, 2, 3])), adjoin.tensor([4.0, 5, 6])
+    path, marked = tmp_path / "unmarked.pt", tmp_path / "marked.pt"
+    path.write_bytes(data)
+    adjoin.save(x, marked)
+    assert get_default_load_endianness() is None
+    try:
+        set_default_load_endianness(LoadEndianness.BIG)
+        assert get_default_load_endianness() is LoadEndianness.BIG
+        for settings in ({}, {"mmap": True}):
+            assert adjoin.load(path, **settings).tolist() == [1, 2, 3]
+            assert adjoin.load(marked, **settings).tolist() == [4, 5, 6]
+        assert load_bytes(data).tolist() == [1, 2, 3]
+        set_default_load_endianness(LoadEndianness.LITTLE)
+        assert adjoin.load(path).tolist() != [1, 2, 3]
+    finally:
+        set_default_load_endianness(None)
+    with pytest.raises(TypeError, match="a LoadEndianness or None is wanted, not 'big'"):
+        set_default_load_endianness("big")
+
+
+def test_files_without_the_bytes_of_storages(tmp_path):
+    path, file = tmp_path / "x.pt", io.BytesIO()
+    x = {"x": adjoin.arange(1.0, 4), "y": adjoin.ones(2, 2, dtype=adjoin.int64), "n": 7}
+    with adjoin.serialization.skip_data():
+        adjoin.save(x, path)
+        adjoin.save(x, file)
+    for found in (adjoin.load(path), adjoin.load(path, check_sums=True), load_bytes(file.getvalue())):
+        assert found["x"].tolist() == [0, 0, 0] and found["y"].tolist() == [[0, 0], [0, 0]] and found["n"] == 7
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        begin = archive.getinfo("x/data/0").header_offset
+    data = bytearray(path.read_bytes())  # the bytes come later
+    begin += 30 + sum(struct.unpack_from("<HH", data, begin + 26))
+    data[begin : begin + 12] = struct.pack("<3f", 7, 8, 9)
+    assert load_bytes(bytes(data), check_sums=False)["x"].tolist() == [7, 8, 9]
+    adjoin.save(x, path)
+    with adjoin.serialization.skip_data():
+        found = adjoin.load(path)
+        assert found["x"].tolist() == [0, 0, 0] and found["y"].shape == (2, 2)
+    assert adjoin.load(path)["x"].tolist() == [1, 2, 3] and os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_small_tools_of_serialization():
+    import mmap
+    import types
+
+    from adjoin import serialization
+
+    for version, wanted, there in (("1.10.2", (1, 9), True), ("1.10.2", (1, 11), False), ("2.0", (2,), True)):
+        module = types.SimpleNamespace(__name__="m", __version__=version)
+        assert serialization.check_module_version_greater_or_equal(module, wanted) is there
+    odd = types.SimpleNamespace(__name__="m", __version__="today")
+    with pytest.raises(RuntimeError, match="'m' module version string is malformed 'today'"):
+        serialization.check_module_version_greater_or_equal(odd, (1, 2))
+    with pytest.warns(UserWarning, match="malformed"):
+        assert serialization.check_module_version_greater_or_equal(odd, (1, 2), error_if_malformed=False)
+    with serialization.mkdtemp() as folder:
+        assert os.path.isdir(folder)
+    assert not os.path.exists(folder)
+    assert serialization.StorageType("HalfStorage").dtype is adjoin.float16
+    with pytest.raises(KeyError, match="no class of storages"):
+        serialization.StorageType("ListStorage")
+    with serialization.set_default_mmap_options(mmap.MAP_PRIVATE):
+        assert serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    with pytest.raises(NotImplementedError, match="adjoin.save"):
+        serialization.set_default_mmap_options(mmap.MAP_SHARED)
+    with pytest.raises(ValueError, match="77 is given"):
+        serialization.set_default_mmap_options(77)

@@ -9,7 +9,7 @@ import zlib
 
 import adjoin
 import pytest
-from adjoin.utils.tensorboard import SummaryWriter, _events
+from adjoin.utils.tensorboard import FileWriter, RecordWriter, SummaryWriter, _events
 
 
 def bitwise_crc32c(data):
@@ -227,3 +227,41 @@ def test_table_of_hyperparameters(tmp_path):
     assert pairs == {b"lr": [(2, 0.1)], b"layers": [(2, 3.0)], b"optimizer": [(3, b"adam")], b"warm": [(4, 1)]}
     assert message("session_end_info", 4) == [(1, 1)]
     assert {key[0] for key in found if key[1] == "_hparams_/experiment"} > {"first"}
+
+
+class Message:
+    """What looks like a protocol buffer."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def SerializeToString(self):
+        return self.data
+
+
+def test_messages_of_a_program_s_own(tmp_path):
+    writer = FileWriter(tmp_path, filename_suffix=".own")
+    assert writer.get_logdir() == str(tmp_path)
+    writer.add_summary(Message(_events.value("loss", _events.scalar(2.5))), global_step=3, walltime=1.7e9)
+    writer.add_event(_events.event(0, 1, _events.value("acc", _events.scalar(0.5))), step=4)
+    writer.flush()
+    found = events(tmp_path)
+    assert found["loss", 3][2] == 2.5 and found["acc", 4][2] == 0.5
+    writer.close()
+    writer.reopen()
+    writer.add_summary(_events.value("late", _events.scalar(1)))
+    writer.close()
+    assert ("late", None) in events(tmp_path) and len(list(tmp_path.iterdir())) == 2
+    assert any(path.name.endswith(".own") for path in tmp_path.iterdir())
+
+
+def test_records_of_a_program_s_own(tmp_path):
+    path = tmp_path / "records"
+    writer = RecordWriter(path.open("wb"))
+    for data in (b"one", b""):
+        writer.write(data)
+    writer.flush()
+    assert path.read_bytes() == _events.record(b"one") + _events.record(b"")
+    writer.close()
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(b"")

@@ -296,3 +296,148 @@ def test_composite_functions():
     near(F.cosine_similarity(t, t), np.ones(3))
     assert F.one_hot(adjoin.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
     near(F.glu(t), x[:, :2] / (1 + np.exp(-x[:, 2:])))
+
+
+# The loss of a last linear layer
+
+
+def _reference(x, w, target, bias=None, **options):
+    if options.pop("ignore_index", None) is not None:
+        options["ignore_index"] = 1
+    logits = F.linear(x, w.reshape(-1, w.shape[-1]), None if bias is None else bias.reshape(-1))
+    return F.cross_entropy(logits.reshape(*x.shape[:-1], *w.shape[:-1]), target, **options)
+
+
+@pytest.mark.parametrize(
+    "parts", [None, {}, {"batch_chunk_size": 2}, {"chunking_method": "aspect_ratio:4"}, {"chunking_method": None}]
+)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("kind", ["classes", "weighed", "ignoring", "shares", "deep"])
+def test_cross_entropy_of_a_linear_layer(parts, reduction, kind):
+    adjoin.manual_seed(0)
+    x = adjoin.randn(5, 3, dtype=adjoin.float64, requires_grad=True)
+    shape = (4, 2) if kind == "deep" else (4,)
+    w, b = (adjoin.randn(*shape, *more, dtype=adjoin.float64, requires_grad=True) for more in ((3,), ()))
+    target = adjoin.randint(0, 4, (5, *shape[1:]))
+    given = {"label_smoothing": 0.1, "reduction": reduction}
+    if kind == "shares":
+        target = adjoin.rand(5, 4, dtype=adjoin.float64).softmax(-1)
+    if kind in ("weighed", "ignoring"):
+        given["weight"] = adjoin.tensor([0.5, 1, 2, 3], dtype=adjoin.float64)
+    if kind == "ignoring":
+        given["ignore_index"] = 1
+    options = None if parts is None else nn.LinearCrossEntropyOptions(**parts)
+    found = F.linear_cross_entropy(x, w, target, linear_bias=b, options=options, **given)
+    wanted = _reference(x, w, target, b, **given)
+    assert adjoin.allclose(found, wanted) and found.shape == wanted.shape
+    tensors = (x, w, b)
+    for a, c in zip(*(adjoin.autograd.grad(loss.sum(), tensors) for loss in (found, wanted)), strict=True):
+        assert adjoin.allclose(a, c)
+
+
+def test_logits_of_one_part_are_there_at_a_time():
+    seen, shapes = [], []
+
+    class Seeing(adjoin.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            if func is F.linear:
+                seen.append(tuple(out.shape))
+            return out
+
+    x, w = adjoin.ones(8, 2, requires_grad=True), adjoin.ones(16, 2, requires_grad=True)
+    options = nn.LinearCrossEntropyOptions()
+    with adjoin.autograd.graph.saved_tensors_hooks(lambda t: shapes.append(t.numel()) or t, lambda t: t), Seeing():
+        loss = F.linear_cross_entropy(x, w, adjoin.zeros(8, dtype=adjoin.int64), options=options)
+    assert seen == [(1, 16)] * 8 and options.rows(8, 2, 16) == 1 and options.rows(8, 16, 16) == 8
+    loss.backward()
+    assert max(shapes, default=0) < 8 * 16
+
+
+def test_mistakes_of_a_linear_loss():
+    x, w = adjoin.ones(2, 3), adjoin.ones(4, 3)
+    for wrong, message in (
+        ((adjoin.ones(1, 2, 3), w, None), "dimensionality 1 or 2, got 3"),
+        ((x, adjoin.ones(4), None), "dimensionality at least 2"),
+        ((x, adjoin.ones(4, 2), None), "in_features.*got 3 and 2"),
+        ((x[0], adjoin.ones(4, 2, 3), None), "requires batched input"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            F.linear_cross_entropy(*wrong)
+    with pytest.raises(RuntimeError, match="ignore_index cannot be specified"):
+        F.linear_cross_entropy(x, w, adjoin.ones(2, 4) / 4, ignore_index=1)
+    with pytest.raises(ValueError, match="chunking_method is 'wide'"):
+        nn.LinearCrossEntropyOptions(chunking_method="wide")
+    assert F.linear_cross_entropy(x[0], w, adjoin.tensor(1)).item() == pytest.approx(math.log(4))
+
+
+def test_the_layer_of_a_linear_loss():
+    layer = nn.LinearCrossEntropyLoss(3, 4, out_features=(2,), bias=True, weight=adjoin.ones(4))
+    x, target = adjoin.randn(5, 3), adjoin.randint(0, 4, (5, 2))
+    logits = layer.linear(x).reshape(5, 4, 2)
+    assert adjoin.allclose(layer(x, target), F.cross_entropy(logits, target))
+    assert list(layer.state_dict()) == ["weight", "linear.weight", "linear.bias"]
+    assert "num_classes=4, out_features=(2,), bias=True" in repr(layer)
+    with pytest.raises(RuntimeError, match="expected weight shape to be"):
+        nn.LinearCrossEntropyLoss(3, 4, weight=adjoin.ones(3))
+
+
+# Groups
+
+
+def test_products_of_groups():
+    a, b = (adjoin.randn(*shape, dtype=adjoin.float64, requires_grad=True) for shape in ((6, 3), (2, 3, 4)))
+    offs = adjoin.tensor([2, 5], dtype=adjoin.int32)
+    found = F.grouped_mm(a, b, offs=offs)
+    assert adjoin.allclose(found, adjoin.cat([a[:2] @ b[0], a[2:5] @ b[1], adjoin.zeros(1, 4, dtype=a.dtype)]))
+    assert adjoin.allclose(F.grouped_mm(b.mT, a.mT, offs=offs), found.mT)  # by columns
+    c = adjoin.randn(6, 5, dtype=a.dtype)
+    assert adjoin.allclose(F.grouped_mm(a.mT, c, offs=offs), adjoin.stack([a[:2].mT @ c[:2], a[2:5].mT @ c[2:5]]))
+    assert adjoin.allclose(F.grouped_mm(b, b.mT), b @ b.mT)
+    assert adjoin.autograd.gradcheck(lambda a, b: F.grouped_mm(a, b, offs=offs), (a, b))
+    wrong = (
+        ({}, "Have to provide offsets"), ({"offs": offs.long()}, "have to be int32"), ({"offs": offs[:1]}, "2 matrices and 1 offsets"),
+        ({"offs": offs.flip(0)}, "do not rise"), ({"offs": offs * 2}, "do not rise from 0 to at most 6"),
+        ({"offs": offs, "out_dtype": adjoin.float32}, "must match `mat_a` dtype"),
+    )  # fmt: skip
+    for given, message in wrong:
+        with pytest.raises(RuntimeError, match=message):
+            F.grouped_mm(a, b, **given)
+    with pytest.raises(NotImplementedError, match="add it to the result"):
+        F.grouped_mm(a, b, offs=offs, bias=c)
+
+
+# How functions give way
+
+
+def test_functions_give_way():
+    class Seen:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, args, kwargs
+
+    x, seen = adjoin.ones(2), Seen()
+    assert F.has_torch_function((x, seen)) and not F.has_torch_function((x,))
+    assert F.has_torch_function_unary(seen) and not F.has_torch_function_variadic(x, 3)
+
+    def own(a, b):
+        if F.has_torch_function_variadic(a, b):
+            return F.handle_torch_function(own, (a, b), a, b=b)
+        return a + b
+
+    assert own(1, 2) == 3 and own(x, seen) == ("own", (x,), {"b": seen})
+
+
+def test_functions_by_a_flag():
+    def both(x, flag=False):
+        """Says what it does."""
+        return x, "both"
+
+    def one(x, flag=False):
+        return x, "one"
+
+    chosen = F.boolean_dispatch("flag", 1, False, both, one, "here", "chosen")
+    assert chosen(1) == (1, "one") and chosen(1, True) == chosen(1, flag=True) == (1, "both")
+    assert chosen.__doc__ == "Says what it does." and (chosen.__module__, chosen.__name__) == ("here", "chosen")
+    with pytest.raises(RuntimeError, match="only one function can have a docstring"):
+        F.boolean_dispatch("flag", 1, False, both, both, None, None)

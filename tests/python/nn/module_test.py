@@ -3,11 +3,13 @@ copies, text."""
 
 import copy
 import pickle
-from collections import OrderedDict
+import threading
+from collections import OrderedDict, namedtuple
 
 import adjoin
 import pytest
 from adjoin import nn
+from adjoin.nn import parallel
 
 
 class Net(nn.Module):
@@ -269,3 +271,119 @@ def test_a_property_that_fails_is_not_hidden():
 
     with pytest.raises(ValueError, match="inside"):
         _ = Failing().broken
+
+
+# Several devices of one process
+
+
+def two():
+    return ["cpu", "reference"]
+
+
+def test_parts_for_devices_and_back():
+    x = adjoin.arange(10.0).reshape(5, 2).requires_grad_()
+    parts = parallel.scatter(x, two())
+    assert [(len(p), p.device.type) for p in parts] == [(3, "cpu"), (2, "reference")] and isinstance(parts, tuple)
+    whole = parallel.gather([p * 2 for p in parts], "cpu")
+    assert whole.is_cpu and whole.equal(x * 2)
+    whole.sum().backward()
+    assert x.grad.tolist() == [[2, 2]] * 5
+    assert [p.shape for p in parallel.scatter(x, two(), dim=1)] == [(5, 1)] * 2
+    assert len(parallel.scatter(x[:1], two())) == 1
+
+
+def test_parts_of_what_holds_tensors():
+    pair = namedtuple("Pair", "a b")
+    x = adjoin.arange(4.0)
+    for value in ((x, [x, 3]), {"k": x, "n": None}, pair(x, "s")):
+        first, second = parallel.scatter(value, two())
+        assert type(first) is type(value) and len(first) == len(value)
+        back = parallel.gather([first, second], "cpu") if isinstance(value, dict) else None
+        assert back is None or back["k"].equal(x) and back["n"] is None
+    parts = parallel.scatter(pair(x, "s"), two())
+    assert parts[1].a.tolist() == [2, 3] and parts[1].b == "s"
+    both = parallel.gather([pair(p.a, p.a + 1) for p in parts], "cpu")
+    assert isinstance(both, pair) and both.b.tolist() == [1, 2, 3, 4]
+    inputs, named = parallel.scatter_kwargs((x,), {"k": 1}, two())
+    assert len(inputs) == len(named) == 2 and named[1] == {"k": 1}
+    inputs, named = parallel.scatter_kwargs((), {"k": x}, two())
+    assert inputs == ((), ()) and named[0]["k"].tolist() == [0, 1]
+    with pytest.warns(UserWarning, match="gather along dimension 0"):
+        assert parallel.gather([x[1], x[2]], "cpu").tolist() == [1, 2]
+    with pytest.raises(ValueError, match="same number of keys"):
+        parallel.gather([{"a": x}, {}], "cpu")
+
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 2)
+        self.again = self.first
+        self.scale = nn.Parameter(adjoin.ones(2))
+        self.register_buffer("seen", adjoin.zeros(1))
+        self.register_parameter("none", None)
+
+    def forward(self, x, by=1):
+        return self.again(self.first(x)) * self.scale * by
+
+
+def test_copies_of_a_module():
+    net = Shared()
+    here, there = parallel.replicate(net, two())
+    assert here.again is here.first and here.first is not net.first and list(here.parameters()) == []
+    assert there.scale.device.type == there.seen.device.type == "reference" and there.none is None
+    x = adjoin.ones(1, 2)
+    total = here(x).sum() + there(x.to("reference")).cpu().sum() * 2
+    total.backward()
+    own = Shared()
+    own.load_state_dict(net.state_dict())
+    (own(x).sum() * 3).backward()
+    for a, b in zip(net.parameters(), own.parameters(), strict=True):
+        assert adjoin.allclose(a.grad, b.grad)
+    here.seen.add_(1)
+    assert net.seen.item() == 1 and there.seen.item() == 0
+    assert not parallel.replicate(net, ["cpu"], detach=True)[0].scale.requires_grad
+    with pytest.raises(RuntimeError, match="uninitialized parameters"):
+        parallel.replicate(nn.LazyLinear(2), ["cpu"])
+
+
+def test_several_modules_at_once():
+    barrier = threading.Barrier(2)
+
+    class Meeting(nn.Module):
+        def forward(self, x, by=1):
+            barrier.wait(10)  # neither goes on before the other is there
+            return x * by, adjoin.is_grad_enabled(), adjoin.is_autocast_enabled("cpu")
+
+    x = adjoin.ones(2)
+    with adjoin.no_grad(), adjoin.autocast("cpu"):
+        (a, *states), (b, *others) = parallel.parallel_apply([Meeting()] * 2, [x, (x + 1,)], [{}, {"by": 3}])
+    assert a.tolist() == [1, 1] and b.tolist() == [6, 6] and states == others == [False, True]
+
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise ValueError("no such thing")
+
+    with pytest.raises(ValueError, match="no such thing") as caught:
+        parallel.parallel_apply([nn.Identity(), Failing()], [x, x])
+    assert "module 1 of parallel_apply" in caught.value.__notes__[0]
+    with pytest.raises(AssertionError, match="number of inputs 1"):
+        parallel.parallel_apply([nn.Identity()] * 2, [x])
+    with pytest.raises(RuntimeError, match="give devices"):
+        parallel.parallel_apply([nn.Identity()], [3])
+
+
+def test_a_batch_on_two_devices():
+    net = Shared()
+    x = adjoin.arange(6.0).reshape(3, 2)
+    wide = nn.DataParallel(net, two(), output_device="cpu")
+    out = wide(x, by=2)
+    assert out.is_cpu and adjoin.allclose(out, net(x, by=2))
+    out.sum().backward()
+    spread = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    net(x, by=2).sum().backward()
+    assert all(adjoin.allclose(a, p.grad) for a, p in zip(spread, net.parameters(), strict=True))
+    assert adjoin.allclose(wide(x[:1]), net(x[:1])) and adjoin.allclose(
+        parallel.data_parallel(net, x, two(), "cpu"), net(x)
+    )

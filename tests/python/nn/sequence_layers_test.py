@@ -38,6 +38,14 @@ def test_ctc_is_the_sum_over_all_paths():
     assert adjoin.autograd.gradcheck(lambda t: F.ctc_loss(F.log_softmax(t, -1), rows, (4, 3), (2, 2)), (x,))
     assert math.isinf(F.ctc_loss(logs[:2], rows, (2, 2), (2, 2), reduction="sum").item())
     assert not F.ctc_loss(logs[:2], rows[1:].expand(2, 2), (2, 2), (2, 2), zero_infinity=True).item()
+    twice = lambda t: F.ctc_loss(F.log_softmax(t, -1), rows, (4, 3), (2, 1), reduction="sum")
+    assert adjoin.autograd.gradgradcheck(twice, (x,))
+    barred = F.log_softmax(adjoin.cat([x, adjoin.full((4, 2, 1), -math.inf, dtype=x.dtype)], 2), -1)
+    loss = F.ctc_loss(barred, rows, (4, 3), (2, 1), reduction="sum")
+    near(adjoin.autograd.grad(loss, x)[0], adjoin.autograd.grad(twice(x), x)[0])
+    none = adjoin.zeros(0, 2, 3, requires_grad=True)
+    F.ctc_loss(none, rows, (0, 0), (0, 0), reduction="sum").backward()
+    assert none.grad.shape == none.shape
 
 
 def test_margins_by_hand():

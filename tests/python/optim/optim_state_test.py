@@ -1,6 +1,8 @@
 """tests/python/optim/optim_state_test.py: what recorded paths do not show: derivatives through steps, late parameters, old state
 dicts, settings refused, averages of weights."""
 
+import copy
+
 import adjoin
 import pytest
 from adjoin import nn, optim
@@ -134,3 +136,67 @@ def test_a_schedule_of_tensor_rates_and_of_callable_objects():
     optimizer.step()
     schedule.step()
     assert optimizer.param_groups[0]["lr"].item() == pytest.approx(0.1 + 0.2 / 2 * 0.125)
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad])
+@pytest.mark.parametrize("fused", [False, True])
+def test_other_tensors_for_a_while(kind, fused):
+    adjoin.manual_seed(0)
+    settings = {"momentum": 0.9} if kind is optim.SGD else {}
+    if fused and kind in (optim.SGD, optim.Adam, optim.AdamW):
+        settings["fused"] = True
+    net, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    optimizer = kind(net.parameters(), lr=0.1, **settings)
+
+    def step(net):
+        for p in net.parameters():
+            p.grad = p.detach() + 1
+        optimizer.step()
+
+    step(net)
+    saved = copy.deepcopy(optimizer.state_dict())
+    saved["param_groups"][0]["lr"] = 0.5
+    alone = nn.Linear(2, 2)
+    alone.load_state_dict(other.state_dict())
+    same = kind(alone.parameters(), lr=0.1, **settings)
+    same.load_state_dict(copy.deepcopy(saved))
+    for p in alone.parameters():
+        p.grad = p.detach() + 1
+    same.step()
+    before = [p.clone() for p in net.parameters()]
+    state = {p: dict(s) for p, s in optimizer.state.items()}
+    with optim.swap_in_optimizer_params_and_state(optimizer, dict(other.named_parameters()), saved):
+        assert optimizer.param_groups[0]["lr"] == 0.5
+        step(other)
+    assert all(adjoin.allclose(a, b) for a, b in zip(other.parameters(), alone.parameters(), strict=True))
+    assert all(a.equal(b) for a, b in zip(net.parameters(), before, strict=True))
+    assert (
+        optimizer.param_groups[0]["lr"] == 0.1
+        and {p: dict(s) for p, s in optimizer.state.items()}.keys() == state.keys()
+    )
+    step(net)
+    assert all(not a.equal(b) for a, b in zip(net.parameters(), before, strict=True))
+
+
+def test_other_tensors_that_do_not_fit():
+    net = nn.Linear(2, 2)
+    optimizer, swap = optim.Adam(net.parameters()), optim.swap_in_optimizer_params_and_state
+    named = dict(net.named_parameters())
+    with pytest.raises(RuntimeError, match="no state yet"), swap(optimizer, named, optimizer.state_dict()):
+        pass
+    net(adjoin.ones(1, 2)).sum().backward()
+    optimizer.step()
+    good = optimizer.state_dict()
+    group = good["param_groups"][0]
+    for tensors, state, message in (
+        (named, [], "a state dict is wanted, not a list"), (named, {"state": {}}, "must have 'state'"),
+        (named, {**good, "param_groups": []}, "has 0 groups and the optimizer 1"), ({}, good, "0 parameters and the groups have 2"),
+        (named, {**good, "param_groups": [{"params": [0, 1]}]}, "settings of group 0 differ"),
+        (named, {**good, "param_groups": [{**group, "params": [0]}]}, "group 0 has 1 parameters"),
+        (named, {**good, "state": {7: {}}}, "entries of no parameter: .7."),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=message), swap(optimizer, tensors, state):
+            pass
+    with pytest.raises(KeyError), swap(optimizer, named, good):
+        raise KeyError
+    assert optimizer.param_groups[0]["params"] == list(net.parameters())

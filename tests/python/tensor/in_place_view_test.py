@@ -69,3 +69,13 @@ def test_set_refuses_what_lies_elsewhere(source, args, told):
         adjoin.zeros(3).set_(source(), *args)
     with pytest.raises(TypeError, match="a Tensor or an UntypedStorage"):
         adjoin.zeros(3).set_(3, 0, (1,), (1,))
+
+
+def test_a_key_of_a_view_whose_base_was_written_since():
+    """Its history is the written base's: the key was recorded as as_strided, which an expanded view refused."""
+    x = adjoin.arange(4.0, requires_grad=True)
+    view = adjoin.zeros(1, 4).expand(2, 1, 4)
+    view[0] = x
+    part = view[..., 1]
+    (part * adjoin.tensor([[2.0], [3.0]])).sum().backward()
+    assert x.grad.tolist() == [0.0, 5.0, 0.0, 0.0]

@@ -205,3 +205,10 @@ def test_data_that_never_ends_is_refused():
         T.tensor([numpy.longdouble(1)])
     with pytest.raises((RecursionError, ValueError)):
         T.tensor([itself])
+
+
+def test_a_signaling_nan_to_0_is_1():
+    """It was nan in float64, by C's pow."""
+    x = T.from_numpy(numpy.full(9, 0x7FF4000000000000, numpy.uint64).view(numpy.float64))
+    for zero in (0, False, -0.0, T.zeros(9, dtype=T.float64)):
+        assert (x**zero).tolist() == [1.0] * 9

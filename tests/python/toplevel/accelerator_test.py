@@ -1,6 +1,8 @@
 """tests/python/toplevel/accelerator_test.py: the modules of devices: the same names for every device, on the host too, and what
 adjoin.cuda says where there is no card."""
 
+import platform
+
 import adjoin
 import pytest
 
@@ -85,6 +87,50 @@ def test_the_current_device_is_the_one_without_an_index():
         assert adjoin.cpu.current_device() == 0
     with pytest.raises(IndexError, match="there is 1 cpu device"):
         adjoin.cpu.set_device(3)
+
+
+def test_dtypes_of_a_device():
+    found = adjoin.accelerator.get_device_capability("reference")["supported_dtypes"]
+    assert {adjoin.float32, adjoin.bfloat16, adjoin.complex64, adjoin.bool, adjoin.uint64} <= found
+    assert all(isinstance(dtype, adjoin.dtype) for dtype in found)
+
+
+def test_older_names(monkeypatch):
+    set_to = []
+    monkeypatch.setattr(adjoin.accelerator, "set_device_index", set_to.append)
+    monkeypatch.setattr(adjoin.accelerator, "current_device_index", lambda: 7)
+    adjoin.accelerator.set_device_idx(3)
+    assert set_to == [3] and adjoin.accelerator.current_device_idx() == 7
+    assert adjoin.accelerator.get_memory_info is adjoin.accelerator.mem_get_info
+
+
+def test_what_the_processor_can_do():
+    can = adjoin.cpu.get_capabilities()
+    assert can["architecture"] == platform.machine()
+    with open("/proc/cpuinfo") as file:
+        told = file.read().split()
+    for word, name in (("avx2", "avx2"), ("fma", "fma3"), ("avx512f", "avx512_f"), ("asimd", "neon"), ("pni", "sse3")):
+        assert can.get(name, False) is (word in told)
+    with pytest.raises(TypeError):
+        can["avx2"] = False
+
+
+def test_streams_of_the_host_in_a_with_statement():
+    class Told:
+        def __enter__(self):
+            told.append("in")
+
+        def __exit__(self, *error):
+            told.append("out")
+
+    told = []
+    with adjoin.cpu.StreamContext(Told()):
+        told.append("within")
+    with adjoin.cpu.StreamContext(None):
+        told.append("without")
+    assert told == ["in", "within", "out", "without"]
+    with adjoin.cpu.StreamContext(adjoin.cpu.current_stream()):
+        assert adjoin.ones(2).sum().item() == 2
 
 
 # The public names of PyTorch's torch.cuda (2.15), but for `sparse`, whose old tensors are gone, and `graph_annotations`.

@@ -109,8 +109,7 @@ def test_data_parallel():
     wrapped = nn.DataParallel(net)
     assert wrapped(torch.ones(1, 2)).equal(net(torch.ones(1, 2))) and wrapped.module is net
     assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
-    with pytest.raises(NotImplementedError):
-        nn.DataParallel(net, device_ids=[0, 1])
+    assert nn.DataParallel(net, device_ids=["cpu"])(torch.ones(1, 2)).equal(net(torch.ones(1, 2)))
     assert not torch.distributed.is_available() and not torch.distributed.is_initialized()
     with pytest.raises(NotImplementedError, match="is_available"):
         nn.parallel.DistributedDataParallel(net)

@@ -1,5 +1,6 @@
 """tests/python/toplevel/overrides_test.py: modes that see every call, subclasses and strangers that see calls with themselves."""
 
+import inspect
 import threading
 
 import adjoin
@@ -132,3 +133,13 @@ def test_names():
     assert adjoin.add in found[adjoin] and F.linear in found[F]
     assert overrides.is_tensor_method_or_property(adjoin.Tensor.add)
     assert not overrides.is_tensor_method_or_property(F.linear)
+
+
+def test_functions_to_test_overrides_with():
+    dummies = overrides.get_testing_overrides()
+    assert dummies.keys() == {f for functions in overrides.get_overridable_functions().values() for f in functions}
+    assert dummies[adjoin.add](1, 2) == dummies[adjoin.add](1, other=2, alpha=3) == -1
+    assert inspect.signature(dummies[adjoin.add]) == inspect.signature(adjoin.add)
+    with pytest.raises(TypeError, match="missing a required argument: 'other'"):
+        dummies[adjoin.add](1)
+    assert dummies[adjoin.Tensor.unsqueeze_](1, 2) == -1

@@ -7,6 +7,13 @@ import pytest
 
 import adjoin
 import adjoin.plugin
+from adjoin.autograd.profiler import (
+    EnforceUnique,
+    EventList,
+    FunctionEvent,
+    KinetoStepTracker,
+    MemRecordsAcc,
+)
 from adjoin.profiler import profile, record_function
 
 
@@ -130,3 +137,94 @@ def test_a_decorated_function_keeps_its_name():
         return 5
 
     assert function() == 5 and function.__name__ == "function" and function.__doc__ == "Says so."
+
+
+def two_steps():
+    x = adjoin.ones(200, 200)
+    with profile(profile_memory=True) as prof:
+        with record_function("step"):
+            x.exp().sin()
+        x.exp()
+    return prof
+
+
+def test_lists_of_events():
+    prof = two_steps()
+    events = prof.events()
+    assert isinstance(events, EventList) and all(isinstance(event, FunctionEvent) for event in events)
+    step = next(event for event in events if event.name == "step")
+    assert step.time_range.elapsed_us() == step.cpu_time_total > 0 and step.cpu_time == step.cpu_time_total
+    rows = {row.key: row for row in events.key_averages()}
+    assert rows["exp"].count == 2 and rows["exp"].cpu_time == pytest.approx(rows["exp"].cpu_time_total / 2)
+    total, seen = events.total_average(), [event for event in events if event.cpu_parent is None]
+    assert total.count == len(events) and total.key == "Total" and prof.total_average().count == total.count
+    assert total.self_cpu_time_total == pytest.approx(events.self_cpu_time_total)
+    assert events.self_cpu_time_total == pytest.approx(sum(event.cpu_time_total for event in seen))
+    top = events.table(header="the header", top_level_events_only=True)
+    assert top.startswith("the header\n") and "sin" not in top and "sin" in events.table()
+
+
+def test_stacks_and_traces_of_lists(tmp_path):
+    events = two_steps().events()
+    events.export_stacks(tmp_path / "stacks", "cpu_memory_usage")  # three calls, and the memory of each
+    lines = (tmp_path / "stacks").read_text().splitlines()
+    assert len(lines) == 6 and all("profiler_test.py" in line and int(line.split()[-1]) >= 160_000 for line in lines)
+    with pytest.raises(ValueError, match="metric should be one of"):
+        events.export_stacks(tmp_path / "stacks", "colour")
+    events.export_chrome_trace(tmp_path / "trace.json")
+    assert len(json.loads((tmp_path / "trace.json").read_text())["traceEvents"]) == len(events)
+
+
+def test_events_of_a_program_s_own():
+    times = {"outer": (0, 10, 1), "first": (1, 4, 1), "within": (2, 3, 1), "second": (5, 9, 1), "elsewhere": (2, 3, 2)}
+    events = EventList(FunctionEvent(i, name, thread, a, b) for i, (name, (a, b, thread)) in enumerate(times.items()))
+    events._build_tree()
+    by_name = {event.name: event for event in events}
+    assert [child.name for child in by_name["outer"].cpu_children] == ["first", "second"]
+    assert by_name["within"].cpu_parent is by_name["first"] and by_name["elsewhere"].cpu_parent is None
+    assert by_name["outer"].self_cpu_time_total == 3 and by_name["first"].self_cpu_time_total == 2
+    assert events.self_cpu_time_total == 11 and "name=outer" in repr(by_name["outer"])
+
+
+def test_tools_of_profilers():
+    class Record:
+        def __init__(self, at):
+            self.at = at
+
+        def start_ns(self):
+            return self.at
+
+    records = MemRecordsAcc([(Record(at), str(at)) for at in (30, 10, 20, 40)])
+    assert [text for _, text in records.in_interval(15, 30)] == ["20", "30"] and not list(records.in_interval(41, 50))
+    unique = EnforceUnique()
+    unique.see("a", 1)
+    unique.see("a", 2)
+    with pytest.raises(RuntimeError, match="duplicate key: .'a', 1."):
+        unique.see("a", 1)
+
+
+def test_steps_that_several_say():
+    begin = KinetoStepTracker.current_step()
+    with profile() as prof:
+        prof.step()
+        prof.step()
+    assert KinetoStepTracker.current_step() == begin + 2
+    try:
+        assert KinetoStepTracker.increment_step("own") == begin + 3  # it begins where the others are
+        prof.step()
+        assert KinetoStepTracker.current_step() == begin + 3
+        assert KinetoStepTracker.increment_step("own") == begin + 4
+    finally:
+        assert KinetoStepTracker.erase_step_count("own") and not KinetoStepTracker.erase_step_count("own")
+
+
+def test_what_can_be_watched():
+    assert adjoin.profiler.ProfilerActivity.CPU in adjoin.profiler.supported_activities()
+    cuda = adjoin.profiler.ProfilerActivity.CUDA in adjoin.profiler.supported_activities()
+    assert cuda == (adjoin.cuda.device_count() > 0 or adjoin.hip.device_count() > 0)
+    assert adjoin.profiler.kineto_available() and adjoin.profiler.DeviceType.CPU is two_steps().events()[0].device_type
+    for kind in (adjoin.autograd.profiler.emit_nvtx, adjoin.autograd.profiler.emit_itt):
+        with pytest.raises(NotImplementedError, match="adjoin.profiler.profile.. records them"):
+            kind()
+        with kind(enabled=False):
+            pass

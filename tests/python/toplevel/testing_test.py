@@ -3,7 +3,7 @@
 import adjoin
 import numpy as np
 import pytest
-from adjoin.testing import assert_close, make_tensor
+from adjoin.testing import FileCheck, assert_close, make_tensor
 
 CLOSE = [
     (adjoin.ones(3), adjoin.ones(3) * (1 + 1e-7)),
@@ -74,3 +74,48 @@ def test_make_tensor_refuses():
         make_tensor(2, dtype=adjoin.int64, device="cpu", requires_grad=True)
     with pytest.raises(ValueError, match="low has to be below high"):
         make_tensor(2, dtype=adjoin.float32, device="cpu", low=3, high=2)
+
+
+# Pieces of a text
+
+HOLDS = {
+    "in order": (lambda c: c.check("a").check("b"), "x a y b"),
+    "the next line": (lambda c: c.check("a").check_next("b"), "a\nxb"),
+    "the same line": (lambda c: c.check("a").check_same("b"), "a b\n"),
+    "not between": (lambda c: c.check("a").check_not("c").check("b"), "a b c"),
+    "not after": (lambda c: c.check("a").check_not("c"), "c a b"),
+    "so often": (lambda c: c.check_count("a", 2), "a a a"),
+    "exactly so often": (lambda c: c.check_count("a", 2, exactly=True), "a a b"),
+    "so often before the next": (lambda c: c.check_count("a", 1, exactly=True).check("b"), "a b a"),
+    "in any order": (lambda c: c.check_dag("b").check_dag("a").check("c"), "a b c"),
+    "a pattern": (lambda c: c.check_regex(r"a+\d").check("b"), "caa1b"),
+    "highlighted": (lambda c: c.check_source_highlighted("foo"), "x = foo(y)\n    ~~~ <--- HERE"),
+}
+FAILS = {
+    "absent": (lambda c: c.check("x"), "a", 'Expected to find "x" but did not find it'),
+    "the wrong order": (lambda c: c.check("a").check("b"), "b a", 'find "b"'),
+    "two lines further": (lambda c: c.check("a").check_next("b"), "a\n\nb", "on the next line, it is 2 lines further"),
+    "another line": (lambda c: c.check("a").check_same("b"), "a\nb", "on the same line, it is 1 lines further"),
+    "between": (lambda c: c.check("a").check_not("c").check("b"), "a c b", 'Expected to not find "c"'),
+    "after": (lambda c: c.check("a").check_not("c"), "a c", 'Expected to not find "c"'),
+    "too seldom": (lambda c: c.check_count("a", 3), "a a", 'find "a"'),
+    "too often": (lambda c: c.check_count("a", 2, exactly=True), "a a a", 'not find "a"'),
+    "no such pattern": (lambda c: c.check_regex("z+"), "a", "CHECK-REGEX: z"),
+    "before a group": (lambda c: c.check("c").check_dag("b").check_dag("a"), "a c b", 'find "a"'),
+    "not highlighted": (lambda c: c.check_source_highlighted("foo"), "x = foo(y)\n~~~", "highlighted but it is not"),
+}
+
+
+@pytest.mark.parametrize("name", HOLDS)
+def test_pieces_that_are_there(name):
+    rules, text = HOLDS[name]
+    check = rules(FileCheck())
+    check.run(text)
+    check.run(text)  # it keeps nothing
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_pieces_that_are_not(name):
+    rules, text, message = FAILS[name]
+    with pytest.raises(RuntimeError, match=message):
+        rules(FileCheck()).run(text)

@@ -2,8 +2,10 @@
 
 import math
 import threading
+import time
 
 import adjoin
+import numpy as np
 import pytest
 from adjoin import futures
 from adjoin.nn import functional as F
@@ -185,3 +187,186 @@ def test_wrong_use_is_told():
         with pytest.raises(RuntimeError, match="cuda"):
             adjoin.cuda.FloatTensor(2)
     assert not isinstance(X, adjoin.cuda.FloatTensor) and not hasattr(adjoin.cuda, "NoTensor")
+
+
+# Histograms of points, hashes
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("density", [False, True])
+def test_histograms_of_points(dtype, weighed, density):
+    rng = np.random.default_rng(3)
+    points = rng.random((60, 3)).astype(dtype)
+    weight = rng.random(60).astype(dtype) if weighed else None
+    x, w = adjoin.from_numpy(points), None if weight is None else adjoin.from_numpy(weight)
+    edges = [np.array(e, dtype) for e in ([0.1, 0.5, 0.9], [0.0, 0.25, 0.5, 1.0], [0.3, 0.7])]
+    for bins, theirs, extent in (
+        ([2, 3, 4], [2, 3, 4], None), (3, 3, None), (2, 2, [0.1, 0.8, 0.0, 1.0, 0.2, 0.6]),
+        ([adjoin.from_numpy(e) for e in edges], edges, None),
+    ):  # fmt: skip
+        found = adjoin.histogramdd(x, bins, range=extent, weight=w, density=density)
+        pairs = None if extent is None else np.array(extent).reshape(3, 2)
+        wanted, at = np.histogramdd(points.astype("float64"), theirs, range=pairs, weights=weight, density=density)
+        np.testing.assert_allclose(found.hist.numpy(), wanted, rtol=1e-4)
+        for ours, one in zip(found.bin_edges, at, strict=True):
+            np.testing.assert_allclose(ours.numpy(), one, rtol=1e-5)
+    assert type(found) is adjoin.return_types.histogramdd and found.hist.dtype is x.dtype
+    stacked = adjoin.histogramdd(x.reshape(6, 10, 3), 2, weight=None if w is None else w.reshape(6, 10))
+    assert adjoin.allclose(stacked.hist, adjoin.histogramdd(x, 2, weight=w).hist)
+
+
+def test_mistakes_of_histograms():
+    x = adjoin.zeros(3, 2)
+    assert adjoin.histogramdd(x, 2).hist.tolist() == [[0, 0], [0, 3]]  # one value: half a unit to each side
+    assert adjoin.histogramdd(x[:0], 2).hist.sum().item() == 0
+    for wrong, error, message in (
+        ((x[0], 2), RuntimeError, "at least 2 dimensions, it has 1"), ((x, [2]), RuntimeError, "2 coordinates and bins has 1 items"),
+        ((x.long(), 2), NotImplementedError, "input is .*int64.*input.float"), ((x, 0), RuntimeError, "bins must be positive"),
+        ((x.double(), [x[:, 0]] * 2), RuntimeError, "the edges of dimension 0 must be a tensor of .*float64"),
+        ((x / 0, 2), RuntimeError, "dimension 0's range .nan, nan. is not finite"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=message):
+            adjoin.histogramdd(*wrong)
+    for extent, message in (([0.0, 1.0], "range has 2 elements; 4"), ([1.0, 0, 0, 1], "min should not exceed max")):
+        with pytest.raises(RuntimeError, match=message):
+            adjoin.histogramdd(x, 2, range=extent)
+    with pytest.raises(RuntimeError, match="weight must be .*float32 of shape"):
+        adjoin.histogramdd(x, 2, weight=adjoin.ones(2))
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int8", "int64", "uint64", "bfloat16", "float32", "float64"])
+def test_hashes(name):
+    x = (adjoin.arange(12).reshape(2, 3, 2) * 7 % 5).to(getattr(adjoin, name))
+    wide = x.double().numpy() if x.is_floating_point() else x.numpy().astype("uint64")
+    bits = wide.view("uint64")
+    reduce = np.bitwise_xor.reduce
+    assert adjoin.hash_tensor(x).item() == x.hash_tensor().item() == reduce(bits, None)
+    assert adjoin.hash_tensor(x).dtype is adjoin.uint64
+    for dim in (0, 1, -1, (0, 2), ()):
+        wanted = reduce(bits, dim if dim != () else None)
+        assert adjoin.hash_tensor(x, dim).tolist() == wanted.tolist()
+        kept = adjoin.hash_tensor(x, dim, keepdim=True)
+        assert kept.shape == reduce(bits, dim if dim != () else None, keepdims=True).shape
+    assert adjoin.hash_tensor(x[0, 0, 0]).item() == bits[0, 0, 0]
+
+
+def test_mistakes_of_hashes():
+    assert adjoin.hash_tensor(adjoin.tensor([-1])).item() == 2**64 - 1
+    with pytest.raises(RuntimeError, match="Unknown hash_tensor mode: 1"):
+        adjoin.hash_tensor(adjoin.ones(1), mode=1)
+    with pytest.raises(RuntimeError, match="non-zero size"):
+        adjoin.hash_tensor(adjoin.ones(2, 0), 1)
+    with pytest.raises(NotImplementedError, match="view_as_real"):
+        adjoin.hash_tensor(adjoin.ones(1, dtype=adjoin.complex64))
+
+
+# Other names of what there is
+
+
+def test_samplers_of_images_and_volumes():
+    image, grid = adjoin.randn(1, 2, 3, 4), adjoin.rand(1, 5, 6, 2) * 2 - 1
+    wanted = adjoin.nn.functional.grid_sample(image, grid, "nearest", "border", True)
+    assert adjoin.grid_sampler_2d(image, grid, 1, 1, True).equal(wanted)
+    volume, places = adjoin.randn(1, 2, 3, 4, 2), adjoin.rand(1, 2, 5, 6, 3) * 2 - 1
+    wanted = adjoin.nn.functional.grid_sample(volume, places, "bilinear", "zeros", False)
+    assert adjoin.grid_sampler_3d(volume, places, 0, 0, False).equal(wanted)
+    with pytest.raises(RuntimeError, match="grid_sampler_2d: input and grid must have 4 dimensions, they have 5 and 5"):
+        adjoin.grid_sampler_2d(volume, places, 0, 0, False)
+    with pytest.raises(RuntimeError, match="grid_sampler_3d: .* they have 4 and 4"):
+        adjoin.grid_sampler_3d(image, grid, 0, 0, False)
+
+
+def test_methods_of_functions():
+    x = adjoin.tensor([-2.0, 4.0])
+    assert x.prelu(adjoin.tensor([0.5])).tolist() == [-1, 4] and x.__rdiv__(8).tolist() == [-4, 2]
+
+
+def test_only_warning():
+    try:
+        for mode, warn_only in ((True, True), (True, False), (False, True)):
+            adjoin.use_deterministic_algorithms(mode, warn_only=warn_only)
+            assert adjoin.is_deterministic_algorithms_warn_only_enabled() is (mode and warn_only)
+    finally:
+        adjoin.use_deterministic_algorithms(False)
+
+
+# Tools around programs
+
+
+def test_throughput():
+    calls, threads = [], set()
+
+    class Net(adjoin.nn.Module):
+        def forward(self, x, by=1):
+            calls.append((x.item(), by))
+            threads.add(threading.get_ident())
+            time.sleep(0.002)
+            return x * by
+
+    bench = adjoin.utils.ThroughputBenchmark(Net())
+    with pytest.raises(RuntimeError, match="there are no inputs; add_input"):
+        bench.benchmark()
+    bench.add_input(adjoin.tensor(1.0))
+    bench.add_input(adjoin.tensor(2.0), by=3)
+    assert bench.run_once(adjoin.tensor(4.0), by=2).item() == 8
+    calls.clear()
+    stats = bench.benchmark(num_calling_threads=2, num_warmup_iters=3, num_iters=10)
+    assert len(calls) == 2 * 3 + 10 and set(calls) == {(1.0, 1), (2.0, 3)} and len(threads) >= 2
+    assert stats.num_iters == 10 and stats.latency_avg_ms >= 2 and stats.total_time_seconds >= 10 * 0.002 / 2
+    assert stats.iters_per_second == pytest.approx(10 / stats.total_time_seconds) and "latency" in str(stats)
+    with pytest.raises(NotImplementedError, match="adjoin.profiler.profile"):
+        bench.benchmark(profiler_output_path="trace")
+    failing = adjoin.utils.ThroughputBenchmark(lambda x: 1 / 0)
+    failing.add_input(1)
+    for warmup in (0, 1):
+        with pytest.raises(ZeroDivisionError):
+            failing.benchmark(num_warmup_iters=warmup)
+
+
+def test_names_of_modules_and_frames():
+    def function():
+        pass
+
+    adjoin.utils.set_module(function, "elsewhere")
+    assert function.__module__ == "elsewhere"
+    with pytest.raises(TypeError, match="should be a string"):
+        adjoin.utils.set_module(function, 3)
+    whole = adjoin.utils.get_cpp_backtrace()
+    assert whole.startswith("frame #0: ") and len(whole.splitlines()) > 3
+    assert len(adjoin.utils.get_cpp_backtrace(1, 2).splitlines()) == 2
+
+
+def test_kinds_of_devices_of_dlpack():
+    from adjoin.utils.dlpack import DLDeviceType
+
+    assert DLDeviceType(adjoin.ones(1).__dlpack_device__()[0]) is DLDeviceType.kDLCPU == 1
+    assert DLDeviceType.kDLCUDA == 2 and DLDeviceType.kDLROCM == 10
+
+
+def test_compilers(tmp_path, monkeypatch):
+    from adjoin.utils import cpp_extension
+
+    def tool(name, told):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
+        path.chmod(0o755)
+        return str(path)
+
+    monkeypatch.setenv("CXX", "my-c++")
+    assert cpp_extension.get_cxx_compiler() == "my-c++"
+    monkeypatch.delenv("CXX")
+    assert cpp_extension.get_cxx_compiler() == "c++"
+    gcc = tool("wrapped", "COLLECT_GCC=/usr/bin/g++\ngcc version 12.2.0")
+    assert cpp_extension.check_compiler_is_gcc(gcc) and cpp_extension.check_compiler_ok_for_platform(gcc)
+    clang, other = tool("front", "clang version 14"), tool("tcc", "tcc version 0.9")
+    assert not cpp_extension.check_compiler_is_gcc(clang) and cpp_extension.check_compiler_ok_for_platform(clang)
+    assert not cpp_extension.check_compiler_ok_for_platform(other)
+    assert not cpp_extension.check_compiler_ok_for_platform("no-such-compiler")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not cpp_extension.is_ninja_available()
+    with pytest.raises(RuntimeError, match="ninja cannot be called"):
+        cpp_extension.verify_ninja_availability()
+    (tmp_path / "ninja").write_text("#!/bin/sh\n")
+    (tmp_path / "ninja").chmod(0o755)
+    assert cpp_extension.is_ninja_available() and cpp_extension.verify_ninja_availability() is None

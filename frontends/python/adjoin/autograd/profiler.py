@@ -1,5 +1,14 @@
 """adjoin.autograd.profiler: the profiler by its older name, and its switch."""
 
+from .._profiler_events import (  # noqa: F401
+    EnforceUnique,
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    Interval,
+    KinetoStepTracker,
+    MemRecordsAcc,
+)
 from ..profiler import profile as _profile
 from ..profiler import record_function  # noqa: F401
 
@@ -15,3 +24,28 @@ class profile(_profile):
         """Begins, if enabled."""
         if self.enabled:
             super().start()
+
+
+class _Annotations:
+    """What names ranges in another program's profile: for that, none is opened here."""
+
+    def __init__(self, enabled=True, record_shapes=False):
+        if enabled:
+            raise NotImplementedError(
+                f"{type(self).__name__}: ops are not told to other profilers; adjoin.profiler.profile() records them, and its "
+                "export_chrome_trace(path) writes what chrome://tracing and ui.perfetto.dev show"
+            )
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *error):
+        return False
+
+
+class emit_nvtx(_Annotations):
+    """Raises: NVTX is not written to; with ``enabled=False`` it does nothing, as programs with a switch need it."""
+
+
+class emit_itt(_Annotations):
+    """Raises: ITT is not written to; with ``enabled=False`` it does nothing, as programs with a switch need it."""

@@ -101,7 +101,10 @@ def check_error(res):
 
 
 def ipc_collect():
-    """Nothing: no memory is kept for other processes longer than their tensors."""
+    """Memory that was lent to other processes is forgotten here as soon as they have let it go, or have ended."""
+    from .._lent import collect
+
+    collect(dead=True)
 
 
 def get_allocator_backend():

@@ -8,9 +8,14 @@ from .continuous import Cauchy, Exponential, Gumbel, Laplace, Normal, Uniform
 from .counts import Binomial, Multinomial, NegativeBinomial
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from .distribution import Distribution, set_default_validate_args  # noqa: F401
+from .exponential_family import ExponentialFamily
+from .fisher_snedecor import FisherSnedecor
 from .gamma import Beta, Chi2, Dirichlet, Gamma
+from .generalized_pareto import GeneralizedPareto
 from .joint import HalfNormal, Independent, LogNormal, MultivariateNormal, TransformedDistribution
+from .logistic_normal import LogisticNormal
 from .low_rank import LowRankMultivariateNormal
+from .matrices import LKJCholesky, Wishart
 from .mixture import MixtureSameFamily
 from .kl import kl_divergence, register_kl
 from .relaxed import OneHotCategoricalStraightThrough, RelaxedBernoulli, RelaxedOneHotCategorical
@@ -20,11 +25,11 @@ from .transforms import *
 Distribution.set_default_validate_args = staticmethod(set_default_validate_args)
 
 __all__ = [
-    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Distribution", "Exponential", "Gamma",
-    "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "Laplace", "LogNormal",
-    "LowRankMultivariateNormal",
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Distribution", "Exponential",
+    "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal",
+    "LogisticNormal", "LowRankMultivariateNormal",
     "MixtureSameFamily", "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
-    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Weibull", "TransformedDistribution", "Uniform", "VonMises", "kl_divergence", "register_kl",
+    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Weibull", "TransformedDistribution", "Uniform", "VonMises", "Wishart", "kl_divergence", "register_kl",
     "biject_to", "transform_to", *transforms.__all__,
 ]  # fmt: skip
 

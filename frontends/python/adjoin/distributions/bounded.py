@@ -7,6 +7,7 @@ import adjoin
 from . import constraints
 from .discrete import _Bits
 from .distribution import Distribution, to_tensors, uniform_inside
+from .exponential_family import ExponentialFamily
 
 
 class VonMises(Distribution):
@@ -59,7 +60,7 @@ class VonMises(Distribution):
         return self._log_norm() - self.concentration * self._resultant()
 
 
-class ContinuousBernoulli(_Bits):
+class ContinuousBernoulli(_Bits, ExponentialFamily):
     """Numbers between 0 and 1 of density proportional to probs^x (1 - probs)^(1 - x).
 
     It is exp(x t - A(t)) for the logit t: mean and variance are derivatives of A. ``lims`` is where other libraries
@@ -73,16 +74,21 @@ class ContinuousBernoulli(_Bits):
         super().__init__(probs, logits, validate_args)
         self._lims = lims
 
-    def _parts(self):
+    _natural_params = property(lambda self: (self.logits,))
+    _mean_carrier_measure = 0
+
+    def _parts(self, t=None):
         """(t, its size or 1 where that is small, whether it is small)."""
-        t = self.logits
+        t = self.logits if t is None else t
         near = t.abs() < 0.1
         return t, adjoin.where(near, 1.0, t.abs()), near
 
-    def _log_partition(self):
-        t, size, near = self._parts()
+    def _log_partition(self, t=None):
+        t, size, near = self._parts(t)
         far = (-adjoin.expm1(-size) / size).log() + t.clamp(min=0)
         return adjoin.where(near, t / 2 + t**2 / 24 - t**4 / 2880, far)
+
+    _log_normalizer = _log_partition
 
     @property
     def mean(self):

@@ -6,6 +6,7 @@ import adjoin
 
 from . import constraints
 from .distribution import EULER, Distribution, to_tensors
+from .exponential_family import ExponentialFamily
 
 
 class _LocScale(Distribution):
@@ -37,12 +38,17 @@ class _LocScale(Distribution):
         return self.icdf(self._uniform(sample_shape))
 
 
-class Normal(_LocScale):
+class Normal(_LocScale, ExponentialFamily):
     """The normal distribution: mean loc, standard deviation scale."""
 
     mean = mode = property(lambda self: self.loc)
     variance = property(lambda self: self.scale**2)
     stddev = property(lambda self: self.scale)
+    _natural_params = property(lambda self: (self.loc / self.scale**2, -0.5 / self.scale**2))
+    _mean_carrier_measure = 0
+
+    def _log_normalizer(self, x, y):
+        return -(x**2) / (4 * y) + 0.5 * (-math.pi / y).log()
 
     def rsample(self, sample_shape=()):
         """See the base."""
@@ -179,7 +185,7 @@ class Uniform(Distribution):
         return (self.high - self.low).log()
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """Waiting times between events of a rate."""
 
     arg_constraints = {"rate": constraints.positive}
@@ -193,6 +199,11 @@ class Exponential(Distribution):
     mean = stddev = property(lambda self: 1 / self.rate)
     mode = property(lambda self: adjoin.zeros_like(self.rate))
     variance = property(lambda self: self.rate**-2)
+    _natural_params = property(lambda self: (-self.rate,))
+    _mean_carrier_measure = 0
+
+    def _log_normalizer(self, x):
+        return -(-x).log()
 
     def rsample(self, sample_shape=()):
         """See the base."""

@@ -5,6 +5,7 @@ from adjoin.nn import functional as F
 
 from . import constraints
 from .distribution import Distribution, to_tensors
+from .exponential_family import ExponentialFamily
 
 
 def _one_of(probs, logits):
@@ -37,13 +38,19 @@ class _Bits(Distribution):
         raise AttributeError(name)
 
 
-class Bernoulli(_Bits):
+class Bernoulli(_Bits, ExponentialFamily):
     """1 with probability probs, otherwise 0."""
 
     support = constraints.boolean
     has_enumerate_support = True
     mean = property(lambda self: self.probs)
     variance = property(lambda self: self.probs * (1 - self.probs))
+    _natural_params = property(lambda self: (self.logits,))
+    _mean_carrier_measure = 0
+
+    def _log_normalizer(self, x):
+        return F.softplus(x)
+
     mode = property(lambda self: (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, float("nan")))
 
     def sample(self, sample_shape=()):
@@ -214,7 +221,7 @@ class OneHotCategorical(Distribution):
         return self._vector(self._categorical.enumerate_support(expand))
 
 
-class Poisson(Distribution):
+class Poisson(ExponentialFamily):
     """How many events of a rate happen; samples by multiplication (Knuth, 1969), so for rates up to a few hundred."""
 
     arg_constraints = {"rate": constraints.nonnegative}
@@ -226,6 +233,10 @@ class Poisson(Distribution):
 
     mean = variance = property(lambda self: self.rate)
     mode = property(lambda self: self.rate.floor())
+    _natural_params = property(lambda self: (self.rate.log(),))
+
+    def _log_normalizer(self, x):
+        return x.exp()
 
     def sample(self, sample_shape=()):
         """See the base."""

@@ -3,7 +3,8 @@
 import adjoin
 
 from . import constraints
-from .distribution import Distribution, to_tensors
+from .distribution import to_tensors
+from .exponential_family import ExponentialFamily
 
 
 def draw_gamma(shape, concentration):
@@ -23,7 +24,7 @@ def draw_gamma(shape, concentration):
     return (made * power).clamp(min=adjoin.finfo(alpha.dtype).tiny)
 
 
-class Gamma(Distribution):
+class Gamma(ExponentialFamily):
     """The gamma distribution; concentration is the shape, rate the inverse of the scale."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
@@ -36,6 +37,11 @@ class Gamma(Distribution):
     mean = property(lambda self: self.concentration / self.rate)
     mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
     variance = property(lambda self: self.concentration / self.rate**2)
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
+    _mean_carrier_measure = 0
+
+    def _log_normalizer(self, x, y):
+        return adjoin.lgamma(x + 1) - (x + 1) * (-y).log()
 
     def sample(self, sample_shape=()):
         """See the base."""
@@ -64,7 +70,7 @@ class Chi2(Gamma):
     df = property(lambda self: self.concentration * 2)
 
 
-class Dirichlet(Distribution):
+class Dirichlet(ExponentialFamily):
     """Shares that add to 1; density proportional to the product of x^(concentration - 1)."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
@@ -77,6 +83,11 @@ class Dirichlet(Distribution):
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
 
     mean = property(lambda self: self.concentration / self.concentration.sum(-1, keepdim=True))
+    _natural_params = property(lambda self: (self.concentration - 1,))
+    _mean_carrier_measure = 0
+
+    def _log_normalizer(self, x):
+        return adjoin.lgamma(x + 1).sum(-1) - adjoin.lgamma((x + 1).sum(-1))
 
     @property
     def variance(self):
@@ -104,7 +115,7 @@ class Dirichlet(Distribution):
         return norm - (a.shape[-1] - total) * adjoin.digamma(total) - ((a - 1) * adjoin.digamma(a)).sum(-1)
 
 
-class Beta(Distribution):
+class Beta(ExponentialFamily):
     """A share in [0, 1]: Dirichlet's distribution of two."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
@@ -117,6 +128,11 @@ class Beta(Distribution):
     _total = property(lambda self: self.concentration1 + self.concentration0)
     mean = property(lambda self: self.concentration1 / self._total)
     variance = property(lambda self: self.mean * (1 - self.mean) / (self._total + 1))
+    _natural_params = property(lambda self: (self.concentration1 - 1, self.concentration0 - 1))
+    _mean_carrier_measure = 0
+
+    def _log_normalizer(self, x, y):
+        return adjoin.lgamma(x + 1) + adjoin.lgamma(y + 1) - adjoin.lgamma(x + y + 2)
 
     def sample(self, sample_shape=()):
         """See the base."""

@@ -9,6 +9,7 @@ from .bounded import ContinuousBernoulli, VonMises
 from .continuous import Exponential, Laplace, Normal, Uniform
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from .elementwise import sum_last
+from .exponential_family import ExponentialFamily, bregman
 from .gamma import Beta, Dirichlet, Gamma
 from .joint import HalfNormal, Independent, LogNormal, MultivariateNormal
 from .low_rank import LowRankMultivariateNormal
@@ -169,3 +170,6 @@ def _multivariate_normal(p, q):
     spread = solve_lower(q._factor, p._factor).square().sum(-1).sum(-1)
     apart = solve_lower(q._factor, (q.loc - p.loc).unsqueeze(-1)).square().sum(-1).sum(-1)
     return q._half_log_det() - p._half_log_det() + 0.5 * (spread + apart - p.event_shape[0])
+
+
+register_kl(ExponentialFamily, ExponentialFamily)(bregman)

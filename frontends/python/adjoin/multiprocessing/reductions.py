@@ -7,7 +7,7 @@ from multiprocessing import reduction
 
 import adjoin
 
-from .. import _C, _shared
+from .. import _C, _lent, _shared
 from ..nn.parameter import Parameter
 from ..storage import UntypedStorage
 
@@ -15,6 +15,10 @@ from ..storage import UntypedStorage
 def _rebuild(ticket, dtype, size, stride, offset, _, requires_grad, attributes):
     tensor = _shared.tensor_on(_shared.redeem(*ticket), dtype, size, stride, offset)
     return _finish(tensor, requires_grad, attributes)
+
+
+def _rebuild_on_device(ticket, where, dtype, size, stride, offset, requires_grad, attributes):
+    return _finish(_lent.tensor_on(ticket, where, dtype, size, stride, offset), requires_grad, attributes)
 
 
 def _rebuild_elsewhere(host, device, requires_grad, attributes):
@@ -35,7 +39,8 @@ def _finish(tensor, requires_grad, attributes):
 
 
 def reduce_tensor(tensor):
-    """How a tensor travels: its storage moves to shared memory, or a copy does if views of it stay here."""
+    """How a tensor travels: its storage moves to shared memory, or a copy does if views of it stay here. A device's memory
+    is lent, or copied where the device shows none to other processes."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "multiprocessing: a tensor that was computed by recorded operations cannot be sent, for its history stays "
@@ -45,6 +50,10 @@ def reduce_tensor(tensor):
     if tensor.device.type == "meta":
         return _rebuild_without_bytes, (tuple(tensor.shape), tensor.stride(), tensor.dtype, *rest)
     if tensor.device.type != "cpu":
+        place = _lent.place_of(tensor)
+        if place is not None:
+            form = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+            return _rebuild_on_device, (*place, *form, *rest)
         return _rebuild_elsewhere, (tensor.detach().cpu(), str(tensor.device), *rest)
     return _rebuild, (*_place(tensor), *rest)
 

@@ -2,6 +2,7 @@
 
 from .._hints import getattr_of
 from . import functional, init, utils  # noqa: F401
+from ._functional.linear_loss import LinearCrossEntropyOptions  # noqa: F401
 from .modules import *
 from .modules.module import Module  # noqa: F401
 from .parallel import DataParallel  # noqa: F401

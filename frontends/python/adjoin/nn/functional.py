@@ -4,9 +4,19 @@ An op of the registry named ``nn::x`` is ``functional.x``, the op object itself;
 signature cannot say stands here.
 """
 
-from ._functional import attention, chances, drawn, images, losses, pools  # noqa: E402
+from ._functional import (
+    attention,
+    chances,
+    dispatch,
+    drawn,
+    grouped,
+    images,
+    linear_loss,
+    losses,
+    pools,
+)
 
-for _part in (attention, chances, drawn, images, losses, pools):
+for _part in (attention, chances, dispatch, drawn, grouped, images, linear_loss, losses, pools):
     globals().update((name, getattr(_part, name)) for name in _part.__all__)
 del _part
 

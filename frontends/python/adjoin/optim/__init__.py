@@ -2,6 +2,7 @@
 
 from .._hints import getattr_of
 from . import lr_scheduler, swa_utils  # noqa: F401
+from ._swap import swap_in_optimizer_params_and_state  # noqa: F401
 from .adadelta import Adadelta  # noqa: F401
 from .adafactor import Adafactor  # noqa: F401
 from .adagrad import Adagrad  # noqa: F401

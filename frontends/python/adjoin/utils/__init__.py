@@ -2,6 +2,9 @@
 
 import importlib
 
+from ._native import get_cpp_backtrace, set_module  # noqa: F401
+from ._throughput import ThroughputBenchmark  # noqa: F401
+
 _ROOMS = (
     "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks", "npz", "plots",
     "progress", "tensorboard",

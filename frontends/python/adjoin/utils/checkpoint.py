@@ -5,12 +5,28 @@ Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016.
 """
 
 import contextlib
+import threading
 import warnings
 
 import adjoin
 from adjoin import _C
 from adjoin.autograd import Function
 from adjoin.autograd.graph import saved_tensors_hooks
+
+from ._selective import (  # noqa: F401
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+    running,
+)
+from ._states import (  # noqa: F401
+    DefaultDeviceType,
+    check_backward_validity,
+    detach_variable,
+    get_device_states,
+    set_device_states,
+)
 
 
 class CheckpointError(RuntimeError):
@@ -74,12 +90,12 @@ def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinis
             raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}; pass use_reentrant=False for them")
         if context_fn is not None or debug:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
-        return _Reentrant.apply(function, preserve_rng_state, *args)
+        return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if not adjoin.is_grad_enabled():
         return function(*args, **kwargs)
     first, second = context_fn() if context_fn else (contextlib.nullcontext(),) * 2
     frame = _Frame(function, args, kwargs, second, preserve_rng_state, early_stop, determinism_check)
-    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+    with saved_tensors_hooks(frame.pack, frame.unpack), running(frame), first:
         return function(*args, **kwargs)
 
 
@@ -109,6 +125,26 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=False, **kwa
     return run(end, len(functions))(input)
 
 
+class GraphExecGroup:
+    """Within, several backward passes over parts of one graph count as one: what a checkpoint has run again for one serves the
+    others. It does so without a group too, as long as parts have nothing in common; a group cannot stand in another."""
+
+    _entered = threading.local()
+
+    def __enter__(self):
+        if self._get_current_group() is not None:
+            raise RuntimeError("GraphExecGroup: one is entered already, and they do not nest; leave it first")
+        GraphExecGroup._entered.group = self
+        return self
+
+    def __exit__(self, *error):
+        GraphExecGroup._entered.group = None
+
+    @classmethod
+    def _get_current_group(cls):
+        return getattr(cls._entered, "group", None)
+
+
 class _RandomState:
     """The states of the generators that a function may draw from, to be put back for its second
     run: the host's and those of its arguments' devices."""
@@ -116,18 +152,21 @@ class _RandomState:
     def __init__(self, args):
         places = {a.device for a in args if isinstance(a, adjoin.Tensor) and not (a.is_cpu or a.is_meta)}
         self.generators = [adjoin.default_generator, *(_C.default_generator(place) for place in places)]
-        self.states = [g._get() for g in self.generators]
+        self.states = self.now()
 
     @contextlib.contextmanager
     def restored(self):
-        now = [g._get() for g in self.generators]
-        self._set(self.states)
+        now = self.now()
+        self.set(self.states)
         try:
             yield
         finally:
-            self._set(now)
+            self.set(now)
 
-    def _set(self, states):
+    def now(self):
+        return [g._get() for g in self.generators]
+
+    def set(self, states):
         for generator, state in zip(self.generators, states, strict=True):
             generator._set(*state)
 
@@ -168,13 +207,24 @@ class _Frame:
         self.random = _RandomState((*args, *kwargs.values())) if preserve else None
         self.autocast = _Autocast((*args, *kwargs.values()))
         self.early_stop, self.check = early_stop, check
-        self.count = 0
+        self.count, self.watched, self.keep = 0, None, None
         self.again = {}  # number -> tensor, filled by a second run, emptied as backward takes them
 
     def pack(self, tensor):
         saved = _Saved(self.count, tensor)
         self.count += 1
+        if self.watched is not None:
+            self.watched.append(tensor)
         return saved
+
+    @contextlib.contextmanager
+    def watching(self):
+        """Gives a list of what is saved within."""
+        self.watched = []
+        try:
+            yield self.watched
+        finally:
+            self.watched = None
 
     def unpack(self, saved):
         if saved.number not in self.again:
@@ -205,12 +255,14 @@ class _Frame:
 
         random = self.random.restored() if self.random else contextlib.nullcontext()
         hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
-        casts = self.autocast.restored()
-        with adjoin.enable_grad(), random, casts, self.context, hooks, contextlib.suppress(_Enough):
+        casts, self.keep = self.autocast.restored(), keep
+        with adjoin.enable_grad(), random, casts, running(self), self.context, hooks, contextlib.suppress(_Enough):
             self.function(*self.args, **self.kwargs)
 
 
-class _Reentrant(Function):
+class CheckpointFunction(Function):
+    """The checkpoint of ``use_reentrant=True``: apply(function, preserve_rng_state, *args)."""
+
     @staticmethod
     def forward(ctx, function, preserve, *args):
         ctx.function, ctx.random = function, _RandomState(args) if preserve else None

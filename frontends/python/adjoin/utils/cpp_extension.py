@@ -14,6 +14,13 @@ import types
 from pathlib import Path
 
 from .. import _C
+from ._compilers import (  # noqa: F401
+    check_compiler_is_gcc,
+    check_compiler_ok_for_platform,
+    get_cxx_compiler,
+    is_ninja_available,
+    verify_ninja_availability,
+)
 from ._compile import CompileError, Recipe, find_compiler, include_folder, kind_of  # noqa: F401
 
 _LAZY = {name: "_setuptools" for name in ("BuildExtension", "CppExtension", "CUDAExtension")}

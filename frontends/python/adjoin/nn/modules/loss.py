@@ -3,14 +3,17 @@
 ``reduction`` is "mean", "sum" or "none". Shapes: input and target alike (*) unless said otherwise.
 """
 
+import math
+
 from .. import functional as F
 from .._functional import legacy_reduction
 from ._settings import no_data
+from .linear import Linear
 from .module import Module
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "HuberLoss",
-    "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "SmoothL1Loss",
+    "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss", "MarginRankingLoss", "NLLLoss", "SmoothL1Loss",
     "TripletMarginLoss",
 ]  # fmt: skip
 
@@ -104,6 +107,36 @@ class CrossEntropyLoss(_WeightedLoss):
         return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index,
                                reduction=self.reduction,
                                label_smoothing=self.label_smoothing)  # fmt: skip
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """CrossEntropyLoss of a linear layer of its own: inputs (N, in_features), targets (N, *out_features) of classes or
+    (N, num_classes, *out_features) of probabilities. ``options`` as linear_cross_entropy takes them."""
+
+    def __init__(self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None, reduction="mean", weight=None,
+                 ignore_index=None, label_smoothing=0.0, options=None):  # fmt: skip
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features, self.ignore_index = num_classes, tuple(out_features), ignore_index
+        self.label_smoothing, self.options = label_smoothing, options
+        self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, device, dtype)
+
+    def forward(self, input, target):
+        shape, bias = (self.num_classes, *self.out_features), self.linear.bias
+        return F.linear_cross_entropy(
+            input, self.linear.weight.reshape((*shape, -1)), target, linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight, reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
+            options=self.options,
+        )  # fmt: skip
+
+    def extra_repr(self):
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}"
+        )
 
 
 class BCELoss(_WeightedLoss):

@@ -14,6 +14,20 @@ from .dataset import (  # noqa: F401
     TensorDataset,
     random_split,
 )
+from .datapipes._decorator import (  # noqa: F401
+    argument_validation,
+    functional_datapipe,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+    runtime_validation,
+    runtime_validation_disabled,
+)
+from .datapipes.datapipe import (  # noqa: F401
+    DataChunk,
+    DFIterDataPipe,
+    IterDataPipe,
+    MapDataPipe,
+)
 from .distributed import DistributedSampler  # noqa: F401
 from .sampler import (  # noqa: F401
     BatchSampler,
