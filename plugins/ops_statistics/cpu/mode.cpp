@@ -54,7 +54,8 @@ class Modes {
     }
     auto alone = [=](uint64_t word) { return std::is_floating_point_v<T> && word == nan; };
     int64_t most = 0, run = 0;
-    if (n_ > 3 && n_ <= kFew && varying) {  // to sort random numbers costs more, in jumps nobody foresees
+    if (n_ > 3 && n_ <= kFew &&
+        varying) {  // to sort random numbers costs more, in jumps nobody foresees
       int64_t equal[kFew];
       AJ_SIMD(count_equal)(words, n_, equal);
       for (int64_t i = 0; i < n_; ++i) {
