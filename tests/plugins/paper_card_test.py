@@ -195,7 +195,7 @@ if __name__ == "__main__":
     send.put("go on")
     print(receive.get(timeout=60))
     process.join()
-    _lent.collect(dead=True)
+    gpus.ipc_collect()
     print(process.exitcode, len(_lent._lent))
 """
     assert run(program, name, card) == (

@@ -235,6 +235,12 @@ def _memory(kind):
         for index in range(_count(kind)):
             _C.memory_release(_C.device(_name(kind), index))
 
+    def ipc_collect():
+        """Memory that was lent to other processes is forgotten as soon as they have let it go, or have ended."""
+        from ._lent import collect
+
+        collect(dead=True)
+
     def mem_get_info(device=None):
         """(free, total) bytes of the device, as its driver counts them."""
         return _C.memory_info(_device(kind, device))

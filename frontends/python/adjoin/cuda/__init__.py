@@ -100,13 +100,6 @@ def check_error(res):
         raise CudaError(res)
 
 
-def ipc_collect():
-    """Memory that was lent to other processes is forgotten here as soon as they have let it go, or have ended."""
-    from .._lent import collect
-
-    collect(dead=True)
-
-
 def get_allocator_backend():
     """Whose cache serves: "native", Adjoin's own."""
     return "native"
