@@ -455,6 +455,7 @@ const void* core_query(const char* name, uint32_t major) {
   if (n == "x.tape") return tape_table();
   if (n == "aj.plugins") return plugins_table();
   if (n == "x.wrap") return &wrap_table;
+  if (n == "x.memory") return &memory_table;
   if (n == "x.profile") return &profile_table;
   if (n == "x.plugins") return plugin::experimental_table();
   return nullptr;

@@ -85,11 +85,18 @@ aj_status* with_recovery(DeviceMemory& m, uint64_t asked, F attempt) {
       if (!m.pending.empty()) poll_pending(m, false);
       if (attempt(&why)) {
         if (why) free_status(why);
-        apply_policy(m, memory_ticks());
+        if (m.host)
+          apply_policy(m, memory_ticks());
+        else
+          m.peak = std::max(m.peak, m.in_use());  // what was in use lately is asked of the host
         return nullptr;
       }
       hopeless = asked > m.limit();
     }
+    if (std::lock_guard held(m.lock); step == 2 || hopeless)
+      m.refusals++;
+    else
+      m.retries++;
     if (step == 2 || hopeless)
       return why && why->code != AJ_OUT_OF_MEMORY ? refused(m, asked, why)
                                                   : out_of_memory(m, asked, why);
@@ -108,6 +115,7 @@ aj_status* alloc_large(DeviceMemory& m, void* stream, uint64_t bytes, void** out
     *got = c.length * m.segments.granule();
     m.large_used += *got;
     m.allocations++;
+    if (!m.host) m.come(*got);
     return true;
   });
 }
@@ -121,6 +129,7 @@ aj_status* alloc_medium(DeviceMemory& m, void* stream, uint64_t bytes, void** ou
     *got = medium_size(cls);
     m.medium_used += *got;
     m.allocations++;
+    m.come(*got);
     return true;
   });
 }
@@ -208,6 +217,7 @@ aj_status* alloc_direct(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* g
       m.whole_bytes -= *got;
       m.large_used += *got;
       m.allocations++;
+      m.come(*got);
       m.note_peak(memory_ticks());
       return true;
     }
@@ -221,6 +231,8 @@ aj_status* alloc_direct(DeviceMemory& m, uint64_t bytes, void** out, uint64_t* g
     m.large_used += *got;
     m.allocations++;
     m.system_allocations++;
+    m.taken.come(*got);
+    m.come(*got);
     m.note_peak(memory_ticks());
     return true;
   });
@@ -238,7 +250,10 @@ void free_direct(DeviceMemory& m, void* p, uint64_t got) {
   aj_status* s = d->vtbl.mem_free
                      ? d->vtbl.mem_free(d->vtbl.self, d->id.device_id, p, got, AJ_MEM_DEVICE)
                      : nullptr;
-  if (s) free_status(s);
+  if (s)
+    free_status(s);
+  else
+    m.taken.go(got);
   m.large_used -= got;
 }
 
@@ -284,6 +299,7 @@ void free_any(DeviceMemory* m, void* p, uint64_t got) {
     }
   }
   std::lock_guard held(m->lock);
+  if (!m->host || m->direct) m->go(got);
   if (m->direct) return free_direct(*m, p, got);
   if (!m->host && defer_free(*m, p, got)) return;
   give_block(*m, p, got);

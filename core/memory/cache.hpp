@@ -4,6 +4,7 @@
 // power of two, cut from slabs of 2 MiB: on host devices through a cache of each thread, elsewhere
 // per stream. Above, whole chunks of segments.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,22 @@ struct Pending {  // freed, but a foreign stream may still use it
   std::vector<void*> events;
 };
 
+// Of blocks or bytes: what there is, the most there was, all that came.
+struct Tally {
+  uint64_t current = 0, peak = 0, total = 0;
+  void come(uint64_t n) {
+    total += n;
+    current += n;
+    peak = std::max(peak, current);
+  }
+  void go(uint64_t n) { current -= n; }
+};
+struct Tallies {  // of blocks that tensors have
+  Tally blocks, bytes;
+  void come(uint64_t n) { blocks.come(1), bytes.come(n); }
+  void go(uint64_t n) { blocks.go(1), bytes.go(n); }
+};
+
 struct PeakSecond {
   uint32_t second;
   uint64_t bytes;
@@ -92,11 +109,15 @@ struct DeviceMemory {
            medium_used = 0;  // medium: outside of thread caches, or of threads that ended
   uint64_t peak = 0, allocations = 0, system_allocations = 0, user_limit = 0;
   PeakSecond peaks[11]{};
+  Tallies small, large, given, taken;  // not of the host's; taken: from the device
+  uint64_t retries = 0, refusals = 0;
   uint32_t last_idle_scan = 0, last_reclaim = 0;
   std::atomic<uint64_t> resident{0};  // a copy that other devices read without the lock
 
   uint64_t limit() const;
   uint64_t in_use() const;  // wants the lock
+  void come(uint64_t got) { given.come(got), (got > kMediumMax ? large : small).come(got); }
+  void go(uint64_t got) { given.go(got), (got > kMediumMax ? large : small).go(got); }
   void note_peak(uint32_t now);
   uint64_t recent_peak(uint32_t now) const;
 };
@@ -119,7 +140,7 @@ void give_block(DeviceMemory& m, void* p, uint64_t got);
 void flush_cache(DeviceMemory& m, ThreadCache* c,
                  int divisor);  // gives 1/divisor of each list back
 void reclaim_slabs(DeviceMemory& m);
-void apply_policy(DeviceMemory& m, uint32_t now);
+void apply_policy(DeviceMemory& m, uint32_t now);  // of the host's
 void cool_all(DeviceMemory& m);
 void drop_whole(DeviceMemory& m);  // free allocations behind handles
 

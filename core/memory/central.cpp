@@ -117,7 +117,10 @@ bool free_raw(void* self, void* p, uint64_t bytes) {
   Device* d = static_cast<DeviceMemory*>(self)->device;
   if (!d->vtbl.mem_free) return false;
   aj_status* s = d->vtbl.mem_free(d->vtbl.self, d->id.device_id, p, bytes, AJ_MEM_DEVICE);
-  if (s) free_status(s);
+  if (s)
+    free_status(s);
+  else
+    d->memory->taken.go(bytes);
   return !s;
 }
 
@@ -174,12 +177,13 @@ bool grow(DeviceMemory& m, void* stream, uint64_t bytes, aj_status** why) {
                         : m.segments.overlaps(p, size) ? "memory that it has given before"
                                                        : nullptr;
     if (wrong) {
-      if (!m.segments.overlaps(p, size)) free_raw(&m, p, size);
+      if (!m.segments.overlaps(p, size)) m.taken.come(size), free_raw(&m, p, size);
       s = fail(AJ_INTERNAL, device_kind_name(d->id.device_type), ": mem_alloc of plugin '",
                d->plugin, "' gave ", wrong);
     }
     if (!s) {
       m.system_allocations++;
+      m.taken.come(size);
       m.segments.add(p, size, stream, !m.host);
       return true;
     }
@@ -284,7 +288,6 @@ void reclaim_slabs(DeviceMemory& m) {
 
 void apply_policy(DeviceMemory& m, uint32_t now) {
   m.note_peak(now);
-  if (!m.host) return;
   bool can_idle = m.device->vtbl.mem_idle;
   if (m.segments.warm_free() > kWarmFloor) {
     // A step of training frees what the next one takes: what the last seconds had in use stays

@@ -4,6 +4,7 @@
 // device_alloc and device_free (core/device/device.hpp) are the way in.
 #pragma once
 #include <adjoin/abi/core.h>
+#include <adjoin/abi/memory.h>
 
 #include <string>
 
@@ -15,6 +16,8 @@ aj_status* memory_stats(DLDevice device, aj_memory_stats* io);
 aj_status* memory_release(DLDevice device);
 aj_status* memory_limit(DLDevice device, uint64_t bytes);  // 0: the default again
 aj_status* memory_reset_peak(DLDevice device);
+
+extern const aj_memory memory_table;  // "x.memory"
 
 // `p` is about to be used on a stream that is not the one it was allocated on: its reuse will wait
 // for that stream. Nothing to do on host devices.

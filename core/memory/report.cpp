@@ -159,7 +159,10 @@ aj_status* memory_reset_peak(DLDevice device) {
   Device* d;
   AJ_TRY(memory_of(device, "memory_reset_peak", &d));
   std::lock_guard held(d->memory->lock);
-  d->memory->peak = d->memory->in_use();
+  DeviceMemory& m = *d->memory;
+  m.peak = m.in_use();
+  for (Tallies* each : {&m.small, &m.large, &m.given, &m.taken})
+    each->blocks.peak = each->blocks.current, each->bytes.peak = each->bytes.current;
   return nullptr;
 }
 

@@ -75,6 +75,10 @@ class Segments {
       for (uint32_t i = 0; i < s->chunks; i += s->chunk[i].length)
         if (s->chunk[i].use == Use::block) f(s->chunk[i], s->chunk[i].length * granule_);
   }
+  template <class F>
+  void each_segment(F f) const {
+    for (auto& [base, s] : segments_) f(*s);
+  }
 
  private:
   struct Key {

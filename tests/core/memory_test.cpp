@@ -13,6 +13,7 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -326,6 +327,123 @@ TEST(Memory, AForeignStreamHoldsABlockBack) {
     device_free(k.device, poll.p, poll.got);
   }
   k.fake.events_pass = true;
+}
+
+// What x.memory says, against what the test holds.
+struct Told {
+  aj_memory_counts counts;
+  std::vector<aj_memory_piece> pieces;
+};
+Told told_of(Device* d) {
+  Told t{};
+  t.counts.struct_size = sizeof t.counts;
+  EXPECT_EQ(memory_table.counts(d->id, &t.counts), nullptr);
+  EXPECT_EQ(memory_table.pieces(d->id, &t.pieces,
+                                [](void* self, const aj_memory_piece* p) {
+                                  static_cast<std::vector<aj_memory_piece>*>(self)->push_back(*p);
+                                }),
+            nullptr);
+  return t;
+}
+
+void expect_told(const Told& t, const std::vector<Held>& live, const Told& before) {
+  uint64_t bytes = 0, small = 0, used = 0, all = 0;
+  for (const Held& h : live) bytes += h.got, small += h.got <= kMediumMax;
+  const aj_memory_counts &c = t.counts, &b = before.counts;
+  EXPECT_EQ(c.blocks[AJ_TALLY_NOW] - b.blocks[AJ_TALLY_NOW], live.size());
+  EXPECT_EQ(c.bytes[AJ_TALLY_NOW] - b.bytes[AJ_TALLY_NOW], bytes);
+  EXPECT_EQ(c.small_blocks[AJ_TALLY_NOW] - b.small_blocks[AJ_TALLY_NOW], small);
+  EXPECT_EQ(c.small_blocks[AJ_TALLY_NOW] + c.large_blocks[AJ_TALLY_NOW], c.blocks[AJ_TALLY_NOW]);
+  EXPECT_EQ(c.small_bytes[AJ_TALLY_ALL] + c.large_bytes[AJ_TALLY_ALL], c.bytes[AJ_TALLY_ALL]);
+  EXPECT_GE(c.bytes[AJ_TALLY_PEAK], c.bytes[AJ_TALLY_NOW]);
+  std::map<void*, uint64_t> at;
+  char *end = nullptr, *segment_end = nullptr;
+  for (const aj_memory_piece& p : t.pieces) {
+    auto* begin = static_cast<char*>(p.data);
+    if (p.state == AJ_PIECE_SEGMENT) {
+      EXPECT_EQ(end, segment_end) << "the pieces fill their segment";
+      end = begin, segment_end = begin + p.bytes, all += p.bytes;
+      continue;
+    }
+    ASSERT_EQ(begin, end) << "no gap, no overlap";
+    end += p.bytes;
+    if (p.state == AJ_PIECE_USED) at[begin] = p.bytes, used += p.bytes;
+  }
+  EXPECT_EQ(end, segment_end);
+  EXPECT_EQ(used, c.bytes[AJ_TALLY_NOW]);
+  EXPECT_EQ(all, c.segment_bytes[AJ_TALLY_NOW]);
+  for (const Held& h : live) EXPECT_EQ(at[h.p], h.got);
+}
+
+TEST(Memory, CountsAndPiecesAreWhatIsHeld) {
+  FakeKind& k = fake_accelerator();
+  ASSERT_EQ(memory_release(k.device->id), nullptr);
+  Told before = told_of(k.device);
+  std::mt19937 rng(5);
+  std::vector<Held> live;
+  for (int i = 0; i < 2000; i++) {
+    if (live.size() < 4 || (rng() % 2 && live.size() < 100)) {
+      live.push_back(take(k.device, random_size(rng), 1));
+    } else {
+      std::swap(live[rng() % live.size()], live.back());
+      device_free(k.device, live.back().p, live.back().got);
+      live.pop_back();
+    }
+    if (i % 100 == 0) expect_told(told_of(k.device), live, before);
+  }
+  Told most = told_of(k.device);
+  for (const Held& h : live) device_free(k.device, h.p, h.got);
+  live.clear();
+  Told after = told_of(k.device);
+  expect_told(after, live, before);
+  EXPECT_GE(after.counts.bytes[AJ_TALLY_PEAK], most.counts.bytes[AJ_TALLY_NOW]);
+  ASSERT_EQ(memory_reset_peak(k.device->id), nullptr);
+  ASSERT_EQ(memory_release(k.device->id), nullptr);
+  Told last = told_of(k.device);
+  EXPECT_EQ(last.counts.bytes[AJ_TALLY_PEAK], last.counts.bytes[AJ_TALLY_NOW]);
+  EXPECT_LE(last.counts.segments[AJ_TALLY_NOW], after.counts.segments[AJ_TALLY_NOW]);
+  aj_memory_counts none{};
+  none.struct_size = sizeof none;
+  aj_status* s = memory_table.counts(fake_host().device->id, &none);
+  ASSERT_NE(s, nullptr);
+  EXPECT_EQ(s->code, AJ_UNIMPLEMENTED);
+  free_status(s);
+}
+
+TEST(Memory, WhatWaitsForAStreamIsCounted) {
+  FakeKind& k = fake_accelerator();
+  int one = 0;
+  Told before = told_of(k.device);
+  k.fake.events_pass = false;
+  Held a = take(k.device, 5 * MiB, 1);
+  memory_use(k.device, a.p, &one);
+  device_free(k.device, a.p, a.got);
+  Told waits = told_of(k.device);
+  EXPECT_EQ(waits.counts.blocks[AJ_TALLY_NOW], before.counts.blocks[AJ_TALLY_NOW]);
+  EXPECT_EQ(waits.counts.waiting_blocks, 1u);
+  EXPECT_EQ(waits.counts.waiting_bytes, a.got);
+  EXPECT_EQ(std::count_if(waits.pieces.begin(), waits.pieces.end(),
+                          [&](auto& p) { return p.data == a.p && p.state == AJ_PIECE_WAITING; }),
+            1);
+  k.fake.pass_all();
+  EXPECT_EQ(told_of(k.device).counts.waiting_blocks, 0u);
+  k.fake.events_pass = true;
+}
+
+TEST(Memory, RefusalsAreCounted) {
+  FakeKind& k = fake_accelerator();
+  ASSERT_EQ(memory_release(k.device->id), nullptr);
+  aj_memory_counts before = told_of(k.device).counts;
+  k.fake.capacity = k.fake.live + 10 * MiB;
+  void* p;
+  uint64_t got;
+  aj_status* s = device_alloc(k.device, 20 * MiB, &p, &got);
+  ASSERT_NE(s, nullptr);
+  free_status(s);
+  k.fake.capacity = UINT64_MAX;
+  aj_memory_counts after = told_of(k.device).counts;
+  EXPECT_EQ(after.refusals - before.refusals, 1u);
+  EXPECT_EQ(after.retries - before.retries, 2u);
 }
 
 TEST(Memory, StreamsDoNotShareFreeBlocks) {

@@ -4,10 +4,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
+import machine_code
 import measure
+import sass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAMES = '["softmax", "log_softmax", "relu", "gelu", "silu", "mish", "selu", "celu"]'
@@ -123,3 +126,137 @@ def test_the_path_of_a_call_is_as_measure_lists_it():
     for listed in (measure.CALL, measure.GENERAL):
         lines, functions, files = measure.path_of_call(listed)
         assert lines > functions >= files > 0
+
+
+LOOPS = """
+.text.f:
+        /*0000*/                   S2R R0, SR_TID.X ;
+.L_x_1:
+        /*0010*/                   LDG.E.128 R4, desc[UR4][R2.64] ;
+.L_x_2:
+        /*0020*/                   LDG.E R8, desc[UR4][R2.64] ;
+        /*0030*/                   HMMA.16816.F32 R8, R4, R6, R8 ;
+        /*0040*/              @!P0 BRA `(.L_x_4) ;
+.L_x_3:
+        /*0050*/               @P1 BRA `(.L_x_2) ;
+        /*0060*/                   CALL.ABS.NOINC `(g) ;
+        /*0070*/               @P0 BRA `(.L_x_1) ;
+        /*0080*/                   STL [R1], R8 ;
+        /*0090*/                   EXIT ;
+.L_x_4:
+        /*00a0*/                   FFMA R8, R8, R8, R8 ;
+        /*00b0*/                   BRA `(.L_x_3) ;
+.L_x_5:
+        /*00c0*/                   BRA `(.L_x_5);
+.text.g:
+        /*0000*/                   CALL.REL.NOINC `($g$__cuda_sm20_div_s64) ;
+        /*0010*/                   RET.REL.NODEC R20 `(g) ;
+"""
+
+
+def test_loops_are_found_in_machine_code():
+    bodies = sass.bodies_of(LOOPS.splitlines())
+    said = bodies["f"].measures({"g"})
+    assert said["loops"] == [{"loads": 1, "matrix": 1, "plain": 1, "wide": 0}]
+    assert said["loads_wide"] and not said["stores_wide"] and said["matrix_in_loops"] == 1
+    assert said["divides_in_loops"] and said["local_in_loops"] == 0
+    assert bodies["g"].measures(set())["loops"] == []
+
+
+def kernel(source, name, **more):
+    loop = {"loads": 4, "matrix": 1, "plain": 0, "wide": 1}
+    said = {
+        "stack": 0,
+        "local_in_loops": 0,
+        "divides_in_loops": False,
+        "loads_wide": True,
+        "stores_wide": True,
+        "loops": [loop],
+    }
+    return {"arch": "sm_90", "source": source, "kernel": True, "name": name, **said, **more}
+
+
+GOOD_KERNELS = [
+    kernel("softmax", "void softmax_kernel<float>(float)"), kernel("attention", "void attention_kernel<adjoin::kit::Half>()"),
+    kernel("reduce", "void fold_kernel<float>()"), kernel("copy", "void map_kernel<Move<float>, float, float>()"),
+    *(kernel("unary", f"void flat_kernel<Exp<{t}>, {t}, {t}, 1>()") for t in ("float", "adjoin::kit::Half", "adjoin::kit::BFloat16")),
+]  # fmt: skip
+WORSE_KERNELS = {
+    "stack: softmax: 1": (0, {"stack": 8}),
+    "local_memory: attention: 1": (1, {"local_in_loops": 2}),
+    "no_matrix_unit: attention: 1": (1, {"loops": [{"loads": 4, "matrix": 0, "plain": 1, "wide": 1}]}),
+    "few_loads: reduce: 1": (2, {"loops": [{"loads": 1, "matrix": 0, "plain": 0, "wide": 0}]}),
+    "narrow: copies: 1": (3, {"stores_wide": False}),
+    "narrow: float32: 1": (4, {"loads_wide": False}),
+    "narrow: bfloat16: 1": (6, {"name": "void map_kernel<>()"}),
+    "division: softmax: 1": (0, {"divides_in_loops": True}),
+}
+
+
+def gates(kernels, table, compiler="13.0", megabytes=8):
+    found = {"functions": kernels, "sizes": {"sm_90": 1}, "packed": megabytes * 10**6}
+    result = machine_code.all_figures(found)
+    return machine_code.compared(result, table, compiler)
+
+
+@pytest.fixture(scope="module")
+def good():
+    result = machine_code.all_figures({"functions": GOOD_KERNELS, "sizes": {"sm_90": 1}, "packed": 8 * 10**6})
+    return tomllib.loads(machine_code.written(result, "13.0"))
+
+
+@pytest.mark.parametrize("told", WORSE_KERNELS)
+def test_machine_code_that_is_worse_is_told(good, told):
+    place, change = WORSE_KERNELS[told]
+    worse = [each | (change if at == place else {}) for at, each in enumerate(GOOD_KERNELS)]
+    assert gates(GOOD_KERNELS, good) == ([], [])
+    wrong, _ = gates(worse, good)
+    assert any(line.startswith(f"sm_90: {told}, at most 0 was reached") for line in wrong), wrong
+    bad = tomllib.loads(
+        machine_code.written(machine_code.all_figures({"functions": worse, "sizes": {"sm_90": 1}, "packed": 1}), "13.0")
+    )
+    assert gates(worse, bad) == ([], [])  # it is not reached, and stands so
+    assert any("better than the table's 1: write it down" in line for line in gates(GOOD_KERNELS, bad)[0])
+    wrong, unseen = gates(worse, bad, compiler="14.0")
+    assert wrong == [] and any("not reached; the table is of compiler 13.0" in line for line in unseen)
+
+
+def test_a_package_that_is_too_large_is_told(good):
+    wrong, _ = gates(GOOD_KERNELS, good, megabytes=13)
+    assert [line.split(",")[0] for line in wrong] == ["package: megabytes: one: 13.0"]
+
+
+def test_a_kernel_that_spills_is_told(tmp_path):
+    """One of ours, compiled: an array on the stack, a division, a load of 4 bytes."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not pathlib.Path(nvcc).exists() or not all(map(sass.tool, ("cuobjdump", "nvdisasm"))):
+        pytest.skip("NOT TESTED: nvcc, cuobjdump or nvdisasm is missing")
+    (tmp_path / "cuda_softmax.cu").write_text("""
+__global__ void softmax_kernel(const float* from, float* to, const int* where, long n, long width) {
+  float kept[32];
+  for (int i = 0; i < 32; ++i) kept[i] = from[i];
+  for (long i = threadIdx.x; i < n; i += 128) { kept[where[i] & 31] += from[i / width]; to[i % width] = kept[where[i + 1] & 31]; }
+}
+__global__ void good_kernel(const float4* from, float4* to) { to[threadIdx.x] = from[threadIdx.x]; }
+""")
+    library = tmp_path / "lib.so"
+    command = [
+        nvcc,
+        "-arch=sm_90",
+        "--shared",
+        "-Xcompiler=-fPIC",
+        "-cudart=none",
+        "-o",
+        library,
+        tmp_path / "cuda_softmax.cu",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    functions, _, sizes = sass.read(library)
+    said = {each["name"].split("(")[0]: each for each in functions if each["kernel"]}
+    assert list(sizes) == ["sm_90"] and {each["source"] for each in functions} == {"softmax"}
+    bad, good = said["softmax_kernel"], said["good_kernel"]
+    assert bad["stack"] >= 128 and bad["local_in_loops"] > 0 and bad["divides_in_loops"] and not bad["loads_wide"]
+    assert good["stack"] == 0 and good["loads_wide"] and good["stores_wide"] and good["loops"] == []
+    figures = machine_code.figures(functions)
+    assert figures["stack"] == figures["local_memory"] == figures["division"] == {"softmax": (1, 2)}

@@ -45,7 +45,8 @@ def compile_card(folder):
 def surroundings(name, card, orders="", **extra):
     runtime = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}
     if name == "cuda":
-        runtime |= {"ADJOIN_CUDA_DRIVER": card, "ADJOIN_CUBLASLT": card, "ADJOIN_CUDNN": card}
+        libraries = ("ADJOIN_CUDA_DRIVER", "ADJOIN_CUBLASLT", "ADJOIN_CUDNN", "ADJOIN_NVML", "ADJOIN_NVTX")
+        runtime |= dict.fromkeys(libraries, card)
     else:
         runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": card}
     return {**runtime, **extra}

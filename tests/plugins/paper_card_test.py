@@ -195,7 +195,7 @@ if __name__ == "__main__":
     send.put("go on")
     print(receive.get(timeout=60))
     process.join()
-    _lent.collect(dead=True)
+    gpus.ipc_collect()
     print(process.exitcode, len(_lent._lent))
 """
     assert run(program, name, card) == (
@@ -320,6 +320,59 @@ def launches(f):
 print(launches(lambda: x + y), launches(lambda: x @ y), launches(lambda: x.softmax(1)), launches(x.t))
 """
     assert run(program, name, card, "idle=1") == "1 1 1 0\n"
+
+
+# Kernels of ours in a step, besides the library's products: the most there may be, on cuda and on hip (whose library adds no bias),
+# and the goal. What the goal does not reach may only become less.
+STEPS = """
+from adjoin import nn
+from adjoin.nn import functional as F
+def both_ways(net, x, loss):
+    def step():
+        net.zero_grad()
+        x.grad = None
+        loss(net(x)).backward()
+    return step
+def mlp():
+    net, x = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)).to(gpu), adjoin.ones(8, 64, device=gpu)
+    optimizer, classes = adjoin.optim.SGD(net.parameters(), lr=0.1), adjoin.zeros(8, dtype=adjoin.int64, device=gpu)
+    way = both_ways(net, x, lambda y: F.cross_entropy(y, classes))
+    return lambda: (way(), optimizer.step())
+def encoder():
+    net = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True).to(gpu)
+    return both_ways(net, adjoin.ones(2, 8, 32, device=gpu, requires_grad=True), lambda y: y.sum())
+def lstm():
+    return both_ways(nn.LSTM(16, 16).to(gpu), adjoin.ones(50, 2, 16, device=gpu, requires_grad=True), lambda y: y[0].sum())
+def adam():
+    weights = [adjoin.ones(5, device=gpu, requires_grad=True) for _ in range(150)]
+    for w in weights:
+        w.grad = adjoin.ones(5, device=gpu)
+    return adjoin.optim.Adam(weights).step
+for make in (mlp, encoder, lstm, adam):
+    step = make()
+    step(), step()  # states are made in the first
+    before = count("launches"), count("products")
+    step()
+    print(make.__name__, count("launches") - before[0], count("products") - before[1])
+"""
+LAUNCHES = {  # cuda, hip, the goal
+    "mlp": (13, 15, 16),
+    "encoder": (31, 35, 35),
+    "lstm": (3400, 3502, 20),  # not reached: a step is some kernels each; the library's RNN is one
+    "adam": (150, 150, 3),  # not reached: a launch a tensor
+}
+PRODUCTS = {"mlp": 5, "encoder": 12, "lstm": 203, "adam": 0}
+
+
+@either
+def test_a_step_takes_no_more_launches_than_before(name, card):
+    lines = run(STEPS, name, card, "idle=1").splitlines()
+    assert [line.split()[0] for line in lines] == list(LAUNCHES)
+    for line in lines:
+        step, launches, products = line.split()
+        most, goal = LAUNCHES[step][name == "hip"], LAUNCHES[step][2]
+        assert 0 < int(launches) <= most, f"{line}: at most {most} before; the goal is {goal}"
+        assert int(products) <= PRODUCTS[step], f"{line}: at most {PRODUCTS[step]} products before"
 
 
 def test_the_card_refuses_what_a_card_refuses(card):

@@ -1,5 +1,6 @@
 """tests/plugins/paper_libraries_test.py: the plugin files cuda and hip over simulated libraries: products, convolutions, and the
-switches that say how they compute (paper_card/cublaslt.cpp, rocblas.cpp, cudnn.cpp)."""
+switches that say how they compute (paper_card/cublaslt.cpp, rocblas.cpp, cudnn.cpp); what adjoin.cuda says and does beyond its
+plugin (tools.cpp): memory in numbers, graphs of functions, several devices, NVIDIA's tools."""
 
 import pytest
 from paper import PLUGINDIR, VENDORS, either, needs_cuda, run, surroundings
@@ -208,3 +209,278 @@ print(all(f"plugin {gpu}" in adjoin._C.explain_op(op, gpu) for op in ("nn::linea
     one, row = (1, 0), {"cuda": (1, 0), "hip": (1, 1)}[name]
     line = f"{one} {row} {row} {(1, 1)} 1 {one} {one} {row} 1 1 {one} 1"
     assert run(program, name, card) == f"{line}\n" * 4 + f"False\nTrue\nTrue\n{[[1.0] * 3] * 2}\nTrue\n"
+
+
+@either
+def test_memory_is_counted_under_the_names_of_pytorch(name, card):
+    program = """
+def counted():
+    s = gpus.memory_stats()
+    for pool in ("small_pool", "large_pool", "all"):
+        assert s[f"allocated_bytes.{pool}.current"] == s[f"allocated_bytes.{pool}.allocated"] - s[f"allocated_bytes.{pool}.freed"]
+    assert s["allocation.all.current"] == s["allocation.small_pool.current"] + s["allocation.large_pool.current"]
+    return [s[key] for key in ("allocation.small_pool.current", "allocation.large_pool.current", "allocated_bytes.all.current",
+            "allocated_bytes.all.peak", "reserved_bytes.all.current", "allocation.all.freed", "num_alloc_retries", "num_ooms")]
+x, small = adjoin.ones(1 << 20, device=gpu), [adjoin.ones(100, device=gpu) for _ in range(5)]
+print(counted(), gpus.memory_allocated() == 4 << 20 | 5 * 512)
+del x, small[1:]
+print(counted(), gpus.max_memory_allocated(), gpus.memory_reserved())
+gpus.reset_peak_memory_stats()
+gpus.reset_accumulated_memory_stats()
+print(gpus.max_memory_allocated(), gpus.memory_stats()["allocation.all.freed"], gpus.memory_stats()["allocation.all.current"])
+y = adjoin.ones(3 << 20, device=gpu)
+print(gpus.max_memory_reserved() == gpus.memory_reserved(), gpus.memory_stats()["segment.all.current"])
+del y
+gpus.empty_cache()
+print(gpus.max_memory_reserved() - gpus.memory_reserved(), gpus.memory_stats()["num_device_free"])
+order("fail_alloc=1")
+y = adjoin.ones(2 << 20, device=gpu)
+order("full=1")
+told(lambda: adjoin.ones(1 << 22, device=gpu))
+order("full=0")
+print(gpus.memory_stats()["num_alloc_retries"], gpus.memory_stats()["num_ooms"], gpus.memory_stats(1)["num_ooms"])
+nested = gpus.memory_stats_as_nested_dict()
+print(nested["allocation"]["all"]["current"], "Peak Usage" in gpus.memory_summary(), len(gpus.memory_summary(abbreviated=True)) < len(gpus.memory_summary()))
+gpus.set_per_process_memory_fraction(0.25)
+print(gpus.get_per_process_memory_fraction(), gpus.get_per_process_memory_fraction(1), told(lambda: adjoin.ones(1 << 27, device=gpu))[:16])
+gpus.set_per_process_memory_fraction(0)
+print(told(lambda: adjoin.ones(1 << 27, device=gpu))[:16])
+gpus.set_per_process_memory_fraction(1)
+print(gpus.get_per_process_memory_fraction())
+"""
+    lines = run(program, name, card).splitlines()
+    mega, five, one = 1 << 20, (4 << 20) + 5 * 512, 512
+    assert lines[0] == f"{[5, 1, five, five, 8 * mega, 0, 0, 0]} True"
+    assert lines[1] == f"{[1, 0, one, five, 8 * mega, 5, 0, 0]} {five} {8 * mega}"
+    assert lines[2:4] == ["512 0 1", "True 2"]
+    assert lines[4] == f"{12 * mega} 1"
+    retries, *rest = lines[5].split()
+    assert int(retries) >= 2 and rest == ["1", "0"]  # once for what was refused once, then in vain
+    assert lines[6:] == ["2 True True", "0.25 1.0 OutOfMemoryError", "OutOfMemoryError", "1.0"]
+
+
+@either
+def test_memory_without_a_cache_is_counted(name, card):
+    program = """
+x = adjoin.ones(1 << 20, device=gpu)
+y = adjoin.ones(100, device=gpu)
+first = gpus.memory_stats()
+print([first[key] for key in ("allocation.all.current", "segment.all.current")], first["reserved_bytes.all.current"] == gpus.memory_allocated())
+del x
+last = gpus.memory_stats()
+print(last["num_device_free"], gpus.max_memory_reserved() == first["reserved_bytes.all.current"] > gpus.memory_reserved() == 400)
+try:
+    gpus.memory_snapshot()
+except NotImplementedError as e:
+    print(e)
+try:
+    gpus.caching_allocator_enable()
+except NotImplementedError as e:
+    print("before a program begins" in str(e), gpus.caching_allocator_enable(False))
+"""
+    lines = run(program, name, card, ADJOIN_MEMORY_CACHE="off").splitlines()
+    assert lines[:2] == ["[2, 2] True", "1 True"]
+    assert "has memory of its own from the device" in lines[2] and lines[3] == "True None"
+
+
+@either
+def test_memory_is_shown_piece_by_piece(name, card):
+    program = """
+def make():
+    return adjoin.ones(1 << 20, device=gpu)
+x, small = make(), [adjoin.ones(100, device=gpu) for _ in range(3)]
+del small[1]
+(segment,) = gpus.memory_snapshot()
+print(segment["total_size"], segment["allocated_size"], segment["segment_pool_id"], segment["stream"])
+blocks = segment["blocks"]
+print([(b["state"], b["size"]) for b in blocks], sum(b["size"] for b in blocks) == segment["total_size"])
+print(blocks[0]["frames"][0]["name"], blocks[0]["frames"][0]["op"], blocks[0]["address"] == x.data_ptr())
+print(all(b["address"] + b["size"] == c["address"] for b, c in zip(blocks, blocks[1:])))
+order("delay_us=30000")
+side = gpus.Stream()
+with gpus.stream(side):
+    y = x + 1
+address, x = x.data_ptr(), None
+stats, (first,) = gpus.memory_stats(), [s for s in gpus.memory_snapshot() if s["address"] == address]
+print(first["blocks"][0]["state"], first["active_size"] > first["allocated_size"])
+print(stats["allocation.all.current"], stats["active.all.current"])
+gpus.synchronize()
+print(gpus.memory_stats()["active.all.current"])
+graph = Graph()
+with gpus.graph(graph):
+    z = small[0] + 1
+print([s["segment_pool_id"][1] != 0 for s in gpus.memory_snapshot()].count(True))
+address = gpus.caching_allocator_alloc(1 << 21)
+before = gpus.memory_allocated()
+gpus.caching_allocator_delete(address)
+print(before - gpus.memory_allocated())
+try:
+    gpus.caching_allocator_delete(address)
+except ValueError as e:
+    print("was given back" in str(e))
+"""
+    lines = run(program, name, card).splitlines()
+    used, free = "active_allocated", "inactive"
+    rest = (4 << 20) - 3 * 512
+    assert lines[0] == f"{8 << 20} {(4 << 20) + 2 * 512} (0, 0) 0"
+    sizes = [(used, 4 << 20), (used, 512), (free, 512), (used, 512), (free, rest)]
+    assert lines[1] == f"{sizes} True", lines[1]
+    assert lines[2:4] == ["make ones True", "True"]
+    assert lines[4:7] == ["active_pending_free True", "3 4", "3"]
+    assert lines[7:] == ["1", f"{2 << 20}", "True"]
+
+
+@either
+def test_functions_run_as_graphs(name, card):
+    program = """
+import copy
+from adjoin import nn
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 3)
+    def forward(self, x):
+        h = self.a(x).tanh()
+        return self.b(h), h.detach() * 2
+def go(net, x):
+    net.zero_grad()
+    x.grad = None
+    y, h = net(x)
+    y.sin().sum().backward()
+    return y.tolist(), h.tolist(), h.requires_grad, x.grad.tolist(), [p.grad.tolist() for p in net.parameters()]
+adjoin.manual_seed(0)
+eager = Two().to(gpu)
+net = copy.deepcopy(eager)
+print(gpus.make_graphed_callables(net, (adjoin.randn(5, 4, device=gpu, requires_grad=True),)) is net)
+for _ in range(3):
+    x = adjoin.randn(5, 4, device=gpu).requires_grad_()
+    eager_x = x.detach().clone().requires_grad_()
+    print(go(net, x) == go(eager, eager_x))
+wanted = go(eager, x)
+net.eval()
+print(go(net, x) == wanted)
+ones = adjoin.ones(3, device=gpu)
+f, g = gpus.make_graphed_callables(
+    (lambda x: x * 2, lambda x, y: {"s": x + y, "m": x * y}), ((ones.clone(),), (ones.clone().requires_grad_(), ones.clone()))
+)
+x = adjoin.arange(3.0, device=gpu).requires_grad_()
+y = g(x, x.detach() + 1)
+(y["s"].sum() + (y["m"] * 3).sum()).backward()
+print(f(x.detach()).tolist(), y["s"].tolist(), y["m"].tolist(), x.grad.tolist())
+print(told(f, adjoin.ones(2, device=gpu)))
+pool, one, two = gpus.graph_pool_handle(), Graph(), Graph()
+w, reserved = adjoin.ones(1 << 12, device=gpu), gpus.memory_reserved()
+with gpus.graph(one, pool=pool):
+    p, inside = (w + 1).sum(), gpus.is_current_stream_capturing()
+    with gpus.stream(gpus.Stream()):
+        beside = gpus.is_current_stream_capturing()
+first = gpus.memory_reserved() - reserved
+with gpus.graph(two, pool=pool):
+    q = (w + 2).sum()
+w.fill_(2)
+one.replay(), two.replay()
+print(inside, beside, gpus.is_current_stream_capturing(), first > 0, gpus.memory_reserved() - reserved == first, p.item(), q.item())
+s = gpus.Stream()
+with gpus.stream(gpus.ExternalStream(s.native_handle)):
+    print(gpus.current_stream() == s == gpus.get_stream_from_external(s.native_handle, 0), (w + 1)[0].item())
+with gpus.StreamContext(s), gpus.StreamContext(None):
+    print(gpus.current_stream() == s)
+"""
+    lines = run(program, name, card).splitlines()
+    assert lines[:5] == ["True"] * 5
+    assert lines[5] == "[0.0, 2.0, 4.0] [1.0, 3.0, 5.0] [0.0, 2.0, 6.0] [4.0, 7.0, 10.0]"
+    assert lines[6].endswith("an input of shape (2,) and adjoin.float32, where the sample had (3,) and adjoin.float32")
+    assert lines[7:] == ["True False False True True 12288.0 16384.0", "True 3.0", "True"]
+
+
+@either
+def test_generators_of_all_devices(name, card):
+    program = """
+numbers = lambda: [adjoin.rand(3, device=f"{gpu}:{i}").tolist() for i in range(2)]
+gpus.manual_seed_all(3)
+states = gpus.get_rng_state_all()
+first = numbers()
+gpus.set_rng_state_all(states)
+print(len(states), numbers() == first != numbers())
+gpus.seed_all()
+both = [adjoin._C.default_generator(adjoin.device(gpu, i)).initial_seed() for i in range(2)]
+gpus.seed()
+print(both[0] == both[1] != 3, gpus.initial_seed() != both[0])
+with gpus.device_of(adjoin.ones(1, device=f"{gpu}:1")):
+    print(gpus.current_device())
+with gpus.device_of(adjoin.ones(1)):
+    print(gpus.current_device())
+"""
+    assert run(program, name, card) == "2 True\nTrue True\n1\n0\n"
+
+
+@needs_cuda
+def test_what_the_driver_says_of_a_card(card):
+    program = """
+first, second = gpus.get_device_properties(), gpus.get_device_properties(1)
+print(first.name, first.major, first.minor, first.warp_size, first.multi_processor_count, first.total_memory, first.gcnArchName)
+print(first.uuid != second.uuid, second.pci_bus_id, gpus.get_device_capability(), gpus.get_device_capability("cuda:1"))
+print("sm_90" in gpus.get_arch_list(), "code=sm_90" in gpus.get_gencode_flags())
+print(gpus.can_device_access_peer(0, 1), gpus.can_device_access_peer(1, 1), told(gpus.can_device_access_peer, 0, 5))
+print(gpus.is_bf16_supported(False), gpus.is_tf32_supported(), len(gpus.default_generators))
+print(gpus.utilization(), gpus.utilization(1), gpus.memory_usage(), gpus.temperature(), gpus.power_draw(), gpus.clock_rate())
+print(gpus.device_memory_used(), gpus.list_gpu_processes())
+nvtx, paper.paper_range.restype = gpus.nvtx, ctypes.c_char_p
+print(nvtx.range_push("a"), nvtx.range_push("b"), paper.paper_range(), count("ranges"), nvtx.range_pop(), nvtx.range_pop())
+with nvtx.range("step {}", 3):
+    print(paper.paper_range(), count("ranges"))
+number = nvtx.range_start("c")
+print(count("ranges"), nvtx.range_end(number), count("ranges"), nvtx.mark("here"), paper.paper_range())
+with gpus.profiler.profile():
+    print(count("recordings"))
+print(count("recordings"), gpus.cudart().cudaProfilerStart(), count("recordings"), gpus.cudart().cudaProfilerStop())
+print(gpus.cudart().cudaMemGetInfo(0)[1], gpus.check_error(0))
+try:
+    gpus.check_error(gpus.cudart().cudaError.memoryAllocation)
+except gpus.CudaError as e:
+    print(e, e.code)
+graph, side = Graph(), gpus.Stream()
+x = adjoin.ones(4, device=gpu)
+with gpus.graph(graph):
+    side.wait_stream(gpus.current_stream())
+    with gpus.stream(side):
+        joined = gpus.is_current_stream_capturing()
+    gpus.current_stream().wait_stream(side)
+print(joined, count("contexts"))
+"""
+    lines = run(program, "cuda", card).splitlines()
+    assert lines[0] == f"card of paper 9 0 32 132 {1 << 30} sm_90"
+    assert lines[1:3] == ["True 1 (9, 0) (9, 0)", "True True"]
+    assert lines[3].endswith("OutOfRangeError: device 'cuda:5': there are 2 cuda devices")
+    assert lines[4:6] == ["True True 2", "60 61 20 41 300000 1980"]
+    assert lines[6:8] == [f"{1 << 29} GPU:0", "process        123 uses        5.000 MB GPU memory"]
+    assert lines[8:11] == ["0 1 b'b' 2 1 0", "b'step 3' 1", "1 None 0 None b'here'"]
+    assert lines[11:14] == ["1", "0 0 1 0", f"{1 << 30} None"]
+    assert lines[14:] == ["out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2) 2", "True 1"]
+
+
+@needs_cuda
+def test_tensors_go_to_several_cards_and_back(card):
+    program = """
+comm, x = gpus.comm, adjoin.arange(6.0, device="cuda:0")
+both = comm.broadcast(x, [0, 1])
+print([t.device.index for t in both], both[0] is x, both[1].tolist() == x.tolist())
+print(comm.reduce_add([x, both[1]], 1).tolist(), comm.reduce_add([x, both[1]]).device, x.tolist())
+parts = comm.scatter(x, [0, 1], [2, 4])
+print([(t.device.index, t.tolist()) for t in parts], comm.gather(parts, destination=1).tolist(), comm.gather(parts, destination=-1).device)
+out = [adjoin.empty(3, device="cuda:0"), adjoin.empty(3, device="cuda:1")]
+print([t.tolist() for t in comm.scatter(x, out=out)], out[1].tolist())
+side = gpus.Stream(1)
+part = comm.scatter(x, [0, 1], streams=[None, side])[1]
+side.synchronize()
+print(part.tolist(), [[t.device.index for t in group] for group in comm.broadcast_coalesced([x, x + 1], [0, 1])])
+print([t.tolist() for t in comm.reduce_add_coalesced([[x[:2], x[2:4]], [x[4:], x[:2]]])])
+"""
+    assert run(program, "cuda", card).splitlines() == [
+        "[0, 1] True True",
+        "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0] cuda:0 [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]",
+        "[(0, [0.0, 1.0]), (1, [2.0, 3.0, 4.0, 5.0])] [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] cpu",
+        "[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] [3.0, 4.0, 5.0]",
+        "[3.0, 4.0, 5.0] [[0, 0], [1, 1]]",
+        "[[4.0, 6.0], [2.0, 4.0]]",
+    ]

@@ -157,6 +157,21 @@ def is_captured(device):
     return (threading.get_ident(), device) in captures
 
 
+_streams = []  # (device, handle) of the streams that capture now
+
+
+def is_stream_captured(stream):
+    """Whether a capture has begun on the stream and not ended."""
+    return (stream.device, stream._handle) in _streams
+
+
+class GraphPool:
+    """Memory for several graphs; the first that is captured with it makes it."""
+
+    def __init__(self):
+        self._graph = None
+
+
 class Graph:
     """Work that was captured once and is replayed as one piece, on the same memory.
 
@@ -168,7 +183,7 @@ class Graph:
     _kind = None
 
     def __init__(self, keep_graph=False):
-        self._stream, self._handle, self._inside, self._mark = None, None, None, None
+        self._stream = self._handle = self._inside = self._mark = self._pool = None
 
     def capture_begin(self, pool=None, capture_error_mode=None, device=None):
         """What follows on this thread is recorded instead of run."""
@@ -177,9 +192,11 @@ class Graph:
             handle = _C.stream_new(device)
             self._stream = _stream_class(self._kind)(device, stream_ptr=handle)
         self.reset()
-        _C.capture_begin(device, self._stream._handle, pool)
+        self._pool = pool if isinstance(pool, GraphPool) else None
+        _C.capture_begin(device, self._stream._handle, self._pool._graph if self._pool else pool)
         self._mark = threading.get_ident(), device
         captures.append(self._mark)
+        _streams.append((device, self._stream._handle))
         self._inside = self._stream.__enter__()
 
     def capture_end(self):
@@ -187,7 +204,11 @@ class Graph:
         self._inside = self._stream.__exit__()
         if self._mark in captures:
             captures.remove(self._mark)
+        if (place := (self._stream.device, self._stream._handle)) in _streams:
+            _streams.remove(place)
         self._handle = _C.capture_end(self._stream.device, self._stream._handle)
+        if self._pool and self._pool._graph is None:
+            self._pool._graph = self._handle
 
     def pool(self):
         """The graph's memory, for capture_begin(pool=) of another one."""

@@ -58,7 +58,7 @@ int cuDeviceGetCount(int* n) {
 }
 int cuDeviceGet(int* out, int device) { return *out = device, about_device(device); }
 int cuDeviceGetAttribute(int* out, int which, int device) {
-  *out = which == 75 ? 9 : which == 76 ? 0 : which == 16 ? 132 : 1;
+  *out = which == 75 ? 9 : which == 76 ? 0 : which == 16 ? 132 : which == 10 ? 32 : 1;
   return about_device(device);
 }
 int cuDeviceGetName(char* to, int n, int device) {
@@ -83,6 +83,14 @@ int cuDevicePrimaryCtxRetain(void** out, int device) {
   made[device] = true;
   return *out = &contexts[device], 0;
 }
+
+int cuDevicePrimaryCtxRelease_v2(int device) { return about_device(device); }
+int cuDeviceGetUuid_v2(unsigned char* to, int device) {
+  for (int i = 0; i < 16; ++i) to[i] = static_cast<unsigned char>(i + device);
+  return about_device(device);
+}
+int cuProfilerStart() { return ++counts.recordings, check_device(); }
+int cuProfilerStop() { return --counts.recordings, check_device(); }
 
 int cuCtxGetCurrent(void** out) {
   if (!started) return kNotInitialized;

@@ -101,6 +101,8 @@ int64_t paper_count(const char* what) {
          : name == "waits"        ? c.waits.load()
          : name == "products"     ? c.products.load()
          : name == "convolutions" ? c.convolutions.load()
+         : name == "recordings"   ? c.recordings.load()
+         : name == "ranges"       ? c.ranges.load()
                                   : -1;
 }
 }

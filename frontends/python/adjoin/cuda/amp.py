@@ -21,3 +21,10 @@ class GradScaler(_amp.GradScaler):
 
 custom_fwd = functools.partial(_amp.custom_fwd, device_type="cuda")
 custom_bwd = functools.partial(_amp.custom_bwd, device_type="cuda")
+
+
+def amp_definitely_not_available():
+    """Whether there is no CUDA device."""
+    from . import is_available
+
+    return not is_available()
