@@ -71,3 +71,46 @@ def several(function):
 
 for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"):
     FORMS[f"fft::{name}"] = several(getattr(np.fft, name))
+
+
+def centred(window, n_fft, win_length, dtype=np.float64):
+    window = np.ones(win_length or n_fft) if window is None else window
+    left = (n_fft - len(window)) // 2
+    return np.pad(window, (left, n_fft - len(window) - left))
+
+
+@of("stft")
+def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False,
+         onesided=True, return_complex=None, align_to_window=None):  # fmt: skip
+    x = np.atleast_2d(input)
+    if center:
+        x = np.pad(x, [(0, 0), (n_fft // 2, n_fft // 2)], pad_mode)
+    elif align_to_window:
+        left = (n_fft - win_length) // 2
+        x = np.pad(x, [(0, 0), (left, n_fft - win_length - left)])
+    hop = hop_length or n_fft // 4
+    w = centred(window, n_fft, win_length)
+    pieces = [np.fft.fft(x[:, at : at + n_fft] * w) for at in range(0, x.shape[1] - n_fft + 1, hop)]
+    out = np.stack(pieces, 2) * (n_fft**-0.5 if normalized else 1)
+    out = out[:, : n_fft // 2 + 1] if onesided else out
+    out = out if return_complex else np.stack([out.real, out.imag], -1)
+    return out.reshape(input.shape[:-1] + out.shape[1:])
+
+
+@of("istft")
+def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=True, length=None,
+          return_complex=False):  # fmt: skip
+    x = input.reshape(-1, *input.shape[-2:])
+    hop = hop_length or n_fft // 4
+    w = centred(window, n_fft, win_length)
+    sums = np.zeros((x.shape[0], n_fft + hop * (x.shape[2] - 1)), np.complex128)
+    shares = np.zeros(sums.shape[1])
+    for i in range(x.shape[2]):
+        piece = np.fft.ifft(x[:, :, i]) if return_complex else np.fft.irfft(x[:, : n_fft // 2 + 1, i], n_fft)
+        sums[:, i * hop : i * hop + n_fft] += piece * w * (n_fft**0.5 if normalized else 1)
+        shares[i * hop : i * hop + n_fft] += w * w
+    start = n_fft // 2 if center else 0
+    end = start + length if length else len(shares) - start
+    out = sums[:, start:end] / shares[start:end]
+    out = np.pad(out, [(0, 0), (0, (length or 0) and length - out.shape[1])])
+    return (out if return_complex else out.real).reshape(input.shape[:-2] + (-1,))

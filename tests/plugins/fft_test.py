@@ -244,3 +244,60 @@ def test_bits_do_not_depend_on_threads():
         results.append([fft.fft(x), fft.fft2(y), fft.rfft2(y.real), fft.irfft2(y)])
     adjoin.set_num_threads(many)
     assert all(adjoin.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_short_pieces_and_back():
+    for n, hop, window in (
+        (8, None, None),
+        (7, 3, adjoin.hann_window(7)),
+        (8, 2, adjoin.hamming_window(6)),
+        (400, 100, None),
+    ):
+        wide = 2 if window is None else len(window)
+        x = adjoin.randn(3, 1000 if n == 400 else 40)
+        for half, normalized in itertools.product((True, False), (True, False)):
+            how = {
+                "hop_length": hop,
+                "win_length": None if window is None else wide,
+                "window": window,
+                "normalized": normalized,
+            }
+            made = adjoin.stft(x, n, onesided=half, return_complex=True, **how)
+            assert made.shape[1] == (n // 2 + 1 if half else n)
+            assert adjoin.equal(x.stft(n, onesided=half, return_complex=False, **how), adjoin.view_as_real(made))
+            back = adjoin.istft(made, n, length=x.shape[1], **how)
+            assert adjoin.allclose(back[:, : x.shape[1] - n], x[:, : x.shape[1] - n], atol=1e-5)
+    z = adjoin.tensor(numbers("complex128", 30))
+    w = adjoin.hann_window(10, dtype=adjoin.float64)
+    back = adjoin.stft(z, 10, 2, window=w, return_complex=True).istft(
+        10, 2, window=w, onesided=False, return_complex=True
+    )
+    assert adjoin.allclose(back, z)
+
+
+def test_derivatives_of_short_pieces():
+    x = adjoin.randn(20, dtype=adjoin.float64, requires_grad=True)
+    w = adjoin.rand(6, dtype=adjoin.float64, requires_grad=True)
+    assert adjoin.autograd.gradcheck(lambda x, w: adjoin.stft(x, 6, 2, window=w, return_complex=True), [x, w])
+    spectra = adjoin.tensor(numbers("complex128", 4, 5), requires_grad=True)
+    ones = (w.detach() + 1).requires_grad_()
+    assert adjoin.autograd.gradcheck(lambda s, w: adjoin.istft(s, 6, 2, window=w), [spectra, ones])
+
+
+@pytest.mark.parametrize("call, says", [
+    (lambda x: adjoin.stft(x, 4), "return_complex must be given where the signal is real"),
+    (lambda x: adjoin.stft(x, 20, center=False, return_complex=True), "a signal of 12 elements is shorter than n_fft, 20"),
+    (lambda x: adjoin.stft(x.int(), 4, return_complex=True), "the tensor is int32; cast it"),
+    (lambda x: adjoin.stft(x, 4, window=adjoin.ones(3), return_complex=True), r"window must have win_length \(4\)"),
+    (lambda x: adjoin.stft(x, 4, win_length=5, return_complex=True), "win_length must be between 1 and n_fft"),
+    (lambda x: adjoin.stft(x, 4, 0, return_complex=True), "hop_length must be at least 1"),
+    (lambda x: adjoin.stft(x, 4, align_to_window=True, return_complex=True), "align_to_window goes with center=False"),
+    (lambda x: adjoin.stft(x + 0j, 4, onesided=True), "of complex numbers there is no half spectrum"),
+    (lambda x: adjoin.istft(x.view(3, 4), 4), "complex numbers are wanted"),
+    (lambda x: adjoin.istft(x.view(3, 4) + 0j, 9), "of n_fft 9 there are 5 frequencies, the tensor has 3"),
+    (lambda x: adjoin.istft(x.view(3, 4) + 0j, 4, window=adjoin.hann_window(4), center=False), "do not cover the whole signal"),
+    (lambda x: adjoin.istft(x.view(3, 4) + 0j, 4, return_complex=True), "of half spectra the signal is real"),
+])  # fmt: skip
+def test_refused_pieces(call, says):
+    with pytest.raises(RuntimeError, match=says):
+        call(adjoin.ones(12))
