@@ -4,6 +4,7 @@
 #include <adjoin/kit/view.hpp>
 #include <algorithm>
 
+#include "offers.hpp"
 #include "transform.hpp"
 
 namespace adjoin::cpu {
@@ -45,6 +46,31 @@ void along_all(Span dims, Numbers<T> in, const Numbers<T>& out, bool forward, do
     along(Kind::complex, dims[i], in.shape[size_t(dims[i])], in, out, forward, scale);
 }
 
+// By somebody's library, where one is there and the problem is one that it can be told.
+template <class T>
+bool elsewhere(int32_t kind, Span dims, int64_t last, TensorView in, TensorView out, bool forward,
+               double scale) {
+  if (!fft::has_others() || dims.empty() || dims.size() > 3) return false;
+  aj_fft_desc d = {};
+  d.struct_size = sizeof d, d.kind = kind, d.dtype = dtype_of<T>, d.device = in.device();
+  d.forward = forward, d.rank = int32_t(dims.size()), d.scale = scale;
+  std::vector<Dim> others;
+  for (int64_t i = 0; i < in.ndim(); ++i) {
+    const auto at = std::ranges::find(dims, i);
+    if (at == dims.end()) {
+      others.push_back({in.size(i), in.stride(i), out.stride(i)});
+      continue;
+    }
+    const auto k = at - dims.begin();
+    d.n[k] = k + 1 == d.rank ? last : in.size(i);
+    d.stride_in[k] = in.stride(i), d.stride_out[k] = out.stride(i);
+  }
+  fft::ordered(others);
+  if (others.size() > 1) return false;
+  d.batch = others[0].size, d.batch_in = others[0].in, d.batch_out = others[0].out;
+  return fft::served_by_others(d, in.bytes(), const_cast<char*>(out.bytes()));
+}
+
 void c2c(Args args) {
   TensorView x = args.tensor(0);
   MutView y = args.result(0);
@@ -53,6 +79,9 @@ void c2c(Args args) {
     using T = typename C::value_type;
     Numbers<T> in(x), out(y);
     Span dims = args.ints(1);
+    if (elsewhere<T>(AJ_FFT_COMPLEX, dims, dims.empty() ? 0 : x.size(dims.back()), x, y,
+                     args.flag(2), args.real(3)))
+      return;
     if (!dims.empty()) return along_all(dims, in, out, args.flag(2), args.real(3));
     for (Numbers<T>* one : {&in, &out}) one->shape.push_back(1), one->strides.push_back(2);
     along(Kind::complex, int64_t(in.shape.size()) - 1, 1, in, out, true, args.real(3));
@@ -95,6 +124,10 @@ void r2c(Args args) {
     const bool forward = args.flag(3);
     Numbers<T> out(y), half = out;
     half.shape[size_t(last)] = n / 2 + 1;
+    if (elsewhere<T>(AJ_FFT_TO_HALF, dims, n, x, y, forward, args.real(4))) {
+      if (!args.flag(2)) mirror(dims, out);
+      return;
+    }
     along(Kind::to_half, last, n, Numbers<T>(x), out, forward, args.real(4));
     along_all(dims.first(dims.size() - 1), half, half, forward, 1);
     if (!args.flag(2)) mirror(dims, out);
@@ -109,6 +142,7 @@ void c2r(Args args) {
     using T = typename C::value_type;
     Span dims = args.ints(1);
     const bool forward = args.flag(3);
+    if (elsewhere<T>(AJ_FFT_FROM_HALF, dims, args.integer(2), x, y, forward, args.real(4))) return;
     std::unique_ptr<aj_tensor, decltype(core().release)> between(nullptr, core().release);
     if (dims.size() > 1) {
       between.reset(new_tensor(x.device(), x.dtype(), x.shape()));

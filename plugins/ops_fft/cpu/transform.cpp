@@ -10,7 +10,7 @@ namespace adjoin::cpu::fft {
 namespace {
 
 // So many elements of a line may lie in each lane: beside each other in memory, or turned round.
-constexpr int64_t kBeside = 4096, kTurned = 512;
+constexpr int64_t kBeside = 4096, kTurned = 128;
 
 template <class T>
 bool in_lanes(const Plan<T>& plan, bool beside) {
@@ -131,8 +131,8 @@ void from_half(const Job<T>& job, const Plan<T>& plan, Lines<T> from, Lines<T> t
   for (int i = 0; i < to.count; ++i) scatter(lines.at[i], n, 1, to.at[i], to.stride);
 }
 
-// The one whose results lie closest is the innermost, the last one; what lies one behind the other
-// is one.
+}  // namespace
+
 void ordered(std::vector<Dim>& dims) {
   std::erase_if(dims, [](const Dim& d) { return d.size == 1; });
   std::ranges::stable_sort(dims, [](const Dim& a, const Dim& b) {
@@ -147,8 +147,6 @@ void ordered(std::vector<Dim>& dims) {
   }
   if (dims.empty()) dims.push_back({1, 0, 0});
 }
-
-}  // namespace
 
 template <class T>
 void run(Job<T> job) {

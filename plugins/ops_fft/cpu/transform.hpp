@@ -30,5 +30,9 @@ struct Job {
 template <class T>
 void run(Job<T> job);
 
+// The one whose results lie closest is the innermost, the last one; what lies one behind the other
+// is one.
+void ordered(std::vector<Dim>& dims);
+
 }  // namespace adjoin::cpu::fft
 #endif
