@@ -103,82 +103,171 @@ HWY_INLINE void odd_butterfly(D d, V* re, V* im, const T* roots, int radix) {
   }
 }
 
-// The butterflies of one p: `count` of them. N: the radix, or the largest one that has no code of
-// its own.
-template <int N, bool turned, class T>
-HWY_INLINE void butterflies(const T* x, int64_t apart, T* y, int64_t s, const T* turns,
-                            const T* roots, int radix) {
+// Where the first pass reads and the last one writes, if not in rows of lanes: lines beside each
+// other. What leaves the last pass may be turned before: element k by `by`, and by `far` where it
+// is there.
+template <class T>
+struct Ends {
+  const T* in = nullptr;
+  T* out = nullptr;
+  int64_t in_stride = 0, out_stride = 0;
+  bool in_swapped = false, out_swapped = false;
+  bool ahead = false;  // rows lie on pages of their own, where no hardware looks ahead
+  T scale = 1;
+  const T *by = nullptr, *far = nullptr;
+};
+enum class In { rows, beside };
+enum class Out { rows, turned, beside, factors };
+
+template <class D, class V, class T>
+HWY_INLINE void times(D d, V& re, V& im, const T* by, const T* far) {
+  V c = hn::LoadU(d, by), s = hn::LoadU(d, by + kLanesOf<T>);
+  if (far) {
+    const V fc = hn::Set(d, far[0]), fs = hn::Set(d, far[1]);
+    const V t = hn::MulSub(c, fc, hn::Mul(s, fs));
+    s = hn::MulAdd(c, fs, hn::Mul(s, fc));
+    c = t;
+  }
+  const V t = hn::MulSub(re, c, hn::Mul(im, s));
+  im = hn::MulAdd(re, s, hn::Mul(im, c));
+  re = t;
+}
+
+// The butterflies of one p. N: the radix, or the largest one that has no code of its own. Those of
+// the first pass have s = 1.
+template <int N, In in, Out out, class T>
+HWY_INLINE void butterflies(const Pass<T>& pass, int64_t p, const T* x, T* y, const T* turns,
+                            const Ends<T>& ends) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   constexpr int64_t L = kLanesOf<T>, W = kWide<T>;
   constexpr bool fixed = N <= 16;
-  const int R = fixed ? N : radix;
+  const int R = fixed ? N : pass.radix;
+  const int64_t s = pass.s, apart = pass.m * s;
+  x += p * s * W, y += p * s * R * W;
   for (int64_t q = 0; q < s; ++q, x += W, y += W) {
     V re[N], im[N];
+    if constexpr (in == In::beside) {
+      const T* from = ends.in + p * ends.in_stride;
+      if (ends.ahead)
+        for (int k = 0; k < R; ++k) {
+          const T* next = from + k * apart * ends.in_stride + W;
+          __builtin_prefetch(next), __builtin_prefetch(next + L);
+        }
+      if (ends.in_swapped) {
 #pragma GCC unroll 16
-    for (int k = 0; k < R; ++k) {
-      re[k] = hn::Load(d, x + k * apart * W);
-      im[k] = hn::Load(d, x + k * apart * W + L);
+        for (int k = 0; k < R; ++k)
+          hn::LoadInterleaved2(d, from + k * apart * ends.in_stride, im[k], re[k]);
+      } else {
+#pragma GCC unroll 16
+        for (int k = 0; k < R; ++k)
+          hn::LoadInterleaved2(d, from + k * apart * ends.in_stride, re[k], im[k]);
+      }
+    } else {
+#pragma GCC unroll 16
+      for (int k = 0; k < R; ++k) {
+        re[k] = hn::Load(d, x + k * apart * W);
+        im[k] = hn::Load(d, x + k * apart * W + L);
+      }
     }
     if constexpr (N % 2 == 0)
       even_butterfly<N>(d, re, im);
     else
-      odd_butterfly<N>(d, re, im, roots, R);
-    hn::Store(re[0], d, y);
-    hn::Store(im[0], d, y + L);
+      odd_butterfly<N>(d, re, im, pass.roots.data(), R);
+    if constexpr (out == Out::beside) {
+      const V by = hn::Set(d, ends.scale);
+      T* to = ends.out + q * ends.out_stride;
+      if (ends.ahead)
+        for (int j = 0; j < R; ++j) {
+          T* next = to + j * s * ends.out_stride + W;
+          __builtin_prefetch(next, 1), __builtin_prefetch(next + L, 1);
+        }
+      if (ends.out_swapped) {
 #pragma GCC unroll 16
-    for (int j = 1; j < R; ++j) {
-      if constexpr (turned) {
-        const V c = hn::Set(d, turns[2 * j - 2]), w = hn::Set(d, turns[2 * j - 1]);
-        hn::Store(hn::MulSub(re[j], c, hn::Mul(im[j], w)), d, y + j * s * W);
-        hn::Store(hn::MulAdd(re[j], w, hn::Mul(im[j], c)), d, y + j * s * W + L);
+        for (int j = 0; j < R; ++j)
+          hn::StoreInterleaved2(hn::Mul(im[j], by), hn::Mul(re[j], by), d,
+                                to + j * s * ends.out_stride);
       } else {
-        hn::Store(re[j], d, y + j * s * W);
-        hn::Store(im[j], d, y + j * s * W + L);
+#pragma GCC unroll 16
+        for (int j = 0; j < R; ++j)
+          hn::StoreInterleaved2(hn::Mul(re[j], by), hn::Mul(im[j], by), d,
+                                to + j * s * ends.out_stride);
       }
+      continue;
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < R; ++j) {
+      if constexpr (out == Out::factors) {
+        const int64_t k = q + j * s;
+        times(d, re[j], im[j], ends.by + k * W, ends.far ? ends.far + 2 * k : nullptr);
+      }
+      if constexpr (out == Out::turned) {
+        if (j > 0) {
+          const V c = hn::Set(d, turns[2 * j - 2]), w = hn::Set(d, turns[2 * j - 1]);
+          hn::Store(hn::MulSub(re[j], c, hn::Mul(im[j], w)), d, y + j * s * W);
+          hn::Store(hn::MulAdd(re[j], w, hn::Mul(im[j], c)), d, y + j * s * W + L);
+          continue;
+        }
+      }
+      hn::Store(re[j], d, y + j * s * W);
+      hn::Store(im[j], d, y + j * s * W + L);
     }
   }
 }
 
-template <int N, class T>
-void run_pass(const Pass<T>& pass, const T* x, T* y) {
-  constexpr int64_t W = kWide<T>;
-  const int R = pass.radix;
-  const int64_t m = pass.m, s = pass.s;
+template <int N, In in, class T>
+HWY_INLINE void run_pass_from(const Pass<T>& pass, const T* x, T* y, const Ends<T>& ends) {
   const T* turns = pass.turns.data();
-  butterflies<N, false>(x, m * s, y, s, turns, pass.roots.data(), R);
-  for (int64_t p = 1; p < m; ++p, turns += 2 * (R - 1))
-    butterflies<N, true>(x + p * s * W, m * s, y + p * s * R * W, s, turns, pass.roots.data(), R);
+  if (pass.m == 1) {
+    if (ends.out)
+      butterflies<N, in, Out::beside>(pass, 0, x, y, turns, ends);
+    else if (ends.by)
+      butterflies<N, in, Out::factors>(pass, 0, x, y, turns, ends);
+    else
+      butterflies<N, in, Out::rows>(pass, 0, x, y, turns, ends);
+    return;
+  }
+  butterflies<N, in, Out::rows>(pass, 0, x, y, turns, ends);
+  for (int64_t p = 1; p < pass.m; ++p, turns += 2 * (pass.radix - 1))
+    butterflies<N, in, Out::turned>(pass, p, x, y, turns, ends);
 }
 
-// All passes; where the result lies: a or b.
+template <int N, class T>
+void run_pass(const Pass<T>& pass, const T* x, T* y, const Ends<T>& ends) {
+  if (pass.s == 1 && ends.in)
+    run_pass_from<N, In::beside>(pass, x, y, ends);
+  else
+    run_pass_from<N, In::rows>(pass, x, y, ends);
+}
+
+// All passes; where the result lies: a or b, unless the last one writes elsewhere.
 template <class T>
-T* run_passes(const Plan<T>& plan, T* a, T* b) {
+T* run_passes(const Plan<T>& plan, T* a, T* b, const Ends<T>& ends) {
   for (const Pass<T>& pass : plan.passes) {
     switch (pass.radix) {
       case 2:
-        run_pass<2>(pass, a, b);
+        run_pass<2>(pass, a, b, ends);
         break;
       case 3:
-        run_pass<3>(pass, a, b);
+        run_pass<3>(pass, a, b, ends);
         break;
       case 4:
-        run_pass<4>(pass, a, b);
+        run_pass<4>(pass, a, b, ends);
         break;
       case 5:
-        run_pass<5>(pass, a, b);
+        run_pass<5>(pass, a, b, ends);
         break;
       case 7:
-        run_pass<7>(pass, a, b);
+        run_pass<7>(pass, a, b, ends);
         break;
       case 8:
-        run_pass<8>(pass, a, b);
+        run_pass<8>(pass, a, b, ends);
         break;
       case 16:
-        run_pass<16>(pass, a, b);
+        run_pass<16>(pass, a, b, ends);
         break;
       default:
-        run_pass<61>(pass, a, b);
+        run_pass<61>(pass, a, b, ends);
         break;
     }
     std::swap(a, b);
@@ -324,30 +413,29 @@ struct Work {  // where passes read and write
   }
 };
 
+// From lines to lines; by, far: as Ends has them.
 template <class T>
-void group(const Plan<T>& plan, const Lines<T>& from, const Lines<T>& to, bool back, T scale) {
-  Work<T> work(plan.n);
-  load(from, plan.n, back, work.a);
-  store(run_passes(plan, work.a, work.b), plan.n, back, scale, to);
+void through(const Plan<T>& plan, const Lines<T>& from, bool from_swapped, const Lines<T>& to,
+             bool to_swapped, T scale, const Work<T>& work, const T* by = nullptr,
+             const T* far = nullptr) {
+  constexpr int64_t L = kLanesOf<T>;
+  Ends<T> ends;
+  ends.by = by, ends.far = far;
+  ends.ahead = std::max(from.beside ? from.stride : 0, to.beside ? to.stride : 0) >= 1024;
+  if (plan.n > 1 && from.beside && from.count == L)
+    ends.in = from.at[0], ends.in_stride = from.stride, ends.in_swapped = from_swapped;
+  else
+    load(from, plan.n, from_swapped, work.a);
+  if (plan.n > 1 && to.beside && to.count == L && !by)
+    ends.out = to.at[0], ends.out_stride = to.stride, ends.out_swapped = to_swapped,
+    ends.scale = scale;
+  const T* done = run_passes(plan, work.a, work.b, ends);
+  if (!ends.out) store(done, plan.n, to_swapped, scale, to);
 }
 
-// After the columns: element k of column l is turned by k * l.
 template <class T>
-void turn(T* x, int64_t n, const T* by, const T* far) {
-  const hn::ScalableTag<T> d;
-  constexpr int64_t L = kLanesOf<T>, W = kWide<T>;
-  for (int64_t k = 0; k < n; ++k, x += W, by += W) {
-    auto re = hn::Load(d, x), im = hn::Load(d, x + L);
-    auto c = hn::LoadU(d, by), s = hn::LoadU(d, by + L);
-    if (far) {
-      const auto fc = hn::Set(d, far[2 * k]), fs = hn::Set(d, far[2 * k + 1]);
-      const auto t = hn::MulSub(c, fc, hn::Mul(s, fs));
-      s = hn::MulAdd(c, fs, hn::Mul(s, fc));
-      c = t;
-    }
-    hn::Store(hn::MulSub(re, c, hn::Mul(im, s)), d, x);
-    hn::Store(hn::MulAdd(re, s, hn::Mul(im, c)), d, x + L);
-  }
+void group(const Plan<T>& plan, const Lines<T>& from, const Lines<T>& to, bool back, T scale) {
+  through(plan, from, back, to, back, scale, Work<T>(plan.n));
 }
 
 template <class T>
@@ -367,12 +455,10 @@ void matrix(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
       out.stride = 2, out.beside = false;
       in.count = out.count = int(std::min(L, rows - lo * L));
       for (int i = 0; i < out.count; ++i) out.at[i] = between + (lo * L + i) * length * 2;
-      load(in, columns, back, work.a);
-      T* done = run_passes(*plan.columns, work.a, work.b);
       const bool all = plan.far.empty();
-      turn(done, columns, plan.turns.data() + (all ? lo * columns * 2 * L : 0),
-           all ? nullptr : plan.far.data() + lo * columns * 2);
-      store(done, columns, false, T(1), out);
+      through(*plan.columns, in, back, out, false, T(1), work,
+              plan.turns.data() + (all ? lo * columns * 2 * L : 0),
+              all ? nullptr : plan.far.data() + lo * columns * 2);
     }
   });
   kit::parallel_for((columns + L - 1) / L, grain, [&](int64_t lo, int64_t hi) HWY_ATTR {
@@ -383,8 +469,7 @@ void matrix(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
       out.at[0] = to + 2 * lo * L, out.stride = 2 * columns;
       in.beside = out.beside = true;
       in.count = out.count = int(std::min(L, columns - lo * L));
-      load(in, rows, false, work.a);
-      store(run_passes(*plan.rows, work.a, work.b), rows, back, scale, out);
+      through(*plan.rows, in, false, out, back, scale, work);
     }
   });
 }

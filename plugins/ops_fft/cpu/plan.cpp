@@ -128,6 +128,7 @@ void add_split(Plan<T>& plan, int64_t rows) {
   const int64_t n = plan.n, lanes = code<T>().lanes, columns = n / rows;
   plan.columns = lanes_plan<T>(columns);
   plan.rows = lanes_plan<T>(rows);
+  plan.uneven = columns % lanes || rows % lanes;
   const bool all = n <= kAllTurns;
   const int64_t vectors = (rows + lanes - 1) / lanes;
   plan.turns.resize(size_t((all ? vectors : 1) * columns * 2 * lanes));

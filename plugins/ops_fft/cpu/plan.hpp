@@ -29,6 +29,7 @@ struct Plan {
   // The factors between: all of them, for each vector of columns; or of long lines those of the
   // first vector (`turns`), and what the k-th element of the others is turned by besides (`far`).
   std::vector<T> turns, far;
+  bool uneven = false;  // some lanes stay empty in that
   // Bluestein: a convolution, of a length that has small factors.
   std::shared_ptr<const Plan> convolution;
   std::vector<T> chirp, kernel;

@@ -15,7 +15,7 @@ constexpr int64_t kBeside = 4096, kTurned = 128;
 template <class T>
 bool in_lanes(const Plan<T>& plan, bool beside) {
   if (plan.passes.empty() && plan.n > 1) return false;
-  return !plan.columns || plan.n <= (beside ? kBeside : kTurned);
+  return !plan.columns || plan.n <= (beside || plan.uneven ? kBeside : kTurned);
 }
 
 template <class T>
