@@ -10,7 +10,13 @@ def transform(name, statement, *shape, complex_numbers=True, lines=None):
     n, count = lines or (shape[-1], math.prod(shape[:-1]))
     dtype = "complex64" if complex_numbers else "float32"
     work = (5 if complex_numbers else 2.5) * count * n * math.log2(n)
-    case("fft", "fft_" + name, statement, lambda T: {"f": T.fft, "x": T.randn(*shape, dtype=getattr(T, dtype))}, flops=work)
+    case(
+        "fft",
+        "fft_" + name,
+        statement,
+        lambda T: {"f": T.fft, "x": T.randn(*shape, dtype=getattr(T, dtype))},
+        flops=work,
+    )
 
 
 for n in (8, 64, 256, 1024, 4096, 1 << 16, 1 << 18, 1 << 20, 100, 1000, 3**8, 10_000, 31, 101, 1009, 10_007):

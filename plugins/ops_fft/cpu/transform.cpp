@@ -18,15 +18,26 @@ bool in_lanes(const Plan<T>& plan, bool beside) {
   return !plan.columns || plan.n <= (beside || plan.uneven ? kBeside : kTurned);
 }
 
+// Lines to lines, `parts` numbers an element. Those beside each other share what the cache holds,
+// so all lines go on together.
 template <class T>
-void gather(const T* from, int64_t stride, int64_t n, int parts, T* to) {
+void copy(const Lines<T>& from, const Lines<T>& to, int64_t n, int parts) {
   for (int64_t j = 0; j < n; ++j)
-    for (int i = 0; i < parts; ++i) to[j * parts + i] = from[j * stride + i];
+    for (int i = 0; i < from.count; ++i)
+      for (int part = 0; part < parts; ++part)
+        to.at[i][j * to.stride + part] = from.at[i][j * from.stride + part];
+}
+
+// Lines of a scratch array, one behind the other.
+template <class T>
+Lines<T> apart(T* all, int64_t length, int64_t stride, int count) {
+  Lines<T> lines{{}, stride, count, false};
+  for (int i = 0; i < count; ++i) lines.at[i] = all + i * length;
+  return lines;
 }
 template <class T>
-void scatter(const T* from, int64_t n, int parts, T* to, int64_t stride) {
-  for (int64_t j = 0; j < n; ++j)
-    for (int i = 0; i < parts; ++i) to[j * stride + i] = from[j * parts + i];
+T* scratch(Slot slot, int64_t length, int count) {
+  return static_cast<T*>(room(slot, length * count * int64_t(sizeof(T))));
 }
 
 // Complex lines, in the way that is best for so many.
@@ -40,31 +51,11 @@ void transform(const Plan<T>& plan, const Lines<T>& from, const Lines<T>& to, bo
     for (int i = 0; i < from.count; ++i) vectors.single(plan, from.at[i], to.at[i], back, scale);
     return;
   }
-  T* all = static_cast<T*>(room(kLine, from.count * 2 * plan.n * int64_t(sizeof(T))));
-  for (int64_t j = 0; j < plan.n; ++j)  // lines beside each other share what the cache holds
-    for (int i = 0; i < from.count; ++i)
-      for (int part = 0; part < 2; ++part)
-        all[(i * plan.n + j) * 2 + part] = from.at[i][j * from.stride + part];
-  for (int i = 0; i < from.count; ++i) {
-    T* line = all + i * plan.n * 2;
-    vectors.single(plan, line, line, back, scale);
-  }
-  for (int64_t j = 0; j < plan.n; ++j)
-    for (int i = 0; i < from.count; ++i)
-      for (int part = 0; part < 2; ++part)
-        to.at[i][j * to.stride + part] = all[(i * plan.n + j) * 2 + part];
-}
-
-// Lines of a scratch array, one behind the other.
-template <class T>
-Lines<T> apart(T* all, int64_t length, int count) {
-  Lines<T> lines{{}, 2, count, false};
-  for (int i = 0; i < count; ++i) lines.at[i] = all + i * length;
-  return lines;
-}
-template <class T>
-T* scratch(Slot slot, int64_t length, int count) {
-  return static_cast<T*>(room(slot, length * count * int64_t(sizeof(T))));
+  const int64_t length = 2 * plan.n;
+  const Lines<T> lines = apart(scratch<T>(kLine, length, from.count), length, 2, from.count);
+  copy(from, lines, plan.n, 2);
+  for (int i = 0; i < from.count; ++i) vectors.single(plan, lines.at[i], lines.at[i], back, scale);
+  copy(lines, to, plan.n, 2);
 }
 
 template <class T>
@@ -73,27 +64,22 @@ void to_half(const Job<T>& job, const Plan<T>& plan, Lines<T> from, Lines<T> to)
   from.beside = to.beside = false;
   const bool conj = !job.forward;
   if (!plan.half) {  // an odd number: as complex numbers
-    T* all = scratch<T>(kOther, 2 * n, from.count);
-    Lines<T> lines = apart(all, 2 * n, from.count);
-    for (int i = 0; i < from.count; ++i)
-      for (int64_t j = 0; j < n; ++j)
-        lines.at[i][2 * j] = from.at[i][j * from.stride], lines.at[i][2 * j + 1] = 0;
+    const Lines<T> lines = apart(scratch<T>(kOther, 2 * n, from.count), 2 * n, 2, from.count);
+    std::fill_n(lines.at[0], 2 * n * from.count, T(0));
+    copy(from, lines, n, 1);
     transform(plan, lines, lines, conj, job.scale);
-    for (int i = 0; i < to.count; ++i) scatter(lines.at[i], half, 2, to.at[i], to.stride);
-    return;
+    return copy(lines, to, half, 2);
   }
   Lines<T> pairs = from, spectra = to;
   if (from.stride != 1) {
-    pairs = apart(scratch<T>(kOther, n, from.count), n, from.count);
-    for (int i = 0; i < from.count; ++i) gather(from.at[i], from.stride, n, 1, pairs.at[i]);
+    pairs = apart(scratch<T>(kOther, n, from.count), n, 1, from.count);
+    copy(from, pairs, n, 1);
   }
   pairs.stride = 2;
-  if (to.stride != 2) spectra = apart(scratch<T>(kLine, 2 * half, to.count), 2 * half, to.count);
+  if (to.stride != 2) spectra = apart(scratch<T>(kLine, 2 * half, to.count), 2 * half, 2, to.count);
   transform(*plan.half, pairs, spectra, false, job.scale);
-  for (int i = 0; i < to.count; ++i) {
-    code<T>().unfold(plan, spectra.at[i], conj);
-    if (to.stride != 2) scatter(spectra.at[i], half, 2, to.at[i], to.stride);
-  }
+  for (int i = 0; i < to.count; ++i) code<T>().unfold(plan, spectra.at[i], conj);
+  if (to.stride != 2) copy(spectra, to, half, 2);
 }
 
 template <class T>
@@ -101,11 +87,14 @@ void from_half(const Job<T>& job, const Plan<T>& plan, Lines<T> from, Lines<T> t
   const int64_t n = job.n, half = n / 2 + 1;
   from.beside = to.beside = false;
   const int64_t length = plan.half ? n : 2 * n;
-  Lines<T> lines = apart(scratch<T>(kOther, length, from.count), length, from.count);
-  T* packed = from.stride == 2 ? nullptr : scratch<T>(kLine, 2 * half, 1);
+  Lines<T> lines = apart(scratch<T>(kOther, length, from.count), length, 2, from.count);
+  if (from.stride != 2) {
+    const Lines<T> packed = apart(scratch<T>(kLine, 2 * half, from.count), 2 * half, 2, from.count);
+    copy(from, packed, half, 2);
+    from = packed;
+  }
   for (int i = 0; i < from.count; ++i) {
     const T* x = from.at[i];
-    if (packed) gather(x, from.stride, half, 2, packed), x = packed;
     T* y = lines.at[i];
     if (plan.half) {
       code<T>().fold(plan, x, y, job.forward);
@@ -119,16 +108,15 @@ void from_half(const Job<T>& job, const Plan<T>& plan, Lines<T> from, Lines<T> t
   }
   if (!plan.half) {
     transform(plan, lines, lines, !job.forward, job.scale);
-    for (int i = 0; i < to.count; ++i)
-      for (int64_t j = 0; j < n; ++j) to.at[i][j * to.stride] = lines.at[i][2 * j];
-    return;
+    return copy(lines, to, n, 1);
   }
   if (to.stride == 1) {
     to.stride = 2;
     return transform(*plan.half, lines, to, true, job.scale);
   }
   transform(*plan.half, lines, lines, true, job.scale);
-  for (int i = 0; i < to.count; ++i) scatter(lines.at[i], n, 1, to.at[i], to.stride);
+  lines.stride = 1;
+  copy(lines, to, n, 1);
 }
 
 }  // namespace
