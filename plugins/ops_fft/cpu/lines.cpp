@@ -516,7 +516,17 @@ void chirped(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
 }
 
 template <class T>
+void in_double(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
+  const int64_t n = 2 * plan.n;
+  double* line = static_cast<double*>(room(kDouble, n * int64_t(sizeof(double))));
+  std::copy_n(from, n, line);
+  chirped(*plan.wide, line, line, back, double(scale));
+  for (int64_t j = 0; j < n; ++j) to[j] = T(line[j]);
+}
+
+template <class T>
 void single(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
+  if (plan.wide) return in_double(plan, from, to, back, scale);
   if (plan.convolution) return chirped(plan, from, to, back, scale);
   if (plan.columns) return matrix(plan, from, to, back, scale);
   Lines<T> in, out;

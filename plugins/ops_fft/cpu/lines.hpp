@@ -33,7 +33,7 @@ const Code<T>& code();
 
 // Room for so many bytes, of this thread, until it asks for the same slot again. It begins at a
 // cache line.
-enum Slot { kLanes, kMatrix, kChirp, kLine, kOther };
+enum Slot { kLanes, kMatrix, kChirp, kDouble, kLine, kOther };
 void* room(Slot slot, int64_t bytes);
 
 }  // namespace adjoin::cpu::fft

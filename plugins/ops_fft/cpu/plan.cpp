@@ -5,6 +5,7 @@
 #include <list>
 #include <mutex>
 #include <numbers>
+#include <type_traits>
 
 #include "lines.hpp"
 
@@ -45,6 +46,7 @@ constexpr int64_t kDirect = 64;        // primes below are butterflies of their 
 constexpr int64_t kLongest = 1 << 14;  // of lines in lanes
 constexpr int64_t kLongestSide = 1 << 17;
 constexpr int64_t kAllTurns = 1 << 16;
+constexpr int64_t kWideChirp = 2048;
 
 // The radices of passes; empty where n has a larger prime.
 std::vector<int> radices_of(int64_t n) {
@@ -163,6 +165,10 @@ PlanPtr<T> made(int64_t n, bool real);
 template <class T>
 void add_chirp(Plan<T>& plan) {
   const int64_t n = plan.n, m = smooth_from(2 * n - 1);
+  if (std::is_same_v<T, float> && n >= kWideChirp) {
+    plan.wide = made<double>(n, false);
+    return;
+  }
   plan.convolution = made<T>(m, false);
   plan.chirp.resize(size_t(2 * n));
   for (int64_t j = 0; j < n; ++j)

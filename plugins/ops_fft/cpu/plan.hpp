@@ -33,6 +33,8 @@ struct Plan {
   // Bluestein: a convolution, of a length that has small factors.
   std::shared_ptr<const Plan> convolution;
   std::vector<T> chirp, kernel;
+  // The same in double, for a long convolution of floats, which rounds more than a transform.
+  std::shared_ptr<const Plan<double>> wide;
   // Real numbers: two beside each other are a complex one; `mirror` tells the spectra apart.
   std::shared_ptr<const Plan> half;
   std::vector<T> mirror;
