@@ -23,6 +23,7 @@ typedef struct aj_fft_desc { /* EXTENSIBLE */
   DLDevice device;
   int32_t forward;
   int32_t rank;     /* 1 to 3 */
+  int32_t reserved;
   int64_t n[3], stride_in[3], stride_out[3];
   int64_t batch, batch_in, batch_out; /* so many, so far apart */
   double scale;
