@@ -47,6 +47,7 @@ WANTED = {
     "optim": Wanted(1.05, 1.05),
     "train": Wanted(0.85, 0.85),
     "data": Wanted(0.5, 0.8),
+    "fft": Wanted(0.45, 1.15),
 }
 
 # Cases that are wanted to be better than their group.

@@ -13,6 +13,7 @@ STATE = 'state = lambda name="ops_acme": adjoin.plugin.available()[name]\n'
 PACKS = sorted(path.stem.removeprefix("libaj_") for path in PLUGINDIR.glob("libaj_ops_*.so"))
 CALLS = {  # of each pack: a call, what it gives, and an op whose kernel for the processor stands in the plugin named
     "ops_arrays": ("adjoin.kron(x, x)", [1, 1, 1, 1], None),
+    "ops_fft": ("adjoin.view_as_real(adjoin.fft.fft(x))", [2, 0, 0, 0], ("_::fft_c2c", "ops_fft")),
     "ops_image": ("adjoin.nn.functional.interpolate(x.view(1, 1, 2), 1.5)", [1, 1, 1], ("_::resample", "ops_image")),
     "ops_linalg": ("adjoin.cdist(x.view(1, 2), x.view(1, 2) + 3)", [18**0.5], ("_::cdist", "ops_linalg")),
     "ops_losses": ("adjoin.nn.functional.hinge_embedding_loss(x, -x, reduction='none')", [0, 0], None),

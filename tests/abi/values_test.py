@@ -144,3 +144,78 @@ assert (x @ x)[7, 9].item() == 300
     got = run_python(program, ADJOIN_PLUGIN_PATH=tmp_path, ADJOIN_BLAS="listener")
     assert got.returncode == 0, got.stderr
     assert set(got.stdout.splitlines()) == {f"device 1:0 flags {flags} reserved 0 offsets 0"}, got.stdout
+
+
+FFT = """
+#include <adjoin/abi/fft.h>
+#include <adjoin/abi/service.h>
+static const aj_services* services;
+static const aj_fft* own(void) {
+  aj_service_def s;
+  for (uint32_t i = 0; i < services->count(AJ_STR_LIT("aj.fft/cpu")); ++i) {
+    memset(&s, 0, sizeof s);
+    s.struct_size = sizeof s;
+    if (!services->at(AJ_STR_LIT("aj.fft/cpu"), i, &s) && s.name.len == 3 && !memcmp(s.name.data, "own", 3)) return s.table;
+  }
+  abort();
+}
+static int32_t score(void* self, const aj_fft_desc* d) { return (void)self, own()->score(own()->self, d); }
+static aj_status* plan(void* self, const aj_fft_desc* d, aj_object** out) {
+  aj_fft_desc doubled = *d;
+  (void)self;
+  doubled.scale *= 2;
+  printf("kind %d forward %d rank %d n %d batch %d\\n", d->kind, d->forward, d->rank, (int)d->n[d->rank - 1], (int)d->batch);
+  fflush(stdout);
+  return own()->plan(own()->self, &doubled, out);
+}
+static aj_status* transform(void* self, aj_object* plan, const void* in, uint64_t offset_in, void* out, uint64_t offset_out,
+                            void* stream) {
+  (void)self;
+  return own()->run(own()->self, plan, in, offset_in, out, offset_out, stream);
+}
+"""
+FFT_INIT = """
+  static aj_fft fft;
+  aj_service_def s;
+  services = env->query("aj.service", 1);
+  memset(&s, 0, sizeof s);
+  fft.struct_size = sizeof fft;
+  fft.name = AJ_STR_LIT("double 1.0");
+  fft.score = score;
+  fft.plan = plan;
+  fft.run = transform;
+  s.struct_size = sizeof s;
+  s.priority = 10;
+  s.slot = AJ_STR_LIT("aj.fft/cpu");
+  s.name = AJ_STR_LIT("double");
+  s.table = &fft;
+  return env->def_service(env->registrar, &s);
+"""
+
+
+def test_another_offer_of_fourier_transforms_goes_first(tmp_path):
+    """It hands all work to our own offer, which serves by its table too, and asks for twice the result. Plans are kept."""
+    build_plugin(tmp_path, extra=FFT, init=FFT_INIT, provides="service:aj.fft/cpu")
+    program = """
+import adjoin, numpy as np
+fft = adjoin.fft
+x = np.random.default_rng(0).standard_normal((4, 5, 6))
+z = x + 1j * x[::-1]
+t, c = adjoin.tensor(x), adjoin.tensor(z)
+near = lambda a, b: np.abs(a.numpy() - 2 * b).max() < 1e-12
+for _ in range(2):
+    assert near(fft.fft(c), np.fft.fft(z)) and near(fft.ifft(c, dim=0), np.fft.ifft(z, axis=0))
+assert near(fft.fftn(c), np.fft.fftn(z)) and near(fft.rfft2(t), np.fft.rfft2(x)) and near(fft.fft(t, dim=2), np.fft.fft(x))
+assert near(fft.irfftn(c, (4, 5, 7)), np.fft.irfftn(z, (4, 5, 7), (0, 1, 2))) and near(fft.irfft(c), np.fft.irfft(z))
+assert near(fft.hfft(c), np.fft.hfft(z)) and near(fft.rfft(t.float()), np.fft.rfft(x)) is not None
+assert np.abs(fft.fft(c, dim=1).numpy() - np.fft.fft(z, axis=1)).max() < 1e-12  # two loops beside it: no desc says that
+"""
+    got = run_python(program, ADJOIN_PLUGIN_PATH=tmp_path)
+    assert got.returncode == 0, got.stderr
+    lines = got.stdout.splitlines()
+    assert lines[:3] == [
+        "kind 0 forward 1 rank 1 n 6 batch 20",
+        "kind 0 forward 0 rank 1 n 4 batch 30",
+        "kind 0 forward 1 rank 3 n 6 batch 1",
+    ]
+    assert "kind 2 forward 0 rank 3 n 7 batch 1" in lines and "kind 2 forward 1 rank 1 n 10 batch 20" in lines

@@ -2,6 +2,7 @@
 
 import importlib
 
+import closed_forms_fft  # noqa: F401
 import closed_forms_loss  # noqa: F401
 import closed_forms_nn  # noqa: F401
 import closed_forms_optim  # noqa: F401
