@@ -8,14 +8,14 @@
 extern "C" {
 #endif
 
-/* What is between the two sides. Along the last dimension half of a spectrum has n / 2 + 1 elements, and n
- * counts the real ones. */
+/* What is between the two sides. Along the last dimension half of a spectrum has size / 2 + 1 elements: sizes
+ * count the real ones. */
 enum { AJ_FFT_COMPLEX = 0, AJ_FFT_TO_HALF = 1, AJ_FFT_FROM_HALF = 2 };
 
 /* Results are scale times the sums over exp(-2 pi i ...) if forward, else over exp(2 pi i ...). Strides count
  * elements of their side: complex or real ones. in and out are the same memory, with the same strides, or do
  * not overlap; AJ_FFT_FROM_HALF reads as real what symmetry says to be real, of the last dimension's first
- * element and of an even n's last one. */
+ * element and of an even size's last one. */
 typedef struct aj_fft_desc { /* EXTENSIBLE */
   uint32_t struct_size;
   int32_t kind;
@@ -24,7 +24,7 @@ typedef struct aj_fft_desc { /* EXTENSIBLE */
   int32_t forward;
   int32_t rank;     /* 1 to 3 */
   int32_t reserved;
-  int64_t n[3], stride_in[3], stride_out[3];
+  int64_t sizes[3], stride_in[3], stride_out[3];
   int64_t batch, batch_in, batch_out; /* so many, so far apart */
   double scale;
 } aj_fft_desc;

@@ -164,7 +164,7 @@ static aj_status* plan(void* self, const aj_fft_desc* d, aj_object** out) {
   aj_fft_desc doubled = *d;
   (void)self;
   doubled.scale *= 2;
-  printf("kind %d forward %d rank %d n %d batch %d\\n", d->kind, d->forward, d->rank, (int)d->n[d->rank - 1], (int)d->batch);
+  printf("kind %d forward %d rank %d n %d batch %d\\n", d->kind, d->forward, d->rank, (int)d->sizes[d->rank - 1], (int)d->batch);
   fflush(stdout);
   return own()->plan(own()->self, &doubled, out);
 }

@@ -49,12 +49,12 @@ void run_as(const aj_fft_desc& d, const T* in, T* out) {
   int64_t size[3], from[3], to[3], batch_from = d.batch_in * parts_in;
   int64_t batch_to = d.batch_out * parts_out;
   for (int i = 0; i < d.rank; ++i) {
-    size[i] = d.n[i];
+    size[i] = d.sizes[i];
     from[i] = d.stride_in[i] * parts_in, to[i] = d.stride_out[i] * parts_out;
   }
-  if (d.kind != AJ_FFT_COMPLEX) size[last] = d.n[last] / 2 + 1;
+  if (d.kind != AJ_FFT_COMPLEX) size[last] = d.sizes[last] / 2 + 1;
   auto along = [&](Kind kind, int axis, const T* x, T* y, double scale) {
-    Job<T> job{kind, d.n[axis], x, y, from[axis], to[axis], {}, d.forward != 0, T(scale)};
+    Job<T> job{kind, d.sizes[axis], x, y, from[axis], to[axis], {}, d.forward != 0, T(scale)};
     job.others.push_back({d.batch, batch_from, batch_to});
     for (int i = 0; i < d.rank; ++i)
       if (i != axis) job.others.push_back({size[i], from[i], to[i]});
@@ -134,7 +134,7 @@ using Held = std::shared_ptr<aj_object>;
 bool same(const aj_fft_desc& a, const aj_fft_desc& b) {
   return a.kind == b.kind && a.dtype.bits == b.dtype.bits && a.forward == b.forward &&
          a.rank == b.rank && a.batch == b.batch && a.batch_in == b.batch_in &&
-         a.batch_out == b.batch_out && a.scale == b.scale && std::ranges::equal(a.n, b.n) &&
+         a.batch_out == b.batch_out && a.scale == b.scale && std::ranges::equal(a.sizes, b.sizes) &&
          std::ranges::equal(a.stride_in, b.stride_in) &&
          std::ranges::equal(a.stride_out, b.stride_out);
 }

@@ -62,7 +62,7 @@ bool elsewhere(int32_t kind, Span dims, int64_t last, TensorView in, TensorView 
       continue;
     }
     const auto k = at - dims.begin();
-    d.n[k] = k + 1 == d.rank ? last : in.size(i);
+    d.sizes[k] = k + 1 == d.rank ? last : in.size(i);
     d.stride_in[k] = in.stride(i), d.stride_out[k] = out.stride(i);
   }
   fft::ordered(others);
