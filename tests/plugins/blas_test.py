@@ -51,3 +51,23 @@ def test_listing_who_is_there_warns_of_nobody():
     if "mkl" in got.stdout:
         pytest.skip("MKL is installed: nothing is missing to be told")
     assert "no BLAS library 'mkl', our own products serve (" in run("blis,dgemm=mkl").stderr
+
+
+def test_routines_of_lapack_with_integers_of_64_bits_are_not_called(tmp_path):
+    """The contract's are of 32; the library's own would read what lies beside them."""
+    source, library = tmp_path / "wide.c", tmp_path / "libwide.so"
+    routines = [f"{letter}{name}" for letter in "sdcz" for name in ("potrf", "getrf", "trsm", "geqrf", "gesdd", "geev")]
+    routines += ["ssyevd", "dsyevd", "cheevd", "zheevd", "sorgqr", "dorgqr", "cungqr", "zungqr"]
+    lines = [f"void cblas_{letter}gemm64_(void) {{ abort(); }}" for letter in "sdcz"]
+    lines += [f"void {name}_64_(void) {{ abort(); }}" for name in routines]
+    source.write_text("\n".join(["#include <stdlib.h>", *lines]))
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    program = """
+import adjoin
+a = adjoin.eye(100, dtype=adjoin.float64) * 4
+for f in (adjoin.linalg.cholesky, adjoin.linalg.inv, adjoin.linalg.eigvalsh, adjoin.linalg.svdvals):
+    print(f(a).reshape(-1)[0].item())
+"""
+    env = {**os.environ, "ADJOIN_BLAS": str(library)}
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, env=env)
+    assert done.stdout.split() == ["2.0", "0.25", "4.0", "4.0"], done.stderr

@@ -210,7 +210,8 @@ aj_str library_path(void* self) {
 }
 void* library_lapack(void* self, aj_str routine) {
   Library& library = of(self);
-  return library.usable() ? library.symbol(std::string(view_of(routine))) : nullptr;
+  bool named = library.usable() && !library.wide();  // service.h promises integers of 32 bits
+  return named ? library.symbol(std::string(view_of(routine))) : nullptr;
 }
 
 int32_t own_score(void*, const aj_gemm* g) {
