@@ -4,6 +4,7 @@
 #include <adjoin/kit/plugin.hpp>
 
 #include "cpu/product/gemm.hpp"
+#include "cpu/product/providers.hpp"
 #include "cpu/tune/tuner.hpp"
 #include "device.hpp"
 #include "report.hpp"
@@ -22,7 +23,7 @@ AJ_PLUGIN(.name = "cpu", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
   plugin.service("aj.autocast/cpu", "cpu", &autocast_lists, 0);
   plugin.kernels("cpu");
   bind_libraries(plugin.env());
-  plugin.service("aj.blas/cpu", "library", library_blas(""), 100);
+  plugin.service("aj.blas/cpu", "library", found_library(), 100);
   // Those serve only when they are chosen by name.
   for (const char* name : kLibraries) plugin.service("aj.blas/cpu", name, library_blas(name), -100);
   plugin.service("aj.blas/cpu", "own", &own_blas, 0);

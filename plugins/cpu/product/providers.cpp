@@ -100,7 +100,7 @@ void Providers::understand() {
     else
       chosen[at - std::begin(kRoutineNames)] = named(std::string(one.substr(equals + 1)));
   }
-  alone_ = rest != nullptr;
+  rest_ = rest;
   for (int i = 0; i < kRoutines; ++i) chosen_[i] = chosen[i] ? chosen[i] : rest;
 }
 
@@ -114,6 +114,34 @@ std::string Providers::name_of(const aj_blas* table) const {
 const Providers& Providers::now() {
   const Providers* p = current.load(std::memory_order_acquire);
   return p && p->revision_ == revision() ? *p : make();
+}
+
+namespace {
+
+bool has_lapack(const aj_blas* by, aj_str routine, void** out) {
+  *out = AJ_HAS_FN(by, aj_blas, lapack) ? by->lapack(by->self, routine) : nullptr;
+  return *out != nullptr;
+}
+
+// Who chose our own code wants no library.
+void* chosen_lapack(void*, aj_str routine) {
+  void* found = nullptr;
+  const aj_blas* by = Providers::now().rest();
+  if (by == found_library()) by = nullptr;
+  if (by != &own_blas && !(by && has_lapack(by, routine, &found)))
+    has_lapack(library_blas(""), routine, &found);
+  return found;
+}
+
+}  // namespace
+
+const aj_blas* found_library() {
+  static const aj_blas table = [] {
+    aj_blas t = *library_blas("");
+    t.lapack = chosen_lapack;
+    return t;
+  }();
+  return &table;
 }
 
 void forget_providers() { current.store(nullptr, std::memory_order_release); }
@@ -141,7 +169,7 @@ const Providers& Providers::make() {
   p->understand();
   // Libraries that have a name are not compared with the others: each would be opened.
   std::erase_if(p->list_, [](const One& one) { return is_named_library(one.name); });
-  if (!p->alone_) p->choices_ = measured();
+  if (!p->rest_) p->choices_ = measured();
   p->recorded_ = recording();
   p->plain_ = p->wish_.empty() && !p->choices_ && !p->recorded_;
   std::lock_guard held(lock);
@@ -202,7 +230,7 @@ const aj_blas* Providers::serving(const aj_gemm& g, int threads, bool vectors) c
   if (recorded_) record(g);
   if (int r = routine_of(g.dtype); r >= 0 && chosen_[r])
     return chosen_[r] == &own_blas || score(chosen_[r]) <= 0 ? nullptr : chosen_[r];
-  if (alone_) return nullptr;
+  if (rest_) return nullptr;
   int number = -1;
   if (choices_)
     number = choices_->find({g.dtype, g.trans_a != 0, g.trans_b != 0, g.m, g.n, g.k, threads});

@@ -30,7 +30,8 @@ class Providers {
   const std::vector<One>& list() const { return list_; }
   // Nobody chose, nothing was measured: our own code serves all that it has vector code for.
   bool plain() const { return plain_; }
-  bool alone() const { return alone_; }  // one was chosen for whatever has no choice of its own
+  // Who was chosen for whatever has no choice of its own; null: nobody.
+  const aj_blas* rest() const { return rest_; }
   const std::string& wish() const { return wish_; }  // what was chosen, as it was said
   std::string name_of(const aj_blas* table) const;
   // Was our own code measured to be the fastest? The quick way to the most frequent answer.
@@ -58,11 +59,15 @@ class Providers {
   std::vector<One> list_;  // by falling priority
   std::string wish_;
   const aj_blas* chosen_[kRoutines] = {};  // by dtype; null: by the rules below
-  bool alone_ = false, plain_ = false, recorded_ = false;
+  const aj_blas* rest_ = nullptr;
+  bool plain_ = false, recorded_ = false;
   std::shared_ptr<const Choices> choices_;
   // By their numbers: null was not asked for yet; a table without functions: it is another one.
   mutable std::atomic<const aj_blas*> here_[Choices::kMostProviders] = {};
 };
+
+// The service "library": whichever is found, with LAPACK of the one that was chosen, if it has any.
+const aj_blas* found_library();
 
 // After what was measured has changed.
 void forget_providers();

@@ -165,7 +165,7 @@ aj_status* measure(void*, const aj_gemm* g, double seconds, aj_object** out) {
   return guard("tuner", [&] {
     check_problem(*g);
     const Providers& from = Providers::now();
-    if (from.alone())
+    if (from.rest())
       raise(AJ_INVALID_ARGUMENT,
             "one provider was chosen to serve alone; unset ADJOIN_BLAS to compare");
     std::vector<Candidate> all;
@@ -256,13 +256,13 @@ aj_status* show(void*, int32_t all, aj_object** out) {
     std::lock_guard held(s.lock);
     std::string lines = text("file: ", s.place.empty() ? "none" : s.place, "\nstate: ", s.state,
                              "\nprocessor: ", this_processor(), "\n");
-    if (now.alone())
+    if (now.rest())
       lines += text("override: ", now.wish(), " serves alone (ADJOIN_BLAS or a call chose it)\n");
     for (size_t i = 0; choices && i < choices->providers.size(); ++i) {
       const Choices::Provider& p = choices->providers[i];
       auto is = [&](const Choices::Row& row) { return row.provider == int(i); };
       auto count = std::count_if(choices->rows().begin(), choices->rows().end(), is);
-      bool here = now.alone() || now.here(int(i));
+      bool here = now.rest() || now.here(int(i));
       lines += text("provider ", p.name, ": ", count, " classes, ", p.file, ", ", p.bytes, " bytes",
                     here ? "\n" : "; not the one that is here, so not used\n");
     }

@@ -31,6 +31,7 @@ struct Library {
         core().status_free(s);
         continue;
       }
+      if (i && def.priority < 0) return;  // serves who chooses it by name
       auto* blas = static_cast<const aj_blas*>(def.table);
       if (AJ_HAS_FN(blas, aj_blas, lapack) && has_all(*blas)) return;
     }
