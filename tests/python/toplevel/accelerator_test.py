@@ -107,9 +107,10 @@ def test_older_names(monkeypatch):
 def test_memory_of_the_host_is_given_back():
     kept = adjoin.ones(1 << 22)
     del kept
-    assert adjoin.memory.memory_stats("cpu")["cached"] >= 16 << 20
+    before = adjoin.memory.memory_stats("cpu")["cached"]
+    assert before >= 16 << 20
     adjoin.accelerator.empty_host_cache()
-    assert adjoin.memory.memory_stats("cpu")["cached"] < 16 << 20
+    assert before - adjoin.memory.memory_stats("cpu")["cached"] >= 16 << 20  # what lies beside tensors in use stays
 
 
 def test_what_the_processor_can_do():
