@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -85,6 +86,13 @@ def build_faulty(folder, code="AJ_OUT_OF_MEMORY", pitch="dst_pitch"):
     return compile_plugin(folder, source, "faulty", "g++", ["-std=c++20"], suffix=".cpp")
 
 
+# A GPU has no kernels for them: tests/plugins/emulated_test.py says which.
+LACKS_A_FACTORISATION = re.compile(
+    r"no plugin has a kernel for (linalg::(cholesky_ex|det|householder_product|inv_ex|lu_factor_ex|qr|slogdet)|geqrf"
+    r"|_::(eig|eigh|solve|solve_triangular|svd)_stack|_::pivot_order) on emulated"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "mode"), [("cpu", "all"), ("reference", "all"), ("emulated", "test"), ("emulated", "grad")]
 )
@@ -95,7 +103,10 @@ def test_our_backends_conform(name, mode):
     assert [f for r in report["records"] for f in r["failures"]] == [] and code == 0, report["seed"]
     assert report["verdict"] == ("conforms" if mode == "all" else "no fault found in what was checked")
     rows = {r["row"] for r in report["records"] if r["passed"]}
-    assert report["unsupported"] == 0 and len(rows) > (300 if mode == "grad" else 400)
+    assert len(rows) > (300 if mode == "grad" else 400)
+    lacking = [r["reason"] for r in report["records"] if r["unsupported"]]
+    assert name == "emulated" or not lacking
+    assert [reason for reason in lacking if not LACKS_A_FACTORISATION.search(reason)] == []
     checks = {r["check"] for r in report["records"]}
     assert mode == "grad" or {"memory", "copies", "fork", "threads", "out of memory", "values"} <= checks
     assert mode == "test" or "gradients" in checks
