@@ -226,7 +226,15 @@ def not_finite_copied(d):
     return is_tensor(x) and dtype(x) in WHOLE and any(isinstance(v, float) and not abs(v) < 2**31 for v in values)
 
 
+def steps_in_double(d):
+    """Elements beyond 2**53 have the digits of doubles: the next one is as good."""
+    most = max((abs(float(v)) for v in arguments(d).values() if isinstance(v, (int, float))), default=0)
+    found = pairs(d) if most >= 2**53 else None
+    return bool(found) and all(abs(a - b) <= math.ulp(most) for a, b in found)
+
+
 RULES = [
+    Rule("other: steps between large numbers", "digits that were lost", "value", also(named("linspace range arange logspace"), steps_in_double)),
     Rule("other: NumPy's numbers have their dtype", "NumPy's scalars are numbers of their dtype", "dtype value shape less more", numpy_numbers),
     Rule("other: halves with complex numbers", "float16 or bfloat16 with complex numbers gives complex64", "dtype", complex_halves),
     Rule("other: clamp joins three dtypes", "`clamp` joins all three dtypes", "dtype", also(named("clamp clip clamp_min clamp_max"), clamp_of_three)),

@@ -143,7 +143,7 @@ def far_byte(a, b, x=0, *others):
 
 
 RULES = [
-    Rule("other: far numbers as bytes", "a float beyond 32 bits as a byte", "value", also(lambda d: dtype(d.ours) == "uint8", rows(far_byte))),
+    Rule("other: far numbers as bytes", "a float beyond 32 bits as a byte", "value", also(lambda d: is_tensor(d.ours) and dtype(d.ours) == "uint8", rows(far_byte))),
     Rule("other: gcd of the smallest number", "`gcd` and `lcm` are not negative", "value", also(named("gcd lcm"), each(lambda a, b: a == -b and a > 0))),
     Rule("other: powers of two in single digits", "`ldexp` of halves is exact", "value", also(named("ldexp"), lambda d: verified(d) or each(scaled)(d) or rows(scaled_far)(d))),
     Rule("other: complex numbers with an infinite part", "of complex numbers with an infinite part", "value", each(broken)),

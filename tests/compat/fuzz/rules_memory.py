@@ -106,7 +106,7 @@ def order_of_the_base(d):
 
 def lies_in_another_order(d):
     """Two results share memory or do not, for one of them lies in another order, of which another view can be made."""
-    names = d.name.split(" with ")
+    names = re.split(" with | is ", d.name)
     kept = [(d.all_ours.names.get(k), d.all_theirs.names.get(k)) for k in names]
     pairs = [(a, b) for a, b in kept if is_tensor(a) and is_tensor(b)]
     if any(strides(a) != strides(b) for a, b in pairs):

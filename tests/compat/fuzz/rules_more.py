@@ -256,7 +256,17 @@ def same_elements(d):
 
 def floating_number(d):
     """A number beyond a dtype's range is infinite there."""
-    return verified(d) or widens(d)
+    return verified(d) or widens(d) or of_infinite_numbers(d)
+
+
+def of_infinite_numbers(d):
+    """PyTorch says the same when infinity is written for what a half cannot hold."""
+    call, numbers_given = d.case.call, {k: v for k, v in arguments(d).items() if isinstance(v, (int, float))}
+    far = {k: repr(math.copysign(math.inf, v)) for k, v in numbers_given.items() if abs(v) > 65504}
+    if call is None or not far or not any(x.dtype in (torch.float16, torch.bfloat16) for x in given(d)):
+        return False
+    places = [far.get(k, a) for k, a in enumerate(call.args)]
+    return answers_in(redo(torch, d, call.but(places, **{k: v for k, v in far.items() if isinstance(k, str)})), d)
 
 
 def as_of_copies(d):
@@ -311,6 +321,8 @@ def whole_numbers(value):
 def cut_list(d):
     """Each number of the list is cut, and taken modulo 2^n, as Python's own are."""
     values, r = whole_numbers(arguments(d)[0]), d.all_ours.names["r"]
+    if dtype(r) == "bool":
+        return same_numbers(r, torch.tensor(arguments(d)[0], dtype=torch.float64).bool())
     return values is not None and same_numbers(
         r, torch.tensor(values).to(getattr(torch, dtype(r))).reshape(tuple(r.shape))
     )
