@@ -1,5 +1,6 @@
 """rules_more.py: only PyTorch refuses. Each rule asks PyTorch for the same in another way and compares what that gives."""
 
+import fractions
 import math
 import re
 
@@ -259,6 +260,19 @@ def floating_number(d):
     return verified(d) or widens(d) or of_infinite_numbers(d)
 
 
+def exact_means(d):
+    """The means of whole numbers as doubles, by their exact sums."""
+    x, dims = arguments(d)[0], arguments(d).get("dim", arguments(d).get(1))
+    r = d.all_ours.names["r"]
+    if x.is_floating_point() or x.is_complex() or not x.numel():
+        return False
+    dims = tuple(range(x.dim())) if dims is None else tuple(dims) if isinstance(dims, (list, tuple)) else (dims,)
+    doubles = np.array([fractions.Fraction(v) for v in numbers(x.double())], dtype=object).reshape(tuple(x.shape))
+    exact = doubles.sum(axis=dims) if x.dim() else doubles
+    means = [float(v) * r.numel() / x.numel() for v in np.array(exact, dtype=object).reshape(-1)]
+    return same_numbers(r, torch.tensor(means, dtype=torch.float64).reshape(tuple(r.shape)))
+
+
 def of_infinite_numbers(d):
     """PyTorch says the same when infinity is written for what a half cannot hold."""
     call, numbers_given = d.case.call, {k: v for k, v in arguments(d).items() if isinstance(v, (int, float))}
@@ -435,6 +449,7 @@ RULES = [
     Rule("more: a number where a tensor is expected", "numbers where a tensor is expected", "more", theirs(TENSOR, lambda d: "out" not in d.case.call.words and either(d) if d.case.call else False)),
     Rule("more: a method that PyTorch lacks", "in-place forms of nearly all ops", "more", theirs(r"'Tensor' object has no attribute", function_says)),
     Rule("more: products of bools", "most ops compute in every dtype", "more", theirs(DTYPE, product_of_bools, "addmm addmv addbmm baddbmm addr")),
+    Rule("more: means of whole numbers", "most ops compute in every dtype", "more", theirs("floating point or complex dtype", exact_means, "nanmean")),
     Rule("more: topk and kthvalue of bools", "most ops compute in every dtype", "more", theirs(DTYPE, picked, "topk kthvalue sort median mode")),
     Rule("more: reductions over no or many dimensions", "`logsumexp(x, ())`", "more", theirs("doesn't match the broadcast shape|must be of length 1 or 2|must be a 2-tuple", over_all, "logsumexp norm")),
     Rule("more: an op in a dtype that PyTorch lacks", "most ops compute in every dtype", "more", theirs(DTYPE, either)),

@@ -1,5 +1,6 @@
 """rules_sums.py: both answer, and what was summed, multiplied or averaged over many elements differs."""
 
+import cmath
 import math
 
 import torch
@@ -49,7 +50,8 @@ def product_of_nothing(d):
     except RuntimeError:
         return False
     if any(isinstance(args.get(k), complex) for k in ("alpha", "beta")):
-        return dtype(r).startswith("complex") and same_numbers(r, said)
+        lost = isinstance(args.get("alpha"), complex) and not cmath.isfinite(args["alpha"])  # by 0 it is NaN
+        return dtype(r).startswith("complex") and (same_numbers(r, said) or (lost and all(v != v for v in numbers(r))))
     return dtype(r) == str(joined).rpartition(".")[2] and same_numbers(r, said)
 
 
