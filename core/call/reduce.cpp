@@ -217,6 +217,9 @@ aj_status* run_reduce(aj_op* op, const Kernel* head, uint64_t keys, const aj_val
   Ref cast;
   AJ_TRY(choose(op, head, compute, &f, &k, &t, &cast));
   if (k->flags & kKernelBody) return run_generic(op, k, keys, args, nargs, rets, nrets);
+  for (uint32_t i = 0; i < nrets; i++)  // an empty one would change its shape while it is read
+    if (rets[i].tag == AJ_TENSOR && rets[i].v.tensor == args[0].v.tensor)
+      AJ_TRY(fit_given(op, rets[i].v.tensor, {dims, size_t(ndim)}, &f.call));
   Plan p(compute);
   p.plan.nout = nrets;
   p.plan.nops = nrets + 1;

@@ -81,3 +81,11 @@ def test_layouts(make):
         getattr(adjoin, make)(2, layout=adjoin.sparse_coo)
     with pytest.raises(TypeError, match="layout must be adjoin.layout, not int"):
         getattr(adjoin, make)(2, layout=3)
+
+
+def test_an_empty_input_is_no_result_of_another_shape():
+    """It changed its shape while it was read, and the process crashed."""
+    x = adjoin.zeros(3, 4, 0, 5, dtype=adjoin.float64)
+    with pytest.raises(RuntimeError, match="max: the tensor to write has shape .*; the shapes must agree"):
+        adjoin.max(x, 1, out=(adjoin.zeros(3, 0, 5, dtype=adjoin.float64), x))
+    assert adjoin.max(x, 1, out=(x[:], adjoin.zeros(3, 0, 5, dtype=adjoin.int64)))[0].shape == (3, 0, 5)
