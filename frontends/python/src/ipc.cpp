@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "device.hpp"
+#include "table.hpp"
 #include "tensor.hpp"
 
 namespace adjoin::py {
@@ -11,14 +11,9 @@ namespace {
 
 constexpr Py_ssize_t kHandle = 128;
 
-const aj_device_vtbl* table_of(DLDevice device) {
-  const aj_device_vtbl* table = nullptr;
-  return failed(plugins->device_table(device, &table)) ? nullptr : table;
-}
-
 bool shows_memory(const aj_device_vtbl& t) { return t.ipc_export && t.ipc_open && t.ipc_close; }
 
-// What waits for the device may be called with and without the interpreter's lock.
+// The last user of memory may go with and without the interpreter's lock.
 struct Unlocked {
   PyThreadState* state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
   ~Unlocked() {
@@ -31,27 +26,21 @@ struct Unlocked {
 PyObject* ipc_export(PyObject*, PyObject* o) {
   if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "ipc_export: wanted a tensor");
   aj_tensor* t = tensor_of(o);
-  DLDevice device = t->dl.device;
-  const aj_device_vtbl* table = table_of(device);
-  if (!table) return nullptr;
-  if (!shows_memory(*table)) Py_RETURN_NONE;
+  Target at{t->dl.device, nullptr};
+  if (failed(plugins->device_table(at.device, &at.table))) return nullptr;
+  if (!shows_memory(*at.table)) Py_RETURN_NONE;
   void* data;
   uint64_t bytes, offset, id;
   uint8_t handle[kHandle] = {};
   if (failed(core->tensor_storage(t, &data, &bytes, &offset, &id))) return nullptr;
   if (!bytes) Py_RETURN_NONE;
-  aj_status* s;
-  {
-    Unlocked others;
-    s = table->ipc_export(table->self, device.device_id, data, handle);
-  }
-  if (failed(s)) return nullptr;
+  if (!waited([&] { return at.table->ipc_export(at.self(), at.id(), data, handle); }))
+    return nullptr;
   return PyBytes_FromStringAndSize(reinterpret_cast<char*>(handle), kHandle);
 }
 
 struct Opened {
-  const aj_device_vtbl* table;
-  DLDevice device;
+  Target at;
   void* memory;
   PyObject* guard;  // by which the lender knows that the memory is in use
 };
@@ -61,8 +50,8 @@ void close_memory(void* ctx) {
   std::unique_ptr<Opened> o(static_cast<Opened*>(ctx));
   {
     Unlocked others;
-    core->status_free(core->device_synchronize(o->device));
-    core->status_free(o->table->ipc_close(o->table->self, o->device.device_id, o->memory));
+    core->status_free(core->device_synchronize(o->at.device));
+    core->status_free(o->at.table->ipc_close(o->at.self(), o->at.id(), o->memory));
   }
   drop_object(o->guard);
 }
@@ -73,38 +62,26 @@ PyObject* ipc_open(PyObject*, PyObject* args) {
   const char* handle;
   Py_ssize_t length;
   unsigned long long bytes;
-  DLDevice device;
   if (!PyArg_ParseTuple(args, "Oy#KO", &where, &handle, &length, &bytes, &guard)) return nullptr;
   if (length != kHandle)
     return PyErr_Format(PyExc_ValueError, "ipc_open: a handle has %zd bytes, not %zd", kHandle,
                         length);
-  if (!as_device(where, &device)) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "ipc_open: wanted a device");
-    return nullptr;
-  }
-  device = concrete(device);
-  const aj_device_vtbl* table = table_of(device);
-  if (!table) return nullptr;
-  if (!shows_memory(*table))
-    return PyErr_Format(PyExc_NotImplementedError,
-                        "ipc_open: %S shows no memory to other processes", where);
+  Target at;
+  if (!find(where, &at)) return nullptr;
+  if (!shows_memory(*at.table)) return lacks(at, "memory that other processes see");
   void* memory = nullptr;
   uint8_t named[kHandle];
   std::memcpy(named, handle, kHandle);
-  aj_status* s;
-  {
-    Unlocked others;
-    s = table->ipc_open(table->self, device.device_id, named, &memory);
-  }
-  if (failed(s)) return nullptr;
+  if (!waited([&] { return at.table->ipc_open(at.self(), at.id(), named, &memory); }))
+    return nullptr;
   int64_t size = static_cast<int64_t>(bytes);
   DLTensor like{};
   like.data = memory;
-  like.device = device;
+  like.device = at.device;
   like.dtype = {kDLUInt, 8, 1};
   like.ndim = 1;
   like.shape = &size;
-  auto opened = std::make_unique<Opened>(Opened{table, device, memory, Py_NewRef(guard)});
+  auto opened = std::make_unique<Opened>(Opened{at, memory, Py_NewRef(guard)});
   aj_tensor* t = nullptr;
   if (!failed(core->tensor_from_memory(&like, bytes, 0, opened.get(), close_memory, &t))) {
     (void)opened.release();
