@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/marks.hpp"
+#include "core/call/elsewhere.hpp"
 #include "core/call/failure.hpp"
 #include "core/call/look.hpp"
 #include "core/call/order.hpp"
@@ -82,6 +83,7 @@ inline RunFn run_of(const aj_op* op) { return op->run.load(std::memory_order_rel
     s = run_of(op)(op, by->next, 0, args, nargs, rets, nrets);
     if (!s) return free_status(failed), nullptr;
   }
+  if (aj_status * s; call_wider(op, args, nargs, rets, nrets, &s)) return free_status(failed), s;
   if (!may_copy(op, args, nargs)) return failed;
   aj_status* s = missing_kernel(op, args, nargs, rets, nrets);
   if (s && s->code == AJ_UNIMPLEMENTED) std::swap(s, failed);

@@ -190,7 +190,9 @@ def tensor_repr(self):
             text = "[]"
         else:
             plain = values.detach().cpu()
-            if plain.dtype in (_C.float16, _C.bfloat16):
+            if plain.dtype == _C.complex32:
+                plain = plain.cfloat()
+            elif plain.is_floating_point() and plain.dtype.itemsize < 4:
                 plain = plain.float()
             text = _body(plain, len(name))
     lines = text.rsplit("\n", 1)
