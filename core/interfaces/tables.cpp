@@ -11,6 +11,7 @@
 #include "core/base/guarded.hpp"
 #include "core/base/log.hpp"
 #include "core/call/copy.hpp"
+#include "core/call/lower.hpp"
 #include "core/call/order.hpp"
 #include "core/call/output.hpp"
 #include "core/device/device.hpp"
@@ -455,10 +456,16 @@ const void* core_query(const char* name, uint32_t major) {
   if (n == "x.tape") return tape_table();
   if (n == "aj.plugins") return plugins_table();
   if (n == "x.wrap") return &wrap_table;
+  if (n == "x.lower") return &lower_table;
   if (n == "x.memory") return &memory_table;
   if (n == "x.profile") return &profile_table;
   if (n == "x.plugins") return plugin::experimental_table();
-  return nullptr;
+  if (n != "x.transform") return nullptr;  // an extension's
+  aj_service_def offered{};
+  offered.struct_size = sizeof offered;
+  aj_status* absent = services_table.at(str(n), 0, &offered);
+  free_status(absent);
+  return absent ? nullptr : offered.table;
 }
 
 }  // namespace adjoin

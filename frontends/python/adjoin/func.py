@@ -6,10 +6,10 @@ import functools
 import adjoin
 
 from ._rearrange import rearrange
-from ._vmap import stack_module_state, vmap
+from ._vmap import loops, stack_module_state, vmap
 
 __all__ = [
-    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "rearrange",
+    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "loops", "rearrange",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
 

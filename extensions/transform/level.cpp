@@ -1,0 +1,225 @@
+// extensions/transform/level.cpp: levels are entered and left; tensors of theirs are made and
+// opened.
+#include "level.hpp"
+
+#include <adjoin/kit/ops.hpp>
+#include <algorithm>
+#include <vector>
+
+namespace adjoin::transform {
+
+const aj_wrappers* wrap_table;
+const aj_lower* lower_table;
+uint64_t transform_key;
+
+namespace {
+
+constexpr aj_str kType = AJ_STR_LIT("transform::payload");
+std::atomic<int32_t> last_level{0};
+
+// The levels of a thread; `top`: where the call that is served stands.
+thread_local Level* top = nullptr;
+
+void release_level(Level* l) {
+  if (l->users.fetch_sub(1) == 1) delete l;
+}
+
+void drop_payload(void* p) {
+  auto* payload = static_cast<Payload*>(p);
+  core().release(payload->value);
+  core().release(payload->tangent);
+  if (payload->level) release_level(payload->level);
+}
+
+int32_t payload_type() {
+  static const int32_t type = [] {
+    int32_t made = 0;
+    check(core().type_find(kType, &made));
+    return made;
+  }();
+  return type;
+}
+
+// The object is owned.
+aj_object* make_payload(Level& l, const Tensor& value, const Tensor& tangent, bool batched) {
+  aj_object* o = nullptr;
+  void* at = nullptr;
+  check(core().object_new(payload_type(), &o, &at));
+  auto* p = static_cast<Payload*>(at);
+  l.users.fetch_add(1);
+  p->level = &l;
+  p->value = Tensor(value).take();
+  p->tangent = Tensor(tangent).take();
+  p->batched = batched;
+  return o;
+}
+
+int64_t counted(int64_t dim, int64_t ndim, const char* who) {
+  if (dim < -ndim || dim >= ndim)
+    raise(AJ_OUT_OF_RANGE, who, ": dimension ", dim, " of a tensor of ", ndim, " dimensions");
+  return dim < 0 ? dim + ndim : dim;
+}
+
+// Dimension `from` at place `to`; the others in their order.
+Tensor moved(const Tensor& t, int64_t from, int64_t to) {
+  if (from == to) return t;
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < t.ndim(); i++)
+    if (i != from) order.push_back(i);
+  order.insert(order.begin() + to, from);
+  return permute(t, order);
+}
+
+}  // namespace
+
+void register_payload() {
+  int32_t type;
+  check(core().type_register(kType, sizeof(Payload), drop_payload, &type));
+}
+
+Level* innermost() { return top; }
+int32_t innermost_id() { return top ? top->id : 0; }
+
+Level* find_level(int32_t id, const char* who) {
+  for (Level* l = top; l; l = l->outer)
+    if (l->id == id) return l;
+  raise(AJ_PRECONDITION, who, ": level ", id, " is not open on this thread; the innermost one is ",
+        innermost_id());
+}
+
+Tensor make_wrapper(Level& l, const Tensor& value, const Tensor& tangent, bool batched,
+                    aj_tensor* view_of) {
+  aj_wrap w{};
+  w.struct_size = sizeof w;
+  w.key = transform_key;
+  w.like = value.dl();
+  w.like.data = nullptr;
+  w.like.strides = nullptr;
+  w.like.byte_offset = 0;
+  if (batched) {
+    w.like.ndim--;
+    w.like.shape++;
+  }
+  w.payload = make_payload(l, value, tangent, batched);
+  w.view_of = view_of;
+  w.level = l.id;
+  aj_tensor* made = nullptr;
+  aj_status* s = wrap_table->tensor_wrap(&w, &made);
+  core().release(w.payload);
+  check(s);
+  return Tensor::steal(made);
+}
+
+void set_payload(aj_tensor* t, Level& l, const Tensor& value, const Tensor& tangent, bool batched) {
+  aj_object* o = make_payload(l, value, tangent, batched);
+  aj_status* s = wrap_table->tensor_set_payload(t, o);
+  core().release(o);
+  check(s);
+}
+
+Tensor lift(const Tensor& t, Level& l) {
+  if (at_level(t.get(), l)) return t;
+  return make_wrapper(l, t, {}, false);
+}
+
+Below::Below(const Level& l) : before_(top), recording_(lower_table->recording_below(l.recording)) {
+  top = l.outer;
+  if (!top) return;  // nothing around: the key stays excluded, as it is while its kernel runs
+  dispatch().thread_keys(&include_, &exclude_);
+  dispatch().set_thread_keys(include_, exclude_ & ~transform_key);
+  keys_ = true;
+}
+
+Below::~Below() {
+  if (keys_) dispatch().set_thread_keys(include_, exclude_);
+  lower_table->restore(recording_);
+  top = before_;
+}
+
+aj_status* enter(int32_t kind, int64_t size, int32_t randomness, int32_t* level) {
+  return guard("transform: enter", [&] {
+    if (kind != AJ_LEVEL_BATCH && kind != AJ_LEVEL_DUAL)
+      raise(AJ_INVALID_ARGUMENT, "enter: there is no kind ", kind,
+            " of a level; batch is 0, dual 1");
+    if (size < 0 || randomness < AJ_RANDOM_ERROR || randomness > AJ_RANDOM_DIFFERENT)
+      raise(AJ_INVALID_ARGUMENT, "enter: a batch of ", size, " samples, randomness ", randomness,
+            "; a size from 0 on and AJ_RANDOM_... are wanted");
+    auto* l = new Level{last_level.fetch_add(1) + 1, kind,   randomness, size,
+                        autograd().grad_mode() != 0, {true}, top,        {1}};
+    top = l;
+    uint64_t include, exclude;
+    dispatch().thread_keys(&include, &exclude);
+    dispatch().set_thread_keys(include | transform_key, exclude);
+    *level = l->id;
+  });
+}
+
+aj_status* leave(int32_t level) {
+  return guard("transform: leave", [&] {
+    if (!top || top->id != level)
+      raise(AJ_PRECONDITION, "leave: level ", level, " is not the innermost one, which is ",
+            innermost_id());
+    Level* l = top;
+    top = l->outer;
+    l->open = false;
+    release_level(l);
+    if (top) return;
+    uint64_t include, exclude;
+    dispatch().thread_keys(&include, &exclude);
+    dispatch().set_thread_keys(include & ~transform_key, exclude);
+  });
+}
+
+aj_status* batched(aj_tensor* t, int32_t dim, int32_t level, aj_tensor** out) {
+  return guard("transform: batched", [&] {
+    Level* l = find_level(level, "batched");
+    const Tensor& x = Tensor::view(t);
+    int64_t d = counted(dim, x.ndim(), "batched");
+    if (x.shape()[size_t(d)] != l->size)
+      raise(AJ_INVALID_ARGUMENT, "batched: dimension ", dim, " has ", x.shape()[size_t(d)],
+            " samples, the level has ", l->size);
+    Tensor first;
+    {
+      Below below(*l);
+      first = moved(x, d, 0);
+    }
+    *out = make_wrapper(*l, first, {}, true).take();
+  });
+}
+
+aj_status* unbatched(aj_tensor* t, int32_t dim, int32_t level, aj_tensor** out) {
+  return guard("transform: unbatched", [&] {
+    Level* l = find_level(level, "unbatched");
+    const Tensor& x = Tensor::view(t);
+    const Payload* p = at_level(t, *l);
+    Below below(*l);
+    Tensor value = p ? Tensor::borrow(p->value) : x;
+    if (!p || !p->batched) {
+      std::vector<int64_t> sizes(value.shape().begin(), value.shape().end());
+      sizes.insert(sizes.begin(), l->size);
+      value = expand(value, sizes);
+    }
+    *out = moved(value, 0, counted(dim, value.ndim(), "unbatched")).take();
+  });
+}
+
+aj_status* shared(aj_tensor* t, int32_t level, aj_tensor** out) {
+  return guard("transform: shared", [&] {
+    const Payload* p = at_level(t, *find_level(level, "shared"));
+    *out = p && p->batched ? nullptr : Tensor::borrow(p ? p->value : t).take();
+  });
+}
+
+aj_status* random_stride(int32_t level, int64_t blocks) {
+  return guard("transform: random_stride",
+               [&] { find_level(level, "random_stride")->stride = blocks; });
+}
+
+aj_status* lift_to(aj_tensor* t, int32_t level, aj_tensor** out) {
+  return guard("transform: lift", [&] {
+    Level* l = level ? find_level(level, "lift") : top;
+    *out = (l ? lift(Tensor::view(t), *l) : Tensor::borrow(t)).take();
+  });
+}
+
+}  // namespace adjoin::transform

@@ -1,0 +1,99 @@
+// extensions/transform/makers.cpp: rules of copies, of new tensors, of views with a shape of their
+// own, of draws.
+#include <adjoin/kit/ops.hpp>
+#include <algorithm>
+
+#include "written.hpp"
+
+namespace adjoin::transform {
+namespace {
+
+// The orders of memory are those of the user's dimensions, the payload has one more.
+void plain_order(Batch& b) {
+  for (uint32_t i = 0; i < b.call->nargs; i++)
+    if (b.args[i].tag == AJ_MEMORY_FORMAT && b.args[i].v.i > AJ_FORMAT_PRESERVE)
+      b.args[i] = aj_value{};
+}
+
+}  // namespace
+
+void rule_copy_of(Batch& b) {
+  plain_order(b);
+  b.run();
+  b.out_dims[0] = b.is_batched(0) ? 0 : -1;
+}
+
+void rule_like(Batch& b) { rule_copy_of(b); }
+
+void rule_new(Batch& b) {
+  if (!b.is_batched(0)) return rule_copy_of(b);
+  std::vector<int64_t> sizes(b.args[1].v.ints, b.args[1].v.ints + b.args[1].aux);
+  sizes.insert(sizes.begin(), b.size());
+  b.set_ints(1, sizes);
+  b.run();
+}
+
+void rule_t(Batch& b) {
+  if (!b.is_batched(0)) return rule_copy_of(b);
+  if (b.rank(0) > 2)
+    raise(AJ_INVALID_ARGUMENT, "a matrix is wanted, the tensor has ", b.rank(0), " dimensions");
+  b.give(0, b.rank(0) == 2 ? transpose(b.tensor(0), 1, 2) : alias(b.tensor(0)));
+}
+
+void rule_squeeze(Batch& b) {
+  if (!b.is_batched(0)) return rule_copy_of(b);
+  std::vector<int64_t> ones;
+  for (int64_t d = 1; d < b.tensor(0).ndim(); d++)
+    if (b.tensor(0).shape()[size_t(d)] == 1) ones.push_back(d);
+  b.give(0, ones.empty() ? alias(b.tensor(0)) : squeeze(b.tensor(0), ones));
+}
+
+// Strides are those of one sample; the samples keep their own.
+void rule_as_strided(Batch& b) {
+  if (!b.is_batched(0)) return rule_copy_of(b);
+  std::vector<int64_t> sizes(b.args[1].v.ints, b.args[1].v.ints + b.args[1].aux);
+  std::vector<int64_t> strides(b.args[2].v.ints, b.args[2].v.ints + b.args[2].aux);
+  sizes.insert(sizes.begin(), b.size());
+  strides.insert(strides.begin(), b.tensor(0).stride(0));
+  b.set_ints(1, sizes);
+  b.set_ints(2, strides);
+  uint64_t offset = 0, bytes, id;
+  void* data;
+  if (b.args[3].tag == AJ_INT && !is_wrapped(b.tensor(0).get())) {
+    check(core().tensor_storage(b.tensor(0).get(), &data, &bytes, &offset, &id));
+    b.args[3].v.i += int64_t(offset) * 8 / b.tensor(0).dtype().bits;
+  }
+  b.run();
+}
+
+// input, two numbers, seed, offset: the blocks that one sample takes were drawn by the body.
+void rule_draw(Batch& b) {
+  if (b.level.randomness == AJ_RANDOM_ERROR)
+    raise_as("RuntimeError", AJ_PRECONDITION,
+             "vmap: the function draws random numbers: say randomness='same' or 'different'");
+  if (b.level.randomness == AJ_RANDOM_SAME) {
+    Tensor one = b.is_batched(0) ? select(b.tensor(0), 0, int64_t(0)) : b.tensor(0);
+    aj_value args[5];
+    std::copy_n(b.args, 5, args);
+    if (b.is_batched(0) && b.size() == 0) return b.give(0, b.tensor(0));
+    args[0] = value(one);
+    run_into(b.facts.op, args, 5, one);
+    if (b.is_batched(0)) {
+      static constinit Op copy("copy_");
+      const aj_value both[] = {b.args[0], value(spread(clone(one), false, b.size()))};
+      run_into(copy.get(), both, 2, b.tensor(0));
+    }
+    return b.give(0, b.tensor(0), b.is_batched(0));
+  }
+  for (int64_t s = 0; s < b.size(); s++) {
+    Tensor one = select(b.tensor(0), 0, s);
+    aj_value args[5];
+    std::copy_n(b.args, 5, args);
+    args[0] = value(one);
+    args[4].v.i += s * b.level.stride;
+    run_into(b.facts.op, args, 5, one);
+  }
+  b.give(0, b.tensor(0));
+}
+
+}  // namespace adjoin::transform

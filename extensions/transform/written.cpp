@@ -1,0 +1,79 @@
+// extensions/transform/written.cpp: which ops have a rule that is written for them, and which are
+// refused.
+#include "written.hpp"
+
+#include <algorithm>
+
+namespace adjoin::transform {
+namespace {
+
+struct Row {
+  std::string_view name;
+  Rule rule;
+};
+constexpr Row kRows[] = {
+    {"mm", rule_mm},
+    {"bmm", rule_bmm},
+    {"addmm", rule_addmm},
+    {"nn::linear", rule_linear},
+    {"_::linear_weight_backward", rule_linear_weight_backward},
+    {"index_at", rule_index},
+    {"index_put_at", rule_index_put},
+    {"index_select", rule_index_select},
+    {"convolution", rule_convolution},
+    {"convolution_backward", rule_convolution_backward},
+    {"layer_norm_stats", rule_layer_norm},
+    {"clone", rule_copy_of},
+    {"to", rule_copy_of},
+    {"empty_like", rule_like},
+    {"zeros_like", rule_like},
+    {"ones_like", rule_like},
+    {"full_like", rule_like},
+    {"new_empty", rule_new},
+    {"new_zeros", rule_new},
+    {"new_ones", rule_new},
+    {"new_full", rule_new},
+    {"t", rule_t},
+    {"squeeze", rule_squeeze},
+    {"as_strided", rule_as_strided},
+    {"uniform_philox_", rule_draw},
+    {"normal_philox_", rule_draw},
+    {"randint_philox_", rule_draw},
+};
+
+struct Refusal {
+  std::string_view name;
+  const char* why;
+};
+constexpr char kShape[] =
+    "its result has another shape for each sample; use where(), or sizes that do not depend on "
+    "values";
+constexpr char kTruth[] =
+    "its result is one number of Python's for all samples; compute with tensors, and use where()";
+constexpr Refusal kRefused[] = {
+    {"nonzero", kShape},
+    {"masked_select", kShape},
+    {"unique", kShape},
+    {"unique_consecutive", kShape},
+    {"repeat_interleave.places", kShape},
+    {"equal", kTruth},
+    {"allclose", kTruth},
+    {"is_nonzero", kTruth},
+    {"item", kTruth},
+};
+
+}  // namespace
+
+Rule written_rule(std::string_view name) {
+  for (const Row& r : kRows)
+    if (r.name == name) return r.rule;
+  return nullptr;
+}
+
+const char* refusal(std::string_view name) {
+  for (const Refusal& r : kRefused)
+    if (r.name == name) return r.why;
+  return nullptr;
+}
+
+}  // namespace adjoin::transform
