@@ -116,6 +116,7 @@ typedef struct aj_transforms { /* EXTENSIBLE. "x.transform", 1 */
   uint32_t (*loop_count)(void);
   aj_status* (*loop_at)(uint32_t i, aj_loop* io);
   void (*loops_forbid)(int32_t on);     /* what would loop raises instead; the process's */
+  int32_t (*kind)(int32_t level);       /* AJ_LEVEL_...; -1: it is not open on this thread */
 } aj_transforms;
 
 typedef struct aj_lower { /* EXTENSIBLE. "x.lower", 1 */

@@ -28,6 +28,8 @@ void drop_payload(void* p) {
   auto* payload = static_cast<Payload*>(p);
   core().release(payload->value);
   core().release(payload->tangent);
+  if (payload->view) core().release(payload->view->base);
+  delete payload->view;
   if (payload->level) release_level(payload->level);
 }
 
@@ -51,6 +53,9 @@ aj_object* make_payload(Level& l, const Tensor& value, const Tensor& tangent, bo
   p->value = Tensor(value).take();
   p->tangent = Tensor(tangent).take();
   p->batched = batched;
+  p->owned = false;
+  p->generation = 0;
+  p->view = nullptr;
   return o;
 }
 
@@ -96,6 +101,10 @@ Tensor make_wrapper(Level& l, const Tensor& value, const Tensor& tangent, bool b
   w.like.data = nullptr;
   w.like.strides = nullptr;
   w.like.byte_offset = 0;
+  if (l.kind == AJ_LEVEL_DUAL && value.has_memory()) {
+    w.like.strides = value.dl().strides;
+    w.like.byte_offset = value.dl().byte_offset;
+  }
   if (batched) {
     w.like.ndim--;
     w.like.shape++;
@@ -213,6 +222,12 @@ aj_status* shared(aj_tensor* t, int32_t level, aj_tensor** out) {
 aj_status* random_stride(int32_t level, int64_t blocks) {
   return guard("transform: random_stride",
                [&] { find_level(level, "random_stride")->stride = blocks; });
+}
+
+int32_t kind_of(int32_t level) {
+  for (const Level* l = top; l; l = l->outer)
+    if (l->id == level) return l->kind;
+  return -1;
 }
 
 aj_status* lift_to(aj_tensor* t, int32_t level, aj_tensor** out) {

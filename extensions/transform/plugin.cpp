@@ -3,6 +3,7 @@
 #include <adjoin/kit/plugin.hpp>
 
 #include "batch.hpp"
+#include "dual.hpp"
 
 namespace adjoin::transform {
 
@@ -15,7 +16,7 @@ const char kHint[] = "inside a transform it has one for each sample: compute wit
 aj_status* settle(void*, aj_tensor* t, aj_tensor** strided) {
   return guard("", [&] {
     const Payload* p = payload_of(t);
-    if (!p->level->open || p->batched || p->tangent)
+    if (!p->level->open || p->batched)
       raise(AJ_UNIMPLEMENTED,
             p->level->open
                 ? "the values of a batched tensor were asked for (item, bool, numpy, an if); "
@@ -58,14 +59,15 @@ const aj_transforms table = {
     .batched = batched,
     .unbatched = unbatched,
     .shared = shared,
-    .dual = nullptr,
-    .undual = nullptr,
+    .dual = dual,
+    .undual = undual,
     .lift = lift_to,
     .innermost = innermost_id,
     .random_stride = random_stride,
     .loop_count = loop_count,
     .loop_at = loop_at,
     .loops_forbid = loops_forbid,
+    .kind = kind_of,
 };
 
 }  // namespace
