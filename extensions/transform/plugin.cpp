@@ -15,14 +15,17 @@ const char kHint[] = "inside a transform it has one for each sample: compute wit
 aj_status* settle(void*, aj_tensor* t, aj_tensor** strided) {
   return guard("", [&] {
     const Payload* p = payload_of(t);
-    if (!p->level->open || p->batched || p->tangent)
+    note_look();
+    bool differs = false;
+    Tensor held = current_value(t, &differs);
+    if (!p->level->open || differs || p->tangent)
       raise(AJ_UNIMPLEMENTED,
             p->level->open
                 ? "the values of a batched tensor were asked for (item, bool, numpy, an if); "
                 : "the values of a tensor whose transform has ended were asked for; ",
             kHint, "; where() chooses between values");
     aj_tensor* value = nullptr;
-    check(wrap_table->tensor_strided(p->value, AJ_STR_LIT("transform"), &value));
+    check(wrap_table->tensor_strided(held.get(), AJ_STR_LIT("transform"), &value));
     *strided = value;
   });
 }

@@ -108,6 +108,7 @@ def _inputs(tree, leaves):
     """The tree as inputs of a derivative: views, so that what was recorded before goes on through them."""
 
     def fresh(tensor):
+        tensor = adjoin._C.transform_lift(tensor, 0)  # inside of a vmap it is differentiated there
         leaf = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
         leaves.append(leaf)
         return leaf
