@@ -117,6 +117,9 @@ typedef struct aj_transforms { /* EXTENSIBLE. "x.transform", 1 */
   aj_status* (*loop_at)(uint32_t i, aj_loop* io);
   void (*loops_forbid)(int32_t on);     /* what would loop raises instead; the process's */
   int32_t (*kind)(int32_t level);       /* AJ_LEVEL_...; -1: it is not open on this thread */
+  /* Until `above` the thread works for the level, below it: as if it and those inside of it were not open. */
+  aj_status* (*below)(int32_t level);
+  void (*above)(void);
 } aj_transforms;
 
 typedef struct aj_lower { /* EXTENSIBLE. "x.lower", 1 */

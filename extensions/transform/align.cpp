@@ -54,7 +54,7 @@ void rule_align(Batch& b) {
     rank = std::max(rank, b.rank(i));
     any |= b.is_batched(i);
   }
-  if (!b.in_place()) weaken(b, rank);
+  if (any && !b.in_place()) weaken(b, rank);
   for (uint32_t i = 0; any && i < b.call->nargs; i++)
     if (b.is_batched(i)) b.set(i, aligned(b.tensor(i), true, rank), true);
   if (b.in_place() && any && b.is_tensor(0) && b.is_batched(0) &&

@@ -1,6 +1,8 @@
 // extensions/transform/batch.cpp: a call of a batch: payloads in, the op's rule, wrappers out.
 #include "batch.hpp"
 
+#include "origin.hpp"
+
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
 
@@ -8,11 +10,11 @@ namespace adjoin::transform {
 
 Batch::Batch(Level& l, aj_call* c, const OpFacts& f) : level(l), call(c), facts(f) {
   auto take = [&](aj_tensor** t) {
-    const Payload* p = at_level(*t, l);
-    batched.push_back(p && p->batched ? 0 : -1);
-    if (!p) return;
-    held.push_back(Tensor::borrow(p->value));  // a write may replace the payload meanwhile
-    *t = p->value;
+    bool differs = false;
+    const bool ours = at_level(*t, l);
+    if (ours) held.push_back(current_value(*t, &differs));  // a write may replace the payload meanwhile
+    batched.push_back(differs ? 0 : -1);
+    if (ours) *t = held.back().get();
   };
   for (uint32_t i = 0; i < c->nargs; i++) {
     aj_value& v = args[i] = c->args[i];
@@ -102,14 +104,12 @@ void promote_target(Batch& b) {
           "vmap: a tensor that all samples share is written in place with values that differ "
           "between them; it has room for one: make it inside the function, or give it as an "
           "argument that is mapped");
-  if (target->obj.flags & AJ_TENSOR_VIEW)
-    raise(AJ_UNIMPLEMENTED,
-          "vmap: a view of a tensor that all samples share is written in place with values that "
-          "differ between them; write the tensor itself, or begin with zeros_like of a mapped "
-          "argument");
-  Tensor own = clone(b.spread(0));
-  b.set(0, own, true);
-  set_payload(target, b.level, own, {}, true);
+  if (b.level.size == 0 && !others) return;
+  {
+    WithKey key;
+    promote(target, b.level);
+  }
+  b.set(0, Tensor::borrow(payload_of(target)->value), true);
 }
 
 // The results as the level's tensors, into the call.
@@ -130,6 +130,7 @@ void hand_out(Batch& b, bool view) {
       Body(call).ret(i, made);
     } else if (v.tag == AJ_TENSOR) {
       Tensor made = wrapped(Tensor::view(v.v.tensor), batched);
+      if (view && !batched) set_origin(made, call, -1);
       call->rets[i] = value(made);
       made.take();
     } else {
@@ -139,30 +140,41 @@ void hand_out(Batch& b, bool view) {
 }
 
 // The op's body, on the wrappers: its calls come back here one by one.
-void call_body(aj_call* call) {
-  uint64_t include, exclude;
-  dispatch().thread_keys(&include, &exclude);
-  dispatch().set_thread_keys(include, exclude & ~transform_key);  // ends with the kernel
-  aj_value given[8] = {};
-  std::copy_n(call->rets, call->nrets, given);
+aj_status* call_body(aj_call* call) {
+  WithKey key;
   for (uint32_t i = 0; i < call->nrets; i++)
     if (call->rets[i].tag == AJ_TENSOR) call->rets[i].aux = 0;
-  check(lower_table->call_body(call->op, call->args, call->nargs, call->rets, call->nrets));
+  return lower_table->call_body(call->op, call->args, call->nargs, call->rets, call->nrets);
 }
+
+thread_local bool looked_at_values = false;
 
 }  // namespace
 
 void call_batch(Level& l, aj_call* call) {
   const OpFacts& f = facts_of(call->op);
-  if (f.refused) raise(AJ_UNIMPLEMENTED, "vmap: ", f.refused);
-  if (!f.rule) return call_body(call);
+  if (f.refused) {
+    looked_at_values = true;
+    raise(AJ_UNIMPLEMENTED, "vmap: ", f.refused);
+  }
+  if (!f.rule && !f.loops.load(std::memory_order_relaxed)) {
+    looked_at_values = false;
+    aj_value given[8];
+    std::copy_n(call->rets, call->nrets, given);
+    aj_status* failed = call_body(call);
+    const bool fresh = std::all_of(given, given + call->nrets, [](const aj_value& v) { return v.tag == AJ_NONE; });
+    if (!failed || !looked_at_values || f.writes_first || !fresh) return check(failed);
+    core().status_free(failed);  // the body looks at values: sample by sample it may
+    std::copy_n(given, call->nrets, call->rets);
+    f.loops = true;
+  }
   Batch b(l, call, f);
   const bool in_place = b.in_place();
   const bool view = f.kind == "view";
+  if (in_place) promote_target(b);
   {
     Below below(l);
-    if (in_place) promote_target(b);
-    f.rule(b);
+    f.rule ? f.rule(b) : rule_loop(b);
   }
   if (!in_place) return hand_out(b, view);
   // The payload was written; the core has lent the wrapper, or takes argument 0.
@@ -175,6 +187,8 @@ void call_batch(Level& l, aj_call* call) {
     core().retain(target);
   }
 }
+
+void note_look() { looked_at_values = true; }
 
 void call_plain(Level& l, aj_call* call) {
   const OpFacts& f = facts_of(call->op);

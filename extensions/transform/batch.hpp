@@ -26,9 +26,10 @@ struct OpFacts {
   bool has_body, list_result, writes_first;
   bool makes;                     // a new tensor from no values: a factory, zeros_like
   bool draws;                     // writes numbers of a generator
-  const char* why = "";           // of the loop: why nothing else serves
+  std::string_view why;           // of the loop: why nothing else serves
   const char* refused = nullptr;  // why it is refused
   Rule rule;                      // NULL: the body
+  mutable std::atomic<bool> loops{false};  // its body looked at values once: sample by sample
   const aj_batch_def* foreign;    // a plugin's rule, or NULL
   bool has_tag(std::string_view word) const;
   int find(std::string_view param) const;  // its place, or -1
@@ -85,6 +86,8 @@ void rule_lead(Batch& b);     // leading dimensions are a batch to the op alread
 void rule_loop(Batch& b);     // sample by sample
 void rule_foreign(Batch& b);  // a plugin's
 Rule written_rule(std::string_view name);
+// A refusal that a loop over the samples would not meet.
+void note_look();
 const char* refusal(std::string_view name);
 
 Tensor spread(const Tensor& t, bool is_batched, int64_t size);

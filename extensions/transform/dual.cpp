@@ -4,6 +4,7 @@
 // that needs the order of memory of the value, give the dual one of its own. Views remember the
 // call that made them, and make their tangent again from that of their base when it was replaced.
 #include "dual.hpp"
+#include "origin.hpp"
 
 #include <adjoin/kit/ops.hpp>
 #include <map>
@@ -25,20 +26,6 @@ std::string name_of(const aj_op* op) {
   check(env.op->op_info(op, &info));
   return std::string(view_of(info.name));
 }
-
-// In a kernel at the key: calls meet the level itself, as the user's do.
-class AtLevel {
- public:
-  AtLevel() {
-    dispatch().thread_keys(&include_, &exclude_);
-    dispatch().set_thread_keys(include_, exclude_ & ~transform_key);
-  }
-  ~AtLevel() { dispatch().set_thread_keys(include_, exclude_); }
-  AtLevel(const AtLevel&) = delete;
-
- private:
-  uint64_t include_, exclude_;
-};
 
 bool same_order(const Tensor& a, const Tensor& b) {
   if (!a.has_memory() || !b.has_memory()) return true;
@@ -260,7 +247,7 @@ void run_write(const Rule& rule, Level& l, aj_call* call, const Opened& in, bool
 
 // The op's composite on duals; its own ops come here.
 void run_body(aj_call* call) {
-  AtLevel here;
+  WithKey here;
   Owned made(call->nrets);
   check(lower_table->call_body(call->op, call->args, call->nargs, made.values.data(), call->nrets));
   if (call->rets[0].tag == AJ_TENSOR && made.values[0].tag == AJ_TENSOR &&
@@ -282,6 +269,15 @@ bool writes_first(const aj_op* op) {
   if (aj_status* none = env.op->op_result(op, 0, &r)) return core().status_free(none), false;
   check(env.op->op_param(op, 0, &p));
   return (p.flags & AJ_PARAM_WRITTEN) && (r.flags & AJ_PARAM_ALIASED);
+}
+
+// What was made inside of the level, without a tangent, is its value.
+Tensor outside(const Tensor& t, Level& l) {
+  Payload* p = at_level(t.get(), l);
+  if (!p) return t;
+  if (p->tangent || p->view)
+    raise(AJ_INVALID_ARGUMENT, "dual: the tensor has a tangent of this level; open another level for a second one");
+  return Tensor::borrow(p->value);
 }
 
 std::string told(const Tensor& t) {
@@ -360,7 +356,7 @@ aj_status* dual(aj_tensor* primal, aj_tensor* tangent, int32_t level, aj_tensor*
     if (t.defined() && (!std::ranges::equal(x.shape(), t.shape()) || !(x.dtype() == t.dtype()) || !(x.device() == t.device())))
       raise(AJ_INVALID_ARGUMENT, "dual: the tangent is ", told(t), ", the tensor ", told(x),
             "; they must agree");
-    *out = make_wrapper(*l, x, t, false).take();
+    *out = make_wrapper(*l, outside(x, *l), t.defined() ? outside(t, *l) : t, false).take();
   });
 }
 

@@ -127,14 +127,19 @@ void rule_index_put(Batch& b) {
 
 // input, dim, index of one dimension (or none).
 void rule_index_select(Batch& b) {
-  if (!b.is_batched(2) && b.rank(0) > 0) return rule_dims(b);
+  if (!b.is_batched(2) && (b.rank(0) > 0 || !b.is_batched(0))) {  // one index
+    b.args[1].v.i += b.is_batched(0);
+    b.run();
+    b.out_dims[0] = b.is_batched(0) ? 0 : -1;
+    return;
+  }
   if (b.rank(0) == 0) {  // one element, as often as there are indices
     Tensor index = b.spread(2);
     Tensor x = reshape(b.spread(0), {b.size(), 1});
     Tensor flat = reshape(index, {b.size(), -1});
     return b.give(0, reshape(gather(x, 1, flat), {b.size()}));
   }
-  const int64_t dim = b.args[1].v.i, rank = b.rank(0);
+  const int64_t dim = b.args[1].v.i;
   Tensor index = b.tensor(2);
   if (b.rank(2) == 0) index = reshape(index, {b.size(), 1});
   Places p;
@@ -143,7 +148,6 @@ void rule_index_select(Batch& b) {
   p.list_batched.resize(size_t(dim));
   p.list.push_back(index);
   p.list_batched.push_back(true);
-  (void)rank;
   if (b.is_batched(0))
     return b.give(0, block_moved(index_at(b.tensor(0), with_samples(b, p)), 1, 1, 1 + dim));
   b.give(0, block_moved(index_at(b.tensor(0), p.list), dim, 1, 0));

@@ -2,6 +2,8 @@
 // opened.
 #include "level.hpp"
 
+#include "origin.hpp"
+
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
 #include <vector>
@@ -30,6 +32,7 @@ void drop_payload(void* p) {
   core().release(payload->tangent);
   if (payload->view) core().release(payload->view->base);
   delete payload->view;
+  drop_origin(payload->origin);
   if (payload->level) release_level(payload->level);
 }
 
@@ -57,6 +60,15 @@ aj_object* make_payload(Level& l, const Tensor& value, const Tensor& tangent, bo
   p->generation = 0;
   p->view = nullptr;
   return o;
+}
+
+// Bytes before the first element, as as_strided counts.
+int64_t offset_of(const aj_tensor* t) {
+  if (!(t->obj.flags & AJ_TENSOR_STRIDED)) return int64_t(t->dl.byte_offset);
+  void* data;
+  uint64_t bytes, offset = 0, id;
+  check(core().tensor_storage(t, &data, &bytes, &offset, &id));
+  return int64_t(offset);
 }
 
 int64_t counted(int64_t dim, int64_t ndim, const char* who) {
@@ -99,15 +111,18 @@ Tensor make_wrapper(Level& l, const Tensor& value, const Tensor& tangent, bool b
   w.key = transform_key;
   w.like = value.dl();
   w.like.data = nullptr;
-  w.like.strides = nullptr;
   w.like.byte_offset = 0;
-  if (l.kind == AJ_LEVEL_DUAL && value.has_memory()) {
-    w.like.strides = value.dl().strides;
-    w.like.byte_offset = value.dl().byte_offset;
-  }
+  if (value.get()->obj.flags & AJ_TENSOR_FREE_ORDER) w.like.strides = nullptr;
   if (batched) {
     w.like.ndim--;
     w.like.shape++;
+    if (w.like.strides) w.like.strides++;
+  }
+  if (view_of && w.like.strides) {
+    aj_tensor* base = nullptr;
+    check(autograd().base(view_of, &base));
+    Tensor held = Tensor::steal(base);
+    w.like.byte_offset = uint64_t(offset_of(value.get()) - offset_of(payload_of(base ? base : view_of)->value));
   }
   w.payload = make_payload(l, value, tangent, batched);
   w.view_of = view_of;
@@ -201,9 +216,10 @@ aj_status* unbatched(aj_tensor* t, int32_t dim, int32_t level, aj_tensor** out) 
     Level* l = find_level(level, "unbatched");
     const Tensor& x = Tensor::view(t);
     const Payload* p = at_level(t, *l);
+    bool is_batched = false;
+    Tensor value = p ? current_value(t, &is_batched) : x;
     Below below(*l);
-    Tensor value = p ? Tensor::borrow(p->value) : x;
-    if (!p || !p->batched) {
+    if (!is_batched) {
       std::vector<int64_t> sizes(value.shape().begin(), value.shape().end());
       sizes.insert(sizes.begin(), l->size);
       value = expand(value, sizes);
@@ -214,14 +230,39 @@ aj_status* unbatched(aj_tensor* t, int32_t dim, int32_t level, aj_tensor** out) 
 
 aj_status* shared(aj_tensor* t, int32_t level, aj_tensor** out) {
   return guard("transform: shared", [&] {
-    const Payload* p = at_level(t, *find_level(level, "shared"));
-    *out = p && p->batched ? nullptr : Tensor::borrow(p ? p->value : t).take();
+    bool is_batched = false;
+    Tensor value = at_level(t, *find_level(level, "shared")) ? current_value(t, &is_batched) : Tensor::borrow(t);
+    *out = is_batched ? nullptr : value.take();
   });
 }
 
 aj_status* random_stride(int32_t level, int64_t blocks) {
   return guard("transform: random_stride",
                [&] { find_level(level, "random_stride")->stride = blocks; });
+}
+
+namespace {
+struct Left {  // where the thread stood before `below`
+  Level* top;
+  int32_t recording;
+};
+thread_local std::vector<Left> left;
+}  // namespace
+
+aj_status* below(int32_t level) {
+  return guard("transform: below", [&] {
+    const Level* l = find_level(level, "below");
+    left.push_back({top, autograd().grad_mode()});
+    if (!l->recording) autograd().set_grad_mode(0);
+    top = l->outer;
+  });
+}
+
+void above() {
+  if (left.empty()) return;
+  top = left.back().top;
+  autograd().set_grad_mode(left.back().recording);
+  left.pop_back();
 }
 
 int32_t kind_of(int32_t level) {

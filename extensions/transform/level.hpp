@@ -25,12 +25,16 @@ struct Level {
 };
 
 struct ViewOf;
+// How a view that all samples share was made: a write that differs between samples gives its base a
+// place for each, and the view is made again.
+struct Origin;
 
 // The payload of a wrapper. Of a batch: value has the samples in dimension 0, or, where batched is
 // false, all share it. Of a dual: value and tangent (NULL: zero).
 struct Payload {
   Level* level;
   aj_tensor *value, *tangent;
+  Origin* origin;  // or NULL
   bool batched;
   // Of a dual, see dual.cpp:
   bool owned;           // the tangent is its own: nobody else's write or read meets it
@@ -70,6 +74,13 @@ Level* find_level(int32_t id, const char* who);  // raises where it is not open 
 // A wrapper; view_of: the wrapper that it is a view of, or NULL.
 Tensor make_wrapper(Level& l, const Tensor& value, const Tensor& tangent, bool batched,
                     aj_tensor* view_of = nullptr);
+// Says how `view` was made of argument 0 of a call; item: its place in a list, or -1.
+void set_origin(const Tensor& view, const aj_call* call, int32_t item);
+// The value as it is now: of a view whose base got a place for each sample, the new one. The key is
+// not excluded afterwards.
+Tensor current_value(const aj_tensor* t, bool* batched);
+// t, which all samples share, gets a place for each, its base too.
+void promote(aj_tensor* t, Level& l);
 // Another payload for a wrapper that is written in place.
 void set_payload(aj_tensor* t, Level& l, const Tensor& value, const Tensor& tangent, bool batched);
 Tensor lift(const Tensor& t, Level& l);
@@ -97,6 +108,8 @@ aj_status* shared(aj_tensor* t, int32_t level, aj_tensor** out);
 aj_status* lift_to(aj_tensor* t, int32_t level, aj_tensor** out);
 int32_t innermost_id();
 int32_t kind_of(int32_t level);
+aj_status* below(int32_t level);
+void above();
 aj_status* random_stride(int32_t level, int64_t blocks);
 
 // The kernel at the key: every call with a wrapper, and every call while a level is open.

@@ -22,6 +22,10 @@ Ledger& ledger() {
   return *l;
 }
 
+std::string_view reason_of(const OpFacts& f) {
+  return f.why.empty() ? "its body looks at values" : f.why;
+}
+
 void note(const OpFacts& f, uint64_t samples, uint64_t nanoseconds) {
   Ledger& l = ledger();
   std::lock_guard guard(l.lock);
@@ -103,7 +107,7 @@ void rule_loop(Batch& b) {
     return;
   }
   if (ledger().forbidden)
-    raise(AJ_UNIMPLEMENTED, "vmap: the op would be called sample by sample, because ", b.facts.why,
+    raise(AJ_UNIMPLEMENTED, "vmap: the op would be called sample by sample, because ", reason_of(b.facts),
           ", and loops are errors now (func.loops)");
   auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<std::vector<Tensor>>> results(b.facts.nresults);
@@ -146,7 +150,7 @@ aj_status* loop_at(uint32_t i, aj_loop* io) {
       raise(AJ_OUT_OF_RANGE, "loop ", i, " was asked for, there are ",
             uint64_t(ledger().lines.size()));
     const auto& line = ledger().lines[i];
-    aj_loop l{sizeof l,        0, str(line.op->name), str(line.op->why), line.calls, line.samples,
+    aj_loop l{sizeof l,        0, str(line.op->name), str(reason_of(*line.op)), line.calls, line.samples,
               line.nanoseconds};
     l.struct_size = io->struct_size;
     std::memcpy(io, &l, std::min<size_t>(io->struct_size, sizeof l));

@@ -33,6 +33,19 @@ void rule_new(Batch& b) {
   b.run();
 }
 
+// A value for each sample: they are copied.
+void rule_fill(Batch& b) {
+  if (!b.is_tensor(1) || !b.is_batched(1)) {
+    b.run();
+    return b.give(0, b.tensor(0));
+  }
+  static constinit Op copy("copy_");
+  const Tensor from = aligned(b.tensor(1), true, b.tensor(0).ndim() - 1);
+  const aj_value both[] = {b.args[0], value(from)};
+  run_into(copy.get(), both, 2, b.tensor(0));
+  b.give(0, b.tensor(0));
+}
+
 void rule_t(Batch& b) {
   if (!b.is_batched(0)) return rule_copy_of(b);
   if (b.rank(0) > 2)

@@ -16,14 +16,17 @@ const char kHint[] = "inside a transform it has one for each sample: compute wit
 aj_status* settle(void*, aj_tensor* t, aj_tensor** strided) {
   return guard("", [&] {
     const Payload* p = payload_of(t);
-    if (!p->level->open || p->batched)
+    note_look();
+    bool differs = false;
+    Tensor held = current_value(t, &differs);
+    if (!p->level->open || differs)
       raise(AJ_UNIMPLEMENTED,
             p->level->open
                 ? "the values of a batched tensor were asked for (item, bool, numpy, an if); "
                 : "the values of a tensor whose transform has ended were asked for; ",
             kHint, "; where() chooses between values");
     aj_tensor* value = nullptr;
-    check(wrap_table->tensor_strided(p->value, AJ_STR_LIT("transform"), &value));
+    check(wrap_table->tensor_strided(held.get(), AJ_STR_LIT("transform"), &value));
     *strided = value;
   });
 }
@@ -68,6 +71,8 @@ const aj_transforms table = {
     .loop_at = loop_at,
     .loops_forbid = loops_forbid,
     .kind = kind_of,
+    .below = below,
+    .above = above,
 };
 
 }  // namespace

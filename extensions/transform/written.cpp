@@ -33,6 +33,7 @@ constexpr Row kRows[] = {
     {"new_zeros", rule_new},
     {"new_ones", rule_new},
     {"new_full", rule_new},
+    {"fill_", rule_fill},
     {"t", rule_t},
     {"squeeze", rule_squeeze},
     {"as_strided", rule_as_strided},

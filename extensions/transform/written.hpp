@@ -22,6 +22,7 @@ void rule_layer_norm(Batch& b);
 void rule_copy_of(Batch& b);  // clone, to
 void rule_like(Batch& b);     // zeros_like
 void rule_new(Batch& b);      // new_zeros
+void rule_fill(Batch& b);
 void rule_t(Batch& b);
 void rule_squeeze(Batch& b);
 void rule_as_strided(Batch& b);

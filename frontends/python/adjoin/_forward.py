@@ -42,16 +42,13 @@ def _pushed(func, args, kwargs, numbers, tangents, has_aux, strict=False):
                 raise RuntimeError(f"jvp: with has_aux the function returns a pair, it returned {type(result).__name__}")
             result, aux = result
         parted = [_C.transform_undual(x, level) for x in _checked(result)]
-        if strict and any(tangent is None for _, tangent in parted):
-            raise RuntimeError("jvp: a result does not depend on the primals, and strict is on")
-        values, moved = iter([x for x, _ in parted]), iter([_zero(x) if t is None else t for x, t in parted])
-        return (
-            _map(result, lambda _: next(values)),
-            _map(result, lambda _: next(moved)),
-            _map(aux, lambda x: _C.transform_undual(x, level)[0]) if has_aux else None,
-        )
+        aux = _map(aux, lambda x: _C.transform_undual(x, level)[0]) if has_aux else None
     finally:
         _C.transform_leave(level)
+    if strict and any(tangent is None for _, tangent in parted):
+        raise RuntimeError("jvp: a result does not depend on the primals, and strict is on")
+    values, moved = iter([x for x, _ in parted]), iter([_zero(x) if t is None else t for x, t in parted])
+    return _map(result, lambda _: next(values)), _map(result, lambda _: next(moved)), aux
 
 
 def _zero(x):

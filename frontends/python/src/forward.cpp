@@ -65,11 +65,23 @@ PyObject* transform_kind(PyObject*, PyObject* level) {
   return PyLong_FromLong(found ? found->kind(int32_t(l)) : -1);
 }
 
+PyObject* transform_below(PyObject*, PyObject* level) {
+  const long l = PyLong_AsLong(level);
+  if (PyErr_Occurred() || !table() || failed(table()->below(int32_t(l)))) return nullptr;
+  Py_RETURN_NONE;
+}
+PyObject* transform_above(PyObject*, PyObject*) {
+  if (table()) table()->above();
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
     {"transform_dual", method(transform_dual), METH_FASTCALL, nullptr},
     {"transform_undual", method(transform_undual), METH_FASTCALL, nullptr},
     {"transform_level", transform_level, METH_O, nullptr},
     {"transform_kind", transform_kind, METH_O, nullptr},
+    {"transform_below", transform_below, METH_O, nullptr},
+    {"transform_above", transform_above, METH_NOARGS, nullptr},
     {},
 };
 

@@ -31,8 +31,22 @@ def _floating(x):
 
 def _forward(cls, primals, tangents, level):
     """Results of cls with their tangents, as tensors of the level."""
+    _C.transform_below(level)
+    try:
+        results, moved = _below(cls, primals, tangents)
+    finally:
+        _C.transform_above()
+    several = isinstance(results, tuple)
+    outs = results if several else (results,)
+    made = tuple(_C.transform_dual(x, t, level) if _floating(x) else x for x, t in zip(outs, moved, strict=True))
+    return made if several else made[0]
+
+
+def _below(cls, primals, tangents):
+    """(results of cls, their tangents), among the levels around."""
     if all(t is None for t in tangents):
-        return cls.apply(*primals)
+        results = cls.apply(*primals)
+        return results, [None] * (len(results) if isinstance(results, tuple) else 1)
     before = _C.is_grad_enabled()
     recorded = before and any(isinstance(x, _C.Tensor) and x.requires_grad for x in (*primals, *tangents))
     with _C.enable_grad():
@@ -41,24 +55,15 @@ def _forward(cls, primals, tangents, level):
             for x in primals
         ]
         results = cls.apply(*leaves)
-        several = isinstance(results, tuple)
-        outs = results if several else (results,)
+        outs = results if isinstance(results, tuple) else (results,)
         if any(x is y for x in outs for y in leaves if isinstance(x, _C.Tensor)):
             raise RuntimeError(f"{cls.__name__}: it writes an argument in place, which forward mode does not follow")
-        if cls.jvp is Function.jvp:
-            moved = _by_backward(outs, leaves, tangents)
-        else:
-            moved = _by_jvp(cls, outs, primals, tangents)
-
-    def dual(x, t):
-        if not _floating(x):
-            return x
-        if not recorded:
-            x, t = x.detach(), None if t is None else t.detach()
-        return _C.transform_dual(x, t, level)
-
-    made = tuple(dual(x, t) for x, t in zip(outs, moved, strict=True))
-    return made if several else made[0]
+        own = cls.jvp is not Function.jvp
+        moved = _by_jvp(cls, outs, primals, tangents) if own else _by_backward(outs, leaves, tangents)
+    if recorded:
+        return results, moved
+    outs = tuple(x.detach() if _floating(x) else x for x in outs)
+    return (outs if isinstance(results, tuple) else outs[0]), [t if t is None else t.detach() for t in moved]
 
 
 def _by_jvp(cls, outs, primals, tangents):
