@@ -27,6 +27,7 @@ How how_of(const aj_op_info& info) {
   if (!own && (info.flags & AJ_INFO_COMPOSITE)) return How::body;
   if (has_word(tags, "linear")) return How::joint;
   if (kind == "linear") return How::each;
+  if (kind.starts_with("reduce") && info.nresults == 1) return How::reduced;
   const bool elementwise = is_elementwise(kind) || has_word(tags, "elementwise");
   return elementwise && info.nresults == 1 ? How::elementwise : How::twice;
 }
@@ -57,10 +58,16 @@ Rule make_rule(const aj_op* op) {
     p.struct_size = sizeof p;
     kit::check(kit::env.op->op_param(op, i, &p));
     const bool tensor = p.base == AJ_PARAM_TENSOR || p.base == AJ_PARAM_OPERAND;
+    if (p.base == AJ_PARAM_DIM) r.dim = int32_t(i);
+    if (kit::view_of(p.name) == "keepdim") r.keepdim = int32_t(i);
     r.kind.push_back(!tensor ? kNoTensor : p.list ? kSeveral : kOne);
   }
   if ((r.given = given_rule(kit::view_of(info.name)))) return take_given(r);
-  if ((r.fn = written_rule(kit::view_of(info.name)))) r.how = How::written;
+  if (const Written* w = written_rule(kit::view_of(info.name))) {
+    r.how = w->how;
+    r.fn = w->rule;
+    r.holomorphic |= w->how == How::elementwise && w->rule == nullptr && is_elementwise(kit::view_of(info.kind));
+  }
   return r;
 }
 
@@ -169,6 +176,18 @@ void jointly(const Rule& rule, const Forward& f) {
   f.out[0] = call_with(f.op, args.all(), f.nrets);
 }
 
+void reduced(const Rule& rule, const Forward& f) {
+  if (any_complex(rule, f) || rule.keepdim < 0) return derivative_twice(rule, f);
+  if (!f.moves(0)) return;
+  const Tensor& result = Tensor::view(f.rets[0].v.tensor);
+  const Tensor weight = pulled(f, f.args, 0, ones_like(result));
+  if (!weight.defined()) return;
+  const kit::Values at(f.args);
+  const Tensor moved = weight * f.tangents[0];
+  Ints dims = at.ints(uint32_t(rule.dim));
+  f.out[0] = cast(sum(moved, dims.empty() ? Ints() : dims, at.flag(uint32_t(rule.keepdim))), result.dtype());
+}
+
 void viewed(const Rule& rule, const Forward& f) {
   if (!f.moves(0)) return;
   Arguments args(rule, f);
@@ -221,6 +240,8 @@ void differentiate(const Rule& rule, const Forward& f) {
       return jointly(rule, f);
     case How::view:
       return viewed(rule, f);
+    case How::reduced:
+      return reduced(rule, f);
     case How::given:
       return apply_given(rule, f);
     case How::twice:
@@ -239,8 +260,17 @@ Tensor call_with(const aj_op* op, std::span<const aj_value> args, uint32_t nrets
   return t;
 }
 
+Tensor pulled(const Forward& f, const aj_value* args, uint32_t input, const Tensor& g) {
+  std::vector<aj_tensor*> given(f.out.size()), grads(f.tangents.size());
+  std::vector<uint8_t> needs(f.tangents.size());
+  given[0] = g.get();
+  needs[input] = 1;
+  gradient(f, args, given.data(), needs.data(), grads.data());
+  return Tensor::steal(grads[input]);
+}
+
 Tensor cast(const Tensor& t, DLDataType dtype) {
-  return to(t, dtype);
+  return t.dtype() == dtype ? t : to(t, dtype);
 }
 
 }  // namespace adjoin::transform::jvp

@@ -28,6 +28,7 @@ enum class How : uint8_t {
   each,         // linear in every tensor, one by one: products
   joint,        // linear in all tensors together
   view,
+  reduced,      // each result has elements of its own: the gradient of ones, times the tangent, summed
   given,        // by a plugin
   twice,        // the derivative of the gradient's formula by the gradient
   written
@@ -40,6 +41,7 @@ struct Rule {
   uint32_t nparams = 0;
   uint64_t only = ~uint64_t(0);  // each: the arguments in which it is linear
   std::vector<int32_t> kind;  // per parameter: Place
+  int32_t dim = -1, keepdim = -1;  // reduced: their parameters
   void (*fn)(const Forward&) = nullptr;
   const aj_jvp_def* given = nullptr;  // a plugin's
 };
@@ -81,13 +83,21 @@ void each_result(const aj_value* rets, uint32_t nrets, F&& f) {
 void gradient(const Forward& f, const aj_value* args, aj_tensor* const* grad_out,
               const uint8_t* needs, aj_tensor** grads);
 
+// The gradient of one input alone, for that of one result.
+Tensor pulled(const Forward& f, const aj_value* args, uint32_t input, const Tensor& g);
+
 // Fills f.out by any rule but `body`.
 void differentiate(const Rule& rule, const Forward& f);
 
 const aj_jvp_def* given_rule(std::string_view op);           // jvp_given.cpp; NULL: none
 void apply_given(const Rule& rule, const Forward& f);
 void derivative_twice(const Rule& rule, const Forward& f);  // jvp_twice.cpp
-void (*written_rule(std::string_view op))(const Forward&);  // jvp_written.cpp; NULL: none
+struct Written {
+  std::string_view op;
+  How how;
+  void (*rule)(const Forward&);  // of How::written
+};
+const Written* written_rule(std::string_view op);             // jvp_written.cpp; NULL: none
 
 // An op's first result; the arguments are values.
 Tensor call_with(const aj_op* op, std::span<const aj_value> args, uint32_t nrets = 1,

@@ -61,15 +61,57 @@ void pooled(const Forward& f) {
 
 // The Jacobian is symmetric: the gradient's formula serves.
 void symmetric(const Forward& f) {
-  if (!f.tangents[0].defined()) return;
+  if (!f.moves(0)) return;
   const At at(f);
-  const Tensor t = kit::conj(cast(f.tangents[0], at.result(0).dtype()));
-  aj_tensor* const given = t.get();
-  std::vector<uint8_t> needs(f.tangents.size());
-  std::vector<aj_tensor*> grads(f.tangents.size());
-  needs[0] = 1;
-  gradient(f, f.args, &given, needs.data(), grads.data());
-  f.out[0] = kit::conj(Tensor::steal(grads[0]));
+  f.out[0] = kit::conj(pulled(f, f.args, 0, kit::conj(cast(f.tangents[0], at.result(0).dtype()))));
+}
+
+// What is normalized moves by a symmetric Jacobian, then by the weight; weight and bias are linear
+// together. `per_channel`: they lie along dimension 1, else along the last ones.
+void normalized(const Forward& f, uint32_t weight, bool per_channel, std::span<const uint32_t> kept) {
+  const At at(f);
+  const uint32_t bias = weight + 1;
+  std::vector<aj_value> args(f.args, f.args + f.nargs);
+  args[weight] = args[bias] = {};
+  if (f.moves(0)) {
+    f.out[0] = pulled(f, args.data(), 0, f.tangents[0]);
+    if (at.given(weight)) {
+      Tensor w = at.tensor(weight);
+      if (per_channel) {
+        std::vector<int64_t> shape(size_t(at.result(0).ndim()), 1);
+        shape[1] = -1;
+        w = reshape(w, shape);
+      }
+      f.out[0] = f.out[0] * w;
+    }
+  }
+  if (!f.moves(1) && !f.moves(2)) return;
+  for (uint32_t i : kept) args[i] = {};  // statistics are written once
+  const Tensor none = f.moves(1) || !at.given(weight) ? Tensor() : zeros_like(at.tensor(weight));
+  args[weight] = value(f.moves(1) ? f.tangents[1] : none);
+  if (f.moves(2)) args[bias] = value(f.tangents[2]);
+  f.out[0] = plus(f.out[0], call_with(f.op, args, f.nrets));
+}
+void layer_norm_rule(const Forward& f) { normalized(f, 2, false, {}); }
+void group_norm_rule(const Forward& f) { normalized(f, 2, true, {}); }
+void batch_norm_rule(const Forward& f) {  // (input, weight, bias, mean, variance, training, ...)
+  constexpr uint32_t statistics[] = {3, 4};
+  const bool training = At(f).flag(5);
+  normalized(f, 1, true, training ? std::span<const uint32_t>(statistics) : std::span<const uint32_t>());
+}
+
+// The op on the tangents; a number that is written moves nothing.
+void scattered(const Forward& f) {  // (input, dim, index, src)
+  const At at(f);
+  std::vector<aj_value> args(f.args, f.args + f.nargs);
+  const Tensor t = f.moves(0) ? f.tangents[0] : zeros_like(at.tensor(0));
+  Tensor src;
+  args[0] = value(t);
+  if (args[3].tag != AJ_TENSOR)
+    args[3] = value(0);
+  else
+    args[3] = value(src = f.moves(2) ? f.tangents[2] : zeros_like(at.tensor(3)));
+  f.out[0] = call_with(f.op, args);
 }
 
 void log_softmax_rule(const Forward& f) {
@@ -131,32 +173,68 @@ void addmm_rule(const Forward& f) {  // (input, mat1, mat2, beta, alpha)
   f.out[0] = f.out[0].defined() ? f.out[0] + t : expand(t, at.result(0).shape());
 }
 
-struct Row {
-  std::string_view op;
-  void (*rule)(const Forward&);
-};
-constexpr Row kRows[] = {
-    {"sort", gathered},
-    {"topk", gathered},
-    {"cummax", gathered},
-    {"cummin", gathered},
-    {"max.dim", gathered_one},
-    {"min.dim", gathered_one},
-    {"max_pool2d_with_indices", pooled},
-    {"softmax", symmetric},
-    {"log_softmax", log_softmax_rule},
-    {"copy_", overwritten},
-    {"fill_", overwritten},
-    {"convolution", convolved},
-    {"nn::linear", linear_rule},
-    {"addmm", addmm_rule},
+constexpr Written kRows[] = {
+    {"sort", How::written, gathered},
+    {"topk", How::written, gathered},
+    {"cummax", How::written, gathered},
+    {"cummin", How::written, gathered},
+    {"max.dim", How::written, gathered_one},
+    {"min.dim", How::written, gathered_one},
+    {"max_pool2d_with_indices", How::written, pooled},
+    {"softmax", How::written, symmetric},
+    {"log_softmax", How::written, log_softmax_rule},
+    {"layer_norm_stats", How::written, layer_norm_rule},
+    {"group_norm_stats", How::written, group_norm_rule},
+    {"batch_norm_stats", How::written, batch_norm_rule},
+    {"copy_", How::written, overwritten},
+    {"fill_", How::written, overwritten},
+    {"convolution", How::written, convolved},
+    {"nn::linear", How::written, linear_rule},
+    {"addmm", How::written, addmm_rule},
+    {"scatter", How::written, scattered},
+    {"logsumexp", How::reduced, nullptr},
+    // Linear in all tensors together.
+    {"cumsum", How::joint, nullptr},
+    {"clone", How::joint, nullptr},
+    {"_::to_copy", How::joint, nullptr},
+    {"flip", How::joint, nullptr},
+    {"roll", How::joint, nullptr},
+    {"index_add", How::joint, nullptr},
+    {"index_put_at", How::joint, nullptr},
+    {"scatter_add", How::joint, nullptr},
+    {"block_diag", How::joint, nullptr},
+    {"_::pad_edges", How::joint, nullptr},
+    {"_::pad_edges_backward", How::joint, nullptr},
+    {"_::fft_c2c", How::joint, nullptr},
+    {"_::fft_r2c", How::joint, nullptr},
+    {"_::fft_c2r", How::joint, nullptr},
+    // Elementwise, though their kind does not say so.
+    {"nn::logsigmoid", How::elementwise, nullptr},
+    {"nn::selu", How::elementwise, nullptr},
+    {"nn::celu", How::elementwise, nullptr},
+    {"logit", How::elementwise, nullptr},
+    {"nan_to_num", How::elementwise, nullptr},
+    {"_::bce_each", How::elementwise, nullptr},
+    // Holomorphic.
+    {"add", How::elementwise, nullptr},
+    {"sub", How::elementwise, nullptr},
+    {"mul", How::elementwise, nullptr},
+    {"div", How::elementwise, nullptr},
+    {"neg", How::elementwise, nullptr},
+    {"exp", How::elementwise, nullptr},
+    {"log", How::elementwise, nullptr},
+    {"sin", How::elementwise, nullptr},
+    {"cos", How::elementwise, nullptr},
+    {"sqrt", How::elementwise, nullptr},
+    {"square", How::elementwise, nullptr},
+    {"reciprocal", How::elementwise, nullptr},
 };
 
 }  // namespace
 
-void (*written_rule(std::string_view op))(const Forward&) {
-  auto found = std::ranges::find(kRows, op, &Row::op);
-  return found == std::end(kRows) ? nullptr : found->rule;
+const Written* written_rule(std::string_view op) {
+  auto found = std::ranges::find(kRows, op, &Written::op);
+  return found == std::end(kRows) ? nullptr : found;
 }
 
 }  // namespace adjoin::transform::jvp

@@ -1,11 +1,17 @@
 """tests/python/autograd/forward_mode_test.py: tangents through programs: levels, views, in-place writes, functions of users."""
 
+import sys
+from pathlib import Path
+
 import adjoin as T
 import pytest
 from adjoin import nn
 from adjoin.autograd import forward_ad as fw
 from adjoin.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
 from adjoin.testing import assert_close
+
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "abi"))
 
 
 def vector(n, seed=0):
@@ -380,3 +386,50 @@ def test_reads():
         assert x.sum().item() == X.sum().item() and bool(x[0] == X[0])
         assert x.tolist() == X.tolist()
         assert "dual" in repr(x)
+
+
+# Three ops of a plugin in C, each twice its argument: linear by its word, with a derivative (twentyfold, to be told apart), with none.
+RULES = """
+#include <adjoin/abi/transform.h>
+static aj_status* pushed(void* self, aj_jvp_call* c) {
+  aj_value args[2], made;
+  memset(args, 0, sizeof args);
+  memset(&made, 0, sizeof made);
+  if (!c->tangents[0]) return 0;
+  args[0].tag = AJ_TENSOR;
+  args[0].v.tensor = c->tangents[0];
+  args[1].tag = AJ_FLOAT;
+  args[1].v.f = 20;
+  aj_status* bad = c->op->call(c->op->find_op(AJ_STR_LIT("mul")), args, 2, &made, 1);
+  c->out[0] = made.v.tensor;
+  return bad;
+}
+static const aj_jvp_def rules[] = {
+  {sizeof(aj_jvp_def), 0, {"acme::linear", 12}, 1, 0, 0},
+  {sizeof(aj_jvp_def), 0, {"acme::pushed", 12}, 0, pushed, 0},
+};
+"""
+DEFINE = """
+  static const char* const names[] = {"acme::linear", "acme::pushed", "acme::bare"};
+  static const char* const schemas[] = {"acme::linear(Tensor x) -> Tensor", "acme::pushed(Tensor x) -> Tensor", "acme::bare(Tensor x) -> Tensor"};
+  for (int i = 0; i < 3; ++i) {
+    aj_status* bad = define_op(env, schemas[i]);
+    if (!bad) bad = define_kernel(env, names[i], 0);
+    if (!bad && i < 2) bad = aj_def_jvp(env, &rules[i]);
+    if (bad) return bad;
+  }
+  return 0;
+"""
+
+
+def test_ops_of_strangers(tmp_path):
+    import abi_tools as tools
+
+    T.load_plugin(str(tools.build_plugin(tmp_path, extra=tools.TWICE + RULES, init=DEFINE)))
+    x, v = X.float(), V.float()
+    acme = T.ops.acme
+    assert_close(jvp(acme.linear, (x,), (v,))[1], 2 * v)
+    assert_close(jvp(acme.pushed, (x,), (v,))[1], 20 * v)
+    assert_close(jvp(lambda x: jvp(lambda x: acme.pushed(x * x), (x,), (v,))[1], (x,), (v,))[1], 40 * v * v)
+    with pytest.raises(NotImplementedError, match="acme::bare: there is no derivative along a tangent"):
+        jvp(acme.bare, (x,), (v,))
