@@ -63,7 +63,7 @@ void derivative_twice(const Rule& rule, const Forward& f) {
   std::vector<aj_tensor*> given(f.out.size()), leaves;
   std::vector<uint32_t> place;
   each_result(f.rets, f.nrets, [&](aj_tensor* t, uint32_t n) {
-    if (!t || !has_derivative(t)) return;
+    if (!t || !has_derivative(t) || !kit::env.core->tensor_numel(t)) return;
     ones[n] = dummy(t, around.level);
     leaves.push_back(given[n] = ones[n].get());
     place.push_back(n);

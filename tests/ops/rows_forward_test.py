@@ -28,7 +28,11 @@ def samples_of(row, dtype=None):
     dtype = dtype or ("float64" if "float64" in row.dtypes() else "complex128")
     fit = [s for s in samples.all_samples(row, dtype, table.SEED) if small(s[0])]
     for given, other in table.pick(fit, 3, row.name + "forward"):
-        sample = gradient_sample(row, given, other)
+        try:
+            sample = gradient_sample(row, given, other)
+        except (RuntimeError, NotImplementedError):  # not of these numbers
+            assert dtype == "complex128"
+            continue
         if sample is not None:
             yield sample
 

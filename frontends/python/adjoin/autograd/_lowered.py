@@ -59,7 +59,7 @@ def _below(cls, primals, tangents):
         if any(x is y for x in outs for y in leaves if isinstance(x, _C.Tensor)):
             raise RuntimeError(f"{cls.__name__}: it writes an argument in place, which forward mode does not follow")
         own = cls.jvp is not Function.jvp
-        moved = _by_jvp(cls, outs, primals, tangents) if own else _by_backward(outs, leaves, tangents)
+        moved = _by_jvp(cls, outs, primals, tangents) if own else _by_backward(cls, outs, leaves, tangents)
     if recorded:
         return results, moved
     outs = tuple(x.detach() if _floating(x) else x for x in outs)
@@ -86,7 +86,7 @@ def _by_jvp(cls, outs, primals, tangents):
     return moved
 
 
-def _by_backward(outs, leaves, tangents):
+def _by_backward(cls, outs, leaves, tangents):
     """Backward is linear in the gradient: its derivative by that, along the tangents."""
     wanted = [x for x in outs if _floating(x) and x.requires_grad]
     if not wanted:
@@ -101,5 +101,7 @@ def _by_backward(outs, leaves, tangents):
     if not pairs:
         return [None] * len(outs)
     along = _C.grad([g for g, _ in pairs], ones, [t for _, t in pairs], create_graph=True, allow_unused=True)
+    if all(t is None for t in along):
+        raise RuntimeError(f"{cls.__name__}: its backward cannot be differentiated, so it has no forward mode; define jvp")
     by_result = {id(x): t for x, t in zip(wanted, along, strict=True)}
     return [by_result.get(id(x)) for x in outs]
