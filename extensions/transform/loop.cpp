@@ -106,6 +106,9 @@ void rule_loop(Batch& b) {
     for (uint32_t i = 0; i < b.facts.nresults; i++) b.out_dims[i] = -1;
     return;
   }
+  if (b.facts.random && b.level.randomness != AJ_RANDOM_DIFFERENT)
+    raise_as("RuntimeError", AJ_PRECONDITION,
+             "vmap: the function draws random numbers, sample by sample: say randomness='different'");
   if (ledger().forbidden)
     raise(AJ_UNIMPLEMENTED, "vmap: the op would be called sample by sample, because ", reason_of(b.facts),
           ", and loops are errors now (func.loops)");

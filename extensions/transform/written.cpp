@@ -37,6 +37,8 @@ constexpr Row kRows[] = {
     {"t", rule_t},
     {"squeeze", rule_squeeze},
     {"as_strided", rule_as_strided},
+    {"arange_fill_", rule_counted},
+    {"dropout_philox", rule_draw},
     {"uniform_philox_", rule_draw},
     {"normal_philox_", rule_draw},
     {"randint_philox_", rule_draw},
@@ -65,6 +67,11 @@ constexpr Refusal kRefused[] = {
 
 }  // namespace
 
+std::string_view looped(std::string_view name) {
+  if (name == "bernoulli_.Tensor") return "its body looks at values";
+  return name == "rnn_layer_backward" ? "its body records on a tape of its own" : "";
+}
+
 Rule written_rule(std::string_view name) {
   for (const Row& r : kRows)
     if (r.name == name) return r.rule;
@@ -72,6 +79,7 @@ Rule written_rule(std::string_view name) {
 }
 
 const char* refusal(std::string_view name) {
+  if (name.starts_with("fused_")) return "a step of an optimizer over many tensors has no samples; step outside of vmap";
   for (const Refusal& r : kRefused)
     if (r.name == name) return r.why;
   return nullptr;
