@@ -110,7 +110,6 @@ void promote_target(Batch& b) {
           "between them; it has room for one: make it inside the function, or give it as an "
           "argument that is mapped");
   }
-  if (b.level.size == 0 && !others) return;
   {
     WithKey key;
     promote(target, b.level);
@@ -153,6 +152,11 @@ aj_status* call_body(aj_call* call) {
   for (uint32_t i = 0; i < call->nrets; i++)
     if (call->rets[i].tag == AJ_TENSOR) call->rets[i].aux = 0;
   return lower_table->call_body(call->op, call->args, call->nargs, call->rets, call->nrets);
+}
+
+// A tensor of every level that is open: who writes to it may be of any.
+Tensor lift_through(const Tensor& t, Level& l) {
+  return lift(l.outer ? lift_through(t, *l.outer) : t, l);
 }
 
 }  // namespace
@@ -207,7 +211,7 @@ void call_plain(Level& l, aj_call* call) {
   if (!f.makes || call->rets[0].tag != AJ_TENSOR || is_wrapped(call->rets[0].v.tensor)) return;
   Tensor made = Tensor::steal(call->rets[0].v.tensor);
   call->rets[0].tag = AJ_NONE;
-  Tensor lifted = lift(made, l);
+  Tensor lifted = lift_through(made, l);
   call->rets[0] = value(lifted);
   lifted.take();
 }

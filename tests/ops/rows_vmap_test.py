@@ -13,7 +13,7 @@ from rows import TENSOR_ROWS, flat, same
 
 # Results of a sample's own shape, or numbers of Python's: the message says what to do instead.
 REFUSED = {"nonzero", "masked_select", "unique", "unique_consecutive", "unique_dim", "repeat_interleave.places", "equal", "allclose",
-           "is_nonzero", "item", "argwhere", "index_put_", "repeat_interleave.Tensor", "to_host", "tolist"}  # fmt: skip
+           "is_nonzero", "item", "argwhere", "index_put_", "repeat_interleave.Tensor", "where.nonzero"}  # fmt: skip
 
 
 # Their strides are those of one sample: where samples lie along another dimension than the first, a view may not exist.
@@ -115,8 +115,8 @@ def test_batches_of_one_and_of_none(row):
     dtype = next((d for d in ("float64", "complex128") if d in row.dtypes()), row.dtypes()[0])
     for family, other in table.pick(families(row, dtype, 1), 1, row.name + "one"):
         places = list(leaves_of(family[0]))
-        if not check(row, family, other, places, [0] * len(places), dtype):
-            continue
+        if not check(row, family, other, places, [0] * len(places), dtype) or row.name == "bincount":
+            continue  # bincount's result is as long as the largest number
         one = loop(row, family, other, places)
 
         def function(*tensors, family=family, other=other, places=places):
@@ -132,6 +132,8 @@ def test_nested(row):
     """Two levels: the outer one maps the first argument, the inner one all others."""
     dtype = next((d for d in ("float64", "complex128") if d in row.dtypes()), row.dtypes()[0])
     for family, other in table.pick(families(row, dtype, 2), 1, row.name + "nest"):
+        if row.params[0].written or row.name in DRAWS:
+            break  # what is one at the outer level has no room for the inner one
         places = list(leaves_of(family[0]))
         first, rest = places[:1], places[1:]
         try:
@@ -148,8 +150,6 @@ def test_nested(row):
 
             return vmap(inner, randomness="different")(*others)
 
-        if row.name in DRAWS:
-            continue
         xs = adjoin.stack([leaf(g, first[0]) for g in family])
         others = [adjoin.stack([leaf(g, p) for g in family]) for p in rest]
         got = vmap(function, (0, *[None] * len(others)), randomness="different")(xs, *others)
