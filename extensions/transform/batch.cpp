@@ -91,20 +91,25 @@ void Batch::give(uint32_t i, const Tensor& t, bool is_batched) {
   out_dims[i] = is_batched ? 0 : -1;
 }
 
+thread_local bool looked_at_values = false;
+void note_look() { looked_at_values = true; }
+
 namespace {
 
 // A target that all samples share is about to be written with what differs between them.
 void promote_target(Batch& b) {
   aj_tensor* target = b.call->args[0].v.tensor;
+  if (!b.is_tensor(0) || b.is_batched(0)) return;
   const bool others =
       std::any_of(b.batched.begin() + 1, b.batched.end(), [](int32_t d) { return d == 0; });
-  if (!b.is_tensor(0) || b.is_batched(0) || !(others || b.facts.draws)) return;
-  if (!at_level(target, b.level))
+  if (!others && !b.facts.draws) return;
+  if (!at_level(target, b.level)) {
+    note_look();
     raise(AJ_UNIMPLEMENTED,
           "vmap: a tensor that all samples share is written in place with values that differ "
           "between them; it has room for one: make it inside the function, or give it as an "
           "argument that is mapped");
-  if (b.level.size == 0 && !others) return;
+  }
   {
     WithKey key;
     promote(target, b.level);
@@ -125,8 +130,10 @@ void hand_out(Batch& b, bool view) {
       uint32_t n = 0;
       const aj_value* items = core().list_get(v.v.object, &n);
       std::vector<Tensor> made;
-      for (uint32_t j = 0; j < n; j++)
+      for (uint32_t j = 0; j < n; j++) {
         made.push_back(wrapped(Tensor::view(items[j].v.tensor), batched));
+        if (view && !batched) set_origin(made.back(), call, int32_t(j));
+      }
       Body(call).ret(i, made);
     } else if (v.tag == AJ_TENSOR) {
       Tensor made = wrapped(Tensor::view(v.v.tensor), batched);
@@ -147,7 +154,10 @@ aj_status* call_body(aj_call* call) {
   return lower_table->call_body(call->op, call->args, call->nargs, call->rets, call->nrets);
 }
 
-thread_local bool looked_at_values = false;
+// A tensor of every level that is open: who writes to it may be of any.
+Tensor lift_through(const Tensor& t, Level& l) {
+  return lift(l.outer ? lift_through(t, *l.outer) : t, l);
+}
 
 }  // namespace
 
@@ -188,10 +198,14 @@ void call_batch(Level& l, aj_call* call) {
   }
 }
 
-void note_look() { looked_at_values = true; }
-
 void call_plain(Level& l, aj_call* call) {
   const OpFacts& f = facts_of(call->op);
+  if (f.random) return check(call_body(call));  // what it draws into is the level's
+  if (f.draws && l.kind == AJ_LEVEL_BATCH && l.randomness != AJ_RANDOM_SAME)
+    raise_as("RuntimeError", AJ_PRECONDITION,
+             l.randomness == AJ_RANDOM_ERROR
+                 ? "vmap: the function draws random numbers: say randomness='same' or 'different'"
+                 : "vmap: random numbers that differ between the samples are drawn into a tensor that all share; make it inside the function");
   check(dispatch().redispatch(call->op, call->keys, call->args, call->nargs, call->rets,
                               call->nrets));
   if (!f.makes || call->rets[0].tag != AJ_TENSOR || is_wrapped(call->rets[0].v.tensor)) return;
@@ -199,7 +213,7 @@ void call_plain(Level& l, aj_call* call) {
   if (l.kind == AJ_LEVEL_DUAL && !t.is_floating_point() && !t.is_complex()) return;
   Tensor made = Tensor::steal(call->rets[0].v.tensor);
   call->rets[0].tag = AJ_NONE;
-  Tensor lifted = lift(made, l);
+  Tensor lifted = lift_through(made, l);
   call->rets[0] = value(lifted);
   lifted.take();
 }

@@ -25,6 +25,7 @@ struct OpFacts {
   uint32_t nresults;
   bool has_body, list_result, writes_first;
   bool makes;                     // a new tensor from no values: a factory, zeros_like
+  bool random;                    // its body draws
   bool draws;                     // writes numbers of a generator
   std::string_view why;           // of the loop: why nothing else serves
   const char* refused = nullptr;  // why it is refused
@@ -86,6 +87,8 @@ void rule_lead(Batch& b);     // leading dimensions are a batch to the op alread
 void rule_loop(Batch& b);     // sample by sample
 void rule_foreign(Batch& b);  // a plugin's
 Rule written_rule(std::string_view name);
+// Why the op is called sample by sample though it has a body; "": it is not.
+std::string_view looped(std::string_view name);
 // A refusal that a loop over the samples would not meet.
 void note_look();
 const char* refusal(std::string_view name);

@@ -95,7 +95,9 @@ OpFacts* make_facts(const aj_op* op) {
         !f->params.empty() && (f->params[0].flags & AJ_PARAM_WRITTEN) && f->params[0].list == 0;
   }
   f->makes = makes_new(f->name, *f);
-  f->draws = f->name.ends_with("_philox_");
+  f->random = f->has_body && f->name.find("dropout") != std::string::npos;
+  for (auto& p : f->params) f->random |= f->has_body && p.base == AJ_PARAM_GENERATOR;
+  f->draws = f->name.find("_philox") != std::string::npos;
   choose(*f);
   return f;
 }

@@ -19,13 +19,21 @@ bool none_batched(Batch& b) {
 
 void rule_lead(Batch& b) {
   if (none_batched(b)) return;
-  for (uint32_t i = 0; i < b.call->nargs; i++)
-    if (b.is_tensor(i)) b.set(i, b.spread(i), true);
+  const int64_t rank = b.rank(0);
+  for (uint32_t i = 0; i < b.call->nargs; i++) {
+    if (!b.is_tensor(i)) continue;
+    if (b.facts.params[i].name != "mask") {
+      b.set(i, b.spread(i), true);
+    } else if (b.is_batched(i)) {  // it meets the scores at their ends
+      b.set(i, aligned(b.tensor(i), true, rank), true);
+    }
+  }
   b.run();
 }
 
 void rule_fold(Batch& b) {
   if (none_batched(b)) return;
+  if (b.size() == 0) return rule_loop(b);  // nothing tells how long the dimension was
   for (uint32_t i = 0; i < b.call->nargs; i++) {
     aj_value& v = b.args[i];
     if (b.is_tensor(i)) {

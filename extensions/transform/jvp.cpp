@@ -23,7 +23,7 @@ How how_of(const aj_op_info& info) {
   const std::string_view kind = kit::view_of(info.kind), tags = kit::view_of(info.tags);
   const bool own = info.flags & AJ_INFO_OWN_VJP;
   if (kind == "view") return info.flags & AJ_INFO_DIFFERENTIABLE ? How::view : How::zero;
-  if (kind == "compare" || kind.ends_with("bool") || kind == "reduce_index" && !own) return How::zero;
+  if (kind == "compare" || kind.ends_with("bool") || (kind == "reduce_index" && !own)) return How::zero;
   if (!own && (info.flags & AJ_INFO_COMPOSITE) && (info.flags & AJ_INFO_DIFFERENTIABLE)) return How::body;
   if (has_word(tags, "linear")) return How::joint;
   if (kind == "linear") return How::each;

@@ -96,8 +96,10 @@ void layer_norm_rule(const Forward& f) { normalized(f, 2, false, {}); }
 void group_norm_rule(const Forward& f) { normalized(f, 2, true, {}); }
 void batch_norm_rule(const Forward& f) {  // (input, weight, bias, mean, variance, training, ...)
   constexpr uint32_t statistics[] = {3, 4};
-  const bool training = At(f).flag(5);
-  normalized(f, 1, true, training ? std::span<const uint32_t>(statistics) : std::span<const uint32_t>());
+  if (At(f).flag(5))
+    normalized(f, 1, true, statistics);
+  else
+    derivative_twice(rule_of(f.op), f);
 }
 
 // The op on the tangents; a number that is written moves nothing.

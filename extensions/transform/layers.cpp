@@ -36,6 +36,7 @@ Tensor out_of_channels(const Tensor& t, int64_t size) {
 // input, weight, bias, ..., groups (8). One weight: the samples are more images. A weight for each:
 // more groups.
 void rule_convolution(Batch& b) {
+  if (b.size() == 0) return rule_loop(b);
   const int64_t n = b.size();
   Tensor bias = b.is_tensor(2) ? b.tensor(2) : Tensor();
   const bool bias_batched = b.is_tensor(2) && b.is_batched(2);
@@ -70,6 +71,7 @@ void rule_convolution(Batch& b) {
 // grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs: as
 // more groups.
 void rule_convolution_backward(Batch& b) {
+  if (b.size() == 0) return rule_loop(b);
   const int64_t n = b.size();
   const uint8_t* needs = b.args[9].v.bools;
   if (!b.is_batched(2) && !needs[1] &&

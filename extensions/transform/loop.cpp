@@ -39,6 +39,13 @@ void note(const OpFacts& f, uint64_t samples, uint64_t nanoseconds) {
 
 Tensor slice_of(const Tensor& t, int64_t b) { return select(t, 0, b); }
 
+// A batch of one, in place of none: ones where they are no places of anything.
+Tensor one_sample(const Tensor& t) {
+  std::vector<int64_t> sizes(t.shape().begin(), t.shape().end());
+  sizes[0] = 1;
+  return t.is_floating_point() || t.is_complex() ? new_ones(t, sizes) : new_zeros(t, sizes);
+}
+
 // The results of all samples, stacked; lists item by item.
 void collect(Batch& b, std::vector<std::vector<Tensor>>& parts, uint32_t i, bool list,
              size_t items) {
@@ -106,6 +113,9 @@ void rule_loop(Batch& b) {
     for (uint32_t i = 0; i < b.facts.nresults; i++) b.out_dims[i] = -1;
     return;
   }
+  if (b.facts.random && b.level.randomness != AJ_RANDOM_DIFFERENT)
+    raise_as("RuntimeError", AJ_PRECONDITION,
+             "vmap: the function draws random numbers, sample by sample: say randomness='different'");
   if (ledger().forbidden)
     raise(AJ_UNIMPLEMENTED, "vmap: the op would be called sample by sample, because ", reason_of(b.facts),
           ", and loops are errors now (func.loops)");
@@ -116,10 +126,14 @@ void rule_loop(Batch& b) {
   if (n == 0) {  // nobody to ask for the shape: one sample of zeros tells it
     if (b.in_place()) return b.give(0, b.tensor(0));
     for (uint32_t i = 0; i < b.call->nargs; i++) {
-      if (!b.is_batched(i)) continue;
-      std::vector<int64_t> sizes(b.tensor(i).shape().begin(), b.tensor(i).shape().end());
-      sizes[0] = 1;
-      b.set(i, new_zeros(b.tensor(i), sizes), true);
+      if (b.is_batched(i)) b.set(i, one_sample(b.tensor(i)), true);
+      if (b.args[i].tag != AJ_TENSORS) continue;
+      auto list = const_cast<aj_tensor**>(b.args[i].v.tensors);
+      for (uint32_t j = 0; j < b.args[i].aux; j++) {
+        if (!list[j] || b.batched[b.first(i) + j] != 0) continue;
+        b.held.push_back(one_sample(Tensor::view(list[j])));
+        list[j] = b.held.back().get();
+      }
     }
     call_sample(b, 0, results, &lists);
   }

@@ -8,6 +8,13 @@
 namespace adjoin::transform {
 namespace {
 
+// One sample in place of none: for a shape.
+std::vector<int64_t> with_one(const Tensor& t) {
+  std::vector<int64_t> sizes(t.shape().begin(), t.shape().end());
+  sizes[0] = 1;
+  return sizes;
+}
+
 // The orders of memory are those of the user's dimensions, the payload has one more.
 void plain_order(Batch& b) {
   for (uint32_t i = 0; i < b.call->nargs; i++)
@@ -79,34 +86,55 @@ void rule_as_strided(Batch& b) {
   b.run();
 }
 
+// Numbers by the place of an element, the same in each sample: one is filled, and copied.
+void rule_counted(Batch& b) {
+  const bool each = b.is_batched(0);
+  if (each && b.size() == 0) return b.give(0, b.tensor(0));
+  Tensor one = each ? select(b.tensor(0), 0, int64_t(0)) : b.tensor(0);
+  b.args[0] = value(one);
+  run_into(b.facts.op, b.args, b.call->nargs, one);
+  const Payload* p = at_level(b.call->args[0].v.tensor, b.level);
+  Tensor whole = p ? Tensor::borrow(p->value) : one;
+  if (each) {
+    static constinit Op copy("copy_");
+    Tensor all = spread(clone(one), false, b.size());
+    const aj_value both[] = {value(whole), value(all)};
+    run_into(copy.get(), both, 2, whole);
+  }
+  b.give(0, whole, each);
+}
+
+namespace {
+
+// Sample by sample, each `stride` blocks after the one before.
+void draw_each(Batch& b, int64_t stride) {
+  const int at = b.facts.find("offset");
+  const int64_t first = b.args[at].v.i;
+  Tensor whole = b.spread(0);
+  std::vector<Tensor> made;
+  for (int64_t s = 0; s < std::max<int64_t>(b.size(), !b.in_place()); s++) {
+    Tensor one = b.size() ? select(whole, 0, s) : select(new_zeros(whole, with_one(whole)), 0, int64_t(0));
+    b.args[0] = value(one);
+    b.args[at].v.i = first + s * stride;
+    if (b.in_place())
+      run_into(b.facts.op, b.args, b.call->nargs, one);
+    else
+      made.push_back(kit::run(b.facts.op, b.args, b.call->nargs));
+  }
+  if (b.in_place()) return b.give(0, whole);
+  Tensor all = stack(made, 0);
+  b.give(0, b.size() ? all : slice(all, 0, int64_t(0), int64_t(0)));
+}
+
+}  // namespace
+
 // input, two numbers, seed, offset: the blocks that one sample takes were drawn by the body.
 void rule_draw(Batch& b) {
   if (b.level.randomness == AJ_RANDOM_ERROR)
     raise_as("RuntimeError", AJ_PRECONDITION,
              "vmap: the function draws random numbers: say randomness='same' or 'different'");
-  if (b.level.randomness == AJ_RANDOM_SAME) {
-    Tensor one = b.is_batched(0) ? select(b.tensor(0), 0, int64_t(0)) : b.tensor(0);
-    aj_value args[5];
-    std::copy_n(b.args, 5, args);
-    if (b.is_batched(0) && b.size() == 0) return b.give(0, b.tensor(0));
-    args[0] = value(one);
-    run_into(b.facts.op, args, 5, one);
-    if (b.is_batched(0)) {
-      static constinit Op copy("copy_");
-      const aj_value both[] = {b.args[0], value(spread(clone(one), false, b.size()))};
-      run_into(copy.get(), both, 2, b.tensor(0));
-    }
-    return b.give(0, b.tensor(0), b.is_batched(0));
-  }
-  for (int64_t s = 0; s < b.size(); s++) {
-    Tensor one = select(b.tensor(0), 0, s);
-    aj_value args[5];
-    std::copy_n(b.args, 5, args);
-    args[0] = value(one);
-    args[4].v.i += s * b.level.stride;
-    run_into(b.facts.op, args, 5, one);
-  }
-  b.give(0, b.tensor(0));
+  if (b.level.randomness == AJ_RANDOM_SAME) return b.in_place() ? rule_counted(b) : draw_each(b, 0);
+  draw_each(b, b.level.stride);
 }
 
 }  // namespace adjoin::transform

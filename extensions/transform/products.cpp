@@ -99,9 +99,13 @@ void rule_linear(Batch& b) {
 
 // The gradient of linear's weight: a sum over all rows of one sample.
 void rule_linear_weight_backward(Batch& b) {
-  Tensor g = as_rows(b.spread(0), b.size()), x = as_rows(b.spread(1), b.size());
+  Tensor grad = b.spread(0);
+  const bool row = b.rank(1) == b.rank(0) + 1;  // of a weight that is a vector
+  if (row) grad = unsqueeze(grad, -1);
+  Tensor g = as_rows(grad, b.size()), x = as_rows(b.spread(1), b.size());
   if (x.is_complex()) x = conj(x);
-  b.give(0, bmm(transpose(g, 1, 2), x));
+  Tensor made = bmm(transpose(g, 1, 2), x);
+  b.give(0, row ? reshape(made, {b.size(), at(made, 2)}) : made);
 }
 
 }  // namespace adjoin::transform

@@ -26,6 +26,7 @@ void rule_fill(Batch& b);
 void rule_t(Batch& b);
 void rule_squeeze(Batch& b);
 void rule_as_strided(Batch& b);
+void rule_counted(Batch& b);
 void rule_draw(Batch& b);
 
 }  // namespace adjoin::transform

@@ -69,7 +69,13 @@ def test_forward_mode_against_differences(row):
             T.testing.assert_close(found, (a - b) / (2 * STEP), atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if {"float64", "complex128"} <= set(r.dtypes())], ids=str)
+# Rows that reckon with complex numbers but whose gradients do not, as their own tests say in float64 alone.
+REAL_GRADIENTS = {
+    "_::glu_each", "nn::glu", "_::huber_each", "nn::huber_loss", "nn::smooth_l1_loss", "nn::kl_div", "xlogy", "special::xlogy",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.name not in REAL_GRADIENTS and {"float64", "complex128"} <= set(r.dtypes())], ids=str)
 def test_forward_mode_of_complex_numbers(row):
     for function, inputs in samples_of(row, "complex128"):
         primals = tuple(x.detach() for x in inputs)

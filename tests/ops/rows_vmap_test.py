@@ -13,7 +13,11 @@ from rows import TENSOR_ROWS, flat, same
 
 # Results of a sample's own shape, or numbers of Python's: the message says what to do instead.
 REFUSED = {"nonzero", "masked_select", "unique", "unique_consecutive", "unique_dim", "repeat_interleave.places", "equal", "allclose",
-           "is_nonzero", "item", "argwhere", "index_put_", "repeat_interleave.Tensor", "to_host", "tolist"}  # fmt: skip
+           "is_nonzero", "item", "argwhere", "index_put_", "repeat_interleave.Tensor", "where.nonzero"}  # fmt: skip
+
+
+# Their strides are those of one sample: where samples lie along another dimension than the first, a view may not exist.
+STRIDED = {"view", "view_as", "view_copy", "view.dtype", "view_copy.dtype", "as_strided", "as_strided_copy", "as_strided_scatter"}
 
 
 def families(row, dtype, count):
@@ -89,7 +93,7 @@ def check(row, family, other, places, dims, dtype):
 
 
 def checked_rows():
-    return [r for r in TENSOR_ROWS if r.name not in REFUSED and "optim" not in r.name and not r.name.startswith("_foreach")]
+    return [r for r in TENSOR_ROWS if r.name not in REFUSED and not r.name.startswith("fused_")]
 
 
 @pytest.mark.parametrize("row", checked_rows(), ids=str)
@@ -97,8 +101,11 @@ def test_vmap_is_a_loop(row):
     dtype = next((d for d in ("float64", "complex128") if d in row.dtypes()), row.dtypes()[0])
     for family, other in table.pick(families(row, dtype, 3), 2, row.name + "vmap"):
         places = list(leaves_of(family[0]))
-        for subset in chosen_subsets(places, row.name):
+        # What must agree with other arguments is batched with them.
+        for subset in [places] if row.name in samples.DEPENDENT else chosen_subsets(places, row.name):
             check(row, family, other, subset, [0] * len(subset), dtype)
+        if row.name in STRIDED:
+            continue
         ends = [-1 if i % 2 else leaf(family[0], p).ndim // 2 for i, p in enumerate(places)]
         check(row, family, other, places, ends, dtype)
 
@@ -108,8 +115,8 @@ def test_batches_of_one_and_of_none(row):
     dtype = next((d for d in ("float64", "complex128") if d in row.dtypes()), row.dtypes()[0])
     for family, other in table.pick(families(row, dtype, 1), 1, row.name + "one"):
         places = list(leaves_of(family[0]))
-        if not check(row, family, other, places, [0] * len(places), dtype):
-            continue
+        if not check(row, family, other, places, [0] * len(places), dtype) or row.name == "bincount":
+            continue  # bincount's result is as long as the largest number
         one = loop(row, family, other, places)
 
         def function(*tensors, family=family, other=other, places=places):
@@ -125,6 +132,8 @@ def test_nested(row):
     """Two levels: the outer one maps the first argument, the inner one all others."""
     dtype = next((d for d in ("float64", "complex128") if d in row.dtypes()), row.dtypes()[0])
     for family, other in table.pick(families(row, dtype, 2), 1, row.name + "nest"):
+        if row.params[0].written or row.name in DRAWS:
+            break  # what is one at the outer level has no room for the inner one
         places = list(leaves_of(family[0]))
         first, rest = places[:1], places[1:]
         try:
@@ -141,8 +150,6 @@ def test_nested(row):
 
             return vmap(inner, randomness="different")(*others)
 
-        if row.name in DRAWS:
-            continue
         xs = adjoin.stack([leaf(g, first[0]) for g in family])
         others = [adjoin.stack([leaf(g, p) for g in family]) for p in rest]
         got = vmap(function, (0, *[None] * len(others)), randomness="different")(xs, *others)
