@@ -4,12 +4,12 @@
 // that needs the order of memory of the value, give the dual one of its own. Views remember the
 // call that made them, and make their tangent again from that of their base when it was replaced.
 #include "dual.hpp"
-#include "origin.hpp"
 
 #include <adjoin/kit/ops.hpp>
 #include <map>
 
 #include "jvp.hpp"
+#include "origin.hpp"
 
 namespace adjoin::transform {
 namespace {
@@ -125,19 +125,15 @@ Tensor wrapped_view(Level& l, const aj_call* call, const Opened& in, aj_tensor* 
   return w;
 }
 
-// `view` and the like look at the order of memory; others show any tangent as they show the value.
-bool needs_order(const aj_op* op) {
-  const std::string name = name_of(op);
-  return name.starts_with("view") || name == "as_strided";
-}
-
 // The result as it is handed out: what may have a tangent is a dual, so that it can be written.
 aj_value handed(Level& l, const aj_value& made, const Tensor& tangent) {
   if (made.tag != AJ_TENSOR || !can_move(made.v.tensor->dl.dtype)) {
     if (made.tag >= AJ_TENSOR) core().retain(const_cast<void*>(made.v.ptr));
     return made;
   }
-  return {AJ_TENSOR, 0, {.tensor = make_wrapper(l, Tensor::view(made.v.tensor), tangent, false).take()}};
+  return {AJ_TENSOR,
+          0,
+          {.tensor = make_wrapper(l, Tensor::view(made.v.tensor), tangent, false).take()}};
 }
 
 template <class F>
@@ -170,6 +166,27 @@ bool shows_another(const aj_value& made) {
   return n && items[0].v.tensor->obj.flags & AJ_TENSOR_VIEW;
 }
 
+bool may_share(const Tensor& a, const Tensor& b) {
+  if (a.get() == b.get() || !a.has_memory() || !b.has_memory()) return true;
+  void* data;
+  uint64_t bytes, offset, ids[2];
+  check(core().tensor_storage(a.get(), &data, &bytes, &offset, &ids[0]));
+  check(core().tensor_storage(b.get(), &data, &bytes, &offset, &ids[1]));
+  return ids[0] == ids[1];
+}
+
+// A result's tangent may be that of an argument, which is then no more its own.
+void keep_apart(const Rule& rule, Level& l, const aj_call* call, std::span<const Tensor> out) {
+  each_input(rule, call->args, call->nargs, [&](aj_tensor* t, uint32_t, uint32_t, uint32_t) {
+    Payload* p = at_level(t, l);
+    if (!p) return;
+    Payload& root = root_of(*p);
+    for (const Tensor& made : out)
+      if (root.owned && made.defined() && may_share(made, Tensor::view(root.tangent)))
+        root.owned = false;
+  });
+}
+
 void run_new(const Rule& rule, Level& l, aj_call* call, const Opened& in) {
   Owned made(call->nrets);
   check(dispatch().call(call->op, in.args.data(), call->nargs, made.values.data(), call->nrets));
@@ -178,6 +195,7 @@ void run_new(const Rule& rule, Level& l, aj_call* call, const Opened& in) {
   if (!views && in.moves())
     differentiate(rule, {call->op, in.args.data(), made.values.data(), call->nargs, call->nrets,
                          in.tangents, out});
+  keep_apart(rule, l, call, out);
   uint32_t at = 0;
   for (uint32_t i = 0; i < call->nrets; i++)
     call->rets[i] = each_handed(made.values[i], &at, [&](const aj_value& v, uint32_t n) {
@@ -214,7 +232,8 @@ void write_tangent(Payload& p, const Tensor& t) {
 void run_write(const Rule& rule, Level& l, aj_call* call, const Opened& in, bool first) {
   aj_tensor* target = call->args[0].v.tensor;
   Payload* p = at_level(target, l);
-  if (!p && in.moves()) refuse_write(call->op, "what is written has no tangent, what it is written from has one");
+  if (!p && in.moves())
+    refuse_write(call->op, "what is written has no tangent, what it is written from has one");
   Owned made(call->nrets);
   if (!p || !in.moves()) {
     if (!first) made.values[0] = in.args[0];
@@ -263,20 +282,13 @@ void run_body(aj_call* call) {
   for (uint32_t i = 0; i < call->nrets; i++) call->rets[i] = std::exchange(made.values[i], {});
 }
 
-bool writes_first(const aj_op* op) {
-  aj_param p{}, r{};
-  p.struct_size = r.struct_size = sizeof p;
-  if (aj_status* none = env.op->op_result(op, 0, &r)) return core().status_free(none), false;
-  check(env.op->op_param(op, 0, &p));
-  return (p.flags & AJ_PARAM_WRITTEN) && (r.flags & AJ_PARAM_ALIASED);
-}
-
 // What was made inside of the level, without a tangent, is its value.
 Tensor outside(const Tensor& t, Level& l) {
   Payload* p = at_level(t.get(), l);
   if (!p) return t;
   if (p->tangent || p->view)
-    raise(AJ_INVALID_ARGUMENT, "dual: the tensor has a tangent of this level; open another level for a second one");
+    raise(AJ_INVALID_ARGUMENT,
+          "dual: the tensor has a tangent of this level; open another level for a second one");
   return Tensor::borrow(p->value);
 }
 
@@ -302,7 +314,7 @@ Tensor tangent_of(Payload& p) {
   ViewOf& v = *p.view;
   std::vector<aj_value> args = v.args;
   Tensor seen = of_base;
-  if (needs_order(v.op) && !same_order(of_base, Tensor::view(base.value))) {
+  if (rule_of(v.op).needs_order && !same_order(of_base, Tensor::view(base.value))) {
     own_tangent(base);
     return tangent_of(p);
   }
@@ -318,7 +330,7 @@ Tensor tangent_of(Payload& p) {
 
 void call_dual(Level& l, aj_call* call) {
   const Rule& rule = rule_of(call->op);
-  const bool first = writes_first(call->op);
+  const bool first = rule.writes_first;
   const bool in_place = !first && call->nrets && call->rets[0].tag == AJ_TENSOR && call->nargs &&
                         call->args[0].tag == AJ_TENSOR &&
                         call->rets[0].v.tensor == call->args[0].v.tensor;
@@ -352,8 +364,10 @@ aj_status* dual(aj_tensor* primal, aj_tensor* tangent, int32_t level, aj_tensor*
     Level* l = find_level(level, "dual");
     const Tensor &x = Tensor::view(primal), &t = Tensor::view(tangent);
     if (!can_move(x.dtype()))
-      raise(AJ_WRONG_TYPE, "dual: the tensor is ", x.dtype(), ", which has no derivative; a floating or complex one is wanted");
-    if (t.defined() && (!std::ranges::equal(x.shape(), t.shape()) || !(x.dtype() == t.dtype()) || !(x.device() == t.device())))
+      raise(AJ_WRONG_TYPE, "dual: the tensor is ", x.dtype(),
+            ", which has no derivative; a floating or complex one is wanted");
+    if (t.defined() && (!std::ranges::equal(x.shape(), t.shape()) || !(x.dtype() == t.dtype()) ||
+                        !(x.device() == t.device())))
       raise(AJ_INVALID_ARGUMENT, "dual: the tangent is ", told(t), ", the tensor ", told(x),
             "; they must agree");
     *out = make_wrapper(*l, outside(x, *l), t.defined() ? outside(t, *l) : t, false).take();

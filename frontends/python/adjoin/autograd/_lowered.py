@@ -82,7 +82,9 @@ def _by_jvp(cls, outs, primals, tangents):
         raise RuntimeError(f"{cls.__name__}.jvp gave {len(moved)} tangents, the function has {len(outs)} results")
     for x, t in zip(outs, moved, strict=True):
         if t is not None and t.shape != x.shape:
-            raise RuntimeError(f"{cls.__name__}.jvp gave a tangent of shape {tuple(t.shape)} for a result of shape {tuple(x.shape)}")
+            raise RuntimeError(
+                f"{cls.__name__}.jvp gave a tangent of shape {tuple(t.shape)} for a result of shape {tuple(x.shape)}"
+            )
     return moved
 
 
@@ -102,6 +104,8 @@ def _by_backward(cls, outs, leaves, tangents):
         return [None] * len(outs)
     along = _C.grad([g for g, _ in pairs], ones, [t for _, t in pairs], create_graph=True, allow_unused=True)
     if all(t is None for t in along):
-        raise RuntimeError(f"{cls.__name__}: its backward cannot be differentiated, so it has no forward mode; define jvp")
+        raise RuntimeError(
+            f"{cls.__name__}: its backward cannot be differentiated, so it has no forward mode; define jvp"
+        )
     by_result = {id(x): t for x, t in zip(wanted, along, strict=True)}
     return [by_result.get(id(x)) for x in outs]
