@@ -2,11 +2,11 @@
 // opened.
 #include "level.hpp"
 
-#include "origin.hpp"
-
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
 #include <vector>
+
+#include "origin.hpp"
 
 namespace adjoin::transform {
 
@@ -117,7 +117,8 @@ Tensor make_wrapper(Level& l, const Tensor& value, const Tensor& tangent, bool b
     aj_tensor* base = nullptr;
     check(autograd().base(view_of, &base));
     Tensor held = Tensor::steal(base);
-    w.like.byte_offset = uint64_t(offset_of(value.get()) - offset_of(payload_of(base ? base : view_of)->value));
+    w.like.byte_offset =
+        uint64_t(offset_of(value.get()) - offset_of(payload_of(base ? base : view_of)->value));
   }
   w.payload = make_payload(l, value, tangent, batched);
   w.view_of = view_of;
@@ -226,7 +227,8 @@ aj_status* unbatched(aj_tensor* t, int32_t dim, int32_t level, aj_tensor** out) 
 aj_status* shared(aj_tensor* t, int32_t level, aj_tensor** out) {
   return guard("transform: shared", [&] {
     bool is_batched = false;
-    Tensor value = at_level(t, *find_level(level, "shared")) ? current_value(t, &is_batched) : Tensor::borrow(t);
+    Tensor value = at_level(t, *find_level(level, "shared")) ? current_value(t, &is_batched)
+                                                             : Tensor::borrow(t);
     *out = is_batched ? nullptr : value.take();
   });
 }
