@@ -713,7 +713,9 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   rec |= !tls.grad_off && write_concerns_base(target);
   if (rec) AJ_TRY(record_write_begin(op, args, nargs, target, &pending));
   uint8_t grad_off = tls.grad_off;
-  if (rec) tls.grad_off |= keys & kTransformKey ? kOffByTape : uint8_t(1);  // a body serves here as a kernel
+  if (rec)
+    tls.grad_off |=
+        keys & kTransformKey ? kOffByTape : uint8_t(1);  // a body serves here as a kernel
   const Written before(target);
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   tls.grad_off = grad_off;

@@ -1,10 +1,10 @@
 // extensions/transform/batch.cpp: a call of a batch: payloads in, the op's rule, wrappers out.
 #include "batch.hpp"
 
-#include "origin.hpp"
-
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
+
+#include "origin.hpp"
 
 namespace adjoin::transform {
 
@@ -12,7 +12,8 @@ Batch::Batch(Level& l, aj_call* c, const OpFacts& f) : level(l), call(c), facts(
   auto take = [&](aj_tensor** t) {
     bool differs = false;
     const bool ours = at_level(*t, l);
-    if (ours) held.push_back(current_value(*t, &differs));  // a write may replace the payload meanwhile
+    if (ours)
+      held.push_back(current_value(*t, &differs));  // a write may replace the payload meanwhile
     batched.push_back(differs ? 0 : -1);
     if (ours) *t = held.back().get();
   };
@@ -154,6 +155,40 @@ aj_status* call_body(aj_call* call) {
   return lower_table->call_body(call->op, call->args, call->nargs, call->rets, call->nrets);
 }
 
+// Elementwise, where all is as it should be: payloads of the level of one rank and dtype, and
+// numbers. What most calls are; nothing is prepared.
+bool call_alike(Level& l, aj_call* call, const OpFacts& f) {
+  if (f.rule != rule_align || f.nresults != 1 || call->rets[0].tag != AJ_NONE || call->nargs > 6 ||
+      f.writes_first)
+    return false;
+  aj_value args[6];
+  Tensor held[6];  // Python may let go of an argument's wrapper meanwhile
+  const aj_tensor* like = nullptr;
+  for (uint32_t i = 0; i < call->nargs; i++) {
+    args[i] = call->args[i];
+    if (args[i].tag == AJ_TENSORS) return false;
+    if (args[i].tag != AJ_TENSOR) continue;
+    const Payload* p = at_level(args[i].v.tensor, l);
+    if (!p || !p->batched) return false;
+    if (like && (like->dl.ndim != p->value->dl.ndim || !(like->dl.dtype == p->value->dl.dtype)))
+      return false;
+    like = p->value;
+    held[i] = Tensor::borrow(p->value);
+    args[i].v.tensor = p->value;
+  }
+  if (!like) return false;
+  aj_value ret{};
+  {
+    Below below(l);
+    check(dispatch().call(call->op, args, call->nargs, &ret, 1));
+  }
+  Tensor made = take<Tensor>(ret);
+  Tensor wrapped = make_wrapper(l, made, {}, true);
+  call->rets[0] = value(wrapped);
+  wrapped.take();
+  return true;
+}
+
 // A tensor of every level that is open: who writes to it may be of any.
 Tensor lift_through(const Tensor& t, Level& l) {
   return lift(l.outer ? lift_through(t, *l.outer) : t, l);
@@ -163,6 +198,7 @@ Tensor lift_through(const Tensor& t, Level& l) {
 
 void call_batch(Level& l, aj_call* call) {
   const OpFacts& f = facts_of(call->op);
+  if (call_alike(l, call, f)) return;
   if (f.refused) {
     looked_at_values = true;
     raise(AJ_UNIMPLEMENTED, "vmap: ", f.refused);
@@ -172,7 +208,8 @@ void call_batch(Level& l, aj_call* call) {
     aj_value given[8];
     std::copy_n(call->rets, call->nrets, given);
     aj_status* failed = call_body(call);
-    const bool fresh = std::all_of(given, given + call->nrets, [](const aj_value& v) { return v.tag == AJ_NONE; });
+    const bool fresh =
+        std::all_of(given, given + call->nrets, [](const aj_value& v) { return v.tag == AJ_NONE; });
     if (!failed || !looked_at_values || f.writes_first || !fresh) return check(failed);
     core().status_free(failed);  // the body looks at values: sample by sample it may
     std::copy_n(given, call->nrets, call->rets);
@@ -205,7 +242,8 @@ void call_plain(Level& l, aj_call* call) {
     raise_as("RuntimeError", AJ_PRECONDITION,
              l.randomness == AJ_RANDOM_ERROR
                  ? "vmap: the function draws random numbers: say randomness='same' or 'different'"
-                 : "vmap: random numbers that differ between the samples are drawn into a tensor that all share; make it inside the function");
+                 : "vmap: random numbers that differ between the samples are drawn into a tensor "
+                   "that all share; make it inside the function");
   check(dispatch().redispatch(call->op, call->keys, call->args, call->nargs, call->rets,
                               call->nrets));
   if (!f.makes || call->rets[0].tag != AJ_TENSOR || is_wrapped(call->rets[0].v.tensor)) return;

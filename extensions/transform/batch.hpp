@@ -1,6 +1,6 @@
 // extensions/transform/batch.hpp: a call of a batch, as the rules see it, and which rule an op has.
 #pragma once
-#include <deque>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -24,14 +24,14 @@ struct OpFacts {
   std::vector<Param> params;
   uint32_t nresults;
   bool has_body, list_result, writes_first;
-  bool makes;                     // a new tensor from no values: a factory, zeros_like
-  bool random;                    // its body draws
-  bool draws;                     // writes numbers of a generator
-  std::string_view why;           // of the loop: why nothing else serves
-  const char* refused = nullptr;  // why it is refused
-  Rule rule;                      // NULL: the body
+  bool makes;                              // a new tensor from no values: a factory, zeros_like
+  bool random;                             // its body draws
+  bool draws;                              // writes numbers of a generator
+  std::string_view why;                    // of the loop: why nothing else serves
+  const char* refused = nullptr;           // why it is refused
+  Rule rule;                               // NULL: the body
   mutable std::atomic<bool> loops{false};  // its body looked at values once: sample by sample
-  const aj_batch_def* foreign;    // a plugin's rule, or NULL
+  const aj_batch_def* foreign;             // a plugin's rule, or NULL
   bool has_tag(std::string_view word) const;
   int find(std::string_view param) const;  // its place, or -1
 };
@@ -44,9 +44,9 @@ struct Batch {
   const OpFacts& facts;
   aj_value args[32];
   std::vector<int32_t> batched;  // one per tensor, flattened as gradients are: 0, or -1
-  std::deque<std::vector<aj_tensor*>> lists;
+  std::list<std::vector<aj_tensor*>> lists;
   std::vector<Tensor> held;  // what args borrow
-  std::deque<std::vector<int64_t>> ints;
+  std::list<std::vector<int64_t>> ints;
   aj_value rets[8] = {};
   int32_t out_dims[8] = {};
 

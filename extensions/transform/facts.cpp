@@ -112,6 +112,22 @@ Known& known() {
   return *k;
 }
 
+const OpFacts& shared_facts(const aj_op* op, uint64_t now) {
+  Known& k = known();
+  {
+    std::shared_lock guard(k.lock);
+    auto it = k.ops.find(op);
+    if (it != k.ops.end() && k.revision == now) return *it->second;
+  }
+  OpFacts* made = make_facts(op);  // asks for services, which may load a plugin: without the lock
+  std::unique_lock guard(k.lock);
+  if (k.revision != now) {  // what was known stays: calls that run now hold it
+    k.ops.clear();
+    k.revision = now;
+  }
+  return *k.ops.emplace(op, made).first->second;
+}
+
 }  // namespace
 
 bool OpFacts::has_tag(std::string_view word) const {
@@ -129,20 +145,17 @@ int OpFacts::find(std::string_view param) const {
 }
 
 const OpFacts& facts_of(const aj_op* op) {
-  Known& k = known();
+  struct Slot {
+    const aj_op* op;
+    const OpFacts* facts;
+    uint64_t revision;
+  };
+  static thread_local Slot slots[64];
   const uint64_t now = services().revision();
-  {
-    std::shared_lock guard(k.lock);
-    auto it = k.ops.find(op);
-    if (it != k.ops.end() && k.revision == now) return *it->second;
-  }
-  OpFacts* made = make_facts(op);  // asks for services, which may load a plugin: without the lock
-  std::unique_lock guard(k.lock);
-  if (k.revision != now) {  // what was known stays: calls that run now hold it
-    k.ops.clear();
-    k.revision = now;
-  }
-  return *k.ops.emplace(op, made).first->second;
+  const auto address = reinterpret_cast<uintptr_t>(op);
+  Slot& slot = slots[(address >> 6 ^ address >> 12) & 63];
+  if (slot.op != op || slot.revision != now) slot = {op, &shared_facts(op, now), now};
+  return *slot.facts;
 }
 
 }  // namespace adjoin::transform

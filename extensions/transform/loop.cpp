@@ -1,6 +1,7 @@
 // extensions/transform/loop.cpp: sample by sample, where nothing else serves; and the ledger of it.
 #include <adjoin/kit/ops.hpp>
 #include <chrono>
+#include <deque>
 #include <mutex>
 
 #include "batch.hpp"
@@ -114,11 +115,12 @@ void rule_loop(Batch& b) {
     return;
   }
   if (b.facts.random && b.level.randomness != AJ_RANDOM_DIFFERENT)
-    raise_as("RuntimeError", AJ_PRECONDITION,
-             "vmap: the function draws random numbers, sample by sample: say randomness='different'");
+    raise_as(
+        "RuntimeError", AJ_PRECONDITION,
+        "vmap: the function draws random numbers, sample by sample: say randomness='different'");
   if (ledger().forbidden)
-    raise(AJ_UNIMPLEMENTED, "vmap: the op would be called sample by sample, because ", reason_of(b.facts),
-          ", and loops are errors now (func.loops)");
+    raise(AJ_UNIMPLEMENTED, "vmap: the op would be called sample by sample, because ",
+          reason_of(b.facts), ", and loops are errors now (func.loops)");
   auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<std::vector<Tensor>>> results(b.facts.nresults);
   uint32_t lists = 0;
@@ -164,8 +166,9 @@ aj_status* loop_at(uint32_t i, aj_loop* io) {
       raise(AJ_OUT_OF_RANGE, "loop ", i, " was asked for, there are ",
             uint64_t(ledger().lines.size()));
     const auto& line = ledger().lines[i];
-    aj_loop l{sizeof l,        0, str(line.op->name), str(reason_of(*line.op)), line.calls, line.samples,
-              line.nanoseconds};
+    aj_loop l{
+        sizeof l,        0, str(line.op->name), str(reason_of(*line.op)), line.calls, line.samples,
+        line.nanoseconds};
     l.struct_size = io->struct_size;
     std::memcpy(io, &l, std::min<size_t>(io->struct_size, sizeof l));
   });

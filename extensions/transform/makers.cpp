@@ -113,7 +113,8 @@ void draw_each(Batch& b, int64_t stride) {
   Tensor whole = b.spread(0);
   std::vector<Tensor> made;
   for (int64_t s = 0; s < std::max<int64_t>(b.size(), !b.in_place()); s++) {
-    Tensor one = b.size() ? select(whole, 0, s) : select(new_zeros(whole, with_one(whole)), 0, int64_t(0));
+    Tensor one =
+        b.size() ? select(whole, 0, s) : select(new_zeros(whole, with_one(whole)), 0, int64_t(0));
     b.args[0] = value(one);
     b.args[at].v.i = first + s * stride;
     if (b.in_place())

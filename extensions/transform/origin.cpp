@@ -1,5 +1,5 @@
-// extensions/transform/origin.cpp: views of tensors that all samples share, made again when those get a place for
-// each sample.
+// extensions/transform/origin.cpp: views of tensors that all samples share, made again when those
+// get a place for each sample.
 #include "origin.hpp"
 
 #include <adjoin/kit/ops.hpp>

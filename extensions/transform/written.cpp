@@ -113,7 +113,8 @@ Rule written_rule(std::string_view name) {
 }
 
 const char* refusal(std::string_view name) {
-  if (name.starts_with("fused_")) return "a step of an optimizer over many tensors has no samples; step outside of vmap";
+  if (name.starts_with("fused_"))
+    return "a step of an optimizer over many tensors has no samples; step outside of vmap";
   for (const Refusal& r : kRefused)
     if (r.name == name) return r.why;
   return nullptr;

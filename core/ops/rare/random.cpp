@@ -120,7 +120,7 @@ int64_t end_of(DLDataType d) {
 // generator, dtype, device stand at `at`, `at` + 1, `at` + 2 of a factory.
 Tensor fresh(const kit::Body& b, const Ints& size, uint32_t at, DLDataType otherwise) {
   return room(size, b.maybe<DLDataType>(at + 1).value_or(otherwise),
-                     b.maybe<DLDevice>(at + 2).value_or(b.call()->device));
+              b.maybe<DLDevice>(at + 2).value_or(b.call()->device));
 }
 Tensor fresh_like(const kit::Body& b, uint32_t at) {
   const Tensor& t = b.tensor(0);
@@ -203,8 +203,8 @@ aj_status* log_normal_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     want(b.real(2) > 0, "std must be above 0: ", b.real(2));
-    b.ret(0, copy_(t, exp(gaussian(room(t.shape(), t.dtype(), t.device()), b.real(1),
-                                   b.real(2), b.generator(3)))));
+    b.ret(0, copy_(t, exp(gaussian(room(t.shape(), t.dtype(), t.device()), b.real(1), b.real(2),
+                                   b.generator(3)))));
   });
 }
 aj_status* cauchy_body(void*, aj_call* call) {
@@ -282,8 +282,7 @@ aj_status* normal_tensor_body(void*, aj_call* call) {
     else
       want(std.number().to_double() >= 0, "std must not be negative: ", std.number().to_double());
     Tensor shape = std.is_tensor() ? mean + std : mean;
-    Tensor z =
-        gaussian(room(shape.shape(), mean.dtype(), mean.device()), 0, 1, b.generator(2));
+    Tensor z = gaussian(room(shape.shape(), mean.dtype(), mean.device()), 0, 1, b.generator(2));
     b.ret(0, z * std + mean);
   });
 }
@@ -291,8 +290,7 @@ aj_status* normal_float_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& std = b.tensor(1);
     want_spread(b, std);
-    b.ret(0, gaussian(room(std.shape(), std.dtype(), std.device()), 0, 1, b.generator(2)) *
-                     std +
+    b.ret(0, gaussian(room(std.shape(), std.dtype(), std.device()), 0, 1, b.generator(2)) * std +
                  b.real(0));
   });
 }

@@ -177,9 +177,11 @@ def grad(func, argnums=0, has_aux=False):
     return derivative
 
 
-def jacrev(func, argnums=0, *, has_aux=False):
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     """A function that returns the Jacobian of func: for each tensor of its result (and each of several ``argnums``) a
-    tensor of the result's and the argument's dimensions."""
+    tensor of the result's and the argument's dimensions. One backward pass takes all rows, or ``chunk_size`` of them."""
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"jacrev: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
@@ -187,13 +189,9 @@ def jacrev(func, argnums=0, *, has_aux=False):
             call = _Called(func, argnums, has_aux, args, kwargs)
 
             def rows_of(output):
-                rows = [_derivatives([x], call.leaves) for x in output.reshape(-1)]
-                columns = zip(*rows, strict=True) if rows else [()] * len(call.leaves)
+                columns = _rows(output, call.leaves, chunk_size)
                 return call.by_argument(
-                    adjoin.stack(column).reshape(output.shape + x.shape)
-                    if rows
-                    else x.new_zeros(output.shape + x.shape)
-                    for x, column in zip(call.leaves, columns, strict=True)
+                    column.reshape(output.shape + x.shape) for x, column in zip(call.leaves, columns, strict=True)
                 )
 
             made = _map(call.result, rows_of)
@@ -201,6 +199,18 @@ def jacrev(func, argnums=0, *, has_aux=False):
         return (made, aux) if has_aux else made
 
     return jacobian
+
+
+def _rows(output, leaves, chunk_size):
+    """For each leaf the derivatives of all elements of the output, one below the other."""
+    count = output.numel()
+    if not count or not output.requires_grad:
+        return [x.new_zeros((count, *x.shape)) for x in leaves]
+    unit = adjoin.eye(count, dtype=output.dtype, device=output.device).reshape((count, *output.shape))
+    step = chunk_size or count
+    pull = vmap(lambda weight: _derivatives([output], leaves, [weight]), randomness="same")
+    parts = [pull(unit[first : first + step]) for first in range(0, count, step)]
+    return parts[0] if len(parts) == 1 else [adjoin.cat(column) for column in zip(*parts, strict=True)]
 
 
 def hessian(func, argnums=0):
