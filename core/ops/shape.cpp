@@ -236,7 +236,7 @@ struct Turn {
 
 // All turns at once: each part of the input is copied to where it stands afterwards.
 Tensor turned(const Tensor& t, std::span<const Turn> turns) {
-  Tensor out = empty_dense(t.shape(), t.dtype(), t.device());
+  Tensor out = room(t.shape(), t.dtype(), t.device());
   for (size_t part = 0; part < size_t(1) << turns.size(); ++part) {
     Tensor from = t, to = out;
     for (size_t i = 0; i < turns.size(); ++i) {
