@@ -213,7 +213,7 @@ aj_status* embedding_bag_body(void*, aj_call* call) {
     check_mode(b.text(6), scale);
     want(!b.flag(5) || b.text(6) != "max",
          "scale_grad_by_freq goes with mode 'sum' and 'mean', not with 'max'");
-    want(!b.flag(7), "sparse gradients are not offered; leave sparse=False");
+    want(!b.flag(7) || b.text(6) != "max", "sparse gradients go with mode 'sum' and 'mean', not with 'max'");
     want(is_integral(input) && input.dtype() != boolean,
          "indices must be integers, as of .long(); they are ", input.dtype());
     input = to(input, int64);
