@@ -337,7 +337,7 @@ def test_products():
     assert adjoin.allclose(adjoin.bmm(b, d), full(b) @ d)
     with pytest.raises(RuntimeError, match="3 and 2 differ"):
         made() @ adjoin.ones(2, 2)
-    with pytest.raises(RuntimeError, match="one dtype"):
+    with pytest.raises(RuntimeError, match="dtypes differ"):
         made() @ adjoin.ones(3, 2, dtype=adjoin.float64)
 
 
