@@ -111,7 +111,7 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
     "__config__", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "futures", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
+    "distributions", "fft", "func", "futures", "hip", "hub", "jit", "library", "linalg", "masked", "memory", "multiprocessing", "nn",
     "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
     "sparse", "special", "storage", "testing", "types", "utils", "version",
 )  # fmt: skip

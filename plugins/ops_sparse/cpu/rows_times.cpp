@@ -2,6 +2,8 @@
 // at its places, as vector code.
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/view.hpp>
+#include <algorithm>
+#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops_sparse/cpu/rows_times.cpp"
@@ -17,7 +19,7 @@ struct Rows {
   const I *begins, *columns;
   const T *values, *dense;
   T* out;
-  int64_t width;
+  int64_t width, count;
 };
 
 }  // namespace
@@ -60,7 +62,38 @@ HWY_INLINE void few_columns(const Rows<T, I>& m, int64_t row, int64_t at, int64_
   for (int64_t j = 0; j < n; ++j) m.out[row * m.width + at + j] = sum[j];
 }
 
-// A vector: elements of a row stand in lanes.
+// L places from `columns` on, as wide as T.
+template <class T, class I>
+HWY_INLINE auto places_at(const I* columns) {
+  const hn::RebindToSigned<hn::ScalableTag<T>> di;
+  if constexpr (sizeof(I) == sizeof(T)) {
+    return hn::LoadU(di, reinterpret_cast<const hn::TFromD<decltype(di)>*>(columns));
+  } else if constexpr (sizeof(I) < sizeof(T)) {
+    return hn::PromoteTo(di, hn::LoadU(hn::Rebind<int32_t, decltype(di)>(), columns));
+  } else {
+    const auto* halves = reinterpret_cast<const int32_t*>(columns);  // the low ones are the places
+    constexpr int64_t L = HWY_LANES(T);
+    return hn::ConcatEven(di, hn::LoadU(di, halves + L), hn::LoadU(di, halves));
+  }
+}
+
+// x at those places. AVX-512's gather adds to a register; unless that is set before, each waits for
+// the one before it.
+template <class T, class V>
+HWY_INLINE auto gathered(const T* x, V places) {
+  const hn::ScalableTag<T> d;
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(T) == 4)
+    return decltype(hn::Zero(d)){_mm512_mask_i32gather_ps(_mm512_setzero_ps(), __mmask16(-1), places.raw, x, 4)};
+  else
+    return decltype(hn::Zero(d)){_mm512_mask_i64gather_pd(_mm512_setzero_pd(), __mmask8(-1), places.raw, x, 8)};
+#else
+  return hn::GatherIndex(d, x, places);
+#endif
+}
+
+// A vector: elements of a row stand in lanes. The last ones are read with those of the next rows,
+// which count as nothing, unless the matrix ends.
 template <class T, class I>
 HWY_INLINE T times_vector(const T* x, const Rows<T, I>& m, int64_t row) {
   const hn::ScalableTag<T> d;
@@ -68,27 +101,20 @@ HWY_INLINE T times_vector(const T* x, const Rows<T, I>& m, int64_t row) {
   int64_t k = m.begins[row];
   const int64_t end = m.begins[row + 1];
   auto sum = hn::Zero(d), more = hn::Zero(d);
-  auto taken = [&](int64_t at) HWY_ATTR {
-    using Index = hwy::MakeSigned<T>;
-    const hn::RebindToSigned<decltype(d)> di;
-    if constexpr (sizeof(I) == sizeof(Index)) {
-      return hn::GatherIndex(d, x, hn::LoadU(di, reinterpret_cast<const Index*>(m.columns + at)));
-    } else {
-      Index places[L];
-      for (int64_t j = 0; j < L; ++j) places[j] = Index(m.columns[at + j]);
-      return hn::GatherIndex(d, x, hn::LoadU(di, places));
-    }
-  };
+  auto taken = [&](int64_t at) HWY_ATTR { return gathered(x, places_at<T>(m.columns + at)); };
   for (; k + 2 * L <= end; k += 2 * L) {
     sum = hn::MulAdd(hn::LoadU(d, m.values + k), taken(k), sum);
     more = hn::MulAdd(hn::LoadU(d, m.values + k + L), taken(k + L), more);
   }
-  if (k + L <= end) {
-    sum = hn::MulAdd(hn::LoadU(d, m.values + k), taken(k), sum);
-    k += L;
-  }
   T rest = 0;
-  for (; k < end; ++k) rest = std::fma(m.values[k], x[m.columns[k]], rest);
+  for (; k < end; k += L) {
+    if (k + L > m.count) {
+      for (; k < end; ++k) rest += m.values[k] * x[m.columns[k]];
+      break;
+    }
+    const auto mine = hn::FirstN(d, size_t(std::min(L, end - k)));
+    sum = hn::MulAdd(hn::IfThenElseZero(mine, hn::LoadU(d, m.values + k)), hn::IfThenElseZero(mine, taken(k)), sum);
+  }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, more))) + rest;
 }
 
@@ -139,7 +165,7 @@ void product_of(Args args) {
   Dense<T> values(args.tensor(2)), dense(args.tensor(3)), out(args.result(0));
   const int64_t n = args.tensor(0).numel() - 1, width = args.tensor(3).size(1),
                 count = args.tensor(2).numel();
-  const Rows<T, I> m{begins.data(), columns.data(), values.data(), dense.data(), out.data(), width};
+  const Rows<T, I> m{begins.data(), columns.data(), values.data(), dense.data(), out.data(), width, count};
   const int64_t each = (count / std::max<int64_t>(n, 1) + 1) * std::max<int64_t>(width, 1);
   if (n > 0 && width > 0)
     parallel_for(n, grain_of(each), [&](int64_t lo, int64_t hi) { run(m, lo, hi); });
