@@ -72,6 +72,20 @@ aj_status* mean_kernel(void*, aj_call* call) {
   });
 }
 
+aj_status* equal_kernel(void*, aj_call* call) {
+  return kit::guard(call, [&] {
+    const kit::Values v(call->args);
+    const Parts *a = maybe_parts(v.tensor(0)), *b = maybe_parts(v.tensor(1));
+    want(a && b, "a sparse and a strided tensor are not compared; call to_dense() first");
+    bool same = a->size == b->size && a->sparse_dim() == b->sparse_dim();
+    if (same) {
+      Parts x = coalesced(coo_of(*a)), y = coalesced(coo_of(*b));
+      same = x.count() == y.count() && equal(x.indices, y.indices) && equal(x.values, y.values);
+    }
+    call->rets[0] = kit::value(same);
+  });
+}
+
 // Norms that what is not kept does not change.
 aj_status* norm_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
@@ -128,6 +142,7 @@ Tensor spread(const Tensor& g, const Parts& p, const Ints& dim) {
 Table reduce_kernels[] = {{"sum", at(sum_kernel)},
                           {"mean", at(mean_kernel)},
                           {"vector_norm", at(norm_kernel)},
+                          {"equal", at(equal_kernel)},
                           {nullptr, {}}};
 
 }  // namespace adjoin::ops::sparse

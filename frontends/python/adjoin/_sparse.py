@@ -156,6 +156,16 @@ sparse_bsr_tensor = _maker(_C.sparse_bsr, "crow_indices", "col_indices")
 sparse_bsc_tensor = _maker(_C.sparse_bsc, "ccol_indices", "row_indices")
 
 
+def with_values(self, values):
+    """A sparse tensor with the places of self and other values."""
+    if self.layout is _C.sparse_coo:
+        return _op("_::sparse_coo")(self._indices(), values, tuple(self.shape), self.is_coalesced())
+    by_rows = self.layout in (_C.sparse_csr, _C.sparse_bsr)
+    begins = self.crow_indices() if by_rows else self.ccol_indices()
+    plain = self.col_indices() if by_rows else self.row_indices()
+    return _op("_::sparse_compressed")(begins, plain, values, tuple(self.shape), _NUMBERS[self.layout])
+
+
 def text(self, name):
     """What stands between the brackets of a sparse tensor's repr, with its notes; ``name`` stands before it."""
     from ._tensor_str import tensor_repr

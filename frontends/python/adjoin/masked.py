@@ -184,7 +184,11 @@ def _share(name, identity):
     return share
 
 
-softmax, log_softmax, softmin = _share("softmax", -math.inf), _share("log_softmax", -math.inf), _share("softmin", math.inf)
+softmax, log_softmax, softmin = (
+    _share("softmax", -math.inf),
+    _share("log_softmax", -math.inf),
+    _share("softmin", math.inf),
+)
 
 
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
@@ -300,7 +304,9 @@ def _elementwise(name, *args, **settings):
     infos = _C.op_info(name)
     kind = infos[0]["kind"] if infos else ""
     if not kind.startswith(("unary", "binary", "pointwise", "compare")):
-        raise NotImplementedError(f"MaskedTensor: {name} is not there for masked tensors; use get_data() or to_tensor(value)")
+        raise NotImplementedError(
+            f"MaskedTensor: {name} is not there for masked tensors; use get_data() or to_tensor(value)"
+        )
     masks = [x._mask for x in args if isinstance(x, MaskedTensor)]
     made = _op(name)(*(x._data if isinstance(x, MaskedTensor) else x for x in args), **settings)
     mask = masks[0]

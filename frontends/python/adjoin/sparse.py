@@ -18,6 +18,31 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     return (input if beta == 1 else input * beta) + (product if alpha == 1 else product * alpha)
 
 
+def spdiags(diagonals, offsets, shape, layout=None):
+    """A matrix whose diagonal ``offsets[i]`` is row i of ``diagonals``; element j of a row stands in column j."""
+    from ._sparse import sparse_coo_tensor
+
+    diagonals = diagonals.reshape(1, -1) if diagonals.dim() == 1 else diagonals
+    offsets = offsets.reshape(-1)
+    if diagonals.dim() != 2 or offsets.numel() != diagonals.shape[0]:
+        raise ValueError(
+            f"spdiags: a row of diagonals for each offset is wanted, the shapes are {tuple(diagonals.shape)} and "
+            f"{tuple(offsets.shape)}"
+        )
+    if offsets.is_floating_point() or offsets.is_complex():
+        raise TypeError(f"spdiags: offsets must be integers, they are {offsets.dtype}")
+    if len(set(offsets.tolist())) != offsets.numel():
+        raise ValueError(f"spdiags: each offset must stand there once, they are {offsets.tolist()}")
+    if len(shape) != 2:
+        raise ValueError(f"spdiags: shape must have two sizes, it is {tuple(shape)}")
+    columns = _C.find_op("arange")(diagonals.shape[1], device=diagonals.device)
+    rows = columns - offsets.long().unsqueeze(1)
+    inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
+    indices = _C.find_op("stack")([rows[inside], columns.expand(rows.shape)[inside]])
+    made = sparse_coo_tensor(indices, diagonals[inside], shape)
+    return made if layout is None else made.coalesce().to_sparse(layout=layout)
+
+
 class check_sparse_tensor_invariants:
     """Whether invariants are checked: they always are, so this only says so."""
 
@@ -47,7 +72,7 @@ class check_sparse_tensor_invariants:
 
 
 def as_sparse_gradcheck(gradcheck):
-    """gradcheck for functions of sparse tensors: ``autograd.gradcheck`` takes them as they are."""
+    """gradcheck itself: it takes functions of sparse tensors as they are."""
     return gradcheck
 
 
@@ -57,4 +82,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*dir(_space), "sum", "addmm", "check_sparse_tensor_invariants", "as_sparse_gradcheck"})
+    return sorted({*dir(_space), "sum", "addmm", "spdiags", "check_sparse_tensor_invariants", "as_sparse_gradcheck"})

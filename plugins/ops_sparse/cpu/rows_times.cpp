@@ -84,9 +84,11 @@ HWY_INLINE auto gathered(const T* x, V places) {
   const hn::ScalableTag<T> d;
 #if HWY_TARGET == HWY_AVX3
   if constexpr (sizeof(T) == 4)
-    return decltype(hn::Zero(d)){_mm512_mask_i32gather_ps(_mm512_setzero_ps(), __mmask16(-1), places.raw, x, 4)};
+    return decltype(hn::Zero(d)){
+        _mm512_mask_i32gather_ps(_mm512_setzero_ps(), __mmask16(-1), places.raw, x, 4)};
   else
-    return decltype(hn::Zero(d)){_mm512_mask_i64gather_pd(_mm512_setzero_pd(), __mmask8(-1), places.raw, x, 8)};
+    return decltype(hn::Zero(d)){
+        _mm512_mask_i64gather_pd(_mm512_setzero_pd(), __mmask8(-1), places.raw, x, 8)};
 #else
   return hn::GatherIndex(d, x, places);
 #endif
@@ -113,7 +115,8 @@ HWY_INLINE T times_vector(const T* x, const Rows<T, I>& m, int64_t row) {
       break;
     }
     const auto mine = hn::FirstN(d, size_t(std::min(L, end - k)));
-    sum = hn::MulAdd(hn::IfThenElseZero(mine, hn::LoadU(d, m.values + k)), hn::IfThenElseZero(mine, taken(k)), sum);
+    sum = hn::MulAdd(hn::IfThenElseZero(mine, hn::LoadU(d, m.values + k)),
+                     hn::IfThenElseZero(mine, taken(k)), sum);
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, more))) + rest;
 }
@@ -165,7 +168,8 @@ void product_of(Args args) {
   Dense<T> values(args.tensor(2)), dense(args.tensor(3)), out(args.result(0));
   const int64_t n = args.tensor(0).numel() - 1, width = args.tensor(3).size(1),
                 count = args.tensor(2).numel();
-  const Rows<T, I> m{begins.data(), columns.data(), values.data(), dense.data(), out.data(), width, count};
+  const Rows<T, I> m{begins.data(), columns.data(), values.data(), dense.data(),
+                     out.data(),    width,          count};
   const int64_t each = (count / std::max<int64_t>(n, 1) + 1) * std::max<int64_t>(width, 1);
   if (n > 0 && width > 0)
     parallel_for(n, grain_of(each), [&](int64_t lo, int64_t hi) { run(m, lo, hi); });

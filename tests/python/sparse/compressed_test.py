@@ -20,11 +20,18 @@ def csr(**settings):
 def test_parts():
     s = csr()
     assert s.layout is adjoin.sparse_csr and s.is_sparse_csr and not s.is_sparse and s.shape == (2, 3) and s._nnz() == 3
-    assert s.crow_indices().tolist() == [0, 2, 3] and s.col_indices().tolist() == [0, 2, 1] and s.values().tolist() == [1, 2, 3]
+    assert (
+        s.crow_indices().tolist() == [0, 2, 3]
+        and s.col_indices().tolist() == [0, 2, 1]
+        and s.values().tolist() == [1, 2, 3]
+    )
     assert s.sparse_dim() == 2 and s.dense_dim() == 0 and s.to_dense().tolist() == [[1, 0, 2], [0, 3, 0]]
     assert adjoin.sparse_csr_tensor([0, 2, 3], [0, 2, 1], [1.0, 2.0, 3.0]).shape == (2, 3)
     assert csr(dtype=adjoin.float64).dtype is adjoin.float64 and csr(requires_grad=True).is_leaf
-    assert adjoin.sparse_compressed_tensor([0, 2, 3], [0, 2, 1], [1.0, 2.0, 3.0], layout=adjoin.sparse_csr).shape == (2, 3)
+    assert adjoin.sparse_compressed_tensor([0, 2, 3], [0, 2, 1], [1.0, 2.0, 3.0], layout=adjoin.sparse_csr).shape == (
+        2,
+        3,
+    )
     c = adjoin.sparse_csc_tensor([0, 1, 2, 3], [0, 1, 0], [1.0, 3.0, 2.0], (2, 3))
     assert c.ccol_indices().tolist() == [0, 1, 2, 3] and c.row_indices().tolist() == [0, 1, 0]
     assert c.to_dense().tolist() == s.to_dense().tolist()
@@ -163,7 +170,12 @@ def test_products_with_indices_of_32_bits_and_of_every_dtype():
     rng = random.Random(5)
     for n, k, m in ((5, 7, 1), (5, 7, 3), (40, 33, 64), (9, 8, 70), (3, 3, 0)):
         d = dense(rng, (n, k))
-        for dtype, tolerance in ((adjoin.float64, 1e-12), (adjoin.float32, 1e-5), (adjoin.complex64, 1e-5), (adjoin.int64, 0)):
+        for dtype, tolerance in (
+            (adjoin.float64, 1e-12),
+            (adjoin.float32, 1e-5),
+            (adjoin.complex64, 1e-5),
+            (adjoin.int64, 0),
+        ):
             s = d.to_sparse_csr().to(dtype)
             t = adjoin.sparse_csr_tensor(s.crow_indices().int(), s.col_indices().int(), s.values(), s.shape)
             x = dense(rng, (k, m), 1.0).to(dtype)
@@ -204,3 +216,28 @@ def test_in_place():
     d = adjoin.ones(2, 3)
     d.add_(csr(), alpha=2)
     assert d.tolist() == [[3, 1, 5], [1, 7, 1]]
+
+
+def test_spdiags():
+    diagonals, offsets = adjoin.arange(1.0, 10.0).reshape(3, 3), adjoin.tensor([0, -1, 2])
+    s = adjoin.sparse.spdiags(diagonals, offsets, (3, 3))
+    assert s.layout is adjoin.sparse_coo and s.to_dense().tolist() == [[1, 0, 9], [4, 2, 0], [0, 5, 3]]
+    wide = adjoin.sparse.spdiags(diagonals, offsets, (3, 5), layout=adjoin.sparse_csr)
+    assert wide.layout is adjoin.sparse_csr and wide.to_dense().tolist() == [
+        [1, 0, 9, 0, 0],
+        [4, 2, 0, 0, 0],
+        [0, 5, 3, 0, 0],
+    ]
+    leaf = diagonals.clone().requires_grad_()
+    adjoin.sparse.spdiags(leaf, offsets, (3, 3)).to_dense().sum().backward()
+    assert leaf.grad.tolist() == [[1, 1, 1], [1, 1, 0], [0, 0, 1]]
+    with pytest.raises(ValueError, match="once"):
+        adjoin.sparse.spdiags(diagonals, adjoin.tensor([0, 0, 1]), (3, 3))
+
+
+def test_equal():
+    d = dense(random.Random(3), (4, 4))
+    for layout in LAYOUTS:
+        s = laid(d, layout)
+        assert adjoin.equal(s, s.clone()) and not adjoin.equal(s, s * 2)
+        assert not adjoin.equal(s, laid(adjoin.zeros(2, 2, dtype=d.dtype), layout))

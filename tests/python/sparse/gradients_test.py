@@ -185,3 +185,13 @@ def test_hooks_and_a_graph_used_twice():
     y.backward(retain_graph=True)
     y.backward()
     assert seen == [COO, COO] and full(s.grad).tolist() == [4, 0]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_checker_takes_sparse_tensors(layout):
+    s = laid(dense(random.Random(layout), (4, 4), 0.5), layout).requires_grad_()
+    d = dense(random.Random(2), (4, 2), 1.0).requires_grad_()
+    assert adjoin.autograd.gradcheck(adjoin.sparse.mm, (s, d), masked=True)
+    assert adjoin.autograd.gradgradcheck(lambda s, d: (s * 2).sin() @ d, (s, d))
+    wrong = adjoin.sparse.as_sparse_gradcheck(adjoin.autograd.gradcheck)
+    assert not wrong(lambda s: s + s.detach(), (s,), raise_exception=False) or s._nnz() == 0

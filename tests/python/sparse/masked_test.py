@@ -106,11 +106,18 @@ def test_masked_tensors():
     s = a + b  # an element counts where it does in both
     assert s.get_mask().tolist() == [[True, False], [False, True]] and s.to_tensor(0).tolist() == [[11, 0], [0, 44]]
     assert (2 * a - 1).to_tensor(0).tolist() == [[1, 0], [5, 7]] and (-a).to_tensor(7).tolist() == [[-1, 7], [-3, -4]]
-    assert a.exp().get_mask().tolist() == a.get_mask().tolist() and (a > 2).to_tensor(False).tolist() == [[False, False], [True, True]]
+    assert a.exp().get_mask().tolist() == a.get_mask().tolist() and (a > 2).to_tensor(False).tolist() == [
+        [False, False],
+        [True, True],
+    ]
     total = a.sum(1)
     assert total.to_tensor(-1).tolist() == [1, 7] and a.mean().get_data().item() == pytest.approx(8 / 3)
     assert a[1].to_tensor(0).tolist() == [3, 4] and a.transpose(0, 1).to_tensor(0).tolist() == [[1, 3], [0, 4]]
-    assert repr(a) == "MaskedTensor([[1.0000, --], [3.0000, 4.0000]])" and masked.is_masked_tensor(a) and not masked.is_masked_tensor(x)
+    assert (
+        repr(a) == "MaskedTensor([[1.0000, --], [3.0000, 4.0000]])"
+        and masked.is_masked_tensor(a)
+        and not masked.is_masked_tensor(x)
+    )
     assert masked.softmax(a, 1).to_tensor(0)[0].tolist() == [1, 0] and a.shape == (2, 2) and a.dtype is adjoin.float32
     x.requires_grad_()
     m = masked.as_masked_tensor(x, adjoin.tensor([[True, False], [True, True]]))
