@@ -325,7 +325,7 @@ def _operator(name, swapped=False):
 for _word, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow")):
     setattr(MaskedTensor, f"__{_word}__", _operator(_name))
     setattr(MaskedTensor, f"__r{_word}__", _operator(_name, swapped=True))
-for _name in ("neg", "abs", "lt", "le", "gt", "ge", "eq", "ne"):
+for _name in ("neg", "abs", *("lt", "le", "gt", "ge"), *("eq", "ne")):
     setattr(MaskedTensor, f"__{_name}__", _operator(_name))
 MaskedTensor.__hash__ = object.__hash__
 

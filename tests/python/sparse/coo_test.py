@@ -9,11 +9,11 @@ import adjoin
 import pytest
 from random_sparse import coo, dense, full
 
-I, V = [[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0]
+PLACES, VALUES = [[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0]
 
 
 def made(**settings):
-    return adjoin.sparse_coo_tensor(I, V, (2, 3), **settings)
+    return adjoin.sparse_coo_tensor(PLACES, VALUES, (2, 3), **settings)
 
 
 def equal(sparse, wanted, tolerance=1e-12):
@@ -30,9 +30,9 @@ def test_parts_and_questions():
     assert s.layout is adjoin.sparse_coo and s.is_sparse and not s.is_sparse_csr
     assert s.shape == (2, 3) and s.dtype is adjoin.float32 and s.dim() == 2 and s.numel() == 6
     assert s._nnz() == 3 and s.sparse_dim() == 2 and s.dense_dim() == 0 and not s.is_coalesced()
-    assert s._indices().tolist() == I and s._values().tolist() == V
+    assert s._indices().tolist() == PLACES and s._values().tolist() == VALUES
     c = s.coalesce()
-    assert c.is_coalesced() and c.indices().tolist() == I and c.values().tolist() == V and c.coalesce() is c
+    assert c.is_coalesced() and c.indices().tolist() == PLACES and c.values().tolist() == VALUES and c.coalesce() is c
     for read in (s.indices, s.values):
         with pytest.raises(RuntimeError, match=r"call coalesce\(\) first"):
             read()
@@ -45,16 +45,16 @@ def test_parts_and_questions():
 
 
 def test_ways_to_make_one():
-    assert adjoin.sparse_coo_tensor(I, V).shape == (2, 3)
-    assert adjoin.sparse_coo_tensor(adjoin.tensor(I), adjoin.tensor(V), dtype=adjoin.float64).dtype is adjoin.float64
-    assert adjoin.sparse_coo_tensor(adjoin.tensor(I).int(), V)._indices().dtype is adjoin.int64
+    assert adjoin.sparse_coo_tensor(PLACES, VALUES).shape == (2, 3)
+    assert adjoin.sparse_coo_tensor(adjoin.tensor(PLACES), adjoin.tensor(VALUES), dtype=adjoin.float64).dtype is adjoin.float64
+    assert adjoin.sparse_coo_tensor(adjoin.tensor(PLACES).int(), VALUES)._indices().dtype is adjoin.int64
     empty = adjoin.sparse_coo_tensor((2, 3))
     assert empty._nnz() == 0 and empty.shape == (2, 3) and empty.to_dense().tolist() == [[0] * 3] * 2
     hybrid = adjoin.sparse_coo_tensor([[1, 0]], [[1.0, 2.0], [3.0, 4.0]], (3, 2))
     assert hybrid.sparse_dim() == 1 and hybrid.dense_dim() == 1
     assert hybrid.to_dense().tolist() == [[3, 4], [1, 2], [0, 0]]
     assert made(requires_grad=True).requires_grad and made(requires_grad=True).is_leaf
-    assert made(is_coalesced=True).is_coalesced() and made(is_coalesced=True).indices().tolist() == I
+    assert made(is_coalesced=True).is_coalesced() and made(is_coalesced=True).indices().tolist() == PLACES
     twice = adjoin.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 3.0], (2,))
     c = twice.coalesce()
     assert c.indices().tolist() == [[0, 1]] and c.values().tolist() == [2, 4] and twice.to_dense().tolist() == [2, 4]
@@ -133,7 +133,7 @@ def test_files_and_copies():
     s = made()
     for t in (copy.deepcopy(s), s.clone()):
         t._values().zero_()
-        assert s._values().tolist() == V
+        assert s._values().tolist() == VALUES
     leaf = made(requires_grad=True)
     assert copy.deepcopy(leaf).requires_grad and pickle.loads(pickle.dumps(leaf)).requires_grad
 
