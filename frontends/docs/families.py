@@ -181,7 +181,7 @@ def write(rows, out):
     """out/ops/FAMILY.md for each family, and out/ops.md, which leads to them."""
     folder = out / "ops"
     folder.mkdir(parents=True, exist_ok=True)
-    by_name = {row.name: row for row in samples.every_row()}
+    by_name = {row.name: row for row in samples.every_row(elsewhere=True)}
     table = []
     for path, group in families(rows):
         stem = pathlib.PurePath(path).stem
