@@ -16,7 +16,7 @@ import samples
 DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "uint8", "int8", "int16", "int32",
           "int64", "uint16", "uint32", "uint64")  # fmt: skip
 GROUPS = {"all": DTYPES, "floats": DTYPES[:4], "complex": DTYPES[4:6], "bool": DTYPES[6:7], "integers": DTYPES[7:]}
-HOMES = {"nn": "torch.nn.functional", "linalg": "torch.linalg", "special": "torch.special", "fft": "torch.fft"}
+HOMES = {"nn": "torch.nn.functional", "linalg": "torch.linalg", "special": "torch.special", "fft": "torch.fft", "sparse": "torch.sparse"}
 NUMBERS = 24  # an example with more elements in one tensor explains nothing
 
 
@@ -181,7 +181,7 @@ def write(rows, out):
     """out/ops/FAMILY.md for each family, and out/ops.md, which leads to them."""
     folder = out / "ops"
     folder.mkdir(parents=True, exist_ok=True)
-    by_name = {row.name: row for row in samples.every_row()}
+    by_name = {row.name: row for row in samples.every_row(elsewhere=True)}
     table = []
     for path, group in families(rows):
         stem = pathlib.PurePath(path).stem

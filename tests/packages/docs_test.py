@@ -28,7 +28,7 @@ def test_every_row(made):
     for row in json.loads((PREFIX / "share/adjoin/ops.json").read_text()):
         if row["name"].startswith("_") or "internal" in row.get("tags", []):
             continue
-        public += 1
+        public += "elsewhere" not in (row.get("test") or {})  # no sample of those stands in a row
         text = pages[pathlib.PurePath(row["file"].split(":")[0]).stem]
         assert f"\n## {row['name']}\n{row['doc']}\n\n```text\n{row['schema']}\n```\n" in text
     text = "\n".join(pages.values())

@@ -46,7 +46,7 @@ std::string home_of(std::string_view base) {
   std::string_view space = space_of(base);
   if (space.empty()) return "adjoin";
   if (space == "nn") return "adjoin.nn.functional";
-  for (std::string_view known : {"linalg", "special", "fft"})
+  for (std::string_view known : {"linalg", "special", "fft", "sparse"})
     if (space == known) return "adjoin." + std::string(space);
   return "adjoin.ops." + std::string(space);
 }
