@@ -110,7 +110,7 @@ _tracebacks.install()
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "__config__", "accelerator", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "fft", "func", "futures", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
     "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
     "special", "storage", "testing", "types", "utils", "version",
