@@ -248,6 +248,8 @@ struct Pooling {
         dilation(dilated ? n_of(b.ints(at + 3), dims, "dilation") : Sizes(dims, 1)) {}
 
   Sizes count(const Tensor& t, bool ceil_mode) const {
+    want(t.size(t.ndim() - int64_t(kernel.size()) - 1) > 0, "input of shape ", shown(t),
+         " has no channels to pool; only the batch may be empty");
     Sizes out;
     for (size_t d = 0; d < kernel.size(); ++d) {
       want(kernel[d] > 0 && stride[d] > 0 && dilation[d] > 0 && kernel[d] <= kWindow &&
