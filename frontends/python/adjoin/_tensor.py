@@ -4,7 +4,7 @@ import functools
 import sys
 import weakref
 
-from . import _C
+from . import _array_methods, _C
 from ._C import Tensor
 
 # What _C calls for data that is no plain nested list
@@ -487,6 +487,8 @@ _METHODS = {
     "__dir__": _dir,
     "__array_wrap__": _array_wrap,
     "__array_interface__": property(_array_interface),
+    "__array_namespace__": _array_methods.array_namespace,
+    "to_device": _array_methods.to_device,
     "lu": _lu,
     "nonzero": _nonzero,
     "where": _where,

@@ -84,6 +84,16 @@ int8_t varargs_of(const Program& p, std::string_view tags) {
   return ints && after_self && q.list == -1 ? static_cast<int8_t>(last) : static_cast<int8_t>(-1);
 }
 
+// What the row tags as a tensor takes no number from Python; formulas and C++ may still give one.
+void want_tensors(Program& p, std::string_view tags) {
+  for (uint8_t i = 0; i < p.nparams; ++i) {
+    Param& q = p.params[i];
+    if (q.kind == AJ_PARAM_OPERAND &&
+        has_tag(tags, std::string("tensor:") + PyUnicode_AsUTF8(q.name)))
+      q.kind = AJ_PARAM_TENSOR;
+  }
+}
+
 PyObject* new_op(PyTypeObject* type, Program* first, std::string_view base, bool in_place) {
   auto* o = PyObject_New(OpObject, type);
   if (!o) return nullptr;
@@ -201,6 +211,7 @@ Program* make_program(const aj_op* op, const aj_op_info& info) {
   p->function = !internal && !has_tag(tags, "method-only");
   p->method = !internal && !has_tag(tags, "function-only") && p->nparams > 0 &&
               p->params[0].kind <= AJ_PARAM_OPERAND && p->params[0].list == 0;
+  want_tensors(*p, tags);
   return p.release();
 }
 
