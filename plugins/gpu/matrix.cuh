@@ -81,14 +81,14 @@ AJ_DEVICE inline void add_product(const Strip<T>& left, const Strip<T>& right, f
   int line = int(thread_x()) % 32, part = int(thread_x()) / 32 * 4;
   Sums all;
   for (int i = 0; i < 16; ++i) all[i] = sum[i / 4][i % 4];
-  for (int k = part; k < kDepth; k += 8) {
+  for (int k = 0; k < kDepth; k += 8) {
     if constexpr (std::is_same_v<T, Half>) {
-      Halves a = *reinterpret_cast<const Halves*>(&left[line][k]),
-             b = *reinterpret_cast<const Halves*>(&right[line][k]);
+      Halves a = *reinterpret_cast<const Halves*>(&left[line][k + part]),
+             b = *reinterpret_cast<const Halves*>(&right[line][k + part]);
       all = __builtin_amdgcn_mfma_f32_32x32x8f16(a, b, all, 0, 0, 0);
     } else {
-      Shorts a = *reinterpret_cast<const Shorts*>(&left[line][k]),
-             b = *reinterpret_cast<const Shorts*>(&right[line][k]);
+      Shorts a = *reinterpret_cast<const Shorts*>(&left[line][k + part]),
+             b = *reinterpret_cast<const Shorts*>(&right[line][k + part]);
       all = __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(a, b, all, 0, 0, 0);
     }
   }

@@ -4,6 +4,7 @@
 #ifndef ADJOIN_PLUGINS_GPU_TILE_CUH
 #define ADJOIN_PLUGINS_GPU_TILE_CUH
 #include "matrix.cuh"
+#include "pack.cuh"
 
 namespace adjoin::gpu {
 
@@ -37,7 +38,10 @@ AJ_DEVICE void multiply_tile(int64_t depth, const Left& left, const Right& right
   if constexpr (is_half<T>) {
     AJ_SHARED Strip<T> a, b;
     for (int64_t at = 0; at < depth; at += kDepth) {
-      for (int i = me; i < kTile * kDepth; i += kTileThreads) {
+      // Loads of a strip go out together.
+      AJ_UNROLL
+      for (int part = 0; part < kTile * kDepth / kTileThreads; ++part) {
+        int i = me + part * kTileThreads;
         int row = i / kDepth, k = i % kDepth, column = i % kTile, line = i / kTile;
         a[row][k] = at + k < depth ? left(row, at + k) : T(0);
         b[column][line] = at + line < depth ? right(at + line, column) : T(0);

@@ -218,3 +218,16 @@ def test_lists_longer_than_a_launch():
         adjoin._C.find_op("fused_scale_")(mine, adjoin.tensor(0.5).to(where))
         scaled.append([t.cpu() for t in mine])
     assert all(adjoin.equal(a, b) for a, b in zip(*scaled, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [adjoin.float16, adjoin.bfloat16, adjoin.float32, adjoin.int64], ids=str)
+def test_reductions_with_four_loads_under_way(dtype):
+    """Lines longer than a block's steps, columns, more parts than four of a thread, steps between elements."""
+    x = (adjoin.randn(700, 45) * 3).round().to(dtype)
+    for given, dims in ((x, (0,)), (x, (1,)), (x.t(), (1,)), (x[::2, ::3], (0,)), (x.reshape(-1), (0,))):
+        for f in (adjoin.sum, adjoin.amax, adjoin.argmax):
+            dim = dims if f is not adjoin.argmax else dims[0]
+            want, got = f(given, dim), f(given.to("emulated"), dim).cpu()
+            adjoin.testing.assert_close(got, want, rtol=4e-3 if dtype.is_floating_point else 0, atol=1e-2)
+    long = adjoin.ones(600 * 16384 + 5, dtype=adjoin.uint8)  # parts of 16,384
+    assert dtype is not adjoin.int64 or long.to("emulated").sum().item() == long.numel()
