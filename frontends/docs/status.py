@@ -64,7 +64,6 @@ def same(x):
 # What is planned, and how one sees that it has come.
 PLANNED = {
     "quantized, nested and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "nested", "align_tensors"))),
-    "forward mode": lambda: hasattr(adjoin.autograd, "forward_ad"),
     "graphs (`jit` and `compile` return what they are given)": lambda: adjoin.jit.script(same) is not same,
     "distributed training": lambda: adjoin.distributed.is_available(),
 }  # fmt: skip
