@@ -17,7 +17,7 @@ def _window(name, M, shape, sym, dtype, layout, device, requires_grad):
         raise ValueError(f"{name}: M is {M}; a window has no negative length")
     if not (dtype in (adjoin.float32, adjoin.float64) and layout is adjoin.strided):
         raise ValueError(
-            f"{name}: a window is strided and of float32 or float64, not {layout}, {dtype}; cast what is made with .to(...)"
+            f"{name}: a window is strided and of a floating dtype, float32 or float64, not {layout}, {dtype}; cast what is made with .to(...)"
         )
     places = adjoin.arange(M, dtype=adjoin.float64, device=device)
     last = M - 1 if sym else M
