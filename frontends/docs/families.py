@@ -16,7 +16,13 @@ import samples
 DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "uint8", "int8", "int16", "int32",
           "int64", "uint16", "uint32", "uint64")  # fmt: skip
 GROUPS = {"all": DTYPES, "floats": DTYPES[:4], "complex": DTYPES[4:6], "bool": DTYPES[6:7], "integers": DTYPES[7:]}
-HOMES = {"nn": "torch.nn.functional", "linalg": "torch.linalg", "special": "torch.special", "fft": "torch.fft", "sparse": "torch.sparse"}
+HOMES = {
+    "nn": "torch.nn.functional",
+    "linalg": "torch.linalg",
+    "special": "torch.special",
+    "fft": "torch.fft",
+    "sparse": "torch.sparse",
+}
 NUMBERS = 24  # an example with more elements in one tensor explains nothing
 WIDE = 48  # characters of a line that a phone shows
 

@@ -117,9 +117,13 @@ const Parts* maybe_parts(const Tensor& t) {
 
 const Parts& parts_of(const Tensor& t, std::string_view who) {
   const Parts* p = maybe_parts(t);
-  if (!p)
+  if (!p && t.has_memory())
     kit::raise(AJ_WRONG_TYPE, who,
                " must be a sparse tensor, it is strided; call to_sparse() first");
+  if (!p)
+    kit::raise(AJ_UNIMPLEMENTED, who, " is of another plugin: the layout is adjoin.",
+               layout_name(Layout(wraps->tensor_layout(t.get()))),
+               "; an op of the plugin that has it makes the dense copy");
   return *p;
 }
 

@@ -256,6 +256,13 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
     served |= {"_::bag_sums", "_::row_products", "_::mode_place", "_::masked_put", "_::window_maxima"}
     served |= {"_::logit_backward", "std", "_::ldexp_each", "baddbmm"}
     served |= {"_::fft_c2c", "_::fft_r2c", "_::fft_c2r"}  # products with matrices of roots
+    served |= {
+        "_::coo_join",
+        "_::csr_add",
+        "_::csr_mm",
+        "_::row_begins",
+        "_::row_dots",
+    }  # of sparse tensors: sorted, searched, added up
     # Nothing serves factorisations there: a call says what to do.
     refused = {
         f"linalg::{n}" for n in ("cholesky_ex", "det", "householder_product", "inv_ex", "lu_factor_ex", "qr", "slogdet")

@@ -179,7 +179,7 @@ def tensor_repr(self):
         if type(self).__name__ == "Parameter":
             name = "tensor("
         said = _C.wrapper_text(self)
-        if said is not None and str(self.layout).startswith("adjoin.sparse_"):
+        if said is not None and (parts := _C.wrapper_parts(self)) and parts[0].startswith("_::sparse_"):
             from ._sparse import text
 
             return name + text(self, name) + ")"
