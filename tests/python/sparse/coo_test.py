@@ -46,7 +46,10 @@ def test_parts_and_questions():
 
 def test_ways_to_make_one():
     assert adjoin.sparse_coo_tensor(PLACES, VALUES).shape == (2, 3)
-    assert adjoin.sparse_coo_tensor(adjoin.tensor(PLACES), adjoin.tensor(VALUES), dtype=adjoin.float64).dtype is adjoin.float64
+    assert (
+        adjoin.sparse_coo_tensor(adjoin.tensor(PLACES), adjoin.tensor(VALUES), dtype=adjoin.float64).dtype
+        is adjoin.float64
+    )
     assert adjoin.sparse_coo_tensor(adjoin.tensor(PLACES).int(), VALUES)._indices().dtype is adjoin.int64
     empty = adjoin.sparse_coo_tensor((2, 3))
     assert empty._nnz() == 0 and empty.shape == (2, 3) and empty.to_dense().tolist() == [[0] * 3] * 2
