@@ -61,6 +61,13 @@ struct JoinBy {
   }
 };
 
+// A norm of any order calls a function for each element: what is read ahead would not stay in
+// registers.
+template <class R>
+inline constexpr bool kReadsAhead = true;
+template <class T>
+inline constexpr bool kReadsAhead<NormOf<T>> = false;
+
 // Elements of S from i on, four loads under way; returns where it has stopped.
 template <class S, class R>
 AJ_DEVICE int64_t add_fours(const Fold<R>& p, typename R::State& s, const char* from, int64_t i,
@@ -90,9 +97,10 @@ AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
     int64_t lo = part * p.chunk, hi = lo + p.chunk < p.n ? lo + p.chunk : p.n;
     auto s = p.reducer.start();
     int64_t i = lo + Own::first();
-    if (p.one_stride && p.in_dtype == DTypeOf<T>::index)
-      i = add_fours<T>(p, s, from, i, hi, Own::step());
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (kReadsAhead<R>)
+      if (p.one_stride && p.in_dtype == DTypeOf<T>::index)
+        i = add_fours<T>(p, s, from, i, hi, Own::step());
+    if constexpr (kReadsAhead<R> && std::is_same_v<T, float>) {
       if (p.one_stride && p.in_dtype == DTypeOf<Half>::index)
         i = add_fours<Half>(p, s, from, i, hi, Own::step());
       if (p.one_stride && p.in_dtype == DTypeOf<BFloat16>::index)
