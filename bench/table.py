@@ -48,6 +48,7 @@ WANTED = {
     "train": Wanted(0.85, 0.85),
     "data": Wanted(0.5, 0.8),
     "fft": Wanted(0.45, 1.15),
+    "func": Wanted(0.15, 0.65),
 }
 
 # Cases that are wanted to be better than their group.

@@ -6,6 +6,7 @@
 #include "core/call/slow.hpp"
 #include "core/op/call.hpp"
 #include "core/op/kinds.hpp"
+#include "core/tape/formula.hpp"
 
 namespace adjoin {
 namespace {
@@ -35,7 +36,7 @@ const aj_lower lower_table = {
     .call_body = guarded<call_body>,
     .recording_below = recording_below,
     .restore = restore,
-    .apply_vjp = nullptr,
+    .apply_vjp = guarded<apply_vjp>,
 };
 
 }  // namespace adjoin

@@ -262,10 +262,10 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
   bool has_out = tensors && !s.writes && op->kind != Kind::view && !creates &&
                  op->tags.find("no-out") == op->tags.npos;
   const Vjp* vjp = op->vjp.load();
-  if (vjp && !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS)) f.flags |= AJ_INFO_OWN_VJP;
   bool derives =
       vjp ? !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS) : op->kind == Kind::view || op->has_body;
   f.flags = op->flags & ~kNumberFlags;
+  if (vjp && !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS)) f.flags |= AJ_INFO_OWN_VJP;
   if (op->in_place_ok) f.flags |= AJ_INFO_IN_PLACE;
   if (has_out) f.flags |= AJ_INFO_OUT;
   if (derives) f.flags |= AJ_INFO_DIFFERENTIABLE;

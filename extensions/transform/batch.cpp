@@ -247,6 +247,8 @@ void call_plain(Level& l, aj_call* call) {
   check(dispatch().redispatch(call->op, call->keys, call->args, call->nargs, call->rets,
                               call->nrets));
   if (!f.makes || call->rets[0].tag != AJ_TENSOR || is_wrapped(call->rets[0].v.tensor)) return;
+  const Tensor& t = Tensor::view(call->rets[0].v.tensor);
+  if (l.kind == AJ_LEVEL_DUAL && !t.is_floating_point() && !t.is_complex()) return;
   Tensor made = Tensor::steal(call->rets[0].v.tensor);
   call->rets[0].tag = AJ_NONE;
   Tensor lifted = lift_through(made, l);

@@ -30,6 +30,8 @@ void drop_payload(void* p) {
   auto* payload = static_cast<Payload*>(p);
   core().release(payload->value);
   core().release(payload->tangent);
+  if (payload->view) core().release(payload->view->base);
+  delete payload->view;
   drop_origin(payload->origin);
   if (payload->level) release_level(payload->level);
 }
@@ -54,6 +56,9 @@ aj_object* make_payload(Level& l, const Tensor& value, const Tensor& tangent, bo
   p->value = Tensor(value).take();
   p->tangent = Tensor(tangent).take();
   p->batched = batched;
+  p->owned = false;
+  p->generation = 0;
+  p->view = nullptr;
   return o;
 }
 
@@ -236,6 +241,36 @@ aj_status* shared(aj_tensor* t, int32_t level, aj_tensor** out) {
 aj_status* random_stride(int32_t level, int64_t blocks) {
   return guard("transform: random_stride",
                [&] { find_level(level, "random_stride")->stride = blocks; });
+}
+
+namespace {
+struct Left {  // where the thread stood before `below`
+  Level* top;
+  int32_t recording;
+};
+thread_local std::vector<Left> left;
+}  // namespace
+
+aj_status* below(int32_t level) {
+  return guard("transform: below", [&] {
+    const Level* l = find_level(level, "below");
+    left.push_back({top, autograd().grad_mode()});
+    if (!l->recording) autograd().set_grad_mode(0);
+    top = l->outer;
+  });
+}
+
+void above() {
+  if (left.empty()) return;
+  top = left.back().top;
+  autograd().set_grad_mode(left.back().recording);
+  left.pop_back();
+}
+
+int32_t kind_of(int32_t level) {
+  for (const Level* l = top; l; l = l->outer)
+    if (l->id == level) return l->kind;
+  return -1;
 }
 
 aj_status* lift_to(aj_tensor* t, int32_t level, aj_tensor** out) {

@@ -5,6 +5,8 @@
 
 #include <adjoin/kit/call.hpp>
 #include <atomic>
+#include <deque>
+#include <vector>
 
 namespace adjoin::transform {
 
@@ -22,6 +24,7 @@ struct Level {
   int64_t stride = 0;  // blocks of random numbers that one sample takes, where that is known
 };
 
+struct ViewOf;
 // How a view that all samples share was made: a write that differs between samples gives its base a
 // place for each, and the view is made again.
 struct Origin;
@@ -33,6 +36,20 @@ struct Payload {
   aj_tensor *value, *tangent;
   Origin* origin;  // or NULL
   bool batched;
+  // Of a dual, see dual.cpp:
+  bool owned;           // the tangent is its own: nobody else's write or read meets it
+  uint64_t generation;  // how often the tangent was replaced by an own one
+  ViewOf* view;         // of a view, else NULL
+};
+
+// The call that made a dual a view of another.
+struct ViewOf {
+  const aj_op* op;
+  aj_object* base;      // the payload of its argument 0, retained
+  uint64_t generation;  // of the root, when the tangent was made
+  uint32_t result;
+  std::vector<aj_value> args;
+  std::deque<std::vector<int64_t>> ints;  // what args point to
 };
 
 extern const aj_wrappers* wrap_table;
@@ -90,6 +107,9 @@ aj_status* unbatched(aj_tensor* t, int32_t dim, int32_t level, aj_tensor** out);
 aj_status* shared(aj_tensor* t, int32_t level, aj_tensor** out);
 aj_status* lift_to(aj_tensor* t, int32_t level, aj_tensor** out);
 int32_t innermost_id();
+int32_t kind_of(int32_t level);
+aj_status* below(int32_t level);
+void above();
 aj_status* random_stride(int32_t level, int64_t blocks);
 
 // The kernel at the key: every call with a wrapper, and every call while a level is open.

@@ -3,6 +3,7 @@
 #include <adjoin/kit/plugin.hpp>
 
 #include "batch.hpp"
+#include "dual.hpp"
 
 namespace adjoin::transform {
 
@@ -18,7 +19,7 @@ aj_status* settle(void*, aj_tensor* t, aj_tensor** strided) {
     note_look();
     bool differs = false;
     Tensor held = current_value(t, &differs);
-    if (!p->level->open || differs || p->tangent)
+    if (!p->level->open || differs)
       raise(AJ_UNIMPLEMENTED,
             p->level->open
                 ? "the values of a batched tensor were asked for (item, bool, numpy, an if); "
@@ -61,14 +62,17 @@ const aj_transforms table = {
     .batched = batched,
     .unbatched = unbatched,
     .shared = shared,
-    .dual = nullptr,
-    .undual = nullptr,
+    .dual = dual,
+    .undual = undual,
     .lift = lift_to,
     .innermost = innermost_id,
     .random_stride = random_stride,
     .loop_count = loop_count,
     .loop_at = loop_at,
     .loops_forbid = loops_forbid,
+    .kind = kind_of,
+    .below = below,
+    .above = above,
 };
 
 }  // namespace

@@ -17,7 +17,16 @@ REFUSED = {"nonzero", "masked_select", "unique", "unique_consecutive", "unique_d
 
 
 # Their strides are those of one sample: where samples lie along another dimension than the first, a view may not exist.
-STRIDED = {"view", "view_as", "view_copy", "view.dtype", "view_copy.dtype", "as_strided", "as_strided_copy", "as_strided_scatter"}
+STRIDED = {
+    "view",
+    "view_as",
+    "view_copy",
+    "view.dtype",
+    "view_copy.dtype",
+    "as_strided",
+    "as_strided_copy",
+    "as_strided_scatter",
+}
 
 
 def families(row, dtype, count):

@@ -24,10 +24,12 @@ Tensor along(const Tensor& v, const Tensor& t, int64_t dim) {
   return view(v, shape);
 }
 
+// Somebody may ask for a derivative: what a tensor of a transform stands for is not known here.
 bool recording(std::initializer_list<const Tensor*> tensors) {
-  if (!kit::env.autograd->grad_mode()) return false;
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [](const Tensor* t) { return t->defined() && t->requires_grad(); });
+  const bool on = kit::env.autograd->grad_mode();
+  return std::any_of(tensors.begin(), tensors.end(), [on](const Tensor* t) {
+    return t->defined() && ((on && t->requires_grad()) || !t->has_memory());
+  });
 }
 
 void check_normalized(const Tensor& t, Ints normalized) {

@@ -5,6 +5,7 @@ import functools
 
 import adjoin
 
+from ._forward import _leaves, _map, jacfwd, jvp
 from ._rearrange import rearrange
 from ._vmap import loops, stack_module_state, vmap
 
@@ -92,18 +93,6 @@ def _tied(places, given):
     return chosen
 
 
-def _map(tree, function):
-    """The tree with function(tensor) for each tensor; dictionaries, lists and tuples may hold more."""
-    if isinstance(tree, adjoin.Tensor):
-        return function(tree)
-    if isinstance(tree, dict):
-        return type(tree)((k, _map(v, function)) for k, v in tree.items())
-    if isinstance(tree, (list, tuple)):
-        made = [_map(v, function) for v in tree]
-        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
-    return tree
-
-
 def _inputs(tree, leaves):
     """The tree as inputs of a derivative: views, so that what was recorded before goes on through them."""
 
@@ -128,12 +117,6 @@ def _derivatives(outputs, leaves, weights=None):
     weights = weights and [w for x, w in zip(outputs, weights, strict=True) if x.requires_grad]
     found = adjoin.autograd.grad(wanted, leaves, weights, create_graph=True, allow_unused=True)
     return [adjoin.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
-
-
-def _leaves(tree):
-    found = []
-    _map(tree, found.append)
-    return found
 
 
 class _Called:
@@ -230,29 +213,9 @@ def _rows(output, leaves, chunk_size):
     return parts[0] if len(parts) == 1 else [adjoin.cat(column) for column in zip(*parts, strict=True)]
 
 
-def jacfwd(func, argnums=0, *, has_aux=False, randomness="error"):
-    """jacrev under its other name: the same numbers, found in the same way."""
-    return jacrev(func, argnums, has_aux=has_aux)
-
-
 def hessian(func, argnums=0):
-    """A function that returns the second derivatives of func."""
-    return jacrev(jacrev(func, argnums), argnums)
-
-
-def jvp(func, primals, tangents, *, has_aux=False):
-    """``func(*primals)`` and its derivative along the tangents (by two backward passes)."""
-    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
-        raise RuntimeError(
-            f"jvp: primals and tangents must be tuples, of one element too; they are {type(primals).__name__} and {type(tangents).__name__}"
-        )
-    shapes = [tuple(x.shape) for x in _leaves(primals)], [tuple(x.shape) for x in _leaves(tangents)]
-    if shapes[0] != shapes[1]:
-        raise RuntimeError(f"jvp: the primals have shapes {shapes[0]}, the tangents {shapes[1]}; they must be the same")
-    result, back, *aux = vjp(func, *primals, has_aux=has_aux)
-    with adjoin.enable_grad():
-        moved = _moved(*_transposed(result, back), tangents)
-    return (result, _outputs(moved, any(x.requires_grad for x in _leaves((primals, tangents)))), *aux)
+    """A function that returns the second derivatives of func: forward over reverse mode."""
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 def linearize(func, *primals):

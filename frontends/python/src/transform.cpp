@@ -69,6 +69,7 @@ PyObject* transform_unbatched(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* transform_batched_at(PyObject*, PyObject* const* args, Py_ssize_t n) {
   aj_tensor *t, *shared = nullptr;
   int32_t given[1];
+  if (n == 2 && !found) return Py_NewRef(args[0]);
   if (!take(args, n, 2, &t, given) || failed(table()->shared(t, given[0], &shared))) return nullptr;
   core->release(shared);
   return PyBool_FromLong(!shared);
@@ -78,6 +79,7 @@ PyObject* transform_batched_at(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* transform_shared(PyObject*, PyObject* const* args, Py_ssize_t n) {
   aj_tensor *t, *shared = nullptr;
   int32_t given[1];
+  if (n == 2 && !found) return Py_NewRef(args[0]);
   if (!take(args, n, 2, &t, given) || failed(table()->shared(t, given[0], &shared))) return nullptr;
   return wrap_or_none(shared);
 }

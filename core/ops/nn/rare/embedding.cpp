@@ -50,7 +50,8 @@ aj_status* embedding_body(void*, aj_call* call) {
     Sizes shape = sizes_of(indices);
     shape.push_back(weight.size(1));
     Tensor found = in_own_name([&] { return embedding_rows(weight, flat, padding); });
-    if (b.flag(5) && found.requires_grad() && kit::env.autograd->grad_mode())
+    if (b.flag(5) &&
+        ((found.requires_grad() && kit::env.autograd->grad_mode()) || !found.has_memory()))
       found = shared_gradient(found, flat, rows);
     b.ret(0, reshape(found, shape));
   });
