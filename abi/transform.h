@@ -111,6 +111,7 @@ typedef struct aj_transforms { /* EXTENSIBLE. "x.transform", 1 */
    * the innermost one; none is open: t itself. */
   aj_status* (*lift)(aj_tensor* t, int32_t level, aj_tensor** out);
   int32_t (*innermost)(void);           /* of this thread; 0: none is open */
+  aj_status* (*batch_of)(int32_t level, int64_t* size, int32_t* randomness);
   /* AJ_RANDOM_DIFFERENT: how many blocks of random numbers one sample takes in all; 0 at first. */
   aj_status* (*random_stride)(int32_t level, int64_t blocks);
   uint32_t (*loop_count)(void);

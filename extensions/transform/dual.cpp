@@ -4,12 +4,12 @@
 // that needs the order of memory of the value, give the dual one of its own. Views remember the
 // call that made them, and make their tangent again from that of their base when it was replaced.
 #include "dual.hpp"
-#include "origin.hpp"
 
 #include <adjoin/kit/ops.hpp>
 #include <map>
 
 #include "jvp.hpp"
+#include "origin.hpp"
 
 namespace adjoin::transform {
 namespace {
@@ -137,7 +137,9 @@ aj_value handed(Level& l, const aj_value& made, const Tensor& tangent) {
     if (made.tag >= AJ_TENSOR) core().retain(const_cast<void*>(made.v.ptr));
     return made;
   }
-  return {AJ_TENSOR, 0, {.tensor = make_wrapper(l, Tensor::view(made.v.tensor), tangent, false).take()}};
+  return {AJ_TENSOR,
+          0,
+          {.tensor = make_wrapper(l, Tensor::view(made.v.tensor), tangent, false).take()}};
 }
 
 template <class F>
@@ -214,7 +216,8 @@ void write_tangent(Payload& p, const Tensor& t) {
 void run_write(const Rule& rule, Level& l, aj_call* call, const Opened& in, bool first) {
   aj_tensor* target = call->args[0].v.tensor;
   Payload* p = at_level(target, l);
-  if (!p && in.moves()) refuse_write(call->op, "what is written has no tangent, what it is written from has one");
+  if (!p && in.moves())
+    refuse_write(call->op, "what is written has no tangent, what it is written from has one");
   Owned made(call->nrets);
   if (!p || !in.moves()) {
     if (!first) made.values[0] = in.args[0];
@@ -276,7 +279,8 @@ Tensor outside(const Tensor& t, Level& l) {
   Payload* p = at_level(t.get(), l);
   if (!p) return t;
   if (p->tangent || p->view)
-    raise(AJ_INVALID_ARGUMENT, "dual: the tensor has a tangent of this level; open another level for a second one");
+    raise(AJ_INVALID_ARGUMENT,
+          "dual: the tensor has a tangent of this level; open another level for a second one");
   return Tensor::borrow(p->value);
 }
 
@@ -352,8 +356,10 @@ aj_status* dual(aj_tensor* primal, aj_tensor* tangent, int32_t level, aj_tensor*
     Level* l = find_level(level, "dual");
     const Tensor &x = Tensor::view(primal), &t = Tensor::view(tangent);
     if (!can_move(x.dtype()))
-      raise(AJ_WRONG_TYPE, "dual: the tensor is ", x.dtype(), ", which has no derivative; a floating or complex one is wanted");
-    if (t.defined() && (!std::ranges::equal(x.shape(), t.shape()) || !(x.dtype() == t.dtype()) || !(x.device() == t.device())))
+      raise(AJ_WRONG_TYPE, "dual: the tensor is ", x.dtype(),
+            ", which has no derivative; a floating or complex one is wanted");
+    if (t.defined() && (!std::ranges::equal(x.shape(), t.shape()) || !(x.dtype() == t.dtype()) ||
+                        !(x.device() == t.device())))
       raise(AJ_INVALID_ARGUMENT, "dual: the tangent is ", told(t), ", the tensor ", told(x),
             "; they must agree");
     *out = make_wrapper(*l, outside(x, *l), t.defined() ? outside(t, *l) : t, false).take();

@@ -4,7 +4,8 @@
 
 namespace adjoin::transform {
 
-// The tangent of a dual's payload as it is now, or undefined: of a view that of its base is looked at.
+// The tangent of a dual's payload as it is now, or undefined: of a view that of its base is looked
+// at.
 Tensor tangent_of(Payload& p);
 
 // A call whose innermost level is `l`, a dual one.

@@ -23,8 +23,10 @@ How how_of(const aj_op_info& info) {
   const std::string_view kind = kit::view_of(info.kind), tags = kit::view_of(info.tags);
   const bool own = info.flags & AJ_INFO_OWN_VJP;
   if (kind == "view") return info.flags & AJ_INFO_DIFFERENTIABLE ? How::view : How::zero;
-  if (kind == "compare" || kind.ends_with("bool") || (kind == "reduce_index" && !own)) return How::zero;
-  if (!own && (info.flags & AJ_INFO_COMPOSITE) && (info.flags & AJ_INFO_DIFFERENTIABLE)) return How::body;
+  if (kind == "compare" || kind.ends_with("bool") || (kind == "reduce_index" && !own))
+    return How::zero;
+  if (!own && (info.flags & AJ_INFO_COMPOSITE) && (info.flags & AJ_INFO_DIFFERENTIABLE))
+    return How::body;
   if (has_word(tags, "linear")) return How::joint;
   if (kind == "linear") return How::each;
   if (kind.starts_with("reduce") && info.nresults == 1) return How::reduced;
@@ -36,11 +38,11 @@ Rule take_given(Rule r) {
   const aj_jvp_def& d = *r.given;
   r.holomorphic = d.flags & AJ_JVP_HOLOMORPHIC;
   r.only = d.linear;
-  r.how = d.jvp                             ? How::given
-          : d.flags & AJ_JVP_ZERO           ? How::zero
-          : d.linear                        ? How::each
-          : d.flags & AJ_JVP_ELEMENTWISE    ? How::elementwise
-                                            : How::twice;
+  r.how = d.jvp                          ? How::given
+          : d.flags & AJ_JVP_ZERO        ? How::zero
+          : d.linear                     ? How::each
+          : d.flags & AJ_JVP_ELEMENTWISE ? How::elementwise
+                                         : How::twice;
   return r;
 }
 
@@ -66,7 +68,8 @@ Rule make_rule(const aj_op* op) {
   if (const Written* w = written_rule(kit::view_of(info.name))) {
     r.how = w->how;
     r.fn = w->rule;
-    r.holomorphic |= w->how == How::elementwise && w->rule == nullptr && is_elementwise(kit::view_of(info.kind));
+    r.holomorphic |=
+        w->how == How::elementwise && w->rule == nullptr && is_elementwise(kit::view_of(info.kind));
   }
   return r;
 }
@@ -156,7 +159,8 @@ void products(const Rule& rule, const Forward& f) {
     if (!(rule.only >> param & 1)) return derivative_twice(rule, f);
     Arguments args(rule, f);
     each_input(rule, f.args, f.nargs, [&](aj_tensor* t, uint32_t n, uint32_t p, uint32_t item) {
-      if (p == param && t) args.put(p, item, f.moves(n) ? f.tangents[n] : zeros_like(Tensor::view(t)));
+      if (p == param && t)
+        args.put(p, item, f.moves(n) ? f.tangents[n] : zeros_like(Tensor::view(t)));
     });
     f.out[0] = plus(f.out[0], call_with(f.op, args.all(), f.nrets));
   }
@@ -185,7 +189,8 @@ void reduced(const Rule& rule, const Forward& f) {
   const kit::Values at(f.args);
   const Tensor moved = weight * f.tangents[0];
   Ints dims = at.ints(uint32_t(rule.dim));
-  f.out[0] = cast(sum(moved, dims.empty() ? Ints() : dims, at.flag(uint32_t(rule.keepdim))), result.dtype());
+  f.out[0] = cast(sum(moved, dims.empty() ? Ints() : dims, at.flag(uint32_t(rule.keepdim))),
+                  result.dtype());
 }
 
 void viewed(const Rule& rule, const Forward& f) {
@@ -193,9 +198,9 @@ void viewed(const Rule& rule, const Forward& f) {
   Arguments args(rule, f);
   args.put(0, 0, f.tangents[0]);
   std::vector<aj_value> rets(f.nrets);
-  kit::check(
-      kit::env.op->call(f.op, args.all().data(), f.nargs, rets.data(), f.nrets));
-  each_result(rets.data(), f.nrets, [&](aj_tensor* t, uint32_t n) { f.out[n] = Tensor::borrow(t); });
+  kit::check(kit::env.op->call(f.op, args.all().data(), f.nargs, rets.data(), f.nrets));
+  each_result(rets.data(), f.nrets,
+              [&](aj_tensor* t, uint32_t n) { f.out[n] = Tensor::borrow(t); });
   for (aj_value& v : rets) kit::drop(v);
 }
 
@@ -251,8 +256,7 @@ void differentiate(const Rule& rule, const Forward& f) {
   }
 }
 
-Tensor call_with(const aj_op* op, std::span<const aj_value> args, uint32_t nrets,
-                 uint32_t result) {
+Tensor call_with(const aj_op* op, std::span<const aj_value> args, uint32_t nrets, uint32_t result) {
   std::vector<aj_value> rets(nrets);
   kit::check(kit::env.op->call(op, args.data(), uint32_t(args.size()), rets.data(), nrets));
   Tensor t = kit::take<Tensor>(rets[result]);
@@ -269,8 +273,6 @@ Tensor pulled(const Forward& f, const aj_value* args, uint32_t input, const Tens
   return Tensor::steal(grads[input]);
 }
 
-Tensor cast(const Tensor& t, DLDataType dtype) {
-  return t.dtype() == dtype ? t : to(t, dtype);
-}
+Tensor cast(const Tensor& t, DLDataType dtype) { return t.dtype() == dtype ? t : to(t, dtype); }
 
 }  // namespace adjoin::transform::jvp

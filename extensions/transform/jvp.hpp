@@ -28,19 +28,19 @@ enum class How : uint8_t {
   each,         // linear in every tensor, one by one: products
   joint,        // linear in all tensors together
   view,
-  reduced,      // each result has elements of its own: the gradient of ones, times the tangent, summed
-  given,        // by a plugin
-  twice,        // the derivative of the gradient's formula by the gradient
+  reduced,  // each result has elements of its own: the gradient of ones, times the tangent, summed
+  given,    // by a plugin
+  twice,    // the derivative of the gradient's formula by the gradient
   written
 };
 
 struct Rule {
   How how = How::twice;
-  bool holomorphic = false;   // elementwise, and right for complex numbers, too
+  bool holomorphic = false;  // elementwise, and right for complex numbers, too
   bool has_body = false;
   uint32_t nparams = 0;
-  uint64_t only = ~uint64_t(0);  // each: the arguments in which it is linear
-  std::vector<int32_t> kind;  // per parameter: Place
+  uint64_t only = ~uint64_t(0);    // each: the arguments in which it is linear
+  std::vector<int32_t> kind;       // per parameter: Place
   int32_t dim = -1, keepdim = -1;  // reduced: their parameters
   void (*fn)(const Forward&) = nullptr;
   const aj_jvp_def* given = nullptr;  // a plugin's
@@ -89,7 +89,7 @@ Tensor pulled(const Forward& f, const aj_value* args, uint32_t input, const Tens
 // Fills f.out by any rule but `body`.
 void differentiate(const Rule& rule, const Forward& f);
 
-const aj_jvp_def* given_rule(std::string_view op);           // jvp_given.cpp; NULL: none
+const aj_jvp_def* given_rule(std::string_view op);  // jvp_given.cpp; NULL: none
 void apply_given(const Rule& rule, const Forward& f);
 void derivative_twice(const Rule& rule, const Forward& f);  // jvp_twice.cpp
 struct Written {
@@ -97,7 +97,7 @@ struct Written {
   How how;
   void (*rule)(const Forward&);  // of How::written
 };
-const Written* written_rule(std::string_view op);             // jvp_written.cpp; NULL: none
+const Written* written_rule(std::string_view op);  // jvp_written.cpp; NULL: none
 
 // An op's first result; the arguments are values.
 Tensor call_with(const aj_op* op, std::span<const aj_value> args, uint32_t nrets = 1,

@@ -43,7 +43,8 @@ void apply_given(const Rule& rule, const Forward& f) {
     if (!t || !std::ranges::equal(made.shape(), Tensor::view(t).shape()) ||
         !(made.dtype() == Tensor::view(t).dtype()))
       raise(AJ_INTERNAL, "its jvp gave result ", uint64_t(n), " a tangent ", made.dtype(),
-            " of shape ", Shape{made.dl().shape, made.ndim()}, ", the result has another dtype or shape");
+            " of shape ", Shape{made.dl().shape, made.ndim()},
+            ", the result has another dtype or shape");
   });
 }
 

@@ -98,7 +98,8 @@ void derivative_twice(const Rule& rule, const Forward& f) {
 
 void gradient(const Forward& f, const aj_value* args, aj_tensor* const* grad_out,
               const uint8_t* needs, aj_tensor** grads) {
-  aj_status* s = lower_table->apply_vjp(f.op, args, f.nargs, f.rets, f.nrets, grad_out, needs, grads);
+  aj_status* s =
+      lower_table->apply_vjp(f.op, args, f.nargs, f.rets, f.nrets, grad_out, needs, grads);
   if (s && kit::env.core->status_code(s) == AJ_NOT_FOUND) {
     kit::env.core->status_free(s);
     refuse(f);

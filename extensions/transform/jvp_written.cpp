@@ -68,7 +68,8 @@ void symmetric(const Forward& f) {
 
 // What is normalized moves by a symmetric Jacobian, then by the weight; weight and bias are linear
 // together. `per_channel`: they lie along dimension 1, else along the last ones.
-void normalized(const Forward& f, uint32_t weight, bool per_channel, std::span<const uint32_t> kept) {
+void normalized(const Forward& f, uint32_t weight, bool per_channel,
+                std::span<const uint32_t> kept) {
   const At at(f);
   const uint32_t bias = weight + 1;
   std::vector<aj_value> args(f.args, f.args + f.nargs);

@@ -163,7 +163,10 @@ def loops(mode=None):
         raise ValueError(f"loops: mode is {mode!r}; 'error', 'allow' or nothing is wanted")
     if mode:
         _C.transform_loops_forbid(mode == "error")
-    return _C.transform_loops()
+    from .autograd._lowered import looped
+
+    own = [(name, "a Function without vmap", calls, None, None) for name, calls in looped.items()]
+    return _C.transform_loops() + own
 
 
 def stack_module_state(models):
