@@ -39,7 +39,9 @@ def _pushed(func, args, kwargs, numbers, tangents, has_aux, strict=False):
         result = func(*given, **kwargs)
         if has_aux:
             if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(f"jvp: with has_aux the function returns a pair, it returned {type(result).__name__}")
+                raise RuntimeError(
+                    f"jvp: with has_aux the function returns a pair, it returned {type(result).__name__}"
+                )
             result, aux = result
         parted = [_C.transform_undual(x, level) for x in _checked(result)]
         aux = _map(aux, lambda x: _C.transform_undual(x, level)[0]) if has_aux else None

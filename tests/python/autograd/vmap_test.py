@@ -160,7 +160,9 @@ def test_per_sample_gradients_of_networks():
 
     got = vmap(grad(loss), (None, 0, 0))(parameters, images, classes)
     for name in parameters:
-        agree(got[name], adjoin.stack([grad(loss)(parameters, i, c)[name] for i, c in zip(images, classes, strict=True)]))
+        agree(
+            got[name], adjoin.stack([grad(loss)(parameters, i, c)[name] for i, c in zip(images, classes, strict=True)])
+        )
 
 
 def test_constants_of_levels_around():

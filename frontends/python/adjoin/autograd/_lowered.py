@@ -75,7 +75,11 @@ def _samples(cls, args, own, level):
     if len(out_dims) != len(outs):
         raise RuntimeError(f"{cls.__name__}.vmap gave {len(outs)} results and {len(out_dims)} out_dims")
     made = tuple(
-        x if not isinstance(x, _C.Tensor) else _C.transform_lift(x, level) if d is None else _C.transform_batched(x, d, level)
+        x
+        if not isinstance(x, _C.Tensor)
+        else _C.transform_lift(x, level)
+        if d is None
+        else _C.transform_batched(x, d, level)
         for x, d in zip(outs, out_dims, strict=True)
     )
     return made if several else made[0]
@@ -154,7 +158,9 @@ def _by_jvp(cls, outs, primals, tangents):
         raise RuntimeError(f"{cls.__name__}.jvp gave {len(moved)} tangents, the function has {len(outs)} results")
     for x, t in zip(outs, moved, strict=True):
         if t is not None and t.shape != x.shape:
-            raise RuntimeError(f"{cls.__name__}.jvp gave a tangent of shape {tuple(t.shape)} for a result of shape {tuple(x.shape)}")
+            raise RuntimeError(
+                f"{cls.__name__}.jvp gave a tangent of shape {tuple(t.shape)} for a result of shape {tuple(x.shape)}"
+            )
     return moved
 
 
@@ -174,6 +180,8 @@ def _by_backward(cls, outs, leaves, tangents):
         return [None] * len(outs)
     along = _C.grad([g for g, _ in pairs], ones, [t for _, t in pairs], create_graph=True, allow_unused=True)
     if all(t is None for t in along):
-        raise RuntimeError(f"{cls.__name__}: its backward cannot be differentiated, so it has no forward mode; define jvp")
+        raise RuntimeError(
+            f"{cls.__name__}: its backward cannot be differentiated, so it has no forward mode; define jvp"
+        )
     by_result = {id(x): t for x, t in zip(wanted, along, strict=True)}
     return [by_result.get(id(x)) for x in outs]

@@ -102,7 +102,9 @@ def _forward_jacobian(func, inputs, create_graph, strict):
     from .._forward import jacfwd
 
     if strict:
-        raise RuntimeError("jacobian: strict is not there in forward mode; leave it out, or use strategy='reverse-mode'")
+        raise RuntimeError(
+            "jacobian: strict is not there in forward mode; leave it out, or use strategy='reverse-mode'"
+        )
     xs = _tuple(inputs) if create_graph else tuple(x.detach() for x in _tuple(inputs))
     kind = []
 
