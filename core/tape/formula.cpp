@@ -34,8 +34,7 @@ template <class F>
 aj_status* each_result(const aj_value* rets, uint32_t nrets, F&& f) {
   for (uint32_t i = 0; i < nrets; i++) {
     uint32_t n = 1;
-    const aj_value* items =
-        rets[i].tag == AJ_LIST_OBJ ? list_get(rets[i].v.object, &n) : &rets[i];
+    const aj_value* items = rets[i].tag == AJ_LIST_OBJ ? list_get(rets[i].v.object, &n) : &rets[i];
     for (uint32_t j = 0; j < n; j++)
       AJ_TRY(f(items[j].tag == AJ_TENSOR ? items[j].v.tensor : nullptr));
   }

@@ -125,12 +125,6 @@ Tensor wrapped_view(Level& l, const aj_call* call, const Opened& in, aj_tensor* 
   return w;
 }
 
-// `view` and the like look at the order of memory; others show any tangent as they show the value.
-bool needs_order(const aj_op* op) {
-  const std::string name = name_of(op);
-  return name.starts_with("view") || name == "as_strided";
-}
-
 // The result as it is handed out: what may have a tangent is a dual, so that it can be written.
 aj_value handed(Level& l, const aj_value& made, const Tensor& tangent) {
   if (made.tag != AJ_TENSOR || !can_move(made.v.tensor->dl.dtype)) {
@@ -172,6 +166,27 @@ bool shows_another(const aj_value& made) {
   return n && items[0].v.tensor->obj.flags & AJ_TENSOR_VIEW;
 }
 
+bool may_share(const Tensor& a, const Tensor& b) {
+  if (a.get() == b.get() || !a.has_memory() || !b.has_memory()) return true;
+  void* data;
+  uint64_t bytes, offset, ids[2];
+  check(core().tensor_storage(a.get(), &data, &bytes, &offset, &ids[0]));
+  check(core().tensor_storage(b.get(), &data, &bytes, &offset, &ids[1]));
+  return ids[0] == ids[1];
+}
+
+// A result's tangent may be that of an argument, which is then no more its own.
+void keep_apart(const Rule& rule, Level& l, const aj_call* call, std::span<const Tensor> out) {
+  each_input(rule, call->args, call->nargs, [&](aj_tensor* t, uint32_t, uint32_t, uint32_t) {
+    Payload* p = at_level(t, l);
+    if (!p) return;
+    Payload& root = root_of(*p);
+    for (const Tensor& made : out)
+      if (root.owned && made.defined() && may_share(made, Tensor::view(root.tangent)))
+        root.owned = false;
+  });
+}
+
 void run_new(const Rule& rule, Level& l, aj_call* call, const Opened& in) {
   Owned made(call->nrets);
   check(dispatch().call(call->op, in.args.data(), call->nargs, made.values.data(), call->nrets));
@@ -180,6 +195,7 @@ void run_new(const Rule& rule, Level& l, aj_call* call, const Opened& in) {
   if (!views && in.moves())
     differentiate(rule, {call->op, in.args.data(), made.values.data(), call->nargs, call->nrets,
                          in.tangents, out});
+  keep_apart(rule, l, call, out);
   uint32_t at = 0;
   for (uint32_t i = 0; i < call->nrets; i++)
     call->rets[i] = each_handed(made.values[i], &at, [&](const aj_value& v, uint32_t n) {
@@ -266,14 +282,6 @@ void run_body(aj_call* call) {
   for (uint32_t i = 0; i < call->nrets; i++) call->rets[i] = std::exchange(made.values[i], {});
 }
 
-bool writes_first(const aj_op* op) {
-  aj_param p{}, r{};
-  p.struct_size = r.struct_size = sizeof p;
-  if (aj_status* none = env.op->op_result(op, 0, &r)) return core().status_free(none), false;
-  check(env.op->op_param(op, 0, &p));
-  return (p.flags & AJ_PARAM_WRITTEN) && (r.flags & AJ_PARAM_ALIASED);
-}
-
 // What was made inside of the level, without a tangent, is its value.
 Tensor outside(const Tensor& t, Level& l) {
   Payload* p = at_level(t.get(), l);
@@ -306,7 +314,7 @@ Tensor tangent_of(Payload& p) {
   ViewOf& v = *p.view;
   std::vector<aj_value> args = v.args;
   Tensor seen = of_base;
-  if (needs_order(v.op) && !same_order(of_base, Tensor::view(base.value))) {
+  if (rule_of(v.op).needs_order && !same_order(of_base, Tensor::view(base.value))) {
     own_tangent(base);
     return tangent_of(p);
   }
@@ -322,7 +330,7 @@ Tensor tangent_of(Payload& p) {
 
 void call_dual(Level& l, aj_call* call) {
   const Rule& rule = rule_of(call->op);
-  const bool first = writes_first(call->op);
+  const bool first = rule.writes_first;
   const bool in_place = !first && call->nrets && call->rets[0].tag == AJ_TENSOR && call->nargs &&
                         call->args[0].tag == AJ_TENSOR &&
                         call->rets[0].v.tensor == call->args[0].v.tensor;

@@ -46,13 +46,23 @@ Rule take_given(Rule r) {
   return r;
 }
 
+bool writes_first(const aj_op* op) {
+  aj_param p{}, r{};
+  p.struct_size = r.struct_size = sizeof p;
+  if (aj_status* none = env.op->op_result(op, 0, &r)) return core().status_free(none), false;
+  if (aj_status* none = env.op->op_param(op, 0, &p)) return core().status_free(none), false;
+  return (p.flags & AJ_PARAM_WRITTEN) && (r.flags & AJ_PARAM_ALIASED);
+}
+
 Rule make_rule(const aj_op* op) {
   aj_op_info info{};
   info.struct_size = sizeof info;
   kit::check(kit::env.op->op_info(op, &info));
   Rule r;
   r.how = how_of(info);
-  r.has_body = info.flags & AJ_INFO_COMPOSITE;
+  const std::string_view name = kit::view_of(info.name);
+  r.needs_order = name.starts_with("view") || name == "as_strided";
+  r.writes_first = writes_first(op);
   r.holomorphic = has_word(kit::view_of(info.tags), "holomorphic");
   r.nparams = info.nparams;
   for (uint32_t i = 0; i < info.nparams; i++) {

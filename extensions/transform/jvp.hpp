@@ -36,8 +36,9 @@ enum class How : uint8_t {
 
 struct Rule {
   How how = How::twice;
-  bool holomorphic = false;  // elementwise, and right for complex numbers, too
-  bool has_body = false;
+  bool holomorphic = false;   // elementwise, and right for complex numbers, too
+  bool writes_first = false;  // "Tensor(a!) x) -> Tensor(a!)"
+  bool needs_order = false;   // a view that looks at the order of memory
   uint32_t nparams = 0;
   uint64_t only = ~uint64_t(0);    // each: the arguments in which it is linear
   std::vector<int32_t> kind;       // per parameter: Place

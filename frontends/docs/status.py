@@ -62,7 +62,6 @@ def same(x):
 PLANNED = {
     "sparse tensors": lambda: hasattr(adjoin, "sparse_coo_tensor"),
     "quantized, nested and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "nested", "align_tensors"))),
-    "forward mode": lambda: hasattr(adjoin.autograd, "forward_ad"),
     "graphs (`jit` and `compile` return what they are given)": lambda: adjoin.jit.script(same) is not same,
     "distributed training": lambda: adjoin.distributed.is_available(),
 }  # fmt: skip

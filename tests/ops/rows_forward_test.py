@@ -75,7 +75,9 @@ REAL_GRADIENTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.name not in REAL_GRADIENTS and {"float64", "complex128"} <= set(r.dtypes())], ids=str)
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if r.name not in REAL_GRADIENTS and {"float64", "complex128"} <= set(r.dtypes())], ids=str
+)
 def test_forward_mode_of_complex_numbers(row):
     for function, inputs in samples_of(row, "complex128"):
         primals = tuple(x.detach() for x in inputs)

@@ -1,4 +1,5 @@
-// frontends/python/src/forward.cpp: tensors with a tangent, for adjoin.func and adjoin.autograd.forward_ad.
+// frontends/python/src/forward.cpp: tensors with a tangent, for adjoin.func and
+// adjoin.autograd.forward_ad.
 #include <adjoin/abi/transform.h>
 #include <adjoin/abi/wrap.h>
 
@@ -15,9 +16,10 @@ const aj_transforms* found;
 const aj_transforms* table() {
   if (!found) found = static_cast<const aj_transforms*>(aj_get_interface("x.transform", 1));
   if (!found)
-    PyErr_SetString(PyExc_NotImplementedError,
-                    "forward mode: libaj_transform.so is not found; it stands beside the plugins of "
-                    "libadjoin (adjoin plugins tells what was found)");
+    PyErr_SetString(
+        PyExc_NotImplementedError,
+        "forward mode: libaj_transform.so is not found; it stands beside the plugins of "
+        "libadjoin (adjoin plugins tells what was found)");
   return found;
 }
 

@@ -212,6 +212,13 @@ def shared_tangent(x):
     return x * y
 
 
+def shared_after_a_write(x):
+    a = (x * 1).mul_(2)
+    y, part = a + 0, a[:2]
+    a.mul_(x)
+    return y * a + part.sum()
+
+
 def written_by_index(x):
     y = x.new_zeros(4)
     y[T.tensor([0, 2])] = x[:2] * x[2:]
@@ -229,7 +236,16 @@ def expanded_tangent(x):
     return y
 
 
-WRITES = [through_view, base_then_view, view_of_view, fills, shared_tangent, written_by_index, chained, expanded_tangent]
+WRITES = [
+    through_view,
+    base_then_view,
+    view_of_view,
+    fills,
+    shared_tangent,
+    written_by_index,
+    chained,
+    expanded_tangent,
+]
 
 
 @pytest.mark.parametrize("f", WRITES, ids=lambda f: f.__name__)
@@ -353,7 +369,10 @@ def test_checkpoints_and_hooks():
 
     f = lambda x: checkpoint(lambda y: (y.sin() * y).cumsum(0), x, use_reentrant=False) * x  # noqa: E731
     check(f)
-    assert_close(jvp(grad(lambda x: f(x).sum()), (X,), (V,))[1], jvp(grad(lambda x: ((x.sin() * x).cumsum(0) * x).sum()), (X,), (V,))[1])
+    assert_close(
+        jvp(grad(lambda x: f(x).sum()), (X,), (V,))[1],
+        jvp(grad(lambda x: ((x.sin() * x).cumsum(0) * x).sum()), (X,), (V,))[1],
+    )
 
     def hooked(x):
         y = x * x
