@@ -1,6 +1,6 @@
 /* adjoin/abi/transform.h: experimental. Transforms of functions: batches (vmap), forward mode. Two tables:
- * query("x.transform", 1) is an extension's, libaj_transform.so, which the question loads; query("x.lower", 1)
- * is the core's and holds what such an extension needs of a call.
+ * query("x.transform", 1) is an extension's, libaj_transform.so, which the question loads;
+ * query("x.lower", 1) is the core's and holds what such an extension needs of a call.
  *
  * A transform is a level: enter opens it on the calling thread, leave ends it. A tensor of a level is a
  * wrapper of the key "transform" (wrap.h) with the shape that the user's function sees; its payload has the
@@ -10,8 +10,8 @@
  * use of a tensor of the level raises.
  *
  * Rules are services: env->def_service(slot "aj.batch", name of the op, the struct), as aj_def_batch does; so
- * nobody has to load the extension to have one. Without a rule of its own an op has that of its kind, its tags
- * ("elementwise", "batch:dims", "batch:fold"), else its body is taken, else samples are taken one by one, and
+ * nobody has to load the extension to have one. Without a rule of its own an op has that of its kind, its
+ * tags ("elementwise", "batch:dims", "batch:fold"), else its body is taken, else samples are taken one by one, and
  * `loops` tells it. "out" is owned by who receives it, the rest is borrowed. */
 #ifndef ADJOIN_ABI_TRANSFORM_H
 #define ADJOIN_ABI_TRANSFORM_H
@@ -111,6 +111,7 @@ typedef struct aj_transforms { /* EXTENSIBLE. "x.transform", 1 */
    * the innermost one; none is open: t itself. */
   aj_status* (*lift)(aj_tensor* t, int32_t level, aj_tensor** out);
   int32_t (*innermost)(void);           /* of this thread; 0: none is open */
+  aj_status* (*batch_of)(int32_t level, int64_t* size, int32_t* randomness);
   /* AJ_RANDOM_DIFFERENT: how many blocks of random numbers one sample takes in all; 0 at first. */
   aj_status* (*random_stride)(int32_t level, int64_t blocks);
   uint32_t (*loop_count)(void);
@@ -125,14 +126,16 @@ typedef struct aj_transforms { /* EXTENSIBLE. "x.transform", 1 */
 typedef struct aj_lower { /* EXTENSIBLE. "x.lower", 1 */
   uint32_t struct_size, minor;
   /* The op's body, never a kernel; recorded as its own calls are. AJ_NOT_FOUND: it has none. */
-  aj_status* (*call_body)(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets, uint32_t nrets);
-  /* In a kernel at the key "transform": recording is on for what it calls if it was on where the user made the
-   * call, and if `on`, what it was where the level was entered. Gives what restore takes. */
+  aj_status* (*call_body)(const aj_op* op, const aj_value* args, uint32_t nargs, aj_value* rets,
+                          uint32_t nrets);
+  /* In a kernel at the key "transform": recording is on for what it calls if it was on where the user made
+   * the call, and if `on`, what it was where the level was entered. Gives what restore takes. */
   uint32_t (*recording_below)(int32_t on);
   void (*restore)(uint32_t before);
   /* The derivative of a call without a tape; NULL in grad_in where needs is 0. NULL: not there. */
   aj_status* (*apply_vjp)(const aj_op* op, const aj_value* args, uint32_t nargs, const aj_value* rets,
-                          uint32_t nrets, aj_tensor* const* grad_out, const uint8_t* needs, aj_tensor** grad_in);
+                          uint32_t nrets, aj_tensor* const* grad_out, const uint8_t* needs,
+                          aj_tensor** grad_in);
 } aj_lower;
 
 #ifdef __cplusplus

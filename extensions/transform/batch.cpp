@@ -196,14 +196,39 @@ Tensor lift_through(const Tensor& t, Level& l) {
 
 }  // namespace
 
+namespace {
+
+bool any_batched(const Level& l, const aj_call* call) {
+  auto look = [&](const aj_tensor* t) {
+    bool batched = false;
+    if (at_level(t, l)) current_value(t, &batched);
+    return batched;
+  };
+  for (uint32_t i = 0; i < call->nargs; i++) {
+    const aj_value& v = call->args[i];
+    if (v.tag == AJ_TENSOR && look(v.v.tensor)) return true;
+    for (uint32_t j = 0; v.tag == AJ_TENSORS && j < v.aux; j++)
+      if (look(v.v.tensors[j])) return true;
+  }
+  return false;
+}
+
+// All samples share all arguments, and so the results.
+void call_shared(Batch& b) {
+  b.run();
+  for (uint32_t i = 0; i < b.facts.nresults; i++) b.out_dims[i] = -1;
+}
+
+}  // namespace
+
 void call_batch(Level& l, aj_call* call) {
   const OpFacts& f = facts_of(call->op);
   if (call_alike(l, call, f)) return;
-  if (f.refused) {
+  if (f.refused && any_batched(l, call)) {
     looked_at_values = true;
     raise(AJ_UNIMPLEMENTED, "vmap: ", f.refused);
   }
-  if (!f.rule && !f.loops.load(std::memory_order_relaxed)) {
+  if (!f.rule && !f.refused && !f.loops.load(std::memory_order_relaxed)) {
     looked_at_values = false;
     aj_value given[8];
     std::copy_n(call->rets, call->nrets, given);
@@ -221,13 +246,18 @@ void call_batch(Level& l, aj_call* call) {
   if (in_place) promote_target(b);
   {
     Below below(l);
-    f.rule ? f.rule(b) : rule_loop(b);
+    const bool shared =
+        std::none_of(b.batched.begin(), b.batched.end(), [](int32_t d) { return d == 0; });
+    if (shared && !f.draws && !f.random && !f.foreign)
+      call_shared(b);
+    else
+      f.rule ? f.rule(b) : rule_loop(b);
   }
   if (!in_place) return hand_out(b, view);
   // The payload was written; the core has lent the wrapper, or takes argument 0.
   aj_tensor* target = call->args[0].v.tensor;
   const Payload* p = at_level(target, l);
-  if (p && b.rets[0].tag == AJ_TENSOR && b.rets[0].v.tensor != p->value)
+  if (p && p->batched && b.rets[0].tag == AJ_TENSOR && b.rets[0].v.tensor != p->value)
     raise(AJ_INTERNAL, "vmap: the rule made a new tensor where the old one is to be written");
   if (call->rets[0].tag != AJ_TENSOR && f.nresults) {
     call->rets[0] = value(Tensor::view(target));

@@ -62,10 +62,9 @@ void choose(OpFacts& f) {
     f.rule = rule_fold;
   } else if (f.has_tag("batch:lead")) {
     f.rule = rule_lead;
-  } else if (!f.has_body || f.has_tag("batch:loop")) {
+  } else if (f.why = looped(name); !f.has_body || !f.why.empty()) {
     f.rule = rule_loop;
-    f.why = f.has_body ? "its result has one shape, but its body looks at values"
-                       : "it has neither a rule nor a body";
+    if (!f.has_body) f.why = "it has neither a rule nor a body";
   }
 }
 

@@ -238,6 +238,14 @@ aj_status* shared(aj_tensor* t, int32_t level, aj_tensor** out) {
   });
 }
 
+aj_status* batch_of(int32_t level, int64_t* size, int32_t* randomness) {
+  return guard("transform: batch_of", [&] {
+    const Level* l = find_level(level, "batch_of");
+    *size = l->size;
+    *randomness = l->randomness;
+  });
+}
+
 aj_status* random_stride(int32_t level, int64_t blocks) {
   return guard("transform: random_stride",
                [&] { find_level(level, "random_stride")->stride = blocks; });

@@ -110,6 +110,7 @@ int32_t innermost_id();
 int32_t kind_of(int32_t level);
 aj_status* below(int32_t level);
 void above();
+aj_status* batch_of(int32_t level, int64_t* size, int32_t* randomness);
 aj_status* random_stride(int32_t level, int64_t blocks);
 
 // The kernel at the key: every call with a wrapper, and every call while a level is open.

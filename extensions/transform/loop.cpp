@@ -109,6 +109,10 @@ void call_sample(Batch& b, int64_t s, std::vector<std::vector<std::vector<Tensor
 void rule_loop(Batch& b) {
   bool any = false;
   for (int32_t d : b.batched) any |= d == 0;
+  if (!any && b.facts.random && b.level.randomness == AJ_RANDOM_DIFFERENT && b.is_tensor(0)) {
+    b.set(0, b.spread(0), true);  // the draws differ
+    any = true;
+  }
   if (!any) {
     b.run();
     for (uint32_t i = 0; i < b.facts.nresults; i++) b.out_dims[i] = -1;

@@ -66,6 +66,7 @@ const aj_transforms table = {
     .undual = undual,
     .lift = lift_to,
     .innermost = innermost_id,
+    .batch_of = batch_of,
     .random_stride = random_stride,
     .loop_count = loop_count,
     .loop_at = loop_at,

@@ -30,6 +30,7 @@ ALLOWED = {  # a name that may stand in the core as text, and why
     "isnan": "the check for NaN in gradients",
     "max": "a parameter of clamp; no limit in /sys/fs/cgroup",
     "min": "a parameter of clamp",
+    "new_zeros": "zeros that a gradient without strides is written into",
     "real": "the gradient of a real tensor in a complex formula",
     "reshape": "a gradient is brought to its input's shape",
     "sum": "a gradient is brought to its input's shape",

@@ -40,7 +40,9 @@ def _opened(dims, result, level):
     def leaf(d, tensor):
         if d is None:
             if isinstance(tensor, _C.Tensor) and _C.transform_batched_at(tensor, level):
-                raise ValueError("vmap: out_dims has None for a result that differs between the samples; say where they go")
+                raise ValueError(
+                    "vmap: out_dims has None for a result that differs between the samples; say where they go"
+                )
             return _C.transform_shared(tensor, level) if isinstance(tensor, _C.Tensor) else tensor
         if not isinstance(tensor, _C.Tensor):
             raise ValueError(f"vmap: the function must return tensors, not {type(tensor).__name__}")
@@ -161,7 +163,10 @@ def loops(mode=None):
         raise ValueError(f"loops: mode is {mode!r}; 'error', 'allow' or nothing is wanted")
     if mode:
         _C.transform_loops_forbid(mode == "error")
-    return _C.transform_loops()
+    from .autograd._lowered import looped
+
+    own = [(name, "a Function without vmap", calls, None, None) for name, calls in looped.items()]
+    return _C.transform_loops() + own
 
 
 def stack_module_state(models):

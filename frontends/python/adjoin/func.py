@@ -214,8 +214,8 @@ def _rows(output, leaves, chunk_size):
 
 
 def hessian(func, argnums=0):
-    """A function that returns the second derivatives of func: forward over reverse mode."""
-    return jacfwd(jacrev(func, argnums), argnums)
+    """A function that returns the second derivatives of func: reverse over reverse mode, each one pass for all rows."""
+    return jacrev(jacrev(func, argnums), argnums)
 
 
 def linearize(func, *primals):

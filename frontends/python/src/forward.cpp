@@ -89,7 +89,7 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool forward_is_open() { return found && found->innermost(); }
+bool forward_is_open() { return (found && found->innermost()) || batch_is_open(); }
 
 int init_forward(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 

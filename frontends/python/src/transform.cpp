@@ -2,6 +2,7 @@
 #include <adjoin/abi/transform.h>
 
 #include "errors.hpp"
+#include "function.hpp"
 #include "tensor.hpp"
 
 namespace adjoin::py {
@@ -84,6 +85,17 @@ PyObject* transform_shared(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return wrap_or_none(shared);
 }
 
+// transform_batch(level): (how many samples, randomness).
+PyObject* transform_batch(PyObject*, PyObject* level) {
+  const int32_t l = int32_t(PyLong_AsLong(level));
+  int64_t size;
+  int32_t randomness;
+  if (PyErr_Occurred() || !table() || failed(table()->batch_of(l, &size, &randomness)))
+    return nullptr;
+  constexpr const char* modes[] = {"error", "same", "different"};
+  return Py_BuildValue("(Ls)", (long long)size, modes[randomness]);
+}
+
 // transform_random_stride(level, blocks)
 PyObject* transform_random_stride(PyObject*, PyObject* args) {
   int level;
@@ -132,6 +144,7 @@ PyMethodDef functions[] = {
     {"transform_unbatched", method(transform_unbatched), METH_FASTCALL, nullptr},
     {"transform_batched_at", method(transform_batched_at), METH_FASTCALL, nullptr},
     {"transform_shared", method(transform_shared), METH_FASTCALL, nullptr},
+    {"transform_batch", transform_batch, METH_O, nullptr},
     {"transform_random_stride", transform_random_stride, METH_VARARGS, nullptr},
     {"transform_lift", method(transform_lift), METH_FASTCALL, nullptr},
     {"transform_loops", transform_loops, METH_NOARGS, nullptr},
@@ -140,6 +153,8 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+bool batch_is_open() { return found && found->innermost(); }
 
 int init_transform(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 

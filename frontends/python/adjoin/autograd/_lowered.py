@@ -1,5 +1,7 @@
 """adjoin.autograd._lowered: a Function whose arguments are tensors of a transform: applied to what they stand for."""
 
+from typing import NamedTuple
+
 from .. import _C
 from .function import Function, _default_setup_context
 
@@ -7,8 +9,8 @@ from .function import Function, _default_setup_context
 def apply(cls, *args):
     """cls of arguments of which some have tangents: cls of their values, and the tangents by its jvp, or by its backward."""
     level = max(_C.transform_level(x) for x in args if isinstance(x, _C.Tensor))
-    if _C.transform_kind(level) != 1:  # a batch
-        return _C.apply_function_here(cls, *args)
+    if _C.transform_kind(level) != 1:
+        return _batch(cls, args, level)
     own = [isinstance(x, _C.Tensor) and _C.transform_level(x) == level for x in args]
     recorded = _C.is_grad_enabled() and any(x.requires_grad for x, mine in zip(args, own, strict=True) if mine)
     parted = [_C.transform_undual(x, level) if mine else (x, None) for x, mine in zip(args, own, strict=True)]
@@ -23,6 +25,80 @@ def apply(cls, *args):
         results = _forward(cls, [p for p, _ in parted], [t for _, t in parted], level)
     known = type(cls.__name__, (cls,), {"forward": staticmethod(lambda *_: results)})
     return _C.apply_function_here(known, *args)
+
+
+class VmapInfo(NamedTuple):
+    """What ``vmap`` of a Function is told."""
+
+    batch_size: int
+    randomness: str
+
+
+def _batch(cls, args, level):
+    """cls of arguments of which some hold samples: by its vmap, by its forward and backward mapped, or sample by sample."""
+    own = [isinstance(x, _C.Tensor) and _C.transform_level(x) == level for x in args]
+    recorded = _C.is_grad_enabled() and any(x.requires_grad for x, mine in zip(args, own, strict=True) if mine)
+    if cls.vmap is not Function.vmap and cls.generate_vmap_rule:
+        raise RuntimeError(f"{cls.__name__} has both vmap and generate_vmap_rule; one of them is wanted")
+    if not recorded:
+        return _samples(cls, args, own, level)
+    if cls.setup_context is _default_setup_context:
+        raise RuntimeError(
+            f"{cls.__name__}: inside of vmap forward(ctx, ...) cannot be told from what it keeps for backward; "
+            "write forward without ctx, and setup_context(ctx, inputs, output)"
+        )
+    with _C.no_grad():
+        results = _samples(cls, args, own, level)
+    known = type(cls.__name__, (cls,), {"forward": staticmethod(lambda *_: results)})
+    return _C.apply_function_here(known, *args)
+
+
+def _samples(cls, args, own, level):
+    differs = [mine and _C.transform_batched_at(x, level) for x, mine in zip(args, own, strict=True)]
+    dims = tuple(0 if d else None for d in differs)
+    size, randomness = _C.transform_batch(level)
+    given = [
+        _C.transform_unbatched(x, 0, level) if d else _C.transform_shared(x, level) if mine else x
+        for x, mine, d in zip(args, own, differs, strict=True)
+    ]
+    _C.transform_below(level)
+    try:
+        if cls.vmap is not Function.vmap:
+            results, out_dims = cls.vmap(VmapInfo(size, randomness), dims, *given)
+        else:
+            results, out_dims = _one_by_one(cls, dims, given, size)
+    finally:
+        _C.transform_above()
+    several = isinstance(results, tuple)
+    outs = results if several else (results,)
+    out_dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
+    if len(out_dims) != len(outs):
+        raise RuntimeError(f"{cls.__name__}.vmap gave {len(outs)} results and {len(out_dims)} out_dims")
+    made = tuple(
+        x
+        if not isinstance(x, _C.Tensor)
+        else _C.transform_lift(x, level)
+        if d is None
+        else _C.transform_batched(x, d, level)
+        for x, d in zip(outs, out_dims, strict=True)
+    )
+    return made if several else made[0]
+
+
+def _one_by_one(cls, dims, given, size):
+    if not size:
+        raise RuntimeError(f"{cls.__name__}: an empty batch of a Function without vmap; define vmap")
+    stack = _C.find_op("stack")
+    looped[cls.__name__] = looped.get(cls.__name__, 0) + 1
+    calls = [
+        cls.apply(*(x if d is None else x.select(0, i) for x, d in zip(given, dims, strict=True))) for i in range(size)
+    ]
+    if not isinstance(calls[0], tuple):
+        return stack(calls, 0), 0
+    return tuple(stack(list(column), 0) for column in zip(*calls, strict=True)), (0,) * len(calls[0])
+
+
+looped = {}  # by name: how often a Function without vmap was applied to a batch
 
 
 def _floating(x):

@@ -44,8 +44,9 @@ class Function:
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """Batching: never called, ``func.vmap`` calls the function for each slice."""
-        raise NotImplementedError("vmap: func.vmap calls the function for each slice")
+        """Batching: ``(results, out_dims)`` of arguments that have their samples in the dimensions ``in_dims``; info has
+        batch_size and randomness. Without it a batch is taken sample by sample, and ``func.loops()`` tells it."""
+        raise NotImplementedError("a subclass of Function may define vmap; without it samples are taken one by one")
 
 
 class _Once(Function):

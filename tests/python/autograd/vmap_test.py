@@ -1,0 +1,291 @@
+"""tests/python/autograd/vmap_test.py: func.vmap: levels inside each other, derivatives, writes, draws, functions of users, refusals."""
+
+import subprocess
+import sys
+
+import adjoin
+import adjoin.nn.functional as F
+import pytest
+from adjoin.func import functional_call, grad, hessian, jacrev, loops, vmap
+
+randn = adjoin.randn
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    adjoin.manual_seed(1)
+
+
+def stacked(f, *args):
+    return adjoin.stack([f(*(a[i] for a in args)) for i in range(len(args[0]))])
+
+
+def agree(got, want):
+    assert got.shape == want.shape and got.dtype == want.dtype
+    assert adjoin.allclose(got, want, rtol=1e-4, atol=1e-5), (got, want)
+
+
+def written(x):
+    y = x * 1
+    y.mul_(x)
+    y[0] = y[1] * 2
+    y[1:].add_(x[1:].sin())
+    return y
+
+
+def filled(x):
+    y = adjoin.zeros(4)
+    first = y[0:1]
+    y[1:3] = x[:2] * x[2:]
+    first.copy_(x[:1].exp())
+    y[3] += x.sum()
+    return y
+
+
+W = adjoin.linspace(-1, 1, 16).reshape(4, 4)
+# Functions of a vector of four, to one or several numbers.
+FUNCTIONS = {
+    "sin": lambda x: x.sin(),
+    "polynomial": lambda x: x * x * 3 - x + 1,
+    "division": lambda x: 1 / (x * x + 1),
+    "power": lambda x: (x.abs() + 1) ** 1.5,
+    "where": lambda x: adjoin.where(x > 0, x * 2, x.exp()),
+    "clamp": lambda x: x.clamp(-0.5, 0.7) * x,
+    "maximum": lambda x: adjoin.maximum(x, x.flip(0)),
+    "sum": lambda x: x.sum() * x,
+    "mean": lambda x: x.mean(),
+    "variance": lambda x: x.var() * x,
+    "norm": lambda x: x.norm(),
+    "max": lambda x: x.max(0)[0] * x,
+    "amax": lambda x: x.amax() - x.amin(),
+    "logsumexp": lambda x: x.logsumexp(0),
+    "softmax": lambda x: x.softmax(0),
+    "log_softmax": lambda x: F.log_softmax(x, 0),
+    "cumsum": lambda x: x.cumsum(0).sin(),
+    "sort": lambda x: x.sort().values * W[0],
+    "topk": lambda x: x.topk(2).values,
+    "matrix": lambda x: x @ W,
+    "matrix and itself": lambda x: x.outer(x) @ W,
+    "product of its own": lambda x: x.reshape(2, 2) @ x.reshape(2, 2),
+    "bmm": lambda x: x.reshape(2, 1, 2).bmm(x.reshape(2, 2, 1)),
+    "dot": lambda x: x.dot(x.cos()),
+    "linear": lambda x: F.linear(x, W, W[0]),
+    "einsum": lambda x: adjoin.einsum("i,ij,j->j", x, W, x),
+    "index": lambda x: x[adjoin.tensor([0, 2, 2])] * x[1],
+    "slices": lambda x: x[1:].reshape(3, 1) * x[:3],
+    "gather": lambda x: x.gather(0, adjoin.tensor([3, 0])),
+    "transposes": lambda x: x.reshape(2, 2).t().unsqueeze(0).permute(2, 0, 1).squeeze(1),
+    "cat": lambda x: adjoin.cat([x, x.sin()]).reshape(2, 4).sum(0),
+    "stack and unbind": lambda x: adjoin.stack([x, x * 2]).unbind(1)[1],
+    "split": lambda x: x.split(2)[0] * x.split(2)[1],
+    "expand": lambda x: x.expand(3, 4).sum(0) * x[0],
+    "pad": lambda x: F.pad(x, (1, 2)).cos(),
+    "layer_norm": lambda x: F.layer_norm(x, (4,), W[0], W[1]),
+    "gelu": lambda x: F.gelu(x) + F.silu(x),
+    "cross_entropy": lambda x: F.cross_entropy(x.unsqueeze(0), adjoin.tensor([2])),
+    "convolution": lambda x: F.conv1d(x.reshape(1, 1, 4), W[:2, :2].reshape(2, 1, 2)),
+    "written": written,
+    "filled": filled,
+    "diagonal": lambda x: adjoin.diag(x) @ W,
+    "roll": lambda x: x.roll(1) * x,
+    "inverse": lambda x: adjoin.linalg.inv(adjoin.diag(x.abs() + 1) + W.t() @ W),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_nestings(name):
+    f = FUNCTIONS[name]
+    x = randn(3, 4)
+
+    def number(v):
+        return (f(v) * 1.5).sum()
+
+    agree(vmap(f)(x), stacked(f, x))
+    agree(vmap(f, -1)(x.t()), stacked(f, x))
+    agree(vmap(grad(number))(x), stacked(grad(number), x))
+    agree(grad(lambda v: vmap(number)(v).sum())(x), stacked(grad(number), x))
+    agree(vmap(grad(lambda v: grad(number)(v).sin().sum()))(x), stacked(grad(lambda v: grad(number)(v).sin().sum()), x))
+    pairs = randn(2, 3, 4)
+    agree(vmap(vmap(f))(pairs), adjoin.stack([stacked(f, p) for p in pairs]))
+    agree(vmap(vmap(grad(number)), 1)(pairs.transpose(0, 1)), adjoin.stack([stacked(grad(number), p) for p in pairs]))
+    mixed = vmap(lambda a: vmap(lambda b: number(a * b))(x))(x)
+    agree(mixed, adjoin.stack([stacked(lambda b, a=a: number(a * b), x) for a in x]))
+    rows = jacrev(f)(x[0]).reshape(-1, 4)
+    agree(rows, adjoin.stack([grad(lambda v, i=i: f(v).reshape(-1)[i])(x[0]) for i in range(len(rows))]))
+    agree(jacrev(f, chunk_size=2)(x[0]).reshape(-1, 4), rows)
+    agree(vmap(jacrev(f))(x), stacked(jacrev(f), x))
+    agree(hessian(number)(x[0]), adjoin.stack([grad(lambda v, i=i: grad(number)(v)[i])(x[0]) for i in range(4)]))
+    leaf = x.clone().requires_grad_()
+    vmap(number)(leaf).sum().backward()
+    agree(leaf.grad, stacked(grad(number), x))
+
+
+def test_arguments_and_results():
+    x, y = randn(3, 4), randn(4, 3)
+    got = vmap(lambda a, b: {"sum": a + b, "pair": (a * 2, b)}, (0, 1), {"sum": 0, "pair": (1, -1)})(x, y)
+    agree(got["sum"], x + y.t())
+    agree(got["pair"][0], (x * 2).t())
+    agree(got["pair"][1], y)
+    agree(vmap(lambda t, k: t["a"] * k, ({"a": 0}, None))({"a": x}, 3), x * 3)
+    shared = vmap(lambda a: (a, y), out_dims=(0, None))(x)[1]
+    agree(shared, y)
+    agree(vmap(lambda a: y)(x), y.expand(3, 4, 3))
+    with pytest.raises(ValueError, match="out_dims has None"):
+        vmap(lambda a: a, out_dims=None)(x)
+    for size in (1, 2, 3, 7):
+        agree(vmap(lambda a: a.sin().sum(), chunk_size=size)(x), x.sin().sum(1))
+    assert vmap(lambda a: a.reshape(2, -1).sum(0))(randn(0, 4)).shape == (0, 2)
+    assert adjoin.vmap is vmap
+
+
+def test_a_sample_without_dimensions_promotes_weakly():
+    many = adjoin.randn(3, 4)
+    for one in (adjoin.randn(3, dtype=adjoin.float64), adjoin.arange(3), adjoin.tensor([True, False, True])):
+        agree(vmap(lambda a, b: a * b)(one, many), stacked(lambda a, b: a * b, one, many))
+    whole = adjoin.arange(3)
+    wide = adjoin.tensor(2.0, dtype=adjoin.float64)
+    agree(vmap(lambda a: a * wide)(whole.float()), stacked(lambda a: a * wide, whole.float()))
+
+
+def test_per_sample_gradients_of_networks():
+    net = adjoin.nn.Sequential(
+        adjoin.nn.Conv2d(1, 3, 3), adjoin.nn.ReLU(), adjoin.nn.MaxPool2d(2), adjoin.nn.Flatten(), adjoin.nn.LayerNorm(27),
+        adjoin.nn.Linear(27, 4),
+    )  # fmt: skip
+    parameters = {k: v.detach() for k, v in net.named_parameters()}
+    images, classes = randn(5, 1, 8, 8), adjoin.tensor([0, 1, 2, 3, 0])
+
+    def loss(p, image, label):
+        return F.cross_entropy(functional_call(net, p, (image.unsqueeze(0),)), label.unsqueeze(0))
+
+    got = vmap(grad(loss), (None, 0, 0))(parameters, images, classes)
+    for name in parameters:
+        agree(
+            got[name], adjoin.stack([grad(loss)(parameters, i, c)[name] for i, c in zip(images, classes, strict=True)])
+        )
+
+
+def test_constants_of_levels_around():
+    w = randn(4, requires_grad=True)
+    x = randn(3, 4)
+    vmap(lambda a: (a * w).sin().sum())(x).sum().backward()
+    agree(w.grad, (x * (x * w).cos()).sum(0).detach())
+    # The inner derivative is by its own argument alone, whatever else asks for gradients.
+    agree(vmap(grad(lambda a: (a * w).sum()))(x).detach(), w.expand(3, 4).detach())
+    with adjoin.no_grad():
+        assert not vmap(lambda a: a * w)(x).requires_grad
+    # grad of what is not mapped, inside of vmap.
+    fixed = randn(4)
+    agree(vmap(lambda a: grad(lambda v: (v * a).sum())(fixed))(x), x)
+
+
+def test_draws_are_those_of_a_loop():
+    x = randn(3, 5)
+    for f in (
+        lambda a: adjoin.rand(2), lambda a: a + adjoin.randn_like(a) * adjoin.rand(1), lambda a: F.dropout(a, 0.5),
+        lambda a: a.clone().uniform_() + adjoin.bernoulli(adjoin.full((5,), 0.5)),
+    ):  # fmt: skip
+        adjoin.manual_seed(5)
+        want, after = stacked(f, x), adjoin.rand(1)
+        adjoin.manual_seed(5)
+        mapped = vmap(f, randomness="different")
+        assert mapped(x).equal(want) and adjoin.rand(1).equal(after)
+        adjoin.manual_seed(5)
+        assert mapped(x).equal(want) and adjoin.rand(1).equal(after)
+        adjoin.manual_seed(5)
+        same = vmap(f, randomness="same")(x * 0 + x[0])
+        assert same[0].equal(same[1])
+        with pytest.raises(RuntimeError, match="randomness='same' or 'different'"):
+            vmap(f)(x)
+
+
+def test_refusals():
+    x = randn(3, 4)
+    with pytest.raises(NotImplementedError, match="values of a batched tensor.*where"):
+        vmap(lambda a: a if a.sum() > 0 else -a)(x)
+    with pytest.raises(NotImplementedError, match="nonzero: vmap: its result has another shape"):
+        vmap(lambda a: a.nonzero())(x)
+    with pytest.raises(NotImplementedError, match="one number of Python's"):
+        vmap(lambda a: adjoin.allclose(a, a))(x)
+    outside = adjoin.zeros(4)
+    with pytest.raises(NotImplementedError, match="all samples share is written in place"):
+        vmap(lambda a: outside.add_(a))(x)
+    assert not outside.any()
+    kept = []
+    vmap(lambda a: kept.append(a) or a)(x)
+    for use in (lambda t: t + 1, lambda t: t.sum(), lambda t: t[0], lambda t: t.numpy(), lambda t: t.tolist()):
+        with pytest.raises((RuntimeError, NotImplementedError), match="transform.*ended"):
+            use(kept[0])
+    assert vmap(lambda a: a.sin())(x).equal(x.sin())  # levels are closed after errors, too
+
+
+def test_loops_are_told():
+    x = randn(3, 4)
+    agree(vmap(lambda a: adjoin.histc(a, 3, -1, 1))(x), stacked(lambda a: adjoin.histc(a, 3, -1, 1), x))
+    index = adjoin.tensor([[0, 1], [2, 3], [1, 1]])
+    agree(
+        vmap(lambda a, i: a.index_add(0, i, a[:2]))(x, index),
+        stacked(lambda a, i: a.index_add(0, i, a[:2]), x, index),
+    )
+    told = {line[0]: line for line in loops()}
+    assert told["index_add"][2] >= 1 and told["index_add"][3] >= 3 and told["index_add"][1]
+    assert "sin" not in told and "mm" not in told
+    loops("error")
+    try:
+        with pytest.raises(NotImplementedError, match="sample by sample"):
+            vmap(lambda a, i: a.index_add(0, i, a[:2]))(x, index)
+    finally:
+        loops("allow")
+
+
+class Cube(adjoin.autograd.Function):
+    """Its derivative is not that of its forward, so that nobody can mistake one for the other."""
+
+    @staticmethod
+    def forward(x):
+        return x**3
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x * 7
+
+
+class MappedCube(Cube):
+    seen = []
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        MappedCube.seen.append((info.batch_size, info.randomness, in_dims))
+        return MappedCube.apply(x.movedim(in_dims[0], 0)), 0
+
+
+@pytest.mark.parametrize("cls", [Cube, MappedCube])
+def test_functions_of_users(cls):
+    x = randn(3, 4)
+    agree(vmap(cls.apply)(x), x**3)
+    agree(vmap(grad(lambda a: cls.apply(a).sum()))(x), x * 7)
+    agree(grad(lambda v: vmap(cls.apply)(v).sum())(x), x * 7)
+    agree(vmap(grad(lambda a: grad(lambda b: cls.apply(b).sum())(a).sin().sum()))(x), 7 * (7 * x).cos())
+    agree(vmap(vmap(cls.apply))(x), x**3)
+    if cls is MappedCube:
+        assert (3, "error", (0,)) in MappedCube.seen
+    else:
+        assert any(line[0] == "Cube" for line in loops())
+
+
+def test_import_does_not_load_the_extension():
+    program = """
+import adjoin
+plugins = lambda: open("/proc/self/maps").read()
+x = adjoin.ones(3, requires_grad=True)
+adjoin.func.grad(lambda v: v.sum())(x)
+assert "libaj_transform" not in plugins()
+adjoin.vmap(lambda v: v)(x)
+assert "libaj_transform" in plugins()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
