@@ -118,7 +118,7 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
     "__config__", "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "futures", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
+    "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
     "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
     "special", "storage", "testing", "torch_version", "types", "utils", "version",
 )  # fmt: skip
