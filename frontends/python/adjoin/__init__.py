@@ -114,16 +114,30 @@ for _folder in _plugin_folders:
 
 _tracebacks.install()
 
+
+def _of_c(name):
+    """What libraries reach for in torch._C, found when one does."""
+    from ._c_names import NAMES
+
+    if name not in NAMES:
+        raise AttributeError(
+            f"module '{__name__}._C' has no attribute {name!r}; it is private: what stands outside of _C serves"
+        )
+    return NAMES[name]
+
+
+_C.__getattr__ = _of_c
+
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "__config__", "_custom_ops", "_dynamo", "accelerator", "ao", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
-    "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
+    "onnx", "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
     "special", "storage", "testing", "torch_version", "types", "utils", "version",
 )  # fmt: skip
 _ELSEWHERE = {
-    "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
+    "_assert": "_functions", "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "get_device_module": "_accelerator", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",

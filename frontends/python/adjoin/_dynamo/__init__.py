@@ -5,7 +5,7 @@ only be done by tracing raises.
 """
 
 from ..compiler import disable, is_compiling, reset  # noqa: F401
-from . import config, eval_frame, exc  # noqa: F401
+from . import config, eval_frame, exc, utils  # noqa: F401
 from .eval_frame import OptimizedModule  # noqa: F401
 
 

@@ -12,10 +12,10 @@ from .immutable_collections import immutable_dict, immutable_list
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
-BaseArgumentTypes = Union[
-    str, int, float, bool, complex, adjoin.dtype, adjoin.Tensor, adjoin.device, adjoin.memory_format, adjoin.layout
-]
-base_types = BaseArgumentTypes.__args__
+base_types = (
+    str, int, float, bool, complex, adjoin.dtype, adjoin.Tensor, adjoin.device, adjoin.memory_format, adjoin.layout,
+)  # fmt: skip
+BaseArgumentTypes = Union[base_types]
 Target = Callable[..., Any] | str
 Argument = Union[
     tuple["Argument", ...],
