@@ -5,6 +5,7 @@ import itertools
 import linecache
 import os
 import pathlib
+import pickle
 import warnings
 
 import adjoin
@@ -105,7 +106,7 @@ class GraphModule(Module):
             if isinstance(root, _CodeOnlyModule):
                 self._hooks_of(root)
         elif isinstance(root, dict):
-            for path in sorted(set(wanted), key=lambda p: p.count(".")):
+            for path in sorted(dict.fromkeys(wanted), key=lambda p: p.count(".")):
                 if path not in root:
                     raise RuntimeError(
                         f"the graph uses {path!r}, but the dictionary `root` has none; it has {sorted(root)}"
@@ -272,13 +273,11 @@ class GraphModule(Module):
                 )
             home, _, last = where.rpartition(".")
             imports[name] = f"from {home} import {last} as {name}"
-        lines = [
-            f"        self.{name} = {root()}.load(here / '{name}.pt', weights_only=False)"
-            for name, _ in self.named_children()
-        ]
-        adjoin.save(self.state_dict(), str(folder / "state_dict.pt"))
+        lines = []
         for name, child in self.named_children():
-            adjoin.save(child, str(folder / f"{name}.pt"))
+            (folder / f"{name}.pickle").write_bytes(pickle.dumps(child))
+            lines.append(f"        self.{name} = pickle.loads((here / '{name}.pickle').read_bytes())")
+        adjoin.save(self.state_dict(), str(folder / "state_dict.pt"))
         for kind, parts in (("parameter", self._parameters), ("buffer", self._buffers)):
             for name, value in parts.items():
                 made = f"{root()}.empty({tuple(value.shape)}, dtype={root()}.{str(value.dtype).rpartition('.')[2]})"
@@ -286,9 +285,9 @@ class GraphModule(Module):
                 lines.append(f"        self.register_{kind}({name!r}, {made})")
         head = f"class {module_name}({root()}.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         head += "        here = pathlib.Path(__file__).parent\n" + "\n".join(lines)
-        head += f"\n        self.load_state_dict({root()}.load(here / 'state_dict.pt'))\n"
+        head += f"\n        self.load_state_dict({root()}.load(str(here / 'state_dict.pt')))\n"
         body = "\n".join("    " + line if line else "" for line in python.src.strip().splitlines())
-        text = "import pathlib\n\n" + "\n".join(imports.values()) + f"\n\n\n{head}\n{body}\n"
+        text = "import pathlib\nimport pickle\n\n" + "\n".join(imports.values()) + f"\n\n\n{head}\n{body}\n"
         (folder / "module.py").write_text(text)
         (folder / "__init__.py").write_text("from .module import *\n")
 

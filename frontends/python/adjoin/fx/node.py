@@ -15,7 +15,7 @@ __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 base_types = (
     str, int, float, bool, complex, adjoin.dtype, adjoin.Tensor, adjoin.device, adjoin.memory_format, adjoin.layout,
 )  # fmt: skip
-BaseArgumentTypes = Union[base_types]
+BaseArgumentTypes = Union[base_types]  # noqa: UP007
 Target = Callable[..., Any] | str
 Argument = Union[
     tuple["Argument", ...],
