@@ -232,6 +232,27 @@ def test_tracers_say_what_a_leaf_is_and_see_every_step(net, image):
     assert list(conv.meta["nn_module_stack"]) == ["blocks", "blocks.0", "blocks.0.conv"]
 
 
+def test_what_is_computed_of_parameters_alone_stays_in_the_graph():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(5, 3)
+            self.gain = nn.Parameter(adjoin.ones(3))
+
+        def forward(self, i):
+            return self.table(i) @ (self.table.weight * self.gain.exp()).t()
+
+    net, i = Tied(), adjoin.tensor([0, 3])
+    traced = symbolic_trace(net)
+    assert same(traced(i), net(i)) and not [t for t in targets(traced) if "constant" in str(t)]
+    with adjoin.no_grad():
+        net.gain.fill_(2.0)
+    assert same(traced(i), net(i))
+    traced(i).sum().backward()
+    assert net.gain.grad is not None and net.table.weight.grad is not None
+    assert isinstance(net.table.weight, nn.Parameter) and isinstance(net._parameters["gain"], nn.Parameter)
+
+
 def test_parameters_of_known_shape_and_buffers_as_steps():
     class Scaled(nn.Module):
         def __init__(self):

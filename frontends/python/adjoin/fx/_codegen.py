@@ -16,21 +16,33 @@ from .node import Node
 
 __all__ = ["CodeGen", "PythonCode"]
 
-magic_methods = {
-    "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "gt": "{} > {}", "le": "{} <= {}", "ge": "{} >= {}",
-    "pos": "+{}", "neg": "-{}", "invert": "~{}",
-}  # fmt: skip
+
+def _signs(text, form):
+    """{function of the module operator: how its call is written}"""
+    words = text.split()
+    return {name: form.format(sign) for name, sign in zip(words[::2], words[1::2], strict=True)}
+
+
 reflectable_magic_methods = {
-    "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "floordiv": "{} // {}", "truediv": "{} / {}",
-    "div": "{} / {}", "mod": "{} % {}", "pow": "{} ** {}", "lshift": "{} << {}", "rshift": "{} >> {}",
-    "and_": "{} & {}", "or_": "{} | {}", "xor": "{} ^ {}", "getitem": "{}[{}]", "matmul": "{} @ {}",
-}  # fmt: skip
-magic_methods.update(reflectable_magic_methods)
+    **_signs(
+        "add + sub - mul * floordiv // truediv / div / mod % pow ** lshift << rshift >> and_ & or_ | xor ^ matmul @",
+        "{{}} {} {{}}",
+    ),
+    "getitem": "{}[{}]",
+}
+magic_methods = {
+    **_signs("eq == ne != lt < gt > le <= ge >=", "{{}} {} {{}}"),
+    **_signs("pos + neg - invert ~", "{}{{}}"),
+    **reflectable_magic_methods,
+}
 inplace_methods = {
-    "iadd": "{} += {}", "iand": "{} &= {}", "ifloordiv": "{} //= {}", "ilshift": "{} <<= {}", "imod": "{} %= {}",
-    "imul": "{} *= {}", "imatmul": "{} @= {}", "ior": "{} |= {}", "ipow": "{} **= {}", "irshift": "{} >>= {}",
-    "isub": "{} -= {}", "itruediv": "{} /= {}", "ixor": "{} ^= {}", "setitem": "{}[{}] = {}",
-}  # fmt: skip
+    **_signs(
+        "iadd += iand &= ifloordiv //= ilshift <<= imod %= imul *= imatmul @= ior |= ipow **= irshift >>= isub -= "
+        "itruediv /= ixor ^=",
+        "{{}} {} {{}}",
+    ),
+    "setitem": "{}[{}] = {}",
+}
 
 
 @dataclasses.dataclass

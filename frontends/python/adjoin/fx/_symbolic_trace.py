@@ -16,7 +16,7 @@ from ._errors import users_line
 from ._patches import wrap  # noqa: F401
 from .graph import Graph
 from .graph_module import GraphModule
-from .proxy import ParameterProxy, Scope, TracerBase
+from .proxy import ParameterProxy, PartProxy, Scope, TracerBase
 
 __all__ = ["PH", "ProxyableClassMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing", "symbolic_trace", "wrap"]
 
@@ -109,16 +109,14 @@ class Tracer(TracerBase):
     def create_arg(self, a):
         """As TracerBase's; parameters, buffers and other tensors become attributes of the root."""
         if isinstance(a, Parameter):
-            for name, parameter in self.root.named_parameters():
-                if parameter is a:
-                    return self.create_node("get_attr", name, (), {})
+            if id(a) in self._part_names:
+                return self.create_node("get_attr", self._part_names[id(a)], (), {})
             raise NameError(
                 f"parameter is not a member of this module: it is used at {users_line()}; set it as an attribute"
             )
         if isinstance(a, adjoin.Tensor):
-            for name, buffer in self.root.named_buffers():
-                if buffer is a:
-                    return self.create_node("get_attr", name, (), {})
+            if id(a) in self._part_names:
+                return self.create_node("get_attr", self._part_names[id(a)], (), {})
             return self._constant(a)
         if isinstance(a, Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
@@ -158,6 +156,8 @@ class Tracer(TracerBase):
         else:
             self.root, function = Module(), root
         self.submodule_paths = {module: name for name, module in self.root.named_modules()}
+        self._part_names = {id(p): n for n, p in (*self.root.named_parameters(), *self.root.named_buffers())}
+        self._parts = {}  # path -> the proxy that a forward reads
         cls = type(self)
         self.graph = Graph(tracer_cls=None if "<locals>" in cls.__qualname__ else cls)
         self.tensor_attrs = dict(self._tensors_of(self.root, ()))
@@ -172,9 +172,6 @@ class Tracer(TracerBase):
         finally:
             self.submodule_paths = None
             _state.tracing -= 1
-        for node in list(self.graph.find_nodes(op="get_attr")):
-            if node.meta.pop("read_before", False) and not node.users:
-                self.graph.erase_node(node)
         return self.graph
 
     def _tensors_of(self, module, path):
@@ -217,18 +214,18 @@ class Tracer(TracerBase):
 
     @contextlib.contextmanager
     def _parts_as_proxies(self):
-        """With param_shapes_constant or proxy_buffer_attributes: parameters or buffers of what is traced are proxies."""
-        kinds = ["_parameters"] * bool(self.param_shapes_constant) + ["_buffers"] * bool(self.proxy_buffer_attributes)
+        """What a forward reads from a module is a step: parameters, and with proxy_buffer_attributes buffers.
+
+        So what is computed of parameters alone is in the graph, and they get their gradients.
+        """
         before = []
-        for kind in kinds:
-            for module, path in self.submodule_paths.items():
-                if path and self.is_leaf_module(module, path):
-                    continue
+        for module in self.submodule_paths:
+            for kind in ("_parameters", "_buffers") if self.proxy_buffer_attributes else ("_parameters",):
                 parts = getattr(module, kind)
                 before.append((parts, dict(parts)))
-                for name, value in before[-1][1].items():
+                for name, value in parts.items():
                     if value is not None:
-                        parts[name] = self._part(f"{path}.{name}" if path else name, value)
+                        parts[name] = self._part(self._part_names[id(value)], value)
         try:
             yield
         finally:
@@ -236,12 +233,10 @@ class Tracer(TracerBase):
                 parts.update(values)
 
     def _part(self, path, value):
-        make = None
-        if isinstance(value, Parameter):
-            make = lambda node: ParameterProxy(self, node, path, value)
-        proxy = self.create_proxy("get_attr", path, (), {}, proxy_factory_fn=make)
-        proxy.node.meta["read_before"] = True
-        return proxy
+        if path not in self._parts:
+            known = self.param_shapes_constant and isinstance(value, Parameter)
+            self._parts[path] = ParameterProxy(self, None, path, value) if known else PartProxy(self, path)
+        return self._parts[path]
 
     def __deepcopy__(self, memo):
         made = type(self).__new__(type(self))

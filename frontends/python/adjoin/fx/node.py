@@ -208,12 +208,12 @@ class Node:
     _replace_input_with = replace_input_with
 
     def is_impure(self, impure_random=True):
-        """Whether it must stay although nobody uses it."""
+        """Whether it must stay although nobody uses it; random numbers that nobody uses need not."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
             name = getattr(self.target, "__name__", "")
-            if self.target in _side_effectful_functions or (impure_random and name in _RANDOM):
+            if self.target in _side_effectful_functions:
                 return True
             return name[-1:] == "_" and name[-2:] != "__" and getattr(self.target, "__module__", "") != "_operator"
         if self.op == "call_module":
@@ -276,9 +276,6 @@ class Node:
 
     def __ge__(self, other):
         return self is other or other < self
-
-
-_RANDOM = {"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson"}
 
 
 def _pretty(target):

@@ -258,11 +258,24 @@ class Attribute(Proxy):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
-class ParameterProxy(Proxy):
+class PartProxy(Proxy):
+    """A parameter or buffer of a module: a node at its first use."""
+
+    def __init__(self, tracer, path, node=None):
+        self.tracer, self.path, self._node = tracer, path, node
+
+    @property
+    def node(self):
+        if self._node is None:
+            self._node = self.tracer.create_proxy("get_attr", self.path, (), {}).node
+        return self._node
+
+
+class ParameterProxy(PartProxy):
     """A parameter whose shape is known: what depends on the shape can be traced."""
 
     def __init__(self, tracer, node, name, param):
-        super().__init__(node, tracer)
+        super().__init__(tracer, name, node)
         self.param, self.name = param, name
 
     def __repr__(self):
