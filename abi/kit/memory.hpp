@@ -26,6 +26,18 @@ inline Tensor empty_dense(const Ints& shape, DLDataType dtype, DLDevice device) 
   return empty_strides(shape, nullptr, dtype, device);
 }
 
+// Is a transform of functions open on this thread, so that its level has to see what is called?
+inline bool transforming() {
+  static const uint64_t key = kit::env.op->key_mask(AJ_STR_LIT("transform"));
+  uint64_t include, exclude;
+  kit::env.op->thread_keys(&include, &exclude);
+  return include & ~exclude & key;
+}
+// Room that ops fill, not the body by hand: inside of a transform it is a tensor of its level.
+inline Tensor room(const Ints& shape, DLDataType dtype, DLDevice device) {
+  return transforming() ? empty(shape, dtype, device) : empty_dense(shape, dtype, device);
+}
+
 // Strides without gaps whose dimensions lie in `order`, the outermost first.
 inline Sizes strides_in(std::span<const int64_t> shape, const std::vector<int>& order) {
   Sizes strides(shape.size());

@@ -14,6 +14,7 @@ enum KeyBit {
   kProfilerBit = 60
 };
 constexpr uint64_t kAutogradKey = 1ull << kAutogradBit;
+constexpr uint64_t kTransformKey = 1ull << kTransformBit;
 // Of every tensor without strides, beside its own key: it is never excluded, so no backend's kernel
 // meets one. It counts as the lowest key: who has no other left is settled or refused.
 constexpr uint64_t kWrapKey = 1ull << 45;

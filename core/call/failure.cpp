@@ -48,7 +48,8 @@ bool is_declined(const aj_status* s, const Kernel** by) {
                                        aj_status* s) {
   look_at_returned(s, reinterpret_cast<const void*>(k->fn));
   if (k->flags & kKernelFallback && s->code == AJ_UNIMPLEMENTED && !k->provider.empty() &&
-      !s->is_static && !s->placed) {  // it is no candidate among others: it has to pass on
+      k->key != "transform" && !s->is_static &&
+      !s->placed) {  // it is no candidate among others: it has to pass on
     s->placed = true;
     return prefix(s, text(op->schema.ident, ": the fallback of plugin '", k->provider, "' at key '",
                           k->key, "' did not pass the call on: "));

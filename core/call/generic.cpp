@@ -66,6 +66,7 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
 [[gnu::cold]] aj_status* check_history(const Frame* f, uint32_t i) {
   const aj_tensor* made = f->made[i].v.tensor;
   const aj_op* op = f->op;
+  if (made->keys & kTransformKey) return nullptr;  // made by ops; its levels record it
   if (tls.grad_off || requires_grad(made) || !(op->grad_results >> i & 1) ||
       !can_require_grad(priv(made).dtype))
     return nullptr;

@@ -550,6 +550,7 @@ aj_status* run_below(aj_op* op, uint64_t keys, const aj_value* args, uint32_t na
     return run_generic(op, &op->body_kernel, 0, args, nargs, rets, nrets);  // it records by itself
   {
     NoGrad off;
+    if (keys & kTransformKey) tls.grad_off = kOffByTape;
     AJ_TRY(run_at_key(op, keys, args, nargs, rets, nrets));
   }
   for (uint32_t i = 0; i < nrets; i++) {  // a view is recorded, though its kernel saw recording off
@@ -561,6 +562,23 @@ aj_status* run_below(aj_op* op, uint64_t keys, const aj_value* args, uint32_t na
                        : record(op, vjp, args, nargs, rets, nrets);
 }
 
+// Does an argument of the innermost level among them require grad? Those of levels around meet
+// their tape when the call is made there.
+bool innermost_requires(const aj_value* args, uint32_t nargs) {
+  int32_t most = 0;
+  bool requires_it = false;
+  auto look = [&](const aj_tensor* t) {
+    const int32_t level = t ? level_of(t) : -1;
+    if (level > most) most = level, requires_it = false;
+    if (level == most) requires_it |= requires_grad(t);
+  };
+  for (uint32_t i = 0; i < nargs; i++) {
+    if (args[i].tag == AJ_TENSOR) look(args[i].v.tensor);
+    if (args[i].tag == AJ_TENSORS) std::for_each_n(args[i].v.tensors, args[i].aux, look);
+  }
+  return requires_it;
+}
+
 }  // namespace
 
 aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs, aj_value* rets,
@@ -568,6 +586,7 @@ aj_status* boxed(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
   uint64_t above = keys & kFunctionalKeys & ~kWrapKey;
   bool rec = keys & kAutogradKey;
   if (above >> (kAutogradBit + 1)) return run_at_key(op, keys, args, nargs, rets, nrets);
+  if (keys & kTransformKey) rec = rec && innermost_requires(args, nargs);
   keys &= ~kAutogradKey;
   return writes ? call_writing(op, keys, args, nargs, rets, nrets, rec, run_below)
                 : run_below(op, keys, args, nargs, rets, nrets, rec);
@@ -694,7 +713,9 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   rec |= !tls.grad_off && write_concerns_base(target);
   if (rec) AJ_TRY(record_write_begin(op, args, nargs, target, &pending));
   uint8_t grad_off = tls.grad_off;
-  if (rec) tls.grad_off |= 1;  // a body serves here as a kernel
+  if (rec)
+    tls.grad_off |=
+        keys & kTransformKey ? kOffByTape : uint8_t(1);  // a body serves here as a kernel
   const Written before(target);
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   tls.grad_off = grad_off;

@@ -11,6 +11,7 @@
 #include "core/base/guarded.hpp"
 #include "core/base/log.hpp"
 #include "core/call/copy.hpp"
+#include "core/call/lower.hpp"
 #include "core/call/order.hpp"
 #include "core/call/output.hpp"
 #include "core/device/device.hpp"
@@ -261,10 +262,10 @@ aj_status* find_info(const aj_op* op, aj_op_info* io) {
   bool has_out = tensors && !s.writes && op->kind != Kind::view && !creates &&
                  op->tags.find("no-out") == op->tags.npos;
   const Vjp* vjp = op->vjp.load();
-  if (vjp && !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS)) f.flags |= AJ_INFO_OWN_VJP;
   bool derives =
       vjp ? !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS) : op->kind == Kind::view || op->has_body;
   f.flags = op->flags & ~kNumberFlags;
+  if (vjp && !(vjp->def.flags & AJ_VJP_NO_GRAD_RESULTS)) f.flags |= AJ_INFO_OWN_VJP;
   if (op->in_place_ok) f.flags |= AJ_INFO_IN_PLACE;
   if (has_out) f.flags |= AJ_INFO_OUT;
   if (derives) f.flags |= AJ_INFO_DIFFERENTIABLE;
@@ -455,10 +456,16 @@ const void* core_query(const char* name, uint32_t major) {
   if (n == "x.tape") return tape_table();
   if (n == "aj.plugins") return plugins_table();
   if (n == "x.wrap") return &wrap_table;
+  if (n == "x.lower") return &lower_table;
   if (n == "x.memory") return &memory_table;
   if (n == "x.profile") return &profile_table;
   if (n == "x.plugins") return plugin::experimental_table();
-  return nullptr;
+  if (n != "x.transform") return nullptr;  // an extension's
+  aj_service_def offered{};
+  offered.struct_size = sizeof offered;
+  aj_status* absent = services_table.at(str(n), 0, &offered);
+  free_status(absent);
+  return absent ? nullptr : offered.table;
 }
 
 }  // namespace adjoin

@@ -13,6 +13,10 @@ aj_status* redispatch(const aj_op* op, uint64_t keys, const aj_value* args, uint
 const aj_op* find_op(std::string_view name);
 aj_op* op_by_index(uint32_t index);
 
+// tls.grad_off of what a kernel at the key "transform" does for a call that the tape records: the
+// calls that it makes for the levels around ask whether it was on before.
+constexpr uint8_t kOffByTape = 4;
+
 // What differs from the defaults of a call made by the core: turns recording off for a scope.
 struct NoGrad {
   uint8_t before = tls.grad_off;

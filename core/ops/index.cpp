@@ -392,7 +392,7 @@ aj_status* index_fill_body(void*, aj_call* call) {
     want(value.shape().empty(), "value must be a number or a 0-dim tensor, its shape is ",
          shown(value.shape()));
     Tensor filling = value.is_tensor() ? value.tensor() : number_of(t, value.number());
-    if (filling.requires_grad() && index.numel() > 1) {
+    if ((filling.requires_grad() || !filling.has_memory()) && index.numel() > 1) {
       // A place that is named twice is filled once: it counts once in the value's gradient.
       Sizes line{t.ndim() ? t.size(d) : 1}, shape(size_t(t.ndim()), 1);
       Tensor none = zeros(line, boolean, t.device());

@@ -97,6 +97,13 @@ aj_status* filled(Device* d, int dtype, std::span<const int64_t> shape, double n
   return nullptr;
 }
 
+aj_status* zeros_for(aj_tensor* g, int dtype, std::span<const int64_t> shape, aj_tensor** out) {
+  if (is_strided(g)) return filled(device(g), dtype, shape, 0, out);
+  static Op op_zeros("new_zeros");
+  NoGrad off;
+  return op_zeros.run({value(g), value(shape), value(dt(dtype))}, out);
+}
+
 aj_status* has_nan(aj_tensor* t, bool* out) {
   NoGrad off;
   Ref each, any;

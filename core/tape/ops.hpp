@@ -35,6 +35,8 @@ aj_status* strided(aj_tensor* t, std::span<const int64_t> shape, std::span<const
                    int64_t offset, aj_tensor** out);
 aj_status* filled(Device* d, int dtype, std::span<const int64_t> shape, double value,
                   aj_tensor** out);
+// Zeros that g can be written into: of its key, where it has no strides.
+aj_status* zeros_for(aj_tensor* g, int dtype, std::span<const int64_t> shape, aj_tensor** out);
 aj_status* has_nan(aj_tensor* t, bool* out);
 bool expands_to(std::span<const int64_t> small, std::span<const int64_t> big);
 

@@ -106,14 +106,13 @@ aj_status* add_to_view(aj_tensor* to, Geometry view, int64_t offset, aj_tensor* 
 
 // The derivative of looking at `base` as `view`: zeros with the gradient in its place.
 aj_status* apply_strided(const ViewStep& v, aj_tensor* g, aj_tensor** out) {
-  Device* d = device(g);
   Ref whole;
   if (v.base.dtype == v.view.dtype && dense_strides(v.base.shape, v.base.strides)) {
     auto [low, high] = extent(v.view);
     int64_t begin = v.offset / dt(v.base.dtype).bytes, n = 1;
     for (int64_t s : v.base.shape) n *= s;
     if (begin + low >= 0 && begin + high < n) {
-      AJ_TRY(tape::filled(d, v.base.dtype, v.base.shape, 0, whole.out()));
+      AJ_TRY(tape::zeros_for(g, v.base.dtype, v.base.shape, whole.out()));
       AJ_TRY(add_to_view(whole.get(), v.view, v.offset, g, true));
       *out = whole.take();
       return nullptr;
@@ -130,7 +129,7 @@ aj_status* apply_strided(const ViewStep& v, aj_tensor* g, aj_tensor** out) {
   int64_t end = std::max((high + 1) * size, v.offset + (view_high + 1) * view_size);
   begin = -((-begin + size - 1) / size * size);
   int64_t n = (end - begin + size - 1) / size;
-  AJ_TRY(tape::filled(d, v.base.dtype, std::span<const int64_t>(&n, 1), 0, whole.out()));
+  AJ_TRY(tape::zeros_for(g, v.base.dtype, std::span<const int64_t>(&n, 1), whole.out()));
   AJ_TRY(add_to_view(whole.get(), v.view, v.offset - begin, g, true));
   return look(whole.get(), v.base, -begin, out);
 }
@@ -140,7 +139,7 @@ aj_status* apply_replay(Node* n, aj_tensor* const* grad_out, aj_tensor** out) {
   aj_tensor* any = nullptr;
   for (uint32_t i = 0; i < n->nresults && !any; i++) any = grad_out[i];
   Ref whole;
-  AJ_TRY(tape::filled(device(any), v.base.dtype, v.base.shape, 0, whole.out()));
+  AJ_TRY(tape::zeros_for(any, v.base.dtype, v.base.shape, whole.out()));
   std::vector<aj_value> args = v.args;
   args[0] = value(whole.get());
   aj_value ret = none();

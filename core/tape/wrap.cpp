@@ -172,13 +172,14 @@ aj_status* tensor_payload_get(const aj_tensor* t, uint64_t key, aj_object** out)
 int32_t tensor_layout(const aj_tensor* t) {
   return is_strided(t) ? int32_t(AJ_LAYOUT_STRIDED) : wrap_of(t).layout;
 }
-int32_t tensor_level(const aj_tensor* t) { return is_strided(t) ? 0 : wrap_of(t).level; }
 
 }  // namespace
 
 aj_status* tensor_copy(aj_tensor* t, aj_tensor** out) { return ask<&aj_wrapper_def::copy>(t, out); }
 
 const Wrapper* wrapper_of(const aj_tensor* t) { return wrapper_at(wrap_of(t).key); }
+
+int32_t level_of(const aj_tensor* t) { return is_strided(t) ? 0 : wrap_of(t).level; }
 
 aj_object* tensor_payload(const aj_tensor* t, uint64_t key) {
   return !is_strided(t) && wrap_of(t).key == key ? wrap_of(t).payload : nullptr;
@@ -277,7 +278,7 @@ const aj_wrappers wrap_table = {
     .tensor_copy = guarded<tensor_copy>,
     .tensor_parts = guarded<ask<&aj_wrapper_def::parts, aj_object>>,
     .tensor_layout = tensor_layout,
-    .tensor_level = tensor_level,
+    .tensor_level = level_of,
     .tensor_payload_get = tensor_payload_get,
 };
 

@@ -13,6 +13,8 @@ namespace adjoin {
 
 const Wrapper* wrapper_of(const aj_tensor* t);  // of its key; t is not strided
 
+int32_t level_of(const aj_tensor* t);           // as aj_wrap said; else 0
+
 aj_status* refuse_wrapper(const aj_tensor* t, std::string_view who);
 
 aj_status* tensor_set_payload(aj_tensor* t, aj_object* payload);

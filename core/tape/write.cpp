@@ -9,6 +9,7 @@
 #include "core/tape/builder.hpp"
 #include "core/tape/ops.hpp"
 #include "core/tape/view.hpp"
+#include "core/tensor/settle.hpp"
 
 namespace adjoin {
 
@@ -189,7 +190,9 @@ aj_status* slice_apply(Node* n, aj_tensor* const* grad_out, aj_tensor** grad_in,
   aj_tensor* g = grad_out[0];
   bool same_strides = step.base.strides == geometry(g).strides;
   Ref whole, part;
-  if (needs[0] || !same_strides) {
+  if (!is_strided(g)) {
+    AJ_TRY(tape::clone(g, whole.out()));
+  } else if (needs[0] || !same_strides) {
     AJ_TRY(tensor_new_strided(device(g), dt(step.base.dtype), step.base.shape, step.base.strides,
                               whole.out()));
     AJ_TRY(tape::copy_into(whole.get(), g));

@@ -143,7 +143,10 @@ Sizes with(Sizes shape, int64_t n) {
   return shape;
 }
 // Is a derivative by t going to be asked for?
-bool is_recorded(const Tensor& t) { return t.requires_grad() && kit::env.autograd->grad_mode(); }
+// Or a tensor of a transform, which may stand for one.
+bool is_recorded(const Tensor& t) {
+  return (t.requires_grad() && kit::env.autograd->grad_mode()) || !t.has_memory();
+}
 
 }  // namespace
 

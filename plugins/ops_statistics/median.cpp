@@ -34,7 +34,10 @@ aj_status* kthvalue_body(void*, aj_call* call) {
 
 namespace {
 
-bool recorded(const Tensor& t) { return t.requires_grad() && kit::env.autograd->grad_mode(); }
+// Or a tensor of a transform, which may stand for one.
+bool recorded(const Tensor& t) {
+  return (t.requires_grad() && kit::env.autograd->grad_mode()) || !t.has_memory();
+}
 
 // The median that was found in t, which all elements of `candidates` are at most: its gradient is
 // shared by its equals.

@@ -119,11 +119,13 @@ int64_t end_of(DLDataType d) {
 
 // generator, dtype, device stand at `at`, `at` + 1, `at` + 2 of a factory.
 Tensor fresh(const kit::Body& b, const Ints& size, uint32_t at, DLDataType otherwise) {
-  return empty_dense(size, b.maybe<DLDataType>(at + 1).value_or(otherwise),
-                     b.maybe<DLDevice>(at + 2).value_or(b.call()->device));
+  return room(size, b.maybe<DLDataType>(at + 1).value_or(otherwise),
+              b.maybe<DLDevice>(at + 2).value_or(b.call()->device));
 }
 Tensor fresh_like(const kit::Body& b, uint32_t at) {
   const Tensor& t = b.tensor(0);
+  if (transforming())
+    return room(t.shape(), b.maybe<DLDataType>(at).value_or(t.dtype()), t.device());
   return empty_in_order(t, b.maybe<DLDataType>(at + 1).value_or(t.dtype()),
                         b.maybe<DLDevice>(at + 2).value_or(t.device()),
                         b.maybe<MemoryFormat>(at + 3).value_or(MemoryFormat::preserve));
@@ -134,7 +136,7 @@ DLDataType default_dtype() { return kit::env.core->default_dtype(); }
 Tensor uniform_for(const Tensor& t, const Generator& g) {
   DLDataType dtype = t.is_floating_point() && t.dtype().bits >= 32 ? t.dtype() : float32;
   if (t.dtype() == complex128) dtype = float64;
-  return uniform(empty_dense(t.shape(), dtype, t.device()), 0, 1, g);
+  return uniform(room(t.shape(), dtype, t.device()), 0, 1, g);
 }
 
 }  // namespace
@@ -201,8 +203,8 @@ aj_status* log_normal_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     want(b.real(2) > 0, "std must be above 0: ", b.real(2));
-    b.ret(0, copy_(t, exp(gaussian(empty_dense(t.shape(), t.dtype(), t.device()), b.real(1),
-                                   b.real(2), b.generator(3)))));
+    b.ret(0, copy_(t, exp(gaussian(room(t.shape(), t.dtype(), t.device()), b.real(1), b.real(2),
+                                   b.generator(3)))));
   });
 }
 aj_status* cauchy_body(void*, aj_call* call) {
@@ -253,7 +255,7 @@ aj_status* randperm_body(void*, aj_call* call) {
     DLDataType dtype = b.maybe<DLDataType>(2).value_or(int64);
     want(n <= end_of(dtype), dtype, " does not hold the integers below ", n,
          "; take a wider dtype");
-    Tensor draws = integers(empty_dense({n}, int64, device), 0, int64_t(1) << 62, b.generator(1));
+    Tensor draws = integers(room({n}, int64, device), 0, int64_t(1) << 62, b.generator(1));
     if (!has_values(draws)) return b.ret(0, to(draws, dtype));
     draws = to(draws, std::nullopt, DLDevice{kDLCPU, 0});
     Tensor order = empty_dense({n}, int64, DLDevice{kDLCPU, 0});
@@ -280,8 +282,7 @@ aj_status* normal_tensor_body(void*, aj_call* call) {
     else
       want(std.number().to_double() >= 0, "std must not be negative: ", std.number().to_double());
     Tensor shape = std.is_tensor() ? mean + std : mean;
-    Tensor z =
-        gaussian(empty_dense(shape.shape(), mean.dtype(), mean.device()), 0, 1, b.generator(2));
+    Tensor z = gaussian(room(shape.shape(), mean.dtype(), mean.device()), 0, 1, b.generator(2));
     b.ret(0, z * std + mean);
   });
 }
@@ -289,8 +290,7 @@ aj_status* normal_float_tensor_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& std = b.tensor(1);
     want_spread(b, std);
-    b.ret(0, gaussian(empty_dense(std.shape(), std.dtype(), std.device()), 0, 1, b.generator(2)) *
-                     std +
+    b.ret(0, gaussian(room(std.shape(), std.dtype(), std.device()), 0, 1, b.generator(2)) * std +
                  b.real(0));
   });
 }
@@ -318,7 +318,7 @@ aj_status* multinomial_body(void*, aj_call* call) {
       Tensor sums = cumsum(w, -1);
       Sizes shape = sizes_of(w);
       shape.back() = n;
-      Tensor u = uniform(empty_dense(shape, w.dtype(), w.device()), 0, 1, b.generator(3)) *
+      Tensor u = uniform(room(shape, w.dtype(), w.device()), 0, 1, b.generator(3)) *
                  slice(sums, -1, classes - 1, classes);
       Tensor index = searchsorted(sums, u, false, true);  // how many sums are at most u
       return b.ret(0, clamp_max(index, classes - 1));

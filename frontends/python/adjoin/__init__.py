@@ -131,16 +131,16 @@ _C.__getattr__ = _of_c
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "_custom_ops", "_dynamo", "accelerator", "ao", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
+    "__config__", "_custom_ops", "_dynamo", "accelerator", "ao", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "library", "linalg", "masked", "memory", "multiprocessing", "nn",
     "onnx", "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
-    "special", "storage", "testing", "torch_version", "types", "utils", "version",
+    "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version",
 )  # fmt: skip
 _ELSEWHERE = {
     "_assert": "_functions", "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
-    "get_device_module": "_accelerator", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
+    "get_device_module": "_accelerator", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
     **dict.fromkeys((
         "autocast", "is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype",
         "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_dtype",
@@ -162,6 +162,10 @@ _ELSEWHERE = {
         "has_cuda", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp",
     ), "_flags"),
     "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "histogramdd": "_histograms",
+    **dict.fromkeys((
+        "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",
+        "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+    ), "_sparse"),
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window"), "_windows"),
 }  # fmt: skip

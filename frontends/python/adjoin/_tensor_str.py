@@ -179,6 +179,10 @@ def tensor_repr(self):
         if type(self).__name__ == "Parameter":
             name = "tensor("
         said = _C.wrapper_text(self)
+        if said is not None and str(self.layout).startswith("adjoin.sparse_"):
+            from ._sparse import text
+
+            return name + text(self, name) + ")"
         if said is not None:
             text = said
         elif self.is_meta:

@@ -1,13 +1,13 @@
-"""adjoin._vmap: a function over a dimension of its arguments, one call for each slice.
+"""adjoin._vmap: a function over a dimension of its arguments, called once with tensors that hold all samples.
 
-No call is saved by it, so it is as slow as a loop; what it gives is what a loop gives, derivatives included.
+The levels and the rules of ops stand in extensions/transform; the first vmap loads them.
 """
 
 import functools
 
 from . import _C, random
 
-__all__ = ["stack_module_state", "vmap"]
+__all__ = ["loops", "stack_module_state", "vmap"]
 
 
 def _spread(dims, tree, who):
@@ -31,31 +31,76 @@ def _each(dims, tree, function):
     return function(dims, tree)
 
 
-def _joined(dims, results):
-    first = results[0]
-    if isinstance(first, dict):
-        return {k: _joined(dims[k] if isinstance(dims, dict) else dims, [r[k] for r in results]) for k in first}
-    if isinstance(first, (list, tuple)):
-        several = dims if isinstance(dims, list) else [dims] * len(first)
-        made = [_joined(d, list(one)) for d, one in zip(several, zip(*results, strict=True), strict=True)]
-        return type(first)(*made) if hasattr(first, "_fields") else type(first)(made)
-    if dims is None:
-        return first
-    if not isinstance(first, _C.Tensor):
-        raise ValueError(f"vmap: the function must return tensors, not {type(first).__name__}")
-    return _C.find_op("stack")(results, dims)
+_MODES = {"error": 0, "same": 1, "different": 2}
+
+
+def _opened(dims, result, level):
+    """The results outside of the level, the samples in the dimensions that out_dims says."""
+
+    def leaf(d, tensor):
+        if d is None:
+            if isinstance(tensor, _C.Tensor) and _C.transform_batched_at(tensor, level):
+                raise ValueError("vmap: out_dims has None for a result that differs between the samples; say where they go")
+            return _C.transform_shared(tensor, level) if isinstance(tensor, _C.Tensor) else tensor
+        if not isinstance(tensor, _C.Tensor):
+            raise ValueError(f"vmap: the function must return tensors, not {type(tensor).__name__}")
+        return _C.transform_unbatched(tensor, d, level)
+
+    return _each(dims, result, leaf)
+
+
+class _Mapped:
+    """One function under vmap. It remembers how many random numbers a sample takes."""
+
+    def __init__(self, func, out_dims, randomness):
+        self.func, self.randomness, self.stride = func, randomness, 0
+        self.out_dims = list(out_dims) if isinstance(out_dims, tuple) else out_dims
+
+    def once(self, dims, args, kwargs, size):
+        level = _C.transform_enter(0, size, _MODES[self.randomness])
+        try:
+            if self.stride:
+                _C.transform_random_stride(level, self.stride)
+
+            def inside(d, leaf):
+                return _C.transform_batched(leaf, d, level) if d is not None and isinstance(leaf, _C.Tensor) else leaf
+
+            result = self.func(*_each(dims, args, inside), **_each(0, kwargs, inside))
+            return _opened(_spread(self.out_dims, result, "out_dims"), result, level)
+        finally:
+            _C.transform_leave(level)
+
+    def run(self, dims, args, kwargs, size):
+        """As a loop over the samples: with randomness "different" each draws what its turn would have drawn. How many numbers a
+        sample takes is known after a run; where it was not known before, the function runs again."""
+        if self.randomness != "different":
+            return self.once(dims, args, kwargs, size)
+        draws = random._default()
+        seed, before = draws._get()
+        for _ in range(2):
+            result = self.once(dims, args, kwargs, size)
+            taken = draws._get()[1] - before
+            if taken == self.stride or draws._get()[0] != seed:
+                break
+            self.stride = taken
+            draws._set(seed, before)
+        draws._set(draws._get()[0], before + self.stride * size)
+        return result
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """A function of stacked arguments: func of each slice along ``in_dims``, the results stacked along ``out_dims``.
 
-    ``randomness``: "different", each slice draws numbers of its own; "same", all draw the same; "error", none may draw.
-    ``chunk_size`` changes nothing.
+    func runs once, on tensors that hold all samples and look like one. ``randomness``: "different", each sample draws numbers
+    of its own, those that a loop over the samples would draw; "same", all draw the same; "error", none may draw.
+    ``chunk_size``: so many samples at a time, which takes less memory. ``func.loops()`` tells which ops were called sample by
+    sample.
     """
-    if randomness not in ("error", "different", "same"):
+    if randomness not in _MODES:
         raise RuntimeError(f"vmap: randomness is {randomness!r}, 'error', 'different' or 'same' is wanted")
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    inside = _Mapped(func, out_dims, randomness)
 
     @functools.wraps(func)
     def mapped(*args, **kwargs):
@@ -74,28 +119,49 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         _each(0, kwargs, measure)
         if len(sizes) != 1:
             raise ValueError(f"vmap: the mapped dimensions have sizes {sorted(sizes)}, one size is wanted")
+        size = sizes.pop()
+        if chunk_size is None or size <= chunk_size:
+            return inside.run(dims, args, kwargs, size)
 
-        def run(i):
-            def slice_of(d, leaf):
-                return leaf.select(d, i) if d is not None and isinstance(leaf, _C.Tensor) else leaf
+        def part(first):
+            def cut(d, leaf):
+                many = min(chunk_size, size - first)
+                return leaf.narrow(d, first, many) if d is not None and isinstance(leaf, _C.Tensor) else leaf
 
-            return func(*_each(dims, args, slice_of), **_each(0, kwargs, slice_of))
+            return inside.run(dims, _each(dims, args, cut), _each(0, kwargs, cut), min(chunk_size, size - first))
 
-        if not (count := sizes.pop()):
-            raise ValueError("vmap: the mapped dimension is empty")
-        draws, first = random._default(), random._default()._get()
-        results = []
-        for i in range(count):
-            if randomness == "same":
-                draws._set(*first)
-            results.append(run(i))
-            if randomness == "error" and draws._get() != first:
-                raise RuntimeError("vmap: the function draws random numbers: say randomness='same' or 'different'")
-        return _joined(
-            _spread(list(out_dims) if isinstance(out_dims, tuple) else out_dims, results[0], "out_dims"), results
-        )
+        return _joined(out_dims, [part(first) for first in range(0, size, chunk_size)])
 
     return mapped
+
+
+def _joined(out_dims, parts):
+    """The results of all chunks as one."""
+    dims = _spread(list(out_dims) if isinstance(out_dims, tuple) else out_dims, parts[0], "out_dims")
+    leaves = []
+    for part in parts:
+        found = []
+        _each(dims, part, lambda d, leaf, found=found: found.append(leaf))
+        leaves.append(found)
+    columns = iter(zip(*leaves, strict=True))
+
+    def join(d, leaf):
+        column = next(columns)
+        return leaf if d is None else _C.find_op("cat")(list(column), d)
+
+    return _each(dims, parts[0], join)
+
+
+def loops(mode=None):
+    """The ops that vmap called sample by sample in this process: a list of (op, reason, calls, samples, seconds).
+
+    ``loops("error")``: such a call raises from now on; ``loops("allow")``: it does not.
+    """
+    if mode not in (None, "error", "allow"):
+        raise ValueError(f"loops: mode is {mode!r}; 'error', 'allow' or nothing is wanted")
+    if mode:
+        _C.transform_loops_forbid(mode == "error")
+    return _C.transform_loops()
 
 
 def stack_module_state(models):

@@ -5,11 +5,12 @@ import functools
 
 import adjoin
 
+from ._forward import _leaves, _map, jacfwd, jvp
 from ._rearrange import rearrange
-from ._vmap import stack_module_state, vmap
+from ._vmap import loops, stack_module_state, vmap
 
 __all__ = [
-    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "rearrange",
+    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "loops", "rearrange",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
 
@@ -92,22 +93,11 @@ def _tied(places, given):
     return chosen
 
 
-def _map(tree, function):
-    """The tree with function(tensor) for each tensor; dictionaries, lists and tuples may hold more."""
-    if isinstance(tree, adjoin.Tensor):
-        return function(tree)
-    if isinstance(tree, dict):
-        return type(tree)((k, _map(v, function)) for k, v in tree.items())
-    if isinstance(tree, (list, tuple)):
-        made = [_map(v, function) for v in tree]
-        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
-    return tree
-
-
 def _inputs(tree, leaves):
     """The tree as inputs of a derivative: views, so that what was recorded before goes on through them."""
 
     def fresh(tensor):
+        tensor = adjoin._C.transform_lift(tensor, 0)  # inside of a vmap it is differentiated there
         leaf = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
         leaves.append(leaf)
         return leaf
@@ -127,12 +117,6 @@ def _derivatives(outputs, leaves, weights=None):
     weights = weights and [w for x, w in zip(outputs, weights, strict=True) if x.requires_grad]
     found = adjoin.autograd.grad(wanted, leaves, weights, create_graph=True, allow_unused=True)
     return [adjoin.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
-
-
-def _leaves(tree):
-    found = []
-    _map(tree, found.append)
-    return found
 
 
 class _Called:
@@ -193,9 +177,11 @@ def grad(func, argnums=0, has_aux=False):
     return derivative
 
 
-def jacrev(func, argnums=0, *, has_aux=False):
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     """A function that returns the Jacobian of func: for each tensor of its result (and each of several ``argnums``) a
-    tensor of the result's and the argument's dimensions."""
+    tensor of the result's and the argument's dimensions. One backward pass takes all rows, or ``chunk_size`` of them."""
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"jacrev: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
@@ -203,13 +189,9 @@ def jacrev(func, argnums=0, *, has_aux=False):
             call = _Called(func, argnums, has_aux, args, kwargs)
 
             def rows_of(output):
-                rows = [_derivatives([x], call.leaves) for x in output.reshape(-1)]
-                columns = zip(*rows, strict=True) if rows else [()] * len(call.leaves)
+                columns = _rows(output, call.leaves, chunk_size)
                 return call.by_argument(
-                    adjoin.stack(column).reshape(output.shape + x.shape)
-                    if rows
-                    else x.new_zeros(output.shape + x.shape)
-                    for x, column in zip(call.leaves, columns, strict=True)
+                    column.reshape(output.shape + x.shape) for x, column in zip(call.leaves, columns, strict=True)
                 )
 
             made = _map(call.result, rows_of)
@@ -219,29 +201,21 @@ def jacrev(func, argnums=0, *, has_aux=False):
     return jacobian
 
 
-def jacfwd(func, argnums=0, *, has_aux=False, randomness="error"):
-    """jacrev under its other name: the same numbers, found in the same way."""
-    return jacrev(func, argnums, has_aux=has_aux)
+def _rows(output, leaves, chunk_size):
+    """For each leaf the derivatives of all elements of the output, one below the other."""
+    count = output.numel()
+    if not count or not output.requires_grad:
+        return [x.new_zeros((count, *x.shape)) for x in leaves]
+    unit = adjoin.eye(count, dtype=output.dtype, device=output.device).reshape((count, *output.shape))
+    step = chunk_size or count
+    pull = vmap(lambda weight: _derivatives([output], leaves, [weight]), randomness="same")
+    parts = [pull(unit[first : first + step]) for first in range(0, count, step)]
+    return parts[0] if len(parts) == 1 else [adjoin.cat(column) for column in zip(*parts, strict=True)]
 
 
 def hessian(func, argnums=0):
-    """A function that returns the second derivatives of func."""
-    return jacrev(jacrev(func, argnums), argnums)
-
-
-def jvp(func, primals, tangents, *, has_aux=False):
-    """``func(*primals)`` and its derivative along the tangents (by two backward passes)."""
-    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
-        raise RuntimeError(
-            f"jvp: primals and tangents must be tuples, of one element too; they are {type(primals).__name__} and {type(tangents).__name__}"
-        )
-    shapes = [tuple(x.shape) for x in _leaves(primals)], [tuple(x.shape) for x in _leaves(tangents)]
-    if shapes[0] != shapes[1]:
-        raise RuntimeError(f"jvp: the primals have shapes {shapes[0]}, the tangents {shapes[1]}; they must be the same")
-    result, back, *aux = vjp(func, *primals, has_aux=has_aux)
-    with adjoin.enable_grad():
-        moved = _moved(*_transposed(result, back), tangents)
-    return (result, _outputs(moved, any(x.requires_grad for x in _leaves((primals, tangents)))), *aux)
+    """A function that returns the second derivatives of func: forward over reverse mode."""
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 def linearize(func, *primals):

@@ -26,7 +26,12 @@ PyObject* save_for_backward(PyObject* self, PyObject* args) {
   }
   return keep_tuple(state_of(self).to_save, args);
 }
-PyObject* save_for_forward(PyObject*, PyObject*) { Py_RETURN_NONE; }
+// Until jvp has run, which forgets them: they may be results, which hold this.
+PyObject* save_for_forward(PyObject* self, PyObject* tensors) {
+  const bool some = forward_is_open() && PyTuple_GET_SIZE(tensors);
+  reinterpret_cast<ContextObject*>(self)->state->for_forward = some ? Ref::borrow(tensors) : Ref();
+  Py_RETURN_NONE;
+}
 PyObject* mark_dirty(PyObject* self, PyObject* args) {
   return keep_tuple(state_of(self).dirty, args);
 }
@@ -56,6 +61,7 @@ PyObject* saved_tensor(PyObject* self, uint32_t k) {
 
 PyObject* saved_tensors(PyObject* self, void*) {
   const FunctionState& s = state_of(self);
+  if (s.for_forward) return Py_NewRef(s.for_forward.get());
   if (!reinterpret_cast<NodeObject*>(self)->node || s.to_save)
     return s.to_save ? Py_NewRef(s.to_save.get()) : PyTuple_New(0);
   Ref all(PyTuple_New(static_cast<Py_ssize_t>(s.saved.size())));
@@ -119,7 +125,7 @@ PyMethodDef methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS,
      "Keeps tensors for backward, where saved_tensors gives them."},
     {"save_for_forward", save_for_forward, METH_VARARGS,
-     "Nothing: what forward mode needs is had by two backward passes."},
+     "Keeps tensors for jvp, where saved_tensors gives them."},
     {"mark_dirty", mark_dirty, METH_VARARGS, "Names the inputs that forward has written."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
      "Names the outputs that carry no gradient."},

@@ -197,16 +197,32 @@ class Application {
   bool recording_ = false;
 };
 
+bool any_wrapped(PyObject* const* args, Py_ssize_t n) {
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (is_tensor(args[i]) && !(tensor_of(args[i])->obj.flags & AJ_TENSOR_STRIDED)) return true;
+  return false;
+}
+
 PyObject* apply(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n < 1 || !PyType_Check(args[0])) {
     PyErr_SetString(PyExc_TypeError, "apply: wanted a subclass of Function");
     return nullptr;
   }
-  Application application(args[0], args + 1, n - 1);
-  return application.run();
+  if (forward_is_open() && any_wrapped(args + 1, n - 1)) {
+    PyObject* lowered = helper("adjoin.autograd._lowered", "apply");
+    return lowered ? PyObject_Vectorcall(lowered, args, size_t(n), nullptr) : nullptr;
+  }
+  return Application(args[0], args + 1, n - 1).run();
 }
 
-PyMethodDef functions[] = {{"apply_function", method(apply), METH_FASTCALL, nullptr}, {}};
+// Whatever the arguments are: for who has taken them apart.
+PyObject* apply_here(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return Application(args[0], args + 1, n - 1).run();
+}
+
+PyMethodDef functions[] = {{"apply_function", method(apply), METH_FASTCALL, nullptr},
+                           {"apply_function_here", method(apply_here), METH_FASTCALL, nullptr},
+                           {}};
 
 }  // namespace
 

@@ -29,13 +29,15 @@ struct OutputForm {  // to make zeros of where no gradient arrives
 
 struct FunctionState {
   PyObject* cls = nullptr;  // borrowed from `kept`
-  Ref kept, needs_input_grad, to_save, dirty, non_differentiable;
+  Ref kept, needs_input_grad, to_save, for_forward, dirty, non_differentiable;
   std::vector<int> places;  // of each forward argument among the node's inputs, or -1
   std::vector<bool> saved;  // of each entry of save_for_backward: a tensor, or None
   std::vector<OutputForm> outputs;
   bool materialize = true;
   const aj_grad_call* running = nullptr;  // while backward runs
 };
+
+bool forward_is_open();  // forward.cpp: does this thread have a level of a transform open?
 
 aj_status* run_python_backward(void* self, aj_grad_call* g);
 void drop_context(void* payload);

@@ -2,6 +2,7 @@
 #include <adjoin/kit/geometry.hpp>
 
 #include "../block.cuh"
+#include "../divide.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -11,7 +12,7 @@ struct Rows {
   const T *x, *y;
   T* out;
   int64_t lines, size, inner;
-  AJ_HD int64_t begin(int64_t line) const { return line / inner * size * inner + line % inner; }
+  AJ_HD int64_t begin(int64_t line) const { return in_line(line, 0, size, inner); }
 };
 
 // The largest element of a line and the sum of e^(x - largest). NaN wins.
@@ -169,7 +170,7 @@ template <class T>
 struct NllBack {
   Classes<T> p;
   AJ_HD void operator()(int64_t i) const {
-    int64_t row = i / p.classes, column = i % p.classes, at = p.target[row];
+    int64_t row = i, column = split(&row, p.classes), at = p.target[row];
     double g = double(p.g[p.each ? row : 0]);
     if (p.counted) g /= *p.counted;
     T share = scalar::Exp()(p.x[i] - p.log_sums[row]) - T(column == at);

@@ -58,7 +58,7 @@ bool fits_kernel(const Tensor& query, const Tensor& key, const Tensor& value, co
   if (!mask.defined()) return true;
   Sizes scores(heads.begin(), heads.end());
   scores.insert(scores.end(), {query.size(-2), key.size(-2)});
-  return !(mask.requires_grad() && kit::env.autograd->grad_mode()) &&
+  return !(mask.requires_grad() && kit::env.autograd->grad_mode()) && mask.has_memory() &&
          (mask.dtype() == boolean || mask.dtype() == query.dtype()) &&
          std::ranges::equal(broadcast(scores, mask.shape()), scores);
 }

@@ -40,7 +40,8 @@ Tensor to_classes(const Tensor& t) {
 // Whether a look at targets on the host finds none that is ignored; elsewhere one waits for no
 // look.
 bool counts_all(const Tensor& target, int64_t ignore) {
-  if (target.device().device_type != kDLCPU || !target.is_contiguous()) return false;
+  if (!target.has_memory() || target.device().device_type != kDLCPU || !target.is_contiguous())
+    return false;
   const DLTensor& dl = target.get()->dl;
   const void* data = static_cast<const char*>(dl.data) + dl.byte_offset;
   const auto* first = static_cast<const int64_t*>(data);

@@ -39,8 +39,8 @@ class Function:
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        """Forward mode: never called, ``func.jvp`` differentiates backward twice."""
-        raise NotImplementedError("jvp: adjoin has no forward mode; func.jvp goes by backward")
+        """Forward mode: the tangents of the results from those of the arguments. Without it backward is differentiated."""
+        raise NotImplementedError("a subclass of Function may define jvp; without it backward is differentiated")
 
     @staticmethod
     def vmap(info, in_dims, *args):

@@ -81,7 +81,14 @@ def _jacobian_of(out, xs, create_graph, strict):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy=None):
-    """The derivative of each element of each output with respect to each element of each input."""
+    """The derivative of each element of each output with respect to each element of each input.
+
+    ``strategy``: "reverse-mode", or "forward-mode", which takes one pass for each input and is better where inputs are few.
+    """
+    if strategy not in (None, "reverse-mode", "forward-mode"):
+        raise ValueError(f"jacobian: strategy is {strategy!r}; 'reverse-mode' or 'forward-mode' is wanted")
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs, create_graph, strict)
     with _C.enable_grad():
         xs = _fresh(_tuple(inputs), create_graph)
         out = func(*xs)
@@ -91,17 +98,39 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     return rows[0] if isinstance(out, Tensor) else rows
 
 
+def _forward_jacobian(func, inputs, create_graph, strict):
+    from .._forward import jacfwd
+
+    if strict:
+        raise RuntimeError(
+            "jacobian: strict is not there in forward mode; leave it out, or use strategy='reverse-mode'"
+        )
+    xs = _tuple(inputs) if create_graph else tuple(x.detach() for x in _tuple(inputs))
+    kind = []
+
+    def tensors(*xs):
+        out = func(*xs)
+        kind.append(isinstance(out, Tensor))
+        return _tuple(out)
+
+    rows = jacfwd(tensors, tuple(range(len(xs))))(*xs)
+    rows = tuple(_shaped(_finish(r, create_graph), inputs) for r in rows)
+    return rows[0] if kind[0] else rows
+
+
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy=None):
     """The second derivatives of a function with one result."""
     single = isinstance(inputs, Tensor)
 
     def gradient(*xs):
-        out = func(*xs)
-        if not isinstance(out, Tensor) or out.numel() != 1:
-            raise RuntimeError("hessian: the function must return a single element")
-        return _grads(out.reshape(()), xs, None, True, strict)
+        with _C.enable_grad():
+            xs = tuple(x if x.requires_grad else x.detach().requires_grad_() for x in xs)
+            out = func(*xs)
+            if not isinstance(out, Tensor) or out.numel() != 1:
+                raise RuntimeError("hessian: the function must return a single element")
+            return _grads(out.reshape(()), xs, None, True, strict)
 
-    result = jacobian(gradient, inputs, create_graph=create_graph, strict=strict)
+    result = jacobian(gradient, inputs, create_graph=create_graph, strict=strict, strategy=outer_jacobian_strategy)
     return result[0] if single else result
 
 

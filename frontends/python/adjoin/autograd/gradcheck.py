@@ -127,6 +127,27 @@ def _check_nondeterminism(func, inputs, outs, wanted, tol):
     return True
 
 
+def _of_values(func, inputs):
+    """A function of the values of sparse inputs, and those, for a function of sparse tensors."""
+    if all(not isinstance(x, Tensor) or x.layout is _C.strided for x in inputs):
+        return func, inputs
+    from .._sparse import with_values
+
+    templates = [x.detach() if isinstance(x, Tensor) and x.layout is not _C.strided else None for x in inputs]
+    values = tuple(
+        x if t is None else t._values().clone().requires_grad_(x.requires_grad)
+        for x, t in zip(inputs, templates, strict=True)
+    )
+
+    def of_values(*args):
+        made = func(*(x if t is None else with_values(t, x) for x, t in zip(args, templates, strict=True)))
+        outs = made if isinstance(made, (tuple, list)) else (made,)
+        dense = tuple(o.to_dense() if isinstance(o, Tensor) and o.layout is not _C.strided else o for o in outs)
+        return dense if isinstance(made, (tuple, list)) else dense[0]
+
+    return of_values, values
+
+
 def gradcheck(
     func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
     check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
@@ -135,9 +156,12 @@ def gradcheck(
 ):  # fmt: skip
     """Whether the gradients of func at inputs agree with finite differences.
 
-    Forward mode and batched gradients are not there to be checked.
+    ``check_forward_ad``: the derivatives in forward mode, too, or alone where ``check_backward_ad`` is off.
+    ``check_grad_dtypes`` and what asks for batched gradients change nothing.
+    Of a sparse input the values are moved, and of a sparse result they are compared: zeros that are not kept stay zero, as with
+    ``masked=True``.
     """
-    inputs = _tuple(inputs)
+    func, inputs = _of_values(func, _tuple(inputs))
     wanted = _checked(inputs)
     for x in wanted:
         if not x.is_leaf:
@@ -147,6 +171,10 @@ def gradcheck(
         return _raise_or_false(raise_exception, "gradcheck: the function returns no real or complex tensor")
     for number, x in enumerate(wanted):
         columns = _numeric_columns(func, inputs, x, eps)
+        if check_forward_ad and (message := _check_forward(func, inputs, x, number, columns, atol, rtol)):
+            return _raise_or_false(raise_exception, message)
+        if not check_backward_ad:
+            continue
         for which, out in enumerate(outs):
             rows = (
                 _analytic_rows(out, x) if out.requires_grad else [None] * (out.numel() * (2 if out.is_complex() else 1))
@@ -160,6 +188,8 @@ def gradcheck(
                     f"element {element} by element {i}: the derivative says {got}, differences say "
                     f"{want}",
                 )
+    if not check_backward_ad:
+        return True
     if not _check_nondeterminism(func, inputs, outs, wanted, nondet_tol):
         return _raise_or_false(
             raise_exception, "gradcheck: backward is not the same twice; raise nondet_tol if that is meant"
@@ -169,6 +199,30 @@ def gradcheck(
             raise_exception, "gradcheck: backward of an undefined gradient must be undefined or zero"
         )
     return True
+
+
+def _check_forward(func, inputs, x, number, columns, atol, rtol):
+    """What is wrong with the derivatives along each direction of x in forward mode; None: nothing."""
+    from .forward_ad import dual_level, make_dual, unpack_dual
+
+    for c, column in enumerate(columns):
+        element, imaginary = divmod(c, 2) if x.is_complex() else (c, 0)
+        tangent = _C.find_op("zeros_like")(x.detach()).contiguous()
+        tangent.reshape(-1)[element] = 1j if imaginary else 1.0
+        with dual_level():
+            given = [
+                make_dual(x.detach(), tangent) if y is x else y.detach() if isinstance(y, Tensor) else y for y in inputs
+            ]
+            parted = [unpack_dual(o) for o in _outputs(func, given)]
+        for which, (value, moved) in enumerate(parted):
+            found = [0.0] * value.numel() if moved is None else moved.detach().reshape(-1).tolist()
+            for i, (got, want) in enumerate(zip(found, column[which], strict=True)):
+                if not _close(got, want, atol, rtol):
+                    return (
+                        f"gradcheck: forward-mode mismatch for output {which} with respect to input {number}: "
+                        f"element {i} by element {element}: the derivative says {got}, differences say {want}"
+                    )
+    return None
 
 
 def _check_undefined(func, inputs, outs, wanted):
@@ -192,7 +246,7 @@ def gradgradcheck(
     masked=False,
 ):  # fmt: skip
     """Whether the gradients of func's gradients agree with finite differences."""
-    inputs = _tuple(inputs)
+    func, inputs = _of_values(func, _tuple(inputs))
     places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     outs = [o for o in _outputs(func, inputs) if o.requires_grad]
     if grad_outputs is None:

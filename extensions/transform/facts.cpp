@@ -1,0 +1,161 @@
+// extensions/transform/facts.cpp: which rule an op has, found at its first call in a batch.
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "batch.hpp"
+
+namespace adjoin::transform {
+namespace {
+
+bool starts(std::string_view s, std::string_view with) { return s.starts_with(with); }
+
+// Elementwise kinds of the core.
+bool pointwise(std::string_view kind) {
+  return starts(kind, "unary") || starts(kind, "binary") || kind == "compare" ||
+         kind == "pointwise";
+}
+
+// A rule of a plugin's: "aj.batch", by the op's name.
+const aj_batch_def* foreign_rule(std::string_view name) {
+  const aj_str slot = AJ_STR_LIT("aj.batch");
+  for (uint32_t i = services().count(slot); i-- > 0;) {
+    aj_service_def d{};
+    d.struct_size = sizeof d;
+    if (aj_status* s = services().at(slot, i, &d)) {
+      core().status_free(s);
+      continue;
+    }
+    if (view_of(d.name) == name) return static_cast<const aj_batch_def*>(d.table);
+  }
+  return nullptr;
+}
+
+// Makes a tensor without looking at values: what comes of it is the level's own.
+bool makes_new(std::string_view name, const OpFacts& f) {
+  if (f.has_tag("factory") || name.ends_with("_like") || starts(name, "new_") || name == "clone")
+    return true;
+  for (auto& p : f.params)
+    if (p.tensor() || p.base == AJ_PARAM_FUNCTION) return false;
+  return f.nresults == 1 && !f.list_result;
+}
+
+void choose(OpFacts& f) {
+  const std::string_view name = f.name;
+  f.foreign = foreign_rule(name);
+  if (f.foreign) {
+    if (f.foreign->batch)
+      f.rule = rule_foreign;
+    else
+      f.refused =
+          f.foreign->reason.len ? f.foreign->reason.data : "the plugin that has the op refuses it";
+    return;
+  }
+  if ((f.refused = refusal(name))) return;
+  if ((f.rule = written_rule(name))) return;
+  if (pointwise(f.kind) || f.has_tag("elementwise")) {
+    f.rule = rule_align;
+  } else if (starts(f.kind, "reduce") || f.kind == "scan" || f.kind == "view" ||
+             f.has_tag("batch:dims")) {
+    f.rule = rule_dims;
+  } else if (f.has_tag("batch:fold")) {
+    f.rule = rule_fold;
+  } else if (f.has_tag("batch:lead")) {
+    f.rule = rule_lead;
+  } else if (!f.has_body || f.has_tag("batch:loop")) {
+    f.rule = rule_loop;
+    f.why = f.has_body ? "its result has one shape, but its body looks at values"
+                       : "it has neither a rule nor a body";
+  }
+}
+
+OpFacts* make_facts(const aj_op* op) {
+  auto* f = new OpFacts{};
+  aj_op_info info{};
+  info.struct_size = sizeof info;
+  check(dispatch().op_info(op, &info));
+  f->op = op;
+  f->name = view_of(info.name);
+  f->kind = view_of(info.kind);
+  f->tags = view_of(info.tags);
+  f->nresults = info.nresults;
+  f->has_body = info.flags & AJ_INFO_COMPOSITE;
+  for (uint32_t i = 0; i < info.nparams; i++) {
+    aj_param p{};
+    p.struct_size = sizeof p;
+    check(dispatch().op_param(op, i, &p));
+    f->params.push_back({p.base, p.list, p.flags, std::string(view_of(p.name))});
+  }
+  if (info.nresults) {
+    aj_param r{};
+    r.struct_size = sizeof r;
+    check(dispatch().op_result(op, 0, &r));
+    f->list_result = r.list != 0;
+    f->writes_first =
+        !f->params.empty() && (f->params[0].flags & AJ_PARAM_WRITTEN) && f->params[0].list == 0;
+  }
+  f->makes = makes_new(f->name, *f);
+  f->random = f->has_body && f->name.find("dropout") != std::string::npos;
+  for (auto& p : f->params) f->random |= f->has_body && p.base == AJ_PARAM_GENERATOR;
+  f->draws = f->name.find("_philox") != std::string::npos;
+  choose(*f);
+  return f;
+}
+
+struct Known {
+  std::shared_mutex lock;
+  std::unordered_map<const aj_op*, OpFacts*> ops;
+  uint64_t revision = 0;  // of the services: rules may have come
+};
+Known& known() {
+  static auto* k = new Known;
+  return *k;
+}
+
+const OpFacts& shared_facts(const aj_op* op, uint64_t now) {
+  Known& k = known();
+  {
+    std::shared_lock guard(k.lock);
+    auto it = k.ops.find(op);
+    if (it != k.ops.end() && k.revision == now) return *it->second;
+  }
+  OpFacts* made = make_facts(op);  // asks for services, which may load a plugin: without the lock
+  std::unique_lock guard(k.lock);
+  if (k.revision != now) {  // what was known stays: calls that run now hold it
+    k.ops.clear();
+    k.revision = now;
+  }
+  return *k.ops.emplace(op, made).first->second;
+}
+
+}  // namespace
+
+bool OpFacts::has_tag(std::string_view word) const {
+  for (size_t at = tags.find(word); at != std::string::npos; at = tags.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || tags[at - 1] == ' ') && (end == tags.size() || tags[end] == ' ')) return true;
+  }
+  return false;
+}
+
+int OpFacts::find(std::string_view param) const {
+  for (size_t i = 0; i < params.size(); i++)
+    if (params[i].name == param) return int(i);
+  return -1;
+}
+
+const OpFacts& facts_of(const aj_op* op) {
+  struct Slot {
+    const aj_op* op;
+    const OpFacts* facts;
+    uint64_t revision;
+  };
+  static thread_local Slot slots[64];
+  const uint64_t now = services().revision();
+  const auto address = reinterpret_cast<uintptr_t>(op);
+  Slot& slot = slots[(address >> 6 ^ address >> 12) & 63];
+  if (slot.op != op || slot.revision != now) slot = {op, &shared_facts(op, now), now};
+  return *slot.facts;
+}
+
+}  // namespace adjoin::transform

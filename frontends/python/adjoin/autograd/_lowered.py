@@ -1,0 +1,111 @@
+"""adjoin.autograd._lowered: a Function whose arguments are tensors of a transform: applied to what they stand for."""
+
+from .. import _C
+from .function import Function, _default_setup_context
+
+
+def apply(cls, *args):
+    """cls of arguments of which some have tangents: cls of their values, and the tangents by its jvp, or by its backward."""
+    level = max(_C.transform_level(x) for x in args if isinstance(x, _C.Tensor))
+    if _C.transform_kind(level) != 1:  # a batch
+        return _C.apply_function_here(cls, *args)
+    own = [isinstance(x, _C.Tensor) and _C.transform_level(x) == level for x in args]
+    recorded = _C.is_grad_enabled() and any(x.requires_grad for x, mine in zip(args, own, strict=True) if mine)
+    parted = [_C.transform_undual(x, level) if mine else (x, None) for x, mine in zip(args, own, strict=True)]
+    if not recorded:
+        return _forward(cls, [p for p, _ in parted], [t for _, t in parted], level)
+    if cls.setup_context is _default_setup_context:
+        raise RuntimeError(
+            f"{cls.__name__}: inside of a transform forward(ctx, ...) cannot be told from what it keeps for backward; "
+            "write forward without ctx, and setup_context(ctx, inputs, output)"
+        )
+    with _C.no_grad():
+        results = _forward(cls, [p for p, _ in parted], [t for _, t in parted], level)
+    known = type(cls.__name__, (cls,), {"forward": staticmethod(lambda *_: results)})
+    return _C.apply_function_here(known, *args)
+
+
+def _floating(x):
+    return isinstance(x, _C.Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def _forward(cls, primals, tangents, level):
+    """Results of cls with their tangents, as tensors of the level."""
+    _C.transform_below(level)
+    try:
+        results, moved = _below(cls, primals, tangents)
+    finally:
+        _C.transform_above()
+    several = isinstance(results, tuple)
+    outs = results if several else (results,)
+    made = tuple(_C.transform_dual(x, t, level) if _floating(x) else x for x, t in zip(outs, moved, strict=True))
+    return made if several else made[0]
+
+
+def _below(cls, primals, tangents):
+    """(results of cls, their tangents), among the levels around."""
+    if all(t is None for t in tangents):
+        results = cls.apply(*primals)
+        return results, [None] * (len(results) if isinstance(results, tuple) else 1)
+    before = _C.is_grad_enabled()
+    recorded = before and any(isinstance(x, _C.Tensor) and x.requires_grad for x in (*primals, *tangents))
+    with _C.enable_grad():
+        leaves = [
+            x if not _floating(x) else x.view_as(x) if before and x.requires_grad else x.detach().requires_grad_()
+            for x in primals
+        ]
+        results = cls.apply(*leaves)
+        outs = results if isinstance(results, tuple) else (results,)
+        if any(x is y for x in outs for y in leaves if isinstance(x, _C.Tensor)):
+            raise RuntimeError(f"{cls.__name__}: it writes an argument in place, which forward mode does not follow")
+        own = cls.jvp is not Function.jvp
+        moved = _by_jvp(cls, outs, primals, tangents) if own else _by_backward(cls, outs, leaves, tangents)
+    if recorded:
+        return results, moved
+    outs = tuple(x.detach() if _floating(x) else x for x in outs)
+    return (outs if isinstance(results, tuple) else outs[0]), [t if t is None else t.detach() for t in moved]
+
+
+def _by_jvp(cls, outs, primals, tangents):
+    ctx = next((x.grad_fn for x in outs if isinstance(x, _C.Tensor) and x.grad_fn is not None), None)
+    if ctx is None:
+        return [None] * len(outs)
+    zeros = _C.find_op("zeros_like")
+    given = [
+        zeros(x) if t is None and _floating(x) and ctx.materialize_grads else t
+        for x, t in zip(primals, tangents, strict=True)
+    ]
+    moved = cls.jvp(ctx, *given)
+    ctx.save_for_forward()
+    moved = moved if isinstance(moved, tuple) else (moved,)
+    if len(moved) != len(outs):
+        raise RuntimeError(f"{cls.__name__}.jvp gave {len(moved)} tangents, the function has {len(outs)} results")
+    for x, t in zip(outs, moved, strict=True):
+        if t is not None and t.shape != x.shape:
+            raise RuntimeError(
+                f"{cls.__name__}.jvp gave a tangent of shape {tuple(t.shape)} for a result of shape {tuple(x.shape)}"
+            )
+    return moved
+
+
+def _by_backward(cls, outs, leaves, tangents):
+    """Backward is linear in the gradient: its derivative by that, along the tangents."""
+    wanted = [x for x in outs if _floating(x) and x.requires_grad]
+    if not wanted:
+        return [None] * len(outs)
+    below = max(_C.transform_level(x) for x in (*leaves, *tangents))
+    with _C.no_grad():
+        ones = [_C.find_op("ones_like")(x) for x in wanted]
+        ones = [(_C.transform_lift(x, below) if below else x).detach().requires_grad_() for x in ones]
+    moving = [(x, t) for x, t in zip(leaves, tangents, strict=True) if t is not None]
+    found = _C.grad(wanted, [x for x, _ in moving], ones, create_graph=True, allow_unused=True)
+    pairs = [(g, t) for g, (_, t) in zip(found, moving, strict=True) if g is not None and g.requires_grad]
+    if not pairs:
+        return [None] * len(outs)
+    along = _C.grad([g for g, _ in pairs], ones, [t for _, t in pairs], create_graph=True, allow_unused=True)
+    if all(t is None for t in along):
+        raise RuntimeError(
+            f"{cls.__name__}: its backward cannot be differentiated, so it has no forward mode; define jvp"
+        )
+    by_result = {id(x): t for x, t in zip(wanted, along, strict=True)}
+    return [by_result.get(id(x)) for x in outs]

@@ -1,0 +1,96 @@
+// frontends/python/src/forward.cpp: tensors with a tangent, for adjoin.func and
+// adjoin.autograd.forward_ad.
+#include <adjoin/abi/transform.h>
+#include <adjoin/abi/wrap.h>
+
+#include "errors.hpp"
+#include "function.hpp"
+#include "tensor.hpp"
+
+namespace adjoin::py {
+namespace {
+
+const aj_transforms* found;
+
+// Asked for at the first level: the question loads libaj_transform.so.
+const aj_transforms* table() {
+  if (!found) found = static_cast<const aj_transforms*>(aj_get_interface("x.transform", 1));
+  if (!found)
+    PyErr_SetString(
+        PyExc_NotImplementedError,
+        "forward mode: libaj_transform.so is not found; it stands beside the plugins of "
+        "libadjoin (adjoin plugins tells what was found)");
+  return found;
+}
+
+// transform_dual(primal, tangent or None, level)
+PyObject* transform_dual(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 3 || !is_tensor(args[0]) || !(args[1] == Py_None || is_tensor(args[1]))) {
+    PyErr_SetString(PyExc_TypeError, "make_dual: a tensor and its tangent, a tensor, are wanted");
+    return nullptr;
+  }
+  const long level = PyLong_AsLong(args[2]);
+  aj_tensor* made;
+  aj_tensor* tangent = args[1] == Py_None ? nullptr : tensor_of(args[1]);
+  if (PyErr_Occurred() || !table() ||
+      failed(table()->dual(tensor_of(args[0]), tangent, int32_t(level), &made)))
+    return nullptr;
+  return wrap(made);
+}
+
+// transform_undual(t, level): (primal, tangent or None)
+PyObject* transform_undual(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2 || !is_tensor(args[0])) {
+    PyErr_SetString(PyExc_TypeError, "unpack_dual: a tensor is wanted");
+    return nullptr;
+  }
+  const long level = PyLong_AsLong(args[1]);
+  aj_tensor *primal, *tangent;
+  if (PyErr_Occurred() || !table() ||
+      failed(table()->undual(tensor_of(args[0]), int32_t(level), &primal, &tangent)))
+    return nullptr;
+  Ref first(wrap(primal));
+  Ref second(tangent ? wrap(tangent) : Py_NewRef(Py_None));
+  return first && second ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
+}
+
+// transform_level(t): the level that it is a tensor of; 0: of none.
+PyObject* transform_level(PyObject*, PyObject* t) {
+  static const auto* wraps = static_cast<const aj_wrappers*>(aj_get_interface("x.wrap", 1));
+  return PyLong_FromLong(wraps && is_tensor(t) ? wraps->tensor_level(tensor_of(t)) : 0);
+}
+
+// transform_kind(level): 0 a batch, 1 a dual, -1 not open
+PyObject* transform_kind(PyObject*, PyObject* level) {
+  const long l = PyLong_AsLong(level);
+  if (PyErr_Occurred()) return nullptr;
+  return PyLong_FromLong(found ? found->kind(int32_t(l)) : -1);
+}
+
+PyObject* transform_below(PyObject*, PyObject* level) {
+  const long l = PyLong_AsLong(level);
+  if (PyErr_Occurred() || !table() || failed(table()->below(int32_t(l)))) return nullptr;
+  Py_RETURN_NONE;
+}
+PyObject* transform_above(PyObject*, PyObject*) {
+  if (table()) table()->above();
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"transform_dual", method(transform_dual), METH_FASTCALL, nullptr},
+    {"transform_undual", method(transform_undual), METH_FASTCALL, nullptr},
+    {"transform_level", transform_level, METH_O, nullptr},
+    {"transform_kind", transform_kind, METH_O, nullptr},
+    {"transform_below", transform_below, METH_O, nullptr},
+    {"transform_above", transform_above, METH_NOARGS, nullptr},
+    {},
+};
+
+}  // namespace
+
+bool forward_is_open() { return found && found->innermost(); }
+
+int init_forward(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace adjoin::py
