@@ -3,8 +3,6 @@
 import json
 from collections import defaultdict, namedtuple
 
-from . import _pytree as tree_of
-
 _PROTOCOL = 1
 
 
@@ -152,3 +150,5 @@ def treespec_pprint(treespec):
 
 
 pytree_to_str, str_to_pytree = treespec_dumps, treespec_loads
+
+from . import _pytree as tree_of  # noqa: E402  (which imports what stands above)
