@@ -77,9 +77,8 @@ void rule_linear(Batch& b) {
   const bool biased = b.is_tensor(2);
   if (!b.is_batched(1) && !(biased && b.is_batched(2)) && b.rank(0) >= 1) return b.run();
   if (b.rank(1) != 2 || b.rank(0) < 1) {  // a weight of one row
-    Tensor y = b.tensor(0), w = b.tensor(1);
-    y = matmul(b.spread(0), unsqueeze(b.spread(1), -1));
-    y = squeeze(y, -1);
+    Tensor x = b.spread(0), w = b.spread(1);
+    Tensor y = sum(x * aligned(w, true, x.ndim() - 1), Ints{-1});
     return b.give(0, biased ? y + aligned(b.tensor(2), b.is_batched(2), y.ndim() - 1) : y);
   }
   Tensor x = b.spread(0), made;
