@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../block.cuh"
-#include "../divide.cuh"
+#include "../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -19,23 +19,20 @@ struct Groups {
   int64_t of_image;            // groups of an image in a group norm; 1: a row has all weights
   int64_t own;                 // weights of a group
   AJ_HD int64_t place(int64_t group, int64_t k) const {
-    if (!channels) return group * each + k;
-    Quotient q = divided(k, inner);
-    return (q.whole * count + group) * inner + q.rest;
+    return channels ? (k / inner * count + group) * inner + k % inner : group * each + k;
   }
   AJ_HD int64_t weight(int64_t group, int64_t k) const {
-    return channels ? group : divided(group, of_image).rest * own + quotient(k, inner);
+    return channels ? group : group % of_image * own + k / inner;
   }
   // Where weights are not the groups': how many there are, and the elements that one of them
   // weighs.
   AJ_HD int64_t weights() const { return of_image * own; }
-  AJ_HD int64_t weighed() const { return quotient(count, of_image) * inner; }
+  AJ_HD int64_t weighed() const { return count / of_image * inner; }
   AJ_HD int64_t group_of(int64_t weight, int64_t k) const {
-    return quotient(k, inner) * of_image + quotient(weight, own);
+    return k / inner * of_image + weight / own;
   }
   AJ_HD int64_t element(int64_t weight, int64_t k) const {
-    Quotient q = divided(k, inner);
-    return (q.whole * weights() + weight) * inner + q.rest;
+    return (k / inner * weights() + weight) * inner + k % inner;
   }
 };
 Groups channels_of(Span shape) {

@@ -2,7 +2,6 @@
 #include <adjoin/kit/geometry.hpp>
 
 #include "../block.cuh"
-#include "../divide.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -12,7 +11,7 @@ struct Rows {
   const T *x, *y;
   T* out;
   int64_t lines, size, inner;
-  AJ_HD int64_t begin(int64_t line) const { return in_line(line, 0, size, inner); }
+  AJ_HD int64_t begin(int64_t line) const { return line / inner * size * inner + line % inner; }
 };
 
 // The largest element of a line and the sum of e^(x - largest). NaN wins.
@@ -170,7 +169,7 @@ template <class T>
 struct NllBack {
   Classes<T> p;
   AJ_HD void operator()(int64_t i) const {
-    int64_t row = i, column = split(&row, p.classes), at = p.target[row];
+    int64_t row = i / p.classes, column = i % p.classes, at = p.target[row];
     double g = double(p.g[p.each ? row : 0]);
     if (p.counted) g /= *p.counted;
     T share = scalar::Exp()(p.x[i] - p.log_sums[row]) - T(column == at);
