@@ -307,7 +307,13 @@ def main():
 
         global C
         C = importlib.import_module("adjoin._C")
-        files = [f.relative_to(sources).with_suffix("") for f in sources.rglob("*.py")]
+        # What stands in a folder that is no package belongs to another name.
+        inside = [
+            f
+            for f in sources.rglob("*.py")
+            if all((p / "__init__.py").exists() for p in f.parents if sources in p.parents)
+        ]
+        files = [f.relative_to(sources).with_suffix("") for f in inside]
         names = {".".join(["adjoin", *(part for part in f.parts if part != "__init__")]) for f in files}
         found = sorted({"adjoin._C"} | names - {"adjoin", "adjoin.demo.__main__"})
         modules = [adjoin]

@@ -1,5 +1,6 @@
 """tests/python/tensor/prepared_test.py: packed weights are kept between calls, and never outlive what they were packed from."""
 
+import gc
 import copy
 import ctypes
 import os
@@ -217,6 +218,7 @@ in_use = adjoin.memory.memory_allocated
 
 
 def test_forms_go_with_their_tensor_and_on_request():
+    gc.collect()  # what other tests left would go in between
     x, held = adjoin.randn(40, 1024), [adjoin.randn(1024, 1024)]
     run = lambda: F.linear(x, held[0])  # noqa: E731
     with adjoin.no_grad():

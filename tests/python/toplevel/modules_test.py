@@ -23,6 +23,8 @@ def name_of(file):
 
 top = pathlib.Path(adjoin.__file__).parent
 for package in sorted(top.rglob("__init__.py")):  # a package is there before its modules are
+    if not (package.parents[1] / "__init__.py").exists() and package.parent != top:
+        continue  # adjoin/torch/path/torch: another name, that of adjoin.torch
     modules = [name_of(file) for file in sorted(package.parent.glob("*.py")) if file.name[:2] != "__"]
     alone(name_of(package), lambda: [alone(module) for module in modules])
 """

@@ -4,6 +4,14 @@ from .. import _C
 from ._dtypes import KINDS
 
 
+def _count(kind):
+    """The devices of a kind; none of a kind whose plugin does not load, or is disabled."""
+    try:
+        return _C.device_count(kind)
+    except RuntimeError:
+        return 0
+
+
 class _Info:
     """The answer of __array_namespace_info__()."""
 
@@ -19,7 +27,7 @@ class _Info:
         """The devices on which arrays can stand."""
         offers = ";".join(plugin["provides"] for plugin in _C.plugin_list()).split(";")
         kinds = dict.fromkeys(offer.partition(":")[2] for offer in offers if offer.startswith("device:"))
-        found = [_C.device(kind, i) for kind in kinds for i in range(_C.device_count(kind))]
+        found = [_C.device(kind, i) for kind in kinds for i in range(_count(kind))]
         return [_C.device("cpu") if device.type == "cpu" else device for device in found]
 
     def default_dtypes(self, *, device=None):
