@@ -157,7 +157,7 @@ enum {
   AJ_DT_COMPLEX64 = 10, AJ_DT_COMPLEX128 = 11,
   AJ_DT_UINT16 = 12, AJ_DT_UINT32 = 13, AJ_DT_UINT64 = 14,
   AJ_DT_FLOAT8_E4M3FN = 15, AJ_DT_FLOAT8_E5M2 = 16, AJ_DT_FLOAT8_E4M3FNUZ = 17, AJ_DT_FLOAT8_E5M2FNUZ = 18,
-  AJ_DT_FLOAT8_E8M0FNU = 19, AJ_DT_COMPLEX32 = 20, /* 15 to 20: set aside; 1.0 has no such dtypes */
+  AJ_DT_FLOAT8_E8M0FNU = 19, AJ_DT_COMPLEX32 = 20, /* 15 to 20: only stored, computed wider */
   AJ_DT_REGISTERED = 32 /* and up: by plugins */
 };
 enum {

@@ -5,6 +5,7 @@ import functions  # noqa: F401
 import kernels  # noqa: F401
 import layers  # noqa: F401
 import loading  # noqa: F401
+import sparse  # noqa: F401
 import training  # noqa: F401
 import transforms  # noqa: F401
 from table import CASES

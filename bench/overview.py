@@ -107,7 +107,7 @@ def picture(runs, path):
     axes.set_xlabel(
         f"time of {first['libraries'][1]} / time of {first['libraries'][0]}; bar: geometric mean, strokes: each case"
     )
-    axes.legend(loc="lower left")
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)  # above, over no bar
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 

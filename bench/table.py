@@ -49,6 +49,7 @@ WANTED = {
     "data": Wanted(0.5, 0.8),
     "fft": Wanted(0.45, 1.15),
     "func": Wanted(0.15, 0.65),
+    "sparse": Wanted(0.5, 0.75),
 }
 
 # Cases that are wanted to be better than their group.
@@ -74,6 +75,8 @@ SINGLY = {
     "train_lenet": 0.7,
     "train_resnet18": 0.75,
     "loader_2_workers": 0.33,
+    "coalesce_100000": 0.25,
+    "coalesce_1000000": 0.25,
     "send_64MB": 0.2,
 }
 

@@ -27,6 +27,12 @@ DType dtypes[64] = {
     {{kDLUInt, 16, 1}, AJ_DT_UINT16, AJ_CLASS_INTEGER, 2, 0, "uint16"},
     {{kDLUInt, 32, 1}, AJ_DT_UINT32, AJ_CLASS_INTEGER, 4, 0, "uint32"},
     {{kDLUInt, 64, 1}, AJ_DT_UINT64, AJ_CLASS_INTEGER, 8, 0, "uint64"},
+    {{kDLFloat8_e4m3fn, 8, 1}, AJ_DT_FLOAT8_E4M3FN, AJ_CLASS_FLOAT, 1, 0, "float8_e4m3fn"},
+    {{kDLFloat8_e5m2, 8, 1}, AJ_DT_FLOAT8_E5M2, AJ_CLASS_FLOAT, 1, 0, "float8_e5m2"},
+    {{kDLFloat8_e4m3fnuz, 8, 1}, AJ_DT_FLOAT8_E4M3FNUZ, AJ_CLASS_FLOAT, 1, 0, "float8_e4m3fnuz"},
+    {{kDLFloat8_e5m2fnuz, 8, 1}, AJ_DT_FLOAT8_E5M2FNUZ, AJ_CLASS_FLOAT, 1, 0, "float8_e5m2fnuz"},
+    {{kDLFloat8_e8m0fnu, 8, 1}, AJ_DT_FLOAT8_E8M0FNU, AJ_CLASS_FLOAT, 1, 0, "float8_e8m0fnu"},
+    {{kDLComplex, 32, 1}, AJ_DT_COMPLEX32, AJ_CLASS_COMPLEX, 4, 1, "complex32"},
 };
 
 namespace {
@@ -94,6 +100,18 @@ const DType* find_dtype(DLDataType d) {
       return &dtypes[AJ_DT_UINT32];
     case kDLUInt << 8 | 64:
       return &dtypes[AJ_DT_UINT64];
+    case kDLFloat8_e4m3fn << 8 | 8:
+      return &dtypes[AJ_DT_FLOAT8_E4M3FN];
+    case kDLFloat8_e5m2 << 8 | 8:
+      return &dtypes[AJ_DT_FLOAT8_E5M2];
+    case kDLFloat8_e4m3fnuz << 8 | 8:
+      return &dtypes[AJ_DT_FLOAT8_E4M3FNUZ];
+    case kDLFloat8_e5m2fnuz << 8 | 8:
+      return &dtypes[AJ_DT_FLOAT8_E5M2FNUZ];
+    case kDLFloat8_e8m0fnu << 8 | 8:
+      return &dtypes[AJ_DT_FLOAT8_E8M0FNU];
+    case kDLComplex << 8 | 32:
+      return &dtypes[AJ_DT_COMPLEX32];
   }
   for (int i = AJ_DT_REGISTERED; i < registered.load(std::memory_order_acquire); i++)
     if (same(dtypes[i].dl, d)) return &dtypes[i];
@@ -112,21 +130,39 @@ int complex_of(int i) {
 }
 
 int real_of(int i) {
-  return i == AJ_DT_COMPLEX64 ? int(AJ_DT_FLOAT32) : i == AJ_DT_COMPLEX128 ? int(AJ_DT_FLOAT64) : i;
+  switch (i) {
+    case AJ_DT_COMPLEX32:
+      return AJ_DT_FLOAT16;
+    case AJ_DT_COMPLEX64:
+      return AJ_DT_FLOAT32;
+    case AJ_DT_COMPLEX128:
+      return AJ_DT_FLOAT64;
+    default:
+      return i;
+  }
+}
+
+int wider_of(int i) {
+  return i == AJ_DT_COMPLEX32                                    ? int(AJ_DT_COMPLEX64)
+         : i >= AJ_DT_FLOAT8_E4M3FN && i <= AJ_DT_FLOAT8_E8M0FNU ? int(AJ_DT_FLOAT32)
+                                                                 : i;
 }
 
 int promote(int a, int b) {
   if (a == b) return a;
   const DType &x = dtypes[a], &y = dtypes[b];
   if (x.cls == AJ_CLASS_OPAQUE || y.cls == AJ_CLASS_OPAQUE) return -1;
+  auto alone = [](const DType& t) { return t.cls == AJ_CLASS_FLOAT && !t.promotes; };
+  if (alone(x) || alone(y)) return -1;  // floats of 8 bits
   if (x.cls == AJ_CLASS_BOOL) return b;
   if (y.cls == AJ_CLASS_BOOL) return a;
   if (x.cls == AJ_CLASS_INTEGER && y.cls == AJ_CLASS_INTEGER) return promote_integers(a, b);
   if (x.cls == AJ_CLASS_INTEGER) return b;
   if (y.cls == AJ_CLASS_INTEGER) return a;
   if (x.cls == AJ_CLASS_FLOAT && y.cls == AJ_CLASS_FLOAT) return promote_floats(a, b);
-  if (x.cls == AJ_CLASS_COMPLEX && y.cls == AJ_CLASS_COMPLEX) return a > b ? a : b;
+  if (x.cls == AJ_CLASS_COMPLEX && y.cls == AJ_CLASS_COMPLEX) return x.bytes > y.bytes ? a : b;
   int c = x.cls == AJ_CLASS_COMPLEX ? a : b, f = x.cls == AJ_CLASS_COMPLEX ? b : a;
+  if (c == AJ_DT_COMPLEX32 && f == AJ_DT_FLOAT16) return c;
   return c == AJ_DT_COMPLEX128 ? c : complex_of(f);
 }
 

@@ -30,5 +30,7 @@ aj_status* set_default_dtype(int index);
 aj_status* register_dtype(std::string_view name, uint32_t bits, int32_t cls, DLDataType* out);
 int complex_of(int real_index);
 int real_of(int complex_index);
+int wider_of(
+    int index);  // what numbers of a dtype that is only stored are computed in; else itself
 
 }  // namespace adjoin

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/marks.hpp"
+#include "core/call/elsewhere.hpp"
 #include "core/call/failure.hpp"
 #include "core/call/look.hpp"
 #include "core/call/order.hpp"
@@ -29,10 +30,8 @@ struct Look {
     }
   }
   [[gnu::always_inline]] void add(const aj_tensor* t) {
-    if (__builtin_expect(!t, 0))
-      odd = 1;
-    else
-      keys |= t->keys, flags |= t->obj.flags;
+    if (__builtin_expect(!t, 0)) return void(odd = 1);
+    keys |= t->keys, flags |= t->obj.flags;
   }
   void add_list(const aj_value& v, const Param& p);
 };
@@ -43,10 +42,10 @@ struct Look {
     if (v.v.tensors[j] || !(p.flags & AJ_PARAM_OPTIONAL_ITEMS)) add(v.v.tensors[j]);
 }
 
-// Whose results are being allocated: for the report of who owns memory.
+// Whose results are being allocated: for the report of who owns memory. Said before the table is
+// read: whoever unmaps a plugin looks at it (core/thread/quiet.cpp).
 struct Running {
   const aj_op* before = tls.running_op;
-  // Said before the table is read: whoever unmaps a plugin looks at it (core/thread/quiet.cpp).
   explicit Running(const aj_op* op) {
     __atomic_store_n(&tls.running_op, op, __ATOMIC_RELAXED);
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -82,6 +81,7 @@ inline RunFn run_of(const aj_op* op) { return op->run.load(std::memory_order_rel
     s = run_of(op)(op, by->next, 0, args, nargs, rets, nrets);
     if (!s) return free_status(failed), nullptr;
   }
+  if (aj_status * s; call_wider(op, args, nargs, rets, nrets, &s)) return free_status(failed), s;
   if (!may_copy(op, args, nargs)) return failed;
   aj_status* s = missing_kernel(op, args, nargs, rets, nrets);
   if (s && s->code == AJ_UNIMPLEMENTED) std::swap(s, failed);
@@ -202,7 +202,7 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
   aj_op* op = const_cast<aj_op*>(const_op);
   if (__builtin_expect(!op || nargs > op->nparams, 0)) return refused(op, args, nargs, rets, nrets);
   Look look(op, args, nargs);
-  uint64_t keys = look.keys;
+  uint64_t keys = look.keys;  // a place of its own: the rest of what was seen stays in registers
   if (__builtin_expect((look.flags & AJ_TENSOR_VIEW) && !tls.grad_off, 0))
     AJ_TRY(refresh_views(args, nargs, &keys));
   CountedBack back;
@@ -224,6 +224,12 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
 }
 
 namespace {
+
+// May the first operand begin a walk over few elements with this kernel?
+inline bool begins_few(const aj_op* op, const Kernel* k, const aj_tensor* first) {
+  return k->alike >> priv(first).dtype & 1 && uint64_t(priv(first).numel - 1) < op->alike_most &&
+         is_dense(first) && device(first)->host();
+}
 
 // A number beside tensors: an operand of the walk, or one that is absent.
 [[gnu::noinline]] bool put_number(Walk<4, 1>* walk, int at, const aj_value& v,
@@ -256,9 +262,11 @@ namespace {
 }
 
 // The tensor that is given to be written, owned; NULL: it is not one for a straight walk.
-aj_tensor* given(const aj_op* op, const aj_value* args, const aj_value& ret, int result) {
+inline aj_tensor* given(const aj_op* op, const aj_value* args, const aj_value& ret, int result,
+                        aj_call* call) {
   const aj_tensor* first = args[0].v.tensor;
   if (!may_write(op, args, ret.v.tensor, first, result, device(first))) return nullptr;
+  if (ret.v.tensor == first) call->flags |= AJ_CALL_IN_PLACE;
   retain(ret.v.tensor);
   return ret.v.tensor;
 }
@@ -269,18 +277,14 @@ aj_tensor* given(const aj_op* op, const aj_value* args, const aj_value& ret, int
 // made of. Nothing is looked for: one walk over one dimension, on this thread.
 aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args,
                          uint32_t nargs, aj_value* rets, uint32_t nrets) {
-  if (!(k->flags & kKernelPlain) || args[0].tag != AJ_TENSOR)
+  const aj_tensor* first = args[0].tag == AJ_TENSOR ? args[0].v.tensor : nullptr;
+  if (!first || !begins_few(op, k, first))
     return run_planned(op, k, keys, args, nargs, rets, nrets);
-  const aj_tensor* first = args[0].v.tensor;
   Device* d = device(first);
-  const int dtype = priv(first).dtype, result = op->alike_bool ? int(AJ_DT_BOOL) : dtype;
-  const int work = work_dtype(k, dtype), n = op->noperands;
-  const int64_t numel = priv(first).numel;
-  if (!(op->alike_classes >> dt(dtype).cls & 1) || uint64_t(numel - 1) >= op->alike_most ||
-      !is_dense(first) || !d->host() || (k->dtypes && !(k->dtypes >> work & 1)))
-    return run_planned(op, k, keys, args, nargs, rets, nrets);
+  const int dtype = priv(first).dtype, work = work_dtype(k, dtype), n = op->noperands;
+  const int result = op->alike_bool ? int(AJ_DT_BOOL) : dtype;
   Walk<4, 1> walk;
-  walk.begin(work, n + 1, numel);
+  walk.begin(work, n + 1, priv(first).numel);
   if (work == dtype && result == dtype) walk.plan.flags = AJ_PLAN_FLAT | AJ_PLAN_SAME_DTYPE;
   if (!put(&walk, 1, args[0], first, work) ||
       (n > 1 && !put(&walk, 2, args[op->operands[1]], first, work)) ||
@@ -293,13 +297,10 @@ aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_val
   frame.call.plan = &walk.plan;
   AJ_MARK(plan);
   aj_tensor* made = nullptr;
-  if (__builtin_expect(rets[0].tag != AJ_NONE, 0)) {
-    if (!(made = given(op, args, rets[0], result)))
-      return run_planned(op, k, keys, args, nargs, rets, nrets);
-    if (made == first) frame.call.flags |= AJ_CALL_IN_PLACE;
-  } else {
+  if (__builtin_expect(rets[0].tag == AJ_NONE, 1))
     AJ_TRY(tensor_new_like(first, d, dt(result), &made));
-  }
+  else if (!(made = given(op, args, rets[0], result, &frame.call)))
+    return run_planned(op, k, keys, args, nargs, rets, nrets);
   walk.add_tensor(0, made, AJ_OPERAND_WRITE);
   frame.made[0] = {AJ_TENSOR, 0, {.tensor = made}};
   AJ_MARK(output);

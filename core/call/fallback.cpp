@@ -3,6 +3,7 @@
 
 #include "core/base/log.hpp"
 #include "core/call/copy.hpp"
+#include "core/call/elsewhere.hpp"
 #include "core/call/slow.hpp"
 #include "core/guest/line.hpp"
 #include "core/guest/object.hpp"
@@ -15,114 +16,6 @@
 
 namespace adjoin {
 namespace {
-
-// A copy of a tensor on another device, without history.
-aj_status* moved(aj_tensor* t, Device* d, aj_tensor** out, uint64_t* bytes) {
-  AJ_TRY(tensor_new(d, dt(priv(t).dtype), shape(t), out));
-  *bytes += uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes;
-  return copy_into(*out, t);
-}
-
-struct HostCall {
-  std::vector<aj_value> args;
-  std::vector<Ref> held;
-  std::vector<std::vector<aj_tensor*>> lists;
-};
-
-aj_status* copy_arguments(Device* host, const aj_value* args, uint32_t nargs, HostCall* h,
-                          uint64_t* bytes) {
-  h->lists.reserve(nargs);
-  for (uint32_t i = 0; i < nargs; i++) {
-    h->args.push_back(args[i]);
-    if (args[i].tag == AJ_TENSOR) {
-      aj_tensor* copy = nullptr;
-      aj_status* s = moved(args[i].v.tensor, host, &copy, bytes);
-      h->held.emplace_back(copy);
-      AJ_TRY(s);
-      h->args[i].v.tensor = copy;
-    } else if (args[i].tag == AJ_TENSORS) {
-      auto& list = h->lists.emplace_back();
-      for (uint32_t j = 0; j < args[i].aux; j++) {
-        aj_tensor* copy = nullptr;
-        if (args[i].v.tensors[j]) {
-          aj_status* s = moved(args[i].v.tensors[j], host, &copy, bytes);
-          h->held.emplace_back(copy);
-          AJ_TRY(s);
-        }
-        list.push_back(copy);
-      }
-      h->args[i].v.tensors = list.data();
-    } else if (args[i].tag == AJ_DEVICE) {
-      h->args[i].v.device = host->id;
-    }
-  }
-  return nullptr;
-}
-
-aj_status* copy_back(aj_tensor* to, aj_tensor* from, uint64_t* bytes) {
-  *bytes += uint64_t(priv(from).numel) * dt(priv(from).dtype).bytes;
-  return copy_into(to, from);
-}
-
-aj_status* list_back(const aj_value& made, Device* d, aj_value* ret, uint64_t* bytes) {
-  uint32_t n;
-  const aj_value* items = list_get(made.v.object, &n);
-  std::vector<aj_value> back(items, items + n);
-  std::vector<Ref> held;
-  for (aj_value& v : back) {
-    if (v.tag != AJ_TENSOR) continue;
-    aj_tensor* copy = nullptr;
-    aj_status* s = moved(v.v.tensor, d, &copy, bytes);
-    held.emplace_back(copy);
-    AJ_TRY(s);
-    v = value(copy);
-  }
-  *ret = {AJ_LIST_OBJ, 0, {0}};
-  aj_object* list;
-  AJ_TRY(list_new(back.data(), n, &list));
-  ret->v.object = list;
-  return nullptr;
-}
-
-aj_status* on_host(aj_op* op, Device* d, Device* host, const aj_value* args, uint32_t nargs,
-                   aj_value* rets, uint32_t nrets, uint64_t* in, uint64_t* out) {
-  NoGrad off;
-  HostCall h;
-  AJ_TRY(copy_arguments(host, args, nargs, &h, in));
-  std::vector<aj_value> made(nrets, none());
-  AJ_TRY(call(op, h.args.data(), nargs, made.data(), nrets));
-  aj_status* s = nullptr;
-  for (uint32_t i = 0; i < nrets && !s; i++) {
-    if (made[i].tag == AJ_LIST_OBJ) {
-      s = list_back(made[i], d, &rets[i], out);
-      continue;
-    }
-    if (made[i].tag != AJ_TENSOR) {
-      rets[i] = made[i];
-      made[i] = none();
-      continue;
-    }
-    aj_tensor* back;
-    if (rets[i].tag == AJ_TENSOR) {
-      s = copy_back(back = rets[i].v.tensor, made[i].v.tensor, out);
-      retain(back);
-    } else if (i == 0 && op->schema.result_is_first) {
-      retain(back = args[0].v.tensor);
-    } else {
-      s = moved(made[i].v.tensor, d, &back, out);
-    }
-    if (!s) rets[i] = value(back);
-  }
-  for (size_t i = 0; i < op->schema.params.size() && !s; i++) {
-    if (!(op->schema.params[i].flags & AJ_PARAM_WRITTEN)) continue;
-    if (args[i].tag == AJ_TENSOR) s = copy_back(args[i].v.tensor, h.args[i].v.tensor, out);
-    if (args[i].tag != AJ_TENSORS) continue;
-    for (uint32_t j = 0; j < args[i].aux && !s; j++)
-      if (args[i].v.tensors[j]) s = copy_back(args[i].v.tensors[j], h.args[i].v.tensors[j], out);
-  }
-  for (aj_value& v : made) release_value(v);
-  return s;
-}
 
 // The device that serves for d, or NULL: there is none.
 aj_status* serving_device(const FallbackRule& rule, Device* d, Device** out) {
@@ -218,7 +111,7 @@ aj_status* serve_missing(aj_op* op, Device* d, const aj_value* args, uint32_t na
   auto from = std::chrono::steady_clock::now();
   AJ_TRY(device_synchronize(d));
   uint64_t in = 0, out = 0;
-  aj_status* s = on_host(op, d, host, args, nargs, rets, nrets, &in, &out);
+  aj_status* s = call_elsewhere(OnHost(host, d), op, args, nargs, rets, nrets, &in, &out);
   uint64_t ns = uint64_t(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - from)
           .count());

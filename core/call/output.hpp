@@ -26,11 +26,6 @@ inline int compute_dtype(const aj_value* args, uint32_t nargs) {
 // Picks the first candidate that takes the compute dtype and agrees; the error lists what there is.
 aj_status* pick_kernel(const aj_op* op, const Kernel* head, int compute, const aj_call* call,
                        const Kernel** out);
-// What is computed in where the kernel casts: halves as float32.
-inline int work_dtype(const Kernel* k, int compute) {
-  bool half = compute == AJ_DT_FLOAT16 || compute == AJ_DT_BFLOAT16;
-  return half && (k->flags & AJ_KERNEL_CASTS) ? int(AJ_DT_FLOAT32) : compute;
-}
 // A candidate whose can_run looks at more than the signature is asked once the plan is there, where
 // the kind has one.
 inline bool asked_with_plan(const aj_op* op, const Kernel* k) {

@@ -1,6 +1,7 @@
 // core/call/plan.cpp: iteration plans and how they are cut for threads.
 #include "core/call/plan.hpp"
 
+#include <adjoin/kit/narrow.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -164,6 +165,8 @@ void store_number(char* to, int dtype, const aj_value& v) {
       put(to, re);
       return put(to + 8, im);
     default:
+      if (kit::is_narrow(dt(dtype).dl))
+        return kit::to_narrow(to, dt(dtype).dl, {float(re), float(im)});
       return put(to, uint64_t(0));  // dtypes of plugins take no numbers
   }
 }
@@ -215,7 +218,10 @@ aj_value read_number(const aj_tensor* t, double* c) {
       std::memcpy(c, p, 16);
       break;
     default:
-      return none();
+      if (!kit::is_narrow(t->dl.dtype)) return none();
+      const kit::Complex64 z = kit::from_narrow(t->dl.dtype, static_cast<const char*>(p));
+      if (priv(t).dtype != AJ_DT_COMPLEX32) return value(double(z.re));
+      c[0] = z.re, c[1] = z.im;
   }
   aj_value v{AJ_COMPLEX, 0, {0}};
   v.v.c128 = c;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/dtype.hpp"
 #include "core/op/numbers.hpp"
 
 namespace adjoin {
@@ -206,6 +207,15 @@ void read_params(aj_op* op) {
 }  // namespace
 
 const Kernel meta_kernel{nothing, nullptr, AJ_KERNEL_CASTS, 0, 0, nullptr, nullptr, "", "meta", 0};
+
+uint64_t alike_dtypes(const aj_op* op, const Kernel& k) {
+  uint64_t found = 0;
+  for (const DType& t : dtypes) {
+    const bool taken = !k.dtypes || k.dtypes >> work_dtype(&k, t.index) & 1;
+    if (t.name && op->alike_classes >> t.cls & 1 && taken) found |= 1ull << t.index;
+  }
+  return found;
+}
 
 bool has_own_shapes(const aj_op* op) { return op->kind <= Kind::scan; }
 

@@ -22,6 +22,8 @@ aj_status* run_generic(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_
 bool has_word(std::string_view tags, std::string_view word);  // "a b c" has "b"
 aj_status* set_kind(aj_op* op);                               // from kind_name
 RunFn kind_run(Kind kind);                                    // how its ops are run
+// Of which dtypes a kernel takes dense tensors that are alike, whatever they hold: Kernel::alike.
+uint64_t alike_dtypes(const aj_op* op, const Kernel& k);
 bool has_own_shapes(const aj_op* op);  // the kind says the shapes, no infer needed
 extern const Kernel meta_kernel;       // serves the meta device: shapes were all
 

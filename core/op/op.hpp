@@ -44,12 +44,17 @@ struct Kernel {
   uint32_t nparams;  // of the schema it was built with
   mutable const Kernel* told =
       nullptr;  // of the first in a chain: the chain that tells listeners, once there was one
+  uint64_t alike = 0;  // dtypes of which dense tensors that are alike go to it without a plan
 };
 constexpr uint32_t kKernelBody = 1u << 31;      // the op's own composite
 constexpr uint32_t kKernelFallback = 1u << 30;  // one for every op at a key
 constexpr uint32_t kKernelHost = 1u << 29;      // the host's, through copies
-constexpr uint32_t kKernelPlain =
-    1u << 28;  // takes every call of its dtypes, returns soon, in any mode
+
+// What is computed in where the kernel casts: halves as float32.
+inline int work_dtype(const Kernel* k, int compute) {
+  bool half = compute == AJ_DT_FLOAT16 || compute == AJ_DT_BFLOAT16;
+  return half && (k->flags & AJ_KERNEL_CASTS) ? int(AJ_DT_FLOAT32) : compute;
+}
 
 // The derivative of a row or plugin, copied; strings kept.
 struct Vjp {

@@ -151,8 +151,7 @@ aj_status* check_types(const aj_op* op) {
 // Is it a copy of these candidates? What resolve() adds to one follows from it.
 bool is_chain(const Kernel* link, const std::vector<const Kernel*>& chain) {
   for (const Kernel* k : chain) {
-    if (!link || link->fn != k->fn || link->self != k->self ||
-        (link->flags & ~kKernelPlain) != (k->flags & ~kKernelPlain) ||
+    if (!link || link->fn != k->fn || link->self != k->self || link->flags != k->flags ||
         link->priority != k->priority || link->dtypes != k->dtypes || link->can_run != k->can_run ||
         link->provider != k->provider || link->nparams != k->nparams)
       return false;
@@ -486,7 +485,7 @@ const Kernel* resolve(aj_op* op, int bit) {
     link->next = head;
     constexpr uint32_t odd = kKernelBody | kKernelFallback | kKernelHost | AJ_KERNEL_BLOCKS_HOST |
                              AJ_KERNEL_NONDETERMINISTIC;
-    if (!link->can_run && !(link->flags & odd)) link->flags |= kKernelPlain;
+    if (!link->can_run && !(link->flags & odd)) link->alike = alike_dtypes(op, *link);
     head = link;
   }
   if (!tracing()) before.push_back(head);

@@ -265,7 +265,7 @@ def called_by(row, name):
     tags = [
         t
         for t in row.tags
-        if t.startswith("varargs:") or "::" not in name and (t.endswith("-only") or t == "function:nn")
+        if t.startswith(("varargs:", "tensor:")) or "::" not in name and (t.endswith("-only") or t == "function:nn")
     ]
     tags += ["in-place"] * (in_place and "::" not in name)  # what stands in a space is no method
     said = row.name.removeprefix("nn::").replace("::", ".")

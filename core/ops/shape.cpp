@@ -260,7 +260,10 @@ aj_status* roll_body(void*, aj_call* call) {
     bool flat = dims.is_none() || dims.empty();
     want(shifts.size() == (flat ? 1 : dims.size()), "shifts ", shown(shifts),
          " must be as many as dims");
-    if (t.numel() == 0 || (t.ndim() == 0 && !flat)) return b.ret(0, clone(t));
+    if (t.ndim() == 0 && !flat)
+      kit::raise(AJ_OUT_OF_RANGE, "dims ", shown(dims),
+                 " are given and input has no dimension; drop dims, or reshape input to (1,)");
+    if (t.numel() == 0) return b.ret(0, clone(t));
     Tensor out = flat ? reshape(t, {-1}) : t;
     std::vector<Turn> turns;
     for (size_t i = 0; i < shifts.size(); ++i) {
@@ -301,6 +304,14 @@ aj_status* flip_shape(void*, aj_call* call) {
     c.out(0, t.dtype(), t.shape());
   });
 }
+aj_status* flipud_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    want(t.ndim() > 0, "input has no dimension, at least one is needed; reshape it to (1,)");
+    b.ret(0, flip(t, {0}));
+  });
+}
+
 aj_status* flip_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor out = b.tensor(0);

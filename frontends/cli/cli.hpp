@@ -30,6 +30,7 @@ int conform_command(const Words& words);
 int new_backend_command(const Words& words);
 int new_op_command(const Words& words);
 int opcheck_command(const Words& words);
+int run_command(const Words& words);
 int doctor_command(const Words& words);
 int explain_command(const Words& words);
 int lock_command(const Words& words);

@@ -17,6 +17,7 @@ constexpr const char* kHelp =
     "  adjoin conform FILE          drives a device plugin through everything the contract asks\n"
     "  adjoin new-backend NAME      writes a device plugin to start from\n"
     "  adjoin new-op NAME           writes an op with kernel, derivative and test to start from\n"
+    "  adjoin run PROGRAM           runs a Python program whose `import torch` is Adjoin\n"
     "  adjoin opcheck FILE|OP       does an op keep what its schema promises?\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
     "  adjoin doctor                what is installed and found here, what is wrong, what to do\n"
@@ -41,7 +42,8 @@ constexpr Command kCommands[] = {{"bindgen", bindgen_command}, {"blas", blas_com
                                  {"lock", lock_command},       {"new-backend", new_backend_command},
                                  {"new-op", new_op_command},   {"opcheck", opcheck_command},
                                  {"ops", ops_command},         {"plugins", plugins_command},
-                                 {"tune", tune_command},       {"verify", verify_command}};
+                                 {"run", run_command},         {"tune", tune_command},
+                                 {"verify", verify_command}};
 
 int run(const Words& words) {
   if (words.empty()) throw UsageError("which command?\n" + std::string(kHelp));

@@ -16,14 +16,21 @@ import samples
 DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "uint8", "int8", "int16", "int32",
           "int64", "uint16", "uint32", "uint64")  # fmt: skip
 GROUPS = {"all": DTYPES, "floats": DTYPES[:4], "complex": DTYPES[4:6], "bool": DTYPES[6:7], "integers": DTYPES[7:]}
-HOMES = {"nn": "torch.nn.functional", "linalg": "torch.linalg", "special": "torch.special", "fft": "torch.fft"}
+HOMES = {
+    "nn": "torch.nn.functional",
+    "linalg": "torch.linalg",
+    "special": "torch.special",
+    "fft": "torch.fft",
+    "sparse": "torch.sparse",
+}
 NUMBERS = 24  # an example with more elements in one tensor explains nothing
+WIDE = 48  # characters of a line that a phone shows
 
 
 def purpose(path):
-    """What the first line of a family's file says of it."""
-    first = (ROOT / path).open().readline()
-    words = first.split(": ", 1)[1].strip()
+    """What the comment on top of a family's file says of it."""
+    top = itertools.takewhile(lambda line: line.startswith("# "), (ROOT / path).open())
+    words = " ".join(line[2:].strip() for line in top).split(": ", 1)[1]
     return words[0].upper() + words[1:]
 
 
@@ -91,6 +98,14 @@ def literal(value):
     raise ValueError
 
 
+def assigned(name, value):
+    """name = value, a row of a matrix a line where one line would be wider than a page."""
+    line = f"{name} = {literal(value)}"
+    if len(line) <= WIDE or not isinstance(value, adjoin.Tensor):
+        return line
+    return line.replace("], [", "],\n" + " " * (line.index("[") + 1) + "[")
+
+
 def called(row, tags):
     """The name under which people call it; None: only the library does."""
     if row.space:
@@ -108,7 +123,7 @@ def example(row, tags):
     for given, other in itertools.islice(samples.all_samples(row, "float32"), 6):
         arguments = {**given, **other}
         try:
-            lines = [f"{k} = {literal(v)}" for k, v in given.items()]
+            lines = [assigned(k, v) for k, v in given.items()]
             # Defaults need not be said.
             said = {p.name: p for p in row.params if p.name in arguments}
             words, by_name = [], False
@@ -181,7 +196,7 @@ def write(rows, out):
     """out/ops/FAMILY.md for each family, and out/ops.md, which leads to them."""
     folder = out / "ops"
     folder.mkdir(parents=True, exist_ok=True)
-    by_name = {row.name: row for row in samples.every_row()}
+    by_name = {row.name: row for row in samples.every_row(elsewhere=True)}
     table = []
     for path, group in families(rows):
         stem = pathlib.PurePath(path).stem

@@ -35,7 +35,10 @@ PARTS = (
     ("ops, with first and second derivatives", ["tests/ops/*"]),
     ("plugins `cuda`, `hip`", ["tests/plugins/vendors_test.py", "tests/plugins/paper_*_test.py"]),
     ("plugins `cpu`, `onednn`, `reference`, `emulated`, `shadow`", ["tests/plugins/*", "C++ kit"]),
-    ("Python: tensors and autograd", ["tests/python/tensor/*", "tests/python/autograd/*", "tests/python/amp/*"]),
+    (
+        "Python: tensors and autograd",
+        ["tests/python/tensor/*", "tests/python/autograd/*", "tests/python/amp/*", "tests/python/sparse/*"],
+    ),
     (
         "Python: layers, optimizers, distributions",
         ["tests/python/nn/*", "tests/python/optim/*", "tests/python/distributions/*"],
@@ -60,7 +63,6 @@ def same(x):
 
 # What is planned, and how one sees that it has come.
 PLANNED = {
-    "sparse tensors": lambda: hasattr(adjoin, "sparse_coo_tensor"),
     "quantized, nested and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "nested", "align_tensors"))),
     "graphs (`jit` and `compile` return what they are given)": lambda: adjoin.jit.script(same) is not same,
     "distributed training": lambda: adjoin.distributed.is_available(),

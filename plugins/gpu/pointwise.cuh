@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "element.cuh"
+#include "pack.cuh"
 
 namespace adjoin::gpu {
 
@@ -31,82 +32,98 @@ AJ_GLOBAL void map_kernel(AJ_ARGUMENT Map<F, R, In...> p) {
   }
 }
 
-constexpr int kVector = 16;  // bytes that a thread moves at once
-template <class T>
-inline constexpr int64_t kPack = kVector / int64_t(sizeof(T));
-template <class T>
-struct alignas(kVector) Pack {
-  T at[kPack<T>];
-};
-
-// All operands contiguous and of type T, or numbers.
-template <class F, class R, class T, int N>
+// Operands that lie one element after the other: inputs of type In, or numbers; results of type
+// Out; f computes in T.
+template <class F, class Out, class In, int N, class T>
 struct Flat {
   F f;
   int64_t n;
-  R* out;
-  const T* in[N];  // NULL: the number
+  Out* out;
+  const In* in[N];  // NULL: the number
   T number[N];
 };
-template <class F, class R, class T, int N, size_t... I>
-AJ_DEVICE inline R apply_flat(const F& f, const T* x, std::index_sequence<I...>) {
-  return f(x[I]...);
+template <class Out, class T, class P, class X, size_t... I>
+AJ_DEVICE inline Out apply_flat(const P& p, const X& x, std::index_sequence<I...>) {
+  return narrowed<Out>(p.f(p.in[I] ? widened<T>(x(I)) : p.number[I]...));
 }
-template <class F, class R, class T, int N>
-AJ_GLOBAL void flat_kernel(AJ_ARGUMENT Flat<F, R, T, N> p) {
-  constexpr int64_t kWide = kPack<T>;
-  int64_t step = int64_t(blocks_x()) * threads_x() * kWide;
-  for (int64_t i = (int64_t(block_x()) * threads_x() + thread_x()) * kWide; i < p.n; i += step) {
-    bool whole = i + kWide <= p.n;
-    T x[kWide][N];
-    for (int k = 0; k < N; ++k) {
-      if (!p.in[k]) {
-        for (int j = 0; j < kWide; ++j) x[j][k] = p.number[k];
-      } else if (whole) {
-        Pack<T> pack = *reinterpret_cast<const Pack<T>*>(p.in[k] + i);
-        for (int j = 0; j < kWide; ++j) x[j][k] = pack.at[j];
-      } else {
-        for (int j = 0; j < kWide; ++j)
-          if (i + j < p.n) x[j][k] = p.in[k][i + j];
-      }
+// A thread's elements fill 16 bytes of each operand at least.
+template <class Out, class In>
+inline constexpr int64_t kFlat = kPack<In> > kPack<Out> ? kPack<In> : kPack<Out>;
+
+template <class F, class Out, class In, int N, class T>
+AJ_GLOBAL void flat_kernel(AJ_ARGUMENT Flat<F, Out, In, N, T> p) {
+  constexpr int64_t kEach = kFlat<Out, In>, kRead = kPack<In>, kWrite = kPack<Out>;
+  constexpr auto all = std::make_index_sequence<N>();
+  int64_t step = int64_t(blocks_x()) * threads_x() * kEach;
+  for (int64_t i = (int64_t(block_x()) * threads_x() + thread_x()) * kEach; i < p.n; i += step) {
+    if (i + kEach > p.n) {
+      for (; i < p.n; ++i)
+        p.out[i] = apply_flat<Out, T>(
+            p, [&](size_t k) { return p.in[k][i]; }, all);
+      return;
     }
-    if constexpr (sizeof(R) == sizeof(T)) {
-      if (whole) {
-        Pack<R> pack;
-        for (int j = 0; j < kWide; ++j)
-          pack.at[j] = apply_flat<F, R, T, N>(p.f, x[j], std::make_index_sequence<N>());
-        *reinterpret_cast<Pack<R>*>(p.out + i) = pack;
-        continue;
-      }
+    Pack<Out> results[kEach / kWrite];
+    AJ_UNROLL
+    for (int64_t at = 0; at < kEach; at += kRead) {
+      Pack<In> x[N];
+      AJ_UNROLL
+      for (int k = 0; k < N; ++k)
+        if (p.in[k]) x[k] = *reinterpret_cast<const Pack<In>*>(p.in[k] + i + at);
+      AJ_UNROLL
+      for (int64_t j = 0; j < kRead; ++j)
+        results[(at + j) / kWrite].at[(at + j) % kWrite] = apply_flat<Out, T>(
+            p, [&](size_t k) { return x[k].at[j]; }, all);
     }
-    for (int j = 0; j < kWide; ++j)
-      if (i + j < p.n)
-        p.out[i + j] = apply_flat<F, R, T, N>(p.f, x[j], std::make_index_sequence<N>());
+    AJ_UNROLL
+    for (int64_t k = 0; k < kEach / kWrite; ++k)
+      *reinterpret_cast<Pack<Out>*>(p.out + i + k * kWrite) = results[k];
   }
 }
 
-inline bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kVector == 0; }
-
-// The fast way, if the plan allows it.
-template <class R, class T, int N, class F>
-bool map_flat(const aj_call* call, const F& f) {
+template <class Out, class In, class T, int N, class F>
+bool launch_flat(const aj_call* call, const F& f) {
   const aj_plan& plan = *call->plan;
   const aj_operand& out = plan.ops[0];
-  if (!(plan.flags & AJ_PLAN_FLAT) || !same(out.dtype, dtype_of<R>) || !aligned(out.data))
-    return false;
-  Flat<F, R, T, N> p = {f, plan.numel, reach(static_cast<R*>(out.data)), {}, {}};
+  if (!same(out.dtype, dtype_of<Out>) || !aligned(out.data)) return false;
+  Flat<F, Out, In, N, T> p = {f, plan.numel, reach(static_cast<Out*>(out.data)), {}, {}};
   for (int k = 0; k < N; ++k) {
     const aj_operand& o = plan.ops[k + 1];
-    if (!same(o.dtype, dtype_of<T>) || !o.data) return false;
-    if (o.flags & AJ_OPERAND_NUMBER)
-      p.number[k] = *static_cast<const T*>(o.data);
-    else if (!aligned(o.data) || !o.strides || o.strides[0] != int64_t(sizeof(T)))
+    if (!o.data) return false;
+    if (o.flags & AJ_OPERAND_NUMBER) {
+      if (same(o.dtype, dtype_of<T>))
+        p.number[k] = *static_cast<const T*>(o.data);
+      else if (same(o.dtype, dtype_of<In>))
+        p.number[k] = T(*static_cast<const In*>(o.data));
+      else
+        return false;
+    } else if (!same(o.dtype, dtype_of<In>) || !aligned(o.data) || !o.strides ||
+               o.strides[0] != int64_t(sizeof(In))) {
       return false;
-    else
-      p.in[k] = reach(static_cast<const T*>(o.data));
+    } else {
+      p.in[k] = reach(static_cast<const In*>(o.data));
+    }
   }
-  launch_threads<&flat_kernel<F, R, T, N>>(call, plan.numel, kPack<T>, p);
+  launch_threads<&flat_kernel<F, Out, In, N, T>>(call, plan.numel, kFlat<Out, In>, p);
   return true;
+}
+
+// The fast way, if the plan allows it. What is computed in float may be stored in halves.
+template <class R, class T, int N, class F>
+bool map_flat(const aj_call* call, const F& f) {
+  if (!(call->plan->flags & AJ_PLAN_FLAT)) return false;
+  if constexpr (std::is_same_v<T, float>) {
+    auto halves = [&]<class S>(S) {
+      using Out = std::conditional_t<std::is_same_v<R, T>, S, R>;
+      return launch_flat<Out, S, T, N>(call, f);
+    };
+    for (int k = 0; k < N; ++k) {
+      const aj_operand& o = call->plan->ops[k + 1];
+      if (o.flags & AJ_OPERAND_NUMBER) continue;
+      if (same(o.dtype, dtype_of<Half>)) return halves(Half());
+      if (same(o.dtype, dtype_of<BFloat16>)) return halves(BFloat16());
+    }
+  }
+  return launch_flat<R, T, T, N>(call, f);
 }
 
 template <class First, class...>

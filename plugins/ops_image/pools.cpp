@@ -228,9 +228,10 @@ Pair adaptive_max(const kit::Body& b, int64_t dims) {
   const Tensor& t = b.tensor(0);
   check_planes(t, dims);
   Sizes size = n_of(b.ints(1), size_t(dims), "output_size");
-  for (int64_t d = 0; d < dims; ++d)
-    if (size[size_t(d)] == -1) size[size_t(d)] = t.size(t.ndim() - dims + d);
   for (int64_t n : size) want(n >= 0, "output_size must not be negative: ", shown(size));
+  for (int64_t d = -dims - 1; d < 0; ++d)
+    want(t.size(d) > 0, "input of shape ", shown(t),
+         " has no elements to choose from; only the batch may be empty");
   return in_three(t, dims, [&](const Tensor& x) {
     return max_windows(x, padded_to_three(size, 1), "adaptive", Sizes{}, Sizes{}, Sizes{}, Sizes{},
                        Tensor());
@@ -247,6 +248,8 @@ struct Pooling {
         dilation(dilated ? n_of(b.ints(at + 3), dims, "dilation") : Sizes(dims, 1)) {}
 
   Sizes count(const Tensor& t, bool ceil_mode) const {
+    want(t.size(t.ndim() - int64_t(kernel.size()) - 1) > 0, "input of shape ", shown(t),
+         " has no channels to pool; only the batch may be empty");
     Sizes out;
     for (size_t d = 0; d < kernel.size(); ++d) {
       want(kernel[d] > 0 && stride[d] > 0 && dilation[d] > 0 && kernel[d] <= kWindow &&
@@ -303,9 +306,9 @@ aj_status* adaptive_avg_pool3d_body(void*, aj_call* call) {
     Sizes size = n_of(b.ints(1), 3, "output_size"), shape = sizes_of(t);
     for (size_t d = 0; d < 3; ++d) {
       int64_t& n = shape[shape.size() - 3 + d];
-      want(size[d] >= -1, "output_size must not be negative: ", shown(size));
+      want(size[d] >= 0, "output_size must not be negative: ", shown(size));
       want(n > 0, "input of shape ", shown(t), " has no elements to take means of");
-      if (size[d] != -1) n = size[d];
+      n = size[d];
     }
     if (product(shape) == 0)  // of nothing, and yet with a history
       return b.ret(0, expand(sum(t, {-3, -2, -1}, true), shape));

@@ -135,14 +135,22 @@ aj_status* pivot_order_shape(void*, aj_call* call) {
 
 namespace {
 
+void want_pivots(const Tensor& lu, const Tensor& pivots) {
+  want(pivots.dtype() == int32, "pivots must be int32, as lu_factor gives them; they are ",
+       pivots.dtype());
+  Sizes wanted = batch_of(lu);
+  wanted.push_back(least_size(lu));
+  want(sizes_of(pivots) == wanted, "pivots ", shown(pivots), " do not fit ", shown(lu),
+       ": their shape must be ", shown(wanted));
+}
+
 std::tuple<Tensor, Tensor, Tensor> unpacked(const Tensor& lu, const Tensor& pivots, bool data,
                                             bool order) {
   want_matrix(lu);
   const int64_t m = lu.size(-2), k = least_size(lu);
   Tensor none = empty({0}, lu.dtype(), lu.device()), p = none, l = none, u = none;
   if (order) {
-    want(pivots.ndim() >= 1 && pivots.size(-1) == k, "pivots ", shown(pivots), " do not fit ",
-         shown(lu));
+    want_pivots(lu, pivots);
     Tensor from = in_own_name([&] { return pivot_order(pivots - 1, m); });
     p = to(eq(unsqueeze(counting(lu, m), -1), unsqueeze(from, -2)), lu.dtype());
   }
@@ -170,8 +178,7 @@ namespace {
 Tensor solve_by_lu(Tensor lu, Tensor pivots, Tensor right, bool turned) {
   want_square(lu);
   const int64_t n = lu.size(-1);
-  want(pivots.ndim() >= 1 && pivots.size(-1) == n, "pivots ", shown(pivots), " do not fit ",
-       shown(lu));
+  want_pivots(lu, pivots);
   want(right.ndim() >= 2 && right.size(-2) == n, "the right side ", shown(right), " does not fit ",
        shown(lu));
   return in_own_name([&] {

@@ -197,8 +197,8 @@ Tensor vector_product(const Tensor& x, const Tensor& y, int64_t dim) {
   int64_t d = wrap_dim(dim, int64_t(shape.size()));
   want(x.ndim() == y.ndim(), "input ", shown(x), " and other ", shown(y),
        " must have as many dimensions");
-  want(!shape.empty() && shape[size_t(d)] == 3, "dimension ", dim, " must have size 3: ", shown(x),
-       " and ", shown(y));
+  want(!shape.empty() && x.size(d) == 3 && y.size(d) == 3, "dimension ", dim,
+       " must have size 3: ", shown(x), " and ", shown(y));
   std::vector<Tensor> a = unbind(expand(x, shape), d), b = unbind(expand(y, shape), d);
   return stack({a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]},
                d);

@@ -206,6 +206,24 @@ aj_status* row_products_vjp(void*, aj_grad_call* call) {
   });
 }
 
+namespace {
+
+// The rows that are used as a table of their own, whose gradient makes that of weight a sparse one;
+// indices into it, and which of its rows is padding.
+std::tuple<Tensor, Tensor, int64_t> looked_up(const Tensor& weight, const Tensor& indices,
+                                              int64_t padding) {
+  Tensor flat = reshape(indices, {-1}), places = counting(flat, flat.numel());
+  Tensor rows = embedding_rows_sparse(weight, flat, padding);
+  if (padding < 0) return {rows, reshape(places, indices.shape()), -1};
+  Tensor padded = reshape(nonzero(eq(flat, padding)), {-1});
+  if (padded.numel() == 0) return {rows, reshape(places, indices.shape()), -1};
+  const int64_t first = select(padded, 0, 0).item<int64_t>();
+  places = where(eq(flat, padding), number_of(places, first), places);
+  return {rows, reshape(places, indices.shape()), first};
+}
+
+}  // namespace
+
 aj_status* embedding_bag_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &weight = b.tensor(1), &scale = b.tensor(8);
@@ -213,7 +231,8 @@ aj_status* embedding_bag_body(void*, aj_call* call) {
     check_mode(b.text(6), scale);
     want(!b.flag(5) || b.text(6) != "max",
          "scale_grad_by_freq goes with mode 'sum' and 'mean', not with 'max'");
-    want(!b.flag(7), "sparse gradients are not offered; leave sparse=False");
+    want(!b.flag(7) || b.text(6) != "max",
+         "sparse gradients go with mode 'sum' and 'mean', not with 'max'");
     want(is_integral(input) && input.dtype() != boolean,
          "indices must be integers, as of .long(); they are ", input.dtype());
     input = to(input, int64);
@@ -232,9 +251,13 @@ aj_status* embedding_bag_body(void*, aj_call* call) {
       NoGradGuard off;
       embedding(input, weight, std::nullopt, b.real(3), b.real(4), false, false);
     }
+    Tensor table = weight;
+    if (b.flag(7) && weight.requires_grad() && kit::env.autograd->grad_mode()) {
+      want(!b.flag(5), "scale_grad_by_freq does not go with sparse=True");
+      std::tie(table, input, padding) = looked_up(weight, input, padding);
+    }
     b.ret(0, std::get<0>(in_own_name([&] {
-            return bag_sums(weight, input, scale, offsets, b.text(6), b.flag(9), padding,
-                            b.flag(5));
+            return bag_sums(table, input, scale, offsets, b.text(6), b.flag(9), padding, b.flag(5));
           })));
   });
 }

@@ -1,4 +1,5 @@
 // plugins/reference/binary.cpp: functions of two and three elements, comparisons, casts.
+#include <adjoin/kit/narrow.hpp>
 #include <adjoin/kit/scalar_rows.hpp>
 
 #include "element.hpp"
@@ -16,8 +17,13 @@ aj_status* where(void*, aj_call* call) {
 // copy_ and fill_: the element's own dtypes, so that an int64 never goes through a float.
 aj_status* assign(void*, aj_call* call) {
   return guard(call, [&] {
-    visit<stored>(call->plan->ops[0].dtype,
-                  [&]<class T>() { map_elements<T>(*call->plan, scalar::Positive()); });
+    const aj_plan& p = *call->plan;
+    const aj_operand &to = p.ops[0], &from = p.ops[1];
+    if (is_narrow(to.dtype) || is_narrow(from.dtype))
+      return for_rows(p, [&](char** at, int64_t n) {
+        convert_narrow(at[0], to.dtype, row_stride(p, 0), at[1], from.dtype, row_stride(p, 1), n);
+      });
+    visit<stored>(to.dtype, [&]<class T>() { map_elements<T>(*call->plan, scalar::Positive()); });
   });
 }
 
@@ -31,8 +37,8 @@ AJ_KERNELS(binary_kernels) = {
     {"fmod", two<scalar::FMod, reals>},
     {"floor_divide", two<scalar::FloorDivide, reals>},
     {"where", {&where, all_types::mask, AJ_KERNEL_CASTS}},
-    {"copy_", {&assign, stored::mask, AJ_KERNEL_CASTS}},
-    {"fill_", {&assign, stored::mask, AJ_KERNEL_CASTS}},
+    {"copy_", {&assign, kMoved, AJ_KERNEL_CASTS}},
+    {"fill_", {&assign, kMoved, AJ_KERNEL_CASTS}},
     {nullptr, {}},
 };
 

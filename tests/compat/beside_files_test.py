@@ -210,6 +210,12 @@ def test_what_each_refuses(tmp_path):
     torch.save({"x": torch.zeros(2, dtype=torch.float8_e4m3fn)}, tmp_path / "x.pt")
     with pytest.raises(Exception, match="float8_e4m3fn"):
         adjoin.load(tmp_path / "x.pt")
-    torch.save(torch.eye(2).to_sparse(), tmp_path / "x.pt")
-    with pytest.raises(Exception, match="_rebuild_sparse_tensor"):
-        adjoin.load(tmp_path / "x.pt")
+
+
+def test_sparse_tensors_of_theirs(tmp_path):
+    whole = torch.tensor([[0.0, 2.0, 0.0, 1.0], [3.0, 0.0, 4.0, 0.0]])
+    for layout in ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"):
+        blocks = {"blocksize": (2, 2)} if layout.startswith("sparse_b") else {}
+        torch.save({"s": whole.to_sparse(layout=getattr(torch, layout), **blocks)}, tmp_path / "x.pt")
+        s = adjoin.load(tmp_path / "x.pt")["s"]
+        assert s.layout is getattr(adjoin, layout) and s.to_dense().tolist() == whole.tolist()

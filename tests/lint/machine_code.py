@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TABLE = HERE / "machine_code.toml"
 TREE = pathlib.Path(os.environ.get("ADJOIN_TREE", "build/release"))
 PLAIN = ("binary", "compare", "math", "pieces", "special", "unary")  # sources of functions of elements
-HOT = ("pointwise", "reduce", "softmax", "norm", "attention", "product", "convolution", "copy", "optimizer")
+HOT = ("pointwise", "reduce", "softmax", "norm", "attention", "product", "convolution", "copy", "optimizer", "rnn")
 PRODUCTS = ("product", "convolution", "attention")
 HALVES = re.compile(r"\b(?:Half|BFloat16)\b")
 CONTIGUOUS = re.compile(r"\bflat_kernel<")
@@ -65,10 +65,10 @@ def narrow(kernels):
     """{dtype: (kernels that are not as wanted, of how many)}; a function that floats have is wanted for halves too."""
     there = {}  # dtype: {(function, result): whether its kernel is as wanted}
     for each in kernels:
-        if CONTIGUOUS.search(each["name"]):
-            function, result, dtype, *_ = arguments(each["name"])
-            wide = each["loads_wide"] and each["stores_wide"]
-            function = re.sub(rf"(?:\w+::)*{re.escape(dtype)}", "T", function), result if result != dtype else "T"
+        if CONTIGUOUS.search(each["name"]) and not MOVE.search(each["name"]):
+            function, result, dtype, _, computed = arguments(each["name"])
+            wide = (each["loads_wide"] or not each["loads"]) and each["stores_wide"]  # some need no load
+            function = re.sub(rf"(?:\w+::)*{re.escape(computed)}", "T", function), result if result != dtype else "T"
             there.setdefault(NAMES.get(dtype, dtype), {})[function] = wide
     found = {}
     for dtype, functions in there.items():
@@ -102,7 +102,7 @@ def figures(functions):
     count = lambda wrong, group: (sum(bool(wrong(each)) for each in group), len(group))  # noqa: E731
     hot = {name: families[name] for name in HOT if name in families}
     halves = {name: [each for each in families.get(name, ()) if HALVES.search(each["name"])] for name in PRODUCTS}
-    moves = [each for each in kernels if family(each) == "copy" and MOVE.search(each["name"])]
+    moves = [each for each in kernels if MOVE.search(each["name"]) and CONTIGUOUS.search(each["name"])]
     return {
         "stack": {name: count(lambda each: each["stack"], group) for name, group in hot.items()},
         "local_memory": {name: count(lambda each: each["local_in_loops"], group) for name, group in hot.items()},

@@ -24,7 +24,7 @@ OPENS = re.compile(r"^(?!namespace|extern|struct|class|enum|union)[A-Za-z_~\[][^
 # guard, Highway's loads and stores.
 CALL = """
 frontends/python/src/number.cpp: binary quick_operand run
-core/call/call.cpp: call Look keys_now Running serve run_pointwise put
+core/call/call.cpp: call Look keys_now Running serve run_pointwise begins_few put
 core/call/frame.hpp: Frame::Frame begin add_tensor alike invoke
 core/tensor/tensor.cpp: tensor_new_like block_new frontend_word set_frontend_word
 core/memory/small.hpp: small_alloc

@@ -176,6 +176,7 @@ class Body:
         count = lambda loop, kind: sum(bool(kind.match(kinds[at])) for at in loop)  # noqa: E731
         return {
             "instructions": len(kinds),
+            "loads": any(map(LOAD.match, kinds)),
             "loads_wide": any(w and LOAD.match(k) for w, k in zip(wide, kinds, strict=True)),
             "stores_wide": any(w and STORE.match(k) for w, k in zip(wide, kinds, strict=True)),
             "local_in_loops": count(within, LOCAL),

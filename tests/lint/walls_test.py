@@ -169,6 +169,7 @@ def kernel(source, name, **more):
         "stack": 0,
         "local_in_loops": 0,
         "divides_in_loops": False,
+        "loads": True,
         "loads_wide": True,
         "stores_wide": True,
         "loops": [loop],
@@ -178,8 +179,8 @@ def kernel(source, name, **more):
 
 GOOD_KERNELS = [
     kernel("softmax", "void softmax_kernel<float>(float)"), kernel("attention", "void attention_kernel<adjoin::kit::Half>()"),
-    kernel("reduce", "void fold_kernel<float>()"), kernel("copy", "void map_kernel<Move<float>, float, float>()"),
-    *(kernel("unary", f"void flat_kernel<Exp<{t}>, {t}, {t}, 1>()") for t in ("float", "adjoin::kit::Half", "adjoin::kit::BFloat16")),
+    kernel("reduce", "void fold_kernel<float>()"), kernel("copy", "void flat_kernel<Move<float>, float, float, 1, float>()"),
+    *(kernel("unary", f"void flat_kernel<Exp<float>, {t}, {t}, 1, float>()") for t in ("float", "adjoin::kit::Half", "adjoin::kit::BFloat16")),
 ]  # fmt: skip
 WORSE_KERNELS = {
     "stack: softmax: 1": (0, {"stack": 8}),

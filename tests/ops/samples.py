@@ -2,11 +2,13 @@
 
 import itertools
 import json
+import pathlib
 import random
 
 import adjoin
 import schema
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 COMPLEX = ("complex64", "complex128")
 INTS = ("int64", "int32", "int16", "int8", "uint8")
@@ -27,6 +29,9 @@ class Row:
         self.space = self.name.split("::")[0] if "::" in self.name else ""
         self.params = schema.params(info["schema"])
         self.test = json.loads(info["test"]) if info["test"] else None
+        self.elsewhere = (self.test or {}).get("elsewhere")  # the folder whose tests call it: no sample stands in a row
+        if self.elsewhere:
+            self.test = None
         self.other_name_of = (self.test or {}).get("same")
         if self.other_name_of:
             self.test = json.loads(adjoin._C.op_info(self.other_name_of)[0]["test"])
@@ -261,7 +266,8 @@ def moved(given, change):
     }
 
 
-def every_row():
+def every_row(elsewhere=False):
+    """Each row once; with those whose tests stand elsewhere only where asked for."""
     rows = []
     for name in adjoin._C.op_names():
         for info in adjoin._C.op_info(name) or []:
@@ -269,4 +275,7 @@ def every_row():
                 r.name for r in rows
             }:
                 rows.append(Row(info))
-    return rows
+    for row in [row for row in rows if row.elsewhere]:
+        texts = [file.read_text() for file in (ROOT / row.elsewhere).glob("*_test.py")]
+        assert texts, f"{row.name}: there are no tests in {row.elsewhere}"
+    return [row for row in rows if elsewhere or not row.elsewhere]

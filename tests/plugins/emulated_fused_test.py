@@ -118,3 +118,116 @@ def test_kernels_serve():
     served = {line.split("\t")[0]: line.split("\t")[2] for line in lines if line.split("\t")[1] == "emulated"}
     for name in ("attention", "attention_backward", "softmax_nll", "softmax_nll_backward", "gelu_backward"):
         assert served["_::" + name] == "emulated"
+
+
+DTYPES = [
+    getattr(adjoin, name) for name in "bool uint8 int16 int32 int64 float16 bfloat16 float32 float64 complex64".split()
+]
+
+
+@pytest.mark.parametrize("n", [3, 16, 1003])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_elements_that_lie_one_after_the_other(dtype, n):
+    """They are moved 16 bytes at a time: whole packs, what is left behind them, and what does not begin at one."""
+
+    def both(f, *inputs):
+        want, got = f(*inputs), f(*(x.to("emulated") for x in inputs))
+        assert got.dtype == want.dtype and adjoin.equal(got.cpu(), want), f
+
+    x, y = ((adjoin.randn(n + 1) * 9).to(dtype) for _ in range(2))
+    functions = [
+        lambda a, b: a + b,
+        lambda a, b: a == b,
+        lambda a, _: a * True,
+        lambda a, b: a.to(adjoin.float32) if not a.is_complex() else b,
+    ]
+    functions += [lambda a, _: a.to(adjoin.float16), lambda a, _: a.to(adjoin.bfloat16)] if not x.is_complex() else []
+    functions += [
+        lambda a, _: adjoin.full_like(a, 1),
+        lambda a, _: a.clone().fill_(1),
+        lambda a, b: a.clone().copy_(b),
+        lambda a, _: a.isnan(),
+    ]
+    for f in functions:
+        both(f, x[:n], y[:n])
+        both(f, x[1:], y[:n])  # not where a pack begins
+    if x.is_floating_point():
+        both(lambda a, b: adjoin.addcmul(a, a, b, value=0.5), x[:n], y[:n])
+        special = adjoin.tensor(
+            [float("inf"), -float("inf"), float("nan"), -0.0, 65519.0, 65520.0, 6e-8, 1e-30, 3.4e38] * 2
+        )
+        for to in (adjoin.float16, adjoin.bfloat16):
+            adjoin.testing.assert_close(
+                special.to("emulated").to(to).cpu(), special.to(to), rtol=0, atol=0, equal_nan=True
+            )
+
+
+@pytest.mark.parametrize("dtype", [adjoin.float16, adjoin.bfloat16], ids=str)
+@pytest.mark.parametrize("m, k, n", [(1, 1, 1), (33, 17, 70), (64, 40, 32), (7, 100, 5)])
+def test_products_of_halves_around_tiles(m, k, n, dtype):
+    """By the units that multiply matrices, simulated: sums in float, rounded once."""
+    x, y = adjoin.randn(m, k).to(dtype), adjoin.randn(k, n).to(dtype)
+    bound = {"rtol": 8e-3, "atol": 2e-2} if dtype is adjoin.bfloat16 else {"rtol": 1e-3, "atol": 2e-3}
+    for warp in (32, 64):
+        adjoin.ops.emulated.configure(f"warp={warp}")
+        for a, b in ((x, y), (x.t().contiguous().t(), y), (x, y.t().contiguous().t())):
+            adjoin.testing.assert_close(
+                (a.to("emulated") @ b.to("emulated")).cpu(), (x.float() @ y.float()).to(dtype), **bound
+            )
+    adjoin.ops.emulated.configure("warp=32")
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("hidden, batch, steps", [(8, 3, 6), (3, 4, 6), (70, 2, 4), (8, 140, 2), (4, 2, 300)])
+def test_sequences_in_one_launch(kind, hidden, batch, steps):
+    """Units in packs and one by one; one sequence of a block and several; more steps than a launch has; packed ones."""
+    sizes = sorted((adjoin.randint(1, steps + 1, (batch,)).tolist()), reverse=True)
+    sizes[0] = steps
+    net = getattr(adjoin.nn, kind)(5, hidden, bidirectional=hidden == 8, bias=hidden != 3).double()
+    twin = getattr(adjoin.nn, kind)(5, hidden, bidirectional=hidden == 8, bias=hidden != 3).double()
+    twin.load_state_dict(net.state_dict())
+    twin.to("emulated")
+    x = adjoin.randn(steps, batch, 5).double()
+
+    def results(net, x, packed):
+        x = x.detach().requires_grad_()
+        y, h = net(adjoin.nn.utils.rnn.pack_padded_sequence(x, sizes) if packed else x)
+        y, states = y.data if packed else y, h if isinstance(h, tuple) else (h,)
+        ((y * y).sum() + sum((s * s.sin()).sum() for s in states)).backward()
+        return [y, *states, x.grad, *(p.grad for p in net.parameters())]
+
+    for packed in (False, True):
+        for got, want in zip(results(twin, x.to("emulated"), packed), results(net, x, packed), strict=True):
+            adjoin.testing.assert_close(got.cpu(), want, rtol=1e-8, atol=1e-8)
+
+
+def test_lists_longer_than_a_launch():
+    """Tensors of all sizes, one of them empty, one not dense, one twice."""
+
+    def tensors(where):
+        adjoin.manual_seed(4)
+        made = [adjoin.randn(n).to(where) for n in [5] * 400 + [0, 5000, 3]]
+        return [*made, adjoin.randn(6, 4).to(where).t(), made[2], made[2]]
+
+    for order in (1.0, 2.0, float("inf")):
+        norms = [adjoin.nn.utils.get_total_norm(tensors(where), order).cpu() for where in ("cpu", "emulated")]
+        adjoin.testing.assert_close(*norms)
+    scaled = []
+    for where in ("cpu", "emulated"):
+        mine = tensors(where)
+        adjoin._C.find_op("fused_scale_")(mine, adjoin.tensor(0.5).to(where))
+        scaled.append([t.cpu() for t in mine])
+    assert all(adjoin.equal(a, b) for a, b in zip(*scaled, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [adjoin.float16, adjoin.bfloat16, adjoin.float32, adjoin.int64], ids=str)
+def test_reductions_with_four_loads_under_way(dtype):
+    """Lines longer than a block's steps, columns, more parts than four of a thread, steps between elements."""
+    x = (adjoin.randn(700, 45) * 3).round().to(dtype)
+    for given, dims in ((x, (0,)), (x, (1,)), (x.t(), (1,)), (x[::2, ::3], (0,)), (x.reshape(-1), (0,))):
+        for f in (adjoin.sum, adjoin.amax, adjoin.argmax):
+            dim = dims if f is not adjoin.argmax else dims[0]
+            want, got = f(given, dim), f(given.to("emulated"), dim).cpu()
+            adjoin.testing.assert_close(got, want, rtol=4e-3 if dtype.is_floating_point else 0, atol=1e-2)
+    long = adjoin.ones(600 * 16384 + 5, dtype=adjoin.uint8)  # parts of 16,384
+    assert dtype is not adjoin.int64 or long.to("emulated").sum().item() == long.numel()

@@ -242,13 +242,11 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
         return re.search(rf"plugin ({device}|ops_\w+)", adjoin._C.explain_op(name, device))
 
     lacks = {n for n in adjoin._C.op_names() if has(n, "cpu") and not has(n, "emulated")}
-    # Bodies serve: of a layer a product and some elementwise kernels for each step, of the pairs the half of `_::cdist`, of edges
+    # Bodies serve: of the pairs the half of `_::cdist`, of edges
     # and constants copies, of bags rows that are added up or multiplied, of modes a sort, of masks places, of windows those with places, of what
     # is reversed a selection, of `std` the root of `var`, of powers of two products, of sums
     # beside products an addition.
     served = {
-        "rnn_layer",
-        "rnn_layer_backward",
         "nn::pdist",
         "_::pad_edges",
         "_::pad_edges_backward",
@@ -258,6 +256,13 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
     served |= {"_::bag_sums", "_::row_products", "_::mode_place", "_::masked_put", "_::window_maxima"}
     served |= {"_::logit_backward", "std", "_::ldexp_each", "baddbmm"}
     served |= {"_::fft_c2c", "_::fft_r2c", "_::fft_c2r"}  # products with matrices of roots
+    served |= {
+        "_::coo_join",
+        "_::csr_add",
+        "_::csr_mm",
+        "_::row_begins",
+        "_::row_dots",
+    }  # of sparse tensors: sorted, searched, added up
     # Nothing serves factorisations there: a call says what to do.
     refused = {
         f"linalg::{n}" for n in ("cholesky_ex", "det", "householder_product", "inv_ex", "lu_factor_ex", "qr", "slogdet")

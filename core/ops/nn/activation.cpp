@@ -51,6 +51,7 @@ aj_status* glu_vjp(void*, aj_grad_call* call) {
 aj_status* prelu_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &weight = b.tensor(1);
+    want(weight.ndim() < 2, "weight must have one dimension or none, its shape is ", shown(weight));
     Tensor w = weight;
     if (w.numel() == 1) {
       w = reshape(w, Ints(nullptr, 0));

@@ -272,6 +272,9 @@ void check_groups(const Tensor& t, int64_t groups) {
   want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
   want(groups > 0 && t.size(1) % groups == 0, "the ", t.size(1),
        " channels of input must be divisible by num_groups ", groups);
+  for (int64_t d = 1; d < t.ndim(); ++d)
+    want(t.size(d) > 0, "input of shape ", shown(t),
+         " has no elements to take a mean of; only the batch may be empty");
 }
 
 // Rows of one group each.
@@ -436,6 +439,7 @@ aj_status* cosine_similarity_body(void*, aj_call* call) {
     Tensor x = expand(b.tensor(0), shape), y = expand(b.tensor(1), shape);
     int64_t d = wrap_dim(b.integer(2), int64_t(shape.size()));
     double eps = b.real(3);
+    want(eps >= 0, "eps must not be negative, it is ", eps);
     auto unit = [&](const Tensor& t) {  // clamped without losing the derivative of the length
       Tensor length = vector_norm(t, 2, {d}, true);
       return t / clamp(length, eps);

@@ -30,6 +30,8 @@ from ._C import (  # noqa: F401
     cfloat,
     channels_last,
     channels_last_3d,
+    chalf,
+    complex32,
     complex64,
     complex128,
     contiguous_format,
@@ -38,6 +40,11 @@ from ._C import (  # noqa: F401
     dtype,
     enable_grad,
     float,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -107,19 +114,33 @@ for _folder in _plugin_folders:
 
 _tracebacks.install()
 
+
+def _of_c(name):
+    """What libraries reach for in torch._C, found when one does."""
+    from ._c_names import NAMES
+
+    if name not in NAMES:
+        raise AttributeError(
+            f"module '{__name__}._C' has no attribute {name!r}; it is private: what stands outside of _C serves"
+        )
+    return NAMES[name]
+
+
+_C.__getattr__ = _of_c
+
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "futures", "hip", "hub", "jit", "library", "linalg", "memory", "multiprocessing", "nn",
-    "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
-    "special", "storage", "testing", "types", "utils", "version",
+    "__config__", "_custom_ops", "_dynamo", "accelerator", "ao", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "library", "linalg", "masked", "memory", "multiprocessing", "nn",
+    "onnx", "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
+    "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version",
 )  # fmt: skip
 _ELSEWHERE = {
-    "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
+    "_assert": "_functions", "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
-    "get_device_module": "_accelerator", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
+    "get_device_module": "_accelerator", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
     **dict.fromkeys((
         "autocast", "is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype",
         "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_dtype",
@@ -141,6 +162,10 @@ _ELSEWHERE = {
         "has_cuda", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp",
     ), "_flags"),
     "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "histogramdd": "_histograms",
+    **dict.fromkeys((
+        "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",
+        "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+    ), "_sparse"),
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window"), "_windows"),
 }  # fmt: skip
@@ -154,15 +179,15 @@ def _of_networks(name):
 
 def __getattr__(name):
     if name in _ROOMS:
-        return importlib.import_module("." + name, __name__)
+        return importlib.import_module("." + name, __package__)
     if name in _ELSEWHERE:
-        found = getattr(importlib.import_module("." + _ELSEWHERE[name], __name__), name)
+        found = getattr(importlib.import_module("." + _ELSEWHERE[name], __package__), name)
     elif name.startswith("_foreach_"):
-        found = getattr(importlib.import_module("._foreach", __name__), name, None)
+        found = getattr(importlib.import_module("._foreach", __package__), name, None)
     elif not name.startswith("__") and _of_networks(name):
-        found = getattr(importlib.import_module(".nn.functional", __name__), name)
+        found = getattr(importlib.import_module(".nn.functional", __package__), name)
     elif name.endswith("Tensor"):
-        found = importlib.import_module("._legacy", __name__).named.get(name)
+        found = importlib.import_module("._legacy", __package__).named.get(name)
     else:
         found = None if name.startswith("__") else _C.find_op(name, True)
     if found is None:
@@ -175,7 +200,7 @@ def __getattr__(name):
 
 def __dir__():
     # Not "from . import": that asks __getattr__ first, whose error asks here.
-    legacy, foreach = (importlib.import_module("." + name, __name__) for name in ("_legacy", "_foreach"))
+    legacy, foreach = (importlib.import_module("." + name, __package__) for name in ("_legacy", "_foreach"))
     ops = [name for name in _C.op_names(True) if "::" not in name and "." not in name and _C.find_op(name, True)]
     networks = [name[4:] for name in _C.op_names() if name.startswith("nn::") and _of_networks(name[4:])]
     lists = [name for name in vars(foreach) if name.startswith("_foreach_")]

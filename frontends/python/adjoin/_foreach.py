@@ -46,7 +46,16 @@ def _one(name, apply):
 
 
 def _two(name, apply):
+    at_once = {
+        "add": _added, "sub": lambda self, other, alpha: _added(self, other, -alpha),
+        "mul": lambda self, other, _: _scaled(self, other),
+    }.get(name) if apply is _in_place else None  # fmt: skip
+
     def foreach(self, other, *, alpha=1):
+        if at_once and isinstance(self, (list, tuple)) and self:
+            done = at_once(self, other, alpha)
+            if done is not None:
+                return done
         if isinstance(self, (int, float)):  # pow(2.0, tensors)
             return [_C.find_op(name)(self, t) for t in other]
         more = {} if alpha == 1 else {"alpha": alpha}
@@ -64,6 +73,49 @@ def _three(name, apply):
         return [apply(name, t, a, b, value=v) for t, a, b, v in rows]
 
     return foreach
+
+
+def _at_once(tensors, others):
+    """Can one launch change them all? Tensors alike, beside others like them, of which none is recorded."""
+    first, own, recorded = tensors[0], {id(t) for t in tensors}, _C.is_grad_enabled()
+    return (
+        first.is_floating_point()
+        and len(own) == len(tensors)
+        and all(t is o for t, o in zip(tensors, others, strict=False) if id(o) in own)
+        and all(
+            isinstance(t, _C.Tensor)
+            and t.dtype == first.dtype
+            and t.device == first.device
+            and not (recorded and t.requires_grad)
+            for t in (*tensors, *others)
+        )
+        and all(t.shape == o.shape for t, o in zip(tensors, others, strict=False))
+    )
+
+
+def _added(tensors, other, alpha):
+    """tensors += alpha other: a step down a slope, whose length is -alpha; None if it cannot be one launch."""
+    if not (isinstance(other, (list, tuple)) and len(other) == len(tensors) > 1 and isinstance(alpha, (int, float))):
+        return None
+    if not _at_once(tensors, other):
+        return None
+    _C.find_op("fused_sgd_")(
+        tensors, other, [], lr=-alpha, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False,
+        is_first_step=False,
+    )  # fmt: skip
+    return list(tensors)
+
+
+def _scaled(tensors, other):
+    """tensors *= other, a tensor of one number on their device; None if it cannot be one launch."""
+    first = tensors[0]
+    number = isinstance(other, _C.Tensor) and other.dim() == 0 and other.is_floating_point()
+    if not number or other.device != first.device or other.dtype != first.dtype or other.requires_grad:
+        return None
+    if len(tensors) < 2 or not _at_once(tensors, ()):
+        return None
+    _C.find_op("fused_scale_")(tensors, other)
+    return list(tensors)
 
 
 def _published(make, name):

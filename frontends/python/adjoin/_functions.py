@@ -245,3 +245,10 @@ def set_fallback(policy, op="", device=""):
 def plugins():
     """Every plugin that was found, and what became of it."""
     return _C.plugin_list()
+
+
+def _assert(condition, message):
+    """``assert`` as a call: AssertionError with the message unless the condition (a tensor of one element, too) holds."""
+    if type(condition) is not _C.Tensor and _C.has_torch_function((condition,)):
+        return _C.handle_torch_function(_assert, (condition,), (condition, message), {})
+    assert condition, message

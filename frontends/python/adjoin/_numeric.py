@@ -2,12 +2,17 @@
 
 from . import _C
 
-# name: bits, explicit fraction bits, smallest exponent of a normal number, largest
+# name: bits, explicit fraction bits, smallest exponent of a normal number, largest number
 _FLOATS = {
-    "float16": (16, 10, -14, 15),
-    "bfloat16": (16, 7, -126, 127),
-    "float32": (32, 23, -126, 127),
-    "float64": (64, 52, -1022, 1023),
+    "float8_e4m3fn": (8, 3, -6, 448.0),
+    "float8_e4m3fnuz": (8, 3, -7, 240.0),
+    "float8_e5m2": (8, 2, -14, 57344.0),
+    "float8_e5m2fnuz": (8, 2, -15, 57344.0),
+    "float8_e8m0fnu": (8, 0, -127, 2.0**127),
+    "float16": (16, 10, -14, 65504.0),
+    "bfloat16": (16, 7, -126, (2 - 2.0**-7) * 2.0**127),
+    "float32": (32, 23, -126, (2 - 2.0**-23) * 2.0**127),
+    "float64": (64, 52, -1022, (2 - 2.0**-52) * 2.0**1023),
 }
 
 
@@ -40,13 +45,12 @@ class finfo(_Limits):
         name = _name(dtype.to_real() if dtype.is_complex else dtype)
         if name not in _FLOATS:
             raise TypeError(f"finfo(): {name} is not a floating-point dtype; use iinfo")
-        self.bits, fraction, low, high = _FLOATS[name]
+        self.bits, fraction, low, self.max = _FLOATS[name]
         self.dtype = name
         self.eps = 2.0**-fraction
-        self.max = (2.0 - self.eps) * 2.0**high
-        self.min = -self.max
         self.tiny = self.smallest_normal = 2.0**low
-        self.resolution = {10: 1e-3, 7: 1e-2, 23: 1e-6, 52: 1e-15}[fraction]
+        self.min = -self.max if name != "float8_e8m0fnu" else self.tiny  # that has no sign
+        self.resolution = {10: 1e-3, 7: 1e-2, 23: 1e-6, 52: 1e-15}.get(fraction, 1.0)
 
     def __reduce__(self):
         return finfo, (getattr(_C, self.dtype),)

@@ -24,6 +24,8 @@ def _with_mean(name, input, dim, unbiased, keepdim, correction):
     if isinstance(dim, bool):  # f(input, unbiased)
         dim, unbiased = None, dim
     if unbiased is not None:
+        if not isinstance(unbiased, bool):
+            raise TypeError(f"{name}: unbiased must be a bool, not {unbiased!r}; correction= takes a number")
         if correction is not None:
             raise TypeError(f"{name}: unbiased and correction say the same; give one of them")
         correction = int(unbiased)
@@ -76,7 +78,14 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     if edge_order not in (1, 2):
         raise RuntimeError(f"gradient: edge_order must be 1 or 2, it is {edge_order}")
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
+    for d in dims:
+        if not -input.dim() <= d < input.dim():
+            raise _C.OutOfRangeError(
+                f"gradient: dim {d} is out of range for {input.dim()} dimensions; it must be in [{-input.dim()}, {input.dim() - 1}]"
+            )
     dims = [d % input.dim() for d in dims]
+    if len(set(dims)) < len(dims):
+        raise RuntimeError(f"gradient: dim {list(dims)} names a dimension twice; give each once")
     if not isinstance(spacing, (list, tuple)):
         spacing = [spacing] * len(dims)
     if len(spacing) != len(dims):

@@ -179,6 +179,16 @@ def _parts(op, args, requires_grad):
     return made
 
 
+def _sparse_tensor(layout, data):
+    """A sparse tensor of PyTorch's; its parts are checked like any other's."""
+    from . import _sparse
+
+    if layout is adjoin.sparse_coo:
+        indices, values, size, *coalesced = data
+        return _sparse.sparse_coo_tensor(indices, values, size, is_coalesced=bool(coalesced and coalesced[0]))
+    return _sparse.sparse_compressed_tensor(*data[:3], data[3], layout=layout)
+
+
 def _attributes(state):
     """The attributes among what an object's state is: a dict, or (a dict or None, slots)."""
     parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)
@@ -197,6 +207,7 @@ _KNOWN = {
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter_with_state,
     "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
+    "torch._utils._rebuild_sparse_tensor": _sparse_tensor,
     "torch.serialization._get_layout": _layout,
     "adjoin._tensor._rebuild_parts": _parts,
     "torch.Size": adjoin.Size,
@@ -386,7 +397,7 @@ class Loading:
 
 
 _ALLOWED_CALLS = (
-    _parameter, _parameter_with_state, _meta_tensor, _parts, _layout, _encode, _device, adjoin.Size,
+    _parameter, _parameter_with_state, _meta_tensor, _parts, _sparse_tensor, _layout, _encode, _device, adjoin.Size,
 )  # fmt: skip
 
 

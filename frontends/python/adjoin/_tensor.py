@@ -4,7 +4,7 @@ import functools
 import sys
 import weakref
 
-from . import _C
+from . import _array_methods, _C
 from ._C import Tensor
 
 # What _C calls for data that is no plain nested list
@@ -420,12 +420,29 @@ def _same(self, *args, **kwargs):
 
 
 def _to_dense(self, dtype=None, *, masked_grad=None):
-    """The tensor itself, in dtype where one is given: it is strided. Another layout's dense copy is an op of the plugin that has it."""
-    if self.layout is not _C.strided:
-        raise RuntimeError(
-            f"to_dense: the layout is {self.layout}; an op of the plugin that has this layout makes the dense copy"
-        )
-    return self if dtype is None else self.to(dtype)
+    """The tensor itself, in dtype where one is given; of a sparse one a strided tensor of the same elements."""
+    if self.layout is _C.strided:
+        return self if dtype is None else self.to(dtype)
+    from ._sparse import to_dense
+
+    return to_dense(self, dtype, masked_grad=masked_grad)
+
+
+def _to_sparse(self, *args, **settings):
+    """The same elements in a sparse layout, COO by default: to_sparse(sparse_dim) or to_sparse(layout=...)."""
+    from ._sparse import to_sparse
+
+    return to_sparse(self, *args, **settings)
+
+
+def _converts(name):
+    def convert(self, *args, **settings):
+        from . import _sparse
+
+        return getattr(_sparse, name)(self, *args, **settings)
+
+    convert.__doc__ = "The same elements in the layout " + name.removeprefix("to_") + "."
+    return convert
 
 
 def lu(A, pivot=True, get_infos=False, out=None):
@@ -470,6 +487,8 @@ _METHODS = {
     "__dir__": _dir,
     "__array_wrap__": _array_wrap,
     "__array_interface__": property(_array_interface),
+    "__array_namespace__": _array_methods.array_namespace,
+    "to_device": _array_methods.to_device,
     "lu": _lu,
     "nonzero": _nonzero,
     "where": _where,
@@ -489,14 +508,14 @@ _METHODS = {
     "new": _new_legacy,
     "is_set_to": _is_set_to,
     "rename": _same,
-    "coalesce": _same,
     "resolve_neg": _same,
     **{f"is_{kind}": _is_on(kind) for kind in ("ipu", "maia", "mps", "mtia", "vulkan", "xla", "xpu")},
     "is_distributed": lambda self: False,
     "is_conj": lambda self: False,
     "is_neg": lambda self: False,
-    "is_coalesced": lambda self: True,
     "to_dense": _to_dense,
+    "to_sparse": _to_sparse,
+    **{name: _converts(name) for name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")},
     "prelu": _prelu,
     "hash_tensor": _hash_tensor,
     "__rdiv__": lambda self, other: other / self,

@@ -179,6 +179,10 @@ def tensor_repr(self):
         if type(self).__name__ == "Parameter":
             name = "tensor("
         said = _C.wrapper_text(self)
+        if said is not None and (parts := _C.wrapper_parts(self)) and parts[0].startswith("_::sparse_"):
+            from ._sparse import text
+
+            return name + text(self, name) + ")"
         if said is not None:
             text = said
         elif self.is_meta:
@@ -190,7 +194,9 @@ def tensor_repr(self):
             text = "[]"
         else:
             plain = values.detach().cpu()
-            if plain.dtype in (_C.float16, _C.bfloat16):
+            if plain.dtype == _C.complex32:
+                plain = plain.cfloat()
+            elif plain.is_floating_point() and plain.dtype.itemsize < 4:
                 plain = plain.float()
             text = _body(plain, len(name))
     lines = text.rsplit("\n", 1)

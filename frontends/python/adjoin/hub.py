@@ -7,19 +7,22 @@ import sys
 import tempfile
 import urllib.parse
 import urllib.request
+from urllib.parse import urlparse  # noqa: F401  (downloads of other libraries ask here)
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _CHUNK = 1 << 17
 _folder = None
 
 
+def _get_torch_home():
+    """The folder of what is kept: $ADJOIN_HOME, or adjoin's of the user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.environ.get("ADJOIN_HOME", os.path.join(cache, "adjoin")))
+
+
 def get_dir():
     """The folder of downloads: what set_dir set, $ADJOIN_HOME/hub, or hub in adjoin's folder of the user's cache."""
-    if _folder is not None:
-        return _folder
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("ADJOIN_HOME", os.path.join(cache, "adjoin"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.join(_get_torch_home(), "hub") if _folder is None else _folder
 
 
 def set_dir(d):
@@ -98,3 +101,47 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
     if name.endswith(".safetensors"):
         return adjoin.safetensors.load_file(path)
     return adjoin.load(path, map_location=map_location, weights_only=weights_only)
+
+
+class _Progress:
+    """tqdm's words over Bar, where that package is not installed."""
+
+    def __init__(self, iterable=None, desc="", total=None, disable=False, **style):
+        from .utils.progress import Bar
+
+        self.iterable, self.n = iterable, 0
+        self.total = len(iterable) if total is None and hasattr(iterable, "__len__") else total
+        self._bar = None if disable else Bar(self.total or 0, desc or "")
+
+    def update(self, n=1):
+        """Goes n further."""
+        self.n += n
+        if self._bar:
+            self._bar.update(n)
+
+    def close(self):
+        """Ends the line."""
+        if self._bar:
+            self._bar.close()
+
+    def __iter__(self):
+        with self:
+            for item in self.iterable:
+                yield item
+                self.update()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+
+def __getattr__(name):
+    if name != "tqdm":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return _Progress
+    return tqdm

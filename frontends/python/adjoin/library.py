@@ -38,6 +38,7 @@ _PLAIN = {
     _C.device: "device",
 }
 _definitions = {}
+_waiting = {}  # name of an op that nobody has defined yet -> what register_fake was given for it
 
 
 def __getattr__(name):
@@ -183,6 +184,8 @@ class _Definition:
 
     def __init__(self, name, schema, doc="", tags=()):
         self.name, self.kernels, self.backward, self.setup = name, {}, None, None
+        if name in _waiting:
+            self.kernels["meta"] = _waiting.pop(name)
         words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
         _C.define_op(f"python:{name}", schema, doc or "", words, self)
         self.params = Op(name).params
@@ -312,8 +315,13 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
     """What an op gives for tensors without data."""
+    if isinstance(op, str) and op not in _definitions and _C.find_op(op) is None:
+        return _decorated(func, lambda f: _waiting.update({op: f}))  # whoever defines it finds it
     kernels = _definition_of(op, "register_fake").kernels
     return _decorated(func, lambda f: kernels.update(meta=f))
+
+
+register_meta = impl_abstract = register_fake
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):

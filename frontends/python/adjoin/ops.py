@@ -4,6 +4,7 @@
 here by name.
 """
 
+import os
 import types
 
 from . import _C
@@ -58,6 +59,23 @@ def _homes():
         if space not in ("", "_") and "." not in name:  # "_": helpers of formulas
             homes[name] = "" if name in homes else full
     return {name: full for name, full in homes.items() if full}
+
+
+loaded_libraries = set()
+
+
+def load_library(path):
+    """Loads a plugin's file, whose ops are found here then. OSError: it is none, as a compiled extension of PyTorch's."""
+    path = os.path.realpath(os.fspath(path))
+    if not os.path.isfile(path):
+        raise OSError(f"ops.load_library: there is no file {path!r}")
+    try:
+        _C.load_plugin(path)
+    except RuntimeError as error:
+        raise OSError(
+            f"ops.load_library: {path!r} is no plugin of Adjoin: {error}; compile it against adjoin/kit, as `adjoin new-op` shows"
+        ) from error
+    loaded_libraries.add(path)
 
 
 def __getattr__(name):

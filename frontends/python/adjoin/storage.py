@@ -1,6 +1,10 @@
 """adjoin.storage: the memory under tensors."""
 
+import mmap
+import os
 import weakref
+
+import adjoin
 
 from . import _C
 
@@ -13,6 +17,29 @@ class UntypedStorage:
     def __init__(self, tensor):
         self._tensor = tensor.detach()
         self._maker = weakref.ref(tensor)
+
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """The bytes of a file, mapped: with ``shared`` what is written goes to the file, which is made if it is missing."""
+        if shared:
+            with open(filename, "ab") as file:
+                if nbytes and os.path.getsize(filename) < nbytes:
+                    file.truncate(nbytes)
+        size = os.path.getsize(filename)
+        if nbytes > size:
+            raise RuntimeError(f"UntypedStorage.from_file: {filename!r} has {size} bytes, {nbytes} are asked for")
+        nbytes = nbytes or size
+        if not nbytes:
+            return cls(adjoin.empty(0, dtype=adjoin.uint8))
+        with open(filename, "r+b" if shared else "rb") as file:
+            held = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+        made = cls(adjoin.frombuffer(held, dtype=adjoin.uint8))
+        made.filename = filename
+        return made
+
+    def untyped(self):
+        """Itself."""
+        return self
 
     def data_ptr(self):
         """The address of the first byte."""

@@ -2,6 +2,7 @@
 // straight into the memory.
 #include "convert.hpp"
 
+#include <adjoin/kit/narrow.hpp>
 #include <cstring>
 #include <limits>
 
@@ -149,10 +150,12 @@ bool store(PyObject* o, char* to, DLDataType d) {
     put(to, static_cast<uint8_t>(truth == 1));
     return truth >= 0;
   }
-  if (d.code == kDLComplex) {
+  if (d.code == kDLComplex || kit::is_narrow(d)) {
     Py_complex c = PyComplex_AsCComplex(o);
     if (PyErr_Occurred()) return false;
-    if (d.bits == 64) {
+    if (kit::is_narrow(d)) {
+      kit::to_narrow(to, d, {static_cast<float>(c.real), static_cast<float>(c.imag)});
+    } else if (d.bits == 64) {
       put(to, static_cast<float>(c.real));
       put(to + 4, static_cast<float>(c.imag));
     } else {

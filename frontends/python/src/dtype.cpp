@@ -30,7 +30,7 @@ PyObject* is_complex(PyObject* self, void*) {
 }
 PyObject* is_signed(PyObject* self, void*) {
   DLDataType d = cast(self)->dtype;
-  return PyBool_FromLong(d.code != kDLUInt && d.code != kDLBool);
+  return PyBool_FromLong(d.code != kDLUInt && d.code != kDLBool && d.code != kDLFloat8_e8m0fnu);
 }
 PyObject* itemsize(PyObject* self, void*) { return PyLong_FromUnsignedLong(cast(self)->bytes); }
 PyObject* get_module(PyObject*, void*) { return Py_NewRef(module_name); }
@@ -50,6 +50,7 @@ PyObject* to_real(PyObject* self, PyObject*) {
 PyObject* to_complex(PyObject* self, PyObject*) {
   DLDataType d = cast(self)->dtype;
   if (d.code == kDLComplex) return Py_NewRef(self);
+  if (d.code == kDLFloat && d.bits == 16) return find("complex32");
   return find(d.code == kDLFloat && d.bits == 64 ? "complex128" : "complex64");
 }
 
@@ -206,14 +207,36 @@ int init_dtype(PyObject* module) {
       add_type(module, &memory_format_type, "memory_format") < 0)
     return -1;
   constexpr const char* names[][2] = {
-      {"bool", "bool"},        {"uint8", "uint8"},         {"int8", "int8"},
-      {"int16", "int16"},      {"int32", "int32"},         {"int64", "int64"},
-      {"float16", "float16"},  {"bfloat16", "bfloat16"},   {"float32", "float32"},
-      {"float64", "float64"},  {"complex64", "complex64"}, {"complex128", "complex128"},
-      {"uint16", "uint16"},    {"uint32", "uint32"},       {"uint64", "uint64"},
-      {"short", "int16"},      {"int", "int32"},           {"long", "int64"},
-      {"half", "float16"},     {"float", "float32"},       {"double", "float64"},
-      {"cfloat", "complex64"}, {"cdouble", "complex128"},
+      {"bool", "bool"},
+      {"uint8", "uint8"},
+      {"int8", "int8"},
+      {"int16", "int16"},
+      {"int32", "int32"},
+      {"int64", "int64"},
+      {"float16", "float16"},
+      {"bfloat16", "bfloat16"},
+      {"float32", "float32"},
+      {"float64", "float64"},
+      {"complex64", "complex64"},
+      {"complex128", "complex128"},
+      {"uint16", "uint16"},
+      {"uint32", "uint32"},
+      {"uint64", "uint64"},
+      {"short", "int16"},
+      {"int", "int32"},
+      {"long", "int64"},
+      {"half", "float16"},
+      {"float", "float32"},
+      {"double", "float64"},
+      {"cfloat", "complex64"},
+      {"cdouble", "complex128"},
+      {"complex32", "complex32"},
+      {"chalf", "complex32"},
+      {"float8_e4m3fn", "float8_e4m3fn"},
+      {"float8_e5m2", "float8_e5m2"},
+      {"float8_e4m3fnuz", "float8_e4m3fnuz"},
+      {"float8_e5m2fnuz", "float8_e5m2fnuz"},
+      {"float8_e8m0fnu", "float8_e8m0fnu"},
   };
   for (auto& n : names)
     if (add_named(module, n[0], n[1]) < 0) return -1;

@@ -95,6 +95,28 @@ PyObject* get_imag(PyObject* self, void*) {
   return nullptr;
 }
 
+// x.real = value and x.imag = value: the part takes the values of a tensor, or a number; its own
+// memory stays.
+int set_part(PyObject* self, PyObject* value, const char* name, getter part) {
+  if (!value) {
+    PyErr_Format(PyExc_TypeError, "%s: a part cannot be deleted; x.%s.zero_() empties it", name,
+                 name);
+    return -1;
+  }
+  PyObject* to = part(self, nullptr);
+  PyObject* done =
+      to ? PyObject_CallMethod(to, is_tensor(value) ? "copy_" : "fill_", "O", value) : nullptr;
+  Py_XDECREF(to);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+int set_real(PyObject* self, PyObject* value, void*) {
+  return set_part(self, value, "real", get_real);
+}
+int set_imag(PyObject* self, PyObject* value, void*) {
+  return set_part(self, value, "imag", get_imag);
+}
+
 int32_t wrap_dim(int64_t dim, int32_t ndim) {
   if (dim >= -ndim && dim < ndim) return static_cast<int32_t>(dim < 0 ? dim + ndim : dim);
   PyErr_Format(PyExc_IndexError,
@@ -238,8 +260,8 @@ PyGetSetDef shape_properties[] = {
      nullptr},
     {"H", get_matrix_adjoint, nullptr, "The matrix transposed and conjugated.", nullptr},
     {"mH", get_adjoint, nullptr, "The matrices transposed and conjugated.", nullptr},
-    {"real", get_real, nullptr, "The real part, a view.", nullptr},
-    {"imag", get_imag, nullptr, "The imaginary part, a view.", nullptr},
+    {"real", get_real, set_real, "The real part, a view.", nullptr},
+    {"imag", get_imag, set_imag, "The imaginary part, a view.", nullptr},
     {},
 };
 

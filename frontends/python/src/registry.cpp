@@ -46,7 +46,7 @@ std::string home_of(std::string_view base) {
   std::string_view space = space_of(base);
   if (space.empty()) return "adjoin";
   if (space == "nn") return "adjoin.nn.functional";
-  for (std::string_view known : {"linalg", "special", "fft"})
+  for (std::string_view known : {"linalg", "special", "fft", "sparse"})
     if (space == known) return "adjoin." + std::string(space);
   return "adjoin.ops." + std::string(space);
 }
@@ -82,6 +82,16 @@ int8_t varargs_of(const Program& p, std::string_view tags) {
   bool after_self =
       last == 0 || (last == 1 && p.params[0].kind <= AJ_PARAM_OPERAND && p.params[0].list == 0);
   return ints && after_self && q.list == -1 ? static_cast<int8_t>(last) : static_cast<int8_t>(-1);
+}
+
+// What the row tags as a tensor takes no number from Python; formulas and C++ may still give one.
+void want_tensors(Program& p, std::string_view tags) {
+  for (uint8_t i = 0; i < p.nparams; ++i) {
+    Param& q = p.params[i];
+    if (q.kind == AJ_PARAM_OPERAND &&
+        has_tag(tags, std::string("tensor:") + PyUnicode_AsUTF8(q.name)))
+      q.kind = AJ_PARAM_TENSOR;
+  }
 }
 
 PyObject* new_op(PyTypeObject* type, Program* first, std::string_view base, bool in_place) {
@@ -201,6 +211,7 @@ Program* make_program(const aj_op* op, const aj_op_info& info) {
   p->function = !internal && !has_tag(tags, "method-only");
   p->method = !internal && !has_tag(tags, "function-only") && p->nparams > 0 &&
               p->params[0].kind <= AJ_PARAM_OPERAND && p->params[0].list == 0;
+  want_tensors(*p, tags);
   return p.release();
 }
 

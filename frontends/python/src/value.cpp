@@ -2,6 +2,7 @@
 // one element.
 #include "value.hpp"
 
+#include <adjoin/kit/narrow.hpp>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -120,6 +121,7 @@ PyObject* number_at(const void* p, DLDataType d) {
     case kDLBfloat:
       return PyFloat_FromDouble(bfloat_to_float(load<uint16_t>(p)));
     case kDLComplex: {
+      if (kit::is_complex32(d)) break;
       bool wide = d.bits == 128;
       auto at = static_cast<const char*>(p);
       double re = wide ? load<double>(at) : load<float>(at);
@@ -128,6 +130,10 @@ PyObject* number_at(const void* p, DLDataType d) {
     }
     default:
       break;
+  }
+  if (kit::is_narrow(d)) {
+    kit::Complex64 z = kit::from_narrow(d, static_cast<const char*>(p));
+    return kit::is_complex32(d) ? PyComplex_FromDoubles(z.re, z.im) : PyFloat_FromDouble(z.re);
   }
   DtypeObject* o = dtype_object(d);
   return o ? PyErr_Format(PyExc_TypeError, "item: elements of %U are no Python numbers", o->name)

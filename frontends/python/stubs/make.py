@@ -56,10 +56,22 @@ def at_home(thing):
     return home is not None and home.__name__.split(".")[0] == "adjoin" and getattr(home, thing.__name__, None) is thing
 
 
+def tagged(name, word):
+    """The parameters that the row's tags name after that word."""
+    tags = " ".join(info["tags"] for info in C.op_info(name) or [])
+    return {tag.removeprefix(word) for tag in tags.replace(",", " ").split() if tag.startswith(word)}
+
+
 def spread_of(name):
     """Parameters whose elements may be arguments of their own: view(2, 3)."""
-    tags = " ".join(info["tags"] for info in C.op_info(name) or [])
-    return {tag.removeprefix("varargs:") for tag in tags.replace(",", " ").split() if tag.startswith("varargs:")}
+    return tagged(name, "varargs:")
+
+
+def without_numbers(name, schemas):
+    """The schemas with tensors alone where the row says so: maximum(x, 2) is refused."""
+    for parameter in tagged(name, "tensor:"):
+        schemas = [schema.replace(f"Operand {parameter}", f"Tensor {parameter}") for schema in schemas]
+    return schemas
 
 
 def native(thing):
@@ -80,7 +92,7 @@ class Stub:
         return title
 
     def op(self, name, thing, indent="", method=False):
-        schemas = list(thing.schemas)
+        schemas = without_numbers(name, list(thing.schemas))
         out = "out" in (getattr(thing, "__text_signature__", "") or "")
         heads = signatures(schemas, self.results, method, out, spread_of(name)) or [
             "(self, *args: Any, **kwargs: Any) -> Any"

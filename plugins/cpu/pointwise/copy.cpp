@@ -1,5 +1,6 @@
 // plugins/cpu/pointwise/copy.cpp: copies with and without a cast, transposes in tiles, fills.
 #include <adjoin/kit/loops.hpp>
+#include <adjoin/kit/narrow.hpp>
 #include <algorithm>
 #include <array>
 #include <span>
@@ -15,6 +16,8 @@ namespace {
 // One row; neither end needs to be contiguous.
 void copy_row(char* to, const aj_operand& dst, int64_t dst_step, const char* from,
               const aj_operand& src, int64_t src_step, int64_t n) {
+  if (is_narrow(dst.dtype) || is_narrow(src.dtype))
+    return convert_narrow<>(to, dst.dtype, dst_step, from, src.dtype, src_step, n);
   if (dst_step == bytes_of(dst.dtype))
     return visit<stored>(dst.dtype,
                          [&]<class T>() { Convert<T>::load(to, from, src.dtype, src_step, n); });
@@ -208,7 +211,8 @@ void copy_plan(const aj_plan& p) {
   if (uint32_t dim = turned_by(p)) return copy_planes(p, dim);
   int64_t to_step = row_stride(p, 0), from_step = row_stride(p, 1);
   bool dense = to_step == bytes_of(dst.dtype) && from_step == bytes_of(src.dtype);
-  CastRow cast = dense ? find_cast_row(dst.dtype, src.dtype) : nullptr;
+  const bool narrow = is_narrow(dst.dtype) || is_narrow(src.dtype);
+  CastRow cast = dense && !narrow ? find_cast_row(dst.dtype, src.dtype) : nullptr;
   bool same_bytes = dense && same(dst.dtype, src.dtype);
   bool stream = (cast || same_bytes) && worth_streaming(p);
   if (same(dst.dtype, src.dtype) && !cast && !stream) return copy_bytes(p, to_step, from_step);
@@ -260,9 +264,7 @@ aj_status* fill(void*, aj_call* call) {
     const aj_operand &dst = p.ops[0], &value = p.ops[1];
     int64_t step = row_stride(p, 0);
     alignas(16) char element[16];
-    visit<stored>(dst.dtype, [&]<class T>() {
-      Convert<T>::load(element, static_cast<char*>(value.data), value.dtype, 0, 1);
-    });
+    copy_row(element, dst, bytes_of(dst.dtype), static_cast<char*>(value.data), value, 0, 1);
     bool stream = worth_streaming(p);
     visit_size(dst.dtype, [&]<class T>() {
       T x;
@@ -316,8 +318,8 @@ void copy_in_order(TensorView t, char* to) {
 }
 
 AJ_KERNELS(copy_kernels) = {
-    {"copy_", {&copy, stored::mask, kInner}},
-    {"fill_", {&fill, stored::mask, kInner}},
+    {"copy_", {&copy, kMoved, kInner}},
+    {"fill_", {&fill, kMoved, kInner}},
     {nullptr, {}},
 };
 

@@ -16,7 +16,57 @@ template <class T>
 struct Move {
   AJ_HD T operator()(T x) const { return x; }
 };
+// Where elements lie one after the other on both sides, or all become one number.
+template <class Out, class In, class T>
+bool move_flat(const aj_call* call, const aj_plan& p, const T* number) {
+  const aj_operand &to = p.ops[0], &from = p.ops[1];
+  auto packed = [&](const aj_operand& o, size_t bytes) {
+    return aligned(o.data) && o.strides && (p.numel == 1 || o.strides[0] == int64_t(bytes));
+  };
+  if (p.ndim != 1 || !packed(to, sizeof(Out)) || !(number || packed(from, sizeof(In))))
+    return false;
+  Flat<Move<T>, Out, In, 1, T> flat = {{}, p.numel, reach(static_cast<Out*>(to.data)), {}, {}};
+  if (number)
+    flat.number[0] = *number;
+  else
+    flat.in[0] = reach(static_cast<const In*>(from.data));
+  launch_threads<&flat_kernel<Move<T>, Out, In, 1, T>>(call, p.numel, kFlat<Out, In>, flat);
+  return true;
+}
+// Of one dtype, between float and halves, and of a number.
+bool assign_flat(const aj_call* call, const aj_plan& p) {
+  DLDataType to = p.ops[0].dtype, from = p.ops[1].dtype;
+  bool done = false;
+  if (p.numel == 0 || !p.ops[1].data) return false;
+  if (p.ops[1].flags & AJ_OPERAND_NUMBER) {
+    visit<stored>(to, [&]<class T>() {
+      T number = load<T>(static_cast<const char*>(p.ops[1].data), index_of(from));
+      visit_size(to, [&]<class B>() {
+        if constexpr (sizeof(B) == sizeof(T)) {
+          B bits;
+          std::memcpy(&bits, &number, sizeof bits);
+          done = move_flat<B, B>(call, p, &bits);
+        }
+      });
+    });
+  } else if (same(to, from)) {
+    visit_size(to, [&]<class B>() { done = move_flat<B, B, B>(call, p, nullptr); });
+  } else {
+    const float* none = nullptr;
+    auto between = [&]<class H>(H) {
+      if (same(to, dtype_of<float>) && same(from, dtype_of<H>))
+        done = move_flat<float, H>(call, p, none);
+      else if (same(to, dtype_of<H>) && same(from, dtype_of<float>))
+        done = move_flat<H, float>(call, p, none);
+    };
+    between(Half());
+    between(BFloat16());
+  }
+  return done;
+}
+
 void assign_plan(const aj_call* call, const aj_plan& p) {
+  if (assign_flat(call, p)) return;
   DLDataType to = p.ops[0].dtype, from = p.ops[1].dtype;
   for_walks<2>(p, [&](const Walk<2>& w) {
     auto go = [&]<class T>() {

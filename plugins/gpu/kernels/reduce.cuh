@@ -4,7 +4,8 @@
 #include <tuple>
 
 #include "../block.cuh"
-#include "../element.cuh"
+#include "../divide.cuh"
+#include "../pack.cuh"
 #include "../reducers.cuh"
 
 namespace adjoin::gpu {
@@ -24,7 +25,8 @@ struct Fold {
   int32_t nreduced, ndim, nout;
   int64_t n, kept, chunk, chunks;
   int64_t sizes[kReduceDims], in_strides[kReduceDims], out_strides[2][kReduceDims];
-  State* parts;  // of chunks > 1: [kept][chunks]
+  State* parts;     // of chunks > 1: [kept][chunks]
+  bool one_stride;  // what is joined lies in steps of one size
 
   AJ_HD static int64_t place(const int64_t* sizes, const int64_t* strides, int lo, int hi,
                              int64_t i) {
@@ -59,18 +61,52 @@ struct JoinBy {
   }
 };
 
+// A norm of any order calls a function for each element: what is read ahead would not stay in
+// registers.
+template <class R>
+inline constexpr bool kReadsAhead = true;
+template <class T>
+inline constexpr bool kReadsAhead<NormOf<T>> = false;
+
+// Elements of S from i on, four loads under way; returns where it has stopped.
+template <class S, class R>
+AJ_DEVICE int64_t add_fours(const Fold<R>& p, typename R::State& s, const char* from, int64_t i,
+                            int64_t hi, int64_t step) {
+  using T = typename R::T;
+  int64_t stride = p.nreduced ? p.in_strides[0] : 0, hop = step * stride;
+  for (const char* at = from + i * stride; i + 3 * step < hi; i += 4 * step, at += 4 * hop) {
+    S a = element<S>(at), b = element<S>(at + hop), c = element<S>(at + 2 * hop),
+      d = element<S>(at + 3 * hop);
+    p.reducer.add(s, widened<T>(a), i);
+    p.reducer.add(s, widened<T>(b), i + step);
+    p.reducer.add(s, widened<T>(c), i + 2 * step);
+    p.reducer.add(s, widened<T>(d), i + 3 * step);
+  }
+  return i;
+}
+
 template <bool Wide, class R>
 AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
   using Own = Team<Wide>;
   using T = typename R::T;
   for (int64_t task = Own::task(); task < p.kept * p.chunks; task += Own::tasks_step()) {
     // A thread's neighbours take neighbouring outputs, so that they read neighbouring memory.
-    int64_t output = Wide ? task / p.chunks : task % p.kept;
-    int64_t part = Wide ? task % p.chunks : task / p.kept;
+    Quotient q = divided(task, Wide ? p.chunks : p.kept);
+    int64_t output = Wide ? q.whole : q.rest, part = Wide ? q.rest : q.whole;
     const char* from = p.in + p.place(p.sizes, p.in_strides, p.nreduced, p.ndim, output);
     int64_t lo = part * p.chunk, hi = lo + p.chunk < p.n ? lo + p.chunk : p.n;
     auto s = p.reducer.start();
-    for (int64_t i = lo + Own::first(); i < hi; i += Own::step())
+    int64_t i = lo + Own::first();
+    if constexpr (kReadsAhead<R>)
+      if (p.one_stride && p.in_dtype == DTypeOf<T>::index)
+        i = add_fours<T>(p, s, from, i, hi, Own::step());
+    if constexpr (kReadsAhead<R> && std::is_same_v<T, float>) {
+      if (p.one_stride && p.in_dtype == DTypeOf<Half>::index)
+        i = add_fours<Half>(p, s, from, i, hi, Own::step());
+      if (p.one_stride && p.in_dtype == DTypeOf<BFloat16>::index)
+        i = add_fours<BFloat16>(p, s, from, i, hi, Own::step());
+    }
+    for (; i < hi; i += Own::step())
       p.reducer.add(s, load<T>(from + p.place(p.sizes, p.in_strides, 0, p.nreduced, i), p.in_dtype),
                     i);
     s = Own::join(s, JoinBy<R>{p.reducer});
@@ -86,8 +122,16 @@ AJ_GLOBAL void parts_kernel(AJ_ARGUMENT Fold<R> p) {
   using Own = Team<Wide>;
   for (int64_t output = Own::task(); output < p.kept; output += Own::tasks_step()) {
     auto s = p.reducer.start();
-    for (int64_t i = Own::first(); i < p.chunks; i += Own::step())
-      p.reducer.join(s, p.parts[output * p.chunks + i]);
+    const auto* from = p.parts + output * p.chunks;
+    int64_t i = Own::first(), step = Own::step();
+    for (; i + 3 * step < p.chunks; i += 4 * step) {
+      auto a = from[i], b = from[i + step], c = from[i + 2 * step], d = from[i + 3 * step];
+      p.reducer.join(s, a);
+      p.reducer.join(s, b);
+      p.reducer.join(s, c);
+      p.reducer.join(s, d);
+    }
+    for (; i < p.chunks; i += step) p.reducer.join(s, from[i]);
     s = Own::join(s, JoinBy<R>{p.reducer});
     if (Own::leads()) p.finish(output, s);
   }
@@ -120,6 +164,7 @@ void reduce(const aj_call* call, const R& reducer) {
     if (d < plan.nreduced) p.nreduced++;
   }
   if (p.kept == 0) return;
+  p.one_stride = p.nreduced <= 1;
   bool columns = p.nreduced < p.ndim && p.nreduced > 0 && p.kept >= 32 &&
                  p.in_strides[p.nreduced] == bytes_of(in.dtype) &&
                  p.in_strides[0] != p.in_strides[p.nreduced];

@@ -21,6 +21,7 @@ from . import (
 )
 from .elements import element_by_element, together
 from .narrow import narrowed
+from .repaired import with_long_index
 from .rule import Rule
 
 DOCUMENT = pathlib.Path(__file__).resolve().parents[3] / "frontends/docs/differences.md"
@@ -51,6 +52,8 @@ def rule_for(d):
     if rule is None and (begun := narrowed(d)):
         taken = [rule_of(x) or of_our_digits(x) for x in begun]
         rule = taken[0] if all(taken) else None
+    if rule is None and (still := with_long_index(d)) is not None and all(map(rule_of, still)):
+        rule = rules_more.SMALL_INDEX
     return rule
 
 

@@ -32,7 +32,13 @@ def rows(d):
     if tuple(a.shape) != tuple(b.shape):
         return []
     tolerance = max(TOLERANCE.get(dtype(t), 0) for t in (a, b)) * 10
-    return [r for r in zip(numbers(a), numbers(b), numbers(x), strict=True) if not near(r[0], r[1], tolerance, 1.0)]
+    found = zip(numbers(a), numbers(b), numbers(x), strict=True)
+    return [r for r in found if not near(r[0], r[1], tolerance, size(r[1]))]
+
+
+def size(v):
+    """What the digits of a number's parts are counted from: the small one has those of the large one."""
+    return max(1.0, abs(v)) if isinstance(v, complex) and finite(v) else 1.0
 
 
 def by(holds_of):

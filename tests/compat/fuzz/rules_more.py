@@ -440,13 +440,13 @@ DTYPE = (r"not implemented for|not supported|does not support|doesn't support|mu
          r"same dtype|dtype|result type|scalar.?type|boolean masks?|inputs to be|support.* (complex|bool)|for integral input|Boolean alpha|complex")  # fmt: skip
 PLACES = r"expected.* for index|Expected (a long|dtype int(32/)?int64|tensor for argument #\d 'indices')|dtype int64 for index|used as indices|LongTensor|dtype of indices"
 TENSOR = r"must be Tensor, not|invalid combination of arguments|expected Tensor|must be tuple of ints, not"
-
+SMALL_INDEX = Rule("more: an index of a small dtype", "indices of `int32`, `int16`, `int8`", "more", theirs(PLACES))
 
 RULES = [
     Rule("more: a diagonal that wraps", "`fill_diagonal_(wrap=True)` of a matrix", "more", theirs("setStorage", wraps_like_numpy, "fill_diagonal")),
     Rule("more: a mask of bytes without dimensions", "a mask without dimensions in `index_put`", "more", theirs("ntensor >= 3 INTERNAL ASSERT", lambda d: any(x.dim() == 0 and x.dtype == torch.uint8 for x in given(d)), "index_put")),
-    Rule("more: an index of a small dtype", "indices of `int32`, `int16`, `int8`", "more", theirs(PLACES)),
-    Rule("more: a number where a tensor is expected", "numbers where a tensor is expected", "more", theirs(TENSOR, lambda d: "out" not in d.case.call.words and either(d) if d.case.call else False)),
+    SMALL_INDEX,
+    Rule("more: a number where a tensor is expected", "some numbers where a tensor is expected", "more", theirs(TENSOR, lambda d: "out" not in d.case.call.words and either(d) if d.case.call else False)),
     Rule("more: a method that PyTorch lacks", "in-place forms of nearly all ops", "more", theirs(r"'Tensor' object has no attribute", function_says)),
     Rule("more: products of bools", "most ops compute in every dtype", "more", theirs(DTYPE, product_of_bools, "addmm addmv addbmm baddbmm addr")),
     Rule("more: means of whole numbers", "most ops compute in every dtype", "more", theirs("floating point or complex dtype", exact_means, "nanmean")),

@@ -46,6 +46,24 @@ def test_ops_written_into_lists():
     assert values(adjoin._foreach_zero_(mine)) == [[0.0, 0.0], [[0.0]]]
 
 
+def test_lists_that_one_launch_changes():
+    """Tensors alike; others go one by one, and so does what a graph records."""
+    mine, others = lists(), lists()
+    assert values(adjoin._foreach_add_(mine, others, alpha=-3)) == values(mine) == [[-2.0, -4.0], [[-6.0]]]
+    adjoin._foreach_sub_(mine, others)
+    adjoin._foreach_mul_(mine, adjoin.tensor(0.5))
+    assert values(mine) == [[-1.5, -3.0], [[-4.5]]]
+    adjoin._foreach_add_(mine, mine)
+    assert values(mine) == [[-3.0, -6.0], [[-9.0]]]
+    adjoin._foreach_add_(mine, [adjoin.tensor(1), adjoin.ones(1, 1, dtype=adjoin.float64)])
+    assert values(mine) == [[-2.0, -5.0], [[-8.0]]]
+    leaf = adjoin.ones(2, requires_grad=True)
+    recorded = [leaf * 1, leaf * 2]
+    adjoin._foreach_add_(recorded, [leaf, leaf], alpha=2)
+    sum(t.sum() for t in recorded).backward()
+    assert leaf.grad.tolist() == [7.0, 7.0]
+
+
 @pytest.mark.parametrize("call", [lambda: adjoin._foreach_abs([]), lambda: adjoin._foreach_add(lists(), lists()[:1])])
 def test_lists_that_do_not_fit(call):
     with pytest.raises(RuntimeError, match="foreach"):

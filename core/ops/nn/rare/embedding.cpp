@@ -35,9 +35,7 @@ aj_status* embedding_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& weight = b.tensor(1);
     want(weight.ndim() == 2, "weight must be a matrix, its shape is ", shown(weight));
-    if (b.flag(6))
-      kit::raise(AJ_UNIMPLEMENTED,
-                 "embedding: there are no sparse tensors for its gradient; leave sparse=False");
+    const bool sparse = b.flag(6) && weight.requires_grad() && kit::env.autograd->grad_mode();
     Tensor indices = to_index(b.tensor(0)), flat = reshape(indices, {-1});
     int64_t rows = weight.size(0), padding = -1;
     if (b.given(2)) {
@@ -49,7 +47,10 @@ aj_status* embedding_body(void*, aj_call* call) {
     if (b.given(3)) renormalize(weight, flat, b.real(3), b.real(4));
     Sizes shape = sizes_of(indices);
     shape.push_back(weight.size(1));
-    Tensor found = in_own_name([&] { return embedding_rows(weight, flat, padding); });
+    Tensor found = in_own_name([&] {
+      return sparse ? embedding_rows_sparse(weight, flat, padding)
+                    : embedding_rows(weight, flat, padding);
+    });
     if (b.flag(5) &&
         ((found.requires_grad() && kit::env.autograd->grad_mode()) || !found.has_memory()))
       found = shared_gradient(found, flat, rows);

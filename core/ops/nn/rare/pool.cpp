@@ -13,6 +13,8 @@ void check_planes(std::span<const int64_t> shape, size_t dims = 2) {
 Sizes pooled_shape(std::span<const int64_t> t, size_t dims, Ints kernel, Ints stride, Ints padding,
                    Ints dilation, bool ceil_mode) {
   check_planes(t, dims);
+  want(t[t.size() - dims - 1] > 0, "input of shape ", shown(t),
+       " has no channels to pool; only the batch may be empty");
   Sizes shape(t.begin(), t.end());
   for (size_t i = 0; i < dims; ++i) {
     int64_t& size = shape[t.size() - dims + i];
@@ -24,7 +26,7 @@ Sizes pooled_shape(std::span<const int64_t> t, size_t dims, Ints kernel, Ints st
     want(padding[i] >= 0 && padding[i] <= kernel[i] / 2,
          "padding must be at most half of kernel_size: ", shown(padding), " and ", shown(kernel));
     int64_t in = size;
-    want(in >= 0 && in <= kMost / 4, "input of shape ", shown(t), " cannot be pooled");
+    want(in > 0 && in <= kMost / 4, "input of shape ", shown(t), " cannot be pooled");
     size = kit::pooled_size(in, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
     want(size > 0, "kernel_size ", shown(kernel), " is too large for input of shape ", shown(t));
   }
@@ -110,8 +112,8 @@ aj_status* adaptive_avg_pool2d_shape(void*, aj_call* call) {
     Sizes shape = sizes_of(t);
     for (int64_t i = 0; i < 2; ++i) {
       want(size[i] >= 0, "output_size must not be negative: ", shown(size));
-      want(shape[size_t(t.ndim() - 2 + i)] > 0 || size[i] == 0, "input of shape ", shown(t),
-           " has no elements to take means of");
+      want(shape[size_t(t.ndim() - 2 + i)] > 0, "input of shape ", shown(t),
+           " has no elements to take means of; only the batch may be empty");
       shape[size_t(t.ndim() - 2 + i)] = size[i];
     }
     c.out_in_order(0, t.dtype(), shape, t);
@@ -163,8 +165,6 @@ std::tuple<Tensor, Tensor> max_pool1d_of(const kit::Body& b) {
 Sizes output_size(const Tensor& t, Ints asked) {
   check_planes(t.shape());
   Sizes size = n_of(asked, 2, "output_size");
-  for (int64_t i = 0; i < 2; ++i)
-    if (size[i] == -1) size[i] = t.size(t.ndim() - 2 + i);
   want(size[0] >= 0 && size[1] >= 0, "output_size must not be negative: ", shown(asked));
   return size;
 }

@@ -13,6 +13,7 @@ from .._C import (  # noqa: F401
 from . import graph  # noqa: F401
 from .anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: F401
 from .function import Function  # noqa: F401
+from .grad_mode import set_multithreading_enabled  # noqa: F401
 
 _ROOMS = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "profiler")
 _CHECKS = ("gradcheck", "gradgradcheck")

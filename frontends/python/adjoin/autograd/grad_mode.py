@@ -1,9 +1,33 @@
 """adjoin.autograd.grad_mode: the modes of recording, and what they are as decorators."""
 
 import functools
+import threading
 
 from .._C import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 
+
+class set_multithreading_enabled:
+    """Whether a backward pass may run on other threads than its caller's. None does here, so both modes give the same."""
+
+    def __init__(self, mode):
+        self._before, _threads.allowed = is_multithreading_enabled(), bool(mode)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        _threads.allowed = self._before
+
+    def clone(self):
+        return type(self)(is_multithreading_enabled())
+
+
+def is_multithreading_enabled():
+    """What set_multithreading_enabled has said in this thread."""
+    return getattr(_threads, "allowed", True)
+
+
+_threads = threading.local()
 _TAKES_VALUE = (set_grad_enabled, inference_mode)
 
 

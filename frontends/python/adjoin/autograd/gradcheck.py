@@ -127,6 +127,27 @@ def _check_nondeterminism(func, inputs, outs, wanted, tol):
     return True
 
 
+def _of_values(func, inputs):
+    """A function of the values of sparse inputs, and those, for a function of sparse tensors."""
+    if all(not isinstance(x, Tensor) or x.layout is _C.strided for x in inputs):
+        return func, inputs
+    from .._sparse import with_values
+
+    templates = [x.detach() if isinstance(x, Tensor) and x.layout is not _C.strided else None for x in inputs]
+    values = tuple(
+        x if t is None else t._values().clone().requires_grad_(x.requires_grad)
+        for x, t in zip(inputs, templates, strict=True)
+    )
+
+    def of_values(*args):
+        made = func(*(x if t is None else with_values(t, x) for x, t in zip(args, templates, strict=True)))
+        outs = made if isinstance(made, (tuple, list)) else (made,)
+        dense = tuple(o.to_dense() if isinstance(o, Tensor) and o.layout is not _C.strided else o for o in outs)
+        return dense if isinstance(made, (tuple, list)) else dense[0]
+
+    return of_values, values
+
+
 def gradcheck(
     func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
     check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
@@ -137,8 +158,10 @@ def gradcheck(
 
     ``check_forward_ad``: the derivatives in forward mode, too, or alone where ``check_backward_ad`` is off.
     ``check_grad_dtypes`` and what asks for batched gradients change nothing.
+    Of a sparse input the values are moved, and of a sparse result they are compared: zeros that are not kept stay zero, as with
+    ``masked=True``.
     """
-    inputs = _tuple(inputs)
+    func, inputs = _of_values(func, _tuple(inputs))
     wanted = _checked(inputs)
     for x in wanted:
         if not x.is_leaf:
@@ -223,7 +246,7 @@ def gradgradcheck(
     masked=False,
 ):  # fmt: skip
     """Whether the gradients of func's gradients agree with finite differences."""
-    inputs = _tuple(inputs)
+    func, inputs = _of_values(func, _tuple(inputs))
     places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     outs = [o for o in _outputs(func, inputs) if o.requires_grad]
     if grad_outputs is None:

@@ -15,8 +15,10 @@ def _window(name, M, shape, sym, dtype, layout, device, requires_grad):
     dtype = dtype or adjoin.get_default_dtype()
     if M < 0:
         raise ValueError(f"{name}: M is {M}; a window has no negative length")
-    if not (dtype.is_floating_point and layout is adjoin.strided):
-        raise ValueError(f"{name}: a window is strided and of a floating dtype, not {layout}, {dtype}")
+    if not (dtype in (adjoin.float32, adjoin.float64) and layout is adjoin.strided):
+        raise ValueError(
+            f"{name}: a window is strided and of a floating dtype, float32 or float64, not {layout}, {dtype}; cast what is made with .to(...)"
+        )
     places = adjoin.arange(M, dtype=adjoin.float64, device=device)
     last = M - 1 if sym else M
     made = shape(places, last) if M > 1 else adjoin.ones_like(places)

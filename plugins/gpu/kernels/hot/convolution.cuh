@@ -2,7 +2,7 @@
 // the way into shared memory (implicit products); no column matrix is ever made.
 #include <adjoin/kit/geometry.hpp>
 
-#include "../../element.cuh"
+#include "../../divide.cuh"
 #include "../../tile.cuh"
 
 namespace adjoin::gpu {
@@ -17,16 +17,27 @@ struct Geometry : ConvGeometry {
         taps(g.taps()),
         small_pixels(g.small_pixels()),
         big_pixels(g.big_pixels()) {}
+  // As ConvGeometry's, with divisions of 32 bits.
+  AJ_HD int64_t meet(int64_t s, int64_t k) const {
+    int64_t at = 0, weight = 1;
+    for (int d = 2; d >= 0; --d) {
+      int64_t x = split(&s, small[d]) * stride[d] - pad[d] + split(&k, kernel[d]) * dilation[d];
+      if (x < 0 || x >= big[d]) return -1;
+      at += x * weight;
+      weight *= big[d];
+    }
+    return at;
+  }
   // The pixel of the small image whose tap k lies on pixel b of the big one, or -1.
   AJ_HD int64_t meet_back(int64_t b, int64_t k) const {
     int64_t at = 0, weight = 1;
     for (int d = 2; d >= 0; --d) {
-      int64_t x = b % big[d] + pad[d] - k % kernel[d] * dilation[d];
-      if (x < 0 || x % stride[d] != 0 || x / stride[d] >= small[d]) return -1;
-      at += x / stride[d] * weight;
+      int64_t x = split(&b, big[d]) + pad[d] - split(&k, kernel[d]) * dilation[d];
+      if (x < 0) return -1;
+      Quotient q = divided(x, stride[d]);
+      if (q.rest != 0 || q.whole >= small[d]) return -1;
+      at += q.whole * weight;
       weight *= small[d];
-      b /= big[d];
-      k /= kernel[d];
     }
     return at;
   }
@@ -63,24 +74,28 @@ struct Convolution {
   }
   template <Writes W>
   AJ_HD T left(int64_t group, int64_t row, int64_t k) const {
+    Quotient q = divided(k, W == Writes::weight ? g.small_pixels : g.taps);
     if constexpr (W == Writes::small)
-      return weight_at(group, row, k / g.taps, k % g.taps);
+      return weight_at(group, row, q.whole, q.rest);
     else if constexpr (W == Writes::big)
-      return weight_at(group, k / g.taps, row, k % g.taps);
+      return weight_at(group, q.whole, row, q.rest);
     else
-      return conj(small_at(k / g.small_pixels, group, row, k % g.small_pixels), conj_weight);
+      return conj(small_at(q.whole, group, row, q.rest), conj_weight);
   }
   template <Writes W>
   AJ_HD T right(int64_t group, int64_t k, int64_t column) const {
-    if constexpr (W == Writes::small) {
-      int64_t q = g.meet(column % g.small_pixels, k % g.taps);
-      return q < 0 ? T(0) : big_at(column / g.small_pixels, group, k / g.taps, q);
-    } else if constexpr (W == Writes::big) {
-      int64_t q = g.meet_back(column % g.big_pixels, k % g.taps);
-      return q < 0 ? T(0) : small_at(column / g.big_pixels, group, k / g.taps, q);
+    if constexpr (W == Writes::weight) {
+      Quotient from = divided(k, g.small_pixels), to = divided(column, g.taps);
+      int64_t pixel = g.meet(from.rest, to.rest);
+      return pixel < 0 ? T(0) : conj(big_at(from.whole, group, to.whole, pixel), conj_input);
     } else {
-      int64_t q = g.meet(k % g.small_pixels, column % g.taps);
-      return q < 0 ? T(0) : conj(big_at(k / g.small_pixels, group, column / g.taps, q), conj_input);
+      Quotient to = divided(column, W == Writes::small ? g.small_pixels : g.big_pixels),
+               from = divided(k, g.taps);
+      int64_t pixel =
+          W == Writes::small ? g.meet(to.rest, from.rest) : g.meet_back(to.rest, from.rest);
+      if (pixel < 0) return T(0);
+      return W == Writes::small ? big_at(to.whole, group, from.whole, pixel)
+                                : small_at(to.whole, group, from.whole, pixel);
     }
   }
   template <Writes W>
@@ -92,8 +107,8 @@ struct Convolution {
       int64_t pixels = W == Writes::small ? g.small_pixels : g.big_pixels;
       int64_t channel = group * channels + row;
       if (bias) sum += Accumulator<T>(bias[channel]);
-      out[(column / pixels * g.groups * channels + channel) * pixels + column % pixels] =
-          cast<T>(sum);
+      Quotient at = divided(column, pixels);
+      out[(at.whole * g.groups * channels + channel) * pixels + at.rest] = cast<T>(sum);
     }
   }
 };
@@ -103,8 +118,8 @@ AJ_GLOBAL void convolution_kernel(AJ_ARGUMENT Convolution<T> p) {
   using A = Accumulator<T>;
   int64_t tasks = p.g.groups * p.tiles_m * p.tiles_n;
   for (int64_t task = block_x(); task < tasks; task += blocks_x()) {
-    int64_t group = task / (p.tiles_m * p.tiles_n), tile = task % (p.tiles_m * p.tiles_n);
-    int64_t row0 = tile / p.tiles_n * kTile, column0 = tile % p.tiles_n * kTile;
+    int64_t group = task, column0 = split(&group, p.tiles_n) * kTile,
+            row0 = split(&group, p.tiles_m) * kTile;
     A sum[kOwn][kOwn];
     clear(sum);
     multiply_tile<T>(
@@ -117,7 +132,7 @@ AJ_GLOBAL void convolution_kernel(AJ_ARGUMENT Convolution<T> p) {
                                               : T(0);
         },
         sum);
-    for_own(sum, [&](int i, int j, A value) {
+    for_own<T>(sum, [&](int i, int j, A value) {
       if (row0 + i < p.rows && column0 + j < p.columns)
         p.template put<W>(group, row0 + i, column0 + j, value);
     });

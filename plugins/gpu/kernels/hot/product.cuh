@@ -28,8 +28,8 @@ AJ_GLOBAL void product_kernel(AJ_ARGUMENT Product<T> p) {
   using A = Accumulator<T>;
   int64_t tasks = p.batch * p.tiles_m * p.tiles_n;
   for (int64_t task = block_x(); task < tasks; task += blocks_x()) {
-    int64_t image = task / (p.tiles_m * p.tiles_n), tile = task % (p.tiles_m * p.tiles_n);
-    int64_t row0 = tile / p.tiles_n * kTile, column0 = tile % p.tiles_n * kTile;
+    int64_t image = task, column0 = split(&image, p.tiles_n) * kTile,
+            row0 = split(&image, p.tiles_m) * kTile;
     const T *a = p.a + image * p.a_batch, *b = p.b + image * p.b_batch;
     A sum[kOwn][kOwn];
     clear(sum);
@@ -42,7 +42,7 @@ AJ_GLOBAL void product_kernel(AJ_ARGUMENT Product<T> p) {
           return column0 + column < p.n ? b[k * p.b_row + (column0 + column) * p.b_column] : T(0);
         },
         sum);
-    for_own(sum, [&](int i, int j, A value) {
+    for_own<T>(sum, [&](int i, int j, A value) {
       int64_t row = row0 + i, column = column0 + j;
       if (row >= p.m || column >= p.n) return;
       if (p.scaled) value = scalar::Mul()(p.alpha, value);

@@ -98,6 +98,8 @@ def _unpool(dims):
         kernel = _each(kernel_size, dims)
         strides = kernel if stride is None else _each(stride, dims)
         paddings = _each(padding, dims)
+        if min(strides) <= 0:
+            raise RuntimeError(f"{name}: stride must be positive, it is {strides}")
         size = _unpooled_size(name, input, kernel, strides, paddings, output_size)
         return op("max_unpool")(input, indices, size)
 

@@ -21,6 +21,7 @@ from ._calls import (  # noqa: F401  (public here, as in PyTorch)
 )
 from ._conversion import Conversion
 from ._state import State, _IncompatibleKeys  # noqa: F401
+from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (the name that other libraries know)
 from ._tree import Tree
 
 _ORDERED = (

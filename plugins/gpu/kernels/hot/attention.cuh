@@ -1,12 +1,14 @@
-// plugins/gpu/kernels/attention.cuh: scaled dot product attention without the matrix of scores:
+// plugins/gpu/kernels/hot/attention.cuh: scaled dot product attention without the matrix of scores:
 // tile by tile, the softmax corrected as tiles come; the gradients make the tiles again.
 //
 // Dao et al., FlashAttention, 2022.
 #include <memory>
 #include <vector>
 
-#include "../block.cuh"
-#include "../tile.cuh"
+#include "../../block.cuh"
+#include "../../element.cuh"
+#include "../../pack.cuh"
+#include "../../tile.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -37,75 +39,124 @@ struct Problem {
   A scale;
   bool causal;
 
-  template <class S>
-  AJ_HD Stack<S> at(Stack<S> s, int64_t head) const {
-    int64_t offset = 0;
-    for (int d = lead - 1; d >= 0; head /= sizes[d--]) offset += head % sizes[d] * s.steps[d];
-    if (s.p) s.p += offset;
-    return s;
-  }
-  // Of one head.
-  AJ_HD Problem head(int64_t i) const {
-    Problem own = *this;
-    own.query = at(query, i), own.key = at(key, i), own.value = at(value, i);
-    own.grad = at(grad, i), own.added = at(added, i), own.seen = at(seen, i);
-    if (log_sums) own.log_sums = log_sums + i * queries, own.dots = dots + i * queries;
-    if (sums_out) own.sums_out = sums_out + i * queries;
-    own.out = out + i * out_rows * out_columns;
-    return own;
-  }
   // Keys [0, this) matter to queries [0, until).
   AJ_HD int64_t reach(int64_t until) const { return causal && until < keys ? until : keys; }
+};
+
+// One head's matrices.
+template <class T>
+struct Rows {
+  const T* p;
+  int64_t row, column;
+  AJ_HD T at(int64_t i, int64_t rows, int64_t j) const {
+    return i < rows ? p[i * row + j * column] : T(0);
+  }
+};
+template <class T>
+struct Head {
+  using A = Accumulator<T>;
+  Rows<T> query, key, value, grad, added;
+  Rows<bool> seen;
+  const A *log_sums, *dots;
+  A* sums_out;
+  T* out;
+
+  AJ_HD Head(const Problem<T>& p, int64_t head)
+      : query(rows_of(p.query)),
+        key(rows_of(p.key)),
+        value(rows_of(p.value)),
+        grad(rows_of(p.grad)),
+        added(rows_of(p.added)),
+        seen(rows_of(p.seen)),
+        log_sums(after(p.log_sums, head * p.queries)),
+        dots(after(p.dots, head * p.queries)),
+        sums_out(after(p.sums_out, head * p.queries)),
+        out(after(p.out, head * p.out_rows * p.out_columns)) {
+    for (int d = p.lead - 1; d >= 0; --d) {
+      int64_t i = d ? split(&head, p.sizes[d]) : head;
+      query.p += i * p.query.steps[d];
+      key.p += i * p.key.steps[d];
+      value.p += i * p.value.steps[d];
+      grad.p = after(grad.p, i * p.grad.steps[d]);
+      added.p = after(added.p, i * p.added.steps[d]);
+      seen.p = after(seen.p, i * p.seen.steps[d]);
+    }
+  }
+  template <class S>
+  AJ_HD static S* after(S* p, int64_t n) {
+    return p ? p + n : nullptr;
+  }
+  template <class S>
+  AJ_HD static Rows<S> rows_of(const Stack<S>& s) {
+    return {s.p, s.row, s.column};
+  }
 };
 
 // A block's square of numbers about queries and keys.
 template <class A>
 using Square = A[kTile][kTile + 1];
 
-template <class T>
-AJ_DEVICE T element(const Stack<T>& s, int64_t row, int64_t rows, int64_t column) {
-  return row < rows ? s.p[row * s.row + column * s.column] : T(0);
-}
-
 // Scaled and masked scores of queries from i0 and keys from j0; -inf where nothing is seen.
 template <class T, class A = Accumulator<T>>
-AJ_DEVICE void score(const Problem<T>& p, int64_t i0, int64_t j0, Square<A>& to) {
+AJ_DEVICE void score(const Problem<T>& p, const Head<T>& h, int64_t i0, int64_t j0, Square<A>& to) {
   A sum[kOwn][kOwn];
   clear(sum);
   multiply_tile<T>(
-      p.depth, [&](int row, int64_t k) { return element(p.query, i0 + row, p.queries, k); },
-      [&](int64_t k, int column) { return element(p.key, j0 + column, p.keys, k); }, sum);
-  for_own(sum, [&](int row, int column, A x) {
+      p.depth, [&](int row, int64_t k) { return h.query.at(i0 + row, p.queries, k); },
+      [&](int64_t k, int column) { return h.key.at(j0 + column, p.keys, k); }, sum);
+  for_own<T>(sum, [&](int row, int column, A x) {
     int64_t i = i0 + row, j = j0 + column;
     bool seen = i < p.queries && j < p.keys && (!p.causal || j <= i);
-    if (seen && p.seen.p) seen = p.seen.p[i * p.seen.row + j * p.seen.column];
+    if (seen && h.seen.p) seen = h.seen.at(i, p.queries, j);
     x = x * p.scale;
-    if (seen && p.added.p) x = x + A(p.added.p[i * p.added.row + j * p.added.column]);
+    if (seen && h.added.p) x = x + A(h.added.at(i, p.queries, j));
     to[row][column] = seen ? x : A(-INFINITY);
   });
   sync_block();
 }
 
-// acc += m * right, or its transpose times right: kTile rows of right, Wide tiles of columns.
+// acc += m * right, or its transpose times right: kTile rows of right, Wide tiles of columns. Of
+// halves m is rounded to them.
 template <class T, int Wide, bool Transposed, class A, class Right>
 AJ_DEVICE void gather(const Square<A>& m, const Right& right, A (&acc)[Wide][kOwn][kOwn]) {
-  AJ_SHARED T strip[kTile][kTile + 1];
-  int me = int(thread_x()), ty = me / kAcross, tx = me % kAcross;
-  for (int w = 0; w < Wide; ++w) {
-    for (int i = me; i < kTile * kTile; i += kTileThreads)
-      strip[i / kTile][i % kTile] = right(i / kTile, w * kTile + i % kTile);
-    sync_block();
-    for (int k = 0; k < kTile; ++k) {
-      A x[kOwn], y[kOwn];
-      for (int i = 0; i < kOwn; ++i) {
-        int row = ty + i * kAcross;
-        x[i] = Transposed ? m[k][row] : m[row][k];
-        y[i] = A(strip[k][tx + i * kAcross]);
-      }
-      for (int i = 0; i < kOwn; ++i)
-        for (int j = 0; j < kOwn; ++j) acc[w][i][j] += x[i] * y[j];
+  int me = int(thread_x());
+  if constexpr (is_half<T>) {
+    AJ_SHARED Strip<T> a[kTile / kDepth], b[kTile / kDepth];
+    for (int i = me; i < kTile * kTile; i += kTileThreads) {
+      int k = Transposed ? i / kTile : i % kTile, row = Transposed ? i % kTile : i / kTile;
+      a[k / kDepth][row][k % kDepth] = narrowed<T>(Transposed ? m[k][row] : m[row][k]);
     }
-    sync_block();
+    AJ_UNROLL
+    for (int w = 0; w < Wide; ++w) {
+      for (int i = me; i < kTile * kTile; i += kTileThreads) {
+        int k = i / kTile, column = i % kTile;
+        b[k / kDepth][column][k % kDepth] = right(k, w * kTile + column);
+      }
+      sync_block();
+      for (int part = 0; part < kTile / kDepth; ++part) add_product<T>(a[part], b[part], acc[w]);
+      sync_block();
+    }
+    return;
+  } else {
+    AJ_SHARED T strip[kTile][kTile + 1];
+    int ty = me / kAcross, tx = me % kAcross;
+    AJ_UNROLL
+    for (int w = 0; w < Wide; ++w) {
+      for (int i = me; i < kTile * kTile; i += kTileThreads)
+        strip[i / kTile][i % kTile] = right(i / kTile, w * kTile + i % kTile);
+      sync_block();
+      for (int k = 0; k < kTile; ++k) {
+        A x[kOwn], y[kOwn];
+        for (int i = 0; i < kOwn; ++i) {
+          int row = ty + i * kAcross;
+          x[i] = Transposed ? m[k][row] : m[row][k];
+          y[i] = A(strip[k][tx + i * kAcross]);
+        }
+        for (int i = 0; i < kOwn; ++i)
+          for (int j = 0; j < kOwn; ++j) acc[w][i][j] += x[i] * y[j];
+      }
+      sync_block();
+    }
   }
 }
 
@@ -114,17 +165,18 @@ template <class T, int Wide>
 struct Place {
   int64_t head, row, column;
   AJ_DEVICE Place(const Problem<T>& p, int64_t task)
-      : head(task / p.groups / p.row_tiles),
-        row(task / p.groups % p.row_tiles * kTile),
-        column(task % p.groups * (Wide * kTile)) {}
+      : head(task), row(0), column(split(&head, p.groups) * (Wide * kTile)) {
+    row = split(&head, p.row_tiles) * kTile;
+  }
 };
 template <class T, int Wide, class A, class Value>
-AJ_DEVICE void write(const Problem<T>& p, int64_t row0, int64_t column0,
+AJ_DEVICE void write(const Problem<T>& p, T* out, int64_t row0, int64_t column0,
                      const A (&acc)[Wide][kOwn][kOwn], const Value& value) {
+  AJ_UNROLL
   for (int w = 0; w < Wide; ++w)
-    for_own(acc[w], [&](int row, int column, A x) {
+    for_own<T>(acc[w], [&](int row, int column, A x) {
       int64_t i = row0 + row, c = column0 + w * kTile + column;
-      if (i < p.out_rows && c < p.out_columns) p.out[i * p.out_columns + c] = T(value(row, x));
+      if (i < p.out_rows && c < p.out_columns) out[i * p.out_columns + c] = T(value(row, x));
     });
 }
 
@@ -162,40 +214,40 @@ AJ_DEVICE void soften(Square<A>& scores, Softening<A>& s) {
 }
 
 template <class T, int Wide>
-AJ_GLOBAL void attention_kernel(Problem<T> all) {
+AJ_GLOBAL void attention_kernel(AJ_ARGUMENT Problem<T> p) {
   using A = Accumulator<T>;
   AJ_SHARED Square<A> scores;
   AJ_SHARED Softening<A> s;
-  int ty = int(thread_x()) / kAcross;
-  for (int64_t task = block_x(); task < all.heads * all.row_tiles * all.groups;
-       task += blocks_x()) {
-    Place<T, Wide> at(all, task);
-    Problem<T> p = all.head(at.head);
+  for (int64_t task = block_x(); task < p.heads * p.row_tiles * p.groups; task += blocks_x()) {
+    Place<T, Wide> at(p, task);
+    Head<T> h(p, at.head);
     A acc[Wide][kOwn][kOwn];
+    AJ_UNROLL
     for (int w = 0; w < Wide; ++w) clear(acc[w]);
     if (thread_x() < kTile) s.top[thread_x()] = A(-INFINITY), s.total[thread_x()] = A(0);
     sync_block();
     int64_t reach = p.reach(at.row + kTile);
     for (int64_t j0 = 0; j0 < reach; j0 += kTile) {
-      score(p, at.row, j0, scores);
+      score(p, h, at.row, j0, scores);
       soften(scores, s);
+      AJ_UNROLL
       for (int w = 0; w < Wide; ++w)
         for (int i = 0; i < kOwn; ++i)
-          for (int j = 0; j < kOwn; ++j) acc[w][i][j] *= s.fade[ty + i * kAcross];
+          for (int j = 0; j < kOwn; ++j) acc[w][i][j] *= s.fade[own_row<T>(i, j)];
       gather<T, Wide, false>(
           scores,
           [&](int k, int c) {
-            return at.column + c < p.width ? element(p.value, j0 + k, p.keys, at.column + c) : T(0);
+            return at.column + c < p.width ? h.value.at(j0 + k, p.keys, at.column + c) : T(0);
           },
           acc);
     }
-    write<T, Wide>(p, at.row, at.column, acc,
+    write<T, Wide>(p, h.out, at.row, at.column, acc,
                    [&](int row, A x) { return s.total[row] == A(0) ? A(0) : x / s.total[row]; });
     int64_t i = at.row + thread_x();
     if (at.column == 0 && thread_x() < kTile && i < p.queries) {
       A total = s.total[thread_x()];
       // No key was seen: infinity makes the weights of the backward pass zero.
-      p.sums_out[i] = total == A(0) ? A(INFINITY) : s.top[thread_x()] + scalar::Log()(total);
+      h.sums_out[i] = total == A(0) ? A(INFINITY) : s.top[thread_x()] + scalar::Log()(total);
     }
     sync_block();
   }
@@ -205,49 +257,49 @@ enum class Of { query, key, value };  // whose gradient
 
 // The weights of a tile, or what the scores' gradients are.
 template <Of What, class T, class A = Accumulator<T>>
-AJ_DEVICE void weigh(const Problem<T>& p, int64_t i0, int64_t j0, Square<A>& scores) {
-  score(p, i0, j0, scores);
+AJ_DEVICE void weigh(const Problem<T>& p, const Head<T>& h, int64_t i0, int64_t j0,
+                     Square<A>& scores) {
+  score(p, h, i0, j0, scores);
   A of_weights[kOwn][kOwn];
   clear(of_weights);
   if constexpr (What != Of::value)
     multiply_tile<T>(
-        p.width, [&](int row, int64_t k) { return element(p.grad, i0 + row, p.queries, k); },
-        [&](int64_t k, int column) { return element(p.value, j0 + column, p.keys, k); },
-        of_weights);
-  for_own(of_weights, [&](int row, int column, A d) {
+        p.width, [&](int row, int64_t k) { return h.grad.at(i0 + row, p.queries, k); },
+        [&](int64_t k, int column) { return h.value.at(j0 + column, p.keys, k); }, of_weights);
+  for_own<T>(of_weights, [&](int row, int column, A d) {
     int64_t i = i0 + row;
-    A weight = i < p.queries ? scalar::Exp()(scores[row][column] - p.log_sums[i]) : A(0);
-    if (What != Of::value) weight *= i < p.queries ? d - p.dots[i] : A(0);
+    A weight = i < p.queries ? scalar::Exp()(scores[row][column] - h.log_sums[i]) : A(0);
+    if (What != Of::value) weight *= i < p.queries ? d - h.dots[i] : A(0);
     scores[row][column] = weight;
   });
   sync_block();
 }
 
 template <Of What, class T, int Wide>
-AJ_GLOBAL void attention_backward_kernel(Problem<T> all) {
+AJ_GLOBAL void attention_backward_kernel(AJ_ARGUMENT Problem<T> p) {
   using A = Accumulator<T>;
   AJ_SHARED Square<A> scores;
-  for (int64_t task = block_x(); task < all.heads * all.row_tiles * all.groups;
-       task += blocks_x()) {
-    Place<T, Wide> at(all, task);
-    Problem<T> p = all.head(at.head);
+  for (int64_t task = block_x(); task < p.heads * p.row_tiles * p.groups; task += blocks_x()) {
+    Place<T, Wide> at(p, task);
+    Head<T> h(p, at.head);
     A acc[Wide][kOwn][kOwn];
+    AJ_UNROLL
     for (int w = 0; w < Wide; ++w) clear(acc[w]);
     bool of_query = What == Of::query;
     // A tile of queries meets the keys that it sees; one of keys the queries that see it.
     int64_t from = of_query || !p.causal ? 0 : at.row;
     int64_t to = of_query ? p.reach(at.row + kTile) : p.queries;
     for (int64_t other = from; other < to; other += kTile) {
-      weigh<What>(p, of_query ? at.row : other, of_query ? other : at.row, scores);
-      const Stack<T>& s = of_query ? p.key : What == Of::key ? p.query : p.grad;
+      weigh<What>(p, h, of_query ? at.row : other, of_query ? other : at.row, scores);
+      const Rows<T>& s = of_query ? h.key : What == Of::key ? h.query : h.grad;
       gather<T, Wide, What != Of::query>(
           scores,
           [&](int k, int c) {
-            return at.column + c < p.out_columns ? element(s, other + k, to, at.column + c) : T(0);
+            return at.column + c < p.out_columns ? s.at(other + k, to, at.column + c) : T(0);
           },
           acc);
     }
-    write<T, Wide>(p, at.row, at.column, acc,
+    write<T, Wide>(p, h.out, at.row, at.column, acc,
                    [&](int, A x) { return What == Of::value ? x : x * p.scale; });
     sync_block();
   }
@@ -260,11 +312,11 @@ struct Dots {
   const T* out;
   Accumulator<T>* to;
   AJ_HD void operator()(int64_t i) const {
-    Stack<T> g = p.at(p.grad, i / p.queries);
+    int64_t head = i, query = split(&head, p.queries);
+    const Rows<T> g = Head<T>(p, head).grad;
     Accumulator<T> sum = 0;
     for (int64_t c = 0; c < p.width; ++c)
-      sum += Accumulator<T>(g.p[i % p.queries * g.row + c * g.column]) *
-             Accumulator<T>(out[i * p.width + c]);
+      sum += Accumulator<T>(g.at(query, p.queries, c)) * Accumulator<T>(out[i * p.width + c]);
     to[i] = sum;
   }
 };

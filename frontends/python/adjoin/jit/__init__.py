@@ -3,9 +3,12 @@
 import builtins
 from typing import Final  # noqa: F401
 
-from .nn.modules.module import Module
+from ..nn.modules.module import Module
 
-_KEPT = ("ignore", "unused", "export", "script_method", "script_if_tracing", "interface")
+_KEPT = (
+    "ignore", "unused", "export", "script_method", "script_if_tracing", "interface", "_script_if_tracing", "_overload",
+    "_overload_method",
+)  # fmt: skip
 
 
 class ScriptModule(Module):

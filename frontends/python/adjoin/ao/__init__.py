@@ -1,0 +1,1 @@
+"""adjoin.ao: quantization's names, as far as packages import them."""

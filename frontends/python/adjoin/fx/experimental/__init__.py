@@ -1,0 +1,1 @@
+"""adjoin.fx.experimental: what PyTorch keeps under this name."""

@@ -1,0 +1,1 @@
+"""adjoin.fx.passes.infra: what programs over graphs are made of."""

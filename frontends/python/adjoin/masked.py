@@ -1,0 +1,352 @@
+"""adjoin.masked: reductions over the elements that a mask names, and tensors that carry their mask.
+
+What a mask leaves out counts as the identity of the reduction: 0 of a sum, -inf of a maximum. Where nothing is left the identity is
+the result, and NaN where there is none (a mean, a median).
+"""
+
+import builtins
+import math
+
+from . import _C
+
+_op = _C.find_op
+
+
+def _limits(dtype, sign):
+    """The largest (sign 1) or smallest number of a dtype."""
+    if dtype.is_floating_point:
+        return sign * math.inf
+    if dtype is _C.bool:
+        return sign > 0
+    from ._numeric import iinfo
+
+    return iinfo(dtype).max if sign > 0 else iinfo(dtype).min
+
+
+def _dims(dim, input):
+    """The dimensions of a reduction, from 0 on."""
+    if dim is None:
+        return tuple(range(input.dim()))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    return tuple(range(input.dim())) if not dims else tuple(d % builtins.max(input.dim(), 1) for d in dims)
+
+
+def _parts(input, mask, dtype=None):
+    """The numbers and their mask, of one shape; a MaskedTensor brings a mask, and both must hold."""
+    if isinstance(input, MaskedTensor):
+        mask = input._mask if mask is None else input._mask & mask
+        input = input._data
+    if dtype is not None:
+        input = input.to(dtype)
+    if mask is None:
+        mask = _C.find_op("ones")((), dtype=_C.bool, device=input.device)
+    if mask.dtype is not _C.bool:
+        raise TypeError(f"masked: the mask must be bool, it is {mask.dtype}")
+    return input, mask.expand(input.shape)
+
+
+def _given(input, made, mask, dim, keepdim):
+    """The result, with a mask where the input has one: is an element left?"""
+    if not isinstance(input, MaskedTensor):
+        return made
+    _, full = _parts(input, mask)
+    return MaskedTensor(made, full.any(_dims(dim, full), keepdim=keepdim) if full.dim() else full)
+
+
+def _over(dims, mask):
+    return mask.sum(dims, keepdim=True) if mask.dim() else mask.long()
+
+
+def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):  # noqa: A001  (PyTorch's name)
+    """The sum of the elements under the mask; 0 of none."""
+    x, m = _parts(input, mask, dtype)
+    return _given(input, x.where(m, x.new_zeros(())).sum(_dims(dim, x), keepdim=keepdim), mask, dim, keepdim)
+
+
+def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The product of the elements under the mask; 1 of none."""
+    x, m = _parts(input, mask, dtype)
+    made = x.where(m, x.new_ones(()))
+    for d in sorted(_dims(dim, x), reverse=True):
+        made = made.prod(d, keepdim=keepdim)
+    return _given(input, made, mask, dim, keepdim)
+
+
+def _extreme(name, sign):
+    def reduce(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+        x, m = _parts(input, mask, dtype)
+        filled = x.where(m, x.new_full((), _limits(x.dtype, sign)))
+        return _given(input, getattr(filled, name)(_dims(dim, x), keepdim=keepdim), mask, dim, keepdim)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"{name} of the elements under the mask; the {'largest' if sign > 0 else 'smallest'} number of the dtype of none."
+    return reduce
+
+
+amax, amin = _extreme("amax", -1), _extreme("amin", 1)
+
+
+def _place(name, sign):
+    def reduce(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+        x, m = _parts(input, mask, dtype)
+        filled = x.where(m, x.new_full((), _limits(x.dtype, sign)))
+        return _given(input, getattr(filled, name)(dim, keepdim=keepdim), mask, dim, keepdim)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"{name} of the elements under the mask; 0 of none."
+    return reduce
+
+
+argmax, argmin = _place("argmax", -1), _place("argmin", 1)
+
+
+def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The mean of the elements under the mask; NaN of none."""
+    x, m = _parts(input, mask, dtype)
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(_C.get_default_dtype())
+    dims = _dims(dim, x)
+    count = m.sum(dims, keepdim=keepdim) if m.dim() else m.long()
+    return _given(input, x.where(m, x.new_zeros(())).sum(dims, keepdim=keepdim) / count, mask, dim, keepdim)
+
+
+def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
+    """The median of the elements under the mask, the lower of two; NaN of none."""
+    x, m = _parts(input, mask, dtype)
+    if not x.is_floating_point():
+        raise TypeError(f"masked.median: floating-point numbers are wanted, the tensor is {x.dtype}")
+    made = x.where(m, x.new_full((), math.nan)).nanmedian(dim, keepdim=keepdim)[0]
+    return _given(input, made, mask, dim, keepdim)
+
+
+def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """logsumexp of the elements under the mask; -inf of none."""
+    x, m = _parts(input, mask, dtype)
+    made = x.where(m, x.new_full((), -math.inf)).logsumexp(_dims(dim, x), keepdim=keepdim)
+    return _given(input, made, mask, dim, keepdim)
+
+
+def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The norm of the elements under the mask; 0 of none, inf for ord=-inf."""
+    x, m = _parts(input, mask, dtype)
+    if ord < 0 and ord != -math.inf:
+        raise ValueError(f"masked.norm: ord must be 0 or more, or -inf, it is {ord}")
+    filled = x.where(m, x.new_full((), math.inf if ord < 0 else 0.0))
+    return _given(input, _op("linalg::vector_norm")(filled, ord, _dims(dim, x), keepdim=keepdim), mask, dim, keepdim)
+
+
+def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """The variance of the elements under the mask, divided by their count less correction (1)."""
+    if unbiased is not None and correction is not None:
+        raise ValueError("masked.var: unbiased and correction say the same; give one of them")
+    less = (1 if correction is None else correction) if unbiased is None else int(unbiased)
+    x, m = _parts(input, mask, dtype)
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(_C.get_default_dtype())
+    dims, zero = _dims(dim, x), x.new_zeros(())
+    count = _over(dims, m)
+    beside = (x - x.where(m, zero).sum(dims, keepdim=True) / count).where(m, zero)
+    total = (beside * beside.conj()).sum(dims, keepdim=keepdim)
+    total = total.real if total.is_complex() else total
+    count = count if keepdim or not m.dim() else m.sum(dims)
+    return _given(input, total / (count - less).clamp(min=0), mask, dim, keepdim)
+
+
+def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """The square root of var."""
+    made = var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
+    return made.sqrt()
+
+
+def _scan(name, identity):
+    def scan(input, dim, *, dtype=None, mask=None):
+        x, m = _parts(input, mask, dtype)
+        made = getattr(x.where(m, x.new_full((), identity)), name)(dim)
+        return MaskedTensor(made, m) if isinstance(input, MaskedTensor) else made
+
+    scan.__name__ = scan.__qualname__ = name
+    scan.__doc__ = f"{name} of the elements under the mask; the others count as {identity}."
+    return scan
+
+
+cumsum, cumprod = _scan("cumsum", 0), _scan("cumprod", 1)
+
+
+def _share(name, identity):
+    def share(input, dim, *, dtype=None, mask=None):
+        x, m = _parts(input, mask, dtype)
+        filled = x.where(m, x.new_full((), identity))
+        made = filled.neg().softmax(dim) if name == "softmin" else getattr(filled, name)(dim)
+        return MaskedTensor(made, m) if isinstance(input, MaskedTensor) else made
+
+    share.__name__ = share.__qualname__ = name
+    share.__doc__ = f"{name} of the elements under the mask; NaN where there is none along the dimension."
+    return share
+
+
+softmax, log_softmax, softmin = (
+    _share("softmax", -math.inf),
+    _share("log_softmax", -math.inf),
+    _share("softmin", math.inf),
+)
+
+
+def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
+    """The elements under the mask divided by their norm along dim, or by eps if that is larger; the others are 0."""
+    x, m = _parts(input, mask, dtype)
+    x = x.where(m, x.new_zeros(()))
+    made = x / _op("linalg::vector_norm")(x, ord, (dim,), keepdim=True).clamp(min=eps)
+    return MaskedTensor(made, m) if isinstance(input, MaskedTensor) else made
+
+
+def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
+    """logaddexp of elements under their masks; the others count as -inf."""
+    sides = [_parts(x, m, dtype) for x, m in ((input, input_mask), (other, other_mask))]
+    first, second = (x.where(m, x.new_full((), -math.inf)) for x, m in sides)
+    made = first.logaddexp(second)
+    masked = isinstance(input, MaskedTensor) or isinstance(other, MaskedTensor)
+    return MaskedTensor(made, sides[0][1] | sides[1][1]) if masked else made
+
+
+class MaskedTensor:
+    """Numbers of which a mask says which count. An element of a result counts where it does in all operands."""
+
+    def __init__(self, data, mask, requires_grad=False):
+        if not isinstance(data, _C.Tensor) or not isinstance(mask, _C.Tensor):
+            raise TypeError("MaskedTensor: data and mask must be tensors")
+        if mask.dtype is not _C.bool:
+            raise TypeError(f"MaskedTensor: the mask must be bool, it is {mask.dtype}")
+        if data.shape != mask.shape:
+            raise ValueError(
+                f"MaskedTensor: data and mask must have one shape, they have {tuple(data.shape)} and {tuple(mask.shape)}"
+            )
+        self._data, self._mask = (data.detach().requires_grad_() if requires_grad else data), mask
+
+    shape = property(lambda self: self._data.shape)
+    dtype = property(lambda self: self._data.dtype)
+    device = property(lambda self: self._data.device)
+    layout = property(lambda self: self._data.layout)
+    ndim = property(lambda self: self._data.dim())
+    requires_grad = property(lambda self: self._data.requires_grad)
+
+    @property
+    def grad(self):
+        """The gradient of the elements that count."""
+        return None if self._data.grad is None else MaskedTensor(self._data.grad, self._mask)
+
+    def get_data(self):
+        """The numbers, those that do not count among them."""
+        return self._data
+
+    def get_mask(self):
+        """Which of the numbers count."""
+        return self._mask
+
+    def to_tensor(self, value):
+        """A tensor with ``value`` where a number does not count."""
+        return self._data.where(self._mask, self._data.new_full((), value))
+
+    def is_masked_tensor(self):
+        return True
+
+    def requires_grad_(self, on=True):
+        self._data.requires_grad_(on)
+        return self
+
+    def detach(self):
+        return MaskedTensor(self._data.detach(), self._mask)
+
+    def backward(self, gradient=None):
+        """backward of the numbers that count."""
+        if gradient is None:
+            gradient = self._data.new_ones(self.shape)
+        elif isinstance(gradient, MaskedTensor):
+            gradient = gradient.to_tensor(0)
+        self._data.backward(gradient.where(self._mask, gradient.new_zeros(())))
+
+    def _filled(self, f):
+        """f of data and mask alike: what moves elements."""
+        return MaskedTensor(f(self._data), f(self._mask))
+
+    def __getitem__(self, key):
+        return self._filled(lambda t: t[key])
+
+    def __len__(self):
+        return len(self._data)
+
+    def __repr__(self):
+        where = self._mask.tolist()
+
+        def text(data, mask):
+            if isinstance(data, list):
+                return "[" + ", ".join(text(d, m) for d, m in zip(data, mask, strict=True)) + "]"
+            return f"{data:.4f}" if mask and isinstance(data, float) else str(data) if mask else "--"
+
+        return f"MaskedTensor({text(self._data.tolist(), where)})"
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        reduction = globals().get(name) if name in __all__ else None
+        if callable(reduction) and name not in ("masked_tensor", "as_masked_tensor", "MaskedTensor"):
+            return lambda *args, **settings: reduction(self, *args, **settings)
+        if name in _MOVES:
+            return lambda *args, **settings: self._filled(lambda t: getattr(t, name)(*args, **settings))
+        return lambda *args, **settings: _elementwise(name, self, *args, **settings)
+
+
+# What moves elements and computes nothing.
+_MOVES = frozenset(("reshape", "view", "transpose", "permute", "expand", "squeeze"))
+_MOVES |= frozenset(("unsqueeze", "flatten", "t", "contiguous", "clone", "flip"))
+
+
+def _elementwise(name, *args, **settings):
+    infos = _C.op_info(name)
+    kind = infos[0]["kind"] if infos else ""
+    if not kind.startswith(("unary", "binary", "pointwise", "compare")):
+        raise NotImplementedError(
+            f"MaskedTensor: {name} is not there for masked tensors; use get_data() or to_tensor(value)"
+        )
+    masks = [x._mask for x in args if isinstance(x, MaskedTensor)]
+    made = _op(name)(*(x._data if isinstance(x, MaskedTensor) else x for x in args), **settings)
+    mask = masks[0]
+    for other in masks[1:]:
+        mask = mask & other
+    return MaskedTensor(made, mask.expand(made.shape))
+
+
+def _operator(name, swapped=False):
+    def operate(self, *other):
+        return _elementwise(name, *(reversed((self, *other)) if swapped else (self, *other)))
+
+    return operate
+
+
+for _word, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow")):
+    setattr(MaskedTensor, f"__{_word}__", _operator(_name))
+    setattr(MaskedTensor, f"__r{_word}__", _operator(_name, swapped=True))
+for _name in ("neg", "abs", *("lt", "le", "gt", "ge"), *("eq", "ne")):
+    setattr(MaskedTensor, f"__{_name}__", _operator(_name))
+MaskedTensor.__hash__ = object.__hash__
+
+
+def masked_tensor(data, mask, requires_grad=False):
+    """A MaskedTensor of copies of data and mask."""
+    return MaskedTensor(data.detach().clone(), mask.detach().clone(), requires_grad)
+
+
+def as_masked_tensor(data, mask):
+    """A MaskedTensor of data and mask themselves; gradients go to data."""
+    return MaskedTensor(data, mask)
+
+
+def is_masked_tensor(obj):
+    """Whether an object is a MaskedTensor."""
+    return isinstance(obj, MaskedTensor)
+
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum", "is_masked_tensor", "log_softmax", "logaddexp",
+    "logsumexp", "masked_tensor", "MaskedTensor", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum",
+    "var",
+]  # fmt: skip

@@ -1,0 +1,53 @@
+"""adjoin.torch: ``import torch`` is Adjoin: in this process, and in the Python processes that it starts.
+
+``adjoin run train.py`` and ``python -m adjoin.torch train.py`` run a program so; ``adjoin.torch.install()`` does it for the
+process that calls it. Without them ``import torch`` stays what it is.
+
+A folder with a module ``torch`` and what packaging tools read of one stands first on the path of modules. So ``find_spec``
+and ``importlib.metadata`` tell what is there, and processes that are started later find it by themselves.
+"""
+
+import os
+import pathlib
+import site
+import sys
+
+import adjoin
+
+from .. import version
+from ..torch_version import TorchVersion
+
+__all__ = ["environment", "install"]
+
+PATH = pathlib.Path(__file__).resolve().parent / "path"
+VERSION = TorchVersion(f"{version.pytorch}+adjoin.{version.__version__}")
+
+
+def environment(given=None):
+    """The variables of a process whose ``import torch`` is Adjoin: ``given`` (os.environ) with another PYTHONPATH."""
+    made = dict(os.environ if given is None else given)
+    package = str(PATH.parents[2])
+    found_anyway = {os.path.realpath(p) for p in (*site.getsitepackages(), site.getusersitepackages())}
+    ahead = [str(PATH)] + ([package] if os.path.realpath(package) not in found_anyway else [])
+    rest = [p for p in made.get("PYTHONPATH", "").split(os.pathsep) if p and p not in ahead]
+    made["PYTHONPATH"] = os.pathsep.join(ahead + rest)
+    return made
+
+
+def install():
+    """From now on ``import torch`` and every ``import torch.x`` reach Adjoin. Raises ImportError where PyTorch is loaded."""
+    there = sys.modules.get("torch")
+    if there is adjoin:
+        return
+    if there is not None and not str(getattr(there, "__file__", "")).startswith(str(PATH)):
+        raise ImportError(
+            f"adjoin.torch.install(): another torch is loaded already, {getattr(there, '__file__', there)!r}; "
+            "call install() before anything imports torch, or run the program with `adjoin run`"
+        )
+    sys.modules["torch"] = adjoin
+    # Programs look at both.
+    adjoin.__name__, adjoin.__version__ = "torch", VERSION
+    version.__version__ = VERSION
+    if str(PATH) not in sys.path:
+        sys.path.insert(0, str(PATH))
+    os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]

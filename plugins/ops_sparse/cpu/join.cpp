@@ -1,0 +1,271 @@
+// plugins/ops_sparse/cpu/join.cpp: elements in order, each place once; sums of two matrices of
+// rows; where rows begin.
+#include <adjoin/kit/make.hpp>
+#include <adjoin/kit/memory.hpp>
+#include <adjoin/kit/parallel.hpp>
+#include <adjoin/kit/view.hpp>
+#include <algorithm>
+#include <bit>
+
+#include "vector/sort_keys.hpp"
+
+namespace adjoin::ops {
+aj_status* coo_join_body(void*, aj_call* call);
+aj_status* csr_add_body(void*, aj_call* call);
+aj_status* row_dots_body(void*, aj_call* call);
+}  // namespace adjoin::ops
+
+namespace adjoin::cpu {
+namespace {
+using namespace kit;  // NOLINT: kernels are made of it
+using ops::empty_dense;
+using ops::Sizes;
+
+constexpr DLDevice kHost{kDLCPU, 0};
+
+void give(aj_call* call, uint32_t i, Tensor t) {
+  call->rets[i] = aj_value{AJ_TENSOR, 0, {0}};
+  call->rets[i].v.tensor = t.take();
+}
+
+// Places as numbers, each with the element's in its lower bits: they are sorted as words.
+struct Words {
+  Room<uint64_t> a, b;
+  uint64_t* sorted = nullptr;
+  unsigned low = 0;
+  bool rises = true;  // already, strictly
+};
+
+void fill_words(Words& w, const int64_t* indices, Span size, int64_t n) {
+  uint64_t* words = w.a.get();
+  const int64_t sd = int64_t(size.size());
+  uint64_t before = 0;
+  bool rises = true;
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t key = sd ? uint64_t(indices[i]) : 0;
+    for (int64_t d = 1; d < sd; ++d)
+      key = key * uint64_t(size[size_t(d)]) + uint64_t(indices[d * n + i]);
+    rises &= i == 0 || before < key;
+    before = key;
+    words[i] = key << w.low | uint64_t(i);
+  }
+  w.rises = rises;
+}
+
+// Sums of the values of each group, as rows of `width` elements.
+template <class T>
+void add_groups(const uint64_t* words, const int64_t* begins, int64_t groups, uint64_t mask,
+                const T* values, int64_t width, T* out) {
+  parallel_for(groups, grain_of(width * 4), [&](int64_t lo, int64_t hi) {
+    for (int64_t g = lo; g < hi; ++g) {
+      T* to = out + g * width;
+      for (int64_t k = begins[g]; k < begins[g + 1]; ++k) {
+        const T* from = values + int64_t(words[k] & mask) * width;
+        if (k == begins[g])
+          std::copy_n(from, width, to);
+        else
+          for (int64_t j = 0; j < width; ++j) to[j] = T(to[j] + from[j]);
+      }
+    }
+  });
+}
+
+aj_status* coo_join(void* self, aj_call* call) {
+  const DLTensor& values = call->args[1].v.tensor->dl;
+  const aj_value& given = call->args[2];
+  const Span size(given.v.ints, given.aux);
+  uint64_t places = 1;
+  for (int64_t s : size) places *= uint64_t(s);  // the core has seen that it fits
+  const int64_t n = values.shape[0];
+  const unsigned low = unsigned(std::bit_width(uint64_t(std::max<int64_t>(n, 1)))),
+                 bits = unsigned(std::bit_width(places));
+  const bool known = values.dtype.code == kDLFloat
+                         ? values.dtype.bits >= 32
+                         : (values.dtype.code == kDLInt || values.dtype.code == kDLComplex) &&
+                               values.dtype.bits >= 32 && values.dtype.bits <= 128;
+  if (!known || low + bits > 64 || n == 0) return ops::coo_join_body(self, call);
+  return guard(call, [&] {
+    const Tensor &at = Tensor::view(call->args[0].v.tensor),
+                 &v = Tensor::view(call->args[1].v.tensor);
+    Dense<int64_t> indices{TensorView(at.get())};
+    Words w{Room<uint64_t>(n), Room<uint64_t>(n), nullptr, low, true};
+    fill_words(w, indices.data(), size, n);
+    if (w.rises) {  // nothing is to be added
+      give(call, 0, at), give(call, 1, v);
+      return;
+    }
+    const int64_t parts = n > (1 << 16) ? 8 : 1;
+    w.sorted = sort_words(w.a.get(), w.b.get(), n, parts, low, low + bits);
+    Room<int64_t> begins(n + 1);
+    int64_t groups = 0;
+    const uint64_t* words = w.sorted;
+    for (int64_t i = 0; i < n; ++i) {
+      begins.get()[groups] = i;
+      groups += i == 0 || (words[i] >> low) != (words[i - 1] >> low);
+    }
+    begins.get()[groups] = n;
+    const int64_t sd = int64_t(size.size());
+    const uint64_t mask = (uint64_t(1) << low) - 1;
+    Tensor out = empty_dense({sd, groups}, int64, kHost);
+    int64_t* to = out.data<int64_t>();
+    const int64_t* from = indices.data();
+    parallel_for(groups, grain_of(sd * 4), [&](int64_t lo, int64_t hi) {
+      for (int64_t g = lo; g < hi; ++g) {
+        const int64_t i = int64_t(words[begins.get()[g]] & mask);
+        for (int64_t d = 0; d < sd; ++d) to[d * groups + g] = from[d * n + i];
+      }
+    });
+    Sizes shape(v.shape());
+    shape[0] = groups;
+    Tensor sums = empty_dense(shape, v.dtype(), kHost);
+    const int64_t width = v.numel() / n;
+    visit<Types<float, double, int32_t, int64_t, Complex64, Complex128>>(v.dtype(), [&]<class T>() {
+      Dense<T> rows{TensorView(v.get())};
+      add_groups(words, begins.get(), groups, mask, rows.data(), width,
+                 static_cast<T*>(sums.data_ptr()));
+    });
+    give(call, 0, out), give(call, 1, sums);
+  });
+}
+
+aj_status* row_begins(void*, aj_call* call) {
+  return guard(call, [&] {
+    Dense<int64_t> rows{TensorView(call->args[0].v.tensor)};
+    const int64_t n = call->args[1].v.i, count = Tensor::view(call->args[0].v.tensor).numel();
+    Tensor out = empty_dense({n + 1}, int64, kHost);
+    int64_t* to = out.data<int64_t>();
+    int64_t row = 0;
+    for (int64_t i = 0; i < count; ++i)
+      for (const int64_t last = std::min(rows[i], n); row <= last; ++row) to[row] = i;
+    for (; row <= n; ++row) to[row] = count;
+    give(call, 0, out);
+  });
+}
+
+// Two matrices of rows whose columns rise.
+template <class T, class I>
+struct Sum {
+  const I *a_begins, *a_columns, *b_begins, *b_columns;
+  const T *a, *b;
+  int64_t count(int64_t row) const {
+    int64_t i = a_begins[row], j = b_begins[row], both = 0;
+    const int64_t m = a_begins[row + 1], n = b_begins[row + 1], all = m - i + n - j;
+    while (i < m && j < n) {
+      const I x = a_columns[i], y = b_columns[j];
+      both += x == y;
+      i += x <= y;
+      j += y <= x;
+    }
+    return all - both;
+  }
+  void write(int64_t row, I* columns, T* values) const {
+    int64_t i = a_begins[row], j = b_begins[row];
+    const int64_t m = a_begins[row + 1], n = b_begins[row + 1];
+    while (i < m && j < n) {
+      const I x = a_columns[i], y = b_columns[j];
+      const bool first = x <= y, second = y <= x;
+      *columns++ = first ? x : y;
+      *values++ = T((first ? a[i] : T(0)) + (second ? b[j] : T(0)));
+      i += first;
+      j += second;
+    }
+    for (; i < m; ++i) *columns++ = a_columns[i], *values++ = a[i];
+    for (; j < n; ++j) *columns++ = b_columns[j], *values++ = b[j];
+  }
+};
+
+template <class T, class I>
+void add_rows(aj_call* call) {
+  auto view = [&](uint32_t i) { return TensorView(call->args[i].v.tensor); };
+  Dense<I> ab(view(0)), ac(view(1)), bb(view(3)), bc(view(4));
+  Dense<T> av(view(2)), bv(view(5));
+  const Sum<T, I> s{ab.data(), ac.data(), bb.data(), bc.data(), av.data(), bv.data()};
+  const int64_t n = view(0).numel() - 1,
+                each = (view(1).numel() + view(4).numel()) / std::max<int64_t>(n, 1) + 1;
+  const DLDataType index = view(0).dtype();
+  Tensor begins = empty_dense({n + 1}, index, kHost);
+  I* at = begins.data<I>();
+  parallel_for(n, grain_of(each * 4), [&](int64_t lo, int64_t hi) {
+    for (int64_t row = lo; row < hi; ++row) at[row + 1] = I(s.count(row));
+  });
+  at[0] = 0;
+  for (int64_t row = 0; row < n; ++row) at[row + 1] = I(at[row + 1] + at[row]);
+  Tensor columns = empty_dense({int64_t(at[n])}, index, kHost),
+         values = empty_dense({int64_t(at[n])}, view(2).dtype(), kHost);
+  I* c = columns.data<I>();
+  T* v = static_cast<T*>(values.data_ptr());
+  parallel_for(n, grain_of(each * 4), [&](int64_t lo, int64_t hi) {
+    for (int64_t row = lo; row < hi; ++row) s.write(row, c + at[row], v + at[row]);
+  });
+  give(call, 0, begins), give(call, 1, columns), give(call, 2, values);
+}
+
+bool plain_rows(const aj_call* call, uint32_t begins, uint32_t columns) {
+  const DLTensor &b = call->args[begins].v.tensor->dl, &c = call->args[columns].v.tensor->dl;
+  return b.dtype.code == kDLInt && c.dtype.code == kDLInt && b.dtype.bits == c.dtype.bits &&
+         b.dtype.bits >= 32;
+}
+
+aj_status* csr_add(void* self, aj_call* call) {
+  const DLTensor &a = call->args[2].v.tensor->dl, &b = call->args[5].v.tensor->dl;
+  const bool known = a.dtype.code == kDLFloat && a.dtype.bits >= 32 &&
+                     a.dtype.bits == b.dtype.bits && b.dtype.code == kDLFloat && a.ndim == 1 &&
+                     plain_rows(call, 0, 1) && plain_rows(call, 3, 4) &&
+                     call->args[0].v.tensor->dl.dtype.bits == call->args[3].v.tensor->dl.dtype.bits;
+  if (!known) return ops::csr_add_body(self, call);
+  return guard(call, [&] {
+    const bool narrow = call->args[0].v.tensor->dl.dtype.bits == 32;
+    visit<floating>(a.dtype, [&]<class T>() {
+      narrow ? add_rows<T, int32_t>(call) : add_rows<T, int64_t>(call);
+    });
+  });
+}
+
+template <class T, class I>
+void dots(aj_call* call) {
+  auto view = [&](uint32_t i) { return TensorView(call->args[i].v.tensor); };
+  Dense<I> begins(view(0)), columns(view(1));
+  Dense<T> a(view(2)), b(view(3));
+  const int64_t n = view(0).numel() - 1, k = view(2).size(1), count = view(1).numel();
+  Tensor out = empty_dense({count}, view(2).dtype(), kHost);
+  T* to = static_cast<T*>(out.data_ptr());
+  parallel_for(n, grain_of((count / std::max<int64_t>(n, 1) + 1) * (k + 1)),
+               [&](int64_t lo, int64_t hi) {
+                 for (int64_t row = lo; row < hi; ++row)
+                   for (int64_t e = begins[row]; e < begins[row + 1]; ++e) {
+                     const T *x = a.data() + row * k, *y = b.data() + int64_t(columns[e]) * k;
+                     T lane[8] = {}, sum = 0;
+                     int64_t j = 0;
+                     for (; j + 8 <= k; j += 8)
+                       for (int64_t l = 0; l < 8; ++l) lane[l] += x[j + l] * y[j + l];
+                     for (; j < k; ++j) sum += x[j] * y[j];
+                     for (T l : lane) sum += l;
+                     to[e] = sum;
+                   }
+               });
+  give(call, 0, out);
+}
+
+aj_status* row_dots(void* self, aj_call* call) {
+  const DLTensor &a = call->args[2].v.tensor->dl, &b = call->args[3].v.tensor->dl;
+  const bool known = a.dtype.code == kDLFloat && a.dtype.bits >= 32 && b.dtype.code == kDLFloat &&
+                     a.dtype.bits == b.dtype.bits && plain_rows(call, 0, 1);
+  if (!known) return ops::row_dots_body(self, call);
+  return guard(call, [&] {
+    const bool narrow = call->args[0].v.tensor->dl.dtype.bits == 32;
+    visit<floating>(a.dtype,
+                    [&]<class T>() { narrow ? dots<T, int32_t>(call) : dots<T, int64_t>(call); });
+  });
+}
+
+}  // namespace
+
+AJ_KERNELS(sparse_join_kernels) = {
+    {"_::coo_join", {coo_join, 0, 0}},
+    {"_::row_begins", {row_begins, 0, 0}},
+    {"_::csr_add", {csr_add, 0, 0}},
+    {"_::row_dots", {row_dots, 0, 0}},
+    {nullptr, {}},
+};
+
+}  // namespace adjoin::cpu

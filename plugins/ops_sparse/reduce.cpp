@@ -1,0 +1,175 @@
+// plugins/ops_sparse/reduce.cpp: sums of sparse tensors.
+#include "register.hpp"
+#include "sparse.hpp"
+
+namespace adjoin::ops::sparse {
+namespace {
+
+// Over the dimensions `over`; a strided tensor where no sparse dimension is left.
+Tensor summed(const Parts& p, const std::vector<bool>& over, std::optional<DLDataType> dtype) {
+  const int64_t sd = p.sparse_dim();
+  Parts made = p;
+  made.size.clear();
+  std::vector<int64_t> rows;
+  Sizes inner;
+  for (size_t d = 0; d < p.size.size(); ++d) {
+    const bool sparse = int64_t(d) < sd;
+    if (over[d]) {
+      if (!sparse) inner.push_back(int64_t(d) - sd + 1);
+      continue;
+    }
+    made.size.push_back(p.size[d]);
+    if (sparse) rows.push_back(int64_t(d));
+  }
+  if (rows.empty()) {
+    inner.push_back(0);
+    return sum(p.values, inner, false, dtype);
+  }
+  if (!inner.empty())
+    made.values = sum(p.values, inner, false, dtype);
+  else if (dtype)
+    made.values = to(p.values, *dtype);
+  if (int64_t(rows.size()) < sd) {
+    made.indices = index_select(p.indices, 0, indices_of(p.indices, rows));
+    made.coalesced = false;
+    made = coalesced(made);
+  }
+  return wrapped(std::move(made));
+}
+
+std::vector<bool> marked(const Ints& dim, int64_t ndim) {
+  std::vector<bool> over(size_t(ndim), dim.is_none() || dim.empty());
+  for (size_t i = 0; i < dim.size(); ++i) {
+    const size_t d = size_t(wrap_dim(dim[i], ndim));
+    want(!over[d], "dim has dimension ", d, " twice");
+    over[d] = true;
+  }
+  return over;
+}
+
+aj_status* sum_kernel(void*, aj_call* call) {
+  return kernel(call, [](const kit::Values& v) {
+    const Parts& p = parts_of(v.tensor(0), "input");
+    Ints dim = v.ints(1);
+    if (dim.is_none() || dim.empty()) {
+      Tensor made = sum(p.values, {}, false, v.maybe<DLDataType>(3));
+      return v.flag(2) ? reshape(made, Sizes(p.size.size(), 1)) : made;
+    }
+    if (!p.is_coo()) refuse("sum", p, "sums along dimensions are there for COO tensors");
+    want(!v.flag(2),
+         "keepdim is not there for sums of sparse tensors along dimensions; use unsqueeze");
+    return summed(p, marked(dim, int64_t(p.size.size())), v.maybe<DLDataType>(3));
+  });
+}
+
+aj_status* mean_kernel(void*, aj_call* call) {
+  return kernel(call, [](const kit::Values& v) {
+    const Parts& p = parts_of(v.tensor(0), "input");
+    Ints dim = v.ints(1);
+    if (!dim.is_none() && !dim.empty()) refuse("mean", p, "the mean of all elements is there");
+    Tensor made = sum(p.values, {}, false, v.maybe<DLDataType>(3)) / double(product(p.size));
+    return v.flag(2) ? reshape(made, Sizes(p.size.size(), 1)) : made;
+  });
+}
+
+aj_status* equal_kernel(void*, aj_call* call) {
+  return kit::guard(call, [&] {
+    const kit::Values v(call->args);
+    const Parts *a = maybe_parts(v.tensor(0)), *b = maybe_parts(v.tensor(1));
+    want(a && b, "a sparse and a strided tensor are not compared; call to_dense() first");
+    bool same = a->size == b->size && a->sparse_dim() == b->sparse_dim();
+    if (same) {
+      Parts x = coalesced(coo_of(*a)), y = coalesced(coo_of(*b));
+      same = x.count() == y.count() && equal(x.indices, y.indices) && equal(x.values, y.values);
+    }
+    call->rets[0] = kit::value(same);
+  });
+}
+
+// Norms that what is not kept does not change.
+aj_status* norm_kernel(void*, aj_call* call) {
+  return kernel(call, [](const kit::Values& v) {
+    Parts p = coalesced(parts_of(v.tensor(0), "input"));
+    Ints dim = v.ints(2);
+    const double order = v.scalar(1).to_double();
+    if ((!dim.is_none() && !dim.empty()) || !(order >= 0) || p.count() == 0)
+      refuse("vector_norm", p, "norms of all elements, of an order from 0 on, are there");
+    Tensor made = vector_norm(p.values, v.scalar(1), {}, false);
+    return v.flag(3) ? reshape(made, Sizes(p.size.size(), 1)) : made;
+  });
+}
+
+// saved: input, dim, keepdim.
+aj_status* sum_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor& g = d.grad(0);
+    if (!g.defined() || !d.need(0)) return;
+    const Parts& p = parts_of(d.tensor(0), "input");
+    d.set(0, is_sparse(g) ? spread(g, p, d.ints(1)) : unreduce(g, p.size, d.ints(1), d.flag(2)));
+  });
+}
+
+}  // namespace
+
+void define_reduce_vjps(const aj_plugin_env* env) {
+  static const aj_save three[] = {{AJ_SAVE_ARG, 0, 0}, {AJ_SAVE_ARG, 1, 0}, {AJ_SAVE_ARG, 2, 0}};
+  define_vjp(env, "sum", three, 3, sum_vjp, nullptr);
+}
+
+// The gradient of a sum along `dim`, at the places of p; recorded.
+Tensor spread(const Tensor& g, const Parts& p, const Ints& dim) {
+  std::vector<bool> over = marked(dim, int64_t(p.size.size()));
+  const int64_t sd = p.sparse_dim();
+  std::vector<int64_t> rows;
+  Sizes inner{p.count()};
+  for (size_t d = 0; d < p.size.size(); ++d) {
+    if (int64_t(d) >= sd)
+      inner.push_back(over[d] ? 1 : p.size[d]);
+    else if (!over[d])
+      rows.push_back(int64_t(d));
+  }
+  Tensor at;
+  if (rows.empty()) {
+    Sizes one = inner;
+    one[0] = 1;
+    at = reshape(g, one);
+  } else {
+    at = reshape(sparse_at(g, index_select(p.indices, 0, indices_of(p.indices, rows))), inner);
+  }
+  return with_places(p, expand(at, p.values.shape()));
+}
+
+Table reduce_kernels[] = {{"sum", at(sum_kernel)},
+                          {"mean", at(mean_kernel)},
+                          {"vector_norm", at(norm_kernel)},
+                          {"equal", at(equal_kernel)},
+                          {nullptr, {}}};
+
+}  // namespace adjoin::ops::sparse
+
+namespace adjoin::ops {
+
+using namespace sparse;
+
+aj_status* sparse_sum_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Parts& p = parts_of(b.tensor(0), "input");
+    Ints dim = b.ints(1);
+    if (dim.is_none() || dim.empty())
+      return give(b.call(), sum(p.values, {}, false, b.maybe<DLDataType>(2)));
+    if (!p.is_coo()) refuse("sum", p, "sums along dimensions are there for COO tensors");
+    give(b.call(), summed(p, marked(dim, int64_t(p.size.size())), b.maybe<DLDataType>(2)));
+  });
+}
+
+// saved: input, dim. Each place that input has gets the gradient of the sum that it went into.
+aj_status* sparse_sum_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor& g = d.grad(0);
+    if (!g.defined() || !d.need(0)) return;
+    const Parts& p = parts_of(d.tensor(0), "input");
+    d.set(0, spread(g, p, d.ints(1)));
+  });
+}
+
+}  // namespace adjoin::ops

@@ -1,0 +1,129 @@
+"""tests/python/sparse/masked_test.py: reductions under a mask beside the same over what the mask leaves, and masked tensors."""
+
+import math
+import random
+
+import adjoin
+import pytest
+from adjoin import masked
+from random_sparse import dense
+
+REDUCTIONS = {
+    "sum": lambda v: v.sum(),
+    "prod": lambda v: v.prod(),
+    "amax": lambda v: v.amax() if v.numel() else adjoin.tensor(-math.inf),
+    "amin": lambda v: v.amin() if v.numel() else adjoin.tensor(math.inf),
+    "mean": lambda v: v.mean() if v.numel() else adjoin.tensor(math.nan),
+    "median": lambda v: v.median() if v.numel() else adjoin.tensor(math.nan),
+    "logsumexp": lambda v: v.logsumexp(0) if v.numel() else adjoin.tensor(-math.inf),
+    "norm": lambda v: v.norm(),
+    "var": lambda v: v.var() if v.numel() > 1 else adjoin.tensor(math.nan),
+    "std": lambda v: v.std() if v.numel() > 1 else adjoin.tensor(math.nan),
+}
+
+
+def samples(name):
+    rng = random.Random(name)
+    for shape in ((3, 4), (5, 2), (1, 7)):
+        x = dense(rng, shape, 1.0) + adjoin.arange(float(shape[0] * shape[1]), dtype=adjoin.float64).reshape(shape) / 16
+        m = dense(rng, shape, 0.6) != 0
+        m[0] = False
+        yield x, m
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_along_a_dimension(name):
+    f = getattr(masked, name)
+    for x, m in samples(name):
+        got = f(x, dim=1, mask=m)
+        want = adjoin.stack([REDUCTIONS[name](x[i][m[i]]).double() for i in range(x.shape[0])])
+        assert adjoin.allclose(got, want, equal_nan=True), (name, got, want)
+        kept = f(x, dim=1, keepdim=True, mask=m)
+        assert kept.shape == (x.shape[0], 1) and adjoin.allclose(kept[:, 0], got, equal_nan=True)
+        if name != "median":
+            assert adjoin.allclose(f(x, mask=m), REDUCTIONS[name](x[m]).double(), equal_nan=True)
+            assert adjoin.allclose(f(x), REDUCTIONS[name](x.flatten()).double(), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_places(name):
+    for x, m in samples(name):
+        got = getattr(masked, name)(x, dim=1, mask=m)
+        for i in range(1, x.shape[0]):
+            if m[i].any():
+                places = m[i].nonzero().flatten()
+                assert got[i] == places[getattr(x[i][m[i]], name)()]
+
+
+def test_scans_and_shares():
+    for x, m in samples("scans"):
+        zero = adjoin.zeros_like(x)
+        assert adjoin.allclose(masked.cumsum(x, 1, mask=m), x.where(m, zero).cumsum(1))
+        assert adjoin.allclose(masked.cumprod(x, 1, mask=m), x.where(m, zero + 1).cumprod(1))
+        for i in range(1, x.shape[0]):
+            if not m[i].any():
+                continue
+            for name, f in (("softmax", lambda v: v.softmax(0)), ("softmin", lambda v: (-v).softmax(0))):
+                got = getattr(masked, name)(x, 1, mask=m)[i]
+                assert adjoin.allclose(got[m[i]], f(x[i][m[i]])) and not got[~m[i]].any()
+            got = masked.log_softmax(x, 1, mask=m)[i]
+            assert adjoin.allclose(got[m[i]], x[i][m[i]].log_softmax(0)) and (got[~m[i]] == -math.inf).all()
+            got = masked.normalize(x, 2.0, 1, mask=m)[i]
+            assert adjoin.allclose(got[m[i]], x[i][m[i]] / x[i][m[i]].norm()) and not got[~m[i]].any()
+        assert masked.softmax(x, 1, mask=m)[0].isnan().all()
+        got = masked.logaddexp(x, x, input_mask=m)
+        assert adjoin.allclose(got, x.where(~m, x + math.log(2)))
+
+
+def test_gradients_stop_at_the_mask():
+    x = adjoin.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    m = adjoin.tensor([[True, False, True], [True, True, False]])
+    masked.mean(x, 1, mask=m).sum().backward()
+    assert x.grad.tolist() == [[0.5, 0, 0.5], [0.5, 0.5, 0]]
+    x.grad = None
+    (masked.var(x, 1, mask=m) * adjoin.tensor([1.0, 2.0])).sum().backward()
+    assert x.grad.tolist() == [[-2, 0, 2], [-2, 2, 0]]
+    y = adjoin.randn(3, 4, dtype=adjoin.float64, requires_grad=True)
+    k = adjoin.tensor([[True, False, True, True], [True, True, False, False], [True] * 4])
+    for f in (masked.logsumexp, masked.std, masked.amax, masked.prod, masked.norm):
+        assert adjoin.autograd.gradcheck(lambda t, f=f: f(t, dim=1, mask=k), (y,))
+
+
+def test_whole_numbers_and_masks_that_broadcast():
+    x, m = adjoin.tensor([[1, 2, 3], [4, 5, 6]]), adjoin.tensor([True, False, True])
+    assert masked.sum(x, 1, mask=m).tolist() == [4, 10] and masked.amax(x, 1, mask=m).tolist() == [3, 6]
+    assert masked.amax(x, 1, mask=~m & False).tolist() == [-(2**63)] * 2
+    assert masked.mean(x, 1, mask=m).tolist() == [2, 5]
+    assert masked.sum(x, mask=m, dtype=adjoin.float32).item() == 14.0
+    with pytest.raises(TypeError, match="bool"):
+        masked.sum(x, mask=adjoin.ones(3))
+
+
+def test_masked_tensors():
+    x, y = adjoin.tensor([[1.0, 2.0], [3.0, 4.0]]), adjoin.tensor([[10.0, 20.0], [30.0, 40.0]])
+    a = masked.masked_tensor(x, adjoin.tensor([[True, False], [True, True]]))
+    b = masked.masked_tensor(y, adjoin.tensor([[True, True], [False, True]]))
+    s = a + b  # an element counts where it does in both
+    assert s.get_mask().tolist() == [[True, False], [False, True]] and s.to_tensor(0).tolist() == [[11, 0], [0, 44]]
+    assert (2 * a - 1).to_tensor(0).tolist() == [[1, 0], [5, 7]] and (-a).to_tensor(7).tolist() == [[-1, 7], [-3, -4]]
+    assert a.exp().get_mask().tolist() == a.get_mask().tolist() and (a > 2).to_tensor(False).tolist() == [
+        [False, False],
+        [True, True],
+    ]
+    total = a.sum(1)
+    assert total.to_tensor(-1).tolist() == [1, 7] and a.mean().get_data().item() == pytest.approx(8 / 3)
+    assert a[1].to_tensor(0).tolist() == [3, 4] and a.transpose(0, 1).to_tensor(0).tolist() == [[1, 3], [0, 4]]
+    assert (
+        repr(a) == "MaskedTensor([[1.0000, --], [3.0000, 4.0000]])"
+        and masked.is_masked_tensor(a)
+        and not masked.is_masked_tensor(x)
+    )
+    assert masked.softmax(a, 1).to_tensor(0)[0].tolist() == [1, 0] and a.shape == (2, 2) and a.dtype is adjoin.float32
+    x.requires_grad_()
+    m = masked.as_masked_tensor(x, adjoin.tensor([[True, False], [True, True]]))
+    (m * m).sum().backward()
+    assert x.grad.tolist() == [[2, 0], [6, 8]] and m.grad.to_tensor(-1).tolist() == [[2, -1], [6, 8]]
+    with pytest.raises(NotImplementedError, match="to_tensor"):
+        a.matmul(a)
+    with pytest.raises(ValueError, match="one shape"):
+        masked.masked_tensor(x, adjoin.tensor([True]))

@@ -1,0 +1,141 @@
+"""tests/python/toplevel/alias_test.py: programs for which `import torch` is Adjoin: adjoin run, python -m adjoin.torch, install()."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import adjoin
+import pytest
+from adjoin import torch as alias
+
+
+def run(tmp_path, code, *args, name="program.py", flags=(), env=None):
+    (tmp_path / name).write_text(textwrap.dedent(code))
+    command = [sys.executable, "-m", "adjoin.torch", *flags, name if not flags else name.removesuffix(".py"), *args]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env, timeout=300)
+
+
+def ok(done):
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_torch_is_adjoin(tmp_path):
+    code = """
+    import importlib.metadata, importlib.util
+    spec = importlib.util.find_spec("torch")
+    assert spec is not None and spec.name == "torch"
+    assert importlib.metadata.version("torch") == "2.15.0+adjoin.0.1.0"
+    import torch, torch.nn as nn, torch.nn.functional as F
+    from torch.utils.data import DataLoader
+    import adjoin
+    assert torch is adjoin and nn is adjoin.nn and F.relu is adjoin.nn.functional.relu
+    assert torch.__name__ == "torch" and torch.__version__ == importlib.metadata.version("torch")
+    assert torch.__version__ >= "2.9" and torch.__version__ < (3,) and torch.version.cuda is None
+    assert importlib.util.find_spec("torch") is not None
+    x = torch.ones(2, requires_grad=True); (x * x).sum().backward()
+    print(x.grad.tolist(), __name__, __file__.endswith("program.py"))
+    """
+    assert ok(run(tmp_path, code)) == "[2.0, 2.0] __main__ True\n"
+
+
+def test_it_runs_as_python_would(tmp_path):
+    assert ok(run(tmp_path, "import sys; print(sys.argv[1:])", "-m", "--lr", "1")) == "['-m', '--lr', '1']\n"
+    assert ok(run(tmp_path, "import torch; print(torch.ones(1).item(), __name__)", flags=["-m"])) == "1.0 __main__\n"
+    assert run(tmp_path, "raise SystemExit(7)").returncode == 7
+    wrong = run(tmp_path, "import torch\n\ntorch.onse(2)\n")
+    assert wrong.returncode == 1 and 'program.py", line 3' in wrong.stderr
+    assert "module 'torch' has no attribute 'onse'; did you mean 'ones'?" in wrong.stderr
+    assert "adjoin/" not in wrong.stderr.replace(str(tmp_path), "")
+
+
+def test_processes_that_it_starts_have_it_too(tmp_path):
+    code = """
+    import multiprocessing, subprocess, sys
+    import torch
+
+    def work(queue):
+        import torch
+        queue.put((torch.__name__, torch.ones(3).sum().item()))
+
+    if __name__ == "__main__":
+        for method in ("spawn", "forkserver", "fork"):
+            context = multiprocessing.get_context(method)
+            queue = context.Queue()
+            child = context.Process(target=work, args=(queue,))
+            child.start()
+            print(queue.get(timeout=200)); child.join()
+        print(subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout)
+        loader = torch.utils.data.DataLoader(list(range(4)), num_workers=1, multiprocessing_context="spawn")
+        print([x.item() for x in loader])
+    """
+    out = ok(run(tmp_path, code)).split("\n")
+    assert out[:3] == ["('torch', 3.0)"] * 3 and out[3].startswith("2.15.0+adjoin") and out[5] == "[0, 1, 2, 3]"
+
+
+def test_pickles_that_name_torch_load(tmp_path):
+    code = """
+    import pickle, torch
+    held = pickle.dumps(torch.nn.Linear(2, 1))
+    again = pickle.loads(held.replace(b"adjoin.nn", b"torch.nn")) if b"torch.nn" in held else pickle.loads(held)
+    named = b"ctorch.nn.modules.linear\\nLinear\\n."
+    assert pickle.loads(named) is torch.nn.Linear and pickle.loads(b"ctorch\\nSize\\n.") is torch.Size
+    print(type(again).__name__)
+    """
+    assert ok(run(tmp_path, code)) == "Linear\n"
+
+
+def test_another_torch_beside_it_is_not_loaded(tmp_path):
+    other = tmp_path / "site"
+    (other / "torch").mkdir(parents=True)
+    (other / "torch/__init__.py").write_text("raise SystemExit('the other torch was loaded')")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(other)])}
+    assert ok(run(tmp_path, "import torch; print(torch.__name__)", env=env)) == "torch\n"
+    plain = subprocess.run([sys.executable, "-c", "import adjoin, torch"], env=env, capture_output=True, text=True)
+    assert "the other torch was loaded" in plain.stderr  # outside it stays what it is
+
+
+def test_install_in_a_process():
+    code = "import adjoin.torch as a; a.install(); a.install(); import torch, adjoin; print(torch is adjoin, torch.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ok(done) == "True torch\n"
+    late = "import sys, types; sys.modules['torch'] = types.ModuleType('torch'); import adjoin.torch as a; a.install()"
+    done = subprocess.run([sys.executable, "-c", late], capture_output=True, text=True)
+    assert "another torch is loaded already" in done.stderr and "adjoin run" in done.stderr
+
+
+def test_without_it_nothing_changes():
+    assert adjoin.__name__ == "adjoin" and adjoin.__version__ == adjoin.version.__version__ == "0.1.0"
+
+
+def test_wrong_uses_are_told(tmp_path):
+    def said(*args):
+        return subprocess.run(
+            [sys.executable, "-m", "adjoin.torch", *args], cwd=tmp_path, capture_output=True, text=True
+        )
+
+    assert said("missing.py").returncode == 2 and "there is no file 'missing.py'" in said("missing.py").stderr
+    assert said().returncode == 2 and "PROGRAM" in said().stderr
+    assert "adjoin run train.py" in said("--help").stdout
+
+
+def test_the_files_for_packaging_tools_say_the_version():
+    text = next(pathlib.Path(alias.PATH).glob("torch-*.dist-info/METADATA")).read_text()
+    assert f"\nVersion: {alias.VERSION}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "less", "more"),
+    [
+        ("2.15.0", "2.9", "2.15.1"),
+        ("2.15.0+adjoin.0.1.0", (2, 14), (2, 16)),
+        ("2.1.0", "2.1.0rc1", "2.10"),
+        ("2", "1.99.9", "2.0.1"),
+    ],
+)
+def test_versions_compare_by_their_numbers(text, less, more):
+    v = adjoin.torch_version.TorchVersion(text)
+    assert less < v < more and v > less and v <= more and v >= less and v != more and v == str.__str__(v)
+    assert v.split(".")[0] == "2" and isinstance(v, str)
