@@ -11,8 +11,8 @@
  *
  * Rules are services: env->def_service(slot "aj.batch", name of the op, the struct), as aj_def_batch does; so
  * nobody has to load the extension to have one. Without a rule of its own an op has that of its kind, its
- * tags ("elementwise", "batch:dims", "batch:fold"), else its body is taken, else samples are taken one by
- * one, and `loops` tells it. "out" is owned by who receives it, the rest is borrowed. */
+ * tags ("elementwise", "batch:dims", "batch:fold", "batch:lead"), else its body is taken, else samples are
+ * taken one by one, and `loops` tells it. "out" is owned by who receives it, the rest is borrowed. */
 #ifndef ADJOIN_ABI_TRANSFORM_H
 #define ADJOIN_ABI_TRANSFORM_H
 #include "autograd.h"

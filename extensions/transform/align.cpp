@@ -21,7 +21,7 @@ void weaken(Batch& b, int64_t rank) {
   DLDataType wide{};
   bool any = false, differ = false;
   for (uint32_t i = 0; i < b.call->nargs; i++) {
-    if (!b.is_tensor(i) || b.rank(i) == 0) continue;
+    if (!b.is_tensor(i) || b.facts.params[i].fixed || b.rank(i) == 0) continue;
     if (any)
       check(core().dtype_promote(wide, b.tensor(i).dtype(), &wide));
     else
@@ -29,10 +29,10 @@ void weaken(Batch& b, int64_t rank) {
     any = true;
   }
   for (uint32_t i = 0; i < b.call->nargs; i++)
-    differ |= b.is_tensor(i) && !(b.tensor(i).dtype() == wide);
+    differ |= b.is_tensor(i) && !b.facts.params[i].fixed && !(b.tensor(i).dtype() == wide);
   if (!differ) return;
   for (uint32_t i = 0; i < b.call->nargs; i++) {
-    if (!b.is_tensor(i) || b.rank(i) != 0) continue;
+    if (!b.is_tensor(i) || b.facts.params[i].fixed || b.rank(i) != 0) continue;
     const Tensor& t = b.tensor(i);
     if (rank ==
         0) {  // all are such samples: they promote as equals, and must not lose to a payload

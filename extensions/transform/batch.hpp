@@ -17,6 +17,7 @@ struct OpFacts {
     int32_t base, list;
     uint32_t flags;
     std::string name;
+    bool fixed;  // of one dtype, whatever the others are: a condition, an index
     bool tensor() const { return base == AJ_PARAM_TENSOR || base == AJ_PARAM_OPERAND; }
   };
   const aj_op* op;

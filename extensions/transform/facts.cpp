@@ -83,7 +83,8 @@ OpFacts* make_facts(const aj_op* op) {
     aj_param p{};
     p.struct_size = sizeof p;
     check(dispatch().op_param(op, i, &p));
-    f->params.push_back({p.base, p.list, p.flags, std::string(view_of(p.name))});
+    f->params.push_back({p.base, p.list, p.flags, std::string(view_of(p.name)),
+                         p.dtypes && !(p.dtypes & (p.dtypes - 1))});
   }
   if (info.nresults) {
     aj_param r{};

@@ -142,6 +142,11 @@ def test_a_sample_without_dimensions_promotes_weakly():
     many = adjoin.randn(3, 4)
     for one in (adjoin.randn(3, dtype=adjoin.float64), adjoin.arange(3), adjoin.tensor([True, False, True])):
         agree(vmap(lambda a, b: a * b)(one, many), stacked(lambda a, b: a * b, one, many))
+    sides = adjoin.randn(3)
+    agree(
+        vmap(lambda a, b: adjoin.where(a > 0, b, b * 2))(sides, many),
+        stacked(lambda a, b: adjoin.where(a > 0, b, b * 2), sides, many),
+    )
     whole = adjoin.arange(3)
     wide = adjoin.tensor(2.0, dtype=adjoin.float64)
     agree(vmap(lambda a: a * wide)(whole.float()), stacked(lambda a: a * wide, whole.float()))
