@@ -93,8 +93,30 @@ void normalized(const Forward& f, uint32_t weight, bool per_channel,
   if (f.moves(2)) args[bias] = value(f.tangents[2]);
   f.out[0] = plus(f.out[0], call_with(f.op, args, f.nrets));
 }
-void layer_norm_rule(const Forward& f) { normalized(f, 2, false, {}); }
-void group_norm_rule(const Forward& f) { normalized(f, 2, true, {}); }
+
+// The mean of each row, and one over its deviation, which gradients keep: d mean = mean(t),
+// d rstd = -rstd^3 mean((x - mean) t).
+void statistics_move(const Forward& f) {
+  if (!f.moves(0)) return;
+  const At at(f);
+  const Tensor &mean = at.result(1), &rstd = at.result(2);
+  const std::vector<int64_t> rows = {mean.numel(), -1};
+  auto row_means = [&](const Tensor& t) { return reshape(adjoin::mean(t, {1}), mean.shape()); };
+  if (mean.numel() == 0) return;
+  const Tensor t = reshape(cast(f.tangents[0], mean.dtype()), rows);
+  const Tensor x = reshape(cast(at.tensor(0), mean.dtype()), rows);
+  const Tensor centred = x - reshape(mean, {mean.numel(), 1});
+  f.out[1] = row_means(t);
+  f.out[2] = -(rstd * rstd * rstd) * row_means(centred * t);
+}
+void layer_norm_rule(const Forward& f) {
+  normalized(f, 2, false, {});
+  statistics_move(f);
+}
+void group_norm_rule(const Forward& f) {
+  normalized(f, 2, true, {});
+  statistics_move(f);
+}
 void batch_norm_rule(const Forward& f) {  // (input, weight, bias, mean, variance, training, ...)
   constexpr uint32_t statistics[] = {3, 4};
   if (At(f).flag(5))

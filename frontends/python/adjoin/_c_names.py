@@ -1,7 +1,7 @@
 """adjoin._c_names: what libraries reach for in ``torch._C`` beside what is there."""
 
 from . import _C
-from ._dispatch_keys import DispatchKey, DispatchKeySet
+from . import _dispatch_keys as keys
 
 
 def _log_api_usage_once(event):
@@ -25,8 +25,8 @@ def _get_cudnn_enabled():
 
 
 NAMES = {
-    "DispatchKey": DispatchKey,
-    "DispatchKeySet": DispatchKeySet,
+    "DispatchKey": keys.DispatchKey,
+    "DispatchKeySet": keys.DispatchKeySet,
     "TensorBase": _C.Tensor,
     "_TensorBase": _C.Tensor,
     "_TensorMeta": type(_C.Tensor),

@@ -76,7 +76,7 @@ def without_numbers(name, schemas):
 
 def native(thing):
     """Is it one of _C's types?"""
-    return isinstance(thing, type) and getattr(C, thing.__name__, None) is thing
+    return isinstance(thing, type) and vars(C).get(thing.__name__) is thing
 
 
 class Stub:
@@ -225,7 +225,8 @@ def returned(name, owner, module):
 
 def names_of(module):
     """What a user may write after the module's name, and private names that are classes or functions of it."""
-    for name in sorted(set(dir(module)) | set(getattr(module, "__all__", ()))):
+    own = {n for n, f in vars(module).items() if isinstance(f, types.FunctionType) and f.__module__ == module.__name__}
+    for name in sorted(set(dir(module)) | set(getattr(module, "__all__", ())) | own):
         if name.isidentifier() and not name.startswith("__") and name not in OURS:
             try:
                 yield name, getattr(module, name)
@@ -271,7 +272,8 @@ def stub_of(module):
         elif isinstance(thing, types.BuiltinFunctionType):
             stub.function(name, thing)
         elif isinstance(thing, (float, int, str)):
-            stub.body.append(f"{name}: builtins.{type(thing).__name__}")
+            kind = next(k for k in type(thing).__mro__ if k.__module__ == "builtins")
+            stub.body.append(f"{name}: builtins.{kind.__name__}")
         elif not name.startswith("_"):
             stub.body.append(f"{name}: Any")
     stub.body += late

@@ -452,3 +452,26 @@ def test_ops_of_strangers(tmp_path):
     assert_close(jvp(lambda x: jvp(lambda x: acme.pushed(x * x), (x,), (v,))[1], (x,), (v,))[1], 40 * v * v)
     with pytest.raises(NotImplementedError, match="acme::bare: there is no derivative along a tangent"):
         jvp(acme.bare, (x,), (v,))
+
+
+F = nn.functional
+W, U, B = vector(4, 2), vector(2, 3), vector(2, 4)
+NORMS = {
+    "layer_norm": lambda x: (F.layer_norm(x, (4,)) * W).sum(),
+    "layer_norm of rows": lambda x: (F.layer_norm(x.reshape(2, 2), (2,), U, B) ** 3).sum(),
+    "group_norm": lambda x: (F.group_norm(x[None], 2, W, X) ** 3).sum(),
+    "instance_norm": lambda x: (F.instance_norm(x.reshape(1, 2, 2)) ** 3 * W.reshape(1, 2, 2)).sum(),
+    "batch_norm": lambda x: (F.batch_norm(x.reshape(2, 2), None, None, training=True) ** 3 * U).sum(),
+    "softmax": lambda x: (x.softmax(-1) * W).sum() ** 2,
+    "logsumexp": lambda x: x.logsumexp(0) ** 2,
+    "std": lambda x: x.std() ** 3,
+    "attention": lambda x: (F.scaled_dot_product_attention(*[x.reshape(1, 2, 2)] * 3) ** 2 * U).sum(),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_gradients_move_through_what_an_op_keeps_for_them(name):
+    f = NORMS[name]
+    check(grad(f))
+    assert_close(jacfwd(jacrev(f))(X) @ V, along(grad(f)), atol=1e-7, rtol=1e-6)
+    assert_close(hessian(f)(X) @ V, along(grad(f)), atol=1e-7, rtol=1e-6)
