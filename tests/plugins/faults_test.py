@@ -219,7 +219,7 @@ for i in range(3):
         opt.zero_grad()
         gc.collect()
         held.append((i, module.memory_allocated()))
-    assert n > 30, n
+    assert n > 20, n
     opt.zero_grad()
     gc.collect()
     held.append((i, module.memory_allocated()))
@@ -237,7 +237,7 @@ def run(text, **env):
 
 def test_out_of_memory_at_each_allocation_of_a_step_in_turn():
     out = run(TRAINING + MEMORY, ADJOIN_MEMORY_CACHE="off")
-    assert int(out.split()[1]) > 100
+    assert int(out.split()[1]) > 60
 
 
 KERNELS = """
@@ -246,14 +246,14 @@ for i in range(2):
     n = 1
     while not attempt(i, f"fail_kernel={n}"):
         n += 1
-    assert n > 20, n
+    assert n > 15, n
 assert told == {("RuntimeError", True)}, told
 print("failures", failures)
 """
 
 
 def test_each_kernel_of_a_step_in_turn_fails():
-    assert int(run(TRAINING + KERNELS).split()[1]) > 40
+    assert int(run(TRAINING + KERNELS).split()[1]) > 30
 
 
 def test_memory_is_given_back_after_a_failure():

@@ -129,7 +129,7 @@ def test_gradient_goes_by_places():
 
 def test_empty_and_wrong():
     assert F.max_pool1d(adjoin.empty(0, 3, 8), 2).shape == (0, 3, 4)
-    assert F.max_pool3d(adjoin.empty(2, 0, 4, 4, 4), 2).shape == (2, 0, 2, 2, 2)
+    assert F.max_pool3d(adjoin.empty(0, 2, 4, 4, 4), 2).shape == (0, 2, 2, 2, 2)
     for call, text in (
         (lambda: F.max_pool1d(adjoin.ones(8), 2), "must have 2 or 3 dimensions"),
         (lambda: F.max_pool1d(adjoin.ones(1, 8), 9), "too large for input"),
