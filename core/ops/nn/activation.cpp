@@ -41,7 +41,7 @@ aj_status* glu_body(void*, aj_call* call) {
 // saved: input, dim
 aj_status* glu_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
-    const Tensor &x = d.tensor(0), &g = d.grad(0);
+    const Tensor x = kit::conj(d.tensor(0)), &g = d.grad(0);
     int64_t dim = d.integer(1), n = x.size(dim) / 2;
     Tensor gate = slice(x, dim, n, 2 * n);
     d.set(0, cat({glu_each(g, gate), glu_gate_backward(g, slice(x, dim, 0, n), gate)}, dim));

@@ -85,3 +85,12 @@ def test_what_is_taken_no_times_has_the_gradient_0(name, beta):
     x = aj.tensor([math.nan, 1.0], requires_grad=True)
     PRODUCTS_ALONE[name](x, aj.ones(2, 2), beta).real.sum().backward()
     assert x.grad.tolist() == [0, 0]
+
+
+def test_glu_of_complex_numbers_has_the_conjugate_slope():
+    for seed in range(3):
+        generator = aj.Generator()
+        generator.manual_seed(seed)
+        x = aj.randn(2, 4, dtype=aj.complex128, generator=generator).requires_grad_()
+        assert aj.autograd.gradcheck(lambda x: aj.nn.functional.glu(x, 1), (x,))
+        assert aj.autograd.gradgradcheck(lambda x: aj.nn.functional.glu(x, 1), (x,))
