@@ -51,9 +51,16 @@ void check_coo(const Parts& p) {
   }
 }
 
+void check_rows(const Tensor& indices, std::span<const int64_t> size) {
+  want(indices.ndim() == 2 && indices.size(0) <= int64_t(size.size()),
+       "indices have a row for each of at most ", size.size(), " dimensions, their shape is ",
+       shown(indices));
+}
+
 // One number for each column of indices: the place of the element among those of the sparse
 // dimensions.
 Tensor flat_places(const Tensor& indices, std::span<const int64_t> size) {
+  check_rows(indices, size);
   const int64_t sd = indices.size(0);
   want(product(size.subspan(0, size_t(sd))) < kMost, "the sizes ",
        shown(size.subspan(0, size_t(sd))),
@@ -137,6 +144,7 @@ bool same_places(const Parts& a, const Parts& b) {
 
 Tensor values_at(const Parts& given, const Tensor& indices) {
   if (given.indices.get() == indices.get() && given.coalesced) return given.values;
+  check_rows(indices, given.size);
   Parts p = coalesced(given);
   const Sizes shape = behind(indices.size(1), p.dense_size());
   if (p.count() == 0) return zeros_of(p.values, shape);
@@ -149,6 +157,7 @@ Tensor values_at(const Parts& given, const Tensor& indices) {
 }
 
 Tensor values_at(const Tensor& dense, const Tensor& indices) {
+  check_rows(indices, dense.shape());
   const int64_t sd = indices.size(0);
   auto inner = dense.shape().subspan(size_t(sd));
   const int64_t places = product(dense.shape().subspan(0, size_t(sd)));

@@ -424,13 +424,13 @@ static aj_status* pushed(void* self, aj_jvp_call* c) {
   return bad;
 }
 static const aj_jvp_def rules[] = {
-  {sizeof(aj_jvp_def), 0, {"acme::linear", 12}, 1, 0, 0},
-  {sizeof(aj_jvp_def), 0, {"acme::pushed", 12}, 0, pushed, 0},
+  {sizeof(aj_jvp_def), 0, {"pushes::linear", 14}, 1, 0, 0},
+  {sizeof(aj_jvp_def), 0, {"pushes::pushed", 14}, 0, pushed, 0},
 };
 """
 DEFINE = """
-  static const char* const names[] = {"acme::linear", "acme::pushed", "acme::bare"};
-  static const char* const schemas[] = {"acme::linear(Tensor x) -> Tensor", "acme::pushed(Tensor x) -> Tensor", "acme::bare(Tensor x) -> Tensor"};
+  static const char* const names[] = {"pushes::linear", "pushes::pushed", "pushes::bare"};
+  static const char* const schemas[] = {"pushes::linear(Tensor x) -> Tensor", "pushes::pushed(Tensor x) -> Tensor", "pushes::bare(Tensor x) -> Tensor"};
   for (int i = 0; i < 3; ++i) {
     aj_status* bad = define_op(env, schemas[i]);
     if (!bad) bad = define_kernel(env, names[i], 0);
@@ -444,14 +444,14 @@ DEFINE = """
 def test_ops_of_strangers(tmp_path):
     import abi_tools as tools
 
-    T.load_plugin(str(tools.build_plugin(tmp_path, extra=tools.TWICE + RULES, init=DEFINE)))
+    T.load_plugin(str(tools.build_plugin(tmp_path, name="pushes", extra=tools.TWICE + RULES, init=DEFINE)))
     x, v = X.float(), V.float()
-    acme = T.ops.acme
-    assert_close(jvp(acme.linear, (x,), (v,))[1], 2 * v)
-    assert_close(jvp(acme.pushed, (x,), (v,))[1], 20 * v)
-    assert_close(jvp(lambda x: jvp(lambda x: acme.pushed(x * x), (x,), (v,))[1], (x,), (v,))[1], 40 * v * v)
-    with pytest.raises(NotImplementedError, match="acme::bare: there is no derivative along a tangent"):
-        jvp(acme.bare, (x,), (v,))
+    pushes = T.ops.pushes
+    assert_close(jvp(pushes.linear, (x,), (v,))[1], 2 * v)
+    assert_close(jvp(pushes.pushed, (x,), (v,))[1], 20 * v)
+    assert_close(jvp(lambda x: jvp(lambda x: pushes.pushed(x * x), (x,), (v,))[1], (x,), (v,))[1], 40 * v * v)
+    with pytest.raises(NotImplementedError, match="pushes::bare: there is no derivative along a tangent"):
+        jvp(pushes.bare, (x,), (v,))
 
 
 F = nn.functional
