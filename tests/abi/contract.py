@@ -106,10 +106,20 @@ class Reader:
             self.accept(",")
         return names
 
+    def pass_over_body(self):
+        while self.next() != "{":
+            pass
+        depth = 1
+        while depth:
+            depth += {"{": 1, "}": -1}.get(self.next(), 0)
+
     def declarations(self):
         """structs {name: [(field, type)]}, enums [[name]], types {name: type}, functions {name: type}."""
         structs, enums, types, functions = {}, [], {}, {}
         while self.at < len(self.tokens):
+            if self.peek() == "static":  # an inline function of a header: no symbol, nothing laid out
+                self.pass_over_body()
+                continue
             if self.accept("enum"):
                 enums.append(self.enumerators())
             elif self.peek() == "struct" and self.peek(2) == ";":

@@ -13,7 +13,7 @@ from abi_tools import INCLUDE, ROOT
 APPENDED = "  uint64_t later_number;\n  void (*later_function)(void);\n"
 TO_THE_NOTE = "  uint64_t later_number, later_word;\n"
 GROWN = ROOT / "build/grown"
-PARTS = ("abi", "core", "plugins", "frontends", "meson.build", "meson_options.txt")
+PARTS = ("abi", "core", "extensions", "plugins", "frontends", "meson.build", "meson_options.txt")
 PLUGINS = ("cpu", "reference", "cuda", "hip", "onednn", "shadow", "emulated")
 
 

@@ -117,6 +117,8 @@ _tracebacks.install()
 
 def _of_c(name):
     """What libraries reach for in torch._C, found when one does."""
+    if name.startswith("__"):  # of Python's own: an import asks for __path__
+        raise AttributeError(name)
     from ._c_names import NAMES
 
     if name not in NAMES:

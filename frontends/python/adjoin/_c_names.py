@@ -1,7 +1,8 @@
 """adjoin._c_names: what libraries reach for in ``torch._C`` beside what is there."""
 
 from . import _C
-from . import _dispatch_keys as keys
+from ._dispatch_keys import DispatchKey as _Key
+from ._dispatch_keys import DispatchKeySet as _Keys
 
 
 def _log_api_usage_once(event):
@@ -25,8 +26,8 @@ def _get_cudnn_enabled():
 
 
 NAMES = {
-    "DispatchKey": keys.DispatchKey,
-    "DispatchKeySet": keys.DispatchKeySet,
+    "DispatchKey": _Key,
+    "DispatchKeySet": _Keys,
     "TensorBase": _C.Tensor,
     "_TensorBase": _C.Tensor,
     "_TensorMeta": type(_C.Tensor),

@@ -23,6 +23,7 @@ KEYS = {
     "ref": "what computes the same: a name in NumPy or SciPy; for libadjoin's own rows",
     "ulp": "how far results of a pointwise op may be off, in units of the last place (4 in float32, 8 in float64 and complex dtypes)",
     "ulp_floor": "the size at least whose last place counts: for what cancels (0)",
+    "elsewhere": "the folder of the tests that try it, where no sample can say what it takes",
 }
 
 
