@@ -120,7 +120,8 @@ def example(row, tags):
     name = called(row, tags)
     if name is None:
         return []
-    for given, other in itertools.islice(samples.all_samples(row, "float32"), 6):
+    tried = (itertools.islice(samples.all_samples(row, dtype), 6) for dtype in ("float32", "int64"))
+    for given, other in itertools.chain.from_iterable(tried):
         arguments = {**given, **other}
         try:
             lines = [assigned(k, v) for k, v in given.items()]
