@@ -21,6 +21,7 @@ NEEDS = {"I bind a language": "luajit"}
 def test_who_it_is_for():
     wanted = [
         "I train networks",
+        "I have programs written for PyTorch",
         "I load a vendor's backend",
         "I write an op",
         "I swap a BLAS",
