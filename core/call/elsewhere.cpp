@@ -13,10 +13,13 @@ namespace {
 
 uint64_t bytes_in(const aj_tensor* t) { return uint64_t(priv(t).numel) * dt(priv(t).dtype).bytes; }
 
-// Without history.
-aj_status* copied(aj_tensor* t, Device* d, int dtype, aj_tensor** out) {
-  AJ_TRY(tensor_new(d, dt(dtype), shape(t), out));
-  return copy_into(*out, t);
+// On another device, without history.
+aj_status* moved(aj_tensor* t, Device* d, aj_tensor** out) {
+  Ref made;
+  AJ_TRY(tensor_new(d, dt(priv(t).dtype), shape(t), made.out()));
+  AJ_TRY(copy_into(made.get(), t));
+  *out = made.take();
+  return nullptr;
 }
 
 struct Arguments {
@@ -99,12 +102,8 @@ aj_status* result_back(const Elsewhere& place, const aj_op* op, uint32_t i, cons
 
 }  // namespace
 
-aj_status* OnHost::there(aj_tensor* t, aj_tensor** out) const {
-  return copied(t, host_, priv(t).dtype, out);
-}
-aj_status* OnHost::back(aj_tensor* t, aj_tensor** out) const {
-  return copied(t, home_, priv(t).dtype, out);
-}
+aj_status* OnHost::there(aj_tensor* t, aj_tensor** out) const { return moved(t, host_, out); }
+aj_status* OnHost::back(aj_tensor* t, aj_tensor** out) const { return moved(t, home_, out); }
 void OnHost::change(aj_value* v) const {
   if (v->tag == AJ_DEVICE) v->v.device = host_->id;
 }
@@ -151,7 +150,7 @@ class Wider : public Elsewhere {
   bool serves() const { return narrow_ >= 0; }
   aj_status* there(aj_tensor* t, aj_tensor** out) const override {
     const int dtype = priv(t).dtype, wide = wider_of(dtype);
-    if (wide != dtype) return copied(t, device(t), wide, out);
+    if (wide != dtype) return cast_to(t, dt(wide), out);
     retain(*out = t);
     return nullptr;
   }
@@ -161,7 +160,7 @@ class Wider : public Elsewhere {
                    : dtype == wide          ? narrow_
                    : dtype == real_of(wide) ? real_of(narrow_)
                                             : dtype;
-    if (to != dtype) return copied(t, device(t), to, out);
+    if (to != dtype) return cast_to(t, dt(to), out);
     retain(*out = t);
     return nullptr;
   }

@@ -18,17 +18,7 @@ bool pointwise(std::string_view kind) {
 
 // A rule of a plugin's: "aj.batch", by the op's name.
 const aj_batch_def* foreign_rule(std::string_view name) {
-  const aj_str slot = AJ_STR_LIT("aj.batch");
-  for (uint32_t i = services().count(slot); i-- > 0;) {
-    aj_service_def d{};
-    d.struct_size = sizeof d;
-    if (aj_status* s = services().at(slot, i, &d)) {
-      core().status_free(s);
-      continue;
-    }
-    if (view_of(d.name) == name) return static_cast<const aj_batch_def*>(d.table);
-  }
-  return nullptr;
+  return static_cast<const aj_batch_def*>(given_rule_of(AJ_STR_LIT("aj.batch"), name));
 }
 
 // Makes a tensor without looking at values: what comes of it is the level's own.

@@ -4,17 +4,7 @@
 namespace adjoin::transform::jvp {
 
 const aj_jvp_def* given_rule(std::string_view name) {
-  const aj_str slot = AJ_STR_LIT("aj.jvp");
-  for (uint32_t i = services().count(slot); i-- > 0;) {
-    aj_service_def d{};
-    d.struct_size = sizeof d;
-    if (aj_status* s = services().at(slot, i, &d)) {
-      core().status_free(s);
-      continue;
-    }
-    if (view_of(d.name) == name) return static_cast<const aj_jvp_def*>(d.table);
-  }
-  return nullptr;
+  return static_cast<const aj_jvp_def*>(given_rule_of(AJ_STR_LIT("aj.jvp"), name));
 }
 
 void apply_given(const Rule& rule, const Forward& f) {

@@ -116,4 +116,19 @@ aj_status* random_stride(int32_t level, int64_t blocks);
 // The kernel at the key: every call with a wrapper, and every call while a level is open.
 aj_status* serve(void*, aj_call* call);
 
+// The rule that a plugin gave for an op, a service of the slot under the op's name; the last one
+// counts. NULL: none.
+inline const void* given_rule_of(aj_str slot, std::string_view op) {
+  for (uint32_t i = services().count(slot); i-- > 0;) {
+    aj_service_def d{};
+    d.struct_size = sizeof d;
+    if (aj_status* s = services().at(slot, i, &d)) {
+      core().status_free(s);
+      continue;
+    }
+    if (view_of(d.name) == op) return d.table;
+  }
+  return nullptr;
+}
+
 }  // namespace adjoin::transform
