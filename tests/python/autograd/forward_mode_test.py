@@ -424,13 +424,13 @@ static aj_status* pushed(void* self, aj_jvp_call* c) {
   return bad;
 }
 static const aj_jvp_def rules[] = {
-  {sizeof(aj_jvp_def), 0, {"pushes::linear", 14}, 1, 0, 0},
+  {sizeof(aj_jvp_def), 0, {"pushes::straight", 14}, 1, 0, 0},
   {sizeof(aj_jvp_def), 0, {"pushes::pushed", 14}, 0, pushed, 0},
 };
 """
 DEFINE = """
-  static const char* const names[] = {"pushes::linear", "pushes::pushed", "pushes::bare"};
-  static const char* const schemas[] = {"pushes::linear(Tensor x) -> Tensor", "pushes::pushed(Tensor x) -> Tensor", "pushes::bare(Tensor x) -> Tensor"};
+  static const char* const names[] = {"pushes::straight", "pushes::pushed", "pushes::bare"};
+  static const char* const schemas[] = {"pushes::straight(Tensor x) -> Tensor", "pushes::pushed(Tensor x) -> Tensor", "pushes::bare(Tensor x) -> Tensor"};
   for (int i = 0; i < 3; ++i) {
     aj_status* bad = define_op(env, schemas[i]);
     if (!bad) bad = define_kernel(env, names[i], 0);
