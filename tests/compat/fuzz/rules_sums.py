@@ -114,6 +114,13 @@ def large_whole_numbers(d):
     ) and verified(d)
 
 
+def correlations_in_float64(d):
+    """Squares of whole numbers go beyond float32: where Adjoin has a number and PyTorch NaN, it is the one that float64 gives."""
+    truth = torch.corrcoef(given(d)[0].double()).reshape(-1).tolist()
+    found = zip(numbers(d.ours), numbers(d.theirs), truth, strict=True)
+    return all(math.isnan(b) and near(a, c, 1e-5, 1.0) for a, b, c in found if not near(a, b, 1e-5, 1.0))
+
+
 def beyond_the_range(d):
     """Squares of numbers near the end of the dtype's range are infinite, and differences of infinite ones NaN: by the order of the sums."""
     x = given(d)[0]
@@ -249,6 +256,7 @@ RULES = [
     Rule("other: digits of large areas", "`trapezoid` of whole numbers", "value", also(named("trapezoid"), areas_in_digits)),
     Rule("other: trapezoid of one sample", "`trapezoid` over one sample", "value", also(named("trapezoid"), one_sample)),
     Rule("other: variances of too few numbers", "`var` of two numbers with `correction=2`", "value", also(named("var std var_mean std_mean"), divides_by_nothing)),
+    Rule("other: correlations of large whole numbers", "`cov` of whole numbers", "value", also(named("corrcoef"), also(of_fractions, correlations_in_float64))),
     Rule("other: covariances of large whole numbers", "`cov` of whole numbers", "value", also(named("cov corrcoef"), large_whole_numbers)),
     Rule("other: trapezoid of whole numbers", "`trapezoid` of whole numbers", "value dtype", also(named("trapezoid cumulative_trapezoid"), lambda d: exact_trapezoid(d) or (d.kind == "dtype" and of_fractions(d)))),
     Rule("other: variances beyond the range", "whose squares are beyond", "value", also(named("var std var_mean std_mean"), also(beyond_the_range, each(lambda a, b: not finite(a) and not finite(b))))),
