@@ -74,7 +74,9 @@ def set_anomaly_enabled(mode, check_nan=True):
 
 
 def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, device=None, requires_grad=False):
-    """The window of ``signal.windows.kaiser``."""
+    """The window of ``signal.windows.kaiser``, also in halves."""
     from .signal.windows import kaiser
 
-    return kaiser(window_length, beta=beta, sym=not periodic, dtype=dtype, device=device, requires_grad=requires_grad)
+    made_in = _C.float64 if dtype in (_C.float16, _C.bfloat16) else dtype
+    made = kaiser(window_length, beta=beta, sym=not periodic, dtype=made_in, device=device)
+    return made.to(dtype or made.dtype).requires_grad_(requires_grad)

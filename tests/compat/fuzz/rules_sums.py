@@ -239,7 +239,9 @@ def product_is_scaled(d):
     args = arguments(d)
     x, y, z = (args[k].double() for k in range(3))
     alpha, beta = args.get("alpha", 1), args.get("beta", 1)
-    if not isinstance(alpha, float) or not math.isinf(alpha) or isinstance(beta, complex):
+    if isinstance(beta, complex):
+        beta = beta.real if beta.imag == 0 else math.nan  # a real result has no other
+    if not isinstance(alpha, float) or not math.isinf(alpha):
         return False
     made = torch.outer(y, z) if op(d) == "addr" else y @ z
     made = made.sum(0) if op(d) == "addbmm" else made

@@ -120,6 +120,8 @@ def test_windows_by_their_formulas():
     close(windows.hann(5), adjoin.tensor([0, 0.5, 1, 0.5, 0]))
     close(windows.cosine(2), adjoin.full((2,), math.sin(math.pi / 4)))
     close(adjoin.kaiser_window(6), windows.kaiser(6, sym=False))
+    halves = adjoin.kaiser_window(6, dtype=adjoin.float16)
+    assert halves.dtype == adjoin.float16 and np.allclose(halves.tolist(), windows.kaiser(6, sym=False), atol=1e-3)
     close(windows.kaiser(3, beta=2.0)[0], 1 / adjoin.i0(adjoin.tensor(2.0)))
     for wrong in ({"tau": 0}, {"center": 1.0}):
         with pytest.raises(ValueError, match="exponential"):
