@@ -19,7 +19,7 @@ interpreted() {
   local preload
   preload="$(clang -print-file-name=libclang_rt.asan-x86_64.so) $(gcc -print-file-name=libstdc++.so.6)"
   ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \
-    ADJOIN_TEST_SHARE=5 python -m pytest -q "$1" -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code'
+    ADJOIN_TEST_SHARE=${ADJOIN_TEST_SHARE:-8} python -m pytest -q "$1" -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code'
 }
 
 case $part in
@@ -28,7 +28,7 @@ case $part in
   python) interpreted tests/python ;;
   conform)
     export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ADJOIN_PREFIX=$stage
-    share=3 some=()
+    share=5 some=()
     if [ "${ADJOIN_TEST_FULL:-0}" = 1 ]; then share=1; fi
     while read -r name; do some+=(--op "$name"); done < <("$stage/bin/adjoin" ops |
       awk -v share=$share -v seed="${ADJOIN_TEST_SEED:-0}" '/^[0-9]+ ops$/ { exit } (NR + seed) % share == 0 { print $1 }')
