@@ -72,7 +72,7 @@ def made(rows, row):
         code += ([f"// {row.name} saves: {derivative.saves()}"] if derivative.code else []) + derivative.code + defs
     elif text:
         op_flags.append("AJ_OP_BODY_RECORDS")
-    op_flags += ["AJ_OP_ALLOCATES"] * bool({"alloc", "allocates"} & set(row.tags))
+    op_flags += ["AJ_OP_ALLOCATES"] * ("alloc" in row.tags)
     op_flags += ["AJ_OP_NO_IN_PLACE"] * ("no-in-place" in row.tags)
     infer = "adjoin::ops::" + row.table["infer"].removeprefix("cpp:") if "infer" in row.table else "nullptr"
     strings = [
