@@ -72,8 +72,8 @@ finish
 start "other languages" python -m pytest -q tests/frontends
 start "packages" python -m pytest -q tests/packages
 finish
-for isa in base avx2; do  # the best of this processor was used above; of these a half, chosen by ADJOIN_TEST_SEED
-  start "kernels for $isa" env ADJOIN_CPU_ISA=$isa ADJOIN_TEST_SHARE=$((2 - full)) python -m pytest -q tests/ops/rows_test.py tests/python/tensor/products_test.py
+for isa in base avx2; do  # the best of this processor was used above; of these a third, chosen by ADJOIN_TEST_SEED
+  start "kernels for $isa" env ADJOIN_CPU_ISA=$isa ADJOIN_TEST_SHARE=$((3 - 2 * full)) python -m pytest -q tests/ops/rows_test.py tests/python/tensor/products_test.py
 done
 finish
 if [ "$sanitizers" = 1 ]; then
