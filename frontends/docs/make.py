@@ -12,6 +12,7 @@ import re
 import sys
 
 import adjoin
+import examples
 import families
 import gallery
 import status
@@ -89,6 +90,7 @@ def main():
     (out / "changelog.md").write_text((families.ROOT / "CHANGELOG.md").read_text())
     if "--no-gallery" not in sys.argv:
         gallery.write(out)
+        examples.write(out)
     print(f"adjoin {adjoin.__version__}: {len(rows)} rows, {made} families")
 
 

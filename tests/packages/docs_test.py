@@ -76,6 +76,14 @@ def test_the_gallery_has_its_pictures(made):
         assert (made / picture).read_bytes().startswith(b"\x89PNG")
 
 
+def test_each_example_has_its_curves(made):
+    text = (made / "examples.md").read_text()
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(pictures) == text.count("\n## ") == text.count("    adjoin run frontends/docs/examples/") == 10
+    for picture in pictures:
+        assert (made / picture).read_bytes().startswith(b"\x89PNG")
+
+
 def test_status_and_changes_are_pages(made):
     assert (made / "status.md").read_text().count("| `tests/") > 100
     assert (made / "changelog.md").read_text().startswith("# Changelog")
