@@ -6,18 +6,18 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent / "examples"
-# In the order of the page.
-TITLES = {
-    "shapes": "Pictures: a convolutional network",
-    "reversal": "Sequences: a transformer",
-    "communities": "Graphs: a sparse matrix of neighbours",
-    "cartpole": "Acting: policy gradients",
-    "flow": "Densities: a normalizing flow",
-    "diffusion": "Drawing: diffusion",
-    "oscillator": "Equations: a network that solves one",
-    "maml": "Gradients of gradients: MAML",
-    "wgan_gp": "Gradients of gradients: a Wasserstein GAN",
-    "unrolled_gan": "Gradients of gradients: an unrolled GAN",
+# In the order of the page: a title, and the steps of a short run that shows something already.
+ENTRIES = {
+    "shapes": ("Pictures: a convolutional network", 4),
+    "reversal": ("Sequences: a transformer", 200),
+    "communities": ("Graphs: a sparse matrix of neighbours", 100),
+    "cartpole": ("Acting: policy gradients", 50),
+    "flow": ("Densities: a normalizing flow", 150),
+    "diffusion": ("Drawing: diffusion", 600),
+    "oscillator": ("Equations: a network that solves one", 1200),
+    "maml": ("Gradients of gradients: MAML", 400),
+    "wgan_gp": ("Gradients of gradients: a Wasserstein GAN", 300),
+    "unrolled_gan": ("Gradients of gradients: an unrolled GAN", 150),
 }
 RUN = """
 import json, runpy, sys
@@ -63,17 +63,17 @@ def drawn(found, path):
     plt.close(figure)
 
 
-def write(out):
+def write(out, short=False):
     """out/examples.md and its pictures."""
     pictures = out / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     text = ["# Examples", "", "Ten programs written for PyTorch, run by `adjoin run`. The curves were drawn while this site was built; the "
             "texts are in `frontends/docs/examples`.", ""]  # fmt: skip
-    for name, title in TITLES.items():
+    for name, (title, steps) in ENTRIES.items():
         source = (HERE / f"{name}.py").read_text()
         doc = ast.get_docstring(ast.parse(source))
-        drawn(curves(name), pictures / f"example-{name}.png")
+        drawn(curves(name, *[steps] * short), pictures / f"example-{name}.png")
         text += [f"## {title}", doc, "", f"![{title}](pictures/example-{name}.png)", ""]
         text += [f"    adjoin run frontends/docs/examples/{name}.py", "", "```python"]
-        text += [source.split('"""\n', 2)[2].strip(), "```", ""]
+        text += [source.split('"""\n', 1)[1].strip(), "```", ""]
     (out / "examples.md").write_text("\n".join(text))

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("made")
     env = clean_environment(PYTHONPATH=LIBDIR / "adjoin/python")
-    command = [sys.executable, ROOT / "frontends/docs/make.py", PREFIX, out]
+    command = [sys.executable, ROOT / "frontends/docs/make.py", PREFIX, out, "--short"]
     subprocess.run(command, check=True, env=env, capture_output=True)
     return out
 

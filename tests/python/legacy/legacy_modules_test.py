@@ -302,6 +302,15 @@ def test_other_ways_to_evaluate():
         (lambda: nn.SpatialUpSamplingNearest(1.5), "wanted a whole number"),
         (lambda: nn.ClassSimplexCriterion(1), "wanted 2 or more"),
         (lambda: nn.Module().forward(torch.ones(1)), "a module defines updateOutput"),
+        (
+            lambda: nn.Linear(2, 2).backward(r(3, 2).float(), r(2, 2)),
+            r"gradOutput has shape \(2, 2\), the output \(3, 2\)",
+        ),
+        (lambda: nn.SplitTable(0).backward(r(3, 2), [r(2)]), "gradOutput has 1 tensors, the output 3"),
+        (
+            lambda: nn.ParallelTable().add(nn.Tanh()).forward([r(1), r(1)]),
+            "has 2 parts for 1 modules; one each is wanted",
+        ),
         (lambda: nn.Criterion().forward(torch.ones(1), None), "a criterion defines updateOutput"),
     ],
 )

@@ -115,7 +115,10 @@ class _Branches(Container):
 
     def updateOutput(self, input):
         self._record = Record(self.split, input)
-        outputs = [module.updateOutput(x) for module, x in zip(self.modules, self._record.output, strict=True)]
+        if len(self._record.output) != len(self.modules):
+            parts = f"the input has {len(self._record.output)} parts for {len(self.modules)} modules"
+            raise ValueError(f"{type(self).__name__}: {parts}; one each is wanted")
+        outputs = [module.updateOutput(x) for module, x in zip(self.modules, self._record.output)]
         self._joined = Record(self.join, outputs)
         self.output = self._joined.output
         return self.output

@@ -53,16 +53,10 @@ class Record:
         """The gradients of the input, a table like it, and a list of those of the parameters; None for what was not asked."""
         wanted = [t for t in flat(self.input) if differs(t)] if input else []
         wanted += list(self.parameters.values()) if parameters else []
-        pairs = [
-            (
-                r,
-                g.to(r.dtype).expand(r.shape)
-                if g.shape != r.shape and g.numel() == 1
-                else g.reshape(r.shape).to(r.dtype),
-            )
-            for r, g in zip(flat(self.result), flat(gradOutput), strict=True)
-            if isinstance(r, Tensor) and r.requires_grad
-        ]
+        results, weights = flat(self.result), flat(gradOutput)
+        if len(results) != len(weights):
+            raise ValueError(f"backward: gradOutput has {len(weights)} tensors, the output {len(results)}")
+        pairs = [(r, _fitted(g, r)) for r, g in zip(results, weights) if isinstance(r, Tensor) and r.requires_grad]
         if pairs and wanted:
             results, weights = zip(*pairs)
             found = grad(results, wanted, weights, retain_graph=True, allow_unused=True)
@@ -71,6 +65,13 @@ class Record:
         found = iter([w.detach().new_zeros(w.shape) if g is None else g for w, g in zip(wanted, found)])
         of_input = each(lambda t: next(found) if differs(t) else _nothing(t), self.input) if input else None
         return of_input, list(found) if parameters else None
+
+
+def _fitted(gradient, result):
+    if gradient.numel() != result.numel():
+        shapes = f"{tuple(gradient.shape)}, the output {tuple(result.shape)}"
+        raise ValueError(f"backward: gradOutput has shape {shapes}; forward the input that is gone back through, first")
+    return gradient.to(result.dtype).reshape(result.shape)
 
 
 def _nothing(tensor):
