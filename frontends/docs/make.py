@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """frontends/docs/make.py: writes the pages that come from the rows, the headers, the package, tests and runs: make.py PREFIX OUT.
 
---no-gallery leaves out the pictures, whose programs take a minute or two.
+--no-gallery leaves out the pictures, whose programs take a minute or two;
+--short trains the examples for a few steps.
 """
 
 import inspect
@@ -12,6 +13,7 @@ import re
 import sys
 
 import adjoin
+import examples
 import families
 import gallery
 import status
@@ -89,6 +91,7 @@ def main():
     (out / "changelog.md").write_text((families.ROOT / "CHANGELOG.md").read_text())
     if "--no-gallery" not in sys.argv:
         gallery.write(out)
+        examples.write(out, short="--short" in sys.argv)
     print(f"adjoin {adjoin.__version__}: {len(rows)} rows, {made} families")
 
 

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("made")
     env = clean_environment(PYTHONPATH=LIBDIR / "adjoin/python")
-    command = [sys.executable, ROOT / "frontends/docs/make.py", PREFIX, out]
+    command = [sys.executable, ROOT / "frontends/docs/make.py", PREFIX, out, "--short"]
     subprocess.run(command, check=True, env=env, capture_output=True)
     return out
 
@@ -72,6 +72,14 @@ def test_the_gallery_has_its_pictures(made):
     text = (made / "gallery.md").read_text()
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert len(pictures) == text.count("\n## ") > 4
+    for picture in pictures:
+        assert (made / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_example_has_its_curves(made):
+    text = (made / "examples.md").read_text()
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(pictures) == text.count("\n## ") == text.count("    adjoin run frontends/docs/examples/") == 10
     for picture in pictures:
         assert (made / picture).read_bytes().startswith(b"\x89PNG")
 

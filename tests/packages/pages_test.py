@@ -28,6 +28,7 @@ MADE = {
     "status.md",
     "changelog.md",
     "gallery.md",
+    "examples.md",
     "FAMILY.md",
 }  # by frontends/docs/make.py
 

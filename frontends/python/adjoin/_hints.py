@@ -20,8 +20,18 @@ def keyword_hint(name, names):
     return hint(name, names) or f"; it takes {', '.join(names) or 'none'}"
 
 
+# Functions that PyTorch took out, and what does their work.
+GONE = {
+    "btrifact": "linalg.lu_factor(A)", "btrisolve": "linalg.lu_solve(LU, pivots, B)", "gels": "linalg.lstsq(A, B)",
+    "gesv": "linalg.solve(A, B)", "potrf": "linalg.cholesky(A)", "potri": "cholesky_inverse(L)", "potrs": "cholesky_solve(B, L)",
+    "symeig": "linalg.eigh(A)", "eig": "linalg.eig(A)", "pstrf": "linalg.cholesky_ex(A)", "trtrs": "linalg.solve_triangular(A, B, upper=)",
+}  # fmt: skip
+
+
 def absent(module, name):
     """The AttributeError of a module, for its __getattr__."""
+    if name in GONE and sys.modules[module] is sys.modules[__package__]:
+        return AttributeError(f"module {module!r} has no attribute {name!r} any more; use {module}.{GONE[name]}")
     home = sys.modules[module]
     names = [n for n in dir(home) if not isinstance(vars(home).get(n), types.ModuleType)]
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint(name, names)}")

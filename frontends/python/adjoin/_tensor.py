@@ -477,6 +477,14 @@ def _dir(self):
 
 
 _SHARED = __name__.rpartition(".")[0] + "._shared"
+
+
+def _variable():
+    from .autograd import _variable as found
+
+    return found
+
+
 _METHODS = {
     "__torch_function__": classmethod(_torch_function),
     "__reduce_ex__": _reduce_ex,
@@ -519,6 +527,9 @@ _METHODS = {
     "prelu": _prelu,
     "hash_tensor": _hash_tensor,
     "__rdiv__": lambda self, other: other / self,
+    "volatile": property(
+        lambda self: _variable().is_volatile(self), lambda self, to: _variable().set_volatile(self, to)
+    ),
 }
 
 for _name, _function in _METHODS.items():

@@ -93,3 +93,27 @@ def test_a_class_that_is_not_there(name):
     text = f"element {at} of target is {value}: input has 3 classes, so targets are 0 to 2"
     with pytest.raises(IndexError, match=text + (more if more == "$" else ", " + more)):
         call(adjoin.tensor(target))
+
+
+FLAGS = [
+    ("cosine_embedding_loss", lambda: (adjoin.randn(3, 2), adjoin.randn(3, 2), adjoin.ones(3), 0.1)),
+    ("hinge_embedding_loss", lambda: (adjoin.randn(3), adjoin.ones(3), 0.5)),
+    ("margin_ranking_loss", lambda: (adjoin.randn(3), adjoin.randn(3), adjoin.ones(3), 0.1)),
+    ("triplet_margin_loss", lambda: (*adjoin.randn(3, 4, 2), 0.5, 2.0, 1e-6, True)),
+    ("multilabel_margin_loss", lambda: (adjoin.randn(2, 3), adjoin.tensor([[0, -1, -1], [1, 2, -1]]))),
+    ("soft_margin_loss", lambda: (adjoin.randn(3), adjoin.ones(3))),
+    ("multilabel_soft_margin_loss", lambda: (adjoin.randn(2, 3), adjoin.ones(2, 3), None)),
+    ("multi_margin_loss", lambda: (adjoin.randn(2, 3), adjoin.tensor([0, 2]), 2, 0.5, None)),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:size_average")
+@pytest.mark.parametrize(("name", "make"), FLAGS, ids=[name for name, _ in FLAGS])
+def test_flags_of_then_stand_before_reduction(name, make):
+    function, given = getattr(F, name), make()
+    total = function(*given, reduction="sum")
+    assert adjoin.equal(function(*given, False), total) and adjoin.equal(function(*given, size_average=False), total)
+    assert adjoin.equal(function(*given, None, False), function(*given, reduction="none"))
+    assert adjoin.equal(function(*given, True, True, "sum"), function(*given))
+    rates = (adjoin.randn(3), adjoin.ones(3), True, True)
+    assert adjoin.equal(F.poisson_nll_loss(*rates, False), F.poisson_nll_loss(*rates, eps=1e-8, reduction="sum"))

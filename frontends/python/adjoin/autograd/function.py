@@ -4,24 +4,22 @@ import functools
 
 from .. import _C
 from .._C import FunctionCtx  # noqa: F401
+from ._old_style import Called
 
 
 def _default_setup_context(ctx, inputs, output):
     raise NotImplementedError("setup_context is not implemented")
 
 
-class Function:
+class Function(Called):
     """A function with its own derivative: ``forward`` and ``backward`` are static methods.
 
     ``Mine.apply(*args)`` runs ``forward(ctx, *args)``, or ``forward(*args)`` and then
     ``setup_context(ctx, inputs, output)`` if that is defined. ``backward(ctx, *grads)`` returns one
     gradient, or None, for each argument of forward.
-    """
 
-    def __init__(self, *args, **kwargs):
-        raise RuntimeError(
-            f"{type(self).__name__}: a Function is not made but applied: {type(self).__name__}.apply(...)"
-        )
+    Where they are no static methods, ``Mine(settings)(*args)`` calls them on the instance, as in 2016.
+    """
 
     apply = classmethod(_C.apply_function)
     setup_context = staticmethod(_default_setup_context)

@@ -13,10 +13,11 @@ from ._functional import (
     images,
     linear_loss,
     losses,
+    margins,
     pools,
 )
 
-for _part in (attention, chances, dispatch, drawn, grouped, images, linear_loss, losses, pools):
+for _part in (attention, chances, dispatch, drawn, grouped, images, linear_loss, losses, margins, pools):
     globals().update((name, getattr(_part, name)) for name in _part.__all__)
 del _part
 

@@ -16,6 +16,7 @@ import adjoin
 
 from .. import version
 from ..torch_version import TorchVersion
+from . import _source
 
 __all__ = ["environment", "install"]
 
@@ -23,9 +24,12 @@ PATH = pathlib.Path(__file__).resolve().parent / "path"
 VERSION = TorchVersion(f"{version.pytorch}+adjoin.{version.__version__}")
 
 
-def environment(given=None):
-    """The variables of a process whose ``import torch`` is Adjoin: ``given`` (os.environ) with another PYTHONPATH."""
+def environment(given=None, old=False):
+    """The variables of a process whose ``import torch`` is Adjoin: ``given`` (os.environ) with another PYTHONPATH; ``old``: with the
+    manners of PyTorch 0.3."""
     made = dict(os.environ if given is None else given)
+    if old:
+        made["ADJOIN_OLD"] = "1"
     package = str(PATH.parents[2])
     found_anyway = {os.path.realpath(p) for p in (*site.getsitepackages(), site.getusersitepackages())}
     ahead = [str(PATH)] + ([package] if os.path.realpath(package) not in found_anyway else [])
@@ -34,9 +38,17 @@ def environment(given=None):
     return made
 
 
-def install():
-    """From now on ``import torch`` and every ``import torch.x`` reach Adjoin. Raises ImportError where PyTorch is loaded."""
+def install(old=None):
+    """From now on ``import torch`` and every ``import torch.x`` reach Adjoin. Raises ImportError where PyTorch is loaded.
+
+    ``old`` (or the variable ADJOIN_OLD) brings the manners of PyTorch 0.3, in this process: ``loss.data[0]`` is a number, factors
+    stand in front of tensors, dropout and interpolation have the defaults of then.
+    """
     there = sys.modules.get("torch")
+    if os.environ.get("ADJOIN_OLD") == "1" if old is None else old:
+        from . import _old
+
+        _old.install()
     if there is adjoin:
         return
     if there is not None and not str(getattr(there, "__file__", "")).startswith(str(PATH)):
@@ -48,6 +60,7 @@ def install():
     # Programs look at both.
     adjoin.__name__, adjoin.__version__ = "torch", VERSION
     version.__version__ = VERSION
+    _source.install()
     if str(PATH) not in sys.path:
         sys.path.insert(0, str(PATH))
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]

@@ -4,7 +4,7 @@ import importlib
 
 _ROOMS = (
     "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks", "npz", "plots",
-    "progress", "tensorboard",
+    "progress", "tensorboard", "trainer",
 )  # fmt: skip
 
 _LATE = {"ThroughputBenchmark": "_throughput", "get_cpp_backtrace": "_native", "set_module": "_native"}

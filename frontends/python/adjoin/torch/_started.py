@@ -1,0 +1,7 @@
+"""adjoin.torch._started: python _started.py PROGRAM [argument]...: what `adjoin run` starts where a program is too old for Python."""
+
+import sys
+
+from adjoin.torch import _source
+
+_source.run(sys.argv[1], sys.argv[2:])
