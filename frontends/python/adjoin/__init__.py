@@ -134,7 +134,7 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
     "__config__", "_custom_ops", "_dynamo", "accelerator", "ao", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "library", "linalg", "masked", "memory", "multiprocessing", "nn",
+    "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn",
     "onnx", "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
     "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version",
 )  # fmt: skip

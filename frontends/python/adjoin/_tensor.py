@@ -476,6 +476,12 @@ def _dir(self):
     return sorted({*dir(type(self)), *self.__dict__})
 
 
+def _to_padded_tensor(self, padding, output_size=None, out=None):
+    raise NotImplementedError(
+        "to_padded_tensor: the tensor is not nested and has no padding; torch.nested makes nested tensors"
+    )
+
+
 _SHARED = __name__.rpartition(".")[0] + "._shared"
 _METHODS = {
     "__torch_function__": classmethod(_torch_function),
@@ -517,6 +523,7 @@ _METHODS = {
     "to_sparse": _to_sparse,
     **{name: _converts(name) for name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")},
     "prelu": _prelu,
+    "to_padded_tensor": _to_padded_tensor,
     "hash_tensor": _hash_tensor,
     "__rdiv__": lambda self, other: other / self,
 }
