@@ -482,6 +482,22 @@ def _to_padded_tensor(self, padding, output_size=None, out=None):
     )
 
 
+def _late(name, module):
+    """A method that stands in a module of its own, loaded when it is called."""
+
+    def method(self, *args, **settings):
+        from importlib import import_module
+
+        return getattr(import_module(module, __package__), name)(self, *args, **settings)
+
+    return method
+
+
+def _chalf(self, memory_format=None):
+    """The same numbers as complex halves."""
+    return self.to(_C.complex32)
+
+
 _SHARED = __name__.rpartition(".")[0] + "._shared"
 _METHODS = {
     "__torch_function__": classmethod(_torch_function),
@@ -524,6 +540,11 @@ _METHODS = {
     **{name: _converts(name) for name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")},
     "prelu": _prelu,
     "to_padded_tensor": _to_padded_tensor,
+    "chalf": _chalf,
+    "to_sparse_coo": lambda self: self.to_sparse(),
+    **{name: _late(name, "._sparse_products") for name in ("smm", "sspaddmm")},
+    **{name: _late("_of_one_size", "._sparse_products") for name in ("sparse_resize_", "sparse_resize_and_clear_")},
+    **{name: _late(name, "._removed") for name in ("eig", "lstsq", "solve", "symeig")},
     "hash_tensor": _hash_tensor,
     "__rdiv__": lambda self, other: other / self,
 }
