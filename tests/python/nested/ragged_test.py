@@ -265,6 +265,11 @@ def test_gradients_of_leaves_and_of_parts():
     alike(nt.grad, [2 * p for p in nt.detach().unbind()])
     nt.grad = None
     assert nt.grad is None
+    (found,) = adjoin.autograd.grad((nt * nt).sum(), nt)
+    alike(found, [2 * p for p in nt.detach().unbind()])
+    weight = adjoin.ones(4, dtype=adjoin.float64, requires_grad=True)
+    found = adjoin.autograd.grad((nt * weight).sum(), [weight, nt])
+    assert not found[0].is_nested and found[1].is_nested
     parts = [adjoin.ones(2, 3, requires_grad=True), adjoin.ones(4, 3, requires_grad=True)]
     made = nested.as_nested_tensor(parts, layout=adjoin.jagged)
     (made * 3).sum().backward()

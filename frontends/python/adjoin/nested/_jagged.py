@@ -87,6 +87,10 @@ class NestedTensor(_Tensor):
         found = _grad.__get__(self)
         return None if found is None or isinstance(found, NestedTensor) else wrap(found, self._ragged, self._at)
 
+    def _nested_gradient(self, gradient):
+        """What autograd.grad gives for this tensor."""
+        return wrap(gradient, self._ragged, self._at)
+
     @grad.setter
     def grad(self, value):
         _grad.__set__(self, value)

@@ -82,6 +82,10 @@ class PartsTensor(_Tensor):
         found = _grad.__get__(self)
         return None if found is None or isinstance(found, PartsTensor) else wrap(found, self._sizes)
 
+    def _nested_gradient(self, gradient):
+        """What autograd.grad gives for this tensor."""
+        return wrap(gradient, self._sizes)
+
     @grad.setter
     def grad(self, value):
         _grad.__set__(self, value)
