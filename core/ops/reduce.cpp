@@ -29,7 +29,17 @@ int64_t reduced_count(const Tensor& x, const Ints& dim) {
   return n;
 }
 
-bool has_zero(const Tensor& x) { return x.numel() && !all(x.detach()).item<bool>(); }
+// Whether an element is 0, or may be: a batch has an answer for each sample, and none that can be
+// read.
+bool has_zero(const Tensor& x) {
+  if (!x.numel()) return false;
+  try {
+    return !all(x.detach()).item<bool>();
+  } catch (const kit::Error&) {
+    if (x.has_memory()) throw;
+    return true;
+  }
+}
 
 // Products of all elements but one, along dim.
 Tensor product_of_others(const Tensor& x, int64_t dim) {

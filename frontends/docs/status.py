@@ -37,7 +37,13 @@ PARTS = (
     ("plugins `cpu`, `onednn`, `reference`, `emulated`, `shadow`", ["tests/plugins/*", "C++ kit"]),
     (
         "Python: tensors and autograd",
-        ["tests/python/tensor/*", "tests/python/autograd/*", "tests/python/amp/*", "tests/python/sparse/*"],
+        [
+            "tests/python/tensor/*",
+            "tests/python/autograd/*",
+            "tests/python/amp/*",
+            "tests/python/sparse/*",
+            "tests/python/nested/*",
+        ],
     ),
     (
         "Python: layers, optimizers, distributions",
@@ -63,7 +69,7 @@ def same(x):
 
 # What is planned, and how one sees that it has come.
 PLANNED = {
-    "quantized, nested and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "nested", "align_tensors"))),
+    "quantized and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "align_tensors"))),
     "graphs (`jit` and `compile` return what they are given)": lambda: adjoin.jit.script(same) is not same,
     "distributed training": lambda: adjoin.distributed.is_available(),
 }  # fmt: skip

@@ -47,6 +47,25 @@ std::vector<bool> marked(const Ints& dim, int64_t ndim) {
   return over;
 }
 
+// Where elements with the sparse coordinates `at` are added to: reduced dimensions keep a size
+// of 1.
+Tensor kept_places(const Tensor& at, const std::vector<bool>& over) {
+  std::vector<int64_t> stays;
+  for (int64_t d = 0; d < at.size(0); ++d) stays.push_back(!over[size_t(d)]);
+  return at * unsqueeze(indices_of(at, stays), 1);
+}
+
+// Of CSR, which stays CSR.
+Tensor summed_rows(const Parts& p, const std::vector<bool>& over, std::optional<DLDataType> dtype) {
+  Parts made = coo_of(p);
+  made.indices = kept_places(made.indices, over);
+  for (size_t d = 0; d < made.size.size(); ++d)
+    if (over[d]) made.size[d] = 1;
+  if (dtype) made.values = to(made.values, *dtype);
+  made.coalesced = false;
+  return wrapped(in_layout(coalesced(made), p.layout, Ints()));
+}
+
 aj_status* sum_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
     const Parts& p = parts_of(v.tensor(0), "input");
@@ -55,7 +74,10 @@ aj_status* sum_kernel(void*, aj_call* call) {
       Tensor made = sum(p.values, {}, false, v.maybe<DLDataType>(3));
       return v.flag(2) ? reshape(made, Sizes(p.size.size(), 1)) : made;
     }
-    if (!p.is_coo()) refuse("sum", p, "sums along dimensions are there for COO tensors");
+    if (p.layout == Layout::sparse_csr && v.flag(2) && !p.dense_dim())
+      return summed_rows(p, marked(dim, int64_t(p.size.size())), v.maybe<DLDataType>(3));
+    if (!p.is_coo())
+      refuse("sum", p, "sums along dimensions are there for COO, and for CSR with keepdim=True");
     want(!v.flag(2),
          "keepdim is not there for sums of sparse tensors along dimensions; use unsqueeze");
     return summed(p, marked(dim, int64_t(p.size.size())), v.maybe<DLDataType>(3));
@@ -105,6 +127,8 @@ aj_status* sum_vjp(void*, aj_grad_call* call) {
     const Tensor& g = d.grad(0);
     if (!g.defined() || !d.need(0)) return;
     const Parts& p = parts_of(d.tensor(0), "input");
+    if (is_sparse(g) && !p.is_coo())
+      return d.set(0, with_places(p, sparse_at(g, kept_places(places(p), marked(d.ints(1), 2)))));
     d.set(0, is_sparse(g) ? spread(g, p, d.ints(1)) : unreduce(g, p.size, d.ints(1), d.flag(2)));
   });
 }

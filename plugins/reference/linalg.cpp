@@ -1,5 +1,5 @@
 // plugins/reference/linalg.cpp: factorisations of matrices, one after the other.
-#include <adjoin/kit/linalg.hpp>
+#include <adjoin/kit/indefinite.hpp>
 
 #include "element.hpp"
 
@@ -16,6 +16,7 @@ using On = kit::Factorings<Plain>;
 AJ_KERNELS(linalg_kernels) = {
     {"_::eig_stack", custom<On::eig, floating_complex>},
     {"_::eigh_stack", custom<On::eigh, floating_complex>},
+    {"_::ldl_solve_stack", custom<kit::Indefinite::solve, floating_complex>},
     {"_::pivot_order", custom<On::pivot_order>},
     {"_::solve_stack", custom<On::solve, floating_complex>},
     {"_::solve_triangular_stack", custom<On::solve_triangular, floating_complex>},
@@ -25,6 +26,7 @@ AJ_KERNELS(linalg_kernels) = {
     {"linalg::det", custom<On::det, floating_complex>},
     {"linalg::householder_product", custom<On::householder_product, floating_complex>},
     {"linalg::inv_ex", custom<On::inverse, floating_complex>},
+    {"linalg::ldl_factor_ex", custom<kit::Indefinite::factorize, floating_complex>},
     {"linalg::lu_factor_ex", custom<On::lu, floating_complex>},
     {"linalg::qr", custom<On::qr, floating_complex>},
     {"linalg::slogdet", custom<On::slogdet, floating_complex>},

@@ -88,8 +88,8 @@ def build_faulty(folder, code="AJ_OUT_OF_MEMORY", pitch="dst_pitch"):
 
 # A GPU has no kernels for them: tests/plugins/emulated_test.py says which.
 LACKS_A_FACTORISATION = re.compile(
-    r"no plugin has a kernel for (linalg::(cholesky_ex|det|householder_product|inv_ex|lu_factor_ex|qr|slogdet)|geqrf"
-    r"|_::(eig|eigh|solve|solve_triangular|svd)_stack|_::pivot_order) on emulated"
+    r"no plugin has a kernel for (linalg::(cholesky_ex|det|householder_product|inv_ex|ldl_factor_ex|lu_factor_ex|qr|slogdet)|geqrf"
+    r"|_::(eig|eigh|ldl_solve|solve|solve_triangular|svd)_stack|_::pivot_order) on emulated"
 )
 
 

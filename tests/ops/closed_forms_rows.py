@@ -15,6 +15,7 @@ def special(name):
 
 
 FORMS["_::sinc_slope"] = lambda input, result: (np.cos(np.pi * input) - result) / input
+FORMS["special::airy_ai"] = lambda input: special("airy")(input)[0]
 FORMS["special::spherical_bessel_j0"] = lambda input: np.sin(input) / input
 FORMS["_::polygamma"] = FORMS["polygamma.method"] = FORMS["polygamma"] = lambda input, n: special("polygamma")(n, input)
 for ours, theirs in {"chebyshev_polynomial_t": "eval_chebyt", "chebyshev_polynomial_u": "eval_chebyu",

@@ -149,6 +149,44 @@ def test_results_lie_as_those_of_pytorch():
     assert L.lu_factor_ex(a).pivots.dtype == L.inv_ex(a).info.dtype == T.int32
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
+def test_ldl(dtype, n):
+    a = drawn((2, n, n)).to(getattr(T, dtype))
+    if dtype == "complex128":
+        a = a + 1j * drawn((2, n, n))
+    for hermitian in (False, True):
+        h = a + (a.mH if hermitian else a.mT)
+        h.diagonal(dim1=-2, dim2=-1).mul_(0 if n == 2 else 0.1)  # so that blocks of two are chosen
+        ld, pivots = L.ldl_factor(
+            h.tril() + T.full((n, n), 9.0).triu(1), hermitian=hermitian
+        )  # the upper triangle is not read
+        assert pivots.dtype is T.int32 and pivots.shape == (2, n) and not bool(ld.triu(1).any())
+        b = drawn((2, n, 3)).to(h.dtype)
+        near = 1e-3 if dtype == "float32" else 1e-9
+        assert T.allclose(h @ L.ldl_solve(ld, pivots, b, hermitian=hermitian), b, atol=near)
+        alone = L.ldl_solve(ld[1], pivots[1].long(), b, hermitian=hermitian)  # one matrix for both right sides
+        assert T.allclose(h[1] @ alone, b, atol=near)
+    assert n < 3 or bool((pivots < 0).any())
+
+
+def test_ldl_as_lapack_has_it():
+    a = T.tensor([[1.0, 2, 3], [2, -4, 1], [3, 1, 0]], dtype=T.float64)
+    ld, pivots, info = L.ldl_factor_ex(a)
+    want = T.tensor([[1.0, 0, 0], [3, 0, 0], [1 / 3, 5 / 9, -47 / 9]], dtype=T.float64)
+    assert T.allclose(ld, want) and pivots.tolist() == [-3, -3, 3] and info.item() == 0
+    zero = T.zeros(3, 3)
+    assert L.ldl_factor_ex(zero).info.item() == 1 and L.ldl_factor_ex(zero).pivots.tolist() == [1, 2, 3]
+    for wrong in (lambda: L.ldl_factor(zero), lambda: L.ldl_factor_ex(zero, check_errors=True)):
+        with pytest.raises(RuntimeError, match="block 1 of D"):
+            wrong()
+    for wrong in ([4, 2, 3], [0, 2, 3], [-3, 2, 3], [1, 1, 3], [1, 2, -3]):
+        with pytest.raises(IndexError, match="is none that ldl_factor gives"):
+            L.ldl_solve(ld, T.tensor(wrong, dtype=T.int32), a)
+    with pytest.raises(RuntimeError, match="square"):
+        L.ldl_factor(T.ones(2, 3))
+
+
 def test_names_and_results():
     a = positive((2, 3, 3))
     assert type(L.eigh(a)).__name__ == "linalg_eigh"

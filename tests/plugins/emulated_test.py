@@ -265,9 +265,19 @@ def test_what_the_processor_has_a_kernel_for_the_gpu_has_too():
     }  # of sparse tensors: sorted, searched, added up
     # Nothing serves factorisations there: a call says what to do.
     refused = {
-        f"linalg::{n}" for n in ("cholesky_ex", "det", "householder_product", "inv_ex", "lu_factor_ex", "qr", "slogdet")
+        f"linalg::{n}"
+        for n in (
+            "cholesky_ex",
+            "det",
+            "householder_product",
+            "inv_ex",
+            "ldl_factor_ex",
+            "lu_factor_ex",
+            "qr",
+            "slogdet",
+        )
     }
-    refused |= {f"_::{n}_stack" for n in ("eig", "eigh", "solve", "solve_triangular", "svd")} | {
+    refused |= {f"_::{n}_stack" for n in ("eig", "eigh", "ldl_solve", "solve", "solve_triangular", "svd")} | {
         "_::pivot_order",
         "geqrf",
     }

@@ -245,6 +245,25 @@ aj_status* randint_like_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+// randperm's shuffle of draws that a batch has, one row for each sample: step by step, by ops.
+Tensor shuffled(const Tensor& draws, int64_t n) {
+  constexpr int64_t half = 31;  // draws are below 2^62: a product with n is made of two halves
+  Tensor place = arange(0, n, 1, int64, draws.device()), left = n - place;
+  Tensor low = bitwise_and(draws, (int64_t(1) << half) - 1) * left;
+  Tensor high = bitwise_right_shift(draws, half) * left + bitwise_right_shift(low, half);
+  Tensor other = place + bitwise_right_shift(high, half), order = place;
+  for (int64_t k = 0; k < n; ++k) {
+    Tensor there = select(other, 0, k), mine = select(order, 0, k);
+    Tensor theirs = squeeze(gather(order, 0, unsqueeze(there, 0)), 0);
+    order = where(eq(place, there), mine, where(eq(place, k), theirs, order));
+  }
+  return order;
+}
+
+}  // namespace
+
 // The shuffle of Fisher and Yates, its places drawn before: element i changes places with one of
 // those from i on. The host does it, since each step needs the one before.
 aj_status* randperm_body(void*, aj_call* call) {
@@ -257,6 +276,7 @@ aj_status* randperm_body(void*, aj_call* call) {
          "; take a wider dtype");
     Tensor draws = integers(room({n}, int64, device), 0, int64_t(1) << 62, b.generator(1));
     if (!has_values(draws)) return b.ret(0, to(draws, dtype));
+    if (!draws.has_memory()) return b.ret(0, to(shuffled(draws, n), dtype));
     draws = to(draws, std::nullopt, DLDevice{kDLCPU, 0});
     Tensor order = empty_dense({n}, int64, DLDevice{kDLCPU, 0});
     const int64_t* draw = draws.data<int64_t>();

@@ -133,10 +133,10 @@ _C.__getattr__ = _of_c
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "_custom_ops", "_dynamo", "accelerator", "ao", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "legacy", "library", "linalg", "masked", "memory", "multiprocessing", "nn",
-    "onnx", "ops", "optim", "overrides", "plugin", "profiler", "random", "return_types", "safetensors", "serialization", "signal",
-    "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version",
+    "__config__", "_custom_ops", "_dynamo", "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compiler", "cpu", "cuda",
+    "distributed", "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "legacy", "library", "linalg", "masked", "memory",
+    "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler", "quasirandom", "random", "return_types",
+    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version",
 )  # fmt: skip
 _ELSEWHERE = {
     "_assert": "_functions", "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
@@ -168,6 +168,8 @@ _ELSEWHERE = {
         "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",
         "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
     ), "_sparse"),
+    **dict.fromkeys(("hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
+    **dict.fromkeys(("eig", "lstsq", "solve", "symeig"), "_removed"),
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window"), "_windows"),
 }  # fmt: skip
@@ -190,6 +192,8 @@ def __getattr__(name):
         found = getattr(importlib.import_module(".nn.functional", __package__), name)
     elif name.endswith("Tensor"):
         found = importlib.import_module("._legacy", __package__).named.get(name)
+    elif name.endswith("Storage"):
+        found = importlib.import_module("._typed_storage", __package__).named.get(name)
     else:
         found = None if name.startswith("__") else _C.find_op(name, True)
     if found is None:

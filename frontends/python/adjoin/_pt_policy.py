@@ -189,6 +189,13 @@ def _sparse_tensor(layout, data):
     return _sparse.sparse_compressed_tensor(*data[:3], data[3], layout=layout)
 
 
+def _nested():
+    """Nested tensors are loaded with the first file that has one."""
+    from .nested import _files
+
+    return _files
+
+
 def _attributes(state):
     """The attributes among what an object's state is: a dict, or (a dict or None, slots)."""
     parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)
@@ -245,6 +252,8 @@ class Loading:
             return self.by_name[full]
         if full in _KNOWN:
             return _KNOWN[full]
+        if "nested" in full and full in _nested().names:
+            return _nested().names[full]
         if full in allowed:
             return allowed[full]
         if module == "torch" or module.startswith("torch."):
@@ -282,7 +291,7 @@ class Loading:
         if isinstance(f, UnknownClass):
             self.refuse_call(f)
             return UnknownObject(f, args)
-        if f in _ALLOWED_CALLS or any(f is known for known in allowed.values()):
+        if f in _ALLOWED_CALLS or getattr(f, "makes_nested", False) or any(f is known for known in allowed.values()):
             return f(*args)
         raise pickle.UnpicklingError(f"load: the file calls {f!r}, which is no function that it may call")
 
@@ -301,6 +310,8 @@ class Loading:
         return f(*args)
 
     def subclass(self, f, cls, args, state):
+        if getattr(f, "makes_nested", False):
+            return f(*args)
         rebuilt = {self.tensor_v2: 0, self.tensor_v3: 1}.get(f)
         if rebuilt is not None:
             made = _C.pt_rebuild(self.file, rebuilt, args)
@@ -312,6 +323,8 @@ class Loading:
             record = UnknownObject(cls, (made,))
             record.state = state
             return record
+        if cls is not adjoin.Tensor and getattr(cls, "is_nested", None) is not None and cls in _nested().classes:
+            return _nested().of_file(cls, made, _attributes(state))
         if cls is not adjoin.Tensor and type(made) is not cls:
             if not (isinstance(cls, type) and issubclass(cls, adjoin.Tensor)):
                 raise pickle.UnpicklingError(f"load: {cls!r} is no class of tensors")

@@ -476,6 +476,28 @@ def _dir(self):
     return sorted({*dir(type(self)), *self.__dict__})
 
 
+def _to_padded_tensor(self, padding, output_size=None, out=None):
+    raise NotImplementedError(
+        "to_padded_tensor: the tensor is not nested and has no padding; torch.nested makes nested tensors"
+    )
+
+
+def _late(name, module):
+    """A method that stands in a module of its own, loaded when it is called."""
+
+    def method(self, *args, **settings):
+        from importlib import import_module
+
+        return getattr(import_module(module, __package__), name)(self, *args, **settings)
+
+    return method
+
+
+def _chalf(self, memory_format=None):
+    """The same numbers as complex halves."""
+    return self.to(_C.complex32)
+
+
 _SHARED = __name__.rpartition(".")[0] + "._shared"
 
 
@@ -525,6 +547,12 @@ _METHODS = {
     "to_sparse": _to_sparse,
     **{name: _converts(name) for name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")},
     "prelu": _prelu,
+    "to_padded_tensor": _to_padded_tensor,
+    "chalf": _chalf,
+    "to_sparse_coo": lambda self: self.to_sparse(),
+    **{name: _late(name, "._sparse_products") for name in ("smm", "sspaddmm")},
+    **{name: _late("_of_one_size", "._sparse_products") for name in ("sparse_resize_", "sparse_resize_and_clear_")},
+    **{name: _late(name, "._removed") for name in ("eig", "lstsq", "solve", "symeig")},
     "hash_tensor": _hash_tensor,
     "__rdiv__": lambda self, other: other / self,
     "volatile": property(

@@ -103,6 +103,68 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
     return adjoin.load(path, map_location=map_location, weights_only=weights_only)
 
 
+_MODULE = "hubconf.py"
+
+
+def _entries(folder, source):
+    """The module hubconf of a folder, run anew."""
+    if source != "local":
+        raise RuntimeError(
+            f"hub: source={source!r} would run code from the net; fetch the repository (git clone), look at it, and give its folder "
+            "with source='local'"
+        )
+    path = os.path.join(os.path.expanduser(folder), _MODULE)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"hub: {path} is missing: a folder of models has its entry points in {_MODULE}")
+    import importlib.util
+
+    sys.path.insert(0, os.path.dirname(path))
+    try:
+        spec = importlib.util.spec_from_file_location("hubconf", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(os.path.dirname(path))
+    absent = [
+        name for name in getattr(module, "dependencies", ()) if importlib.util.find_spec(_dependency(name)) is None
+    ]
+    if absent:
+        raise RuntimeError(f"Missing dependencies: {', '.join(absent)}")
+    return module
+
+
+def _dependency(name):
+    """ "torch" is this package, unless a program has another."""
+    return "adjoin" if name == "torch" else name
+
+
+def _entry(module, name):
+    found = getattr(module, name, None)
+    if not isinstance(name, str) or not callable(found):
+        raise RuntimeError(f"Cannot find callable {name} in hubconf; it has {_callables(module)}")
+    return found
+
+
+def _callables(module):
+    return sorted(n for n, f in vars(module).items() if callable(f) and not n.startswith("_"))
+
+
+def list(repo_or_dir, force_reload=False, skip_validation=False, trust_repo=None, verbose=True, source="local"):  # noqa: A001
+    """The entry points of a folder that has a hubconf.py."""
+    return _callables(_entries(repo_or_dir, source))
+
+
+def help(repo_or_dir, model, force_reload=False, skip_validation=False, trust_repo=None, source="local"):  # noqa: A001
+    """What an entry point says of itself."""
+    return _entry(_entries(repo_or_dir, source), model).__doc__
+
+
+def load(repo_or_dir, model, *args, source="github", trust_repo=None, force_reload=False, verbose=True, skip_validation=False,
+         **kwargs):  # fmt: skip
+    """What an entry point of a folder's hubconf.py makes: ``load(folder, "name", source="local")``."""
+    return _entry(_entries(repo_or_dir, source), model)(*args, **kwargs)
+
+
 class _Progress:
     """tqdm's words over Bar, where that package is not installed."""
 

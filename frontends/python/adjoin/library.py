@@ -179,11 +179,38 @@ class _Recorded(Function):
         return tuple(flat)
 
 
+class _Batched(Function):
+    """A call under vmap of an op that has a rule for batches: tensors stand flat behind what says where they belong."""
+
+    @staticmethod
+    def forward(node, definition, args, *tensors):
+        raise RuntimeError(f"{definition.name}: the rule of register_vmap serves tensors of a batch alone")
+
+    @staticmethod
+    def vmap(info, in_dims, definition, args, *tensors):
+        given, dims = iter(tensors), iter(in_dims[2:])
+        whole = [_put(a, given) for a in args]
+        return definition.batched(info, tuple(_put(a, dims) if tensors_in([a]) else None for a in args), *whole)
+
+
+def _put(arg, items):
+    """An argument with the next items in the place of its tensors."""
+    if isinstance(arg, (list, tuple)):
+        return [_put(a, items) for a in arg]
+    return next(items) if isinstance(arg, _C.Tensor) else arg
+
+
+def _is_of_batch(tensor):
+    level = _C.transform_level(tensor)
+    return level > 0 and _C.transform_batched_at(tensor, level)
+
+
 class _Definition:
     """What was registered for one op; called by the core with every argument in order."""
 
     def __init__(self, name, schema, doc="", tags=()):
         self.name, self.kernels, self.backward, self.setup = name, {}, None, None
+        self.batched, self.autocast = None, {}
         if name in _waiting:
             self.kernels["meta"] = _waiting.pop(name)
         words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
@@ -196,6 +223,15 @@ class _Definition:
         if "recorded" in self.kernels:
             return self.kernels["recorded"](*args)
         tensors = tensors_in(args)
+        if self.autocast and tensors and (dtype := self.autocast.get(tensors[0].device.type)) is not None:
+            from .amp.autocast_mode import autocast, is_autocast_enabled
+
+            device = tensors[0].device.type
+            if is_autocast_enabled(device):
+                with autocast(device, enabled=False):
+                    return self(*mapped(lambda t: t.to(dtype) if t.is_floating_point() else t, args, {})[0])
+        if self.batched is not None and any(map(_is_of_batch, tensors)):
+            return _Batched.apply(self, args, *tensors)
         if not (_C.is_grad_enabled() and any(t.requires_grad for t in tensors)):
             return self.run(args)
         if any(t.requires_grad for i in self.written for t in tensors_in([args[i]])):
@@ -262,6 +298,14 @@ class CustomOpDef:
     def register_fake(self, fn, /):
         """Shapes and dtypes from tensors without data."""
         return register_fake(self, fn)
+
+    def register_vmap(self, func=None, /):
+        """What runs for a batch: func(info, in_dims, *args) gives the results and where their samples are."""
+        return register_vmap(self, func)
+
+    def register_autocast(self, device_type, cast_inputs, /):
+        """The dtype of the op's floating-point inputs under autocast."""
+        register_autocast(self, device_type, cast_inputs)
 
     def register_autograd(self, backward, /, *, setup_context=None):
         """The derivative: backward(ctx, *grads) gives a gradient, or None, per argument."""
@@ -334,6 +378,31 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     definition.backward, definition.setup = backward, setup_context
 
 
+def register_vmap(op, func=None, /, *, lib=None):
+    """What an op does for a batch: func(info, in_dims, *args) gives (results, out_dims), as Function.vmap does."""
+    definition = _definition_of(op, "register_vmap")
+    return _decorated(func, lambda f: setattr(definition, "batched", f))
+
+
+def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
+    """Under autocast of a device the op's floating-point inputs are cast to ``cast_inputs``, and autocast is off inside."""
+    if not isinstance(cast_inputs, _C.dtype) or not cast_inputs.is_floating_point:
+        raise TypeError(f"register_autocast: cast_inputs must be a floating-point dtype, it is {cast_inputs!r}")
+    _definition_of(op, "register_autocast").autocast[device_type] = cast_inputs
+
+
+def fallthrough_kernel():
+    """For Library.impl: the key is passed over, another kernel serves."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def get_ctx():
+    """The context of a function for shapes; sizes that depend on values have none here."""
+    raise NotImplementedError(
+        "get_ctx: sizes that depend on values are not there: without data a function of register_fake must know each size"
+    )
+
+
 def define(qualname, schema, *, lib=None, tags=()):
     """An op without a kernel yet: impl() gives it some."""
     _Definition(_split(qualname), qualname + _adapted(schema), "", tags)
@@ -361,6 +430,11 @@ class Library:
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
         """A kernel: dispatch_key is CPU, CUDA, Meta, CompositeExplicitAutograd or CompositeImplicitAutograd."""
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        if fn is fallthrough_kernel:
+            _definition_of(f"{self.ns}::{op_name.split('::')[-1]}", "Library.impl").kernels.pop(
+                _DEVICES.get(key, key), None
+            )
+            return
         if key not in _DEVICES:
             raise ValueError(
                 f"Library.impl: the key {key!r} has no place here; {', '.join(_DEVICES)} have; derivatives: register_autograd"

@@ -77,9 +77,24 @@ def as_sparse_gradcheck(gradcheck):
 
 
 def __getattr__(name):
+    if name in ("SparseSemiStructuredTensor", "to_sparse_semi_structured"):
+        from . import _semi_structured
+
+        return getattr(_semi_structured, name)
     globals()[name] = found = getattr(_space, name)  # the next look-up is an ordinary one
     return found
 
 
 def __dir__():
-    return sorted({*dir(_space), "sum", "addmm", "spdiags", "check_sparse_tensor_invariants", "as_sparse_gradcheck"})
+    return sorted(
+        {
+            *dir(_space),
+            "sum",
+            "addmm",
+            "spdiags",
+            "check_sparse_tensor_invariants",
+            "as_sparse_gradcheck",
+            "SparseSemiStructuredTensor",
+            "to_sparse_semi_structured",
+        }
+    )

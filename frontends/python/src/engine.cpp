@@ -83,6 +83,31 @@ PyObject* to_tuple(std::vector<aj_tensor*>& out) {
   return PyErr_Occurred() ? nullptr : t.release();
 }
 
+// The gradient of a tensor whose class shows its values in another form: in that form.
+bool shown_as(PyObject* input, PyObject** gradient) {
+  if (!is_tensor(input) || is_exact_tensor(input) || *gradient == Py_None) return true;
+  static PyObject* name = PyUnicode_InternFromString("_nested_gradient");
+  PyObject* method = _PyType_Lookup(Py_TYPE(input), name);
+  if (!method) return true;
+  PyObject* made = PyObject_CallFunctionObjArgs(method, input, *gradient, nullptr);
+  if (made) Py_SETREF(*gradient, made);
+  return made != nullptr;
+}
+
+// `inputs`: a tensor, or a list or tuple of them.
+PyObject* shown_as_inputs(PyObject* inputs, PyObject* gradients) {
+  if (!gradients) return nullptr;
+  PyObject** out = PySequence_Fast_ITEMS(gradients);
+  bool well = true;
+  if (is_tensor(inputs))
+    well = shown_as(inputs, out);
+  else if (PyList_CheckExact(inputs) || PyTuple_CheckExact(inputs))
+    for (Py_ssize_t i = 0; well && i < PyTuple_GET_SIZE(gradients); ++i)
+      well = shown_as(PySequence_Fast_GET_ITEM(inputs, i), out + i);
+  if (!well) Py_CLEAR(gradients);
+  return gradients;
+}
+
 PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   static const Signature signature(
       "grad", 6, 2,
@@ -127,7 +152,7 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
     PyErr_SetString(PyExc_ValueError, "grad: inputs is empty");
     return nullptr;
   }
-  return failed(autograd->backward(&b)) ? nullptr : to_tuple(out);
+  return failed(autograd->backward(&b)) ? nullptr : shown_as_inputs(a[1], to_tuple(out));
 }
 
 PyMethodDef functions[] = {

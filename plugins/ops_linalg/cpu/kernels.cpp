@@ -1,5 +1,6 @@
 // plugins/ops_linalg/cpu/kernels.cpp: the processor's kernels of linear algebra: each problem goes
 // to the offer that thinks most of it, cut over the pool; our own offer is plain loops.
+#include <adjoin/kit/indefinite.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <atomic>
 #include <vector>
@@ -100,6 +101,7 @@ const aj_linalg own_linalg = {.struct_size = sizeof(aj_linalg),
 AJ_KERNELS(factoring_kernels) = {
     {"_::eig_stack", custom<On::eig, floating_complex>},
     {"_::eigh_stack", custom<On::eigh, floating_complex>},
+    {"_::ldl_solve_stack", custom<Indefinite::solve, floating_complex>},
     {"_::pivot_order", custom<On::pivot_order>},
     {"_::solve_stack", custom<On::solve, floating_complex>},
     {"_::solve_triangular_stack", custom<On::solve_triangular, floating_complex>},
@@ -109,6 +111,7 @@ AJ_KERNELS(factoring_kernels) = {
     {"linalg::det", custom<On::det, floating_complex>},
     {"linalg::householder_product", custom<On::householder_product, floating_complex>},
     {"linalg::inv_ex", custom<On::inverse, floating_complex>},
+    {"linalg::ldl_factor_ex", custom<Indefinite::factorize, floating_complex>},
     {"linalg::lu_factor_ex", custom<On::lu, floating_complex>},
     {"linalg::qr", custom<On::qr, floating_complex>},
     {"linalg::slogdet", custom<On::slogdet, floating_complex>},

@@ -77,20 +77,23 @@ HWY_INLINE auto places_at(const I* columns) {
   }
 }
 
-// x at those places. AVX-512's gather adds to a register; unless that is set before, each waits for
-// the one before it.
-template <class T, class V>
-HWY_INLINE auto gathered(const T* x, V places) {
+// x at those places, 0 in lanes that the mask leaves out. AVX-512's gather adds to a register:
+// unless that is set before, each waits for what was there, the sum of the row before it. The
+// compiler must not see that a mask has all lanes: it would leave the setting out.
+template <class T, class V, class M>
+HWY_INLINE auto gathered(const T* x, V places, M lanes) {
   const hn::ScalableTag<T> d;
 #if HWY_TARGET == HWY_AVX3
+  auto bits = lanes.raw;
+  asm("" : "+Yk"(bits));
   if constexpr (sizeof(T) == 4)
     return decltype(hn::Zero(d)){
-        _mm512_mask_i32gather_ps(_mm512_setzero_ps(), __mmask16(-1), places.raw, x, 4)};
+        _mm512_mask_i32gather_ps(_mm512_setzero_ps(), bits, places.raw, x, 4)};
   else
     return decltype(hn::Zero(d)){
-        _mm512_mask_i64gather_pd(_mm512_setzero_pd(), __mmask8(-1), places.raw, x, 8)};
+        _mm512_mask_i64gather_pd(_mm512_setzero_pd(), bits, places.raw, x, 8)};
 #else
-  return hn::GatherIndex(d, x, places);
+  return hn::IfThenElseZero(lanes, hn::GatherIndex(d, x, places));
 #endif
 }
 
@@ -103,10 +106,12 @@ HWY_INLINE T times_vector(const T* x, const Rows<T, I>& m, int64_t row) {
   int64_t k = m.begins[row];
   const int64_t end = m.begins[row + 1];
   auto sum = hn::Zero(d), more = hn::Zero(d);
-  auto taken = [&](int64_t at) HWY_ATTR { return gathered(x, places_at<T>(m.columns + at)); };
+  const auto all = hn::FirstN(d, size_t(L));
+  auto taken = [&](int64_t at, auto lanes)
+                   HWY_ATTR { return gathered(x, places_at<T>(m.columns + at), lanes); };
   for (; k + 2 * L <= end; k += 2 * L) {
-    sum = hn::MulAdd(hn::LoadU(d, m.values + k), taken(k), sum);
-    more = hn::MulAdd(hn::LoadU(d, m.values + k + L), taken(k + L), more);
+    sum = hn::MulAdd(hn::LoadU(d, m.values + k), taken(k, all), sum);
+    more = hn::MulAdd(hn::LoadU(d, m.values + k + L), taken(k + L, all), more);
   }
   T rest = 0;
   for (; k < end; k += L) {
@@ -115,8 +120,7 @@ HWY_INLINE T times_vector(const T* x, const Rows<T, I>& m, int64_t row) {
       break;
     }
     const auto mine = hn::FirstN(d, size_t(std::min(L, end - k)));
-    sum = hn::MulAdd(hn::IfThenElseZero(mine, hn::LoadU(d, m.values + k)),
-                     hn::IfThenElseZero(mine, taken(k)), sum);
+    sum = hn::MulAdd(hn::IfThenElseZero(mine, hn::LoadU(d, m.values + k)), taken(k, mine), sum);
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, more))) + rest;
 }

@@ -1,4 +1,5 @@
 // plugins/ops_special/cpu/special_vectors.cpp: special functions that have vector code.
+#include <adjoin/kit/scalar_airy.hpp>
 #include <adjoin/kit/scalar_masked.hpp>
 #include <adjoin/kit/scalar_special.hpp>
 
@@ -157,6 +158,7 @@ AJ_KERNELS(special_vector_kernels) = {
     {"_::unit_step", binary<scalar::Heaviside, reals_bool>},
     {"_::mantissa", unary<scalar::Mantissa, floating>},
     {"_::exponent", unary<scalar::Exponent, floating>},
+    {"special::airy_ai", unary<scalar::AiryAi, floating>},
     {"copysign", binary<scalar::CopySign, floating>},
     {"nextafter", {&nextafter, stored_floating::mask, kInner}},
     {nullptr, {}},

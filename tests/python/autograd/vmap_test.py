@@ -43,6 +43,7 @@ def filled(x):
 
 
 W = adjoin.linspace(-1, 1, 16).reshape(4, 4)
+Z = adjoin.tensor([1.0, 2.0, 0.0, 3.0], dtype=W.dtype)
 # Functions of a vector of four, to one or several numbers.
 FUNCTIONS = {
     "sin": lambda x: x.sin(),
@@ -62,6 +63,9 @@ FUNCTIONS = {
     "softmax": lambda x: x.softmax(0),
     "log_softmax": lambda x: F.log_softmax(x, 0),
     "cumsum": lambda x: x.cumsum(0).sin(),
+    "prod": lambda x: x.prod() * x[1] + x.reshape(2, 2).prod(0).sum(),
+    "cumprod": lambda x: x.cumprod(0).sin(),
+    "products with a zero": lambda x: (x * Z).prod() + (x * Z).cumprod(0),
     "sort": lambda x: x.sort().values * W[0],
     "topk": lambda x: x.topk(2).values,
     "matrix": lambda x: x @ W,
@@ -294,3 +298,15 @@ adjoin.vmap(lambda v: v)(x)
 assert "libaj_transform" in plugins()
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 40])
+def test_permutations_are_those_of_a_loop(n):
+    adjoin.manual_seed(n)
+    made = vmap(lambda v: adjoin.randperm(n), randomness="different")(adjoin.zeros(4))
+    adjoin.manual_seed(n)
+    assert adjoin.equal(made, adjoin.stack([adjoin.randperm(n) for _ in range(4)]))
+    adjoin.manual_seed(n)
+    made = vmap(lambda v: v[adjoin.randperm(len(v))], randomness="same")(adjoin.arange(12).reshape(3, 4))
+    adjoin.manual_seed(n)
+    assert adjoin.equal(made, adjoin.arange(12).reshape(3, 4)[:, adjoin.randperm(4)])

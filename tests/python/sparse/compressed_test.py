@@ -241,3 +241,19 @@ def test_equal():
         s = laid(d, layout)
         assert adjoin.equal(s, s.clone()) and not adjoin.equal(s, s * 2)
         assert not adjoin.equal(s, laid(adjoin.zeros(2, 2, dtype=d.dtype), layout))
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1, (0, 1)])
+def test_sums_of_csr_along_dimensions(dim):
+    d = adjoin.tensor([[1.0, 0, 2], [0, 0, 0], [0, 4, 3]])
+    s = d.to_sparse_csr().requires_grad_()
+    made = s.sum(dim, keepdim=True)
+    assert made.layout is adjoin.sparse_csr and adjoin.equal(made.to_dense(), d.sum(dim, keepdim=True))
+    assert s.sum(dim, keepdim=True, dtype=adjoin.float64).dtype is adjoin.float64
+    weights = adjoin.arange(1.0, made.numel() + 1).reshape(made.shape)
+    (made.to_dense() * weights).sum().backward()
+    assert s.grad.layout is adjoin.sparse_csr
+    assert adjoin.equal(s.grad.to_dense(), weights.expand(3, 3) * (d != 0))
+    for other in (s, d.to_sparse_csc()):
+        with pytest.raises(NotImplementedError, match="keepdim=True.*to_dense"):
+            other.sum(dim)

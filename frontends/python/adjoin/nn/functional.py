@@ -35,6 +35,11 @@ def _of_tensors(name):
 def __getattr__(name):
     from .. import _C
 
+    if name.startswith("scaled_") and name != "scaled_dot_product_attention" or name in ("ScalingType", "SwizzleType"):
+        from ._functional import scaled
+
+        if name in scaled.__all__:
+            return getattr(scaled, name)
     function = None
     if not name.startswith("__"):
         function = _C.find_op(name if _of_tensors(name) else "nn::" + name)

@@ -7,7 +7,8 @@ _ROOMS = (
     "progress", "tensorboard", "trainer",
 )  # fmt: skip
 
-_LATE = {"ThroughputBenchmark": "_throughput", "get_cpp_backtrace": "_native", "set_module": "_native"}
+_LATE = {"ThroughputBenchmark": "_throughput", "get_cpp_backtrace": "_native", "set_module": "_native",
+         "rename_privateuse1_backend": "_renamed_backend", "generate_methods_for_privateuse1_backend": "_renamed_backend"}  # fmt: skip
 
 
 def swap_tensors(t1, t2):

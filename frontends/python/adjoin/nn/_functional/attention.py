@@ -64,7 +64,7 @@ def check(query, key, value, embed_dim, num_heads, attn_mask, is_causal, alike=T
             f"multi_head_attention_forward: was expecting embedding dimension of {embed_dim}, but got {query.size(-1)}: "
             "the last size of the query must be embed_dim"
         )
-    if alike and key.shape[:-1] != value.shape[:-1]:
+    if alike and not key.is_nested and key.shape[:-1] != value.shape[:-1]:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
     if attn_mask is not None and not (attn_mask.dtype.is_floating_point or attn_mask.dtype == adjoin.bool):
         raise AssertionError(f"only bool and floating types of attn_mask are supported, not {attn_mask.dtype}")
@@ -83,6 +83,8 @@ def first_two_swapped(query, key, value):
 
 def attend(w, query, key, value, key_padding_mask, need_weights, attn_mask, average, dropout):
     """Attention of (N, L, E) with the weights that ``w`` has; with its own weights or None."""
+    if query.is_nested:
+        return _attend_ragged(w, query, key, value, key_padding_mask, need_weights, attn_mask, dropout)
     q, k, v = _project(w, query, key, value)
     q, k, v, attn_mask, key_padding_mask = _extend(w, q, k, v, attn_mask, key_padding_mask)
     n, length, width = q.shape
@@ -102,6 +104,21 @@ def attend(w, query, key, value, key_padding_mask, need_weights, attn_mask, aver
     if weights is not None and average:
         weights = weights.mean(1)
     return out, weights
+
+
+def _attend_ragged(w, query, key, value, key_padding_mask, need_weights, attn_mask, dropout):
+    """attend() of nested tensors: each sequence within itself, so there is nothing to mask."""
+    if attn_mask is not None or key_padding_mask is not None:
+        raise RuntimeError("MultiheadAttention: a nested tensor takes no mask: its sequences have no padding")
+    if need_weights:
+        raise RuntimeError(
+            "MultiheadAttention: the weights of a nested tensor have two ragged sizes; give need_weights=False"
+        )
+    if w.bias_k is not None or w.bias_v is not None or w.add_zero_attn:
+        raise RuntimeError("MultiheadAttention: add_bias_kv and add_zero_attn are not there for nested tensors")
+    sides = (t.unflatten(-1, (w.num_heads, -1)).transpose(1, 2) for t in _project(w, query, key, value))
+    out = op("scaled_dot_product_attention")(*sides, dropout_p=dropout)
+    return op("linear")(out.transpose(1, 2).flatten(-2), w.out_weight, w.out_bias), None
 
 
 def _heads_last(t, n, width):

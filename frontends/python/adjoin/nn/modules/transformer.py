@@ -75,10 +75,39 @@ class TransformerEncoder(Module):
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         causal = bool(is_causal) and mask is not None
+        padded = None
+        if self.enable_nested_tensor and src_key_padding_mask is not None and mask is None:
+            lengths = self._lengths(src, src_key_padding_mask)
+            if lengths is not None:
+                padded, src = src.shape, _packed(src, src_key_padding_mask, lengths)
+                src_key_padding_mask = None
         for layer in self.layers:
             src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask,
                         is_causal=causal)  # fmt: skip
+        if padded is not None:
+            src = src.to_padded_tensor(0.0, padded)
         return src if self.norm is None else self.norm(src)
+
+    def _lengths(self, src, mask):
+        """How long each sequence is, where the layers may run on the sequences alone: in evaluation without gradients, batch
+        first, and the padding at the end of each. None: with padding."""
+        if self.training or src.dim() != 3 or src.is_nested or not self.layers:
+            return None
+        first = self.layers[0]
+        if not isinstance(first, TransformerEncoderLayer) or first.norm_first:
+            return None
+        attention = first.self_attn
+        if not attention.batch_first or attention.bias_k is not None or attention.add_zero_attn:
+            return None
+        if adjoin.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.parameters())):
+            return None
+        kept = ~mask if mask.dtype is adjoin.bool else mask == 0
+        lengths = kept.sum(-1)
+        if self.mask_check:
+            ends = adjoin.arange(mask.size(1), device=mask.device) < lengths.unsqueeze(-1)
+            if not bool((kept == ends).all()) or not bool((lengths > 0).all()):
+                return None
+        return lengths
 
 
 class TransformerDecoderLayer(Module):
@@ -212,6 +241,12 @@ class Transformer(Module):
         for p in self.parameters():
             if p.dim() > 1:
                 init.xavier_uniform_(p)
+
+
+def _packed(src, mask, lengths):
+    """The sequences of a padded batch as a nested tensor."""
+    kept = ~mask if mask.dtype is adjoin.bool else mask == 0
+    return adjoin.nested.nested_tensor_from_jagged(src[kept], lengths=lengths)
 
 
 def _activation(activation):
