@@ -24,7 +24,8 @@ PLACES = {  # where PyTorch has it: where it is
     "nn.modules.pixelshuffle": "nn.modules.images",
     "nn.modules.fold": "nn.modules.images",
     "nn.parallel.data_parallel": "nn.parallel",
-    "nn.parallel.distributed": "nn.parallel",
+    "distributed.distributed_c10d": "distributed",
+    "distributed.launch": "distributed.run",
     "nn.parallel.scatter_gather": "nn.parallel._spread",
     "utils.model_zoo": "hub",
     **_under(
