@@ -31,6 +31,7 @@ int new_backend_command(const Words& words);
 int new_op_command(const Words& words);
 int opcheck_command(const Words& words);
 int run_command(const Words& words);
+int launch_command(const Words& words);
 int doctor_command(const Words& words);
 int explain_command(const Words& words);
 int lock_command(const Words& words);
@@ -66,6 +67,8 @@ class Arguments {
 // The folder above libadjoin under which `file` is: lib and lib/x86_64-linux-gnu both lead to the
 // same include and share.
 std::filesystem::path prefix_with(const char* file);
+// For programs of Python's that this one starts: PYTHONPATH finds the package.
+void add_package_folder();
 
 const aj_core& core();
 const aj_dispatch& dispatch();

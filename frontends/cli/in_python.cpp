@@ -11,8 +11,6 @@
 #include "cli.hpp"
 
 namespace adjoin::cli {
-namespace {
-
 namespace fs = std::filesystem;
 
 // An installation that is not a package of Python's has it beside the library.
@@ -25,6 +23,8 @@ void add_package_folder() {
   std::string path = folder.string() + (before && *before ? ":" + std::string(before) : "");
   setenv("PYTHONPATH", path.c_str(), 1);
 }
+
+namespace {
 
 // Becomes Python, which runs a module of the package.
 [[noreturn]] void become(const char* module, const std::string& command, const Words& words) {

@@ -193,5 +193,6 @@ int init_streams(PyObject* module);
 int init_optimizer(PyObject* module);
 int init_shared(PyObject* module);
 int init_ipc(PyObject* module);
+int init_distributed(PyObject* module);
 
 }  // namespace adjoin::py

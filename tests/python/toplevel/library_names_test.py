@@ -159,6 +159,11 @@ def test_a_group_of_one_process(alone):
     dist.all_gather_object(objects, {"a": 1})
     assert objects == [{"a": 1}] and dist.get_process_group_ranks() == [0] and dist.new_group([0]).size() == 1
     dist.broadcast(x, src=0), dist.barrier(), dist.broadcast_object_list(objects)
+    net = adjoin.nn.parallel.DistributedDataParallel(adjoin.nn.Linear(2, 1))
+    net(x[None]).sum().backward()
+    assert net.module.weight.grad.tolist() == [[1, 2]] and list(net.state_dict()) == ["module.weight", "module.bias"]
+    with pytest.raises(RuntimeError, match="a grid of"):
+        dist.init_device_mesh("cpu", (2,))
     mesh = dist.init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
     assert mesh["data"].size() == 1 and mesh.shape == (1, 1) and mesh.get_coordinate() == [0, 0]
 
@@ -178,7 +183,7 @@ def test_wrong_uses_of_a_group_are_told(alone, monkeypatch):
     with pytest.raises(ValueError, match="has not been initialized"):
         dist.barrier()
     monkeypatch.setenv("WORLD_SIZE", "4")
-    with pytest.raises(NotImplementedError, match="4 processes"):
+    with pytest.raises(ValueError, match="4 processes.*which one"):
         dist.init_process_group("gloo")
     with pytest.raises(NotImplementedError, match="holds its tensors whole"):
         __import__("adjoin.distributed.tensor", fromlist=["x"]).distribute_tensor(adjoin.ones(1))

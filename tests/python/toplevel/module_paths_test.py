@@ -115,8 +115,8 @@ def test_data_parallel():
     assert wrapped(torch.ones(1, 2)).equal(net(torch.ones(1, 2))) and wrapped.module is net
     assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
     assert nn.DataParallel(net, device_ids=["cpu"])(torch.ones(1, 2)).equal(net(torch.ones(1, 2)))
-    assert not torch.distributed.is_available() and not torch.distributed.is_initialized()
-    with pytest.raises(NotImplementedError, match="is_available"):
+    assert not torch.distributed.is_initialized()
+    with pytest.raises(ValueError, match="init_process_group"):
         nn.parallel.DistributedDataParallel(net)
 
 

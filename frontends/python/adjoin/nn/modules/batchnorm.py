@@ -135,9 +135,9 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """BatchNorm of (N, C, *) over the batches of a group of processes.
+    """BatchNorm of (N, C, *) over the batches of a group of processes, which all count as one batch.
 
-    There are no process groups yet: each process normalizes its own batch, as BatchNorm does.
+    Without a group of several processes, and in evaluation, it is BatchNorm.
     """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
@@ -149,6 +149,18 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input):
         if input.dim() < 2:
             raise _wrong_dims(self, "at least 2D", input)
+
+    def forward(self, input):
+        if not self.training:
+            return super().forward(input)
+        from ... import distributed
+
+        if not distributed.is_initialized() or distributed.get_world_size(self.process_group) < 2:
+            return super().forward(input)
+        from ._sync_norm import normalized
+
+        self._check_input_dim(input)
+        return normalized(self, input)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):

@@ -32,17 +32,15 @@ class DataParallel(Module):
         return gather(parallel_apply(replicas, parts, named, used), self.output_device, self.dim)
 
 
-class DistributedDataParallel(Module):
-    """Needs process groups, which are not there yet."""
-
-    def __init__(self, module, *args, **kwargs):
-        super().__init__()
-        raise NotImplementedError(
-            "DistributedDataParallel: there are no process groups; test adjoin.distributed.is_available() first"
-        )
-
-
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
     """DataParallel(module)(inputs) at once."""
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
+
+
+def __getattr__(name):
+    if name != "DistributedDataParallel":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .distributed import DistributedDataParallel
+
+    return DistributedDataParallel

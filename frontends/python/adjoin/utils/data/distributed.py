@@ -16,9 +16,15 @@ class DistributedSampler(Sampler):
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
         if num_replicas is None or rank is None:
-            raise RuntimeError(
-                "DistributedSampler: num_replicas and rank are not given and no process group can be asked; pass both"
-            )
+            from ... import distributed
+
+            if not distributed.is_initialized():
+                raise RuntimeError(
+                    "DistributedSampler: num_replicas and rank are not given and there is no process group to ask; "
+                    "pass both, or call init_process_group first"
+                )
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

@@ -1,0 +1,59 @@
+/* adjoin/abi/distributed.h: experimental. Groups of processes for frontends: query("x.distributed", 1) is an
+ * extension's, libaj_distributed.so, which the question loads. Engines are services (comm.h); here is what is
+ * the same for all of them: the control server, by which processes meet and hear of each other's end; groups,
+ * whose collectives fail with the cause when a process is lost or another one does something else; `adjoin
+ * launch`. Functions that wait have a deadline in milliseconds and look at core->interrupted. */
+#ifndef ADJOIN_ABI_DISTRIBUTED_H
+#define ADJOIN_ABI_DISTRIBUTED_H
+#include "comm.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct aj_group_def { /* EXTENSIBLE */
+  uint32_t struct_size, flags; /* flags: 0 */
+  aj_str name;                 /* the same in all its processes, and new in the world */
+  aj_str label;                /* in messages; "" is the name */
+  aj_str engine;               /* a service's name; "": the first one */
+  aj_str device;               /* "cpu" */
+  const int32_t* ranks;        /* of the world, in the group's order */
+  int32_t size, rank;          /* rank: of this process in the group */
+  int64_t timeout_ms;          /* of each collective */
+} aj_group_def;
+
+typedef struct aj_distributed { /* EXTENSIBLE. "x.distributed", 1 */
+  uint32_t struct_size, minor;
+  /* A control server on a thread of its own. port 0: a free one, told in out_port. */
+  aj_status* (*serve)(aj_str host, int32_t port, void** out_server, int32_t* out_port);
+  /* Ends it, after so long at most, when nobody is connected any more. */
+  void (*end_server)(void* server, int64_t timeout_ms);
+  /* A connection to a server; tries again until the deadline. */
+  aj_status* (*connect)(aj_str host, int32_t port, int64_t timeout_ms, void** out_link);
+  const aj_store* (*store)(void* link);     /* as long as the link */
+  void (*disconnect)(void* link);
+  /* Joins the world of that name: from now on the process answers, and hears of the others. */
+  aj_status* (*join)(void* link, aj_str world, int32_t rank, int32_t size);
+  aj_status* (*tell)(void* link, aj_str what); /* why this process is about to end: the others hear it */
+  void (*leave)(void* link);                   /* it ends in order */
+
+  aj_status* (*group_open)(void* link, const aj_group_def* def, void** out_group);
+  /* c->seq and c->fingerprint are filled in. Tensors in `keep` live until the work is done. */
+  aj_status* (*group_start)(void* group, const aj_coll* c, int32_t tag, aj_tensor* const* keep,
+                            uint32_t nkeep, void** out_work);
+  aj_status* (*group_engine)(void* group, aj_comm_caps* io);
+  /* The last works, one a line, the newest one last: "all_reduce #3 float32[4] done train.py:41". */
+  aj_status* (*group_history)(void* group, aj_object** out);
+  void (*group_close)(void* group);
+  aj_status* (*work_test)(void* work, int32_t* done);
+  /* timeout_ms -1: the group's. An error names the process that caused it. */
+  aj_status* (*work_wait)(void* work, int64_t timeout_ms);
+  void (*work_drop)(void* work);
+
+  /* `adjoin launch`, with the words behind it; *code is the exit code. */
+  aj_status* (*launch)(const char* const* words, uint32_t n, int32_t* code);
+} aj_distributed;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

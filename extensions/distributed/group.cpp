@@ -1,0 +1,332 @@
+// extensions/distributed/group.cpp: starting, waiting, and saying what is wrong.
+#include "group.hpp"
+
+#include <algorithm>
+
+namespace adjoin::distributed {
+
+using kit::raise;
+using kit::raise_as;
+using kit::text;
+
+namespace {
+
+constexpr size_t kHistory = 2048;
+constexpr int64_t kLook = 50;   // how often who waits looks around
+constexpr int64_t kTell = 500;  // a work that waits so long is compared with the others'
+constexpr int64_t kLeft =
+    1000;  // what is on its way from a process that has ended arrives in this time
+constexpr int64_t kWarn = 10000;
+constexpr int64_t kClose = 2000;
+constexpr int64_t kCause = 1500;  // the watch's word on what an engine has found
+constexpr const char* kError = "DistBackendError";
+
+constexpr const char* kKinds[] = {"barrier",     "broadcast", "all_reduce",     "reduce",
+                                  "all_gather",  "gather",    "reduce_scatter", "scatter",
+                                  "all_to_all",  "send",      "recv",           "all_gather_v",
+                                  "all_to_all_v"};
+constexpr const char* kOps[] = {"sum",  "avg", "product", "min",       "max",
+                                "band", "bor", "bxor",    "premul_sum"};
+
+bool reduces(int32_t kind) {
+  return kind == AJ_COLL_ALL_REDUCE || kind == AJ_COLL_REDUCE || kind == AJ_COLL_REDUCE_SCATTER;
+}
+bool has_root(int32_t kind) {
+  return kind == AJ_COLL_BROADCAST || kind == AJ_COLL_REDUCE || kind == AJ_COLL_GATHER ||
+         kind == AJ_COLL_SCATTER;
+}
+bool of_a_pair(int32_t kind) { return kind == AJ_COLL_SEND || kind == AJ_COLL_RECV; }
+
+// FNV-1a: the same on every machine.
+uint64_t hash(std::string_view s, uint64_t h = 0xcbf29ce484222325u) {
+  for (char c : s) h = (h ^ uint8_t(c)) * 0x100000001b3u;
+  return h;
+}
+
+std::string size_text(const aj_coll& c) {
+  if (c.kind == AJ_COLL_BARRIER) return "";
+  if (c.kind == AJ_COLL_ALL_TO_ALL_V) return text(" ", c.dtype);
+  std::string sizes = text(c.count);
+  if (c.kind == AJ_COLL_ALL_GATHER_V) sizes = "parts of several sizes";
+  return text(" ", c.dtype, "[", sizes, "]");
+}
+
+std::string line_text(uint32_t line) {
+  aj_object* found = nullptr;
+  if (!line) return "";
+  if (aj_status* s = kit::core().line_text(line, &found)) {
+    kit::core().status_free(s);
+    return "";
+  }
+  std::string said(kit::view_of(kit::core().string_get(found)));
+  kit::core().release(found);
+  return said;
+}
+
+}  // namespace
+
+Work::~Work() {
+  if (group) group->forget(*this);
+}
+
+Group::Group(std::shared_ptr<Link> link, const aj_group_def& def)
+    : link_(std::move(link)),
+      name_(kit::view_of(def.name)),
+      label_(def.label.len ? kit::view_of(def.label) : kit::view_of(def.name)),
+      device_(kit::view_of(def.device)),
+      ranks_(def.ranks, def.ranks + def.size),
+      rank_(def.rank),
+      timeout_ms_(def.timeout_ms) {
+  const std::string slot = "aj.comm/" + device_;
+  const std::string_view wanted = kit::view_of(def.engine);
+  std::string known;
+  const uint32_t n = kit::services().count(kit::str(slot));
+  for (uint32_t i = 0; i < n && !engine_; i++) {
+    aj_service_def d = {};
+    d.struct_size = sizeof d;
+    kit::check(kit::services().at(kit::str(slot), i, &d));
+    known += text(known.empty() ? "" : ", ", d.name);
+    if (wanted.empty() || kit::view_of(d.name) == wanted)
+      engine_ = static_cast<const aj_comm*>(d.table);
+  }
+  if (!engine_ && wanted.empty())
+    raise(AJ_NOT_FOUND, "no plugin offers an engine for collectives of '", device_,
+          "'; apt-get install libgloo-dev and ./run build make the plugin gloo (adjoin plugins why "
+          "gloo)");
+  if (!engine_)
+    raise(AJ_NOT_FOUND, "no plugin offers the engine '", wanted, "' for ", device_,
+          "; there are: ", known.empty() ? "none" : known.c_str(), " (adjoin plugins why ", wanted,
+          ")");
+  can_.struct_size = sizeof can_;
+  kit::check(engine_->caps(engine_->self, {kDLCPU, 0}, &can_));
+  aj_comm_config config = {};
+  config.struct_size = sizeof config;
+  config.device = {kDLCPU, 0};
+  config.rank = rank_;
+  config.size = def.size;
+  config.name = kit::str(name_);
+  config.host = kit::str(link_->address());
+  config.store = link_->store();
+  config.timeout_ms = timeout_ms_;
+  kit::check(engine_->open(engine_->self, &config, &comm_));
+}
+
+Group::~Group() { close(); }
+
+std::string Group::describe(const Record& r) const {
+  std::string line = line_text(r.line);
+  return text(r.what, line.empty() ? "" : " at ", line);
+}
+
+std::unique_ptr<Work> Group::start(const aj_coll& given, int32_t tag, aj_tensor* const* keep,
+                                   uint32_t n) {
+  auto w = std::make_unique<Work>();
+  aj_coll c = given;
+  auto record = std::make_shared<Record>();
+  uint32_t site = 0;
+  kit::core().get_line(&record->line, &site);
+  if (site) record->line = site;
+  std::lock_guard hold(lock_);
+  if (std::string why = aborted_ ? why_ : link_->broken(); !why.empty())
+    raise_as(kError, AJ_ABORTED, why);
+  if (!comm_) raise(AJ_PRECONDITION, "the group ", label_, " is destroyed");
+  refuse_what_it_cannot(c);
+  std::string sides = label_;
+  if (of_a_pair(c.kind)) {
+    const int32_t from = c.kind == AJ_COLL_SEND ? rank_ : c.peer,
+                  to = c.kind == AJ_COLL_SEND ? c.peer : rank_;
+    sides = text(label_, " ", from, ">", to, " tag ", tag);
+    w->order = sides;
+    c.seq = ++pairs_[sides];
+  } else {
+    w->order = label_;
+    c.seq = ++next_;
+  }
+  std::string agreed =
+      text(reduces(c.kind) ? kOps[c.op] : "", size_text(c), " ", has_root(c.kind) ? c.peer : -1);
+  if (of_a_pair(c.kind))
+    agreed = "pair" + agreed;
+  else
+    agreed = kKinds[c.kind] + agreed;
+  if (c.kind == AJ_COLL_ALL_GATHER_V)
+    for (size_t i = 0; i < ranks_.size(); i++) agreed += text(" ", c.out_counts[i]);
+  const uint64_t h = hash(agreed, hash(text(c.seq, sides)));
+  c.fingerprint = uint32_t(h ^ h >> 32);
+  record->seq = c.seq;
+  record->what = text(kKinds[c.kind], " #", c.seq, reduces(c.kind) ? text(" ", kOps[c.op]) : "",
+                      size_text(c), has_root(c.kind) ? text(" root ", c.peer) : "",
+                      c.kind == AJ_COLL_SEND   ? text(" to rank ", ranks_[size_t(c.peer)])
+                      : c.kind == AJ_COLL_RECV ? text(" from rank ", ranks_[size_t(c.peer)])
+                                               : "",
+                      label_ == "default" ? "" : text(" of group ", label_));
+  w->fingerprint = c.fingerprint;
+  w->began = now_ms();
+  w->record = record;
+  kit::check(engine_->start(comm_, &c, 1, &w->work));
+  w->group = shared_from_this();
+  w->keep.assign(keep, keep + n);
+  for (aj_tensor* t : w->keep) kit::core().retain(t);
+  if (!unwatched_.empty()) sweep();
+  history_.push_back(record);
+  if (history_.size() > kHistory) history_.pop_front();
+  link_->doing(record->what);
+  return w;
+}
+
+void Group::refuse_what_it_cannot(const aj_coll& c) const {
+  const bool known = c.kind >= 0 && size_t(c.kind) < std::size(kKinds) &&
+                     (!reduces(c.kind) || (c.op >= 0 && size_t(c.op) < std::size(kOps)));
+  if (!known)
+    raise(AJ_INVALID_ARGUMENT, "there is no collective of kind ", c.kind, " and op ", c.op);
+  if (!(can_.kinds >> c.kind & 1))
+    raise(AJ_UNIMPLEMENTED, kKinds[c.kind], ": the engine ", engine_->name, " does not have it");
+  if (!reduces(c.kind)) return;
+  aj_dtype_info info = {};
+  info.struct_size = sizeof info;
+  kit::check(kit::core().dtype_info(c.dtype, &info));
+  if (info.index < 64 && can_.dtypes[c.op] >> info.index & 1) return;
+  raise(AJ_UNIMPLEMENTED, kKinds[c.kind], " ", kOps[c.op], ": the engine ", engine_->name,
+        " does not compute it in ", info.name, "; cast with .to(), or reduce what the dtype has");
+}
+
+bool Group::test(Work& w) {
+  int32_t done = 0;
+  if (aj_status* s = engine_->test(w.work, &done)) engine_failed(w, s);
+  if (done) {
+    w.record->state = Record::done;
+  } else if (std::string why = link_->broken(); !why.empty()) {
+    fail(w, why);
+  }
+  return done;
+}
+
+void Group::wait(Work& w, int64_t timeout_ms) {
+  if (timeout_ms < 0) timeout_ms = timeout_ms_;
+  const int64_t began = now_ms();
+  for (;;) {
+    aj_status* s = engine_->wait(w.work, std::min(kLook, std::max<int64_t>(timeout_ms, 1)));
+    if (!s) {
+      w.record->state = Record::done;
+      return;
+    }
+    if (kit::core().status_code(s) != AJ_DEADLINE) engine_failed(w, s);
+    kit::core().status_free(s);
+    look(w, now_ms() - began, timeout_ms);
+  }
+}
+
+// What may be wrong with a work that is not done.
+void Group::look(Work& w, int64_t waited, int64_t timeout_ms) {
+  if (std::string why = link_->broken(); !why.empty()) fail(w, why);
+  if (kit::core().interrupted()) raise(AJ_CANCELLED, "interrupted");
+  if (waited > kLeft)
+    for (int32_t r : ranks_)
+      if (link_->has_left(r) && r != ranks_[size_t(rank_)])
+        fail(w, text("rank ", r,
+                     " has ended its part (destroy_process_group, or the end of its program), and "
+                     "does not take part; every process must start the same collectives: has one "
+                     "more batches "
+                     "than the other?"));
+  if (!w.told && waited > kTell) {
+    w.told = true;
+    Frame f(Ask::waits);
+    link_->send(std::move(f.text(w.order)
+                              .number(int64_t(w.record->seq))
+                              .number(w.fingerprint)
+                              .text(describe(*w.record))));
+  }
+  if (waited > timeout_ms || (!w.warned && waited > kWarn)) {
+    std::string others;
+    try {
+      others = link_->others();
+    } catch (const kit::Error&) {  // the next look says why
+      return;
+    }
+    if (waited > timeout_ms)
+      fail(w, text("nothing came within ", double(timeout_ms) / 1000, " s; the others: ", others),
+           AJ_DEADLINE);
+    w.warned = true;
+    std::string said = text("rank ", ranks_[size_t(rank_)], " waits for ", waited / 1000, " s in ",
+                            describe(*w.record), "; the others: ", others);
+    kit::core().log(1, AJ_STR_LIT("distributed"), kit::str(said));
+  }
+}
+
+void Group::fail(Work& w, const std::string& why, int32_t code) {
+  w.record->state = Record::failed;
+  if (code == AJ_ABORTED) abort(why);
+  raise_as(kError, code, why, " [rank ", ranks_[size_t(rank_)], " was in ", describe(*w.record),
+           "]");
+}
+
+// An engine says that a connection broke; the watch knows whose, and why.
+void Group::engine_failed(Work& w, aj_status* s) {
+  std::string said(kit::view_of(kit::core().status_message(s)));
+  kit::core().status_free(s);
+  std::string why = link_->broken_within(kCause);
+  if (why.empty())
+    for (int32_t r : ranks_)
+      if (link_->has_left(r) && r != ranks_[size_t(rank_)])
+        why = text("rank ", r, " has ended its part");
+  fail(w, why.empty() ? text(engine_->name, ": ", said) : why);
+}
+
+void Group::abort(const std::string& why) {
+  std::lock_guard hold(lock_);
+  if (aborted_) return;
+  aborted_ = true;
+  why_ = why;
+  if (comm_) kit::core().status_free(engine_->abort(comm_, kit::str(why)));
+}
+
+// Whose tensors an engine may still write to, or read: they live until it is done. Those of a work
+// that was broken off are never given back.
+void Group::forget(Work& w) {
+  std::lock_guard hold(lock_);
+  unwatched_.push_back({w.work, std::move(w.keep)});
+  sweep();
+}
+
+void Group::sweep() {
+  std::erase_if(unwatched_, [&](Unwatched& u) {
+    int32_t done = 0;
+    kit::core().status_free(engine_->test(u.work, &done));
+    if (!done) return false;
+    for (aj_tensor* t : u.keep) kit::core().release(t);
+    engine_->drop(u.work);
+    return true;
+  });
+}
+
+void Group::capabilities(aj_comm_caps* io) {
+  kit::check(engine_->caps(engine_->self, {kDLCPU, 0}, io));
+}
+
+std::string Group::history() {
+  std::deque<std::shared_ptr<Record>> held;
+  {
+    std::lock_guard hold(lock_);
+    held = history_;
+  }
+  constexpr const char* states[] = {"started", "done", "failed"};
+  std::string said;
+  for (const auto& r : held) said += text(states[r->state], " ", describe(*r), "\n");
+  return said;
+}
+
+void Group::close() {
+  std::lock_guard hold(lock_);
+  if (!comm_) return;
+  if (!link_->broken().empty() && !aborted_) {
+    aborted_ = true;
+    why_ = link_->broken();
+    kit::core().status_free(engine_->abort(comm_, kit::str(why_)));
+  }
+  kit::core().status_free(engine_->close(comm_, kClose));
+  sweep();
+  // A thread of the engine's that does not come back may still use the store.
+  if (aborted_ || !unwatched_.empty()) new std::shared_ptr<Link>(link_);
+  comm_ = nullptr;
+}
+
+}  // namespace adjoin::distributed

@@ -1,0 +1,306 @@
+// extensions/distributed/server.cpp: one thread that waits for all connections at once.
+#include "server.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <adjoin/kit/error.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+namespace adjoin::distributed {
+namespace {
+
+using kit::text;
+
+constexpr int64_t kTick = 100;
+// Who started a process tells how it ended a moment after its connection breaks.
+constexpr int64_t kWaitForCause = 400;
+
+// Beats come each second; so long without one is the end.
+int64_t silence_ms() {
+  static const int64_t ms = [] {
+    const char* told = secure_getenv("ADJOIN_SILENCE_SECONDS");
+    const long seconds = told ? std::strtol(told, nullptr, 10) : 0;
+    return seconds > 0 ? seconds * 1000 : 8000;
+  }();
+  return ms;
+}
+
+}  // namespace
+
+Server::Server(const std::string& host, int port) : port_(port) {
+  listener_ = listen_at(host, &port_);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    kit::raise(AJ_UNAVAILABLE, "the control server: ", std::strerror(errno));
+  wake_read_ = Socket(ends[0]);
+  wake_write_ = Socket(ends[1]);
+  fcntl(listener_.get(), F_SETFL, fcntl(listener_.get(), F_GETFL) | O_NONBLOCK);
+  thread_ = std::thread([this] { run(); });
+}
+
+Server::~Server() {
+  stop_ = true;
+  (void)!write(wake_write_.get(), "x", 1);
+  thread_.join();
+}
+
+void Server::run() {
+  std::vector<pollfd> waits;
+  std::vector<Connection*> who;
+  while (!stop_) {
+    waits.assign({{listener_.get(), POLLIN, 0}, {wake_read_.get(), POLLIN, 0}});
+    who.clear();
+    for (Connection& c : connections_) {
+      if (c.gone) continue;
+      waits.push_back({c.socket.get(), short(POLLIN | (c.out.empty() ? 0 : POLLOUT)), 0});
+      who.push_back(&c);
+    }
+    if (poll(waits.data(), waits.size(), int(kTick)) < 0 && errno != EINTR) break;
+    for (size_t i = 0; i < who.size(); i++) {
+      if (waits[i + 2].revents & (POLLIN | POLLHUP | POLLERR)) read(*who[i]);
+      if (!who[i]->gone && (waits[i + 2].revents & POLLOUT)) flush(*who[i]);
+    }
+    if (waits[0].revents) take_new();
+    look_at_clock();
+  }
+  for (Connection& c : connections_)
+    if (!c.gone) flush(c);
+}
+
+void Server::take_new() {
+  for (;;) {
+    Socket s(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!s) return;
+    int on = 1;
+    setsockopt(s.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    Connection& c = connections_.emplace_back();
+    c.socket = std::move(s);
+    c.heard = now_ms();
+    connected_++;
+  }
+}
+
+void Server::read(Connection& c) {
+  char room[65536];
+  for (;;) {
+    ssize_t n = recv(c.socket.get(), room, sizeof room, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) return gone(c);
+    c.heard = now_ms();
+    try {
+      c.in.append(room, size_t(n));
+      for (std::string body; c.in.next(&body);) {
+        Reader r(body);
+        serve(c, r);
+        if (c.gone) return;
+      }
+    } catch (const std::exception&) {  // it speaks another language
+      return gone(c);
+    }
+  }
+}
+
+void Server::reply(Connection& c, Frame&& f) {
+  if (c.gone) return;
+  c.out += f.bytes();
+  flush(c);
+}
+
+void Server::flush(Connection& c) {
+  while (!c.out.empty()) {
+    ssize_t n = send(c.socket.get(), c.out.data(), c.out.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return;  // what is broken is found when it is read
+    c.out.erase(0, size_t(n));
+  }
+}
+
+void Server::serve(Connection& c, Reader& r) {
+  switch (Ask(r.kind)) {
+    case Ask::join:
+      c.world = r.text();
+      c.rank = int(r.number());
+      r.number();
+      c.host = r.text();
+      c.process = r.number();
+      if (auto why = why_broken_.find(c.world); why != why_broken_.end())
+        return reply(c, std::move(Frame(Say::lost, r.id).text(why->second)));
+      return reply(c, std::move(Frame(Say::number, r.id).number(0)));
+    case Ask::beat:
+      c.doing = r.text();
+      return reply(c, Frame(Say::beat));
+    case Ask::waits:
+      return compare(c, r);
+    case Ask::tell:
+      c.told = r.text();
+      lose(c, c.told);
+      return reply(c, std::move(Frame(Say::number, r.id).number(0)));
+    case Ask::leave:
+      c.left = true;
+      for (Connection& other : connections_)
+        if (&other != &c && other.world == c.world)
+          reply(other, std::move(Frame(Say::left).number(c.rank)));
+      c.world.clear();
+      return reply(c, std::move(Frame(Say::number, r.id).number(0)));
+    case Ask::ended: {
+      const int64_t process = r.number();
+      const std::string host = r.text();
+      const std::string how = ends_[{host, process}] = r.text();
+      // A child of its may still hold the connection open.
+      for (Connection& other : connections_)
+        if (other.process == process && other.host == host && !other.world.empty())
+          lose(other, how);
+      return reply(c, std::move(Frame(Say::number, r.id).number(0)));
+    }
+    case Ask::where: {
+      std::string said;
+      for (const Connection& other : connections_)
+        if (&other != &c && other.world == c.world && !other.world.empty())
+          said += text(said.empty() ? "" : "; ", name_of(other), ": ",
+                       other.doing.empty() ? "outside of collectives" : other.doing.c_str());
+      return reply(c, std::move(Frame(Say::value, r.id).text(said)));
+    }
+    default:
+      return serve_key(c, r);
+  }
+}
+
+void Server::serve_key(Connection& c, Reader& r) {
+  const std::string key = r.text();
+  switch (Ask(r.kind)) {
+    case Ask::set:
+      keys_[key] = r.text();
+      reply(c, std::move(Frame(Say::number, r.id).number(0)));
+      return key_set(key);
+    case Ask::get: {
+      const int64_t timeout = r.number();
+      auto found = keys_.find(key);
+      if (found != keys_.end())
+        return reply(c, std::move(Frame(Say::value, r.id).text(found->second)));
+      if (timeout <= 0) return reply(c, Frame(Say::deadline, r.id));
+      waiters_.push_back({&c, r.id, key, now_ms() + timeout});
+      return;
+    }
+    case Ask::add: {
+      const int64_t sum = std::strtoll(keys_[key].c_str(), nullptr, 10) + r.number();
+      keys_[key] = text(sum);
+      reply(c, std::move(Frame(Say::number, r.id).number(sum)));
+      return key_set(key);
+    }
+    case Ask::swap: {
+      const std::string expected = r.text(), desired = r.text();
+      auto found = keys_.find(key);
+      const bool takes = found == keys_.end() ? expected.empty() : found->second == expected;
+      if (takes) keys_[key] = desired;
+      const std::string now = takes ? desired : found == keys_.end() ? expected : found->second;
+      reply(c, std::move(Frame(Say::value, r.id).text(now)));
+      if (takes) key_set(key);
+      return;
+    }
+    case Ask::erase:
+      return reply(c, std::move(Frame(Say::number, r.id).number(int64_t(keys_.erase(key)))));
+    case Ask::count: {
+      int64_t n = 0;
+      for (auto k = keys_.lower_bound(key); k != keys_.end() && k->first.starts_with(key); ++k) n++;
+      return reply(c, std::move(Frame(Say::number, r.id).number(n)));
+    }
+    default:
+      return gone(c);
+  }
+}
+
+void Server::key_set(const std::string& key) {
+  for (auto w = waiters_.begin(); w != waiters_.end();) {
+    if (w->key != key) {
+      ++w;
+      continue;
+    }
+    reply(*w->who, std::move(Frame(Say::value, w->id).text(keys_[key])));
+    w = waiters_.erase(w);
+  }
+}
+
+// Processes that wait at the same place of a group's order must wait for the same.
+void Server::compare(Connection& c, Reader& r) {
+  const std::string group = r.text();
+  const int64_t seq = r.number(), fingerprint = r.number();
+  const std::string said = r.text();
+  auto& others = waiting_[c.world + "\n" + group];
+  for (const auto& [rank, other] : others)
+    if (rank != c.rank && other.seq == seq && other.fingerprint != fingerprint)
+      return tell_world(c.world,
+                        text("the processes disagree: ", other.text, " (rank ", rank, ") meets ",
+                             said, " (", name_of(c),
+                             "); every process must start the same collectives, "
+                             "with the same dtypes and sizes, in the same order"),
+                        nullptr);
+  others[c.rank] = {seq, fingerprint, said};
+}
+
+std::string Server::name_of(const Connection& c) const {
+  return text("rank ", c.rank, " (host ", c.host, ", pid ", c.process, ")");
+}
+
+void Server::tell_world(const std::string& world, const std::string& what,
+                        const Connection* except) {
+  if (world.empty() || !why_broken_.emplace(world, what).second) return;  // the first cause counts
+  for (Connection& other : connections_)
+    if (&other != except && other.world == world)
+      reply(other, std::move(Frame(Say::lost).text(what)));
+}
+
+void Server::lose(Connection& c, const std::string& how) {
+  if (c.lost) return;
+  c.lost = true;
+  int64_t none = 0;
+  if (!c.world.empty() && !why_broken_.contains(c.world))
+    first_lost_.compare_exchange_strong(none, c.process);
+  tell_world(c.world, text(name_of(c), " ", how, c.doing.empty() ? "" : "; its last: ", c.doing),
+             &c);
+}
+
+void Server::gone(Connection& c) {
+  if (c.gone) return;
+  c.gone = true;
+  c.gone_at = now_ms();
+  c.socket.close();
+  connected_--;
+  waiters_.remove_if([&](const Waiter& w) { return w.who == &c; });
+}
+
+void Server::look_at_clock() {
+  const int64_t now = now_ms();
+  for (auto w = waiters_.begin(); w != waiters_.end();) {
+    if (w->until > now) {
+      ++w;
+      continue;
+    }
+    reply(*w->who, Frame(Say::deadline, w->id));
+    w = waiters_.erase(w);
+  }
+  for (auto c = connections_.begin(); c != connections_.end();) {
+    const bool member = !c->world.empty() && !c->lost;
+    if (!c->gone && member && now - c->heard > silence_ms())
+      lose(*c, text("has not answered for ", (now - c->heard) / 1000,
+                    " s: it is stopped, or its machine cannot be reached"));
+    if (c->gone && member) {
+      auto end = ends_.find({c->host, c->process});
+      if (end == ends_.end() && now - c->gone_at < kWaitForCause) {
+        ++c;
+        continue;
+      }
+      lose(*c, end != ends_.end() ? end->second : "has ended without a word (killed, or crashed)");
+    }
+    c = c->gone ? connections_.erase(c) : std::next(c);
+  }
+}
+
+}  // namespace adjoin::distributed

@@ -1,0 +1,76 @@
+// extensions/distributed/server.hpp: the control server: keys that processes share, and who of them
+// is alive, waits, has ended and why.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "sockets.hpp"
+#include "wire.hpp"
+
+namespace adjoin::distributed {
+
+class Server {
+ public:
+  Server(const std::string& host, int port);
+  ~Server();
+  int port() const { return port_; }
+  // How many processes are connected.
+  int connected() const { return connected_.load(); }
+  // The number of the process that broke a world first; 0: none did.
+  int64_t first_lost() const { return first_lost_.load(); }
+
+ private:
+  struct Connection {
+    Socket socket;
+    Inbox in;
+    std::string out, host, world;  // world: "" until it joins
+    int rank = -1;
+    int64_t process = 0, heard = 0, gone_at = 0;
+    std::string doing, told;
+    bool left = false, gone = false, lost = false;
+  };
+  struct Waiter {
+    Connection* who;
+    uint32_t id;
+    std::string key;
+    int64_t until;
+  };
+  struct Waiting {  // a process in a collective that takes long
+    int64_t seq, fingerprint;
+    std::string text;
+  };
+
+  void run();
+  void take_new();
+  void read(Connection& c);
+  void serve(Connection& c, Reader& r);
+  void serve_key(Connection& c, Reader& r);
+  void compare(Connection& c, Reader& r);
+  void reply(Connection& c, Frame&& f);
+  void flush(Connection& c);
+  void key_set(const std::string& key);
+  void look_at_clock();
+  void gone(Connection& c);
+  void lose(Connection& c, const std::string& how);
+  void tell_world(const std::string& world, const std::string& what, const Connection* except);
+  std::string name_of(const Connection& c) const;
+
+  Socket listener_, wake_read_, wake_write_;
+  int port_ = 0;
+  std::list<Connection> connections_;
+  std::list<Waiter> waiters_;
+  std::map<std::string, std::string> keys_;
+  std::map<std::string, std::map<int, Waiting>> waiting_;        // by world and group
+  std::map<std::pair<std::string, int64_t>, std::string> ends_;  // host and process: how it ended
+  std::map<std::string, std::string> why_broken_;                // by world; the first cause
+  std::atomic<int> connected_ = 0;
+  std::atomic<int64_t> first_lost_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace adjoin::distributed

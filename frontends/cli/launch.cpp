@@ -1,0 +1,29 @@
+// frontends/cli/launch.cpp: `adjoin launch`: a program in several processes, by the extension for
+// groups of processes.
+#include <adjoin/abi/distributed.h>
+
+#include "cli.hpp"
+
+namespace adjoin::cli {
+
+int launch_command(const Words& words) {
+  auto* table = static_cast<const aj_distributed*>(aj_get_interface("x.distributed", AJ_ABI_MAJOR));
+  if (!table)
+    throw std::runtime_error(
+        "launch: libaj_distributed.so is not found; it stands beside the plugins of libadjoin "
+        "(adjoin plugins list tells what was found)");
+  add_package_folder();
+  std::vector<const char*> given;
+  for (const std::string& word : words) given.push_back(word.c_str());
+  int32_t code = 0;
+  aj_status* s = table->launch(given.data(), uint32_t(given.size()), &code);
+  if (s && core().status_code(s) == AJ_INVALID_ARGUMENT) {
+    std::string said = text(core().status_message(s));
+    core().status_free(s);
+    throw UsageError(said);
+  }
+  check(s);
+  return code;
+}
+
+}  // namespace adjoin::cli

@@ -1,0 +1,383 @@
+"""adjoin.distributed._group: groups of processes: made, asked, destroyed."""
+
+import atexit
+import os
+import sys
+import traceback
+
+from .. import _C
+from . import rendezvous
+from ._names import Backend, DistBackendError, DistNetworkError, DistStoreError, default_pg_timeout, milliseconds
+from .store import PrefixStore, _LinkStore
+
+_NOBODY = "Default process group has not been initialized, please make sure to call init_process_group."
+
+
+class ProcessGroup:
+    """The processes that take part, in their order."""
+
+    def __init__(self, label, backend, ranks, rank, native=None, timeout=default_pg_timeout):
+        self.group_name, self.group_desc = label, label
+        self._backend, self._ranks, self._rank, self._native, self._timeout = backend, ranks, rank, native, timeout
+
+    def rank(self):
+        """The place of this process in the group."""
+        return self._rank
+
+    def size(self):
+        """How many processes there are."""
+        return len(self._ranks)
+
+    def name(self):
+        """The engine's name."""
+        return self._backend
+
+    def history(self):
+        """The last collectives, one a line: its state, what it is, and the line that started it."""
+        return _C.dist_group_history(self._native) if self._native is not None else ""
+
+    def _close(self):
+        native, self._native = self._native, None
+        if native is not None:
+            _C.dist_group_close(native)
+        self._ranks = None
+
+    def __repr__(self):
+        if self._ranks is None:
+            return f"ProcessGroup({self.group_name!r}, destroyed)"
+        processes = "one process" if len(self._ranks) == 1 else f"rank {self._rank} of {len(self._ranks)} processes"
+        return f"ProcessGroup({self.group_name!r}, {processes})"
+
+
+class _World:
+    """The default group, the others, and the link to the control server."""
+
+    def __init__(self, name, link, default, store):
+        self.name, self.link, self.default, self.store = name, link, default, store
+        self.groups, self.made = [default], {}
+
+
+class _Group:
+    """``group.WORLD``: the default group, or None."""
+
+    WORLD = property(lambda self: _world.default if _world else None)
+
+
+class GroupMember:
+    """``NON_GROUP_MEMBER``: what new_group gives a process that is not in it."""
+
+    NON_GROUP_MEMBER = -100
+
+
+group = _Group()
+_world = None
+_worlds_made = 0
+
+
+def engines():
+    """Names of the engines that plugins offer for tensors of the cpu; no plugin is loaded for the answer."""
+    return [p["name"] for p in _C.plugin_list() if "service:aj.comm/cpu" in p["provides"] and p["state"] < 2]
+
+
+def is_available():
+    """Whether there is an engine for several processes. A group of one can be made without."""
+    return bool(engines())
+
+
+def is_initialized():
+    """Whether init_process_group was called."""
+    return _world is not None
+
+
+def is_backend_available(backend):
+    """Whether a plugin offers the engine."""
+    return backend.lower() in engines()
+
+
+def is_gloo_available():
+    """Whether the plugin gloo is there."""
+    return is_backend_available("gloo")
+
+
+def is_nccl_available():
+    """Whether a plugin offers NCCL."""
+    return is_backend_available("nccl")
+
+
+def is_mpi_available():
+    """Whether a plugin offers MPI."""
+    return is_backend_available("mpi")
+
+
+def is_ucc_available():
+    """Whether a plugin offers UCC."""
+    return is_backend_available("ucc")
+
+
+def is_torchelastic_launched():
+    """Whether a launcher with restarts has started the process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def _engine(backend):
+    """The engine for the cpu's memory, and the name to tell: "cpu:gloo,cuda:nccl" names one for each device."""
+    if backend is None:
+        return "", Backend((engines() or ["gloo"])[0])
+    parts = dict(part.split(":") for part in backend.lower().split(",") if ":" in part)
+    name = parts.get("cpu", "") if parts else backend.lower()
+    known = engines()
+    if name and name not in known:
+        raise ValueError(
+            f"backend {backend!r}: no plugin offers the engine {name!r}; "
+            + (f"there is {', '.join(known)}, which serves tensors of every device through the cpu's memory" if known
+               else "there is none: apt-get install libgloo-dev, then ./run build")
+        )  # fmt: skip
+    return name, Backend(name or (known or ["gloo"])[0])
+
+
+def _open(link, name, label, engine, ranks, rank, timeout):
+    try:
+        return _C.dist_group_open(link, name, label, engine, "cpu", tuple(ranks), rank, milliseconds(timeout))
+    except RuntimeError as error:
+        raise DistBackendError(str(error)) from None
+
+
+def init_process_group(
+    backend=None,
+    init_method=None,
+    timeout=None,
+    world_size=-1,
+    rank=-1,
+    store=None,
+    group_name="",
+    pg_options=None,
+    device_id=None,
+):
+    """Makes the group of all processes. ``init_method`` says where they meet: env:// (MASTER_ADDR and MASTER_PORT, or
+    `adjoin launch`), tcp://HOST:PORT, file:///PATH; or ``store`` does. Without several processes it is a group of one.
+    """
+    global _world, _worlds_made
+    if _world is not None:
+        raise ValueError("trying to initialize the default process group twice!")
+    timeout = default_pg_timeout if timeout is None else timeout
+    name = f"world{_worlds_made}"
+    link, rank, size = rendezvous.meet(init_method, store, rank, world_size, timeout, f"adjoin/{name}")
+    if link is None:
+        default = ProcessGroup("world", Backend(backend or "gloo"), [0], 0, timeout=timeout)
+        _world = _World(name, None, default, store)
+    else:
+        _world = _join(backend, link, rank, size, name, timeout)
+    _worlds_made += 1
+
+
+def _join(backend, link, rank, size, name, timeout):
+    try:
+        engine, told = _engine(backend)
+        _C.dist_join(link, name, rank, size)
+        kept = _LinkStore(link)
+        kept.set_timeout(timeout)
+        _wait_for_all(kept, name, rank, size, timeout)
+        native = _open(link, f"{name}/default", "default", engine, range(size), rank, timeout)
+    except BaseException:
+        _C.dist_leave(link)
+        _C.dist_disconnect(link)
+        raise
+    _watch_the_end()
+    default = ProcessGroup("default", told, list(range(size)), rank, native, timeout)
+    return _World(name, link, default, PrefixStore(f"{name}/user", kept))
+
+
+def _wait_for_all(store, name, rank, size, timeout):
+    store.set(f"{name}/rank{rank}", b"1")
+    if store.add(f"{name}/joined", 1) == size:
+        store.set(f"{name}/all", b"1")
+    try:
+        store.wait([f"{name}/all"])
+    except DistStoreError as error:
+        missing = [r for r in range(size) if not store.check([f"{name}/rank{r}"])]
+        if not missing:
+            raise
+        raise DistNetworkError(
+            f"init_process_group: {size - len(missing)} of {size} processes have come within {timeout}; "
+            f"missing: rank {', '.join(map(str, missing))}"
+        ) from error
+
+
+_watches = False
+
+
+def _watch_the_end():
+    """The others hear why this process ends: an exception before it ends, an end in order as such."""
+    global _watches
+    if _watches:
+        return
+    _watches = True
+    before = sys.excepthook
+
+    def tell(kind, error, trace):
+        if _world is not None and _world.link is not None and not isinstance(error, DistBackendError):
+            last = traceback.extract_tb(trace)[-1:]
+            at = f" at {last[0].filename}:{last[0].lineno}" if last else ""
+            said = " ".join(str(error).split())
+            try:
+                _C.dist_tell(_world.link, f"raised {kind.__name__}: {said[:500]}{at}")
+            except RuntimeError:  # the others have ended
+                pass
+        before(kind, error, trace)
+
+    sys.excepthook = tell
+    atexit.register(_at_exit)
+
+
+def _at_exit():
+    if _world is not None and _world.link is not None:
+        _C.dist_leave(_world.link)  # groups end with the process
+        _C.dist_disconnect(_world.link)
+    rendezvous.end_servers(10000)
+
+
+def _forked():
+    """A child has none of the threads: it is alone, and says so when it is asked."""
+    global _world
+    _world = None
+    rendezvous._servers.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def destroy_process_group(group=None):
+    """Ends a group; without one, all of them."""
+    global _world
+    if _world is None:
+        return
+    if group is not None and group is not _world.default:
+        if group != GroupMember.NON_GROUP_MEMBER:
+            group._close()
+            _world.groups.remove(group)
+        return
+    world, _world = _world, None
+    if world.link is not None:
+        _C.dist_leave(world.link)
+    for one in world.groups:
+        one._close()
+    if world.link is not None:
+        _C.dist_disconnect(world.link)
+
+
+def of(group):
+    """The group that was given, or the default one."""
+    if _world is None:
+        raise ValueError(_NOBODY)
+    group = _world.default if group is None else group
+    if group == GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("this process is not in the group: only its members may use it")
+    if group._ranks is None:
+        raise ValueError(f"{group!r}: it cannot be used any more")
+    return group
+
+
+def get_rank(group=None):
+    """The place of this process; -1 in a group without it."""
+    return -1 if group == GroupMember.NON_GROUP_MEMBER else of(group).rank()
+
+
+def get_world_size(group=None):
+    """How many processes there are; -1 of a group without this one."""
+    return -1 if group == GroupMember.NON_GROUP_MEMBER else of(group).size()
+
+
+def get_backend(group=None):
+    """The engine's name."""
+    return of(group).name()
+
+
+def get_process_group_ranks(group=None):
+    """The ranks in the world of the group's processes, in its order."""
+    return list(of(group)._ranks)
+
+
+def get_global_rank(group, group_rank):
+    """The rank in the world of a process of the group."""
+    ranks = of(group)._ranks
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f"group_rank: {group_rank} is not in the group, which has {_count(ranks)}")
+    return ranks[group_rank]
+
+
+def get_group_rank(group, global_rank):
+    """The place in the group of a process of the world."""
+    ranks = of(group)._ranks
+    if global_rank not in ranks:
+        raise ValueError(f"global_rank: {global_rank} is not in the group, which has {_count(ranks)}")
+    return ranks.index(global_rank)
+
+
+def _count(ranks):
+    return "one process, rank 0" if ranks == [0] else f"{len(ranks)} processes: ranks {', '.join(map(str, ranks))}"
+
+
+def place_in(group, rank, group_rank, what):
+    """The place in the group of the process that is meant by its rank in the world, or in the group."""
+    ranks = group._ranks
+    if group_rank is not None:
+        if not 0 <= group_rank < len(ranks):
+            raise ValueError(f"group_{what}: {group_rank} is not in the group, which has {_count(ranks)}")
+        return group_rank
+    if rank not in ranks:
+        raise ValueError(f"{what}: {rank} is not in the group, which has {_count(ranks)}")
+    return ranks.index(rank)
+
+
+def get_node_local_rank(fallback_rank=None):
+    """LOCAL_RANK, or the other number."""
+    held = os.environ.get("LOCAL_RANK", fallback_rank)
+    if held is None:
+        raise RuntimeError("LOCAL_RANK is not in the environment; consider passing a fallback_rank")
+    return int(held)
+
+
+def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None,
+              device_id=None):  # fmt: skip
+    """Another group. Every process of the world calls it, in the same order; who is not in it gets NON_GROUP_MEMBER."""
+    everybody = of(None)._ranks
+    ranks = sorted(everybody if ranks is None else ranks)
+    for rank in ranks:
+        place_in(_world.default, rank, None, "ranks")
+    if len(set(ranks)) != len(ranks):
+        raise ValueError(f"new_group: a rank stands twice in {ranks}")
+    mine = _world.default.rank()
+    members = "-".join(map(str, ranks))
+    number = _world.made[members] = _world.made.get(members, 0) + 1
+    if mine not in ranks:
+        return GroupMember.NON_GROUP_MEMBER
+    timeout = _world.default._timeout if timeout is None else timeout
+    label = group_desc or f"{members} ({number})"
+    if len(ranks) == 1:
+        made = ProcessGroup(label, Backend(backend or _world.default.name()), ranks, 0, timeout=timeout)
+    else:
+        engine, told = _engine(backend or _world.default.name())
+        native = _open(
+            _world.link, f"{_world.name}/{members}/{number}", label, engine, ranks, ranks.index(mine), timeout
+        )
+        made = ProcessGroup(label, told, ranks, ranks.index(mine), native, timeout)
+    _world.groups.append(made)
+    return made
+
+
+def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """(the group of this process, all groups), of lists of ranks."""
+    made = [new_group(ranks, timeout, backend) for ranks in ranks_per_subgroup_list]
+    mine = [g for g in made if g != GroupMember.NON_GROUP_MEMBER]
+    return (mine[0] if mine else None), made
+
+
+def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """(the group of this process, all groups), of neighbours; a group for each machine unless told."""
+    size = get_world_size()
+    group_size = group_size or int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    if size % group_size:
+        raise ValueError(f"new_subgroups: {size} processes make no groups of {group_size}")
+    return new_subgroups_by_enumeration(
+        [range(first, first + group_size) for first in range(0, size, group_size)], timeout, backend
+    )

@@ -1,0 +1,75 @@
+"""adjoin.distributed._names: reductions, engines, errors, deadlines."""
+
+import datetime
+import enum
+
+default_pg_timeout = datetime.timedelta(minutes=30)
+
+
+class ReduceOp(enum.Enum):
+    """How the tensors of a group's processes are joined. The numbers are those of AJ_RED_ in abi/comm.h."""
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7
+    PREMUL_SUM = 8
+
+
+class _Premultiplied:
+    """The sum of what each process has multiplied by a number first."""
+
+    value = ReduceOp.PREMUL_SUM.value
+
+    def __init__(self, factor):
+        self.factor = float(factor)
+
+
+class Backend(str):
+    """The name of an engine."""
+
+    UNDEFINED, GLOO, NCCL, MPI, UCC = "undefined", "gloo", "nccl", "mpi", "ucc"
+    backend_list = ("undefined", "gloo", "nccl", "mpi", "ucc")
+
+    def __new__(cls, name):
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, not {name!r}")
+        return str.__new__(cls, name.lower())
+
+
+class DistError(RuntimeError):
+    """What goes wrong between processes."""
+
+
+class DistBackendError(DistError):
+    """A collective failed: a process is lost, or does something else."""
+
+
+class DistNetworkError(DistError):
+    """A process cannot be reached."""
+
+
+class DistStoreError(DistError):
+    """A store has no such key in time, or is gone."""
+
+
+def milliseconds(timeout, otherwise=default_pg_timeout):
+    """A timedelta, or seconds, as milliseconds."""
+    timeout = otherwise if timeout is None else timeout
+    seconds = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else float(timeout)
+    return max(1, round(seconds * 1000))
+
+
+def reduction(op):
+    """(number, factor) of a ReduceOp, or of what makes a premultiplied sum."""
+    if isinstance(op, _Premultiplied):
+        return op.value, op.factor
+    if op is ReduceOp.PREMUL_SUM:
+        raise ValueError("ReduceOp.PREMUL_SUM wants a factor: pass _make_nccl_premul_sum(factor)")
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"op is {op!r}; wanted is a ReduceOp: {', '.join(o.name for o in ReduceOp)}")
+    return op.value, 1.0

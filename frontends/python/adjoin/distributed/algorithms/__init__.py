@@ -1,0 +1,1 @@
+"""adjoin.distributed.algorithms: ways to train with several processes."""

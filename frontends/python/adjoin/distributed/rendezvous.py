@@ -1,0 +1,161 @@
+"""adjoin.distributed.rendezvous: how the processes of a program find each other."""
+
+import os
+import socket
+import time
+from urllib.parse import parse_qs, urlparse
+
+from . import store as _store
+from ._names import DistNetworkError, milliseconds
+
+# Who starts processes, and where he says which this is: rank, how many, and the one of this machine.
+_STARTERS = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+
+# Servers of this process by their address: a program that destroys its group and makes another meets at the same one.
+_servers = {}
+
+
+def place(rank=-1, world_size=-1):
+    """(rank, world size), by the arguments, or by the variables of who started the process; 0 of 1 without any."""
+    for names in _STARTERS:
+        if rank >= 0 and world_size >= 0:
+            break
+        if all(name in os.environ for name in names):
+            rank = int(os.environ[names[0]]) if rank < 0 else rank
+            world_size = int(os.environ[names[1]]) if world_size < 0 else world_size
+            break
+    world_size = int(os.environ.get("WORLD_SIZE", 1)) if world_size < 0 else world_size
+    if rank < 0 and "RANK" in os.environ:
+        rank = int(os.environ["RANK"])
+    if rank < 0 and world_size != 1:
+        raise ValueError(
+            f"init_process_group: the world has {world_size} processes, and nobody says which one this is: "
+            "pass rank=, set RANK, or start the program with `adjoin launch`"
+        )
+    rank = max(rank, 0)
+    if not 0 <= rank < world_size:
+        raise ValueError(
+            f"init_process_group: rank {rank} in a world of {world_size}; it must be from 0 to {world_size - 1}"
+        )
+    return rank, world_size
+
+
+def _host_at(host, port, rank, timeout):
+    if rank == 0 and (host, port) not in _servers:
+        server, got = _store.serve(host, port)
+        _servers[host, got] = server
+        port = got
+    return _store.connect(host, port, timeout)
+
+
+def _by_environment(rank, timeout):
+    if control := os.environ.get("ADJOIN_CONTROL"):  # of `adjoin launch`
+        host, _, port = control.rpartition(":")
+        return _store.connect(host, int(port), timeout)
+    missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if missing:
+        raise ValueError(
+            f"init_process_group: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set: the address of "
+            "the machine of rank 0, and a free port of it; `adjoin launch` sets them"
+        )
+    return _host_at(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), rank, timeout)
+
+
+def _own_name():
+    """An address by which others reach this machine."""
+    name = socket.gethostname()
+    try:
+        return socket.gethostbyname(name)
+    except OSError:
+        return "127.0.0.1"
+
+
+def _new_server():
+    server, port = _store.serve("", 0)
+    address = _own_name()
+    _servers[address, port] = server
+    return address, port
+
+
+def _by_file(path, rank, timeout):
+    until = time.monotonic() + milliseconds(timeout) / 1000
+    if rank == 0:
+        address = _new_server()
+        with open(f"{path}.{os.getpid()}", "w") as file:
+            file.write("%s %d\n" % address)
+        os.replace(f"{path}.{os.getpid()}", path)
+        _forget_at_end(path)
+        return _store.connect(*address, timeout)
+    said = "nothing"
+    while time.monotonic() < until:
+        try:
+            with open(path) as file:
+                host, port = file.read().split()
+            return _store.connect(host, int(port), 0.2)
+        except (OSError, ValueError) as error:
+            said = error
+        except DistNetworkError as error:  # a file that an earlier run left
+            said = error
+        time.sleep(0.01)
+    raise DistNetworkError(f"init_process_group: rank 0 has not come to {path} within {timeout}: {said}")
+
+
+def _forget_at_end(path):
+    import atexit
+
+    def forget():
+        try:
+            os.remove(path)
+        except OSError:
+            pass
+
+    atexit.register(forget)
+
+
+def _by_store(store, rank, timeout, key):
+    if rank == 0:
+        address = _new_server()
+        store.set(key, "%s %d" % address)
+    else:
+        host, port = store.get(key).decode().split()
+        address = host, int(port)
+    return _store.connect(*address, timeout)
+
+
+def meet(init_method, store, rank, world_size, timeout, key):
+    """(link, rank, world size): a connection to the control server; None for a world of one."""
+    parts = urlparse(init_method or "env://")
+    asked = {name: int(values[0]) for name, values in parse_qs(parts.query).items() if name in ("rank", "world_size")}
+    rank = asked.get("rank", rank) if rank < 0 else rank
+    world_size = asked.get("world_size", world_size) if world_size < 0 else world_size
+    if store is not None and (rank < 0 or world_size < 0):
+        raise ValueError("init_process_group: with store= both rank= and world_size= are wanted")
+    rank, world_size = place(rank, world_size)
+    if world_size == 1:
+        return None, rank, world_size
+    if store is not None:
+        return _by_store(store, rank, timeout, key), rank, world_size
+    if parts.scheme == "env":
+        return _by_environment(rank, timeout), rank, world_size
+    if parts.scheme == "tcp":
+        if not parts.hostname or parts.port is None:
+            raise ValueError(f"init_process_group: {init_method!r} wants a host and a port: tcp://10.0.0.1:29500")
+        return _host_at(parts.hostname, parts.port, rank, timeout), rank, world_size
+    if parts.scheme == "file":
+        if not parts.path:
+            raise ValueError(f"init_process_group: {init_method!r} wants a path: file:///shared/name")
+        return _by_file(parts.path, rank, timeout), rank, world_size
+    raise ValueError(f"init_process_group: {init_method!r}; there are env://, tcp://HOST:PORT and file:///PATH")
+
+
+def end_servers(timeout_ms):
+    """At the end of the process: each server waits for those that are still connected."""
+    from .. import _C
+
+    while _servers:
+        _C.dist_end_server(_servers.popitem()[1], timeout_ms)

@@ -1,0 +1,160 @@
+"""tests/python/distributed/lost_test.py: a rank that is killed, frozen, raises or does something else: the others say so, in time."""
+
+import re
+
+PROLOGUE = """
+import os, signal, sys, time
+import torch, torch.distributed as dist
+dist.init_process_group()
+rank, n = dist.get_rank(), dist.get_world_size()
+x = torch.ones(4)
+for step in range(3):
+    dist.all_reduce(x)
+
+def survive(f):
+    began = time.monotonic()
+    try:
+        f()
+    except dist.DistBackendError as error:
+        print(f"{rank} {time.monotonic() - began:.2f} {error}", flush=True)
+        # Whoever wants to go on cannot: each later collective says the same at once.
+        began = time.monotonic()
+        try:
+            dist.barrier()
+        except dist.DistBackendError:
+            assert time.monotonic() - began < 0.5
+            os._exit(7)
+    os._exit(3)
+"""
+
+
+def survivors(launch, n, body, most, **more):
+    import textwrap
+
+    got = launch(n, PROLOGUE + textwrap.dedent(body), **more)
+    told = dict(re.match(r"(\d+) (.*)", line).groups() for line in got.lines())
+    for said in told.values():
+        assert float(said.split()[0]) < most, said
+    return got, told
+
+
+def test_a_killed_rank(launch):
+    body = """
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    survive(lambda: dist.all_reduce(x))
+    """
+    got, told = survivors(launch, 3, body, 3)
+    assert sorted(told) == ["0", "2"]
+    for rank, said in told.items():
+        assert re.search(r"rank 1 \(host .*, pid \d+\) was killed by signal 9 \(SIGKILL\)", said), said
+        assert f"rank {rank} was in all_reduce #4 sum float32[4] at " in said and "program.py:" in said
+    assert got.code == 128 + 9 and re.search(r"first cause: rank 1 \(pid \d+\) was killed by signal 9", got.err)
+    assert "rank 0" in got.err and "exit code 7" in got.err
+
+
+def test_a_killed_rank_without_a_launcher_is_named_too(launch):
+    body = """
+    dist.destroy_process_group()
+    control = os.environ.pop("ADJOIN_CONTROL")
+    port = int(control.split(":")[1]) + 1 + rank * 0
+    dist.init_process_group(init_method="file://" + sys.argv[1], rank=rank, world_size=n)
+    dist.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    survive(lambda: dist.all_reduce(x))
+    """
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        _, told = survivors(launch, 2, body, 4, arguments=[folder + "/meet"])
+    assert re.search(r"rank 1 .* has ended without a word", told["0"])
+
+
+def test_an_exception(launch):
+    body = """
+    if rank == 0:
+        time.sleep(0.2)
+        raise ValueError("no such batch")
+    survive(lambda: dist.broadcast(x, 0))
+    """
+    got, told = survivors(launch, 2, body, 2.5)
+    assert "raised ValueError: no such batch at " in told["1"] and re.search(r"program.py:\d+", told["1"])
+    assert "rank 0 (host" in told["1"] and "broadcast #4 float32[4] root 0 at " in told["1"]
+    assert got.code == 1 and re.search(
+        "first cause: rank 0 .*exit code 1\n    its last line: ValueError: no such batch", got.err
+    )
+
+
+def test_a_frozen_rank(launch):
+    body = """
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    survive(lambda: dist.all_reduce(x))
+    """
+    _, told = survivors(launch, 2, body, 12, ADJOIN_SILENCE_SECONDS="2")
+    assert re.search(r"rank 1 .* has not answered for [2-9] s", told["0"])
+
+
+def test_different_collectives(launch):
+    body = """
+    wrongs = {
+        "size": lambda: dist.all_reduce(torch.ones(4 + rank)),
+        "dtype": lambda: dist.all_reduce(torch.ones(4, dtype=torch.float32 if rank else torch.int32)),
+        "op": lambda: dist.all_reduce(x, [dist.ReduceOp.SUM, dist.ReduceOp.MAX][rank]),
+        "kind": lambda: dist.all_reduce(x) if rank else dist.broadcast(x, 0),
+        "root": lambda: dist.broadcast(x, rank),
+        "nothing": lambda: dist.all_reduce(torch.ones(4 * rank)),
+        "pair": lambda: dist.send(x, 1) if rank == 0 else dist.recv(torch.empty(5), 0),
+    }
+    survive(wrongs[sys.argv[1]])
+    """
+    for kind, words in {
+        "size": "all_reduce #4 sum float32[4] at .* meets all_reduce #4 sum float32[5] at|"
+        "all_reduce #4 sum float32[5] at .* meets all_reduce #4 sum float32[4] at",
+        "kind": "broadcast #4 float32[4] root 0 at .* meets all_reduce #4|all_reduce #4 .* meets broadcast #4 float32[4] root 0",
+        "dtype": "int32",
+        "pair": "to rank 1 at .* meets .*from rank 0|from rank 0 at .* meets .*to rank 1",
+    }.items():
+        _, told = survivors(launch, 2, body, 3.5, arguments=[kind])
+        assert sorted(told) == ["0", "1"]
+        for said in told.values():
+            assert re.search(words.replace("[", r"\["), said) and "program.py:" in said, said
+            assert "(rank 0)" in said or "rank 0 (host" in said
+
+
+def test_a_rank_that_ends_early_and_one_that_never_comes(launch):
+    body = """
+    if rank == 1:
+        dist.all_reduce(x)  # three batches and one
+        sys.exit(0)
+    dist.all_reduce(x)
+    survive(lambda: dist.all_reduce(x))
+    """
+    _, told = survivors(launch, 2, body, 4)
+    assert "rank 1 has ended its part" in told["0"] and "all_reduce #5" in told["0"]
+    body = """
+    if rank == 1:
+        time.sleep(2)
+        os._exit(0)
+    survive(lambda: dist.monitored_barrier(timeout=0.5))
+    """
+    _, told = survivors(launch, 2, body, 3)
+    assert "nothing came within 0.5 s; the others: rank 1" in told["0"] and "all_reduce #3" in told["0"]
+
+
+def test_an_interrupt_is_heard(launch):
+    body = """
+    if rank == 0:
+        signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("mine")))
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            dist.all_reduce(x)
+        except TimeoutError as error:
+            print(0, 0.3, error, flush=True)
+        os._exit(0)
+    time.sleep(1.5)
+    os._exit(0)
+    """
+    _, told = survivors(launch, 2, body, 3)
+    assert told["0"] == "0.3 mine"
