@@ -200,3 +200,39 @@ def test_other_tensors_that_do_not_fit():
     with pytest.raises(KeyError), swap(optimizer, named, good):
         raise KeyError
     assert optimizer.param_groups[0]["params"] == list(net.parameters())
+
+
+def test_parameters_in_no_order_are_warned_of():
+    params = {nn.Parameter(adjoin.ones(2)), nn.Parameter(adjoin.ones(3))}
+    with pytest.warns(FutureWarning, match="ordered collections"):
+        optim.SGD(params)
+
+
+@pytest.mark.parametrize("way", [{}, {"momentum": 0.5}], ids=str)
+def test_only_what_needs_state_has_some(way):
+    p = nn.Parameter(adjoin.ones(2, dtype=adjoin.complex64))
+    optimizer = optim.SGD([p], lr=0.1, **way)
+    p.grad = adjoin.ones_like(p)
+    optimizer.step()
+    assert p.tolist() == pytest.approx([0.9, 0.9]) and bool(optimizer.state_dict()["state"]) == ("momentum" in way)
+
+
+def test_muon_scales_by_rows_over_columns_unclamped():
+    moved = []
+    for way in ("original", "spectral_unclamped"):
+        p = nn.Parameter(adjoin.zeros(2, 8))
+        p.grad = adjoin.eye(8)[:2]
+        optim.Muon([p], lr=1.0, weight_decay=0.0, adjust_lr_fn=way).step()
+        moved.append(p.detach())
+    adjoin.testing.assert_close(moved[1], moved[0] * 0.5)
+
+
+def test_what_adam_refuses():
+    p, half = nn.Parameter(adjoin.ones(2)), adjoin.tensor(0.5)
+    for kind in (optim.Adam, optim.AdamW):
+        with pytest.raises(ValueError, match="both floats or both Tensors"):
+            kind([p], betas=(half, 0.9))
+        with pytest.raises(ValueError, match="betas as Tensors"):
+            kind([p], betas=(half, half), foreach=True)
+    with pytest.raises(ValueError, match="complex parameters"):
+        optim.SparseAdam([adjoin.ones(2, dtype=adjoin.complex64)])

@@ -32,6 +32,11 @@ class Adam(Optimizer):
             "weight_decay value": (weight_decay, weight_decay >= 0),
         })  # fmt: skip
         check_ways(foreach, fused, differentiable)
+        tensors = [isinstance(b, adjoin.Tensor) for b in betas]
+        if any(tensors) and not all(tensors):
+            raise ValueError(f"Adam: betas must be either both floats or both Tensors, not {betas}")
+        if any(tensors) and foreach and not capturable:
+            raise ValueError("betas as Tensors are not supported for capturable=False and foreach=True")
         if isinstance(lr, adjoin.Tensor):
             if lr.numel() != 1:
                 raise ValueError("Tensor lr must be 1-element")

@@ -15,7 +15,7 @@ class Muon(Optimizer):
     Newton and Schulz's iteration in bfloat16. Other parameters belong to AdamW.
 
     ``adjust_lr_fn``: "original" (None) scales lr by ``sqrt(max(1, rows / columns))``,
-    "match_rms_adamw" by ``0.2 sqrt(max(rows, columns))``.
+    "match_rms_adamw" by ``0.2 sqrt(max(rows, columns))``, "spectral_unclamped" by ``sqrt(rows / columns)``.
     """
 
     def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
@@ -26,7 +26,7 @@ class Muon(Optimizer):
         for name, value in (("Learning rate", as_float(lr)), ("momentum", momentum), ("weight decay", weight_decay)):
             if value < 0:
                 raise ValueError(f"{name} should be >= 0 but is: {value}")
-        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw", "spectral_unclamped"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         super().__init__(params, {
             "lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
@@ -57,6 +57,8 @@ class Muon(Optimizer):
         rows, columns = param.shape
         if adjust_lr_fn == "match_rms_adamw":
             rate = lr * 0.2 * math.sqrt(max(rows, columns))
+        elif adjust_lr_fn == "spectral_unclamped":
+            rate = lr * math.sqrt(rows / columns)
         else:
             rate = lr * math.sqrt(max(1, rows / columns))
         param.mul_(1 - lr * weight_decay).add_(update.to(param.dtype), alpha=-rate)

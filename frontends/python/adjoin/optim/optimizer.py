@@ -123,6 +123,13 @@ class Optimizer(Hinting):
                 f"{type(self).__name__}: params must be an iterable of tensors or dicts, not a {type(params).__name__}; "
                 "use its .parameters()"
             )
+        if isinstance(params, set):
+            warnings.warn(
+                "optimizer parameters need to be organized in ordered collections: the order of tensors in a set changes "
+                "between runs, and with it what a saved state belongs to; give a list instead",
+                FutureWarning,
+                stacklevel=3,
+            )
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
@@ -293,6 +300,8 @@ class Optimizer(Hinting):
                     self._update_complex(param, grad, settings)
                 else:
                     self._update(param, grad, self.state[param], **settings)
+                if not self.state[param]:
+                    del self.state[param]  # what needs no state has none
 
     def _update_complex(self, param, grad, settings):
         """A complex parameter is two real ones; its state is kept complex."""

@@ -27,6 +27,10 @@ class SparseAdam(Optimizer):
                     raise ValueError(
                         f"SparseAdam: parameters must be strided, the layout of parameter {i} is {param.layout}"
                     )
+                if param.is_complex():
+                    raise ValueError(
+                        f"SparseAdam: complex parameters are not supported; parameter {i} is {param.dtype}"
+                    )
 
     def step(self, closure=None):
         """Updates every parameter that has a gradient; returns what closure() returned."""

@@ -1,0 +1,310 @@
+"""tests/compat/databases/ops.py: each entry of PyTorch's database of ops, by both."""
+
+import random
+import warnings
+
+import adjoin
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+from .modules import mapped, tensors
+from .pair import Ours, name, rebound, same
+from .table import Differs
+
+MOST = {"values": 2, "derivatives": 4}  # samples of an entry: for each dtype, and in double precision
+# Ways of others' compilers, not ops.
+LEFT_OUT = (
+    "ops.",
+    "jiterator",
+    "_refs.",
+    "_chunk_cat",
+    "_unsafe_masked_index",
+    "_segment_reduce",
+    "_batch_norm_with_update",
+)
+
+
+def run(table, seed=0, entries=None, told=None, part=1):
+    """``part`` below 1 takes that share of the entries, chosen by the seed."""
+    chosen = random.Random(seed)
+    for info in op_db:
+        called = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
+        if called.startswith(LEFT_OUT) or (entries and info.name not in entries) or chosen.random() >= part:
+            continue
+        entry = Entry(table, info, called, seed)
+        if table.ask("there", called, "name", lambda entry=entry: entry.find() or True):
+            entry.run()
+        if told:
+            told(called)
+
+
+def steps(lib, value, needs):
+    """The same structure with fresh leaves; tensors record if they are to."""
+    made = mapped(value, lambda t: t.clone() if t.layout is torch.strided else t)
+    return made if lib is torch else Ours()(made)
+
+
+def alike(a, b):
+    """Whether two results of PyTorch's are one, as far as they are numbers."""
+    a, b = a.detach().to_dense(), b.detach().to_dense()
+    if a.dtype is torch.complex32:
+        a, b = a.to(torch.complex64), b.to(torch.complex64)
+    return torch.equal(a, b) or bool(a.isnan().any())
+
+
+class Entry:
+    def __init__(self, table, info, called, seed):
+        self.table, self.info, self.called, self.seed = table, info, called, seed
+
+    def find(self):
+        """Adjoin's functions of the entry: plain, of a method, in place."""
+        op = self.info.op
+        mine = adjoin
+        if hasattr(op, "__code__") and (op.__module__ or "").startswith("torch.testing"):
+            mine = rebound(op)
+        else:
+            for part in self.info.name.split("."):
+                if not hasattr(mine, part):
+                    raise Differs(f"there is no {self.info.name}")
+                mine = getattr(mine, part)
+        self.op = {torch: op, adjoin: mine}
+
+    def ask(self, column, case, question):
+        return self.table.ask(column, self.called, case, question)
+
+    def samples(self, dtype, grads, most):
+        torch.manual_seed(self.seed)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                got = list(self.info.sample_inputs("cpu", dtype, requires_grad=grads))
+        except Exception:
+            return []
+        return list(enumerate(got))[:: max(1, len(got) // most)]
+
+    def run(self):
+        for dtype in sorted(self.info.supported_dtypes("cpu"), key=str):
+            for i, sample in self.samples(dtype, False, MOST["values"]):
+                self.plain(sample, f"{name(dtype)} {i}")
+        for dtype in (torch.float64, torch.complex128):
+            if dtype in self.info.supported_backward_dtypes("cpu") and self.info.supports_autograd:
+                for i, sample in self.samples(dtype, True, MOST["derivatives"]):
+                    self.recorded(sample, f"{name(dtype)} {i}")
+        self.errors()
+
+    def call(self, lib, sample, op=None):
+        given = steps(lib, (sample.input, sample.args, sample.kwargs), None)
+        return (op or self.op[lib])(given[0], *given[1], **given[2]), given
+
+    def expected(self, sample):
+        """PyTorch's result, its arguments afterwards, and whether they hang on a generator; None where it refuses."""
+        try:
+            torch.manual_seed(1)
+            first, given = self.call(torch, sample)
+            torch.manual_seed(2)
+            second, _ = self.call(torch, sample)
+        except Exception:
+            return None
+        pairs = zip(tensors(first), tensors(second), strict=True)
+        steady = not self.info.name.startswith(("empty", "new_empty")) and all(alike(a, b) for a, b in pairs)
+        return first, given, steady
+
+    def plain(self, sample, case):
+        told = self.expected(sample)
+        if told is None:
+            return
+        yours, _, steady = told
+        mine = self.ask("values", case, lambda: self.value(sample, yours, steady))
+        if mine is None:
+            return
+        if steady:
+            self.ask("strides of views", case, lambda: self.views(sample))
+        self.ask("methods, in place", case, lambda: self.variants(sample, steady))
+        if self.info.supports_out and steady:
+            self.ask("out=", case, lambda: self.out(sample, yours))
+
+    def value(self, sample, yours, steady):
+        mine, _ = self.call(adjoin, sample)
+        same(mine, yours, values=steady)
+        return True
+
+    def views(self, sample):
+        """Where PyTorch's result lies in its input's memory, ours does, with the same strides."""
+        told = []
+        for lib in (torch, adjoin):
+            result, given = self.call(lib, sample)
+            places = {
+                t.untyped_storage().data_ptr() for t in tensors(given[0]) if t.layout is lib.strided and t.numel()
+            }
+            told.append(
+                [
+                    tuple(t.stride()) if t.untyped_storage().data_ptr() in places and t.numel() else "own"
+                    for t in tensors(result)
+                    if t.layout is lib.strided
+                ]
+            )
+        if told[0] != told[1]:
+            raise Differs(f"views {told[1]}, not {told[0]}")
+
+    def variants(self, sample, steady):
+        for kind in ("method_variant", "inplace_variant"):
+            yours_ = getattr(self.info, kind)
+            if yours_ is None or not isinstance(sample.input, torch.Tensor) or sample.broadcasts_input and "in" in kind:
+                continue
+            try:
+                yours, given = self.call(torch, sample, yours_)
+            except Exception:
+                continue
+            called = getattr(yours_, "__name__", None) or self.info.name
+            mine_ = (
+                getattr(adjoin.Tensor, called, None)
+                if not hasattr(yours_, "__code__") or called != "<lambda>"
+                else None
+            )
+            if mine_ is None:
+                mine_ = rebound(yours_) if hasattr(yours_, "__code__") else None
+            if mine_ is None:
+                raise Differs(f"a tensor has no {called}")
+            mine, ours = self.call(adjoin, sample, mine_)
+            same(mine, yours, values=steady, where=called)
+            same(ours[0], given[0], values=steady, where=f"the input of {called}")
+
+    def out(self, sample, yours):
+        parts = tensors(yours)
+        if not parts or any(t.layout is not torch.strided for t in parts):
+            return
+        for lib in (torch, adjoin):
+            outs = [lib.empty(tuple(t.shape), dtype=getattr(lib, name(t.dtype))) for t in parts]
+            outs = outs[0] if isinstance(yours, torch.Tensor) else tuple(outs)
+            try:
+                self.call(lib, sample, lambda *a, lib=lib, outs=outs, **k: self.op[lib](*a, **k, out=outs))
+            except Exception:
+                if lib is torch:
+                    return
+                raise
+        same(outs, yours if isinstance(yours, torch.Tensor) else tuple(parts), where="out")
+
+    def recorded(self, sample, case):
+        told = self.expected(sample)
+        if told is None or not told[2]:
+            return
+        process = sample.output_process_fn_grad
+        grads = {}
+        for lib in (torch, adjoin):
+            if lib is adjoin and not grads:
+                return
+            column = "first derivatives"
+            if lib is torch:
+                try:
+                    grads[lib] = self.derived(lib, sample, process)
+                except Exception:
+                    return
+            else:
+                grads[lib] = self.ask(column, case, lambda: self.compared(sample, process, grads[torch]))
+        if grads[adjoin] is None:
+            return
+        if self.info.supports_gradgrad:
+            self.against("second derivatives", case, lambda lib: self.derived(lib, sample, process, twice=True))
+        if self.info.supports_forward_ad:
+            self.against("forward derivatives", case, lambda lib: self.forward(lib, sample, process))
+        self.against("batching", case, lambda lib: self.batched(lib, sample))
+
+    def against(self, column, case, question):
+        try:
+            yours = question(torch)
+        except Exception:
+            return
+        if yours is not None:
+            self.ask(column, case, lambda: same(question(adjoin), yours, where=column))
+
+    def compared(self, sample, process, yours):
+        mine = self.derived(adjoin, sample, process)
+        same(mine, yours, where="gradient")
+        return mine
+
+    def outs(self, lib, result, process):
+        result = (process if lib is torch else rebound(process) if hasattr(process, "__code__") else process)(result)
+        return [t for t in tensors(result) if t.dtype.is_floating_point or t.dtype.is_complex]
+
+    def derived(self, lib, sample, process, twice=False):
+        result, given = self.call(lib, sample)
+        outs = [t for t in self.outs(lib, result, process) if t.requires_grad]
+        ins = [t for t in tensors(list(given)) if t.requires_grad]
+        draw = torch.Generator().manual_seed(4)
+        cotangents = [torch.rand(tuple(t.shape), dtype=getattr(torch, name(t.dtype)), generator=draw) for t in outs]
+        cotangents = [c.requires_grad_(twice) for c in cotangents]
+        cotangents = cotangents if lib is torch else Ours()(cotangents)
+        first = lib.autograd.grad(outs, ins, cotangents, create_graph=twice, allow_unused=True)
+        if not twice:
+            return first
+        kept = [g for g in first if g is not None and g.requires_grad]
+        weights = [torch.rand(tuple(g.shape), dtype=getattr(torch, name(g.dtype)), generator=draw) for g in kept]
+        weights = weights if lib is torch else Ours()(weights)
+        return lib.autograd.grad(kept, ins + cotangents, weights, allow_unused=True) if kept else None
+
+    def forward(self, lib, sample, process):
+        ad = lib.autograd.forward_ad
+        draw = torch.Generator().manual_seed(5)
+        given = mapped(
+            (sample.input, sample.args, sample.kwargs), lambda t: t.clone() if t.layout is torch.strided else t
+        )
+        moves = {
+            id(t): torch.rand(t.shape, dtype=t.dtype, generator=draw) for t in tensors(list(given)) if t.requires_grad
+        }
+        ours = Ours()
+        with ad.dual_level():
+
+            def dual(t):
+                mine = t.detach() if lib is torch else ours(t.detach())
+                move = moves.get(id(t))
+                return mine if move is None else ad.make_dual(mine, move if lib is torch else Ours()(move))
+
+            def walk(value):
+                if isinstance(value, torch.Tensor):
+                    return dual(value)
+                if isinstance(value, dict):
+                    return {k: walk(v) for k, v in value.items()}
+                if type(value) in (list, tuple):
+                    return type(value)(map(walk, value))
+                return value if lib is torch else Ours()(value)
+
+            a, b, c = walk(given)
+            result = self.op[lib](a, *b, **c)
+            return [ad.unpack_dual(t).tangent for t in self.outs(lib, result, process)]
+
+    def batched(self, lib, sample):
+        if not isinstance(sample.input, torch.Tensor):
+            return None
+        x = sample.input.detach()
+        many = torch.stack([x, x.flip(0) if x.dim() else x])
+        _, args, kwargs = steps(lib, mapped((None, sample.args, sample.kwargs), lambda t: t.detach()), None)
+        many = many if lib is torch else Ours()(many)
+        return lib.vmap(lambda t: self.op[lib](t, *args, **kwargs))(many)
+
+    def errors(self):
+        if self.info.error_inputs_func is None:
+            return
+        try:
+            given = list(self.info.error_inputs("cpu"))
+        except Exception:
+            return
+        for i, error in enumerate(given):
+            self.ask("errors", f"error {i}", lambda error=error: self.refused(error))
+
+    def refused(self, error):
+        kinds = error.error_type if isinstance(error.error_type, tuple) else (error.error_type,)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error" if issubclass(kinds[0], Warning) else "ignore")
+                self.call(torch, error.sample_input)
+        except Exception as e:
+            kinds = (type(e),)  # what PyTorch does is what counts
+        else:
+            return
+        try:
+            self.call(adjoin, error.sample_input)
+        except kinds:
+            return
+        except Exception as e:
+            raise Differs(f"raises {type(e).__name__} ({e}), not {kinds[0].__name__}: {error.error_regex}") from e
+        raise Differs(f"does not refuse: {kinds[0].__name__}: {error.error_regex}")
