@@ -7,6 +7,12 @@ namespace {
 
 using ordered = Join<reals_bool, halves>;
 
+template <class T>
+int compare(T a, T b) {  // NaN is larger than every number
+  if (scalar::is_nan(a) || scalar::is_nan(b)) return scalar::is_nan(a) - scalar::is_nan(b);
+  return (b < a) - (a < b);
+}
+
 void search(Args args) {
   TensorView s = args.tensor(0), v = args.tensor(1);
   MutView out = args.result(0);
@@ -21,19 +27,13 @@ void search(Args args) {
       int64_t low = 0, high = n;
       while (low < high) {
         int64_t middle = (low + high) / 2;
-        bool stop = right ? begin[middle] > x : begin[middle] >= x;
+        bool stop = compare(begin[middle], x) >= right;
         (stop ? high : low) = stop ? middle : middle + 1;
       }
       to[i] = low;
     }
     to.commit();
   });
-}
-
-template <class T>
-int compare(T a, T b) {  // NaN is larger than every number
-  if (scalar::is_nan(a) || scalar::is_nan(b)) return scalar::is_nan(a) - scalar::is_nan(b);
-  return (b < a) - (a < b);
 }
 
 void row_order(Args args) {

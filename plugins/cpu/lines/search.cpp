@@ -9,8 +9,7 @@ namespace adjoin::cpu {
 namespace {
 
 // The first place whose element stops: the range is halved without a branch, which nobody could
-// predict. Several values at once, since each waits for what it reads. A NaN value is behind every
-// element.
+// predict. Several values at once, since each waits for what it reads.
 template <int kValues, class T, class Stops>
 void first_stops(const T* begin, int64_t n, const T* value, int64_t* place, Stops stops) {
   T x[kValues];
@@ -49,7 +48,14 @@ void search(Args args) {
                         : first_stops<1>(begin, n, value + lo, place + lo, stops);
         }
       };
-      right ? found([](T e, T x) { return e > x; }) : found([](T e, T x) { return e >= x; });
+      // NaN stands behind all numbers, as `sort` puts it: an element that is NaN stops. A value
+      // that is NaN belongs before the first NaN, or behind the last.
+      const int64_t first = lo;
+      right ? found([](T e, T x) { return !(e <= x); }) : found([](T e, T x) { return !(e < x); });
+      for (int64_t i = first; i < hi; ++i)
+        if (scalar::is_nan(value[i]))
+          first_stops<1>(one ? all : all + i / line * n, n, value + i, place + i,
+                         [&](T e, T) { return !right && scalar::is_nan(e); });
     });
     to.commit();
   });

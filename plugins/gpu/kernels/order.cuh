@@ -12,7 +12,7 @@ namespace {
 
 using ordered = Join<reals_bool, halves>;
 
-// The first place whose element is not below the value (right: is above it).
+// The first place whose element is not below the value (right: is above it); NaN is above all numbers.
 template <class T>
 struct Search {
   const T *sequence, *values;
@@ -26,7 +26,8 @@ struct Search {
     while (low < high) {
       int64_t middle = low + (high - low) / 2;
       Math<T> e = Math<T>(begin[middle]);
-      if (right ? e > x : e >= x)
+      bool bad = scalar::is_nan(x), other = scalar::is_nan(e);
+      if (bad || other ? other && !(right && bad) : right ? e > x : e >= x)
         high = middle;
       else
         low = middle + 1;

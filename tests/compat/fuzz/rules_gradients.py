@@ -429,9 +429,9 @@ def far_whole(d):
 
 
 def times_nothing(d):
-    """An infinite alpha times a sum of no terms: 0 where PyTorch says NaN."""
+    """An infinite alpha, or NaN, times a sum of no terms: 0 where PyTorch says NaN."""
     alpha = arguments(d).get("alpha", 1)
-    if not isinstance(alpha, float) or not math.isinf(alpha) or all(x.numel() for x in given(d)):
+    if not isinstance(alpha, (float, complex)) or finite(alpha) or all(x.numel() for x in given(d)):
         return False
     return all(a == 0 and b != b for a, b in zip(numbers(d.ours), numbers(d.theirs), strict=True))
 
@@ -446,7 +446,7 @@ def summed_terms(d):
 
 RULES = [
     Rule("gradient: infinite terms", "and in gradients the terms", "gradient", named("addmm addmv addbmm baddbmm addr", summed_terms)),
-    Rule("gradient: nothing times infinity", "of nothing times an infinite `alpha`", "gradient", named("addmm addmv addbmm baddbmm addr", times_nothing)),
+    Rule("gradient: nothing times infinity", "of nothing times an infinite", "gradient", named("addmm addmv addbmm baddbmm addr", times_nothing)),
     Rule("gradient: one of several equal elements", "goes to one of several equal elements", "gradient", named("kthvalue median nanmedian mode quantile nanquantile topk sort msort max min cummax cummin amax amin", same_sums)),
     Rule("gradient: a comparison with NaN is false", "derivatives of `relu`, `maximum`", "gradient", named("relu relu6 maximum minimum fmax fmin amax amin aminmax clamp clamp_min clamp_max clip hardtanh threshold max min copysign hardsigmoid", lambda d: not_finite_given(d) and each(lambda a, b, x: a == 0 or (a != a) != (b != b))(d))),
     Rule("gradient: squares that wrap", "the derivative of `atan2` beside whole numbers", "gradient", named("atan2 arctan2 atan2_ arctan2_", far_whole)),

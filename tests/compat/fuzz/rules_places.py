@@ -27,7 +27,7 @@ def masks_without_dimensions(d):
 
 
 def unsorted(d):
-    """A sequence with NaN is in no order: comparisons with NaN are false."""
+    """In a sequence with NaN PyTorch goes by comparisons that are false."""
     args = arguments(d)
     edges = args[0] if op(d) == "searchsorted" else args[1]
     return edges.is_floating_point() and bool(edges.isnan().any())

@@ -192,3 +192,19 @@ def test_unsigned_dtypes_have_names():
 def test_what_is_refused(call, message):
     with pytest.raises((RuntimeError, IndexError, ValueError, NotImplementedError), match=message):
         call()
+
+
+def test_nan_stands_behind_all_numbers_in_searches():
+    """In the order that sort gives; a search once went past the numbers when it met NaN."""
+    nan, inf = float("nan"), float("inf")
+    rows = np.array([0.0, 1.0, inf, inf] + [nan] * 5)
+    values = np.array([inf, 1.0, nan, 2.0, -inf, 0.0, inf, 5.0, nan, 1.0])
+    for dtype in (adjoin.float16, adjoin.float32, adjoin.float64):
+        for device in ("cpu", "reference"):
+            sequence, sought = (adjoin.tensor(a, dtype=dtype, device=device) for a in (rows, values))
+            for side in ("left", "right"):
+                found = adjoin.searchsorted(sequence, sought, side=side).cpu().numpy()
+                np.testing.assert_array_equal(found, np.searchsorted(rows, values, side))
+    many = adjoin.tensor([0.0, 1.0, inf, nan] * 75)
+    assert adjoin.isin(many[:40], many).tolist() == [True, True, True, False] * 10
+    assert adjoin.isin(adjoin.tensor([inf] * 7), adjoin.tensor([inf] + [nan] * 500)).all()
