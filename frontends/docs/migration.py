@@ -74,6 +74,7 @@ def page():
     for switch in SWITCHES:
         plugins = [option.removeprefix("-D").partition("=")[0] for option in options(switch)]
         text += [f"| `{switch}` | {', '.join(f'plugin `{name}`' for name in plugins)} |"]
+    text += ["", "`NO_CUDA=1` and `NO_ROCM=1` hide the cards of a program that `adjoin run` starts, too."]
     text += ["", "## What differs", ""]
     for section in re.findall(r"^## (.*)$", (ROOT / "frontends/docs/differences.md").read_text(), re.M):
         text += [f"- {section}"]
