@@ -26,7 +26,6 @@ PLACES = {  # where PyTorch has it: where it is
     "nn.parallel.data_parallel": "nn.parallel",
     "nn.parallel.distributed": "nn.parallel",
     "nn.parallel.scatter_gather": "nn.parallel._spread",
-    "utils.model_zoo": "hub",
     **_under("utils.trainer.plugins", monitors="monitor loss accuracy time progress", files="saver"),
     **_under(
         "distributions",

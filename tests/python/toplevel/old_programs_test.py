@@ -185,3 +185,11 @@ def test_volatile_is_catching():
 def test_types_of_variables():
     x = Variable(torch.ones(2))
     assert type(x) == Variable and isinstance(x, Variable) and Variable != int and {Variable: 1}[Variable] == 1  # noqa: E721
+
+
+def test_a_container_of_then():
+    with pytest.warns(FutureWarning, match="nn.Container is deprecated"):
+        net = torch.nn.Container(first=torch.nn.Linear(2, 3), second=torch.nn.Linear(3, 1))
+    x = torch.ones(1, 2)
+    assert torch.equal(net.second(net.first(x)), net._modules["second"](net._modules["first"](x)))
+    assert list(net.state_dict()) == ["first.weight", "first.bias", "second.weight", "second.bias"]
