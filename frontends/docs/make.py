@@ -16,6 +16,7 @@ import adjoin
 import examples
 import families
 import gallery
+import migration
 import status
 from adjoin import nn, optim
 
@@ -88,6 +89,7 @@ def main():
     (out / "nn.md").write_text(nn_page())
     (out / "contract.md").write_text(contract_page(prefix / "include/adjoin/abi"))
     (out / "status.md").write_text(status.page())
+    (out / "migration.md").write_text(migration.page())
     (out / "changelog.md").write_text((families.ROOT / "CHANGELOG.md").read_text())
     if "--no-gallery" not in sys.argv:
         gallery.write(out)

@@ -1,5 +1,8 @@
 """tests/extensions/ffi_test.py: create_extension calls C functions over pointers with nothing but their header."""
 
+import subprocess
+import sys
+
 import pytest
 
 import adjoin as T
@@ -90,9 +93,19 @@ def test_what_does_not_fit_is_refused(mine):
         mine.dot(1.0, 2.0, 3)
 
 
+def test_a_later_program_imports_the_package(mine, tmp_path):
+    program = "import torch; from _ext import mine; y = torch.zeros(2); mine.axpy(torch.ones(2), y, 2, 3.0); print(y.tolist(), mine.__all__)"
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "-m", "adjoin.torch", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == f"[3.0, 3.0] {mine.__all__}\n", done.stderr
+
+
 def test_headers_that_cannot_be_served(tmp_path, extensions):
     with pytest.raises(ValueError, match="f: the parameter 'FILE \\* file' has no counterpart"):
         declarations("int f(FILE * file);")[0].schema("x")
+    with pytest.raises(ValueError, match="there are no THFloatTensor any more; say const float"):
+        declarations("int add(THFloatTensor *a, THFloatTensor *b);")[0].schema("x")
     with pytest.raises(ValueError, match="result 'pair'"):
         declarations("pair f(int x);")
     (tmp_path / "empty.h").write_text("typedef int number;\n")

@@ -76,6 +76,23 @@ def test_the_gallery_has_its_pictures(made):
         assert (made / picture).read_bytes().startswith(b"\x89PNG")
 
 
+def test_who_comes_from_pytorch_reads_what_is_missing(made):
+    import adjoin
+
+    text = (made / "migration.md").read_text()
+    rows = dict(re.findall(r"^\| `(torch[\w.]*)` \| \d+ of \d+ \| (.*) \|$", text, re.M))
+    assert len(rows) > 60 and rows["torch.optim"] == rows["torch.distributions"] == ""
+    for name in rows["torch.linalg"].split(", "):
+        assert not hasattr(adjoin.linalg, name)
+    have, of = map(int, re.search(r"^Of (\d+) public names .* (\d+) are here", text, re.M).groups()[::-1])
+    assert 0.75 * of < have <= of
+    assert "| `NO_CUDA=1` | plugin `cuda` |" in text and "| `USE_MKLDNN=0` | plugin `onednn` |" in text
+    assert (
+        "| `torch.ones(2).sum().data[0]` | `IndexError` | `2.0` |" in text
+        and "| `tests/programs/old/wgan.py` | 2017" in text
+    )
+
+
 def test_each_example_has_its_curves(made):
     text = (made / "examples.md").read_text()
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)

@@ -29,6 +29,7 @@ MADE = {
     "changelog.md",
     "gallery.md",
     "examples.md",
+    "migration.md",
     "FAMILY.md",
 }  # by frontends/docs/make.py
 

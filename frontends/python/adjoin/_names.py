@@ -27,7 +27,6 @@ PLACES = {  # where PyTorch has it: where it is
     "distributed.distributed_c10d": "distributed",
     "distributed.launch": "distributed.run",
     "nn.parallel.scatter_gather": "nn.parallel._spread",
-    "utils.model_zoo": "hub",
     **_under("utils.trainer.plugins", monitors="monitor loss accuracy time progress", files="saver"),
     **_under(
         "distributions",

@@ -69,7 +69,10 @@ def test_looking_through_a_tree():
     assert torch.equal(other.forward(torch.ones(1, 4)), kept)
     first = m.get(0).weight.clone()
     m.reset(0.01)
-    assert not torch.equal(first, m.get(0).weight) and m.get(0).weight.abs().max() <= 0.01
+    assert not torch.equal(first, m.get(0).weight) and m.get(0).weight.abs().max() <= 0.01 * 3**0.5
+    wide = nn.Linear(100, 100)
+    wide.reset(0.01)
+    assert wide.weight.std().item() == pytest.approx(0.01, rel=0.1)
 
 
 class ByHand(nn.Module):

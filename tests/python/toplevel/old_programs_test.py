@@ -1,5 +1,6 @@
 """tests/python/toplevel/old_programs_test.py: programs in the style of 2016 and 2017 run: `adjoin run --old`, old Functions, volatile."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -59,6 +60,20 @@ def test_the_manners_reach_processes_that_it_starts(tmp_path):
     )
     (tmp_path / "child.py").write_text("import torch\nprint(torch.ones(2).sum().data[0])\n")
     assert run("--old", "program.py", folder=tmp_path).stdout == "2.0\n"
+
+
+def test_early_switches_hide_cards(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import os\nprint([os.environ.get(f'{v}_VISIBLE_DEVICES') for v in ('CUDA', 'HIP')])\n"
+    )
+    clean = {name: value for name, value in os.environ.items() if not name.endswith("_VISIBLE_DEVICES")}
+
+    def seen(**switches):
+        command = [sys.executable, "-m", "adjoin.torch", "program.py"]
+        return subprocess.run(command, cwd=tmp_path, env={**clean, **switches}, capture_output=True, text=True).stdout
+
+    assert seen() == seen(NO_CUDA="0") == "[None, None]\n"
+    assert seen(NO_CUDA="1", CUDA_VISIBLE_DEVICES="0") == "['', None]\n" and seen(NO_ROCM="1") == "[None, '']\n"
 
 
 def test_async_is_read_where_nothing_else_parses(tmp_path):
@@ -170,3 +185,11 @@ def test_volatile_is_catching():
 def test_types_of_variables():
     x = Variable(torch.ones(2))
     assert type(x) == Variable and isinstance(x, Variable) and Variable != int and {Variable: 1}[Variable] == 1  # noqa: E721
+
+
+def test_a_container_of_then():
+    with pytest.warns(FutureWarning, match="nn.Container is deprecated"):
+        net = torch.nn.Container(first=torch.nn.Linear(2, 3), second=torch.nn.Linear(3, 1))
+    x = torch.ones(1, 2)
+    assert torch.equal(net.second(net.first(x)), net._modules["second"](net._modules["first"](x)))
+    assert list(net.state_dict()) == ["first.weight", "first.bias", "second.weight", "second.bias"]

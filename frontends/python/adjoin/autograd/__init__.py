@@ -27,12 +27,13 @@ def __getattr__(name):
         return globals()[name]
     if name in _ROOMS:
         return importlib.import_module("." + name, __name__)
-    if name == "Variable":
-        return importlib.import_module("._variable", __name__).Variable
+    if name in ("Variable", "variable"):
+        module = importlib.import_module("._variable", __name__)
+        return module if name == "variable" else module.Variable
     from .._hints import absent
 
     raise absent(__name__, name)
 
 
 def __dir__():
-    return sorted({*globals(), *_ROOMS, *_CHECKS, "Variable"})
+    return sorted({*globals(), *_ROOMS, *_CHECKS, "Variable", "variable"})

@@ -30,6 +30,9 @@ def environment(given=None, old=False):
     made = dict(os.environ if given is None else given)
     if old:
         made["ADJOIN_OLD"] = "1"
+    for early, hides in (("NO_CUDA", "CUDA_VISIBLE_DEVICES"), ("NO_ROCM", "HIP_VISIBLE_DEVICES")):
+        if made.get(early, "0") not in ("", "0"):
+            made[hides] = ""  # their drivers show no card then
     package = str(PATH.parents[2])
     found_anyway = {os.path.realpath(p) for p in (*site.getsitepackages(), site.getusersitepackages())}
     ahead = [str(PATH)] + ([package] if os.path.realpath(package) not in found_anyway else [])

@@ -5,15 +5,16 @@ never touched.
 """
 
 import importlib.machinery
-import io
 import sys
-import tokenize
 
 
 def newer(source, name):
     """The text with the keyword of today, or None where that does not make it parse."""
     if b"async" not in source if isinstance(source, bytes) else "async" not in source:
         return None
+    import io
+    import tokenize  # late: hardly a program needs it
+
     try:
         text = (
             source.decode(tokenize.detect_encoding(io.BytesIO(source).readline)[0])
@@ -23,7 +24,7 @@ def newer(source, name):
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (SyntaxError, UnicodeDecodeError, tokenize.TokenError):
         return None
-    lines, depth = text.splitlines(keepends=True), 0
+    lines, depth = list(io.StringIO(text)), 0
     found = []
     for token, following in zip(tokens, tokens[1:]):
         depth += {"(": 1, ")": -1}.get(token.string, 0) if token.type == tokenize.OP else 0

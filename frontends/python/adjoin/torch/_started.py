@@ -4,4 +4,5 @@ import sys
 
 from adjoin.torch import _source
 
-_source.run(sys.argv[1], sys.argv[2:])
+if __name__ == "__main__":
+    _source.run(sys.argv[1], sys.argv[2:])

@@ -3,7 +3,7 @@
 import importlib
 
 _ROOMS = (
-    "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks", "npz", "plots",
+    "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks", "model_zoo", "npz", "plots",
     "progress", "tensorboard", "trainer",
 )  # fmt: skip
 

@@ -61,6 +61,11 @@ class _Parameter:
 
     def refuse(self):
         """For what has no counterpart."""
+        if self.type.startswith("TH"):
+            raise ValueError(
+                f"create_extension: {self.function}: there are no {self.type} any more; say const float* for what is read, float* for "
+                "what is written, and sizes as int64_t; aj_tensor* takes a tensor as it is"
+            )
         raise ValueError(
             f"create_extension: {self.function}: the parameter '{self.text}' has no counterpart; pointers to numbers, aj_tensor*, "
             "DLTensor*, numbers, bool and const char* have"
@@ -229,6 +234,8 @@ class Extension:
             raise ValueError(f"create_extension: {name!r}: letters, digits and _ are wanted")
         base = Path(relative_to)
         base = base if base.is_dir() else base.parent
+        *folders, _ = name.split(".")
+        self.package = base.resolve().joinpath(*folders) if folders else None
         self.headers = [str((base / h).resolve()) for h in _listed(headers)]
         self.sources = [str((base / s).resolve()) for s in _listed(sources)]
         self.options = options
@@ -259,7 +266,20 @@ class Extension:
             (),
             o.get("verbose", False),
         ).build()
+        if self.package:
+            _write_package(self.package, self.name, path)
         return open_plugin(path, self.name)
+
+
+def _write_package(base, name, path):
+    """base/name.py, which loads the functions when a program imports it."""
+    base.mkdir(parents=True, exist_ok=True)
+    text = (
+        f'"""{name}: written by adjoin.utils.ffi."""\n\nfrom adjoin.utils.cpp_extension import open_plugin as _open\n\n'
+        f"_opened = _open({str(path)!r}, {name!r})\n__all__ = _opened.__all__\n"
+        "globals().update({name: getattr(_opened, name) for name in __all__})\n"
+    )
+    (base / f"{name}.py").write_text(text)
 
 
 def _listed(x):
@@ -268,6 +288,8 @@ def _listed(x):
 
 def create_extension(name, headers, sources, verbose=False, with_cuda=False, package=False, relative_to=".", **kwargs):
     """C functions as ops: ``create_extension("mine", headers="mine.h", sources="mine.c").build()``.
+
+    A name in a package, ``_ext.mine``, also writes ``_ext/mine.py``, which programs import: ``from _ext import mine``.
 
     relative_to: the folder, or a file in it, that paths start from. Further keywords are distutils' own: include_dirs, define_macros,
     libraries, library_dirs, extra_compile_args, extra_link_args; and build_directory.

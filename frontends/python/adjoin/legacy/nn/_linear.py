@@ -13,7 +13,7 @@ class Linear(Module):
         self.reset()
 
     def reset(self, stdv=None):
-        return self._uniform(stdv or self.weight.shape[1] ** -0.5)
+        return self._uniform(stdv, self.weight.shape[1] ** -0.5)
 
     def noBias(self):
         """Without a bias from now on."""
@@ -55,7 +55,7 @@ class Add(Module):
         self.reset()
 
     def reset(self, stdv=None):
-        return self._uniform(stdv or self.bias.numel() ** -0.5)
+        return self._uniform(stdv, self.bias.numel() ** -0.5)
 
     def compute(self, input, bias):
         return input + bias
@@ -70,7 +70,7 @@ class Mul(Module):
         self.reset()
 
     def reset(self, stdv=None):
-        return self._uniform(stdv or 1.0)
+        return self._uniform(stdv, 1.0)
 
     def compute(self, input, weight):
         return input * weight
@@ -86,7 +86,7 @@ class CMul(Module):
         self.reset()
 
     def reset(self, stdv=None):
-        return self._uniform(stdv or self.weight.numel() ** -0.5)
+        return self._uniform(stdv, self.weight.numel() ** -0.5)
 
     def compute(self, input, weight):
         if weight.numel() == input.numel():
@@ -105,7 +105,7 @@ class Euclidean(Module):
         self.reset()
 
     def reset(self, stdv=None):
-        return self._uniform(stdv or self.weight.shape[0] ** -0.5)
+        return self._uniform(stdv, self.weight.shape[0] ** -0.5)
 
     def compute(self, input, weight, diagCov=1.0):
         apart = (weight - input.unsqueeze(-1)) * diagCov
@@ -122,7 +122,7 @@ class WeightedEuclidean(Euclidean):
         self._own(diagCov=adjoin.ones(inputSize, outputSize))
 
     def reset(self, stdv=None):
-        self.weight.uniform_(-(stdv or self.weight.shape[0] ** -0.5), stdv or self.weight.shape[0] ** -0.5)
+        super().reset(stdv)
         if hasattr(self, "diagCov"):
             self.diagCov.fill_(1)
         return self
@@ -137,7 +137,7 @@ class Cosine(Module):
         self.reset()
 
     def reset(self, stdv=None):
-        return self._uniform(stdv or self.weight.shape[0] ** -0.5)
+        return self._uniform(stdv, self.weight.shape[0] ** -0.5)
 
     def compute(self, input, weight):
         return F.linear(input, weight) / (input.norm(2, -1, keepdim=True) * weight.norm(2, 1) + 1e-12)

@@ -133,9 +133,11 @@ class Module:
     def reset(self, stdv=None):
         """Draws the parameters anew."""
 
-    def _uniform(self, stdv):
+    def _uniform(self, stdv, usual):
+        """Draws evenly from numbers with that deviation, or from those up to the usual bound."""
+        bound = stdv * 3**0.5 if stdv else usual
         for tensor in self._trained().values():
-            tensor.uniform_(-stdv, stdv)
+            tensor.uniform_(-bound, bound)
         return self
 
     def parameters(self):

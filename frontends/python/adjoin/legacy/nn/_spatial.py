@@ -13,7 +13,7 @@ class _Convolution(Module):
         self.reset()
 
     def reset(self, stdv=None):
-        return self._uniform(stdv * 3**0.5 if stdv else self._fan**-0.5)
+        return self._uniform(stdv, self._fan**-0.5)
 
     def noBias(self):
         """Without a bias from now on."""

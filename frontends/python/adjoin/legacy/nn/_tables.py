@@ -195,7 +195,7 @@ class Bilinear(Module):
         self.reset()
 
     def reset(self, stdv=None):
-        return self._uniform(stdv or self.weight.shape[1] ** -0.5)
+        return self._uniform(stdv, self.weight.shape[1] ** -0.5)
 
     def compute(self, input, weight, bias=None):
         return F.bilinear(*input, weight, bias)

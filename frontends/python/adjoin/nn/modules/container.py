@@ -1,6 +1,7 @@
 """adjoin.nn.modules.container: modules that hold modules, or parameters, in order."""
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
@@ -12,7 +13,7 @@ from .activation import ReLU
 from .module import Module, _indented
 from .pooling import MaxPool1d, MaxPool2d, MaxPool3d
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
 def _place(index, size):
@@ -24,6 +25,20 @@ def _place(index, size):
             f"index {index} is out of range: there {'is' if size == 1 else 'are'} {size or 'none'} in it{allowed}"
         )
     return index % size
+
+
+class Container(Module):
+    """Modules by name, from when Module itself could not hold any: ``Container(first=a, second=b)``."""
+
+    def __init__(self, **kwargs):
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 _MAXIMA = {MaxPool1d, MaxPool2d, MaxPool3d}

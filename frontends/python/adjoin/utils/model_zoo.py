@@ -1,0 +1,5 @@
+"""adjoin.utils.model_zoo: hub's downloads, by their earlier path and name."""
+
+from ..hub import load_state_dict_from_url
+
+load_url = load_state_dict_from_url
