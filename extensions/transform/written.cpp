@@ -25,6 +25,8 @@ constexpr Row kRows[] = {
     {"layer_norm_stats", rule_layer_norm},
     {"linalg::cholesky_ex", rule_lead},
     {"linalg::lu_factor_ex", rule_lead},
+    {"linalg::ldl_factor_ex", rule_lead},
+    {"_::ldl_solve_stack", rule_lead},
     {"_::pivot_order", rule_lead},
     {"_::solve_triangular_stack", rule_lead},
     {"_::solve_stack", rule_lead},

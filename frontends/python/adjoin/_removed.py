@@ -18,3 +18,10 @@ solve = _removed(
 )
 eig = _removed("eig", "`torch.linalg.eig`, which gives complex tensors")
 symeig = _removed("symeig", "`torch.linalg.eigh`, which reads the lower triangle unless UPLO='U' is given")
+
+
+def xpu(self, *args, **settings):
+    """There is no such backend."""
+    raise RuntimeError(
+        "xpu: no plugin brings a device 'xpu'; x.to(device) moves to one that is there: adjoin plugins lists them"
+    )

@@ -10,9 +10,22 @@ from ._rearrange import rearrange
 from ._vmap import loops, stack_module_state, vmap
 
 __all__ = [
-    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "loops", "rearrange",
+    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "loops", "rearrange",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
+
+
+def debug_unwrap(tensor, *, recurse=True):
+    """What a tensor inside of vmap, jvp or grad is made of, to look at: a batch with its samples along the first dimension, a dual
+    without its tangent. ``recurse=False``: one level less."""
+    from . import _C
+
+    level = _C.transform_level(tensor)
+    if level <= 0:
+        return tensor
+    batch = _C.transform_batched_at(tensor, level)
+    below = _C.transform_unbatched(tensor, 0, level) if batch else _C.transform_undual(tensor, level)[0]
+    return debug_unwrap(below) if recurse else below
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):

@@ -187,3 +187,19 @@ def get_unsafe_globals_in_checkpoint(f):
     asking.file = _C.pt_open(_source(f, isinstance(f, (str, bytes, os.PathLike)), None)[0], False, False)
     _C.pt_run(asking.file, asking)
     return found
+
+
+def normalize_storage_type(storage_type):
+    """The class of typed storages that a storage's class is the kind of."""
+    from ._typed_storage import TypedStorage
+
+    if not (isinstance(storage_type, type) and issubclass(storage_type, TypedStorage)):
+        raise TypeError(f"normalize_storage_type: a class of typed storages is wanted, not {storage_type!r}")
+    return storage_type
+
+
+def storage_to_tensor_type(storage):
+    """The old class of tensors of a typed storage's dtype."""
+    import adjoin
+
+    return getattr(adjoin, type(storage).__name__.replace("Storage", "Tensor"))

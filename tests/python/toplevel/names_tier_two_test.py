@@ -245,3 +245,30 @@ def test_methods_for_the_device_of_a_plugin():
         adjoin.utils.rename_privateuse1_backend("no_such_device_27")
     with pytest.raises(RuntimeError, match="call rename_privateuse1_backend"):
         adjoin.utils.generate_methods_for_privateuse1_backend()
+
+
+def test_a_look_inside_of_a_transform():
+    seen = []
+
+    def f(v):
+        seen.append(adjoin.func.debug_unwrap(v))
+        return v * 2
+
+    x = adjoin.arange(6.0).view(2, 3)
+    adjoin.vmap(f, in_dims=1)(x)
+    assert adjoin.equal(seen[0], x.t()) and adjoin.func.debug_unwrap(x) is x
+    adjoin.func.jvp(f, (x,), (x,))
+    assert adjoin.equal(seen[1], x) and seen[1].shape == x.shape
+    adjoin.vmap(lambda v: adjoin.func.jvp(f, (v,), (v,))[1])(x)
+    assert adjoin.equal(seen[2], x)
+
+
+def test_classes_of_storages():
+    from adjoin import serialization
+
+    assert serialization.normalize_storage_type(adjoin.FloatStorage) is adjoin.FloatStorage
+    assert serialization.storage_to_tensor_type(adjoin.LongStorage([1])) is adjoin.LongTensor
+    with pytest.raises(TypeError, match="typed storages"):
+        serialization.normalize_storage_type(int)
+    with pytest.raises(RuntimeError, match="no plugin brings a device 'xpu'"):
+        adjoin.ones(2).xpu()
