@@ -1,5 +1,6 @@
 """tests/compat/databases/pair.py: values of PyTorch's as Adjoin's of the same content, and the comparison of the two."""
 
+import dataclasses
 import types
 
 import adjoin
@@ -61,6 +62,8 @@ class Ours:
             return getattr(adjoin, name(value))
         if isinstance(value, torch.device):
             return adjoin.device(str(value))
+        if dataclasses.is_dataclass(value) and type(value).__module__.startswith("torch.nn"):
+            return found(type(value))(**{f.name: self(getattr(value, f.name)) for f in dataclasses.fields(value)})
         if callable(value):
             return function(value)
         return value

@@ -34,8 +34,10 @@ def main():
     parser.add_argument("--entry", action="append", help="only this entry; may be given again")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=2, help="how many failing cases of an entry are told")
+    parser.add_argument("--part", type=float, help="of ops: only this share of the entries, chosen by the seed")
     given = parser.parse_args()
-    print(table_of(given.database, seed=given.seed, entries=given.entry, told=progress).text(given.cases))
+    part = {"part": given.part} if given.part else {}
+    print(table_of(given.database, seed=given.seed, entries=given.entry, told=progress, **part).text(given.cases))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ class Table:
     def __init__(self):
         self.asked = collections.Counter()  # (column, entry) -> cases
         self.failed = collections.defaultdict(list)  # (column, entry) -> what each failing case told
+        self.left_out = {}  # (column, entry) -> why it is not asked
 
     def ask(self, column, entry, case, question):
         """Counts one case; whatever ``question()`` raises is its failure. Returns its answer, or None."""
@@ -22,6 +23,9 @@ class Table:
             name = "" if isinstance(e, Differs) else type(e).__name__ + ": "
             self.failed[column, entry].append(f"{case}: {name}{told}")
             return None
+
+    def leave_out(self, column, entry, why):
+        self.left_out[column, entry] = why
 
     def columns(self):
         return list(dict.fromkeys(column for column, _ in self.asked))
@@ -46,4 +50,5 @@ class Table:
             if told:
                 lines.append(f"\n{column} | {entry}: {len(told)} of {self.asked[column, entry]}")
                 lines += [f"    {one}" for one in told[:cases]]
+        lines += [f"\nleft out: {column} | {entry}: {why}" for (column, entry), why in sorted(self.left_out.items())]
         return "\n".join(lines)

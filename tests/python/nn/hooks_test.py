@@ -101,3 +101,21 @@ def test_wrong_number_of_gradients():
     x = adjoin.ones(1, requires_grad=True)
     with pytest.raises(RuntimeError, match="invalid number of grads, got 2, but expected 1"):
         net(x).sum().backward()
+
+
+def test_what_records_nothing_has_zeros_as_its_gradient():
+    seen = []
+    x = adjoin.full((2, 3), 0.5, requires_grad=True)
+    classes, chances = nn.NLLLoss(), nn.BCELoss()
+    for layer, target in ((classes, adjoin.tensor([0, 1])), (chances, adjoin.ones(2, 3))):
+        layer.register_full_backward_hook(lambda m, grad_in, grad_out: seen.append(grad_in))
+        layer(x, target).backward()
+        of_input, of_target = seen.pop()
+        assert of_input.abs().sum() > 0 and of_target.shape == target.shape and not of_target.any()
+
+
+def test_an_output_that_has_no_gradient_is_told_as_none():
+    seen, pool = [], nn.MaxPool2d(2, return_indices=True)
+    pool.register_full_backward_pre_hook(lambda m, grad_out: seen.append(grad_out))
+    pool(adjoin.rand(1, 1, 4, 4, requires_grad=True))[0].sum().backward()
+    assert seen[0][0].shape == (1, 1, 2, 2) and seen[0][1] is None

@@ -253,3 +253,22 @@ def test_cells_are_layers_of_one_step():
         np.testing.assert_allclose((one[0] if lstm else one).detach().numpy(), whole.detach().numpy(), rtol=1e-5)
         single = cell(x[0])
         assert (single[0] if lstm else single).shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"bias": 0}, TypeError, "bias should be of type bool, got: int"),
+        ({"batch_first": "False"}, TypeError, "batch_first should be of type bool, got: str"),
+        ({"input_size": 0}, ValueError, "input_size must be greater than zero"),
+    ],
+    ids=str,
+)
+def test_settings_that_are_refused(given, kind, message):
+    with pytest.raises(kind, match=message):
+        nn.GRU(**{"input_size": 3, "hidden_size": 5, **given})
+
+
+def test_another_dtype_than_the_weights():
+    with pytest.raises(ValueError, match="does not match weight dtype .* Convert input: input.to"):
+        nn.LSTM(3, 5)(adjoin.zeros(2, 4, 3, dtype=adjoin.float64))

@@ -117,3 +117,37 @@ def test_flags_of_then_stand_before_reduction(name, make):
     assert adjoin.equal(function(*given, True, True, "sum"), function(*given))
     rates = (adjoin.randn(3), adjoin.ones(3), True, True)
     assert adjoin.equal(F.poisson_nll_loss(*rates, False), F.poisson_nll_loss(*rates, eps=1e-8, reduction="sum"))
+
+
+def test_probabilities_have_no_class_to_ignore():
+    with pytest.raises(RuntimeError, match="ignore_index is not supported for floating point targets"):
+        F.cross_entropy(SCORES, adjoin.ones(2, 3) / 3, ignore_index=1)
+
+
+def test_divergence_of_numbers():
+    a, b = adjoin.tensor(-0.5), adjoin.tensor(0.25)
+    assert F.kl_div(a, b, reduction="batchmean").equal(F.kl_div(a, b, reduction="sum"))
+
+
+def test_lengths_in_lists():
+    scores = adjoin.randn(5, 2, 3).log_softmax(-1)
+    targets = adjoin.tensor([[1, 2], [2, 1]])
+    by_list = F.ctc_loss(scores, targets, [5, 5], (2, 2))
+    assert by_list.equal(F.ctc_loss(scores, targets, adjoin.tensor([5, 5]), adjoin.tensor([2, 2])))
+
+
+def test_settings_of_another_kind():
+    with pytest.raises(TypeError, match="delta must be a float or int"):
+        adjoin.nn.HuberLoss(delta=1j)
+    for dim in (True, 1.0, "1"):
+        with pytest.raises(TypeError, match="dim must be an int or None"):
+            adjoin.nn.Softmax(dim)
+    with pytest.raises(ValueError, match="to match target batch_size"):
+        adjoin.nn.LinearCrossEntropyLoss(3, 2)(SCORES, adjoin.zeros(5, 2))
+
+
+def test_what_layers_say_of_themselves():
+    layer = adjoin.nn.LinearCrossEntropyLoss(3, 2, reduction="sum", label_smoothing=0.1)
+    assert "reduction=sum, ignore_index=None, label_smoothing=0.1, options=None" in repr(layer)
+    layers = [adjoin.nn.TransformerEncoderLayer(4, 2, activation=a) for a in ("relu", "gelu", adjoin.tanh)]
+    assert [x.activation_relu_or_gelu for x in layers] == [1, 2, 0]

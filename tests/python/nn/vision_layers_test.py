@@ -177,3 +177,24 @@ def test_same_bits_for_any_number_of_threads(threads):
         assert all(adjoin.equal(a, job()) for a, job in zip(first, jobs, strict=True))
     finally:
         adjoin.set_num_threads(before)
+
+
+@pytest.mark.parametrize("layer", [nn.CircularPad1d(1), nn.CircularPad2d(1), nn.CircularPad3d(1)], ids=str)
+def test_circular_borders_of_another_count_of_dimensions(layer):
+    for dims in {1, 2, 3, 4, 5} - set(range(layer._sides // 2 + 1, layer._sides // 2 + 3)):
+        with pytest.raises(ValueError, match=f"got {dims}D input"):
+            layer(adjoin.zeros((2,) * dims))
+    assert layer(adjoin.zeros((2,) * (layer._sides // 2 + 1))).shape[-1] == 4
+
+
+def test_samples_of_a_batch_serve_an_image_without_one():
+    samples, image = adjoin.rand(2, 4, 3), adjoin.rand(4, 5, 5, 5)
+    pool = nn.FractionalMaxPool3d(2, output_size=3, _random_samples=samples)
+    assert pool(image).equal(pool(adjoin.stack([image, image]))[0])
+
+
+def test_batch_statistics_need_a_positive_eps():
+    layer = nn.BatchNorm1d(2, eps=0.0)
+    with pytest.raises(ValueError, match="eps must be positive"):
+        layer(adjoin.rand(3, 2))
+    layer.eval()(adjoin.rand(3, 2))

@@ -95,6 +95,10 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
         raise RuntimeError(
             f"linear_cross_entropy: linear_weight of shape {shape} requires batched input, got {tuple(input.shape)}"
         )
+    if input.dim() == 2 and target.dim() and len(target) != len(input):
+        raise ValueError(
+            f"linear_cross_entropy: expected input batch_size ({len(input)}) to match target batch_size ({len(target)})"
+        )
     of_classes = tuple(target.shape) != (*input.shape[:-1], *shape[:-1])
     if not of_classes and ignore_index is not None:
         raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")

@@ -61,6 +61,10 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
                   label_smoothing=0.0):  # fmt: skip
     """The negative logarithm of softmax(input) at the classes or probabilities of target."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    if ignore_index >= 0 and target.is_floating_point():
+        raise RuntimeError(
+            f"cross_entropy: ignore_index is not supported for floating point targets, which are probabilities; it is {ignore_index}"
+        )
     return op("cross_entropy")(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -93,6 +97,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=2,
         )
+    if reduction == "batchmean" and input.dim() == 0:
+        reduction = "sum"  # a number is a batch of one
     return op("kl_div")(input, target, reduction, log_target)
 
 
@@ -104,7 +110,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     are tensors, tuples or numbers.
     """
     lengths = (
-        n if isinstance(n, adjoin.Tensor) else adjoin.tensor(n, dtype=adjoin.int64)
+        n if isinstance(n, adjoin.Tensor) else adjoin.tensor(n, dtype=adjoin.int64, device=log_probs.device)
         for n in (input_lengths, target_lengths)
     )
     return op("ctc_loss")(log_probs, targets, *lengths, blank, reduction, zero_infinity)

@@ -77,6 +77,8 @@ def _fractional(dims):
         if samples is None:
             batch = 1 if input.dim() == dims + 1 else input.size(0)
             samples = adjoin.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
+        elif input.dim() == dims + 1:
+            samples = samples[:1]  # those of a batch serve, too
         return op("fractional_max_pool")(input, kernel, _each(output_size, dims), samples)
 
     def pool(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,

@@ -9,21 +9,21 @@ from adjoin.autograd import Function
 
 class _Gate(Function):
     """The identity in forward; in backward, ``on_grads`` sees all gradients together and returns
-    them."""
+    them. With ``zeros`` those that are not there are zeros, also of what records nothing."""
 
     @staticmethod
-    def forward(ctx, on_grads, *tensors):
+    def forward(ctx, on_grads, zeros, *tensors):
         ctx.on_grads = on_grads
-        ctx.set_materialize_grads(False)
+        ctx.set_materialize_grads(zeros)
         ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
         return tensors
 
     @staticmethod
     def backward(ctx, *grads):
-        return (None, *ctx.on_grads(grads))
+        return (None, None, *ctx.on_grads(grads))
 
 
-def _through_gate(on_grads, values):
+def _through_gate(on_grads, values, zeros):
     """Sends the tensors among ``values`` through one gate; returns the values and their places,
     or None."""
     places = [i for i, value in enumerate(values) if isinstance(value, adjoin.Tensor)]
@@ -31,7 +31,7 @@ def _through_gate(on_grads, values):
     if not adjoin.is_grad_enabled() or not any(t.requires_grad for t in tensors):
         return values, None
     values = list(values)
-    for place, tensor in zip(places, _Gate.apply(on_grads, *tensors), strict=True):
+    for place, tensor in zip(places, _Gate.apply(on_grads, zeros, *tensors), strict=True):
         values[place] = tensor
     return tuple(values), places
 
@@ -55,7 +55,7 @@ class BackwardGates:
 
     def take_inputs(self, args):
         self.input_count = len(args)
-        args, self.input_places = _through_gate(self._on_input_grads, args)
+        args, self.input_places = _through_gate(self._on_input_grads, args, zeros=True)
         return args
 
     def take_outputs(self, result):
@@ -64,7 +64,7 @@ class BackwardGates:
         self.output_count = len(values)
         # A gate needs its places before it runs, and they do not depend on whether it is there.
         self.output_places = [i for i, v in enumerate(values) if isinstance(v, adjoin.Tensor)]
-        values, _ = _through_gate(self._on_output_grads, values)
+        values, _ = _through_gate(self._on_output_grads, values, zeros=False)
         return values[0] if single else values
 
     def _on_output_grads(self, grads):

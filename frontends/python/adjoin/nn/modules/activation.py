@@ -341,6 +341,8 @@ class _Softmax(Module):
     def __init__(self, dim=None):
         super().__init__()
         no_data(self, dim)
+        if dim is not None and (not isinstance(dim, int) or isinstance(dim, bool)):
+            raise TypeError(f"{type(self).__name__}: dim must be an int or None, not {dim!r}, a {type(dim).__name__}")
         self.dim = dim
 
     def _dim(self, input):

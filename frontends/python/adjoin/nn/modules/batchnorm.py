@@ -90,6 +90,8 @@ class _BatchNorm(_NormBase):
             if self.momentum is None:  # the plain mean over all batches
                 factor = 1.0 / float(self.num_batches_tracked)
         own_statistics = self.training or (self.running_mean is None and self.running_var is None)
+        if own_statistics and self.eps <= 0:
+            raise ValueError(f"{type(self).__name__}: eps must be positive during training, it is {self.eps}")
         keep = not self.training or self.track_running_stats
         return F.batch_norm(
             input,

@@ -62,6 +62,8 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction="mean", delta=1.0):
         super().__init__(reduction=reduction)
+        if not isinstance(delta, (int, float)):
+            raise TypeError(f"HuberLoss: delta must be a float or int, not {delta!r}, a {type(delta).__name__}")
         self.delta = delta
 
     def forward(self, input, target):
@@ -135,7 +137,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     def extra_repr(self):
         return (
             f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
-            f"bias={self.linear.bias is not None}"
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
         )
 
 

@@ -47,6 +47,17 @@ class _ZeroPad(_ConstantPad):
         return f"{self.padding}"
 
 
+class _CircularPad(_Pad):
+    def forward(self, input):
+        wanted = self._sides // 2 + 1, self._sides // 2 + 2
+        if input.dim() not in wanted:
+            raise ValueError(
+                f"{type(self).__name__}: expected {wanted[0]}D or {wanted[1]}D input "
+                f"(got {input.dim()}D input of shape {list(input.shape)})"
+            )
+        return super().forward(input)
+
+
 class ConstantPad1d(_ConstantPad):
     """Adds ``value`` at both ends of the last dimension."""
 
@@ -91,13 +102,13 @@ class ReplicationPad2d(_Pad):
     _sides, _mode = 4, "replicate"
 
 
-class CircularPad1d(_Pad):
+class CircularPad1d(_CircularPad):
     """Continues at the opposite edge."""
 
     _sides, _mode = 2, "circular"
 
 
-class CircularPad2d(_Pad):
+class CircularPad2d(_CircularPad):
     """Continues at the opposite edge."""
 
     _sides, _mode = 4, "circular"
@@ -125,7 +136,7 @@ class ReplicationPad3d(_Pad):
     _sides, _mode = 6, "replicate"
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_CircularPad):
     """Continues at the opposite edge."""
 
     _sides, _mode = 6, "circular"

@@ -40,7 +40,10 @@ class RNNBase(Module):
                 f"num_layers={num_layers}",
                 stacklevel=3,
             )
-        for name, size in (("hidden_size", hidden_size), ("num_layers", num_layers)):
+        for name, flag in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(flag).__name__}")
+        for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if not isinstance(size, int):
                 raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
             if size <= 0:
@@ -143,10 +146,19 @@ class RNNBase(Module):
 
     def _run(self, row, arguments, states):
         hx = states if self.mode == "LSTM" else states[0]
-        output, *states = row(
-            *arguments, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
-            self.training, self.bidirectional, *([] if len(arguments) == 2 else [self.batch_first])
-        )  # fmt: skip
+        try:
+            output, *states = row(
+                *arguments, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                self.training, self.bidirectional, *([] if len(arguments) == 2 else [self.batch_first])
+            )  # fmt: skip
+        except RuntimeError as e:
+            input, weight = arguments[0].dtype, self._flat_weights[0].dtype
+            if input == weight:
+                raise
+            raise ValueError(
+                f"{type(self).__name__}: RNN input dtype ({input}) does not match weight dtype ({weight}). "
+                f"Convert input: input.to({weight}), or convert model: model.to({input})"
+            ) from e
         return output, tuple(states)
 
     def forward(self, input, hx=None):

@@ -42,6 +42,8 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _activation(activation)
+        # Programs that convert the layer ask for it: 1 is relu, 2 gelu, 0 another.
+        self.activation_relu_or_gelu = {"relu": 1, "gelu": 2}.get(getattr(self.activation, "__name__", None), 0)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         masks = (src_mask, src_key_padding_mask, is_causal)
@@ -71,6 +73,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = False  # padding is computed with the rest
         self.mask_check = mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
