@@ -476,9 +476,17 @@ def _dir(self):
     return sorted({*dir(type(self)), *self.__dict__})
 
 
+def _make_wrapper_subclass(*args, **kwargs):
+    """See utils._python_dispatch."""
+    from .utils import _python_dispatch
+
+    return _python_dispatch._make_wrapper_subclass(*args, **kwargs)
+
+
 _SHARED = __name__.rpartition(".")[0] + "._shared"
 _METHODS = {
     "__torch_function__": classmethod(_torch_function),
+    "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
     "__reduce_ex__": _reduce_ex,
     "__copy__": _copy,
     "__deepcopy__": _deepcopy,
