@@ -50,6 +50,7 @@ LISTS = {  # a file whose lists of names may stand, and why
     "bench/limit_share.py": "cases that are timed",
     "bench/sweep.py": "cases that are timed",
     "frontends/python/adjoin/__init__.py": "functions of layers that PyTorch has at its top, too, with other arguments",
+    "frontends/python/adjoin/_aten.py": "names and overloads by which programs for PyTorch know ops; no row of ours says them",
     "frontends/python/adjoin/nn/init.py": "the gain of each nonlinearity",
     "frontends/python/stubs/known.py": "signatures of methods that are not ops",
 }
