@@ -24,6 +24,7 @@ CALLS = {  # of each pack: a call, what it gives, and an op whose kernel for the
     ),
     "ops_sparse": ("x.to_sparse().coalesce().values()", [1, 1], None),
     "ops_special": ("adjoin.special.ndtri(x / 2)", [0, 0], ("special::ndtri", "ops_special")),
+    "ops_vision": ("adjoin.ops.torchvision.nms(adjoin.tensor([[0.0, 0, 1, 1], [0, 0, 1, 1]]), x, 0.5)", [0], None),
     "ops_statistics": ("adjoin.cummax(x, 0)[0]", [1, 1], ("cummax", "ops_statistics")),
 }
 

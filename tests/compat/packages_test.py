@@ -34,7 +34,9 @@ def flat(value):
     return [x for part in value for x in flat(part)] if isinstance(value, list) else [value]
 
 
-@pytest.mark.parametrize("program", ["transformers_models", "vision_models", "small_packages"])
+@pytest.mark.parametrize(
+    "program", ["transformers_models", "vision_models", "detection", "protocols", "small_packages"]
+)
 def test_every_number_is_pytorchs(program):
     theirs, ours = told(f"{program}.py"), told("-m", "adjoin.torch", f"{program}.py")
     assert list(ours) == list(theirs) and ours

@@ -9,6 +9,7 @@ import closed_forms_optim  # noqa: F401
 import closed_forms_random  # noqa: F401
 import closed_forms_rows  # noqa: F401
 import closed_forms_shape  # noqa: F401
+import closed_forms_vision  # noqa: F401
 import numpy as np
 from closed_forms import FORMS
 

@@ -498,6 +498,13 @@ def _chalf(self, memory_format=None):
     return self.to(_C.complex32)
 
 
+def _make_wrapper_subclass(*args, **kwargs):
+    """See utils._python_dispatch."""
+    from .utils import _python_dispatch
+
+    return _python_dispatch._make_wrapper_subclass(*args, **kwargs)
+
+
 _SHARED = __name__.rpartition(".")[0] + "._shared"
 
 
@@ -509,6 +516,7 @@ def _variable():
 
 _METHODS = {
     "__torch_function__": classmethod(_torch_function),
+    "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
     "__reduce_ex__": _reduce_ex,
     "__copy__": _copy,
     "__deepcopy__": _deepcopy,

@@ -335,8 +335,20 @@ def _adapted(schema):
     return re.sub(r"\b(" + "|".join(_WORDS) + r")\b", lambda m: _WORDS[m[0]], schema)
 
 
+def _name_of(op):
+    return op if isinstance(op, str) else getattr(op, "_qualified", None) or getattr(op, "_qualname", None)
+
+
+def _brought(op):
+    """Is it of a pack that stands in for its package's compiled extension? That brings kernels, shapes and derivatives."""
+    from . import ops
+
+    name = _name_of(op)
+    return bool(name) and name not in _definitions and name.partition("::")[0] in ops.stood_in
+
+
 def _definition_of(op, what):
-    name = op if isinstance(op, str) else getattr(op, "_qualname", None)
+    name = _name_of(op)
     if name not in _definitions:
         raise ValueError(
             f"{what}: {op!r} was not defined in Python; custom_op and Library.define do; plugins bring their own"
@@ -352,6 +364,8 @@ def _decorated(fn, register):
 
 def register_kernel(op, device_types, func=None, /, *, lib=None):
     """What an op runs on these devices ("cpu", "cuda"; None: on all)."""
+    if _brought(op):
+        return _decorated(func, lambda f: None)
     kernels = _definition_of(op, "register_kernel").kernels
     names = [device_types] if isinstance(device_types, str) else device_types or [""]
     return _decorated(func, lambda f: kernels.update({_DEVICES.get(d, d): f for d in names}))
@@ -361,6 +375,8 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
     """What an op gives for tensors without data."""
     if isinstance(op, str) and op not in _definitions and _C.find_op(op) is None:
         return _decorated(func, lambda f: _waiting.update({op: f}))  # whoever defines it finds it
+    if _brought(op):
+        return _decorated(func, lambda f: None)
     kernels = _definition_of(op, "register_fake").kernels
     return _decorated(func, lambda f: kernels.update(meta=f))
 
@@ -370,6 +386,8 @@ register_meta = impl_abstract = register_fake
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """An op's derivative; setup_context(ctx, inputs, output) keeps what backward needs."""
+    if _brought(op):
+        return
     definition = _definition_of(op, "register_autograd")
     if definition.written:
         raise RuntimeError(
@@ -429,6 +447,9 @@ class Library:
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
         """A kernel: dispatch_key is CPU, CUDA, Meta, CompositeExplicitAutograd or CompositeImplicitAutograd."""
+        name = f"{self.ns}::{(_name_of(op_name) or op_name).split('::')[-1]}"
+        if _brought(name):
+            return
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if fn is fallthrough_kernel:
             _definition_of(f"{self.ns}::{op_name.split('::')[-1]}", "Library.impl").kernels.pop(
@@ -439,4 +460,4 @@ class Library:
             raise ValueError(
                 f"Library.impl: the key {key!r} has no place here; {', '.join(_DEVICES)} have; derivatives: register_autograd"
             )
-        register_kernel(f"{self.ns}::{op_name.split('::')[-1]}", [key], fn)
+        register_kernel(name, [key], fn)

@@ -4,6 +4,7 @@
 here by name.
 """
 
+import importlib
 import os
 import types
 
@@ -33,6 +34,10 @@ class _Space(types.ModuleType):
         op = None if name.startswith("__") else _C.find_op(f"{self._space}::{name}")
         if op is None:
             raise _unknown(f"{self._space}::{name}")
+        if not hasattr(op, "default"):
+            from ._op_overload import OpOverload
+
+            op.default = OpOverload(op, f"{self._space}::{name}")
         setattr(self, name, op)
         return op
 
@@ -62,6 +67,26 @@ def _homes():
 
 
 loaded_libraries = set()
+# Compiled extensions of PyTorch's that a space of ours stands in for: by package, by file; a file's ending _stable is none of it.
+_STAND_INS = {"torchvision": {"_C": "torchvision", "image": "image"}}
+stood_in = set()  # their spaces: what packages register for these ops is brought by our own
+_DEFINED_LATE = {"image": "_image_files"}  # spaces that Python defines when they are asked for
+
+
+def _stands_in(path):
+    folder, file = os.path.split(path)
+    stem = file.split(".")[0].removesuffix("_stable")
+    space = _STAND_INS.get(os.path.basename(folder), {}).get(stem)
+    if space is None or not _space_is_there(space):
+        return False
+    stood_in.add(space)
+    return True
+
+
+def _space_is_there(space):
+    if space in _DEFINED_LATE:
+        importlib.import_module(f"{__package__}.{_DEFINED_LATE[space]}")
+    return space in _spaces()
 
 
 def load_library(path):
@@ -72,6 +97,9 @@ def load_library(path):
     try:
         _C.load_plugin(path)
     except RuntimeError as error:
+        if _stands_in(path):
+            loaded_libraries.add(path)
+            return
         raise OSError(
             f"ops.load_library: {path!r} is no plugin of Adjoin: {error}; compile it against adjoin/kit, as `adjoin new-op` shows"
         ) from error
@@ -81,8 +109,13 @@ def load_library(path):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "aten":
+        from ._aten import Aten
+
+        found = globals()[name] = Aten(f"{__name__}.aten", "The ops under the names of PyTorch's dispatcher.")
+        return found
     found = _C.find_op(name)
-    if found is None and name in _spaces():
+    if found is None and (name in _DEFINED_LATE or name in _spaces()) and _space_is_there(name):
         found = _Space(name, f"{__name__}.{name}")
     if found is None:
         home = _homes().get(name)

@@ -1,11 +1,8 @@
 // frontends/python/src/define.cpp: ops whose body is a Python function, and a plugin's newer file
 // in the place of the old one.
-#include <adjoin/kit/experimental.hpp>
-
-#include "op.hpp"
+#include "define.hpp"
 
 namespace adjoin::py {
-namespace {
 
 const aj_x_plugins* experimental() {
   static auto* table = static_cast<const aj_x_plugins*>(aj_get_interface("x.plugins", 1));
@@ -15,7 +12,6 @@ const aj_x_plugins* experimental() {
   return table;
 }
 
-// What a Python function is given: the op's arguments in order, as tuples, numbers and tensors.
 PyObject* arguments(const aj_call* call) {
   PyObject* all = PyTuple_New(call->nargs);
   for (uint32_t i = 0; all && i < call->nargs; ++i) {
@@ -29,6 +25,8 @@ PyObject* arguments(const aj_call* call) {
   }
   return all;
 }
+
+namespace {
 
 bool put_list(PyObject* o, aj_value* ret) {
   Ref items(PySequence_Fast(o, "a list of tensors is wanted"));
@@ -56,6 +54,7 @@ bool put_result(const aj_param& p, PyObject* o, aj_value* ret) {
   if (o == Py_None && p.flags & AJ_PARAM_OPTIONAL) return true;
   if (p.list != 0) return put_list(o, ret);
   if (p.base == AJ_PARAM_TENSOR && is_tensor(o)) {
+    if (ret->tag == AJ_TENSOR && ret->v.tensor == tensor_of(o)) return true;
     *ret = value(tensor_of(o));
     core->retain(ret->v.tensor);
     return true;
@@ -69,6 +68,8 @@ bool put_result(const aj_param& p, PyObject* o, aj_value* ret) {
                Py_TYPE(o)->tp_name, p.base == AJ_PARAM_TENSOR ? "a tensor" : "a number");
   return false;
 }
+
+}  // namespace
 
 bool put_results(const aj_call* call, PyObject* o) {
   bool several = call->nrets > 1 && PyTuple_Check(o);
@@ -84,6 +85,8 @@ bool put_results(const aj_call* call, PyObject* o) {
   }
   return true;
 }
+
+namespace {
 
 aj_status* run_python_body(void* self, aj_call* call) {
   Gil gil;

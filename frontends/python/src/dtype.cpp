@@ -5,6 +5,7 @@
 #include <map>
 
 #include "errors.hpp"
+#include "plain.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -180,6 +181,10 @@ DtypeObject* find_dtype_object(DLDataType d) {
 PyObject* layout_object(int64_t layout) {
   bool known = layout >= 0 && layout < static_cast<int64_t>(std::size(layouts));
   return reinterpret_cast<PyObject*>(&layouts[known ? layout : int64_t{AJ_LAYOUT_OPAQUE}]);
+}
+
+PyObject* memory_format_object(int64_t format) {
+  return reinterpret_cast<PyObject*>(&formats[format]);
 }
 
 bool as_dtype(PyObject* o, DLDataType* out) {

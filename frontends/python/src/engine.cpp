@@ -2,6 +2,8 @@
 // the engine.
 #include "engine.hpp"
 
+#include <atomic>
+
 #include "parse.hpp"
 
 namespace adjoin::py {
@@ -37,6 +39,55 @@ bool collect(const char* who, PyObject* o, bool none_allowed, Tensors& out) {
     }
   }
   return true;
+}
+
+// A pass that Python began on this thread, and what runs after it.
+struct Pass {
+  Pass* outer;
+  uint64_t number;
+  std::vector<Ref> queued;
+};
+thread_local Pass* running;
+std::atomic<uint64_t> passes_begun;
+
+// In the order in which they were queued, which they themselves may go on with.
+bool run_queued(Pass& pass) {
+  for (size_t i = 0; i < pass.queued.size(); ++i) {
+    Ref function = Ref::borrow(pass.queued[i].get());
+    if (!Ref(PyObject_CallNoArgs(function.get()))) return false;
+  }
+  return true;
+}
+
+// What was queued is called if the pass does not fail; then still inside of it, for what it queues.
+bool run_pass(const aj_backward& b) {
+  Pass pass{running, ++passes_begun, {}};
+  running = &pass;
+  bool done = !failed(autograd->backward(&b)) && (likely(pass.queued.empty()) || run_queued(pass));
+  running = pass.outer;
+  return done;
+}
+
+PyObject* queue_callback(PyObject*, PyObject* function) {
+  if (!PyCallable_Check(function))
+    return PyErr_Format(PyExc_TypeError, "queue_callback: wanted a function, not %s",
+                        Py_TYPE(function)->tp_name);
+  if (!running)
+    return PyErr_Format(PyExc_RuntimeError,
+                        "queue_callback: no backward pass is running on this thread; call it in a "
+                        "hook or in the backward of a Function");
+  running->queued.push_back(Ref::borrow(function));
+  Py_RETURN_NONE;
+}
+
+// The numbers of the passes that run on this thread, the innermost first.
+PyObject* numbers(PyObject*, PyObject*) {
+  Ref list(PyList_New(0));
+  for (Pass* p = running; list && p; p = p->outer) {
+    Ref number(PyLong_FromUnsignedLongLong(p->number));
+    if (!number || PyList_Append(list.get(), number.get()) < 0) return nullptr;
+  }
+  return list.release();
 }
 
 uint32_t flags_of(bool retain, bool create, bool allow_unused, bool zero_unused) {
@@ -152,7 +203,7 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
     PyErr_SetString(PyExc_ValueError, "grad: inputs is empty");
     return nullptr;
   }
-  return failed(autograd->backward(&b)) ? nullptr : shown_as_inputs(a[1], to_tuple(out));
+  return run_pass(b) ? shown_as_inputs(a[1], to_tuple(out)) : nullptr;
 }
 
 PyMethodDef functions[] = {
@@ -164,6 +215,8 @@ PyMethodDef functions[] = {
      "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, "
      "allow_unused=None)\n--\n\nThe "
      "gradients of outputs with respect to inputs."},
+    {"queue_callback", queue_callback, METH_O, "Runs a function after the pass that is running."},
+    {"backward_passes", numbers, METH_NOARGS, "The numbers of those that run on this thread."},
     {},
 };
 
@@ -203,7 +256,7 @@ PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* gr
   b.inputs = only.all.empty() ? nullptr : only.all.data();
   b.nroots = static_cast<uint32_t>(n);
   b.ninputs = static_cast<uint32_t>(only.all.size());
-  if (failed(autograd->backward(&b))) return nullptr;
+  if (!run_pass(b)) return nullptr;
   Py_RETURN_NONE;
 }
 

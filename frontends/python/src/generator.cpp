@@ -5,6 +5,7 @@
 
 #include "device.hpp"
 #include "errors.hpp"
+#include "plain.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -158,6 +159,8 @@ PyTypeObject generator_type = {
     .tp_getset = properties,
     .tp_new = new_generator,
 };
+
+PyObject* generator_object(aj_object* steal) { return make(steal, host_device()); }
 
 int init_generator(PyObject* module) {
   if (PyModule_AddFunctions(module, functions) < 0) return -1;

@@ -103,6 +103,52 @@ PyObject* saved(PyObject* self, void*) {
   return list ? PyList_AsTuple(list.get()) : nullptr;
 }
 
+// Nodes that have an object now, which each look at the graph finds again.
+std::unordered_map<aj_node*, PyObject*>& objects() {
+  static auto* all = new std::unordered_map<aj_node*, PyObject*>;
+  return *all;
+}
+
+// What people note about a node lives as long as it does: in a hook that does nothing.
+struct Note {
+  aj_node* node;
+  PyObject* dict;
+};
+
+std::unordered_map<aj_node*, Note*>& notes() {
+  static auto* all = new std::unordered_map<aj_node*, Note*>;
+  return *all;
+}
+
+aj_status* do_nothing(void*, aj_tensor**, uint32_t, aj_tensor* const*, uint32_t) { return nullptr; }
+
+void drop_note(void* self) {
+  Gil gil;
+  auto* note = static_cast<Note*>(self);
+  notes().erase(note->node);
+  Py_DECREF(note->dict);
+  delete note;
+}
+
+PyObject* metadata(PyObject* self, void*) {
+  aj_node* n = node_of(self);
+  if (!n) return nullptr;
+  auto found = notes().find(n);
+  if (found != notes().end()) return Py_NewRef(found->second->dict);
+  Ref dict(PyDict_New());
+  if (!dict) return nullptr;
+  auto* note = new Note{n, Py_NewRef(dict.get())};
+  notes()[n] = note;
+  uint64_t id;
+  if (failed(autograd->hook_node(n, AJ_HOOK_NODE_PRE, do_nothing, note, drop_note, &id))) {
+    notes().erase(n);
+    Py_DECREF(note->dict);
+    delete note;
+    return nullptr;
+  }
+  return dict.release();
+}
+
 PyObject* register_hook(PyObject* self, PyObject* f) {
   aj_node* n = node_of(self);
   return n ? hook_on_node(n, f, AJ_HOOK_NODE_POST) : nullptr;
@@ -179,7 +225,11 @@ PyObject* list_attributes(PyObject* self, PyObject*) {
 
 void dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
-  if (aj_node* n = reinterpret_cast<NodeObject*>(self)->node) core->release(n);
+  if (aj_node* n = reinterpret_cast<NodeObject*>(self)->node) {
+    auto mine = objects().find(n);
+    if (mine != objects().end() && mine->second == self) objects().erase(mine);
+    core->release(n);
+  }
   Py_TYPE(self)->tp_free(self);
 }
 
@@ -189,6 +239,7 @@ PyGetSetDef properties[] = {
     {"variable", variable, nullptr, "The leaf that gradients are accumulated into.", nullptr},
     {"line", line, nullptr, "Where the user's program recorded this.", nullptr},
     {"saved", saved, nullptr, "What is kept for the derivative.", nullptr},
+    {"metadata", metadata, nullptr, "A dict for notes; it lives as long as the node.", nullptr},
     {},
 };
 
@@ -242,11 +293,14 @@ PyObject* node_object(aj_node* steal) {
   if (!steal) Py_RETURN_NONE;
   HeldNode held(steal);
   if (PyObject* context = context_of(steal)) return Py_NewRef(context);
+  if (auto known = objects().find(steal); known != objects().end()) return Py_NewRef(known->second);
   PyTypeObject* type = type_named(shown_name(view(autograd->node_name(held.get()))));
   auto* o = type ? reinterpret_cast<NodeObject*>(type->tp_alloc(type, 0)) : nullptr;
   if (!o) return nullptr;
   o->node = held.release();
-  return reinterpret_cast<PyObject*>(o);
+  auto* object = reinterpret_cast<PyObject*>(o);
+  objects()[o->node] = object;
+  return object;
 }
 
 int init_node(PyObject* module) { return add_type(module, &node_type, "Node"); }

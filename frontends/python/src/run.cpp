@@ -4,6 +4,7 @@
 #include "line.hpp"
 #include "object.hpp"
 #include "op.hpp"
+#include "plain.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -198,6 +199,14 @@ PyObject* plain_value(aj_value v) {
     }
     case AJ_LAYOUT:
       return Py_NewRef(layout_object(v.v.i));
+    case AJ_MEMORY_FORMAT:
+      return Py_NewRef(memory_format_object(v.v.i));
+    case AJ_STRING:
+      return PyUnicode_FromStringAndSize(v.v.str, v.aux);
+    case AJ_COMPLEX:
+      return PyComplex_FromDoubles(v.v.c128[0], v.v.c128[1]);
+    case AJ_GENERATOR:
+      return generator_object(v.v.object);
     default:
       drop_value(v);
       Py_RETURN_NONE;

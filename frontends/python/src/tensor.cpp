@@ -3,6 +3,7 @@
 #include "tensor.hpp"
 
 #include "collect.hpp"
+#include "dispatch.hpp"
 #include "dtype.hpp"
 #include "methods.hpp"
 #include "op.hpp"
@@ -231,6 +232,7 @@ PyTypeObject tensor_type = {
 PyObject* wrap(aj_tensor* steal) {
   if (auto* old = static_cast<TensorObject*>(core->frontend_word(steal, frontend_id)))
     return wrap_again(steal, old);
+  if (PyObject * made; unlikely(!is_strided(steal)) && wrap_instance(steal, &made)) return made;
   TensorObject* o = new_object();
   if (unlikely(!o)) return core->release(steal), nullptr;
   attach(o, steal);
@@ -247,6 +249,12 @@ PyObject* wrap_as(PyTypeObject* type, aj_tensor* steal) {
   o->dict = no_attributes;
   attach(o, steal);
   return reinterpret_cast<PyObject*>(o);
+}
+
+void set_attributes(PyObject* object, PyObject* dict) {
+  auto* o = reinterpret_cast<TensorObject*>(object);
+  PyObject* old = std::exchange(o->dict, Py_NewRef(dict));
+  if (old != no_attributes) Py_XDECREF(old);
 }
 
 void dtype_changed(void* word) {

@@ -48,7 +48,7 @@ def test_edges():
     x = T.ones(3, requires_grad=True)
     a, b = (x * 2).split([1, 2])
     edge = get_gradient_edge(b)
-    node, number = edge
+    node, number, _ = edge
     assert isinstance(edge, GradientEdge) and node == b.grad_fn and number == 1 == edge.output_nr
     edge = get_gradient_edge(x)
     assert edge.node.variable is x and edge.node.name().endswith("AccumulateGrad")

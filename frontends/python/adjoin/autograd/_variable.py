@@ -26,6 +26,11 @@ class Variable(metaclass=_Tensors):
         plain = plain.as_subclass(_C.Tensor) if isinstance(plain, Volatile) else plain
         return plain.as_subclass(Volatile) if volatile else plain.requires_grad_(requires_grad)
 
+    class _execution_engine:
+        """What programs ask of the engine that runs backward passes."""
+
+        queue_callback = staticmethod(_C.queue_callback)
+
 
 class Volatile(_C.Tensor):
     """A tensor of which nothing that is computed is recorded."""

@@ -1,13 +1,17 @@
 """adjoin.autograd.graph: nodes of the graph, and hooks for the tensors it saves."""
 
 import contextlib
+import threading
+import weakref
 from typing import NamedTuple
 
 from .. import _C
 from .._C import Node  # noqa: F401
+from ..overrides import TorchFunctionMode
 
 
 _refusals = []
+_thread = threading.local()
 
 
 class saved_tensors_hooks:
@@ -67,28 +71,41 @@ class _Handles:
             handle.remove()
 
 
+def queue_callback(callback):
+    """Runs ``callback()`` after the backward pass that is running on this thread, unless it fails; for hooks and ``backward``."""
+    _C.queue_callback(callback)
+
+
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """``fn(grads)`` runs when the gradients of all tensors are known; with mode "any", ``fn(grad)``
-    when the first is."""
+    """``fn(grads)`` runs when the gradients of all tensors are known, of one that the pass does not reach None; with mode "any",
+    ``fn(grad)`` when the first is."""
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: mode is {mode!r}, 'all' or 'any' is wanted")
     tensors = list(tensors)
     count = len(tensors)  # a hook that held its own tensor would never be freed
-    grads = [None] * count
-    seen = [0]
+    passes = {}  # of each that runs, by its number: the gradients, and whether fn has been called
+
+    def end(number):
+        grads, called = passes.pop(number)
+        if mode == "all" and not called:
+            fn(grads)
+
+    def now():
+        running = _C.backward_passes()
+        if running[0] not in passes:
+            for number in [n for n in passes if n not in running]:  # failed
+                del passes[number]
+            passes[running[0]] = [[None] * count, False]
+            queue_callback(lambda: end(running[0]))
+        return passes[running[0]]
 
     def hook_for(i):
         def hook(grad):
-            grads[i] = grad
-            seen[0] += 1
-            if mode == "any":
-                if seen[0] == 1:
-                    fn(grad)
-            elif seen[0] == count:
-                fn(list(grads))
-            if seen[0] == count:
-                seen[0] = 0
-                grads[:] = [None] * count
+            state = now()
+            state[0][i] = grad
+            if not state[1] and (mode == "any" or all(g is not None for g in state[0])):
+                state[1] = True
+                fn(grad if mode == "any" else list(state[0]))
 
         return hook
 
@@ -96,10 +113,11 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
 
 
 class GradientEdge(NamedTuple):
-    """A place in the graph: a node and which of its results."""
+    """A place in the graph: a node and which of its results. A node keeps its graph by itself: nothing else owns it."""
 
     node: _C.Node
     output_nr: int
+    ownership_token: _C.Node | None = None
 
 
 def get_gradient_edge(tensor):
@@ -117,3 +135,76 @@ def increment_version(tensor):
     tensors = (tensor,) if isinstance(tensor, _C.Tensor) else tensor
     for t in tensors:
         _C.bump_version(t)
+
+
+class _Watch(TorchFunctionMode):
+    """Tells functions of each node that calls of this thread record, when it is whole."""
+
+    def __init__(self):
+        self.hooks, self.last, self.leaves = [], _newest(), {}
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        new, waiting = {}, [t.grad_fn for t in _tensors(result) if t.grad_fn is not None]
+        while waiting:
+            node = waiting.pop()
+            number = node._sequence_nr()
+            if number > self.last and number not in new:
+                new[number] = node
+                waiting += [n for n, _ in node.next_functions if n is not None]
+        leaves = [n for n in new.values() if n.name() == "AccumulateGrad" and self.first(n.variable)]
+        steps = [new[n] for n in sorted(new) if new[n].name() != "AccumulateGrad"]
+        self.last = max([self.last, *new])
+        for node in leaves + steps:
+            for hook in self.hooks:
+                if hook(node) is not None:
+                    raise RuntimeError(
+                        "node_creation_hook: the hook returned something; it only looks at the node, and returns None"
+                    )
+        return result
+
+    def first(self, leaf):
+        """Is it the first time that this leaf is used here?"""
+        known = self.leaves.get(id(leaf))
+        self.leaves[id(leaf)] = weakref.ref(leaf)
+        return known is None or known() is not leaf
+
+
+def _newest():
+    """The number of the newest node: of one that no mode sees being made."""
+    modes = _C.modes()
+    for _ in modes:
+        _C.pop_mode()
+    try:
+        return _C.find_op("ones")((), requires_grad=True).clone().grad_fn._sequence_nr()
+    finally:
+        for mode in modes:
+            _C.push_mode(mode)
+
+
+def _tensors(result):
+    if isinstance(result, _C.Tensor):
+        return [result]
+    return [t for part in result for t in _tensors(part)] if isinstance(result, (tuple, list)) else []
+
+
+@contextlib.contextmanager
+def node_creation_hook(hook):
+    """Inside, ``hook(node)`` is called for each node that calls of this thread record; of several hooks the outer ones first.
+
+    Nodes that backward records with ``create_graph=True`` are not told of.
+    """
+    watch = getattr(_thread, "watch", None)
+    if watch is None:
+        with _Watch() as _thread.watch:
+            _thread.watch.hooks.append(hook)
+            try:
+                yield
+            finally:
+                _thread.watch = None
+        return
+    watch.hooks.append(hook)
+    try:
+        yield
+    finally:
+        watch.hooks.remove(hook)

@@ -4,7 +4,16 @@ import adjoin
 from adjoin import _C
 
 
-class Parameter(adjoin.Tensor):
+class _ParameterMeta(type(adjoin.Tensor)):
+    """Makes ``isinstance(x, Parameter)`` true for a tensor of a class without memory that Parameter() has marked."""
+
+    def __instancecheck__(cls, instance):
+        return type.__instancecheck__(cls, instance) or (
+            isinstance(instance, adjoin.Tensor) and getattr(instance, "_is_param", False)
+        )
+
+
+class Parameter(adjoin.Tensor, metaclass=_ParameterMeta):
     """A tensor that becomes one of a Module's parameters when it is set as an attribute.
 
     Shares the memory of ``data``; requires grad unless told otherwise.
@@ -20,6 +29,10 @@ class Parameter(adjoin.Tensor):
             raise TypeError(
                 f"Parameter: data is a {type(data).__name__}, a tensor is wanted; make one with adjoin.tensor(data)"
             )
+        if type(data) is not adjoin.Tensor and hasattr(type(data), "__torch_dispatch__"):
+            made = _C.another_wrapper(data, requires_grad)
+            made._is_param = True
+            return made
         return adjoin.Tensor._make_subclass(cls, data.detach(), requires_grad)
 
     def __deepcopy__(self, memo):
