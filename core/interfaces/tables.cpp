@@ -460,7 +460,7 @@ const void* core_query(const char* name, uint32_t major) {
   if (n == "x.memory") return &memory_table;
   if (n == "x.profile") return &profile_table;
   if (n == "x.plugins") return plugin::experimental_table();
-  if (n != "x.transform") return nullptr;  // an extension's
+  if (n != "x.transform" && n != "x.program") return nullptr;  // an extension's
   aj_service_def offered{};
   offered.struct_size = sizeof offered;
   aj_status* absent = services_table.at(str(n), 0, &offered);
