@@ -12,8 +12,9 @@
 namespace adjoin::graph {
 namespace {
 
-constexpr int64_t kBlock = 8192;        // elements that go through a group at once
-constexpr int64_t kLeast = 4 * kBlock;  // below, whole tensors are in the cache anyway
+constexpr int64_t kBlock = 16384;  // elements that go through a group at once
+constexpr int64_t kLeast =
+    1 << 18;  // below, whole tensors are in the cache, and blocks cost more calls
 constexpr size_t kMostSteps = 64, kMostInputs = 24;
 
 bool elementwise(const Node& n) {

@@ -205,6 +205,27 @@ PyObject* set_weight(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// program_takes(p, inputs): are these tensors of its dtypes and sizes?
+PyObject* takes(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  aj_object* p = n == 2 ? program_of(args[0]) : nullptr;
+  if (!p) return nullptr;
+  if (!PyTuple_Check(args[1]) ||
+      PyTuple_GET_SIZE(args[1]) != Py_ssize_t(table()->count(p, AJ_PROGRAM_INPUT)))
+    Py_RETURN_FALSE;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(args[1], i);
+    auto v = sized<aj_program_value>();
+    if (!is_tensor(o)) Py_RETURN_FALSE;
+    if (failed(table()->at(p, AJ_PROGRAM_INPUT, uint32_t(i), &v))) return nullptr;
+    const DLTensor& t = tensor_of(o)->dl;
+    bool fits = same(t.dtype, v.type.dtype) && t.ndim == v.type.ndim;
+    for (int d = 0; fits && d < t.ndim; ++d)
+      fits = v.type.shape[d] == -1 || v.type.shape[d] == t.shape[d];
+    if (!fits) Py_RETURN_FALSE;
+  }
+  Py_RETURN_TRUE;
+}
+
 // program_run(p, inputs, fused): the results, a list.
 PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t n) {
   std::vector<aj_tensor*> inputs;
@@ -317,6 +338,7 @@ PyMethodDef functions[] = {
     {"program_forms", forms, METH_O, nullptr},
     {"program_weight", weight, METH_VARARGS, nullptr},
     {"program_set_weight", set_weight, METH_VARARGS, nullptr},
+    {"program_takes", method(takes), METH_FASTCALL, nullptr},
     {"program_run", method(run), METH_FASTCALL, nullptr},
     {"program_stats", stats, METH_O, nullptr},
     {},

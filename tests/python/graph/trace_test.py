@@ -263,8 +263,8 @@ def test_a_chain_of_calls_is_one_pass():
         ((300, 1000), (300, 1000)),
         ((300, 1000), (1000,)),
         ((300, 1000), (300, 1)),
-        ((70, 40, 30), (40, 1)),
-        ((100_003,), ()),
+        ((140, 60, 40), (60, 1)),
+        ((300_007,), ()),
     ]:
         x, y = adjoin.randn(shape), adjoin.randn(other)
         traced = jit.trace(chain, (x, y))
@@ -281,7 +281,7 @@ def test_a_group_gives_what_is_needed_outside_of_it():
         c = b + y
         return a, adjoin.where(c > b, c, a), c.sum()
 
-    x, y = adjoin.randn(200, 500), adjoin.randn(200, 500, dtype=adjoin.float64)
+    x, y = adjoin.randn(600, 500), adjoin.randn(600, 500, dtype=adjoin.float64)
     traced = jit.trace(f, (x, y))
     assert same(traced(x, y), f(x, y)) and traced.stats()["passes"] == 2
     before = adjoin.get_num_threads()
@@ -293,12 +293,12 @@ def test_a_group_gives_what_is_needed_outside_of_it():
 
 
 def test_groups_stay_apart_where_eager_would_differ():
-    x = adjoin.randn(300, 500)
+    x = adjoin.randn(600, 500)
     traced = jit.trace(lambda a: (a * 2).exp() + 1, x)
-    for given in (x.t().contiguous().t(), adjoin.randn(300, 1000)[:, ::2], adjoin.randn(300, 500, requires_grad=True)):
+    for given in (x.t().contiguous().t(), adjoin.randn(600, 1000)[:, ::2], adjoin.randn(600, 500, requires_grad=True)):
         assert same(traced(given).detach(), ((given * 2).exp() + 1).detach()) and traced.stats()["groups"] == 0
     with adjoin.no_grad():
-        given = adjoin.randn(300, 500, requires_grad=True)
+        given = adjoin.randn(600, 500, requires_grad=True)
         assert same(traced(given), (given * 2).exp() + 1) and traced.stats()["groups"] == 1
 
     def written(a):
