@@ -47,7 +47,8 @@ typedef struct aj_wrap { /* EXTENSIBLE. what tensor_wrap makes a tensor of */
   int32_t layout;        /* AJ_LAYOUT_...: what people see */
 } aj_wrap;
 
-/* What a key does with its tensors: beside def_key in the same init, or for the keys "lazy" and "transform".
+/* What a key does with its tensors: beside def_key in the same init, or for the keys "lazy", "transform" and
+ * "capture".
  * Every function may be NULL. They run on any thread, several at once, without locks of the core's held, and
  * with recording off but for add_gradient. A status goes to whoever asked. */
 typedef struct aj_wrapper_def { /* EXTENSIBLE */

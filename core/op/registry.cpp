@@ -101,7 +101,7 @@ aj_status* check_vjp(aj_registrar* r, const Vjp* v, const aj_op* op, bool again)
 aj_status* check_wrapper(const aj_registrar* r, const Wrapper* w, bool again) {
   int bit = key_bit(w->key);
   auto owner = registry().key_owner.find(w->key);
-  bool free = bit == kLazyBit || bit == kTransformBit;
+  bool free = bit == kLazyBit || bit == kTransformBit || bit == kCaptureBit;
   if (bit < 24 || !(free || (owner != registry().key_owner.end() && owner->second == r->plugin)))
     return fail(AJ_NOT_FOUND, "def_wrapper: plugin '", r->plugin, "' has no key '", w->key,
                 "'; define it with def_key first");

@@ -27,7 +27,9 @@ constexpr uint32_t kKinds = AJ_EVENT_CALL | AJ_EVENT_KERNEL | AJ_EVENT_MEMORY | 
 constexpr uint64_t kDeviceKeys = (1ull << 23) - 1, kHostKey = 1ull << (kDLCPU - 1);
 
 std::atomic<uint64_t> next_id{1};
-std::atomic<uint64_t> line_keys{kDeviceKeys & ~kHostKey};
+constexpr uint64_t kCapture = 1ull << kCaptureBit;  // a program tells the line of each of its calls
+
+std::atomic<uint64_t> line_keys{(kDeviceKeys & ~kHostKey) | kCapture};
 static_assert(sizeof line_keys == sizeof(uint64_t) && std::atomic<uint64_t>::is_always_lock_free);
 
 uint64_t now_ns() {
@@ -72,7 +74,8 @@ void apply_kinds() {
   for (Place* p = places; p; p = p->next)
     if (p->users & Place::kOpen) kinds |= p->listener.kinds;
   uint32_t changed = told_kinds.exchange(uint32_t(kinds)) ^ uint32_t(kinds);
-  line_keys = kinds & ~uint64_t(AJ_EVENT_LABEL) ? kDeviceKeys : kDeviceKeys & ~kHostKey;
+  line_keys =
+      kCapture | (kinds & ~uint64_t(AJ_EVENT_LABEL) ? kDeviceKeys : kDeviceKeys & ~kHostKey);
   if (changed & (AJ_EVENT_CALL | AJ_EVENT_KERNEL)) tell_calls(uint32_t(kinds));
   if (changed & AJ_EVENT_MEMORY) memory_tell(kinds & AJ_EVENT_MEMORY ? tell_memory : nullptr);
 }

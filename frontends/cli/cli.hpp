@@ -37,6 +37,10 @@ int explain_command(const Words& words);
 int lock_command(const Words& words);
 int verify_command(const Words& words);
 int bindgen_command(const Words& words);
+int graph_command(const Words& words);
+int run_program_command(const Words& words);
+bool is_program(
+    const Words& words);  // does `adjoin run` get a captured program, not one of Python's?
 
 // One command's options: `--help` and what the command adds. positional names the words without
 // dashes, in order.

@@ -42,6 +42,9 @@ namespace {
 }  // namespace
 
 int opcheck_command(const Words& words) { become("adjoin.testing.opcheck", "opcheck", words); }
-int run_command(const Words& words) { become("adjoin.torch", "run", words); }
+int run_command(const Words& words) {
+  if (is_program(words)) return run_program_command(words);
+  become("adjoin.torch", "run", words);
+}
 
 }  // namespace adjoin::cli

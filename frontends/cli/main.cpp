@@ -17,7 +17,10 @@ constexpr const char* kHelp =
     "  adjoin conform FILE          drives a device plugin through everything the contract asks\n"
     "  adjoin new-backend NAME      writes a device plugin to start from\n"
     "  adjoin new-op NAME           writes an op with kernel, derivative and test to start from\n"
+    "  adjoin graph show FILE       the text of a captured program; check says whether it is "
+    "sound\n"
     "  adjoin run PROGRAM           runs a Python program whose `import torch` is Adjoin\n"
+    "  adjoin run MODEL.aj          runs a captured program without Python\n"
     "  adjoin launch PROGRAM        runs it in several processes, with torchrun's options\n"
     "  adjoin opcheck FILE|OP       does an op keep what its schema promises?\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
@@ -37,21 +40,14 @@ struct Command {
   const char* name;
   int (*run)(const Words&);
 };
-constexpr Command kCommands[] = {{"bindgen", bindgen_command},
-                                 {"blas", blas_command},
-                                 {"config", config_command},
-                                 {"conform", conform_command},
-                                 {"doctor", doctor_command},
-                                 {"explain", explain_command},
-                                 {"launch", launch_command},
-                                 {"lock", lock_command},
-                                 {"new-backend", new_backend_command},
-                                 {"new-op", new_op_command},
-                                 {"opcheck", opcheck_command},
-                                 {"ops", ops_command},
-                                 {"plugins", plugins_command},
-                                 {"run", run_command},
-                                 {"tune", tune_command},
+constexpr Command kCommands[] = {{"bindgen", bindgen_command}, {"blas", blas_command},
+                                 {"config", config_command},   {"conform", conform_command},
+                                 {"doctor", doctor_command},   {"explain", explain_command},
+                                 {"graph", graph_command},     {"launch", launch_command},
+                                 {"lock", lock_command},       {"new-backend", new_backend_command},
+                                 {"new-op", new_op_command},   {"opcheck", opcheck_command},
+                                 {"ops", ops_command},         {"plugins", plugins_command},
+                                 {"run", run_command},         {"tune", tune_command},
                                  {"verify", verify_command}};
 
 int run(const Words& words) {

@@ -50,6 +50,7 @@ PARTS = (
         ["tests/python/nn/*", "tests/python/optim/*", "tests/python/distributions/*"],
     ),
     ("Python: data, processes, files", ["tests/python/data/*", "tests/python/files/*"]),
+    ("programs: traced, saved, run without Python", ["tests/python/graph/*"]),
     ("Python: the package, whole programs", ["tests/python/*"]),
     ("C++, C, Lua, Rust", ["tests/frontends/*", "C++ files*"]),
     ("the command `adjoin`", ["tests/cli/*"]),
@@ -70,7 +71,7 @@ def same(x):
 # What is planned, and how one sees that it has come.
 PLANNED = {
     "quantized and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "align_tensors"))),
-    "graphs (`jit` and `compile` return what they are given)": lambda: adjoin.jit.script(same) is not same,
+    "`jit.script` and `compile` (they return what they are given)": lambda: adjoin.jit.script(same) is not same,
     "distributed training": lambda: adjoin.distributed.is_available(),
 }  # fmt: skip
 

@@ -17,6 +17,8 @@ HEADERS = {
                    "std::printf(\"%g\", double(load_safetensors(\"x.safetensors\")[\"x\"].numel()));",
     "pt": "save_pt({{\"x\", ones({6})}}, \"x.pt\"); std::printf(\"%g\", double(load_pt(\"x.pt\")[\"x\"].numel()));",
     "state": "save({{\"x\", ones({6})}}, \"y.pt\"); std::printf(\"%g\", double(load(\"y.pt\")[\"x\"].numel()));",
+    "program": "Program p = Program::parse(\"adjoin.program 1\\nfn f(%x: float32[6]) {\\n  return %x\\n}\"); "
+               "std::printf(\"%lld\", (long long)p.value(AJ_PROGRAM_INPUT, 0).type.shape[0]);",
     "nn/linear": "nn::Linear net(4, 6); std::printf(\"%g\", double(net(ones({1, 4})).numel()));",
 }  # fmt: skip
 

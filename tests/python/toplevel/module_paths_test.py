@@ -85,12 +85,11 @@ def test_jit_runs_python():
     assert double(torch.ones(1)).item() == 2 and other(3) == 3
     assert torch.jit.ignore(double) is double and not torch.jit.is_scripting() and not torch.jit.is_tracing()
     net = nn.Sequential(nn.Linear(2, 1))
-    assert torch.jit.trace(net, torch.ones(1, 2)) is net and torch.jit.trace(net, (torch.ones(1, 2),)) is net
+    for example in (torch.ones(1, 2), (torch.ones(1, 2),)):
+        assert torch.jit.trace(net, example)(torch.ones(1, 2)).equal(net(torch.ones(1, 2)))
     assert torch.jit.isinstance(net, nn.Module) and torch.jit.annotate(int, 3) == 3
     with pytest.raises(RuntimeError, match="state_dict"):
         torch.jit.save(net, "net.pt")
-    with pytest.raises(RuntimeError, match="state_dict"):
-        torch.jit.load("net.pt")
     with pytest.raises(RuntimeError, match="eval"):
         torch.jit.freeze(net)
     assert torch.jit.freeze(net.eval()) is net

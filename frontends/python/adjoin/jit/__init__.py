@@ -1,6 +1,7 @@
-"""adjoin.jit: scripts and traces for programs written for PyTorch: what is given comes back and runs as Python."""
+"""adjoin.jit: traces become programs that are saved and run without Python; scripts come back as they are and run as Python."""
 
 import builtins
+import threading
 from typing import Final  # noqa: F401
 
 from ..nn.modules.module import Module
@@ -12,11 +13,26 @@ _KEPT = (
 
 
 class ScriptModule(Module):
-    """A module that is a compiled program; here none is, so isinstance() says no."""
+    """A module that is a program: traced, or loaded from a file."""
 
 
 class RecursiveScriptModule(ScriptModule):
     """A module that script() has compiled; here none is."""
+
+
+class TracedModule(ScriptModule):
+    """What trace() and load() make of a module: its parameters, and a program in place of its code."""
+
+
+class ScriptFunction:
+    """What trace() makes of a function."""
+
+
+TopLevelTracedModule = TracedModule
+
+
+class TracingCheckError(Exception):
+    """Never raised: a program makes the calls that were made."""
 
 
 def script(obj, *args, **kwargs):
@@ -24,11 +40,24 @@ def script(obj, *args, **kwargs):
     return obj
 
 
-def trace(func, example_inputs=None, *args, **kwargs):
-    """The function or module as it is, after one call with the example."""
-    if example_inputs is not None:
-        func(*(example_inputs if builtins.isinstance(example_inputs, (tuple, list)) else (example_inputs,)))
-    return func
+def trace(func, example_inputs=None, *args, example_kwarg_inputs=None, constants_limit=0, dynamic=None, **kwargs):
+    """The program of the calls that a function or module makes for these inputs.
+
+    It has the bits of eager, is differentiated as its calls are, and is saved by jit.save. A call with other sizes or
+    dtypes is traced again, unless dynamic names them: {0: {0: "batch"}} is dimension 0 of input 0. Then the function runs
+    2**k + 1 times with k names, and what differs with the sizes is kept as a formula. What asks for values (item, an if) is refused, naming the line. Tensors that are neither
+    inputs nor parameters are kept as constants, up to constants_limit bytes each (1 MB).
+    """
+    from ._traced import trace
+
+    return trace(func, example_inputs, example_kwarg_inputs, constants_limit, dynamic)
+
+
+def trace_module(mod, inputs, *args, **kwargs):
+    """trace() of a module's forward, whose inputs stand in a dictionary under its name."""
+    if list(inputs) != ["forward"]:
+        raise NotImplementedError(f"jit.trace_module: methods {list(inputs)} are asked for; only forward is traced yet")
+    return trace(mod, inputs["forward"], *args, **kwargs)
 
 
 def _as_it_is(name):
@@ -48,9 +77,12 @@ def is_scripting():
     return False
 
 
+_tracing = threading.local()
+
+
 def is_tracing():
-    """False: programs run as Python."""
-    return False
+    """Is this thread inside of trace()?"""
+    return getattr(_tracing, "on", False)
 
 
 def annotate(the_type, the_value):
@@ -91,11 +123,29 @@ class optimized_execution:
 fuser = optimized_execution
 
 
+def cond(pred, true_fn, false_fn, operands=()):
+    """true_fn(*operands) or false_fn(*operands), as pred, a bool or a tensor of one element, says. Inside of trace() the program keeps both."""
+    from ._blocks import cond
+
+    return cond(pred, true_fn, false_fn, operands)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """body_fn(*carried) again and again, as long as cond_fn(*carried); the last values. Inside of trace() the program keeps the loop."""
+    from ._blocks import while_loop
+
+    return while_loop(cond_fn, body_fn, carried_inputs)
+
+
 def save(m, f, _extra_files=None):
-    """Raises: a program cannot be saved, its parameters can."""
-    raise RuntimeError("jit.save: programs cannot be saved; save module.state_dict() with adjoin.save")
+    """Writes a traced program to a file: text and safetensors, no pickle; C++ and `adjoin run` read it without Python."""
+    from ._traced import save
+
+    save(m, f, _extra_files)
 
 
 def load(f, map_location=None, _extra_files=None):
-    """Raises: files of TorchScript hold programs."""
-    raise RuntimeError("jit.load: TorchScript cannot be run; save state_dict() from PyTorch and load that")
+    """The module or function in a file of jit.save. Nothing in the file is executed while it is read."""
+    from ._traced import load
+
+    return load(f, map_location, _extra_files)

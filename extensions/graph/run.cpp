@@ -1,0 +1,312 @@
+// extensions/graph/run.cpp: runs a program: one call after the other through the dispatcher, so
+// that autocast, the tape, devices and errors are those of any call.
+#include "run.hpp"
+
+#include <algorithm>
+
+#include "value.hpp"
+
+namespace adjoin::graph {
+namespace {
+
+constexpr uint32_t kMostArgs = 40, kMostResults = 8;
+
+Step step_of(const Node& n) {
+  Step s;
+  s.node = &n;
+  if (n.what != Node::What::call) return s;
+  const OpFacts& f = facts_of(n.op);
+  if (f.params.size() > kMostArgs || f.results.size() > kMostResults)
+    raise(AJ_UNIMPLEMENTED, f.name, ": a program's call has at most 40 arguments and 8 results");
+  for (uint32_t i = 0; i < f.params.size(); i++) {
+    aj_value v{};
+    if (i >= n.args.size()) {
+      if (f.params[i].flags & AJ_PARAM_HAS_DEFAULT) v = f.params[i].value;
+    } else if (const Arg& a = n.args[i]; a.kind == Arg::Kind::constant) {
+      v = value_of(a);
+      for (uint32_t j = 0; j < a.sizes.size(); j++)
+        if (a.sizes[j] != kNone) s.sizes.push_back({i, j, a.sizes[j]});
+    } else if (a.kind == Arg::Kind::value) {
+      s.values.push_back({i, a.ref});
+    } else if (a.kind == Arg::Kind::device_of) {
+      s.devices.push_back({i, a.ref});
+    } else {
+      s.lists.push_back({i, a.refs});
+    }
+    s.args.push_back(v);
+  }
+  return s;
+}
+
+// Who was made in this block dies after its last use.
+void find_deaths(const Block& b, Sequence& s, std::vector<bool> alive) {
+  for (uint32_t v : b.results) alive[v] = true;
+  for (size_t i = s.steps.size(); i-- > 0;) {
+    auto last = [&](uint32_t v) {
+      if (alive[v]) return;
+      alive[v] = true;
+      s.steps[i].dies.push_back(v);
+    };
+    each_use(b.nodes[i], last);
+    for (const Result& r : b.nodes[i].results)
+      for (uint32_t v : r.values) last(v);
+  }
+}
+
+Sequence sequence_of(const Program& p, const Block& b, bool outermost) {
+  Sequence s;
+  s.inputs = b.inputs;
+  s.results = b.results;
+  for (const Node& n : b.nodes) {
+    s.steps.push_back(step_of(n));
+    for (const Block& inner : n.blocks)
+      s.steps.back().blocks.push_back(sequence_of(p, inner, false));
+  }
+  // Inside of a block values from outside stay: a loop reads them again.
+  if (outermost) find_deaths(b, s, std::vector<bool>(p.values.size()));
+  find_groups(p, b, s);
+  return s;
+}
+
+class GradMode {
+ public:
+  explicit GradMode(bool off) : off_(off), before_(off ? autograd().set_grad_mode(0) : 0) {}
+  ~GradMode() {
+    if (off_) autograd().set_grad_mode(before_);
+  }
+  GradMode(const GradMode&) = delete;
+
+ private:
+  bool off_;
+  int32_t before_;
+};
+
+class Run {
+ public:
+  Run(const Program& p, uint32_t flags)
+      : p_(p), fuse_(!(flags & AJ_RUN_NO_FUSION)), regs_(p.values.size()) {}
+
+  // Symbols are known from the inputs, and with them all sizes.
+  void inputs(aj_tensor* const* args, uint32_t n) {
+    std::vector<int64_t> symbols(p_.symbols.size(), -1);
+    for (uint32_t i = 0; i < n; i++) {
+      const Type& t = p_.values[p_.body.inputs[i]].type;
+      for (size_t d = 0; args[i] && d < t.shape.size() && int64_t(d) < args[i]->dl.ndim; d++)
+        if (uint32_t s = t.shape[d] < 0 ? alone(p_.sizes[size_t(-1 - t.shape[d])]) : kNone;
+            s != kNone && symbols[s] < 0)
+          symbols[s] = args[i]->dl.shape[d];
+    }
+    for (const Size& s : p_.sizes) sizes_.push_back(s.at(symbols.data()));
+    for (uint32_t i = 0; i < n; i++) {
+      check_input(i, args[i]);
+      put(p_.body.inputs[i], Tensor::borrow(args[i]));
+    }
+  }
+
+  void put(uint32_t v, Tensor t) { regs_[v] = std::move(t); }
+  const Tensor& at(uint32_t v) const { return regs_[v]; }
+  void swap(std::vector<Tensor>& regs) { regs_.swap(regs); }
+
+  void sequence(const Sequence& s) {
+    auto group = s.groups.begin();
+    for (size_t i = 0; i < s.steps.size();) {
+      if (group != s.groups.end() && group->first == i) {
+        const Group& g = *group++;
+        if (fuse_ && run_group(g, regs_, sizes_)) {
+          counts.passes++, counts.groups++, counts.fused += g.count;
+          for (size_t end = i + g.count; i < end; i++) bury(s.steps[i]);
+          continue;
+        }
+      }
+      step(s.steps[i]);
+      bury(s.steps[i++]);
+    }
+  }
+
+  Counts counts;
+
+  void step(const Step& s) {
+    const Node& n = *s.node;
+    GradMode mode(n.no_grad);
+    if (n.what == Node::What::call) return call(s);
+    if (n.what == Node::What::detach)
+      return put(n.results[0].values[0], regs_[n.args[0].ref].detach());
+    if (n.what == Node::What::branch) {
+      const Sequence& taken = s.blocks[regs_[n.args[0].ref].item<bool>() ? 0 : 1];
+      sequence(taken);
+      std::vector<Tensor> out = take(taken.results);
+      for (size_t i = 0; i < out.size(); i++) put(n.results[i].values[0], std::move(out[i]));
+      return;
+    }
+    std::vector<Tensor> carried;
+    for (const Arg& a : n.args) carried.push_back(regs_[a.ref]);
+    for (;;) {
+      for (size_t i = 0; i < carried.size(); i++) put(s.blocks[0].inputs[i], carried[i]);
+      sequence(s.blocks[0]);
+      if (!regs_[s.blocks[0].results[0]].item<bool>()) break;
+      sequence(s.blocks[1]);
+      carried = take(s.blocks[1].results);
+      if (core().interrupted()) raise(AJ_CANCELLED, p_.name, ": interrupted in a loop");
+    }
+    for (size_t i = 0; i < carried.size(); i++) put(n.results[i].values[0], std::move(carried[i]));
+  }
+
+ private:
+  void bury(const Step& s) {
+    for (uint32_t v : s.dies) regs_[v] = Tensor();
+  }
+
+  std::vector<Tensor> take(const std::vector<uint32_t>& values) const {
+    std::vector<Tensor> out;
+    for (uint32_t v : values) out.push_back(regs_[v]);
+    return out;
+  }
+
+  void call(const Step& s) {
+    const Node& n = *s.node;
+    aj_value rets[kMostResults] = {};
+    for (size_t i = 0; i < n.into.size(); i++)
+      if (n.into[i] != kNone) rets[i] = value(regs_[n.into[i]]);
+    counts.passes++;
+    try {
+      call_step(s, regs_.data(), sizes_, rets);
+    } catch (const Error& e) {
+      if (!n.line || n.line >= p_.lines.size()) throw;
+      raise_as(e.kind(), e.code(), e.message(), " (captured at ", p_.lines[n.line], ")");
+    }
+    for (size_t i = 0; i < n.results.size(); i++) {
+      const Result& r = n.results[i];
+      if (r.list) {
+        keep_list(r, rets[i]);
+      } else if (!r.values.empty()) {
+        put(r.values[0], Tensor::steal(rets[i].tag == AJ_TENSOR ? rets[i].v.tensor : nullptr));
+        rets[i].tag = AJ_NONE;
+      }
+      drop(rets[i]);
+    }
+  }
+
+  void keep_list(const Result& r, aj_value& ret) {
+    uint32_t count = 0;
+    const aj_value* items =
+        ret.tag == AJ_LIST_OBJ ? core().list_get(ret.v.object, &count) : nullptr;
+    if (count != r.values.size()) {
+      drop(ret);
+      raise(AJ_INVALID_ARGUMENT, p_.name, ": a call gives ", count, " tensors, the program has ",
+            uint64_t(r.values.size()), "; capture it for these sizes");
+    }
+    for (uint32_t i = 0; i < count; i++) put(r.values[i], Tensor::borrow(items[i].v.tensor));
+  }
+
+  void check_input(uint32_t i, const aj_tensor* t) const {
+    const Value& v = p_.values[p_.body.inputs[i]];
+    const std::vector<int64_t> wanted = shape_at(v.type, sizes_);
+    if (t && t->dl.dtype == v.type.dtype &&
+        std::equal(t->dl.shape, t->dl.shape + t->dl.ndim, wanted.begin(), wanted.end()))
+      return;
+    std::string given = t ? text(t->dl.dtype, Shape{t->dl.shape, t->dl.ndim}) : "None";
+    raise(AJ_INVALID_ARGUMENT, p_.name, ": input ", i, " ('", v.name, "') is ", given,
+          ", the program was captured for ", print_type(p_, v.type),
+          "; capture it for these sizes");
+  }
+
+  const Program& p_;
+  bool fuse_;
+  std::vector<Tensor> regs_;
+  std::vector<int64_t> sizes_;  // of Program::sizes
+};
+
+}  // namespace
+
+std::shared_ptr<const Plan> plan_of(const Program& p) {
+  auto plan = std::make_shared<Plan>();
+  plan->body = sequence_of(p, p.body, true);
+  return plan;
+}
+
+int64_t Size::at(const int64_t* symbols) const {
+  int64_t sum = 0;
+  for (const Term& t : terms) {
+    int64_t product = t.by;
+    bool large = false;
+    for (uint32_t s : t.symbols) large |= __builtin_mul_overflow(product, symbols[s], &product);
+    if (large || __builtin_add_overflow(sum, product, &sum))
+      raise(AJ_OUT_OF_RANGE, "program: a size made of the inputs' sizes is no number of 64 bits");
+  }
+  return sum;
+}
+
+namespace {
+
+// Numbers made of sizes; lists of them are copied first.
+void put_sizes(const Step& s, const std::vector<int64_t>& sizes, aj_value* args,
+               std::vector<std::vector<int64_t>>& lists) {
+  uint32_t copied = kNone;
+  lists.reserve(s.sizes.size());
+  for (auto [arg, item, size] : s.sizes) {
+    if (args[arg].tag == AJ_INT) {
+      args[arg].v.i = sizes[size];
+      continue;
+    }
+    if (arg != copied) lists.emplace_back(args[arg].v.ints, args[arg].v.ints + args[arg].aux);
+    copied = arg;
+    lists.back()[item] = sizes[size];
+    args[arg].v.ints = lists.back().data();
+  }
+}
+
+}  // namespace
+
+void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& sizes,
+               aj_value* rets) {
+  aj_value args[kMostArgs];
+  std::copy(s.args.begin(), s.args.end(), args);
+  for (auto [arg, reg] : s.values)
+    if (regs[reg].defined()) args[arg] = value(regs[reg]);
+  for (auto [arg, reg] : s.devices) args[arg] = value(regs[reg].device());
+  std::vector<std::vector<int64_t>> numbers;
+  if (!s.sizes.empty()) put_sizes(s, sizes, args, numbers);
+  std::vector<std::vector<aj_tensor*>> lists;
+  lists.reserve(s.lists.size());
+  for (const Step::PutList& l : s.lists) {
+    auto& list = lists.emplace_back();
+    for (uint32_t v : l.regs) list.push_back(v == kNone ? nullptr : regs[v].get());
+    args[l.arg] = {AJ_TENSORS, uint32_t(list.size()), {0}};
+    args[l.arg].v.tensors = list.data();
+  }
+  check(dispatch().call(s.node->op, args, uint32_t(s.args.size()), rets,
+                        uint32_t(s.node->results.size())));
+}
+
+void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs) {
+  Step s = step_of(n);
+  for (const Block& inner : n.blocks) s.blocks.push_back(sequence_of(p, inner, false));
+  Run r(p, 0);
+  r.swap(regs);
+  r.step(s);
+  r.swap(regs);
+}
+
+void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_tensor** rets,
+         uint32_t nrets) {
+  const uint32_t wanted = p.tensor_inputs();
+  if (nargs != wanted || nrets != p.body.results.size())
+    raise(AJ_INVALID_ARGUMENT, p.name, ": ", nargs, " inputs and ", nrets,
+          " results, the program has ", wanted, " and ", uint64_t(p.body.results.size()));
+  std::shared_ptr<const Plan> plan = p.plan.load();
+  if (!plan) p.plan.store(plan = plan_of(p));
+  Run r(p, flags);
+  r.inputs(args, nargs);
+  for (const Weight& w : p.weights) {
+    if (!w.tensor.defined())
+      raise(AJ_PRECONDITION, p.name, ": the ", w.constant ? "constant" : "parameter", " '", w.name,
+            "' has no values; a program that was read from text gets them by set_weight");
+    r.put(w.value, w.tensor);
+  }
+  r.sequence(plan->body);
+  for (uint32_t i = 0; i < nrets; i++) rets[i] = Tensor(r.at(p.body.results[i])).take();
+  p.nodes = plan->body.steps.size();
+  p.passes = r.counts.passes, p.groups = r.counts.groups, p.fused = r.counts.fused;
+}
+
+}  // namespace adjoin::graph

@@ -1,0 +1,85 @@
+// extensions/graph/run.hpp: a program made ready to run: every call with its arguments in place,
+// who dies where, and which calls run as one.
+#pragma once
+#include "ir.hpp"
+
+namespace adjoin::graph {
+
+struct Sequence;
+
+// A call: its arguments but for the values, which are put in from the registers.
+struct Step {
+  struct Put {
+    uint32_t arg, reg;
+  };
+  struct PutList {
+    uint32_t arg;
+    std::vector<uint32_t> regs;  // kNone: an absent one
+  };
+  struct PutSize {
+    uint32_t arg, item, size;  // of Program::sizes
+  };
+  const Node* node = nullptr;
+  std::vector<aj_value> args;
+  std::vector<Put> values, devices;
+  std::vector<PutSize> sizes;
+  std::vector<PutList> lists;
+  std::vector<uint32_t> dies;  // registers that nobody reads afterwards
+  std::vector<Sequence> blocks;
+};
+
+// Calls of one index space that run block by block, each block through all of them while it is in
+// the processor's cache. Registers are the group's own: first the inputs.
+struct Group {
+  size_t first = 0, count = 0;
+  std::vector<int64_t> shape;
+  std::vector<uint32_t> inputs;  // registers of the sequence
+  std::vector<Type> types;       // of the inputs
+  struct Output {
+    uint32_t from, to;  // of the group, of the sequence
+    DLDataType dtype;
+  };
+  std::vector<Output> outputs;
+  uint32_t registers = 0;
+  std::vector<Step> steps;
+  std::vector<uint32_t> results;  // by step
+};
+
+struct Sequence {
+  std::vector<Step> steps;
+  std::vector<Group> groups;  // in order
+  std::vector<uint32_t> inputs, results;
+};
+
+struct Plan {
+  Sequence body;
+};
+
+std::shared_ptr<const Plan> plan_of(const Program& p);
+// Groups of the sequence; `used`: what is read after a step by others than the group.
+void find_groups(const Program& p, const Block& b, Sequence& s);
+
+// What a run counts.
+struct Counts {
+  uint64_t passes = 0, groups = 0, fused = 0;
+};
+// May the group run as one now? Then it has, and its outputs are in the registers.
+bool run_group(const Group& g, std::vector<Tensor>& regs, const std::vector<int64_t>& sizes);
+// One call; results come back owned. sizes: the values of Program::sizes.
+void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& sizes,
+               aj_value* rets);
+// A shape of which sizes are known now.
+inline std::vector<int64_t> shape_at(const Type& t, const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> shape = t.shape;
+  for (int64_t& n : shape)
+    if (n < 0) n = sizes[size_t(-1 - n)];
+  return shape;
+}
+
+// One statement; what it reads is in the registers, and so are its results then.
+void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs);
+
+void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_tensor** rets,
+         uint32_t nrets);
+
+}  // namespace adjoin::graph

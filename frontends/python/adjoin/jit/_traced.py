@@ -1,0 +1,322 @@
+"""adjoin.jit's programs: a function is run once on traced tensors, and the calls that it made are kept (libaj_graph)."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections import OrderedDict
+
+from .. import _C, arange
+from .._C import Tensor
+from ..nn.modules.module import Module
+from . import ScriptFunction, TracedModule, _tracing
+
+INPUT, RESULT, PARAM, CONSTANT = range(4)
+KEPT = 64  # programs of one function, for as many kinds of inputs
+
+
+def take_apart(o, leaves):
+    """The form of nested tuples, lists and dictionaries: JSON in which a number is the place of a tensor in leaves."""
+    if isinstance(o, Tensor):
+        leaves.append(o)
+        return len(leaves) - 1
+    if o is None or isinstance(o, (bool, int, float, str)):
+        return {"c": o}
+    if isinstance(o, (tuple, list)):
+        return {"t" if isinstance(o, tuple) else "l": [take_apart(x, leaves) for x in o]}
+    if isinstance(o, dict) and all(isinstance(k, str) for k in o):
+        return {"d": {k: take_apart(v, leaves) for k, v in o.items()}}
+    raise TypeError(f"trace: {type(o).__name__} is no tensor, number, text, tuple, list or dictionary of them by name")
+
+
+def put_together(form, leaves):
+    if isinstance(form, int):
+        return leaves[form]
+    ((kind, inner),) = form.items()
+    if kind == "c":
+        return inner
+    if kind == "d":
+        return {k: put_together(v, leaves) for k, v in inner.items()}
+    return (tuple if kind == "t" else list)(put_together(x, leaves) for x in inner)
+
+
+def fits(given, shape):
+    return len(given) == len(shape) and all(n in (-1, m) for n, m in zip(shape, given, strict=True))
+
+
+class Program:
+    """A captured program with the forms of its inputs and results."""
+
+    def __init__(self, handle, form_in, form_out):
+        self.handle, self.form_in, self.form_out = handle, form_in, form_out
+        self.inputs = _C.program_values(handle, INPUT)
+
+    def takes(self, form, leaves):
+        if form != self.form_in:
+            return False
+        pairs = zip(self.inputs, leaves, strict=True)
+        return all(t.dtype == dtype and fits(t.shape, shape) for (_, dtype, shape), t in pairs)
+
+    def run(self, leaves, fused=True):
+        return put_together(self.form_out, _C.program_run(self.handle, leaves, fused))
+
+    def weights(self, what):
+        return [
+            (name, _C.program_weight(self.handle, what, i))
+            for i, (name, _, _) in enumerate(_C.program_values(self.handle, what))
+        ]
+
+
+def capture(call, name, args, kwargs, params, limit):
+    """The program of call(*args, **kwargs); params: (name, tensor) of those that stay themselves."""
+    leaves = []
+    form_in = take_apart((args, kwargs), leaves)
+    if len({id(t) for t in leaves}) != len(leaves):
+        raise ValueError(
+            "trace: the same tensor is given as two inputs, which a program could not tell apart; give a clone()"
+        )
+    _C.program_begin(name, limit)
+    _tracing.on = True
+    try:
+        for called, tensor in params:
+            _C.program_param(tensor, called)
+        traced = [_C.program_input(t, f"x{i}" if len(leaves) > 1 else "x") for i, t in enumerate(leaves)]
+        given, named = put_together(form_in, traced)
+        results = []
+        form_out = take_apart(call(*given, **named), results)
+        handle = _C.program_end(results, json.dumps(form_in), json.dumps(form_out))
+    finally:
+        _tracing.on = False
+        _C.program_cancel()
+    return Program(handle, form_in, form_out)
+
+
+def resized(t, sizes):
+    """t with other sizes, made of its own elements."""
+    for dim, n in sizes.items():
+        t = t.index_select(dim, arange(n, device=t.device) % t.shape[dim])
+    return t
+
+
+def other_sizes(name, n):
+    """Two values that stand beside n: one to see what depends on it, one to check."""
+    if n < 2:
+        raise ValueError(
+            f"trace: the dynamic size '{name}' is {n} in the example, where 0 and 1 are special; give one of 2 or more"
+        )
+    return (n - 1, n - 2) if n > 3 else (2, 5) if n == 3 else (3, 5)
+
+
+def capture_dynamic(call, args, kwargs, params, limit, dynamic):
+    """The program for all sizes that have a name: {place or name of an input: {dimension: name}}."""
+    leaves = []
+    form = take_apart((args, kwargs), leaves)
+    named, places = {}, []
+    for place, dims in dynamic.items():
+        at = put_together(form, list(range(len(leaves))))
+        at = at[1][place] if isinstance(place, str) else at[0][place]
+        if not isinstance(at, int):
+            raise TypeError(f"trace: dynamic names input {place!r}, which is no tensor")
+        for dim, name in (dims if isinstance(dims, dict) else {d: n for d, n in enumerate(dims) if n}).items():
+            size = leaves[at].shape[dim]
+            if named.setdefault(name, size) != size:
+                raise ValueError(f"trace: the dynamic size '{name}' is {named[name]} and {size} in the example")
+            places.append((at, dim, name))
+    names = list(named)
+    if len(names) > 4:
+        raise NotImplementedError(
+            f"trace: {len(names)} dynamic sizes are named, at most 4 are possible; leave the others fixed"
+        )
+    other = {name: other_sizes(name, n) for name, n in named.items()}
+    samples = [
+        [other[n][0] if choice >> i & 1 else named[n] for i, n in enumerate(names)] for choice in range(1 << len(names))
+    ]
+    samples.append([other[n][1] for n in names])
+    programs = []
+    for sizes in samples:
+        known = dict(zip(names, sizes, strict=True))
+        given = [
+            resized(t, {dim: known[name] for at, dim, name in places if at == i and known[name] != named[name]})
+            for i, t in enumerate(leaves)
+        ]
+        more_args, more_kwargs = put_together(form, given)
+        programs.append(capture(call, "forward", more_args, more_kwargs, params, limit))
+    handle = _C.program_generalize([p.handle for p in programs], names, [n for sizes in samples for n in sizes])
+    return Program(handle, programs[0].form_in, programs[0].form_out)
+
+
+class Traced:
+    """Programs of one function, the first of which is the one that was asked for."""
+
+    def __init__(self, program, again=None):
+        self.program, self.again, self.known = program, again, OrderedDict()
+        # Tensors alone, without names: what most functions take; their form needs no look.
+        self.plain = program.form_in == {"t": [{"t": list(range(len(program.inputs)))}, {"d": {}}]}
+        self.single = program.form_out == 0
+
+    def __call__(self, args, kwargs):
+        if self.plain and not kwargs and _C.program_takes(self.program.handle, args):
+            if self.single:
+                return _C.program_run(self.program.handle, args, True)[0]
+            return self.program.run(args)
+        leaves = []
+        form = take_apart((args, kwargs), leaves)
+        if self.program.takes(form, leaves):
+            return self.program.run(leaves)
+        if self.again is None:
+            if form == self.program.form_in:
+                return self.program.run(leaves)  # which tells the sizes that it was made for
+            raise TypeError(f"the program takes inputs of the form {self.program.form_in}, given is {form}")
+        key = json.dumps(form), tuple((t.dtype, tuple(t.shape)) for t in leaves)
+        if key not in self.known:
+            self.known[key] = self.again(args, kwargs)
+            if len(self.known) > KEPT:
+                self.known.popitem(last=False)
+        self.known.move_to_end(key)
+        return self.known[key].run(leaves)
+
+
+class _Shown:
+    """What a traced function and a traced module show of their program."""
+
+    @property
+    def code(self):
+        return _C.program_text(self._traced.program.handle)
+
+    graph = code
+
+    def stats(self):
+        """Of the last run: calls of the program, walks over whole tensors, fused groups, calls inside of them."""
+        return dict(
+            zip(("calls", "passes", "groups", "fused"), _C.program_stats(self._traced.program.handle), strict=True)
+        )
+
+    @property
+    def constants(self):
+        """The tensors that are neither inputs nor parameters, by name."""
+        return dict(self._traced.program.weights(CONSTANT))
+
+    def save(self, f, _extra_files=None):
+        save(self, f, _extra_files)
+
+
+class Function(_Shown, ScriptFunction):
+    def __init__(self, traced, name):
+        self._traced, self.__name__, self.name = traced, name, name
+
+    def __call__(self, *args, **kwargs):
+        return self._traced(args, kwargs)
+
+
+class TracedForward(_Shown, TracedModule):
+    def __init__(self, traced, name):
+        super().__init__()
+        self._traced, self.original_name = traced, name
+
+    def forward(self, *args, **kwargs):
+        return self._traced(args, kwargs)
+
+    def _apply(self, fn, *args, **kwargs):
+        super()._apply(fn, *args, **kwargs)
+        named = _named_tensors(self)
+        program = self._traced.program
+        for i, (name, _, _) in enumerate(_C.program_values(program.handle, PARAM)):
+            if name in named:
+                _C.program_set_weight(program.handle, PARAM, i, named[name])
+        for i, (_, tensor) in enumerate(program.weights(CONSTANT)):
+            _C.program_set_weight(program.handle, CONSTANT, i, fn(tensor))
+        self._traced.known.clear()
+        return self
+
+
+def _named_tensors(module):
+    named = dict(module.named_buffers(remove_duplicate=False))
+    named.update(module.named_parameters(remove_duplicate=False))
+    return named
+
+
+def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic):
+    if isinstance(func, (Function, TracedForward)):
+        return func
+    if example_inputs is None and example_kwarg_inputs is None:
+        raise TypeError("jit.trace: example inputs are missing; the calls that they cause are what is kept")
+    args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    args, kwargs = () if example_inputs is None else tuple(args), dict(example_kwarg_inputs or {})
+    module = func if isinstance(func, Module) else getattr(func, "__self__", None)
+    params = list(_named_tensors(module).items()) if isinstance(module, Module) else []
+
+    def again(args, kwargs):
+        return capture(func, "forward", args, kwargs, params, limit)
+
+    first = capture_dynamic(func, args, kwargs, params, limit, dynamic) if dynamic else again(args, kwargs)
+    traced = Traced(first, again)
+    if not isinstance(func, Module):
+        return Function(traced, getattr(func, "__name__", type(func).__name__))
+    made = TracedForward(traced, type(func).__name__)
+    for name, value in func._parameters.items():
+        made.register_parameter(name, value)
+    for name, value in func._buffers.items():
+        made.register_buffer(name, value, persistent=name not in func._non_persistent_buffers_set)
+    for name, child in func._modules.items():
+        made.add_module(name, child)
+    made.training = func.training
+    return made
+
+
+def save(m, f, extra_files=None):
+    if not isinstance(m, (Function, TracedForward)):
+        raise RuntimeError(
+            f"jit.save: a program is wanted, not {type(m).__name__}: jit.trace(module, example) makes one; parameters alone "
+            "are saved by adjoin.save(module.state_dict(), file)"
+        )
+    if extra_files:
+        raise NotImplementedError("jit.save: _extra_files are not kept yet; save them beside the program")
+    handle = m._traced.program.handle
+    if not hasattr(f, "write"):
+        _C.program_save(handle, os.fspath(f))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "program.aj")
+        _C.program_save(handle, path)
+        with open(path, "rb") as written:
+            shutil.copyfileobj(written, f)
+
+
+def _plant(root, name, tensor):
+    """Registers a tensor under a dotted name, in modules that are made on the way."""
+    *path, last = name.split(".")
+    for part in path:
+        if part not in root._modules:
+            root.add_module(part, Module())
+        root = root._modules[part]
+    if tensor.requires_grad:
+        from ..nn.parameter import Parameter
+
+        tensor = Parameter(tensor)
+        root.register_parameter(last, tensor)
+    else:
+        root.register_buffer(last, tensor)
+    return tensor
+
+
+def load(f, map_location=None, extra_files=None):
+    if extra_files:
+        raise NotImplementedError("jit.load: _extra_files are not kept yet")
+    if hasattr(f, "read"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.aj")
+            with open(path, "wb") as copy:
+                shutil.copyfileobj(f, copy)
+            handle = _C.program_load(path)
+    else:
+        handle = _C.program_load(os.fspath(f))
+    form_in, form_out = _C.program_forms(handle)
+    n_in, n_out = len(_C.program_values(handle, INPUT)), len(_C.program_values(handle, RESULT))
+    form_in = json.loads(form_in) if form_in else {"t": [{"t": list(range(n_in))}, {"d": {}}]}
+    form_out = json.loads(form_out) if form_out else (0 if n_out == 1 else {"t": list(range(n_out))})
+    program = Program(handle, form_in, form_out)
+    made = TracedForward(Traced(program), "forward")
+    for i, (name, tensor) in enumerate(program.weights(PARAM)):
+        _C.program_set_weight(handle, PARAM, i, _plant(made, name, tensor))
+    made.training = False
+    return made if map_location is None else made.to(map_location)

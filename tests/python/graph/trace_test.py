@@ -1,0 +1,359 @@
+"""tests/python/graph/trace_test.py: traced programs have the bits of eager: writes, views, random numbers, gradients; what a program cannot
+hold is refused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import adjoin
+import pytest
+from adjoin import jit, nn
+from adjoin.nn import functional as F
+
+sys.path.append(str(Path(__file__).parents[2] / "programs"))
+import gpt
+
+
+def same(a, b):
+    """Bit for bit, NaN too."""
+    if isinstance(a, (tuple, list)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if not isinstance(a, adjoin.Tensor):
+        return a == b
+    if a.dtype != b.dtype or a.shape != b.shape or a.stride() != b.stride():
+        return False
+    return a.numpy().tobytes() == b.detach().numpy().tobytes() if not a.requires_grad else same(a.detach(), b.detach())
+
+
+def mlp():
+    adjoin.manual_seed(0)
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.BatchNorm1d(32), nn.Linear(32, 4))
+
+
+def small_gpt():
+    adjoin.manual_seed(1)
+    return gpt.GPT(gpt.GPTConfig())
+
+
+def test_an_mlp_and_a_gpt_have_the_bits_of_eager():
+    x = adjoin.randn(5, 16)
+    net = mlp().eval()
+    traced = jit.trace(net, x)
+    assert isinstance(traced, jit.ScriptModule) and same(traced(x), net(x))
+    assert traced.stats()["calls"] == 4 and list(traced.state_dict()) == list(net.state_dict())
+    model, idx, targets = small_gpt().eval(), adjoin.randint(0, 32, (2, 8)), adjoin.randint(0, 32, (2, 8))
+    traced = jit.trace(model, (idx, targets))
+    for seed in range(3):
+        adjoin.manual_seed(seed)
+        idx = adjoin.randint(0, 32, (2, 8))
+        assert same(traced(idx, targets), model(idx, targets))
+    assert same(jit.trace(model, idx)(idx), model(idx))  # the loss is None
+    sources = [adjoin._C.program_source(traced._traced.program.handle, i) for i in range(1, 9)]
+    assert "scaled_dot_product_attention" in traced.code and any("gpt.py" in line for line in sources)
+
+
+def test_training_a_traced_module_is_training_the_module():
+    def train(make):
+        net = mlp()
+        model = make(net)
+        sgd = adjoin.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        losses = []
+        for step in range(4):
+            adjoin.manual_seed(step)
+            x = adjoin.randn(8, 16)
+            loss = F.cross_entropy(model(x), adjoin.arange(8) % 4)
+            sgd.zero_grad()
+            loss.backward()
+            sgd.step()
+            losses.append(loss.item())
+        return losses, net.state_dict()
+
+    def traced(net):
+        kept = {name: t.clone() for name, t in net.state_dict().items()}
+        made = jit.trace(net, adjoin.randn(8, 16))  # which has updated running means
+        net.load_state_dict(kept)
+        return made
+
+    a, b = train(lambda net: net), train(traced)
+    assert a[0] == b[0] and all(same(x.detach(), y.detach()) for x, y in zip(a[1].values(), b[1].values(), strict=True))
+
+
+def scaled(x, y):
+    x = x * 2
+    x[1:3].add_(y)
+    z = x[0]
+    z.mul_(3)
+    x[:, 1] = 7
+    return x, z, x.sum(), {"view": x[1:2].t(), "n": 4}
+
+
+def listed(x):
+    a, b, c = x.split(2)
+    top = adjoin.topk(x, 2, dim=1)
+    return [
+        adjoin.cat([c, a, b]),
+        top.values,
+        top.indices,
+        adjoin.stack(list(x.unbind(1))),
+        adjoin.where(x > 0, x, 0.5),
+    ]
+
+
+@pytest.mark.parametrize(("f", "shapes"), [(scaled, [(4, 3), (2, 3)]), (listed, [(6, 3)])])
+def test_views_writes_lists(f, shapes):
+    traced = jit.trace(f, tuple(adjoin.randn(*s) for s in shapes))
+    for _ in range(2):
+        inputs = [adjoin.randn(*s) for s in shapes]
+        assert same(traced(*inputs), f(*inputs))
+
+
+def test_writes_to_arguments_and_buffers_happen():
+    buffer = adjoin.zeros(3)
+
+    def f(x):
+        x.add_(1)
+        buffer.copy_(x.sum(0))
+        return buffer * 2
+
+    traced = jit.trace(f, adjoin.ones(2, 3))
+    x = adjoin.zeros(2, 3)
+    version = x._version
+    assert (
+        traced(x).tolist() == [4, 4, 4]
+        and x.tolist() == [[1] * 3] * 2
+        and buffer.tolist() == [2, 2, 2]
+        and x._version > version
+    )
+
+
+def test_random_numbers_are_those_of_eager():
+    def f(x):
+        return F.dropout(x, 0.3) + adjoin.rand_like(x) * adjoin.randn(3)
+
+    x = adjoin.ones(50, 3)
+    traced = jit.trace(f, x)
+    assert "%seed: draw" in traced.code
+    for seed in (1, 2):
+        adjoin.manual_seed(seed)
+        wanted, after = f(x), adjoin.get_rng_state()
+        adjoin.manual_seed(seed)
+        assert same(traced(x), wanted) and adjoin.get_rng_state().equal(after)
+
+
+def test_gradients_are_those_of_eager():
+    w = nn.Parameter(adjoin.randn(3, 3))
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = w
+
+        def forward(self, x):
+            with adjoin.no_grad():
+                scale = (x * 3).sum()
+            y = x @ self.w + self.w.detach() * x.detach()
+            return (y.sigmoid() * scale).sum()
+
+    net = Net()
+    traced = jit.trace(net, adjoin.randn(3, 3))
+    assert "no_grad" in traced.code and "detach" in traced.code
+    x = adjoin.randn(3, 3, requires_grad=True)
+    wanted = adjoin.autograd.grad(net(x), (x, w), create_graph=True)
+    found = adjoin.autograd.grad(traced(x), (x, w), create_graph=True)
+    assert same([t.detach() for t in wanted], [t.detach() for t in found])
+    second = [adjoin.autograd.grad(g.square().sum(), x, retain_graph=True)[0] for g in (wanted[0], found[0])]
+    assert same(*second)
+
+
+READS = {
+    "item": lambda x: x * x.sum().item(),
+    "bool": lambda x: x if x.sum() > 0 else -x,
+    "float": lambda x: x * float(x[0]),
+    "tolist": lambda x: adjoin.tensor(x.tolist()),
+    "numpy": lambda x: adjoin.from_numpy(x.numpy() * 2),
+    "index": lambda x: adjoin.arange(5)[x[0].long()] if x[0] else x,
+    "equal": lambda x: x * adjoin.equal(x, x),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_of_values_is_refused(name):
+    with pytest.raises((NotImplementedError, RuntimeError), match="trace"):
+        jit.trace(READS[name], adjoin.ones(3))
+    assert not jit.is_tracing() and adjoin.ones(2).sum().item() == 2  # and nothing stays behind
+
+
+def test_who_kept_a_traced_tensor_has_its_values():
+    kept = []
+
+    def f(x):
+        kept.append(x * 2)
+        return kept[0] + 1
+
+    jit.trace(f, adjoin.ones(3))
+    assert (kept[0] + 1).tolist() == [3, 3, 3] and kept[0].sum().item() == 6
+
+
+def test_other_sizes_are_traced_again():
+    def f(x, k):
+        assert jit.is_tracing()
+        return x.view(k, -1) * x.shape[0]
+
+    traced = jit.trace(f, (adjoin.ones(4), 2))
+    assert (
+        traced(adjoin.ones(6), 3).tolist() == [[6.0, 6.0]] * 3
+        and traced(adjoin.ones(4), 2).tolist() == [[4.0, 4.0]] * 2
+    )
+
+
+def test_constants_are_kept_and_large_ones_refused():
+    table, small = adjoin.ones(600, 600), adjoin.tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="1440000 bytes.*register it as a buffer"):
+        jit.trace(lambda x: x + table[0, 0], adjoin.ones(2))
+    traced = jit.trace(lambda x: x + small, adjoin.ones(2))
+    assert list(traced.constants) == ["constant.0"] and traced.constants["constant.0"] is small
+    assert jit.trace(lambda x: x + table[0, 0], adjoin.ones(2), constants_limit=2_000_000)(adjoin.ones(2)).tolist() == [
+        2,
+        2,
+    ]
+    part = small.detach()[:1]  # not seen: made before
+    assert jit.trace(lambda x: x + part, adjoin.ones(2))(adjoin.ones(2)).tolist() == [2, 2]
+    with pytest.raises(NotImplementedError, match="shares the memory"):
+        jit.trace(lambda x: x + small + part.detach(), adjoin.ones(2))
+
+
+def test_what_cannot_be_traced_says_so():
+    x = adjoin.ones(2)
+    with pytest.raises(ValueError, match="same tensor"):
+        jit.trace(lambda a, b: a + b, (x, x))
+    with pytest.raises(NotImplementedError, match="autocast"), adjoin.autocast("cpu", dtype=adjoin.bfloat16):
+        jit.trace(nn.Linear(2, 2), adjoin.ones(1, 2))
+    with pytest.raises(NotImplementedError, match="generator"):
+        jit.trace(lambda a: a + adjoin.rand(2, generator=adjoin.Generator()), x)
+    with pytest.raises(TypeError, match="example inputs"):
+        jit.trace(lambda a: a)
+    with pytest.raises(RuntimeError, match="do not nest"):
+        jit.trace(lambda a: jit.trace(lambda b: b * 2, a)(a), x)
+    with pytest.raises(NotImplementedError, match="forward"):
+        jit.trace_module(nn.ReLU(), {"other": x})
+
+
+CHAIN = [
+    lambda t: t * 0.5,
+    adjoin.tanh,
+    lambda t: t + 1,
+    adjoin.exp,
+    adjoin.sigmoid,
+    lambda t: t - 0.25,
+    adjoin.abs,
+    adjoin.sqrt,
+]
+
+
+def chain(x, y):
+    for f in CHAIN:
+        x = f(x)
+    return x * y
+
+
+def test_a_chain_of_calls_is_one_pass():
+    for shape, other in [
+        ((300, 1000), (300, 1000)),
+        ((300, 1000), (1000,)),
+        ((300, 1000), (300, 1)),
+        ((140, 60, 40), (60, 1)),
+        ((300_007,), ()),
+    ]:
+        x, y = adjoin.randn(shape), adjoin.randn(other)
+        traced = jit.trace(chain, (x, y))
+        assert same(traced(x, y), chain(x, y)), (shape, other)
+        assert traced.stats() == {"calls": 9, "passes": 1, "groups": 1, "fused": 9}, (shape, other)
+        assert same(adjoin._C.program_run(traced._traced.program.handle, [x, y], False)[0], chain(x, y))
+        assert traced.stats()["passes"] == 9
+
+
+def test_a_group_gives_what_is_needed_outside_of_it():
+    def f(x, y):
+        a = x * 2
+        b = a.exp()
+        c = b + y
+        return a, adjoin.where(c > b, c, a), c.sum()
+
+    x, y = adjoin.randn(600, 500), adjoin.randn(600, 500, dtype=adjoin.float64)
+    traced = jit.trace(f, (x, y))
+    assert same(traced(x, y), f(x, y)) and traced.stats()["passes"] == 2
+    before = adjoin.get_num_threads()
+    adjoin.set_num_threads(1)
+    try:
+        assert same(traced(x, y), f(x, y))
+    finally:
+        adjoin.set_num_threads(before)
+
+
+def test_groups_stay_apart_where_eager_would_differ():
+    x = adjoin.randn(600, 500)
+    traced = jit.trace(lambda a: (a * 2).exp() + 1, x)
+    for given in (x.t().contiguous().t(), adjoin.randn(600, 1000)[:, ::2], adjoin.randn(600, 500, requires_grad=True)):
+        assert same(traced(given).detach(), ((given * 2).exp() + 1).detach()) and traced.stats()["groups"] == 0
+    with adjoin.no_grad():
+        given = adjoin.randn(600, 500, requires_grad=True)
+        assert same(traced(given), (given * 2).exp() + 1) and traced.stats()["groups"] == 1
+
+    def written(a):
+        b = a * 2
+        c = b + 1
+        b.add_(c)
+        return (b * c).exp()
+
+    assert same(jit.trace(written, x)(x), written(x))
+
+
+def test_a_traced_module_moves_and_loads_state():
+    net = mlp().eval()
+    traced = jit.trace(net, adjoin.randn(2, 16))
+    other = mlp().eval()
+    adjoin.nn.init.normal_(other[0].weight)
+    traced.load_state_dict(other.state_dict())
+    x = adjoin.randn(2, 16)
+    assert same(traced(x), other(x)) and same(net(x), other(x))  # they share parameters
+    traced.to("cpu")
+    assert same(traced(x), other(x))
+    with pytest.raises(RuntimeError, match="float64"):
+        traced.double()
+
+
+def test_a_program_runs_inside_transforms_and_traces():
+    traced = jit.trace(lambda x: x.sin() * 2, adjoin.randn(3))
+    outer = jit.trace(lambda x: traced(x) + 1, adjoin.randn(3))
+    x = adjoin.randn(3)
+    assert same(outer(x), x.sin() * 2 + 1) and "sin" in outer.code
+
+
+def test_importing_loads_nothing_of_it():
+    program = (
+        "import adjoin, adjoin.jit\nmaps = lambda: 'libaj_graph' in open('/proc/self/maps').read()\nassert not maps()\n"
+    )
+    program += "adjoin.jit.trace(lambda x: x + 1, adjoin.ones(1))\nassert maps()"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_branches_and_loops_are_kept():
+    def clipped(x, n):
+        x = jit.cond(x.sum() > 0, lambda a: (a * 2, {"by": a.sum()}), lambda a: (-a, {"by": a.min()}), (x,))
+        return jit.while_loop(
+            lambda a, k: k < n, lambda a, k: (a * 1.5 + x[1]["by"], k + 1), (x[0], adjoin.zeros((), dtype=adjoin.int64))
+        )
+
+    traced = jit.trace(clipped, (adjoin.ones(3), adjoin.tensor(2)))
+    assert "if %" in traced.code and "while (" in traced.code
+    for values, n in (([1.0, 2.0, 3.0], 3), ([-1.0, -2.0, 0.5], 0), ([-1.0, 0.0, 0.0], 5)):
+        x = adjoin.tensor(values, requires_grad=True)
+        wanted, found = clipped(x, adjoin.tensor(n)), traced(x, adjoin.tensor(n))
+        assert same([t.detach() for t in wanted], [t.detach() for t in found])
+        assert same(*(adjoin.autograd.grad(r[0].sum(), x)[0] for r in (wanted, found)))
+    with pytest.raises(RuntimeError, match="must be alike"):
+        jit.trace(lambda x: jit.cond(x.sum() > 0, lambda a: a, lambda a: a[:1], (x,)), adjoin.ones(3))
+    with pytest.raises(NotImplementedError, match="from outside in place"):
+        jit.trace(lambda x: jit.cond(x.sum() > 0, lambda a: a.add_(1), lambda a: a, (x,)), adjoin.ones(3))
