@@ -424,7 +424,7 @@ static aj_status* pushed(void* self, aj_jvp_call* c) {
   return bad;
 }
 static const aj_jvp_def rules[] = {
-  {sizeof(aj_jvp_def), 0, {"pushes::straight", 14}, 1, 0, 0},
+  {sizeof(aj_jvp_def), 0, {"pushes::straight", 16}, 1, 0, 0},
   {sizeof(aj_jvp_def), 0, {"pushes::pushed", 14}, 0, pushed, 0},
 };
 """
@@ -447,7 +447,7 @@ def test_ops_of_strangers(tmp_path):
     T.load_plugin(str(tools.build_plugin(tmp_path, name="pushes", extra=tools.TWICE + RULES, init=DEFINE)))
     x, v = X.float(), V.float()
     pushes = T.ops.pushes
-    assert_close(jvp(pushes.linear, (x,), (v,))[1], 2 * v)
+    assert_close(jvp(pushes.straight, (x,), (v,))[1], 2 * v)
     assert_close(jvp(pushes.pushed, (x,), (v,))[1], 20 * v)
     assert_close(jvp(lambda x: jvp(lambda x: pushes.pushed(x * x), (x,), (v,))[1], (x,), (v,))[1], 40 * v * v)
     with pytest.raises(NotImplementedError, match="pushes::bare: there is no derivative along a tangent"):
