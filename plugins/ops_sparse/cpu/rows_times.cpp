@@ -97,6 +97,19 @@ HWY_INLINE auto gathered(const T* x, V places, M lanes) {
 #endif
 }
 
+template <class T, class V>
+HWY_INLINE T total(V lanes) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(T) == 4)
+    return _mm512_reduce_add_ps(lanes.raw);
+  else
+    return _mm512_reduce_add_pd(lanes.raw);
+#else
+  const hn::ScalableTag<T> d;
+  return hn::GetLane(hn::SumOfLanes(d, lanes));
+#endif
+}
+
 // A vector: elements of a row stand in lanes. The last ones are read with those of the next rows,
 // which count as nothing, unless the matrix ends.
 template <class T, class I>
@@ -109,6 +122,10 @@ HWY_INLINE T times_vector(const T* x, const Rows<T, I>& m, int64_t row) {
   const auto all = hn::FirstN(d, size_t(L));
   auto taken = [&](int64_t at, auto lanes)
                    HWY_ATTR { return gathered(x, places_at<T>(m.columns + at), lanes); };
+  if (end - k <= L && k + L <= m.count) {
+    const auto mine = hn::FirstN(d, size_t(end - k));
+    return total<T>(hn::Mul(hn::IfThenElseZero(mine, hn::LoadU(d, m.values + k)), taken(k, mine)));
+  }
   for (; k + 2 * L <= end; k += 2 * L) {
     sum = hn::MulAdd(hn::LoadU(d, m.values + k), taken(k, all), sum);
     more = hn::MulAdd(hn::LoadU(d, m.values + k + L), taken(k + L, all), more);
@@ -122,7 +139,7 @@ HWY_INLINE T times_vector(const T* x, const Rows<T, I>& m, int64_t row) {
     const auto mine = hn::FirstN(d, size_t(std::min(L, end - k)));
     sum = hn::MulAdd(hn::IfThenElseZero(mine, hn::LoadU(d, m.values + k)), taken(k, mine), sum);
   }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, more))) + rest;
+  return total<T>(hn::Add(sum, more)) + rest;
 }
 
 template <class T, class I>
