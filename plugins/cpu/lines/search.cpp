@@ -53,9 +53,9 @@ void search(Args args) {
       const int64_t first = lo;
       right ? found([](T e, T x) { return !(e <= x); }) : found([](T e, T x) { return !(e < x); });
       for (int64_t i = first; i < hi; ++i)
-        if (scalar::is_nan(value[i]))
+        if (value[i] != value[i])
           first_stops<1>(one ? all : all + i / line * n, n, value + i, place + i,
-                         [&](T e, T) { return !right && scalar::is_nan(e); });
+                         [&](T e, T) { return !right && e != e; });
     });
     to.commit();
   });
