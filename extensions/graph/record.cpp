@@ -297,7 +297,15 @@ aj_status* serve(void*, aj_call* call) {
   if (!current)
     return dispatch().redispatch(call->op, call->keys, call->args, call->nargs, call->rets,
                                  call->nrets);
-  return guard("", [&] { current->call(call); });
+  return guard("", [&] {
+    try {
+      current->call(call);
+    } catch (const Error& e) {
+      // To the core this code of a fallback's means that it has not passed the call on.
+      if (e.code() != AJ_UNIMPLEMENTED) throw;
+      raise_as(e.kind().empty() ? "NotImplementedError" : e.kind(), AJ_PRECONDITION, e.message());
+    }
+  });
 }
 
 aj_status* settle(void*, aj_tensor*, aj_tensor**) {
