@@ -56,6 +56,13 @@ Tensor elements(const Tensor& at, const Tensor& rois, Ints size) {
   return (image * size[1] + channel) * (size[2] * size[3]) + clamp_min(to(at, int64), 0);
 }
 
+void check_places(const Tensor& at, int64_t pixels) {
+  const int64_t least = amin(at).item<int64_t>(), most = amax(at).item<int64_t>();
+  if (least < -1 || most >= pixels)
+    kit::raise(AJ_OUT_OF_RANGE, "argmax holds ", least < -1 ? least : most,
+               ", which is no place in ", "a plane of ", pixels, " pixels, nor -1");
+}
+
 Sizes pooled_shape(const kit::Values& c) {
   vision::check_regions(c.tensor(0), c.tensor(1));
   vision::check_bins(c.integer(3), c.integer(4));
@@ -118,6 +125,7 @@ aj_status* roi_pool_back_body(void*, aj_call* call) {
     Sizes size = input_shape(b);
     Tensor flat = zeros_of(grad, {product(size)});
     if (grad.numel() > 0) {
+      check_places(argmax, size[2] * size[3]);
       Tensor at = elements(argmax, b.tensor(1).detach(), size);
       Tensor given = where(ge(argmax, 0), grad, number_of(grad, 0));
       flat = index_add(flat, 0, reshape(at, {-1}), reshape(given, {-1}));
