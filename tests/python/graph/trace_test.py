@@ -1,6 +1,8 @@
 """tests/python/graph/trace_test.py: traced programs have the bits of eager: writes, views, random numbers, gradients; what a program cannot
 hold is refused."""
 
+import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,8 @@ from adjoin.nn import functional as F
 
 sys.path.append(str(Path(__file__).parents[2] / "programs"))
 import gpt
+
+SEED = int(os.environ.get("ADJOIN_TEST_SEED", random.randrange(10**6)))
 
 
 def same(a, b):
@@ -358,3 +362,63 @@ def test_branches_and_loops_are_kept():
         jit.trace(lambda x: jit.cond(x.sum() > 0, lambda a: a, lambda a: a[:1], (x,)), adjoin.ones(3))
     with pytest.raises(NotImplementedError, match="from outside in place"):
         jit.trace(lambda x: jit.cond(x.sum() > 0, lambda a: a.add_(1), lambda a: a, (x,)), adjoin.ones(3))
+
+
+def random_program(rng, inputs):
+    """Lines that make tensors of earlier ones: element-wise, broadcast, reduced, viewed, written."""
+    lines, n = [], inputs
+    for _ in range(rng.randint(12, 30)):
+        a, b = rng.randrange(n), rng.randrange(n)
+        lines.append(rng.choice(LINES).format(a=f"v[{a}]", b=f"v[{b}]", x=round(rng.uniform(-2, 2), 3)))
+        n += 1
+    return lines
+
+
+LINES = [
+    *[
+        "{a} + {b}",
+        "{a} * {x}",
+        "{a} - {b}",
+        "{a}.tanh()",
+        "adjoin.maximum({a}, {b})",
+        "{a}.abs().sqrt()",
+        "{x} - {a}",
+        "{a}.sigmoid()",
+    ]
+    * 3,
+    "adjoin.where({a} > {b}, {a}, {x})",
+    "{a}.to(adjoin.float64).sin().to(adjoin.float32)",
+    "{a}.add({b}, alpha={x})",
+    "{a}.mean(-1, keepdim=True) + {b}",
+    "{a} * {b}.amax(0)",
+    "{a}.clone().mul_({x})",
+    "({a} + {b})[:, :1] * {a}",
+    "{a}.clamp(-1, 1)",
+    "{a}.masked_fill({b} > 0, {x})",
+    "{a} / ({b}.abs() + 1)",
+]
+
+
+@pytest.mark.parametrize("turn", range(10))
+def test_random_programs(turn):
+    rng = random.Random(SEED * 100 + turn)
+    lines = random_program(rng, 3)
+
+    def f(*inputs):
+        v = list(inputs)
+        for line in lines:
+            v.append(eval(line, {"adjoin": adjoin, "v": v}))
+        return v[-1], v[-2], v[len(v) // 2].sum(1)
+
+    shapes = rng.choice(
+        [((400, 700), (400, 700), (700,)), ((520, 3, 200), (520, 3, 200), (3, 1)), ((300_001, 1), (300_001, 1), ())]
+    )
+    inputs = [adjoin.randn(s) for s in shapes]
+    inputs[2] = inputs[2] + adjoin.zeros(shapes[0])  # every line may take any
+    traced = jit.trace(f, inputs)
+    assert same(traced(*inputs), f(*inputs)), (SEED, turn, lines)
+    stats = traced.stats()
+    assert stats["groups"] and stats["passes"] < stats["calls"], (SEED, turn, stats)
+    with adjoin.no_grad():
+        more = [adjoin.randn(s) for s in (shapes[0],) * 3]
+        assert same(traced(*more), f(*more)), (SEED, turn, lines)
