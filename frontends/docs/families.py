@@ -22,6 +22,7 @@ HOMES = {
     "special": "torch.special",
     "fft": "torch.fft",
     "sparse": "torch.sparse",
+    "torchvision": "torch.ops.torchvision",
 }
 NUMBERS = 24  # an example with more elements in one tensor explains nothing
 WIDE = 48  # characters of a line that a phone shows
