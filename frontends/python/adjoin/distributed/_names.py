@@ -20,6 +20,9 @@ class ReduceOp(enum.Enum):
     PREMUL_SUM = 8
 
 
+ReduceOp.RedOpType = ReduceOp
+
+
 class _Premultiplied:
     """The sum of what each process has multiplied by a number first."""
 
