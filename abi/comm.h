@@ -44,6 +44,7 @@ typedef struct aj_coll { /* EXTENSIBLE */
   uint32_t fingerprint;        /* of what all processes must agree on, and of seq: the engine's tag */
   uint64_t seq, count;
   DLDataType dtype;
+  uint32_t reserved;
   const void* in;              /* NULL where the process gives nothing */
   void* out;                   /* NULL where it gets nothing */
   const uint64_t *in_counts, *out_counts; /* _V kinds: elements for and from each process, in its order */

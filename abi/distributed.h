@@ -50,7 +50,7 @@ typedef struct aj_distributed { /* EXTENSIBLE. "x.distributed", 1 */
   void (*work_drop)(void* work);
 
   /* `adjoin launch`, with the words behind it; *code is the exit code. */
-  aj_status* (*launch)(const char* const* words, uint32_t n, int32_t* code);
+  aj_status* (*launch)(const aj_str* words, uint32_t n, int32_t* code);
 } aj_distributed;
 
 #ifdef __cplusplus

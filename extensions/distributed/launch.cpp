@@ -197,7 +197,7 @@ class Job {
     set("TORCHELASTIC_RESTART_COUNT", attempt), set("TORCHELASTIC_MAX_RESTARTS", options_.restarts);
     set("TORCHELASTIC_RUN_ID", options_.run_id), set("TORCHELASTIC_USE_AGENT_STORE", "True");
     if (!secure_getenv("OMP_NUM_THREADS") && !secure_getenv("ADJOIN_NUM_THREADS"))
-      set("ADJOIN_NUM_THREADS", std::max(1u, cores / unsigned(options_.processes)));
+      set("OMP_NUM_THREADS", std::max(1u, cores / unsigned(options_.processes)));
     if (!secure_getenv("PYTHONUNBUFFERED")) set("PYTHONUNBUFFERED", 1);
 
     std::vector<std::string> line;

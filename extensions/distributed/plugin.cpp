@@ -76,8 +76,12 @@ aj_status* work_wait(void* w, int64_t timeout_ms) {
 }
 void work_drop(void* w) { delete static_cast<Work*>(w); }
 
-aj_status* launch_words(const char* const* words, uint32_t n, int32_t* code) {
-  return guard("launch", [&] { *code = launch({words, words + n}); });
+aj_status* launch_words(const aj_str* words, uint32_t n, int32_t* code) {
+  return guard("launch", [&] {
+    std::vector<std::string> given;
+    for (uint32_t i = 0; i < n; i++) given.push_back(copy(words[i]));
+    *code = launch(given);
+  });
 }
 
 const aj_distributed table = {

@@ -13,8 +13,8 @@ int launch_command(const Words& words) {
         "launch: libaj_distributed.so is not found; it stands beside the plugins of libadjoin "
         "(adjoin plugins list tells what was found)");
   add_package_folder();
-  std::vector<const char*> given;
-  for (const std::string& word : words) given.push_back(word.c_str());
+  std::vector<aj_str> given;
+  for (const std::string& word : words) given.push_back(borrow(word));
   int32_t code = 0;
   aj_status* s = table->launch(given.data(), uint32_t(given.size()), &code);
   if (s && core().status_code(s) == AJ_INVALID_ARGUMENT) {

@@ -51,6 +51,7 @@ PARTS = (
     ),
     ("Python: data, processes, files", ["tests/python/data/*", "tests/python/files/*"]),
     ("programs: traced, saved, run without Python", ["tests/python/graph/*"]),
+    ("many processes: `adjoin launch`, `torch.distributed`", ["tests/python/distributed/*"]),
     ("Python: the package, whole programs", ["tests/python/*"]),
     ("C++, C, Lua, Rust", ["tests/frontends/*", "C++ files*"]),
     ("the command `adjoin`", ["tests/cli/*"]),
@@ -72,7 +73,7 @@ def same(x):
 PLANNED = {
     "quantized and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "align_tensors"))),
     "`jit.script` and `compile` (they return what they are given)": lambda: adjoin.jit.script(same) is not same,
-    "distributed training": lambda: adjoin.distributed.is_available(),
+    "tensors cut over processes (FSDP, DTensor), pipelines": lambda: hasattr(adjoin.distributed, "pipelining"),
 }  # fmt: skip
 
 

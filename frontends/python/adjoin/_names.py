@@ -26,6 +26,7 @@ PLACES = {  # where PyTorch has it: where it is
     "nn.parallel.data_parallel": "nn.parallel",
     "distributed.distributed_c10d": "distributed",
     "distributed.launch": "distributed.run",
+    "distributed.constants": "distributed",
     "nn.parallel.scatter_gather": "nn.parallel._spread",
     **_under("utils.trainer.plugins", monitors="monitor loss accuracy time progress", files="saver"),
     **_under(

@@ -291,10 +291,12 @@ PyObject* work_wait(PyObject*, PyObject* args) {
 
 PyObject* launch(PyObject*, PyObject* list) {
   if (!PyList_Check(list)) return PyErr_Format(PyExc_TypeError, "launch: wanted a list of words");
-  std::vector<const char*> words;
+  std::vector<aj_str> words;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
-    words.push_back(PyUnicode_AsUTF8(PyList_GET_ITEM(list, i)));
-    if (!words.back()) return nullptr;
+    Py_ssize_t n;
+    const char* word = PyUnicode_AsUTF8AndSize(PyList_GET_ITEM(list, i), &n);
+    if (!word) return nullptr;
+    words.push_back({word, uint64_t(n)});
   }
   int32_t code;
   if (!table() ||

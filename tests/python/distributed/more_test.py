@@ -72,3 +72,61 @@ def test_zero_derivatives_and_compression(good):
     print("ok", rank)
     """
     assert good(2, body) == ["ok 0", "ok 1"]
+
+
+def test_unequal_numbers_of_batches(good):
+    body = """
+    import torch, torch.distributed as dist
+    from torch import nn
+    dist.init_process_group()
+    rank, n = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    alone = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).double().eval()
+    net = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).double())
+    net.module.load_state_dict(alone.state_dict())
+    net.module.eval()  # no statistics of a batch in the comparison
+    batches = torch.randn(2, 5, 4, 3, dtype=torch.float64)
+    count = (2, 5)[rank]
+    optimizer, whole = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (net, alone))
+    with net.join():
+        for x in batches[rank][:count]:
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            optimizer.step()
+    for step in range(5):
+        whole.zero_grad()
+        for r in range(n):
+            if step < (2, 5)[r]:
+                (alone(batches[r][step]).square().mean() / n).backward()
+        whole.step()
+    for a, b in zip(net.module.parameters(), alone.parameters()):
+        assert (a - b).abs().max() < 1e-12
+    try:
+        with net.join(throw_on_early_termination=True):
+            for x in batches[rank][:count]:
+                net(x).sum().backward()
+    except RuntimeError as error:
+        said = str(error)
+    assert ("exhausted all inputs" if rank == 0 else "at least one rank") in said
+    dist.barrier()
+    print("ok", rank)
+    """
+    assert good(2, body) == ["ok 0", "ok 1"]
+
+
+def test_names_that_do_nothing_yet_say_what_to_use():
+    import pytest
+
+    from adjoin import nn
+    from adjoin.distributed import checkpoint, fsdp, tensor
+    from adjoin.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    for call, words in (
+        (lambda: fsdp.FullyShardedDataParallel(nn.Linear(1, 1)), "DistributedDataParallel"),
+        (lambda: fsdp.fully_shard(nn.Linear(1, 1)), "ZeroRedundancyOptimizer"),
+        (lambda: checkpoint.save({}, checkpoint_id="x"), "adjoin.save on rank 0"),
+        (lambda: tensor.DTensor(), "holds its tensors whole"),
+        (lambda: powerSGD_hook.PowerSGDState(None), "fp16_compress_hook"),
+    ):
+        with pytest.raises(NotImplementedError, match=words):
+            call()

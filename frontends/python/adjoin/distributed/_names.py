@@ -6,7 +6,11 @@ import enum
 default_pg_timeout = datetime.timedelta(minutes=30)
 
 
-class ReduceOp(enum.Enum):
+class _Named:
+    """What has PyTorch's name for the class of its members."""
+
+
+class ReduceOp(_Named, enum.Enum):
     """How the tensors of a group's processes are joined. The numbers are those of AJ_RED_ in abi/comm.h."""
 
     SUM = 0
@@ -18,6 +22,9 @@ class ReduceOp(enum.Enum):
     BOR = 6
     BXOR = 7
     PREMUL_SUM = 8
+
+
+_Named.RedOpType = ReduceOp
 
 
 class _Premultiplied:

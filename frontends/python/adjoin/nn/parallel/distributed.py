@@ -9,6 +9,7 @@ import contextlib
 import adjoin
 
 from ... import distributed as dist
+from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 
 _MEGABYTE = 1 << 20
@@ -207,22 +208,22 @@ def _leaves(outputs):
     return reached
 
 
-def _broadcast(tensors, group):
-    """Those of the group's first process to all, few messages for many tensors."""
+def _broadcast(tensors, group, root=0):
+    """Those of one of the group's processes to all, few messages for many tensors."""
     by_kind = {}
     for t in tensors:
         by_kind.setdefault((t.dtype, t.device), []).append(t.detach())
     with adjoin.no_grad():
         for same in by_kind.values():
             flat = adjoin.cat([t.reshape(-1) for t in same])
-            dist.broadcast(flat, group=group, group_src=0)
+            dist.broadcast(flat, group=group, group_src=root)
             begin = 0
             for t in same:
                 t.copy_(flat[begin : begin + t.numel()].reshape(t.shape))
                 begin += t.numel()
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Calls the module; backward passes average the gradients of all processes, so that each makes the same step.
 
     Parameters and buffers begin as those of rank 0. The mean over equal parts of a batch is the gradient of the whole one.
@@ -280,9 +281,10 @@ class DistributedDataParallel(Module):
         syncs = self.require_backward_grad_sync and adjoin.is_grad_enabled()
         if syncs and self.reducer.armed and self.reducer.begun:
             raise RuntimeError(self.reducer._unfinished())
-        if self.broadcast_buffers and self.module.training and self.require_backward_grad_sync:
-            if buffers := list(self.module.buffers()):
-                _broadcast(buffers, self.process_group)
+        if syncs:
+            Join.notify_join_context(self)
+        if self.require_backward_grad_sync:
+            self._sync_buffers()
         if self.device_ids:
             from ._spread import scatter_kwargs
 
@@ -292,6 +294,11 @@ class DistributedDataParallel(Module):
         if syncs and any(t.requires_grad for t in _tensors_of(outputs)):
             self.reducer.arm(outputs)
         return outputs
+
+    def _sync_buffers(self):
+        if self.broadcast_buffers and self.module.training:
+            if buffers := list(self.module.buffers()):
+                _broadcast(buffers, self.process_group)
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -311,11 +318,55 @@ class DistributedDataParallel(Module):
         self.reducer.state, self.reducer.hook = state, hook
 
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
-        """Raises: ranks with fewer batches are not served yet."""
-        raise NotImplementedError(
-            "DistributedDataParallel.join: ranks with unequal numbers of batches are not served; use DistributedSampler, "
-            "which gives each rank the same number"
+        """``with net.join():`` around a loop over batches, of which processes may have different numbers."""
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
         )
+
+    def join_hook(self, divide_by_initial_world_size=True, **kwargs):
+        """What a process without batches does for the others."""
+        if not divide_by_initial_world_size:
+            raise NotImplementedError(
+                "DistributedDataParallel.join: divide_by_initial_world_size=False is not served; sums are divided by the number "
+                "of all processes"
+            )
+        return _Shadow(self)
+
+    @property
+    def join_process_group(self):
+        """The processes that train together."""
+        return self.process_group
+
+    @property
+    def join_device(self):
+        """The device of the parameters."""
+        return self.device
+
+
+class _Shadow(JoinHook):
+    """Gives zeros to the others' steps; in the end all have what the last ones have."""
+
+    def __init__(self, net):
+        self.net = net
+
+    def main_hook(self):
+        net, reducer = self.net, self.net.reducer
+        net._sync_buffers()
+        with adjoin.no_grad():
+            for b in reducer.buckets:
+                b._flat.zero_()
+                reducer._reduce(b).wait()
+            if reducer.find_unused:
+                dist.all_reduce(
+                    adjoin.zeros(len(reducer.place), dtype=adjoin.int32), dist.ReduceOp.MAX, group=reducer.group
+                )
+
+    def post_hook(self, is_last_joiner):
+        group = self.net.process_group
+        chosen = adjoin.tensor([dist.get_rank(group) if is_last_joiner else -1])
+        dist.all_reduce(chosen, dist.ReduceOp.MAX, group=group)
+        module = self.net.module
+        _broadcast([*module.parameters(), *module.buffers()], group, int(chosen))
 
 
 __all__ = ["DistributedDataParallel", "GradBucket"]
