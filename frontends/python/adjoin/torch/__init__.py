@@ -51,3 +51,7 @@ def install():
     if str(PATH) not in sys.path:
         sys.path.insert(0, str(PATH))
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]
+    if "ADJOIN_REPORT" in os.environ:
+        from . import _watch
+
+        _watch.start()
