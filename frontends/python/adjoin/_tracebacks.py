@@ -29,8 +29,8 @@ def _first_of_a_child(files):
     return max((i + 1 for i, file in enumerate(files) if file.startswith(_STARTS) and own and i < own[0]), default=0)
 
 
-def _own_lines(tb):
-    """The traceback without what lies around the user's lines; as it is where none is the user's."""
+def _own_lines(tb, keep):
+    """The traceback without what lies around the user's lines; where none is the user's, all of it or nothing."""
     frames = []
     while tb is not None:
         frames.append(tb)
@@ -39,7 +39,7 @@ def _own_lines(tb):
     ours = [_is_ours(file) for file in files]
     users = [not our and not _is_pythons(file) for our, file in zip(ours, files, strict=True)]
     if True not in users:
-        return frames[0]
+        return frames[0] if keep else None
     begin = _first_of_a_child(files)
     frames, files, ours, users = frames[begin:], files[begin:], ours[begin:], users[begin:]
     inside = begin > 0 or True in ours[: users.index(True)]  # `adjoin run` stands above the program
@@ -72,7 +72,7 @@ def shorten(error):
             continue
         seen.add(id(one))
         if one.__traceback__ is not None:
-            one.__traceback__ = _own_lines(one.__traceback__)
+            one.__traceback__ = _own_lines(one.__traceback__, keep=one is error)
         waiting += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
     return error
 

@@ -74,7 +74,7 @@ def load_library(path):
     except RuntimeError as error:
         raise OSError(
             f"ops.load_library: {path!r} is no plugin of Adjoin: {error}; compile it against adjoin/kit, as `adjoin new-op` shows"
-        ) from None  # the message has it
+        ) from error
     loaded_libraries.add(path)
 
 

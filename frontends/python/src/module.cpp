@@ -6,6 +6,7 @@
 
 #include "line.hpp"
 #include "methods.hpp"
+#include "package.hpp"
 #include "pt.hpp"
 
 namespace adjoin::py {
@@ -100,7 +101,7 @@ int fill(PyObject* module) {
       init_index,   init_convert,   init_interop,     init_modes,       init_node,    init_hooks,
       init_engine,  init_function,  init_module_base, init_module_tree, init_runtime, init_operate,
       init_streams, init_optimizer, init_autocast,    init_define,      init_pt_read, init_pt_write,
-      init_ipc,     init_memory,    init_transform,   init_forward,
+      init_ipc,     init_memory,    init_transform,   init_forward,     init_package,
   };
   for (auto part : parts)
     if (part(module) < 0) return -1;

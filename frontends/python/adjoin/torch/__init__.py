@@ -34,6 +34,11 @@ def environment(given=None):
     return made
 
 
+def __getattr__(name):
+    """``torch.torch`` is PyTorch itself: its names stand here, too."""
+    return getattr(adjoin, name)
+
+
 def install():
     """From now on ``import torch`` and every ``import torch.x`` reach Adjoin. Raises ImportError where PyTorch is loaded."""
     there = sys.modules.get("torch")
@@ -48,6 +53,11 @@ def install():
     # Programs look at both.
     adjoin.__name__, adjoin.__version__ = "torch", VERSION
     version.__version__ = VERSION
+    adjoin._C.name_types("torch")
+    for one in (adjoin.OutOfMemoryError, adjoin.OutOfRangeError, adjoin.DeviceMismatchError):
+        one.__module__ = "torch"
+    if "adjoin.nn.parameter" in sys.modules:
+        adjoin.nn.Parameter.__module__ = adjoin.nn.Buffer.__module__ = "torch.nn.parameter"
     if str(PATH) not in sys.path:
         sys.path.insert(0, str(PATH))
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]

@@ -41,7 +41,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         masks = (src_mask, src_key_padding_mask, is_causal)
@@ -104,7 +104,7 @@ class TransformerDecoderLayer(Module):
             setattr(self, name, LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory))
         for name in ("dropout1", "dropout2", "dropout3"):
             setattr(self, name, Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
                 memory_key_padding_mask=None, tgt_is_causal=False,
@@ -214,7 +214,7 @@ class Transformer(Module):
                 init.xavier_uniform_(p)
 
 
-def _activation(activation):
+def _get_activation_fn(activation):
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):

@@ -1,0 +1,3 @@
+"""adjoin.distributed.nn: collectives whose gradient is recorded."""
+
+from .functional import all_gather, all_reduce, all_to_all, all_to_all_single, broadcast, gather, reduce, reduce_scatter, scatter  # noqa: F401  # fmt: skip
