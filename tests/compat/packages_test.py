@@ -11,7 +11,17 @@ import sys
 
 import pytest
 
-for package in ("torch", "transformers", "timm", "torchvision", "torchmetrics", "einops", "accelerate"):
+for package in (
+    "torch",
+    "transformers",
+    "timm",
+    "torchvision",
+    "torchmetrics",
+    "einops",
+    "accelerate",
+    "lightning",
+    "botorch",
+):
     pytest.importorskip(package)
 
 PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "programs/packages"
@@ -34,7 +44,9 @@ def flat(value):
     return [x for part in value for x in flat(part)] if isinstance(value, list) else [value]
 
 
-@pytest.mark.parametrize("program", ["transformers_models", "vision_models", "small_packages"])
+@pytest.mark.parametrize(
+    "program", ["transformers_models", "vision_models", "small_packages", "training_packages", "other_packages"]
+)
 def test_every_number_is_pytorchs(program):
     theirs, ours = told(f"{program}.py"), told("-m", "adjoin.torch", f"{program}.py")
     assert list(ours) == list(theirs) and ours

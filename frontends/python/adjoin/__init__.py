@@ -136,7 +136,7 @@ _C.__path__ = []  # `import torch._C._functorch` asks the finder of _names
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "_custom_ops", "_dynamo", "_subclasses", "accelerator", "ao", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "__config__", "_custom_ops", "_dynamo", "_functorch", "_subclasses", "accelerator", "ao", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "library", "linalg", "masked", "memory", "multiprocessing", "nn",
     "onnx", "ops", "optim", "overrides", "plugin", "profiler", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal",
     "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version",

@@ -66,15 +66,15 @@ class TransformedDistribution(Distribution):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError("transforms must be a Transform or a list of Transforms")
-        self._transform = ComposeTransform(self.transforms)
-        inner, outer = self._transform.domain.event_dim, self._transform.codomain.event_dim
+        self._composed = ComposeTransform(self.transforms)
+        inner, outer = self._composed.domain.event_dim, self._composed.codomain.event_dim
         given = base_distribution.batch_shape + base_distribution.event_shape
         if len(given) < inner:
             raise ValueError(
                 f"base_distribution needs to have shape with size at least {inner}, but got {tuple(given)}."
             )
-        made = self._transform.forward_shape(given)
-        wanted = self._transform.inverse_shape(made)
+        made = self._composed.forward_shape(given)
+        wanted = self._composed.inverse_shape(made)
         events = len(base_distribution.event_shape)
         if tuple(wanted) != tuple(given):  # a parameter of the transform is larger
             base_distribution = base_distribution.expand(wanted[: len(wanted) - events])
@@ -95,32 +95,32 @@ class TransformedDistribution(Distribution):
     def sample(self, sample_shape=()):
         """See the base."""
         with adjoin.no_grad():
-            return self._transform(self.base_dist.sample(sample_shape))
+            return self._composed(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return self._transform(self.base_dist.rsample(sample_shape))
+        return self._composed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value):
         """See the base."""
         self._validate_sample(value)
-        before = self._transform.inv(value)
-        slope = self._transform.log_abs_det_jacobian(before, value)
+        before = self._composed.inv(value)
+        slope = self._composed.log_abs_det_jacobian(before, value)
         return self.base_dist.log_prob(before) - sum_last(
-            slope, len(self.event_shape) - self._transform.codomain.event_dim
+            slope, len(self.event_shape) - self._composed.codomain.event_dim
         )
 
     def cdf(self, value):
         """See the base."""
-        return self._flipped(self.base_dist.cdf(self._transform.inv(value)))
+        return self._flipped(self.base_dist.cdf(self._composed.inv(value)))
 
     def icdf(self, value):
         """See the base."""
-        return self._transform(self.base_dist.icdf(self._flipped(value)))
+        return self._composed(self.base_dist.icdf(self._flipped(value)))
 
     def _flipped(self, share):
         """1 - share where the transform falls."""
-        sign = self._transform.sign
+        sign = self._composed.sign
         return share if isinstance(sign, int) and sign == 1 else sign * (share - 0.5) + 0.5
 
     def expand(self, batch_shape, _instance=None):

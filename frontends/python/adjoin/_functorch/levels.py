@@ -1,6 +1,6 @@
-"""adjoin._functorch: ``torch._C._functorch``: the levels of vmap, for libraries that open and look through them by hand."""
+"""adjoin._functorch.levels: ``torch._C._functorch``: the levels of vmap, for libraries that open and look through them by hand."""
 
-from . import _C, _vmap
+from .. import _C, _vmap
 
 
 def _level_of(tensor):
