@@ -81,9 +81,7 @@ def test_processes_that_it_starts_have_it_too(tmp_path):
 def test_pickles_that_name_torch_load(tmp_path):
     code = """
     import pickle, torch
-    held = pickle.dumps(torch.nn.Linear(2, 1), 0)
-    assert b"adjoin.nn" in held
-    again = pickle.loads(held.replace(b"adjoin.nn", b"torch.nn"))
+    again = pickle.loads(pickle.dumps(torch.nn.Linear(2, 1)))
     named = b"ctorch.nn.modules.linear\\nLinear\\n."
     assert pickle.loads(named) is torch.nn.Linear and pickle.loads(b"ctorch\\nSize\\n.") is torch.Size
     print(type(again).__name__)
