@@ -71,7 +71,9 @@ def main():
         a, b = ([pair[side][name][0] for pair in pairs] for side in (0, 1))
         ratio = statistics.median(x / y for x, y in zip(a, b, strict=True))
         good &= ratio <= WANTED
-        print(f"{name:22} {statistics.median(a):9.3f} {statistics.median(b):9.3f} {ratio:7.2f}{'' if ratio <= WANTED else ' *'}")
+        print(
+            f"{name:22} {statistics.median(a):9.3f} {statistics.median(b):9.3f} {ratio:7.2f}{'' if ratio <= WANTED else ' *'}"
+        )
     return 0 if good else 1
 
 

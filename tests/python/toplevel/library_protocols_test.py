@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import pickle
 import subprocess
 import sys
 
@@ -236,3 +237,31 @@ def test_the_package_is_torch_where_a_program_is_run_so():
         "torch.nn.parameter <class 'torch.Tensor'> torch.Size([1]) torch.float32 torch.strided <class 'torch.device'> True\n"
     ), done.stderr
     assert str(torch.float32) == "adjoin.float32" and torch.Tensor.__module__ == "adjoin"
+
+
+def test_arrays_of_numpy_in_a_file(tmp_path):
+    np = pytest.importorskip("numpy")
+    file, kept = (
+        tmp_path / "a.pt",
+        {"a": np.arange(6.0).reshape(2, 3), "s": np.array(["x", "yy"]), "n": np.float32(2.5)},
+    )
+    for protocol in (2, 4):
+        torch.save(kept, file, pickle_protocol=protocol)
+        again = torch.load(file, weights_only=False)
+        assert all(np.array_equal(again[k], v) and again[k].dtype == v.dtype for k, v in kept.items())
+        with pytest.raises(pickle.UnpicklingError, match=r"numpy.*not allowed with weights_only=True"):
+            torch.load(file)
+
+
+class _Huge:
+    def __reduce__(self):
+        import numpy as np
+
+        return np.empty(0).__reduce__()[0], (np.ndarray, (1 << 40,), b"b")
+
+
+def test_an_array_that_a_file_only_claims_takes_no_memory(tmp_path):
+    pytest.importorskip("numpy")
+    torch.save(_Huge(), tmp_path / "a.pt")
+    with pytest.raises(ValueError, match="before it is filled"):
+        torch.load(tmp_path / "a.pt", weights_only=False)
