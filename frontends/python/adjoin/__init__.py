@@ -131,7 +131,6 @@ def _of_c(name):
 
 
 _C.__getattr__ = _of_c
-_C.__path__ = []  # `import torch._C._functorch` asks the finder of _names
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 

@@ -6,3 +6,7 @@ from .nn.modules._conversion import _parse_to  # noqa: F401
 
 def __getattr__(name):
     return getattr(functional, name)
+
+
+def __dir__():
+    return sorted({*globals(), *dir(functional)})

@@ -77,7 +77,7 @@ def test_what_a_loader_gives():
 
 
 def test_levels_of_vmap_by_hand():
-    levels = importlib.import_module("adjoin._C._functorch")
+    levels = importlib.import_module("adjoin._functorch.levels")
     seen = []
 
     def look(x):
@@ -226,6 +226,7 @@ def test_the_package_is_torch_where_a_program_is_run_so():
     import adjoin.torch; adjoin.torch.install()
     import torch, torch.torch
     from functorch import vmap
+    import torch._C._functorch
     x = torch.nn.Parameter(torch.ones(1))
     print(type(x).__module__, torch.Tensor, x.shape, x.dtype, torch.strided, torch.device, torch.torch.Tensor is torch.Tensor)
     import pickle

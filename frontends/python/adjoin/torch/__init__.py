@@ -39,6 +39,10 @@ def __getattr__(name):
     return getattr(adjoin, name)
 
 
+def __dir__():
+    return sorted({*globals(), *dir(adjoin)})
+
+
 def install():
     """From now on ``import torch`` and every ``import torch.x`` reach Adjoin. Raises ImportError where PyTorch is loaded."""
     there = sys.modules.get("torch")
@@ -54,6 +58,7 @@ def install():
     adjoin.__name__, adjoin.__version__ = "torch", VERSION
     version.__version__ = VERSION
     adjoin._C.name_types("torch")
+    adjoin._C.__path__ = []  # `import torch._C._functorch` asks the finder of _names
     for one in (adjoin.OutOfMemoryError, adjoin.OutOfRangeError, adjoin.DeviceMismatchError):
         one.__module__ = "torch"
     if "adjoin.nn.parameter" in sys.modules:

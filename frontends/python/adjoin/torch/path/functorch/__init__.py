@@ -18,7 +18,7 @@ from adjoin.func import (  # noqa: F401
 class FunctionalModule:
     """What make_functional gave, which PyTorch has taken away: functional_call(module, parameters, arguments) does it."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise NotImplementedError(
             f"{type(self).__name__}: use torch.func.functional_call(module, parameters, arguments)"
         )
