@@ -11,7 +11,17 @@ import sys
 
 import pytest
 
-for package in ("torch", "transformers", "timm", "torchvision", "torchmetrics", "einops", "accelerate"):
+for package in (
+    "torch",
+    "transformers",
+    "timm",
+    "torchvision",
+    "torchmetrics",
+    "einops",
+    "accelerate",
+    "lightning",
+    "botorch",
+):
     pytest.importorskip(package)
 
 PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "programs/packages"
@@ -35,7 +45,16 @@ def flat(value):
 
 
 @pytest.mark.parametrize(
-    "program", ["transformers_models", "vision_models", "detection", "protocols", "small_packages"]
+    "program",
+    [
+        "transformers_models",
+        "vision_models",
+        "detection",
+        "protocols",
+        "small_packages",
+        "training_packages",
+        "other_packages",
+    ],
 )
 def test_every_number_is_pytorchs(program):
     theirs, ours = told(f"{program}.py"), told("-m", "adjoin.torch", f"{program}.py")

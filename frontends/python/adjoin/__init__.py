@@ -119,6 +119,8 @@ def _of_c(name):
     """What libraries reach for in torch._C, found when one does."""
     if name.startswith("__"):  # of Python's own: an import asks for __path__
         raise AttributeError(name)
+    if name == "_nn":
+        return importlib.import_module("._c_nn", __package__)
     from ._c_names import NAMES
 
     if name not in NAMES:
@@ -133,16 +135,17 @@ _C.__getattr__ = _of_c
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "_custom_ops", "_dynamo", "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "fft", "func", "futures", "fx", "hip", "hub", "jit", "legacy", "library", "linalg", "masked", "memory",
-    "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler", "quasirandom", "random", "return_types",
-    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version",
+    "__config__", "_custom_ops", "_dynamo", "_functorch", "_subclasses", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
+    "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
+    "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
+    "torch_version", "types", "utils", "version",
 )  # fmt: skip
 _ELSEWHERE = {
     "_assert": "_functions", "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
-    "get_device_module": "_accelerator", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
+    "get_device_module": "_accelerator", "PyTorchFileReader": "_pt_records", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
     **dict.fromkeys((
         "autocast", "is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype",
         "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_dtype",
@@ -170,6 +173,17 @@ _ELSEWHERE = {
     ), "_sparse"),
     **dict.fromkeys(("hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
     **dict.fromkeys(("eig", "lstsq", "solve", "symeig"), "_removed"),
+    "Future": "futures", "ScriptModule": "jit", "to_dlpack": "utils.dlpack",
+    **dict.fromkeys((
+        "_assert_async", "_assert_scalar", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+        "_check_tensor_all_with", "_check_type", "_check_value", "_check_with", "cond", "while_loop",
+    ), "_checks"),
+    **dict.fromkeys((
+        "qint8", "qint32", "quint8", "quint4x2", "quint2x4", *(f"{sign}int{n}" for sign in ("", "u") for n in range(1, 8)),
+    ), "_unstored"),
+    **dict.fromkeys((
+        "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
+    ), "_symbolic"),
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window"), "_windows"),
 }  # fmt: skip

@@ -144,6 +144,8 @@ def _dim_of(t, d):
 
 def tensordot(a, b, dims=2, *, out=None):
     """Sums of products over the last dims dimensions of a and the first of b, or over pairs."""
+    if _C.has_torch_function((a, b)):  # before anything is asked of shapes, which a proxy does not know
+        return _C.handle_torch_function(tensordot, (a, b), (a, b), {"dims": dims})
     if out is not None:
         return put("tensordot", tensordot(a, b, dims), out)
     if isinstance(dims, int):

@@ -34,7 +34,11 @@ def absent(module, name):
         return AttributeError(f"module {module!r} has no attribute {name!r} any more; use {module}.{GONE[name]}")
     home = sys.modules[module]
     names = [n for n in dir(home) if not isinstance(vars(home).get(n), types.ModuleType)]
-    return AttributeError(f"module {module!r} has no attribute {name!r}{hint(name, names)}")
+    top, _, rest = home.__name__.partition(".")
+    if sys.modules.get("torch") is sys.modules[__package__]:
+        top = "torch"  # as the program calls it
+    said = f"{top}.{rest}" if rest else top
+    return AttributeError(f"module {said!r} has no attribute {name!r}{hint(name, names)}")
 
 
 def getattr_of(module):

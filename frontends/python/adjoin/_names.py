@@ -17,6 +17,7 @@ def _under(room, **files):
 
 
 PLACES = {  # where PyTorch has it: where it is
+    "_C._functorch": "_functorch.levels",
     "autograd.variable": "autograd._variable",
     "optim.adamw": "optim.adam",
     "nn.modules.instance_norm": "nn.modules.instancenorm",

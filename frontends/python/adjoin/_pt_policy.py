@@ -237,6 +237,7 @@ class Loading:
 
     def __init__(self, weights_only, map_location):
         self.weights_only, self.map_location = weights_only, map_location
+        self.arrays = None  # NumPy's, where the file has some
         self.devices = {}  # location -> device, of those seen
         self.by_name = {
             **{f"{c.module}.{c.name}": c for c in (self.tensor_v1, self.tensor_v2, self.tensor_v3, self.typed)},
@@ -265,7 +266,20 @@ class Loading:
             known = getattr(_C, name, None) if module == "torch" else None
             if isinstance(known, (adjoin.dtype, adjoin.memory_format)):
                 return known
+        if not self.weights_only and module.partition(".")[0] == "numpy" and (known := self.of_numpy(name)) is not None:
+            return known
         return self.unknown(module, name)
+
+    def of_numpy(self, name):
+        """NumPy's function or class, or None, also where NumPy is not installed."""
+        if self.arrays is None:
+            from ._pt_numpy import Arrays
+
+            try:
+                self.arrays = Arrays()
+            except ImportError:
+                return None
+        return self.arrays.find(name)
 
     def unknown(self, module, name):
         if self.weights_only:
@@ -291,6 +305,8 @@ class Loading:
         if isinstance(f, UnknownClass):
             self.refuse_call(f)
             return UnknownObject(f, args)
+        if self.arrays is not None and f in self.arrays.calls:
+            return f(*args)
         if f in _ALLOWED_CALLS or getattr(f, "makes_nested", False) or any(f is known for known in allowed.values()):
             return f(*args)
         raise pickle.UnpicklingError(f"load: the file calls {f!r}, which is no function that it may call")
@@ -345,6 +361,8 @@ class Loading:
     def build(self, obj, state):
         if isinstance(obj, UnknownObject):
             obj.state = state
+        elif self.arrays is not None and self.arrays.holds(obj):
+            obj.__setstate__(state)
         elif isinstance(obj, adjoin.Tensor) or type(obj) in (collections.OrderedDict, collections.Counter):
             obj.__dict__.update(_attributes(state))
         elif not any(type(obj) is known for known in allowed.values()):

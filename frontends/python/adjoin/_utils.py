@@ -12,3 +12,17 @@ def _unflatten_dense_tensors(flat, tensors):
     """The parts of flat, shaped like the tensors."""
     parts = flat.split([t.numel() for t in tensors])
     return tuple(part.reshape(t.shape) for part, t in zip(parts, tensors, strict=True))
+
+
+def _get_available_device_type():
+    """The kind of the accelerator that is there, or None."""
+    from . import accelerator
+
+    return accelerator.current_accelerator().type if accelerator.is_available() else None
+
+
+def _get_device_module(device_type):
+    """The module of a kind of devices: ``torch.cuda`` of "cuda"."""
+    import adjoin
+
+    return adjoin.get_device_module(device_type)

@@ -4,6 +4,7 @@ The levels and the rules of ops stand in extensions/transform; the first vmap lo
 """
 
 import functools
+import threading
 
 from . import _C, random
 
@@ -34,6 +35,30 @@ def _each(dims, tree, function):
 _MODES = {"error": 0, "same": 1, "different": 2}
 
 
+class _Levels(threading.local):
+    """The levels of this thread's vmaps that are open, the outermost first."""
+
+    def __init__(self):
+        self.open = []
+
+
+levels = _Levels()
+
+
+def enter(size, randomness):
+    """Opens a level of so many samples; gives its number."""
+    level = _C.transform_enter(0, size, _MODES[randomness])
+    levels.open.append(level)
+    return level
+
+
+def leave():
+    """Closes the innermost level; gives its number."""
+    level = levels.open.pop()
+    _C.transform_leave(level)
+    return level
+
+
 def _opened(dims, result, level):
     """The results outside of the level, the samples in the dimensions that out_dims says."""
 
@@ -59,7 +84,7 @@ class _Mapped:
         self.out_dims = list(out_dims) if isinstance(out_dims, tuple) else out_dims
 
     def once(self, dims, args, kwargs, size):
-        level = _C.transform_enter(0, size, _MODES[self.randomness])
+        level = enter(size, self.randomness)
         try:
             if self.stride:
                 _C.transform_random_stride(level, self.stride)
@@ -70,7 +95,7 @@ class _Mapped:
             result = self.func(*_each(dims, args, inside), **_each(0, kwargs, inside))
             return _opened(_spread(self.out_dims, result, "out_dims"), result, level)
         finally:
-            _C.transform_leave(level)
+            leave()
 
     def run(self, dims, args, kwargs, size):
         """As a loop over the samples: with randomness "different" each draws what its turn would have drawn. How many numbers a

@@ -1,12 +1,15 @@
 """adjoin.futures: results that come later, from other threads."""
 
 import threading
+import types
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future:
     """A value, or an error, that somebody sets once; ``wait()`` gives or raises it."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)  # Future[Tensor] in annotations
 
     def __init__(self, *, devices=None):
         self._changed = threading.Condition()

@@ -10,6 +10,7 @@ import io
 import os
 import pickle
 import stat
+from collections.abc import Callable
 
 import adjoin
 from adjoin import _C
@@ -38,6 +39,10 @@ from ._pt_places import (  # noqa: F401
     validate_cuda_device,
 )
 from ._pt_policy import Loading, Saving, UnknownClass, UnknownObject, allowed, unpickled
+
+MAP_LOCATION = (
+    Callable[[adjoin.Tensor, str], adjoin.Tensor] | adjoin.device | str | dict[str, str] | None
+)  # for annotations
 
 __all__ = [
     "LoadEndianness", "SourceChangeWarning", "StorageType", "UnknownClass", "UnknownObject", "add_safe_globals",

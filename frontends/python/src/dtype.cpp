@@ -5,6 +5,7 @@
 #include <map>
 
 #include "errors.hpp"
+#include "package.hpp"
 #include "plain.hpp"
 
 namespace adjoin::py {
@@ -21,7 +22,10 @@ PyObject* module_name;  // "adjoin", where the objects are found when they are u
 uint32_t key_of(DLDataType d) { return uint32_t{d.code} << 24 | uint32_t{d.bits} << 16 | d.lanes; }
 DtypeObject* cast(PyObject* o) { return reinterpret_cast<DtypeObject*>(o); }
 
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("adjoin.%U", cast(self)->name); }
+PyObject* repr(PyObject* self) {
+  Ref package = package_name();
+  return package ? PyUnicode_FromFormat("%U.%U", package.get(), cast(self)->name) : nullptr;
+}
 PyObject* reduce(PyObject* self, PyObject*) { return Py_NewRef(cast(self)->name); }
 PyObject* is_floating(PyObject* self, void*) {
   return PyBool_FromLong(cast(self)->kind == AJ_CLASS_FLOAT);
@@ -71,7 +75,10 @@ PyMethodDef methods[] = {
 };
 
 PyObject* tag_repr(PyObject* self) {
-  return PyUnicode_FromFormat("adjoin.%s", reinterpret_cast<TagObject*>(self)->name);
+  Ref package = package_name();
+  return package ? PyUnicode_FromFormat("%U.%s", package.get(),
+                                        reinterpret_cast<TagObject*>(self)->name)
+                 : nullptr;
 }
 PyObject* tag_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(reinterpret_cast<TagObject*>(self)->name);

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "package.hpp"
+
 namespace adjoin::py {
 namespace {
 
@@ -32,8 +34,8 @@ PyObject* new_size(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* repr(PyObject* self) {
-  Ref list(PySequence_List(self));
-  return list ? PyUnicode_FromFormat("adjoin.Size(%R)", list.get()) : nullptr;
+  Ref list(PySequence_List(self)), package = package_name();
+  return list && package ? PyUnicode_FromFormat("%U.Size(%R)", package.get(), list.get()) : nullptr;
 }
 
 PyObject* numel(PyObject* self, PyObject*) {

@@ -1,7 +1,9 @@
 """tests/python/toplevel/alias_test.py: programs for which `import torch` is Adjoin: adjoin run, python -m adjoin.torch, install()."""
 
+import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
@@ -9,6 +11,7 @@ import textwrap
 import adjoin
 import pytest
 from adjoin import torch as alias
+from adjoin.torch import _report
 
 
 def run(tmp_path, code, *args, name="program.py", flags=(), env=None):
@@ -78,8 +81,7 @@ def test_processes_that_it_starts_have_it_too(tmp_path):
 def test_pickles_that_name_torch_load(tmp_path):
     code = """
     import pickle, torch
-    held = pickle.dumps(torch.nn.Linear(2, 1))
-    again = pickle.loads(held.replace(b"adjoin.nn", b"torch.nn")) if b"torch.nn" in held else pickle.loads(held)
+    again = pickle.loads(pickle.dumps(torch.nn.Linear(2, 1)))
     named = b"ctorch.nn.modules.linear\\nLinear\\n."
     assert pickle.loads(named) is torch.nn.Linear and pickle.loads(b"ctorch\\nSize\\n.") is torch.Size
     print(type(again).__name__)
@@ -139,3 +141,59 @@ def test_versions_compare_by_their_numbers(text, less, more):
     v = adjoin.torch_version.TorchVersion(text)
     assert less < v < more and v > less and v <= more and v >= less and v != more and v == str.__str__(v)
     assert v.split(".")[0] == "2" and isinstance(v, str)
+
+
+USES = """
+import subprocess, sys
+import torch, torch.nn.functional as F
+try:
+    import torch.foo
+except ImportError:
+    pass
+net = torch.compile(torch.nn.Linear(2, 1))
+for _ in range(3):
+    F.relu(net(torch.ones(1, 2)))
+hasattr(torch, "nothing_such")
+torch.vmap(lambda a: torch.histc(a, 3, -1, 1))(torch.ones(2, 3))
+subprocess.run([sys.executable, "-c", "import torch; torch.eye(2)"], check=True)
+sys.exit(3)
+"""
+
+
+def test_a_report_says_what_was_used_missing_and_what_fell_back(tmp_path):
+    (tmp_path / "program.py").write_text(USES)
+
+    def reported(flag, program="program.py"):
+        command = [sys.executable, "-m", "adjoin.torch", flag, program]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+
+    assert reported("--report=told.json").returncode == 3
+    told = json.loads((tmp_path / "told.json").read_text())
+    used = {one["name"]: (one["times"], one["first"].rpartition("/")[2]) for one in told["used"]}
+    assert used["torch.nn.functional.relu"] == (3, "program.py:10") and used["torch.eye"] == (1, "<string>:1")
+    assert used["torch.nn.Linear"] == (1, "program.py:8") and not any("_C" in name for name in used)
+    missing = {one["name"]: one["first"].rpartition(":")[2] for one in told["missing"]}
+    assert missing == {"torch.foo": "5", "torch.nothing_such": "11"}
+    back = told["fell_back"]
+    assert [one["name"] for one in back["names_that_do_less"]] == ["torch.compile"]
+    assert [(one["op"], one["samples"]) for one in back["loops_of_vmap"]] == [("index_add", 2)]
+    ops = {one["op"]: one["times"] for one in told["ops"]}
+    assert ops["nn::linear"] == 3 and ops["relu"] == 3
+    assert told["exit_code"] == 3 and told["processes"] == 2 and told["program"] == ["program.py"]
+    said = reported("--report").stderr
+    assert (
+        "program.py: exit code 3" in said and "Missing:\n  torch.foo" in said and "Fell back:\n  torch.compile" in said
+    )
+    assert "Names of torch:\n" in said and "Ops:\n" in said
+    (tmp_path / "ends.py").write_text("import os, signal, torch; os.kill(os.getpid(), signal.SIGTERM)")
+    assert reported("--report", "ends.py").returncode == -signal.SIGTERM
+
+
+def test_a_report_counts_copies_to_the_host():
+    head = "op\tkey\tserved by\tcalls\tns\tbytes\twhy\n"
+    rows = "relu\tcpu\tcpu\t3\t1\t8\tpriority 1\nrelu\tcuda\tcopies to cpu\t2\t1\t64\tno kernel\nrelu\tcuda\tcuda\t1\t1\t8\tfirst\n"
+    ops, copies = _report._ops(head + rows)
+    assert ops == [{"op": "relu", "times": 4}] and _report._ops("") == ([], [])
+    assert copies == [
+        {"op": "relu", "times": 2, "device": "cuda", "bytes": 64, "why": "no kernel", "how": "copies to cpu"}
+    ]

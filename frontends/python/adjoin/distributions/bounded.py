@@ -32,7 +32,7 @@ class VonMises(Distribution):
 
     def sample(self, sample_shape=()):
         """See the base: by rejection from a wrapped Cauchy distribution."""
-        shape = self._shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         with adjoin.no_grad():
             k = self.concentration.double().expand(shape)
             tau = 1 + (1 + 4 * k * k).sqrt()
@@ -52,7 +52,7 @@ class VonMises(Distribution):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return self.concentration * (value - self.loc).cos() - self._log_norm()
 
     def entropy(self):
@@ -106,16 +106,16 @@ class ContinuousBernoulli(_Bits, ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return self.icdf(uniform_inside(self._param.detach().expand(self._shape(sample_shape))))
+        return self.icdf(uniform_inside(self._param.detach().expand(self._extended_shape(sample_shape))))
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return value * self.logits - self._log_partition()
 
     def cdf(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         t, size, near = self._parts()
         below = adjoin.where(t < 0, value, 1 - value)  # the share on the side of the smaller density falls off
         far = adjoin.expm1(-below * size) / adjoin.expm1(-size)

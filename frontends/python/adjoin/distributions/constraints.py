@@ -307,3 +307,12 @@ def is_dependent(constraint):
 
 
 dependent = _Dependent()
+
+# What stands for a set of values; classes that hold another constraint among it.
+__all__ = [
+    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than", "greater_than_eq",
+    "half_open_interval", "independent", "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
+    "lower_triangular", "MixtureSameFamilyConstraint", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive",
+    "positive_integer", "positive_semidefinite", "positive_definite", "real", "real_vector", "simplex", "square", "stack", "symmetric",
+    "unit_interval",
+]  # fmt: skip

@@ -23,10 +23,12 @@ class _LocScale(Distribution):
     def _uniform(self, sample_shape):
         """In (0, 1): 0 would be infinity."""
         tiny = adjoin.finfo(self.loc.dtype).tiny
-        return adjoin.rand(self._shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device).clamp(min=tiny)
+        return adjoin.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device).clamp(
+            min=tiny
+        )
 
     def _standard(self, value):
-        self._check(value)
+        self._validate_sample(value)
         return (value - self.loc) / self.scale
 
     def icdf(self, value):
@@ -52,7 +54,7 @@ class Normal(_LocScale, ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        shape = self._shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         return self.loc + self.scale * adjoin.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
 
     def log_prob(self, value):
@@ -162,18 +164,18 @@ class Uniform(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        share = adjoin.rand(self._shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
+        share = adjoin.rand(self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
         return self.low + share * (self.high - self.low)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         inside = (value >= self.low) & (value < self.high)
         return inside.to(self.low.dtype).log() - (self.high - self.low).log()
 
     def cdf(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value):
@@ -207,17 +209,17 @@ class Exponential(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        share = adjoin.rand(self._shape(sample_shape), dtype=self.rate.dtype, device=self.rate.device)
+        share = adjoin.rand(self._extended_shape(sample_shape), dtype=self.rate.dtype, device=self.rate.device)
         return self.icdf(share)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return -adjoin.expm1(-self.rate * value)
 
     def icdf(self, value):

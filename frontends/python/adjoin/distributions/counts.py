@@ -36,7 +36,7 @@ class Binomial(_Count):
 
     def sample(self, sample_shape=()):
         """See the base."""
-        shape = self._shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         with adjoin.no_grad():
             most = int(self.total_count.max())
             each = adjoin.rand((most, *shape), dtype=self.probs.dtype, device=self.probs.device)
@@ -45,7 +45,7 @@ class Binomial(_Count):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         n, logits = self.total_count, self.logits
         ways = adjoin.lgamma(n + 1) - adjoin.lgamma(value + 1) - adjoin.lgamma(n - value + 1)
         # log(1 + e^logits) without overflow: the sum's larger part stands alone.
@@ -80,11 +80,11 @@ class NegativeBinomial(_Count):
     def sample(self, sample_shape=()):
         """See the base."""
         with adjoin.no_grad():
-            return adjoin.poisson(draw_gamma(self._shape(sample_shape), self.total_count) * self.logits.exp())
+            return adjoin.poisson(draw_gamma(self._extended_shape(sample_shape), self.total_count) * self.logits.exp())
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         n, logsigmoid = self.total_count, adjoin.nn.functional.logsigmoid
         ways = adjoin.lgamma(n + value) - adjoin.lgamma(1 + value) - adjoin.lgamma(n)
         ways = adjoin.where(n + value == 0, 0.0, ways)
@@ -134,7 +134,7 @@ class Multinomial(Distribution):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         ways = adjoin.lgamma(value.sum(-1) + 1) - adjoin.lgamma(value + 1).sum(-1)
         logits = adjoin.where((value == 0) & (self.logits == -float("inf")), 0.0, self.logits)
         return ways + (logits * value).sum(-1)

@@ -56,11 +56,11 @@ class Bernoulli(_Bits, ExponentialFamily):
     def sample(self, sample_shape=()):
         """See the base."""
         with adjoin.no_grad():
-            return adjoin.bernoulli(self.probs.expand(self._shape(sample_shape)))
+            return adjoin.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         logits, value = adjoin.broadcast_tensors(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
@@ -92,7 +92,7 @@ class Geometric(_Bits):
     def sample(self, sample_shape=()):
         """See the base."""
         with adjoin.no_grad():
-            probs = self.probs.expand(self._shape(sample_shape))
+            probs = self.probs.expand(self._extended_shape(sample_shape))
             u = adjoin.rand(probs.shape, dtype=probs.dtype, device=probs.device).clamp(
                 min=adjoin.finfo(probs.dtype).tiny
             )
@@ -100,7 +100,7 @@ class Geometric(_Bits):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         probs = self.probs
         return adjoin.where((probs == 1) & (value == 0), 0.0, value * adjoin.log1p(-probs)) + probs.log()
 
@@ -153,11 +153,11 @@ class Categorical(Distribution):
                 if count
                 else rows.new_zeros((rows.shape[0], 0)).long()
             )
-            return drawn.T.reshape(self._shape(sample_shape))
+            return drawn.T.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         value = value.long().unsqueeze(-1)
         shape = adjoin.broadcast_shapes(value.shape[:-1], self.logits.shape[:-1])
         logits = self.logits.expand((*shape, self._num_events))
@@ -195,9 +195,9 @@ class OneHotCategorical(Distribution):
     def _vector(self, classes):
         return F.one_hot(classes, self.event_shape[0]).to(self._categorical._param.dtype)
 
-    def expand(self, batch_shape):
+    def expand(self, batch_shape, _instance=None):
         """See the base."""
-        made = type(self).__new__(type(self))
+        made = type(self).__new__(type(self)) if _instance is None else _instance
         made._categorical = self._categorical.expand(batch_shape)
         Distribution.__init__(made, batch_shape, self.event_shape, validate_args=False)
         made._validate_args = self._validate_args
@@ -209,7 +209,7 @@ class OneHotCategorical(Distribution):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self):
@@ -241,7 +241,7 @@ class Poisson(ExponentialFamily):
     def sample(self, sample_shape=()):
         """See the base."""
         with adjoin.no_grad():
-            left = self.rate.expand(self._shape(sample_shape)).clone()
+            left = self.rate.expand(self._extended_shape(sample_shape)).clone()
             made = adjoin.zeros_like(left)
             while True:  # waiting times, until they fill the unit of time
                 left = left + adjoin.rand_like(left).clamp(min=adjoin.finfo(left.dtype).tiny).log()
@@ -252,5 +252,5 @@ class Poisson(ExponentialFamily):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return adjoin.xlogy(value, self.rate) - self.rate - adjoin.lgamma(value + 1)

@@ -5,7 +5,6 @@ import adjoin
 from . import constraints
 
 EULER = 0.57721566490153286060  # Euler's constant: minus the mean logarithm of an exponential variable
-_validate = __debug__
 
 
 def uniform_inside(t):
@@ -16,8 +15,9 @@ def uniform_inside(t):
 
 def set_default_validate_args(value):
     """Whether distributions check their parameters and values unless told."""
-    global _validate
-    _validate = bool(value)
+    if value not in (True, False):
+        raise ValueError(f"set_default_validate_args: {value!r} is neither True nor False")
+    Distribution._validate_args = value
 
 
 def to_tensors(*values):
@@ -25,6 +25,14 @@ def to_tensors(*values):
     given = [v for v in values if isinstance(v, adjoin.Tensor)]
     kind = {"dtype": given[0].dtype, "device": given[0].device} if given else {"dtype": adjoin.get_default_dtype()}
     return adjoin.broadcast_tensors(*(v if isinstance(v, adjoin.Tensor) else adjoin.tensor(v, **kind) for v in values))
+
+
+def put_into(instance, made):
+    """What expand() gives: what was made, or the object of a subclass that wants its contents."""
+    if instance is None:
+        return made
+    instance.__dict__.update(made.__dict__)
+    return instance
 
 
 class Distribution:
@@ -37,10 +45,12 @@ class Distribution:
     has_enumerate_support = False
     arg_constraints = {}
     support = constraints.dependent
+    _validate_args = __debug__  # of a class, of a subclass, of one object
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
         self._batch_shape, self._event_shape = adjoin.Size(batch_shape), adjoin.Size(event_shape)
-        self._validate_args = _validate if validate_args is None else validate_args
+        if validate_args is not None:
+            self._validate_args = validate_args
         if not self._validate_args:
             return
         for name, constraint in self.arg_constraints.items():
@@ -111,10 +121,19 @@ class Distribution:
         """All values, along a new first dimension."""
         raise NotImplementedError
 
-    def expand(self, batch_shape):
+    def _get_checked_instance(self, cls, _instance=None):
+        """The object that a class's expand() fills: a subclass with another __init__ has to give it, as it alone knows the rest."""
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a custom "
+                ".expand() method."
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def expand(self, batch_shape, _instance=None):
         """The same distribution with parameters of a larger shape."""
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
+        made = type(self).__new__(type(self)) if _instance is None else _instance
+        made.__dict__.update({k: v for k, v in self.__dict__.items() if k not in made.__dict__})
         for name in self.arg_constraints:
             value = self.__dict__.get(name)
             if value is not None:
@@ -129,10 +148,10 @@ class Distribution:
     def _expanded(self, made):
         """What else expand() has to do in a subclass."""
 
-    def _shape(self, sample_shape):
-        return tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape)
+    def _extended_shape(self, sample_shape=()):
+        return adjoin.Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
-    def _check(self, value):
+    def _validate_sample(self, value):
         """Raises unless value could be a sample."""
         if not self._validate_args:
             return

@@ -38,12 +38,12 @@ class FisherSnedecor(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        x, y = (gamma_samples(self._shape(sample_shape), df / 2) / df for df in (self.df1, self.df2))
+        x, y = (gamma_samples(self._extended_shape(sample_shape), df / 2) / df for df in (self.df1, self.df2))
         return (x / y).clamp(min=adjoin.finfo(x.dtype).tiny)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         a, b = self.df1 / 2, self.df2 / 2
         ratio = self.df1 / self.df2
         norm = adjoin.lgamma(a) + adjoin.lgamma(b) - adjoin.lgamma(a + b)

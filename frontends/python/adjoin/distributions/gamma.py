@@ -30,11 +30,11 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return gamma_samples(self._shape(sample_shape), self.concentration) / self.rate
+        return gamma_samples(self._extended_shape(sample_shape), self.concentration) / self.rate
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return adjoin.xlogy(a, rate) + adjoin.xlogy(a - 1, value) - rate * value - adjoin.lgamma(a)
 
@@ -82,12 +82,12 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        made = gamma_samples(self._shape(sample_shape), self.concentration)
+        made = gamma_samples(self._extended_shape(sample_shape), self.concentration)
         return made / made.sum(-1, keepdim=True)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         a = self.concentration
         return adjoin.xlogy(a - 1, value).sum(-1) + adjoin.lgamma(a.sum(-1)) - adjoin.lgamma(a).sum(-1)
 
@@ -121,12 +121,14 @@ class Beta(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        a, b = (gamma_samples(self._shape(sample_shape), c) for c in (self.concentration1, self.concentration0))
+        a, b = (
+            gamma_samples(self._extended_shape(sample_shape), c) for c in (self.concentration1, self.concentration0)
+        )
         return a / (a + b)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
         return adjoin.xlogy(a - 1, value) + adjoin.xlogy(b - 1, 1 - value) - self._norm()
 

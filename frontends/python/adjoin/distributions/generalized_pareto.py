@@ -53,13 +53,13 @@ class GeneralizedPareto(Distribution):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         above, log = self._log_above((value - self.loc) / self.scale)
         return above - log - self.scale.log()
 
     def cdf(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return -adjoin.expm1(self._log_above((value - self.loc) / self.scale)[0])
 
     def icdf(self, value):
@@ -74,7 +74,7 @@ class GeneralizedPareto(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return self.icdf(adjoin.rand(self._shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
+        return self.icdf(adjoin.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
 
     def entropy(self):
         """See the base."""

@@ -7,7 +7,7 @@ import adjoin
 from . import constraints
 from ._linear import cholesky, from_precision, solve_lower
 from .continuous import Normal
-from .distribution import Distribution, to_tensors
+from .distribution import Distribution, put_into, to_tensors
 from .elementwise import ComposeTransform, ExpTransform, Transform, sum_last
 
 
@@ -47,11 +47,11 @@ class Independent(Distribution):
         """See the base."""
         return sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
-    def expand(self, batch_shape):
+    def expand(self, batch_shape, _instance=None):
         """See the base."""
         own = tuple(self.event_shape[: self.reinterpreted_batch_ndims])
         base = self.base_dist.expand(tuple(batch_shape) + own)
-        return Independent(base, self.reinterpreted_batch_ndims, self._validate_args)
+        return put_into(_instance, Independent(base, self.reinterpreted_batch_ndims, self._validate_args))
 
     def __repr__(self):
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
@@ -66,15 +66,15 @@ class TransformedDistribution(Distribution):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError("transforms must be a Transform or a list of Transforms")
-        self._transform = ComposeTransform(self.transforms)
-        inner, outer = self._transform.domain.event_dim, self._transform.codomain.event_dim
+        self._composed = ComposeTransform(self.transforms)
+        inner, outer = self._composed.domain.event_dim, self._composed.codomain.event_dim
         given = base_distribution.batch_shape + base_distribution.event_shape
         if len(given) < inner:
             raise ValueError(
                 f"base_distribution needs to have shape with size at least {inner}, but got {tuple(given)}."
             )
-        made = self._transform.forward_shape(given)
-        wanted = self._transform.inverse_shape(made)
+        made = self._composed.forward_shape(given)
+        wanted = self._composed.inverse_shape(made)
         events = len(base_distribution.event_shape)
         if tuple(wanted) != tuple(given):  # a parameter of the transform is larger
             base_distribution = base_distribution.expand(wanted[: len(wanted) - events])
@@ -95,37 +95,38 @@ class TransformedDistribution(Distribution):
     def sample(self, sample_shape=()):
         """See the base."""
         with adjoin.no_grad():
-            return self._transform(self.base_dist.sample(sample_shape))
+            return self._composed(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return self._transform(self.base_dist.rsample(sample_shape))
+        return self._composed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
-        before = self._transform.inv(value)
-        slope = self._transform.log_abs_det_jacobian(before, value)
+        self._validate_sample(value)
+        before = self._composed.inv(value)
+        slope = self._composed.log_abs_det_jacobian(before, value)
         return self.base_dist.log_prob(before) - sum_last(
-            slope, len(self.event_shape) - self._transform.codomain.event_dim
+            slope, len(self.event_shape) - self._composed.codomain.event_dim
         )
 
     def cdf(self, value):
         """See the base."""
-        return self._flipped(self.base_dist.cdf(self._transform.inv(value)))
+        return self._flipped(self.base_dist.cdf(self._composed.inv(value)))
 
     def icdf(self, value):
         """See the base."""
-        return self._transform(self.base_dist.icdf(self._flipped(value)))
+        return self._composed(self.base_dist.icdf(self._flipped(value)))
 
     def _flipped(self, share):
         """1 - share where the transform falls."""
-        sign = self._transform.sign
+        sign = self._composed.sign
         return share if isinstance(sign, int) and sign == 1 else sign * (share - 0.5) + 0.5
 
-    def expand(self, batch_shape):
+    def expand(self, batch_shape, _instance=None):
         """See the base."""
-        return TransformedDistribution(self.base_dist.expand(batch_shape), self.transforms, self._validate_args)
+        made = TransformedDistribution(self.base_dist.expand(batch_shape), self.transforms, self._validate_args)
+        return put_into(_instance, made)
 
     def __repr__(self):
         return f"{type(self).__name__}({self.base_dist}, {self.transforms})"
@@ -150,10 +151,10 @@ class LogNormal(TransformedDistribution):
         """See the base."""
         return self.base_dist.entropy() + self.loc
 
-    def expand(self, batch_shape):
+    def expand(self, batch_shape, _instance=None):
         """See the base."""
         base = self.base_dist.expand(batch_shape)
-        return LogNormal(base.loc, base.scale, self._validate_args)
+        return put_into(_instance, LogNormal(base.loc, base.scale, self._validate_args))
 
     def __repr__(self):
         return repr(self.base_dist).replace("Normal", "LogNormal", 1)
@@ -181,13 +182,13 @@ class HalfNormal(Distribution):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         found = self._normal.log_prob(value) + math.log(2)
         return adjoin.where(value >= 0, found, -math.inf)
 
     def cdf(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return 2 * self._normal.cdf(value) - 1
 
     def icdf(self, value):
@@ -229,38 +230,43 @@ class MultivariateNormal(Distribution):
         self.__dict__[name] = matrix.expand((*batch, *matrix.shape[-2:]))
         super().__init__(batch, self.loc.shape[-1:], validate_args)
         make = {"covariance_matrix": cholesky, "precision_matrix": from_precision, "scale_tril": lambda x: x}[name]
-        self._factor = make(matrix)
+        self._unbroadcasted_scale_tril = make(matrix)
 
     def __getattr__(self, name):
         if name == "scale_tril":
-            return self._factor.expand((*self.batch_shape, *self._factor.shape[-2:]))
+            return self._unbroadcasted_scale_tril.expand(
+                (*self.batch_shape, *self._unbroadcasted_scale_tril.shape[-2:])
+            )
         if name == "covariance_matrix":
-            return (self._factor @ self._factor.mT).expand((*self.batch_shape, *self._factor.shape[-2:]))
+            return (self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT).expand(
+                (*self.batch_shape, *self._unbroadcasted_scale_tril.shape[-2:])
+            )
         if name == "precision_matrix":
             inverse = solve_lower(
-                self._factor, adjoin.eye(self.event_shape[0], dtype=self.loc.dtype, device=self.loc.device)
+                self._unbroadcasted_scale_tril,
+                adjoin.eye(self.event_shape[0], dtype=self.loc.dtype, device=self.loc.device),
             )
-            return (inverse.mT @ inverse).expand((*self.batch_shape, *self._factor.shape[-2:]))
+            return (inverse.mT @ inverse).expand((*self.batch_shape, *self._unbroadcasted_scale_tril.shape[-2:]))
         raise AttributeError(name)
 
     def _expanded(self, made):
-        made._factor = self._factor
+        made._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
 
     mean = mode = property(lambda self: self.loc)
-    variance = property(lambda self: self._factor.square().sum(-1).expand(self.loc.shape))
+    variance = property(lambda self: self._unbroadcasted_scale_tril.square().sum(-1).expand(self.loc.shape))
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        z = adjoin.randn(self._shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
-        return self.loc + (self._factor @ z.unsqueeze(-1)).squeeze(-1)
+        z = adjoin.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + (self._unbroadcasted_scale_tril @ z.unsqueeze(-1)).squeeze(-1)
 
     def _half_log_det(self):
-        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
-        z = solve_lower(self._factor, (value - self.loc).unsqueeze(-1)).squeeze(-1)
+        self._validate_sample(value)
+        z = solve_lower(self._unbroadcasted_scale_tril, (value - self.loc).unsqueeze(-1)).squeeze(-1)
         size = self.event_shape[0]
         return -0.5 * (size * math.log(2 * math.pi) + z.square().sum(-1)) - self._half_log_det()
 

@@ -167,8 +167,8 @@ def _multivariate_normal(p, q):
         raise ValueError(
             "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
         )
-    spread = solve_lower(q._factor, p._factor).square().sum(-1).sum(-1)
-    apart = solve_lower(q._factor, (q.loc - p.loc).unsqueeze(-1)).square().sum(-1).sum(-1)
+    spread = solve_lower(q._unbroadcasted_scale_tril, p._unbroadcasted_scale_tril).square().sum(-1).sum(-1)
+    apart = solve_lower(q._unbroadcasted_scale_tril, (q.loc - p.loc).unsqueeze(-1)).square().sum(-1).sum(-1)
     return q._half_log_det() - p._half_log_det() + 0.5 * (spread + apart - p.event_shape[0])
 
 

@@ -2,6 +2,7 @@
 
 from . import constraints
 from .continuous import Normal
+from .distribution import put_into
 from .joint import TransformedDistribution
 from .vectors import StickBreakingTransform
 
@@ -22,7 +23,7 @@ class LogisticNormal(TransformedDistribution):
     loc = property(lambda self: self.base_dist.base_dist.loc)
     scale = property(lambda self: self.base_dist.base_dist.scale)
 
-    def expand(self, batch_shape):
+    def expand(self, batch_shape, _instance=None):
         """See the base."""
         base = self.base_dist.expand(batch_shape).base_dist
-        return LogisticNormal(base.loc, base.scale, self._validate_args)
+        return put_into(_instance, LogisticNormal(base.loc, base.scale, self._validate_args))

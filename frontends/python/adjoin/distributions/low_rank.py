@@ -38,7 +38,7 @@ class LowRankMultivariateNormal(Distribution):
     mean = mode = property(lambda self: self.loc)
     variance = property(lambda self: self.cov_factor.square().sum(-1) + self.cov_diag)
     scale_tril = property(lambda self: cholesky(self.covariance_matrix))
-    _factor = scale_tril
+    _unbroadcasted_scale_tril = scale_tril
 
     @property
     def covariance_matrix(self):
@@ -66,7 +66,7 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        shape, kind = self._shape(sample_shape), {"dtype": self.loc.dtype, "device": self.loc.device}
+        shape, kind = self._extended_shape(sample_shape), {"dtype": self.loc.dtype, "device": self.loc.device}
         along = adjoin.randn((*shape[:-1], self.cov_factor.shape[-1]), **kind)
         return (
             self.loc
@@ -76,7 +76,7 @@ class LowRankMultivariateNormal(Distribution):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return (
             -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + self._distance(value - self.loc))
             - self._half_log_det()

@@ -50,20 +50,22 @@ class Wishart(ExponentialFamily):
                 f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}: with less the matrices have no density"
             )
         make = {"covariance_matrix": cholesky, "precision_matrix": from_precision, "scale_tril": lambda x: x}[name]
-        self._factor = make(self.__dict__[name])
+        self._unbroadcasted_scale_tril = make(self.__dict__[name])
 
     def __getattr__(self, name):
         if name == "scale_tril":
-            return self._factor
+            return self._unbroadcasted_scale_tril
         if name == "covariance_matrix":
-            return self._factor @ self._factor.mT
+            return self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT
         if name == "precision_matrix":
-            inverse = solve_lower(self._factor, adjoin.eye(self._size, dtype=self.df.dtype, device=self.df.device))
+            inverse = solve_lower(
+                self._unbroadcasted_scale_tril, adjoin.eye(self._size, dtype=self.df.dtype, device=self.df.device)
+            )
             return inverse.mT @ inverse
         raise AttributeError(name)
 
     def _expanded(self, made):
-        made._factor = self._factor.expand((*made._batch_shape, *self._event_shape))
+        made._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril.expand((*made._batch_shape, *self._event_shape))
 
     _size = property(lambda self: self._event_shape[0])
     mean = property(lambda self: self.df[..., None, None] * self.covariance_matrix)
@@ -83,22 +85,26 @@ class Wishart(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        shape = self._shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         steps = adjoin.arange(self._size, dtype=self.df.dtype, device=self.df.device)
         squares = 2 * gamma_samples(shape[:-1], (self.df[..., None] - steps) / 2)  # Bartlett (1933)
         noise = adjoin.randn(shape, dtype=self.df.dtype, device=self.df.device).tril(-1) + adjoin.diag_embed(
             squares.sqrt()
         )
-        root = self._factor @ noise
+        root = self._unbroadcasted_scale_tril @ noise
         return root @ root.mT
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         size, half = self._size, self.df / 2
         above = _log_diagonal(cholesky(value)).sum(-1)
-        inner = solve_lower(self._factor, cholesky(value)).square().sum((-1, -2))
-        norm = half * size * math.log(2) + self.df * _log_diagonal(self._factor).sum(-1) + adjoin.mvlgamma(half, size)
+        inner = solve_lower(self._unbroadcasted_scale_tril, cholesky(value)).square().sum((-1, -2))
+        norm = (
+            half * size * math.log(2)
+            + self.df * _log_diagonal(self._unbroadcasted_scale_tril).sum(-1)
+            + adjoin.mvlgamma(half, size)
+        )
         return (self.df - size - 1) * above - inner / 2 - norm
 
     def entropy(self):
@@ -106,7 +112,7 @@ class Wishart(ExponentialFamily):
         size, half = self._size, self.df / 2
         steps = adjoin.arange(size, dtype=self.df.dtype, device=self.df.device) / 2
         slopes = adjoin.digamma(half[..., None] - steps).sum(-1)
-        width = (size + 1) * (_log_diagonal(self._factor).sum(-1) + size / 2 * math.log(2))
+        width = (size + 1) * (_log_diagonal(self._unbroadcasted_scale_tril).sum(-1) + size / 2 * math.log(2))
         return width + adjoin.mvlgamma(half, size) - (self.df - size - 1) / 2 * slopes + half * size
 
     @property
@@ -133,7 +139,7 @@ class LKJCholesky(Distribution):
 
     def sample(self, sample_shape=()):
         """See the base."""
-        shape = self._shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         with adjoin.no_grad():  # row by row: a direction, and which part of the length 1 is in it (the onion method)
             row = adjoin.arange(1, self.dim, dtype=self.concentration.dtype, device=self.concentration.device)
             rest = self.concentration[..., None] + (self.dim - 1 - row) / 2
@@ -147,7 +153,7 @@ class LKJCholesky(Distribution):
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         row = adjoin.arange(2, self.dim + 1, dtype=self.concentration.dtype, device=self.concentration.device)
         order = 2 * (self.concentration[..., None] - 1) + self.dim - row
         found = (order * _log_diagonal(value)[..., 1:]).sum(-1)

@@ -3,7 +3,7 @@
 import adjoin
 
 from .discrete import Categorical
-from .distribution import Distribution
+from .distribution import Distribution, put_into
 
 
 class MixtureSameFamily(Distribution):
@@ -64,7 +64,7 @@ class MixtureSameFamily(Distribution):
 
     def log_prob(self, x):
         """The logarithm of the density at x."""
-        self._check(x)
+        self._validate_sample(x)
         each = self._component.log_prob(x.unsqueeze(self._place()))
         return adjoin.logsumexp(each + adjoin.log_softmax(self._mixture.logits, -1), -1)
 
@@ -78,10 +78,10 @@ class MixtureSameFamily(Distribution):
             wanted[self._place()] = 1
             return values.gather(values.dim() + self._place(), chosen.expand(wanted)).squeeze(self._place())
 
-    def expand(self, batch_shape):
+    def expand(self, batch_shape, _instance=None):
         """The same mixture with a larger batch."""
         component = self._component.expand((*batch_shape, self._component.batch_shape[-1]))
-        return MixtureSameFamily(self._mixture.expand(batch_shape), component, self._validate_args)
+        return put_into(_instance, MixtureSameFamily(self._mixture.expand(batch_shape), component, self._validate_args))
 
     def __repr__(self):
         return f"MixtureSameFamily(\n  {self._mixture},\n  {self._component})"

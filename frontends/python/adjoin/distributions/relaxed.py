@@ -28,13 +28,13 @@ class RelaxedBernoulli(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        logits = self.logits.expand(self._shape(sample_shape))
+        logits = self.logits.expand(self._extended_shape(sample_shape))
         u = uniform_inside(logits.detach())
         return adjoin.sigmoid((u.log() - adjoin.log1p(-u) + logits) / self.temperature)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         eps = adjoin.finfo(value.dtype).eps
         inside = value.clamp(eps, 1 - eps)
         score = inside.log() - adjoin.log1p(-inside)
@@ -63,13 +63,13 @@ class RelaxedOneHotCategorical(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        logits = self.logits.expand(self._shape(sample_shape))
+        logits = self.logits.expand(self._extended_shape(sample_shape))
         gumbel = -(-uniform_inside(logits.detach()).log()).log()
         return ((logits + gumbel) / self.temperature).softmax(-1)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         k, temperature = self.event_shape[0], adjoin.as_tensor(self.temperature, dtype=value.dtype)
         logs = value.log()
         score = self.logits - logs * temperature

@@ -32,14 +32,14 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        shape = self._shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         x = adjoin.randn(shape, dtype=self.df.dtype, device=self.df.device)
         squares = 2 * gamma_samples(shape, 0.5 * self.df)
         return self.loc + self.scale * x * adjoin.rsqrt(squares / self.df)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         df, y = self.df, (value - self.loc) / self.scale
         norm = self.scale.log() + 0.5 * (df.log() + math.log(math.pi)) + adjoin.lgamma(0.5 * df)
         return adjoin.lgamma(0.5 * (df + 1)) - norm - 0.5 * (df + 1) * adjoin.log1p(y**2 / df)
@@ -69,11 +69,11 @@ class HalfCauchy(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return self.icdf(uniform_inside(self.scale.detach().expand(self._shape(sample_shape))))
+        return self.icdf(uniform_inside(self.scale.detach().expand(self._extended_shape(sample_shape))))
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         density = math.log(2 / math.pi) - self.scale.log() - adjoin.log1p((value / self.scale) ** 2)
         return adjoin.where(value >= 0, density, -math.inf)
 
@@ -115,12 +115,12 @@ class Weibull(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        u = uniform_inside(self.scale.detach().expand(self._shape(sample_shape)))
+        u = uniform_inside(self.scale.detach().expand(self._extended_shape(sample_shape)))
         return self.scale * (-u.log()) ** (1 / self.concentration)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         k, z = self.concentration, value / self.scale
         return k.log() - self.scale.log() + (k - 1) * z.log() - z**k
 
@@ -161,12 +161,12 @@ class Pareto(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        u = uniform_inside(self.scale.detach().expand(self._shape(sample_shape)))
+        u = uniform_inside(self.scale.detach().expand(self._extended_shape(sample_shape)))
         return self.scale * (-u.log() / self.alpha).exp()
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * value.log()
 
     def cdf(self, value):
@@ -204,11 +204,11 @@ class InverseGamma(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return self.rate / gamma_samples(self._shape(sample_shape), self.concentration)
+        return self.rate / gamma_samples(self._extended_shape(sample_shape), self.concentration)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return a * rate.log() - (a + 1) * value.log() - rate / value - adjoin.lgamma(a)
 
@@ -246,12 +246,12 @@ class Kumaraswamy(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        u = uniform_inside(self.concentration1.detach().expand(self._shape(sample_shape)))
+        u = uniform_inside(self.concentration1.detach().expand(self._extended_shape(sample_shape)))
         return (-adjoin.expm1(u.log() / self.concentration0)) ** (1 / self.concentration1)
 
     def log_prob(self, value):
         """See the base."""
-        self._check(value)
+        self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
         return a.log() + b.log() + (a - 1) * value.log() + (b - 1) * adjoin.log1p(-(value**a))
 

@@ -59,6 +59,14 @@ def sum_rightmost(value, dim):
     return value.flatten(value.dim() - dim).sum(-1) if dim > 0 else value
 
 
+_sum_rightmost = sum_rightmost  # PyTorch's name of it
+
+
+def _standard_normal(shape, dtype, device):
+    """Numbers of the standard normal distribution."""
+    return adjoin.randn(shape, dtype=dtype, device=device)
+
+
 class lazy_property:
     """A property that is computed once and kept in the object."""
 

@@ -7,8 +7,9 @@ import pickle
 import signal
 import tempfile
 import time
-import traceback
 import warnings
+
+from .. import _tracebacks
 
 
 class ProcessException(Exception):
@@ -47,7 +48,7 @@ def _run(fn, index, args, error_file):
         pass  # the parent got it too
     except Exception:
         with open(error_file, "wb") as file:
-            pickle.dump(traceback.format_exc(), file)
+            pickle.dump(_tracebacks.shown_as_text(), file)
         raise SystemExit(1) from None
 
 

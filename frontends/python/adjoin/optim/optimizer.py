@@ -4,6 +4,7 @@ import functools
 import math
 import warnings
 from collections import OrderedDict, defaultdict
+from collections.abc import Iterable
 from copy import deepcopy
 from operator import attrgetter
 
@@ -46,6 +47,9 @@ class _Required:
 
 
 required = _Required()
+# For annotations.
+ParamsT = Iterable[adjoin.Tensor] | Iterable[dict] | Iterable[tuple[str, adjoin.Tensor]]
+_params_t = ParamsT
 
 
 def register_optimizer_step_pre_hook(hook):

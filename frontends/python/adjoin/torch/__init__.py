@@ -41,6 +41,15 @@ def environment(given=None, old=False):
     return made
 
 
+def __getattr__(name):
+    """``torch.torch`` is PyTorch itself: its names stand here, too."""
+    return getattr(adjoin, name)
+
+
+def __dir__():
+    return sorted({*globals(), *dir(adjoin)})
+
+
 def install(old=None):
     """From now on ``import torch`` and every ``import torch.x`` reach Adjoin. Raises ImportError where PyTorch is loaded.
 
@@ -64,6 +73,16 @@ def install(old=None):
     adjoin.__name__, adjoin.__version__ = "torch", VERSION
     version.__version__ = VERSION
     _source.install()
+    adjoin._C.name_types("torch")
+    adjoin._C.__path__ = []  # `import torch._C._functorch` asks the finder of _names
+    for one in (adjoin.OutOfMemoryError, adjoin.OutOfRangeError, adjoin.DeviceMismatchError):
+        one.__module__ = "torch"
+    if "adjoin.nn.parameter" in sys.modules:
+        adjoin.nn.Parameter.__module__ = adjoin.nn.Buffer.__module__ = "torch.nn.parameter"
     if str(PATH) not in sys.path:
         sys.path.insert(0, str(PATH))
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]
+    if "ADJOIN_REPORT" in os.environ:
+        from . import _watch
+
+        _watch.start()

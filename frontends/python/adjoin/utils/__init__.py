@@ -3,8 +3,8 @@
 import importlib
 
 _ROOMS = (
-    "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks", "model_zoo", "npz", "plots",
-    "progress", "tensorboard", "trainer",
+    "_contextlib", "_foreach_utils", "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks",
+    "model_zoo", "npz", "plots", "progress", "tensorboard", "trainer", "weak",
 )  # fmt: skip
 
 _LATE = {"ThroughputBenchmark": "_throughput", "get_cpp_backtrace": "_native", "set_module": "_native",

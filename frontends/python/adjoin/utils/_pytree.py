@@ -70,6 +70,20 @@ def is_namedtuple(obj):
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
+def is_structseq_class(cls):
+    """Whether a class is one of Python's own tuples with names, as time.struct_time."""
+    return (
+        isinstance(cls, type)
+        and cls.__bases__ == (tuple,)
+        and all(isinstance(vars(cls).get(n), int) for n in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
+    )
+
+
+def is_structseq_instance(obj):
+    """Whether an object is of such a class."""
+    return is_structseq_class(type(obj))
+
+
 _is_namedtuple_instance = is_namedtuple_instance
 
 SUPPORTED_NODES = {}

@@ -82,3 +82,36 @@ def reduce_scatter(output, input_list, op=dist.ReduceOp.SUM, group=None):
 def broadcast(tensor, src, group=None):
     """The tensor of ``src``."""
     return _Broadcast.apply(tensor, src, group)
+
+
+def reduce(tensor, dst, op=dist.ReduceOp.SUM, group=None):
+    """The sum in one process; the others get their own tensor."""
+    made = all_reduce(tensor, op, group)
+    return made if dist.get_rank() == dst else tensor
+
+
+def gather(tensor, dst=0, group=None):
+    """A tuple with the tensor of each process; zeros in all processes but dst."""
+    made = all_gather(tensor, group)
+    return made if dist.get_rank() == dst else tuple(t * 0 for t in made)
+
+
+def scatter(tensors, src=0, group=None):
+    """The tensor that one process has for this one."""
+    return broadcast(adjoin.stack(list(tensors)), src, group)[dist.get_rank(group)]
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None):
+    """A tuple with what each process has for this one; tensors of one shape."""
+    place = dist.get_rank(group)
+    return tuple(rows[place] for rows in all_gather(adjoin.stack(list(input_tensor_list)), group))
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
+    """The same of one tensor that is cut into equal parts."""
+    if output_split_sizes is not None or input_split_sizes is not None:
+        raise NotImplementedError(
+            "all_to_all_single: parts of different sizes are not recorded; cut equal parts, or pad them"
+        )
+    parts = input.chunk(dist.get_world_size(group))
+    return adjoin.cat(all_to_all(None, parts, group)).view_as(output)

@@ -17,6 +17,10 @@ _global_backward_pre = OrderedDict()
 _global_backward = OrderedDict()
 _global_backward_full = None  # None until the first is registered: the two kinds do not mix
 _registration = {"buffer": OrderedDict(), "module": OrderedDict(), "parameter": OrderedDict()}
+# By PyTorch's names, for libraries that register by hand.
+_global_buffer_registration_hooks = _registration["buffer"]
+_global_module_registration_hooks = _registration["module"]
+_global_parameter_registration_hooks = _registration["parameter"]
 
 _GLOBAL_MIX = (
     "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "

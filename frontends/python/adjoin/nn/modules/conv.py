@@ -72,6 +72,11 @@ class _ConvNd(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name in ("padding", "padding_mode", "kernel_size", "dilation") and "_own_padding" in self.__dict__:
+            self._set_paddings()  # of a layer that is changed after it was made
+
     def _set_paddings(self):
         """Splits the padding into what pad() does before and what the convolution does itself."""
         if self.padding == "valid":

@@ -9,6 +9,9 @@ from ..parameter import Buffer, Parameter
 from ._advice import init_first, like_forward, module_wanted
 from ._calls import (  # noqa: F401  (public here, as in PyTorch)
     Calls,
+    _global_buffer_registration_hooks,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
     _run_registration_hooks,
     register_module_backward_hook,
     register_module_buffer_registration_hook,

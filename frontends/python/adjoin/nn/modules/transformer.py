@@ -41,7 +41,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
         # Programs that convert the layer ask for it: 1 is relu, 2 gelu, 0 another.
         self.activation_relu_or_gelu = {"relu": 1, "gelu": 2}.get(getattr(self.activation, "__name__", None), 0)
 
@@ -136,7 +136,7 @@ class TransformerDecoderLayer(Module):
             setattr(self, name, LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory))
         for name in ("dropout1", "dropout2", "dropout3"):
             setattr(self, name, Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
                 memory_key_padding_mask=None, tgt_is_causal=False,
@@ -252,7 +252,7 @@ def _packed(src, mask, lengths):
     return adjoin.nested.nested_tensor_from_jagged(src[kept], lengths=lengths)
 
 
-def _activation(activation):
+def _get_activation_fn(activation):
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):

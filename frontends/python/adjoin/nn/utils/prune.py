@@ -103,20 +103,27 @@ def random_unstructured(module, name, amount):
     return custom_from_mask(module, name, _least(adjoin.rand(original.shape), _mask(module, name), amount))
 
 
-def _channels(module, name, amount, dim, scores):
-    mask = _mask(module, name)
+def _slices(scores, mask, amount, dim):
+    """The mask without the slices of a dimension that have the least scores."""
     others = [d for d in range(mask.dim()) if d != dim % mask.dim()]
     left = (mask.sum(others) > 0).to(mask.dtype)
     shape = [1] * mask.dim()
     shape[dim] = -1
-    return custom_from_mask(module, name, mask * _least(scores, left, amount).reshape(shape))
+    return mask * _least(scores, left, amount).reshape(shape)
+
+
+def _channels(module, name, amount, dim, scores):
+    return custom_from_mask(module, name, _slices(scores, _mask(module, name), amount, dim))
+
+
+def _norms(t, n, dim):
+    return t.norm(n, dim=[d for d in range(t.dim()) if d != dim % t.dim()])
 
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
     """Prunes the slices of a dimension whose n-norm is least."""
     original = _original(module, name) if importance_scores is None else importance_scores
-    others = [d for d in range(original.dim()) if d != dim % original.dim()]
-    return _channels(module, name, amount, dim, original.norm(n, dim=others))
+    return _channels(module, name, amount, dim, _norms(original, n, dim))
 
 
 def random_structured(module, name, amount, dim):
@@ -173,6 +180,53 @@ class RandomUnstructured(_ByScores):
     @staticmethod
     def _scores(tensor):
         return adjoin.rand(tensor.shape)
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing."""
+
+    def compute_mask(self, t, default_mask):
+        """What is left."""
+        return default_mask
+
+
+class CustomFromMask(BasePruningMethod):
+    """Prunes what is zero in a mask."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask):
+        self.mask = mask
+
+    def compute_mask(self, t, default_mask):
+        """See the base."""
+        return default_mask * self.mask.to(default_mask.dtype)
+
+
+class LnStructured(BasePruningMethod):
+    """Slices of a dimension whose n-norm is least."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount, n, dim=-1):
+        self.amount, self.n, self.dim = amount, n, dim
+
+    def compute_mask(self, t, default_mask):
+        """See the base."""
+        return _slices(_norms(t, self.n, self.dim), default_mask, self.amount, self.dim)
+
+
+class RandomStructured(BasePruningMethod):
+    """Slices of a dimension at random."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount, dim=-1):
+        self.amount, self.dim = amount, dim
+
+    def compute_mask(self, t, default_mask):
+        """See the base."""
+        return _slices(adjoin.rand(t.shape[self.dim]), default_mask, self.amount, self.dim)
 
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):

@@ -15,6 +15,7 @@ from multiprocessing import connection
 from ... import _shared
 from ... import multiprocessing as _sharing  # noqa: F401  (teaches pipes to share tensors)
 from . import _worker
+from ._iterators import _BaseDataLoaderIter
 
 _GRACE = 5.0  # seconds that a worker has to finish its batch and end by itself
 _SHORT_GRACE = 0.5  # the same after a failure
@@ -111,7 +112,7 @@ class Worker:
         return text
 
 
-class Batches:
+class Batches(_BaseDataLoaderIter):
     """An iterator over the batches that workers make."""
 
     def __init__(self, loader, seed):
@@ -290,6 +291,8 @@ class Batches:
             worker.close()
         self.ready, self.who = {}, {}
         self.finish()
+
+    _shutdown_workers = close  # as libraries call it
 
     def __del__(self):
         with contextlib.suppress(Exception):

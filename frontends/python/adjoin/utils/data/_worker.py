@@ -10,13 +10,12 @@ import random
 import signal
 import sys
 import threading
-import traceback
 from multiprocessing import connection
 from multiprocessing.reduction import ForkingPickler
 
 import adjoin
 
-from ... import _shared
+from ... import _shared, _tracebacks
 from . import collate as _collate
 from ._fetch import Exhausted, fetcher
 
@@ -70,7 +69,7 @@ class Failure:
     def __init__(self, where):
         kind, _, _ = sys.exc_info()
         self.kind = kind
-        self.text = f"Caught {kind.__name__} {where}.\nOriginal {traceback.format_exc()}"
+        self.text = f"Caught {kind.__name__} {where}.\nOriginal {_tracebacks.shown_as_text()}"
 
     def __reduce__(self):
         try:

@@ -6,11 +6,20 @@ import warnings
 
 import adjoin
 
-from ..._hints import Hinting
+from ..._hints import Hinting, absent
 from ._fetch import Exhausted, fetcher
+from ._iterators import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter  # noqa: F401
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+
+def __getattr__(name):
+    if name == "_MultiProcessingDataLoaderIter":
+        from ._loading import Batches
+
+        return Batches
+    raise absent(__name__, name)
 
 
 class _InfiniteSampler(Sampler):
@@ -142,6 +151,15 @@ class DataLoader(Hinting):
         self.batch_sampler = batch_sampler
 
     @property
+    def _iterator(self):
+        """The pass whose workers are kept, or None."""
+        return self._batches
+
+    @_iterator.setter
+    def _iterator(self, batches):
+        self._batches = batches
+
+    @property
     def _auto_collation(self):
         return self.batch_sampler is not None
 
@@ -153,7 +171,7 @@ class DataLoader(Hinting):
         # Drawn without workers too: the numbers that follow are the same with and without them.
         seed = int(adjoin.empty((), dtype=adjoin.int64).random_(generator=self.generator).item())
         if self.num_workers == 0:
-            batches = self._here()
+            batches = _SingleProcessDataLoaderIter(self)
         elif self.persistent_workers and self._batches is not None and not self._batches.closed:
             batches = self._batches
             batches.restart()
