@@ -362,6 +362,13 @@ aj_status* running_extreme(aj_call* call, bool largest) {
   });
 }
 
+// log(exp(a) + exp(b)) of complex numbers, without overflow; of a shape.
+Tensor complex_logaddexp(const Tensor& a, const Tensor& b) {
+  Tensor top = maximum(real(a.detach()), real(b.detach()));
+  top = where(isfinite(top), top, 0);
+  return log(exp(a - top) + exp(b - top)) + top;
+}
+
 }  // namespace
 
 aj_status* cummax_body(void*, aj_call* call) { return running_extreme(call, true); }
@@ -370,10 +377,15 @@ aj_status* cummin_body(void*, aj_call* call) { return running_extreme(call, fals
 aj_status* logcumsumexp_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
+    // By pairs: an early sum may be far below a later one.
     if (t.is_complex() && t.ndim() && t.numel()) {
-      Tensor top = amax(real(t.detach()), b.integer(1), true);
-      top = where(isfinite(top), top, 0);
-      return b.ret(0, log(cumsum(exp(t - top), b.integer(1))) + top);
+      Tensor sums = clone(t);
+      int64_t dim = b.integer(1);
+      doubling(sums, dim, [&](int64_t step, int64_t n) {
+        Tensor joined = complex_logaddexp(cut(sums, dim, 0, n - step), cut(sums, dim, step, n));
+        sums = cat({cut(sums, dim, 0, step), joined}, dim);
+      });
+      return b.ret(0, sums);
     }
     if (t.is_complex()) return b.ret(0, clone(t));
     b.ret(0, log_sums(is_integral(t) ? to(t, kit::env.core->default_dtype()) : t, b.integer(1)));

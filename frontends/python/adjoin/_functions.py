@@ -152,6 +152,12 @@ def tensordot(a, b, dims=2, *, out=None):
         return _C.find_op("tensordot")(a, b, dims)
     of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     of_a, of_b = ([_dim_of(t, d) for d in of] for t, of in ((a, of_a), (b, of_b)))
+    if len(of_a) == len(of_b):  # a size of 1 goes with any: what it is multiplied by is summed
+        for x, y in zip(of_a, of_b, strict=True):
+            if a.shape[x] == 1 != b.shape[y]:
+                b = b.sum(y, keepdim=True, dtype=b.dtype)
+            elif b.shape[y] == 1 != a.shape[x]:
+                a = a.sum(x, keepdim=True, dtype=a.dtype)
     rest_a = [d for d in range(a.ndim) if d not in of_a]
     rest_b = [d for d in range(b.ndim) if d not in of_b]
     op = _C.find_op("tensordot")

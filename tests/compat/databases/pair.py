@@ -64,7 +64,7 @@ class Ours:
             return adjoin.device(str(value))
         if dataclasses.is_dataclass(value) and type(value).__module__.startswith("torch.nn"):
             return found(type(value))(**{f.name: self(getattr(value, f.name)) for f in dataclasses.fields(value)})
-        if callable(value):
+        if callable(value) and hasattr(value, "__name__"):
             return function(value)
         return value
 

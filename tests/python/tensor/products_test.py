@@ -192,3 +192,11 @@ def test_the_same_with_other_code(settings):
     command = [sys.executable, "-m", "pytest", "-q", "-x", __file__, "-k", " or ".join(chosen)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, **settings})
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_a_size_of_one_is_summed_with_any():
+    one, two = adjoin.ones(1, 1, 3), adjoin.arange(12).reshape(2, 2, 3).float()
+    for a, b in ((one, two), (two, one)):
+        wanted = adjoin.tensordot(a.expand(2, 2, 3), b.expand(2, 2, 3), ([1, 0], [1, 0]))
+        assert adjoin.tensordot(a, b, ([1, 0], [1, 0])).equal(wanted)
+    assert adjoin.tensordot(one.short(), two.short(), ([0], [0])).dtype is adjoin.int16

@@ -212,3 +212,10 @@ def test_a_signaling_nan_to_0_is_1():
     x = T.from_numpy(numpy.full(9, 0x7FF4000000000000, numpy.uint64).view(numpy.float64))
     for zero in (0, False, -0.0, T.zeros(9, dtype=T.float64)):
         assert (x**zero).tolist() == [1.0] * 9
+
+
+def test_early_sums_of_complex_exponentials_are_not_lost():
+    x = T.tensor([-1000.0, 0.0, 5.0])
+    T.testing.assert_close(T.logcumsumexp(x + 0j, 0).real, T.logcumsumexp(x, 0))
+    many = T.randn(3, 7, dtype=T.complex128) * 5
+    T.testing.assert_close(T.logcumsumexp(many, 1).exp(), many.exp().cumsum(1))
