@@ -12,7 +12,8 @@ namespace {
 
 using ordered = Join<reals_bool, halves>;
 
-// The first place whose element is not below the value (right: is above it); NaN is above all numbers.
+// The first place whose element is not below the value (right: is above it); NaN is above all
+// numbers.
 template <class T>
 struct Search {
   const T *sequence, *values;
