@@ -263,9 +263,44 @@ void dtype_changed(void* word) {
   o->dtype = reinterpret_cast<PyObject*>(dtype_object(o->tensor->dl.dtype));
 }
 
+namespace {
+
+// A weak reference gave the object to somebody, of which it cannot tell: the tensor that is being
+// taken apart leaves a copy behind, or an empty tensor where it has no copy.
+void leave_copy(TensorObject* o) {
+  aj_tensor* dying = o->tensor;
+  core->retain(dying);  // for the call that copies; nobody releases it again
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const int32_t recorded = autograd->set_grad_mode(0);
+  Ref copy(is_strided(dying) ? PyObject_CallMethod(reinterpret_cast<PyObject*>(o), "clone", nullptr)
+                             : nullptr);
+  autograd->set_grad_mode(recorded);
+  aj_tensor* left = nullptr;
+  if (copy && is_tensor(copy.get()) && tensor_of(copy.get()) != dying) {
+    auto* made = reinterpret_cast<TensorObject*>(copy.get());
+    left = std::exchange(made->tensor, nullptr);
+    core->set_frontend_word(left, frontend_id, nullptr, 0);
+  } else {
+    int64_t nothing = 0;
+    DLTensor like{nullptr, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, &nothing, nullptr, 0};
+    if (aj_status* s = core->tensor_empty(&like, 0, &left)) core->status_free(s);
+  }
+  PyErr_Restore(type, value, traceback);
+  if (left) attach(o, left);
+}
+
+}  // namespace
+
 void drop_word(void* word) {
   auto* o = static_cast<TensorObject*>(word);
   o->kept = false;
+  if (unlikely(Py_REFCNT(o) > 1) && Py_IsInitialized() && is_python_thread()) {
+    Gil gil;
+    if (Py_REFCNT(o) > 1) leave_copy(o);
+    Py_DECREF(o);
+    return;
+  }
   o->tensor = nullptr;
   drop_object(reinterpret_cast<PyObject*>(o));
 }

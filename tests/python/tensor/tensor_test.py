@@ -171,6 +171,25 @@ def test_a_cycle_through_the_dictionary_is_collected():
     assert seen() is None
 
 
+class Marked(adjoin.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("kind", [adjoin.Tensor, Marked])
+def test_a_weak_reference_outlives_the_tensor(kind):
+    """It hands out an object of which the tensor knows nothing: that goes on with a copy. It once read freed memory."""
+    x, holder = adjoin.tensor([1.5, 2.5]).as_subclass(kind), adjoin.ones(2)
+    x.mark = 3
+    seen = weakref.ref(x)
+    holder.grad = x
+    del x
+    x = seen()
+    holder.grad = None
+    assert type(x) is kind and x.mark == 3 and (x * 2).tolist() == [3.0, 5.0]
+    del x
+    assert seen() is None
+
+
 def test_plain_tensors_are_not_tracked():
     t = aj.zeros(2) + 1
     assert not gc.is_tracked(t)
