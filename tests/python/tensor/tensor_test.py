@@ -171,14 +171,14 @@ def test_a_cycle_through_the_dictionary_is_collected():
     assert seen() is None
 
 
-class Marked(adjoin.Tensor):
+class Marked(aj.Tensor):
     pass
 
 
-@pytest.mark.parametrize("kind", [adjoin.Tensor, Marked])
+@pytest.mark.parametrize("kind", [aj.Tensor, Marked])
 def test_a_weak_reference_outlives_the_tensor(kind):
     """It hands out an object of which the tensor knows nothing: that goes on with a copy. It once read freed memory."""
-    x, holder = adjoin.tensor([1.5, 2.5]).as_subclass(kind), adjoin.ones(2)
+    x, holder = aj.tensor([1.5, 2.5]).as_subclass(kind), aj.ones(2)
     x.mark = 3
     seen = weakref.ref(x)
     holder.grad = x
