@@ -77,7 +77,9 @@ class ZeroRedundancyOptimizer(Optimizer):
         return {"state": state, "param_groups": groups}
 
     def state_dict(self):
-        """That of one optimizer for all parameters, after consolidate_state_dict."""
+        """That of one optimizer for all parameters, after consolidate_state_dict, which one process does not need."""
+        if dist.get_world_size(self.process_group) == 1:
+            return self._joined([self.optim.state_dict()])
         if self._whole is None:
             raise RuntimeError(
                 "ZeroRedundancyOptimizer: the state lies on several processes; call consolidate_state_dict(to=RANK) on all "
