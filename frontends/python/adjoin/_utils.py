@@ -26,3 +26,8 @@ def _get_device_module(device_type):
     import adjoin
 
     return adjoin.get_device_module(device_type)
+
+
+def _element_size(dtype):
+    """The bytes of one element of a dtype."""
+    return dtype.itemsize

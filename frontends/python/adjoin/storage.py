@@ -10,13 +10,21 @@ from . import _C
 
 
 class UntypedStorage:
-    """The bytes that one tensor or several look at."""
+    """The bytes that one tensor or several look at: those of a tensor, of a list of ints, or a number of new ones."""
 
     __slots__ = ("__dict__", "__weakref__", "_maker", "_tensor")
 
-    def __init__(self, tensor):
-        self._tensor = tensor.detach()
-        self._maker = weakref.ref(tensor)
+    def __init__(self, given=0, *, device=None):
+        if isinstance(given, int):
+            given = adjoin.empty(given, dtype=adjoin.uint8, device=device)
+        elif not isinstance(given, adjoin.Tensor):
+            given = adjoin.tensor(list(given), dtype=adjoin.uint8, device=device)
+        elif device is not None:
+            raise TypeError(
+                "UntypedStorage: the bytes of a tensor are where it is; leave device out, or say storage.to(device)"
+            )
+        self._tensor = given.detach()
+        self._maker = weakref.ref(given)
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
@@ -56,6 +64,26 @@ class UntypedStorage:
     def device(self):
         """Where the bytes are."""
         return self._tensor.device
+
+    is_cuda = property(lambda self: self._tensor.is_cuda)
+
+    def element_size(self):
+        """The bytes of one element: one."""
+        return 1
+
+    def clone(self):
+        """A copy."""
+        return UntypedStorage(self._all().clone())
+
+    def copy_(self, source, non_blocking=False):
+        """Takes the bytes of another storage, which has as many."""
+        self._all().copy_(source.untyped()._all(), non_blocking)
+        return self
+
+    def fill_(self, value):
+        """Sets every byte."""
+        self._all().fill_(value)
+        return self
 
     def to(self, device):
         """The bytes on another device."""
@@ -114,4 +142,16 @@ class UntypedStorage:
         return f"adjoin.UntypedStorage({self.nbytes()} bytes on {self.device})"
 
 
-TypedStorage = UntypedStorage
+def _dtype_to_storage_type_map():
+    """The name of the old storage type of each dtype that has one."""
+    from . import _typed_storage
+
+    return dict(_typed_storage._NAMES)
+
+
+def __getattr__(name):
+    if name == "TypedStorage":
+        from ._typed_storage import TypedStorage
+
+        return TypedStorage
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

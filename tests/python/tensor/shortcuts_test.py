@@ -157,3 +157,15 @@ def test_parts_of_modules_walk_as_named():
     assert net[-1] is shared and net[0] is frozen
     with pytest.raises(IndexError):
         net[3]
+
+
+def test_storages_of_their_own():
+    made = adjoin.UntypedStorage([1, 2, 255])
+    copy = made.clone().fill_(7)
+    assert made.tolist() == [1, 2, 255] and copy.tolist() == [7, 7, 7] and made.element_size() == 1
+    assert made.copy_(copy).tolist() == [7, 7, 7] and not made.is_cuda
+    assert adjoin.UntypedStorage(4, device="cpu").nbytes() == 4 and adjoin.UntypedStorage().nbytes() == 0
+    numbers = adjoin.TypedStorage([1, 2], dtype=adjoin.int64, device="cpu")
+    assert numbers.tolist() == [1, 2] and numbers.untyped().nbytes() == 16
+    with pytest.raises(TypeError, match="where it is"):
+        adjoin.UntypedStorage(adjoin.ones(2), device="meta")
