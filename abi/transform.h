@@ -7,7 +7,7 @@
  * values of all samples, or a tangent beside the value. A call takes the innermost level L among its
  * arguments: the tape records where an argument of level L requires grad, then the rule of L's kind makes
  * calls of the payloads, which meet the levels around L, and their tapes, in the same way. After leave every
- * use of a tensor of the level raises.
+ * use of a tensor of the level raises; of AJ_LEVEL_DUAL_KEPT it is its value from then on.
  *
  * Rules are services: env->def_service(slot "aj.batch", name of the op, the struct), as aj_def_batch does; so
  * nobody has to load the extension to have one. Without a rule of its own an op has that of its kind, its
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-enum { AJ_LEVEL_BATCH = 0, AJ_LEVEL_DUAL = 1 };
+enum { AJ_LEVEL_BATCH = 0, AJ_LEVEL_DUAL = 1, AJ_LEVEL_DUAL_KEPT = 2 }; /* the last for enter alone */
 enum { /* what an op that draws random numbers does in a batch */
   AJ_RANDOM_ERROR = 0,
   AJ_RANDOM_SAME = 1,     /* one draw for all samples */

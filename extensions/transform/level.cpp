@@ -163,14 +163,23 @@ Below::~Below() {
 
 aj_status* enter(int32_t kind, int64_t size, int32_t randomness, int32_t* level) {
   return guard("transform: enter", [&] {
-    if (kind != AJ_LEVEL_BATCH && kind != AJ_LEVEL_DUAL)
+    if (kind < AJ_LEVEL_BATCH || kind > AJ_LEVEL_DUAL_KEPT)
       raise(AJ_INVALID_ARGUMENT, "enter: there is no kind ", kind,
-            " of a level; batch is 0, dual 1");
+            " of a level; batch is 0, dual 1, a dual one whose tensors are kept 2");
+    const bool kept = kind == AJ_LEVEL_DUAL_KEPT;
+    if (kept) kind = AJ_LEVEL_DUAL;
     if (size < 0 || randomness < AJ_RANDOM_ERROR || randomness > AJ_RANDOM_DIFFERENT)
       raise(AJ_INVALID_ARGUMENT, "enter: a batch of ", size, " samples, randomness ", randomness,
             "; a size from 0 on and AJ_RANDOM_... are wanted");
-    auto* l = new Level{last_level.fetch_add(1) + 1, kind,   randomness, size,
-                        autograd().grad_mode() != 0, {true}, top,        {1}};
+    auto* l = new Level{last_level.fetch_add(1) + 1,
+                        kind,
+                        randomness,
+                        size,
+                        autograd().grad_mode() != 0,
+                        kept,
+                        {true},
+                        top,
+                        {1}};
     top = l;
     uint64_t include, exclude;
     dispatch().thread_keys(&include, &exclude);

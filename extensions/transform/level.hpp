@@ -18,6 +18,7 @@ struct Level {
   int32_t id, kind, randomness;
   int64_t size;    // samples; 1 of duals
   bool recording;  // of the thread where it was entered
+  bool kept;       // when it has ended, its tensors are their values
   std::atomic<bool> open{true};
   Level* outer;  // NULL: none
   std::atomic<int32_t> users{1};

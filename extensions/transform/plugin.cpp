@@ -19,7 +19,7 @@ aj_status* settle(void*, aj_tensor* t, aj_tensor** strided) {
     note_look();
     bool differs = false;
     Tensor held = current_value(t, &differs);
-    if (!p->level->open || differs)
+    if (!(p->level->open || p->level->kept) || differs)
       raise(AJ_UNIMPLEMENTED,
             p->level->open
                 ? "the values of a batched tensor were asked for (item, bool, numpy, an if); "
@@ -34,6 +34,7 @@ aj_status* settle(void*, aj_tensor* t, aj_tensor** strided) {
 aj_status* describe(void*, aj_tensor* t, aj_object** text) {
   return guard("", [&] {
     const Payload* p = payload_of(t);
+    if (!p->level->open && p->level->kept) return void(*text = nullptr);  // its values say more
     std::string said = p->level->kind == AJ_LEVEL_DUAL ? kit::text("dual, level ", p->level->id)
                        : p->batched
                            ? kit::text("a batch of ", p->level->size, ", level ", p->level->id)

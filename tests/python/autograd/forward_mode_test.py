@@ -63,11 +63,28 @@ def test_levels_are_checked():
         fw.exit_dual_level(level=outer)
 
 
-def test_what_escapes_is_refused():
-    with fw.dual_level():
-        x = fw.make_dual(X, V)
+def test_what_escapes_a_function_is_refused():
+    kept = []
+    jvp(lambda x: kept.append(x) or x * 2, (X,), (V,))
     with pytest.raises(RuntimeError, match="transform that has ended"):
-        x + 1
+        kept[0] + 1
+
+
+def test_after_its_level_a_dual_is_its_value():
+    """So is what was made inside, which might have got a tangent by a write."""
+    w = T.ones(4, dtype=X.dtype, requires_grad=True)
+    with fw.dual_level():
+        x, made = fw.make_dual(X, V), T.zeros(4, dtype=X.dtype)
+        y = x * w
+        made.add_(x)
+    for t in (x, made, y):
+        assert t.tolist() == X.tolist() and (t + 1).tolist() == (X + 1).tolist() and repr(t).startswith("tensor([")
+    y.sum().backward()
+    assert w.grad.tolist() == X.tolist() and T.stack([x, made]).tolist() == [X.tolist()] * 2
+    assert made.mul_(2) is made and made.tolist() == (2 * X).tolist()
+    with fw.dual_level():
+        primal, tangent = fw.unpack_dual(fw.make_dual(X, V) * x)
+    assert primal.tolist() == (X * X).tolist() and tangent.tolist() == (V * X).tolist()
 
 
 def test_nested_levels():

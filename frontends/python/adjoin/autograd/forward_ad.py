@@ -11,7 +11,7 @@ from .. import _C
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
-_DUAL = 1  # AJ_LEVEL_DUAL
+_DUAL_KEPT = 2  # AJ_LEVEL_DUAL_KEPT
 
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ["primal", "tangent"])
 UnpackedDualTensor.__doc__ = "The value of a dual tensor, and its tangent, or None."
@@ -21,13 +21,13 @@ _open = []  # levels of enter_dual_level, the innermost one last: (level, thread
 
 def enter_dual_level():
     """Opens a level on this thread and gives its number."""
-    level = _C.transform_enter(_DUAL, 1, 0)
+    level = _C.transform_enter(_DUAL_KEPT, 1, 0)
     _open.append(level)
     return level
 
 
 def exit_dual_level(*, level=None):
-    """Ends the innermost level: what is a dual of it cannot be used any more."""
+    """Ends the innermost level: what is a dual of it loses its tangent."""
     if not _open:
         raise RuntimeError("exit_dual_level: no level is open")
     if level is not None and level != _open[-1]:
