@@ -45,10 +45,6 @@ Places places_of(const Batch& b, uint32_t i) {
 std::vector<Tensor> with_samples(const Batch& b, const Places& p) {
   std::vector<int64_t> sizes(size_t(p.rank + 1), 1);
   sizes[0] = b.size();
-  static constinit Op range("arange");
-  const aj_value args[] = {value(b.size()), aj_value{}, aj_value{}, aj_value{},
-                           value(b.tensor(0).device())};
-  (void)args;
   Tensor samples = reshape(arange(Scalar(b.size()), int64, b.tensor(0).device()), sizes);
   std::vector<Tensor> list{samples};
   for (size_t j = 0; j < p.list.size(); j++)

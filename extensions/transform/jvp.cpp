@@ -87,7 +87,7 @@ Rule make_rule(const aj_op* op) {
 // The call's arguments with other tensors in some places.
 class Arguments {
  public:
-  Arguments(const Rule& rule, const Forward& f) : rule_(rule), args_(f.args, f.args + f.nargs) {}
+  explicit Arguments(const Forward& f) : args_(f.args, f.args + f.nargs) {}
   void put(uint32_t param, uint32_t item, const Tensor& t) {
     keep_.push_back(t);
     aj_value& v = args_[param];
@@ -105,7 +105,6 @@ class Arguments {
   std::span<const aj_value> all() const { return args_; }
 
  private:
-  const Rule& rule_;
   std::vector<aj_value> args_;
   std::vector<Tensor> keep_;
   std::unordered_map<uint32_t, std::vector<aj_tensor*>> lists_;
@@ -146,7 +145,7 @@ void elementwise(const Rule& rule, const Forward& f) {
     aj_tensor* const grad_out = along.get();
     needs[n] = 1;
     if (differs(input, result)) {
-      Arguments args(rule, f);
+      Arguments args(f);
       args.put(param, item, like_result(input, result));
       gradient(f, args.all().data(), &grad_out, needs.data(), grads.data());
     } else {
@@ -167,7 +166,7 @@ void products(const Rule& rule, const Forward& f) {
     });
     if (!any) continue;
     if (!(rule.only >> param & 1)) return derivative_twice(rule, f);
-    Arguments args(rule, f);
+    Arguments args(f);
     each_input(rule, f.args, f.nargs, [&](aj_tensor* t, uint32_t n, uint32_t p, uint32_t item) {
       if (p == param && t)
         args.put(p, item, f.moves(n) ? f.tangents[n] : zeros_like(Tensor::view(t)));
@@ -178,7 +177,7 @@ void products(const Rule& rule, const Forward& f) {
 
 // The op itself on all tangents.
 void jointly(const Rule& rule, const Forward& f) {
-  Arguments args(rule, f);
+  Arguments args(f);
   each_input(rule, f.args, f.nargs, [&](aj_tensor* t, uint32_t n, uint32_t p, uint32_t item) {
     if (!t) return;
     const Tensor& x = Tensor::view(t);
@@ -203,9 +202,9 @@ void reduced(const Rule& rule, const Forward& f) {
                   result.dtype());
 }
 
-void viewed(const Rule& rule, const Forward& f) {
+void viewed(const Forward& f) {
   if (!f.moves(0)) return;
-  Arguments args(rule, f);
+  Arguments args(f);
   args.put(0, 0, f.tangents[0]);
   std::vector<aj_value> rets(f.nrets);
   kit::check(kit::env.op->call(f.op, args.all().data(), f.nargs, rets.data(), f.nrets));
@@ -254,7 +253,7 @@ void differentiate(const Rule& rule, const Forward& f) {
     case How::joint:
       return jointly(rule, f);
     case How::view:
-      return viewed(rule, f);
+      return viewed(f);
     case How::reduced:
       return reduced(rule, f);
     case How::given:
