@@ -1,6 +1,6 @@
 """adjoin.ops: every op of the registry as a function.
 
-``ops.add``, ``ops.acme.squash`` and, where only one plugin has it, ``ops.squash``. No op is known
+``ops.add``, ``ops.acme.squash`` and, where only one plugin has it and libadjoin not, ``ops.squash``. No op is known
 here by name.
 """
 
@@ -57,13 +57,16 @@ def _spaces():
 
 
 def _homes():
-    """Names that one space alone has, and which."""
+    """Names that one space alone has, and which; libadjoin's own op comes before those of plugins."""
     homes = {}
     for full in _C.op_names(True):
         space, _, name = full.rpartition("::")
         if space not in ("", "_") and "." not in name:  # "_": helpers of formulas
-            homes[name] = "" if name in homes else full
-    return {name: full for name, full in homes.items() if full}
+            homes.setdefault(name, []).append(full)
+    for name, there in homes.items():
+        if len(there) > 1:
+            homes[name] = [full for full in there if not _C.op_info(full)[0]["provider"]]
+    return {name: there[0] for name, there in homes.items() if len(there) == 1}
 
 
 loaded_libraries = set()

@@ -189,3 +189,13 @@ def test_wrong_uses_of_a_group_are_told(alone, monkeypatch):
         __import__("adjoin.distributed.tensor", fromlist=["x"]).distribute_tensor(adjoin.ones(1))
     monkeypatch.delenv("WORLD_SIZE")
     dist.init_process_group()
+
+
+def test_a_short_name_stays_libadjoins():
+    """A plugin that has an op of the same short name once took ``ops.linear`` away."""
+    for space in ("somebodys", "anybodys"):
+        kept = adjoin.library.Library(space, "DEF")
+        kept.define("linear(Tensor x) -> Tensor")
+        kept.define("odd_name_of_two(Tensor x) -> Tensor")
+    assert adjoin.ops.linear is adjoin.ops.nn.linear and "linear" in dir(adjoin.ops)
+    assert not hasattr(adjoin.ops, "odd_name_of_two") and hasattr(adjoin.ops.somebodys, "odd_name_of_two")
