@@ -165,9 +165,10 @@ aj_status* batch_norm_body(void*, aj_call* call) {
       return b.ret(0, with_constants(t, mean, var, weight, bias, b.real(7)));
     }
     Tensor m = training ? mean : unwatched(mean), v = training ? var : unwatched(var);
+    const double momentum = t.numel() ? b.real(6) : 0;  // nothing was seen, nothing is learned
     b.ret(0, in_own_name([&] {
             return std::get<0>(
-                batch_norm_stats(t, weight, bias, m, v, training, b.real(6), b.real(7)));
+                batch_norm_stats(t, weight, bias, m, v, training, momentum, b.real(7)));
           }));
   });
 }

@@ -169,6 +169,13 @@ def test_batch_norm_keeps_running_statistics():
         layer(adjoin.ones(3))
 
 
+def test_batch_norm_learns_nothing_from_nothing():
+    layer = nn.BatchNorm1d(3)
+    assert layer(adjoin.empty(0, 3, 2)).shape == (0, 3, 2)
+    assert layer.running_var.tolist() == [1, 1, 1] and layer.running_mean.tolist() == [0, 0, 0]
+    assert layer.num_batches_tracked == 1
+
+
 def test_layer_norm():
     x = array(2, 3, 4)
     layer = nn.LayerNorm((3, 4))
