@@ -51,7 +51,8 @@ def product_of_nothing(d):
         return False
     if any(isinstance(args.get(k), complex) for k in ("alpha", "beta")):
         lost = isinstance(args.get("alpha"), complex) and not cmath.isfinite(args["alpha"])  # by 0 it is NaN
-        return dtype(r).startswith("complex") and (same_numbers(r, said) or (lost and all(v != v for v in numbers(r))))
+        if dtype(r).startswith("complex"):
+            return same_numbers(r, said) or (lost and all(v != v for v in numbers(r)))
     return dtype(r) == str(joined).rpartition(".")[2] and same_numbers(r, said)
 
 
