@@ -48,6 +48,7 @@ def test_paths():
     from adjoin.utils.model_zoo import load_state_dict_from_url
 
     assert torch.utils.model_zoo.load_url is torch.hub.load_state_dict_from_url is load_state_dict_from_url
+    assert torch.utils.model_zoo.tqdm is torch.hub.tqdm
     assert torch.autograd.variable.Variable is Variable
     assert Normal is torch.distributions.Normal and AdamW is torch.optim.AdamW and Upsample is nn.Upsample
     assert MixtureSameFamily is torch.distributions.MixtureSameFamily and callable(load_state_dict_from_url)
