@@ -184,6 +184,13 @@ def false_is_zero(d):
     return agrees(d, run(torch, d.case, steps=[call.but([call.args[0], "0"]), *d.case.steps[1:]]))
 
 
+def of_rounded_exponent(d):
+    """A whole exponent that float32 rounds is even then: the sign of a negative base's power."""
+    e = arguments(d).get(1)
+    wide = isinstance(e, (int, float)) and 2**24 < abs(e) < math.inf
+    return wide and dtype(given(d)[0]) != "float64" and each(lambda a, b, x: abs(a) == abs(b))(d)
+
+
 def conjugated(d):
     """A complex factor is conjugated in a gradient."""
     factor = arguments(d).get("alpha")
@@ -469,6 +476,7 @@ RULES = [
     Rule("gradient: at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 angle", at_the_origin)),
     Rule("gradient: mode beside NaN", "`mode` beside NaN", "gradient", named("mode", mode_beside_nan)),
     Rule("gradient: vectors in block_diag", "`block_diag` of vectors without elements", "gradient", named("block_diag", of_matrices)),
+    Rule("gradient: exponents that float32 rounds", "is rounded to the digits of the base", "gradient", named("pow float_power", of_rounded_exponent)),
     Rule("gradient: exponents of whole numbers", "powers of whole numbers have the digits", "gradient", named("pow float_power", of_wide_bases)),
     Rule("gradient: copysign", "derivatives of `relu`, `maximum`", "gradient", named("copysign", each(lambda a, b, x: a == 0))),
     Rule("gradient: atan2 and xlogy at the origin", "those of `atan2` and `angle` at the origin", "gradient", named("atan2 xlogy xlog1py", each(lambda a, b, x: (b != b and x in (0, -1)) or ((a != a or a == 0) and (b != b or b == 0))))),
