@@ -12,8 +12,13 @@ namespace {
 
 using ordered = Join<reals_bool, halves>;
 
-// The first place whose element is not below the value (right: is above it); NaN is above all
-// numbers.
+// NaN is larger than every number.
+template <class T>
+AJ_DEVICE bool comes_before(T x, T y) {
+  return !scalar::is_nan(x) && (scalar::is_nan(y) || x < y);
+}
+
+// The first place whose element is not below the value (right: is above it).
 template <class T>
 struct Search {
   const T *sequence, *values;
@@ -27,8 +32,7 @@ struct Search {
     while (low < high) {
       int64_t middle = low + (high - low) / 2;
       Math<T> e = Math<T>(begin[middle]);
-      bool bad = scalar::is_nan(x), other = scalar::is_nan(e);
-      if (bad || other ? other && !(right && bad) : right ? e > x : e >= x)
+      if (right ? comes_before(x, e) : !comes_before(e, x))
         high = middle;
       else
         low = middle + 1;
@@ -56,16 +60,12 @@ struct MergeRows {
   const int64_t* from;  // NULL: 0, 1, ...
   int64_t* to;
   int64_t n, width, run;
-  AJ_DEVICE bool below(int64_t i, int64_t j) const {  // NaN is larger than every number
+  AJ_DEVICE bool below(int64_t i, int64_t j) const {
     const T *a = rows + i * width, *b = rows + j * width;
     for (int64_t c = 0; c < width; ++c) {
       Math<T> x = Math<T>(a[c]), y = Math<T>(b[c]);
-      bool bad = scalar::is_nan(x), other = scalar::is_nan(y);
-      if (bad || other) {
-        if (bad != other) return other;
-      } else if (x < y || y < x) {
-        return x < y;
-      }
+      if (comes_before(x, y)) return true;
+      if (comes_before(y, x)) return false;
     }
     return false;
   }

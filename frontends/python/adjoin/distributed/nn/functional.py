@@ -5,6 +5,11 @@ import adjoin
 from ... import distributed as dist
 
 
+def _wants_linear(who, op):
+    if op not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
+        raise NotImplementedError(f"{who}: {op} has no derivative here; SUM and AVG have")
+
+
 class _AllReduce(adjoin.autograd.Function):
     @staticmethod
     def forward(ctx, t, op, group):
@@ -15,8 +20,7 @@ class _AllReduce(adjoin.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        if ctx.op not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
-            raise NotImplementedError(f"all_reduce: {ctx.op} has no derivative here; SUM and AVG have")
+        _wants_linear("all_reduce", ctx.op)
         return _AllReduce.apply(g, ctx.op, ctx.group), None, None
 
 
@@ -43,8 +47,7 @@ class _ReduceScatter(adjoin.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        if ctx.op not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
-            raise NotImplementedError(f"reduce_scatter: {ctx.op} has no derivative here; SUM and AVG have")
+        _wants_linear("reduce_scatter", ctx.op)
         whole = _AllGather.apply(g, ctx.group)
         return whole / whole.shape[0] if ctx.op is dist.ReduceOp.AVG else whole, None, None
 

@@ -3,29 +3,8 @@
 import adjoin
 from adjoin.nn import functional as F
 
+from ._in_place import InPlace
 from ._module import Module
-
-
-class _InPlace(Module):
-    """With ``inplace`` the output is written into the input."""
-
-    def __init__(self, inplace=False):
-        super().__init__()
-        self.inplace = inplace
-
-    def updateOutput(self, input):
-        if not self.inplace:
-            return super().updateOutput(input)
-        self._given, kept = input, input.clone()
-        self.output = input.copy_(super().updateOutput(kept))
-        return self.output
-
-    def _recorded(self, input):
-        same = self.inplace and self._record is not None and input is getattr(self, "_given", None)
-        return self._record if same else super()._recorded(input)
-
-    def __getstate__(self):
-        return {**super().__getstate__(), "_given": None}
 
 
 class Abs(Module):
@@ -33,7 +12,7 @@ class Abs(Module):
         return input.abs()
 
 
-class AddConstant(_InPlace):
+class AddConstant(InPlace):
     def __init__(self, constant_scalar, inplace=False):
         super().__init__(inplace)
         self.constant_scalar = constant_scalar
@@ -51,7 +30,7 @@ class Clamp(Module):
         return input.clamp(self.min_val, self.max_val)
 
 
-class ELU(_InPlace):
+class ELU(InPlace):
     def __init__(self, alpha=1.0, inplace=False):
         super().__init__(inplace)
         self.alpha = alpha
@@ -74,7 +53,7 @@ class HardShrink(Module):
         return F.hardshrink(input, self.lambd)
 
 
-class HardTanh(_InPlace):
+class HardTanh(InPlace):
     def __init__(self, min_value=-1, max_value=1, inplace=False):
         super().__init__(inplace)
         self.min_val, self.max_val = min_value, max_value
@@ -88,7 +67,7 @@ class ReLU6(HardTanh):
         super().__init__(0, 6, inplace)
 
 
-class LeakyReLU(_InPlace):
+class LeakyReLU(InPlace):
     def __init__(self, negval=1 / 100, inplace=False):
         super().__init__(inplace)
         self.negval = negval
@@ -107,7 +86,7 @@ class LogSigmoid(Module):
         return F.logsigmoid(input)
 
 
-class MulConstant(_InPlace):
+class MulConstant(InPlace):
     def __init__(self, constant_scalar, inplace=False):
         super().__init__(inplace)
         self.constant_scalar = constant_scalar
@@ -137,7 +116,7 @@ class PReLU(Module):
         return F.prelu(input, weight)
 
 
-class RReLU(_InPlace):
+class RReLU(InPlace):
     """Slopes for negative numbers that are drawn from [lower, upper] in training; their mean otherwise."""
 
     def __init__(self, lower=1 / 8, upper=1 / 3, inplace=False):
@@ -203,7 +182,7 @@ class TanhShrink(Module):
         return input - input.tanh()
 
 
-class Threshold(_InPlace):
+class Threshold(InPlace):
     """What is not above the threshold becomes ``value``."""
 
     def __init__(self, threshold=0, value=0, inplace=False):
@@ -246,7 +225,7 @@ class SpatialSoftMax(Module):
         return input.softmax(-3)
 
 
-class _Noise(_InPlace):
+class _Noise(InPlace):
     def __init__(self, p=0.5, inplace=False):
         super().__init__(inplace)
         if not 0 <= p < 1:

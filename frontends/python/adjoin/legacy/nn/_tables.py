@@ -6,29 +6,18 @@ import operator
 import adjoin
 from adjoin.nn import functional as F
 
+from ._in_place import InPlace
 from ._module import Module, flat
 
 
-class _Folded(Module):
-    """One tensor of all in a table, from two at a time."""
+class _Folded(InPlace):
+    """One tensor of all in a table, from two at a time; the first one may be written."""
 
-    def __init__(self, inplace=False):
-        super().__init__()
-        self.inplace = inplace
+    def _target(self, input):
+        return input[0]
 
-    def updateOutput(self, input):
-        if not self.inplace:
-            return super().updateOutput(input)
-        kept, self._given = [input[0].clone(), *input[1:]], input[0]
-        self.output = input[0].copy_(super().updateOutput(kept))
-        return self.output
-
-    def _recorded(self, input):
-        same = self.inplace and self._record is not None and input[0] is getattr(self, "_given", None)
-        return self._record if same else super()._recorded(input)
-
-    def __getstate__(self):
-        return {**super().__getstate__(), "_given": None}
+    def _copied(self, input):
+        return [input[0].clone(), *input[1:]]
 
 
 class CAddTable(_Folded):
