@@ -50,7 +50,6 @@ from ._C import (  # noqa: F401
     float64,
     from_dlpack,
     from_numpy,
-    frombuffer,
     get_default_device,
     get_default_dtype,
     get_num_threads,
