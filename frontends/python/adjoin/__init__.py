@@ -50,7 +50,6 @@ from ._C import (  # noqa: F401
     float64,
     from_dlpack,
     from_numpy,
-    frombuffer,
     get_default_device,
     get_default_dtype,
     get_num_threads,
@@ -135,7 +134,7 @@ _C.__getattr__ = _of_c
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "_custom_ops", "_dynamo", "_functorch", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
     "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
     "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
     "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",

@@ -1,13 +1,26 @@
 """adjoin._overloads: functions of the top level whose arguments are more than one signature of an op says."""
 
+import warnings
+
 from . import _C
 
-__all__ = ["detach", "detach_", "gradient", "poisson", "split", "std_mean", "var_mean"]
+__all__ = ["detach", "detach_", "frombuffer", "gradient", "poisson", "split", "std_mean", "var_mean"]
 
 
 def detach(input):
     """The same memory without history."""
     return input.detach()
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A tensor on the memory of a buffer."""
+    made = _C.frombuffer(buffer, dtype=dtype, count=count, offset=offset, requires_grad=requires_grad)
+    if memoryview(buffer).readonly:
+        warnings.warn(
+            "The given buffer is not writable: a write to the tensor raises. clone() gives one that can be written.",
+            stacklevel=2,
+        )
+    return made
 
 
 def detach_(input):
