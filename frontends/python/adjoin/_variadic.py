@@ -65,6 +65,8 @@ def pdist(input, p=2.0):
 def unravel_index(indices, shape):
     """The coordinates of flat places in a tensor of a shape, one tensor per dimension."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if indices.dtype is not _C.int64 and not (indices.is_floating_point() or indices.is_complex()):
+        indices = indices.long()
     return tuple(_C.find_op("unravel_index")(indices, shape))
 
 
