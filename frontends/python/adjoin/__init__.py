@@ -165,7 +165,7 @@ _ELSEWHERE = {
         "set_deterministic_debug_mode", "set_flush_denormal", "set_warn_always",
         "has_cuda", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp",
     ), "_flags"),
-    "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "histogramdd": "_histograms",
+    "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "split_with_sizes_copy": "_pieces", "unbind_copy": "_pieces", "histogramdd": "_histograms",
     **dict.fromkeys((
         "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",
         "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
