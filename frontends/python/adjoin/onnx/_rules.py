@@ -12,7 +12,7 @@ _UNARY = {
     "erf": "Erf", "ceil": "Ceil", "floor": "Floor", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos",
     "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "sign": "Sign",
     "reciprocal": "Reciprocal", "logical_not": "Not", "isnan": "IsNaN", "isinf": "IsInf", "contiguous": "Identity",
-    "clone": "Identity", "det": "Det", "linalg::det": "Det", "nn::softsign": "Softsign", "positive": "Identity",
+    "clone": "Identity", "alias": "Identity", "det": "Det", "linalg::det": "Det", "nn::softsign": "Softsign", "positive": "Identity",
 }  # fmt: skip
 
 
