@@ -36,7 +36,7 @@ class Builder:
         self.version, self.made_at = {}, {}  # of a root; of a view: when it was made
         self.view_of = {}  # id of a view -> (its base, the call)
         self.kept, self.symbols = {}, {}
-        self.types = {}  # name -> (dtype, shape) where a rule asks
+        self.domains = set()  # of nodes that are not ONNX's own
 
     # Names
     def fresh(self, hint):
@@ -145,7 +145,11 @@ class Builder:
                 shape[left[0]] = -1
             elif left:
                 shape = [before[i] if n == 0 else n for i, n in enumerate(shape)]
-        zero = {"allowzero": 1} if shape.count(0) and not any(isinstance(n, _ir.Size) for n in before) and self.opset >= 14 else {}
+        zero = (
+            {"allowzero": 1}
+            if shape.count(0) and not any(isinstance(n, _ir.Size) for n in before) and self.opset >= 14
+            else {}
+        )
         return self.node("Reshape", value, self.ints(shape), **zero)
 
     # Calls
@@ -157,7 +161,7 @@ class Builder:
         if call.op == "detach":
             self.put(call.results[0], self.name(call.args["input"]))
             return
-        function = RULES.get(call.op)
+        function = self.symbolic(call) or RULES.get(call.op)
         if function is None:
             raise NotImplementedError(
                 f"onnx.export: the op '{call.op}' has no rule; onnx.register_custom_op_symbolic('aten::{call.op}', function, opset) "
@@ -180,16 +184,31 @@ class Builder:
                 self.view_of[id(value)] = viewed, call
                 self.made_at[id(value)] = self.version.get(id(self.root(value)), 0)
 
+    def symbolic(self, call):
+        """The rule that a package has registered, for the newest opset up to this one."""
+        from . import registered
+
+        known = registered.get("aten::" + call.op.rpartition("::")[2]) or registered.get(call.op)
+        fitting = [n for n in known or () if n <= self.opset]
+        if not fitting:
+            return None
+        function = known[max(fitting)]
+        return lambda g, a, call: function(
+            Face(g), *(g.name(v) if isinstance(v, _ir.Value) else v for v in vars(a).values())
+        )
+
     def arguments(self, call):
         if call.blocks:
             return SimpleNamespace(**call.args)
-        made = {name: call.args[name] if name in call.args else _ir.default_of(text) for name, text, _ in _ir.signature(call.op)}
+        made = {
+            name: call.args[name] if name in call.args else _ir.default_of(text)
+            for name, text, _ in _ir.signature(call.op)
+        }
         return SimpleNamespace(**made)
 
     def write(self, value, name, call):
         """Contents of a value change: what it is a view of changes, too, and other views are made anew when they are read."""
-        have = next((r.dtype for r in [call.args.get("input")] if isinstance(r, _ir.Value)), value.dtype)
-        self.put(value, self.cast(name, have if call.op in _KEEPS else value.dtype, value.dtype))
+        self.put(value, name)
         root = self.root(value)
         while id(value) in self.view_of:
             base, made = self.view_of[id(value)]
@@ -204,7 +223,22 @@ class Builder:
         self.version[id(root)] = self.version.get(id(root), 0) + 1
 
 
-_KEEPS = ()
+class Face:
+    """What functions of register_custom_op_symbolic write nodes with: g.op("Name", *inputs, width_i=3)."""
+
+    def __init__(self, builder):
+        self._builder, self.opset = builder, builder.opset
+
+    def op(self, name, *inputs, outputs=1, **attributes):
+        domain, _, short = name.rpartition("::")
+        if domain:
+            self._builder.domains.add(domain)
+        given = [i if isinstance(i, str) or i is None else self._builder.constant(adjoin.as_tensor(i)) for i in inputs]
+        said = {k[:-2]: v for k, v in attributes.items()}
+        if wrong := [k for k in attributes if k[-2:] not in ("_i", "_f", "_s", "_t")]:
+            raise ValueError(f"g.op: the attribute {wrong[0]!r} does not end with its kind: _i, _f, _s or _t")
+        said = {k: m.tensor_message(k, v) if isinstance(v, adjoin.Tensor) else v for k, v in said.items()}
+        return self._builder.node(short, *given, outputs=outputs, domain=domain, **said)
 
 
 def _views(call):
@@ -243,7 +277,9 @@ def _after(i, size, by=1):
 
 def _back_select(g, base, new, a, of, view):
     dim = a.dim % _rank(of)
-    return _part(g, base, g.node("Unsqueeze", new, g.ints([dim])), dim, a.index, _after(a.index, of.shape[dim]), _rank(of))
+    return _part(
+        g, base, g.node("Unsqueeze", new, g.ints([dim])), dim, a.index, _after(a.index, of.shape[dim]), _rank(of)
+    )
 
 
 def _back_slice(g, base, new, a, of, view):
@@ -281,7 +317,11 @@ def _attribute(name, value):
     if isinstance(value, str):
         return m.Attribute(name=name, s=value.encode(), type=3)
     if isinstance(value, m.Message):
-        return m.Attribute(name=name, g=value, type=5) if value._kind is m.Graph else m.Attribute(name=name, t=value, type=4)
+        return (
+            m.Attribute(name=name, g=value, type=5)
+            if value._kind is m.Graph
+            else m.Attribute(name=name, t=value, type=4)
+        )
     value = list(value)
     if value and isinstance(value[0], str):
         return m.Attribute(name=name, strings=[v.encode() for v in value], type=8)

@@ -7,7 +7,7 @@ import adjoin
 from .. import _C, jit
 from ..jit._traced import CONSTANT, PARAM, Function, TracedForward
 from ..nn.modules.module import Module
-from . import _ir, _rules, _rules_nn, _rules_shape  # noqa: F401
+from . import _ir, _rules_flow, _rules_nn  # noqa: F401
 from . import _model as m
 from ._builder import Builder, plain
 
@@ -36,7 +36,9 @@ def dynamic_sizes(dynamic_axes, dynamic_shapes, kwargs, names):
             if not dims:
                 continue
             pairs = dims.items() if isinstance(dims, dict) else enumerate(dims)
-            chosen = {d: _dim_name(place, d, size) for d, size in pairs if size is not None and not isinstance(size, int)}
+            chosen = {
+                d: _dim_name(place, d, size) for d, size in pairs if size is not None and not isinstance(size, int)
+            }
             place = by_name.get(place, place) if isinstance(place, str) else place
             if chosen:
                 made[place] = {d: _symbol(n) for d, n in chosen.items()}
@@ -75,7 +77,9 @@ def model_of(program, opset, input_names=(), output_names=(), name="main"):
         for d, n in enumerate(value.shape):
             if isinstance(n, _ir.Size) and len(n.terms) == 1 and n.terms[0][1] == 1 and len(n.terms[0][0]) == 1:
                 g.symbols.setdefault(n.terms[0][0][0], (None, called, d))
-    known = {("param", n): t for n, t in program.weights(PARAM)} | {("const", n): t for n, t in program.weights(CONSTANT)}
+    known = {("param", n): t for n, t in program.weights(PARAM)} | {
+        ("const", n): t for n, t in program.weights(CONSTANT)
+    }
     shared = {}
     for kind, called, value in text.weights:
         t = known[kind, called]
@@ -108,7 +112,7 @@ def model_of(program, opset, input_names=(), output_names=(), name="main"):
     )  # fmt: skip
     made = m.Model(
         ir_version=IR_VERSIONS[opset], producer_name="adjoin", producer_version=adjoin.__version__, graph=graph,
-        opset_import=[m.OperatorSet(domain="", version=opset)],
+        opset_import=[m.OperatorSet(domain="", version=opset), *(m.OperatorSet(domain=d, version=1) for d in sorted(g.domains))],
     )  # fmt: skip
     return made, {n: t for n, t in weights.items() if n in used}
 
@@ -118,7 +122,7 @@ def _place(t):
 
 
 def _info(name, value):
-    type_ = m.TensorType(elem_type=m.number_of(plain(value.dtype)), shape=_rules_nn.g_shape(value.shape))
+    type_ = m.TensorType(elem_type=m.number_of(plain(value.dtype)), shape=_rules_flow.shape_of(value.shape))
     return m.ValueInfo(name=name, type=m.Type(tensor_type=type_))
 
 

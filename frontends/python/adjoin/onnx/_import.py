@@ -9,7 +9,7 @@ from .. import _C, jit
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from . import _model as m
-from . import _ops_flow, _ops_image, _ops_nn, _ops_small  # noqa: F401
+from . import _ops_flow, _ops_image, _ops_nn, _ops_recurrent, _ops_shape, _ops_small  # noqa: F401
 from ._ops import FUNCTIONS
 
 DEEPEST = 64  # graphs in graphs, functions in functions
@@ -45,7 +45,10 @@ class OnnxModule(Module):
         self.opsets = {o.domain: o.version for o in model.opset_import}
         version = self.opsets.get("", self.opsets.get("ai.onnx", 0))
         if version > NEWEST:
-            refuse(NotImplementedError, f"the model is of opset {version}, up to {NEWEST} is read; export it for an older one")
+            refuse(
+                NotImplementedError,
+                f"the model is of opset {version}, up to {NEWEST} is read; export it for an older one",
+            )
         self.functions = {}
         for f in model.functions:
             self.functions[f.domain, f.name] = f
@@ -57,7 +60,11 @@ class OnnxModule(Module):
             self._keep(t.values.name if t.values is not None else "", dense(t, folder))
         self.input_names = [i.name for i in graph.input if i.name not in self.initial]
         self.output_names = [o.name for o in graph.output]
-        self._dtypes = {i.name: i.type.tensor_type.elem_type for i in graph.input if i.type is not None and i.type.tensor_type is not None}
+        self._dtypes = {
+            i.name: i.type.tensor_type.elem_type
+            for i in graph.input
+            if i.type is not None and i.type.tensor_type is not None
+        }
         check(graph, self)
 
     def _keep(self, name, tensor):
@@ -72,16 +79,28 @@ class OnnxModule(Module):
 
     def forward(self, *args, **named):
         if len(args) > len(self.input_names):
-            raise TypeError(f"the model has {len(self.input_names)} inputs, {', '.join(self.input_names)}; {len(args)} are given")
+            raise TypeError(
+                f"the model has {len(self.input_names)} inputs, {', '.join(self.input_names)}; {len(args)} are given"
+            )
         given = dict(zip(self.input_names, args, strict=False)) | named
         if unknown := [n for n in named if n not in self.input_names]:
             raise TypeError(f"the model has no input {unknown[0]!r}; it has {', '.join(self.input_names)}")
         if absent := [n for n in self.input_names if n not in given]:
             raise TypeError(f"the input {absent[0]!r} is missing")
         for name, value in given.items():
-            if isinstance(value, adjoin.Tensor) and self._dtypes.get(name) and m.dtype_of(self._dtypes[name]) != value.dtype:
-                raise TypeError(f"the input {name!r} is {m.dtype_of(self._dtypes[name])} in the model, given is {value.dtype}")
+            if (
+                isinstance(value, adjoin.Tensor)
+                and self._dtypes.get(name)
+                and m.dtype_of(self._dtypes[name]) != value.dtype
+            ):
+                raise TypeError(
+                    f"the input {name!r} is {m.dtype_of(self._dtypes[name])} in the model, given is {value.dtype}"
+                )
         scope = Scope(self, given)
+        if jit.is_tracing():  # an input that is not traced is what the program knows
+            scope.fixed.update(
+                n for n, v in given.items() if isinstance(v, adjoin.Tensor) and _C.wrapper_text(v) is None
+            )
         for name, at in self.initial.items():
             scope.values[name] = getattr(self, at)
             scope.fixed.add(name)
@@ -98,7 +117,10 @@ def dense(sparse, folder):
     for n in dims:
         count *= n
     if any(n < 0 for n in dims) or count > max(1 << 20, 64 * values.numel()):
-        refuse(NotImplementedError, f"a sparse initializer of shape {dims} with {values.numel()} values would be large as a dense one")
+        refuse(
+            NotImplementedError,
+            f"a sparse initializer of shape {dims} with {values.numel()} values would be large as a dense one",
+        )
     if indices.dim() == 2:
         strides = [1]
         for n in reversed(dims[1:]):
@@ -178,7 +200,7 @@ class Scope:
     def run(self, graph, opsets):
         for node in graph.node:
             self.node(node, opsets)
-        return [self.value(o.name if isinstance(o, m.Message) else o) for o in getattr(graph, "output")]
+        return [self.value(o.name if isinstance(o, m.Message) else o) for o in graph.output]
 
     def node(self, node, opsets, given=None):
         call = Call(self, node, opsets, given)
@@ -211,7 +233,11 @@ class Call:
         op = self.node.op_type
         if op in ("Shape", "Size", "Constant"):
             return True
-        if op.startswith("Random") or op in ("Bernoulli", "Multinomial", "Dropout", "If", "Loop", "Scan", "SequenceMap") or not self.node.input:
+        if (
+            op.startswith("Random")
+            or op in ("Bernoulli", "Multinomial", "Dropout", "If", "Loop", "Scan", "SequenceMap")
+            or not self.node.input
+        ):
             return False
         if any(isinstance(v, Sequence) for v in (self.scope.find(i).values.get(i) for i in self.node.input if i)):
             return False

@@ -19,7 +19,9 @@ class Size:
     terms: tuple
 
     def __str__(self):
-        return " + ".join("*".join([*symbols, *([str(by)] if by != 1 or not symbols else [])]) for symbols, by in self.terms)
+        return " + ".join(
+            "*".join([*symbols, *([str(by)] if by != 1 or not symbols else [])]) for symbols, by in self.terms
+        )
 
 
 @dataclass
@@ -290,7 +292,9 @@ class Reader:
 
 
 def _unquoted(word):
-    raw = re.sub(r"\\(x..|.)", lambda m: {"n": "\n"}.get(m[1], chr(int(m[1][1:], 16)) if m[1][0] == "x" else m[1]), word[1:-1])
+    raw = re.sub(
+        r"\\(x..|.)", lambda m: {"n": "\n"}.get(m[1], chr(int(m[1][1:], 16)) if m[1][0] == "x" else m[1]), word[1:-1]
+    )
     return raw
 
 

@@ -116,7 +116,11 @@ def _external(tensor, folder):
             f"onnx.load: the values of '{tensor.name}' lie in another file, '{place}'; give the path of the model, not its bytes"
         )
     path = os.path.realpath(os.path.join(folder, place))
-    if not place or os.path.isabs(place) or os.path.commonpath([path, os.path.realpath(folder)]) != os.path.realpath(folder):
+    if (
+        not place
+        or os.path.isabs(place)
+        or os.path.commonpath([path, os.path.realpath(folder)]) != os.path.realpath(folder)
+    ):
         raise ValueError(f"onnx.load: the values of '{tensor.name}' would lie outside of the model's folder: '{place}'")
     try:
         offset, length = int(said.get("offset", "0")), int(said.get("length", "-1"))
@@ -169,7 +173,9 @@ def _narrow(tensor, values, dtype):
         except OverflowError:
             raise ValueError(f"onnx.load: '{tensor.name}' has a value that is no {dtype}") from None
         return adjoin.frombuffer(bytearray(raw), dtype=dtype)
-    wide = adjoin.frombuffer(bytearray(values.tobytes()), dtype=adjoin.uint64 if dtype == adjoin.uint64 else adjoin.int64)
+    wide = adjoin.frombuffer(
+        bytearray(values.tobytes()), dtype=adjoin.uint64 if dtype == adjoin.uint64 else adjoin.int64
+    )
     return wide.to(dtype)
 
 

@@ -42,7 +42,9 @@ def _loop(c):
 
 def _traced_loop(c, turns, carried):
     if len(c.node.output) > len(carried):
-        raise NotImplementedError("a loop that collects rows is not traced unless its turns are known; call the model itself")
+        raise NotImplementedError(
+            "a loop that collects rows is not traced unless its turns are known; call the model itself"
+        )
 
     def body(i, go_on, *values):
         made = c.graph("body", [i, go_on, *values])

@@ -46,7 +46,9 @@ def _taps(mode, nearest, x, scale, antialias, a):
     if mode == "nearest":
         if x == math.floor(x):
             return [(int(x), 1.0)]
-        up = {"round_prefer_floor": ratio > 0.5, "round_prefer_ceil": ratio >= 0.5, "floor": False, "ceil": True}[nearest]
+        up = {"round_prefer_floor": ratio > 0.5, "round_prefer_ceil": ratio >= 0.5, "floor": False, "ceil": True}[
+            nearest
+        ]
         return [(first + up, 1.0)]
     less = min(scale, 1.0) if antialias else 1.0
     wide = 1 if mode == "linear" else 2
@@ -130,8 +132,20 @@ def _along(c, x, axis, scale, out, mode, nearest, how, roi):
 
 @op("GridSample")
 def _grid_sample(c):
-    mode = {"bilinear": "bilinear", "linear": "bilinear", "bicubic": "bicubic", "cubic": "bicubic", "nearest": "nearest"}[c.attribute("mode", "bilinear")]
-    return F.grid_sample(c[0], c[1], mode=mode, padding_mode=c.attribute("padding_mode", "zeros"), align_corners=bool(c.attribute("align_corners", 0)))
+    mode = {
+        "bilinear": "bilinear",
+        "linear": "bilinear",
+        "bicubic": "bicubic",
+        "cubic": "bicubic",
+        "nearest": "nearest",
+    }[c.attribute("mode", "bilinear")]
+    return F.grid_sample(
+        c[0],
+        c[1],
+        mode=mode,
+        padding_mode=c.attribute("padding_mode", "zeros"),
+        align_corners=bool(c.attribute("align_corners", 0)),
+    )
 
 
 @op("AffineGrid")
@@ -188,7 +202,11 @@ def _window(c):
     n, dtype = int(c.number(0)), m.dtype_of(c.attribute("output_datatype", 1))
     across = n if c.attribute("periodic", 1) else n - 1
     angle = adjoin.arange(n, dtype=adjoin.float64) * (2 * math.pi / across)
-    a, b, d = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08)}[c.node.op_type]
+    a, b, d = {
+        "HannWindow": (0.5, 0.5, 0.0),
+        "HammingWindow": (25 / 46, 21 / 46, 0.0),
+        "BlackmanWindow": (0.42, 0.5, 0.08),
+    }[c.node.op_type]
     return (a - b * adjoin.cos(angle) + d * adjoin.cos(2 * angle)).to(dtype)
 
 
@@ -205,12 +223,12 @@ def _dft(c):
     back, one = c.attribute("inverse", 0), c.attribute("onesided", 0)
     if back and one:  # the half of a spectrum becomes real numbers
         return adjoin.fft.irfft(_complex(x), n, axis).unsqueeze(-1)
-    z = _complex(x)
+    z = _complex(x.double())  # so that what is 0 is 0 in single precision
     z = z if z.is_complex() else adjoin.complex(z, adjoin.zeros_like(z))
     made = (adjoin.fft.ifft if back else adjoin.fft.fft)(z, n, axis)
     if one:
         made = made.narrow(axis, 0, made.shape[axis] // 2 + 1)
-    return adjoin.view_as_real(made)
+    return adjoin.view_as_real(made).to(x.dtype)
 
 
 @op("STFT")
@@ -324,8 +342,14 @@ def _overlap(a, b):
 def _roi_align(c):
     x, rois, images = c[0], c[1], c[2]
     out = c.attribute("output_height", 1), c.attribute("output_width", 1)
-    scale, ratio, largest = c.attribute("spatial_scale", 1.0), c.attribute("sampling_ratio", 0), c.attribute("mode", "avg") == "max"
-    shift = 0.5 if c.opset >= 16 and c.attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel" else 0.0
+    scale, ratio, largest = (
+        c.attribute("spatial_scale", 1.0),
+        c.attribute("sampling_ratio", 0),
+        c.attribute("mode", "avg") == "max",
+    )
+    shift = (
+        0.5 if c.opset >= 16 and c.attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel" else 0.0
+    )
     made = []
     for roi, image in zip(rois.tolist(), images.tolist(), strict=True):
         x1, y1, x2, y2 = (v * scale - shift for v in roi)
@@ -360,7 +384,11 @@ def _aligned(image, sides, out, largest):
     (gy, (y0, y1, wy0, wy1)), (gx, (x0, x1, wx0, wx1)) = sides
     rows = [(y0, wy0), (y1, wy1)]
     columns = [(x0, wx0), (x1, wx1)]
-    parts = [image.index_select(1, y).index_select(2, x) * (wy.unsqueeze(1) * wx.unsqueeze(0)).to(image.dtype) for y, wy in rows for x, wx in columns]
+    parts = [
+        image.index_select(1, y).index_select(2, x) * (wy.unsqueeze(1) * wx.unsqueeze(0)).to(image.dtype)
+        for y, wy in rows
+        for x, wx in columns
+    ]
     if largest:
         made = adjoin.stack(parts).amax(0)
     else:

@@ -1,4 +1,4 @@
-"""adjoin.onnx._ops_nn: products, convolutions, pools, norms, recurrent networks and losses, as nodes of ONNX say them."""
+"""adjoin.onnx._ops_nn: products, convolutions, pools, norms and losses, as nodes of ONNX say them."""
 
 import math
 
@@ -76,7 +76,10 @@ def _conv_transpose(c):
     kernel = list(weight.shape[2:])
     strides, dilations = c.attribute("strides") or [1] * n, c.attribute("dilations") or [1] * n
     more, how = c.attribute("output_padding") or [0] * n, c.attribute("auto_pad", "NOTSET")
-    whole = [(s - 1) * t + (k - 1) * d + 1 + o for s, t, k, d, o in zip(x.shape[2:], strides, kernel, dilations, more, strict=True)]
+    whole = [
+        (s - 1) * t + (k - 1) * d + 1 + o
+        for s, t, k, d, o in zip(x.shape[2:], strides, kernel, dilations, more, strict=True)
+    ]
     wanted = c.attribute("output_shape")
     if wanted is None and how.startswith("SAME"):
         wanted = [s * t for s, t in zip(x.shape[2:], strides, strict=True)]
@@ -149,7 +152,9 @@ def _summed(x, kernel, strides, dilations):
     """Sums over windows: a convolution of each channel with ones."""
     n, lead = len(kernel), x.shape[0] * x.shape[1]
     function = (F.conv1d, F.conv2d, F.conv3d)[n - 1]
-    made = function(x.reshape([lead, 1, *x.shape[2:]]), adjoin.ones([1, 1, *kernel], dtype=x.dtype), None, strides, 0, dilations)
+    made = function(
+        x.reshape([lead, 1, *x.shape[2:]]), adjoin.ones([1, 1, *kernel], dtype=x.dtype), None, strides, 0, dilations
+    )
     return made.reshape([*x.shape[:2], *made.shape[2:]])
 
 
@@ -178,14 +183,15 @@ def _max_unpool(c):
     x, at, kernel = c[0], c[1], c.attribute("kernel_shape")
     n = len(kernel)
     strides, pads = c.attribute("strides") or [1] * n, c.attribute("pads") or [0] * (2 * n)
-    sizes = [(s - 1) * t - pads[i] - pads[i + n] + k for i, (s, t, k) in enumerate(zip(x.shape[2:], strides, kernel, strict=True))]
+    sizes = [
+        (s - 1) * t - pads[i] - pads[i + n] + k
+        for i, (s, t, k) in enumerate(zip(x.shape[2:], strides, kernel, strict=True))
+    ]
     wanted = [int(v) for v in c.list(2)] if c.has(2) else [*x.shape[:2], *sizes]
     inner = [*x.shape[:2], *sizes]
     made = adjoin.zeros(math.prod(inner), dtype=x.dtype).scatter(0, at.reshape(-1), x.reshape(-1)).reshape(inner)
-    if wanted == inner:
-        return made
-    whole = adjoin.zeros(math.prod(wanted), dtype=x.dtype).scatter(0, at.reshape(-1), x.reshape(-1))
-    return whole.reshape(wanted)
+    more = [(0, w - n) for w, n in zip(wanted[2:], sizes, strict=True)]
+    return F.pad(made, _flat(more)) if any(n for pair in more for n in pair) else made
 
 
 @op("Pad")
@@ -221,6 +227,8 @@ def _depth(c):
     x, r = c[0], c.attribute("blocksize")
     b, d, h, w = x.shape
     if c.node.op_type == "SpaceToDepth":
+        if c.attribute("mode", "DCR") == "CRD":
+            return x.reshape(b, d, h // r, r, w // r, r).permute(0, 1, 3, 5, 2, 4).reshape(b, d * r * r, h // r, w // r)
         return x.reshape(b, d, h // r, r, w // r, r).permute(0, 3, 5, 1, 2, 4).reshape(b, d * r * r, h // r, w // r)
     if c.attribute("mode", "DCR") == "CRD":
         return x.reshape(b, d // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3).reshape(b, d // (r * r), h * r, w * r)
@@ -236,7 +244,9 @@ def _batch_norm(c):
     if not c.attribute("training_mode", 0):
         if x.dtype == scale.dtype == mean.dtype:
             return F.batch_norm(x, mean, variance, scale, bias, False, 0.0, eps)
-        made = (x - mean.reshape(wide)) / adjoin.sqrt(variance.reshape(wide) + eps) * scale.reshape(wide) + bias.reshape(wide)
+        made = (x - mean.reshape(wide)) / adjoin.sqrt(variance.reshape(wide) + eps) * scale.reshape(
+            wide
+        ) + bias.reshape(wide)
         return made.to(x.dtype)
     dims, momentum = [d for d in range(x.dim()) if d != 1], c.attribute("momentum", 0.9)
     now = x.mean(dims)
@@ -331,122 +341,3 @@ def _nll(c):
     elif how == "mean":
         loss = loss.sum() / each.sum()
     return loss, logs
-
-
-# Recurrent networks
-_BENT = {
-    "sigmoid": adjoin.sigmoid, "tanh": adjoin.tanh, "relu": adjoin.relu, "softsign": F.softsign, "softplus": F.softplus,
-    "affine": lambda x, a=1.0, b=0.0: a * x + b, "leakyrelu": lambda x, a=0.01: adjoin.where(x < 0, a * x, x),
-    "thresholdedrelu": lambda x, a=1.0: adjoin.where(x > a, x, 0.0), "scaledtanh": lambda x, a=1.0, b=1.0: a * adjoin.tanh(b * x),
-    "hardsigmoid": lambda x, a=0.2, b=0.5: (a * x + b).clamp(0, 1), "elu": lambda x, a=1.0: adjoin.where(x < 0, a * (adjoin.exp(x) - 1), x),
-}  # fmt: skip
-_TAKES = {"affine": 2, "leakyrelu": 1, "thresholdedrelu": 1, "scaledtanh": 2, "hardsigmoid": 2, "elu": 1}
-
-
-def _bends(c, count, usual):
-    names = [n.lower() for n in c.attribute("activations") or usual]
-    alphas, betas = list(c.attribute("activation_alpha") or []), list(c.attribute("activation_beta") or [])
-    made = []
-    for name in names:
-        takes = _TAKES.get(name, 0)
-        more = [alphas.pop(0)] if takes and alphas else []
-        more += [betas.pop(0)] if takes == 2 and betas and more else []
-        made.append(lambda x, f=_BENT[name], more=tuple(more): f(x, *more))
-    return made if len(made) >= count else made * (count // len(made))
-
-
-@op("RNN", "GRU", "LSTM")
-def _recurrent(c):
-    kind = c.node.op_type
-    x, weight, again, bias, lengths = (c[i] for i in range(5))
-    hidden, way = c.attribute("hidden_size", again.shape[-1]), c.attribute("direction", "forward")
-    ways = 2 if way == "bidirectional" else 1
-    usual = {"RNN": ["tanh"], "GRU": ["sigmoid", "tanh"], "LSTM": ["sigmoid", "tanh", "tanh"]}[kind]
-    bends = _bends(c, len(usual) * ways, usual * ways)
-    if c.attribute("layout", 0):
-        x = x.transpose(0, 1)
-    batch = x.shape[1]
-    states = [c[5], c[6]] if kind == "LSTM" else [c[5]]
-    if c.attribute("layout", 0):
-        states = [s if s is None else s.transpose(0, 1) for s in states]
-    peeps, edge = c[7] if kind == "LSTM" else None, c.attribute("clip")
-    outs, ends = [], [[] for _ in states]
-    for w in range(ways):
-        backward = way == "reverse" or w == 1
-        now = [adjoin.zeros(batch, hidden, dtype=x.dtype) if s is None else s[w] for s in states]
-        both = None if bias is None else bias[w]
-        step = _STEPS[kind](c, weight[w], again[w], both, None if peeps is None else peeps[w], bends[w * len(usual) : (w + 1) * len(usual)], hidden, edge)
-        order = range(x.shape[0])
-        made = [None] * x.shape[0]
-        for t in reversed(order) if backward else order:
-            new = step(x[t], now)
-            if lengths is not None:
-                live = (lengths > t).unsqueeze(1)
-                new = [adjoin.where(live, n, o) for n, o in zip(new, now, strict=True)]
-                made[t] = adjoin.where(live, new[0], adjoin.zeros_like(new[0]))
-            else:
-                made[t] = new[0]
-            now = new
-        outs.append(adjoin.stack(made))
-        for kept, end in zip(ends, now, strict=True):
-            kept.append(end)
-    y, ends = adjoin.stack(outs, 1), [adjoin.stack(e) for e in ends]
-    if c.attribute("layout", 0):
-        y, ends = y.permute(2, 0, 1, 3), [e.transpose(0, 1) for e in ends]
-    return (y, *ends)
-
-
-def _clipped(edge):
-    return (lambda x: x) if not edge else lambda x: x.clamp(-edge, edge)
-
-
-def _rnn_step(c, w, r, b, peeps, bends, hidden, edge):
-    clip, b = _clipped(edge), None if b is None else b[:hidden] + b[hidden:]
-
-    def step(x, now):
-        made = x @ w.t() + now[0] @ r.t()
-        return [bends[0](clip(made if b is None else made + b))]
-
-    return step
-
-
-def _gru_step(c, w, r, b, peeps, bends, hidden, edge):
-    clip, inner = _clipped(edge), c.attribute("linear_before_reset", 0)
-    wb, rb = (0, 0) if b is None else (b[: 3 * hidden], b[3 * hidden :])
-    part = [slice(i * hidden, (i + 1) * hidden) for i in range(3)]
-
-    def step(x, now):
-        (h,) = now
-        ahead = x @ w.t() + wb
-        back = h @ r.t() + rb
-        z = bends[0](clip(ahead[:, part[0]] + back[:, part[0]]))
-        reset = bends[0](clip(ahead[:, part[1]] + back[:, part[1]]))
-        if inner:
-            new = ahead[:, part[2]] + reset * back[:, part[2]]
-        else:
-            new = ahead[:, part[2]] + (reset * h) @ r[part[2]].t() + (rb if b is None else rb[part[2]])
-        new = bends[1](clip(new))
-        return [(1 - z) * new + z * h]
-
-    return step
-
-
-def _lstm_step(c, w, r, b, peeps, bends, hidden, edge):
-    clip, b = _clipped(edge), 0 if b is None else b[: 4 * hidden] + b[4 * hidden :]
-    part = [slice(i * hidden, (i + 1) * hidden) for i in range(4)]
-    pi, po, pf = (0, 0, 0) if peeps is None else (peeps[s] for s in part[:3])
-    coupled = c.attribute("input_forget", 0)
-
-    def step(x, now):
-        h, cell = now
-        gates = x @ w.t() + h @ r.t() + b
-        i = bends[0](clip(gates[:, part[0]] + pi * cell))
-        f = 1 - i if coupled else bends[0](clip(gates[:, part[2]] + pf * cell))
-        new = f * cell + i * bends[1](clip(gates[:, part[3]]))
-        o = bends[0](clip(gates[:, part[1]] + po * new))
-        return [o * bends[2](new), new]
-
-    return step
-
-
-_STEPS = {"RNN": _rnn_step, "GRU": _gru_step, "LSTM": _lstm_step}

@@ -27,12 +27,28 @@ class ONNXProgram:
         return file.getvalue()
 
 
-def export(model, args, f, kwargs, export_params, training, input_names, output_names, opset, dynamic_axes, dynamic_shapes, external):
+def export(
+    model,
+    args,
+    f,
+    kwargs,
+    export_params,
+    training,
+    input_names,
+    output_names,
+    opset,
+    dynamic_axes,
+    dynamic_shapes,
+    external,
+):
     opset = 18 if opset is None else opset
     if opset not in _export.OPSETS:
         _export.refuse(ValueError, f"opset_version={opset}; opsets 13 to 20 are written")
     if not export_params:
-        _export.refuse(NotImplementedError, "export_params=False leaves the weights out, which is not done; they are part of the model")
+        _export.refuse(
+            NotImplementedError,
+            "export_params=False leaves the weights out, which is not done; they are part of the model",
+        )
     args = args if isinstance(args, tuple) else (args,)
     kwargs = dict(kwargs or {})
     if args and isinstance(args[-1], dict) and not kwargs:
@@ -58,4 +74,3 @@ def export(model, args, f, kwargs, export_params, training, input_names, output_
         return made
     made.save(f, external_data=external)
     return made
-

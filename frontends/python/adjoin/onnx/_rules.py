@@ -183,7 +183,11 @@ def _made(g, a, call):
     x, one = _real(g, a.input), g.scalar(1.0, dtype)
     if op == "round":
         scale = 10.0 ** (getattr(a, "decimals", 0) or 0)
-        return g.node("Round", x) if scale == 1 else _times(g, g.node("Round", _times(g, x, scale, dtype)), 1 / scale, dtype)
+        return (
+            g.node("Round", x)
+            if scale == 1
+            else _times(g, g.node("Round", _times(g, x, scale, dtype)), 1 / scale, dtype)
+        )
     if op == "rsqrt":
         return g.node("Reciprocal", g.node("Sqrt", x))
     if op == "log1p":
@@ -313,12 +317,16 @@ def _norm(g, a, call):
 
 @rule("cumsum")
 def _cumsum(g, a, call):
-    return g.node("CumSum", g.cast(a.input, a.input.dtype, result_dtype(call)), g.scalar(axis(a.dim, a.input), adjoin.int64))
+    return g.node(
+        "CumSum", g.cast(a.input, a.input.dtype, result_dtype(call)), g.scalar(axis(a.dim, a.input), adjoin.int64)
+    )
 
 
 @rule("topk")
 def _topk(g, a, call):
-    return g.node("TopK", a.input, g.ints([a.k]), outputs=2, axis=axis(a.dim, a.input), largest=int(a.largest), sorted=1)
+    return g.node(
+        "TopK", a.input, g.ints([a.k]), outputs=2, axis=axis(a.dim, a.input), largest=int(a.largest), sorted=1
+    )
 
 
 @rule("sort", "sort.stable", "argsort")

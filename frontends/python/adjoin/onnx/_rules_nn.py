@@ -1,11 +1,10 @@
-"""adjoin.onnx._rules_nn: layers, products, attention, recurrent networks and control flow, as nodes of ONNX."""
+"""adjoin.onnx._rules_nn: layers, products and attention, as nodes of ONNX."""
 
 import math
 
 import adjoin
 
 from . import _ir
-from . import _model as m
 from ._builder import plain, rule
 from ._rules import _axes, axis, rank, result_dtype, variance
 from ._rules_shape import counted
@@ -72,7 +71,17 @@ def _conv(g, a, call):
         pads = [t // 2 for t in total] + [t - t // 2 for t in total]
     else:
         pads = _wide(a.padding, n) * 2
-    made = g.node("Conv", x, a.weight, a.bias, strides=_wide(a.stride, n), pads=pads, dilations=dilations, group=a.groups, kernel_shape=kernel)
+    made = g.node(
+        "Conv",
+        x,
+        a.weight,
+        a.bias,
+        strides=_wide(a.stride, n),
+        pads=pads,
+        dilations=dilations,
+        group=a.groups,
+        kernel_shape=kernel,
+    )
     return made if batched else g.node("Squeeze", made, g.ints([0]))
 
 
@@ -97,7 +106,9 @@ def _pool(g, a, call):
     said = {"kernel_shape": kernel, "strides": _wide(a.stride, n) if a.stride else kernel, "pads": _wide(a.padding, n) * 2, "ceil_mode": int(a.ceil_mode)}  # fmt: skip
     if largest:
         if a.return_indices:
-            raise NotImplementedError("onnx.export: max_pool with return_indices=True has no rule: ONNX counts its indices otherwise")
+            raise NotImplementedError(
+                "onnx.export: max_pool with return_indices=True has no rule: ONNX counts its indices otherwise"
+            )
         made = g.node("MaxPool", x, dilations=_wide(a.dilation, n), **said)
     elif getattr(a, "divisor_override", None):
         made = g.node("AveragePool", x, count_include_pad=1, **said)
@@ -119,7 +130,9 @@ def _adaptive(g, a, call):
     if list(have) == want:
         return g.node("Identity", a.input)
     if any(isinstance(h, _ir.Size) or h % w for h, w in zip(have, want, strict=True)):
-        raise NotImplementedError(f"onnx.export: {call.op} to {want} needs sizes that are known and multiples of it, not {[str(h) for h in have]}")
+        raise NotImplementedError(
+            f"onnx.export: {call.op} to {want} needs sizes that are known and multiples of it, not {[str(h) for h in have]}"
+        )
     kernel = [h // w for h, w in zip(have, want, strict=True)]
     return g.node(f"{kind}Pool", a.input, kernel_shape=kernel, strides=kernel)
 
@@ -132,7 +145,9 @@ def _vector(g, given, n, number, dtype):
 @rule("nn::batch_norm")
 def _batch_norm(g, a, call):
     if a.training or a.running_mean is None:
-        raise NotImplementedError("onnx.export: batch_norm in training mode has no rule; call eval() on the module first")
+        raise NotImplementedError(
+            "onnx.export: batch_norm in training mode has no rule; call eval() on the module first"
+        )
     x, n = a.input, a.running_mean.shape[0]
     weight, bias = _vector(g, a.weight, n, 1, x.dtype), _vector(g, a.bias, n, 0, x.dtype)
     return g.node("BatchNormalization", x, weight, bias, a.running_mean, a.running_var, epsilon=float(a.eps))
@@ -188,7 +203,13 @@ def _group_norm(g, a, call):
 def _normalize(g, a, call):
     if a.p not in (1, 2):
         raise NotImplementedError(f"onnx.export: normalize with p={a.p} has no rule")
-    length = _axes(g, f"ReduceL{int(a.p)}", a.input, [axis(d, a.input) for d in (a.dim if isinstance(a.dim, list) else [a.dim])], True)
+    length = _axes(
+        g,
+        f"ReduceL{int(a.p)}",
+        a.input,
+        [axis(d, a.input) for d in (a.dim if isinstance(a.dim, list) else [a.dim])],
+        True,
+    )
     return g.node("Div", a.input, g.node("Max", length, g.scalar(float(a.eps), a.input.dtype)))
 
 
@@ -219,7 +240,16 @@ def _gelu(g, a, call):
     return g.node("Mul", g.node("Mul", x, half), g.node("Add", part, one))
 
 
-@rule("nn::silu", "nn::mish", "nn::relu6", "nn::hardtanh", "nn::tanhshrink", "nn::logsigmoid", "nn::glu", "nn::log_sigmoid")
+@rule(
+    "nn::silu",
+    "nn::mish",
+    "nn::relu6",
+    "nn::hardtanh",
+    "nn::tanhshrink",
+    "nn::logsigmoid",
+    "nn::glu",
+    "nn::log_sigmoid",
+)
 def _activation(g, a, call):
     x, op = a.input, call.op[4:]
     if op == "silu":
@@ -239,7 +269,18 @@ def _activation(g, a, call):
     return g.node("Clip", x, g.scalar(low, x.dtype), g.scalar(high, x.dtype))
 
 
-@rule("nn::leaky_relu", "nn::elu", "nn::celu", "nn::selu", "nn::hardswish", "nn::hardsigmoid", "nn::prelu", "nn::softplus", "nn::threshold", "nn::softmin")
+@rule(
+    "nn::leaky_relu",
+    "nn::elu",
+    "nn::celu",
+    "nn::selu",
+    "nn::hardswish",
+    "nn::hardsigmoid",
+    "nn::prelu",
+    "nn::softplus",
+    "nn::threshold",
+    "nn::softmin",
+)
 def _parametric(g, a, call):
     x, op = a.input, call.op[4:]
     if op == "leaky_relu":
@@ -265,11 +306,21 @@ def _parametric(g, a, call):
     return g.node("PRelu", x, weight)
 
 
-@rule("nn::dropout", "nn::feature_dropout", "nn::alpha_dropout", "nn::dropout2d", "nn::dropout1d", "nn::dropout3d", "nn::feature_alpha_dropout")
+@rule(
+    "nn::dropout",
+    "nn::feature_dropout",
+    "nn::alpha_dropout",
+    "nn::dropout2d",
+    "nn::dropout1d",
+    "nn::dropout3d",
+    "nn::feature_alpha_dropout",
+)
 def _dropout(g, a, call):
     if a.training and a.p:
         if call.op != "nn::dropout":
-            raise NotImplementedError(f"onnx.export: {call.op} in training mode has no rule; call eval() on the module first")
+            raise NotImplementedError(
+                f"onnx.export: {call.op} in training mode has no rule; call eval() on the module first"
+            )
         return g.node("Dropout", a.input, g.scalar(float(a.p), adjoin.float32), g.constant(adjoin.tensor(True)))
     return g.node("Identity", a.input)
 
@@ -283,7 +334,9 @@ def _embedding(g, a, call):
 
 @rule("nn::one_hot")
 def _one_hot(g, a, call):
-    return g.node("OneHot", a.input, g.scalar(call.results[0].shape[-1], adjoin.int64), g.constant(adjoin.tensor([0, 1])), axis=-1)
+    return g.node(
+        "OneHot", a.input, g.scalar(call.results[0].shape[-1], adjoin.int64), g.constant(adjoin.tensor([0, 1])), axis=-1
+    )
 
 
 @rule("nn::scaled_dot_product_attention")
@@ -292,7 +345,9 @@ def _attention(g, a, call):
     if a.dropout_p:
         raise NotImplementedError("onnx.export: attention with dropout has no rule; call eval() on the module first")
     if a.enable_gqa:
-        raise NotImplementedError("onnx.export: attention with enable_gqa=True has no rule; repeat the heads of key and value")
+        raise NotImplementedError(
+            "onnx.export: attention with enable_gqa=True has no rule; repeat the heads of key and value"
+        )
     width = q.shape[-1]
     scale = (1 / math.sqrt(width)) if a.scale is None else a.scale
     root = g.scalar(math.sqrt(abs(scale)), q.dtype)
@@ -333,7 +388,15 @@ def _interpolate(g, a, call):
     how = {"nearest": "nearest", "nearest-exact": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(a.mode)  # fmt: skip
     if how is None or getattr(a, "antialias", False):
         raise NotImplementedError(f"onnx.export: interpolate with mode={a.mode!r} or antialias has no rule")
-    place = "align_corners" if a.align_corners else "asymmetric" if a.mode == "nearest" else "pytorch_half_pixel" if how == "linear" else "half_pixel"
+    place = (
+        "align_corners"
+        if a.align_corners
+        else "asymmetric"
+        if a.mode == "nearest"
+        else "pytorch_half_pixel"
+        if how == "linear"
+        else "half_pixel"
+    )
     rounding = "floor" if a.mode == "nearest" else "round_prefer_floor" if how != "nearest" else "round_prefer_ceil"
     said = {"mode": how, "coordinate_transformation_mode": place, "nearest_mode": rounding, "cubic_coeff_a": -0.75}
     if a.scale_factor and not a.recompute_scale_factor:
@@ -352,130 +415,6 @@ def _shuffle(g, a, call):
     if any(isinstance(n, _ir.Size) for n in (h, w)):
         raise NotImplementedError("onnx.export: pixel_unshuffle of a size that is not known has no rule")
     parts = g.node("Reshape", x, g.ints([0, c, h // r, r, w // r, r]))
-    return g.node("Reshape", g.node("Transpose", parts, perm=[0, 1, 3, 5, 2, 4]), g.ints([0, c * r * r, h // r, w // r]))
-
-
-# Recurrent networks
-_GATES = {"lstm": ("LSTM", (0, 3, 1, 2)), "gru": ("GRU", (1, 0, 2)), "rnn_tanh": ("RNN", (0,)), "rnn_relu": ("RNN", (0,))}
-
-
-@rule(*_GATES)
-def _recurrent(g, a, call):
-    op, order = _GATES[call.op]
-    if a.train and a.dropout and a.num_layers > 1:
-        raise NotImplementedError(f"onnx.export: {call.op} with dropout in training mode has no rule; call eval() on the module first")
-    states = a.hx if isinstance(a.hx, list) else [a.hx]
-    ways, per = 2 if a.bidirectional else 1, len(a.params) // (a.num_layers * (2 if a.bidirectional else 1))
-    hidden = a.params[1].shape[1]
-    if len(states) == 2 and states[0].shape[-1] != hidden:
-        raise NotImplementedError("onnx.export: an LSTM with projections has no rule")
-    unbatched = rank(a.input) == 2
-    x = g.name(a.input)
-    if unbatched:
-        x = g.node("Unsqueeze", x, g.ints([1]))
-        states = [g.node("Unsqueeze", s, g.ints([1])) for s in states]
-    elif a.batch_first:
-        x = g.node("Transpose", x, perm=[1, 0, 2])
-    states = [[g.name(s)] if a.num_layers == 1 else g.node("Split", s, g.ints([ways] * a.num_layers), outputs=a.num_layers, axis=0) for s in states]
-    ends = [[] for _ in states]
-    for layer in range(a.num_layers):
-        params = [a.params[(layer * ways + way) * per : (layer * ways + way + 1) * per] for way in range(ways)]
-        weights = [_stacked(g, [_ordered(g, p[i], order, hidden) for p in params]) for i in (0, 1)]
-        bias = None
-        if a.has_biases:
-            bias = _stacked(g, [g.node("Concat", *(_ordered(g, p[i], order, hidden) for i in (2, 3)), axis=0) for p in params])
-        said = {"hidden_size": hidden, "direction": "bidirectional" if ways == 2 else "forward"}
-        if op == "GRU":
-            said["linear_before_reset"] = 1
-        if op == "RNN":
-            said["activations"] = ["Relu" if call.op == "rnn_relu" else "Tanh"] * ways
-        made = g.node(op, x, *weights, bias, None, *(s[layer] for s in states), outputs=1 + len(states), **said)
-        for kept, end in zip(ends, made[1:], strict=True):
-            kept.append(end)
-        x = g.node("Squeeze", made[0], g.ints([1]))
-        if ways == 2:
-            x = g.node("Reshape", g.node("Transpose", made[0], perm=[0, 2, 1, 3]), g.ints([0, 0, 2 * hidden]))
-    ends = [e[0] if len(e) == 1 else g.node("Concat", *e, axis=0) for e in ends]
-    if unbatched:
-        return [g.node("Squeeze", v, g.ints([1])) for v in (x, *ends)]
-    return [g.node("Transpose", x, perm=[1, 0, 2]) if a.batch_first else x, *ends]
-
-
-def _ordered(g, w, order, hidden):
-    """The gates of a weight in ONNX's order."""
-    if len(order) == 1:
-        return g.name(w)
-    parts = g.node("Split", w, g.ints([hidden] * len(order)), outputs=len(order), axis=0)
-    return g.node("Concat", *(parts[i] for i in order), axis=0)
-
-
-def _stacked(g, parts):
-    parts = [g.node("Unsqueeze", p, g.ints([0])) for p in parts]
-    return parts[0] if len(parts) == 1 else g.node("Concat", *parts, axis=0)
-
-
-# Blocks
-def _subgraph(g, name, block, inputs=(), more=()):
-    """A block as a graph of its own, which reads values from outside by their names."""
-    outer, kept = (g.nodes, g.initializers), dict(g.kept)
-    g.nodes, g.initializers = [], []
-    before = dict(g.symbols)
-    g.block(block)
-    results = [*more, *(g.name(r) for r in block.results)]
-    results = [g.node("Identity", r) for r in results]
-    made = m.Graph(name=name, node=g.nodes, initializer=g.initializers, input=list(inputs), output=[m.ValueInfo(name=r) for r in results])
-    g.nodes, g.initializers = outer
-    g.kept, g.symbols = kept, before
-    return made, results
-
-
-def _typed(graph, dtypes):
-    for info, (dtype, shape) in zip(graph.output, dtypes, strict=True):
-        info.type = m.Type(tensor_type=m.TensorType(elem_type=m.number_of(plain(dtype)), shape=g_shape(shape)))
-    return graph
-
-
-def g_shape(shape):
-    return m.Shape(dim=[m.Dimension(dim_value=n) if isinstance(n, int) else m.Dimension(dim_param=str(n)) for n in shape])
-
-
-@rule("if")
-def _if(g, a, call):
-    types = [(r.dtype, r.shape) for r in call.results]
-    blocks = [_typed(_subgraph(g, name, b)[0], types) for name, b in zip(("then", "else"), call.blocks, strict=True)]
-    decides = g.reshape(g.cast(a.decides, a.decides.dtype, adjoin.bool), [])
-    return g.node("If", decides, outputs=len(types), then_branch=blocks[0], else_branch=blocks[1])
-
-
-@rule("while")
-def _while(g, a, call):
-    test, body = call.blocks
-    for inside, outside in zip(test.inputs, a.carried, strict=True):
-        g.put(inside, g.name(outside))
-    g.block(test)
-    first = g.reshape(g.cast(test.results[0], test.results[0].dtype, adjoin.bool), [])
-    names = [g.fresh("carried") for _ in test.inputs]
-    count, again = g.fresh("i"), g.fresh("again")
-    types = [(v.dtype, v.shape) for v in test.inputs]
-    inputs = [
-        m.ValueInfo(name=n, type=m.Type(tensor_type=m.TensorType(elem_type=m.number_of(plain(d)), shape=g_shape(s))))
-        for n, (d, s) in zip([count, again, *names], [("int64", ()), ("bool", ()), *types], strict=True)
-    ]
-    for inside, name in zip(test.inputs, names, strict=True):
-        g.put(inside, name)
-    joined = _ir.Block([], body.calls, body.results)
-    outer, kept, symbols = (g.nodes, g.initializers), dict(g.kept), dict(g.symbols)
-    g.nodes, g.initializers = [], []
-    g.block(joined)
-    results = [g.node("Identity", r) for r in map(g.name, body.results)]
-    for inside, name in zip(test.inputs, results, strict=True):
-        g.put(inside, name)
-    g.block(test)
-    go_on = g.node("Identity", g.reshape(g.cast(test.results[0], test.results[0].dtype, adjoin.bool), []))
-    graph = m.Graph(name="body", node=g.nodes, initializer=g.initializers, input=inputs, output=[m.ValueInfo(name=r) for r in (go_on, *results)])
-    _typed(graph, [("bool", ()), *types])
-    g.nodes, g.initializers = outer
-    g.kept, g.symbols = kept, symbols
-    made = g.node("Loop", None, first, *a.carried, outputs=len(types), body=graph)
-    return [made] if isinstance(made, str) else made
-
+    return g.node(
+        "Reshape", g.node("Transpose", parts, perm=[0, 1, 3, 5, 2, 4]), g.ints([0, c * r * r, h // r, w // r])
+    )

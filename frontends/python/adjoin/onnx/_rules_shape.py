@@ -13,7 +13,18 @@ def first(call):
     return call.results[0] if call.results else call.into[0]
 
 
-@rule("view", "reshape", "flatten", "unflatten", "ravel", "view_as", "reshape_as", "squeeze", "squeeze.dim", "squeeze.dims")
+@rule(
+    "view",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "ravel",
+    "view_as",
+    "reshape_as",
+    "squeeze",
+    "squeeze.dim",
+    "squeeze.dims",
+)
 def _reshape(g, a, call):
     if not call.results[0].shape and call.op.startswith("squeeze"):
         return g.reshape(a.input, [])
@@ -133,7 +144,12 @@ def _rolled(g, x, shift, d):
     if shift == 0:
         return g.name(x)
     ends, where = g.ints([_LAST]), g.ints([d])
-    return g.node("Concat", g.node("Slice", x, g.ints([-shift]), ends, where), g.node("Slice", x, g.ints([0]), g.ints([-shift]), where), axis=d)
+    return g.node(
+        "Concat",
+        g.node("Slice", x, g.ints([-shift]), ends, where),
+        g.node("Slice", x, g.ints([0]), g.ints([-shift]), where),
+        axis=d,
+    )
 
 
 @rule("index_select")
@@ -211,7 +227,17 @@ def _filled(g, shape, number, dtype):
     return g.node("Expand", g.scalar(number, dtype), g.ints(shape))
 
 
-_NUMBERS = {"zeros": 0, "ones": 1, "zeros_like": 0, "ones_like": 1, "new_zeros": 0, "new_ones": 1, "empty": 0, "empty_like": 0, "new_empty": 0}
+_NUMBERS = {
+    "zeros": 0,
+    "ones": 1,
+    "zeros_like": 0,
+    "ones_like": 1,
+    "new_zeros": 0,
+    "new_ones": 1,
+    "empty": 0,
+    "empty_like": 0,
+    "new_empty": 0,
+}
 
 
 @rule(*_NUMBERS, "full", "full_like", "new_full")
@@ -240,7 +266,9 @@ def _fill(g, a, call):
     return g.node("Expand", g.cast(value, value.dtype, into.dtype), g.ints(into.shape))
 
 
-@rule("to", "float", "double", "half", "bfloat16", "int", "long", "bool", "type_as", "short", "char", "byte", "_::to_copy")
+@rule(
+    "to", "float", "double", "half", "bfloat16", "int", "long", "bool", "type_as", "short", "char", "byte", "_::to_copy"
+)
 def _to(g, a, call):
     have, want = plain(a.input.dtype), result_dtype(call)
     return g.node("Identity", a.input) if have == want else g.cast(a.input, have, want)
