@@ -1,4 +1,4 @@
-"""tests/python/distributed/conform_test.py: every engine does what it says it can, by `adjoin conform --comm`."""
+"""tests/python/distributed/engines_test.py: every engine does what it says it can, by `adjoin conform --comm`."""
 
 import re
 import shutil
