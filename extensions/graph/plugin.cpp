@@ -1,6 +1,7 @@
 // extensions/graph/plugin.cpp: libaj_graph.so: the key "capture", and the table "x.program".
 #include <adjoin/kit/plugin.hpp>
 
+#include "parts.hpp"
 #include "record.hpp"
 #include "run.hpp"
 
@@ -225,7 +226,7 @@ const aj_programs table = {
 }  // namespace adjoin::graph
 
 AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "service:x.program") {
+          .provides = "service:x.program;service:x.graphs") {
   using namespace adjoin::graph;
   const aj_plugin_env& env = *plugin.env();
   wrap_table = static_cast<const aj_wrappers*>(env.query("x.wrap", 1));
@@ -243,5 +244,7 @@ AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "A
   w.describe = describe;
   w.hint = AJ_STR_LIT("inside a trace it has no values yet: compute with it, or return it");
   check(wrap_table->def_wrapper(env.registrar, &w));
+  service_table = static_cast<const aj_services*>(env.query("aj.service", 1));
   plugin.service("x.program", "graph", &table, 0);
+  plugin.service("x.graphs", "graph", &graphs_table, 0);
 }
