@@ -6,12 +6,12 @@
 
 #include "value.hpp"
 
-namespace adjoin::graph {
+namespace adjoin::graph::lazily {
 
 constexpr size_t kForks = 16;  // calls that are known after one
 
-Seen::Seen() = default;
-Seen::~Seen() = default;
+Known::Known() = default;
+Known::~Known() = default;
 
 Scope::Scope(std::shared_ptr<Memory> memory, uint32_t with, uint32_t most_calls,
              uint64_t most_bytes)
@@ -44,7 +44,7 @@ void Scope::serve(aj_call* c) {
   fresh_.clear(), numbers_now_.clear();
   Why why = Why::other;
   bool body = false;
-  std::unique_ptr<Seen> s = look(c, &why, &body);
+  std::unique_ptr<Known> s = look(c, &why, &body);
   if (body) return by_body(c);
   if (!s) return now(c, why);
   if (at_->after.size() == kForks) at_->after.pop_back();
@@ -81,7 +81,7 @@ void Scope::by_body(aj_call* c) {
   check(lower_table->call_body(c->op, c->args, c->nargs, c->rets, c->nrets));
 }
 
-bool Scope::matches(Seen& s, const aj_call* c) {
+bool Scope::matches(Known& s, const aj_call* c) {
   if (s.node.op != c->op) return false;
   fresh_.clear(), numbers_now_.clear();
   if (s.default_dtype.bits && !(s.default_dtype == core().default_dtype())) return false;
@@ -89,7 +89,7 @@ bool Scope::matches(Seen& s, const aj_call* c) {
     if (!same_argument(s, i, c->args[i])) return false;
   for (uint32_t i = 0; i < c->nrets; i++) {
     const bool given = c->rets[i].tag == AJ_TENSOR;
-    if (given != (s.rets[i].gives == Seen::Gives::given)) return false;
+    if (given != (s.rets[i].gives == Known::Gives::given)) return false;
     if (given && !same_tensor(s, c->rets[i].v.tensor, s.node.into[i])) return false;
   }
   return true;
@@ -102,7 +102,7 @@ bool Scope::may_take(const aj_tensor* t) const {
          t->dl.device.device_id == device_.device_id;
 }
 
-bool Scope::same_tensor(const Seen& s, aj_tensor* t, uint32_t ref) {
+bool Scope::same_tensor(const Known& s, aj_tensor* t, uint32_t ref) {
   if (!has_strides(t)) {
     const Deferred* d = mine(t);
     return d && d->value == ref;
@@ -157,7 +157,7 @@ bool same_constant(const Arg& a, const aj_value& v) {
 
 }  // namespace
 
-bool Scope::same_argument(Seen& s, uint32_t i, const aj_value& v) {
+bool Scope::same_argument(Known& s, uint32_t i, const aj_value& v) {
   const Arg& a = s.node.args[i];
   if (v.tag == AJ_TENSOR) return a.kind == Arg::Kind::value && same_tensor(s, v.v.tensor, a.ref);
   if (v.tag == AJ_TENSORS) {
@@ -184,7 +184,7 @@ bool Scope::same_argument(Seen& s, uint32_t i, const aj_value& v) {
   return same_constant(a, v);
 }
 
-void Scope::write_down(aj_call* c, Seen& s) {
+void Scope::write_down(aj_call* c, Known& s) {
   if (!calls_) device_ = c->device, default_dtype_ = core().default_dtype();
   slots_.resize(s.first + s.values.size());
   for (size_t k = 0; k < s.values.size(); k++) {
@@ -201,17 +201,17 @@ void Scope::write_down(aj_call* c, Seen& s) {
   calls_++;
   bytes_ += s.bytes;
   for (uint32_t i = 0; i < c->nrets; i++) {
-    const Seen::Ret& r = s.rets[i];
+    const Known::Ret& r = s.rets[i];
     const std::vector<uint32_t>& values = s.node.results[i].values;
-    if (r.gives == Seen::Gives::argument) {
+    if (r.gives == Known::Gives::argument) {
       c->rets[i] = c->args[r.argument];
       c->rets[i].aux = 0;
       core().retain(c->rets[i].v.tensor);
-    } else if (r.gives == Seen::Gives::fresh) {
+    } else if (r.gives == Known::Gives::fresh) {
       Tensor made = show(c, shown(s, values[0]), values[0]);
       c->rets[i] = value(made);
       made.take();
-    } else if (r.gives == Seen::Gives::list) {
+    } else if (r.gives == Known::Gives::list) {
       std::vector<Tensor> made;
       for (uint32_t v : values) made.push_back(show(c, shown(s, v), v));
       Body(c).ret(i, made);
@@ -243,4 +243,4 @@ Tensor Scope::show(const aj_call* c, const Shown& v, uint32_t id) {
   return Tensor::steal(made);
 }
 
-}  // namespace adjoin::graph
+}  // namespace adjoin::graph::lazily

@@ -8,7 +8,7 @@
 
 #include "ir.hpp"
 
-namespace adjoin::graph {
+namespace adjoin::graph::lazily {
 
 // A value as others see it before it is there.
 struct Shown {
@@ -23,7 +23,7 @@ struct Shown {
 };
 
 // A call that was written down once, and those that came after it.
-struct Seen {
+struct Known {
   enum class Gives { none, given, argument, fresh, list };
   struct Ret {
     Gives gives = Gives::none;
@@ -39,19 +39,19 @@ struct Seen {
   uint64_t bytes = 0;         // of the results
   DLDataType default_dtype{};
   uint32_t line = 0, site = 0;
-  Seen* before = nullptr;
-  std::vector<std::unique_ptr<Seen>> after;
+  Known* before = nullptr;
+  std::vector<std::unique_ptr<Known>> after;
   std::vector<std::unique_ptr<Ready>> ready;  // programs that end here
 
-  Seen();
-  ~Seen();
+  Known();
+  ~Known();
 };
 
 // A program, by the values that somebody still has when it runs.
-struct Seen::Ready {
+struct Known::Ready {
   std::vector<uint32_t> alive, inputs;  // values of the scope
   std::unique_ptr<Program> program;
-  std::vector<std::pair<const Seen*, uint32_t>> place;  // of calls with numbers, in the program
+  std::vector<std::pair<const Known*, uint32_t>> place;  // of calls with numbers, in the program
 };
 
 // Why what was written down is carried out.
@@ -69,7 +69,7 @@ struct Flush {
 // What is known of the calls of scopes.
 struct Memory {
   std::recursive_mutex lock;
-  Seen root;
+  Known root;
   bool stale = false;             // to be forgotten when nothing is pending
   std::atomic<bool> used{false};  // by a scope that is open
   aj_lazy_stats stats{};
@@ -104,29 +104,29 @@ class Scope : public std::enable_shared_from_this<Scope> {
     const Shown* shown = nullptr;
   };
   struct Number {  // of a call, which may have had another one when it was first seen
-    Seen* seen;
+    Known* seen;
     uint32_t arg;
     aj_value value;
   };
   void now(aj_call* c, Why why);
   void by_body(aj_call* c);
   Deferred* mine(const aj_tensor* t) const;
-  bool matches(Seen& s, const aj_call* c);
-  bool same_argument(Seen& s, uint32_t i, const aj_value& v);
-  bool same_tensor(const Seen& s, aj_tensor* t, uint32_t ref);
+  bool matches(Known& s, const aj_call* c);
+  bool same_argument(Known& s, uint32_t i, const aj_value& v);
+  bool same_tensor(const Known& s, aj_tensor* t, uint32_t ref);
   bool may_take(const aj_tensor* t) const;
-  std::unique_ptr<Seen> look(aj_call* c, Why* why, bool* by_body);
-  void write_down(aj_call* c, Seen& s);
+  std::unique_ptr<Known> look(aj_call* c, Why* why, bool* by_body);
+  void write_down(aj_call* c, Known& s);
   Tensor show(const aj_call* c, const Shown& v, uint32_t id);
-  const Shown& shown(const Seen& s, uint32_t ref) const {
+  const Shown& shown(const Known& s, uint32_t ref) const {
     return ref < s.first ? *slots_[ref].shown : s.values[ref - s.first];
   }
-  uint32_t ref_of(Seen& s, aj_tensor* t);  // kNone: it cannot be one
-  std::vector<Seen*> path() const;
-  Seen::Ready& ready_for(const std::vector<uint32_t>& alive);
-  std::unique_ptr<Program> program_of(const std::vector<uint32_t>& alive, Seen::Ready& r);
-  void carry_out(Seen::Ready& r, Flush& told);
-  void put_numbers(Seen::Ready& r);
+  uint32_t ref_of(Known& s, aj_tensor* t);  // kNone: it cannot be one
+  std::vector<Known*> path() const;
+  Known::Ready& ready_for(const std::vector<uint32_t>& alive);
+  std::unique_ptr<Program> program_of(const std::vector<uint32_t>& alive, Known::Ready& r);
+  void carry_out(Known::Ready& r, Flush& told);
+  void put_numbers(Known::Ready& r);
   void begin_again();
 
   std::shared_ptr<Memory> memory_;
@@ -134,7 +134,7 @@ class Scope : public std::enable_shared_from_this<Scope> {
   uint64_t most_bytes_;
   uint64_t region_ = 1, bytes_ = 0;
   uint32_t calls_ = 0, matched_ = 0;
-  Seen* at_;
+  Known* at_;
   std::vector<Slot> slots_;    // by value
   std::vector<Tensor> fresh_;  // inputs of the call that is being compared
   std::vector<Number> numbers_, numbers_now_;
@@ -184,4 +184,4 @@ void each_tensor(const aj_value* values, uint32_t n, const F& f) {
         if (aj_tensor* t = values[i].v.tensors[j]) f(t);
   }
 }
-}  // namespace adjoin::graph
+}  // namespace adjoin::graph::lazily

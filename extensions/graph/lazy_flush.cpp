@@ -8,7 +8,7 @@
 #include "run.hpp"
 #include "value.hpp"
 
-namespace adjoin::graph {
+namespace adjoin::graph::lazily {
 
 const char* words(Why w) {
   switch (w) {
@@ -122,15 +122,15 @@ void check_fusion(const Program& p, const std::vector<aj_tensor*>& inputs) {
 
 }  // namespace
 
-std::vector<Seen*> Scope::path() const {
-  std::vector<Seen*> calls;
-  for (Seen* s = at_; s->before; s = s->before) calls.push_back(s);
+std::vector<Known*> Scope::path() const {
+  std::vector<Known*> calls;
+  for (Known* s = at_; s->before; s = s->before) calls.push_back(s);
   std::reverse(calls.begin(), calls.end());
   return calls;
 }
 
 // The calls that somebody sees: what is alive, what it is made of, and what is written to these.
-std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, Seen::Ready& r) {
+std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, Known::Ready& r) {
   auto p = std::make_unique<Program>();
   p->name = "lazy";
   Classes memory{uint32_t(slots_.size())};
@@ -141,7 +141,7 @@ std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, S
   std::vector<bool> used(slots_.size()), read(slots_.size());  // values; memory, by class
   auto use = [&](uint32_t v) { used[v] = read[memory.of(v)] = true; };
   for (uint32_t v : alive) use(v);
-  const std::vector<Seen*> calls = path();
+  const std::vector<Known*> calls = path();
   std::vector<bool> wanted(calls.size());
   std::vector<uint32_t> targets;
   for (size_t i = calls.size(); i-- > 0;) {
@@ -179,10 +179,10 @@ std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, S
   return p;
 }
 
-Seen::Ready& Scope::ready_for(const std::vector<uint32_t>& alive) {
+Known::Ready& Scope::ready_for(const std::vector<uint32_t>& alive) {
   for (auto& r : at_->ready)
     if (r->alive == alive) return *r;
-  auto r = std::make_unique<Seen::Ready>();
+  auto r = std::make_unique<Known::Ready>();
   r->alive = alive;
   r->program = program_of(alive, *r);
   if (at_->ready.size() == 8) at_->ready.erase(at_->ready.begin());
@@ -191,7 +191,7 @@ Seen::Ready& Scope::ready_for(const std::vector<uint32_t>& alive) {
 }
 
 // Numbers that are not those of the first time go into the program.
-void Scope::put_numbers(Seen::Ready& r) {
+void Scope::put_numbers(Known::Ready& r) {
   bool changed = false;
   for (const Number& n : numbers_)
     for (auto [seen, node] : r.place) {
@@ -206,7 +206,7 @@ void Scope::put_numbers(Seen::Ready& r) {
   if (changed) r.program->plan.store(nullptr);
 }
 
-void Scope::carry_out(Seen::Ready& r, Flush& told) {
+void Scope::carry_out(Known::Ready& r, Flush& told) {
   if (!numbers_.empty()) put_numbers(r);
   std::vector<aj_tensor*> inputs, results(r.alive.size());
   for (uint32_t v : r.inputs) inputs.push_back(slots_[v].input.get());
@@ -244,7 +244,7 @@ void Scope::flush(Why why, const aj_op* op) {
   std::vector<uint32_t> alive;
   for (uint32_t v = 0; v < slots_.size(); v++)
     if (slots_[v].deferred) alive.push_back(v);
-  Seen* first = at_;
+  Known* first = at_;
   while (first->before->before) first = first->before;
   told.begun = first->line, told.begun_site = first->site;
   told.calls = calls_, told.matched = matched_;
@@ -304,4 +304,4 @@ void Scope::died(const Deferred& d) {
   if (d.region == region_ && d.value < slots_.size()) slots_[d.value].deferred = nullptr;
 }
 
-}  // namespace adjoin::graph
+}  // namespace adjoin::graph::lazily

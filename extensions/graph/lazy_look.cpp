@@ -6,7 +6,7 @@
 #include "lazy.hpp"
 #include "value.hpp"
 
-namespace adjoin::graph {
+namespace adjoin::graph::lazily {
 namespace {
 
 DLDevice meta() {
@@ -68,7 +68,7 @@ uint32_t flags_of(const aj_op* op) {
 // One call under the looking glass.
 class Looking {
  public:
-  Looking(Seen& s, const OpFacts& f, aj_call* c) : s_(s), f_(f), c_(c) {}
+  Looking(Known& s, const OpFacts& f, aj_call* c) : s_(s), f_(f), c_(c) {}
 
   std::vector<aj_value> args;
   std::deque<std::vector<aj_tensor*>> lists;
@@ -76,14 +76,14 @@ class Looking {
 
   // What result i is; false: it cannot be shown before it is there.
   bool result(uint32_t i, const aj_value& ret) {
-    Seen::Ret& r = s_.rets[i];
+    Known::Ret& r = s_.rets[i];
     Result& names = s_.node.results[i];
-    if (r.gives == Seen::Gives::given) return true;
+    if (r.gives == Known::Gives::given) return true;
     if (ret.tag == AJ_NONE) return true;
     if (ret.tag == AJ_LIST_OBJ) {
       uint32_t n = 0;
       const aj_value* items = core().list_get(ret.v.object, &n);
-      r.gives = Seen::Gives::list;
+      r.gives = Known::Gives::list;
       names.list = true;
       for (uint32_t j = 0; j < n; j++)
         if (items[j].tag != AJ_TENSOR || !value(items[j].v.tensor, &names)) return false;
@@ -94,10 +94,10 @@ class Looking {
       if (twin == ret.v.tensor) {
         if (arg == kNone) return false;
         if (f_.writes_first && i == 0 && arg == 0) s_.node.into[0] = s_.node.args[0].ref;
-        r.gives = Seen::Gives::argument, r.argument = arg;
+        r.gives = Known::Gives::argument, r.argument = arg;
         return true;
       }
-    r.gives = Seen::Gives::fresh;
+    r.gives = Known::Gives::fresh;
     return value(ret.v.tensor, &names);
   }
 
@@ -130,7 +130,7 @@ class Looking {
     return true;
   }
 
-  Seen& s_;
+  Known& s_;
   const OpFacts& f_;
   aj_call* c_;
 };
@@ -138,7 +138,7 @@ class Looking {
 }  // namespace
 
 // The value that an argument is; a strided tensor that was not met becomes an input.
-uint32_t Scope::ref_of(Seen& s, aj_tensor* t) {
+uint32_t Scope::ref_of(Known& s, aj_tensor* t) {
   if (!has_strides(t)) {
     const Deferred* d = mine(t);
     return d ? d->value : kNone;
@@ -167,7 +167,7 @@ uint32_t Scope::ref_of(Seen& s, aj_tensor* t) {
   return s.first + uint32_t(fresh_.size() - 1);
 }
 
-std::unique_ptr<Seen> Scope::look(aj_call* c, Why* why, bool* by_body) {
+std::unique_ptr<Known> Scope::look(aj_call* c, Why* why, bool* by_body) {
   const OpFacts& f = facts_of(c->op);
   const uint32_t op_flags = flags_of(c->op);
   const bool composite = op_flags & AJ_INFO_COMPOSITE;
@@ -180,7 +180,7 @@ std::unique_ptr<Seen> Scope::look(aj_call* c, Why* why, bool* by_body) {
   for (const aj_param& p : f.params)
     if (p.base == AJ_PARAM_GENERATOR && composite) return *by_body = true, nullptr;
 
-  auto s = std::make_unique<Seen>();
+  auto s = std::make_unique<Known>();
   s->node.op = c->op;
   s->first = uint32_t(slots_.size());
   s->before = at_;
@@ -241,7 +241,7 @@ std::unique_ptr<Seen> Scope::look(aj_call* c, Why* why, bool* by_body) {
     if (c->rets[i].tag == AJ_NONE) continue;
     if (c->rets[i].tag != AJ_TENSOR || has_strides(c->rets[i].v.tensor))
       return *why = Why::write, nullptr;
-    s->rets[i].gives = Seen::Gives::given;
+    s->rets[i].gives = Known::Gives::given;
     rets[i] = value(Tensor::view(c->rets[i].v.tensor));
     rets[i].v.tensor = twin_of(c->rets[i].v.tensor, kNone, &s->node.into[i]);
     if (!rets[i].v.tensor) return *why = Why::write, nullptr;
@@ -278,10 +278,10 @@ std::unique_ptr<Seen> Scope::look(aj_call* c, Why* why, bool* by_body) {
   // A view of a tensor from outside is made at once, and so is the tensor itself.
   for (const Shown& v : s->values)
     if (v.base != kNone && shown(*s, v.base).input) return nullptr;
-  for (const Seen::Ret& r : s->rets)
-    if (r.gives == Seen::Gives::argument && shown(*s, s->node.args[r.argument].ref).input)
+  for (const Known::Ret& r : s->rets)
+    if (r.gives == Known::Gives::argument && shown(*s, s->node.args[r.argument].ref).input)
       return nullptr;
   return s;
 }
 
-}  // namespace adjoin::graph
+}  // namespace adjoin::graph::lazily

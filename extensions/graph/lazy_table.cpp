@@ -5,7 +5,7 @@
 
 #include "lazy.hpp"
 
-namespace adjoin::graph {
+namespace adjoin::graph::lazily {
 
 uint64_t lazy_key;
 const aj_lower* lower_table;
@@ -258,4 +258,4 @@ aj_status* settle_lazy(void*, aj_tensor* t, aj_tensor** strided) {
   });
 }
 
-}  // namespace adjoin::graph
+}  // namespace adjoin::graph::lazily

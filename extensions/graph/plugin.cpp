@@ -246,15 +246,15 @@ AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "A
   w.hint = AJ_STR_LIT("inside a trace it has no values yet: compute with it, or return it");
   check(wrap_table->def_wrapper(env.registrar, &w));
   plugin.service("x.program", "graph", &table, 0);
-  lower_table = static_cast<const aj_lower*>(env.query("x.lower", 1));
-  if (!lower_table) raise(AJ_UNAVAILABLE, "libadjoin has no x.lower; it is older than libaj_graph");
-  lazy_key = dispatch().key_mask(AJ_STR_LIT("lazy"));
-  register_lazy();
-  check(dispatch().def_fallback(env.registrar, AJ_STR_LIT("lazy"), serve_lazy, nullptr));
+  lazily::lower_table = static_cast<const aj_lower*>(env.query("x.lower", 1));
+  if (!lazily::lower_table) raise(AJ_UNAVAILABLE, "libadjoin has no x.lower; it is older than libaj_graph");
+  lazily::lazy_key = dispatch().key_mask(AJ_STR_LIT("lazy"));
+  lazily::register_lazy();
+  check(dispatch().def_fallback(env.registrar, AJ_STR_LIT("lazy"), lazily::serve_lazy, nullptr));
   aj_wrapper_def lazy{};
   lazy.struct_size = sizeof lazy;
   lazy.key = AJ_STR_LIT("lazy");
-  lazy.settle = settle_lazy;
+  lazy.settle = lazily::settle_lazy;
   check(wrap_table->def_wrapper(env.registrar, &lazy));
-  plugin.service("x.lazy", "graph", &lazy_table, 0);
+  plugin.service("x.lazy", "graph", &lazily::lazy_table, 0);
 }
