@@ -189,7 +189,7 @@ def test_wrong_uses_of_a_group_are_told(alone, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     with pytest.raises(ValueError, match="4 processes.*which one"):
         dist.init_process_group("gloo")
-    with pytest.raises(NotImplementedError, match="holds its tensors whole"):
+    with pytest.raises(RuntimeError, match="device_mesh is wanted"):
         __import__("adjoin.distributed.tensor", fromlist=["x"]).distribute_tensor(adjoin.ones(1))
     monkeypatch.delenv("WORLD_SIZE")
     dist.init_process_group()
