@@ -135,13 +135,13 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
     "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
-    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
     "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
     "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
     "torch_version", "types", "utils", "version",
 )  # fmt: skip
 _ELSEWHERE = {
-    "_assert": "_functions", "default_generator": "random", "finfo": "_numeric", "iinfo": "_numeric",
+    "_assert": "_functions", "default_generator": "random", "lazy": "_lazy", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "get_device_module": "_accelerator", "PyTorchFileReader": "_pt_records", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",

@@ -237,9 +237,29 @@ def get_float32_matmul_precision():
     return _matmul_precision
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="", mode=None, options=None, disable=False):
-    """Returns the module or function as it is: calls are fast without a compiler. Also a decorator."""
-    return (lambda function: function) if model is None else model
+def compile(
+    model=None, *, fullgraph=False, dynamic=None, backend="", mode=None, options=None, disable=False, check=False
+):
+    """A function or module whose calls are carried out together: chains of element-wise calls are one walk over memory.
+
+    The Python runs each time, so nothing that it decides is baked in; its calls are matched with those of earlier times, and
+    the program that they made then runs. The bits are those of eager. Where no call is fused, or eager was as fast, the
+    function runs as it is, and is looked at again now and then; `explain()` of what comes back tells. fullgraph: a value
+    that is needed on the way (item, an if) is an error, with its line. check: each call is also carried out alone, and the
+    first difference is an error. dynamic and mode change nothing: sizes that differ are matched apart. Also a decorator.
+    """
+    from ._compile import compile
+
+    return compile(
+        model,
+        fullgraph=fullgraph,
+        dynamic=dynamic,
+        backend=backend,
+        mode=mode,
+        options=options,
+        disable=disable,
+        check=check,
+    )
 
 
 def set_num_interop_threads(n):
