@@ -3,7 +3,7 @@
 import pytest
 
 TRAIN = """
-import sys, torch, torch.distributed as dist
+import os, sys, torch, torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -29,13 +29,13 @@ def train(net, x, y, steps=20):
         losses.append(loss.item())
     return losses
 
-dist.init_process_group()
+dist.init_process_group(os.environ.get("TEST_ENGINE"))
 rank, n = dist.get_rank(), dist.get_world_size()
 """
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_the_curve_is_that_of_the_whole_batch(good, n):
+def test_the_curve_is_that_of_the_whole_batch(good, n, engine):
     body = (
         TRAIN
         + """
@@ -60,7 +60,7 @@ for kind, shape in shapes.items():
 print("ok", rank)
 """
     )
-    assert good(n, body) == [f"ok {r}" for r in range(n)]
+    assert good(n, body, engine=engine) == [f"ok {r}" for r in range(n)]
 
 
 def test_accumulation_hooks_buffers_and_samplers(good):
