@@ -107,8 +107,8 @@ DEADLY = [
 ]
 
 
-def chosen(full):
-    if full:
+def chosen():
+    if os.environ.get("ADJOIN_TEST_FULL") == "1":
         return DEADLY
     numbers = random.Random(os.environ.get("ADJOIN_TEST_SEED", "0"))
     return [next((of, f, n) for of, f, n in numbers.sample(DEADLY, len(DEADLY)) if (of, f) == (o, fault))
@@ -117,7 +117,7 @@ def chosen(full):
 
 def pytest_generate_tests(metafunc):
     if "deadly" in metafunc.fixturenames:
-        cases = chosen(metafunc.config.getoption("--full", default=False))
+        cases = chosen()
         metafunc.parametrize("deadly", cases, ids=["-".join(map(str, c)) for c in cases])
 
 
