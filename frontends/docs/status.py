@@ -73,7 +73,6 @@ def same(x):
 PLANNED = {
     "quantized and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "align_tensors"))),
     "`jit.script` and `compile` (they return what they are given)": lambda: adjoin.jit.script(same) is not same,
-    "pipelines over processes": lambda: hasattr(adjoin.distributed, "pipelining"),
 }  # fmt: skip
 
 

@@ -127,7 +127,9 @@ def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabl
 
 @special("embedding")
 def _embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    return F.embedding(indices, weight, None if padding_idx == -1 else padding_idx, None, 2.0, scale_grad_by_freq, sparse)
+    return F.embedding(
+        indices, weight, None if padding_idx == -1 else padding_idx, None, 2.0, scale_grad_by_freq, sparse
+    )
 
 
 def _dropped(name, function):
@@ -149,7 +151,9 @@ def _max_pool(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
 
 def _pool(name):
     function = getattr(F, name)
-    SPECIAL[name] = lambda input, kernel, stride=(), *more, **words: function(input, kernel, list(stride) or None, *more, **words)
+    SPECIAL[name] = lambda input, kernel, stride=(), *more, **words: function(
+        input, kernel, list(stride) or None, *more, **words
+    )
 
 
 for _name in ("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"):
@@ -158,7 +162,11 @@ for _name in ("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2
 
 @special("elu", "elu_")
 def _elu(input, alpha=1.0, scale=1.0, input_scale=1.0):
-    return scale * adjoin.where(input > 0, input, alpha * (adjoin.exp(input * input_scale) - 1)) if scale != 1 or input_scale != 1 else F.elu(input, alpha)
+    return (
+        scale * adjoin.where(input > 0, input, alpha * (adjoin.exp(input * input_scale) - 1))
+        if scale != 1 or input_scale != 1
+        else F.elu(input, alpha)
+    )
 
 
 def _written(name):
@@ -166,7 +174,19 @@ def _written(name):
     SPECIAL[name + "_"] = lambda input, *more: input.copy_(function(input, *more))
 
 
-for _name in ("leaky_relu", "hardtanh", "silu", "hardswish", "hardsigmoid", "relu6", "gelu", "mish", "elu", "celu", "selu"):
+for _name in (
+    "leaky_relu",
+    "hardtanh",
+    "silu",
+    "hardswish",
+    "hardsigmoid",
+    "relu6",
+    "gelu",
+    "mish",
+    "elu",
+    "celu",
+    "selu",
+):
     _written(_name)
 
 
@@ -186,7 +206,10 @@ for _name in ("log_softmax", "_log_softmax"):
 
 def _loss(name, function):
     def run(input, target, *more, **words):
-        more = [_REDUCTIONS[m] if i == len(more) - 1 and isinstance(m, int) and not isinstance(m, bool) else m for i, m in enumerate(more)]
+        more = [
+            _REDUCTIONS[m] if i == len(more) - 1 and isinstance(m, int) and not isinstance(m, bool) else m
+            for i, m in enumerate(more)
+        ]
         if isinstance(words.get("reduction"), int):
             words["reduction"] = _REDUCTIONS[words["reduction"]]
         if more and isinstance(more[-1], str):
@@ -202,7 +225,9 @@ for _name in ("mse_loss", "l1_loss", "binary_cross_entropy", "kl_div", "soft_mar
 
 @special("binary_cross_entropy_with_logits")
 def _bce(input, target, weight=None, pos_weight=None, reduction=1):
-    return F.binary_cross_entropy_with_logits(input, target, weight, pos_weight=pos_weight, reduction=_REDUCTIONS[reduction])
+    return F.binary_cross_entropy_with_logits(
+        input, target, weight, pos_weight=pos_weight, reduction=_REDUCTIONS[reduction]
+    )
 
 
 @special("smooth_l1_loss", "huber_loss")
@@ -217,12 +242,21 @@ def _nll(input, target, weight=None, reduction=1, ignore_index=-100):
 
 @special("cross_entropy_loss")
 def _cross(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
-    return F.cross_entropy(input, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction], label_smoothing=label_smoothing)
+    return F.cross_entropy(
+        input,
+        target,
+        weight,
+        ignore_index=ignore_index,
+        reduction=_REDUCTIONS[reduction],
+        label_smoothing=label_smoothing,
+    )
 
 
 @special("scaled_dot_product_attention")
 def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
 
 
 def _layer(name):
@@ -436,7 +470,9 @@ def _linspace(start, end, steps, **kwargs):
     return adjoin.linspace(start, end, steps, **kwargs)
 
 
-@special("_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async", "warn", "_print")
+@special(
+    "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async", "warn", "_print"
+)
 def _nothing(*args, **kwargs):
     return None
 
@@ -457,6 +493,11 @@ SPECIAL["_shape_as_tensor"] = lambda input: adjoin.tensor(list(input.shape))
 SPECIAL["zero"] = adjoin.zeros_like
 SPECIAL["numpy_T"] = lambda input: input.permute(*range(input.dim())[::-1])
 SPECIAL["frobenius_norm"] = lambda input, dim=None, keepdim=False: adjoin.sqrt(adjoin.sum(input * input, dim, keepdim))
-SPECIAL["native_dropout"] = lambda input, p, train: (F.dropout(input, p, bool(train)), adjoin.ones_like(input, dtype=adjoin.bool))
+SPECIAL["native_dropout"] = lambda input, p, train: (
+    F.dropout(input, p, bool(train)),
+    adjoin.ones_like(input, dtype=adjoin.bool),
+)
 SPECIAL["floordiv"] = lambda a, b: a // b
-SPECIAL["__round_to_zero_floordiv"] = lambda a, b: math.trunc(a / b) if abs(a) < 1 << 52 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+SPECIAL["__round_to_zero_floordiv"] = lambda a, b: (
+    math.trunc(a / b) if abs(a) < 1 << 52 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+)

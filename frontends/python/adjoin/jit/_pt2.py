@@ -60,7 +60,12 @@ class Archive:
             refuse(f"the archive has no '{name}'")
         if info.flag_bits & 1 or info.compress_type not in (0, 8):
             refuse(f"the part '{name}' is encrypted, or packed in a way that PyTorch does not use")
-        if info.compress_type and info.file_size > 1000 * max(info.compress_size, 1000) or most is not None and info.file_size > most:
+        if (
+            info.compress_type
+            and info.file_size > 1000 * max(info.compress_size, 1000)
+            or most is not None
+            and info.file_size > most
+        ):
             refuse(f"the part '{name}' would have {info.file_size} bytes")
         try:
             with self.zip.open(info) as part:
@@ -75,7 +80,11 @@ class Archive:
             refuse(f"the part '{name}' is no JSON: {error}")
 
     def models(self):
-        return [n[len(self.root) + 7 : -5] for n in self.infos if re.fullmatch(re.escape(self.root) + r"models/[^/]+\.json", n)]
+        return [
+            n[len(self.root) + 7 : -5]
+            for n in self.infos
+            if re.fullmatch(re.escape(self.root) + r"models/[^/]+\.json", n)
+        ]
 
 
 def size_of(said):
@@ -144,7 +153,18 @@ class Values(dict):
 
 def argument(said, env, graph):
     tag, v = one(said)
-    if tag in ("as_int", "as_float", "as_string", "as_bool", "as_ints", "as_floats", "as_strings", "as_bools", "as_int_lists", "as_float_lists"):
+    if tag in (
+        "as_int",
+        "as_float",
+        "as_string",
+        "as_bool",
+        "as_ints",
+        "as_floats",
+        "as_strings",
+        "as_bools",
+        "as_int_lists",
+        "as_float_lists",
+    ):
         if tag == "as_float" and isinstance(v, str):
             return float(v)
         return v
@@ -226,7 +246,9 @@ def function_of(target):
         try:
             function = getattr(getattr(adjoin.ops, space), name)
         except AttributeError:
-            raise NotImplementedError(f"export.load: the op {space}::{name} is not known here; its package may be missing") from None
+            raise NotImplementedError(
+                f"export.load: the op {space}::{name} is not known here; its package may be missing"
+            ) from None
         return lambda args, kwargs: function(*args, **_aten_calls.words(kwargs))
     space, _, name = target.rpartition(".")
     if space in ("_operator", "operator", "torch", "math", "torch.sym_", "builtins") and name in _OPERATORS:
@@ -369,7 +391,9 @@ class ExportedModule(RecursiveScriptModule):
         self._places = {}
         tensors = {}
         for name, (t, is_param) in named.items():
-            tensors[name] = plant(self, name, Parameter(t, t.dtype.is_floating_point) if is_param and t.dtype.is_floating_point else t)
+            tensors[name] = plant(
+                self, name, Parameter(t, t.dtype.is_floating_point) if is_param and t.dtype.is_floating_point else t
+            )
         self._bound, self._users = [], []
         for spec in self.signature["input_specs"]:
             kind, v = one(spec)
@@ -377,7 +401,9 @@ class ExportedModule(RecursiveScriptModule):
         self.training = False
 
     def bind(self, kind, v, tensors):
-        field = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}.get(kind)
+        field = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}.get(
+            kind
+        )
         if field is not None:
             if v[field] not in tensors:
                 refuse(f"the archive has no values of '{v[field]}'")
@@ -432,7 +458,9 @@ class ExportedModule(RecursiveScriptModule):
             if meta is None or not isinstance(value, adjoin.Tensor):
                 continue
             if value.dtype != dtype_of(meta["dtype"]) or value.dim() != len(meta["sizes"]):
-                raise TypeError(f"'{name}' is {value.dtype} with {value.dim()} dimensions; {dtype_of(meta['dtype'])} with {len(meta['sizes'])} is wanted")
+                raise TypeError(
+                    f"'{name}' is {value.dtype} with {value.dim()} dimensions; {dtype_of(meta['dtype'])} with {len(meta['sizes'])} is wanted"
+                )
             for d, (said, n) in enumerate(zip(meta["sizes"], value.shape, strict=True)):
                 kind, v = one(said)
                 if kind == "as_int":
@@ -441,11 +469,15 @@ class ExportedModule(RecursiveScriptModule):
                     continue
                 symbol = v["expr_str"]
                 if seen.setdefault(symbol, n) != n:
-                    raise RuntimeError(f"dimension {d} of '{name}' is {n}; it is the size {symbol}, which is {seen[symbol]} elsewhere")
+                    raise RuntimeError(
+                        f"dimension {d} of '{name}' is {n}; it is the size {symbol}, which is {seen[symbol]} elsewhere"
+                    )
                 limits = self.ranges.get(symbol) or {}
                 low, high = limits.get("min_val"), limits.get("max_val")
                 if low is not None and n < low and not (low == 2 and n in (0, 1)) or high is not None and n > high:
-                    raise RuntimeError(f"dimension {d} of '{name}' is {n}; the program was exported for {low} to {high}")
+                    raise RuntimeError(
+                        f"dimension {d} of '{name}' is {n}; the program was exported for {low} to {high}"
+                    )
 
     def module(self, check_guards=True):
         """Itself: what is loaded is a module already."""

@@ -10,7 +10,14 @@ from ._code import Code
 from ._objects import Built
 
 LARGEST_CODE = 64 << 20  # bytes of all code, unpacked
-KINDS = {"restore_type_tag", "build_intlist", "build_tensorlist", "build_doublelist", "build_boollist", "build_tensor_from_id"}
+KINDS = {
+    "restore_type_tag",
+    "build_intlist",
+    "build_tensorlist",
+    "build_doublelist",
+    "build_boollist",
+    "build_tensor_from_id",
+}
 
 
 def refuse(text):

@@ -29,7 +29,9 @@ def parse(name, text):
         tree = ast.parse(text)
         for node in ast.walk(tree):
             if not isinstance(node, _KEPT):
-                raise ScriptError(f"jit.load: the code of {name} has a {type(node).__name__}, which TorchScript does not write")
+                raise ScriptError(
+                    f"jit.load: the code of {name} has a {type(node).__name__}, which TorchScript does not write"
+                )
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ScriptError(f"jit.load: the code of {name} cannot be read: {error}") from None
     return tree
@@ -45,7 +47,11 @@ class Class:
         for item in node.body:
             if isinstance(item, ast.FunctionDef):
                 self.methods[item.name] = item
-            elif isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name) and isinstance(item.value, ast.List):
+            elif (
+                isinstance(item, ast.Assign)
+                and isinstance(item.targets[0], ast.Name)
+                and isinstance(item.value, ast.List)
+            ):
                 names = {e.value for e in item.value.elts if isinstance(e, ast.Constant)}
                 if item.targets[0].id == "__parameters__":
                     self.parameters = names

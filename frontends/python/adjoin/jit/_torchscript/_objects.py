@@ -61,7 +61,11 @@ class ScriptedModule(RecursiveScriptModule):
         return ast.unparse(self._class.methods["forward"]) if "forward" in self._class.methods else ""
 
     def __len__(self):
-        return int(self._code.interpreter.method(self, "__len__", (), {})) if "__len__" in self._class.methods else len(self._modules)
+        return (
+            int(self._code.interpreter.method(self, "__len__", (), {}))
+            if "__len__" in self._class.methods
+            else len(self._modules)
+        )
 
     def __bool__(self):
         return True
@@ -114,7 +118,9 @@ class Built:
         if not name.startswith("__torch__."):
             raise ScriptError(f"jit.load: its data name {name}, which is not served")
         if name.startswith("__torch__.torch.classes."):
-            raise ScriptError(f"jit.load: the class {name.removeprefix('__torch__.')} is PyTorch's own (quantized or custom) and is not served")
+            raise ScriptError(
+                f"jit.load: the class {name.removeprefix('__torch__.')} is PyTorch's own (quantized or custom) and is not served"
+            )
         of = self.code.find(name)
         if not isinstance(of, Class):
             raise ScriptError(f"jit.load: {name} is no class")
@@ -124,7 +130,10 @@ class Built:
         if of.base == "NamedTuple":
             from ._run import named_tuple
 
-            made = named_tuple(of, [self.value(v) for v in (o.args[0] if len(o.args) == 1 and isinstance(o.args[0], tuple) else o.args)])
+            made = named_tuple(
+                of,
+                [self.value(v) for v in (o.args[0] if len(o.args) == 1 and isinstance(o.args[0], tuple) else o.args)],
+            )
         else:
             made = ScriptedModule(self.code, of) if of.base == "Module" else ScriptObject(of)
             self.made[id(o)] = made

@@ -39,7 +39,10 @@ class Bound:
 
 
 def named_tuple(of, values):
-    fields = [f if f.isidentifier() and not keyword.iskeyword(f) and not f.startswith("_") else f"field{i}" for i, f in enumerate(of.fields)]
+    fields = [
+        f if f.isidentifier() and not keyword.iskeyword(f) and not f.startswith("_") else f"field{i}"
+        for i, f in enumerate(of.fields)
+    ]
     if len(values) != len(fields):
         raise ScriptError(f"{of.name} has {len(fields)} fields, {len(values)} are given")
     return collections.namedtuple(of.name.rpartition(".")[2], fields)(*values)
@@ -329,7 +332,16 @@ class Interpreter:
             return args[0]
         if name in ("isinstance", "fork", "awaitable_wait"):
             raise ScriptError(f"{name}() in TorchScript is not served")
-        kinds = {"int": int, "float": float, "bool": bool, "str": str, "range": range, "len": len, "tuple": tuple, "list": list}
+        kinds = {
+            "int": int,
+            "float": float,
+            "bool": bool,
+            "str": str,
+            "range": range,
+            "len": len,
+            "tuple": tuple,
+            "list": list,
+        }
         return kinds[name](*args)
 
     def of_space(self, name, args, kwargs):
@@ -341,7 +353,9 @@ class Interpreter:
         try:
             function = getattr(getattr(adjoin.ops, space), short)
         except AttributeError:
-            raise ScriptError(f"the op {space}::{short} is not known here; its plugin, or its package, may be missing") from None
+            raise ScriptError(
+                f"the op {space}::{short} is not known here; its plugin, or its package, may be missing"
+            ) from None
         return function(*args, **_aten_calls.words(kwargs))
 
     def prim(self, name, args):
