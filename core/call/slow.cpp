@@ -140,7 +140,9 @@ aj_status* convert(Settling* st, const Param& p, aj_value* v) {
   if (ints && (v->tag == AJ_INT || v->tag == AJ_INTS)) {
     int64_t one = v->tag == AJ_INT ? v->v.i : v->aux == 1 ? v->v.ints[0] : 0;
     if (v->tag == AJ_INTS && (v->aux != 1 || p.list <= 1)) {
-      if (p.list > 1 && v->aux != uint32_t(p.list))
+      bool none = v->aux == 0 &&
+                  p.flags & AJ_PARAM_OPTIONAL;  // the body takes an empty list for the default
+      if (p.list > 1 && v->aux != uint32_t(p.list) && !none)
         return fail(AJ_INVALID_ARGUMENT, st->op->schema.ident, ": argument '", p.name, "' has ",
                     v->aux, " values; 1 or ", p.list, " are wanted");
       return nullptr;

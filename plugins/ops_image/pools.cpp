@@ -1,5 +1,6 @@
 // plugins/ops_image/pools.cpp: pools over three dimensions, adaptive and fractional pools, and
 // unpooling.
+#include <adjoin/kit/order.hpp>
 #include <adjoin/kit/windows.hpp>
 #include <cmath>
 
@@ -232,10 +233,11 @@ Pair adaptive_max(const kit::Body& b, int64_t dims) {
   for (int64_t d = -dims - 1; d < 0; ++d)
     want(t.size(d) > 0, "input of shape ", shown(t),
          " has no elements to choose from; only the batch may be empty");
-  return in_three(t, dims, [&](const Tensor& x) {
+  auto [out, indices] = in_three(t, dims, [&](const Tensor& x) {
     return max_windows(x, padded_to_three(size, 1), "adaptive", Sizes{}, Sizes{}, Sizes{}, Sizes{},
                        Tensor());
   });
+  return {in_order_of(t, out), in_order_of(t, indices)};
 }
 
 struct Pooling {
@@ -368,7 +370,7 @@ aj_status* max_unpool_body(void*, aj_call* call) {
     Tensor out = in_own_name([&] {
       return scatter_(zeros_of(t, {planes, plane}), 1, reshape(indices, flat), reshape(t, flat));
     });
-    b.ret(0, reshape(out, shape));
+    b.ret(0, in_order_of(t, reshape(out, shape)));
   });
 }
 

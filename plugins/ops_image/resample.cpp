@@ -2,6 +2,7 @@
 // reordered.
 #include "resample.hpp"
 
+#include <adjoin/kit/order.hpp>
 #include <cmath>
 
 namespace adjoin::ops {
@@ -173,10 +174,12 @@ aj_status* interpolate_body(void*, aj_call* call) {
            shown(r.shape));
     Floats scales{std::span<const double>(r.scales)};
     if (picks || t.is_floating_point())
-      return b.ret(0, in_own_name([&] { return resample(t, r.shape, rule, align, scales); }));
+      return b.ret(0, in_own_name([&] {
+                     return in_order_of(t, resample(t, r.shape, rule, align, scales));
+                   }));
     want(t.dtype() == uint8, "input must be floating-point or uint8, it is ", t.dtype());
     Tensor real = resample(to(t, float32), r.shape, rule, align, scales);
-    b.ret(0, to(clamp(round(real), 0, 255), uint8));
+    b.ret(0, in_order_of(t, to(clamp(round(real), 0, 255), uint8)));
   });
 }
 
@@ -196,7 +199,7 @@ aj_status* pixel_shuffle_body(void*, aj_call* call) {
     shape[size_t(n) - 3] /= r * r;
     shape[size_t(n) - 2] *= r;
     shape[size_t(n) - 1] *= r;
-    b.ret(0, reshape(permute(reshape(t, split), order), shape));
+    b.ret(0, in_order_of(t, reshape(permute(reshape(t, split), order), shape)));
   });
 }
 
@@ -217,7 +220,7 @@ aj_status* pixel_unshuffle_body(void*, aj_call* call) {
     shape[size_t(n) - 3] *= r * r;
     for (int64_t d = 0; d < n - 2; ++d) order.push_back(d);
     for (int64_t d : {n - 1, n + 1, n - 2, n}) order.push_back(d);
-    b.ret(0, reshape(permute(reshape(t, split), order), shape));
+    b.ret(0, in_order_of(t, reshape(permute(reshape(t, split), order), shape)));
   });
 }
 
@@ -232,7 +235,7 @@ aj_status* channel_shuffle_body(void*, aj_call* call) {
     Sizes split = sizes_of(t);
     split[1] /= groups;
     split.insert(split.begin() + 1, groups);
-    b.ret(0, reshape(transpose(reshape(t, split), 1, 2), t.shape()));
+    b.ret(0, in_order_of(t, reshape(transpose(reshape(t, split), 1, 2), t.shape())));
   });
 }
 

@@ -23,7 +23,9 @@ aj_status* gaussian_nll_loss_body(void*, aj_call* call) {
     if (var.ndim() == x.ndim() - 1) var = unsqueeze(var, -1);
     {
       NoGradGuard off;
-      want(!has_values(var) || !any(lt(var, 0)).item<bool>(), "var has negative elements");
+      if (has_values(var) && any(lt(var, 0)).item<bool>())
+        kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
+                      "var has negative entry/entries; a variance is not negative");
       lift = clamp(b.real(4) - var, 0);
     }
     Tensor held = var + lift,

@@ -79,6 +79,10 @@ void want_room(DLDataType d, int64_t low, int64_t last) {
 }
 
 Tensor uniform(const Tensor& t, double low, double high, const Generator& g) {
+  if (t.is_complex()) {  // both parts
+    uniform(view_as_real(t), low, high, g);
+    return t;
+  }
   want_floating(t);
   want(low <= high, "from must not be above to: ", low, " and ", high);
   double most = largest(t.dtype());
