@@ -295,9 +295,11 @@ aj_status* max_pool3d_with_indices_body(void*, aj_call* call) {
 
 namespace {
 
-// The means of int64 lose their fractions, as PyTorch's do.
+// The means of int64 lose their fractions, as PyTorch's do; a whole one that was rounded below
+// itself does not.
 Tensor of_whole(const Tensor& t, auto means) {
-  return t.dtype() == int64 ? to(trunc(means(to(t, float64))), int64) : means(t);
+  if (t.dtype() != int64) return means(t);
+  return to(trunc(means(to(t, float64)) * (1 + 1e-14)), int64);
 }
 
 }  // namespace

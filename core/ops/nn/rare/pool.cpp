@@ -242,9 +242,11 @@ aj_status* max_pool1d_with_indices_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) { b.ret_all(max_pool1d_of(b)); });
 }
 
-// The means of int64 lose their fractions, as PyTorch's do.
+// The means of int64 lose their fractions, as PyTorch's do; a whole one that was rounded below
+// itself does not.
 Tensor of_whole(const Tensor& t, auto means) {
-  return t.dtype() == int64 ? to(trunc(means(to(t, float64))), int64) : means(t);
+  if (t.dtype() != int64) return means(t);
+  return to(trunc(means(to(t, float64)) * (1 + 1e-14)), int64);
 }
 
 aj_status* avg_pool2d_body(void*, aj_call* call) {
