@@ -106,6 +106,7 @@ aj_status* stack_body(void*, aj_call* call) {
 
 aj_status* vstack_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    want(b.tensors(0).size() > 0, "no tensors are given");
     b.ret(0, cat(mapped(b.tensors(0),
                         [](const Tensor& t) {
                           return t.ndim() >= 2 ? t : reshape(t, {1, -1});

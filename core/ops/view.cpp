@@ -476,11 +476,11 @@ aj_status* view_as_real_view(void*, aj_call* call) {
 aj_status* view_as_complex_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    bool wide = t.dtype() == float32 || t.dtype() == float64;
-    want(wide, "float32 or float64 is wanted, this tensor is ", t.dtype());
+    bool wide = t.dtype() == float16 || t.dtype() == float32 || t.dtype() == float64;
+    want(wide, "float16, float32 or float64 is wanted, this tensor is ", t.dtype());
     want(t.ndim() > 0 && t.size(-1) == 2, "the last size must be 2: ", shown(t));
     want(t.stride(-1) == 1, "the last dimension must be dense: its stride is ", t.stride(-1));
-    uint64_t pair = t.dtype() == float32 ? 8 : 16;
+    uint64_t pair = uint64_t(t.dtype().bits) / 4;
     want(begin_of(t) % pair == 0,
          "storage_offset must be divisible by 2, or pairs begin in between: clone() the tensor "
          "first");
@@ -491,7 +491,9 @@ aj_status* view_as_complex_view(void*, aj_call* call) {
            "strides before the last must be even: ", shown(t.strides()));
       g.strides()[i] /= 2;
     }
-    c.view(t.dtype() == float32 ? complex64 : complex128, g.shape(), g.strides());
+    DLDataType pairs = t.dtype();
+    pairs.code = kDLComplex, pairs.bits = uint8_t(2 * pairs.bits);
+    c.view(pairs, g.shape(), g.strides());
   });
 }
 

@@ -23,14 +23,18 @@ Tensor classes_of(const Tensor& t, const Sizes& shape) {
 
 aj_status* multi_margin_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor x = rows_of(b.tensor(0));
-    int64_t rows = x.size(0), classes = x.size(1);
-    Tensor target = classes_of(b.tensor(1), {rows, 1});
+    check_reduction(b.text(5));
     double p = b.real(2);
     if (p != 1 && p != 2)
       kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "p must be 1 or 2, it is ", p);
     const Tensor& weight = b.tensor(4);
-    want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes),
+    if (weight.defined() && weight.ndim() != 1)
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "weight must be a vector, its shape is ",
+                    shown(weight));
+    Tensor x = rows_of(b.tensor(0));
+    int64_t rows = x.size(0), classes = x.size(1);
+    Tensor target = classes_of(b.tensor(1), {rows, 1});
+    want(!weight.defined() || weight.size(0) == classes,
          "weight must have one element for each of the ", classes, " classes");
     Tensor own;
     try {
@@ -114,6 +118,7 @@ Listed listed_by_ops(const Tensor& x, const Tensor& target) {
 
 aj_status* multilabel_margin_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    check_reduction(b.text(2));
     Tensor x = rows_of(b.tensor(0));
     int64_t rows = x.size(0), classes = x.size(1);
     if (b.tensor(0).ndim()) want_shape(b.tensor(1), "target", b.tensor(0).shape());

@@ -144,7 +144,9 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
   }
   Ref got(words_of(f.what, p.params[f.at]));
   if (!got) return nullptr;
-  return PyErr_Format(PyExc_TypeError, "%U(): argument '%U' must be %s, not %U%s", name, param,
+  // PyTorch has overloads of some functions for such tensors, which then raise a RuntimeError.
+  PyObject* kind = is_tensor(f.what) ? tensor_argument_error() : PyExc_TypeError;
+  return PyErr_Format(kind, "%U(): argument '%U' must be %s, not %U%s", name, param,
                       wanted_words(p, f.at).c_str(), got.get(), way_out(f.what, p.params[f.at]));
 }
 
