@@ -43,7 +43,7 @@ class Class:
     def __init__(self, name, node):
         self.name, self.methods = name, {}
         self.base = node.bases[0].id if node.bases and isinstance(node.bases[0], ast.Name) else ""
-        self.parameters, self.buffers, self.fields, self.constants = set(), set(), [], {}
+        self.parameters, self.buffers, self.fields, self.constants, self.members = set(), set(), [], {}, {}
         for item in node.body:
             if isinstance(item, ast.FunctionDef):
                 self.methods[item.name] = item
@@ -57,6 +57,8 @@ class Class:
                     self.parameters = names
                 elif item.targets[0].id == "__buffers__":
                     self.buffers = names
+            elif isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name):
+                self.members[item.targets[0].id] = item.value
             elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
                 self.fields.append(item.target.id)
                 if item.value is not None:

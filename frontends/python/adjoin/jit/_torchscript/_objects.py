@@ -124,6 +124,8 @@ class Built:
         of = self.code.find(name)
         if not isinstance(of, Class):
             raise ScriptError(f"jit.load: {name} is no class")
+        if of.base == "Enum":
+            return self.member(of, o.args)
         self.depth += 1
         if self.depth > 200:
             raise ScriptError("jit.load: its modules lie deeper than 200")
@@ -140,6 +142,10 @@ class Built:
             self.fill(made, of, o.state)
         self.depth -= 1
         return made
+
+    def member(self, of, args):
+        """The member of an enumeration that has a value."""
+        return self.code.interpreter.member(of, args[0] if args else None)
 
     def fill(self, made, of, state):
         if "__setstate__" in of.methods:
