@@ -259,6 +259,7 @@ AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "A
   lazy.struct_size = sizeof lazy;
   lazy.key = AJ_STR_LIT("lazy");
   lazy.settle = lazily::settle_lazy;
+  lazy.copy = lazily::copy_lazy;
   check(wrap_table->def_wrapper(env.registrar, &lazy));
   plugin.service("x.lazy", "graph", &lazily::lazy_table, 0);
 }

@@ -289,3 +289,31 @@ def test_views_know_their_history():
         else:
             made.append(bits(f(w)))
     assert made[0] == made[1] == made[2]
+
+
+def test_gradients_of_two_leaves_share_nothing_and_stay_themselves():
+    def f(scope):
+        a, b = adjoin.ones(3, requires_grad=True), adjoin.ones(3, requires_grad=True)
+        with scope:
+            (a + b).sum().backward()
+            a.grad.mul_(2)
+            kept = b.grad
+            (a * b).sum().backward()
+            same = kept is b.grad and kept.data_ptr() == b.grad.data_ptr()
+        return bits((a.grad, b.grad, kept)), same
+
+    assert f(adjoin.enable_grad()) == f(adjoin.lazy()) == f(adjoin.lazy())
+
+
+def test_gradients_have_the_strides_of_eager():
+    def f(scope):
+        adjoin.manual_seed(0)
+        x = adjoin.randn(3, 3, dtype=adjoin.float64, requires_grad=True)
+        with scope:
+            (x @ x @ x).sum().backward()
+            y = x @ x.t() @ x
+            (g,) = adjoin.autograd.grad(y, x, adjoin.ones_like(y), create_graph=True)
+            (h,) = adjoin.autograd.grad(g, x, adjoin.ones_like(g))
+        return bits((x.grad, g, h))
+
+    assert f(adjoin.enable_grad()) == f(adjoin.lazy()) == f(adjoin.lazy())
