@@ -47,12 +47,19 @@ bool takes(const Part& part, const std::vector<Tensor>& regs, const std::vector<
   return true;
 }
 
+// Who has declined three times is asked now and then.
+bool gave_up(const Part& part) {
+  if (part.log->declined.load(std::memory_order_relaxed) < 3) return false;
+  return part.log->declined.fetch_add(1, std::memory_order_relaxed) % 64 != 0;
+}
+
 // Code 0: it ran. AJ_UNIMPLEMENTED is silent, the rest is said once for each part.
 bool has_run(const Part& part, aj_status* status) {
   if (!status) return true;
+  part.log->declined.fetch_add(1, std::memory_order_relaxed);
   const int32_t code = core().status_code(status);
   if (code == AJ_CANCELLED) check(status);
-  if (code != AJ_UNIMPLEMENTED && !part.said->exchange(true)) {
+  if (code != AJ_UNIMPLEMENTED && !part.log->said.exchange(true)) {
     const std::string said =
         text("compiler '", part.name, "': ", view_of(core().status_message(status)),
              "; its calls are made one by one");
@@ -65,7 +72,7 @@ bool has_run(const Part& part, aj_status* status) {
 }  // namespace
 
 bool run_part(const Part& part, std::vector<Tensor>& regs, const std::vector<int64_t>& sizes) {
-  if (!takes(part, regs, sizes)) return false;
+  if (!takes(part, regs, sizes) || gave_up(part)) return false;
   aj_tensor *in[kMostPorts], *out[kMostPorts];
   const DLDevice device = part.inputs.empty() ? DLDevice{DLDeviceType(part.device_type), 0}
                                               : regs[part.inputs[0]].device();
@@ -90,6 +97,7 @@ bool run_part(const Part& part, std::vector<Tensor>& regs, const std::vector<int
   const aj_compiler& c = *part.compiler;
   if (!has_run(part, c.run(c.self, part.program.get(), in, out, sizes.data(), stream)))
     return false;
+  part.log->declined.store(0, std::memory_order_relaxed);
   for (size_t i = 0; i < made.size(); i++) regs[part.outputs[i]] = std::move(made[i]);
   return true;
 }

@@ -59,7 +59,11 @@ struct Part {
   bool no_grad = false;
   std::vector<uint32_t> inputs, outputs;  // registers of the sequence
   std::vector<Type> input_types, output_types;
-  std::shared_ptr<std::atomic<bool>> said = std::make_shared<std::atomic<bool>>(false);
+  struct Log {
+    std::atomic<bool> said{false};
+    std::atomic<uint32_t> declined{0};  // one run after the other
+  };
+  std::shared_ptr<Log> log = std::make_shared<Log>();
 };
 
 struct Sequence {

@@ -14,6 +14,24 @@ namespace adjoin::fuser {
 namespace {
 
 constexpr int64_t kChunk = 16384;  // elements that a thread takes at least
+constexpr int64_t kPiece = 1024;   // elements that are brought together at once
+
+// n elements, `step` bytes apart, as neighbours.
+template <class T>
+void gather(char* to, const char* from, int64_t step, int64_t n) {
+  T* out = reinterpret_cast<T*>(to);
+  if (step == int64_t(sizeof(T)))
+    std::memcpy(to, from, size_t(n) * sizeof(T));
+  else if (step == 0)
+    std::fill_n(out, n, *reinterpret_cast<const T*>(from));
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = *reinterpret_cast<const T*>(from + i * step);
+}
+void gather(char* to, const char* from, int64_t size, int64_t step, int64_t n) {
+  (size == 1   ? gather<uint8_t>
+   : size == 4 ? gather<uint32_t>
+               : gather<uint64_t>)(to, from, step, n);
+}
 
 // Memory and operands of one thread.
 class Worker {
@@ -24,7 +42,8 @@ class Worker {
     size_t ends = 1;  // operands that a piece shorter than a tile is copied for
     for (const Stage& s : p.stages) ends = std::max(ends, s.reads.size() + s.writes.size());
     const size_t bytes = p.tiles * size_t(kMostTile) + (w.inputs + p.rows) * 64 +
-                         p.buffers * (p.reduces ? buffer : 0) + ends * size_t(kMostTile);
+                         p.buffers * (p.reduces ? buffer : 0) + ends * size_t(kMostTile) +
+                         (w.staged ? w.inputs * size_t(kPiece) * 8 : 0);
     if (bytes > sizeof stack_) heap_.reset(new (std::align_val_t(64)) char[bytes]);
     char* at = heap_ ? heap_.get() : stack_;
     operands_.resize(p.places.size());
@@ -58,8 +77,46 @@ class Worker {
         operands_[o] = {at + p.places[o].index * buffer, steps_.size, steps_.lanes};
     if (p.reduces) at += p.buffers * buffer;
     ends_ = at;
+    pieces_ = at + ends * size_t(kMostTile);
     for (size_t k = 0; k < w.inputs; ++k)
       if (!w.tensors[k].along && !w.tensors[k].moves) splat(k, w.tensors[k].data);
+  }
+
+  // Rows by pieces, for which what does not lie so is brought together first.
+  void staged(int64_t lo, int64_t hi) {
+    int64_t place[kMostDims] = {};
+    set(place, lo);
+    const int64_t most = std::max<int64_t>(1, kPiece / w_.row);
+    for (size_t k = 0; k < w_.inputs; ++k)
+      if (is_staged(k)) {
+        operands_[k] = {pieces_ + k * size_t(kPiece) * 8, w_.tensors[k].size, steps_.lanes};
+        for (int64_t j = 0; j < most && !w_.tensors[k].moves && w_.row <= kPiece; ++j)
+          bring(k, j * w_.row, w_.tensors[k].data, 0, w_.row);
+      }
+    for (int64_t r = lo; r < hi; r += most) {
+      const int64_t n = std::min(most, hi - r);
+      int64_t first[kMostDims];
+      std::copy_n(place, kMostDims, first);
+      for (int64_t a = 0; a < w_.row; a += kPiece) {
+        const int64_t count = n * std::min(kPiece, w_.row - a);
+        for (size_t o = 0; o < p_.places.size(); ++o) {
+          const Place& each = p_.places[o];
+          if (each.kind != Place::Kind::input && each.kind != Place::Kind::output) continue;
+          const Walk::Tensor& t = w_.tensors[tensor_of(each)];
+          if (t.dense) operands_[o].at = t.data + (r * w_.row + a) * t.size;
+        }
+        for (size_t k = 0; k < w_.inputs; ++k) {
+          const Walk::Tensor& t = w_.tensors[k];
+          if (!is_staged(k) || (!t.moves && w_.row <= kPiece)) continue;
+          std::copy_n(first, kMostDims, place);
+          for (int64_t j = 0; j < n; ++j, next(place))
+            bring(k, j * w_.row, at(t, place), a, std::min(kPiece, w_.row - a));
+        }
+        range(p_.stages[0], 0, count);
+      }
+      std::copy_n(first, kMostDims, place);
+      for (int64_t j = 0; j < n; ++j) next(place);
+    }
   }
 
   // A piece of the only row.
@@ -67,19 +124,38 @@ class Worker {
 
   void rows(int64_t lo, int64_t hi) {
     int64_t place[kMostDims] = {};
-    for (int64_t at = lo, d = int64_t(w_.outer); d-- > 0; at /= w_.size[d])
-      place[d] = at % w_.size[d];
-    for (int64_t r = lo; r < hi; ++r) {
+    set(place, lo);
+    for (int64_t r = lo; r < hi; ++r, next(place)) {
       move(place);
       row();
-      for (size_t d = w_.outer; d-- > 0;) {
-        if (++place[d] < w_.size[d]) break;
-        place[d] = 0;
-      }
     }
   }
 
  private:
+  // Where a row is, by outer dimension.
+  void set(int64_t* place, int64_t row) const {
+    for (int64_t d = int64_t(w_.outer); d-- > 0; row /= w_.size[d]) place[d] = row % w_.size[d];
+  }
+  void next(int64_t* place) const {
+    for (size_t d = w_.outer; d-- > 0;) {
+      if (++place[d] < w_.size[d]) break;
+      place[d] = 0;
+    }
+  }
+  char* at(const Walk::Tensor& t, const int64_t* place) const {
+    char* at = t.data;
+    for (size_t d = 0; d < w_.outer; ++d) at += place[d] * t.step[d];
+    return at;
+  }
+  bool is_staged(size_t k) const {
+    const Walk::Tensor& t = w_.tensors[k];
+    return !t.dense && (t.moves || t.inner != 0);
+  }
+  void bring(size_t k, int64_t to, const char* row, int64_t from, int64_t n) const {
+    const Walk::Tensor& t = w_.tensors[k];
+    gather(operands_[k].at + to * t.size, row + from * t.inner, t.size, t.inner, n);
+  }
+
   static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
   size_t tensor_of(const Place& place) const {
@@ -112,19 +188,14 @@ class Worker {
       const size_t k = tensor_of(each);
       const Walk::Tensor& t = w_.tensors[k];
       if (!t.moves) continue;
-      char* at = t.data;
-      for (size_t d = 0; d < w_.outer; ++d) at += place[d] * t.step[d];
       if (t.along || k >= w_.inputs)
-        operands_[o].at = at;
+        operands_[o].at = at(t, place);
       else
-        splat(k, at);
+        splat(k, at(t, place));
     }
     for (size_t k = 0; k < p_.outputs.size(); ++k) {
       if (p_.outputs[k].row == kNone) continue;
-      const Walk::Tensor& t = w_.tensors[w_.inputs + k];
-      char* at = t.data;
-      for (size_t d = 0; d < w_.outer; ++d) at += place[d] * t.step[d];
-      row_outputs_[k] = at;
+      row_outputs_[k] = at(w_.tensors[w_.inputs + k], place);
     }
   }
 
@@ -227,7 +298,7 @@ class Worker {
   const bool stream_;
   std::vector<Operand> operands_;
   char* row_outputs_[kMostOutputs];
-  char *splats_, *ends_;
+  char *splats_, *ends_, *pieces_;
   Frame frame_{};
 };
 
@@ -269,11 +340,21 @@ void run(const Program& p, aj_tensor* const* in, aj_tensor* const* out, const in
             !w.tensors[p.places[r.from].index].along && w.row > 1)
           raise(AJ_UNIMPLEMENTED, "fuser: a row that is one value is reduced");
   }
-  const bool stream = streams(p, w);
+  const bool stream = !w.staged && streams(p, w);
   const int64_t tile = p.steps->tile();
+  const int64_t grain = std::max<int64_t>(1, std::max(kChunk / w.row, w.rows / 64));
+  if (w.staged) {
+    // Rows of a few elements cost more to bring together than the calls do.
+    for (size_t k = 0; k < w.inputs && w.row < 16; ++k)
+      if (!w.tensors[k].dense && w.tensors[k].moves)
+        raise(AJ_UNIMPLEMENTED, "fuser: short rows");
+    parallel_for(w.rows, grain,
+                 [&](int64_t lo, int64_t hi) { Worker(p, w, false).staged(lo, hi); });
+    return;
+  }
   if (w.outer == 0 && !p.reduces) {
-    int64_t grain = std::max(kChunk, w.row / 64 / tile * tile);
-    parallel_for(w.row, grain, [&](int64_t lo, int64_t hi) {
+    const int64_t most = std::max(kChunk, w.row / 64 / tile * tile);
+    parallel_for(w.row, most, [&](int64_t lo, int64_t hi) {
       Worker(p, w, stream).piece(lo, hi);
       if (stream) cpu::end_streaming();
     });
@@ -281,7 +362,6 @@ void run(const Program& p, aj_tensor* const* in, aj_tensor* const* out, const in
   }
   // Rows that are short beside a tile, and many: buffers cost more than the calls do.
   if (w.row * 4 < tile && w.rows > 16) raise(AJ_UNIMPLEMENTED, "fuser: short rows");
-  const int64_t grain = std::max<int64_t>(1, std::max(kChunk / w.row, w.rows / 64));
   parallel_for(w.rows, grain, [&](int64_t lo, int64_t hi) {
     Worker(p, w, stream).rows(lo, hi);
     if (stream) cpu::end_streaming();

@@ -51,15 +51,22 @@ Walk::Walk(const Program& p, aj_tensor* const* in, aj_tensor* const* out, const 
   for (size_t o = 0; o < outer; ++o) size[o] = joined[made - 1 - o], rows *= size[o];
   for (size_t k = 0; k < count; ++k) {
     Tensor& t = tensors[k];
-    const int64_t inner = single ? 0 : steps[k][from[0]];
-    if (row > 1 && inner != 0 && inner != t.size) raise(AJ_UNIMPLEMENTED, "fuser: a layout");
-    t.along = row > 1 ? inner != 0 : k >= inputs && p.outputs[k - inputs].row == kNone;
+    t.inner = single ? 0 : steps[k][from[0]];
+    const bool strided = row > 1 && t.inner != 0 && t.inner != t.size;
+    if (strided && p.reduces) raise(AJ_UNIMPLEMENTED, "fuser: a layout");
+    staged |= strided;
+    t.along = row > 1 ? t.inner == t.size : k >= inputs && p.outputs[k - inputs].row == kNone;
     t.moves = false;
-    for (size_t o = 0; o < outer; ++o) {
+    t.dense = t.along;
+    int64_t next = row * t.size;
+    for (size_t o = outer; o-- > 0;) {
       t.step[o] = steps[k][from[made - 1 - o]];
       t.moves |= t.step[o] != 0;
+      t.dense &= t.step[o] == next;
+      next *= size[o];
     }
   }
+  staged |= !p.reduces && rows > 1 && row < 2 * p.steps->tile();
 }
 
 }  // namespace adjoin::fuser

@@ -16,8 +16,10 @@ struct Walk {
   struct Tensor {
     char* data;
     int64_t size;             // bytes of an element
-    bool along;               // its elements are neighbours along the row; else it has one a row
+    int64_t inner;            // bytes from element to element of a row
+    bool along;               // its elements are neighbours along the row
     bool moves;               // from row to row
+    bool dense;               // along, and its rows follow each other
     int64_t step[kMostDims];  // bytes, by outer dimension
   };
   std::array<Tensor, kMostInputs + kMostOutputs> tensors;  // inputs, then outputs
@@ -25,6 +27,8 @@ struct Walk {
   int64_t row = 1, rows = 1;  // elements of a row; how many
   size_t outer = 0;           // dimensions that rows are counted in, the last one fastest
   int64_t size[kMostDims];
+  // Operands that no step can read where they lie, or rows that are short beside a tile.
+  bool staged = false;
 };
 
 }  // namespace adjoin::fuser
