@@ -72,7 +72,7 @@ def same(x):
 # What is planned, and how one sees that it has come.
 PLANNED = {
     "quantized and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "align_tensors"))),
-    "`jit.script` and `compile` (they return what they are given)": lambda: adjoin.jit.script(same) is not same,
+    "`compile` (it returns what it is given)": lambda: adjoin.compile(same) is not same,
     "tensors cut over processes (FSDP, DTensor), pipelines": lambda: hasattr(adjoin.distributed, "pipelining"),
 }  # fmt: skip
 
