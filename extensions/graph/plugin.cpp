@@ -1,6 +1,9 @@
-// extensions/graph/plugin.cpp: libaj_graph.so: the key "capture", and the table "x.program".
+// extensions/graph/plugin.cpp: libaj_graph.so: the keys "capture" and "lazy", and the tables
+// "x.program" and "x.lazy".
 #include <adjoin/kit/plugin.hpp>
 
+#include "lazy.hpp"
+#include "parts.hpp"
 #include "record.hpp"
 #include "run.hpp"
 #include "script/door.hpp"
@@ -251,7 +254,7 @@ const aj_programs table = {
 }  // namespace adjoin::graph
 
 AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "service:x.program;service:x.script") {
+          .provides = "service:x.program;service:x.lazy;service:x.graphs;service:x.script") {
   using namespace adjoin::graph;
   const aj_plugin_env& env = *plugin.env();
   wrap_table = static_cast<const aj_wrappers*>(env.query("x.wrap", 1));
@@ -269,7 +272,21 @@ AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "A
   w.describe = describe;
   w.hint = AJ_STR_LIT("inside a trace it has no values yet: compute with it, or return it");
   check(wrap_table->def_wrapper(env.registrar, &w));
-  script::register_values();
+  service_table = static_cast<const aj_services*>(env.query("aj.service", 1));
   plugin.service("x.program", "graph", &table, 0);
+  plugin.service("x.graphs", "graph", &graphs_table, 0);
+  lazily::lower_table = static_cast<const aj_lower*>(env.query("x.lower", 1));
+  if (!lazily::lower_table)
+    raise(AJ_UNAVAILABLE, "libadjoin has no x.lower; it is older than libaj_graph");
+  lazily::lazy_key = dispatch().key_mask(AJ_STR_LIT("lazy"));
+  lazily::register_lazy();
+  check(dispatch().def_fallback(env.registrar, AJ_STR_LIT("lazy"), lazily::serve_lazy, nullptr));
+  aj_wrapper_def lazy{};
+  lazy.struct_size = sizeof lazy;
+  lazy.key = AJ_STR_LIT("lazy");
+  lazy.settle = lazily::settle_lazy;
+  check(wrap_table->def_wrapper(env.registrar, &lazy));
+  plugin.service("x.lazy", "graph", &lazily::lazy_table, 0);
+  script::register_values();
   plugin.service("x.script", "graph", &script::table, 0);
 }

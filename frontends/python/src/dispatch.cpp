@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kName = "python";
 uint64_t key;       // 0: nobody has asked for it
-PyObject* handler;  // (op's name, is it written in place, arguments) -> results
+PyObject* handler;  // (op's name, is it written in place, arguments) -> results, or NotImplemented:
+                    // the ops of the body are to be seen
 PyObject* opened;   // names of ops whose bodies are seen instead; of layers all but `whole`
 PyObject* whole;
 int32_t payload_type;
@@ -145,6 +146,8 @@ aj_status* see(void*, aj_call* call) {
   Ref result(args && name
                  ? PyObject_CallFunctionObjArgs(handler, name.get(), in_place, args.get(), nullptr)
                  : nullptr);
+  if (result.get() == Py_NotImplemented && (info.flags & AJ_INFO_COMPOSITE) && lowering())
+    return run_body(call, outside);  // the ops in it come here one by one
   if (!result || !put_results(call, result.get())) return status_from_python();
   if (view(info.kind) == "view" && !seen_as_views(call)) return status_from_python();
   follow(lent, result.get());

@@ -10,6 +10,7 @@ namespace {
 PyObject* out_of_memory;  // RuntimeError, as PyTorch's OutOfMemoryError
 PyObject* device_mismatch;
 PyObject* linalg_error;  // of matrices that are singular, or not positive-definite
+PyObject* more;          // classes that parts of the package have given, by their names
 PyObject*
     out_of_range;  // an IndexError, and a RuntimeError for who knows PyTorch's gather and scatter
 
@@ -70,6 +71,7 @@ PyObject* class_of(const aj_status* s) {
   if (kind == "LinAlgError") return linalg_error;
   if (kind == "IndexError") return out_of_range;
   PyObject* found = PyDict_GetItemString(PyEval_GetBuiltins(), std::string(kind).c_str());
+  if (!found) found = PyDict_GetItemString(more, std::string(kind).c_str());
   bool usable = found && PyExceptionClass_Check(found);
   return usable ? found : PyExc_RuntimeError;
 }
@@ -165,7 +167,17 @@ PyObject* take_complex(aj_object* steal) {
   return failed(core->complex_get(steal, &re, &im)) ? nullptr : PyComplex_FromDoubles(re, im);
 }
 
+// error_class(class): statuses of its name's kind are raised as it.
+static PyObject* error_class(PyObject*, PyObject* given) {
+  Ref name(PyObject_GetAttrString(given, "__name__"));
+  if (!name || PyDict_SetItem(more, name.get(), given) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+static PyMethodDef functions[] = {{"error_class", error_class, METH_O, nullptr}, {}};
+
 int init_errors(PyObject* module) {
+  more = PyDict_New();
+  if (!more || PyModule_AddFunctions(module, functions) < 0) return -1;
   out_of_memory = PyErr_NewExceptionWithDoc(
       "adjoin.OutOfMemoryError", "Memory of a device is exhausted.", PyExc_RuntimeError, nullptr);
   if (!out_of_memory) return -1;

@@ -288,7 +288,7 @@ def test_a_group_gives_what_is_needed_outside_of_it():
 
     x, y = adjoin.randn(600, 500), adjoin.randn(600, 500, dtype=adjoin.float64)
     traced = jit.trace(f, (x, y))
-    assert same(traced(x, y), f(x, y)) and traced.stats()["passes"] == 2
+    assert same(traced(x, y), f(x, y)) and traced.stats()["passes"] <= 3
     before = adjoin.get_num_threads()
     adjoin.set_num_threads(1)
     try:

@@ -2,6 +2,7 @@
 
 import adjoin
 import pytest
+from adjoin import nn
 from adjoin.nn import functional as F
 
 SCORES, TWO = adjoin.zeros(2, 3), adjoin.zeros(2)
@@ -151,3 +152,31 @@ def test_what_layers_say_of_themselves():
     assert "reduction=sum, ignore_index=None, label_smoothing=0.1, options=None" in repr(layer)
     layers = [adjoin.nn.TransformerEncoderLayer(4, 2, activation=a) for a in ("relu", "gelu", adjoin.tanh)]
     assert [x.activation_relu_or_gelu for x in layers] == [1, 2, 0]
+
+
+@pytest.mark.parametrize("target", [(15, 1), (10,), ()])
+def test_cosine_embedding_loss_wants_a_target_for_each_row(target):
+    rows = (15, 10) if len(target) != 1 else (10,)
+    with pytest.raises(RuntimeError, match="D target tensor expect"):
+        F.cosine_embedding_loss(adjoin.ones(rows), adjoin.ones(rows), adjoin.ones(target))
+
+
+def test_gaussian_nll_loss_says_what_is_wrong_with_a_variance():
+    x = adjoin.ones(3, 5)
+    with pytest.raises(ValueError, match="var is of incorrect size .3, 3. for input of .3, 5."):
+        F.gaussian_nll_loss(x, x, adjoin.ones(3, 3))
+    assert F.gaussian_nll_loss(x, x, adjoin.ones(3)) == F.gaussian_nll_loss(x, x, adjoin.ones(3, 1)) == 0
+
+
+@pytest.mark.parametrize(
+    "layer", [nn.RReLU, nn.ELU, nn.CELU, nn.FeatureAlphaDropout, nn.LeakyReLU, nn.Hardswish, nn.Mish]
+)
+def test_a_layer_that_writes_its_input_has_a_derivative(layer):
+    x = adjoin.randn(5, 5, requires_grad=True)
+    layer(inplace=True).train()(x * 1).sum().backward()
+    adjoin.manual_seed(3)
+    y = x.detach().clone().requires_grad_()
+    layer().eval()(y).sum().backward()
+    x.grad = None
+    layer(inplace=True).eval()(x * 1).sum().backward()
+    assert x.grad.equal(y.grad)

@@ -4,6 +4,7 @@ Names and counts are PyTorch's 2.15, noted from it.
 """
 
 import copy
+import pickle
 
 import adjoin
 import pytest
@@ -239,6 +240,7 @@ def test_overloads_have_the_names_of_pytorch():
     assert aten.add_.Tensor._schema.is_mutable and not add._schema.is_mutable
     assert aten.mm.default(x, x.t()).equal(x @ x.t()) and aten._softmax.default(x, 1, False).equal(x.softmax(1))
     assert {add: 1}[aten.add.Tensor] == 1 and copy.deepcopy(add) is add
+    assert copy.deepcopy(aten.add) is aten.add and pickle.loads(pickle.dumps(aten.add)) is aten.add
     with pytest.raises(AttributeError, match="torch.ops.aten has no op 'nonsense' here"):
         getattr(aten, "nonsense")  # noqa: B009
     with pytest.raises(

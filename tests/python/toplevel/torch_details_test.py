@@ -69,3 +69,49 @@ def test_a_short_list_of_lists_is_a_tuple_of_indices():
     assert x[[0, 1]].shape == (2, 5)
     x[[[0], [1]]] = -1
     assert x[0, 1].item() == -1 and (x == -1).sum().item() == 1
+
+
+def test_memory_that_nobody_wrote_is_filled_where_programs_are_to_be_deterministic():
+    switch = aj.utils.deterministic
+    assert switch.fill_uninitialized_memory is True
+    empty = aj.empty
+    try:
+        aj.use_deterministic_algorithms(True)
+        for made in (aj.empty(3), aj.empty_like(aj.ones(3)), aj.ones(1).new_empty(3), aj.empty_strided((3,), (1,))):
+            assert made.isnan().all()
+        assert aj.empty(2, dtype=aj.int16).tolist() == [32767] * 2 and aj.empty(2, dtype=aj.bool).all()
+        grown = aj.zeros(2).resize_(4)
+        assert grown[:2].tolist() == [0, 0] and grown[2:].isnan().all() and aj.zeros(4).resize_(2).tolist() == [0, 0]
+        switch.fill_uninitialized_memory = False
+        assert aj.empty is empty
+        switch.fill_uninitialized_memory = True
+        assert aj.empty is not empty
+    finally:
+        switch.fill_uninitialized_memory = True
+        aj.use_deterministic_algorithms(False)
+    assert aj.empty is empty
+    with pytest.raises(TypeError, match="a bool is wanted"):
+        switch.fill_uninitialized_memory = 1
+
+
+def test_what_nonzero_writes_to():
+    x = aj.tensor([1, 0, 2])
+    assert aj.nonzero(x, out=aj.empty(0, dtype=aj.int64)).tolist() == [[0], [2]]
+    with pytest.raises(RuntimeError, match="expected out tensor to have scalar type int64 but got adjoin.float32"):
+        aj.nonzero(x, out=aj.empty(0))
+    with pytest.raises(RuntimeError, match="does not support the out kwarg when as_tuple is True"):
+        aj.nonzero(x, out=aj.empty(0, dtype=aj.int64), as_tuple=True)
+
+
+def test_places_are_int64():
+    rows, columns = aj.unravel_index(aj.tensor([1, 3], dtype=aj.int32), (2, 2))
+    assert rows.dtype is columns.dtype is aj.int64 and (rows.tolist(), columns.tolist()) == ([0, 1], [1, 1])
+    with pytest.raises(TypeError, match="expected 'indices' to be integer dtype, but got adjoin.float32"):
+        aj.unravel_index(aj.ones(1), (2, 2))
+
+
+def test_windows_take_a_layout():
+    for window in (aj.hann_window, aj.hamming_window, aj.blackman_window, aj.bartlett_window, aj.kaiser_window):
+        assert window(5, layout=aj.strided).equal(window(5))
+        with pytest.raises(RuntimeError, match="windows are strided tensors"):
+            window(5, layout=aj.sparse_coo)

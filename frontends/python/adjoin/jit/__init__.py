@@ -198,7 +198,10 @@ def save(m, f, _extra_files=None):
 
 
 def load(f, map_location=None, _extra_files=None):
-    """The module or function in a file of jit.save. Nothing in the file is executed while it is read."""
+    """The module or function in a file of jit.save, or of PyTorch's jit.save and export.save. Nothing in it is executed while it is read."""
+    from . import _foreign
     from ._traced import load
 
+    if not _extra_files and (made := _foreign.load(f, map_location)) is not None:
+        return made
     return load(f, map_location, _extra_files)

@@ -75,9 +75,10 @@ def capture(call, name, args, kwargs, params, limit):
         raise ValueError(
             "trace: the same tensor is given as two inputs, which a program could not tell apart; give a clone()"
         )
-    _C.program_begin(name, limit)
+    _C.lazy_pause()  # a scope around would write down what the trace carries out
     _tracing.on = True
     try:
+        _C.program_begin(name, limit)
         for called, tensor in params:
             _C.program_param(tensor, called)
         traced = [_C.program_input(t, f"x{i}" if len(leaves) > 1 else "x") for i, t in enumerate(leaves)]
@@ -88,6 +89,7 @@ def capture(call, name, args, kwargs, params, limit):
     finally:
         _tracing.on = False
         _C.program_cancel()
+        _C.lazy_resume()
     return Program(handle, form_in, form_out)
 
 

@@ -199,7 +199,7 @@ class Optimizer(Hinting):
         plain = all(issubclass(kind, adjoin.Tensor) for kind in set(map(type, params)))
         if not plain and any(isinstance(param, tuple) for param in params):
             if not all(isinstance(param, tuple) for param in params):
-                raise ValueError("all optimizer params should be with/without names.")
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
             param_group["param_names"] = [name for name, _ in params]
             params = [param for _, param in params]
         param_group["params"] = params
@@ -488,7 +488,7 @@ def as_float(value):
     if not isinstance(value, adjoin.Tensor):
         return value
     if value.numel() != 1:
-        raise ValueError(f"optim: a setting as a tensor must be of 1 element, it has shape {tuple(value.shape)}")
+        raise ValueError(f"optim: a setting such as a Tensor lr must be 1-element, it has shape {tuple(value.shape)}")
     return value.item()
 
 

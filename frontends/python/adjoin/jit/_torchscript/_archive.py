@@ -1,0 +1,112 @@
+"""adjoin.jit._torchscript._archive: the parts of an archive: objects, constants, code."""
+
+import io
+import zipfile
+
+import adjoin
+
+from ..._pt_policy import UnknownClass, UnknownObject
+from ._code import Code
+from ._objects import Built
+
+LARGEST_CODE = 64 << 20  # bytes of all code, unpacked
+KINDS = {
+    "restore_type_tag",
+    "build_intlist",
+    "build_tensorlist",
+    "build_doublelist",
+    "build_boollist",
+    "build_tensor_from_id",
+}
+
+
+def refuse(text):
+    raise RuntimeError(f"jit.load: {text}") from None
+
+
+def is_archive(names):
+    """Is it TorchScript that has these names in its zip?"""
+    tails = {n.partition("/")[2] for n in names}
+    return "constants.pkl" in tails and "data.pkl" in tails
+
+
+class Archive:
+    """A zip file of TorchScript that is open."""
+
+    def __init__(self, zipped):
+        self.zip = zipped
+        names = zipped.namelist()
+        self.root = names[0].partition("/")[0] + "/"
+        self.infos = {i.filename: i for i in zipped.infolist()}
+        if len(self.infos) != len(names):
+            refuse("two parts of the archive have one name")
+
+    def bytes(self, name):
+        info = self.infos[self.root + name]
+        if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            refuse(f"the part '{name}' is encrypted, or packed in a way that PyTorch does not use")
+        try:
+            with self.zip.open(info) as part:
+                data = part.read(info.file_size + 1)
+        except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+            refuse(f"the part '{name}' is damaged: {error}")
+        return data
+
+    def sources(self):
+        """{name of a module, as __torch__.a: its code}."""
+        begin, made, total = self.root + "code/", {}, 0
+        for name, info in self.infos.items():
+            if not name.startswith(begin) or not name.endswith(".py"):
+                continue
+            total += info.file_size
+            if total > LARGEST_CODE:
+                refuse(f"its code has more than {LARGEST_CODE} bytes")
+            try:
+                made[name[len(begin) : -3].replace("/", ".")] = self.bytes(name[len(self.root) :]).decode()
+            except UnicodeDecodeError:
+                refuse(f"the code '{name}' is no UTF-8")
+        return made
+
+    def pickled(self, name, folder):
+        """The objects of a pickle of the archive, by the reader of `.pt` files, which executes nothing."""
+        copy = io.BytesIO()
+        with zipfile.ZipFile(copy, "w") as into:
+            into.writestr("archive/data.pkl", self.bytes(name))
+            into.writestr("archive/version", b"3\n")
+            for path in self.infos:
+                tail = path[len(self.root) :]
+                if tail.startswith(folder + "/") and "/" not in tail[len(folder) + 1 :]:
+                    into.writestr(f"archive/data/{tail[len(folder) + 1 :]}", self.bytes(tail))
+                elif tail == "byteorder":
+                    into.writestr("archive/byteorder", self.bytes(tail))
+        copy.seek(0)
+        return adjoin.load(copy, weights_only=False)
+
+
+def load(zipped, map_location=None):
+    """The module of an archive."""
+    archive = Archive(zipped)
+    code = Code(archive.sources())
+    code.constants = [plain(c) for c in archive.pickled("constants.pkl", "constants")]
+    made = Built(code, archive.pickled("data.pkl", "data")).module()
+    return made if map_location is None else made.to(map_location)
+
+
+def plain(o, depth=0):
+    """Lists, tuples and dictionaries without the marks of their types."""
+    if depth > 100:
+        refuse("its data lie deeper than 100")
+    if isinstance(o, UnknownObject):
+        name = o.cls.name
+        if o.cls.module == "torch.jit._pickle" and name in KINDS and o.args:
+            return plain(o.args[0], depth + 1)
+        return o
+    if isinstance(o, UnknownClass):
+        refuse(f"its data name {o.module}.{o.name}, which is not served")
+    if type(o) is list:
+        return [plain(x, depth + 1) for x in o]
+    if type(o) is tuple:
+        return tuple(plain(x, depth + 1) for x in o)
+    if isinstance(o, dict):
+        return {plain(k, depth + 1): plain(v, depth + 1) for k, v in o.items()}
+    return o
