@@ -152,6 +152,7 @@ void elementwise(const Rule& rule, const Forward& f) {
       gradient(f, f.args, &grad_out, needs.data(), grads.data());
     }
     needs[n] = 0;
+    if (!grads[n]) return;  // a derivative of None is zero
     f.out[0] = plus(f.out[0], kit::conj(Tensor::steal(grads[n])));
   });
 }
