@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lazy.hpp"
 #include "recording.hpp"
 
 namespace adjoin::graph {
@@ -54,6 +55,7 @@ Recording::~Recording() {
 
 Tensor Recording::input(aj_tensor* t, std::string_view name) {
   if (is_traced(t)) raise(AJ_PRECONDITION, "trace: an input is traced already");
+  lazily::settle_deferred(t);
   if (!is_strided(t))
     raise(AJ_UNIMPLEMENTED,
           "trace: an input has no strides (sparse, nested, in a transform); call to_dense() first");

@@ -51,6 +51,8 @@ LISTS = {  # a file whose lists of names may stand, and why
     "bench/sweep.py": "cases that are timed",
     "frontends/python/adjoin/__init__.py": "functions of layers that PyTorch has at its top, too, with other arguments",
     "frontends/python/adjoin/_aten.py": "names and overloads by which programs for PyTorch know ops; no row of ours says them",
+    "frontends/python/adjoin/distributed/tensor/_rules.py": "how an op is computed in parts where its kind does not say it",
+    "frontends/python/adjoin/distributed/tensor/_views.py": "what a view does with each dimension; its row has code for that",
     "frontends/python/adjoin/jit/_aten_layers.py": "ops of PyTorch's files whose arguments stand in another order",
     "frontends/python/adjoin/jit/_pt2.py": "what programs of torch.export do with sizes: Python's operators",
     "frontends/python/adjoin/jit/_torchscript/_plain.py": "what TorchScript's ops do with numbers and lists: Python's operators",

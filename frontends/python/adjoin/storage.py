@@ -41,7 +41,7 @@ class UntypedStorage:
             return cls(adjoin.empty(0, dtype=adjoin.uint8))
         with open(filename, "r+b" if shared else "rb") as file:
             held = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
-        made = cls(adjoin.frombuffer(held, dtype=adjoin.uint8))
+        made = cls(_C.frombuffer(held, dtype=adjoin.uint8))
         made.filename = filename
         return made
 
@@ -104,6 +104,16 @@ class UntypedStorage:
     def _all(self):
         flat = self._tensor.as_strided((self.nbytes() // self._tensor.itemsize,), (1,), 0)
         return flat.view(_C.uint8)
+
+    def byteswap(self, dtype):
+        """Turns the order of the bytes of each number of a dtype, or of each of its two parts."""
+        width = dtype.itemsize // (2 if dtype.is_complex else 1)
+        whole = self._all()
+        whole.copy_(whole.reshape(-1, width).flip(1).reshape(-1))
+
+    def resizable(self):
+        """True: memory of the package grows."""
+        return True
 
     def share_memory_(self):
         """Moves the bytes to where other processes see them, and the tensor that this storage was asked of."""
