@@ -4,8 +4,8 @@ FROM debian:12 AS build
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     ca-certificates git \
     ccache clang clang-format clang-tidy g++ hipcc libbenchmark-dev libblas3 libblis4-serial libboost-context-dev libboost-dev \
-    libboost-program-options-dev libclang-rt-dev libdnnl-dev libgloo-dev libgtest-dev libhwy-dev libopenblas0-pthread meson ninja-build \
-    pkg-config python3-dev python3-venv luajit shellcheck \
+    libboost-program-options-dev libclang-rt-dev libdnnl-dev libgloo-dev libgtest-dev libhwy-dev libopenblas0-pthread libopenmpi-dev meson ninja-build \
+    openmpi-bin pkg-config python3-dev python3-venv luajit shellcheck \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /adjoin
 COPY . .

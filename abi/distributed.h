@@ -21,6 +21,23 @@ typedef struct aj_group_def { /* EXTENSIBLE */
   int64_t timeout_ms;          /* of each collective */
 } aj_group_def;
 
+/* Gradients of leaves, averaged while backward passes go on. views[i] is a part of flats[bucket_of[i]], where
+ * the gradient of params[i] lies from the first pass on; buckets are reduced in their order. Parameters are
+ * lent for the reducer's life. */
+typedef struct aj_reducer_def { /* EXTENSIBLE */
+  uint32_t struct_size, flags; /* flags: 0 */
+  void* group;                 /* NULL: one process */
+  aj_tensor *const *params, *const *views, *const *flats;
+  const uint32_t* bucket_of;
+  const aj_str* names;         /* of parameters, for messages */
+  uint32_t nparams, nbuckets;
+  double factor;               /* gradients are multiplied by it, before they are summed */
+  /* On the thread of the pass: bucket -1: all are on their way. Another number: this one is full, and is the
+   * frontend's to reduce: a hook is on, or its memory is not the cpu's. */
+  aj_status* (*full)(void* self, int32_t bucket);
+  void* self;
+} aj_reducer_def;
+
 typedef struct aj_distributed { /* EXTENSIBLE. "x.distributed", 1 */
   uint32_t struct_size, minor;
   /* A control server on a thread of its own. port 0: a free one, told in out_port. */
@@ -51,6 +68,20 @@ typedef struct aj_distributed { /* EXTENSIBLE. "x.distributed", 1 */
 
   /* `adjoin launch`, with the words behind it; *code is the exit code. */
   aj_status* (*launch)(const aj_str* words, uint32_t n, int32_t* code);
+  /* `adjoin explain-hang`, alike: where each process of a job stands, and for whom it waits. */
+  aj_status* (*explain_hang)(const aj_str* words, uint32_t n, int32_t* code);
+
+  aj_status* (*reducer_new)(const aj_reducer_def* def, void** out);
+  /* The next backward pass is reduced. reached (or NULL: all parameters are): parameters that a pass from the
+   * roots does not reach count as zeros; 1 for each of the others. Where none is reached no pass will come:
+   * reducer_go starts everything. */
+  aj_status* (*reducer_arm)(void* reducer, aj_tensor* const* roots, uint32_t n, uint8_t* reached);
+  aj_status* (*reducer_go)(void* reducer);
+  aj_status* (*reducer_wait)(void* reducer); /* for what `full` was not asked for */
+  /* *waits: a pass has begun and has not ended; missing: a 1 for each parameter that got no gradient. */
+  void (*reducer_missing)(void* reducer, uint8_t* missing, int32_t* waits);
+  void (*reducer_hook)(void* reducer, int32_t on); /* on: `full` reduces every bucket, nothing is scaled */
+  void (*reducer_drop)(void* reducer);
 } aj_distributed;
 
 #ifdef __cplusplus

@@ -51,16 +51,21 @@ std::string size_text(const aj_coll& c) {
   return text(" ", c.dtype, "[", sizes, "]");
 }
 
-std::string line_text(uint32_t line) {
-  aj_object* found = nullptr;
-  if (!line) return "";
-  if (aj_status* s = kit::core().line_text(line, &found)) {
-    kit::core().status_free(s);
-    return "";
+// wanted "": the first one. Threads that ask while another one's question loads the plugins would
+// find few.
+const aj_comm* engine_named(const std::string& slot, std::string_view wanted, std::string* known) {
+  static std::mutex& lock = *new std::mutex;
+  std::lock_guard hold(lock);
+  const uint32_t n = kit::services().count(kit::str(slot));
+  for (uint32_t i = 0; i < n; i++) {
+    aj_service_def d = {};
+    d.struct_size = sizeof d;
+    kit::check(kit::services().at(kit::str(slot), i, &d));
+    if (wanted.empty() || kit::view_of(d.name) == wanted)
+      return static_cast<const aj_comm*>(d.table);
+    *known += text(known->empty() ? "" : ", ", d.name);
   }
-  std::string said(kit::view_of(kit::core().string_get(found)));
-  kit::core().release(found);
-  return said;
+  return nullptr;
 }
 
 }  // namespace
@@ -77,18 +82,9 @@ Group::Group(std::shared_ptr<Link> link, const aj_group_def& def)
       ranks_(def.ranks, def.ranks + def.size),
       rank_(def.rank),
       timeout_ms_(def.timeout_ms) {
-  const std::string slot = "aj.comm/" + device_;
   const std::string_view wanted = kit::view_of(def.engine);
   std::string known;
-  const uint32_t n = kit::services().count(kit::str(slot));
-  for (uint32_t i = 0; i < n && !engine_; i++) {
-    aj_service_def d = {};
-    d.struct_size = sizeof d;
-    kit::check(kit::services().at(kit::str(slot), i, &d));
-    known += text(known.empty() ? "" : ", ", d.name);
-    if (wanted.empty() || kit::view_of(d.name) == wanted)
-      engine_ = static_cast<const aj_comm*>(d.table);
-  }
+  engine_ = engine_named("aj.comm/" + device_, wanted, &known);
   if (!engine_ && wanted.empty())
     raise(AJ_NOT_FOUND, "no plugin offers an engine for collectives of '", device_,
           "'; apt-get install libgloo-dev and ./run build make the plugin gloo (adjoin plugins why "
@@ -109,14 +105,10 @@ Group::Group(std::shared_ptr<Link> link, const aj_group_def& def)
   config.store = link_->store();
   config.timeout_ms = timeout_ms_;
   kit::check(engine_->open(engine_->self, &config, &comm_));
+  teller_ = link_->tells([this] { return ring(); });
 }
 
 Group::~Group() { close(); }
-
-std::string Group::describe(const Record& r) const {
-  std::string line = line_text(r.line);
-  return text(r.what, line.empty() ? "" : " at ", line);
-}
 
 std::unique_ptr<Work> Group::start(const aj_coll& given, int32_t tag, aj_tensor* const* keep,
                                    uint32_t n) {
@@ -126,6 +118,7 @@ std::unique_ptr<Work> Group::start(const aj_coll& given, int32_t tag, aj_tensor*
   uint32_t site = 0;
   kit::core().get_line(&record->line, &site);
   if (site) record->line = site;
+  line_text(record->line);  // for threads that cannot make it
   std::lock_guard hold(lock_);
   if (std::string why = aborted_ ? why_ : link_->broken(); !why.empty())
     raise_as(kError, AJ_ABORTED, why);
@@ -153,6 +146,8 @@ std::unique_ptr<Work> Group::start(const aj_coll& given, int32_t tag, aj_tensor*
   const uint64_t h = hash(agreed, hash(text(c.seq, sides)));
   c.fingerprint = uint32_t(h ^ h >> 32);
   record->seq = c.seq;
+  record->fingerprint = c.fingerprint;
+  record->transfer = of_a_pair(c.kind);
   record->what = text(kKinds[c.kind], " #", c.seq, reduces(c.kind) ? text(" ", kOps[c.op]) : "",
                       size_text(c), has_root(c.kind) ? text(" root ", c.peer) : "",
                       c.kind == AJ_COLL_SEND   ? text(" to rank ", ranks_[size_t(c.peer)])
@@ -169,7 +164,7 @@ std::unique_ptr<Work> Group::start(const aj_coll& given, int32_t tag, aj_tensor*
   if (!unwatched_.empty()) sweep();
   history_.push_back(record);
   if (history_.size() > kHistory) history_.pop_front();
-  link_->doing(record->what);
+  link_->doing(record->what, record->line);
   return w;
 }
 
@@ -207,10 +202,12 @@ void Group::wait(Work& w, int64_t timeout_ms) {
     aj_status* s = engine_->wait(w.work, std::min(kLook, std::max<int64_t>(timeout_ms, 1)));
     if (!s) {
       w.record->state = Record::done;
+      link_->waits(false);
       return;
     }
     if (kit::core().status_code(s) != AJ_DEADLINE) engine_failed(w, s);
     kit::core().status_free(s);
+    link_->waits(true);
     look(w, now_ms() - began, timeout_ms);
   }
 }
@@ -220,20 +217,15 @@ void Group::look(Work& w, int64_t waited, int64_t timeout_ms) {
   if (std::string why = link_->broken(); !why.empty()) fail(w, why);
   if (kit::core().interrupted()) raise(AJ_CANCELLED, "interrupted");
   if (waited > kLeft)
-    for (int32_t r : ranks_)
-      if (link_->has_left(r) && r != ranks_[size_t(rank_)])
-        fail(w, text("rank ", r,
-                     " has ended its part (destroy_process_group, or the end of its program), and "
-                     "does not take part; every process must start the same collectives: has one "
-                     "more batches "
-                     "than the other?"));
+    // Whoever ended first: others may have ended because of that one.
+    if (const int r = link_->first_left(ranks_, ranks_[size_t(rank_)]); r >= 0)
+      fail(w, text("rank ", r,
+                   " has ended its part (destroy_process_group, or the end of its program), and "
+                   "does not take part; every process must start the same collectives: has one "
+                   "more batches than the other?"));
   if (!w.told && waited > kTell) {
     w.told = true;
-    Frame f(Ask::waits);
-    link_->send(std::move(f.text(w.order)
-                              .number(int64_t(w.record->seq))
-                              .number(w.fingerprint)
-                              .text(describe(*w.record))));
+    tell_that_it_waits(w);
   }
   if (waited > timeout_ms || (!w.warned && waited > kWarn)) {
     std::string others;
@@ -265,10 +257,16 @@ void Group::engine_failed(Work& w, aj_status* s) {
   kit::core().status_free(s);
   std::string why = link_->broken_within(kCause);
   if (why.empty())
-    for (int32_t r : ranks_)
-      if (link_->has_left(r) && r != ranks_[size_t(rank_)])
-        why = text("rank ", r, " has ended its part");
-  fail(w, why.empty() ? text(engine_->name, ": ", said) : why);
+    if (const int r = link_->first_left(ranks_, ranks_[size_t(rank_)]); r >= 0)
+      why = text("rank ", r, " has ended its part");
+  if (!why.empty()) fail(w, why);
+  // The others cannot know: they would wait for this process.
+  why = text(engine_->name, ": ", said);
+  try {
+    link_->tell(text("has an engine that failed: ", why, ", in ", describe(*w.record)));
+  } catch (const kit::Error&) {  // then they hear that it ends
+  }
+  fail(w, why);
 }
 
 void Group::abort(const std::string& why) {
@@ -302,19 +300,8 @@ void Group::capabilities(aj_comm_caps* io) {
   kit::check(engine_->caps(engine_->self, {kDLCPU, 0}, io));
 }
 
-std::string Group::history() {
-  std::deque<std::shared_ptr<Record>> held;
-  {
-    std::lock_guard hold(lock_);
-    held = history_;
-  }
-  constexpr const char* states[] = {"started", "done", "failed"};
-  std::string said;
-  for (const auto& r : held) said += text(states[r->state], " ", describe(*r), "\n");
-  return said;
-}
-
 void Group::close() {
+  link_->forgets(std::exchange(teller_, 0));
   std::lock_guard hold(lock_);
   if (!comm_) return;
   if (!link_->broken().empty() && !aborted_) {

@@ -20,6 +20,8 @@ struct Record {  // of one collective, for messages and the history
   std::string what;
   uint64_t seq;
   uint32_t line;
+  uint32_t fingerprint;
+  bool transfer;  // it stands in the order of two processes, not in the group's
   enum { started, done, failed } state = started;
 };
 
@@ -45,12 +47,16 @@ class Group : public std::enable_shared_from_this<Group> {
   void wait(Work& w, int64_t timeout_ms);
   void capabilities(aj_comm_caps* io);
   std::string history();
+  // The same for the control server: group, state, number, fingerprint, description, between tabs.
+  std::string ring();
   void close();
   void forget(Work& w);
 
  private:
   friend struct Work;
   std::string describe(const Record& r) const;
+  std::deque<std::shared_ptr<Record>> records();
+  void tell_that_it_waits(Work& w);
   void look(Work& w, int64_t waited, int64_t timeout_ms);
   [[noreturn]] void fail(Work& w, const std::string& why, int32_t code = AJ_ABORTED);
   [[noreturn]] void engine_failed(Work& w, aj_status* s);
@@ -67,6 +73,7 @@ class Group : public std::enable_shared_from_this<Group> {
   aj_comm_caps can_ = {};
   std::mutex lock_;
   void* comm_ = nullptr;
+  uint64_t teller_ = 0;
   bool aborted_ = false;
   std::string why_;
   uint64_t next_ = 0;

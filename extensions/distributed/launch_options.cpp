@@ -44,7 +44,7 @@ namespace {
 int number_of(const std::string& flag, const std::string& text, int least) {
   char* end = nullptr;
   const long n = std::strtol(text.c_str(), &end, 10);
-  if (text.empty() || *end || n < least || n > 1 << 20)
+  if (text.empty() || *end || n < least || n > 1 << 30)
     raise_as("ValueError", AJ_INVALID_ARGUMENT, flag, " is '", text, "'; wanted is a number from ",
              least, " on");
   return int(n);
@@ -57,14 +57,47 @@ void endpoint(LaunchOptions& o, const std::string& flag, const std::string& text
   if (has_port) o.master_port = number_of(flag, text.substr(colon + 1), 0);
 }
 
-struct Words {
-  const std::vector<std::string>& all;
-  size_t at = 0;
-};
+// Options that whoever made the machines has left in variables, as torchrun reads them: PET_NNODES
+// is
+// --nnodes. What stands in the line counts more.
+std::vector<std::string> with_variables(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const char* flag : {"nnodes", "nproc-per-node", "node-rank", "master-addr", "master-port",
+                           "rdzv-endpoint", "rdzv-id", "rdzv-backend", "max-restarts"}) {
+    std::string name = "PET_";
+    for (const char* c = flag; *c; c++) name += *c == '-' ? '_' : char(*c & ~0x20);
+    const char* told = secure_getenv(name.c_str());
+    if (told && *told) all.push_back(std::string("--") + flag + "=" + told);
+  }
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+// The first name in SLURM's list: "gpu[07-09,12],login" begins with gpu07.
+std::string first_of(const std::string& nodes) {
+  const size_t bracket = nodes.find_first_of("[,");
+  std::string name = nodes.substr(0, bracket);
+  if (bracket != std::string::npos && nodes[bracket] == '[')
+    name += nodes.substr(bracket + 1, nodes.find_first_of("-,]", bracket) - bracket - 1);
+  return name;
+}
+
+// Several machines: which one is this, and where do they meet?
+void ask_the_scheduler(LaunchOptions& o) {
+  for (const char* name : {"SLURM_NODEID", "JOB_COMPLETION_INDEX"})
+    if (const char* told = secure_getenv(name); told && o.node_rank < 0)
+      o.node_rank = number_of(name, told, 0);
+  const char* nodes = secure_getenv("SLURM_STEP_NODELIST");
+  const char* job = secure_getenv("SLURM_JOB_ID");
+  if (!nodes || !job || !o.master.empty()) return;
+  o.master = first_of(nodes);
+  if (!o.master_port) o.master_port = 20000 + number_of("SLURM_JOB_ID", job, 0) % 20000;
+}
 
 }  // namespace
 
-LaunchOptions parse_launch(const std::vector<std::string>& words) {
+LaunchOptions parse_launch(const std::vector<std::string>& given) {
+  const std::vector<std::string> words = with_variables(given);
   LaunchOptions o;
   size_t i = 0;
   for (; i < words.size() && words[i].starts_with("-"); i++) {
@@ -155,6 +188,7 @@ LaunchOptions parse_launch(const std::vector<std::string>& words) {
     o.master.clear();
     o.master_port = 0;
   }
+  if (o.nodes > 1) ask_the_scheduler(o);
   if (o.nodes > 1 && (o.master.empty() || !o.master_port))
     raise_as("ValueError", AJ_INVALID_ARGUMENT,
              "with several machines all must know where to meet: --rdzv-endpoint HOST:PORT, or "

@@ -9,6 +9,7 @@
 #include <adjoin/kit/error.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <unordered_map>
 #include <vector>
 
 namespace adjoin::distributed {
@@ -82,6 +83,26 @@ aj_status* store_count(void* self, aj_str prefix, int64_t* out) {
 
 }  // namespace
 
+std::string line_text(uint32_t line) {
+  static std::mutex& lock = *new std::mutex;
+  static auto& known = *new std::unordered_map<uint32_t, std::string>;
+  if (!line) return "";
+  {
+    std::lock_guard hold(lock);
+    if (auto found = known.find(line); found != known.end()) return found->second;
+  }
+  aj_object* found = nullptr;
+  if (aj_status* s = kit::core().line_text(line, &found)) {
+    kit::core().status_free(s);
+    return "";
+  }
+  std::string said(kit::view_of(kit::core().string_get(found)));
+  kit::core().release(found);
+  std::lock_guard hold(lock);
+  if (!said.empty()) known[line] = said;
+  return said;
+}
+
 Link::Link(const std::string& host, int port, int64_t timeout_ms)
     : socket_(connect_to(host, port, timeout_ms)),
       server_(text(host, ":", port)),
@@ -127,14 +148,20 @@ void Link::run() {
     pollfd waits[] = {{socket_.get(), POLLIN, 0}, {wake_read_.get(), POLLIN, 0}};
     poll(waits, 2, int(kNews));
     std::string now;
+    uint32_t line;
     bool beats;
     {
       std::lock_guard hold(lock_);
       if (stop_ || gone_) return;
       now = doing_;
+      line = doing_line_;
       beats =
           joined_ && (now_ms() - beaten >= kBeat || (now != told && now_ms() - beaten >= kNews));
       told = beats ? now : told;
+    }
+    if (dumps_) {
+      dumps_ = false;
+      tell_ring();
     }
     if (waits[0].revents) {
       ssize_t n = recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
@@ -152,7 +179,10 @@ void Link::run() {
       if (beaten && now_ms() - beaten > 3 * kBeat) heard = now_ms();
       if (now_ms() - heard > kServerSilence) return server_gone("does not answer");
       beaten = now_ms();
-      send(std::move(Frame(Ask::beat).text(now)));
+      const std::string at = line_text(line);
+      send(std::move(Frame(Ask::beat)
+                         .text(text(now, at.empty() ? "" : " at ", at))
+                         .number(waits_.load(std::memory_order_relaxed))));
     }
   }
 }
@@ -168,7 +198,9 @@ void Link::hear(const std::string& body) {
       pending_.erase(found);
     }
   } else if (kind == Say::left) {
-    left_.insert(int(r.number()));
+    left_.push_back(int(r.number()));
+  } else if (kind == Say::dump) {
+    dumps_ = true;
   } else if (kind != Say::beat) {
     auto found = pending_.find(r.id);
     if (found == pending_.end()) return;
@@ -266,9 +298,37 @@ void Link::tell(const std::string& what) {
   ask(id, std::move(Frame(Ask::tell, id).text(what)), 2000);
 }
 
-void Link::doing(std::string what) {
+void Link::doing(const std::string& what, uint32_t line) {
   std::lock_guard hold(lock_);
-  doing_ = std::move(what);
+  doing_ = what;
+  doing_line_ = line;
+}
+
+uint64_t Link::tells(std::function<std::string()> ring) {
+  static std::atomic<uint64_t> last = 0;
+  std::lock_guard hold(tellers_lock_);
+  const uint64_t mine = ++last;
+  tellers_[mine] = std::move(ring);
+  return mine;
+}
+
+void Link::forgets(uint64_t teller) {
+  std::lock_guard hold(tellers_lock_);
+  tellers_.erase(teller);
+}
+
+void Link::tell_ring() {
+  std::string said;
+  {
+    std::lock_guard hold(tellers_lock_);
+    for (auto& [id, ring] : tellers_) said += ring();
+  }
+  send(std::move(Frame(Ask::ring).text(said)));
+}
+
+std::string Link::report(int64_t timeout_ms) {
+  const uint32_t id = ticket();
+  return ask(id, Frame(Ask::report, id), timeout_ms).text;
 }
 
 std::string Link::others() {
@@ -287,9 +347,11 @@ std::string Link::broken_within(int64_t ms) {
   return broken_;
 }
 
-bool Link::has_left(int rank) {
+int Link::first_left(const std::vector<int32_t>& ranks, int but) {
   std::lock_guard hold(lock_);
-  return left_.contains(rank);
+  for (int rank : left_)
+    if (rank != but && std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) return rank;
+  return -1;
 }
 
 }  // namespace adjoin::distributed

@@ -1,8 +1,10 @@
 // extensions/distributed/plugin.cpp: libaj_distributed.so: the table "x.distributed".
 #include <adjoin/kit/plugin.hpp>
 
+#include "explain.hpp"
 #include "group.hpp"
 #include "launch.hpp"
+#include "reducer.hpp"
 #include "server.hpp"
 
 namespace adjoin::distributed {
@@ -76,13 +78,38 @@ aj_status* work_wait(void* w, int64_t timeout_ms) {
 }
 void work_drop(void* w) { delete static_cast<Work*>(w); }
 
+std::vector<std::string> given(const aj_str* words, uint32_t n) {
+  std::vector<std::string> all;
+  for (uint32_t i = 0; i < n; i++) all.push_back(copy(words[i]));
+  return all;
+}
 aj_status* launch_words(const aj_str* words, uint32_t n, int32_t* code) {
-  return guard("launch", [&] {
-    std::vector<std::string> given;
-    for (uint32_t i = 0; i < n; i++) given.push_back(copy(words[i]));
-    *code = launch(given);
+  return guard("launch", [&] { *code = launch(given(words, n)); });
+}
+aj_status* explain_words(const aj_str* words, uint32_t n, int32_t* code) {
+  return guard("explain-hang", [&] { *code = explain_hang(given(words, n)); });
+}
+
+Reducer& reducer_of(void* r) { return *static_cast<Reducer*>(r); }
+aj_status* reducer_new(const aj_reducer_def* def, void** out) {
+  return guard("", [&] {
+    *out = new Reducer(def->group ? *static_cast<Held*>(def->group) : nullptr, *def);
   });
 }
+aj_status* reducer_arm(void* r, aj_tensor* const* roots, uint32_t n, uint8_t* reached) {
+  return guard("", [&] { reducer_of(r).arm(roots, n, reached); });
+}
+aj_status* reducer_go(void* r) {
+  return guard("", [&] { reducer_of(r).go(); });
+}
+aj_status* reducer_wait(void* r) {
+  return guard("", [&] { reducer_of(r).wait(); });
+}
+void reducer_missing(void* r, uint8_t* missing, int32_t* waits) {
+  *waits = reducer_of(r).waits_for(missing);
+}
+void reducer_hook(void* r, int32_t on) { reducer_of(r).hook(on); }
+void reducer_drop(void* r) { delete &reducer_of(r); }
 
 const aj_distributed table = {
     .struct_size = sizeof(aj_distributed),
@@ -104,6 +131,14 @@ const aj_distributed table = {
     .work_wait = work_wait,
     .work_drop = work_drop,
     .launch = launch_words,
+    .explain_hang = explain_words,
+    .reducer_new = reducer_new,
+    .reducer_arm = reducer_arm,
+    .reducer_go = reducer_go,
+    .reducer_wait = reducer_wait,
+    .reducer_missing = reducer_missing,
+    .reducer_hook = reducer_hook,
+    .reducer_drop = reducer_drop,
 };
 
 }  // namespace

@@ -136,6 +136,7 @@ void Server::serve(Connection& c, Reader& r) {
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
     case Ask::beat:
       c.doing = r.text();
+      c.waits = r.number();
       return reply(c, Frame(Say::beat));
     case Ask::waits:
       return compare(c, r);
@@ -160,6 +161,12 @@ void Server::serve(Connection& c, Reader& r) {
           lose(other, how);
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
     }
+    case Ask::report:
+      return report(c, r.id);
+    case Ask::ring:
+      c.ring = r.text();
+      c.asked = false;
+      return finish_reports();
     case Ask::where: {
       std::string said;
       for (const Connection& other : connections_)
@@ -228,21 +235,31 @@ void Server::key_set(const std::string& key) {
   }
 }
 
-// Processes that wait at the same place of a group's order must wait for the same.
+// Processes that stand at the same place of a group's order must have started the same there.
 void Server::compare(Connection& c, Reader& r) {
   const std::string group = r.text();
-  const int64_t seq = r.number(), fingerprint = r.number();
-  const std::string said = r.text();
+  Waiting mine;
+  auto take = [&] {
+    const int64_t seq = r.number(), fingerprint = r.number();
+    mine[seq] = {fingerprint, r.text()};
+  };
+  take();
+  for (int64_t before = r.number(); before > 0; before--) take();
   auto& others = waiting_[c.world + "\n" + group];
-  for (const auto& [rank, other] : others)
-    if (rank != c.rank && other.seq == seq && other.fingerprint != fingerprint)
+  for (const auto& [seq, started] : mine)
+    for (const auto& [rank, other] : others) {
+      auto theirs = other.find(seq);
+      if (rank == c.rank || theirs == other.end() ||
+          theirs->second.fingerprint == started.fingerprint)
+        continue;
       return tell_world(c.world,
-                        text("the processes disagree: ", other.text, " (rank ", rank, ") meets ",
-                             said, " (", name_of(c),
+                        text("the processes disagree: ", theirs->second.text, " (rank ", rank,
+                             ") meets ", started.text, " (", name_of(c),
                              "); every process must start the same collectives, "
                              "with the same dtypes and sizes, in the same order"),
                         nullptr);
-  others[c.rank] = {seq, fingerprint, said};
+    }
+  others[c.rank] = std::move(mine);
 }
 
 std::string Server::name_of(const Connection& c) const {
@@ -274,6 +291,7 @@ void Server::gone(Connection& c) {
   c.socket.close();
   connected_--;
   waiters_.remove_if([&](const Waiter& w) { return w.who == &c; });
+  reports_.remove_if([&](const Reporting& r) { return r.who == &c; });
 }
 
 void Server::look_at_clock() {
@@ -286,6 +304,7 @@ void Server::look_at_clock() {
     reply(*w->who, Frame(Say::deadline, w->id));
     w = waiters_.erase(w);
   }
+  finish_reports();
   for (auto c = connections_.begin(); c != connections_.end();) {
     const bool member = !c->world.empty() && !c->lost;
     if (!c->gone && member && now - c->heard > silence_ms())
@@ -297,7 +316,9 @@ void Server::look_at_clock() {
         ++c;
         continue;
       }
-      lose(*c, end != ends_.end() ? end->second : "has ended without a word (killed, or crashed)");
+      lose(*c, end != ends_.end() ? end->second
+                                  : "has ended without a word (it was killed, it crashed, or the "
+                                    "network to it is cut)");
     }
     c = c->gone ? connections_.erase(c) : std::next(c);
   }

@@ -30,7 +30,8 @@ class Server {
     std::string out, host, world;  // world: "" until it joins
     int rank = -1;
     int64_t process = 0, heard = 0, gone_at = 0;
-    std::string doing, told;
+    std::string doing, told, ring;
+    bool waits = false, asked = false;  // asked: for its ring, and it has not come
     bool left = false, gone = false, lost = false;
   };
   struct Waiter {
@@ -39,9 +40,16 @@ class Server {
     std::string key;
     int64_t until;
   };
-  struct Waiting {  // a process in a collective that takes long
-    int64_t seq, fingerprint;
+  struct Started {
+    int64_t fingerprint;
     std::string text;
+  };
+  // Of a process that is in a collective that takes long: that one and those before it, by number.
+  using Waiting = std::map<int64_t, Started>;
+  struct Reporting {
+    Connection* who;
+    uint32_t id;
+    int64_t until;
   };
 
   void run();
@@ -53,6 +61,9 @@ class Server {
   void reply(Connection& c, Frame&& f);
   void flush(Connection& c);
   void key_set(const std::string& key);
+  void report(Connection& c, uint32_t id);
+  void finish_reports();
+  std::string everything() const;
   void look_at_clock();
   void gone(Connection& c);
   void lose(Connection& c, const std::string& how);
@@ -63,6 +74,7 @@ class Server {
   int port_ = 0;
   std::list<Connection> connections_;
   std::list<Waiter> waiters_;
+  std::list<Reporting> reports_;
   std::map<std::string, std::string> keys_;
   std::map<std::string, std::map<int, Waiting>> waiting_;        // by world and group
   std::map<std::pair<std::string, int64_t>, std::string> ends_;  // host and process: how it ended

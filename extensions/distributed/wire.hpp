@@ -12,18 +12,21 @@ namespace adjoin::distributed {
 
 enum class Ask : uint8_t {  // from a process
   set,
-  get,    // key, milliseconds
-  add,    // key, by
-  swap,   // key, expected, desired
-  erase,  // key
-  count,  // prefix
-  join,   // world, rank, size, host, process number
-  beat,   // what it does now
-  waits,  // group, seq, fingerprint, description: it has waited a while
-  tell,   // why it is about to end
-  leave,  //
-  ended,  // process number, host, how: from who started it
-  where,  // what the others do
+  get,     // key, milliseconds
+  add,     // key, by
+  swap,    // key, expected, desired
+  erase,   // key
+  count,   // prefix
+  join,    // world, rank, size, host, process number
+  beat,    // what it does now
+  waits,   // group, seq, fingerprint, description: it has waited a while; how many came before, and
+           // these
+  tell,    // why it is about to end
+  leave,   //
+  ended,   // process number, host, how: from who started it
+  where,   // what the others do
+  report,  // everything about all worlds, with everybody's last works
+  ring,    // the last works, a line each
 };
 enum class Say : uint8_t {  // from the server
   value,                    // text
@@ -32,6 +35,7 @@ enum class Say : uint8_t {  // from the server
   lost,                     // why: the world is broken
   left,                     // rank: it ended in order
   beat,                     // the server lives
+  dump,                     // tell your last works
 };
 
 constexpr uint32_t kLargestFrame = 1u << 30;

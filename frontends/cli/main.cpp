@@ -1,7 +1,7 @@
 // frontends/cli/main.cpp: the command `adjoin`: chooses the part that does the work.
 #include <iostream>
 
-#include "cli.hpp"
+#include "launch.hpp"
 
 namespace adjoin::cli {
 namespace {
@@ -22,6 +22,7 @@ constexpr const char* kHelp =
     "  adjoin run PROGRAM           runs a Python program whose `import torch` is Adjoin\n"
     "  adjoin run MODEL.aj          runs a captured program without Python\n"
     "  adjoin launch PROGRAM        runs it in several processes, with torchrun's options\n"
+    "  adjoin explain-hang          says of such a job that hangs where each process stands\n"
     "  adjoin opcheck FILE|OP       does an op keep what its schema promises?\n"
     "  adjoin ops [NAME]            the ops, or everything about one\n"
     "  adjoin doctor                what is installed and found here, what is wrong, what to do\n"
@@ -40,14 +41,23 @@ struct Command {
   const char* name;
   int (*run)(const Words&);
 };
-constexpr Command kCommands[] = {{"bindgen", bindgen_command}, {"blas", blas_command},
-                                 {"config", config_command},   {"conform", conform_command},
-                                 {"doctor", doctor_command},   {"explain", explain_command},
-                                 {"graph", graph_command},     {"launch", launch_command},
-                                 {"lock", lock_command},       {"new-backend", new_backend_command},
-                                 {"new-op", new_op_command},   {"opcheck", opcheck_command},
-                                 {"ops", ops_command},         {"plugins", plugins_command},
-                                 {"run", run_command},         {"tune", tune_command},
+constexpr Command kCommands[] = {{"bindgen", bindgen_command},
+                                 {"blas", blas_command},
+                                 {"config", config_command},
+                                 {"conform", conform_command},
+                                 {"doctor", doctor_command},
+                                 {"explain", explain_command},
+                                 {"explain-hang", explain_hang_command},
+                                 {"graph", graph_command},
+                                 {"launch", launch_command},
+                                 {"lock", lock_command},
+                                 {"new-backend", new_backend_command},
+                                 {"new-op", new_op_command},
+                                 {"opcheck", opcheck_command},
+                                 {"ops", ops_command},
+                                 {"plugins", plugins_command},
+                                 {"run", run_command},
+                                 {"tune", tune_command},
                                  {"verify", verify_command}};
 
 int run(const Words& words) {

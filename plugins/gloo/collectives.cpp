@@ -12,11 +12,13 @@
 #include <adjoin/kit/dtype.hpp>
 #include <cstring>
 
-#include "combine.hpp"
+#include "../comm/combine.hpp"
 #include "comm.hpp"
 
 namespace adjoin::gloo_engine {
 
+using comm::combine_of;
+using comm::scale;
 using kit::raise;
 
 namespace {

@@ -6,6 +6,7 @@
 #include <adjoin/kit/error.hpp>
 #include <map>
 
+#include "../comm/request.hpp"
 #include "store.hpp"
 
 namespace adjoin::gloo_engine {
@@ -18,8 +19,6 @@ namespace {
 
 // Deadlines are the caller's; Gloo's own, which would end its connections, never comes.
 constexpr auto kNever = milliseconds(int64_t{1} << 40);
-
-bool is_transfer(const aj_coll& c) { return c.kind == AJ_COLL_SEND || c.kind == AJ_COLL_RECV; }
 
 // One for each address of this machine: it has a thread that serves all connections.
 std::shared_ptr<::gloo::transport::Device> device_at(const std::string& host) {
@@ -52,7 +51,7 @@ Context meet(const Meeting& m) {
 void run(const std::shared_ptr<Shared>& s, const Meeting& m) {
   Context context;
   try {
-    if (m.size > 1) context = meet(m);
+    context = meet(m);
   } catch (const std::exception& e) {
     std::lock_guard hold(s->lock);
     s->fail_all(text("the processes do not find each other: ", e.what()));
@@ -137,7 +136,23 @@ bool Comm::ready() {
   return shared_->connected;
 }
 
-Work* Comm::start(const aj_coll* c, uint32_t n) {
+bool Comm::Work::wait(int64_t timeout_ms) {
+  std::unique_lock hold(shared->lock);
+  if (!shared->changed.wait_for(hold, milliseconds(timeout_ms),
+                                [&] { return job->state != Job::running; }))
+    return false;
+  if (job->state == Job::failed) raise(AJ_UNAVAILABLE, job->why);
+  return true;
+}
+
+void Comm::caps(aj_comm_caps& io) {
+  io.flags = AJ_COMM_TAGGED | AJ_COMM_DETERMINISTIC;
+  comm::all_reductions(io);
+  io.engine = AJ_STR_LIT("gloo");
+}
+
+std::unique_ptr<Comm::Work> Comm::start(const aj_coll* c, uint32_t n) {
+  comm::refuse_wrong(c, n);
   auto job = std::make_shared<Job>();
   job->collectives.assign(c, c + n);
   for (aj_coll& one : job->collectives)
@@ -154,13 +169,13 @@ Work* Comm::start(const aj_coll* c, uint32_t n) {
     return !held || held->state != Job::running;
   });
   shared_->all.push_back(job);
-  if (n && is_transfer(c[0])) {
+  if (n && comm::is_transfer(c[0])) {
     std::thread(transfer, shared_, job).detach();
   } else {
     shared_->queue.push_back(job);
     shared_->changed.notify_all();
   }
-  return work.release();
+  return work;
 }
 
 void Comm::abort(const std::string& why) {

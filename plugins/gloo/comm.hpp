@@ -43,17 +43,22 @@ struct Shared {
   void fail_all(const std::string& text);
 };
 
-struct Work {
-  std::shared_ptr<Shared> shared;
-  std::shared_ptr<Job> job;
-};
-
 class Comm {
  public:
+  static constexpr const char* kName = "gloo";
+  static void caps(aj_comm_caps& io);
   explicit Comm(const aj_comm_config& config);
   ~Comm();
+
+  struct Work {
+    std::shared_ptr<Shared> shared;
+    std::shared_ptr<Job> job;
+    bool test() { return wait(0); }
+    bool wait(int64_t timeout_ms);
+  };
+
   bool ready();
-  Work* start(const aj_coll* c, uint32_t n);
+  std::unique_ptr<Work> start(const aj_coll* c, uint32_t n);
   void abort(const std::string& why);
   void close(int64_t timeout_ms);
 

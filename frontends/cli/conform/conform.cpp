@@ -7,6 +7,7 @@
 #include <random>
 
 #include "../cli.hpp"
+#include "comm.hpp"
 #include "report.hpp"
 
 namespace adjoin::cli::conform {
@@ -91,7 +92,8 @@ Words for_child(const Settings& s) {
 int command(const Words& given) {
   Arguments args(
       "adjoin conform FILE.so [--quick] [--mode MODE] [--op NAME]... [--dtype NAME]... [--html "
-      "FILE]",
+      "FILE]\n       adjoin conform --comm ENGINE|FILE.so    an engine for collectives between "
+      "processes",
       "Drives a device plugin through memory, copies, streams and events, threads, fork, "
       "and every op beside the\nreference backend, in child processes: a crash or a hang is a "
       "verdict. Modes: all (the default), of which test\n(values, layouts, sizes), grad (first "
@@ -148,4 +150,8 @@ int command(const Words& given) {
 }  // namespace
 }  // namespace adjoin::cli::conform
 
-int adjoin::cli::conform_command(const Words& given) { return conform::command(given); }
+int adjoin::cli::conform_command(const Words& given) {
+  for (const std::string& word : given)
+    if (word == "--comm" || word.starts_with("--comm=")) return conform::conform_comm(given);
+  return conform::command(given);
+}

@@ -562,7 +562,7 @@ _METHODS = {
     "to_sparse_coo": lambda self: self.to_sparse(),
     **{name: _late(name, "._sparse_products") for name in ("smm", "sspaddmm")},
     **{name: _late("_of_one_size", "._sparse_products") for name in ("sparse_resize_", "sparse_resize_and_clear_")},
-    **{name: _late(name, "._removed") for name in ("eig", "lstsq", "solve", "symeig", "xpu")},
+    **{name: _late(name, "._removed") for name in ("cholesky", "eig", "lstsq", "qr", "solve", "symeig", "xpu")},
     "hash_tensor": _hash_tensor,
     "__rdiv__": lambda self, other: other / self,
     "volatile": property(

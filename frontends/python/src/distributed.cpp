@@ -28,6 +28,7 @@ constexpr const char* kServer = "adjoin.server";
 constexpr const char* kLink = "adjoin.link";
 constexpr const char* kGroup = "adjoin.group";
 constexpr const char* kWork = "adjoin.work";
+constexpr const char* kReducer = "adjoin.reducer";
 
 template <class F>
 void unlocked(F&& f) {
@@ -289,6 +290,128 @@ PyObject* work_wait(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// A reducer and the object whose `_full` it calls; that object holds the capsule.
+struct HeldReducer {
+  void* reducer = nullptr;
+  PyObject* owner = nullptr;
+};
+
+aj_status* full(void* self, int32_t bucket) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  Ref done(PyObject_CallMethod(static_cast<HeldReducer*>(self)->owner, "_full", "i", int(bucket)));
+  aj_status* s = done ? nullptr : status_from_python();
+  PyGILState_Release(state);
+  return s;
+}
+
+HeldReducer* reducer_of(PyObject* held) {
+  return static_cast<HeldReducer*>(PyCapsule_GetPointer(held, kReducer));
+}
+
+void drop_reducer(PyObject* held) {
+  HeldReducer* r = reducer_of(held);
+  unlocked([&] { table()->reducer_drop(r->reducer); });
+  delete r;
+}
+
+std::vector<aj_tensor*> tensors_in(PyObject* list) {
+  std::vector<aj_tensor*> all;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); i++)
+    all.push_back(tensor_of(PyTuple_GET_ITEM(list, i)));
+  return all;
+}
+
+// reducer_new(owner, group or None, params, their names, views, flats, bucket of each, factor)
+PyObject* reducer_new(PyObject*, PyObject* args) {
+  PyObject *owner, *group, *params, *names, *views, *flats, *places;
+  auto def = sized<aj_reducer_def>();
+  if (!PyArg_ParseTuple(args, "OOO!O!O!O!O!d", &owner, &group, &PyTuple_Type, &params,
+                        &PyTuple_Type, &names, &PyTuple_Type, &views, &PyTuple_Type, &flats,
+                        &PyTuple_Type, &places, &def.factor))
+    return nullptr;
+  def.group = group == Py_None ? nullptr : PyCapsule_GetPointer(group, kGroup);
+  const auto ps = tensors_in(params), vs = tensors_in(views), fs = tensors_in(flats);
+  std::vector<uint32_t> bucket_of;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(places); i++)
+    bucket_of.push_back(uint32_t(PyLong_AsLong(PyTuple_GET_ITEM(places, i))));
+  std::vector<aj_str> words;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+    Py_ssize_t n;
+    const char* name = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(names, i), &n);
+    if (!name) return nullptr;
+    words.push_back({name, uint64_t(n)});
+  }
+  if (PyErr_Occurred() || !table()) return nullptr;
+  def.names = words.data();
+  def.params = ps.data(), def.views = vs.data(), def.flats = fs.data();
+  def.bucket_of = bucket_of.data();
+  def.nparams = uint32_t(ps.size()), def.nbuckets = uint32_t(fs.size());
+  auto* r = new HeldReducer{nullptr, owner};
+  def.full = full, def.self = r;
+  if (failed(table()->reducer_new(&def, &r->reducer))) {
+    delete r;
+    return nullptr;
+  }
+  return PyCapsule_New(r, kReducer, drop_reducer);
+}
+
+// reducer_arm(reducer, number of parameters, roots or None): bytes, which of them are reached; or
+// None.
+PyObject* reducer_arm(PyObject*, PyObject* args) {
+  PyObject *held, *roots;
+  Py_ssize_t n;
+  if (!PyArg_ParseTuple(args, "OnO", &held, &n, &roots)) return nullptr;
+  HeldReducer* r = reducer_of(held);
+  if (!r) return nullptr;
+  if (roots == Py_None) {
+    if (failed(table()->reducer_arm(r->reducer, nullptr, 0, nullptr))) return nullptr;
+    Py_RETURN_NONE;
+  }
+  const auto all = tensors_in(roots);
+  std::vector<uint8_t> reached(static_cast<size_t>(n));
+  note_line();
+  if (failed(table()->reducer_arm(r->reducer, all.data(), uint32_t(all.size()), reached.data())))
+    return nullptr;
+  return PyBytes_FromStringAndSize(reinterpret_cast<char*>(reached.data()), n);
+}
+
+PyObject* reducer_go(PyObject*, PyObject* held) {
+  HeldReducer* r = reducer_of(held);
+  note_line();
+  if (!r || failed(table()->reducer_go(r->reducer))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* reducer_wait(PyObject*, PyObject* held) {
+  HeldReducer* r = reducer_of(held);
+  if (!r || !waited([&] { return table()->reducer_wait(r->reducer); })) return nullptr;
+  Py_RETURN_NONE;
+}
+
+// Bytes, which parameters got no gradient in a pass that has begun; None: there is no such pass.
+PyObject* reducer_missing(PyObject*, PyObject* args) {
+  PyObject* held;
+  Py_ssize_t n;
+  if (!PyArg_ParseTuple(args, "On", &held, &n)) return nullptr;
+  HeldReducer* r = reducer_of(held);
+  if (!r) return nullptr;
+  std::vector<uint8_t> missing(static_cast<size_t>(n));
+  int32_t waits = 0;
+  table()->reducer_missing(r->reducer, missing.data(), &waits);
+  if (!waits) Py_RETURN_NONE;
+  return PyBytes_FromStringAndSize(reinterpret_cast<char*>(missing.data()), n);
+}
+
+PyObject* reducer_hook(PyObject*, PyObject* args) {
+  PyObject* held;
+  int on;
+  if (!PyArg_ParseTuple(args, "Op", &held, &on)) return nullptr;
+  HeldReducer* r = reducer_of(held);
+  if (!r) return nullptr;
+  table()->reducer_hook(r->reducer, on);
+  Py_RETURN_NONE;
+}
+
 PyObject* launch(PyObject*, PyObject* list) {
   if (!PyList_Check(list)) return PyErr_Format(PyExc_TypeError, "launch: wanted a list of words");
   std::vector<aj_str> words;
@@ -324,6 +447,12 @@ PyMethodDef functions[] = {
     {"dist_work_test", work_test, METH_O, nullptr},
     {"dist_work_wait", work_wait, METH_VARARGS, nullptr},
     {"dist_launch", launch, METH_O, nullptr},
+    {"dist_reducer_new", reducer_new, METH_VARARGS, nullptr},
+    {"dist_reducer_arm", reducer_arm, METH_VARARGS, nullptr},
+    {"dist_reducer_go", reducer_go, METH_O, nullptr},
+    {"dist_reducer_wait", reducer_wait, METH_O, nullptr},
+    {"dist_reducer_missing", reducer_missing, METH_VARARGS, nullptr},
+    {"dist_reducer_hook", reducer_hook, METH_VARARGS, nullptr},
     {},
 };
 

@@ -115,3 +115,126 @@ def alive(pid):
             return re.sub(r".*\)", "", file.read()).split()[0] != "Z"
     except OSError:
         return False
+
+
+MEETS = """
+import os, torch, torch.distributed as dist
+dist.init_process_group()
+x = torch.ones(1)
+dist.all_reduce(x)
+with open(f"{__file__}.{dist.get_rank()}", "w") as file:  # mpirun mixes the lines of several
+    print(dist.get_rank(), dist.get_world_size(), x.item(), file=file)
+"""
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+STARTED_BY = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "ADJOIN_CONTROL", "LOCAL_RANK")
+
+
+def started(lines, variables, tmp_path):
+    """What processes say that somebody has started with these variables, one mapping each."""
+    (tmp_path / "program.py").write_text(MEETS)
+    bare = {name: value for name, value in os.environ.items() if name not in STARTED_BY}
+    jobs = [subprocess.Popen([*lines, str(tmp_path / "program.py")], env=bare | more) for more in variables]
+    assert [job.wait(timeout=60) for job in jobs] == [0] * len(jobs)
+    files = sorted(tmp_path.glob("program.py.*"))
+    said = [file.read_text().strip() for file in files]
+    for file in files:
+        file.unlink()
+    return said
+
+
+RUN = [LAUNCH, "run"]
+
+
+def test_srun(tmp_path):
+    job = {"SLURM_JOB_ID": str(os.getpid()), "SLURM_NTASKS": "2", "SLURM_STEP_NODELIST": "localhost,other[01-02]"}
+    variables = [job | {"SLURM_PROCID": str(r), "SLURM_LOCALID": str(r)} for r in range(2)]
+    assert started(RUN, variables, tmp_path) == ["0 2 2.0", "1 2 2.0"]
+
+
+def test_a_launcher_on_each_machine_of_srun(tmp_path):
+    """One task a node: the launcher learns from SLURM which machine it is on and where the first one is."""
+    job = {"SLURM_JOB_ID": str(os.getpid() + 7000), "SLURM_STEP_NODELIST": "localhost,other"}
+    line = [LAUNCH, "launch", "--nnodes", "2", "--nproc-per-node", "1"]
+    assert started(line, [job | {"SLURM_NODEID": str(r)} for r in range(2)], tmp_path) == ["0 2 2.0", "1 2 2.0"]
+
+
+def test_an_indexed_job_of_kubernetes(tmp_path):
+    job = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    assert started(RUN, [job | {"JOB_COMPLETION_INDEX": str(r)} for r in range(2)], tmp_path) == ["0 2 2.0", "1 2 2.0"]
+
+
+def test_an_operator_of_kubernetes(tmp_path):
+    """It sets torchrun's options as variables."""
+    job = {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_MASTER_ADDR": "127.0.0.1", "PET_MASTER_PORT": free_port()}
+    variables = [job | {"PET_NODE_RANK": str(r)} for r in range(2)]
+    assert started([LAUNCH, "launch"], variables, tmp_path) == ["0 2 2.0", "1 2 2.0"]
+
+
+def test_workers_of_ray(tmp_path):
+    job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    variables = [job | {"RANK": str(r), "LOCAL_RANK": str(r), "NODE_RANK": "0"} for r in range(2)]
+    assert started(RUN, variables, tmp_path) == ["0 2 2.0", "1 2 2.0"]
+
+
+def test_mpirun(tmp_path):
+    """By its variables; the engine is the default one, then MPI itself."""
+    import adjoin
+
+    if not shutil.which("mpirun"):
+        import pytest
+
+        pytest.skip("NOT TESTED: there is no mpirun; openmpi-bin has it")
+    line = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *RUN]
+    assert started(line, [{}], tmp_path) == ["0 2 2.0", "1 2 2.0"]
+    if "mpi" in adjoin.plugin.available():
+        global MEETS
+        before, MEETS = MEETS, MEETS.replace("init_process_group()", "init_process_group('mpi')")
+        assert started(line, [{}], tmp_path) == ["0 2 2.0", "1 2 2.0"]
+        MEETS = before
+
+
+def test_a_restart_goes_on_from_the_newest_step(launch, tmp_path):
+    """Rank 1 is killed in the fifth step of eight: the job goes on from the fourth, on the curve of one that nobody killed."""
+    body = """
+    import os, signal, sys, torch, torch.distributed as dist
+    from torch import nn
+    dist.init_process_group()
+    rank, n, kept = dist.get_rank(), dist.get_world_size(), sys.argv[1]
+    torch.manual_seed(0)
+    net = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1)).double())
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+    x = torch.randn(8, 2, 4, 3, dtype=torch.float64)
+    first = 0
+    if os.path.exists(kept):
+        state = torch.load(kept)
+        net.load_state_dict(state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+        first = state["step"] + 1
+    for step in range(first, 8):
+        if len(sys.argv) > 2 and step == 4 and rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+            os.kill(os.getpid(), signal.SIGKILL)
+        optimizer.zero_grad()
+        loss = (net(x[step, rank]) - 1).square().mean()
+        loss.backward()
+        optimizer.step()
+        dist.all_reduce(loss.detach())
+        if rank == 0:
+            torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, kept + ".new")
+            os.replace(kept + ".new", kept)
+            print(step, loss.item(), flush=True)
+        dist.barrier()
+    """
+    whole = launch(2, body, arguments=[str(tmp_path / "whole")])
+    broken = launch(2, body, "--max-restarts", "1", arguments=[str(tmp_path / "broken"), "kill"])
+    assert whole.code == 0 and broken.code == 0, broken.err
+    assert "was killed by signal 9" in broken.err and "starting all again (1 of 1)" in broken.err
+    assert whole.lines() == broken.lines() and [line.split()[0] for line in whole.lines()] == [str(i) for i in range(8)]

@@ -14,7 +14,8 @@ static const aj_core* core;
 typedef struct comm {
   aj_store store;
   int32_t rank, size;
-  char name[200];
+  char name[200], why[300];
+  volatile int aborted;
 } comm;
 typedef struct work {
   comm* comm;
@@ -60,6 +61,7 @@ static aj_str key_of(const work* w, int32_t rank, char* room, size_t bytes) {
 static aj_status* start(void* self, const aj_coll* c, uint32_t n, void** out) {
   char room[300];
   if (n != 1) return refuse(AJ_UNIMPLEMENTED, "over_store: one at a time");
+  if (((comm*)self)->aborted) return refuse(AJ_ABORTED, ((comm*)self)->why);
   work* w = calloc(1, sizeof *w);
   w->comm = self, w->c = *c;
   uint64_t bytes = c->in ? c->count * c->dtype.bits / 8 : 0;
@@ -107,7 +109,15 @@ static aj_status* finish(work* w, int64_t timeout_ms) {
   return s;
 }
 
-static aj_status* wait_work(void* w, int64_t timeout_ms) { return finish(w, timeout_ms); }
+/* The store cannot be woken, so it is asked for a moment at a time. */
+static aj_status* wait_work(void* w, int64_t timeout_ms) {
+  for (;; timeout_ms -= 20) {
+    if (((work*)w)->comm->aborted) return refuse(AJ_ABORTED, ((work*)w)->comm->why);
+    aj_status* s = finish(w, timeout_ms < 20 ? timeout_ms : 20);
+    if (!s || core->status_code(s) != AJ_DEADLINE || timeout_ms <= 20) return s;
+    core->status_free(s);
+  }
+}
 static aj_status* test(void* w, int32_t* done) {
   aj_status* s = finish(w, 0);
   *done = ((work*)w)->done;
@@ -115,7 +125,12 @@ static aj_status* test(void* w, int32_t* done) {
   return s;
 }
 static void drop(void* w) { free(w); }
-static aj_status* abort_comm(void* c, aj_str why) { return (void)c, (void)why, NULL; }
+static aj_status* abort_comm(void* self, aj_str why) {
+  comm* c = self;
+  snprintf(c->why, sizeof c->why, "%.*s", (int)why.len, why.data);
+  c->aborted = 1;
+  return NULL;
+}
 static aj_status* close_comm(void* c, int64_t timeout_ms) {
   return (void)timeout_ms, (void)c, NULL;
 }

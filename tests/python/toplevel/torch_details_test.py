@@ -1,5 +1,7 @@
 """tests/python/toplevel/torch_details_test.py: small things that programs written for PyTorch rely on."""
 
+import warnings
+
 import adjoin as aj
 import pytest
 from adjoin import nn
@@ -115,3 +117,49 @@ def test_windows_take_a_layout():
         assert window(5, layout=aj.strided).equal(window(5))
         with pytest.raises(RuntimeError, match="windows are strided tensors"):
             window(5, layout=aj.sparse_coo)
+
+
+def test_random_complex_numbers_have_two_random_parts():
+    aj.manual_seed(0)
+    for made in (aj.rand(1000, dtype=aj.complex64), aj.rand_like(aj.empty(1000, dtype=aj.complex128)),
+                 aj.empty(1000, dtype=aj.complex64).uniform_(2, 4) / 2 - (1 + 1j)):  # fmt: skip
+        for part in (made.real, made.imag):
+            assert 0 <= part.min() and part.max() <= 1 and abs(part.mean() - 0.5) < 0.05
+        assert (made.real != made.imag).all()
+
+
+def test_index_copy_takes_a_number_for_one_place():
+    x = aj.zeros(3)
+    assert x.index_copy(0, aj.tensor([1]), aj.tensor(2.0)).tolist() == [0, 2, 0]
+    assert aj.tensor(0.0).index_copy(0, aj.tensor([0]), aj.tensor([5.0])).item() == 5
+    with pytest.raises(RuntimeError, match="source must have shape"):
+        x.index_copy(0, aj.tensor([1, 2]), aj.tensor(2.0))
+
+
+def test_what_is_easily_got_wrong_is_told():
+    x = aj.ones(2, requires_grad=True)
+    y = x * 2
+    with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"):
+        assert y.grad is None
+    with pytest.warns(UserWarning, match="To copy construct from a tensor"):
+        aj.tensor(x)
+    image, grid, F = aj.ones(1, 1, 2, 2), aj.zeros(1, 1, 1, 2), nn.functional
+    with pytest.warns(UserWarning, match="See the documentation of grid_sample"):
+        F.grid_sample(image, grid)
+    with pytest.warns(UserWarning, match="See the documentation of affine_grid"):
+        F.affine_grid(aj.ones(1, 2, 3), (1, 1, 2, 2))
+    with pytest.warns(UserWarning, match="upsample` is deprecated"):
+        F.upsample(image, scale_factor=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y.retain_grad()
+        assert y.grad is None and x.grad is None and aj.ones(2).grad is None and y.detach().grad is None
+        assert F.grid_sample(image, grid, align_corners=False).equal(
+            F.grid_sample(image, grid, "bilinear", "zeros", False)
+        )
+
+
+def test_functions_that_are_gone_name_what_serves():
+    for call, use in ((lambda: aj.cholesky(aj.eye(2)), "linalg.cholesky"), (lambda: aj.eye(2).qr(), "linalg.qr")):
+        with pytest.raises(RuntimeError, match=f"is now removed.*torch.{use}"):
+            call()

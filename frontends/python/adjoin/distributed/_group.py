@@ -74,9 +74,14 @@ _world = None
 _worlds_made = 0
 
 
+# The engine that serves where none is named comes first; the last two are for tests.
+_ORDER = ("gloo", "shm", "mpi", "simulated", "faulty")
+
+
 def engines():
     """Names of the engines that plugins offer for tensors of the cpu; no plugin is loaded for the answer."""
-    return [p["name"] for p in _C.plugin_list() if "service:aj.comm/cpu" in p["provides"] and p["state"] < 2]
+    found = [p["name"] for p in _C.plugin_list() if "service:aj.comm/cpu" in p["provides"] and p["state"] < 2]
+    return sorted(found, key=lambda name: _ORDER.index(name) if name in _ORDER else 0)
 
 
 def is_available():
@@ -241,6 +246,7 @@ def _forked():
     global _world
     _world = None
     rendezvous._servers.clear()
+    rendezvous._files.clear()
 
 
 os.register_at_fork(after_in_child=_forked)

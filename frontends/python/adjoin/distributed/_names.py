@@ -3,6 +3,8 @@
 import datetime
 import enum
 
+from .. import _C
+
 default_pg_timeout = datetime.timedelta(minutes=30)
 
 
@@ -54,6 +56,9 @@ class DistError(RuntimeError):
 
 class DistBackendError(DistError):
     """A collective failed: a process is lost, or does something else."""
+
+
+_C.error_class(DistBackendError)
 
 
 class DistNetworkError(DistError):

@@ -1,6 +1,7 @@
 """adjoin.distributed.rendezvous: how the processes of a program find each other."""
 
 import os
+import re
 import socket
 import time
 from urllib.parse import parse_qs, urlparse
@@ -8,16 +9,18 @@ from urllib.parse import parse_qs, urlparse
 from . import store as _store
 from ._names import DistNetworkError, milliseconds
 
-# Who starts processes, and where he says which this is: rank, how many, and the one of this machine.
+# Who starts processes, and where he says which this is, and of how many.
 _STARTERS = (
     ("RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("JOB_COMPLETION_INDEX", "WORLD_SIZE"),  # an indexed job of Kubernetes, which does not say of how many
 )
 
 # Servers of this process by their address: a program that destroys its group and makes another meets at the same one.
 _servers = {}
+_files = {}  # the addresses that this process has written to files
 
 
 def place(rank=-1, world_size=-1):
@@ -58,12 +61,35 @@ def _by_environment(rank, timeout):
         host, _, port = control.rpartition(":")
         return _store.connect(host, int(port), timeout)
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if missing and (found := _by_starter()):
+        return _by_file(found, rank, timeout, own=True) if isinstance(found, str) else _host_at(*found, rank, timeout)
     if missing:
         raise ValueError(
             f"init_process_group: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set: the address of "
             "the machine of rank 0, and a free port of it; `adjoin launch` sets them"
         )
     return _host_at(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), rank, timeout)
+
+
+def _by_starter():
+    """Where the processes of mpirun on one machine (a file) and those of srun (an address) meet; None of others."""
+    env = os.environ
+    if "OMPI_COMM_WORLD_SIZE" in env and env["OMPI_COMM_WORLD_SIZE"] == env.get("OMPI_COMM_WORLD_LOCAL_SIZE"):
+        job = "".join(
+            c if c.isalnum() else "-" for c in env.get("PMIX_NAMESPACE", env.get("OMPI_MCA_ess_base_jobid", ""))
+        )
+        return f"/tmp/adjoin-{os.getuid()}-{job}" if job else None
+    nodes = env.get("SLURM_STEP_NODELIST", env.get("SLURM_NODELIST"))
+    if "SLURM_PROCID" in env and "SLURM_JOB_ID" in env and nodes:
+        port = 20000 + (int(env["SLURM_JOB_ID"]) * 31 + int(env.get("SLURM_STEP_ID", 0))) % 20000
+        return _first_of(nodes), port
+    return None
+
+
+def _first_of(nodes):
+    """The first name in SLURM's list: "gpu[07-09,12],login" begins with gpu07."""
+    name, _, rest = nodes.split(",")[0].partition("[")
+    return name + re.match(r"\w*", rest).group() if rest else name
 
 
 def _own_name():
@@ -82,19 +108,22 @@ def _new_server():
     return address, port
 
 
-def _by_file(path, rank, timeout):
+def _by_file(path, rank, timeout, own=False):
     until = time.monotonic() + milliseconds(timeout) / 1000
     if rank == 0:
-        address = _new_server()
-        with open(f"{path}.{os.getpid()}", "w") as file:
-            file.write("%s %d\n" % address)
-        os.replace(f"{path}.{os.getpid()}", path)
-        _forget_at_end(path)
-        return _store.connect(*address, timeout)
+        if path not in _files:  # a second group meets where the first one did
+            _files[path] = address = _new_server()
+            with open(f"{path}.{os.getpid()}", "w") as file:
+                file.write("%s %d\n" % address)
+            os.replace(f"{path}.{os.getpid()}", path)
+            _forget_at_end(path)
+        return _store.connect(*_files[path], timeout)
     said = "nothing"
     while time.monotonic() < until:
         try:
             with open(path) as file:
+                if own and os.fstat(file.fileno()).st_uid != os.getuid():
+                    raise ValueError(f"{path} is another user's")
                 host, port = file.read().split()
             return _store.connect(host, int(port), 0.2)
         except (OSError, ValueError) as error:

@@ -60,6 +60,10 @@ def export(
     """
     from ._program import export
 
+    if not callable(model):
+        raise TypeError(
+            f"onnx.export: a module or a function is expected, got {type(model).__name__}; give what computes"
+        )
     return export(
         model, args, f, kwargs, export_params, training, input_names or (), output_names or (), opset_version, dynamic_axes,
         dynamic_shapes, external_data,

@@ -8,6 +8,7 @@ import contextlib
 
 import adjoin
 
+from ... import _C
 from ... import distributed as dist
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
@@ -20,17 +21,13 @@ class GradBucket:
     """Gradients of several parameters, one behind the other; what a communication hook gets."""
 
     def __init__(self, place, params):
-        self._place, self._params, self._is_last = place, params, False
+        self._place, self._params, self._is_last, self._work = place, params, False, None
         first, count = params[0], sum(p.numel() for p in params)
         self._flat = adjoin.zeros(count, dtype=first.dtype, device=first.device)
         self._views, begin = [], 0
         for p in params:
             self._views.append(self._flat[begin : begin + p.numel()].reshape(p.shape))
             begin += p.numel()
-        self.reset()
-
-    def reset(self):
-        self._missing, self._work, self._launched = set(range(len(self._params))), None, False
 
     def buffer(self):
         """The flat tensor."""
@@ -77,40 +74,38 @@ def _buckets(params, cap):
 
 
 class _Reducer:
-    """Takes gradients as the tape finishes them, reduces full buckets, and waits for all in the last hook of the pass."""
+    """The reducer of abi/distributed.h, which takes gradients as the tape finishes them; here is what is done once a pass."""
 
     def __init__(self, params, names, group, cap, find_unused):
-        self.group, self.names, self.find_unused = group, names, find_unused
+        self.group, self.find_unused = group, find_unused
         self.buckets = _buckets(params, cap)
-        self.place = {id(p): (b, i) for b in self.buckets for i, p in enumerate(b._params)}
-        self.hook = self.state = None
-        self.armed = self.begun = False
-        self.factor = 1.0 / group.size()
-        self._handles = [p.register_post_accumulate_grad_hook(self._arrived) for p in params]
+        self.params = [p for b in self.buckets for p in b._params]
+        self.views = [v for b in self.buckets for v in b._views]
+        self.names = [names[id(p)] for p in self.params]
+        self.hook = self.state = self.mine = None
+        self._native = _C.dist_reducer_new(
+            self, group._native, tuple(self.params), tuple(self.names), tuple(self.views), tuple(b._flat for b in self.buckets),
+            tuple(b._place for b in self.buckets for _ in b._params), 1.0 / group.size(),
+        )  # fmt: skip
 
     def arm(self, outputs):
         """Before a backward pass of these outputs, whose gradients shall be reduced."""
-        for b in self.buckets:
-            b.reset()
-        self.armed, self.begun, self.next, self.used = True, False, 0, None
-        if not self.find_unused:
-            return
-        reached = _leaves(outputs)
-        self.used = adjoin.zeros(len(self.place), dtype=adjoin.int32)
-        number = 0
-        for b in self.buckets:
-            for i, p in enumerate(b._params):
-                if id(p) in reached:
-                    self.used[number] = 1
-                else:
-                    b._views[i].zero_()
-                    b._missing.discard(i)
-                number += 1
-        if not reached:  # there will be no hook
-            self._go_on()
+        roots = tuple(_tensors_of(outputs)) if self.find_unused else None
+        self.mine = _C.dist_reducer_arm(self._native, len(self.params), roots)
+        if self.mine is not None and not any(self.mine):
+            _C.dist_reducer_go(self._native)
 
-    def _unfinished(self):
-        late = [self.names[id(b._params[i])] for b in self.buckets for i in sorted(b._missing)]
+    def ask(self, mine):
+        """Starts to find out who is used anywhere: (a work, its result)."""
+        anywhere = adjoin.tensor(list(mine), dtype=adjoin.uint8)
+        return dist.all_reduce(anywhere, dist.ReduceOp.MAX, group=self.group, async_op=True), anywhere
+
+    def unfinished(self):
+        """What is wrong where a pass has begun and not reduced everything; None where that is not so."""
+        missing = _C.dist_reducer_missing(self._native, len(self.params))
+        if missing is None:
+            return None
+        late = [name for name, lacks in zip(self.names, missing, strict=True) if lacks]
         return (
             "Expected to have finished reduction in the prior iteration before starting a new one: "
             f"{len(late)} parameters got no gradient in the last backward pass: {', '.join(late[:8])}"
@@ -118,64 +113,45 @@ class _Reducer:
             "find_unused_parameters=True to DistributedDataParallel"
         )
 
-    def _arrived(self, p):
-        if not self.armed:
-            return
-        self.begun = True
-        b, i = self.place[id(p)]
-        if i not in b._missing:
-            if self.find_unused and not b._launched:
-                return
-            raise RuntimeError(
-                f"DistributedDataParallel: the gradient of {self.names[id(p)]} came twice, or after its bucket: a parameter that "
-                "two backward passes of one forward reach wants no_sync() for all but the last one"
-            )
-        view = b._views[i]
-        with adjoin.no_grad():
-            if p.grad is not view:
-                view.copy_(p.grad)
-                p.grad = view
-            if self.hook is None:
-                view.mul_(self.factor)
-        b._missing.discard(i)
-        self._go_on()
+    def use_hook(self, state, hook):
+        """A hook in place of the mean."""
+        self.state, self.hook = state, hook
+        _C.dist_reducer_hook(self._native, True)
 
-    def _go_on(self):
-        while self.next < len(self.buckets) and not self.buckets[self.next]._missing:
-            b = self.buckets[self.next]
-            b._work = self._reduce(b)
-            b._launched = True
-            self.next += 1
-        if self.next == len(self.buckets):
-            self._finish()
-
-    def _reduce(self, b):
+    def reduce(self, b):
+        """Starts to reduce a bucket that the native part does not."""
         if self.hook is not None:
             return self.hook(self.state, b)
         return dist.all_reduce(b._flat, group=self.group, async_op=True)
 
+    def _full(self, number):
+        if number >= 0:
+            self.buckets[number]._work = self.reduce(self.buckets[number])
+        else:
+            self._finish()
+
     def _finish(self):
-        self.armed = self.begun = False
-        anywhere = None
-        if self.used is not None:
-            mine, anywhere = self.used, self.used.clone()
-            dist.all_reduce(anywhere, dist.ReduceOp.MAX, group=self.group)
-            mine, anywhere = mine.tolist(), anywhere.tolist()
+        asked = self.ask(self.mine) if self.mine is not None else None
+        try:
+            _C.dist_reducer_wait(self._native)
+        except RuntimeError as error:
+            raise dist.DistBackendError(str(error)) from None
         for b in self.buckets:
-            result = b._work.wait()
+            work, b._work = b._work, None
+            if work is None:
+                continue
+            result = work.wait()
             if self.hook is not None:
                 result = result[0] if isinstance(result, (list, tuple)) else result
                 if result is not None and result is not b._flat:
                     b.set_buffer(result)
-            b._work = None
-        if anywhere is None:
+        if asked is None:
             return
-        number = 0
-        for b in self.buckets:
-            for p, view in zip(b._params, b._views, strict=True):
-                if anywhere[number] and not mine[number]:  # others have used it
-                    p.grad = view
-                number += 1
+        work, anywhere = asked
+        work.wait()
+        for p, view, used, here in zip(self.params, self.views, anywhere.tolist(), self.mine, strict=True):
+            if used and not here:  # others have used it
+                p.grad = view
 
 
 def _tensors_of(value):
@@ -189,23 +165,6 @@ def _tensors_of(value):
             yield from _tensors_of(v)
     elif hasattr(value, "__dataclass_fields__"):
         yield from _tensors_of(vars(value))
-
-
-def _leaves(outputs):
-    """ids of the leaves that a backward pass of the outputs reaches."""
-    reached, seen = set(), set()
-    waiting = [t.grad_fn for t in _tensors_of(outputs) if t.grad_fn is not None]
-    reached.update(id(t) for t in _tensors_of(outputs) if t.grad_fn is None and t.requires_grad)
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        leaf = getattr(node, "variable", None)
-        if leaf is not None:
-            reached.add(id(leaf))
-        waiting += [n for n, _ in node.next_functions if n is not None]
-    return reached
 
 
 def _broadcast(tensors, group, root=0):
@@ -279,8 +238,8 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs, **kwargs):
         """What the module gives."""
         syncs = self.require_backward_grad_sync and adjoin.is_grad_enabled()
-        if syncs and self.reducer.armed and self.reducer.begun:
-            raise RuntimeError(self.reducer._unfinished())
+        if syncs and (wrong := self.reducer.unfinished()):
+            raise RuntimeError(wrong)
         if syncs:
             Join.notify_join_context(self)
         if self.require_backward_grad_sync:
@@ -315,7 +274,7 @@ class DistributedDataParallel(Module, Joinable):
             raise TypeError("Communication hook must be callable.")
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook: there is one already; it can be registered once")
-        self.reducer.state, self.reducer.hook = state, hook
+        self.reducer.use_hook(state, hook)
 
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
         """``with net.join():`` around a loop over batches, of which processes may have different numbers."""
@@ -355,11 +314,9 @@ class _Shadow(JoinHook):
         with adjoin.no_grad():
             for b in reducer.buckets:
                 b._flat.zero_()
-                reducer._reduce(b).wait()
+                reducer.reduce(b).wait()
             if reducer.find_unused:
-                dist.all_reduce(
-                    adjoin.zeros(len(reducer.place), dtype=adjoin.int32), dist.ReduceOp.MAX, group=reducer.group
-                )
+                reducer.ask(bytes(len(reducer.params)))[0].wait()
 
     def post_hook(self, is_last_joiner):
         group = self.net.process_group

@@ -1,11 +1,11 @@
-// plugins/gloo/combine.cpp: halves are added in float32 and rounded once; bool is logic; complex
+// plugins/comm/combine.cpp: halves are added in float32 and rounded once; bool is logic; complex
 // numbers have no order.
 #include "combine.hpp"
 
 #include <adjoin/kit/dtype.hpp>
 #include <cmath>
 
-namespace adjoin::gloo_engine {
+namespace adjoin::comm {
 
 using namespace kit;
 
@@ -57,6 +57,7 @@ template <class T, T (*F)(T, T)>
 void each(void* out, const void* a, const void* b, size_t n) {
   T* o = static_cast<T*>(out);
   const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
+#pragma GCC ivdep  // out may be a or b, element for element
   for (size_t i = 0; i < n; i++) o[i] = F(x[i], y[i]);
 }
 template <class T>
@@ -128,4 +129,4 @@ void scale(DLDataType dtype, void* x, size_t n, double by) {
   });
 }
 
-}  // namespace adjoin::gloo_engine
+}  // namespace adjoin::comm

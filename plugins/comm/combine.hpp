@@ -1,4 +1,4 @@
-// plugins/gloo/combine.hpp: what a reduction does with elements.
+// plugins/comm/combine.hpp: what a reduction does with elements.
 #pragma once
 
 #include <adjoin/abi/comm.h>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace adjoin::gloo_engine {
+namespace adjoin::comm {
 
 // out[i] = a[i] op b[i]
 using Combine = void (*)(void* out, const void* a, const void* b, size_t n);
@@ -16,4 +16,4 @@ uint64_t combines(int32_t op);  // AJ_DT_ mask
 // x[i] *= by; integers are divided and cut, as PyTorch does, by 1 / by.
 void scale(DLDataType dtype, void* x, size_t n, double by);
 
-}  // namespace adjoin::gloo_engine
+}  // namespace adjoin::comm

@@ -1,0 +1,19 @@
+// plugins/mpi/plugin.cpp: libaj_mpi.so: the service aj.comm/cpu for processes that mpirun has
+// started.
+#include <adjoin/kit/plugin.hpp>
+
+#include "../comm/table.hpp"
+#include "comm.hpp"
+
+namespace adjoin::mpi {
+namespace {
+
+const aj_comm table = comm::Table<Comm>::of({"mpi", 3});
+
+}  // namespace
+}  // namespace adjoin::mpi
+
+AJ_PLUGIN(.name = "mpi", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
+          .provides = "service:aj.comm/cpu") {
+  plugin.service("aj.comm/cpu", "mpi", &adjoin::mpi::table, -20);
+}

@@ -1,0 +1,74 @@
+// plugins/simulated/hall.cpp: meetings by number and fingerprint: who starts something else never
+// meets.
+#include "hall.hpp"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "together.hpp"
+
+namespace adjoin::simulated {
+namespace {
+
+// ADJOIN_SIMULATED="50 2": each collective takes 50 microseconds and its bytes go at 2 GB/s.
+// Nothing: no time is added.
+struct Model {
+  double latency_us = 0, gigabytes = 0;
+  Model() {
+    const char* told = secure_getenv("ADJOIN_SIMULATED");
+    if (!told) return;
+    const std::string_view text = told;
+    const char* end = text.data() + text.size();
+    auto got = std::from_chars(text.data(), end, latency_us);
+    while (got.ptr < end && *got.ptr == ' ') got.ptr++;
+    std::from_chars(got.ptr, end, gigabytes);
+  }
+  Clock::duration of(size_t bytes) const {
+    const double ns =
+        latency_us * 1e3 + (gigabytes > 0 ? double(bytes) / gigabytes : 0);  // 1 GB/s: a byte a ns
+    return std::chrono::nanoseconds(int64_t(ns));
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Hall> Hall::of(const std::string& name, int size) {
+  static std::mutex& lock = *new std::mutex;
+  static auto& halls = *new std::map<std::string, std::weak_ptr<Hall>>;
+  std::lock_guard hold(lock);
+  std::erase_if(halls, [](const auto& h) { return h.second.expired(); });
+  auto found = halls[name].lock();
+  if (!found) halls[name] = found = std::make_shared<Hall>(size);
+  return found;
+}
+
+std::shared_ptr<Meeting> Hall::come(int rank, const aj_coll& c) {
+  static const Model model;
+  const bool transfer = comm::is_transfer(c);
+  const Key key = {transfer, c.seq, c.fingerprint};
+  std::lock_guard hold(lock_);
+  auto& m = open_[key];
+  if (!m) {
+    m = std::make_shared<Meeting>();
+    m->who.resize(transfer ? 2 : size_t(size_));
+  }
+  m->who[transfer ? m->come : size_t(rank)] = std::make_shared<comm::Request>(c, size_);
+  auto mine = m;
+  if (++m->come < m->who.size()) return mine;
+  std::vector<comm::Request*> all;
+  for (const auto& r : m->who) all.push_back(r.get());
+  open_.erase(key);
+  together(all);
+  mine->done = true;
+  mine->at = Clock::now() + model.of(all[0]->bytes());
+  mine->changed.notify_all();
+  return mine;
+}
+
+void Hall::give_up(const std::shared_ptr<Meeting>& m) {
+  if (m->done) return;
+  std::erase_if(open_, [&](const auto& o) { return o.second == m; });
+  m->changed.notify_all();
+}
+
+}  // namespace adjoin::simulated

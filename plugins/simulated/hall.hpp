@@ -1,0 +1,46 @@
+// plugins/simulated/hall.hpp: where the threads of one communicator meet.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "../comm/request.hpp"
+
+namespace adjoin::simulated {
+
+using Clock = std::chrono::steady_clock;
+
+// Some who do the same thing together; whoever comes last does it for all.
+struct Meeting {
+  std::vector<std::shared_ptr<comm::Request>> who;  // by rank; of a transfer in the order of coming
+  size_t come = 0;
+  bool done = false;
+  Clock::time_point at;  // when the bytes have arrived, by the model
+  std::condition_variable changed;
+};
+
+class Hall {
+ public:
+  explicit Hall(int size) : size_(size) {}
+  // The hall of that name; all who ask for it stand in the same one.
+  static std::shared_ptr<Hall> of(const std::string& name, int size);
+
+  std::shared_ptr<Meeting> come(int rank, const aj_coll& c);
+  // Under the lock: nobody will read or write this one's memory any more. Unless the meeting has
+  // been held, it never will be.
+  void give_up(const std::shared_ptr<Meeting>& m);
+  std::mutex& lock() { return lock_; }
+
+ private:
+  using Key = std::tuple<bool, uint64_t, uint32_t>;  // transfer, seq, fingerprint
+  const int size_;
+  std::mutex lock_;
+  std::map<Key, std::shared_ptr<Meeting>> open_;
+};
+
+}  // namespace adjoin::simulated

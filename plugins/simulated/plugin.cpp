@@ -1,0 +1,100 @@
+// plugins/simulated/plugin.cpp: libaj_simulated.so: processes as threads of one process, thousands
+// of them.
+#include <adjoin/kit/plugin.hpp>
+#include <thread>
+
+#include "../comm/table.hpp"
+#include "hall.hpp"
+
+namespace adjoin::simulated {
+namespace {
+
+struct State {  // of one process in one hall
+  std::shared_ptr<Hall> hall;
+  bool aborted = false;
+  std::string why;
+  std::vector<std::weak_ptr<Meeting>> started;
+};
+
+class Comm {
+ public:
+  static constexpr const char* kName = "simulated";
+  static void caps(aj_comm_caps& io) {
+    io.flags = AJ_COMM_TAGGED | AJ_COMM_DETERMINISTIC | AJ_COMM_ONE_HOST;
+    comm::all_reductions(io);
+    io.engine = AJ_STR_LIT("simulated");
+  }
+  explicit Comm(const aj_comm_config& c) : rank_(c.rank) {
+    state_->hall = Hall::of(std::string(kit::view_of(c.name)), c.size);
+  }
+
+  class Work {
+   public:
+    Work(std::shared_ptr<State> state, std::vector<std::shared_ptr<Meeting>> meetings)
+        : state_(std::move(state)), meetings_(std::move(meetings)) {}
+    bool test() { return wait_until(Clock::now()); }
+    bool wait(int64_t ms) { return wait_until(Clock::now() + std::chrono::milliseconds(ms)); }
+
+   private:
+    bool wait_until(Clock::time_point until) {
+      for (auto& m : meetings_) {
+        std::unique_lock hold(state_->hall->lock());
+        if (!m->changed.wait_until(hold, until, [&] { return m->done || state_->aborted; }))
+          return false;
+        if (!m->done) kit::raise(AJ_ABORTED, state_->why);
+        if (m->at > until) {
+          hold.unlock();
+          std::this_thread::sleep_until(until);
+          return false;
+        }
+        hold.unlock();
+        std::this_thread::sleep_until(m->at);
+      }
+      return true;
+    }
+    std::shared_ptr<State> state_;
+    std::vector<std::shared_ptr<Meeting>> meetings_;
+  };
+
+  bool ready() const { return true; }
+  std::unique_ptr<Work> start(const aj_coll* c, uint32_t n) {
+    comm::refuse_wrong(c, n);
+    std::vector<std::shared_ptr<Meeting>> meetings;
+    {
+      std::lock_guard hold(state_->hall->lock());
+      std::erase_if(state_->started, [](const auto& m) { return m.expired(); });
+    }
+    for (uint32_t i = 0; i < n; i++) {
+      meetings.push_back(state_->hall->come(rank_, c[i]));
+      std::lock_guard hold(state_->hall->lock());
+      state_->started.push_back(meetings.back());
+      if (!state_->aborted) continue;
+      state_->hall->give_up(meetings.back());
+      kit::raise(AJ_ABORTED, state_->why);
+    }
+    return std::make_unique<Work>(state_, std::move(meetings));
+  }
+  void abort(const std::string& why) {
+    std::lock_guard hold(state_->hall->lock());
+    if (state_->aborted) return;
+    state_->aborted = true;
+    state_->why = why;
+    for (auto& held : state_->started)
+      if (auto m = held.lock()) state_->hall->give_up(m);
+  }
+  void close(int64_t) { abort("the communicator is closed"); }
+
+ private:
+  int rank_;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+const aj_comm table = comm::Table<Comm>::of({"simulated", 9});
+
+}  // namespace
+}  // namespace adjoin::simulated
+
+AJ_PLUGIN(.name = "simulated", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
+          .provides = "service:aj.comm/cpu") {
+  plugin.service("aj.comm/cpu", "simulated", &adjoin::simulated::table, -100);
+}
