@@ -147,7 +147,8 @@ aj_status* untangle_node(Node* n, const Storage* memory, std::vector<Ref>* dead)
 aj_status* save_tensor(Node*, aj_tensor* t, bool is_result, uint32_t nr, Saved* s) {
   uint32_t version = storage(t).version;
   constexpr uint32_t kOdd = AJ_TENSOR_INFERENCE | AJ_TENSOR_STRIDED;
-  if (__builtin_expect((t->obj.flags & kOdd) != AJ_TENSOR_STRIDED, 0)) {
+  const bool odd = (t->obj.flags & kOdd) != AJ_TENSOR_STRIDED;
+  if (__builtin_expect(odd | ((storage(t).flags & kStorageWrap) != 0), 0)) {
     if (t->obj.flags & AJ_TENSOR_INFERENCE)
       return fail(AJ_PRECONDITION,
                   "autograd: a tensor made in inference mode cannot be saved for backward; clone "
