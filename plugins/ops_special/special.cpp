@@ -179,7 +179,7 @@ aj_status* shifted(aj_call* call, Polynomial* polynomial) {
     Operand x = b.operand(0);
     if (!x.is_tensor())
       return b.ret(0, polynomial(2 * x.number().to_double() - 1, b.operand(1), {}));
-    b.ret(0, polynomial(x.tensor() * 2 - 1, b.operand(1), {}));
+    b.ret(0, polynomial(floated(x.tensor()) * 2 - 1, b.operand(1), {}));  // below 0, too
   });
 }
 
