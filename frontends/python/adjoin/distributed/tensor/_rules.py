@@ -335,7 +335,7 @@ _NAMED = {
     **dict.fromkeys(("convolution", "convolution_backward"), convolution),
     **dict.fromkeys(("max_pool2d_with_indices", "max_pool2d_backward", "avg_pool2d_forward", "adaptive_avg_pool2d_forward"), planes),
     **dict.fromkeys(("index_select", "gather", "scatter", "scatter_add", "index_add"), picked),
-    **dict.fromkeys(("constant_pad_nd", "constant_pad_nd_backward"), padded), "index_at": indexed, "nn::embedding": embedding, "embedding_backward": embedding_backward,
+    **dict.fromkeys(("constant_pad_nd", "constant_pad_nd_backward"), padded), **dict.fromkeys(("fused_adam_", "fused_sgd_"), lockstep), "index_at": indexed, "nn::embedding": embedding, "embedding_backward": embedding_backward,
     **dict.fromkeys(("_::attention", "_::attention_backward"), attention),
     **dict.fromkeys(("_::softmax_nll", "_::softmax_nll_backward"), _loss.softmax_nll),
     **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "full_like"), like),
