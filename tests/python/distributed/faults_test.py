@@ -238,5 +238,11 @@ def test_orders_that_are_wrong_are_told(launch):
             print(order, "|", error)
     """
     said = dict(line.split(" | ") for line in launch(2, body).lines())
-    assert "wanted is RANK:NUMBER:FAULT" in said["gloo,1:2"] and "no fault 'burn'; there are: delay" in said["gloo,1:2:burn"]
-    assert "'one' is no number" in said["gloo,one:2:kill"] and "no plugin offers the engine 'none'" in said["none,1:2:kill"]
+    assert (
+        "wanted is RANK:NUMBER:FAULT" in said["gloo,1:2"]
+        and "no fault 'burn'; there are: delay" in said["gloo,1:2:burn"]
+    )
+    assert (
+        "'one' is no number" in said["gloo,one:2:kill"]
+        and "no plugin offers the engine 'none'" in said["none,1:2:kill"]
+    )
