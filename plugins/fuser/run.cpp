@@ -346,8 +346,7 @@ void run(const Program& p, aj_tensor* const* in, aj_tensor* const* out, const in
   if (w.staged) {
     // Rows of a few elements cost more to bring together than the calls do.
     for (size_t k = 0; k < w.inputs && w.row < 16; ++k)
-      if (!w.tensors[k].dense && w.tensors[k].moves)
-        raise(AJ_UNIMPLEMENTED, "fuser: short rows");
+      if (!w.tensors[k].dense && w.tensors[k].moves) raise(AJ_UNIMPLEMENTED, "fuser: short rows");
     parallel_for(w.rows, grain,
                  [&](int64_t lo, int64_t hi) { Worker(p, w, false).staged(lo, hi); });
     return;
