@@ -27,12 +27,6 @@ DTYPES = {
 FORMATS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
 
 
-def is_archive(names):
-    """Is it torch.export's that has these names in its zip?"""
-    tails = {n.partition("/")[2] for n in names}
-    return any(re.fullmatch(r"models/[^/]+\.json", t) for t in tails) or "archive_format" in tails
-
-
 def dtype_of(number):
     if number not in DTYPES:
         refuse(f"the dtype of number {number} is not served")

@@ -196,6 +196,7 @@ class Reader:
         if self.eat(":"):
             self.types(results)
         self.eat("no_grad")
+        self.eat("effect")
         if self.eat("@"):
             made.line = int(self.word())
         calls.append(made)

@@ -25,12 +25,6 @@ def refuse(text):
     raise RuntimeError(f"jit.load: {text}") from None
 
 
-def is_archive(names):
-    """Is it TorchScript that has these names in its zip?"""
-    tails = {n.partition("/")[2] for n in names}
-    return "constants.pkl" in tails and "data.pkl" in tails
-
-
 class Archive:
     """A zip file of TorchScript that is open."""
 
@@ -105,13 +99,12 @@ def with_tuples(data):
     return b"".join(made) + data[done:]
 
 
-def load(zipped, map_location=None):
+def load(zipped):
     """The module of an archive."""
     archive = Archive(zipped)
     code = Code(archive.sources())
     code.constants = [plain(c) for c in archive.pickled("constants.pkl", "constants")]
-    made = Built(code, archive.pickled("data.pkl", "data")).module()
-    return made if map_location is None else made.to(map_location)
+    return Built(code, archive.pickled("data.pkl", "data")).module()
 
 
 def plain(o, depth=0):
