@@ -62,7 +62,7 @@ def worker(backend, large):
         # Both must make as many samples: by count, not by time.
         dist.all_reduce(x)
         samples = []
-        for _ in range(300 if count == 1 else 60 if count < 1 << 20 else 9):
+        for _ in range(100 if count == 1 else 40 if count < 1 << 20 else 5):
             first = time.perf_counter()
             dist.all_reduce(x)
             samples.append(time.perf_counter() - first)
@@ -82,7 +82,7 @@ def worker(backend, large):
             step(net, x)
             dist.barrier()
 
-        rounds = 12 if name == "19.7 M" else 60
+        rounds = 8 if name == "19.7 M" else 20
 
         def timed(f, rounds=rounds):
             f(), f()

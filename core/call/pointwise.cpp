@@ -89,8 +89,9 @@ aj_status* broadcast(const Inputs& in, int64_t* shape, int* ndim) {
                      " is ", adjoin::shape(w.v.tensor));
         }
         return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident,
-                    ": shapes cannot be broadcast: ", shapes, "; sizes ", s, " and ", m,
-                    " differ at dimension ", n - t->dl.ndim + d);
+                    ": shapes cannot be broadcast: ", shapes, ". The size of tensor a (", s,
+                    ") must match the size of tensor b (", m, ") at non-singleton dimension ",
+                    n - t->dl.ndim + d);
       }
       s = m;
     }

@@ -163,12 +163,12 @@ void Reducer::keep(Param& p) {
     core().tensor_bump_version(p.view.get());
   } else {
     const int32_t mode = autograd().set_grad_mode(0);
-    static constinit kit::Op copy("copy_"), mul("mul_");
+    static constinit kit::Op copy("copy_"), mul("mul");
     try {
       const aj_value pair[] = {kit::value(p.view), kit::value(grad), kit::value(false)};
       if (!here) kit::run(copy.get(), pair, 3);
       const aj_value by_factor[] = {kit::value(p.view), kit::value(Scalar(by))};
-      if (by != 1.0) kit::run(mul.get(), by_factor, 2);
+      if (by != 1.0) kit::run_into(mul.get(), by_factor, 2, p.view);
     } catch (...) {
       autograd().set_grad_mode(mode);
       throw;

@@ -109,8 +109,8 @@ bool Scope::same_tensor(const Known& s, aj_tensor* t, uint32_t ref) {
   }
   if (ref < s.first) return slots_[ref].input.get() == t;
   const size_t k = ref - s.first;
+  if (k > fresh_.size() || k >= s.values.size() || !s.values[k].input) return false;
   const Shown& v = s.values[k];
-  if (!v.input || k > fresh_.size()) return false;
   if (k < fresh_.size()) return fresh_[k].get() == t;
   if (!calls_) device_ = t->dl.device;
   if (!may_take(t) || !(t->dl.dtype == v.type.dtype) ||
@@ -118,7 +118,8 @@ bool Scope::same_tensor(const Known& s, aj_tensor* t, uint32_t ref) {
     return false;
   const bool free = t->obj.flags & AJ_TENSOR_FREE_ORDER;
   const bool ordered = free || t->obj.flags & AJ_TENSOR_DENSE;
-  if (ordered ? !v.in_order : !std::equal(v.strides.begin(), v.strides.end(), t->dl.strides))
+  if (ordered != v.in_order ||
+      (!ordered && !std::equal(v.strides.begin(), v.strides.end(), t->dl.strides)))
     return false;
   fresh_.push_back(Tensor::borrow(t));
   return true;

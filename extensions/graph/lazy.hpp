@@ -160,6 +160,7 @@ std::string line_words(uint32_t line, uint32_t site);
 
 aj_status* serve_lazy(void*, aj_call* c);
 aj_status* settle_lazy(void*, aj_tensor* t, aj_tensor** strided);
+aj_status* copy_lazy(void*, aj_tensor* t, aj_tensor** out);
 extern const aj_lazy lazy_table;
 
 // While calls of a program are carried out, no key from `lazy` on sees them, and nothing is

@@ -240,6 +240,15 @@ aj_status* serve_lazy(void*, aj_call* c) {
   });
 }
 
+aj_status* copy_lazy(void*, aj_tensor* t, aj_tensor** out) {
+  return guard("", [&] {
+    static constinit Op clone("clone");
+    aj_value v = value(Tensor::view(t)), made{};
+    check(dispatch().call(clone.get(), &v, 1, &made, 1));
+    *out = made.v.tensor;
+  });
+}
+
 aj_status* settle_lazy(void*, aj_tensor* t, aj_tensor** strided) {
   return guard("", [&] {
     aj_object* o = nullptr;

@@ -1,6 +1,7 @@
 // extensions/graph/print.cpp: a program as text, which parse.cpp reads back without a loss.
 #include <cmath>
 
+#include "script/door.hpp"
 #include "value.hpp"
 
 namespace adjoin::graph {
@@ -224,6 +225,6 @@ std::string print_type(const Program& p, const Type& t) {
          });
 }
 
-std::string print(const Program& p) { return Printer(p).whole(); }
+std::string print(const Program& p) { return p.script ? script::print(p) : Printer(p).whole(); }
 
 }  // namespace adjoin::graph

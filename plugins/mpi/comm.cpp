@@ -71,7 +71,14 @@ class Engine {
         now = comms;
       }
       bool busy = false, news = false;
-      for (auto& s : now) news |= advance(*s, &busy);
+      // They meet in the order in which they were made, which is the same in all processes: a
+      // meeting waits.
+      bool others_first = false;
+      for (auto& s : now) {
+        if (others_first && !s->met) continue;
+        news |= advance(*s, &busy);
+        others_first = others_first || !s->met;
+      }
       quiet = news ? 0 : quiet + 1;
       if (!busy && !news) {
         std::unique_lock hold(lock);
@@ -154,6 +161,7 @@ class Engine {
     for (auto& j : s.transfers) new std::shared_ptr<Job>(j);
     s.queue.clear();
     s.transfers.clear();
+    s.met = true;  // nobody waits for it
     if (!s.closing || s.closed) return false;
     s.closed = true;
     std::erase_if(comms, [&](const auto& c) { return c.get() == &s; });

@@ -171,7 +171,7 @@ _ELSEWHERE = {
         "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
     ), "_sparse"),
     **dict.fromkeys(("hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
-    **dict.fromkeys(("eig", "lstsq", "solve", "symeig"), "_removed"),
+    **dict.fromkeys(("cholesky", "eig", "lstsq", "qr", "solve", "symeig"), "_removed"),
     "Future": "futures", "ScriptModule": "jit", "to_dlpack": "utils.dlpack",
     **dict.fromkeys((
         "_assert_async", "_assert_scalar", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",

@@ -21,6 +21,7 @@ HINTS = (
     "trace.graph_diagram", "coordinate_descent_tuning",
 )  # fmt: skip
 OWN = {"check": False, "fused": True}
+TRIES = 3  # calls of each kind that are timed before it is decided
 GAIN = 0.98  # of eager's time, above which it is not worth it
 _all = weakref.WeakSet()  # what reset() reaches
 
@@ -78,20 +79,6 @@ def compile(model, *, fullgraph, dynamic, backend, mode, options, disable, check
 class Compiled:
     """A function in a lazy scope, as long as that wins."""
 
-    __slots__ = (
-        "__weakref__",
-        "calls",
-        "eager",
-        "flags",
-        "function",
-        "known",
-        "lazy",
-        "memory",
-        "plain",
-        "rest",
-        "verdict",
-    )
-
     def __init__(self, function, flags):
         self.function, self.flags = function, flags
         self.reset()
@@ -102,6 +89,7 @@ class Compiled:
         self.plain = 0  # calls that are made as they are before the next look
         self.calls = 0
         self.lazy = self.eager = None  # the shortest times, ns
+        self.tries = self.misses = 0
         self.known, self.rest = set(), 0  # fullgraph: kinds of arguments that were looked at
         self.verdict = "it was not called yet"
 
@@ -122,28 +110,31 @@ class Compiled:
             if self.rest:
                 self.rest -= 1
                 return self.function(*args, **kwargs)
-        if self.lazy is not None and (self.eager is None or self.calls & (self.calls - 1) == 0):
+        apart = self.calls & 1 if self.tries < TRIES else self.calls & (self.calls - 1) == 0
+        if self.lazy is not None and apart:
             return self.compared(args, kwargs)
         result, calls, known, groups, took = self.written_down(args, kwargs)
         if not groups:
             return self.pass_on("no calls were fused", result)
         if known < calls:  # met for the first time: no measure
-            if self.calls > 8 and self.lazy is None:
-                return self.pass_on("its calls are others each time", result)
-            return result
+            self.misses += 1
+            return self.pass_on("its calls are others each time", result) if self.misses > 8 else result
+        self.misses = 0
         self.lazy = took if self.lazy is None else min(self.lazy, took)
-        if self.eager is not None and took > 2 * self.eager:
-            self.eager = None  # other sizes: look again
         return result
 
     def compared(self, args, kwargs):
+        """A call as it is, beside those that are carried out together: the shortest of each counts."""
         begin = now()
         result = self.function(*args, **kwargs)
         took = now() - begin
         self.eager = took if self.eager is None else min(self.eager, took)
-        if self.lazy > GAIN * self.eager:
+        self.tries += 1
+        if self.lazy > GAIN * self.eager and self.tries >= TRIES:
             return self.pass_on(f"together {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}", result)
-        self.verdict = f"fused: {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}"
+        if self.tries > 8:  # other sizes may come
+            self.lazy, self.tries = None, 0
+        self.verdict = f"fused: {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}" if self.lazy else self.verdict
         return result
 
     def pass_on(self, why, result):
@@ -155,6 +146,7 @@ class Compiled:
         else:
             self.plain = n
         self.lazy = self.eager = None
+        self.tries = self.misses = 0
         self.verdict = f"runs as it is: {why}"
         return result
 

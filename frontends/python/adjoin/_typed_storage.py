@@ -1,5 +1,6 @@
 """adjoin._typed_storage: the memory under tensors as a row of numbers of one dtype, under the names of PyTorch's older storages."""
 
+import re
 import sys
 
 from . import _C
@@ -189,11 +190,8 @@ def _cast(name, dtype):
     return cast
 
 
-for _word, _dtype in {
-    "double": _C.float64, "float": _C.float32, "half": _C.float16, "bfloat16": _C.bfloat16, "long": _C.int64, "int": _C.int32,
-    "short": _C.int16, "char": _C.int8, "byte": _C.uint8, "bool": _C.bool, "complex_double": _C.complex128,
-    "complex_float": _C.complex64,
-}.items():  # fmt: skip
+for _dtype, _kind in _NAMES.items():  # "ComplexFloatStorage": complex_float()
+    _word = re.sub("(?<=[a-z])(?=[A-Z])", "_", _kind.removesuffix("Storage")).lower()
     setattr(TypedStorage, _word, _cast(_word, _dtype))
 named = {
     name: type(name, (TypedStorage,), {"dtype": dtype, "__doc__": f"A storage of {dtype}."})

@@ -38,10 +38,26 @@ PyObject* get_is_leaf(PyObject* self, void*) {
   return PyBool_FromLong(!(flags & AJ_TENSOR_REQUIRES_GRAD) || flags & AJ_TENSOR_LEAF);
 }
 
+// Was it computed, and keeps nobody what backward finds for it?
+bool lost_its_grad(aj_tensor* t) {
+  if (!(t->obj.flags & AJ_TENSOR_REQUIRES_GRAD)) return false;
+  HeldNode node;
+  uint32_t result = 0;
+  if (autograd->tensor_node(t, node.out(), &result)) return false;
+  return node && !autograd->retains_grad(t);
+}
+
 PyObject* get_grad(PyObject* self, void*) {
   aj_tensor* g = nullptr;
   if (failed(autograd->grad(tensor_of(self), &g))) return nullptr;
   if (g) watch_cycles(self);  // it may get attributes
+  if (!g && lost_its_grad(tensor_of(self)) &&
+      PyErr_WarnEx(
+          PyExc_UserWarning,
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed: backward "
+          "leaves it None, unless retain_grad() was called on the tensor before",
+          1) < 0)
+    return nullptr;
   return wrap_or_none(g);
 }
 
@@ -187,6 +203,7 @@ PyGetSetDef grad_properties[] = {
      "Whether operations on the tensor are recorded.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operation made the tensor.", nullptr},
     {"grad", get_grad, set_grad, "What backward has accumulated, or None.", nullptr},
+    {"_grad", get_grad, set_grad, "grad, by the name that it has below the package.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node of the graph that made the tensor, or None.",
      nullptr},
     {"output_nr", get_output_nr, nullptr, "Which result of grad_fn the tensor is.", nullptr},

@@ -1,4 +1,6 @@
 // frontends/python/src/graphs.cpp: captured programs (abi/program.h) for adjoin.jit, in capsules.
+#include "graphs.hpp"
+
 #include <adjoin/abi/passes.h>
 #include <adjoin/abi/program.h>
 
@@ -361,6 +363,8 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-int init_graphs(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int init_graphs(PyObject* module) {
+  return PyModule_AddFunctions(module, functions) < 0 ? -1 : init_scripts(module);
+}
 
 }  // namespace adjoin::py

@@ -1,8 +1,8 @@
 """tests/python/distributed/collectives_test.py: every collective between real processes, beside what one process computes."""
 
 PROLOGUE = """
-import torch, torch.distributed as dist
-dist.init_process_group()
+import os, torch, torch.distributed as dist
+dist.init_process_group(os.environ["TEST_ENGINE"])
 rank, n = dist.get_rank(), dist.get_world_size()
 
 def raises(kind, words, f):
@@ -21,7 +21,7 @@ def program(text):
     return PROLOGUE + textwrap.dedent(text) + "\nprint('ok', rank)\n"
 
 
-def test_reductions_in_every_dtype(good):
+def test_reductions_in_every_dtype(good, engine):
     body = """
     kinds = "uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 bool uint16 uint32 uint64"
     ops = {"SUM": lambda a, b: a + b, "PRODUCT": lambda a, b: a * b, "MIN": min, "MAX": max, "BAND": lambda a, b: a & b,
@@ -56,10 +56,10 @@ def test_reductions_in_every_dtype(good):
     dist.all_reduce(nan, dist.ReduceOp.MAX)
     assert nan.isnan().all()
     """
-    assert good(2, program(body)) == ["ok 0", "ok 1"]
+    assert good(2, program(body), engine=engine) == ["ok 0", "ok 1"]
 
 
-def test_collectives_of_three(good):
+def test_collectives_of_three(good, engine):
     body = """
     def mine(*shape):
         return torch.arange(torch.Size(shape).numel()).reshape(shape).double() + 100 * rank
@@ -133,10 +133,10 @@ def test_collectives_of_three(good):
     assert work.get_future().then(lambda f: f.value()[0].sum().item()).wait() == 8.0 * n
     assert all(w.wait() for w in works)
     """
-    assert good(3, program(body)) == ["ok 0", "ok 1", "ok 2"]
+    assert good(3, program(body), engine=engine) == ["ok 0", "ok 1", "ok 2"]
 
 
-def test_point_to_point_objects_and_groups(good):
+def test_point_to_point_objects_and_groups(good, engine):
     body = """
     right, left = (rank + 1) % n, (rank - 1) % n
     # both directions at once, out of order, beside a collective
@@ -207,7 +207,7 @@ def test_point_to_point_objects_and_groups(good):
     text = dist.group.WORLD.history()
     assert "done all_gather" in text and "program.py" in text, text
     dist.destroy_process_group()
-    dist.init_process_group("gloo")  # again, by the same launcher
+    dist.init_process_group(os.environ["TEST_ENGINE"])  # again, by the same launcher
     dist.all_reduce(x)
     """
-    assert good(3, program(body)) == ["ok 0", "ok 1", "ok 2"]
+    assert good(3, program(body), engine=engine) == ["ok 0", "ok 1", "ok 2"]

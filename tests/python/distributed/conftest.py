@@ -12,6 +12,7 @@ import pytest
 import adjoin
 
 LAUNCH = shutil.which("adjoin")
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 STARTED_BY = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "ADJOIN_CONTROL", "LOCAL_RANK")
 
 
@@ -37,18 +38,31 @@ class Ended:
 
 @pytest.fixture
 def launch(tmp_path):
-    """launch(n, source, *options): the program in n processes, under a deadline."""
+    """launch(n, source, *options): the program in n processes, under a deadline; TEST_ENGINE names the engine, of which mpi has a
+    launcher of its own."""
 
-    def run(n, source, *options, timeout=60, arguments=(), **variables):
+    def run(n, source, *options, timeout=60, arguments=(), engine=None, **variables):
         program = tmp_path / "program.py"
         program.write_text(textwrap.dedent(source))
         env = {name: value for name, value in os.environ.items() if name not in STARTED_BY} | variables
         command = [LAUNCH, "launch", "--nproc-per-node", str(n), *options, str(program), *arguments]
+        if engine:
+            env["TEST_ENGINE"] = engine
+        if engine == "mpi":
+            command = [*MPIRUN, "-n", str(n), LAUNCH, "run", str(program), *arguments]
         began = time.monotonic()
         got = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
         return Ended(got.returncode, got.stdout, got.stderr, time.monotonic() - began)
 
     return run
+
+
+@pytest.fixture(params=["gloo", "shm", "mpi"])
+def engine(request):
+    """Each engine that joins processes here."""
+    if request.param not in adjoin.plugin.available() or (request.param == "mpi" and not shutil.which("mpirun")):
+        pytest.skip(f"NOT TESTED: the plugin {request.param} was not built")
+    return request.param
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """tests/python/distributed/dtensor_test.py: a call with DTensors computes what it would of the whole tensors, wherever parts lie."""
 
+import os
+
 COMMON = """
 import copy, torch, torch.distributed as dist
 from torch import nn
@@ -117,3 +119,68 @@ print("ok", rank)
 """
     )
     assert good(2, body) == ["ok 0", "ok 1"]
+
+
+def test_rows_in_parts(launch):
+    """The table says what holds: each row's samples, cut along each dimension, give what they give whole."""
+    body = """
+    import torch, torch.distributed as dist
+    from torch.distributed.tensor import table
+    dist.init_process_group()
+    found = table.table(dist.init_device_mesh("cpu", (2,)), MOST, FULL)
+    if dist.get_rank() == 0:
+        print([(name, wrong) for name, (_, _, _, wrong) in found.items() if wrong])
+        print(sum(bool(cut) for _, cut, _, _ in found.values()), len(found))
+        for name in ("mm", "add", "sum", "softmax", "convolution", "nn::layer_norm", "nn::cross_entropy", "nn::embedding"):
+            assert found[name][1], name
+    """
+    full = os.environ.get("ADJOIN_TEST_FULL") == "1"
+    got = launch(2, body.replace("MOST", "9" if full else "1").replace("FULL", str(full)), timeout=600)
+    assert got.code == 0, got.err
+    wrong, counts = got.out.splitlines()
+    cut, rows = map(int, counts.split())
+    assert wrong == "[]" and cut >= 380 and rows < 1.4 * cut, (wrong, cut, rows)
+
+
+def test_what_would_be_lost_is_refused(good):
+    body = (
+        COMMON
+        + """
+t = placed(torch.zeros(4, 4, dtype=torch.float64), Shard(0))
+t[:, 1].fill_(1.0), t[:, 2:].add_(1.0)  # views of whole dimensions are views
+assert t.full_tensor().tolist() == [[0, 1, 1, 1]] * 4
+for write in (lambda: t[0].fill_(2.0), lambda: t[1:3].t().mul_(2)):
+    try:
+        write()
+    except RuntimeError as error:
+        assert "is a copy, and what is written to it would be lost" in str(error)
+    else:
+        raise AssertionError
+t[0].clone().fill_(2.0)
+try:
+    torch.zeros(4, 4, dtype=torch.float64).add_(t)
+except RuntimeError as error:
+    assert "a plain tensor cannot be written by DTensors" in str(error)
+else:
+    raise AssertionError
+
+# a mesh of two dimensions; gradients that lie anywhere meet their parameters
+grid = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+W, X = torch.randn(4, 6, dtype=torch.float64), torch.randn(8, 6, dtype=torch.float64)
+want = W.clone().requires_grad_()
+(X @ want.t()).tanh().sum().backward()
+for of_w in ((Shard(0), Shard(0)), (Shard(0), Shard(1)), (Replicate(), Shard(1)), (Shard(1), Replicate())):
+    for of_x in ((Shard(0), Replicate()), (Shard(0), Shard(0)), (Replicate(), Shard(1))):
+        w, x = nn.Parameter(placed(W, *of_w, on=grid)), placed(X, *of_x, on=grid)
+        (x @ w.t()).tanh().sum().backward()
+        close(w.grad, want.grad, of_w, of_x)
+        before = w.to_local().clone()
+        torch.optim.SGD([w], lr=0.5).step()
+        assert w.placements == of_w
+        close(w, W - 0.5 * want.grad, of_w, of_x)
+norm = nn.utils.clip_grad_norm_([w], 1e-3)
+assert abs(norm.item() - want.grad.norm().item()) < 1e-12 and abs(w.grad.full_tensor().norm().item() - 1e-3) < 1e-8
+print("ok", rank)
+"""
+    )
+    assert good(4, body) == [f"ok {r}" for r in range(4)]

@@ -3,7 +3,7 @@
 import pytest
 
 TRAIN = """
-import sys, torch, torch.distributed as dist
+import os, sys, torch, torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -29,13 +29,13 @@ def train(net, x, y, steps=20):
         losses.append(loss.item())
     return losses
 
-dist.init_process_group()
+dist.init_process_group(os.environ.get("TEST_ENGINE"))
 rank, n = dist.get_rank(), dist.get_world_size()
 """
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_the_curve_is_that_of_the_whole_batch(good, n):
+def test_the_curve_is_that_of_the_whole_batch(good, n, engine):
     body = (
         TRAIN
         + """
@@ -60,7 +60,7 @@ for kind, shape in shapes.items():
 print("ok", rank)
 """
     )
-    assert good(n, body) == [f"ok {r}" for r in range(n)]
+    assert good(n, body, engine=engine) == [f"ok {r}" for r in range(n)]
 
 
 def test_accumulation_hooks_buffers_and_samplers(good):
@@ -163,3 +163,30 @@ print("ok", rank)
 """
     )
     assert good(2, body) == ["ok 0", "ok 1"]
+
+
+@pytest.mark.parametrize("place", ["bfloat16", "emulated"])
+def test_gradients_that_are_no_floats_of_the_processor(good, place):
+    """Halves, and tensors of a device that no engine serves: they go through the memory of the processor."""
+    import adjoin
+
+    if place == "emulated" and place not in adjoin.plugin.available():
+        pytest.skip("NOT TESTED: the plugin emulated was not built")
+    body = (
+        TRAIN
+        + f"""
+place = torch.{"bfloat16" if place == "bfloat16" else 'device("emulated")'}
+near = 3e-2 if place is torch.bfloat16 else 1e-12
+torch.manual_seed(1)
+x, y = torch.randn(12, 6, dtype=torch.float64), torch.randn(12, 4, dtype=torch.float64)
+alone, net = made("mlp"), DDP(made("mlp").to(place), bucket_cap_mb=0.0003)
+for _ in range(2):  # then the gradient lies in its bucket
+    ((alone(x) - y) ** 2).mean().backward()
+    ((net(x.chunk(n)[rank].to(place)) - y.chunk(n)[rank].to(place)) ** 2).mean().backward()
+    for a, b in zip(alone.parameters(), net.parameters()):
+        assert (a.grad - b.grad.cpu().double()).abs().max() < near * max(1, a.grad.abs().max())
+    alone.zero_grad(), net.zero_grad()
+print("ok", rank)
+"""
+    )
+    assert good(2, body, engine="shm") == ["ok 0", "ok 1"]

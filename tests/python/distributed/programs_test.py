@@ -146,9 +146,9 @@ class Program:
             assert "has ended its part" in self.said[self.who] and not any(others), self.said
 
 
-def test_programs(request):
+def test_programs():
     seed = os.environ.get("ADJOIN_TEST_SEED", "0")
-    count = 1000 if request.config.getoption("--full", default=False) else 150
+    count = 1000 if os.environ.get("ADJOIN_TEST_FULL") == "1" else 150
     server, port = _C.dist_serve("127.0.0.1", 0)
     programs = [Program(i, seed) for i in range(count)]
     for begin in range(0, count, TOGETHER):

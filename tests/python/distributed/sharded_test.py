@@ -269,3 +269,54 @@ print("ok", rank)
 """
     )
     assert good(2, body) == ["ok 0", "ok 1"]
+
+
+def test_meshes_of_two_dimensions(good, tmp_path):
+    """Copies of parts, and parts of layers in parts; a checkpoint of one is one of the other."""
+    body = (
+        COMMON
+        + """
+import sys, torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+x, y = data("transformer")
+alone = made("transformer")
+want, _ = train(alone, x, y, clip=0.5)
+grid = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+
+net = made("transformer")
+for part in (*net.blocks, net):
+    fully_shard(part, mesh=grid)
+assert net.head.weight.placements == (Replicate(), Shard(0)) and net.head.weight.to_local().shape == (3, 8)
+got, _ = train(net, x.chunk(4)[rank], y.chunk(4)[rank], clip=0.5)
+assert (mean(got) - torch.tensor(want, dtype=torch.float64)).abs().max() < 1e-12
+alike(net, alone)
+
+def both():
+    net = made("transformer")
+    plan = {name: ColwiseParallel() for name in ("q", "k", "v", "up")} | {name: RowwiseParallel() for name in ("o", "down")}
+    for block in net.blocks:
+        fully_shard(parallelize_module(block, grid["tp"], plan), mesh=grid["dp"])
+    return fully_shard(net, mesh=grid["dp"])
+net, place = both(), grid["dp"].get_local_rank()
+assert net.blocks[0].up.weight.placements == (Shard(0), Shard(0)) and net.blocks[0].up.weight.to_local().shape == (4, 8)
+got, optimizer = train(net, x.chunk(2)[place], y.chunk(2)[place], clip=0.5)
+assert (mean(got) - torch.tensor(want, dtype=torch.float64)).abs().max() < 1e-12
+alike(net, alone)
+model, optim = get_state_dict(net, optimizer)
+dcp.save({"model": model, "optim": optim}, checkpoint_id=sys.argv[1])
+again = both()
+its = torch.optim.SGD(again.parameters(), lr=1.0, momentum=0.9)
+model, optim = get_state_dict(again, its)
+dcp.load({"model": model, "optim": optim}, checkpoint_id=sys.argv[1])
+set_state_dict(again, its, model_state_dict=model, optim_state_dict=optim)
+for a, b in zip(again.parameters(), net.parameters()):
+    assert a.to_local().equal(b.to_local())
+    assert its.state[a]["momentum_buffer"].to_local().equal(optimizer.state[b]["momentum_buffer"].to_local())
+plain = made("transformer")
+dcp.load({"model": plain}, checkpoint_id=sys.argv[1], no_dist=True)
+alike(plain, alone)
+print("ok", rank)
+"""
+    )
+    assert good(4, body, arguments=(str(tmp_path / "c"),)) == [f"ok {r}" for r in range(4)]

@@ -98,7 +98,7 @@ def test_ways_to_meet(how, tmp_path):
     env = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} if how == "env" else dict(os.environ)
     if how == "file":  # what an earlier run has left
         (tmp_path / "meet").write_text("127.0.0.1 1\n")
-    more = ["again"] if how in ("tcp", "env") else []
+    more = ["again"] if how in ("tcp", "env", "file") else []
     both = [
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, method, str(rank), *more], env=env, stderr=subprocess.PIPE, text=True

@@ -180,3 +180,24 @@ def test_a_layer_that_writes_its_input_has_a_derivative(layer):
     x.grad = None
     layer(inplace=True).eval()(x * 1).sum().backward()
     assert x.grad.equal(y.grad)
+
+
+def test_weights_of_classes_have_the_dtype_of_the_input():
+    scores, target = adjoin.zeros(2, 3), adjoin.tensor([0, 1])
+    for loss in (F.nll_loss, F.cross_entropy):
+        with pytest.raises(
+            RuntimeError, match="expected scalar type float32 but found float64: weight must have input's dtype"
+        ):
+            loss(scores, target, weight=adjoin.ones(3, dtype=adjoin.float64))
+        assert loss(scores, target, weight=adjoin.ones(3)).equal(loss(scores, target))
+
+
+def test_margins_of_one_row_or_one_class():
+    x = adjoin.tensor([0.1, 0.5, 0.3])
+    one, row = (F.multi_margin_loss(x, t, reduction="none") for t in (adjoin.tensor(1), adjoin.tensor([1])))
+    assert one.shape == () and row.shape == (1,) and one == row[0]
+    assert F.multi_margin_loss(adjoin.tensor(1.0), adjoin.tensor(0), reduction="none").shape == ()
+    for target in (adjoin.tensor(0), adjoin.tensor([0])):
+        assert F.multilabel_margin_loss(adjoin.tensor(1.0), target, reduction="none").shape == ()
+    with pytest.raises(ValueError, match="var has negative entry/entries"):
+        F.gaussian_nll_loss(x, x, -adjoin.ones(3))

@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import warnings
+from collections import OrderedDict
 
 import adjoin
 import pytest
@@ -313,3 +314,31 @@ def test_lbfgs_loads_a_state_from_before_maximize():
         return (parameter * 0).sum()
 
     assert optimizer.step(closure) == 0
+
+
+def test_a_parameter_list_is_an_iterable_of_tensors():
+    rows = nn.ParameterList([nn.Parameter(adjoin.ones(1))])
+    optimizer = optim.SGD(rows, lr=1.0)
+    rows[0].grad = adjoin.ones(1)
+    optimizer.step()
+    assert rows[0].item() == 0
+    with pytest.raises(TypeError, match="not a ModuleList; use its .parameters()"):
+        optim.SGD(nn.ModuleList([nn.Linear(1, 1)]), lr=1.0)
+
+
+def test_a_wrapper_that_skips_the_constructor():
+    class Wrapper(optim.Optimizer):
+        def __init__(self, optimizer):
+            self._optimizer_step_post_hooks, self.optimizer = OrderedDict(), optimizer
+            self._patch_step_function()
+            self.param_groups, self.state, self.defaults = optimizer.param_groups, optimizer.state, optimizer.defaults
+
+        def step(self, closure=None):
+            return self.optimizer.step(closure)
+
+    parameter, seen = nn.Parameter(adjoin.ones(1)), []
+    parameter.grad = adjoin.ones(1)
+    wrapper = Wrapper(optim.SGD([parameter], lr=1.0))
+    wrapper.register_step_post_hook(lambda *_: seen.append(1))
+    wrapper.step()
+    assert parameter.item() == 0 and seen == [1]

@@ -246,6 +246,7 @@ def _forked():
     global _world
     _world = None
     rendezvous._servers.clear()
+    rendezvous._files.clear()
 
 
 os.register_at_fork(after_in_child=_forked)

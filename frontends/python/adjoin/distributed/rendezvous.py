@@ -20,6 +20,7 @@ _STARTERS = (
 
 # Servers of this process by their address: a program that destroys its group and makes another meets at the same one.
 _servers = {}
+_files = {}  # the addresses that this process has written to files
 
 
 def place(rank=-1, world_size=-1):
@@ -110,12 +111,13 @@ def _new_server():
 def _by_file(path, rank, timeout, own=False):
     until = time.monotonic() + milliseconds(timeout) / 1000
     if rank == 0:
-        address = _new_server()
-        with open(f"{path}.{os.getpid()}", "w") as file:
-            file.write("%s %d\n" % address)
-        os.replace(f"{path}.{os.getpid()}", path)
-        _forget_at_end(path)
-        return _store.connect(*address, timeout)
+        if path not in _files:  # a second group meets where the first one did
+            _files[path] = address = _new_server()
+            with open(f"{path}.{os.getpid()}", "w") as file:
+                file.write("%s %d\n" % address)
+            os.replace(f"{path}.{os.getpid()}", path)
+            _forget_at_end(path)
+        return _store.connect(*_files[path], timeout)
     said = "nothing"
     while time.monotonic() < until:
         try:

@@ -1,4 +1,4 @@
-"""adjoin.jit: traces become programs that are saved and run without Python; scripts come back as they are and run as Python."""
+"""adjoin.jit: traced and scripted functions become programs that are saved and run without Python."""
 
 import builtins
 import threading
@@ -6,10 +6,7 @@ from typing import Final  # noqa: F401
 
 from ..nn.modules.module import Module
 
-_KEPT = (
-    "ignore", "unused", "export", "script_method", "script_if_tracing", "interface", "_script_if_tracing", "_overload",
-    "_overload_method",
-)  # fmt: skip
+_KEPT = ("script_method", "interface", "_overload", "_overload_method")
 
 
 class ScriptModule(Module):
@@ -17,7 +14,7 @@ class ScriptModule(Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """A module that script() has compiled; here none is."""
+    """A module that script() has compiled."""
 
 
 class TracedModule(ScriptModule):
@@ -25,7 +22,7 @@ class TracedModule(ScriptModule):
 
 
 class ScriptFunction:
-    """What trace() makes of a function."""
+    """What trace() and script() make of a function."""
 
 
 TopLevelTracedModule = TracedModule
@@ -35,9 +32,17 @@ class TracingCheckError(Exception):
     """Never raised: a program makes the calls that were made."""
 
 
-def script(obj, *args, **kwargs):
-    """The function, module or class as it is."""
-    return obj
+def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """The program that Python's source says: with its ifs, loops, lists, dictionaries and classes.
+
+    The subset of Python: numbers, texts, None, lists, tuples, dictionaries, named tuples and instances of plain classes; if,
+    while, for, break, continue, return, assert, raise, with no_grad(); comprehensions; calls of ops, of methods of tensors,
+    of other functions with source, of modules. A variable may hold any value, as in Python; annotations are checked where a
+    function begins and ends. What is not in the subset is refused at its line. Arguments are copied.
+    """
+    from ._script import script
+
+    return script(obj)
 
 
 def trace(func, example_inputs=None, *args, example_kwarg_inputs=None, constants_limit=0, dynamic=None, **kwargs):
@@ -72,8 +77,49 @@ def _as_it_is(name):
 globals().update((name, _as_it_is(name)) for name in _KEPT)
 
 
+def _marked(function, how):
+    function._torchscript_modifier = how
+    return function
+
+
+def export(function):
+    """A method that script() compiles though forward does not call it."""
+    return _marked(function, "export")
+
+
+def unused(function):
+    """A function that script() does not compile; a program that calls it raises."""
+    return _marked(function, "unused")
+
+
+def ignore(drop=False, **kwargs):
+    """As unused: a program runs without Python, so it cannot call the function."""
+    return _marked(drop, "ignore") if callable(drop) else lambda function: _marked(function, "ignore")
+
+
+def script_if_tracing(function):
+    """A function that is compiled by script() when a trace first calls it."""
+    import functools
+
+    scripted = []
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if not is_tracing():
+            return function(*args, **kwargs)
+        if not scripted:
+            scripted.append(script(function))
+        return scripted[0](*args, **kwargs)
+
+    call._scripted_from = function
+    return call
+
+
+_script_if_tracing = script_if_tracing
+
+
 def is_scripting():
-    """False: programs run as Python."""
+    """False: Python is running. In a scripted function it is true."""
     return False
 
 
@@ -141,6 +187,13 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     from ._blocks import while_loop
 
     return while_loop(cond_fn, body_fn, carried_inputs)
+
+
+def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+    """carry, y = combine_fn(carry, x) for each x along dim, from init on: the last carry, and all y stacked. Inside of trace() the program keeps the loop."""
+    from ._blocks import scan
+
+    return scan(combine_fn, init, xs, dim, reverse)
 
 
 def save(m, f, _extra_files=None):

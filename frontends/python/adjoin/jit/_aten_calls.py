@@ -4,6 +4,7 @@ A name stands for the function of that name that programs for PyTorch call: of t
 called otherwise, or has other arguments, has a function here.
 """
 
+import contextlib
 import functools
 import math
 
@@ -17,7 +18,8 @@ DTYPES = {
     10: "complex128", 11: "bool", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn", 25: "float8_e5m2fnuz",
     26: "float8_e4m3fnuz", 27: "uint16", 28: "uint32", 29: "uint64",
 }  # fmt: skip
-_REDUCTIONS = ("none", "mean", "sum")
+NUMBERS = {getattr(adjoin, name): number for number, name in DTYPES.items()}
+REDUCTIONS = ("none", "mean", "sum")
 SPECIAL = {}
 
 
@@ -64,233 +66,57 @@ def memory_format(number):
     return getattr(adjoin, names[number]) if isinstance(number, int) else number
 
 
+# What has no row and is harmless, too: nothing else of the package is reached from a file.
+_ALSO = frozenset(
+    "detach detach_ chalf cpu fill requires_grad_ resize_ is_complex is_contiguous is_floating_point is_signed is_conj is_neg is_same_size "
+    "element_size get_device storage_offset hann_window hamming_window bartlett_window blackman_window kaiser_window resolve_neg "
+    "result_type promote_types poisson binomial range to_dense to_sparse native_layer_norm native_group_norm native_batch_norm "
+    "affine_grid_generator gradient max_unpool2d max_unpool3d is_grad_enabled is_autocast_enabled is_autocast_cpu_enabled".split()
+)
+
+
+@functools.cache
+def _rows():
+    """The names of all rows, without their spaces."""
+    return frozenset(name.rpartition("::")[2].partition(".")[0] for name in adjoin._C.op_names(True))
+
+
+def _is_op(name):
+    return name in _rows() or name.removesuffix("_") in _rows()
+
+
 @functools.cache
 def function_of(name):
     """What computes an op of aten here."""
     if name in SPECIAL:
         return SPECIAL[name]
     for begin, module in (("linalg_", linalg), ("fft_", adjoin.fft), ("special_", adjoin.special)):
-        if name.startswith(begin) and hasattr(module, name.removeprefix(begin)):
-            return getattr(module, name.removeprefix(begin))
-    if not name.startswith("__"):
+        rest = name.removeprefix(begin)
+        if name.startswith(begin) and _is_op(rest) and callable(getattr(module, rest, None)):
+            return getattr(module, rest)
+    if _is_op(name) or name in _ALSO:
         for module in (adjoin, F, Tensor):
             made = getattr(module, name, None)
             if callable(made) and not isinstance(made, type):
                 return made
-    try:
-        return getattr(adjoin.ops.aten, name)
-    except AttributeError:
-        raise NotImplementedError(f"the op aten::{name} has no function here") from None
+        with contextlib.suppress(AttributeError):
+            return getattr(adjoin.ops.aten, name)
+    raise NotImplementedError(f"the op aten::{name} has no function here")
+
+
+def function_in(space, name):
+    """An op of a package's own space."""
+    known = adjoin._C.find_op(f"{space}::{name}") is not None if space.isidentifier() and name.isidentifier() else False
+    if not known or space.startswith("_"):
+        raise NotImplementedError(
+            f"the op {space}::{name} is not known here; its plugin, or its package, may be missing"
+        )
+    return getattr(getattr(adjoin.ops, space), name)
 
 
 def call(name, args, kwargs):
     """The result of an op of aten."""
     return function_of(name)(*args, **words(kwargs))
-
-
-# Convolutions and layers
-@special("_convolution", "convolution")
-def _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *flags):
-    n = weight.dim() - 2
-    wide = [list(v) * n if len(v) == 1 else list(v) for v in (stride, padding, dilation, output_padding)]
-    if transposed:
-        function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[n - 1]
-        return function(input, weight, bias, wide[0], wide[1], wide[3], groups, wide[2])
-    return (F.conv1d, F.conv2d, F.conv3d)[n - 1](input, weight, bias, wide[0], wide[1], wide[2], groups)
-
-
-@special("batch_norm", "_batch_norm_impl_index")
-def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=True):
-    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-
-
-@special("_native_batch_norm_legit_no_training")
-def _batch_norm_no_training(input, weight, bias, running_mean, running_var, momentum, eps):
-    none = adjoin.empty(0)
-    return F.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps), none, none
-
-
-@special("instance_norm")
-def _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=True):
-    return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
-
-
-@special("layer_norm")
-def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
-    return F.layer_norm(input, list(normalized_shape), weight, bias, eps)
-
-
-@special("group_norm")
-def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
-    return F.group_norm(input, num_groups, weight, bias, eps)
-
-
-@special("embedding")
-def _embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    return F.embedding(indices, weight, None if padding_idx == -1 else padding_idx, None, 2.0, scale_grad_by_freq, sparse)
-
-
-def _dropped(name, function):
-    SPECIAL[name] = lambda input, p=0.5, train=True: function(input, p, train)
-
-
-for _name, _function in {
-    "dropout": F.dropout, "feature_dropout": F.dropout2d, "alpha_dropout": F.alpha_dropout, "feature_alpha_dropout": F.feature_alpha_dropout,
-}.items():  # fmt: skip
-    _dropped(_name, _function)
-    _dropped(_name + "_", lambda input, p, train, f=_function: input.copy_(f(input, p, train)))
-
-
-@special("max_pool2d_with_indices", "max_pool3d_with_indices")
-def _max_pool(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
-    function = F.max_pool2d if len(kernel_size) == 2 else F.max_pool3d
-    return function(input, kernel_size, stride or None, padding, dilation, ceil_mode, return_indices=True)
-
-
-def _pool(name):
-    function = getattr(F, name)
-    SPECIAL[name] = lambda input, kernel, stride=(), *more, **words: function(input, kernel, list(stride) or None, *more, **words)
-
-
-for _name in ("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"):
-    _pool(_name)
-
-
-@special("elu", "elu_")
-def _elu(input, alpha=1.0, scale=1.0, input_scale=1.0):
-    return scale * adjoin.where(input > 0, input, alpha * (adjoin.exp(input * input_scale) - 1)) if scale != 1 or input_scale != 1 else F.elu(input, alpha)
-
-
-def _written(name):
-    function = SPECIAL["elu"] if name == "elu" else getattr(F, name)
-    SPECIAL[name + "_"] = lambda input, *more: input.copy_(function(input, *more))
-
-
-for _name in ("leaky_relu", "hardtanh", "silu", "hardswish", "hardsigmoid", "relu6", "gelu", "mish", "elu", "celu", "selu"):
-    _written(_name)
-
-
-def _soft(name, function):
-    def run(input, dim, dtype=None):
-        dtype = None if isinstance(dtype, bool) else dtype_of(dtype)
-        return function(input, dim, dtype=dtype)
-
-    SPECIAL[name] = run
-
-
-for _name in ("softmax", "_softmax", "_safe_softmax"):
-    _soft(_name, adjoin.softmax)
-for _name in ("log_softmax", "_log_softmax"):
-    _soft(_name, adjoin.log_softmax)
-
-
-def _loss(name, function):
-    def run(input, target, *more, **words):
-        more = [_REDUCTIONS[m] if i == len(more) - 1 and isinstance(m, int) and not isinstance(m, bool) else m for i, m in enumerate(more)]
-        if isinstance(words.get("reduction"), int):
-            words["reduction"] = _REDUCTIONS[words["reduction"]]
-        if more and isinstance(more[-1], str):
-            words["reduction"] = more.pop()
-        return function(input, target, *more, **words)
-
-    SPECIAL[name] = run
-
-
-for _name in ("mse_loss", "l1_loss", "binary_cross_entropy", "kl_div", "soft_margin_loss"):
-    _loss(_name, getattr(F, _name))
-
-
-@special("binary_cross_entropy_with_logits")
-def _bce(input, target, weight=None, pos_weight=None, reduction=1):
-    return F.binary_cross_entropy_with_logits(input, target, weight, pos_weight=pos_weight, reduction=_REDUCTIONS[reduction])
-
-
-@special("smooth_l1_loss", "huber_loss")
-def _smooth(input, target, reduction=1, beta=1.0):
-    return F.smooth_l1_loss(input, target, reduction=_REDUCTIONS[reduction], beta=beta)
-
-
-@special("nll_loss", "nll_loss_nd", "nll_loss2d")
-def _nll(input, target, weight=None, reduction=1, ignore_index=-100):
-    return F.nll_loss(input, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction])
-
-
-@special("cross_entropy_loss")
-def _cross(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
-    return F.cross_entropy(input, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction], label_smoothing=label_smoothing)
-
-
-@special("scaled_dot_product_attention")
-def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-
-
-def _layer(name):
-    function = getattr(adjoin, name)
-    many = name == "lstm"
-    SPECIAL[name] = lambda input, hx, params, *more: function(input, list(hx) if many else hx, list(params), *more)
-
-
-for _name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-    _layer(_name)
-
-
-def _upsampled(name, mode, corners):
-    def run(input, size, *more):
-        align = more[0] if corners else None
-        scale = next((m for m in more[corners:] if isinstance(m, (list, tuple))), None)
-        if size is None:
-            return F.interpolate(input, scale_factor=list(scale), mode=mode, align_corners=align)
-        return F.interpolate(input, size=list(size), mode=mode, align_corners=align)
-
-    SPECIAL[name] = run
-
-
-for _n, _way in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
-    _upsampled(f"upsample_nearest{_n}d", "nearest", 0)
-    _upsampled(f"_upsample_nearest_exact{_n}d", "nearest-exact", 0)
-    _upsampled(f"upsample_{_way}{_n}d", _way, 1)
-_upsampled("upsample_bicubic2d", "bicubic", 1)
-
-
-def _padded(name, mode):
-    SPECIAL[name] = lambda input, padding: F.pad(input, list(padding), mode)
-
-
-for _n in (1, 2, 3):
-    _padded(f"reflection_pad{_n}d", "reflect")
-    _padded(f"replication_pad{_n}d", "replicate")
-
-
-@special("pad")
-def _pad(input, pad, mode="constant", value=None):
-    return F.pad(input, list(pad), mode, value)
-
-
-@special("constant_pad_nd")
-def _constant_pad(input, pad, value=0):
-    return F.pad(input, list(pad), "constant", value)
-
-
-@special("im2col")
-def _im2col(input, kernel_size, dilation, padding, stride):
-    return F.unfold(input, kernel_size, dilation, padding, stride)
-
-
-@special("col2im")
-def _col2im(input, output_size, kernel_size, dilation, padding, stride):
-    return F.fold(input, output_size, kernel_size, dilation, padding, stride)
-
-
-@special("log_sigmoid")
-def _log_sigmoid(input):
-    return F.logsigmoid(input)
-
-
-@special("grid_sampler", "grid_sampler_2d")
-def _grid(input, grid, interpolation, padding, align_corners):
-    ways, edges = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
-    return F.grid_sample(input, grid, ways[interpolation], edges[padding], align_corners)
 
 
 # Tensors
@@ -436,7 +262,9 @@ def _linspace(start, end, steps, **kwargs):
     return adjoin.linspace(start, end, steps, **kwargs)
 
 
-@special("_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async", "warn", "_print")
+@special(
+    "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async", "warn", "_print"
+)
 def _nothing(*args, **kwargs):
     return None
 
@@ -452,11 +280,23 @@ def _storage_offset(input):
     return input.storage_offset()
 
 
+for _name in ("and", "or", "xor"):
+    SPECIAL[f"__{_name}__"] = getattr(adjoin, f"bitwise_{_name}")
+    SPECIAL[f"__i{_name}__"] = getattr(Tensor, f"bitwise_{_name}_")
+for _name, _way in (("l", "left"), ("r", "right")):
+    SPECIAL[f"__{_name}shift__"] = getattr(adjoin, f"bitwise_{_way}_shift")
 SPECIAL["sym_is_contiguous"] = lambda input, *more: input.is_contiguous()
 SPECIAL["_shape_as_tensor"] = lambda input: adjoin.tensor(list(input.shape))
 SPECIAL["zero"] = adjoin.zeros_like
 SPECIAL["numpy_T"] = lambda input: input.permute(*range(input.dim())[::-1])
 SPECIAL["frobenius_norm"] = lambda input, dim=None, keepdim=False: adjoin.sqrt(adjoin.sum(input * input, dim, keepdim))
-SPECIAL["native_dropout"] = lambda input, p, train: (F.dropout(input, p, bool(train)), adjoin.ones_like(input, dtype=adjoin.bool))
+SPECIAL["native_dropout"] = lambda input, p, train: (
+    F.dropout(input, p, bool(train)),
+    adjoin.ones_like(input, dtype=adjoin.bool),
+)
 SPECIAL["floordiv"] = lambda a, b: a // b
-SPECIAL["__round_to_zero_floordiv"] = lambda a, b: math.trunc(a / b) if abs(a) < 1 << 52 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+SPECIAL["__round_to_zero_floordiv"] = lambda a, b: (
+    math.trunc(a / b) if abs(a) < 1 << 52 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+)
+
+from . import _aten_layers  # noqa: E402, F401

@@ -16,14 +16,17 @@ def load(f, map_location=None):
             f.seek(where)
         return None  # our own reader says what is wrong with it
     with zipped:
-        names = zipped.namelist()
-        from . import _pt2, _torchscript
-
+        tails = {name.partition("/")[2] for name in zipped.namelist()}
         made = None
-        if _torchscript.is_archive(names):
-            made = _torchscript.load(zipped, map_location)
-        elif _pt2.is_archive(names):
-            made = _pt2.read(zipped).to(map_location) if map_location is not None else _pt2.read(zipped)
+        if "constants.pkl" in tails and "data.pkl" in tails:
+            from ._torchscript import load as read
+
+            made = read(zipped)
+        elif "archive_format" in tails or any(t.startswith("models/") and t.endswith(".json") for t in tails):
+            from ._pt2 import read
+
+            made = read(zipped)
+    made = made if made is None or map_location is None else made.to(map_location)
     if where is not None:
         f.seek(where)
     return made

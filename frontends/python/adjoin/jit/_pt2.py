@@ -14,6 +14,7 @@ import adjoin
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from . import RecursiveScriptModule, _aten_calls
+from ._pt2_tree import Tree, refuse
 
 SCHEMA = 8  # the major version that is read
 LARGEST = 1 << 28  # bytes of the graph's JSON
@@ -24,16 +25,6 @@ DTYPES = {
     32: "float8_e5m2fnuz", 34: "uint32", 35: "uint64",
 }  # fmt: skip
 FORMATS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
-
-
-def refuse(text):
-    raise RuntimeError(f"export.load: {text}") from None
-
-
-def is_archive(names):
-    """Is it torch.export's that has these names in its zip?"""
-    tails = {n.partition("/")[2] for n in names}
-    return any(re.fullmatch(r"models/[^/]+\.json", t) for t in tails) or "archive_format" in tails
 
 
 def dtype_of(number):
@@ -60,7 +51,12 @@ class Archive:
             refuse(f"the archive has no '{name}'")
         if info.flag_bits & 1 or info.compress_type not in (0, 8):
             refuse(f"the part '{name}' is encrypted, or packed in a way that PyTorch does not use")
-        if info.compress_type and info.file_size > 1000 * max(info.compress_size, 1000) or most is not None and info.file_size > most:
+        if (
+            info.compress_type
+            and info.file_size > 1000 * max(info.compress_size, 1000)
+            or most is not None
+            and info.file_size > most
+        ):
             refuse(f"the part '{name}' would have {info.file_size} bytes")
         try:
             with self.zip.open(info) as part:
@@ -75,7 +71,11 @@ class Archive:
             refuse(f"the part '{name}' is no JSON: {error}")
 
     def models(self):
-        return [n[len(self.root) + 7 : -5] for n in self.infos if re.fullmatch(re.escape(self.root) + r"models/[^/]+\.json", n)]
+        return [
+            n[len(self.root) + 7 : -5]
+            for n in self.infos
+            if re.fullmatch(re.escape(self.root) + r"models/[^/]+\.json", n)
+        ]
 
 
 def size_of(said):
@@ -144,7 +144,18 @@ class Values(dict):
 
 def argument(said, env, graph):
     tag, v = one(said)
-    if tag in ("as_int", "as_float", "as_string", "as_bool", "as_ints", "as_floats", "as_strings", "as_bools", "as_int_lists", "as_float_lists"):
+    if tag in (
+        "as_int",
+        "as_float",
+        "as_string",
+        "as_bool",
+        "as_ints",
+        "as_floats",
+        "as_strings",
+        "as_bools",
+        "as_int_lists",
+        "as_float_lists",
+    ):
         if tag == "as_float" and isinstance(v, str):
             return float(v)
         return v
@@ -216,17 +227,14 @@ _OPERATORS = {
 def function_of(target):
     """What computes a node's target."""
     if target.startswith("torch.ops.higher_order."):
-        return _HIGHER.get(target.rpartition(".")[2]) or refuse(f"{target} is not served")
+        return _HIGHER.get(target.rpartition(".")[2]) or refuse(f"the graph calls '{target}', which is not served")
     if target.startswith("torch.ops.aten."):
-        name = target.split(".")[3]
+        name = target.split(".")[3]  # the overload says which types; ours are told by the values
         function = _aten_calls.function_of(name)
         return lambda args, kwargs: function(*args, **_aten_calls.words(kwargs))
     if target.startswith("torch.ops."):
-        _, _, space, name, *_ = target.split(".")
-        try:
-            function = getattr(getattr(adjoin.ops, space), name)
-        except AttributeError:
-            raise NotImplementedError(f"export.load: the op {space}::{name} is not known here; its package may be missing") from None
+        parts = target.split(".")
+        function = _aten_calls.function_in(parts[2], parts[3] if len(parts) > 3 else "")
         return lambda args, kwargs: function(*args, **_aten_calls.words(kwargs))
     space, _, name = target.rpartition(".")
     if space in ("_operator", "operator", "torch", "math", "torch.sym_", "builtins") and name in _OPERATORS:
@@ -300,59 +308,6 @@ def keep(outputs, made, env):
             env[name] = x
 
 
-class Tree:
-    """How arguments nest, as torch's pytree writes it."""
-
-    def __init__(self, text):
-        try:
-            version, self.spec = json.loads(text)
-        except (ValueError, TypeError, RecursionError):
-            refuse("how the arguments nest cannot be read")
-        if version != 1:
-            refuse(f"how the arguments nest is said in version {version}; 1 is read")
-
-    def leaves(self, o, spec=None):
-        spec = self.spec if spec is None else spec
-        kind = spec.get("type")
-        if kind is None:
-            return [o]
-        children = spec["children_spec"]
-        if kind in ("builtins.tuple", "builtins.list", "collections.namedtuple"):
-            parts = list(o)
-        elif kind in ("builtins.dict", "collections.OrderedDict", "collections.defaultdict"):
-            parts = [o[k] for k in self.keys(spec)]
-        else:
-            refuse(f"an argument is a {kind}, which is not served")
-        if len(parts) != len(children):
-            raise TypeError(f"{len(children)} parts of a {kind} are wanted, {len(parts)} are given")
-        return [leaf for part, child in zip(parts, children, strict=True) for leaf in self.leaves(part, child)]
-
-    def put(self, leaves, spec=None):
-        """Takes leaves from a list, from its front."""
-        spec = self.spec if spec is None else spec
-        kind = spec.get("type")
-        if kind is None:
-            return leaves.pop(0)
-        parts = [self.put(leaves, child) for child in spec["children_spec"]]
-        if kind == "builtins.list":
-            return parts
-        if kind in ("builtins.dict", "collections.OrderedDict", "collections.defaultdict"):
-            return dict(zip(self.keys(spec), parts, strict=True))
-        if kind in ("builtins.tuple", "collections.namedtuple"):
-            return tuple(parts)
-        if len(parts) == len(self.keys(spec)):  # a class of a package: its fields by name
-            return dict(zip(self.keys(spec), parts, strict=True))
-        return tuple(parts)
-
-    @staticmethod
-    def keys(spec):
-        context = spec.get("context")
-        context = json.loads(context) if isinstance(context, str) else context
-        if isinstance(context, list) and len(context) == 2 and isinstance(context[1], list):
-            context = context[1]
-        return context if isinstance(context, list) else []
-
-
 class ExportedModule(RecursiveScriptModule):
     """A program of torch.export as a module."""
 
@@ -369,7 +324,9 @@ class ExportedModule(RecursiveScriptModule):
         self._places = {}
         tensors = {}
         for name, (t, is_param) in named.items():
-            tensors[name] = plant(self, name, Parameter(t, t.dtype.is_floating_point) if is_param and t.dtype.is_floating_point else t)
+            tensors[name] = plant(
+                self, name, Parameter(t, t.dtype.is_floating_point) if is_param and t.dtype.is_floating_point else t
+            )
         self._bound, self._users = [], []
         for spec in self.signature["input_specs"]:
             kind, v = one(spec)
@@ -377,7 +334,9 @@ class ExportedModule(RecursiveScriptModule):
         self.training = False
 
     def bind(self, kind, v, tensors):
-        field = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}.get(kind)
+        field = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}.get(
+            kind
+        )
         if field is not None:
             if v[field] not in tensors:
                 refuse(f"the archive has no values of '{v[field]}'")
@@ -432,20 +391,29 @@ class ExportedModule(RecursiveScriptModule):
             if meta is None or not isinstance(value, adjoin.Tensor):
                 continue
             if value.dtype != dtype_of(meta["dtype"]) or value.dim() != len(meta["sizes"]):
-                raise TypeError(f"'{name}' is {value.dtype} with {value.dim()} dimensions; {dtype_of(meta['dtype'])} with {len(meta['sizes'])} is wanted")
+                raise TypeError(
+                    f"'{name}' is {value.dtype} with {value.dim()} dimensions; {dtype_of(meta['dtype'])} with {len(meta['sizes'])} is wanted"
+                )
             for d, (said, n) in enumerate(zip(meta["sizes"], value.shape, strict=True)):
                 kind, v = one(said)
                 if kind == "as_int":
                     if n != v:
                         raise RuntimeError(f"dimension {d} of '{name}' is {n}; the program was exported for {v}")
                     continue
-                symbol = v["expr_str"]
+                found = re.fullmatch(r"Symbol\('(\w+)'[^()]*\)|(\w+)", v["expr_str"])
+                if found is None:
+                    continue  # made of other sizes
+                symbol = found[1] or found[2]
                 if seen.setdefault(symbol, n) != n:
-                    raise RuntimeError(f"dimension {d} of '{name}' is {n}; it is the size {symbol}, which is {seen[symbol]} elsewhere")
+                    raise RuntimeError(
+                        f"dimension {d} of '{name}' is {n}; it is the size {symbol}, which is {seen[symbol]} elsewhere"
+                    )
                 limits = self.ranges.get(symbol) or {}
                 low, high = limits.get("min_val"), limits.get("max_val")
                 if low is not None and n < low and not (low == 2 and n in (0, 1)) or high is not None and n > high:
-                    raise RuntimeError(f"dimension {d} of '{name}' is {n}; the program was exported for {low} to {high}")
+                    raise RuntimeError(
+                        f"dimension {d} of '{name}' is {n}; the program was exported for {low} to {high}"
+                    )
 
     def module(self, check_guards=True):
         """Itself: what is loaded is a module already."""

@@ -114,6 +114,9 @@ class Optimizer(Hinting):
         if step is not None and not getattr(step, "hooked", False):
             cls.step = _with_hooks(step)
 
+    def _patch_step_function(self):
+        """Nothing is left to do: the step of a class is hooked when the class is made. Wrappers that skip __init__ ask for it."""
+
     def __init__(self, params, defaults):
         self.defaults = defaults
         self._init_hooks()
@@ -122,7 +125,7 @@ class Optimizer(Hinting):
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
                 f"but got {type(params).__name__}"
             )
-        if isinstance(params, adjoin.nn.Module):
+        if isinstance(params, adjoin.nn.Module) and not isinstance(params, adjoin.nn.ParameterList):
             raise TypeError(
                 f"{type(self).__name__}: params must be an iterable of tensors or dicts, not a {type(params).__name__}; "
                 "use its .parameters()"

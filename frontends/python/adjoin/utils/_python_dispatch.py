@@ -65,6 +65,8 @@ def _handle(name, in_place, args):
     stack = _modes.stack
     if not stack and (kind := _by_row(args)) is not None:
         return kind.__row_dispatch__(name, in_place, args)
+    if in_place is None:  # the body's own error is told
+        return NotImplemented
     if name in _PARTS:
         with _included(bool(stack)):
             return _PARTS[name](*args)

@@ -7,6 +7,7 @@ import adjoin
 from .. import _collectives as collectives
 from .._names import ReduceOp
 from ..tensor import DTensor, Replicate, Shard
+from ..tensor._move import moved
 from ..tensor._utils import part
 
 
@@ -14,18 +15,36 @@ class _Slot:
     """A parameter: the modules that have it, and its part."""
 
     def __init__(self, holders, p, mesh, placements):
-        self.holders, self.shape = holders, tuple(p.shape)
+        self.holders, self.within, whole = holders, None, tuple(p.shape)
+        if isinstance(p, DTensor):  # a layer in parts: each process cuts its part again
+            self.within = p.device_mesh, p.placements, whole
+            mesh_of_all, placements = _joined(p, mesh, placements, holders[0][1])
+            p = adjoin.nn.Parameter(p._local_tensor, p.requires_grad)
+        else:
+            mesh_of_all = mesh
+        self.shape = tuple(p.shape)
         n, here = mesh.size(mesh.ndim - 1), mesh.get_local_rank(mesh.ndim - 1)
         self.rows = math.ceil(self.shape[0] / n)
         self.count = self.rows * math.prod(self.shape[1:])  # elements of the largest part
         begin, size = part(self.shape[0], n, here)
         local = p.detach().narrow(0, begin, size).clone()
-        self.sharded = adjoin.nn.Parameter(DTensor._made(local, mesh, placements, self.shape), p.requires_grad)
+        self.sharded = adjoin.nn.Parameter(DTensor._made(local, mesh_of_all, placements, whole), p.requires_grad)
         self.put(self.sharded)
 
     def put(self, value):
         for module, name in self.holders:
             module._parameters[name] = value
+
+    def wrapped(self, t):
+        """A whole parameter as the modules know it."""
+        return t if self.within is None else DTensor._made(t, *self.within)
+
+    def plain(self, g):
+        """A gradient as this process's part of the layer has it."""
+        if g is None or self.within is None:
+            return g
+        mesh, placements, shape = self.within
+        return moved(g._local_tensor, shape, g.placements, placements, mesh)
 
     def padded(self, t, rows):
         """The tensor's first dimension filled up, as one row of elements."""
@@ -41,11 +60,12 @@ class _Gather(adjoin.autograd.Function):
     def forward(ctx, group, *parts):
         ctx.group = group
         ctx.set_materialize_grads(False)
-        return tuple(group.gathered([p._local_tensor for p in parts]))
+        whole = group.gathered([p._local_tensor for p in parts])
+        return tuple(s.wrapped(t) for s, t in zip(group.slots, whole, strict=True))
 
     @staticmethod
     def backward(ctx, *grads):
-        return None, *ctx.group.scattered(grads)
+        return None, *ctx.group.scattered([s.plain(g) for s, g in zip(ctx.group.slots, grads, strict=True)])
 
 
 class Params:
@@ -102,7 +122,7 @@ class Params:
                 s = self.slots[i]
                 local = s.sharded._local_tensor
                 g = mine[begin : begin + local.numel()].view(local.shape).to(local.dtype)
-                made[i] = DTensor._made(g, self.mesh, s.sharded.placements, s.shape)
+                made[i] = DTensor._made(g, s.sharded.device_mesh, s.sharded.placements, tuple(s.sharded.shape))
                 begin += s.count
         return made
 
@@ -123,9 +143,8 @@ class Params:
         whole = _Gather.apply(self, *[s.sharded for s in self.slots])
         for s, t in zip(self.slots, whole, strict=True):
             s.put(t)
-        self.storages = (
-            {t.data_ptr(): i for i, t in enumerate(whole)} if self.reshard and adjoin.is_grad_enabled() else {}
-        )
+        keeps = self.reshard and adjoin.is_grad_enabled()
+        self.storages = {_local(t).data_ptr(): i for i, t in enumerate(whole)} if keeps else {}
 
     def leave(self):
         """The modules have parts again."""
@@ -135,8 +154,12 @@ class Params:
 
     def pack(self, t):
         """What the tape keeps of a whole parameter: which it is. Its memory is free after forward."""
-        i = self.storages.get(t.untyped_storage().data_ptr()) if self.storages else None
-        return t if i is None else (i, tuple(t.shape), t.stride(), t.storage_offset())
+        local = _local(t)
+        i = self.storages.get(local.untyped_storage().data_ptr()) if self.storages else None
+        if i is None:
+            return t
+        within = (t.device_mesh, t.placements, tuple(t.shape)) if isinstance(t, DTensor) else None
+        return i, tuple(local.shape), local.stride(), local.storage_offset(), within
 
     def unpack(self, kept):
         """The whole parameter again, gathered once in a backward pass."""
@@ -145,8 +168,24 @@ class Params:
         if self.kept is None:
             with adjoin.no_grad():
                 self.kept = self.gathered([s.sharded._local_tensor for s in self.slots])
-        i, shape, stride, offset = kept
-        return self.kept[i].as_strided(shape, stride, offset)
+        i, shape, stride, offset, within = kept
+        t = self.kept[i].as_strided(shape, stride, offset)
+        return t if within is None else DTensor._made(t, *within)
+
+
+def _local(t):
+    return t._local_tensor if isinstance(t, DTensor) else t
+
+
+def _joined(p, mesh, placements, name):
+    """(mesh, placements) of a parameter that a layer's mesh cuts first, then this one."""
+    inner = p.device_mesh
+    if inner._whole is None or inner._whole is not mesh._whole or mesh.ndim != 1 or inner.ndim != 1:
+        raise NotImplementedError(
+            f"fully_shard: the parameter {name!r} lies on {inner} and is to be cut over {mesh}; make one mesh of two dimensions with names, "
+            "and pass a line of it to each: mesh['dp'], mesh['tp']"
+        )
+    return inner._whole[(*inner.mesh_dim_names, *mesh.mesh_dim_names)], (*p.placements, *placements)
 
 
 def _by_dtype(tensors):
@@ -173,11 +212,7 @@ def managed(module, mesh, ignored, placement_of):
             holders.setdefault(id(p), (p, []))[1].append((part_of, name))
     slots = []
     for p, places in holders.values():
-        if isinstance(p, DTensor):
-            if not getattr(p, "_fully_sharded", False):
-                raise NotImplementedError(
-                    f"fully_shard: the parameter {places[0][1]!r} is a DTensor already; shard first, or leave it out (ignored_params)"
-                )
+        if getattr(p, "_fully_sharded", False):
             continue
         if p.dim() == 0:
             raise ValueError(

@@ -45,11 +45,14 @@ class Row:
         self.keywords = [keyword for _, _, keyword, _, _ in signature]
         self.dims = [word for word, _, _, base, _ in signature if base == "dim"]
         op = _C.find_op(name)
+        self.random = "Generator" in info["schema"] or any(
+            word in name for word in ("dropout", "bernoulli", "normal", "rrelu")
+        )
         self.gives_tensors = "Tensor" in info["schema"].rpartition("->")[2]
         self.writes = [at for at, p in enumerate(_aten._parameters(name)[0]) if p.written]
         self.hides = _aten._hides(op)
         self.op = op
-        self.written = _C.find_op(f"{name}_") if not name.endswith("_") else op
+        self.written = op if name.partition(".")[0].endswith("_") else _C.find_op(f"{name}_")
 
     def __call__(self, args, in_place=False):
         """Calls the op with arguments in the row's order; all results, those for formulas among them."""
@@ -154,7 +157,8 @@ class Choice:
     def _choose(self, m, now, forced):
         letter = through = None
         if isinstance(forced, Shard):
-            letter = self.cut.outs[0][forced.dim]
+            letters = self.cut.outs[0]
+            letter = letters[forced.dim] if forced.dim < len(letters) else None
             letter = letter if letter is not None and self._may(letter, m) else None
         elif forced is None or isinstance(forced, Partial):
             through = self._passes(now)

@@ -11,6 +11,7 @@ from .placement_types import Replicate, Shard
 
 _Tensor = _C.Tensor
 gathered = {}  # op -> how often its tensors were brought together for want of a rule
+_without_body = set()  # ops whose bodies write to tensors that they have made themselves
 
 
 def _flat(values):
@@ -23,16 +24,18 @@ def _flat(values):
 
 def _placed(tensors, kind, name):
     """(mesh, placements of each tensor): a tensor that is no DTensor must be one number, which all have."""
-    mesh = next(t.device_mesh for t in tensors if isinstance(t, kind))
+    mesh = next((t.device_mesh for t in tensors if hasattr(t, "_placements")), None)
     found = []
     for t in tensors:
         if isinstance(t, kind):
+            if not hasattr(t, "_placements"):
+                raise RuntimeError(f"{name}: a body has made a DTensor without parts")
             if t.device_mesh is not mesh and t.device_mesh != mesh:
                 raise RuntimeError(
                     f"{name}: DTensors of two meshes, {mesh} and {t.device_mesh}; bring one to the other's processes first"
                 )
             found.append(t.placements)
-        elif t.dim() == 0 or kind._implicit or t.numel() == 1:
+        elif t.numel() == 1 or kind._implicit or _C.dispatch_bodies():  # bodies make the same everywhere
             found.append((Replicate(),) * mesh.ndim)
         else:
             raise RuntimeError(
@@ -66,13 +69,25 @@ def run(kind, name, in_place, args):
     if name in _rules.WHOLE_CALLS:
         return _rules.WHOLE_CALLS[name](kind, name, in_place, args)
     call = Call(name, args)
-    mesh, placements = _placed(call.tensors, kind, name)
+    if in_place is None:
+        _without_body.add(name)
+    in_place = in_place or 0 in call.row.writes and isinstance(args[0], _Tensor)
     target = args[0] if in_place else None
-    if "ordered" in call.row.tags:
+    if target is not None and not isinstance(target, kind):
+        raise RuntimeError(
+            f"{name}: a plain tensor cannot be written by DTensors; make it by distribute_tensor(t, mesh, placements)"
+        )
+    if target is not None and getattr(target, "_is_copy", False):
+        raise RuntimeError(
+            f"{name}: this view of a DTensor along a dimension that is cut is a copy, and what is written to it would be lost; write to "
+            "the tensor itself, to its to_local(), or clone() the view first"
+        )
+    mesh, placements = _placed(call.tensors, kind, name)
+    if "ordered" in call.row.tags or in_place and call.row.random:
         return _random(kind, call, mesh, target)
     cut = _rules.cut(call)
     if cut is None:
-        if call.row.composite and call.row.gives_tensors and not in_place and not call.row.writes:
+        if _has_body(call, in_place):
             return NotImplemented  # its body is run, and the ops in it come here
         gathered[name] = gathered.get(name, 0) + 1
         cut = _rules.whole(call)
@@ -83,11 +98,28 @@ def run(kind, name, in_place, args):
         return target
     results = _wrapped(_called(cut, call, choice, mesh, locals_, False), cut, choice, kind, mesh)
     if not in_place:
+        if call.row.kind == "view":
+            _mark(results, call.first(), choice.wanted[0], placements[0])
         _written_back(call, choice, placements, locals_, kind, mesh)
         return results
     made = moved(results._local_tensor, results.shape, results.placements, target.placements, mesh)
     target._local_tensor.copy_(made)
     return target
+
+
+def _mark(results, base, wanted, placed):
+    """Views of what had to be moved are no views."""
+    if tuple(wanted) != placed or getattr(base, "_is_copy", False):
+        for t in _flat((results,)):
+            t._is_copy = True
+
+
+def _has_body(call, in_place):
+    """Whether the ops of a body can do it: not what writes, or gives numbers, or draws a random number for each element."""
+    row_ = call.row
+    if call.name in _without_body or not row_.composite or not row_.gives_tensors or in_place or row_.writes:
+        return False
+    return not row_.random or row_.name == "nn::dropout"
 
 
 def _written_back(call, choice, placements, locals_, kind, mesh):
@@ -133,9 +165,15 @@ def _random(kind, call, mesh, target):
     """Random numbers depend on the place in the whole tensor: each process makes all of them and keeps its part."""
     given = call.first()
     ones = adjoin.ones(tuple(given.shape), dtype=given.dtype)
-    args = [ones, *call.args[1:]]
-    made = call.row(args, target is not None)
     whole = (Replicate(),) * mesh.ndim
+    args = [
+        ones,
+        *(
+            moved(a._local_tensor, a.shape, a.placements, whole, mesh) if isinstance(a, kind) else a
+            for a in call.args[1:]
+        ),
+    ]
+    made = call.row(args, target is not None)
     if target is not None:
         target._local_tensor.copy_(moved(made, given.shape, whole, target.placements, mesh))
         return target

@@ -1,4 +1,4 @@
-"""adjoin.distributed.tensor._norms: calls with lists of DTensors: the norm of all gradients, and what scales them."""
+"""adjoin.distributed.tensor._norms: calls that no letters describe: norms of lists of DTensors, tensors that are made like one."""
 
 import adjoin
 
@@ -60,4 +60,24 @@ def fused_scale(kind, name, in_place, args):
     return ()
 
 
-CALLS = {"total_norm": total_norm, "fused_scale_": fused_scale}
+def made_new(kind, name, in_place, args):
+    """A new tensor of some size, which each process has whole."""
+    given = args[0]
+    made = row(name)([adjoin.empty(0, dtype=given.dtype), *args[1:]])
+    return kind._made(made, given.device_mesh, (Replicate(),) * given.device_mesh.ndim, tuple(made.shape))
+
+
+def random_like(kind, name, in_place, args):
+    """Random numbers as large as a tensor, and in its parts: the place in the whole says the number."""
+    given, mesh = args[0], args[0].device_mesh
+    made = row(name)([adjoin.empty(tuple(given.shape), dtype=given.dtype), *args[1:]])
+    placed = tuple(Replicate() if p.is_partial() else p for p in given.placements)
+    own = moved(made, tuple(given.shape), (Replicate(),) * mesh.ndim, placed, mesh)
+    return kind._made(own, mesh, placed, tuple(given.shape))
+
+
+CALLS = {
+    "total_norm": total_norm, "fused_scale_": fused_scale,
+    **dict.fromkeys(("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"), made_new),
+    **dict.fromkeys(("rand_like", "randn_like", "randint_like", "randint_like.low"), random_like),
+}  # fmt: skip

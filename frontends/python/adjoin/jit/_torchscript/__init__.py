@@ -4,6 +4,6 @@ Nothing in a file is executed: its pickle is read by the reader that makes no ob
 becomes a call of an op by name.
 """
 
-from ._archive import is_archive, load
+from ._archive import load
 
-__all__ = ["is_archive", "load"]
+__all__ = ["load"]

@@ -1,6 +1,7 @@
 """adjoin.jit._torchscript._archive: the parts of an archive: objects, constants, code."""
 
 import io
+import pickletools
 import zipfile
 
 import adjoin
@@ -10,17 +11,18 @@ from ._code import Code
 from ._objects import Built
 
 LARGEST_CODE = 64 << 20  # bytes of all code, unpacked
-KINDS = {"restore_type_tag", "build_intlist", "build_tensorlist", "build_doublelist", "build_boollist", "build_tensor_from_id"}
+KINDS = {
+    "restore_type_tag",
+    "build_intlist",
+    "build_tensorlist",
+    "build_doublelist",
+    "build_boollist",
+    "build_tensor_from_id",
+}
 
 
 def refuse(text):
     raise RuntimeError(f"jit.load: {text}") from None
-
-
-def is_archive(names):
-    """Is it TorchScript that has these names in its zip?"""
-    tails = {n.partition("/")[2] for n in names}
-    return "constants.pkl" in tails and "data.pkl" in tails
 
 
 class Archive:
@@ -41,7 +43,7 @@ class Archive:
         try:
             with self.zip.open(info) as part:
                 data = part.read(info.file_size + 1)
-        except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+        except Exception as error:  # what zipfile and zlib say of damaged parts
             refuse(f"the part '{name}' is damaged: {error}")
         return data
 
@@ -64,7 +66,7 @@ class Archive:
         """The objects of a pickle of the archive, by the reader of `.pt` files, which executes nothing."""
         copy = io.BytesIO()
         with zipfile.ZipFile(copy, "w") as into:
-            into.writestr("archive/data.pkl", self.bytes(name))
+            into.writestr("archive/data.pkl", with_tuples(self.bytes(name)))
             into.writestr("archive/version", b"3\n")
             for path in self.infos:
                 tail = path[len(self.root) :]
@@ -76,13 +78,33 @@ class Archive:
         return adjoin.load(copy, weights_only=False)
 
 
-def load(zipped, map_location=None):
+_TUPLES = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_TUPLE"}
+_PUTS = {"BINPUT", "LONG_BINPUT", "PUT"}
+
+
+def with_tuples(data):
+    """A pickle in which members of enumerations are made of a tuple, as everything else is; TorchScript writes a value alone."""
+    made, done, last, memo = [], 0, None, {}
+    try:
+        for op, value, at in pickletools.genops(data):
+            if op.name in _PUTS:
+                memo[value] = last
+                continue
+            if op.name == "REDUCE" and last is not None and last not in _TUPLES:
+                made += [data[done:at], b"\x85"]
+                done = at
+            last = memo.get(value, "TUPLE") if op.name in ("BINGET", "LONG_BINGET", "GET") else op.name
+    except (ValueError, IndexError, OverflowError, MemoryError, UnicodeDecodeError) as error:
+        refuse(f"the pickle is damaged: {error}")
+    return b"".join(made) + data[done:]
+
+
+def load(zipped):
     """The module of an archive."""
     archive = Archive(zipped)
     code = Code(archive.sources())
     code.constants = [plain(c) for c in archive.pickled("constants.pkl", "constants")]
-    made = Built(code, archive.pickled("data.pkl", "data")).module()
-    return made if map_location is None else made.to(map_location)
+    return Built(code, archive.pickled("data.pkl", "data")).module()
 
 
 def plain(o, depth=0):

@@ -29,7 +29,9 @@ def parse(name, text):
         tree = ast.parse(text)
         for node in ast.walk(tree):
             if not isinstance(node, _KEPT):
-                raise ScriptError(f"jit.load: the code of {name} has a {type(node).__name__}, which TorchScript does not write")
+                raise ScriptError(
+                    f"jit.load: the code of {name} has a {type(node).__name__}, which TorchScript does not write"
+                )
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ScriptError(f"jit.load: the code of {name} cannot be read: {error}") from None
     return tree
@@ -41,16 +43,22 @@ class Class:
     def __init__(self, name, node):
         self.name, self.methods = name, {}
         self.base = node.bases[0].id if node.bases and isinstance(node.bases[0], ast.Name) else ""
-        self.parameters, self.buffers, self.fields, self.constants = set(), set(), [], {}
+        self.parameters, self.buffers, self.fields, self.constants, self.members = set(), set(), [], {}, {}
         for item in node.body:
             if isinstance(item, ast.FunctionDef):
                 self.methods[item.name] = item
-            elif isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name) and isinstance(item.value, ast.List):
+            elif (
+                isinstance(item, ast.Assign)
+                and isinstance(item.targets[0], ast.Name)
+                and isinstance(item.value, ast.List)
+            ):
                 names = {e.value for e in item.value.elts if isinstance(e, ast.Constant)}
                 if item.targets[0].id == "__parameters__":
                     self.parameters = names
                 elif item.targets[0].id == "__buffers__":
                     self.buffers = names
+            elif isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name):
+                self.members[item.targets[0].id] = item.value
             elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
                 self.fields.append(item.target.id)
                 if item.value is not None:

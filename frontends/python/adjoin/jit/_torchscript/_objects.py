@@ -61,7 +61,11 @@ class ScriptedModule(RecursiveScriptModule):
         return ast.unparse(self._class.methods["forward"]) if "forward" in self._class.methods else ""
 
     def __len__(self):
-        return int(self._code.interpreter.method(self, "__len__", (), {})) if "__len__" in self._class.methods else len(self._modules)
+        return (
+            int(self._code.interpreter.method(self, "__len__", (), {}))
+            if "__len__" in self._class.methods
+            else len(self._modules)
+        )
 
     def __bool__(self):
         return True
@@ -114,23 +118,34 @@ class Built:
         if not name.startswith("__torch__."):
             raise ScriptError(f"jit.load: its data name {name}, which is not served")
         if name.startswith("__torch__.torch.classes."):
-            raise ScriptError(f"jit.load: the class {name.removeprefix('__torch__.')} is PyTorch's own (quantized or custom) and is not served")
+            raise ScriptError(
+                f"jit.load: the class {name.removeprefix('__torch__.')} is PyTorch's own (quantized or custom) and is not served"
+            )
         of = self.code.find(name)
         if not isinstance(of, Class):
             raise ScriptError(f"jit.load: {name} is no class")
+        if of.base == "Enum":
+            return self.member(of, o.args)
         self.depth += 1
         if self.depth > 200:
             raise ScriptError("jit.load: its modules lie deeper than 200")
         if of.base == "NamedTuple":
             from ._run import named_tuple
 
-            made = named_tuple(of, [self.value(v) for v in (o.args[0] if len(o.args) == 1 and isinstance(o.args[0], tuple) else o.args)])
+            made = named_tuple(
+                of,
+                [self.value(v) for v in (o.args[0] if len(o.args) == 1 and isinstance(o.args[0], tuple) else o.args)],
+            )
         else:
             made = ScriptedModule(self.code, of) if of.base == "Module" else ScriptObject(of)
             self.made[id(o)] = made
             self.fill(made, of, o.state)
         self.depth -= 1
         return made
+
+    def member(self, of, args):
+        """The member of an enumeration that has a value."""
+        return self.code.interpreter.member(of, args[0] if args else None)
 
     def fill(self, made, of, state):
         if "__setstate__" in of.methods:

@@ -92,5 +92,7 @@ for _name in _TEXT.split():
 METHODS = {
     str: {name: PLAIN[name] for name in _TEXT.split()} | {"join": _join},
     list: {name: PLAIN[name] for name in ("pop", "clear", "copy", "remove", "reverse", "sort", "count", "index")},
-    dict: {name: PLAIN[name] for name in ("keys", "values", "items", "get", "pop", "setdefault", "update", "clear", "copy")},
+    dict: {
+        name: PLAIN[name] for name in ("keys", "values", "items", "get", "pop", "setdefault", "update", "clear", "copy")
+    },
 }

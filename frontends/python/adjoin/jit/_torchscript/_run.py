@@ -11,7 +11,7 @@ from .. import _aten_calls
 from ._code import Class, ScriptError
 from ._plain import METHODS, PLAIN
 
-DEEPEST = 200  # calls in calls
+DEEPEST = 60  # calls in calls
 _NONE = object()
 
 
@@ -31,6 +31,16 @@ class Function:
         self.name = name
 
 
+class Member:
+    """A member of an enumeration."""
+
+    def __init__(self, of, name, value):
+        self.of_class, self.name, self.value = of, name, value
+
+    def __repr__(self):
+        return f"<{self.of_class}.{self.name}: {self.value!r}>"
+
+
 class Bound:
     """The path of a name that is no value: torch.add, ops.prim.device, __torch__.a.b."""
 
@@ -39,7 +49,10 @@ class Bound:
 
 
 def named_tuple(of, values):
-    fields = [f if f.isidentifier() and not keyword.iskeyword(f) and not f.startswith("_") else f"field{i}" for i, f in enumerate(of.fields)]
+    fields = [
+        f if f.isidentifier() and not keyword.iskeyword(f) and not f.startswith("_") else f"field{i}"
+        for i, f in enumerate(of.fields)
+    ]
     if len(values) != len(fields):
         raise ScriptError(f"{of.name} has {len(fields)} fields, {len(values)} are given")
     return collections.namedtuple(of.name.rpartition(".")[2], fields)(*values)
@@ -52,7 +65,7 @@ _RAISES = {"ValueError": ValueError, "TypeError": TypeError, "RuntimeError": Run
 
 class Interpreter:
     def __init__(self, code):
-        self.code, self.depth = code, 0
+        self.code, self.depth, self.members = code, 0, {}
 
     # Functions
     def method(self, obj, name, args, kwargs):
@@ -81,15 +94,26 @@ class Interpreter:
                 env[p.arg] = self.value(defaults[i - first], {})
         self.depth += 1
         if self.depth > DEEPEST:
-            self.depth = 0
+            self.depth -= 1
             raise ScriptError(f"{name}: calls lie deeper than {DEEPEST}")
         try:
             self.block(node.body, env)
         except Return as done:
             return done.value
+        except RecursionError:
+            raise ScriptError(f"{name}: calls lie deeper than Python's stack") from None
         finally:
             self.depth = max(0, self.depth - 1)
         return None
+
+    def member(self, of, value):
+        found = self.members.get((of.name, value))
+        if found is None:
+            name = next((n for n, v in of.members.items() if self.value(v, {}) == value), None)
+            if name is None:
+                raise ScriptError(f"{of.name} has no member of the value {value!r}")
+            found = self.members[of.name, value] = Member(of.name, name, value)
+        return found
 
     def constant(self, of, name):
         return self.value(of.constants[name], {})
@@ -185,12 +209,16 @@ class Interpreter:
             return float("nan")
         if e.id in _ROOTS or e.id in _BUILTINS:
             return Bound(e.id)
+        if e.id in PLAIN:
+            return Bound(f"torch.{e.id}")
         raise ScriptError(f"the code reads '{e.id}', which nothing has set")
 
     def of_Attribute(self, e, env):
         obj = self.value(e.value, env)
         if isinstance(obj, Bound):
             return self.path(f"{obj.path}.{e.attr}")
+        if isinstance(obj, Function):
+            return self.path(f"{obj.name}.{e.attr}")
         return self.attribute(obj, e.attr)
 
     def path(self, path):
@@ -203,12 +231,23 @@ class Interpreter:
             module, _, short = path.rpartition(".")
             if module in self.code.sources and short in self.code.unit(module):
                 return Function(path)
+            above, _, owner = module.rpartition(".")
+            if (
+                above in self.code.sources
+                and isinstance(of := self.code.unit(above).get(owner), Class)
+                and short in of.members
+            ):
+                return self.member(of, self.value(of.members[short], {}))
         return Bound(path)
 
     def attribute(self, obj, name):
         if hasattr(type(obj), "read"):
             return obj.read(name)
         if isinstance(obj, tuple) and name in getattr(obj, "_fields", ()):
+            return getattr(obj, name)
+        if isinstance(obj, Member) and name in ("name", "value"):
+            return getattr(obj, name)
+        if isinstance(obj, adjoin.device) and name in ("type", "index"):
             return getattr(obj, name)
         if isinstance(obj, Tensor) and name in _OF_TENSORS:
             return _OF_TENSORS[name](obj)
@@ -329,7 +368,16 @@ class Interpreter:
             return args[0]
         if name in ("isinstance", "fork", "awaitable_wait"):
             raise ScriptError(f"{name}() in TorchScript is not served")
-        kinds = {"int": int, "float": float, "bool": bool, "str": str, "range": range, "len": len, "tuple": tuple, "list": list}
+        kinds = {
+            "int": int,
+            "float": float,
+            "bool": bool,
+            "str": str,
+            "range": range,
+            "len": len,
+            "tuple": tuple,
+            "list": list,
+        }
         return kinds[name](*args)
 
     def of_space(self, name, args, kwargs):
@@ -338,11 +386,7 @@ class Interpreter:
             return self.op(short, args, kwargs)
         if space == "prim":
             return self.prim(short, args)
-        try:
-            function = getattr(getattr(adjoin.ops, space), short)
-        except AttributeError:
-            raise ScriptError(f"the op {space}::{short} is not known here; its plugin, or its package, may be missing") from None
-        return function(*args, **_aten_calls.words(kwargs))
+        return _aten_calls.function_in(space, short)(*args, **_aten_calls.words(kwargs))
 
     def prim(self, name, args):
         if name == "RaiseException":
@@ -356,6 +400,10 @@ class Interpreter:
             return args[0]
         if name in _OF_TENSORS and isinstance(args[0], Tensor):
             return _OF_TENSORS[name](args[0])
+        if name in ("type", "index") and isinstance(args[0], adjoin.device):
+            return getattr(args[0], name)
+        if name in ("name", "value", "EnumName", "EnumValue") and isinstance(args[0], Member):
+            return args[0].name if "ame" in name else args[0].value
         if name in ("max", "min", "abs"):
             return self.op(name, args, {})
         if name == "AutogradZero":
@@ -394,10 +442,10 @@ _ANY = {
     "__contains__": lambda items, x: any(y is x or (not isinstance(y, Tensor) and y == x) for y in items),
 }
 _OF_TENSORS = {
-    "shape": lambda t: list(t.shape), "dtype": lambda t: t.dtype, "device": lambda t: t.device, "is_cuda": lambda t: t.is_cuda,
+    "shape": lambda t: list(t.shape), "dtype": lambda t: _aten_calls.NUMBERS[t.dtype], "device": lambda t: t.device, "is_cuda": lambda t: t.is_cuda,
     "requires_grad": lambda t: t.requires_grad, "data": lambda t: t.detach(), "grad": lambda t: t.grad, "ndim": lambda t: t.dim(),
-    "T": lambda t: t.T, "mT": lambda t: t.mT, "H": lambda t: t.H, "layout": lambda t: t.layout, "is_sparse": lambda t: t.is_sparse,
+    "T": lambda t: t.T, "mT": lambda t: t.mT, "H": lambda t: t.H, "layout": lambda t: 0, "is_sparse": lambda t: t.is_sparse,
     "is_quantized": lambda t: False, "is_mkldnn": lambda t: False, "is_mps": lambda t: False, "is_xla": lambda t: False,
     "is_cpu": lambda t: t.device.type == "cpu", "real": lambda t: t.real, "imag": lambda t: t.imag, "itemsize": lambda t: t.element_size(),
-    "is_nested": lambda t: False, "is_meta": lambda t: t.device.type == "meta", "is_vulkan": lambda t: False, "is_ipu": lambda t: False,
+    "type": lambda t: t.device.type, "is_nested": lambda t: False, "is_meta": lambda t: t.device.type == "meta", "is_vulkan": lambda t: False, "is_ipu": lambda t: False,
 }  # fmt: skip
