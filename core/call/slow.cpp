@@ -394,6 +394,11 @@ struct Written {
   }
 };
 
+// Who fails may have written before. A wrapper keeps no forms of its values, and its version stays.
+void changed_in_vain(aj_tensor* t) {
+  if (!(storage(t).flags & kStorageWrap)) contents_changed(storage(t));
+}
+
 // A kernel at a key made a new tensor where `target` was to be written. Above the tape the copy is
 // a call, and recorded.
 aj_status* move_into(const aj_call* call, aj_tensor* target, aj_value* ret, bool above) {
@@ -682,7 +687,7 @@ aj_status* check_apart(const aj_op* op, const aj_tensor* t, const char* which) {
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   for (uint32_t i = 0; i < nrets; i++)
     if (given[i].tag == AJ_TENSOR)
-      s ? contents_changed(storage(given[i].v.tensor)) : before[i].count(keys, given[i].v.tensor);
+      s ? changed_in_vain(given[i].v.tensor) : before[i].count(keys, given[i].v.tensor);
   return s;
 }
 
@@ -705,7 +710,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   if (!target) {
     AJ_TRY(check_written_lists(op, args));
     if (aj_status* s = run(op, keys, args, nargs, rets, nrets, rec)) {
-      each_written(op, args, [](aj_tensor* t) { contents_changed(storage(t)); });
+      each_written(op, args, changed_in_vain);
       return s;
     }
     // A recorded body has saved what its own ops wrote and read: their versions are the right ones
@@ -730,7 +735,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   tls.grad_off = grad_off;
   if (s) {
     if (rec) record_write_cancel(&pending);
-    contents_changed(storage(target));  // who fails may have written before
+    changed_in_vain(target);
     return s;
   }
   before.count(keys, target);

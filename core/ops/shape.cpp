@@ -133,6 +133,8 @@ aj_status* meshgrid_body(void*, aj_call* call) {
     Sizes shape;
     for (const Tensor& t : all) {
       want(t.ndim() <= 1, "vectors are wanted, this shape is ", shown(t));
+      want(t.dtype() == all[0].dtype(), "expects all tensors to have the same dtype, they have ",
+           all[0].dtype(), " and ", t.dtype(), "; cast one with .to()");
       shape.push_back(t.numel());
     }
     if (xy) std::swap(shape[0], shape[1]);

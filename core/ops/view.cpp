@@ -163,15 +163,17 @@ aj_status* view_dtype_view(void*, aj_call* call) {
     int64_t before = (t.dtype().bits + 7) / 8, after = (to.bits + 7) / 8;
     Geometry g(t);
     if (before == after) return c.view(to, g.shape(), g.strides());
-    want(t.ndim() > 0, "a number of ", t.dtype(), " has another width than ", to,
-         "; unsqueeze it first");
+    want(t.ndim() > 0, "self.dim() cannot be 0 to view ", t.dtype(), " as ", to,
+         " (different element sizes); unsqueeze it first");
     want(t.stride(-1) == 1, "self.stride(-1) must be 1 to view ", t.dtype(), " as ", to,
          " (different element sizes), but got ", t.stride(-1));
     int64_t fine = std::max(before / after, int64_t(1)),
             coarse = std::max(after / before, int64_t(1));
-    want(g.shape().back() % coarse == 0 && begin_of(t) % uint64_t(after) == 0,
-         "self.size(-1) must be divisible by ", coarse, " to view ", t.dtype(), " as ", to,
-         " (different element sizes), but got ", g.shape().back());
+    want(begin_of(t) % uint64_t(after) == 0, "self.storage_offset() must be divisible by ", coarse,
+         " to view ", t.dtype(), " as ", to, " (different element sizes), but got ",
+         begin_of(t) / uint64_t(before));
+    want(g.shape().back() % coarse == 0, "self.size(-1) must be divisible by ", coarse, " to view ",
+         t.dtype(), " as ", to, " (different element sizes), but got ", g.shape().back());
     for (size_t i = 0; i + 1 < g.strides().size(); ++i) {
       want(g.strides()[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ",
            t.dtype(), " as ", to, ": ", shown(t.strides()));

@@ -207,6 +207,10 @@ aj_status* replay_node(const aj_op* op, const aj_value* args, uint32_t nargs, No
 
 }  // namespace
 
+void settle_both(const aj_tensor* a, const aj_tensor* b) {
+  for (const aj_tensor* t : {a, b}) free_status(settle_memory(const_cast<aj_tensor*>(t), "view"));
+}
+
 aj_status* odd_view(const aj_tensor* t, bool direct) {
   const char* what =
       direct ? "is being written in place" : "has a base that was written in place since";

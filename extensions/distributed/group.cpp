@@ -120,8 +120,11 @@ std::unique_ptr<Work> Group::start(const aj_coll& given, int32_t tag, aj_tensor*
   if (site) record->line = site;
   line_text(record->line);  // for threads that cannot make it
   std::lock_guard hold(lock_);
-  if (std::string why = aborted_ ? why_ : link_->broken(); !why.empty())
-    raise_as(kError, AJ_ABORTED, why);
+  if (std::string why = aborted_ ? why_ : link_->broken(); !why.empty()) {
+    const bool known = c.kind >= 0 && size_t(c.kind) < std::size(kKinds);
+    raise_as(kError, AJ_ABORTED, why, " [rank ", ranks_[size_t(rank_)], " was about to start ",
+             known ? kKinds[c.kind] : "a collective", " at ", line_text(record->line), "]");
+  }
   if (!comm_) raise(AJ_PRECONDITION, "the group ", label_, " is destroyed");
   refuse_what_it_cannot(c);
   std::string sides = label_;

@@ -96,7 +96,7 @@ struct Node {
   std::vector<Result> results;
   std::vector<uint32_t> into;  // by result, the value that is written; empty: none is
   bool no_grad = false;
-  bool keep = false;  // it draws random numbers, and its op does not say so
+  bool keep = false;  // it draws random numbers or writes, and its op does not say so
   uint32_t line = 0;  // of `lines`; 0: not known
   std::vector<Block> blocks;
 };

@@ -180,7 +180,7 @@ class Parser {
       call(n);
     results(n, names);
     if (in_.eat("no_grad")) n.no_grad = true;
-    if (in_.eat("draws")) n.keep = true;
+    if (in_.eat("effect")) n.keep = true;
     if (in_.eat("@")) {
       int64_t line = in_.integer();
       if (line < 1 || line > 100'000'000) in_.wrong("line ", line, " is none");

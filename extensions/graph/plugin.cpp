@@ -4,6 +4,7 @@
 
 #include "lazy.hpp"
 #include "parts.hpp"
+#include "passes/passes.hpp"
 #include "record.hpp"
 #include "run.hpp"
 #include "script/door.hpp"
@@ -221,6 +222,11 @@ aj_status* stats(const aj_object* program, aj_program_stats* io) {
   });
 }
 
+aj_status* apply(const aj_object* program, uint32_t passes, aj_object** out) {
+  return guard("", [&] { *out = object_of(apply_passes(program_in(program), passes)); });
+}
+const aj_passes passes_table = {sizeof(aj_passes), 0, apply};
+
 const aj_programs table = {
     .struct_size = sizeof(aj_programs),
     .minor = 0,
@@ -254,7 +260,9 @@ const aj_programs table = {
 }  // namespace adjoin::graph
 
 AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "service:x.program;service:x.lazy;service:x.graphs;service:x.script") {
+          .provides =
+              "service:x.program;service:x.lazy;service:x.graphs;service:x.script;"
+              "service:x.passes") {
   using namespace adjoin::graph;
   const aj_plugin_env& env = *plugin.env();
   wrap_table = static_cast<const aj_wrappers*>(env.query("x.wrap", 1));
@@ -275,6 +283,7 @@ AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "A
   service_table = static_cast<const aj_services*>(env.query("aj.service", 1));
   plugin.service("x.program", "graph", &table, 0);
   plugin.service("x.graphs", "graph", &graphs_table, 0);
+  plugin.service("x.passes", "graph", &passes_table, 0);
   lazily::lower_table = static_cast<const aj_lower*>(env.query("x.lower", 1));
   if (!lazily::lower_table)
     raise(AJ_UNAVAILABLE, "libadjoin has no x.lower; it is older than libaj_graph");

@@ -197,7 +197,7 @@ class Printer {
       blocks(n, indent);
     if (any) out_ += " : " + types;
     if (n.no_grad) out_ += " no_grad";
-    if (n.keep) out_ += " draws";
+    if (n.keep) out_ += " effect";
     if (n.line) out_ += text(" @", n.line);
     out_ += "\n";
   }

@@ -89,6 +89,8 @@ void Recording::call(aj_call* c) {
   for (uint32_t v : n.into) refuse_outside(v);
   refuse_autocast(c->device);
   const uint64_t before = drawn(c->device);
+  std::vector<uint64_t> versions;
+  for (auto [real, seen] : frame.real) versions.push_back(core().tensor_version(real));
   {
     NoGradGuard off;
     check(dispatch().redispatch(c->op, c->keys, frame.args.data(), c->nargs, rets, c->nrets));
@@ -101,6 +103,9 @@ void Recording::call(aj_call* c) {
     }
   } drop_rets{rets, c->nrets};
   if (drawn(c->device) != before) note_draw(n, f);
+  // A batch norm that trains writes its running means, which its schema does not say.
+  for (size_t i = 0; i < versions.size(); i++)
+    n.keep |= core().tensor_version(frame.real[i].first) != versions[i] && !has_effect(n);
   hand_out(c, n, f, frame, rets);
   if (std::all_of(n.into.begin(), n.into.end(), [](uint32_t v) { return v == kNone; }))
     n.into.clear();

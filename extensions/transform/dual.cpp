@@ -191,6 +191,8 @@ void run_new(const Rule& rule, Level& l, aj_call* call, const Opened& in) {
   Owned made(call->nrets);
   check(dispatch().call(call->op, in.args.data(), call->nargs, made.values.data(), call->nrets));
   const bool views = rule.how == How::view && shows_another(made.values[0]);
+  const bool still = rule.how == How::zero && call->nrets == 1 && made.values[0].tag == AJ_TENSOR &&
+                     shows_another(made.values[0]);  // a view without tangent
   std::vector<Tensor> out(count_results(made.values.data(), call->nrets));
   if (!views && in.moves())
     differentiate(rule, {call->op, in.args.data(), made.values.data(), call->nargs, call->nrets,
@@ -204,6 +206,10 @@ void run_new(const Rule& rule, Level& l, aj_call* call, const Opened& in) {
           core().retain(same);
           return aj_value{AJ_TENSOR, 0, {.tensor = same}};
         }
+      if (still && v.tag == AJ_TENSOR) {
+        core().retain(v.v.tensor);
+        return v;
+      }
       if (!views || v.tag != AJ_TENSOR) return handed(l, v, out[n]);
       return aj_value{AJ_TENSOR, 0, {.tensor = wrapped_view(l, call, in, v.v.tensor, n).take()}};
     });

@@ -49,7 +49,11 @@ class Claiming {
     if (const auto f = folding(g_, n)) {
       const ValueType in = type_of(g_, f->value);
       if (in.shape.back() > kMostRow) return;
-      const uint32_t c = place({f->value}, in.shape, false, in.dtype);
+      std::vector<uint32_t> values = {f->value};
+      // What a layer norm is scaled by comes from outside.
+      for (uint32_t v : {f->weight, f->bias})
+        if (v != kNone && made_.count(v)) return;
+      const uint32_t c = place(values, in.shape, false, in.dtype);
       return claimed(i, n, c, f->keep || in.shape.size() == 1);
     }
     const auto chosen = element_wise(g_, n, &compute);

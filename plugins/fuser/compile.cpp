@@ -21,7 +21,7 @@ struct Value {
 // A function of values, or a reduction.
 struct Item {
   Chosen f;
-  std::optional<Fold> fold;
+  std::optional<Folding> fold;
   uint32_t result, level = 0;
   bool row = false;
 };
@@ -71,9 +71,11 @@ class Compiling {
       Item item;
       item.result = node.results[0] - 1;
       if (const auto f = folding(g_, node)) {
-        item.fold = f->fold;
+        item.fold = f;
         item.f.inputs = {{f->value, 0}};
-        item.row = true;
+        for (uint32_t v : {f->weight, f->bias})
+          if (v != kNone) item.f.inputs.push_back({v, 0});
+        item.row = !gives_row(f->fold);
         const ValueType in = type_of(g_, f->value);
         space(in.shape);
         take(&compute, in.dtype);
@@ -178,6 +180,10 @@ class Compiling {
       if (v.row) {
         v.memory = place(Place::Kind::row, p_->rows++, false);
         if (v.output != kNone) p_->outputs[v.output].row = v.memory;
+      } else if (i.fold) {
+        p_->streams = false;
+        v.memory = v.output != kNone ? place(Place::Kind::output, v.output, false)
+                                     : place(Place::Kind::buffer, p_->buffers++, false);
       }
     }
     for (const Item& i : items_)
@@ -370,7 +376,12 @@ class Compiling {
   void reduce(Stage& s, const Item& i) {
     const Value& from = at(i.f.inputs[0].value);
     if (from.mask || from.row || from.memory == kNone) decline("what is reduced is nowhere");
-    s.reduces.push_back({*i.fold, from.memory, at(i.result).memory});
+    Reduce r = {i.fold->fold, from.memory, at(i.result).memory, kNone, kNone, i.fold->eps};
+    if (i.fold->weight != kNone) {
+      r.weight = at(i.fold->weight).memory, r.bias = at(i.fold->bias).memory;
+      if (made(i.fold->weight) || made(i.fold->bias)) decline("a layer norm's weight is made here");
+    }
+    s.reduces.push_back(r);
   }
 
   void keep_numbers() {

@@ -209,9 +209,52 @@ std::optional<Chosen> element_wise(const aj_graph* g, const Node& n, DLDataType*
   return c;
 }
 
+namespace {
+
+bool is_int(const Node& n, uint32_t i, int64_t one, int64_t other) {
+  return !n.refs[i] && n.args[i].tag == AJ_INT && (n.args[i].v.i == one || n.args[i].v.i == other);
+}
+
+// softmax and layer norms of the last dimension.
+std::optional<Folding> of_row(const aj_graph* g, const Node& n) {
+  const std::string_view op = n.op_name();
+  if (!n.refs[0] || n.refs[0] == AJ_GRAPH_OTHER) return {};
+  Folding f{};
+  f.value = n.refs[0] - 1;
+  f.keep = true;
+  const ValueType in = type_of(g, f.value), out = type_of(g, n.results[0] - 1);
+  const auto last = int64_t(in.shape.size()) - 1;
+  if (!is_compute(in.dtype) || !same(in.dtype, out.dtype) || last < 0) return {};
+  if (op == "softmax" || op == "log_softmax") {
+    if (!is_int(n, 1, last, -1) || n.refs[2] || n.args[2].tag != AJ_NONE) return {};
+    f.fold = op == "softmax" ? Fold::softmax : Fold::log_softmax;
+    return f;
+  }
+  if (op != "nn::layer_norm" || n.nargs != 5) return {};
+  f.fold = Fold::layer_norm;
+  if (n.refs[1] || n.args[1].tag != AJ_INTS || n.args[1].aux != 1 ||
+      n.args[1].v.ints[0] != in.shape.back() || n.refs[4] || n.args[4].tag != AJ_FLOAT)
+    return {};
+  f.eps = n.args[4].v.f;
+  // Both or none: of one alone the kernel makes the other.
+  for (uint32_t k : {2u, 3u}) {
+    if (n.refs[k] == AJ_GRAPH_OTHER || (n.refs[k] == 0) != (n.refs[2] == 0)) return {};
+    if (!n.refs[k]) {
+      if (n.args[k].tag != AJ_NONE) return {};
+      continue;
+    }
+    if (!same(type_of(g, n.refs[k] - 1).dtype, in.dtype)) return {};
+    (k == 2 ? f.weight : f.bias) = n.refs[k] - 1;
+  }
+  return f;
+}
+
+}  // namespace
+
 std::optional<Folding> folding(const aj_graph* g, const Node& n) {
   if (!n.op || n.flags & AJ_NODE_EFFECT || n.nresults != 1 || !n.results[0] || n.nargs < 3)
     return {};
+  if (auto row = of_row(g, n)) return row;
   const std::string_view op = n.op_name();
   Folding f{};
   if (op == "sum")

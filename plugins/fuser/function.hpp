@@ -22,6 +22,8 @@ struct Folding {
   Fold fold;
   uint32_t value;
   bool keep;
+  uint32_t weight = kNone, bias = kNone;  // of a layer norm; values
+  double eps = 0;
 };
 
 struct Node : aj_graph_node {
@@ -38,7 +40,7 @@ ValueType type_of(const aj_graph* g, uint32_t value);
 
 // float or double, in which the call is computed, and its function; none: not for us.
 std::optional<Chosen> element_wise(const aj_graph* g, const Node& n, DLDataType* compute);
-// A reduction along the last dimension.
+// A reduction, or a function of rows, along the last dimension.
 std::optional<Folding> folding(const aj_graph* g, const Node& n);
 
 }  // namespace adjoin::fuser

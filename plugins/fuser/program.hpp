@@ -29,10 +29,14 @@ struct Place {
   bool mask = false;   // a tensor of bool
 };
 
-enum class Fold { sum, mean, largest, least };
+// A reduction of a row; or a function of one, whose result is a row again.
+enum class Fold { sum, mean, largest, least, softmax, log_softmax, layer_norm };
+inline bool gives_row(Fold f) { return f >= Fold::softmax; }
 struct Reduce {
   Fold fold;
-  uint32_t from, to;  // operands: a row of neighbours; a row's value
+  uint32_t from, to;                      // operands: a row of neighbours; a row's value, or a row
+  uint32_t weight = kNone, bias = kNone;  // of a layer norm: rows, or both absent
+  double eps = 0;
 };
 
 // Values of rows are computed, then a sweep over the row, then its reductions.

@@ -6,7 +6,9 @@
 #include <memory>
 
 #include "program.hpp"
+#include "vector/layer_norm_rows.hpp"
 #include "vector/reduce_leaf.hpp"
+#include "vector/softmax_rows.hpp"
 #include "vector/stream.hpp"
 #include "walk.hpp"
 
@@ -269,7 +271,20 @@ class Worker {
     const auto& leaves = cpu::leaves<T>();
     const T* x = reinterpret_cast<const T*>(operands_[r.from].at);
     T y{};
+    T* row = reinterpret_cast<T*>(operands_[r.to].at);
     switch (r.fold) {
+      case Fold::softmax:
+        return cpu::softmax_rows<T>().softmax(x, row, w_.row, false);
+      case Fold::log_softmax:
+        return cpu::softmax_rows<T>().log_softmax(x, row, w_.row, false);
+      case Fold::layer_norm: {
+        T mean, rstd;
+        const bool scaled = r.weight != kNone;
+        return cpu::norm_rows<T>().forward(
+            x, scaled ? reinterpret_cast<const T*>(operands_[r.weight].at) : nullptr,
+            scaled ? reinterpret_cast<const T*>(operands_[r.bias].at) : nullptr, row, w_.row, r.eps,
+            false, &mean, &rstd);
+      }
       case Fold::sum:
         y = leaves.sum(x, w_.row);
         break;
@@ -336,9 +351,10 @@ void run(const Program& p, aj_tensor* const* in, aj_tensor* const* out, const in
     if (w.row > kMostRow) raise(AJ_UNIMPLEMENTED, "fuser: a long row");
     for (const Stage& s : p.stages)
       for (const Reduce& r : s.reduces)
-        if (p.places[r.from].kind == Place::Kind::input &&
-            !w.tensors[p.places[r.from].index].along && w.row > 1)
-          raise(AJ_UNIMPLEMENTED, "fuser: a row that is one value is reduced");
+        for (uint32_t o : {r.from, r.weight, r.bias})
+          if (o != kNone && p.places[o].kind == Place::Kind::input &&
+              !w.tensors[p.places[o].index].along && w.row > 1)
+            raise(AJ_UNIMPLEMENTED, "fuser: a row that is one value is reduced");
   }
   const bool stream = !w.staged && streams(p, w);
   const int64_t tile = p.steps->tile();
@@ -346,8 +362,7 @@ void run(const Program& p, aj_tensor* const* in, aj_tensor* const* out, const in
   if (w.staged) {
     // Rows of a few elements cost more to bring together than the calls do.
     for (size_t k = 0; k < w.inputs && w.row < 16; ++k)
-      if (!w.tensors[k].dense && w.tensors[k].moves)
-        raise(AJ_UNIMPLEMENTED, "fuser: short rows");
+      if (!w.tensors[k].dense && w.tensors[k].moves) raise(AJ_UNIMPLEMENTED, "fuser: short rows");
     parallel_for(w.rows, grain,
                  [&](int64_t lo, int64_t hi) { Worker(p, w, false).staged(lo, hi); });
     return;

@@ -138,7 +138,7 @@ def nonzero(input, *, out=None, as_tuple=False):
         )
     if out is not None and out.dtype is not _C.int64:
         raise RuntimeError(
-            f"nonzero: expected out tensor to have scalar type int64 but got {out.dtype}; cast it with .long()"
+            f"nonzero: expected out tensor to have scalar type Long but got {out.dtype}; cast it with .long()"
         )
     if out is not None and out.device != input.device:
         raise RuntimeError(

@@ -10,7 +10,6 @@ from . import _C
 
 _SCALED = {"add": ("alpha", 2), "sub": ("alpha", 2), "addcmul": ("value", 3), "addcdiv": ("value", 3)}
 _PRODUCTS = ("addmm", "addmv", "addr", "addbmm", "baddbmm")
-_told = set()
 
 
 def _number(value):
@@ -37,12 +36,10 @@ def _of_an_older_program(op, args, kwargs):
     if found is None:
         return NotImplemented
     tensors, numbers = found
-    if name not in _told:
-        _told.add(name)
-        warnings.warn(
-            f"This overload of {name} is deprecated: give {' and '.join(numbers)} by name, behind the tensors",
-            stacklevel=3,
-        )
+    warnings.warn(
+        f"This overload of {name} is deprecated: give {' and '.join(numbers)} by name, behind the tensors",
+        stacklevel=3,
+    )
     return op(*tensors, **{**kwargs, **numbers})
 
 

@@ -74,8 +74,9 @@ def _from_array_protocol(obj):
     return _C.from_numpy(numpy.asarray(obj))
 
 
-def _construct(cls, *args, device=None, dtype=None):
+def _construct(cls, *args, device=None, dtype=None, size=None):
     """``Tensor(2, 3)`` is uninitialised, ``Tensor([1, 2])`` holds the data; of the default dtype."""
+    args = args if size is None else tuple(size)
     dtype = dtype or _C.get_default_dtype()
     if len(args) == 1 and not isinstance(args[0], int):
         data = args[0]
@@ -311,8 +312,9 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
-def _new_legacy(self, *args, device=None):
+def _new_legacy(self, *args, device=None, size=None):
     """An uninitialised tensor of a size, or one with the data, of this one's dtype."""
+    args = args if size is None else tuple(size)
     if args and all(type(n) is int for n in args):
         return _C.find_op("empty")(args, dtype=self.dtype, device=device or self.device)
     return Tensor(*args, dtype=self.dtype, device=device or self.device)

@@ -128,6 +128,18 @@ class UntypedStorage:
         """Whether other processes can see the bytes."""
         return self._tensor.is_shared()
 
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        key = "adjoin memory", self._cdata  # that of tensors which share it
+        if key not in memo:
+            memo[key] = self._all().clone()
+        return UntypedStorage(memo[key])
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
     def tolist(self):
         """The bytes as ints."""
         return self._all().tolist()

@@ -203,6 +203,7 @@ PyGetSetDef grad_properties[] = {
      "Whether operations on the tensor are recorded.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operation made the tensor.", nullptr},
     {"grad", get_grad, set_grad, "What backward has accumulated, or None.", nullptr},
+    {"_grad", get_grad, set_grad, "grad, by the name that it has below the package.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node of the graph that made the tensor, or None.",
      nullptr},
     {"output_nr", get_output_nr, nullptr, "Which result of grad_fn the tensor is.", nullptr},

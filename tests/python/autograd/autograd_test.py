@@ -435,6 +435,8 @@ def test_gradcheck_along_a_direction_is_quick_where_elements_are_many():
     assert aj.autograd.gradcheck(many, (x, z), fast_mode=True) and len(calls) < 20
     assert aj.autograd.gradcheck(many, (x, z), fast_mode=True, check_forward_ad=True, check_backward_ad=False)
     assert aj.autograd.gradgradcheck(lambda a, b: a * a * b, (x, z), fast_mode=True)
+    state = aj.get_rng_state()
+    assert aj.autograd.gradcheck(aj.sin, (x,), fast_mode=True) and aj.get_rng_state().equal(state)
 
 
 def test_gradcheck_calls_the_function_while_it_records():

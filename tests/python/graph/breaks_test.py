@@ -261,6 +261,8 @@ def function(number):
 def bits(o):
     if isinstance(o, adjoin.Tensor):
         t = o.detach()
+        if o.dtype.is_floating_point and t.isnan().any():
+            t = adjoin.where(t.isnan(), float("nan"), t)  # whose sign is nobody's promise
         return o.dtype, tuple(o.shape), o.stride(), o.requires_grad, t.contiguous().numpy().tobytes()
     if isinstance(o, (tuple, list)):
         return [bits(v) for v in o]

@@ -1,6 +1,8 @@
 """tests/python/graph/lazy_test.py: adjoin.lazy and adjoin.compile have the bits of eager; what compilers elsewhere got wrong about writes,
 views and random numbers are fixed cases."""
 
+import os
+import random
 import threading
 
 import adjoin
@@ -8,6 +10,9 @@ import pytest
 from adjoin import nn
 from adjoin.nn import functional as F
 from breaks_test import bits
+from trace_test import LINES
+
+SEED = int(os.environ.get("ADJOIN_TEST_SEED", random.randrange(10**6)))
 
 
 def chain(x, y):
@@ -317,3 +322,62 @@ def test_gradients_have_the_strides_of_eager():
         return bits((x.grad, g, h))
 
     assert f(adjoin.enable_grad()) == f(adjoin.lazy()) == f(adjoin.lazy())
+
+
+WRITES = [
+    "{a}.mul_({x})",
+    "{a}[1:].add_({b}[1:])",
+    "{a}.t()[0].mul_({x})",
+    "{a}.view(-1)[::3].sub_({x})",
+    "{a}[0]",
+    "{a}[:, 1:3]",
+    "{a}.t()",
+    "{a}.clone()",
+    "F.dropout({a}, 0.3)",
+    "adjoin.rand_like({a}) + {a}",
+    "{a}.copy_({b} * {x})",
+    "{a}.cumsum(0)",
+    "{a} @ {a}.t()",
+]
+
+
+@pytest.mark.parametrize("turn", range(10))
+def test_random_programs_with_writes_through_views(turn):
+    rng = random.Random(SEED * 100 + turn)
+    shape = rng.choice([(5, 5), (7, 7), (600, 600)] if turn % 4 == 0 else [(5, 5), (7, 7)])
+    lines = []
+    for n in range(3, 3 + rng.randint(10, 30)):
+        a, b = rng.randrange(n), rng.randrange(n)
+        line = rng.choice(LINES + WRITES * 2)
+        lines.append(line.format(a=f"v[{a}]", b=f"v[{b}]", x=round(rng.uniform(-1.5, 1.5), 3)))
+
+    def f(inputs, grad):
+        adjoin.manual_seed(turn)
+        v = [t.clone() for t in inputs]
+        if grad:
+            v[0].requires_grad_()
+            v[1:3] = v[0] * 2, v[0] + v[2]
+        begun = [t._version for t in v]  # a clone of eager's counts its own copy
+        for line in lines:
+            try:
+                v.append(eval(line, {"adjoin": adjoin, "F": F, "v": v}))
+            except (RuntimeError, IndexError, ValueError) as e:  # shapes that do not fit, a leaf that is written
+                assert "lazy" not in str(e)
+                begun = [t._version for t in v]  # a write that failed may have counted
+                v.append(v[1] * 1)
+            begun.append(v[-1]._version)
+        given, moved = [], [t._version > n for t, n in zip(v, begun, strict=True)]
+        if grad:
+            try:
+                given = list(adjoin.autograd.grad([t.sum() for t in v[3:] if t.requires_grad], v[0], allow_unused=True))
+            except RuntimeError as e:
+                given = [type(e).__name__]
+        return bits([v, moved, given, adjoin.get_rng_state()])
+
+    inputs = [adjoin.randn(shape) for _ in range(3)]
+    for grad in (False, True):
+        wanted = f(inputs, grad)
+        for time, scope in enumerate((adjoin.lazy(), adjoin.lazy(), adjoin.lazy(fused=False))):
+            with scope:
+                made = f(inputs, grad)
+            assert made == wanted, (SEED, turn, grad, time, lines)

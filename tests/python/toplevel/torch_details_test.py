@@ -1,5 +1,6 @@
 """tests/python/toplevel/torch_details_test.py: small things that programs written for PyTorch rely on."""
 
+import copy
 import warnings
 
 import adjoin as aj
@@ -81,6 +82,7 @@ def test_memory_that_nobody_wrote_is_filled_where_programs_are_to_be_determinist
         aj.use_deterministic_algorithms(True)
         for made in (aj.empty(3), aj.empty_like(aj.ones(3)), aj.ones(1).new_empty(3), aj.empty_strided((3,), (1,))):
             assert made.isnan().all()
+        assert aj.empty_strided((10, 9), (1, 5)).isnan().all() and aj.empty(2, out=aj.zeros(3)[:2]).isnan().all()
         assert aj.empty(2, dtype=aj.int16).tolist() == [32767] * 2 and aj.empty(2, dtype=aj.bool).all()
         grown = aj.zeros(2).resize_(4)
         assert grown[:2].tolist() == [0, 0] and grown[2:].isnan().all() and aj.zeros(4).resize_(2).tolist() == [0, 0]
@@ -99,7 +101,7 @@ def test_memory_that_nobody_wrote_is_filled_where_programs_are_to_be_determinist
 def test_what_nonzero_writes_to():
     x = aj.tensor([1, 0, 2])
     assert aj.nonzero(x, out=aj.empty(0, dtype=aj.int64)).tolist() == [[0], [2]]
-    with pytest.raises(RuntimeError, match="expected out tensor to have scalar type int64 but got adjoin.float32"):
+    with pytest.raises(RuntimeError, match="expected out tensor to have scalar type Long but got adjoin.float32"):
         aj.nonzero(x, out=aj.empty(0))
     with pytest.raises(RuntimeError, match="does not support the out kwarg when as_tuple is True"):
         aj.nonzero(x, out=aj.empty(0, dtype=aj.int64), as_tuple=True)
@@ -163,3 +165,40 @@ def test_functions_that_are_gone_name_what_serves():
     for call, use in ((lambda: aj.cholesky(aj.eye(2)), "linalg.cholesky"), (lambda: aj.eye(2).qr(), "linalg.qr")):
         with pytest.raises(RuntimeError, match=f"is now removed.*torch.{use}"):
             call()
+
+
+def test_a_bare_index_is_a_device_of_the_accelerator():
+    """As programs for several cards say it: x.to(rank)."""
+    kind = aj.accelerator.current_accelerator().type if aj.accelerator.is_available() else "cuda"
+    assert aj.device(0) == aj.device(f"{kind}:0") and aj.device(3).index == 3
+    with pytest.raises(TypeError, match="a dtype is wanted behind the device, not int"):
+        aj.ones(1).to("cpu", 3)
+    if not aj.accelerator.is_available():
+        for call in (lambda: aj.ones(1).to(0), lambda: nn.Linear(1, 1).to(0), lambda: aj.ones(1, device=0)):
+            with pytest.raises(RuntimeError, match="device 'cuda'"):
+                call()
+
+
+def test_older_constructors_take_a_size_and_a_device():
+    assert (
+        aj.Tensor(size=(2, 3)).shape
+        == aj.FloatTensor(size=(2, 3), device="cpu").shape
+        == aj.ones(1).new(size=(2, 3)).shape
+    )
+    with pytest.raises(RuntimeError, match="its tensors are on the host, not on meta"):
+        aj.FloatTensor(2, device="meta")
+
+
+def test_copies_of_storages_share_what_the_tensors_shared():
+    x = aj.ones(4)
+    storage = x.untyped_storage()
+    tensor, other = copy.deepcopy([x, storage])
+    assert other.data_ptr() == tensor.data_ptr() != x.data_ptr() and copy.copy(storage) != storage
+    parameter = nn.Parameter(aj.ones(1))
+    parameter._grad = aj.ones(1)
+    assert parameter.grad.item() == 1 and parameter._grad is parameter.grad
+
+
+def test_meshgrid_wants_one_dtype():
+    with pytest.raises(RuntimeError, match="expects all tensors to have the same dtype"):
+        aj.meshgrid(aj.ones(2), aj.ones(2, dtype=aj.float64), indexing="ij")

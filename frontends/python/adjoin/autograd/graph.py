@@ -208,3 +208,11 @@ def node_creation_hook(hook):
         yield
     finally:
         watch.hooks.remove(hook)
+
+
+def tape(result, *leaves):
+    """The tape that leads to a tensor: it prints each step with the line that recorded it, and is compared with another run's by
+    ``difference``. Of a function and its leaves, ``tape(function, *leaves)``, what the call records; that can be replayed."""
+    from ._tape import tape
+
+    return tape(result, *leaves)

@@ -21,6 +21,7 @@ _STARTERS = (
 # Servers of this process by their address: a program that destroys its group and makes another meets at the same one.
 _servers = {}
 _files = {}  # the addresses that this process has written to files
+_met = []  # files whose names are ours: they are gone when all have come, whatever becomes of the processes
 
 
 def place(rank=-1, world_size=-1):
@@ -112,11 +113,13 @@ def _by_file(path, rank, timeout, own=False):
     until = time.monotonic() + milliseconds(timeout) / 1000
     if rank == 0:
         if path not in _files:  # a second group meets where the first one did
-            _files[path] = address = _new_server()
-            with open(f"{path}.{os.getpid()}", "w") as file:
-                file.write("%s %d\n" % address)
-            os.replace(f"{path}.{os.getpid()}", path)
+            _files[path] = _new_server()
             _forget_at_end(path)
+        with open(f"{path}.{os.getpid()}", "w") as file:
+            file.write("%s %d\n" % _files[path])
+        os.replace(f"{path}.{os.getpid()}", path)
+        if own:
+            _met.append(path)
         return _store.connect(*_files[path], timeout)
     said = "nothing"
     while time.monotonic() < until:
@@ -132,6 +135,15 @@ def _by_file(path, rank, timeout, own=False):
             said = error
         time.sleep(0.01)
     raise DistNetworkError(f"init_process_group: rank 0 has not come to {path} within {timeout}: {said}")
+
+
+def all_have_come():
+    """Files by which the processes found each other are not needed any more."""
+    while _met:
+        try:
+            os.remove(_met.pop())
+        except OSError:
+            pass
 
 
 def _forget_at_end(path):

@@ -265,6 +265,28 @@ def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic):
     return made
 
 
+DEAD, COMMON, FREEZE, CONSTANTS, NORMS, DROPOUT = (1 << i for i in range(6))  # AJ_PASS_...
+
+
+def optimized(program, passes):
+    """Another program that gives the same."""
+    return Program(_C.program_passes(program.handle, passes), program.form_in, program.form_out)
+
+
+def frozen(module, numerics):
+    if not isinstance(module, TracedForward):
+        return module
+    passes = DEAD | COMMON | FREEZE | CONSTANTS | DROPOUT | (NORMS if numerics else 0)
+    traced = module._traced
+
+    def again(args, kwargs):
+        return optimized(traced.again(args, kwargs), passes)
+
+    made = TracedForward(Traced(optimized(traced.program, passes), traced.again and again), module.original_name)
+    made.training = False
+    return made
+
+
 def save(m, f, extra_files=None):
     handle = m.__dict__.get("_handle")  # of what is scripted
     if handle is not None and getattr(m, "_path", ""):

@@ -19,7 +19,7 @@ def parse_args(*arg_descriptors):
 
 def _missing(name):
     raise AttributeError(
-        f"onnx.symbolic_helper.{name}: it is not here; a function of register_custom_op_symbolic writes nodes by g.op('Name', *inputs, width_i=3)"
+        f"onnx.symbolic_helper.{name}: this exporter has it not; a function of register_custom_op_symbolic writes nodes by g.op('Name', *inputs, width_i=3)"
     )
 
 

@@ -24,9 +24,21 @@ def _fill(tensor, first=0):
     value = float("nan") if kind.is_floating_point or kind.is_complex else True
     if kind is not _C.bool and value is True:
         value = adjoin.iinfo(kind).max
-    with _C.no_grad():
-        (tensor.detach() if first == 0 else tensor.detach().reshape(-1)[first:]).fill_(value)
+    whole = tensor.detach()
+    if first:
+        whole = whole.reshape(-1)[first:]
+    elif not _is_apart(whole):
+        whole = whole.as_strided(
+            (1 + sum((n - 1) * s for n, s in zip(whole.shape, whole.stride(), strict=True)),), (1,)
+        )
+    whole.fill_(value)
     return tensor
+
+
+def _is_apart(tensor):
+    """Does each element have a place of its own?"""
+    steps = sorted((s, n) for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n > 1)
+    return all(a[0] * a[1] <= b[0] for a, b in zip(steps, steps[1:])) and (not steps or steps[0][0] > 0)
 
 
 def _filling(function, resizes):
@@ -34,7 +46,7 @@ def _filling(function, resizes):
     def made(*args, **kwargs):
         kept = args[0].untyped_storage().nbytes() // args[0].itemsize if resizes else 0
         tensor = function(*args, **kwargs)
-        if kwargs.get("out") is not None or (resizes and kept >= tensor.numel()):
+        if resizes and kept >= tensor.numel():
             return tensor
         return _fill(tensor, kept)
 
