@@ -1,6 +1,7 @@
 // extensions/graph/script/run.cpp: carries out a scripted program.
 #include <algorithm>
 
+#include "lower.hpp"
 #include "machine.hpp"
 
 namespace adjoin::graph::script {
@@ -395,10 +396,14 @@ std::string Machine::text_of(const Value& v) {
   return str_of(v);
 }
 
+bool is_module(const Program& p) {
+  return !p.script->objects.empty() && !p.script->function(p.name);
+}
+
 Value call(Program& p, std::string_view name, std::vector<Value> args, Named named) {
   Machine m(p);
   const Unit& u = *p.script;
-  if (!u.objects.empty()) {
+  if (is_module(p)) {
     Value at = u.objects[0];
     std::string_view path = name;
     for (size_t dot; (dot = path.find('.')) != path.npos; path.remove_prefix(dot + 1)) {
