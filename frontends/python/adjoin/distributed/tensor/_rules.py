@@ -314,11 +314,9 @@ def padded(c):
 
 
 def lockstep(c):
-    """Lists of tensors of which the first, the second and so on belong together, and are written as they lie."""
-    lists = [a for a in c.args if isinstance(a, (list, tuple)) and any(isinstance(t, adjoin.Tensor) for t in a)]
-    place = {id(t): i for several in lists for i, t in enumerate(several)}
-    ins = [[(place[id(t)], d) for d in range(t.dim())] if id(t) in place else [None] * t.dim() for t in c.tensors]
-    return Cut(ins, [], dict.fromkeys({x for names in ins for x in names if x}, "same"), loose=True)
+    """Lists of tensors of which the first, the second and so on belong together, and are written as they lie: all cut alike."""
+    ins = [list(range(t.dim())) for t in c.tensors]
+    return Cut(ins, [], dict.fromkeys({d for names in ins for d in names}, "same"), loose=True)
 
 
 def like(c):
