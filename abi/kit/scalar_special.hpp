@@ -300,7 +300,7 @@ enum Family { kT, kU, kV, kW, kHermite, kHermiteE, kLaguerre, kLegendre };
 template <Family F>
 AJ_HD inline double polynomial(double x, double order) {
   if (x != x || order != order) return NAN;
-  if (order < 0) return 0;
+  if (order <= -1) return 0;  // what is left of an order without its fraction counts
   if (F <= kW && order > 6 && std::fabs(x) < 1) {
     double angle = std::acos(x), n = std::trunc(order);
     if (F == kT) return std::cos(n * angle);

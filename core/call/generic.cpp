@@ -66,7 +66,9 @@ aj_status* hand_out(Frame* f, aj_value* rets, uint32_t nrets) {
 [[gnu::cold]] aj_status* check_history(const Frame* f, uint32_t i) {
   const aj_tensor* made = f->made[i].v.tensor;
   const aj_op* op = f->op;
-  if (made->keys & kTransformKey) return nullptr;  // made by ops; its levels record it
+  // Made by ops: those of a level are recorded by it, those of a lazy scope were before they came
+  // there.
+  if (made->keys & (kTransformKey | 1ull << kLazyBit)) return nullptr;
   if (tls.grad_off || requires_grad(made) || !(op->grad_results >> i & 1) ||
       !can_require_grad(priv(made).dtype))
     return nullptr;

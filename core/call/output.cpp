@@ -10,6 +10,7 @@
 #include "core/guest/frontend.hpp"
 #include "core/memory/memory.hpp"
 #include "core/op/call.hpp"
+#include "core/op/numbers.hpp"
 #include "core/op/registry.hpp"
 #include "core/tape/record.hpp"
 
@@ -140,6 +141,10 @@ aj_status* fit_given(const aj_op* op, aj_tensor* given, std::span<const int64_t>
 }
 
 aj_status* check_cast(const aj_op* op, int from, const aj_tensor* given) {
+  if (from == priv(given).dtype) return nullptr;
+  if (op->flags & kOutExact)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dt(from).dl,
+                ", and so must out be, which is ", given->dl.dtype, "; give an out of that dtype");
   if (__builtin_expect(can_cast(from, priv(given).dtype), 1)) return nullptr;
   return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dt(from).dl,
               ", which cannot be cast to out's ", given->dl.dtype,

@@ -140,6 +140,10 @@ aj_status* convert(Settling* st, const Param& p, aj_value* v) {
   if (ints && (v->tag == AJ_INT || v->tag == AJ_INTS)) {
     int64_t one = v->tag == AJ_INT ? v->v.i : v->aux == 1 ? v->v.ints[0] : 0;
     if (v->tag == AJ_INTS && (v->aux != 1 || p.list <= 1)) {
+      if (p.list > 1 && !v->aux && (p.flags & AJ_PARAM_OPTIONAL)) {
+        *v = aj_value{};  // an empty list of sizes is one that is not given
+        return nullptr;
+      }
       if (p.list > 1 && v->aux != uint32_t(p.list))
         return fail(AJ_INVALID_ARGUMENT, st->op->schema.ident, ": argument '", p.name, "' has ",
                     v->aux, " values; 1 or ", p.list, " are wanted");
@@ -187,6 +191,9 @@ namespace {
 
 aj_status* wrap_dims(Settling* st, aj_value* args, uint32_t nargs) {
   const aj_op* op = st->op;
+  for (uint32_t i = 0; i < nargs; i++)
+    if (args[i].tag == AJ_TENSORS && !args[i].aux)
+      return nullptr;  // the op says that none is given
   int64_t ndim = dims_of(args, nargs);
   for (uint32_t i = 0; i < nargs; i++) {
     const Param& p = op->schema.params[i];
@@ -218,14 +225,16 @@ aj_status* check_dtype(const aj_op* op, const Param& p, const aj_tensor* t) {
 }
 
 // A place in a tensor may be given as int32, the same number as int64 serves; a truth as a byte
-// that is 0 or not.
+// that is 0 or not. No place at all may be of any integers.
 aj_status* widen(const Param& p, aj_value* v, Settled* s) {
   aj_tensor* t = v->v.tensor;
   if ((p.flags & AJ_PARAM_WRITTEN) || !t) return nullptr;
   int32_t to = AJ_DT_INT64;
-  if (priv(t).dtype == AJ_DT_UINT8)
+  const int own = priv(t).dtype;
+  const bool none = !priv(t).numel && p.dtypes == 1ull << to;
+  if (own == AJ_DT_UINT8 && !none)
     to = AJ_DT_BOOL;
-  else if (priv(t).dtype != AJ_DT_INT32)
+  else if (own != AJ_DT_INT32 && !(none && own == AJ_DT_UINT8))
     return nullptr;
   if (p.dtypes != 1ull << to) return nullptr;
   Ref wide;
@@ -384,6 +393,11 @@ struct Written {
       bump_version(t);
   }
 };
+
+// Who fails may have written before. A wrapper keeps no forms of its values, and its version stays.
+void changed_in_vain(aj_tensor* t) {
+  if (!(storage(t).flags & kStorageWrap)) contents_changed(storage(t));
+}
 
 // A kernel at a key made a new tensor where `target` was to be written. Above the tape the copy is
 // a call, and recorded.
@@ -644,8 +658,10 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
 // Which element wins where several lie in one place would be a matter of the kernel.
 aj_status* check_apart(const aj_op* op, const aj_tensor* t, const char* which) {
   if (!overlaps_itself(t)) return nullptr;
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", which,
-              " has elements that share memory (an expanded tensor?); clone it first");
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
+              ": unsupported operation: more than one element of the written-to tensor refers to a "
+              "single memory location: ",
+              which, " has elements that share memory (an expanded tensor?); clone it first");
 }
 
 [[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args,
@@ -673,7 +689,7 @@ aj_status* check_apart(const aj_op* op, const aj_tensor* t, const char* which) {
   aj_status* s = run(op, keys, args, nargs, rets, nrets, false);
   for (uint32_t i = 0; i < nrets; i++)
     if (given[i].tag == AJ_TENSOR)
-      s ? contents_changed(storage(given[i].v.tensor)) : before[i].count(keys, given[i].v.tensor);
+      s ? changed_in_vain(given[i].v.tensor) : before[i].count(keys, given[i].v.tensor);
   return s;
 }
 
@@ -696,7 +712,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   if (!target) {
     AJ_TRY(check_written_lists(op, args));
     if (aj_status* s = run(op, keys, args, nargs, rets, nrets, rec)) {
-      each_written(op, args, [](aj_tensor* t) { contents_changed(storage(t)); });
+      each_written(op, args, changed_in_vain);
       return s;
     }
     // A recorded body has saved what its own ops wrote and read: their versions are the right ones
@@ -721,7 +737,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   tls.grad_off = grad_off;
   if (s) {
     if (rec) record_write_cancel(&pending);
-    contents_changed(storage(target));  // who fails may have written before
+    changed_in_vain(target);
     return s;
   }
   before.count(keys, target);

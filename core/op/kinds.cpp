@@ -166,6 +166,7 @@ void read_tags(aj_op* op) {
       has_word(op->tags, "ordered") || op->kind == Kind::scan || op->kind == Kind::reduce_index;
   op->real_result = has_word(op->tags, "real_result");
   op->flags &= ~kNumberFlags;
+  if (has_word(op->tags, "out:exact")) op->flags |= kOutExact;
   if (has_word(op->tags, "numbers:exact")) op->flags |= kNumbersExact;
   if (has_word(op->tags, "numbers:clamped")) op->flags |= kNumbersClamped;
   if (has_word(op->tags, "bool:int64")) op->flags |= kCountsBool;

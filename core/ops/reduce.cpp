@@ -179,8 +179,14 @@ aj_status* norm_body(void*, aj_call* call) {
 
 aj_status* norm_name_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    want(b.text(1) == "fro", "the norm '", b.text(1), "' is not known here; 'fro' and numbers are");
     Tensor x = b.given(4) ? to(b.tensor(0), b.dtype(4)) : b.tensor(0);
+    if (b.text(1) == "nuc") {  // of a pack
+      Sizes dims{-2, -1};
+      if (b.given(2)) dims.assign(b.ints(2).begin(), b.ints(2).end());
+      return b.ret(0, adjoin::call("linalg::matrix_norm", x, b.text(1), dims, b.flag(3)));
+    }
+    want(b.text(1) == "fro", "the norm '", b.text(1),
+         "' is not known here; 'fro', 'nuc' and numbers are");
     b.ret(0, vector_norm(x, 2, b.ints(2), b.flag(3)));
   });
 }

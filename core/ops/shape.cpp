@@ -1,6 +1,7 @@
 // core/ops/shape.cpp: joining, repeating and padding by views, copies and indices.
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/host.hpp>
+#include <adjoin/kit/order.hpp>
 #include <algorithm>
 
 namespace adjoin::ops {
@@ -53,7 +54,11 @@ aj_status* cat_body(void*, aj_call* call) {
              shown(kept[0]), " and ", shown(t));
       if (mixed && !(t.dtype() == dtype)) t = to(t, dtype);
     }
-    b.ret(0, cat_same(kept, d));
+    bool last = std::ranges::all_of(kept, [](const Tensor& t) { return is_channels_last(t); });
+    if (!last) return b.ret(0, cat_same(kept, d));
+    for (Tensor& t : kept) t = movedim(t, {1}, {-1});
+    int64_t turned = d == 0 ? 0 : d == 1 ? kept[0].ndim() - 1 : d - 1;
+    b.ret(0, movedim(cat_same(kept, turned), {-1}, {1}));
   });
 }
 
@@ -101,6 +106,7 @@ aj_status* stack_body(void*, aj_call* call) {
 
 aj_status* vstack_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    want(b.tensors(0).size() > 0, "no tensors are given");
     b.ret(0, cat(mapped(b.tensors(0),
                         [](const Tensor& t) {
                           return t.ndim() >= 2 ? t : reshape(t, {1, -1});
@@ -127,6 +133,8 @@ aj_status* meshgrid_body(void*, aj_call* call) {
     Sizes shape;
     for (const Tensor& t : all) {
       want(t.ndim() <= 1, "vectors are wanted, this shape is ", shown(t));
+      want(t.dtype() == all[0].dtype(), "expects all tensors to have the same dtype, they have ",
+           all[0].dtype(), " and ", t.dtype(), "; cast one with .to()");
       shape.push_back(t.numel());
     }
     if (xy) std::swap(shape[0], shape[1]);
@@ -277,7 +285,7 @@ aj_status* roll_body(void*, aj_call* call) {
     constexpr size_t most = 3;  // the parts double with each
     for (size_t i = 0; i < turns.size(); i += most)
       out = turned(out, std::span(turns).subspan(i, std::min(most, turns.size() - i)));
-    b.ret(0, flat ? reshape(out, t.shape()) : out);
+    b.ret(0, flat ? reshape(out, t.shape()) : in_order_of(t, out));
   });
 }
 
@@ -301,7 +309,7 @@ aj_status* flip_shape(void*, aj_call* call) {
     for (size_t i = 1; i < dims.size(); ++i)
       want(std::find(dims.begin(), dims.begin() + i, dims[i]) == dims.begin() + i,
            "a dimension is named twice: ", shown(dims));
-    c.out(0, t.dtype(), t.shape());
+    c.out_in_order(0, t.dtype(), t.shape(), t);
   });
 }
 aj_status* flipud_body(void*, aj_call* call) {
@@ -322,7 +330,7 @@ aj_status* flip_body(void*, aj_call* call) {
       out = index_select(out, d, arange(out.size(d) - 1, -1, -1, int64, out.device()));
       copied = true;
     }
-    b.ret(0, copied ? out : clone(out));
+    b.ret(0, copied ? in_order_of(b.tensor(0), out) : clone(out));
   });
 }
 

@@ -163,15 +163,17 @@ aj_status* view_dtype_view(void*, aj_call* call) {
     int64_t before = (t.dtype().bits + 7) / 8, after = (to.bits + 7) / 8;
     Geometry g(t);
     if (before == after) return c.view(to, g.shape(), g.strides());
-    want(t.ndim() > 0, "a number of ", t.dtype(), " has another width than ", to,
-         "; unsqueeze it first");
-    want(t.stride(-1) == 1, "the last dimension must be dense to read ", t.dtype(), " as ", to,
-         ": its stride is ", t.stride(-1));
+    want(t.ndim() > 0, "self.dim() cannot be 0 to view ", t.dtype(), " as ", to,
+         " (different element sizes); unsqueeze it first");
+    want(t.stride(-1) == 1, "self.stride(-1) must be 1 to view ", t.dtype(), " as ", to,
+         " (different element sizes), but got ", t.stride(-1));
     int64_t fine = std::max(before / after, int64_t(1)),
             coarse = std::max(after / before, int64_t(1));
-    want(g.shape().back() % coarse == 0 && begin_of(t) % uint64_t(after) == 0,
-         "the last size must be divisible by ", coarse, " to read ", t.dtype(), " as ", to,
-         ": it is ", g.shape().back());
+    want(begin_of(t) % uint64_t(after) == 0, "self.storage_offset() must be divisible by ", coarse,
+         " to view ", t.dtype(), " as ", to, " (different element sizes), but got ",
+         begin_of(t) / uint64_t(before));
+    want(g.shape().back() % coarse == 0, "self.size(-1) must be divisible by ", coarse, " to view ",
+         t.dtype(), " as ", to, " (different element sizes), but got ", g.shape().back());
     for (size_t i = 0; i + 1 < g.strides().size(); ++i) {
       want(g.strides()[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ",
            t.dtype(), " as ", to, ": ", shown(t.strides()));
@@ -334,7 +336,8 @@ aj_status* expand_view(void*, aj_call* call) {
            "a new size is negative: ", shown(c.ints(1)));
       if (shape[i] == -1) shape[i] = from;
       want(from == shape[i] || from == 1, "shape ", shown(t), " does not expand to ",
-           shown(c.ints(1)), ": ", from, " is neither 1 nor ", shape[i]);
+           shown(c.ints(1)), ". The expanded size of the tensor (", shape[i],
+           ") must match the existing size (", from, ") at non-singleton dimension ", i);
       if (i >= added && from == shape[i]) strides[i] = t.stride(i - added);
     }
     c.view(t.dtype(), shape, strides);
@@ -475,11 +478,11 @@ aj_status* view_as_real_view(void*, aj_call* call) {
 aj_status* view_as_complex_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    bool wide = t.dtype() == float32 || t.dtype() == float64;
-    want(wide, "float32 or float64 is wanted, this tensor is ", t.dtype());
+    bool wide = t.dtype() == float16 || t.dtype() == float32 || t.dtype() == float64;
+    want(wide, "float16, float32 or float64 is wanted, this tensor is ", t.dtype());
     want(t.ndim() > 0 && t.size(-1) == 2, "the last size must be 2: ", shown(t));
     want(t.stride(-1) == 1, "the last dimension must be dense: its stride is ", t.stride(-1));
-    uint64_t pair = t.dtype() == float32 ? 8 : 16;
+    uint64_t pair = uint64_t(t.dtype().bits) / 4;
     want(begin_of(t) % pair == 0,
          "storage_offset must be divisible by 2, or pairs begin in between: clone() the tensor "
          "first");
@@ -490,7 +493,9 @@ aj_status* view_as_complex_view(void*, aj_call* call) {
            "strides before the last must be even: ", shown(t.strides()));
       g.strides()[i] /= 2;
     }
-    c.view(t.dtype() == float32 ? complex64 : complex128, g.shape(), g.strides());
+    DLDataType pairs = t.dtype();
+    pairs.code = kDLComplex, pairs.bits = uint8_t(2 * pairs.bits);
+    c.view(pairs, g.shape(), g.strides());
   });
 }
 

@@ -90,7 +90,7 @@ aj_status* chunk_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     int64_t n = b.integer(1), d = b.integer(2);
     want(t.ndim() > 0, "a 0-dim tensor cannot be split");
-    want(n > 0, "chunks must be at least 1, it is 0");
+    want(n > 0, "expects chunks to be greater than 0, it is 0");
     want(n <= kMostPieces || t.size(d) > 0, "chunks is ", n,
          ", more than 2^24 pieces without elements; ask for fewer");
     int64_t each = (t.size(d) + n - 1) / n;

@@ -27,9 +27,10 @@ constexpr uint32_t kKinds = AJ_EVENT_CALL | AJ_EVENT_KERNEL | AJ_EVENT_MEMORY | 
 constexpr uint64_t kDeviceKeys = (1ull << 23) - 1, kHostKey = 1ull << (kDLCPU - 1);
 
 std::atomic<uint64_t> next_id{1};
-constexpr uint64_t kCapture = 1ull << kCaptureBit;  // a program tells the line of each of its calls
+// A program, captured or written down, tells the line of each of its calls.
+constexpr uint64_t kPrograms = 1ull << kCaptureBit | 1ull << kLazyBit;
 
-std::atomic<uint64_t> line_keys{(kDeviceKeys & ~kHostKey) | kCapture};
+std::atomic<uint64_t> line_keys{(kDeviceKeys & ~kHostKey) | kPrograms};
 static_assert(sizeof line_keys == sizeof(uint64_t) && std::atomic<uint64_t>::is_always_lock_free);
 
 uint64_t now_ns() {
@@ -75,7 +76,7 @@ void apply_kinds() {
     if (p->users & Place::kOpen) kinds |= p->listener.kinds;
   uint32_t changed = told_kinds.exchange(uint32_t(kinds)) ^ uint32_t(kinds);
   line_keys =
-      kCapture | (kinds & ~uint64_t(AJ_EVENT_LABEL) ? kDeviceKeys : kDeviceKeys & ~kHostKey);
+      kPrograms | (kinds & ~uint64_t(AJ_EVENT_LABEL) ? kDeviceKeys : kDeviceKeys & ~kHostKey);
   if (changed & (AJ_EVENT_CALL | AJ_EVENT_KERNEL)) tell_calls(uint32_t(kinds));
   if (changed & AJ_EVENT_MEMORY) memory_tell(kinds & AJ_EVENT_MEMORY ? tell_memory : nullptr);
 }

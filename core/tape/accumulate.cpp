@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/keys.hpp"
 #include "core/op/call.hpp"
 #include "core/tape/engine.hpp"
 #include "core/tape/ops.hpp"
@@ -10,9 +11,22 @@
 namespace adjoin {
 namespace {
 
+// Written down by a lazy scope: as good as strided, since each op of it is carried out later.
+bool is_lazy(const aj_tensor* t) { return !is_strided(t) && t->keys & 1ull << kLazyBit; }
+bool takes_adds(const aj_tensor* t) { return is_strided(t) || is_lazy(t); }
+
+bool lazily_exclusive(const aj_tensor* t) {
+  return refs(const_cast<aj_object*>(&t->obj)).load(std::memory_order_acquire) == 1 &&
+         storage(t).refs.load(std::memory_order_acquire) == 1 && !requires_grad(t) &&
+         !(t->obj.flags & AJ_TENSOR_VIEW);
+}
+
 bool may_add_into(const aj_tensor* to, const aj_tensor* g) {
-  return exclusive(to) && is_strided(g) && (is_dense(to) || order_is_free(to)) &&
-         priv(to).dtype == priv(g).dtype && std::ranges::equal(shape(to), shape(g));
+  const bool alone =
+      is_lazy(to) ? lazily_exclusive(to) && (!to->dl.strides || dense_strides(shape(to), strides(to)))
+                  : exclusive(to) && (is_dense(to) || order_is_free(to));
+  return alone && takes_adds(g) && priv(to).dtype == priv(g).dtype &&
+         std::ranges::equal(shape(to), shape(g));
 }
 
 // A copy with the leaf's strides, which .grad keeps.
@@ -114,7 +128,7 @@ aj_status* accumulate_grad(aj_tensor* leaf, aj_tensor* g, bool create) {
     SpinGuard guard(m->spin);
     if (!m->grad && is_strided(g) && is_strided(leaf))
       return first_grad(leaf, m, held.take(), create);
-    if (m->grad && !create && is_strided(m->grad) && is_strided(g))
+    if (m->grad && !create && takes_adds(m->grad) && takes_adds(g))
       return tape::add_into(m->grad, g);
   }
   return accumulate_unlocked(m, g, create);

@@ -56,17 +56,20 @@ std::string name_of_saved(const Node* n, uint32_t value, bool is_result) {
     by = text(", by ", op->schema.ident, op->schema.ident.ends_with('_') ? "" : "_");
     if (std::string line = line_text(st.writer_line); !line.empty()) by += text(" at ", line);
   }
-  return fail(AJ_PRECONDITION, "backward: ", name_of_saved(n, value, s.flags & kSavedOutput),
-              " was changed in place after ", who, " saved it (version ", st.version, ", saved at ",
-              s.version, ")", by, "; clone it before the change");
+  return fail(
+      AJ_PRECONDITION, "backward: ", name_of_saved(n, value, s.flags & kSavedOutput),
+      " is needed for gradient computation and has been modified by an inplace operation after ",
+      who, " saved it (version ", st.version, ", saved at ", s.version, ")", by,
+      "; clone it before the change");
 }
 
 // Where the storage's own number differs: a tensor without strides may watch another's, too.
 [[gnu::cold]] bool is_changed(const Saved& s) { return watched_version(s.t) != s.version; }
 
 [[gnu::cold]] aj_status* freed(Node* n) {
-  return fail(AJ_PRECONDITION, "backward: what ", node_name_of(n),
-              " saved was already freed: pass retain_graph=True the first time");
+  return fail(AJ_PRECONDITION,
+              "backward: Trying to backward through the graph a second time: what ",
+              node_name_of(n), " saved was already freed: pass retain_graph=True the first time");
 }
 
 aj_status* pack_tensor(aj_tensor* t, Saved* s, uint64_t nr, bool is_result) {
@@ -144,7 +147,8 @@ aj_status* untangle_node(Node* n, const Storage* memory, std::vector<Ref>* dead)
 aj_status* save_tensor(Node*, aj_tensor* t, bool is_result, uint32_t nr, Saved* s) {
   uint32_t version = storage(t).version;
   constexpr uint32_t kOdd = AJ_TENSOR_INFERENCE | AJ_TENSOR_STRIDED;
-  if (__builtin_expect((t->obj.flags & kOdd) != AJ_TENSOR_STRIDED, 0)) {
+  const bool odd = (t->obj.flags & kOdd) != AJ_TENSOR_STRIDED;
+  if (__builtin_expect(odd | ((storage(t).flags & kStorageWrap) != 0), 0)) {
     if (t->obj.flags & AJ_TENSOR_INFERENCE)
       return fail(AJ_PRECONDITION,
                   "autograd: a tensor made in inference mode cannot be saved for backward; clone "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/keys.hpp"
 #include "core/guest/object.hpp"
 #include "core/tape/builder.hpp"
 #include "core/tape/ops.hpp"
@@ -206,6 +207,10 @@ aj_status* replay_node(const aj_op* op, const aj_value* args, uint32_t nargs, No
 
 }  // namespace
 
+void settle_both(const aj_tensor* a, const aj_tensor* b) {
+  for (const aj_tensor* t : {a, b}) free_status(settle_memory(const_cast<aj_tensor*>(t), "view"));
+}
+
 aj_status* odd_view(const aj_tensor* t, bool direct) {
   const char* what =
       direct ? "is being written in place" : "has a base that was written in place since";
@@ -305,7 +310,9 @@ aj_status* record_view(const aj_op* op, const aj_value* args, uint32_t nargs, aj
   aj_tensor* of = args[0].v.tensor;
   bool strides_given = op->schema.name == "as_strided";
   const Vjp* vjp = op->vjp.load(std::memory_order_acquire);
-  if (vjp || (strides_given && !is_strided(of))) return record(op, vjp, args, nargs, rets, nrets);
+  // A lazy scope's tensors know the strides that they will have.
+  const bool strided = is_strided(of) || (of->keys & 1ull << kLazyBit && of->dl.strides);
+  if (vjp || (strides_given && !strided)) return record(op, vjp, args, nargs, rets, nrets);
   if (view_is_stale(of))
     if (aj_status* s = view_refresh(of)) return release_value(rets[0]), rets[0] = none(), s;
   if (!requires_grad(of)) return nullptr;

@@ -25,7 +25,10 @@ inline Geometry geometry(const aj_tensor* t) {
   if (t->dl.strides) g.strides.assign(strides(t).begin(), strides(t).end());
   return g;
 }
+// A base and its view of which one has its memory already: the other gets it.
+void settle_both(const aj_tensor* a, const aj_tensor* b);
 inline int64_t bytes_between(const aj_tensor* from, const aj_tensor* to) {
+  if ((from->obj.flags ^ to->obj.flags) & AJ_TENSOR_STRIDED) settle_both(from, to);
   return place(to) - place(from);
 }
 

@@ -6,6 +6,7 @@
 #include "../../frontends/cpp/files/atomic.hpp"
 #include "../../frontends/cpp/files/safetensors.hpp"
 #include "ir.hpp"
+#include "script/door.hpp"
 
 namespace adjoin::graph {
 namespace {
@@ -117,6 +118,7 @@ void load(const std::string& path, Program& into) {
   for (const std::string& name : trained_in(record(zip, kMeta, path), path))
     for (Weight& w : into.weights)
       if (w.name == name && !w.constant) w.tensor.requires_grad_(true);
+  if (into.script) script::weights_to_fields(into);
 }
 
 }  // namespace adjoin::graph

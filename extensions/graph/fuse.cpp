@@ -42,32 +42,35 @@ int64_t numel_of(const std::vector<int64_t>& shape) {
 class Grouping {
  public:
   Grouping(const Program& p, const Block& b, Sequence& s)
-      : p_(p), b_(b), s_(s), last_(p.values.size(), 0) {
-    for (size_t i = 0; i < b.nodes.size(); i++)
-      each_use(b.nodes[i], [&](uint32_t v) { last_[v] = i; });
-    for (uint32_t v : b.results) last_[v] = b.nodes.size();
+      : p_(p), s_(s), part_(s.steps.size()), last_(p.values.size(), 0) {
+    for (size_t i = 0; i < s.steps.size(); i++)
+      each_use(node(i), [&](uint32_t v) { last_[v] = i; });
+    for (uint32_t v : b.results) last_[v] = s.steps.size();
+    for (size_t k = 0; k < s.parts.size(); k++)
+      std::fill_n(part_.begin() + std::ptrdiff_t(s.parts[k].first), s.parts[k].count, k + 1);
   }
 
   // Neighbours of one shape; a group of one is none.
   void whole() {
     size_t first = 0;
-    for (size_t i = 0; i <= b_.nodes.size(); i++) {
-      const bool joins = i < b_.nodes.size() && elementwise(b_.nodes[i]) && large(i) &&
-                         (i == first || alike(b_.nodes[first], b_.nodes[i])) &&
-                         i - first < kMostSteps;
+    for (size_t i = 0; i <= s_.steps.size(); i++) {
+      const bool joins = fits(i) && part_[i] == part_[first] &&
+                         (i == first || alike(node(first), node(i))) && i - first < kMostSteps;
       if (joins) continue;
       if (i - first > 1) add(first, i);
-      first = i < b_.nodes.size() && elementwise(b_.nodes[i]) && large(i) ? i : i + 1;
+      first = fits(i) ? i : i + 1;
     }
   }
 
  private:
+  const Node& node(size_t i) const { return *s_.steps[i].node; }
+  bool fits(size_t i) const { return i < s_.steps.size() && elementwise(node(i)) && large(i); }
   const std::vector<int64_t>& shape(const Node& n) const {
     return p_.values[n.results[0].values[0]].type.shape;
   }
   // As far as that is known before it runs.
   bool large(size_t i) const {
-    const std::vector<int64_t>& s = shape(b_.nodes[i]);
+    const std::vector<int64_t>& s = shape(node(i));
     return std::any_of(s.begin(), s.end(), [](int64_t n) { return n < 0; }) ||
            numel_of(s) >= kLeast;
   }
@@ -79,12 +82,12 @@ class Grouping {
     Group g;
     g.first = first;
     g.count = end - first;
-    g.shape = shape(b_.nodes[first]);
+    g.shape = shape(node(first));
     std::unordered_map<uint32_t, uint32_t> local;
     std::vector<bool> made(p_.values.size());
-    for (size_t i = first; i < end; i++) made[b_.nodes[i].results[0].values[0]] = true;
+    for (size_t i = first; i < end; i++) made[node(i).results[0].values[0]] = true;
     for (size_t i = first; i < end; i++)
-      each_use(b_.nodes[i], [&](uint32_t v) {
+      each_use(node(i), [&](uint32_t v) {
         if (!made[v] && local.emplace(v, uint32_t(g.inputs.size())).second) g.inputs.push_back(v);
       });
     if (g.inputs.size() > kMostInputs || g.inputs.empty()) return;
@@ -94,7 +97,7 @@ class Grouping {
       Step s = s_.steps[i];
       s.dies.clear();
       for (Step::Put& put : s.values) put.reg = local[put.reg];
-      const uint32_t v = b_.nodes[i].results[0].values[0], mine = g.registers++;
+      const uint32_t v = node(i).results[0].values[0], mine = g.registers++;
       local[v] = mine;
       g.results.push_back(mine);
       if (last_[v] >= end) g.outputs.push_back({mine, v, p_.values[v].type.dtype});
@@ -102,7 +105,7 @@ class Grouping {
     }
     // A block's temporaries go when they were read last, and their memory is used again.
     for (size_t i = first; i < end; i++)
-      each_use(b_.nodes[i], [&](uint32_t v) {
+      each_use(node(i), [&](uint32_t v) {
         auto& dies = g.steps[i - first].dies;
         if (made[v] && last_[v] == i && std::find(dies.begin(), dies.end(), local[v]) == dies.end())
           dies.push_back(local[v]);
@@ -111,8 +114,9 @@ class Grouping {
   }
 
   const Program& p_;
-  const Block& b_;
   Sequence& s_;
+  std::vector<size_t>
+      part_;  // by step, its number + 1; a group that is in one serves if it declines
   std::vector<size_t> last_;  // by value: the node that reads it last
 };
 

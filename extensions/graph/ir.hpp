@@ -96,7 +96,7 @@ struct Node {
   std::vector<Result> results;
   std::vector<uint32_t> into;  // by result, the value that is written; empty: none is
   bool no_grad = false;
-  bool keep = false;  // while recording: it drew random numbers without saying so
+  bool keep = false;  // it draws random numbers or writes, and its op does not say so
   uint32_t line = 0;  // of `lines`; 0: not known
   std::vector<Block> blocks;
 };
@@ -109,6 +109,9 @@ struct Weight {
 };
 
 struct Plan;  // see run.hpp
+namespace script {
+struct Unit;  // see script/code.hpp
+}
 
 struct Program {
   std::string name = "forward", form_in, form_out;
@@ -118,7 +121,8 @@ struct Program {
   std::vector<Weight> weights;
   Block body;
   std::vector<std::string> lines{""};
-  uint32_t draw = kNone;  // the input that is a generator: the last one
+  uint32_t draw = kNone;                 // the input that is a generator: the last one
+  std::shared_ptr<script::Unit> script;  // in the place of a body: functions over variables
 
   std::atomic<std::shared_ptr<const Plan>> plan;
   std::atomic<uint64_t> nodes{0}, passes{0}, groups{0}, fused{0};

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "lexer.hpp"
+#include "script/code.hpp"
 #include "value.hpp"
 
 namespace adjoin::graph {
@@ -19,6 +20,7 @@ class Parser {
     in_.need("adjoin.program");
     if (int64_t version = in_.integer(); version != 1)
       in_.wrong("the format is ", version, ", this library reads 1; a newer one is needed");
+    if (in_.eat("scripted")) return script::parse(in_, p_);
     if (in_.eat("sizes")) {
       do symbol();
       while (in_.eat(","));
@@ -178,6 +180,7 @@ class Parser {
       call(n);
     results(n, names);
     if (in_.eat("no_grad")) n.no_grad = true;
+    if (in_.eat("effect")) n.keep = true;
     if (in_.eat("@")) {
       int64_t line = in_.integer();
       if (line < 1 || line > 100'000'000) in_.wrong("line ", line, " is none");

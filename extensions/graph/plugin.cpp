@@ -1,8 +1,13 @@
-// extensions/graph/plugin.cpp: libaj_graph.so: the key "capture", and the table "x.program".
+// extensions/graph/plugin.cpp: libaj_graph.so: the keys "capture" and "lazy", and the tables
+// "x.program" and "x.lazy".
 #include <adjoin/kit/plugin.hpp>
 
+#include "lazy.hpp"
+#include "parts.hpp"
+#include "passes/passes.hpp"
 #include "record.hpp"
 #include "run.hpp"
+#include "script/door.hpp"
 
 namespace adjoin::graph {
 namespace {
@@ -18,11 +23,15 @@ int32_t program_type() {
   return type;
 }
 
+}  // namespace
+
 Program& program_in(const aj_object* o) {
   if (!o || o->type != program_type())
     raise(AJ_WRONG_TYPE, "program: an object of another type is given");
   return **static_cast<Program**>(core().object_payload(const_cast<aj_object*>(o)));
 }
+
+namespace {
 
 aj_object* object_of(std::unique_ptr<Program> p) {
   for (Value& v : p->values) {
@@ -89,7 +98,11 @@ aj_status* source(aj_object* program, uint32_t line, aj_object** out) {
 }
 
 aj_status* save_program(aj_object* program, aj_str path) {
-  return guard("", [&] { save(program_in(program), std::string(view_of(path))); });
+  return guard("", [&] {
+    Program& p = program_in(program);
+    if (p.script) script::fields_to_weights(p);
+    save(p, std::string(view_of(path)));
+  });
 }
 
 aj_status* load_program(aj_str path, aj_object** out) {
@@ -116,6 +129,8 @@ uint32_t find(const Program& p, int32_t what, uint32_t i, Weight const** weight)
 uint32_t count(const aj_object* program, int32_t what) {
   try {
     const Program& p = program_in(program);
+    if (p.script && what == AJ_PROGRAM_INPUT) return script::inputs(p);
+    if (p.script && what == AJ_PROGRAM_RESULT) return script::results(p);
     if (what == AJ_PROGRAM_INPUT) return p.tensor_inputs();
     if (what == AJ_PROGRAM_RESULT) return uint32_t(p.body.results.size());
     uint32_t n = 0;
@@ -130,9 +145,14 @@ aj_status* at(const aj_object* program, int32_t what, uint32_t i, aj_program_val
   return guard("", [&] {
     const Program& p = program_in(program);
     const Weight* w;
-    const Value& v = p.values[find(p, what, i, &w)];
     aj_program_value told{};
     told.struct_size = uint32_t(std::min<size_t>(io->struct_size, sizeof told));
+    if (p.script && (what == AJ_PROGRAM_INPUT || what == AJ_PROGRAM_RESULT)) {
+      if (what == AJ_PROGRAM_INPUT) told.name = str(script::input_name(p, i));
+      std::memcpy(io, &told, told.struct_size);
+      return;
+    }
+    const Value& v = p.values[find(p, what, i, &w)];
     told.name = str(w ? w->name : v.name);
     told.type.dtype = v.type.dtype;
     told.type.ndim = int32_t(v.told.size());
@@ -151,7 +171,9 @@ aj_status* form(const aj_object* program, int32_t what, aj_object** out) {
 aj_status* weight(const aj_object* program, int32_t what, uint32_t i, aj_tensor** out) {
   return guard("", [&] {
     const Weight* w;
-    find(program_in(program), what, i, &w);
+    Program& p = program_in(program);
+    if (p.script) script::fields_to_weights(p);
+    find(p, what, i, &w);
     *out = w ? Tensor(w->tensor).take() : nullptr;
   });
 }
@@ -160,6 +182,11 @@ aj_status* set_weight(aj_object* program, int32_t what, uint32_t i, aj_tensor* t
   return guard("", [&] {
     Program& p = program_in(program);
     const Weight* w;
+    if (p.script) {  // which knows no types
+      script::fields_to_weights(p);
+      p.values[find(p, what, i, &w)].type = {
+          false, t->dl.dtype, {t->dl.shape, t->dl.shape + t->dl.ndim}};
+    }
     const Type& type = p.values[find(p, what, i, &w)].type;
     if (!w) raise(AJ_INVALID_ARGUMENT, "set_weight: a parameter or constant is wanted");
     if (!(t->dl.dtype == type.dtype) ||
@@ -167,6 +194,7 @@ aj_status* set_weight(aj_object* program, int32_t what, uint32_t i, aj_tensor* t
       raise(AJ_INVALID_ARGUMENT, "set_weight: '", w->name, "' is ", print_type(p, type),
             " in the program, given is ", t->dl.dtype, Shape{t->dl.shape, t->dl.ndim});
     const_cast<Weight*>(w)->tensor = Tensor::borrow(t);
+    if (p.script) script::weights_to_fields(p);
   });
 }
 
@@ -175,7 +203,9 @@ aj_status* run_program(aj_object* program, aj_tensor* const* args, uint32_t narg
   return guard("", [&] {
     if (flags & 0xffff & ~uint32_t(AJ_RUN_NO_FUSION))
       raise(AJ_INVALID_ARGUMENT, "run: flags ", flags, " are not known here");
-    run(program_in(program), args, nargs, flags, rets, nrets);
+    Program& p = program_in(program);
+    if (p.script) return script::run(p, args, nargs, rets, nrets);
+    run(p, args, nargs, flags, rets, nrets);
   });
 }
 
@@ -191,6 +221,11 @@ aj_status* stats(const aj_object* program, aj_program_stats* io) {
     std::memcpy(io, &told, told.struct_size);
   });
 }
+
+aj_status* apply(const aj_object* program, uint32_t passes, aj_object** out) {
+  return guard("", [&] { *out = object_of(apply_passes(program_in(program), passes)); });
+}
+const aj_passes passes_table = {sizeof(aj_passes), 0, apply};
 
 const aj_programs table = {
     .struct_size = sizeof(aj_programs),
@@ -225,7 +260,9 @@ const aj_programs table = {
 }  // namespace adjoin::graph
 
 AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "service:x.program") {
+          .provides =
+              "service:x.program;service:x.lazy;service:x.graphs;service:x.script;"
+              "service:x.passes") {
   using namespace adjoin::graph;
   const aj_plugin_env& env = *plugin.env();
   wrap_table = static_cast<const aj_wrappers*>(env.query("x.wrap", 1));
@@ -243,5 +280,23 @@ AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "A
   w.describe = describe;
   w.hint = AJ_STR_LIT("inside a trace it has no values yet: compute with it, or return it");
   check(wrap_table->def_wrapper(env.registrar, &w));
+  service_table = static_cast<const aj_services*>(env.query("aj.service", 1));
   plugin.service("x.program", "graph", &table, 0);
+  plugin.service("x.graphs", "graph", &graphs_table, 0);
+  plugin.service("x.passes", "graph", &passes_table, 0);
+  lazily::lower_table = static_cast<const aj_lower*>(env.query("x.lower", 1));
+  if (!lazily::lower_table)
+    raise(AJ_UNAVAILABLE, "libadjoin has no x.lower; it is older than libaj_graph");
+  lazily::lazy_key = dispatch().key_mask(AJ_STR_LIT("lazy"));
+  lazily::register_lazy();
+  check(dispatch().def_fallback(env.registrar, AJ_STR_LIT("lazy"), lazily::serve_lazy, nullptr));
+  aj_wrapper_def lazy{};
+  lazy.struct_size = sizeof lazy;
+  lazy.key = AJ_STR_LIT("lazy");
+  lazy.settle = lazily::settle_lazy;
+  lazy.copy = lazily::copy_lazy;
+  check(wrap_table->def_wrapper(env.registrar, &lazy));
+  plugin.service("x.lazy", "graph", &lazily::lazy_table, 0);
+  script::register_values();
+  plugin.service("x.script", "graph", &script::table, 0);
 }

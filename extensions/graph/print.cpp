@@ -1,6 +1,7 @@
 // extensions/graph/print.cpp: a program as text, which parse.cpp reads back without a loss.
 #include <cmath>
 
+#include "script/door.hpp"
 #include "value.hpp"
 
 namespace adjoin::graph {
@@ -196,6 +197,7 @@ class Printer {
       blocks(n, indent);
     if (any) out_ += " : " + types;
     if (n.no_grad) out_ += " no_grad";
+    if (n.keep) out_ += " effect";
     if (n.line) out_ += text(" @", n.line);
     out_ += "\n";
   }
@@ -223,6 +225,6 @@ std::string print_type(const Program& p, const Type& t) {
          });
 }
 
-std::string print(const Program& p) { return Printer(p).whole(); }
+std::string print(const Program& p) { return p.script ? script::print(p) : Printer(p).whole(); }
 
 }  // namespace adjoin::graph

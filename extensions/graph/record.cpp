@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lazy.hpp"
 #include "recording.hpp"
 
 namespace adjoin::graph {
@@ -54,6 +55,7 @@ Recording::~Recording() {
 
 Tensor Recording::input(aj_tensor* t, std::string_view name) {
   if (is_traced(t)) raise(AJ_PRECONDITION, "trace: an input is traced already");
+  lazily::settle_deferred(t);
   if (!is_strided(t))
     raise(AJ_UNIMPLEMENTED,
           "trace: an input has no strides (sparse, nested, in a transform); call to_dense() first");
@@ -87,6 +89,8 @@ void Recording::call(aj_call* c) {
   for (uint32_t v : n.into) refuse_outside(v);
   refuse_autocast(c->device);
   const uint64_t before = drawn(c->device);
+  std::vector<uint64_t> versions;
+  for (auto [real, seen] : frame.real) versions.push_back(core().tensor_version(real));
   {
     NoGradGuard off;
     check(dispatch().redispatch(c->op, c->keys, frame.args.data(), c->nargs, rets, c->nrets));
@@ -99,6 +103,9 @@ void Recording::call(aj_call* c) {
     }
   } drop_rets{rets, c->nrets};
   if (drawn(c->device) != before) note_draw(n, f);
+  // A batch norm that trains writes its running means, which its schema does not say.
+  for (size_t i = 0; i < versions.size(); i++)
+    n.keep |= core().tensor_version(frame.real[i].first) != versions[i] && !has_effect(n);
   hand_out(c, n, f, frame, rets);
   if (std::all_of(n.into.begin(), n.into.end(), [](uint32_t v) { return v == kNone; }))
     n.into.clear();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "parts.hpp"
 #include "value.hpp"
 
 namespace adjoin::graph {
@@ -47,20 +48,23 @@ void find_deaths(const Block& b, Sequence& s, std::vector<bool> alive) {
       alive[v] = true;
       s.steps[i].dies.push_back(v);
     };
-    each_use(b.nodes[i], last);
-    for (const Result& r : b.nodes[i].results)
+    each_use(*s.steps[i].node, last);
+    for (const Result& r : s.steps[i].node->results)
       for (uint32_t v : r.values) last(v);
   }
 }
 
-Sequence sequence_of(const Program& p, const Block& b, bool outermost) {
+Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t device_type) {
   Sequence s;
   s.inputs = b.inputs;
   s.results = b.results;
-  for (const Node& n : b.nodes) {
+  Arranged arranged = arrange(p, b, device_type);
+  s.parts = std::move(arranged.parts);
+  for (uint32_t i : arranged.order) {
+    const Node& n = b.nodes[i];
     s.steps.push_back(step_of(n));
     for (const Block& inner : n.blocks)
-      s.steps.back().blocks.push_back(sequence_of(p, inner, false));
+      s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type));
   }
   // Inside of a block values from outside stay: a loop reads them again.
   if (outermost) find_deaths(b, s, std::vector<bool>(p.values.size()));
@@ -109,7 +113,17 @@ class Run {
 
   void sequence(const Sequence& s) {
     auto group = s.groups.begin();
+    auto part = s.parts.begin();
     for (size_t i = 0; i < s.steps.size();) {
+      if (part != s.parts.end() && part->first == i) {
+        const Part& p = *part++;
+        if (fuse_ && run_part(p, regs_, sizes_)) {
+          counts.passes++, counts.groups++, counts.fused += p.count;
+          for (size_t end = i + p.count; i < end; i++) bury(s.steps[i]);
+          while (group != s.groups.end() && group->first < i) ++group;
+          continue;
+        }
+      }
       if (group != s.groups.end() && group->first == i) {
         const Group& g = *group++;
         if (fuse_ && run_group(g, regs_, sizes_)) {
@@ -218,9 +232,11 @@ class Run {
 
 }  // namespace
 
-std::shared_ptr<const Plan> plan_of(const Program& p) {
+std::shared_ptr<const Plan> plan_of(const Program& p, int32_t device_type) {
   auto plan = std::make_shared<Plan>();
-  plan->body = sequence_of(p, p.body, true);
+  plan->revision = service_table->revision();
+  plan->device_type = device_type;
+  plan->body = sequence_of(p, p.body, true, device_type);
   return plan;
 }
 
@@ -280,7 +296,7 @@ void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& si
 
 void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs) {
   Step s = step_of(n);
-  for (const Block& inner : n.blocks) s.blocks.push_back(sequence_of(p, inner, false));
+  for (const Block& inner : n.blocks) s.blocks.push_back(sequence_of(p, inner, false, kDLCPU));
   Run r(p, 0);
   r.swap(regs);
   r.step(s);
@@ -294,7 +310,9 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_
     raise(AJ_INVALID_ARGUMENT, p.name, ": ", nargs, " inputs and ", nrets,
           " results, the program has ", wanted, " and ", uint64_t(p.body.results.size()));
   std::shared_ptr<const Plan> plan = p.plan.load();
-  if (!plan) p.plan.store(plan = plan_of(p));
+  const int32_t device_type = nargs && args[0] ? int32_t(args[0]->dl.device.device_type) : kDLCPU;
+  if (!plan || plan->device_type != device_type || plan->revision != service_table->revision())
+    p.plan.store(plan = plan_of(p, device_type));
   Run r(p, flags);
   r.inputs(args, nargs);
   for (const Weight& w : p.weights) {

@@ -1,6 +1,8 @@
 // extensions/graph/run.hpp: a program made ready to run: every call with its arguments in place,
 // who dies where, and which calls run as one.
 #pragma once
+#include <adjoin/abi/compiler.h>
+
 #include "ir.hpp"
 
 namespace adjoin::graph {
@@ -45,18 +47,41 @@ struct Group {
   std::vector<uint32_t> results;  // by step
 };
 
+constexpr size_t kMostPorts = 64;  // inputs and outputs of a part
+
+// Statements that a compiler made a program of.
+struct Part {
+  size_t first = 0, count = 0;
+  const aj_compiler* compiler = nullptr;
+  std::string name;
+  std::shared_ptr<aj_object> program;
+  int32_t device_type = 0;
+  bool no_grad = false;
+  std::vector<uint32_t> inputs, outputs;  // registers of the sequence
+  std::vector<Type> input_types, output_types;
+  struct Log {
+    std::atomic<bool> said{false};
+    std::atomic<uint32_t> declined{0};  // one run after the other
+  };
+  std::shared_ptr<Log> log = std::make_shared<Log>();
+};
+
 struct Sequence {
-  std::vector<Step> steps;
-  std::vector<Group> groups;  // in order
+  std::vector<Step> steps;    // parts stand together
+  std::vector<Group> groups;  // in order, and so are the parts
+  std::vector<Part> parts;
   std::vector<uint32_t> inputs, results;
 };
 
+// Made for one kind of device, with the compilers that were there.
 struct Plan {
   Sequence body;
+  int32_t device_type = kDLCPU;
+  uint64_t revision = 0;
 };
 
-std::shared_ptr<const Plan> plan_of(const Program& p);
-// Groups of the sequence; `used`: what is read after a step by others than the group.
+std::shared_ptr<const Plan> plan_of(const Program& p, int32_t device_type);
+// Groups of the sequence; none reaches into a part or out of it.
 void find_groups(const Program& p, const Block& b, Sequence& s);
 
 // What a run counts.

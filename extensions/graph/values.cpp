@@ -2,6 +2,7 @@
 // constant, or one of these in another tensor; and the wrappers that the caller sees.
 #include <algorithm>
 
+#include "lazy.hpp"
 #include "recording.hpp"
 
 namespace adjoin::graph {
@@ -112,6 +113,7 @@ uint32_t Recording::detached(aj_tensor* alias, uint32_t of) {
 uint32_t Recording::foreign(aj_tensor* t) {
   if (auto known = foreign_.find(t); known != foreign_.end()) return known->second;
   if (auto known = aliases_.find(t); known != aliases_.end()) return known->second;
+  lazily::settle_deferred(t);
   if (!is_strided(t))
     raise(
         AJ_UNIMPLEMENTED, "trace: ", where(),

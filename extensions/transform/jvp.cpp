@@ -152,7 +152,8 @@ void elementwise(const Rule& rule, const Forward& f) {
       gradient(f, f.args, &grad_out, needs.data(), grads.data());
     }
     needs[n] = 0;
-    f.out[0] = plus(f.out[0], kit::conj(Tensor::steal(grads[n])));
+    if (const Tensor g = Tensor::steal(grads[n]); g.defined())  // else zero
+      f.out[0] = plus(f.out[0], kit::conj(g));
   });
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "../cpp/files/npy.hpp"
+#include "../cpp/script.hpp"
 #include "cli.hpp"
 
 namespace adjoin::cli {
@@ -29,13 +30,52 @@ Program open_program(const std::string& path) {
   return Program(path);
 }
 
+// What --input gives to a scripted program: a file of NumPy's, a number, a word.
+Value value_of(const std::string& word) {
+  if (word.ends_with(".npy")) return files::load_npy(word);
+  if (word == "None") return {};
+  if (word == "true" || word == "false") return word == "true";
+  const char* end = word.data() + word.size();
+  int64_t whole = 0;
+  if (std::from_chars(word.data(), end, whole).ptr == end && !word.empty()) return whole;
+  double real = 0;
+  if (std::from_chars(word.data(), end, real).ptr == end && !word.empty()) return real;
+  return word;
+}
+
+// The tensors of a result, in order.
+void tensors_in(const Value& v, std::vector<Tensor>& out) {
+  if (v.get().tag == AJ_TENSOR) out.push_back(v.to_tensor());
+  if (v.get().tag != AJ_OBJECT) return;
+  for (const Value& item : v.items()) tensors_in(item, out);
+}
+
+int run_script(const Script& script, const Arguments& a, const Words& inputs,
+               const Words& outputs) {
+  std::vector<Value> given;
+  for (const std::string& word : inputs) given.push_back(value_of(word));
+  const Value result = script.call(a.get<std::string>("function"), given);
+  std::vector<Tensor> made;
+  tensors_in(result, made);
+  if (outputs.size() > made.size())
+    throw a.misuse(kit::text("run: ", uint64_t(outputs.size()),
+                             " outputs are asked for, the result has ", uint64_t(made.size()),
+                             " tensors"));
+  for (size_t i = 0; i < outputs.size(); ++i) files::save_npy(made[i], outputs[i]);
+  if (outputs.empty()) std::cout << result.text() << "\n";
+  return 0;
+}
+
 // What `adjoin run` does with a program.
 int run_program(const Words& words) {
   Arguments a(
       "adjoin run MODEL.aj --input X.npy [--output Y.npy]",
       "Runs a program that jit.save has written. The i-th --input and --output are those of the "
       "program; a result without --output is printed.");
-  a.add()("input,i", options::value<Words>()->composing(), "a .npy file for each input")(
+  a.add()("function", options::value<std::string>()->default_value("forward"),
+          "of a scripted program: which function runs")(
+      "input,i", options::value<Words>()->composing(),
+      "a .npy file for each input; of a scripted program also a number or a word")(
       "output,o", options::value<Words>()->composing(), "a .npy file for each result")(
       "no-fusion", "calls run one by one")("stats",
                                            "tells how many passes over memory the run took");
@@ -45,6 +85,7 @@ int run_program(const Words& words) {
   Program program = open_program(a.get<Words>("file").at(0));
   const Words inputs = a.has("input") ? a.get<Words>("input") : Words();
   const Words outputs = a.has("output") ? a.get<Words>("output") : Words();
+  if (Script::is(program)) return run_script(Script(std::move(program)), a, inputs, outputs);
   const uint32_t wanted = program.count(AJ_PROGRAM_INPUT);
   if (inputs.size() != wanted) {
     std::string list;

@@ -2,6 +2,8 @@
 //
 //   adjoin::Program model("model.aj");
 //   adjoin::Tensor y = model(x);
+//
+// A scripted one (jit.script) takes and gives values of all sorts (adjoin/script.hpp).
 #ifndef ADJOIN_PROGRAM_HPP
 #define ADJOIN_PROGRAM_HPP
 // clang-format off
@@ -62,6 +64,7 @@ class Program {
   Tensor operator()(const T&... inputs) const {
     return run({inputs...}).at(0);
   }
+  aj_object* get() const { return p_; }
   aj_program_stats stats() const {
     aj_program_stats s{};
     s.struct_size = sizeof s;

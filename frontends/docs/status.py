@@ -65,15 +65,9 @@ PROGRAMS = {"C++ core", "C++ kit", "C++ files", "C++ files fuzz"}  # as meson ca
 DEVICES = {"plugins `cuda`, `hip`": ("cuda", "hip")}
 
 
-def same(x):
-    return x
-
-
 # What is planned, and how one sees that it has come.
 PLANNED = {
     "quantized and named tensors": lambda: any(map(adjoin.__dict__.__contains__, ("quantize_per_tensor", "align_tensors"))),
-    "`jit.script` and `compile` (they return what they are given)": lambda: adjoin.jit.script(same) is not same,
-    "tensors cut over processes (FSDP, DTensor), pipelines": lambda: hasattr(adjoin.distributed, "pipelining"),
 }  # fmt: skip
 
 

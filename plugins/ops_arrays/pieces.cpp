@@ -300,7 +300,11 @@ aj_status* sum_to_size_body(void*, aj_call* call) {
       fits = shape[i] == n || shape[i] == 1;
     }
     want(fits, "size ", shown(shape), " does not broadcast to the shape ", shown(t));
-    b.ret(0, sum_to(t, shape));
+    if (shape.empty()) return b.ret(0, sum(t));
+    b.ret(0,
+          sum_to(
+              sizes_of(t) != Sizes(shape.begin(), shape.end()) && is_integral(t) ? to(t, int64) : t,
+              shape));
   });
 }
 
@@ -328,11 +332,10 @@ aj_status* vander_body(void*, aj_call* call) {
 
 aj_status* linalg_vander_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Tensor& x = b.tensor(0);
-    want(x.ndim() >= 1, "x must have a dimension, it is a number");
-    want(!b.given(1) || b.integer(1) > 1,
-         "the number of powers N must be above 1: ", b.given(1) ? b.integer(1) : 0);
-    b.ret(0, powers_of(x, b.given(1) ? b.integer(1) : x.size(-1)));
+    const Tensor x = b.tensor(0).ndim() ? b.tensor(0) : reshape(b.tensor(0), {1});
+    const int64_t n = b.given(1) ? b.integer(1) : x.size(-1);
+    want(!b.given(1) || n > 1, "the number of powers N must be above 1: ", n);
+    b.ret(0, powers_of(x, n));
   });
 }
 

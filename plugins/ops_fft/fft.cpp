@@ -87,7 +87,8 @@ std::string_view norm_of(const kit::Body& b, uint32_t i) {
 // (input, n, dim, norm)
 aj_status* along_one(aj_call* call, Kind kind, bool forward) {
   return kit::compose(call, [&](kit::Body& b) {
-    want(b.tensor(0).ndim() > 0, "a number has no dimension to transform; reshape it to (1,)");
+    if (!b.tensor(0).ndim())
+      kit::raise(AJ_OUT_OF_RANGE, "a number has no dimension to transform; reshape it to (1,)");
     const int64_t n = b.given(1) ? b.integer(1) : -1;
     want(n >= 1 || !b.given(1), "n must be at least 1, it is ", n);
     Wanted w{{b.integer(2)}, {n}};

@@ -1,5 +1,6 @@
 // plugins/ops_image/pools.cpp: pools over three dimensions, adaptive and fractional pools, and
 // unpooling.
+#include <adjoin/kit/order.hpp>
 #include <adjoin/kit/windows.hpp>
 #include <cmath>
 
@@ -224,18 +225,26 @@ Pair in_three(const Tensor& t, int64_t dims, F pool) {
   return {out, indices};
 }
 
+void check_adaptive(const Tensor& t, int64_t dims) {
+  if (t.ndim() <= dims)
+    kit::raise_as("DimensionError", AJ_INVALID_ARGUMENT, "input must have ", dims + 1, " or ",
+                  dims + 2, " dimensions, its shape is ", shown(t));
+  check_planes(t, dims);
+}
+
 Pair adaptive_max(const kit::Body& b, int64_t dims) {
   const Tensor& t = b.tensor(0);
-  check_planes(t, dims);
+  check_adaptive(t, dims);
   Sizes size = n_of(b.ints(1), size_t(dims), "output_size");
   for (int64_t n : size) want(n >= 0, "output_size must not be negative: ", shown(size));
   for (int64_t d = -dims - 1; d < 0; ++d)
     want(t.size(d) > 0, "input of shape ", shown(t),
          " has no elements to choose from; only the batch may be empty");
-  return in_three(t, dims, [&](const Tensor& x) {
+  auto [out, indices] = in_three(t, dims, [&](const Tensor& x) {
     return max_windows(x, padded_to_three(size, 1), "adaptive", Sizes{}, Sizes{}, Sizes{}, Sizes{},
                        Tensor());
   });
+  return {in_order_of(t, out), in_order_of(t, indices)};
 }
 
 struct Pooling {
@@ -286,6 +295,17 @@ aj_status* max_pool3d_with_indices_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) { b.ret_all(max_pool3d_of(b)); });
 }
 
+namespace {
+
+// The means of int64 lose their fractions, as PyTorch's do; a whole one that was rounded below
+// itself does not.
+Tensor of_whole(const Tensor& t, auto means) {
+  if (t.dtype() != int64) return means(t);
+  return to(trunc(means(to(t, float64)) * (1 + 1e-14)), int64);
+}
+
+}  // namespace
+
 aj_status* avg_pool3d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
@@ -294,7 +314,10 @@ aj_status* avg_pool3d_body(void*, aj_call* call) {
     want(!b.given(6) || b.integer(6) != 0, "divisor_override must not be 0");
     Sizes shape = pooled(t, p.count(t, b.flag(4)));
     b.ret(0, in_own_name([&] {
-            return average(t, shape, p.kernel, p.stride, p.padding, b.flag(5), b.maybe<int64_t>(6));
+            return of_whole(t, [&](const Tensor& x) {
+              return average(x, shape, p.kernel, p.stride, p.padding, b.flag(5),
+                             b.maybe<int64_t>(6));
+            });
           }));
   });
 }
@@ -302,7 +325,7 @@ aj_status* avg_pool3d_body(void*, aj_call* call) {
 aj_status* adaptive_avg_pool3d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    check_planes(t, 3);
+    check_adaptive(t, 3);
     Sizes size = n_of(b.ints(1), 3, "output_size"), shape = sizes_of(t);
     for (size_t d = 0; d < 3; ++d) {
       int64_t& n = shape[shape.size() - 3 + d];
@@ -368,7 +391,7 @@ aj_status* max_unpool_body(void*, aj_call* call) {
     Tensor out = in_own_name([&] {
       return scatter_(zeros_of(t, {planes, plane}), 1, reshape(indices, flat), reshape(t, flat));
     });
-    b.ret(0, reshape(out, shape));
+    b.ret(0, in_order_of(t, reshape(out, shape)));
   });
 }
 
@@ -469,9 +492,11 @@ aj_status* local_response_norm_body(void*, aj_call* call) {
     if (t.numel() == 0) return b.ret(0, t);
     Tensor squares = reshape(t * t, {t.size(0), t.size(1), 1, -1});
     squares = constant_pad_nd(squares, {0, 0, 0, 0, size / 2, (size - 1) / 2}, 0);
-    Tensor means = reshape(average(squares, {t.size(0), t.size(1), 1, squares.size(3)},
-                                   {size, 1, 1}, {1, 1, 1}, {0, 0, 0}, true, std::nullopt),
-                           t.shape());
+    Tensor means = of_whole(squares, [&](const Tensor& x) {
+      return average(x, {t.size(0), t.size(1), 1, x.size(3)}, {size, 1, 1}, {1, 1, 1}, {0, 0, 0},
+                     true, std::nullopt);
+    });
+    means = reshape(means, t.shape());
     b.ret(0, t / pow(means * b.real(2) + b.real(4), b.real(3)));
   });
 }

@@ -2,6 +2,7 @@
 // reordered.
 #include "resample.hpp"
 
+#include <adjoin/kit/order.hpp>
 #include <cmath>
 
 namespace adjoin::ops {
@@ -147,6 +148,25 @@ std::string rule_of(std::string_view mode, size_t dims, bool antialias) {
                 "bicubic or area");
 }
 
+// Of bytes: dimension by dimension from the last, halves rounded up to bytes each time, as
+// PyTorch's.
+Tensor bytes_of(const Tensor& t, const Resizing& to_be, const std::string& rule, bool align) {
+  return in_own_name([&] {
+    Tensor made = t;
+    for (size_t dims = to_be.scales.size(), d = dims; d-- > 0;) {
+      Sizes shape = sizes_of(made);
+      shape[d + 2] = to_be.shape[d + 2];
+      if (shape[d + 2] == made.size(int64_t(d) + 2)) continue;
+      std::vector<double> scales(dims, 0);
+      scales[d] = to_be.scales[d];
+      Tensor real =
+          resample(to(made, float32), shape, rule, align, Floats{std::span<const double>(scales)});
+      made = to(clamp(floor(real + 0.5), 0, 255), uint8);
+    }
+    return made.get() == t.get() ? clone(t) : made;
+  });
+}
+
 }  // namespace
 
 aj_status* interpolate_body(void*, aj_call* call) {
@@ -173,12 +193,22 @@ aj_status* interpolate_body(void*, aj_call* call) {
            shown(r.shape));
     Floats scales{std::span<const double>(r.scales)};
     if (picks || t.is_floating_point())
-      return b.ret(0, in_own_name([&] { return resample(t, r.shape, rule, align, scales); }));
+      return b.ret(0, in_own_name([&] {
+                     return in_order_of(t, resample(t, r.shape, rule, align, scales));
+                   }));
     want(t.dtype() == uint8, "input must be floating-point or uint8, it is ", t.dtype());
-    Tensor real = resample(to(t, float32), r.shape, rule, align, scales);
-    b.ret(0, to(clamp(round(real), 0, 255), uint8));
+    b.ret(0, in_order_of(t, bytes_of(t, r, rule, align)));
   });
 }
+
+namespace {
+
+// In a shape, and never in the memory of the input: where nothing moves, too.
+Tensor own(const Tensor& t, const Sizes& shape) {
+  return reshape(t.is_contiguous() ? clone(t) : t, shape);
+}
+
+}  // namespace
 
 aj_status* pixel_shuffle_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
@@ -196,7 +226,7 @@ aj_status* pixel_shuffle_body(void*, aj_call* call) {
     shape[size_t(n) - 3] /= r * r;
     shape[size_t(n) - 2] *= r;
     shape[size_t(n) - 1] *= r;
-    b.ret(0, reshape(permute(reshape(t, split), order), shape));
+    b.ret(0, in_order_of(t, own(permute(reshape(t, split), order), shape)));
   });
 }
 
@@ -217,7 +247,7 @@ aj_status* pixel_unshuffle_body(void*, aj_call* call) {
     shape[size_t(n) - 3] *= r * r;
     for (int64_t d = 0; d < n - 2; ++d) order.push_back(d);
     for (int64_t d : {n - 1, n + 1, n - 2, n}) order.push_back(d);
-    b.ret(0, reshape(permute(reshape(t, split), order), shape));
+    b.ret(0, in_order_of(t, own(permute(reshape(t, split), order), shape)));
   });
 }
 
@@ -232,7 +262,7 @@ aj_status* channel_shuffle_body(void*, aj_call* call) {
     Sizes split = sizes_of(t);
     split[1] /= groups;
     split.insert(split.begin() + 1, groups);
-    b.ret(0, reshape(transpose(reshape(t, split), 1, 2), t.shape()));
+    b.ret(0, in_order_of(t, reshape(transpose(reshape(t, split), 1, 2), t.shape())));
   });
 }
 

@@ -316,9 +316,11 @@ aj_status* square_shape(void*, aj_call* call) {
 }
 aj_status* matrix_exp_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Tensor& a = numbers_in(b, 0);
+    const bool half = b.tensor(0).is_floating_point() && b.tensor(0).dtype().bits == 16;
+    const Tensor a = half ? to(b.tensor(0), float32) : numbers_in(b, 0);
     want_square(a);
-    b.ret(0, in_own_name([&] { return exponential(a); }));
+    Tensor made = in_own_name([&] { return exponential(a); });
+    b.ret(0, half ? to(made, b.tensor(0).dtype()) : made);
   });
 }
 // exp of [[A^H, g], [0, A^H]] holds the gradient beside exp(A^H) (R. Mathias, 1996).

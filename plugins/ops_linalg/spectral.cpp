@@ -59,7 +59,7 @@ aj_status* householder_vjp(void*, aj_grad_call* call) {
     }
     if (d.need(0)) {
       if (n > k) by_v.push_back(zeros_like(narrow(a, -1, k, n - k)));
-      d.set(0, tril(cat(by_v, -1), -1));
+      d.set(0, k ? tril(cat(by_v, -1), -1) : zeros_like(a));
     }
     if (d.need(1)) {
       d.set(1, k ? cat(by_tau, -1) : zeros_like(tau));

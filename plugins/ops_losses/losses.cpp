@@ -20,10 +20,19 @@ aj_status* gaussian_nll_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &target = b.tensor(1);
     Tensor var = b.tensor(2), lift;
-    if (var.ndim() == x.ndim() - 1) var = unsqueeze(var, -1);
+    auto leads = [&](int64_t n) {
+      return std::ranges::equal(var.shape().first(size_t(n)), x.shape().first(size_t(n)));
+    };
+    const int64_t n = x.ndim();
+    if (var.ndim() == n - 1 && leads(n - 1)) var = unsqueeze(var, -1);
+    if (var.ndim() != n || (!leads(n) && !(n && leads(n - 1) && var.size(-1) == 1)))
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "var must have the shape of input, ",
+                    shown(x), ", which may lack the last dimension, it has ", shown(b.tensor(2)));
     {
       NoGradGuard off;
-      want(!has_values(var) || !any(lt(var, 0)).item<bool>(), "var has negative elements");
+      if (has_values(var) && any(lt(var, 0)).item<bool>())
+        kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
+                      "var has negative entry/entries; a variance is not negative");
       lift = clamp(b.real(4) - var, 0);
     }
     Tensor held = var + lift,

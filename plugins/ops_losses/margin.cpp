@@ -9,8 +9,8 @@ namespace {
 
 // (N, C) of what may come without N.
 Tensor rows_of(const Tensor& t) {
-  want(t.ndim() == 1 || t.ndim() == 2, "input must be (N, C) or (C), its shape is ", shown(t));
-  return t.ndim() == 1 ? unsqueeze(t, 0) : t;
+  want(t.ndim() <= 2, "input must be (N, C) or (C), its shape is ", shown(t));
+  return t.ndim() == 2 ? t : reshape(t, {1, t.numel()});  // a number is one class
 }
 Tensor classes_of(const Tensor& t, const Sizes& shape) {
   want(is_integral(t) && t.dtype() != boolean, "target classes must be int64, they are ",
@@ -23,14 +23,18 @@ Tensor classes_of(const Tensor& t, const Sizes& shape) {
 
 aj_status* multi_margin_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor x = rows_of(b.tensor(0));
-    int64_t rows = x.size(0), classes = x.size(1);
-    Tensor target = classes_of(b.tensor(1), {rows, 1});
+    check_reduction(b.text(5));
     double p = b.real(2);
     if (p != 1 && p != 2)
       kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "p must be 1 or 2, it is ", p);
     const Tensor& weight = b.tensor(4);
-    want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes),
+    if (weight.defined() && weight.ndim() != 1)
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "weight must be a vector, its shape is ",
+                    shown(weight));
+    Tensor x = rows_of(b.tensor(0));
+    int64_t rows = x.size(0), classes = x.size(1);
+    Tensor target = classes_of(b.tensor(1), {rows, 1});
+    want(!weight.defined() || weight.size(0) == classes,
          "weight must have one element for each of the ", classes, " classes");
     Tensor own;
     try {
@@ -45,7 +49,8 @@ aj_status* multi_margin_loss_body(void*, aj_call* call) {
       near = near * unsqueeze(index_select(weight, 0, reshape(target, {-1})), 1);
     Tensor other = ne(unsqueeze(counting(x, classes), 0), target);
     Tensor each = sum(where(other, near, number_of(near, 0)), {1}) / double(classes);
-    b.ret(0, reduced(b.tensor(0).ndim() == 1 ? squeeze(each, {0}) : each, b.text(5)));
+    b.ret(0, reduced(b.tensor(0).ndim() < 2 && b.tensor(1).ndim() == 0 ? squeeze(each, {0}) : each,
+                     b.text(5)));
   });
 }
 
@@ -113,16 +118,17 @@ Listed listed_by_ops(const Tensor& x, const Tensor& target) {
 
 aj_status* multilabel_margin_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    check_reduction(b.text(2));
     Tensor x = rows_of(b.tensor(0));
     int64_t rows = x.size(0), classes = x.size(1);
-    want_shape(b.tensor(1), "target", b.tensor(0).shape());
+    if (b.tensor(0).ndim()) want_shape(b.tensor(1), "target", b.tensor(0).shape());
     Tensor target = classes_of(b.tensor(1), {rows, classes});
     auto [places, compared] = target.device().device_type == kDLCPU
                                   ? listed_on_host(target, classes)
                                   : listed_by_ops(x, target);
     Tensor gap = unsqueeze(1 - gather(x, 1, places), 2) + unsqueeze(x, 1);
     Tensor each = sum(where(compared, clamp(gap, 0), number_of(gap, 0)), {1, 2}) / double(classes);
-    b.ret(0, reduced(b.tensor(0).ndim() == 1 ? squeeze(each, {0}) : each, b.text(2)));
+    b.ret(0, reduced(b.tensor(0).ndim() < 2 ? squeeze(each, {0}) : each, b.text(2)));
   });
 }
 

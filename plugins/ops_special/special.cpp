@@ -46,7 +46,7 @@ aj_status* ldexp_each_body(void*, aj_call* call) {
 aj_status* ldexp_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor x = floated(b.tensor(0)), n = b.tensor(1);
-    want(!n.is_complex(), "other must be real, it is ", n.dtype());
+    if (n.is_complex()) return b.ret(0, x * pow(Scalar(2.0), n));
     DLDataType dtype = x.dtype();
     if (n.is_floating_point() && (is_integral(b.tensor(0)) || (n.ndim() && !x.ndim())))
       dtype = x.is_complex() ? dtype : n.dtype();
@@ -179,7 +179,7 @@ aj_status* shifted(aj_call* call, Polynomial* polynomial) {
     Operand x = b.operand(0);
     if (!x.is_tensor())
       return b.ret(0, polynomial(2 * x.number().to_double() - 1, b.operand(1), {}));
-    b.ret(0, polynomial(x.tensor() * 2 - 1, b.operand(1), {}));
+    b.ret(0, polynomial(floated(x.tensor()) * 2 - 1, b.operand(1), {}));  // below 0, too
   });
 }
 

@@ -37,6 +37,7 @@ ALLOWED = {  # a name that may stand in the core as text, and why
     "to": "casts of autocast, gradients of another dtype or device",
     "trace": "a level of messages",
     "view": "a kind of ops",
+    "view.dtype": "a view without a derivative: what detach() is among the levels of transforms",
     "view_as_complex": "a view of a complex tensor's numbers, written to",
     "view_as_real": "a view of a complex tensor's numbers, written to",
 }
@@ -51,10 +52,19 @@ LISTS = {  # a file whose lists of names may stand, and why
     "bench/sweep.py": "cases that are timed",
     "frontends/python/adjoin/__init__.py": "functions of layers that PyTorch has at its top, too, with other arguments",
     "frontends/python/adjoin/_aten.py": "names and overloads by which programs for PyTorch know ops; no row of ours says them",
+    "frontends/python/adjoin/distributed/tensor/_rules.py": "how an op is computed in parts where its kind does not say it",
+    "frontends/python/adjoin/distributed/tensor/_views.py": "what a view does with each dimension; its row has code for that",
+    "frontends/python/adjoin/jit/_aten_layers.py": "ops of PyTorch's files whose arguments stand in another order",
+    "frontends/python/adjoin/jit/_pt2.py": "what programs of torch.export do with sizes: Python's operators",
+    "frontends/python/adjoin/jit/_torchscript/_plain.py": "what TorchScript's ops do with numbers and lists: Python's operators",
     "frontends/python/adjoin/nested/_calls.py": "what each op does with the ragged dimension; a row does not say it",
     "frontends/python/adjoin/nested/_segments.py": "ops that run sequence by sequence",
     "frontends/python/adjoin/nested/_strided.py": "ops whose result for a batch is that for its parts",
     "frontends/python/adjoin/nn/init.py": "the gain of each nonlinearity",
+    "frontends/python/adjoin/onnx/_builder.py": "views through which the exporter follows a write",
+    "frontends/python/adjoin/onnx/_ops_recurrent.py": "activations by the names that ONNX has for them",
+    "frontends/python/adjoin/onnx/_rules.py": "which node of ONNX an op becomes; a row does not say it",
+    "frontends/python/adjoin/onnx/_rules_shape.py": "which node of ONNX an op becomes",
     "frontends/python/stubs/known.py": "signatures of methods that are not ops",
 }
 TEXT = re.compile(r'"((?:\w+::)?[a-z]\w*(?:\.\w+)?)"')

@@ -1,6 +1,7 @@
 // core/ops/nn/norm.cpp: normalizations: shapes, layers, and gradients that can be differentiated
 // again.
 #include <adjoin/kit/make.hpp>
+#include <adjoin/kit/order.hpp>
 
 namespace adjoin::ops {
 namespace {
@@ -298,7 +299,7 @@ aj_status* group_norm_shape(void*, aj_call* call) {
     check_channels(c.tensor(2), t.size(1), "weight");
     check_channels(c.tensor(3), t.size(1), "bias");
     Sizes stats{t.size(0), c.integer(1)};
-    c.out(0, t.dtype(), t.shape());
+    c.out_in_order(0, t.dtype(), t.shape(), t);
     c.out(1, statistics_dtype(t.dtype()), stats);
     c.out(2, statistics_dtype(t.dtype()), stats);
   });
@@ -315,7 +316,7 @@ aj_status* group_norm_stats_body(void*, aj_call* call) {
     Tensor out = reshape(centred * rstd, t.shape());
     if (weight.defined()) out = out * along(weight, t, 1);
     if (bias.defined()) out = out + along(bias, t, 1);
-    b.ret(0, in(out, t.dtype()));
+    b.ret(0, in_order_of(t, in(out, t.dtype())));
     b.ret(1, squeeze(middle, 2));
     b.ret(2, squeeze(rstd, 2));
   });

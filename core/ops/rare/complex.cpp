@@ -15,8 +15,12 @@ aj_status* conj_body(void*, aj_call* call) {
 aj_status* complex_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &re = b.tensor(0), &im = b.tensor(1);
-    want(re.dtype() == im.dtype() && (re.dtype() == float32 || re.dtype() == float64), "real is ",
-         re.dtype(), " and imag is ", im.dtype(), "; both must be float32, or both float64");
+    auto is_part = [](DLDataType d) { return d == float16 || d == float32 || d == float64; };
+    if (!is_part(re.dtype()) || !is_part(im.dtype()))
+      kit::raise(AJ_UNIMPLEMENTED, "real is ", re.dtype(), " and imag is ", im.dtype(),
+                 "; both must be float16, float32 or float64");
+    want(re.dtype() == im.dtype(), "real is ", re.dtype(), " and imag is ", im.dtype(),
+         "; both must have one dtype");
     Sizes shape = broadcast(re.shape(), im.shape());
     b.ret(0, view_as_complex(stack({expand(re, shape), expand(im, shape)}, -1)));
   });

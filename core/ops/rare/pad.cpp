@@ -1,5 +1,6 @@
 // core/ops/rare/pad.cpp: padding with a constant, with the tensor itself, and its derivative.
 #include <adjoin/kit/make.hpp>
+#include <adjoin/kit/order.hpp>
 
 namespace adjoin::ops {
 namespace {
@@ -75,6 +76,9 @@ Tensor pad_by_index(const Tensor& input, Ints pad, std::string_view mode) {
   return out;
 }
 
+// What goes round is joined in C order, as in PyTorch; the other modes keep the input's.
+bool in_c_order(std::string_view mode) { return mode == "circular"; }
+
 // How many neighbours are copied one by one: each is one strided copy, and none is made first.
 constexpr int64_t kFew = 8;
 
@@ -125,7 +129,9 @@ Tensor without_edges(Tensor t, Ints pad, size_t first, size_t last) {
 // then part of the next one's.
 Tensor pad_with_edges(const Tensor& input, Ints pad, std::string_view mode) {
   size_t pairs = pad.size() / 2;
-  Tensor out = empty(padded(input, pad), input.dtype(), input.device());
+  auto room = [&](const Sizes& shape) { return empty(shape, input.dtype(), input.device()); };
+  Sizes shape = padded(input, pad);
+  Tensor out = in_c_order(mode) ? room(shape) : made_in_order(input, shape, room);
   copy_(without_edges(out, pad, 0, pairs), input);
   for (size_t i = 0; i < pairs; ++i) {
     Tensor filled = without_edges(out, pad, i + 1, pairs);
@@ -145,7 +151,8 @@ aj_status* pad_edges_shape(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     check_edges(t.shape(), c.ints(1), c.text(2));
-    c.out(0, t.dtype(), padded(t, c.ints(1)));
+    Sizes shape = padded(t, c.ints(1));
+    in_c_order(c.text(2)) ? c.out(0, t.dtype(), shape) : c.out_in_order(0, t.dtype(), shape, t);
   });
 }
 
@@ -198,14 +205,19 @@ aj_status* pad_body(void*, aj_call* call) {
     want(int64_t(pad.size() / 2) < t.ndim(), "mode '", mode,
          "' pads the dimensions after the first: pad is ", shown(pad), ", input is ", shown(t));
     bool cuts = std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n < 0; });
-    b.ret(0,
-          in_own_name([&] { return cuts ? pad_by_index(t, pad, mode) : pad_edges(t, pad, mode); }));
+    b.ret(0, in_own_name([&] {
+            if (!cuts) return pad_edges(t, pad, mode);
+            Tensor made = pad_by_index(t, pad, mode);
+            return in_c_order(mode) ? made : in_order_of(t, made);
+          }));
   });
 }
 
 aj_status* constant_pad_nd_shape(void*, aj_call* call) {
-  return infer(
-      call, [](const Infer& c) { c.out(0, c.tensor(0).dtype(), padded(c.tensor(0), c.ints(1))); });
+  return infer(call, [](const Infer& c) {
+    const Tensor& t = c.tensor(0);
+    c.out_in_order(0, t.dtype(), padded(t, c.ints(1)), t);
+  });
 }
 
 aj_status* constant_pad_nd_body(void*, aj_call* call) {
@@ -213,7 +225,9 @@ aj_status* constant_pad_nd_body(void*, aj_call* call) {
     Tensor t = b.tensor(0);
     Ints pad = b.ints(1);
     Sizes shape = padded(t, pad);
-    Tensor out = filled(t, shape, b.scalar(2), t.dtype()), inside = out;
+    Tensor out = made_in_order(
+        t, shape, [&](const Sizes& s) { return filled(t, s, b.scalar(2), t.dtype()); });
+    Tensor inside = out;
     for (size_t i = 0; i < pad.size() / 2; ++i) {
       int64_t d = t.ndim() - 1 - int64_t(i), before = pad[2 * i], after = pad[2 * i + 1];
       inside = cut(inside, d, std::max<int64_t>(before, 0), shape[d] - std::max<int64_t>(after, 0));

@@ -79,6 +79,10 @@ void want_room(DLDataType d, int64_t low, int64_t last) {
 }
 
 Tensor uniform(const Tensor& t, double low, double high, const Generator& g) {
+  if (t.is_complex()) {  // both parts
+    uniform(view_as_real(t), low, high, g);
+    return t;
+  }
   want_floating(t);
   want(low <= high, "from must not be above to: ", low, " and ", high);
   double most = largest(t.dtype());
@@ -141,9 +145,13 @@ Tensor uniform_for(const Tensor& t, const Generator& g) {
 
 }  // namespace
 
+// Both parts of complex numbers are drawn.
+Tensor parts_of(const Tensor& t) { return t.is_complex() ? view_as_real(t) : t; }
+
 aj_status* uniform_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, uniform(b.tensor(0), b.real(1), b.real(2), b.generator(3)));
+    uniform(parts_of(b.tensor(0)), b.real(1), b.real(2), b.generator(3));
+    b.ret(0, b.tensor(0));
   });
 }
 aj_status* normal_body(void*, aj_call* call) {
@@ -232,8 +240,11 @@ aj_status* randint_body(void*, aj_call* call) {
   });
 }
 aj_status* rand_like_body(void*, aj_call* call) {
-  return kit::compose(
-      call, [](kit::Body& b) { b.ret(0, uniform(fresh_like(b, 1), 0, 1, b.generator(1))); });
+  return kit::compose(call, [](kit::Body& b) {
+    Tensor made = fresh_like(b, 1);
+    uniform(parts_of(made), 0, 1, b.generator(1));
+    b.ret(0, made);
+  });
 }
 aj_status* randn_like_body(void*, aj_call* call) {
   return kit::compose(

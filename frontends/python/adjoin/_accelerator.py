@@ -152,6 +152,13 @@ class Event:
 captures = []  # (thread, device) of each that has begun and not ended
 
 
+def kind_of_an_index():
+    """The kind of devices that a bare index means, as in ``x.to(0)``: the accelerator that is there, or cuda."""
+    from . import accelerator
+
+    return accelerator.current_accelerator().type if accelerator.is_available() else "cuda"
+
+
 def is_captured(device):
     """Whether this thread captures a graph on the device."""
     return (threading.get_ident(), device) in captures

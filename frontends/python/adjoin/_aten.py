@@ -272,7 +272,9 @@ class OpOverloadPacket:
         return list(dict.fromkeys(k for k in ["default", *known] if k))
 
     def __getattr__(self, overload):
-        if overload.startswith("__") or overload not in self.overloads():
+        if overload.startswith("_"):  # copy and pickle ask an object that has no name yet
+            raise AttributeError(overload)
+        if overload not in self.overloads():
             raise AttributeError(
                 f"torch.ops.aten.{self.__name__} has no overload {overload!r} here; it has {', '.join(self.overloads())}"
             )
@@ -280,6 +282,12 @@ class OpOverloadPacket:
 
     def __call__(self, *args, **kwargs):
         return self._op(*args, **kwargs)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _packet, (self.__name__,)
 
     def __str__(self):
         return f"aten.{self.__name__}"

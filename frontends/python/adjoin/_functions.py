@@ -122,7 +122,7 @@ def broadcast_shapes(*shapes):
     out = [1] * ndim
     for shape in shapes:
         if any(n < 0 for n in shape):
-            raise ValueError(f"broadcast_shapes: a size is negative in {list(shapes)}")
+            raise ValueError(f"broadcast_shapes: a size has a negative length in {list(shapes)}")
         for i, n in enumerate(shape, ndim - len(shape)):
             if n != 1 and out[i] not in (1, n):
                 raise RuntimeError(f"broadcast_shapes: {list(shapes)} do not fit: {out[i]} and {n} at dimension {i}")
@@ -132,8 +132,20 @@ def broadcast_shapes(*shapes):
 
 def nonzero(input, *, out=None, as_tuple=False):
     """The indices of elements that are not zero: one row each, or one tensor per dimension."""
+    if out is not None and as_tuple:
+        raise RuntimeError(
+            "nonzero: does not support the out kwarg when as_tuple is True; the tuple has a tensor per dimension"
+        )
+    if out is not None and out.dtype is not _C.int64:
+        raise RuntimeError(
+            f"nonzero: expected out tensor to have scalar type Long but got {out.dtype}; cast it with .long()"
+        )
+    if out is not None and out.device != input.device:
+        raise RuntimeError(
+            f"nonzero: out is on {out.device}, input is on {input.device}; both are wanted on the same device"
+        )
     found = input.nonzero(as_tuple=as_tuple)
-    return found if out is None or as_tuple else put("nonzero", found, out)
+    return found if out is None else put("nonzero", found, out)
 
 
 def _dim_of(t, d):
@@ -190,6 +202,9 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     global _deterministic, _warn_only
     _deterministic, _warn_only = mode, bool(warn_only)
     _C.set_deterministic(mode)
+    from .utils import deterministic
+
+    deterministic._follow()
 
 
 def are_deterministic_algorithms_enabled():
@@ -222,9 +237,29 @@ def get_float32_matmul_precision():
     return _matmul_precision
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="", mode=None, options=None, disable=False):
-    """Returns the module or function as it is: calls are fast without a compiler. Also a decorator."""
-    return (lambda function: function) if model is None else model
+def compile(
+    model=None, *, fullgraph=False, dynamic=None, backend="", mode=None, options=None, disable=False, check=False
+):
+    """A function or module whose calls are carried out together: chains of element-wise calls are one walk over memory.
+
+    The Python runs each time, so nothing that it decides is baked in; its calls are matched with those of earlier times, and
+    the program that they made then runs. The bits are those of eager. Where no call is fused, or eager was as fast, the
+    function runs as it is, and is looked at again now and then; `explain()` of what comes back tells. fullgraph: a value
+    that is needed on the way (item, an if) is an error, with its line. check: each call is also carried out alone, and the
+    first difference is an error. dynamic and mode change nothing: sizes that differ are matched apart. Also a decorator.
+    """
+    from ._compile import compile
+
+    return compile(
+        model,
+        fullgraph=fullgraph,
+        dynamic=dynamic,
+        backend=backend,
+        mode=mode,
+        options=options,
+        disable=disable,
+        check=check,
+    )
 
 
 def set_num_interop_threads(n):

@@ -7,6 +7,8 @@ import numbers
 
 import adjoin
 
+from ._out import put
+
 histogramdd_result = collections.namedtuple("histogramdd", ["hist", "bin_edges"], module="adjoin.return_types")
 
 
@@ -86,7 +88,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     return histogramdd_result(hist, tuple(edges))
 
 
-def hash_tensor(input, dim=None, *, keepdim=False, mode=0):
+def hash_tensor(input, dim=None, *, keepdim=False, mode=0, out=None):
     """The exclusive or of the elements' bits, of all or along dimensions: of int64 or float64, to which they are converted."""
     if mode != 0:
         raise RuntimeError(f"hash_tensor: Unknown hash_tensor mode: {mode}; 0 is there, the exclusive or")
@@ -108,4 +110,7 @@ def hash_tensor(input, dim=None, *, keepdim=False, mode=0):
         half, rest = count // 2, bits[..., count - count % 2 :]
         bits = adjoin.cat([bits[..., :half] ^ bits[..., half : 2 * half], rest], -1)
     bits = bits.squeeze(-1).view(adjoin.uint64)
-    return bits.reshape([1 if d in dims else n for d, n in enumerate(input.shape)]) if keepdim else bits
+    bits = bits.reshape([1 if d in dims else n for d, n in enumerate(input.shape)]) if keepdim else bits
+    if out is not None:
+        return put("hash_tensor", bits, out)
+    return bits.clone() if bits.untyped_storage().data_ptr() == input.untyped_storage().data_ptr() else bits

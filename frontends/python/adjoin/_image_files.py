@@ -54,7 +54,7 @@ def _deep(image):
 def _from_bytes(data):
     import adjoin
 
-    return adjoin.frombuffer(data, dtype=adjoin.uint8) if data else adjoin.zeros(0, dtype=adjoin.uint8)
+    return _C.frombuffer(data, dtype=adjoin.uint8) if data else adjoin.zeros(0, dtype=adjoin.uint8)
 
 
 def _unchanged(image):

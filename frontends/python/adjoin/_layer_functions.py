@@ -8,6 +8,8 @@ import adjoin
 from adjoin.nn import functional as F
 from adjoin.nn._functional import op
 
+from ._out import put
+
 BAGS = ("sum", "mean", "max")
 REDUCTIONS = ("none", "mean", "sum")
 SAMPLINGS = ("bilinear", "nearest", "bicubic")
@@ -235,16 +237,17 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """F.group_norm of input as (N, C, HxW), the means and 1 over the standard deviations, (N, group)."""
     out = F.group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
-    mean, scale = _moments(input.reshape(N, group, -1), (-1,), eps)
+    mean, scale = _moments(input.reshape(N, group, C // group * HxW), (-1,), eps)
     return out, mean.squeeze(-1), scale.squeeze(-1)
 
 
-def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, *, out=None):
     """F.batch_norm, the mean and 1 over the standard deviation of each channel; both empty if not training."""
     none = input.new_empty(0)
     found = _moments(input, (0, *builtins.range(2, input.dim())), eps) if training else (none, none)
-    out = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-    return out, *(part.flatten() for part in found)
+    made = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    made = (made, *(part.flatten() for part in found))
+    return made if out is None else put("native_batch_norm", made, out)
 
 
 def range(start=0, end=None, step=1, *, out=None, dtype=None, device=None, requires_grad=False):

@@ -15,17 +15,21 @@ class _Named(type):
 
 
 def _make(name, dtype):
-    def new(cls, *args):
-        return _C.Tensor(*args, dtype=dtype)
+    def new(cls, *args, device=None, size=None):
+        if device is not None and _C.device(device).type != "cpu":
+            raise RuntimeError(
+                f"{name}: its tensors are on the host, not on {device}; adjoin.tensor takes dtype and device"
+            )
+        return _C.Tensor(*args, dtype=dtype, size=size)
 
     return _Named(name, (), {"__new__": new, "dtype": dtype, "__doc__": f"Tensors of {dtype}."})
 
 
 def _make_elsewhere(name, dtype, kind):
-    def new(cls, *args):
+    def new(cls, *args, device=None, size=None):
         if not _C.device_count(kind):
             raise RuntimeError(f"{kind}.{name}: there is no {kind} device; adjoin.{name} makes tensors on the host")
-        return _C.Tensor(*args, dtype=dtype, device=kind)
+        return _C.Tensor(*args, dtype=dtype, device=device or kind, size=size)
 
     class There(_Named):
         def __instancecheck__(cls, obj):

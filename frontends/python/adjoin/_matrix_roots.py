@@ -3,12 +3,13 @@
 import collections
 
 from . import linalg as _linalg
+from ._out import put
 from .autograd.function import Function
 
 Polar = collections.namedtuple("polar", ["U", "H"])
 
 
-def polar(A):
+def polar(A, *, out=None):
     """A = U H, U with orthonormal columns, H Hermitian without negative eigenvalues."""
     if A.dim() < 2 or A.shape[-2] < A.shape[-1]:
         raise RuntimeError(
@@ -16,7 +17,8 @@ def polar(A):
         )
     U, S, Vh = _linalg.svd(A, full_matrices=False)
     H = (Vh.mH * S.unsqueeze(-2)) @ Vh
-    return Polar(U @ Vh, (H + H.mH) / 2)
+    made = Polar(U @ Vh, (H + H.mH) / 2)
+    return made if out is None else Polar(*put("polar", tuple(made), out))
 
 
 class _Root(Function):

@@ -1,13 +1,26 @@
 """adjoin._overloads: functions of the top level whose arguments are more than one signature of an op says."""
 
+import warnings
+
 from . import _C
 
-__all__ = ["detach", "detach_", "gradient", "poisson", "split", "std_mean", "var_mean"]
+__all__ = ["detach", "detach_", "frombuffer", "gradient", "poisson", "split", "std_mean", "var_mean"]
 
 
 def detach(input):
     """The same memory without history."""
     return input.detach()
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A tensor on the memory of a buffer."""
+    made = _C.frombuffer(buffer, dtype=dtype, count=count, offset=offset, requires_grad=requires_grad)
+    if memoryview(buffer).readonly:
+        warnings.warn(
+            "The given buffer is not writable: a write to the tensor raises. clone() gives one that can be written.",
+            stacklevel=2,
+        )
+    return made
 
 
 def detach_(input):
@@ -41,6 +54,24 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """The variance and the mean."""
     return _with_mean("var_mean", input, dim, unbiased, keepdim, correction)
+
+
+def _even_slopes(input, dim, step, edge_order):
+    """The same at even distances, without their places: halves would round these."""
+    n = input.shape[dim]
+    if n < edge_order + 1:
+        raise RuntimeError(f"gradient: dimension {dim} of size {n} is too small for edge_order {edge_order}")
+
+    def part(start, length=1):
+        return input.narrow(dim, start % n, length)
+
+    inner = (part(2, n - 2) - part(0, n - 2)) / step / 2 if n > 2 else part(0, 0) / step
+    if edge_order == 1:
+        first, last = (part(1) - part(0)) / step, (part(-1) - part(-2)) / step
+    else:
+        first = (part(1) * 2 - part(0) * 1.5 - part(2) * 0.5) / step
+        last = (part(-1) * 1.5 - part(-2) * 2 + part(-3) * 0.5) / step
+    return _C.find_op("cat")([first, inner, last], dim)
 
 
 def _slopes(input, dim, places, edge_order):
@@ -77,6 +108,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     """
     if edge_order not in (1, 2):
         raise RuntimeError(f"gradient: edge_order must be 1 or 2, it is {edge_order}")
+    if input.dtype is _C.uint8:
+        raise NotImplementedError("gradient: differences of uint8 wrap around; cast the tensor with .to()")
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
     for d in dims:
         if not -input.dim() <= d < input.dim():
@@ -86,6 +119,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     dims = [d % input.dim() for d in dims]
     if len(set(dims)) < len(dims):
         raise RuntimeError(f"gradient: dim {list(dims)} names a dimension twice; give each once")
+    spacing = 1 if spacing is None else spacing
     if not isinstance(spacing, (list, tuple)):
         spacing = [spacing] * len(dims)
     if len(spacing) != len(dims):
@@ -93,12 +127,13 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     if not (input.is_floating_point() or input.is_complex()):
         input = input.to(_C.get_default_dtype())
     real = input.real.dtype if input.is_complex() else input.dtype
-    arange = _C.find_op("arange")
     results = []
     for d, by in zip(dims, spacing, strict=True):
-        if not (isinstance(by, _C.Tensor) and by.dim() == 1):
-            by = arange(input.shape[d], dtype=real, device=input.device) * by
-        results.append(_slopes(input, d, by.to(real), edge_order))
+        if isinstance(by, _C.Tensor) and by.dim() == 1:
+            wide = by.dtype if by.is_floating_point() else real
+            results.append(_slopes(input, d, by.to(_C.promote_types(real, wide)), edge_order))
+        else:
+            results.append(_even_slopes(input, d, by, edge_order))
     return tuple(results)
 
 

@@ -5,6 +5,8 @@ import zipfile
 
 import adjoin
 
+from . import _C
+
 
 class PyTorchFileReader:
     """A `.pt` file that is open: ``get_record("data.pkl")`` gives the bytes of one record."""
@@ -42,7 +44,7 @@ class PyTorchFileReader:
     def get_storage_from_record(self, name, numel, dtype):
         """The elements of a record as a tensor, whose memory is its storage's."""
         data = bytearray(self._bytes(name))
-        return adjoin.frombuffer(data, dtype=dtype, count=numel) if numel else adjoin.empty(0, dtype=dtype)
+        return _C.frombuffer(data, dtype=dtype, count=numel) if numel else adjoin.empty(0, dtype=dtype)
 
     def version(self):
         """The version of the layout, as text."""

@@ -18,6 +18,8 @@ solve = _removed(
 )
 eig = _removed("eig", "`torch.linalg.eig`, which gives complex tensors")
 symeig = _removed("symeig", "`torch.linalg.eigh`, which reads the lower triangle unless UPLO='U' is given")
+cholesky = _removed("cholesky", "`torch.linalg.cholesky`, which takes upper, too")
+qr = _removed("qr", "`torch.linalg.qr`, whose mode='complete' is what some=False was")
 
 
 def xpu(self, *args, **settings):

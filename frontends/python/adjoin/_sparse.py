@@ -17,7 +17,7 @@ def _tensor_of(data, dtype=None, device=None):
 
 def _indices_of(data, what, device=None):
     made = _tensor_of(data, device=device)
-    if made.is_floating_point() or made.is_complex() or made.dtype is _C.bool:
+    if made.numel() and (made.is_floating_point() or made.is_complex() or made.dtype is _C.bool):
         raise TypeError(f"{what} must be integers, they are {made.dtype}; use .long()")
     return made.detach()
 

@@ -74,8 +74,9 @@ def _from_array_protocol(obj):
     return _C.from_numpy(numpy.asarray(obj))
 
 
-def _construct(cls, *args, device=None, dtype=None):
+def _construct(cls, *args, device=None, dtype=None, size=None):
     """``Tensor(2, 3)`` is uninitialised, ``Tensor([1, 2])`` holds the data; of the default dtype."""
+    args = args if size is None else tuple(size)
     dtype = dtype or _C.get_default_dtype()
     if len(args) == 1 and not isinstance(args[0], int):
         data = args[0]
@@ -311,17 +312,12 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
-def _new_legacy(self, *args, device=None):
+def _new_legacy(self, *args, device=None, size=None):
     """An uninitialised tensor of a size, or one with the data, of this one's dtype."""
+    args = args if size is None else tuple(size)
     if args and all(type(n) is int for n in args):
         return _C.find_op("empty")(args, dtype=self.dtype, device=device or self.device)
     return Tensor(*args, dtype=self.dtype, device=device or self.device)
-
-
-def _apply_in_place(self, function):
-    """Replaces each element by function(element); slow."""
-    flat = [function(x) for x in self.detach().reshape(-1).tolist()]
-    return self.copy_(_C.tensor(flat, dtype=self.dtype).reshape(self.shape))
 
 
 def _share_memory(self):
@@ -345,8 +341,16 @@ def _resize(self, *sizes, memory_format=None):
 
 def _set(self, source=None, storage_offset=0, size=None, stride=None):
     """The tensor takes the memory of another one, or of a storage."""
+    from ._typed_storage import TypedStorage
     from .storage import UntypedStorage
 
+    if isinstance(source, TypedStorage):
+        if source.dtype is not self.dtype:
+            raise RuntimeError(
+                f"set_: Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {source.dtype}; "
+                "give storage.untyped() to read its bytes so"
+            )
+        source = source.untyped()
     if isinstance(source, UntypedStorage):
         whole = source._all()
         source = whole[: len(whole) // self.itemsize * self.itemsize].view(self.dtype)
@@ -532,7 +536,7 @@ _METHODS = {
     "where": _where,
     "type": _type,
     "new_tensor": _new_tensor,
-    "apply_": _apply_in_place,
+    **{name: _late(name, "._by_element") for name in ("apply_", "map_", "map2_", "dim_order")},
     "share_memory_": _share_memory,
     "is_shared": _is_shared,
     "is_pinned": _is_pinned,
@@ -542,7 +546,7 @@ _METHODS = {
     "set_": _set,
     "is_same_size": _is_same_size,
     "untyped_storage": _untyped_storage,
-    "storage": _untyped_storage,
+    **{name: _late(name, "._typed_storage") for name in ("storage", "storage_type")},
     "new": _new_legacy,
     "is_set_to": _is_set_to,
     "rename": _same,
@@ -560,7 +564,7 @@ _METHODS = {
     "to_sparse_coo": lambda self: self.to_sparse(),
     **{name: _late(name, "._sparse_products") for name in ("smm", "sspaddmm")},
     **{name: _late("_of_one_size", "._sparse_products") for name in ("sparse_resize_", "sparse_resize_and_clear_")},
-    **{name: _late(name, "._removed") for name in ("eig", "lstsq", "solve", "symeig", "xpu")},
+    **{name: _late(name, "._removed") for name in ("cholesky", "eig", "lstsq", "qr", "solve", "symeig", "xpu")},
     "hash_tensor": _hash_tensor,
     "__rdiv__": lambda self, other: other / self,
     "volatile": property(

@@ -1,9 +1,18 @@
 """adjoin._typed_storage: the memory under tensors as a row of numbers of one dtype, under the names of PyTorch's older storages."""
 
+import re
+import sys
+
 from . import _C
 from .storage import UntypedStorage
 
 _op = _C.find_op
+
+
+def _row_of(storage, dtype):
+    """All numbers of a dtype that the bytes hold."""
+    whole = storage._all()
+    return whole[: len(whole) // dtype.itemsize * dtype.itemsize].view(dtype)
 
 
 class TypedStorage:
@@ -23,8 +32,7 @@ class TypedStorage:
         if wrap_storage is not None:
             given = wrap_storage
         if isinstance(given, (UntypedStorage, TypedStorage)):
-            whole = given.untyped()._all()
-            self._row = whole[: len(whole) // dtype.itemsize * dtype.itemsize].view(dtype)
+            self._row = _row_of(given.untyped(), dtype)
         elif isinstance(given, int):
             self._row = _op("empty")((given,), dtype=dtype, device=device)
         else:
@@ -38,6 +46,23 @@ class TypedStorage:
         return made
 
     @property
+    def _cdata(self):
+        return self.untyped()._cdata
+
+    def is_shared(self):
+        """Whether other processes can see the numbers."""
+        return self._row.is_shared()
+
+    def share_memory_(self):
+        """Moves the numbers to where other processes see them."""
+        self._row.share_memory_()
+        return self
+
+    def pin_memory(self, device=None):
+        """A copy in memory that a device reads at once."""
+        return type(self)._of(self._row.pin_memory())
+
+    @property
     def device(self):
         """Where the numbers are."""
         return self._row.device
@@ -47,6 +72,34 @@ class TypedStorage:
     def untyped(self):
         """The same memory as bytes."""
         return self._row.untyped_storage()
+
+    _untyped_storage = property(untyped)
+
+    @classmethod
+    def from_buffer(cls, buffer, byte_order="native", *, dtype=None, count=-1, offset=0):
+        """Copies the numbers of a buffer, whose bytes are in that order ("native", "little", "big")."""
+        kind = dtype or cls.dtype
+        made = cls._of(_C.frombuffer(bytearray(buffer), dtype=kind, count=count, offset=offset))
+        if byte_order not in ("native", sys.byteorder):
+            made.untyped().byteswap(kind)
+        return made
+
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """The numbers of a file, mapped, as ``UntypedStorage.from_file`` maps its bytes."""
+        return cls(wrap_storage=UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize))
+
+    def cpu(self):
+        """The numbers on the host."""
+        return type(self)._of(self._row.cpu())
+
+    def cuda(self, device=None):
+        """The numbers on a CUDA device."""
+        return type(self)._of(self._row.cuda(device))
+
+    def resizable(self):
+        """True: memory of the package grows."""
+        return True
 
     def __len__(self):
         return len(self._row)
@@ -104,7 +157,7 @@ class TypedStorage:
         """The name of the storage's type, or a copy in another dtype."""
         if dtype is None:
             return f"adjoin.{_NAMES.get(self.dtype, 'TypedStorage')}"
-        return TypedStorage._of(self._row.to(dtype))
+        return named.get(_NAMES.get(dtype), TypedStorage)._of(self._row.to(dtype))
 
     def resize_(self, size):
         """Another number of elements; new ones are not set."""
@@ -127,10 +180,36 @@ _DTYPES = {
     "BoolStorage": _C.bool, "ComplexFloatStorage": _C.complex64, "ComplexDoubleStorage": _C.complex128,
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+def _cast(name, dtype):
+    def cast(self):
+        return self.type(dtype)
+
+    cast.__name__, cast.__doc__ = name, f"A copy as {dtype}."
+    return cast
+
+
+for _dtype, _kind in _NAMES.items():  # "ComplexFloatStorage": complex_float()
+    _word = re.sub("(?<=[a-z])(?=[A-Z])", "_", _kind.removesuffix("Storage")).lower()
+    setattr(TypedStorage, _word, _cast(_word, _dtype))
 named = {
     name: type(name, (TypedStorage,), {"dtype": dtype, "__doc__": f"A storage of {dtype}."})
     for name, dtype in _DTYPES.items()
 }
+
+
+def storage(tensor):
+    """The memory under a tensor as numbers of its dtype."""
+    kind = named.get(_NAMES.get(tensor.dtype), TypedStorage)
+    if tensor.is_meta:
+        return kind._of(tensor.detach().reshape(-1))
+    return kind._of(_row_of(tensor.untyped_storage(), tensor.dtype))
+
+
+def storage_type(tensor):
+    """The class of ``storage()``."""
+    return type(storage(tensor))
 
 
 def __getattr__(name):

@@ -65,7 +65,11 @@ def pdist(input, p=2.0):
 def unravel_index(indices, shape):
     """The coordinates of flat places in a tensor of a shape, one tensor per dimension."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    return tuple(_C.find_op("unravel_index")(indices, shape))
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype is _C.bool:
+        raise TypeError(
+            f"unravel_index: expected 'indices' to be integer dtype, but got {indices.dtype}; cast it with .long()"
+        )
+    return tuple(_C.find_op("unravel_index")(indices.long(), shape))
 
 
 def zero_(input):

@@ -69,6 +69,8 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     made = x.where(m, x.new_ones(()))
     for d in sorted(_dims(dim, x), reverse=True):
         made = made.prod(d, keepdim=keepdim)
+    if not made.dtype.is_floating_point and not made.dtype.is_complex:
+        made = made.long() if dtype is None else made  # where no dimension was left to multiply along
     return _given(input, made, mask, dim, keepdim)
 
 
@@ -90,10 +92,11 @@ def _place(name, sign):
     def reduce(input, dim=None, *, keepdim=False, dtype=None, mask=None):
         x, m = _parts(input, mask, dtype)
         filled = x.where(m, x.new_full((), _limits(x.dtype, sign)))
-        return _given(input, getattr(filled, name)(dim, keepdim=keepdim), mask, dim, keepdim)
+        # PyTorch gives places in the dtype of the elements
+        return _given(input, getattr(filled, name)(dim, keepdim=keepdim).to(x.dtype), mask, dim, keepdim)
 
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = f"{name} of the elements under the mask; 0 of none."
+    reduce.__doc__ = f"{name} of the elements under the mask, in their dtype; 0 of none."
     return reduce
 
 
@@ -120,9 +123,11 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
 
 
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """logsumexp of the elements under the mask; -inf of none."""
+    """logsumexp of the elements under the mask, in their dtype; -inf of none, or the smallest integer."""
     x, m = _parts(input, mask, dtype)
-    made = x.where(m, x.new_full((), -math.inf)).logsumexp(_dims(dim, x), keepdim=keepdim)
+    least = -math.inf if x.is_complex() else _limits(x.dtype, -1)
+    made = x.where(m, x.new_full((), least))
+    made = (made.logsumexp(_dims(dim, x), keepdim=keepdim) if x.dim() else made.clone()).to(x.dtype)
     return _given(input, made, mask, dim, keepdim)
 
 
@@ -146,10 +151,10 @@ def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
     dims, zero = _dims(dim, x), x.new_zeros(())
     count = _over(dims, m)
     beside = (x - x.where(m, zero).sum(dims, keepdim=True) / count).where(m, zero)
-    total = (beside * beside.conj()).sum(dims, keepdim=keepdim)
-    total = total.real if total.is_complex() else total
+    total = (beside * beside.conj()).sum(dims, keepdim=keepdim)  # of complex numbers complex, as PyTorch's
     count = count if keepdim or not m.dim() else m.sum(dims)
-    return _given(input, total / (count - less).clamp(min=0), mask, dim, keepdim)
+    made = total / (count - less).clamp(min=0)
+    return _given(input, made if x.is_complex() else made.to(x.dtype), mask, dim, keepdim)
 
 
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
@@ -161,7 +166,7 @@ def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
 def _scan(name, identity):
     def scan(input, dim, *, dtype=None, mask=None):
         x, m = _parts(input, mask, dtype)
-        made = getattr(x.where(m, x.new_full((), identity)), name)(dim)
+        made = getattr(x.where(m, x.new_full((), identity)), name)(dim, dtype=x.dtype)
         return MaskedTensor(made, m) if isinstance(input, MaskedTensor) else made
 
     scan.__name__ = scan.__qualname__ = name

@@ -186,5 +186,5 @@ def _tensor(view, dtype, shape, device, copy):
         return adjoin.empty(shape, dtype=dtype, device=device)
     if copy:
         view = bytearray(view)
-    tensor = adjoin.frombuffer(view, dtype=adjoin.uint8).view(dtype).view(shape)
+    tensor = _C.frombuffer(view, dtype=adjoin.uint8).view(dtype).view(shape)
     return tensor if device is None else tensor.to(device)

@@ -12,6 +12,27 @@ def sum(input, dim=None, dtype=None):  # noqa: A001  (PyTorch's name)
     return _C.find_op("sparse::sum")(input, dims, dtype=dtype)
 
 
+def mm(mat1, mat2, reduce=None):
+    """The product of matrices, one of them sparse; with reduce the products of a row are summed, averaged, or their extreme is taken."""
+    product = _C.find_op("sparse::mm")
+    if reduce is None:
+        return product(mat1, mat2)
+    if mat1.layout is not _C.sparse_csr or mat2.layout is not _C.strided:
+        raise RuntimeError(
+            f"mm: reduce wants a sparse_csr and a strided matrix, these are {mat1.layout} and {mat2.layout}; "
+            "convert the first with .to_sparse_csr()"
+        )
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"mm: reduce must be 'sum', 'mean', 'amax' or 'amin', it is {reduce!r}")
+    if reduce == "sum":
+        return product(mat1, mat2)
+    counts = mat1.crow_indices().diff().long()
+    rows = _C.find_op("repeat_interleave")(counts)
+    each = mat1.values().unsqueeze(1) * mat2[mat1.col_indices().long()]
+    made = each.new_zeros((mat1.shape[0], mat2.shape[1]))
+    return made.scatter_reduce(0, rows.unsqueeze(1).expand_as(each), each, reduce, include_self=False)
+
+
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat1 @ mat2)``; the gradient of ``mat1`` is sparse if it is."""
     product = _C.find_op("sparse::mm")(mat1, mat2)
@@ -90,6 +111,7 @@ def __dir__():
         {
             *dir(_space),
             "sum",
+            "mm",
             "addmm",
             "spdiags",
             "check_sparse_tensor_invariants",

@@ -41,7 +41,7 @@ class UntypedStorage:
             return cls(adjoin.empty(0, dtype=adjoin.uint8))
         with open(filename, "r+b" if shared else "rb") as file:
             held = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
-        made = cls(adjoin.frombuffer(held, dtype=adjoin.uint8))
+        made = cls(_C.frombuffer(held, dtype=adjoin.uint8))
         made.filename = filename
         return made
 
@@ -105,6 +105,16 @@ class UntypedStorage:
         flat = self._tensor.as_strided((self.nbytes() // self._tensor.itemsize,), (1,), 0)
         return flat.view(_C.uint8)
 
+    def byteswap(self, dtype):
+        """Turns the order of the bytes of each number of a dtype, or of each of its two parts."""
+        width = dtype.itemsize // (2 if dtype.is_complex else 1)
+        whole = self._all()
+        whole.copy_(whole.reshape(-1, width).flip(1).reshape(-1))
+
+    def resizable(self):
+        """True: memory of the package grows."""
+        return True
+
     def share_memory_(self):
         """Moves the bytes to where other processes see them, and the tensor that this storage was asked of."""
         maker = self._maker()
@@ -117,6 +127,18 @@ class UntypedStorage:
     def is_shared(self):
         """Whether other processes can see the bytes."""
         return self._tensor.is_shared()
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        key = "adjoin memory", self._cdata  # that of tensors which share it
+        if key not in memo:
+            memo[key] = self._all().clone()
+        return UntypedStorage(memo[key])
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
 
     def tolist(self):
         """The bytes as ints."""

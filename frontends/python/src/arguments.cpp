@@ -136,7 +136,8 @@ bool int_argument(PyObject* o, int64_t* out) {
     return likely(overflow == 0) || too_big(o);
   }
   if (PyBool_Check(o) || PyFloat_Check(o) || !PyIndex_Check(o)) return false;
-  if (is_tensor(o) && tensor_of(o)->dl.ndim != 0) return false;
+  if (is_tensor(o) && (tensor_of(o)->dl.ndim != 0 || tensor_of(o)->dl.dtype.code == kDLBool))
+    return false;
   Ref number(PyNumber_Index(o));
   if (number && PyLong_CheckExact(number.get())) return int_argument(number.get(), out);
   PyErr_Clear();

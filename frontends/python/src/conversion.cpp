@@ -23,11 +23,6 @@ bool read_target(PyObject* o, Target& to) {
     to = {true, true, tensor_of(o)->dl.dtype, tensor_of(o)->dl.device};
     return true;
   }
-  if (PyLong_CheckExact(o)) {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "to: a bare index names no device; write 'cuda:0' or its like");
-    return false;
-  }
   if (as_device(o, &to.device)) return to.has_device = true;
   if (!PyErr_Occurred())
     PyErr_Format(PyExc_TypeError,
@@ -103,8 +98,14 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   }
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   int next = 0;
-  for (; next < 2 && a[next] && !PyBool_Check(a[next]); ++next)
+  for (; next < 2 && a[next] && !PyBool_Check(a[next]); ++next) {
+    if (next == 1 && PyLong_CheckExact(a[next]))
+      return PyErr_Format(
+          PyExc_TypeError,
+          "to(): a dtype is wanted behind the device, not int; an index stands in its place: "
+          "to(0), or in its name, as 'cuda:0'");
     if (!read_target(a[next], target)) return nullptr;
+  }
   for (int i = 4; i < 7; ++i)
     if (a[i] && !read_target(a[i], target)) return nullptr;
   bool non_blocking = truth(a[7] ? a[7] : next < 4 ? a[next] : nullptr, false);

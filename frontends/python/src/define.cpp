@@ -59,7 +59,7 @@ bool put_result(const aj_param& p, PyObject* o, aj_value* ret) {
     core->retain(ret->v.tensor);
     return true;
   }
-  if (p.base == AJ_PARAM_BOOL && PyBool_Check(o)) {
+  if ((p.base == AJ_PARAM_BOOL || p.base == AJ_PARAM_SCALAR) && PyBool_Check(o)) {
     *ret = value(o == Py_True);
     return true;
   }

@@ -112,12 +112,24 @@ bool device_index(PyObject* number, int32_t* out) {
 
 namespace {
 
-// Of a device object or a text; false without an error if o is neither.
+// A bare index is one of the accelerator's devices.
+bool read_index(PyObject* o, DLDevice* out) {
+  int32_t index;
+  if (!device_index(o, &index)) return false;
+  Ref kind(call_helper("adjoin._accelerator", "kind_of_an_index", nullptr, 0));
+  const char* name = kind ? PyUnicode_AsUTF8(kind.get()) : nullptr;
+  if (!name || !parse(name, out)) return false;
+  out->device_id = index;
+  return true;
+}
+
+// Of a device object, a text or an index; false without an error if o is neither.
 bool read_name(PyObject* o, DLDevice* out) {
   if (Py_TYPE(o) == &device_type) {
     *out = cast(o)->device;
     return true;
   }
+  if (PyLong_CheckExact(o)) return read_index(o, out);
   if (!PyUnicode_Check(o)) return false;
   Py_ssize_t n;
   const char* text = PyUnicode_AsUTF8AndSize(o, &n);

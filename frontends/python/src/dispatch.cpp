@@ -5,6 +5,7 @@
 #include <adjoin/abi/transform.h>
 #include <adjoin/abi/wrap.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "define.hpp"
@@ -15,9 +16,12 @@ namespace adjoin::py {
 namespace {
 
 constexpr const char* kName = "python";
-uint64_t key;       // 0: nobody has asked for it
-PyObject* handler;  // (op's name, is it written in place, arguments) -> results
-PyObject* opened;   // names of ops whose bodies are seen instead; of layers all but `whole`
+uint64_t key;  // 0: nobody has asked for it
+// (op's name, is it written in place, arguments) -> results, or NotImplemented: the ops of the body
+// are to be seen. If the body fails then, it is asked again, with None in the second place.
+PyObject* handler;
+thread_local int bodies;  // how many bodies are being run for it
+PyObject* opened;         // names of ops whose bodies are seen instead; of layers all but `whole`
 PyObject* whole;
 int32_t payload_type;
 
@@ -57,8 +61,9 @@ void follow(const aj_value& lent, PyObject* result) {
 struct Outside {
   Outside() {
     dispatch->thread_keys(&include, &exclude);
-    dispatch->set_thread_keys(include & ~key, exclude & ~key);
+    enter();
   }
+  void enter() const { dispatch->set_thread_keys(include & ~key, exclude & ~key); }
   ~Outside() { dispatch->set_thread_keys(include, exclude); }
   uint64_t include, exclude;
 };
@@ -130,21 +135,42 @@ bool seen_as_views(const aj_call* call) {
   return true;
 }
 
+// The handler's results. `how`: whether the call writes its first argument; None: its body failed.
+Ref ask(const aj_call* call, const aj_op_info& info, PyObject* how) {
+  Ref args(arguments(call)), name(to_python(info.name));
+  return Ref(args && name
+                 ? PyObject_CallFunctionObjArgs(handler, name.get(), how, args.get(), nullptr)
+                 : nullptr);
+}
+
+// The ops of the body come here one by one. If they cannot do it, the handler may serve the call.
+aj_status* by_body(aj_call* call, const aj_op_info& info, const Outside& outside) {
+  std::vector<aj_value> before(call->rets, call->rets + call->nrets);
+  ++bodies;
+  aj_status* bad = run_body(call, outside);
+  --bodies;
+  if (!bad) return nullptr;
+  outside.enter();
+  std::copy(before.begin(), before.end(), call->rets);
+  Ref result = ask(call, info, Py_None);
+  if (result.get() == Py_NotImplemented) return bad;
+  core->status_free(bad);
+  return result && put_results(call, result.get()) ? nullptr : status_from_python();
+}
+
 aj_status* see(void*, aj_call* call) {
   Gil gil;
   Outside outside;
   aj_value lent = call->nrets == 1 ? call->rets[0] : aj_value{};
   auto info = sized<aj_op_info>();
   if (failed(dispatch->op_info(call->op, &info))) return status_from_python();
-  if (opens(info)) return run_body(call, outside);
+  if (opens(info)) return by_body(call, info, outside);
   if (PyErr_Occurred()) return status_from_python();
-  Ref args(arguments(call)), name(to_python(info.name));
   bool writes = lent.tag == AJ_TENSOR && call->nargs > 0 && call->args[0].tag == AJ_TENSOR &&
                 call->args[0].v.tensor == lent.v.tensor;
-  PyObject* in_place = writes ? Py_True : Py_False;
-  Ref result(args && name
-                 ? PyObject_CallFunctionObjArgs(handler, name.get(), in_place, args.get(), nullptr)
-                 : nullptr);
+  Ref result = ask(call, info, writes ? Py_True : Py_False);
+  if (result.get() == Py_NotImplemented && (info.flags & AJ_INFO_COMPOSITE) && lowering())
+    return by_body(call, info, outside);
   if (!result || !put_results(call, result.get())) return status_from_python();
   if (view(info.kind) == "view" && !seen_as_views(call)) return status_from_python();
   follow(lent, result.get());
@@ -221,6 +247,9 @@ PyObject* another_wrapper(PyObject*, PyObject* const* a, Py_ssize_t n) {
   return dict ? wrapper(held->type, tensor_of(a[0])->dl, dict.get(), a[1] == Py_True) : nullptr;
 }
 
+// dispatch_bodies(): how many bodies are being run on this thread because the handler wants it so.
+PyObject* count_bodies(PyObject*, PyObject*) { return PyLong_FromLong(bodies); }
+
 // call_all(op, arguments...): the results that frontends hide are given, too.
 PyObject* call_all(PyObject*, PyObject* const* a, Py_ssize_t n, PyObject* kwnames) {
   if (n < 1 || !PyObject_TypeCheck(a[0], &op_type))
@@ -246,6 +275,7 @@ PyObject* call_all(PyObject*, PyObject* const* a, Py_ssize_t n, PyObject* kwname
 
 PyMethodDef functions[] = {
     {"another_wrapper", method(another_wrapper), METH_FASTCALL, nullptr},
+    {"dispatch_bodies", count_bodies, METH_NOARGS, nullptr},
     {"call_all", method(call_all), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"set_dispatch_handler", method(set_handler), METH_FASTCALL, nullptr},
     {"make_wrapper", method(make_wrapper), METH_FASTCALL, nullptr},

@@ -9,8 +9,10 @@ namespace {
 
 PyObject* out_of_memory;  // RuntimeError, as PyTorch's OutOfMemoryError
 PyObject* device_mismatch;
-PyObject* linalg_error;  // of matrices that are singular, or not positive-definite
-PyObject* more;          // classes that parts of the package have given, by their names
+PyObject* tensor_argument;
+PyObject* dimension_error;  // a ValueError, and a RuntimeError: PyTorch raises either, by the path
+PyObject* linalg_error;     // of matrices that are singular, or not positive-definite
+PyObject* more;             // classes that parts of the package have given, by their names
 PyObject*
     out_of_range;  // an IndexError, and a RuntimeError for who knows PyTorch's gather and scatter
 
@@ -69,6 +71,7 @@ PyObject* class_of(const aj_status* s) {
   if (kind == "OutOfMemoryError") return out_of_memory;
   if (kind == "DeviceMismatchError") return device_mismatch;
   if (kind == "LinAlgError") return linalg_error;
+  if (kind == "DimensionError") return dimension_error;
   if (kind == "IndexError") return out_of_range;
   PyObject* found = PyDict_GetItemString(PyEval_GetBuiltins(), std::string(kind).c_str());
   if (!found) found = PyDict_GetItemString(more, std::string(kind).c_str());
@@ -154,6 +157,8 @@ void keep_interrupt() {
   pending.back().number = kInterrupt;
 }
 
+PyObject* tensor_argument_error() { return tensor_argument; }
+
 bool is_device_mismatch() { return PyErr_ExceptionMatches(device_mismatch); }
 
 PyObject* take_string(aj_object* steal) {
@@ -192,6 +197,20 @@ int init_errors(PyObject* module) {
       "adjoin.linalg.LinAlgError", "A matrix has no such factorisation, inverse or solution.",
       PyExc_RuntimeError, nullptr);
   if (!linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
+  Ref also(PyTuple_Pack(2, PyExc_ValueError, PyExc_RuntimeError));
+  dimension_error =
+      also ? PyErr_NewExceptionWithDoc("adjoin._C.DimensionError",
+                                       "A tensor has too few dimensions.", also.get(), nullptr)
+           : nullptr;
+  if (!dimension_error || PyModule_AddObjectRef(module, "DimensionError", dimension_error) < 0)
+    return -1;
+  Ref both(PyTuple_Pack(2, PyExc_TypeError, PyExc_RuntimeError));
+  tensor_argument = both ? PyErr_NewExceptionWithDoc("adjoin._C.TensorArgumentError",
+                                                     "A tensor was given where it does not serve.",
+                                                     both.get(), nullptr)
+                         : nullptr;
+  if (!tensor_argument || PyModule_AddObjectRef(module, "TensorArgumentError", tensor_argument) < 0)
+    return -1;
   Ref bases(PyTuple_Pack(2, PyExc_IndexError, PyExc_RuntimeError));
   if (!bases) return -1;
   out_of_range = PyErr_NewExceptionWithDoc(

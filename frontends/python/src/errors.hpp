@@ -26,6 +26,9 @@ inline bool failed(aj_status* s) {
 // A refusal that begins with the core's word for it, with the method's name there: "stride: ...".
 aj_status* named_for(aj_status* steal, const char* who);
 
+// A TypeError and a RuntimeError: a tensor stands where it does not serve.
+PyObject* tensor_argument_error();
+
 // Does the exception that is set say that tensors are on several devices?
 bool is_device_mismatch();
 

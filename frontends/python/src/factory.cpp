@@ -67,6 +67,13 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
   Wanted w;
   if (!signature.parse(args, n, kwnames, a) || !read_wanted("tensor", a[1], a[2], w))
     return nullptr;
+  if (is_tensor(a[0]) &&
+      PyErr_WarnEx(
+          PyExc_UserWarning,
+          "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+          "or sourceTensor.detach().clone().requires_grad_(True), rather than tensor(sourceTensor)",
+          1) < 0)
+    return nullptr;
   uint8_t wishes = (truth(a[3], false) ? kWantsGrad : 0) | (truth(a[4], false) ? kWantsPinned : 0);
   return grant(finish(tensor_from_data(a[0], w.dtype, place(w, a[0])), false), wishes);
 }
@@ -164,6 +171,12 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
   Wanted w;
   if (!signature.parse(args, n, kwnames, a) || !read_wanted("frombuffer", a[1], nullptr, w))
     return nullptr;
+  if (!PyObject_CheckBuffer(a[0]))
+    return PyErr_Format(
+        PyExc_ValueError,
+        "frombuffer: object does not implement Python buffer protocol: a %s holds no "
+        "bytes; tensor() takes lists and numbers",
+        Py_TYPE(a[0])->tp_name);
   Ref bytes(PyMemoryView_FromObject(a[0]));
   if (bytes) bytes = Ref(PyObject_CallMethod(bytes.get(), "cast", "s", "B"));
   HeldTensor all(bytes ? view_of_memory(bytes.get()) : nullptr);

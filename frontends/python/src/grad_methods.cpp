@@ -38,10 +38,26 @@ PyObject* get_is_leaf(PyObject* self, void*) {
   return PyBool_FromLong(!(flags & AJ_TENSOR_REQUIRES_GRAD) || flags & AJ_TENSOR_LEAF);
 }
 
+// Was it computed, and keeps nobody what backward finds for it?
+bool lost_its_grad(aj_tensor* t) {
+  if (!(t->obj.flags & AJ_TENSOR_REQUIRES_GRAD)) return false;
+  HeldNode node;
+  uint32_t result = 0;
+  if (autograd->tensor_node(t, node.out(), &result)) return false;
+  return node && !autograd->retains_grad(t);
+}
+
 PyObject* get_grad(PyObject* self, void*) {
   aj_tensor* g = nullptr;
   if (failed(autograd->grad(tensor_of(self), &g))) return nullptr;
   if (g) watch_cycles(self);  // it may get attributes
+  if (!g && lost_its_grad(tensor_of(self)) &&
+      PyErr_WarnEx(
+          PyExc_UserWarning,
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed: backward "
+          "leaves it None, unless retain_grad() was called on the tensor before",
+          1) < 0)
+    return nullptr;
   return wrap_or_none(g);
 }
 
@@ -110,9 +126,25 @@ PyObject* is_inference(PyObject* self, PyObject*) {
   return PyBool_FromLong((tensor_of(self)->obj.flags & AJ_TENSOR_INFERENCE) != 0);
 }
 
-PyObject* detach(PyObject* self, PyObject*) {
+// The same memory without history, and with what the levels of transforms know of it.
+PyObject* alias(PyObject* self, PyObject*) {
   aj_tensor* t = nullptr;
   return failed(autograd->detach(tensor_of(self), &t)) ? nullptr : wrap(t);
+}
+
+// Of what a transform holds: a view that has no derivative, so that tangents end there, too.
+PyObject* without_derivatives(aj_tensor* t) {
+  static const aj_op* const view = dispatch->find_op(AJ_STR_LIT("view.dtype"));
+  aj_value args[2] = {{AJ_TENSOR, 0, {.tensor = t}}, {AJ_DTYPE, 0, {.dtype = t->dl.dtype}}};
+  aj_value made = {AJ_NONE, 0, {0}};
+  return failed(dispatch->call(view, args, 2, &made, 1)) ? nullptr : wrap(made.v.tensor);
+}
+
+PyObject* detach(PyObject* self, PyObject* none) {
+  aj_tensor* t = tensor_of(self);
+  if (likely(is_strided(t))) return alias(self, none);
+  static const uint64_t transform = dispatch->key_mask(AJ_STR_LIT("transform"));
+  return t->keys & transform ? without_derivatives(t) : alias(self, none);
 }
 
 PyObject* detach_in_place(PyObject* self, PyObject*) {
@@ -187,6 +219,7 @@ PyGetSetDef grad_properties[] = {
      "Whether operations on the tensor are recorded.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operation made the tensor.", nullptr},
     {"grad", get_grad, set_grad, "What backward has accumulated, or None.", nullptr},
+    {"_grad", get_grad, set_grad, "grad, by the name that it has below the package.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node of the graph that made the tensor, or None.",
      nullptr},
     {"output_nr", get_output_nr, nullptr, "Which result of grad_fn the tensor is.", nullptr},
@@ -203,6 +236,7 @@ PyMethodDef grad_methods[] = {
     {"_is_view", get_is_view, METH_NOARGS, nullptr},
     {"is_inference", is_inference, METH_NOARGS, "Whether the tensor was made in inference mode."},
     {"detach", detach, METH_NOARGS, "The same memory without history."},
+    {"_alias", alias, METH_NOARGS, "detach() that the levels of transforms do not see."},
     {"detach_", detach_in_place, METH_NOARGS, "Forgets the history."},
     {"requires_grad_", method(requires_grad_in_place), METH_FASTCALL | METH_KEYWORDS,
      "Starts or ends recording."},

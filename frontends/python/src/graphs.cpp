@@ -1,4 +1,7 @@
 // frontends/python/src/graphs.cpp: captured programs (abi/program.h) for adjoin.jit, in capsules.
+#include "graphs.hpp"
+
+#include <adjoin/abi/passes.h>
 #include <adjoin/abi/program.h>
 
 #include <vector>
@@ -316,7 +319,21 @@ PyObject* generalize(PyObject*, PyObject* args) {
   return capsule(made);
 }
 
+// program_passes(p, AJ_PASS_...): another program.
+PyObject* passes(PyObject*, PyObject* args) {
+  PyObject* o;
+  unsigned which;
+  aj_object *p, *made = nullptr;
+  if (!PyArg_ParseTuple(args, "OI", &o, &which) || !(p = program_of(o))) return nullptr;
+  static const auto* found = static_cast<const aj_passes*>(aj_get_interface("x.passes", 1));
+  if (!found)
+    return PyErr_Format(PyExc_NotImplementedError,
+                        "jit: libaj_graph.so has no passes; it is older");
+  return failed(found->apply(p, which, &made)) ? nullptr : capsule(made);
+}
+
 PyMethodDef functions[] = {
+    {"program_passes", passes, METH_VARARGS, nullptr},
     {"program_generalize", generalize, METH_VARARGS, nullptr},
     {"program_open", open, METH_NOARGS, nullptr},
     {"program_carry", carry, METH_O, nullptr},
@@ -346,6 +363,8 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-int init_graphs(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int init_graphs(PyObject* module) {
+  return PyModule_AddFunctions(module, functions) < 0 ? -1 : init_scripts(module);
+}
 
 }  // namespace adjoin::py

@@ -264,6 +264,7 @@ PyMethodDef functions[] = {
 aj_tensor* tensor_on_memory(PyObject* o) {
   aj_tensor* t = view_of_memory(o);
   if (t || PyErr_Occurred()) return t;
+  if (PyCapsule_CheckExact(o)) return take_capsule(o);
   for (const char* protocol : {"__dlpack__", "__array_interface__", "__array__"}) {
     if (!PyObject_HasAttrString(o, protocol)) continue;
     bool dlpack = protocol[2] == 'd';

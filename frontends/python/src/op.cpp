@@ -144,7 +144,9 @@ PyObject* complain(OpObject* op, const Program& p, const Frame& f, Py_ssize_t n)
   }
   Ref got(words_of(f.what, p.params[f.at]));
   if (!got) return nullptr;
-  return PyErr_Format(PyExc_TypeError, "%U(): argument '%U' must be %s, not %U%s", name, param,
+  // PyTorch has overloads of some functions for such tensors, which then raise a RuntimeError.
+  PyObject* kind = is_tensor(f.what) ? tensor_argument_error() : PyExc_TypeError;
+  return PyErr_Format(kind, "%U(): argument '%U' must be %s, not %U%s", name, param,
                       wanted_words(p, f.at).c_str(), got.get(), way_out(f.what, p.params[f.at]));
 }
 
@@ -315,6 +317,21 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   return explain_mismatch(op, args, n, kwnames);
 }
 
+namespace {
+
+// What a call means that no schema takes, as programs of before have them; NotImplemented: nothing.
+PyObject* in_other_form(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  Ref given(PyTuple_New(n)), named(PyDict_New());
+  for (Py_ssize_t i = 0; given && i < n; ++i) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
+    if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) return nullptr;
+  if (!given || !named) return nullptr;
+  PyObject* three[] = {reinterpret_cast<PyObject*>(op), given.get(), named.get()};
+  return call_helper("adjoin._other_forms", "call", three, 3);
+}
+
+}  // namespace
+
 // The overload that understood most of the arguments says what is wrong.
 PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -338,6 +355,11 @@ PyObject* explain_mismatch(OpObject* op, PyObject* const* args, Py_ssize_t n, Py
                         n ? Py_TYPE(args[0])->tp_name : "nothing");
   }
   bind(*best, args, n, kwnames, f);
+  if (f.why == kTooMany || f.why == kWrongType) {
+    Ref answer(in_other_form(op, args, n, kwnames));
+    if (answer.get() != Py_NotImplemented) return answer.release();
+    bind(*best, args, n, kwnames, f);
+  }
   return complain(op, *best, f, n);
 }
 

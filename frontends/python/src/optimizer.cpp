@@ -29,9 +29,11 @@ struct Entries {
 enum class Found { no, yes, unfit, error };
 
 // Fits: what a fused step takes as it is. Complex and opaque tensors go the long way.
+// Tensors of a lazy scope, which are strided when they are asked, stay on the short one.
 bool fits(const aj_tensor* t) {
-  return is_strided(t) && (t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat) &&
-         t->dl.dtype.bits >= 16;
+  constexpr uint64_t kLazyKey = uint64_t{1} << 31;
+  return (is_strided(t) || t->keys & kLazyKey) &&
+         (t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat) && t->dl.dtype.bits >= 16;
 }
 
 Found find_states(PyObject* param, PyObject* state, PyObject* names, Entry* e) {

@@ -76,10 +76,11 @@ PyObject* get_adjoint(PyObject* self, void*) {
 PyObject* get_matrix_adjoint(PyObject* self, void*) {
   const int n = tensor_of(self)->dl.ndim;
   if (n == 2 || n == 0) return get_adjoint(self, nullptr);
-  return PyErr_Format(PyExc_RuntimeError,
-                      "H: a matrix is wanted, this tensor has %d dimensions; take mH of a stack "
-                      "of matrices",
-                      n);
+  return PyErr_Format(
+      PyExc_RuntimeError,
+      "H: only supported on matrices, this tensor has %d dimensions; take mH of a stack "
+      "of matrices",
+      n);
 }
 
 bool is_complex(const aj_tensor* t) { return t->dl.dtype.code == kDLComplex; }

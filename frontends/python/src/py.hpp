@@ -170,6 +170,7 @@ int init_tensor(PyObject* module);
 int init_wrap(PyObject* module);
 int init_transform(PyObject* module);
 int init_graphs(PyObject* module);
+int init_lazy(PyObject* module);
 int init_forward(PyObject* module);
 int init_memory(PyObject* module);
 int init_profile(PyObject* module);

@@ -2,6 +2,7 @@
 // they print, save and copy.
 #include <adjoin/abi/wrap.h>
 
+#include "line.hpp"
 #include "methods.hpp"
 #include "op.hpp"
 #include "tensor.hpp"
@@ -75,6 +76,7 @@ aj_tensor* strided(aj_tensor* t, const char* who) {
     core->retain(t);
     return t;
   }
+  note_line();  // a lazy scope tells where its values were asked for
   return PyErr_Occurred() || !table() || failed(table()->tensor_strided(t, str(who), &made))
              ? nullptr
              : made;

@@ -140,6 +140,12 @@ void average_planes(const Averaged& a, T* images, T* smalls, bool backward) {
     whole = rows.lo == 0 && rows.hi == g.in[0] && columns.lo == 0 && columns.hi == g.in[1];
     all = T(a.divisor(0, 0));
   }
+  // A few long windows over a single row: their shares are laid, not added to zeros.
+  bool laid = backward && g.in[0] == 1 && g.out[0] == 1 && across.begin == across.end;
+  if (laid) {
+    const Range rows = a.window(0, 0);
+    laid = rows.hi - rows.lo == 1;
+  }
   parallel_for(g.planes, grain_of(g.in_pixels()), [&](int64_t lo, int64_t hi) {
     std::vector<T> line(static_cast<size_t>(g.in[1])), divisors(counts.size()),
         shares(counts.size());
@@ -154,7 +160,7 @@ void average_planes(const Averaged& a, T* images, T* smalls, bool backward) {
           *small = sum_columns(image, g.in_pixels()) / all;
         continue;
       }
-      if (backward) std::fill_n(image, g.in_pixels(), T(0));
+      if (backward && !laid) std::fill_n(image, g.in_pixels(), T(0));
       for (int64_t oh = 0; oh < g.out[0]; ++oh, small += width) {
         const Range rows = a.window(0, oh);
         if (const int64_t n = a.given ? 1 : a.count(0, oh); n != divided) {
@@ -179,6 +185,10 @@ void average_planes(const Averaged& a, T* images, T* smalls, bool backward) {
           continue;
         }
         divide(small, divisors.data(), width, shares.data());
+        if (laid) {
+          lay_shares(across, shares.data(), image, g.in[1]);
+          continue;
+        }
         add_shares(across, shares.data(), sums);
         for (int64_t h = rows.lo; sums == line.data() && h < rows.hi; ++h)
           add_lines(sums, 1, g.in[1], image + h * g.in[1]);

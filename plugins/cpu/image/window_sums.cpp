@@ -45,6 +45,15 @@ void shares(const T* share, int64_t n, int64_t taps, int64_t step, T* x) {
 }
 
 template <class T>
+void add_to(T* x, int64_t n, T share) {
+  for (int64_t i = 0; i < n; ++i) x[i] += share;
+}
+template <class T>
+void set_to(T* x, int64_t n, T value) {
+  for (int64_t i = 0; i < n; ++i) x[i] = value;
+}
+
+template <class T>
 void divide(const T* x, const T* n, int64_t count, T* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = x[i] / n[i];
 }
@@ -83,6 +92,21 @@ void add_each(const LineWindows& w, const T* share, T* x) {
   singly(w.end, int64_t(w.all.size()));
 }
 
+// Windows come in order, so what no earlier one reached begins at one place.
+template <class T>
+void lay_each(const LineWindows& w, const T* share, T* x, int64_t width) {
+  int64_t at = 0;
+  for (size_t o = 0; o < w.all.size(); ++o) {
+    const auto [lo, hi] = w.all[o];
+    const int64_t fresh = std::min(std::max(at, lo), width);
+    if (fresh > at) std::fill(x + at, x + fresh, T(0));
+    if (fresh > lo) AJ_SIMD(add_to<T>)(x + lo, std::min(fresh, hi) - lo, share[o]);
+    AJ_SIMD(set_to<T>)(x + fresh, hi - fresh, T(0) + share[o]);
+    at = std::max(fresh, hi);
+  }
+  std::fill(x + at, x + width, T(0));
+}
+
 }  // namespace
 
 LineWindows::LineWindows(std::vector<Range> windows) : all(std::move(windows)) {
@@ -101,6 +125,12 @@ void sum_windows(const LineWindows& w, const float* x, float* to) { sum_each(w, 
 void sum_windows(const LineWindows& w, const double* x, double* to) { sum_each(w, x, to); }
 void add_shares(const LineWindows& w, const float* share, float* x) { add_each(w, share, x); }
 void add_shares(const LineWindows& w, const double* share, double* x) { add_each(w, share, x); }
+void lay_shares(const LineWindows& w, const float* share, float* x, int64_t width) {
+  lay_each(w, share, x, width);
+}
+void lay_shares(const LineWindows& w, const double* share, double* x, int64_t width) {
+  lay_each(w, share, x, width);
+}
 
 void divide(const float* x, const float* n, int64_t count, float* to) {
   AJ_SIMD(divide<float>)(x, n, count, to);

@@ -28,6 +28,11 @@ void sum_windows(const LineWindows&, const double* x, double* to);
 void add_shares(const LineWindows&, const float* share, float* x);
 void add_shares(const LineWindows&, const double* share, double* x);
 
+// The same for a line of `width` that holds nothing yet: each element is written once where no two
+// windows meet.
+void lay_shares(const LineWindows&, const float* share, float* x, int64_t width);
+void lay_shares(const LineWindows&, const double* share, double* x, int64_t width);
+
 // to[i] = x[i] / n[i]; to may be x.
 void divide(const float* x, const float* n, int64_t count, float* to);
 void divide(const double* x, const double* n, int64_t count, double* to);

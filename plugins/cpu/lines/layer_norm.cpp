@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "channel_values.hpp"
-#include "layer_norm_rows.hpp"
+#include "vector/layer_norm_rows.hpp"
 #include "vector/rows.hpp"
 
 namespace adjoin::cpu {

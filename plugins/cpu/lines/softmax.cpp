@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
-#include "softmax_rows.hpp"
 #include "vector/convert_rows.hpp"
 #include "vector/rows.hpp"
+#include "vector/softmax_rows.hpp"
 #include "vector/stored.hpp"
 
 namespace adjoin::cpu {

@@ -1,4 +1,5 @@
 // plugins/cpu/pointwise/binary.cpp: arithmetic of two elements.
+#include "vector/pointwise.hpp"
 #include "vector/vector_kernel.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/pointwise/binary.cpp"
@@ -7,35 +8,17 @@
 #include "vector/math-inl.hpp"
 #include "vector/math_inverse-inl.hpp"
 #include "vector/plain-inl.hpp"
+#include "vector/pointwise-inl.hpp"
 #include "vector/rows-inl.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-AJ_BINARY(add, a + b)
-AJ_BINARY(sub, a - b)
-AJ_BINARY(mul, a* b)
-AJ_BINARY(div, a / b)
-AJ_BINARY(maximum, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
-AJ_BINARY(minimum, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
-AJ_BINARY(relu_backward, hn::IfThenElseZero(hn::Gt(b, hn::Zero(d)), a))
-AJ_BINARY(power, math::pow(d, a, b))
+AJ_ARITHMETIC(AJ_BINARY)
+AJ_POWERS(AJ_BINARY)
 AJ_BINARY(atan2, math::atan2(d, a, b))
 AJ_BINARY(hypot, math::hypot(d, a, b))
 AJ_BINARY(logaddexp, math::logaddexp(d, a, b))
-AJ_BINARY(first_squared, a* a)
-AJ_BINARY(first_cubed, a* a* a)
-AJ_BINARY(first_inverse, hn::Set(d, hn::TFromD<D>(1)) / a)
-AJ_BINARY(first_root, math::root_as_power(d, a))
-
-template <class T>
-struct AddScaled {
-  T alpha;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V a, V b) const {
-    return a + hn::Set(d, alpha) * b;
-  }
-};
 AJ_LOOPS_OF(add_scaled, AddScaled, 2)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

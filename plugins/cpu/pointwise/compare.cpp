@@ -1,4 +1,5 @@
 // plugins/cpu/pointwise/compare.cpp: comparisons and logic.
+#include "vector/pointwise.hpp"
 #include "vector/vector_kernel.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/pointwise/compare.cpp"
@@ -18,12 +19,7 @@ namespace adjoin::cpu::HWY_NAMESPACE {
     }                                               \
   };                                                \
   AJ_LOOPS(name, name##_f, 2, to_bool)
-AJ_COMPARE(eq, hn::Eq(a, b))
-AJ_COMPARE(ne, hn::Not(hn::Eq(a, b)))  // a NaN differs from everything
-AJ_COMPARE(lt, hn::Lt(a, b))
-AJ_COMPARE(le, hn::Le(a, b))
-AJ_COMPARE(gt, hn::Gt(a, b))
-AJ_COMPARE(ge, hn::Ge(a, b))
+AJ_COMPARISONS(AJ_COMPARE)
 #undef AJ_COMPARE
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -264,7 +264,11 @@ aj_status* fill(void*, aj_call* call) {
     const aj_operand &dst = p.ops[0], &value = p.ops[1];
     int64_t step = row_stride(p, 0);
     alignas(16) char element[16];
-    copy_row(element, dst, bytes_of(dst.dtype), static_cast<char*>(value.data), value, 0, 1);
+    const int64_t size = bytes_of(dst.dtype);
+    if (std::memcmp(&dst.dtype, &value.dtype, sizeof dst.dtype) == 0)
+      std::memcpy(element, value.data, size_t(size));  // as most numbers come
+    else
+      copy_row(element, dst, size, static_cast<char*>(value.data), value, 0, 1);
     bool stream = worth_streaming(p);
     visit_size(dst.dtype, [&]<class T>() {
       T x;

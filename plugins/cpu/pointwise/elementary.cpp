@@ -1,4 +1,5 @@
 // plugins/cpu/pointwise/elementary.cpp: logarithms, roots and trigonometry.
+#include "vector/pointwise.hpp"
 #include "vector/vector_kernel.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/pointwise/elementary.cpp"
@@ -12,23 +13,10 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-AJ_UNARY(log, math::log(d, x))
-AJ_UNARY(log2, math::log2(d, x))
-AJ_UNARY(log10, math::log10(d, x))
-AJ_UNARY(log1p, math::log1p(d, x))
-AJ_UNARY(sqrt, hn::Sqrt(x))
-AJ_UNARY(rsqrt, hn::Set(d, 1) / hn::Sqrt(x))
-AJ_UNARY(sin, math::sin(d, x))
-AJ_UNARY(cos, math::cos(d, x))
-AJ_UNARY(tan, math::tan(d, x))
-AJ_UNARY(asin, math::asin(d, x))
-AJ_UNARY(acos, math::acos(d, x))
-AJ_UNARY(atan, math::atan(d, x))
-AJ_UNARY(sinh, math::sinh(d, x))
-AJ_UNARY(cosh, math::cosh(d, x))
-AJ_UNARY(asinh, math::asinh(d, x))
-AJ_UNARY(acosh, math::acosh(d, x))
-AJ_UNARY(atanh, math::atanh(d, x))
+AJ_LOGARITHMS(AJ_UNARY)
+AJ_ROOTS(AJ_UNARY)
+AJ_ANGLES(AJ_UNARY)
+AJ_INVERSES(AJ_UNARY)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -1,5 +1,6 @@
 // plugins/cpu/pointwise/error_functions.cpp: special functions, and activations made of them or of
 // comparisons.
+#include "vector/pointwise.hpp"
 #include "vector/vector_kernel.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/pointwise/error_functions.cpp"
@@ -8,25 +9,14 @@
 #include "vector/math-inl.hpp"
 #include "vector/math_inverse-inl.hpp"
 #include "vector/plain-inl.hpp"
+#include "vector/pointwise-inl.hpp"
 #include "vector/rows-inl.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-AJ_UNARY(erf, math::erf(d, x))
-AJ_UNARY(erfc, math::erfc(d, x))
+AJ_ERRORS(AJ_UNARY)
 AJ_UNARY(erfinv, math::erfinv(d, x))
-AJ_UNARY(gelu, math::gelu(d, x))
-AJ_UNARY(gelu_tanh, math::gelu_tanh(d, x))
-
-template <class T>
-struct LeakyRelu {
-  T slope;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, x * hn::Set(d, slope));
-  }
-};
 AJ_LOOPS_OF(leaky_relu, LeakyRelu, 1)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,21 +1,18 @@
 // plugins/cpu/pointwise/exponentials.cpp: exponentials and the activations that are made of them.
+#include "vector/pointwise.hpp"
 #include "vector/vector_kernel.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/pointwise/exponentials.cpp"
 #include "vector/simd.hpp"
 // the functions of each set
 #include "vector/math-inl.hpp"
+#include "vector/pointwise-inl.hpp"
 #include "vector/rows-inl.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-AJ_UNARY(exp, math::exp(d, x))
-AJ_UNARY(exp2, math::exp2(d, x))
-AJ_UNARY(expm1, math::expm1(d, x))
-AJ_UNARY(tanh, math::tanh(d, x))
-AJ_UNARY(sigmoid, math::sigmoid(d, x))
-AJ_UNARY(silu, math::silu(d, x))
+AJ_EXPONENTIALS(AJ_UNARY)
 
 // x + 3 between 0 and 6; a NaN stays.
 template <class D>
@@ -27,26 +24,6 @@ HWY_INLINE hn::Vec<D> six_steps(D d, hn::Vec<D> x) {
 AJ_UNARY(hardsigmoid, six_steps(d, x) / hn::Set(d, hn::TFromD<D>(6)))
 AJ_UNARY(hardswish, x* six_steps(d, x) / hn::Set(d, hn::TFromD<D>(6)))
 
-template <class T>
-struct Elu {
-  T alpha;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Set(d, alpha) * math::expm1(d, x));
-  }
-};
-// log(1 + e^y) = max(y, 0) + log1p(e^-|y|)
-template <class T>
-struct Softplus {
-  T beta, threshold;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    V b = hn::Set(d, beta), y = x * b;
-    V soft = math::log1p_to_one(d, math::exp(d, hn::Neg(hn::Abs(y))));
-    soft = hn::IfThenElse(hn::Lt(y, hn::Zero(d)), hn::Zero(d), y) + soft;
-    return hn::IfThenElse(hn::Gt(y, hn::Set(d, threshold)), x, soft / b);
-  }
-};
 AJ_LOOPS_OF(elu, Elu, 1)
 AJ_LOOPS_OF(softplus, Softplus, 1)
 }  // namespace adjoin::cpu::HWY_NAMESPACE

@@ -5,30 +5,12 @@
 #include "vector/simd.hpp"
 // the functions of each set
 #include "vector/math-inl.hpp"
+#include "vector/pointwise-inl.hpp"
 #include "vector/rows-inl.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-struct TanhSlope {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V g, V y) const {
-    return g * hn::NegMulAdd(y, y, hn::Set(d, 1));
-  }
-};
-struct SigmoidSlope {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V g, V y) const {
-    return g * (y * (hn::Set(d, 1) - y));
-  }
-};
-struct SiluSlope {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V g, V x) const {
-    V one = hn::Set(d, 1), s = math::sigmoid(d, x);
-    return g * (s * hn::MulAdd(x, one - s, one));
-  }
-};
 // Phi(x) + x phi(x), the normal distribution's functions.
 struct GeluSlope {
   template <class D, class V>

@@ -5,56 +5,15 @@
 #include "vector/simd.hpp"
 // the functions of each set
 #include "vector/plain-inl.hpp"
+#include "vector/pointwise-inl.hpp"
 #include "vector/rows-inl.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-struct Where {
-  template <class D, class M, class V>
-  HWY_INLINE V operator()(D, M condition, V a, V b) const {
-    return hn::IfThenElse(condition, a, b);
-  }
-};
 AJ_LOOPS(where, Where, 3, choose)
-
-struct Clamp {  // max wins over min; any NaN wins over both
-  bool has_min, has_max;
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x, V low, V high) const {
-    if (has_min) x = hn::IfThenElse(hn::Or(hn::Gt(x, low), hn::IsNaN(x)), x, low);
-    if (has_max) x = hn::IfThenElse(hn::Or(hn::Lt(x, high), hn::IsNaN(x)), x, high);
-    return x;
-  }
-};
 AJ_LOOPS(clamp, Clamp, 3, same)
-
-struct Lerp {  // from the nearer end, so that weights 0 and 1 give the ends themselves
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V a, V b, V w) const {
-    V span = b - a;
-    return hn::IfThenElse(hn::Lt(hn::Abs(w), hn::Set(d, hn::TFromD<D>(0.5))), a + w * span,
-                          b - span * (hn::Set(d, hn::TFromD<D>(1)) - w));
-  }
-};
 AJ_LOOPS(lerp, Lerp, 3, same)
-
-template <class T>
-struct AddCMul {
-  T value;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V a, V b) const {
-    return x + hn::Set(d, value) * a * b;
-  }
-};
-template <class T>
-struct AddCDiv {
-  T value;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V a, V b) const {
-    return x + hn::Set(d, value) * a / b;
-  }
-};
 AJ_LOOPS_OF(addcmul, AddCMul, 3)
 AJ_LOOPS_OF(addcdiv, AddCDiv, 3)
 }  // namespace adjoin::cpu::HWY_NAMESPACE

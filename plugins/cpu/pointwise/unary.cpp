@@ -1,4 +1,5 @@
 // plugins/cpu/pointwise/unary.cpp: signs, rounding and tests of one element.
+#include "vector/pointwise.hpp"
 #include "vector/vector_kernel.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/pointwise/unary.cpp"
@@ -10,14 +11,7 @@
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace adjoin::cpu::HWY_NAMESPACE {
-AJ_UNARY(abs, hn::Abs(x))
-AJ_UNARY(neg, hn::Neg(x))
-AJ_UNARY(square, x* x)
-AJ_UNARY(reciprocal, hn::Set(d, hn::TFromD<D>(1)) / x)
-AJ_UNARY(floor, hn::Floor(x))
-AJ_UNARY(ceil, hn::Ceil(x))
-AJ_UNARY(trunc, hn::Trunc(x))
-AJ_UNARY(relu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x))
+AJ_SIGNS(AJ_UNARY)
 }  // namespace adjoin::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

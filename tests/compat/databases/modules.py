@@ -327,7 +327,9 @@ def errors(table, info, seed):
                     *ours(given.constructor_input.args), **ours(given.constructor_input.kwargs)
                 )
                 if error.error_on is ModuleErrorEnum.FORWARD_ERROR:
-                    made.double()(*ours(given.forward_input.args), **ours(given.forward_input.kwargs))
+                    if next(made.parameters(), None) is not None:  # a loss keeps the weight that it was given
+                        made.double()
+                    made(*ours(given.forward_input.args), **ours(given.forward_input.kwargs))
             except error.error_type:
                 return
             except Exception as e:

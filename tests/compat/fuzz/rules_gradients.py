@@ -209,9 +209,9 @@ def in_few_digits(d):
 
 
 def infinitely_far(d):
-    """The slope is infinite, half of infinity too."""
+    """The slope is infinite, half of infinity too. One sample has no interval, however far."""
     far, x = arguments(d).get("dx", 1.0), leaf(d)
-    if not isinstance(far, float) or not math.isinf(far) or x is None:
+    if not isinstance(far, float) or math.isfinite(far) or x is None:
         return False
     one = x.dim() == 0 or x.shape[arguments(d).get("dim", -1)] <= 1  # no interval, no slope
     return each(lambda a, b, x: b != b and (a == 0 if one else math.isinf(abs(a))))(d)

@@ -53,7 +53,7 @@ def rewritten(d):
     for step in d.case.steps:
         line = step if isinstance(step, str) else step.text()
         found = re.match(r"(?:\w+ = )?t\.(\w+)\((.*), out=(\w+)\)$", line)
-        assigned = re.match(r"(\w+(?:\[.*\])? \S*= )(\w+)$", line) or re.match(r"(\w+\.copy_\()(\w+)\)$", line)
+        assigned = re.match(r"(\w+(?:\[.*\])? \S*= )([a-z]\w*)$", line) or re.match(r"(\w+\.copy_\()(\w+)\)$", line)
         if assigned:
             line = f"{assigned[1]}{assigned[2]}.clone(){')' if 'copy_(' in line else ''}"
         if not found:

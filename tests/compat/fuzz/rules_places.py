@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from .case import run
-from .compare import is_tensor, numbers
+from .compare import differences, is_tensor, numbers
 from .elements import also, named
 from .meaning import arguments, given, overlaps_itself, same_numbers, same_result
 from .rule import Rule, op
@@ -66,7 +66,7 @@ def another_of_several(d):
 
 
 def dense_answer(d):
-    """PyTorch's own answer for dense copies of its arguments is Adjoin's."""
+    """PyTorch's own answer for dense copies of its arguments is Adjoin's, where the two differed."""
     from_copies = run(
         torch,
         d.case,
@@ -74,7 +74,8 @@ def dense_answer(d):
             {k: v.clone(memory_format=torch.contiguous_format) for k, v in names.items() if is_tensor(v)}
         ),
     )
-    return from_copies.error is None and same_result(d.all_ours, from_copies)
+    left = differences(d.case, d.all_ours, from_copies)
+    return from_copies.error is None and (d.kind, d.name) not in {(k.kind, k.name) for k in left}
 
 
 def slices(x, dim):

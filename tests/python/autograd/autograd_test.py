@@ -403,7 +403,8 @@ def test_gradcheck():
     assert gradcheck(lambda a: a * a, (z,)) and gradcheck(lambda a: (a * a.conj()).real, (z,))
 
 
-def test_gradcheck_finds_errors():
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_gradcheck_finds_errors(fast_mode):
     class Wrong(aj.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -415,8 +416,33 @@ def test_gradcheck_finds_errors():
 
     x = leaf(1.0, 2.0)
     with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"):
-        aj.autograd.gradcheck(Wrong.apply, (x,))
-    assert not aj.autograd.gradcheck(Wrong.apply, (x,), raise_exception=False)
+        aj.autograd.gradcheck(Wrong.apply, (x,), fast_mode=fast_mode)
+    assert not aj.autograd.gradcheck(Wrong.apply, (x,), raise_exception=False, fast_mode=fast_mode)
+    z = aj.randn(3, dtype=aj.complex128).requires_grad_()
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        aj.autograd.gradcheck(lambda a: Wrong.apply(a) * 1j, (z,), fast_mode=fast_mode)
+
+
+def test_gradcheck_along_a_direction_is_quick_where_elements_are_many():
+    calls = []
+
+    def many(x, z):
+        calls.append(1)
+        return x.sin(), z * x, (z * z.conj()).real
+
+    x = aj.rand(40, 50, dtype=aj.float64).requires_grad_()
+    z = aj.randn(40, 50, dtype=aj.complex128).requires_grad_()
+    assert aj.autograd.gradcheck(many, (x, z), fast_mode=True) and len(calls) < 20
+    assert aj.autograd.gradcheck(many, (x, z), fast_mode=True, check_forward_ad=True, check_backward_ad=False)
+    assert aj.autograd.gradgradcheck(lambda a, b: a * a * b, (x, z), fast_mode=True)
+    state = aj.get_rng_state()
+    assert aj.autograd.gradcheck(aj.sin, (x,), fast_mode=True) and aj.get_rng_state().equal(state)
+
+
+def test_gradcheck_calls_the_function_while_it_records():
+    """A function may choose its results by requires_grad, as tests of optimizers do."""
+    x = leaf(1.0, 2.0)
+    assert aj.autograd.gradcheck(lambda a: tuple(t for t in (a * 2, a * a) if t.requires_grad), (x,))
 
 
 @pytest.mark.parametrize("write", ["fill_", "zero_", "copy_", "uniform_", "bernoulli_"])

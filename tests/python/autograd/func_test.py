@@ -179,3 +179,17 @@ def test_functions_that_write_in_place():
     assert grad(lambda x: functionalize(lambda t: (t * 2).add_(1).sum())(x))(adjoin.ones(2)).tolist() == [2, 2]
     with pytest.raises(RuntimeError, match="remove is 'all'"):
         functionalize(func, remove="all")
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+def test_a_derivative_that_is_none_where_the_argument_moves(vectorize):
+    """That of relu's derivative by what it looks at: it ended the process."""
+    f = lambda x, y: ((x.relu() * x) @ y.sin()).sum()  # noqa: E731
+    x, y = adjoin.randn(2, 3, dtype=adjoin.float64), adjoin.randn(3, 2, dtype=adjoin.float64)
+    ways = {"outer_jacobian_strategy": "forward-mode"} if vectorize else {}
+    found = adjoin.autograd.functional.hessian(f, (x, y), vectorize=vectorize, **ways)
+    for row, known in zip(found, adjoin.autograd.functional.hessian(f, (x, y)), strict=True):
+        for block, wanted in zip(row, known, strict=True):
+            assert adjoin.allclose(block, wanted)
+    wanted = adjoin.diag(2.0 * (x[0] > 0))
+    assert jacfwd(grad(lambda x: (x.relu() * x).sum()))(x[0]).equal(wanted)

@@ -122,7 +122,8 @@ import os, torch, torch.distributed as dist
 dist.init_process_group()
 x = torch.ones(1)
 dist.all_reduce(x)
-print(dist.get_rank(), dist.get_world_size(), x.item(), flush=True)
+with open(f"{__file__}.{dist.get_rank()}", "w") as file:  # mpirun mixes the lines of several
+    print(dist.get_rank(), dist.get_world_size(), x.item(), file=file)
 """
 
 
@@ -138,14 +139,16 @@ STARTED_BY = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "ADJOIN_CONTRO
 
 
 def started(lines, variables, tmp_path, program=MEETS):
-    """What processes print that somebody has started with these variables, one mapping each."""
+    """What processes say that somebody has started with these variables, one mapping each."""
     (tmp_path / "program.py").write_text(program)
     bare = {name: value for name, value in os.environ.items() if name not in STARTED_BY}
-    jobs = [subprocess.Popen([*lines, str(tmp_path / "program.py")], env=bare | more, stdout=subprocess.PIPE, text=True)
-            for more in variables]  # fmt: skip
-    said = "".join(job.communicate(timeout=60)[0] for job in jobs)
-    assert [job.returncode for job in jobs] == [0] * len(jobs)
-    return sorted(said.splitlines())
+    jobs = [subprocess.Popen([*lines, str(tmp_path / "program.py")], env=bare | more) for more in variables]
+    assert [job.wait(timeout=60) for job in jobs] == [0] * len(jobs)
+    files = sorted(tmp_path.glob("program.py.*"))
+    said = [file.read_text().strip() for file in files]
+    for file in files:
+        file.unlink()
+    return said
 
 
 RUN = [LAUNCH, "run"]

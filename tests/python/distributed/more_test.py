@@ -120,13 +120,23 @@ def test_names_that_do_nothing_yet_say_what_to_use():
     from adjoin import nn
     from adjoin.distributed import checkpoint, fsdp, tensor
     from adjoin.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+    from adjoin.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 
-    for call, words in (
-        (lambda: fsdp.FullyShardedDataParallel(nn.Linear(1, 1)), "DistributedDataParallel"),
-        (lambda: fsdp.fully_shard(nn.Linear(1, 1)), "ZeroRedundancyOptimizer"),
-        (lambda: checkpoint.save({}, checkpoint_id="x"), "adjoin.save on rank 0"),
-        (lambda: tensor.DTensor(), "holds its tensors whole"),
-        (lambda: powerSGD_hook.PowerSGDState(None), "fp16_compress_hook"),
+    for call, kind, words in (
+        (
+            lambda: fsdp.FullyShardedDataParallel(nn.Linear(1, 1), param_init_fn=print),
+            NotImplementedError,
+            "initialize the module before",
+        ),
+        (lambda: fsdp.fully_shard([nn.Linear(1, 1)]), NotImplementedError, "call it for each"),
+        (
+            lambda: checkpoint.async_save({}, checkpoint_id="x", async_stager=1),
+            NotImplementedError,
+            "leave these arguments out",
+        ),
+        (lambda: HuggingFaceStorageReader("x"), NotImplementedError, "adjoin.safetensors reads"),
+        (lambda: tensor.DTensor(), TypeError, "use distribute_tensor"),
+        (lambda: powerSGD_hook.PowerSGDState(None), NotImplementedError, "fp16_compress_hook"),
     ):
-        with pytest.raises(NotImplementedError, match=words):
+        with pytest.raises(kind, match=words):
             call()

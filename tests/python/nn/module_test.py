@@ -387,3 +387,82 @@ def test_a_batch_on_two_devices():
     assert adjoin.allclose(wide(x[:1]), net(x[:1])) and adjoin.allclose(
         parallel.data_parallel(net, x, two(), "cpu"), net(x)
     )
+
+
+def test_batch_norm_keeps_its_count_where_a_state_lacks_it():
+    norm = nn.BatchNorm1d(3)
+    norm.num_batches_tracked = adjoin.tensor(10)
+    norm.load_state_dict({}, strict=False)
+    assert norm.num_batches_tracked == 10
+    with adjoin.device("meta"):
+        norm = nn.BatchNorm1d(3)
+    norm.load_state_dict({}, assign=True, strict=False)
+    assert norm.num_batches_tracked.device.type == "cpu" and norm.num_batches_tracked == 0
+
+
+def test_a_buffer_takes_no_name_that_is_there():
+    net = nn.Module()
+    net.number = 5
+    for name in ("number",):
+        with pytest.raises(KeyError, match=f"attribute '{name}' already exists"):
+            setattr(net, name, nn.Buffer(adjoin.ones(1)))
+
+    class Older(nn.Module):
+        def register_buffer(self, name, value):
+            super().register_buffer(name, value, True)
+
+    older = Older()
+    older.bar = nn.Buffer(adjoin.ones(1))
+    assert "bar" in older.state_dict()
+
+
+def test_what_to_refuses():
+    net = nn.Linear(1, 1)
+    with pytest.raises(RuntimeError, match="cannot be copied by it"):
+        net.to("cpu", copy=True)
+    with pytest.raises(TypeError, match="non_blocking must be a bool"):
+        net.to("cpu", adjoin.ones(1), non_blocking=True)
+
+
+def test_how_conversion_treats_parameters():
+    future = adjoin.__future__
+    for setting, same in ((None, True), ("overwrite", False), ("swap", True)):
+        net = nn.Linear(2, 2)
+        weight = net.weight
+        weight.grad = adjoin.ones(2, 2)
+        if setting:
+            getattr(future, f"set_{setting}_module_params_on_conversion")(True)
+            assert getattr(future, f"get_{setting}_module_params_on_conversion")()
+        try:
+            net.double()
+        finally:
+            if setting:
+                getattr(future, f"set_{setting}_module_params_on_conversion")(False)
+        assert (net.weight is weight) is same and (weight.dtype is adjoin.float64) is same
+        assert net.weight.dtype is adjoin.float64 and net.weight.grad.dtype is adjoin.float64
+
+
+def test_a_replica_has_room_for_parameters_and_shares_the_rest():
+    net = nn.BatchNorm1d(2)
+    replica = net._replicate_for_data_parallel()
+    assert type(replica) is nn.BatchNorm1d and not list(replica.parameters()) and len(list(net.parameters())) == 2
+    replica._parameters["weight"] = replica._buffers["running_mean"] = None
+    assert net.weight is not None and net.running_mean is not None
+
+
+def test_a_prefix_of_keys_is_taken_off():
+    net = nn.Sequential(nn.BatchNorm1d(2))
+    state = nn.Sequential(OrderedDict(module=net)).state_dict()
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == list(net.state_dict()) and set(state._metadata) == set(net.state_dict()._metadata)
+    net.load_state_dict(state)
+
+
+def test_what_norms_refuse():
+    with pytest.raises(ValueError, match="expected more than 1 value per channel when training"):
+        nn.GroupNorm(4, 4)(adjoin.ones(1, 4))
+    assert nn.GroupNorm(2, 4)(adjoin.ones(1, 4)).shape == nn.GroupNorm(4, 4)(adjoin.ones(2, 4)).shape[:0] + (1, 4)
+    with pytest.raises(ValueError, match="expected input's size at dim=1 to match num_features .3., but got: 4"):
+        nn.InstanceNorm1d(3, affine=True)(adjoin.ones(2, 4, 5))
+    with pytest.warns(UserWarning, match="input's size at dim=0 does not match num_features"):
+        nn.InstanceNorm1d(3)(adjoin.ones(4, 5))

@@ -2,6 +2,7 @@
 
 import adjoin
 import pytest
+from adjoin import nn
 from adjoin.nn import functional as F
 
 SCORES, TWO = adjoin.zeros(2, 3), adjoin.zeros(2)
@@ -151,3 +152,52 @@ def test_what_layers_say_of_themselves():
     assert "reduction=sum, ignore_index=None, label_smoothing=0.1, options=None" in repr(layer)
     layers = [adjoin.nn.TransformerEncoderLayer(4, 2, activation=a) for a in ("relu", "gelu", adjoin.tanh)]
     assert [x.activation_relu_or_gelu for x in layers] == [1, 2, 0]
+
+
+@pytest.mark.parametrize("target", [(15, 1), (10,), ()])
+def test_cosine_embedding_loss_wants_a_target_for_each_row(target):
+    rows = (15, 10) if len(target) != 1 else (10,)
+    with pytest.raises(RuntimeError, match="D target tensor expect"):
+        F.cosine_embedding_loss(adjoin.ones(rows), adjoin.ones(rows), adjoin.ones(target))
+
+
+def test_gaussian_nll_loss_says_what_is_wrong_with_a_variance():
+    x = adjoin.ones(3, 5)
+    with pytest.raises(ValueError, match="var is of incorrect size .3, 3. for input of .3, 5."):
+        F.gaussian_nll_loss(x, x, adjoin.ones(3, 3))
+    assert F.gaussian_nll_loss(x, x, adjoin.ones(3)) == F.gaussian_nll_loss(x, x, adjoin.ones(3, 1)) == 0
+
+
+@pytest.mark.parametrize(
+    "layer", [nn.RReLU, nn.ELU, nn.CELU, nn.FeatureAlphaDropout, nn.LeakyReLU, nn.Hardswish, nn.Mish]
+)
+def test_a_layer_that_writes_its_input_has_a_derivative(layer):
+    x = adjoin.randn(5, 5, requires_grad=True)
+    layer(inplace=True).train()(x * 1).sum().backward()
+    adjoin.manual_seed(3)
+    y = x.detach().clone().requires_grad_()
+    layer().eval()(y).sum().backward()
+    x.grad = None
+    layer(inplace=True).eval()(x * 1).sum().backward()
+    assert x.grad.equal(y.grad)
+
+
+def test_weights_of_classes_have_the_dtype_of_the_input():
+    scores, target = adjoin.zeros(2, 3), adjoin.tensor([0, 1])
+    for loss in (F.nll_loss, F.cross_entropy):
+        with pytest.raises(
+            RuntimeError, match="expected scalar type float32 but found float64: weight must have input's dtype"
+        ):
+            loss(scores, target, weight=adjoin.ones(3, dtype=adjoin.float64))
+        assert loss(scores, target, weight=adjoin.ones(3)).equal(loss(scores, target))
+
+
+def test_margins_of_one_row_or_one_class():
+    x = adjoin.tensor([0.1, 0.5, 0.3])
+    one, row = (F.multi_margin_loss(x, t, reduction="none") for t in (adjoin.tensor(1), adjoin.tensor([1])))
+    assert one.shape == () and row.shape == (1,) and one == row[0]
+    assert F.multi_margin_loss(adjoin.tensor(1.0), adjoin.tensor(0), reduction="none").shape == ()
+    for target in (adjoin.tensor(0), adjoin.tensor([0])):
+        assert F.multilabel_margin_loss(adjoin.tensor(1.0), target, reduction="none").shape == ()
+    with pytest.raises(ValueError, match="var has negative entry/entries"):
+        F.gaussian_nll_loss(x, x, -adjoin.ones(3))

@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import warnings
+from collections import OrderedDict
 
 import adjoin
 import pytest
@@ -240,3 +242,103 @@ def test_the_order_of_steps_is_watched():
     schedule = lr_scheduler.StepLR(optim.SGD([nn.Parameter(adjoin.ones(1))], lr=1.0), 2)
     with pytest.warns(UserWarning, match="before `optimizer.step"):
         schedule.step()
+
+
+def test_schedules_of_older_programs_print_their_rates(capsys):
+    make = lambda: optim.SGD([nn.Parameter(adjoin.ones(1))], lr=1.0)  # noqa: E731
+    with pytest.warns(UserWarning, match="verbose parameter is deprecated"):
+        schedule = lr_scheduler.StepLR(make(), 1, 0.5, -1, True)
+    schedule.optimizer.step()
+    schedule.step()
+    told = [f"StepLR: learning rate of group 0 is {rate}" for rate in ("1.0000e+00", "5.0000e-01")]
+    assert capsys.readouterr().out.splitlines() == told
+    with pytest.warns(UserWarning, match="verbose parameter is deprecated"):
+        plateau = lr_scheduler.ReduceLROnPlateau(make(), patience=0, verbose=True)
+    capsys.readouterr()
+    for metric in (1.0, 1.0):
+        plateau.step(metric)
+    assert capsys.readouterr().out == "ReduceLROnPlateau: learning rate of group 0 is 1.0000e-01\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "verbose" not in lr_scheduler.StepLR(make(), 1).state_dict()
+
+
+def test_a_group_that_comes_later_has_the_lowest_rate_too():
+    optimizer = optim.SGD([nn.Parameter(adjoin.ones(1))], lr=1.0)
+    one, each = (lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=low) for low in (0.4, [0.4]))
+    optimizer.add_param_group({"params": [nn.Parameter(adjoin.ones(1))], "lr": 2.0})
+    for _ in range(2):
+        one.step(1.0)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.4, 0.4]
+    each.step(1.0)
+    with pytest.raises(RuntimeError, match="The number of param groups in the `optimizer` .2. differs"):
+        each.step(1.0)
+
+
+def test_a_chain_in_a_sequence():
+    def make(optimizer):
+        chain = lr_scheduler.ChainedScheduler(
+            [lr_scheduler.LinearLR(optimizer, 0.1, 1.0, 5), lr_scheduler.ConstantLR(optimizer, 0.1, 5)]
+        )
+        return lr_scheduler.SequentialLR(optimizer, [chain, lr_scheduler.ConstantLR(optimizer, 0.5, 5)], [5])
+
+    assert rates(make, 6) == pytest.approx([0.01, 0.028, 0.046, 0.064, 0.082, 0.5, 0.5])
+
+
+def test_a_schedule_keeps_what_it_was_given_when_its_owner_writes_it():
+    highest, momentum = adjoin.tensor(0.2), adjoin.tensor(0.9)
+    optimizer = optim.SGD([nn.Parameter(adjoin.ones(1))], lr=adjoin.tensor(0.1), momentum=0.5)
+    lr_scheduler.CyclicLR(optimizer, 0.1, highest, max_momentum=momentum)
+    momentum.mul_(0.5)
+    assert optimizer.param_groups[0]["max_momentum"] == pytest.approx(0.9)
+
+
+def test_an_averaging_schedule_steps_without_a_warning():
+    optimizer = optim.SGD([nn.Parameter(adjoin.ones(1))], lr=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schedule = optim.swa_utils.SWALR(optimizer, 0.5)
+        optimizer.step()
+        schedule.step()
+
+
+def test_lbfgs_loads_a_state_from_before_maximize():
+    parameter = nn.Parameter(adjoin.ones(1))
+    state = optim.LBFGS([parameter]).state_dict()
+    del state["param_groups"][0]["maximize"]
+    optimizer = optim.LBFGS([parameter])
+    optimizer.load_state_dict(state)
+
+    def closure():
+        parameter.grad = adjoin.zeros(1)
+        return (parameter * 0).sum()
+
+    assert optimizer.step(closure) == 0
+
+
+def test_a_parameter_list_is_an_iterable_of_tensors():
+    rows = nn.ParameterList([nn.Parameter(adjoin.ones(1))])
+    optimizer = optim.SGD(rows, lr=1.0)
+    rows[0].grad = adjoin.ones(1)
+    optimizer.step()
+    assert rows[0].item() == 0
+    with pytest.raises(TypeError, match="not a ModuleList; use its .parameters()"):
+        optim.SGD(nn.ModuleList([nn.Linear(1, 1)]), lr=1.0)
+
+
+def test_a_wrapper_that_skips_the_constructor():
+    class Wrapper(optim.Optimizer):
+        def __init__(self, optimizer):
+            self._optimizer_step_post_hooks, self.optimizer = OrderedDict(), optimizer
+            self._patch_step_function()
+            self.param_groups, self.state, self.defaults = optimizer.param_groups, optimizer.state, optimizer.defaults
+
+        def step(self, closure=None):
+            return self.optimizer.step(closure)
+
+    parameter, seen = nn.Parameter(adjoin.ones(1)), []
+    parameter.grad = adjoin.ones(1)
+    wrapper = Wrapper(optim.SGD([parameter], lr=1.0))
+    wrapper.register_step_post_hook(lambda *_: seen.append(1))
+    wrapper.step()
+    assert parameter.item() == 0 and seen == [1]

@@ -197,3 +197,49 @@ def test_writing_forms_where_memory_is_shared():
     assert aj.add(b, b, out=aj.empty(0)).shape == (2, 3)
     c = aj.zeros(2, 3)
     assert aj.exp(c, out=c).sum().item() == 6 and c.copy_(aj.ones(3, 2).t() * 2).sum().item() == 12
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "addcmul", "addcdiv"])
+def test_numbers_among_tensors_as_older_programs_have_them(name):
+    word = "alpha" if name in ("add", "sub") else "value"
+    x, rest = aj.tensor([3.0, 1.0]), [aj.tensor([2.0, 5.0])] * (1 if word == "alpha" else 2)
+    wanted = getattr(aj, name)(x, *rest, **{word: 0.5})
+    with pytest.warns(UserWarning, match=f"This overload of {name} is deprecated: give {word} by name"):
+        assert getattr(aj, name)(x, 0.5, *rest).equal(wanted)
+    with pytest.warns(UserWarning, match="is deprecated"):
+        assert getattr(x, name)(0.5, *rest).equal(wanted)
+    written = x.clone()
+    with pytest.warns(UserWarning, match=f"overload of {name}_ is deprecated"):
+        assert getattr(written, name + "_")(0.5, *rest) is written and written.equal(wanted)
+    with pytest.raises(TypeError, match="positional argument"):
+        getattr(aj, name)(x, *rest, *rest, *rest)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_products_with_numbers_in_front():
+    m, a, b = aj.full((2, 2), 3.0), aj.ones(2, 2), aj.full((2, 2), 2.0)
+    wanted = aj.addmm(m, a, b, beta=0.5, alpha=2)
+    assert aj.addmm(0.5, m, 2, a, b).equal(wanted) and m.addmm(0.5, 2, a, b).equal(wanted)
+    assert m.clone().addmm_(0.5, 2, a, b).equal(wanted) and aj.addmm(0.5, m, a, b).equal(aj.addmm(m, a, b, beta=0.5))
+    v = aj.ones(2)
+    assert aj.addmv(0.5, v, 2, a, v).equal(aj.addmv(v, a, v, beta=0.5, alpha=2))
+    with pytest.raises(TypeError, match="addmm.. takes 3 positional arguments but 6 were given"):
+        aj.addmm(m, 1, 2, 3, a, b)
+
+
+def test_forms_that_no_schema_says():
+    x = aj.tensor([3.0, 1.0, 2.0])
+    assert [t.tolist() for t in x.tensor_split(aj.tensor([1, 2]))] == [[3.0], [1.0], [2.0]]
+    assert [t.tolist() for t in aj.tensor_split(x, aj.tensor(2), dim=0)] == [[3.0, 1.0], [2.0]]
+    with pytest.raises(RuntimeError, match="tensor_split: expected indices or sections of dtype long"):
+        x.tensor_split(aj.tensor([1.0]))
+    assert aj.sort(x, stable=None)[0].tolist() == x.sort(stable=None)[0].tolist() == [1.0, 2.0, 3.0]
+    assert x.argsort(stable=None).tolist() == [1, 2, 0]
+
+
+def test_lists_that_may_be_empty_are_the_default():
+    x = aj.arange(16.0).reshape(1, 1, 4, 4)
+    F = aj.nn.functional
+    assert F.avg_pool2d(x, 2, stride=()).equal(F.avg_pool2d(x, 2)) and F.max_pool2d(x, 2, ()).equal(F.max_pool2d(x, 2))
+    with pytest.raises(RuntimeError, match="argument 'stride' has 3 values; 1 or 2 are wanted"):
+        F.avg_pool2d(x, 2, stride=(1, 2, 3))

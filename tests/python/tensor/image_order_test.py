@@ -162,3 +162,55 @@ def test_threads_may_look_while_others_compute():
             for t in threads:
                 t.join()
             assert not wrong
+
+
+def kept(name):
+    F_ = F
+    return {
+        "constant": lambda x: F_.pad(x, (1, 2, 1, 0), value=3.0),
+        "cut": lambda x: F_.pad(x, (-1, 2), value=3.0),
+        "reflect": lambda x: F_.pad(x, (1, 2, 1, 0), mode="reflect"),
+        "replicate": lambda x: F_.pad(x, (1, 2, 1, 0), mode="replicate"),
+        "reflect and cut": lambda x: F_.pad(x, (-1, 2, 1, 0), mode="reflect"),
+        "group norm": lambda x: F_.group_norm(x, 2),
+        "adaptive maxima": lambda x: F_.adaptive_max_pool2d(x, 3),
+        "their places": lambda x: F_.adaptive_max_pool2d(x, 3, return_indices=True)[1],
+        "nearest": lambda x: F_.interpolate(x, scale_factor=2),
+        "bilinear": lambda x: F_.interpolate(x, size=5, mode="bilinear"),
+        "pixels": lambda x: F_.pixel_shuffle(x, 2),
+        "pixels back": lambda x: F_.pixel_unshuffle(x, 2),
+        "channels": lambda x: F_.channel_shuffle(x, 2),
+        "dropout": lambda x: F_.dropout(x, 0.5),
+        "cat": lambda x: adjoin.cat([x, x * 2], 1),
+        "cat of rows": lambda x: adjoin.cat([x, x * 2], -1),
+        "cat of images": lambda x: adjoin.cat([x, x * 2]),
+        "flip": lambda x: x.flip(1, 2),
+        "roll": lambda x: x.roll((1, 2), (1, 3)),
+        "unpool": lambda x: F_.max_unpool2d(*F_.max_pool2d(x, 2, return_indices=True), 2),
+    }[name]
+
+
+KEEP = (
+    "constant,cut,reflect,replicate,reflect and cut,group norm,adaptive maxima,their places,nearest,bilinear,pixels,pixels back,"
+    "channels,dropout,cat,cat of rows,cat of images,flip,roll,unpool"
+).split(",")
+
+
+@pytest.mark.parametrize("name", KEEP)
+def test_an_order_that_the_user_chose_stays(name):
+    x, call = adjoin.randn(2, 8, 6, 4, dtype=adjoin.float64), kept(name)
+    last = x.to(memory_format=adjoin.channels_last).requires_grad_()
+    adjoin.manual_seed(1)
+    a = call(last)
+    adjoin.manual_seed(1)
+    b = call(x.requires_grad_())
+    assert a.is_contiguous(memory_format=adjoin.channels_last) and b.is_contiguous()
+    assert adjoin.allclose(a, b, 1e-12, 1e-12)
+    if a.is_floating_point():
+        weights = adjoin.randn_like(b)
+        for out in (a, b):
+            (out * weights).sum().backward()
+        assert adjoin.allclose(last.grad, x.grad, 1e-9, 1e-12)
+        with adjoin.device("meta"):
+            meta = call(adjoin.empty(2, 8, 6, 4).to(memory_format=adjoin.channels_last)) if name != "unpool" else None
+        assert meta is None or meta.shape == a.shape

@@ -3,6 +3,7 @@
 import array
 import subprocess
 import sys
+import warnings
 
 import adjoin as aj
 import pytest
@@ -100,7 +101,7 @@ def test_buffers():
     assert aj.as_tensor(array.array("d", [1.5, 2.5])).tolist() == [1.5, 2.5]
     f = aj.frombuffer(bytearray(b"\1\0\2\0\3\0"), dtype=aj.int16, offset=2)
     assert f.tolist() == [2, 3]
-    assert aj.frombuffer(b"\1\0\2\0", dtype=aj.int16, count=1).tolist() == [1]
+    assert aj.frombuffer(bytearray(b"\1\0\2\0"), dtype=aj.int16, count=1).tolist() == [1]
     with pytest.raises(ValueError, match="do not fit into 4 bytes"):
         aj.frombuffer(b"\1\0\2\0", dtype=aj.int16, count=3)
 
@@ -164,3 +165,20 @@ def test_without_numpy():
     )
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert out.stdout == "fine\n", out.stderr
+
+
+def test_a_buffer_that_is_not_writable_is_told():
+    with pytest.warns(UserWarning, match="The given buffer is not writable"):
+        assert aj.frombuffer(b"\x01\x02", dtype=aj.uint8).tolist() == [1, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        aj.frombuffer(bytearray(b"\x01\x02"), dtype=aj.uint8)
+    with pytest.raises(ValueError, match="object does not implement Python buffer protocol: a list"):
+        aj.frombuffer([1, 2], dtype=aj.uint8)
+
+
+def test_asarray_takes_capsules():
+    x = aj.tensor([1.0, 2.0])
+    shared = aj.asarray(x.__dlpack__(), copy=False)
+    assert shared.data_ptr() == x.data_ptr() and aj.asarray(x.__dlpack__()).data_ptr() == x.data_ptr()
+    assert aj.asarray(x.__dlpack__(), copy=True).tolist() == [1.0, 2.0]

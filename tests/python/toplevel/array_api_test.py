@@ -66,7 +66,8 @@ def test_a_tensor_knows_the_namespace_of_a_version_and_refuses_others():
 
 def test_dtypes_promote_by_the_standard_whatever_the_dimensions():
     one = xp.asarray(1, dtype=xp.int64)
-    assert (one + xp.ones(3, dtype=xp.int8)).dtype == xp.int8  # the operator is PyTorch's
+    assert (one + xp.ones(3, dtype=xp.int8)).dtype == xp.int64
+    assert (adjoin.tensor(1) + adjoin.ones(3, dtype=xp.int8)).dtype == xp.int8  # of a tensor the operator is PyTorch's
     assert xp.add(one, xp.ones(3, dtype=xp.int8)).dtype == xp.int64
     assert xp.result_type(xp.uint16, xp.int8) == xp.int32
     assert xp.result_type(xp.uint8, xp.uint32) == xp.uint32
@@ -233,3 +234,96 @@ def test_scipy_and_scikit_learn_compute_with_tensors():
         [sys.executable, "-W", "ignore", "-c", STRANGERS], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+SYMBOLS = {
+    "+": "add", "-": "subtract", "*": "multiply", "//": "floor_divide", "%": "remainder", "&": "bitwise_and", "|": "bitwise_or",
+    "^": "bitwise_xor", "==": "equal", "<": "less", ">=": "greater_equal", "!=": "not_equal",
+}  # fmt: skip
+WHOLE = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+def test_operators_of_arrays_agree_with_numpy_for_all_pairs_of_whole_dtypes():
+    rng = np.random.default_rng(3)
+    for left in WHOLE:
+        for right in WHOLE:
+            if "uint64" in (left, right) and (left[0] == "i" or right[0] == "i"):
+                continue  # no dtype holds both, and the standard leaves it open
+            a = rng.integers(1, 100, rng.choice([1, 3])).astype(left)
+            b = rng.integers(1, 100, (2, 3)).astype(right)
+            for symbol in rng.choice(list(SYMBOLS), 4, replace=False):
+                x, y = xp.asarray(a), xp.asarray(b)
+                wanted = eval(f"a {symbol} b")
+                made = eval(f"x {symbol} y")
+                assert type(made) is type(x) and made.dtype == getattr(xp, wanted.dtype.name), (left, symbol, right)
+                np.testing.assert_array_equal(made.numpy(), wanted)
+                same(eval(f"y {symbol} x"), eval(f"b {symbol} a"))
+                np.testing.assert_array_equal(getattr(xp, SYMBOLS[symbol])(x, y).numpy(), wanted)
+
+
+def test_arrays_are_tensors_whose_size_is_a_number():
+    x = xp.ones((2, 3))
+    assert isinstance(x, adjoin.Tensor) and x.size == 6 and x.size() == (2, 3) and x.size(1) == 3
+    assert type(x.T) is type(x[0]) is type(x.sum()) is type(xp.unique_all(x).counts) is type(xp.asarray(adjoin.ones(2)))
+    assert type(adjoin.ones(2) + 1) is adjoin.Tensor and adjoin.ones(2).size() == (2,)
+    leaf = adjoin.tensor([1.0, 2.0], requires_grad=True)
+    (xp.asarray(leaf) * 3).sum().backward()
+    assert leaf.grad.tolist() == [3, 3]
+    assert xp.from_dlpack(np.arange(3), copy=True).tolist() == [0, 1, 2]
+    assert [10, 20, 30][xp.asarray(2, dtype=xp.uint64)] == 30
+    with pytest.raises(TypeError, match="only whole numbers are indices"):
+        [1, 2][xp.asarray(1.0)]
+
+
+def test_an_operator_in_place_keeps_the_dtype_and_the_shape():
+    x = xp.asarray([1, 2], dtype=xp.int16)
+    kept = x
+    x += xp.asarray([3], dtype=xp.uint8)
+    assert x is kept and x.dtype == xp.int16 and x.tolist() == [4, 5]
+    with pytest.raises(TypeError, match="__iadd__: the result is .*int32, the array is .*int16"):
+        x += xp.asarray([3], dtype=xp.int32)
+    with pytest.raises(ValueError, match="__imul__: the result has shape"):
+        x *= xp.ones((2, 2), dtype=xp.int16)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.s_[::-1],
+        np.s_[..., ::-2],
+        np.s_[-1:0:-1, ::-1],
+        np.s_[1, None, 3:0:-2],
+        np.s_[None, ..., 5:5:-1],
+        np.s_[2:0:-1, ..., 1],
+    ],
+)
+def test_steps_of_an_index_may_be_below_zero(key):
+    plain = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(xp.asarray(plain)[key].numpy(), plain[key])
+    written, wanted = xp.asarray(plain.copy()), plain.copy()
+    value = np.arange(plain[key].size, dtype=plain.dtype).reshape(plain[key].shape) - 50
+    written[key], wanted[key] = xp.asarray(value), value
+    np.testing.assert_array_equal(written.numpy(), wanted)
+    written[key], wanted[key] = 7, 7
+    np.testing.assert_array_equal(written.numpy(), wanted)
+
+
+def test_indices_of_any_whole_dtype_and_masks_of_nothing():
+    x = xp.asarray(np.arange(12).reshape(3, 4))
+    for dtype in WHOLE:
+        index = xp.asarray([2, 0], dtype=getattr(xp, dtype))
+        assert x[index, index].tolist() == [10, 0]
+    assert x[xp.ones((3, 4), dtype=xp.bool)].shape == (12,)
+    assert xp.zeros((0, 4))[xp.zeros((0, 4), dtype=xp.bool)].shape == (0,)
+    assert x[xp.asarray(True)].shape == (1, 3, 4)
+    x[x > 5] = xp.asarray(-1, dtype=xp.int8)
+    assert x.sum() == 15 - 6
+    assert not xp.can_cast(xp.bool, xp.int8)
+
+
+def test_the_extensions_make_arrays_and_take_nothing():
+    assert type(xp.fft.fftfreq(4)) is type(xp.fft.rfftfreq(4)) is type(xp.ones(1))
+    nothing = xp.ones((2, 0))
+    for order, value in ((xp.inf, 0), (-1, xp.inf), (-2, xp.inf), (1, 0), (2, 0)):
+        same(xp.linalg.vector_norm(nothing, axis=1, ord=order), [value, value])
+        assert xp.linalg.vector_norm(nothing, axis=0, ord=order).shape == (0,)

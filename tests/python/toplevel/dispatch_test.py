@@ -4,6 +4,7 @@ Names and counts are PyTorch's 2.15, noted from it.
 """
 
 import copy
+import pickle
 
 import adjoin
 import pytest
@@ -239,6 +240,7 @@ def test_overloads_have_the_names_of_pytorch():
     assert aten.add_.Tensor._schema.is_mutable and not add._schema.is_mutable
     assert aten.mm.default(x, x.t()).equal(x @ x.t()) and aten._softmax.default(x, 1, False).equal(x.softmax(1))
     assert {add: 1}[aten.add.Tensor] == 1 and copy.deepcopy(add) is add
+    assert copy.deepcopy(aten.add) is aten.add and pickle.loads(pickle.dumps(aten.add)) is aten.add
     with pytest.raises(AttributeError, match="torch.ops.aten has no op 'nonsense' here"):
         getattr(aten, "nonsense")  # noqa: B009
     with pytest.raises(
@@ -292,3 +294,50 @@ def test_formulas_can_be_added():
     assert counter.get_total_flops() == 6
     with pytest.raises(RuntimeError, match="aten.mm has a formula already"):
         register_flop_formula(aten.mm)(lambda *a, **k: 0)
+
+
+def test_a_number_that_is_a_bool():
+    """The op item of a bool tensor was refused under a mode: what the mode returned was called no number."""
+    item = adjoin._C.find_op("item")
+    with Log() as log:
+        assert item(adjoin.tensor(True)) is True and item(adjoin.tensor(2)) == 2
+    assert log.seen.count("aten._local_scalar_dense.default") == 2
+
+
+class Rowed(adjoin.Tensor):
+    """Serves calls by the names of rows, and asks for the body of what it does not know."""
+
+    calls, refuses = [], ""
+
+    @classmethod
+    def of(cls, inner):
+        made = dispatch._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise AssertionError(func)
+
+    @classmethod
+    def __row_dispatch__(cls, name, in_place, args):
+        cls.calls.append((name, in_place))
+        if name == "addr" and in_place is not None:
+            return NotImplemented
+        if name == cls.refuses:
+            raise RuntimeError("not in parts")
+        values = [a.inner if isinstance(a, Rowed) else a for a in args]
+        return cls.of(adjoin._C.find_op(name)(*values[: len(args) - 2 if name == "addr" else None]))
+
+
+def test_the_body_of_an_op_is_run_when_it_is_asked_for():
+    a, b = adjoin.randn(2, 3), adjoin.randn(2)
+    c = adjoin.randn(3)
+    want = adjoin.addr(a, b, c)
+    Rowed.calls, Rowed.refuses = [], ""
+    assert adjoin.addr(Rowed.of(a), Rowed.of(b), Rowed.of(c)).inner.allclose(want)
+    assert Rowed.calls[0] == ("addr", False) and len(Rowed.calls) > 1  # the ops of its body
+    inside = Rowed.calls[1][0]
+    Rowed.calls, Rowed.refuses = [], inside
+    assert adjoin.addr(Rowed.of(a), Rowed.of(b), Rowed.of(c)).inner.allclose(want)  # asked again
+    assert Rowed.calls[-1] == ("addr", None)

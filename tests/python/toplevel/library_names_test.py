@@ -66,14 +66,18 @@ def test_what_a_tracer_would_be_told_is_kept_and_changes_nothing():
     assert (
         dynamo.disable(len) is len
         and dynamo.disable()(len) is len
-        and dynamo.utils.is_compile_supported("cpu") is False
+        and dynamo.utils.is_compile_supported("cpu")
+        and not dynamo.utils.is_compile_supported("cuda")
     )
-    assert not isinstance(adjoin.nn.Linear(1, 1), dynamo.OptimizedModule) and dynamo.list_backends() == []
+    assert not isinstance(adjoin.nn.Linear(1, 1), dynamo.OptimizedModule) and dynamo.list_backends() == [
+        "adjoin",
+        "inductor",
+    ]
     with dynamo.config.patch(capture_scalar_outputs=True):
         assert dynamo.config.capture_scalar_outputs
     assert not dynamo.config.capture_scalar_outputs
-    with pytest.raises(NotImplementedError, match="nothing is traced"):
-        dynamo.explain(len)
+    with pytest.raises(NotImplementedError, match="export.export"):
+        dynamo.export(len)
 
 
 def test_quantizers_pass_values_on_and_converting_raises():
@@ -101,7 +105,9 @@ def test_what_packages_tell_the_exporter_is_kept():
     )
     onnx.unregister_custom_op_symbolic("mine::op", 11)
     assert 11 not in onnx.registered["mine::op"]
-    for call in (lambda: onnx.export(None, None, "f"), lambda: onnx.symbolic_opset11.add):
+    with pytest.raises(TypeError, match="export: a module or a function is expected"):
+        onnx.export(None, None, "f")
+    for call in (lambda: onnx.symbolic_opset11.add,):
         with pytest.raises((NotImplementedError, AttributeError), match="export"):
             call()
 
@@ -185,7 +191,7 @@ def test_wrong_uses_of_a_group_are_told(alone, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     with pytest.raises(ValueError, match="4 processes.*which one"):
         dist.init_process_group("gloo")
-    with pytest.raises(NotImplementedError, match="holds its tensors whole"):
+    with pytest.raises(RuntimeError, match="device_mesh is wanted"):
         __import__("adjoin.distributed.tensor", fromlist=["x"]).distribute_tensor(adjoin.ones(1))
     monkeypatch.delenv("WORLD_SIZE")
     dist.init_process_group()

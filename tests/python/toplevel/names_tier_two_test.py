@@ -272,3 +272,32 @@ def test_classes_of_storages():
         serialization.normalize_storage_type(int)
     with pytest.raises(RuntimeError, match="no plugin brings a device 'xpu'"):
         adjoin.ones(2).xpu()
+
+
+def test_storage_of_a_tensor_holds_its_numbers():
+    """It was its bytes: programs of before index it and ask for its size."""
+    x = adjoin.tensor([[1, -2, 3], [4, 5, 6]], dtype=adjoin.int16)
+    storage = x[1].storage()
+    assert type(storage) is x.storage_type() is adjoin.ShortStorage and storage.tolist() == [1, -2, 3, 4, 5, 6]
+    assert (len(storage), storage.nbytes(), storage[1], storage.data_ptr()) == (6, 12, -2, x.data_ptr())
+    storage[0] = 9
+    assert x[0, 0] == 9 and storage.cpu().tolist() == storage.tolist() and storage._untyped_storage.nbytes() == 12
+    assert type(storage.float()) is adjoin.FloatStorage and storage.float().tolist() == [9, -2, 3, 4, 5, 6]
+    assert adjoin.ShortTensor().set_(storage).tolist() == [9, -2, 3, 4, 5, 6]
+    with pytest.raises(RuntimeError, match="Expected a Storage of type adjoin.float32 or an UntypedStorage"):
+        adjoin.FloatTensor().set_(storage)
+
+
+def test_storages_of_buffers_and_files(tmp_path):
+    assert adjoin.ShortStorage.from_buffer(b"\x00\x01\x00\x02", "big").tolist() == [1, 2]
+    assert adjoin.ShortStorage.from_buffer(b"\x01\x00\x02\x00", "little", offset=2).tolist() == [2]
+    (tmp_path / "f").write_bytes(b"\x01\x00\x02\x00")
+    assert adjoin.ShortStorage.from_file(str(tmp_path / "f"), size=2).tolist() == [1, 2]
+
+
+def test_functions_by_element_and_the_order_of_dimensions():
+    x = adjoin.ones(2, 3).map_(adjoin.arange(3.0), lambda a, b: a + 2 * b)
+    assert x.tolist() == [[1, 3, 5]] * 2 and x.map2_(x, x, lambda a, b, c: a * b - c).tolist() == [[0, 6, 20]] * 2
+    assert adjoin.ones(2, 3, 4, 5).to(memory_format=adjoin.channels_last).dim_order() == (0, 2, 3, 1)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        adjoin.ones(2, 1).dim_order(ambiguity_check=True)

@@ -17,6 +17,9 @@ struct Conv {  // the arguments that convolution and its derivative share, from 
       : stride(s), padding(p), dilation(d), output_padding(n, 0), groups(g) {}
 
   Tensor operator()(const Tensor& x, const Tensor& w, const Tensor& bias = Tensor()) const {
+    if (bias.defined())
+      want(bias.dtype() == x.dtype(), "input is ", x.dtype(), ", bias is ", bias.dtype(),
+           "; cast one with .to()");
     if (is_integral(x) && x.dtype() != boolean) return of_integers(x, w, bias);
     return in_own_name([&] {
       return convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups);

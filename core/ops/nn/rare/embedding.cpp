@@ -1,5 +1,6 @@
 // core/ops/nn/rare/embedding.cpp: rows of a table by index, and dropout.
 #include <adjoin/kit/make.hpp>
+#include <adjoin/kit/order.hpp>
 
 namespace adjoin::ops {
 namespace {
@@ -128,7 +129,7 @@ aj_status* dropout_body(void*, aj_call* call) {
     if (b.flag(3))
       b.ret(0, dropout_philox_(t, p, seed, offset));
     else
-      b.ret(0, dropout_philox(t, p, seed, offset));
+      b.ret(0, in_order_of(t, dropout_philox(t, p, seed, offset)));
   });
 }
 

@@ -58,6 +58,9 @@ struct Classes {
     check_classes(input, given, dim);
     want(!weight.defined() || (weight.ndim() == 1 && weight.size(0) == classes),
          "weight must have one element for each of the ", classes, " classes");
+    if (weight.defined())
+      want(weight.dtype() == input.dtype(), "expected scalar type ", input.dtype(), " but found ",
+           weight.dtype(), ": weight must have input's dtype; cast it with .to(input.dtype)");
     target = to_classes(given);
     safe = target;
     if (!counts_all(target, ignore)) {

@@ -163,6 +163,9 @@ std::tuple<Tensor, Tensor> max_pool1d_of(const kit::Body& b) {
 }
 
 Sizes output_size(const Tensor& t, Ints asked) {
+  if (t.ndim() < 3)
+    kit::raise_as("DimensionError", AJ_INVALID_ARGUMENT,
+                  "input must have 3 or 4 dimensions, its shape is ", shown(t));
   check_planes(t.shape());
   Sizes size = n_of(asked, 2, "output_size");
   want(size[0] >= 0 && size[1] >= 0, "output_size must not be negative: ", shown(asked));
@@ -239,13 +242,22 @@ aj_status* max_pool1d_with_indices_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) { b.ret_all(max_pool1d_of(b)); });
 }
 
+// The means of int64 lose their fractions, as PyTorch's do; a whole one that was rounded below
+// itself does not.
+Tensor of_whole(const Tensor& t, auto means) {
+  if (t.dtype() != int64) return means(t);
+  return to(trunc(means(to(t, float64)) * (1 + 1e-14)), int64);
+}
+
 aj_status* avg_pool2d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
     b.ret(0, in_own_name([&] {
-            return avg_pool2d_forward(b.tensor(0), kernel, stride_or(b, 2, kernel),
-                                      n_of(b.ints(3), 2, "padding"), b.flag(4), b.flag(5),
-                                      b.maybe<int64_t>(6));
+            return of_whole(b.tensor(0), [&](const Tensor& t) {
+              return avg_pool2d_forward(t, kernel, stride_or(b, 2, kernel),
+                                        n_of(b.ints(3), 2, "padding"), b.flag(4), b.flag(5),
+                                        b.maybe<int64_t>(6));
+            });
           }));
   });
 }
@@ -256,9 +268,11 @@ aj_status* avg_pool1d_body(void*, aj_call* call) {
     want(t.ndim() == 2 || t.ndim() == 3, "input must have 2 or 3 dimensions, its shape is ",
          shown(t));
     Sizes kernel = n_of(b.ints(1), 1, "kernel_size"), stride = stride_or(b, 2, kernel);
-    Tensor out = avg_pool2d_forward(unsqueeze(t, -2), {1, kernel[0]}, {1, stride[0]},
-                                    {0, n_of(b.ints(3), 1, "padding")[0]}, b.flag(4), b.flag(5),
-                                    std::nullopt);
+    Tensor out = of_whole(unsqueeze(t, -2), [&](const Tensor& rows) {
+      return avg_pool2d_forward(rows, {1, kernel[0]}, {1, stride[0]},
+                                {0, n_of(b.ints(3), 1, "padding")[0]}, b.flag(4), b.flag(5),
+                                std::nullopt);
+    });
     b.ret(0, squeeze(out, {-2}));
   });
 }

@@ -1,4 +1,4 @@
-"""adjoin._dynamo: what libraries ask and tell PyTorch's tracer of bytecode. Adjoin has none: functions run as Python.
+"""adjoin._dynamo: what libraries ask and tell PyTorch's tracer of bytecode. Adjoin has none: compile() runs the Python each time.
 
 Decorators give back the function, marks are kept on the tensor, questions are answered with what is the case. What could
 only be done by tracing raises.
@@ -37,7 +37,11 @@ def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_si
 
 
 def graph_break(msg=""):
-    """Does nothing: there is no graph to break."""
+    """Inside of compile() and lazy(): what is written down is carried out here."""
+    from .._lazy import lazy, scope_is_open
+
+    if scope_is_open():
+        lazy.flush()
 
 
 def _mark(kind):
@@ -61,14 +65,17 @@ def mark_static_address(t, guard=False):
 
 
 def list_backends(exclude_tags=()):
-    """No compiler."""
-    return []
+    """The names that compile(backend=) takes."""
+    from ..compiler import list_backends
+
+    return list_backends()
 
 
 def register_backend(compiler_fn=None, name=None, tags=()):
-    """Raises: no compiler could be asked for."""
+    """Raises: a backend gets a graph of torch.fx's, and none is made here."""
     raise NotImplementedError(
-        "_dynamo.register_backend: functions run as Python here, a compiler would never be called"
+        "_dynamo.register_backend: no graph of torch.fx's is made here that a backend could be given; a plugin offers the "
+        "service aj.compiler"
     )
 
 
@@ -79,18 +86,64 @@ def lookup_backend(compiler_fn):
     raise exc.InvalidBackend(name=compiler_fn)
 
 
-def optimize(backend="inductor", **kwargs):
-    """A decorator that gives what ``adjoin.compile`` gives."""
+def optimize(backend="inductor", *, nopython=False, dynamic=None, **words):
+    """A decorator that gives what ``compile`` gives."""
     from ..compiler import compile
 
-    return lambda function: compile(function)
+    return lambda function: compile(function, backend=backend, fullgraph=nopython, dynamic=dynamic, **words)
 
 
-def explain(f, *args, **kwargs):
-    """Raises: nothing is traced that could be explained."""
-    raise NotImplementedError("_dynamo.explain: functions run as Python here; nothing is traced")
+class ExplainOutput:
+    """What explain() tells: programs, and the places where one ended because a value was needed."""
+
+    def __init__(self, told):
+        self.told = told
+        self.graph_count, self.op_count = len(told.regions), sum(r["calls"] for r in told.regions)
+        self.break_reasons = [BreakReason(r) for r in told.breaks]
+        self.graph_break_count = len(self.break_reasons)
+        self.graphs, self.out_guards = [], []  # no graphs of torch.fx's, no guards: the Python runs each time
+
+    def __str__(self):
+        return (
+            f"Graph Count: {self.graph_count}\nGraph Break Count: {self.graph_break_count}\nOp Count: {self.op_count}\n"
+            f"{self.told}"
+        )
+
+    __repr__ = __str__
 
 
-def export(f, *args, **kwargs):
-    """Raises: nothing is traced."""
-    raise NotImplementedError("_dynamo.export: functions run as Python here; nothing is traced")
+class BreakReason:
+    """A place where a program ended early."""
+
+    def __init__(self, region):
+        op = f" ({region['op']})" if region["op"] else ""
+        self.reason, self.line, self.user_stack = region["reason"] + op, region["line"], [region["line"]]
+        self.graph_break = True
+
+    def __repr__(self):
+        return f"BreakReason({self.reason!r}, {self.line!r})"
+
+
+def explain(f, *extra_args, **extra_kwargs):
+    """explain(f)(*args): runs f once with its calls written down, and tells the programs and why each ended."""
+
+    def inner(*args, **kwargs):
+        from .. import _C
+        from .._lazy import Explanation, new_memory
+
+        memory = new_memory()
+        _C.lazy_enter(memory, 0)
+        try:
+            f(*args, **kwargs)
+        finally:
+            _C.lazy_leave()
+        return ExplainOutput(Explanation(memory))
+
+    return inner(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else inner
+
+
+def export(f, *extra_args, aten_graph=False, **kwargs):
+    """Raises: a graph of torch.fx's with guards is not made; export.export makes a program."""
+    raise NotImplementedError(
+        "_dynamo.export: no graph with guards is made here; export.export(module, args) makes a program"
+    )

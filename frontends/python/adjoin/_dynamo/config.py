@@ -1,4 +1,5 @@
-"""adjoin._dynamo.config: switches that programs set. They are kept, and nothing is compiled that would follow them."""
+"""adjoin._dynamo.config: switches that programs set. They are kept; `disable` is followed, the others
+speak of tracing bytecode, which is not done."""
 
 import contextlib
 

@@ -36,4 +36,6 @@ class InvalidBackend(TorchDynamoException):
     """A compiler that is not there."""
 
     def __init__(self, name):
-        super().__init__(f"there is no compiler {name!r}: functions run as Python")
+        super().__init__(
+            f"there is no backend {name!r}; there are 'inductor' (the compiler that is here), 'eager' and 'aot_eager'"
+        )

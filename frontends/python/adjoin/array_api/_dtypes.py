@@ -116,6 +116,8 @@ def astype(x, dtype, /, *, copy=True, device=None):
 def can_cast(from_, to, /):
     """Does promotion lead from one dtype (or a tensor's) to another?"""
     start = from_.dtype if isinstance(from_, Tensor) else from_
+    if start == _C.bool and to != _C.bool:
+        return False  # promotion of truths to numbers is not the standard's
     try:
         return _promote(start, to) == to
     except TypeError:

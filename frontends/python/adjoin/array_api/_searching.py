@@ -94,11 +94,11 @@ def _unique(x):
     flat = x.reshape(-1)
     order = _top.argsort(flat, stable=True)
     ordered = flat[order]
-    first = _top.ones(ordered.shape, dtype=_C.bool, device=x.device)
+    first = x.new_ones(ordered.shape, dtype=_C.bool)
     first[1:] = ordered[1:] != ordered[:-1]
     starts = first.nonzero().reshape(-1)
-    ends = _top.cat([starts[1:], _top.full((1,), len(flat), dtype=_C.int64, device=x.device)])[: len(starts)]
-    inverse = _top.empty(flat.shape, dtype=_C.int64, device=x.device)
+    ends = _top.cat([starts[1:], x.new_full((1,), len(flat), dtype=_C.int64)])[: len(starts)]
+    inverse = x.new_empty(flat.shape, dtype=_C.int64)
     inverse[order] = first.cumsum(0) - 1
     return ordered[starts], order[starts], inverse.reshape(x.shape), ends - starts
 

@@ -26,7 +26,7 @@ class saved_tensors_hooks:
         if _refusals:
             raise RuntimeError(_refusals[-1])
         # As values alone: what a hook does to them is no part of the graph.
-        pack = lambda t: self.pack_hook(t.detach() if t.requires_grad else t)  # noqa: E731
+        pack = lambda t: self.pack_hook(t._alias() if t.requires_grad else t)  # noqa: E731
         _C.push_saved_hooks(pack, self.unpack_hook)
         return self
 
@@ -208,3 +208,11 @@ def node_creation_hook(hook):
         yield
     finally:
         watch.hooks.remove(hook)
+
+
+def tape(result, *leaves):
+    """The tape that leads to a tensor: it prints each step with the line that recorded it, and is compared with another run's by
+    ``difference``. Of a function and its leaves, ``tape(function, *leaves)``, what the call records; that can be replayed."""
+    from ._tape import tape
+
+    return tape(result, *leaves)

@@ -12,7 +12,7 @@ class DeviceMesh:
         from . import _group
 
         mesh = adjoin.as_tensor(mesh, dtype=adjoin.int32)
-        self.device_type, self.mesh = device_type, mesh
+        self.device_type, self.mesh, self._whole = device_type, mesh, None  # the mesh that it is a line of
         self.mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
         if self.mesh_dim_names and len(self.mesh_dim_names) != mesh.dim():
             raise RuntimeError(f"DeviceMesh: {len(self.mesh_dim_names)} names for {mesh.dim()} dimensions")
@@ -93,7 +93,9 @@ class DeviceMesh:
         for d in rest:
             part = part[self._coordinate[d]]
         groups = [self._groups[d] for d in dims]
-        return DeviceMesh(self.device_type, part, mesh_dim_names=names, _groups=groups)
+        made = DeviceMesh(self.device_type, part, mesh_dim_names=names, _groups=groups)
+        made._whole = self._whole or self
+        return made
 
     def __repr__(self):
         return f"DeviceMesh({self.device_type!r}, {self.shape}, {self.mesh_dim_names})"

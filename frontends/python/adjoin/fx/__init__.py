@@ -10,6 +10,7 @@ from ._patches import wrap
 from ._symbolic_trace import ProxyableClassMeta, Tracer, symbolic_trace
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule
+from ._programs import from_program, to_program
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy
@@ -17,5 +18,5 @@ from .subgraph_rewriter import replace_pattern
 
 __all__ = [
     "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
-    "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
+    "Transformer", "from_program", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "to_program", "wrap",
 ]  # fmt: skip

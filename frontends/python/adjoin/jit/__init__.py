@@ -1,4 +1,4 @@
-"""adjoin.jit: traces become programs that are saved and run without Python; scripts come back as they are and run as Python."""
+"""adjoin.jit: traced and scripted functions become programs that are saved and run without Python."""
 
 import builtins
 import threading
@@ -6,10 +6,7 @@ from typing import Final  # noqa: F401
 
 from ..nn.modules.module import Module
 
-_KEPT = (
-    "ignore", "unused", "export", "script_method", "script_if_tracing", "interface", "_script_if_tracing", "_overload",
-    "_overload_method",
-)  # fmt: skip
+_KEPT = ("script_method", "interface", "_overload", "_overload_method")
 
 
 class ScriptModule(Module):
@@ -17,7 +14,7 @@ class ScriptModule(Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """A module that script() has compiled; here none is."""
+    """A module that script() has compiled."""
 
 
 class TracedModule(ScriptModule):
@@ -25,7 +22,7 @@ class TracedModule(ScriptModule):
 
 
 class ScriptFunction:
-    """What trace() makes of a function."""
+    """What trace() and script() make of a function."""
 
 
 TopLevelTracedModule = TracedModule
@@ -35,9 +32,17 @@ class TracingCheckError(Exception):
     """Never raised: a program makes the calls that were made."""
 
 
-def script(obj, *args, **kwargs):
-    """The function, module or class as it is."""
-    return obj
+def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """The program that Python's source says: with its ifs, loops, lists, dictionaries and classes.
+
+    The subset of Python: numbers, texts, None, lists, tuples, dictionaries, named tuples and instances of plain classes; if,
+    while, for, break, continue, return, assert, raise, with no_grad(); comprehensions; calls of ops, of methods of tensors,
+    of other functions with source, of modules. A variable may hold any value, as in Python; annotations are checked where a
+    function begins and ends. What is not in the subset is refused at its line. Arguments are copied.
+    """
+    from ._script import script
+
+    return script(obj)
 
 
 def trace(func, example_inputs=None, *args, example_kwarg_inputs=None, constants_limit=0, dynamic=None, **kwargs):
@@ -72,8 +77,49 @@ def _as_it_is(name):
 globals().update((name, _as_it_is(name)) for name in _KEPT)
 
 
+def _marked(function, how):
+    function._torchscript_modifier = how
+    return function
+
+
+def export(function):
+    """A method that script() compiles though forward does not call it."""
+    return _marked(function, "export")
+
+
+def unused(function):
+    """A function that script() does not compile; a program that calls it raises."""
+    return _marked(function, "unused")
+
+
+def ignore(drop=False, **kwargs):
+    """As unused: a program runs without Python, so it cannot call the function."""
+    return _marked(drop, "ignore") if callable(drop) else lambda function: _marked(function, "ignore")
+
+
+def script_if_tracing(function):
+    """A function that is compiled by script() when a trace first calls it."""
+    import functools
+
+    scripted = []
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if not is_tracing():
+            return function(*args, **kwargs)
+        if not scripted:
+            scripted.append(script(function))
+        return scripted[0](*args, **kwargs)
+
+    call._scripted_from = function
+    return call
+
+
+_script_if_tracing = script_if_tracing
+
+
 def is_scripting():
-    """False: programs run as Python."""
+    """False: Python is running. In a scripted function it is true."""
     return False
 
 
@@ -96,15 +142,21 @@ def isinstance(obj, target_type):
 
 
 def optimize_for_inference(mod, other_methods=None):
-    """The module as it is."""
-    return mod
+    """freeze(mod): a traced module as fast as it gets. A module that is no program comes back as it is."""
+    return freeze(mod)
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """The module as it is; it must be in eval mode."""
+    """A traced module whose parameters are constants, copies of today's values: what is made of them alone is computed now, equal calls
+    are made once; with optimize_numerics batch norms go into the layer before them, within rounding. It must be in eval mode. A module
+    that is no program comes back as it is."""
     if mod.training:
         raise RuntimeError("freeze: the module is in training mode; call eval() first")
-    return mod
+    if preserved_attrs:
+        raise NotImplementedError("freeze: a program has no attributes but its parameters, which become constants")
+    from ._traced import frozen
+
+    return frozen(mod, optimize_numerics)
 
 
 class optimized_execution:
@@ -137,6 +189,13 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     return while_loop(cond_fn, body_fn, carried_inputs)
 
 
+def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+    """carry, y = combine_fn(carry, x) for each x along dim, from init on: the last carry, and all y stacked. Inside of trace() the program keeps the loop."""
+    from ._blocks import scan
+
+    return scan(combine_fn, init, xs, dim, reverse)
+
+
 def save(m, f, _extra_files=None):
     """Writes a traced program to a file: text and safetensors, no pickle; C++ and `adjoin run` read it without Python."""
     from ._traced import save
@@ -145,7 +204,10 @@ def save(m, f, _extra_files=None):
 
 
 def load(f, map_location=None, _extra_files=None):
-    """The module or function in a file of jit.save. Nothing in the file is executed while it is read."""
+    """The module or function in a file of jit.save, or of PyTorch's jit.save and export.save. Nothing in it is executed while it is read."""
+    from . import _foreign
     from ._traced import load
 
+    if not _extra_files and (made := _foreign.load(f, map_location)) is not None:
+        return made
     return load(f, map_location, _extra_files)

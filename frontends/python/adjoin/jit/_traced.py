@@ -75,9 +75,10 @@ def capture(call, name, args, kwargs, params, limit):
         raise ValueError(
             "trace: the same tensor is given as two inputs, which a program could not tell apart; give a clone()"
         )
-    _C.program_begin(name, limit)
+    _C.lazy_pause()  # a scope around would write down what the trace carries out
     _tracing.on = True
     try:
+        _C.program_begin(name, limit)
         for called, tensor in params:
             _C.program_param(tensor, called)
         traced = [_C.program_input(t, f"x{i}" if len(leaves) > 1 else "x") for i, t in enumerate(leaves)]
@@ -88,6 +89,7 @@ def capture(call, name, args, kwargs, params, limit):
     finally:
         _tracing.on = False
         _C.program_cancel()
+        _C.lazy_resume()
     return Program(handle, form_in, form_out)
 
 
@@ -263,15 +265,40 @@ def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic):
     return made
 
 
+DEAD, COMMON, FREEZE, CONSTANTS, NORMS, DROPOUT = (1 << i for i in range(6))  # AJ_PASS_...
+
+
+def optimized(program, passes):
+    """Another program that gives the same."""
+    return Program(_C.program_passes(program.handle, passes), program.form_in, program.form_out)
+
+
+def frozen(module, numerics):
+    if not isinstance(module, TracedForward):
+        return module
+    passes = DEAD | COMMON | FREEZE | CONSTANTS | DROPOUT | (NORMS if numerics else 0)
+    traced = module._traced
+
+    def again(args, kwargs):
+        return optimized(traced.again(args, kwargs), passes)
+
+    made = TracedForward(Traced(optimized(traced.program, passes), traced.again and again), module.original_name)
+    made.training = False
+    return made
+
+
 def save(m, f, extra_files=None):
-    if not isinstance(m, (Function, TracedForward)):
+    handle = m.__dict__.get("_handle")  # of what is scripted
+    if handle is not None and getattr(m, "_path", ""):
+        raise RuntimeError("jit.save: this is a part of a scripted module; save the whole")
+    if handle is None and not isinstance(m, (Function, TracedForward)):
         raise RuntimeError(
-            f"jit.save: a program is wanted, not {type(m).__name__}: jit.trace(module, example) makes one; parameters alone "
+            f"jit.save: a program is wanted, not {type(m).__name__}: jit.trace(module, example) or jit.script(module) makes one; parameters alone "
             "are saved by adjoin.save(module.state_dict(), file)"
         )
     if extra_files:
         raise NotImplementedError("jit.save: _extra_files are not kept yet; save them beside the program")
-    handle = m._traced.program.handle
+    handle = m._traced.program.handle if handle is None else handle
     if not hasattr(f, "write"):
         _C.program_save(handle, os.fspath(f))
         return
@@ -282,12 +309,12 @@ def save(m, f, extra_files=None):
             shutil.copyfileobj(written, f)
 
 
-def _plant(root, name, tensor):
+def _plant(root, name, tensor, make=lambda path: Module()):
     """Registers a tensor under a dotted name, in modules that are made on the way."""
     *path, last = name.split(".")
-    for part in path:
+    for i, part in enumerate(path):
         if part not in root._modules:
-            root.add_module(part, Module())
+            root.add_module(part, make(".".join(path[: i + 1]) + "."))
         root = root._modules[part]
     if tensor.requires_grad:
         from ..nn.parameter import Parameter
@@ -310,6 +337,11 @@ def load(f, map_location=None, extra_files=None):
             handle = _C.program_load(path)
     else:
         handle = _C.program_load(os.fspath(f))
+    if _C.script_scripted(handle):
+        from ._script.face import loaded
+
+        made = loaded(handle, _plant)
+        return made if map_location is None else made.to(map_location)
     form_in, form_out = _C.program_forms(handle)
     n_in, n_out = len(_C.program_values(handle, INPUT)), len(_C.program_values(handle, RESULT))
     form_in = json.loads(form_in) if form_in else {"t": [{"t": list(range(n_in))}, {"d": {}}]}

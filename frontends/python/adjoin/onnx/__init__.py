@@ -1,4 +1,4 @@
-"""adjoin.onnx: names of PyTorch's exporter. What packages register is kept; exporting raises."""
+"""adjoin.onnx: networks to and from ONNX: export() as PyTorch has it, load()."""
 
 import enum
 
@@ -40,16 +40,44 @@ def unregister_custom_op_symbolic(symbolic_name, opset_version):
     registered.get(symbolic_name, {}).pop(opset_version, None)
 
 
+_exporting = False
+
+
 def is_in_onnx_export():
-    """False: nothing is exported."""
-    return False
+    """Is a network traced for export() now?"""
+    return _exporting
 
 
-def export(*args, **kwargs):
-    """Raises: there is no exporter yet."""
-    raise NotImplementedError(
-        "onnx.export: networks cannot be exported; save module.state_dict() with adjoin.save, and export from PyTorch"
-    )
+def export(
+    model, args=(), f=None, *, kwargs=None, export_params=True, verbose=None, training=TrainingMode.EVAL, input_names=None,
+    output_names=None, opset_version=None, dynamic_axes=None, dynamic_shapes=None, dynamo=False, external_data=False,
+    keep_initializers_as_inputs=False, do_constant_folding=True, **ignored,
+):  # fmt: skip
+    """Writes the calls that a module or function makes for these arguments as an ONNX model of opset 13 to 20 (18).
+
+    dynamic_axes: {"input": {0: "batch"}}; dynamic_shapes as torch.export has it. With f=None the model comes back as an
+    ONNXProgram, which save() writes. Weights of 2 GB or more, or external_data=True, lie in a file beside f.
+    """
+    from ._program import export
+
+    if not callable(model):
+        raise TypeError(
+            f"onnx.export: a module or a function is expected, got {type(model).__name__}; give what computes"
+        )
+    return export(
+        model, args, f, kwargs, export_params, training, input_names or (), output_names or (), opset_version, dynamic_axes,
+        dynamic_shapes, external_data,
+    )  # fmt: skip
 
 
 dynamo_export = export
+
+
+def load(f):
+    """The module that an ONNX model says, of a path, a file that is open, or bytes. Nothing in the file is executed while it is read.
+
+    Its parameters are the initializers; a call computes the nodes. jit.trace(module, example) makes a program of it.
+    """
+    from ._import import load
+
+    return load(f)

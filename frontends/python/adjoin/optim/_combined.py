@@ -4,14 +4,23 @@ import math
 import warnings
 from bisect import bisect_right
 
-from ._schedule import EPOCH_DEPRECATION_WARNING, LRScheduler, set_lr
+from ._schedule import EPOCH_DEPRECATION_WARNING, UNSAID, LRScheduler, set_lr
 from .optimizer import Optimizer
+
+
+def _undo(schedulers):
+    """Takes back the step that each made when it was made."""
+    for scheduler in schedulers:
+        scheduler.last_epoch -= 1
+        scheduler._step_count = 0
+        _undo(getattr(scheduler, "_schedulers", ()))
 
 
 class SequentialLR(LRScheduler):
     """One schedule after the other, changing at the ``milestones``."""
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1, verbose=UNSAID):
+        self._listen(verbose)
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler to be chained, but got no scheduler.")
         if len(milestones) != len(schedulers) - 1:
@@ -31,8 +40,7 @@ class SequentialLR(LRScheduler):
         # Each schedule took its first step when it was made; only the first one's may stand.
         for group in optimizer.param_groups:
             set_lr(group, group["initial_lr"])
-        for scheduler in self._schedulers:
-            scheduler.last_epoch -= 1
+        _undo(self._schedulers)
         self._start(self._schedulers[0])
         self._last_lr = self._schedulers[0].get_last_lr()
 
@@ -96,9 +104,11 @@ class ChainedScheduler(LRScheduler):
         self._schedulers = list(schedulers)
         self.optimizer = optimizer
         self._last_lr = self._current()
+        self.last_epoch = max(getattr(scheduler, "last_epoch", 0) for scheduler in schedulers)
 
     def step(self):
         """Steps each of them."""
+        self.last_epoch += 1
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._current()
@@ -115,7 +125,8 @@ class ReduceLROnPlateau(LRScheduler):
     """
 
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4,
-                 threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):  # fmt: skip
+                 threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8, verbose=UNSAID):  # fmt: skip
+        self._listen(verbose)
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         if not isinstance(optimizer, Optimizer):
@@ -182,8 +193,19 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._current()
 
     def _reduce_lr(self):
+        groups = len(self.optimizer.param_groups)
+        if groups != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"ReduceLROnPlateau: The number of param groups in the `optimizer` ({groups}) differs from that of "
+                    f"min_lrs ({len(self.min_lrs)}): a group was added; append its lowest rate to scheduler.min_lrs"
+                )
+            self.min_lrs = [self.default_min_lr] * groups
         for group, lowest in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, lowest)
             if old - new > self.eps:
                 set_lr(group, new)
+        if self.verbose:
+            self._last_lr = self._current()
+            self._tell()

@@ -7,7 +7,7 @@ import types
 
 import adjoin
 
-from ._schedule import LRScheduler, per_group, set_lr
+from ._schedule import UNSAID, LRScheduler, per_group, set_lr
 
 
 def _cycles_betas(optimizer):
@@ -35,7 +35,7 @@ class CyclicLR(_Cycle):
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None,
                  mode="triangular", gamma=1.0, scale_fn=None, scale_mode="cycle",
-                 cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):  # fmt: skip
+                 cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1, verbose=UNSAID):  # fmt: skip
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         base_lrs = [
@@ -64,7 +64,7 @@ class CyclicLR(_Cycle):
                 ):
                     self._set_momentum(group, high)
                     group["base_momentum"], group["max_momentum"] = low, high
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
         self.base_lrs = base_lrs
 
     def scale_fn(self, x):
@@ -116,7 +116,7 @@ class OneCycleLR(_Cycle):
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None,
                  pct_start=0.3, anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85,
                  max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False,
-                 last_epoch=-1):  # fmt: skip
+                 last_epoch=-1, verbose=UNSAID):  # fmt: skip
         self.optimizer = optimizer
         self.total_steps = _count_steps(total_steps, epochs, steps_per_epoch)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
@@ -139,7 +139,7 @@ class OneCycleLR(_Cycle):
                 for group, low, high in zip(optimizer.param_groups, lows, highs, strict=True):
                     self._set_momentum(group, high)
                     group["base_momentum"], group["max_momentum"] = low, high
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def _phases(self, start, three):
         first = float(start * self.total_steps) - 1
@@ -197,7 +197,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """From the rate to ``eta_min`` along half a cosine of ``T_0`` epochs, then again from the top, each
     time ``T_mult`` as long; ``step`` also takes fractions of epochs."""
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1, verbose=UNSAID):
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -206,7 +206,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
         self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
         self.T_cur = last_epoch
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
         """See the class."""

@@ -12,6 +12,8 @@ EPOCH_DEPRECATION_WARNING = (
     "possible. Please use `scheduler.step()` to step the scheduler."
 )
 
+UNSAID = "deprecated"  # what ``verbose`` is where nobody gave it
+
 
 def set_lr(group, value):
     if isinstance(group["lr"], adjoin.Tensor):
@@ -21,23 +23,27 @@ def set_lr(group, value):
 
 
 def per_group(optimizer, name, value):
-    """A setting as a list with a value for each group."""
+    """A setting as a list with a value for each group; tensors are copied, so that their owner may write them."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * groups
+        value = [value] * groups
     if len(value) != groups:
         raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
                          f"values, param_groups has {groups}.")  # fmt: skip
-    return list(value)
+    return [v.clone() if isinstance(v, adjoin.Tensor) else v for v in value]
 
 
 class LRScheduler(Hinting):
     """Base: ``get_lr`` computes the next rates, one per group, from the current ones.
 
-    ``last_epoch=-1`` starts afresh; otherwise each group has to have an "initial_lr".
+    ``last_epoch=-1`` starts afresh; otherwise each group has to have an "initial_lr". ``verbose`` is of
+    older programs: True prints the rates of every step.
     """
 
-    def __init__(self, optimizer, last_epoch=-1):
+    verbose = False
+
+    def __init__(self, optimizer, last_epoch=-1, verbose=UNSAID):
+        self._listen(verbose)
         if not isinstance(optimizer, Optimizer):
             raise TypeError(
                 f"{type(self).__name__}: {type(optimizer).__name__} is not an Optimizer; give the one whose rate it is to change"
@@ -60,6 +66,19 @@ class LRScheduler(Hinting):
         optimizer._opt_called = False
         self.step()
         self._is_initial = False
+
+    def _listen(self, verbose):
+        if verbose != UNSAID:
+            warnings.warn(
+                "The verbose parameter is deprecated. Please use get_last_lr() to access the learning rate.",
+                stacklevel=3,
+            )
+            if verbose:
+                self.verbose = True
+
+    def _tell(self):
+        for i, rate in enumerate(self._last_lr if self.verbose else ()):
+            print(f"{type(self).__name__}: learning rate of group {i} is {float(rate):.4e}")
 
     def state_dict(self):
         """Everything but the optimizer."""
@@ -99,6 +118,8 @@ class LRScheduler(Hinting):
                 group["lr"] = value
                 last.append(value)
         self._last_lr = last
+        if self.verbose:
+            self._tell()
 
     def step(self, epoch=None):
         """Goes to the next epoch, or to ``epoch``; call it after the optimizer's step."""

@@ -16,6 +16,8 @@ class LBFGS(Optimizer):
     kept as one vector.
     """
 
+    _group_defaults = {"maximize": False}
+
     def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
                  history_size=100, line_search_fn=None, *, maximize=False):  # fmt: skip
         if isinstance(lr, adjoin.Tensor) and lr.numel() != 1:
@@ -80,7 +82,7 @@ class LBFGS(Optimizer):
             fresh = state["n_iter"] == 1
             _turn(state, grad, group["history_size"])
             state["prev_flat_grad"], state["prev_loss"] = grad.clone(), loss
-            state["t"] = min(1.0, 1.0 / grad.abs().sum().item()) * lr if fresh else lr
+            state["t"] = min(1.0, 1.0 / (grad.abs().sum().item() or 1.0)) * lr if fresh else lr
             slope = grad.dot(state["d"]).item()
             if slope > -group["tolerance_change"]:
                 break

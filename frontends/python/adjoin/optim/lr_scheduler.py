@@ -11,7 +11,7 @@ from math import cos, pi
 
 from ._combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR  # noqa: F401
 from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR  # noqa: F401
-from ._schedule import LRScheduler
+from ._schedule import EPOCH_DEPRECATION_WARNING, UNSAID, LRScheduler  # noqa: F401
 
 _LRScheduler = LRScheduler  # the older name
 
@@ -21,7 +21,7 @@ class LambdaLR(LRScheduler):
 
     _operation = "initial"
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1, verbose=UNSAID):
         groups = len(optimizer.param_groups)
         if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != groups:
@@ -29,7 +29,7 @@ class LambdaLR(LRScheduler):
             self.lr_lambdas = list(lr_lambda)
         else:
             self.lr_lambdas = [lr_lambda] * groups
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def state_dict(self):
         """As the base; of the functions only callable objects are saved, by their attributes."""
@@ -70,10 +70,10 @@ class MultiplicativeLR(LambdaLR):
 class StepLR(LRScheduler):
     """Times gamma every ``step_size`` epochs."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1, verbose=UNSAID):
         self.step_size = step_size
         self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
         """See the class."""
@@ -90,10 +90,10 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Times gamma at each of the ``milestones``."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1, verbose=UNSAID):
         self.milestones = Counter(milestones)
         self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
         """See the class."""
@@ -110,12 +110,12 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """Times ``factor`` until epoch ``total_iters``, then the full rate."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1, verbose=UNSAID):
         if not 0 <= factor <= 1:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
         self.total_iters = total_iters
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
         """See the class."""
@@ -136,7 +136,7 @@ class LinearLR(LRScheduler):
     """From ``start_factor`` to ``end_factor`` of the rate, linearly over ``total_iters`` epochs."""
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5,
-                 last_epoch=-1):  # fmt: skip
+                 last_epoch=-1, verbose=UNSAID):  # fmt: skip
         if not 0 < start_factor <= 1:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if not 0 <= end_factor <= 1:
@@ -144,7 +144,7 @@ class LinearLR(LRScheduler):
         self.start_factor = start_factor
         self.end_factor = end_factor
         self.total_iters = total_iters
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def _factor(self, epoch):
         share = min(epoch, self.total_iters) / self.total_iters
@@ -168,9 +168,9 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Times gamma every epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer, gamma, last_epoch=-1, verbose=UNSAID):
         self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
         """See the class."""
@@ -187,10 +187,10 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """The rate times (1 - epoch / total_iters)^power, zero from there on."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1, verbose=UNSAID):
         self.total_iters = total_iters
         self.power = power
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
         """See the class."""
@@ -211,10 +211,10 @@ class CosineAnnealingLR(LRScheduler):
     """From the rate down to ``eta_min`` along half a cosine of ``T_max`` epochs (Loshchilov and
     Hutter, 2016)."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1, verbose=UNSAID):
         self.T_max = T_max
         self.eta_min = eta_min
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
         """See the class."""

@@ -114,6 +114,9 @@ class Optimizer(Hinting):
         if step is not None and not getattr(step, "hooked", False):
             cls.step = _with_hooks(step)
 
+    def _patch_step_function(self):
+        """Nothing is left to do: the step of a class is hooked when the class is made. Wrappers that skip __init__ ask for it."""
+
     def __init__(self, params, defaults):
         self.defaults = defaults
         self._init_hooks()
@@ -122,7 +125,7 @@ class Optimizer(Hinting):
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
                 f"but got {type(params).__name__}"
             )
-        if isinstance(params, adjoin.nn.Module):
+        if isinstance(params, adjoin.nn.Module) and not isinstance(params, adjoin.nn.ParameterList):
             raise TypeError(
                 f"{type(self).__name__}: params must be an iterable of tensors or dicts, not a {type(params).__name__}; "
                 "use its .parameters()"
@@ -199,7 +202,7 @@ class Optimizer(Hinting):
         plain = all(issubclass(kind, adjoin.Tensor) for kind in set(map(type, params)))
         if not plain and any(isinstance(param, tuple) for param in params):
             if not all(isinstance(param, tuple) for param in params):
-                raise ValueError("all optimizer params should be with/without names.")
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
             param_group["param_names"] = [name for name, _ in params]
             params = [param for _, param in params]
         param_group["params"] = params
@@ -488,7 +491,7 @@ def as_float(value):
     if not isinstance(value, adjoin.Tensor):
         return value
     if value.numel() != 1:
-        raise ValueError(f"optim: a setting as a tensor must be of 1 element, it has shape {tuple(value.shape)}")
+        raise ValueError(f"optim: a setting such as a Tensor lr must be 1-element, it has shape {tuple(value.shape)}")
     return value.item()
 
 

@@ -138,7 +138,8 @@ class SWALR(LRScheduler):
 
     def get_lr(self):
         """See the class."""
-        self._warn_outside_step()
+        if not self._get_lr_called_within_step:
+            self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

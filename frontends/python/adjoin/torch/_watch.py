@@ -18,8 +18,8 @@ PACKAGE = os.path.dirname(os.path.abspath(adjoin.__file__)) + os.sep
 IMPORTLIB = os.path.dirname(importlib.__file__) + os.sep
 VARIABLE = "ADJOIN_REPORT"
 
-# What asks a compiler, a quantizer or an exporter for something: none is there. Their docstrings say what they do instead.
-DO_LESS = ("torch.compile", "torch.compiler.", "torch.jit.", "torch._dynamo.", "torch.ao.", "torch.onnx.")
+# What asks a tracer, a quantizer or an exporter for something: none is there. Their docstrings say what they do instead.
+DO_LESS = ("torch.jit.", "torch._dynamo.", "torch.ao.", "torch.onnx.")
 
 _used, _missing, _kept = {}, {}, {}  # name of torch's -> [times, first place]; in _kept with what it does instead
 _real = types.ModuleType.__getattribute__

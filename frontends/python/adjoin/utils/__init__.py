@@ -3,7 +3,7 @@
 import importlib
 
 _ROOMS = (
-    "_contextlib", "_foreach_utils", "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "ffi", "hooks",
+    "_contextlib", "_foreach_utils", "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "ffi", "hooks",
     "model_zoo", "npz", "plots", "progress", "tensorboard", "trainer", "weak",
 )  # fmt: skip
 

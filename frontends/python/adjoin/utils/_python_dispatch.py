@@ -40,6 +40,11 @@ def _tensors(values):
             yield from _tensors(value)
 
 
+def _by_row(args):
+    """The class of a tensor among the arguments that serves calls by the names of rows."""
+    return next((type(t) for t in _tensors(args) if hasattr(type(t), "__row_dispatch__")), None)
+
+
 def _linear(input, weight, bias):
     """The calls that PyTorch makes of a linear layer."""
     turned, dims = weight.t(), input.dim()
@@ -58,6 +63,10 @@ _PARTS = {"nn::linear": _linear}
 def _handle(name, in_place, args):
     """Serves a call that came to the key; nothing is recorded, and the key itself is out of the way."""
     stack = _modes.stack
+    if not stack and (kind := _by_row(args)) is not None:
+        return kind.__row_dispatch__(name, in_place, args)
+    if in_place is None:  # the body's own error is told
+        return NotImplemented
     if name in _PARTS:
         with _included(bool(stack)):
             return _PARTS[name](*args)

@@ -200,7 +200,7 @@ def _tensor(data, dtype, shape, turned, swapped, share):
         part = dtype.itemsize // (2 if dtype.is_complex else 1)
         for i in range(part // 2):
             data[i::part], data[part - 1 - i :: part] = data[part - 1 - i :: part], data[i::part]
-    flat = adjoin.frombuffer(data, dtype=adjoin.uint8).view(dtype)
+    flat = _C.frombuffer(data, dtype=adjoin.uint8).view(dtype)
     if not turned:
         return flat.view(shape)
     return flat.view(shape[::-1]).permute(*range(len(shape) - 1, -1, -1)) if len(shape) > 1 else flat.view(shape)

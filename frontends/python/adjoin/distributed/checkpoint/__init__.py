@@ -1,16 +1,13 @@
-"""adjoin.distributed.checkpoint: files that several processes write together: not served; names say what to use."""
+"""adjoin.distributed.checkpoint: checkpoints that several processes write together, and that any number of them reads.
 
+A checkpoint is a folder in PyTorch's layout. It is there when it is complete; until then the one before it is.
+"""
 
-def _refuse(name):
-    def refuse(*args, **kwargs):
-        """Raises, and says what to use."""
-        raise NotImplementedError(
-            f"{name}: checkpoints in parts are not served; each process has its parameters whole: adjoin.save on rank 0, a barrier, "
-            "adjoin.load on all"
-        )
-
-    refuse.__name__ = name
-    return refuse
-
-
-save, load, async_save = map(_refuse, ("save", "load", "async_save"))
+from .api import CheckpointException  # noqa: F401
+from .filesystem import FileSystemReader, FileSystemWriter, newest  # noqa: F401
+from .metadata import BytesStorageMetadata, ChunkStorageMetadata, Metadata, TensorStorageMetadata  # noqa: F401
+from .optimizer import load_sharded_optimizer_state_dict  # noqa: F401
+from .planner import DefaultLoadPlanner, DefaultSavePlanner, LoadPlanner, SavePlanner  # noqa: F401
+from .state_dict_loader import load, load_state_dict  # noqa: F401
+from .state_dict_saver import async_save, save, save_state_dict  # noqa: F401
+from .storage import StorageReader, StorageWriter  # noqa: F401

@@ -1,21 +1,23 @@
-"""adjoin.distributed.fsdp: the classes of sharded training, for isinstance(): making one raises."""
+"""adjoin.distributed.fsdp: modules whose parameters lie in parts on the processes, and are brought together while they are used."""
 
-_INSTEAD = "is not served; nn.parallel.DistributedDataParallel has the parameters whole in each process, and ZeroRedundancyOptimizer cuts the optimizer's state"
-
-
-def _raising(name):
-    def refuse(self, *args, **kwargs):
-        raise NotImplementedError(f"{name} {_INSTEAD}")
-
-    return type(name, (), {"__init__": refuse, "__doc__": f"{name} {_INSTEAD}."})
-
-
-FullyShardedDataParallel = _raising("FullyShardedDataParallel")
-FSDPModule = _raising("FSDPModule")
-CPUOffloadPolicy = _raising("CPUOffloadPolicy")
-MixedPrecisionPolicy = _raising("MixedPrecisionPolicy")
-
-
-def fully_shard(module, **options):
-    """Raises, and says what to use."""
-    raise NotImplementedError(f"fully_shard {_INSTEAD}")
+from ._fully_shard import (  # noqa: F401
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    UnshardHandle,
+    fully_shard,
+    register_fsdp_forward_method,
+)
+from .fully_sharded_data_parallel import (  # noqa: F401
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    FullyShardedDataParallel,
+    MixedPrecision,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictType,
+)

@@ -1,3 +1,258 @@
-"""adjoin.distributed.fsdp.fully_sharded_data_parallel: the longer path to the same names."""
+"""adjoin.distributed.fsdp.fully_sharded_data_parallel: the older class, over fully_shard."""
 
-from . import FSDPModule, FullyShardedDataParallel  # noqa: F401
+import contextlib
+import dataclasses
+import enum
+
+import adjoin
+
+from ... import distributed as dist
+from ...nn.utils import clip_grad_norm_
+from ..device_mesh import DeviceMesh
+from ..tensor import DTensor
+from ._fully_shard import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard  # noqa: F401
+
+
+class ShardingStrategy(enum.Enum):
+    """What is cut: parameters all the time, or but for forward and backward."""
+
+    FULL_SHARD = 1
+    SHARD_GRAD_OP = 2
+    NO_SHARD = 3
+    HYBRID_SHARD = 4
+
+
+class StateDictType(enum.Enum):
+    """Whole tensors, or parts."""
+
+    FULL_STATE_DICT = 1
+    LOCAL_STATE_DICT = 2
+    SHARDED_STATE_DICT = 3
+
+
+@dataclasses.dataclass
+class MixedPrecision:
+    """The dtypes of parameters in use and of gradients that are reduced."""
+
+    param_dtype: adjoin.dtype | None = None
+    reduce_dtype: adjoin.dtype | None = None
+    buffer_dtype: adjoin.dtype | None = None
+    keep_low_precision_grads: bool = False
+    cast_forward_inputs: bool = True
+    cast_root_forward_inputs: bool = True
+
+
+class BackwardPrefetch(enum.Enum):
+    """When parameters are gathered for backward: here, when they are needed."""
+
+    BACKWARD_PRE = 1
+    BACKWARD_POST = 2
+
+
+@dataclasses.dataclass
+class CPUOffload:
+    """Whether parts lie on the processor."""
+
+    offload_params: bool = False
+
+
+@dataclasses.dataclass
+class FullStateDictConfig:
+    """Whole tensors, in process 0 alone if ``rank0_only``."""
+
+    offload_to_cpu: bool = False
+    rank0_only: bool = False
+
+
+@dataclasses.dataclass
+class ShardedStateDictConfig:
+    """Parts."""
+
+    offload_to_cpu: bool = False
+
+
+class FullOptimStateDictConfig(FullStateDictConfig):
+    """The same for an optimizer's state."""
+
+
+class ShardedOptimStateDictConfig(ShardedStateDictConfig):
+    """The same for an optimizer's state."""
+
+
+class FullyShardedDataParallel(adjoin.nn.Module):
+    """A module around one that fully_shard has cut, and before it those parts of it that ``auto_wrap_policy`` names."""
+
+    def __init__(self, module, process_group=None, sharding_strategy=None, cpu_offload=None, auto_wrap_policy=None,
+                 backward_prefetch=None, mixed_precision=None, ignored_modules=None, param_init_fn=None, device_id=None,
+                 sync_module_states=False, forward_prefetch=False, limit_all_gathers=True, use_orig_params=False,
+                 ignored_states=None, device_mesh=None):  # fmt: skip
+        super().__init__()
+        strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+        if strategy not in (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP):
+            raise NotImplementedError(
+                f"FullyShardedDataParallel: {strategy} is not served; DistributedDataParallel has parameters whole, fully_shard with a "
+                "mesh of two dimensions has copies of parts"
+            )
+        if (
+            cpu_offload is not None
+            and cpu_offload.offload_params
+            and any(p.device.type != "cpu" for p in module.parameters())
+        ):
+            raise NotImplementedError(
+                "FullyShardedDataParallel: parts are not taken from a device to the processor; leave cpu_offload out"
+            )
+        if param_init_fn is not None:
+            raise NotImplementedError(
+                "FullyShardedDataParallel: param_init_fn is not served; initialize the module before"
+            )
+        if sync_module_states:
+            with adjoin.no_grad():
+                for t in (*module.parameters(), *module.buffers()):
+                    dist.broadcast(t.detach(), group=process_group, group_src=0)
+        mesh = device_mesh or _mesh(process_group)
+        mixed = mixed_precision or MixedPrecision()
+        policy = MixedPrecisionPolicy(mixed.param_dtype, mixed.reduce_dtype, None, mixed.cast_forward_inputs)
+        ignored = {p for m in ignored_modules or () for p in m.parameters()} | {
+            p for p in ignored_states or () if isinstance(p, adjoin.Tensor)
+        }
+        keep = {"mesh": mesh, "mp_policy": policy, "ignored_params": ignored}
+        for part in reversed(list(module.modules())):
+            if part is not module and not isinstance(part, FSDPModule) and _wants(auto_wrap_policy, part):
+                fully_shard(part, reshard_after_forward=strategy is ShardingStrategy.FULL_SHARD, **keep)
+        self.module = fully_shard(module, reshard_after_forward=strategy is ShardingStrategy.FULL_SHARD, **keep)
+        self._kind, self._config = StateDictType.FULL_STATE_DICT, FullStateDictConfig()
+
+    def forward(self, *args, **kwargs):
+        """The module's."""
+        return self.module(*args, **kwargs)
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.module, name)
+
+    def named_parameters(self, *args, **kwargs):
+        """By the names that they have in the module."""
+        for name, p in super().named_parameters(*args, **kwargs):
+            yield name.removeprefix("module."), p
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Inside, gradients are kept, and reduced with those of the first pass after it."""
+        self.module.set_requires_gradient_sync(False)
+        try:
+            yield
+        finally:
+            self.module.set_requires_gradient_sync(True)
+
+    def clip_grad_norm_(self, max_norm, norm_type=2.0):
+        """Clips the norm of all processes' gradients; the norm."""
+        norm = clip_grad_norm_(list(self.parameters()), max_norm, norm_type)
+        return norm.full_tensor() if isinstance(norm, DTensor) else norm
+
+    @classmethod
+    @contextlib.contextmanager
+    def state_dict_type(cls, module, state_dict_type, state_dict_config=None, optim_state_dict_config=None):
+        """Inside, state_dict() gives whole tensors, or parts."""
+        held = [m for m in module.modules() if isinstance(m, cls)]
+        before = [(m._kind, m._config) for m in held]
+        cls.set_state_dict_type(module, state_dict_type, state_dict_config)
+        try:
+            yield
+        finally:
+            for m, (kind, config) in zip(held, before, strict=True):
+                m._kind, m._config = kind, config
+
+    @classmethod
+    def set_state_dict_type(cls, module, state_dict_type, state_dict_config=None, optim_state_dict_config=None):
+        """What state_dict() gives from now on."""
+        if state_dict_type is StateDictType.LOCAL_STATE_DICT:
+            raise NotImplementedError(
+                "state_dict_type: LOCAL_STATE_DICT is not served; SHARDED_STATE_DICT gives parts that know their places"
+            )
+        for m in module.modules():
+            if isinstance(m, cls):
+                m._kind, m._config = state_dict_type, state_dict_config or FullStateDictConfig()
+
+    def state_dict(self, *args, **kwargs):
+        """By the module's names; whole tensors unless state_dict_type says otherwise."""
+        state = self.module.state_dict(*args, **kwargs)
+        if self._kind is not StateDictType.FULL_STATE_DICT:
+            return state
+        whole = {k: v.full_tensor() if isinstance(v, DTensor) else v for k, v in state.items()}
+        if getattr(self._config, "offload_to_cpu", False):
+            whole = {k: v.cpu() for k, v in whole.items()}
+        return {} if getattr(self._config, "rank0_only", False) and dist.get_rank() else whole
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        """Takes whole tensors, or parts."""
+        from ..checkpoint.state_dict import StateDictOptions, set_model_state_dict
+
+        return set_model_state_dict(
+            self.module, state_dict, options=StateDictOptions(full_state_dict=True, strict=strict)
+        )
+
+    @classmethod
+    def optim_state_dict(cls, model, optim, optim_state_dict=None, group=None):
+        """The optimizer's state by the parameters' names; whole tensors unless state_dict_type says otherwise."""
+        from ..checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+
+        held = next(m for m in model.modules() if isinstance(m, cls))
+        full = held._kind is StateDictType.FULL_STATE_DICT
+        state = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=full))
+        return {} if full and getattr(held._config, "rank0_only", False) and dist.get_rank() else state
+
+    @classmethod
+    def optim_state_dict_to_load(
+        cls, model, optim, optim_state_dict, is_named_optimizer=False, load_directly=False, group=None
+    ):
+        """What ``optim.load_state_dict`` takes, of a state by names."""
+        from ..checkpoint.state_dict import _named_state, _numbered
+
+        made = _numbered(optim_state_dict, _named_state(model, optim), optim)
+        if load_directly:
+            optim.load_state_dict(made)
+        return made
+
+    @classmethod
+    @contextlib.contextmanager
+    def summon_full_params(
+        cls, module, recurse=True, writeback=True, rank0_only=False, offload_to_cpu=False, with_grads=False
+    ):
+        """Inside, the modules have whole parameters; with ``writeback`` what is written to them goes to the parts."""
+        held = [m._fsdp.params for m in module.modules() if isinstance(m, FSDPModule)]
+        with adjoin.no_grad():
+            for params in held:
+                params.enter()
+        try:
+            yield
+        finally:
+            for params in held:
+                for s in params.slots:
+                    owner, name = s.holders[0]
+                    whole = owner._parameters[name]
+                    if writeback:
+                        from ..tensor import distribute_tensor
+
+                        part = distribute_tensor(whole.detach(), params.mesh, s.sharded.placements, src_data_rank=None)
+                        with adjoin.no_grad():
+                            s.sharded._local_tensor.copy_(part._local_tensor)
+                params.leave()
+
+
+def _mesh(group):
+    if group is None:
+        return None
+    mesh = DeviceMesh("cpu", dist.get_process_group_ranks(group), _groups=[group])
+    return mesh
+
+
+def _wants(policy, module):
+    if policy is None:
+        return False
+    if isinstance(policy, (set, frozenset)):
+        return isinstance(module, tuple(policy))
+    if hasattr(policy, "_module_classes"):  # ModuleWrapPolicy
+        return isinstance(module, tuple(policy._module_classes))
+    return bool(policy(module=module, recurse=False, nonwrapped_numel=sum(p.numel() for p in module.parameters())))

@@ -24,8 +24,9 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """input where positive, elsewhere times a slope drawn between lower and upper while training,
     else their mean."""
-    result = op("rrelu")(input, lower, upper, training)
-    return input.copy_(result) if inplace else result
+    if inplace:  # what the derivative keeps must not be written
+        return input.copy_(op("rrelu")(input.clone(), lower, upper, training))
+    return op("rrelu")(input, lower, upper, training)
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):

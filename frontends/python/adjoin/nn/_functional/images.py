@@ -1,8 +1,10 @@
-"""adjoin.nn._functional.images: resizing, whose arguments are numbers or lists."""
+"""adjoin.nn._functional.images: resizing and sampling, whose arguments are numbers or lists, or may be left open."""
+
+import warnings
 
 from . import op
 
-__all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
+__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
@@ -38,6 +40,7 @@ def _each(value, dims, name, kind):
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """interpolate() by its old name."""
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -49,3 +52,24 @@ def upsample_nearest(input, size=None, scale_factor=None):
 def upsample_bilinear(input, size=None, scale_factor=None):
     """interpolate() bilinearly, with aligned corners."""
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def _corners(align_corners, name):
+    """Unsaid, they are not aligned; before 1.3 they were."""
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            f"align_corners=True if the old behavior is desired. See the documentation of {name} for details.",
+            stacklevel=3,
+        )
+    return bool(align_corners)
+
+
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """input at the places of grid, which run from -1 to 1 along each dimension."""
+    return op("grid_sample")(input, grid, mode, padding_mode, _corners(align_corners, "grid_sample"))
+
+
+def affine_grid(theta, size, align_corners=None):
+    """The places that affine maps read: grids for grid_sample."""
+    return op("affine_grid")(theta, size, _corners(align_corners, "affine_grid"))

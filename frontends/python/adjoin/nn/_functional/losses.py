@@ -122,6 +122,11 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * adjoin.ones_like(input)
+    fits = var.dim() + 1 == input.dim() or var.dim() == input.dim()
+    if not fits or any(n not in (1, of) for n, of in zip(var.shape, input.shape, strict=False)):
+        raise ValueError(
+            f"gaussian_nll_loss: var is of incorrect size {list(var.shape)} for input of {list(input.shape)}"
+        )
     return op("gaussian_nll_loss")(input, target, var, full, eps, reduction)
 
 

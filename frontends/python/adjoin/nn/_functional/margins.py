@@ -10,6 +10,12 @@ __all__ = [
 
 def cosine_embedding_loss(input1, input2, target, margin=0.0, size_average=None, reduce=None, reduction="mean"):
     """1 - cos where the target is 1, what the cosine has above the margin where that is -1."""
+    if target.dim() > 1 or not input1.dim() == input2.dim() == target.dim() + 1:
+        raise RuntimeError(
+            f"cosine_embedding_loss: a {'0D or 1D' if target.dim() > 1 else f'{target.dim()}D'} target tensor "
+            f"{'expected' if target.dim() > 1 else f'expects {target.dim() + 1}D input tensors'}: input1 is {list(input1.shape)}, "
+            f"input2 is {list(input2.shape)}, target is {list(target.shape)}"
+        )
     return op("cosine_embedding_loss")(
         input1, input2, target, margin, legacy_reduction(size_average, reduce, reduction)
     )

@@ -2,6 +2,8 @@
 
 import adjoin
 
+from ... import __future__
+from ...utils import swap_tensors
 from ..parameter import Parameter
 
 
@@ -32,8 +34,12 @@ class Conversion:
         return self
 
     def _replace_data(self, key, param, moved):
-        if param.device.type == "meta" or moved.device.type == "meta":
-            # Data that does not exist cannot be swapped under a live tensor.
+        if "meta" in (param.device.type, moved.device.type) or getattr(param, "__torch_dispatch__", None) is not None:
+            # Data that does not exist, or that a wrapper holds, cannot be swapped under a live tensor.
+            param = self._parameters[key] = Parameter(moved, param.requires_grad)
+        elif __future__.get_swap_module_params_on_conversion():
+            swap_tensors(param, Parameter(moved, param.requires_grad))
+        elif __future__.get_overwrite_module_params_on_conversion():
             param = self._parameters[key] = Parameter(moved, param.requires_grad)
         else:
             param.data = moved
@@ -111,8 +117,16 @@ def _parse_to(*args, device=None, dtype=None, tensor=None, non_blocking=False, c
             dtype = args.pop(0)
     if args:
         non_blocking = args.pop(0)
+        if not isinstance(non_blocking, bool):
+            raise TypeError(
+                f"to: non_blocking must be a bool, it is {non_blocking!r}; wanted: a device, a dtype, both, or a tensor"
+            )
     if len(args) > 1:
         raise TypeError(f"to: {len(args)} arguments too many; wanted: a device, a dtype, both, or a tensor")
+    if copy:
+        raise RuntimeError(
+            "to: a module is changed in place and cannot be copied by it; copy.deepcopy(module) gives another one"
+        )
     if tensor is not None:
         device, dtype = tensor.device, tensor.dtype
     return device, dtype, non_blocking, memory_format

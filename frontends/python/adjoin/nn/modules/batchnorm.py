@@ -66,7 +66,10 @@ class _NormBase(Module):
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
         version = local_metadata.get("version")
         if (version is None or version < 2) and self.track_running_stats:
-            state_dict.setdefault(prefix + "num_batches_tracked", adjoin.tensor(0, dtype=adjoin.int64))
+            count = self.num_batches_tracked
+            if count is None or count.is_meta:
+                count = adjoin.tensor(0, dtype=adjoin.int64)
+            state_dict.setdefault(prefix + "num_batches_tracked", count)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
 

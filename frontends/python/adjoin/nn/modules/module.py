@@ -91,6 +91,13 @@ class Module(Calls, State, Conversion, Tree):
     def compile(self, *args, **kwargs):
         """Changes nothing and gives None, as ``adjoin.compile`` gives the module as it is: calls are fast without a compiler."""
 
+    def _replicate_for_data_parallel(self):
+        """This module without parameters, and with room for others: what runs beside it on another device."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__, _parameters={}, _buffers=dict(self._buffers), _modules=dict(self._modules))
+        made._is_replica = True
+        return made
+
     # Registering parts
 
     def register_buffer(self, name, tensor, persistent=True):
@@ -206,8 +213,10 @@ class Module(Calls, State, Conversion, Tree):
                 if not value.persistent:
                     self._non_persistent_buffers_set.add(name)
         else:
-            self._forget(name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
+            if name in self.__dict__ or name in self._parameters or name in self._modules:
+                raise KeyError(f"attribute '{name}' already exists")
+            # A class may have a register_buffer from before there was persistent.
+            self.register_buffer(name, value, *(() if value.persistent else (False,)))
 
     def _forget(self, name, keep):
         """Takes ``name`` out of every place but ``keep``, which is about to get it."""

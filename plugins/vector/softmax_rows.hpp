@@ -1,7 +1,7 @@
-// plugins/cpu/lines/softmax_rows.hpp: softmax of one row, or of neighbouring columns, in vector
+// plugins/vector/softmax_rows.hpp: softmax of one row, or of neighbouring columns, in vector
 // code.
-#ifndef ADJOIN_PLUGINS_CPU_LINES_SOFTMAX_ROWS_HPP
-#define ADJOIN_PLUGINS_CPU_LINES_SOFTMAX_ROWS_HPP
+#ifndef ADJOIN_PLUGINS_VECTOR_SOFTMAX_ROWS_HPP
+#define ADJOIN_PLUGINS_VECTOR_SOFTMAX_ROWS_HPP
 #include <cstdint>
 
 namespace adjoin::cpu {

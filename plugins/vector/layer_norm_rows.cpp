@@ -1,4 +1,4 @@
-// plugins/cpu/lines/layer_norm_rows.cpp: a row of a layer norm in vector code.
+// plugins/vector/layer_norm_rows.cpp: a row of a layer norm in vector code.
 #include "layer_norm_rows.hpp"
 
 #include <algorithm>
@@ -6,11 +6,11 @@
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/lines/layer_norm_rows.cpp"
-#include "vector/simd.hpp"
+#define HWY_TARGET_INCLUDE "vector/layer_norm_rows.cpp"
+#include "simd.hpp"
 
 // after it, once per target
-#include "vector/row_math-inl.hpp"
+#include "row_math-inl.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();

@@ -1,4 +1,4 @@
-// plugins/cpu/lines/softmax_rows.cpp: softmax of one row, or of neighbouring columns, in vector
+// plugins/vector/softmax_rows.cpp: softmax of one row, or of neighbouring columns, in vector
 // code.
 #include "softmax_rows.hpp"
 
@@ -7,12 +7,12 @@
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/lines/softmax_rows.cpp"
-#include "vector/simd.hpp"
+#define HWY_TARGET_INCLUDE "vector/softmax_rows.cpp"
+#include "simd.hpp"
 
 // after it, once per target
-#include "vector/math-inl.hpp"
-#include "vector/row_math-inl.hpp"
+#include "math-inl.hpp"
+#include "row_math-inl.hpp"
 
 #if AJ_VECTORS
 HWY_BEFORE_NAMESPACE();

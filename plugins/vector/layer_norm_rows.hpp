@@ -1,7 +1,7 @@
-// plugins/cpu/lines/layer_norm_rows.hpp: a row of a layer norm, forward and backward, in vector
+// plugins/vector/layer_norm_rows.hpp: a row of a layer norm, forward and backward, in vector
 // code.
-#ifndef ADJOIN_PLUGINS_CPU_LINES_LAYER_NORM_ROWS_HPP
-#define ADJOIN_PLUGINS_CPU_LINES_LAYER_NORM_ROWS_HPP
+#ifndef ADJOIN_PLUGINS_VECTOR_LAYER_NORM_ROWS_HPP
+#define ADJOIN_PLUGINS_VECTOR_LAYER_NORM_ROWS_HPP
 #include <cstdint>
 
 namespace adjoin::cpu {

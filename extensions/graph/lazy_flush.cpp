@@ -1,0 +1,307 @@
+// extensions/graph/lazy_flush.cpp: what a lazy scope has written down becomes a program, which is
+// kept with the calls and runs.
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+
+#include "lazy.hpp"
+#include "run.hpp"
+#include "value.hpp"
+
+namespace adjoin::graph::lazily {
+
+const char* words(Why w) {
+  switch (w) {
+    case Why::end:
+      return "the scope ended";
+    case Why::asked:
+      return "flush was called";
+    case Why::value:
+      return "a value was asked for";
+    case Why::sizes:
+      return "the op's sizes depend on values";
+    case Why::write:
+      return "a tensor from outside of the scope is written";
+    case Why::device:
+      return "another device";
+    case Why::limit:
+      return "the limit of calls or bytes was reached";
+    default:
+      return "the op cannot be written down";
+  }
+}
+
+Below::Below() {
+  dispatch().thread_keys(&include_, &exclude_);
+  const uint64_t from = ~(lazy_key - 1);
+  dispatch().set_thread_keys(include_ & ~from, exclude_ | from);
+  grad_ = autograd().set_grad_mode(0);
+  inference_ = autograd().set_inference_mode(0);
+}
+Below::~Below() {
+  autograd().set_inference_mode(inference_);
+  autograd().set_grad_mode(grad_);
+  dispatch().set_thread_keys(include_, exclude_);
+}
+
+namespace {
+
+// Tensors share memory with their base, so a write to one is read through the other.
+class Classes {
+ public:
+  explicit Classes(uint32_t n) : of_(n) {
+    for (uint32_t v = 0; v < n; v++) of_[v] = v;
+  }
+  void join(uint32_t v, uint32_t base) { of_[v] = of_[base]; }
+  uint32_t of(uint32_t v) const { return of_[v]; }
+
+ private:
+  std::vector<uint32_t> of_;
+};
+
+bool written(const Node& n, const OpFacts& f, std::vector<uint32_t>& targets) {
+  targets.clear();
+  for (uint32_t v : n.into)
+    if (v != kNone) targets.push_back(v);
+  for (size_t i = 0; f.writes && i < n.args.size(); i++) {
+    if (!(f.params[i].flags & AJ_PARAM_WRITTEN)) continue;
+    if (n.args[i].kind == Arg::Kind::value) targets.push_back(n.args[i].ref);
+    for (uint32_t v : n.args[i].refs)
+      if (v != kNone) targets.push_back(v);
+  }
+  return !targets.empty();
+}
+
+}  // namespace
+
+namespace {
+
+// Bit by bit, where both lie in C order; of other layouts the values are compared by the op.
+bool equal(const Tensor& a, const Tensor& b) {
+  static constinit Op contiguous("contiguous");
+  auto bytes = [](const Tensor& t) {
+    aj_value v = value(t), out{};
+    check(dispatch().call(contiguous.get(), &v, 1, &out, 1));
+    Tensor dense = Tensor::steal(out.v.tensor);
+    std::vector<char> copy(size_t(dense.numel()) * (dense.dtype().bits / 8));
+    if (!copy.empty()) check(core().tensor_copy_bytes(dense.get(), copy.data(), copy.size(), 1));
+    return copy;
+  };
+  return bytes(a) == bytes(b);
+}
+
+// The same program twice, once call by call; nothing outside of it is written by either. Each value
+// is a result, so the first call that differs is known.
+void check_fusion(const Program& p, const std::vector<aj_tensor*>& inputs) {
+  auto copy = std::make_unique<Program>();
+  copy->name = p.name, copy->values = p.values, copy->lines = p.lines;
+  copy->body = p.body;
+  std::vector<std::pair<uint32_t, const Node*>> made;
+  for (const Node& n : p.body.nodes)
+    for (const Result& r : n.results)
+      for (uint32_t v : r.values) made.emplace_back(v, &n);
+  copy->body.results.clear();
+  for (auto [v, n] : made) copy->body.results.push_back(v);
+  auto results = [&](uint32_t flags) {
+    std::vector<aj_tensor*> out(made.size());
+    run(*copy, inputs.data(), uint32_t(inputs.size()), flags, out.data(), uint32_t(out.size()));
+    std::vector<Tensor> owned;
+    for (aj_tensor* t : out) owned.push_back(Tensor::steal(t));
+    return owned;
+  };
+  const std::vector<Tensor> fused = results(0), single = results(AJ_RUN_NO_FUSION);
+  for (size_t i = 0; i < made.size(); i++) {
+    if (equal(fused[i], single[i])) continue;
+    const Node& n = *made[i].second;
+    raise(AJ_INTERNAL, "check: ", facts_of(n.op).name,
+          " has other values in a fused group than alone",
+          n.line ? " (" + p.lines[n.line] + ")" : "", "; it is the first call that differs of ",
+          uint64_t(p.body.nodes.size()), "; please report it with the program:\n", print(p));
+  }
+}
+
+}  // namespace
+
+std::vector<Known*> Scope::path() const {
+  std::vector<Known*> calls;
+  for (Known* s = at_; s->before; s = s->before) calls.push_back(s);
+  std::reverse(calls.begin(), calls.end());
+  return calls;
+}
+
+// The calls that somebody sees: what is alive, what it is made of, and what is written to these.
+std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, Known::Ready& r) {
+  auto p = std::make_unique<Program>();
+  p->name = "lazy";
+  Classes memory{uint32_t(slots_.size())};
+  for (uint32_t v = 0; v < slots_.size(); v++) {
+    p->add(slots_[v].shown->type);
+    if (slots_[v].shown->base != kNone) memory.join(v, slots_[v].shown->base);
+  }
+  std::vector<bool> used(slots_.size()), read(slots_.size());  // values; memory, by class
+  auto use = [&](uint32_t v) { used[v] = read[memory.of(v)] = true; };
+  for (uint32_t v : alive) use(v);
+  const std::vector<Known*> calls = path();
+  std::vector<bool> wanted(calls.size());
+  std::vector<uint32_t> targets;
+  for (size_t i = calls.size(); i-- > 0;) {
+    const Node& n = calls[i]->node;
+    bool needed = false;
+    for (const Result& res : n.results)
+      for (uint32_t v : res.values) needed |= used[v];
+    if (written(n, facts_of(n.op), targets))
+      for (uint32_t v : targets) needed |= read[memory.of(v)];
+    if (!needed) continue;
+    wanted[i] = true;
+    each_use(n, use);
+  }
+  std::unordered_map<std::string, uint32_t> lines;
+  for (size_t i = 0; i < calls.size(); i++) {
+    if (!wanted[i]) continue;
+    Node n = calls[i]->node;
+    if (std::all_of(n.into.begin(), n.into.end(), [](uint32_t v) { return v == kNone; }))
+      n.into.clear();
+    if (std::string at = line_words(calls[i]->line, calls[i]->site); !at.empty()) {
+      auto [known, fresh] = lines.emplace(at, uint32_t(p->lines.size()));
+      if (fresh) p->lines.push_back(at);
+      n.line = known->second;
+    }
+    r.place.emplace_back(calls[i], uint32_t(p->body.nodes.size()));
+    p->body.nodes.push_back(std::move(n));
+  }
+  for (uint32_t v = 0; v < slots_.size(); v++)
+    if (slots_[v].input.defined() && used[v]) {
+      p->body.inputs.push_back(v);
+      r.inputs.push_back(v);
+    }
+  p->body.results = alive;
+  verify(*p);
+  return p;
+}
+
+Known::Ready& Scope::ready_for(const std::vector<uint32_t>& alive) {
+  for (auto& r : at_->ready)
+    if (r->alive == alive) return *r;
+  auto r = std::make_unique<Known::Ready>();
+  r->alive = alive;
+  r->program = program_of(alive, *r);
+  if (at_->ready.size() == 8) at_->ready.erase(at_->ready.begin());
+  at_->ready.push_back(std::move(r));
+  return *at_->ready.back();
+}
+
+// Numbers that are not those of the first time go into the program.
+void Scope::put_numbers(Known::Ready& r) {
+  bool changed = false;
+  for (const Number& n : numbers_)
+    for (auto [seen, node] : r.place) {
+      if (seen != n.seen) continue;
+      Arg& a = r.program->body.nodes[node].args[n.arg];
+      if (a.tag == AJ_INT)
+        changed |= std::exchange(a.i, n.value.v.i) != n.value.v.i;
+      else
+        a.re = n.value.v.f, changed = true;
+      break;
+    }
+  if (changed) r.program->plan.store(nullptr);
+}
+
+void Scope::carry_out(Known::Ready& r, Flush& told) {
+  if (!numbers_.empty()) put_numbers(r);
+  std::vector<aj_tensor*> inputs, results(r.alive.size());
+  for (uint32_t v : r.inputs) inputs.push_back(slots_[v].input.get());
+  const DLDataType now = core().default_dtype();
+  const bool other = !(now == default_dtype_);
+  if (other) check(core().set_default_dtype(default_dtype_));
+  struct Back {
+    bool other;
+    DLDataType dtype;
+    ~Back() {
+      if (other) core().status_free(core().set_default_dtype(dtype));
+    }
+  } back{other, now};
+  {
+    Below below;
+    if (flags & AJ_LAZY_CHECK) check_fusion(*r.program, inputs);
+    run(*r.program, inputs.data(), uint32_t(inputs.size()),
+        flags & AJ_LAZY_NO_FUSION ? AJ_RUN_NO_FUSION : 0, results.data(), uint32_t(results.size()));
+  }
+  for (size_t i = 0; i < r.alive.size(); i++) {
+    Deferred* d = slots_[r.alive[i]].deferred;
+    if (d)
+      d->real = results[i];
+    else
+      core().release(results[i]);
+  }
+  told.passes = r.program->passes, told.groups = r.program->groups, told.fused = r.program->fused;
+}
+
+void Scope::flush(Why why, const aj_op* op) {
+  std::lock_guard held(memory_->lock);
+  if (running_ || !calls_) return;
+  Flush told{why, op ? facts_of(op).name : ""};
+  core().get_line(&told.line, &told.site);
+  std::vector<uint32_t> alive;
+  for (uint32_t v = 0; v < slots_.size(); v++)
+    if (slots_[v].deferred) alive.push_back(v);
+  Known* first = at_;
+  while (first->before->before) first = first->before;
+  told.begun = first->line, told.begun_site = first->site;
+  told.calls = calls_, told.matched = matched_;
+  if (flags & AJ_LAZY_WHOLE && breaks(why)) {
+    const std::string at = line_words(told.line, told.site);
+    raise_as("RuntimeError", AJ_PRECONDITION, "compile(fullgraph=True): ", words(why),
+             told.op.empty() ? "" : " (" + told.op + ")", at.empty() ? "" : " at " + at,
+             "; the function is more than one program there: keep the value a tensor (where), or "
+             "leave fullgraph out");
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  running_ = true;
+  try {
+    if (!alive.empty()) carry_out(ready_for(alive), told);
+  } catch (const Error& e) {
+    running_ = false;
+    failed_region_ = region_;
+    failed_ = text(e.message(), "; executed later, in the lazy scope's region that begins at ",
+                   line_words(told.begun, told.begun_site));
+    begin_again();
+    raise_as(e.kind(), e.code(), failed_);
+  }
+  running_ = false;
+  told.nanoseconds = uint64_t((std::chrono::steady_clock::now() - begin).count());
+  aj_lazy_stats& s = memory_->stats;
+  s.flushes++;
+  s.passes += told.passes, s.groups += told.groups, s.fused += told.fused;
+  if (memory_->flushes.size() < 1000) memory_->flushes.push_back(std::move(told));
+  begin_again();
+}
+
+void Scope::begin_again() {
+  region_++;
+  std::vector<Slot> slots;
+  slots.swap(slots_);  // what dies with them asks for us
+  numbers_.clear();
+  calls_ = matched_ = 0, bytes_ = 0;
+  at_ = &memory_->root;
+  if (memory_->stale) {
+    memory_->root.after.clear();
+    memory_->stale = false;
+    memory_->stats.kept = 0;
+  }
+}
+
+void Scope::fulfil(aj_tensor* t, const Deferred& d) {
+  std::lock_guard held(memory_->lock);
+  if (!d.real && d.region == region_) flush(Why::value);
+  if (!d.real)
+    raise(AJ_PRECONDITION, "the value of a lazy tensor is not there: ",
+          d.region == failed_region_ ? failed_ : "what it is made of has failed");
+  check(wrap_table->tensor_fulfil(t, d.real));
+}
+
+void Scope::died(const Deferred& d) {
+  std::lock_guard held(memory_->lock);
+  if (d.region == region_ && d.value < slots_.size()) slots_[d.value].deferred = nullptr;
+}
+
+}  // namespace adjoin::graph::lazily

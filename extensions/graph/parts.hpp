@@ -1,0 +1,26 @@
+// extensions/graph/parts.hpp: parts of a program that a compiler (abi/compiler.h) runs.
+#pragma once
+#include <adjoin/abi/compiler.h>
+
+#include "run.hpp"
+
+namespace adjoin::graph {
+
+extern const aj_services* service_table;
+extern const aj_graphs graphs_table;
+
+// What a compiler sees: calls of a block, which it reads by graphs_table.
+struct Seen;
+
+// The order of a block's statements in which each part stands together, and the parts that a
+// compiler has made programs of. first and count are of that order.
+struct Arranged {
+  std::vector<uint32_t> order;
+  std::vector<Part> parts;
+};
+Arranged arrange(const Program& p, const Block& b, int32_t device_type);
+
+// The part's results are in the registers; false: its calls have to be made.
+bool run_part(const Part& part, std::vector<Tensor>& regs, const std::vector<int64_t>& sizes);
+
+}  // namespace adjoin::graph

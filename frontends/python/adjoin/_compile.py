@@ -1,0 +1,218 @@
+"""adjoin._compile: compile(fn): its calls are written down and matched with those of earlier times; where that wins nothing,
+the function runs as it is."""
+
+import functools
+import inspect
+import weakref
+from time import perf_counter_ns as now
+
+from . import _C, compiler
+from ._dynamo import config
+from ._lazy import CHECK, WHOLE, Explanation, new_memory, scope_is_open
+from .jit import is_tracing
+from .nn.modules.module import Module
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+BACKENDS = ("", "adjoin", "inductor")  # whatever compiles: it is this one
+AS_IT_IS = ("eager", "aot_eager")
+# Of inductor's options those that say how its kernels are made; they change no result, and there are no such kernels here.
+HINTS = (
+    "epilogue_fusion", "max_autotune", "max_autotune_gemm", "shape_padding", "triton.cudagraphs", "trace.enabled",
+    "trace.graph_diagram", "coordinate_descent_tuning",
+)  # fmt: skip
+OWN = {"check": False, "fused": True}
+TRIES = 3  # calls of each kind that are timed before it is decided
+GAIN = 0.98  # of eager's time, above which it is not worth it
+_all = weakref.WeakSet()  # what reset() reaches
+
+
+def list_options():
+    """The names that options takes."""
+    return sorted([*OWN, *HINTS])
+
+
+def list_mode_options(mode=None):
+    """The options of each mode, or of one: none, modes change nothing here."""
+    return {m: {} for m in MODES} if mode is None else {}
+
+
+def _checked(backend, mode, options):
+    from ._dynamo.exc import InvalidBackend
+
+    if callable(backend):
+        raise NotImplementedError(
+            "compile: a backend of one's own gets a graph of torch.fx's, which is not made here; leave backend out, or use "
+            "fx.symbolic_trace(fn) and call it by yourself"
+        )
+    if backend not in BACKENDS + AS_IT_IS:
+        raise InvalidBackend(backend)
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"compile: mode is {mode!r}; it is one of {', '.join(MODES)}")
+    own = dict(OWN)
+    for name, value in (options or {}).items():
+        if name not in OWN and name not in HINTS:
+            raise RuntimeError(f"compile: there is no option {name!r}; options are {', '.join(list_options())}")
+        if name in OWN:
+            own[name] = value
+    return own
+
+
+def compile(model, *, fullgraph, dynamic, backend, mode, options, disable, check):
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable,
+            check=check,
+        )  # fmt: skip
+    if not callable(model):
+        raise TypeError(f"compile: a function or module is wanted, not {type(model).__name__}")
+    own = _checked(backend, mode, options)
+    if disable or backend in AS_IT_IS:
+        return model
+    flags = (WHOLE if fullgraph else 0) | (CHECK if check or own["check"] else 0) | (0 if own["fused"] else 2)
+    if isinstance(model, Module):
+        from ._dynamo.eval_frame import OptimizedModule
+
+        return OptimizedModule(model, flags)
+    return compiled_function(model, flags)
+
+
+class Compiled:
+    """A function in a lazy scope, as long as that wins."""
+
+    def __init__(self, function, flags):
+        self.function, self.flags = function, flags
+        self.reset()
+        _all.add(self)
+
+    def reset(self):
+        self.memory = None
+        self.plain = 0  # calls that are made as they are before the next look
+        self.calls = 0
+        self.lazy = self.eager = None  # the shortest times, ns
+        self.tries = self.misses = 0
+        self.known, self.rest = set(), 0  # fullgraph: kinds of arguments that were looked at
+        self.verdict = "it was not called yet"
+
+    def look(self, args, kwargs):
+        """A call that is not made as it is."""
+        self.calls += 1
+        # Inside of another scope it is a part of that; a trace writes down by itself.
+        if scope_is_open() or is_tracing() or compiler._stance == "force_eager" or config.disable:
+            return self.function(*args, **kwargs)
+        if self.flags & CHECK:
+            return self.written_down(args, kwargs)[0]
+        if self.flags & WHOLE:
+            kind = kinds((args, tuple(kwargs.items())))
+            if kind not in self.known:
+                result = self.written_down(args, kwargs)[0]
+                self.known.add(kind)
+                return result
+            if self.rest:
+                self.rest -= 1
+                return self.function(*args, **kwargs)
+        apart = self.calls & 1 if self.tries < TRIES else self.calls & (self.calls - 1) == 0
+        if self.lazy is not None and apart:
+            return self.compared(args, kwargs)
+        result, calls, known, groups, took = self.written_down(args, kwargs)
+        if not groups:
+            return self.pass_on("no calls were fused", result)
+        if known < calls:  # met for the first time: no measure
+            self.misses += 1
+            return self.pass_on("its calls are others each time", result) if self.misses > 8 else result
+        self.misses = 0
+        self.lazy = took if self.lazy is None else min(self.lazy, took)
+        return result
+
+    def compared(self, args, kwargs):
+        """A call as it is, beside those that are carried out together: the shortest of each counts."""
+        begin = now()
+        result = self.function(*args, **kwargs)
+        took = now() - begin
+        self.eager = took if self.eager is None else min(self.eager, took)
+        self.tries += 1
+        if self.lazy > GAIN * self.eager and self.tries >= TRIES:
+            return self.pass_on(f"together {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}", result)
+        if self.tries > 8:  # other sizes may come
+            self.lazy, self.tries = None, 0
+        self.verdict = f"fused: {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}" if self.lazy else self.verdict
+        return result
+
+    def pass_on(self, why, result):
+        """The function runs as it is for a while; each time for longer."""
+        n = max(13, 3 * self.calls)
+        self.calls += n
+        if self.flags & WHOLE:  # the kind of its arguments is looked at each time
+            self.rest = n
+        else:
+            self.plain = n
+        self.lazy = self.eager = None
+        self.tries = self.misses = 0
+        self.verdict = f"runs as it is: {why}"
+        return result
+
+    def written_down(self, args, kwargs):
+        if self.memory is None:
+            self.memory = new_memory()
+        memory = self.memory
+        before = _C.lazy_stats(memory)
+        begin = now()
+        _C.lazy_enter(memory, self.flags)
+        try:
+            result = self.function(*args, **kwargs)
+        except BaseException:
+            try:
+                _C.lazy_leave()
+            except Exception:
+                pass
+            raise
+        _C.lazy_leave()
+        took = now() - begin
+        after = _C.lazy_stats(memory)
+        if after[6] > 20_000:
+            _C.lazy_forget(memory)
+        calls, known, _, _, groups = (b - a for a, b in zip(before[:5], after[:5], strict=True))
+        return result, calls, known, groups, took
+
+    def explain(self):
+        """What the last call that was written down was, and what became of the function: it prints."""
+        told = Explanation(self.memory or new_memory())
+        told.verdict = self.verdict
+        return told
+
+
+def compiled_function(function, flags):
+    """The function that compile gives, with the name and the signature of the one that it was given."""
+    state = Compiled(function, flags)
+    look = state.look
+
+    @functools.wraps(function)
+    def compiled(*args, **kwargs):
+        if state.plain:
+            state.plain -= 1
+            return function(*args, **kwargs)
+        return look(args, kwargs)
+
+    compiled.explain, compiled._state = state.explain, state
+    compiled._torchdynamo_orig_callable = function
+    try:
+        compiled.__signature__ = inspect.signature(function)
+    except (TypeError, ValueError):
+        pass
+    return compiled
+
+
+def kinds(o):
+    """What of arguments decides about a program: dtypes and shapes, and what is no tensor."""
+    if isinstance(o, _C.Tensor):
+        return o.dtype, tuple(o.shape), o.requires_grad
+    if isinstance(o, (tuple, list)):
+        return tuple(map(kinds, o))
+    if isinstance(o, dict):
+        return tuple((k, kinds(v)) for k, v in o.items())
+    return o if isinstance(o, (bool, int, str, type(None))) else type(o)
+
+
+def reset():
+    """Every compiled function forgets what it has met."""
+    for state in _all:
+        state.reset()

@@ -1,0 +1,85 @@
+"""adjoin.distributed.checkpoint._meeting: what the processes tell each other of a save or a load.
+
+By the store, not by collectives: a save in the background must not stand between the collectives of a training step.
+"""
+
+import pickle
+
+from .. import _group
+from .._names import DistBackendError, DistStoreError
+from .api import CheckpointException
+
+_made = {}
+
+
+class Meeting:
+    """The processes of a save or a load. Each makes one in the same order; the coordinator is the group's first."""
+
+    def __init__(self, group=None, alone=False, coordinator=0):
+        self.rank, self.size, self.coordinator, self._round = 0, 1, coordinator, 0
+        if alone or not _group.is_initialized():
+            self.coordinator = 0
+            return
+        group = _group.of(group)
+        self.rank, self.size = group.rank(), group.size()
+        key = _group._world.name, tuple(group._ranks)
+        _made[key] = number = _made.get(key, 0) + 1
+        self._store = _group._world.store
+        self._seconds = group._timeout.total_seconds() if hasattr(group._timeout, "total_seconds") else group._timeout
+        self._name = f"checkpoint/{'-'.join(map(str, group._ranks))}/{number}"
+
+    def _get(self, key):
+        try:
+            self._store.wait([key], self._seconds)
+            value = pickle.loads(self._store.get(key))
+        except DistStoreError as error:
+            raise DistBackendError(f"checkpoint: waiting for the other processes: {error}") from None
+        self._store.delete_key(key)
+        return value
+
+    def step(self, what, mine, joined):
+        """Each process calls mine(), the coordinator joined([results of all]), all get its result.
+
+        An error in one of them is raised in all, as a CheckpointException.
+        """
+        result, error = None, None
+        try:
+            result = mine()
+        except Exception as e:
+            error = e
+        if self.size == 1:
+            if error is not None:
+                raise error
+            return joined([result])
+        self._round += 1
+        self._store.set(f"{self._name}/{self._round}/from/{self.rank}", _packed(result, error))
+        if self.rank == self.coordinator:
+            self._lead(what, joined)
+        told, errors = self._get(f"{self._name}/{self._round}/to/{self.rank}")
+        if errors:
+            raise CheckpointException(what, errors) from error
+        return told
+
+    def _lead(self, what, joined):
+        came = [self._get(f"{self._name}/{self._round}/from/{rank}") for rank in range(self.size)]
+        errors, told = {rank: e for rank, (_, e) in enumerate(came) if e is not None}, None
+        if not errors:
+            try:
+                told = joined([r for r, _ in came])
+            except Exception as e:
+                errors = {self.rank: e}
+        packed = _packed(told, errors)
+        for rank in range(self.size):
+            self._store.set(f"{self._name}/{self._round}/to/{rank}", packed)
+
+
+def _packed(result, error):
+    try:
+        packed = pickle.dumps((result, error))
+        pickle.loads(packed)
+        return packed
+    except Exception:  # an error that does not pickle is told by its text
+        text = (
+            {r: RuntimeError(str(e)) for r, e in error.items()} if isinstance(error, dict) else RuntimeError(str(error))
+        )
+        return pickle.dumps((result, text))

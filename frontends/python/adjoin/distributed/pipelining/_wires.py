@@ -1,0 +1,70 @@
+"""adjoin.distributed.pipelining._wires: tensors between stages. A wire goes one way from a process to a neighbour, in a group of its own,
+so that what one waits for never stands behind another transfer."""
+
+import adjoin
+
+from ... import distributed as dist
+from .._group import GroupMember
+
+FORWARD, BACKWARD = "forward", "backward"
+
+
+def _described(tensors):
+    return [None if t is None else (tuple(t.shape), t.dtype) for t in tensors]
+
+
+class Wires:
+    """All wires of this process."""
+
+    def __init__(self, group):
+        self.size, self.rank = dist.get_world_size(group), dist.get_rank(group)
+        ranks = dist.get_process_group_ranks(group)
+        self.groups, self.shapes, self.came, self.works = {}, {}, {}, []
+        if self.size == 1:
+            return
+        for way in (FORWARD, BACKWARD):
+            for a in range(self.size):
+                b = (a + 1) % self.size if way == FORWARD else (a - 1) % self.size
+                made = dist.new_group([ranks[a], ranks[b]])
+                if made != GroupMember.NON_GROUP_MEMBER and self.rank in (a, b):
+                    self.groups[way, a] = made, ranks[a], ranks[b]
+
+    def send(self, way, key, tensors):
+        """Sends a stage's results or gradients on; ``key``: (the stage that they are for, part)."""
+        tensors = [None if t is None else t.detach().contiguous() for t in tensors]
+        if self.size == 1:
+            self.came[way, key] = tensors
+            return
+        group, _, to = self.groups[way, self.rank]
+        if (way, key[0]) not in self.shapes:  # as the first part, so all
+            self.shapes[way, key[0]] = _described(tensors)
+            dist.send_object_list([self.shapes[way, key[0]]], to, group)
+        self.works += [(dist.isend(t, to, group), t) for t in tensors if t is not None]
+
+    def receive(self, way, key, order):
+        """What a stage is to get for a part. ``order``: keys in the order in which the neighbour sends."""
+        while (way, key) not in self.came:
+            following = next(order)
+            self.came[way, following] = self._next(way, following)
+        return self.came.pop((way, key))
+
+    def _next(self, way, key):
+        source = (self.rank - 1) % self.size if way == FORWARD else (self.rank + 1) % self.size
+        group, sender, _ = self.groups[way, source]
+        if (way, key[0], "in") not in self.shapes:
+            told = [None]
+            dist.recv_object_list(told, sender, group)
+            self.shapes[way, key[0], "in"] = told[0]
+        found = []
+        for shape in self.shapes[way, key[0], "in"]:
+            t = None if shape is None else adjoin.empty(shape[0], dtype=shape[1])
+            if t is not None:
+                dist.recv(t, sender, group)
+            found.append(t)
+        return found
+
+    def settle(self):
+        """All that was sent has left."""
+        works, self.works = self.works, []
+        for work, _ in works:
+            work.wait()

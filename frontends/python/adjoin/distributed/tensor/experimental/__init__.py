@@ -1,0 +1,3 @@
+"""adjoin.distributed.tensor.experimental: what PyTorch has under this name."""
+
+from .._api import implicit_replication  # noqa: F401

@@ -1,0 +1,192 @@
+"""adjoin.jit._script.face: what a scripted function and a scripted module are to Python."""
+
+import functools
+
+from ... import _C
+from ...nn.modules.module import Module
+from .. import RecursiveScriptModule, ScriptFunction
+from .unit import Unit
+from .values import types
+
+PARAM, CONSTANT = 2, 3
+
+
+def program_of(unit):
+    """The program of what has been collected."""
+    handle = _C.program_parse(unit.text())
+    types.update(unit.types)
+    values = {name: tensor for name, tensor, _ in unit.weights}
+    for what in (PARAM, CONSTANT):
+        for i, (name, _, _) in enumerate(_C.program_values(handle, what)):
+            _C.program_set_weight(handle, what, i, values[name])
+    return handle
+
+
+class _Shown:
+    """What both show of their program."""
+
+    @property
+    def graph(self):
+        return _C.program_text(self._handle)
+
+    code = inlined_graph = graph
+
+    def save(self, f, _extra_files=None):
+        from .._traced import save
+
+        save(self, f, _extra_files)
+
+
+class Function(_Shown, ScriptFunction):
+    """A function that runs as a program. Its arguments are copied: what it does to a list stays its own."""
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        unit = Unit(function.__name__ if function.__name__.isidentifier() else "f")
+        self._scripted_from = function
+        self.name = unit.function(unit.python_of(function), None, unit.nowhere, None)
+        unit.name = self.name
+        self._handle = program_of(unit)
+        self.qualified_name = f"__torch__.{function.__module__}.{function.__qualname__}"
+
+    def __call__(self, *args, **kwargs):
+        return _C.script_call(self._handle, self.name, args, kwargs)
+
+    def __repr__(self):
+        return f"<scripted function {self.name}>"
+
+
+class ScriptedModule(_Shown, RecursiveScriptModule):
+    """A module that runs as a program; parameters and buffers are the original's own."""
+
+    def __init__(self, handle, path, functions, original=None, ready=True):
+        Module.__init__(self)
+        self.__dict__.update(_handle=handle, _path=path, _functions=functions, _ready=False)
+        self.__dict__["original_name"] = type(original).__name__ if original is not None else "Module"
+        if original is not None:
+            self._parameters.update(original._parameters)
+            self._buffers.update(original._buffers)
+            self._non_persistent_buffers_set.update(original._non_persistent_buffers_set)
+            for name, child in original._modules.items():
+                inside = path + name + "."
+                self._modules[name] = None if child is None else ScriptedModule(handle, inside, functions, child)
+            self.__dict__["training"] = original.training
+        self.__dict__["_ready"] = ready
+
+    def _call_function(self, name, args, kwargs):
+        return _C.script_call(self._handle, self._path + name, args, kwargs)
+
+    def forward(self, *args, **kwargs):
+        return self._call_function("forward", args, kwargs)
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("__") or not self.__dict__.get("_ready"):
+                raise
+        if f"{self._path}{name}" in self._functions:
+            return functools.partial(self._method, name)
+        try:
+            return _C.script_get(self._handle, self._path + name)
+        except AttributeError:
+            raise AttributeError(f"'{self.original_name}' object has no attribute '{name}'") from None
+
+    def _method(self, name, /, *args, **kwargs):
+        return self._call_function(name, args, kwargs)
+
+    def __setattr__(self, name, value):
+        if not self.__dict__.get("_ready") or name in ("_handle", "_path") or isinstance(value, Module):
+            return super().__setattr__(name, value)
+        if name in self._parameters or name in self._buffers:
+            super().__setattr__(name, value)
+            return self._give_weights()
+        if name == "training":
+            self.__dict__["training"] = value
+        return _C.script_set(self._handle, self._path + name, value)
+
+    def _give_weights(self):
+        """The program has the tensors that the module has now."""
+        named = {}
+        for prefix, module in self.named_modules(remove_duplicate=False):
+            for name, t in [*module._parameters.items(), *module._buffers.items()]:
+                if t is not None:
+                    named[self._path + (prefix + "." if prefix else "") + name] = t
+        for i, (name, _, _) in enumerate(_C.program_values(self._handle, PARAM)):
+            if name in named:
+                _C.program_set_weight(self._handle, PARAM, i, named[name])
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn, recurse)
+        self._give_weights()
+        for i in range(len(_C.program_values(self._handle, CONSTANT))):
+            _C.program_set_weight(self._handle, CONSTANT, i, fn(_C.program_weight(self._handle, CONSTANT, i)))
+        return self
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __getitem__(self, key):
+        return self._modules[key] if isinstance(key, str) else list(self._modules.values())[key]
+
+    def __bool__(self):
+        return True
+
+    def __dir__(self):
+        own = [n.removeprefix(self._path) for n in self._functions if n.startswith(self._path)]
+        return [*super().__dir__(), *(n for n in own if "." not in n)]
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        import io
+
+        from .._traced import load, save
+
+        file = io.BytesIO()
+        save(self, file)
+        file.seek(0)
+        return load(file)
+
+
+def functions_of(handle):
+    return {line[: line.index("(")]: line for line in _C.script_functions(handle).splitlines()}
+
+
+def scripted_module(module):
+    unit = Unit("forward")
+    unit.module(module)
+    handle = program_of(unit)
+    made = ScriptedModule(handle, "", functions_of(handle), module)
+    return made
+
+
+def loaded(handle, plant):
+    """A scripted program of a file."""
+    functions = functions_of(handle)
+    made = ScriptedModule(handle, "", functions, ready=False)
+    for i, (name, _, _) in enumerate(_C.program_values(handle, PARAM)):
+        tensor = plant(
+            made,
+            name,
+            _C.program_weight(handle, PARAM, i),
+            lambda path: ScriptedModule(handle, path, functions, ready=False),
+        )
+        _C.program_set_weight(handle, PARAM, i, tensor)
+    for path in sorted({name.rpartition(".")[0] for name in functions} - {""}):
+        at = made
+        for part in path.split("."):
+            if part not in at._modules:
+                at._modules[part] = ScriptedModule(handle, f"{at._path}{part}.", functions, ready=False)
+            at = at._modules[part]
+    for module in made.modules():
+        try:
+            module.__dict__["training"] = _C.script_get(handle, module._path + "training")
+        except (AttributeError, RuntimeError):  # of functions alone
+            module.__dict__["training"] = False
+        module.__dict__["_ready"] = True
+    return made

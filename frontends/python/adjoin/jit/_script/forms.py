@@ -1,0 +1,97 @@
+"""adjoin.jit._script.forms: layers of the package whose code uses more of Python than programs have, in the subset. Each does
+what the layer does, with the same bits."""
+
+import adjoin
+
+from ...nn._functional import attention
+from ...nn.modules import attention as attention_modules
+from ...nn.modules import container, rnn, sparse, transformer
+
+
+def _sequential(self, input):
+    for layer in self:
+        input = layer(input)
+    return input
+
+
+def _renormalize(self, input):
+    with adjoin.no_grad():
+        seen = {i: True for i in input.flatten().tolist()}
+        index = adjoin.tensor(sorted(seen.keys()), device=self.weight.device)
+        used = self.weight[index]
+        norms = used.abs().pow(self.norm_type).sum(1, keepdim=True).pow(1 / self.norm_type)
+        scale = (self.max_norm / (norms + 1e-7)).clamp(max=1.0)
+        self.weight[index] = used * scale
+
+
+def _run(self, row, arguments, states):
+    hx = states if self.mode == "LSTM" else states[0]
+    weights = [getattr(self, name) for names in self._all_weights for name in names]
+    last = [] if len(arguments) == 2 else [self.batch_first]
+    output, *states = row(
+        *arguments, hx, weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, *last
+    )
+    return output, tuple(states)
+
+
+def _swapped(query, key, value):
+    q = query.transpose(0, 1)
+    k = q if key is query else key.transpose(0, 1)
+    if value is query:
+        return q, k, q
+    return q, k, k if value is key else value.transpose(0, 1)
+
+
+class AttentionWeights:
+    def __init__(self, module):
+        self.static_k = self.static_v = None
+        self.num_heads, self.add_zero_attn = module.num_heads, module.add_zero_attn
+        self.in_proj_weight, self.in_proj_bias = module.in_proj_weight, module.in_proj_bias
+        self.q_proj_weight, self.k_proj_weight = module.q_proj_weight, module.k_proj_weight
+        self.v_proj_weight, self.bias_k, self.bias_v = module.v_proj_weight, module.bias_k, module.bias_v
+        self.out_weight, self.out_bias = module.out_proj.weight, module.out_proj.bias
+
+
+def _attend(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
+            average_attn_weights=True, is_causal=False):  # fmt: skip
+    attention.check(query, key, value, self.embed_dim, self.num_heads, attn_mask, is_causal)
+    batched = query.dim() == 3
+    if not batched:
+        query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    elif not self.batch_first:
+        query, key, value = _swapped(query, key, value)
+    dropout = self.dropout if self.training else 0.0
+    out, weights = attention.attend(
+        AttentionWeights(self),
+        query,
+        key,
+        value,
+        key_padding_mask,
+        need_weights,
+        attn_mask,
+        average_attn_weights,
+        dropout,
+    )
+    if not batched:
+        return out.squeeze(0), None if weights is None else weights.squeeze(0)
+    return out if self.batch_first else out.transpose(0, 1), weights
+
+
+def _encode(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    """With padding: where the layer runs on the sequences alone, it gives zeros for padding, and this does not."""
+    causal = bool(is_causal) and mask is not None
+    for layer in self.layers:
+        src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=causal)
+    return src if self.norm is None else self.norm(src)
+
+
+FORMS = {
+    container.Sequential: {"forward": _sequential},
+    sparse.Embedding: {"_renormalize": _renormalize},
+    rnn.RNNBase: {"_run": _run},
+    attention_modules.MultiheadAttention: {"forward": _attend},
+    transformer.TransformerEncoder: {"forward": _encode},
+}
+FUNCTIONS = {attention.first_two_swapped: _swapped}

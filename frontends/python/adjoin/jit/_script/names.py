@@ -1,0 +1,86 @@
+"""adjoin.jit._script.names: what a name of Python's stands for in a program: an op, a builtin, a function, a class, a constant."""
+
+import builtins
+import math
+import operator
+import types
+import typing
+
+import adjoin
+
+OP, METHOD = type(adjoin.add), type(adjoin.Tensor.add)
+_SPACES = {"adjoin": "", "adjoin.nn.functional": "nn::"}
+_PYTHON = {
+    len: "len", range: "range", enumerate: "enumerate", zip: "zip", int: "int", float: "float", bool: "bool", str: "str",
+    complex: "complex", repr: "repr", list: "to_list", tuple: "to_tuple", dict: "to_dict", abs: "abs", min: "min",
+    max: "max", sum: "sum", any: "any", all: "all", sorted: "sorted", reversed: "reversed", round: "round",
+    divmod: "divmod", pow: "power", ord: "ord", chr: "chr", hex: "hex", bin: "bin", oct: "oct", print: "print",
+    hasattr: "hasattr", getattr: "getattr", operator.add: "add", operator.mul: "mul", operator.sub: "sub",
+    operator.neg: "neg", operator.getitem: "getitem", operator.not_: "not", operator.floordiv: "floordiv",
+    operator.mod: "mod", operator.truediv: "div", operator.eq: "eq", operator.lt: "lt",
+}  # fmt: skip
+
+
+def _math():
+    known = "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh erf erfc gamma lgamma fabs"
+    known += " floor ceil trunc pow atan2 fmod hypot copysign isnan isinf isfinite gcd factorial prod"
+    return {getattr(math, name): f"math.{name}" for name in known.split()}
+
+
+_FUNCTIONS = {**_PYTHON, **_math()}
+
+
+def _of_adjoin():
+    """Functions of the package that are no ops, and no Python that could be scripted."""
+    return {
+        adjoin.tensor: "tensor", adjoin.as_tensor: "tensor", adjoin.is_tensor: "is_tensor",
+        adjoin.is_grad_enabled: "is_grad_enabled", adjoin.device: "device", adjoin.finfo: "finfo",
+        adjoin.iinfo: "iinfo", adjoin.numel: "numel",
+    }  # fmt: skip
+
+
+# Functions in Python whose work is that of an op, or of a method of a tensor.
+_METHODS = (
+    "detach detach_ split nonzero fill_ is_floating_point is_complex is_signed get_device unique unique_consecutive"
+).split()
+
+_known = {}
+
+
+def builtin_of(o):
+    """The builtin that a function of Python's or the package's is; None: it is none."""
+    if not _known:
+        _known.update({id(f): name for f, name in {**_FUNCTIONS, **_of_adjoin()}.items()})
+    return _known.get(id(o))
+
+
+def method_of(o):
+    """The method of its first argument that a function is."""
+    name = getattr(o, "__name__", "")
+    return name if name in _METHODS and getattr(adjoin, name, None) is o else None
+
+
+def op_of(o):
+    """The op's name in the registry."""
+    if not isinstance(o, OP):
+        return None
+    home, name = o.__module__, o.__name__
+    if home in _SPACES:
+        return _SPACES[home] + name
+    return home.removeprefix("adjoin.ops.").removeprefix("adjoin.") + "::" + name
+
+
+def is_namespace(o):
+    return isinstance(o, types.ModuleType) or o in (typing,)
+
+
+def seen_by(function):
+    """Names that a function sees from outside."""
+    names = dict(vars(builtins))
+    names.update(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return names

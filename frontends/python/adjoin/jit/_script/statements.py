@@ -1,0 +1,341 @@
+"""adjoin.jit._script.statements: a function of Python's as the text of a function of a program."""
+
+import ast
+import contextlib
+import os
+
+import adjoin
+
+from . import names
+from .errors import Place, refuse
+from .expressions import BINARY, Expressions, Pending, Static
+from .kinds import hints_of, kind_of
+from .literals import quoted
+
+_GRAD = {adjoin.no_grad: "false", adjoin.enable_grad: "true", adjoin.inference_mode: "false"}
+_INSTEAD = {
+    ast.Try: "test the condition before the call",
+    ast.FunctionDef: "define it at the top of the file and give it what it needs",
+    ast.ClassDef: "define it at the top of the file",
+    ast.Import: "import at the top of the file",
+    ast.ImportFrom: "import at the top of the file",
+    ast.Global: "return the value, or keep it an attribute of the module",
+    ast.Nonlocal: "return the value",
+    ast.Match: "write if and elif",
+}
+
+
+class Writer(Expressions):
+    """Writes one function. owner: the class whose method it is; defined_in: the class that has it."""
+
+    def __init__(self, unit, function, name, tree, place, owner=None, defined_in=None):
+        self.unit, self.function, self.name, self.tree, self.place = unit, function, name, tree, place
+        self.owner, self.defined_in = owner, defined_in
+        self.seen = names.seen_by(function)
+        self.lines, self.indent, self.temps = [], "  ", 0
+        self.scopes = {}
+        self.params = [*tree.args.posonlyargs, *tree.args.args]
+        self.self_name = self.params[0].arg if owner is not None and self.params else None
+        self.locals = self.assigned()
+
+    def assigned(self):
+        a = self.tree.args
+        found = {p.arg for p in [*self.params, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]}
+        inner = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
+                inner |= {n for g in node.generators for n in ast.walk(g.target)}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in inner:
+                found.add(node.id)
+        return found
+
+    def variable(self, name, node):
+        if not name.isascii():
+            refuse(self.place, node, f"the name '{name}' has letters beyond ASCII", "rename it")
+        return "%" + name
+
+    def temp(self):
+        self.temps += 1
+        return f"%{self.temps}"
+
+    def emit(self, text, node):
+        self.lines.append(f"{self.indent}{text} @{self.unit.line(self.place.line(node))}")
+
+    @contextlib.contextmanager
+    def block(self, head, node):
+        if head == "else" and self.lines[-1].strip() == "}":
+            self.lines[-1] = f"{self.indent}}} else {{"
+        else:
+            self.lines.append(f"{self.indent}{head} {{")
+        self.indent += "  "
+        yield
+        self.indent = self.indent[:-2]
+        self.lines.append(f"{self.indent}}}")
+
+    def text(self):
+        hints = hints_of(self.function, self.seen)
+        for hint in hints.values():
+            self.unit.note_type(hint)
+        head = f"fn {self.name}({self.parameters(hints)})"
+        if gives := kind_of(hints.get("return", "")):
+            head += f" -> {quoted(gives)}"
+        self.body(self.tree.body)
+        return "\n".join([head + " {", *self.lines, "}"])
+
+    def parameters(self, hints):
+        a, out = self.tree.args, []
+        defaults = dict(
+            zip(reversed([p.arg for p in self.params]), reversed(self.function.__defaults__ or ()), strict=False)
+        )
+        defaults.update(self.function.__kwdefaults__ or {})
+
+        def one(p, how=""):
+            text = f"{how}{self.variable(p.arg, p)}"
+            if (kind := kind_of(hints.get(p.arg, ""))) and "*" not in how and p.arg != self.self_name:
+                text += f": {quoted(kind)}"
+            if p.arg in defaults:
+                text += f" = {self.text_of(defaults[p.arg], p)}"
+            out.append(text)
+
+        for p in self.params:
+            one(p)
+        if a.vararg:
+            one(a.vararg, "*")
+        for p in a.kwonlyargs:
+            one(p, "only ")
+        if a.kwarg:
+            one(a.kwarg, "**")
+        return ", ".join(out)
+
+    def body(self, statements):
+        for s in statements:
+            self.statement(s)
+
+    def statement(self, node):
+        method = getattr(self, "do_" + type(node).__name__, None)
+        if method is None:
+            name = type(node).__name__.removesuffix("Def").lower()
+            refuse(self.place, node, f"'{name}' is not in the subset that is scripted", _INSTEAD.get(type(node), ""))
+        method(node)
+
+    def do_Expr(self, node):
+        if isinstance(node.value, ast.Constant):
+            return  # a docstring
+        if self.is_warning(node.value):
+            return
+        made = self.visit(node.value)
+        if isinstance(made, Pending):
+            self.emit(made, node)
+
+    def is_warning(self, node):
+        """warnings.warn(...) says nothing in a program."""
+        return isinstance(node, ast.Call) and ast.unparse(node.func) in ("warnings.warn", "warn")
+
+    def do_Pass(self, node):
+        pass
+
+    def do_Assign(self, node):
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            return self.into(self.on_Name(node.targets[0]), node.value)
+        value = self.operand(node.value)
+        for target in node.targets:
+            self.put(target, value)
+        return None
+
+    def do_AnnAssign(self, node):
+        if node.value is None:
+            return None
+        if isinstance(node.target, ast.Name):
+            return self.into(self.on_Name(node.target), node.value)
+        return self.put(node.target, self.operand(node.value))
+
+    def put(self, target, value):
+        if isinstance(target, ast.Name):
+            self.emit(f"{self.on_Name(target)} = $copy({value})", target)
+        elif isinstance(target, ast.Attribute):
+            self.emit(f"$setattr({self.operand(target.value)}, {quoted(target.attr)}, {value})", target)
+            self.unit.written.add(target.attr)
+        elif isinstance(target, ast.Subscript):
+            self.emit(f"$setitem({self.operand(target.value)}, {self.operand(target.slice)}, {value})", target)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts, later = [], []
+            for e in target.elts:
+                star = isinstance(e, ast.Starred)
+                inner = e.value if star else e
+                if isinstance(inner, ast.Name):
+                    to = self.on_Name(inner)
+                else:
+                    to = self.temp()
+                    later.append((inner, to))
+                parts.append(("*" if star else "") + to)
+            self.emit(f"{', '.join(parts)}{',' if len(parts) == 1 else ''} = $copy({value})", target)
+            for inner, to in later:
+                self.put(inner, to)
+        else:
+            refuse(self.place, target, f"'{type(target).__name__}' cannot be assigned to")
+
+    def do_AugAssign(self, node):
+        op, target = "i" + BINARY[type(node.op)], node.target
+        if isinstance(target, ast.Name):
+            to = self.on_Name(target)
+            if isinstance(to, Static):
+                refuse(self.place, node, f"'{target.id}' stands outside of the function")
+            return self.emit(f"{to} = ${op}({to}, {self.operand(node.value)})", node)
+        of = self.operand(target.value)
+        if isinstance(target, ast.Attribute):
+            self.unit.ask(target.attr)
+            self.unit.written.add(target.attr)
+            key, get, put = quoted(target.attr), "getattr", "setattr"
+        else:
+            key, get, put = self.operand(target.slice), "getitem", "setitem"
+        old, new = self.temp(), self.temp()
+        self.emit(f"{old} = ${get}({of}, {key})", node)
+        self.emit(f"{new} = ${op}({old}, {self.operand(node.value)})", node)
+        return self.emit(f"${put}({of}, {key}, {new})", node)
+
+    def decided(self, test):
+        """Is a condition known now? jit.is_scripting() is; so is what an `and` or `or` makes of it. None: it is not."""
+        if isinstance(test, ast.Constant):
+            return bool(test.value)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self.decided(test.operand)
+            return None if inner is None else not inner
+        if isinstance(test, ast.BoolOp):
+            parts = [self.decided(v) for v in test.values]
+            stops = isinstance(test.op, ast.Or)
+            if stops in parts:
+                return stops
+            return None if None in parts else not stops
+        if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
+            return False
+        if isinstance(test, ast.Call) and not isinstance(test.func, ast.Call):
+            from .special import special
+
+            if ast.unparse(test.func).split(".")[-1] in _DECIDED:
+                return {"true": True, "false": False}.get(special(self, test))
+        return None
+
+    def do_If(self, node):
+        decided = self.decided(node.test)
+        if decided is not None:
+            return self.body(node.body if decided else node.orelse)
+        test = self.operand(node.test)
+        with self.block(f"if {test}", node):
+            self.body(node.body)
+        if node.orelse:
+            with self.block("else", node):
+                self.body(node.orelse)
+        return None
+
+    def do_While(self, node):
+        if node.orelse:
+            refuse(self.place, node, "an else of a loop is not in the subset", "keep a bool")
+        with self.block("while", node):
+            test = self.operand(node.test)
+        self.lines[-1] += f" {test} do {{"
+        self.indent += "  "
+        self.body(node.body)
+        self.indent = self.indent[:-2]
+        self.lines.append(f"{self.indent}}}")
+
+    def do_For(self, node):
+        if node.orelse:
+            refuse(self.place, node, "an else of a loop is not in the subset", "keep a bool")
+        over, later = self.operand(node.iter), None
+        try_plain = isinstance(node.target, ast.Name) or all(
+            isinstance(e, ast.Name) for e in getattr(node.target, "elts", [None])
+        )
+        if try_plain:
+            to = self.targets(node.target)
+        else:
+            to = later = self.temp()
+        with self.block(f"for {to} in {over}", node):
+            if later:
+                self.put(node.target, later)
+            self.body(node.body)
+
+    def do_Break(self, node):
+        self.emit("break", node)
+
+    def do_Continue(self, node):
+        self.emit("continue", node)
+
+    def do_Return(self, node):
+        value = "None" if node.value is None else self.operand(node.value)
+        self.emit(f"return {value}", node)
+
+    def do_Delete(self, node):
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                self.emit(f"$delitem({self.operand(target.value)}, {self.operand(target.slice)})", node)
+            elif not isinstance(target, ast.Name):
+                refuse(self.place, node, "del of an attribute is not in the subset", "assign None")
+
+    def do_Raise(self, node):
+        if node.exc is None:
+            refuse(self.place, node, "raise without an exception is not in the subset")
+        exc, args = node.exc, []
+        if isinstance(exc, ast.Call):
+            args = [self.operand(a) for a in exc.args]
+            exc = exc.func
+        made = self.visit(exc) if isinstance(exc, (ast.Name, ast.Attribute)) else None
+        if isinstance(made, Static) and isinstance(made.value, type):
+            kind = made.value.__name__
+        elif isinstance(node.exc, ast.Call):  # a function that makes it
+            kind, args = "RuntimeError", [quoted(f"{self.name}: an error that {ast.unparse(exc)} describes")]
+        else:
+            refuse(self.place, node, "an exception's class is raised, or a call of it")
+        self.emit(f"$raise({', '.join([quoted(kind), *args])})", node)
+
+    def do_Assert(self, node):
+        test, fails = self.operand(node.test), self.temp()
+        self.emit(f"{fails} = $not({test})", node)
+        with self.block(f"if {fails}", node):
+            message = '""' if node.msg is None else self.operand(node.msg)
+            self.emit(f'$raise("AssertionError", {message})', node)
+
+    def do_With(self, node):
+        blocks = [on for item in node.items if (on := self.grad_mode(item, node)) is not None]
+        for on in blocks:
+            self.lines.append(f"{self.indent}grad {on} {{")
+            self.indent += "  "
+        self.body(node.body)
+        for _ in blocks:
+            self.indent = self.indent[:-2]
+            self.lines.append(f"{self.indent}}}")
+
+    def grad_mode(self, item, node):
+        """Whether calls are recorded inside; None: the statement changes nothing in a program."""
+        call = item.context_expr
+        made = self.visit(call.func) if isinstance(call, ast.Call) else None
+        f = made.value if isinstance(made, Static) else None
+        if f is adjoin.set_grad_enabled and call.args:
+            return self.operand(call.args[0])
+        if isinstance(f, type) and f in _GRAD and not call.args:
+            return _GRAD[f]
+        if getattr(f, "__name__", "") == "record_function":
+            return None
+        return refuse(
+            self.place, node, f"'with {ast.unparse(call)}' is not in the subset that is scripted",
+            "no_grad(), enable_grad() and set_grad_enabled(...) are",
+        )  # fmt: skip
+
+    def constant_text(self, node):
+        """A str that is known now: a literal, or an attribute of self that its class says."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node.value
+        own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self.self_name
+        if own and self.owner is not None:
+            value = getattr(self.owner, node.attr, None)
+            return value if isinstance(value, str) and not self.unit.varies(self.owner, node.attr) else None
+        return None
+
+
+_DECIDED = (
+    "is_scripting", "is_tracing", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+)  # fmt: skip
+
+
+def place_of(function, first):
+    return Place(os.path.basename(function.__code__.co_filename), first, function.__name__)

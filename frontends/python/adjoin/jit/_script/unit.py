@@ -1,0 +1,361 @@
+"""adjoin.jit._script.unit: a program as it is collected: functions, classes, modules, and what they ask for."""
+
+import ast
+import functools
+import inspect
+import textwrap
+import types
+
+import adjoin
+
+from ...nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from ...nn.modules.module import Module
+from . import names
+from .errors import NotSupportedError, Place, refuse
+from .forms import FORMS, FUNCTIONS
+from .literals import NoLiteral, literal, quoted
+from .statements import Writer, place_of
+
+_OWN = frozenset(vars(Module()))
+_CONTAINERS = (Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict)
+
+
+def modifier(function):
+    return getattr(function, "_torchscript_modifier", "")
+
+
+class Class:
+    """What a class of Python's is in the program."""
+
+    def __init__(self, python, name):
+        self.python, self.name = python, name
+        self.methods, self.properties = {}, set()
+        self.module = issubclass(python, Module)
+        self.container = ""
+        if issubclass(python, (ModuleList, Sequential, ParameterList)):
+            self.container = "list"
+        elif issubclass(python, (ModuleDict, ParameterDict)):
+            self.container = "dict"
+
+
+class Unit:
+    size_type = adjoin.Size
+    opaque = (types.SimpleNamespace,)
+
+    def __init__(self, name):
+        self.name = name
+        self.lines, self.line_numbers = [], {}
+        self.functions, self.texts, self.used = {}, {}, set()
+        self.classes, self.types, self.kinds_seen = {}, {}, {}
+        self.asked, self.hard, self.written = set(), set(), set()
+        self.waiting = []
+        self.objects, self.object_ids = [], {}
+        self.weights, self.weight_names = [], {}  # (name, tensor, constant)
+        self.nowhere = Place("jit.script", 1, name)
+
+    # Names and lines.
+    def line(self, text):
+        if text not in self.line_numbers:
+            self.lines.append(text)
+            self.line_numbers[text] = len(self.lines)
+        return self.line_numbers[text]
+
+    def fresh(self, wanted):
+        base = "".join(c if c.isascii() and (c.isalnum() or c in "_.") else "_" for c in wanted)
+        base = base.replace("_locals_.", "").strip(".") or "f"
+        base = base if not base[0].isdigit() else "f" + base
+        name, n = base, 1
+        while name in self.used:
+            n += 1
+            name = f"{base}_{n}"
+        self.used.add(name)
+        return name
+
+    def ask(self, name, hard=False):
+        """Somebody calls a method or reads an attribute of this name, of whatever object."""
+        self.asked.add(name)
+        if hard:
+            self.hard.add(name)
+
+    def note_type(self, hint):
+        """A class that an annotation names may stand among the results."""
+        for t in [hint, *getattr(hint, "__args__", ())]:
+            if isinstance(t, type) and issubclass(t, tuple) and hasattr(t, "_fields"):
+                self.types[t.__name__] = t
+
+    # Functions.
+    def python_of(self, f):
+        """The Python function that is compiled where f is called."""
+        f = getattr(f, "_scripted_from", f)
+        if isinstance(f, functools.partial):
+            return None
+        if isinstance(f, (staticmethod, classmethod)):
+            f = f.__func__
+        f = inspect.unwrap(f) if callable(f) and not isinstance(f, (type, Module)) else f
+        return FUNCTIONS.get(f, f) if isinstance(f, types.FunctionType) else None
+
+    def function(self, function, owner, place, node, defined_in=None, name=None):
+        """The name of the function in the program; it is compiled if it is new."""
+        key = (function, owner)
+        if key in self.functions:
+            return self.functions[key]
+        wanted = name or (f"{self.classes[owner].name}.{function.__name__}" if owner else function.__name__)
+        called = self.functions[key] = self.fresh(wanted)
+        if modifier(function) in ("ignore", "unused", "copy_to_script_wrapper"):
+            self.texts[called] = self.stub(called, function)
+        else:
+            self.waiting.append((called, function, owner, defined_in, place, node))
+        return called
+
+    def stub(self, called, function, message=None):
+        """A function that raises: Python's code that a program cannot call."""
+        message = message or (
+            f"{function.__qualname__} is marked as {modifier(function)} and is Python's; a program cannot call it"
+        )
+        return f'fn {called}(*%args, **%named) {{\n  $raise("RuntimeError", {quoted(message)})\n}}'
+
+    def compile_waiting(self):
+        while self.waiting:
+            called, function, owner, defined_in, place, node = self.waiting.pop(0)
+            self.texts[called] = self.compiled(called, function, owner, defined_in, place, node)
+            if not self.waiting:
+                self.answer()
+
+    def compiled(self, called, function, owner, defined_in, place, node):
+        try:
+            source, first = inspect.getsourcelines(function)
+        except (OSError, TypeError):
+            refuse(place, node, f"the source of '{function.__qualname__}' is not found", "define it in a file")
+        tree = ast.parse(textwrap.dedent("".join(source)))
+        tree = tree.body[0]
+        where = place_of(function, first)
+        if not isinstance(tree, ast.FunctionDef):
+            refuse(where, tree, "a function that def defines is wanted", "write no lambda and no async def")
+        writer = Writer(self, function, called, tree, where, owner, defined_in or owner)
+        try:
+            return writer.text()
+        except NotSupportedError as e:
+            if called in self.soft:
+                return self.stub(called, function, str(e))
+            raise
+
+    soft = frozenset()
+
+    # Classes.
+    def klass(self, cls, place, node):
+        """The name of a class of Python's in the program."""
+        if cls in self.classes:
+            return self.classes[cls].name
+        if issubclass(cls, Module):
+            refuse(place, node, f"the module {cls.__name__} is made in a scripted function", "make it in __init__")
+        if cls.__module__ in ("builtins", "collections", "typing"):
+            refuse(place, node, f"'{cls.__name__}' is not in the subset that is scripted")
+        found = self.register(cls)
+        for name, function, where in self.own_functions(cls):
+            self.add_method(found, name, function, where, place, node)
+        return found.name
+
+    def register(self, cls):
+        found = self.classes[cls] = Class(cls, self.fresh(cls.__name__))
+        self.types[found.name] = cls
+        return found
+
+    def own_functions(self, cls):
+        for name in dict.fromkeys(n for k in cls.__mro__ if k not in (object, Module) for n in vars(k)):
+            for k in cls.__mro__:
+                if name in vars(k):
+                    if isinstance(vars(k)[name], (types.FunctionType, property)) and k is not object:
+                        yield name, vars(k)[name], k
+                    break
+
+    def add_method(self, found, name, function, where, place, node):
+        if isinstance(function, property):
+            found.properties.add(name)
+            if function.fset is not None:
+                setter = self.function(function.fset, found.python, place, node, where, f"{found.name}.{name}.setter")
+                found.methods[f"{name}.setter"] = setter
+            function = function.fget
+        found.methods[name] = self.function(function, found.python, place, node, where)
+
+    def method_of(self, cls, name):
+        """(function, the class that has it) of a module's class; the forms of the package's own layers come first."""
+        for k in cls.__mro__:
+            if k in (Module, object):
+                return None
+            if name in FORMS.get(k, {}):
+                return FORMS[k][name], k
+            if k in _CONTAINERS:
+                return None
+            if name in vars(k):
+                f = vars(k)[name]
+                return (f, k) if isinstance(f, (types.FunctionType, property)) else None
+        return None
+
+    def method_after(self, cls, after, name):
+        mro = list(cls.__mro__)
+        for k in mro[mro.index(after) + 1 :]:
+            if k in (Module, object):
+                return None
+            if name in FORMS.get(k, {}):
+                return FORMS[k][name], k
+            if isinstance(vars(k).get(name), types.FunctionType):
+                return vars(k)[name], k
+        return None
+
+    def answer(self):
+        """Modules' classes get the methods that somebody has asked for."""
+        for cls, found in list(self.classes.items()):
+            if not found.module:
+                continue
+            for name in sorted(self.asked):
+                if name in found.methods or (method := self.method_of(cls, name)) is None:
+                    continue
+                if name not in self.hard and not isinstance(method[0], property):
+                    self.soft = self.soft | {f"{found.name}.{name}"}
+                self.add_method(found, name, *method, self.nowhere, None)
+
+    def varies(self, cls, name):
+        return any(name in vars(m) for m in self.modules if type(m) is cls)
+
+    modules = ()
+
+    # Modules and tensors.
+    def module(self, module, path=""):
+        """The text of the object that a module is: &3."""
+        if id(module) in self.object_ids:
+            return f"&{self.object_ids[id(module)]}"
+        number = self.object_ids[id(module)] = len(self.objects)
+        self.objects.append(None)
+        self.modules = (*self.modules, module)
+        cls = type(module)
+        found = self.classes.get(cls) or self.register(cls)
+        if module._forward_hooks or module._forward_pre_hooks:
+            raise NotSupportedError(
+                f"jit.script: {path or cls.__name__}: the module has forward hooks, which are Python's; remove them, or call "
+                "what they do in forward"
+            )
+        if "forward" not in found.methods and not found.container == "dict":
+            method = self.method_of(cls, "forward")
+            if method is not None:
+                self.add_method(found, "forward", *method, self.nowhere, None)
+        for k in cls.__mro__:
+            for name, f in vars(k).items() if k not in (Module, object) else ():
+                if modifier(f) == "export" and name not in found.methods:
+                    self.add_method(found, name, f, k, self.nowhere, None)
+        fields = {"training": module.training}
+        for name, value in module.__dict__.items():
+            if name not in _OWN:
+                fields[name] = value
+        lines = []
+        prefix = path + "." if path else ""
+        for name, value in {**fields, **module._parameters, **module._buffers, **module._modules}.items():
+            try:
+                lines.append(f"  {quoted(name)} = {self.attribute(value, prefix + name)}")
+            except (NoLiteral, NotSupportedError):
+                if isinstance(value, Module):
+                    raise
+        self.objects[number] = f"object &{number} {found.name} {{\n" + "\n".join(lines) + "\n}"
+        return f"&{number}"
+
+    def attribute(self, value, name):
+        if isinstance(value, Module):
+            return self.module(value, name)
+        if isinstance(value, adjoin.Tensor):
+            return f"weight({quoted(self.weight(value, name, False))})"
+        return literal(value, lambda o: self.known(o, None, None))
+
+    def weight(self, tensor, name, constant):
+        if constant and id(tensor) in self.weight_names:
+            return self.weight_names[id(tensor)]
+        self.weights.append((name, tensor, constant))
+        self.weight_names[id(tensor)] = name
+        return name
+
+    def known(self, o, writer, node):
+        """The text of what stands outside of a function, or in an attribute: an op, a function, a class, a tensor."""
+        if isinstance(o, Module):
+            if id(o) in self.object_ids:
+                return f"&{self.object_ids[id(o)]}"
+            raise NoLiteral("a module that is no part of the scripted one stands outside of the function")
+        if isinstance(o, adjoin.Tensor):
+            if writer is None:
+                raise NoLiteral("tensors in lists and dicts are no part of a module; use register_buffer")
+            name = self.weight(o.detach() if not o.is_leaf else o, f"constant.{len(self.weights)}", True)
+            to = writer.temp()
+            writer.emit(f"{to} = $weight({quoted(name)})", node)
+            return to
+        if (op := names.op_of(o)) is not None:
+            return f"op({quoted(op)})"
+        if isinstance(o, adjoin.memory_format):
+            return f"format({_FORMATS.index(str(o).split('.')[-1])})"
+        if isinstance(o, adjoin.layout):
+            return "layout(0)" if o is adjoin.strided else None
+        try:
+            builtin = names.builtin_of(o)
+        except TypeError:
+            builtin = None
+        if builtin is not None:
+            return f"builtin({quoted(builtin)})"
+        if isinstance(o, type):
+            if issubclass(o, Module) or o.__module__ == "builtins":
+                raise NoLiteral(f"the class {o.__name__} stands where a value is wanted")
+            place = writer.place if writer else self.nowhere
+            return f"type({quoted(self.klass(o, place, node))})"
+        function = self.python_of(o) if callable(o) else None
+        if function is not None:
+            place = writer.place if writer else self.nowhere
+            return f"function({quoted(self.function(function, None, place, node))})"
+        if type(o) in self.classes and not self.classes[type(o)].module:
+            return self.instance(o)
+        return None
+
+    def instance(self, o):
+        if id(o) not in self.object_ids:
+            number = self.object_ids[id(o)] = len(self.objects)
+            self.objects.append(None)
+            fields = [f"  {quoted(k)} = {literal(v, lambda x: self.known(x, None, None))}" for k, v in vars(o).items()]
+            self.objects[number] = f"object &{number} {self.classes[type(o)].name} {{\n" + "\n".join(fields) + "\n}"
+        return f"&{self.object_ids[id(o)]}"
+
+    # The whole.
+    def class_text(self, found):
+        out = f"class {found.name}" + (" module" if found.module else "")
+        out += f" {found.container}" if found.container else ""
+        for base in found.python.__mro__[1:]:
+            if base is not object:
+                out += f" is {quoted(self.classes[base].name if base in self.classes else base.__name__)}"
+        lines = [f"  method {quoted(n)} = {f}" for n, f in found.methods.items()]
+        lines += [f"  property {quoted(n)}" for n in sorted(found.properties)]
+        for name, value in self.constants(found.python):
+            lines.append(f"  value {quoted(name)} = {value}")
+        return out + " {\n" + "\n".join(lines) + "\n}"
+
+    def constants(self, cls):
+        seen = set()
+        for k in cls.__mro__:
+            if k in (Module, object):
+                break
+            for name, value in vars(k).items():
+                if name in seen or name.startswith("__") or name not in self.asked or callable(value):
+                    continue
+                seen.add(name)
+                try:
+                    yield name, literal(value, lambda o: self.known(o, None, None))
+                except NoLiteral:
+                    continue
+
+    def text(self):
+        self.compile_waiting()
+        out = ["adjoin.program 1", f"scripted {self.name}"]
+        classes = [self.class_text(c) for c in self.classes.values()]
+        self.compile_waiting()
+        if self.lines:
+            out.append(f"lines [{', '.join(quoted(line) for line in self.lines)}]")
+        for name, tensor, constant in self.weights:
+            shape = ", ".join(str(n) for n in tensor.shape)
+            dtype = str(tensor.dtype).split(".")[-1]
+            out.append(f"{'const' if constant else 'param'} {quoted(name)} : {dtype}[{shape}]")
+        return "\n".join([*out, *classes, *self.objects, *self.texts.values()]) + "\n"
+
+
+_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")

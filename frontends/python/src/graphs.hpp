@@ -1,0 +1,10 @@
+// frontends/python/src/graphs.hpp: the parts of the binding of programs.
+#pragma once
+
+#include "py.hpp"
+
+namespace adjoin::py {
+
+int init_scripts(PyObject* module);  // scripts.cpp: scripted ones
+
+}  // namespace adjoin::py

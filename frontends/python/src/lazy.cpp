@@ -1,0 +1,137 @@
+// frontends/python/src/lazy.cpp: lazy scopes (abi/lazy.h) for adjoin.lazy and adjoin.compile.
+#include <adjoin/abi/lazy.h>
+
+#include <utility>
+
+#include "line.hpp"
+#include "methods.hpp"
+#include "tensor.hpp"
+
+namespace adjoin::py {
+namespace {
+
+constexpr const char* kCapsule = "adjoin.lazy";
+
+// Asked for at the first scope: the question loads libaj_graph.so.
+const aj_lazy* table() {
+  static const aj_lazy* found;
+  if (!found) found = static_cast<const aj_lazy*>(aj_get_interface("x.lazy", 1));
+  if (!found)
+    PyErr_SetString(PyExc_NotImplementedError,
+                    "lazy: libaj_graph.so is not found; it stands beside the plugins of libadjoin "
+                    "(adjoin plugins tells what was found)");
+  return found;
+}
+
+aj_object* memory_of(PyObject* o) {
+  return table() ? static_cast<aj_object*>(PyCapsule_GetPointer(o, kCapsule)) : nullptr;
+}
+
+PyObject* memory(PyObject*, PyObject*) {
+  aj_object* made = nullptr;
+  if (!table() || failed(table()->memory(&made))) return nullptr;
+  PyObject* capsule = PyCapsule_New(
+      made, kCapsule, [](PyObject* c) { core->release(PyCapsule_GetPointer(c, kCapsule)); });
+  if (!capsule) core->release(made);
+  return capsule;
+}
+
+// While a scope is open each call tells its line: which one ends a region is not known before.
+int opened = 0;
+const uint64_t* keys_before;
+void note_lines(bool on) {
+  static const uint64_t all = ~uint64_t{0};
+  if (on && opened++ == 0) keys_before = std::exchange(line_keys, &all);
+  if (!on && --opened == 0) line_keys = keys_before;
+}
+
+// lazy_enter(memory, flags)
+PyObject* enter(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  aj_object* m = n == 2 ? memory_of(args[0]) : nullptr;
+  if (!m || failed(table()->enter(m, uint32_t(PyLong_AsUnsignedLong(args[1]))))) return nullptr;
+  note_lines(true);
+  Py_RETURN_NONE;
+}
+
+PyObject* leave(PyObject*, PyObject*) {
+  if (!table()) return nullptr;
+  note_line();
+  if (table()->depth()) note_lines(false);
+  if (failed(table()->leave())) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* flush(PyObject*, PyObject*) {
+  if (!table()) return nullptr;
+  note_line();
+  if (failed(table()->flush())) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* pause(PyObject*, PyObject*) {
+  if (!table()) return nullptr;
+  note_line();
+  if (failed(table()->pause())) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* resume(PyObject*, PyObject*) {
+  if (!table()) return nullptr;
+  table()->resume();
+  Py_RETURN_NONE;
+}
+
+PyObject* depth(PyObject*, PyObject*) {
+  return table() ? PyLong_FromLong(table()->depth()) : nullptr;
+}
+
+// lazy_limits(calls, bytes)
+PyObject* limits(PyObject*, PyObject* args) {
+  unsigned calls;
+  unsigned long long bytes;
+  if (!PyArg_ParseTuple(args, "IK", &calls, &bytes) || !table()) return nullptr;
+  table()->limits(calls, bytes);
+  Py_RETURN_NONE;
+}
+
+// lazy_stats(memory): (calls, known, flushes, passes, groups, fused, kept).
+PyObject* stats(PyObject*, PyObject* o) {
+  aj_object* m = memory_of(o);
+  auto s = sized<aj_lazy_stats>();
+  if (!m || failed(table()->stats(m, &s))) return nullptr;
+  using U = unsigned long long;
+  return Py_BuildValue("(KKKKKKK)", U(s.calls), U(s.matched), U(s.flushes), U(s.passes),
+                       U(s.groups), U(s.fused), U(s.kept));
+}
+
+PyObject* report(PyObject*, PyObject* o) {
+  aj_object *m = memory_of(o), *text = nullptr;
+  return !m || failed(table()->report(m, &text)) ? nullptr : take_string(text);
+}
+
+PyObject* forget(PyObject*, PyObject* o) {
+  aj_object* m = memory_of(o);
+  if (!m || failed(table()->forget(m))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"lazy_memory", memory, METH_NOARGS, nullptr},
+    {"lazy_enter", method(enter), METH_FASTCALL, nullptr},
+    {"lazy_leave", leave, METH_NOARGS, nullptr},
+    {"lazy_flush", flush, METH_NOARGS, nullptr},
+    {"lazy_pause", pause, METH_NOARGS, nullptr},
+    {"lazy_resume", resume, METH_NOARGS, nullptr},
+    {"lazy_depth", depth, METH_NOARGS, nullptr},
+    {"lazy_limits", limits, METH_VARARGS, nullptr},
+    {"lazy_stats", stats, METH_O, nullptr},
+    {"lazy_report", report, METH_O, nullptr},
+    {"lazy_forget", forget, METH_O, nullptr},
+    {},
+};
+
+}  // namespace
+
+int init_lazy(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace adjoin::py

@@ -1,0 +1,124 @@
+"""tests/python/graph/export_test.py: exported programs: dynamic dimensions with bounds, the signature, buffers, files."""
+
+import io
+import subprocess
+
+import adjoin
+import pytest
+from adjoin import nn
+from adjoin.export import Dim, ExportedProgram, InputKind, dims, export, load, save
+from breaks_test import bits
+
+
+def net():
+    adjoin.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3))
+
+
+def test_a_program_takes_any_batch_within_its_bounds(tmp_path):
+    model = net().eval()
+    program = export(model, (adjoin.randn(4, 6),), dynamic_shapes={"input": {0: Dim("batch", min=1, max=32)}})
+    assert isinstance(program, ExportedProgram) and program.range_constraints == {"batch": (1, 32)}
+    save(program, tmp_path / "net.pt2")
+    memory = io.BytesIO()
+    save(program, memory)
+    memory.seek(0)
+    for p in (program, load(tmp_path / "net.pt2"), load(memory)):
+        run = p.module()
+        for n in (1, 4, 9, 32):
+            x = adjoin.randn(n, 6)
+            assert bits(run(x)) == bits(model(x))
+        with pytest.raises(RuntimeError, match="'batch' is 33.*1 to 32"):
+            run(adjoin.randn(33, 6))
+        with pytest.raises(RuntimeError, match="float32"):
+            run(adjoin.randn(4, 7))
+        assert {"0.weight", "1.running_var"} < set(run.state_dict()) <= set(model.state_dict())
+    x = adjoin.randn(5, 6)
+    assert bits(adjoin.jit.load(tmp_path / "net.pt2")(x)) == bits(model(x))
+    told = subprocess.run(["adjoin", "graph", "check", tmp_path / "net.pt2"], capture_output=True, text=True)
+    assert "sound: 1 inputs, 1 results" in told.stdout, told
+
+
+def test_the_signature_names_what_is_what():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(adjoin.ones(3))
+            self.register_buffer("count", adjoin.zeros(()))
+            self.fixed = adjoin.full((3,), 2.0)
+
+        def forward(self, x, *, by):
+            self.count.add_(1)
+            return x * self.weight + self.fixed, x * by
+
+    module = Scaled()
+    numbers = adjoin.get_rng_state()
+    program = export(module, (adjoin.ones(3),), {"by": adjoin.ones(3)})
+    assert module.count.item() == 0 and adjoin.get_rng_state().equal(numbers)
+    s = program.graph_signature
+    assert s.parameters == ("weight",) and s.buffers == ("count",) and len(s.lifted_tensor_constants) == 1
+    assert len(s.user_inputs) == 2 and len(s.user_outputs) == 2 and list(s.buffers_to_mutate) == ["count"]
+    assert [i.target for i in s.input_specs if i.kind is InputKind.PARAMETER] == ["weight"]
+    run = program.module()
+    assert run(adjoin.ones(3), by=adjoin.full((3,), 5.0))[1].tolist() == [5, 5, 5] and module.count.item() == 1
+    assert [n for n, _ in program.named_parameters()] == ["weight"] and [n for n, _ in program.named_buffers()] == [
+        "count"
+    ]
+    run(adjoin.ones(3), by=adjoin.ones(3))[0].sum().backward()
+    assert module.weight.grad.tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="module"):
+        program(adjoin.ones(3))
+    with pytest.raises(NotImplementedError, match="mode"):
+        run.eval()
+    assert program.run_decompositions() is program
+    with pytest.raises(NotImplementedError, match="table"):
+        program.run_decompositions({"relu": 1})
+
+
+def test_dimensions_are_written_in_every_way():
+    class Two(nn.Module):
+        def forward(self, x, y):
+            return x @ y
+
+    x, y = adjoin.randn(3, 5), adjoin.randn(5, 4)
+    a, b = dims("a", "b", max=100)
+    for spec in (
+        {"x": {0: a}, "y": {1: b}},
+        ({0: a}, {1: b}),
+        ((a, None), (None, b)),
+        {"x": (Dim.AUTO, None), "y": [None, Dim.DYNAMIC]},
+    ):
+        run = export(Two(), (x, y), dynamic_shapes=spec).module()
+        assert run(adjoin.ones(7, 5), adjoin.ones(5, 2)).shape == (7, 2)
+    assert export(Two(), (x, y), dynamic_shapes={"x": {0: Dim.STATIC}}).range_constraints == {}
+    for spec, told in (
+        ({"z": {0: a}}, "'z'"),
+        (({0: a},), "1 entries"),
+        ({"x": {0: 2.5}}, "Dim"),
+        ({"x": {0: a, 1: a}}, "'a'"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=told):
+            export(Two(), (x, y), dynamic_shapes=spec)
+    with pytest.raises(ValueError, match="min 3"):
+        Dim("n", min=3, max=2)
+    with pytest.raises(ValueError, match="Module"):
+        export(lambda x: x, (x,))
+
+
+def test_a_decision_is_refused_and_code_may_ask():
+    class Decides(nn.Module):
+        def forward(self, x):
+            if not adjoin.compiler.is_exporting() and x.sum() > 0:
+                return x
+            return x * 2
+
+    assert export(Decides(), (adjoin.ones(2),)).module()(adjoin.ones(2)).tolist() == [2, 2]
+    assert not adjoin.compiler.is_exporting()
+
+    class Always(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(Exception, match="value"):
+        export(Always(), (adjoin.ones(2),))
+    assert not adjoin.compiler.is_compiling()

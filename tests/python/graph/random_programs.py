@@ -1,0 +1,248 @@
+"""tests/python/graph/random_programs.py: programs at random, a quarter of them with writes through views: `python random_programs.py
+--cases 10000 --seed 1` runs each by eager, by the interpreter and fused, saved and loaded, and compares bits, strides and versions."""
+
+import argparse
+import io
+import random
+
+import adjoin
+from adjoin import jit
+from adjoin.nn import functional as F
+
+DTYPES = [adjoin.float32] * 4 + [adjoin.float64]
+UNARY = [
+    "abs",
+    "neg",
+    "square",
+    "relu",
+    "exp",
+    "tanh",
+    "sigmoid",
+    "sin",
+    "erf",
+    "floor",
+    "sqrt",
+    "log1p",
+    "silu",
+    "gelu",
+]
+BINARY = ["add", "sub", "mul", "div", "maximum", "minimum"]
+COMPARED = ["lt", "ge", "eq", "ne"]
+
+
+class Maker:
+    """A program as a list of steps; a step is a function of the values so far, which it appends to."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.dtype = rng.choice(DTYPES)
+        self.last = rng.choice([1, 3, 8, 17, 64, 100, 200])
+        self.rows = rng.choice([1, 2, 5, 12])
+        self.writes = rng.random() < 0.25
+        self.steps = []
+        self.kinds = []  # of each value: "full", "row", "one", "mask", "line"
+
+    def value(self, *kinds):
+        """The place of a value of one of these kinds, the latest most often."""
+        places = [i for i, k in enumerate(self.kinds) if k in kinds]
+        return places[-1] if self.rng.random() < 0.5 else self.rng.choice(places)
+
+    def add(self, kind, step, told):
+        self.kinds.append(kind)
+        self.steps.append((step, told))
+
+    def unary(self):
+        name, a = self.rng.choice(UNARY), self.value("full", "row")
+        f = getattr(F, name) if name in ("silu", "gelu") else getattr(adjoin, name)
+        fit = (lambda x: x.abs()) if name in ("sqrt", "log1p") else lambda x: x
+        self.add(self.kinds[a], lambda v: f(fit(v[a])), f"{name} {a}")
+
+    def binary(self):
+        name, a = self.rng.choice(BINARY), self.value("full")
+        f = getattr(adjoin, name)
+        if self.rng.random() < 0.4:
+            number = self.rng.choice([2, 0.5, -1.25, 3])
+            if name in ("maximum", "minimum"):
+                name, f = "mul", adjoin.mul
+            return self.add("full", lambda v: f(v[a], number), f"{name} {a} {number}")
+        b = self.value("full", "row", "line", "one")
+        if self.rng.random() < 0.5:
+            a, b = b, a
+        return self.add(
+            "full" if "full" in (self.kinds[a], self.kinds[b]) else self.kinds[a],
+            lambda v: f(v[a], v[b]),
+            f"{name} {a} {b}",
+        )
+
+    def compared(self):
+        name, a, b = self.rng.choice(COMPARED), self.value("full"), self.value("full", "row", "one")
+        f = getattr(adjoin, name)
+        self.add("mask", lambda v: f(v[a], v[b]), f"{name} {a} {b}")
+
+    def masked(self):
+        if "mask" not in self.kinds:
+            return self.compared()
+        m, a, b = self.value("mask"), self.value("full"), self.value("full", "row")
+        how = self.rng.randrange(3)
+        if how == 0:
+            return self.add("full", lambda v: adjoin.where(v[m], v[a], v[b]), f"where {m} {a} {b}")
+        if how == 1:
+            return self.add("full", lambda v: v[a] * v[m], f"mul {a} mask {m}")
+        n = self.value("mask")
+        return self.add("mask", lambda v: (v[m] & ~v[n]) | (v[a] > 0), f"masks {m} {n} {a}")
+
+    def reduced(self):
+        name, a = self.rng.choice(["sum", "mean", "amax", "amin"]), self.value("full")
+        f = getattr(adjoin, name)
+        self.add("row", lambda v: f(v[a], -1, keepdim=True), f"{name} {a}")
+
+    def softmaxed(self):
+        a = self.value("full")
+        self.add("full", lambda v: adjoin.softmax(v[a], -1), f"softmax {a}")
+
+    def product(self):
+        a, n = self.value("full"), self.last
+        self.add("full", lambda v: (v[a] @ v[a].t()) @ v[a], f"product {a} {n}")
+
+    def dropped(self):
+        a = self.value("full")
+        self.add("full", lambda v: F.dropout(v[a], 0.3, True), f"dropout {a}")
+
+    def viewed(self):
+        a = self.value("full")
+        self.add("full", lambda v: v[a].t().contiguous().t(), f"turned {a}")
+
+    def joined(self):
+        a, b, half = self.value("full"), self.value("full"), self.last // 2
+        self.add("full", lambda v: adjoin.cat([v[a][:, half:], v[b][:, :half]], 1), f"cat {a} {b}")
+
+    def written(self):
+        a, b, r = self.value("full"), self.value("full"), self.rng.randrange(self.rows)
+        how, last = self.rng.randrange(4), self.last
+
+        def step(v):
+            t = v[a]
+            if how == 0:
+                t[r].mul_(2)
+            elif how == 1:
+                t[:, : last // 2 + 1].add_(v[b][:, : last // 2 + 1])
+            elif how == 2:
+                t.clamp_(-2, 2)
+            else:
+                t[r] = v[b][0]
+            return t.sum(-1, keepdim=True)
+
+        self.add("row", step, f"write {how} {a} {b} {r}")
+
+    def whole(self, length):
+        r, n = self.rows, self.last
+        shapes = [("full", (r, n))] * 3 + [("line", (n,)), ("row", (r, 1)), ("one", (1, 1)), ("one", ())]
+        for kind, _ in shapes:
+            self.kinds.append(kind)
+        inputs = [adjoin.randn(s, dtype=self.dtype) for _, s in shapes]
+        choices = [self.unary] * 6 + [self.binary] * 8 + [self.compared, self.masked, self.masked]
+        choices += [self.reduced] * 2 + [self.softmaxed, self.product, self.dropped, self.viewed, self.joined]
+        choices += [self.written] * (3 if self.writes else 0)
+        while len(self.steps) < length:
+            self.rng.choice(choices)()
+        kept = sorted(self.rng.sample(range(len(shapes), len(self.kinds)), min(5, len(self.kinds) - len(shapes))))
+        steps = [s for s, _ in self.steps]
+
+        def f(*given):
+            values = list(given)
+            if self.writes:  # inputs are written where they stand, and values of the program are
+                values = [v * 1 if i % 2 else v for i, v in enumerate(values)]
+            for step in steps:
+                values.append(step(values))
+            return [values[i] for i in kept]
+
+        return f, inputs
+
+
+def bits(t):
+    t = t.detach()
+    if t.dtype.is_floating_point:  # which of two NaNs an operation gives is the compiler's choice
+        t = adjoin.where(t.isnan(), adjoin.full_like(t, float("nan")), t)
+    return str(t.dtype), tuple(t.shape), t.stride(), t.numpy().tobytes()
+
+
+def outcome(run, inputs, seed):
+    """What a run leaves: results, what it wrote to its inputs, versions, and where the generator stands."""
+    given = [x.clone() for x in inputs]
+    adjoin.manual_seed(seed)
+    results = run(*given)
+    drawn = adjoin.rand(1)
+    return [bits(t) for t in [*results, *given, drawn]], [x._version for x in given]
+
+
+def differs(f, inputs, seed, saved=False):
+    """The door whose outcome is not eager's, or None; and how many groups ran fused."""
+    wanted = outcome(f, inputs, seed)
+    adjoin.manual_seed(seed)
+    traced = jit.trace(f, tuple(x.clone() for x in inputs))
+    handle = traced._traced.program
+    doors = {
+        "interpreter": lambda *given: handle.run(list(given), False),
+        "fused": lambda *given: handle.run(list(given), True),
+    }
+    if saved:
+        memory = io.BytesIO()
+        jit.save(traced, memory)
+        doors["loaded"] = jit.load(io.BytesIO(memory.getvalue()))
+    for name, run in doors.items():
+        got = outcome(run, inputs, seed)
+        if got != wanted:
+            return name, traced.stats()
+    outcome(doors["fused"], inputs, seed)
+    return None, traced.stats()
+
+
+def case(seed):
+    rng = random.Random(seed)
+    adjoin.manual_seed(seed % 2**31)
+    length = rng.randint(20, 60)
+    maker = Maker(rng)
+    f, inputs = maker.whole(length)
+    return maker, f, inputs
+
+
+def shrunk(seed, most=60):
+    """The shortest beginning of the case that still differs, as the text of its program."""
+    for length in range(1, most + 1):
+        rng = random.Random(seed)
+        adjoin.manual_seed(seed % 2**31)
+        rng.randint(20, 60)
+        maker = Maker(rng)
+        f, inputs = maker.whole(length)
+        door, _ = differs(f, inputs, seed % 1000)
+        if door:
+            return door, [told for _, told in maker.steps], jit.trace(f, tuple(inputs)).code
+    return None, [], ""
+
+
+def sweep(seed, cases, told=None):
+    """The seeds that differ, and the share of programs in which a group ran fused."""
+    bad, fused = [], 0
+    for i in range(cases):
+        s = seed * 1_000_003 + i
+        _, f, inputs = case(s)
+        door, stats = differs(f, inputs, s % 1000, saved=i % 8 == 0)
+        fused += stats["groups"] > 0
+        if door:
+            bad.append((s, door))
+        if told and i % 500 == 499:
+            told(f"{i + 1} programs, {len(bad)} differ, {fused} with a fused group")
+    return bad, fused / max(1, cases)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    a = parser.parse_args()
+    bad, fused = sweep(a.seed, a.cases, lambda text: print(text, flush=True))
+    for s, door in bad[:5]:
+        door, steps, code = shrunk(s)
+        print(f"seed {s}: {door} differs after {len(steps)} steps\n" + "\n".join(steps) + "\n" + code)
+    print(f"{a.cases} programs, {len(bad)} differ, {fused:.0%} with a fused group")
+    raise SystemExit(bool(bad))
