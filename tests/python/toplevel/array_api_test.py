@@ -116,7 +116,7 @@ def test_what_lies_otherwise_than_at_the_top_of_the_package():
     same(xp.eye(2, 3, k=1), [[0, 1, 0], [0, 0, 1]])
     same(xp.linspace(0, 1, 4, endpoint=False), [0, 0.25, 0.5, 0.75])
     assert xp.arange(5, 0).shape == (0,) and xp.arange(5, 0).dtype == xp.int64
-    assert xp.meshgrid(xp.ones(2), xp.ones(3))[0].shape == (3, 2)
+    assert xp.meshgrid(xp.ones(2), xp.ones(3))[0].shape == (3, 2) and xp.meshgrid() == ()
 
 
 def test_indices_may_be_negative():
