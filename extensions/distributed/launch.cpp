@@ -234,7 +234,7 @@ class Job {
       raise(AJ_UNAVAILABLE, "no pipe: ", std::strerror(errno));
     const pid_t parent = getpid();
     p.id = fork();
-    if (p.id == 0) {  // nothing that takes a lock, from here to exec
+    if (p.id == 0) {                     // nothing that takes a lock, from here to exec
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // a stopped process would not hear a softer one
       if (getppid() != parent) _exit(1);
       dup2(out[1], 1), dup2(error[1], 2);
