@@ -234,8 +234,8 @@ class Job {
       raise(AJ_UNAVAILABLE, "no pipe: ", std::strerror(errno));
     const pid_t parent = getpid();
     p.id = fork();
-    if (p.id == 0) {  // nothing that takes a lock, from here to exec
-      prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (p.id == 0) {                     // nothing that takes a lock, from here to exec
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // a stopped process would not hear a softer one
       if (getppid() != parent) _exit(1);
       dup2(out[1], 1), dup2(error[1], 2);
       signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL), signal(SIGPIPE, SIG_DFL);

@@ -101,6 +101,7 @@ def test_nothing_is_left_when_the_launcher_is_stopped(tmp_path):
         job = subprocess.Popen([LAUNCH, "launch", "--nproc-per-node", "2", str(program)], stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True)  # fmt: skip
         started = [int(job.stdout.readline()) for _ in range(2)]
+        os.kill(started[0], signal.SIGSTOP)  # one that hears nothing
         job.send_signal(number)
         job.wait(timeout=30)
         until = time.monotonic() + 20
