@@ -221,3 +221,54 @@ print("ok", rank)
 """
     )
     assert good(2, body) == ["ok 0", "ok 1"]
+
+
+def test_gradients_of_rows_in_parts(launch):
+    """Of each row that has a derivative: a third of them by the seed, all with --full."""
+    body = """
+    import itertools, random, torch, torch.distributed as dist, warnings
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor, table
+    from torch.testing._samples import NoSample, Op, mapped, tensors_in
+    warnings.simplefilter("ignore")
+    dist.init_process_group()
+    mesh, chosen = dist.init_device_mesh("cpu", (2,)), random.Random(SEED)
+    def gradients(name, args, words, leaf):
+        args, words = mapped(leaf, args, words)
+        torch.manual_seed(1)
+        results = [t for t in tensors_in([torch._C.find_op(name)(*args, **words)]) if t.requires_grad]
+        sum((t.abs() if t.dtype.is_complex else t).square().sum() for t in results).backward()
+        return [t.grad for t in tensors_in(args, words)] if results else None
+    good, raised, wrong = 0, [], []
+    for name in table.rows(packs=False):
+        info = torch._C.op_info(name)[0]
+        if not info["differentiable"] or "internal" in info["tags"] or name.startswith("_::") or chosen.random() > SHARE:
+            continue
+        try:
+            torch.manual_seed(1)
+            args, words = next(iter(Op(name).samples()))
+            want = gradients(name, args, words, lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
+        except Exception:  # the row has no sample, or no such derivative
+            continue
+        if want is None:
+            continue
+        number = itertools.count()
+        def part(t):
+            placement = Shard(0) if next(number) == 0 and t.dim() else Replicate()
+            t = distribute_tensor(t.detach().clone(), mesh, [placement], src_data_rank=None)
+            return t.requires_grad_() if t.is_floating_point() else t
+        try:
+            got = gradients(name, args, words, part)
+        except (RuntimeError, NotImplementedError) as error:
+            raised.append(f"{name}: {error}")
+            continue
+        fits = all(b is None or table._same(a, b) for a, b in zip(got, want))
+        good += fits
+        wrong += [] if fits else [name]
+    if dist.get_rank() == 0:
+        print(good, len(raised), wrong, raised)
+    """
+    full, seed = os.environ.get("ADJOIN_TEST_FULL") == "1", int(os.environ.get("ADJOIN_TEST_SEED", "0"))
+    got = launch(2, body.replace("SEED", str(seed)).replace("SHARE", "1.0" if full else "0.34"), timeout=600)
+    assert got.code == 0, got.err
+    good, raised, wrong = got.out.split(" ", 3)[:3]
+    assert wrong == "[]" and int(good) > (280 if full else 70) and int(raised) < 0.1 * int(good), got.out

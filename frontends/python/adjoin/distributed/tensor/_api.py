@@ -14,6 +14,7 @@ from ._utils import compute_local_shape_and_global_offset, local_shape, normal
 from .placement_types import Replicate
 
 _Function = adjoin.autograd.Function
+_grad = _C.Tensor.__dict__["grad"]
 
 
 class DTensor(_C.Tensor):
@@ -45,6 +46,18 @@ class DTensor(_C.Tensor):
     def __row_dispatch__(cls, name, in_place, args):
         """Serves a call by the row's name, with all arguments in its order."""
         return _dispatch.run(DTensor, name, in_place, args)
+
+    @property
+    def grad(self):
+        """The gradient; one that every process has whole may come as a plain tensor."""
+        found = _grad.__get__(self)
+        if found is None or isinstance(found, DTensor):
+            return found
+        return DTensor._made(found, self._mesh, (Replicate(),) * self._mesh.ndim, tuple(self.shape))
+
+    @grad.setter
+    def grad(self, value):
+        _grad.__set__(self, value)
 
     device_mesh = property(lambda self: self._mesh)
     placements = property(lambda self: self._placements)

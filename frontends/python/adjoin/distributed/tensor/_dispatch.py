@@ -22,6 +22,11 @@ def _flat(values):
             yield from _flat(value)
 
 
+def _made_here():
+    """Whether a body or a derivative may have made a tensor: these are the same in all processes."""
+    return _C.dispatch_bodies() or _C.backward_passes()
+
+
 def _placed(tensors, kind, name):
     """(mesh, placements of each tensor): a tensor that is no DTensor must be one number, which all have."""
     mesh = next((t.device_mesh for t in tensors if hasattr(t, "_placements")), None)
@@ -35,7 +40,7 @@ def _placed(tensors, kind, name):
                     f"{name}: DTensors of two meshes, {mesh} and {t.device_mesh}; bring one to the other's processes first"
                 )
             found.append(t.placements)
-        elif t.numel() == 1 or kind._implicit or _C.dispatch_bodies():  # bodies make the same everywhere
+        elif t.numel() == 1 or kind._implicit or _made_here():
             found.append((Replicate(),) * mesh.ndim)
         else:
             raise RuntimeError(
@@ -73,6 +78,8 @@ def run(kind, name, in_place, args):
         _without_body.add(name)
     in_place = in_place or 0 in call.row.writes and isinstance(args[0], _Tensor)
     target = args[0] if in_place else None
+    if target is not None and not isinstance(target, kind) and _C.backward_passes():
+        return _into_plain(kind, call)
     if target is not None and not isinstance(target, kind):
         raise RuntimeError(
             f"{name}: a plain tensor cannot be written by DTensors; make it by distribute_tensor(t, mesh, placements)"
@@ -105,6 +112,15 @@ def run(kind, name, in_place, args):
     made = moved(results._local_tensor, results.shape, results.placements, target.placements, mesh)
     target._local_tensor.copy_(made)
     return target
+
+
+def _into_plain(kind, call):
+    """A formula writes zeros that it has made, whole in each process: so are they afterwards."""
+    mesh, placements = _placed(call.tensors, kind, call.name)
+    whole = (Replicate(),) * mesh.ndim
+    locals_ = [moved(_local(t, kind), t.shape, p, whole, mesh) for t, p in zip(call.tensors, placements, strict=True)]
+    gathered[call.name] = gathered.get(call.name, 0) + 1
+    return call.row(_replaced(call.args, locals_), True)
 
 
 def _mark(results, base, wanted, placed):
