@@ -1,4 +1,4 @@
-"""tests/compat/databases_test.py: the databases that PyTorch's package ships to test itself, as oracles: each column at least 99 %."""
+"""tests/compat/databases_test.py: the databases that PyTorch's package ships to test itself, as oracles: each column at least 99 %, of the ops a part."""
 
 import pathlib
 import subprocess
@@ -30,6 +30,12 @@ def test_each_column_is_whole(database):
     columns = shares(printed(database))
     assert len(columns) >= 9
     assert all(share >= 99 for share in columns.values()), columns
+
+
+def test_a_part_of_the_ops():
+    columns = shares(printed("ops", "--part", "0.04"))
+    assert len(columns) == 10
+    assert all(share >= 90 for share in columns.values()), columns
 
 
 def test_a_fault_is_found():

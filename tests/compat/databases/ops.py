@@ -268,8 +268,6 @@ class Entry:
             places = 32 if other.dtype.itemsize > 2 and other.dtype in WIDER else 1  # of sums that cancel
             most = true[finite].abs().max() if finite.any() else 0
             place = places * torch.finfo(other.dtype).eps * most if other.dtype in WIDER else 0
-                torch.finfo(other.dtype).eps * true[finite].abs().max() if other.dtype in WIDER and finite.any() else 0
-            )
             if (ours.isfinite() != finite).any() or (far > max(near.max() if len(near) else 0, place) + 1e-9).any():
                 return False
         return True

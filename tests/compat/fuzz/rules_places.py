@@ -6,7 +6,7 @@ import torch
 from .case import run
 from .compare import differences, is_tensor, numbers
 from .elements import also, named
-from .meaning import arguments, given, overlaps_itself, same_numbers, same_result
+from .meaning import arguments, given, overlaps_itself, same_numbers
 from .rule import Rule, op
 
 
