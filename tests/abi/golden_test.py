@@ -120,7 +120,7 @@ USES = {
     z = w * 1
     s = op.squash(z)
     s.mul_(2)
-    refused(RuntimeError, lambda: s.sum().backward(), "changed in place")
+    refused(RuntimeError, lambda: s.sum().backward(), "modified by an inplace operation")
     # Views: memory, writes and gradients go through them.
     m = adjoin.arange(12.0).reshape(3, 4)
     c = op.columns(m, 1, 2)

@@ -110,7 +110,7 @@ for key in ("lent", "high", "over"):
     saved = (s * w).sum()
     with adjoin.plugin.key(key):
         s.exp_()
-    refused(saved.backward, "changed in place")
+    refused(saved.backward, "modified by an inplace operation")
 with adjoin.plugin.key("high"):
     z = w * 2
     refused(lambda: z.neg_(), "plugin 'lent'", "key 'high'", "past the tape", "no_grad")

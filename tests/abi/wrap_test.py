@@ -140,7 +140,7 @@ assert l.grad.tolist() == [4.0, 32.0 + 5.0]
 z = l * 1
 out = (z * z).sum()
 z.add_(1)
-refused(out.backward, "changed in place")
+refused(out.backward, "modified by an inplace operation")
 """,
     )
 
@@ -394,7 +394,7 @@ w = adjoin.ones(3, requires_grad=True)
 for change in (x, b):  # what was saved is seen to be changed, from either side
     y = (b * w).sum()
     change.add_(1)
-    refused(y.backward, "changed in place")
+    refused(y.backward, "modified by an inplace operation")
 y = (b * w).sum()
 y.backward()
 assert w.grad.tolist() == x.tolist()

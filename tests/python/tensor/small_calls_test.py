@@ -102,7 +102,7 @@ def test_a_write_counts_as_one():
     y = x * 1
     z = y * y
     y.add_(1)
-    with pytest.raises(RuntimeError, match="changed in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.sum().backward()
 
 
