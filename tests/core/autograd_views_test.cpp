@@ -112,7 +112,8 @@ TEST_F(Tape, DetachSharesVersionsAndDataDoesNot) {
   mul_(Tensor::steal(data), 1);
   EXPECT_EQ(error_of([&] { z.backward(Tensor(), true); }), "");
   mul_(y.detach(), 1);
-  EXPECT_NE(error_of([&] { z.backward(); }).find("was modified by an inplace operation"), std::string::npos);
+  EXPECT_NE(error_of([&] { z.backward(); }).find("was modified by an inplace operation"),
+            std::string::npos);
 }
 
 TEST_F(Tape, InferenceTensorsStayOutside) {
