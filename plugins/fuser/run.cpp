@@ -241,10 +241,15 @@ class Worker {
           const char* from = mine.at + lo * mine.advance;
           const auto bytes = size_t(n * mine.advance), all = size_t(tile_ * mine.advance);
           std::memcpy(to, from, bytes);
-          std::memset(to + bytes, 0, all - bytes);
           // What the last vector has besides is computed: it is as cheap as the rest.
           for (int64_t i = n; i < (n + steps_.lanes - 1) / steps_.lanes * steps_.lanes; ++i)
             std::memcpy(to + i * mine.advance, from, size_t(mine.advance));
+          if (n <= steps_.lanes)
+            mine.step = 0;  // the first vector again
+          else
+            std::memset(
+                to + (n + steps_.lanes - 1) / steps_.lanes * steps_.lanes * mine.advance, 0,
+                all - size_t((n + steps_.lanes - 1) / steps_.lanes * steps_.lanes * mine.advance));
         }
         mine.at = to - lo * mine.advance;
       }
@@ -375,8 +380,8 @@ void run(const Program& p, aj_tensor* const* in, aj_tensor* const* out, const in
     });
     return;
   }
-  // Rows that are short beside a tile, and many: buffers cost more than the calls do.
-  if (w.row * 4 < tile && w.rows > 16) raise(AJ_UNIMPLEMENTED, "fuser: short rows");
+  // Rows that are shorter than a tile, and many: buffers cost more than the calls do.
+  if (w.row < tile && w.rows > 8) raise(AJ_UNIMPLEMENTED, "fuser: short rows");
   parallel_for(w.rows, grain, [&](int64_t lo, int64_t hi) {
     Worker(p, w, stream).rows(lo, hi);
     if (stream) cpu::end_streaming();

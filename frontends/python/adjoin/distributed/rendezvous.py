@@ -79,7 +79,7 @@ def _by_starter():
         job = "".join(
             c if c.isalnum() else "-" for c in env.get("PMIX_NAMESPACE", env.get("OMPI_MCA_ess_base_jobid", ""))
         )
-        return f"/tmp/adjoin-{os.getuid()}-{job}" if job else None
+        return f"{env.get('TMPDIR', '/tmp')}/adjoin-{os.getuid()}-{job}" if job else None
     nodes = env.get("SLURM_STEP_NODELIST", env.get("SLURM_NODELIST"))
     if "SLURM_PROCID" in env and "SLURM_JOB_ID" in env and nodes:
         port = 20000 + (int(env["SLURM_JOB_ID"]) * 31 + int(env.get("SLURM_STEP_ID", 0))) % 20000
