@@ -136,6 +136,10 @@ typedef struct aj_lower { /* EXTENSIBLE. "x.lower", 1 */
   aj_status* (*apply_vjp)(const aj_op* op, const aj_value* args, uint32_t nargs, const aj_value* rets,
                           uint32_t nrets, aj_tensor* const* grad_out, const uint8_t* needs,
                           aj_tensor** grad_in);
+  /* Around a wait for another thread, which may need the language's lock: this one gives it up meanwhile.
+   * NULL: it did not hold it. */
+  void* (*park)(void);
+  void (*unpark)(void* parked);
 } aj_lower;
 
 #ifdef __cplusplus

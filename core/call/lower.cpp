@@ -4,6 +4,7 @@
 
 #include "core/base/guarded.hpp"
 #include "core/call/slow.hpp"
+#include "core/guest/frontend.hpp"
 #include "core/op/call.hpp"
 #include "core/op/kinds.hpp"
 #include "core/tape/formula.hpp"
@@ -37,6 +38,8 @@ const aj_lower lower_table = {
     .recording_below = recording_below,
     .restore = restore,
     .apply_vjp = guarded<apply_vjp>,
+    .park = frontend_park,
+    .unpark = frontend_unpark,
 };
 
 }  // namespace adjoin

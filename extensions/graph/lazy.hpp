@@ -66,9 +66,19 @@ struct Flush {
   uint64_t calls = 0, matched = 0, passes = 0, groups = 0, fused = 0, nanoseconds = 0;
 };
 
+// Who holds it carries out calls, and these may need the lock of a language that who waits has.
+class Lock {
+ public:
+  void lock();
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  std::recursive_mutex mutex_;
+};
+
 // What is known of the calls of scopes.
 struct Memory {
-  std::recursive_mutex lock;
+  Lock lock;
   Known root;
   bool stale = false;             // to be forgotten when nothing is pending
   std::atomic<bool> used{false};  // by a scope that is open

@@ -187,6 +187,13 @@ const aj_lazy lazy_table = {
     .forget = forget,
 };
 
+void Lock::lock() {
+  if (mutex_.try_lock()) return;
+  void* parked = lower_table->park();
+  mutex_.lock();
+  lower_table->unpark(parked);
+}
+
 void register_lazy() {
   auto forget_value = [](void* p) {
     auto* d = static_cast<Deferred*>(p);

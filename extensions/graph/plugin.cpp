@@ -285,7 +285,7 @@ AJ_PLUGIN(.name = "graph", .version = "0.1.0", .vendor = "Adjoin", .license = "A
   plugin.service("x.graphs", "graph", &graphs_table, 0);
   plugin.service("x.passes", "graph", &passes_table, 0);
   lazily::lower_table = static_cast<const aj_lower*>(env.query("x.lower", 1));
-  if (!lazily::lower_table)
+  if (!lazily::lower_table || !AJ_HAS_FN(lazily::lower_table, aj_lower, unpark))
     raise(AJ_UNAVAILABLE, "libadjoin has no x.lower; it is older than libaj_graph");
   lazily::lazy_key = dispatch().key_mask(AJ_STR_LIT("lazy"));
   lazily::register_lazy();

@@ -97,6 +97,22 @@ def test_another_thread_reads_what_this_one_has_written_down():
         assert found == [[3, 3, 3]] and (z * 2).tolist() == [4, 4, 4]
 
 
+def test_threads_that_ask_while_another_computes_wait_and_do_not_stand_still():
+    x = adjoin.randn(1000, 1000)
+    wanted = (x.tanh() + 1).exp().sum().item()
+    with fresh():
+        for _ in range(10):
+            y = (x.tanh() + 1).exp().sum()
+            found = []
+            threads = [threading.Thread(target=lambda y=y: found.append(y.item())) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            mine = y.item()
+            for thread in threads:
+                thread.join(60)
+            assert found == [wanted] * 4 and mine == wanted
+
+
 def test_a_trace_inside_of_a_scope_is_a_trace():
     with fresh():
         x = adjoin.ones(3) * 2
