@@ -36,7 +36,7 @@ def test_what_wins_nothing_runs_as_it_is():
 
     for i in range(40):
         assert small(adjoin.full((3,), float(i))).tolist() == [2 * i + 1] * 3
-    assert calls[0] and sum(calls) <= 3 and small.explain().verdict.startswith("runs as it is")
+    assert calls[0] and sum(calls) <= 20 and small.explain().verdict.startswith("runs as it is")
 
 
 def test_python_runs_each_time():
